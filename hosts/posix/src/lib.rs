@@ -1,0 +1,1 @@
+//! Unisono between processes of one machine.

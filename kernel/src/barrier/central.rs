@@ -1,0 +1,67 @@
+//! Central counter barrier (paper P4): gather to a root, then release.
+//!
+//! | word | writers | readers | value |
+//! |---|---|---|---|
+//! | `central_count` | all add 1 | rank 0 | arrivals ever: barrier b is full at b·p |
+//! | `release(0)` | rank 0 | all | the last operation released |
+
+use crate::comm::Member;
+use crate::error::PollError;
+use crate::machine::Machine;
+use crate::region::{Counter, Flag, Region};
+use crate::step::{Await, Awaits, Source, Step, Until};
+use crate::transport::Shared;
+
+/// One process's part.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Central {
+    operation: u64,
+    /// Arrivals that fill this barrier.
+    full: u64,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum State {
+    Arrive,
+    Release,
+    Done,
+}
+
+impl Central {
+    /// The next operation of `me`.
+    pub fn new(me: &mut Member) -> Self {
+        let full = me.take_central().wrapping_mul(me.size().into());
+        Self { operation: me.begin(), full, state: State::Arrive }
+    }
+}
+
+impl<X: Shared + ?Sized> Machine<X> for Central {
+    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+        let (region, me) = x.shared();
+        let (count, release) = (me.layout().central_count(), me.layout().release(0));
+        if self.state == State::Arrive {
+            // publishes: all before the barrier here, along the chain of additions, to rank 0
+            region.counter(count).fetch_add(1);
+            self.state = State::Release;
+        }
+        if self.state == State::Release {
+            let operation = self.operation;
+            if me.rank() == 0 {
+                // pairs with: the arrivals
+                if !region.counter(count).load_acquire().at_least(self.full) {
+                    let source = Source::Counter(count, Until::AtLeast(self.full));
+                    return Ok(Step::Wait(Awaits::one(Await { source, peer: None, operation })));
+                }
+                // publishes: all before the barrier everywhere, to everyone
+                region.publish(release, operation);
+            } else if !region.flag(release).load_acquire().at_least(operation) {
+                return Ok(Step::Wait(Awaits::flag(release, Until::AtLeast(operation), 0, operation)));
+            }
+            me.all_reached(operation);
+            me.finish(region, operation);
+            self.state = State::Done;
+        }
+        Ok(Step::Done)
+    }
+}

@@ -1,0 +1,92 @@
+//! Combining tree barrier (paper P4): arrivals go up an n-ary tree, the release down a binomial tree.
+//!
+//! The arity `n` counts a vertex's children, its parent not among them (the paper's formula fits
+//! groups that include the parent).
+//!
+//! | word | writer | reader | value |
+//! |---|---|---|---|
+//! | `arrive(r)` | r | r's parent in the n-ary tree | the last operation in which r's subtree has arrived |
+//! | `release(r)` | r | r's children in the binomial tree | the last operation released |
+
+use crate::Rank;
+use crate::comm::Member;
+use crate::error::{PollError, Refusal};
+use crate::machine::Machine;
+use crate::pattern::tree::{Position, Tree};
+use crate::region::{Flag, FlagId, Region};
+use crate::step::{Awaits, Step, Until};
+use crate::transport::Shared;
+
+/// One process's part.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Combining {
+    operation: u64,
+    up: Position,
+    down: Position,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum State {
+    /// Children whose subtrees have arrived.
+    Acquire {
+        arrived: u32,
+    },
+    Release,
+    Done,
+}
+
+impl Combining {
+    /// The next operation of `me`, with `arity` children per vertex on the way up.
+    ///
+    /// # Errors
+    /// `arity` is 0.
+    pub fn new(me: &mut Member, arity: u32) -> Result<Self, Refusal> {
+        let up = Tree::Kary(arity).check()?.position(me.rank(), 0, me.size());
+        let down = Tree::BINOMIAL.position(me.rank(), 0, me.size());
+        Ok(Self { operation: me.begin(), up, down, state: State::Acquire { arrived: 0 } })
+    }
+
+    /// Waits for a flag of `peer` to reach this operation.
+    fn reached<R: Region>(&self, region: &R, flag: FlagId, peer: Rank) -> Result<(), Awaits> {
+        // pairs with: the publications of `arrive` and `release`
+        if region.flag(flag).load_acquire().at_least(self.operation) {
+            Ok(())
+        } else {
+            Err(Awaits::flag(flag, Until::AtLeast(self.operation), peer, self.operation))
+        }
+    }
+}
+
+impl<X: Shared + ?Sized> Machine<X> for Combining {
+    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+        let (region, me) = x.shared();
+        let layout = *me.layout();
+        if let State::Acquire { arrived } = self.state {
+            for (index, child) in (0..).zip(self.up.children()).skip(arrived as usize) {
+                if let Err(wait) = self.reached(region, layout.arrive(child), child) {
+                    self.state = State::Acquire { arrived: index };
+                    return Ok(Step::Wait(wait));
+                }
+            }
+            if self.up.parent().is_some() {
+                // publishes: all before the barrier in this subtree, to the parent
+                region.publish(layout.arrive(me.rank()), self.operation);
+            }
+            self.state = State::Release;
+        }
+        if self.state == State::Release {
+            if let Some(parent) = self.down.parent()
+                && let Err(wait) = self.reached(region, layout.release(parent), parent)
+            {
+                return Ok(Step::Wait(wait));
+            }
+            // publishes: all before the barrier everywhere, to the children
+            region.publish(layout.release(me.rank()), self.operation);
+            me.all_reached(self.operation);
+            me.finish(region, self.operation);
+            self.state = State::Done;
+        }
+        Ok(Step::Done)
+    }
+}

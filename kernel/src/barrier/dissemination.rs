@@ -1,0 +1,72 @@
+//! Dissemination barrier (paper P4): in round i signal rank + 2ⁱ, hear rank − 2ⁱ; ⌈log2 p⌉ rounds.
+//!
+//! | word | writer | reader | value |
+//! |---|---|---|---|
+//! | `round(r, i)` | r | r + 2ⁱ mod p | the last operation in which r has reached round i |
+
+use crate::Rank;
+use crate::comm::Member;
+use crate::error::PollError;
+use crate::machine::Machine;
+use crate::region::{Flag, Region};
+use crate::step::{Awaits, Step, Until};
+use crate::transport::Shared;
+
+/// One process's part.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Dissemination {
+    operation: u64,
+    round: u32,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum State {
+    Signal,
+    Hear,
+    Done,
+}
+
+impl Dissemination {
+    /// The next operation of `me`.
+    #[inline]
+    pub fn new(me: &mut Member) -> Self {
+        Self { operation: me.begin(), round: 0, state: State::Signal }
+    }
+}
+
+/// The rank that `me` hears in `round`.
+#[inline]
+fn from(me: &Member, round: u32) -> Rank {
+    let (rank, step) = (me.rank(), 1 << round);
+    if rank >= step { rank - step } else { rank + me.size() - step }
+}
+
+impl<X: Shared + ?Sized> Machine<X> for Dissemination {
+    #[inline]
+    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+        let (region, me) = x.shared();
+        if self.state == State::Done {
+            return Ok(Step::Done);
+        }
+        while self.round < me.layout().rounds() {
+            if self.state == State::Signal {
+                // publishes: all before the barrier, here and where the rounds before heard of it
+                region.publish(me.layout().round(me.rank(), self.round), self.operation);
+                self.state = State::Hear;
+            }
+            let peer = from(me, self.round);
+            let flag = me.layout().round(peer, self.round);
+            // pairs with: the signal
+            if !region.flag(flag).load_acquire().at_least(self.operation) {
+                return Ok(Step::Wait(Awaits::flag(flag, Until::AtLeast(self.operation), peer, self.operation)));
+            }
+            self.round += 1;
+            self.state = State::Signal;
+        }
+        me.all_reached(self.operation);
+        me.finish(region, self.operation);
+        self.state = State::Done;
+        Ok(Step::Done)
+    }
+}

@@ -1,0 +1,52 @@
+//! Raw user buffers.
+
+/// A user's contiguous bytes: address and length, bound when an operation is made.
+///
+/// Not a reference: a point-to-point layer may hold the address across polls, and in place is
+/// just two equal `Buf`s. Making one is safe; using one is what the machine's constructor asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Buf {
+    ptr: *mut u8,
+    len: usize,
+}
+
+// SAFETY: a Buf is an address and a length; whoever dereferences it proves its own right to.
+unsafe impl Send for Buf {}
+
+impl Buf {
+    /// `len` bytes at `ptr`.
+    #[inline]
+    pub const fn new(ptr: *mut u8, len: usize) -> Self {
+        Self { ptr, len }
+    }
+
+    /// The bytes of a slice that will be written.
+    #[inline]
+    pub const fn of_mut(bytes: &mut [u8]) -> Self {
+        Self { ptr: bytes.as_mut_ptr(), len: bytes.len() }
+    }
+
+    /// The bytes of a slice that will only be read.
+    #[inline]
+    pub const fn of(bytes: &[u8]) -> Self {
+        Self { ptr: bytes.as_ptr().cast_mut(), len: bytes.len() }
+    }
+
+    /// First byte.
+    #[inline]
+    pub const fn ptr(self) -> *mut u8 {
+        self.ptr
+    }
+
+    /// Number of bytes.
+    #[inline]
+    pub const fn len(self) -> usize {
+        self.len
+    }
+
+    /// No bytes?
+    #[inline]
+    pub const fn is_empty(self) -> bool {
+        self.len == 0
+    }
+}

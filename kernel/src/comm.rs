@@ -1,0 +1,250 @@
+//! A communicator as one process sees it: the region, and private state that all keep in lockstep.
+
+use crate::Rank;
+use crate::error::{Argument, Bound, Poison, Refusal};
+use crate::region::{Counter, Flag, Layout, Mailword, Region, state};
+use crate::step::{Awaits, Source, Until};
+use crate::transport::{Observe, Shared};
+
+/// Private state of one process on one communicator: who it is, and how far everything has come.
+///
+/// The counts are in lockstep: every process makes the same operations in the same order, so all
+/// compute the same numbers without asking.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Member {
+    layout: Layout,
+    rank: Rank,
+    /// Last operation made here; the first is 1.
+    operation: u64,
+    /// Every process is known to have finished this operation: lines of it and before are free.
+    acknowledged: u64,
+    /// Queue fragments of all operations made so far: the fragment clock.
+    clock: u64,
+    /// Every process is known to be done with fragments below this.
+    drained: u64,
+    /// P1's `op`: sets opened by all operations made so far.
+    sets: u64,
+    /// Central counter barriers made so far.
+    centrals: u64,
+}
+
+impl Member {
+    /// Process `rank` of a fresh segment.
+    ///
+    /// # Errors
+    /// `rank` is not below the layout's number of ranks.
+    pub fn new(layout: Layout, rank: Rank) -> Result<Self, Refusal> {
+        Refusal::check(Argument::Rank, rank.into(), Bound::Below(layout.ranks().into()))?;
+        Ok(Self { layout, rank, operation: 0, acknowledged: 0, clock: 0, drained: 0, sets: 0, centrals: 0 })
+    }
+
+    /// This process.
+    #[inline]
+    pub const fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    /// Number of processes.
+    #[inline]
+    pub const fn size(&self) -> u32 {
+        self.layout.ranks()
+    }
+
+    /// The segment's layout.
+    #[inline]
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The last operation made here; the first is 1.
+    #[inline]
+    pub const fn operation(&self) -> u64 {
+        self.operation
+    }
+
+    /// Checks a root.
+    #[inline]
+    pub(crate) fn check_root(&self, root: Rank) -> Result<Rank, Refusal> {
+        Refusal::check(Argument::Root, root.into(), Bound::Below(self.size().into()))?;
+        Ok(root)
+    }
+
+    /// Takes the next operation's number.
+    #[inline]
+    pub(crate) fn begin(&mut self) -> u64 {
+        self.operation += 1;
+        self.operation
+    }
+
+    /// Takes `fragments` ticks of the fragment clock; answers the first.
+    pub(crate) fn take_clock(&mut self, fragments: u64) -> u64 {
+        let base = self.clock;
+        self.clock += fragments;
+        base
+    }
+
+    /// Takes `sets` of P1's operation counter; answers the first, which is at least 1.
+    pub(crate) fn take_sets(&mut self, sets: u64) -> u64 {
+        let base = self.sets + 1;
+        self.sets += sets;
+        base
+    }
+
+    /// Takes the next central counter barrier's number; the first is 1.
+    pub(crate) fn take_central(&mut self) -> u64 {
+        self.centrals += 1;
+        self.centrals
+    }
+
+    /// Publishes that this process has finished `operation`.
+    // publishes: every read of a line or slot that the operation made, to whoever reuses the line
+    #[inline]
+    pub(crate) fn finish<R: Region>(&self, region: &R, operation: u64) {
+        region.publish(self.layout.done(self.rank), operation);
+    }
+
+    /// Everyone has been seen inside `operation`: all before it is finished everywhere.
+    #[inline]
+    pub(crate) fn all_reached(&mut self, operation: u64) {
+        self.acknowledged = self.acknowledged.max(operation - 1);
+    }
+
+    /// May this process write its line of `operation`? Its last use lies one ring back, and every
+    /// reader must have finished that operation. Usually known without a load.
+    #[inline]
+    pub(crate) fn line_free<R: Region>(&mut self, region: &R, operation: u64) -> Result<(), Awaits> {
+        let lines = u64::from(self.layout.params().lines);
+        if operation <= self.acknowledged + lines {
+            Ok(())
+        } else {
+            self.ask_done(region, operation, operation - lines)
+        }
+    }
+
+    /// Loads everyone's `done`, at once and rarely: the cached minimum grows by up to a ring.
+    #[cold]
+    fn ask_done<R: Region>(&mut self, region: &R, operation: u64, needed: u64) -> Result<(), Awaits> {
+        let mut least = operation - 1;
+        for peer in self.peers() {
+            // pairs with: finish
+            let done = region.flag(self.layout.done(peer)).load_acquire();
+            if !done.at_least(needed) {
+                return Err(Awaits::flag(self.layout.done(peer), Until::AtLeast(needed), peer, operation));
+            }
+            least = done.capped(least);
+        }
+        self.acknowledged = least;
+        Ok(())
+    }
+
+    /// May this process write the slot of fragment `clock` in its queue? Everyone must be done
+    /// with the fragment one queue back.
+    #[inline]
+    pub(crate) fn slot_free<R: Region>(&mut self, region: &R, operation: u64, clock: u64) -> Result<(), Awaits> {
+        let slots = u64::from(self.layout.params().queue_slots);
+        if clock < self.drained + slots { Ok(()) } else { self.ask_taken(region, operation, clock, clock + 1 - slots) }
+    }
+
+    #[cold]
+    fn ask_taken<R: Region>(&mut self, region: &R, operation: u64, clock: u64, needed: u64) -> Result<(), Awaits> {
+        let mut least = clock;
+        for peer in self.peers() {
+            // pairs with: taken
+            let taken = region.flag(self.layout.taken(peer)).load_acquire();
+            if !taken.at_least(needed) {
+                return Err(Awaits::flag(self.layout.taken(peer), Until::AtLeast(needed), peer, operation));
+            }
+            least = taken.capped(least);
+        }
+        self.drained = least;
+        Ok(())
+    }
+
+    /// Publishes that this process is done with all queue fragments below `clock`.
+    // publishes: the copies out of those fragments, to the root that reuses their slots
+    #[inline]
+    pub(crate) fn taken<R: Region>(&self, region: &R, clock: u64) {
+        region.publish(self.layout.taken(self.rank), clock);
+    }
+
+    fn peers(&self) -> impl Iterator<Item = Rank> + use<> {
+        let me = self.rank;
+        (0..self.size()).filter(move |&peer| peer != me)
+    }
+}
+
+/// The context of shared-memory machines: a region and a member.
+#[derive(Clone, Debug)]
+pub struct Comm<R> {
+    region: R,
+    member: Member,
+}
+
+impl<R: Region> Comm<R> {
+    /// Process `rank` on a fresh segment that has this layout.
+    ///
+    /// # Errors
+    /// `rank` is not below the layout's number of ranks.
+    pub fn new(region: R, layout: Layout, rank: Rank) -> Result<Self, Refusal> {
+        Ok(Self { region, member: Member::new(layout, rank)? })
+    }
+
+    /// The same process with private state that was saved: how a checker restores a snapshot.
+    pub const fn with_member(region: R, member: Member) -> Self {
+        Self { region, member }
+    }
+
+    /// The private state.
+    #[inline]
+    pub const fn member(&self) -> &Member {
+        &self.member
+    }
+
+    /// The private state, for building machines on it.
+    #[inline]
+    pub const fn member_mut(&mut self) -> &mut Member {
+        &mut self.member
+    }
+
+    /// The region.
+    #[inline]
+    pub const fn region(&self) -> &R {
+        &self.region
+    }
+
+    /// Poisons the communicator; answers the poison that counts (the first).
+    pub fn poison_with(&self, poison: Poison) -> Poison {
+        state::poison(&self.region, &self.member.layout, self.member.rank, poison)
+    }
+
+    /// Has the awaited word reached its value?
+    #[inline]
+    fn holds(&self, source: Source) -> bool {
+        match source {
+            Source::Flag(id, until) => until.holds(self.region.flag(id).load_acquire().unchecked()),
+            Source::Mail(id, until) => until.holds(self.region.mail(id).peek_acquire().unchecked()),
+            Source::Counter(id, until) => until.holds(self.region.counter(id).load_acquire().unchecked()),
+            // Messages make progress by polling alone.
+            Source::Message(_) => true,
+        }
+    }
+}
+
+impl<R: Region> Shared for Comm<R> {
+    type Region = R;
+    #[inline]
+    fn shared(&mut self) -> (&R, &mut Member) {
+        (&self.region, &mut self.member)
+    }
+}
+
+impl<R: Region> Observe for Comm<R> {
+    #[inline]
+    fn ready(&mut self, on: &Awaits) -> bool {
+        on.iter().any(|event| self.holds(event.source))
+    }
+    #[inline]
+    fn poison(&self) -> Option<Poison> {
+        state::look(&self.region, &self.member.layout)
+    }
+}

@@ -1,0 +1,266 @@
+//! Datatypes as blocks (MPI 4.1, chapter 5): contiguous, vector, indexed blocks; and user data of such a type.
+//!
+//! Data has a *packed* order: its bytes without the holes. Machines cut the packed order into
+//! fragments; [`Data::runs`] answers which stretches of memory a fragment is, block by block.
+
+use crate::buffer::Buf;
+use crate::error::{Argument, Bound, Refusal};
+use core::marker::PhantomData;
+
+/// How the bytes of one element lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Datatype<'a> {
+    /// `bytes` bytes in a row; the extent equals the size.
+    Contiguous {
+        /// Bytes of one element.
+        bytes: u64,
+    },
+    /// `blocks` blocks of `block` bytes, `stride` bytes from start to start (MPI_Type_create_hvector).
+    /// The extent ends with the last block.
+    Vector {
+        /// Number of blocks.
+        blocks: u64,
+        /// Bytes of a block.
+        block: u64,
+        /// Bytes from one block's start to the next one's; at least `block`.
+        stride: u64,
+    },
+    /// A block of `block` bytes at each displacement (MPI_Type_create_hindexed_block). The extent
+    /// ends with the block that lies furthest.
+    Indexed {
+        /// Bytes of a block.
+        block: u64,
+        /// Byte displacements of the blocks.
+        displacements: &'a [u64],
+    },
+}
+
+impl Datatype<'_> {
+    /// Bytes.
+    pub const BYTE: Datatype<'static> = Datatype::Contiguous { bytes: 1 };
+
+    /// Packed bytes of one element; `None` beyond 2⁶⁴.
+    pub const fn size(&self) -> Option<u64> {
+        match *self {
+            Self::Contiguous { bytes } => Some(bytes),
+            Self::Vector { blocks, block, .. } => blocks.checked_mul(block),
+            Self::Indexed { block, displacements } => block.checked_mul(displacements.len() as u64),
+        }
+    }
+
+    /// Bytes from the first to the last byte of one element, holes included; `None` beyond 2⁶⁴.
+    pub fn extent(&self) -> Option<u64> {
+        match *self {
+            Self::Contiguous { bytes } => Some(bytes),
+            Self::Vector { blocks: 0, .. } => Some(0),
+            Self::Vector { blocks, block, stride } => (blocks - 1).checked_mul(stride)?.checked_add(block),
+            Self::Indexed { block, displacements } => match displacements.iter().max() {
+                None => Some(0),
+                Some(last) => last.checked_add(block),
+            },
+        }
+    }
+}
+
+/// A user's data: `count` elements of a datatype, one extent after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Data<'a> {
+    base: Buf,
+    datatype: Datatype<'a>,
+    size: u64,
+    extent: u64,
+    bytes: u64,
+    dense: bool,
+    life: PhantomData<&'a ()>,
+}
+
+impl<'a> Data<'a> {
+    /// Contiguous bytes that will be read and written.
+    #[inline]
+    pub const fn bytes_mut(bytes: &'a mut [u8]) -> Self {
+        Self::contiguous(Buf::of_mut(bytes))
+    }
+
+    /// Contiguous bytes that will only be read: for the root of a broadcast, the input of a reduction.
+    #[inline]
+    pub(crate) const fn bytes(bytes: &'a [u8]) -> Self {
+        Self::contiguous(Buf::of(bytes))
+    }
+
+    #[inline]
+    const fn contiguous(base: Buf) -> Self {
+        let bytes = base.len() as u64;
+        Self { base, datatype: Datatype::BYTE, size: 1, extent: 1, bytes, dense: true, life: PhantomData }
+    }
+
+    /// `count` elements of `datatype`, starting with `memory`.
+    ///
+    /// # Errors
+    /// The elements reach beyond `memory`, or a vector's blocks overlap.
+    pub fn typed(memory: &'a mut [u8], count: u64, datatype: Datatype<'a>) -> Result<Self, Refusal> {
+        // SAFETY: the slice is writable and exclusive for 'a.
+        unsafe { Self::from_raw(Buf::of_mut(memory), count, datatype) }
+    }
+
+    /// The same from an address: for C callers.
+    ///
+    /// # Errors
+    /// As [`Self::typed`].
+    ///
+    /// # Safety
+    /// `memory` is readable, and writable where the operation receives, and nobody else writes it during `'a`.
+    pub unsafe fn from_raw(memory: Buf, count: u64, datatype: Datatype<'a>) -> Result<Self, Refusal> {
+        let room = memory.len() as u64;
+        let beyond = Refusal::new(Argument::Extent, u64::MAX, Bound::AtMost(room));
+        if let Datatype::Vector { block, stride, .. } = datatype {
+            Refusal::check(Argument::Extent, stride, Bound::AtLeast(block))?;
+        }
+        let (size, extent) = (datatype.size().ok_or(beyond)?, datatype.extent().ok_or(beyond)?);
+        let reach = extent.checked_mul(count).ok_or(beyond)?;
+        Refusal::check(Argument::Extent, reach, Bound::AtMost(room))?;
+        let bytes = size.checked_mul(count).ok_or(beyond)?;
+        // Overlapping indexed blocks may pack to more bytes than their extent: a count of machine size all the same.
+        Refusal::check(Argument::Bytes, bytes, Bound::AtMost(i64::MAX as u64))?;
+        let dense = match datatype {
+            Datatype::Contiguous { .. } => true,
+            Datatype::Vector { blocks, block, stride } => blocks <= 1 || block == stride,
+            Datatype::Indexed { .. } => false,
+        };
+        Ok(Self { base: memory, datatype, size, extent, bytes, dense, life: PhantomData })
+    }
+
+    /// Packed bytes of all elements.
+    #[inline]
+    pub const fn len(&self) -> u64 {
+        self.bytes
+    }
+
+    /// No bytes?
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// The memory, where it has no holes.
+    #[inline]
+    pub fn as_contiguous(&self) -> Option<Buf> {
+        self.dense.then(|| Buf::new(self.base.ptr(), self.bytes as usize))
+    }
+
+    /// The stretches of memory that hold the packed bytes `from .. from + len`, in packed order.
+    /// What lies beyond the data's end is left out.
+    #[inline]
+    pub fn runs(&self, from: u64, len: u64) -> Runs<'a> {
+        let end = from.saturating_add(len).min(self.bytes);
+        Runs { data: *self, at: from.min(end), end }
+    }
+
+    /// Offset in memory and bytes to the block's end, for packed byte `at`. `at < self.bytes`.
+    fn locate(&self, at: u64) -> (u64, u64) {
+        let (element, within) = (at / self.size, at % self.size);
+        let start = element * self.extent;
+        match self.datatype {
+            Datatype::Contiguous { bytes } => (start + within, bytes - within),
+            Datatype::Vector { block, stride, .. } => {
+                let (index, rest) = (within / block, within % block);
+                (start + index * stride + rest, block - rest)
+            }
+            Datatype::Indexed { block, displacements } => {
+                let (index, rest) = (within / block, within % block);
+                let displacement = displacements.get(index as usize).copied().unwrap_or(0);
+                (start + displacement + rest, block - rest)
+            }
+        }
+    }
+}
+
+/// Stretches of memory in packed order; see [`Data::runs`].
+#[derive(Clone, Debug)]
+pub struct Runs<'a> {
+    data: Data<'a>,
+    at: u64,
+    end: u64,
+}
+
+impl Iterator for Runs<'_> {
+    /// The stretch, and its first byte's place in the packed order.
+    type Item = (u64, Buf);
+
+    #[inline]
+    fn next(&mut self) -> Option<(u64, Buf)> {
+        if self.at >= self.end {
+            return None;
+        }
+        let at = self.at;
+        let (offset, block) = if self.data.dense { (at, self.end - at) } else { self.data.locate(at) };
+        let len = block.min(self.end - at);
+        self.at += len;
+        let ptr = self.data.base.ptr().wrapping_add(offset as usize);
+        Some((at, Buf::new(ptr, len as usize)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    fn packed(data: &Data<'_>, cut: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        for from in (0..data.len()).step_by(cut as usize) {
+            for (at, run) in data.runs(from, cut) {
+                assert_eq!(at, out.len() as u64);
+                // SAFETY: a run lies inside the slice that `data` was made of, which outlives it.
+                out.extend_from_slice(unsafe { core::slice::from_raw_parts(run.ptr(), run.len()) });
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn runs_pack_what_the_definition_packs() {
+        let mut memory: Vec<u8> = (0..=255).collect();
+        let vector = Datatype::Vector { blocks: 3, block: 4, stride: 10 };
+        let indexed = Datatype::Indexed { block: 2, displacements: &[8, 0, 5] };
+        for (datatype, count, first) in [
+            (Datatype::Contiguous { bytes: 5 }, 4, [0, 1, 2, 3, 4, 5]),
+            (vector, 3, [0, 1, 2, 3, 10, 11]),
+            (indexed, 5, [8, 9, 0, 1, 5, 6]),
+        ] {
+            let data = Data::typed(&mut memory, count, datatype).unwrap();
+            let whole = packed(&data, u64::MAX >> 1);
+            assert_eq!(whole.len() as u64, count * datatype.size().unwrap());
+            assert_eq!(whole[..6], first);
+            for cut in 1..20 {
+                assert_eq!(packed(&data, cut), whole);
+            }
+        }
+    }
+
+    #[test]
+    fn the_second_element_follows_the_first_ones_extent() {
+        let mut memory: Vec<u8> = (0..=255).collect();
+        let data = Data::typed(&mut memory, 2, Datatype::Vector { blocks: 2, block: 1, stride: 7 }).unwrap();
+        assert_eq!(packed(&data, 100), [0, 7, 8, 15]);
+    }
+
+    #[test]
+    fn what_reaches_beyond_memory_is_refused() {
+        let mut memory = [0; 24];
+        let vector = |stride| Datatype::Vector { blocks: 3, block: 4, stride };
+        assert!(Data::typed(&mut memory, 1, vector(10)).is_ok());
+        for (count, datatype, value) in
+            [(1, vector(11), 26), (2, vector(10), 48), (25, Datatype::BYTE, 25), (1, vector(3), 3)]
+        {
+            let refusal = Data::typed(&mut memory, count, datatype).unwrap_err();
+            assert_eq!((refusal.argument, refusal.value), (Argument::Extent, value));
+        }
+        for datatype in [
+            Datatype::Contiguous { bytes: u64::MAX },
+            Datatype::Vector { blocks: u64::MAX, block: 1, stride: u64::MAX },
+            Datatype::Indexed { block: u64::MAX, displacements: &[1, 2] },
+        ] {
+            assert!(Data::typed(&mut memory, 3, datatype).is_err());
+        }
+    }
+}

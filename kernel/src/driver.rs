@@ -1,0 +1,233 @@
+//! From machines to calls: the blocking loop, and a communicator to call on.
+
+use crate::Rank;
+use crate::comm::{Comm, Member};
+use crate::datatype::Data;
+use crate::error::{Cause, Error, Poison, PollError, Refusal, WaitError};
+use crate::machine::Machine;
+use crate::op::Op;
+use crate::region::Layout;
+use crate::select::{Barrier, BarrierAlgorithm, Bcast, BcastAlgorithm};
+use crate::shm::allreduce;
+use crate::step::{Awaits, Step};
+use crate::transport::{Observe, Transport, Wait};
+use core::fmt;
+
+/// Why [`run`] ended early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stop {
+    /// A poll failed.
+    Poll(PollError),
+    /// A wait failed.
+    Wait(WaitError),
+}
+
+/// Polls `machine` until it is done, waiting in between: what "blocking" means here.
+///
+/// # Errors
+/// The first failure of a poll or a wait; the machine is over then.
+#[inline]
+pub fn run<X, M, W>(machine: &mut M, x: &mut X, wait: &mut W) -> Result<(), Stop>
+where
+    X: Observe + ?Sized,
+    M: Machine<X> + ?Sized,
+    W: Wait<X> + ?Sized,
+{
+    loop {
+        match machine.poll(x).map_err(Stop::Poll)? {
+            Step::Done => return Ok(()),
+            Step::Wait(on) => wait.wait(x, &on).map_err(Stop::Wait)?,
+        }
+    }
+}
+
+/// A communicator of one process: collectives as blocking calls.
+///
+/// It is exclusive by type: every call takes `&mut self`. After an error that poisons, every
+/// process of the communicator gets one at this or its next call, and nobody is left waiting.
+pub struct Communicator<T: Transport> {
+    comm: Comm<T::Region>,
+    wait: T::Wait,
+}
+
+impl<T: Transport> fmt::Debug for Communicator<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Communicator").field("member", self.comm.member()).finish_non_exhaustive()
+    }
+}
+
+impl<T: Transport> Communicator<T>
+where
+    T::Wait: Wait<Comm<T::Region>>,
+{
+    /// Process `rank` on a fresh segment of this layout.
+    ///
+    /// # Errors
+    /// `rank` is not below the layout's number of ranks.
+    pub fn new(region: T::Region, layout: Layout, rank: Rank, wait: T::Wait) -> Result<Self, Refusal> {
+        Ok(Self { comm: Comm::new(region, layout, rank)?, wait })
+    }
+
+    /// This process.
+    pub const fn rank(&self) -> Rank {
+        self.comm.member().rank()
+    }
+
+    /// Number of processes.
+    pub const fn size(&self) -> u32 {
+        self.comm.member().size()
+    }
+
+    /// What the machines see.
+    pub const fn comm(&self) -> &Comm<T::Region> {
+        &self.comm
+    }
+
+    /// How this process waits.
+    pub const fn wait_policy(&mut self) -> &mut T::Wait {
+        &mut self.wait
+    }
+
+    /// Broadcasts `data` from `root` to everyone. Types may differ between ranks, packed bytes must not.
+    ///
+    /// # Errors
+    /// `root` is no rank, lengths differ, a peer died or refused its arguments.
+    ///
+    /// # Standard section
+    /// MPI 4.1, 7.4.
+    #[inline]
+    pub fn bcast_with(&mut self, data: Data<'_>, root: Rank, algorithm: BcastAlgorithm) -> Result<(), Error> {
+        self.call(|me| Bcast::new(me, data, root, algorithm))
+    }
+
+    /// [`Self::bcast_with`] for bytes and the default algorithm.
+    ///
+    /// # Errors
+    /// As [`Self::bcast_with`].
+    #[inline]
+    pub fn bcast(&mut self, bytes: &mut [u8], root: Rank) -> Result<(), Error> {
+        self.bcast_with(Data::bytes_mut(bytes), root, BcastAlgorithm::Auto)
+    }
+
+    /// Waits until everyone has entered. What anyone did before happens before what anyone does after.
+    ///
+    /// # Errors
+    /// A peer died or refused its arguments.
+    ///
+    /// # Standard section
+    /// MPI 4.1, 7.3.
+    #[inline]
+    pub fn barrier_with(&mut self, algorithm: BarrierAlgorithm) -> Result<(), Error> {
+        self.call(|me| Barrier::new(me, algorithm))
+    }
+
+    /// [`Self::barrier_with`] the default algorithm.
+    ///
+    /// # Errors
+    /// As [`Self::barrier_with`].
+    #[inline]
+    pub fn barrier(&mut self) -> Result<(), Error> {
+        self.barrier_with(BarrierAlgorithm::default())
+    }
+
+    /// Folds everyone's `send` with `op`, in rank order, into everyone's `receive`: the same bits on
+    /// all ranks. At most [`allreduce::posted::MOST`] bytes.
+    ///
+    /// # Errors
+    /// Lengths that differ here or between ranks, no whole number of elements, too many; a peer died or refused its arguments.
+    ///
+    /// # Standard section
+    /// MPI 4.1, 7.9.6.
+    #[inline]
+    pub fn allreduce(&mut self, send: &[u8], receive: &mut [u8], op: Op) -> Result<(), Error> {
+        let (send, receive) = (Data::bytes(send), Data::bytes_mut(receive));
+        self.call(|me| allreduce::posted::Posted::new(me, send, receive, op))
+    }
+
+    /// [`Self::allreduce`] in place.
+    ///
+    /// # Errors
+    /// As [`Self::allreduce`].
+    #[inline]
+    pub fn allreduce_in_place(&mut self, data: &mut [u8], op: Op) -> Result<(), Error> {
+        let data = Data::bytes_mut(data);
+        self.call(|me| allreduce::posted::Posted::new(me, data, data, op))
+    }
+
+    /// Refuses a collective call for an argument that this process checked itself, and tells the others.
+    pub fn refuse(&mut self, refusal: Refusal) -> Error {
+        let me = self.comm.member();
+        let (rank, operation) = (me.rank(), me.operation() + 1);
+        self.comm.poison_with(Poison { rank, operation, cause: Cause::Refused(refusal) });
+        Error::Refused(refusal)
+    }
+
+    /// Makes the next operation and runs it.
+    #[inline]
+    pub fn call<M: Machine<Comm<T::Region>>>(
+        &mut self,
+        make: impl FnOnce(&mut Member) -> Result<M, Refusal>,
+    ) -> Result<(), Error> {
+        let mut machine = self.make(make)?;
+        match run(&mut machine, &mut self.comm, &mut self.wait) {
+            Ok(()) => Ok(()),
+            Err(stop) => Err(self.fail(stop)),
+        }
+    }
+
+    /// Makes the next operation, unless the communicator is poisoned or an argument is refused.
+    #[inline]
+    pub(crate) fn make<M>(&mut self, make: impl FnOnce(&mut Member) -> Result<M, Refusal>) -> Result<M, Error> {
+        if let Some(poison) = self.comm.poison() {
+            return Err(Error::Poisoned(poison));
+        }
+        make(self.comm.member_mut()).map_err(|refusal| self.refuse(refusal))
+    }
+
+    /// Polls a machine once.
+    pub(crate) fn poll<M: Machine<Comm<T::Region>>>(&mut self, machine: &mut M) -> Result<Step, Error> {
+        if let Some(poison) = self.comm.poison() {
+            return Err(Error::Poisoned(poison));
+        }
+        machine.poll(&mut self.comm).map_err(|e| self.fail(Stop::Poll(e)))
+    }
+
+    /// Waits as the policy says.
+    pub(crate) fn wait_for(&mut self, on: &Awaits) -> Result<(), Error> {
+        self.wait.wait(&mut self.comm, on).map_err(|e| self.fail(Stop::Wait(e)))
+    }
+
+    /// Poisons the communicator: operations of this process were given up unfinished.
+    #[cold]
+    pub(crate) fn abandon(&mut self) {
+        let me = self.comm.member();
+        let (rank, operation) = (me.rank(), me.operation());
+        self.comm.poison_with(Poison { rank, operation, cause: Cause::Fault });
+    }
+
+    /// Poisons the communicator for what ended a machine.
+    #[cold]
+    pub(crate) fn fail(&mut self, stop: Stop) -> Error {
+        let me = self.comm.member();
+        let (rank, operation) = (me.rank(), me.operation());
+        match stop {
+            Stop::Poll(error) => {
+                let cause = match error {
+                    PollError::Mismatch { refusal, .. } => Cause::Refused(refusal),
+                    PollError::Overrun { .. } | PollError::Messages { .. } => Cause::Fault,
+                };
+                self.comm.poison_with(Poison { rank, operation, cause });
+                Error::Poll(error)
+            }
+            Stop::Wait(WaitError::Poisoned(poison)) => Error::Poisoned(poison),
+            Stop::Wait(WaitError::Died(peer)) => {
+                Error::Poisoned(self.comm.poison_with(Poison { rank: peer, operation, cause: Cause::Died }))
+            }
+            Stop::Wait(WaitError::Late(peer)) => {
+                // The poison names who is late, not who noticed.
+                Error::Poisoned(self.comm.poison_with(Poison { rank: peer, operation, cause: Cause::Late }))
+            }
+            Stop::Wait(WaitError::Abandoned) => Error::Abandoned,
+        }
+    }
+}

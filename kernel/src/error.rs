@@ -1,0 +1,323 @@
+//! Errors are values: small, `Copy`, without strings; each names its argument, the value, the bound.
+
+use crate::Rank;
+use core::fmt;
+
+/// What a refused value was meant for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Argument {
+    /// Number of processes.
+    Ranks,
+    /// Rank of the caller.
+    Rank,
+    /// Root of a rooted operation.
+    Root,
+    /// Bytes of a message.
+    Bytes,
+    /// Number of elements.
+    Count,
+    /// Extent of a datatype in bytes, against the memory given.
+    Extent,
+    /// Page size of the segment in bytes.
+    Page,
+    /// Posted lines per rank.
+    Lines,
+    /// Slots of a monotone queue.
+    QueueSlots,
+    /// Bytes in one slot of a monotone queue.
+    QueueFragment,
+    /// Paper P1's `s`: slots per process.
+    Slots,
+    /// Paper P1's `f`: bytes in one slot.
+    Fragment,
+    /// Paper P1's `q`: sets that a queue is split into.
+    Sets,
+    /// Children per vertex of a tree.
+    Arity,
+    /// Bytes of the segment.
+    SegmentBytes,
+    /// First word of the segment.
+    Magic,
+    /// Version of the segment's layout.
+    Version,
+    /// Hash of the segment's layout.
+    Hash,
+    /// Kind of collective that a peer runs.
+    Collective,
+    /// Requests in flight.
+    Requests,
+    /// Message slots in flight.
+    Messages,
+    /// Address of the segment.
+    Address,
+}
+
+impl Argument {
+    /// The argument's name as users write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ranks => "ranks",
+            Self::Rank => "rank",
+            Self::Root => "root",
+            Self::Bytes => "bytes",
+            Self::Count => "count",
+            Self::Extent => "extent",
+            Self::Page => "page",
+            Self::Lines => "lines",
+            Self::QueueSlots => "queue slots",
+            Self::QueueFragment => "queue fragment",
+            Self::Slots => "slots (s)",
+            Self::Fragment => "fragment (f)",
+            Self::Sets => "sets (q)",
+            Self::Arity => "arity",
+            Self::SegmentBytes => "segment bytes",
+            Self::Magic => "magic",
+            Self::Version => "version",
+            Self::Hash => "layout hash",
+            Self::Collective => "collective",
+            Self::Requests => "requests",
+            Self::Messages => "messages",
+            Self::Address => "segment address",
+        }
+    }
+
+    const ALL: [Self; 22] = [
+        Self::Ranks,
+        Self::Rank,
+        Self::Root,
+        Self::Bytes,
+        Self::Count,
+        Self::Extent,
+        Self::Page,
+        Self::Lines,
+        Self::QueueSlots,
+        Self::QueueFragment,
+        Self::Slots,
+        Self::Fragment,
+        Self::Sets,
+        Self::Arity,
+        Self::SegmentBytes,
+        Self::Magic,
+        Self::Version,
+        Self::Hash,
+        Self::Collective,
+        Self::Requests,
+        Self::Messages,
+        Self::Address,
+    ];
+
+    /// A number for the segment, where enums must not be read from bytes.
+    pub(crate) const fn code(self) -> u64 {
+        self as u64
+    }
+
+    pub(crate) fn from_code(code: u64) -> Option<Self> {
+        Self::ALL.into_iter().find(|a| a.code() == code)
+    }
+}
+
+/// How a value missed its bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Bound {
+    /// The value must be below this.
+    Below(u64),
+    /// The value must be at most this.
+    AtMost(u64),
+    /// The value must be at least this.
+    AtLeast(u64),
+    /// The value must equal this.
+    Equals(u64),
+    /// The value must be a multiple (or power) of this.
+    MultipleOf(u64),
+    /// The value must divide this.
+    Divides(u64),
+}
+
+/// A refused argument: its name, its value, the bound that it broke.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Refusal {
+    /// Which argument.
+    pub argument: Argument,
+    /// Its value.
+    pub value: u64,
+    /// The bound.
+    pub bound: Bound,
+}
+
+impl Refusal {
+    /// A refusal of `value` for `argument`.
+    pub const fn new(argument: Argument, value: u64, bound: Bound) -> Self {
+        Self { argument, value, bound }
+    }
+
+    /// Is the address `at` a multiple of `align`?
+    ///
+    /// # Errors
+    /// It is not; the argument named is the segment's address.
+    pub fn check_aligned(at: u64, align: u64) -> Result<(), Self> {
+        Self::check(Argument::Address, at, Bound::MultipleOf(align))?;
+        Ok(())
+    }
+
+    /// Is `value` acceptable under `bound`?
+    ///
+    /// # Errors
+    /// It is not.
+    #[inline]
+    pub fn check(argument: Argument, value: u64, bound: Bound) -> Result<u64, Self> {
+        let ok = match bound {
+            Bound::Below(b) => value < b,
+            Bound::AtMost(b) => value <= b,
+            Bound::AtLeast(b) => value >= b,
+            Bound::Equals(b) => value == b,
+            Bound::MultipleOf(b) => b != 0 && value.is_multiple_of(b),
+            Bound::Divides(b) => value != 0 && b.is_multiple_of(value),
+        };
+        if ok { Ok(value) } else { Err(Self::new(argument, value, bound)) }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, value) = (self.argument.name(), self.value);
+        match self.bound {
+            Bound::Below(b) => write!(f, "{name} is {value}, must be below {b}"),
+            Bound::AtMost(b) => write!(f, "{name} is {value}, must be at most {b}"),
+            Bound::AtLeast(b) => write!(f, "{name} is {value}, must be at least {b}"),
+            Bound::Equals(b) => write!(f, "{name} is {value}, must be {b}"),
+            Bound::MultipleOf(b) => write!(f, "{name} is {value}, must be a multiple of {b}"),
+            Bound::Divides(b) => write!(f, "{name} is {value}, must divide {b}"),
+        }
+    }
+}
+
+impl core::error::Error for Refusal {}
+
+/// Why a communicator can't go on, agreed by all its members: the first writer's word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Poison {
+    /// The rank at fault.
+    pub rank: Rank,
+    /// The operation (number on this communicator, the first is 1; modulo 2³⁰ where a peer wrote it).
+    pub operation: u64,
+    /// What happened there.
+    pub cause: Cause,
+}
+
+/// What a [`Poison`] tells of its rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// The process is gone.
+    Died,
+    /// It refused an argument of its own, or what a peer's argument said.
+    Refused(Refusal),
+    /// It found words in the segment that no member writes.
+    Fault,
+    /// It was waited for longer than the bound of time.
+    Late,
+}
+
+impl fmt::Display for Poison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rank, operation, cause } = self;
+        match cause {
+            Cause::Died => write!(f, "rank {rank} died (seen in operation {operation})"),
+            Cause::Refused(r) => write!(f, "rank {rank} refused operation {operation}: {r}"),
+            Cause::Fault => write!(f, "rank {rank} found a corrupt segment in operation {operation}"),
+            Cause::Late => {
+                write!(f, "rank {rank} was late: the bound on waiting for it is over (operation {operation})")
+            }
+        }
+    }
+}
+
+/// Why a poll failed. The operation is over; the communicator must be poisoned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PollError {
+    /// A peer's argument does not fit ours: `value` is ours, the bound is the peer's.
+    Mismatch {
+        /// The peer.
+        peer: Rank,
+        /// Our value against its bound.
+        refusal: Refusal,
+    },
+    /// A word of `peer` is ahead of where any member can be: line overrun or corrupt segment.
+    Overrun {
+        /// The peer.
+        peer: Rank,
+        /// The largest value that a member can have written.
+        expected: u64,
+        /// The value found.
+        found: u64,
+    },
+    /// The point-to-point layer failed; its own number.
+    Messages {
+        /// The peer.
+        peer: Rank,
+        /// The layer's error number.
+        code: i32,
+    },
+}
+
+impl fmt::Display for PollError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mismatch { peer, refusal } => write!(f, "disagreement with rank {peer}: {refusal}"),
+            Self::Overrun { peer, expected, found } => {
+                write!(f, "corrupt word of rank {peer}: {found}, no member writes above {expected}")
+            }
+            Self::Messages { peer, code } => write!(f, "message to or from rank {peer} failed: error {code}"),
+        }
+    }
+}
+
+impl core::error::Error for PollError {}
+
+/// Why a wait ended without what it waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WaitError {
+    /// The communicator is poisoned.
+    Poisoned(Poison),
+    /// The peer that was waited for is gone.
+    Died(Rank),
+    /// The bound of time (or of polls) is over; the peer that was waited for.
+    Late(Rank),
+    /// A checker gave this execution up: not a failure.
+    Abandoned,
+}
+
+/// Why a collective call failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Error {
+    /// An argument of this call was refused here.
+    Refused(Refusal),
+    /// The communicator is poisoned, by this call or an earlier one, here or elsewhere.
+    Poisoned(Poison),
+    /// The machine failed; the communicator is poisoned from now on.
+    Poll(PollError),
+    /// A checker gave this execution up: not a failure.
+    Abandoned,
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(e) => e.fmt(f),
+            Self::Poisoned(e) => e.fmt(f),
+            Self::Poll(e) => e.fmt(f),
+            Self::Abandoned => f.write_str("abandoned by the checker"),
+        }
+    }
+}
+
+impl core::error::Error for Error {}

@@ -1,0 +1,3 @@
+//! Compositions over levels: shared memory inside a node, messages between nodes.
+
+pub mod bcast;

@@ -1,0 +1,38 @@
+//! Collective operations as polled state machines.
+//!
+//! A collective is a small machine that is polled; all that it needs from the world (shared
+//! words, bytes, messages, waiting) comes through traits. So the same machine runs between
+//! processes on a NUMA server, over messages between servers, inside a model checker and inside
+//! a fuzzer.
+//!
+//! The crate has no `std`, no `alloc`, no operating system, no clock and no threads in it.
+//!
+//! Read [`machine`] and [`step`] for the contract of a machine, [`region`] for shared memory,
+//! [`p2p`] for messages, [`driver`] for what turns machines into calls.
+#![no_std]
+
+#[cfg(test)]
+extern crate std;
+
+pub mod barrier;
+pub mod buffer;
+pub mod comm;
+pub mod datatype;
+pub mod driver;
+pub mod error;
+pub mod hier;
+pub mod machine;
+pub mod msg;
+pub mod op;
+pub mod p2p;
+pub mod pattern;
+pub mod region;
+pub mod request;
+pub mod select;
+pub mod shm;
+pub mod step;
+pub mod transport;
+pub mod wait;
+
+/// Position of a process in its communicator, `0 .. size` (MPI 4.1, 7.1).
+pub type Rank = u32;

@@ -1,0 +1,56 @@
+//! The contract of a collective's state machine, and its composition.
+
+use crate::error::PollError;
+use crate::step::Step;
+
+/// A collective operation of one process, as plain data.
+///
+/// * `poll` never blocks. It does what can be done and answers [`Step::Wait`] with what it waits
+///   for; a spurious poll changes nothing.
+/// * A machine is `Clone + Eq + Hash`, so that an explorer can snapshot, hash and branch it; what
+///   lives longer than a poll outside it lies in the context `X`.
+/// * Roles (root, leaf, parent) are fixed when the machine is built.
+/// * After an error the machine is over; the driver poisons the communicator.
+pub trait Machine<X: ?Sized> {
+    /// Advances as far as possible.
+    fn poll(&mut self, x: &mut X) -> Result<Step, PollError>;
+}
+
+/// First `A`, then `B`: `B` is polled only after `A` is done, on this process.
+///
+/// What `A` wrote here happens before all of `B` here; across processes only what the leaf
+/// machines promise.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Then<A, B> {
+    first: Option<A>,
+    second: B,
+}
+
+impl<A, B> Then<A, B> {
+    /// `first`, then `second`.
+    pub const fn new(first: A, second: B) -> Self {
+        Self { first: Some(first), second }
+    }
+}
+
+impl<X: ?Sized, A: Machine<X>, B: Machine<X>> Machine<X> for Then<A, B> {
+    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+        if let Some(first) = &mut self.first {
+            if let wait @ Step::Wait(_) = first.poll(x)? {
+                return Ok(wait);
+            }
+            self.first = None;
+        }
+        self.second.poll(x)
+    }
+}
+
+/// `None` takes no part: done at once. For levels in which a process has no role.
+impl<X: ?Sized, M: Machine<X>> Machine<X> for Option<M> {
+    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+        match self {
+            Some(machine) => machine.poll(x),
+            None => Ok(Step::Done),
+        }
+    }
+}

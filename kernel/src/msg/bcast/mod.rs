@@ -1,0 +1,3 @@
+//! Broadcast over messages (MPI 4.1, 7.4).
+
+pub mod binomial;

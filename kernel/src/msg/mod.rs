@@ -1,0 +1,3 @@
+//! Machines over point-to-point messages. One folder per collective, one file per algorithm.
+
+pub mod bcast;

@@ -1,0 +1,56 @@
+//! Point-to-point messages: all that the message family needs from a network.
+
+use crate::Rank;
+use crate::buffer::Buf;
+use crate::step::Slot;
+
+/// Distinguishes the messages of one operation from another's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tag(pub u64);
+
+/// The layer's error number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct P2pError(pub i32);
+
+/// A point-to-point layer: post and test, no blocking. Messages between two ranks with one tag
+/// arrive in the order in which they were posted.
+pub trait P2p {
+    /// This process.
+    fn rank(&self) -> Rank;
+    /// Number of processes.
+    fn size(&self) -> u32;
+    /// Posts a send of `buf` to `to`. The bytes stay readable until [`P2p::test`] says true.
+    ///
+    /// # Safety
+    /// `buf` is readable, and nobody writes it, until `test` of the slot answered true or the layer is dropped.
+    unsafe fn post_send(&mut self, to: Rank, tag: Tag, buf: Buf) -> Result<Slot, P2pError>;
+    /// Posts a receive into `buf` from `from`; a message of another length is an error of `test`.
+    ///
+    /// # Safety
+    /// `buf` is writable, and nobody else touches it, until `test` of the slot answered true or the layer is dropped.
+    unsafe fn post_recv(&mut self, from: Rank, tag: Tag, buf: Buf) -> Result<Slot, P2pError>;
+    /// Is the request complete? True frees the slot.
+    fn test(&mut self, slot: Slot) -> Result<bool, P2pError>;
+}
+
+/// No messages: the point-to-point layer of hosts that have none.
+#[derive(Clone, Copy, Debug)]
+pub enum Nothing {}
+
+impl P2p for Nothing {
+    fn rank(&self) -> Rank {
+        match *self {}
+    }
+    fn size(&self) -> u32 {
+        match *self {}
+    }
+    unsafe fn post_send(&mut self, _: Rank, _: Tag, _: Buf) -> Result<Slot, P2pError> {
+        match *self {}
+    }
+    unsafe fn post_recv(&mut self, _: Rank, _: Tag, _: Buf) -> Result<Slot, P2pError> {
+        match *self {}
+    }
+    fn test(&mut self, _: Slot) -> Result<bool, P2pError> {
+        match *self {}
+    }
+}

@@ -1,0 +1,425 @@
+//! The segment's layout: pure arithmetic, every offset comes from here.
+//!
+//! ```text
+//! header page | lease page | [leaders pages | q set pages]  | rank 0's area | rank 1's area | ...
+//!                            '-- paper P1, if asked for --'
+//! rank's area, page-aligned, on the rank's own NUMA node:
+//!   control lines | ring of K posted lines | queue: slots × fragment | [P1: s control pages | s fragments]
+//! ```
+//! Sizes in bytes, with `w` the page: `w + w + [⌈4p/w⌉·w + w·q] + p·(⌈control⌉ + ⌈128·K⌉ + ⌈slots·fragment⌉ + [s·(w + ⌈f⌉)])`,
+//! where ⌈x⌉ rounds up to pages. One line of 128 bytes has one writer.
+
+use super::{CounterId, Extent, FlagId, MailId};
+use crate::Rank;
+use crate::error::{Argument, Bound, Refusal};
+
+/// One writer's line: two 64-byte lines, which x86 prefetches as a pair.
+pub const LINE: u64 = 128;
+/// Bytes of head and payload in a posted line, behind its sequence word.
+pub const LINE_ROOM: u64 = LINE - 8;
+/// Payload bytes of a posted line, behind its sequence and its head.
+pub const LINE_PAYLOAD: u64 = LINE - 16;
+/// Most processes of one segment.
+pub const MAX_RANKS: u32 = 1 << 20;
+/// Version of this layout, in the header.
+pub const VERSION: u64 = 1;
+
+/// Control lines of a rank before its dissemination rounds.
+const PROGRESS: u64 = 0;
+const READY: u64 = 1;
+const ARRIVE: u64 = 2;
+const RELEASE: u64 = 3;
+const RECORD: u64 = 4;
+const ROUNDS: u64 = 5;
+
+/// Paper P1's parameters: what its queues look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Cico {
+    /// `s`: slots in one process's queue.
+    pub slots: u32,
+    /// `f`: bytes in one slot.
+    pub fragment: u64,
+    /// `q`: sets that a queue is split into; divides `s`.
+    pub sets: u32,
+}
+
+impl Cico {
+    /// Bytes of P1's own segment, its section 4.1: `⌈4p/w⌉·w + w·q + p·s·(w + ⌈f⌉)`.
+    /// `None` where that is beyond 2⁶⁴.
+    pub fn bytes(self, ranks: u32, page: u64) -> Option<u64> {
+        let shared = pages(4 * u64::from(ranks), page)?.checked_add(page.checked_mul(self.sets.into())?)?;
+        let slot = page.checked_add(pages(self.fragment, page)?)?;
+        let own = slot.checked_mul(self.slots.into())?;
+        own.checked_mul(ranks.into())?.checked_add(shared)
+    }
+}
+
+/// What a segment is made for. One rank plans; all compare the hash of the layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Params {
+    /// Number of processes.
+    pub ranks: u32,
+    /// Bytes of a page: a power of two, 128 at least.
+    pub page: u64,
+    /// `K`: posted lines per rank, a power of two, 2 at least.
+    pub lines: u32,
+    /// Slots of a rank's monotone queue, a power of two.
+    pub queue_slots: u32,
+    /// Bytes in one slot of a monotone queue, a multiple of 64.
+    pub queue_fragment: u64,
+    /// Paper P1's queues beside ours, if wanted.
+    pub cico: Option<Cico>,
+}
+
+impl Params {
+    /// What measurement found good for `ranks` processes (docs/performance.md), without P1's queues.
+    pub const fn new(ranks: u32) -> Self {
+        Self { ranks, page: 4096, lines: 16, queue_slots: 16, queue_fragment: 16 << 10, cico: None }
+    }
+
+    /// The same with P1's queues: its published defaults for 4 MiB (s = 64, f = 8 KiB) in two sets.
+    #[must_use]
+    pub const fn with_cico(self) -> Self {
+        Self { cico: Some(Cico { slots: 64, fragment: 8192, sets: 2 }), ..self }
+    }
+}
+
+/// The offsets of every word and extent of one segment. Plain numbers; private to each process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Layout {
+    params: Params,
+    leaders: u64,
+    sets: u64,
+    ranks: u64,
+    stride: u64,
+    lines: u64,
+    queue: u64,
+    controls: u64,
+    fragments: u64,
+    fragment_stride: u64,
+    rounds: u32,
+    total: u64,
+}
+
+const fn pages(bytes: u64, page: u64) -> Option<u64> {
+    bytes.checked_next_multiple_of(page)
+}
+
+impl Layout {
+    /// Plans a segment.
+    ///
+    /// # Errors
+    /// The first parameter that does not fit, with its bound.
+    pub fn new(params: Params) -> Result<Self, Refusal> {
+        let Params { ranks, page, lines, queue_slots, queue_fragment, cico } = params;
+        Refusal::check(Argument::Ranks, ranks.into(), Bound::AtLeast(1))?;
+        Refusal::check(Argument::Ranks, ranks.into(), Bound::AtMost(MAX_RANKS.into()))?;
+        Refusal::check(Argument::Page, page, Bound::AtLeast(LINE))?;
+        Refusal::check(Argument::Page, page, Bound::AtMost(1 << 30))?;
+        Refusal::check(Argument::Page, page, Bound::MultipleOf(page.next_power_of_two()))?;
+        Refusal::check(Argument::Lines, lines.into(), Bound::AtLeast(2))?;
+        Refusal::check(Argument::Lines, lines.into(), Bound::MultipleOf(lines.next_power_of_two().into()))?;
+        Refusal::check(Argument::QueueSlots, queue_slots.into(), Bound::AtLeast(1))?;
+        let slots = u64::from(queue_slots);
+        Refusal::check(Argument::QueueSlots, slots, Bound::MultipleOf(slots.next_power_of_two()))?;
+        Refusal::check(Argument::QueueFragment, queue_fragment, Bound::AtLeast(64))?;
+        Refusal::check(Argument::QueueFragment, queue_fragment, Bound::MultipleOf(64))?;
+        if let Some(Cico { slots, fragment, sets }) = cico {
+            Refusal::check(Argument::Slots, slots.into(), Bound::AtLeast(1))?;
+            Refusal::check(Argument::Sets, sets.into(), Bound::AtLeast(1))?;
+            Refusal::check(Argument::Sets, sets.into(), Bound::AtMost(slots.into()))?;
+            Refusal::check(Argument::Sets, sets.into(), Bound::Divides(slots.into()))?;
+            Refusal::check(Argument::Fragment, fragment, Bound::AtLeast(1))?;
+            Refusal::check(Argument::Fragment, fragment, Bound::Below(1 << 32))?;
+        }
+        Self::place(params).ok_or(Refusal::new(Argument::SegmentBytes, u64::MAX, Bound::AtMost(i64::MAX as u64)))
+    }
+
+    /// The arithmetic; `None` where a size leaves 63 bits.
+    fn place(params: Params) -> Option<Self> {
+        let Params { ranks, page, lines, queue_slots, queue_fragment, cico } = params;
+        let p = u64::from(ranks);
+        let rounds = ranks.next_power_of_two().trailing_zeros();
+        let leaders = page.checked_add(page)?;
+        let sets = match cico {
+            Some(_) => leaders.checked_add(pages(4 * p, page)?)?,
+            None => leaders,
+        };
+        let first_rank = sets.checked_add(page.checked_mul(cico.map_or(0, |c| c.sets.into()))?)?;
+
+        let lines_at = pages((ROUNDS + u64::from(rounds)) * LINE, page)?;
+        let queue = lines_at.checked_add(pages(u64::from(lines) * LINE, page)?)?;
+        let queue_bytes = u64::from(queue_slots).checked_mul(queue_fragment)?;
+        let controls = queue.checked_add(pages(queue_bytes, page)?)?;
+        let s = cico.map_or(0, |c| u64::from(c.slots));
+        let fragments = controls.checked_add(s.checked_mul(page)?)?;
+        let fragment_stride = pages(cico.map_or(0, |c| c.fragment), page)?;
+        let stride = fragments.checked_add(s.checked_mul(fragment_stride)?)?;
+        let total = stride.checked_mul(p)?.checked_add(first_rank)?;
+        (total <= i64::MAX as u64).then_some(Self {
+            params,
+            leaders,
+            sets,
+            ranks: first_rank,
+            stride,
+            lines: lines_at,
+            queue,
+            controls,
+            fragments,
+            fragment_stride,
+            rounds,
+            total,
+        })
+    }
+
+    /// What the segment was planned for.
+    pub const fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// Number of processes.
+    #[inline]
+    pub const fn ranks(&self) -> u32 {
+        self.params.ranks
+    }
+
+    /// Bytes of the segment.
+    pub const fn bytes(&self) -> u64 {
+        self.total
+    }
+
+    /// ⌈log2 p⌉: rounds of a dissemination.
+    #[inline]
+    pub const fn rounds(&self) -> u32 {
+        self.rounds
+    }
+
+    /// FNV-1a over the parameters, the version and the size: what all members compare.
+    pub fn hash(&self) -> u64 {
+        let c = self.params.cico.unwrap_or(Cico { slots: 0, fragment: 0, sets: 0 });
+        let Params { ranks, page, lines, queue_slots, queue_fragment, .. } = self.params;
+        let words = [
+            VERSION,
+            ranks.into(),
+            page,
+            lines.into(),
+            queue_slots.into(),
+            queue_fragment,
+            c.slots.into(),
+            c.fragment,
+            c.sets.into(),
+            self.total,
+        ];
+        words
+            .iter()
+            .flat_map(|w| w.to_le_bytes())
+            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
+    }
+
+    /// The header and lease pages with P1's shared pages: what rank 0 touches first.
+    pub const fn shared_pages(&self) -> Extent {
+        Extent::new(0, self.ranks)
+    }
+
+    /// All of a rank's own area: what the rank touches first and what lies on its NUMA node.
+    pub const fn own_pages(&self, rank: Rank) -> Extent {
+        Extent::new(self.own(rank), self.stride)
+    }
+
+    #[inline]
+    const fn own(&self, rank: Rank) -> u64 {
+        self.ranks + self.stride * rank as u64
+    }
+
+    #[inline]
+    const fn control_line(&self, rank: Rank, line: u64) -> u64 {
+        self.own(rank) + line * LINE
+    }
+
+    /// The lease's state word (see [`super::state`]).
+    #[inline]
+    pub const fn state(&self) -> CounterId {
+        CounterId(self.params.page)
+    }
+
+    /// Where the words of refusal records lie: `rank` refused an argument; 4 words.
+    pub(crate) const fn record(&self, rank: Rank, word: u64) -> FlagId {
+        FlagId(self.control_line(rank, RECORD) + 8 * word)
+    }
+
+    /// Arrivals of the central counter barrier, ever.
+    #[inline]
+    pub const fn central_count(&self) -> CounterId {
+        CounterId(self.params.page + LINE / 2)
+    }
+
+    /// The last operation that `rank` finished.
+    #[inline]
+    pub const fn done(&self, rank: Rank) -> FlagId {
+        FlagId(self.control_line(rank, PROGRESS))
+    }
+
+    /// Queue fragments that `rank` has done with, on the communicator's fragment clock.
+    #[inline]
+    pub const fn taken(&self, rank: Rank) -> FlagId {
+        FlagId(self.control_line(rank, PROGRESS) + 8)
+    }
+
+    /// Queue fragments that `rank` has published in its own queue, on the fragment clock.
+    #[inline]
+    pub const fn ready(&self, rank: Rank) -> FlagId {
+        FlagId(self.control_line(rank, READY))
+    }
+
+    /// The last barrier in which `rank`'s subtree has arrived.
+    #[inline]
+    pub const fn arrive(&self, rank: Rank) -> FlagId {
+        FlagId(self.control_line(rank, ARRIVE))
+    }
+
+    /// The last barrier from which `rank` releases its children (the central counter's root: everyone).
+    #[inline]
+    pub const fn release(&self, rank: Rank) -> FlagId {
+        FlagId(self.control_line(rank, RELEASE))
+    }
+
+    /// The last dissemination barrier in which `rank` has signalled round `round` (below [`Self::rounds`]).
+    #[inline]
+    pub const fn round(&self, rank: Rank, round: u32) -> FlagId {
+        FlagId(self.control_line(rank, ROUNDS + round as u64))
+    }
+
+    /// The posted line of `rank` for operation `operation`: its sequence word.
+    #[inline]
+    pub const fn line(&self, rank: Rank, operation: u64) -> FlagId {
+        let index = operation & (self.params.lines as u64 - 1);
+        FlagId(self.own(rank) + self.lines + index * LINE)
+    }
+
+    /// Head and payload behind the sequence word of a posted line: its first `len` bytes.
+    #[inline]
+    pub const fn line_body(&self, rank: Rank, operation: u64, len: u64) -> Extent {
+        Extent::new(self.line(rank, operation).0 + 8, LINE_ROOM).part(0, len)
+    }
+
+    /// The slot of `rank`'s monotone queue for fragment `clock`.
+    #[inline]
+    pub const fn slot(&self, rank: Rank, clock: u64) -> Extent {
+        let index = clock & (self.params.queue_slots as u64 - 1);
+        let fragment = self.params.queue_fragment;
+        Extent::new(self.own(rank) + self.queue + index * fragment, fragment)
+    }
+
+    /// P1: the leader of `rank`'s NUMA node, an `i32` of the `leaders` array. Empty without P1's queues.
+    pub const fn leader(&self, rank: Rank) -> Extent {
+        let len = if self.params.cico.is_some() { 4 } else { 0 };
+        Extent::new(self.leaders + 4 * rank as u64, len)
+    }
+
+    #[inline]
+    const fn set(&self, set: u32) -> u64 {
+        self.sets + self.params.page * set as u64
+    }
+
+    /// P1: `shm_op` of a set. Written by the root of the operation that opens the set.
+    #[inline]
+    pub const fn set_op(&self, set: u32) -> FlagId {
+        FlagId(self.set(set))
+    }
+
+    /// Bytes of the message that the set carries: written before `set_op`, so that lengths can be compared. Not in P1.
+    #[inline]
+    pub const fn set_bytes(&self, set: u32) -> FlagId {
+        FlagId(self.set(set) + 8)
+    }
+
+    /// P1: `shm_nreaders` of a set.
+    #[inline]
+    pub const fn set_readers(&self, set: u32) -> CounterId {
+        CounterId(self.set(set) + LINE / 2)
+    }
+
+    /// P1: `shm_controls[rank][slot]`, one page each.
+    #[inline]
+    pub const fn control(&self, rank: Rank, slot: u32) -> MailId {
+        MailId(self.own(rank) + self.controls + self.params.page * slot as u64)
+    }
+
+    /// P1: `shm_fragments[rank][slot]`.
+    #[inline]
+    pub const fn fragment(&self, rank: Rank, slot: u32) -> Extent {
+        let at = self.own(rank) + self.fragments + self.fragment_stride * slot as u64;
+        Extent::new(
+            at,
+            match self.params.cico {
+                Some(c) => c.fragment,
+                None => 0,
+            },
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_papers_example_is_780_kib() {
+        // P1, section 4.1: p = 8, s = 8, f = 8 KiB, q = 2, pages of 4 KiB.
+        let cico = Cico { slots: 8, fragment: 8 << 10, sets: 2 };
+        assert_eq!(cico.bytes(8, 4096), Some(780 << 10));
+        // Its second example is printed as 384 MB; the formula gives 768 MiB and two pages.
+        let cico = Cico { slots: 1024, fragment: 8192, sets: 1 };
+        assert_eq!(cico.bytes(64, 4096), Some((768 << 20) + 2 * 4096));
+    }
+
+    #[test]
+    fn the_segment_contains_p1s_to_the_byte() {
+        for (ranks, slots, fragment, sets) in [(8, 8, 8192, 2), (2, 64, 8192, 2), (5, 12, 100, 3), (1030, 1, 1, 1)] {
+            let cico = Cico { slots, fragment, sets };
+            let without = Params::new(ranks);
+            let with = Params { cico: Some(cico), ..without };
+            let difference = Layout::new(with).unwrap().bytes() - Layout::new(without).unwrap().bytes();
+            assert_eq!(Some(difference), cico.bytes(ranks, 4096));
+        }
+    }
+
+    #[test]
+    fn the_whole_segment_follows_the_formula() {
+        let up = |x: u64| x.next_multiple_of(4096);
+        for ranks in [1u32, 2, 3, 8, 64, 1024] {
+            let params = Params::new(ranks);
+            let control = 128 * (5 + u64::from(ranks.next_power_of_two().trailing_zeros()));
+            let own = up(control)
+                + up(128 * u64::from(params.lines))
+                + up(u64::from(params.queue_slots) * params.queue_fragment);
+            assert_eq!(Layout::new(params).unwrap().bytes(), 2 * 4096 + u64::from(ranks) * own);
+        }
+    }
+
+    #[test]
+    fn what_does_not_divide_or_fit_is_named() {
+        let good = Params::new(4).with_cico();
+        let cico = |slots, fragment, sets| Params { cico: Some(Cico { slots, fragment, sets }), ..good };
+        for (params, argument, value) in [
+            (Params { ranks: 0, ..good }, Argument::Ranks, 0),
+            (Params { ranks: MAX_RANKS + 1, ..good }, Argument::Ranks, u64::from(MAX_RANKS) + 1),
+            (Params { page: 100, ..good }, Argument::Page, 100),
+            (Params { page: 5000, ..good }, Argument::Page, 5000),
+            (Params { lines: 1, ..good }, Argument::Lines, 1),
+            (Params { lines: 12, ..good }, Argument::Lines, 12),
+            (Params { queue_slots: 0, ..good }, Argument::QueueSlots, 0),
+            (Params { queue_fragment: 100, ..good }, Argument::QueueFragment, 100),
+            (cico(8, 8192, 3), Argument::Sets, 3),
+            (cico(2, 8192, 4), Argument::Sets, 4),
+            (cico(0, 8192, 1), Argument::Slots, 0),
+            (cico(8, 0, 1), Argument::Fragment, 0),
+            (cico(8, 1 << 32, 1), Argument::Fragment, 1 << 32),
+        ] {
+            let refusal = Layout::new(params).unwrap_err();
+            assert_eq!((refusal.argument, refusal.value), (argument, value), "{refusal}");
+        }
+        let huge = Params { queue_slots: 1 << 31, queue_fragment: 1 << 40, ..good };
+        assert_eq!(Layout::new(huge).unwrap_err().argument, Argument::SegmentBytes);
+    }
+}

@@ -1,0 +1,153 @@
+//! Shared memory as the kernel sees it: words and extents, by index.
+//!
+//! Nothing here is a reference to payload bytes. A word is an atomic behind a trait, an extent
+//! is a pair of numbers, and all ids come from a [`layout::Layout`].
+
+pub mod flag;
+pub mod header;
+pub mod layout;
+pub mod state;
+
+use crate::buffer::Buf;
+pub use flag::{Counter, Flag, Mailword, Untrusted, Word};
+pub use layout::{Layout, Params};
+
+/// A shared 64-bit word with one writer, which only grows. By byte offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FlagId(pub(crate) u64);
+
+/// A control word of the papers: written by one process, cleared by the other. By byte offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MailId(pub(crate) u64);
+
+/// A shared 64-bit word with several writers. By byte offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CounterId(pub(crate) u64);
+
+macro_rules! offset {
+    ($($id:ident),*) => {$(
+        impl $id {
+            /// Byte offset in the segment, a multiple of 8.
+            #[inline]
+            pub const fn offset(self) -> u64 {
+                self.0
+            }
+        }
+    )*};
+}
+offset!(FlagId, MailId, CounterId);
+
+/// Payload bytes of the segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Extent {
+    offset: u64,
+    len: u64,
+}
+
+impl Extent {
+    pub(crate) const fn new(offset: u64, len: u64) -> Self {
+        Self { offset, len }
+    }
+
+    /// Byte offset in the segment.
+    #[inline]
+    pub const fn offset(self) -> u64 {
+        self.offset
+    }
+
+    /// Number of bytes.
+    #[inline]
+    pub const fn len(self) -> u64 {
+        self.len
+    }
+
+    /// No bytes?
+    #[inline]
+    pub const fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// `len` bytes from `at` on, cut off at the extent's end.
+    #[inline]
+    #[must_use]
+    pub const fn part(self, at: u64, len: u64) -> Self {
+        let at = if at < self.len { at } else { self.len };
+        let room = self.len - at;
+        Self { offset: self.offset + at, len: if len < room { len } else { room } }
+    }
+}
+
+/// A segment that several processes map.
+///
+/// # Safety
+/// One id or extent is the same memory in every member; words start at zero; words behave as one
+/// atomic each with the orderings of [`flag`]; `write` and `read` copy exactly
+/// `min(extent, buffer)` bytes, stay inside the segment whatever the extent, and touch nothing else.
+pub unsafe trait Region {
+    /// Words with one writer.
+    type Flag: Flag;
+    /// Words that one writes and the other clears.
+    type Mailword: Mailword;
+    /// Words with several writers.
+    type Counter: Counter;
+
+    /// The flag at `id`. An id beyond the segment yields a private word that stays zero.
+    fn flag(&self, id: FlagId) -> &Self::Flag;
+    /// The mailword at `id`, likewise.
+    fn mail(&self, id: MailId) -> &Self::Mailword;
+    /// The counter at `id`, likewise.
+    fn counter(&self, id: CounterId) -> &Self::Counter;
+
+    /// Stores `value` with release order, then wakes whoever asked for it: the host's one place to do so.
+    #[inline]
+    fn publish(&self, id: FlagId, value: u64) {
+        self.flag(id).store_release(value);
+    }
+
+    /// Copies `src` into the segment.
+    ///
+    /// # Safety
+    /// `src` is readable; by sequence and done words no other member reads or writes the extent now
+    /// (a hostile member may all the same: then the bytes are wrong, see docs/memory-model.md).
+    unsafe fn write(&self, at: Extent, src: Buf);
+
+    /// Copies bytes of the segment to `dst`.
+    ///
+    /// # Safety
+    /// `dst` is writable and exclusive; by sequence words no other member writes the extent now.
+    unsafe fn read(&self, at: Extent, dst: Buf);
+}
+
+// SAFETY: forwards to an implementation that keeps the contract.
+unsafe impl<R: Region + ?Sized> Region for &R {
+    type Flag = R::Flag;
+    type Mailword = R::Mailword;
+    type Counter = R::Counter;
+
+    #[inline]
+    fn flag(&self, id: FlagId) -> &R::Flag {
+        (**self).flag(id)
+    }
+    #[inline]
+    fn mail(&self, id: MailId) -> &R::Mailword {
+        (**self).mail(id)
+    }
+    #[inline]
+    fn counter(&self, id: CounterId) -> &R::Counter {
+        (**self).counter(id)
+    }
+    #[inline]
+    fn publish(&self, id: FlagId, value: u64) {
+        (**self).publish(id, value);
+    }
+    #[inline]
+    unsafe fn write(&self, at: Extent, src: Buf) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { (**self).write(at, src) }
+    }
+    #[inline]
+    unsafe fn read(&self, at: Extent, dst: Buf) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { (**self).read(at, dst) }
+    }
+}

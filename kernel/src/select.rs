@@ -1,0 +1,183 @@
+//! Algorithms by name, the choice among them, and machines that are chosen at run time.
+//!
+//! The choice may use only what all ranks know alike: bytes, ranks, the segment's parameters.
+
+use crate::Rank;
+use crate::barrier::central::Central;
+use crate::barrier::combining::Combining;
+use crate::barrier::dissemination::Dissemination;
+use crate::comm::Member;
+use crate::datatype::Data;
+use crate::error::{PollError, Refusal};
+use crate::machine::Machine;
+use crate::pattern::tree::Tree;
+use crate::shm::bcast::{cico::Cico, posted, posted::Posted, queue::Queue};
+use crate::step::Step;
+use crate::transport::Shared;
+
+/// How to broadcast.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum BcastAlgorithm {
+    /// Posted lines where the message fits one, else the monotone queue.
+    #[default]
+    Auto,
+    /// [`crate::shm::bcast::posted`].
+    Posted,
+    /// [`crate::shm::bcast::queue`].
+    Queue,
+    /// [`crate::shm::bcast::cico`], notified along this tree.
+    Cico(Tree),
+}
+
+/// How to wait for all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum BarrierAlgorithm {
+    /// [`crate::barrier::dissemination`].
+    #[default]
+    Dissemination,
+    /// [`crate::barrier::central`].
+    Central,
+    /// [`crate::barrier::combining`], with this many children per vertex.
+    Combining(u32),
+}
+
+/// What a name stands for; `None` for unknown names.
+impl BcastAlgorithm {
+    /// Names: `auto`, `posted`, `queue`, `cico-flat`, `cico-chain`, `cico-binary`, `cico-binomial`, `cico-kary-K`, `cico-knomial-K`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "auto" => Self::Auto,
+            "posted" => Self::Posted,
+            "queue" => Self::Queue,
+            _ => Self::Cico(tree(name.strip_prefix("cico-")?)?),
+        })
+    }
+
+    /// The algorithm that runs for a message of `bytes`: never [`Self::Auto`].
+    #[inline]
+    #[must_use]
+    pub const fn resolve(self, bytes: u64) -> Self {
+        match self {
+            Self::Auto if bytes <= posted::MOST => Self::Posted,
+            Self::Auto => Self::Queue,
+            other => other,
+        }
+    }
+}
+
+impl BarrierAlgorithm {
+    /// Names: `dissemination` (also `auto`), `central`, `combining` (4 children), `combining-N`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "auto" | "dissemination" => Self::Dissemination,
+            "central" => Self::Central,
+            "combining" => Self::Combining(4),
+            _ => Self::Combining(name.strip_prefix("combining-")?.parse().ok().filter(|&n| n > 0)?),
+        })
+    }
+}
+
+fn tree(name: &str) -> Option<Tree> {
+    let tree = match name {
+        "flat" => Tree::Flat,
+        "chain" => Tree::Chain,
+        "binary" => Tree::BINARY,
+        "binomial" => Tree::BINOMIAL,
+        _ => match name.split_once('-')? {
+            ("kary", k) => Tree::Kary(k.parse().ok()?),
+            ("knomial", k) => Tree::Knomial(k.parse().ok()?),
+            _ => return None,
+        },
+    };
+    tree.check().ok()
+}
+
+/// One process's part of a broadcast by any algorithm.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Bcast<'a> {
+    /// On posted lines.
+    Posted(Posted<'a>),
+    /// Through the monotone queue.
+    Queue(Queue<'a>),
+    /// Paper P1's.
+    Cico(Cico<'a>),
+}
+
+impl<'a> Bcast<'a> {
+    /// The next operation of `me`: `data` goes from `root` to everyone.
+    ///
+    /// # Errors
+    /// `root` is no rank; the algorithm does not carry this length, or the segment has no queues for it.
+    #[inline]
+    pub fn new(me: &mut Member, data: Data<'a>, root: Rank, algorithm: BcastAlgorithm) -> Result<Self, Refusal> {
+        Ok(match algorithm.resolve(data.len()) {
+            BcastAlgorithm::Posted => Self::Posted(Posted::new(me, data, root)?),
+            BcastAlgorithm::Queue | BcastAlgorithm::Auto => Self::Queue(Queue::new(me, data, root)?),
+            BcastAlgorithm::Cico(tree) => Self::Cico(Cico::new(me, data, root, tree)?),
+        })
+    }
+}
+
+impl<X: Shared + ?Sized> Machine<X> for Bcast<'_> {
+    #[inline]
+    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+        match self {
+            Self::Posted(machine) => machine.poll(x),
+            Self::Queue(machine) => machine.poll(x),
+            Self::Cico(machine) => machine.poll(x),
+        }
+    }
+}
+
+/// One process's part of a barrier by any algorithm.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Barrier {
+    /// Dissemination.
+    Dissemination(Dissemination),
+    /// Central counter.
+    Central(Central),
+    /// Combining tree.
+    Combining(Combining),
+}
+
+impl Barrier {
+    /// The next operation of `me`.
+    ///
+    /// # Errors
+    /// A combining tree of arity 0.
+    #[inline]
+    pub fn new(me: &mut Member, algorithm: BarrierAlgorithm) -> Result<Self, Refusal> {
+        Ok(match algorithm {
+            BarrierAlgorithm::Dissemination => Self::Dissemination(Dissemination::new(me)),
+            BarrierAlgorithm::Central => Self::Central(Central::new(me)),
+            BarrierAlgorithm::Combining(arity) => Self::Combining(Combining::new(me, arity)?),
+        })
+    }
+}
+
+impl<X: Shared + ?Sized> Machine<X> for Barrier {
+    #[inline]
+    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+        match self {
+            Self::Dissemination(machine) => machine.poll(x),
+            Self::Central(machine) => machine.poll(x),
+            Self::Combining(machine) => machine.poll(x),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        assert_eq!(BcastAlgorithm::from_name("cico-kary-3"), Some(BcastAlgorithm::Cico(Tree::Kary(3))));
+        assert_eq!(BcastAlgorithm::from_name("cico-binary"), Some(BcastAlgorithm::Cico(Tree::BINARY)));
+        for bad in ["", "cico", "cico-kary-0", "cico-knomial-1", "cico-kary-", "Posted"] {
+            assert_eq!(BcastAlgorithm::from_name(bad), None, "{bad}");
+        }
+        assert_eq!(BarrierAlgorithm::from_name("combining-7"), Some(BarrierAlgorithm::Combining(7)));
+        assert_eq!(BarrierAlgorithm::from_name("combining-0"), None);
+    }
+}

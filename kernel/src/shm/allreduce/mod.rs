@@ -1,0 +1,3 @@
+//! Allreduce over a region (MPI 4.1, 7.9.6).
+
+pub mod posted;

@@ -1,0 +1,226 @@
+//! Broadcast of paper P1 (Kurnosov and Tokmasheva 2020, section 4): copy-in, copy-out, sets, notification trees.
+//!
+//! | word | writer | readers | value |
+//! |---|---|---|---|
+//! | `set_op(k)` | the root | all | the operation that opened set k, counted in sets; 0: never opened |
+//! | `set_bytes(k)` | the root | all | the message's length; published by `set_op` |
+//! | `set_readers(k)` | root sets, readers subtract | the root | readers that have not finished set k |
+//! | `control(r, slot)` | r's tree parent puts, r clears | r | bytes of the fragment in the root's slot |
+//!
+//! Root, per set k = op mod q: wait `readers == 0`, store `readers = p − 1`, store `op`; per slot of
+//! the set: copy the fragment in, put its size into the children's controls. Others, per set: wait
+//! `op`; per slot: wait for the control, take and clear it, put it into the children's controls,
+//! copy the fragment out of the root's slot; then subtract from `readers`.
+//!
+//! Mended against the print (PAPERS.md): operations start at 1 over zeroed words, so that a fresh
+//! set can't look open (the printed "1" lost its minus); a fragment is cut per slot, not per set;
+//! reads acquire and the subtraction releases, not only write barriers; `q` divides `s` and is at
+//! most `s` (the layout refuses else); a leaf copies from the *root's* queue; operations are 64
+//! bits wide. Added: an empty message opens one set too, and `set_bytes` names a length that
+//! differs, where the print hangs.
+
+use super::{copy_in, copy_out};
+use crate::Rank;
+use crate::comm::Member;
+use crate::datatype::Data;
+use crate::error::{Argument, Bound, PollError, Refusal};
+use crate::machine::Machine;
+use crate::pattern::tree::{Position, Tree};
+use crate::region::layout::Cico as Queues;
+use crate::region::{Counter, Flag, Mailword, Region};
+use crate::step::{Await, Awaits, Source, Step, Until};
+use crate::transport::Shared;
+use core::cmp::Ordering::{Equal, Greater, Less};
+
+/// One process's part.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Cico<'a> {
+    operation: u64,
+    root: Rank,
+    data: Data<'a>,
+    tree: Position,
+    queues: Queues,
+    /// P1's `op` of this message's first set.
+    first_set: u64,
+    /// Sets that this message opens, one at least.
+    sets: u64,
+    /// Fragments of this message.
+    fragments: u64,
+    /// The set that this process is at, from 0.
+    set: u64,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum State {
+    /// Root: waits until the set's last readers are gone, opens it.
+    Open,
+    /// Root: copies the fragments of the set in and notifies.
+    CopyIn,
+    /// Others: wait until the set is open.
+    WaitOpen,
+    /// Others: the fragment that is waited for, from 0.
+    CopyOut {
+        fragment: u64,
+    },
+    Done,
+}
+
+impl<'a> Cico<'a> {
+    /// The next operation of `me`: `data` goes from `root` to everyone, notified along `tree`.
+    ///
+    /// # Errors
+    /// `root` is no rank, the tree's arity is too small, or the segment has no queues of P1.
+    pub fn new(me: &mut Member, data: Data<'a>, root: Rank, tree: Tree) -> Result<Self, Refusal> {
+        me.check_root(root)?;
+        let tree = tree.check()?.position(me.rank(), root, me.size());
+        let queues = me.layout().params().cico.ok_or(Refusal::new(Argument::Slots, 0, Bound::AtLeast(1)))?;
+        let fragments = data.len().div_ceil(queues.fragment);
+        let sets = fragments.div_ceil(u64::from(queues.slots / queues.sets)).max(1);
+        let state = if me.rank() == root { State::Open } else { State::WaitOpen };
+        let (operation, first_set) = (me.begin(), me.take_sets(sets));
+        Ok(Self { operation, root, data, tree, queues, first_set, sets, fragments, set: 0, state })
+    }
+
+    /// P1's `op` of the current set.
+    fn op(&self) -> u64 {
+        self.first_set + self.set
+    }
+
+    /// `k = op mod q`.
+    fn k(&self) -> u32 {
+        (self.op() % u64::from(self.queues.sets)) as u32
+    }
+
+    /// The fragments of the current set: each has a slot `k·s/q + i`.
+    fn fragments_of_set(&self) -> core::ops::Range<u64> {
+        let per_set = u64::from(self.queues.slots / self.queues.sets);
+        let first = self.set * per_set;
+        first..(first + per_set).min(self.fragments)
+    }
+
+    fn slot(&self, fragment: u64) -> u32 {
+        let per_set = self.queues.slots / self.queues.sets;
+        self.k() * per_set + (fragment - self.set * u64::from(per_set)) as u32
+    }
+
+    /// `get_next_fragment`: first packed byte and length.
+    fn cut(&self, fragment: u64) -> (u64, u64) {
+        let from = fragment * self.queues.fragment;
+        (from, self.queues.fragment.min(self.data.len() - from))
+    }
+
+    /// Puts the size of a fragment into the children's controls.
+    // publishes: the fragment (the root's copy-in, passed on from parent to child)
+    fn notify<R: Region>(&self, region: &R, me: &Member, slot: u32, size: u64) {
+        for child in self.tree.children() {
+            region.mail(me.layout().control(child, slot)).put_release(size);
+        }
+    }
+
+    /// After a set: the next one, or the end.
+    fn advance(&mut self, again: State) {
+        self.set += 1;
+        self.state = if self.set < self.sets { again } else { State::Done };
+    }
+
+    fn open<R: Region>(&mut self, region: &R, me: &Member) -> Option<Awaits> {
+        let (layout, k) = (me.layout(), self.k());
+        let readers = region.counter(layout.set_readers(k));
+        // pairs with: the readers' subtractions; their copies and clears are complete
+        if !readers.load_acquire().is(0) {
+            let source = Source::Counter(layout.set_readers(k), Until::Equals(0));
+            return Some(Awaits::one(Await { source, peer: None, operation: self.operation }));
+        }
+        readers.store_release((me.size() - 1).into());
+        region.flag(layout.set_bytes(k)).store_release(self.data.len());
+        // publishes: readers and bytes of the set
+        region.publish(layout.set_op(k), self.op());
+        self.state = State::CopyIn;
+        None
+    }
+
+    fn copy_in<R: Region>(&mut self, region: &R, me: &Member) {
+        for fragment in self.fragments_of_set() {
+            let ((from, size), slot) = (self.cut(fragment), self.slot(fragment));
+            let at = me.layout().fragment(self.root, slot).part(0, size);
+            // SAFETY: R10, `readers` of the set was 0: all copies out of its slots are complete.
+            unsafe { copy_in(region, at, &self.data, from) };
+            self.notify(region, me, slot, size);
+        }
+        self.advance(State::Open);
+    }
+
+    fn wait_open<R: Region>(&mut self, region: &R, me: &Member) -> Result<Option<Awaits>, PollError> {
+        let (layout, k, op) = (me.layout(), self.k(), self.op());
+        // pairs with: open
+        let found = region.flag(layout.set_op(k)).load_acquire();
+        match found.against(op) {
+            Less => {
+                return Ok(Some(Awaits::flag(layout.set_op(k), Until::AtLeast(op), self.root, self.operation)));
+            }
+            Equal => {}
+            // The root can't open the set again before this process has left it.
+            Greater => return Err(PollError::Overrun { peer: self.root, expected: op, found: found.unchecked() }),
+        }
+        let bytes = region.flag(layout.set_bytes(k)).load_acquire();
+        if !bytes.is(self.data.len()) {
+            let refusal = Refusal::new(Argument::Bytes, self.data.len(), Bound::Equals(bytes.unchecked()));
+            return Err(PollError::Mismatch { peer: self.root, refusal });
+        }
+        self.state = State::CopyOut { fragment: self.fragments_of_set().start };
+        Ok(None)
+    }
+
+    fn copy_out<R: Region>(&mut self, region: &R, me: &Member, first: u64) -> Result<Option<Awaits>, PollError> {
+        let layout = me.layout();
+        for fragment in first..self.fragments_of_set().end {
+            let ((from, size), slot) = (self.cut(fragment), self.slot(fragment));
+            let control = layout.control(me.rank(), slot);
+            let parent = self.tree.parent().unwrap_or(self.root);
+            // pairs with: notify
+            let found = region.mail(control).peek_acquire();
+            if found.is(0) {
+                self.state = State::CopyOut { fragment };
+                let source = Source::Mail(control, Until::Nonzero);
+                return Ok(Some(Awaits::one(Await { source, peer: Some(parent), operation: self.operation })));
+            }
+            if !found.is(size) {
+                let refusal = Refusal::new(Argument::Fragment, size, Bound::Equals(found.unchecked()));
+                return Err(PollError::Mismatch { peer: parent, refusal });
+            }
+            region.mail(control).clear();
+            self.notify(region, me, slot, size);
+            // SAFETY: the fragment was published by its notification; the root reuses the slot after our subtraction.
+            unsafe { copy_out(region, layout.fragment(self.root, slot).part(0, size), &self.data, from) };
+        }
+        // publishes: the copies out of the set's slots and the clears of its controls, to the next root
+        region.counter(layout.set_readers(self.k())).fetch_sub(1);
+        self.advance(State::WaitOpen);
+        Ok(None)
+    }
+}
+
+impl<X: Shared + ?Sized> Machine<X> for Cico<'_> {
+    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+        let (region, me) = x.shared();
+        loop {
+            let wait = match self.state {
+                State::Open => self.open(region, me),
+                State::CopyIn => {
+                    self.copy_in(region, me);
+                    None
+                }
+                State::WaitOpen => self.wait_open(region, me)?,
+                State::CopyOut { fragment } => self.copy_out(region, me, fragment)?,
+                State::Done => return Ok(Step::Done),
+            };
+            if let Some(wait) = wait {
+                return Ok(Step::Wait(wait));
+            }
+            if self.state == State::Done {
+                me.finish(region, self.operation);
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Broadcast of small messages on posted lines (ours): one line transfer.
+//!
+//! | who | step |
+//! |---|---|
+//! | root | *Post*: wait until its line is free, write length and payload, store the sequence; done |
+//! | others | *Hear*: wait for the root's sequence, copy the payload out, publish `done` |
+//!
+//! The root's return says nothing of the others: a broadcast does not synchronise.
+
+use crate::Rank;
+use crate::comm::Member;
+use crate::datatype::Data;
+use crate::error::{Argument, Bound, PollError, Refusal};
+use crate::machine::Machine;
+use crate::op::Operand;
+use crate::region::layout::LINE_PAYLOAD;
+use crate::shm::line::{self, Kind};
+use crate::step::Step;
+use crate::transport::Shared;
+
+/// Longest message, in bytes.
+pub const MOST: u64 = LINE_PAYLOAD;
+
+/// One process's part.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Posted<'a> {
+    operation: u64,
+    root: Rank,
+    data: Data<'a>,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum State {
+    Post,
+    Hear,
+    Done,
+}
+
+impl<'a> Posted<'a> {
+    /// The next operation of `me`: `data` goes from `root` to everyone.
+    ///
+    /// # Errors
+    /// `root` is no rank, `data` is longer than [`MOST`].
+    #[inline]
+    pub fn new(me: &mut Member, data: Data<'a>, root: Rank) -> Result<Self, Refusal> {
+        me.check_root(root)?;
+        Refusal::check(Argument::Bytes, data.len(), Bound::AtMost(MOST))?;
+        let state = if me.rank() == root { State::Post } else { State::Hear };
+        Ok(Self { operation: me.begin(), root, data, state })
+    }
+}
+
+impl<X: Shared + ?Sized> Machine<X> for Posted<'_> {
+    #[inline]
+    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+        let (region, me) = x.shared();
+        let bytes = self.data.len();
+        match self.state {
+            State::Post => {
+                if let Err(wait) = me.line_free(region, self.operation) {
+                    return Ok(Step::Wait(wait));
+                }
+                line::post(region, me, self.operation, Kind::Bcast, bytes, &Operand::gather(&self.data), bytes);
+            }
+            State::Hear => match line::hear(region, me, self.root, self.operation, Kind::Bcast, bytes, bytes)? {
+                Err(wait) => return Ok(Step::Wait(wait)),
+                Ok(payload) => payload.scatter(&self.data),
+            },
+            State::Done => return Ok(Step::Done),
+        }
+        me.finish(region, self.operation);
+        self.state = State::Done;
+        Ok(Step::Done)
+    }
+}

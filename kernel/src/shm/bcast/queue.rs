@@ -1,0 +1,185 @@
+//! Broadcast of larger messages through the root's monotone queue (ours).
+//!
+//! | word | writer | readers | value |
+//! |---|---|---|---|
+//! | the root's posted line | root | all | the message's length; published data: the first fragment |
+//! | `ready(root)` | root | all | fragments published, on the fragment clock; published data: those fragments |
+//! | `taken(r)` | r | the root, when its queue is full | fragments that r is done with, on the clock |
+//! | `done(r)` | r | who reuses a line | the last operation finished |
+//!
+//! The *fragment clock* counts the queue fragments of all operations; since all know every
+//! length, all agree on it. Fragment c lies in slot c mod S of the root's queue, which is free
+//! once everyone has taken fragment c − S. No word is ever reset.
+//!
+//! ```text
+//! root    in 0 | in 1 | in 2 | in 3 ...            (in: copy to slot, then publish)
+//! others         out 0 | out 1 | out 2 | out 3     (out: copy from slot, then publish taken)
+//! ```
+
+use super::{copy_in, copy_out};
+use crate::Rank;
+use crate::comm::Member;
+use crate::datatype::Data;
+use crate::error::{PollError, Refusal};
+use crate::machine::Machine;
+use crate::op::Operand;
+use crate::region::layout::Params;
+use crate::region::{Flag, Region};
+use crate::shm::line::{self, Kind};
+use crate::step::{Awaits, Step, Until};
+use crate::transport::Shared;
+
+/// One process's part.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Queue<'a> {
+    operation: u64,
+    root: Rank,
+    data: Data<'a>,
+    /// Bytes in one fragment of this message.
+    fragment: u64,
+    /// Fragments of this message.
+    count: u64,
+    /// The clock at this message's first fragment.
+    base: u64,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum State {
+    /// Root: copies fragment `next` in.
+    Fill {
+        next: u64,
+    },
+    /// Others: listens for the root's line.
+    Hear,
+    /// Others: copies fragment `next` out.
+    Drain {
+        next: u64,
+    },
+    Done,
+}
+
+/// Bytes in one fragment of a message of `bytes`: a slot's, but short messages are cut in four, so
+/// that copying in and out overlap. A pure function of what all ranks know.
+fn fragment_bytes(bytes: u64, params: &Params) -> u64 {
+    (bytes / 4).next_multiple_of(64).clamp(params.queue_fragment.min(LEAST), params.queue_fragment)
+}
+
+/// A fragment below this costs more in notification than it gains in overlap (docs/performance.md).
+const LEAST: u64 = 4096;
+
+impl<'a> Queue<'a> {
+    /// The next operation of `me`: `data` goes from `root` to everyone.
+    ///
+    /// # Errors
+    /// `root` is no rank.
+    pub fn new(me: &mut Member, data: Data<'a>, root: Rank) -> Result<Self, Refusal> {
+        me.check_root(root)?;
+        let fragment = fragment_bytes(data.len(), me.layout().params());
+        let count = data.len().div_ceil(fragment);
+        let state = if me.rank() == root { State::Fill { next: 0 } } else { State::Hear };
+        Ok(Self { operation: me.begin(), root, data, fragment, count, base: me.take_clock(count), state })
+    }
+
+    /// Packed bytes of fragment `k`: first, and length.
+    #[inline]
+    fn cut(&self, k: u64) -> (u64, u64) {
+        let from = k * self.fragment;
+        (from, self.fragment.min(self.data.len() - from))
+    }
+
+    fn fill<R: Region>(&mut self, region: &R, me: &mut Member, mut next: u64) -> Option<Awaits> {
+        let layout = *me.layout();
+        loop {
+            let clock = self.base + next;
+            let free = match next {
+                0 => me.line_free(region, self.operation),
+                _ => Ok(()),
+            };
+            let free = free
+                .and_then(|()| if next < self.count { me.slot_free(region, self.operation, clock) } else { Ok(()) });
+            if let Err(wait) = free {
+                self.state = State::Fill { next };
+                return Some(wait);
+            }
+            if next < self.count {
+                let (from, len) = self.cut(next);
+                // SAFETY: R10, everyone has taken the slot's last fragment; the data is the caller's to read.
+                unsafe { copy_in(region, layout.slot(self.root, clock).part(0, len), &self.data, from) };
+                // publishes: fragment `next`, read after ready > clock
+                region.publish(layout.ready(self.root), clock + 1);
+            }
+            if next == 0 {
+                // The first fragment travels with the announcement: one line transfer for both.
+                line::post(region, me, self.operation, Kind::Bcast, self.data.len(), &Operand::ZERO, 0);
+            }
+            next += 1;
+            if next >= self.count {
+                return None;
+            }
+        }
+    }
+
+    fn drain<R: Region>(&mut self, region: &R, me: &mut Member, mut next: u64) -> Result<Option<Awaits>, PollError> {
+        let layout = *me.layout();
+        let slots = u64::from(layout.params().queue_slots);
+        while next < self.count {
+            let clock = self.base + next;
+            // pairs with: fill. (Fragment 0 was published by the line; `ready` was stored before it.)
+            let ready = region.flag(layout.ready(self.root)).load_acquire();
+            if !ready.at_least(clock + 1) {
+                self.state = State::Drain { next };
+                return Ok(Some(Awaits::flag(
+                    layout.ready(self.root),
+                    Until::AtLeast(clock + 1),
+                    self.root,
+                    self.operation,
+                )));
+            }
+            let expected = clock + slots;
+            if !ready.is(ready.capped(expected)) {
+                return Err(PollError::Overrun { peer: self.root, expected, found: ready.unchecked() });
+            }
+            let published = ready.capped(self.base + self.count);
+            while self.base + next < published {
+                let (from, len) = self.cut(next);
+                let slot = layout.slot(self.root, self.base + next).part(0, len);
+                // SAFETY: published, and reused only after our `taken`; the data is ours to write.
+                unsafe { copy_out(region, slot, &self.data, from) };
+                next += 1;
+                me.taken(region, self.base + next);
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl<X: Shared + ?Sized> Machine<X> for Queue<'_> {
+    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+        let (region, me) = x.shared();
+        if self.state == State::Hear {
+            match line::hear(region, me, self.root, self.operation, Kind::Bcast, self.data.len(), 0)? {
+                Err(wait) => return Ok(Step::Wait(wait)),
+                Ok(_) => self.state = State::Drain { next: 0 },
+            }
+        }
+        let wait = match self.state {
+            State::Fill { next } => {
+                let wait = self.fill(region, me, next);
+                if wait.is_none() {
+                    // The root is done with its own fragments too: the next root asks everyone.
+                    me.taken(region, self.base + self.count);
+                }
+                wait
+            }
+            State::Drain { next } => self.drain(region, me, next)?,
+            State::Hear | State::Done => return Ok(Step::Done),
+        };
+        if let Some(wait) = wait {
+            return Ok(Step::Wait(wait));
+        }
+        me.finish(region, self.operation);
+        self.state = State::Done;
+        Ok(Step::Done)
+    }
+}

@@ -1,0 +1,5 @@
+//! Machines over a region. One folder per collective, one file per algorithm.
+
+pub mod allreduce;
+pub mod bcast;
+mod line;

@@ -1,0 +1,47 @@
+//! The bundle of host traits that user code carries as one parameter, and the contexts that machines see.
+
+use crate::comm::Member;
+use crate::error::{Poison, WaitError};
+use crate::p2p::P2p;
+use crate::region::Region;
+use crate::step::Awaits;
+
+/// What a host brings: a kind of region, of messages, of waiting.
+pub trait Transport {
+    /// Shared memory.
+    type Region: Region;
+    /// Point-to-point messages.
+    type P2p: P2p;
+    /// How to wait.
+    type Wait;
+}
+
+/// A context with shared memory in it: what the machines of `shm` and `barrier` ask for.
+pub trait Shared {
+    /// Its region.
+    type Region: Region;
+    /// The region, and this process's private state on it.
+    fn shared(&mut self) -> (&Self::Region, &mut Member);
+}
+
+/// A context with messages in it: what the machines of `msg` ask for.
+pub trait Messages {
+    /// Its layer.
+    type P2p: P2p;
+    /// The layer.
+    fn messages(&mut self) -> &mut Self::P2p;
+}
+
+/// What a wait policy may look at.
+pub trait Observe {
+    /// Is a poll worth while: did one of the events happen (or may one have)?
+    fn ready(&mut self, on: &Awaits) -> bool;
+    /// The communicator's poison, if it has any.
+    fn poison(&self) -> Option<Poison>;
+}
+
+/// A wait policy: returns when one of the events may have happened, or never will.
+pub trait Wait<X: Observe + ?Sized> {
+    /// Waits. A return that is too early costs one poll.
+    fn wait(&mut self, x: &mut X, on: &Awaits) -> Result<(), WaitError>;
+}

@@ -1,0 +1,89 @@
+//! A segment on the heap of one process.
+
+use std::alloc::{Layout as Block, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use unisono_kernel::buffer::Buf;
+use unisono_kernel::error::{Argument, Bound, Refusal};
+use unisono_kernel::region::{CounterId, Extent, FlagId, Layout, MailId, Params, Region, Word, header};
+use unisono_shm::Mapped;
+
+/// Zeroed memory with a header. Clones share it; the last one frees it.
+#[derive(Clone, Debug)]
+pub struct Segment(Arc<Heap>);
+
+#[derive(Debug)]
+struct Heap {
+    memory: NonNull<u8>,
+    block: Block,
+    region: Mapped,
+    layout: Layout,
+}
+
+// SAFETY: the segment's bytes are only reached through `Mapped`, which is Sync.
+unsafe impl Send for Heap {}
+// SAFETY: as above.
+unsafe impl Sync for Heap {}
+
+impl Segment {
+    /// A segment for `params`.
+    ///
+    /// # Errors
+    /// Parameters that do not fit, or more bytes than this machine can address.
+    pub fn new(params: Params) -> Result<Self, Refusal> {
+        let layout = Layout::new(params)?;
+        let bytes = layout.bytes();
+        let beyond = Refusal::new(Argument::SegmentBytes, bytes, Bound::AtMost(isize::MAX as u64 - params.page));
+        let size = usize::try_from(bytes).map_err(|_| beyond)?;
+        let block = Block::from_size_align(size, params.page as usize).map_err(|_| beyond)?;
+        // SAFETY: a layout has a header, so the size is not zero.
+        let memory = unsafe { alloc_zeroed(block) };
+        let Some(memory) = NonNull::new(memory) else { handle_alloc_error(block) };
+        // SAFETY: allocated and zeroed above, freed in drop; nobody else knows the address.
+        let region = unsafe { Mapped::new(memory.as_ptr(), bytes) }?;
+        header::create(&region, &layout);
+        Ok(Self(Arc::new(Heap { memory, block, region, layout })))
+    }
+
+    /// The layout.
+    pub fn layout(&self) -> &Layout {
+        &self.0.layout
+    }
+}
+
+// SAFETY: forwards to the one view of this memory, which keeps the contract; the memory lives as long as any clone.
+unsafe impl Region for Segment {
+    type Flag = Word;
+    type Mailword = Word;
+    type Counter = Word;
+
+    #[inline]
+    fn flag(&self, id: FlagId) -> &Word {
+        self.0.region.flag(id)
+    }
+    #[inline]
+    fn mail(&self, id: MailId) -> &Word {
+        self.0.region.mail(id)
+    }
+    #[inline]
+    fn counter(&self, id: CounterId) -> &Word {
+        self.0.region.counter(id)
+    }
+    #[inline]
+    unsafe fn write(&self, at: Extent, src: Buf) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.0.region.write(at, src) }
+    }
+    #[inline]
+    unsafe fn read(&self, at: Extent, dst: Buf) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.0.region.read(at, dst) }
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this block; every view of it is reached through the Arc that is gone now.
+        unsafe { dealloc(self.memory.as_ptr(), self.block) }
+    }
+}

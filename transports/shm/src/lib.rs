@@ -1,0 +1,111 @@
+//! [`Region`] over raw mapped bytes: one segment that several processes have mapped, each at its own address.
+//!
+//! The one place in which a segment's bytes are touched. Words become references to atomics;
+//! payload is copied by one primitive ([`copy`]), never referred to (docs/memory-model.md, R1).
+#![no_std]
+
+mod copy;
+
+use core::ptr::NonNull;
+use unisono_kernel::buffer::Buf;
+use unisono_kernel::error::{Argument, Bound, Refusal};
+use unisono_kernel::region::{CounterId, Extent, FlagId, MailId, Region, Word};
+
+/// A mapped segment. A view: it neither maps nor unmaps.
+#[derive(Clone, Copy, Debug)]
+pub struct Mapped {
+    base: NonNull<u8>,
+    bytes: u64,
+}
+
+// SAFETY: an address and a length; all access goes through atomics and the copy primitive, from any thread.
+unsafe impl Send for Mapped {}
+// SAFETY: as above.
+unsafe impl Sync for Mapped {}
+
+/// What ids beyond the segment yield: nobody stores to it but who holds such an id.
+static BEYOND: Word = Word::zero();
+
+impl Mapped {
+    /// `bytes` mapped bytes at `base`.
+    ///
+    /// # Errors
+    /// `base` is null or not aligned to 64 bytes.
+    ///
+    /// # Safety
+    /// The bytes stay mapped, readable and writable, as long as this view or a copy of it is used;
+    /// in this process they are accessed through such views alone, here or elsewhere; the memory
+    /// was zero before its first use as a segment.
+    pub unsafe fn new(base: *mut u8, bytes: u64) -> Result<Self, Refusal> {
+        Refusal::check_aligned(base as u64, 64)?;
+        let base = NonNull::new(base).ok_or(Refusal::new(Argument::SegmentBytes, 0, Bound::AtLeast(1)))?;
+        Ok(Self { base, bytes })
+    }
+
+    /// Bytes of the segment.
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// First byte.
+    pub const fn base(&self) -> *mut u8 {
+        self.base.as_ptr()
+    }
+
+    #[inline]
+    fn word(&self, offset: u64) -> &Word {
+        if offset & 7 == 0 && offset < self.bytes & !7 {
+            let at = self.base.as_ptr().wrapping_add(offset as usize);
+            // SAFETY: in bounds and aligned by the test above, mapped by `new`'s contract; R1, R4.
+            unsafe { Word::at(at.cast()) }
+        } else {
+            &BEYOND
+        }
+    }
+
+    /// The address of an extent, where all of it is inside.
+    #[inline]
+    fn inside(&self, at: Extent) -> Option<*mut u8> {
+        let end = at.offset().checked_add(at.len())?;
+        (end <= self.bytes).then(|| self.base.as_ptr().wrapping_add(at.offset() as usize))
+    }
+}
+
+// SAFETY: a word or extent is an offset into one segment (the maps are of the same memory, `new`);
+// atomics are `Word`s; copies are cut to both lengths and stay inside (`inside`).
+unsafe impl Region for Mapped {
+    type Flag = Word;
+    type Mailword = Word;
+    type Counter = Word;
+
+    #[inline]
+    fn flag(&self, id: FlagId) -> &Word {
+        self.word(id.offset())
+    }
+    #[inline]
+    fn mail(&self, id: MailId) -> &Word {
+        self.word(id.offset())
+    }
+    #[inline]
+    fn counter(&self, id: CounterId) -> &Word {
+        self.word(id.offset())
+    }
+
+    #[inline]
+    unsafe fn write(&self, at: Extent, src: Buf) {
+        if let Some(to) = self.inside(at) {
+            let len = src.len().min(at.len() as usize);
+            // SAFETY: `to` holds `len` mapped bytes; `src` by the caller's promise.
+            unsafe { copy::into_segment(to, src.ptr(), len) }
+        }
+    }
+
+    #[inline]
+    unsafe fn read(&self, at: Extent, dst: Buf) {
+        if let Some(from) = self.inside(at) {
+            let len = dst.len().min(at.len() as usize);
+            // SAFETY: `from` holds `len` mapped bytes; `dst` by the caller's promise.
+            unsafe { copy::out_of_segment(from, dst.ptr(), len) }
+        }
+    }
+}
