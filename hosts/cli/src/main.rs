@@ -1,2 +1,34 @@
-//! The program.
-fn main() {}
+//! `unisono`: see collectives work, measure them, check them.
+
+mod args;
+mod bench;
+mod check;
+mod demo;
+mod error;
+mod job;
+mod run;
+mod topo;
+
+use args::{Args, Command};
+use clap::Parser;
+use error::Failure;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let answer = match Args::parse().command {
+        Command::Demo(args) => job::launch(args.ranks, args.bind, job::Job::Demo(args)),
+        Command::Bench(args) => job::launch(args.ranks, args.bind, job::Job::Bench(args)),
+        Command::Check(args) => job::launch(args.ranks, args.bind, job::Job::Check(args)),
+        Command::Run(args) => run::run(args),
+        Command::Topo(args) => topo::run(&args),
+        Command::Worker => job::work(),
+    };
+    match answer {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Silent(code)) => ExitCode::from(code),
+        Err(failure) => {
+            eprintln!("unisono: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,1 +1,69 @@
-//! Unisono between processes of one machine.
+//! Unisono between processes of one Linux machine.
+//!
+//! ```text
+//! launch     starts N processes, binds them, serves their bootstrap, buries them
+//! bootstrap  an allgather of bytes: all that a start-up needs from the world
+//! join       the start-up of one rank: segment, space, placement, liveness, waiting
+//! segment    an anonymous, sealed file in memory, mapped by all; nothing has a name
+//! topology, binding, placement, waiting   what the machine is, and what was made of it
+//! ```
+//! Nothing is left behind, whatever dies at whatever moment: the segment has no name and goes
+//! with its last map; processes are killed when the launcher's thread ends; and no rank waits for
+//! one that is gone, since every step of the start-up carries failures and every later wait looks
+//! at its peers.
+//!
+//! ```no_run
+//! use unisono_kernel::region::Params;
+//! use unisono_posix::bootstrap::Launched;
+//! use unisono_posix::{Options, PosixError, join};
+//!
+//! fn rank() -> Result<(), Box<dyn std::error::Error>> {
+//!     let mut launcher = Launched::from_env()?.ok_or("start me with `unisono run`")?;
+//!     let mut joined = join(&mut launcher, Params::new, &Options::default())?;
+//!     let mut bytes = [0; 1 << 20];
+//!     joined.communicator.bcast(&mut bytes, 0)?;
+//!     Ok(())
+//! }
+//! # fn main() {}
+//! ```
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("unisono-posix needs Linux: memfd, pidfd, move_pages");
+
+pub mod binding;
+pub mod bootstrap;
+mod cgroup;
+mod error;
+mod host;
+mod join;
+pub mod launch;
+pub mod placement;
+pub mod segment;
+pub mod space;
+mod sys;
+pub mod topology;
+pub mod waiting;
+pub mod watch;
+mod wire;
+
+pub use error::{Limit, PosixError};
+pub use host::Host;
+pub use join::{Joined, Options, Peer, join};
+pub use placement::Placement;
+pub use segment::Segment;
+pub use topology::Topology;
+pub use waiting::Waiting;
+
+use unisono_kernel::p2p::Nothing;
+use unisono_kernel::transport::Transport;
+use unisono_kernel::wait::SpinThen;
+
+/// Processes on one machine: a mapped segment, no messages, waits that spin or yield and watch the peers.
+#[derive(Debug)]
+pub enum Posix {}
+
+impl Transport for Posix {
+    type Region = segment::View;
+    type P2p = Nothing;
+    type Wait = SpinThen<Host>;
+}

@@ -1,0 +1,51 @@
+# The doors. Each installs what it needs, ends with one line that sums it up, and exits 0 only on success.
+
+PREFIX ?= /usr/local
+SECONDS_EACH ?= 60
+UNISONO = target/release/unisono
+
+.PHONY: demo test ci bench soak fuzz docs install setup release clean
+
+help: ## show the doors
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: release ## start 4 processes, broadcast a file, print a latency table (under a minute once built)
+	@$(UNISONO) demo
+
+test: setup ## the fast tier: format, lints, tests, documentation
+	@.ci/test
+
+ci: ## what CI runs
+	@.ci/run
+
+bench: release ## latency tables of this machine, beside its floors
+	@QUICK=$(QUICK) .ci/bench $(UNISONO)
+
+soak: setup ## the long checks: explorer to length four, all loom models, 100,000 barriers
+	@.ci/soak
+
+fuzz: setup ## each fuzz target for SECONDS_EACH seconds
+	@fuzz/run.sh $(SECONDS_EACH)
+
+docs: setup ## the API documentation, in target/doc
+	@RUSTDOCFLAGS=-Dwarnings cargo doc --locked --workspace --no-deps --quiet
+	@echo "docs: target/doc/unisono_kernel/index.html"
+
+install: release ## program, C library, header and pkg-config file below PREFIX
+	@cargo build --locked --release --quiet -p unisono-capi
+	@install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
+	@install -m 755 $(UNISONO) $(DESTDIR)$(PREFIX)/bin/
+	@install -m 755 target/release/libunisono.so $(DESTDIR)$(PREFIX)/lib/
+	@install -m 644 target/release/libunisono.a $(DESTDIR)$(PREFIX)/lib/
+	@install -m 644 hosts/capi/include/unisono.h $(DESTDIR)$(PREFIX)/include/
+	@sed 's|@PREFIX@|$(PREFIX)|' hosts/capi/unisono.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/unisono.pc
+	@echo "install: bin/unisono, lib/libunisono.{so,a}, include/unisono.h, lib/pkgconfig/unisono.pc below $(DESTDIR)$(PREFIX)"
+
+setup:
+	@bash .ci/setup
+
+release: setup
+	@cargo build --locked --release --quiet -p unisono-cli
+
+clean: ## remove what was built
+	@cargo clean

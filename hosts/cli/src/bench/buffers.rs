@@ -1,0 +1,68 @@
+//! Buffers that rotate over more than the private cache.
+
+/// More than the private caches of today's cores (2 MiB); the shared one may be hundreds of megabytes.
+const POOL: usize = 16 << 20;
+/// At least this many buffers, unless warm.
+const LEAST: usize = 4;
+/// At most this many: each lies on lines of its own.
+const MOST: usize = 4096;
+
+/// A rank's buffers for one row.
+#[derive(Debug)]
+pub(crate) struct Buffers {
+    memory: Vec<u8>,
+    bytes: usize,
+    stride: usize,
+    count: usize,
+}
+
+impl Buffers {
+    /// Buffers of `bytes`; one alone if `warm`.
+    pub(crate) fn new(bytes: u64, warm: bool) -> Self {
+        let bytes = bytes as usize;
+        let stride = (bytes + 64).next_multiple_of(64);
+        let count = if warm { 1 } else { (POOL / stride).clamp(LEAST, MOST) };
+        let mut memory = vec![0; stride * count + 64];
+        memory.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+        Self { memory, bytes, stride, count }
+    }
+
+    /// Number of buffers.
+    pub(crate) const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Buffer `i`, modulo their number; 64-byte aligned.
+    #[inline]
+    pub(crate) fn get(&mut self, i: usize) -> &mut [u8] {
+        let skip = self.memory.as_ptr().align_offset(64);
+        let at = skip + i % self.count * self.stride;
+        &mut self.memory[at..at + self.bytes]
+    }
+
+    /// Fills all buffers with the pattern of `seed`: dirty in this core's cache, as far as they fit.
+    pub(crate) fn fill(&mut self, seed: u64) {
+        for i in 0..self.count {
+            fill(self.get(i), seed + i as u64);
+        }
+    }
+
+    /// Do all buffers below `used` hold the pattern of `seed`?
+    pub(crate) fn hold(&mut self, seed: u64, used: usize) -> bool {
+        (0..used.min(self.count)).all(|i| holds(self.get(i), seed + i as u64))
+    }
+}
+
+/// Byte `at` of pattern `seed`.
+#[inline]
+const fn pattern(seed: u64, at: usize) -> u8 {
+    (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u8 ^ (at as u8).wrapping_add((at >> 8) as u8)
+}
+
+pub(crate) fn fill(bytes: &mut [u8], seed: u64) {
+    bytes.iter_mut().enumerate().for_each(|(at, byte)| *byte = pattern(seed, at));
+}
+
+pub(crate) fn holds(bytes: &[u8], seed: u64) -> bool {
+    bytes.iter().enumerate().all(|(at, byte)| *byte == pattern(seed, at))
+}

@@ -1,0 +1,58 @@
+//! The constant time-stamp counter, the same on all cores; elsewhere the system's monotonic clock.
+
+use std::time::Instant;
+
+/// Ticks now.
+#[inline]
+pub(crate) fn now() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let mut core = 0;
+        // SAFETY: rdtscp exists on every x86-64 machine with a constant counter; `core` is ours to write.
+        unsafe { core::arch::x86_64::__rdtscp(&raw mut core) }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `time` is ours to write.
+        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    }
+}
+
+/// A calibrated clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    /// Nanoseconds of a tick.
+    pub(crate) tick: f64,
+    /// What reading the clock twice costs, in ticks: subtracted from each interval.
+    pub(crate) cost: u64,
+}
+
+impl Clock {
+    /// Compares the counter with the system's clock for 20 ms.
+    pub(crate) fn calibrate() -> Self {
+        let (t0, begin) = (now(), Instant::now());
+        while begin.elapsed().as_millis() < 20 {}
+        let (t1, elapsed) = (now(), begin.elapsed());
+        let tick = elapsed.as_nanos() as f64 / (t1 - t0) as f64;
+        let cost = (0..1000)
+            .map(|_| {
+                let t = now();
+                now() - t
+            })
+            .min()
+            .unwrap_or(0);
+        Self { tick, cost }
+    }
+
+    /// Ticks of `ns` nanoseconds.
+    pub(crate) fn ticks(&self, ns: f64) -> u64 {
+        (ns / self.tick) as u64
+    }
+
+    /// Nanoseconds between two readings, less the clock's own cost.
+    pub(crate) fn ns(&self, from: u64, to: u64) -> f64 {
+        to.saturating_sub(from).saturating_sub(self.cost) as f64 * self.tick
+    }
+}

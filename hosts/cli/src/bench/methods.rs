@@ -1,0 +1,144 @@
+//! The two definitions of time (DESIGN §10).
+
+use super::Plan;
+use super::buffers::Buffers;
+use super::clock::{Clock, now};
+use super::subject::Subject;
+use crate::error::Failure;
+use crate::job::Team;
+use unisono_kernel::driver::Communicator;
+use unisono_posix::{Joined, Posix};
+
+/// What a row says of its samples, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    pub(crate) iterations: u64,
+    pub(crate) p50: f64,
+    pub(crate) p99: f64,
+    pub(crate) max: f64,
+}
+
+fn summary(mut samples: Vec<f64>, iterations: u64) -> Sample {
+    samples.sort_by(f64::total_cmp);
+    let at = |q: f64| samples.get(((samples.len() - 1) as f64 * q) as usize).copied().unwrap_or(f64::NAN);
+    if samples.is_empty() {
+        return Sample { iterations, p50: f64::NAN, p99: f64::NAN, max: f64::NAN };
+    }
+    Sample { iterations, p50: at(0.5), p99: at(0.99), max: at(1.0) }
+}
+
+/// Wall nanoseconds of one operation, back to back: what the number of iterations follows from.
+fn estimate(joined: &mut Joined, subject: &Subject, buffers: &mut Buffers, clock: Clock) -> Result<f64, Failure> {
+    const TRIES: usize = 20;
+    joined.communicator.barrier()?;
+    let begin = now();
+    for i in 0..TRIES {
+        subject.call(&mut joined.communicator, buffers.get(i), 0)?;
+        joined.communicator.barrier()?;
+    }
+    Ok(clock.ns(begin, now()) / TRIES as f64)
+}
+
+/// Everyone takes rank 0's number.
+fn agree(comm: &mut Communicator<Posix>, value: u64) -> Result<u64, Failure> {
+    let mut bytes = value.to_ne_bytes();
+    comm.bcast(&mut bytes, 0)?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+/// Spins until the deadline; with more ranks than cores, yields.
+#[inline]
+fn until(deadline: u64, crowded: bool) {
+    while now() < deadline {
+        if crowded {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// `window`: per operation, from the first start (rooted: the root's) to the last end. Ranks are
+/// released by a deadline on the common clock; operations for which a rank came late are left out.
+pub(crate) fn window(team: &mut Team, joined: &mut Joined, subject: &Subject, plan: Plan) -> Result<Sample, Failure> {
+    const MOST: u64 = 2000;
+    let clock = Clock::calibrate();
+    let crowded = joined.waiting.yields;
+    let mut buffers = Buffers::new(subject.bytes, plan.warm);
+    let estimate = estimate(joined, subject, &mut buffers, clock)?;
+    // Between two deadlines: the operation, the dirtying of a buffer, and slack.
+    let gap = 4.0 * estimate + subject.bytes as f64 * 0.5 + if crowded { 50_000.0 } else { 4_000.0 };
+    let iterations = plan.iterations.unwrap_or((plan.budget / gap) as u64).clamp(1, MOST);
+    let comm = &mut joined.communicator;
+    let iterations = agree(comm, iterations)?;
+    let gap = agree(comm, clock.ticks(gap))?;
+    let begin = agree(comm, now() + clock.ticks(1e6) + gap)?;
+
+    let mut times = Vec::with_capacity(iterations as usize);
+    for i in 0..iterations {
+        let deadline = begin + i * gap;
+        let buffer = buffers.get(i as usize);
+        dirty(buffer, i);
+        until(deadline, crowded);
+        let start = now();
+        subject.call(comm, buffer, 0)?;
+        let end = now();
+        times.push((start, end, start.saturating_sub(deadline)));
+    }
+
+    let all = team.gather(&times)?;
+    let tolerance = if crowded { u64::MAX } else { clock.ticks(300.0) };
+    let mut samples = Vec::with_capacity(times.len());
+    for i in 0..times.len() {
+        let of = || all.iter().filter_map(|rank| rank.get(i));
+        if of().all(|(_, _, late)| *late <= tolerance) {
+            let first = if subject.rooted() { all[0][i].0 } else { of().map(|t| t.0).min().unwrap_or(0) };
+            let last = of().map(|t| t.1).max().unwrap_or(0);
+            samples.push(clock.ns(first, last));
+        }
+    }
+    let kept = samples.len() as u64;
+    Ok(summary(samples, kept))
+}
+
+/// Changes a byte of every line, so that each is dirty here.
+fn dirty(buffer: &mut [u8], i: u64) {
+    buffer.iter_mut().step_by(64).for_each(|byte| *byte = byte.wrapping_add(i as u8 | 1));
+}
+
+/// `rate`: wall time ÷ iterations of the slowest rank, root rotating; data verified after each repetition.
+pub(crate) fn rate(team: &mut Team, joined: &mut Joined, subject: &Subject, plan: Plan) -> Result<Sample, Failure> {
+    const REPETITIONS: u64 = 11;
+    let clock = Clock::calibrate();
+    let mut buffers = Buffers::new(subject.bytes, plan.warm);
+    let estimate = estimate(joined, subject, &mut buffers, clock)?;
+    let wanted = plan.iterations.unwrap_or((plan.budget / REPETITIONS as f64 / estimate) as u64).clamp(1, 1_000_000);
+    let iterations = agree(&mut joined.communicator, wanted)?;
+    let (rank, size) = (team.rank(), team.size());
+    let mut mine = Vec::new();
+    for repetition in 0..REPETITIONS {
+        let seed = repetition * buffers.count() as u64;
+        buffers.fill(if rank == 0 { seed } else { seed + 1_000_003 });
+        let comm = &mut joined.communicator;
+        if subject.carries_pattern() {
+            // The root rotates: everyone holds the pattern from here on, and keeps it.
+            for i in 0..buffers.count().min(iterations as usize) {
+                subject.call(comm, buffers.get(i), 0)?;
+            }
+        } else {
+            buffers.get(0).fill(0);
+        }
+        comm.barrier()?;
+        let begin = now();
+        let mut root = 0;
+        for i in 0..iterations {
+            subject.call(comm, buffers.get(i as usize), root)?;
+            root = if root + 1 == size { 0 } else { root + 1 };
+        }
+        mine.push(clock.ns(begin, now()) / iterations as f64);
+        if subject.carries_pattern() && !buffers.hold(seed, iterations as usize) {
+            return Err(Failure::Words(format!("{subject}: wrong data in repetition {repetition}")));
+        }
+    }
+    let all = team.gather(&mine)?;
+    let slowest = (0..mine.len()).map(|i| all.iter().map(|rank| rank[i]).fold(0.0, f64::max)).collect();
+    Ok(summary(slowest, iterations * REPETITIONS))
+}

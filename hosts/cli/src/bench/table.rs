@@ -1,0 +1,50 @@
+//! Rows for a person.
+
+use super::Row;
+use std::fmt;
+
+/// Rows of one report.
+#[derive(Debug, Default)]
+pub(crate) struct Table(Vec<Row>);
+
+impl Table {
+    pub(crate) fn push(&mut self, row: Row) {
+        self.0.push(row);
+    }
+}
+
+/// A number of bytes as people write it.
+pub(crate) fn bytes(n: u64) -> String {
+    match n {
+        n if n >= 1 << 20 && n.is_multiple_of(1 << 20) => format!("{} MiB", n >> 20),
+        n if n >= 1 << 10 && n.is_multiple_of(1 << 10) => format!("{} KiB", n >> 10),
+        n => format!("{n} B"),
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{:<10} {:<14} {:>8} {:<7} {:>5} {:>11} {:>11} {:>11} {:>10} {:>7}",
+            "collective", "algorithm", "bytes", "method", "ranks", "p50 µs", "p99 µs", "max µs", "floor µs", "÷ floor"
+        )?;
+        for row in &self.0 {
+            writeln!(
+                f,
+                "{:<10} {:<14} {:>8} {:<7} {:>5} {:>11.3} {:>11.3} {:>11.3} {:>10.3} {:>7.2}",
+                row.collective,
+                row.algorithm.clone() + if row.default { " *" } else { "" },
+                bytes(row.bytes),
+                row.method,
+                row.ranks,
+                row.p50_ns / 1e3,
+                row.p99_ns / 1e3,
+                row.max_ns / 1e3,
+                row.floor_ns / 1e3,
+                row.p50_ns / row.floor_ns,
+            )?;
+        }
+        writeln!(f, "* chosen by default")
+    }
+}

@@ -1,0 +1,50 @@
+//! What ends the program early.
+
+use std::fmt;
+use unisono_kernel::error::{Error, Refusal};
+use unisono_posix::PosixError;
+
+/// Why a subcommand failed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// A collective failed.
+    Call(Error),
+    /// The machine refused something.
+    Host(PosixError),
+    /// Anything else, in words.
+    Words(String),
+    /// Somebody has said why already.
+    Silent(u8),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Call(e) => e.fmt(f),
+            Self::Host(e) => e.fmt(f),
+            Self::Words(words) => f.write_str(words),
+            Self::Silent(code) => write!(f, "exit code {code}"),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(e: Error) -> Self {
+        Self::Call(e)
+    }
+}
+impl From<Refusal> for Failure {
+    fn from(e: Refusal) -> Self {
+        Self::Call(Error::Refused(e))
+    }
+}
+impl From<PosixError> for Failure {
+    fn from(e: PosixError) -> Self {
+        Self::Host(e)
+    }
+}
+impl From<serde_json::Error> for Failure {
+    fn from(e: serde_json::Error) -> Self {
+        Self::Words(format!("JSON: {e}"))
+    }
+}

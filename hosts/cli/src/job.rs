@@ -1,0 +1,99 @@
+//! Jobs of the ranks that this program starts of itself: `demo`, `bench`, `check`.
+//!
+//! The launcher's process only starts the ranks and names who failed; rank 0 speaks to the user.
+
+use crate::args::{Bench, BindTo, Check, Demo};
+use crate::error::Failure;
+use crate::{bench, check, demo};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::time::Duration;
+use unisono_kernel::error::{Argument, Bound, Refusal};
+use unisono_kernel::region::Params;
+use unisono_posix::bootstrap::{Bootstrap, Launched};
+use unisono_posix::launch::{Bind, Launch};
+use unisono_posix::{Joined, Options};
+
+/// The job, in JSON.
+const VARIABLE: &str = "UNISONO_JOB";
+
+/// How long survivors of a failed rank may take to say so.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What the ranks do.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) enum Job {
+    Demo(Demo),
+    Bench(Bench),
+    Check(Check),
+}
+
+/// Starts `ranks` ranks of a job and waits for them.
+pub(crate) fn launch(ranks: u32, bind: BindTo, job: Job) -> Result<(), Failure> {
+    Refusal::check(Argument::Ranks, ranks.into(), Bound::AtLeast(1))?;
+    let program = std::env::current_exe().map_err(|e| Failure::Words(format!("own path: {e}")))?;
+    let env = vec![(VARIABLE.into(), serde_json::to_string(&job)?.into())];
+    start(ranks, bind, program.into(), vec!["worker".into()], env)
+}
+
+/// Starts `ranks` copies of a program and waits for them; an error names the ranks that failed.
+pub(crate) fn start(
+    ranks: u32,
+    bind: BindTo,
+    program: OsString,
+    args: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+) -> Result<(), Failure> {
+    let bind = match bind {
+        BindTo::Core => Bind::Core,
+        BindTo::Numa => Bind::Numa,
+        BindTo::None => Bind::None,
+    };
+    let outcome = Launch { ranks, bind, program, args, env, grace: GRACE }.run()?;
+    if outcome.success() { Ok(()) } else { Err(Failure::Words(outcome.to_string())) }
+}
+
+/// A rank's connections: the bootstrap that started it, for joining and for reports.
+#[derive(Debug)]
+pub(crate) struct Team {
+    bootstrap: Launched,
+}
+
+impl Team {
+    pub(crate) fn rank(&self) -> u32 {
+        self.bootstrap.rank()
+    }
+
+    pub(crate) fn size(&self) -> u32 {
+        self.bootstrap.size()
+    }
+
+    /// A new segment with a communicator on it.
+    pub(crate) fn join(&mut self, params: Params) -> Result<Joined, Failure> {
+        Ok(unisono_posix::join(&mut self.bootstrap, |ranks| Params { ranks, ..params }, &Options::default())?)
+    }
+
+    /// Everyone's value, by rank. For reports: it is slow, and no collective of ours.
+    pub(crate) fn gather<V: Serialize + DeserializeOwned>(&mut self, mine: &V) -> Result<Vec<V>, Failure> {
+        let all = self.bootstrap.allgather(&serde_json::to_vec(mine)?)?;
+        all.iter().map(|bytes| Ok(serde_json::from_slice(bytes)?)).collect()
+    }
+}
+
+/// A rank's whole life.
+pub(crate) fn work() -> Result<(), Failure> {
+    let missing = || Failure::Words("worker: to be started by `unisono demo`, `bench` or `check`".into());
+    let job = std::env::var(VARIABLE).map_err(|_| missing())?;
+    let mut team = Team { bootstrap: Launched::from_env()?.ok_or_else(missing)? };
+    let rank = team.rank();
+    let answer = match serde_json::from_str(&job)? {
+        Job::Demo(args) => demo::work(&mut team, &args),
+        Job::Bench(args) => bench::work(&mut team, &args),
+        Job::Check(args) => check::work(&mut team, &args),
+    };
+    answer.map_err(|failure| match failure {
+        Failure::Silent(code) => Failure::Silent(code),
+        failure => Failure::Words(format!("rank {rank}: {failure}")),
+    })
+}

@@ -1,0 +1,38 @@
+//! `unisono topo`: the machine, and what a communicator costs.
+
+use crate::args::Topo;
+use crate::error::Failure;
+use serde_json::json;
+use unisono_kernel::region::{Layout, Params};
+use unisono_posix::topology::Topology;
+
+/// Numbers of processes in the memory table.
+const RANKS: [u32; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 1024];
+
+pub(crate) fn run(args: &Topo) -> Result<(), Failure> {
+    let topology = Topology::read();
+    let mut memory = Vec::new();
+    if args.memory {
+        for ranks in RANKS {
+            let (ours, with_cico) = (Params::new(ranks), Params::new(ranks).with_cico());
+            memory.push((ranks, Layout::new(ours)?.bytes(), Layout::new(with_cico)?.bytes()));
+        }
+    }
+    if args.json {
+        let rows: Vec<_> = memory
+            .iter()
+            .map(|(ranks, ours, cico)| json!({"ranks": ranks, "bytes": ours, "bytes_with_cico": cico}))
+            .collect();
+        println!("{}", json!({"topology": topology.to_string(), "memory": rows}));
+        return Ok(());
+    }
+    print!("{topology}");
+    if args.memory {
+        println!("\n{:>6} {:>14} {:>14} {:>18}", "ranks", "segment KiB", "KiB per rank", "with P1's queues");
+        for (ranks, ours, cico) in memory {
+            let (ours, cico) = (ours as f64 / 1024.0, cico as f64 / 1024.0);
+            println!("{ranks:>6} {ours:>14.0} {:>14.1} {cico:>18.0}", ours / f64::from(ranks));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! The program, as a person uses it.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn unisono(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_unisono")).args(args).output().expect("the program starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Standard output of a run that must succeed.
+fn succeeds(args: &[&str]) -> String {
+    let output = unisono(args);
+    assert!(output.status.success(), "{args:?}: {}{}", text(&output.stdout), text(&output.stderr));
+    text(&output.stdout)
+}
+
+fn rows(args: &[&str]) -> Vec<Value> {
+    succeeds(args).lines().map(|line| serde_json::from_str(line).expect("one JSON object per line")).collect()
+}
+
+#[test]
+fn bench_prints_one_object_per_cell_and_method() {
+    let rows = rows(&["bench", "bcast", "-n", "2", "--bytes", "8,8192", "--iterations", "50", "--json"]);
+    assert_eq!(rows.len(), 4);
+    for row in &rows {
+        assert_eq!(row["collective"], "bcast");
+        assert_eq!(row["host"], "posix");
+        assert_eq!(row["ranks"], 2);
+        assert_eq!(row["default"], true);
+        for field in ["p50_ns", "p99_ns", "max_ns", "floor_ns"] {
+            assert!(row[field].as_f64().is_some_and(|ns| ns > 0.0), "{field} in {row}");
+        }
+        assert!(row["p50_ns"].as_f64() <= row["max_ns"].as_f64());
+    }
+    assert_eq!(rows[0]["algorithm"], "posted");
+    assert_eq!(rows[2]["algorithm"], "queue");
+    assert_eq!((&rows[0]["method"], &rows[1]["method"]), (&"window".into(), &"rate".into()));
+}
+
+#[test]
+fn bench_knows_every_collective_and_form_of_algorithm() {
+    let common = ["-n", "3", "--iterations", "20", "--json", "--method", "rate"];
+    let run = |first: &[&str]| rows(&[first, &common].concat()).len();
+    assert_eq!(run(&["bench", "bcast", "--bytes", "8", "--algorithm", "all"]), 6);
+    assert_eq!(run(&["bench", "barrier", "--algorithm", "all"]), 3);
+    assert_eq!(run(&["bench", "allreduce", "--bytes", "8,48"]), 2);
+    assert_eq!(run(&["bench", "bcast", "--bytes", "5000", "--algorithm", "cico-knomial-3", "--cico-sets", "4"]), 1);
+}
+
+#[test]
+fn p_1_works() {
+    assert_eq!(rows(&["bench", "bcast", "-n", "1", "--bytes", "0,8,100000", "--iterations", "5", "--json"]).len(), 6);
+    assert_eq!(rows(&["bench", "barrier", "-n", "1", "--iterations", "5", "--json"]).len(), 2);
+    assert!(succeeds(&["check", "-n", "1"]).ends_with(" passed, 0 failed\n"));
+}
+
+#[test]
+fn a_hundred_thousand_barriers_end() {
+    for algorithm in ["dissemination", "central", "combining"] {
+        let args = [
+            "bench",
+            "barrier",
+            "-n",
+            "8",
+            "--iterations",
+            "10000",
+            "--json",
+            "--method",
+            "rate",
+            "--algorithm",
+            algorithm,
+        ];
+        let rows = rows(&args);
+        assert_eq!(rows[0]["iterations"], 110_000);
+    }
+}
+
+#[test]
+fn check_passes_on_real_processes() {
+    for ranks in ["2", "3", "5"] {
+        let output = succeeds(&["check", "-n", ranks]);
+        let last = output.lines().last().unwrap_or_default();
+        let passed: u32 = last.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0);
+        assert!(passed > 300 && last.ends_with(" passed, 0 failed"), "{last}");
+    }
+}
+
+#[test]
+fn demo_broadcasts_a_file() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/demo.rs");
+    let output = succeeds(&["demo", "-n", "3", file]);
+    assert_eq!(output.matches("SHA-256").count(), 3);
+    assert!(output.ends_with("demo: done\n"));
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    for (args, words) in [
+        (&["bench", "bcast", "-n", "2", "--cico-sets", "5"][..], "sets (q) is 5, must divide 64"),
+        (&["bench", "bcast", "-n", "2", "--lines", "3"], "lines is 3, must be a multiple of 4"),
+        (&["bench", "bcast", "-n", "0"], "ranks is 0, must be at least 1"),
+        (&["bench", "bcast", "--algorithm", "best"], "no algorithm \"best\""),
+        (&["bench", "bcast", "-n", "2", "--queue-slots", "1048576", "--queue-fragment", "1G"], "bytes"),
+        (&["bench", "allreduce", "--bytes", "56"], "bytes is 56"),
+        (&["demo", "-n", "2", "/no/such/file"], "/no/such/file"),
+        (&["run", "-n", "2", "/no/such/program"], "/no/such/program"),
+    ] {
+        let output = unisono(args);
+        assert!(!output.status.success(), "{args:?}");
+        assert!(text(&output.stderr).contains(words), "{args:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn run_starts_copies_and_passes_their_failure_on() {
+    let output = succeeds(&["run", "-n", "3", "--", "/bin/sh", "-c", "echo rank $UNISONO_RANK of $UNISONO_SIZE"]);
+    let mut lines: Vec<_> = output.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["rank 0 of 3", "rank 1 of 3", "rank 2 of 3"]);
+    let output = unisono(&["run", "-n", "2", "--", "/bin/sh", "-c", "exit $UNISONO_RANK"]);
+    assert!(!output.status.success());
+    assert!(text(&output.stderr).contains("rank 1 ended with code 1"), "{}", text(&output.stderr));
+}
+
+/// The ranks of a launcher: its children, in the order in which they were started.
+fn children(parent: u32) -> Vec<u32> {
+    let parent_of = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // "pid (name) state ppid ...", where the name may hold anything.
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    };
+    let entries = std::fs::read_dir("/proc").expect("/proc is readable").flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let mut pids: Vec<u32> = pids.filter(|pid| parent_of(pid) == Some(parent)).collect();
+    pids.sort_unstable();
+    pids
+}
+
+#[test]
+fn a_killed_rank_is_named_by_every_other() {
+    let before = std::fs::read_dir("/dev/shm").map(Iterator::count).unwrap_or(0);
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_unisono"))
+        .args(["bench", "bcast", "-n", "4", "--bytes", "8", "--method", "rate", "--iterations", "900000"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    // The first line says that all ranks have joined.
+    let mut first = String::new();
+    BufReader::new(bench.stdout.take().expect("piped")).read_line(&mut first).expect("readable");
+    assert!(first.starts_with("4 ranks"), "{first}");
+    std::thread::sleep(Duration::from_millis(700));
+    let ranks = children(bench.id());
+    assert_eq!(ranks.len(), 4);
+    let kill = Command::new("kill").args(["-9", &ranks[2].to_string()]).status().expect("kill runs");
+    assert!(kill.success());
+    let begin = Instant::now();
+    let output = bench.wait_with_output().expect("the program ends");
+    println!("ended {:?} after the kill", begin.elapsed());
+    assert!(!output.status.success());
+    let errors = text(&output.stderr);
+    for survivor in [0, 1, 3] {
+        assert!(errors.contains(&format!("rank {survivor}: rank 2 died")), "rank {survivor} in: {errors}");
+    }
+    assert!(ranks.iter().all(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists()), "no rank is left");
+    assert_eq!(std::fs::read_dir("/dev/shm").map(Iterator::count).unwrap_or(0), before);
+}
+
+#[test]
+fn topo_shows_the_machine_and_the_memory() {
+    let output = succeeds(&["topo", "--memory"]);
+    assert!(output.contains("Machine") && output.contains("  1024 "), "{output}");
+    let json: Value = serde_json::from_str(&succeeds(&["topo", "--json", "--memory"])).expect("JSON");
+    assert_eq!(json["memory"].as_array().map(Vec::len), Some(10));
+}

@@ -1,0 +1,8 @@
+//! The environment by which the launcher speaks to a process.
+
+/// The process's rank.
+pub const RANK: &str = "UNISONO_RANK";
+/// Number of processes.
+pub const SIZE: &str = "UNISONO_SIZE";
+/// File descriptor of the process's end of its socket to the launcher.
+pub const BOOTSTRAP_FD: &str = "UNISONO_BOOTSTRAP_FD";

@@ -1,0 +1,120 @@
+//! What can go wrong between a process and its machine.
+
+use core::fmt;
+use unisono_kernel::Rank;
+use unisono_kernel::error::Refusal;
+
+/// Which limit on memory was the tightest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Limit {
+    /// `MemAvailable` of the machine.
+    Machine,
+    /// A control group's limit.
+    Cgroup,
+    /// The kernel, when it was asked to reserve.
+    Reserve,
+}
+
+/// Why a start-up, a launch or a reading of the machine failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PosixError {
+    /// An argument missed its bound.
+    Refused(Refusal),
+    /// A setting (an environment variable, an option) has a value that it can't have.
+    Setting {
+        /// Its name.
+        name: &'static str,
+        /// Its value.
+        value: String,
+        /// What it must be.
+        bound: &'static str,
+    },
+    /// A system call failed.
+    System {
+        /// The call.
+        call: &'static str,
+        /// Its error number.
+        errno: i32,
+        /// What it was for.
+        purpose: String,
+    },
+    /// Not enough memory for the segment.
+    Space {
+        /// Bytes that were asked for.
+        needed: u64,
+        /// Bytes that are there.
+        available: u64,
+        /// Whose limit it is.
+        limit: Limit,
+    },
+    /// A file that should be the segment differs from what was announced.
+    Handle {
+        /// The property.
+        property: &'static str,
+        /// Its value.
+        found: u64,
+        /// What it must be.
+        expected: u64,
+    },
+    /// Another rank failed in the start-up, which is over for all.
+    Peer {
+        /// The rank at fault.
+        rank: Rank,
+        /// What it, or the launcher, says about it.
+        cause: String,
+    },
+    /// The bootstrap itself failed.
+    Bootstrap {
+        /// What happened.
+        cause: String,
+    },
+}
+
+impl PosixError {
+    /// The failure of `call`, from an error of the standard library.
+    pub(crate) fn io(call: &'static str, error: &std::io::Error, purpose: impl Into<String>) -> Self {
+        match error.raw_os_error() {
+            Some(errno) => Self::System { call, errno, purpose: purpose.into() },
+            None => Self::Bootstrap { cause: format!("{call}: {error} ({})", purpose.into()) },
+        }
+    }
+
+    /// The bootstrap failed.
+    pub(crate) fn bootstrap(cause: impl Into<String>) -> Self {
+        Self::Bootstrap { cause: cause.into() }
+    }
+}
+
+impl From<Refusal> for PosixError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl fmt::Display for PosixError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(refusal) => refusal.fmt(f),
+            Self::Setting { name, value, bound } => write!(f, "{name} is {value:?}, must be {bound}"),
+            Self::System { call, errno, purpose } => {
+                write!(f, "{call} failed to {purpose}: {}", std::io::Error::from_raw_os_error(*errno))
+            }
+            Self::Space { needed, available, limit } => {
+                let limit = match limit {
+                    Limit::Machine => "the machine's available memory",
+                    Limit::Cgroup => "the control group's memory limit",
+                    Limit::Reserve => "available when the kernel refused to reserve",
+                };
+                write!(f, "the segment needs {needed} bytes, {available} are available ({limit})")
+            }
+            Self::Handle { property, found, expected } => {
+                write!(f, "the segment's {property} is {found:#x}, must be {expected:#x}")
+            }
+            Self::Peer { rank, cause } => write!(f, "rank {rank}: {cause}"),
+            Self::Bootstrap { cause } => write!(f, "bootstrap: {cause}"),
+        }
+    }
+}
+
+impl core::error::Error for PosixError {}

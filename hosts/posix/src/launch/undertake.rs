@@ -1,0 +1,171 @@
+//! The launcher's loop: serves the bootstrap while processes run, and buries each that ends.
+
+use super::outcome::{Exit, Outcome};
+use super::serve::Service;
+use crate::error::PosixError;
+use crate::sys;
+use std::io::ErrorKind;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::Child;
+use std::time::{Duration, Instant};
+use unisono_kernel::Rank;
+
+/// How long a rank that has hung up may take to end, so that its end can be told instead.
+const HANG_UP: Duration = Duration::from_millis(100);
+/// Between two looks at processes that have no descriptor.
+const BLIND: Duration = Duration::from_millis(5);
+
+struct Process {
+    child: Child,
+    pidfd: Option<OwnedFd>,
+    exit: Option<Exit>,
+    hung_up: Option<Instant>,
+}
+
+/// Runs until all processes have ended. A word on `stop`, or its end, kills them.
+pub(super) fn undertake(
+    children: Vec<(Child, UnixStream)>,
+    stop: &UnixStream,
+    grace: Duration,
+) -> Result<Outcome, PosixError> {
+    let (children, streams): (Vec<_>, Vec<_>) = children.into_iter().unzip();
+    let mut service = Service::new(streams.into_iter());
+    let process = |child: Child| {
+        let pidfd = sys::pidfd_open(child.id()).ok();
+        Process { child, pidfd, exit: None, hung_up: None }
+    };
+    let mut house = House {
+        processes: children.into_iter().map(process).collect(),
+        first: None,
+        killed: Vec::new(),
+        deadline: None,
+    };
+    while house.processes.iter().any(|process| process.exit.is_none()) {
+        let ranks = house.processes.len();
+        let mut fds: Vec<libc::pollfd> = service.interests().collect();
+        fds.extend(house.processes.iter().map(Process::interest));
+        let stoppable = if house.killed.is_empty() { stop.as_raw_fd() } else { -1 };
+        fds.push(libc::pollfd { fd: stoppable, events: libc::POLLIN, revents: 0 });
+        let wait = house.patience(Instant::now());
+        match sys::poll(&mut fds, wait) {
+            Err(error) if error.kind() != ErrorKind::Interrupted => {
+                house.kill();
+                return Err(PosixError::io("poll", &error, "serve the start-up"));
+            }
+            // What the kernel has not filled in reads as nothing.
+            _ => {}
+        }
+        for (rank, _) in (0..).zip(&fds[..ranks]).filter(|(_, fd)| fd.revents != 0) {
+            service.serve(rank);
+        }
+        let now = Instant::now();
+        house.bury(now, grace);
+        house.report(&mut service, now);
+        service.settle();
+        let stopped = fds.last().is_some_and(|fd| fd.revents != 0);
+        if stopped || house.deadline.is_some_and(|deadline| now >= deadline) {
+            house.kill();
+        }
+    }
+    let exits = house.processes.iter().filter_map(|process| process.exit).collect();
+    Ok(Outcome { exits, killed: std::mem::take(&mut house.killed), first: house.first })
+}
+
+/// The processes, while they live and after.
+struct House {
+    processes: Vec<Process>,
+    first: Option<Rank>,
+    killed: Vec<Rank>,
+    /// When those that still run are killed.
+    deadline: Option<Instant>,
+}
+
+impl Process {
+    fn interest(&self) -> libc::pollfd {
+        let fd = self.pidfd.as_ref().filter(|_| self.exit.is_none()).map_or(-1, AsRawFd::as_raw_fd);
+        libc::pollfd { fd, events: libc::POLLIN, revents: 0 }
+    }
+}
+
+impl House {
+    /// Milliseconds until something is to be done that no descriptor tells; −1: never.
+    fn patience(&self, now: Instant) -> i32 {
+        let running = || self.processes.iter().filter(|process| process.exit.is_none());
+        let blind = running().any(|process| process.pidfd.is_none()).then_some(BLIND);
+        let until = |at: Instant| at.saturating_duration_since(now);
+        // A hang-up that has been told matters no more: only the first moments after it do.
+        let hung =
+            running().filter_map(|p| p.hung_up).map(|at| until(at + HANG_UP)).filter(|rest| !rest.is_zero()).min();
+        let deadline = self.deadline.filter(|_| self.killed.is_empty()).map(until);
+        let least = [blind, hung, deadline].into_iter().flatten().min();
+        least.map_or(-1, |least| i32::try_from(least.as_millis()).unwrap_or(i32::MAX).saturating_add(1))
+    }
+
+    /// Takes the exits of those that have ended.
+    fn bury(&mut self, now: Instant, grace: Duration) {
+        for (rank, process) in (0..).zip(&mut self.processes) {
+            if process.exit.is_none()
+                && let Ok(Some(status)) = process.child.try_wait()
+            {
+                let exit = Exit::from(status);
+                process.exit = Some(exit);
+                if !exit.success() && self.first.is_none() {
+                    self.first = Some(rank);
+                    self.deadline = now.checked_add(grace);
+                }
+            }
+        }
+    }
+
+    /// Tells those who wait in an allgather of a rank that will not come.
+    fn report(&mut self, service: &mut Service, now: Instant) {
+        for (rank, process) in (0..).zip(&mut self.processes) {
+            if service.hung_up(rank) && process.hung_up.is_none() {
+                process.hung_up = Some(now);
+            }
+        }
+        if !service.awaited() {
+            return;
+        }
+        // Who ended badly is the cause; who ended well or only hung up is named if nobody did.
+        let missing = |&(rank, _): &(Rank, &Process)| !service.gave(rank);
+        let absent: Vec<_> = (0..).zip(&self.processes).filter(missing).collect();
+        let bad = absent.iter().find(|(rank, _)| Some(*rank) == self.first);
+        let over = bad.or_else(|| absent.iter().find(|(_, process)| process.exit.is_some()));
+        let cause = match over {
+            Some((rank, process)) => process.exit.map(|exit| (*rank, format!("{exit} in the start-up"))),
+            None => {
+                let silent = |process: &Process| process.hung_up.is_some_and(|at| now >= at + HANG_UP);
+                let hung = absent.iter().find(|(_, process)| silent(process));
+                hung.map(|(rank, _)| (*rank, "left the start-up without ending".to_owned()))
+            }
+        };
+        if let Some((rank, cause)) = cause {
+            service.fail(rank, &cause);
+        }
+    }
+
+    /// Kills all that still run.
+    fn kill(&mut self) {
+        for (rank, process) in (0..).zip(&mut self.processes) {
+            if process.exit.is_none() && !self.killed.contains(&rank) {
+                self.killed.push(rank);
+                // It may have ended by itself since.
+                let _ = process.child.kill();
+            }
+        }
+    }
+}
+
+impl Drop for House {
+    /// Whatever ended the loop: no process is left, and none unburied.
+    fn drop(&mut self) {
+        for process in &mut self.processes {
+            if process.exit.is_none() {
+                let _ = process.child.kill();
+                let _ = process.child.wait();
+            }
+        }
+    }
+}

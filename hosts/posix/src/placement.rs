@@ -1,0 +1,222 @@
+//! Where the segment's pages are: reserved and touched first by their owner, then looked up.
+//!
+//! Each rank, once it is bound, reserves its own area with `fallocate` (the kernel takes those
+//! pages from the caller's node, and a shortage is an error here instead of a kill later), touches
+//! every page under `MADV_RANDOM` (one fault, one page), and asks `move_pages` where each one is.
+//! That call knows only pages that the caller has mapped, so each is read before. Where the call
+//! is missing or forbidden the pages are unknown, with the reason.
+
+use crate::error::{Limit, PosixError};
+use crate::segment::Segment;
+use crate::wire::{Reader, Writer};
+use crate::{space, sys};
+use core::fmt;
+use memmap2::Advice;
+use unisono_kernel::Rank;
+use unisono_kernel::region::{Counter, Extent, Layout, Word};
+
+/// A page that is not on its owner's NUMA node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Misplaced {
+    /// In the shared pages (header, lease, P1's sets) that rank 0 owns, else in the rank's own area.
+    pub shared: bool,
+    /// Its index there.
+    pub page: u64,
+    /// The node that it is on.
+    pub found: u32,
+    /// The node of its owner.
+    pub expected: u32,
+}
+
+/// What one rank found out about its pages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Placement {
+    /// The rank.
+    pub rank: Rank,
+    /// Its NUMA node.
+    pub node: u32,
+    /// Pages looked at: all that the rank owns.
+    pub checked: u64,
+    /// Every page on another node.
+    pub misplaced: Vec<Misplaced>,
+    /// Pages whose node is not known.
+    pub unknown: u64,
+    /// Why not: the last error number.
+    pub errno: Option<i32>,
+}
+
+/// A [`Placement`] in figures: what every rank knows of every rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// The rank.
+    pub rank: Rank,
+    /// Its NUMA node.
+    pub node: u32,
+    /// Pages looked at: all that the rank owns.
+    pub checked: u64,
+    /// Pages on another node.
+    pub misplaced: u64,
+    /// Pages whose node is not known.
+    pub unknown: u64,
+}
+
+/// The extents that `rank` owns: its area, and rank 0 the shared pages; true for those.
+fn owned(layout: &Layout, rank: Rank) -> impl Iterator<Item = (bool, Extent)> {
+    let shared = (rank == 0).then(|| (true, layout.shared_pages()));
+    shared.into_iter().chain([(false, layout.own_pages(rank))])
+}
+
+/// Reserves the pages of `rank` and touches each, on the caller's NUMA node.
+///
+/// # Errors
+/// [`PosixError::Space`] where there is no room; other refusals of the kernel.
+pub(crate) fn place(segment: &Segment, rank: Rank) -> Result<(), PosixError> {
+    for (_, extent) in owned(segment.layout(), rank) {
+        segment.reserve(extent).map_err(|error| match error.raw_os_error() {
+            Some(libc::ENOSPC | libc::ENOMEM) => {
+                let (available, _) = space::available();
+                PosixError::Space { needed: extent.len(), available, limit: Limit::Reserve }
+            }
+            _ => PosixError::io("fallocate", &error, format!("reserve {} bytes of the segment", extent.len())),
+        })?;
+        segment.advise(extent, Advice::Random)?;
+        segment.page_words(extent).for_each(touch);
+        segment.advise(extent, Advice::Normal)?;
+    }
+    Ok(())
+}
+
+/// Writes to a page without changing it, whatever another rank does there: adds nothing, in a way
+/// that the compiler can't leave out.
+fn touch(word: &Word) {
+    word.fetch_add(core::hint::black_box(0));
+}
+
+/// Looks up every page of `rank`, which should be on `node`.
+pub(crate) fn verify(segment: &Segment, rank: Rank, node: u32) -> Placement {
+    let mut placement = Placement { rank, node, ..Placement::default() };
+    for (shared, extent) in owned(segment.layout(), rank) {
+        let pages: Vec<_> = segment
+            .page_words(extent)
+            .map(|word| {
+                core::hint::black_box(word.load_payload());
+                std::ptr::from_ref(word).cast_mut().cast()
+            })
+            .collect();
+        let mut nodes = vec![-libc::EAGAIN; pages.len()];
+        placement.checked += pages.len() as u64;
+        if let Err(error) = sys::page_nodes(&pages, &mut nodes) {
+            nodes.fill(-error.raw_os_error().unwrap_or(libc::EIO));
+        }
+        for (page, found) in (0..).zip(nodes) {
+            match u32::try_from(found) {
+                Ok(found) if found == node => {}
+                Ok(found) => placement.misplaced.push(Misplaced { shared, page, found, expected: node }),
+                Err(_) => {
+                    placement.unknown += 1;
+                    placement.errno = Some(-found);
+                }
+            }
+        }
+    }
+    placement
+}
+
+impl Placement {
+    /// In figures.
+    pub fn summary(&self) -> Summary {
+        let Self { rank, node, checked, unknown, .. } = *self;
+        Summary { rank, node, checked, misplaced: self.misplaced.len() as u64, unknown }
+    }
+}
+
+impl Summary {
+    pub(crate) fn write(&self) -> Vec<u8> {
+        Writer::default().words(&[self.node.into(), self.checked, self.misplaced, self.unknown]).0
+    }
+
+    pub(crate) fn read(rank: Rank, message: &[u8]) -> Option<Self> {
+        let words = Reader(message).words()?;
+        let &[node, checked, misplaced, unknown] = words.as_slice() else { return None };
+        Some(Self { rank, node: node.try_into().ok()?, checked, misplaced, unknown })
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rank, node, checked, misplaced, unknown } = self;
+        write!(f, "rank {rank}, node {node}: {checked} pages, {misplaced} misplaced, {unknown} unknown")
+    }
+}
+
+/// The summary, then every misplaced page, runs of neighbours on one line.
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.summary().fmt(f)?;
+        if let Some(errno) = self.errno {
+            write!(f, " ({})", std::io::Error::from_raw_os_error(errno))?;
+        }
+        let run = |a: &Misplaced, b: &Misplaced| b.page == a.page + 1 && (a.shared, a.found) == (b.shared, b.found);
+        for run in self.misplaced.chunk_by(run) {
+            let [first, .., last] = run else {
+                write!(f, "\n  {}", One(&run[0], None))?;
+                continue;
+            };
+            write!(f, "\n  {}", One(first, Some(last.page)))?;
+        }
+        Ok(())
+    }
+}
+
+/// One line of a report: a page, or a run up to the last one.
+struct One<'a>(&'a Misplaced, Option<u64>);
+
+impl fmt::Display for One<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Misplaced { shared, page, found, expected } = self.0;
+        let area = if *shared { "shared" } else { "own" };
+        match self.1 {
+            None => write!(f, "{area} page {page}: on node {found}, expected {expected}"),
+            Some(last) => write!(f, "{area} pages {page}-{last}: on node {found}, expected {expected}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use unisono_kernel::region::Params;
+
+    #[test]
+    fn pages_are_placed_counted_and_left_as_they_were() {
+        let layout = Layout::new(Params::new(2).with_cico()).unwrap();
+        let segment = Segment::create(&layout).unwrap();
+        let before = segment.page_words(layout.shared_pages()).next().unwrap().load_payload();
+        let mut pages = 0;
+        for rank in 0..2 {
+            place(&segment, rank).unwrap();
+            let placement = verify(&segment, rank, crate::binding::numa_node().unwrap());
+            pages += placement.checked;
+            assert!(placement.errno.is_some() || placement.unknown == 0, "{placement}");
+            let known = Summary::read(rank, &placement.summary().write());
+            assert_eq!(known, Some(placement.summary()));
+        }
+        assert_eq!(pages * sys::page(), layout.bytes());
+        let after = segment.page_words(layout.shared_pages()).next().unwrap().load_payload();
+        assert_eq!(before, after);
+    }
+
+    #[test]
+    fn a_page_on_another_node_is_reported() {
+        let layout = Layout::new(Params::new(1)).unwrap();
+        let segment = Segment::create(&layout).unwrap();
+        place(&segment, 0).unwrap();
+        let placement = verify(&segment, 0, 1000);
+        assert_eq!(placement.misplaced.len() as u64 + placement.unknown, placement.checked);
+        if placement.unknown == 0 {
+            let text = placement.to_string();
+            assert!(text.contains("shared pages 0-1: on node"), "{text}");
+            assert!(text.contains("expected 1000"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Spin or yield: chosen from the ranks on this machine, where they may run, and what the control
+//! group allows.
+//!
+//! Spinning is right while every rank has a PU for itself. With more ranks than PUs whoever waits
+//! is in the way of whom it waits for, and must yield at once.
+
+use crate::binding::PuSet;
+use crate::error::PosixError;
+use core::fmt;
+
+/// Environment: overrides the choice.
+pub const WAIT: &str = "UNISONO_WAIT";
+
+/// What the caller asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Waiting {
+    /// Choose.
+    #[default]
+    Auto,
+    /// Spin.
+    Spin,
+    /// Yield.
+    Yield,
+}
+
+/// How to wait, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// Yield at once, else spin.
+    pub yields: bool,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Why a rank spins or yields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The ranks that may run on these PUs only, and the PUs: the tightest such set.
+    Pus {
+        /// Ranks.
+        ranks: u32,
+        /// PUs for them.
+        pus: PuSet,
+    },
+    /// The control group's share of time is less than one processor per rank.
+    Quota {
+        /// Ranks.
+        ranks: u32,
+        /// Processors' worth of time, in thousandths.
+        thousandths: u64,
+    },
+    /// The caller's options say so.
+    Asked,
+    /// The environment says so.
+    Environment,
+}
+
+/// Chooses for the ranks of this machine: `affinities` has one set of PUs per rank; `quota` is the
+/// control group's limit in thousandths of a processor.
+pub fn choose(affinities: &[PuSet], quota: Option<u64>) -> Choice {
+    let ranks = affinities.len() as u32;
+    if let Some(thousandths) = quota
+        && thousandths < u64::from(ranks) * 1000
+    {
+        return Choice { yields: true, reason: Reason::Quota { ranks, thousandths } };
+    }
+    // A set is crowded when more ranks are confined to it than it has PUs: the union of all sets,
+    // and each rank's own.
+    let union: PuSet = affinities.iter().flat_map(PuSet::iter).collect();
+    let mut tightest = (ranks, union);
+    for set in affinities {
+        let confined = affinities.iter().filter(|other| other.is_subset(set)).count();
+        if confined * tightest.1.len() > tightest.0 as usize * set.len() {
+            tightest = (confined as u32, set.clone());
+        }
+    }
+    let (ranks, pus) = tightest;
+    Choice { yields: ranks as usize > pus.len(), reason: Reason::Pus { ranks, pus } }
+}
+
+/// The choice after the environment and the caller's options had their say.
+///
+/// # Errors
+/// The environment's word is neither `spin` nor `yield`.
+pub(crate) fn decide(asked: Waiting, choice: Choice) -> Result<Choice, PosixError> {
+    if let Some(value) = std::env::var_os(WAIT) {
+        let yields = match value.to_str() {
+            Some("spin") => false,
+            Some("yield") => true,
+            _ => {
+                let value = value.to_string_lossy().into_owned();
+                return Err(PosixError::Setting { name: WAIT, value, bound: "spin or yield" });
+            }
+        };
+        return Ok(Choice { yields, reason: Reason::Environment });
+    }
+    Ok(match asked {
+        Waiting::Auto => choice,
+        Waiting::Spin | Waiting::Yield => Choice { yields: asked == Waiting::Yield, reason: Reason::Asked },
+    })
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.yields { "yield: " } else { "spin: " })?;
+        match &self.reason {
+            Reason::Pus { ranks, pus } => write!(f, "{ranks} ranks on {} PUs ({pus})", pus.len()),
+            Reason::Quota { ranks, thousandths } => {
+                let (whole, rest) = (thousandths / 1000, thousandths % 1000);
+                write!(f, "{ranks} ranks in a control group that may use {whole}.{rest:03} processors")
+            }
+            Reason::Asked => f.write_str("asked for"),
+            Reason::Environment => write!(f, "{WAIT} says so"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sets(lists: &[&str]) -> Vec<PuSet> {
+        lists.iter().map(|list| PuSet::from_list(list).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_pu_per_rank_spins() {
+        for lists in [&["0-1", "0-1"][..], &["0", "1"], &["0"], &["0-1", "1", "2"]] {
+            let choice = choose(&sets(lists), None);
+            assert!(!choice.yields, "{lists:?}: {choice}");
+        }
+    }
+
+    #[test]
+    fn crowds_yield_and_say_where() {
+        for (lists, reason) in [
+            (&["0-1", "0-1", "0-1"][..], "yield: 3 ranks on 2 PUs (0-1)"),
+            (&["0", "0", "1-7"], "yield: 2 ranks on 1 PUs (0)"),
+            (&["0-1", "0", "1", "2-9"], "yield: 3 ranks on 2 PUs (0-1)"),
+        ] {
+            assert_eq!(choose(&sets(lists), None).to_string(), reason);
+        }
+    }
+
+    #[test]
+    fn a_share_of_time_counts() {
+        let two = sets(&["0-1", "0-1"]);
+        assert!(!choose(&two, Some(2000)).yields);
+        let text = choose(&two, Some(1500)).to_string();
+        assert_eq!(text, "yield: 2 ranks in a control group that may use 1.500 processors");
+    }
+}

@@ -1,0 +1,215 @@
+//! Do the peers live? A descriptor per peer (pidfd), looked at without blocking.
+//!
+//! A peer that is gone is a failure only if it had not finished the operation that is waited for:
+//! its `done` word says. So a rank that did its part and left early (an eager root) fails nobody.
+
+use crate::error::PosixError;
+use crate::segment::View;
+use crate::sys;
+use core::fmt;
+use std::os::fd::{AsRawFd, OwnedFd};
+use unisono_kernel::Rank;
+use unisono_kernel::region::{Flag, Layout, Region};
+use unisono_kernel::step::Awaits;
+
+/// Peers looked at by one call.
+const WINDOW: usize = 64;
+
+/// A process, such that a reused number is not taken for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// When it started: field 22 of `/proc/PID/stat`; 0 if unknown.
+    pub start: u64,
+    /// Its name space of numbers; 0 if unknown.
+    pub namespace: u64,
+}
+
+impl Process {
+    /// This process.
+    pub fn this() -> Self {
+        use std::os::unix::fs::MetadataExt;
+        let pid = std::process::id();
+        let namespace = std::fs::metadata("/proc/self/ns/pid").map_or(0, |meta| meta.ino());
+        Self { pid, start: start_time("self"), namespace }
+    }
+}
+
+/// Field 22 of a process's `stat`; the second is in parentheses and may hold anything.
+fn start_time(process: &str) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let after = stat.rsplit_once(") ").map_or("", |(_, after)| after);
+    after.split(' ').nth(19).and_then(|field| field.parse().ok()).unwrap_or(0)
+}
+
+/// How a rank learns that a peer is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Liveness {
+    /// By its descriptor, all peers.
+    Watched,
+    /// Only by the communicator's poison, at least for this peer.
+    Unwatched {
+        /// The first such peer.
+        rank: Rank,
+        /// Why.
+        why: Blind,
+    },
+}
+
+/// Why a peer can't be watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Blind {
+    /// It lives in another name space of process numbers.
+    OtherNamespace,
+    /// The kernel refused a descriptor: the error number.
+    Refused(i32),
+}
+
+impl fmt::Display for Liveness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Watched => f.write_str("peers are watched by pidfd"),
+            Self::Unwatched { rank, why } => {
+                write!(f, "rank {rank} is not watched, its death shows by the launcher or a bound on waiting: ")?;
+                match why {
+                    Blind::OtherNamespace => f.write_str("it is in another PID namespace"),
+                    Blind::Refused(errno) => {
+                        write!(f, "pidfd_open: {}", std::io::Error::from_raw_os_error(*errno))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Watches the peers of one communicator.
+#[derive(Debug)]
+pub struct Watch {
+    region: View,
+    layout: Layout,
+    /// Keeps the descriptors open; none for this process and for those that can't be watched.
+    _open: Vec<Option<OwnedFd>>,
+    fds: Vec<libc::pollfd>,
+    /// Where the next window begins.
+    next: usize,
+}
+
+impl Watch {
+    /// Opens the peers' descriptors.
+    ///
+    /// # Errors
+    /// A peer is gone already.
+    pub(crate) fn open(
+        region: View,
+        layout: Layout,
+        me: Rank,
+        members: &[Process],
+    ) -> Result<(Self, Liveness), PosixError> {
+        let mut liveness = Liveness::Watched;
+        let mut open = Vec::with_capacity(members.len());
+        let namespace = members.get(me as usize).map_or(0, |own| own.namespace);
+        for (rank, member) in (0..).zip(members) {
+            let fd = if rank == me {
+                None
+            } else {
+                match pidfd(member, namespace).map_err(|()| gone(rank))? {
+                    Ok(fd) => Some(fd),
+                    Err(why) => {
+                        if liveness == Liveness::Watched {
+                            liveness = Liveness::Unwatched { rank, why };
+                        }
+                        None
+                    }
+                }
+            };
+            open.push(fd);
+        }
+        let pollfd = |fd: &Option<OwnedFd>| libc::pollfd {
+            // Negative: the kernel skips it.
+            fd: fd.as_ref().map_or(-1, AsRawFd::as_raw_fd),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let fds = open.iter().map(pollfd).collect();
+        Ok((Self { region, layout, _open: open, fds, next: 0 }, liveness))
+    }
+
+    /// Looks at the peers that are awaited and at a window of the others; answers one whose death
+    /// ends the awaited operation.
+    pub fn look(&mut self, on: &Awaits) -> Option<Rank> {
+        let operation = on.first().operation;
+        for peer in on.iter().filter_map(|event| event.peer) {
+            let at = peer as usize;
+            if let Some(dead) = self.fallen(at..(at + 1).min(self.fds.len()), operation) {
+                return Some(dead);
+            }
+        }
+        let from = if self.next < self.fds.len() { self.next } else { 0 };
+        self.next = from + WINDOW;
+        self.fallen(from..self.next.min(self.fds.len()), operation)
+    }
+
+    fn fallen(&mut self, ranks: core::ops::Range<usize>, operation: u64) -> Option<Rank> {
+        let fds = self.fds.get_mut(ranks.clone())?;
+        // A failed call (interrupted) is a look that saw nothing; the next one comes soon.
+        if sys::poll(fds, 0).ok()? == 0 {
+            return None;
+        }
+        let gone = ranks.zip(fds).filter(|(_, fd)| fd.revents != 0).map(|(rank, _)| rank as Rank);
+        // The word is read after the death was seen: it is the peer's last.
+        gone.into_iter().find(|&rank| !finished(&self.region, &self.layout, rank, operation))
+    }
+
+    /// Who is furthest behind: whom to name when the time is over and nobody in particular is awaited.
+    pub fn laggard(&self) -> Rank {
+        let done = |rank: &Rank| self.region.flag(self.layout.done(*rank)).load_acquire().unchecked();
+        (0..self.layout.ranks()).min_by_key(done).unwrap_or(0)
+    }
+}
+
+fn finished(region: &View, layout: &Layout, rank: Rank, operation: u64) -> bool {
+    region.flag(layout.done(rank)).load_acquire().at_least(operation)
+}
+
+fn gone(rank: Rank) -> PosixError {
+    PosixError::Peer { rank, cause: "died in the start-up".to_owned() }
+}
+
+/// A descriptor of a process; the outer error: it is gone.
+fn pidfd(member: &Process, namespace: u64) -> Result<Result<OwnedFd, Blind>, ()> {
+    if member.namespace != namespace {
+        return Ok(Err(Blind::OtherNamespace));
+    }
+    let fd = match sys::pidfd_open(member.pid) {
+        Ok(fd) => fd,
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Err(()),
+        Err(error) => return Ok(Err(Blind::Refused(error.raw_os_error().unwrap_or(libc::EIO)))),
+    };
+    // Read after opening: if the number still stands for the announced process now, it did then.
+    let start = start_time(&member.pid.to_string());
+    if start == member.start || member.start == 0 { Ok(Ok(fd)) } else { Err(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_itself_and_a_reused_number_is_not() {
+        let this = Process::this();
+        assert_ne!(this.start, 0);
+        assert!(pidfd(&this, this.namespace).unwrap().is_ok());
+        let reused = Process { start: this.start + 1, ..this };
+        assert!(pidfd(&reused, this.namespace).is_err());
+        assert_eq!(pidfd(&this, 1).unwrap().err(), Some(Blind::OtherNamespace));
+    }
+
+    #[test]
+    fn a_child_that_ended_is_gone() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id();
+        child.wait().unwrap();
+        assert!(pidfd(&Process { pid, start: 1, namespace: 0 }, 0).is_err());
+    }
+}
