@@ -65,14 +65,23 @@ impl Datatype<'_> {
 /// A user's data: `count` elements of a datatype, one extent after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Data<'a> {
-    base: Buf,
-    datatype: Datatype<'a>,
-    size: u64,
-    extent: u64,
+    base: *mut u8,
     bytes: u64,
-    dense: bool,
+    shape: Shape<'a>,
     life: PhantomData<&'a ()>,
 }
+
+/// Where the packed bytes lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Shape<'a> {
+    /// In a row.
+    Dense,
+    /// In blocks, with holes; elements of `size` packed bytes, `extent` bytes apart.
+    Blocks { size: u64, extent: u64, datatype: Datatype<'a> },
+}
+
+// SAFETY: an address and numbers; the constructors' contracts cover accesses from the thread that polls.
+unsafe impl Send for Data<'_> {}
 
 impl<'a> Data<'a> {
     /// Contiguous bytes that will be read and written.
@@ -81,16 +90,15 @@ impl<'a> Data<'a> {
         Self::contiguous(Buf::of_mut(bytes))
     }
 
-    /// Contiguous bytes that will only be read: for the root of a broadcast, the input of a reduction.
+    /// Contiguous bytes that will only be read: for the input of a reduction.
     #[inline]
     pub(crate) const fn bytes(bytes: &'a [u8]) -> Self {
         Self::contiguous(Buf::of(bytes))
     }
 
     #[inline]
-    const fn contiguous(base: Buf) -> Self {
-        let bytes = base.len() as u64;
-        Self { base, datatype: Datatype::BYTE, size: 1, extent: 1, bytes, dense: true, life: PhantomData }
+    const fn contiguous(memory: Buf) -> Self {
+        Self { base: memory.ptr(), bytes: memory.len() as u64, shape: Shape::Dense, life: PhantomData }
     }
 
     /// `count` elements of `datatype`, starting with `memory`.
@@ -121,12 +129,12 @@ impl<'a> Data<'a> {
         let bytes = size.checked_mul(count).ok_or(beyond)?;
         // Overlapping indexed blocks may pack to more bytes than their extent: a count of machine size all the same.
         Refusal::check(Argument::Bytes, bytes, Bound::AtMost(i64::MAX as u64))?;
-        let dense = match datatype {
-            Datatype::Contiguous { .. } => true,
-            Datatype::Vector { blocks, block, stride } => blocks <= 1 || block == stride,
-            Datatype::Indexed { .. } => false,
+        let shape = match datatype {
+            Datatype::Contiguous { .. } => Shape::Dense,
+            Datatype::Vector { blocks, block, stride } if blocks <= 1 || block == stride => Shape::Dense,
+            _ => Shape::Blocks { size, extent, datatype },
         };
-        Ok(Self { base: memory, datatype, size, extent, bytes, dense, life: PhantomData })
+        Ok(Self { base: memory.ptr(), bytes, shape, life: PhantomData })
     }
 
     /// Packed bytes of all elements.
@@ -143,8 +151,11 @@ impl<'a> Data<'a> {
 
     /// The memory, where it has no holes.
     #[inline]
-    pub fn as_contiguous(&self) -> Option<Buf> {
-        self.dense.then(|| Buf::new(self.base.ptr(), self.bytes as usize))
+    pub const fn as_contiguous(&self) -> Option<Buf> {
+        match self.shape {
+            Shape::Dense => Some(Buf::new(self.base, self.bytes as usize)),
+            Shape::Blocks { .. } => None,
+        }
     }
 
     /// The stretches of memory that hold the packed bytes `from .. from + len`, in packed order.
@@ -156,10 +167,12 @@ impl<'a> Data<'a> {
     }
 
     /// Offset in memory and bytes to the block's end, for packed byte `at`. `at < self.bytes`.
+    #[inline]
     fn locate(&self, at: u64) -> (u64, u64) {
-        let (element, within) = (at / self.size, at % self.size);
-        let start = element * self.extent;
-        match self.datatype {
+        let Shape::Blocks { size, extent, datatype } = self.shape else { return (at, self.bytes - at) };
+        let (element, within) = (at / size, at % size);
+        let start = element * extent;
+        match datatype {
             Datatype::Contiguous { bytes } => (start + within, bytes - within),
             Datatype::Vector { block, stride, .. } => {
                 let (index, rest) = (within / block, within % block);
@@ -192,10 +205,10 @@ impl Iterator for Runs<'_> {
             return None;
         }
         let at = self.at;
-        let (offset, block) = if self.data.dense { (at, self.end - at) } else { self.data.locate(at) };
+        let (offset, block) = self.data.locate(at);
         let len = block.min(self.end - at);
         self.at += len;
-        let ptr = self.data.base.ptr().wrapping_add(offset as usize);
+        let ptr = self.data.base.wrapping_add(offset as usize);
         Some((at, Buf::new(ptr, len as usize)))
     }
 }

@@ -1,14 +1,16 @@
 //! From machines to calls: the blocking loop, and a communicator to call on.
 
 use crate::Rank;
+use crate::barrier::{central::Central, combining::Combining, dissemination::Dissemination};
 use crate::comm::{Comm, Member};
 use crate::datatype::Data;
 use crate::error::{Cause, Error, Poison, PollError, Refusal, WaitError};
 use crate::machine::Machine;
 use crate::op::Op;
 use crate::region::Layout;
-use crate::select::{Barrier, BarrierAlgorithm, Bcast, BcastAlgorithm};
+use crate::select::{BarrierAlgorithm, BcastAlgorithm};
 use crate::shm::allreduce;
+use crate::shm::bcast::{cico::Cico, posted::Posted, queue::Queue};
 use crate::step::{Awaits, Step};
 use crate::transport::{Observe, Transport, Wait};
 use core::fmt;
@@ -97,7 +99,12 @@ where
     /// MPI 4.1, 7.4.
     #[inline]
     pub fn bcast_with(&mut self, data: Data<'_>, root: Rank, algorithm: BcastAlgorithm) -> Result<(), Error> {
-        self.call(|me| Bcast::new(me, data, root, algorithm))
+        // One loop per algorithm: a small message's machine then lives in registers.
+        match algorithm.resolve(data.len()) {
+            BcastAlgorithm::Posted => self.call(|me| Posted::new(me, data, root)),
+            BcastAlgorithm::Queue | BcastAlgorithm::Auto => self.call(|me| Queue::new(me, data, root)),
+            BcastAlgorithm::Cico(tree) => self.call(|me| Cico::new(me, data, root, tree)),
+        }
     }
 
     /// [`Self::bcast_with`] for bytes and the default algorithm.
@@ -118,7 +125,11 @@ where
     /// MPI 4.1, 7.3.
     #[inline]
     pub fn barrier_with(&mut self, algorithm: BarrierAlgorithm) -> Result<(), Error> {
-        self.call(|me| Barrier::new(me, algorithm))
+        match algorithm {
+            BarrierAlgorithm::Dissemination => self.call(|me| Ok(Dissemination::new(me))),
+            BarrierAlgorithm::Central => self.call(|me| Ok(Central::new(me))),
+            BarrierAlgorithm::Combining(arity) => self.call(|me| Combining::new(me, arity)),
+        }
     }
 
     /// [`Self::barrier_with`] the default algorithm.

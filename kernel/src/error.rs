@@ -51,6 +51,12 @@ pub enum Argument {
     Messages,
     /// Address of the segment.
     Address,
+    /// Address of a caller's buffer.
+    Buffer,
+    /// A datatype's number.
+    Datatype,
+    /// An operation's number or address.
+    Operation,
 }
 
 impl Argument {
@@ -79,10 +85,13 @@ impl Argument {
             Self::Requests => "requests",
             Self::Messages => "messages",
             Self::Address => "segment address",
+            Self::Buffer => "buffer address",
+            Self::Datatype => "datatype",
+            Self::Operation => "operation",
         }
     }
 
-    const ALL: [Self; 22] = [
+    const ALL: [Self; 25] = [
         Self::Ranks,
         Self::Rank,
         Self::Root,
@@ -105,6 +114,9 @@ impl Argument {
         Self::Requests,
         Self::Messages,
         Self::Address,
+        Self::Buffer,
+        Self::Datatype,
+        Self::Operation,
     ];
 
     /// A number for the segment, where enums must not be read from bytes.

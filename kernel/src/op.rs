@@ -1,6 +1,5 @@
 //! Reduction operations (MPI 4.1, 7.9).
 
-use crate::datatype::Data;
 use crate::error::{Argument, Bound, Refusal};
 use core::ffi::c_void;
 use core::hash::{Hash, Hasher};
@@ -58,17 +57,20 @@ pub enum Op {
     User(User),
 }
 
-/// Operands of a small reduction: aligned, private, room for a posted line's payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// Most words of an operand that [`Op::fold`] takes: what fits the first 64 bytes of a posted line.
+pub const WORDS: usize = 6;
+
+/// Operands as a user's function sees them: aligned.
+#[derive(Clone, Copy)]
 #[repr(C, align(16))]
-pub struct Operand(pub [u64; WORDS]);
+struct Aligned([u64; WORDS]);
 
-/// Words of an [`Operand`].
-pub const WORDS: usize = 14;
-
-impl Operand {
-    /// All zero.
-    pub const ZERO: Self = Self([0; WORDS]);
+impl Aligned {
+    fn of(words: &[u64]) -> Self {
+        let mut aligned = Self([0; WORDS]);
+        aligned.0.iter_mut().zip(words).for_each(|(to, from)| *to = *from);
+        aligned
+    }
 }
 
 impl Op {
@@ -104,68 +106,28 @@ impl Op {
         count.ok_or(Refusal::new(Argument::Bytes, bytes, Bound::MultipleOf(self.element())))
     }
 
-    /// `left = left ∘ right` for the first `count` elements; the order of operands is kept.
+    /// `left = left ∘ right` for `count` elements in words, [`WORDS`] at most; the order of operands is kept.
     #[inline]
-    pub(crate) fn fold(&self, left: &mut Operand, right: &Operand, count: u64) {
-        let n = (count as usize).min(WORDS);
+    pub(crate) fn fold(&self, left: &mut [u64], right: &[u64], count: u64) {
         match self {
             Self::SumF64 => {
-                for (l, r) in left.0[..n].iter_mut().zip(&right.0[..n]) {
+                for (l, r) in left.iter_mut().zip(right) {
                     *l = (f64::from_bits(*l) + f64::from_bits(*r)).to_bits();
                 }
             }
             Self::SumI64 => {
-                for (l, r) in left.0[..n].iter_mut().zip(&right.0[..n]) {
+                for (l, r) in left.iter_mut().zip(right) {
                     *l = l.wrapping_add(*r);
                 }
             }
             Self::User(user) => {
-                // MPI folds into the right operand; ours goes on to the right, so swap roles afterwards.
-                let mut into = *right;
-                let from: *const Operand = left;
-                let to: *mut Operand = &raw mut into;
-                // SAFETY: `User::new`'s contract; both arrays hold `count` elements (`Op::count` of at most an operand's bytes).
+                // MPI folds into the right operand; here the left one goes on.
+                let (from, mut into) = (Aligned::of(left), Aligned::of(right));
+                let (from, to): (*const Aligned, *mut Aligned) = (&raw const from, &raw mut into);
+                // SAFETY: `User::new`'s contract; both hold `count` elements: `Op::count` of at most `WORDS` words.
                 unsafe { (user.function)(from.cast(), to.cast(), count, user.context) };
-                *left = into;
+                left.iter_mut().zip(into.0).for_each(|(to, from)| *to = from);
             }
-        }
-    }
-}
-
-/// Copies a few bytes between private buffers; whole words where it can, to stay clear of a call.
-#[inline]
-unsafe fn copy_private(from: *const u8, to: *mut u8, len: usize) {
-    if len == 8 {
-        // SAFETY: the caller's promise: 8 readable bytes.
-        let word = unsafe { from.cast::<u64>().read_unaligned() };
-        // SAFETY: the caller's promise: 8 writable bytes.
-        unsafe { to.cast::<u64>().write_unaligned(word) };
-    } else {
-        // SAFETY: the caller's promise; user memory and an operand of ours do not overlap.
-        unsafe { core::ptr::copy_nonoverlapping(from, to, len) };
-    }
-}
-
-impl Operand {
-    /// The packed bytes of `data` (at most an operand's), the rest zero.
-    #[inline]
-    pub(crate) fn gather(data: &Data<'_>) -> Self {
-        let mut operand = Self::ZERO;
-        let base: *mut u8 = (&raw mut operand).cast();
-        for (at, run) in data.runs(0, size_of::<Self>() as u64) {
-            // SAFETY: `runs` ends at the operand's size, so `at + run.len()` lies inside; the run is the caller's to read.
-            unsafe { copy_private(run.ptr(), base.wrapping_add(at as usize), run.len()) };
-        }
-        operand
-    }
-
-    /// Unpacks the operand's first bytes to `data`.
-    #[inline]
-    pub(crate) fn scatter(&self, data: &Data<'_>) {
-        let base: *const u8 = (&raw const *self).cast();
-        for (at, run) in data.runs(0, size_of::<Self>() as u64) {
-            // SAFETY: as in `gather`; the run is the caller's to write.
-            unsafe { copy_private(base.wrapping_add(at as usize), run.ptr(), run.len()) };
         }
     }
 }

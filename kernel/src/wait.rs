@@ -7,6 +7,10 @@ use crate::transport::{Observe, Wait};
 /// What a host does between two bursts of spinning: yield the core, move its own messages, look
 /// whether the awaited peers live.
 pub trait Relax {
+    /// A wait begins that was not over after the first burst: a bound of time counts from here.
+    #[inline]
+    fn begin(&mut self) {}
+
     /// Called again and again while `on` has not happened.
     ///
     /// # Errors
@@ -59,6 +63,7 @@ impl<X: Observe + ?Sized, H: Relax> Wait<X> for SpinThen<H> {
                 return Ok(());
             }
         }
+        self.host.begin();
         loop {
             for _ in 0..self.patient {
                 if x.ready(on) {

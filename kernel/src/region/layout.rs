@@ -117,8 +117,10 @@ impl Layout {
         Refusal::check(Argument::Page, page, Bound::AtLeast(LINE))?;
         Refusal::check(Argument::Page, page, Bound::AtMost(1 << 30))?;
         Refusal::check(Argument::Page, page, Bound::MultipleOf(page.next_power_of_two()))?;
-        Refusal::check(Argument::Lines, lines.into(), Bound::AtLeast(2))?;
-        Refusal::check(Argument::Lines, lines.into(), Bound::MultipleOf(lines.next_power_of_two().into()))?;
+        // In 64 bits: the next power of two of any 32-bit number exists.
+        let lines = u64::from(lines);
+        Refusal::check(Argument::Lines, lines, Bound::AtLeast(2))?;
+        Refusal::check(Argument::Lines, lines, Bound::MultipleOf(lines.next_power_of_two()))?;
         Refusal::check(Argument::QueueSlots, queue_slots.into(), Bound::AtLeast(1))?;
         let slots = u64::from(queue_slots);
         Refusal::check(Argument::QueueSlots, slots, Bound::MultipleOf(slots.next_power_of_two()))?;
@@ -408,6 +410,7 @@ mod tests {
             (Params { page: 5000, ..good }, Argument::Page, 5000),
             (Params { lines: 1, ..good }, Argument::Lines, 1),
             (Params { lines: 12, ..good }, Argument::Lines, 12),
+            (Params { lines: u32::MAX, ..good }, Argument::Lines, u32::MAX.into()),
             (Params { queue_slots: 0, ..good }, Argument::QueueSlots, 0),
             (Params { queue_fragment: 100, ..good }, Argument::QueueFragment, 100),
             (cico(8, 8192, 3), Argument::Sets, 3),

@@ -8,15 +8,20 @@
 //! The line of operation n is that of operation n − K: it may be written when every rank's `done`
 //! is at least n − K ([`Member::line_free`]). Two alternating lines without acknowledgement are
 //! wrong as soon as collectives mix (DESIGN §5). Readers require the sequence to be *equal*.
+//!
+//! Head and payload go through a private [`Body`], word by word: a few bytes moved in wide
+//! registers would wait for the narrow stores before them.
 
 use crate::Rank;
 use crate::buffer::Buf;
 use crate::comm::Member;
+use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
-use crate::op::{Operand, WORDS};
+use crate::region::layout::{LINE_PAYLOAD, LINE_ROOM};
 use crate::region::{Flag, Region};
 use crate::step::{Awaits, Until};
 use core::cmp::Ordering::{Equal, Greater, Less};
+use core::mem::MaybeUninit;
 
 /// Which collective posted the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,69 +32,149 @@ pub(crate) enum Kind {
 
 const KIND: u32 = 56;
 
+/// Words of a body: the head, then the payload.
+const WORDS: usize = LINE_ROOM as usize / 8;
+
 /// Head (kind and message bytes) and payload, as they lie in the line behind its sequence word.
-#[repr(C)]
-struct Body {
-    head: u64,
-    payload: [u64; WORDS],
+/// Only the words that are used are ever initialised; it is filled in place and never moved.
+pub(crate) struct Body([MaybeUninit<u64>; WORDS]);
+
+impl Body {
+    /// Nothing yet.
+    #[inline(always)]
+    pub(crate) const fn new() -> Self {
+        Self([MaybeUninit::uninit(); WORDS])
+    }
+
+    /// The first bytes of head and payload, in whole words.
+    #[inline(always)]
+    fn buf(&mut self, payload: u64) -> Buf {
+        Buf::new(self.0.as_mut_ptr().cast(), 8 + payload.next_multiple_of(8) as usize)
+    }
+
+    /// Takes `data`, at most [`LINE_PAYLOAD`] bytes, into the payload; the last word's rest is zero.
+    #[inline(always)]
+    pub(crate) fn gather(&mut self, data: &Data<'_>) {
+        let len = data.len().min(LINE_PAYLOAD);
+        if len & 7 != 0 {
+            self.0[1 + len as usize / 8].write(0);
+        }
+        let payload: *mut u8 = self.0[1..].as_mut_ptr().cast();
+        for (at, run) in data.runs(0, len) {
+            // SAFETY: `runs` ends at `len`, inside the payload; the run is the caller's to read.
+            unsafe { copy_private(run.ptr(), payload.wrapping_add(at as usize), run.len()) };
+        }
+    }
+
+    /// Puts the payload into `data`, whose length it has.
+    #[inline(always)]
+    pub(crate) fn scatter(&self, data: &Data<'_>) {
+        let payload: *const u8 = self.0[1..].as_ptr().cast();
+        for (at, run) in data.runs(0, LINE_PAYLOAD) {
+            // SAFETY: `runs` ends at the payload's room; the run is the caller's to write.
+            unsafe { copy_private(payload.wrapping_add(at as usize), run.ptr(), run.len()) };
+        }
+    }
+
+    /// The payload's words, `bytes` of which were [gathered](Self::gather) or [taken](take).
+    #[inline(always)]
+    pub(crate) fn words(&self, bytes: u64) -> &[u64] {
+        let words = &self.0[1..1 + bytes.div_ceil(8) as usize];
+        // SAFETY: `gather` and `take` have written every word of the message.
+        unsafe { words.assume_init_ref() }
+    }
+
+    /// The same words, to be folded into.
+    #[inline(always)]
+    pub(crate) fn words_mut(&mut self, bytes: u64) -> &mut [u64] {
+        let words = &mut self.0[1..1 + bytes.div_ceil(8) as usize];
+        // SAFETY: as in `words`.
+        unsafe { words.assume_init_mut() }
+    }
 }
 
-/// Bytes of a body with a payload of `len` bytes, in whole words.
+/// Copies between private buffers, whole words first.
+///
+/// # Safety
+/// `len` readable bytes at `from`, `len` writable ones at `to`, apart from each other.
 #[inline]
-const fn body_bytes(len: u64) -> u64 {
-    8 + len.next_multiple_of(8)
+unsafe fn copy_private(from: *const u8, to: *mut u8, len: usize) {
+    let words = len / 8;
+    for i in 0..words {
+        let (from, to) =
+            (from.cast::<MaybeUninit<u64>>().wrapping_add(i), to.cast::<MaybeUninit<u64>>().wrapping_add(i));
+        // SAFETY: word `i` lies inside `len` bytes.
+        let word = unsafe { from.read_unaligned() };
+        // SAFETY: as above.
+        unsafe { to.write_unaligned(word) };
+    }
+    for i in 8 * words..len {
+        // SAFETY: byte `i` lies inside `len` bytes.
+        let byte = unsafe { from.cast::<MaybeUninit<u8>>().wrapping_add(i).read() };
+        // SAFETY: as above.
+        unsafe { to.cast::<MaybeUninit<u8>>().wrapping_add(i).write(byte) };
+    }
 }
 
 /// Posts this process's line of `operation`, which must be [free](Member::line_free): `bytes` is the
-/// message's length, `inline` of them travel in the line.
-#[inline]
+/// message's length; `inline` of them travel in the line, gathered in `body`.
+#[inline(always)]
 pub(crate) fn post<R: Region>(
     region: &R,
     me: &Member,
     operation: u64,
-    kind: Kind,
-    bytes: u64,
-    payload: &Operand,
+    (kind, bytes): (Kind, u64),
+    body: &mut Body,
     inline: u64,
 ) {
-    let mut body = Body { head: (kind as u64) << KIND | bytes, payload: payload.0 };
-    let len = body_bytes(inline);
-    let at = me.layout().line_body(me.rank(), operation, len);
-    let src = Buf::new((&raw mut body).cast(), len as usize);
-    // SAFETY: R10, the line is free: every reader's `done` has passed its last use. `body` is ours.
+    body.0[0].write((kind as u64) << KIND | bytes);
+    let src = body.buf(inline);
+    let at = me.layout().line_body(me.rank(), operation, src.len() as u64);
+    // SAFETY: R10, the line is free: every reader's `done` has passed its last use. The body's first
+    // words are initialised as far as `inline`, and ours.
     unsafe { region.write(at, src) };
-    // publishes: head and payload, read after `hear`
+    // publishes: head and payload, read after `arrived`
     region.publish(me.layout().line(me.rank(), operation), operation);
 }
 
-/// Listens for `peer`'s line of `operation`; answers its payload (`inline` bytes of it).
-///
-/// Errors: a line that is ahead (overrun), of another collective, or for a message of other length.
-#[inline]
-pub(crate) fn hear<R: Region>(
+/// Has `peer` posted its line of `operation`? A line that is ahead is an error.
+#[inline(always)]
+pub(crate) fn arrived<R: Region>(
     region: &R,
     me: &Member,
     peer: Rank,
     operation: u64,
-    kind: Kind,
-    bytes: u64,
-    inline: u64,
-) -> Result<Result<Operand, Awaits>, PollError> {
+) -> Result<Option<Awaits>, PollError> {
     let line = me.layout().line(peer, operation);
     // pairs with: post
     let sequence = region.flag(line).load_acquire();
     match sequence.against(operation) {
-        Less => return Ok(Err(Awaits::flag(line, Until::AtLeast(operation), peer, operation))),
-        Equal => {}
-        Greater => return Err(PollError::Overrun { peer, expected: operation, found: sequence.unchecked() }),
+        Less => Ok(Some(Awaits::flag(line, Until::AtLeast(operation), peer, operation))),
+        Equal => Ok(None),
+        Greater => Err(PollError::Overrun { peer, expected: operation, found: sequence.unchecked() }),
     }
-    let mut body = Body { head: 0, payload: [0; WORDS] };
-    let len = body_bytes(inline);
-    let dst = Buf::new((&raw mut body).cast(), len as usize);
+}
+
+/// Reads `peer`'s line of `operation`, which has [arrived], into `body`: `inline` bytes of payload.
+/// A line of another collective, or for a message of another length, is an error.
+#[inline(always)]
+pub(crate) fn take<R: Region>(
+    region: &R,
+    me: &Member,
+    peer: Rank,
+    operation: u64,
+    (kind, bytes): (Kind, u64),
+    body: &mut Body,
+    inline: u64,
+) -> Result<(), PollError> {
+    // No member's head: a region that leaves the body alone is found below.
+    body.0[0].write(0);
+    let dst = body.buf(inline);
     // SAFETY: `peer` published the line and reuses it only after our `done`. `body` is ours.
-    unsafe { region.read(me.layout().line_body(peer, operation, len), dst) };
-    let head = (kind as u64) << KIND | bytes;
-    if body.head == head { Ok(Ok(Operand(body.payload))) } else { Err(mismatch(peer, kind, bytes, body.head)) }
+    unsafe { region.read(me.layout().line_body(peer, operation, dst.len() as u64), dst) };
+    // SAFETY: written above. If it is the head that is wanted, `read` has filled the whole buffer.
+    let head = unsafe { body.0[0].assume_init() };
+    if head == (kind as u64) << KIND | bytes { Ok(()) } else { Err(mismatch(peer, kind, bytes, head)) }
 }
 
 #[cold]

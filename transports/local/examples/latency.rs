@@ -37,6 +37,6 @@ fn main(){
   }).unwrap();
   let mut m = vec![0f64; r[0].len()];
   for v in &r { for (a,b) in m.iter_mut().zip(v) { *a = a.max(*b); } }
-  println!("p={p} bcast fixed {:.0} rotating {:.0} barrier {:.0} allreduce {:.0} central {:.0}", m[0],m[1],m[2],m[3],m[4]);
+  eprintln!("p={p} bcast fixed {:.0} rotating {:.0} barrier {:.0} allreduce {:.0} central {:.0}", m[0],m[1],m[2],m[3],m[4]);
   for (i,s) in ["1K","8K","64K","512K","4M"].iter().enumerate(){ println!("  {s}: queue {:.2} us cico {:.2} us", m[5+2*i]/1e3, m[6+2*i]/1e3); }
 }

@@ -66,11 +66,11 @@ impl<X: Messages + ?Sized> Machine<X> for Binomial {
         loop {
             self.state = match self.state {
                 State::Receive => match self.tree.parent() {
-                    // SAFETY: `new`'s contract; a receive is posted once.
-                    Some(from) => State::Received {
-                        slot: unsafe { layer.post_recv(from, tag, self.buffer) }.map_err(failed(from))?,
-                        from,
-                    },
+                    Some(from) => {
+                        // SAFETY: `new`'s contract; a receive is posted once.
+                        let posted = unsafe { layer.post_recv(from, tag, self.buffer) };
+                        State::Received { slot: posted.map_err(failed(from))?, from }
+                    }
                     None => State::Send { child: 0 },
                 },
                 State::Received { slot, from } => {
@@ -80,11 +80,11 @@ impl<X: Messages + ?Sized> Machine<X> for Binomial {
                     State::Send { child: 0 }
                 }
                 State::Send { child } => match self.tree.children().nth(child as usize) {
-                    // SAFETY: `new`'s contract; the buffer is complete and only read from here on.
-                    Some(to) => State::Sent {
-                        slot: unsafe { layer.post_send(to, tag, self.buffer) }.map_err(failed(to))?,
-                        child,
-                    },
+                    Some(to) => {
+                        // SAFETY: `new`'s contract; the buffer is complete and only read from here on.
+                        let posted = unsafe { layer.post_send(to, tag, self.buffer) };
+                        State::Sent { slot: posted.map_err(failed(to))?, child }
+                    }
                     None => State::Done,
                 },
                 State::Sent { child, slot } => {

@@ -3,7 +3,8 @@
 //! | step | what |
 //! |---|---|
 //! | *Post* | wait until this process's line is free, write the operand, store the sequence |
-//! | *Gather { next }* | for each rank in order: wait for its line, fold its operand from the right |
+//! | *Gather { next }* | wait for each rank's line, in rank order |
+//! | fold | read all lines in rank order, each operand folded from the right; publish `done` |
 //!
 //! Everyone folds the same operands in the same order: the same bits on all ranks, for any
 //! operation, commutative or not. Having read everyone's line of operation n proves that everyone
@@ -14,8 +15,9 @@ use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::Machine;
-use crate::op::{Op, Operand};
-use crate::shm::line::{self, Kind};
+use crate::op::Op;
+use crate::region::Region;
+use crate::shm::line::{self, Body, Kind};
 use crate::step::Step;
 use crate::transport::Shared;
 
@@ -36,7 +38,7 @@ pub struct Posted<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum State {
     Post,
-    Gather { mine: Operand, sum: Operand, next: Rank },
+    Gather { next: Rank },
     Done,
 }
 
@@ -54,42 +56,56 @@ impl<'a> Posted<'a> {
     }
 }
 
+impl Posted<'_> {
+    /// Folds all lines, which have arrived, in rank order.
+    #[inline]
+    fn fold<R: Region>(&self, region: &R, me: &Member) -> Result<(), PollError> {
+        let bytes = self.send.len();
+        let message = (Kind::Allreduce, bytes);
+        let (mut sum, mut operand) = (Body::new(), Body::new());
+        for peer in 0..me.size() {
+            let into = if peer == 0 { &mut sum } else { &mut operand };
+            if peer == me.rank() {
+                // In place too: `receive` is written last.
+                into.gather(&self.send);
+            } else {
+                line::take(region, me, peer, self.operation, message, into, bytes)?;
+            }
+            if peer > 0 {
+                self.op.fold(sum.words_mut(bytes), operand.words(bytes), self.count);
+            }
+        }
+        sum.scatter(&self.receive);
+        Ok(())
+    }
+}
+
 impl<X: Shared + ?Sized> Machine<X> for Posted<'_> {
     #[inline]
     fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
         let (region, me) = x.shared();
-        let bytes = self.send.len();
         if self.state == State::Post {
             if let Err(wait) = me.line_free(region, self.operation) {
                 return Ok(Step::Wait(wait));
             }
-            let mine = Operand::gather(&self.send);
-            line::post(region, me, self.operation, Kind::Allreduce, bytes, &mine, bytes);
-            self.state = State::Gather { mine, sum: mine, next: 0 };
+            let bytes = self.send.len();
+            let mut body = Body::new();
+            body.gather(&self.send);
+            line::post(region, me, self.operation, (Kind::Allreduce, bytes), &mut body, bytes);
+            self.state = State::Gather { next: 0 };
         }
-        let State::Gather { mine, sum, next } = &mut self.state else {
-            return Ok(Step::Done);
-        };
-        while *next < me.size() {
-            let operand = if *next == me.rank() {
-                *mine
-            } else {
-                match line::hear(region, me, *next, self.operation, Kind::Allreduce, bytes, bytes)? {
-                    Err(wait) => return Ok(Step::Wait(wait)),
-                    Ok(operand) => operand,
+        if let State::Gather { next } = self.state {
+            for peer in (next..me.size()).filter(|&peer| peer != me.rank()) {
+                if let Some(wait) = line::arrived(region, me, peer, self.operation)? {
+                    self.state = State::Gather { next: peer };
+                    return Ok(Step::Wait(wait));
                 }
-            };
-            if *next == 0 {
-                *sum = operand;
-            } else {
-                self.op.fold(sum, &operand, self.count);
             }
-            *next += 1;
+            self.fold(region, me)?;
+            me.all_reached(self.operation);
+            me.finish(region, self.operation);
+            self.state = State::Done;
         }
-        sum.scatter(&self.receive);
-        me.all_reached(self.operation);
-        me.finish(region, self.operation);
-        self.state = State::Done;
         Ok(Step::Done)
     }
 }

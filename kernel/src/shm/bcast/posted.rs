@@ -12,9 +12,8 @@ use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::Machine;
-use crate::op::Operand;
 use crate::region::layout::LINE_PAYLOAD;
-use crate::shm::line::{self, Kind};
+use crate::shm::line::{self, Body, Kind};
 use crate::step::Step;
 use crate::transport::Shared;
 
@@ -56,17 +55,23 @@ impl<X: Shared + ?Sized> Machine<X> for Posted<'_> {
     fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
         let (region, me) = x.shared();
         let bytes = self.data.len();
+        let message = (Kind::Bcast, bytes);
+        let mut body = Body::new();
         match self.state {
             State::Post => {
                 if let Err(wait) = me.line_free(region, self.operation) {
                     return Ok(Step::Wait(wait));
                 }
-                line::post(region, me, self.operation, Kind::Bcast, bytes, &Operand::gather(&self.data), bytes);
+                body.gather(&self.data);
+                line::post(region, me, self.operation, message, &mut body, bytes);
             }
-            State::Hear => match line::hear(region, me, self.root, self.operation, Kind::Bcast, bytes, bytes)? {
-                Err(wait) => return Ok(Step::Wait(wait)),
-                Ok(payload) => payload.scatter(&self.data),
-            },
+            State::Hear => {
+                if let Some(wait) = line::arrived(region, me, self.root, self.operation)? {
+                    return Ok(Step::Wait(wait));
+                }
+                line::take(region, me, self.root, self.operation, message, &mut body, bytes)?;
+                body.scatter(&self.data);
+            }
             State::Done => return Ok(Step::Done),
         }
         me.finish(region, self.operation);

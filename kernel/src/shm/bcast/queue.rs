@@ -22,10 +22,9 @@ use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{PollError, Refusal};
 use crate::machine::Machine;
-use crate::op::Operand;
 use crate::region::layout::Params;
 use crate::region::{Flag, Region};
-use crate::shm::line::{self, Kind};
+use crate::shm::line::{self, Body, Kind};
 use crate::step::{Awaits, Step, Until};
 use crate::transport::Shared;
 
@@ -111,7 +110,8 @@ impl<'a> Queue<'a> {
             }
             if next == 0 {
                 // The first fragment travels with the announcement: one line transfer for both.
-                line::post(region, me, self.operation, Kind::Bcast, self.data.len(), &Operand::ZERO, 0);
+                let message = (Kind::Bcast, self.data.len());
+                line::post(region, me, self.operation, message, &mut Body::new(), 0);
             }
             next += 1;
             if next >= self.count {
@@ -158,10 +158,12 @@ impl<X: Shared + ?Sized> Machine<X> for Queue<'_> {
     fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
         let (region, me) = x.shared();
         if self.state == State::Hear {
-            match line::hear(region, me, self.root, self.operation, Kind::Bcast, self.data.len(), 0)? {
-                Err(wait) => return Ok(Step::Wait(wait)),
-                Ok(_) => self.state = State::Drain { next: 0 },
+            if let Some(wait) = line::arrived(region, me, self.root, self.operation)? {
+                return Ok(Step::Wait(wait));
             }
+            let message = (Kind::Bcast, self.data.len());
+            line::take(region, me, self.root, self.operation, message, &mut Body::new(), 0)?;
+            self.state = State::Drain { next: 0 };
         }
         let wait = match self.state {
             State::Fill { next } => {
