@@ -1,1 +1,38 @@
-//! The C library.
+//! Unisono for C: what `include/unisono.h` declares.
+//!
+//! The header is written by hand; tests compare it with this crate: numbers, layout of the one
+//! struct, exported names. Every function checks its pointers for null and answers an error
+//! number; nothing here panics, prints or keeps state beyond the handle and the calling thread's
+//! last error.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`error`] | the fixed numbers, and the text of the last error |
+//! | [`params`] | what a segment is made for |
+//! | [`comm`] | segments and handles: create, attach, free |
+//! | [`collectives`] | broadcast, barrier, allreduce |
+
+pub mod collectives;
+pub mod comm;
+pub mod error;
+pub mod params;
+
+const fn number(digits: &str) -> u32 {
+    let (digits, mut value, mut i) = (digits.as_bytes(), 0, 0);
+    while i < digits.len() {
+        value = 10 * value + (digits[i] - b'0') as u32;
+        i += 1;
+    }
+    value
+}
+
+/// The library's version, as `major * 10000 + minor * 100 + patch`.
+pub const VERSION: u32 = number(env!("CARGO_PKG_VERSION_MAJOR")) * 10000
+    + number(env!("CARGO_PKG_VERSION_MINOR")) * 100
+    + number(env!("CARGO_PKG_VERSION_PATCH"));
+
+/// Answers [`VERSION`]: compare it with the header's `UNISONO_VERSION`.
+#[unsafe(no_mangle)]
+pub extern "C" fn unisono_version() -> u32 {
+    VERSION
+}

@@ -142,6 +142,20 @@ pub fn numa_node() -> Result<u32, PosixError> {
     Ok(around.map_or(now, |(node, _)| node))
 }
 
+/// Runs `work` with the calling thread confined to a NUMA node, as far as it may run there; then it
+/// may run where it could before. A rank that is not bound would place its pages wherever it is moved.
+pub(crate) fn on_node<A>(node: u32, work: impl FnOnce() -> A) -> A {
+    let before = affinity().unwrap_or_default();
+    let near = nodes().into_iter().find(|(other, _)| *other == node).map(|(_, pus)| pus.intersection(&before));
+    let confined = near.is_some_and(|pus| !pus.is_empty() && pus != before && bind(&pus).is_ok());
+    let answer = work();
+    if confined {
+        // Allowed before, so allowed now, unless an administrator has changed that: then the kernel's choice stays.
+        let _ = bind(&before);
+    }
+    answer
+}
+
 /// The machine's NUMA nodes that have PUs, as the kernel lists them.
 pub fn nodes() -> Vec<(u32, PuSet)> {
     let online = read_to_string("/sys/devices/system/node/online").ok().and_then(|list| PuSet::from_list(&list));
@@ -181,7 +195,9 @@ mod tests {
         std::thread::spawn(move || {
             bind(&first).unwrap();
             assert_eq!(affinity().unwrap(), first);
-            numa_node().unwrap();
+            let node = numa_node().unwrap();
+            assert_eq!(on_node(node, || numa_node().unwrap()), node);
+            assert_eq!(affinity().unwrap(), first);
         })
         .join()
         .unwrap();

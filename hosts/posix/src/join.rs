@@ -19,7 +19,7 @@ use crate::segment::{Handle, Segment};
 use crate::waiting::{self, Choice, Waiting};
 use crate::watch::{Liveness, Process, Watch};
 use crate::wire::{Reader, Writer};
-use crate::{Posix, cgroup, space};
+use crate::{Posix, cgroup, space, watch};
 use std::time::Duration;
 use unisono_kernel::Rank;
 use unisono_kernel::buffer::Buf;
@@ -92,26 +92,31 @@ pub fn join(
         waiting::decide(options.spin, waiting::choose(&sets, quota))
     };
 
-    let made = waiting.and_then(|waiting| Ok((waiting, (rank == 0).then(|| create(&layout)).transpose()?)));
+    let made =
+        waiting.and_then(|waiting| Ok((waiting, (rank == 0).then(|| create(&layout, peers.first())).transpose()?)));
     let message = made.as_ref().map(|(_, made)| made.as_ref().map_or(vec![], |(_, handle)| write_handle(handle)));
     let all = agree(bootstrap, message.map_err(Clone::clone))?;
     let (waiting, made) = made?;
 
     let attached = match made {
         Some((segment, _)) => Ok(segment),
-        None => read_handle(&all).and_then(|handle| Segment::attach(&handle, &layout)),
+        None => read_handle(&all).and_then(|handle| {
+            // A maker that ends takes its descriptor along, a moment before it can be seen to have ended.
+            let ended = |_: &PosixError| peers.first().is_some_and(|maker| watch::ends(&maker.process, 100));
+            Segment::attach(&handle, &layout).map_err(|e| if ended(&e) { watch::gone(0) } else { e })
+        }),
     };
     let segment = step(bootstrap, attached)?;
 
-    step(bootstrap, placement::place(&segment, rank))?;
-
     let node = peers.get(rank as usize).map_or(0, |peer| peer.node);
+    step(bootstrap, binding::on_node(node, || placement::place(&segment, rank)))?;
+
     lead(&segment, rank, &peers);
     let placement = placement::verify(&segment, rank, node);
     let processes: Vec<_> = peers.iter().map(|peer| peer.process).collect();
-    let watch = Watch::open(segment.region(), layout, rank, &processes);
-    let all = agree(bootstrap, watch.as_ref().map(|_| placement.summary().write()).map_err(Clone::clone))?;
-    let (watch, liveness) = watch?;
+    let watching = Watch::open(segment.region(), layout, rank, &processes);
+    let all = agree(bootstrap, watching.as_ref().map(|_| placement.summary().write()).map_err(Clone::clone))?;
+    let (watch, liveness) = watching?;
     let placements: Option<_> = (0..).zip(&all).map(|(rank, message)| Summary::read(rank, message)).collect();
     let placements = placements.ok_or_else(malformed)?;
 
@@ -187,9 +192,10 @@ impl Reader<'_> {
     }
 }
 
-fn create(layout: &Layout) -> Result<(Segment, Handle), PosixError> {
+/// Rank 0's part; the header's page is the first to be placed.
+fn create(layout: &Layout, me: Option<&Peer>) -> Result<(Segment, Handle), PosixError> {
     space::check(layout.bytes())?;
-    let segment = Segment::create(layout)?;
+    let segment = binding::on_node(me.map_or(0, |me| me.node), || Segment::create(layout))?;
     let handle = segment.handle()?;
     Ok((segment, handle))
 }

@@ -1,6 +1,6 @@
 //! Where the segment's pages are: reserved and touched first by their owner, then looked up.
 //!
-//! Each rank, once it is bound, reserves its own area with `fallocate` (the kernel takes those
+//! Each rank, bound or else confined to its node for this step, reserves its own area with `fallocate` (the kernel takes those
 //! pages from the caller's node, and a shortage is an error here instead of a kill later), touches
 //! every page under `MADV_RANDOM` (one fault, one page), and asks `move_pages` where each one is.
 //! That call knows only pages that the caller has mapped, so each is read before. Where the call

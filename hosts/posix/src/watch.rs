@@ -172,7 +172,8 @@ fn finished(region: &View, layout: &Layout, rank: Rank, operation: u64) -> bool 
     region.flag(layout.done(rank)).load_acquire().at_least(operation)
 }
 
-fn gone(rank: Rank) -> PosixError {
+/// What a rank says of a peer that it found gone.
+pub(crate) fn gone(rank: Rank) -> PosixError {
     PosixError::Peer { rank, cause: "died in the start-up".to_owned() }
 }
 
@@ -191,6 +192,18 @@ fn pidfd(member: &Process, namespace: u64) -> Result<Result<OwnedFd, Blind>, ()>
     if start == member.start || member.start == 0 { Ok(Ok(fd)) } else { Err(()) }
 }
 
+/// Is the process gone, or does it go within `milliseconds`? What can't be told reads as no.
+pub(crate) fn ends(member: &Process, milliseconds: i32) -> bool {
+    match pidfd(member, Process::this().namespace) {
+        Err(()) => true,
+        Ok(Err(_)) => false,
+        Ok(Ok(fd)) => {
+            let mut fds = [libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
+            sys::poll(&mut fds, milliseconds).is_ok_and(|ready| ready > 0)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,8 +213,10 @@ mod tests {
         let this = Process::this();
         assert_ne!(this.start, 0);
         assert!(pidfd(&this, this.namespace).unwrap().is_ok());
+        assert!(!ends(&this, 1));
         let reused = Process { start: this.start + 1, ..this };
         assert!(pidfd(&reused, this.namespace).is_err());
+        assert!(ends(&reused, 1));
         assert_eq!(pidfd(&this, 1).unwrap().err(), Some(Blind::OtherNamespace));
     }
 

@@ -1,4 +1,8 @@
 //! One step of a start-up: everyone did its part, or everyone learns who did not and why.
+//!
+//! A message is `FINE` and bytes, or `FAILED`, the rank at fault and a text. A rank blames itself,
+//! or one that it saw gone. A rank that is gone is named before all others: what failed
+//! elsewhere may follow from it (its files went with it).
 
 use super::{Bootstrap, MOST};
 use crate::error::PosixError;
@@ -12,8 +16,8 @@ const TEXT: usize = 4096;
 /// Tells everyone what this rank's part came to; answers everyone's bytes, by rank.
 ///
 /// # Errors
-/// On every rank as soon as one failed: the rank's own error there, elsewhere [`PosixError::Peer`]
-/// with the lowest rank that failed. A rank that is gone is named before all others.
+/// On every rank as soon as one failed: [`PosixError::Peer`] with a rank that is gone; if none is,
+/// the rank's own error, elsewhere `Peer` with the lowest rank that failed.
 pub(crate) fn agree(
     bootstrap: &mut dyn Bootstrap,
     mine: Result<Vec<u8>, PosixError>,
@@ -24,15 +28,19 @@ pub(crate) fn agree(
     });
     let message = match &mine {
         Ok(bytes) => [&[FINE], bytes.as_slice()].concat(),
-        Err(error) => {
-            let text = error.to_string();
-            [&[FAILED], &text.as_bytes()[..text.len().min(TEXT)]].concat()
-        }
+        Err(PosixError::Peer { rank, cause }) => failure(*rank, cause),
+        Err(error) => failure(bootstrap.rank(), &error.to_string()),
     };
     let gathered = match (mine, bootstrap.allgather(&message)) {
-        // A rank is gone: the cause, also of what failed here (its files went with it).
         (_, Err(gone @ PosixError::Peer { .. })) => return Err(gone),
-        (mine, gathered) => mine.and(gathered)?,
+        (Err(error), Err(_)) | (Ok(_), Err(error)) => return Err(error),
+        (mine, Ok(gathered)) => {
+            if let Some((rank, cause)) = blame(&gathered) {
+                return Err(PosixError::Peer { rank, cause });
+            }
+            mine?;
+            gathered
+        }
     };
     let (found, size) = (gathered.len(), bootstrap.size());
     if found != size as usize {
@@ -41,15 +49,30 @@ pub(crate) fn agree(
     (0..).zip(gathered).map(open).collect()
 }
 
+fn failure(rank: Rank, text: &str) -> Vec<u8> {
+    let text = text.as_bytes();
+    [&[FAILED], &rank.to_le_bytes()[..], &text[..text.len().min(TEXT)]].concat()
+}
+
+/// The rank at fault and the text of a failure.
+fn failed(message: &[u8]) -> Option<(Rank, String)> {
+    let (rank, text) = message.strip_prefix(&[FAILED])?.split_first_chunk()?;
+    Some((Rank::from_le_bytes(*rank), String::from_utf8_lossy(text).into_owned()))
+}
+
+/// The first blame that one rank puts on another.
+fn blame(gathered: &[Vec<u8>]) -> Option<(Rank, String)> {
+    let failures = (0..).zip(gathered).filter_map(|(sender, message)| Some((sender, failed(message)?)));
+    failures.into_iter().find(|(sender, (rank, _))| sender != rank).map(|(_, failure)| failure)
+}
+
 fn open((rank, mut message): (Rank, Vec<u8>)) -> Result<Vec<u8>, PosixError> {
-    let cause = match message.first() {
-        Some(&FINE) => {
-            message.remove(0);
-            return Ok(message);
-        }
-        Some(&FAILED) => String::from_utf8_lossy(&message[1..]).into_owned(),
-        _ => "sent a message that is no part of a start-up".to_owned(),
-    };
+    if message.first() == Some(&FINE) {
+        message.remove(0);
+        return Ok(message);
+    }
+    let unknown = || (rank, "sent a message that is no part of a start-up".to_owned());
+    let (rank, cause) = failed(&message).unwrap_or_else(unknown);
     Err(PosixError::Peer { rank, cause })
 }
 
@@ -76,11 +99,14 @@ mod tests {
 
     #[test]
     fn one_failure_is_everyones() {
-        let mut peers = Scripted(vec![vec![], b"\0yes".to_vec(), b"\x01no room".to_vec()]);
+        let mut peers = Scripted(vec![vec![], b"\0yes".to_vec(), failure(2, "no room")]);
         let error = agree(&mut peers, Ok(vec![])).unwrap_err();
         assert_eq!(error.to_string(), "rank 2: no room");
         let mut fine = Scripted(vec![vec![], b"\0yes".to_vec()]);
         assert_eq!(agree(&mut fine, Ok(b"I".to_vec())), Ok(vec![b"I".to_vec(), b"yes".to_vec()]));
+        let mut blames = Scripted(vec![vec![], failure(1, "no file"), failure(0, "gone")]);
+        let error = agree(&mut blames, Err(PosixError::bootstrap("mine"))).unwrap_err();
+        assert_eq!(error.to_string(), "rank 0: gone");
         let mut garbage = Scripted(vec![vec![], vec![]]);
         assert!(matches!(agree(&mut garbage, Ok(vec![])), Err(PosixError::Peer { rank: 1, .. })));
     }

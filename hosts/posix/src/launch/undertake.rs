@@ -103,19 +103,34 @@ impl House {
     }
 
     /// Takes the exits of those that have ended.
+    ///
+    /// One look may find a rank that was killed together with those that ended because of it:
+    /// then the killed one was first. It may have been passed over a moment before: look twice.
     fn bury(&mut self, now: Instant, grace: Duration) {
+        let mut bad = self.look();
+        if !bad.is_empty() && self.first.is_none() {
+            bad.extend(self.look());
+            let killed = bad.iter().find(|(_, exit)| matches!(exit, Exit::Signal(_)));
+            self.first = killed.or(bad.first()).map(|&(rank, _)| rank);
+            self.deadline = now.checked_add(grace);
+        }
+    }
+
+    /// Takes the exits of those that have ended since the last look; answers those that ended badly.
+    fn look(&mut self) -> Vec<(Rank, Exit)> {
+        let mut bad = Vec::new();
         for (rank, process) in (0..).zip(&mut self.processes) {
             if process.exit.is_none()
                 && let Ok(Some(status)) = process.child.try_wait()
             {
                 let exit = Exit::from(status);
                 process.exit = Some(exit);
-                if !exit.success() && self.first.is_none() {
-                    self.first = Some(rank);
-                    self.deadline = now.checked_add(grace);
+                if !exit.success() {
+                    bad.push((rank, exit));
                 }
             }
         }
+        bad
     }
 
     /// Tells those who wait in an allgather of a rank that will not come.

@@ -1,0 +1,230 @@
+//! Segments in the caller's memory, and handles on them.
+
+use crate::error::{Failure, answer};
+use crate::params::CParams;
+use core::cell::UnsafeCell;
+use core::ffi::{c_int, c_void};
+use core::fmt;
+use std::alloc::{Layout as Block, alloc};
+use unisono_kernel::Rank;
+use unisono_kernel::driver::Communicator;
+use unisono_kernel::error::{Argument, Bound, Cause, Poison, Refusal, WaitError};
+use unisono_kernel::p2p::Nothing;
+use unisono_kernel::region::{Counter, Flag, Layout, Region, Word, header, state};
+use unisono_kernel::step::Awaits;
+use unisono_kernel::transport::Transport;
+use unisono_kernel::wait::{Relax, SpinThen};
+use unisono_shm::Mapped;
+
+/// Memory that the caller mapped, no messages, waits that yield.
+#[derive(Debug)]
+pub enum Embedded {}
+
+impl Transport for Embedded {
+    type Region = Mapped;
+    type P2p = Nothing;
+    type Wait = SpinThen<Yield>;
+}
+
+/// Gives the core to another process.
+#[derive(Clone, Copy, Debug)]
+pub struct Yield;
+
+impl Relax for Yield {
+    fn relax(&mut self, _: &Awaits) -> Result<(), WaitError> {
+        // SAFETY: no arguments, no memory.
+        unsafe { libc::sched_yield() };
+        Ok(())
+    }
+}
+
+/// How `ranks` processes wait on this machine.
+fn waiting(ranks: u32) -> SpinThen<Yield> {
+    // SAFETY: no memory is passed.
+    let cores = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    if i64::from(ranks) <= cores { SpinThen::spinning(Yield) } else { SpinThen::crowded(Yield) }
+}
+
+/// `unisono_comm`, opaque in C: a communicator that one call uses at a time.
+pub struct Handle {
+    /// 0: free, 1: a call is using the communicator.
+    busy: Word,
+    region: Mapped,
+    layout: Layout,
+    rank: Rank,
+    communicator: UnsafeCell<Communicator<Embedded>>,
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").field("rank", &self.rank).finish_non_exhaustive()
+    }
+}
+
+/// The exclusive use of a handle, until it is dropped.
+struct Claim<'h>(&'h Handle);
+
+impl<'h> Claim<'h> {
+    fn new(handle: &'h Handle) -> Result<Self, Failure> {
+        // pairs with: the store in drop
+        if handle.busy.claim(0, 1).is(0) { Ok(Self(handle)) } else { Err(Failure::Busy) }
+    }
+
+    fn communicator(&mut self) -> &mut Communicator<Embedded> {
+        // SAFETY: the claim is the only one, and it is borrowed exclusively.
+        unsafe { &mut *self.0.communicator.get() }
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        // publishes: all that this call did to the communicator, to the next call
+        Counter::store_release(&self.0.busy, 0);
+    }
+}
+
+/// Runs `call` on the communicator behind `comm`, exclusively.
+///
+/// # Safety
+/// `comm` is null, or comes from `unisono_attach` and was not freed.
+pub(crate) unsafe fn with(
+    comm: *const Handle,
+    call: impl FnOnce(&mut Communicator<Embedded>) -> Result<(), Failure>,
+) -> c_int {
+    // SAFETY: the caller's promise; the handle is only ever shared, what changes lies in cells.
+    let handle = unsafe { comm.as_ref() };
+    answer((|| call(Claim::new(handle.ok_or(Failure::Null("comm"))?)?.communicator()))())
+}
+
+/// A view of the caller's memory.
+///
+/// # Safety
+/// As [`Mapped::new`], where `memory` is not null.
+unsafe fn view(memory: *mut c_void, bytes: usize) -> Result<Mapped, Failure> {
+    if memory.is_null() {
+        return Err(Failure::Null("memory"));
+    }
+    // SAFETY: the caller's promise.
+    Ok(unsafe { Mapped::new(memory.cast(), bytes as u64) }?)
+}
+
+/// The magic of fresh memory.
+const FRESH: u64 = 0;
+
+/// Writes the header of a segment into `bytes` zeroed bytes at `memory`. One process does it once.
+///
+/// # Safety
+/// `memory` is null or the address of `bytes` mapped bytes, readable and writable, that this
+/// process accesses through this library alone; `params` is null or points to its struct.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_create(memory: *mut c_void, bytes: usize, params: *const CParams) -> c_int {
+    answer((|| {
+        // SAFETY: the caller's promise.
+        let region = unsafe { view(memory, bytes) }?;
+        // SAFETY: null, or a struct of the caller's that nobody writes during the call.
+        let layout = unsafe { params.as_ref() }.ok_or(Failure::Null("params"))?.check()?;
+        Refusal::check(Argument::SegmentBytes, bytes as u64, Bound::AtLeast(layout.bytes()))?;
+        let found = match header::attach(&region, bytes as u64) {
+            Err(Refusal { argument: Argument::Magic, value, .. }) => value,
+            _ => header::MAGIC,
+        };
+        Refusal::check(Argument::Magic, found, Bound::Equals(FRESH))?;
+        header::create(&region, &layout);
+        Ok(())
+    })())
+}
+
+/// Joins the segment at `memory` as `rank`, and writes the new handle to `comm`.
+///
+/// # Safety
+/// `memory` as in [`unisono_create`], mapped until the handle is freed; `comm` is null or points to
+/// a pointer that may be written; no other process of the segment has this rank.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_attach(memory: *mut c_void, bytes: usize, rank: u32, comm: *mut *mut Handle) -> c_int {
+    answer((|| {
+        if comm.is_null() {
+            return Err(Failure::Null("comm"));
+        }
+        // SAFETY: not null, writable by the caller's promise.
+        unsafe { comm.write(core::ptr::null_mut()) };
+        // SAFETY: the caller's promise.
+        let region = unsafe { view(memory, bytes) }?;
+        let layout = header::attach(&region, bytes as u64).map_err(|refusal| match refusal {
+            Refusal { argument: Argument::Magic, value: FRESH, .. } => Failure::NotReady,
+            other => other.into(),
+        })?;
+        let communicator = UnsafeCell::new(Communicator::new(region, layout, rank, waiting(layout.ranks()))?);
+        // Not Box::new: a C caller gets a number where memory is short, not an abort.
+        // SAFETY: a handle is not of size zero.
+        let handle = unsafe { alloc(Block::new::<Handle>()) }.cast::<Handle>();
+        if handle.is_null() {
+            return Err(Failure::Memory);
+        }
+        // SAFETY: allocated above with this size and alignment.
+        unsafe { handle.write(Handle { busy: Word::zero(), region, layout, rank, communicator }) };
+        // SAFETY: as the first write.
+        unsafe { comm.write(handle) };
+        Ok(())
+    })())
+}
+
+/// Frees a handle; the memory stays the caller's. Null is no error; a handle in use is not freed.
+///
+/// # Safety
+/// `comm` is null, or comes from [`unisono_attach`], was not freed, and is used by no call that starts later.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_free(comm: *mut Handle) -> c_int {
+    answer((|| {
+        // SAFETY: the caller's promise.
+        let Some(handle) = (unsafe { comm.as_ref() }) else { return Ok(()) };
+        // The claim is never given back: there is nothing to give back to.
+        core::mem::forget(Claim::new(handle)?);
+        // SAFETY: allocated by `unisono_attach` as a box would be; claimed, so no call uses it.
+        drop(unsafe { Box::from_raw(comm) });
+        Ok(())
+    })())
+}
+
+/// This process's rank, or a negative error number.
+///
+/// # Safety
+/// `comm` is null, or comes from [`unisono_attach`] and was not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_rank(comm: *const Handle) -> c_int {
+    // SAFETY: the caller's promise.
+    match unsafe { comm.as_ref() } {
+        Some(handle) => handle.rank as c_int,
+        None => answer(Err(Failure::Null("comm"))),
+    }
+}
+
+/// The number of processes, or a negative error number.
+///
+/// # Safety
+/// As [`unisono_rank`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_size(comm: *const Handle) -> c_int {
+    // SAFETY: the caller's promise.
+    match unsafe { comm.as_ref() } {
+        Some(handle) => handle.layout.ranks() as c_int,
+        None => answer(Err(Failure::Null("comm"))),
+    }
+}
+
+/// Reports that the process with `rank` is gone: every call that waits, and every later one, on
+/// every rank, ends with `UNISONO_ERR_DIED`. The one function that may be called while another call is using `comm`.
+///
+/// # Safety
+/// As [`unisono_rank`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_report_death(comm: *const Handle, rank: u32) -> c_int {
+    answer((|| {
+        // SAFETY: the caller's promise.
+        let Handle { region, layout, rank: me, .. } = unsafe { comm.as_ref() }.ok_or(Failure::Null("comm"))?;
+        Refusal::check(Argument::Rank, rank.into(), Bound::Below(layout.ranks().into()))?;
+        let done = Flag::load_acquire(region.flag(layout.done(*me))).unchecked();
+        let poison = Poison { rank, operation: done.wrapping_add(1), cause: Cause::Died };
+        state::poison(region, layout, *me, poison);
+        Ok(())
+    })())
+}

@@ -1,0 +1,110 @@
+//! The header and the library, from C: compiled with `cc`, every warning an error.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use unisono::{collectives, error, params::CParams};
+
+const HERE: &str = env!("CARGO_MANIFEST_DIR");
+
+fn run(command: &mut Command) -> Output {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{command:?}\n{}{}", text(&output.stdout), text(&output.stderr));
+    output
+}
+
+/// `libunisono` of this build: Cargo puts it beside this test, without a hash in its name.
+fn library(extension: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("the test has a path");
+    let deps = test.parent().expect("it lies in deps");
+    let library = deps.join(format!("libunisono.{extension}"));
+    assert!(library.exists(), "{} is missing", library.display());
+    library
+}
+
+fn compile(source: &str, name: &str, flags: &[&str]) -> PathBuf {
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let mut cc = Command::new("cc");
+    cc.args(["-Wall", "-Wextra", "-Werror", "-std=c11", "-O1", "-I"]).arg(Path::new(HERE).join("include"));
+    cc.args(flags).arg(Path::new(HERE).join(source)).arg("-o").arg(&program);
+    if !flags.contains(&"-fsyntax-only") {
+        cc.arg(library("a")).args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
+    }
+    run(&mut cc);
+    program
+}
+
+fn header() -> String {
+    std::fs::read_to_string(Path::new(HERE).join("include/unisono.h")).expect("the header is there")
+}
+
+#[test]
+fn a_c_program_calls_every_function() {
+    let output = run(&mut Command::new(compile("tests/bcast.c", "bcast", &[])));
+    assert_eq!(output.stdout, b"all well\n");
+}
+
+#[test]
+fn the_example_broadcasts_on_memory_that_it_mapped() {
+    let output = run(&mut Command::new(compile("examples/broadcast.c", "example", &[])));
+    let mut lines: Vec<_> = String::from_utf8(output.stdout).expect("text").lines().map(String::from).collect();
+    lines.sort();
+    let expected: Vec<_> = (0..4).map(|rank| format!("rank {rank} of 4: good news from rank 0")).collect();
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn the_header_is_cplusplus_too() {
+    compile("examples/broadcast.c", "none", &["-fsyntax-only", "-Wstrict-prototypes", "-pedantic"]);
+    if Command::new("c++").arg("--version").output().is_ok() {
+        let header = Path::new(HERE).join("include/unisono.h");
+        run(Command::new("c++").args(["-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c++"]).arg(header));
+    }
+}
+
+#[test]
+fn numbers_in_the_header_are_the_librarys() {
+    let header = header();
+    let defined = |name: &str, value: i64| {
+        let line = format!("#define {name} ({value})");
+        assert!(header.lines().any(|l| l.starts_with(&line)), "no line {line:?}");
+    };
+    for (value, name, _) in error::ALL {
+        defined(name.trim_end_matches('\0'), i64::from(*value));
+    }
+    let errors = header.lines().filter(|l| l.starts_with("#define UNISONO_ERR_")).count();
+    assert_eq!(errors + 1, error::ALL.len());
+    let codes: BTreeSet<_> = error::ALL.iter().map(|(code, ..)| code).collect();
+    assert_eq!(codes.len(), error::ALL.len(), "a number has one meaning");
+    defined("UNISONO_F64", collectives::UNISONO_F64.into());
+    defined("UNISONO_I64", collectives::UNISONO_I64.into());
+    defined("UNISONO_SUM", collectives::UNISONO_SUM.into());
+    defined("UNISONO_ALLREDUCE_MOST", collectives::UNISONO_ALLREDUCE_MOST as i64);
+    assert!(header.contains(&format!("#define UNISONO_VERSION {}\n", unisono::VERSION)));
+    let pc = std::fs::read_to_string(Path::new(HERE).join("unisono.pc.in")).expect("the template is there");
+    assert!(pc.contains(concat!("Version: ", env!("CARGO_PKG_VERSION"), "\n")));
+    assert_eq!(size_of::<CParams>(), 32, "the first release's struct; it may only grow");
+}
+
+#[test]
+fn the_library_exports_what_the_header_declares() {
+    let nm = run(Command::new("nm").args(["-D", "--defined-only"]).arg(library("so")));
+    let exported: BTreeSet<String> =
+        String::from_utf8_lossy(&nm.stdout).lines().filter_map(|l| l.split(' ').nth(2).map(String::from)).collect();
+    assert_eq!(exported, declared(&header()));
+}
+
+/// Names in front of a parenthesis, outside comments, that are functions: not the one function type.
+fn declared(header: &str) -> BTreeSet<String> {
+    let mut code = String::new();
+    let mut rest = header;
+    while let Some((before, comment)) = rest.split_once("/*") {
+        code += before;
+        rest = comment.split_once("*/").map_or("", |(_, after)| after);
+    }
+    code += rest;
+    let lines = code.lines().filter(|l| !l.starts_with("typedef") && !l.starts_with('#'));
+    let words = lines.flat_map(|l| l.split([' ', '*'])).filter_map(|word| word.split_once('('));
+    words.map(|(name, _)| name.to_string()).filter(|name| name.starts_with("unisono_")).collect()
+}

@@ -1,0 +1,280 @@
+//! What the ranks do.
+
+use super::{ARGUMENT, BODY, DIRECTORY, now};
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::time::Duration;
+use unisono_kernel::Rank;
+use unisono_kernel::datatype::Data;
+use unisono_kernel::error::Error;
+use unisono_kernel::op::Op;
+use unisono_kernel::region::Params;
+use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
+use unisono_posix::bootstrap::{Bootstrap, Launched};
+use unisono_posix::launch::{Bind, Launch};
+use unisono_posix::{Joined, Options, PosixError, join};
+
+type Failure = Box<dyn std::error::Error>;
+
+fn argument() -> String {
+    std::env::var(ARGUMENT).unwrap_or_default()
+}
+
+fn my_rank() -> Rank {
+    std::env::var("UNISONO_RANK").ok().and_then(|rank| rank.parse().ok()).unwrap_or(0)
+}
+
+/// Leaves a text for the test, whole or not at all.
+fn say(topic: &str, text: impl Display) {
+    let directory = PathBuf::from(std::env::var_os(DIRECTORY).unwrap());
+    let rank = my_rank();
+    let unfinished = directory.join(format!("unfinished-{rank}"));
+    std::fs::write(&unfinished, text.to_string()).unwrap();
+    std::fs::rename(unfinished, directory.join(format!("{topic}-{rank}"))).unwrap();
+}
+
+/// Runs the body that the environment names; ends the process.
+pub(super) fn run() -> ! {
+    let body = match std::env::var(BODY).unwrap().as_str() {
+        "collectives" => collectives,
+        "endless" => endless,
+        "eager" => eager,
+        "late" => late,
+        "root" => wrong_root,
+        "lengths" => wrong_length,
+        "plans" => other_plan,
+        "absurd" => absurd,
+        "dies-before" => dies_before,
+        "dies-at" => dies_at,
+        "binding" => binding,
+        "grandchild" => grandchild,
+        "orphan" => orphan,
+        "launcher" => launcher,
+        other => panic!("no body {other}"),
+    };
+    let code = match body() {
+        Ok(()) => 0,
+        Err(error) => {
+            say("error", format_args!("{} {error}", now()));
+            3
+        }
+    };
+    std::process::exit(code)
+}
+
+fn launched() -> Result<Launched, PosixError> {
+    Ok(Launched::from_env()?.expect("no launcher"))
+}
+
+fn plan(ranks: u32) -> Params {
+    Params::new(ranks).with_cico()
+}
+
+fn joined() -> Result<Joined, PosixError> {
+    let joined = join(&mut launched()?, plan, &Options::default())?;
+    if joined.communicator.rank() == 0 {
+        say("inode", joined.segment.handle()?.inode);
+    }
+    Ok(joined)
+}
+
+/// All collectives, all roots, sizes around every border; and what the start-up reports.
+fn collectives() -> Result<(), Failure> {
+    let Joined { mut communicator, segment, placement, placements, liveness, waiting, peers } = joined()?;
+    let (rank, size) = (communicator.rank(), communicator.size());
+    assert_eq!(segment.seals()?, unisono_posix::segment::SEALS);
+    let pages: u64 = placements.iter().map(|summary| summary.checked).sum();
+    assert_eq!(pages * 4096, segment.bytes());
+    assert_eq!(placements[rank as usize], placement.summary());
+    say("placement", &placement);
+    say("waiting", &waiting);
+    say("liveness", liveness);
+    assert_eq!(peers.len(), size as usize);
+    for (round, bytes) in [0usize, 1, 8, 48, 49, 104, 105, 8191, 8193, 300_000].into_iter().enumerate() {
+        for root in 0..size {
+            for name in ["auto", "queue", "cico-flat", "cico-chain", "cico-binary", "cico-knomial-3"] {
+                let expected: Vec<u8> = (0..bytes).map(|i| (i * 7 + round + root as usize) as u8).collect();
+                let mut data = if rank == root { expected.clone() } else { vec![0; bytes] };
+                let algorithm = BcastAlgorithm::from_name(name).unwrap();
+                communicator.bcast_with(Data::bytes_mut(&mut data), root, algorithm)?;
+                assert!(data == expected, "{name} {bytes} bytes from {root}");
+                let mut sum = i64::from(rank + root).to_ne_bytes();
+                communicator.allreduce_in_place(&mut sum, Op::SumI64)?;
+                let all: i64 = (0..size).map(|other| i64::from(other + root)).sum();
+                assert_eq!(i64::from_ne_bytes(sum), all);
+            }
+        }
+        for name in ["dissemination", "central", "combining"] {
+            communicator.barrier_with(BarrierAlgorithm::from_name(name).unwrap())?;
+        }
+    }
+    Ok(())
+}
+
+/// Collectives until something ends them.
+fn endless() -> Result<(), Failure> {
+    let mut communicator = joined()?.communicator;
+    let mut data = vec![0; 100_000];
+    say("joined", "");
+    for root in (0..communicator.size()).cycle() {
+        communicator.bcast(&mut data, root)?;
+        communicator.barrier()?;
+        communicator.allreduce_in_place(&mut data[..8], Op::SumI64)?;
+    }
+    Ok(())
+}
+
+/// The root leaves as soon as its part is done; rank 2 waits for rank 1 meanwhile, who sleeps.
+fn eager() -> Result<(), Failure> {
+    let mut communicator = joined()?.communicator;
+    let rank = communicator.rank();
+    let mut data = if rank == 0 { vec![7; 1000] } else { vec![0; 1000] };
+    if rank == 1 {
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    let chain = BcastAlgorithm::from_name("cico-chain").unwrap();
+    communicator.bcast_with(Data::bytes_mut(&mut data), 0, chain)?;
+    assert!(data == [7; 1000]);
+    Ok(())
+}
+
+/// Rank 1 lives but does not come.
+fn late() -> Result<(), Failure> {
+    let options = Options { timeout: Some(Duration::from_millis(100)), ..Options::default() };
+    let mut communicator = join(&mut launched()?, plan, &options)?.communicator;
+    if communicator.rank() == 1 {
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    communicator.barrier_with(BarrierAlgorithm::from_name(&argument()).unwrap())?;
+    Ok(())
+}
+
+/// Calls a collective until it fails: an error may come at the next operation.
+fn until_it_fails(mut call: impl FnMut() -> Result<(), Error>) -> Result<(), Failure> {
+    for _ in 0..1_000_000 {
+        call()?;
+    }
+    Ok(())
+}
+
+fn wrong_root() -> Result<(), Failure> {
+    let mut communicator = joined()?.communicator;
+    communicator.barrier()?;
+    let root = if communicator.rank() == 1 { 9 } else { 0 };
+    let mut data = [0; 8];
+    until_it_fails(|| {
+        communicator.bcast(&mut data, root)?;
+        communicator.barrier()
+    })
+}
+
+fn wrong_length() -> Result<(), Failure> {
+    let mut communicator = joined()?.communicator;
+    let mut data = vec![0; if communicator.rank() == 1 { 16 } else { 8 }];
+    until_it_fails(|| {
+        communicator.bcast(&mut data, 0)?;
+        communicator.barrier()
+    })
+}
+
+fn other_plan() -> Result<(), Failure> {
+    let mut bootstrap = launched()?;
+    let lines = if bootstrap.rank() == 1 { 32 } else { 16 };
+    let options = Options { params: Some(Params { lines, ..plan(bootstrap.size()) }), ..Options::default() };
+    join(&mut bootstrap, plan, &options)?;
+    Ok(())
+}
+
+fn absurd() -> Result<(), Failure> {
+    let plan = |ranks| Params { queue_slots: 1 << 20, queue_fragment: 1 << 30, ..Params::new(ranks) };
+    join(&mut launched()?, plan, &Options::default())?;
+    Ok(())
+}
+
+fn die() -> ! {
+    super::kill(std::process::id());
+    unreachable!("SIGKILL")
+}
+
+/// Rank 2 dies before it says anything.
+fn dies_before() -> Result<(), Failure> {
+    if my_rank() == 2 {
+        std::thread::sleep(Duration::from_millis(50));
+        die();
+    }
+    joined()?;
+    Ok(())
+}
+
+/// A bootstrap whose rank dies when it comes to its last allgather.
+struct Doomed {
+    inner: Launched,
+    left: Option<u32>,
+}
+
+impl Bootstrap for Doomed {
+    fn rank(&self) -> Rank {
+        self.inner.rank()
+    }
+    fn size(&self) -> u32 {
+        self.inner.size()
+    }
+    fn allgather(&mut self, mine: &[u8]) -> Result<Vec<Vec<u8>>, PosixError> {
+        match &mut self.left {
+            Some(0) => die(),
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        self.inner.allgather(mine)
+    }
+}
+
+/// Argument: who dies, and at which allgather.
+fn dies_at() -> Result<(), Failure> {
+    let argument = argument();
+    let (who, step) = argument.split_once(' ').unwrap();
+    let inner = launched()?;
+    let left = (inner.rank() == who.parse::<u32>().unwrap()).then(|| step.parse().unwrap());
+    let mut communicator = join(&mut Doomed { inner, left }, plan, &Options::default())?.communicator;
+    until_it_fails(|| communicator.barrier())
+}
+
+fn binding() -> Result<(), Failure> {
+    say("pus", unisono_posix::binding::affinity()?);
+    let joined = joined()?;
+    say("placement", &joined.placement);
+    say("yields", joined.waiting.yields);
+    Ok(())
+}
+
+/// A process that a rank starts has the rank's environment, but is none.
+fn grandchild() -> Result<(), Failure> {
+    let _bootstrap = launched()?;
+    let mut command = std::process::Command::new(std::env::current_exe()?);
+    let status = command.args(["rank", "--exact", "--ignored"]).env(BODY, "orphan").status()?;
+    assert!(status.success());
+    Ok(())
+}
+
+fn orphan() -> Result<(), Failure> {
+    let error = Launched::from_env().expect_err("a grandchild is no rank");
+    assert!(error.to_string().starts_with("UNISONO_BOOTSTRAP_FD is"), "{error}");
+    Ok(())
+}
+
+/// A launcher to be killed.
+fn launcher() -> Result<(), Failure> {
+    let launch = Launch {
+        ranks: 3,
+        bind: Bind::None,
+        program: std::env::current_exe()?.into(),
+        args: ["rank", "--exact", "--ignored"].map(Into::into).into(),
+        env: vec![(BODY.into(), "endless".into())],
+        grace: Duration::from_secs(10),
+    };
+    let running = launch.spawn()?;
+    let pids: Vec<_> = running.pids().iter().map(u32::to_string).collect();
+    say("pids", pids.join(" "));
+    running.wait()?;
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! Real processes: this binary launches itself, once per rank.
+//!
+//! A test names a body; the launcher starts ranks that run only the ignored test `rank`, which
+//! runs that body and leaves what it has to say in a file of the test's directory.
+//! Nothing here depends on how fast the machine is: bounds of time only end what would hang.
+
+mod body;
+mod collectives;
+mod death;
+mod refused;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use unisono_posix::launch::{Bind, Launch, Outcome, Running};
+
+/// Environment: the body that a rank runs, its argument, and where it says what it found.
+const BODY: &str = "UNISONO_TEST_BODY";
+const ARGUMENT: &str = "UNISONO_TEST_ARGUMENT";
+const DIRECTORY: &str = "UNISONO_TEST_DIRECTORY";
+
+#[test]
+#[ignore = "what the other tests start as a rank"]
+fn rank() {
+    if std::env::var_os(BODY).is_some() {
+        body::run();
+    }
+}
+
+/// A directory of its own for each test, gone afterwards.
+struct Scene {
+    directory: PathBuf,
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+impl Scene {
+    fn new(name: &str) -> Self {
+        let directory = std::env::temp_dir().join(format!("unisono-posix-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        Self { directory }
+    }
+
+    /// How to start `ranks` that run a body. Their standard output is the harness's, of no interest.
+    fn launch(&self, body: &str, argument: &str, ranks: u32, bind: Bind) -> Launch {
+        let exe = std::env::current_exe().unwrap();
+        let words = ["-c", "exec \"$@\" > /dev/null 2>&1", "sh"].map(OsString::from);
+        let args = ["rank", "--exact", "--ignored", "--nocapture"].map(OsString::from);
+        Launch {
+            ranks,
+            bind,
+            program: "/bin/sh".into(),
+            args: words.into_iter().chain([exe.into()]).chain(args).collect(),
+            env: vec![
+                (BODY.into(), body.into()),
+                (ARGUMENT.into(), argument.into()),
+                (DIRECTORY.into(), self.directory.clone().into()),
+            ],
+            grace: Duration::from_secs(10),
+        }
+    }
+
+    fn spawn(&self, body: &str, ranks: u32) -> Running {
+        self.launch(body, "", ranks, Bind::None).spawn().unwrap()
+    }
+
+    fn run(&self, body: &str, argument: &str, ranks: u32) -> Outcome {
+        self.launch(body, argument, ranks, Bind::None).run().unwrap()
+    }
+
+    /// What a rank said about a topic; waits for it.
+    fn said(&self, rank: u32, topic: &str) -> String {
+        let path = self.directory.join(format!("{topic}-{rank}"));
+        let begin = Instant::now();
+        loop {
+            match std::fs::read_to_string(&path) {
+                Ok(text) => return text,
+                Err(_) if begin.elapsed() < Duration::from_secs(20) => std::thread::sleep(Duration::from_millis(2)),
+                Err(error) => panic!("rank {rank} did not say {topic}: {error}"),
+            }
+        }
+    }
+}
+
+/// Nanoseconds of the clock that all processes share.
+fn now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a structure of ours.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+fn kill(pid: u32) {
+    // SAFETY: integer arguments; the process is a child of this one that has not been buried.
+    unsafe { libc::kill(pid as i32, libc::SIGKILL) };
+}
+
+/// Does the process run still? What nobody has buried yet does not.
+fn runs(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, after)| !after.starts_with(['Z', 'X']))
+}
+
+fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !holds() {
+        assert!(begin.elapsed() < Duration::from_secs(10), "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Processes that map the segment with this inode.
+fn mappers(inode: &str) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let maps =
+        processes.filter_map(|entry| Some((entry.path(), std::fs::read_to_string(entry.path().join("maps")).ok()?)));
+    let named = |line: &str| line.contains("/memfd:unisono") && line.split(' ').any(|word| word == inode);
+    maps.filter(|(_, maps)| maps.lines().any(named)).map(|(path, _)| path.display().to_string()).collect()
+}
+
+/// The names in `/dev/shm`.
+fn shared_files() -> Vec<OsString> {
+    let mut names: Vec<_> = std::fs::read_dir("/dev/shm").unwrap().flatten().map(|entry| entry.file_name()).collect();
+    names.sort();
+    names
+}

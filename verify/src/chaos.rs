@@ -1,0 +1,133 @@
+//! Bodies for fuzzing: bytes choose everything, over raw memory and the machines that ship.
+//!
+//! | body | the bytes choose | what must hold |
+//! |---|---|---|
+//! | [`interleave`] | layout, program, who is polled next | every rank finishes with the oracle's data; a poll moves exactly when an awaited event has happened |
+//! | [`attach`] | a segment's memory | an error, or a layout that lies inside |
+//! | [`poison`] | the state word and the records | a poison within its bounds that can be printed |
+//! | [`corrupt`] | as `interleave`, and what a hostile peer stores between two polls | polls return; nothing outside the segment and the buffers is touched |
+//!
+//! A body panics when something does not hold. `tests/chaos.rs` runs them on pseudo-random bytes,
+//! the workspace in `fuzz/` under libFuzzer.
+
+mod arena;
+mod hostile;
+mod member;
+mod program;
+
+pub use hostile::{attach, poison};
+
+use arena::Guarded;
+use member::{Outcome, Process};
+use program::{Program, Stage};
+use unisono_kernel::region::{Layout, header};
+use unisono_shm::Mapped;
+
+/// Most bytes of an input that are looked at: longer ones only take longer.
+pub const MOST: usize = 4096;
+
+/// Rounds of polling everyone after which a program that is left alone must be over.
+const ROUNDS: u32 = 20_000;
+
+/// The same where a hostile peer may have made it wait for ever.
+const HOSTILE_ROUNDS: u32 = 50;
+
+/// The input, taken byte by byte.
+#[derive(Clone, Copy, Debug)]
+struct Bytes<'a>(&'a [u8]);
+
+impl Bytes<'_> {
+    /// The next byte, if there is one.
+    fn take(&mut self) -> Option<u8> {
+        let (&first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(first)
+    }
+
+    /// The next byte; 0 at the end.
+    fn byte(&mut self) -> u8 {
+        self.take().unwrap_or(0)
+    }
+
+    /// A number below `n` (256 at most).
+    fn below(&mut self, n: u64) -> u64 {
+        u64::from(self.byte()) % n
+    }
+
+    /// Eight bytes.
+    fn word(&mut self) -> u64 {
+        u64::from_le_bytes(std::array::from_fn(|_| self.byte()))
+    }
+}
+
+/// A segment in guarded memory.
+struct Segment {
+    memory: Guarded,
+    region: Mapped,
+    layout: Layout,
+}
+
+impl Segment {
+    fn new(layout: Layout) -> Self {
+        let memory = Guarded::new(layout.bytes() as usize, 0, 0);
+        // SAFETY: zeroed and guarded above, only accessed through words and views until it is freed,
+        // which is after the last use of the region.
+        let region = unsafe { Mapped::new(memory.base(), layout.bytes()) }.expect("a line is aligned");
+        header::create(&region, &layout);
+        Self { memory, region, layout }
+    }
+}
+
+/// Real machines, polled in an order that the bytes choose: all must finish, with the right data.
+///
+/// # Panics
+/// When something does not hold.
+pub fn interleave(data: &[u8]) {
+    let mut bytes = Bytes(&data[..data.len().min(MOST)]);
+    let program = Program::decode(&mut bytes);
+    let segment = Segment::new(program.layout());
+    let stage = Stage::new(&program);
+    let mut processes = Process::all(&segment, &stage);
+    let poll = |process: &mut Process<'_>| match process.poll_checked() {
+        Outcome::Failed(error) => panic!("rank {} failed: {error}\n{program:#?}", process.rank()),
+        Outcome::Finished => true,
+        Outcome::Going => false,
+    };
+    while let Some(byte) = bytes.take() {
+        let chosen = usize::from(byte) % processes.len();
+        poll(&mut processes[chosen]);
+    }
+    let over = (0..ROUNDS).any(|_| processes.iter_mut().map(poll).filter(|finished| !finished).count() == 0);
+    assert!(over, "stuck: {:#?}\n{program:#?}", processes.iter().map(Process::place).collect::<Vec<_>>());
+    stage.check_data();
+    stage.check_frame();
+    assert!(segment.memory.intact(), "beyond the segment");
+}
+
+/// The same, with a peer that stores anything anywhere between two polls.
+///
+/// # Panics
+/// When memory outside the segment and the buffers is touched, or a poll panics.
+pub fn corrupt(data: &[u8]) {
+    let mut bytes = Bytes(&data[..data.len().min(MOST)]);
+    let program = Program::decode(&mut bytes);
+    let segment = Segment::new(program.layout());
+    let stage = Stage::new(&program);
+    let mut processes = Process::all(&segment, &stage);
+    while let Some(byte) = bytes.take() {
+        if byte >= 0xD0 {
+            hostile::store(&segment, byte, &mut bytes);
+        } else {
+            let chosen = usize::from(byte >> 2) % processes.len();
+            // The driver looks at the state word before a poll or does not; a process that failed goes on or does not.
+            processes[chosen].poll_hostile(byte & 1 != 0, byte & 2 != 0);
+        }
+    }
+    for _ in 0..HOSTILE_ROUNDS {
+        for process in &mut processes {
+            process.poll_hostile(false, true);
+        }
+    }
+    stage.check_frame();
+    assert!(segment.memory.intact(), "beyond the segment");
+}

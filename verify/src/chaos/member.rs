@@ -1,0 +1,151 @@
+//! One process of a program: its communicator, the call that it is at, the machine of that call.
+
+use super::Segment;
+use super::program::{Call, Stage};
+use unisono_kernel::Rank;
+use unisono_kernel::comm::{Comm, Member};
+use unisono_kernel::error::{Cause, Poison, PollError, Refusal};
+use unisono_kernel::machine::Machine;
+use unisono_kernel::select::{Barrier, Bcast};
+use unisono_kernel::shm::allreduce::posted::Posted;
+use unisono_kernel::step::{Awaits, Step};
+use unisono_kernel::transport::Observe;
+use unisono_shm::Mapped;
+
+/// One process's part of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Running<'s> {
+    Bcast(Bcast<'s>),
+    Barrier(Barrier),
+    Allreduce(Posted<'s>),
+}
+
+impl<'s> Running<'s> {
+    fn new(me: &mut Member, stage: &'s Stage<'_>, index: usize) -> Result<Self, Refusal> {
+        let (send, receive) = stage.data(index, me.rank());
+        Ok(match stage.calls()[index] {
+            Call::Bcast { algorithm, root, .. } => Self::Bcast(Bcast::new(me, receive, root, algorithm)?),
+            Call::Barrier(algorithm) => Self::Barrier(Barrier::new(me, algorithm)?),
+            Call::Allreduce { op, .. } => Self::Allreduce(Posted::new(me, send, receive, op.op())?),
+        })
+    }
+
+    fn poll(&mut self, comm: &mut Comm<Mapped>) -> Result<Step, PollError> {
+        match self {
+            Self::Bcast(machine) => machine.poll(comm),
+            Self::Barrier(machine) => machine.poll(comm),
+            Self::Allreduce(machine) => machine.poll(comm),
+        }
+    }
+}
+
+/// What a poll has led to.
+pub(super) enum Outcome {
+    /// There is more to do.
+    Going,
+    /// All calls are complete here.
+    Finished,
+    /// The machine failed.
+    Failed(PollError),
+}
+
+/// One process.
+pub(super) struct Process<'s> {
+    comm: Comm<Mapped>,
+    stage: &'s Stage<'s>,
+    /// The call that it is at.
+    at: usize,
+    machine: Option<Running<'s>>,
+    /// What the machine answered last.
+    waits: Option<Awaits>,
+    /// It has failed and gave up.
+    over: bool,
+}
+
+impl<'s> Process<'s> {
+    /// The processes of a fresh segment.
+    pub(super) fn all(segment: &Segment, stage: &'s Stage<'s>) -> Vec<Self> {
+        let comm = |rank| Comm::new(segment.region, segment.layout, rank).expect("the rank is below the layout's");
+        let process = |rank| Self { comm: comm(rank), stage, at: 0, machine: None, waits: None, over: false };
+        (0..segment.layout.ranks()).map(process).collect()
+    }
+
+    pub(super) fn rank(&self) -> Rank {
+        self.comm.member().rank()
+    }
+
+    /// For reports.
+    pub(super) fn place(&self) -> impl std::fmt::Debug + use<> {
+        (self.rank(), self.at, self.waits)
+    }
+
+    /// Starts the next call if none runs; polls once.
+    fn poll(&mut self) -> Outcome {
+        if self.at == self.stage.calls().len() {
+            return Outcome::Finished;
+        }
+        let machine = match &mut self.machine {
+            Some(machine) => machine,
+            none => {
+                let made = Running::new(self.comm.member_mut(), self.stage, self.at);
+                none.insert(made.expect("the decoder makes no call that is refused"))
+            }
+        };
+        match machine.poll(&mut self.comm) {
+            Ok(Step::Wait(on)) => self.waits = Some(on),
+            Ok(Step::Done) => {
+                assert_eq!(machine.poll(&mut self.comm), Ok(Step::Done), "done stays done");
+                self.next();
+            }
+            Err(error) => return Outcome::Failed(error),
+        }
+        if self.at == self.stage.calls().len() { Outcome::Finished } else { Outcome::Going }
+    }
+
+    fn next(&mut self) {
+        self.at += 1;
+        (self.machine, self.waits) = (None, None);
+    }
+
+    /// Polls once, among members that keep the protocol: without an awaited event nothing changes,
+    /// and what is waited for has not happened yet.
+    pub(super) fn poll_checked(&mut self) -> Outcome {
+        let idle = self.waits.filter(|on| !self.comm.ready(on));
+        let before = (self.at, self.waits, self.machine.clone());
+        let outcome = self.poll();
+        assert!(
+            idle.is_none() || before == (self.at, self.waits, self.machine.clone()),
+            "a spurious poll changed {before:#?}"
+        );
+        if let Some(on) = self.waits {
+            assert!(!self.comm.ready(&on), "waits for what has happened: {on:?} {:#?}", self.machine);
+        }
+        outcome
+    }
+
+    /// Polls once, as a driver does on a segment that may hold anything.
+    pub(super) fn poll_hostile(&mut self, looks: bool, goes_on: bool) {
+        if self.over || self.at == self.stage.calls().len() {
+            return;
+        }
+        if looks && let Some(poison) = self.comm.poison() {
+            assert!(!poison.to_string().is_empty());
+            self.fail(goes_on);
+        } else if let Outcome::Failed(error) = self.poll() {
+            let cause = match error {
+                PollError::Mismatch { refusal, .. } => Cause::Refused(refusal),
+                _ => Cause::Fault,
+            };
+            let (rank, operation) = (self.rank(), self.comm.member().operation());
+            let counts = self.comm.poison_with(Poison { rank, operation, cause });
+            assert!(counts.rank < self.comm.member().size());
+            self.fail(goes_on);
+        }
+    }
+
+    /// The call is over; a driver whose state word was cleared may make another.
+    fn fail(&mut self, goes_on: bool) {
+        self.next();
+        self.over = !goes_on;
+    }
+}

@@ -1,0 +1,58 @@
+//! The kernel needs no standard library: a program that has none links it and runs it (`verify/nostd`).
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+fn run(command: &mut Command) -> Output {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    let status = output.status;
+    assert!(status.success(), "{command:?}: {status}\n{}{}", text(&output.stdout), text(&output.stderr));
+    output
+}
+
+/// Cargo in a folder of this package, untouched by flags meant for the tests.
+fn cargo(folder: &str) -> Command {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
+    for variable in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_TARGET"] {
+        cargo.env_remove(variable);
+    }
+    cargo
+}
+
+#[test]
+fn a_program_without_a_standard_library_runs_the_kernel() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("nostd");
+    run(cargo("nostd").args(["build", "--release", "--locked", "--target", TARGET, "--target-dir"]).arg(&folder));
+    let program = folder.join(TARGET).join("release/unisono-nostd");
+    // Its exit status names the step that went wrong.
+    run(&mut Command::new(&program));
+    let undefined = run(Command::new("nm").arg("-u").arg(&program)).stdout;
+    assert_eq!(String::from_utf8_lossy(&undefined), "", "symbols that nobody defines");
+    let symbols = run(Command::new("nm").arg(&program)).stdout;
+    let symbols = String::from_utf8_lossy(&symbols);
+    assert!(symbols.contains("unisono_kernel"), "the kernel is linked in");
+    // Names mangled by either scheme: the crates' lengths stand before them.
+    for foreign in ["3std", "5alloc3", "malloc", "__libc_start_main"] {
+        assert!(!symbols.contains(foreign), "{foreign} is linked in");
+    }
+}
+
+#[test]
+fn the_kernel_depends_on_heapless_alone() {
+    let tree = |package: &str| -> BTreeSet<String> {
+        let arguments = ["tree", "--package", package, "--edges", "normal", "--prefix", "none", "--format", "{p}"];
+        let output = run(cargo(".").args(arguments));
+        let names = String::from_utf8_lossy(&output.stdout).into_owned();
+        names.lines().filter_map(|line| line.split(' ').next().map(String::from)).collect()
+    };
+    let (kernel, heapless) = (tree("unisono-kernel"), tree("heapless"));
+    assert!(heapless.contains("heapless") && heapless.len() < 6, "{heapless:?}");
+    let expected = heapless.into_iter().chain(["unisono-kernel".to_string()]).collect();
+    assert_eq!(kernel, expected);
+}
