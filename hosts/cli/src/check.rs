@@ -156,11 +156,12 @@ fn bcast(
 
 /// Composition of affine maps `x ↦ a·x + b`, modulo 2⁶⁴: associative, not commutative.
 unsafe extern "C" fn compose(left: *const c_void, right: *mut c_void, count: u64, _: *mut c_void) {
+    let (left, right) = (left.cast::<[u64; 2]>(), right.cast::<[u64; 2]>());
     for i in 0..count as usize {
         // SAFETY: the kernel passes `count` elements of two aligned words.
-        let l = unsafe { left.cast::<[u64; 2]>().add(i).read() };
-        // SAFETY: as above.
-        let r = unsafe { &mut *right.cast::<[u64; 2]>().add(i) };
+        let l = unsafe { left.wrapping_add(i).read() };
+        // SAFETY: as above, and nobody else's during the call.
+        let r = unsafe { &mut *right.wrapping_add(i) };
         *r = affine(l, *r);
     }
 }

@@ -53,7 +53,7 @@ impl Subject {
             Collective::Allreduce if ["auto", "all", "posted"].contains(&name) => Kind::Allreduce,
             Collective::Allreduce => return Err(unknown()),
         };
-        if kind == Kind::Allreduce && (bytes > allreduce::posted::MOST || bytes % 8 != 0) {
+        if kind == Kind::Allreduce && (bytes > allreduce::posted::MOST || !bytes.is_multiple_of(8)) {
             let most = allreduce::posted::MOST;
             return Err(Failure::Words(format!(
                 "bytes is {bytes}: an allreduce of f64 takes multiples of 8 up to {most}"
