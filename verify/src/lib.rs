@@ -1,1 +1,5 @@
 //! Verification of the machines.
+pub mod chaos;
+pub mod explore;
+pub mod loom;
+pub mod oracle;

@@ -331,8 +331,8 @@ impl Layout {
 
     /// Bytes of the message that the set carries: written before `set_op`, so that lengths can be compared. Not in P1.
     #[inline]
-    pub const fn set_bytes(&self, set: u32) -> FlagId {
-        FlagId(self.set(set) + 8)
+    pub const fn set_bytes(&self, set: u32) -> CounterId {
+        CounterId(self.set(set) + 8)
     }
 
     /// P1: `shm_nreaders` of a set.

@@ -3,7 +3,7 @@
 //! | step | what |
 //! |---|---|
 //! | *Post* | wait until this process's line is free, write the operand, store the sequence |
-//! | *Gather { next }* | wait for each rank's line, in rank order |
+//! | *Gather { next }* | wait for each rank's line, in rank order, and check its head |
 //! | fold | read all lines in rank order, each operand folded from the right; publish `done` |
 //!
 //! Everyone folds the same operands in the same order: the same bits on all ranks, for any
@@ -57,11 +57,15 @@ impl<'a> Posted<'a> {
 }
 
 impl Posted<'_> {
+    #[inline]
+    const fn message(&self) -> (Kind, u64) {
+        (Kind::Allreduce, self.send.len())
+    }
+
     /// Folds all lines, which have arrived, in rank order.
     #[inline]
     fn fold<R: Region>(&self, region: &R, me: &Member) -> Result<(), PollError> {
         let bytes = self.send.len();
-        let message = (Kind::Allreduce, bytes);
         let (mut sum, mut operand) = (Body::new(), Body::new());
         for peer in 0..me.size() {
             let into = if peer == 0 { &mut sum } else { &mut operand };
@@ -69,7 +73,7 @@ impl Posted<'_> {
                 // In place too: `receive` is written last.
                 into.gather(&self.send);
             } else {
-                line::take(region, me, peer, self.operation, message, into, bytes)?;
+                line::take(region, me, peer, self.operation, self.message(), into, bytes)?;
             }
             if peer > 0 {
                 self.op.fold(sum.words_mut(bytes), operand.words(bytes), self.count);
@@ -88,10 +92,9 @@ impl<X: Shared + ?Sized> Machine<X> for Posted<'_> {
             if let Err(wait) = me.line_free(region, self.operation) {
                 return Ok(Step::Wait(wait));
             }
-            let bytes = self.send.len();
             let mut body = Body::new();
             body.gather(&self.send);
-            line::post(region, me, self.operation, (Kind::Allreduce, bytes), &mut body, bytes);
+            line::post(region, me, self.operation, self.message(), &mut body, self.send.len());
             self.state = State::Gather { next: 0 };
         }
         if let State::Gather { next } = self.state {
@@ -100,6 +103,8 @@ impl<X: Shared + ?Sized> Machine<X> for Posted<'_> {
                     self.state = State::Gather { next: peer };
                     return Ok(Step::Wait(wait));
                 }
+                // At once: who runs another collective may never post the lines that come next.
+                line::take(region, me, peer, self.operation, self.message(), &mut Body::new(), 0)?;
             }
             self.fold(region, me)?;
             me.all_reached(self.operation);

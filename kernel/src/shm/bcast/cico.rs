@@ -133,7 +133,7 @@ impl<'a> Cico<'a> {
             return Some(Awaits::one(Await { source, peer: None, operation: self.operation }));
         }
         readers.store_release((me.size() - 1).into());
-        region.flag(layout.set_bytes(k)).store_release(self.data.len());
+        region.counter(layout.set_bytes(k)).store_release(self.data.len());
         // publishes: readers and bytes of the set
         region.publish(layout.set_op(k), self.op());
         self.state = State::CopyIn;
@@ -163,7 +163,7 @@ impl<'a> Cico<'a> {
             // The root can't open the set again before this process has left it.
             Greater => return Err(PollError::Overrun { peer: self.root, expected: op, found: found.unchecked() }),
         }
-        let bytes = region.flag(layout.set_bytes(k)).load_acquire();
+        let bytes = region.counter(layout.set_bytes(k)).load_acquire();
         if !bytes.is(self.data.len()) {
             let refusal = Refusal::new(Argument::Bytes, self.data.len(), Bound::Equals(bytes.unchecked()));
             return Err(PollError::Mismatch { peer: self.root, refusal });

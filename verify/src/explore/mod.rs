@@ -1,0 +1,34 @@
+//! An explicit-state explorer of the real machines.
+//!
+//! All interleavings, sequentially consistent, of what ships: [`Machine::poll`] of the kernel's
+//! broadcasts, barriers and allreduce, on a segment so small that everything in it is reused within
+//! a few operations. Orderings are loom's part; here memory is as strong as can be.
+//!
+//! | file | what |
+//! |---|---|
+//! | `program` | what the processes do, and the oracle of their data |
+//! | `access`, `payload`, `names` | shared accesses, byte strings by number, names for reports |
+//! | `tape` | the region that replays a poll up to its next access |
+//! | `process` | a process as an automaton over accesses |
+//! | `world` | the segment, with fingerprint and undo; mutations |
+//! | `search` | depth first over all states, and the checks |
+//! | `mixes` | families of models, run on several threads within a budget |
+//!
+//! [`Machine::poll`]: unisono_kernel::machine::Machine::poll
+
+mod access;
+mod hash;
+mod mixes;
+mod names;
+mod payload;
+mod process;
+mod program;
+mod search;
+mod tape;
+mod world;
+
+pub use access::{Class, Word};
+pub use mixes::{Family, Report, alphabet, run};
+pub use program::{Operation, Program};
+pub use search::{Limits, Outcome, explore};
+pub use world::{Mutation, Words};

@@ -1,0 +1,90 @@
+//! Names of words and extents, for reports.
+
+use super::access::{Access, Word};
+use super::payload::{Payloads, Token};
+use std::collections::BTreeMap;
+use unisono_kernel::region::{Extent, Layout};
+use unisono_kernel::step::{Awaits, Source};
+
+/// What lies where in a segment.
+#[derive(Debug)]
+pub(crate) struct Names(BTreeMap<u64, String>);
+
+impl Names {
+    /// The names of a layout.
+    pub(crate) fn new(layout: &Layout) -> Self {
+        let mut names = BTreeMap::new();
+        let params = layout.params();
+        let cico = params.cico;
+        names.insert(layout.central_count().offset(), "central_count".into());
+        for set in 0..cico.map_or(0, |cico| cico.sets) {
+            names.insert(layout.set_op(set).offset(), format!("set_op({set})"));
+            names.insert(layout.set_bytes(set).offset(), format!("set_bytes({set})"));
+            names.insert(layout.set_readers(set).offset(), format!("set_readers({set})"));
+        }
+        for rank in 0..layout.ranks() {
+            names.insert(layout.done(rank).offset(), format!("done({rank})"));
+            names.insert(layout.taken(rank).offset(), format!("taken({rank})"));
+            names.insert(layout.ready(rank).offset(), format!("ready({rank})"));
+            names.insert(layout.arrive(rank).offset(), format!("arrive({rank})"));
+            names.insert(layout.release(rank).offset(), format!("release({rank})"));
+            for round in 0..layout.rounds() {
+                names.insert(layout.round(rank, round).offset(), format!("round({rank}, {round})"));
+            }
+            for line in 0..u64::from(params.lines) {
+                names.insert(layout.line(rank, line).offset(), format!("line({rank}, {line})"));
+                names.insert(layout.line_body(rank, line, 1).offset(), format!("body({rank}, {line})"));
+            }
+            for slot in 0..u64::from(params.queue_slots) {
+                names.insert(layout.slot(rank, slot).offset(), format!("slot({rank}, {slot})"));
+            }
+            for slot in 0..cico.map_or(0, |cico| cico.slots) {
+                names.insert(layout.control(rank, slot).offset(), format!("control({rank}, {slot})"));
+                names.insert(layout.fragment(rank, slot).offset(), format!("fragment({rank}, {slot})"));
+            }
+        }
+        Self(names)
+    }
+
+    fn at(&self, offset: u64) -> String {
+        self.0.get(&offset).cloned().unwrap_or_else(|| format!("+{offset}"))
+    }
+
+    fn word(&self, word: Word) -> String {
+        self.at(word.offset)
+    }
+
+    fn extent(&self, at: Extent) -> String {
+        format!("{}[..{}]", self.at(at.offset()), at.len())
+    }
+
+    /// An access and its answer.
+    pub(crate) fn access(&self, access: Access, answer: u64, payloads: &Payloads) -> String {
+        let bytes = |token| {
+            let bytes = payloads.bytes(token);
+            let dots = if bytes.len() > 24 { " .." } else { "" };
+            format!("{:02x?}{dots}", &bytes[..bytes.len().min(24)])
+        };
+        match access {
+            Access::Load(word) => format!("load {} = {answer}", self.word(word)),
+            Access::Store(word, value) => format!("store {} := {value}", self.word(word)),
+            Access::Add(word, n) => format!("add {} to {}, was {answer}", n.cast_signed(), self.word(word)),
+            Access::Claim(word, from, to) => format!("claim {} {from} -> {to}, was {answer}", self.word(word)),
+            Access::BeginWrite(at) => format!("begin to write {}", self.extent(at)),
+            Access::EndWrite(at, token) => format!("end to write {} := {}", self.extent(at), bytes(token)),
+            Access::BeginRead(at) => format!("begin to read {}", self.extent(at)),
+            Access::EndRead(at) => format!("end to read {} = {}", self.extent(at), bytes(Token(answer))),
+        }
+    }
+
+    /// What a poll waits for.
+    pub(crate) fn awaits(&self, awaits: &Awaits) -> String {
+        let event = |source| match source {
+            Source::Flag(id, until) => format!("{} {until:?}", self.at(id.offset())),
+            Source::Mail(id, until) => format!("{} {until:?}", self.at(id.offset())),
+            Source::Counter(id, until) => format!("{} {until:?}", self.at(id.offset())),
+            Source::Message(slot) => format!("{slot:?}"),
+        };
+        awaits.iter().map(|one| event(one.source)).collect::<Vec<_>>().join(" or ")
+    }
+}

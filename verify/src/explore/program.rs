@@ -1,0 +1,255 @@
+//! Programs: which operations all processes make, with which data, and what the data must become.
+
+use unisono_kernel::Rank;
+use unisono_kernel::buffer::Buf;
+use unisono_kernel::comm::Member;
+use unisono_kernel::datatype::{Data, Datatype};
+use unisono_kernel::error::{PollError, Refusal};
+use unisono_kernel::machine::Machine;
+use unisono_kernel::op::{Op, User};
+use unisono_kernel::pattern::tree::Tree;
+use unisono_kernel::region::layout::Cico;
+use unisono_kernel::region::{Layout, Params};
+use unisono_kernel::select::{Barrier, BarrierAlgorithm, Bcast, BcastAlgorithm};
+use unisono_kernel::shm::allreduce::posted::Posted as Allreduce;
+use unisono_kernel::step::Step;
+use unisono_kernel::transport::Shared;
+
+use super::hash::spread;
+use std::ffi::c_void;
+
+/// One collective operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// A broadcast.
+    Bcast {
+        /// How.
+        algorithm: BcastAlgorithm,
+        /// From whom.
+        root: Rank,
+        /// Bytes of the message.
+        bytes: usize,
+    },
+    /// An allreduce in place: sums of two `i64`.
+    Sum,
+    /// An allreduce with an operation that does not commute.
+    Fold,
+    /// A barrier.
+    Barrier(BarrierAlgorithm),
+}
+
+/// Bytes of a reduction's operand: two words.
+const OPERAND: usize = 16;
+/// Bytes of a slot in the monotone queue, and in P1's.
+const QUEUE_FRAGMENT: usize = 64;
+const CICO_FRAGMENT: usize = 8;
+/// What user memory holds where nothing has been received yet.
+const BLANK: u8 = 0xEE;
+
+/// Bytes of a message of so many fragments, the last one being short.
+const fn cut(fragments: usize, fragment: usize) -> usize {
+    fragments * fragment - fragment / 2
+}
+
+impl Operation {
+    /// A broadcast on posted lines.
+    pub const fn posted(root: Rank) -> Self {
+        Self::Bcast { algorithm: BcastAlgorithm::Posted, root, bytes: 12 }
+    }
+
+    /// A broadcast of so many fragments through the monotone queue.
+    pub const fn queue(root: Rank, fragments: usize) -> Self {
+        Self::Bcast { algorithm: BcastAlgorithm::Queue, root, bytes: cut(fragments, QUEUE_FRAGMENT) }
+    }
+
+    /// Paper P1's broadcast of so many fragments.
+    pub const fn cico(root: Rank, tree: Tree, fragments: usize) -> Self {
+        Self::Bcast { algorithm: BcastAlgorithm::Cico(tree), root, bytes: cut(fragments, CICO_FRAGMENT) }
+    }
+
+    /// Algorithm, fragments where a message is cut, root: `posted:0`, `queue-3:1`, `cico-flat-2:0`.
+    pub fn name(&self) -> String {
+        match *self {
+            Self::Bcast { algorithm, root, bytes } => match algorithm {
+                BcastAlgorithm::Auto => format!("auto:{root}"),
+                BcastAlgorithm::Posted => format!("posted:{root}"),
+                BcastAlgorithm::Queue => format!("queue-{}:{root}", bytes.div_ceil(QUEUE_FRAGMENT)),
+                BcastAlgorithm::Cico(tree) => {
+                    format!("cico-{}-{}:{root}", tree_name(tree), bytes.div_ceil(CICO_FRAGMENT))
+                }
+            },
+            Self::Sum => "sum".into(),
+            Self::Fold => "fold".into(),
+            Self::Barrier(BarrierAlgorithm::Dissemination) => "dissemination".into(),
+            Self::Barrier(BarrierAlgorithm::Central) => "central".into(),
+            Self::Barrier(BarrierAlgorithm::Combining(arity)) => format!("combining-{arity}"),
+        }
+    }
+
+    /// Is the message cut into fragments?
+    pub const fn is_cut(&self) -> bool {
+        matches!(self, Self::Bcast { algorithm: BcastAlgorithm::Queue | BcastAlgorithm::Cico(_), .. })
+    }
+
+    /// Is it paper P1's broadcast?
+    pub const fn is_p1(&self) -> bool {
+        matches!(self, Self::Bcast { algorithm: BcastAlgorithm::Cico(_), .. })
+    }
+
+    /// Bytes of user memory that one process gives to the operation.
+    const fn memory(&self) -> usize {
+        match *self {
+            Self::Bcast { bytes, .. } => bytes,
+            Self::Sum => OPERAND,
+            Self::Fold => 2 * OPERAND,
+            Self::Barrier(_) => 0,
+        }
+    }
+}
+
+fn tree_name(tree: Tree) -> String {
+    match tree {
+        Tree::Flat => "flat".into(),
+        Tree::Chain => "chain".into(),
+        Tree::BINARY => "binary".into(),
+        Tree::BINOMIAL => "binomial".into(),
+        Tree::Kary(k) => format!("kary-{k}"),
+        Tree::Knomial(k) => format!("knomial-{k}"),
+    }
+}
+
+/// `left ∘ right` of the operation that does not commute.
+const fn fold(left: u64, right: u64) -> u64 {
+    left.wrapping_mul(31).wrapping_add(right)
+}
+
+/// The same as a user's function.
+unsafe extern "C" fn fold_all(left: *const c_void, right: *mut c_void, count: u64, _: *mut c_void) {
+    for index in 0..count as usize {
+        let (left, right) = (left.cast::<u64>().wrapping_add(index), right.cast::<u64>().wrapping_add(index));
+        // SAFETY: `Op::fold` gives two arrays of `count` words.
+        let l = unsafe { left.read() };
+        // SAFETY: as above.
+        let r = unsafe { right.read() };
+        // SAFETY: as above; the right one is to be written.
+        unsafe { right.write(fold(l, r)) };
+    }
+}
+
+/// A machine of any operation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Running {
+    Bcast(Bcast<'static>),
+    Barrier(Barrier),
+    Allreduce(Box<Allreduce<'static>>),
+}
+
+impl<X: Shared + ?Sized> Machine<X> for Running {
+    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+        match self {
+            Self::Bcast(machine) => machine.poll(x),
+            Self::Barrier(machine) => machine.poll(x),
+            Self::Allreduce(machine) => machine.poll(x),
+        }
+    }
+}
+
+/// The operations that all processes of a model make, in this order, and the segment they run on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The segment.
+    pub params: Params,
+    /// The operations.
+    pub operations: Vec<Operation>,
+}
+
+impl Program {
+    /// `operations` of `ranks` processes on the smallest segment: two lines, two slots, `sets` of P1's
+    /// sets in two slots of 8 bytes. Everything is reused within a few operations.
+    pub const fn new(ranks: u32, sets: u32, operations: Vec<Operation>) -> Self {
+        let cico = Some(Cico { slots: 2, fragment: CICO_FRAGMENT as u64, sets });
+        Self {
+            params: Params { ranks, page: 128, lines: 2, queue_slots: 2, queue_fragment: QUEUE_FRAGMENT as u64, cico },
+            operations,
+        }
+    }
+
+    /// Number of processes, and the operations' names.
+    pub fn name(&self) -> String {
+        let names: Vec<_> = self.operations.iter().map(Operation::name).collect();
+        let sets = self.params.cico.map_or(0, |cico| cico.sets);
+        let cico = if names.iter().any(|name| name.starts_with("cico")) { format!(" q={sets}") } else { String::new() };
+        format!("p={}{cico} {}", self.params.ranks, names.join(" "))
+    }
+
+    /// The segment's layout.
+    ///
+    /// # Errors
+    /// The parameters do not fit.
+    pub fn layout(&self) -> Result<Layout, Refusal> {
+        Layout::new(self.params)
+    }
+
+    /// A process's user memory when `done` operations are complete there: what each must have received.
+    pub(crate) fn memory(&self, rank: Rank, done: usize) -> Vec<u8> {
+        let mut memory = Vec::new();
+        for (index, operation) in self.operations.iter().enumerate() {
+            let done = index < done;
+            match *operation {
+                Operation::Bcast { root, bytes, .. } if rank == root || done => {
+                    memory.extend((0..bytes.div_ceil(8)).flat_map(|k| word(index, root, k).to_le_bytes()).take(bytes));
+                }
+                Operation::Bcast { bytes, .. } => memory.extend(std::iter::repeat_n(BLANK, bytes)),
+                Operation::Sum if done => memory.extend(self.reduced(index, u64::wrapping_add)),
+                Operation::Sum => memory.extend(operand(index, rank)),
+                Operation::Fold => {
+                    memory.extend(operand(index, rank));
+                    let blank = std::iter::repeat_n(BLANK, OPERAND).collect();
+                    memory.extend(if done { self.reduced(index, fold) } else { blank });
+                }
+                Operation::Barrier(_) => {}
+            }
+        }
+        memory
+    }
+
+    /// The fold of everyone's operand in rank order.
+    fn reduced(&self, index: usize, op: fn(u64, u64) -> u64) -> Vec<u8> {
+        let fold = |k| (1..self.params.ranks).fold(word(index, 0, k), |sum, rank| op(sum, word(index, rank, k)));
+        (0..OPERAND / 8).flat_map(|k| fold(k).to_le_bytes()).collect()
+    }
+
+    /// The machine of operation `index`, on user memory that starts at `memory`.
+    pub(crate) fn machine(&self, me: &mut Member, index: usize, memory: *mut u8) -> Result<Running, Refusal> {
+        let offset: usize = self.operations[..index].iter().map(Operation::memory).sum();
+        let data = |at: usize, len: usize| {
+            let memory = Buf::new(memory.wrapping_add(offset + at), len);
+            // SAFETY: the memory is as long as `Program::memory`, lives as long as the model, and only
+            // one poll at a time touches it.
+            unsafe { Data::from_raw(memory, len as u64, Datatype::BYTE) }
+        };
+        Ok(match self.operations[index] {
+            Operation::Bcast { algorithm, root, bytes } => {
+                Running::Bcast(Bcast::new(me, data(0, bytes)?, root, algorithm)?)
+            }
+            Operation::Sum => {
+                Running::Allreduce(Allreduce::new(me, data(0, OPERAND)?, data(0, OPERAND)?, Op::SumI64)?.into())
+            }
+            Operation::Fold => {
+                // SAFETY: `fold_all` takes any two arrays of words, aligned as operands are.
+                let op = Op::User(unsafe { User::new(fold_all, std::ptr::null_mut(), 8, false) });
+                Running::Allreduce(Allreduce::new(me, data(0, OPERAND)?, data(OPERAND, OPERAND)?, op)?.into())
+            }
+            Operation::Barrier(algorithm) => Running::Barrier(Barrier::new(me, algorithm)?),
+        })
+    }
+}
+
+/// Word `k` of what `rank` brings to operation `index`: no two alike.
+const fn word(index: usize, rank: Rank, k: usize) -> u64 {
+    spread((index as u64) << 32 | (rank as u64) << 16 | (k as u64 + 1))
+}
+
+fn operand(index: usize, rank: Rank) -> Vec<u8> {
+    (0..OPERAND / 8).flat_map(|k| word(index, rank, k).to_le_bytes()).collect()
+}

@@ -1,0 +1,226 @@
+//! The search: every interleaving of one model, depth first, each state once.
+//!
+//! One transition is one shared access of one process; a copy is two (begin, end). A process whose
+//! poll answered `Wait` may be polled again at any time, whether the awaited word is there or not.
+//! Checked at every transition: no copy overlaps another process's copy of which one writes; the rules of
+//! flags and mailwords; no poll fails; each operation leaves the right data; no process leaves a
+//! barrier that another has not entered. Checked in every state: someone can go on (no deadlock);
+//! a poll without the awaited event changes nothing, one with it goes on (no lost wake-up).
+
+use super::access::{Access, overlap};
+use super::hash::Fingerprints;
+use super::names::Names;
+use super::process::{Next, Position, Processes};
+use super::program::{Operation, Program};
+use super::world::{Mutation, World};
+use std::time::Instant;
+use unisono_kernel::Rank;
+use unisono_kernel::error::Refusal;
+
+/// When to give a model up.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Most states of one model: 32 bytes of memory each.
+    pub states: u64,
+    /// No later than this.
+    pub until: Option<Instant>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { states: 100_000_000, until: None }
+    }
+}
+
+/// What came of a model.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Distinct states.
+    pub states: u64,
+    /// Transitions; polls that change nothing are not among them.
+    pub transitions: u64,
+    /// All states were explored. False for a model that failed or met a limit.
+    pub complete: bool,
+    /// The first fault found, with the accesses that lead to it.
+    pub failure: Option<String>,
+}
+
+/// One step of the path from the start.
+struct Frame {
+    /// Who came here, from which position, with which answer; the start has none.
+    came: Option<(Rank, Position, u64)>,
+    /// The rank that is tried next.
+    next: Rank,
+    /// How to go back to where this step began.
+    mark: usize,
+}
+
+struct Search<'p> {
+    program: &'p Program,
+    processes: Processes,
+    world: World,
+    ranks: Rank,
+}
+
+/// Explores a program in all interleavings.
+///
+/// # Errors
+/// The program's parameters do not make a segment.
+pub fn explore(program: &Program, mutation: Mutation, limits: Limits) -> Result<Outcome, Refusal> {
+    let layout = program.layout()?;
+    let mut processes = Processes::new(program.clone())?;
+    let mut world = World::new(layout, mutation);
+    for rank in 0..layout.ranks() {
+        world.place(rank, processes.start(rank)?);
+    }
+    Ok(Search { program, processes, world, ranks: layout.ranks() }.run(limits))
+}
+
+impl Search<'_> {
+    fn run(&mut self, limits: Limits) -> Outcome {
+        let (mut outcome, mut seen) = (Outcome { states: 1, ..Outcome::default() }, Fingerprints::default());
+        let mut path = vec![Frame { came: None, next: 0, mark: self.world.mark() }];
+        seen.insert(self.world.fingerprint());
+        while let Some(frame) = path.last_mut() {
+            let (rank, mark) = (frame.next, self.world.mark());
+            if rank == self.ranks {
+                self.world.back(frame.mark);
+                path.pop();
+                continue;
+            }
+            frame.next += 1;
+            let from = self.world.position(rank);
+            let step = match self.step(rank, from) {
+                Ok(None) => continue,
+                Ok(Some(answer)) => {
+                    outcome.transitions += 1;
+                    path.push(Frame { came: Some((rank, from, answer)), next: 0, mark });
+                    if !seen.insert(self.world.fingerprint()) {
+                        self.world.back(mark);
+                        path.pop();
+                        continue;
+                    }
+                    outcome.states += 1;
+                    self.check()
+                }
+                Err(fault) => {
+                    path.push(Frame { came: Some((rank, from, 0)), next: 0, mark });
+                    Err(fault)
+                }
+            };
+            if let Err(fault) = step {
+                outcome.failure = Some(self.report(&path, &fault));
+                return outcome;
+            }
+            let late = || limits.until.is_some_and(|until| Instant::now() >= until);
+            if outcome.states >= limits.states || outcome.states.is_multiple_of(4096) && late() {
+                return outcome;
+            }
+        }
+        outcome.complete = true;
+        outcome
+    }
+
+    /// One transition of `rank`: its answer, or nothing where `rank` can't move or a poll changes nothing.
+    fn step(&mut self, rank: Rank, from: Position) -> Result<Option<u64>, String> {
+        let Next::Access(access) = self.processes.node(from).next else { return Ok(None) };
+        if let Some((at, writes)) = access.begins() {
+            for peer in (0..self.ranks).filter(|&peer| peer != rank) {
+                if let Next::Access(theirs) = &self.processes.node(self.world.position(peer)).next
+                    && let Some((other, wrote)) = theirs.under_way()
+                    && (writes || wrote)
+                    && overlap(at, other)
+                {
+                    let verb = if wrote { "writes" } else { "reads" };
+                    return Err(format!("overlap: rank {peer} {verb} there now"));
+                }
+            }
+        }
+        let answer = self.world.apply(rank, access, &mut self.processes.tape().payloads.borrow_mut())?;
+        let to = self.processes.step(from, answer);
+        if to == from && matches!(access, Access::Load(_)) {
+            return Ok(None);
+        }
+        self.world.place(rank, to);
+        if let Next::Failed(fault) = &self.processes.node(to).next {
+            return Err(fault.clone());
+        }
+        let done = self.processes.node(from).done();
+        if self.processes.node(to).done() > done && matches!(self.program.operations[done], Operation::Barrier(_)) {
+            self.all_entered(done)?;
+        }
+        Ok(Some(answer))
+    }
+
+    /// Has everyone entered operation `index`?
+    fn all_entered(&self, index: usize) -> Result<(), String> {
+        for peer in 0..self.ranks {
+            let node = self.processes.node(self.world.position(peer));
+            if node.done() < index || node.done() == index && !node.entered() {
+                return Err(format!("leaves barrier {} that rank {peer} has not entered", index + 1));
+            }
+        }
+        Ok(())
+    }
+
+    /// The checks of a state: someone can go on, and waits say truly what they wait for.
+    fn check(&mut self) -> Result<(), String> {
+        let (mut stuck, mut unfinished) = (true, false);
+        for rank in 0..self.ranks {
+            let position = self.world.position(rank);
+            let node = self.processes.node(position);
+            if matches!(node.next, Next::Finished) {
+                continue;
+            }
+            unfinished = true;
+            let Some(awaits) = node.awaits().copied() else {
+                stuck = false;
+                continue;
+            };
+            let ready = self.world.holds(&awaits);
+            stuck &= !ready;
+            if self.progresses(position) != ready {
+                let what = if ready { "an idle poll in spite of the awaited event" } else { "a lost wake-up" };
+                return Err(format!("{what} of rank {rank}"));
+            }
+        }
+        if stuck && unfinished { Err("deadlock: nobody's awaited event holds".into()) } else { Ok(()) }
+    }
+
+    /// Would one poll from `start` get anywhere, if all others stood still?
+    fn progresses(&mut self, start: Position) -> bool {
+        let mut position = start;
+        while let Next::Access(Access::Load(word)) = self.processes.node(position).next {
+            position = self.processes.step(position, self.world.load(word));
+            if !self.processes.node(position).mid_poll() {
+                return position != start;
+            }
+        }
+        true
+    }
+
+    /// The path to a fault, one access per line.
+    fn report(&self, path: &[Frame], fault: &str) -> String {
+        let names = Names::new(self.world.layout());
+        let payloads = self.processes.tape().payloads.borrow();
+        let mut text = format!("{}: {fault}\n", self.program.name());
+        for &(rank, from, answer) in path.iter().filter_map(|frame| frame.came.as_ref()) {
+            let node = self.processes.node(from);
+            let operation = self.program.operations.get(node.done()).map(Operation::name).unwrap_or_default();
+            if let Next::Access(access) = node.next {
+                let access = names.access(access, answer, &payloads);
+                text += &format!("  rank {rank}  {:>2} {operation:<14} {access}\n", node.done() + 1);
+            }
+        }
+        for rank in 0..self.ranks {
+            let node = self.processes.node(self.world.position(rank));
+            let state = match (&node.next, node.awaits()) {
+                (Next::Finished, _) => "finished".into(),
+                (_, None) => format!("in operation {}", node.done() + 1),
+                (_, Some(awaits)) => format!("in operation {}, waits for {}", node.done() + 1, names.awaits(awaits)),
+            };
+            text += &format!("  rank {rank} {state}\n");
+        }
+        text
+    }
+}

@@ -1,0 +1,234 @@
+//! The shared world: the segment's words and the processes' positions, with fingerprint and undo.
+
+use super::access::{Access, Class, Word};
+use super::hash::mix;
+use super::payload::{Payloads, Token};
+use super::process::Position;
+use unisono_kernel::Rank;
+use unisono_kernel::region::{Extent, Layout};
+use unisono_kernel::step::{Awaits, Source, Until};
+
+/// Words of a layout.
+pub type Words = fn(&Layout, Word) -> bool;
+
+/// A fault put into the world on purpose, to show that the search finds it.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Mutation {
+    /// None: the world as it is.
+    #[default]
+    None,
+    /// Loads of these words answer this value, whatever is there.
+    Forge(Words, u64),
+    /// Stores and additions to these words are lost: those of this value, or all.
+    Lose(Words, Option<u64>),
+    /// Who waits for these words is never woken.
+    Deafen(Words),
+}
+
+/// All that is shared, and who stands where.
+#[derive(Clone, Debug)]
+pub(crate) struct World {
+    layout: Layout,
+    mutation: Mutation,
+    /// The segment's words, then one position per rank.
+    cells: Vec<u64>,
+    words: usize,
+    fingerprint: u128,
+    undo: Vec<(usize, u64)>,
+}
+
+impl World {
+    /// A fresh segment; all ranks at position 0.
+    pub(crate) fn new(layout: Layout, mutation: Mutation) -> Self {
+        let words = (layout.bytes() / 8) as usize;
+        let cells = vec![0; words + layout.ranks() as usize];
+        Self { layout, mutation, cells, words, fingerprint: 0, undo: Vec::new() }
+    }
+
+    /// The layout.
+    pub(crate) const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// What tells this state from others.
+    pub(crate) const fn fingerprint(&self) -> u128 {
+        self.fingerprint
+    }
+
+    /// A mark to go back to.
+    pub(crate) const fn mark(&self) -> usize {
+        self.undo.len()
+    }
+
+    /// Back to a mark.
+    pub(crate) fn back(&mut self, mark: usize) {
+        while self.undo.len() > mark {
+            if let Some((cell, value)) = self.undo.pop() {
+                self.replace(cell, value);
+            }
+        }
+    }
+
+    /// Where a rank stands.
+    #[inline]
+    pub(crate) fn position(&self, rank: Rank) -> Position {
+        self.cells[self.words + rank as usize] as Position
+    }
+
+    /// Moves a rank.
+    pub(crate) fn place(&mut self, rank: Rank, position: Position) {
+        self.set(self.words + rank as usize, position.into());
+    }
+
+    /// What a load of `word` answers.
+    #[inline]
+    pub(crate) fn load(&self, word: Word) -> u64 {
+        match self.mutation {
+            Mutation::Forge(words, value) if words(&self.layout, word) => value,
+            _ => self.cells[(word.offset / 8) as usize],
+        }
+    }
+
+    /// Has one of the awaited words reached its value?
+    pub(crate) fn holds(&self, awaits: &Awaits) -> bool {
+        awaits.iter().any(|event| match event.source {
+            Source::Flag(id, until) => self.reached(Word { class: Class::Flag, offset: id.offset() }, until),
+            Source::Mail(id, until) => self.reached(Word { class: Class::Mail, offset: id.offset() }, until),
+            Source::Counter(id, until) => self.reached(Word { class: Class::Counter, offset: id.offset() }, until),
+            Source::Message(_) => false,
+        })
+    }
+
+    fn reached(&self, word: Word, until: Until) -> bool {
+        let deaf = matches!(self.mutation, Mutation::Deafen(words) if words(&self.layout, word));
+        !deaf && until.holds(self.load(word))
+    }
+
+    fn loses(&self, word: Word, value: u64) -> bool {
+        matches!(self.mutation, Mutation::Lose(words, only) if words(&self.layout, word) && only.is_none_or(|only| only == value))
+    }
+
+    /// Makes an access; its answer, or the rule of its word that it breaks.
+    pub(crate) fn apply(&mut self, rank: Rank, access: Access, payloads: &mut Payloads) -> Result<u64, String> {
+        match access {
+            Access::Load(word) => return Ok(self.load(word)),
+            Access::Store(word, value) => self.store(rank, word, value)?,
+            Access::Add(word, n) => {
+                let before = self.load(word);
+                if !self.loses(word, n) {
+                    self.set((word.offset / 8) as usize, before.wrapping_add(n));
+                }
+                return Ok(before);
+            }
+            Access::Claim(word, from, to) => {
+                let before = self.load(word);
+                if before == from {
+                    self.set((word.offset / 8) as usize, to);
+                }
+                return Ok(before);
+            }
+            Access::BeginWrite(_) | Access::BeginRead(_) => {}
+            Access::EndWrite(at, token) => self.copy_in(at, payloads.bytes(token)),
+            Access::EndRead(at) => return Ok(self.copy_out(at, payloads).0),
+        }
+        Ok(0)
+    }
+
+    fn store(&mut self, rank: Rank, word: Word, value: u64) -> Result<(), String> {
+        let cell = (word.offset / 8) as usize;
+        let before = self.cells[cell];
+        match word.class {
+            Class::Flag => {
+                let owner = (0..self.layout.ranks()).find(|&rank| {
+                    let own = self.layout.own_pages(rank);
+                    (own.offset()..own.offset() + own.len()).contains(&word.offset)
+                });
+                if let Some(owner) = owner.filter(|&owner| owner != rank) {
+                    return Err(format!("a flag of rank {owner} has a second writer"));
+                }
+                if value < before {
+                    return Err(format!("a flag shrinks from {before}"));
+                }
+            }
+            Class::Mail if value != 0 && before != 0 => {
+                return Err(format!("a mailword holds {before}, not taken yet"));
+            }
+            Class::Mail if value == 0 && before == 0 => return Err("an empty mailword is cleared".into()),
+            Class::Mail | Class::Counter => {}
+        }
+        if !self.loses(word, value) {
+            self.set(cell, value);
+        }
+        Ok(())
+    }
+
+    fn copy_in(&mut self, at: Extent, bytes: &[u8]) {
+        let mut offset = at.offset();
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (cell, start) = ((offset / 8) as usize, (offset % 8) as usize);
+            let (part, behind) = rest.split_at(rest.len().min(8 - start));
+            let mut word = self.cells[cell].to_le_bytes();
+            word[start..start + part.len()].copy_from_slice(part);
+            self.set(cell, u64::from_le_bytes(word));
+            offset += part.len() as u64;
+            rest = behind;
+        }
+    }
+
+    fn copy_out(&self, at: Extent, payloads: &mut Payloads) -> Token {
+        let byte = |offset: u64| (self.cells[(offset / 8) as usize] >> (offset % 8 * 8)) as u8;
+        let bytes: Vec<u8> = (at.offset()..at.offset() + at.len()).map(byte).collect();
+        payloads.token(&bytes)
+    }
+
+    #[inline]
+    fn set(&mut self, cell: usize, value: u64) {
+        let before = self.replace(cell, value);
+        if before != value {
+            self.undo.push((cell, before));
+        }
+    }
+
+    fn replace(&mut self, cell: usize, value: u64) -> u64 {
+        let before = core::mem::replace(&mut self.cells[cell], value);
+        self.fingerprint ^= mix(cell, before) ^ mix(cell, value);
+        before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use unisono_kernel::region::Params;
+
+    #[test]
+    fn words_have_rules() {
+        let layout = Layout::new(Params::new(2).with_cico()).unwrap();
+        let (mut world, mut payloads) = (World::new(layout, Mutation::None), Payloads::default());
+        let flag = Word { class: Class::Flag, offset: layout.done(1).offset() };
+        let mail = Word { class: Class::Mail, offset: layout.control(1, 0).offset() };
+        let mut store = |rank, word, value| world.apply(rank, Access::Store(word, value), &mut payloads);
+        assert_eq!(store(1, flag, 5), Ok(0));
+        assert!(store(0, flag, 6).unwrap_err().contains("second writer"));
+        assert!(store(1, flag, 4).unwrap_err().contains("shrinks"));
+        assert!(store(1, mail, 0).unwrap_err().contains("empty"));
+        assert_eq!(store(0, mail, 7), Ok(0));
+        assert!(store(0, mail, 7).unwrap_err().contains("not taken"));
+    }
+
+    #[test]
+    fn going_back_restores_cells_and_fingerprint() {
+        let layout = Layout::new(Params::new(2)).unwrap();
+        let (mut world, mut payloads) = (World::new(layout, Mutation::None), Payloads::default());
+        world.place(0, 3);
+        let (mark, before, cells) = (world.mark(), world.fingerprint(), world.cells.clone());
+        let (at, token) = (layout.slot(1, 0).part(3, 18), payloads.token(&[9; 18]));
+        assert_eq!(world.apply(1, Access::EndWrite(at, token), &mut payloads), Ok(0));
+        assert_eq!(world.apply(0, Access::EndRead(at), &mut payloads), Ok(token.0));
+        world.place(0, 4);
+        assert_ne!(world.fingerprint(), before);
+        world.back(mark);
+        assert_eq!((world.fingerprint(), &world.cells), (before, &cells));
+    }
+}

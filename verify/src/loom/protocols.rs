@@ -1,0 +1,180 @@
+//! The protocols that are modelled, and the orderings that each of them needs.
+
+use super::seat::{Abandoned, Seat};
+use unisono_kernel::error::{Argument, Bound, Cause, Poison, Refusal};
+use unisono_kernel::pattern::tree::Tree;
+use unisono_kernel::region::Params;
+use unisono_kernel::region::layout::Cico;
+use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
+
+/// A model.
+#[derive(Debug)]
+pub struct Protocol {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What the segment is made for.
+    pub params: Params,
+    /// At most this many preemptions, where all would take too long. (None so far: with a bound of
+    /// 3 the mixes of three ranks complete no execution.)
+    pub preemptions: Option<usize>,
+    /// What one rank does.
+    pub body: fn(&mut Seat) -> Result<(), Abandoned>,
+    /// The mutants that must fail, by name.
+    pub needs: &'static [&'static str],
+    /// Runs in the long tier only.
+    pub long: bool,
+}
+
+const fn tiny(ranks: u32) -> Params {
+    Params { ranks, page: 128, lines: 2, queue_slots: 2, queue_fragment: 64, cico: None }
+}
+
+const fn with_cico(ranks: u32, slots: u32, sets: u32) -> Params {
+    Params { cico: Some(Cico { slots, fragment: 8, sets }), ..tiny(ranks) }
+}
+
+const fn model(
+    name: &'static str,
+    params: Params,
+    body: fn(&mut Seat) -> Result<(), Abandoned>,
+    needs: &'static [&'static str],
+) -> Protocol {
+    Protocol { name, params, preemptions: None, body, needs, long: false }
+}
+
+impl Protocol {
+    /// For the long tier.
+    const fn long(self) -> Self {
+        Self { long: true, ..self }
+    }
+}
+
+const LINE: &[&str] = &["line.load", "line.store"];
+const REUSED_LINE: &[&str] = &["line.load", "line.store", "done.load", "done.store"];
+const QUEUE: &[&str] = &["line.load", "line.store", "ready.load", "ready.store", "taken.load", "taken.store"];
+const CICO: &[&str] = &["set-op.load", "set-op.store", "control.load", "control.store"];
+const CICO_REUSED: &[&str] = &[
+    "set-op.load",
+    "set-op.store",
+    "control.load",
+    "control.store",
+    "set-readers.load",
+    "set-readers.rmw-relaxed",
+    "set-readers.rmw-acquire",
+];
+const CENTRAL: &[&str] =
+    &["central.load", "central.rmw-relaxed", "central.rmw-acquire", "release.load", "release.store"];
+const COMBINING: &[&str] = &["arrive.load", "arrive.store", "release.load", "release.store"];
+const ROUNDS: &[&str] = &["round.load", "round.store"];
+const MIX: &[&str] = &["line.load", "line.store", "done.load", "done.store", "round.load", "round.store"];
+
+/// All models.
+pub static PROTOCOLS: &[Protocol] = &[
+    // Rank 0's line 1 carries operations 1, 3 and 5, with rank 1's lines between: those prove that
+    // rank 1 has read, so `done` is needed in the next model only.
+    model("posted-2-alternating", tiny(2), |s| posted(s, &[0, 1, 0, 1, 0]), LINE),
+    model("posted-2-same-root", tiny(2), |s| posted(s, &[0, 0, 0, 0]), REUSED_LINE),
+    model("posted-3-changing", tiny(3), |s| posted(s, &[0, 1]), LINE),
+    model("posted-3-reuse", tiny(3), |s| posted(s, &[0, 1, 0]), REUSED_LINE),
+    model("allreduce-2", tiny(2), |s| allreduces(s, 4), LINE),
+    model("allreduce-3", tiny(3), |s| allreduces(s, 1), LINE),
+    model("allreduce-3-twice", tiny(3), |s| allreduces(s, 2), LINE).long(),
+    model("queue-2", tiny(2), |s| queue(s, &[0, 1], 150), QUEUE),
+    model("queue-2-one-slot", Params { queue_slots: 1, ..tiny(2) }, |s| queue(s, &[0, 1], 100), QUEUE),
+    model("queue-3-one-slot", Params { queue_slots: 1, ..tiny(3) }, |s| queue(s, &[0], 100), QUEUE),
+    model("cico-2-sets", with_cico(2, 2, 2), |s| cico(s, &[0, 1], 20, Tree::Chain), CICO_REUSED),
+    model("cico-2-one-set", with_cico(2, 2, 1), |s| cico(s, &[0, 1], 20, Tree::Chain), CICO_REUSED),
+    model("cico-3-chain", with_cico(3, 1, 1), |s| cico(s, &[0], 8, Tree::Chain), CICO),
+    model("cico-3-changing", with_cico(3, 1, 1), |s| cico(s, &[0, 1], 8, Tree::Chain), CICO),
+    model("cico-3-reuse", with_cico(3, 1, 1), |s| cico(s, &[0], 16, Tree::Chain), CICO_REUSED),
+    model("cico-3-flat", with_cico(3, 1, 1), |s| cico(s, &[0], 16, Tree::Flat), CICO_REUSED),
+    model("central-2", tiny(2), |s| barriers(s, BarrierAlgorithm::Central), CENTRAL),
+    model("central-3", tiny(3), |s| barriers(s, BarrierAlgorithm::Central), CENTRAL),
+    model("combining-2", tiny(2), |s| barriers(s, BarrierAlgorithm::Combining(1)), COMBINING),
+    model("combining-3-chain", tiny(3), |s| barriers(s, BarrierAlgorithm::Combining(1)), COMBINING),
+    model("combining-3", tiny(3), |s| barriers(s, BarrierAlgorithm::Combining(2)), COMBINING),
+    model("dissemination-2", tiny(2), |s| barriers(s, BarrierAlgorithm::Dissemination), ROUNDS),
+    model("dissemination-3", tiny(3), |s| barriers(s, BarrierAlgorithm::Dissemination), ROUNDS),
+    model("mix-2", tiny(2), mix, MIX),
+    model("mix-3-lines", tiny(3), mix_lines, REUSED_LINE),
+    model("mix-3-barrier", tiny(3), mix_barrier, &["line.load", "line.store", "round.load", "round.store"]).long(),
+    model("poison-2", tiny(2), poison, &["state.rmw-relaxed", "state.rmw-acquire"]),
+    model("poison-3", tiny(3), poison, &["state.load", "state.rmw-relaxed", "state.rmw-acquire"]),
+];
+
+/// Mutants that no protocol catches, because another pair orders the word already: the kernel's
+/// orderings are stronger there than they must be. `(protocol, mutant, why)`.
+pub static SPARE: &[(&str, &str, &str)] = &[
+    ("central-3", "central.rmw-release", "rank 0's load acquires all arrivals, through the chain of additions"),
+    ("cico-3-flat", "set-readers.rmw-release", "the root's load acquires all subtractions, likewise"),
+    ("cico-2-one-set", "set-readers.store", "set-op publishes it"),
+    ("cico-2-one-set", "set-bytes.store", "set-op publishes it"),
+    ("cico-2-one-set", "set-bytes.load", "set-op was acquired before"),
+    ("poison-3", "record.store", "the claim publishes it"),
+    ("poison-3", "record.load", "the state was acquired before"),
+    ("poison-3", "state.rmw-release", "who loses the claim loads the state again"),
+];
+
+fn posted(seat: &mut Seat, roots: &[u32]) -> Result<(), Abandoned> {
+    roots.iter().try_for_each(|&root| seat.bcast(root, 8, BcastAlgorithm::Posted))
+}
+
+fn allreduces(seat: &mut Seat, times: u32) -> Result<(), Abandoned> {
+    (0..times).try_for_each(|_| seat.allreduce())
+}
+
+fn queue(seat: &mut Seat, roots: &[u32], bytes: usize) -> Result<(), Abandoned> {
+    roots.iter().try_for_each(|&root| seat.bcast(root, bytes, BcastAlgorithm::Queue))
+}
+
+fn cico(seat: &mut Seat, roots: &[u32], bytes: usize, tree: Tree) -> Result<(), Abandoned> {
+    roots.iter().try_for_each(|&root| seat.bcast(root, bytes, BcastAlgorithm::Cico(tree)))
+}
+
+/// Notes are written before a barrier and read after it, and overwritten after a second one (R13).
+fn barriers(seat: &mut Seat, algorithm: BarrierAlgorithm) -> Result<(), Abandoned> {
+    seat.write_note(1);
+    seat.barrier(algorithm)?;
+    seat.check_notes(1);
+    seat.barrier(algorithm)?;
+    seat.write_note(2);
+    Ok(())
+}
+
+/// The users of posted lines' ring in a row: the last operation reuses the first one's line, of
+/// which only `done` tells that it was read.
+fn mix(seat: &mut Seat) -> Result<(), Abandoned> {
+    seat.write_note(1);
+    seat.barrier(BarrierAlgorithm::Dissemination)?;
+    seat.check_notes(1);
+    seat.bcast(0, 8, BcastAlgorithm::Posted)?;
+    mix_lines(seat)
+}
+
+fn mix_lines(seat: &mut Seat) -> Result<(), Abandoned> {
+    seat.allreduce()?;
+    seat.bcast(0, 8, BcastAlgorithm::Posted)?;
+    seat.bcast(0, 8, BcastAlgorithm::Posted)
+}
+
+/// A barrier between an allreduce and a broadcast that reuses a line: it proves that all have read.
+fn mix_barrier(seat: &mut Seat) -> Result<(), Abandoned> {
+    seat.bcast(1, 8, BcastAlgorithm::Posted)?;
+    seat.allreduce()?;
+    seat.barrier(BarrierAlgorithm::Dissemination)?;
+    seat.bcast(0, 8, BcastAlgorithm::Posted)
+}
+
+/// Ranks 0 and 1 poison the lease with refusals of their own; everyone sees one of them whole, and the same.
+fn poison(seat: &mut Seat) -> Result<(), Abandoned> {
+    let of = |rank: u32| {
+        let refusal = Refusal::new(Argument::Root, 70 + u64::from(rank), Bound::Below(u64::from(rank) + 2));
+        Poison { rank, operation: 5 + u64::from(rank), cause: Cause::Refused(refusal) }
+    };
+    let whole = |seen: Poison| assert_eq!(seen, of(seen.rank), "model assertion: a poison is seen whole");
+    let counts = if seat.rank() < 2 { seat.poison(of(seat.rank())) } else { seat.look().ok_or(Abandoned)? };
+    whole(counts);
+    let again = seat.look();
+    assert_eq!(again, Some(counts), "model assertion: the first poison stays");
+    Ok(())
+}

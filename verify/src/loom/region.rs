@@ -1,0 +1,151 @@
+//! [`Region`] over loom's words and cells: every access to shared memory is an event that loom orders.
+
+use super::word::{Mutant, Role, Word};
+use ::loom::cell::UnsafeCell;
+use std::collections::BTreeMap;
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+use unisono_kernel::buffer::Buf;
+use unisono_kernel::region::layout::{LINE, LINE_ROOM};
+use unisono_kernel::region::{CounterId, Extent, FlagId, Layout, MailId, Region};
+
+/// Payload may be padding of a private buffer (R15): copied, not looked at.
+type Bytes = Box<[MaybeUninit<u8>]>;
+
+/// One segment of one execution, as one rank sees it (shared by a plain `Arc`: counting is not modelled).
+#[derive(Debug)]
+pub struct Segment {
+    words: BTreeMap<u64, Word>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// By first byte. A line's body, a slot or a fragment is one cell: one writer, no part of it
+    /// is written while another is read.
+    payload: BTreeMap<u64, UnsafeCell<Bytes>>,
+    /// One plain word per rank, outside the layout: what barriers must order (R13).
+    notes: Vec<UnsafeCell<u64>>,
+}
+
+// SAFETY: loom's cells are shared on purpose: loom itself fails an execution in which two accesses race.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+impl Segment {
+    /// All words and extents of `layout`, zero, for each rank. To be made inside a model, before its threads start.
+    pub fn new(layout: &Layout, mutant: Option<Mutant>) -> Vec<Self> {
+        let mut shared = Shared { payload: BTreeMap::new(), notes: Vec::new() };
+        let mut words = Vec::new();
+        words.resize_with(layout.ranks() as usize, BTreeMap::new);
+        let mut word = |role, at| {
+            for (words, word) in words.iter_mut().zip(Word::new(role, mutant, layout.ranks())) {
+                words.insert(at, word);
+            }
+        };
+        let mut extent = |at: Extent| {
+            shared.payload.insert(at.offset(), UnsafeCell::new(vec![MaybeUninit::new(0); at.len() as usize].into()));
+        };
+        let params = layout.params();
+        word(Role::State, layout.state().offset());
+        word(Role::Central, layout.central_count().offset());
+        for rank in 0..layout.ranks() {
+            let done = layout.done(rank).offset();
+            word(Role::Done, done);
+            word(Role::Taken, layout.taken(rank).offset());
+            word(Role::Ready, layout.ready(rank).offset());
+            word(Role::Arrive, layout.arrive(rank).offset());
+            word(Role::Release, layout.release(rank).offset());
+            // The record is private to the kernel: four words in the line after `release`.
+            for index in 0..4 {
+                word(Role::Record, layout.release(rank).offset() + LINE + 8 * index);
+            }
+            for round in 0..layout.rounds() {
+                word(Role::Round, layout.round(rank, round).offset());
+            }
+            for line in 0..params.lines.into() {
+                word(Role::Line, layout.line(rank, line).offset());
+                extent(layout.line_body(rank, line, LINE_ROOM));
+            }
+            for slot in 0..params.queue_slots.into() {
+                extent(layout.slot(rank, slot));
+            }
+            for slot in 0..params.cico.map_or(0, |c| c.slots) {
+                word(Role::Control, layout.control(rank, slot).offset());
+                extent(layout.fragment(rank, slot));
+            }
+            shared.notes.push(UnsafeCell::new(0));
+        }
+        for set in 0..params.cico.map_or(0, |c| c.sets) {
+            word(Role::SetOp, layout.set_op(set).offset());
+            word(Role::SetBytes, layout.set_bytes(set).offset());
+            word(Role::SetReaders, layout.set_readers(set).offset());
+        }
+        let shared = Arc::new(shared);
+        words.into_iter().map(|words| Self { words, shared: Arc::clone(&shared) }).collect()
+    }
+
+    fn word(&self, offset: u64) -> &Word {
+        self.words.get(&offset).unwrap_or_else(|| panic!("model assertion: no word at {offset}"))
+    }
+
+    fn cell(&self, at: Extent) -> (&UnsafeCell<Bytes>, usize) {
+        let (first, cell) = self.shared.payload.range(..=at.offset()).next_back().expect("model assertion: no extent");
+        (cell, (at.offset() - first) as usize)
+    }
+
+    /// Writes the note of `rank`.
+    pub fn write_note(&self, rank: u32, value: u64) {
+        // SAFETY: loom fails the execution if another access is concurrent with this one.
+        self.shared.notes[rank as usize].with_mut(|note| unsafe { *note = value });
+    }
+
+    /// Reads the note of `rank`.
+    pub fn read_note(&self, rank: u32) -> u64 {
+        // SAFETY: loom fails the execution if a write is concurrent with this read.
+        self.shared.notes[rank as usize].with(|note| unsafe { *note })
+    }
+}
+
+// SAFETY: ranks share one table of words and cells; words are loom's atomics with the
+// kernel's orderings (but for a mutant's); copies are slices of one cell, cut to the shorter length.
+unsafe impl Region for Segment {
+    type Flag = Word;
+    type Mailword = Word;
+    type Counter = Word;
+
+    fn flag(&self, id: FlagId) -> &Word {
+        self.word(id.offset())
+    }
+    fn mail(&self, id: MailId) -> &Word {
+        self.word(id.offset())
+    }
+    fn counter(&self, id: CounterId) -> &Word {
+        self.word(id.offset())
+    }
+
+    unsafe fn write(&self, at: Extent, src: Buf) {
+        let len = src.len().min(at.len() as usize);
+        // SAFETY: the caller's promise: readable, and private to this thread.
+        let src = unsafe { std::slice::from_raw_parts(src.ptr().cast::<MaybeUninit<u8>>(), len) };
+        let (cell, from) = self.cell(at);
+        cell.with_mut(|bytes| {
+            // SAFETY: loom fails the execution if another access is concurrent with this one.
+            let bytes = unsafe { &mut *bytes };
+            bytes[from..from + len].copy_from_slice(src);
+        });
+    }
+
+    unsafe fn read(&self, at: Extent, dst: Buf) {
+        let len = dst.len().min(at.len() as usize);
+        // SAFETY: the caller's promise: writable and exclusive.
+        let dst = unsafe { std::slice::from_raw_parts_mut(dst.ptr().cast::<MaybeUninit<u8>>(), len) };
+        let (cell, from) = self.cell(at);
+        cell.with(|bytes| {
+            // SAFETY: loom fails the execution if a write is concurrent with this read.
+            let bytes = unsafe { &*bytes };
+            dst.copy_from_slice(&bytes[from..from + len]);
+        });
+    }
+}

@@ -1,0 +1,115 @@
+//! One rank of a model: collectives as calls that either complete with checked data or give the execution up.
+
+use super::region::Segment;
+use unisono_kernel::Rank;
+use unisono_kernel::comm::Comm;
+use unisono_kernel::datatype::Data;
+use unisono_kernel::driver::{Stop, run};
+use unisono_kernel::error::{Poison, Refusal, WaitError};
+use unisono_kernel::machine::Machine;
+use unisono_kernel::op::Op;
+use unisono_kernel::region::{Layout, state};
+use unisono_kernel::select::{Barrier, BarrierAlgorithm, Bcast, BcastAlgorithm};
+use unisono_kernel::shm::allreduce::posted::Posted;
+use unisono_kernel::step::Awaits;
+use unisono_kernel::transport::{Observe, Wait};
+
+/// This execution goes no further on this rank.
+#[derive(Clone, Copy, Debug)]
+pub struct Abandoned;
+
+/// Gives up at the first wait. Another execution is the one in which the event came in time: a
+/// failed look has no side effect, so no safety is lost (liveness is the explorer's).
+#[derive(Clone, Copy, Debug)]
+struct Abandon;
+
+impl<X: Observe + ?Sized> Wait<X> for Abandon {
+    fn wait(&mut self, _: &mut X, _: &Awaits) -> Result<(), WaitError> {
+        Err(WaitError::Abandoned)
+    }
+}
+
+/// One rank.
+#[derive(Debug)]
+pub struct Seat {
+    comm: Comm<Segment>,
+}
+
+impl Seat {
+    /// Rank `rank` of a fresh segment.
+    pub fn new(segment: Segment, layout: Layout, rank: Rank) -> Self {
+        Self { comm: Comm::new(segment, layout, rank).expect("model assertion: a rank of the layout") }
+    }
+
+    /// This rank.
+    pub const fn rank(&self) -> Rank {
+        self.comm.member().rank()
+    }
+
+    /// Number of ranks.
+    pub const fn size(&self) -> u32 {
+        self.comm.member().size()
+    }
+
+    fn call<M: Machine<Comm<Segment>>>(&mut self, made: Result<M, Refusal>) -> Result<(), Abandoned> {
+        let mut machine = made.expect("model assertion: arguments are good");
+        match run(&mut machine, &mut self.comm, &mut Abandon) {
+            Ok(()) => Ok(()),
+            Err(Stop::Wait(_)) => Err(Abandoned),
+            Err(Stop::Poll(error)) => panic!("model assertion: rank {}: {error}", self.rank()),
+        }
+    }
+
+    /// Broadcasts `bytes` bytes that differ from operation to operation; checks them.
+    pub fn bcast(&mut self, root: Rank, bytes: usize, algorithm: BcastAlgorithm) -> Result<(), Abandoned> {
+        let operation = self.comm.member().operation() + 1;
+        let sent: Vec<u8> = (0..bytes).map(|i| (operation * 31 + u64::from(root) * 7 + i as u64 + 1) as u8).collect();
+        let mut data = if self.rank() == root { sent.clone() } else { vec![0; bytes] };
+        let made = Bcast::new(self.comm.member_mut(), Data::bytes_mut(&mut data), root, algorithm);
+        self.call(made)?;
+        assert_eq!(data, sent, "model assertion: broadcast {operation} on rank {}", self.rank());
+        Ok(())
+    }
+
+    /// Sums one `i64` per rank; checks the sum.
+    pub fn allreduce(&mut self) -> Result<(), Abandoned> {
+        let operation = self.comm.member().operation() as i64 + 1;
+        let term = |rank: Rank| operation * 100 + i64::from(rank);
+        let mut data = term(self.rank()).to_le_bytes();
+        let both = Data::bytes_mut(&mut data);
+        let made = Posted::new(self.comm.member_mut(), both, both, Op::SumI64);
+        self.call(made)?;
+        let wanted: i64 = (0..self.size()).map(term).sum();
+        assert_eq!(i64::from_le_bytes(data), wanted, "model assertion: allreduce {operation}");
+        Ok(())
+    }
+
+    /// A barrier.
+    pub fn barrier(&mut self, algorithm: BarrierAlgorithm) -> Result<(), Abandoned> {
+        let made = Barrier::new(self.comm.member_mut(), algorithm);
+        self.call(made)
+    }
+
+    /// Writes this rank's note: plain memory, ordered by barriers alone.
+    pub fn write_note(&self, value: u64) {
+        self.comm.region().write_note(self.rank(), value);
+    }
+
+    /// Everyone's note is `value`.
+    pub fn check_notes(&self, value: u64) {
+        for rank in 0..self.size() {
+            let note = self.comm.region().read_note(rank);
+            assert_eq!(note, value, "model assertion: the note of rank {rank}");
+        }
+    }
+
+    /// Poisons the lease; answers the poison that counts.
+    pub fn poison(&mut self, poison: Poison) -> Poison {
+        self.comm.poison_with(poison)
+    }
+
+    /// The poison that is seen now.
+    pub fn look(&self) -> Option<Poison> {
+        state::look(self.comm.region(), self.comm.member().layout())
+    }
+}
