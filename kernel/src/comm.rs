@@ -2,6 +2,7 @@
 
 use crate::Rank;
 use crate::error::{Argument, Bound, Poison, Refusal};
+use crate::op::WORDS;
 use crate::region::{Counter, Flag, Layout, Mailword, Region, state};
 use crate::step::{Awaits, Source, Until};
 use crate::transport::{Observe, Shared};
@@ -26,6 +27,9 @@ pub struct Member {
     sets: u64,
     /// Central counter barriers made so far.
     centrals: u64,
+    /// A partial result of the operation that is polled now; zero between operations. Here, not in
+    /// the machine, so that machines stay small enough to live in registers.
+    pub(crate) scratch: [u64; WORDS],
 }
 
 impl Member {
@@ -35,7 +39,17 @@ impl Member {
     /// `rank` is not below the layout's number of ranks.
     pub fn new(layout: Layout, rank: Rank) -> Result<Self, Refusal> {
         Refusal::check(Argument::Rank, rank.into(), Bound::Below(layout.ranks().into()))?;
-        Ok(Self { layout, rank, operation: 0, acknowledged: 0, clock: 0, drained: 0, sets: 0, centrals: 0 })
+        Ok(Self {
+            layout,
+            rank,
+            operation: 0,
+            acknowledged: 0,
+            clock: 0,
+            drained: 0,
+            sets: 0,
+            centrals: 0,
+            scratch: [0; WORDS],
+        })
     }
 
     /// This process.

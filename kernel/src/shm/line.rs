@@ -59,37 +59,59 @@ impl Body {
         if len & 7 != 0 {
             self.0[1 + len as usize / 8].write(0);
         }
-        let payload: *mut u8 = self.0[1..].as_mut_ptr().cast();
+        match data.as_contiguous() {
+            // SAFETY: `len` bytes of the data, which are the caller's to read, into the payload, which holds them.
+            Some(memory) => unsafe { copy_private(memory.ptr(), self.payload(), len as usize) },
+            None => self.gather_blocks(data, len),
+        }
+    }
+
+    #[cold]
+    fn gather_blocks(&mut self, data: &Data<'_>, len: u64) {
         for (at, run) in data.runs(0, len) {
             // SAFETY: `runs` ends at `len`, inside the payload; the run is the caller's to read.
-            unsafe { copy_private(run.ptr(), payload.wrapping_add(at as usize), run.len()) };
+            unsafe { copy_private(run.ptr(), self.payload().wrapping_add(at as usize), run.len()) };
         }
     }
 
     /// Puts the payload into `data`, whose length it has.
     #[inline(always)]
-    pub(crate) fn scatter(&self, data: &Data<'_>) {
-        let payload: *const u8 = self.0[1..].as_ptr().cast();
-        for (at, run) in data.runs(0, LINE_PAYLOAD) {
-            // SAFETY: `runs` ends at the payload's room; the run is the caller's to write.
-            unsafe { copy_private(payload.wrapping_add(at as usize), run.ptr(), run.len()) };
+    pub(crate) fn scatter(&mut self, data: &Data<'_>) {
+        let len = data.len().min(LINE_PAYLOAD);
+        match data.as_contiguous() {
+            // SAFETY: `len` bytes of the payload, into the data, which is the caller's to write.
+            Some(memory) => unsafe { copy_private(self.payload(), memory.ptr(), len as usize) },
+            None => self.scatter_blocks(data, len),
         }
     }
 
-    /// The payload's words, `bytes` of which were [gathered](Self::gather) or [taken](take).
+    #[cold]
+    fn scatter_blocks(&mut self, data: &Data<'_>, len: u64) {
+        for (at, run) in data.runs(0, len) {
+            // SAFETY: `runs` ends at `len`, inside the payload; the run is the caller's to write.
+            unsafe { copy_private(self.payload().wrapping_add(at as usize), run.ptr(), run.len()) };
+        }
+    }
+
+    #[inline(always)]
+    fn payload(&mut self) -> *mut u8 {
+        self.0[1..].as_mut_ptr().cast()
+    }
+
+    /// The payload's words, `bytes` of which were [gathered](Self::gather) or [heard](hear).
     #[inline(always)]
     pub(crate) fn words(&self, bytes: u64) -> &[u64] {
         let words = &self.0[1..1 + bytes.div_ceil(8) as usize];
-        // SAFETY: `gather` and `take` have written every word of the message.
+        // SAFETY: `gather` and `hear` have written every word of the message.
         unsafe { words.assume_init_ref() }
     }
 
-    /// The same words, to be folded into.
+    /// A payload of these words, to be scattered.
     #[inline(always)]
-    pub(crate) fn words_mut(&mut self, bytes: u64) -> &mut [u64] {
-        let words = &mut self.0[1..1 + bytes.div_ceil(8) as usize];
-        // SAFETY: as in `words`.
-        unsafe { words.assume_init_mut() }
+    pub(crate) fn assign(&mut self, words: &[u64]) {
+        self.0[1..].iter_mut().zip(words).for_each(|(to, from)| {
+            to.write(*from);
+        });
     }
 }
 
@@ -133,32 +155,16 @@ pub(crate) fn post<R: Region>(
     // SAFETY: R10, the line is free: every reader's `done` has passed its last use. The body's first
     // words are initialised as far as `inline`, and ours.
     unsafe { region.write(at, src) };
-    // publishes: head and payload, read after `arrived`
+    // publishes: head and payload, read after `hear`
     region.publish(me.layout().line(me.rank(), operation), operation);
 }
 
-/// Has `peer` posted its line of `operation`? A line that is ahead is an error.
+/// Listens for `peer`'s line of `operation`: where it has been posted, `inline` bytes of its payload
+/// are in `body`; else what to wait for.
+///
+/// Errors: a line that is ahead (overrun), of another collective, or for a message of another length.
 #[inline(always)]
-pub(crate) fn arrived<R: Region>(
-    region: &R,
-    me: &Member,
-    peer: Rank,
-    operation: u64,
-) -> Result<Option<Awaits>, PollError> {
-    let line = me.layout().line(peer, operation);
-    // pairs with: post
-    let sequence = region.flag(line).load_acquire();
-    match sequence.against(operation) {
-        Less => Ok(Some(Awaits::flag(line, Until::AtLeast(operation), peer, operation))),
-        Equal => Ok(None),
-        Greater => Err(PollError::Overrun { peer, expected: operation, found: sequence.unchecked() }),
-    }
-}
-
-/// Reads `peer`'s line of `operation`, which has [arrived], into `body`: `inline` bytes of payload.
-/// A line of another collective, or for a message of another length, is an error.
-#[inline(always)]
-pub(crate) fn take<R: Region>(
+pub(crate) fn hear<R: Region>(
     region: &R,
     me: &Member,
     peer: Rank,
@@ -166,7 +172,15 @@ pub(crate) fn take<R: Region>(
     (kind, bytes): (Kind, u64),
     body: &mut Body,
     inline: u64,
-) -> Result<(), PollError> {
+) -> Result<Option<Awaits>, PollError> {
+    let line = me.layout().line(peer, operation);
+    // pairs with: post
+    let sequence = region.flag(line).load_acquire();
+    match sequence.against(operation) {
+        Less => return Ok(Some(Awaits::flag(line, Until::AtLeast(operation), peer, operation))),
+        Equal => {}
+        Greater => return Err(PollError::Overrun { peer, expected: operation, found: sequence.unchecked() }),
+    }
     // No member's head: a region that leaves the body alone is found below.
     body.0[0].write(0);
     let dst = body.buf(inline);
@@ -174,7 +188,7 @@ pub(crate) fn take<R: Region>(
     unsafe { region.read(me.layout().line_body(peer, operation, dst.len() as u64), dst) };
     // SAFETY: written above. If it is the head that is wanted, `read` has filled the whole buffer.
     let head = unsafe { body.0[0].assume_init() };
-    if head == (kind as u64) << KIND | bytes { Ok(()) } else { Err(mismatch(peer, kind, bytes, head)) }
+    if head == (kind as u64) << KIND | bytes { Ok(None) } else { Err(mismatch(peer, kind, bytes, head)) }
 }
 
 #[cold]

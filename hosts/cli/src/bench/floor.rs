@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | ≤ cores | none, or in a line | `rounds · L`; bcast: `L` |
 //! | ≤ cores | `m` bytes | `L + max(in(m) + out(φ), in(φ) + out(m))`, φ = min(m, 4 KiB): copies that must follow one another |
-//! | > cores | none, or in a line | `Y`: a yield ring of the ranks on one core |
+//! | > cores | none, or in a line | `Y`: each rank on one core yields once |
 //! | > cores | `m` bytes | `Y + k·out(m)`: k ranks copy on one core |
 //!
 //! L: one way of a cache line between ranks 0 and 1. in(m): rank 0 copies rotated, dirty buffers into
@@ -88,7 +88,7 @@ impl Floors {
 impl fmt::Display for Floors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.crowded {
-            write!(f, "floors: yield ring of {} ranks on a core {:.2} µs", self.sharing, self.ring / 1e3)?;
+            write!(f, "floors: {} ranks on a core yield once each in {:.2} µs", self.sharing, self.ring / 1e3)?;
         } else {
             write!(f, "floors: cache line one way {:.0} ns", self.line)?;
         }
@@ -147,7 +147,7 @@ fn line(scratch: &Joined, rank: u32, clock: Clock) -> f64 {
     median(samples)
 }
 
-/// A token goes round the ranks of rank 0's core, each yielding: nanoseconds of a round, and ranks on the core.
+/// The ranks of rank 0's core yield to each other: nanoseconds of a round, and ranks on the core.
 fn ring(team: &mut Team, scratch: &Joined, clock: Clock) -> Result<(f64, usize), Failure> {
     const ROUNDS: u64 = 500;
     const REPETITIONS: u64 = 31;
@@ -155,28 +155,22 @@ fn ring(team: &mut Team, scratch: &Joined, clock: Clock) -> Result<(f64, usize),
     let peers = &scratch.peers;
     let on_core: Vec<u32> =
         (0..).zip(peers).filter(|(_, peer)| peer.pus == peers[0].pus).map(|(rank, _)| rank).collect();
-    let Some(place) = on_core.iter().position(|&r| r == team.rank()) else {
-        let all = team.gather(&0.0)?;
-        return Ok((all[0], on_core.len()));
-    };
-    let layout = scratch.communicator.comm().member().layout();
-    let mine = layout.ready(on_core[place]);
-    let before = layout.ready(on_core[(place + on_core.len() - 1) % on_core.len()]);
-    let mut samples = Vec::new();
-    let mut turn = 0;
-    for _ in 0..REPETITIONS {
-        let begin = now();
-        for _ in 0..ROUNDS {
-            turn += 1;
-            while !reached(scratch, before, if place == 0 { turn - 1 } else { turn }) {
+    let mut mine = 0.0;
+    if on_core.contains(&team.rank()) {
+        let layout = scratch.communicator.comm().member().layout();
+        let mut samples = Vec::new();
+        for turn in 1..=REPETITIONS {
+            publish(scratch, layout.ready(team.rank()), turn);
+            while !on_core.iter().all(|&peer| reached(scratch, layout.ready(peer), turn)) {
                 std::thread::yield_now();
             }
-            publish(scratch, mine, turn);
+            let begin = now();
+            (0..ROUNDS).for_each(|_| std::thread::yield_now());
+            samples.push(clock.ns(begin, now()) / ROUNDS as f64);
         }
-        samples.push(clock.ns(begin, now()) / ROUNDS as f64);
+        mine = median(samples);
     }
-    let all = team.gather(&median(samples))?;
-    Ok((all[0], on_core.len()))
+    Ok((team.gather(&mine)?[0], on_core.len()))
 }
 
 /// Copy-in at rank 0 and copy-out at rank 1 of `bytes` through the queue, alternating.

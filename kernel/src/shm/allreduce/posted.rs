@@ -3,8 +3,7 @@
 //! | step | what |
 //! |---|---|
 //! | *Post* | wait until this process's line is free, write the operand, store the sequence |
-//! | *Gather { next }* | wait for each rank's line, in rank order, and check its head |
-//! | fold | read all lines in rank order, each operand folded from the right; publish `done` |
+//! | *Gather { next }* | for each rank in order: wait for its line, fold its operand from the right |
 //!
 //! Everyone folds the same operands in the same order: the same bits on all ranks, for any
 //! operation, commutative or not. Having read everyone's line of operation n proves that everyone
@@ -16,7 +15,6 @@ use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::Machine;
 use crate::op::Op;
-use crate::region::Region;
 use crate::shm::line::{self, Body, Kind};
 use crate::step::Step;
 use crate::transport::Shared;
@@ -38,7 +36,10 @@ pub struct Posted<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum State {
     Post,
-    Gather { next: Rank },
+    /// The fold of the ranks below `next` lies in the member's scratch.
+    Gather {
+        next: Rank,
+    },
     Done,
 }
 
@@ -56,61 +57,47 @@ impl<'a> Posted<'a> {
     }
 }
 
-impl Posted<'_> {
-    #[inline]
-    const fn message(&self) -> (Kind, u64) {
-        (Kind::Allreduce, self.send.len())
-    }
-
-    /// Folds all lines, which have arrived, in rank order.
-    #[inline]
-    fn fold<R: Region>(&self, region: &R, me: &Member) -> Result<(), PollError> {
-        let bytes = self.send.len();
-        let (mut sum, mut operand) = (Body::new(), Body::new());
-        for peer in 0..me.size() {
-            let into = if peer == 0 { &mut sum } else { &mut operand };
-            if peer == me.rank() {
-                // In place too: `receive` is written last.
-                into.gather(&self.send);
-            } else {
-                line::take(region, me, peer, self.operation, self.message(), into, bytes)?;
-            }
-            if peer > 0 {
-                self.op.fold(sum.words_mut(bytes), operand.words(bytes), self.count);
-            }
-        }
-        sum.scatter(&self.receive);
-        Ok(())
-    }
-}
-
 impl<X: Shared + ?Sized> Machine<X> for Posted<'_> {
     #[inline]
     fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
         let (region, me) = x.shared();
+        let (operation, bytes) = (self.operation, self.send.len());
+        let message = (Kind::Allreduce, bytes);
+        let mut body = Body::new();
         if self.state == State::Post {
-            if let Err(wait) = me.line_free(region, self.operation) {
+            if let Err(wait) = me.line_free(region, operation) {
                 return Ok(Step::Wait(wait));
             }
-            let mut body = Body::new();
             body.gather(&self.send);
-            line::post(region, me, self.operation, self.message(), &mut body, self.send.len());
+            line::post(region, me, operation, message, &mut body, bytes);
             self.state = State::Gather { next: 0 };
         }
-        if let State::Gather { next } = self.state {
-            for peer in (next..me.size()).filter(|&peer| peer != me.rank()) {
-                if let Some(wait) = line::arrived(region, me, peer, self.operation)? {
-                    self.state = State::Gather { next: peer };
-                    return Ok(Step::Wait(wait));
-                }
-                // At once: who runs another collective may never post the lines that come next.
-                line::take(region, me, peer, self.operation, self.message(), &mut Body::new(), 0)?;
+        let State::Gather { next } = self.state else {
+            return Ok(Step::Done);
+        };
+        for peer in next..me.size() {
+            if peer == me.rank() {
+                // In place too: `receive` is written last.
+                body.gather(&self.send);
+            } else if let Some(wait) = line::hear(region, me, peer, operation, message, &mut body, bytes)? {
+                self.state = State::Gather { next: peer };
+                return Ok(Step::Wait(wait));
             }
-            self.fold(region, me)?;
-            me.all_reached(self.operation);
-            me.finish(region, self.operation);
-            self.state = State::Done;
+            let operand = body.words(bytes);
+            let sum = &mut me.scratch[..operand.len()];
+            if peer == 0 {
+                sum.iter_mut().zip(operand).for_each(|(to, from)| *to = *from);
+            } else {
+                self.op.fold(sum, operand, self.count);
+            }
         }
+        let sum = &mut me.scratch[..bytes.div_ceil(8) as usize];
+        body.assign(sum);
+        sum.iter_mut().for_each(|word| *word = 0);
+        body.scatter(&self.receive);
+        me.all_reached(operation);
+        me.finish(region, operation);
+        self.state = State::Done;
         Ok(Step::Done)
     }
 }

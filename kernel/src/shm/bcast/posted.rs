@@ -66,10 +66,9 @@ impl<X: Shared + ?Sized> Machine<X> for Posted<'_> {
                 line::post(region, me, self.operation, message, &mut body, bytes);
             }
             State::Hear => {
-                if let Some(wait) = line::arrived(region, me, self.root, self.operation)? {
+                if let Some(wait) = line::hear(region, me, self.root, self.operation, message, &mut body, bytes)? {
                     return Ok(Step::Wait(wait));
                 }
-                line::take(region, me, self.root, self.operation, message, &mut body, bytes)?;
                 body.scatter(&self.data);
             }
             State::Done => return Ok(Step::Done),

@@ -158,11 +158,10 @@ impl<X: Shared + ?Sized> Machine<X> for Queue<'_> {
     fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
         let (region, me) = x.shared();
         if self.state == State::Hear {
-            if let Some(wait) = line::arrived(region, me, self.root, self.operation)? {
+            let message = (Kind::Bcast, self.data.len());
+            if let Some(wait) = line::hear(region, me, self.root, self.operation, message, &mut Body::new(), 0)? {
                 return Ok(Step::Wait(wait));
             }
-            let message = (Kind::Bcast, self.data.len());
-            line::take(region, me, self.root, self.operation, message, &mut Body::new(), 0)?;
             self.state = State::Drain { next: 0 };
         }
         let wait = match self.state {
