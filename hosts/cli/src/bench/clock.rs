@@ -1,6 +1,6 @@
 //! The constant time-stamp counter, the same on all cores; elsewhere the system's monotonic clock.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Ticks now.
 #[inline]
@@ -30,12 +30,12 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Compares the counter with the system's clock for 20 ms.
+    /// Compares the counter with the system's clock, five times for 4 ms: the median, since any of
+    /// them may be interrupted.
     pub(crate) fn calibrate() -> Self {
-        let (t0, begin) = (now(), Instant::now());
-        while begin.elapsed().as_millis() < 20 {}
-        let (t1, elapsed) = (now(), begin.elapsed());
-        let tick = elapsed.as_nanos() as f64 / (t1 - t0) as f64;
+        let mut ticks: Vec<f64> = (0..5).map(|_| tick(Duration::from_millis(4))).collect();
+        ticks.sort_by(f64::total_cmp);
+        let tick = ticks[2];
         let cost = (0..1000)
             .map(|_| {
                 let t = now();
@@ -54,5 +54,16 @@ impl Clock {
     /// Nanoseconds between two readings, less the clock's own cost.
     pub(crate) fn ns(&self, from: u64, to: u64) -> f64 {
         to.saturating_sub(from).saturating_sub(self.cost) as f64 * self.tick
+    }
+}
+
+/// Nanoseconds of a tick, over `span`.
+fn tick(span: Duration) -> f64 {
+    let (t0, begin) = (now(), Instant::now());
+    loop {
+        let (elapsed, t1) = (begin.elapsed(), now());
+        if elapsed >= span {
+            return elapsed.as_nanos() as f64 / (t1 - t0) as f64;
+        }
     }
 }

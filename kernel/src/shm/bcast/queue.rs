@@ -3,7 +3,7 @@
 //! | word | writer | readers | value |
 //! |---|---|---|---|
 //! | the root's posted line | root | all | the message's length; published data: the first fragment |
-//! | `ready(root)` | root | all | fragments published, on the fragment clock; published data: those fragments |
+//! | `ready(root)` | root | all | fragments published, on the fragment clock, from the second on |
 //! | `taken(r)` | r | the root, when its queue is full | fragments that r is done with, on the clock |
 //! | `done(r)` | r | who reuses a line | the last operation finished |
 //!
@@ -105,10 +105,11 @@ impl<'a> Queue<'a> {
                 let (from, len) = self.cut(next);
                 // SAFETY: R10, everyone has taken the slot's last fragment; the data is the caller's to read.
                 unsafe { copy_in(region, layout.slot(self.root, clock).part(0, len), &self.data, from) };
+            }
+            if next > 0 {
                 // publishes: fragment `next`, read after ready > clock
                 region.publish(layout.ready(self.root), clock + 1);
-            }
-            if next == 0 {
+            } else {
                 // The first fragment travels with the announcement: one line transfer for both.
                 let message = (Kind::Bcast, self.data.len());
                 line::post(region, me, self.operation, message, &mut Body::new(), 0);
@@ -125,22 +126,23 @@ impl<'a> Queue<'a> {
         let slots = u64::from(layout.params().queue_slots);
         while next < self.count {
             let clock = self.base + next;
-            // pairs with: fill. (Fragment 0 was published by the line; `ready` was stored before it.)
-            let ready = region.flag(layout.ready(self.root)).load_acquire();
-            if !ready.at_least(clock + 1) {
-                self.state = State::Drain { next };
-                return Ok(Some(Awaits::flag(
-                    layout.ready(self.root),
-                    Until::AtLeast(clock + 1),
-                    self.root,
-                    self.operation,
-                )));
-            }
-            let expected = clock + slots;
-            if !ready.is(ready.capped(expected)) {
-                return Err(PollError::Overrun { peer: self.root, expected, found: ready.unchecked() });
-            }
-            let published = ready.capped(self.base + self.count);
+            let published = if next == 0 {
+                // The line was heard: it published the first fragment.
+                clock + 1
+            } else {
+                // pairs with: fill
+                let ready = region.flag(layout.ready(self.root)).load_acquire();
+                if !ready.at_least(clock + 1) {
+                    self.state = State::Drain { next };
+                    let until = Until::AtLeast(clock + 1);
+                    return Ok(Some(Awaits::flag(layout.ready(self.root), until, self.root, self.operation)));
+                }
+                let expected = clock + slots;
+                if !ready.is(ready.capped(expected)) {
+                    return Err(PollError::Overrun { peer: self.root, expected, found: ready.unchecked() });
+                }
+                ready.capped(self.base + self.count)
+            };
             while self.base + next < published {
                 let (from, len) = self.cut(next);
                 let slot = layout.slot(self.root, self.base + next).part(0, len);
