@@ -57,7 +57,7 @@ pub enum Op {
     User(User),
 }
 
-/// Most words of an operand that [`Op::fold`] takes: what fits the first 64 bytes of a posted line.
+/// Most words of an operand of a small reduction: what fits the first 64 bytes of a posted line.
 pub const WORDS: usize = 6;
 
 /// Operands as a user's function sees them: aligned.

@@ -115,9 +115,15 @@ fn a_queue_that_does_not_ask_what_was_taken_overruns_its_readers() {
         |layout, word| (0..layout.ranks()).any(|rank| layout.taken(rank).offset() == word.offset),
         u64::MAX,
     );
-    killed(2, 2, &[Operation::queue(0, 3)], all_taken, &["overlap", "corrupt word"]);
-    killed(2, 2, &[Operation::queue(1, 3)], all_taken, &["overlap"]);
-    killed(3, 2, &[Operation::queue(0, 2), Operation::queue(0, 1)], all_taken, &["overlap", "corrupt word"]);
+    killed(2, 2, &[Operation::queue(0, 3)], all_taken, &["overlap", "corrupt word", "wrong data"]);
+    killed(2, 2, &[Operation::queue(1, 3)], all_taken, &["overlap", "wrong data"]);
+    killed(
+        3,
+        2,
+        &[Operation::queue(0, 2), Operation::queue(0, 1)],
+        all_taken,
+        &["overlap", "corrupt word", "wrong data"],
+    );
 }
 
 #[test]

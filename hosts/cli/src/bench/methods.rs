@@ -6,7 +6,9 @@ use super::clock::{Clock, now};
 use super::subject::Subject;
 use crate::error::Failure;
 use crate::job::Team;
+use unisono_kernel::Rank;
 use unisono_kernel::driver::Communicator;
+use unisono_kernel::error::Error;
 use unisono_posix::{Joined, Posix};
 
 /// What a row says of its samples, in nanoseconds.
@@ -28,12 +30,17 @@ fn summary(mut samples: Vec<f64>, iterations: u64) -> Sample {
 }
 
 /// Wall nanoseconds of one operation, back to back: what the number of iterations follows from.
-fn estimate(joined: &mut Joined, subject: &Subject, buffers: &mut Buffers, clock: Clock) -> Result<f64, Failure> {
+fn estimate(
+    joined: &mut Joined,
+    call: &mut impl FnMut(&mut Communicator<Posix>, &mut [u8], Rank) -> Result<(), Error>,
+    buffers: &mut Buffers,
+    clock: Clock,
+) -> Result<f64, Failure> {
     const TRIES: usize = 20;
     joined.communicator.barrier()?;
     let begin = now();
     for i in 0..TRIES {
-        subject.call(&mut joined.communicator, buffers.get(i), 0)?;
+        call(&mut joined.communicator, buffers.get(i), 0)?;
         joined.communicator.barrier()?;
     }
     Ok(clock.ns(begin, now()) / TRIES as f64)
@@ -58,14 +65,20 @@ fn until(deadline: u64, crowded: bool) {
 
 /// `window`: per operation, from the first start (rooted: the root's) to the last end. Ranks are
 /// released by a deadline on the common clock; operations for which a rank came late are left out.
-pub(crate) fn window(team: &mut Team, joined: &mut Joined, subject: &Subject, plan: Plan) -> Result<Sample, Failure> {
+pub(crate) fn window(
+    team: &mut Team,
+    joined: &mut Joined,
+    subject: &Subject,
+    plan: Plan,
+    mut call: impl FnMut(&mut Communicator<Posix>, &mut [u8], Rank) -> Result<(), Error>,
+) -> Result<Sample, Failure> {
     const MOST: u64 = 2000;
     /// Nanoseconds that a rank may miss the deadline by.
     const LATE: f64 = 300.0;
     let clock = Clock::calibrate();
     let crowded = joined.waiting.yields;
     let mut buffers = Buffers::new(subject.bytes, plan.warm);
-    let estimate = estimate(joined, subject, &mut buffers, clock)?;
+    let estimate = estimate(joined, &mut call, &mut buffers, clock)?;
     // Between two deadlines: the operation, the dirtying of a buffer, and slack.
     let gap = 4.0 * estimate + subject.bytes as f64 * 0.5 + if crowded { 50_000.0 } else { 4_000.0 };
     let iterations = plan.iterations.unwrap_or((plan.budget / gap) as u64).clamp(1, MOST);
@@ -81,7 +94,7 @@ pub(crate) fn window(team: &mut Team, joined: &mut Joined, subject: &Subject, pl
         dirty(buffer, i);
         until(deadline, crowded);
         let start = now();
-        subject.call(comm, buffer, 0)?;
+        call(comm, buffer, 0)?;
         let end = now();
         times.push((start, end, start.saturating_sub(deadline)));
     }
@@ -108,11 +121,17 @@ fn dirty(buffer: &mut [u8], i: u64) {
 }
 
 /// `rate`: wall time ÷ iterations of the slowest rank, root rotating; data verified after each repetition.
-pub(crate) fn rate(team: &mut Team, joined: &mut Joined, subject: &Subject, plan: Plan) -> Result<Sample, Failure> {
+pub(crate) fn rate(
+    team: &mut Team,
+    joined: &mut Joined,
+    subject: &Subject,
+    plan: Plan,
+    mut call: impl FnMut(&mut Communicator<Posix>, &mut [u8], Rank) -> Result<(), Error>,
+) -> Result<Sample, Failure> {
     const REPETITIONS: u64 = 11;
     let clock = Clock::calibrate();
     let mut buffers = Buffers::new(subject.bytes, plan.warm);
-    let estimate = estimate(joined, subject, &mut buffers, clock)?;
+    let estimate = estimate(joined, &mut call, &mut buffers, clock)?;
     let wanted = plan.iterations.unwrap_or((plan.budget / REPETITIONS as f64 / estimate) as u64).clamp(1, 1_000_000);
     let iterations = agree(&mut joined.communicator, wanted)?;
     let (rank, size) = (team.rank(), team.size());
@@ -124,7 +143,7 @@ pub(crate) fn rate(team: &mut Team, joined: &mut Joined, subject: &Subject, plan
         if subject.carries_pattern() {
             // The root rotates: everyone holds the pattern from here on, and keeps it.
             for i in 0..buffers.count().min(iterations as usize) {
-                subject.call(comm, buffers.get(i), 0)?;
+                call(comm, buffers.get(i), 0)?;
             }
         } else {
             buffers.get(0).fill(0);
@@ -133,7 +152,7 @@ pub(crate) fn rate(team: &mut Team, joined: &mut Joined, subject: &Subject, plan
         let begin = now();
         let mut root = 0;
         for i in 0..iterations {
-            subject.call(comm, buffers.get(i as usize), root)?;
+            call(comm, buffers.get(i as usize), root)?;
             root = if root + 1 == size { 0 } else { root + 1 };
         }
         mine.push(clock.ns(begin, now()) / iterations as f64);

@@ -6,6 +6,7 @@
 mod buffers;
 pub(crate) mod clock;
 mod floor;
+mod handwritten;
 mod methods;
 mod subject;
 mod table;
@@ -14,13 +15,18 @@ use crate::args::{Bench, Method};
 use crate::error::Failure;
 use crate::job::Team;
 pub(crate) use floor::Floors;
+use handwritten::HandWritten;
 use indicatif::{ProgressBar, ProgressStyle};
+use methods::Sample;
 use serde::{Deserialize, Serialize};
 pub(crate) use subject::Subject;
 pub(crate) use table::Table;
+use unisono_kernel::Rank;
+use unisono_kernel::driver::Communicator;
+use unisono_kernel::error::Error;
 use unisono_kernel::region::Params;
 use unisono_kernel::region::layout::Cico;
-use unisono_posix::Joined;
+use unisono_posix::{Joined, Posix};
 
 /// One row of a report; the fields are those of DESIGN §9.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -117,10 +123,11 @@ pub(crate) fn measure(
     method: Method,
     plan: Plan,
 ) -> Result<Row, Failure> {
-    subject.verify(team, joined)?;
-    let sample = match method {
-        Method::Window => methods::window(team, joined, subject, plan)?,
-        Method::Rate | Method::Both => methods::rate(team, joined, subject, plan)?,
+    let sample = if subject.is_hand_written() {
+        let mut hand = HandWritten::join(team)?;
+        sample(team, joined, subject, method, plan, |_, buffer, _| hand.call(buffer))?
+    } else {
+        sample(team, joined, subject, method, plan, |comm, buffer, root| subject.call(comm, buffer, root))?
     };
     Ok(Row {
         collective: subject.collective().into(),
@@ -137,6 +144,22 @@ pub(crate) fn measure(
         max_ns: sample.max,
         floor_ns: floors.of(subject, team.size()),
     })
+}
+
+/// Verifies a way to call a subject, then times it.
+fn sample(
+    team: &mut Team,
+    joined: &mut Joined,
+    subject: &Subject,
+    method: Method,
+    plan: Plan,
+    mut call: impl FnMut(&mut Communicator<Posix>, &mut [u8], Rank) -> Result<(), Error>,
+) -> Result<Sample, Failure> {
+    subject.verify(team, joined, &mut call)?;
+    match method {
+        Method::Window => methods::window(team, joined, subject, plan, call),
+        Method::Rate | Method::Both => methods::rate(team, joined, subject, plan, call),
+    }
 }
 
 /// A progress bar on the terminal's error stream, for whoever speaks.

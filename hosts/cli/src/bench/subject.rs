@@ -27,6 +27,8 @@ enum Kind {
     Bcast(BcastAlgorithm),
     Barrier(BarrierAlgorithm),
     Allreduce,
+    /// An allreduce without the kernel, to compare with.
+    HandWritten,
 }
 
 const BCASTS: [&str; 6] = ["posted", "queue", "cico-flat", "cico-chain", "cico-binary", "cico-binomial"];
@@ -40,6 +42,7 @@ impl Subject {
                 BCASTS.into_iter().filter(|&n| n != "posted" || bytes <= bcast::posted::MOST).collect()
             }
             (Collective::Barrier, "all") => BARRIERS.into(),
+            (Collective::Allreduce, "all") if bytes == 8 => vec!["posted", "hand-written"],
             _ => vec![name],
         };
         names.into_iter().map(|name| Self::one(collective, name, bytes)).collect()
@@ -50,6 +53,7 @@ impl Subject {
         let kind = match collective {
             Collective::Bcast => Kind::Bcast(BcastAlgorithm::from_name(name).ok_or_else(unknown)?.resolve(bytes)),
             Collective::Barrier => Kind::Barrier(BarrierAlgorithm::from_name(name).ok_or_else(unknown)?),
+            Collective::Allreduce if name == "hand-written" && bytes == 8 => Kind::HandWritten,
             Collective::Allreduce if ["auto", "all", "posted"].contains(&name) => Kind::Allreduce,
             Collective::Allreduce => return Err(unknown()),
         };
@@ -72,7 +76,7 @@ impl Subject {
         match self.kind {
             Kind::Bcast(_) => "bcast",
             Kind::Barrier(_) => "barrier",
-            Kind::Allreduce => "allreduce",
+            Kind::Allreduce | Kind::HandWritten => "allreduce",
         }
     }
 
@@ -85,6 +89,7 @@ impl Subject {
             Kind::Bcast(algorithm) => algorithm == BcastAlgorithm::Auto.resolve(self.bytes),
             Kind::Barrier(algorithm) => algorithm == BarrierAlgorithm::default(),
             Kind::Allreduce => true,
+            Kind::HandWritten => false,
         }
     }
 
@@ -93,34 +98,44 @@ impl Subject {
         matches!(self.kind, Kind::Bcast(_))
     }
 
+    /// Is it the hand-written loop?
+    pub(crate) fn is_hand_written(&self) -> bool {
+        self.kind == Kind::HandWritten
+    }
+
     /// One operation on `buffer`.
     #[inline]
     pub(crate) fn call(&self, comm: &mut Communicator<Posix>, buffer: &mut [u8], root: Rank) -> Result<(), Error> {
         match self.kind {
             Kind::Bcast(algorithm) => comm.bcast_with(Data::bytes_mut(buffer), root, algorithm),
             Kind::Barrier(algorithm) => comm.barrier_with(algorithm),
-            Kind::Allreduce => comm.allreduce_in_place(buffer, Op::SumF64),
+            Kind::Allreduce | Kind::HandWritten => comm.allreduce_in_place(buffer, Op::SumF64),
         }
     }
 
     /// Runs the subject from every root with data that is checked.
-    pub(crate) fn verify(&self, team: &mut Team, joined: &mut Joined) -> Result<(), Failure> {
+    pub(crate) fn verify(
+        &self,
+        team: &mut Team,
+        joined: &mut Joined,
+        mut call: impl FnMut(&mut Communicator<Posix>, &mut [u8], Rank) -> Result<(), Error>,
+    ) -> Result<(), Failure> {
         let (rank, size) = (team.rank(), team.size());
         let mut buffer = vec![0; self.bytes as usize];
         for root in 0..size {
             let right = match self.kind {
                 Kind::Bcast(_) => {
                     fill(&mut buffer, if rank == root { 7 } else { 8 });
-                    self.call(&mut joined.communicator, &mut buffer, root)?;
+                    call(&mut joined.communicator, &mut buffer, root)?;
                     holds(&buffer, 7)
                 }
                 Kind::Barrier(_) => {
-                    self.call(&mut joined.communicator, &mut buffer, root)?;
+                    call(&mut joined.communicator, &mut buffer, root)?;
                     true
                 }
-                Kind::Allreduce => {
+                Kind::Allreduce | Kind::HandWritten => {
                     buffer.as_chunks_mut().0.iter_mut().for_each(|x| *x = f64::from(rank + root).to_ne_bytes());
-                    self.call(&mut joined.communicator, &mut buffer, root)?;
+                    call(&mut joined.communicator, &mut buffer, root)?;
                     let sum: f64 = (0..size).map(|r| f64::from(r + root)).sum();
                     buffer.as_chunks().0.iter().all(|x| *x == sum.to_ne_bytes())
                 }
