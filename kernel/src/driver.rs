@@ -28,7 +28,7 @@ pub enum Stop {
 ///
 /// # Errors
 /// The first failure of a poll or a wait; the machine is over then.
-#[inline]
+#[inline(always)]
 pub fn run<X, M, W>(machine: &mut M, x: &mut X, wait: &mut W) -> Result<(), Stop>
 where
     X: Observe + ?Sized,
@@ -174,7 +174,7 @@ where
     }
 
     /// Makes the next operation and runs it.
-    #[inline]
+    #[inline(always)]
     pub fn call<M: Machine<Comm<T::Region>>>(
         &mut self,
         make: impl FnOnce(&mut Member) -> Result<M, Refusal>,
@@ -187,7 +187,7 @@ where
     }
 
     /// Makes the next operation, unless the communicator is poisoned or an argument is refused.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn make<M>(&mut self, make: impl FnOnce(&mut Member) -> Result<M, Refusal>) -> Result<M, Error> {
         if let Some(poison) = self.comm.poison() {
             return Err(Error::Poisoned(poison));

@@ -29,7 +29,7 @@ enum State {
 
 impl Dissemination {
     /// The next operation of `me`.
-    #[inline]
+    #[inline(always)]
     pub fn new(me: &mut Member) -> Self {
         Self { operation: me.begin(), round: 0, state: State::Signal }
     }
@@ -43,7 +43,7 @@ fn from(me: &Member, round: u32) -> Rank {
 }
 
 impl<X: Shared + ?Sized> Machine<X> for Dissemination {
-    #[inline]
+    #[inline(always)]
     fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
         let (region, me) = x.shared();
         if self.state == State::Done {

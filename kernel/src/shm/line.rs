@@ -119,8 +119,25 @@ impl Body {
 ///
 /// # Safety
 /// `len` readable bytes at `from`, `len` writable ones at `to`, apart from each other.
-#[inline]
+#[inline(always)]
 unsafe fn copy_private(from: *const u8, to: *mut u8, len: usize) {
+    if len == 8 {
+        // SAFETY: eight readable bytes.
+        let word = unsafe { from.cast::<MaybeUninit<u64>>().read_unaligned() };
+        // SAFETY: eight writable bytes.
+        unsafe { to.cast::<MaybeUninit<u64>>().write_unaligned(word) };
+    } else {
+        // SAFETY: the caller's promise.
+        unsafe { copy_words(from, to, len) };
+    }
+}
+
+/// [`copy_private`] of any length; a call, so that the commonest one stays small.
+///
+/// # Safety
+/// As [`copy_private`].
+#[inline(never)]
+unsafe fn copy_words(from: *const u8, to: *mut u8, len: usize) {
     let words = len / 8;
     for i in 0..words {
         let (from, to) =

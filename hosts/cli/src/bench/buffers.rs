@@ -11,8 +11,11 @@ const MOST: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Buffers {
     memory: Vec<u8>,
+    /// The first byte on a line.
+    first: usize,
     bytes: usize,
     stride: usize,
+    /// A power of two: finding a buffer must cost next to nothing.
     count: usize,
 }
 
@@ -21,10 +24,12 @@ impl Buffers {
     pub(crate) fn new(bytes: u64, warm: bool) -> Self {
         let bytes = bytes as usize;
         let stride = (bytes + 64).next_multiple_of(64);
-        let count = if warm { 1 } else { (POOL / stride).clamp(LEAST, MOST) };
+        let fitting = if warm { 1 } else { (POOL / stride).clamp(LEAST, MOST) };
+        let count = 1 << fitting.ilog2();
         let mut memory = vec![0; stride * count + 64];
         memory.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
-        Self { memory, bytes, stride, count }
+        let first = memory.as_ptr().align_offset(64);
+        Self { memory, first, bytes, stride, count }
     }
 
     /// Number of buffers.
@@ -35,8 +40,7 @@ impl Buffers {
     /// Buffer `i`, modulo their number; 64-byte aligned.
     #[inline]
     pub(crate) fn get(&mut self, i: usize) -> &mut [u8] {
-        let skip = self.memory.as_ptr().align_offset(64);
-        let at = skip + i % self.count * self.stride;
+        let at = self.first + (i & (self.count - 1)) * self.stride;
         &mut self.memory[at..at + self.bytes]
     }
 

@@ -48,7 +48,7 @@ impl<'a> Posted<'a> {
     ///
     /// # Errors
     /// Operands longer than [`MOST`], no whole number of elements, or of two lengths.
-    #[inline]
+    #[inline(always)]
     pub fn new(me: &mut Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Self, Refusal> {
         Refusal::check(Argument::Bytes, send.len(), Bound::AtMost(MOST))?;
         Refusal::check(Argument::Bytes, receive.len(), Bound::Equals(send.len()))?;
@@ -58,7 +58,7 @@ impl<'a> Posted<'a> {
 }
 
 impl<X: Shared + ?Sized> Machine<X> for Posted<'_> {
-    #[inline]
+    #[inline(always)]
     fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
         let (region, me) = x.shared();
         let (operation, bytes) = (self.operation, self.send.len());

@@ -41,7 +41,7 @@ impl<'a> Posted<'a> {
     ///
     /// # Errors
     /// `root` is no rank, `data` is longer than [`MOST`].
-    #[inline]
+    #[inline(always)]
     pub fn new(me: &mut Member, data: Data<'a>, root: Rank) -> Result<Self, Refusal> {
         me.check_root(root)?;
         Refusal::check(Argument::Bytes, data.len(), Bound::AtMost(MOST))?;
@@ -51,7 +51,7 @@ impl<'a> Posted<'a> {
 }
 
 impl<X: Shared + ?Sized> Machine<X> for Posted<'_> {
-    #[inline]
+    #[inline(always)]
     fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
         let (region, me) = x.shared();
         let bytes = self.data.len();
