@@ -206,6 +206,11 @@ unsafe impl Region for View {
         unsafe { self.mapped.write(at, src) }
     }
     #[inline]
+    unsafe fn read_past_caches(&self, at: Extent, dst: Buf) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.mapped.read_past_caches(at, dst) }
+    }
+    #[inline]
     unsafe fn read(&self, at: Extent, dst: Buf) {
         // SAFETY: the caller's promise, passed on.
         unsafe { self.mapped.read(at, dst) }

@@ -91,7 +91,7 @@ pub unsafe trait Region {
     /// Words with several writers.
     type Counter: Counter;
 
-    /// The flag at `id`. An id beyond the segment yields a private word that stays zero.
+    /// The flag at `id`. An id beyond the segment yields a word that no other member sees.
     fn flag(&self, id: FlagId) -> &Self::Flag;
     /// The mailword at `id`, likewise.
     fn mail(&self, id: MailId) -> &Self::Mailword;
@@ -116,6 +116,16 @@ pub unsafe trait Region {
     /// # Safety
     /// `dst` is writable and exclusive; by sequence words no other member writes the extent now.
     unsafe fn read(&self, at: Extent, dst: Buf);
+
+    /// The same for bytes that are not read again soon: past the caches, where the host can.
+    ///
+    /// # Safety
+    /// As [`Self::read`].
+    #[inline]
+    unsafe fn read_past_caches(&self, at: Extent, dst: Buf) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.read(at, dst) }
+    }
 }
 
 // SAFETY: forwards to an implementation that keeps the contract.
@@ -144,6 +154,11 @@ unsafe impl<R: Region + ?Sized> Region for &R {
     unsafe fn write(&self, at: Extent, src: Buf) {
         // SAFETY: the caller's promise, passed on.
         unsafe { (**self).write(at, src) }
+    }
+    #[inline]
+    unsafe fn read_past_caches(&self, at: Extent, dst: Buf) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { (**self).read_past_caches(at, dst) }
     }
     #[inline]
     unsafe fn read(&self, at: Extent, dst: Buf) {

@@ -75,6 +75,11 @@ unsafe impl Region for Segment {
         unsafe { self.0.region.write(at, src) }
     }
     #[inline]
+    unsafe fn read_past_caches(&self, at: Extent, dst: Buf) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.0.region.read_past_caches(at, dst) }
+    }
+    #[inline]
     unsafe fn read(&self, at: Extent, dst: Buf) {
         // SAFETY: the caller's promise, passed on.
         unsafe { self.0.region.read(at, dst) }

@@ -54,6 +54,52 @@ pub(crate) unsafe fn out_of_segment(from: *mut u8, to: *mut u8, len: usize) {
     }
 }
 
+/// Copies `len` bytes of the segment to private memory that is not read again soon: past the caches,
+/// so that neither the old contents are fetched nor others' lines evicted.
+///
+/// # Safety
+/// As [`out_of_segment`].
+pub(crate) unsafe fn past_caches(from: *mut u8, to: *mut u8, len: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if len >= STREAM {
+        // SAFETY: the caller's promise.
+        return unsafe { stream(to, from, len) };
+    }
+    // SAFETY: the caller's promise.
+    unsafe { out_of_segment(from, to, len) }
+}
+
+/// Below this a stream's beginning and end cost more than it saves.
+#[cfg(target_arch = "x86_64")]
+const STREAM: usize = 4096;
+
+/// `memcpy` by non-temporal stores, a line of 64 bytes at a time.
+#[cfg(target_arch = "x86_64")]
+#[inline(never)]
+unsafe fn stream(to: *mut u8, from: *const u8, len: usize) {
+    use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+    let (to, from) = (core::hint::black_box(to), core::hint::black_box(from));
+    let head = to.align_offset(64).min(len);
+    let lines = (len - head) / 64;
+    let tail = head + 64 * lines;
+    // SAFETY: the first `head` of `len` bytes.
+    unsafe { core::ptr::copy_nonoverlapping(from, to, head) };
+    let (source, target) = (from.wrapping_add(head).cast::<__m128i>(), to.wrapping_add(head).cast::<__m128i>());
+    for at in (0..4 * lines).step_by(4) {
+        // SAFETY: `at .. at + 4` lies inside `lines` lines; this load needs no alignment.
+        let line = [0, 1, 2, 3].map(|i| unsafe { _mm_loadu_si128(source.wrapping_add(at + i)) });
+        for (i, part) in line.into_iter().enumerate() {
+            // SAFETY: inside, and aligned: `head` ends on a line's start.
+            unsafe { _mm_stream_si128(target.wrapping_add(at + i), part) };
+        }
+    }
+    // SAFETY: the bytes from `tail` to `len`.
+    unsafe { core::ptr::copy_nonoverlapping(from.wrapping_add(tail), to.wrapping_add(tail), len - tail) };
+    // The streamed bytes are visible before whatever the caller stores next.
+    // SAFETY: SSE is part of x86-64.
+    unsafe { _mm_sfence() };
+}
+
 /// `memcpy` that the compiler can't look into.
 #[inline(never)]
 unsafe fn opaque(to: *mut u8, from: *const u8, len: usize) {

@@ -101,6 +101,15 @@ unsafe impl Region for Mapped {
     }
 
     #[inline]
+    unsafe fn read_past_caches(&self, at: Extent, dst: Buf) {
+        if let Some(from) = self.inside(at) {
+            let len = dst.len().min(at.len() as usize);
+            // SAFETY: `from` holds `len` mapped bytes; `dst` by the caller's promise.
+            unsafe { copy::past_caches(from, dst.ptr(), len) }
+        }
+    }
+
+    #[inline]
     unsafe fn read(&self, at: Extent, dst: Buf) {
         if let Some(from) = self.inside(at) {
             let len = dst.len().min(at.len() as usize);

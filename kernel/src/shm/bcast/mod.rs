@@ -19,6 +19,18 @@ unsafe fn copy_in<R: Region>(region: &R, at: Extent, data: &Data<'_>, from: u64)
     }
 }
 
+/// [`copy_out`] past the caches.
+///
+/// # Safety
+/// As [`copy_out`].
+#[inline]
+unsafe fn copy_out_past_caches<R: Region>(region: &R, at: Extent, data: &Data<'_>, from: u64) {
+    for (packed, run) in data.runs(from, at.len()) {
+        // SAFETY: the caller's promise, for a part of the extent.
+        unsafe { region.read_past_caches(at.part(packed - from, run.len() as u64), run) };
+    }
+}
+
 /// Copies the segment's bytes to packed bytes `from .. from + at.len()` of `data`, block by block.
 ///
 /// # Safety

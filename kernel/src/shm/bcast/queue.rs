@@ -16,7 +16,7 @@
 //! others         out 0 | out 1 | out 2 | out 3     (out: copy from slot, then publish taken)
 //! ```
 
-use super::{copy_in, copy_out};
+use super::{copy_in, copy_out, copy_out_past_caches};
 use crate::Rank;
 use crate::comm::Member;
 use crate::datatype::Data;
@@ -40,6 +40,8 @@ pub struct Queue<'a> {
     count: u64,
     /// The clock at this message's first fragment.
     base: u64,
+    /// Do the copies out go past the caches?
+    past_caches: bool,
     state: State,
 }
 
@@ -67,6 +69,10 @@ fn fragment_bytes(bytes: u64, params: &Params) -> u64 {
 /// A fragment below this costs more in notification than it gains in overlap (docs/performance.md).
 const LEAST: u64 = 4096;
 
+/// Bytes that all copies out write together: more than this would only push each other, and the
+/// queue, out of the caches (docs/performance.md).
+const CACHED: u64 = 8 << 20;
+
 impl<'a> Queue<'a> {
     /// The next operation of `me`: `data` goes from `root` to everyone.
     ///
@@ -77,7 +83,9 @@ impl<'a> Queue<'a> {
         let fragment = fragment_bytes(data.len(), me.layout().params());
         let count = data.len().div_ceil(fragment);
         let state = if me.rank() == root { State::Fill { next: 0 } } else { State::Hear };
-        Ok(Self { operation: me.begin(), root, data, fragment, count, base: me.take_clock(count), state })
+        let past_caches = data.len().saturating_mul(u64::from(me.size() - 1)) > CACHED;
+        let (operation, base) = (me.begin(), me.take_clock(count));
+        Ok(Self { operation, root, data, fragment, count, base, past_caches, state })
     }
 
     /// Packed bytes of fragment `k`: first, and length.
@@ -146,8 +154,13 @@ impl<'a> Queue<'a> {
             while self.base + next < published {
                 let (from, len) = self.cut(next);
                 let slot = layout.slot(self.root, self.base + next).part(0, len);
-                // SAFETY: published, and reused only after our `taken`; the data is ours to write.
-                unsafe { copy_out(region, slot, &self.data, from) };
+                if self.past_caches {
+                    // SAFETY: published, and reused only after our `taken`; the data is ours to write.
+                    unsafe { copy_out_past_caches(region, slot, &self.data, from) };
+                } else {
+                    // SAFETY: as above.
+                    unsafe { copy_out(region, slot, &self.data, from) };
+                }
                 next += 1;
                 me.taken(region, self.base + next);
             }

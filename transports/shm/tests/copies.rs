@@ -1,0 +1,70 @@
+//! The copy primitives: exactly the bytes asked for, whatever the alignment and the length.
+
+use unisono_kernel::buffer::Buf;
+use unisono_kernel::region::{Layout, Params, Region};
+use unisono_shm::Mapped;
+
+const GUARD: u8 = 0xa5;
+
+/// A segment on the heap, aligned to pages; the memory outlives the view by the caller's care.
+fn segment(layout: &Layout) -> (Vec<u64>, Mapped) {
+    let mut memory = vec![0u64; (layout.bytes() as usize + 4096) / 8];
+    let base: *mut u8 = memory.as_mut_ptr().cast();
+    let base = base.wrapping_add(base.align_offset(4096));
+    // SAFETY: zeroed, aligned, large enough; the tests keep `memory` alive and touch it through the view alone.
+    let region = unsafe { Mapped::new(base, layout.bytes()) }.unwrap();
+    (memory, region)
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let layout = Layout::new(Params::new(2)).unwrap();
+    let (_memory, region) = segment(&layout);
+    let lengths = [0, 1, 7, 8, 9, 16, 63, 64, 65, 112, 120, 121, 4095, 4096, 4097, 4160, 5000, 32768];
+    for length in lengths {
+        for skew in [0, 1, 8, 17, 63] {
+            let sent: Vec<u8> = (0..length + skew).map(|i| (i * 7 + length) as u8).collect();
+            let at = layout.slot(1, 3).part(0, length as u64);
+            // SAFETY: this thread alone uses the segment; the slice is readable.
+            unsafe { region.write(at, Buf::of(&sent[skew..])) };
+            for past_caches in [false, true] {
+                let mut got = vec![GUARD; skew + length + 64];
+                let dst = Buf::of_mut(&mut got[skew..skew + length]);
+                if past_caches {
+                    // SAFETY: as above; the slice is writable.
+                    unsafe { region.read_past_caches(at, dst) };
+                } else {
+                    // SAFETY: as above; the slice is writable.
+                    unsafe { region.read(at, dst) };
+                }
+                assert_eq!(got[skew..skew + length], sent[skew..], "{length} bytes at {skew}, {past_caches}");
+                assert!(got[..skew].iter().chain(&got[skew + length..]).all(|&byte| byte == GUARD));
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_beyond_the_segment_is_touched() {
+    let layout = Layout::new(Params::new(2)).unwrap();
+    let (_memory, region) = segment(&layout);
+    // A layout of more ranks names words and extents that this segment does not have.
+    let larger = Layout::new(Params::new(64)).unwrap();
+    let mut bytes = [GUARD; 256];
+    // SAFETY: the slice is writable; the extent is outside, so nothing is copied.
+    unsafe { region.read(larger.slot(63, 0), Buf::of_mut(&mut bytes)) };
+    // SAFETY: likewise.
+    unsafe { region.read_past_caches(larger.slot(63, 0), Buf::of_mut(&mut bytes)) };
+    // SAFETY: likewise, readable.
+    unsafe { region.write(larger.slot(63, 0), Buf::of(&bytes)) };
+    assert_eq!(bytes, [GUARD; 256]);
+    use unisono_kernel::region::Flag;
+    region.publish(larger.done(63), 1);
+    assert!(region.flag(layout.done(1)).load_acquire().is(0));
+    // SAFETY: null and misaligned addresses are refused before anything is made of them.
+    let refused = unsafe { Mapped::new(std::ptr::null_mut(), 4096) };
+    assert!(refused.is_err());
+    // SAFETY: as above.
+    let refused = unsafe { Mapped::new(region.base().wrapping_add(8), 4096) };
+    assert!(refused.is_err());
+}
