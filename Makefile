@@ -22,9 +22,11 @@ bench: release ## latency tables of this machine, beside its floors
 	@QUICK=$(QUICK) .ci/bench $(UNISONO)
 
 soak: setup ## the long checks: explorer to length four, all loom models, 100,000 barriers
+	@bash .ci/setup g++
 	@.ci/soak
 
 fuzz: setup ## each fuzz target for SECONDS_EACH seconds
+	@bash .ci/setup g++
 	@fuzz/run.sh $(SECONDS_EACH)
 
 docs: setup ## the API documentation, in target/doc
