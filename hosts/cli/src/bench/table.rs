@@ -45,6 +45,6 @@ impl fmt::Display for Table {
                 row.p50_ns / row.floor_ns,
             )?;
         }
-        writeln!(f, "* chosen by default")
+        writeln!(f, "{} rows, each verified; * chosen by default", self.0.len())
     }
 }
