@@ -23,10 +23,11 @@ pub(crate) fn run(args: &Topo) -> Result<(), Failure> {
             .iter()
             .map(|(ranks, ours, cico)| json!({"ranks": ranks, "bytes": ours, "bytes_with_cico": cico}))
             .collect();
-        println!("{}", json!({"topology": topology.to_string(), "memory": rows}));
+        println!("{}", json!({"source": topology.source(), "topology": topology.to_string(), "memory": rows}));
         return Ok(());
     }
     print!("{topology}");
+    println!("(read by {})", topology.source());
     if args.memory {
         println!("\n{:>6} {:>14} {:>14} {:>18}", "ranks", "segment KiB", "KiB per rank", "with P1's queues");
         for (ranks, ours, cico) in memory {
