@@ -5,13 +5,18 @@ use std::process::ExitCode;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 use unisono_kernel::pattern::tree::Tree;
-use unisono_verify::explore::{Family, Limits, Mutation, Operation, Program, Report, alphabet, run};
+use unisono_verify::explore::{
+    Check, Family, Limits, Mutation, Operation, Program, Report, alphabet, explore, order, run,
+};
 
 const HELP: &str = "\
 Explores all interleavings of the real machines, for all mixes of operations.
 
-Usage: explore [--ranks LOW..HIGH] [--length N] [--only NAME] [--budget SECONDS] [--states MOST] [--threads N]
+Usage: explore [--by order|states] [--ranks LOW..HIGH] [--length N] [--only NAME] [--budget SECONDS]
+               [--states MOST] [--threads N]
 
+  --by HOW           'states' walks through every state; 'order' makes one run and shows that what
+                     happens in it is forced in every other one too [order]
   --ranks LOW..HIGH  numbers of processes, both ends included; one number is both [2..5]
   --length N         operations in a mix, up to this [4]
   --only NAME        only models whose name contains this, as 'posted:0 fold'
@@ -22,6 +27,7 @@ Usage: explore [--ranks LOW..HIGH] [--length N] [--only NAME] [--budget SECONDS]
 The last line sums up. Exit code: 0 if no model failed, else 1; 2 for bad arguments.";
 
 struct Options {
+    check: Check,
     ranks: (u32, u32),
     length: u32,
     only: String,
@@ -33,14 +39,24 @@ struct Options {
 impl Options {
     fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
         let threads = available_parallelism().map_or(1, usize::from);
-        let mut options =
-            Self { ranks: (2, 5), length: 4, only: String::new(), budget: 600, states: 29_000_000, threads };
+        let mut options = Self {
+            check: order,
+            ranks: (2, 5),
+            length: 4,
+            only: String::new(),
+            budget: 600,
+            states: 29_000_000,
+            threads,
+        };
         while let Some(name) = arguments.next() {
             if name == "--help" || name == "-h" {
                 return Ok(None);
             }
             let value = arguments.next().ok_or(format!("{name} needs a value"))?;
             match name.as_str() {
+                "--by" if value == "order" => options.check = order,
+                "--by" if value == "states" => options.check = explore,
+                "--by" => return Err(format!("--by is {value}, must be order or states")),
                 "--ranks" => {
                     let (low, high) = value.split_once("..").unwrap_or((&value, &value));
                     options.ranks = (number(&name, low, 1..=16)?, number(&name, high, 1..=16)?);
@@ -107,7 +123,7 @@ impl Tier {
     }
 }
 
-fn explore(options: &Options) -> Report {
+fn tiers(options: &Options) -> Report {
     let (low, high) = options.ranks;
     let lengths = |ranks| (1..=options.length).map(move |length| (ranks, length));
     let sizes = |(ranks, length)| (1..=FRAGMENTS).map(move |fragments| (ranks, length, fragments));
@@ -121,7 +137,8 @@ fn explore(options: &Options) -> Report {
     let mut total = Report::default();
     for tier in &all {
         let models = tier.models().filter(|program| program.name().contains(&options.only));
-        let report = run(models, Mutation::None, Limits { states: options.states, until }, options.threads);
+        let report =
+            run(options.check, models, Mutation::None, Limits { states: options.states, until }, options.threads);
         let tried = report.models + report.cut.len() as u64 + report.skipped;
         if tried == 0 {
             continue;
@@ -165,7 +182,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Ok(Some(options)) => {
-            let total = explore(&options);
+            let total = tiers(&options);
             if !total.cut.is_empty() || total.skipped != 0 {
                 println!("not complete: {} models cut short, {} not begun", total.cut.len(), total.skipped);
             }

@@ -1,12 +1,13 @@
 //! Families of models: all mixes of some operations, and how to run many within a budget.
 
 use super::program::{Operation, Program};
-use super::search::{Limits, Outcome, explore};
+use super::search::{Limits, Outcome};
 use super::world::Mutation;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use unisono_kernel::error::Refusal;
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::select::BarrierAlgorithm;
 
@@ -123,15 +124,24 @@ impl fmt::Display for Report {
     }
 }
 
-/// Explores models on `threads` threads, in order; each has the same limits.
-pub fn run(models: impl Iterator<Item = Program> + Send, mutation: Mutation, limits: Limits, threads: usize) -> Report {
+/// A way to decide a model: [`explore`](super::explore) or [`order`](super::order).
+pub type Check = fn(&Program, Mutation, Limits) -> Result<Outcome, Refusal>;
+
+/// Checks models on `threads` threads, in order; each has the same limits.
+pub fn run(
+    check: Check,
+    models: impl Iterator<Item = Program> + Send,
+    mutation: Mutation,
+    limits: Limits,
+    threads: usize,
+) -> Report {
     let start = Instant::now();
     let (models, report) = (Mutex::new(models), Mutex::new(Report::default()));
     let take = || models.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || {
         while let Some(program) = take() {
             let late = limits.until.is_some_and(|until| Instant::now() >= until);
-            let outcome = (!late).then(|| explore(&program, mutation, limits));
+            let outcome = (!late).then(|| check(&program, mutation, limits));
             let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
             match outcome {
                 None => report.skipped += 1,

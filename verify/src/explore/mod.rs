@@ -12,6 +12,7 @@
 //! | `process` | a process as an automaton over accesses |
 //! | `world` | the segment, with fingerprint and undo; mutations |
 //! | `search` | depth first over all states, and the checks |
+//! | `order` | all interleavings from one, where everything in it is forced |
 //! | `mixes` | families of models, run on several threads within a budget |
 //!
 //! [`Machine::poll`]: unisono_kernel::machine::Machine::poll
@@ -20,6 +21,7 @@ mod access;
 mod hash;
 mod mixes;
 mod names;
+mod order;
 mod payload;
 mod process;
 mod program;
@@ -28,7 +30,8 @@ mod tape;
 mod world;
 
 pub use access::{Class, Word};
-pub use mixes::{Family, Report, alphabet, run};
+pub use mixes::{Check, Family, Report, alphabet, run};
+pub use order::order;
 pub use program::{Operation, Program};
 pub use search::{Limits, Outcome, explore};
 pub use world::{Mutation, Words};

@@ -2,7 +2,11 @@
 
 use super::access::{Access, Word};
 use super::payload::{Payloads, Token};
+use super::process::{Next, Position, Processes};
+use super::program::{Operation, Program};
+use super::world::World;
 use std::collections::BTreeMap;
+use unisono_kernel::Rank;
 use unisono_kernel::region::{Extent, Layout};
 use unisono_kernel::step::{Awaits, Source};
 
@@ -59,7 +63,7 @@ impl Names {
     }
 
     /// An access and its answer.
-    pub(crate) fn access(&self, access: Access, answer: u64, payloads: &Payloads) -> String {
+    fn access(&self, access: Access, answer: u64, payloads: &Payloads) -> String {
         let bytes = |token| {
             let bytes = payloads.bytes(token);
             let dots = if bytes.len() > 24 { " .." } else { "" };
@@ -78,7 +82,7 @@ impl Names {
     }
 
     /// What a poll waits for.
-    pub(crate) fn awaits(&self, awaits: &Awaits) -> String {
+    fn awaits(&self, awaits: &Awaits) -> String {
         let event = |source| match source {
             Source::Flag(id, until) => format!("{} {until:?}", self.at(id.offset())),
             Source::Mail(id, until) => format!("{} {until:?}", self.at(id.offset())),
@@ -86,5 +90,36 @@ impl Names {
             Source::Message(slot) => format!("{slot:?}"),
         };
         awaits.iter().map(|one| event(one.source)).collect::<Vec<_>>().join(" or ")
+    }
+
+    /// A fault, with the accesses that led to it, one per line, and where everyone stands.
+    pub(crate) fn report(
+        &self,
+        program: &Program,
+        processes: &Processes,
+        world: &World,
+        path: impl Iterator<Item = (Rank, Position, u64)>,
+        fault: &str,
+    ) -> String {
+        let payloads = processes.tape().payloads.borrow();
+        let mut text = format!("{}: {fault}\n", program.name());
+        for (rank, from, answer) in path {
+            let node = processes.node(from);
+            let operation = program.operations.get(node.done()).map(Operation::name).unwrap_or_default();
+            if let Next::Access(access) = node.next {
+                let access = self.access(access, answer, &payloads);
+                text += &format!("  rank {rank}  {:>2} {operation:<14} {access}\n", node.done() + 1);
+            }
+        }
+        for rank in 0..world.layout().ranks() {
+            let node = processes.node(world.position(rank));
+            let state = match (&node.next, node.awaits()) {
+                (Next::Finished, _) => "finished".into(),
+                (_, None) => format!("in operation {}", node.done() + 1),
+                (_, Some(awaits)) => format!("in operation {}, waits for {}", node.done() + 1, self.awaits(awaits)),
+            };
+            text += &format!("  rank {rank} {state}\n");
+        }
+        text
     }
 }

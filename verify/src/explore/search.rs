@@ -199,28 +199,9 @@ impl Search<'_> {
         true
     }
 
-    /// The path to a fault, one access per line.
+    /// The path to a fault.
     fn report(&self, path: &[Frame], fault: &str) -> String {
-        let names = Names::new(self.world.layout());
-        let payloads = self.processes.tape().payloads.borrow();
-        let mut text = format!("{}: {fault}\n", self.program.name());
-        for &(rank, from, answer) in path.iter().filter_map(|frame| frame.came.as_ref()) {
-            let node = self.processes.node(from);
-            let operation = self.program.operations.get(node.done()).map(Operation::name).unwrap_or_default();
-            if let Next::Access(access) = node.next {
-                let access = names.access(access, answer, &payloads);
-                text += &format!("  rank {rank}  {:>2} {operation:<14} {access}\n", node.done() + 1);
-            }
-        }
-        for rank in 0..self.ranks {
-            let node = self.processes.node(self.world.position(rank));
-            let state = match (&node.next, node.awaits()) {
-                (Next::Finished, _) => "finished".into(),
-                (_, None) => format!("in operation {}", node.done() + 1),
-                (_, Some(awaits)) => format!("in operation {}, waits for {}", node.done() + 1, names.awaits(awaits)),
-            };
-            text += &format!("  rank {rank} {state}\n");
-        }
-        text
+        let path = path.iter().filter_map(|frame| frame.came);
+        Names::new(self.world.layout()).report(self.program, &self.processes, &self.world, path, fault)
     }
 }

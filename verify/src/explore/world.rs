@@ -85,21 +85,32 @@ impl World {
     pub(crate) fn load(&self, word: Word) -> u64 {
         match self.mutation {
             Mutation::Forge(words, value) if words(&self.layout, word) => value,
-            _ => self.cells[(word.offset / 8) as usize],
+            _ => self.cell(word),
         }
+    }
+
+    /// What is there.
+    pub(crate) fn cell(&self, word: Word) -> u64 {
+        self.cells[(word.offset / 8) as usize]
+    }
+
+    /// Are loads of `word` answered by a mutation?
+    pub(crate) fn forges(&self, word: Word) -> bool {
+        matches!(self.mutation, Mutation::Forge(words, _) if words(&self.layout, word))
     }
 
     /// Has one of the awaited words reached its value?
     pub(crate) fn holds(&self, awaits: &Awaits) -> bool {
         awaits.iter().any(|event| match event.source {
-            Source::Flag(id, until) => self.reached(Word { class: Class::Flag, offset: id.offset() }, until),
-            Source::Mail(id, until) => self.reached(Word { class: Class::Mail, offset: id.offset() }, until),
-            Source::Counter(id, until) => self.reached(Word { class: Class::Counter, offset: id.offset() }, until),
+            Source::Flag(id, until) => self.wakes(Word { class: Class::Flag, offset: id.offset() }, until),
+            Source::Mail(id, until) => self.wakes(Word { class: Class::Mail, offset: id.offset() }, until),
+            Source::Counter(id, until) => self.wakes(Word { class: Class::Counter, offset: id.offset() }, until),
             Source::Message(_) => false,
         })
     }
 
-    fn reached(&self, word: Word, until: Until) -> bool {
+    /// Is who waits for this woken now?
+    pub(crate) fn wakes(&self, word: Word, until: Until) -> bool {
         let deaf = matches!(self.mutation, Mutation::Deafen(words) if words(&self.layout, word));
         !deaf && until.holds(self.load(word))
     }

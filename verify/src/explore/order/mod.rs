@@ -1,0 +1,367 @@
+//! All interleavings of a model from one of them, where the order of its accesses is forced.
+//!
+//! Processes that share words which only grow, wait for values, and touch the same bytes only in an
+//! order that those waits force, do the same in every interleaving (Thornley and Chandy, *Monotonic
+//! Counters*, 2000). So one run decides the model, if it shows that everything in it is forced.
+//! This module makes that run with the real machines, keeps a vector clock per process, and checks:
+//!
+//! | access | must be forced |
+//! |---|---|
+//! | a look at a flag | its machine waits for a bound (it says so itself when it is shown too little); the first store that reached the bound happens before what follows |
+//! | a store to a flag | one writer at a time, growing; who may see the value instead of an earlier one must bear it (below) |
+//! | a mailword | put, taken and cleared in turn, each after the other |
+//! | a counter | stored by who has it alone; additions commute, and all of them are needed by who waits for their sum |
+//! | a copy | after the last write of each byte, and for a write, after all reads of it |
+//! | a barrier's end | after everyone's entry |
+//!
+//! Then each process alone goes through its accesses again, with all that it might have seen
+//! instead: too little first, so that it waits and polls again, and all later values that no order
+//! forbids. (Up to three processes all combinations of values; beyond, looks that follow one another all see
+//! the least that is enough, or all the last there is: machines keep the minimum of such looks.) Each such way must come to the same accesses, with the same answers, and end; it may only
+//! leave out looks whose outcome it knows from an earlier one.
+//!
+//! Only release stores and acquire loads make order here, so what is shown holds beyond sequential
+//! consistency. What this can't decide is a fault: no model passes for want of a rule.
+
+mod alternatives;
+
+use super::access::{Access, Class, Word};
+use super::names::Names;
+use super::process::{Next, Position, Processes};
+use super::program::{Operation, Program};
+use super::search::{Limits, Outcome};
+use super::world::{Mutation, World};
+use std::collections::BTreeMap;
+use unisono_kernel::Rank;
+use unisono_kernel::error::Refusal;
+use unisono_kernel::region::Extent;
+use unisono_kernel::step::{Source, Until};
+
+/// Most processes.
+const RANKS: usize = 16;
+/// Of each process, how many of its accesses happen before this point.
+type Clock = [u32; RANKS];
+
+fn join(clock: &mut Clock, other: &Clock) {
+    clock.iter_mut().zip(other).for_each(|(own, other)| *own = (*own).max(*other));
+}
+
+/// An access by number: the `number`-th of `rank`, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Event {
+    rank: Rank,
+    number: u32,
+}
+
+impl Event {
+    /// Does it happen before what has this clock?
+    fn is_before(self, clock: &Clock) -> bool {
+        clock[self.rank as usize] >= self.number
+    }
+}
+
+/// What has been done to a word.
+#[derive(Debug, Default)]
+struct History {
+    /// Values stored, with the clocks of their stores; of a counter, the last one and all additions since.
+    stores: Vec<(u64, Event, Clock)>,
+    additions: Vec<(Event, Clock)>,
+    /// Looks that were answered.
+    looks: Vec<Event>,
+    /// Is each value awaited? A word that someone reads as data must keep still under that reader.
+    data: bool,
+}
+
+/// What has been done to a byte.
+#[derive(Clone, Debug, Default)]
+struct Byte {
+    written: Option<Event>,
+    read: [u32; RANKS],
+}
+
+/// An access of one process, as it went.
+#[derive(Debug)]
+struct Done {
+    from: Position,
+    access: Access,
+    answer: u64,
+    /// What the machine waits for, if it looks until something is there.
+    until: Option<Until>,
+    /// Later values that it may have seen instead: no order forbids them.
+    later: Vec<u64>,
+}
+
+struct Run<'p> {
+    program: &'p Program,
+    processes: Processes,
+    world: World,
+    clocks: Vec<Clock>,
+    words: BTreeMap<u64, History>,
+    bytes: Vec<Byte>,
+    traces: Vec<Vec<Done>>,
+    /// Who made the next access: for reports.
+    order: Vec<Rank>,
+    /// By operation and rank: the first access there.
+    entries: Vec<[u32; RANKS]>,
+    outcome: Outcome,
+}
+
+/// Decides a program by the order that its waits force.
+///
+/// The outcome's transitions are accesses; its states are places of single processes, all that they might have seen included.
+///
+/// # Errors
+/// The program's parameters do not make a segment.
+pub fn order(program: &Program, mutation: Mutation, _: Limits) -> Result<Outcome, Refusal> {
+    let layout = program.layout()?;
+    let ranks = layout.ranks() as usize;
+    let mut processes = Processes::new(program.clone())?;
+    let mut world = World::new(layout, mutation);
+    for rank in 0..layout.ranks() {
+        world.place(rank, processes.start(rank)?);
+    }
+    let mut run = Run {
+        program,
+        processes,
+        world,
+        clocks: vec![[0; RANKS]; ranks],
+        words: BTreeMap::new(),
+        bytes: vec![Byte::default(); layout.bytes() as usize],
+        traces: (0..ranks).map(|_| Vec::new()).collect(),
+        order: Vec::new(),
+        entries: vec![[0; RANKS]; program.operations.len()],
+        outcome: Outcome::default(),
+    };
+    if let Err(fault) = run.run().and_then(|()| run.alternatives()) {
+        run.outcome.failure = Some(run.report(&fault));
+    }
+    run.outcome.complete = run.outcome.failure.is_none();
+    Ok(run.outcome)
+}
+
+impl Run<'_> {
+    fn ranks(&self) -> impl Iterator<Item = Rank> + use<> {
+        0..self.clocks.len() as Rank
+    }
+
+    /// One run: each process as far as it comes, in turn.
+    fn run(&mut self) -> Result<(), String> {
+        loop {
+            let before = self.order.len();
+            for rank in self.ranks() {
+                while self.step(rank)? {}
+            }
+            let finished = |rank| matches!(self.processes.node(self.world.position(rank)).next, Next::Finished);
+            if self.ranks().all(finished) {
+                return Ok(());
+            }
+            if self.order.len() == before {
+                return Err("deadlock: nobody's awaited event holds".into());
+            }
+        }
+    }
+
+    /// The next access of `rank`, unless it has to wait for something or has finished.
+    fn step(&mut self, rank: Rank) -> Result<bool, String> {
+        let from = self.world.position(rank);
+        let Next::Access(access) = self.processes.node(from).next else { return Ok(false) };
+        let (until, forged) = match access {
+            Access::Load(word) => (self.awaited(from, word), self.world.forges(word)),
+            _ => (None, false),
+        };
+        if let (Some(until), Access::Load(word)) = (until, access)
+            && !until.holds(self.world.load(word))
+        {
+            return Ok(false);
+        }
+        let event = Event { rank, number: self.clocks[rank as usize][rank as usize] + 1 };
+        self.clocks[rank as usize][rank as usize] = event.number;
+        let done = self.processes.node(from).done();
+        let entry = &mut self.entries[done][rank as usize];
+        if *entry == 0 {
+            *entry = event.number;
+        }
+        self.order.push(rank);
+        self.traces[rank as usize].push(Done { from, access, answer: 0, until, later: Vec::new() });
+        let answer = match access {
+            Access::Load(word) if forged => self.world.load(word),
+            Access::Load(word) => self.look(event, word, until)?,
+            _ => self.change(event, access)?,
+        };
+        if let Some(done) = self.traces[rank as usize].last_mut() {
+            done.answer = answer;
+        }
+        let to = self.processes.step(from, answer);
+        self.world.place(rank, to);
+        self.outcome.transitions += 1;
+        if let Next::Failed(fault) = &self.processes.node(to).next {
+            return Err(fault.clone());
+        }
+        let left = self.processes.node(to).done() > done;
+        if left && matches!(self.program.operations[done], Operation::Barrier(_)) {
+            self.all_entered(rank, done)?;
+        }
+        Ok(true)
+    }
+
+    /// What the machine at `position` waits for in `word`: what it says when it is shown nothing, or too much.
+    fn awaited(&mut self, position: Position, word: Word) -> Option<Until> {
+        [0, u64::MAX].into_iter().find_map(|value| {
+            let behind = self.processes.step(position, value);
+            self.waits(behind, word)
+        })
+    }
+
+    /// What a poll that has just ended at `position` waits for, if it is `word`.
+    fn waits(&self, position: Position, word: Word) -> Option<Until> {
+        let (offset, until) = match self.processes.node(position).awaits()?.first().source {
+            Source::Flag(id, until) => (id.offset(), until),
+            Source::Mail(id, until) => (id.offset(), until),
+            Source::Counter(id, until) => (id.offset(), until),
+            Source::Message(_) => return None,
+        };
+        (offset == word.offset).then_some(until)
+    }
+
+    /// A look that finds what it waits for, or that reads a word as data.
+    fn look(&mut self, event: Event, word: Word, until: Option<Until>) -> Result<u64, String> {
+        let value = self.world.load(word);
+        let clock = &mut self.clocks[event.rank as usize];
+        let history = self.words.entry(word.offset).or_default();
+        history.looks.push(event);
+        let mut later = Vec::new();
+        let answer = match (until, word.class) {
+            // The least that is enough: more is among the alternatives.
+            (Some(Until::AtLeast(bound)), Class::Flag) => {
+                let enough = history.stores.iter().find(|(value, ..)| *value >= bound);
+                let (_, _, store) = enough.ok_or("undecided: a bound that nobody's store has reached")?;
+                let known = history
+                    .stores
+                    .iter()
+                    .filter(|(_, store, _)| store.is_before(clock))
+                    .map(|(value, ..)| *value)
+                    .max();
+                let seen = history.stores.iter().map(|(value, ..)| *value).filter(|value| *value > bound);
+                later.extend(seen.filter(|value| known.is_none_or(|known| *value >= known)));
+                join(clock, store);
+                bound
+            }
+            (Some(Until::Nonzero), Class::Mail) => {
+                if let Some((_, _, store)) = history.stores.last() {
+                    join(clock, store);
+                }
+                value
+            }
+            (Some(Until::AtLeast(sum) | Until::Equals(sum)), Class::Counter) => {
+                if value != sum {
+                    return Err(format!("undecided: a counter is {value} where {sum} is awaited"));
+                }
+                if let Some((_, _, store)) = history.stores.last() {
+                    join(clock, store);
+                }
+                history.additions.iter().for_each(|(_, addition)| join(clock, addition));
+                value
+            }
+            (None, _) => {
+                history.data = true;
+                if !history.stores.iter().all(|(_, store, _)| store.is_before(clock)) {
+                    return Err("a word is read while it may be stored".into());
+                }
+                if !history.additions.is_empty() {
+                    return Err("undecided: a sum is read without a wait".into());
+                }
+                value
+            }
+            _ => return Err(format!("undecided: {until:?} of a {:?}", word.class)),
+        };
+        if until.is_some_and(|until| !self.world.wakes(word, until)) {
+            return Err(format!("a lost wake-up of rank {}", event.rank));
+        }
+        if let Some(done) = self.traces[event.rank as usize].last_mut() {
+            done.later = later;
+        }
+        Ok(answer)
+    }
+
+    /// An access that changes something, or a copy.
+    fn change(&mut self, event: Event, access: Access) -> Result<u64, String> {
+        let answer = self.world.apply(event.rank, access, &mut self.processes.tape().payloads.borrow_mut())?;
+        let clock = self.clocks[event.rank as usize];
+        match access {
+            Access::Store(word, value) if self.world.cell(word) == value => self.store(event, &clock, word, value)?,
+            Access::Add(word, n) if self.world.cell(word) == answer.wrapping_add(n) => {
+                let history = self.words.entry(word.offset).or_default();
+                let last = history.stores.last().is_none_or(|(_, store, _)| store.is_before(&clock));
+                if !last || !history.looks.iter().all(|look| look.is_before(&clock)) {
+                    return Err("an addition may come before what it must follow".into());
+                }
+                history.additions.push((event, clock));
+            }
+            Access::Claim(..) => return Err("undecided: a claim".into()),
+            Access::EndWrite(at, _) => self.copy(event, &clock, at, true)?,
+            Access::EndRead(at) => self.copy(event, &clock, at, false)?,
+            _ => {}
+        }
+        Ok(answer)
+    }
+
+    fn store(&mut self, event: Event, clock: &Clock, word: Word, value: u64) -> Result<(), String> {
+        let history = self.words.entry(word.offset).or_default();
+        if !history.stores.iter().all(|(_, store, _)| store.is_before(clock)) {
+            return Err("two stores of a word in no order".into());
+        }
+        if word.class != Class::Flag || history.data {
+            let looks = history.looks.iter().all(|look| look.is_before(clock));
+            if !looks || !history.additions.iter().all(|(addition, _)| addition.is_before(clock)) {
+                return Err("a word is stored while someone may look at it".into());
+            }
+            history.additions.clear();
+        }
+        for look in history.looks.iter().filter(|look| !look.is_before(clock)) {
+            // Nothing keeps that process from seeing this value.
+            self.traces[look.rank as usize][look.number as usize - 1].later.push(value);
+        }
+        history.stores.push((value, event, *clock));
+        Ok(())
+    }
+
+    fn copy(&mut self, event: Event, clock: &Clock, at: Extent, writes: bool) -> Result<(), String> {
+        for byte in &mut self.bytes[at.offset() as usize..(at.offset() + at.len()) as usize] {
+            if let Some(written) = byte.written.filter(|written| !written.is_before(clock)) {
+                return Err(format!("overlap: rank {} may write there now", written.rank));
+            }
+            if !writes {
+                byte.read[event.rank as usize] = event.number;
+                continue;
+            }
+            if let Some(reader) = (0..RANKS).find(|&rank| byte.read[rank] > clock[rank]) {
+                return Err(format!("overlap: rank {reader} may read there now"));
+            }
+            *byte = Byte { written: Some(event), read: [0; RANKS] };
+        }
+        Ok(())
+    }
+
+    /// Has everyone entered operation `index` before `rank` goes on?
+    fn all_entered(&self, rank: Rank, index: usize) -> Result<(), String> {
+        let clock = &self.clocks[rank as usize];
+        for peer in self.ranks() {
+            let entry = self.entries[index][peer as usize];
+            if entry == 0 || entry > clock[peer as usize] {
+                return Err(format!("leaves barrier {} that rank {peer} has not entered", index + 1));
+            }
+        }
+        Ok(())
+    }
+
+    /// The accesses of the run, in its order, and a fault.
+    fn report(&self, fault: &str) -> String {
+        let mut at = vec![0; self.traces.len()];
+        let path = self.order.iter().filter_map(|&rank| {
+            let done = self.traces[rank as usize].get(at[rank as usize])?;
+            at[rank as usize] += 1;
+            Some((rank, done.from, done.answer))
+        });
+        Names::new(self.world.layout()).report(self.program, &self.processes, &self.world, path, fault)
+    }
+}
