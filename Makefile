@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 SECONDS_EACH ?= 60
 UNISONO = target/release/unisono
 
-.PHONY: demo test ci bench soak fuzz docs install setup release clean
+.PHONY: demo test ci bench soak numa fuzz docs install setup release clean
 
 help: ## show the doors
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,9 +21,13 @@ ci: ## what CI runs
 bench: release ## latency tables of this machine, beside its floors
 	@QUICK=$(QUICK) .ci/bench $(UNISONO)
 
-soak: setup ## the long checks: explorer to length four, all loom models, 100,000 barriers
+soak: setup ## the long checks: explorer to length four, all loom models, 100,000 barriers, kills
 	@bash .ci/setup g++
 	@.ci/soak
+
+numa: setup ## placement and kills on an emulated machine with two NUMA nodes
+	@bash .ci/setup qemu-system-x86 busybox-static cpio binutils
+	@.ci/numa
 
 fuzz: setup ## each fuzz target for SECONDS_EACH seconds
 	@bash .ci/setup g++

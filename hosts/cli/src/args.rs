@@ -104,7 +104,8 @@ pub(crate) struct Bench {
     pub(crate) bytes: Vec<u64>,
     /// Algorithm by name; `all`: one row each. bcast: auto, posted, queue, cico-flat, cico-chain, cico-binary,
     /// cico-binomial, cico-kary-K, cico-knomial-K. barrier: auto, dissemination, central, combining, combining-N.
-    /// allreduce: auto, posted; for 8 bytes also hand-written, a loop without the kernel
+    /// allreduce: auto, posted; for 8 bytes also hand-written, a loop that makes the same promises
+    /// without the kernel's machines, and sketch, a loop that makes none
     #[arg(long, default_value = "auto", value_name = "NAME")]
     pub(crate) algorithm: String,
     /// Operations per repetition; default: by size, about a tenth of a second

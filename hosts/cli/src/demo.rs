@@ -1,7 +1,7 @@
 //! `unisono demo`: real processes, real data, under a minute.
 
 use crate::args::{self, Collective, Method};
-use crate::bench::{self, Floors, Plan, Subject, Table, progress};
+use crate::bench::{self, Contender, Floors, Plan, Subject, Table, progress};
 use crate::error::Failure;
 use crate::job::Team;
 use serde::{Deserialize, Serialize};
@@ -96,21 +96,23 @@ fn broadcast_file(team: &mut Team, joined: &mut Joined, args: &args::Demo) -> Re
 }
 
 fn measure(team: &mut Team, joined: &mut Joined) -> Result<(), Failure> {
-    let mut subjects = Vec::new();
-    for bytes in SIZES {
-        for name in ["auto", "cico-binary"] {
-            subjects.extend(Subject::by_name(Collective::Bcast, name, bytes)?);
-        }
-    }
-    let bar = progress(team.rank() == 0, 1 + subjects.len() as u64);
+    let bar = progress(team.rank() == 0, 1 + SIZES.len() as u64);
     bar.set_message("floors");
     let floors = Floors::measure(team, joined, &SIZES, false)?;
     bar.inc(1);
     let plan = Plan { iterations: None, warm: false, budget: 3e8 };
     let mut table = Table::default();
-    for subject in &subjects {
-        bar.set_message(subject.to_string());
-        table.push(bench::measure(team, joined, &floors, subject, Method::Rate, plan)?);
+    for bytes in SIZES {
+        bar.set_message(format!("{bytes} B"));
+        let mut contenders = Vec::new();
+        for name in ["auto", "cico-binary"] {
+            for subject in Subject::by_name(Collective::Bcast, name, bytes)? {
+                contenders.push(Contender::join(team, joined, subject)?);
+            }
+        }
+        for row in bench::measure(team, joined, &floors, &mut contenders, Method::Rate, plan)? {
+            table.push(row);
+        }
         bar.inc(1);
     }
     bar.finish_and_clear();

@@ -4,7 +4,7 @@ use crate::args::Topo;
 use crate::error::Failure;
 use serde_json::json;
 use unisono_kernel::region::{Layout, Params};
-use unisono_posix::topology::Topology;
+use unisono_posix::topology::{Object, Topology};
 
 /// Numbers of processes in the memory table.
 const RANKS: [u32; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 1024];
@@ -23,10 +23,17 @@ pub(crate) fn run(args: &Topo) -> Result<(), Failure> {
             .iter()
             .map(|(ranks, ours, cico)| json!({"ranks": ranks, "bytes": ours, "bytes_with_cico": cico}))
             .collect();
-        println!("{}", json!({"source": topology.source(), "topology": topology.to_string(), "memory": rows}));
+        let objects: Vec<_> = topology
+            .objects()
+            .iter()
+            .map(|Object { kind, os, bytes, pus }| {
+                json!({"kind": kind.to_string(), "os": os, "bytes": bytes, "pus": pus.iter().collect::<Vec<_>>()})
+            })
+            .collect();
+        println!("{}", json!({"source": topology.source(), "topology": objects, "memory": rows}));
         return Ok(());
     }
-    print!("{topology}");
+    println!("{topology}");
     println!("(read by {})", topology.source());
     if args.memory {
         println!("\n{:>6} {:>14} {:>14} {:>18}", "ranks", "segment KiB", "KiB per rank", "with P1's queues");

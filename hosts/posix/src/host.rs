@@ -1,7 +1,7 @@
 //! What a rank does while it waits: yields if it is crowded, and every millisecond looks at its peers.
 //!
 //! The kernel calls [`Host`] after each burst of spins, or at once when crowded. A call is a
-//! counter; every few calls it reads the clock; every millisecond it looks at the peers'
+//! counter; every few calls it reads the clock (fewer, the longer they take); every millisecond it looks at the peers'
 //! descriptors. So a killed peer is seen within milliseconds, and a wait that goes well pays nothing.
 
 use crate::watch::Watch;
@@ -12,17 +12,19 @@ use unisono_kernel::wait::Relax;
 
 /// Time between two looks at the peers.
 const LOOK: Duration = Duration::from_millis(1);
-/// Calls between two looks at the clock: a burst of spins takes microseconds, but a yield may take
-/// a whole time slice.
-const SPINNING: u32 = 16;
-const YIELDING: u32 = 4;
+/// Calls between two looks at the clock, at least and at most: a burst of spins takes microseconds,
+/// but a yield may take a whole time slice, and the most of them must stay below 100 ms.
+const CALLS: (u32, u32) = (4, 32);
 
 /// A rank's waiting: yielding, liveness, and a bound of time.
 #[derive(Debug)]
 pub struct Host {
     yields: bool,
-    /// Calls until the clock is read.
+    /// Calls until the clock is read, and how many they were at first.
     calls: u32,
+    stride: u32,
+    /// When the clock was read.
+    read: Instant,
     /// When the peers are looked at.
     look: Instant,
     /// When the present wait was first seen here.
@@ -34,7 +36,8 @@ pub struct Host {
 impl Host {
     /// For one rank.
     pub(crate) fn new(yields: bool, timeout: Option<Duration>, watch: Watch) -> Self {
-        Self { yields, calls: 0, look: Instant::now(), began: None, timeout, watch }
+        let now = Instant::now();
+        Self { yields, calls: 0, stride: CALLS.0, read: now, look: now, began: None, timeout, watch }
     }
 
     /// Changes the bound on one wait.
@@ -44,8 +47,10 @@ impl Host {
 
     #[cold]
     fn clock(&mut self, on: &Awaits) -> Result<(), WaitError> {
-        self.calls = if self.yields { YIELDING } else { SPINNING };
         let now = Instant::now();
+        // Calls that took long are counted shortly.
+        self.stride = if now - self.read < LOOK / 2 { (2 * self.stride).min(CALLS.1) } else { CALLS.0 };
+        (self.calls, self.read) = (self.stride, now);
         let began = *self.began.get_or_insert(now);
         if now >= self.look {
             self.look = now + LOOK;

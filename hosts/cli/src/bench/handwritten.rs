@@ -1,46 +1,70 @@
-//! An allreduce of one `f64` as one would write it by hand: no machine, no checks, no liveness.
+//! An allreduce of one `f64` as one would write it by hand: what the kernel's generality costs is the difference.
 //!
-//! Two alternating lines per rank; post mine, read all, fold in rank order. It is right for pure
-//! sequences of allreduces alone. What the kernel's generality costs is the difference to it.
+//! * `hand-written` makes the promises of the kernel's machine, for this one case: a line that names
+//!   its operation and its length, bounds, acknowledgement, poison, liveness.
+//! * `sketch` makes none: two alternating lines per rank, right for pure sequences of allreduces
+//!   alone; a dead peer hangs it. What the promises cost is the difference between the two.
 
 use crate::error::Failure;
 use crate::job::Team;
 use unisono_kernel::error::Error;
-use unisono_kernel::region::{Flag, Params, Region, Word};
-use unisono_posix::Joined;
+use unisono_kernel::region::{Flag, FlagId, Layout, Params, Region, Word, state};
+use unisono_kernel::step::{Await, Awaits, Source, Until};
+use unisono_kernel::transport::Transport;
+use unisono_kernel::wait::Relax;
+use unisono_posix::{Joined, Posix};
+
+type View = <Posix as Transport>::Region;
+
+/// The head of a line: an allreduce of 8 bytes.
+const HEAD: u64 = 2 << 56 | 8;
 
 /// One rank's part, on a segment of its own.
 #[derive(Debug)]
 pub(crate) struct HandWritten {
     scratch: Joined,
+    region: View,
+    layout: Layout,
+    rank: u32,
+    promises: bool,
     operation: u64,
+    acknowledged: u64,
 }
 
 impl HandWritten {
-    pub(crate) fn join(team: &mut Team) -> Result<Self, Failure> {
-        Ok(Self { scratch: team.join(Params { lines: 2, ..Params::new(team.size()) })?, operation: 0 })
+    pub(crate) fn join(team: &mut Team, promises: bool) -> Result<Self, Failure> {
+        let lines = if promises { Params::new(team.size()).lines } else { 2 };
+        let scratch = team.join(Params { lines, ..Params::new(team.size()) })?;
+        let comm = scratch.communicator.comm();
+        let (region, layout, rank) = (comm.region().clone(), *comm.member().layout(), comm.member().rank());
+        Ok(Self { scratch, region, layout, rank, promises, operation: 0, acknowledged: 0 })
     }
 
     /// Sums everyone's `buffer`, in place.
     #[inline]
     pub(crate) fn call(&mut self, buffer: &mut [u8]) -> Result<(), Error> {
-        let comm = self.scratch.communicator.comm();
-        let (region, me) = (comm.region(), comm.member());
-        self.operation += 1;
-        let operation = self.operation;
-        let line = |rank| {
-            let sequence: *const Word = region.flag(me.layout().line(rank, operation));
-            // SAFETY: the word behind the sequence word lies in the same line of 128 bytes; R1, R4.
-            (unsafe { &*sequence }, unsafe { &*sequence.wrapping_add(1) })
-        };
         let Some(mine) = buffer.first_chunk_mut() else { return Ok(()) };
-        let (sequence, value) = line(me.rank());
+        if self.promises { self.promised(mine) } else { self.sketched(mine) }
+    }
+
+    /// The sequence word of a line, its head and its payload.
+    #[inline]
+    fn line(&self, rank: u32) -> [&Word; 3] {
+        let sequence: *const Word = self.region.flag(self.layout.line(rank, self.operation));
+        // SAFETY: the words behind the sequence word lie in the same line of 128 bytes; R1, R4.
+        [0, 1, 2].map(|word| unsafe { &*sequence.wrapping_add(word) })
+    }
+
+    #[inline]
+    fn sketched(&mut self, mine: &mut [u8; 8]) -> Result<(), Error> {
+        self.operation += 1;
+        let [sequence, value, _] = self.line(self.rank);
         value.store_payload(u64::from_ne_bytes(*mine));
-        sequence.store_release(operation);
+        sequence.store_release(self.operation);
         let mut sum = 0.0;
-        for rank in 0..me.size() {
-            let (sequence, value) = line(rank);
-            while !sequence.load_acquire().at_least(operation) {
+        for rank in 0..self.layout.ranks() {
+            let [sequence, value, _] = self.line(rank);
+            while !sequence.load_acquire().at_least(self.operation) {
                 if self.scratch.waiting.yields {
                     std::thread::yield_now();
                 }
@@ -49,5 +73,69 @@ impl HandWritten {
         }
         *mine = sum.to_ne_bytes();
         Ok(())
+    }
+
+    #[inline]
+    fn promised(&mut self, mine: &mut [u8; 8]) -> Result<(), Error> {
+        if let Some(poison) = state::look(&self.region, &self.layout) {
+            return Err(Error::Poisoned(poison));
+        }
+        self.operation += 1;
+        let lines = u64::from(self.layout.params().lines);
+        if self.operation > self.acknowledged + lines {
+            for rank in 0..self.layout.ranks() {
+                self.await_flag(self.layout.done(rank), self.operation - lines, rank)?;
+            }
+        }
+        let [sequence, head, value] = self.line(self.rank);
+        head.store_payload(HEAD);
+        value.store_payload(u64::from_ne_bytes(*mine));
+        sequence.store_release(self.operation);
+        let mut sum = 0.0;
+        for rank in 0..self.layout.ranks() {
+            self.await_flag(self.layout.line(rank, self.operation), self.operation, rank)?;
+            let [sequence, head, value] = self.line(rank);
+            if !sequence.load_acquire().is(self.operation) || head.load_payload() != HEAD {
+                return Err(Error::Abandoned);
+            }
+            sum += f64::from_bits(value.load_payload());
+        }
+        *mine = sum.to_ne_bytes();
+        self.acknowledged = self.operation - 1;
+        self.region.publish(self.layout.done(self.rank), self.operation);
+        Ok(())
+    }
+
+    /// Waits as [`SpinThen`](unisono_kernel::wait::SpinThen) does.
+    #[inline]
+    fn await_flag(&mut self, flag: FlagId, bound: u64, peer: u32) -> Result<(), Error> {
+        let wait = self.scratch.communicator.wait_policy();
+        let ready = |region: &View| region.flag(flag).load_acquire().at_least(bound);
+        if ready(&self.region) {
+            return Ok(());
+        }
+        for _ in 0..wait.eager {
+            if ready(&self.region) {
+                return Ok(());
+            }
+        }
+        let source = Source::Flag(flag, Until::AtLeast(bound));
+        let on = Awaits::one(Await { source, peer: Some(peer), operation: self.operation });
+        wait.host.begin();
+        loop {
+            for _ in 0..wait.patient {
+                if ready(&self.region) {
+                    return Ok(());
+                }
+                core::hint::spin_loop();
+            }
+            if let Some(poison) = state::look(&self.region, &self.layout) {
+                return Err(Error::Poisoned(poison));
+            }
+            wait.host.relax(&on).map_err(|_| Error::Abandoned)?;
+            if ready(&self.region) {
+                return Ok(());
+            }
+        }
     }
 }

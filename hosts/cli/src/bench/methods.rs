@@ -3,12 +3,10 @@
 use super::Plan;
 use super::buffers::Buffers;
 use super::clock::{Clock, now};
-use super::subject::Subject;
+use super::contender::Contender;
 use crate::error::Failure;
 use crate::job::Team;
-use unisono_kernel::Rank;
 use unisono_kernel::driver::Communicator;
-use unisono_kernel::error::Error;
 use unisono_posix::{Joined, Posix};
 
 /// What a row says of its samples, in nanoseconds.
@@ -32,7 +30,7 @@ fn summary(mut samples: Vec<f64>, iterations: u64) -> Sample {
 /// Wall nanoseconds of one operation, back to back: what the number of iterations follows from.
 fn estimate(
     joined: &mut Joined,
-    call: &mut impl FnMut(&mut Communicator<Posix>, &mut [u8], Rank) -> Result<(), Error>,
+    contender: &mut Contender,
     buffers: &mut Buffers,
     clock: Clock,
 ) -> Result<f64, Failure> {
@@ -40,7 +38,7 @@ fn estimate(
     joined.communicator.barrier()?;
     let begin = now();
     for i in 0..TRIES {
-        call(&mut joined.communicator, buffers.get(i), 0)?;
+        contender.call(&mut joined.communicator, buffers.get(i), 0)?;
         joined.communicator.barrier()?;
     }
     Ok(clock.ns(begin, now()) / TRIES as f64)
@@ -68,19 +66,19 @@ fn until(deadline: u64, crowded: bool) {
 pub(crate) fn window(
     team: &mut Team,
     joined: &mut Joined,
-    subject: &Subject,
+    contender: &mut Contender,
     plan: Plan,
-    mut call: impl FnMut(&mut Communicator<Posix>, &mut [u8], Rank) -> Result<(), Error>,
 ) -> Result<Sample, Failure> {
     const MOST: u64 = 2000;
     /// Nanoseconds that a rank may miss the deadline by.
     const LATE: f64 = 300.0;
     let clock = Clock::calibrate();
     let crowded = joined.waiting.yields;
-    let mut buffers = Buffers::new(subject.bytes, plan.warm);
-    let estimate = estimate(joined, &mut call, &mut buffers, clock)?;
+    let (bytes, rooted) = (contender.subject.bytes, contender.subject.rooted());
+    let mut buffers = Buffers::new(bytes, plan.warm);
+    let estimate = estimate(joined, contender, &mut buffers, clock)?;
     // Between two deadlines: the operation, the dirtying of a buffer, and slack.
-    let gap = 4.0 * estimate + subject.bytes as f64 * 0.5 + if crowded { 50_000.0 } else { 4_000.0 };
+    let gap = 4.0 * estimate + bytes as f64 * 0.5 + if crowded { 50_000.0 } else { 4_000.0 };
     let iterations = plan.iterations.unwrap_or((plan.budget / gap) as u64).clamp(1, MOST);
     let comm = &mut joined.communicator;
     let iterations = agree(comm, iterations)?;
@@ -94,7 +92,7 @@ pub(crate) fn window(
         dirty(buffer, i);
         until(deadline, crowded);
         let start = now();
-        call(comm, buffer, 0)?;
+        contender.call(comm, buffer, 0)?;
         let end = now();
         times.push((start, end, start.saturating_sub(deadline)));
     }
@@ -102,7 +100,7 @@ pub(crate) fn window(
     let all = team.gather(&times)?;
     let of = |i: usize| all.iter().filter_map(move |rank| rank.get(i));
     let duration = |i: usize| {
-        let first = if subject.rooted() { all[0][i].0 } else { of(i).map(|t| t.0).min().unwrap_or(0) };
+        let first = if rooted { all[0][i].0 } else { of(i).map(|t| t.0).min().unwrap_or(0) };
         clock.ns(first, of(i).map(|t| t.1).max().unwrap_or(0))
     };
     let in_time = |&i: &usize| of(i).all(|(_, _, late)| *late <= clock.ticks(LATE));
@@ -120,47 +118,72 @@ fn dirty(buffer: &mut [u8], i: u64) {
     buffer.iter_mut().step_by(64).for_each(|byte| *byte = byte.wrapping_add(i as u8 | 1));
 }
 
-/// `rate`: wall time ÷ iterations of the slowest rank, root rotating; data verified after each repetition.
+/// `rate`: wall time ÷ iterations of the slowest rank, root rotating; data verified after each
+/// repetition. Contenders take turns, repetition by repetition: what the machine does to one, it does to all.
 pub(crate) fn rate(
     team: &mut Team,
     joined: &mut Joined,
-    subject: &Subject,
+    contenders: &mut [Contender],
     plan: Plan,
-    mut call: impl FnMut(&mut Communicator<Posix>, &mut [u8], Rank) -> Result<(), Error>,
-) -> Result<Sample, Failure> {
+) -> Result<Vec<Sample>, Failure> {
     const REPETITIONS: u64 = 11;
     let clock = Clock::calibrate();
-    let mut buffers = Buffers::new(subject.bytes, plan.warm);
-    let estimate = estimate(joined, &mut call, &mut buffers, clock)?;
-    let wanted = plan.iterations.unwrap_or((plan.budget / REPETITIONS as f64 / estimate) as u64).clamp(1, 1_000_000);
-    let iterations = agree(&mut joined.communicator, wanted)?;
-    let (rank, size) = (team.rank(), team.size());
-    let mut mine = Vec::new();
+    let Some(bytes) = contenders.first().map(|contender| contender.subject.bytes) else { return Ok(Vec::new()) };
+    let mut buffers = Buffers::new(bytes, plan.warm);
+    let mut iterations = Vec::new();
+    for contender in &mut *contenders {
+        let estimate = estimate(joined, contender, &mut buffers, clock)?;
+        let fitting = (plan.budget / REPETITIONS as f64 / estimate) as u64;
+        let wanted = plan.iterations.unwrap_or(fitting).clamp(1, 1_000_000);
+        iterations.push(agree(&mut joined.communicator, wanted)?);
+    }
+    let mut mine = vec![Vec::new(); contenders.len()];
     for repetition in 0..REPETITIONS {
-        let seed = repetition * buffers.count() as u64;
-        buffers.fill(if rank == 0 { seed } else { seed + 1_000_003 });
-        let comm = &mut joined.communicator;
-        if subject.carries_pattern() {
-            // The root rotates: everyone holds the pattern from here on, and keeps it.
-            for i in 0..buffers.count().min(iterations as usize) {
-                call(comm, buffers.get(i), 0)?;
-            }
-        } else {
-            buffers.get(0).fill(0);
-        }
-        comm.barrier()?;
-        let begin = now();
-        let mut root = 0;
-        for i in 0..iterations {
-            call(comm, buffers.get(i as usize), root)?;
-            root = if root + 1 == size { 0 } else { root + 1 };
-        }
-        mine.push(clock.ns(begin, now()) / iterations as f64);
-        if subject.carries_pattern() && !buffers.hold(seed, iterations as usize) {
-            return Err(Failure::Words(format!("{subject}: wrong data in repetition {repetition}")));
+        for ((contender, times), &iterations) in contenders.iter_mut().zip(&mut mine).zip(&iterations) {
+            let seed = repetition * buffers.count() as u64;
+            times.push(repeat(team, joined, contender, &mut buffers, (seed, iterations), clock)?);
         }
     }
     let all = team.gather(&mine)?;
-    let slowest = (0..mine.len()).map(|i| all.iter().map(|rank| rank[i]).fold(0.0, f64::max)).collect();
-    Ok(summary(slowest, iterations * REPETITIONS))
+    let slowest = |contender: usize, i: usize| all.iter().map(|rank| rank[contender][i]).fold(0.0, f64::max);
+    let samples = (0..).zip(iterations).map(|(contender, iterations)| {
+        let times = (0..REPETITIONS as usize).map(|i| slowest(contender, i)).collect();
+        summary(times, iterations * REPETITIONS)
+    });
+    Ok(samples.collect())
+}
+
+/// One repetition of [`rate`]: nanoseconds per operation on this rank.
+fn repeat(
+    team: &Team,
+    joined: &mut Joined,
+    contender: &mut Contender,
+    buffers: &mut Buffers,
+    (seed, iterations): (u64, u64),
+    clock: Clock,
+) -> Result<f64, Failure> {
+    let (rank, size) = (team.rank(), team.size());
+    buffers.fill(if rank == 0 { seed } else { seed + 1_000_003 });
+    let comm = &mut joined.communicator;
+    let carries_pattern = contender.subject.carries_pattern();
+    if carries_pattern {
+        // The root rotates: everyone holds the pattern from here on, and keeps it.
+        for i in 0..buffers.count().min(iterations as usize) {
+            contender.call(comm, buffers.get(i), 0)?;
+        }
+    } else {
+        buffers.get(0).fill(0);
+    }
+    comm.barrier()?;
+    let begin = now();
+    let mut root = 0;
+    for i in 0..iterations {
+        contender.call(comm, buffers.get(i as usize), root)?;
+        root = if root + 1 == size { 0 } else { root + 1 };
+    }
+    let time = clock.ns(begin, now()) / iterations as f64;
+    if carries_pattern && !buffers.hold(seed, iterations as usize) {
+        return Err(Failure::Words(format!("{}: wrong data", contender.subject)));
+    }
+    Ok(time)
 }

@@ -5,6 +5,7 @@
 
 mod buffers;
 pub(crate) mod clock;
+mod contender;
 mod floor;
 mod handwritten;
 mod methods;
@@ -14,19 +15,15 @@ mod table;
 use crate::args::{Bench, Method};
 use crate::error::Failure;
 use crate::job::Team;
+pub(crate) use contender::Contender;
 pub(crate) use floor::Floors;
-use handwritten::HandWritten;
 use indicatif::{ProgressBar, ProgressStyle};
-use methods::Sample;
 use serde::{Deserialize, Serialize};
 pub(crate) use subject::Subject;
 pub(crate) use table::Table;
-use unisono_kernel::Rank;
-use unisono_kernel::driver::Communicator;
-use unisono_kernel::error::Error;
 use unisono_kernel::region::Params;
 use unisono_kernel::region::layout::Cico;
-use unisono_posix::{Joined, Posix};
+use unisono_posix::Joined;
 
 /// One row of a report; the fields are those of DESIGN §9.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -76,34 +73,33 @@ fn params(args: &Bench) -> Params {
 
 /// A rank of `unisono bench`.
 pub(crate) fn work(team: &mut Team, args: &Bench) -> Result<(), Failure> {
-    let mut subjects = Vec::new();
-    for &bytes in &args.bytes {
-        subjects.extend(Subject::by_name(args.collective, &args.algorithm, bytes)?);
-    }
+    let by_size = args.bytes.iter().map(|&bytes| Subject::by_name(args.collective, &args.algorithm, bytes));
+    let by_size = by_size.collect::<Result<Vec<_>, _>>()?;
     let mut joined = team.join(params(args))?;
     let speaker = team.rank() == 0;
     if speaker && !args.json {
         println!("{} ranks, waiting: {}", team.size(), joined.waiting);
     }
-    let bar = progress(speaker && !args.json, 1 + 2 * subjects.len() as u64);
+    let bar = progress(speaker && !args.json, 1 + 2 * by_size.len() as u64);
     bar.set_message("floors");
     let floors = Floors::measure(team, &joined, &args.bytes, args.warm)?;
     bar.inc(1);
     let plan = Plan { iterations: args.iterations, warm: args.warm, budget: 5e8 };
     let mut table = Table::default();
-    for subject in subjects {
+    for subjects in by_size {
+        let join = |subject: Subject| Contender::join(team, &mut joined, subject);
+        let mut contenders = subjects.into_iter().map(join).collect::<Result<Vec<_>, _>>()?;
         for method in [Method::Window, Method::Rate] {
-            if args.method != Method::Both && args.method != method {
-                bar.inc(1);
-                continue;
+            if args.method == Method::Both || args.method == method {
+                bar.set_message(contenders.iter().map(|one| one.subject.to_string()).collect::<Vec<_>>().join(", "));
+                for row in measure(team, &mut joined, &floors, &mut contenders, method, plan)? {
+                    if speaker && args.json {
+                        println!("{}", serde_json::to_string(&row)?);
+                    }
+                    table.push(row);
+                }
             }
-            bar.set_message(subject.to_string());
-            let row = measure(team, &mut joined, &floors, &subject, method, plan)?;
             bar.inc(1);
-            if speaker && args.json {
-                println!("{}", serde_json::to_string(&row)?);
-            }
-            table.push(row);
         }
     }
     bar.finish_and_clear();
@@ -114,27 +110,28 @@ pub(crate) fn work(team: &mut Team, args: &Bench) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Measures one row; every rank answers the same.
+/// Measures contenders of one size side by side, a row each; every rank answers the same.
 pub(crate) fn measure(
     team: &mut Team,
     joined: &mut Joined,
     floors: &Floors,
-    subject: &Subject,
+    contenders: &mut [Contender],
     method: Method,
     plan: Plan,
-) -> Result<Row, Failure> {
-    let sample = if subject.is_hand_written() {
-        let mut hand = HandWritten::join(team)?;
-        sample(team, joined, subject, method, plan, |_, buffer, _| hand.call(buffer))?
-    } else {
-        sample(team, joined, subject, method, plan, |comm, buffer, root| subject.call(comm, buffer, root))?
+) -> Result<Vec<Row>, Failure> {
+    let (name, samples) = match method {
+        Method::Window => {
+            let each = contenders.iter_mut().map(|contender| methods::window(team, joined, contender, plan));
+            ("window", each.collect::<Result<Vec<_>, _>>()?)
+        }
+        Method::Rate | Method::Both => ("rate", methods::rate(team, joined, contenders, plan)?),
     };
-    Ok(Row {
+    let rows = contenders.iter().zip(samples).map(|(Contender { subject, .. }, sample)| Row {
         collective: subject.collective().into(),
         algorithm: subject.algorithm(),
         default: subject.is_default(),
         host: "posix".into(),
-        method: if method == Method::Window { "window".into() } else { "rate".into() },
+        method: name.into(),
         ranks: team.size(),
         bytes: subject.bytes,
         warm: plan.warm,
@@ -143,23 +140,8 @@ pub(crate) fn measure(
         p99_ns: sample.p99,
         max_ns: sample.max,
         floor_ns: floors.of(subject, team.size()),
-    })
-}
-
-/// Verifies a way to call a subject, then times it.
-fn sample(
-    team: &mut Team,
-    joined: &mut Joined,
-    subject: &Subject,
-    method: Method,
-    plan: Plan,
-    mut call: impl FnMut(&mut Communicator<Posix>, &mut [u8], Rank) -> Result<(), Error>,
-) -> Result<Sample, Failure> {
-    subject.verify(team, joined, &mut call)?;
-    match method {
-        Method::Window => methods::window(team, joined, subject, plan, call),
-        Method::Rate | Method::Both => methods::rate(team, joined, subject, plan, call),
-    }
+    });
+    Ok(rows.collect())
 }
 
 /// A progress bar on the terminal's error stream, for whoever speaks.

@@ -27,8 +27,10 @@ enum Kind {
     Bcast(BcastAlgorithm),
     Barrier(BarrierAlgorithm),
     Allreduce,
-    /// An allreduce without the kernel, to compare with.
-    HandWritten,
+    /// An allreduce without the kernel's machines, to compare with: does it keep their promises?
+    HandWritten {
+        promises: bool,
+    },
 }
 
 const BCASTS: [&str; 6] = ["posted", "queue", "cico-flat", "cico-chain", "cico-binary", "cico-binomial"];
@@ -42,7 +44,7 @@ impl Subject {
                 BCASTS.into_iter().filter(|&n| n != "posted" || bytes <= bcast::posted::MOST).collect()
             }
             (Collective::Barrier, "all") => BARRIERS.into(),
-            (Collective::Allreduce, "all") if bytes == 8 => vec!["posted", "hand-written"],
+            (Collective::Allreduce, "all") if bytes == 8 => vec!["posted", "hand-written", "sketch"],
             _ => vec![name],
         };
         names.into_iter().map(|name| Self::one(collective, name, bytes)).collect()
@@ -53,7 +55,9 @@ impl Subject {
         let kind = match collective {
             Collective::Bcast => Kind::Bcast(BcastAlgorithm::from_name(name).ok_or_else(unknown)?.resolve(bytes)),
             Collective::Barrier => Kind::Barrier(BarrierAlgorithm::from_name(name).ok_or_else(unknown)?),
-            Collective::Allreduce if name == "hand-written" && bytes == 8 => Kind::HandWritten,
+            Collective::Allreduce if ["hand-written", "sketch"].contains(&name) && bytes == 8 => {
+                Kind::HandWritten { promises: name == "hand-written" }
+            }
             Collective::Allreduce if ["auto", "all", "posted"].contains(&name) => Kind::Allreduce,
             Collective::Allreduce => return Err(unknown()),
         };
@@ -76,7 +80,7 @@ impl Subject {
         match self.kind {
             Kind::Bcast(_) => "bcast",
             Kind::Barrier(_) => "barrier",
-            Kind::Allreduce | Kind::HandWritten => "allreduce",
+            Kind::Allreduce | Kind::HandWritten { .. } => "allreduce",
         }
     }
 
@@ -89,7 +93,7 @@ impl Subject {
             Kind::Bcast(algorithm) => algorithm == BcastAlgorithm::Auto.resolve(self.bytes),
             Kind::Barrier(algorithm) => algorithm == BarrierAlgorithm::default(),
             Kind::Allreduce => true,
-            Kind::HandWritten => false,
+            Kind::HandWritten { .. } => false,
         }
     }
 
@@ -98,9 +102,12 @@ impl Subject {
         matches!(self.kind, Kind::Bcast(_))
     }
 
-    /// Is it the hand-written loop?
-    pub(crate) fn is_hand_written(&self) -> bool {
-        self.kind == Kind::HandWritten
+    /// Is it written by hand, and does it keep the kernel's promises?
+    pub(crate) const fn is_hand_written(&self) -> Option<bool> {
+        match self.kind {
+            Kind::HandWritten { promises } => Some(promises),
+            _ => None,
+        }
     }
 
     /// One operation on `buffer`.
@@ -109,7 +116,7 @@ impl Subject {
         match self.kind {
             Kind::Bcast(algorithm) => comm.bcast_with(Data::bytes_mut(buffer), root, algorithm),
             Kind::Barrier(algorithm) => comm.barrier_with(algorithm),
-            Kind::Allreduce | Kind::HandWritten => comm.allreduce_in_place(buffer, Op::SumF64),
+            Kind::Allreduce | Kind::HandWritten { .. } => comm.allreduce_in_place(buffer, Op::SumF64),
         }
     }
 
@@ -133,7 +140,7 @@ impl Subject {
                     call(&mut joined.communicator, &mut buffer, root)?;
                     true
                 }
-                Kind::Allreduce | Kind::HandWritten => {
+                Kind::Allreduce | Kind::HandWritten { .. } => {
                     buffer.as_chunks_mut().0.iter_mut().for_each(|x| *x = f64::from(rank + root).to_ne_bytes());
                     call(&mut joined.communicator, &mut buffer, root)?;
                     let sum: f64 = (0..size).map(|r| f64::from(r + root)).sum();

@@ -28,6 +28,19 @@ pub enum Kind {
     Pu,
 }
 
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Machine => "Machine",
+            Self::Package => "Package",
+            Self::NumaNode => "NUMANode",
+            Self::Cache(level) => return write!(f, "L{}Cache", level.level()),
+            Self::Core => "Core",
+            Self::Pu => "PU",
+        })
+    }
+}
+
 /// The level of a cache; outer caches order before inner ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CacheLevel(core::cmp::Reverse<u32>);

@@ -31,12 +31,9 @@ impl fmt::Display for Label<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Object { kind, os, bytes, pus } = self.0;
         match kind {
-            Kind::Machine => return write!(f, "Machine ({} PUs)", pus.len()),
-            Kind::Package => write!(f, "Package {os}"),
-            Kind::NumaNode => write!(f, "NUMANode {os}"),
-            Kind::Cache(level) => write!(f, "L{}Cache", level.level()),
-            Kind::Core => write!(f, "Core {os}"),
-            Kind::Pu => write!(f, "PU {os}"),
+            Kind::Machine => return write!(f, "{kind} ({} PUs)", pus.len()),
+            Kind::Cache(_) => write!(f, "{kind}"),
+            _ => write!(f, "{kind} {os}"),
         }?;
         if *bytes > 0 { write!(f, " ({})", Bytes(*bytes)) } else { Ok(()) }
     }

@@ -1,6 +1,6 @@
 //! What the ranks do.
 
-use super::{ARGUMENT, BODY, DIRECTORY, now};
+use super::{ARGUMENT, BODY, DIRECTORY, Random, now};
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use unisono_kernel::error::Error;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::Params;
 use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
+use unisono_posix::binding;
 use unisono_posix::bootstrap::{Bootstrap, Launched};
 use unisono_posix::launch::{Bind, Launch};
 use unisono_posix::{Joined, Options, PosixError, join};
@@ -38,6 +39,7 @@ pub(super) fn run() -> ! {
     let body = match std::env::var(BODY).unwrap().as_str() {
         "collectives" => collectives,
         "endless" => endless,
+        "mix" => mix,
         "eager" => eager,
         "late" => late,
         "root" => wrong_root,
@@ -46,7 +48,8 @@ pub(super) fn run() -> ! {
         "absurd" => absurd,
         "dies-before" => dies_before,
         "dies-at" => dies_at,
-        "binding" => binding,
+        "binding" => placed,
+        "astray" => astray,
         "grandchild" => grandchild,
         "orphan" => orphan,
         "launcher" => launcher,
@@ -122,6 +125,29 @@ fn endless() -> Result<(), Failure> {
         communicator.allreduce_in_place(&mut data[..8], Op::SumI64)?;
     }
     Ok(())
+}
+
+/// Collectives of all kinds, in an order that all ranks draw alike, until something ends them.
+fn mix() -> Result<(), Failure> {
+    let mut communicator = joined()?.communicator;
+    let bcasts = ["auto", "queue", "cico-flat", "cico-chain", "cico-binary", "cico-knomial-3"];
+    let bcasts = bcasts.map(|name| BcastAlgorithm::from_name(name).unwrap());
+    let barriers = ["dissemination", "central", "combining"].map(|name| BarrierAlgorithm::from_name(name).unwrap());
+    let sizes = [1, 8, 104, 8193, 300_000];
+    let mut data = vec![0; 300_000];
+    let mut random = Random(7);
+    communicator.barrier()?;
+    say("joined", "");
+    loop {
+        let algorithm = random.below(bcasts.len() as u64) as usize;
+        let size = sizes[random.below(sizes.len() as u64) as usize];
+        let root = random.below(communicator.size().into()) as Rank;
+        match random.below(3) {
+            0 => communicator.bcast_with(Data::bytes_mut(&mut data[..size]), root, bcasts[algorithm])?,
+            1 => communicator.allreduce_in_place(&mut data[..8], Op::SumI64)?,
+            _ => communicator.barrier_with(barriers[algorithm % barriers.len()])?,
+        }
+    }
 }
 
 /// The root leaves as soon as its part is done; rank 2 waits for rank 1 meanwhile, who sleeps.
@@ -239,11 +265,44 @@ fn dies_at() -> Result<(), Failure> {
     until_it_fails(|| communicator.barrier())
 }
 
-fn binding() -> Result<(), Failure> {
-    say("pus", unisono_posix::binding::affinity()?);
+fn placed() -> Result<(), Failure> {
+    say("pus", binding::affinity()?);
     let joined = joined()?;
     say("placement", &joined.placement);
     say("yields", joined.waiting.yields);
+    Ok(())
+}
+
+/// A bootstrap whose rank goes to another NUMA node as soon as it has told everyone of its own.
+struct Astray {
+    inner: Launched,
+    away: Option<String>,
+}
+
+impl Bootstrap for Astray {
+    fn rank(&self) -> Rank {
+        self.inner.rank()
+    }
+    fn size(&self) -> u32 {
+        self.inner.size()
+    }
+    fn allgather(&mut self, mine: &[u8]) -> Result<Vec<Vec<u8>>, PosixError> {
+        let all = self.inner.allgather(mine)?;
+        if let Some(how) = self.away.take() {
+            let (node, pus) = binding::nodes().swap_remove(0);
+            if how == "pus" { binding::bind(&pus)? } else { super::confine_memory(node) }
+        }
+        Ok(all)
+    }
+}
+
+/// Rank 1 goes to rank 0's node; argument: with its PUs or with its memory.
+fn astray() -> Result<(), Failure> {
+    let inner = launched()?;
+    let away = (inner.rank() == 1).then(argument);
+    let Joined { placement, placements, .. } = join(&mut Astray { inner, away }, plan, &Options::default())?;
+    say("placement", placement);
+    say("of-1", placements[1]);
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use super::{Scene, eventually, kill, mappers, now, runs, shared_files};
 use unisono_posix::launch::Exit;
 
 /// The time and the text of a rank's error.
-fn error(scene: &Scene, rank: u32) -> (u64, String) {
+pub(super) fn error(scene: &Scene, rank: u32) -> (u64, String) {
     let said = scene.said(rank, "error");
     let (time, text) = said.split_once(' ').unwrap();
     (time.parse().unwrap(), text.to_owned())

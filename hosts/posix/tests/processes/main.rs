@@ -5,8 +5,10 @@
 //! Nothing here depends on how fast the machine is: bounds of time only end what would hang.
 
 mod body;
+mod bound;
 mod collectives;
 mod death;
+mod numa;
 mod refused;
 
 use std::ffi::OsString;
@@ -94,9 +96,29 @@ fn now() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// Numbers that look random (splitmix64): the same from the same seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+}
+
 fn kill(pid: u32) {
     // SAFETY: integer arguments; the process is a child of this one that has not been buried.
     unsafe { libc::kill(pid as i32, libc::SIGKILL) };
+}
+
+/// Takes this thread's new pages from one of the first 64 NUMA nodes.
+fn confine_memory(node: u32) {
+    let mask = 1u64 << node;
+    // SAFETY: the mask has 64 bits; the kernel reads one less than it is told.
+    let done = unsafe { libc::syscall(libc::SYS_set_mempolicy, libc::MPOL_BIND, &raw const mask, 65) };
+    assert_eq!(done, 0, "set_mempolicy: {}", std::io::Error::last_os_error());
 }
 
 /// Does the process run still? What nobody has buried yet does not.
