@@ -137,6 +137,13 @@ impl<'a> Data<'a> {
         Ok(Self { base: memory.ptr(), bytes, shape, life: PhantomData })
     }
 
+    /// As many elements of the same kind as pack to `bytes`, starting `offset` bytes from here: a block of
+    /// memory that was checked as a whole.
+    #[inline]
+    pub(crate) const fn moved(&self, offset: u64, bytes: u64) -> Self {
+        Self { base: self.base.wrapping_add(offset as usize), bytes, shape: self.shape, life: PhantomData }
+    }
+
     /// Packed bytes of all elements.
     #[inline]
     pub const fn len(&self) -> u64 {

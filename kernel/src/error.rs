@@ -57,6 +57,8 @@ pub enum Argument {
     Datatype,
     /// An operation's number or address.
     Operation,
+    /// Displacements of blocks, in extents; or how many of them there are.
+    Displacements,
 }
 
 impl Argument {
@@ -88,10 +90,11 @@ impl Argument {
             Self::Buffer => "buffer address",
             Self::Datatype => "datatype",
             Self::Operation => "operation",
+            Self::Displacements => "displacements",
         }
     }
 
-    const ALL: [Self; 25] = [
+    const ALL: [Self; 26] = [
         Self::Ranks,
         Self::Rank,
         Self::Root,
@@ -117,6 +120,7 @@ impl Argument {
         Self::Buffer,
         Self::Datatype,
         Self::Operation,
+        Self::Displacements,
     ];
 
     /// A number for the segment, where enums must not be read from bytes.

@@ -15,6 +15,7 @@
 extern crate std;
 
 pub mod barrier;
+pub mod blocks;
 pub mod buffer;
 pub mod comm;
 pub mod datatype;
