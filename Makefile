@@ -18,7 +18,7 @@ test: setup ## the fast tier: format, lints, tests, documentation
 ci: ## what CI runs
 	@.ci/run
 
-bench: release ## latency tables of this machine, beside its floors
+bench: release ## every collective against the MPIs installed: table, JSON, page; QUICK=1: under five minutes
 	@QUICK=$(QUICK) .ci/bench $(UNISONO)
 
 soak: setup ## the long checks: explorer to length four, all loom models, 100,000 barriers, kills

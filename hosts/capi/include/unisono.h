@@ -54,6 +54,7 @@ uint32_t unisono_version(void);
 #define UNISONO_ERR_CORRUPT (-10)   /* the segment holds words that no rank writes */
 #define UNISONO_ERR_MEMORY (-11)    /* no memory for the communicator */
 #define UNISONO_ERR_OTHER (-12)     /* none of the above */
+#define UNISONO_ERR_HOST (-13)      /* a start-up between processes failed (see unisono_posix.h) */
 
 /* A short text for an error number, and its name as above. Never null, never to be freed. */
 const char *unisono_strerror(int code);

@@ -16,14 +16,36 @@ use unisono_kernel::transport::Transport;
 use unisono_kernel::wait::{Relax, SpinThen};
 use unisono_shm::Mapped;
 
-/// Memory that the caller mapped, no messages, waits that yield.
+/// Memory that the caller mapped, no messages, waits that the embedder chooses.
 #[derive(Debug)]
 pub enum Embedded {}
 
 impl Transport for Embedded {
     type Region = Mapped;
     type P2p = Nothing;
-    type Wait = SpinThen<Yield>;
+    type Wait = Waiting;
+}
+
+/// How a handle waits.
+pub type Waiting = SpinThen<Patience>;
+
+/// What a handle does between two bursts of spins: its maker's choice.
+pub struct Patience(pub Box<dyn Relax>);
+
+impl fmt::Debug for Patience {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Patience")
+    }
+}
+
+impl Relax for Patience {
+    fn begin(&mut self) {
+        self.0.begin();
+    }
+
+    fn relax(&mut self, on: &Awaits) -> Result<(), WaitError> {
+        self.0.relax(on)
+    }
 }
 
 /// Gives the core to another process.
@@ -39,10 +61,11 @@ impl Relax for Yield {
 }
 
 /// How `ranks` processes wait on this machine.
-fn waiting(ranks: u32) -> SpinThen<Yield> {
+fn waiting(ranks: u32) -> Waiting {
     // SAFETY: no memory is passed.
     let cores = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    if i64::from(ranks) <= cores { SpinThen::spinning(Yield) } else { SpinThen::crowded(Yield) }
+    let host = Patience(Box::new(Yield));
+    if i64::from(ranks) <= cores { SpinThen::spinning(host) } else { SpinThen::crowded(host) }
 }
 
 /// `unisono_comm`, opaque in C: a communicator that one call uses at a time.
@@ -53,6 +76,25 @@ pub struct Handle {
     layout: Layout,
     rank: Rank,
     communicator: UnsafeCell<Communicator<Embedded>>,
+}
+
+impl Handle {
+    /// A handle for C, on the heap: `rank` on a segment of this layout, waiting as told. It goes by [`unisono_free`].
+    ///
+    /// # Errors
+    /// `rank` is none of the layout's; no memory.
+    pub fn allocate(region: Mapped, layout: Layout, rank: Rank, wait: Waiting) -> Result<*mut Self, Failure> {
+        let communicator = UnsafeCell::new(Communicator::new(region, layout, rank, wait)?);
+        // Not Box::new: a C caller gets a number where memory is short, not an abort.
+        // SAFETY: a handle is not of size zero.
+        let handle = unsafe { alloc(Block::new::<Self>()) }.cast::<Self>();
+        if handle.is_null() {
+            return Err(Failure::Memory);
+        }
+        // SAFETY: allocated above with this size and alignment.
+        unsafe { handle.write(Self { busy: Word::zero(), region, layout, rank, communicator }) };
+        Ok(handle)
+    }
 }
 
 impl fmt::Debug for Handle {
@@ -153,15 +195,7 @@ pub unsafe extern "C" fn unisono_attach(memory: *mut c_void, bytes: usize, rank:
             Refusal { argument: Argument::Magic, value: FRESH, .. } => Failure::NotReady,
             other => other.into(),
         })?;
-        let communicator = UnsafeCell::new(Communicator::new(region, layout, rank, waiting(layout.ranks()))?);
-        // Not Box::new: a C caller gets a number where memory is short, not an abort.
-        // SAFETY: a handle is not of size zero.
-        let handle = unsafe { alloc(Block::new::<Handle>()) }.cast::<Handle>();
-        if handle.is_null() {
-            return Err(Failure::Memory);
-        }
-        // SAFETY: allocated above with this size and alignment.
-        unsafe { handle.write(Handle { busy: Word::zero(), region, layout, rank, communicator }) };
+        let handle = Handle::allocate(region, layout, rank, waiting(layout.ranks()))?;
         // SAFETY: as the first write.
         unsafe { comm.write(handle) };
         Ok(())

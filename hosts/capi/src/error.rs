@@ -42,6 +42,8 @@ codes! {
     UNISONO_ERR_MEMORY = -11, "out of memory";
     /// None of the above.
     UNISONO_ERR_OTHER = -12, "another error";
+    /// A start-up between processes failed.
+    UNISONO_ERR_HOST = -13, "the processes could not be joined";
 }
 
 /// Why a call failed.
@@ -61,6 +63,8 @@ pub enum Failure {
     Refused(Refusal),
     /// A collective call.
     Collective(Error),
+    /// The system that starts the processes: what failed, in words that outlive the call.
+    Host(&'static str),
 }
 
 impl From<Refusal> for Failure {
@@ -96,6 +100,7 @@ impl Failure {
             Self::Collective(Error::Poll(PollError::Mismatch { .. })) => UNISONO_ERR_MISMATCH,
             Self::Collective(Error::Poll(PollError::Overrun { .. })) => UNISONO_ERR_CORRUPT,
             Self::Collective(_) => UNISONO_ERR_OTHER,
+            Self::Host(_) => UNISONO_ERR_HOST,
         }
     }
 }
@@ -110,6 +115,7 @@ impl fmt::Display for Failure {
             Self::Size(value, bound) => write!(f, "size is {value}, must be {bound}: sizeof(unisono_params)"),
             Self::Refused(refusal) => refusal.fmt(f),
             Self::Collective(error) => error.fmt(f),
+            Self::Host(words) => f.write_str(words),
         }
     }
 }
@@ -119,7 +125,7 @@ thread_local! {
 }
 
 /// What a function of the library answers; keeps the failure for [`unisono_last_error`].
-pub(crate) fn answer(result: Result<(), Failure>) -> c_int {
+pub fn answer(result: Result<(), Failure>) -> c_int {
     match result {
         Ok(()) => UNISONO_OK,
         Err(failure) => {

@@ -1,0 +1,253 @@
+#include "methods.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void check(int code, const char *what) {
+    if (code == 0) return;
+    fprintf(stderr, "%s: %s\n", what, backend_error(code));
+    backend_abort(4);
+}
+
+/* ---- Buffers: slots of a power of two in number, each on lines of its own ---- */
+
+struct buffers {
+    uint8_t *send, *receive;
+    size_t send_stride, receive_stride, mask;
+};
+
+static size_t stride_of(size_t elements) { return (elements * 8 + 64 + 63) / 64 * 64; }
+
+static size_t slots_of(const struct cell *cell) {
+    size_t send = stride_of(sends_most(cell)), receive = stride_of(receives_most(cell));
+    size_t fitting = POOL / (send > receive ? send : receive), slots = SLOTS_LEAST;
+    while (slots * 2 <= fitting && slots < SLOTS_MOST) slots *= 2;
+    return slots;
+}
+
+size_t memory_of(const struct cell *cell) {
+    return slots_of(cell) * (stride_of(sends_most(cell)) + stride_of(receives_most(cell)));
+}
+
+static struct buffers buffers_of(const struct plan *plan, const struct cell *cell) {
+    struct buffers b = {plan->memory, NULL, stride_of(sends_most(cell)), stride_of(receives_most(cell)), 0};
+    b.mask = slots_of(cell) - 1;
+    b.receive = b.send + b.send_stride * (b.mask + 1);
+    return b;
+}
+
+static uint64_t *send_at(const struct buffers *b, size_t i) {
+    return (uint64_t *)(b->send + (i & b->mask) * b->send_stride);
+}
+static uint64_t *receive_at(const struct buffers *b, size_t i) {
+    return (uint64_t *)(b->receive + (i & b->mask) * b->receive_stride);
+}
+
+/* Stores a byte of every line, the same value: each is dirty in this core's cache. */
+static void dirty(void *memory, size_t elements) {
+    volatile uint8_t *bytes = memory;
+    for (size_t at = 0; at < elements * 8; at += 64) bytes[at] = bytes[at];
+}
+
+/* ---- A row's own state ---- */
+
+struct row {
+    const struct plan *plan;
+    const struct cell *cell;
+    operation *run;
+    bool rotating;
+    struct buffers buffers;
+};
+
+static int root_of(const struct row *row, size_t i) { return row->rotating ? (int)(i % row->cell->size) : 0; }
+
+static inline void run(const struct row *row, size_t i, int root) {
+    const struct buffers *b = &row->buffers;
+    struct call call = {send_at(b, i), receive_at(b, i), row->cell->n, root};
+    check(row->run(&call), row->cell->subject->name);
+}
+
+/* Dirties what this rank sends and receives. */
+static void soil(const struct row *row, size_t i, int root) {
+    dirty(send_at(&row->buffers, i), sends(row->cell, root));
+    dirty(receive_at(&row->buffers, i), receives(row->cell, root));
+}
+
+/* Fills the slots that `used` operations use. */
+static void prepare(const struct row *row, size_t used, uint64_t seed) {
+    for (size_t slot = 0; slot < used && slot <= row->buffers.mask; slot++) {
+        fill_send(row->cell, send_at(&row->buffers, slot), seed + slot);
+        fill_receive(row->cell, receive_at(&row->buffers, slot), root_of(row, slot), seed + slot);
+    }
+}
+
+static void wrong(const struct cell *cell, const char *when, int root) {
+    fprintf(stderr, "wrong result: %s of %llu bytes from root %d at rank %d, %s\n", cell->subject->name,
+            (unsigned long long)cell->bytes, root, cell->rank, when);
+    backend_abort(3);
+}
+
+/* Checks each slot after `used` operations, by the last one on it. */
+static void inspect(const struct row *row, size_t used, uint64_t seed, const char *when) {
+    size_t slots = row->buffers.mask + 1;
+    for (size_t slot = 0; slot < used && slot < slots; slot++) {
+        int root = root_of(row, slot + (used - 1 - slot) / slots * slots);
+        if (!arrived(row->cell, receive_at(&row->buffers, slot), root, seed + slot)) wrong(row->cell, when, root);
+    }
+}
+
+static uint64_t agreed(uint64_t value) {
+    check(backend_bcast_bytes(&value, sizeof value, 0), "agree");
+    return value;
+}
+
+/* Compares the first double at each address. */
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Nanoseconds of an operation with a barrier after it, and of dirtying its buffers before, rank 0's medians of a few:
+ * what the number of iterations follows from. */
+static double estimate(const struct row *row, double *dirtying) {
+    double ns[20], before[20];
+    size_t tries = 0;
+    for (double spent = 0; tries < 2 || (tries < 20 && agreed(spent < 20e6)); spent += ns[tries++]) {
+        uint64_t begin = ticks_now();
+        soil(row, tries, 0);
+        before[tries] = ns_between(row->plan->clock, begin, ticks_now());
+        check(backend_barrier(), "barrier");
+        begin = ticks_now();
+        run(row, tries, 0);
+        check(backend_barrier(), "barrier");
+        ns[tries] = ns_between(row->plan->clock, begin, ticks_now());
+    }
+    qsort(ns, tries, sizeof *ns, by_value);
+    qsort(before, tries, sizeof *before, by_value);
+    *dirtying = (double)agreed((uint64_t)before[tries / 2]);
+    return (double)agreed((uint64_t)ns[tries / 2] + 1);
+}
+
+static struct sample summary(double *samples, size_t count, uint64_t iterations) {
+    qsort(samples, count, sizeof *samples, by_value);
+    return (struct sample){iterations, samples[(count - 1) / 2], samples[(count - 1) * 99 / 100], samples[count - 1]};
+}
+
+/* Everyone's `words` words, by rank, in plan->times; one's own lie at their place already. */
+static void gather_times(const struct row *row, size_t words) {
+    for (int rank = 0; rank < row->cell->size; rank++)
+        check(backend_bcast_bytes(row->plan->times + rank * words, words * 8, rank), "gather times");
+}
+
+void verify(const struct plan *plan, const struct cell *cell, operation *call) {
+    struct row row = {plan, cell, call, true, buffers_of(plan, cell)};
+    size_t times = rooted(cell) ? (size_t)cell->size : 2;
+    for (size_t i = 0; i < times; i++) {
+        /* From root i, whatever the slot. */
+        fill_send(cell, send_at(&row.buffers, i), 7 + i);
+        fill_receive(cell, receive_at(&row.buffers, i), (int)(i % cell->size), 7 + i);
+        run(&row, i, (int)(i % cell->size));
+        if (!arrived(cell, receive_at(&row.buffers, i), (int)(i % cell->size), 7 + i)) wrong(cell, "first", (int)i);
+    }
+}
+
+/* Operations between two agreements on a deadline: one that is stalled spoils no more than these. Words of an
+ * operation's record: start, end, lateness. Nanoseconds that a rank may miss the deadline by. */
+enum { TRAIN = 32, EACH = 3, LATE_NS = 300 };
+
+struct sample window(const struct plan *plan, const struct cell *cell, operation *call, bool rotating) {
+    const struct clock clock = plan->clock;
+    struct row row = {plan, cell, call, rotating, buffers_of(plan, cell)};
+    prepare(&row, 20, 0);
+    double dirtying, ns = estimate(&row, &dirtying);
+    /* Between two deadlines: the operation with room for a slow one, the dirtying of buffers, slack. */
+    double gap = ns + (ns < 100e3 ? 3 * ns : 300e3 + ns / 4) + (plan->crowded ? 50e3 + 4 * dirtying : 4e3 + 1.5 * dirtying);
+    uint64_t iterations = (uint64_t)(plan->budget_ns / gap);
+    iterations = iterations < plan->least ? plan->least : iterations > WINDOW_MOST ? WINDOW_MOST : iterations;
+    prepare(&row, iterations, 100);
+    iterations = agreed(iterations);
+    uint64_t step = agreed((uint64_t)(gap / clock.tick));
+    uint64_t head = (uint64_t)((50e3 + 10 * ns + (plan->crowded ? 1e6 : 0)) / clock.tick) + step;
+
+    uint64_t *mine = plan->times + (size_t)cell->rank * iterations * EACH, deadline = 0;
+    for (uint64_t i = 0; i < iterations; i++, deadline += step) {
+        int root = root_of(&row, i);
+        if (i % TRAIN == 0) {
+            check(backend_barrier(), "barrier");
+            deadline = agreed(ticks_now() + head);
+        }
+        soil(&row, i, root);
+        while (ticks_now() < deadline)
+            if (plan->crowded) sched_yield();
+        uint64_t start = ticks_now();
+        run(&row, i, root);
+        mine[EACH * i] = start;
+        mine[EACH * i + 1] = ticks_now();
+        mine[EACH * i + 2] = start - deadline;
+    }
+    inspect(&row, iterations, 100, "in the window");
+    gather_times(&row, iterations * EACH);
+
+    struct timing {
+        double late, ns;
+    } *all = malloc(iterations * sizeof *all);
+    double *kept = malloc(iterations * sizeof *kept);
+    if (!all || !kept) backend_abort(2);
+    size_t in_time = 0;
+    for (uint64_t i = 0; i < iterations; i++) {
+        uint64_t first = UINT64_MAX, last = 0, late = 0;
+        for (int rank = 0; rank < cell->size; rank++) {
+            const uint64_t *t = plan->times + (rank * iterations + i) * EACH;
+            if (rooted(cell) ? rank == root_of(&row, i) : t[0] < first) first = t[0];
+            if (t[1] > last) last = t[1];
+            if (t[2] > late) late = t[2];
+        }
+        all[i] = (struct timing){(double)late * clock.tick, ns_between(clock, first, last)};
+        if (all[i].late <= LATE_NS) in_time++;
+    }
+    /* Crowded, lateness is part of the figure; else the punctual ones count, or the tenth that is least late. */
+    qsort(all, iterations, sizeof *all, by_value);
+    size_t count = plan->crowded ? iterations : in_time > iterations / 10 ? in_time : iterations / 10 + 1;
+    for (size_t i = 0; i < count; i++) kept[i] = all[i].ns;
+    struct sample sample = summary(kept, count, count);
+    free(kept);
+    free(all);
+    return sample;
+}
+
+struct sample rate(const struct plan *plan, const struct cell *cell, operation *call, bool rotating) {
+    struct row row = {plan, cell, call, rotating, buffers_of(plan, cell)};
+    prepare(&row, 20, 0);
+    double dirtying, wanted = plan->budget_ns / (double)plan->repetitions / estimate(&row, &dirtying);
+    uint64_t iterations = agreed(wanted < 1 ? 1 : wanted > 1e6 ? 1000000 : (uint64_t)wanted);
+    uint64_t *mine = plan->times + (size_t)cell->rank * plan->repetitions;
+    for (uint64_t repetition = 0; repetition < plan->repetitions; repetition++) {
+        uint64_t seed = 1000 + repetition * SLOTS_MOST;
+        prepare(&row, iterations, seed);
+        check(backend_barrier(), "barrier");
+        uint64_t begin = ticks_now();
+        int root = 0;
+        for (uint64_t i = 0; i < iterations; i++) {
+            run(&row, i, root);
+            if (rotating && ++root == cell->size) root = 0;
+        }
+        mine[repetition] = (uint64_t)(ns_between(plan->clock, begin, ticks_now()) * 1000 / (double)iterations);
+        inspect(&row, iterations, seed, "at full rate");
+    }
+    gather_times(&row, plan->repetitions);
+    double *slowest = malloc(plan->repetitions * sizeof *slowest);
+    if (!slowest) backend_abort(2);
+    for (uint64_t repetition = 0; repetition < plan->repetitions; repetition++) {
+        uint64_t most = 0;
+        for (int rank = 0; rank < cell->size; rank++) {
+            uint64_t t = plan->times[rank * plan->repetitions + repetition];
+            if (t > most) most = t;
+        }
+        slowest[repetition] = (double)most / 1000;
+    }
+    struct sample sample = summary(slowest, plan->repetitions, plan->repetitions * iterations);
+    free(slowest);
+    return sample;
+}

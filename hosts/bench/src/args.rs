@@ -1,0 +1,150 @@
+//! The command line.
+
+use crate::configuration::NAMES;
+use crate::report::COLLECTIVES;
+use clap::builder::PossibleValuesParser;
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Compares collective operations with the MPIs installed: one C program under each, interleaved.
+#[derive(Debug, Parser)]
+#[command(name = "unisono-bench", version, about, max_term_width = 110)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Measure: writes bench.json and bench.html, prints a table
+    Run(Box<Run>),
+    /// Draw the page of a bench.json again
+    Page(Page),
+}
+
+/// What to measure. Lists are separated by commas.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Run {
+    /// Fewer rounds, ranks and sizes: under five minutes on two cores
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Times that all configurations run in turn [default: 5; quick: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: Option<u32>,
+    /// Numbers of processes [default: 2,4,8]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(2..=1024))]
+    pub(crate) ranks: Option<Vec<u32>>,
+    /// Message bytes; KiB and MiB as 8K, 4M [default: 8,1K,8K,64K,512K,4M; quick: 8,8K,512K]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_bytes)]
+    pub(crate) bytes: Option<Vec<u64>>,
+    /// Collectives [default: all]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PossibleValuesParser::new(COLLECTIVES), default_values = COLLECTIVES, hide_default_value = true)]
+    pub(crate) collectives: Vec<String>,
+    /// Definitions of time
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = ["window", "rate"], default_values = ["window", "rate"])]
+    pub(crate) methods: Vec<String>,
+    /// Roots of the window; a rate's root rotates [default: fixed,rotating; quick: fixed]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = ["fixed", "rotating"])]
+    pub(crate) roots: Option<Vec<String>>,
+    /// Who takes part
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PossibleValuesParser::new(NAMES), default_values = NAMES)]
+    pub(crate) configurations: Vec<String>,
+    /// Milliseconds of the timed part of a row in one round, roughly [default: 20; quick: 10]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=60000))]
+    pub(crate) budget: Option<u32>,
+    /// Operations of a row in one round, at least, however slow
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=2000))]
+    pub(crate) least: u32,
+    /// Repetitions of a rate in one round
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) repetitions: u32,
+    /// Minutes after which no further round begins, if it would end later [default: 24; quick: 3]
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..=100000))]
+    pub(crate) minutes: Option<u32>,
+    /// Seconds after which a run of a configuration is given up
+    #[arg(long, value_name = "S", default_value_t = 180, value_parser = clap::value_parser!(u32).range(1..=86400))]
+    pub(crate) timeout: u32,
+    /// Folder for the results and the compiled programs
+    #[arg(long, value_name = "DIR", default_value = "target/bench-out")]
+    pub(crate) out: PathBuf,
+    /// The program `unisono` [default: beside this program]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) unisono: Option<PathBuf>,
+    /// The library libunisono_posix_c.so [default: beside this program]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) library: Option<PathBuf>,
+}
+
+impl Run {
+    pub(crate) fn rounds(&self) -> u32 {
+        self.rounds.unwrap_or(if self.quick { 3 } else { 5 })
+    }
+
+    pub(crate) fn budget(&self) -> u32 {
+        self.budget.unwrap_or(if self.quick { 10 } else { 20 })
+    }
+
+    pub(crate) fn minutes(&self) -> u32 {
+        self.minutes.unwrap_or(if self.quick { 3 } else { 24 })
+    }
+
+    pub(crate) fn roots(&self) -> String {
+        let default = if self.quick { "fixed" } else { "fixed,rotating" };
+        self.roots.as_ref().map_or_else(|| default.into(), |roots| roots.join(","))
+    }
+
+    pub(crate) fn ranks(&self) -> Vec<u32> {
+        self.ranks.clone().unwrap_or_else(|| vec![2, 4, 8])
+    }
+
+    pub(crate) fn bytes(&self) -> Vec<u64> {
+        let quick = vec![8, 8 << 10, 512 << 10];
+        let full = vec![8, 1 << 10, 8 << 10, 64 << 10, 512 << 10, 4 << 20];
+        self.bytes.clone().unwrap_or(if self.quick { quick } else { full })
+    }
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Page {
+    /// A report that `run` wrote
+    pub(crate) report: PathBuf,
+    /// Where the page goes [default: beside the report, .html]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// The largest message that the program's buffers are made for.
+const MOST: u64 = 64 << 20;
+
+/// A number of bytes: `4096`, `8K`, `4M`.
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    let bound = "must be a multiple of 8 from 8 to 64M";
+    let (digits, shift) = match text.strip_suffix(['K', 'M']) {
+        Some(digits) => (digits, if text.ends_with('K') { 10 } else { 20 }),
+        None => (text, 0),
+    };
+    let number: u64 = digits.parse().map_err(|_| bound.to_string())?;
+    let bytes = number.saturating_mul(1 << shift);
+    if bytes.is_multiple_of(8) && (8..=MOST).contains(&bytes) { Ok(bytes) } else { Err(bound.into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn bytes_are_multiples_of_8_within_bounds() {
+        assert_eq!(parse_bytes("8"), Ok(8));
+        assert_eq!(parse_bytes("8K"), Ok(8192));
+        assert_eq!(parse_bytes("64M"), Ok(64 << 20));
+        for bad in ["", "K", "0", "7", "12", "65M", "-8", "8G", "99999999999M", "99999999999999999999"] {
+            assert!(parse_bytes(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! From samples to cells and summaries.
+//!
+//! A configuration's time in a cell is the median of its rounds' p50. The best peer is the one with
+//! the smallest time. The ratio is ours ÷ the best peer's, round by round, and of those the median;
+//! so is the time ÷ floor.
+
+use crate::configuration::OURS;
+use crate::floor;
+use crate::report::{COLLECTIVES, Floor, Missing, Sample, rooted};
+use crate::stats::{geometric_mean, median, pairwise, spread};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What one configuration needs for a cell.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Time {
+    pub(crate) p50_ns: f64,
+    /// The median of the rounds'.
+    pub(crate) p99_ns: f64,
+    /// The largest of the rounds'.
+    pub(crate) max_ns: f64,
+    /// (largest - smallest) ÷ median of the rounds' p50.
+    pub(crate) spread: f64,
+    pub(crate) rounds: usize,
+}
+
+/// A collective, a size, a definition of time, a number of ranks.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Cell {
+    pub(crate) collective: String,
+    pub(crate) bytes: u64,
+    pub(crate) method: String,
+    pub(crate) root: String,
+    pub(crate) ranks: u32,
+    /// By configuration.
+    pub(crate) times: BTreeMap<String, Time>,
+    pub(crate) best_peer: Option<String>,
+    /// Ours ÷ the best peer's, round by round, and the median.
+    pub(crate) ratios: Vec<f64>,
+    pub(crate) ratio: Option<f64>,
+    pub(crate) floor_ns: Option<f64>,
+    /// Ours ÷ the floor.
+    pub(crate) over_floor: Option<f64>,
+}
+
+/// Cells that belong together: a definition of time, and the roots it goes with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View {
+    pub(crate) name: &'static str,
+    method: &'static str,
+    roots: &'static [&'static str],
+}
+
+/// All views.
+pub(crate) const VIEWS: [View; 3] = [
+    View { name: "window, root fixed", method: "window", roots: &["fixed", "none"] },
+    View { name: "window, root rotating", method: "window", roots: &["rotating"] },
+    View { name: "rate, root rotating", method: "rate", roots: &["rotating", "none"] },
+];
+
+impl View {
+    pub(crate) fn has(&self, cell: &Cell) -> bool {
+        cell.method == self.method && self.roots.contains(&cell.root.as_str())
+    }
+}
+
+/// A cell in which the best peer is faster.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Losing {
+    pub(crate) collective: String,
+    pub(crate) bytes: u64,
+    pub(crate) ratio: f64,
+    pub(crate) best_peer: String,
+}
+
+/// A view at a number of ranks.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Summary {
+    pub(crate) view: String,
+    pub(crate) ranks: u32,
+    /// Cells with a ratio.
+    pub(crate) compared: usize,
+    /// Cells of peers that ours can't do yet.
+    pub(crate) not_yet: usize,
+    /// Geometric means of the ratios.
+    pub(crate) rooted: Option<f64>,
+    pub(crate) all_to_all: Option<f64>,
+    pub(crate) losing: Vec<Losing>,
+}
+
+/// The cells of all samples, in the order of tables.
+pub(crate) fn cells(samples: &[Sample], floors: &[Floor], cores: u32) -> Vec<Cell> {
+    let place = |name: &str| COLLECTIVES.iter().position(|c| *c == name).unwrap_or(COLLECTIVES.len());
+    let mut groups: BTreeMap<_, BTreeMap<&str, Vec<&Sample>>> = BTreeMap::new();
+    for sample in samples {
+        let row = &sample.row;
+        let key = (row.ranks, &row.method, place(&row.collective), &row.collective, row.bytes, &row.root);
+        groups.entry(key).or_default().entry(&sample.configuration).or_default().push(sample);
+    }
+    groups
+        .into_iter()
+        .map(|((ranks, method, _, collective, bytes, root), group)| {
+            let p50s = |name: &str| group.get(name).map(|s| p50_by_round(s)).unwrap_or_default();
+            let times: BTreeMap<String, Time> =
+                group.iter().filter_map(|(name, samples)| Some(((*name).to_owned(), time(samples)?))).collect();
+            let peers = times.iter().filter(|(name, _)| *name != OURS);
+            let best_peer = peers.min_by(|a, b| a.1.p50_ns.total_cmp(&b.1.p50_ns)).map(|(name, _)| name.clone());
+            let ours = p50s(OURS);
+            let ratios = best_peer.as_ref().map(|peer| pairwise(&ours, &p50s(peer))).unwrap_or_default();
+            let floors: BTreeMap<u32, f64> = floors
+                .iter()
+                .filter(|floor| floor.ranks == ranks)
+                .filter_map(|f| Some((f.round, floor::of(collective, bytes, ranks, ranks > cores, &f.bcasts)?)))
+                .collect();
+            Cell {
+                collective: collective.clone(),
+                bytes,
+                method: method.clone(),
+                root: root.clone(),
+                ranks,
+                ratio: median(ratios.iter().copied()),
+                ratios,
+                floor_ns: median(floors.values().copied()),
+                over_floor: median(pairwise(&ours, &floors)),
+                times,
+                best_peer,
+            }
+        })
+        .collect()
+}
+
+fn p50_by_round(samples: &[&Sample]) -> BTreeMap<u32, f64> {
+    samples.iter().map(|sample| (sample.round, sample.row.p50_ns)).collect()
+}
+
+fn time(samples: &[&Sample]) -> Option<Time> {
+    let p50s: Vec<f64> = samples.iter().map(|sample| sample.row.p50_ns).collect();
+    Some(Time {
+        p50_ns: median(p50s.iter().copied())?,
+        p99_ns: median(samples.iter().map(|sample| sample.row.p99_ns))?,
+        max_ns: samples.iter().map(|sample| sample.row.max_ns).fold(0.0, f64::max),
+        spread: spread(&p50s)?,
+        rounds: samples.len(),
+    })
+}
+
+/// One summary per view and number of ranks that has cells.
+pub(crate) fn summaries(cells: &[Cell], not_yet: &[Missing]) -> Vec<Summary> {
+    let mut ranks: Vec<u32> = cells.iter().map(|cell| cell.ranks).collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    let both = ranks.iter().flat_map(|&ranks| VIEWS.map(|view| (view, ranks)));
+    both.filter_map(|(view, ranks)| {
+        let cells: Vec<&Cell> = cells.iter().filter(|cell| cell.ranks == ranks && view.has(cell)).collect();
+        let is_missing = |c: &&&Cell| not_yet.iter().any(|m| (&m.collective, m.bytes) == (&c.collective, c.bytes));
+        let mean = |with_root: bool| {
+            let kind = cells.iter().filter(|cell| rooted(&cell.collective) == with_root);
+            geometric_mean(kind.filter_map(|cell| cell.ratio))
+        };
+        let losing = |cell: &&Cell| {
+            let (ratio, best_peer) = (cell.ratio.filter(|&ratio| ratio > 1.0)?, cell.best_peer.clone()?);
+            Some(Losing { collective: cell.collective.clone(), bytes: cell.bytes, ratio, best_peer })
+        };
+        (!cells.is_empty()).then(|| Summary {
+            view: view.name.into(),
+            ranks,
+            compared: cells.iter().filter(|cell| cell.ratio.is_some()).count(),
+            not_yet: cells.iter().filter(is_missing).count(),
+            rooted: mean(true),
+            all_to_all: mean(false),
+            losing: cells.iter().filter_map(losing).collect(),
+        })
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Row;
+
+    fn sample(configuration: &str, round: u32, collective: &str, bytes: u64, p50_ns: f64) -> Sample {
+        let root = if rooted(collective) { "fixed" } else { "none" };
+        let (method, collective) = ("window".into(), collective.into());
+        let (p99_ns, max_ns) = (2.0 * p50_ns, 3.0 * p50_ns);
+        let row = Row { collective, bytes, method, root: root.into(), ranks: 2, iterations: 9, p50_ns, p99_ns, max_ns };
+        Sample { configuration: configuration.into(), round, row }
+    }
+
+    #[test]
+    fn a_ratio_is_the_median_of_the_rounds_own() {
+        // Round 1 is disturbed alike for all: the ratio of medians would be 1.0.
+        let samples: Vec<Sample> = [(0, 10.0, 20.0), (1, 100.0, 200.0), (2, 20.0, 20.0)]
+            .iter()
+            .flat_map(|&(round, ours, peer)| {
+                let of = |name, t| sample(name, round, "bcast", 8, t);
+                [of(OURS, ours), of("ompi", peer), of("mpich", 300.0)]
+            })
+            .collect();
+        let floors = [Floor { ranks: 2, round: 0, bcasts: [(8, 5.0)].into() }];
+        let cells = cells(&samples, &floors, 2);
+        assert_eq!(cells.len(), 1);
+        let cell = &cells[0];
+        assert_eq!(cell.best_peer.as_deref(), Some("ompi"));
+        assert_eq!((cell.ratio, &cell.ratios[..]), (Some(0.5), &[0.5, 0.5, 1.0][..]));
+        assert_eq!((cell.floor_ns, cell.over_floor), (Some(5.0), Some(2.0)));
+        let ours = &cell.times[OURS];
+        assert_eq!((ours.p50_ns, ours.p99_ns, ours.max_ns, ours.rounds), (20.0, 40.0, 300.0, 3));
+        assert_eq!(ours.spread, 4.5);
+    }
+
+    #[test]
+    fn summaries_name_losing_cells_and_missing_ones() {
+        let samples = [
+            sample(OURS, 0, "bcast", 8, 1.0),
+            sample("ompi", 0, "bcast", 8, 4.0),
+            sample(OURS, 0, "barrier", 0, 3.0),
+            sample("ompi", 0, "barrier", 0, 2.0),
+            sample("ompi", 0, "scan", 8, 2.0),
+        ];
+        let missing = Missing { collective: "scan".into(), bytes: 8 };
+        let summaries = summaries(&cells(&samples, &[], 2), &[missing]);
+        assert_eq!(summaries.len(), 1);
+        let summary = &summaries[0];
+        assert_eq!((summary.view.as_str(), summary.compared, summary.not_yet), (VIEWS[0].name, 2, 1));
+        assert!((summary.rooted.unwrap() - 0.25).abs() < 1e-12);
+        assert!((summary.all_to_all.unwrap() - 1.5).abs() < 1e-12);
+        let losing: Vec<_> = summary.losing.iter().map(|l| (l.collective.as_str(), l.ratio)).collect();
+        assert_eq!(losing, [("barrier", 1.5)]);
+    }
+}

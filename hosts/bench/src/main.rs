@@ -1,0 +1,82 @@
+//! `unisono-bench`: the same C program under every MPI that is installed and under Unisono.
+//!
+//! ```text
+//! args            the command line
+//! tools           what is installed, and the C program compiled for it (c/, one source for all)
+//! configuration   who is compared: a library with its flags, and the command that starts ranks
+//! launch          one run of the program: rows, or the reason why there are none
+//! rounds          all configurations in turn, again and again: samples
+//! floor           what the machine cannot beat, where a formula is known
+//! cells           medians over the rounds, ratios pair by pair, geometric means, losing cells
+//! report          all of it, in JSON; table for a terminal; page for a browser
+//! ```
+//! What is measured and how: docs/benchmark.md.
+
+mod args;
+mod cells;
+mod configuration;
+mod error;
+mod floor;
+mod launch;
+mod machine;
+mod page;
+mod report;
+mod rounds;
+mod stats;
+mod table;
+mod tools;
+
+use args::{Args, Command, Page, Run};
+use clap::Parser;
+use error::Failure;
+use report::Report;
+use std::path::Path;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let outcome = match Args::parse().command {
+        Command::Run(args) => run(&args),
+        Command::Page(args) => redraw(&args),
+    };
+    match outcome {
+        Ok(summary) => {
+            println!("{summary}");
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            eprintln!("unisono-bench: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Measures, writes JSON and page, prints the table.
+fn run(args: &Run) -> Result<String, Failure> {
+    let out = Path::new(&args.out);
+    std::fs::create_dir_all(out).map_err(|e| Failure::file("create", out, &e))?;
+    let report = rounds::measure(args, out)?;
+    let (json, html) = (out.join("bench.json"), out.join("bench.html"));
+    let text = serde_json::to_string_pretty(&report)?;
+    std::fs::write(&json, text).map_err(|e| Failure::file("write", &json, &e))?;
+    write_page(&report, &html)?;
+    print!("{}", table::Table(&report));
+    println!("data: {}", json.display());
+    println!("page: {}", html.display());
+    let verdict = report.verdict();
+    if report.ours_failed() { Err(Failure::Words(verdict)) } else { Ok(verdict) }
+}
+
+/// Draws the page of a report again.
+fn redraw(args: &Page) -> Result<String, Failure> {
+    let text = std::fs::read_to_string(&args.report).map_err(|e| Failure::file("read", &args.report, &e))?;
+    let report: Report = serde_json::from_str(&text)?;
+    let html = args.out.clone().unwrap_or_else(|| args.report.with_extension("html"));
+    let plots = write_page(&report, &html)?;
+    Ok(format!("page: {} with {plots} plots", html.display()))
+}
+
+fn write_page(report: &Report, to: &Path) -> Result<usize, Failure> {
+    let page = page::Page::draw(report)?;
+    std::fs::write(to, &page.html).map_err(|e| Failure::file("write", to, &e))?;
+    Ok(page.plots)
+}

@@ -1,0 +1,99 @@
+//! One plot as an SVG element: lines over message sizes, both axes logarithmic.
+
+use crate::error::Failure;
+use crate::report::bytes;
+use plotters::prelude::*;
+
+/// Pixels of a plot, and of one that has a line for each collective.
+const SIZE: (u32, u32) = (460, 320);
+const LARGE: (u32, u32) = (700, 460);
+const FONT: &str = "sans-serif";
+
+/// One line of a plot.
+#[derive(Clone, Debug)]
+pub(crate) struct Series {
+    pub(crate) name: String,
+    pub(crate) color: RGBColor,
+    /// Drawn with more weight.
+    pub(crate) bold: bool,
+    /// Bytes against a value.
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+/// What a plot says beside its lines.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame<'t> {
+    pub(crate) title: &'t str,
+    pub(crate) y: &'t str,
+    /// A value to compare with, as a level line; such a plot is larger.
+    pub(crate) level: Option<f64>,
+}
+
+/// Draws; `None` without a point.
+pub(crate) fn draw(frame: Frame<'_>, series: &[Series]) -> Result<Option<String>, Failure> {
+    let mut svg = String::new();
+    match render(&mut svg, frame, series) {
+        Ok(true) => Ok(Some(svg)),
+        Ok(false) => Ok(None),
+        Err(error) => Err(Failure::Words(format!("plot {:?}: {error}", frame.title))),
+    }
+}
+
+/// Smallest and largest, with room.
+fn span(values: impl Iterator<Item = f64>, room: f64) -> Option<(f64, f64)> {
+    let values = values.filter(|value| value.is_finite() && *value > 0.0);
+    let (least, most) = values.fold((f64::INFINITY, 0.0), |(least, most), v| (v.min(least), v.max(most)));
+    (most > 0.0).then_some((least / room, most * room))
+}
+
+/// A label of an axis: 0.25, 3, 20000.
+fn short(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn render(svg: &mut String, frame: Frame<'_>, series: &[Series]) -> Result<bool, Box<dyn std::error::Error>> {
+    let points = || series.iter().flat_map(|line| line.points.iter().copied());
+    let levels = frame.level.into_iter();
+    let spans = (span(points().map(|p| p.0), 1.3), span(points().map(|p| p.1).chain(levels), 1.4));
+    let ((Some(x), Some(y)), true) = (spans, points().next().is_some()) else { return Ok(false) };
+    let size = if frame.level.is_some() { LARGE } else { SIZE };
+    let root = SVGBackend::with_string(svg, size).into_drawing_area();
+    root.fill(&WHITE)?;
+    let mut chart = ChartBuilder::on(&root)
+        .caption(frame.title, (FONT, 15))
+        .margin(8)
+        .x_label_area_size(36)
+        .y_label_area_size(58)
+        .build_cartesian_2d((x.0..x.1).log_scale().base(8.0), (y.0..y.1).log_scale())?;
+    chart
+        .configure_mesh()
+        .light_line_style(RGBColor(240, 240, 240))
+        .bold_line_style(RGBColor(222, 222, 222))
+        .x_desc("bytes")
+        .y_desc(frame.y)
+        .x_label_formatter(&|x| bytes(x.round() as u64))
+        .y_label_formatter(&|y| short(*y))
+        .label_style((FONT, 11))
+        .y_labels(14)
+        .draw()?;
+    if let Some(level) = frame.level {
+        chart.draw_series(LineSeries::new([(x.0, level), (x.1, level)], BLACK.stroke_width(1)))?;
+    }
+    for line in series.iter().filter(|line| !line.points.is_empty()) {
+        let style = line.color.stroke_width(if line.bold { 3 } else { 1 });
+        let drawn = chart.draw_series(LineSeries::new(line.points.iter().copied(), style))?;
+        drawn.label(line.name.clone()).legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], style));
+        chart.draw_series(line.points.iter().map(|point| Circle::new(*point, 2, line.color.filled())))?;
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperLeft)
+        .background_style(WHITE.mix(0.8))
+        .label_font((FONT, 11))
+        .draw()?;
+    root.present()?;
+    drop(chart);
+    drop(root);
+    Ok(true)
+}

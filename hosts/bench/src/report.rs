@@ -1,0 +1,142 @@
+//! All that a run found, as it is written to bench.json.
+
+use crate::cells::{Cell, Summary};
+use crate::configuration::OURS;
+use crate::floor::Bcasts;
+use crate::machine::Machine;
+use serde::{Deserialize, Serialize};
+
+/// All collectives, in the order of tables.
+pub(crate) const COLLECTIVES: [&str; 17] = [
+    "barrier",
+    "bcast",
+    "reduce",
+    "scatter",
+    "scatterv",
+    "gather",
+    "gatherv",
+    "allreduce",
+    "allgather",
+    "allgatherv",
+    "alltoall",
+    "alltoallv",
+    "alltoallw",
+    "reduce_scatter",
+    "reduce_scatter_block",
+    "scan",
+    "exscan",
+];
+
+/// Has the collective a root?
+pub(crate) fn rooted(collective: &str) -> bool {
+    matches!(collective, "bcast" | "reduce" | "scatter" | "scatterv" | "gather" | "gatherv")
+}
+
+/// A line of the C program.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Row {
+    pub(crate) collective: String,
+    pub(crate) bytes: u64,
+    /// `window` or `rate`.
+    pub(crate) method: String,
+    /// `fixed`, `rotating` or `none`.
+    pub(crate) root: String,
+    pub(crate) ranks: u32,
+    pub(crate) iterations: u64,
+    pub(crate) p50_ns: f64,
+    pub(crate) p99_ns: f64,
+    pub(crate) max_ns: f64,
+}
+
+/// A row of a configuration in a round.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Sample {
+    pub(crate) configuration: String,
+    pub(crate) round: u32,
+    #[serde(flatten)]
+    pub(crate) row: Row,
+}
+
+/// A configuration that took part, or why it did not.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Member {
+    pub(crate) name: String,
+    pub(crate) title: String,
+    /// As the library names itself.
+    pub(crate) library: Option<String>,
+    /// Its commands, without the program's arguments.
+    pub(crate) commands: Vec<String>,
+    /// For which ranks it was left out, with the reason.
+    pub(crate) left_out: Vec<String>,
+}
+
+/// The floors of broadcasts in a round.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Floor {
+    pub(crate) ranks: u32,
+    pub(crate) round: u32,
+    pub(crate) bcasts: Bcasts,
+}
+
+/// A collective and a size that ours cannot do yet.
+#[derive(Clone, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+pub(crate) struct Missing {
+    pub(crate) collective: String,
+    pub(crate) bytes: u64,
+}
+
+/// Everything.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Report {
+    pub(crate) machine: Machine,
+    pub(crate) quick: bool,
+    pub(crate) rounds: u32,
+    pub(crate) members: Vec<Member>,
+    pub(crate) not_yet: Vec<Missing>,
+    pub(crate) summaries: Vec<Summary>,
+    pub(crate) cells: Vec<Cell>,
+    pub(crate) floors: Vec<Floor>,
+    pub(crate) samples: Vec<Sample>,
+}
+
+impl Report {
+    /// Is ours left out anywhere?
+    pub(crate) fn ours_failed(&self) -> bool {
+        self.members.iter().any(|member| member.name == OURS && !member.left_out.is_empty())
+    }
+
+    /// The numbers of ranks, ascending.
+    pub(crate) fn ranks(&self) -> Vec<u32> {
+        let mut ranks: Vec<u32> = self.cells.iter().map(|cell| cell.ranks).collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+        ranks
+    }
+
+    /// Can ours not do this yet?
+    pub(crate) fn is_missing(&self, cell: &Cell) -> bool {
+        self.not_yet.iter().any(|m| (&m.collective, m.bytes) == (&cell.collective, cell.bytes))
+    }
+
+    /// One line that sums it up.
+    pub(crate) fn verdict(&self) -> String {
+        let compared: usize = self.summaries.iter().map(|s| s.compared).sum();
+        let losing: usize = self.summaries.iter().map(|s| s.losing.len()).sum();
+        let missing = self.not_yet.len();
+        let failed = if self.ours_failed() { "; Unisono FAILED, see above" } else { "" };
+        format!(
+            "bench: {compared} cells compared in {} rounds, {losing} slower than the best peer, {missing} (collective, bytes) not yet{failed}",
+            self.rounds
+        )
+    }
+}
+
+/// A number of bytes as people write it.
+pub(crate) fn bytes(n: u64) -> String {
+    match n {
+        0 => String::new(),
+        n if n >= 1 << 20 && n.is_multiple_of(1 << 20) => format!("{} MiB", n >> 20),
+        n if n >= 1 << 10 && n.is_multiple_of(1 << 10) => format!("{} KiB", n >> 10),
+        n => format!("{n} B"),
+    }
+}

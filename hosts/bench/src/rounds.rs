@@ -1,0 +1,161 @@
+//! All configurations in turn, again and again, so that a disturbance meets all of them alike.
+
+use crate::args::Run;
+use crate::cells::{cells, summaries};
+use crate::configuration::{ALL, Configuration};
+use crate::error::Failure;
+use crate::machine::{self, Machine};
+use crate::report::{Floor, Member, Missing, Report, Row, Sample};
+use crate::tools::Programs;
+use crate::{floor, launch};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// What the C program prints.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Row(Row),
+    Hello { library: String },
+    Missing(Missing),
+}
+
+/// A configuration on its way through the rounds.
+struct Runner {
+    configuration: Configuration,
+    member: Member,
+    /// Numbers of ranks at which it failed: it is not tried again there.
+    failed: BTreeSet<u32>,
+}
+
+/// What has been found so far.
+#[derive(Default)]
+struct Found {
+    samples: Vec<Sample>,
+    floors: Vec<Floor>,
+    not_yet: BTreeSet<Missing>,
+}
+
+/// Compiles, then measures all rounds.
+pub(crate) fn measure(args: &Run, out: &Path) -> Result<Report, Failure> {
+    let machine = Machine::this();
+    let beside = |name: &str| -> Result<PathBuf, Failure> {
+        let me = std::env::current_exe().map_err(|e| Failure::file("find", Path::new("this program"), &e))?;
+        Ok(me.with_file_name(name))
+    };
+    let unisono = args.unisono.clone().map_or_else(|| beside("unisono"), Ok)?;
+    let library = args.library.clone().map_or_else(|| beside("libunisono_posix_c.so"), Ok)?;
+    let programs = Programs::compile(out, &unisono, &library);
+
+    let chosen = ALL.into_iter().filter(|c| args.configurations.iter().any(|name| name == c.name));
+    let mut runners: Vec<Runner> = chosen.map(Runner::new).collect();
+    let mut found = Found::default();
+    let ranks = args.ranks();
+    let bar = progress(u64::from(args.rounds()) * (ranks.len() * (runners.len() + 1)) as u64);
+    let (begin, limit) = (Instant::now(), Duration::from_secs(60 * u64::from(args.minutes())));
+    let mut rounds = 0;
+    for round in 0..args.rounds() {
+        // By the mean of the rounds so far.
+        if begin.elapsed() * (round + 1) > limit * round.max(1) && round > 0 {
+            break;
+        }
+        for &ranks in &ranks {
+            bar.set_message(format!("round {round}, {ranks} ranks: floors"));
+            if let Ok(bcasts) = floor::measure(&unisono, ranks, &args.bytes(), timeout(args)) {
+                found.floors.push(Floor { ranks, round, bcasts });
+            }
+            bar.inc(1);
+            for runner in &mut runners {
+                bar.set_message(format!("round {round}, {ranks} ranks: {}", runner.member.title));
+                runner.run(args, &programs, ranks, round, &mut found);
+                bar.inc(1);
+            }
+        }
+        // Nobody always goes first.
+        runners.rotate_left(1);
+        rounds += 1;
+    }
+    bar.finish_and_clear();
+    let not_yet: Vec<Missing> = found.not_yet.into_iter().collect();
+    let cells = cells(&found.samples, &found.floors, machine.cores);
+    let order = |runner: &Runner| ALL.iter().position(|c| c.name == runner.member.name);
+    runners.sort_by_key(order);
+    Ok(Report {
+        quick: args.quick,
+        rounds,
+        members: runners.into_iter().map(|runner| runner.member).collect(),
+        summaries: summaries(&cells, &not_yet),
+        not_yet,
+        cells,
+        floors: found.floors,
+        samples: found.samples,
+        machine,
+    })
+}
+
+fn timeout(args: &Run) -> Duration {
+    Duration::from_secs(args.timeout.into())
+}
+
+impl Runner {
+    fn new(configuration: Configuration) -> Self {
+        let Configuration { name, title, .. } = configuration;
+        let (name, title) = (name.into(), title.into());
+        let member = Member { name, title, library: None, commands: Vec::new(), left_out: Vec::new() };
+        Self { configuration, member, failed: BTreeSet::new() }
+    }
+
+    /// One run of the C program; a failure is noted, and the configuration left out at these ranks.
+    fn run(&mut self, args: &Run, programs: &Programs, ranks: u32, round: u32, found: &mut Found) {
+        let crowded = ranks > machine::cores();
+        if !self.configuration.takes_part(crowded) || self.failed.contains(&ranks) {
+            return;
+        }
+        match self.lines(args, programs, ranks, crowded) {
+            Ok(lines) => lines.into_iter().for_each(|line| match line {
+                Line::Row(row) => {
+                    found.samples.push(Sample { configuration: self.member.name.clone(), round, row });
+                }
+                Line::Missing(missing) => drop(found.not_yet.insert(missing)),
+                Line::Hello { library } => self.member.library = Some(library),
+            }),
+            Err(reason) => {
+                self.failed.insert(ranks);
+                self.member.left_out.push(format!("{ranks} ranks: {reason}"));
+                // What it gave before is no ground for a comparison.
+                found.samples.retain(|s| s.configuration != self.member.name || s.row.ranks != ranks);
+            }
+        }
+    }
+
+    fn lines(&mut self, args: &Run, programs: &Programs, ranks: u32, crowded: bool) -> Result<Vec<Line>, String> {
+        let mut command = self.configuration.command(programs, ranks, crowded)?;
+        let words: Vec<_> = [command.get_program()].into_iter().chain(command.get_args()).collect();
+        let shown = words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+        if !self.member.commands.contains(&shown) {
+            self.member.commands.push(shown);
+        }
+        let bytes: Vec<String> = args.bytes().iter().map(u64::to_string).collect();
+        let numbers = [
+            ("--budget-ms", args.budget()),
+            ("--least", args.least),
+            ("--repetitions", args.repetitions),
+            ("--crowded", u32::from(crowded)),
+        ];
+        command.args(["--collectives", &args.collectives.join(","), "--bytes", &bytes.join(",")]);
+        command.args(["--methods", &args.methods.join(","), "--roots", &args.roots()]);
+        for (name, number) in numbers {
+            command.args([name, &number.to_string()]);
+        }
+        launch::lines(command, timeout(args))
+    }
+}
+
+/// A bar on the terminal's error stream.
+fn progress(steps: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {msg}");
+    ProgressBar::new(steps).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}

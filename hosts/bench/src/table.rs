@@ -1,0 +1,94 @@
+//! The report for a person at a terminal.
+
+use crate::cells::{Cell, Summary, VIEWS, View};
+use crate::configuration::OURS;
+use crate::report::{Report, bytes};
+use std::fmt;
+
+/// Shows a report.
+pub(crate) struct Table<'r>(pub(crate) &'r Report);
+
+impl fmt::Display for Table<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let machine = &self.0.machine;
+        writeln!(f, "{}, {}, Linux {}, {} cores", machine.date, machine.processor, machine.kernel, machine.cores)?;
+        writeln!(f, "load {}; {} rounds", machine.load, self.0.rounds)?;
+        for ranks in self.0.ranks() {
+            for view in VIEWS {
+                self.view(f, view, ranks)?;
+            }
+        }
+        writeln!(f)?;
+        self.0.summaries.iter().try_for_each(|summary| self.summary(f, summary))?;
+        for member in &self.0.members {
+            for reason in &member.left_out {
+                writeln!(f, "left out: {}, {reason}", member.title)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Microseconds in seven columns.
+fn micros(ns: f64) -> String {
+    let us = ns / 1e3;
+    let digits = if us < 10.0 {
+        3
+    } else if us < 1000.0 {
+        1
+    } else {
+        0
+    };
+    format!("{us:.digits$}")
+}
+
+fn quotient(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".into(), |value| format!("{value:.2}"))
+}
+
+impl Table<'_> {
+    fn view(&self, f: &mut fmt::Formatter<'_>, view: View, ranks: u32) -> fmt::Result {
+        let cells: Vec<&Cell> = self.0.cells.iter().filter(|cell| cell.ranks == ranks && view.has(cell)).collect();
+        if cells.is_empty() {
+            return Ok(());
+        }
+        let there = |name: &&str| cells.iter().any(|cell| cell.times.contains_key(*name));
+        let peers = self.0.members.iter().map(|member| member.name.as_str()).filter(|name| *name != OURS);
+        let peers: Vec<&str> = peers.filter(there).collect();
+        write!(
+            f,
+            "\n{ranks} ranks, {}: median µs, * best peer\n{:<21}{:>8}{OURS:>13}",
+            view.name, "collective", "bytes"
+        )?;
+        peers.iter().try_for_each(|name| write!(f, "{name:>13}"))?;
+        writeln!(f, "{:>8}{:>9}{:>9}", "ratio", "spread", "÷ floor")?;
+        for cell in cells {
+            let time = |name: &str| {
+                let star = if cell.best_peer.as_deref() == Some(name) { "*" } else { "" };
+                cell.times.get(name).map_or_else(|| "-".into(), |time| micros(time.p50_ns) + star)
+            };
+            let ours = if self.0.is_missing(cell) { "not yet".into() } else { time(OURS) };
+            write!(f, "{:<21}{:>8}{ours:>13}", cell.collective, bytes(cell.bytes))?;
+            peers.iter().try_for_each(|name| write!(f, "{:>13}", time(name)))?;
+            let spread = cell.times.get(OURS).map(|time| time.spread);
+            writeln!(f, "{:>8}{:>9}{:>9}", quotient(cell.ratio), quotient(spread), quotient(cell.over_floor))?;
+        }
+        Ok(())
+    }
+
+    fn summary(&self, f: &mut fmt::Formatter<'_>, summary: &Summary) -> fmt::Result {
+        let Summary { view, ranks, compared, not_yet, rooted, all_to_all, losing } = summary;
+        let means = (quotient(*rooted), quotient(*all_to_all));
+        writeln!(
+            f,
+            "{ranks} ranks, {view}: {compared} cells compared, {not_yet} not yet; geometric mean rooted {}, all-to-all {}; {} losing",
+            means.0,
+            means.1,
+            losing.len()
+        )?;
+        losing.iter().try_for_each(|cell| {
+            let size = bytes(cell.bytes);
+            writeln!(f, "  losing: {} {size} {:.2} against {}", cell.collective, cell.ratio, cell.best_peer)
+        })
+    }
+}

@@ -1,0 +1,119 @@
+//! What is installed, and the C program compiled for it.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What a program is compiled against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Library {
+    Unisono,
+    OpenMpi,
+    Mpich,
+}
+
+/// The compiled programs, or why there is none.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    ours: Result<PathBuf, String>,
+    open_mpi: Result<PathBuf, String>,
+    mpich: Result<PathBuf, String>,
+    shim: Result<PathBuf, String>,
+    unisono: PathBuf,
+    /// Does this process run as root? Open MPI wants to know.
+    pub(crate) root: bool,
+}
+
+/// The C sources; the headers of our library lie in sibling crates.
+const HERE: &str = env!("CARGO_MANIFEST_DIR");
+const SOURCES: [&str; 5] = ["collectives.c", "methods.c", "subjects.c", "backend_mpi.c", "backend_unisono.c"];
+const FLAGS: [&str; 4] = ["-O2", "-std=gnu11", "-Wall", "-Wextra"];
+
+impl Programs {
+    /// Compiles into `out`; what can't be compiled has its reason kept. `unisono` is our launcher,
+    /// `library` our shared library.
+    pub(crate) fn compile(out: &Path, unisono: &Path, library: &Path) -> Self {
+        let mpi = |compiler: &str, name: &str| {
+            installed(&compiler.replace("mpicc", "mpirun"))?;
+            compile(Command::new(compiler), &[], out.join(name))
+        };
+        let ours = existing(unisono).and_then(|_| existing(library)).and_then(|_| {
+            let include = |folder: &str| format!("-I{HERE}/../{folder}/include");
+            let mut cc = Command::new("cc");
+            cc.args(["-DUNISONO", &include("capi"), &include("capi-posix")]);
+            // By its whole path: the program finds it there again.
+            let library = fs::canonicalize(library).map_err(|e| format!("{}: {e}", library.display()))?;
+            compile(cc, &[library.to_string_lossy().into_owned()], out.join("collectives.unisono"))
+        });
+        Self {
+            ours,
+            open_mpi: mpi("mpicc.openmpi", "collectives.openmpi"),
+            mpich: mpi("mpicc.mpich", "collectives.mpich"),
+            shim: shim(out.join("mpich_yield.so")),
+            unisono: unisono.into(),
+            root: fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0),
+        }
+    }
+
+    pub(crate) fn of(&self, library: Library) -> Result<&Path, String> {
+        let program = match library {
+            Library::Unisono => &self.ours,
+            Library::OpenMpi => &self.open_mpi,
+            Library::Mpich => &self.mpich,
+        };
+        program.as_deref().map_err(Clone::clone)
+    }
+
+    pub(crate) fn unisono(&self) -> &Path {
+        &self.unisono
+    }
+
+    pub(crate) fn shim(&self) -> Result<&Path, String> {
+        self.shim.as_deref().map_err(Clone::clone)
+    }
+}
+
+fn existing(path: &Path) -> Result<(), String> {
+    if path.exists() { Ok(()) } else { Err(format!("{} is missing", path.display())) }
+}
+
+/// Is there a program of this name on the path?
+fn installed(name: &str) -> Result<(), String> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
+    if found { Ok(()) } else { Err(format!("{name} is not installed")) }
+}
+
+fn compile(mut compiler: Command, last: &[String], to: PathBuf) -> Result<PathBuf, String> {
+    installed(&compiler.get_program().to_string_lossy())?;
+    compiler.args(FLAGS).args(SOURCES.map(|source| format!("{HERE}/c/{source}"))).arg("-o").arg(&to).args(last);
+    finish(compiler, to)
+}
+
+/// The yield for MPICH's progress loop.
+fn shim(to: PathBuf) -> Result<PathBuf, String> {
+    installed("cc")?;
+    let mut cc = Command::new("cc");
+    cc.args(FLAGS)
+        .args(["-shared", "-fPIC"])
+        .arg(format!("{HERE}/c/shim/mpich_yield.c"))
+        .arg("-o")
+        .arg(&to)
+        .arg("-ldl");
+    finish(cc, to)
+}
+
+fn finish(mut compiler: Command, to: PathBuf) -> Result<PathBuf, String> {
+    let name = compiler.get_program().to_string_lossy().into_owned();
+    let output = compiler.output().map_err(|e| format!("{name}: {e}"))?;
+    if output.status.success() {
+        // Open MPI's launcher looks a relative name up on the path.
+        return fs::canonicalize(&to).map_err(|e| format!("{}: {e}", to.display()));
+    }
+    let text = String::from_utf8_lossy(&output.stderr);
+    Err(format!(
+        "{name} refuses the program: {}",
+        text.lines().find(|l| l.contains("error") || l.contains("undefined")).unwrap_or("no reason")
+    ))
+}

@@ -1,0 +1,98 @@
+//! The C program under Unisono: its rows, what it cannot do yet, its refusals, and that it finds a wrong result.
+
+use serde_json::Value;
+use std::fs::{read_to_string, remove_file};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use unisono_posix::launch::{Bind, Launch};
+// So that the library is built beside this test.
+use unisono_posix_c as _;
+
+const HERE: &str = env!("CARGO_MANIFEST_DIR");
+
+/// Compiles the program under a name of its own, every warning an error.
+fn compile(name: &str, flags: &[&str]) -> PathBuf {
+    let test = std::env::current_exe().expect("the test has a path");
+    let library = test.parent().expect("it lies in deps").join("libunisono_posix_c.so");
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let sources = ["collectives.c", "methods.c", "subjects.c", "backend_mpi.c", "backend_unisono.c"];
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-DUNISONO"]);
+    cc.args(["capi", "capi-posix"].map(|folder| format!("-I{HERE}/../{folder}/include")));
+    cc.args(flags).args(sources.map(|source| format!("{HERE}/c/{source}"))).arg("-o").arg(&program).arg(library);
+    let output = cc.output().expect("cc starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    program
+}
+
+/// Runs the program on some ranks; answers rank 0's lines, everyone's errors, and whether all ended well.
+fn run(program: &Path, ranks: u32, args: &[&str]) -> (Vec<Value>, String, bool) {
+    let at = |stream: &str, rank: u32| PathBuf::from(format!("{}.{stream}.{rank}", program.display()));
+    (0..ranks).for_each(|rank| ["out", "err"].iter().for_each(|stream| drop(remove_file(at(stream, rank)))));
+    let script = "exec \"$0\" \"$@\" >\"$0.out.$UNISONO_RANK\" 2>\"$0.err.$UNISONO_RANK\"";
+    let mut words = vec!["-c".into(), script.into(), program.into()];
+    words.extend(args.iter().map(Into::into));
+    let grace = std::time::Duration::from_secs(2);
+    let launch = Launch { ranks, bind: Bind::Core, program: "sh".into(), args: words, env: Vec::new(), grace };
+    let outcome = launch.run().expect("the ranks start");
+    let out = read_to_string(at("out", 0)).unwrap_or_default();
+    let err = (0..ranks).map(|rank| read_to_string(at("err", rank)).unwrap_or_default()).collect();
+    (out.lines().map(|line| serde_json::from_str(line).expect("an object")).collect(), err, outcome.success())
+}
+
+const SHORT: [&str; 8] = ["--budget-ms", "1", "--least", "2", "--repetitions", "2", "--crowded", "1"];
+
+#[test]
+fn every_collective_has_rows_or_is_not_yet_there() {
+    let program = compile("rows", &[]);
+    for ranks in [2, 3] {
+        let (lines, err, well) = run(&program, ranks, &[&["--bytes", "8,8192"], &SHORT[..]].concat());
+        assert!(well, "{err}");
+        assert!(lines[0]["library"].as_str().is_some_and(|name| name.starts_with("Unisono ")));
+        let of = |name: &str| lines.iter().filter(|line| line["collective"] == *name).collect::<Vec<_>>();
+        let forms = |name: &str| -> Vec<String> {
+            let rows = of(name).into_iter().filter(|row| row["bytes"] == 8 || row["bytes"] == 0);
+            rows.map(|row| format!("{} {}", row["method"].as_str().unwrap(), row["root"].as_str().unwrap())).collect()
+        };
+        assert_eq!(forms("bcast"), ["window fixed", "window rotating", "rate rotating"]);
+        assert_eq!(forms("barrier"), ["window none", "rate none"]);
+        for name in ["reduce", "scatterv", "gatherv", "allgatherv", "alltoallw", "reduce_scatter_block", "exscan"] {
+            assert_eq!(of(name).iter().filter(|line| line["not_yet"] != true && line["p50_ns"].is_null()).count(), 0);
+            assert!(!of(name).is_empty(), "{name}");
+        }
+        for row in lines.iter().filter(|line| line["method"].is_string()) {
+            let ns = ["p50_ns", "p99_ns", "max_ns"].map(|field| row[field].as_f64().expect("a number"));
+            assert!(ns[0] > 0.0 && ns.is_sorted(), "{row}");
+            assert_eq!(row["ranks"], ranks);
+        }
+    }
+}
+
+#[test]
+fn a_wrong_result_ends_the_run_and_is_named() {
+    let program = compile("broken", &["-include", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/broken.h")]);
+    let bcast = |bytes| run(&program, 2, &[&["--collectives", "bcast", "--bytes", bytes], &SHORT[..]].concat());
+    let (_, err, well) = bcast("8,512");
+    assert!(well, "{err}");
+    let (_, err, well) = bcast("8192");
+    assert!(!well);
+    assert!(err.contains("wrong result: bcast of 8192 bytes from root 0 at rank 1"), "{err}");
+}
+
+#[test]
+fn bad_arguments_are_refused_with_name_value_and_bound() {
+    let program = compile("refusals", &[]);
+    for (args, words) in [
+        (&["--bytes", "12"][..], "--bytes is 12, must be multiples of 8 from 8 to 64 MiB"),
+        (&["--bytes", "8,x"], "--bytes is x, must be"),
+        (&["--collectives", "bcst"], "--collectives is bcst, must be"),
+        (&["--methods", "best"], "--methods is best, must be window, rate"),
+        (&["--roots", "fix"], "--roots is fix, must be fixed, rotating"),
+        (&["--least", "0"], "--least is 0, must be 1 to 2000"),
+        (&["--crowded"], "--crowded is missing, must be 0 or 1"),
+        (&["--fast", "1"], "an option is --fast, must be"),
+    ] {
+        let (lines, err, well) = run(&program, 2, args);
+        assert!(!well && lines.is_empty() && err.contains(words), "{args:?}: {err}");
+    }
+}

@@ -1,0 +1,61 @@
+//! The header and the library, from C: compiled with `cc`, every warning an error, started by our launcher.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+use unisono_posix::launch::{Bind, Launch, Outcome};
+
+const HERE: &str = env!("CARGO_MANIFEST_DIR");
+
+/// The library of this build: Cargo puts it beside this test, without a hash in its name.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().expect("the test has a path");
+    test.parent().expect("it lies in deps").join("libunisono_posix_c.so")
+}
+
+fn run(command: &mut Command) -> Output {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    assert!(output.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+fn compile(name: &str) -> PathBuf {
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let mut cc = Command::new("cc");
+    cc.args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-std=c11", "-O1"]);
+    cc.args(["include", "../capi/include"].map(|folder| format!("-I{HERE}/{folder}")));
+    cc.arg(format!("{HERE}/tests/join.c")).arg("-o").arg(&program).arg(library());
+    run(&mut cc);
+    program
+}
+
+fn launch(name: &str, part: &str) -> Outcome {
+    let (program, grace) = (compile(name).into(), Duration::from_secs(10));
+    let launch = Launch { ranks: 3, bind: Bind::Core, program, args: vec![part.into()], env: Vec::new(), grace };
+    launch.run().expect("the ranks start")
+}
+
+#[test]
+fn launched_processes_join_and_call() {
+    let outcome = launch("together", "together");
+    assert!(outcome.success(), "{outcome}");
+}
+
+#[test]
+fn a_rank_that_ends_is_named_to_the_others() {
+    assert_eq!(launch("death", "death").to_string(), "rank 1 ended with code 7");
+}
+
+#[test]
+fn without_a_launcher_the_error_says_so() {
+    run(Command::new(compile("alone")).arg("alone"));
+}
+
+#[test]
+fn the_library_is_the_plain_one_and_join() {
+    let nm = run(Command::new("nm").args(["-D", "--defined-only"]).arg(library()));
+    let exported = String::from_utf8_lossy(&nm.stdout).into_owned();
+    for name in ["unisono_join", "unisono_attach", "unisono_bcast", "unisono_version", "unisono_last_error"] {
+        assert!(exported.lines().any(|line| line.ends_with(&format!(" {name}"))), "{name}");
+    }
+}
