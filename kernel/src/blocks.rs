@@ -24,6 +24,27 @@ enum Cut<'a> {
     Equal { count: u64 },
     /// Block `r` has `counts[r]` elements and begins `displacements[r]` extents into the memory.
     Vary { counts: &'a [u64], displacements: &'a [u64] },
+    /// Each block is of a datatype of its own.
+    Each(&'a [Block<'a>]),
+}
+
+/// A block with a datatype of its own (MPI_Alltoallw).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Block<'a> {
+    /// Bytes from the memory's start.
+    pub displacement: u64,
+    /// Elements.
+    pub count: u64,
+    /// What they are.
+    pub datatype: Datatype<'a>,
+}
+
+impl Block<'_> {
+    /// Its first byte and the one behind its last.
+    fn range(&self) -> (u64, u64) {
+        let extent = self.datatype.extent().unwrap_or(0).saturating_mul(self.count);
+        (self.displacement, self.displacement.saturating_add(extent))
+    }
 }
 
 impl<'a> Blocks<'a> {
@@ -75,12 +96,47 @@ impl<'a> Blocks<'a> {
         Ok(Self { first, size, extent, ranks: ranks as u32, cut: Cut::Vary { counts, displacements } })
     }
 
+    /// Blocks of a datatype each (MPI_Alltoallw).
+    ///
+    /// # Errors
+    /// A block reaches beyond `memory`; a datatype is refused as by [`Data::from_raw`].
+    ///
+    /// # Safety
+    /// As [`Data::from_raw`].
+    pub unsafe fn each(memory: Buf, blocks: &'a [Block<'a>]) -> Result<Self, Refusal> {
+        Refusal::check(Argument::Ranks, blocks.len() as u64, Bound::AtMost(u32::MAX.into()))?;
+        for block in blocks {
+            let room = memory.len() as u64;
+            if block.count > 0 {
+                Refusal::check(Argument::Extent, block.displacement, Bound::AtMost(room))?;
+            }
+            // SAFETY: the caller's promise, for a part of the memory.
+            unsafe { Data::from_raw(part(memory, block.displacement), block.count, block.datatype) }?;
+        }
+        // SAFETY: the caller's promise, for no element.
+        let first = unsafe { Data::from_raw(memory, 0, Datatype::BYTE) }?;
+        Ok(Self { first, size: 1, extent: 1, ranks: blocks.len() as u32, cut: Cut::Each(blocks) })
+    }
+
     /// The same blocks, where they are to be received: no two may share a byte.
     ///
     /// # Errors
     /// Two blocks overlap.
     pub fn apart(self) -> Result<Self, Refusal> {
-        let Cut::Vary { counts, displacements } = self.cut else { return Ok(self) };
+        let (counts, displacements) = match self.cut {
+            Cut::Equal { .. } => return Ok(self),
+            Cut::Vary { counts, displacements } => (counts, displacements),
+            Cut::Each(blocks) => {
+                for (at, (begin, end)) in blocks.iter().map(Block::range).enumerate() {
+                    let mut others = blocks.iter().skip(at + 1).map(Block::range);
+                    if let Some((other, least)) = others.find(|other| other.0 < end && begin < other.1) {
+                        let bound = Bound::AtLeast(end.min(least));
+                        return Err(Refusal::new(Argument::Displacements, begin.max(other), bound));
+                    }
+                }
+                return Ok(self);
+            }
+        };
         let blocks = || counts.iter().zip(displacements).filter(|(count, _)| **count > 0);
         // In the usual order one pass is enough.
         let mut end = 0;
@@ -114,17 +170,36 @@ impl<'a> Blocks<'a> {
         self.size * self.place(rank).0
     }
 
+    /// Packed bytes of one element.
+    #[inline]
+    pub const fn element(&self) -> u64 {
+        self.size
+    }
+
+    /// Elements of `rank`'s block; 0 beyond the last block.
+    #[inline]
+    pub fn count(&self, rank: Rank) -> u64 {
+        self.place(rank).0
+    }
+
     /// Packed bytes of the longest block.
     pub fn most(&self) -> u64 {
         match self.cut {
             Cut::Equal { count } => self.size * count,
             Cut::Vary { counts, .. } => self.size * counts.iter().max().copied().unwrap_or(0),
+            Cut::Each(_) => (0..self.ranks).map(|rank| self.bytes(rank)).max().unwrap_or(0),
         }
     }
 
     /// `rank`'s block.
     #[inline]
     pub fn block(&self, rank: Rank) -> Data<'a> {
+        if let Cut::Each(blocks) = self.cut {
+            return match blocks.get(rank as usize) {
+                Some(block) => self.first.of_type(block.displacement, block.count, block.datatype),
+                None => self.first,
+            };
+        }
         let (count, displacement) = self.place(rank);
         self.first.moved(displacement * self.extent, count * self.size)
     }
@@ -141,8 +216,19 @@ impl<'a> Blocks<'a> {
                     _ => (0, 0),
                 }
             }
+            // In bytes: the blocks have no element in common.
+            Cut::Each(blocks) => match blocks.get(rank as usize) {
+                Some(block) => (block.datatype.size().unwrap_or(0) * block.count, block.displacement),
+                None => (0, 0),
+            },
         }
     }
+}
+
+/// `memory` from byte `at` on.
+fn part(memory: Buf, at: u64) -> Buf {
+    let at = at.min(memory.len() as u64) as usize;
+    Buf::new(memory.ptr().wrapping_add(at), memory.len() - at)
 }
 
 /// Packed bytes and extent of an element whose datatype has been accepted.
@@ -176,6 +262,35 @@ mod tests {
             unsafe { Blocks::equal(Buf::of_mut(&mut memory), 5, 2, Datatype::Contiguous { bytes: 4 }) }.unwrap();
         assert_eq!((0..6).map(|rank| blocks.bytes(rank)).collect::<Vec<_>>(), [8, 8, 8, 8, 8, 0]);
         assert_eq!(at(&blocks, 3), (24, 8));
+    }
+
+    #[test]
+    fn each_block_may_have_a_datatype_of_its_own() {
+        let mut memory = [0; 40];
+        let base = memory.as_ptr() as usize;
+        let block = |displacement, count, datatype| Block { displacement, count, datatype };
+        let vector = Datatype::Vector { blocks: 2, block: 1, stride: 3 };
+        let of = |memory: &mut [u8], blocks: &[Block<'_>]| {
+            // SAFETY: the slice is ours.
+            unsafe { Blocks::each(Buf::of_mut(memory), blocks) }
+                .and_then(Blocks::apart)
+                .map(|_| ())
+                .map_err(|e| e.argument)
+        };
+        let all = [block(20, 2, vector), block(0, 3, Datatype::BYTE), block(99, 0, vector)];
+        assert_eq!(of(&mut memory, &all), Ok(()));
+        assert_eq!(
+            of(&mut memory, &[block(20, 2, vector), block(27, 1, Datatype::BYTE)]),
+            Err(Argument::Displacements)
+        );
+        assert_eq!(of(&mut memory, &[block(33, 2, vector)]), Err(Argument::Extent));
+        assert_eq!(of(&mut memory, &[block(u64::MAX, 1, vector)]), Err(Argument::Extent));
+        // SAFETY: the array is ours.
+        let blocks = unsafe { Blocks::each(Buf::of_mut(&mut memory), &all) }.unwrap();
+        assert_eq!([0, 1, 2, 3].map(|rank| blocks.bytes(rank)), [4, 3, 0, 0]);
+        let runs: Vec<_> = blocks.block(0).runs(0, 9).map(|(at, run)| (at, run.ptr() as usize - base)).collect();
+        assert_eq!(runs, [(0, 20), (1, 23), (2, 24), (3, 27)]);
+        assert_eq!(blocks.most(), 4);
     }
 
     #[test]

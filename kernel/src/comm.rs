@@ -1,9 +1,10 @@
 //! A communicator as one process sees it: the region, and private state that all keep in lockstep.
 
 use crate::Rank;
-use crate::error::{Argument, Bound, Poison, Refusal};
+use crate::error::{Argument, Bound, Poison, Refusal, WaitError};
 use crate::op::WORDS;
 use crate::region::{Counter, Flag, Layout, Mailword, Region, state};
+use crate::shm::line::{self, Kind};
 use crate::step::{Awaits, Source, Until};
 use crate::transport::{Observe, Shared};
 
@@ -17,13 +18,15 @@ pub struct Member {
     rank: Rank,
     /// Last operation made here; the first is 1.
     operation: u64,
+    /// The kinds of the last operations, four bits each, the latest lowest.
+    kinds: u64,
     /// Every process is known to have finished this operation: lines of it and before are free.
     acknowledged: u64,
     /// Queue fragments of all operations made so far: the fragment clock.
     clock: u64,
     /// Every process is known to be done with fragments below this.
     drained: u64,
-    /// P1's `op`: sets opened by all operations made so far.
+    /// The papers' `op`: sets opened by all operations made so far.
     sets: u64,
     /// Central counter barriers made so far.
     centrals: u64,
@@ -43,6 +46,7 @@ impl Member {
             layout,
             rank,
             operation: 0,
+            kinds: 0,
             acknowledged: 0,
             clock: 0,
             drained: 0,
@@ -64,6 +68,12 @@ impl Member {
         self.layout.ranks()
     }
 
+    /// The `step`-th rank after this one, `step` being below the size; behind the last comes the first.
+    #[inline]
+    pub(crate) const fn after(&self, step: u32) -> Rank {
+        (self.rank + step) % self.layout.ranks()
+    }
+
     /// The segment's layout.
     #[inline]
     pub const fn layout(&self) -> &Layout {
@@ -83,11 +93,52 @@ impl Member {
         Ok(root)
     }
 
-    /// Takes the next operation's number.
+    /// Takes the next operation's number, for a collective of this kind.
     #[inline]
-    pub(crate) fn begin(&mut self) -> u64 {
+    pub(crate) fn begin(&mut self, kind: Kind) -> u64 {
         self.operation += 1;
+        self.kinds = self.kinds << 4 | kind as u64;
         self.operation
+    }
+
+    /// Says which collectives this process has made of late, and looks whether another process has made a
+    /// different one in the same place: a program that would hang.
+    ///
+    /// # Errors
+    /// One has.
+    #[cold]
+    fn compare<R: Region>(&self, region: &R) -> Result<(), WaitError> {
+        region.flag(self.layout.calling(self.rank)).store_release(self.calls());
+        for peer in self.peers() {
+            let theirs = region.flag(self.layout.calling(peer)).load_acquire();
+            let (mine, theirs) = match Self::differ(self.calls(), theirs.unchecked()) {
+                Some(kinds) => kinds,
+                None => match line::kind_of(region, self, peer, self.operation) {
+                    Some(theirs) if theirs != self.kinds & 15 => (self.kinds & 15, theirs),
+                    _ => continue,
+                },
+            };
+            let refusal = Refusal::new(Argument::Collective, mine, Bound::Equals(theirs));
+            return Err(WaitError::Diverged { peer, refusal });
+        }
+        Ok(())
+    }
+
+    /// The operation modulo 2²⁴, and the kinds of the last ten.
+    const fn calls(&self) -> u64 {
+        self.operation << 40 | self.kinds & ((1 << 40) - 1)
+    }
+
+    /// Kinds in which two records of calls differ for one operation: the latest that both know.
+    fn differ(mine: u64, theirs: u64) -> Option<(u64, u64)> {
+        // 0: not an operation yet, or one that nobody waited long in.
+        let ahead = ((theirs >> 40) as i64 - (mine >> 40) as i64) << 40 >> 40;
+        if theirs == 0 || ahead.abs() > 9 {
+            return None;
+        }
+        let kind = |calls: u64, back: i64| calls >> (4 * back.max(0)) & 15;
+        let kinds = (kind(mine, -ahead), kind(theirs, ahead));
+        (kinds.0 != kinds.1 && kinds.0 != 0 && kinds.1 != 0).then_some(kinds)
     }
 
     /// Takes `fragments` ticks of the fragment clock; answers the first.
@@ -97,7 +148,8 @@ impl Member {
         base
     }
 
-    /// Takes `sets` of P1's operation counter; answers the first, which is at least 1.
+    /// Takes `sets` of the papers' operation counter, while the operation runs: P2's learn how many they need.
+    /// Answers the first, which is at least 1.
     pub(crate) fn take_sets(&mut self, sets: u64) -> u64 {
         let base = self.sets + 1;
         self.sets += sets;
@@ -260,5 +312,8 @@ impl<R: Region> Observe for Comm<R> {
     #[inline]
     fn poison(&self) -> Option<Poison> {
         state::look(&self.region, &self.member.layout)
+    }
+    fn compare(&mut self) -> Result<(), WaitError> {
+        self.member.compare(&self.region)
     }
 }

@@ -1,4 +1,4 @@
-//! Datatypes as blocks (MPI 4.1, chapter 5): contiguous, vector, indexed blocks; and user data of such a type.
+//! Datatypes as blocks (MPI 4.1, chapter 5): contiguous, vector, indexed blocks, struct; and user data of such a type.
 //!
 //! Data has a *packed* order: its bytes without the holes. Machines cut the packed order into
 //! fragments; [`Data::runs`] answers which stretches of memory a fragment is, block by block.
@@ -33,6 +33,23 @@ pub enum Datatype<'a> {
         /// Byte displacements of the blocks.
         displacements: &'a [u64],
     },
+    /// Fields of any length, in packed order (MPI_Type_create_struct, MPI_Type_create_hindexed). The
+    /// extent is given, so that padding at the end counts.
+    Struct {
+        /// The fields.
+        fields: &'a [Field],
+        /// Bytes from one element to the next one; at least to the end of every field.
+        extent: u64,
+    },
+}
+
+/// A block of a [`Datatype::Struct`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Field {
+    /// Bytes from the element's start.
+    pub displacement: u64,
+    /// Bytes of the field.
+    pub bytes: u64,
 }
 
 impl Datatype<'_> {
@@ -45,6 +62,16 @@ impl Datatype<'_> {
             Self::Contiguous { bytes } => Some(bytes),
             Self::Vector { blocks, block, .. } => blocks.checked_mul(block),
             Self::Indexed { block, displacements } => block.checked_mul(displacements.len() as u64),
+            Self::Struct { mut fields, .. } => {
+                let mut size = 0u64;
+                while let [field, rest @ ..] = fields {
+                    match size.checked_add(field.bytes) {
+                        Some(sum) => (size, fields) = (sum, rest),
+                        None => return None,
+                    }
+                }
+                Some(size)
+            }
         }
     }
 
@@ -58,6 +85,7 @@ impl Datatype<'_> {
                 None => Some(0),
                 Some(last) => last.checked_add(block),
             },
+            Self::Struct { extent, .. } => Some(extent),
         }
     }
 }
@@ -78,6 +106,17 @@ enum Shape<'a> {
     Dense,
     /// In blocks, with holes; elements of `size` packed bytes, `extent` bytes apart.
     Blocks { size: u64, extent: u64, datatype: Datatype<'a> },
+}
+
+impl<'a> Shape<'a> {
+    #[inline]
+    const fn of(datatype: Datatype<'a>, size: u64, extent: u64) -> Self {
+        match datatype {
+            Datatype::Contiguous { .. } => Self::Dense,
+            Datatype::Vector { blocks, block, stride } if blocks <= 1 || block == stride => Self::Dense,
+            _ => Self::Blocks { size, extent, datatype },
+        }
+    }
 }
 
 // SAFETY: an address and numbers; the constructors' contracts cover accesses from the thread that polls.
@@ -123,18 +162,19 @@ impl<'a> Data<'a> {
         if let Datatype::Vector { block, stride, .. } = datatype {
             Refusal::check(Argument::Extent, stride, Bound::AtLeast(block))?;
         }
+        if let Datatype::Struct { fields, extent } = datatype {
+            for field in fields {
+                let end = field.displacement.saturating_add(field.bytes);
+                Refusal::check(Argument::Extent, extent, Bound::AtLeast(end))?;
+            }
+        }
         let (size, extent) = (datatype.size().ok_or(beyond)?, datatype.extent().ok_or(beyond)?);
         let reach = extent.checked_mul(count).ok_or(beyond)?;
         Refusal::check(Argument::Extent, reach, Bound::AtMost(room))?;
         let bytes = size.checked_mul(count).ok_or(beyond)?;
         // Overlapping indexed blocks may pack to more bytes than their extent: a count of machine size all the same.
         Refusal::check(Argument::Bytes, bytes, Bound::AtMost(i64::MAX as u64))?;
-        let shape = match datatype {
-            Datatype::Contiguous { .. } => Shape::Dense,
-            Datatype::Vector { blocks, block, stride } if blocks <= 1 || block == stride => Shape::Dense,
-            _ => Shape::Blocks { size, extent, datatype },
-        };
-        Ok(Self { base: memory.ptr(), bytes, shape, life: PhantomData })
+        Ok(Self { base: memory.ptr(), bytes, shape: Shape::of(datatype, size, extent), life: PhantomData })
     }
 
     /// As many elements of the same kind as pack to `bytes`, starting `offset` bytes from here: a block of
@@ -142,6 +182,13 @@ impl<'a> Data<'a> {
     #[inline]
     pub(crate) const fn moved(&self, offset: u64, bytes: u64) -> Self {
         Self { base: self.base.wrapping_add(offset as usize), bytes, shape: self.shape, life: PhantomData }
+    }
+
+    /// `count` elements of `datatype`, starting `offset` bytes from here: checked before, where they are now.
+    pub(crate) fn of_type(&self, offset: u64, count: u64, datatype: Datatype<'a>) -> Self {
+        let (size, extent) = (datatype.size().unwrap_or(0), datatype.extent().unwrap_or(0));
+        let base = self.base.wrapping_add(offset as usize);
+        Self { base, bytes: size * count, shape: Shape::of(datatype, size, extent), life: PhantomData }
     }
 
     /// Packed bytes of all elements.
@@ -189,6 +236,18 @@ impl<'a> Data<'a> {
                 let (index, rest) = (within / block, within % block);
                 let displacement = displacements.get(index as usize).copied().unwrap_or(0);
                 (start + displacement + rest, block - rest)
+            }
+            Datatype::Struct { fields, .. } => {
+                let mut before = 0;
+                for field in fields {
+                    if within - before < field.bytes {
+                        let rest = within - before;
+                        return (start + field.displacement + rest, field.bytes - rest);
+                    }
+                    before += field.bytes;
+                }
+                // Not reached: `within` is below the fields' sum.
+                (start, size - within)
             }
         }
     }
@@ -242,10 +301,14 @@ mod tests {
         let mut memory: Vec<u8> = (0..=255).collect();
         let vector = Datatype::Vector { blocks: 3, block: 4, stride: 10 };
         let indexed = Datatype::Indexed { block: 2, displacements: &[8, 0, 5] };
+        let field = |displacement, bytes| Field { displacement, bytes };
+        let fields = [field(7, 3), field(0, 0), field(0, 2), field(4, 1)];
+        let structure = Datatype::Struct { fields: &fields, extent: 12 };
         for (datatype, count, first) in [
             (Datatype::Contiguous { bytes: 5 }, 4, [0, 1, 2, 3, 4, 5]),
             (vector, 3, [0, 1, 2, 3, 10, 11]),
             (indexed, 5, [8, 9, 0, 1, 5, 6]),
+            (structure, 4, [7, 8, 9, 0, 1, 4]),
         ] {
             let data = Data::typed(&mut memory, count, datatype).unwrap();
             let whole = packed(&data, u64::MAX >> 1);
@@ -262,6 +325,9 @@ mod tests {
         let mut memory: Vec<u8> = (0..=255).collect();
         let data = Data::typed(&mut memory, 2, Datatype::Vector { blocks: 2, block: 1, stride: 7 }).unwrap();
         assert_eq!(packed(&data, 100), [0, 7, 8, 15]);
+        let fields = [Field { displacement: 0, bytes: 1 }];
+        let data = Data::typed(&mut memory, 3, Datatype::Struct { fields: &fields, extent: 4 }).unwrap();
+        assert_eq!(packed(&data, 2), [0, 4, 8]);
     }
 
     #[test]
@@ -279,6 +345,7 @@ mod tests {
             Datatype::Contiguous { bytes: u64::MAX },
             Datatype::Vector { blocks: u64::MAX, block: 1, stride: u64::MAX },
             Datatype::Indexed { block: u64::MAX, displacements: &[1, 2] },
+            Datatype::Struct { fields: &[Field { displacement: 4, bytes: u64::MAX }], extent: 8 },
         ] {
             assert!(Data::typed(&mut memory, 3, datatype).is_err());
         }

@@ -6,10 +6,8 @@ use crate::comm::{Comm, Member};
 use crate::datatype::Data;
 use crate::error::{Cause, Error, Poison, PollError, Refusal, WaitError};
 use crate::machine::Machine;
-use crate::op::Op;
 use crate::region::Layout;
 use crate::select::{BarrierAlgorithm, BcastAlgorithm};
-use crate::shm::allreduce;
 use crate::shm::bcast::{cico::Cico, posted::Posted, queue::Queue};
 use crate::step::{Awaits, Step};
 use crate::transport::{Observe, Transport, Wait};
@@ -141,30 +139,6 @@ where
         self.barrier_with(BarrierAlgorithm::default())
     }
 
-    /// Folds everyone's `send` with `op`, in rank order, into everyone's `receive`: the same bits on
-    /// all ranks. At most [`allreduce::posted::MOST`] bytes.
-    ///
-    /// # Errors
-    /// Lengths that differ here or between ranks, no whole number of elements, too many; a peer died or refused its arguments.
-    ///
-    /// # Standard section
-    /// MPI 4.1, 7.9.6.
-    #[inline]
-    pub fn allreduce(&mut self, send: &[u8], receive: &mut [u8], op: Op) -> Result<(), Error> {
-        let (send, receive) = (Data::bytes(send), Data::bytes_mut(receive));
-        self.call(|me| allreduce::posted::Posted::new(me, send, receive, op))
-    }
-
-    /// [`Self::allreduce`] in place.
-    ///
-    /// # Errors
-    /// As [`Self::allreduce`].
-    #[inline]
-    pub fn allreduce_in_place(&mut self, data: &mut [u8], op: Op) -> Result<(), Error> {
-        let data = Data::bytes_mut(data);
-        self.call(|me| allreduce::posted::Posted::new(me, data, data, op))
-    }
-
     /// Refuses a collective call for an argument that this process checked itself, and tells the others.
     pub fn refuse(&mut self, refusal: Refusal) -> Error {
         let me = self.comm.member();
@@ -231,6 +205,10 @@ where
                 Error::Poll(error)
             }
             Stop::Wait(WaitError::Poisoned(poison)) => Error::Poisoned(poison),
+            Stop::Wait(WaitError::Diverged { peer, refusal }) => {
+                self.comm.poison_with(Poison { rank, operation, cause: Cause::Refused(refusal) });
+                Error::Poll(PollError::Mismatch { peer, refusal })
+            }
             Stop::Wait(WaitError::Died(peer)) => {
                 Error::Poisoned(self.comm.poison_with(Poison { rank: peer, operation, cause: Cause::Died }))
             }

@@ -1,6 +1,7 @@
 //! Errors are values: small, `Copy`, without strings; each names its argument, the value, the bound.
 
 use crate::Rank;
+use crate::shm::line::Kind;
 use core::fmt;
 
 /// What a refused value was meant for.
@@ -59,6 +60,8 @@ pub enum Argument {
     Operation,
     /// Displacements of blocks, in extents; or how many of them there are.
     Displacements,
+    /// Bytes of an operation's element.
+    Element,
 }
 
 impl Argument {
@@ -91,10 +94,11 @@ impl Argument {
             Self::Datatype => "datatype",
             Self::Operation => "operation",
             Self::Displacements => "displacements",
+            Self::Element => "element",
         }
     }
 
-    const ALL: [Self; 26] = [
+    const ALL: [Self; 27] = [
         Self::Ranks,
         Self::Rank,
         Self::Root,
@@ -121,6 +125,7 @@ impl Argument {
         Self::Datatype,
         Self::Operation,
         Self::Displacements,
+        Self::Element,
     ];
 
     /// A number for the segment, where enums must not be read from bytes.
@@ -198,6 +203,9 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, value) = (self.argument.name(), self.value);
         match self.bound {
+            Bound::Equals(b) if self.argument == Argument::Collective => {
+                write!(f, "{name} is {}, must be {}", Kind::name(value), Kind::name(b))
+            }
             Bound::Below(b) => write!(f, "{name} is {value}, must be below {b}"),
             Bound::AtMost(b) => write!(f, "{name} is {value}, must be at most {b}"),
             Bound::AtLeast(b) => write!(f, "{name} is {value}, must be at least {b}"),
@@ -301,6 +309,13 @@ pub enum WaitError {
     Died(Rank),
     /// The bound of time (or of polls) is over; the peer that was waited for.
     Late(Rank),
+    /// The peer makes another collective at this place: its number, where this process's stands.
+    Diverged {
+        /// Who.
+        peer: Rank,
+        /// What is refused: this process's collective, against the peer's.
+        refusal: Refusal,
+    },
     /// A checker gave this execution up: not a failure.
     Abandoned,
 }

@@ -17,6 +17,7 @@ extern crate std;
 pub mod barrier;
 pub mod blocks;
 pub mod buffer;
+mod collectives;
 pub mod comm;
 pub mod datatype;
 pub mod driver;

@@ -11,6 +11,7 @@ use crate::datatype::Data;
 use crate::error::{PollError, Refusal};
 use crate::machine::Machine;
 use crate::pattern::tree::Tree;
+use crate::shm::allreduce;
 use crate::shm::bcast::{cico::Cico, posted, posted::Posted, queue::Queue};
 use crate::step::Step;
 use crate::transport::Shared;
@@ -27,6 +28,21 @@ pub enum BcastAlgorithm {
     Queue,
     /// [`crate::shm::bcast::cico`], notified along this tree.
     Cico(Tree),
+}
+
+/// How to reduce to everyone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum AllreduceAlgorithm {
+    /// Posted lines where the operand fits one, slices where it is long and there are several to share
+    /// the work, else exchange.
+    #[default]
+    Auto,
+    /// [`crate::shm::allreduce::posted`].
+    Posted,
+    /// [`crate::shm::reduce::exchange`]: everyone folds everything.
+    Exchange,
+    /// [`crate::shm::allreduce::slices`].
+    Slices,
 }
 
 /// How to wait for all.
@@ -64,6 +80,34 @@ impl BcastAlgorithm {
         }
     }
 }
+
+impl AllreduceAlgorithm {
+    /// Names: `auto`, `posted`, `exchange`, `slices`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "auto" => Self::Auto,
+            "posted" => Self::Posted,
+            "exchange" => Self::Exchange,
+            "slices" => Self::Slices,
+            _ => return None,
+        })
+    }
+
+    /// The algorithm that runs for operands of `bytes` of `ranks` processes: never [`Self::Auto`].
+    #[inline]
+    #[must_use]
+    pub const fn resolve(self, bytes: u64, ranks: u32) -> Self {
+        match self {
+            Self::Auto if bytes <= allreduce::posted::MOST => Self::Posted,
+            Self::Auto if ranks <= 2 || bytes <= WHOLE => Self::Exchange,
+            Self::Auto => Self::Slices,
+            other => other,
+        }
+    }
+}
+
+/// Bytes of an operand that is not worth being cut into slices.
+const WHOLE: u64 = 1024;
 
 impl BarrierAlgorithm {
     /// Names: `dissemination` (also `auto`), `central`, `combining` (4 children), `combining-N`.

@@ -38,6 +38,13 @@ pub trait Observe {
     fn ready(&mut self, on: &Awaits) -> bool;
     /// The communicator's poison, if it has any.
     fn poison(&self) -> Option<Poison>;
+    /// A wait has become long: is everyone in the same collective?
+    ///
+    /// # Errors
+    /// Someone is in another one.
+    fn compare(&mut self) -> Result<(), WaitError> {
+        Ok(())
+    }
 }
 
 /// A wait policy: returns when one of the events may have happened, or never will.

@@ -55,6 +55,9 @@ impl<H> SpinThen<H> {
     }
 }
 
+/// Calls of the host, a microsecond each at least, after which a wait is long enough to ask whether it can end.
+const LONG: u32 = 1024;
+
 impl<X: Observe + ?Sized, H: Relax> Wait<X> for SpinThen<H> {
     #[inline]
     fn wait(&mut self, x: &mut X, on: &Awaits) -> Result<(), WaitError> {
@@ -64,6 +67,7 @@ impl<X: Observe + ?Sized, H: Relax> Wait<X> for SpinThen<H> {
             }
         }
         self.host.begin();
+        let mut rounds = 0u32;
         loop {
             for _ in 0..self.patient {
                 if x.ready(on) {
@@ -75,6 +79,10 @@ impl<X: Observe + ?Sized, H: Relax> Wait<X> for SpinThen<H> {
                 return Err(WaitError::Poisoned(poison));
             }
             self.host.relax(on)?;
+            rounds += 1;
+            if rounds.is_multiple_of(LONG) {
+                x.compare()?;
+            }
             if x.ready(on) {
                 return Ok(());
             }

@@ -5,6 +5,9 @@
 //! operation, filled with bytes that differ from rank to rank; the holes of its datatype and the
 //! send half of a reduction must keep theirs.
 
+pub mod blocks;
+
+use blocks::Spread;
 use core::ffi::c_void;
 use unisono_kernel::datatype::Datatype;
 use unisono_kernel::op::{Op, User};
@@ -35,6 +38,8 @@ pub enum Operation {
         /// One buffer for both.
         in_place: bool,
     },
+    /// A scatter, gather or allgather, by the papers' queues.
+    Spread(Spread),
 }
 
 /// What a reduction does.
@@ -60,8 +65,8 @@ impl Fold {
     /// The kernel's operation.
     pub const fn op(self) -> Op {
         match self {
-            Self::SumF64 => Op::SumF64,
-            Self::SumI64 => Op::SumI64,
+            Self::SumF64 => Op::SUM_F64,
+            Self::SumI64 => Op::SUM_I64,
             // SAFETY: `affine` reads and writes `count` elements of its arrays and nothing else.
             Self::Affine => Op::User(unsafe { User::new(affine, core::ptr::null_mut(), 16, false) }),
         }
@@ -196,6 +201,7 @@ impl Plan {
         let random = |at: usize| mix(mix(index as u64) ^ u64::from(rank) << 40 ^ at as u64);
         match self.operations[index] {
             Operation::Barrier(_) => Vec::new(),
+            Operation::Spread(spread) => (0..spread.of(self.ranks, rank).memory()).map(|at| random(at) as u8).collect(),
             Operation::Bcast { bytes, seed, .. } => {
                 (0..Shape::of(seed, rank, bytes).memory()).map(|at| random(at) as u8).collect()
             }
@@ -218,6 +224,9 @@ impl Plan {
         let mut memory = self.before(rank, index);
         match self.operations[index] {
             Operation::Barrier(_) => {}
+            Operation::Spread(spread) => {
+                return blocks::after(&spread, self.ranks, rank, |rank| self.before(rank, index));
+            }
             Operation::Bcast { root, bytes, seed, .. } => {
                 let (from, to) = (Shape::of(seed, root, bytes), Shape::of(seed, rank, bytes));
                 let sent = self.before(root, index);

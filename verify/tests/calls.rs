@@ -5,9 +5,10 @@
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
+use unisono_kernel::blocks::Blocks;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::comm::Comm;
-use unisono_kernel::datatype::Data;
+use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Argument, Bound, Cause, Error, PollError, Refusal};
 use unisono_kernel::hier::bcast::{Nodes, two_level};
@@ -146,7 +147,7 @@ fn auto_where_the_lengths_choose_two_algorithms() {
 fn another_collective_on_the_other_rank() {
     let found = refusals_of(2, |c| {
         let mut data = [1; 8];
-        if c.rank() == 1 { c.allreduce_in_place(&mut data, Op::SumI64) } else { c.bcast(&mut data, 0) }
+        if c.rank() == 1 { c.allreduce_in_place(&mut data, Op::SUM_I64) } else { c.bcast(&mut data, 0) }
     });
     assert!(found.iter().all(|r| r.argument == Argument::Collective), "{found:?}");
 }
@@ -154,9 +155,9 @@ fn another_collective_on_the_other_rank() {
 #[test]
 fn operands_that_do_not_fit() {
     for (bytes, op, wanted) in [
-        (56, (|| Op::SumF64) as fn() -> Op, Refusal::new(Argument::Bytes, 56, Bound::AtMost(48))),
-        (49, || Op::SumI64, Refusal::new(Argument::Bytes, 49, Bound::AtMost(48))),
-        (7, || Op::SumF64, Refusal::new(Argument::Bytes, 7, Bound::MultipleOf(8))),
+        (57, (|| Op::SUM_F64) as fn() -> Op, Refusal::new(Argument::Bytes, 57, Bound::MultipleOf(8))),
+        (49, || Op::SUM_I64, Refusal::new(Argument::Bytes, 49, Bound::MultipleOf(8))),
+        (7, || Op::SUM_F64, Refusal::new(Argument::Bytes, 7, Bound::MultipleOf(8))),
     ] {
         for bad in [0b1111u32, 0b0001, 0b0100] {
             let found = refusals(move |c| {
@@ -168,10 +169,10 @@ fn operands_that_do_not_fit() {
     }
     let found = refusals(|c| {
         let mut data = vec![0; if c.rank() == 1 { 16 } else { 8 }];
-        c.allreduce_in_place(&mut data, Op::SumI64)
+        c.allreduce_in_place(&mut data, Op::SUM_I64)
     });
     assert!(found.iter().all(|r| r.argument == Argument::Bytes), "{found:?}");
-    let found = refusals(|c| c.allreduce(&[0; 16], &mut [0; 8], Op::SumI64));
+    let found = refusals(|c| c.allreduce(&[0; 16], &mut [0; 8], Op::SUM_I64));
     assert_eq!(found, [Refusal::new(Argument::Bytes, 8, Bound::Equals(16)); RANKS as usize]);
 }
 
@@ -293,7 +294,7 @@ fn testing_the_second_operation_moves_the_first() {
             let mut work = 0u64;
             c.scope(|scope| {
                 let first = scope.start_bcast(Data::bytes_mut(&mut message), 0, BcastAlgorithm::Queue)?;
-                let second = scope.start_allreduce(&[1, 0, 0, 0, 0, 0, 0, 0], &mut sum, Op::SumI64)?;
+                let second = scope.start_allreduce(&[1, 0, 0, 0, 0, 0, 0, 0], &mut sum, Op::SUM_I64)?;
                 while !scope.test(second)? {
                     // The computation that the operations overlap with.
                     work = work.wrapping_mul(31).wrapping_add(1);
@@ -343,5 +344,72 @@ fn requests_complete_in_order_and_a_full_scope_refuses() {
         .unwrap();
     for (index, bytes) in received.iter().enumerate().take(8) {
         assert_eq!(*bytes, [index as u8 + 1; 8]);
+    }
+}
+
+/// Collectives to be mixed up: each by its number.
+const COLLECTIVES: usize = 16;
+
+fn collective(comm: &mut Communicator<Local>, which: usize, root: u32) -> Result<(), Error> {
+    let size = comm.size();
+    let (mut small, mut large) = ([0u8; 8], vec![0u8; 200_000]);
+    let (mut one, mut all) = (vec![0u8; 8], vec![0u8; 8 * size as usize]);
+    let is_root = comm.rank() == root;
+    let own = Data::bytes_mut(&mut one);
+    // SAFETY: the vector is ours.
+    let blocks = unsafe { Blocks::equal(Buf::of_mut(&mut all), size, 8, Datatype::BYTE) }.unwrap();
+    match which {
+        0 => comm.barrier_with(BarrierAlgorithm::Dissemination),
+        1 => comm.barrier_with(BarrierAlgorithm::Central),
+        2 => comm.barrier_with(BarrierAlgorithm::Combining(2)),
+        3 => comm.bcast_with(Data::bytes_mut(&mut small), root, BcastAlgorithm::Posted),
+        4 => comm.bcast_with(Data::bytes_mut(&mut large), root, BcastAlgorithm::Queue),
+        5 => comm.bcast_with(Data::bytes_mut(&mut small), root, BcastAlgorithm::Cico(Tree::BINARY)),
+        6 => comm.allreduce_in_place(&mut small, Op::SUM_I64),
+        7 => comm.allreduce_in_place(&mut large, Op::SUM_I64),
+        8 => comm.gather(Some(own), Some(blocks), root),
+        9 => comm.gatherv(Some(own), Some(blocks), root),
+        10 => comm.scatter(is_root.then_some(blocks), Some(own), root),
+        11 => comm.allgather(Some(own), blocks),
+        12 => comm.alltoall(None, blocks),
+        13 => comm.reduce(own, is_root.then_some(own), Op::SUM_I64, root),
+        14 => comm.reduce_scatter(blocks, own, Op::SUM_I64),
+        _ => comm.scan(own, own, Op::SUM_I64),
+    }
+}
+
+/// The numbers that the lines of [`collective`]'s calls bear.
+const KINDS: [u64; COLLECTIVES] = [11, 11, 11, 1, 1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8, 9];
+
+#[test]
+fn ranks_in_different_collectives_are_told_so() {
+    for theirs in 0..COLLECTIVES {
+        for mine in (0..COLLECTIVES).filter(|&mine| KINDS[mine] != KINDS[theirs]) {
+            for odd in [0, 2] {
+                for root in [0, 2] {
+                    let what = format!("rank {odd} makes {mine}, the others {theirs}, root {root}");
+                    let errors = bounded(move || {
+                        unisono_local::run(Params::new(3).with_cico(), |mut comm| {
+                            comm.barrier().unwrap();
+                            let which = if comm.rank() == odd { mine } else { theirs };
+                            let first = collective(&mut comm, which, root);
+                            // Who has not noticed is told at the next one.
+                            first.and_then(|()| comm.barrier()).and_then(|()| comm.barrier())
+                        })
+                        .unwrap()
+                    });
+                    // Where nobody waits for anybody, nobody hangs, and nobody can know.
+                    let rooted = |which: usize| [1, 3, 4, 7, 9].contains(&KINDS[which]);
+                    if errors.iter().all(Result::is_ok) {
+                        assert!(rooted(mine) && rooted(theirs), "{what}: not noticed");
+                        continue;
+                    }
+                    for error in errors {
+                        let refusal = error.err().and_then(refusal);
+                        assert_eq!(refusal.map(|refusal| refusal.argument), Some(Argument::Collective), "{what}");
+                    }
+                }
+            }
+        }
     }
 }

@@ -5,14 +5,18 @@ use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
+use unisono_kernel::buffer::Buf;
 use unisono_kernel::datatype::Data;
 use unisono_kernel::driver::Communicator;
+use unisono_kernel::error::Error;
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::Params;
 use unisono_kernel::region::layout::Cico;
 use unisono_kernel::request::ACTIVE;
 use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
+use unisono_kernel::shm::{allgather, gather, scatter};
 use unisono_local::Local;
+use unisono_verify::oracle::blocks::{Spread, Way};
 use unisono_verify::oracle::{Fold, Operation, Plan, Shape};
 
 /// Runs `body`; a body that never returns fails the test instead of hanging it.
@@ -67,7 +71,7 @@ type Choice = (u8, u32, u8, u64);
 
 fn operation(params: &Params, (what, root, size, seed): Choice) -> Operation {
     let tree = TREES[seed as usize % TREES.len()];
-    let algorithm = match what % 8 {
+    let algorithm = match what % 11 {
         0 => BcastAlgorithm::Posted,
         1 => BcastAlgorithm::Queue,
         2 | 3 => BcastAlgorithm::Cico(tree),
@@ -78,6 +82,13 @@ fn operation(params: &Params, (what, root, size, seed): Choice) -> Operation {
                 1 => BarrierAlgorithm::Central,
                 k => BarrierAlgorithm::Combining(k as u32 - 1),
             });
+        }
+        8.. => {
+            let way = [Way::Scatter, Way::Gather, Way::Allgather][usize::from(what % 11) - 8];
+            let sizes = sizes(params, BcastAlgorithm::Cico(tree));
+            let most = sizes[usize::from(size) % sizes.len()];
+            let (in_place, equal) = (seed >> 8 & 1 == 1, seed >> 9 & 3 == 3);
+            return Operation::Spread(Spread { way, root: root % params.ranks, in_place, most, equal, seed });
         }
         _ => {
             let fold = [Fold::SumF64, Fold::SumI64, Fold::Affine][root as usize % 3];
@@ -104,6 +115,24 @@ fn params() -> impl Strategy<Value = Params> {
 
 type Memory = Vec<Vec<u8>>;
 
+/// One rank's call of a collective on blocks.
+fn make(ranks: u32, spread: &Spread, c: &mut Communicator<Local>, memory: &mut [u8]) -> Result<(), Error> {
+    let part = spread.of(ranks, c.rank());
+    let (mut blocks, mut data) = (None, None);
+    // Two parts of one piece of memory: the borrow checker can't see that they are apart.
+    let all = Buf::of_mut(memory);
+    for half in [false, true] {
+        // SAFETY: the parts lie apart in the memory, which outlives the call.
+        let memory = unsafe { std::slice::from_raw_parts_mut(all.ptr(), all.len()) };
+        if half { data = part.data(memory) } else { blocks = part.blocks(memory) }
+    }
+    match spread.way {
+        Way::Scatter => c.call(|me| scatter::cico::Cico::new(me, blocks, data, spread.root)),
+        Way::Gather => c.call(|me| gather::cico::Cico::new(me, data, blocks, spread.root)),
+        Way::Allgather => c.call(|me| allgather::cico::Cico::new(me, data, blocks.expect("everyone has them"))),
+    }
+}
+
 /// One rank's blocking calls.
 fn blocking(plan: &Plan, c: &mut Communicator<Local>) -> Memory {
     let rank = c.rank();
@@ -111,6 +140,7 @@ fn blocking(plan: &Plan, c: &mut Communicator<Local>) -> Memory {
         let mut memory = plan.before(rank, index);
         match operation {
             Operation::Barrier(algorithm) => c.barrier_with(algorithm),
+            Operation::Spread(spread) => make(plan.ranks, &spread, c, &mut memory),
             Operation::Bcast { root, algorithm, bytes, seed } => {
                 let shape = Shape::of(seed, rank, bytes);
                 let data = Data::typed(&mut memory, shape.count as u64, shape.datatype()).unwrap();
@@ -151,6 +181,7 @@ fn nonblocking(plan: &Plan, c: &mut Communicator<Local>) -> Memory {
                     let data = Data::typed(memory, shape.count as u64, shape.datatype())?;
                     scope.start_bcast(data, root, algorithm)?
                 }
+                Operation::Spread(_) => continue,
                 Operation::Allreduce { fold, count, .. } => {
                     let (send, receive) = memory.split_at_mut(count * fold.element());
                     scope.start_allreduce(send, receive, fold.op())?
@@ -188,6 +219,8 @@ proptest! {
     #[test]
     fn sequences_of_nonblocking_calls(params in params(), choices in prop::collection::vec(any::<Choice>(), 1..60)) {
         let mut operations: Vec<_> = choices.into_iter().map(|choice| operation(&params, choice)).collect();
+        // A scope does not start these yet.
+        operations.retain(|operation| !matches!(operation, Operation::Spread(_)));
         for operation in &mut operations {
             if let Operation::Allreduce { in_place, .. } = operation {
                 // A scope's allreduce has two buffers.
@@ -218,6 +251,27 @@ fn every_root_tree_and_size() {
             for root in 0..ranks {
                 for (bytes, seed) in sizes(&params, algorithm).into_iter().zip(u64::from(root)..) {
                     operations.push(Operation::Bcast { root, algorithm, bytes, seed });
+                }
+            }
+        }
+        check(params, Plan { ranks, operations }, blocking);
+    }
+}
+
+/// Every p, collective on blocks, root and edge of a fragment, a set or a queue; in place and not.
+#[test]
+fn every_root_and_size_of_blocks() {
+    for ranks in 1..=9 {
+        let (slots, sets, fragment) = [(4, 2, 5), (3, 3, 8), (2, 1, 3), (1, 1, 7)][ranks as usize % 4];
+        let params = Params { page: 128, cico: Some(Cico { slots, fragment, sets }), ..Params::new(ranks) };
+        let mut operations = Vec::new();
+        for root in 0..ranks {
+            for (most, seed) in sizes(&params, BcastAlgorithm::Cico(Tree::Flat)).into_iter().zip(u64::from(root)..) {
+                for way in [Way::Scatter, Way::Gather, Way::Allgather] {
+                    for (in_place, equal) in [(false, false), (true, false), (false, true), (true, true)] {
+                        let seed = seed * 4 + u64::from(in_place);
+                        operations.push(Operation::Spread(Spread { way, root, in_place, most, equal, seed }));
+                    }
                 }
             }
         }

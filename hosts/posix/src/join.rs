@@ -238,7 +238,7 @@ mod tests {
         let mut eight = 5i64.to_ne_bytes();
         joined.communicator.bcast(&mut eight, 0).unwrap();
         joined.communicator.barrier().unwrap();
-        joined.communicator.allreduce_in_place(&mut eight, Op::SumI64).unwrap();
+        joined.communicator.allreduce_in_place(&mut eight, Op::SUM_I64).unwrap();
         assert_eq!(i64::from_ne_bytes(eight), 5);
     }
 

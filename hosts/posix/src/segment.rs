@@ -6,6 +6,7 @@
 //! seals before anyone learns of it: no peer can take the pages away under a reader.
 
 use crate::error::PosixError;
+use crate::processor;
 use crate::sys;
 use memmap2::{Advice, MmapOptions, MmapRaw};
 use std::fs::{File, OpenOptions};
@@ -15,6 +16,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::sync::Arc;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Refusal};
+use unisono_kernel::op::Op;
 use unisono_kernel::region::{CounterId, Extent, FlagId, Layout, MailId, Region, Word, header};
 use unisono_shm::Mapped;
 
@@ -97,7 +99,7 @@ impl Segment {
         let raw = raw.map_err(|e| PosixError::io("mmap", &e, format!("map the segment's {bytes} bytes")))?;
         // SAFETY: `raw` maps these bytes, readable and writable, as long as the Arc lives that every
         // view holds; nobody else uses its address; a fresh file reads as zeros, and its size is sealed.
-        let mapped = unsafe { Mapped::new(raw.as_mut_ptr(), bytes) }?;
+        let mapped = unsafe { Mapped::new(raw.as_mut_ptr(), bytes) }?.with_level(processor::level());
         Ok(Self(Arc::new(Map { raw, file, mapped, layout })))
     }
 
@@ -209,6 +211,16 @@ unsafe impl Region for View {
     unsafe fn read_past_caches(&self, at: Extent, dst: Buf) {
         // SAFETY: the caller's promise, passed on.
         unsafe { self.mapped.read_past_caches(at, dst) }
+    }
+    #[inline]
+    unsafe fn fold(&self, at: Extent, acc: Buf, op: &Op) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.mapped.fold(at, acc, op) }
+    }
+    #[inline]
+    unsafe fn fold_private(&self, left: Buf, acc: Buf, op: &Op) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.mapped.fold_private(left, acc, op) }
     }
     #[inline]
     unsafe fn read(&self, at: Extent, dst: Buf) {

@@ -9,6 +9,7 @@ use crate::comm::Member;
 use crate::error::PollError;
 use crate::machine::Machine;
 use crate::region::{Counter, Flag, Region};
+use crate::shm::line::Kind;
 use crate::step::{Await, Awaits, Source, Step, Until};
 use crate::transport::Shared;
 
@@ -32,7 +33,7 @@ impl Central {
     /// The next operation of `me`.
     pub fn new(me: &mut Member) -> Self {
         let full = me.take_central().wrapping_mul(me.size().into());
-        Self { operation: me.begin(), full, state: State::Arrive }
+        Self { operation: me.begin(Kind::Barrier), full, state: State::Arrive }
     }
 }
 

@@ -14,6 +14,7 @@ use crate::error::{PollError, Refusal};
 use crate::machine::Machine;
 use crate::pattern::tree::{Position, Tree};
 use crate::region::{Flag, FlagId, Region};
+use crate::shm::line::Kind;
 use crate::step::{Awaits, Step, Until};
 use crate::transport::Shared;
 
@@ -44,7 +45,7 @@ impl Combining {
     pub fn new(me: &mut Member, arity: u32) -> Result<Self, Refusal> {
         let up = Tree::Kary(arity).check()?.position(me.rank(), 0, me.size());
         let down = Tree::BINOMIAL.position(me.rank(), 0, me.size());
-        Ok(Self { operation: me.begin(), up, down, state: State::Acquire { arrived: 0 } })
+        Ok(Self { operation: me.begin(Kind::Barrier), up, down, state: State::Acquire { arrived: 0 } })
     }
 
     /// Waits for a flag of `peer` to reach this operation.

@@ -9,6 +9,7 @@ use crate::comm::Member;
 use crate::error::PollError;
 use crate::machine::Machine;
 use crate::region::{Flag, Region};
+use crate::shm::line::Kind;
 use crate::step::{Awaits, Step, Until};
 use crate::transport::Shared;
 
@@ -31,7 +32,7 @@ impl Dissemination {
     /// The next operation of `me`.
     #[inline(always)]
     pub fn new(me: &mut Member) -> Self {
-        Self { operation: me.begin(), round: 0, state: State::Signal }
+        Self { operation: me.begin(Kind::Barrier), round: 0, state: State::Signal }
     }
 }
 

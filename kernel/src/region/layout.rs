@@ -1,13 +1,13 @@
 //! The segment's layout: pure arithmetic, every offset comes from here.
 //!
 //! ```text
-//! header page | lease page | [leaders pages | q set pages]  | rank 0's area | rank 1's area | ...
-//!                            '-- paper P1, if asked for --'
+//! header page | lease page | [leaders pages | q set pages | q pages of counts and rootready] | rank 0's area | ...
+//!                            '------------- papers P1 and P2, if asked for -------------'
 //! rank's area, page-aligned, on the rank's own NUMA node:
-//!   control lines | ring of K posted lines | queue: slots × fragment | [P1: s control pages | s fragments]
+//!   control lines | ring of K posted lines | queue: slots × fragment | [P1: s control pages | s fragments | P2: ctrlall]
 //! ```
-//! Sizes in bytes, with `w` the page: `w + w + [⌈4p/w⌉·w + w·q] + p·(⌈control⌉ + ⌈128·K⌉ + ⌈slots·fragment⌉ + [s·(w + ⌈f⌉)])`,
-//! where ⌈x⌉ rounds up to pages. One line of 128 bytes has one writer.
+//! Sizes in bytes, with `w` the page: `w + w + [⌈4p/w⌉·w + w·q + q·(⌈8 + 8p⌉ + ⌈128·p⌉)] + p·(⌈control⌉ + ⌈128·K⌉ + ⌈slots·fragment⌉ + [s·(w + ⌈f⌉) + ⌈p·⟨8s⟩⌉])`,
+//! where ⌈x⌉ rounds up to pages and ⟨x⟩ to lines. One line of 128 bytes has one writer.
 
 use super::{CounterId, Extent, FlagId, MailId};
 use crate::Rank;
@@ -32,7 +32,7 @@ const RELEASE: u64 = 3;
 const RECORD: u64 = 4;
 const ROUNDS: u64 = 5;
 
-/// Paper P1's parameters: what its queues look like.
+/// The parameters of papers P1 and P2, which share their queues: what these look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cico {
     /// `s`: slots in one process's queue.
@@ -52,6 +52,24 @@ impl Cico {
         let own = slot.checked_mul(self.slots.into())?;
         own.checked_mul(ranks.into())?.checked_add(shared)
     }
+
+    /// Bytes of what P2 adds to it: `q·(⌈8 + 8p⌉ + ⌈128·p⌉)` for its rooted operations and the
+    /// [`pairs`](Self::pairs) of all ranks. `None` where that is beyond 2⁶⁴.
+    pub fn bytes_of_p2(self, ranks: u32, page: u64) -> Option<u64> {
+        let told = told(ranks, page)?.checked_mul(self.sets.into())?;
+        self.pairs(ranks, page)?.checked_mul(ranks.into())?.checked_add(told)
+    }
+
+    /// Bytes of one rank's `ctrlall[s·p]`, `⌈p·⟨8s⟩⌉`: p of them are the O(p²) of P2's allgatherv.
+    /// `None` where that is beyond 2⁶⁴.
+    pub fn pairs(self, ranks: u32, page: u64) -> Option<u64> {
+        pages(self.pair().checked_mul(ranks.into())?, page)
+    }
+
+    /// The words of one pair of ranks: a slot each, on lines of their own.
+    const fn pair(self) -> u64 {
+        (8 * self.slots as u64).next_multiple_of(LINE)
+    }
 }
 
 /// What a segment is made for. One rank plans; all compare the hash of the layout.
@@ -67,7 +85,7 @@ pub struct Params {
     pub queue_slots: u32,
     /// Bytes in one slot of a monotone queue, a multiple of 64.
     pub queue_fragment: u64,
-    /// Paper P1's queues beside ours, if wanted.
+    /// The queues of papers P1 and P2 beside ours, if wanted.
     pub cico: Option<Cico>,
 }
 
@@ -90,6 +108,7 @@ pub struct Layout {
     params: Params,
     leaders: u64,
     sets: u64,
+    told: u64,
     ranks: u64,
     stride: u64,
     lines: u64,
@@ -97,12 +116,19 @@ pub struct Layout {
     controls: u64,
     fragments: u64,
     fragment_stride: u64,
+    pairs: u64,
     rounds: u32,
     total: u64,
 }
 
 const fn pages(bytes: u64, page: u64) -> Option<u64> {
     bytes.checked_next_multiple_of(page)
+}
+
+/// Bytes of a set's `typesize`, `counts` and `rootready`: those that are only read side by side, a line
+/// per rank for what the rank clears.
+fn told(ranks: u32, page: u64) -> Option<u64> {
+    pages(8 * (1 + u64::from(ranks)), page)?.checked_add(pages(LINE * u64::from(ranks), page)?)
 }
 
 impl Layout {
@@ -147,7 +173,9 @@ impl Layout {
             Some(_) => leaders.checked_add(pages(4 * p, page)?)?,
             None => leaders,
         };
-        let first_rank = sets.checked_add(page.checked_mul(cico.map_or(0, |c| c.sets.into()))?)?;
+        let q = cico.map_or(0, |c| c.sets.into());
+        let told_at = sets.checked_add(page.checked_mul(q)?)?;
+        let first_rank = told_at.checked_add(told(ranks, page)?.checked_mul(q)?)?;
 
         let lines_at = pages((ROUNDS + u64::from(rounds)) * LINE, page)?;
         let queue = lines_at.checked_add(pages(u64::from(lines) * LINE, page)?)?;
@@ -156,12 +184,17 @@ impl Layout {
         let s = cico.map_or(0, |c| u64::from(c.slots));
         let fragments = controls.checked_add(s.checked_mul(page)?)?;
         let fragment_stride = pages(cico.map_or(0, |c| c.fragment), page)?;
-        let stride = fragments.checked_add(s.checked_mul(fragment_stride)?)?;
+        let pairs = fragments.checked_add(s.checked_mul(fragment_stride)?)?;
+        let stride = match cico {
+            Some(c) => pairs.checked_add(c.pairs(ranks, page)?)?,
+            None => pairs,
+        };
         let total = stride.checked_mul(p)?.checked_add(first_rank)?;
         (total <= i64::MAX as u64).then_some(Self {
             params,
             leaders,
             sets,
+            told: told_at,
             ranks: first_rank,
             stride,
             lines: lines_at,
@@ -169,6 +202,7 @@ impl Layout {
             controls,
             fragments,
             fragment_stride,
+            pairs,
             rounds,
             total,
         })
@@ -242,6 +276,11 @@ impl Layout {
     #[inline]
     pub const fn state(&self) -> CounterId {
         CounterId(self.params.page)
+    }
+
+    /// Which operations `rank` has made, as it said when it had waited long.
+    pub(crate) const fn calling(&self, rank: Rank) -> FlagId {
+        self.record(rank, 4)
     }
 
     /// Where the words of refusal records lie: `rank` refused an argument; 4 words.
@@ -323,25 +362,52 @@ impl Layout {
         self.sets + self.params.page * set as u64
     }
 
+    #[inline]
+    const fn told(&self, set: u32) -> u64 {
+        let counts = (8 + 8 * self.params.ranks as u64).next_multiple_of(self.params.page);
+        let ready = (LINE * self.params.ranks as u64).next_multiple_of(self.params.page);
+        self.told + (counts + ready) * set as u64
+    }
+
     /// P1: `shm_op` of a set. Written by the root of the operation that opens the set.
     #[inline]
     pub const fn set_op(&self, set: u32) -> FlagId {
         FlagId(self.set(set))
     }
 
-    /// Bytes of the message that the set carries: written before `set_op`, so that lengths can be compared. Not in P1.
+    /// Which collective opened the set, and the bytes of a broadcast's message: written before `set_op`, so that
+    /// all can compare. In neither paper.
     #[inline]
     pub const fn set_bytes(&self, set: u32) -> CounterId {
         CounterId(self.set(set) + 8)
     }
 
-    /// P1: `shm_nreaders` of a set.
+    /// P1: `shm_nreaders` of a set; P2: its `nproc`.
     #[inline]
     pub const fn set_readers(&self, set: u32) -> CounterId {
         CounterId(self.set(set) + LINE / 2)
     }
 
-    /// P1: `shm_controls[rank][slot]`, one page each.
+    /// P2: `typesize` of a set, the bytes of one element.
+    #[inline]
+    pub const fn set_typesize(&self, set: u32) -> CounterId {
+        CounterId(self.told(set))
+    }
+
+    /// P2: the elements of `rank`'s block, `counts[rank]` of a set.
+    #[inline]
+    pub const fn set_count(&self, set: u32, rank: Rank) -> CounterId {
+        CounterId(self.told(set) + 8 + 8 * rank as u64)
+    }
+
+    /// P2: `rootready[rank]` of a set: the counts are there.
+    #[inline]
+    pub const fn set_rootready(&self, set: u32, rank: Rank) -> MailId {
+        let counts = (8 + 8 * self.params.ranks as u64).next_multiple_of(self.params.page);
+        MailId(self.told(set) + counts + LINE * rank as u64)
+    }
+
+    /// P1: `shm_controls[rank][slot]`, P2: `ctrl`; one page each.
     #[inline]
     pub const fn control(&self, rank: Rank, slot: u32) -> MailId {
         MailId(self.own(rank) + self.controls + self.params.page * slot as u64)
@@ -358,6 +424,16 @@ impl Layout {
                 None => 0,
             },
         )
+    }
+
+    /// P2: `ctrlall[slot][receiver]` of the sender `rank`.
+    #[inline]
+    pub const fn control_all(&self, rank: Rank, slot: u32, receiver: Rank) -> MailId {
+        let pair = match self.params.cico {
+            Some(c) => c.pair(),
+            None => 0,
+        };
+        MailId(self.own(rank) + self.pairs + pair * receiver as u64 + 8 * slot as u64)
     }
 }
 
@@ -376,13 +452,56 @@ mod tests {
     }
 
     #[test]
-    fn the_segment_contains_p1s_to_the_byte() {
+    fn the_segment_contains_the_papers_to_the_byte() {
         for (ranks, slots, fragment, sets) in [(8, 8, 8192, 2), (2, 64, 8192, 2), (5, 12, 100, 3), (1030, 1, 1, 1)] {
             let cico = Cico { slots, fragment, sets };
             let without = Params::new(ranks);
             let with = Params { cico: Some(cico), ..without };
             let difference = Layout::new(with).unwrap().bytes() - Layout::new(without).unwrap().bytes();
-            assert_eq!(Some(difference), cico.bytes(ranks, 4096));
+            let p2 = cico.bytes_of_p2(ranks, 4096).unwrap();
+            assert_eq!(Some(difference - p2), cico.bytes(ranks, 4096));
+        }
+    }
+
+    #[test]
+    fn allgathervs_flags_grow_with_the_square() {
+        let cico = Cico { slots: 64, fragment: 8 << 10, sets: 2 };
+        // 64 words of 8 bytes for each of p² pairs; 512 MiB among 1024 ranks.
+        assert_eq!(cico.pairs(8, 4096), Some(8 * 512));
+        assert_eq!(cico.pairs(1024, 4096).map(|own| own * 1024), Some(512 << 20));
+        assert_eq!(cico.bytes_of_p2(8, 4096), Some(2 * (4096 + 4096) + 8 * 8 * 512));
+    }
+
+    #[test]
+    fn the_papers_words_lie_apart_and_inside() {
+        for (ranks, page, slots, sets) in [(1, 128, 2, 2), (3, 128, 2, 1), (5, 4096, 6, 3), (40, 128, 17, 17)] {
+            let cico = Some(Cico { slots, fragment: 9, sets });
+            let layout = Layout::new(Params { page, cico, ..Params::new(ranks) }).unwrap();
+            let mut words = std::vec::Vec::new();
+            for set in 0..sets {
+                words.extend([layout.set_op(set).0, layout.set_bytes(set).0, layout.set_readers(set).0]);
+                words.push(layout.set_typesize(set).0);
+                for rank in 0..ranks {
+                    words.extend([layout.set_count(set, rank).0, layout.set_rootready(set, rank).0]);
+                }
+            }
+            assert!(words.iter().all(|word| word + 8 <= layout.shared_pages().len()));
+            for rank in 0..ranks {
+                let own = layout.own_pages(rank);
+                for slot in 0..slots {
+                    let receivers = (0..ranks).map(|receiver| layout.control_all(rank, slot, receiver).0);
+                    let ids = receivers.chain([layout.control(rank, slot).0]);
+                    let inside = ids.inspect(|at| assert!(*at >= own.offset() && at + 8 <= own.offset() + own.len()));
+                    words.extend(inside);
+                    let fragment = layout.fragment(rank, slot);
+                    assert!(fragment.offset() + fragment.len() <= layout.control_all(rank, 0, 0).0);
+                }
+            }
+            let all = words.len();
+            words.sort_unstable();
+            words.dedup();
+            assert_eq!(words.len(), all);
+            assert!(words.windows(2).all(|pair| pair[0] + 8 <= pair[1]));
         }
     }
 

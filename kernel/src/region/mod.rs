@@ -9,6 +9,7 @@ pub mod layout;
 pub mod state;
 
 use crate::buffer::Buf;
+use crate::op::Op;
 pub use flag::{Counter, Flag, Mailword, Untrusted, Word};
 pub use layout::{Layout, Params};
 
@@ -82,7 +83,8 @@ impl Extent {
 /// # Safety
 /// One id or extent is the same memory in every member; words start at zero; words behave as one
 /// atomic each with the orderings of [`flag`]; `write` and `read` copy exactly
-/// `min(extent, buffer)` bytes, stay inside the segment whatever the extent, and touch nothing else.
+/// `min(extent, buffer)` bytes, `fold` folds the whole elements among them; all stay inside the
+/// segment whatever the extent, and touch nothing else.
 pub unsafe trait Region {
     /// Words with one writer.
     type Flag: Flag;
@@ -126,6 +128,24 @@ pub unsafe trait Region {
         // SAFETY: the caller's promise, passed on.
         unsafe { self.read(at, dst) }
     }
+
+    /// Folds the segment's elements into `acc`, from the left: `acc[i] = segment[i] ∘ acc[i]`. A user's
+    /// function sees a private copy.
+    ///
+    /// # Safety
+    /// `acc` is readable, writable and exclusive; by sequence words no other member writes the extent now.
+    unsafe fn fold(&self, at: Extent, acc: Buf, op: &Op);
+
+    /// The same for private elements: `acc[i] = left[i] ∘ acc[i]`, with the host's best instructions.
+    ///
+    /// # Safety
+    /// `left` is readable; `acc` is readable, writable and exclusive; they are equal or apart.
+    #[inline]
+    unsafe fn fold_private(&self, left: Buf, acc: Buf, op: &Op) {
+        let count = op.whole(left.len().min(acc.len()) as u64);
+        // SAFETY: the caller's promise; both hold `count` elements.
+        unsafe { op.fold_raw(left.ptr(), acc.ptr(), count) }
+    }
 }
 
 // SAFETY: forwards to an implementation that keeps the contract.
@@ -159,6 +179,16 @@ unsafe impl<R: Region + ?Sized> Region for &R {
     unsafe fn read_past_caches(&self, at: Extent, dst: Buf) {
         // SAFETY: the caller's promise, passed on.
         unsafe { (**self).read_past_caches(at, dst) }
+    }
+    #[inline]
+    unsafe fn fold(&self, at: Extent, acc: Buf, op: &Op) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { (**self).fold(at, acc, op) }
+    }
+    #[inline]
+    unsafe fn fold_private(&self, left: Buf, acc: Buf, op: &Op) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { (**self).fold_private(left, acc, op) }
     }
     #[inline]
     unsafe fn read(&self, at: Extent, dst: Buf) {

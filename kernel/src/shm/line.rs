@@ -25,9 +25,50 @@ use core::mem::MaybeUninit;
 
 /// Which collective posted the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// MPI_Bcast.
     Bcast = 1,
+    /// MPI_Allreduce.
     Allreduce = 2,
+    /// MPI_Gather, MPI_Gatherv.
+    Gather = 3,
+    /// MPI_Scatter, MPI_Scatterv.
+    Scatter = 4,
+    /// MPI_Allgather, MPI_Allgatherv.
+    Allgather = 5,
+    /// MPI_Alltoall, MPI_Alltoallv, MPI_Alltoallw.
+    Alltoall = 6,
+    /// MPI_Reduce.
+    Reduce = 7,
+    /// MPI_Reduce_scatter, MPI_Reduce_scatter_block.
+    ReduceScatter = 8,
+    /// MPI_Scan.
+    Scan = 9,
+    /// MPI_Exscan.
+    Exscan = 10,
+    /// MPI_Barrier.
+    Barrier = 11,
+}
+
+impl Kind {
+    /// The collective of this number, as MPI calls it.
+    pub(crate) const fn name(number: u64) -> &'static str {
+        const NAMES: [&str; 12] = [
+            "?",
+            "bcast",
+            "allreduce",
+            "gather",
+            "scatter",
+            "allgather",
+            "alltoall",
+            "reduce",
+            "reduce_scatter",
+            "scan",
+            "exscan",
+            "barrier",
+        ];
+        if number < NAMES.len() as u64 { NAMES[number as usize] } else { "unknown" }
+    }
 }
 
 const KIND: u32 = 56;
@@ -206,6 +247,19 @@ pub(crate) fn hear<R: Region>(
     // SAFETY: written above. If it is the head that is wanted, `read` has filled the whole buffer.
     let head = unsafe { body.0[0].assume_init() };
     if head == (kind as u64) << KIND | bytes { Ok(None) } else { Err(mismatch(peer, kind, bytes, head)) }
+}
+
+/// The kind in the line that `peer` posted in `operation`, if it has.
+#[cold]
+pub(crate) fn kind_of<R: Region>(region: &R, me: &Member, peer: Rank, operation: u64) -> Option<u64> {
+    // pairs with: post
+    if !region.flag(me.layout().line(peer, operation)).load_acquire().is(operation) {
+        return None;
+    }
+    let mut head = [0; 8];
+    // SAFETY: `peer` published the line and reuses it only after our `done`. The array is ours.
+    unsafe { region.read(me.layout().line_body(peer, operation, 8), Buf::of_mut(&mut head)) };
+    Some(u64::from_ne_bytes(head) >> KIND)
 }
 
 #[cold]

@@ -5,8 +5,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Refusal};
+use unisono_kernel::op::Op;
 use unisono_kernel::region::{CounterId, Extent, FlagId, Layout, MailId, Params, Region, Word, header};
-use unisono_shm::Mapped;
+use unisono_shm::{Level, Mapped};
 
 /// Zeroed memory with a header. Clones share it; the last one frees it.
 #[derive(Clone, Debug)]
@@ -40,7 +41,7 @@ impl Segment {
         let memory = unsafe { alloc_zeroed(block) };
         let Some(memory) = NonNull::new(memory) else { handle_alloc_error(block) };
         // SAFETY: allocated and zeroed above, freed in drop; nobody else knows the address.
-        let region = unsafe { Mapped::new(memory.as_ptr(), bytes) }?;
+        let region = unsafe { Mapped::new(memory.as_ptr(), bytes) }?.with_level(level());
         header::create(&region, &layout);
         Ok(Self(Arc::new(Heap { memory, block, region, layout })))
     }
@@ -49,6 +50,20 @@ impl Segment {
     pub fn layout(&self) -> &Layout {
         &self.0.layout
     }
+}
+
+/// The instructions that folds may use here.
+#[cfg(target_arch = "x86_64")]
+fn level() -> Level {
+    use std::arch::is_x86_feature_detected as has;
+    let avx512 = has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl");
+    // SAFETY: just asked.
+    unsafe { Level::of(has!("avx2"), avx512) }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn level() -> Level {
+    Level::BASELINE
 }
 
 // SAFETY: forwards to the one view of this memory, which keeps the contract; the memory lives as long as any clone.
@@ -78,6 +93,16 @@ unsafe impl Region for Segment {
     unsafe fn read_past_caches(&self, at: Extent, dst: Buf) {
         // SAFETY: the caller's promise, passed on.
         unsafe { self.0.region.read_past_caches(at, dst) }
+    }
+    #[inline]
+    unsafe fn fold(&self, at: Extent, acc: Buf, op: &Op) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.0.region.fold(at, acc, op) }
+    }
+    #[inline]
+    unsafe fn fold_private(&self, left: Buf, acc: Buf, op: &Op) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.0.region.fold_private(left, acc, op) }
     }
     #[inline]
     unsafe fn read(&self, at: Extent, dst: Buf) {

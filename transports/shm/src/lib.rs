@@ -5,10 +5,14 @@
 #![no_std]
 
 mod copy;
+mod fold;
+
+pub use fold::Level;
 
 use core::ptr::NonNull;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Refusal};
+use unisono_kernel::op::Op;
 use unisono_kernel::region::{CounterId, Extent, FlagId, MailId, Region, Word};
 
 /// A mapped segment. A view: it neither maps nor unmaps.
@@ -16,6 +20,7 @@ use unisono_kernel::region::{CounterId, Extent, FlagId, MailId, Region, Word};
 pub struct Mapped {
     base: NonNull<u8>,
     bytes: u64,
+    level: Level,
 }
 
 // SAFETY: an address and a length; all access goes through atomics and the copy primitive, from any thread.
@@ -39,7 +44,13 @@ impl Mapped {
     pub unsafe fn new(base: *mut u8, bytes: u64) -> Result<Self, Refusal> {
         Refusal::check_aligned(base as u64, 64)?;
         let base = NonNull::new(base).ok_or(Refusal::new(Argument::SegmentBytes, 0, Bound::AtLeast(1)))?;
-        Ok(Self { base, bytes })
+        Ok(Self { base, bytes, level: Level::BASELINE })
+    }
+
+    /// The same, folding with these instructions.
+    #[must_use]
+    pub const fn with_level(self, level: Level) -> Self {
+        Self { level, ..self }
     }
 
     /// Bytes of the segment.
@@ -116,5 +127,21 @@ unsafe impl Region for Mapped {
             // SAFETY: `from` holds `len` mapped bytes; `dst` by the caller's promise.
             unsafe { copy::out_of_segment(from, dst.ptr(), len) }
         }
+    }
+
+    #[inline]
+    unsafe fn fold(&self, at: Extent, acc: Buf, op: &Op) {
+        if let Some(from) = self.inside(at) {
+            let len = acc.len().min(at.len() as usize);
+            // SAFETY: `from` holds `len` mapped bytes; `acc` by the caller's promise.
+            unsafe { fold::from_segment(self.level, from, acc.ptr(), len, op) }
+        }
+    }
+
+    #[inline]
+    unsafe fn fold_private(&self, left: Buf, acc: Buf, op: &Op) {
+        let len = left.len().min(acc.len());
+        // SAFETY: both hold `len` bytes, by the caller's promise.
+        unsafe { fold::private(self.level, left.ptr(), acc.ptr(), len, op) }
     }
 }

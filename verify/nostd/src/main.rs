@@ -85,7 +85,7 @@ fn allreduce(ranks: &mut Ranks, failure: Failure) -> Result<(), Failure> {
     together(ranks, failure, |me, rank| {
         // SAFETY: each rank's own values, which outlive the machines.
         let data = unsafe { Data::from_raw(Buf::new(base[rank], 24), 24, Datatype::BYTE) }?;
-        Posted::new(me, data, data, Op::SumF64)
+        Posted::new(me, data, data, Op::SUM_F64)
     })?;
     if values == [[1.75, 5.0, 1e9 + 1.0]; 2] { Ok(()) } else { Err(failure + 3) }
 }

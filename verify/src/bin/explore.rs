@@ -106,11 +106,11 @@ impl Tier {
 
     /// The mixes that no other tier has.
     fn models(&self) -> impl Iterator<Item = Program> + '_ {
-        let p1 = |program: &Program| program.operations.iter().any(Operation::is_p1);
+        let sets = |program: &Program| program.operations.iter().any(Operation::has_sets);
         let cut = |program: &Program| program.operations.iter().any(Operation::is_cut);
         self.family
             .spread()
-            .filter(move |program| (self.fragments == 1 || cut(program)) && (self.family.sets == 2 || p1(program)))
+            .filter(move |program| (self.fragments == 1 || cut(program)) && (self.family.sets == 2 || sets(program)))
     }
 
     /// A guess of the states: what to explore first. The places of one process in one operation were

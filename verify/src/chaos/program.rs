@@ -50,8 +50,8 @@ unsafe extern "C" fn affine(left: *const c_void, right: *mut c_void, count: u64,
 impl Fold {
     pub(super) fn op(self) -> Op {
         match self {
-            Self::SumF64 => Op::SumF64,
-            Self::SumI64 => Op::SumI64,
+            Self::SumF64 => Op::SUM_F64,
+            Self::SumI64 => Op::SUM_I64,
             // SAFETY: `affine` reads and writes `count` elements of 4 bytes, and returns.
             Self::Affine => Op::User(unsafe { User::new(affine, std::ptr::null_mut(), 4, false) }),
         }

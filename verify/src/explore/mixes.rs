@@ -22,6 +22,13 @@ pub fn alphabet(ranks: u32, trees: &[Tree], fragments: usize) -> Vec<Operation> 
     rooted.chain([Operation::Fold]).chain(barriers.map(Operation::Barrier)).collect()
 }
 
+/// Paper P2's operations with every root, of so many fragments.
+pub fn papers(ranks: u32, fragments: usize) -> Vec<Operation> {
+    let rooted =
+        (0..ranks).flat_map(|root| [Operation::scatterv(root, fragments), Operation::gatherv(root, fragments)]);
+    rooted.chain([Operation::allgatherv(fragments)]).collect()
+}
+
 /// All mixes of one length.
 #[derive(Clone, Debug)]
 pub struct Family {

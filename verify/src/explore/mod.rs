@@ -1,12 +1,12 @@
 //! An explicit-state explorer of the real machines.
 //!
 //! All interleavings, sequentially consistent, of what ships: [`Machine::poll`] of the kernel's
-//! broadcasts, barriers and allreduce, on a segment so small that everything in it is reused within
+//! broadcasts, barriers, allreduce and collectives on blocks, on a segment so small that everything in it is reused within
 //! a few operations. Orderings are loom's part; here memory is as strong as can be.
 //!
 //! | file | what |
 //! |---|---|
-//! | `program` | what the processes do, and the oracle of their data |
+//! | `program`, `blocks` | what the processes do, and the oracle of their data |
 //! | `access`, `payload`, `names` | shared accesses, byte strings by number, names for reports |
 //! | `tape` | the region that replays a poll up to its next access |
 //! | `process` | a process as an automaton over accesses |
@@ -18,6 +18,7 @@
 //! [`Machine::poll`]: unisono_kernel::machine::Machine::poll
 
 mod access;
+mod blocks;
 mod hash;
 mod mixes;
 mod names;
@@ -30,7 +31,8 @@ mod tape;
 mod world;
 
 pub use access::{Class, Word};
-pub use mixes::{Check, Family, Report, alphabet, run};
+pub use blocks::Spread;
+pub use mixes::{Check, Family, Report, alphabet, papers, run};
 pub use order::order;
 pub use program::{Operation, Program};
 pub use search::{Limits, Outcome, explore};

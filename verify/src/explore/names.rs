@@ -24,6 +24,11 @@ impl Names {
         for set in 0..cico.map_or(0, |cico| cico.sets) {
             names.insert(layout.set_op(set).offset(), format!("set_op({set})"));
             names.insert(layout.set_bytes(set).offset(), format!("set_bytes({set})"));
+            names.insert(layout.set_typesize(set).offset(), format!("set_typesize({set})"));
+            for rank in 0..layout.ranks() {
+                names.insert(layout.set_count(set, rank).offset(), format!("set_count({set}, {rank})"));
+                names.insert(layout.set_rootready(set, rank).offset(), format!("set_rootready({set}, {rank})"));
+            }
             names.insert(layout.set_readers(set).offset(), format!("set_readers({set})"));
         }
         for rank in 0..layout.ranks() {
@@ -44,6 +49,10 @@ impl Names {
             }
             for slot in 0..cico.map_or(0, |cico| cico.slots) {
                 names.insert(layout.control(rank, slot).offset(), format!("control({rank}, {slot})"));
+                for receiver in 0..layout.ranks() {
+                    let at = layout.control_all(rank, slot, receiver).offset();
+                    names.insert(at, format!("control_all({rank}, {slot}, {receiver})"));
+                }
                 names.insert(layout.fragment(rank, slot).offset(), format!("fragment({rank}, {slot})"));
             }
         }

@@ -1,7 +1,9 @@
 //! Byte strings by number: the same bytes always have the same token.
 
 use super::hash::Table;
+use std::collections::BTreeSet;
 use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
 
 /// The number of a byte string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,4 +32,16 @@ impl Payloads {
     pub(crate) fn bytes(&self, token: Token) -> &[u8] {
         self.strings.get(token.0 as usize).map_or(&[], |string| string)
     }
+}
+
+/// The same numbers for as long as the program runs: machines without a lifetime refer to them.
+pub(crate) fn forever(numbers: Vec<u64>) -> &'static [u64] {
+    static ALL: Mutex<BTreeSet<&'static [u64]>> = Mutex::new(BTreeSet::new());
+    let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = all.get(&numbers[..]) {
+        return known;
+    }
+    let numbers: &'static [u64] = Box::leak(numbers.into());
+    all.insert(numbers);
+    numbers
 }

@@ -15,7 +15,9 @@ use unisono_kernel::shm::allreduce::posted::Posted as Allreduce;
 use unisono_kernel::step::Step;
 use unisono_kernel::transport::Shared;
 
+use super::blocks::{Spread, Spreading};
 use super::hash::spread;
+use crate::oracle::blocks::Way;
 use std::ffi::c_void;
 
 /// One collective operation.
@@ -30,6 +32,8 @@ pub enum Operation {
         /// Bytes of the message.
         bytes: usize,
     },
+    /// Paper P2's collectives.
+    Spread(Spread),
     /// An allreduce in place: sums of two `i64`.
     Sum,
     /// An allreduce with an operation that does not commute.
@@ -67,7 +71,22 @@ impl Operation {
         Self::Bcast { algorithm: BcastAlgorithm::Cico(tree), root, bytes: cut(fragments, CICO_FRAGMENT) }
     }
 
-    /// Algorithm, fragments where a message is cut, root: `posted:0`, `queue-3:1`, `cico-flat-2:0`.
+    /// Paper P2's scatterv; the longest block that is sent has so many fragments.
+    pub const fn scatterv(root: Rank, fragments: usize) -> Self {
+        Self::Spread(Spread { way: Way::Scatter, root, bytes: cut(fragments, CICO_FRAGMENT) })
+    }
+
+    /// Paper P2's gatherv, likewise.
+    pub const fn gatherv(root: Rank, fragments: usize) -> Self {
+        Self::Spread(Spread { way: Way::Gather, root, bytes: cut(fragments, CICO_FRAGMENT) })
+    }
+
+    /// Paper P2's allgatherv, likewise.
+    pub const fn allgatherv(fragments: usize) -> Self {
+        Self::Spread(Spread { way: Way::Allgather, root: 0, bytes: cut(fragments, CICO_FRAGMENT) })
+    }
+
+    /// Algorithm, fragments where a message is cut, root: `posted:0`, `queue-3:1`, `cico-flat-2:0`, `scatterv-2:1`, `allgatherv-1`.
     pub fn name(&self) -> String {
         match *self {
             Self::Bcast { algorithm, root, bytes } => match algorithm {
@@ -78,6 +97,11 @@ impl Operation {
                     format!("cico-{}-{}:{root}", tree_name(tree), bytes.div_ceil(CICO_FRAGMENT))
                 }
             },
+            Self::Spread(spread) => {
+                let (name, fragments) = (spread.name(), spread.bytes.div_ceil(CICO_FRAGMENT));
+                let root = if spread.way == Way::Allgather { String::new() } else { format!(":{}", spread.root) };
+                format!("{name}-{fragments}{root}")
+            }
             Self::Sum => "sum".into(),
             Self::Fold => "fold".into(),
             Self::Barrier(BarrierAlgorithm::Dissemination) => "dissemination".into(),
@@ -88,17 +112,18 @@ impl Operation {
 
     /// Is the message cut into fragments?
     pub const fn is_cut(&self) -> bool {
-        matches!(self, Self::Bcast { algorithm: BcastAlgorithm::Queue | BcastAlgorithm::Cico(_), .. })
+        matches!(self, Self::Bcast { algorithm: BcastAlgorithm::Queue, .. }) || self.has_sets()
     }
 
-    /// Is it paper P1's broadcast?
-    pub const fn is_p1(&self) -> bool {
-        matches!(self, Self::Bcast { algorithm: BcastAlgorithm::Cico(_), .. })
+    /// Is it a paper's, through sets of queues?
+    pub const fn has_sets(&self) -> bool {
+        matches!(self, Self::Bcast { algorithm: BcastAlgorithm::Cico(_), .. } | Self::Spread(_))
     }
 
     /// Bytes of user memory that one process gives to the operation.
-    const fn memory(&self) -> usize {
+    fn memory(&self, ranks: u32) -> usize {
         match *self {
+            Self::Spread(spread) => spread.memory(ranks),
             Self::Bcast { bytes, .. } => bytes,
             Self::Sum => OPERAND,
             Self::Fold => 2 * OPERAND,
@@ -142,6 +167,7 @@ pub(crate) enum Running {
     Bcast(Bcast<'static>),
     Barrier(Barrier),
     Allreduce(Box<Allreduce<'static>>),
+    Spread(Box<Spreading>),
 }
 
 impl<X: Shared + ?Sized> Machine<X> for Running {
@@ -150,6 +176,7 @@ impl<X: Shared + ?Sized> Machine<X> for Running {
             Self::Bcast(machine) => machine.poll(x),
             Self::Barrier(machine) => machine.poll(x),
             Self::Allreduce(machine) => machine.poll(x),
+            Self::Spread(machine) => machine.poll(x),
         }
     }
 }
@@ -178,7 +205,7 @@ impl Program {
     pub fn name(&self) -> String {
         let names: Vec<_> = self.operations.iter().map(Operation::name).collect();
         let sets = self.params.cico.map_or(0, |cico| cico.sets);
-        let cico = if names.iter().any(|name| name.starts_with("cico")) { format!(" q={sets}") } else { String::new() };
+        let cico = if self.operations.iter().any(Operation::has_sets) { format!(" q={sets}") } else { String::new() };
         format!("p={}{cico} {}", self.params.ranks, names.join(" "))
     }
 
@@ -200,6 +227,12 @@ impl Program {
                     memory.extend((0..bytes.div_ceil(8)).flat_map(|k| word(index, root, k).to_le_bytes()).take(bytes));
                 }
                 Operation::Bcast { bytes, .. } => memory.extend(std::iter::repeat_n(BLANK, bytes)),
+                Operation::Spread(spread) => {
+                    let data = |rank, len: usize| {
+                        (0..len.div_ceil(8)).flat_map(|k| word(index, rank, k).to_le_bytes()).take(len).collect()
+                    };
+                    memory.extend(spread.fill(self.params.ranks, rank, done, data));
+                }
                 Operation::Sum if done => memory.extend(self.reduced(index, u64::wrapping_add)),
                 Operation::Sum => memory.extend(operand(index, rank)),
                 Operation::Fold => {
@@ -221,7 +254,7 @@ impl Program {
 
     /// The machine of operation `index`, on user memory that starts at `memory`.
     pub(crate) fn machine(&self, me: &mut Member, index: usize, memory: *mut u8) -> Result<Running, Refusal> {
-        let offset: usize = self.operations[..index].iter().map(Operation::memory).sum();
+        let offset: usize = self.operations[..index].iter().map(|operation| operation.memory(self.params.ranks)).sum();
         let data = |at: usize, len: usize| {
             let memory = Buf::new(memory.wrapping_add(offset + at), len);
             // SAFETY: the memory is as long as `Program::memory`, lives as long as the model, and only
@@ -233,13 +266,14 @@ impl Program {
                 Running::Bcast(Bcast::new(me, data(0, bytes)?, root, algorithm)?)
             }
             Operation::Sum => {
-                Running::Allreduce(Allreduce::new(me, data(0, OPERAND)?, data(0, OPERAND)?, Op::SumI64)?.into())
+                Running::Allreduce(Allreduce::new(me, data(0, OPERAND)?, data(0, OPERAND)?, Op::SUM_I64)?.into())
             }
             Operation::Fold => {
                 // SAFETY: `fold_all` takes any two arrays of words, aligned as operands are.
                 let op = Op::User(unsafe { User::new(fold_all, std::ptr::null_mut(), 8, false) });
                 Running::Allreduce(Allreduce::new(me, data(0, OPERAND)?, data(OPERAND, OPERAND)?, op)?.into())
             }
+            Operation::Spread(spread) => Running::Spread(spread.machine(me, memory.wrapping_add(offset))?.into()),
             Operation::Barrier(algorithm) => Running::Barrier(Barrier::new(me, algorithm)?),
         })
     }

@@ -11,6 +11,7 @@ use super::payload::{Payloads, Token};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use unisono_kernel::buffer::Buf;
+use unisono_kernel::op::Op;
 use unisono_kernel::region::{Counter, CounterId, Extent, Flag, FlagId, MailId, Mailword, Region, Untrusted};
 
 /// The log that is replayed and the access that follows it.
@@ -127,7 +128,8 @@ impl Probes {
 }
 
 // SAFETY: an id is one word of the explored world in every member, and words start at zero there;
-// `write` and `read` touch exactly min(extent, buffer) bytes of the caller's buffer, and no memory of a segment.
+// `write` and `read` touch exactly min(extent, buffer) bytes of the caller's buffer, `fold` the whole
+// elements among them, and no memory of a segment.
 unsafe impl Region for Probes {
     type Flag = Probe;
     type Mailword = Probe;
@@ -171,5 +173,22 @@ unsafe impl Region for Probes {
         // The machine may take the bytes for initialised even in a poll that is thrown away.
         // SAFETY: as above, for what no payload has filled.
         unsafe { core::ptr::write_bytes(dst.ptr().wrapping_add(len), 0, at.len() as usize - len) };
+    }
+
+    unsafe fn fold(&self, at: Extent, acc: Buf, op: &Op) {
+        let count = op.whole(at.len().min(acc.len() as u64));
+        let at = at.part(0, count * op.element());
+        if at.is_empty() {
+            return;
+        }
+        self.tape.access(|| Access::BeginRead(at));
+        let Some(token) = self.tape.access(|| Access::EndRead(at)) else {
+            return;
+        };
+        let payloads = self.tape.payloads.borrow();
+        let bytes = payloads.bytes(Token(token));
+        let count = count.min(op.whole(bytes.len() as u64));
+        // SAFETY: the caller's promise: `acc` is writable, and `at` is cut to its length; payloads lie elsewhere.
+        unsafe { op.fold_raw(bytes.as_ptr(), acc.ptr(), count) };
     }
 }

@@ -1,6 +1,8 @@
 //! The protocols that are modelled, and the orderings that each of them needs.
 
 use super::seat::{Abandoned, Seat};
+use crate::explore::Spread;
+use crate::oracle::blocks::Way;
 use unisono_kernel::error::{Argument, Bound, Cause, Poison, Refusal};
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::Params;
@@ -62,6 +64,42 @@ const CICO_REUSED: &[&str] = &[
     "set-readers.rmw-relaxed",
     "set-readers.rmw-acquire",
 ];
+const ROOTED: &[&str] =
+    &["set-op.load", "set-op.store", "rootready.load", "rootready.store", "control.load", "control.store"];
+const ROOTED_REUSED: &[&str] = &[
+    "set-op.load",
+    "set-op.store",
+    "rootready.load",
+    "rootready.store",
+    "control.load",
+    "control.store",
+    "set-readers.load",
+    "set-readers.rmw-relaxed",
+    "set-readers.rmw-acquire",
+];
+const PAIRS: &[&str] = &["set-op.load", "set-op.store", "control-all.load", "control-all.store"];
+const PAIRS_REUSED: &[&str] = &[
+    "set-op.load",
+    "set-op.store",
+    "control-all.load",
+    "control-all.store",
+    "set-readers.load",
+    "set-readers.rmw-relaxed",
+    "set-readers.rmw-acquire",
+];
+const PAPERS: &[&str] = &[
+    "set-op.load",
+    "set-op.store",
+    "rootready.load",
+    "rootready.store",
+    "control.load",
+    "control.store",
+    "control-all.load",
+    "control-all.store",
+    "set-readers.load",
+    "set-readers.rmw-relaxed",
+    "set-readers.rmw-acquire",
+];
 const CENTRAL: &[&str] =
     &["central.load", "central.rmw-relaxed", "central.rmw-acquire", "release.load", "release.store"];
 const COMBINING: &[&str] = &["arrive.load", "arrive.store", "release.load", "release.store"];
@@ -88,6 +126,16 @@ pub static PROTOCOLS: &[Protocol] = &[
     model("cico-3-changing", with_cico(3, 1, 1), |s| cico(s, &[0, 1], 8, Tree::Chain), CICO),
     model("cico-3-reuse", with_cico(3, 1, 1), |s| cico(s, &[0], 16, Tree::Chain), CICO_REUSED),
     model("cico-3-flat", with_cico(3, 1, 1), |s| cico(s, &[0], 16, Tree::Flat), CICO_REUSED),
+    model("scatterv-2", with_cico(2, 1, 1), |s| spread(s, Way::Scatter, &[0, 1], 4), ROOTED),
+    model("scatterv-2-reuse", with_cico(2, 1, 1), |s| spread(s, Way::Scatter, &[0], 12), ROOTED_REUSED),
+    model("scatterv-3", with_cico(3, 1, 1), |s| spread(s, Way::Scatter, &[0], 4), ROOTED),
+    model("gatherv-2", with_cico(2, 1, 1), |s| spread(s, Way::Gather, &[0, 1], 4), ROOTED),
+    model("gatherv-2-reuse", with_cico(2, 1, 1), |s| spread(s, Way::Gather, &[0], 12), ROOTED),
+    model("gatherv-3", with_cico(3, 1, 1), |s| spread(s, Way::Gather, &[0], 4), ROOTED),
+    model("allgatherv-2", with_cico(2, 1, 1), |s| spread(s, Way::Allgather, &[0, 0], 4), PAIRS_REUSED),
+    model("allgatherv-2-reuse", with_cico(2, 1, 1), |s| spread(s, Way::Allgather, &[0], 12), PAIRS),
+    model("allgatherv-3", with_cico(3, 1, 1), |s| spread(s, Way::Allgather, &[0], 4), PAIRS),
+    model("papers-2", with_cico(2, 1, 1), papers, PAPERS),
     model("central-2", tiny(2), |s| barriers(s, BarrierAlgorithm::Central), CENTRAL),
     model("central-3", tiny(3), |s| barriers(s, BarrierAlgorithm::Central), CENTRAL),
     model("combining-2", tiny(2), |s| barriers(s, BarrierAlgorithm::Combining(1)), COMBINING),
@@ -110,6 +158,10 @@ pub static SPARE: &[(&str, &str, &str)] = &[
     ("cico-2-one-set", "set-readers.store", "set-op publishes it"),
     ("cico-2-one-set", "set-bytes.store", "set-op publishes it"),
     ("cico-2-one-set", "set-bytes.load", "set-op was acquired before"),
+    ("scatterv-3", "typesize.store", "rootready publishes it"),
+    ("scatterv-3", "typesize.load", "rootready was acquired before"),
+    ("gatherv-3", "count.store", "rootready publishes it"),
+    ("allgatherv-3", "count.load", "set-op was acquired before"),
     ("poison-3", "record.store", "the claim publishes it"),
     ("poison-3", "record.load", "the state was acquired before"),
     ("poison-3", "state.rmw-release", "who loses the claim loads the state again"),
@@ -129,6 +181,18 @@ fn queue(seat: &mut Seat, roots: &[u32], bytes: usize) -> Result<(), Abandoned> 
 
 fn cico(seat: &mut Seat, roots: &[u32], bytes: usize, tree: Tree) -> Result<(), Abandoned> {
     roots.iter().try_for_each(|&root| seat.bcast(root, bytes, BcastAlgorithm::Cico(tree)))
+}
+
+fn spread(seat: &mut Seat, way: Way, roots: &[u32], bytes: usize) -> Result<(), Abandoned> {
+    roots.iter().try_for_each(|&root| seat.spread(Spread { way, root, bytes }))
+}
+
+/// Both papers on one set; rank 0 opens it last, over its queue that rank 1 has read.
+fn papers(seat: &mut Seat) -> Result<(), Abandoned> {
+    cico(seat, &[0], 8, Tree::Flat)?;
+    spread(seat, Way::Scatter, &[0], 4)?;
+    spread(seat, Way::Gather, &[1], 4)?;
+    spread(seat, Way::Allgather, &[0], 4)
 }
 
 /// Notes are written before a barrier and read after it, and overwritten after a second one (R13).

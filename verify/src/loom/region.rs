@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use unisono_kernel::buffer::Buf;
+use unisono_kernel::op::Op;
 use unisono_kernel::region::layout::{LINE, LINE_ROOM};
 use unisono_kernel::region::{CounterId, Extent, FlagId, Layout, MailId, Region};
 
@@ -73,6 +74,9 @@ impl Segment {
             }
             for slot in 0..params.cico.map_or(0, |c| c.slots) {
                 word(Role::Control, layout.control(rank, slot).offset());
+                for receiver in 0..layout.ranks() {
+                    word(Role::ControlAll, layout.control_all(rank, slot, receiver).offset());
+                }
                 extent(layout.fragment(rank, slot));
             }
             shared.notes.push(UnsafeCell::new(0));
@@ -81,6 +85,11 @@ impl Segment {
             word(Role::SetOp, layout.set_op(set).offset());
             word(Role::SetBytes, layout.set_bytes(set).offset());
             word(Role::SetReaders, layout.set_readers(set).offset());
+            word(Role::Typesize, layout.set_typesize(set).offset());
+            for rank in 0..layout.ranks() {
+                word(Role::Count, layout.set_count(set, rank).offset());
+                word(Role::RootReady, layout.set_rootready(set, rank).offset());
+            }
         }
         let shared = Arc::new(shared);
         words.into_iter().map(|words| Self { words, shared: Arc::clone(&shared) }).collect()
@@ -146,6 +155,18 @@ unsafe impl Region for Segment {
             // SAFETY: loom fails the execution if a write is concurrent with this read.
             let bytes = unsafe { &*bytes };
             dst.copy_from_slice(&bytes[from..from + len]);
+        });
+    }
+
+    unsafe fn fold(&self, at: Extent, acc: Buf, op: &Op) {
+        let len = acc.len().min(at.len() as usize);
+        let (cell, from) = self.cell(at);
+        cell.with(|bytes| {
+            // SAFETY: loom fails the execution if a write is concurrent with this read.
+            let bytes = unsafe { &*bytes };
+            let left = bytes[from..from + len].as_ptr().cast();
+            // SAFETY: `len` bytes of the cell; `acc` by the caller's promise.
+            unsafe { op.fold_raw(left, acc.ptr(), op.whole(len as u64)) };
         });
     }
 }

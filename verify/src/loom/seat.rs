@@ -1,6 +1,7 @@
 //! One rank of a model: collectives as calls that either complete with checked data or give the execution up.
 
 use super::region::Segment;
+use crate::explore::Spread;
 use unisono_kernel::Rank;
 use unisono_kernel::comm::Comm;
 use unisono_kernel::datatype::Data;
@@ -71,13 +72,26 @@ impl Seat {
         Ok(())
     }
 
+    /// Scatters, gathers or allgathers blocks that differ from operation to operation; checks them.
+    pub fn spread(&mut self, spread: Spread) -> Result<(), Abandoned> {
+        let (ranks, rank, operation) = (self.size(), self.rank(), self.comm.member().operation() + 1);
+        let data =
+            |rank: Rank, len| (0..len).map(|i| (operation * 31 + u64::from(rank) * 7 + i as u64 + 1) as u8).collect();
+        let mut memory = spread.fill(ranks, rank, false, data);
+        let made = spread.machine(self.comm.member_mut(), memory.as_mut_ptr());
+        self.call(made)?;
+        let wanted = spread.fill(ranks, rank, true, data);
+        assert_eq!(memory, wanted, "model assertion: operation {operation} on rank {rank}");
+        Ok(())
+    }
+
     /// Sums one `i64` per rank; checks the sum.
     pub fn allreduce(&mut self) -> Result<(), Abandoned> {
         let operation = self.comm.member().operation() as i64 + 1;
         let term = |rank: Rank| operation * 100 + i64::from(rank);
         let mut data = term(self.rank()).to_le_bytes();
         let both = Data::bytes_mut(&mut data);
-        let made = Posted::new(self.comm.member_mut(), both, both, Op::SumI64);
+        let made = Posted::new(self.comm.member_mut(), both, both, Op::SUM_I64);
         self.call(made)?;
         let wanted: i64 = (0..self.size()).map(term).sum();
         assert_eq!(i64::from_le_bytes(data), wanted, "model assertion: allreduce {operation}");

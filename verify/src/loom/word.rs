@@ -56,8 +56,16 @@ names! {
         SetBytes = "set-bytes",
         /// `set_readers`.
         SetReaders = "set-readers",
+        /// `set_typesize`.
+        Typesize = "typesize",
+        /// `set_count`.
+        Count = "count",
+        /// `set_rootready`.
+        RootReady = "rootready",
         /// `control`.
         Control = "control",
+        /// `control_all`.
+        ControlAll = "control-all",
     }
 }
 
@@ -80,7 +88,8 @@ names! {
 impl Role {
     /// A flag, with one writer; else a mailword or a counter.
     const fn one_writer(self) -> bool {
-        !matches!(self, Self::State | Self::Central | Self::SetBytes | Self::SetReaders | Self::Control)
+        use Role::{Central, Control, ControlAll, Count, RootReady, SetBytes, SetReaders, State, Typesize};
+        !matches!(self, State | Central | SetBytes | SetReaders | Typesize | Count | RootReady | Control | ControlAll)
     }
 }
 

@@ -102,7 +102,7 @@ fn collectives() -> Result<(), Failure> {
                 communicator.bcast_with(Data::bytes_mut(&mut data), root, algorithm)?;
                 assert!(data == expected, "{name} {bytes} bytes from {root}");
                 let mut sum = i64::from(rank + root).to_ne_bytes();
-                communicator.allreduce_in_place(&mut sum, Op::SumI64)?;
+                communicator.allreduce_in_place(&mut sum, Op::SUM_I64)?;
                 let all: i64 = (0..size).map(|other| i64::from(other + root)).sum();
                 assert_eq!(i64::from_ne_bytes(sum), all);
             }
@@ -122,7 +122,7 @@ fn endless() -> Result<(), Failure> {
     for root in (0..communicator.size()).cycle() {
         communicator.bcast(&mut data, root)?;
         communicator.barrier()?;
-        communicator.allreduce_in_place(&mut data[..8], Op::SumI64)?;
+        communicator.allreduce_in_place(&mut data[..8], Op::SUM_I64)?;
     }
     Ok(())
 }
@@ -144,7 +144,7 @@ fn mix() -> Result<(), Failure> {
         let root = random.below(communicator.size().into()) as Rank;
         match random.below(3) {
             0 => communicator.bcast_with(Data::bytes_mut(&mut data[..size]), root, bcasts[algorithm])?,
-            1 => communicator.allreduce_in_place(&mut data[..8], Op::SumI64)?,
+            1 => communicator.allreduce_in_place(&mut data[..8], Op::SUM_I64)?,
             _ => communicator.barrier_with(barriers[algorithm % barriers.len()])?,
         }
     }

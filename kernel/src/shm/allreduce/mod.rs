@@ -1,3 +1,4 @@
 //! Allreduce over a region (MPI 4.1, 7.9.6).
 
 pub mod posted;
+pub mod slices;

@@ -53,7 +53,7 @@ impl<'a> Posted<'a> {
         Refusal::check(Argument::Bytes, send.len(), Bound::AtMost(MOST))?;
         Refusal::check(Argument::Bytes, receive.len(), Bound::Equals(send.len()))?;
         let count = op.count(send.len())?;
-        Ok(Self { operation: me.begin(), send, receive, op, count, state: State::Post })
+        Ok(Self { operation: me.begin(Kind::Allreduce), send, receive, op, count, state: State::Post })
     }
 }
 

@@ -3,7 +3,7 @@
 //! | word | writer | readers | value |
 //! |---|---|---|---|
 //! | `set_op(k)` | the root | all | the operation that opened set k, counted in sets; 0: never opened |
-//! | `set_bytes(k)` | the root | all | the message's length; published by `set_op` |
+//! | `set_bytes(k)` | the root | all | that it is a broadcast, the message's length; published by `set_op` |
 //! | `set_readers(k)` | root sets, readers subtract | the root | readers that have not finished set k |
 //! | `control(r, slot)` | r's tree parent puts, r clears | r | bytes of the fragment in the root's slot |
 //!
@@ -19,7 +19,6 @@
 //! bits wide. Added: an empty message opens one set too, and `set_bytes` names a length that
 //! differs, where the print hangs.
 
-use super::{copy_in, copy_out};
 use crate::Rank;
 use crate::comm::Member;
 use crate::datatype::Data;
@@ -28,6 +27,9 @@ use crate::machine::Machine;
 use crate::pattern::tree::{Position, Tree};
 use crate::region::layout::Cico as Queues;
 use crate::region::{Counter, Flag, Mailword, Region};
+use crate::shm::copy::{copy_in, copy_out};
+use crate::shm::line::Kind;
+use crate::shm::set::{check_head, head};
 use crate::step::{Await, Awaits, Source, Step, Until};
 use crate::transport::Shared;
 use core::cmp::Ordering::{Equal, Greater, Less};
@@ -40,7 +42,7 @@ pub struct Cico<'a> {
     data: Data<'a>,
     tree: Position,
     queues: Queues,
-    /// P1's `op` of this message's first set.
+    /// P1's `op` of this message's first set; 0 before it is taken, at the first poll.
     first_set: u64,
     /// Sets that this message opens, one at least.
     sets: u64,
@@ -78,8 +80,8 @@ impl<'a> Cico<'a> {
         let fragments = data.len().div_ceil(queues.fragment);
         let sets = fragments.div_ceil(u64::from(queues.slots / queues.sets)).max(1);
         let state = if me.rank() == root { State::Open } else { State::WaitOpen };
-        let (operation, first_set) = (me.begin(), me.take_sets(sets));
-        Ok(Self { operation, root, data, tree, queues, first_set, sets, fragments, set: 0, state })
+        let operation = me.begin(Kind::Bcast);
+        Ok(Self { operation, root, data, tree, queues, first_set: 0, sets, fragments, set: 0, state })
     }
 
     /// P1's `op` of the current set.
@@ -133,7 +135,7 @@ impl<'a> Cico<'a> {
             return Some(Awaits::one(Await { source, peer: None, operation: self.operation }));
         }
         readers.store_release((me.size() - 1).into());
-        region.counter(layout.set_bytes(k)).store_release(self.data.len());
+        region.counter(layout.set_bytes(k)).store_release(head(Kind::Bcast, self.data.len()));
         // publishes: readers and bytes of the set
         region.publish(layout.set_op(k), self.op());
         self.state = State::CopyIn;
@@ -163,11 +165,7 @@ impl<'a> Cico<'a> {
             // The root can't open the set again before this process has left it.
             Greater => return Err(PollError::Overrun { peer: self.root, expected: op, found: found.unchecked() }),
         }
-        let bytes = region.counter(layout.set_bytes(k)).load_acquire();
-        if !bytes.is(self.data.len()) {
-            let refusal = Refusal::new(Argument::Bytes, self.data.len(), Bound::Equals(bytes.unchecked()));
-            return Err(PollError::Mismatch { peer: self.root, refusal });
-        }
+        check_head(region, layout.set_bytes(k), self.root, Kind::Bcast, self.data.len())?;
         self.state = State::CopyOut { fragment: self.fragments_of_set().start };
         Ok(None)
     }
@@ -204,6 +202,9 @@ impl<'a> Cico<'a> {
 impl<X: Shared + ?Sized> Machine<X> for Cico<'_> {
     fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
         let (region, me) = x.shared();
+        if self.first_set == 0 {
+            self.first_set = me.take_sets(self.sets);
+        }
         loop {
             let wait = match self.state {
                 State::Open => self.open(region, me),

@@ -46,7 +46,7 @@ impl<'a> Posted<'a> {
         me.check_root(root)?;
         Refusal::check(Argument::Bytes, data.len(), Bound::AtMost(MOST))?;
         let state = if me.rank() == root { State::Post } else { State::Hear };
-        Ok(Self { operation: me.begin(), root, data, state })
+        Ok(Self { operation: me.begin(Kind::Bcast), root, data, state })
     }
 }
 

@@ -16,7 +16,6 @@
 //! others         out 0 | out 1 | out 2 | out 3     (out: copy from slot, then publish taken)
 //! ```
 
-use super::{copy_in, copy_out, copy_out_past_caches};
 use crate::Rank;
 use crate::comm::Member;
 use crate::datatype::Data;
@@ -24,6 +23,7 @@ use crate::error::{PollError, Refusal};
 use crate::machine::Machine;
 use crate::region::layout::Params;
 use crate::region::{Flag, Region};
+use crate::shm::copy::{copy_in, copy_out, copy_out_past_caches};
 use crate::shm::line::{self, Body, Kind};
 use crate::step::{Awaits, Step, Until};
 use crate::transport::Shared;
@@ -84,7 +84,7 @@ impl<'a> Queue<'a> {
         let count = data.len().div_ceil(fragment);
         let state = if me.rank() == root { State::Fill { next: 0 } } else { State::Hear };
         let past_caches = data.len().saturating_mul(u64::from(me.size() - 1)) > CACHED;
-        let (operation, base) = (me.begin(), me.take_clock(count));
+        let (operation, base) = (me.begin(Kind::Bcast), me.take_clock(count));
         Ok(Self { operation, root, data, fragment, count, base, past_caches, state })
     }
 

@@ -1,0 +1,186 @@
+//! The collectives that move blocks and reduce, as blocking calls of a [`Communicator`].
+//!
+//! A side that MPI calls not significant is `None`, and so is a send side in place. Lengths are packed
+//! bytes; datatypes may differ between the sides.
+
+use crate::Rank;
+use crate::blocks::Blocks;
+use crate::comm::Comm;
+use crate::datatype::Data;
+use crate::driver::Communicator;
+use crate::error::Error;
+use crate::op::Op;
+use crate::select::AllreduceAlgorithm;
+use crate::shm::allgather::exchange::allgather;
+use crate::shm::allreduce::{posted::Posted, slices::Slices};
+use crate::shm::alltoall::exchange::Alltoall;
+use crate::shm::gather::exchange::Gather;
+use crate::shm::reduce::exchange::Reduce;
+use crate::shm::reduce_scatter::exchange::ReduceScatter;
+use crate::shm::scatter::exchange::Scatter;
+use crate::transport::{Transport, Wait};
+
+/// Errors of every call here: an argument is refused, or does not agree with another rank's; a peer died.
+impl<T: Transport> Communicator<T>
+where
+    T::Wait: Wait<Comm<T::Region>>,
+{
+    /// Everyone's `send` goes to its block of the root's `receive`. All blocks have one length.
+    ///
+    /// # Errors
+    /// `root` is no rank; lengths differ; a peer died or refused its arguments.
+    ///
+    /// # Standard section
+    /// MPI 4.1, 7.5.
+    pub fn gather(&mut self, send: Option<Data<'_>>, receive: Option<Blocks<'_>>, root: Rank) -> Result<(), Error> {
+        self.call(|me| Gather::equal(me, send, receive, root))
+    }
+
+    /// [`Self::gather`] of blocks whose lengths only the root knows all of.
+    ///
+    /// # Errors
+    /// As [`Self::gather`].
+    pub fn gatherv(&mut self, send: Option<Data<'_>>, receive: Option<Blocks<'_>>, root: Rank) -> Result<(), Error> {
+        self.call(|me| Gather::vary(me, send, receive, root))
+    }
+
+    /// Each block of the root's `send` goes to its rank's `receive`. All blocks have one length.
+    ///
+    /// # Errors
+    /// As [`Self::gather`].
+    ///
+    /// # Standard section
+    /// MPI 4.1, 7.6.
+    pub fn scatter(&mut self, send: Option<Blocks<'_>>, receive: Option<Data<'_>>, root: Rank) -> Result<(), Error> {
+        self.call(|me| Scatter::equal(me, send, receive, root))
+    }
+
+    /// [`Self::scatter`] of blocks whose lengths only the root knows all of.
+    ///
+    /// # Errors
+    /// As [`Self::gather`].
+    pub fn scatterv(&mut self, send: Option<Blocks<'_>>, receive: Option<Data<'_>>, root: Rank) -> Result<(), Error> {
+        self.call(|me| Scatter::vary(me, send, receive, root))
+    }
+
+    /// Everyone's `send` goes to its block of everyone's `receive`. All know all lengths, equal or not.
+    ///
+    /// # Errors
+    /// Blocks overlap; lengths differ; a peer died or refused its arguments.
+    ///
+    /// # Standard section
+    /// MPI 4.1, 7.7.
+    pub fn allgather(&mut self, send: Option<Data<'_>>, receive: Blocks<'_>) -> Result<(), Error> {
+        self.call(|me| allgather(me, send, receive))
+    }
+
+    /// Block r of everyone's `send` goes to rank r. All blocks of all ranks have one length.
+    ///
+    /// # Errors
+    /// As [`Self::allgather`].
+    ///
+    /// # Standard section
+    /// MPI 4.1, 7.8.
+    pub fn alltoall(&mut self, send: Option<Blocks<'_>>, receive: Blocks<'_>) -> Result<(), Error> {
+        self.call(|me| Alltoall::equal(me, send, receive))
+    }
+
+    /// [`Self::alltoall`] of blocks whose lengths only sender and receiver know.
+    ///
+    /// # Errors
+    /// As [`Self::allgather`].
+    pub fn alltoallv(&mut self, send: Option<Blocks<'_>>, receive: Blocks<'_>) -> Result<(), Error> {
+        self.call(|me| Alltoall::vary(me, send, receive))
+    }
+
+    /// The fold of everyone's `send` with `op`, in rank order, goes to the root's `receive`. In place at
+    /// the root: the same data twice.
+    ///
+    /// # Errors
+    /// `root` is no rank; lengths differ or are no whole number of elements; data with holes; a peer
+    /// died or refused its arguments.
+    ///
+    /// # Standard section
+    /// MPI 4.1, 7.9.1.
+    pub fn reduce(&mut self, send: Data<'_>, receive: Option<Data<'_>>, op: Op, root: Rank) -> Result<(), Error> {
+        self.call(|me| Reduce::to_root(me, send, receive, op, root))
+    }
+
+    /// The fold of everyone's `send` with `op`, in rank order, goes to everyone's `receive`: the same bits on
+    /// all ranks. In place: the same data twice.
+    ///
+    /// # Errors
+    /// As [`Self::reduce`]; an operand is too long for the algorithm.
+    ///
+    /// # Standard section
+    /// MPI 4.1, 7.9.6.
+    #[inline]
+    pub fn allreduce_with(
+        &mut self,
+        send: Data<'_>,
+        receive: Data<'_>,
+        op: Op,
+        algorithm: AllreduceAlgorithm,
+    ) -> Result<(), Error> {
+        // One loop per algorithm: a small operand's machine then lives in registers.
+        match algorithm.resolve(send.len(), self.size()) {
+            AllreduceAlgorithm::Posted => self.call(|me| Posted::new(me, send, receive, op)),
+            AllreduceAlgorithm::Slices => self.call(|me| Slices::new(me, send, receive, op)),
+            _ => self.call(|me| Reduce::to_all(me, send, receive, op)),
+        }
+    }
+
+    /// [`Self::allreduce_with`] for bytes and the default algorithm.
+    ///
+    /// # Errors
+    /// As [`Self::allreduce_with`].
+    #[inline]
+    pub fn allreduce(&mut self, send: &[u8], receive: &mut [u8], op: Op) -> Result<(), Error> {
+        self.allreduce_with(Data::bytes(send), Data::bytes_mut(receive), op, AllreduceAlgorithm::Auto)
+    }
+
+    /// [`Self::allreduce`] in place.
+    ///
+    /// # Errors
+    /// As [`Self::allreduce_with`].
+    #[inline]
+    pub fn allreduce_in_place(&mut self, data: &mut [u8], op: Op) -> Result<(), Error> {
+        let data = Data::bytes_mut(data);
+        self.allreduce_with(data, data, op, AllreduceAlgorithm::Auto)
+    }
+
+    /// The fold of everyone's block r goes to rank r's `receive`. All know all lengths, equal or not. In place:
+    /// `receive` lies where the blocks begin.
+    ///
+    /// # Errors
+    /// As [`Self::reduce`].
+    ///
+    /// # Standard section
+    /// MPI 4.1, 7.10.
+    pub fn reduce_scatter(&mut self, send: Blocks<'_>, receive: Data<'_>, op: Op) -> Result<(), Error> {
+        self.call(|me| ReduceScatter::new(me, send, receive, op))
+    }
+
+    /// The fold of the `send` of ranks 0 … r goes to rank r's `receive`. In place: the same data twice.
+    ///
+    /// # Errors
+    /// As [`Self::reduce`].
+    ///
+    /// # Standard section
+    /// MPI 4.1, 7.11.1.
+    pub fn scan(&mut self, send: Data<'_>, receive: Data<'_>, op: Op) -> Result<(), Error> {
+        self.call(|me| Reduce::scan(me, send, receive, op))
+    }
+
+    /// The fold of the `send` of the ranks below r goes to rank r's `receive`; rank 0's is left alone. In
+    /// place: the same data twice.
+    ///
+    /// # Errors
+    /// As [`Self::reduce`].
+    ///
+    /// # Standard section
+    /// MPI 4.1, 7.11.2.
+    pub fn exscan(&mut self, send: Data<'_>, receive: Data<'_>, op: Op) -> Result<(), Error> {
+        self.call(|me| Reduce::exscan(me, send, receive, op))
+    }
+}

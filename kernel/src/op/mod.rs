@@ -1,0 +1,253 @@
+//! Reduction operations (MPI 4.1, 7.9): a predefined operation on elements of a type, or a user's own.
+//!
+//! Folds keep the order of their operands. Predefined operations on the same operands give the same
+//! bits wherever they are computed; where a sum or product is NaN, which NaN it is is not said.
+
+mod element;
+mod loops;
+mod user;
+
+use crate::error::{Argument, Bound, Refusal};
+use core::fmt;
+use loops::Operands;
+
+pub use element::{Element, Operation};
+pub use user::{MOST as USER_MOST, User, UserFunction};
+
+/// A predefined operation, on elements of a type that it is defined for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Predefined {
+    operation: Operation,
+    element: Element,
+}
+
+impl Predefined {
+    const SUM_F64: Self = Self { operation: Operation::Sum, element: Element::F64 };
+    const SUM_I64: Self = Self { operation: Operation::Sum, element: Element::I64 };
+
+    /// The operation.
+    pub const fn operation(self) -> Operation {
+        self.operation
+    }
+
+    /// The type of its elements.
+    pub const fn element(self) -> Element {
+        self.element
+    }
+
+    /// `right[i] = left[i] ∘ right[i]` for the whole elements in `bytes`, of any alignment. Inlined: for
+    /// hosts that compile it for more than one instruction set, and fold straight from a segment. `left`
+    /// may change meanwhile if the compiler can't see it: then results are wrong, and nothing else is.
+    ///
+    /// # Safety
+    /// `left` holds `bytes` readable bytes, `right` as many writable, private ones.
+    #[inline(always)]
+    pub unsafe fn fold_inline(self, left: *const u8, right: *mut u8, bytes: usize) {
+        let shift = self.element.shift();
+        // SAFETY: the caller's promise, cut to whole elements.
+        let operands = unsafe { Operands::new(left, right, bytes >> shift << shift) };
+        loops::fold(self.operation, self.element, operands);
+    }
+}
+
+/// What a reduction does with two elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// A predefined operation; made by [`Op::new`].
+    Predefined(Predefined),
+    /// A user's operation.
+    User(User),
+}
+
+macro_rules! constants {
+    ($($(#[$meta:meta])* $name:ident = $operation:ident, $element:ident;)*) => {
+        /// The commonest.
+        impl Op {
+            $($(#[$meta])* pub const $name: Self =
+                Self::Predefined(Predefined { operation: Operation::$operation, element: Element::$element });)*
+        }
+
+        #[cfg(test)]
+        const CONSTANTS: &[(Op, Operation, Element)] = &[$((Op::$name, Operation::$operation, Element::$element)),*];
+    };
+}
+constants! {
+    /// Sum of `i32`, wrapping.
+    SUM_I32 = Sum, I32;
+    /// Sum of `i64`, wrapping.
+    SUM_I64 = Sum, I64;
+    /// Sum of `u64`, wrapping.
+    SUM_U64 = Sum, U64;
+    /// Sum of `f32`.
+    SUM_F32 = Sum, F32;
+    /// Sum of `f64`.
+    SUM_F64 = Sum, F64;
+    /// Product of `f64`.
+    PROD_F64 = Prod, F64;
+    /// Minimum of `i64`.
+    MIN_I64 = Min, I64;
+    /// Maximum of `i64`.
+    MAX_I64 = Max, I64;
+    /// Minimum of `u64`.
+    MIN_U64 = Min, U64;
+    /// Maximum of `u64`.
+    MAX_U64 = Max, U64;
+    /// Minimum of `f64`.
+    MIN_F64 = Min, F64;
+    /// Maximum of `f64`.
+    MAX_F64 = Max, F64;
+    /// Bits of both.
+    BAND_U64 = Band, U64;
+    /// Bits of either.
+    BOR_U64 = Bor, U64;
+    /// Bits of exactly one.
+    BXOR_U64 = Bxor, U64;
+}
+
+/// Most words of an operand of a small reduction: what fits the first 64 bytes of a posted line.
+pub const WORDS: usize = 6;
+
+/// An operand in words, as a user's function may see it.
+#[repr(C, align(16))]
+struct Aligned([u64; WORDS]);
+
+impl Op {
+    /// `operation` on elements of type `element`.
+    ///
+    /// # Errors
+    /// MPI does not define it: the element's number is beyond those of [`Operation::elements`].
+    pub const fn new(operation: Operation, element: Element) -> Result<Self, Refusal> {
+        let ((first, last), number) = (operation.elements(), element.number());
+        if number < first.number() {
+            Err(Refusal::new(Argument::Datatype, number, Bound::AtLeast(first.number())))
+        } else if number > last.number() {
+            Err(Refusal::new(Argument::Datatype, number, Bound::AtMost(last.number())))
+        } else {
+            Ok(Self::Predefined(Predefined { operation, element }))
+        }
+    }
+
+    /// Bytes of one element.
+    #[inline]
+    pub const fn element(&self) -> u64 {
+        match self {
+            Self::Predefined(predefined) => predefined.element.bytes(),
+            Self::User(user) => user.element(),
+        }
+    }
+
+    /// May operands be exchanged?
+    pub const fn commutative(&self) -> bool {
+        match self {
+            Self::Predefined(_) => true,
+            Self::User(user) => user.commutative(),
+        }
+    }
+
+    /// Number of elements in `bytes`.
+    ///
+    /// # Errors
+    /// `bytes` is no multiple of the element, or the element is empty or larger than [`USER_MOST`].
+    #[inline]
+    pub(crate) fn count(&self, bytes: u64) -> Result<u64, Refusal> {
+        match self {
+            Self::Predefined(Predefined { element, .. }) => {
+                // Predefined elements are powers of two: no division on the hot path.
+                let shift = element.shift();
+                if bytes >> shift << shift == bytes { Some(bytes >> shift) } else { None }
+            }
+            Self::User(user) if user.element() > USER_MOST as u64 => {
+                return Err(Refusal::new(Argument::Extent, user.element(), Bound::AtMost(USER_MOST as u64)));
+            }
+            Self::User(user) if user.element() != 0 && bytes.is_multiple_of(user.element()) => {
+                Some(bytes / user.element())
+            }
+            Self::User(_) => None,
+        }
+        .ok_or(Refusal::new(Argument::Bytes, bytes, Bound::MultipleOf(self.element())))
+    }
+
+    /// Number of whole elements in `bytes`; 0 for an empty element.
+    #[inline]
+    pub const fn whole(&self, bytes: u64) -> u64 {
+        match self {
+            Self::Predefined(predefined) => bytes >> predefined.element.shift(),
+            Self::User(user) => match bytes.checked_div(user.element()) {
+                Some(count) => count,
+                None => 0,
+            },
+        }
+    }
+
+    /// `right[i] = left[i] ∘ right[i]` for `count` elements of two private operands, of any alignment.
+    ///
+    /// # Safety
+    /// `left` holds `count` readable elements, `right` as many writable ones; nobody else writes them now.
+    /// They are equal or apart. `User::new`'s promise holds.
+    #[inline(never)]
+    pub unsafe fn fold_raw(&self, left: *const u8, right: *mut u8, count: u64) {
+        match self {
+            Self::Predefined(predefined) => {
+                let bytes = (count << predefined.element.shift()) as usize;
+                // SAFETY: the caller's promise.
+                unsafe { predefined.fold_inline(left, right, bytes) }
+            }
+            // SAFETY: as above.
+            Self::User(user) => unsafe { user.fold(left, right, count) },
+        }
+    }
+
+    /// `left = left ∘ right` for `count` elements in words, [`WORDS`] at most; the order of operands is kept.
+    #[inline]
+    pub(crate) fn fold(&self, left: &mut [u64], right: &[u64], count: u64) {
+        match self {
+            Self::Predefined(Predefined::SUM_F64) => {
+                for (l, r) in left.iter_mut().zip(right) {
+                    *l = (f64::from_bits(*l) + f64::from_bits(*r)).to_bits();
+                }
+            }
+            Self::Predefined(Predefined::SUM_I64) => {
+                for (l, r) in left.iter_mut().zip(right) {
+                    *l = l.wrapping_add(*r);
+                }
+            }
+            _ => self.fold_words(left, right, count),
+        }
+    }
+
+    /// [`Self::fold`] of any operation.
+    #[inline(never)]
+    fn fold_words(&self, left: &mut [u64], right: &[u64], count: u64) {
+        // MPI folds into the right operand; here the left one goes on.
+        let mut folded = Aligned([0; WORDS]);
+        folded.0.iter_mut().zip(right).for_each(|(to, from)| *to = *from);
+        debug_assert!(count * self.element() <= 8 * left.len() as u64 && left.len() <= WORDS);
+        // SAFETY: `Op::count` elements lie in `left`'s words, and these are `WORDS` at most.
+        unsafe { self.fold_raw(left.as_ptr().cast(), folded.0.as_mut_ptr().cast(), count) };
+        left.iter_mut().zip(folded.0).for_each(|(to, from)| *to = from);
+    }
+}
+
+impl From<Predefined> for Op {
+    fn from(predefined: Predefined) -> Self {
+        Self::Predefined(predefined)
+    }
+}
+
+impl From<User> for Op {
+    fn from(user: User) -> Self {
+        Self::User(user)
+    }
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Predefined(Predefined { operation, element }) => write!(f, "{operation} of {element}"),
+            Self::User(user) => write!(f, "user's operation on {} bytes", user.element()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

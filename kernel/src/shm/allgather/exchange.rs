@@ -1,0 +1,28 @@
+//! Allgather and allgatherv by exchange (ours): a [gather](crate::shm::gather::exchange) to everyone.
+//!
+//! Everyone posts its block once and takes all others, from the next rank on. Flags: three words per
+//! process, where the paper's allgatherv has one per pair.
+
+use crate::blocks::Blocks;
+use crate::comm::Member;
+use crate::datatype::Data;
+use crate::error::Refusal;
+use crate::shm::exchange::{Cut, Exchange, Way};
+use crate::shm::gather::exchange::Gather;
+
+/// Block r of everyone's `receive` becomes rank r's `send`; `None`: it is there already. All know all lengths,
+/// equal or not.
+///
+/// # Errors
+/// Not one block per rank, blocks that overlap, or this process's block has not the length of its `send`.
+pub fn allgather<'a>(
+    me: &mut Member,
+    send: Option<Data<'a>>,
+    receive: Blocks<'a>,
+) -> Result<Exchange<Gather<'a>>, Refusal> {
+    let plan = Gather::to_all(me, send, receive)?;
+    let most = receive.most();
+    let way = Way::of(most);
+    let cut = Cut::new(most, way.room(me), 1);
+    Ok(Exchange::new(me, way, cut.ticks(most), plan.cut(cut)))
+}

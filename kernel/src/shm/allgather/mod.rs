@@ -1,0 +1,4 @@
+//! Allgather over a region (MPI 4.1, 7.7).
+
+pub mod cico;
+pub mod exchange;

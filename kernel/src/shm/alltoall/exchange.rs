@@ -1,0 +1,120 @@
+//! Alltoall, alltoallv and alltoallw by exchange (ours): everyone posts a piece for each process, and takes
+//! its own from each.
+//!
+//! In place needs no other memory: the pieces that a tick receives are those that it has just posted.
+
+use crate::Rank;
+use crate::blocks::Blocks;
+use crate::comm::Member;
+use crate::error::{Argument, Bound, PollError, Refusal};
+use crate::region::{Extent, Region};
+use crate::shm::copy::copy_private;
+use crate::shm::exchange::{Exchange, Pieces, Plan, UNKNOWN};
+use crate::shm::line::Kind;
+
+/// One process's part.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Alltoall<'a> {
+    me: Rank,
+    size: u32,
+    send: Blocks<'a>,
+    receive: Blocks<'a>,
+    /// What the line says.
+    announced: u64,
+    pieces: Pieces,
+    ticks: u64,
+}
+
+impl<'a> Alltoall<'a> {
+    /// Block r of `send` goes to block `me` of rank r's `receive`; `None`: in place. All blocks of all
+    /// processes have one length.
+    ///
+    /// # Errors
+    /// Not one block per rank, or blocks of two lengths.
+    pub fn equal(me: &mut Member, send: Option<Blocks<'a>>, receive: Blocks<'a>) -> Result<Exchange<Self>, Refusal> {
+        let send = Self::check(me, send, receive)?;
+        let bytes = receive.most();
+        for blocks in [&send, &receive] {
+            for rank in 0..me.size() {
+                Refusal::check(Argument::Bytes, blocks.bytes(rank), Bound::Equals(bytes))?;
+            }
+        }
+        let (way, pieces) = Pieces::known(me, bytes, 1)?;
+        let ticks = pieces.cut.ticks(bytes);
+        let plan = Self { me: me.rank(), size: me.size(), send, receive, announced: bytes, pieces, ticks };
+        Ok(Exchange::new(me, way, ticks, plan))
+    }
+
+    /// The same for blocks whose lengths only sender and receiver know.
+    ///
+    /// # Errors
+    /// Not one block per rank, blocks of `receive` that overlap, or this process's own have two lengths.
+    pub fn vary(me: &mut Member, send: Option<Blocks<'a>>, receive: Blocks<'a>) -> Result<Exchange<Self>, Refusal> {
+        let receive = receive.apart()?;
+        let send = Self::check(me, send, receive)?;
+        let own = (send.bytes(me.rank()), receive.bytes(me.rank()));
+        Refusal::check(Argument::Bytes, own.0, Bound::Equals(own.1))?;
+        let (way, pieces) = Pieces::unknown(me)?;
+        let ticks = pieces.cut.ticks(send.most().max(receive.most()));
+        Refusal::check(Argument::Bytes, ticks, Bound::AtMost(UNKNOWN))?;
+        let plan = Self { me: me.rank(), size: me.size(), send, receive, announced: 0, pieces, ticks };
+        Ok(Exchange::new(me, way, UNKNOWN, plan))
+    }
+
+    fn check(me: &Member, send: Option<Blocks<'a>>, receive: Blocks<'a>) -> Result<Blocks<'a>, Refusal> {
+        let send = send.unwrap_or(receive);
+        for blocks in [&send, &receive] {
+            Refusal::check(Argument::Ranks, blocks.ranks().into(), Bound::Equals(me.size().into()))?;
+        }
+        Ok(send)
+    }
+}
+
+impl Plan for Alltoall<'_> {
+    fn kind(&self) -> Kind {
+        Kind::Alltoall
+    }
+
+    fn ticks(&self) -> u64 {
+        self.ticks
+    }
+
+    fn announced(&self) -> u64 {
+        self.announced
+    }
+
+    fn expected(&self, _: Rank) -> u64 {
+        self.announced
+    }
+
+    fn posts(&self, _: u64) -> bool {
+        self.size > 1
+    }
+
+    fn takes_any(&self) -> bool {
+        true
+    }
+
+    fn takes(&self, tick: u64, peer: Rank) -> bool {
+        tick == 0 || self.pieces.cut.part(self.receive.bytes(peer), tick).1 > 0
+    }
+
+    unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, tick: u64) {
+        for reader in (0..self.size).filter(|&reader| reader != self.me) {
+            // SAFETY: the caller's promise.
+            unsafe { self.pieces.put(region, place, reader, tick, &self.send.block(reader)) };
+        }
+    }
+
+    unsafe fn take<R: Region>(&mut self, region: &R, place: Extent, tick: u64, peer: Rank) -> Result<(), PollError> {
+        let block = self.receive.block(peer);
+        if peer == self.me {
+            let part = self.pieces.cut.part(block.len(), tick);
+            // SAFETY: the caller's promise: both are this process's data; in place they are the same.
+            unsafe { copy_private(&self.send.block(peer), &block, part) };
+            return Ok(());
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.pieces.get(region, place, (self.me, peer), tick, &block) }
+    }
+}

@@ -1,0 +1,71 @@
+//! What reductions have in common: operands, and folding a part of one.
+
+use crate::buffer::Buf;
+use crate::datatype::Data;
+use crate::error::{Argument, Bound, Refusal};
+use crate::op::Op;
+use crate::region::{Extent, Region};
+
+/// The data of a reduction on one process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Operand<'a> {
+    pub(crate) send: Data<'a>,
+    /// Where a result is wanted.
+    pub(crate) receive: Option<Data<'a>>,
+    pub(crate) op: Op,
+}
+
+impl<'a> Operand<'a> {
+    /// `send`, whose fold goes to `receive`. In place: the same data twice.
+    ///
+    /// # Errors
+    /// Data with holes (pack it first: an operation's elements have none), no whole number of
+    /// elements, or `receive` of another length.
+    pub(crate) fn new(send: Data<'a>, receive: Option<Data<'a>>, op: Op) -> Result<Self, Refusal> {
+        op.count(send.len())?;
+        for data in [Some(send), receive].into_iter().flatten() {
+            Refusal::check(Argument::Bytes, data.len(), Bound::Equals(send.len()))?;
+            data.as_contiguous().ok_or(Refusal::new(Argument::Datatype, 0, Bound::AtLeast(1)))?;
+        }
+        Ok(Self { send, receive, op })
+    }
+
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.send.len()
+    }
+
+    /// Is the result to overwrite the operand?
+    pub(crate) fn is_in_place(&self) -> bool {
+        self.receive == Some(self.send)
+    }
+}
+
+/// `len` bytes of contiguous `data` from byte `from` on.
+#[inline]
+fn stretch(data: &Data<'_>, (from, len): (u64, u64)) -> Buf {
+    let memory = data.as_contiguous().unwrap_or(Buf::new(core::ptr::null_mut(), 0));
+    let from = (from as usize).min(memory.len());
+    Buf::new(memory.ptr().wrapping_add(from), (len as usize).min(memory.len() - from))
+}
+
+/// `receive = send ∘ receive` for a part of both.
+///
+/// # Safety
+/// `send` is readable, `receive` writable and exclusive, and they are apart.
+#[inline]
+pub(crate) unsafe fn fold_private(send: &Data<'_>, receive: &Data<'_>, part: (u64, u64), op: &Op) {
+    let (left, right) = (stretch(send, part), stretch(receive, part));
+    let count = op.count(left.len().min(right.len()) as u64).unwrap_or(0);
+    // SAFETY: the caller's promise; both hold `count` elements.
+    unsafe { op.fold_raw(left.ptr(), right.ptr(), count) }
+}
+
+/// `receive = segment ∘ receive` for a part of `receive`, whose operand lies at `place`.
+///
+/// # Safety
+/// The place is published and not written now; `receive` is writable and exclusive.
+#[inline]
+pub(crate) unsafe fn fold_shared<R: Region>(region: &R, place: Extent, receive: &Data<'_>, part: (u64, u64), op: &Op) {
+    // SAFETY: the caller's promise.
+    unsafe { region.fold(place.part(0, part.1), stretch(receive, part), op) }
+}

@@ -1,0 +1,165 @@
+//! Gather and gatherv by exchange (ours): everyone but the root posts its block, the root takes them all.
+//!
+//! | who | per tick |
+//! |---|---|
+//! | root | for each rank from its own on: waits for the rank's fragment, copies it to the rank's block |
+//! | others | post the next fragment of their block |
+//!
+//! A gather to everyone is an allgather: the same plan without a root.
+
+use crate::Rank;
+use crate::blocks::Blocks;
+use crate::comm::Member;
+use crate::datatype::Data;
+use crate::error::{Argument, Bound, PollError, Refusal};
+use crate::region::{Extent, Region};
+use crate::shm::copy::copy_private;
+use crate::shm::exchange::{Cut, Exchange, Plan, UNKNOWN, Way, get, put};
+use crate::shm::line::Kind;
+
+/// One process's part.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Gather<'a> {
+    kind: Kind,
+    me: Rank,
+    /// Does another process take this one's block?
+    posts: bool,
+    own: Data<'a>,
+    /// Everyone's blocks, where they are received.
+    receive: Option<Blocks<'a>>,
+    in_place: bool,
+    cut: Cut,
+    ticks: u64,
+}
+
+impl<'a> Gather<'a> {
+    /// A gather of equal blocks to `root`: `send` is this process's block, `None` where the root's is in
+    /// place; `receive` counts at the root alone.
+    ///
+    /// # Errors
+    /// `root` is no rank; the root's blocks are not one per rank, or not of the length of its own.
+    pub fn equal(
+        me: &mut Member,
+        send: Option<Data<'a>>,
+        receive: Option<Blocks<'a>>,
+        root: Rank,
+    ) -> Result<Exchange<Self>, Refusal> {
+        let plan = Self::to_root(me, send, receive, root)?;
+        let bytes = plan.own.len();
+        let way = Way::of(bytes);
+        let cut = Cut::new(bytes, way.room(me), 1);
+        Ok(Exchange::new(me, way, cut.ticks(bytes), plan.cut(cut)))
+    }
+
+    /// A gather of blocks whose lengths only the root knows all of.
+    ///
+    /// # Errors
+    /// As [`Self::equal`].
+    pub fn vary(
+        me: &mut Member,
+        send: Option<Data<'a>>,
+        receive: Option<Blocks<'a>>,
+        root: Rank,
+    ) -> Result<Exchange<Self>, Refusal> {
+        let plan = Self::to_root(me, send, receive, root)?;
+        let cut = Cut { fragment: Way::Queues.room(me) };
+        let plan = plan.cut(cut);
+        Refusal::check(Argument::Bytes, plan.ticks, Bound::AtMost(UNKNOWN))?;
+        Ok(Exchange::new(me, Way::Queues, UNKNOWN, plan))
+    }
+
+    fn to_root(me: &Member, send: Option<Data<'a>>, receive: Option<Blocks<'a>>, root: Rank) -> Result<Self, Refusal> {
+        me.check_root(root)?;
+        let receive = if me.rank() == root { Some(receive.ok_or(absent())?) } else { None };
+        Self::plan(Kind::Gather, me, send, receive, me.rank() != root)
+    }
+
+    /// A gather to everyone.
+    pub(crate) fn to_all(me: &Member, send: Option<Data<'a>>, receive: Blocks<'a>) -> Result<Self, Refusal> {
+        Self::plan(Kind::Allgather, me, send, Some(receive), me.size() > 1)
+    }
+
+    fn plan(
+        kind: Kind,
+        me: &Member,
+        send: Option<Data<'a>>,
+        receive: Option<Blocks<'a>>,
+        posts: bool,
+    ) -> Result<Self, Refusal> {
+        let receive = receive.map(Blocks::apart).transpose()?;
+        if let Some(blocks) = &receive {
+            Refusal::check(Argument::Ranks, blocks.ranks().into(), Bound::Equals(me.size().into()))?;
+        }
+        let own = match (send, &receive) {
+            (Some(send), _) => send,
+            (None, Some(blocks)) => blocks.block(me.rank()),
+            (None, None) => return Err(absent()),
+        };
+        if let Some(blocks) = &receive {
+            Refusal::check(Argument::Bytes, own.len(), Bound::Equals(blocks.bytes(me.rank())))?;
+        }
+        let cut = Cut { fragment: 1 };
+        Ok(Self { kind, me: me.rank(), posts, own, receive, in_place: send.is_none(), cut, ticks: 0 })
+    }
+
+    pub(crate) fn cut(mut self, cut: Cut) -> Self {
+        let most = self.receive.map_or(0, |blocks| blocks.most());
+        (self.cut, self.ticks) = (cut, cut.ticks(self.own.len().max(most)));
+        self
+    }
+}
+
+/// The blocks or the data that this side needs were not given.
+const fn absent() -> Refusal {
+    Refusal::new(Argument::Buffer, 0, Bound::AtLeast(1))
+}
+
+impl Plan for Gather<'_> {
+    fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    fn ticks(&self) -> u64 {
+        self.ticks
+    }
+
+    fn announced(&self) -> u64 {
+        self.own.len()
+    }
+
+    fn expected(&self, peer: Rank) -> u64 {
+        self.receive.map_or(0, |blocks| blocks.bytes(peer))
+    }
+
+    fn posts(&self, tick: u64) -> bool {
+        self.posts && (tick == 0 || self.cut.part(self.own.len(), tick).1 > 0)
+    }
+
+    fn takes_any(&self) -> bool {
+        self.receive.is_some()
+    }
+
+    fn takes(&self, tick: u64, peer: Rank) -> bool {
+        let Some(blocks) = &self.receive else { return false };
+        if peer == self.me { !self.in_place } else { tick == 0 || self.cut.part(blocks.bytes(peer), tick).1 > 0 }
+    }
+
+    unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, tick: u64) {
+        // SAFETY: the caller's promise.
+        unsafe { put(region, place, &self.own, self.cut.part(self.own.len(), tick)) }
+    }
+
+    unsafe fn take<R: Region>(&mut self, region: &R, place: Extent, tick: u64, peer: Rank) -> Result<(), PollError> {
+        let Some(blocks) = &self.receive else { return Ok(()) };
+        let block = blocks.block(peer);
+        let part = self.cut.part(block.len(), tick);
+        if peer == self.me {
+            // SAFETY: the caller's promise: both are this process's data.
+            unsafe { copy_private(&self.own, &block, part) };
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { get(region, place, &block, part) };
+        }
+        Ok(())
+    }
+}

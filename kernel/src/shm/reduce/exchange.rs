@@ -1,0 +1,160 @@
+//! Reduce, allreduce, scan and exscan by exchange (ours): operands are posted whole, and folded straight
+//! from the segment by everyone who wants the result.
+//!
+//! | who | per tick |
+//! |---|---|
+//! | all whose operand others want | post its next fragment |
+//! | all who want a result | from the highest rank down to 0: copy the first operand, fold the others from the left |
+//!
+//! The result of elements 0 … h is x₀ ∘ (x₁ ∘ (… ∘ xₕ)), the same on every process, for any
+//! associative operation, commutative or not. `h` is the last rank in a reduction, the own one in
+//! a scan, the one before in an exscan.
+
+use crate::Rank;
+use crate::comm::Member;
+use crate::datatype::Data;
+use crate::error::{Argument, Bound, PollError, Refusal};
+use crate::op::Op;
+use crate::region::{Extent, Region};
+use crate::shm::copy::copy_private;
+use crate::shm::exchange::{Cut, Exchange, Plan, Way, get, put};
+use crate::shm::fold::{Operand, fold_private, fold_shared};
+use crate::shm::line::Kind;
+
+/// One process's part.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Reduce<'a> {
+    kind: Kind,
+    me: Rank,
+    size: u32,
+    /// Does anyone else, or this process in place, fold from this one's fragments?
+    posts: bool,
+    /// The highest rank whose operand is folded here; none where no result is wanted.
+    highest: Option<Rank>,
+    operand: Operand<'a>,
+    cut: Cut,
+}
+
+impl<'a> Reduce<'a> {
+    /// The fold of everyone's `send` into the root's `receive`, which other ranks may leave out. In place: the
+    /// same data twice.
+    ///
+    /// # Errors
+    /// `root` is no rank; see [`Operand::new`].
+    pub fn to_root(
+        me: &mut Member,
+        send: Data<'a>,
+        receive: Option<Data<'a>>,
+        op: Op,
+        root: Rank,
+    ) -> Result<Exchange<Self>, Refusal> {
+        me.check_root(root)?;
+        let mine = me.rank() == root;
+        if mine {
+            receive.ok_or(Refusal::new(Argument::Buffer, 0, Bound::AtLeast(1)))?;
+        }
+        let receive = receive.filter(|_| mine);
+        let highest = mine.then(|| me.size() - 1);
+        Self::plan(Kind::Reduce, me, Operand::new(send, receive, op)?, !mine, highest)
+    }
+
+    /// The fold of everyone's `send` into everyone's `receive`.
+    ///
+    /// # Errors
+    /// See [`Operand::new`].
+    pub fn to_all(me: &mut Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
+        let (posts, highest) = (me.size() > 1, Some(me.size() - 1));
+        Self::plan(Kind::Allreduce, me, Operand::new(send, Some(receive), op)?, posts, highest)
+    }
+
+    /// The fold of the `send` of ranks 0 … this one into `receive`.
+    ///
+    /// # Errors
+    /// See [`Operand::new`].
+    pub fn scan(me: &mut Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
+        let (posts, highest) = (me.rank() + 1 < me.size(), Some(me.rank()));
+        Self::plan(Kind::Scan, me, Operand::new(send, Some(receive), op)?, posts, highest)
+    }
+
+    /// The fold of the `send` of the ranks below this one into `receive`, which rank 0 keeps.
+    ///
+    /// # Errors
+    /// See [`Operand::new`].
+    pub fn exscan(me: &mut Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
+        let (posts, highest) = (me.rank() + 1 < me.size(), me.rank().checked_sub(1));
+        Self::plan(Kind::Exscan, me, Operand::new(send, Some(receive), op)?, posts, highest)
+    }
+
+    fn plan(
+        kind: Kind,
+        me: &mut Member,
+        operand: Operand<'a>,
+        posts: bool,
+        highest: Option<Rank>,
+    ) -> Result<Exchange<Self>, Refusal> {
+        let bytes = operand.bytes();
+        let way = Way::of(bytes);
+        let cut = Cut::whole(bytes, way.room(me), operand.op.element())?;
+        // In place the own operand is overwritten before its turn: it is folded from the own fragment.
+        let early = highest.is_some_and(|highest| highest > me.rank());
+        let posts = posts || operand.is_in_place() && early;
+        let plan = Self { kind, me: me.rank(), size: me.size(), posts, highest, operand, cut };
+        Ok(Exchange::new(me, way, cut.ticks(bytes), plan))
+    }
+}
+
+impl Plan for Reduce<'_> {
+    fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    fn ticks(&self) -> u64 {
+        self.cut.ticks(self.operand.bytes())
+    }
+
+    fn announced(&self) -> u64 {
+        self.operand.bytes()
+    }
+
+    fn expected(&self, _: Rank) -> u64 {
+        self.operand.bytes()
+    }
+
+    fn posts(&self, _: u64) -> bool {
+        self.posts
+    }
+
+    fn takes_any(&self) -> bool {
+        self.highest.is_some()
+    }
+
+    fn takes(&self, _: u64, peer: Rank) -> bool {
+        self.highest.is_some_and(|highest| peer <= highest)
+    }
+
+    fn turn(&self, _: Rank, size: u32, index: u32) -> Rank {
+        size - 1 - index
+    }
+
+    unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, tick: u64) {
+        // SAFETY: the caller's promise.
+        unsafe { put(region, place, &self.operand.send, self.cut.part(self.operand.bytes(), tick)) }
+    }
+
+    unsafe fn take<R: Region>(&mut self, region: &R, place: Extent, tick: u64, peer: Rank) -> Result<(), PollError> {
+        let Operand { send, receive: Some(receive), op } = &self.operand else { return Ok(()) };
+        let part = self.cut.part(send.len(), tick);
+        let (first, mine) = (Some(peer) == self.highest, peer == self.me);
+        match (first, mine) {
+            // SAFETY: the caller's promise: both are this process's data; in place they are the same.
+            (true, true) => unsafe { copy_private(send, receive, part) },
+            // SAFETY: the caller's promise.
+            (true, false) => unsafe { get(region, place, receive, part) },
+            // SAFETY: the caller's promise: both are this process's data, apart from each other.
+            (false, true) if !self.operand.is_in_place() => unsafe { fold_private(send, receive, part, op) },
+            // SAFETY: the caller's promise; in place this process has posted its own operand.
+            (false, _) => unsafe { fold_shared(region, place, receive, part, op) },
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,150 @@
+//! Scatter and scatterv by exchange (ours): the root posts a piece for each process, each takes its own.
+//!
+//! | who | per tick |
+//! |---|---|
+//! | root | posts the next piece of every block, side by side in one fragment |
+//! | others | wait for the root's fragment, copy their piece out |
+
+use crate::Rank;
+use crate::blocks::Blocks;
+use crate::comm::Member;
+use crate::datatype::Data;
+use crate::error::{Argument, Bound, PollError, Refusal};
+use crate::region::{Extent, Region};
+use crate::shm::copy::copy_private;
+use crate::shm::exchange::{Exchange, Pieces, Plan, UNKNOWN};
+use crate::shm::line::Kind;
+
+/// One process's part.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Scatter<'a> {
+    me: Rank,
+    size: u32,
+    root: Rank,
+    /// Everyone's blocks, at the root.
+    send: Option<Blocks<'a>>,
+    /// This process's block; none at a root that keeps it in place.
+    receive: Option<Data<'a>>,
+    /// What the line says.
+    announced: u64,
+    pieces: Pieces,
+    ticks: u64,
+}
+
+impl<'a> Scatter<'a> {
+    /// A scatter of equal blocks from `root`: `send` counts at the root alone, `receive` is this process's
+    /// block, `None` where the root's stays in place.
+    ///
+    /// # Errors
+    /// `root` is no rank; the root's blocks are not one per rank, or not of the length of its own.
+    pub fn equal(
+        me: &mut Member,
+        send: Option<Blocks<'a>>,
+        receive: Option<Data<'a>>,
+        root: Rank,
+    ) -> Result<Exchange<Self>, Refusal> {
+        let bytes = Self::check(me, &send, &receive, root)?;
+        let (way, pieces) = Pieces::known(me, bytes, 1)?;
+        let ticks = pieces.cut.ticks(bytes);
+        let plan = Self::plan(me, send, receive, root, (bytes, pieces, ticks));
+        Ok(Exchange::new(me, way, ticks, plan))
+    }
+
+    /// A scatter of blocks whose lengths only the root knows all of.
+    ///
+    /// # Errors
+    /// As [`Self::equal`].
+    pub fn vary(
+        me: &mut Member,
+        send: Option<Blocks<'a>>,
+        receive: Option<Data<'a>>,
+        root: Rank,
+    ) -> Result<Exchange<Self>, Refusal> {
+        let bytes = Self::check(me, &send, &receive, root)?;
+        let (way, pieces) = Pieces::unknown(me)?;
+        let most = if me.rank() == root { send.map_or(0, |blocks| blocks.most()) } else { bytes };
+        let ticks = pieces.cut.ticks(most);
+        Refusal::check(Argument::Bytes, ticks, Bound::AtMost(UNKNOWN))?;
+        let plan = Self::plan(me, send, receive, root, (0, pieces, ticks));
+        Ok(Exchange::new(me, way, UNKNOWN, plan))
+    }
+
+    /// Checks what was given; bytes of this process's block.
+    fn check(me: &Member, send: &Option<Blocks<'a>>, receive: &Option<Data<'a>>, root: Rank) -> Result<u64, Refusal> {
+        me.check_root(root)?;
+        let absent = Refusal::new(Argument::Buffer, 0, Bound::AtLeast(1));
+        if me.rank() != root {
+            return receive.map(|data| data.len()).ok_or(absent);
+        }
+        let blocks = send.as_ref().ok_or(absent)?;
+        Refusal::check(Argument::Ranks, blocks.ranks().into(), Bound::Equals(me.size().into()))?;
+        let bytes = blocks.bytes(root);
+        if let Some(data) = receive {
+            Refusal::check(Argument::Bytes, data.len(), Bound::Equals(bytes))?;
+        }
+        Ok(bytes)
+    }
+
+    fn plan(
+        me: &Member,
+        send: Option<Blocks<'a>>,
+        receive: Option<Data<'a>>,
+        root: Rank,
+        (announced, pieces, ticks): (u64, Pieces, u64),
+    ) -> Self {
+        let send = send.filter(|_| me.rank() == root);
+        Self { me: me.rank(), size: me.size(), root, send, receive, announced, pieces, ticks }
+    }
+}
+
+impl Plan for Scatter<'_> {
+    fn kind(&self) -> Kind {
+        Kind::Scatter
+    }
+
+    fn ticks(&self) -> u64 {
+        self.ticks
+    }
+
+    fn announced(&self) -> u64 {
+        self.announced
+    }
+
+    fn expected(&self, _: Rank) -> u64 {
+        self.announced
+    }
+
+    fn posts(&self, _: u64) -> bool {
+        self.send.is_some() && self.size > 1
+    }
+
+    fn takes_any(&self) -> bool {
+        self.send.is_none()
+    }
+
+    fn takes(&self, _: u64, peer: Rank) -> bool {
+        peer == self.root && self.receive.is_some()
+    }
+
+    unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, tick: u64) {
+        let Some(blocks) = &self.send else { return };
+        for reader in (0..self.size).filter(|&reader| reader != self.me) {
+            // SAFETY: the caller's promise.
+            unsafe { self.pieces.put(region, place, reader, tick, &blocks.block(reader)) };
+        }
+    }
+
+    unsafe fn take<R: Region>(&mut self, region: &R, place: Extent, tick: u64, peer: Rank) -> Result<(), PollError> {
+        let Some(data) = &self.receive else { return Ok(()) };
+        match &self.send {
+            Some(blocks) => {
+                let part = self.pieces.cut.part(data.len(), tick);
+                // SAFETY: the caller's promise: both are this process's data.
+                unsafe { copy_private(&blocks.block(self.me), data, part) };
+                Ok(())
+            }
+            // SAFETY: the caller's promise.
+            None => unsafe { self.pieces.get(region, place, (self.me, peer), tick, data) },
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! The sets of the papers' queues, as one operation of paper P2 goes through them.
+//!
+//! A queue's slots are split into sets. One process opens a set when the last operation on it has been
+//! left by all; then each makes the fragments of that set, and leaves it. How many sets an operation
+//! takes follows from its longest block, and all run exactly so many: a process whose block ends before the
+//! longest one leaves the rest too. The counter of sets is private, and taken when an operation begins and when
+//! it has learnt its counts: operations of a communicator run one after the other.
+
+use super::line::Kind;
+use crate::Rank;
+use crate::blocks::Blocks;
+use crate::comm::Member;
+use crate::error::{Argument, Bound, PollError, Refusal};
+use crate::region::layout::Cico as Queues;
+use crate::region::{Counter, CounterId, Flag, MailId, Mailword, Region};
+use crate::step::{Await, Awaits, Source, Until};
+use core::cmp::Ordering::{Equal, Greater, Less};
+use core::ops::Range;
+
+const KIND: u32 = 56;
+
+/// What `set_bytes` says: the collective that opened the set, and a message's bytes.
+#[inline]
+pub(crate) const fn head(kind: Kind, bytes: u64) -> u64 {
+    (kind as u64) << KIND | bytes
+}
+
+/// Is the set's head ours?
+pub(crate) fn check_head<R: Region>(
+    region: &R,
+    word: CounterId,
+    peer: Rank,
+    kind: Kind,
+    bytes: u64,
+) -> Result<(), PollError> {
+    let found = region.counter(word).load_acquire();
+    if found.is(head(kind, bytes)) {
+        return Ok(());
+    }
+    let (theirs, their_bytes) = (found.unchecked() >> KIND, found.unchecked() & ((1 << KIND) - 1));
+    let refusal = if theirs == kind as u64 {
+        Refusal::new(Argument::Bytes, bytes, Bound::Equals(their_bytes))
+    } else {
+        Refusal::new(Argument::Collective, kind as u64, Bound::Equals(theirs))
+    };
+    Err(PollError::Mismatch { peer, refusal })
+}
+
+/// The sets of one operation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Sets {
+    operation: u64,
+    kind: Kind,
+    /// Who opens them.
+    opener: Rank,
+    queues: Queues,
+    /// The papers' `op` of the first set; 0 before it is taken.
+    first: u64,
+    /// The set that this process is at, from 0.
+    at: u64,
+    /// Sets of this operation, one at least: 1 before the counts are known.
+    count: u64,
+}
+
+impl Sets {
+    /// The sets of the next operation of `me`.
+    ///
+    /// Errors: the segment has no queues of the papers.
+    pub(crate) fn new(me: &mut Member, kind: Kind, opener: Rank) -> Result<Self, Refusal> {
+        let queues = me.layout().params().cico.ok_or(Refusal::new(Argument::Slots, 0, Bound::AtLeast(1)))?;
+        Ok(Self { operation: me.begin(kind), kind, opener, queues, first: 0, at: 0, count: 1 })
+    }
+
+    /// The operation's number.
+    pub(crate) const fn operation(&self) -> u64 {
+        self.operation
+    }
+
+    /// Takes the first set, once: one is opened even for no bytes, since who receives none can't know.
+    pub(crate) fn begin(&mut self, me: &mut Member) {
+        if self.first == 0 {
+            self.first = me.take_sets(1);
+        }
+    }
+
+    /// Takes the other sets: the longest block that goes through the queues has `most` bytes.
+    pub(crate) fn learn(&mut self, me: &mut Member, most: u64) {
+        let per_set = u64::from(self.queues.slots / self.queues.sets);
+        self.count = most.div_ceil(self.queues.fragment).div_ceil(per_set).max(1);
+        me.take_sets(self.count - 1);
+    }
+
+    /// Is this the operation's first set?
+    pub(crate) const fn is_first(&self) -> bool {
+        self.at == 0
+    }
+
+    /// The papers' `op` of the current set.
+    const fn op(&self) -> u64 {
+        self.first + self.at
+    }
+
+    /// Which of the queue's sets it is.
+    pub(crate) const fn k(&self) -> u32 {
+        (self.op() % self.queues.sets as u64) as u32
+    }
+
+    /// The fragments of the current set.
+    pub(crate) const fn fragments(&self) -> Range<u64> {
+        let per_set = (self.queues.slots / self.queues.sets) as u64;
+        self.at * per_set..(self.at + 1) * per_set
+    }
+
+    /// The slot of a fragment of the current set.
+    pub(crate) const fn slot(&self, fragment: u64) -> u32 {
+        let per_set = self.queues.slots / self.queues.sets;
+        self.k() * per_set + (fragment - self.at * per_set as u64) as u32
+    }
+
+    /// A fragment of a block of `bytes`: its first packed byte and its length, 0 behind the block's end.
+    pub(crate) fn cut(&self, fragment: u64, bytes: u64) -> (u64, u64) {
+        let from = fragment.saturating_mul(self.queues.fragment);
+        (from, self.queues.fragment.min(bytes.saturating_sub(from)))
+    }
+
+    /// Who opens: waits until all have left the set's last use, then has it alone.
+    pub(crate) fn claim<R: Region>(&self, region: &R, me: &Member) -> Option<Awaits> {
+        let (layout, k) = (me.layout(), self.k());
+        let readers = region.counter(layout.set_readers(k));
+        // pairs with: leave; the copies and clears of all are complete
+        if !readers.load_acquire().is(0) {
+            let source = Source::Counter(layout.set_readers(k), Until::Equals(0));
+            return Some(Awaits::one(Await { source, peer: None, operation: self.operation }));
+        }
+        readers.store_release(me.size().into());
+        region.counter(layout.set_bytes(k)).store_release(head(self.kind, 0));
+        None
+    }
+
+    /// Who opens: lets the others in.
+    // publishes: all that was written since `claim`
+    pub(crate) fn open<R: Region>(&self, region: &R, me: &Member) {
+        region.publish(me.layout().set_op(self.k()), self.op());
+    }
+
+    /// The others: wait until the set is open for this operation.
+    pub(crate) fn enter<R: Region>(&self, region: &R, me: &Member) -> Result<Option<Awaits>, PollError> {
+        let (layout, k, op) = (me.layout(), self.k(), self.op());
+        // pairs with: open
+        let found = region.flag(layout.set_op(k)).load_acquire();
+        match found.against(op) {
+            Less => Ok(Some(Awaits::flag(layout.set_op(k), Until::AtLeast(op), self.opener, self.operation))),
+            Equal => check_head(region, layout.set_bytes(k), self.opener, self.kind, 0).map(|()| None),
+            // Nobody can open the set again before this process has left it.
+            Greater => Err(PollError::Overrun { peer: self.opener, expected: op, found: found.unchecked() }),
+        }
+    }
+
+    /// Leaves the set; is there another one?
+    // publishes: the copies out of the set's slots and the clears of its words, to whoever opens it next
+    pub(crate) fn leave<R: Region>(&mut self, region: &R, me: &Member) -> bool {
+        region.counter(me.layout().set_readers(self.k())).fetch_sub(1);
+        self.at += 1;
+        self.at < self.count
+    }
+
+    /// Who opens the first set of an operation: writes everyone's counts.
+    pub(crate) fn write_counts<R: Region>(&self, region: &R, me: &Member, blocks: &Blocks<'_>) {
+        let (layout, k) = (me.layout(), self.k());
+        region.counter(layout.set_typesize(k)).store_release(blocks.element());
+        for rank in 0..me.size() {
+            region.counter(layout.set_count(k, rank)).store_release(blocks.count(rank));
+        }
+    }
+
+    /// The bytes of a rank's block, as the opener says: a peer's word, each read once.
+    pub(crate) fn told<'r, R: Region>(&self, region: &'r R, me: &Member) -> impl Fn(Rank) -> u64 + use<'r, R> {
+        let (layout, k) = (*me.layout(), self.k());
+        let typesize = region.counter(layout.set_typesize(k)).load_acquire().unchecked();
+        move |rank| {
+            let count = region.counter(layout.set_count(k, rank)).load_acquire().unchecked();
+            typesize.saturating_mul(count)
+        }
+    }
+
+    /// Is what the opener says of a block what this process knows of it?
+    pub(crate) fn agree(&self, own: u64, told: u64) -> Result<(), PollError> {
+        let disagree = |refusal| PollError::Mismatch { peer: self.opener, refusal };
+        Refusal::check(Argument::Bytes, own, Bound::Equals(told)).map(|_| ()).map_err(disagree)
+    }
+
+    /// Root of a rooted operation: tells the others the counts.
+    pub(crate) fn tell<R: Region>(&self, region: &R, me: &Member, blocks: &Blocks<'_>) {
+        self.write_counts(region, me, blocks);
+        for rank in (0..me.size()).filter(|&rank| rank != self.opener) {
+            // publishes: typesize and counts
+            region.mail(me.layout().set_rootready(self.k(), rank)).put_release(1);
+        }
+    }
+
+    /// The others of a rooted operation: wait for the counts, compare the own one, and learn how many sets there are.
+    pub(crate) fn hear<R: Region>(
+        &mut self,
+        region: &R,
+        me: &mut Member,
+        own: u64,
+    ) -> Result<Option<Awaits>, PollError> {
+        let rootready = me.layout().set_rootready(self.k(), me.rank());
+        // pairs with: tell
+        if region.mail(rootready).peek_acquire().is(0) {
+            return Ok(Some(self.mail(rootready, self.opener)));
+        }
+        let (told, mut most) = (self.told(region, me), 0);
+        for rank in (0..me.size()).filter(|&rank| rank != self.opener) {
+            let bytes = told(rank);
+            if rank == me.rank() {
+                self.agree(own, bytes)?;
+            }
+            most = most.max(bytes);
+        }
+        region.mail(rootready).clear();
+        self.learn(me, most);
+        Ok(None)
+    }
+
+    /// What `control` says of a fragment of `size` bytes that `peer` announces: wait, or go on.
+    pub(crate) fn announced<R: Region>(
+        &self,
+        region: &R,
+        control: MailId,
+        peer: Rank,
+        size: u64,
+    ) -> Result<Option<Awaits>, PollError> {
+        let found = region.mail(control).peek_acquire();
+        if found.is(0) {
+            return Ok(Some(self.mail(control, peer)));
+        }
+        let disagree = |refusal| PollError::Mismatch { peer, refusal };
+        Refusal::check(Argument::Fragment, size, Bound::Equals(found.unchecked())).map_err(disagree)?;
+        Ok(None)
+    }
+
+    fn mail(&self, word: MailId, peer: Rank) -> Awaits {
+        Awaits::one(Await { source: Source::Mail(word, Until::Nonzero), peer: Some(peer), operation: self.operation })
+    }
+}
+
+/// What a missing buffer is refused with.
+pub(crate) const fn absent() -> Refusal {
+    Refusal::new(Argument::Buffer, 0, Bound::AtLeast(1))
+}
+
+/// The longest block that goes from or to `root` through the queues; the root's own does not.
+pub(crate) fn most_but(blocks: &Blocks<'_>, root: Rank) -> u64 {
+    (0..blocks.ranks()).filter(|&rank| rank != root).map(|rank| blocks.bytes(rank)).max().unwrap_or(0)
+}

@@ -1,0 +1,101 @@
+//! The fold primitive: like the copy primitive, a boundary at which a hostile peer may race (R2).
+//!
+//! Predefined operations fold straight from the segment, behind a call that the compiler can't see
+//! through: a racing writer yields wrong results and no more. A user's function never sees the
+//! segment: its operands are copied out first, a block at a time.
+
+use crate::copy;
+use unisono_kernel::op::{Op, Predefined};
+
+/// Which instructions folds may use: the host asks the processor once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level(Set);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Set {
+    Baseline,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Level {
+    /// What every processor of this architecture has.
+    pub const BASELINE: Self = Self(Set::Baseline);
+
+    /// The best that the processor has of these: AVX2, and AVX-512 (F, BW, DQ, VL).
+    ///
+    /// # Safety
+    /// The processor, and the operating system's handling of registers, has what is said to be there.
+    #[cfg(target_arch = "x86_64")]
+    pub const unsafe fn of(avx2: bool, avx512: bool) -> Self {
+        Self(match (avx2, avx512) {
+            (_, true) => Set::Avx512,
+            (true, false) => Set::Avx2,
+            (false, false) => Set::Baseline,
+        })
+    }
+}
+
+/// `acc[i] = segment[i] ∘ acc[i]` for the whole elements in `len` bytes.
+///
+/// # Safety
+/// `from` holds `len` mapped bytes of a segment, `acc` `len` writable private ones; `op` keeps `User::new`'s promise.
+pub(crate) unsafe fn from_segment(level: Level, from: *mut u8, acc: *mut u8, len: usize, op: &Op) {
+    match op {
+        // SAFETY: the caller's promise.
+        Op::Predefined(op) => unsafe { opaque(level, *op, from, acc, len) },
+        Op::User(user) => {
+            let read = |to: *mut u8, at: usize, len: usize| {
+                // SAFETY: `fold_with` asks for bytes of whole elements in `len` alone, into a private block.
+                unsafe { copy::out_of_segment(from.wrapping_add(at), to, len) };
+            };
+            // SAFETY: the caller's promise; `read` fills what it is asked for.
+            unsafe { user.fold_with(read, acc, op.whole(len as u64)) }
+        }
+    }
+}
+
+/// `acc[i] = left[i] ∘ acc[i]` for the whole elements in `len` bytes, all private.
+///
+/// # Safety
+/// `left` holds `len` readable bytes, `acc` as many writable ones; they are equal or apart; `op` keeps `User::new`'s promise.
+pub(crate) unsafe fn private(level: Level, left: *const u8, acc: *mut u8, len: usize, op: &Op) {
+    match op {
+        // SAFETY: the caller's promise.
+        Op::Predefined(op) => unsafe { opaque(level, *op, left, acc, len) },
+        // SAFETY: as above.
+        Op::User(_) => unsafe { op.fold_raw(left, acc, op.whole(len as u64)) },
+    }
+}
+
+/// A fold that the compiler can't look into.
+#[inline(never)]
+unsafe fn opaque(level: Level, op: Predefined, from: *const u8, acc: *mut u8, len: usize) {
+    let (from, acc) = (core::hint::black_box(from), core::hint::black_box(acc));
+    match level.0 {
+        // SAFETY: the caller's promise.
+        Set::Baseline => unsafe { op.fold_inline(from, acc, len) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the caller's promise; `Level::of` was told that this is there.
+        Set::Avx2 => unsafe { avx2(op, from, acc, len) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Set::Avx512 => unsafe { avx512(op, from, acc, len) },
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn avx2(op: Predefined, from: *const u8, acc: *mut u8, len: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { op.fold_inline(from, acc, len) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn avx512(op: Predefined, from: *const u8, acc: *mut u8, len: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { op.fold_inline(from, acc, len) }
+}

@@ -1,0 +1,119 @@
+//! Paper P2's operations: one block per rank, all of different lengths, one of them empty.
+
+use super::payload::forever;
+use crate::oracle::blocks::Way;
+use std::hash::Hash;
+use unisono_kernel::Rank;
+use unisono_kernel::blocks::Blocks;
+use unisono_kernel::buffer::Buf;
+use unisono_kernel::comm::Member;
+use unisono_kernel::datatype::{Data, Datatype};
+use unisono_kernel::error::{PollError, Refusal};
+use unisono_kernel::machine::Machine;
+use unisono_kernel::shm::{allgather, gather, scatter};
+use unisono_kernel::step::Step;
+use unisono_kernel::transport::Shared;
+
+/// Bytes of an element.
+const ELEMENT: usize = 4;
+/// What user memory holds where nothing has been received yet.
+const BLANK: u8 = 0xEE;
+
+/// A scatterv, gatherv or allgatherv.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// Which.
+    pub way: Way,
+    /// The root, 0 in an allgatherv.
+    pub root: Rank,
+    /// Bytes of the longest block that goes through a queue, a multiple of four.
+    pub bytes: usize,
+}
+
+impl Spread {
+    /// Bytes of a rank's block. The rank after the root has the longest one that is sent, the next one
+    /// none, the others one element; a root's own, which is not sent, is longer than all.
+    fn len(&self, ranks: u32, rank: Rank) -> usize {
+        match ((rank + ranks - self.root) % ranks, self.way) {
+            (0, Way::Scatter | Way::Gather) => self.bytes + ELEMENT,
+            (1, _) => self.bytes,
+            (2, _) => 0,
+            _ => ELEMENT,
+        }
+    }
+
+    fn total(&self, ranks: u32) -> usize {
+        (0..ranks).map(|rank| self.len(ranks, rank)).sum()
+    }
+
+    /// Bytes of user memory that one process gives: everyone's blocks, then its own.
+    pub(crate) fn memory(&self, ranks: u32) -> usize {
+        self.total(ranks) + self.bytes + ELEMENT
+    }
+
+    fn central(&self, rank: Rank) -> bool {
+        self.way == Way::Allgather || rank == self.root
+    }
+
+    /// A process's user memory before or after the operation; `data` are the first bytes of a rank's block.
+    pub(crate) fn fill(&self, ranks: u32, rank: Rank, done: bool, data: impl Fn(Rank, usize) -> Vec<u8>) -> Vec<u8> {
+        let scatter = self.way == Way::Scatter;
+        let block = |rank| data(rank, self.len(ranks, rank));
+        let mut memory = match self.central(rank) && (scatter || done) {
+            true => (0..ranks).flat_map(block).collect(),
+            false => vec![BLANK; self.total(ranks)],
+        };
+        if !scatter || done {
+            memory.extend(block(rank));
+        }
+        memory.resize(self.memory(ranks), BLANK);
+        memory
+    }
+
+    /// Its machine, on user memory at `memory`.
+    pub(crate) fn machine(&self, me: &mut Member, memory: *mut u8) -> Result<Spreading, Refusal> {
+        let (ranks, rank) = (me.size(), me.rank());
+        let total = self.total(ranks);
+        let own = Buf::new(memory.wrapping_add(total), self.len(ranks, rank));
+        // SAFETY: the memory is as long as `memory`, lives as long as the model, and one poll at a time touches it.
+        let own = Some(unsafe { Data::from_raw(own, own.len() as u64, Datatype::BYTE) }?);
+        let counts: Vec<u64> = (0..ranks).map(|rank| (self.len(ranks, rank) / ELEMENT) as u64).collect();
+        let displacements = (0..ranks as usize).map(|rank| counts[..rank].iter().sum()).collect();
+        let element = Datatype::Contiguous { bytes: ELEMENT as u64 };
+        let (counts, displacements) = (forever(counts), forever(displacements));
+        // SAFETY: as above.
+        let blocks = unsafe { Blocks::vary(Buf::new(memory, total), counts, displacements, element) }?;
+        Ok(match self.way {
+            Way::Scatter => Spreading::Scatter(scatter::cico::Cico::new(me, Some(blocks), own, self.root)?),
+            Way::Gather => Spreading::Gather(gather::cico::Cico::new(me, own, Some(blocks), self.root)?),
+            Way::Allgather => Spreading::Allgather(allgather::cico::Cico::new(me, own, blocks)?),
+        })
+    }
+
+    /// The operation's name in a program's.
+    pub(crate) const fn name(&self) -> &'static str {
+        match self.way {
+            Way::Scatter => "scatterv",
+            Way::Gather => "gatherv",
+            Way::Allgather => "allgatherv",
+        }
+    }
+}
+
+/// A machine of any of them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Spreading {
+    Scatter(scatter::cico::Cico<'static>),
+    Gather(gather::cico::Cico<'static>),
+    Allgather(allgather::cico::Cico<'static>),
+}
+
+impl<X: Shared + ?Sized> Machine<X> for Spreading {
+    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+        match self {
+            Self::Scatter(machine) => machine.poll(x),
+            Self::Gather(machine) => machine.poll(x),
+            Self::Allgather(machine) => machine.poll(x),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Bad input: every rank gets an error that names argument, value and bound, and nobody hangs.
+
+use super::*;
+
+/// What an error says of the argument that was refused, here or by the rank that poisoned.
+fn refusal(error: Error) -> Option<Refusal> {
+    match error {
+        Error::Refused(refusal) | Error::Poll(PollError::Mismatch { refusal, .. }) => Some(refusal),
+        Error::Poisoned(poison) => match poison.cause {
+            Cause::Refused(refusal) => Some(refusal),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Each rank makes `call`, then barriers until one fails; answers the first refusal that each got.
+fn refusals(call: impl Fn(&mut Communicator<Local>) -> Result<(), Error> + Send + Sync + 'static) -> Vec<Refusal> {
+    let errors = bounded(move || {
+        unisono_local::run(params(P as u32), |mut c| match call(&mut c) {
+            Err(error) => error,
+            Ok(()) => c.barrier().expect_err("the barrier after a refusal must fail"),
+        })
+        .unwrap()
+    });
+    errors.into_iter().map(|e| refusal(e).unwrap_or_else(|| panic!("{e} names no argument"))).collect()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum What {
+    Scatter,
+    Gather,
+    Allgather,
+}
+use What::{Allgather, Gather, Scatter};
+
+/// One collective with the counts, displacements and own bytes that this rank believes in.
+fn call(
+    c: &mut Communicator<Local>,
+    what: What,
+    root: u32,
+    (counts, displacements): (&[u64], &[u64]),
+    own: usize,
+) -> Result<(), Error> {
+    let (mut memory, mut own) = (vec![0; 100], vec![1; own]);
+    let blocks = match blocks(&mut memory, counts, displacements) {
+        Ok(blocks) => blocks,
+        Err(refusal) => return Err(c.refuse(refusal)),
+    };
+    let own = Some(Data::bytes_mut(&mut own));
+    match what {
+        Scatter => c.call(|me| scatter::cico::Cico::new(me, Some(blocks), own, root)),
+        Gather => c.call(|me| gather::cico::Cico::new(me, own, Some(blocks), root)),
+        Allgather => c.call(|me| allgather::cico::Cico::new(me, own, blocks)),
+    }
+}
+
+const COUNTS: [u64; P] = [4, 9, 2];
+const PLACES: [u64; P] = [0, 4, 13];
+
+#[test]
+fn a_root_beyond_the_ranks() {
+    for what in [Scatter, Gather] {
+        for bad in [0b111u32, 0b001, 0b010, 0b110] {
+            let found = refusals(move |c| {
+                let root = if bad >> c.rank() & 1 == 1 { 3 } else { 0 };
+                let own = COUNTS[c.rank() as usize] as usize;
+                call(c, what, root, (&COUNTS, &PLACES), own)
+            });
+            assert_eq!(found, [Refusal::new(Argument::Root, 3, Bound::Below(3)); P], "{what:?} on ranks {bad:b}");
+        }
+    }
+}
+
+/// A rank whose own block is not what the root, or rank 0, says of it.
+#[test]
+fn counts_that_differ_between_ranks() {
+    for what in [Scatter, Gather, Allgather] {
+        for (odd, own) in [(1, 0), (1, 8), (1, 10), (1, 90), (2, 0), (2, 3), (2, 40)] {
+            let found = refusals(move |c| {
+                let me = c.rank() as usize;
+                let mut counts = COUNTS;
+                let mut places = PLACES;
+                if me == odd {
+                    counts[odd] = own;
+                    places = [91, 0, 95];
+                    places[odd] = 0;
+                    places[3 - odd] = if odd == 1 { 95 } else { 0 };
+                    if odd == 2 {
+                        places[1] = 50;
+                    }
+                }
+                call(c, what, 0, (&counts, &places), counts[me] as usize)
+            });
+            let wanted = Refusal::new(Argument::Bytes, own, Bound::Equals(COUNTS[odd]));
+            assert_eq!(found, [wanted; P], "{what:?}, rank {odd} has {own}");
+        }
+    }
+}
+
+/// In an allgatherv all know all counts: one may be wrong about another's block.
+#[test]
+fn a_rank_that_is_wrong_about_another() {
+    for (wrong, about, count) in [(0, 1, 8), (2, 0, 5), (1, 2, 0), (1, 0, 40)] {
+        let found = refusals(move |c| {
+            let (mut counts, me) = (COUNTS, c.rank() as usize);
+            if me == wrong {
+                counts[about] = count;
+            }
+            let places = one_after_the_other(&counts);
+            call(c, Allgather, 0, (&counts, &places), counts[me] as usize)
+        });
+        for Refusal { argument, value, bound } in found {
+            let (theirs, own) = (count, COUNTS[about]);
+            assert_eq!(argument, Argument::Bytes);
+            assert!((value, bound) == (theirs, Bound::Equals(own)) || (value, bound) == (own, Bound::Equals(theirs)));
+        }
+    }
+}
+
+#[test]
+fn blocks_that_overlap_where_they_are_received() {
+    for (what, bad) in [(Gather, 0b001u32), (Allgather, 0b111), (Allgather, 0b010)] {
+        let found = refusals(move |c| {
+            let me = c.rank();
+            let places = if bad >> me & 1 == 1 { [0, 3, 13] } else { PLACES };
+            call(c, what, 0, (&COUNTS, &places), COUNTS[me as usize] as usize)
+        });
+        assert_eq!(found, [Refusal::new(Argument::Displacements, 3, Bound::AtLeast(4)); P], "{what:?}");
+    }
+}
+
+/// The root of a scatterv may send the same bytes to two ranks.
+#[test]
+fn blocks_that_overlap_where_they_are_sent() {
+    let all = bounded(|| {
+        unisono_local::run(params(P as u32), |mut c| {
+            let own = COUNTS[c.rank() as usize] as usize;
+            call(&mut c, Scatter, 1, (&COUNTS, &[0, 0, 1]), own)
+        })
+    });
+    assert_eq!(all.unwrap(), [Ok(()); P]);
+}
+
+#[test]
+fn blocks_and_buffers_that_do_not_fit_here() {
+    for what in [Scatter, Gather, Allgather] {
+        let short: fn(&mut Communicator<Local>, What) -> Result<(), Error> =
+            |c, what| call(c, what, c.rank(), (&COUNTS, &PLACES), 1);
+        for Refusal { argument, value, .. } in refusals(move |c| short(c, what)) {
+            assert_eq!((argument, value), (Argument::Bytes, 1));
+        }
+        let found = refusals(move |c| call(c, what, c.rank(), (&COUNTS[..2], &PLACES[..2]), 4));
+        assert_eq!(found, [Refusal::new(Argument::Ranks, 2, Bound::Equals(3)); P]);
+        let found = refusals(move |c| call(c, what, 0, (&COUNTS, &[0, 92, 4]), 4));
+        assert_eq!(found, [Refusal::new(Argument::Extent, 101, Bound::AtMost(100)); P]);
+    }
+}
+
+#[test]
+fn a_buffer_that_is_missing() {
+    let absent = Refusal::new(Argument::Buffer, 0, Bound::AtLeast(1));
+    assert_eq!(refusals(|c| c.call(|me| scatter::cico::Cico::new(me, None, None, 0))), [absent; P]);
+    assert_eq!(refusals(|c| c.call(|me| gather::cico::Cico::new(me, None, None, 0))), [absent; P]);
+}
+
+#[test]
+fn ranks_that_call_different_collectives() {
+    for (first, second) in [(Scatter, Gather), (Gather, Scatter), (Allgather, Scatter), (Gather, Allgather)] {
+        let found = refusals(move |c| {
+            let me = c.rank();
+            let what = if me == 0 { first } else { second };
+            call(c, what, 0, (&COUNTS, &PLACES), COUNTS[me as usize] as usize)
+        });
+        for Refusal { argument, .. } in found {
+            assert_eq!(argument, Argument::Collective, "{first:?} and {second:?}");
+        }
+    }
+}
+
+#[test]
+fn a_segment_without_the_papers_queues() {
+    let wanted = Refusal::new(Argument::Slots, 0, Bound::AtLeast(1));
+    let errors = bounded(|| {
+        unisono_local::run(Params::new(P as u32), |mut c| {
+            let own = COUNTS[c.rank() as usize] as usize;
+            call(&mut c, Allgather, 0, (&COUNTS, &PLACES), own)
+        })
+    });
+    assert_eq!(errors.unwrap().into_iter().map(|e| refusal(e.unwrap_err())).collect::<Vec<_>>(), [Some(wanted); P]);
+}

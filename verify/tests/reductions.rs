@@ -1,0 +1,183 @@
+//! Reductions between threads: every p from 1 to 9, every root, no element to several queues of them,
+//! in place and not, operations that commute and one that does not, every algorithm.
+
+use core::ffi::c_void;
+use unisono_kernel::Rank;
+use unisono_kernel::blocks::Blocks;
+use unisono_kernel::buffer::Buf;
+use unisono_kernel::datatype::{Data, Datatype};
+use unisono_kernel::driver::Communicator;
+use unisono_kernel::op::{Op, User};
+use unisono_kernel::region::Params;
+use unisono_kernel::select::AllreduceAlgorithm;
+use unisono_local::{Local, run};
+
+type Comm = Communicator<Local>;
+
+/// x → a·x + b modulo 2⁶⁴, composed: does not commute.
+const fn compose(l: [u64; 2], r: [u64; 2]) -> [u64; 2] {
+    [l[0].wrapping_mul(r[0]), l[0].wrapping_mul(r[1]).wrapping_add(l[1])]
+}
+
+unsafe extern "C" fn affine(left: *const c_void, right: *mut c_void, count: u64, _: *mut c_void) {
+    for i in 0..count as usize {
+        let (left, right) = (left.cast::<[u64; 2]>().wrapping_add(i), right.cast::<[u64; 2]>().wrapping_add(i));
+        // SAFETY: the kernel's contract: `count` aligned elements.
+        let (l, r) = unsafe { (left.read(), right.read()) };
+        // SAFETY: as above, writable.
+        unsafe { right.write(compose(l, r)) };
+    }
+}
+
+fn composition() -> Op {
+    // SAFETY: `affine` takes any two arrays of elements of 16 bytes.
+    Op::User(unsafe { User::new(affine, core::ptr::null_mut(), 16, false) })
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fold {
+    Integers,
+    Doubles,
+    Maps,
+}
+
+impl Fold {
+    fn op(self) -> Op {
+        match self {
+            Self::Integers => Op::SUM_I64,
+            Self::Doubles => Op::SUM_F64,
+            Self::Maps => composition(),
+        }
+    }
+
+    const fn words(self) -> usize {
+        if matches!(self, Self::Maps) { 2 } else { 1 }
+    }
+
+    /// What `rank` brings: words that no two ranks share; doubles whose sum depends on the order.
+    fn operand(self, seed: usize, rank: usize, count: usize) -> Vec<u64> {
+        (0..count * self.words())
+            .map(|at| {
+                let mixed = ((seed * 31 + rank) as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (at as u64) << 7;
+                match self {
+                    Self::Doubles => (((mixed >> 12) as f64) * 10f64.powi((rank % 5) as i32 * 3)).to_bits(),
+                    _ => mixed | 1,
+                }
+            })
+            .collect()
+    }
+
+    /// x₀ ∘ (x₁ ∘ (… ∘ xₕ)).
+    fn right(self, seed: usize, ranks: usize, count: usize) -> Vec<u64> {
+        let mut sum = self.operand(seed, ranks - 1, count);
+        for rank in (0..ranks - 1).rev() {
+            let left = self.operand(seed, rank, count);
+            for (left, sum) in left.chunks(self.words()).zip(sum.chunks_mut(self.words())) {
+                match self {
+                    Self::Integers => sum[0] = left[0].wrapping_add(sum[0]),
+                    Self::Doubles => sum[0] = (f64::from_bits(left[0]) + f64::from_bits(sum[0])).to_bits(),
+                    Self::Maps => sum.copy_from_slice(&compose([left[0], left[1]], [sum[0], sum[1]])),
+                }
+            }
+        }
+        sum
+    }
+}
+
+fn bytes(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+}
+
+/// The same data for both sides in place, else apart.
+fn sides<'a>(send: &'a mut [u8], receive: &'a mut [u8], in_place: bool) -> (Data<'a>, Data<'a>) {
+    let receive = Data::bytes_mut(receive);
+    (if in_place { receive } else { Data::bytes_mut(send) }, receive)
+}
+
+const BLANK: u8 = 0xEE;
+
+fn one(comm: &mut Comm, seed: usize, fold: Fold, count: usize, in_place: bool) {
+    let (me, size, op) = (comm.rank() as usize, comm.size() as usize, fold.op());
+    let operand = bytes(&fold.operand(seed, me, count));
+    let right = bytes(&fold.right(seed, size, count));
+    let fresh = |used: bool| if in_place && used { operand.clone() } else { vec![BLANK; operand.len()] };
+    let (mut send, mut receive): (Vec<u8>, Vec<u8>);
+    for root in 0..size {
+        let mine = me == root;
+        (send, receive) = (operand.clone(), fresh(mine));
+        let (from, into) = sides(&mut send, &mut receive, in_place && mine);
+        comm.reduce(from, mine.then_some(into), op, root as Rank).unwrap();
+        assert_eq!(receive, if mine { right.clone() } else { fresh(false) }, "reduce to {root}");
+    }
+    for algorithm in [AllreduceAlgorithm::Auto, AllreduceAlgorithm::Exchange, AllreduceAlgorithm::Slices] {
+        (send, receive) = (operand.clone(), fresh(true));
+        let (from, into) = sides(&mut send, &mut receive, in_place);
+        comm.allreduce_with(from, into, op, algorithm).unwrap();
+        if fold == Fold::Doubles {
+            let mut all = vec![0; size * receive.len()];
+            // SAFETY: the vector is ours.
+            let blocks =
+                unsafe { Blocks::equal(Buf::of_mut(&mut all), size as u32, receive.len() as u64, Datatype::BYTE) };
+            comm.allgather(Some(Data::bytes_mut(&mut receive)), blocks.unwrap()).unwrap();
+            assert!(receive.is_empty() || all.chunks(receive.len()).all(|other| other == receive), "bits differ");
+            let near = |(a, b): (&[u8; 8], &[u8; 8])| {
+                let (a, b) = (f64::from_ne_bytes(*a), f64::from_ne_bytes(*b));
+                (a - b).abs() <= 1e-12 * b.abs()
+            };
+            assert!(receive.as_chunks().0.iter().zip(right.as_chunks().0).all(near));
+        } else {
+            assert_eq!(receive, right, "allreduce by {algorithm:?}");
+        }
+    }
+    // The vector in unequal blocks.
+    let counts: Vec<u64> =
+        (0..size).map(|rank| ((rank + 1) * count / size - rank * count / size) as u64).rev().collect();
+    let places: Vec<u64> = counts.iter().scan(0, |at, count| Some(std::mem::replace(at, *at + count))).collect();
+    let element = (8 * fold.words()) as u64;
+    let (begin, len) = ((places[me] * element) as usize, (counts[me] * element) as usize);
+    send = operand.clone();
+    receive = vec![BLANK; len];
+    let memory = Buf::of_mut(&mut send);
+    // SAFETY: the vector is ours.
+    let blocks = unsafe { Blocks::vary(memory, &counts, &places, Datatype::Contiguous { bytes: element }) }.unwrap();
+    let into = if in_place {
+        // SAFETY: as above; the same memory, in place.
+        unsafe { Data::from_raw(Buf::new(memory.ptr(), len), len as u64, Datatype::BYTE) }.unwrap()
+    } else {
+        Data::bytes_mut(&mut receive)
+    };
+    comm.reduce_scatter(blocks, into, op).unwrap();
+    let found = if in_place { &send[..len] } else { &receive[..] };
+    if fold != Fold::Doubles {
+        assert_eq!(found, &right[begin..begin + len], "reduce_scatter");
+    }
+    // Scans.
+    (send, receive) = (operand.clone(), fresh(true));
+    let (from, into) = sides(&mut send, &mut receive, in_place);
+    comm.scan(from, into, op).unwrap();
+    assert_eq!(receive, bytes(&fold.right(seed, me + 1, count)), "scan");
+    (send, receive) = (operand.clone(), fresh(true));
+    let (from, into) = sides(&mut send, &mut receive, in_place);
+    comm.exscan(from, into, op).unwrap();
+    assert_eq!(receive, if me == 0 { fresh(true) } else { bytes(&fold.right(seed, me, count)) }, "exscan");
+    comm.barrier().unwrap();
+}
+
+#[test]
+fn reductions_fold_everyones_operand() {
+    for ranks in 1..=9 {
+        let params = Params { queue_slots: 2, queue_fragment: 1024, lines: 8, ..Params::new(ranks) };
+        run(params, |mut comm| {
+            let mut seed = 0;
+            for fold in [Fold::Integers, Fold::Doubles, Fold::Maps] {
+                for count in [0, 1, 3, 7, 14, 15, 64, 129, 1000] {
+                    for in_place in [false, true] {
+                        seed += 1;
+                        one(&mut comm, seed, fold, count, in_place);
+                    }
+                }
+            }
+        })
+        .unwrap();
+    }
+}
