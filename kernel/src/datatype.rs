@@ -156,6 +156,7 @@ impl<'a> Data<'a> {
     ///
     /// # Safety
     /// `memory` is readable, and writable where the operation receives, and nobody else writes it during `'a`.
+    #[inline]
     pub unsafe fn from_raw(memory: Buf, count: u64, datatype: Datatype<'a>) -> Result<Self, Refusal> {
         let room = memory.len() as u64;
         let beyond = Refusal::new(Argument::Extent, u64::MAX, Bound::AtMost(room));

@@ -383,8 +383,8 @@ const KINDS: [u64; COLLECTIVES] = [11, 11, 11, 1, 1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 
 
 #[test]
 fn ranks_in_different_collectives_are_told_so() {
-    for theirs in 0..COLLECTIVES {
-        for mine in (0..COLLECTIVES).filter(|&mine| KINDS[mine] != KINDS[theirs]) {
+    for (theirs, kind) in KINDS.into_iter().enumerate() {
+        for mine in (0..COLLECTIVES).filter(|&mine| KINDS[mine] != kind) {
             for odd in [0, 2] {
                 for root in [0, 2] {
                     let what = format!("rank {odd} makes {mine}, the others {theirs}, root {root}");

@@ -3,7 +3,7 @@
 //! other side, in place; mixed with others, so that lines and slots are reused.
 
 use unisono_kernel::Rank;
-use unisono_kernel::blocks::Blocks;
+use unisono_kernel::blocks::{Block, Blocks};
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::driver::Communicator;
@@ -172,6 +172,31 @@ fn one(comm: &mut Comm, seed: usize, most: usize, is_equal: bool, in_place: bool
     let receive = vary(&mut all, &counts, &places);
     comm.call(|member| Alltoall::vary(member, send, receive)).unwrap();
     assert_eq!(all, filled(&counts, |rank| Some(block(seed, rank, me, len(rank)))), "alltoallv");
+    // Alltoallw: the same lengths, every second block with holes.
+    let vector = |len: u64| Datatype::Vector { blocks: len, block: 1, stride: 2 };
+    let holes = |rank: usize| rank % 2 == 1 && len(rank) > 0;
+    let typed: Vec<Block<'_>> = (0..size)
+        .map(|rank| match holes(rank) {
+            true => Block { displacement: 2 * places[rank], count: 1, datatype: vector(counts[rank]) },
+            false => Block { displacement: 2 * places[rank], count: counts[rank], datatype: Datatype::BYTE },
+        })
+        .collect();
+    let layout = |from: &dyn Fn(usize) -> Vec<u8>| {
+        let mut all = vec![BLANK; 2 * memory(&counts).len()];
+        for (rank, place) in places.iter().enumerate() {
+            let bytes = if holes(rank) { spread(&from(rank)) } else { from(rank) };
+            let at = 2 * *place as usize;
+            all[at..at + bytes.len()].copy_from_slice(&bytes);
+        }
+        all
+    };
+    let mut source = layout(&|rank| block(seed, me, rank, len(rank)));
+    let mut all = vec![BLANK; source.len()];
+    // SAFETY: the vectors are ours.
+    let each = |memory: &mut Vec<u8>| unsafe { Blocks::each(Buf::of_mut(memory), &typed) }.unwrap();
+    let (send, receive) = (each(&mut source), each(&mut all));
+    comm.call(|member| Alltoall::vary(member, Some(send), receive)).unwrap();
+    assert_eq!(all, layout(&|rank| block(seed, rank, me, len(rank))), "alltoallw");
     if is_equal {
         let sent: Vec<u8> = (0..size).flat_map(|rank| block(seed, me, rank, most)).collect();
         let mut source = sent.clone();

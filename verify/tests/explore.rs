@@ -3,7 +3,7 @@
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::select::BarrierAlgorithm;
 use unisono_verify::explore::{
-    Check, Class, Family, Limits, Mutation, Operation, Program, Words, alphabet, explore, order, run,
+    Check, Class, Family, Limits, Mutation, Operation, Program, Words, alphabet, exchanges, explore, order, run,
 };
 
 const DISSEMINATION: Operation = Operation::Barrier(BarrierAlgorithm::Dissemination);
@@ -228,4 +228,20 @@ fn a_waiter_that_is_not_woken_is_found() {
     for (words, operations) in awaited() {
         killed(2, 2, &operations, Mutation::Deafen(words), &["lost wake-up"]);
     }
+}
+
+#[test]
+fn exchanges_alone_and_in_pairs() {
+    for ranks in 2..=5 {
+        for fragments in [0, 1, 3] {
+            order_all(&family(ranks, 1, exchanges(ranks, fragments), 1));
+        }
+        let mut mixed = exchanges(ranks, 1);
+        mixed.extend(exchanges(ranks, 0).into_iter().take(ranks as usize));
+        mixed.extend(alphabet(ranks, &[Tree::BINOMIAL], 2));
+        order_all(&family(ranks, 1, mixed, 2));
+    }
+    explore_all(&family(2, 1, exchanges(2, 0), 1));
+    explore_all(&family(2, 1, exchanges(2, 2), 1));
+    explore_all(&family(2, 1, exchanges(2, 1), 2));
 }

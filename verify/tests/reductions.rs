@@ -23,7 +23,9 @@ unsafe extern "C" fn affine(left: *const c_void, right: *mut c_void, count: u64,
     for i in 0..count as usize {
         let (left, right) = (left.cast::<[u64; 2]>().wrapping_add(i), right.cast::<[u64; 2]>().wrapping_add(i));
         // SAFETY: the kernel's contract: `count` aligned elements.
-        let (l, r) = unsafe { (left.read(), right.read()) };
+        let l = unsafe { left.read() };
+        // SAFETY: as above.
+        let r = unsafe { right.read() };
         // SAFETY: as above, writable.
         unsafe { right.write(compose(l, r)) };
     }

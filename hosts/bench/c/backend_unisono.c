@@ -1,4 +1,4 @@
-/* The backend for Unisono: a collective that the library gains gets a function and a line in the table. */
+/* The backend for Unisono: a collective that the library gains gets a function and an entry in the table. */
 #ifdef UNISONO
 #include "backend.h"
 
@@ -8,6 +8,9 @@
 #include <unisono_posix.h>
 
 static unisono_comm *comm;
+static int size;
+/* Of the vector forms: bytes, or elements of a reduction. */
+static uint64_t *counts, *displacements;
 
 void backend_start(int *argc, char ***argv) {
     (void)argc, (void)argv;
@@ -15,11 +18,15 @@ void backend_start(int *argc, char ***argv) {
         fprintf(stderr, "unisono_join: %s\n", backend_error(0));
         exit(2);
     }
+    size = unisono_size(comm);
+    counts = calloc(size, sizeof *counts);
+    displacements = calloc(size, sizeof *displacements);
+    if (!counts || !displacements) backend_abort(2);
 }
 
 void backend_end(void) { unisono_free(comm); }
 int backend_rank(void) { return unisono_rank(comm); }
-int backend_size(void) { return unisono_size(comm); }
+int backend_size(void) { return size; }
 void backend_abort(int status) { exit(status); }
 
 const char *backend_name(void) {
@@ -39,25 +46,50 @@ const char *backend_error(int code) {
 int backend_barrier(void) { return unisono_barrier(comm); }
 int backend_bcast_bytes(void *bytes, size_t count, int root) { return unisono_bcast(comm, bytes, count, root); }
 
+/* The arguments of a call: bytes of a block, elements, a block for each rank. */
+#define BYTES (c->n * 8)
+#define DOUBLES c->n, UNISONO_F64, UNISONO_SUM
+#define BLOCKS counts, displacements
 #define OPERATION(name) static int name(const struct call *c)
 
 OPERATION(barrier) { return (void)c, unisono_barrier(comm); }
-OPERATION(bcast) { return unisono_bcast(comm, c->receive, c->n * 8, c->root); }
-OPERATION(allreduce) { return unisono_allreduce(comm, c->send, c->receive, c->n, UNISONO_F64, UNISONO_SUM); }
+OPERATION(bcast) { return unisono_bcast(comm, c->receive, BYTES, c->root); }
+OPERATION(reduce) { return unisono_reduce(comm, c->send, c->receive, DOUBLES, c->root); }
+OPERATION(allreduce) { return unisono_allreduce(comm, c->send, c->receive, DOUBLES); }
+OPERATION(scan) { return unisono_scan(comm, c->send, c->receive, DOUBLES); }
+OPERATION(exscan) { return unisono_exscan(comm, c->send, c->receive, DOUBLES); }
+OPERATION(scatter) { return unisono_scatter(comm, c->send, c->receive, BYTES, c->root); }
+OPERATION(gather) { return unisono_gather(comm, c->send, c->receive, BYTES, c->root); }
+OPERATION(allgather) { return unisono_allgather(comm, c->send, c->receive, BYTES); }
+OPERATION(alltoall) { return unisono_alltoall(comm, c->send, c->receive, BYTES); }
+OPERATION(scatterv) { return unisono_scatterv(comm, c->send, BLOCKS, c->receive, BYTES, c->root); }
+OPERATION(gatherv) { return unisono_gatherv(comm, c->send, BYTES, c->receive, BLOCKS, c->root); }
+OPERATION(allgatherv) { return unisono_allgatherv(comm, c->send, BYTES, c->receive, BLOCKS); }
+OPERATION(alltoallv) { return unisono_alltoallv(comm, c->send, BLOCKS, c->receive, BLOCKS); }
+OPERATION(reduce_scatter) {
+    return unisono_reduce_scatter(comm, c->send, c->receive, counts, UNISONO_F64, UNISONO_SUM);
+}
+OPERATION(reduce_scatter_block) { return unisono_reduce_scatter_block(comm, c->send, c->receive, DOUBLES); }
 
+#define ENTRY(name) {#name, name}
 static const struct {
     const char *name;
     operation *run;
-    size_t most; /* elements */
 } table[] = {
-    {"barrier", barrier, SIZE_MAX},
-    {"bcast", bcast, SIZE_MAX},
-    {"allreduce", allreduce, UNISONO_ALLREDUCE_MOST / 8},
+    ENTRY(barrier),    ENTRY(bcast),     ENTRY(reduce),         ENTRY(allreduce), ENTRY(scan),     ENTRY(exscan),
+    ENTRY(scatter),    ENTRY(gather),    ENTRY(allgather),      ENTRY(alltoall),  ENTRY(scatterv), ENTRY(gatherv),
+    ENTRY(allgatherv), ENTRY(alltoallv), ENTRY(reduce_scatter), ENTRY(reduce_scatter_block),
 };
 
 operation *backend_find(const char *collective, size_t n) {
+    for (size_t r = 0; r < (size_t)size; r++) {
+        counts[r] = n * 8;
+        displacements[r] = r * n * 8;
+        /* The one vector form that counts elements: near-equal parts of n. */
+        if (!strcmp(collective, "reduce_scatter")) counts[r] = n / size + (r < n % size);
+    }
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (!strcmp(table[i].name, collective) && n <= table[i].most) return table[i].run;
+        if (!strcmp(table[i].name, collective)) return table[i].run;
     return NULL;
 }
 #endif

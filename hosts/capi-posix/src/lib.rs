@@ -53,7 +53,7 @@ impl Job {
         let (layout, rank) = (*self.joined.segment.layout(), self.joined.communicator.rank());
         // SAFETY: the map is of a segment, whole and sealed; it lives in the handle's way to wait, as
         // long as the handle; this process uses no other view of these addresses.
-        let region = unsafe { Mapped::new(self.map.as_mut_ptr(), layout.bytes()) }?;
+        let region = unsafe { Mapped::new(self.map.as_mut_ptr(), layout.bytes()) }?.with_level(unisono_shm::level!());
         let yields = self.joined.waiting.yields;
         let host = Patience(Box::new(self));
         let wait: Waiting = if yields { SpinThen::crowded(host) } else { SpinThen::spinning(host) };

@@ -1,15 +1,15 @@
 /*
  * Unisono: collective operations between processes that share memory.
  *
- * The caller maps the memory (mmap, shm_open, memfd ...), the library runs broadcast, barrier and
- * small allreduce in it. It starts no threads, installs no signal handlers, opens no files, prints
- * nothing and never ends the process.
+ * The caller maps the memory (mmap, shm_open, memfd ...), the library runs MPI's blocking
+ * collectives in it. It starts no threads, installs no signal handlers, opens no files, prints nothing
+ * and never ends the process.
  *
  *   one process:    unisono_params_init, unisono_bytes, map that many zeroed bytes, unisono_create
  *   every process:  unisono_attach, collectives, unisono_free, unmap
  *
  * Units.      Sizes and counts of bytes are bytes. A rank is 0 .. ranks - 1.
- * Ownership.  Memory, buffers and contexts are the caller's. A unisono_comm is the library's, from
+ * Ownership.  Memory, buffers, counts, operations and contexts are the caller's. A unisono_comm is the library's, from
  *             unisono_attach to unisono_free; a child of fork must not use its parent's.
  * Threads.    One call at a time on one unisono_comm; a second one gets UNISONO_ERR_BUSY and changes
  *             nothing. Different ones are independent.
@@ -117,40 +117,135 @@ int unisono_report_death(const unisono_comm *comm, uint32_t rank);
 
 /* ---- Collectives (MPI 4.1, chapter 7) ----------------------------------------------------------- */
 
-/* MPI_Bcast (7.4): `bytes` bytes at the root's `buffer` go to everyone's. */
-int unisono_bcast(unisono_comm *comm, void *buffer, uint64_t bytes, uint32_t root);
+/*
+ * Passed for `send`, where a collective allows it: what is sent lies in `receive` already, where it
+ * would go to. Bytes, counts and displacements of `send` are ignored then.
+ */
+#define UNISONO_IN_PLACE ((void *)-1)
 
 /* MPI_Barrier (7.3). What any rank wrote to memory before is visible to every rank after. */
 int unisono_barrier(unisono_comm *comm);
 
-/* Datatypes. */
-#define UNISONO_F64 (1) /* double */
-#define UNISONO_I64 (2) /* int64_t */
-
-/* Operations. */
-#define UNISONO_SUM (1) /* integers wrap */
-
-/* Most bytes that one allreduce takes: count times the bytes of an element. */
-#define UNISONO_ALLREDUCE_MOST (48)
-
-/* In place of `send`: the operand is in `receive`. */
-#define UNISONO_IN_PLACE ((const void *)-1)
-
 /*
- * MPI_Allreduce (7.9.6): `receive` becomes the sum of everyone's `send`, in rank order: the same bits
- * on all ranks, whatever the operation. `send` is UNISONO_IN_PLACE, or equal to `receive`, or apart.
+ * What moves: blocks of bytes. `bytes` are those of one block. A buffer of all ranks' blocks holds them
+ * one behind the other, in rank order; with counts[r] and displacements[r], both in bytes, rank
+ * r's block begins displacements[r] from the buffer's start. Blocks that are received must not
+ * overlap. What MPI calls not significant at a rank is ignored, and may be null. There is no
+ * MPI_Alltoallw: it differs from alltoallv by datatypes with holes, which are not in this header.
  */
-int unisono_allreduce(unisono_comm *comm, const void *send, void *receive, uint64_t count, int datatype, int op);
+
+/* MPI_Bcast (7.4): `bytes` bytes at the root's `buffer` go to everyone's. */
+int unisono_bcast(unisono_comm *comm, void *buffer, uint64_t bytes, uint32_t root);
+
+/* MPI_Gather, MPI_Gatherv (7.5): everyone's `send` goes to its block of the root's `receive`. In place: the root. */
+int unisono_gather(unisono_comm *comm, const void *send, void *receive, uint64_t bytes, uint32_t root);
+int unisono_gatherv(unisono_comm *comm, const void *send, uint64_t bytes, void *receive, const uint64_t *counts,
+                    const uint64_t *displacements, uint32_t root);
 
 /*
- * An operation of the caller's, as MPI_User_function: right[i] = left[i] op right[i] for `count`
- * elements, both aligned to 16 bytes. It must return normally (no longjmp, no C++ exception).
+ * MPI_Scatter, MPI_Scatterv (7.6): each block of the root's `send` goes to its rank's `receive`. In place:
+ * UNISONO_IN_PLACE for the root's `receive`.
+ */
+int unisono_scatter(unisono_comm *comm, const void *send, void *receive, uint64_t bytes, uint32_t root);
+int unisono_scatterv(unisono_comm *comm, const void *send, const uint64_t *counts, const uint64_t *displacements,
+                     void *receive, uint64_t bytes, uint32_t root);
+
+/* MPI_Allgather, MPI_Allgatherv (7.7): everyone's `send` goes to its block of everyone's `receive`. In place: all. */
+int unisono_allgather(unisono_comm *comm, const void *send, void *receive, uint64_t bytes);
+int unisono_allgatherv(unisono_comm *comm, const void *send, uint64_t bytes, void *receive, const uint64_t *counts,
+                       const uint64_t *displacements);
+
+/* MPI_Alltoall, MPI_Alltoallv (7.8): block r of everyone's `send` goes to rank r's `receive`. In place: all. */
+int unisono_alltoall(unisono_comm *comm, const void *send, void *receive, uint64_t bytes);
+int unisono_alltoallv(unisono_comm *comm, const void *send, const uint64_t *send_counts,
+                      const uint64_t *send_displacements, void *receive, const uint64_t *counts,
+                      const uint64_t *displacements);
+
+/* ---- Reductions --------------------------------------------------------------------------------- */
+
+/* Datatypes. Pairs are structs of a value and its index. */
+#define UNISONO_BOOL (1)         /* _Bool */
+#define UNISONO_I8 (2)           /* int8_t */
+#define UNISONO_I16 (3)          /* int16_t */
+#define UNISONO_I32 (4)          /* int32_t */
+#define UNISONO_I64 (5)          /* int64_t */
+#define UNISONO_U8 (6)           /* uint8_t */
+#define UNISONO_U16 (7)          /* uint16_t */
+#define UNISONO_U32 (8)          /* uint32_t */
+#define UNISONO_U64 (9)          /* uint64_t */
+#define UNISONO_F32 (10)         /* float */
+#define UNISONO_F64 (11)         /* double */
+#define UNISONO_COMPLEX_F32 (12) /* float _Complex */
+#define UNISONO_COMPLEX_F64 (13) /* double _Complex */
+#define UNISONO_FLOAT_INT (14)   /* float, int32_t */
+#define UNISONO_DOUBLE_INT (15)  /* double, int32_t */
+#define UNISONO_LONG_INT (16)    /* int64_t, int32_t */
+#define UNISONO_2INT (17)        /* int32_t, int32_t */
+#define UNISONO_SHORT_INT (18)   /* int16_t, int32_t */
+#define UNISONO_2I64 (19)        /* int64_t, int64_t */
+
+/* Elements of `bytes` bytes, 1 .. 4096, that only an operation of the caller's understands. */
+#define UNISONO_OPAQUE(bytes) (-(int)(bytes))
+
+/*
+ * right[i] = left[i] op right[i] for `count` elements, as MPI_User_function; both aligned to 16
+ * bytes. A call may get a part of the elements. It must return normally (no longjmp, no C++ exception).
  */
 typedef void unisono_function(const void *left, void *right, uint64_t count, void *context);
 
-/* The same with an operation of the caller's on elements of `element` bytes. It need not be commutative. */
-int unisono_allreduce_user(unisono_comm *comm, const void *send, void *receive, uint64_t count, uint64_t element,
-                           unisono_function *function, void *context, int commutative);
+/* An operation of the caller's, to be passed by address; it is read during the call only. */
+typedef struct unisono_op {
+    unisono_function *function;
+    void *context;   /* the function gets it */
+    int commutative; /* 0: the order of operands counts */
+} unisono_op;
+
+/* Predefined operations, and the datatypes that they are defined for (MPI 4.1, 7.9.2 to 7.9.4). */
+#define UNISONO_SUM ((const unisono_op *)1)     /* numbers; integers wrap */
+#define UNISONO_PROD ((const unisono_op *)2)    /* numbers; integers wrap */
+#define UNISONO_MIN ((const unisono_op *)3)     /* integers, floats; NaN if any is */
+#define UNISONO_MAX ((const unisono_op *)4)     /* integers, floats; NaN if any is */
+#define UNISONO_LAND ((const unisono_op *)5)    /* bool, integers; 1 or 0 */
+#define UNISONO_LOR ((const unisono_op *)6)     /* bool, integers; 1 or 0 */
+#define UNISONO_LXOR ((const unisono_op *)7)    /* bool, integers; 1 or 0 */
+#define UNISONO_BAND ((const unisono_op *)8)    /* integers */
+#define UNISONO_BOR ((const unisono_op *)9)     /* integers */
+#define UNISONO_BXOR ((const unisono_op *)10)   /* integers */
+#define UNISONO_MINLOC ((const unisono_op *)11) /* pairs; of equal values the lowest index */
+#define UNISONO_MAXLOC ((const unisono_op *)12) /* pairs; of equal values the lowest index */
+
+/*
+ * In all of these `send` is UNISONO_IN_PLACE, or equal to `receive`, or apart from it; `count` and
+ * `counts` are elements of `datatype`. Operands are folded in rank order, unless the operation is
+ * commutative.
+ */
+
+/* MPI_Reduce (7.9.1): the fold of everyone's `send` goes to the root's `receive`. In place: the root. */
+int unisono_reduce(unisono_comm *comm, const void *send, void *receive, uint64_t count, int datatype,
+                   const unisono_op *op, uint32_t root);
+
+/* MPI_Allreduce (7.9.6): it goes to everyone's `receive`, the same bits on all ranks. */
+int unisono_allreduce(unisono_comm *comm, const void *send, void *receive, uint64_t count, int datatype,
+                      const unisono_op *op);
+
+/*
+ * MPI_Reduce_scatter_block, MPI_Reduce_scatter (7.10): `send` holds a block for each rank, of `count`
+ * elements, or of counts[r]; the fold of everyone's block r goes to rank r's `receive`. In place: all
+ * blocks lie in `receive`, and the result comes to its start; the rest of it is undefined then.
+ */
+int unisono_reduce_scatter_block(unisono_comm *comm, const void *send, void *receive, uint64_t count, int datatype,
+                                 const unisono_op *op);
+int unisono_reduce_scatter(unisono_comm *comm, const void *send, void *receive, const uint64_t *counts, int datatype,
+                           const unisono_op *op);
+
+/*
+ * MPI_Scan, MPI_Exscan (7.11): the fold of the `send` of ranks 0 .. r, or 0 .. r - 1, goes to rank
+ * r's `receive`. Exscan leaves rank 0's alone.
+ */
+int unisono_scan(unisono_comm *comm, const void *send, void *receive, uint64_t count, int datatype,
+                 const unisono_op *op);
+int unisono_exscan(unisono_comm *comm, const void *send, void *receive, uint64_t count, int datatype,
+                   const unisono_op *op);
 
 #ifdef __cplusplus
 }

@@ -147,7 +147,8 @@ unsafe fn view(memory: *mut c_void, bytes: usize) -> Result<Mapped, Failure> {
         return Err(Failure::Null("memory"));
     }
     // SAFETY: the caller's promise.
-    Ok(unsafe { Mapped::new(memory.cast(), bytes as u64) }?)
+    let mapped = unsafe { Mapped::new(memory.cast(), bytes as u64) }?;
+    Ok(mapped.with_level(unisono_shm::level!()))
 }
 
 /// The magic of fresh memory.

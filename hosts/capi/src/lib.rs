@@ -1,7 +1,7 @@
 //! Unisono for C: what `include/unisono.h` declares.
 //!
-//! The header is written by hand; tests compare it with this crate: numbers, layout of the one
-//! struct, exported names. Every function checks its pointers for null and answers an error
+//! The header is written by hand; tests compare it with this crate: numbers, sizes of the
+//! structs, exported names. Every function checks its pointers for null and answers an error
 //! number; nothing here panics, prints or keeps state beyond the handle and the calling thread's
 //! last error.
 //!
@@ -10,12 +10,17 @@
 //! | [`error`] | the fixed numbers, and the text of the last error |
 //! | [`params`] | what a segment is made for |
 //! | [`comm`] | segments and handles: create, attach, free |
-//! | [`collectives`] | broadcast, barrier, allreduce |
+//! | [`moves`] | barrier, broadcast, scatter, gather, allgather, alltoall |
+//! | [`reductions`] | reduce, allreduce, reduce_scatter, scan, exscan |
+//! | [`operation`] | their datatypes and operations |
 
-pub mod collectives;
+mod arguments;
 pub mod comm;
 pub mod error;
+pub mod moves;
+pub mod operation;
 pub mod params;
+pub mod reductions;
 
 const fn number(digits: &str) -> u32 {
     let (digits, mut value, mut i) = (digits.as_bytes(), 0, 0);

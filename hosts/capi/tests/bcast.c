@@ -1,74 +1,7 @@
-/* The C library as a C program sees it. Built and run by c.rs; each failed check is named and ends the program. */
-#define _GNU_SOURCE
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <unisono.h>
-
-static const char *text(void) {
-    static char buf[256];
-    unisono_last_error(buf, sizeof buf);
-    return buf;
-}
-
-#define CHECK(truth)                                                                                \
-    do {                                                                                            \
-        if (!(truth)) {                                                                             \
-            fprintf(stderr, "%s:%d: not true: %s (last error: %s)\n", __FILE__, __LINE__, #truth, text()); \
-            _exit(1);                                                                               \
-        }                                                                                           \
-    } while (0)
-
-#define SAYS(words)                                                                                 \
-    do {                                                                                            \
-        if (!strstr(text(), words)) {                                                               \
-            fprintf(stderr, "%s:%d: \"%s\" is not in \"%s\"\n", __FILE__, __LINE__, words, text()); \
-            _exit(1);                                                                               \
-        }                                                                                           \
-    } while (0)
+/* Segments, errors, broadcast and allreduce as a C program sees them. Built and run by c.rs; each failed check is named and ends the program. */
+#include "members.h"
 
 enum { MIB = 1 << 20 };
-
-typedef void member_function(unisono_comm *comm, uint32_t rank, uint32_t ranks);
-
-static void *fresh(uint32_t ranks, uint64_t *bytes) {
-    unisono_params params;
-    CHECK(unisono_params_init(&params, sizeof params, ranks) == UNISONO_OK);
-    CHECK(params.size == sizeof params && params.ranks == ranks);
-    CHECK(unisono_bytes(&params, bytes) == UNISONO_OK);
-    void *memory = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    CHECK(memory != MAP_FAILED);
-    CHECK(unisono_create(memory, *bytes, &params) == UNISONO_OK);
-    return memory;
-}
-
-/* Runs `member` in `ranks` processes over one segment; every one must end well. */
-static void processes(uint32_t ranks, member_function *member) {
-    uint64_t bytes;
-    void *memory = fresh(ranks, &bytes);
-    for (uint32_t rank = 0; rank < ranks; rank++) {
-        pid_t pid = fork();
-        CHECK(pid >= 0);
-        if (pid == 0) {
-            alarm(120);
-            unisono_comm *comm;
-            CHECK(unisono_attach(memory, bytes, rank, &comm) == UNISONO_OK);
-            CHECK(unisono_rank(comm) == (int)rank && unisono_size(comm) == (int)ranks);
-            member(comm, rank, ranks);
-            CHECK(unisono_free(comm) == UNISONO_OK);
-            _exit(0);
-        }
-    }
-    int status;
-    for (uint32_t ended = 0; ended < ranks; ended++) {
-        CHECK(wait(&status) > 0);
-        CHECK(status == 0);
-    }
-    CHECK(munmap(memory, bytes) == 0);
-}
 
 static unsigned char pattern(uint64_t i, uint32_t root) { return (unsigned char)(i * 31 + i / 251 + root * 7 + 1); }
 
@@ -102,14 +35,15 @@ static void collectives(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
         CHECK(unisono_allreduce(comm, &x, &sum, 1, UNISONO_F64, UNISONO_SUM) == UNISONO_OK);
         CHECK(sum == ranks * (ranks - 1) / 2.0 + 0.5 * ranks && x == rank + 0.5);
 
-        int64_t n[UNISONO_ALLREDUCE_MOST / sizeof(int64_t)];
+        int64_t n[6];
         const uint64_t count = sizeof n / sizeof *n;
         for (uint64_t i = 0; i < count; i++) n[i] = (int64_t)(rank + i);
         CHECK(unisono_allreduce(comm, UNISONO_IN_PLACE, n, count, UNISONO_I64, UNISONO_SUM) == UNISONO_OK);
         for (uint64_t i = 0; i < count; i++) CHECK(n[i] == (int64_t)(ranks * (ranks - 1) / 2 + i * ranks));
 
         int32_t ten = 10, digit[2] = {(int32_t)rank + 1, 1}, digits[2], expected = 0;
-        CHECK(unisono_allreduce_user(comm, digit, digits, 2, sizeof *digit, append, &ten, 0) == UNISONO_OK);
+        const unisono_op op = {append, &ten, 0};
+        CHECK(unisono_allreduce(comm, digit, digits, 2, UNISONO_I32, &op) == UNISONO_OK);
         for (uint32_t r = 1; r <= ranks; r++) expected = expected * 10 + (int32_t)r;
         CHECK(digits[0] == expected);
         CHECK(unisono_allreduce(comm, &x, &x, 0, UNISONO_F64, UNISONO_SUM) == UNISONO_OK);
@@ -132,27 +66,10 @@ static void survivable(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
     SAYS("comm is NULL");
     CHECK(unisono_barrier(NULL) == UNISONO_ERR_NULL && unisono_rank(NULL) == UNISONO_ERR_NULL);
     CHECK(unisono_free(NULL) == UNISONO_OK);
-    CHECK(unisono_allreduce_user(comm, &x, &x, 1, sizeof x, busy, comm, 1) == UNISONO_OK);
+    const unisono_op op = {busy, comm, 1};
+    CHECK(unisono_allreduce(comm, &x, &x, 1, UNISONO_OPAQUE(sizeof x), &op) == UNISONO_OK);
     CHECK(unisono_bcast(comm, NULL, 0, 0) == UNISONO_OK);
     CHECK(unisono_barrier(comm) == UNISONO_OK);
-}
-
-/* The last rank errs; the others learn what it was, at this operation or the next. */
-static void refused(unisono_comm *comm, uint32_t rank, uint32_t ranks, int code, const char *words) {
-    if (rank == ranks - 1) {
-        CHECK(code == UNISONO_ERR_ARGUMENT);
-        SAYS(words);
-    } else if (code == UNISONO_OK) {
-        code = unisono_barrier(comm);
-    }
-    if (rank != ranks - 1) {
-        char who[32];
-        snprintf(who, sizeof who, "rank %u refused", (unsigned)ranks - 1);
-        CHECK(code == UNISONO_ERR_PEER);
-        SAYS(who);
-        SAYS(words);
-    }
-    CHECK(unisono_barrier(comm) == UNISONO_ERR_PEER);
 }
 
 static void bad_root(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
@@ -171,20 +88,20 @@ static void bad_count(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
     double x[6] = {0};
     uint64_t count = rank == ranks - 1 ? UINT64_MAX / 4 : 6;
     int code = unisono_allreduce(comm, UNISONO_IN_PLACE, x, count, UNISONO_F64, UNISONO_SUM);
-    refused(comm, rank, ranks, code, "count is 4611686018427387903, must be at most 6");
+    refused(comm, rank, ranks, code, "count is 4611686018427387903, must be at most 1152921504606846975");
 }
 
 static void bad_type(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
     double x = 0;
     int type = rank == ranks - 1 ? 77 : UNISONO_F64;
-    refused(comm, rank, ranks, unisono_allreduce(comm, &x, &x, 1, type, UNISONO_SUM), "datatype is 77");
+    refused(comm, rank, ranks, unisono_allreduce(comm, &x, &x, 1, type, UNISONO_SUM), "datatype is 77, must be at most 19");
 }
 
 static void bad_op(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
     double x = 0;
-    unisono_function *function = rank == ranks - 1 ? NULL : append;
     int32_t ten = 10;
-    refused(comm, rank, ranks, unisono_allreduce_user(comm, &x, &x, 2, 4, function, &ten, 1), "operation is 0");
+    const unisono_op op = {rank == ranks - 1 ? NULL : append, &ten, 1};
+    refused(comm, rank, ranks, unisono_allreduce(comm, &x, &x, 2, UNISONO_OPAQUE(4), &op), "operation is 0");
 }
 
 /* Lengths that differ: the rank that sees it says so, the others hear of it. */

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use unisono::{collectives, error, params::CParams};
+use unisono::operation::COp;
+use unisono::{error, params::CParams};
+use unisono_kernel::op::{Element, Operation};
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -40,9 +42,11 @@ fn header() -> String {
 }
 
 #[test]
-fn a_c_program_calls_every_function() {
-    let output = run(&mut Command::new(compile("tests/bcast.c", "bcast", &[])));
-    assert_eq!(output.stdout, b"all well\n");
+fn c_programs_call_every_function() {
+    for name in ["bcast", "moves", "reductions"] {
+        let output = run(&mut Command::new(compile(&format!("tests/{name}.c"), name, &[])));
+        assert_eq!(output.stdout, b"all well\n");
+    }
 }
 
 #[test]
@@ -66,25 +70,31 @@ fn the_header_is_cplusplus_too() {
 #[test]
 fn numbers_in_the_header_are_the_librarys() {
     let header = header();
-    let defined = |name: &str, value: i64| {
-        let line = format!("#define {name} ({value})");
+    let defined = |name: &str, value: &str| {
+        let line = format!("#define {name} {value}");
         assert!(header.lines().any(|l| l.starts_with(&line)), "no line {line:?}");
     };
     for (value, name, _) in error::ALL {
-        defined(name.trim_end_matches('\0'), i64::from(*value));
+        defined(name.trim_end_matches('\0'), &format!("({value})"));
     }
     let errors = header.lines().filter(|l| l.starts_with("#define UNISONO_ERR_")).count();
     assert_eq!(errors + 1, error::ALL.len());
     let codes: BTreeSet<_> = error::ALL.iter().map(|(code, ..)| code).collect();
     assert_eq!(codes.len(), error::ALL.len(), "a number has one meaning");
-    defined("UNISONO_F64", collectives::UNISONO_F64.into());
-    defined("UNISONO_I64", collectives::UNISONO_I64.into());
-    defined("UNISONO_SUM", collectives::UNISONO_SUM.into());
-    defined("UNISONO_ALLREDUCE_MOST", collectives::UNISONO_ALLREDUCE_MOST as i64);
+    for element in Element::ALL {
+        defined(&format!("UNISONO_{}", element.name().to_uppercase()), &format!("({})", element.number()));
+    }
+    for operation in Operation::ALL {
+        let value = format!("((const unisono_op *){})", operation.number());
+        defined(&format!("UNISONO_{}", operation.name().to_uppercase()), &value);
+    }
+    let operations = header.lines().filter(|l| l.contains("((const unisono_op *)")).count();
+    assert_eq!(operations, Operation::ALL.len());
     assert!(header.contains(&format!("#define UNISONO_VERSION {}\n", unisono::VERSION)));
     let pc = std::fs::read_to_string(Path::new(HERE).join("unisono.pc.in")).expect("the template is there");
     assert!(pc.contains(concat!("Version: ", env!("CARGO_PKG_VERSION"), "\n")));
     assert_eq!(size_of::<CParams>(), 32, "the first release's struct; it may only grow");
+    assert_eq!(size_of::<COp>(), 24, "a function, a context, a number");
 }
 
 #[test]

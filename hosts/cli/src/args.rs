@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::bench::Sides;
 use clap::{Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -75,8 +76,42 @@ pub(crate) enum Collective {
     Bcast,
     /// Barrier
     Barrier,
-    /// Allreduce: sum of f64, at most 48 bytes
+    /// Allreduce: sum of f64, like all reductions here
     Allreduce,
+    /// Gather: bytes of one block
+    Gather,
+    /// Scatter: bytes of one block
+    Scatter,
+    /// Allgather: bytes of one block
+    Allgather,
+    /// Alltoall: bytes of one block
+    Alltoall,
+    /// Reduce
+    Reduce,
+    /// Reduce_scatter in equal blocks: bytes of the whole vector
+    #[value(name = "reduce_scatter")]
+    ReduceScatter,
+    /// Scan
+    Scan,
+    /// Exscan
+    Exscan,
+}
+
+impl Collective {
+    /// As one with two sides.
+    pub(crate) const fn sides(self) -> Option<Sides> {
+        Some(match self {
+            Self::Bcast | Self::Barrier | Self::Allreduce => return None,
+            Self::Gather => Sides::Gather,
+            Self::Scatter => Sides::Scatter,
+            Self::Allgather => Sides::Allgather,
+            Self::Alltoall => Sides::Alltoall,
+            Self::Reduce => Sides::Reduce,
+            Self::ReduceScatter => Sides::ReduceScatter,
+            Self::Scan => Sides::Scan,
+            Self::Exscan => Sides::Exscan,
+        })
+    }
 }
 
 /// How to measure.
@@ -104,8 +139,8 @@ pub(crate) struct Bench {
     pub(crate) bytes: Vec<u64>,
     /// Algorithm by name; `all`: one row each. bcast: auto, posted, queue, cico-flat, cico-chain, cico-binary,
     /// cico-binomial, cico-kary-K, cico-knomial-K. barrier: auto, dissemination, central, combining, combining-N.
-    /// allreduce: auto, posted; for 8 bytes also hand-written, a loop that makes the same promises
-    /// without the kernel's machines, and sketch, a loop that makes none
+    /// allreduce: auto, posted, exchange, slices; for 8 bytes also hand-written, a loop that makes the same
+    /// promises without the kernel's machines, and sketch, a loop that makes none. Others: auto, exchange
     #[arg(long, default_value = "auto", value_name = "NAME")]
     pub(crate) algorithm: String,
     /// Operations per repetition; default: by size, about a tenth of a second

@@ -106,7 +106,7 @@ fn measure(team: &mut Team, joined: &mut Joined) -> Result<(), Failure> {
         bar.set_message(format!("{bytes} B"));
         let mut contenders = Vec::new();
         for name in ["auto", "cico-binary"] {
-            for subject in Subject::by_name(Collective::Bcast, name, bytes)? {
+            for subject in Subject::by_name(Collective::Bcast, name, bytes, team.size())? {
                 contenders.push(Contender::join(team, joined, subject)?);
             }
         }

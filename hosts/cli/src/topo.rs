@@ -14,14 +14,17 @@ pub(crate) fn run(args: &Topo) -> Result<(), Failure> {
     let mut memory = Vec::new();
     if args.memory {
         for ranks in RANKS {
-            let (ours, with_cico) = (Params::new(ranks), Params::new(ranks).with_cico());
-            memory.push((ranks, Layout::new(ours)?.bytes(), Layout::new(with_cico)?.bytes()));
+            let (ours, papers) = (Params::new(ranks), Params::new(ranks).with_cico());
+            let pairs = papers.cico.and_then(|cico| cico.pairs(ranks, papers.page)).unwrap_or(0) * u64::from(ranks);
+            memory.push((ranks, Layout::new(ours)?.bytes(), Layout::new(papers)?.bytes(), pairs));
         }
     }
     if args.json {
         let rows: Vec<_> = memory
             .iter()
-            .map(|(ranks, ours, cico)| json!({"ranks": ranks, "bytes": ours, "bytes_with_cico": cico}))
+            .map(|(ranks, ours, cico, pairs)| {
+                json!({"ranks": ranks, "bytes": ours, "bytes_with_cico": cico, "bytes_of_pairs": pairs})
+            })
             .collect();
         let objects: Vec<_> = topology
             .objects()
@@ -36,10 +39,11 @@ pub(crate) fn run(args: &Topo) -> Result<(), Failure> {
     println!("{topology}");
     println!("(read by {})", topology.source());
     if args.memory {
-        println!("\n{:>6} {:>14} {:>14} {:>18}", "ranks", "segment KiB", "KiB per rank", "with P1's queues");
-        for (ranks, ours, cico) in memory {
-            let (ours, cico) = (ours as f64 / 1024.0, cico as f64 / 1024.0);
-            println!("{ranks:>6} {ours:>14.0} {:>14.1} {cico:>18.0}", ours / f64::from(ranks));
+        let (papers, pairs) = ("with papers' queues", "of it, P2's p² flags");
+        println!("\n{:>6} {:>14} {:>14} {papers:>20} {pairs:>20}", "ranks", "segment KiB", "KiB per rank");
+        for (ranks, ours, cico, pairs) in memory {
+            let [ours, cico, pairs] = [ours, cico, pairs].map(|bytes| bytes as f64 / 1024.0);
+            println!("{ranks:>6} {ours:>14.0} {:>14.1} {cico:>20.0} {pairs:>20.0}", ours / f64::from(ranks));
         }
     }
     Ok(())

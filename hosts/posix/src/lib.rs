@@ -5,7 +5,7 @@
 //! bootstrap  an allgather of bytes: all that a start-up needs from the world
 //! join       the start-up of one rank: segment, space, placement, liveness, waiting
 //! segment    an anonymous, sealed file in memory, mapped by all; nothing has a name
-//! topology, processor, binding, placement, waiting   what the machine is, and what was made of it
+//! topology, binding, placement, waiting   what the machine is, and what was made of it
 //! ```
 //! Nothing is left behind, whatever dies at whatever moment: the segment has no name and goes
 //! with its last map; processes are killed when the launcher's thread ends; and no rank waits for
@@ -38,7 +38,6 @@ mod host;
 mod join;
 pub mod launch;
 pub mod placement;
-pub mod processor;
 pub mod segment;
 pub mod space;
 mod sys;

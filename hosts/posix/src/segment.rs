@@ -6,7 +6,6 @@
 //! seals before anyone learns of it: no peer can take the pages away under a reader.
 
 use crate::error::PosixError;
-use crate::processor;
 use crate::sys;
 use memmap2::{Advice, MmapOptions, MmapRaw};
 use std::fs::{File, OpenOptions};
@@ -99,7 +98,7 @@ impl Segment {
         let raw = raw.map_err(|e| PosixError::io("mmap", &e, format!("map the segment's {bytes} bytes")))?;
         // SAFETY: `raw` maps these bytes, readable and writable, as long as the Arc lives that every
         // view holds; nobody else uses its address; a fresh file reads as zeros, and its size is sealed.
-        let mapped = unsafe { Mapped::new(raw.as_mut_ptr(), bytes) }?.with_level(processor::level());
+        let mapped = unsafe { Mapped::new(raw.as_mut_ptr(), bytes) }?.with_level(unisono_shm::level!());
         Ok(Self(Arc::new(Map { raw, file, mapped, layout })))
     }
 

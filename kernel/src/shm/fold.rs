@@ -48,16 +48,20 @@ fn stretch(data: &Data<'_>, (from, len): (u64, u64)) -> Buf {
     Buf::new(memory.ptr().wrapping_add(from), (len as usize).min(memory.len() - from))
 }
 
-/// `receive = send ∘ receive` for a part of both.
+/// `receive = send ∘ receive` for a part of both, with the host's instructions.
 ///
 /// # Safety
 /// `send` is readable, `receive` writable and exclusive, and they are apart.
 #[inline]
-pub(crate) unsafe fn fold_private(send: &Data<'_>, receive: &Data<'_>, part: (u64, u64), op: &Op) {
-    let (left, right) = (stretch(send, part), stretch(receive, part));
-    let count = op.count(left.len().min(right.len()) as u64).unwrap_or(0);
-    // SAFETY: the caller's promise; both hold `count` elements.
-    unsafe { op.fold_raw(left.ptr(), right.ptr(), count) }
+pub(crate) unsafe fn fold_private<R: Region>(
+    region: &R,
+    send: &Data<'_>,
+    receive: &Data<'_>,
+    part: (u64, u64),
+    op: &Op,
+) {
+    // SAFETY: the caller's promise.
+    unsafe { region.fold_private(stretch(send, part), stretch(receive, part), op) }
 }
 
 /// `receive = segment ∘ receive` for a part of `receive`, whose operand lies at `place`.

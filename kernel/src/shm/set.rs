@@ -218,6 +218,9 @@ impl Sets {
             }
             most = most.max(bytes);
         }
+        // No memory holds more: this is no member's word.
+        let beyond = |refusal| PollError::Mismatch { peer: self.opener, refusal };
+        Refusal::check(Argument::Bytes, most, Bound::AtMost(i64::MAX as u64)).map_err(beyond)?;
         region.mail(rootready).clear();
         self.learn(me, most);
         Ok(None)
@@ -253,4 +256,57 @@ pub(crate) const fn absent() -> Refusal {
 /// The longest block that goes from or to `root` through the queues; the root's own does not.
 pub(crate) fn most_but(blocks: &Blocks<'_>, root: Rank) -> u64 {
     (0..blocks.ranks()).filter(|&rank| rank != root).map(|rank| blocks.bytes(rank)).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::Buf;
+    use crate::datatype::Datatype;
+    use crate::region::{Layout, Params};
+
+    fn sets(slots: u32, fragment: u64, sets: u32) -> (Member, Sets) {
+        let cico = Some(Queues { slots, fragment, sets });
+        let layout = Layout::new(Params { cico, ..Params::new(2) }).unwrap();
+        let mut me = Member::new(layout, 0).unwrap();
+        let sets = Sets::new(&mut me, Kind::Scatter, 0).unwrap();
+        (me, sets)
+    }
+
+    #[test]
+    fn bytes_and_sets_beyond_32_bits() {
+        let (mut me, mut sets) = sets(8, 8192, 2);
+        sets.begin(&mut me);
+        let bytes = (5 << 32) + 3;
+        sets.learn(&mut me, bytes);
+        assert_eq!(sets.count, bytes.div_ceil(4 * 8192));
+        assert_eq!(sets.cut(bytes / 8192, bytes), (5 << 32, 3));
+        assert_eq!(sets.cut(bytes / 8192 + 1, bytes).1, 0);
+        assert_eq!(sets.cut(u64::MAX, bytes).1, 0);
+        // The next operation begins behind this one's last set.
+        assert_eq!(me.take_sets(1), 1 + sets.count);
+    }
+
+    #[test]
+    fn no_bytes_take_one_set_and_slots_alternate_between_sets() {
+        let (mut me, mut sets) = sets(6, 10, 3);
+        sets.begin(&mut me);
+        sets.begin(&mut me);
+        sets.learn(&mut me, 0);
+        assert_eq!((sets.count, sets.k(), sets.fragments(), sets.slot(0), sets.slot(1)), (1, 1, 0..2, 2, 3));
+        sets.at = 1;
+        assert_eq!((sets.k(), sets.fragments(), sets.slot(2), sets.slot(3)), (2, 2..4, 4, 5));
+        sets.at = 2;
+        assert_eq!((sets.k(), sets.slot(4)), (0, 0));
+    }
+
+    #[test]
+    fn the_roots_own_block_takes_no_set() {
+        let (counts, displacements) = ([1, 100, 7], [0, 1, 101]);
+        let mut memory = [0; 108];
+        // SAFETY: the array is ours.
+        let blocks = unsafe { Blocks::vary(Buf::of_mut(&mut memory), &counts, &displacements, Datatype::BYTE) };
+        let blocks = blocks.unwrap();
+        assert_eq!([0, 1, 2].map(|root| most_but(&blocks, root)), [100, 7, 100]);
+    }
 }

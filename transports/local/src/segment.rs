@@ -7,7 +7,7 @@ use unisono_kernel::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::op::Op;
 use unisono_kernel::region::{CounterId, Extent, FlagId, Layout, MailId, Params, Region, Word, header};
-use unisono_shm::{Level, Mapped};
+use unisono_shm::Mapped;
 
 /// Zeroed memory with a header. Clones share it; the last one frees it.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ impl Segment {
         let memory = unsafe { alloc_zeroed(block) };
         let Some(memory) = NonNull::new(memory) else { handle_alloc_error(block) };
         // SAFETY: allocated and zeroed above, freed in drop; nobody else knows the address.
-        let region = unsafe { Mapped::new(memory.as_ptr(), bytes) }?.with_level(level());
+        let region = unsafe { Mapped::new(memory.as_ptr(), bytes) }?.with_level(unisono_shm::level!());
         header::create(&region, &layout);
         Ok(Self(Arc::new(Heap { memory, block, region, layout })))
     }
@@ -50,20 +50,6 @@ impl Segment {
     pub fn layout(&self) -> &Layout {
         &self.0.layout
     }
-}
-
-/// The instructions that folds may use here.
-#[cfg(target_arch = "x86_64")]
-fn level() -> Level {
-    use std::arch::is_x86_feature_detected as has;
-    let avx512 = has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl");
-    // SAFETY: just asked.
-    unsafe { Level::of(has!("avx2"), avx512) }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn level() -> Level {
-    Level::BASELINE
 }
 
 // SAFETY: forwards to the one view of this memory, which keeps the contract; the memory lives as long as any clone.

@@ -7,7 +7,7 @@
 use crate::copy;
 use unisono_kernel::op::{Op, Predefined};
 
-/// Which instructions folds may use: the host asks the processor once.
+/// Which instructions folds may use: the host asks the processor once ([`level!`](crate::level)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level(Set);
 
@@ -36,6 +36,22 @@ impl Level {
             (false, false) => Set::Baseline,
         })
     }
+}
+
+/// The [`Level`] of the processor that this runs on: for hosts with a standard library, which is asked.
+#[macro_export]
+macro_rules! level {
+    () => {{
+        #[cfg(target_arch = "x86_64")]
+        {
+            use ::std::arch::is_x86_feature_detected as has;
+            let avx512 = has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl");
+            // SAFETY: just asked.
+            unsafe { $crate::Level::of(has!("avx2"), avx512) }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        $crate::Level::BASELINE
+    }};
 }
 
 /// `acc[i] = segment[i] ∘ acc[i]` for the whole elements in `len` bytes.

@@ -6,7 +6,7 @@ use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 use unisono_kernel::pattern::tree::Tree;
 use unisono_verify::explore::{
-    Check, Family, Limits, Mutation, Operation, Program, Report, alphabet, explore, order, run,
+    Check, Family, Limits, Mutation, Operation, Program, Report, alphabet, explore, order, papers, run,
 };
 
 const HELP: &str = "\
@@ -89,8 +89,8 @@ struct Tier {
 }
 
 impl Tier {
-    /// All mixes of one length, P1's queue in so many sets. Mixes of one or two operations are made of all
-    /// trees up to three processes, and of sums in place.
+    /// All mixes of one length, the papers' queue in so many sets. Mixes of one or two operations are made of all
+    /// trees up to three processes, of sums in place and of paper P2's operations too.
     fn new(ranks: u32, length: u32, fragments: usize, sets: u32) -> Self {
         let trees: &[Tree] = match (ranks, length) {
             (..=2, _) => &[Tree::Flat],
@@ -100,6 +100,7 @@ impl Tier {
         let mut alphabet = alphabet(ranks, trees, fragments);
         if length <= 2 {
             alphabet.push(Operation::Sum);
+            alphabet.extend(papers(ranks, fragments));
         }
         Self { family: Family { ranks, sets, alphabet, length }, fragments }
     }

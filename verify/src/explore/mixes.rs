@@ -1,5 +1,6 @@
 //! Families of models: all mixes of some operations, and how to run many within a budget.
 
+use super::exchanges::{Collective, Exchange};
 use super::program::{Operation, Program};
 use super::search::{Limits, Outcome};
 use super::world::Mutation;
@@ -27,6 +28,15 @@ pub fn papers(ranks: u32, fragments: usize) -> Vec<Operation> {
     let rooted =
         (0..ranks).flat_map(|root| [Operation::scatterv(root, fragments), Operation::gatherv(root, fragments)]);
     rooted.chain([Operation::allgatherv(fragments)]).collect()
+}
+
+/// The exchange operations with every root, of so many fragments; 0: in lines.
+pub fn exchanges(ranks: u32, fragments: usize) -> Vec<Operation> {
+    let roots = |rooted: bool| 0..if rooted { ranks } else { 1 };
+    let all = Collective::ALL.into_iter().flat_map(move |(collective, rooted)| {
+        roots(rooted).map(move |root| Operation::Exchange(Exchange { collective, root, fragments }))
+    });
+    all.collect()
 }
 
 /// All mixes of one length.

@@ -19,6 +19,7 @@
 
 mod access;
 mod blocks;
+mod exchanges;
 mod hash;
 mod mixes;
 mod names;
@@ -32,7 +33,8 @@ mod world;
 
 pub use access::{Class, Word};
 pub use blocks::Spread;
-pub use mixes::{Check, Family, Report, alphabet, papers, run};
+pub use exchanges::{Collective, Exchange};
+pub use mixes::{Check, Family, Report, alphabet, exchanges, papers, run};
 pub use order::order;
 pub use program::{Operation, Program};
 pub use search::{Limits, Outcome, explore};

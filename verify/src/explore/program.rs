@@ -16,6 +16,7 @@ use unisono_kernel::step::Step;
 use unisono_kernel::transport::Shared;
 
 use super::blocks::{Spread, Spreading};
+use super::exchanges::{self, Exchange};
 use super::hash::spread;
 use crate::oracle::blocks::Way;
 use std::ffi::c_void;
@@ -34,6 +35,8 @@ pub enum Operation {
     },
     /// Paper P2's collectives.
     Spread(Spread),
+    /// Those that exchange through lines and queues.
+    Exchange(Exchange),
     /// An allreduce in place: sums of two `i64`.
     Sum,
     /// An allreduce with an operation that does not commute.
@@ -45,7 +48,7 @@ pub enum Operation {
 /// Bytes of a reduction's operand: two words.
 const OPERAND: usize = 16;
 /// Bytes of a slot in the monotone queue, and in P1's.
-const QUEUE_FRAGMENT: usize = 64;
+const QUEUE_FRAGMENT: usize = 192;
 const CICO_FRAGMENT: usize = 8;
 /// What user memory holds where nothing has been received yet.
 const BLANK: u8 = 0xEE;
@@ -97,6 +100,7 @@ impl Operation {
                     format!("cico-{}-{}:{root}", tree_name(tree), bytes.div_ceil(CICO_FRAGMENT))
                 }
             },
+            Self::Exchange(exchange) => exchange.name(),
             Self::Spread(spread) => {
                 let (name, fragments) = (spread.name(), spread.bytes.div_ceil(CICO_FRAGMENT));
                 let root = if spread.way == Way::Allgather { String::new() } else { format!(":{}", spread.root) };
@@ -124,6 +128,7 @@ impl Operation {
     fn memory(&self, ranks: u32) -> usize {
         match *self {
             Self::Spread(spread) => spread.memory(ranks),
+            Self::Exchange(exchange) => exchange.memory(ranks, QUEUE_FRAGMENT),
             Self::Bcast { bytes, .. } => bytes,
             Self::Sum => OPERAND,
             Self::Fold => 2 * OPERAND,
@@ -168,6 +173,7 @@ pub(crate) enum Running {
     Barrier(Barrier),
     Allreduce(Box<Allreduce<'static>>),
     Spread(Box<Spreading>),
+    Exchange(Box<exchanges::Running>),
 }
 
 impl<X: Shared + ?Sized> Machine<X> for Running {
@@ -177,6 +183,7 @@ impl<X: Shared + ?Sized> Machine<X> for Running {
             Self::Barrier(machine) => machine.poll(x),
             Self::Allreduce(machine) => machine.poll(x),
             Self::Spread(machine) => machine.poll(x),
+            Self::Exchange(machine) => machine.poll(x),
         }
     }
 }
@@ -233,6 +240,10 @@ impl Program {
                     };
                     memory.extend(spread.fill(self.params.ranks, rank, done, data));
                 }
+                Operation::Exchange(exchange) => {
+                    let word = |rank, k| word(index, rank, k);
+                    memory.extend(exchange.fill((self.params.ranks, QUEUE_FRAGMENT), rank, done, word, fold));
+                }
                 Operation::Sum if done => memory.extend(self.reduced(index, u64::wrapping_add)),
                 Operation::Sum => memory.extend(operand(index, rank)),
                 Operation::Fold => {
@@ -272,6 +283,11 @@ impl Program {
                 // SAFETY: `fold_all` takes any two arrays of words, aligned as operands are.
                 let op = Op::User(unsafe { User::new(fold_all, std::ptr::null_mut(), 8, false) });
                 Running::Allreduce(Allreduce::new(me, data(0, OPERAND)?, data(OPERAND, OPERAND)?, op)?.into())
+            }
+            Operation::Exchange(exchange) => {
+                // SAFETY: `fold_all` takes any two arrays of words.
+                let op = Op::User(unsafe { User::new(fold_all, std::ptr::null_mut(), 8, false) });
+                Running::Exchange(exchange.machine(me, QUEUE_FRAGMENT, memory.wrapping_add(offset), op)?.into())
             }
             Operation::Spread(spread) => Running::Spread(spread.machine(me, memory.wrapping_add(offset))?.into()),
             Operation::Barrier(algorithm) => Running::Barrier(Barrier::new(me, algorithm)?),

@@ -202,4 +202,5 @@ fn everyone_reads_its_neighbour_first() {
     }
 }
 
+mod hostile;
 mod refused;

@@ -21,9 +21,14 @@ impl Contender {
     pub(crate) fn join(team: &mut Team, joined: &mut Joined, subject: Subject) -> Result<Self, Failure> {
         let hand = subject.is_hand_written().map(|promises| HandWritten::join(team, promises)).transpose()?;
         let mut own = Self { subject, hand };
-        let subject = own.subject.clone();
-        subject.verify(team, joined, |comm, buffer, root| own.call(comm, buffer, root))?;
+        own.verify(team, joined)?;
         Ok(own)
+    }
+
+    /// Checks results from every root.
+    pub(crate) fn verify(&mut self, team: &mut Team, joined: &mut Joined) -> Result<(), Failure> {
+        let subject = self.subject.clone();
+        subject.verify(team, joined, |comm, buffer, root| self.call(comm, buffer, root))
     }
 
     /// One operation on `buffer`.

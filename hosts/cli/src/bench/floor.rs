@@ -6,6 +6,9 @@
 //! | ≤ cores | `m` bytes | `L + max(in(m) + out(φ), in(φ) + out(m))`, φ = min(m, 4 KiB): copies that must follow one another |
 //! | > cores | none, or in a line | `Y`: each rank on one core yields once |
 //! | > cores | `m` bytes | `Y + k·out(m)`: k ranks copy on one core |
+//! | 2 ≤ cores | blocks of `m` bytes | as a bcast: a block crosses to the other rank |
+//!
+//! For other cells no formula is known (docs/benchmark.md).
 //!
 //! L: one way of a cache line between ranks 0 and 1. in(m): rank 0 copies rotated, dirty buffers into
 //! a queue that rank 1 has just read. out(m): rank 1 copies them out to rotated buffers. The other
@@ -13,7 +16,7 @@
 
 use super::buffers::Buffers;
 use super::clock::{Clock, now};
-use super::subject::Subject;
+use super::subject::{Bound, Subject};
 use super::table;
 use crate::error::Failure;
 use crate::job::Team;
@@ -64,24 +67,28 @@ impl Floors {
         Ok(floors)
     }
 
-    /// The floor of a cell, in nanoseconds.
-    pub(crate) fn of(&self, subject: &Subject, ranks: u32) -> f64 {
+    /// The floor of a cell, in nanoseconds, where a formula is known.
+    pub(crate) fn of(&self, subject: &Subject, ranks: u32) -> Option<f64> {
+        let bound = subject.bound();
+        if bound == Bound::Unknown || bound == Bound::Block && ranks >= 2 && (ranks != 2 || self.crowded) {
+            return None;
+        }
         let bytes = subject.bytes;
         let (copy_in, copy_out) = (self.copy_in.get(&bytes).copied(), self.copy_out.get(&bytes).copied());
-        let small = match (self.crowded, subject.rooted()) {
+        let small = match (self.crowded, bound) {
             _ if ranks < 2 => 0.0,
             (true, _) => self.ring,
-            (false, true) => self.line,
-            (false, false) => self.line * f64::from(ranks.next_power_of_two().trailing_zeros()),
+            (false, Bound::Message | Bound::Block) => self.line,
+            (false, _) => self.line * f64::from(ranks.next_power_of_two().trailing_zeros()),
         };
-        match (copy_in, copy_out) {
+        Some(match (copy_in, copy_out) {
             (Some(copy_in), Some(copy_out)) => {
                 let first = FRAGMENT.min(bytes) as f64 / bytes as f64;
                 let copies = (copy_in + first * copy_out).max(first * copy_in + copy_out);
                 small + if self.crowded { self.sharing * copy_out } else { copies }
             }
             _ => small,
-        }
+        })
     }
 }
 

@@ -74,7 +74,7 @@ pub(crate) fn window(
     const LATE: f64 = 300.0;
     let clock = Clock::calibrate();
     let crowded = joined.waiting.yields;
-    let (bytes, rooted) = (contender.subject.bytes, contender.subject.rooted());
+    let (bytes, rooted) = (contender.subject.room(), contender.subject.rooted());
     let mut buffers = Buffers::new(bytes, plan.warm);
     let estimate = estimate(joined, contender, &mut buffers, clock)?;
     // Between two deadlines: the operation, the dirtying of a buffer, and slack.
@@ -128,7 +128,7 @@ pub(crate) fn rate(
 ) -> Result<Vec<Sample>, Failure> {
     const REPETITIONS: u64 = 11;
     let clock = Clock::calibrate();
-    let Some(bytes) = contenders.first().map(|contender| contender.subject.bytes) else { return Ok(Vec::new()) };
+    let Some(bytes) = contenders.first().map(|contender| contender.subject.room()) else { return Ok(Vec::new()) };
     let mut buffers = Buffers::new(bytes, plan.warm);
     let mut iterations = Vec::new();
     for contender in &mut *contenders {

@@ -5,6 +5,7 @@
 
 mod buffers;
 pub(crate) mod clock;
+mod collectives;
 mod contender;
 mod floor;
 mod handwritten;
@@ -15,6 +16,7 @@ mod table;
 use crate::args::{Bench, Method};
 use crate::error::Failure;
 use crate::job::Team;
+pub(crate) use collectives::Sides;
 pub(crate) use contender::Contender;
 pub(crate) use floor::Floors;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -42,7 +44,8 @@ pub(crate) struct Row {
     pub(crate) p50_ns: f64,
     pub(crate) p99_ns: f64,
     pub(crate) max_ns: f64,
-    pub(crate) floor_ns: f64,
+    /// Nothing where no formula is known.
+    pub(crate) floor_ns: Option<f64>,
 }
 
 /// How a row is measured.
@@ -73,7 +76,7 @@ fn params(args: &Bench) -> Params {
 
 /// A rank of `unisono bench`.
 pub(crate) fn work(team: &mut Team, args: &Bench) -> Result<(), Failure> {
-    let by_size = args.bytes.iter().map(|&bytes| Subject::by_name(args.collective, &args.algorithm, bytes));
+    let by_size = args.bytes.iter().map(|&bytes| Subject::by_name(args.collective, &args.algorithm, bytes, args.ranks));
     let by_size = by_size.collect::<Result<Vec<_>, _>>()?;
     let mut joined = team.join(params(args))?;
     let speaker = team.rank() == 0;
@@ -126,6 +129,9 @@ pub(crate) fn measure(
         }
         Method::Rate | Method::Both => ("rate", methods::rate(team, joined, contenders, plan)?),
     };
+    for contender in &mut *contenders {
+        contender.verify(team, joined)?;
+    }
     let rows = contenders.iter().zip(samples).map(|(Contender { subject, .. }, sample)| Row {
         collective: subject.collective().into(),
         algorithm: subject.algorithm(),

@@ -1,6 +1,7 @@
 //! What is measured: a collective, an algorithm, a size.
 
 use super::buffers::{fill, holds};
+use super::collectives::Sides;
 use crate::args::Collective;
 use crate::error::Failure;
 use crate::job::Team;
@@ -10,7 +11,7 @@ use unisono_kernel::datatype::Data;
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::Error;
 use unisono_kernel::op::Op;
-use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
+use unisono_kernel::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::shm::{allreduce, bcast};
 use unisono_posix::{Joined, Posix};
 
@@ -20,67 +21,94 @@ pub(crate) struct Subject {
     kind: Kind,
     name: String,
     pub(crate) bytes: u64,
+    ranks: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Bcast(BcastAlgorithm),
     Barrier(BarrierAlgorithm),
-    Allreduce,
+    Allreduce(AllreduceAlgorithm),
     /// An allreduce without the kernel's machines, to compare with: does it keep their promises?
     HandWritten {
         promises: bool,
     },
+    /// What has one algorithm.
+    Sides(Sides),
 }
 
 const BCASTS: [&str; 6] = ["posted", "queue", "cico-flat", "cico-chain", "cico-binary", "cico-binomial"];
 const BARRIERS: [&str; 3] = ["dissemination", "central", "combining"];
+const ALLREDUCES: [&str; 3] = ["posted", "exchange", "slices"];
+const HAND_WRITTEN: [&str; 2] = ["hand-written", "sketch"];
+/// The only algorithm of what has one.
+const EXCHANGE: &str = "exchange";
 
 impl Subject {
     /// The subjects that a name stands for; `all` stands for every algorithm that carries `bytes`.
-    pub(crate) fn by_name(collective: Collective, name: &str, bytes: u64) -> Result<Vec<Self>, Failure> {
+    pub(crate) fn by_name(collective: Collective, name: &str, bytes: u64, ranks: u32) -> Result<Vec<Self>, Failure> {
         let names: Vec<&str> = match (collective, name) {
             (Collective::Bcast, "all") => {
                 BCASTS.into_iter().filter(|&n| n != "posted" || bytes <= bcast::posted::MOST).collect()
             }
             (Collective::Barrier, "all") => BARRIERS.into(),
-            (Collective::Allreduce, "all") if bytes == 8 => vec!["posted", "hand-written", "sketch"],
+            (Collective::Allreduce, "all") => {
+                let hand_written = HAND_WRITTEN.into_iter().filter(|_| bytes == 8);
+                let fits = |&n: &&str| n != "posted" || bytes <= allreduce::posted::MOST;
+                ALLREDUCES.into_iter().filter(fits).chain(hand_written).collect()
+            }
+            (_, "all") => vec![EXCHANGE],
             _ => vec![name],
         };
-        names.into_iter().map(|name| Self::one(collective, name, bytes)).collect()
+        names.into_iter().map(|name| Self::one(collective, name, bytes, ranks)).collect()
     }
 
-    fn one(collective: Collective, name: &str, bytes: u64) -> Result<Self, Failure> {
+    fn one(collective: Collective, name: &str, bytes: u64, ranks: u32) -> Result<Self, Failure> {
         let unknown = || Failure::Words(format!("no algorithm {name:?} for {collective:?}: see --help"));
-        let kind = match collective {
-            Collective::Bcast => Kind::Bcast(BcastAlgorithm::from_name(name).ok_or_else(unknown)?.resolve(bytes)),
-            Collective::Barrier => Kind::Barrier(BarrierAlgorithm::from_name(name).ok_or_else(unknown)?),
-            Collective::Allreduce if ["hand-written", "sketch"].contains(&name) && bytes == 8 => {
+        let kind = match collective.sides() {
+            Some(sides) if ["auto", EXCHANGE].contains(&name) => Kind::Sides(sides),
+            Some(_) => return Err(unknown()),
+            None if collective == Collective::Bcast => {
+                Kind::Bcast(BcastAlgorithm::from_name(name).ok_or_else(unknown)?.resolve(bytes))
+            }
+            None if collective == Collective::Barrier => {
+                Kind::Barrier(BarrierAlgorithm::from_name(name).ok_or_else(unknown)?)
+            }
+            None if HAND_WRITTEN.contains(&name) && bytes == 8 => {
                 Kind::HandWritten { promises: name == "hand-written" }
             }
-            Collective::Allreduce if ["auto", "all", "posted"].contains(&name) => Kind::Allreduce,
-            Collective::Allreduce => return Err(unknown()),
+            None => Kind::Allreduce(AllreduceAlgorithm::from_name(name).ok_or_else(unknown)?.resolve(bytes, ranks)),
         };
-        if kind == Kind::Allreduce && (bytes > allreduce::posted::MOST || !bytes.is_multiple_of(8)) {
+        let doubles = match kind {
+            Kind::Allreduce(_) | Kind::HandWritten { .. } => true,
+            Kind::Sides(sides) => !sides.moves(),
+            Kind::Bcast(_) | Kind::Barrier(_) => false,
+        };
+        if doubles && !bytes.is_multiple_of(8) {
+            return Err(Failure::Words(format!("bytes is {bytes}: a reduction of f64 takes multiples of 8")));
+        }
+        if kind == Kind::Allreduce(AllreduceAlgorithm::Posted) && bytes > allreduce::posted::MOST {
             let most = allreduce::posted::MOST;
-            return Err(Failure::Words(format!(
-                "bytes is {bytes}: an allreduce of f64 takes multiples of 8 up to {most}"
-            )));
+            return Err(Failure::Words(format!("bytes is {bytes}: posted lines take {most} at most")));
         }
         let name = match (kind, name) {
-            (Kind::Bcast(BcastAlgorithm::Posted) | Kind::Allreduce, "auto" | "all") => "posted",
+            (Kind::Bcast(BcastAlgorithm::Posted) | Kind::Allreduce(AllreduceAlgorithm::Posted), "auto") => "posted",
             (Kind::Bcast(BcastAlgorithm::Queue), "auto") => "queue",
             (Kind::Barrier(_), "auto") => "dissemination",
+            (Kind::Allreduce(AllreduceAlgorithm::Slices), "auto") => "slices",
+            (Kind::Allreduce(_) | Kind::Sides(_), "auto") => EXCHANGE,
             (_, name) => name,
         };
-        Ok(Self { kind, name: name.into(), bytes: if collective == Collective::Barrier { 0 } else { bytes } })
+        let bytes = if collective == Collective::Barrier { 0 } else { bytes };
+        Ok(Self { kind, name: name.into(), bytes, ranks })
     }
 
     pub(crate) const fn collective(&self) -> &'static str {
         match self.kind {
             Kind::Bcast(_) => "bcast",
             Kind::Barrier(_) => "barrier",
-            Kind::Allreduce | Kind::HandWritten { .. } => "allreduce",
+            Kind::Allreduce(_) | Kind::HandWritten { .. } => "allreduce",
+            Kind::Sides(sides) => sides.name(),
         }
     }
 
@@ -92,14 +120,30 @@ impl Subject {
         match self.kind {
             Kind::Bcast(algorithm) => algorithm == BcastAlgorithm::Auto.resolve(self.bytes),
             Kind::Barrier(algorithm) => algorithm == BarrierAlgorithm::default(),
-            Kind::Allreduce => true,
+            Kind::Allreduce(algorithm) => algorithm == AllreduceAlgorithm::Auto.resolve(self.bytes, self.ranks),
             Kind::HandWritten { .. } => false,
+            Kind::Sides(_) => true,
         }
     }
 
     /// Is there a root whose start opens the window?
     pub(crate) const fn rooted(&self) -> bool {
-        matches!(self.kind, Kind::Bcast(_))
+        match self.kind {
+            Kind::Bcast(_) => true,
+            Kind::Sides(sides) => sides.rooted(),
+            _ => false,
+        }
+    }
+
+    /// How the machine bounds its time, in the terms of docs/benchmark.md.
+    pub(crate) const fn bound(&self) -> Bound {
+        match self.kind {
+            Kind::Bcast(_) => Bound::Message,
+            Kind::Barrier(_) => Bound::Rounds,
+            Kind::Allreduce(_) | Kind::HandWritten { .. } if self.bytes <= allreduce::posted::MOST => Bound::Rounds,
+            Kind::Sides(sides) if sides.moves() => Bound::Block,
+            Kind::Allreduce(_) | Kind::HandWritten { .. } | Kind::Sides(_) => Bound::Unknown,
+        }
     }
 
     /// Is it written by hand, and does it keep the kernel's promises?
@@ -110,13 +154,26 @@ impl Subject {
         }
     }
 
-    /// One operation on `buffer`.
+    /// Bytes of a buffer that it is called on.
+    pub(crate) const fn room(&self) -> u64 {
+        match self.kind {
+            Kind::Sides(sides) => sides.room(self.bytes, self.ranks),
+            _ => self.bytes,
+        }
+    }
+
+    /// One operation on `buffer`, of [`Self::room`] bytes.
     #[inline]
     pub(crate) fn call(&self, comm: &mut Communicator<Posix>, buffer: &mut [u8], root: Rank) -> Result<(), Error> {
         match self.kind {
             Kind::Bcast(algorithm) => comm.bcast_with(Data::bytes_mut(buffer), root, algorithm),
             Kind::Barrier(algorithm) => comm.barrier_with(algorithm),
-            Kind::Allreduce | Kind::HandWritten { .. } => comm.allreduce_in_place(buffer, Op::SumF64),
+            Kind::Allreduce(algorithm) => {
+                let data = Data::bytes_mut(buffer);
+                comm.allreduce_with(data, data, Op::SUM_F64, algorithm)
+            }
+            Kind::HandWritten { .. } => comm.allreduce_in_place(buffer, Op::SUM_F64),
+            Kind::Sides(sides) => sides.call(comm, buffer, self.bytes, root),
         }
     }
 
@@ -128,7 +185,7 @@ impl Subject {
         mut call: impl FnMut(&mut Communicator<Posix>, &mut [u8], Rank) -> Result<(), Error>,
     ) -> Result<(), Failure> {
         let (rank, size) = (team.rank(), team.size());
-        let mut buffer = vec![0; self.bytes as usize];
+        let mut buffer = vec![0; self.room() as usize];
         for root in 0..size {
             let right = match self.kind {
                 Kind::Bcast(_) => {
@@ -140,11 +197,16 @@ impl Subject {
                     call(&mut joined.communicator, &mut buffer, root)?;
                     true
                 }
-                Kind::Allreduce | Kind::HandWritten { .. } => {
+                Kind::Allreduce(_) | Kind::HandWritten { .. } => {
                     buffer.as_chunks_mut().0.iter_mut().for_each(|x| *x = f64::from(rank + root).to_ne_bytes());
                     call(&mut joined.communicator, &mut buffer, root)?;
                     let sum: f64 = (0..size).map(|r| f64::from(r + root)).sum();
                     buffer.as_chunks().0.iter().all(|x| *x == sum.to_ne_bytes())
+                }
+                Kind::Sides(sides) => {
+                    sides.prepare(&mut buffer, self.bytes, (rank, size));
+                    call(&mut joined.communicator, &mut buffer, root)?;
+                    sides.right(&mut buffer, self.bytes, (rank, size), root)
                 }
             };
             if !right {
@@ -156,8 +218,21 @@ impl Subject {
 
     /// Does its outcome depend on what the root's buffers hold?
     pub(crate) const fn carries_pattern(&self) -> bool {
-        self.rooted()
+        matches!(self.kind, Kind::Bcast(_))
     }
+}
+
+/// What bounds a subject's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bound {
+    /// A message from the root to everyone.
+    Message,
+    /// Rounds of line transfers.
+    Rounds,
+    /// Between two ranks with a core each: a block that crosses to the other.
+    Block,
+    /// No formula is known.
+    Unknown,
 }
 
 impl fmt::Display for Subject {

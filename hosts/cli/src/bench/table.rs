@@ -26,13 +26,13 @@ impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{:<10} {:<14} {:>8} {:<7} {:>5} {:>11} {:>11} {:>11} {:>10} {:>7}",
+            "{:<14} {:<14} {:>8} {:<7} {:>5} {:>11} {:>11} {:>11} {:>10} {:>7}",
             "collective", "algorithm", "bytes", "method", "ranks", "p50 µs", "p99 µs", "max µs", "floor µs", "÷ floor"
         )?;
         for row in &self.0 {
             writeln!(
                 f,
-                "{:<10} {:<14} {:>8} {:<7} {:>5} {:>11.3} {:>11.3} {:>11.3} {:>10.3} {:>7.2}",
+                "{:<14} {:<14} {:>8} {:<7} {:>5} {:>11.3} {:>11.3} {:>11.3} {:>10} {:>7}",
                 row.collective,
                 row.algorithm.clone() + if row.default { " *" } else { "" },
                 bytes(row.bytes),
@@ -41,8 +41,8 @@ impl fmt::Display for Table {
                 row.p50_ns / 1e3,
                 row.p99_ns / 1e3,
                 row.max_ns / 1e3,
-                row.floor_ns / 1e3,
-                row.p50_ns / row.floor_ns,
+                row.floor_ns.map_or("-".into(), |floor| format!("{:.3}", floor / 1e3)),
+                row.floor_ns.map_or("-".into(), |floor| format!("{:.2}", row.p50_ns / floor)),
             )?;
         }
         writeln!(f, "{} rows, each verified; * chosen by default", self.0.len())

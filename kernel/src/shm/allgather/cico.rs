@@ -11,7 +11,7 @@
 //! Everyone knows the counts. Rank 0 opens the sets. Everyone, per set: wait `op`; copy the own fragments into
 //! the own queue and put their sizes into the words of all receivers; copy the others' fragments out and clear
 //! the own words; subtract from `readers`. The words take O(p²·s) bytes
-//! ([`pairs`](crate::region::layout::Cico::pairs)); monotone queues do with O(p).
+//! ([`pairs`](crate::region::layout::Cico::pairs)); [`super::exchange`] does with O(p).
 //!
 //! Mended against the print (PAPERS.md): everyone runs `max(1, ⌈longest block / (f·s/w)⌉)` sets and counts in
 //! each, where the print deadlocks on unequal blocks; reading begins at the next rank, not at rank 0, where all would

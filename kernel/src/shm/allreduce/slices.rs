@@ -38,7 +38,7 @@ impl<'a> Slices<'a> {
     /// The fold of everyone's `send` into everyone's `receive`. In place: the same data twice.
     ///
     /// # Errors
-    /// See [`Operand::new`]; an element does not fit a process's share of a slot.
+    /// Data with holes, no whole number of elements, two lengths; an element does not fit a process's share of a slot.
     pub fn new(me: &mut Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
         Operand::new(send, Some(receive), op)?;
         let slice = op.count(send.len())?.div_ceil(me.size().into()) * op.element();

@@ -40,7 +40,7 @@ impl<'a> Reduce<'a> {
     /// same data twice.
     ///
     /// # Errors
-    /// `root` is no rank; see [`Operand::new`].
+    /// `root` is no rank; data with holes, or no whole number of elements.
     pub fn to_root(
         me: &mut Member,
         send: Data<'a>,
@@ -61,7 +61,7 @@ impl<'a> Reduce<'a> {
     /// The fold of everyone's `send` into everyone's `receive`.
     ///
     /// # Errors
-    /// See [`Operand::new`].
+    /// Data with holes, no whole number of elements, or two lengths.
     pub fn to_all(me: &mut Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
         let (posts, highest) = (me.size() > 1, Some(me.size() - 1));
         Self::plan(Kind::Allreduce, me, Operand::new(send, Some(receive), op)?, posts, highest)
@@ -70,7 +70,7 @@ impl<'a> Reduce<'a> {
     /// The fold of the `send` of ranks 0 … this one into `receive`.
     ///
     /// # Errors
-    /// See [`Operand::new`].
+    /// Data with holes, no whole number of elements, or two lengths.
     pub fn scan(me: &mut Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
         let (posts, highest) = (me.rank() + 1 < me.size(), Some(me.rank()));
         Self::plan(Kind::Scan, me, Operand::new(send, Some(receive), op)?, posts, highest)
@@ -79,7 +79,7 @@ impl<'a> Reduce<'a> {
     /// The fold of the `send` of the ranks below this one into `receive`, which rank 0 keeps.
     ///
     /// # Errors
-    /// See [`Operand::new`].
+    /// Data with holes, no whole number of elements, or two lengths.
     pub fn exscan(me: &mut Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
         let (posts, highest) = (me.rank() + 1 < me.size(), me.rank().checked_sub(1));
         Self::plan(Kind::Exscan, me, Operand::new(send, Some(receive), op)?, posts, highest)
@@ -151,7 +151,7 @@ impl Plan for Reduce<'_> {
             // SAFETY: the caller's promise.
             (true, false) => unsafe { get(region, place, receive, part) },
             // SAFETY: the caller's promise: both are this process's data, apart from each other.
-            (false, true) if !self.operand.is_in_place() => unsafe { fold_private(send, receive, part, op) },
+            (false, true) if !self.operand.is_in_place() => unsafe { fold_private(region, send, receive, part, op) },
             // SAFETY: the caller's promise; in place this process has posted its own operand.
             (false, _) => unsafe { fold_shared(region, place, receive, part, op) },
         }

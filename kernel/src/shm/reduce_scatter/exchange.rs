@@ -38,7 +38,7 @@ impl<'a> ReduceScatter<'a> {
     /// lies where the blocks begin.
     ///
     /// # Errors
-    /// Not one block per rank; the own block and `receive` differ in length; see [`Operand::new`].
+    /// Not one block per rank; the own block and `receive` differ in length; data with holes, or no whole number of elements.
     pub fn new(me: &mut Member, send: Blocks<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
         Refusal::check(Argument::Ranks, send.ranks().into(), Bound::Equals(me.size().into()))?;
         for rank in 0..me.size() {

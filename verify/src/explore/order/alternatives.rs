@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use unisono_kernel::step::Until;
 
 /// Up to so many processes, looks that follow one another see all combinations of values.
-const ALL_COMBINATIONS: usize = 3;
+const ALL_COMBINATIONS: usize = 2;
 
 /// What a process knows beyond what the run saw: the value of a flag, by offset.
 type Known = BTreeMap<u64, u64>;
@@ -39,12 +39,43 @@ impl Run<'_> {
     /// Each process alone, with all that it might have seen instead.
     pub(super) fn alternatives(&mut self) -> Result<(), String> {
         for rank in self.ranks() {
-            let trace = std::mem::take(&mut self.traces[rank as usize]);
+            let mut trace = std::mem::take(&mut self.traces[rank as usize]);
+            if self.clocks.len() > ALL_COMBINATIONS {
+                self.forget_what_changes_nothing(&mut trace);
+            }
             let result = self.alternatives_of(&trace);
             self.traces[rank as usize] = trace;
             result.map_err(|fault| format!("rank {rank}, had it seen something else: {fault}"))?;
         }
         Ok(())
+    }
+
+    /// Drops the later values of looks that follow one another, if seeing all of them, and nothing else
+    /// out of turn, leads to the same accesses and back to the same place.
+    fn forget_what_changes_nothing(&mut self, trace: &mut [Done]) {
+        let mut begin = 0;
+        while begin < trace.len() {
+            let looks = trace[begin..].iter().take_while(|done| done.until.is_some()).count();
+            if looks > 0 && self.changes_nothing(&trace[begin..], looks) {
+                trace[begin..begin + looks].iter_mut().for_each(|look| look.later.clear());
+            }
+            begin += looks.max(1);
+        }
+    }
+
+    fn changes_nothing(&mut self, trace: &[Done], looks: usize) -> bool {
+        let mut position = trace[0].from;
+        for (at, done) in trace.iter().enumerate() {
+            if at >= looks && position == done.from {
+                return true;
+            }
+            if !matches!(self.processes.node(position).next, Next::Access(access) if access == done.access) {
+                return false;
+            }
+            let last = done.later.iter().max().filter(|_| at < looks);
+            position = self.processes.step(position, *last.unwrap_or(&done.answer));
+        }
+        matches!(self.processes.node(position).next, Next::Finished)
     }
 
     fn alternatives_of(&mut self, trace: &[Done]) -> Result<(), String> {

@@ -16,8 +16,9 @@
 //!
 //! Then each process alone goes through its accesses again, with all that it might have seen
 //! instead: too little first, so that it waits and polls again, and all later values that no order
-//! forbids. (Up to three processes all combinations of values; beyond, looks that follow one another all see
-//! the least that is enough, or all the last there is: machines keep the minimum of such looks.) Each such way must come to the same accesses, with the same answers, and end; it may only
+//! forbids. (Of two processes all combinations of values. Beyond, looks that follow one another all see
+//! the least that is enough, or all the last there is, since machines keep the minimum of such looks; and
+//! those that lead to the same place either way are not combined with others.) Each such way must come to the same accesses, with the same answers, and end; it may only
 //! leave out looks whose outcome it knows from an earlier one.
 //!
 //! Only release stores and acquire loads make order here, so what is shown holds beyond sequential

@@ -1,0 +1,109 @@
+//! What C passes, checked: addresses, bytes, one block per rank.
+//!
+//! An argument that is refused here is refused as a collective is: the other ranks get an error
+//! too, at this or their next call, and none is left waiting.
+
+use crate::comm::{Embedded, Handle, with};
+use core::ffi::{c_int, c_void};
+use unisono_kernel::blocks::Blocks;
+use unisono_kernel::buffer::Buf;
+use unisono_kernel::datatype::{Data, Datatype};
+use unisono_kernel::driver::Communicator;
+use unisono_kernel::error::{Argument, Bound, Error, Refusal};
+
+/// `UNISONO_IN_PLACE`: an address that no object has.
+const IN_PLACE: usize = usize::MAX;
+
+pub(crate) fn is_in_place(address: *const c_void) -> bool {
+    address.addr() == IN_PLACE
+}
+
+/// Runs `call` with the arguments that `check` makes.
+///
+/// # Safety
+/// As [`with`].
+pub(crate) unsafe fn collective<A>(
+    comm: *mut Handle,
+    check: impl FnOnce(&Communicator<Embedded>) -> Result<A, Refusal>,
+    call: impl FnOnce(&mut Communicator<Embedded>, A) -> Result<(), Error>,
+) -> c_int {
+    let run = |c: &mut Communicator<Embedded>| match check(c) {
+        Ok(arguments) => Ok(call(c, arguments)?),
+        Err(refusal) => Err(c.refuse(refusal).into()),
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with(comm, run) }
+}
+
+/// `bytes` bytes at `address`, which is not that of in place, and null only for no bytes.
+fn memory(address: *const c_void, bytes: u64) -> Result<Buf, Refusal> {
+    let at = Refusal::check(Argument::Buffer, address.addr() as u64, Bound::Below(IN_PLACE as u64))?;
+    if bytes > 0 {
+        Refusal::check(Argument::Buffer, at, Bound::AtLeast(1))?;
+    }
+    Refusal::check(Argument::Bytes, bytes, Bound::AtMost(isize::MAX as u64))?;
+    Ok(Buf::new(address.cast_mut().cast(), bytes as usize))
+}
+
+/// `bytes` bytes of the caller's.
+///
+/// # Safety
+/// As [`Data::from_raw`], where `address` is not refused.
+pub(crate) unsafe fn data<'a>(address: *const c_void, bytes: u64) -> Result<Data<'a>, Refusal> {
+    let memory = memory(address, bytes)?;
+    // SAFETY: the caller's promise.
+    unsafe { Data::from_raw(memory, bytes, Datatype::BYTE) }
+}
+
+/// As [`data`], unless it is in place.
+///
+/// # Safety
+/// As [`data`].
+pub(crate) unsafe fn data_or_in_place<'a>(address: *const c_void, bytes: u64) -> Result<Option<Data<'a>>, Refusal> {
+    // SAFETY: the caller's promise.
+    if is_in_place(address) { Ok(None) } else { unsafe { data(address, bytes) }.map(Some) }
+}
+
+/// `ranks` blocks of `count` elements of `element` bytes, one after the other.
+///
+/// # Safety
+/// As [`data`], for all blocks.
+pub(crate) unsafe fn equal<'a>(
+    address: *const c_void,
+    ranks: u32,
+    count: u64,
+    element: u64,
+) -> Result<Blocks<'a>, Refusal> {
+    let bytes = count.saturating_mul(element);
+    let memory = memory(address, bytes.saturating_mul(ranks.into()))?;
+    // SAFETY: the caller's promise.
+    unsafe { Blocks::equal(memory, ranks, count, Datatype::Contiguous { bytes: element }) }
+}
+
+/// A block of `counts[r]` elements of `element` bytes for each rank r, `displacements[r]` elements from `address` on.
+///
+/// # Safety
+/// As [`data`], for all blocks.
+pub(crate) unsafe fn vary<'a>(
+    address: *const c_void,
+    counts: &'a [u64],
+    displacements: &'a [u64],
+    element: u64,
+) -> Result<Blocks<'a>, Refusal> {
+    let blocks = counts.iter().zip(displacements).filter(|(count, _)| **count > 0);
+    let reach = blocks.map(|(count, displacement)| count.saturating_add(*displacement)).max().unwrap_or(0);
+    let memory = memory(address, reach.saturating_mul(element))?;
+    // SAFETY: the caller's promise.
+    unsafe { Blocks::vary(memory, counts, displacements, Datatype::Contiguous { bytes: element }) }
+}
+
+/// A number for each rank, counts or displacements.
+///
+/// # Safety
+/// `address` is null, or points to `ranks` numbers that nobody writes during the call.
+pub(crate) unsafe fn list<'a>(address: *const u64, ranks: u32) -> Result<&'a [u64], Refusal> {
+    Refusal::check(Argument::Buffer, address.addr() as u64, Bound::AtLeast(1))?;
+    Refusal::check(Argument::Buffer, address.addr() as u64, Bound::MultipleOf(align_of::<u64>() as u64))?;
+    // SAFETY: not null, aligned; the caller's promise.
+    Ok(unsafe { core::slice::from_raw_parts(address, ranks as usize) })
+}

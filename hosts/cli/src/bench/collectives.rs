@@ -1,0 +1,172 @@
+//! How each collective is called on one buffer of a rank: what it sends lies first, then what it receives.
+//!
+//! Bytes are those of docs/benchmark.md: one block of gather, scatter, allgather and alltoall; else the
+//! whole vector of one rank, which a reduce_scatter cuts into equal blocks of one element at least.
+
+use super::buffers::{fill, holds};
+use unisono_kernel::Rank;
+use unisono_kernel::blocks::Blocks;
+use unisono_kernel::buffer::Buf;
+use unisono_kernel::datatype::{Data, Datatype};
+use unisono_kernel::driver::Communicator;
+use unisono_kernel::error::Error;
+use unisono_kernel::op::Op;
+use unisono_posix::Posix;
+
+/// A collective with two sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sides {
+    Gather,
+    Scatter,
+    Allgather,
+    Alltoall,
+    Reduce,
+    ReduceScatter,
+    Scan,
+    Exscan,
+}
+
+/// Seed of what is there before.
+const JUNK: u64 = 1_000_003;
+
+impl Sides {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Gather => "gather",
+            Self::Scatter => "scatter",
+            Self::Allgather => "allgather",
+            Self::Alltoall => "alltoall",
+            Self::Reduce => "reduce",
+            Self::ReduceScatter => "reduce_scatter",
+            Self::Scan => "scan",
+            Self::Exscan => "exscan",
+        }
+    }
+
+    /// Is there a root?
+    pub(crate) const fn rooted(self) -> bool {
+        matches!(self, Self::Gather | Self::Scatter | Self::Reduce)
+    }
+
+    /// Does it only move bytes?
+    pub(crate) const fn moves(self) -> bool {
+        matches!(self, Self::Gather | Self::Scatter | Self::Allgather | Self::Alltoall)
+    }
+
+    /// Bytes that a rank sends and receives.
+    const fn lengths(self, bytes: u64, ranks: u32) -> (usize, usize) {
+        let (one, all) = (bytes as usize, bytes as usize * ranks as usize);
+        match self {
+            Self::Gather | Self::Allgather => (one, all),
+            Self::Scatter => (all, one),
+            Self::Alltoall => (all, all),
+            Self::Reduce | Self::Scan | Self::Exscan => (one, one),
+            Self::ReduceScatter => {
+                let elements = one / 8 / ranks as usize;
+                let block = 8 * if one > 0 && elements == 0 { 1 } else { elements };
+                (block * ranks as usize, block)
+            }
+        }
+    }
+
+    /// Bytes of a buffer for both sides.
+    pub(crate) const fn room(self, bytes: u64, ranks: u32) -> u64 {
+        let (send, receive) = self.lengths(bytes, ranks);
+        (send.next_multiple_of(64) + receive) as u64
+    }
+
+    /// Both sides of a buffer.
+    #[inline]
+    fn split(self, buffer: &mut [u8], bytes: u64, ranks: u32) -> Option<(&mut [u8], &mut [u8])> {
+        let (send, receive) = self.lengths(bytes, ranks);
+        let (from, to) = buffer.split_at_mut_checked(send.next_multiple_of(64))?;
+        Some((from.get_mut(..send)?, to.get_mut(..receive)?))
+    }
+
+    /// One operation on a buffer of [`Self::room`] bytes; a shorter one is left alone.
+    #[inline]
+    pub(crate) fn call(
+        self,
+        comm: &mut Communicator<Posix>,
+        buffer: &mut [u8],
+        bytes: u64,
+        root: Rank,
+    ) -> Result<(), Error> {
+        let (ranks, at_root) = (comm.size(), comm.rank() == root);
+        let Some((send, receive)) = self.split(buffer, bytes, ranks) else { return Ok(()) };
+        let equal = |memory: &mut [u8]| {
+            let block = memory.len() as u64 / u64::from(ranks);
+            // SAFETY: the buffer is exclusive until the call ends.
+            unsafe { Blocks::equal(Buf::of_mut(memory), ranks, block, Datatype::BYTE) }
+        };
+        let op = Op::SUM_F64;
+        match self {
+            Self::Gather => {
+                let receive = if at_root { Some(equal(receive)?) } else { None };
+                comm.gather(Some(Data::bytes_mut(send)), receive, root)
+            }
+            Self::Scatter => {
+                let send = if at_root { Some(equal(send)?) } else { None };
+                comm.scatter(send, Some(Data::bytes_mut(receive)), root)
+            }
+            Self::Allgather => comm.allgather(Some(Data::bytes_mut(send)), equal(receive)?),
+            Self::Alltoall => comm.alltoall(Some(equal(send)?), equal(receive)?),
+            Self::Reduce => comm.reduce(Data::bytes_mut(send), at_root.then_some(Data::bytes_mut(receive)), op, root),
+            Self::ReduceScatter => comm.reduce_scatter(equal(send)?, Data::bytes_mut(receive), op),
+            Self::Scan => comm.scan(Data::bytes_mut(send), Data::bytes_mut(receive), op),
+            Self::Exscan => comm.exscan(Data::bytes_mut(send), Data::bytes_mut(receive), op),
+        }
+    }
+
+    /// Fills a buffer's sides with what this rank sends, and with junk.
+    pub(crate) fn prepare(self, buffer: &mut [u8], bytes: u64, (rank, ranks): (Rank, u32)) {
+        let Some((send, receive)) = self.split(buffer, bytes, ranks) else { return };
+        fill(receive, JUNK);
+        if self.moves() {
+            let block = (bytes as usize).max(1);
+            send.chunks_mut(block).zip(0..).for_each(|(block, to)| fill(block, seed(rank, to)));
+        } else {
+            double(send, |at| operand(rank, at));
+        }
+    }
+
+    /// Has the operation left in a prepared buffer what it should?
+    pub(crate) fn right(self, buffer: &mut [u8], bytes: u64, (rank, ranks): (Rank, u32), root: Rank) -> bool {
+        let Some((_, receive)) = self.split(buffer, bytes, ranks) else { return false };
+        let elements = receive.len() / 8;
+        let sums = |receive: &mut [u8], folded: u32, first: usize| {
+            let mut wanted = vec![0; receive.len()];
+            double(&mut wanted, |at| (0..folded).map(|rank| operand(rank, first + at)).sum());
+            receive == wanted
+        };
+        match self {
+            Self::Gather | Self::Reduce if rank != root => holds(receive, JUNK),
+            Self::Exscan if rank == 0 => holds(receive, JUNK),
+            Self::Scatter => holds(receive, seed(root, rank)),
+            Self::Gather | Self::Allgather | Self::Alltoall => {
+                let to = if self == Self::Alltoall { rank } else { 0 };
+                let mut blocks = receive.chunks((bytes as usize).max(1)).zip(0..);
+                blocks.all(|(block, from)| holds(block, seed(from, to)))
+            }
+            Self::Reduce => sums(receive, ranks, 0),
+            Self::ReduceScatter => sums(receive, ranks, rank as usize * elements),
+            Self::Scan => sums(receive, rank + 1, 0),
+            Self::Exscan => sums(receive, rank, 0),
+        }
+    }
+}
+
+/// Names what goes from one rank to another.
+const fn seed(from: Rank, to: Rank) -> u64 {
+    from as u64 * 65_537 + to as u64
+}
+
+/// Whole numbers: sums are exact.
+fn operand(rank: Rank, at: usize) -> f64 {
+    f64::from(rank + 1) * (at % 1009 + 1) as f64
+}
+
+/// Fills bytes with doubles.
+fn double(bytes: &mut [u8], value: impl Fn(usize) -> f64) {
+    bytes.as_chunks_mut().0.iter_mut().enumerate().for_each(|(at, to)| *to = value(at).to_ne_bytes());
+}

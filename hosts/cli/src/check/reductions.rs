@@ -1,0 +1,145 @@
+//! Reduce, allreduce, reduce_scatter, scan and exscan: every root × algorithm × operation × size, in
+//! place and not.
+
+use super::operands::Fold;
+use super::{FRAGMENT, QUEUE_SLOTS, Tally};
+use crate::error::Failure;
+use unisono_kernel::blocks::Blocks;
+use unisono_kernel::buffer::Buf;
+use unisono_kernel::datatype::{Data, Datatype};
+use unisono_kernel::driver::Communicator;
+use unisono_kernel::error::Error;
+use unisono_kernel::op::Op;
+use unisono_kernel::region::layout::LINE_PAYLOAD;
+use unisono_kernel::select::AllreduceAlgorithm;
+use unisono_kernel::shm::allreduce::posted;
+use unisono_posix::Posix;
+
+const ALGORITHMS: [&str; 4] = ["auto", "posted", "exchange", "slices"];
+const BLANK: u8 = 0xEE;
+
+/// What is the same for all ranks, and where this one stands.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    seed: usize,
+    fold: Fold,
+    op: Op,
+    words: usize,
+    in_place: bool,
+    me: usize,
+    size: usize,
+}
+
+pub(super) fn check(comm: &mut Communicator<Posix>, tally: &mut Tally) -> Result<(), Failure> {
+    let (line, queue) = (LINE_PAYLOAD, FRAGMENT * u64::from(QUEUE_SLOTS));
+    let sizes = [0, 8, 16, posted::MOST, 56, line, line + 16, FRAGMENT, FRAGMENT + 16, 2 * queue + 48];
+    let (me, size) = (comm.rank() as usize, comm.size() as usize);
+    for fold in Fold::ALL {
+        for words in sizes.iter().map(|bytes| *bytes as usize / 8).filter(|words| words % fold.words() == 0) {
+            for in_place in [false, true] {
+                let case = Case { seed: tally.cases.len(), fold, op: fold.op()?, words, in_place, me, size };
+                let mut report = |name: &str, right: bool| {
+                    let place = if in_place { " in place" } else { "" };
+                    tally.case(format!("{name} {} {} B{place}", fold.name(), 8 * words), right);
+                };
+                for root in 0..size {
+                    report(&format!("reduce root {root}"), case.reduce(comm, root)?);
+                }
+                for name in ALGORITHMS.iter().filter(|name| **name != "posted" || 8 * words as u64 <= posted::MOST) {
+                    report(&format!("allreduce {name}"), case.allreduce(comm, name)?);
+                }
+                report("reduce_scatter", case.reduce_scatter(comm, false)?);
+                report("reduce_scatter_block", case.reduce_scatter(comm, true)?);
+                report("scan", case.scan(comm)?);
+                report("exscan", case.exscan(comm)?);
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Case {
+    fn operand(&self) -> Vec<u8> {
+        self.fold.operand(self.seed, self.me, self.words)
+    }
+
+    /// The fold of the first `ranks` ranks' operands.
+    fn result(&self, ranks: usize) -> Vec<u8> {
+        self.fold.result(self.seed, ranks, self.words)
+    }
+
+    /// What a call leaves in a receive buffer; in place the operand lies there before.
+    fn run(
+        &self,
+        receives: bool,
+        call: impl FnOnce(Data<'_>, Data<'_>) -> Result<(), Error>,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let mut send = self.operand();
+        let in_place = self.in_place && receives;
+        let mut receive = if in_place { send.clone() } else { vec![BLANK; send.len()] };
+        let into = Data::bytes_mut(&mut receive);
+        call(if in_place { into } else { Data::bytes_mut(&mut send) }, into)?;
+        // Operands are only read.
+        Ok((send == self.operand()).then_some(receive))
+    }
+
+    fn reduce(&self, comm: &mut Communicator<Posix>, root: usize) -> Result<bool, Error> {
+        let mine = self.me == root;
+        let found = self.run(mine, |send, receive| comm.reduce(send, mine.then_some(receive), self.op, root as u32))?;
+        let wanted = if mine { self.result(self.size) } else { vec![BLANK; 8 * self.words] };
+        Ok(found == Some(wanted))
+    }
+
+    fn allreduce(&self, comm: &mut Communicator<Posix>, name: &str) -> Result<bool, Failure> {
+        let algorithm = AllreduceAlgorithm::from_name(name);
+        let algorithm = algorithm.ok_or_else(|| Failure::Words(format!("no algorithm {name}")))?;
+        let found = self.run(true, |send, receive| comm.allreduce_with(send, receive, self.op, algorithm))?;
+        Ok(found == Some(self.result(self.size)))
+    }
+
+    fn scan(&self, comm: &mut Communicator<Posix>) -> Result<bool, Error> {
+        let found = self.run(true, |send, receive| comm.scan(send, receive, self.op))?;
+        Ok(found == Some(self.result(self.me + 1)))
+    }
+
+    fn exscan(&self, comm: &mut Communicator<Posix>) -> Result<bool, Error> {
+        let found = self.run(true, |send, receive| comm.exscan(send, receive, self.op))?;
+        let wanted = match self.me {
+            0 if self.in_place => self.operand(),
+            0 => vec![BLANK; 8 * self.words],
+            below => self.result(below),
+        };
+        Ok(found == Some(wanted))
+    }
+
+    /// The operand in unequal blocks, or in equal ones as far as they go; in place the result lies where
+    /// the blocks begin.
+    fn reduce_scatter(&self, comm: &mut Communicator<Posix>, equal: bool) -> Result<bool, Error> {
+        let Self { me, size, .. } = *self;
+        let element = 8 * self.fold.words();
+        let count = self.words / self.fold.words();
+        // From rank to rank more: none at all for the first ones, if there are few elements.
+        let begin = |rank: usize| if equal { rank * (count / size) } else { rank * rank * count / (size * size) };
+        let counts: Vec<u64> = (0..size).map(|rank| (begin(rank + 1) - begin(rank)) as u64).collect();
+        let places: Vec<u64> = (0..size).map(|rank| begin(rank) as u64).collect();
+        let (from, len) = (begin(me) * element, counts[me] as usize * element);
+        let (mut send, mut receive) = (self.operand(), vec![BLANK; len]);
+        let (memory, datatype) = (Buf::of_mut(&mut send), Datatype::Contiguous { bytes: element as u64 });
+        let blocks = if equal {
+            // SAFETY: the vector is ours until the call ends.
+            unsafe { Blocks::equal(memory, size as u32, counts[me], datatype) }
+        } else {
+            // SAFETY: as above.
+            unsafe { Blocks::vary(memory, &counts, &places, datatype) }
+        }?;
+        let into = if self.in_place {
+            // SAFETY: as above; in place it is the same memory.
+            unsafe { Data::from_raw(Buf::new(memory.ptr(), len), len as u64, Datatype::BYTE) }?
+        } else {
+            Data::bytes_mut(&mut receive)
+        };
+        comm.reduce_scatter(blocks, into, self.op)?;
+        let found = if self.in_place { &send[..len] } else { &receive };
+        Ok(found == &self.result(size)[from..from + len] && (self.in_place || send == self.operand()))
+    }
+}

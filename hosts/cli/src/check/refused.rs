@@ -1,0 +1,157 @@
+//! One rank's mistake: every rank gets an error that names the argument, at this or the next operation.
+
+use super::{Tally, params};
+use crate::error::Failure;
+use crate::job::Team;
+use unisono_kernel::Rank;
+use unisono_kernel::blocks::Blocks;
+use unisono_kernel::buffer::Buf;
+use unisono_kernel::datatype::{Data, Datatype};
+use unisono_kernel::driver::Communicator;
+use unisono_kernel::error::{Argument, Cause, Error, PollError, Refusal};
+use unisono_kernel::op::Op;
+use unisono_kernel::select::{AllreduceAlgorithm, BcastAlgorithm};
+use unisono_posix::Posix;
+
+/// Bytes of a block or an operand: queues carry it, and several times as much.
+const BYTES: usize = 1200;
+/// What the culprit gives instead.
+const OTHER: usize = 800;
+
+/// What goes wrong at the last rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mistake {
+    /// A root that is no rank.
+    Root,
+    /// Blocks, or an operand, of another length.
+    Length,
+    /// Two blocks of its receive side share a byte. It is the root.
+    Overlap,
+    /// Another collective.
+    Other,
+}
+
+impl Mistake {
+    const fn argument(self) -> Argument {
+        match self {
+            Self::Root => Argument::Root,
+            Self::Length => Argument::Bytes,
+            Self::Overlap => Argument::Displacements,
+            Self::Other => Argument::Collective,
+        }
+    }
+}
+
+use Mistake::{Length, Other, Overlap, Root};
+
+const CALLS: [(&str, &[Mistake]); 18] = [
+    ("bcast auto", &[Root, Length, Other]),
+    ("bcast queue", &[Root, Length, Other]),
+    ("bcast cico-binary", &[Root, Length, Other]),
+    ("gather", &[Root, Length, Other]),
+    ("gatherv", &[Root, Length, Overlap, Other]),
+    ("scatter", &[Root, Length, Other]),
+    ("scatterv", &[Root, Length, Other]),
+    ("allgather", &[Length, Other]),
+    ("allgatherv", &[Length, Overlap, Other]),
+    ("alltoall", &[Length, Other]),
+    ("alltoallv", &[Length, Overlap, Other]),
+    ("reduce", &[Root, Length, Other]),
+    ("allreduce exchange", &[Length, Other]),
+    ("allreduce slices", &[Length, Other]),
+    ("reduce_scatter", &[Length, Other]),
+    ("reduce_scatter_block", &[Length, Other]),
+    ("scan", &[Length, Other]),
+    ("exscan", &[Length, Other]),
+];
+
+pub(super) fn check(team: &mut Team, tally: &mut Tally) -> Result<(), Failure> {
+    let (rank, size) = (team.rank(), team.size());
+    if size < 2 {
+        return Ok(());
+    }
+    let culprit = size - 1;
+    for (name, mistakes) in CALLS {
+        for &mistake in mistakes {
+            let others: &[&str] = match mistake {
+                Other if name.starts_with("allreduce") => &["scan", "barrier"],
+                // Nobody waits for the last rank here, and a barrier hears nobody's line.
+                Other if ["bcast", "scatter", "scan", "exscan"].iter().any(|begin| name.starts_with(begin)) => {
+                    &["allreduce exchange"]
+                }
+                Other => &["allreduce exchange", "barrier"],
+                _ => &[name],
+            };
+            for &other in others {
+                let mut comm = team.join(params(size))?.communicator;
+                let mine = (rank == culprit).then_some(mistake);
+                let root = if mistake == Overlap { culprit } else { 0 };
+                let first = call(&mut comm, if rank == culprit { other } else { name }, root, mine);
+                let answer = first.and_then(|()| comm.barrier());
+                let right = refusal(answer).is_some_and(|refusal| refusal.argument == mistake.argument());
+                let what = if other == name { String::new() } else { format!(": {other}") };
+                tally.case(format!("{name}: {} of rank {culprit} is wrong{what}", mistake.argument().name()), right);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What an operation was refused for.
+fn refusal(answer: Result<(), Error>) -> Option<Refusal> {
+    match answer.err()? {
+        Error::Refused(refusal) | Error::Poll(PollError::Mismatch { refusal, .. }) => Some(refusal),
+        Error::Poisoned(poison) => match poison.cause {
+            Cause::Refused(refusal) => Some(refusal),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// One call, with a mistake in it or not.
+fn call(comm: &mut Communicator<Posix>, name: &str, root: Rank, mistake: Option<Mistake>) -> Result<(), Error> {
+    let (ranks, me) = (comm.size(), comm.rank());
+    let bytes = if mistake == Some(Length) { OTHER } else { BYTES };
+    let root = if mistake == Some(Root) { ranks } else { root };
+    let step = if mistake == Some(Overlap) { bytes - 1 } else { bytes };
+    let (counts, places): (Vec<u64>, Vec<u64>) =
+        (0..u64::from(ranks)).map(|rank| (bytes as u64, rank * step as u64)).unzip();
+    let (mut from, mut to) = (vec![1; bytes * ranks as usize], vec![0; bytes * ranks as usize]);
+    let (mut send, mut receive) = (vec![1; bytes], vec![0; bytes]);
+    let (send, receive) = (Data::bytes_mut(&mut send), Data::bytes_mut(&mut receive));
+    let equal = |memory: &mut [u8]| {
+        // SAFETY: both vectors live until the call ends.
+        unsafe { Blocks::equal(Buf::of_mut(memory), ranks, bytes as u64, Datatype::BYTE) }
+    };
+    let vary = |memory: &mut [u8]| {
+        // SAFETY: as above.
+        unsafe { Blocks::vary(Buf::of_mut(memory), &counts, &places, Datatype::BYTE) }
+    };
+    let (even, into) = (equal(&mut from)?, equal(&mut to)?);
+    let (uneven, apart) = (vary(&mut from)?, vary(&mut to)?);
+    let at_root = |blocks| (me == root).then_some(blocks);
+    let op = Op::SUM_F64;
+    match name {
+        "gather" => comm.gather(Some(send), at_root(into), root),
+        "gatherv" => comm.gatherv(Some(send), at_root(apart), root),
+        "scatter" => comm.scatter(at_root(even), Some(receive), root),
+        "scatterv" => comm.scatterv(at_root(uneven), Some(receive), root),
+        "allgather" => comm.allgather(Some(send), into),
+        "allgatherv" => comm.allgather(Some(send), apart),
+        "alltoall" => comm.alltoall(Some(even), into),
+        "alltoallv" => comm.alltoallv(Some(uneven), apart),
+        "reduce" => comm.reduce(send, (me == root).then_some(receive), op, root),
+        "reduce_scatter" => comm.reduce_scatter(uneven, receive, op),
+        "reduce_scatter_block" => comm.reduce_scatter(even, receive, op),
+        "scan" => comm.scan(send, receive, op),
+        "exscan" => comm.exscan(send, receive, op),
+        _ => match name.split_once(' ') {
+            Some(("bcast", name)) => comm.bcast_with(send, root, BcastAlgorithm::from_name(name).unwrap_or_default()),
+            Some((_, name)) => {
+                comm.allreduce_with(send, receive, op, AllreduceAlgorithm::from_name(name).unwrap_or_default())
+            }
+            None => comm.barrier(),
+        },
+    }
+}

@@ -1,0 +1,229 @@
+//! The exchange operations: all that move blocks or reduce through posted lines and the queues.
+
+use unisono_kernel::Rank;
+use unisono_kernel::blocks::Blocks;
+use unisono_kernel::buffer::Buf;
+use unisono_kernel::comm::Member;
+use unisono_kernel::datatype::{Data, Datatype};
+use unisono_kernel::error::{PollError, Refusal};
+use unisono_kernel::machine::Machine;
+use unisono_kernel::op::Op;
+use unisono_kernel::shm::allgather::exchange::allgather;
+use unisono_kernel::shm::allreduce::slices::Slices;
+use unisono_kernel::shm::alltoall::exchange::Alltoall;
+use unisono_kernel::shm::exchange::Exchange as Engine;
+use unisono_kernel::shm::gather::exchange::Gather;
+use unisono_kernel::shm::reduce::exchange::Reduce;
+use unisono_kernel::shm::reduce_scatter::exchange::ReduceScatter;
+use unisono_kernel::shm::scatter::exchange::Scatter;
+use unisono_kernel::step::Step;
+use unisono_kernel::transport::Shared;
+
+/// Which collective.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Collective {
+    /// Blocks to the root; lengths that only the root knows.
+    Gatherv,
+    /// Blocks from the root; lengths that only the root knows.
+    Scatterv,
+    /// Equal blocks from the root.
+    Scatter,
+    /// Blocks to all.
+    Allgather,
+    /// Blocks from all to all, in place.
+    Alltoall,
+    /// A fold to the root.
+    Reduce,
+    /// A fold to all, by everyone, in place.
+    Allreduce,
+    /// A fold to all, by slices.
+    Slices,
+    /// A fold of a block each.
+    ReduceScatter,
+    /// A fold of the lower ranks' and the own operand.
+    Scan,
+}
+
+impl Collective {
+    /// All of them, and whether they have a root.
+    pub const ALL: [(Self, bool); 10] = [
+        (Self::Gatherv, true),
+        (Self::Scatterv, true),
+        (Self::Scatter, true),
+        (Self::Allgather, false),
+        (Self::Alltoall, false),
+        (Self::Reduce, true),
+        (Self::Allreduce, false),
+        (Self::Slices, false),
+        (Self::ReduceScatter, false),
+        (Self::Scan, false),
+    ];
+}
+
+/// An operation: the collective, its root (0 where it has none), and its ticks; 0: in lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// Which collective.
+    pub collective: Collective,
+    /// The root.
+    pub root: Rank,
+    /// Fragments of a message in the queue; 0: in lines, where the collective can.
+    pub fragments: usize,
+}
+
+/// `left ∘ right` of an operation that does not commute, and is not associative either: the order shows.
+pub(crate) type Fold = fn(u64, u64) -> u64;
+
+impl Exchange {
+    /// Words of a block (of the whole vector in a reduction).
+    fn words(&self, ranks: u32, slot: usize) -> usize {
+        use Collective::{Alltoall, Gatherv, ReduceScatter, Scatter, Scatterv, Slices};
+        let piece = slot / ranks as usize;
+        let piece = (piece - piece % if piece < 64 { 16 } else { 64 }) / 8;
+        match (self.collective, self.fragments) {
+            (Scatterv, n) => (n.max(1) - 1) * (piece - 2) + 1,
+            (Gatherv, n) => (n.max(1) - 1) * (slot / 8) + 1,
+            (Slices, n) => ranks as usize * piece * n.max(1) - 1,
+            (_, 0) => 1,
+            (Scatter | Alltoall | ReduceScatter, n) => (n * piece).max(112 / (8 * ranks as usize) + 1),
+            (_, n) => (n - 1) * (slot / 8) + 15,
+        }
+    }
+
+    /// Words of a process's block: those whose lengths only the root knows differ.
+    fn own(&self, ranks: u32, slot: usize, rank: Rank) -> usize {
+        let words = self.words(ranks, slot);
+        match self.collective {
+            Collective::Gatherv | Collective::Scatterv if rank == (self.root + 1) % ranks => words,
+            Collective::Gatherv | Collective::Scatterv => (rank % 2) as usize,
+            _ => words,
+        }
+    }
+
+    /// Bytes of user memory that one process gives: what it sends, then what it receives.
+    pub(crate) fn memory(&self, ranks: u32, slot: usize) -> usize {
+        2 * 8 * ranks as usize * self.words(ranks, slot)
+    }
+
+    /// A process's user memory before or after the operation; `word(r, k)` is the k-th word that rank r sends.
+    pub(crate) fn fill(
+        &self,
+        (ranks, slot): (u32, usize),
+        rank: Rank,
+        done: bool,
+        word: impl Fn(Rank, usize) -> u64,
+        fold: Fold,
+    ) -> Vec<u8> {
+        let (n, p, me) = (self.words(ranks, slot), ranks as usize, rank as usize);
+        let mut send: Vec<Option<u64>> = (0..n * p).map(|k| Some(word(rank, k))).collect();
+        let mut receive = vec![None; n * p];
+        let folded = |k, highest: Rank| (0..highest).rev().fold(word(highest, k), |sum, rank| fold(word(rank, k), sum));
+        let len = |rank: usize| self.own(ranks, slot, rank as Rank);
+        let last = ranks - 1;
+        match self.collective {
+            Collective::Gatherv if rank == self.root => {
+                (0..p).for_each(|r| (0..len(r)).for_each(|k| receive[r * n + k] = Some(word(r as Rank, k))));
+            }
+            Collective::Allgather => (0..n * p).for_each(|k| receive[k] = Some(word((k / n) as Rank, k % n))),
+            Collective::Scatterv | Collective::Scatter => {
+                (0..len(me)).for_each(|k| receive[k] = Some(word(self.root, me * n + k)));
+            }
+            Collective::Alltoall => {
+                (0..n * p).for_each(|k| receive[k] = Some(word((k / n) as Rank, me * n + k % n)));
+            }
+            Collective::Reduce if rank == self.root => (0..n).for_each(|k| receive[k] = Some(folded(k, last))),
+            Collective::Allreduce | Collective::Slices => {
+                (0..n).for_each(|k| receive[k] = Some(folded(k, last)));
+            }
+            Collective::ReduceScatter => (0..n).for_each(|k| receive[k] = Some(folded(me * n + k, last))),
+            Collective::Scan => (0..n).for_each(|k| receive[k] = Some(folded(k, rank))),
+            Collective::Gatherv | Collective::Reduce => {}
+        }
+        // In place, what is received overwrites what was sent.
+        if matches!(self.collective, Collective::Alltoall | Collective::Allreduce) {
+            let sent = std::mem::replace(&mut send, vec![None; n * p]);
+            receive = if done { receive } else { sent };
+            if self.collective == Collective::Allreduce {
+                receive.truncate(n);
+                receive.resize(n * p, None);
+            }
+        } else if !done {
+            receive.fill(None);
+        }
+        send.into_iter().chain(receive).flat_map(|word| word.unwrap_or(BLANK).to_le_bytes()).collect()
+    }
+
+    /// Its machine, on user memory at `memory`.
+    pub(crate) fn machine(&self, me: &mut Member, slot: usize, memory: *mut u8, op: Op) -> Result<Running, Refusal> {
+        let (ranks, rank, root) = (me.size(), me.rank(), self.root);
+        let n = 8 * self.words(ranks, slot);
+        let behind = memory.wrapping_add(n * ranks as usize);
+        let data = |at: *mut u8, words: usize| {
+            // SAFETY: the memory is as long as `memory`, lives as long as the model, and one poll at a time touches it.
+            unsafe { Data::from_raw(Buf::new(at, 8 * words), 8 * words as u64, Datatype::BYTE) }
+        };
+        let blocks = |at: *mut u8| {
+            // SAFETY: as above.
+            unsafe { Blocks::equal(Buf::new(at, n * ranks as usize), ranks, n as u64, Datatype::BYTE) }
+        };
+        let vary = |at: *mut u8| {
+            let counts = (0..ranks).map(|rank| 8 * self.own(ranks, slot, rank) as u64).collect();
+            let places = (0..u64::from(ranks)).map(|rank| rank * n as u64).collect();
+            let (counts, places) = (super::payload::forever(counts), super::payload::forever(places));
+            // SAFETY: as above.
+            unsafe { Blocks::vary(Buf::new(at, n * ranks as usize), counts, places, Datatype::BYTE) }
+        };
+        let (words, own) = (n / 8, self.own(ranks, slot, rank));
+        let (send, receive) = (data(memory, words)?, data(behind, words)?);
+        Ok(match self.collective {
+            Collective::Gatherv => {
+                Running::Gather(Gather::vary(me, Some(data(memory, own)?), Some(vary(behind)?), root)?)
+            }
+            Collective::Scatterv => {
+                Running::Scatter(Scatter::vary(me, Some(vary(memory)?), Some(data(behind, own)?), root)?)
+            }
+            Collective::Scatter => Running::Scatter(Scatter::equal(me, Some(blocks(memory)?), Some(receive), root)?),
+            Collective::Allgather => Running::Gather(allgather(me, Some(send), blocks(behind)?)?),
+            Collective::Alltoall => Running::Alltoall(Alltoall::equal(me, None, blocks(behind)?)?),
+            Collective::Reduce => Running::Reduce(Reduce::to_root(me, send, Some(receive), op, root)?),
+            Collective::Allreduce => Running::Reduce(Reduce::to_all(me, receive, receive, op)?),
+            Collective::Slices => Running::Slices(Slices::new(me, send, receive, op)?),
+            Collective::ReduceScatter => Running::ReduceScatter(ReduceScatter::new(me, blocks(memory)?, receive, op)?),
+            Collective::Scan => Running::Reduce(Reduce::scan(me, send, receive, op)?),
+        })
+    }
+
+    /// The operation's name in a program's.
+    pub(crate) fn name(&self) -> String {
+        let rooted = Collective::ALL.iter().any(|&(one, rooted)| one == self.collective && rooted);
+        let name = format!("exchange-{:?}-{}", self.collective, self.fragments).to_lowercase();
+        if rooted { format!("{name}:{}", self.root) } else { name }
+    }
+}
+
+/// A word of memory where nothing has been received yet.
+const BLANK: u64 = 0xEEEE_EEEE_EEEE_EEEE;
+
+/// A machine of any of them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Running {
+    Gather(Engine<Gather<'static>>),
+    Scatter(Engine<Scatter<'static>>),
+    Alltoall(Engine<Alltoall<'static>>),
+    Reduce(Engine<Reduce<'static>>),
+    Slices(Engine<Slices<'static>>),
+    ReduceScatter(Engine<ReduceScatter<'static>>),
+}
+
+impl<X: Shared + ?Sized> Machine<X> for Running {
+    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+        match self {
+            Self::Gather(machine) => machine.poll(x),
+            Self::Scatter(machine) => machine.poll(x),
+            Self::Alltoall(machine) => machine.poll(x),
+            Self::Reduce(machine) => machine.poll(x),
+            Self::Slices(machine) => machine.poll(x),
+            Self::ReduceScatter(machine) => machine.poll(x),
+        }
+    }
+}
