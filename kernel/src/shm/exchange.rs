@@ -10,7 +10,8 @@
 //! takes the fragments of others, one after the other, as the plan says. The fragment of tick k lies in the slot
 //! of clock `base + k` of its writer's queue, which all queues share: a slot may be written when all have taken
 //! what it held one queue ago. The first tick is announced by the line, whose head names collective and
-//! length; where everything fits into lines they are the slots, and the only tick needs no queue.
+//! length; where everything fits into lines they are the slots, and the only tick needs no queue. Where
+//! lengths are not known to all, each writer chooses: what fits its line travels there.
 //!
 //! A collective is a plan: which bytes go into a fragment, and what happens to those of others.
 
@@ -63,8 +64,30 @@ pub trait Plan: Clone + PartialEq + Eq + Hash {
     /// What this process's line says of its length.
     fn announced(&self) -> u64;
 
-    /// What `peer`'s line must say.
-    fn expected(&self, peer: Rank) -> u64;
+    /// What `peer`'s line must say; for the default of [`Plan::heard`].
+    fn expected(&self, _peer: Rank) -> u64 {
+        self.announced()
+    }
+
+    /// `peer`'s line says this of its length.
+    ///
+    /// # Errors
+    /// Not what it must say.
+    #[inline]
+    fn heard(&mut self, peer: Rank, announced: u64) -> Result<(), PollError> {
+        let expected = self.expected(peer);
+        if announced == expected {
+            return Ok(());
+        }
+        Err(PollError::Mismatch { peer, refusal: Refusal::new(Argument::Bytes, expected, Bound::Equals(announced)) })
+    }
+
+    /// Does all that `writer` posts travel in its line, although others need the queues? Asked of this process,
+    /// and of a peer whose line was heard.
+    #[inline]
+    fn in_line(&self, _writer: Rank) -> bool {
+        false
+    }
 
     /// Has this process a fragment in `tick`? In tick 0: does anyone wait for its line?
     fn posts(&self, tick: u64) -> bool;
@@ -138,10 +161,16 @@ impl<P: Plan> Exchange<P> {
     /// Where `rank`'s fragment of this tick lies.
     #[inline]
     fn place(&self, me: &Member, rank: Rank) -> Extent {
-        match self.way {
-            Way::Lines => me.layout().line_body(rank, self.operation, 8 + LINE_PAYLOAD).part(8, LINE_PAYLOAD),
-            Way::Queues => me.layout().slot(rank, self.base + self.tick),
+        if self.is_line(rank) {
+            me.layout().line_body(rank, self.operation, 8 + LINE_PAYLOAD).part(8, LINE_PAYLOAD)
+        } else {
+            me.layout().slot(rank, self.base + self.tick)
         }
+    }
+
+    #[inline]
+    fn is_line(&self, rank: Rank) -> bool {
+        self.way == Way::Lines || self.tick == 0 && self.plan.in_line(rank)
     }
 
     #[inline]
@@ -150,7 +179,7 @@ impl<P: Plan> Exchange<P> {
         if self.tick == 0 {
             me.line_free(region, self.operation)?;
         }
-        if self.way == Way::Queues {
+        if !self.is_line(me.rank()) {
             me.slot_free(region, self.operation, clock)?;
         }
         let place = self.place(me, me.rank());
@@ -169,10 +198,12 @@ impl<P: Plan> Exchange<P> {
 
     /// Has `peer` posted this tick's fragment?
     #[inline]
-    fn heard<R: Region>(&self, region: &R, me: &Member, peer: Rank) -> Result<Option<Awaits>, PollError> {
+    fn heard<R: Region>(&mut self, region: &R, me: &Member, peer: Rank) -> Result<Option<Awaits>, PollError> {
         if self.tick == 0 {
-            let message = (self.plan.kind(), self.plan.expected(peer));
-            return line::hear(region, me, peer, self.operation, message, &mut Body::new(), 0);
+            return match line::hear_head(region, me, peer, self.operation, self.plan.kind())? {
+                Ok(announced) => self.plan.heard(peer, announced).map(|()| None),
+                Err(wait) => Ok(Some(wait)),
+            };
         }
         let (flag, bound) = (me.layout().ready(peer), self.base + self.tick + 1);
         // pairs with: post
@@ -291,110 +322,99 @@ impl Cut {
     }
 }
 
-/// How a place is divided among those that take from it: a piece for each process.
+/// How a place is divided among those that take from it: a piece for each process but its writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Pieces {
     /// Bytes from one piece to the next one.
     stride: u64,
     /// Bytes before a piece in which its writer says how long the whole message for its reader is; or 0.
     header: u64,
+    /// Has the writer a piece for itself?
+    own: bool,
     /// How each message is cut.
     pub(crate) cut: Cut,
 }
 
-impl Pieces {
-    const HEADER: u64 = 16;
+/// Who writes, and who reads.
+type Pair = (Rank, Rank);
 
+impl Pieces {
     /// Messages of up to `most` bytes between any two, known to all; whole elements of `element` bytes.
     ///
     /// # Errors
     /// More processes than a slot has room for, or longer elements.
-    pub(crate) fn known(me: &Member, most: u64, element: u64) -> Result<(Way, Self), Refusal> {
-        let ranks = u64::from(me.size());
+    pub(crate) fn known(me: &Member, most: u64, element: u64, own: bool) -> Result<(Way, Self), Refusal> {
         let stride = most.next_multiple_of(8);
-        if stride.checked_mul(ranks).is_some_and(|all| all <= LINE_PAYLOAD) {
-            return Ok((Way::Lines, Self { stride, header: 0, cut: Cut { fragment: stride } }));
+        if stride.checked_mul(Self::count(me, own)).is_some_and(|all| all <= LINE_PAYLOAD) {
+            return Ok((Way::Lines, Self { stride, header: 0, own, cut: Cut { fragment: stride.max(1) } }));
         }
-        Self::queued(me, most, element)
+        Self::queued(me, most, element, own)
     }
 
     /// The same, through the queues whatever the length.
     ///
     /// # Errors
     /// As [`Self::known`].
-    pub(crate) fn queued(me: &Member, most: u64, element: u64) -> Result<(Way, Self), Refusal> {
-        let stride = Self::stride(me)?;
-        Refusal::check(Argument::Element, element, Bound::AtMost(stride))?;
-        Ok((Way::Queues, Self { stride, header: 0, cut: Cut::new(most, stride, element) }))
+    pub(crate) fn queued(me: &Member, most: u64, element: u64, own: bool) -> Result<(Way, Self), Refusal> {
+        let stride = Self::stride(Way::Queues.room(me), me, own, 16)?;
+        let cut = Cut::whole(most, stride, element)?;
+        Ok((Way::Queues, Self { stride, header: 0, own, cut }))
     }
 
-    /// Messages whose lengths only writer and reader know.
+    /// Messages whose lengths only writer and reader know: in slots, and how they would lie in a line.
     ///
     /// # Errors
     /// More processes than a slot has room for.
-    pub(crate) fn unknown(me: &Member) -> Result<(Way, Self), Refusal> {
-        let stride = Self::stride(me)?;
-        Ok((Way::Queues, Self { stride, header: Self::HEADER, cut: Cut { fragment: stride - Self::HEADER } }))
+    pub(crate) fn unknown(me: &Member) -> Result<(Self, Option<Self>), Refusal> {
+        let of = |stride, header| Self { stride, header, own: false, cut: Cut { fragment: stride - header } };
+        let stride = Self::stride(Way::Queues.room(me), me, false, 32)?;
+        let line = LINE_PAYLOAD / Self::count(me, false) / 8 * 8;
+        Ok((of(stride, if stride < 1024 { 16 } else { 64 }), (line >= 16).then(|| of(line, 8))))
     }
 
-    fn stride(me: &Member) -> Result<u64, Refusal> {
-        let room = Way::Queues.room(me);
-        let stride = room / u64::from(me.size());
-        let least = 2 * Self::HEADER;
-        Refusal::check(Argument::Ranks, me.size().into(), Bound::AtMost(room / least))?;
-        Ok(stride - stride % if stride < 64 { Self::HEADER } else { 64 })
+    fn count(me: &Member, own: bool) -> u64 {
+        u64::from(if own { me.size() } else { (me.size() - 1).max(1) })
     }
 
-    /// The piece for `reader`, behind its header.
+    fn stride(room: u64, me: &Member, own: bool, least: u64) -> Result<u64, Refusal> {
+        let count = Self::count(me, own);
+        Refusal::check(Argument::Ranks, count, Bound::AtMost(room / least))?;
+        let stride = room / count;
+        Ok(stride - stride % if stride < 64 { 16 } else { 64 })
+    }
+
+    /// The piece of a reader, with its header.
     #[inline]
-    pub(crate) fn of(&self, place: Extent, reader: Rank) -> Extent {
-        place.part(u64::from(reader) * self.stride, self.stride).part(self.header, self.stride)
+    fn whole(&self, place: Extent, (writer, reader): Pair) -> Extent {
+        let index = reader - u32::from(!self.own && reader > writer);
+        place.part(u64::from(index) * self.stride, self.stride)
     }
 
-    /// Writes the piece of `tick` for `reader`.
+    /// The piece of a reader, behind its header.
+    #[inline]
+    pub(crate) fn of(&self, place: Extent, pair: Pair) -> Extent {
+        self.whole(place, pair).part(self.header, self.stride)
+    }
+
+    /// Writes the piece of `tick`.
     ///
     /// # Safety
     /// As [`put`].
     #[inline]
-    pub(crate) unsafe fn put<R: Region>(&self, region: &R, place: Extent, reader: Rank, tick: u64, data: &Data<'_>) {
+    pub(crate) unsafe fn put<R: Region>(&self, region: &R, place: Extent, pair: Pair, tick: u64, data: &Data<'_>) {
         if self.header > 0 && tick == 0 {
             let len = data.len().to_ne_bytes();
-            let at = place.part(u64::from(reader) * self.stride, 8);
             // SAFETY: the caller's promise for the place; the number is ours.
-            unsafe { region.write(at, Buf::of(&len)) };
+            unsafe { region.write(self.whole(place, pair).part(0, 8), Buf::of(&len)) };
         }
         // SAFETY: the caller's promise.
-        unsafe { put(region, self.of(place, reader), data, self.cut.part(data.len(), tick)) }
+        unsafe { put(region, self.of(place, pair), data, self.cut.part(data.len(), tick)) }
     }
 
-    /// Checks the length that `peer` has announced for this process.
+    /// Copies the piece of `tick` to `data`.
     ///
     /// # Errors
-    /// It is not `bytes`.
-    ///
-    /// # Safety
-    /// `peer` has published the place.
-    pub(crate) unsafe fn check<R: Region>(
-        &self,
-        region: &R,
-        place: Extent,
-        (me, peer): (Rank, Rank),
-        bytes: u64,
-    ) -> Result<(), PollError> {
-        let mut found = [0; 8];
-        // SAFETY: the caller's promise; the array is ours.
-        unsafe { region.read(place.part(u64::from(me) * self.stride, 8), Buf::of_mut(&mut found)) };
-        let found = u64::from_ne_bytes(found);
-        if found == bytes {
-            return Ok(());
-        }
-        Err(PollError::Mismatch { peer, refusal: Refusal::new(Argument::Bytes, bytes, Bound::Equals(found)) })
-    }
-
-    /// Copies the piece of `tick` for `me` from `peer`'s place to `data`.
-    ///
-    /// # Errors
-    /// `peer` has another length for it.
+    /// The writer has another length for it.
     ///
     /// # Safety
     /// As [`get`].
@@ -403,17 +423,110 @@ impl Pieces {
         &self,
         region: &R,
         place: Extent,
-        (me, peer): (Rank, Rank),
+        pair: Pair,
         tick: u64,
         data: &Data<'_>,
     ) -> Result<(), PollError> {
         if self.header > 0 && tick == 0 {
-            // SAFETY: the caller's promise.
-            unsafe { self.check(region, place, (me, peer), data.len()) }?;
+            let mut found = [0; 8];
+            // SAFETY: the caller's promise; the array is ours.
+            unsafe { region.read(self.whole(place, pair).part(0, 8), Buf::of_mut(&mut found)) };
+            let (found, bytes) = (u64::from_ne_bytes(found), data.len());
+            if found != bytes {
+                let refusal = Refusal::new(Argument::Bytes, bytes, Bound::Equals(found));
+                return Err(PollError::Mismatch { peer: pair.0, refusal });
+            }
         }
         // SAFETY: the caller's promise.
-        unsafe { get(region, self.of(place, me), data, self.cut.part(data.len(), tick)) };
+        unsafe { get(region, self.of(place, pair), data, self.cut.part(data.len(), tick)) };
         Ok(())
+    }
+}
+
+/// Who knows how long messages are, and where their pieces lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Lengths {
+    /// All know that all have this length.
+    Known { bytes: u64, pieces: Pieces },
+    /// Writer and reader each know theirs: pieces are in the writer's line, if all of its own fit there.
+    Unknown {
+        slots: Pieces,
+        line: Option<Pieces>,
+        /// Are this process's pieces in its line; are those of the peer that was heard last?
+        mine: bool,
+        theirs: bool,
+    },
+}
+
+impl Lengths {
+    /// Messages of `bytes` between any two.
+    ///
+    /// # Errors
+    /// More processes than a slot has room for.
+    pub(crate) fn known(me: &Member, bytes: u64) -> Result<(Way, Self), Refusal> {
+        let (way, pieces) = Pieces::known(me, bytes, 1, false)?;
+        Ok((way, Self::Known { bytes, pieces }))
+    }
+
+    /// Messages of this process of at most `most` bytes.
+    ///
+    /// # Errors
+    /// More processes than a slot has room for.
+    pub(crate) fn unknown(me: &Member, most: u64) -> Result<Self, Refusal> {
+        let (slots, line) = Pieces::unknown(me)?;
+        let mine = line.is_some_and(|line| most <= line.cut.fragment);
+        Ok(Self::Unknown { slots, line, mine, theirs: false })
+    }
+
+    /// How messages are cut that do not fit a line; those that do are one fragment either way.
+    pub(crate) const fn cut(&self) -> Cut {
+        match self {
+            Self::Known { pieces, .. } => pieces.cut,
+            Self::Unknown { slots, .. } => slots.cut,
+        }
+    }
+
+    /// What the line says.
+    pub(crate) fn announced(&self) -> u64 {
+        match self {
+            Self::Known { bytes, .. } => *bytes,
+            Self::Unknown { mine, .. } => u64::from(*mine),
+        }
+    }
+
+    /// What `peer`'s line says.
+    ///
+    /// # Errors
+    /// Another length, or no place that this segment has.
+    pub(crate) fn heard(&mut self, peer: Rank, announced: u64) -> Result<(), PollError> {
+        let bound = match self {
+            Self::Known { bytes, .. } if announced == *bytes => return Ok(()),
+            Self::Known { bytes, .. } => {
+                let refusal = Refusal::new(Argument::Bytes, *bytes, Bound::Equals(announced));
+                return Err(PollError::Mismatch { peer, refusal });
+            }
+            Self::Unknown { line, theirs, .. } => {
+                *theirs = announced == 1;
+                u64::from(line.is_some())
+            }
+        };
+        Refusal::check(Argument::Bytes, announced, Bound::AtMost(bound))
+            .map(|_| ())
+            .map_err(|refusal| PollError::Mismatch { peer, refusal })
+    }
+
+    /// Are this process's pieces, or those of the peer that was heard last, in the line?
+    pub(crate) const fn in_line(&self, own: bool) -> bool {
+        matches!((self, own), (Self::Unknown { mine: true, .. }, true) | (Self::Unknown { theirs: true, .. }, false))
+    }
+
+    /// Those pieces, in `tick`.
+    pub(crate) fn pieces(&self, own: bool, tick: u64) -> Pieces {
+        match *self {
+            Self::Known { pieces, .. } => pieces,
+            Self::Unknown { line: Some(line), .. } if tick == 0 && self.in_line(own) => line,
+            Self::Unknown { slots, .. } => slots,
+        }
     }
 }
 

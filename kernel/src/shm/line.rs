@@ -249,6 +249,32 @@ pub(crate) fn hear<R: Region>(
     if head == (kind as u64) << KIND | bytes { Ok(None) } else { Err(mismatch(peer, kind, bytes, head)) }
 }
 
+/// Listens for `peer`'s line of `operation`, of whatever length it says: the length, or what to wait for.
+///
+/// Errors: a line that is ahead (overrun), or of another collective.
+#[inline]
+pub(crate) fn hear_head<R: Region>(
+    region: &R,
+    me: &Member,
+    peer: Rank,
+    operation: u64,
+    kind: Kind,
+) -> Result<Result<u64, Awaits>, PollError> {
+    let line = me.layout().line(peer, operation);
+    // pairs with: post
+    let sequence = region.flag(line).load_acquire();
+    match sequence.against(operation) {
+        Less => return Ok(Err(Awaits::flag(line, Until::AtLeast(operation), peer, operation))),
+        Equal => {}
+        Greater => return Err(PollError::Overrun { peer, expected: operation, found: sequence.unchecked() }),
+    }
+    let mut head = [0; 8];
+    // SAFETY: `peer` published the line and reuses it only after our `done`. The array is ours.
+    unsafe { region.read(me.layout().line_body(peer, operation, 8), Buf::of_mut(&mut head)) };
+    let head = u64::from_ne_bytes(head);
+    if head >> KIND == kind as u64 { Ok(Ok(head & ((1 << KIND) - 1))) } else { Err(mismatch(peer, kind, 0, head)) }
+}
+
 /// The kind in the line that `peer` posted in `operation`, if it has.
 #[cold]
 pub(crate) fn kind_of<R: Region>(region: &R, me: &Member, peer: Rank, operation: u64) -> Option<u64> {

@@ -42,7 +42,7 @@ impl<'a> Slices<'a> {
     pub fn new(me: &mut Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
         Operand::new(send, Some(receive), op)?;
         let slice = op.count(send.len())?.div_ceil(me.size().into()) * op.element();
-        let (way, pieces) = Pieces::queued(me, slice, op.element())?;
+        let (way, pieces) = Pieces::queued(me, slice, op.element(), !op.commutative())?;
         let ticks = 2 * pieces.cut.ticks(slice);
         let plan = Self { me: me.rank(), size: me.size(), send, receive, op, slice, pieces, ticks };
         Ok(Exchange::new(me, way, ticks, plan))
@@ -67,10 +67,6 @@ impl Plan for Slices<'_> {
     }
 
     fn announced(&self) -> u64 {
-        self.send.len()
-    }
-
-    fn expected(&self, _: Rank) -> u64 {
         self.send.len()
     }
 
@@ -108,7 +104,7 @@ impl Plan for Slices<'_> {
         for reader in (0..self.size).filter(|&reader| reader != self.me || !self.op.commutative()) {
             let part = self.part(reader, pair);
             // SAFETY: the caller's promise.
-            unsafe { put(region, self.pieces.of(place, reader), &self.send, part) };
+            unsafe { put(region, self.pieces.of(place, (self.me, reader)), &self.send, part) };
         }
     }
 
@@ -120,7 +116,7 @@ impl Plan for Slices<'_> {
             return Ok(());
         }
         let (part, ordered) = (self.part(self.me, pair), !self.op.commutative());
-        let piece = self.pieces.of(place, self.me);
+        let piece = self.pieces.of(place, (peer, self.me));
         match (ordered, peer == self.me, peer == self.size - 1) {
             // SAFETY: the caller's promise: both are this process's data; in place they are the same.
             (false, true, _) | (true, true, true) => unsafe { copy_private(&self.send, &self.receive, part) },

@@ -9,7 +9,7 @@ use crate::comm::Member;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::region::{Extent, Region};
 use crate::shm::copy::copy_private;
-use crate::shm::exchange::{Exchange, Pieces, Plan, UNKNOWN};
+use crate::shm::exchange::{Exchange, Lengths, Plan, UNKNOWN, Way};
 use crate::shm::line::Kind;
 
 /// One process's part.
@@ -19,9 +19,7 @@ pub struct Alltoall<'a> {
     size: u32,
     send: Blocks<'a>,
     receive: Blocks<'a>,
-    /// What the line says.
-    announced: u64,
-    pieces: Pieces,
+    lengths: Lengths,
     ticks: u64,
 }
 
@@ -39,9 +37,9 @@ impl<'a> Alltoall<'a> {
                 Refusal::check(Argument::Bytes, blocks.bytes(rank), Bound::Equals(bytes))?;
             }
         }
-        let (way, pieces) = Pieces::known(me, bytes, 1)?;
-        let ticks = pieces.cut.ticks(bytes);
-        let plan = Self { me: me.rank(), size: me.size(), send, receive, announced: bytes, pieces, ticks };
+        let (way, lengths) = Lengths::known(me, bytes)?;
+        let ticks = lengths.cut().ticks(bytes);
+        let plan = Self { me: me.rank(), size: me.size(), send, receive, lengths, ticks };
         Ok(Exchange::new(me, way, ticks, plan))
     }
 
@@ -54,11 +52,11 @@ impl<'a> Alltoall<'a> {
         let send = Self::check(me, send, receive)?;
         let own = (send.bytes(me.rank()), receive.bytes(me.rank()));
         Refusal::check(Argument::Bytes, own.0, Bound::Equals(own.1))?;
-        let (way, pieces) = Pieces::unknown(me)?;
-        let ticks = pieces.cut.ticks(send.most().max(receive.most()));
+        let lengths = Lengths::unknown(me, send.most())?;
+        let ticks = lengths.cut().ticks(send.most().max(receive.most()));
         Refusal::check(Argument::Bytes, ticks, Bound::AtMost(UNKNOWN))?;
-        let plan = Self { me: me.rank(), size: me.size(), send, receive, announced: 0, pieces, ticks };
-        Ok(Exchange::new(me, way, UNKNOWN, plan))
+        let plan = Self { me: me.rank(), size: me.size(), send, receive, lengths, ticks };
+        Ok(Exchange::new(me, Way::Queues, UNKNOWN, plan))
     }
 
     fn check(me: &Member, send: Option<Blocks<'a>>, receive: Blocks<'a>) -> Result<Blocks<'a>, Refusal> {
@@ -80,11 +78,15 @@ impl Plan for Alltoall<'_> {
     }
 
     fn announced(&self) -> u64 {
-        self.announced
+        self.lengths.announced()
     }
 
-    fn expected(&self, _: Rank) -> u64 {
-        self.announced
+    fn heard(&mut self, peer: Rank, announced: u64) -> Result<(), PollError> {
+        self.lengths.heard(peer, announced)
+    }
+
+    fn in_line(&self, writer: Rank) -> bool {
+        self.lengths.in_line(writer == self.me)
     }
 
     fn posts(&self, _: u64) -> bool {
@@ -96,25 +98,26 @@ impl Plan for Alltoall<'_> {
     }
 
     fn takes(&self, tick: u64, peer: Rank) -> bool {
-        tick == 0 || self.pieces.cut.part(self.receive.bytes(peer), tick).1 > 0
+        tick == 0 || self.lengths.cut().part(self.receive.bytes(peer), tick).1 > 0
     }
 
     unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, tick: u64) {
         for reader in (0..self.size).filter(|&reader| reader != self.me) {
+            let pieces = self.lengths.pieces(true, tick);
             // SAFETY: the caller's promise.
-            unsafe { self.pieces.put(region, place, reader, tick, &self.send.block(reader)) };
+            unsafe { pieces.put(region, place, (self.me, reader), tick, &self.send.block(reader)) };
         }
     }
 
     unsafe fn take<R: Region>(&mut self, region: &R, place: Extent, tick: u64, peer: Rank) -> Result<(), PollError> {
         let block = self.receive.block(peer);
         if peer == self.me {
-            let part = self.pieces.cut.part(block.len(), tick);
+            let part = self.lengths.cut().part(block.len(), tick);
             // SAFETY: the caller's promise: both are this process's data; in place they are the same.
             unsafe { copy_private(&self.send.block(peer), &block, part) };
             return Ok(());
         }
         // SAFETY: the caller's promise.
-        unsafe { self.pieces.get(region, place, (self.me, peer), tick, &block) }
+        unsafe { self.lengths.pieces(false, tick).get(region, place, (peer, self.me), tick, &block) }
     }
 }

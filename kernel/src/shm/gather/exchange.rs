@@ -12,6 +12,7 @@ use crate::blocks::Blocks;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
+use crate::region::layout::LINE_PAYLOAD;
 use crate::region::{Extent, Region};
 use crate::shm::copy::copy_private;
 use crate::shm::exchange::{Cut, Exchange, Plan, UNKNOWN, Way, get, put};
@@ -28,6 +29,8 @@ pub struct Gather<'a> {
     /// Everyone's blocks, where they are received.
     receive: Option<Blocks<'a>>,
     in_place: bool,
+    /// Does each process choose between line and queue?
+    lines: bool,
     cut: Cut,
     ticks: u64,
 }
@@ -63,7 +66,7 @@ impl<'a> Gather<'a> {
     ) -> Result<Exchange<Self>, Refusal> {
         let plan = Self::to_root(me, send, receive, root)?;
         let cut = Cut { fragment: Way::Queues.room(me) };
-        let plan = plan.cut(cut);
+        let plan = Self { lines: true, ..plan.cut(cut) };
         Refusal::check(Argument::Bytes, plan.ticks, Bound::AtMost(UNKNOWN))?;
         Ok(Exchange::new(me, Way::Queues, UNKNOWN, plan))
     }
@@ -99,7 +102,7 @@ impl<'a> Gather<'a> {
             Refusal::check(Argument::Bytes, own.len(), Bound::Equals(blocks.bytes(me.rank())))?;
         }
         let cut = Cut { fragment: 1 };
-        Ok(Self { kind, me: me.rank(), posts, own, receive, in_place: send.is_none(), cut, ticks: 0 })
+        Ok(Self { kind, me: me.rank(), posts, own, receive, in_place: send.is_none(), lines: false, cut, ticks: 0 })
     }
 
     pub(crate) fn cut(mut self, cut: Cut) -> Self {
@@ -129,6 +132,11 @@ impl Plan for Gather<'_> {
 
     fn expected(&self, peer: Rank) -> u64 {
         self.receive.map_or(0, |blocks| blocks.bytes(peer))
+    }
+
+    fn in_line(&self, writer: Rank) -> bool {
+        let bytes = if writer == self.me { self.own.len() } else { self.expected(writer) };
+        self.lines && bytes <= LINE_PAYLOAD
     }
 
     fn posts(&self, tick: u64) -> bool {

@@ -116,10 +116,6 @@ impl Plan for Reduce<'_> {
         self.operand.bytes()
     }
 
-    fn expected(&self, _: Rank) -> u64 {
-        self.operand.bytes()
-    }
-
     fn posts(&self, _: u64) -> bool {
         self.posts
     }

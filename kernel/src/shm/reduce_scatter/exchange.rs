@@ -45,7 +45,7 @@ impl<'a> ReduceScatter<'a> {
             op.count(send.bytes(rank))?;
         }
         Operand::new(send.block(me.rank()), Some(receive), op)?;
-        let (way, pieces) = Pieces::known(me, send.most(), op.element())?;
+        let (way, pieces) = Pieces::known(me, send.most(), op.element(), !op.commutative())?;
         let ticks = pieces.cut.ticks(send.most());
         let plan = Self { me: me.rank(), size: me.size(), send, receive, op, pieces, ticks };
         Ok(Exchange::new(me, way, ticks, plan))
@@ -62,10 +62,6 @@ impl Plan for ReduceScatter<'_> {
     }
 
     fn announced(&self) -> u64 {
-        self.send.most()
-    }
-
-    fn expected(&self, _: Rank) -> u64 {
         self.send.most()
     }
 
@@ -92,7 +88,7 @@ impl Plan for ReduceScatter<'_> {
     unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, tick: u64) {
         for reader in (0..self.size).filter(|&reader| reader != self.me || !self.op.commutative()) {
             // SAFETY: the caller's promise.
-            unsafe { self.pieces.put(region, place, reader, tick, &self.send.block(reader)) };
+            unsafe { self.pieces.put(region, place, (self.me, reader), tick, &self.send.block(reader)) };
         }
     }
 
@@ -104,7 +100,7 @@ impl Plan for ReduceScatter<'_> {
             unsafe { copy_private(&self.send.block(self.me), &self.receive, part) };
             return Ok(());
         }
-        let place = self.pieces.of(place, self.me);
+        let place = self.pieces.of(place, (peer, self.me));
         if ordered && peer == self.size - 1 {
             // SAFETY: the caller's promise; this process has posted its own piece too.
             unsafe { get(region, place, &self.receive, part) };

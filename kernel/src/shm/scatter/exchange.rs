@@ -12,7 +12,7 @@ use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::region::{Extent, Region};
 use crate::shm::copy::copy_private;
-use crate::shm::exchange::{Exchange, Pieces, Plan, UNKNOWN};
+use crate::shm::exchange::{Exchange, Lengths, Plan, UNKNOWN, Way};
 use crate::shm::line::Kind;
 
 /// One process's part.
@@ -25,9 +25,7 @@ pub struct Scatter<'a> {
     send: Option<Blocks<'a>>,
     /// This process's block; none at a root that keeps it in place.
     receive: Option<Data<'a>>,
-    /// What the line says.
-    announced: u64,
-    pieces: Pieces,
+    lengths: Lengths,
     ticks: u64,
 }
 
@@ -44,9 +42,9 @@ impl<'a> Scatter<'a> {
         root: Rank,
     ) -> Result<Exchange<Self>, Refusal> {
         let bytes = Self::check(me, &send, &receive, root)?;
-        let (way, pieces) = Pieces::known(me, bytes, 1)?;
-        let ticks = pieces.cut.ticks(bytes);
-        let plan = Self::plan(me, send, receive, root, (bytes, pieces, ticks));
+        let (way, lengths) = Lengths::known(me, bytes)?;
+        let ticks = lengths.cut().ticks(bytes);
+        let plan = Self::plan(me, send, receive, root, (lengths, ticks));
         Ok(Exchange::new(me, way, ticks, plan))
     }
 
@@ -61,12 +59,12 @@ impl<'a> Scatter<'a> {
         root: Rank,
     ) -> Result<Exchange<Self>, Refusal> {
         let bytes = Self::check(me, &send, &receive, root)?;
-        let (way, pieces) = Pieces::unknown(me)?;
         let most = if me.rank() == root { send.map_or(0, |blocks| blocks.most()) } else { bytes };
-        let ticks = pieces.cut.ticks(most);
+        let lengths = Lengths::unknown(me, most)?;
+        let ticks = lengths.cut().ticks(most);
         Refusal::check(Argument::Bytes, ticks, Bound::AtMost(UNKNOWN))?;
-        let plan = Self::plan(me, send, receive, root, (0, pieces, ticks));
-        Ok(Exchange::new(me, way, UNKNOWN, plan))
+        let plan = Self::plan(me, send, receive, root, (lengths, ticks));
+        Ok(Exchange::new(me, Way::Queues, UNKNOWN, plan))
     }
 
     /// Checks what was given; bytes of this process's block.
@@ -90,10 +88,10 @@ impl<'a> Scatter<'a> {
         send: Option<Blocks<'a>>,
         receive: Option<Data<'a>>,
         root: Rank,
-        (announced, pieces, ticks): (u64, Pieces, u64),
+        (lengths, ticks): (Lengths, u64),
     ) -> Self {
         let send = send.filter(|_| me.rank() == root);
-        Self { me: me.rank(), size: me.size(), root, send, receive, announced, pieces, ticks }
+        Self { me: me.rank(), size: me.size(), root, send, receive, lengths, ticks }
     }
 }
 
@@ -107,11 +105,15 @@ impl Plan for Scatter<'_> {
     }
 
     fn announced(&self) -> u64 {
-        self.announced
+        self.lengths.announced()
     }
 
-    fn expected(&self, _: Rank) -> u64 {
-        self.announced
+    fn heard(&mut self, peer: Rank, announced: u64) -> Result<(), PollError> {
+        self.lengths.heard(peer, announced)
+    }
+
+    fn in_line(&self, writer: Rank) -> bool {
+        self.lengths.in_line(writer == self.me)
     }
 
     fn posts(&self, _: u64) -> bool {
@@ -129,8 +131,9 @@ impl Plan for Scatter<'_> {
     unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, tick: u64) {
         let Some(blocks) = &self.send else { return };
         for reader in (0..self.size).filter(|&reader| reader != self.me) {
+            let pieces = self.lengths.pieces(true, tick);
             // SAFETY: the caller's promise.
-            unsafe { self.pieces.put(region, place, reader, tick, &blocks.block(reader)) };
+            unsafe { pieces.put(region, place, (self.me, reader), tick, &blocks.block(reader)) };
         }
     }
 
@@ -138,13 +141,13 @@ impl Plan for Scatter<'_> {
         let Some(data) = &self.receive else { return Ok(()) };
         match &self.send {
             Some(blocks) => {
-                let part = self.pieces.cut.part(data.len(), tick);
+                let part = self.lengths.cut().part(data.len(), tick);
                 // SAFETY: the caller's promise: both are this process's data.
                 unsafe { copy_private(&blocks.block(self.me), data, part) };
                 Ok(())
             }
             // SAFETY: the caller's promise.
-            None => unsafe { self.pieces.get(region, place, (self.me, peer), tick, data) },
+            None => unsafe { self.lengths.pieces(false, tick).get(region, place, (peer, self.me), tick, data) },
         }
     }
 }
