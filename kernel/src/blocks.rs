@@ -118,6 +118,38 @@ impl<'a> Blocks<'a> {
         Ok(Self { first, size: 1, extent: 1, ranks: blocks.len() as u32, cut: Cut::Each(blocks) })
     }
 
+    /// [`Self::equal`] in a slice.
+    ///
+    /// # Errors
+    /// As [`Self::equal`].
+    pub fn equal_mut(memory: &'a mut [u8], ranks: u32, count: u64, datatype: Datatype<'a>) -> Result<Self, Refusal> {
+        // SAFETY: the slice is writable and exclusive for 'a.
+        unsafe { Self::equal(Buf::of_mut(memory), ranks, count, datatype) }
+    }
+
+    /// [`Self::vary`] in a slice.
+    ///
+    /// # Errors
+    /// As [`Self::vary`].
+    pub fn vary_mut(
+        memory: &'a mut [u8],
+        counts: &'a [u64],
+        displacements: &'a [u64],
+        datatype: Datatype<'a>,
+    ) -> Result<Self, Refusal> {
+        // SAFETY: the slice is writable and exclusive for 'a.
+        unsafe { Self::vary(Buf::of_mut(memory), counts, displacements, datatype) }
+    }
+
+    /// [`Self::each`] in a slice.
+    ///
+    /// # Errors
+    /// As [`Self::each`].
+    pub fn each_mut(memory: &'a mut [u8], blocks: &'a [Block<'a>]) -> Result<Self, Refusal> {
+        // SAFETY: the slice is writable and exclusive for 'a.
+        unsafe { Self::each(Buf::of_mut(memory), blocks) }
+    }
+
     /// The same blocks, where they are to be received: no two may share a byte.
     ///
     /// # Errors
@@ -242,8 +274,7 @@ mod tests {
     use std::vec::Vec;
 
     fn vary<'a>(memory: &'a mut [u8], counts: &'a [u64], displacements: &'a [u64]) -> Result<Blocks<'a>, Refusal> {
-        // SAFETY: the slice is ours.
-        unsafe { Blocks::vary(Buf::of_mut(memory), counts, displacements, Datatype::Contiguous { bytes: 2 }) }
+        Blocks::vary_mut(memory, counts, displacements, Datatype::Contiguous { bytes: 2 })
     }
 
     #[test]
@@ -257,9 +288,7 @@ mod tests {
         let blocks = vary(&mut memory, &[3, 0, 1, 2], &[10, 99, 0, 4]).unwrap();
         assert_eq!([0, 1, 2, 3].map(|rank| at(&blocks, rank)), [(20, 6), (0, 0), (0, 2), (8, 4)]);
         assert_eq!((blocks.most(), blocks.ranks(), blocks.bytes(4)), (6, 4, 0));
-        // SAFETY: the array is ours.
-        let blocks =
-            unsafe { Blocks::equal(Buf::of_mut(&mut memory), 5, 2, Datatype::Contiguous { bytes: 4 }) }.unwrap();
+        let blocks = Blocks::equal_mut(&mut memory, 5, 2, Datatype::Contiguous { bytes: 4 }).unwrap();
         assert_eq!((0..6).map(|rank| blocks.bytes(rank)).collect::<Vec<_>>(), [8, 8, 8, 8, 8, 0]);
         assert_eq!(at(&blocks, 3), (24, 8));
     }
@@ -271,11 +300,7 @@ mod tests {
         let block = |displacement, count, datatype| Block { displacement, count, datatype };
         let vector = Datatype::Vector { blocks: 2, block: 1, stride: 3 };
         let of = |memory: &mut [u8], blocks: &[Block<'_>]| {
-            // SAFETY: the slice is ours.
-            unsafe { Blocks::each(Buf::of_mut(memory), blocks) }
-                .and_then(Blocks::apart)
-                .map(|_| ())
-                .map_err(|e| e.argument)
+            Blocks::each_mut(memory, blocks).and_then(Blocks::apart).map(|_| ()).map_err(|e| e.argument)
         };
         let all = [block(20, 2, vector), block(0, 3, Datatype::BYTE), block(99, 0, vector)];
         assert_eq!(of(&mut memory, &all), Ok(()));
@@ -285,8 +310,7 @@ mod tests {
         );
         assert_eq!(of(&mut memory, &[block(33, 2, vector)]), Err(Argument::Extent));
         assert_eq!(of(&mut memory, &[block(u64::MAX, 1, vector)]), Err(Argument::Extent));
-        // SAFETY: the array is ours.
-        let blocks = unsafe { Blocks::each(Buf::of_mut(&mut memory), &all) }.unwrap();
+        let blocks = Blocks::each_mut(&mut memory, &all).unwrap();
         assert_eq!([0, 1, 2, 3].map(|rank| blocks.bytes(rank)), [4, 3, 0, 0]);
         let runs: Vec<_> = blocks.block(0).runs(0, 9).map(|(at, run)| (at, run.ptr() as usize - base)).collect();
         assert_eq!(runs, [(0, 20), (1, 23), (2, 24), (3, 27)]);
@@ -306,9 +330,7 @@ mod tests {
         assert_eq!(refused(&[1, u64::MAX], &[0, 1]), (Argument::Extent, u64::MAX));
         assert_eq!(refused(&[1, 1], &[0]), (Argument::Displacements, 1));
         assert!(vary(&mut memory, &[3, 3, 0], &[3, 0, 1]).and_then(Blocks::apart).is_ok());
-        // SAFETY: the array is ours.
-        let mut equal =
-            |count| unsafe { Blocks::equal(Buf::of_mut(&mut memory), 3, count, Datatype::BYTE) }.map(|_| ());
+        let mut equal = |count| Blocks::equal_mut(&mut memory, 3, count, Datatype::BYTE).map(|_| ());
         assert!(equal(13).is_ok());
         assert_eq!(equal(14).unwrap_err().argument, Argument::Extent);
         assert_eq!(equal(u64::MAX).unwrap_err().argument, Argument::Count);

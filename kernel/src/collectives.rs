@@ -10,14 +10,14 @@ use crate::datatype::Data;
 use crate::driver::Communicator;
 use crate::error::Error;
 use crate::op::Op;
-use crate::select::AllreduceAlgorithm;
-use crate::shm::allgather::exchange::allgather;
+use crate::select::{AllreduceAlgorithm, MoveAlgorithm};
 use crate::shm::allreduce::{posted::Posted, slices::Slices};
 use crate::shm::alltoall::exchange::Alltoall;
 use crate::shm::gather::exchange::Gather;
 use crate::shm::reduce::exchange::Reduce;
 use crate::shm::reduce_scatter::exchange::ReduceScatter;
 use crate::shm::scatter::exchange::Scatter;
+use crate::shm::{allgather, gather, scatter};
 use crate::transport::{Transport, Wait};
 
 /// Errors of every call here: an argument is refused, or does not agree with another rank's; a peer died.
@@ -28,56 +28,152 @@ where
     /// Everyone's `send` goes to its block of the root's `receive`. All blocks have one length.
     ///
     /// # Errors
-    /// `root` is no rank; lengths differ; a peer died or refused its arguments.
+    /// `root` is no rank; lengths differ; the segment has no queues for the algorithm; a peer died or refused its
+    /// arguments.
     ///
     /// # Standard section
     /// MPI 4.1, 7.5.
-    pub fn gather(&mut self, send: Option<Data<'_>>, receive: Option<Blocks<'_>>, root: Rank) -> Result<(), Error> {
-        self.call(|me| Gather::equal(me, send, receive, root))
+    #[inline]
+    pub fn gather_with(
+        &mut self,
+        send: Option<Data<'_>>,
+        receive: Option<Blocks<'_>>,
+        root: Rank,
+        algorithm: MoveAlgorithm,
+    ) -> Result<(), Error> {
+        match algorithm.resolve() {
+            MoveAlgorithm::Cico => self.call(|me| gather::cico::Cico::new(me, send, receive, root)),
+            _ => self.call(|me| Gather::equal(me, send, receive, root)),
+        }
     }
 
-    /// [`Self::gather`] of blocks whose lengths only the root knows all of.
+    /// [`Self::gather_with`] the default algorithm.
     ///
     /// # Errors
-    /// As [`Self::gather`].
+    /// As [`Self::gather_with`].
+    #[inline]
+    pub fn gather(&mut self, send: Option<Data<'_>>, receive: Option<Blocks<'_>>, root: Rank) -> Result<(), Error> {
+        self.gather_with(send, receive, root, MoveAlgorithm::Auto)
+    }
+
+    /// [`Self::gather_with`] of blocks whose lengths only the root knows all of.
+    ///
+    /// # Errors
+    /// As [`Self::gather_with`].
+    #[inline]
+    pub fn gatherv_with(
+        &mut self,
+        send: Option<Data<'_>>,
+        receive: Option<Blocks<'_>>,
+        root: Rank,
+        algorithm: MoveAlgorithm,
+    ) -> Result<(), Error> {
+        match algorithm.resolve() {
+            MoveAlgorithm::Cico => self.call(|me| gather::cico::Cico::new(me, send, receive, root)),
+            _ => self.call(|me| Gather::vary(me, send, receive, root)),
+        }
+    }
+
+    /// [`Self::gatherv_with`] the default algorithm.
+    ///
+    /// # Errors
+    /// As [`Self::gather_with`].
+    #[inline]
     pub fn gatherv(&mut self, send: Option<Data<'_>>, receive: Option<Blocks<'_>>, root: Rank) -> Result<(), Error> {
-        self.call(|me| Gather::vary(me, send, receive, root))
+        self.gatherv_with(send, receive, root, MoveAlgorithm::Auto)
     }
 
     /// Each block of the root's `send` goes to its rank's `receive`. All blocks have one length.
     ///
     /// # Errors
-    /// As [`Self::gather`].
+    /// As [`Self::gather_with`].
     ///
     /// # Standard section
     /// MPI 4.1, 7.6.
-    pub fn scatter(&mut self, send: Option<Blocks<'_>>, receive: Option<Data<'_>>, root: Rank) -> Result<(), Error> {
-        self.call(|me| Scatter::equal(me, send, receive, root))
+    #[inline]
+    pub fn scatter_with(
+        &mut self,
+        send: Option<Blocks<'_>>,
+        receive: Option<Data<'_>>,
+        root: Rank,
+        algorithm: MoveAlgorithm,
+    ) -> Result<(), Error> {
+        match algorithm.resolve() {
+            MoveAlgorithm::Cico => self.call(|me| scatter::cico::Cico::new(me, send, receive, root)),
+            _ => self.call(|me| Scatter::equal(me, send, receive, root)),
+        }
     }
 
-    /// [`Self::scatter`] of blocks whose lengths only the root knows all of.
+    /// [`Self::scatter_with`] the default algorithm.
     ///
     /// # Errors
-    /// As [`Self::gather`].
+    /// As [`Self::gather_with`].
+    #[inline]
+    pub fn scatter(&mut self, send: Option<Blocks<'_>>, receive: Option<Data<'_>>, root: Rank) -> Result<(), Error> {
+        self.scatter_with(send, receive, root, MoveAlgorithm::Auto)
+    }
+
+    /// [`Self::scatter_with`] of blocks whose lengths only the root knows all of.
+    ///
+    /// # Errors
+    /// As [`Self::gather_with`].
+    #[inline]
+    pub fn scatterv_with(
+        &mut self,
+        send: Option<Blocks<'_>>,
+        receive: Option<Data<'_>>,
+        root: Rank,
+        algorithm: MoveAlgorithm,
+    ) -> Result<(), Error> {
+        match algorithm.resolve() {
+            MoveAlgorithm::Cico => self.call(|me| scatter::cico::Cico::new(me, send, receive, root)),
+            _ => self.call(|me| Scatter::vary(me, send, receive, root)),
+        }
+    }
+
+    /// [`Self::scatterv_with`] the default algorithm.
+    ///
+    /// # Errors
+    /// As [`Self::gather_with`].
+    #[inline]
     pub fn scatterv(&mut self, send: Option<Blocks<'_>>, receive: Option<Data<'_>>, root: Rank) -> Result<(), Error> {
-        self.call(|me| Scatter::vary(me, send, receive, root))
+        self.scatterv_with(send, receive, root, MoveAlgorithm::Auto)
     }
 
     /// Everyone's `send` goes to its block of everyone's `receive`. All know all lengths, equal or not.
     ///
     /// # Errors
-    /// Blocks overlap; lengths differ; a peer died or refused its arguments.
+    /// Blocks overlap; lengths differ; the segment has no queues for the algorithm; a peer died or refused its
+    /// arguments.
     ///
     /// # Standard section
     /// MPI 4.1, 7.7.
+    #[inline]
+    pub fn allgather_with(
+        &mut self,
+        send: Option<Data<'_>>,
+        receive: Blocks<'_>,
+        algorithm: MoveAlgorithm,
+    ) -> Result<(), Error> {
+        match algorithm.resolve() {
+            MoveAlgorithm::Cico => self.call(|me| allgather::cico::Cico::new(me, send, receive)),
+            _ => self.call(|me| allgather::exchange::allgather(me, send, receive)),
+        }
+    }
+
+    /// [`Self::allgather_with`] the default algorithm.
+    ///
+    /// # Errors
+    /// As [`Self::allgather_with`].
+    #[inline]
     pub fn allgather(&mut self, send: Option<Data<'_>>, receive: Blocks<'_>) -> Result<(), Error> {
-        self.call(|me| allgather(me, send, receive))
+        self.allgather_with(send, receive, MoveAlgorithm::Auto)
     }
 
     /// Block r of everyone's `send` goes to rank r. All blocks of all ranks have one length.
     ///
     /// # Errors
-    /// As [`Self::allgather`].
+    /// As [`Self::allgather_with`].
     ///
     /// # Standard section
     /// MPI 4.1, 7.8.
@@ -88,7 +184,7 @@ where
     /// [`Self::alltoall`] of blocks whose lengths only sender and receiver know.
     ///
     /// # Errors
-    /// As [`Self::allgather`].
+    /// As [`Self::allgather_with`].
     pub fn alltoallv(&mut self, send: Option<Blocks<'_>>, receive: Blocks<'_>) -> Result<(), Error> {
         self.call(|me| Alltoall::vary(me, send, receive))
     }

@@ -6,7 +6,7 @@ use crate::comm::{Comm, Member};
 use crate::datatype::Data;
 use crate::error::{Cause, Error, Poison, PollError, Refusal, WaitError};
 use crate::machine::Machine;
-use crate::region::Layout;
+use crate::region::{Layout, Region};
 use crate::select::{BarrierAlgorithm, BcastAlgorithm};
 use crate::shm::bcast::{cico::Cico, posted::Posted, queue::Queue};
 use crate::step::{Awaits, Step};
@@ -38,6 +38,18 @@ where
             Step::Done => return Ok(()),
             Step::Wait(on) => wait.wait(x, &on).map_err(Stop::Wait)?,
         }
+    }
+}
+
+/// Poisons the communicator if a user's operation unwinds through a call: others must not wait for it.
+struct Unwinding<'a, R: Region>(&'a mut Comm<R>);
+
+impl<R: Region> Drop for Unwinding<'_, R> {
+    #[cold]
+    fn drop(&mut self) {
+        let me = self.0.member();
+        let (rank, operation) = (me.rank(), me.operation());
+        self.0.poison_with(Poison { rank, operation, cause: Cause::Fault });
     }
 }
 
@@ -154,7 +166,10 @@ where
         make: impl FnOnce(&mut Member) -> Result<M, Refusal>,
     ) -> Result<(), Error> {
         let mut machine = self.make(make)?;
-        match run(&mut machine, &mut self.comm, &mut self.wait) {
+        let guard = Unwinding(&mut self.comm);
+        let result = run(&mut machine, guard.0, &mut self.wait);
+        core::mem::forget(guard);
+        match result {
             Ok(()) => Ok(()),
             Err(stop) => Err(self.fail(stop)),
         }
@@ -174,7 +189,10 @@ where
         if let Some(poison) = self.comm.poison() {
             return Err(Error::Poisoned(poison));
         }
-        machine.poll(&mut self.comm).map_err(|e| self.fail(Stop::Poll(e)))
+        let guard = Unwinding(&mut self.comm);
+        let result = machine.poll(guard.0);
+        core::mem::forget(guard);
+        result.map_err(|e| self.fail(Stop::Poll(e)))
     }
 
     /// Waits as the policy says.

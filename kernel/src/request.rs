@@ -5,16 +5,14 @@
 //! Any call on the scope moves its oldest operation (MPI 4.1, 3.7.4: progress).
 
 use crate::Rank;
-use crate::comm::Comm;
+use crate::comm::{Comm, Member};
 use crate::datatype::Data;
 use crate::driver::Communicator;
-use crate::error::{Argument, Bound, Error, PollError, Refusal};
-use crate::machine::Machine;
+use crate::error::{Argument, Bound, Error, Refusal};
 use crate::op::Op;
-use crate::select::{Barrier, BarrierAlgorithm, Bcast, BcastAlgorithm};
-use crate::shm::allreduce;
+use crate::select::{AllreduceAlgorithm, Any, Barrier, BarrierAlgorithm, Bcast, BcastAlgorithm};
 use crate::step::Step;
-use crate::transport::{Shared, Transport, Wait};
+use crate::transport::{Transport, Wait};
 use core::fmt;
 use heapless::Deque;
 
@@ -26,31 +24,13 @@ pub const ACTIVE: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Request(u64);
 
-/// One process's part of any collective.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Collective<'a> {
-    Bcast(Bcast<'a>),
-    Barrier(Barrier),
-    Allreduce(allreduce::posted::Posted<'a>),
-}
-
-impl<X: Shared + ?Sized> Machine<X> for Collective<'_> {
-    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
-        match self {
-            Self::Bcast(machine) => machine.poll(x),
-            Self::Barrier(machine) => machine.poll(x),
-            Self::Allreduce(machine) => machine.poll(x),
-        }
-    }
-}
-
 /// Nonblocking operations on one communicator, with buffers that live for `'buf`.
 pub struct Scope<'c, 'buf, T: Transport>
 where
     T::Wait: Wait<Comm<T::Region>>,
 {
     communicator: &'c mut Communicator<T>,
-    active: Deque<Collective<'buf>, ACTIVE>,
+    active: Deque<Any<'buf>, ACTIVE>,
     completed: u64,
 }
 
@@ -101,35 +81,47 @@ impl<'buf, T: Transport> Scope<'_, 'buf, T>
 where
     T::Wait: Wait<Comm<T::Region>>,
 {
-    /// Starts a broadcast (MPI_Ibcast).
+    /// Starts the operation that `make` makes, of whichever collective and algorithm [`Any`] holds.
     ///
     /// # Errors
     /// As the blocking call; or [`ACTIVE`] operations are active: then nothing was started, and a later call may succeed.
+    pub fn start<M: Into<Any<'buf>>>(
+        &mut self,
+        make: impl FnOnce(&mut Member) -> Result<M, Refusal>,
+    ) -> Result<Request, Error> {
+        let active = self.active.len() as u64;
+        Refusal::check(Argument::Requests, active + 1, Bound::AtMost(ACTIVE as u64))?;
+        let machine = self.communicator.make(make)?.into();
+        // There is room.
+        let _ = self.active.push_back(machine);
+        let request = Request(self.completed + active);
+        self.progress(false)?;
+        Ok(request)
+    }
+
+    /// Starts a broadcast (MPI_Ibcast).
+    ///
+    /// # Errors
+    /// As [`Self::start`].
     pub fn start_bcast(&mut self, data: Data<'buf>, root: Rank, algorithm: BcastAlgorithm) -> Result<Request, Error> {
-        self.room()?;
-        let machine = self.communicator.make(|me| Bcast::new(me, data, root, algorithm))?;
-        self.start(Collective::Bcast(machine))
+        self.start(|me| Bcast::new(me, data, root, algorithm))
     }
 
     /// Starts a barrier (MPI_Ibarrier).
     ///
     /// # Errors
-    /// As [`Self::start_bcast`].
+    /// As [`Self::start`].
     pub fn start_barrier(&mut self, algorithm: BarrierAlgorithm) -> Result<Request, Error> {
-        self.room()?;
-        let machine = self.communicator.make(|me| Barrier::new(me, algorithm))?;
-        self.start(Collective::Barrier(machine))
+        self.start(|me| Barrier::new(me, algorithm))
     }
 
     /// Starts an allreduce (MPI_Iallreduce).
     ///
     /// # Errors
-    /// As [`Self::start_bcast`].
+    /// As [`Self::start`].
     pub fn start_allreduce(&mut self, send: &'buf [u8], receive: &'buf mut [u8], op: Op) -> Result<Request, Error> {
-        self.room()?;
         let (send, receive) = (Data::bytes(send), Data::bytes_mut(receive));
-        let machine = self.communicator.make(|me| allreduce::posted::Posted::new(me, send, receive, op))?;
-        self.start(Collective::Allreduce(machine))
+        self.start(|me| Any::allreduce(me, send, receive, op, AllreduceAlgorithm::Auto))
     }
 
     /// Is the operation complete? Never blocks; moves the active operations.
@@ -150,20 +142,6 @@ where
             self.progress(true)?;
         }
         Ok(())
-    }
-
-    fn room(&self) -> Result<(), Refusal> {
-        let active = self.active.len() as u64;
-        Refusal::check(Argument::Requests, active + 1, Bound::AtMost(ACTIVE as u64))?;
-        Ok(())
-    }
-
-    fn start(&mut self, machine: Collective<'buf>) -> Result<Request, Error> {
-        let request = Request(self.completed + self.active.len() as u64);
-        // `room` has made sure that there is some.
-        let _ = self.active.push_back(machine);
-        self.progress(false)?;
-        Ok(request)
     }
 
     /// Polls the oldest operations until one of them waits; if `block`, waits with it once.

@@ -10,9 +10,11 @@ use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{PollError, Refusal};
 use crate::machine::Machine;
+use crate::op::Op;
 use crate::pattern::tree::Tree;
-use crate::shm::allreduce;
 use crate::shm::bcast::{cico::Cico, posted, posted::Posted, queue::Queue};
+use crate::shm::exchange::Exchange;
+use crate::shm::{allgather, allreduce, alltoall, gather, reduce, reduce_scatter, scatter};
 use crate::step::Step;
 use crate::transport::Shared;
 
@@ -43,6 +45,18 @@ pub enum AllreduceAlgorithm {
     Exchange,
     /// [`crate::shm::allreduce::slices`].
     Slices,
+}
+
+/// How to gather, scatter or allgather, in equal blocks or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum MoveAlgorithm {
+    /// Exchange.
+    #[default]
+    Auto,
+    /// [`crate::shm::gather::exchange`], [`crate::shm::scatter::exchange`], [`crate::shm::allgather::exchange`].
+    Exchange,
+    /// [`crate::shm::gather::cico`], [`crate::shm::scatter::cico`], [`crate::shm::allgather::cico`]: paper P2's.
+    Cico,
 }
 
 /// How to wait for all.
@@ -108,6 +122,28 @@ impl AllreduceAlgorithm {
 
 /// Bytes of an operand that is not worth being cut into slices.
 const WHOLE: u64 = 1024;
+
+impl MoveAlgorithm {
+    /// Names: `auto`, `exchange`, `cico`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "auto" => Self::Auto,
+            "exchange" => Self::Exchange,
+            "cico" => Self::Cico,
+            _ => return None,
+        })
+    }
+
+    /// The algorithm that runs: never [`Self::Auto`].
+    #[inline]
+    #[must_use]
+    pub const fn resolve(self) -> Self {
+        match self {
+            Self::Auto => Self::Exchange,
+            other => other,
+        }
+    }
+}
 
 impl BarrierAlgorithm {
     /// Names: `dissemination` (also `auto`), `central`, `combining` (4 children), `combining-N`.
@@ -210,6 +246,78 @@ impl<X: Shared + ?Sized> Machine<X> for Barrier {
     }
 }
 
+/// [`Any`], from its variants: what the machine is, its type.
+macro_rules! any {
+    ($($(#[$doc:meta])* $name:ident($machine:ty),)*) => {
+        /// One process's part of any collective by any algorithm: for who keeps several of them.
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        pub enum Any<'a> {
+            $($(#[$doc])* $name($machine),)*
+        }
+
+        impl<X: Shared + ?Sized> Machine<X> for Any<'_> {
+            fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+                match self {
+                    $(Self::$name(machine) => machine.poll(x),)*
+                }
+            }
+        }
+
+        $(impl<'a> From<$machine> for Any<'a> {
+            fn from(machine: $machine) -> Self {
+                Self::$name(machine)
+            }
+        })*
+    };
+}
+
+any! {
+    /// Broadcast.
+    Bcast(Bcast<'a>),
+    /// Barrier.
+    Barrier(Barrier),
+    /// Allreduce on posted lines.
+    Posted(allreduce::posted::Posted<'a>),
+    /// Allreduce by slices.
+    Slices(Exchange<allreduce::slices::Slices<'a>>),
+    /// Reduce, allreduce, scan and exscan by exchange.
+    Reduce(Exchange<reduce::exchange::Reduce<'a>>),
+    /// Reduce_scatter.
+    ReduceScatter(Exchange<reduce_scatter::exchange::ReduceScatter<'a>>),
+    /// Gather and allgather by exchange.
+    Gather(Exchange<gather::exchange::Gather<'a>>),
+    /// Paper P2's gather.
+    GatherCico(gather::cico::Cico<'a>),
+    /// Scatter by exchange.
+    Scatter(Exchange<scatter::exchange::Scatter<'a>>),
+    /// Paper P2's scatter.
+    ScatterCico(scatter::cico::Cico<'a>),
+    /// Paper P2's allgather.
+    AllgatherCico(allgather::cico::Cico<'a>),
+    /// Alltoall.
+    Alltoall(Exchange<alltoall::exchange::Alltoall<'a>>),
+}
+
+impl<'a> Any<'a> {
+    /// The next operation of `me`, an allreduce by any algorithm.
+    ///
+    /// # Errors
+    /// Operands of two lengths, or no whole number of elements; the algorithm does not carry this length.
+    pub fn allreduce(
+        me: &mut Member,
+        send: Data<'a>,
+        receive: Data<'a>,
+        op: Op,
+        algorithm: AllreduceAlgorithm,
+    ) -> Result<Self, Refusal> {
+        Ok(match algorithm.resolve(send.len(), me.size()) {
+            AllreduceAlgorithm::Posted => allreduce::posted::Posted::new(me, send, receive, op)?.into(),
+            AllreduceAlgorithm::Slices => allreduce::slices::Slices::new(me, send, receive, op)?.into(),
+            _ => reduce::exchange::Reduce::to_all(me, send, receive, op)?.into(),
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -223,5 +331,8 @@ mod tests {
         }
         assert_eq!(BarrierAlgorithm::from_name("combining-7"), Some(BarrierAlgorithm::Combining(7)));
         assert_eq!(BarrierAlgorithm::from_name("combining-0"), None);
+        assert_eq!(MoveAlgorithm::from_name("cico"), Some(MoveAlgorithm::Cico));
+        assert_eq!(MoveAlgorithm::from_name("auto").map(MoveAlgorithm::resolve), Some(MoveAlgorithm::Exchange));
+        assert_eq!(MoveAlgorithm::from_name("posted"), None);
     }
 }

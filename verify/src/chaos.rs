@@ -14,12 +14,14 @@ mod arena;
 mod hostile;
 mod member;
 mod program;
+mod stage;
 
 pub use hostile::{attach, poison};
 
 use arena::Guarded;
 use member::{Outcome, Process};
-use program::{Program, Stage};
+use program::Program;
+use stage::Stage;
 use unisono_kernel::region::{Layout, header};
 use unisono_shm::Mapped;
 

@@ -100,7 +100,7 @@ const fn compose(l: [u64; 2], r: [u64; 2]) -> [u64; 2] {
     [l[0].wrapping_mul(r[0]), l[0].wrapping_mul(r[1]).wrapping_add(l[1])]
 }
 
-unsafe extern "C" fn affine(left: *const c_void, right: *mut c_void, count: u64, _: *mut c_void) {
+unsafe extern "C-unwind" fn affine(left: *const c_void, right: *mut c_void, count: u64, _: *mut c_void) {
     let (left, right) = (left.cast::<[u64; 2]>(), right.cast::<[u64; 2]>());
     for i in 0..count as usize {
         // SAFETY: the kernel's contract: `count` aligned elements.
@@ -255,7 +255,7 @@ impl Plan {
 }
 
 /// A well-mixed function of `x` (SplitMix64).
-const fn mix(x: u64) -> u64 {
+pub(crate) const fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

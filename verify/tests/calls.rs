@@ -3,40 +3,32 @@
 //! Bad input: every rank gets an error that names argument, value and bound, at the call or at the
 //! next one, and nobody hangs. (A refusal poisons the communicator for good.)
 
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
+mod common;
+
+use common::{bounded, refusal};
 use unisono_kernel::blocks::Blocks;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::comm::Comm;
 use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::driver::Communicator;
-use unisono_kernel::error::{Argument, Bound, Cause, Error, PollError, Refusal};
+use unisono_kernel::error::{Argument, Bound, Error, Refusal};
 use unisono_kernel::hier::bcast::{Nodes, two_level};
 use unisono_kernel::machine::Machine;
 use unisono_kernel::msg::bcast::binomial::Binomial;
 use unisono_kernel::op::Op;
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::Params;
-use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
+use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
+use unisono_kernel::shm::allgather::exchange::allgather;
+use unisono_kernel::shm::gather;
+use unisono_kernel::shm::reduce::exchange::Reduce;
 use unisono_kernel::step::Step;
 use unisono_kernel::transport::{Messages, Shared};
 use unisono_local::{Levels, Local, Mailbox, Mailboxes, Segment};
 
-/// Runs `body`; a body that never returns fails the test instead of hanging it.
-fn bounded<A: Send + 'static>(body: impl FnOnce() -> A + Send + 'static) -> A {
-    let (send, receive) = channel();
-    let thread = std::thread::spawn(move || drop(send.send(body())));
-    match receive.recv_timeout(Duration::from_secs(20)) {
-        Ok(answer) => answer,
-        Err(RecvTimeoutError::Timeout) => panic!("hangs: some rank never returned"),
-        Err(RecvTimeoutError::Disconnected) => match thread.join() {
-            Err(panic) => std::panic::resume_unwind(panic),
-            Ok(()) => unreachable!(),
-        },
-    }
-}
-
 const RANKS: u32 = 4;
+
+type Call = fn(&mut Communicator<Local>) -> Result<(), Error>;
 
 const ALGORITHMS: [BcastAlgorithm; 7] = [
     BcastAlgorithm::Auto,
@@ -47,18 +39,6 @@ const ALGORITHMS: [BcastAlgorithm; 7] = [
     BcastAlgorithm::Cico(Tree::Kary(2)),
     BcastAlgorithm::Cico(Tree::Knomial(2)),
 ];
-
-/// What an error says of the argument that was refused, here or by the rank that poisoned.
-fn refusal(error: Error) -> Option<Refusal> {
-    match error {
-        Error::Refused(refusal) | Error::Poll(PollError::Mismatch { refusal, .. }) => Some(refusal),
-        Error::Poisoned(poison) => match poison.cause {
-            Cause::Refused(refusal) => Some(refusal),
-            _ => None,
-        },
-        _ => None,
-    }
-}
 
 /// Each rank makes `call`, then barriers until one fails; answers the first refusal that each got.
 fn refusals(call: impl Fn(&mut Communicator<Local>) -> Result<(), Error> + Send + Sync + 'static) -> Vec<Refusal> {
@@ -313,6 +293,80 @@ fn testing_the_second_operation_moves_the_first() {
     assert_eq!(sums, [[2, 0, 0, 0, 0, 0, 0, 0]; 2]);
 }
 
+/// Any machine can be in flight: here an allgather, a reduce longer than a line, and paper P2's gather, together.
+#[test]
+fn collectives_of_all_kinds_in_flight_together() {
+    const RANKS: u32 = 3;
+    const BLOCK: usize = 200;
+    const WORDS: usize = 3000;
+    let params = Params { queue_slots: 2, queue_fragment: 64, ..Params::new(RANKS).with_cico() };
+    let block = |rank: u32, seed: usize| (0..BLOCK).map(move |at| (at * (seed + 1) + rank as usize) as u8);
+    let operand = |rank: u32| (0..WORDS as i64).map(move |at| at * at + i64::from(rank));
+    let bytes = |values: &mut dyn Iterator<Item = i64>| values.flat_map(i64::to_ne_bytes).collect::<Vec<u8>>();
+    let found = bounded(move || {
+        unisono_local::run(params, move |mut c| {
+            let rank = c.rank();
+            let (mut first, mut last): (Vec<u8>, Vec<u8>) = (block(rank, 0).collect(), block(rank, 1).collect());
+            let mut operand = bytes(&mut operand(rank));
+            let mut all = vec![0; BLOCK * RANKS as usize];
+            let mut ends = all.clone();
+            let mut sum = vec![0; 8 * WORDS];
+            c.scope(|scope| {
+                let blocks = |memory| Blocks::equal_mut(memory, RANKS, BLOCK as u64, Datatype::BYTE);
+                let (all, ends) = (blocks(&mut all)?, blocks(&mut ends)?);
+                let (first, last) = (Some(Data::bytes_mut(&mut first)), Some(Data::bytes_mut(&mut last)));
+                let (operand, sum) = (Data::bytes_mut(&mut operand), Data::bytes_mut(&mut sum));
+                let one = scope.start(|me| allgather(me, first, all))?;
+                let two = scope.start(|me| Reduce::to_root(me, operand, Some(sum), Op::SUM_I64, 1))?;
+                let three = scope.start(|me| gather::cico::Cico::new(me, last, Some(ends), 2))?;
+                while !scope.test(three)? {
+                    std::thread::yield_now();
+                }
+                assert!(scope.test(one)? && scope.test(two)?);
+                Ok(())
+            })
+            .unwrap();
+            (all, sum, ends)
+        })
+        .unwrap()
+    });
+    let blocks = |seed| (0..RANKS).flat_map(|rank| block(rank, seed)).collect::<Vec<u8>>();
+    let sums = bytes(&mut (0..WORDS).map(|at| (0..RANKS).map(|rank| operand(rank).nth(at).unwrap()).sum()));
+    for (rank, (all, sum, ends)) in found.into_iter().enumerate() {
+        assert_eq!(all, blocks(0), "allgather on rank {rank}");
+        assert_eq!(sum, if rank == 1 { sums.clone() } else { vec![0; 8 * WORDS] }, "reduce on rank {rank}");
+        assert_eq!(ends, if rank == 2 { blocks(1) } else { vec![0; ends.len()] }, "gather on rank {rank}");
+    }
+}
+
+/// Paper P2's algorithms want queues of the papers, as paper P1's broadcast does.
+#[test]
+fn a_segment_without_the_papers_queues() {
+    let calls: [Call; 4] = [
+        |c| c.bcast_with(Data::bytes_mut(&mut [0; 8]), 0, BcastAlgorithm::Cico(Tree::Flat)),
+        |c| moved(c, |c, one, all| c.gather_with(Some(one), Some(all), 0, MoveAlgorithm::Cico)),
+        |c| moved(c, |c, one, all| c.scatterv_with(Some(all), Some(one), 0, MoveAlgorithm::Cico)),
+        |c| moved(c, |c, one, all| c.allgather_with(Some(one), all, MoveAlgorithm::Cico)),
+    ];
+    for call in calls {
+        let answers = bounded(move || unisono_local::run(Params::new(2), move |mut c| call(&mut c)).unwrap());
+        for answer in answers {
+            let wanted = Refusal::new(Argument::Slots, 0, Bound::AtLeast(1));
+            assert_eq!(answer.err().and_then(refusal), Some(wanted));
+        }
+    }
+}
+
+/// A call on one block of 8 bytes, and one for each rank.
+fn moved(
+    c: &mut Communicator<Local>,
+    call: impl FnOnce(&mut Communicator<Local>, Data<'_>, Blocks<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let (mut one, mut all) = ([0; 8], vec![0; 8 * c.size() as usize]);
+    let blocks = Blocks::equal_mut(&mut all, c.size(), 8, Datatype::BYTE)?;
+    call(c, Data::bytes_mut(&mut one), blocks)
+}
+
 /// One thread holds both ends, so the order is certain: the second operation can't be complete
 /// before the peer acts, and a test of it completes the first as soon as its message is there.
 #[test]
@@ -344,72 +398,5 @@ fn requests_complete_in_order_and_a_full_scope_refuses() {
         .unwrap();
     for (index, bytes) in received.iter().enumerate().take(8) {
         assert_eq!(*bytes, [index as u8 + 1; 8]);
-    }
-}
-
-/// Collectives to be mixed up: each by its number.
-const COLLECTIVES: usize = 16;
-
-fn collective(comm: &mut Communicator<Local>, which: usize, root: u32) -> Result<(), Error> {
-    let size = comm.size();
-    let (mut small, mut large) = ([0u8; 8], vec![0u8; 200_000]);
-    let (mut one, mut all) = (vec![0u8; 8], vec![0u8; 8 * size as usize]);
-    let is_root = comm.rank() == root;
-    let own = Data::bytes_mut(&mut one);
-    // SAFETY: the vector is ours.
-    let blocks = unsafe { Blocks::equal(Buf::of_mut(&mut all), size, 8, Datatype::BYTE) }.unwrap();
-    match which {
-        0 => comm.barrier_with(BarrierAlgorithm::Dissemination),
-        1 => comm.barrier_with(BarrierAlgorithm::Central),
-        2 => comm.barrier_with(BarrierAlgorithm::Combining(2)),
-        3 => comm.bcast_with(Data::bytes_mut(&mut small), root, BcastAlgorithm::Posted),
-        4 => comm.bcast_with(Data::bytes_mut(&mut large), root, BcastAlgorithm::Queue),
-        5 => comm.bcast_with(Data::bytes_mut(&mut small), root, BcastAlgorithm::Cico(Tree::BINARY)),
-        6 => comm.allreduce_in_place(&mut small, Op::SUM_I64),
-        7 => comm.allreduce_in_place(&mut large, Op::SUM_I64),
-        8 => comm.gather(Some(own), Some(blocks), root),
-        9 => comm.gatherv(Some(own), Some(blocks), root),
-        10 => comm.scatter(is_root.then_some(blocks), Some(own), root),
-        11 => comm.allgather(Some(own), blocks),
-        12 => comm.alltoall(None, blocks),
-        13 => comm.reduce(own, is_root.then_some(own), Op::SUM_I64, root),
-        14 => comm.reduce_scatter(blocks, own, Op::SUM_I64),
-        _ => comm.scan(own, own, Op::SUM_I64),
-    }
-}
-
-/// The numbers that the lines of [`collective`]'s calls bear.
-const KINDS: [u64; COLLECTIVES] = [11, 11, 11, 1, 1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8, 9];
-
-#[test]
-fn ranks_in_different_collectives_are_told_so() {
-    for (theirs, kind) in KINDS.into_iter().enumerate() {
-        for mine in (0..COLLECTIVES).filter(|&mine| KINDS[mine] != kind) {
-            for odd in [0, 2] {
-                for root in [0, 2] {
-                    let what = format!("rank {odd} makes {mine}, the others {theirs}, root {root}");
-                    let errors = bounded(move || {
-                        unisono_local::run(Params::new(3).with_cico(), |mut comm| {
-                            comm.barrier().unwrap();
-                            let which = if comm.rank() == odd { mine } else { theirs };
-                            let first = collective(&mut comm, which, root);
-                            // Who has not noticed is told at the next one.
-                            first.and_then(|()| comm.barrier()).and_then(|()| comm.barrier())
-                        })
-                        .unwrap()
-                    });
-                    // Where nobody waits for anybody, nobody hangs, and nobody can know.
-                    let rooted = |which: usize| [1, 3, 4, 7, 9].contains(&KINDS[which]);
-                    if errors.iter().all(Result::is_ok) {
-                        assert!(rooted(mine) && rooted(theirs), "{what}: not noticed");
-                        continue;
-                    }
-                    for error in errors {
-                        let refusal = error.err().and_then(refusal);
-                        assert_eq!(refusal.map(|refusal| refusal.argument), Some(Argument::Collective), "{what}");
-                    }
-                }
-            }
-        }
     }
 }

@@ -3,7 +3,8 @@
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::select::BarrierAlgorithm;
 use unisono_verify::explore::{
-    Check, Class, Family, Limits, Mutation, Operation, Program, Words, alphabet, exchanges, explore, order, run,
+    Check, Class, Collective, Exchange, Family, Limits, Mutation, Operation, Program, Words, alphabet, exchanges,
+    explore, order, run,
 };
 
 const DISSEMINATION: Operation = Operation::Barrier(BarrierAlgorithm::Dissemination);
@@ -98,9 +99,20 @@ fn mutate(check: Check, models: impl Iterator<Item = Program> + Send, mutation: 
 
 /// Both checks of one model in a world with a fault, which must be found under one of these names.
 fn killed(ranks: u32, sets: u32, operations: &[Operation], mutation: Mutation, faults: &[&str]) {
+    killed_by(&[("states", explore), ("order", order)], (ranks, sets), operations, mutation, faults);
+}
+
+/// The same for some checks, by name.
+fn killed_by(
+    checks: &[(&str, Check)],
+    (ranks, sets): (u32, u32),
+    operations: &[Operation],
+    mutation: Mutation,
+    faults: &[&str],
+) {
     let program = Program::new(ranks, sets, operations.to_vec());
     let name = program.name();
-    for (by, check) in [("states", explore as Check), ("order", order)] {
+    for &(by, check) in checks {
         let found = mutate(check, [program.clone()].into_iter(), mutation);
         assert_eq!(found.len(), 1, "{name}: the fault is not found by {by}");
         assert!(faults.iter().any(|fault| found[0].contains(fault)), "{name}, by {by}: {}", found[0]);
@@ -244,4 +256,71 @@ fn exchanges_alone_and_in_pairs() {
     explore_all(&family(2, 1, exchanges(2, 0), 1));
     explore_all(&family(2, 1, exchanges(2, 2), 1));
     explore_all(&family(2, 1, exchanges(2, 1), 2));
+}
+
+/// An exchange with rank 0 as its root.
+const fn exchange(collective: Collective, fragments: usize) -> Operation {
+    Operation::Exchange(Exchange { collective, root: 0, fragments })
+}
+
+/// [`killed`] with two processes, and with three by order.
+fn exchange_killed(operations: &[Operation], mutation: Mutation, faults: &[&str]) {
+    killed(2, 1, operations, mutation, faults);
+    killed_by(&[("order", order)], (3, 1), operations, mutation, faults);
+}
+
+/// Words that say that a fragment is there: the line for the first one, `ready` for others.
+const POSTED: [(Words, usize); 2] = [
+    (|layout, word| (0..layout.ranks()).any(|rank| (0..2).any(|n| layout.line(rank, n).offset() == word.offset)), 0),
+    (|layout, word| (0..layout.ranks()).any(|rank| layout.ready(rank).offset() == word.offset), 2),
+];
+
+const TAKEN: Words = |layout, word| (0..layout.ranks()).any(|rank| layout.taken(rank).offset() == word.offset);
+const DONE: Words = |layout, word| (0..layout.ranks()).any(|rank| layout.done(rank).offset() == word.offset);
+
+/// Someone posts three fragments into two slots, or four operations into two lines, to who posts nothing that
+/// would say that it has taken them.
+const ONE_SIDED: [Collective; 4] = [Collective::Gatherv, Collective::Scatterv, Collective::Reduce, Collective::Scan];
+
+#[test]
+fn an_exchange_whose_store_is_lost_is_a_deadlock() {
+    for (words, fragments) in POSTED {
+        for collective in Collective::ALL {
+            exchange_killed(&[exchange(collective.0, fragments)], Mutation::Lose(words, None), &["deadlock"]);
+        }
+    }
+    for collective in ONE_SIDED {
+        exchange_killed(&[exchange(collective, 3)], Mutation::Lose(TAKEN, None), &["deadlock"]);
+        exchange_killed(&[exchange(collective, 0); 3], Mutation::Lose(DONE, None), &["deadlock"]);
+    }
+}
+
+#[test]
+fn an_exchange_whose_waiter_is_not_woken_is_found() {
+    for (words, fragments) in POSTED {
+        for collective in Collective::ALL {
+            exchange_killed(&[exchange(collective.0, fragments)], Mutation::Deafen(words), &["lost wake-up"]);
+        }
+    }
+    for collective in ONE_SIDED {
+        exchange_killed(&[exchange(collective, 3)], Mutation::Deafen(TAKEN), &["lost wake-up"]);
+        exchange_killed(&[exchange(collective, 0); 3], Mutation::Deafen(DONE), &["lost wake-up"]);
+    }
+}
+
+#[test]
+fn an_exchange_that_hears_too_early_reads_what_is_being_written() {
+    let faults = ["overlap", "in no order", "wrong data", "corrupt"];
+    for collective in Collective::ALL {
+        exchange_killed(&[exchange(collective.0, 2)], Mutation::Forge(POSTED[1].0, u64::MAX), &faults);
+    }
+}
+
+#[test]
+fn an_exchange_that_does_not_ask_what_was_taken_or_done_overruns_its_readers() {
+    let faults = ["overlap", "in no order", "corrupt word", "wrong data"];
+    for collective in ONE_SIDED {
+        exchange_killed(&[exchange(collective, 3)], Mutation::Forge(TAKEN, u64::MAX), &faults);
+        exchange_killed(&[exchange(collective, 0); 3], Mutation::Forge(DONE, u64::MAX), &faults);
+    }
 }

@@ -190,7 +190,7 @@ struct Watch {
 }
 
 /// `right = 3 · left + 5 · right`, byte by byte: neither commutative nor associative.
-unsafe extern "C" fn uneven(left: *const c_void, right: *mut c_void, count: u64, context: *mut c_void) {
+unsafe extern "C-unwind" fn uneven(left: *const c_void, right: *mut c_void, count: u64, context: *mut c_void) {
     // SAFETY: the test passes a `Watch` that nobody else uses meanwhile.
     let watch = unsafe { &mut *context.cast::<Watch>() };
     watch.folded += count;

@@ -19,7 +19,7 @@ const fn compose(l: [u64; 2], r: [u64; 2]) -> [u64; 2] {
     [l[0].wrapping_mul(r[0]), l[0].wrapping_mul(r[1]).wrapping_add(l[1])]
 }
 
-unsafe extern "C" fn affine(left: *const c_void, right: *mut c_void, count: u64, _: *mut c_void) {
+unsafe extern "C-unwind" fn affine(left: *const c_void, right: *mut c_void, count: u64, _: *mut c_void) {
     for i in 0..count as usize {
         let (left, right) = (left.cast::<[u64; 2]>().wrapping_add(i), right.cast::<[u64; 2]>().wrapping_add(i));
         // SAFETY: the kernel's contract: `count` aligned elements.

@@ -21,7 +21,7 @@ use unisono_kernel::select::AllreduceAlgorithm;
 /// # Safety
 /// See the [module](self).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_reduce(
+pub unsafe extern "C-unwind" fn unisono_reduce(
     comm: *mut Handle,
     send: *const c_void,
     receive: *mut c_void,
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn unisono_reduce(
 /// # Safety
 /// See the [module](self).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_allreduce(
+pub unsafe extern "C-unwind" fn unisono_allreduce(
     comm: *mut Handle,
     send: *const c_void,
     receive: *mut c_void,
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn unisono_allreduce(
 /// # Safety
 /// See the [module](self).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_scan(
+pub unsafe extern "C-unwind" fn unisono_scan(
     comm: *mut Handle,
     send: *const c_void,
     receive: *mut c_void,
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn unisono_scan(
 /// # Safety
 /// See the [module](self).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_exscan(
+pub unsafe extern "C-unwind" fn unisono_exscan(
     comm: *mut Handle,
     send: *const c_void,
     receive: *mut c_void,
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn unisono_exscan(
 /// # Safety
 /// See the [module](self); `counts` is null or points to a number for each rank.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_reduce_scatter(
+pub unsafe extern "C-unwind" fn unisono_reduce_scatter(
     comm: *mut Handle,
     send: *const c_void,
     receive: *mut c_void,
@@ -140,7 +140,7 @@ pub unsafe extern "C" fn unisono_reduce_scatter(
 /// # Safety
 /// See the [module](self).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_reduce_scatter_block(
+pub unsafe extern "C-unwind" fn unisono_reduce_scatter_block(
     comm: *mut Handle,
     send: *const c_void,
     receive: *mut c_void,

@@ -140,7 +140,8 @@ pub(crate) struct Bench {
     /// Algorithm by name; `all`: one row each. bcast: auto, posted, queue, cico-flat, cico-chain, cico-binary,
     /// cico-binomial, cico-kary-K, cico-knomial-K. barrier: auto, dissemination, central, combining, combining-N.
     /// allreduce: auto, posted, exchange, slices; for 8 bytes also hand-written, a loop that makes the same
-    /// promises without the kernel's machines, and sketch, a loop that makes none. Others: auto, exchange
+    /// promises without the kernel's machines, and sketch, a loop that makes none. gather, scatter, allgather: auto,
+    /// exchange, cico. Others: auto, exchange
     #[arg(long, default_value = "auto", value_name = "NAME")]
     pub(crate) algorithm: String,
     /// Operations per repetition; default: by size, about a tenth of a second

@@ -59,7 +59,7 @@ fn counts_are_whole() {
             assert_eq!(op.count(element + 1), Err(refusal), "{op}");
         }
     }
-    unsafe extern "C" fn nothing(
+    unsafe extern "C-unwind" fn nothing(
         _: *const core::ffi::c_void,
         _: *mut core::ffi::c_void,
         _: u64,

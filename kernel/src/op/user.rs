@@ -4,8 +4,10 @@ use core::ffi::c_void;
 use core::hash::{Hash, Hasher};
 
 /// The signature of a user's operation: folds `count` elements of `left` into `right`:
-/// `right[i] = left[i] ∘ right[i]`, as MPI_User_function. It must not unwind or jump.
-pub type UserFunction = unsafe extern "C" fn(left: *const c_void, right: *mut c_void, count: u64, context: *mut c_void);
+/// `right[i] = left[i] ∘ right[i]`, as MPI_User_function. It must not jump; if it unwinds, the communicator
+/// is poisoned, so that nobody waits for this process.
+pub type UserFunction =
+    unsafe extern "C-unwind" fn(left: *const c_void, right: *mut c_void, count: u64, context: *mut c_void);
 
 /// Bytes that are folded at a time where operands must be copied first; so also the largest element.
 pub const MOST: usize = 4096;
@@ -28,7 +30,7 @@ impl User {
     ///
     /// # Safety
     /// `function` may be called with `context` on any two arrays of up to `count` elements, as long
-    /// as an operation with it is active; it does not unwind, jump, or touch anything else of ours.
+    /// as an operation with it is active; it does not jump, or touch anything else of ours.
     pub const unsafe fn new(function: UserFunction, context: *mut c_void, element: u64, commutative: bool) -> Self {
         Self { function, context, element, commutative }
     }

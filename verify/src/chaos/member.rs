@@ -1,11 +1,14 @@
 //! One process of a program: its communicator, the call that it is at, the machine of that call.
 
 use super::Segment;
-use super::program::{Call, Stage};
+use super::program::Call;
+use super::stage::Stage;
+use crate::explore::{Exchanging, Spreading, ordered};
 use unisono_kernel::Rank;
 use unisono_kernel::comm::{Comm, Member};
 use unisono_kernel::error::{Cause, Poison, PollError, Refusal};
 use unisono_kernel::machine::Machine;
+use unisono_kernel::op::Op;
 use unisono_kernel::select::{Barrier, Bcast};
 use unisono_kernel::shm::allreduce::posted::Posted;
 use unisono_kernel::step::{Awaits, Step};
@@ -18,15 +21,22 @@ enum Running<'s> {
     Bcast(Bcast<'s>),
     Barrier(Barrier),
     Allreduce(Posted<'s>),
+    Spread(Spreading),
+    Exchange(Exchanging),
 }
 
 impl<'s> Running<'s> {
     fn new(me: &mut Member, stage: &'s Stage<'_>, index: usize) -> Result<Self, Refusal> {
-        let (send, receive) = stage.data(index, me.rank());
+        let ((send, receive), memory) = (stage.data(index, me.rank()), stage.memory(index, me.rank()));
         Ok(match stage.calls()[index] {
             Call::Bcast { algorithm, root, .. } => Self::Bcast(Bcast::new(me, receive, root, algorithm)?),
             Call::Barrier(algorithm) => Self::Barrier(Barrier::new(me, algorithm)?),
             Call::Allreduce { op, .. } => Self::Allreduce(Posted::new(me, send, receive, op.op())?),
+            Call::Spread(spread) => Self::Spread(spread.machine(me, memory)?),
+            Call::Exchange { exchange, ordered: is } => {
+                let slot = me.layout().params().queue_fragment as usize;
+                Self::Exchange(exchange.machine(me, slot, memory, if is { ordered() } else { Op::SUM_I64 })?)
+            }
         })
     }
 
@@ -35,6 +45,8 @@ impl<'s> Running<'s> {
             Self::Bcast(machine) => machine.poll(comm),
             Self::Barrier(machine) => machine.poll(comm),
             Self::Allreduce(machine) => machine.poll(comm),
+            Self::Spread(machine) => machine.poll(comm),
+            Self::Exchange(machine) => machine.poll(comm),
         }
     }
 }

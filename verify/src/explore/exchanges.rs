@@ -8,6 +8,7 @@ use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::error::{PollError, Refusal};
 use unisono_kernel::machine::Machine;
 use unisono_kernel::op::Op;
+use unisono_kernel::region::layout::LINE_PAYLOAD;
 use unisono_kernel::shm::allgather::exchange::allgather;
 use unisono_kernel::shm::allreduce::slices::Slices;
 use unisono_kernel::shm::alltoall::exchange::Alltoall;
@@ -78,15 +79,22 @@ impl Exchange {
     /// Words of a block (of the whole vector in a reduction).
     fn words(&self, ranks: u32, slot: usize) -> usize {
         use Collective::{Alltoall, Gatherv, ReduceScatter, Scatter, Scatterv, Slices};
-        let piece = slot / ranks as usize;
-        let piece = (piece - piece % if piece < 64 { 16 } else { 64 }) / 8;
+        const LINE: usize = LINE_PAYLOAD as usize / 8;
+        let (all, others) = (ranks as usize, (ranks as usize - 1).max(1));
+        // Words of one of the pieces of a slot.
+        let piece = |pieces| {
+            let stride = slot / pieces;
+            (stride - stride % if stride < 64 { 16 } else { 64 }) / 8
+        };
         match (self.collective, self.fragments) {
-            (Scatterv, n) => (n.max(1) - 1) * (piece - 2) + 1,
-            (Gatherv, n) => (n.max(1) - 1) * (slot / 8) + 1,
-            (Slices, n) => ranks as usize * piece * n.max(1) - 1,
+            (Slices, n) => all * piece(all) * n.max(1) - 1,
             (_, 0) => 1,
-            (Scatter | Alltoall | ReduceScatter, n) => (n * piece).max(112 / (8 * ranks as usize) + 1),
-            (_, n) => (n - 1) * (slot / 8) + 15,
+            // A header, two words in a slot and one in a line; one word more than what goes in lines.
+            (Scatterv, n) => ((n - 1) * (piece(others) - 2) + 1).max(LINE / others),
+            (Gatherv, n) => ((n - 1) * (slot / 8) + 1).max(LINE + 1),
+            (Scatter | Alltoall, n) => (n * piece(others)).max(LINE / others + 1),
+            (ReduceScatter, n) => (n * piece(all)).max(LINE / all + 1),
+            (_, n) => (n - 1) * (slot / 8) + LINE + 1,
         }
     }
 

@@ -33,9 +33,12 @@ mod world;
 
 pub use access::{Class, Word};
 pub use blocks::Spread;
+pub(crate) use blocks::Spreading;
+pub(crate) use exchanges::Running as Exchanging;
 pub use exchanges::{Collective, Exchange};
 pub use mixes::{Check, Family, Report, alphabet, exchanges, papers, run};
 pub use order::order;
 pub use program::{Operation, Program};
+pub(crate) use program::{fold, ordered};
 pub use search::{Limits, Outcome, explore};
 pub use world::{Mutation, Words};

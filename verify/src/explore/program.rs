@@ -149,12 +149,12 @@ fn tree_name(tree: Tree) -> String {
 }
 
 /// `left ∘ right` of the operation that does not commute.
-const fn fold(left: u64, right: u64) -> u64 {
+pub(crate) const fn fold(left: u64, right: u64) -> u64 {
     left.wrapping_mul(31).wrapping_add(right)
 }
 
 /// The same as a user's function.
-unsafe extern "C" fn fold_all(left: *const c_void, right: *mut c_void, count: u64, _: *mut c_void) {
+unsafe extern "C-unwind" fn fold_all(left: *const c_void, right: *mut c_void, count: u64, _: *mut c_void) {
     for index in 0..count as usize {
         let (left, right) = (left.cast::<u64>().wrapping_add(index), right.cast::<u64>().wrapping_add(index));
         // SAFETY: `Op::fold` gives two arrays of `count` words.
@@ -164,6 +164,12 @@ unsafe extern "C" fn fold_all(left: *const c_void, right: *mut c_void, count: u6
         // SAFETY: as above; the right one is to be written.
         unsafe { right.write(fold(l, r)) };
     }
+}
+
+/// The operation that does not commute.
+pub(crate) fn ordered() -> Op {
+    // SAFETY: `fold_all` takes any two arrays of words, aligned as operands are.
+    Op::User(unsafe { User::new(fold_all, std::ptr::null_mut(), 8, false) })
 }
 
 /// A machine of any operation.
@@ -280,14 +286,11 @@ impl Program {
                 Running::Allreduce(Allreduce::new(me, data(0, OPERAND)?, data(0, OPERAND)?, Op::SUM_I64)?.into())
             }
             Operation::Fold => {
-                // SAFETY: `fold_all` takes any two arrays of words, aligned as operands are.
-                let op = Op::User(unsafe { User::new(fold_all, std::ptr::null_mut(), 8, false) });
-                Running::Allreduce(Allreduce::new(me, data(0, OPERAND)?, data(OPERAND, OPERAND)?, op)?.into())
+                Running::Allreduce(Allreduce::new(me, data(0, OPERAND)?, data(OPERAND, OPERAND)?, ordered())?.into())
             }
             Operation::Exchange(exchange) => {
-                // SAFETY: `fold_all` takes any two arrays of words.
-                let op = Op::User(unsafe { User::new(fold_all, std::ptr::null_mut(), 8, false) });
-                Running::Exchange(exchange.machine(me, QUEUE_FRAGMENT, memory.wrapping_add(offset), op)?.into())
+                let memory = memory.wrapping_add(offset);
+                Running::Exchange(exchange.machine(me, QUEUE_FRAGMENT, memory, ordered())?.into())
             }
             Operation::Spread(spread) => Running::Spread(spread.machine(me, memory.wrapping_add(offset))?.into()),
             Operation::Barrier(algorithm) => Running::Barrier(Barrier::new(me, algorithm)?),

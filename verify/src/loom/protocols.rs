@@ -1,8 +1,9 @@
 //! The protocols that are modelled, and the orderings that each of them needs.
 
 use super::seat::{Abandoned, Seat};
-use crate::explore::Spread;
+use crate::explore::{Collective, Exchange, Spread};
 use crate::oracle::blocks::Way;
+use Collective::{Allgather, Alltoall, Gatherv, Reduce, ReduceScatter, Scan, Scatter, Scatterv, Slices};
 use unisono_kernel::error::{Argument, Bound, Cause, Poison, Refusal};
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::Params;
@@ -53,6 +54,7 @@ impl Protocol {
 
 const LINE: &[&str] = &["line.load", "line.store"];
 const REUSED_LINE: &[&str] = &["line.load", "line.store", "done.load", "done.store"];
+const READY: &[&str] = &["line.load", "line.store", "ready.load", "ready.store"];
 const QUEUE: &[&str] = &["line.load", "line.store", "ready.load", "ready.store", "taken.load", "taken.store"];
 const CICO: &[&str] = &["set-op.load", "set-op.store", "control.load", "control.store"];
 const CICO_REUSED: &[&str] = &[
@@ -136,6 +138,52 @@ pub static PROTOCOLS: &[Protocol] = &[
     model("allgatherv-2-reuse", with_cico(2, 1, 1), |s| spread(s, Way::Allgather, &[0], 12), PAIRS),
     model("allgatherv-3", with_cico(3, 1, 1), |s| spread(s, Way::Allgather, &[0], 4), PAIRS),
     model("papers-2", with_cico(2, 1, 1), papers, PAPERS),
+    model("exchange-gatherv-2", tiny(2), |s| exchanges(s, Gatherv, &[0], 3), QUEUE),
+    model(
+        "exchange-gatherv-2-twice",
+        Params { queue_slots: 1, ..tiny(2) },
+        |s| exchanges(s, Gatherv, &[0, 0], 1),
+        QUEUE,
+    ),
+    model("exchange-gatherv-3", Params { queue_slots: 1, ..tiny(3) }, |s| exchanges(s, Gatherv, &[0], 1), QUEUE),
+    model("exchange-gatherv-2-lines", tiny(2), |s| exchanges(s, Gatherv, &[0, 0, 0], 0), REUSED_LINE),
+    model("exchange-scatterv-2", tiny(2), |s| exchanges(s, Scatterv, &[0], 3), QUEUE),
+    model(
+        "exchange-scatterv-3",
+        Params { queue_slots: 1, queue_fragment: 128, ..tiny(3) },
+        |s| exchanges(s, Scatterv, &[0], 2),
+        QUEUE,
+    ),
+    model("exchange-scatterv-2-lines", tiny(2), |s| exchanges(s, Scatterv, &[0, 0, 0], 0), REUSED_LINE),
+    model("exchange-scatter-3-lines", tiny(3), |s| exchanges(s, Scatter, &[0, 0, 0], 0), REUSED_LINE),
+    model("exchange-reduce-3", Params { queue_slots: 1, ..tiny(3) }, |s| exchanges(s, Reduce, &[0], 1), QUEUE),
+    model("exchange-scan-3", tiny(3), |s| exchanges(s, Scan, &[0], 1), READY),
+    model("exchange-scan-3-one", Params { queue_slots: 1, ..tiny(3) }, |s| exchanges(s, Scan, &[0], 1), QUEUE),
+    model(
+        "exchange-reduce-scatter-2",
+        Params { queue_slots: 1, ..tiny(2) },
+        |s| exchanges(s, ReduceScatter, &[0], 2),
+        QUEUE,
+    ),
+    // Who takes in every tick and then posts tells with `ready` what it has taken: in two slots of two
+    // processes `taken` adds nothing.
+    model("exchange-allgather-2-lines", tiny(2), |s| exchanges(s, Allgather, &[0, 0, 0], 0), LINE),
+    model("exchange-allgather-3-lines", tiny(3), |s| exchanges(s, Allgather, &[0], 0), LINE),
+    model("exchange-allgather-2", tiny(2), |s| exchanges(s, Allgather, &[0], 2), READY),
+    model(
+        "exchange-allgather-2-one",
+        Params { queue_slots: 1, ..tiny(2) },
+        |s| exchanges(s, Allgather, &[0], 1),
+        QUEUE,
+    ),
+    model("exchange-allgather-2-twice", tiny(2), |s| exchanges(s, Allgather, &[0, 0], 1), READY).long(),
+    model("exchange-allgather-3", tiny(3), |s| exchanges(s, Allgather, &[0], 1), READY).long(),
+    model("exchange-alltoall-2", tiny(2), |s| exchanges(s, Alltoall, &[0], 3), READY),
+    model("exchange-alltoall-2-one", Params { queue_slots: 1, ..tiny(2) }, |s| exchanges(s, Alltoall, &[0], 3), QUEUE),
+    model("exchange-slices-2", tiny(2), |s| exchanges(s, Slices, &[0], 1), READY),
+    model("exchange-slices-2-one", Params { queue_slots: 1, ..tiny(2) }, |s| exchanges(s, Slices, &[0], 1), QUEUE),
+    model("exchange-slices-2-pairs", tiny(2), |s| exchanges(s, Slices, &[0], 2), READY).long(),
+    model("exchange-mix-2", tiny(2), exchange_mix, QUEUE),
     model("central-2", tiny(2), |s| barriers(s, BarrierAlgorithm::Central), CENTRAL),
     model("central-3", tiny(3), |s| barriers(s, BarrierAlgorithm::Central), CENTRAL),
     model("combining-2", tiny(2), |s| barriers(s, BarrierAlgorithm::Combining(1)), COMBINING),
@@ -185,6 +233,17 @@ fn cico(seat: &mut Seat, roots: &[u32], bytes: usize, tree: Tree) -> Result<(), 
 
 fn spread(seat: &mut Seat, way: Way, roots: &[u32], bytes: usize) -> Result<(), Abandoned> {
     roots.iter().try_for_each(|&root| seat.spread(Spread { way, root, bytes }))
+}
+
+fn exchanges(seat: &mut Seat, collective: Collective, roots: &[u32], fragments: usize) -> Result<(), Abandoned> {
+    roots.iter().try_for_each(|&root| seat.exchange(Exchange { collective, root, fragments }))
+}
+
+/// Queues that all share: several writers at once, then one, then the broadcast's.
+fn exchange_mix(seat: &mut Seat) -> Result<(), Abandoned> {
+    exchanges(seat, Alltoall, &[0], 1)?;
+    queue(seat, &[1], 64)?;
+    exchanges(seat, Gatherv, &[0], 2)
 }
 
 /// Both papers on one set; rank 0 opens it last, over its queue that rank 1 has read.

@@ -1,7 +1,7 @@
 //! One rank of a model: collectives as calls that either complete with checked data or give the execution up.
 
 use super::region::Segment;
-use crate::explore::Spread;
+use crate::explore::{Exchange, Spread, fold, ordered};
 use unisono_kernel::Rank;
 use unisono_kernel::comm::Comm;
 use unisono_kernel::datatype::Data;
@@ -82,6 +82,22 @@ impl Seat {
         self.call(made)?;
         let wanted = spread.fill(ranks, rank, true, data);
         assert_eq!(memory, wanted, "model assertion: operation {operation} on rank {rank}");
+        Ok(())
+    }
+
+    /// Exchanges words that differ from operation to operation, by lines or queues; checks them.
+    pub fn exchange(&mut self, exchange: Exchange) -> Result<(), Abandoned> {
+        let (ranks, rank, operation) = (self.size(), self.rank(), self.comm.member().operation() + 1);
+        let slot = self.comm.member().layout().params().queue_fragment as usize;
+        let word = |rank: Rank, k: usize| operation << 32 | u64::from(rank) << 16 | (k as u64 + 1);
+        let fill = |done| -> Vec<u64> {
+            let bytes = exchange.fill((ranks, slot), rank, done, word, fold);
+            bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
+        };
+        let mut memory = fill(false);
+        let made = exchange.machine(self.comm.member_mut(), slot, memory.as_mut_ptr().cast(), ordered());
+        self.call(made)?;
+        assert_eq!(memory, fill(true), "model assertion: {exchange:?}, operation {operation} on rank {rank}");
         Ok(())
     }
 

@@ -6,11 +6,11 @@
 use super::buffers::{fill, holds};
 use unisono_kernel::Rank;
 use unisono_kernel::blocks::Blocks;
-use unisono_kernel::buffer::Buf;
 use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::driver::Communicator;
-use unisono_kernel::error::Error;
+use unisono_kernel::error::{Error, Refusal};
 use unisono_kernel::op::Op;
+use unisono_kernel::select::MoveAlgorithm;
 use unisono_posix::Posix;
 
 /// A collective with two sides.
@@ -53,6 +53,14 @@ impl Sides {
         matches!(self, Self::Gather | Self::Scatter | Self::Allgather | Self::Alltoall)
     }
 
+    /// Its algorithms' names.
+    pub(crate) const fn algorithms(self) -> &'static [&'static str] {
+        match self {
+            Self::Gather | Self::Scatter | Self::Allgather => &["exchange", "cico"],
+            _ => &["exchange"],
+        }
+    }
+
     /// Bytes that a rank sends and receives.
     const fn lengths(self, bytes: u64, ranks: u32) -> (usize, usize) {
         let (one, all) = (bytes as usize, bytes as usize * ranks as usize);
@@ -87,6 +95,7 @@ impl Sides {
     #[inline]
     pub(crate) fn call(
         self,
+        algorithm: MoveAlgorithm,
         comm: &mut Communicator<Posix>,
         buffer: &mut [u8],
         bytes: u64,
@@ -94,25 +103,20 @@ impl Sides {
     ) -> Result<(), Error> {
         let (ranks, at_root) = (comm.size(), comm.rank() == root);
         let Some((send, receive)) = self.split(buffer, bytes, ranks) else { return Ok(()) };
-        let equal = |memory: &mut [u8]| {
-            let block = memory.len() as u64 / u64::from(ranks);
-            // SAFETY: the buffer is exclusive until the call ends.
-            unsafe { Blocks::equal(Buf::of_mut(memory), ranks, block, Datatype::BYTE) }
-        };
         let op = Op::SUM_F64;
         match self {
             Self::Gather => {
-                let receive = if at_root { Some(equal(receive)?) } else { None };
-                comm.gather(Some(Data::bytes_mut(send)), receive, root)
+                let receive = if at_root { Some(equal(receive, ranks)?) } else { None };
+                comm.gather_with(Some(Data::bytes_mut(send)), receive, root, algorithm)
             }
             Self::Scatter => {
-                let send = if at_root { Some(equal(send)?) } else { None };
-                comm.scatter(send, Some(Data::bytes_mut(receive)), root)
+                let send = if at_root { Some(equal(send, ranks)?) } else { None };
+                comm.scatter_with(send, Some(Data::bytes_mut(receive)), root, algorithm)
             }
-            Self::Allgather => comm.allgather(Some(Data::bytes_mut(send)), equal(receive)?),
-            Self::Alltoall => comm.alltoall(Some(equal(send)?), equal(receive)?),
+            Self::Allgather => comm.allgather_with(Some(Data::bytes_mut(send)), equal(receive, ranks)?, algorithm),
+            Self::Alltoall => comm.alltoall(Some(equal(send, ranks)?), equal(receive, ranks)?),
             Self::Reduce => comm.reduce(Data::bytes_mut(send), at_root.then_some(Data::bytes_mut(receive)), op, root),
-            Self::ReduceScatter => comm.reduce_scatter(equal(send)?, Data::bytes_mut(receive), op),
+            Self::ReduceScatter => comm.reduce_scatter(equal(send, ranks)?, Data::bytes_mut(receive), op),
             Self::Scan => comm.scan(Data::bytes_mut(send), Data::bytes_mut(receive), op),
             Self::Exscan => comm.exscan(Data::bytes_mut(send), Data::bytes_mut(receive), op),
         }
@@ -154,6 +158,13 @@ impl Sides {
             Self::Exscan => sums(receive, rank, 0),
         }
     }
+}
+
+/// A block of bytes for each rank.
+#[inline]
+fn equal(memory: &mut [u8], ranks: u32) -> Result<Blocks<'_>, Refusal> {
+    let block = memory.len() as u64 / u64::from(ranks);
+    Blocks::equal_mut(memory, ranks, block, Datatype::BYTE)
 }
 
 /// Names what goes from one rank to another.

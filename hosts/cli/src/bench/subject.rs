@@ -11,7 +11,7 @@ use unisono_kernel::datatype::Data;
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::Error;
 use unisono_kernel::op::Op;
-use unisono_kernel::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm};
+use unisono_kernel::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::shm::{allreduce, bcast};
 use unisono_posix::{Joined, Posix};
 
@@ -33,16 +33,14 @@ enum Kind {
     HandWritten {
         promises: bool,
     },
-    /// What has one algorithm.
-    Sides(Sides),
+    /// With this algorithm, where there are several.
+    Sides(Sides, MoveAlgorithm),
 }
 
 const BCASTS: [&str; 6] = ["posted", "queue", "cico-flat", "cico-chain", "cico-binary", "cico-binomial"];
 const BARRIERS: [&str; 3] = ["dissemination", "central", "combining"];
 const ALLREDUCES: [&str; 3] = ["posted", "exchange", "slices"];
 const HAND_WRITTEN: [&str; 2] = ["hand-written", "sketch"];
-/// The only algorithm of what has one.
-const EXCHANGE: &str = "exchange";
 
 impl Subject {
     /// The subjects that a name stands for; `all` stands for every algorithm that carries `bytes`.
@@ -57,7 +55,7 @@ impl Subject {
                 let fits = |&n: &&str| n != "posted" || bytes <= allreduce::posted::MOST;
                 ALLREDUCES.into_iter().filter(fits).chain(hand_written).collect()
             }
-            (_, "all") => vec![EXCHANGE],
+            (_, "all") => collective.sides().map_or(&[][..], Sides::algorithms).into(),
             _ => vec![name],
         };
         names.into_iter().map(|name| Self::one(collective, name, bytes, ranks)).collect()
@@ -66,7 +64,9 @@ impl Subject {
     fn one(collective: Collective, name: &str, bytes: u64, ranks: u32) -> Result<Self, Failure> {
         let unknown = || Failure::Words(format!("no algorithm {name:?} for {collective:?}: see --help"));
         let kind = match collective.sides() {
-            Some(sides) if ["auto", EXCHANGE].contains(&name) => Kind::Sides(sides),
+            Some(sides) if name == "auto" || sides.algorithms().contains(&name) => {
+                Kind::Sides(sides, MoveAlgorithm::from_name(name).ok_or_else(unknown)?.resolve())
+            }
             Some(_) => return Err(unknown()),
             None if collective == Collective::Bcast => {
                 Kind::Bcast(BcastAlgorithm::from_name(name).ok_or_else(unknown)?.resolve(bytes))
@@ -81,7 +81,7 @@ impl Subject {
         };
         let doubles = match kind {
             Kind::Allreduce(_) | Kind::HandWritten { .. } => true,
-            Kind::Sides(sides) => !sides.moves(),
+            Kind::Sides(sides, _) => !sides.moves(),
             Kind::Bcast(_) | Kind::Barrier(_) => false,
         };
         if doubles && !bytes.is_multiple_of(8) {
@@ -96,7 +96,7 @@ impl Subject {
             (Kind::Bcast(BcastAlgorithm::Queue), "auto") => "queue",
             (Kind::Barrier(_), "auto") => "dissemination",
             (Kind::Allreduce(AllreduceAlgorithm::Slices), "auto") => "slices",
-            (Kind::Allreduce(_) | Kind::Sides(_), "auto") => EXCHANGE,
+            (Kind::Allreduce(_) | Kind::Sides(..), "auto") => "exchange",
             (_, name) => name,
         };
         let bytes = if collective == Collective::Barrier { 0 } else { bytes };
@@ -108,7 +108,7 @@ impl Subject {
             Kind::Bcast(_) => "bcast",
             Kind::Barrier(_) => "barrier",
             Kind::Allreduce(_) | Kind::HandWritten { .. } => "allreduce",
-            Kind::Sides(sides) => sides.name(),
+            Kind::Sides(sides, _) => sides.name(),
         }
     }
 
@@ -122,7 +122,7 @@ impl Subject {
             Kind::Barrier(algorithm) => algorithm == BarrierAlgorithm::default(),
             Kind::Allreduce(algorithm) => algorithm == AllreduceAlgorithm::Auto.resolve(self.bytes, self.ranks),
             Kind::HandWritten { .. } => false,
-            Kind::Sides(_) => true,
+            Kind::Sides(_, algorithm) => algorithm == MoveAlgorithm::Auto.resolve(),
         }
     }
 
@@ -130,7 +130,7 @@ impl Subject {
     pub(crate) const fn rooted(&self) -> bool {
         match self.kind {
             Kind::Bcast(_) => true,
-            Kind::Sides(sides) => sides.rooted(),
+            Kind::Sides(sides, _) => sides.rooted(),
             _ => false,
         }
     }
@@ -141,8 +141,8 @@ impl Subject {
             Kind::Bcast(_) => Bound::Message,
             Kind::Barrier(_) => Bound::Rounds,
             Kind::Allreduce(_) | Kind::HandWritten { .. } if self.bytes <= allreduce::posted::MOST => Bound::Rounds,
-            Kind::Sides(sides) if sides.moves() => Bound::Block,
-            Kind::Allreduce(_) | Kind::HandWritten { .. } | Kind::Sides(_) => Bound::Unknown,
+            Kind::Sides(sides, _) if sides.moves() => Bound::Block,
+            Kind::Allreduce(_) | Kind::HandWritten { .. } | Kind::Sides(..) => Bound::Unknown,
         }
     }
 
@@ -157,7 +157,7 @@ impl Subject {
     /// Bytes of a buffer that it is called on.
     pub(crate) const fn room(&self) -> u64 {
         match self.kind {
-            Kind::Sides(sides) => sides.room(self.bytes, self.ranks),
+            Kind::Sides(sides, _) => sides.room(self.bytes, self.ranks),
             _ => self.bytes,
         }
     }
@@ -173,7 +173,7 @@ impl Subject {
                 comm.allreduce_with(data, data, Op::SUM_F64, algorithm)
             }
             Kind::HandWritten { .. } => comm.allreduce_in_place(buffer, Op::SUM_F64),
-            Kind::Sides(sides) => sides.call(comm, buffer, self.bytes, root),
+            Kind::Sides(sides, algorithm) => sides.call(algorithm, comm, buffer, self.bytes, root),
         }
     }
 
@@ -203,7 +203,7 @@ impl Subject {
                     let sum: f64 = (0..size).map(|r| f64::from(r + root)).sum();
                     buffer.as_chunks().0.iter().all(|x| *x == sum.to_ne_bytes())
                 }
-                Kind::Sides(sides) => {
+                Kind::Sides(sides, _) => {
                     sides.prepare(&mut buffer, self.bytes, (rank, size));
                     call(&mut joined.communicator, &mut buffer, root)?;
                     sides.right(&mut buffer, self.bytes, (rank, size), root)

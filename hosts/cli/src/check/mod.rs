@@ -1,6 +1,7 @@
 //! `unisono check`: every collective × algorithm × root × in place or not × datatype × size on real processes,
 //! against what a sequential program computes; then bad input, which must end in errors on every rank.
 
+mod alltoallw;
 mod barrier;
 mod bcast;
 mod elements;
@@ -53,6 +54,7 @@ pub(crate) fn work(team: &mut Team, args: &Check) -> Result<(), Failure> {
     bcast::check(comm, &mut tally)?;
     step("moves");
     moves::check(comm, &mut tally)?;
+    alltoallw::check(comm, &mut tally)?;
     step("reductions");
     reductions::check(comm, &mut tally)?;
     elements::check(comm, &mut tally)?;

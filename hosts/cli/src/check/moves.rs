@@ -1,5 +1,5 @@
-//! Gather, scatter, allgather, alltoall and their vector forms: every root × size, in place and not,
-//! bytes on both sides and two different datatypes.
+//! Gather, scatter, allgather, alltoall and their vector forms: every algorithm × root × size, in place and
+//! not, bytes on both sides and two different datatypes.
 
 use super::side::{Side, Type, message};
 use super::{FRAGMENT, QUEUE_SLOTS, Tally};
@@ -7,6 +7,7 @@ use crate::error::Failure;
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::Error;
 use unisono_kernel::region::layout::LINE_PAYLOAD;
+use unisono_kernel::select::MoveAlgorithm;
 use unisono_posix::Posix;
 
 /// What is the same for all ranks.
@@ -17,32 +18,61 @@ struct Case {
     most: u64,
     /// A vector form: blocks of several lengths, with gaps.
     vary: bool,
-    typed: bool,
+    types: Types,
     in_place: bool,
+    algorithm: MoveAlgorithm,
     me: usize,
     size: usize,
     root: usize,
 }
 
-type Move = fn(&mut Communicator<Posix>, Case) -> Result<bool, Error>;
+/// What a block's sender and its receiver call it.
+#[derive(Clone, Copy, Debug)]
+struct Types {
+    name: &'static str,
+    send: Type,
+    receive: Type,
+}
+
+const TYPES: [Types; 3] = [
+    Types { name: "bytes", send: Type::Bytes, receive: Type::Bytes },
+    Types { name: "vector to indexed", send: Type::Second, receive: Type::Third },
+    Types { name: "struct to vector", send: Type::Struct, receive: Type::Second },
+];
+
+type Call = fn(&mut Communicator<Posix>, Case) -> Result<bool, Error>;
+
+/// A collective: its call, whether it has a root, its algorithms.
+const MOVES: [(&str, Call, bool, &[&str]); 4] = [
+    ("gather", gather, true, &["exchange", "cico"]),
+    ("scatter", scatter, true, &["exchange", "cico"]),
+    ("allgather", allgather, false, &["exchange", "cico"]),
+    ("alltoall", alltoall, false, &["exchange"]),
+];
+
+/// Lengths of a block around those where an algorithm changes its ways.
+pub(super) const SIZES: [u64; 9] = {
+    let (line, fragment, queue) = (LINE_PAYLOAD, FRAGMENT, FRAGMENT * QUEUE_SLOTS as u64);
+    [0, 1, 8, line, line + 1, fragment - 1, fragment, fragment + 1, 2 * queue + 5]
+};
 
 pub(super) fn check(comm: &mut Communicator<Posix>, tally: &mut Tally) -> Result<(), Failure> {
-    let (line, fragment, queue) = (LINE_PAYLOAD, FRAGMENT, FRAGMENT * u64::from(QUEUE_SLOTS));
-    let sizes = [0, 1, 8, line, line + 1, fragment - 1, fragment, fragment + 1, 2 * queue + 5];
     let (me, size) = (comm.rank() as usize, comm.size() as usize);
-    let moves: [(&str, Move, usize); 4] =
-        [("gather", gather, size), ("scatter", scatter, size), ("allgather", allgather, 1), ("alltoall", alltoall, 1)];
-    for (name, call, roots) in moves {
-        for (most, root) in sizes.iter().flat_map(|most| (0..roots).map(move |root| (*most, root))) {
-            for flags in 0..8 {
-                let [vary, typed, in_place] = [1, 2, 4].map(|flag| flags & flag != 0);
-                let seed = tally.cases.len();
-                let right = call(comm, Case { seed, most, vary, typed, in_place, me, size, root })?;
-                let form = if vary { "v" } else { "" };
-                let at = if roots > 1 { format!(" root {root}") } else { String::new() };
-                let types = if typed { "vector to indexed" } else { "bytes" };
-                let place = if in_place { " in place" } else { "" };
-                tally.case(format!("{name}{form}{at} {most} B {types}{place}"), right);
+    for (name, call, rooted, algorithms) in MOVES {
+        for algorithm_name in algorithms {
+            let algorithm = MoveAlgorithm::from_name(algorithm_name)
+                .ok_or_else(|| Failure::Words(format!("no algorithm {algorithm_name}")))?;
+            let roots = if rooted { size } else { 1 };
+            for (most, root) in SIZES.iter().flat_map(|most| (0..roots).map(move |root| (*most, root))) {
+                for (types, flags) in TYPES.iter().flat_map(|types| (0..4).map(move |flags| (*types, flags))) {
+                    let [vary, in_place] = [1, 2].map(|flag| flags & flag != 0);
+                    let seed = tally.cases.len();
+                    let right = call(comm, Case { seed, most, vary, types, in_place, algorithm, me, size, root })?;
+                    let form = if vary { "v" } else { "" };
+                    let at = if rooted { format!(" root {root}") } else { String::new() };
+                    let place = if in_place { " in place" } else { "" };
+                    tally.case(format!("{name}{form} {algorithm_name}{at} {most} B {}{place}", types.name), right);
+                }
             }
         }
     }
@@ -52,9 +82,7 @@ pub(super) fn check(comm: &mut Communicator<Posix>, tally: &mut Tally) -> Result
 impl Case {
     /// Bytes of each rank's block.
     fn counts(&self) -> Vec<u64> {
-        let (ranks, steps) = (self.size as u64, (self.size as u64 - 1).max(1));
-        let count = |rank| self.most * ((2 * rank + 1) % ranks) / steps;
-        (0..ranks).map(|rank| if self.vary && ranks > 1 { count(rank) } else { self.most }).collect()
+        if self.vary { unequal(self.most, self.size) } else { vec![self.most; self.size] }
     }
 
     fn one(&self, count: u64, sends: bool) -> Side {
@@ -66,11 +94,7 @@ impl Case {
     }
 
     const fn kind(&self, sends: bool) -> Type {
-        match (self.typed, sends) {
-            (false, _) => Type::Bytes,
-            (true, true) => Type::Second,
-            (true, false) => Type::Third,
-        }
+        if sends { self.types.send } else { self.types.receive }
     }
 
     /// Does this rank keep its block of a rooted operation where it is?
@@ -79,13 +103,20 @@ impl Case {
     }
 }
 
+/// Lengths of blocks, the longest one `most`.
+pub(super) fn unequal(most: u64, size: usize) -> Vec<u64> {
+    let ranks = size as u64;
+    let count = |rank| most * ((2 * rank + 1) % ranks) / (ranks - 1);
+    if ranks > 1 { (0..ranks).map(count).collect() } else { vec![most] }
+}
+
 /// A side that holds in each block what `bytes` answers for it.
 fn filled(side: &Side, counts: &[u64], bytes: impl Fn(usize, u64) -> Vec<u8>) -> Side {
     counts.iter().enumerate().fold(side.clone(), |side, (rank, count)| side.with(rank, &bytes(rank, *count)))
 }
 
 fn gather(comm: &mut Communicator<Posix>, case: Case) -> Result<bool, Error> {
-    let Case { seed, me, root, .. } = case;
+    let Case { seed, me, root, algorithm, .. } = case;
     let counts = case.counts();
     let bytes = |rank, count| message(seed, rank, root, count);
     let mut all = case.many(&counts, false);
@@ -98,15 +129,15 @@ fn gather(comm: &mut Communicator<Posix>, case: Case) -> Result<bool, Error> {
     let send = if case.keeps() { None } else { Some(own.data()?) };
     let receive = if me == root { Some(all.blocks()?) } else { None };
     if case.vary {
-        comm.gatherv(send, receive, root as u32)?;
+        comm.gatherv_with(send, receive, root as u32, algorithm)?;
     } else {
-        comm.gather(send, receive, root as u32)?;
+        comm.gather_with(send, receive, root as u32, algorithm)?;
     }
     Ok(own == sent && (me != root || all == wanted))
 }
 
 fn scatter(comm: &mut Communicator<Posix>, case: Case) -> Result<bool, Error> {
-    let Case { seed, me, root, .. } = case;
+    let Case { seed, me, root, algorithm, .. } = case;
     let counts = case.counts();
     let bytes = |rank, count| message(seed, root, rank, count);
     let sent = filled(&case.many(&counts, true), &counts, bytes);
@@ -116,9 +147,9 @@ fn scatter(comm: &mut Communicator<Posix>, case: Case) -> Result<bool, Error> {
     let send = if me == root { Some(all.blocks()?) } else { None };
     let receive = if case.keeps() { None } else { Some(own.data()?) };
     if case.vary {
-        comm.scatterv(send, receive, root as u32)?;
+        comm.scatterv_with(send, receive, root as u32, algorithm)?;
     } else {
-        comm.scatter(send, receive, root as u32)?;
+        comm.scatter_with(send, receive, root as u32, algorithm)?;
     }
     Ok(all == sent && (case.keeps() || own == wanted))
 }
@@ -135,7 +166,7 @@ fn allgather(comm: &mut Communicator<Posix>, case: Case) -> Result<bool, Error> 
     let sent = case.one(counts[me], true).with(0, &bytes(me, counts[me]));
     let mut own = sent.clone();
     let send = if case.in_place { None } else { Some(own.data()?) };
-    comm.allgather(send, all.blocks()?)?;
+    comm.allgather_with(send, all.blocks()?, case.algorithm)?;
     Ok(own == sent && all == wanted)
 }
 

@@ -98,7 +98,7 @@ const fn affine(l: [u64; 2], r: [u64; 2]) -> [u64; 2] {
     [l[0].wrapping_mul(r[0]), l[0].wrapping_mul(r[1]).wrapping_add(l[1])]
 }
 
-unsafe extern "C" fn compose(left: *const c_void, right: *mut c_void, count: u64, _: *mut c_void) {
+unsafe extern "C-unwind" fn compose(left: *const c_void, right: *mut c_void, count: u64, _: *mut c_void) {
     let (left, right) = (left.cast::<[u64; 2]>(), right.cast::<[u64; 2]>());
     for i in 0..count as usize {
         // SAFETY: the kernel passes `count` elements of two aligned words.

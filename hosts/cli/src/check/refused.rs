@@ -10,7 +10,7 @@ use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Argument, Cause, Error, PollError, Refusal};
 use unisono_kernel::op::Op;
-use unisono_kernel::select::{AllreduceAlgorithm, BcastAlgorithm};
+use unisono_kernel::select::{AllreduceAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_posix::Posix;
 
 /// Bytes of a block or an operand: queues carry it, and several times as much.
@@ -44,16 +44,22 @@ impl Mistake {
 
 use Mistake::{Length, Other, Overlap, Root};
 
-const CALLS: [(&str, &[Mistake]); 18] = [
+const CALLS: [(&str, &[Mistake]); 24] = [
     ("bcast auto", &[Root, Length, Other]),
     ("bcast queue", &[Root, Length, Other]),
     ("bcast cico-binary", &[Root, Length, Other]),
-    ("gather", &[Root, Length, Other]),
-    ("gatherv", &[Root, Length, Overlap, Other]),
-    ("scatter", &[Root, Length, Other]),
-    ("scatterv", &[Root, Length, Other]),
-    ("allgather", &[Length, Other]),
-    ("allgatherv", &[Length, Overlap, Other]),
+    ("gather exchange", &[Root, Length, Other]),
+    ("gather cico", &[Root, Length, Other]),
+    ("gatherv exchange", &[Root, Length, Overlap, Other]),
+    ("gatherv cico", &[Root, Length, Overlap, Other]),
+    ("scatter exchange", &[Root, Length, Other]),
+    ("scatter cico", &[Root, Length, Other]),
+    ("scatterv exchange", &[Root, Length, Other]),
+    ("scatterv cico", &[Root, Length, Other]),
+    ("allgather exchange", &[Length, Other]),
+    ("allgather cico", &[Length, Other]),
+    ("allgatherv exchange", &[Length, Overlap, Other]),
+    ("allgatherv cico", &[Length, Overlap, Other]),
     ("alltoall", &[Length, Other]),
     ("alltoallv", &[Length, Overlap, Other]),
     ("reduce", &[Root, Length, Other]),
@@ -133,12 +139,6 @@ fn call(comm: &mut Communicator<Posix>, name: &str, root: Rank, mistake: Option<
     let at_root = |blocks| (me == root).then_some(blocks);
     let op = Op::SUM_F64;
     match name {
-        "gather" => comm.gather(Some(send), at_root(into), root),
-        "gatherv" => comm.gatherv(Some(send), at_root(apart), root),
-        "scatter" => comm.scatter(at_root(even), Some(receive), root),
-        "scatterv" => comm.scatterv(at_root(uneven), Some(receive), root),
-        "allgather" => comm.allgather(Some(send), into),
-        "allgatherv" => comm.allgather(Some(send), apart),
         "alltoall" => comm.alltoall(Some(even), into),
         "alltoallv" => comm.alltoallv(Some(uneven), apart),
         "reduce" => comm.reduce(send, (me == root).then_some(receive), op, root),
@@ -148,8 +148,19 @@ fn call(comm: &mut Communicator<Posix>, name: &str, root: Rank, mistake: Option<
         "exscan" => comm.exscan(send, receive, op),
         _ => match name.split_once(' ') {
             Some(("bcast", name)) => comm.bcast_with(send, root, BcastAlgorithm::from_name(name).unwrap_or_default()),
-            Some((_, name)) => {
+            Some(("allreduce", name)) => {
                 comm.allreduce_with(send, receive, op, AllreduceAlgorithm::from_name(name).unwrap_or_default())
+            }
+            Some((name, algorithm)) => {
+                let algorithm = MoveAlgorithm::from_name(algorithm).unwrap_or_default();
+                match name {
+                    "gather" => comm.gather_with(Some(send), at_root(into), root, algorithm),
+                    "gatherv" => comm.gatherv_with(Some(send), at_root(apart), root, algorithm),
+                    "scatter" => comm.scatter_with(at_root(even), Some(receive), root, algorithm),
+                    "scatterv" => comm.scatterv_with(at_root(uneven), Some(receive), root, algorithm),
+                    "allgather" => comm.allgather_with(Some(send), into, algorithm),
+                    _ => comm.allgather_with(Some(send), apart, algorithm),
+                }
             }
             None => comm.barrier(),
         },

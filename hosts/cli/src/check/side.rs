@@ -1,14 +1,13 @@
-//! What a rank sends or receives: blocks in memory of its own, of one of three datatypes.
+//! What a rank sends or receives: blocks in memory of its own, of one of four datatypes.
 
 use unisono_kernel::blocks::Blocks;
-use unisono_kernel::buffer::Buf;
-use unisono_kernel::datatype::{Data, Datatype};
+use unisono_kernel::datatype::{Data, Datatype, Field};
 use unisono_kernel::error::Refusal;
 
 /// What nobody has written.
-const BLANK: u8 = 0xEE;
+pub(super) const BLANK: u8 = 0xEE;
 
-/// How the bytes of a side lie in memory: byte i of all is the last of `stride` bytes.
+/// How the bytes of a side lie in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     /// One after the other.
@@ -17,23 +16,42 @@ pub(super) enum Type {
     Second,
     /// Every third one: an indexed type.
     Third,
+    /// The second one of four: a struct with a field of nothing, and padding; one of two fields, where the side is a
+    /// block of an even length.
+    Struct,
 }
 
 impl Type {
-    const fn stride(self) -> usize {
+    /// Bytes of memory for one of the packed order, and where in them it lies.
+    const fn place(self) -> (usize, usize) {
         match self {
-            Self::Bytes => 1,
-            Self::Second => 2,
-            Self::Third => 3,
+            Self::Bytes => (1, 0),
+            Self::Second => (2, 1),
+            Self::Third => (3, 2),
+            Self::Struct => (4, 1),
         }
     }
 
-    /// One byte, behind its holes.
-    const fn datatype(self) -> Datatype<'static> {
+    /// Bytes of memory for one of the packed order.
+    pub(super) const fn stride(self) -> usize {
+        self.place().0
+    }
+
+    /// Where byte `at` of the packed order lies.
+    pub(super) const fn at(self, at: usize) -> usize {
+        at * self.place().0 + self.place().1
+    }
+
+    /// One byte, and its holes.
+    pub(super) const fn datatype(self) -> Datatype<'static> {
         match self {
             Self::Bytes => Datatype::BYTE,
             Self::Second => Datatype::Indexed { block: 1, displacements: &[1] },
             Self::Third => Datatype::Indexed { block: 1, displacements: &[2] },
+            Self::Struct => {
+                const FIELDS: &[Field] = &[Field { displacement: 0, bytes: 0 }, Field { displacement: 1, bytes: 1 }];
+                Datatype::Struct { fields: FIELDS, extent: 4 }
+            }
         }
     }
 }
@@ -82,9 +100,8 @@ impl Side {
             Some(places) => places[block],
             None => self.counts[..block].iter().sum(),
         };
-        let stride = self.kind.stride();
         for (at, byte) in (begin as usize..).zip(bytes) {
-            self.memory[(at + 1) * stride - 1] = *byte;
+            self.memory[self.kind.at(at)] = *byte;
         }
         self
     }
@@ -96,19 +113,21 @@ impl Side {
             let vector = Datatype::Vector { blocks: count, block: 1, stride: 2 };
             return Data::typed(&mut self.memory[1..], 1, vector);
         }
+        if self.kind == Type::Struct && count.is_multiple_of(2) {
+            const FIELDS: &[Field] = &[Field { displacement: 1, bytes: 1 }, Field { displacement: 5, bytes: 1 }];
+            return Data::typed(&mut self.memory, count / 2, Datatype::Struct { fields: FIELDS, extent: 8 });
+        }
         Data::typed(&mut self.memory, count, self.kind.datatype())
     }
 
     /// All blocks.
     pub(super) fn blocks(&mut self) -> Result<Blocks<'_>, Refusal> {
-        let (memory, datatype) = (Buf::of_mut(&mut self.memory), self.kind.datatype());
+        let (memory, datatype) = (&mut self.memory, self.kind.datatype());
         match &self.places {
-            // SAFETY: the memory is this side's, borrowed as long as the blocks.
-            Some(places) => unsafe { Blocks::vary(memory, &self.counts, places, datatype) },
+            Some(places) => Blocks::vary_mut(memory, &self.counts, places, datatype),
             None => {
                 let count = self.counts.first().copied().unwrap_or(0);
-                // SAFETY: as above.
-                unsafe { Blocks::equal(memory, self.counts.len() as u32, count, datatype) }
+                Blocks::equal_mut(memory, self.counts.len() as u32, count, datatype)
             }
         }
     }

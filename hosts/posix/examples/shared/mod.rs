@@ -3,7 +3,6 @@
 use std::error::Error;
 use std::process::ExitCode;
 use unisono_kernel::blocks::Blocks;
-use unisono_kernel::buffer::Buf;
 use unisono_kernel::datatype::Datatype;
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::Refusal;
@@ -49,9 +48,7 @@ pub(crate) fn number(words: &[String], at: usize, default: usize) -> Result<usiz
 
 /// Doubles as bytes.
 pub(crate) fn bytes(values: &mut [f64]) -> &mut [u8] {
-    let len = size_of_val(values);
-    // SAFETY: the same memory, borrowed as long; all bits are a double, and bytes have no alignment.
-    unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), len) }
+    bytemuck::cast_slice_mut(values)
 }
 
 /// How `all` rows are split over ranks: counts, and first rows.
@@ -68,6 +65,5 @@ pub(crate) fn rows<'a>(
     first: &'a [u64],
 ) -> Result<Blocks<'a>, Refusal> {
     let row = Datatype::Contiguous { bytes: 8 * columns as u64 };
-    // SAFETY: the memory is borrowed for as long as the blocks live.
-    unsafe { Blocks::vary(Buf::of_mut(bytes(values)), counts, first, row) }
+    Blocks::vary_mut(bytes(values), counts, first, row)
 }
