@@ -108,9 +108,9 @@ impl Member {
     /// One has.
     #[cold]
     fn compare<R: Region>(&self, region: &R) -> Result<(), WaitError> {
-        region.flag(self.layout.calling(self.rank)).store_release(self.calls());
+        region.counter(self.layout.calling(self.rank)).store_release(self.calls());
         for peer in self.peers() {
-            let theirs = region.flag(self.layout.calling(peer)).load_acquire();
+            let theirs = region.counter(self.layout.calling(peer)).load_acquire();
             let (mine, theirs) = match Self::differ(self.calls(), theirs.unchecked()) {
                 Some(kinds) => kinds,
                 None => match line::kind_of(region, self, peer, self.operation) {

@@ -203,9 +203,7 @@ where
     /// Poisons the communicator: operations of this process were given up unfinished.
     #[cold]
     pub(crate) fn abandon(&mut self) {
-        let me = self.comm.member();
-        let (rank, operation) = (me.rank(), me.operation());
-        self.comm.poison_with(Poison { rank, operation, cause: Cause::Fault });
+        drop(Unwinding(&mut self.comm));
     }
 
     /// Poisons the communicator for what ended a machine.

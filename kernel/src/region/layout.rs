@@ -279,8 +279,9 @@ impl Layout {
     }
 
     /// Which operations `rank` has made, as it said when it had waited long.
-    pub(crate) const fn calling(&self, rank: Rank) -> FlagId {
-        self.record(rank, 4)
+    /// Not a flag: its operation wraps.
+    pub(crate) const fn calling(&self, rank: Rank) -> CounterId {
+        CounterId(self.record(rank, 4).offset())
     }
 
     /// Where the words of refusal records lie: `rank` refused an argument; 4 words.

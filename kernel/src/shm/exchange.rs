@@ -283,7 +283,7 @@ impl<X: Shared + ?Sized, P: Plan> Machine<X> for Exchange<P> {
 /// How one message is cut into fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Cut {
-    /// Bytes of a fragment, and of the message.
+    /// Bytes of a fragment; a message's last one may be shorter.
     pub(crate) fragment: u64,
 }
 
@@ -308,6 +308,15 @@ impl Cut {
     /// Ticks of a message: one at least.
     pub(crate) fn ticks(self, bytes: u64) -> u64 {
         if bytes <= self.fragment { 1 } else { bytes.div_ceil(self.fragment) }
+    }
+
+    /// Ticks of a message where nobody knows everyone's lengths.
+    ///
+    /// # Errors
+    /// It has more than the clock advances by.
+    pub(crate) fn bounded_ticks(self, bytes: u64) -> Result<u64, Refusal> {
+        Refusal::check(Argument::Bytes, bytes, Bound::AtMost(UNKNOWN.saturating_mul(self.fragment)))?;
+        Ok(self.ticks(bytes))
     }
 
     /// The part of a message of `bytes` that is in `tick`: first byte and length.

@@ -1,5 +1,6 @@
 //! What reductions have in common: operands, and folding a part of one.
 
+use crate::Rank;
 use crate::buffer::Buf;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, Refusal};
@@ -38,6 +39,17 @@ impl<'a> Operand<'a> {
     pub(crate) fn is_in_place(&self) -> bool {
         self.receive == Some(self.send)
     }
+}
+
+/// Whose operand is folded as the `index`-th into a result that one process alone computes: from the own
+/// one on, or from the last rank down to 0 where order counts.
+#[inline]
+pub(crate) fn fold_turn(op: &Op, me: Rank, size: u32, index: u32) -> Rank {
+    if !op.commutative() {
+        return size - 1 - index;
+    }
+    let turn = u64::from(me) + u64::from(index);
+    (if turn < size.into() { turn } else { turn - u64::from(size) }) as Rank
 }
 
 /// `len` bytes of contiguous `data` from byte `from` on.

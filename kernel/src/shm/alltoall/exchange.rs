@@ -53,8 +53,7 @@ impl<'a> Alltoall<'a> {
         let own = (send.bytes(me.rank()), receive.bytes(me.rank()));
         Refusal::check(Argument::Bytes, own.0, Bound::Equals(own.1))?;
         let lengths = Lengths::unknown(me, send.most())?;
-        let ticks = lengths.cut().ticks(send.most().max(receive.most()));
-        Refusal::check(Argument::Bytes, ticks, Bound::AtMost(UNKNOWN))?;
+        let ticks = lengths.cut().bounded_ticks(send.most().max(receive.most()))?;
         let plan = Self { me: me.rank(), size: me.size(), send, receive, lengths, ticks };
         Ok(Exchange::new(me, Way::Queues, UNKNOWN, plan))
     }

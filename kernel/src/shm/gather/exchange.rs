@@ -67,7 +67,7 @@ impl<'a> Gather<'a> {
         let plan = Self::to_root(me, send, receive, root)?;
         let cut = Cut { fragment: Way::Queues.room(me) };
         let plan = Self { lines: true, ..plan.cut(cut) };
-        Refusal::check(Argument::Bytes, plan.ticks, Bound::AtMost(UNKNOWN))?;
+        cut.bounded_ticks(plan.own.len().max(plan.receive.map_or(0, |blocks| blocks.most())))?;
         Ok(Exchange::new(me, Way::Queues, UNKNOWN, plan))
     }
 

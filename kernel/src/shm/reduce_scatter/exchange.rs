@@ -18,7 +18,7 @@ use crate::op::Op;
 use crate::region::{Extent, Region};
 use crate::shm::copy::copy_private;
 use crate::shm::exchange::{Exchange, Pieces, Plan, get};
-use crate::shm::fold::{Operand, fold_shared};
+use crate::shm::fold::{Operand, fold_shared, fold_turn};
 use crate::shm::line::Kind;
 
 /// One process's part.
@@ -79,11 +79,7 @@ impl Plan for ReduceScatter<'_> {
     }
 
     fn turn(&self, me: Rank, size: u32, index: u32) -> Rank {
-        if !self.op.commutative() {
-            return size - 1 - index;
-        }
-        let turn = u64::from(me) + u64::from(index);
-        (if turn < size.into() { turn } else { turn - u64::from(size) }) as Rank
+        fold_turn(&self.op, me, size, index)
     }
 
     unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, tick: u64) {

@@ -61,8 +61,7 @@ impl<'a> Scatter<'a> {
         let bytes = Self::check(me, &send, &receive, root)?;
         let most = if me.rank() == root { send.map_or(0, |blocks| blocks.most()) } else { bytes };
         let lengths = Lengths::unknown(me, most)?;
-        let ticks = lengths.cut().ticks(most);
-        Refusal::check(Argument::Bytes, ticks, Bound::AtMost(UNKNOWN))?;
+        let ticks = lengths.cut().bounded_ticks(most)?;
         let plan = Self::plan(me, send, receive, root, (lengths, ticks));
         Ok(Exchange::new(me, Way::Queues, UNKNOWN, plan))
     }
