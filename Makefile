@@ -2,7 +2,8 @@
 
 PREFIX ?= /usr/local
 SECONDS_EACH ?= 60
-UNISONO = target/release/unisono
+BUILT = $(or $(CARGO_TARGET_DIR),target)/release
+UNISONO = $(BUILT)/unisono
 
 .PHONY: demo test ci bench soak numa fuzz docs install setup release clean
 
@@ -37,15 +38,15 @@ docs: setup ## the API documentation, in target/doc
 	@RUSTDOCFLAGS=-Dwarnings cargo doc --locked --workspace --no-deps --quiet
 	@echo "docs: target/doc/unisono_kernel/index.html"
 
-install: release ## program, C library, header and pkg-config file below PREFIX
-	@cargo build --locked --release --quiet -p unisono-capi
+install: release ## program, C libraries, headers and pkg-config file below PREFIX
+	@cargo build --locked --release --quiet -p unisono-capi -p unisono-capi-posix
 	@install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
 	@install -m 755 $(UNISONO) $(DESTDIR)$(PREFIX)/bin/
-	@install -m 755 target/release/libunisono.so $(DESTDIR)$(PREFIX)/lib/
-	@install -m 644 target/release/libunisono.a $(DESTDIR)$(PREFIX)/lib/
-	@install -m 644 hosts/capi/include/unisono.h $(DESTDIR)$(PREFIX)/include/
+	@install -m 755 $(BUILT)/libunisono.so $(BUILT)/libunisono_posix_c.so $(DESTDIR)$(PREFIX)/lib/
+	@install -m 644 $(BUILT)/libunisono.a $(DESTDIR)$(PREFIX)/lib/
+	@install -m 644 hosts/capi/include/unisono.h hosts/capi-posix/include/unisono_posix.h $(DESTDIR)$(PREFIX)/include/
 	@sed 's|@PREFIX@|$(PREFIX)|' hosts/capi/unisono.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/unisono.pc
-	@echo "install: bin/unisono, lib/libunisono.{so,a}, include/unisono.h, lib/pkgconfig/unisono.pc below $(DESTDIR)$(PREFIX)"
+	@echo "install: bin/unisono, lib/libunisono.{so,a}, lib/libunisono_posix_c.so, include/unisono{,_posix}.h, lib/pkgconfig/unisono.pc below $(DESTDIR)$(PREFIX)"
 
 setup:
 	@bash .ci/setup

@@ -48,8 +48,6 @@ pub enum Argument {
     Collective,
     /// Requests in flight.
     Requests,
-    /// Message slots in flight.
-    Messages,
     /// Address of the segment.
     Address,
     /// Address of a caller's buffer.
@@ -88,7 +86,6 @@ impl Argument {
             Self::Hash => "layout hash",
             Self::Collective => "collective",
             Self::Requests => "requests",
-            Self::Messages => "messages",
             Self::Address => "segment address",
             Self::Buffer => "buffer address",
             Self::Datatype => "datatype",
@@ -98,7 +95,7 @@ impl Argument {
         }
     }
 
-    const ALL: [Self; 27] = [
+    const ALL: [Self; 26] = [
         Self::Ranks,
         Self::Rank,
         Self::Root,
@@ -119,7 +116,6 @@ impl Argument {
         Self::Hash,
         Self::Collective,
         Self::Requests,
-        Self::Messages,
         Self::Address,
         Self::Buffer,
         Self::Datatype,

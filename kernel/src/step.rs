@@ -54,18 +54,17 @@ pub struct Await {
     pub operation: u64,
 }
 
-/// A small bounded set of awaited events; any of them is worth a poll.
+/// A small bounded set of awaited events; any of them is worth a poll. No machine awaits more than one yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Awaits {
     first: Await,
-    second: Option<Await>,
 }
 
 impl Awaits {
     /// Waits for one event.
     #[inline]
     pub const fn one(first: Await) -> Self {
-        Self { first, second: None }
+        Self { first }
     }
 
     /// Waits for `flag`, written by `peer`.
@@ -74,19 +73,10 @@ impl Awaits {
         Self::one(Await { source: Source::Flag(flag, until), peer: Some(peer), operation })
     }
 
-    /// Waits for either of two sets. Events beyond two are dropped: they only cost a later poll.
-    #[must_use]
-    pub const fn or(self, other: Self) -> Self {
-        match self.second {
-            None => Self { first: self.first, second: Some(other.first) },
-            Some(_) => self,
-        }
-    }
-
     /// The events.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = &Await> {
-        core::iter::once(&self.first).chain(self.second.as_ref())
+        core::iter::once(&self.first)
     }
 
     /// The first event: what a report names.

@@ -4,8 +4,6 @@
 
 use core::ffi::c_int;
 use core::fmt;
-use memmap2::{MmapOptions, MmapRaw};
-use std::os::fd::RawFd;
 use unisono::comm::{Handle, Patience, Waiting};
 use unisono::error::{Failure, answer};
 use unisono_kernel::error::WaitError;
@@ -14,22 +12,18 @@ use unisono_kernel::step::Awaits;
 use unisono_kernel::wait::{Relax, SpinThen};
 use unisono_posix::bootstrap::Launched;
 use unisono_posix::{Joined, Options, join};
-use unisono_shm::Mapped;
 
-/// The start-up behind a handle: its way to wait and watch, and the map that the handle's region views.
+/// The start-up behind a handle: its way to wait and watch, and the segment that the handle's region views.
 #[derive(Debug)]
-struct Job {
-    joined: Joined,
-    map: MmapRaw,
-}
+struct Job(Joined);
 
 impl Relax for Job {
     fn begin(&mut self) {
-        self.joined.communicator.wait_policy().host.begin();
+        self.0.communicator.wait_policy().host.begin();
     }
 
     fn relax(&mut self, on: &Awaits) -> Result<(), WaitError> {
-        self.joined.communicator.wait_policy().host.relax(on)
+        self.0.communicator.wait_policy().host.relax(on)
     }
 }
 
@@ -43,18 +37,15 @@ impl Job {
         let launched = Launched::from_env().map_err(failure)?;
         let mut launched = launched.ok_or(Failure::Host("no launcher: start the program by `unisono run`"))?;
         let joined = join(&mut launched, Params::new, &Options::default()).map_err(failure)?;
-        // A map of the handle's own, at another address than the start-up's.
-        let fd: RawFd = joined.segment.handle().map_err(failure)?.fd;
-        let map = MmapOptions::new().len(joined.segment.bytes() as usize).populate().map_raw(fd).map_err(failure)?;
-        Ok(Self { joined, map })
+        joined.segment.populate();
+        Ok(Self(joined))
     }
 
     fn handle(self) -> Result<*mut Handle, Failure> {
-        let (layout, rank) = (*self.joined.segment.layout(), self.joined.communicator.rank());
-        // SAFETY: the map is of a segment, whole and sealed; it lives in the handle's way to wait, as
-        // long as the handle; this process uses no other view of these addresses.
-        let region = unsafe { Mapped::new(self.map.as_mut_ptr(), layout.bytes()) }?.with_level(unisono_shm::level!());
-        let yields = self.joined.waiting.yields;
+        let Joined { segment, communicator, waiting, .. } = &self.0;
+        let (layout, rank, yields) = (*segment.layout(), communicator.rank(), waiting.yields);
+        // SAFETY: the segment lives in the handle's way to wait, as long as the handle.
+        let region = unsafe { segment.mapped() };
         let host = Patience(Box::new(self));
         let wait: Waiting = if yields { SpinThen::crowded(host) } else { SpinThen::spinning(host) };
         Handle::allocate(region, layout, rank, wait)

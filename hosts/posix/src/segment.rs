@@ -13,10 +13,8 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::sync::Arc;
-use unisono_kernel::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Refusal};
-use unisono_kernel::op::Op;
-use unisono_kernel::region::{CounterId, Extent, FlagId, Layout, MailId, Region, Word, header};
+use unisono_kernel::region::{Extent, Layout, Region, Word, header};
 use unisono_shm::Mapped;
 
 /// What a segment's file is sealed against.
@@ -135,6 +133,20 @@ impl Segment {
         View { mapped: self.0.mapped, _map: Arc::clone(&self.0) }
     }
 
+    /// The region without its hold on the map: for who keeps the segment beside it.
+    ///
+    /// # Safety
+    /// The segment, a clone or a region of it lives as long as this view or a copy of it is used.
+    pub unsafe fn mapped(&self) -> Mapped {
+        self.0.mapped
+    }
+
+    /// Maps every page now, where the kernel can: no later access faults. Once all ranks have placed theirs: it
+    /// would place what is not there yet.
+    pub fn populate(&self) {
+        drop(self.0.raw.advise(Advice::PopulateWrite));
+    }
+
     /// Reserves memory for an extent, on the caller's NUMA node.
     pub(crate) fn reserve(&self, at: Extent) -> io::Result<()> {
         sys::reserve(&self.0.file, at.offset(), at.len())
@@ -185,47 +197,7 @@ fn copy(handle: &Handle) -> io::Result<OwnedFd> {
 // SAFETY: forwards to a view of the one file that every member maps (inode, size and header are
 // checked); the map lives as long as the view.
 unsafe impl Region for View {
-    type Flag = Word;
-    type Mailword = Word;
-    type Counter = Word;
-
-    #[inline]
-    fn flag(&self, id: FlagId) -> &Word {
-        self.mapped.flag(id)
-    }
-    #[inline]
-    fn mail(&self, id: MailId) -> &Word {
-        self.mapped.mail(id)
-    }
-    #[inline]
-    fn counter(&self, id: CounterId) -> &Word {
-        self.mapped.counter(id)
-    }
-    #[inline]
-    unsafe fn write(&self, at: Extent, src: Buf) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { self.mapped.write(at, src) }
-    }
-    #[inline]
-    unsafe fn read_past_caches(&self, at: Extent, dst: Buf) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { self.mapped.read_past_caches(at, dst) }
-    }
-    #[inline]
-    unsafe fn fold(&self, at: Extent, acc: Buf, op: &Op) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { self.mapped.fold(at, acc, op) }
-    }
-    #[inline]
-    unsafe fn fold_private(&self, left: Buf, acc: Buf, op: &Op) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { self.mapped.fold_private(left, acc, op) }
-    }
-    #[inline]
-    unsafe fn read(&self, at: Extent, dst: Buf) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { self.mapped.read(at, dst) }
-    }
+    unisono_kernel::forward_region!(Mapped, |view| &view.mapped);
 }
 
 #[cfg(test)]

@@ -148,51 +148,74 @@ pub unsafe trait Region {
     }
 }
 
+/// All items of a [`Region`] that passes every call on to another one, of type `$to`:
+/// `forward_region!(Inner, |outer| &outer.inner);` in an `unsafe impl Region for Outer`.
+#[macro_export]
+macro_rules! forward_region {
+    ($to:ty, |$this:ident| $region:expr) => {
+        type Flag = <$to as $crate::region::Region>::Flag;
+        type Mailword = <$to as $crate::region::Region>::Mailword;
+        type Counter = <$to as $crate::region::Region>::Counter;
+
+        #[inline]
+        fn flag(&self, id: $crate::region::FlagId) -> &Self::Flag {
+            let $this = self;
+            $crate::region::Region::flag($region, id)
+        }
+        #[inline]
+        fn mail(&self, id: $crate::region::MailId) -> &Self::Mailword {
+            let $this = self;
+            $crate::region::Region::mail($region, id)
+        }
+        #[inline]
+        fn counter(&self, id: $crate::region::CounterId) -> &Self::Counter {
+            let $this = self;
+            $crate::region::Region::counter($region, id)
+        }
+        #[inline]
+        fn publish(&self, id: $crate::region::FlagId, value: u64) {
+            let $this = self;
+            $crate::region::Region::publish($region, id, value);
+        }
+        #[inline]
+        unsafe fn write(&self, at: $crate::region::Extent, src: $crate::buffer::Buf) {
+            let $this = self;
+            let region: &$to = $region;
+            // SAFETY: the caller's promise, passed on.
+            unsafe { $crate::region::Region::write(region, at, src) }
+        }
+        #[inline]
+        unsafe fn read(&self, at: $crate::region::Extent, dst: $crate::buffer::Buf) {
+            let $this = self;
+            let region: &$to = $region;
+            // SAFETY: the caller's promise, passed on.
+            unsafe { $crate::region::Region::read(region, at, dst) }
+        }
+        #[inline]
+        unsafe fn read_past_caches(&self, at: $crate::region::Extent, dst: $crate::buffer::Buf) {
+            let $this = self;
+            let region: &$to = $region;
+            // SAFETY: the caller's promise, passed on.
+            unsafe { $crate::region::Region::read_past_caches(region, at, dst) }
+        }
+        #[inline]
+        unsafe fn fold(&self, at: $crate::region::Extent, acc: $crate::buffer::Buf, op: &$crate::op::Op) {
+            let $this = self;
+            let region: &$to = $region;
+            // SAFETY: the caller's promise, passed on.
+            unsafe { $crate::region::Region::fold(region, at, acc, op) }
+        }
+        #[inline]
+        unsafe fn fold_private(&self, left: $crate::buffer::Buf, acc: $crate::buffer::Buf, op: &$crate::op::Op) {
+            let $this = self;
+            let region: &$to = $region;
+            // SAFETY: the caller's promise, passed on.
+            unsafe { $crate::region::Region::fold_private(region, left, acc, op) }
+        }
+    };
+}
+
 // SAFETY: forwards to an implementation that keeps the contract.
 unsafe impl<R: Region + ?Sized> Region for &R {
-    type Flag = R::Flag;
-    type Mailword = R::Mailword;
-    type Counter = R::Counter;
-
-    #[inline]
-    fn flag(&self, id: FlagId) -> &R::Flag {
-        (**self).flag(id)
-    }
-    #[inline]
-    fn mail(&self, id: MailId) -> &R::Mailword {
-        (**self).mail(id)
-    }
-    #[inline]
-    fn counter(&self, id: CounterId) -> &R::Counter {
-        (**self).counter(id)
-    }
-    #[inline]
-    fn publish(&self, id: FlagId, value: u64) {
-        (**self).publish(id, value);
-    }
-    #[inline]
-    unsafe fn write(&self, at: Extent, src: Buf) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { (**self).write(at, src) }
-    }
-    #[inline]
-    unsafe fn read_past_caches(&self, at: Extent, dst: Buf) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { (**self).read_past_caches(at, dst) }
-    }
-    #[inline]
-    unsafe fn fold(&self, at: Extent, acc: Buf, op: &Op) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { (**self).fold(at, acc, op) }
-    }
-    #[inline]
-    unsafe fn fold_private(&self, left: Buf, acc: Buf, op: &Op) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { (**self).fold_private(left, acc, op) }
-    }
-    #[inline]
-    unsafe fn read(&self, at: Extent, dst: Buf) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { (**self).read(at, dst) }
-    }
+    forward_region!(R, |this| &**this);
 }

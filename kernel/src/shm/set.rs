@@ -5,15 +5,21 @@
 //! takes follows from its longest block, and all run exactly so many: a process whose block ends before the
 //! longest one leaves the rest too. The counter of sets is private, and taken when an operation begins and when
 //! it has learnt its counts: operations of a communicator run one after the other.
+//!
+//! A collective says what a process does in one set ([`PerSet`]), in the paper's order. A step that can't be made
+//! yet ends the poll with what it waits for ([`Halt`]); the next poll goes through the set again, and steps that
+//! are behind it do nothing.
 
+use super::copy::{copy_in, copy_out};
 use super::line::Kind;
 use crate::Rank;
 use crate::blocks::Blocks;
 use crate::comm::Member;
+use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::region::layout::Cico as Queues;
-use crate::region::{Counter, CounterId, Flag, MailId, Mailword, Region};
-use crate::step::{Await, Awaits, Source, Until};
+use crate::region::{Counter, CounterId, Extent, Flag, MailId, Mailword, Region};
+use crate::step::{Await, Awaits, Source, Step, Until};
 use core::cmp::Ordering::{Equal, Greater, Less};
 use core::ops::Range;
 
@@ -46,6 +52,41 @@ pub(crate) fn check_head<R: Region>(
     Err(PollError::Mismatch { peer, refusal })
 }
 
+/// Why a poll does not get through a set.
+#[derive(Debug)]
+pub(crate) enum Halt {
+    Wait(Awaits),
+    Failed(PollError),
+}
+
+impl From<PollError> for Halt {
+    fn from(error: PollError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// A collective of paper P2: what a process does in one set.
+pub(crate) trait PerSet {
+    /// The operation's sets.
+    fn sets(&mut self) -> &mut Sets;
+
+    /// Goes through the current set, up to leaving it.
+    fn set<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<(), Halt>;
+
+    /// Goes from set to set: a poll.
+    fn go<R: Region>(&mut self, (region, me): (&R, &mut Member)) -> Result<Step, PollError> {
+        self.sets().begin(me);
+        while !self.sets().are_done() {
+            match self.set(region, me) {
+                Ok(()) => self.sets().leave(region, me),
+                Err(Halt::Wait(on)) => return Ok(Step::Wait(on)),
+                Err(Halt::Failed(error)) => return Err(error),
+            }
+        }
+        Ok(Step::Done)
+    }
+}
+
 /// The sets of one operation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Sets {
@@ -58,8 +99,10 @@ pub(crate) struct Sets {
     first: u64,
     /// The set that this process is at, from 0.
     at: u64,
-    /// Sets of this operation, one at least: 1 before the counts are known.
+    /// Sets of this operation, one at least; 0 before the counts are known.
     count: u64,
+    /// Fragments of the current set that this process has taken; `None` before it is in the set.
+    taken: Option<u64>,
 }
 
 impl Sets {
@@ -68,16 +111,16 @@ impl Sets {
     /// Errors: the segment has no queues of the papers.
     pub(crate) fn new(me: &mut Member, kind: Kind, opener: Rank) -> Result<Self, Refusal> {
         let queues = me.layout().params().cico.ok_or(Refusal::new(Argument::Slots, 0, Bound::AtLeast(1)))?;
-        Ok(Self { operation: me.begin(kind), kind, opener, queues, first: 0, at: 0, count: 1 })
+        Ok(Self { operation: me.begin(kind), kind, opener, queues, first: 0, at: 0, count: 0, taken: None })
     }
 
-    /// The operation's number.
-    pub(crate) const fn operation(&self) -> u64 {
-        self.operation
+    /// Who opens the sets.
+    pub(crate) const fn opener(&self) -> Rank {
+        self.opener
     }
 
     /// Takes the first set, once: one is opened even for no bytes, since who receives none can't know.
-    pub(crate) fn begin(&mut self, me: &mut Member) {
+    fn begin(&mut self, me: &mut Member) {
         if self.first == 0 {
             self.first = me.take_sets(1);
         }
@@ -88,6 +131,11 @@ impl Sets {
         let per_set = u64::from(self.queues.slots / self.queues.sets);
         self.count = most.div_ceil(self.queues.fragment).div_ceil(per_set).max(1);
         me.take_sets(self.count - 1);
+    }
+
+    /// Has this process left the last one?
+    const fn are_done(&self) -> bool {
+        self.count > 0 && self.at == self.count
     }
 
     /// Is this the operation's first set?
@@ -111,6 +159,14 @@ impl Sets {
         self.at * per_set..(self.at + 1) * per_set
     }
 
+    /// The fragment of the current set that this process takes next, and whose, from 0: each fragment of `owners`
+    /// queues in turn. `None` behind the last.
+    pub(crate) fn turn(&self, owners: u32) -> Option<(u64, u32)> {
+        let (taken, owners) = (self.taken?, u64::from(owners));
+        let fragment = self.fragments().start + taken.checked_div(owners)?;
+        (fragment < self.fragments().end).then_some((fragment, (taken % owners) as u32))
+    }
+
     /// The slot of a fragment of the current set.
     pub(crate) const fn slot(&self, fragment: u64) -> u32 {
         let per_set = self.queues.slots / self.queues.sets;
@@ -118,23 +174,27 @@ impl Sets {
     }
 
     /// A fragment of a block of `bytes`: its first packed byte and its length, 0 behind the block's end.
-    pub(crate) fn cut(&self, fragment: u64, bytes: u64) -> (u64, u64) {
+    fn cut(&self, fragment: u64, bytes: u64) -> (u64, u64) {
         let from = fragment.saturating_mul(self.queues.fragment);
         (from, self.queues.fragment.min(bytes.saturating_sub(from)))
     }
 
-    /// Who opens: waits until all have left the set's last use, then has it alone.
-    pub(crate) fn claim<R: Region>(&self, region: &R, me: &Member) -> Option<Awaits> {
+    /// Who opens: waits until all have left the set's last use, then has it alone. False: it has it already.
+    pub(crate) fn claim<R: Region>(&mut self, region: &R, me: &Member) -> Result<bool, Halt> {
+        if self.taken.is_some() {
+            return Ok(false);
+        }
         let (layout, k) = (me.layout(), self.k());
         let readers = region.counter(layout.set_readers(k));
         // pairs with: leave; the copies and clears of all are complete
         if !readers.load_acquire().is(0) {
             let source = Source::Counter(layout.set_readers(k), Until::Equals(0));
-            return Some(Awaits::one(Await { source, peer: None, operation: self.operation }));
+            return Err(Halt::Wait(Awaits::one(Await { source, peer: None, operation: self.operation })));
         }
         readers.store_release(me.size().into());
         region.counter(layout.set_bytes(k)).store_release(head(self.kind, 0));
-        None
+        self.taken = Some(0);
+        Ok(true)
     }
 
     /// Who opens: lets the others in.
@@ -143,25 +203,38 @@ impl Sets {
         region.publish(me.layout().set_op(self.k()), self.op());
     }
 
-    /// The others: wait until the set is open for this operation.
-    pub(crate) fn enter<R: Region>(&self, region: &R, me: &Member) -> Result<Option<Awaits>, PollError> {
+    /// The others: wait until the set is open for this operation. False: it has been so before.
+    pub(crate) fn enter<R: Region>(&mut self, region: &R, me: &Member) -> Result<bool, Halt> {
+        if self.taken.is_some() {
+            return Ok(false);
+        }
         let (layout, k, op) = (me.layout(), self.k(), self.op());
         // pairs with: open
         let found = region.flag(layout.set_op(k)).load_acquire();
         match found.against(op) {
-            Less => Ok(Some(Awaits::flag(layout.set_op(k), Until::AtLeast(op), self.opener, self.operation))),
-            Equal => check_head(region, layout.set_bytes(k), self.opener, self.kind, 0).map(|()| None),
+            Less => {
+                let on = Awaits::flag(layout.set_op(k), Until::AtLeast(op), self.opener, self.operation);
+                return Err(Halt::Wait(on));
+            }
+            Equal => check_head(region, layout.set_bytes(k), self.opener, self.kind, 0)?,
             // Nobody can open the set again before this process has left it.
-            Greater => Err(PollError::Overrun { peer: self.opener, expected: op, found: found.unchecked() }),
+            Greater => {
+                return Err(PollError::Overrun { peer: self.opener, expected: op, found: found.unchecked() }.into());
+            }
         }
+        self.taken = Some(0);
+        Ok(true)
     }
 
-    /// Leaves the set; is there another one?
+    /// Leaves the set; with the last one, the operation is finished here.
     // publishes: the copies out of the set's slots and the clears of its words, to whoever opens it next
-    pub(crate) fn leave<R: Region>(&mut self, region: &R, me: &Member) -> bool {
+    fn leave<R: Region>(&mut self, region: &R, me: &Member) {
         region.counter(me.layout().set_readers(self.k())).fetch_sub(1);
         self.at += 1;
-        self.at < self.count
+        self.taken = None;
+        if self.are_done() {
+            me.finish(region, self.operation);
+        }
     }
 
     /// Who opens the first set of an operation: writes everyone's counts.
@@ -189,26 +262,26 @@ impl Sets {
         Refusal::check(Argument::Bytes, own, Bound::Equals(told)).map(|_| ()).map_err(disagree)
     }
 
-    /// Root of a rooted operation: tells the others the counts.
-    pub(crate) fn tell<R: Region>(&self, region: &R, me: &Member, blocks: &Blocks<'_>) {
+    /// Root of a rooted operation: tells the others the counts, which say how many sets there are.
+    pub(crate) fn tell<R: Region>(&mut self, region: &R, me: &mut Member, blocks: &Blocks<'_>) {
         self.write_counts(region, me, blocks);
         for rank in (0..me.size()).filter(|&rank| rank != self.opener) {
             // publishes: typesize and counts
             region.mail(me.layout().set_rootready(self.k(), rank)).put_release(1);
         }
+        self.learn(me, most_but(blocks, self.opener));
     }
 
-    /// The others of a rooted operation: wait for the counts, compare the own one, and learn how many sets there are.
-    pub(crate) fn hear<R: Region>(
-        &mut self,
-        region: &R,
-        me: &mut Member,
-        own: u64,
-    ) -> Result<Option<Awaits>, PollError> {
+    /// The others of a rooted operation, once: wait for the counts, compare the own one, and learn how many sets
+    /// there are.
+    pub(crate) fn hear<R: Region>(&mut self, region: &R, me: &mut Member, own: u64) -> Result<(), Halt> {
+        if self.count > 0 {
+            return Ok(());
+        }
         let rootready = me.layout().set_rootready(self.k(), me.rank());
         // pairs with: tell
         if region.mail(rootready).peek_acquire().is(0) {
-            return Ok(Some(self.mail(rootready, self.opener)));
+            return Err(self.until_put(rootready, self.opener));
         }
         let (told, mut most) = (self.told(region, me), 0);
         for rank in (0..me.size()).filter(|&rank| rank != self.opener) {
@@ -223,28 +296,60 @@ impl Sets {
         Refusal::check(Argument::Bytes, most, Bound::AtMost(i64::MAX as u64)).map_err(beyond)?;
         region.mail(rootready).clear();
         self.learn(me, most);
-        Ok(None)
+        Ok(())
     }
 
-    /// What `control` says of a fragment of `size` bytes that `peer` announces: wait, or go on.
-    pub(crate) fn announced<R: Region>(
+    /// Copies a fragment of `data` into its slot of a queue; its size, where there is something to copy.
+    ///
+    /// # Safety
+    /// This process is in the set and its slot's one writer there; `data`'s memory is readable.
+    pub(crate) unsafe fn fill<R: Region>(
         &self,
         region: &R,
-        control: MailId,
-        peer: Rank,
-        size: u64,
-    ) -> Result<Option<Awaits>, PollError> {
-        let found = region.mail(control).peek_acquire();
-        if found.is(0) {
-            return Ok(Some(self.mail(control, peer)));
-        }
-        let disagree = |refusal| PollError::Mismatch { peer, refusal };
-        Refusal::check(Argument::Fragment, size, Bound::Equals(found.unchecked())).map_err(disagree)?;
-        Ok(None)
+        slot: Extent,
+        fragment: u64,
+        data: &Data<'_>,
+    ) -> Option<u64> {
+        let (from, size) = self.cut(fragment, data.len());
+        // SAFETY: R10, who opened the set has seen its `readers` at 0: all copies out of the slot are complete.
+        (size > 0).then(|| unsafe { copy_in(region, slot.part(0, size), data, from) }).map(|()| size)
     }
 
-    fn mail(&self, word: MailId, peer: Rank) -> Awaits {
-        Awaits::one(Await { source: Source::Mail(word, Until::Nonzero), peer: Some(peer), operation: self.operation })
+    /// Takes the fragment whose turn it is: waits for `control`, in which `peer` puts its size, clears it, and
+    /// copies the fragment from its slot to `data`.
+    ///
+    /// # Safety
+    /// `control` is the slot's; `data`'s memory is writable and exclusive.
+    pub(crate) unsafe fn take<R: Region>(
+        &mut self,
+        region: &R,
+        (peer, control): (Rank, MailId),
+        slot: Extent,
+        fragment: u64,
+        data: &Data<'_>,
+    ) -> Result<(), Halt> {
+        let (from, size) = self.cut(fragment, data.len());
+        if size > 0 {
+            // pairs with: the caller's put after `fill`
+            let found = region.mail(control).peek_acquire();
+            if found.is(0) {
+                return Err(self.until_put(control, peer));
+            }
+            let disagree = |refusal| PollError::Mismatch { peer, refusal };
+            Refusal::check(Argument::Fragment, size, Bound::Equals(found.unchecked())).map_err(disagree)?;
+            region.mail(control).clear();
+            // SAFETY: the fragment was published by its control; its writer reuses the slot in a set that is opened
+            // after we have left this one.
+            unsafe { copy_out(region, slot.part(0, size), data, from) };
+        }
+        self.taken = self.taken.map(|taken| taken + 1);
+        Ok(())
+    }
+
+    /// A wait for a word that `peer` puts.
+    fn until_put(&self, word: MailId, peer: Rank) -> Halt {
+        let source = Source::Mail(word, Until::Nonzero);
+        Halt::Wait(Awaits::one(Await { source, peer: Some(peer), operation: self.operation }))
     }
 }
 
@@ -254,7 +359,7 @@ pub(crate) const fn absent() -> Refusal {
 }
 
 /// The longest block that goes from or to `root` through the queues; the root's own does not.
-pub(crate) fn most_but(blocks: &Blocks<'_>, root: Rank) -> u64 {
+fn most_but(blocks: &Blocks<'_>, root: Rank) -> u64 {
     (0..blocks.ranks()).filter(|&rank| rank != root).map(|rank| blocks.bytes(rank)).max().unwrap_or(0)
 }
 

@@ -3,10 +3,8 @@
 use std::alloc::{Layout as Block, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use unisono_kernel::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Refusal};
-use unisono_kernel::op::Op;
-use unisono_kernel::region::{CounterId, Extent, FlagId, Layout, MailId, Params, Region, Word, header};
+use unisono_kernel::region::{Layout, Params, Region, header};
 use unisono_shm::Mapped;
 
 /// Zeroed memory with a header. Clones share it; the last one frees it.
@@ -54,47 +52,7 @@ impl Segment {
 
 // SAFETY: forwards to the one view of this memory, which keeps the contract; the memory lives as long as any clone.
 unsafe impl Region for Segment {
-    type Flag = Word;
-    type Mailword = Word;
-    type Counter = Word;
-
-    #[inline]
-    fn flag(&self, id: FlagId) -> &Word {
-        self.0.region.flag(id)
-    }
-    #[inline]
-    fn mail(&self, id: MailId) -> &Word {
-        self.0.region.mail(id)
-    }
-    #[inline]
-    fn counter(&self, id: CounterId) -> &Word {
-        self.0.region.counter(id)
-    }
-    #[inline]
-    unsafe fn write(&self, at: Extent, src: Buf) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { self.0.region.write(at, src) }
-    }
-    #[inline]
-    unsafe fn read_past_caches(&self, at: Extent, dst: Buf) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { self.0.region.read_past_caches(at, dst) }
-    }
-    #[inline]
-    unsafe fn fold(&self, at: Extent, acc: Buf, op: &Op) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { self.0.region.fold(at, acc, op) }
-    }
-    #[inline]
-    unsafe fn fold_private(&self, left: Buf, acc: Buf, op: &Op) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { self.0.region.fold_private(left, acc, op) }
-    }
-    #[inline]
-    unsafe fn read(&self, at: Extent, dst: Buf) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { self.0.region.read(at, dst) }
-    }
+    unisono_kernel::forward_region!(Mapped, |segment| &segment.0.region);
 }
 
 impl Drop for Heap {

@@ -19,6 +19,7 @@ pub(crate) fn bounded<A: Send + 'static>(body: impl FnOnce() -> A + Send + 'stat
 }
 
 /// What an error says of the argument that was refused, here or by the rank that poisoned.
+#[allow(dead_code, reason = "not every test is refused something")]
 pub(crate) fn refusal(error: Error) -> Option<Refusal> {
     match error {
         Error::Refused(refusal) | Error::Poll(PollError::Mismatch { refusal, .. }) => Some(refusal),

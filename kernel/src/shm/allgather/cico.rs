@@ -24,10 +24,10 @@ use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::Machine;
 use crate::region::{Mailword, Region};
-use crate::shm::copy::{copy_in, copy_out, copy_private};
+use crate::shm::copy::copy_private;
 use crate::shm::line::Kind;
-use crate::shm::set::Sets;
-use crate::step::{Awaits, Step};
+use crate::shm::set::{Halt, PerSet, Sets};
+use crate::step::Step;
 use crate::transport::Shared;
 
 /// One process's part.
@@ -36,23 +36,6 @@ pub struct Cico<'a> {
     send: Data<'a>,
     receive: Blocks<'a>,
     sets: Sets,
-    state: State,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum State {
-    /// Rank 0: waits until the set is free, opens it.
-    Open,
-    /// Others: wait until the set is open.
-    Enter,
-    /// Fills the own slots of the set.
-    Fill,
-    /// The fragment that is waited for, of the `step`-th rank after this one.
-    Drain {
-        fragment: u64,
-        step: u32,
-    },
-    Done,
 }
 
 impl<'a> Cico<'a> {
@@ -70,118 +53,81 @@ impl<'a> Cico<'a> {
         Refusal::check(Argument::Ranks, receive.ranks().into(), Bound::Equals(me.size().into()))?;
         let send = send.unwrap_or(receive.block(me.rank()));
         Refusal::check(Argument::Bytes, send.len(), Bound::Equals(receive.bytes(me.rank())))?;
-        let state = if me.rank() == 0 { State::Open } else { State::Enter };
-        Ok(Self { send, receive, sets: Sets::new(me, Kind::Allgather, 0)?, state })
+        Ok(Self { send, receive, sets: Sets::new(me, Kind::Allgather, 0)? })
     }
 
-    /// Once, before the first set: how many sets there are, and the own block.
-    fn begin(&mut self, me: &mut Member) {
-        self.sets.learn(me, self.receive.most());
-        // SAFETY: both are this process's own; the block is as long, and the caller's to write.
-        unsafe { copy_private(&self.send, &self.receive.block(me.rank()), (0, self.send.len())) };
-    }
-
-    fn open<R: Region>(&mut self, region: &R, me: &mut Member) -> Option<Awaits> {
-        if let Some(wait) = self.sets.claim(region, me) {
-            return Some(wait);
-        }
-        if self.sets.is_first() {
-            self.sets.write_counts(region, me, &self.receive);
-        }
-        self.sets.open(region, me);
-        if self.sets.is_first() {
-            self.begin(me);
-        }
-        self.state = State::Fill;
-        None
-    }
-
-    fn enter<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Option<Awaits>, PollError> {
-        let wait = self.sets.enter(region, me)?;
-        if wait.is_none() {
+    /// Rank 0: opens the set, the first with its counts. True: just now.
+    fn open<R: Region>(&mut self, region: &R, me: &Member) -> Result<bool, Halt> {
+        let opened = self.sets.claim(region, me)?;
+        if opened {
             if self.sets.is_first() {
-                let told = self.sets.told(region, me);
-                for rank in 0..me.size() {
-                    self.sets.agree(self.receive.bytes(rank), told(rank))?;
-                }
-                self.begin(me);
+                self.sets.write_counts(region, me, &self.receive);
             }
-            self.state = State::Fill;
+            self.sets.open(region, me);
         }
-        Ok(wait)
+        Ok(opened)
     }
 
-    fn fill<R: Region>(&mut self, region: &R, me: &Member) {
-        let layout = me.layout();
+    /// Others: wait until the set is open, and compare the first one's counts. True: just now.
+    fn enter<R: Region>(&mut self, region: &R, me: &Member) -> Result<bool, Halt> {
+        let entered = self.sets.enter(region, me)?;
+        if entered && self.sets.is_first() {
+            let told = self.sets.told(region, me);
+            for rank in 0..me.size() {
+                self.sets.agree(self.receive.bytes(rank), told(rank))?;
+            }
+        }
+        Ok(entered)
+    }
+
+    /// Fills the own slots, for every receiver.
+    fn fill<R: Region>(&self, region: &R, me: &Member) {
         for fragment in self.sets.fragments() {
-            let ((from, size), slot) = (self.sets.cut(fragment, self.send.len()), self.sets.slot(fragment));
-            if size > 0 {
-                // SAFETY: R10, rank 0 has seen `readers` of the set at 0: all copies out of its slots are complete.
-                unsafe { copy_in(region, layout.fragment(me.rank(), slot).part(0, size), &self.send, from) };
+            let slot = self.sets.slot(fragment);
+            let at = me.layout().fragment(me.rank(), slot);
+            // SAFETY: this process alone writes its slots, in a set that it is in; `send` is the caller's to read.
+            if let Some(size) = unsafe { self.sets.fill(region, at, fragment, &self.send) } {
                 for receiver in (1..me.size()).map(|step| me.after(step)) {
                     // publishes: the fragment
-                    region.mail(layout.control_all(me.rank(), slot, receiver)).put_release(size);
+                    region.mail(me.layout().control_all(me.rank(), slot, receiver)).put_release(size);
                 }
             }
         }
-        self.state = State::Drain { fragment: self.sets.fragments().start, step: 1 };
     }
 
-    fn drain<R: Region>(
-        &mut self,
-        region: &R,
-        me: &Member,
-        (first, step): (u64, u32),
-    ) -> Result<Option<Awaits>, PollError> {
-        let layout = me.layout();
-        for fragment in first..self.sets.fragments().end {
-            let slot = self.sets.slot(fragment);
-            for step in if fragment == first { step } else { 1 }..me.size() {
-                let peer = me.after(step);
-                let (from, size) = self.sets.cut(fragment, self.receive.bytes(peer));
-                if size == 0 {
-                    continue;
-                }
-                let control = layout.control_all(peer, slot, me.rank());
-                // pairs with: fill
-                if let Some(wait) = self.sets.announced(region, control, peer, size)? {
-                    self.state = State::Drain { fragment, step };
-                    return Ok(Some(wait));
-                }
-                region.mail(control).clear();
-                let at = layout.fragment(peer, slot).part(0, size);
-                // SAFETY: the fragment was published by the word for us; its writer reuses the slot in a set that
-                // is opened after we have left this one.
-                unsafe { copy_out(region, at, &self.receive.block(peer), from) };
-            }
+    /// Takes the others' fragments.
+    fn take<R: Region>(&mut self, region: &R, me: &Member) -> Result<(), Halt> {
+        while let Some((fragment, step)) = self.sets.turn(me.size() - 1) {
+            let (peer, slot) = (me.after(step + 1), self.sets.slot(fragment));
+            let (at, control) = (me.layout().fragment(peer, slot), me.layout().control_all(peer, slot, me.rank()));
+            // SAFETY: the slot's control for us; the block is the caller's to write.
+            unsafe { self.sets.take(region, (peer, control), at, fragment, &self.receive.block(peer)) }?;
         }
-        let again = if me.rank() == 0 { State::Open } else { State::Enter };
-        self.state = if self.sets.leave(region, me) { again } else { State::Done };
-        Ok(None)
+        Ok(())
+    }
+}
+
+impl PerSet for Cico<'_> {
+    fn sets(&mut self) -> &mut Sets {
+        &mut self.sets
+    }
+
+    fn set<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<(), Halt> {
+        let new = if me.rank() == 0 { self.open(region, me)? } else { self.enter(region, me)? };
+        if new {
+            if self.sets.is_first() {
+                self.sets.learn(me, self.receive.most());
+                // SAFETY: both are this process's own; the block is as long, and the caller's to write.
+                unsafe { copy_private(&self.send, &self.receive.block(me.rank()), (0, self.send.len())) };
+            }
+            self.fill(region, me);
+        }
+        self.take(region, me)
     }
 }
 
 impl<X: Shared + ?Sized> Machine<X> for Cico<'_> {
     fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
-        let (region, me) = x.shared();
-        self.sets.begin(me);
-        loop {
-            let wait = match self.state {
-                State::Open => self.open(region, me),
-                State::Enter => self.enter(region, me)?,
-                State::Fill => {
-                    self.fill(region, me);
-                    None
-                }
-                State::Drain { fragment, step } => self.drain(region, me, (fragment, step))?,
-                State::Done => return Ok(Step::Done),
-            };
-            if let Some(wait) = wait {
-                return Ok(Step::Wait(wait));
-            }
-            if self.state == State::Done {
-                me.finish(region, self.sets.operation());
-            }
-        }
+        self.go(x.shared())
     }
 }

@@ -19,39 +19,19 @@ use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::Machine;
 use crate::region::{Mailword, Region};
-use crate::shm::copy::{copy_in, copy_out, copy_private};
+use crate::shm::copy::copy_private;
 use crate::shm::line::Kind;
-use crate::shm::set::{Sets, absent, most_but};
-use crate::step::{Awaits, Step};
+use crate::shm::set::{Halt, PerSet, Sets, absent};
+use crate::step::Step;
 use crate::transport::Shared;
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cico<'a> {
-    root: Rank,
     send: Data<'a>,
-    /// Everyone's blocks, at the root.
+    /// Everyone's blocks: the root has them.
     receive: Option<Blocks<'a>>,
     sets: Sets,
-    state: State,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum State {
-    /// Root: waits until the set is free, opens it.
-    Open,
-    /// Root: the fragment that is waited for, of the `step`-th rank after the root.
-    Drain {
-        fragment: u64,
-        step: u32,
-    },
-    /// Others: wait until the set is open.
-    Enter,
-    /// Others: wait for the counts.
-    Hear,
-    /// Others: fill their slots of the set.
-    Fill,
-    Done,
 }
 
 impl<'a> Cico<'a> {
@@ -73,130 +53,66 @@ impl<'a> Cico<'a> {
         me.check_root(root)?;
         if me.rank() != root {
             let send = send.ok_or(absent())?;
-            let sets = Sets::new(me, Kind::Gather, root)?;
-            return Ok(Self { root, send, receive: None, sets, state: State::Enter });
+            return Ok(Self { send, receive: None, sets: Sets::new(me, Kind::Gather, root)? });
         }
         let blocks = receive.ok_or(absent())?.apart()?;
         Refusal::check(Argument::Ranks, blocks.ranks().into(), Bound::Equals(me.size().into()))?;
         let send = send.unwrap_or(blocks.block(root));
         Refusal::check(Argument::Bytes, send.len(), Bound::Equals(blocks.bytes(root)))?;
-        Ok(Self { root, send, receive, sets: Sets::new(me, Kind::Gather, root)?, state: State::Open })
+        Ok(Self { send, receive, sets: Sets::new(me, Kind::Gather, root)? })
     }
 
-    fn open<R: Region>(&mut self, region: &R, me: &mut Member) -> Option<Awaits> {
-        if let Some(wait) = self.sets.claim(region, me) {
-            return Some(wait);
-        }
-        self.sets.open(region, me);
-        if let Some(receive) = self.receive.as_ref().filter(|_| self.sets.is_first()) {
-            self.sets.tell(region, me, receive);
-            self.sets.learn(me, most_but(receive, self.root));
-            // SAFETY: both are this process's own; the block is as long, and the caller's to write.
-            unsafe { copy_private(&self.send, &receive.block(self.root), (0, self.send.len())) };
-        }
-        self.state = State::Drain { fragment: self.sets.fragments().start, step: 1 };
-        None
-    }
-
-    fn drain<R: Region>(
-        &mut self,
-        region: &R,
-        me: &Member,
-        receive: &Blocks<'_>,
-        (first, step): (u64, u32),
-    ) -> Result<Option<Awaits>, PollError> {
-        let layout = me.layout();
-        for fragment in first..self.sets.fragments().end {
-            let slot = self.sets.slot(fragment);
-            for step in if fragment == first { step } else { 1 }..me.size() {
-                let peer = me.after(step);
-                let (from, size) = self.sets.cut(fragment, receive.bytes(peer));
-                if size == 0 {
-                    continue;
-                }
-                let control = layout.control(peer, slot);
-                // pairs with: fill
-                if let Some(wait) = self.sets.announced(region, control, peer, size)? {
-                    self.state = State::Drain { fragment, step };
-                    return Ok(Some(wait));
-                }
-                region.mail(control).clear();
-                let at = layout.fragment(peer, slot).part(0, size);
-                // SAFETY: the fragment was published by its control; its writer reuses the slot in a set that
-                // is opened after we have left this one.
-                unsafe { copy_out(region, at, &receive.block(peer), from) };
+    /// Root: opens the set, tells the counts, and takes everyone's fragments.
+    fn collect<R: Region>(&mut self, region: &R, me: &mut Member, receive: &Blocks<'_>) -> Result<(), Halt> {
+        if self.sets.claim(region, me)? {
+            self.sets.open(region, me);
+            if self.sets.is_first() {
+                self.sets.tell(region, me, receive);
+                // SAFETY: both are this process's own; the block is as long, and the caller's to write.
+                unsafe { copy_private(&self.send, &receive.block(me.rank()), (0, self.send.len())) };
             }
         }
-        Ok(None)
-    }
-
-    fn enter<R: Region>(&mut self, region: &R, me: &Member) -> Result<Option<Awaits>, PollError> {
-        let wait = self.sets.enter(region, me)?;
-        if wait.is_none() {
-            self.state = if self.sets.is_first() { State::Hear } else { State::Fill };
+        while let Some((fragment, step)) = self.sets.turn(me.size() - 1) {
+            let (peer, slot) = (me.after(step + 1), self.sets.slot(fragment));
+            let (at, control) = (me.layout().fragment(peer, slot), me.layout().control(peer, slot));
+            // SAFETY: the slot's own control; the block is the caller's to write.
+            unsafe { self.sets.take(region, (peer, control), at, fragment, &receive.block(peer)) }?;
         }
-        Ok(wait)
+        Ok(())
     }
 
-    fn hear<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Option<Awaits>, PollError> {
-        let wait = self.sets.hear(region, me, self.send.len())?;
-        if wait.is_none() {
-            self.state = State::Fill;
-        }
-        Ok(wait)
-    }
-
-    fn fill<R: Region>(&mut self, region: &R, me: &Member) {
-        let layout = me.layout();
+    /// Others: wait until the set is open and for the counts, and fill their slots.
+    fn give<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<(), Halt> {
+        self.sets.enter(region, me)?;
+        self.sets.hear(region, me, self.send.len())?;
         for fragment in self.sets.fragments() {
-            let ((from, size), slot) = (self.sets.cut(fragment, self.send.len()), self.sets.slot(fragment));
-            if size > 0 {
-                // SAFETY: R10, the root has seen `readers` of the set at 0: all copies out of its slots are complete.
-                unsafe { copy_in(region, layout.fragment(me.rank(), slot).part(0, size), &self.send, from) };
+            let slot = self.sets.slot(fragment);
+            let (at, control) = (me.layout().fragment(me.rank(), slot), me.layout().control(me.rank(), slot));
+            // SAFETY: this process alone writes its slots, in a set that it has entered; `send` is the caller's to read.
+            if let Some(size) = unsafe { self.sets.fill(region, at, fragment, &self.send) } {
                 // publishes: the fragment
-                region.mail(layout.control(me.rank(), slot)).put_release(size);
+                region.mail(control).put_release(size);
             }
         }
-        self.leave(region, me, State::Enter);
+        Ok(())
+    }
+}
+
+impl PerSet for Cico<'_> {
+    fn sets(&mut self) -> &mut Sets {
+        &mut self.sets
     }
 
-    /// After a set: the next one, or the end.
-    fn leave<R: Region>(&mut self, region: &R, me: &Member, again: State) {
-        self.state = if self.sets.leave(region, me) { again } else { State::Done };
+    fn set<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<(), Halt> {
+        match self.receive {
+            Some(receive) => self.collect(region, me, &receive),
+            None => self.give(region, me),
+        }
     }
 }
 
 impl<X: Shared + ?Sized> Machine<X> for Cico<'_> {
     fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
-        let (region, me) = x.shared();
-        self.sets.begin(me);
-        loop {
-            let wait = match self.state {
-                State::Open => self.open(region, me),
-                State::Drain { fragment, step } => {
-                    let wait = match self.receive {
-                        Some(receive) => self.drain(region, me, &receive, (fragment, step))?,
-                        None => None,
-                    };
-                    if wait.is_none() {
-                        self.leave(region, me, State::Open);
-                    }
-                    wait
-                }
-                State::Enter => self.enter(region, me)?,
-                State::Hear => self.hear(region, me)?,
-                State::Fill => {
-                    self.fill(region, me);
-                    None
-                }
-                State::Done => return Ok(Step::Done),
-            };
-            if let Some(wait) = wait {
-                return Ok(Step::Wait(wait));
-            }
-            if self.state == State::Done {
-                me.finish(region, self.sets.operation());
-            }
-        }
+        self.go(x.shared())
     }
 }

@@ -29,38 +29,19 @@ use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::Machine;
 use crate::region::{Mailword, Region};
-use crate::shm::copy::{copy_in, copy_out, copy_private};
+use crate::shm::copy::copy_private;
 use crate::shm::line::Kind;
-use crate::shm::set::{Sets, absent, most_but};
-use crate::step::{Awaits, Step};
+use crate::shm::set::{Halt, PerSet, Sets, absent};
+use crate::step::Step;
 use crate::transport::Shared;
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cico<'a> {
-    root: Rank,
-    /// Everyone's blocks, at the root.
+    /// Everyone's blocks: the root has them.
     send: Option<Blocks<'a>>,
     receive: Data<'a>,
     sets: Sets,
-    state: State,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum State {
-    /// Root: waits until the set is free, opens it.
-    Open,
-    /// Root: fills everyone's slots of the set.
-    Fill,
-    /// Others: wait until the set is open.
-    Enter,
-    /// Others: wait for the counts.
-    Hear,
-    /// Others: the fragment that is waited for, from 0.
-    Drain {
-        fragment: u64,
-    },
-    Done,
 }
 
 impl<'a> Cico<'a> {
@@ -82,118 +63,68 @@ impl<'a> Cico<'a> {
         me.check_root(root)?;
         if me.rank() != root {
             let receive = receive.ok_or(absent())?;
-            let sets = Sets::new(me, Kind::Scatter, root)?;
-            return Ok(Self { root, send: None, receive, sets, state: State::Enter });
+            return Ok(Self { send: None, receive, sets: Sets::new(me, Kind::Scatter, root)? });
         }
         let blocks = send.ok_or(absent())?;
         Refusal::check(Argument::Ranks, blocks.ranks().into(), Bound::Equals(me.size().into()))?;
         let receive = receive.unwrap_or(blocks.block(root));
         Refusal::check(Argument::Bytes, receive.len(), Bound::Equals(blocks.bytes(root)))?;
-        Ok(Self { root, send, receive, sets: Sets::new(me, Kind::Scatter, root)?, state: State::Open })
+        Ok(Self { send, receive, sets: Sets::new(me, Kind::Scatter, root)? })
     }
 
-    fn open<R: Region>(&mut self, region: &R, me: &mut Member) -> Option<Awaits> {
-        if let Some(wait) = self.sets.claim(region, me) {
-            return Some(wait);
-        }
+    /// Root: opens the set, tells the counts, and fills everyone's slots.
+    fn give<R: Region>(&mut self, region: &R, me: &mut Member, send: &Blocks<'_>) -> Result<(), Halt> {
+        self.sets.claim(region, me)?;
         self.sets.open(region, me);
-        if let Some(send) = self.send.as_ref().filter(|_| self.sets.is_first()) {
+        if self.sets.is_first() {
             self.sets.tell(region, me, send);
-            self.sets.learn(me, most_but(send, self.root));
             // SAFETY: both are this process's own; `receive` is as long, and the caller's to write.
-            unsafe { copy_private(&send.block(self.root), &self.receive, (0, self.receive.len())) };
+            unsafe { copy_private(&send.block(me.rank()), &self.receive, (0, self.receive.len())) };
         }
-        self.state = State::Fill;
-        None
-    }
-
-    fn fill<R: Region>(&self, region: &R, me: &Member, send: &Blocks<'_>) {
         for fragment in self.sets.fragments() {
             for peer in (1..me.size()).map(|step| me.after(step)) {
-                let (from, size) = self.sets.cut(fragment, send.bytes(peer));
-                if size > 0 {
-                    let slot = self.sets.slot(fragment);
-                    let at = me.layout().fragment(peer, slot).part(0, size);
-                    // SAFETY: R10, `readers` of the set was 0: all copies out of its slots are complete.
-                    unsafe { copy_in(region, at, &send.block(peer), from) };
+                let slot = self.sets.slot(fragment);
+                let (at, control) = (me.layout().fragment(peer, slot), me.layout().control(peer, slot));
+                // SAFETY: the root alone writes in a set that it has opened; the block is the caller's to read.
+                if let Some(size) = unsafe { self.sets.fill(region, at, fragment, &send.block(peer)) } {
                     // publishes: the fragment
-                    region.mail(me.layout().control(peer, slot)).put_release(size);
+                    region.mail(control).put_release(size);
                 }
             }
         }
+        Ok(())
     }
 
-    fn enter<R: Region>(&mut self, region: &R, me: &Member) -> Result<Option<Awaits>, PollError> {
-        let wait = self.sets.enter(region, me)?;
-        if wait.is_none() {
-            self.state = match self.sets.is_first() {
-                true => State::Hear,
-                false => State::Drain { fragment: self.sets.fragments().start },
-            };
+    /// Others: wait until the set is open and for the counts, and take their fragments.
+    fn take<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<(), Halt> {
+        self.sets.enter(region, me)?;
+        self.sets.hear(region, me, self.receive.len())?;
+        while let Some((fragment, _)) = self.sets.turn(1) {
+            let slot = self.sets.slot(fragment);
+            let (at, control) = (me.layout().fragment(me.rank(), slot), me.layout().control(me.rank(), slot));
+            let root = self.sets.opener();
+            // SAFETY: the slot's own control; `receive` is the caller's to write.
+            unsafe { self.sets.take(region, (root, control), at, fragment, &self.receive) }?;
         }
-        Ok(wait)
+        Ok(())
+    }
+}
+
+impl PerSet for Cico<'_> {
+    fn sets(&mut self) -> &mut Sets {
+        &mut self.sets
     }
 
-    fn hear<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Option<Awaits>, PollError> {
-        let wait = self.sets.hear(region, me, self.receive.len())?;
-        if wait.is_none() {
-            self.state = State::Drain { fragment: 0 };
+    fn set<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<(), Halt> {
+        match self.send {
+            Some(send) => self.give(region, me, &send),
+            None => self.take(region, me),
         }
-        Ok(wait)
-    }
-
-    fn drain<R: Region>(&mut self, region: &R, me: &Member, first: u64) -> Result<Option<Awaits>, PollError> {
-        let layout = me.layout();
-        for fragment in first..self.sets.fragments().end {
-            let ((from, size), slot) = (self.sets.cut(fragment, self.receive.len()), self.sets.slot(fragment));
-            if size == 0 {
-                break;
-            }
-            let control = layout.control(me.rank(), slot);
-            // pairs with: fill
-            if let Some(wait) = self.sets.announced(region, control, self.root, size)? {
-                self.state = State::Drain { fragment };
-                return Ok(Some(wait));
-            }
-            region.mail(control).clear();
-            // SAFETY: the fragment was published by its control; the root reuses the slot after we have left the set.
-            unsafe { copy_out(region, layout.fragment(me.rank(), slot).part(0, size), &self.receive, from) };
-        }
-        self.leave(region, me, State::Enter);
-        Ok(None)
-    }
-
-    /// After a set: the next one, or the end.
-    fn leave<R: Region>(&mut self, region: &R, me: &Member, again: State) {
-        self.state = if self.sets.leave(region, me) { again } else { State::Done };
     }
 }
 
 impl<X: Shared + ?Sized> Machine<X> for Cico<'_> {
     fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
-        let (region, me) = x.shared();
-        self.sets.begin(me);
-        loop {
-            let wait = match self.state {
-                State::Open => self.open(region, me),
-                State::Fill => {
-                    if let Some(send) = self.send {
-                        self.fill(region, me, &send);
-                    }
-                    self.leave(region, me, State::Open);
-                    None
-                }
-                State::Enter => self.enter(region, me)?,
-                State::Hear => self.hear(region, me)?,
-                State::Drain { fragment } => self.drain(region, me, fragment)?,
-                State::Done => return Ok(Step::Done),
-            };
-            if let Some(wait) = wait {
-                return Ok(Step::Wait(wait));
-            }
-            if self.state == State::Done {
-                me.finish(region, self.sets.operation());
-            }
-        }
+        self.go(x.shared())
     }
 }
