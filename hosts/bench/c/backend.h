@@ -27,7 +27,7 @@ const char *backend_error(int code);
 /* Ends all ranks. */
 void backend_abort(int status) __attribute__((noreturn));
 
-/* The operation of this name for `n` elements; null where the library has none yet. */
+/* The operation of this name for `n` elements; null where the library has none. */
 operation *backend_find(const char *collective, size_t n);
 
 /* Outside the timed part. */

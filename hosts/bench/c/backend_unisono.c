@@ -11,6 +11,9 @@ static unisono_comm *comm;
 static int size;
 /* Of the vector forms: bytes, or elements of a reduction. */
 static uint64_t *counts, *displacements;
+/* A byte, for every rank. */
+static unisono_type *byte;
+static const unisono_type **types;
 
 void backend_start(int *argc, char ***argv) {
     (void)argc, (void)argv;
@@ -21,10 +24,15 @@ void backend_start(int *argc, char ***argv) {
     size = unisono_size(comm);
     counts = calloc(size, sizeof *counts);
     displacements = calloc(size, sizeof *displacements);
-    if (!counts || !displacements) backend_abort(2);
+    types = calloc(size, sizeof *types);
+    if (!counts || !displacements || !types || unisono_type_contiguous(1, &byte) < 0) backend_abort(2);
+    for (int r = 0; r < size; r++) types[r] = byte;
 }
 
-void backend_end(void) { unisono_free(comm); }
+void backend_end(void) {
+    unisono_type_free(byte);
+    unisono_free(comm);
+}
 int backend_rank(void) { return unisono_rank(comm); }
 int backend_size(void) { return size; }
 void backend_abort(int status) { exit(status); }
@@ -66,6 +74,7 @@ OPERATION(scatterv) { return unisono_scatterv(comm, c->send, BLOCKS, c->receive,
 OPERATION(gatherv) { return unisono_gatherv(comm, c->send, BYTES, c->receive, BLOCKS, c->root); }
 OPERATION(allgatherv) { return unisono_allgatherv(comm, c->send, BYTES, c->receive, BLOCKS); }
 OPERATION(alltoallv) { return unisono_alltoallv(comm, c->send, BLOCKS, c->receive, BLOCKS); }
+OPERATION(alltoallw) { return unisono_alltoallw(comm, c->send, BLOCKS, types, c->receive, BLOCKS, types); }
 OPERATION(reduce_scatter) {
     return unisono_reduce_scatter(comm, c->send, c->receive, counts, UNISONO_F64, UNISONO_SUM);
 }
@@ -76,9 +85,9 @@ static const struct {
     const char *name;
     operation *run;
 } table[] = {
-    ENTRY(barrier),    ENTRY(bcast),     ENTRY(reduce),         ENTRY(allreduce), ENTRY(scan),     ENTRY(exscan),
-    ENTRY(scatter),    ENTRY(gather),    ENTRY(allgather),      ENTRY(alltoall),  ENTRY(scatterv), ENTRY(gatherv),
-    ENTRY(allgatherv), ENTRY(alltoallv), ENTRY(reduce_scatter), ENTRY(reduce_scatter_block),
+    ENTRY(barrier),    ENTRY(bcast),     ENTRY(reduce),    ENTRY(allreduce),      ENTRY(scan),     ENTRY(exscan),
+    ENTRY(scatter),    ENTRY(gather),    ENTRY(allgather), ENTRY(alltoall),       ENTRY(scatterv), ENTRY(gatherv),
+    ENTRY(allgatherv), ENTRY(alltoallv), ENTRY(alltoallw), ENTRY(reduce_scatter), ENTRY(reduce_scatter_block),
 };
 
 operation *backend_find(const char *collective, size_t n) {

@@ -107,12 +107,7 @@ static void print(const struct cell *cell, const char *method, const char *root,
 
 static void measure(const struct plan *plan, const struct cell *cell) {
     operation *run = backend_find(cell->subject->name, cell->n);
-    if (!run) {
-        if (cell->rank == 0)
-            printf("{\"collective\":\"%s\",\"bytes\":%llu,\"not_yet\":true}\n", cell->subject->name,
-                   (unsigned long long)cell->bytes);
-        return;
-    }
+    if (!run) refuse("--collectives", cell->subject->name, "one that the library has");
     verify(plan, cell, run);
     bool root = rooted(cell);
     for (int rotating = 0; rotating <= root; rotating++) {

@@ -6,7 +6,7 @@
 
 use crate::configuration::OURS;
 use crate::floor;
-use crate::report::{COLLECTIVES, Floor, Missing, Sample, rooted};
+use crate::report::{COLLECTIVES, Floor, Sample, rooted};
 use crate::stats::{geometric_mean, median, pairwise, spread};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -80,8 +80,6 @@ pub(crate) struct Summary {
     pub(crate) ranks: u32,
     /// Cells with a ratio.
     pub(crate) compared: usize,
-    /// Cells of peers that ours can't do yet.
-    pub(crate) not_yet: usize,
     /// Geometric means of the ratios.
     pub(crate) rooted: Option<f64>,
     pub(crate) all_to_all: Option<f64>,
@@ -145,14 +143,13 @@ fn time(samples: &[&Sample]) -> Option<Time> {
 }
 
 /// One summary per view and number of ranks that has cells.
-pub(crate) fn summaries(cells: &[Cell], not_yet: &[Missing]) -> Vec<Summary> {
+pub(crate) fn summaries(cells: &[Cell]) -> Vec<Summary> {
     let mut ranks: Vec<u32> = cells.iter().map(|cell| cell.ranks).collect();
     ranks.sort_unstable();
     ranks.dedup();
     let both = ranks.iter().flat_map(|&ranks| VIEWS.map(|view| (view, ranks)));
     both.filter_map(|(view, ranks)| {
         let cells: Vec<&Cell> = cells.iter().filter(|cell| cell.ranks == ranks && view.has(cell)).collect();
-        let is_missing = |c: &&&Cell| not_yet.iter().any(|m| (&m.collective, m.bytes) == (&c.collective, c.bytes));
         let mean = |with_root: bool| {
             let kind = cells.iter().filter(|cell| rooted(&cell.collective) == with_root);
             geometric_mean(kind.filter_map(|cell| cell.ratio))
@@ -165,7 +162,6 @@ pub(crate) fn summaries(cells: &[Cell], not_yet: &[Missing]) -> Vec<Summary> {
             view: view.name.into(),
             ranks,
             compared: cells.iter().filter(|cell| cell.ratio.is_some()).count(),
-            not_yet: cells.iter().filter(is_missing).count(),
             rooted: mean(true),
             all_to_all: mean(false),
             losing: cells.iter().filter_map(losing).collect(),
@@ -210,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn summaries_name_losing_cells_and_missing_ones() {
+    fn summaries_name_losing_cells_and_leave_out_what_has_no_ratio() {
         let samples = [
             sample(OURS, 0, "bcast", 8, 1.0),
             sample("ompi", 0, "bcast", 8, 4.0),
@@ -218,11 +214,10 @@ mod tests {
             sample("ompi", 0, "barrier", 0, 2.0),
             sample("ompi", 0, "scan", 8, 2.0),
         ];
-        let missing = Missing { collective: "scan".into(), bytes: 8 };
-        let summaries = summaries(&cells(&samples, &[], 2), &[missing]);
+        let summaries = summaries(&cells(&samples, &[], 2));
         assert_eq!(summaries.len(), 1);
         let summary = &summaries[0];
-        assert_eq!((summary.view.as_str(), summary.compared, summary.not_yet), (VIEWS[0].name, 2, 1));
+        assert_eq!((summary.view.as_str(), summary.compared), (VIEWS[0].name, 2));
         assert!((summary.rooted.unwrap() - 0.25).abs() < 1e-12);
         assert!((summary.all_to_all.unwrap() - 1.5).abs() < 1e-12);
         let losing: Vec<_> = summary.losing.iter().map(|l| (l.collective.as_str(), l.ratio)).collect();

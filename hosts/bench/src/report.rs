@@ -78,13 +78,6 @@ pub(crate) struct Floor {
     pub(crate) bcasts: Bcasts,
 }
 
-/// A collective and a size that ours cannot do yet.
-#[derive(Clone, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
-pub(crate) struct Missing {
-    pub(crate) collective: String,
-    pub(crate) bytes: u64,
-}
-
 /// Everything.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Report {
@@ -92,7 +85,6 @@ pub(crate) struct Report {
     pub(crate) quick: bool,
     pub(crate) rounds: u32,
     pub(crate) members: Vec<Member>,
-    pub(crate) not_yet: Vec<Missing>,
     pub(crate) summaries: Vec<Summary>,
     pub(crate) cells: Vec<Cell>,
     pub(crate) floors: Vec<Floor>,
@@ -113,19 +105,13 @@ impl Report {
         ranks
     }
 
-    /// Can ours not do this yet?
-    pub(crate) fn is_missing(&self, cell: &Cell) -> bool {
-        self.not_yet.iter().any(|m| (&m.collective, m.bytes) == (&cell.collective, cell.bytes))
-    }
-
     /// One line that sums it up.
     pub(crate) fn verdict(&self) -> String {
         let compared: usize = self.summaries.iter().map(|s| s.compared).sum();
         let losing: usize = self.summaries.iter().map(|s| s.losing.len()).sum();
-        let missing = self.not_yet.len();
         let failed = if self.ours_failed() { "; Unisono FAILED, see above" } else { "" };
         format!(
-            "bench: {compared} cells compared in {} rounds, {losing} slower than the best peer, {missing} (collective, bytes) not yet{failed}",
+            "bench: {compared} cells compared in {} rounds, {losing} slower than the best peer{failed}",
             self.rounds
         )
     }

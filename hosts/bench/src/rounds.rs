@@ -5,7 +5,7 @@ use crate::cells::{cells, summaries};
 use crate::configuration::{ALL, Configuration};
 use crate::error::Failure;
 use crate::machine::{self, Machine};
-use crate::report::{Floor, Member, Missing, Report, Row, Sample};
+use crate::report::{Floor, Member, Report, Row, Sample};
 use crate::tools::Programs;
 use crate::{floor, launch};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -20,7 +20,6 @@ use std::time::{Duration, Instant};
 enum Line {
     Row(Row),
     Hello { library: String },
-    Missing(Missing),
 }
 
 /// A configuration on its way through the rounds.
@@ -36,7 +35,6 @@ struct Runner {
 struct Found {
     samples: Vec<Sample>,
     floors: Vec<Floor>,
-    not_yet: BTreeSet<Missing>,
 }
 
 /// Compiles, then measures all rounds.
@@ -79,7 +77,6 @@ pub(crate) fn measure(args: &Run, out: &Path) -> Result<Report, Failure> {
         rounds += 1;
     }
     bar.finish_and_clear();
-    let not_yet: Vec<Missing> = found.not_yet.into_iter().collect();
     let cells = cells(&found.samples, &found.floors, machine.cores);
     let order = |runner: &Runner| ALL.iter().position(|c| c.name == runner.member.name);
     runners.sort_by_key(order);
@@ -87,8 +84,7 @@ pub(crate) fn measure(args: &Run, out: &Path) -> Result<Report, Failure> {
         quick: args.quick,
         rounds,
         members: runners.into_iter().map(|runner| runner.member).collect(),
-        summaries: summaries(&cells, &not_yet),
-        not_yet,
+        summaries: summaries(&cells),
         cells,
         floors: found.floors,
         samples: found.samples,
@@ -119,7 +115,6 @@ impl Runner {
                 Line::Row(row) => {
                     found.samples.push(Sample { configuration: self.member.name.clone(), round, row });
                 }
-                Line::Missing(missing) => drop(found.not_yet.insert(missing)),
                 Line::Hello { library } => self.member.library = Some(library),
             }),
             Err(reason) => {

@@ -67,8 +67,7 @@ impl Table<'_> {
                 let star = if cell.best_peer.as_deref() == Some(name) { "*" } else { "" };
                 cell.times.get(name).map_or_else(|| "-".into(), |time| micros(time.p50_ns) + star)
             };
-            let ours = if self.0.is_missing(cell) { "not yet".into() } else { time(OURS) };
-            write!(f, "{:<21}{:>8}{ours:>13}", cell.collective, bytes(cell.bytes))?;
+            write!(f, "{:<21}{:>8}{:>13}", cell.collective, bytes(cell.bytes), time(OURS))?;
             peers.iter().try_for_each(|name| write!(f, "{:>13}", time(name)))?;
             let spread = cell.times.get(OURS).map(|time| time.spread);
             writeln!(f, "{:>8}{:>9}{:>9}", quotient(cell.ratio), quotient(spread), quotient(cell.over_floor))?;
@@ -77,11 +76,11 @@ impl Table<'_> {
     }
 
     fn summary(&self, f: &mut fmt::Formatter<'_>, summary: &Summary) -> fmt::Result {
-        let Summary { view, ranks, compared, not_yet, rooted, all_to_all, losing } = summary;
+        let Summary { view, ranks, compared, rooted, all_to_all, losing } = summary;
         let means = (quotient(*rooted), quotient(*all_to_all));
         writeln!(
             f,
-            "{ranks} ranks, {view}: {compared} cells compared, {not_yet} not yet; geometric mean rooted {}, all-to-all {}; {} losing",
+            "{ranks} ranks, {view}: {compared} cells compared; geometric mean rooted {}, all-to-all {}; {} losing",
             means.0,
             means.1,
             losing.len()

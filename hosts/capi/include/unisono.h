@@ -10,9 +10,10 @@
  *
  * Units.      Sizes and counts of bytes are bytes. A rank is 0 .. ranks - 1.
  * Ownership.  Memory, buffers, counts, operations and contexts are the caller's. A unisono_comm is the library's, from
- *             unisono_attach to unisono_free; a child of fork must not use its parent's.
+ *             unisono_attach to unisono_free; a child of fork must not use its parent's. A unisono_type is the
+ *             library's from the function that makes it to unisono_type_free.
  * Threads.    One call at a time on one unisono_comm; a second one gets UNISONO_ERR_BUSY and changes
- *             nothing. Different ones are independent.
+ *             nothing. Different ones are independent. A unisono_type is never changed: any number of calls may use it.
  * Collective. All ranks call the same collectives in the same order, with the same root, bytes, count,
  *             datatype and op (MPI 4.1, 7.1). A call blocks until this rank's part is complete.
  * Errors.     0 is success, errors are negative and keep their numbers for good. When a collective
@@ -52,7 +53,7 @@ uint32_t unisono_version(void);
 #define UNISONO_ERR_DIED (-8)       /* a rank is gone (see unisono_report_death) */
 #define UNISONO_ERR_LATE (-9)       /* a rank was waited for longer than its bound of time */
 #define UNISONO_ERR_CORRUPT (-10)   /* the segment holds words that no rank writes */
-#define UNISONO_ERR_MEMORY (-11)    /* no memory for the communicator */
+#define UNISONO_ERR_MEMORY (-11)    /* no memory for a communicator or a type */
 #define UNISONO_ERR_OTHER (-12)     /* none of the above */
 #define UNISONO_ERR_HOST (-13)      /* a start-up between processes failed (see unisono_posix.h) */
 
@@ -130,8 +131,8 @@ int unisono_barrier(unisono_comm *comm);
  * What moves: blocks of bytes. `bytes` are those of one block. A buffer of all ranks' blocks holds them
  * one behind the other, in rank order; with counts[r] and displacements[r], both in bytes, rank
  * r's block begins displacements[r] from the buffer's start. Blocks that are received must not
- * overlap. What MPI calls not significant at a rank is ignored, and may be null. There is no
- * MPI_Alltoallw: it differs from alltoallv by datatypes with holes, which are not in this header.
+ * overlap. What MPI calls not significant at a rank is ignored, and may be null. For data with holes: see
+ * Datatypes, below.
  */
 
 /* MPI_Bcast (7.4): `bytes` bytes at the root's `buffer` go to everyone's. */
@@ -160,6 +161,80 @@ int unisono_alltoall(unisono_comm *comm, const void *send, void *receive, uint64
 int unisono_alltoallv(unisono_comm *comm, const void *send, const uint64_t *send_counts,
                       const uint64_t *send_displacements, void *receive, const uint64_t *counts,
                       const uint64_t *displacements);
+
+/* ---- Datatypes (MPI 4.1, chapter 5) ------------------------------------------------------------- */
+
+/*
+ * How the bytes of one element lie in memory: blocks of bytes in an order, the packed order, with holes
+ * between them that are neither sent nor written. The size of a type is its bytes without the holes, the
+ * extent its bytes with them: element i of a buffer begins i extents from its start. All lengths,
+ * strides, displacements and extents are bytes, and at most PTRDIFF_MAX. (What is folded is of the predefined
+ * types of Reductions, below.)
+ */
+typedef struct unisono_type unisono_type;
+
+/*
+ * These make a type and write its handle to `type`, null on an error. Any process may, at any time; a type is
+ * the process's own, for all its communicators, and no memory that is passed here is needed later.
+ * ERR_NULL: `type`, or a list that has items, is null. ERR_ARGUMENT: as each says; or the type is larger
+ * than memory can be. ERR_MEMORY: no memory for it.
+ */
+
+/* MPI_Type_contiguous of bytes: `bytes` bytes in a row. */
+int unisono_type_contiguous(uint64_t bytes, unisono_type **type);
+
+/*
+ * MPI_Type_create_hvector of bytes: `blocks` blocks of `block` bytes, `stride` bytes from start to start. The
+ * extent ends with the last block. ERR_ARGUMENT: the blocks overlap, `stride` is below `block`.
+ */
+int unisono_type_vector(uint64_t blocks, uint64_t block, uint64_t stride, unisono_type **type);
+
+/*
+ * MPI_Type_create_hindexed_block of bytes: `blocks` blocks of `block` bytes, the i-th one displacements[i] from
+ * the element's start. The extent ends with the block that lies furthest. Blocks that are received
+ * must not overlap, which is not checked.
+ */
+int unisono_type_indexed(uint64_t blocks, uint64_t block, const uint64_t *displacements, unisono_type **type);
+
+/*
+ * MPI_Type_create_struct of bytes, with the extent given (MPI_Type_create_resized): field i has bytes[i] bytes,
+ * displacements[i] from the element's start; in C, its sizeof and offsetof, and `extent` is the
+ * struct's sizeof. Fields that are received must not overlap, which is not checked. ERR_ARGUMENT:
+ * a field ends behind the extent.
+ */
+int unisono_type_struct(uint64_t fields, const uint64_t *bytes, const uint64_t *displacements, uint64_t extent,
+                        unisono_type **type);
+
+/* Frees a type that no call is using; null is no error. */
+int unisono_type_free(unisono_type *type);
+
+/*
+ * MPI_Alltoallw (7.8): block r of everyone's `send` goes to rank r's `receive`. The block for rank r is
+ * send_counts[r] elements of send_types[r], and begins send_displacements[r] bytes from `send`; likewise
+ * counts[r], types[r], displacements[r] for what comes from rank r. The two sides of a block may differ in type and
+ * count, but not in packed bytes. In place: all; what rank r sends to s has the count and type of what it
+ * receives from s. Blocks that are received must not overlap, holes included. ERR_ARGUMENT: they do;
+ * a list or a type is null; a block ends beyond PTRDIFF_MAX. ERR_MISMATCH: packed bytes of two ranks differ.
+ */
+int unisono_alltoallw(unisono_comm *comm, const void *send, const uint64_t *send_counts,
+                      const uint64_t *send_displacements, const unisono_type *const *send_types, void *receive,
+                      const uint64_t *counts, const uint64_t *displacements, const unisono_type *const *types);
+
+/*
+ * The collectives above whose blocks are equal, with a count and a type on each side: `send_count` elements of
+ * `send_type` in each block of `send`, `count` of `type` in each block of `receive`. Blocks of all ranks lie
+ * one behind the other, `count` extents apart. The packed bytes of a block are the same on both sides and all
+ * ranks, types and counts need not be. In place as above: the count and type of that side are ignored.
+ */
+int unisono_bcast_typed(unisono_comm *comm, void *buffer, uint64_t count, const unisono_type *type, uint32_t root);
+int unisono_gather_typed(unisono_comm *comm, const void *send, uint64_t send_count, const unisono_type *send_type,
+                         void *receive, uint64_t count, const unisono_type *type, uint32_t root);
+int unisono_scatter_typed(unisono_comm *comm, const void *send, uint64_t send_count, const unisono_type *send_type,
+                          void *receive, uint64_t count, const unisono_type *type, uint32_t root);
+int unisono_allgather_typed(unisono_comm *comm, const void *send, uint64_t send_count, const unisono_type *send_type,
+                            void *receive, uint64_t count, const unisono_type *type);
+int unisono_alltoall_typed(unisono_comm *comm, const void *send, uint64_t send_count, const unisono_type *send_type,
+                           void *receive, uint64_t count, const unisono_type *type);
 
 /* ---- Reductions --------------------------------------------------------------------------------- */
 

@@ -4,6 +4,7 @@
 //! too, at this or their next call, and none is left waiting.
 
 use crate::comm::{Embedded, Handle, with};
+use crate::heap::reserved;
 use core::ffi::{c_int, c_void};
 use unisono_kernel::blocks::Blocks;
 use unisono_kernel::buffer::Buf;
@@ -22,6 +23,7 @@ pub(crate) fn is_in_place(address: *const c_void) -> bool {
 ///
 /// # Safety
 /// As [`with`].
+#[inline(always)]
 pub(crate) unsafe fn collective<A>(
     comm: *mut Handle,
     check: impl FnOnce(&Communicator<Embedded>) -> Result<A, Refusal>,
@@ -36,7 +38,8 @@ pub(crate) unsafe fn collective<A>(
 }
 
 /// `bytes` bytes at `address`, which is not that of in place, and null only for no bytes.
-fn memory(address: *const c_void, bytes: u64) -> Result<Buf, Refusal> {
+#[inline(always)]
+pub(crate) fn memory(address: *const c_void, bytes: u64) -> Result<Buf, Refusal> {
     let at = Refusal::check(Argument::Buffer, address.addr() as u64, Bound::Below(IN_PLACE as u64))?;
     if bytes > 0 {
         Refusal::check(Argument::Buffer, at, Bound::AtLeast(1))?;
@@ -49,6 +52,7 @@ fn memory(address: *const c_void, bytes: u64) -> Result<Buf, Refusal> {
 ///
 /// # Safety
 /// As [`Data::from_raw`], where `address` is not refused.
+#[inline(always)]
 pub(crate) unsafe fn data<'a>(address: *const c_void, bytes: u64) -> Result<Data<'a>, Refusal> {
     let memory = memory(address, bytes)?;
     // SAFETY: the caller's promise.
@@ -59,6 +63,7 @@ pub(crate) unsafe fn data<'a>(address: *const c_void, bytes: u64) -> Result<Data
 ///
 /// # Safety
 /// As [`data`].
+#[inline(always)]
 pub(crate) unsafe fn data_or_in_place<'a>(address: *const c_void, bytes: u64) -> Result<Option<Data<'a>>, Refusal> {
     // SAFETY: the caller's promise.
     if is_in_place(address) { Ok(None) } else { unsafe { data(address, bytes) }.map(Some) }
@@ -68,6 +73,7 @@ pub(crate) unsafe fn data_or_in_place<'a>(address: *const c_void, bytes: u64) ->
 ///
 /// # Safety
 /// As [`data`], for all blocks.
+#[inline(always)]
 pub(crate) unsafe fn equal<'a>(
     address: *const c_void,
     ranks: u32,
@@ -84,6 +90,7 @@ pub(crate) unsafe fn equal<'a>(
 ///
 /// # Safety
 /// As [`data`], for all blocks.
+#[inline(always)]
 pub(crate) unsafe fn vary<'a>(
     address: *const c_void,
     counts: &'a [u64],
@@ -97,13 +104,28 @@ pub(crate) unsafe fn vary<'a>(
     unsafe { Blocks::vary(memory, counts, displacements, Datatype::Contiguous { bytes: element }) }
 }
 
-/// A number for each rank, counts or displacements.
+/// An empty list with room for `len` items of this call; where memory is short, none may be had.
+pub(crate) fn scratch<T>(len: usize) -> Result<Vec<T>, Refusal> {
+    reserved(len).ok_or(Refusal::new(Argument::Displacements, len as u64, Bound::AtMost(0)))
+}
+
+/// An item for each rank: counts, displacements or types.
 ///
 /// # Safety
-/// `address` is null, or points to `ranks` numbers that nobody writes during the call.
-pub(crate) unsafe fn list<'a>(address: *const u64, ranks: u32) -> Result<&'a [u64], Refusal> {
+/// As [`array()`].
+#[inline(always)]
+pub(crate) unsafe fn list<'a, T>(address: *const T, ranks: u32) -> Result<&'a [T], Refusal> {
+    // SAFETY: the caller's promise.
+    unsafe { array(address, ranks as usize) }
+}
+
+/// `len` items, of at most `isize::MAX` bytes.
+///
+/// # Safety
+/// `address` is null, or points to `len` items that nobody writes during the call.
+pub(crate) unsafe fn array<'a, T>(address: *const T, len: usize) -> Result<&'a [T], Refusal> {
     Refusal::check(Argument::Buffer, address.addr() as u64, Bound::AtLeast(1))?;
-    Refusal::check(Argument::Buffer, address.addr() as u64, Bound::MultipleOf(align_of::<u64>() as u64))?;
+    Refusal::check(Argument::Buffer, address.addr() as u64, Bound::MultipleOf(align_of::<T>() as u64))?;
     // SAFETY: not null, aligned; the caller's promise.
-    Ok(unsafe { core::slice::from_raw_parts(address, ranks as usize) })
+    Ok(unsafe { core::slice::from_raw_parts(address, len) })
 }

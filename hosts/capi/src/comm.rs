@@ -1,11 +1,11 @@
 //! Segments in the caller's memory, and handles on them.
 
 use crate::error::{Failure, answer};
+use crate::heap::allocate;
 use crate::params::CParams;
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::fmt;
-use std::alloc::{Layout as Block, alloc};
 use unisono_kernel::Rank;
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Argument, Bound, Cause, Poison, Refusal, WaitError};
@@ -85,15 +85,7 @@ impl Handle {
     /// `rank` is none of the layout's; no memory.
     pub fn allocate(region: Mapped, layout: Layout, rank: Rank, wait: Waiting) -> Result<*mut Self, Failure> {
         let communicator = UnsafeCell::new(Communicator::new(region, layout, rank, wait)?);
-        // Not Box::new: a C caller gets a number where memory is short, not an abort.
-        // SAFETY: a handle is not of size zero.
-        let handle = unsafe { alloc(Block::new::<Self>()) }.cast::<Self>();
-        if handle.is_null() {
-            return Err(Failure::Memory);
-        }
-        // SAFETY: allocated above with this size and alignment.
-        unsafe { handle.write(Self { busy: Word::zero(), region, layout, rank, communicator }) };
-        Ok(handle)
+        allocate(Self { busy: Word::zero(), region, layout, rank, communicator })
     }
 }
 
@@ -129,6 +121,7 @@ impl Drop for Claim<'_> {
 ///
 /// # Safety
 /// `comm` is null, or comes from `unisono_attach` and was not freed.
+#[inline(always)]
 pub(crate) unsafe fn with(
     comm: *const Handle,
     call: impl FnOnce(&mut Communicator<Embedded>) -> Result<(), Failure>,

@@ -111,7 +111,7 @@ impl fmt::Display for Failure {
             Self::Null(name) => write!(f, "{name} is NULL, must be an address"),
             Self::Busy => f.write_str("the communicator is in use by another call: one call at a time"),
             Self::NotReady => f.write_str("magic is 0: the segment was not created yet"),
-            Self::Memory => f.write_str("out of memory for a communicator"),
+            Self::Memory => f.write_str("out of memory for a handle"),
             Self::Size(value, bound) => write!(f, "size is {value}, must be {bound}: sizeof(unisono_params)"),
             Self::Refused(refusal) => refusal.fmt(f),
             Self::Collective(error) => error.fmt(f),

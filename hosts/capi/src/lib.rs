@@ -11,16 +11,21 @@
 //! | [`params`] | what a segment is made for |
 //! | [`comm`] | segments and handles: create, attach, free |
 //! | [`moves`] | barrier, broadcast, scatter, gather, allgather, alltoall |
+//! | [`datatype`] | datatypes with holes, as handles |
+//! | [`typed`] | alltoallw, and moves of elements of a datatype |
 //! | [`reductions`] | reduce, allreduce, reduce_scatter, scan, exscan |
 //! | [`operation`] | their datatypes and operations |
 
 mod arguments;
 pub mod comm;
+pub mod datatype;
 pub mod error;
+mod heap;
 pub mod moves;
 pub mod operation;
 pub mod params;
 pub mod reductions;
+pub mod typed;
 
 const fn number(digits: &str) -> u32 {
     let (digits, mut value, mut i) = (digits.as_bytes(), 0, 0);

@@ -5,7 +5,7 @@
 //! from `receive`, which points to writable ones; `op` is a predefined operation's number, or points to
 //! a struct whose function may be called with its context during the call, and returns normally.
 
-use crate::arguments::{collective, data, equal, is_in_place, list, vary};
+use crate::arguments::{collective, data, equal, is_in_place, list, scratch, vary};
 use crate::comm::{Embedded, Handle};
 use crate::operation::{COp, operation};
 use core::cell::OnceCell;
@@ -191,10 +191,7 @@ unsafe fn operands<'a>(
 
 /// Where blocks of `counts` elements begin that lie one behind the other.
 fn consecutive(counts: &[u64]) -> Result<Vec<u64>, Refusal> {
-    let mut displacements = Vec::new();
-    // No abort where memory is short.
-    let short = Refusal::new(Argument::Displacements, counts.len() as u64, Bound::AtMost(0));
-    displacements.try_reserve_exact(counts.len()).map_err(|_| short)?;
+    let mut displacements = scratch(counts.len())?;
     let mut end = 0_u64;
     for &count in counts {
         displacements.push(end);

@@ -72,7 +72,7 @@ impl Page {
                 "<tr><td>{title}</td><td class=\"text\">{library}</td><td class=\"text\">{commands}</td></tr>\n"
             ));
         }
-        self.push("</table>\n<h2>Summary</h2>\n<table><tr><th>ranks</th><th class=\"text\">view</th><th>compared</th><th>not yet</th><th>geometric mean, rooted</th><th>all-to-all</th><th class=\"text\">losing cells</th></tr>\n");
+        self.push("</table>\n<h2>Summary</h2>\n<table><tr><th>ranks</th><th class=\"text\">view</th><th>compared</th><th>geometric mean, rooted</th><th>all-to-all</th><th class=\"text\">losing cells</th></tr>\n");
         for s in &report.summaries {
             let losing: Vec<String> = s
                 .losing
@@ -80,11 +80,10 @@ impl Page {
                 .map(|l| format!("{} {} {:.2} against {}", l.collective, bytes(l.bytes), l.ratio, l.best_peer))
                 .collect();
             self.push(&format!(
-                "<tr><td>{}</td><td class=\"text\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"text lost\">{}</td></tr>\n",
+                "<tr><td>{}</td><td class=\"text\">{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"text lost\">{}</td></tr>\n",
                 s.ranks,
                 escape(&s.view),
                 s.compared,
-                s.not_yet,
                 number(s.rooted),
                 number(s.all_to_all),
                 escape(&losing.join("; "))
@@ -118,7 +117,7 @@ impl Page {
             let title = format!("{collective}, {ranks} ranks, {}", view.name);
             self.figure(Frame { title: &title, y: "µs", level: None }, &latencies(&mine))?;
         }
-        self.table(report, &cells);
+        self.table(&cells);
         self.push("</details>\n");
         Ok(())
     }
@@ -133,7 +132,7 @@ impl Page {
         Ok(())
     }
 
-    fn table(&mut self, report: &Report, cells: &[&Cell]) {
+    fn table(&mut self, cells: &[&Cell]) {
         let names: Vec<&str> =
             NAMES.into_iter().filter(|name| cells.iter().any(|cell| cell.times.contains_key(*name))).collect();
         self.push(
@@ -149,7 +148,6 @@ impl Page {
                     Some(t) => {
                         format!("{:.3} / {:.3} / {:.3}", t.p50_ns / 1e3, t.p99_ns / 1e3, t.max_ns / 1e3)
                     }
-                    None if *name == OURS && report.is_missing(cell) => "not yet".into(),
                     None => "-".into(),
                 };
                 // Writing to a string does not fail.

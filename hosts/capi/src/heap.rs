@@ -1,0 +1,24 @@
+//! Memory from the heap that may be refused: a C caller gets an error number where it is short, not an abort.
+
+use crate::error::Failure;
+use std::alloc::{Layout, alloc};
+
+/// `value` on the heap, as a box would have it: it goes by [`Box::from_raw`].
+pub(crate) fn allocate<T>(value: T) -> Result<*mut T, Failure> {
+    const { assert!(size_of::<T>() > 0) };
+    // SAFETY: not of size zero.
+    let place = unsafe { alloc(Layout::new::<T>()) }.cast::<T>();
+    if place.is_null() {
+        return Err(Failure::Memory);
+    }
+    // SAFETY: allocated above with this size and alignment.
+    unsafe { place.write(value) };
+    Ok(place)
+}
+
+/// An empty list with room for `len` items, if there is memory.
+pub(crate) fn reserved<T>(len: usize) -> Option<Vec<T>> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(len).ok()?;
+    Some(list)
+}
