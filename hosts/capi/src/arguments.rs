@@ -22,6 +22,7 @@ pub(crate) fn is_in_place(address: *const c_void) -> bool {
 ///
 /// # Safety
 /// As [`with`].
+#[inline(always)]
 pub(crate) unsafe fn collective<A>(
     comm: *mut Handle,
     check: impl FnOnce(&Communicator<Embedded>) -> Result<A, Refusal>,
@@ -36,6 +37,7 @@ pub(crate) unsafe fn collective<A>(
 }
 
 /// `bytes` bytes at `address`, which is not that of in place, and null only for no bytes.
+#[inline(always)]
 fn memory(address: *const c_void, bytes: u64) -> Result<Buf, Refusal> {
     let at = Refusal::check(Argument::Buffer, address.addr() as u64, Bound::Below(IN_PLACE as u64))?;
     if bytes > 0 {
@@ -49,6 +51,7 @@ fn memory(address: *const c_void, bytes: u64) -> Result<Buf, Refusal> {
 ///
 /// # Safety
 /// As [`Data::from_raw`], where `address` is not refused.
+#[inline(always)]
 pub(crate) unsafe fn data<'a>(address: *const c_void, bytes: u64) -> Result<Data<'a>, Refusal> {
     let memory = memory(address, bytes)?;
     // SAFETY: the caller's promise.
@@ -59,6 +62,7 @@ pub(crate) unsafe fn data<'a>(address: *const c_void, bytes: u64) -> Result<Data
 ///
 /// # Safety
 /// As [`data`].
+#[inline(always)]
 pub(crate) unsafe fn data_or_in_place<'a>(address: *const c_void, bytes: u64) -> Result<Option<Data<'a>>, Refusal> {
     // SAFETY: the caller's promise.
     if is_in_place(address) { Ok(None) } else { unsafe { data(address, bytes) }.map(Some) }
@@ -68,6 +72,7 @@ pub(crate) unsafe fn data_or_in_place<'a>(address: *const c_void, bytes: u64) ->
 ///
 /// # Safety
 /// As [`data`], for all blocks.
+#[inline(always)]
 pub(crate) unsafe fn equal<'a>(
     address: *const c_void,
     ranks: u32,
@@ -84,6 +89,7 @@ pub(crate) unsafe fn equal<'a>(
 ///
 /// # Safety
 /// As [`data`], for all blocks.
+#[inline(always)]
 pub(crate) unsafe fn vary<'a>(
     address: *const c_void,
     counts: &'a [u64],
@@ -101,6 +107,7 @@ pub(crate) unsafe fn vary<'a>(
 ///
 /// # Safety
 /// `address` is null, or points to `ranks` numbers that nobody writes during the call.
+#[inline(always)]
 pub(crate) unsafe fn list<'a>(address: *const u64, ranks: u32) -> Result<&'a [u64], Refusal> {
     Refusal::check(Argument::Buffer, address.addr() as u64, Bound::AtLeast(1))?;
     Refusal::check(Argument::Buffer, address.addr() as u64, Bound::MultipleOf(align_of::<u64>() as u64))?;

@@ -129,6 +129,7 @@ impl Drop for Claim<'_> {
 ///
 /// # Safety
 /// `comm` is null, or comes from `unisono_attach` and was not freed.
+#[inline(always)]
 pub(crate) unsafe fn with(
     comm: *const Handle,
     call: impl FnOnce(&mut Communicator<Embedded>) -> Result<(), Failure>,

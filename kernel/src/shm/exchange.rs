@@ -40,11 +40,13 @@ pub enum Way {
 
 impl Way {
     /// Lines for what fits them.
+    #[inline(always)]
     pub(crate) const fn of(bytes: u64) -> Self {
         if bytes <= LINE_PAYLOAD { Self::Lines } else { Self::Queues }
     }
 
     /// Bytes of a fragment's place.
+    #[inline(always)]
     pub(crate) const fn room(self, me: &Member) -> u64 {
         match self {
             Self::Lines => LINE_PAYLOAD,
@@ -151,7 +153,7 @@ pub(crate) const UNKNOWN: u64 = 1 << 24;
 
 impl<P: Plan> Exchange<P> {
     /// The next operation of `me`. All processes give the same `way` and the same `advance`: at least everyone's ticks.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(me: &mut Member, way: Way, advance: u64, plan: P) -> Self {
         let advance = if way == Way::Queues { advance } else { 0 };
         let (operation, base) = (me.begin(plan.kind()), me.take_clock(advance));
@@ -290,6 +292,7 @@ pub(crate) struct Cut {
 impl Cut {
     /// Fragments of at most `room` bytes for messages of up to `bytes`, whole elements of `element`. A long
     /// message is cut in four at least, so that copying in and out overlap.
+    #[inline(always)]
     pub(crate) fn new(bytes: u64, room: u64, element: u64) -> Self {
         const LEAST: u64 = 4096;
         let fragment = (bytes / 4).next_multiple_of(64).clamp(room.min(LEAST.max(element)), room);
@@ -300,12 +303,14 @@ impl Cut {
     ///
     /// # Errors
     /// An element is longer than `room`.
+    #[inline(always)]
     pub(crate) fn whole(bytes: u64, room: u64, element: u64) -> Result<Self, Refusal> {
         Refusal::check(Argument::Element, element.min(bytes), Bound::AtMost(room))?;
         Ok(Self::new(bytes, room, element))
     }
 
     /// Ticks of a message: one at least.
+    #[inline(always)]
     pub(crate) fn ticks(self, bytes: u64) -> u64 {
         if bytes <= self.fragment { 1 } else { bytes.div_ceil(self.fragment) }
     }
@@ -314,6 +319,7 @@ impl Cut {
     ///
     /// # Errors
     /// It has more than the clock advances by.
+    #[inline(always)]
     pub(crate) fn bounded_ticks(self, bytes: u64) -> Result<u64, Refusal> {
         Refusal::check(Argument::Bytes, bytes, Bound::AtMost(UNKNOWN.saturating_mul(self.fragment)))?;
         Ok(self.ticks(bytes))
@@ -352,6 +358,7 @@ impl Pieces {
     ///
     /// # Errors
     /// More processes than a slot has room for, or longer elements.
+    #[inline(always)]
     pub(crate) fn known(me: &Member, most: u64, element: u64, own: bool) -> Result<(Way, Self), Refusal> {
         let stride = most.next_multiple_of(8);
         if stride.checked_mul(Self::count(me, own)).is_some_and(|all| all <= LINE_PAYLOAD) {
@@ -364,6 +371,7 @@ impl Pieces {
     ///
     /// # Errors
     /// As [`Self::known`].
+    #[inline(always)]
     pub(crate) fn queued(me: &Member, most: u64, element: u64, own: bool) -> Result<(Way, Self), Refusal> {
         let stride = Self::stride(Way::Queues.room(me), me, own, 16)?;
         let cut = Cut::whole(most, stride, element)?;
@@ -374,6 +382,7 @@ impl Pieces {
     ///
     /// # Errors
     /// More processes than a slot has room for.
+    #[inline(always)]
     pub(crate) fn unknown(me: &Member) -> Result<(Self, Option<Self>), Refusal> {
         let of = |stride, header| Self { stride, header, own: false, cut: Cut { fragment: stride - header } };
         let stride = Self::stride(Way::Queues.room(me), me, false, 32)?;
@@ -381,10 +390,12 @@ impl Pieces {
         Ok((of(stride, if stride < 1024 { 16 } else { 64 }), (line >= 16).then(|| of(line, 8))))
     }
 
+    #[inline(always)]
     fn count(me: &Member, own: bool) -> u64 {
         u64::from(if own { me.size() } else { (me.size() - 1).max(1) })
     }
 
+    #[inline(always)]
     fn stride(room: u64, me: &Member, own: bool, least: u64) -> Result<u64, Refusal> {
         let count = Self::count(me, own);
         Refusal::check(Argument::Ranks, count, Bound::AtMost(room / least))?;
@@ -472,6 +483,7 @@ impl Lengths {
     ///
     /// # Errors
     /// More processes than a slot has room for.
+    #[inline(always)]
     pub(crate) fn known(me: &Member, bytes: u64) -> Result<(Way, Self), Refusal> {
         let (way, pieces) = Pieces::known(me, bytes, 1, false)?;
         Ok((way, Self::Known { bytes, pieces }))
@@ -481,6 +493,7 @@ impl Lengths {
     ///
     /// # Errors
     /// More processes than a slot has room for.
+    #[inline(always)]
     pub(crate) fn unknown(me: &Member, most: u64) -> Result<Self, Refusal> {
         let (slots, line) = Pieces::unknown(me)?;
         let mine = line.is_some_and(|line| most <= line.cut.fragment);
@@ -488,6 +501,7 @@ impl Lengths {
     }
 
     /// How messages are cut that do not fit a line; those that do are one fragment either way.
+    #[inline(always)]
     pub(crate) const fn cut(&self) -> Cut {
         match self {
             Self::Known { pieces, .. } => pieces.cut,
