@@ -40,6 +40,12 @@ pub struct Block<'a> {
 }
 
 impl Block<'_> {
+    /// Packed bytes.
+    #[inline(never)]
+    fn bytes(&self) -> u64 {
+        self.datatype.size().unwrap_or(0) * self.count
+    }
+
     /// Its first byte and the one behind its last.
     fn range(&self) -> (u64, u64) {
         let extent = self.datatype.extent().unwrap_or(0).saturating_mul(self.count);
@@ -55,6 +61,7 @@ impl<'a> Blocks<'a> {
     ///
     /// # Safety
     /// As [`Data::from_raw`].
+    #[inline(always)]
     pub unsafe fn equal(memory: Buf, ranks: u32, count: u64, datatype: Datatype<'a>) -> Result<Self, Refusal> {
         let beyond = Refusal::new(Argument::Count, count, Bound::AtMost(u64::MAX / u64::from(ranks.max(1))));
         let all = count.checked_mul(ranks.into()).ok_or(beyond)?;
@@ -72,6 +79,7 @@ impl<'a> Blocks<'a> {
     ///
     /// # Safety
     /// As [`Data::from_raw`].
+    #[inline(always)]
     pub unsafe fn vary(
         memory: Buf,
         counts: &'a [u64],
@@ -122,6 +130,7 @@ impl<'a> Blocks<'a> {
     ///
     /// # Errors
     /// As [`Self::equal`].
+    #[inline(always)]
     pub fn equal_mut(memory: &'a mut [u8], ranks: u32, count: u64, datatype: Datatype<'a>) -> Result<Self, Refusal> {
         // SAFETY: the slice is writable and exclusive for 'a.
         unsafe { Self::equal(Buf::of_mut(memory), ranks, count, datatype) }
@@ -154,77 +163,68 @@ impl<'a> Blocks<'a> {
     ///
     /// # Errors
     /// Two blocks overlap.
+    #[inline(always)]
     pub fn apart(self) -> Result<Self, Refusal> {
-        let (counts, displacements) = match self.cut {
-            Cut::Equal { .. } => return Ok(self),
-            Cut::Vary { counts, displacements } => (counts, displacements),
-            Cut::Each(blocks) => {
-                for (at, (begin, end)) in blocks.iter().map(Block::range).enumerate() {
-                    let mut others = blocks.iter().skip(at + 1).map(Block::range);
-                    if let Some((other, least)) = others.find(|other| other.0 < end && begin < other.1) {
-                        let bound = Bound::AtLeast(end.min(least));
-                        return Err(Refusal::new(Argument::Displacements, begin.max(other), bound));
-                    }
-                }
-                return Ok(self);
-            }
-        };
-        let blocks = || counts.iter().zip(displacements).filter(|(count, _)| **count > 0);
-        // In the usual order one pass is enough.
-        let mut end = 0;
-        let ordered = blocks().all(|(count, displacement)| {
-            let begin = core::mem::replace(&mut end, count + displacement);
-            *displacement >= begin
-        });
-        if ordered {
-            return Ok(self);
-        }
-        for (at, (count, displacement)) in blocks().enumerate() {
-            for (other, begin) in blocks().skip(at + 1) {
-                if *begin < displacement + count && *displacement < begin + other {
-                    let bound = Bound::AtLeast((displacement + count).min(begin + other));
-                    return Err(Refusal::new(Argument::Displacements, *(displacement.max(begin)), bound));
-                }
-            }
+        match self.cut {
+            Cut::Equal { .. } => {}
+            Cut::Vary { counts, displacements } => counts_apart(counts, displacements)?,
+            Cut::Each(blocks) => each_apart(blocks)?,
         }
         Ok(self)
     }
 
     /// Number of blocks.
-    #[inline]
+    #[inline(always)]
     pub const fn ranks(&self) -> u32 {
         self.ranks
     }
 
     /// Packed bytes of `rank`'s block; 0 beyond the last block.
-    #[inline]
+    #[inline(always)]
     pub fn bytes(&self, rank: Rank) -> u64 {
         self.size * self.place(rank).0
     }
 
     /// Packed bytes of one element.
-    #[inline]
+    #[inline(always)]
     pub const fn element(&self) -> u64 {
         self.size
     }
 
     /// Elements of `rank`'s block; 0 beyond the last block.
-    #[inline]
+    #[inline(always)]
     pub fn count(&self, rank: Rank) -> u64 {
         self.place(rank).0
     }
 
+    /// Checks that every block has `bytes` packed bytes.
+    ///
+    /// # Errors
+    /// One has not.
+    #[inline(always)]
+    pub(crate) fn check_all(&self, bytes: u64) -> Result<(), Refusal> {
+        let differing = match self.cut {
+            Cut::Equal { count } => (self.size * count != bytes).then_some(0),
+            _ => (0..self.ranks).find(|&rank| self.bytes(rank) != bytes),
+        };
+        match differing {
+            None => Ok(()),
+            Some(rank) => Err(Refusal::new(Argument::Bytes, self.bytes(rank), Bound::Equals(bytes))),
+        }
+    }
+
     /// Packed bytes of the longest block.
+    #[inline(always)]
     pub fn most(&self) -> u64 {
         match self.cut {
             Cut::Equal { count } => self.size * count,
             Cut::Vary { counts, .. } => self.size * counts.iter().max().copied().unwrap_or(0),
-            Cut::Each(_) => (0..self.ranks).map(|rank| self.bytes(rank)).max().unwrap_or(0),
+            Cut::Each(blocks) => most_of_each(blocks),
         }
     }
 
     /// `rank`'s block.
-    #[inline]
+    #[inline(always)]
     pub fn block(&self, rank: Rank) -> Data<'a> {
         if let Cut::Each(blocks) = self.cut {
             return match blocks.get(rank as usize) {
@@ -237,7 +237,7 @@ impl<'a> Blocks<'a> {
     }
 
     /// Elements of a block, and its displacement in extents.
-    #[inline]
+    #[inline(always)]
     fn place(&self, rank: Rank) -> (u64, u64) {
         match self.cut {
             Cut::Equal { count } if rank < self.ranks => (count, u64::from(rank) * count),
@@ -250,11 +250,50 @@ impl<'a> Blocks<'a> {
             }
             // In bytes: the blocks have no element in common.
             Cut::Each(blocks) => match blocks.get(rank as usize) {
-                Some(block) => (block.datatype.size().unwrap_or(0) * block.count, block.displacement),
+                Some(block) => (block.bytes(), block.displacement),
                 None => (0, 0),
             },
         }
     }
+}
+
+/// No two of the blocks share an element.
+fn counts_apart(counts: &[u64], displacements: &[u64]) -> Result<(), Refusal> {
+    let blocks = || counts.iter().zip(displacements).filter(|(count, _)| **count > 0);
+    // In the usual order one pass is enough.
+    let mut end = 0;
+    let ordered = blocks().all(|(count, displacement)| {
+        let begin = core::mem::replace(&mut end, count + displacement);
+        *displacement >= begin
+    });
+    if ordered {
+        return Ok(());
+    }
+    for (at, (count, displacement)) in blocks().enumerate() {
+        for (other, begin) in blocks().skip(at + 1) {
+            if *begin < displacement + count && *displacement < begin + other {
+                let bound = Bound::AtLeast((displacement + count).min(begin + other));
+                return Err(Refusal::new(Argument::Displacements, *(displacement.max(begin)), bound));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// No two of the blocks share a byte.
+fn each_apart(blocks: &[Block<'_>]) -> Result<(), Refusal> {
+    for (at, (begin, end)) in blocks.iter().map(Block::range).enumerate() {
+        let mut others = blocks.iter().skip(at + 1).map(Block::range);
+        if let Some((other, least)) = others.find(|other| other.0 < end && begin < other.1) {
+            return Err(Refusal::new(Argument::Displacements, begin.max(other), Bound::AtLeast(end.min(least))));
+        }
+    }
+    Ok(())
+}
+
+/// Packed bytes of the longest of the blocks.
+fn most_of_each(blocks: &[Block<'_>]) -> u64 {
+    blocks.iter().map(Block::bytes).max().unwrap_or(0)
 }
 
 /// `memory` from byte `at` on.
@@ -264,6 +303,7 @@ fn part(memory: Buf, at: u64) -> Buf {
 }
 
 /// Packed bytes and extent of an element whose datatype has been accepted.
+#[inline(always)]
 fn sizes(datatype: Datatype<'_>) -> (u64, u64) {
     (datatype.size().unwrap_or(0), datatype.extent().unwrap_or(0))
 }

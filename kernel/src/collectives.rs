@@ -33,7 +33,7 @@ where
     ///
     /// # Standard section
     /// MPI 4.1, 7.5.
-    #[inline]
+    #[inline(always)]
     pub fn gather_with(
         &mut self,
         send: Option<Data<'_>>,
@@ -43,7 +43,10 @@ where
     ) -> Result<(), Error> {
         match algorithm.resolve() {
             MoveAlgorithm::Cico => self.call(|me| gather::cico::Cico::new(me, send, receive, root)),
-            _ => self.call(|me| Gather::equal(me, send, receive, root)),
+            _ => {
+                let machine = Gather::equal(self.enter()?, send, receive, root);
+                self.drive(machine)
+            }
         }
     }
 
@@ -51,7 +54,7 @@ where
     ///
     /// # Errors
     /// As [`Self::gather_with`].
-    #[inline]
+    #[inline(always)]
     pub fn gather(&mut self, send: Option<Data<'_>>, receive: Option<Blocks<'_>>, root: Rank) -> Result<(), Error> {
         self.gather_with(send, receive, root, MoveAlgorithm::Auto)
     }
@@ -60,7 +63,7 @@ where
     ///
     /// # Errors
     /// As [`Self::gather_with`].
-    #[inline]
+    #[inline(always)]
     pub fn gatherv_with(
         &mut self,
         send: Option<Data<'_>>,
@@ -70,7 +73,10 @@ where
     ) -> Result<(), Error> {
         match algorithm.resolve() {
             MoveAlgorithm::Cico => self.call(|me| gather::cico::Cico::new(me, send, receive, root)),
-            _ => self.call(|me| Gather::vary(me, send, receive, root)),
+            _ => {
+                let machine = Gather::vary(self.enter()?, send, receive, root);
+                self.drive(machine)
+            }
         }
     }
 
@@ -78,7 +84,7 @@ where
     ///
     /// # Errors
     /// As [`Self::gather_with`].
-    #[inline]
+    #[inline(always)]
     pub fn gatherv(&mut self, send: Option<Data<'_>>, receive: Option<Blocks<'_>>, root: Rank) -> Result<(), Error> {
         self.gatherv_with(send, receive, root, MoveAlgorithm::Auto)
     }
@@ -90,7 +96,7 @@ where
     ///
     /// # Standard section
     /// MPI 4.1, 7.6.
-    #[inline]
+    #[inline(always)]
     pub fn scatter_with(
         &mut self,
         send: Option<Blocks<'_>>,
@@ -100,7 +106,10 @@ where
     ) -> Result<(), Error> {
         match algorithm.resolve() {
             MoveAlgorithm::Cico => self.call(|me| scatter::cico::Cico::new(me, send, receive, root)),
-            _ => self.call(|me| Scatter::equal(me, send, receive, root)),
+            _ => {
+                let machine = Scatter::equal(self.enter()?, send, receive, root);
+                self.drive(machine)
+            }
         }
     }
 
@@ -108,7 +117,7 @@ where
     ///
     /// # Errors
     /// As [`Self::gather_with`].
-    #[inline]
+    #[inline(always)]
     pub fn scatter(&mut self, send: Option<Blocks<'_>>, receive: Option<Data<'_>>, root: Rank) -> Result<(), Error> {
         self.scatter_with(send, receive, root, MoveAlgorithm::Auto)
     }
@@ -117,7 +126,7 @@ where
     ///
     /// # Errors
     /// As [`Self::gather_with`].
-    #[inline]
+    #[inline(always)]
     pub fn scatterv_with(
         &mut self,
         send: Option<Blocks<'_>>,
@@ -127,7 +136,10 @@ where
     ) -> Result<(), Error> {
         match algorithm.resolve() {
             MoveAlgorithm::Cico => self.call(|me| scatter::cico::Cico::new(me, send, receive, root)),
-            _ => self.call(|me| Scatter::vary(me, send, receive, root)),
+            _ => {
+                let machine = Scatter::vary(self.enter()?, send, receive, root);
+                self.drive(machine)
+            }
         }
     }
 
@@ -135,7 +147,7 @@ where
     ///
     /// # Errors
     /// As [`Self::gather_with`].
-    #[inline]
+    #[inline(always)]
     pub fn scatterv(&mut self, send: Option<Blocks<'_>>, receive: Option<Data<'_>>, root: Rank) -> Result<(), Error> {
         self.scatterv_with(send, receive, root, MoveAlgorithm::Auto)
     }
@@ -148,7 +160,7 @@ where
     ///
     /// # Standard section
     /// MPI 4.1, 7.7.
-    #[inline]
+    #[inline(always)]
     pub fn allgather_with(
         &mut self,
         send: Option<Data<'_>>,
@@ -157,7 +169,10 @@ where
     ) -> Result<(), Error> {
         match algorithm.resolve() {
             MoveAlgorithm::Cico => self.call(|me| allgather::cico::Cico::new(me, send, receive)),
-            _ => self.call(|me| allgather::exchange::allgather(me, send, receive)),
+            _ => {
+                let machine = allgather::exchange::allgather(self.enter()?, send, receive);
+                self.drive(machine)
+            }
         }
     }
 
@@ -165,7 +180,7 @@ where
     ///
     /// # Errors
     /// As [`Self::allgather_with`].
-    #[inline]
+    #[inline(always)]
     pub fn allgather(&mut self, send: Option<Data<'_>>, receive: Blocks<'_>) -> Result<(), Error> {
         self.allgather_with(send, receive, MoveAlgorithm::Auto)
     }
@@ -177,16 +192,20 @@ where
     ///
     /// # Standard section
     /// MPI 4.1, 7.8.
+    #[inline(always)]
     pub fn alltoall(&mut self, send: Option<Blocks<'_>>, receive: Blocks<'_>) -> Result<(), Error> {
-        self.call(|me| Alltoall::equal(me, send, receive))
+        let machine = Alltoall::equal(self.enter()?, send, receive);
+        self.drive(machine)
     }
 
     /// [`Self::alltoall`] of blocks whose lengths only sender and receiver know.
     ///
     /// # Errors
     /// As [`Self::allgather_with`].
+    #[inline(always)]
     pub fn alltoallv(&mut self, send: Option<Blocks<'_>>, receive: Blocks<'_>) -> Result<(), Error> {
-        self.call(|me| Alltoall::vary(me, send, receive))
+        let machine = Alltoall::vary(self.enter()?, send, receive);
+        self.drive(machine)
     }
 
     /// The fold of everyone's `send` with `op`, in rank order, goes to the root's `receive`. In place at
@@ -198,8 +217,10 @@ where
     ///
     /// # Standard section
     /// MPI 4.1, 7.9.1.
+    #[inline(always)]
     pub fn reduce(&mut self, send: Data<'_>, receive: Option<Data<'_>>, op: Op, root: Rank) -> Result<(), Error> {
-        self.call(|me| Reduce::to_root(me, send, receive, op, root))
+        let machine = Reduce::to_root(self.enter()?, send, receive, op, root);
+        self.drive(machine)
     }
 
     /// The fold of everyone's `send` with `op`, in rank order, goes to everyone's `receive`: the same bits on
@@ -210,7 +231,7 @@ where
     ///
     /// # Standard section
     /// MPI 4.1, 7.9.6.
-    #[inline]
+    #[inline(always)]
     pub fn allreduce_with(
         &mut self,
         send: Data<'_>,
@@ -222,7 +243,10 @@ where
         match algorithm.resolve(send.len(), self.size()) {
             AllreduceAlgorithm::Posted => self.call(|me| Posted::new(me, send, receive, op)),
             AllreduceAlgorithm::Slices => self.call(|me| Slices::new(me, send, receive, op)),
-            _ => self.call(|me| Reduce::to_all(me, send, receive, op)),
+            _ => {
+                let machine = Reduce::to_all(self.enter()?, send, receive, op);
+                self.drive(machine)
+            }
         }
     }
 
@@ -230,7 +254,7 @@ where
     ///
     /// # Errors
     /// As [`Self::allreduce_with`].
-    #[inline]
+    #[inline(always)]
     pub fn allreduce(&mut self, send: &[u8], receive: &mut [u8], op: Op) -> Result<(), Error> {
         self.allreduce_with(Data::bytes(send), Data::bytes_mut(receive), op, AllreduceAlgorithm::Auto)
     }
@@ -239,7 +263,7 @@ where
     ///
     /// # Errors
     /// As [`Self::allreduce_with`].
-    #[inline]
+    #[inline(always)]
     pub fn allreduce_in_place(&mut self, data: &mut [u8], op: Op) -> Result<(), Error> {
         let data = Data::bytes_mut(data);
         self.allreduce_with(data, data, op, AllreduceAlgorithm::Auto)
@@ -253,8 +277,10 @@ where
     ///
     /// # Standard section
     /// MPI 4.1, 7.10.
+    #[inline(always)]
     pub fn reduce_scatter(&mut self, send: Blocks<'_>, receive: Data<'_>, op: Op) -> Result<(), Error> {
-        self.call(|me| ReduceScatter::new(me, send, receive, op))
+        let machine = ReduceScatter::new(self.enter()?, send, receive, op);
+        self.drive(machine)
     }
 
     /// The fold of the `send` of ranks 0 … r goes to rank r's `receive`. In place: the same data twice.
@@ -264,8 +290,10 @@ where
     ///
     /// # Standard section
     /// MPI 4.1, 7.11.1.
+    #[inline(always)]
     pub fn scan(&mut self, send: Data<'_>, receive: Data<'_>, op: Op) -> Result<(), Error> {
-        self.call(|me| Reduce::scan(me, send, receive, op))
+        let machine = Reduce::scan(self.enter()?, send, receive, op);
+        self.drive(machine)
     }
 
     /// The fold of the `send` of the ranks below r goes to rank r's `receive`; rank 0's is left alone. In
@@ -276,7 +304,9 @@ where
     ///
     /// # Standard section
     /// MPI 4.1, 7.11.2.
+    #[inline(always)]
     pub fn exscan(&mut self, send: Data<'_>, receive: Data<'_>, op: Op) -> Result<(), Error> {
-        self.call(|me| Reduce::exscan(me, send, receive, op))
+        let machine = Reduce::exscan(self.enter()?, send, receive, op);
+        self.drive(machine)
     }
 }

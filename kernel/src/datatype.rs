@@ -156,8 +156,20 @@ impl<'a> Data<'a> {
     ///
     /// # Safety
     /// `memory` is readable, and writable where the operation receives, and nobody else writes it during `'a`.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn from_raw(memory: Buf, count: u64, datatype: Datatype<'a>) -> Result<Self, Refusal> {
+        // What most calls bring, without a detour through memory.
+        if let Datatype::Contiguous { bytes } = datatype
+            && let Some(all) = count.checked_mul(bytes)
+            && all <= (memory.len() as u64).min(i64::MAX as u64)
+        {
+            return Ok(Self::contiguous(Buf::new(memory.ptr(), all as usize)));
+        }
+        Self::checked(memory, count, datatype)
+    }
+
+    /// [`Self::from_raw`], of any datatype.
+    fn checked(memory: Buf, count: u64, datatype: Datatype<'a>) -> Result<Self, Refusal> {
         let room = memory.len() as u64;
         let beyond = Refusal::new(Argument::Extent, u64::MAX, Bound::AtMost(room));
         if let Datatype::Vector { block, stride, .. } = datatype {
@@ -180,12 +192,13 @@ impl<'a> Data<'a> {
 
     /// As many elements of the same kind as pack to `bytes`, starting `offset` bytes from here: a block of
     /// memory that was checked as a whole.
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn moved(&self, offset: u64, bytes: u64) -> Self {
         Self { base: self.base.wrapping_add(offset as usize), bytes, shape: self.shape, life: PhantomData }
     }
 
     /// `count` elements of `datatype`, starting `offset` bytes from here: checked before, where they are now.
+    #[inline(never)]
     pub(crate) fn of_type(&self, offset: u64, count: u64, datatype: Datatype<'a>) -> Self {
         let (size, extent) = (datatype.size().unwrap_or(0), datatype.extent().unwrap_or(0));
         let base = self.base.wrapping_add(offset as usize);
@@ -213,9 +226,18 @@ impl<'a> Data<'a> {
         }
     }
 
+    /// The memory of the packed bytes `from .. from + len`, as far as there are such, where it has no holes.
+    #[inline(always)]
+    pub(crate) const fn stretch(&self, from: u64, len: u64) -> Option<Buf> {
+        let Shape::Dense = self.shape else { return None };
+        let from = if from < self.bytes { from } else { self.bytes };
+        let rest = self.bytes - from;
+        Some(Buf::new(self.base.wrapping_add(from as usize), if len < rest { len } else { rest } as usize))
+    }
+
     /// The stretches of memory that hold the packed bytes `from .. from + len`, in packed order.
     /// What lies beyond the data's end is left out.
-    #[inline]
+    #[inline(always)]
     pub fn runs(&self, from: u64, len: u64) -> Runs<'a> {
         let end = from.saturating_add(len).min(self.bytes);
         Runs { data: *self, at: from.min(end), end }

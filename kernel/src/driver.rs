@@ -152,6 +152,7 @@ where
     }
 
     /// Refuses a collective call for an argument that this process checked itself, and tells the others.
+    #[cold]
     pub fn refuse(&mut self, refusal: Refusal) -> Error {
         let me = self.comm.member();
         let (rank, operation) = (me.rank(), me.operation() + 1);
@@ -165,7 +166,27 @@ where
         &mut self,
         make: impl FnOnce(&mut Member) -> Result<M, Refusal>,
     ) -> Result<(), Error> {
-        let mut machine = self.make(make)?;
+        let machine = make(self.enter()?);
+        self.drive(machine)
+    }
+
+    /// The private state for making the next operation, unless the communicator is poisoned. Not by a closure where the
+    /// machine is large: built in place, it is written once.
+    #[inline(always)]
+    pub(crate) fn enter(&mut self) -> Result<&mut Member, Error> {
+        match self.comm.poison() {
+            Some(poison) => Err(Error::Poisoned(poison)),
+            None => Ok(self.comm.member_mut()),
+        }
+    }
+
+    /// Runs what was made of [`Self::enter`]'s state.
+    #[inline(always)]
+    pub(crate) fn drive<M: Machine<Comm<T::Region>>>(&mut self, machine: Result<M, Refusal>) -> Result<(), Error> {
+        let mut machine = match machine {
+            Ok(machine) => machine,
+            Err(refusal) => return Err(self.refuse(refusal)),
+        };
         let guard = Unwinding(&mut self.comm);
         let result = run(&mut machine, guard.0, &mut self.wait);
         core::mem::forget(guard);
@@ -176,12 +197,8 @@ where
     }
 
     /// Makes the next operation, unless the communicator is poisoned or an argument is refused.
-    #[inline(always)]
     pub(crate) fn make<M>(&mut self, make: impl FnOnce(&mut Member) -> Result<M, Refusal>) -> Result<M, Error> {
-        if let Some(poison) = self.comm.poison() {
-            return Err(Error::Poisoned(poison));
-        }
-        make(self.comm.member_mut()).map_err(|refusal| self.refuse(refusal))
+        make(self.enter()?).map_err(|refusal| self.refuse(refusal))
     }
 
     /// Polls a machine once.

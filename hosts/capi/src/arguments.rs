@@ -123,6 +123,7 @@ pub(crate) unsafe fn list<'a, T>(address: *const T, ranks: u32) -> Result<&'a [T
 ///
 /// # Safety
 /// `address` is null, or points to `len` items that nobody writes during the call.
+#[inline(always)]
 pub(crate) unsafe fn array<'a, T>(address: *const T, len: usize) -> Result<&'a [T], Refusal> {
     Refusal::check(Argument::Buffer, address.addr() as u64, Bound::AtLeast(1))?;
     Refusal::check(Argument::Buffer, address.addr() as u64, Bound::MultipleOf(align_of::<T>() as u64))?;

@@ -242,6 +242,7 @@ pub unsafe extern "C" fn unisono_alltoallv(
 ///
 /// # Safety
 /// See the [module](self).
+#[inline(always)]
 unsafe fn blocks<'a>(
     address: *const c_void,
     counts: *const u64,

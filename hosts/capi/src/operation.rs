@@ -37,6 +37,7 @@ fn predefined(datatype: c_int) -> Result<Element, Refusal> {
 /// # Safety
 /// `op` is a number, or points to its struct, that nobody writes during the call; a function there may be
 /// called with its context on two arrays of elements during the call, and returns normally.
+#[inline(always)]
 pub(crate) unsafe fn operation(datatype: c_int, op: *const COp) -> Result<Op, Refusal> {
     let number = op.addr() as u64;
     if op.addr() < OBJECTS {

@@ -163,6 +163,7 @@ pub unsafe extern "C-unwind" fn unisono_reduce_scatter_block(
 }
 
 /// Bytes of `count` elements.
+#[inline(always)]
 fn bytes(count: u64, op: Op) -> Result<u64, Refusal> {
     let element = Refusal::check(Argument::Element, op.element(), Bound::AtLeast(1))?;
     Ok(Refusal::check(Argument::Count, count, Bound::AtMost(isize::MAX as u64 / element))? * element)
@@ -172,6 +173,7 @@ fn bytes(count: u64, op: Op) -> Result<u64, Refusal> {
 ///
 /// # Safety
 /// See the [module](self).
+#[inline(always)]
 unsafe fn operands<'a>(
     send: *const c_void,
     receive: *mut c_void,

@@ -1,57 +1,85 @@
-//! Copies between users' data and the segment, block by block.
+//! Copies between users' data and the segment: at once where the data has no holes, else block by block.
 
+use crate::buffer::Buf;
 use crate::datatype::Data;
 use crate::region::{Extent, Region};
 
-/// Copies packed bytes `from .. from + at.len()` of `data` into the segment, block by block.
+/// Copies packed bytes `from .. from + at.len()` of `data` into the segment.
 ///
 /// # Safety
 /// The extent is free for this writer; `data`'s memory is readable.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn copy_in<R: Region>(region: &R, at: Extent, data: &Data<'_>, from: u64) {
-    for (packed, run) in data.runs(from, at.len()) {
-        // SAFETY: the caller's promise, for a part of the extent.
-        unsafe { region.write(at.part(packed - from, run.len() as u64), run) };
-    }
+    // SAFETY: the caller's promise, for a part of the extent.
+    stretches(at, data, from, |part, run| unsafe { region.write(part, run) });
+}
+
+/// Copies the segment's bytes to packed bytes `from .. from + at.len()` of `data`.
+///
+/// # Safety
+/// The extent's writer has published it and does not write it now; `data`'s memory is writable and exclusive.
+#[inline(always)]
+pub(crate) unsafe fn copy_out<R: Region>(region: &R, at: Extent, data: &Data<'_>, from: u64) {
+    // SAFETY: the caller's promise, for a part of the extent.
+    stretches(at, data, from, |part, run| unsafe { region.read(part, run) });
 }
 
 /// [`copy_out`] past the caches.
 ///
 /// # Safety
 /// As [`copy_out`].
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn copy_out_past_caches<R: Region>(region: &R, at: Extent, data: &Data<'_>, from: u64) {
+    // SAFETY: the caller's promise, for a part of the extent.
+    stretches(at, data, from, |part, run| unsafe { region.read_past_caches(part, run) });
+}
+
+/// Calls `copy` for each part of the extent and the stretch of memory that belongs to it.
+#[inline(always)]
+fn stretches(at: Extent, data: &Data<'_>, from: u64, copy: impl Fn(Extent, Buf)) {
+    if let Some(run) = data.stretch(from, at.len()) {
+        return copy(at.part(0, run.len() as u64), run);
+    }
     for (packed, run) in data.runs(from, at.len()) {
-        // SAFETY: the caller's promise, for a part of the extent.
-        unsafe { region.read_past_caches(at.part(packed - from, run.len() as u64), run) };
+        copy(at.part(packed - from, run.len() as u64), run);
     }
 }
 
-/// Copies the segment's bytes to packed bytes `from .. from + at.len()` of `data`, block by block.
-///
-/// # Safety
-/// The extent's writer has published it and does not write it now; `data`'s memory is writable and exclusive.
-#[inline]
-pub(crate) unsafe fn copy_out<R: Region>(region: &R, at: Extent, data: &Data<'_>, from: u64) {
-    for (packed, run) in data.runs(from, at.len()) {
-        // SAFETY: the caller's promise, for a part of the extent.
-        unsafe { region.read(at.part(packed - from, run.len() as u64), run) };
-    }
-}
-
-/// Copies packed bytes of `from` to packed bytes of `to`, private to private, block by block: bytes
-/// `at .. at + len` of both.
+/// Copies packed bytes of `from` to packed bytes of `to`, private to private: bytes `at .. at + len` of both.
 ///
 /// # Safety
 /// `from`'s memory is readable, `to`'s writable and exclusive. Equal memory is left alone.
+#[inline(always)]
 pub(crate) unsafe fn copy_private(from: &Data<'_>, to: &Data<'_>, (at, len): (u64, u64)) {
+    match (from.stretch(at, len), to.stretch(at, len)) {
+        // SAFETY: the caller's promise.
+        (Some(from), Some(to)) => unsafe { copy_stretch(from.ptr(), to) },
+        // SAFETY: the caller's promise.
+        _ => unsafe { copy_blocks(from, to, (at, len)) },
+    }
+}
+
+/// [`copy_private`], block by block.
+///
+/// # Safety
+/// As [`copy_private`].
+unsafe fn copy_blocks(from: &Data<'_>, to: &Data<'_>, (at, len): (u64, u64)) {
     for (packed, source) in from.runs(at, len) {
         for (target_at, target) in to.runs(packed, source.len() as u64) {
-            let source = source.ptr().wrapping_add((target_at - packed) as usize);
-            if source != target.ptr() {
-                // SAFETY: the caller's promise; runs lie inside their data, and equal data was left alone.
-                unsafe { core::ptr::copy(source, target.ptr(), target.len()) };
-            }
+            // SAFETY: runs lie inside their data, which is as the caller promised.
+            unsafe { copy_stretch(source.ptr().wrapping_add((target_at - packed) as usize), target) };
         }
+    }
+}
+
+/// Fills `to` from `from`, unless they are the same.
+///
+/// # Safety
+/// As many readable bytes at `from` as `to` has, and those are writable.
+#[inline(always)]
+unsafe fn copy_stretch(from: *const u8, to: Buf) {
+    if from != to.ptr() {
+        // SAFETY: the caller's promise; they may overlap.
+        unsafe { core::ptr::copy(from, to.ptr(), to.len()) };
     }
 }

@@ -40,11 +40,13 @@ pub enum Way {
 
 impl Way {
     /// Lines for what fits them.
+    #[inline(always)]
     pub(crate) const fn of(bytes: u64) -> Self {
         if bytes <= LINE_PAYLOAD { Self::Lines } else { Self::Queues }
     }
 
     /// Bytes of a fragment's place.
+    #[inline(always)]
     pub(crate) const fn room(self, me: &Member) -> u64 {
         match self {
             Self::Lines => LINE_PAYLOAD,
@@ -92,6 +94,12 @@ pub trait Plan: Clone + PartialEq + Eq + Hash {
     /// Has this process a fragment in `tick`? In tick 0: does anyone wait for its line?
     fn posts(&self, tick: u64) -> bool;
 
+    /// Ticks below this must have been taken before this process's fragment of `tick` can be written; at most `tick`.
+    #[inline]
+    fn follows(&self, _tick: u64) -> u64 {
+        0
+    }
+
     /// Whom this process takes from at all: nobody's fragments are its own business if false.
     fn takes_any(&self) -> bool;
 
@@ -131,6 +139,10 @@ pub struct Exchange<P> {
     base: u64,
     advance: u64,
     plan: P,
+    /// Fragments of ticks below this are posted: those of the tick that is taken, and of others as far as slots
+    /// were free, so that who shares a core with others does much in its turn.
+    posted: u64,
+    /// The tick that is taken.
     tick: u64,
     state: State,
 }
@@ -138,8 +150,7 @@ pub struct Exchange<P> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum State {
     Enter,
-    Post,
-    /// Turns of this tick that are over.
+    /// Turns of the tick that are over.
     Take {
         turns: u32,
     },
@@ -151,42 +162,57 @@ pub(crate) const UNKNOWN: u64 = 1 << 24;
 
 impl<P: Plan> Exchange<P> {
     /// The next operation of `me`. All processes give the same `way` and the same `advance`: at least everyone's ticks.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(me: &mut Member, way: Way, advance: u64, plan: P) -> Self {
         let advance = if way == Way::Queues { advance } else { 0 };
         let (operation, base) = (me.begin(plan.kind()), me.take_clock(advance));
-        Self { operation, way, base, advance, plan, tick: 0, state: State::Enter }
+        Self { operation, way, base, advance, plan, posted: 0, tick: 0, state: State::Enter }
     }
 
-    /// Where `rank`'s fragment of this tick lies.
+    /// Where `rank`'s fragment of `tick` lies.
     #[inline]
-    fn place(&self, me: &Member, rank: Rank) -> Extent {
-        if self.is_line(rank) {
+    fn place(&self, me: &Member, tick: u64, rank: Rank) -> Extent {
+        if self.is_line(tick, rank) {
             me.layout().line_body(rank, self.operation, 8 + LINE_PAYLOAD).part(8, LINE_PAYLOAD)
         } else {
-            me.layout().slot(rank, self.base + self.tick)
+            me.layout().slot(rank, self.base + tick)
         }
     }
 
     #[inline]
-    fn is_line(&self, rank: Rank) -> bool {
-        self.way == Way::Lines || self.tick == 0 && self.plan.in_line(rank)
+    fn is_line(&self, tick: u64, rank: Rank) -> bool {
+        self.way == Way::Lines || tick == 0 && self.plan.in_line(rank)
+    }
+
+    /// Posts the fragments of as many ticks as slots are free for; errs if not even that of the tick that is taken.
+    #[inline]
+    fn post_ahead<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<(), Awaits> {
+        let end = self.plan.ticks().min(self.tick + u64::from(me.layout().params().queue_slots));
+        while self.posted < end && self.plan.follows(self.posted) <= self.tick {
+            if self.plan.posts(self.posted)
+                && let Err(wait) = self.post(region, me, self.posted)
+            {
+                return if self.posted > self.tick { Ok(()) } else { Err(wait) };
+            }
+            self.posted += 1;
+        }
+        Ok(())
     }
 
     #[inline]
-    fn post<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<(), Awaits> {
-        let clock = self.base + self.tick;
-        if self.tick == 0 {
+    fn post<R: Region>(&mut self, region: &R, me: &mut Member, tick: u64) -> Result<(), Awaits> {
+        let clock = self.base + tick;
+        if tick == 0 {
             me.line_free(region, self.operation)?;
         }
-        if !self.is_line(me.rank()) {
+        if !self.is_line(tick, me.rank()) {
             me.slot_free(region, self.operation, clock)?;
         }
-        let place = self.place(me, me.rank());
-        // SAFETY: R10, the line is free, and everyone has taken the slot's last fragment; the data is
-        // as the plan's constructor was promised.
-        unsafe { self.plan.fill(region, place, self.tick) };
-        if self.tick == 0 {
+        let place = self.place(me, tick, me.rank());
+        // SAFETY: R10, the line is free, and everyone has taken the slot's last fragment, this process
+        // too: it posts less than a queue ahead of what it takes. The data is as the plan's constructor was promised.
+        unsafe { self.plan.fill(region, place, tick) };
+        if tick == 0 {
             let message = (self.plan.kind(), self.plan.announced());
             line::post(region, me, self.operation, message, &mut Body::new(), 0);
         } else {
@@ -227,7 +253,7 @@ impl<P: Plan> Exchange<P> {
                 self.state = State::Take { turns: index };
                 return Ok(Some(wait));
             }
-            let place = self.place(me, peer);
+            let place = self.place(me, self.tick, peer);
             // SAFETY: heard, and reused only after our `taken` or `done`; the data is as the plan's
             // constructor was promised.
             unsafe { self.plan.take(region, place, self.tick, peer) }?;
@@ -247,24 +273,19 @@ impl<X: Shared + ?Sized, P: Plan> Machine<X> for Exchange<P> {
                         // Nobody needs to wait for who takes nothing.
                         me.taken(region, self.base + self.advance);
                     }
-                    self.state = State::Post;
+                    self.state = State::Take { turns: 0 };
                 }
-                State::Post if self.tick == self.plan.ticks() => {
+                State::Take { .. } if self.tick == self.plan.ticks() => {
                     if queues && self.plan.takes_any() {
                         me.taken(region, self.base + self.advance);
                     }
                     me.finish(region, self.operation);
                     self.state = State::Done;
                 }
-                State::Post => {
-                    if self.plan.posts(self.tick)
-                        && let Err(wait) = self.post(region, me)
-                    {
+                State::Take { turns } => {
+                    if let Err(wait) = self.post_ahead(region, me) {
                         return Ok(Step::Wait(wait));
                     }
-                    self.state = State::Take { turns: 0 };
-                }
-                State::Take { turns } => {
                     if let Some(wait) = self.take(region, me, turns)? {
                         return Ok(Step::Wait(wait));
                     }
@@ -272,7 +293,7 @@ impl<X: Shared + ?Sized, P: Plan> Machine<X> for Exchange<P> {
                     if queues && self.plan.takes_any() && self.tick < self.plan.ticks() {
                         me.taken(region, self.base + self.tick);
                     }
-                    self.state = State::Post;
+                    self.state = State::Take { turns: 0 };
                 }
                 State::Done => return Ok(Step::Done),
             }
@@ -290,6 +311,7 @@ pub(crate) struct Cut {
 impl Cut {
     /// Fragments of at most `room` bytes for messages of up to `bytes`, whole elements of `element`. A long
     /// message is cut in four at least, so that copying in and out overlap.
+    #[inline(always)]
     pub(crate) fn new(bytes: u64, room: u64, element: u64) -> Self {
         const LEAST: u64 = 4096;
         let fragment = (bytes / 4).next_multiple_of(64).clamp(room.min(LEAST.max(element)), room);
@@ -300,12 +322,14 @@ impl Cut {
     ///
     /// # Errors
     /// An element is longer than `room`.
+    #[inline(always)]
     pub(crate) fn whole(bytes: u64, room: u64, element: u64) -> Result<Self, Refusal> {
         Refusal::check(Argument::Element, element.min(bytes), Bound::AtMost(room))?;
         Ok(Self::new(bytes, room, element))
     }
 
     /// Ticks of a message: one at least.
+    #[inline(always)]
     pub(crate) fn ticks(self, bytes: u64) -> u64 {
         if bytes <= self.fragment { 1 } else { bytes.div_ceil(self.fragment) }
     }
@@ -314,6 +338,7 @@ impl Cut {
     ///
     /// # Errors
     /// It has more than the clock advances by.
+    #[inline(always)]
     pub(crate) fn bounded_ticks(self, bytes: u64) -> Result<u64, Refusal> {
         Refusal::check(Argument::Bytes, bytes, Bound::AtMost(UNKNOWN.saturating_mul(self.fragment)))?;
         Ok(self.ticks(bytes))
@@ -352,6 +377,7 @@ impl Pieces {
     ///
     /// # Errors
     /// More processes than a slot has room for, or longer elements.
+    #[inline(always)]
     pub(crate) fn known(me: &Member, most: u64, element: u64, own: bool) -> Result<(Way, Self), Refusal> {
         let stride = most.next_multiple_of(8);
         if stride.checked_mul(Self::count(me, own)).is_some_and(|all| all <= LINE_PAYLOAD) {
@@ -364,6 +390,7 @@ impl Pieces {
     ///
     /// # Errors
     /// As [`Self::known`].
+    #[inline(always)]
     pub(crate) fn queued(me: &Member, most: u64, element: u64, own: bool) -> Result<(Way, Self), Refusal> {
         let stride = Self::stride(Way::Queues.room(me), me, own, 16)?;
         let cut = Cut::whole(most, stride, element)?;
@@ -374,6 +401,7 @@ impl Pieces {
     ///
     /// # Errors
     /// More processes than a slot has room for.
+    #[inline(always)]
     pub(crate) fn unknown(me: &Member) -> Result<(Self, Option<Self>), Refusal> {
         let of = |stride, header| Self { stride, header, own: false, cut: Cut { fragment: stride - header } };
         let stride = Self::stride(Way::Queues.room(me), me, false, 32)?;
@@ -381,10 +409,12 @@ impl Pieces {
         Ok((of(stride, if stride < 1024 { 16 } else { 64 }), (line >= 16).then(|| of(line, 8))))
     }
 
+    #[inline(always)]
     fn count(me: &Member, own: bool) -> u64 {
         u64::from(if own { me.size() } else { (me.size() - 1).max(1) })
     }
 
+    #[inline(always)]
     fn stride(room: u64, me: &Member, own: bool, least: u64) -> Result<u64, Refusal> {
         let count = Self::count(me, own);
         Refusal::check(Argument::Ranks, count, Bound::AtMost(room / least))?;
@@ -472,6 +502,7 @@ impl Lengths {
     ///
     /// # Errors
     /// More processes than a slot has room for.
+    #[inline(always)]
     pub(crate) fn known(me: &Member, bytes: u64) -> Result<(Way, Self), Refusal> {
         let (way, pieces) = Pieces::known(me, bytes, 1, false)?;
         Ok((way, Self::Known { bytes, pieces }))
@@ -481,6 +512,7 @@ impl Lengths {
     ///
     /// # Errors
     /// More processes than a slot has room for.
+    #[inline(always)]
     pub(crate) fn unknown(me: &Member, most: u64) -> Result<Self, Refusal> {
         let (slots, line) = Pieces::unknown(me)?;
         let mine = line.is_some_and(|line| most <= line.cut.fragment);
@@ -488,6 +520,7 @@ impl Lengths {
     }
 
     /// How messages are cut that do not fit a line; those that do are one fragment either way.
+    #[inline(always)]
     pub(crate) const fn cut(&self) -> Cut {
         match self {
             Self::Known { pieces, .. } => pieces.cut,

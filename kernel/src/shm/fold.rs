@@ -22,6 +22,7 @@ impl<'a> Operand<'a> {
     /// # Errors
     /// Data with holes (pack it first: an operation's elements have none), no whole number of
     /// elements, or `receive` of another length.
+    #[inline(always)]
     pub(crate) fn new(send: Data<'a>, receive: Option<Data<'a>>, op: Op) -> Result<Self, Refusal> {
         op.count(send.len())?;
         for data in [Some(send), receive].into_iter().flatten() {
@@ -55,9 +56,7 @@ pub(crate) fn fold_turn(op: &Op, me: Rank, size: u32, index: u32) -> Rank {
 /// `len` bytes of contiguous `data` from byte `from` on.
 #[inline]
 fn stretch(data: &Data<'_>, (from, len): (u64, u64)) -> Buf {
-    let memory = data.as_contiguous().unwrap_or(Buf::new(core::ptr::null_mut(), 0));
-    let from = (from as usize).min(memory.len());
-    Buf::new(memory.ptr().wrapping_add(from), (len as usize).min(memory.len() - from))
+    data.stretch(from, len).unwrap_or(Buf::new(core::ptr::null_mut(), 0))
 }
 
 /// `receive = send ∘ receive` for a part of both, with the host's instructions.

@@ -15,6 +15,7 @@ use crate::shm::gather::exchange::Gather;
 ///
 /// # Errors
 /// Not one block per rank, blocks that overlap, or this process's block has not the length of its `send`.
+#[inline(always)]
 pub fn allgather<'a>(
     me: &mut Member,
     send: Option<Data<'a>>,

@@ -1,11 +1,12 @@
 //! Allreduce by slices (ours): everyone folds its share of every fragment, so that all cores work.
 //!
-//! The vector is cut into one slice per process. Ticks come in pairs:
+//! The vector is cut into one slice per process, slices into pieces, and those are worked off in batches of
+//! up to [`BATCH`]. A batch of k pieces takes 2k ticks:
 //!
-//! | tick | who | what |
+//! | ticks | who | what |
 //! |---|---|---|
-//! | 2j | all | post the j-th piece of every slice; fold everyone's piece of the own slice |
-//! | 2j + 1 | all | post the result's piece; copy everyone else's |
+//! | the first k | all | post the next piece of every slice; fold everyone's piece of the own slice |
+//! | the other k | all | post the result's pieces, one after the other; copy everyone else's |
 //!
 //! A slice is folded by one process alone: all get the same bits.
 
@@ -19,6 +20,15 @@ use crate::shm::copy::copy_private;
 use crate::shm::exchange::{Exchange, Pieces, Plan, get, put};
 use crate::shm::fold::{Operand, fold_shared, fold_turn};
 use crate::shm::line::Kind;
+
+/// Pieces of a batch: half a queue of the default length, so that a batch can be posted at once.
+const BATCH: u64 = 8;
+
+/// What happens in a tick, to the pieces of this number.
+enum Act {
+    Fold(u64),
+    Copy(u64),
+}
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -48,12 +58,19 @@ impl<'a> Slices<'a> {
         Ok(Exchange::new(me, way, ticks, plan))
     }
 
-    /// The piece of `rank`'s slice in a pair of ticks: first byte and length, in the whole vector.
-    fn part(&self, rank: Rank, pair: u64) -> (u64, u64) {
+    /// A piece of `rank`'s slice: first byte and length, in the whole vector.
+    fn part(&self, rank: Rank, piece: u64) -> (u64, u64) {
         let all = self.send.len();
         let begin = (u64::from(rank) * self.slice).min(all);
-        let (from, len) = self.pieces.cut.part(self.slice.min(all - begin), pair);
+        let (from, len) = self.pieces.cut.part(self.slice.min(all - begin), piece);
         (begin + from, len)
+    }
+
+    /// Pieces of the batch to which `tick` belongs, and what happens in it.
+    fn act(&self, tick: u64) -> (u64, Act) {
+        let (first, at) = (tick / (2 * BATCH) * BATCH, tick % (2 * BATCH));
+        let batch = BATCH.min(self.ticks / 2 - first);
+        (batch, if at < batch { Act::Fold(first + at) } else { Act::Copy(first + at - batch) })
     }
 }
 
@@ -78,12 +95,19 @@ impl Plan for Slices<'_> {
         true
     }
 
+    fn follows(&self, tick: u64) -> u64 {
+        match self.act(tick) {
+            (_, Act::Fold(_)) => 0,
+            // A result is posted when it is complete.
+            (batch, Act::Copy(_)) => tick - batch + 1,
+        }
+    }
+
     fn takes(&self, tick: u64, peer: Rank) -> bool {
         tick == 0
-            || if tick.is_multiple_of(2) {
-                self.part(self.me, tick / 2).1 > 0
-            } else {
-                peer != self.me && self.part(peer, tick / 2).1 > 0
+            || match self.act(tick).1 {
+                Act::Fold(piece) => self.part(self.me, piece).1 > 0,
+                Act::Copy(piece) => peer != self.me && self.part(peer, piece).1 > 0,
             }
     }
 
@@ -92,34 +116,36 @@ impl Plan for Slices<'_> {
     }
 
     unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, tick: u64) {
-        let pair = tick / 2;
-        if tick % 2 == 1 {
+        let piece = match self.act(tick).1 {
+            Act::Fold(piece) => piece,
             // SAFETY: the caller's promise.
-            return unsafe { put(region, place, &self.receive, self.part(self.me, pair)) };
-        }
+            Act::Copy(piece) => return unsafe { put(region, place, &self.receive, self.part(self.me, piece)) },
+        };
         for reader in (0..self.size).filter(|&reader| reader != self.me || !self.op.commutative()) {
-            let part = self.part(reader, pair);
+            let part = self.part(reader, piece);
             // SAFETY: the caller's promise.
             unsafe { put(region, self.pieces.of(place, (self.me, reader)), &self.send, part) };
         }
     }
 
     unsafe fn take<R: Region>(&mut self, region: &R, place: Extent, tick: u64, peer: Rank) -> Result<(), PollError> {
-        let pair = tick / 2;
-        if tick % 2 == 1 {
-            // SAFETY: the caller's promise.
-            unsafe { get(region, place, &self.receive, self.part(peer, pair)) };
-            return Ok(());
-        }
-        let (part, ordered) = (self.part(self.me, pair), !self.op.commutative());
-        let piece = self.pieces.of(place, (peer, self.me));
+        let piece = match self.act(tick).1 {
+            Act::Fold(piece) => piece,
+            Act::Copy(piece) => {
+                // SAFETY: the caller's promise.
+                unsafe { get(region, place, &self.receive, self.part(peer, piece)) };
+                return Ok(());
+            }
+        };
+        let (part, ordered) = (self.part(self.me, piece), !self.op.commutative());
+        let place = self.pieces.of(place, (peer, self.me));
         match (ordered, peer == self.me, peer == self.size - 1) {
             // SAFETY: the caller's promise: both are this process's data; in place they are the same.
             (false, true, _) | (true, true, true) => unsafe { copy_private(&self.send, &self.receive, part) },
             // SAFETY: the caller's promise.
-            (true, false, true) => unsafe { get(region, piece, &self.receive, part) },
+            (true, false, true) => unsafe { get(region, place, &self.receive, part) },
             // SAFETY: the caller's promise; this process has posted its own piece where order counts.
-            _ => unsafe { fold_shared(region, piece, &self.receive, part, &self.op) },
+            _ => unsafe { fold_shared(region, place, &self.receive, part, &self.op) },
         }
         Ok(())
     }

@@ -29,14 +29,12 @@ impl<'a> Alltoall<'a> {
     ///
     /// # Errors
     /// Not one block per rank, or blocks of two lengths.
+    #[inline(always)]
     pub fn equal(me: &mut Member, send: Option<Blocks<'a>>, receive: Blocks<'a>) -> Result<Exchange<Self>, Refusal> {
         let send = Self::check(me, send, receive)?;
         let bytes = receive.most();
-        for blocks in [&send, &receive] {
-            for rank in 0..me.size() {
-                Refusal::check(Argument::Bytes, blocks.bytes(rank), Bound::Equals(bytes))?;
-            }
-        }
+        send.check_all(bytes)?;
+        receive.check_all(bytes)?;
         let (way, lengths) = Lengths::known(me, bytes)?;
         let ticks = lengths.cut().ticks(bytes);
         let plan = Self { me: me.rank(), size: me.size(), send, receive, lengths, ticks };
@@ -47,6 +45,7 @@ impl<'a> Alltoall<'a> {
     ///
     /// # Errors
     /// Not one block per rank, blocks of `receive` that overlap, or this process's own have two lengths.
+    #[inline(always)]
     pub fn vary(me: &mut Member, send: Option<Blocks<'a>>, receive: Blocks<'a>) -> Result<Exchange<Self>, Refusal> {
         let receive = receive.apart()?;
         let send = Self::check(me, send, receive)?;
@@ -58,11 +57,11 @@ impl<'a> Alltoall<'a> {
         Ok(Exchange::new(me, Way::Queues, UNKNOWN, plan))
     }
 
+    #[inline(always)]
     fn check(me: &Member, send: Option<Blocks<'a>>, receive: Blocks<'a>) -> Result<Blocks<'a>, Refusal> {
         let send = send.unwrap_or(receive);
-        for blocks in [&send, &receive] {
-            Refusal::check(Argument::Ranks, blocks.ranks().into(), Bound::Equals(me.size().into()))?;
-        }
+        Refusal::check(Argument::Ranks, send.ranks().into(), Bound::Equals(me.size().into()))?;
+        Refusal::check(Argument::Ranks, receive.ranks().into(), Bound::Equals(me.size().into()))?;
         Ok(send)
     }
 }

@@ -41,6 +41,7 @@ impl<'a> Gather<'a> {
     ///
     /// # Errors
     /// `root` is no rank; the root's blocks are not one per rank, or not of the length of its own.
+    #[inline(always)]
     pub fn equal(
         me: &mut Member,
         send: Option<Data<'a>>,
@@ -58,6 +59,7 @@ impl<'a> Gather<'a> {
     ///
     /// # Errors
     /// As [`Self::equal`].
+    #[inline(always)]
     pub fn vary(
         me: &mut Member,
         send: Option<Data<'a>>,
@@ -71,6 +73,7 @@ impl<'a> Gather<'a> {
         Ok(Exchange::new(me, Way::Queues, UNKNOWN, plan))
     }
 
+    #[inline(always)]
     fn to_root(me: &Member, send: Option<Data<'a>>, receive: Option<Blocks<'a>>, root: Rank) -> Result<Self, Refusal> {
         me.check_root(root)?;
         let receive = if me.rank() == root { Some(receive.ok_or(absent())?) } else { None };
@@ -78,10 +81,12 @@ impl<'a> Gather<'a> {
     }
 
     /// A gather to everyone.
+    #[inline(always)]
     pub(crate) fn to_all(me: &Member, send: Option<Data<'a>>, receive: Blocks<'a>) -> Result<Self, Refusal> {
         Self::plan(Kind::Allgather, me, send, Some(receive), me.size() > 1)
     }
 
+    #[inline(always)]
     fn plan(
         kind: Kind,
         me: &Member,
@@ -105,6 +110,7 @@ impl<'a> Gather<'a> {
         Ok(Self { kind, me: me.rank(), posts, own, receive, in_place: send.is_none(), lines: false, cut, ticks: 0 })
     }
 
+    #[inline(always)]
     pub(crate) fn cut(mut self, cut: Cut) -> Self {
         let most = self.receive.map_or(0, |blocks| blocks.most());
         (self.cut, self.ticks) = (cut, cut.ticks(self.own.len().max(most)));

@@ -41,6 +41,7 @@ impl<'a> Reduce<'a> {
     ///
     /// # Errors
     /// `root` is no rank; data with holes, or no whole number of elements.
+    #[inline(always)]
     pub fn to_root(
         me: &mut Member,
         send: Data<'a>,
@@ -62,6 +63,7 @@ impl<'a> Reduce<'a> {
     ///
     /// # Errors
     /// Data with holes, no whole number of elements, or two lengths.
+    #[inline(always)]
     pub fn to_all(me: &mut Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
         let (posts, highest) = (me.size() > 1, Some(me.size() - 1));
         Self::plan(Kind::Allreduce, me, Operand::new(send, Some(receive), op)?, posts, highest)
@@ -71,6 +73,7 @@ impl<'a> Reduce<'a> {
     ///
     /// # Errors
     /// Data with holes, no whole number of elements, or two lengths.
+    #[inline(always)]
     pub fn scan(me: &mut Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
         let (posts, highest) = (me.rank() + 1 < me.size(), Some(me.rank()));
         Self::plan(Kind::Scan, me, Operand::new(send, Some(receive), op)?, posts, highest)
@@ -80,11 +83,13 @@ impl<'a> Reduce<'a> {
     ///
     /// # Errors
     /// Data with holes, no whole number of elements, or two lengths.
+    #[inline(always)]
     pub fn exscan(me: &mut Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
         let (posts, highest) = (me.rank() + 1 < me.size(), me.rank().checked_sub(1));
         Self::plan(Kind::Exscan, me, Operand::new(send, Some(receive), op)?, posts, highest)
     }
 
+    #[inline(always)]
     fn plan(
         kind: Kind,
         me: &mut Member,

@@ -39,6 +39,7 @@ impl<'a> ReduceScatter<'a> {
     ///
     /// # Errors
     /// Not one block per rank; the own block and `receive` differ in length; data with holes, or no whole number of elements.
+    #[inline(always)]
     pub fn new(me: &mut Member, send: Blocks<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
         Refusal::check(Argument::Ranks, send.ranks().into(), Bound::Equals(me.size().into()))?;
         for rank in 0..me.size() {

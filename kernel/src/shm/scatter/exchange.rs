@@ -35,6 +35,7 @@ impl<'a> Scatter<'a> {
     ///
     /// # Errors
     /// `root` is no rank; the root's blocks are not one per rank, or not of the length of its own.
+    #[inline(always)]
     pub fn equal(
         me: &mut Member,
         send: Option<Blocks<'a>>,
@@ -52,6 +53,7 @@ impl<'a> Scatter<'a> {
     ///
     /// # Errors
     /// As [`Self::equal`].
+    #[inline(always)]
     pub fn vary(
         me: &mut Member,
         send: Option<Blocks<'a>>,
@@ -67,6 +69,7 @@ impl<'a> Scatter<'a> {
     }
 
     /// Checks what was given; bytes of this process's block.
+    #[inline(always)]
     fn check(me: &Member, send: &Option<Blocks<'a>>, receive: &Option<Data<'a>>, root: Rank) -> Result<u64, Refusal> {
         me.check_root(root)?;
         let absent = Refusal::new(Argument::Buffer, 0, Bound::AtLeast(1));
@@ -82,6 +85,7 @@ impl<'a> Scatter<'a> {
         Ok(bytes)
     }
 
+    #[inline(always)]
     fn plan(
         me: &Member,
         send: Option<Blocks<'a>>,
