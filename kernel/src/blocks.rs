@@ -46,10 +46,12 @@ impl Block<'_> {
         self.datatype.size().unwrap_or(0) * self.count
     }
 
-    /// Its first byte and the one behind its last.
-    fn range(&self) -> (u64, u64) {
-        let extent = self.datatype.extent().unwrap_or(0).saturating_mul(self.count);
-        (self.displacement, self.displacement.saturating_add(extent))
+    /// Its first byte and the one behind its last, where it has bytes and no holes: what holes are for is that
+    /// other blocks may lie in them, as the columns of a matrix.
+    fn dense(&self) -> Option<(u64, u64)> {
+        let (size, extent) = sizes(self.datatype);
+        let bytes = size.saturating_mul(self.count);
+        (bytes > 0 && size == extent).then(|| (self.displacement, self.displacement.saturating_add(bytes)))
     }
 }
 
@@ -159,7 +161,8 @@ impl<'a> Blocks<'a> {
         unsafe { Self::each(Buf::of_mut(memory), blocks) }
     }
 
-    /// The same blocks, where they are to be received: no two may share a byte.
+    /// The same blocks, where they are to be received: no two may share a byte. Of blocks of a datatype each, only those
+    /// without holes are compared.
     ///
     /// # Errors
     /// Two blocks overlap.
@@ -280,10 +283,10 @@ fn counts_apart(counts: &[u64], displacements: &[u64]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// No two of the blocks share a byte.
+/// No two of the blocks without holes share a byte.
 fn each_apart(blocks: &[Block<'_>]) -> Result<(), Refusal> {
-    for (at, (begin, end)) in blocks.iter().map(Block::range).enumerate() {
-        let mut others = blocks.iter().skip(at + 1).map(Block::range);
+    for (at, (begin, end)) in blocks.iter().filter_map(Block::dense).enumerate() {
+        let mut others = blocks.iter().filter_map(Block::dense).skip(at + 1);
         if let Some((other, least)) = others.find(|other| other.0 < end && begin < other.1) {
             return Err(Refusal::new(Argument::Displacements, begin.max(other), Bound::AtLeast(end.min(least))));
         }
@@ -344,10 +347,14 @@ mod tests {
         };
         let all = [block(20, 2, vector), block(0, 3, Datatype::BYTE), block(99, 0, vector)];
         assert_eq!(of(&mut memory, &all), Ok(()));
+        // In each other's holes; nothing, in the middle of something.
         assert_eq!(
-            of(&mut memory, &[block(20, 2, vector), block(27, 1, Datatype::BYTE)]),
-            Err(Argument::Displacements)
+            of(&mut memory, &[block(20, 2, vector), block(21, 2, vector), block(20, 0, Datatype::BYTE)]),
+            Ok(())
         );
+        let pair = Datatype::Contiguous { bytes: 2 };
+        assert_eq!(of(&mut memory, &[block(20, 2, pair), block(9, 0, pair), block(8, 2, pair)]), Ok(()));
+        assert_eq!(of(&mut memory, &[block(20, 2, pair), block(23, 1, Datatype::BYTE)]), Err(Argument::Displacements));
         assert_eq!(of(&mut memory, &[block(33, 2, vector)]), Err(Argument::Extent));
         assert_eq!(of(&mut memory, &[block(u64::MAX, 1, vector)]), Err(Argument::Extent));
         let blocks = Blocks::each_mut(&mut memory, &all).unwrap();

@@ -213,8 +213,9 @@ int unisono_type_free(unisono_type *type);
  * send_counts[r] elements of send_types[r], and begins send_displacements[r] bytes from `send`; likewise
  * counts[r], types[r], displacements[r] for what comes from rank r. The two sides of a block may differ in type and
  * count, but not in packed bytes. In place: all; what rank r sends to s has the count and type of what it
- * receives from s. Blocks that are received must not overlap, holes included. ERR_ARGUMENT: they do;
- * a list or a type is null; a block ends beyond PTRDIFF_MAX. ERR_MISMATCH: packed bytes of two ranks differ.
+ * receives from s. Blocks that are received must not overlap, but may lie in each other's holes. ERR_ARGUMENT:
+ * blocks without holes overlap (others are not checked); a list or a type is null; a block ends beyond
+ * PTRDIFF_MAX. ERR_MISMATCH: packed bytes of two ranks differ.
  */
 int unisono_alltoallw(unisono_comm *comm, const void *send, const uint64_t *send_counts,
                       const uint64_t *send_displacements, const unisono_type *const *send_types, void *receive,

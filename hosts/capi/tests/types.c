@@ -163,7 +163,7 @@ static void each_to_all(unisono_comm *c, uint32_t me, uint32_t ranks, uint64_t s
     CHECK(right(from.room) && right(to.room));
 }
 
-/* Everyone's column r of a matrix becomes rows at rank r: on the sending side blocks lie in each other's holes. */
+/* Everyone's column r of a matrix becomes a row at rank r, and back: blocks lie in each other's holes. */
 static void columns_to_rows(unisono_comm *c, uint32_t me, uint32_t ranks) {
     enum { ROWS = 3 };
     uint16_t matrix[ROWS][RANKS_MOST], columns[RANKS_MOST][ROWS];
@@ -180,6 +180,11 @@ static void columns_to_rows(unisono_comm *c, uint32_t me, uint32_t ranks) {
     CHECK(unisono_alltoallw(c, matrix, counts, from, sent, columns, counts, to, received) == UNISONO_OK);
     for (uint32_t r = 0; r < ranks; r++)
         for (uint32_t i = 0; i < ROWS; i++) CHECK(columns[r][i] == r * 100 + i * 10 + me);
+    uint16_t back[ROWS][RANKS_MOST];
+    memset(back, BLANK, sizeof back);
+    CHECK(unisono_alltoallw(c, columns, counts, to, received, back, counts, from, sent) == UNISONO_OK);
+    for (uint32_t i = 0; i < ROWS; i++)
+        for (uint32_t r = 0; r < RANKS_MOST; r++) CHECK(back[i][r] == (r < ranks ? matrix[i][r] : 0xEEEE));
     CHECK(unisono_type_free(column) == UNISONO_OK && unisono_type_free(row) == UNISONO_OK);
 }
 
