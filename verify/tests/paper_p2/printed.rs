@@ -1,10 +1,16 @@
-//! Paper P2's scatterv as its pseudocode prints it, defect by defect: straight-line code per process over
-//! plain shared words, with deadlocks found. With no defect it is the mended algorithm.
+//! Paper P2's three operations as the print has them, defect by defect: straight-line code per process over
+//! plain shared words. With no defect it is the mended algorithm.
+//!
+//! Fig. 1 prints scatterv. Gatherv and allgatherv are prose: "the inverse" of it, and a gatherv that all receive
+//! and whose sets process 0 opens. So one loop is all three, and they take over what Fig. 1 has wrong. A
+//! root's own block, which no queue carries, and the datatype's size, which is 1, are left out.
 
-use std::sync::{Condvar, Mutex};
+use super::What::{self, Allgather, Gather, Scatter};
+use super::turns::{Fault, Firsts, P, Schedule, Turns};
+use Defect::*;
+use std::sync::{Arc, Mutex};
 
-/// Processes, slots of a queue, sets, bytes of a fragment.
-pub(crate) const P: usize = 3;
+/// Slots of a queue, sets, bytes of a fragment.
 pub(crate) const S: usize = 2;
 pub(crate) const W: usize = 2;
 pub(crate) const F: usize = 4;
@@ -12,172 +18,276 @@ pub(crate) const F: usize = 4;
 /// One call: the root, and the bytes of everyone's block.
 pub(crate) type Call = (usize, [usize; P]);
 
-/// What the print has wrong (PAPERS.md, P2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Defects {
-    /// The waits on `rootready` are inverted.
-    pub(crate) inverted_rootready: bool,
-    /// The waits on `ctrl` are inverted.
-    pub(crate) inverted_ctrl: bool,
+/// What the print has wrong, or leaves open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Defect {
+    /// The wait on `rootready` is inverted.
+    InvertedRootready,
+    /// The wait on `ctrl` or `ctrlall` is inverted.
+    InvertedCtrl,
     /// The reader clears `counts[rank]`, not `rootready[rank]`.
-    pub(crate) clears_counts: bool,
-    /// Who is not the root uses `scounts` before it is told them.
-    pub(crate) untold: bool,
-    /// A process whose block has ended leaves the loop.
-    pub(crate) ends_early: bool,
+    ClearsCounts,
+    /// Who is not the root uses `scounts` before it is told them: they are zeros then.
+    Untold,
+    /// A process leaves when its own block has gone through, or all blocks that it has to send.
+    EndsEarly,
+    /// The root's own block counts in the number of sets, yet the root leaves when all others have theirs.
+    OwnBlock,
     /// No set is opened for no bytes.
-    pub(crate) no_set: bool,
-    /// Who receives nothing does not consume `rootready`.
-    pub(crate) unconsumed: bool,
-    /// `op` starts at 1: the print lost a minus.
-    pub(crate) lost_minus: bool,
+    NoSet,
+    /// Who has no bytes does not consume `rootready`.
+    Unconsumed,
+    /// `p·sizeof(scounts)` bytes of counts are copied, the size being a pointer's: two ints.
+    WideCopy,
+    /// Totals are ints; here of eight bits, so that a test reaches their end.
+    NarrowTotals,
+    /// `op` starts at 1: the minus is lost.
+    LostMinus,
+    /// `op` starts at 0, as zeroed memory does.
+    ZeroedOp,
+    /// Who reads clears `ctrl` after its own decrement.
+    LateClear,
+    /// Nobody clears `ctrl` or `ctrlall`.
+    NeverClears,
+    /// Everyone reads in the order 0 … p−1.
+    FromZero,
 }
 
-/// A set's words.
-#[derive(Clone, Copy, Debug, Default)]
+/// An operation with all that the print has wrong in it.
+pub(crate) const fn as_printed(what: What) -> &'static [Defect] {
+    const ROOTED: [Defect; 11] = [
+        InvertedRootready,
+        InvertedCtrl,
+        ClearsCounts,
+        Untold,
+        EndsEarly,
+        OwnBlock,
+        NoSet,
+        Unconsumed,
+        WideCopy,
+        NarrowTotals,
+        LostMinus,
+    ];
+    match what {
+        Allgather => &[InvertedCtrl, EndsEarly, NoSet, NarrowTotals, LostMinus, NeverClears, FromZero],
+        Scatter | Gather => &ROOTED,
+    }
+}
+
+/// A set's words. What lies behind the counts is the rest of their page.
+#[derive(Clone, Copy, Debug)]
 struct Set {
     op: i64,
     nproc: i64,
-    counts: [usize; P],
+    counts: [usize; 2 * P],
     rootready: [bool; P],
 }
 
+/// What all share. `ctrl` and `ctrlall` are one: of an owner's slot, by reader; rooted operations use the first.
 #[derive(Debug)]
 struct World {
     sets: [Set; W],
-    ctrl: [[usize; S]; P],
+    ctrl: [[[usize; P]; S]; P],
     queue: [[[u8; F]; S]; P],
-    /// Who has looked since the last change, and must wait.
-    blocked: [bool; P],
-    ended: [bool; P],
-    deadlock: bool,
 }
 
-/// Nobody can go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Deadlock;
+/// A block's way through its owner's queue.
+#[derive(Debug)]
+struct Lane {
+    owner: usize,
+    bytes: usize,
+    done: usize,
+    data: Vec<u8>,
+}
+
+/// What lies behind a process's own counts.
+const GUARD: [usize; P] = [0xA5; P];
 
 struct Process<'w> {
     rank: usize,
+    turns: &'w Turns,
     world: &'w Mutex<World>,
-    changed: &'w Condvar,
     local_op: i64,
-    defects: Defects,
+    what: What,
+    defects: &'w [Defect],
+    /// Owners and slots whose words are still to be cleared.
+    late: Vec<(usize, usize)>,
 }
 
 impl Process<'_> {
-    fn change(&self, change: impl FnOnce(&mut World)) {
-        let mut world = self.world.lock().unwrap();
-        change(&mut world);
-        world.blocked = [false; P];
-        self.changed.notify_all();
+    fn has(&self, defect: Defect) -> bool {
+        self.defects.contains(&defect)
     }
 
-    fn wait(&self, until: impl Fn(&World) -> bool) -> Result<(), Deadlock> {
-        let mut world = self.world.lock().unwrap();
-        while !until(&world) {
-            world.blocked[self.rank] = true;
-            world.deadlock |= (0..P).all(|rank| world.blocked[rank] || world.ended[rank]);
-            self.changed.notify_all();
-            if world.deadlock {
-                return Err(Deadlock);
-            }
-            world = self.changed.wait(world).unwrap();
-        }
-        world.blocked[self.rank] = false;
+    /// One access.
+    fn access<A>(&self, access: impl FnOnce(&mut World) -> A) -> A {
+        self.turns.turn(self.rank);
+        access(&mut self.world.lock().unwrap())
+    }
+
+    fn wait(&self, until: impl Fn(&World) -> bool) -> Result<(), Fault> {
+        self.turns.wait(self.rank, || until(&self.world.lock().unwrap()))
+    }
+
+    fn others(&self) -> impl Iterator<Item = usize> + use<> {
+        let (me, first) = (self.rank, if self.has(FromZero) { 0 } else { self.rank });
+        (0..P).map(move |i| (first + i) % P).filter(move |&i| i != me)
+    }
+
+    /// Sets that blocks of these lengths take.
+    fn nops(&self, root: usize, counts: &[usize]) -> usize {
+        let queued = |&i: &usize| self.what == Allgather || self.has(OwnBlock) || i != root;
+        let most = (0..P).filter(queued).map(|i| counts[i]).max().unwrap();
+        let most = if self.has(NarrowTotals) { usize::try_from(most as i8).unwrap_or(0) } else { most };
+        most.div_ceil(F * S / W)
+    }
+
+    /// The same, and one at least.
+    fn at_least_one(&self, nops: usize) -> usize {
+        nops.max(usize::from(!self.has(NoSet)))
+    }
+
+    fn k(&self) -> usize {
+        self.local_op as usize % W
+    }
+
+    fn slots(&self) -> std::ops::Range<usize> {
+        self.k() * S / W..(self.k() + 1) * S / W
+    }
+
+    /// Ints of the counts that a copy takes with it.
+    fn ints(&self) -> usize {
+        if self.has(WideCopy) { 2 * P } else { P }
+    }
+
+    fn open(&self) -> Result<(), Fault> {
+        let k = self.k();
+        self.wait(|world| world.sets[k].nproc <= 0)?;
+        self.access(|world| world.sets[k].nproc = P as i64);
+        self.access(|world| world.sets[k].op = self.local_op);
         Ok(())
     }
 
-    /// Gives all others the time that they need until they wait: the unluckiest schedule for a stale word.
-    fn settle(&self) {
-        let mut world = self.world.lock().unwrap();
-        while !(0..P).all(|rank| rank == self.rank || world.blocked[rank] || world.ended[rank]) {
-            world = self.changed.wait(world).unwrap();
+    fn tell(&self, counts: &[usize; P]) {
+        let (k, ints) = (self.k(), self.ints());
+        // Behind the root's own array lies something else.
+        let memory = [*counts, [7; P]].concat();
+        self.access(|world| world.sets[k].counts[..ints].copy_from_slice(&memory[..ints]));
+        for i in self.others() {
+            self.access(|world| world.sets[k].rootready[i] = true);
         }
     }
 
-    fn sets(&self, root: usize, counts: &[usize; P]) -> usize {
-        let most = (0..P).filter(|&i| i != root).map(|i| counts[i]).max().unwrap();
-        most.div_ceil(F * S / W).max(usize::from(!self.defects.no_set))
+    fn hear(&self) -> Result<[usize; 2 * P], Fault> {
+        let (k, me, ints) = (self.k(), self.rank, self.ints());
+        self.wait(|world| world.sets[k].rootready[me] != self.has(InvertedRootready))?;
+        let mut memory = [0; 2 * P];
+        memory[P..].copy_from_slice(&GUARD);
+        self.access(|world| memory[..ints].copy_from_slice(&world.sets[k].counts[..ints]));
+        if self.has(ClearsCounts) {
+            self.access(|world| world.sets[k].counts[me] = 0);
+        } else {
+            self.access(|world| world.sets[k].rootready[me] = false);
+        }
+        Ok(memory)
     }
 
-    /// Sets that this process runs.
-    fn own_sets(&self, sets: usize, bytes: usize) -> usize {
-        if self.defects.ends_early { sets.min(bytes.div_ceil(F * S / W).max(1)) } else { sets }
+    fn fill(&self, slot: usize, lane: &mut Lane) {
+        let (owner, from) = (lane.owner, lane.done);
+        let size = F.min(lane.bytes - from);
+        self.access(|world| world.queue[owner][slot][..size].copy_from_slice(&lane.data[from..from + size]));
+        lane.done += size;
+        let readers = if self.what == Allgather { self.others().collect() } else { vec![0] };
+        for reader in readers {
+            self.access(|world| world.ctrl[owner][slot][reader] = size);
+        }
     }
 
-    fn slots(&self, set: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let (k, per_set) = (self.local_op as usize % W, S / W);
-        (0..per_set).map(move |i| (k * per_set + i, (set * per_set + i) * F))
+    fn drain(&mut self, slot: usize, lane: &mut Lane) -> Result<(), Fault> {
+        let (owner, reader) = (lane.owner, self.column());
+        self.wait(|world| (world.ctrl[owner][slot][reader] != 0) != self.has(InvertedCtrl))?;
+        self.turns.reads(self.rank, owner);
+        let fragment = self.access(|world| world.queue[owner][slot][..world.ctrl[owner][slot][reader]].to_vec());
+        lane.done += fragment.len();
+        lane.data.extend(fragment);
+        if self.has(LateClear) {
+            self.late.push((owner, slot));
+        } else if !self.has(NeverClears) {
+            self.access(|world| world.ctrl[owner][slot][reader] = 0);
+        }
+        Ok(())
+    }
+
+    /// Where this process looks, of the words of a slot.
+    fn column(&self) -> usize {
+        if self.what == Allgather { self.rank } else { 0 }
     }
 
     fn leave(&mut self) {
-        let k = self.local_op as usize % W;
-        self.change(|world| world.sets[k].nproc -= 1);
+        let k = self.k();
+        self.access(|world| world.sets[k].nproc -= 1);
+        for (owner, slot) in std::mem::take(&mut self.late) {
+            self.access(|world| world.ctrl[owner][slot][self.column()] = 0);
+        }
         self.local_op += 1;
     }
 
-    fn root(&mut self, counts: &[usize; P], block: impl Fn(usize) -> Vec<u8>) -> Result<(), Deadlock> {
+    fn call(&mut self, number: usize, (root, counts): Call) -> Result<(), Fault> {
         let me = self.rank;
-        let sets = self.sets(me, counts);
-        for set in 0..self.own_sets(sets, if self.defects.ends_early { counts[me] } else { usize::MAX }) {
-            let (k, op) = (self.local_op as usize % W, self.local_op);
-            self.settle();
-            self.wait(|world| world.sets[k].nproc == 0)?;
-            self.change(|world| (world.sets[k].nproc, world.sets[k].op) = (P as i64, op));
-            if set == 0 {
-                self.settle();
-                self.change(|world| {
-                    world.sets[k].counts = *counts;
-                    (0..P).filter(|&i| i != me).for_each(|i| world.sets[k].rootready[i] = true);
-                });
+        let block = |rank: usize| (0..counts[rank]).map(|at| byte(number, rank, at)).collect::<Vec<u8>>();
+        let lane = |owner: usize, data| Lane { owner, bytes: counts[owner], done: 0, data };
+        let own = || vec![me];
+        let others = || self.others().collect();
+        let (fills, drains): (Vec<usize>, Vec<usize>) = match (self.what, me == root) {
+            (Allgather, _) => (own(), others()),
+            (Scatter, true) => (others(), vec![]),
+            (Scatter, false) => (vec![], own()),
+            (Gather, true) => (vec![], others()),
+            (Gather, false) => (own(), vec![]),
+        };
+        let mut fills: Vec<Lane> = fills.into_iter().map(|owner| lane(owner, block(owner))).collect();
+        let mut drains: Vec<Lane> = drains.into_iter().map(|owner| lane(owner, Vec::new())).collect();
+        let opens = me == if self.what == Allgather { 0 } else { root };
+        let mut told = [[0; P], GUARD].concat();
+        let mut nops = if opens || self.what == Allgather {
+            self.at_least_one(self.nops(root, &counts))
+        } else if self.has(Untold) {
+            self.nops(root, &told)
+        } else {
+            1
+        };
+        let owes = |lanes: &[Lane]| lanes.iter().any(|lane| lane.done < lane.bytes);
+        let leaves = self.has(EndsEarly) || self.has(OwnBlock) && opens;
+        let mut first = true;
+        while nops > 0 && (!leaves || owes(if fills.is_empty() { &drains } else { &fills })) {
+            if opens {
+                self.open()?;
+            } else {
+                let (k, op) = (self.k(), self.local_op);
+                self.wait(|world| world.sets[k].op == op)?;
             }
-            for (slot, from) in self.slots(set) {
-                for i in (0..P).filter(|&i| i != me && from < counts[i]) {
-                    let size = F.min(counts[i] - from);
-                    self.change(|world| {
-                        world.queue[i][slot][..size].copy_from_slice(&block(i)[from..from + size]);
-                        world.ctrl[i][slot] = size;
-                    });
+            if first && self.what != Allgather {
+                if opens {
+                    self.tell(&counts);
+                } else if !self.has(Unconsumed) || counts[me] > 0 {
+                    told = self.hear()?.to_vec();
+                    nops = self.at_least_one(self.nops(root, &told));
                 }
+            }
+            (first, nops) = (false, nops.saturating_sub(1));
+            for slot in self.slots() {
+                fills.iter_mut().filter(|lane| lane.done < lane.bytes).for_each(|lane| self.fill(slot, lane));
+            }
+            for slot in self.slots() {
+                drains.iter_mut().filter(|lane| lane.done < lane.bytes).try_for_each(|lane| self.drain(slot, lane))?;
             }
             self.leave();
         }
-        Ok(())
-    }
-
-    fn other(&mut self, root: usize, rcount: usize) -> Result<Vec<u8>, Deadlock> {
-        let (me, defects) = (self.rank, self.defects);
-        let mut block = Vec::new();
-        let (mut set, mut sets) = (0, if defects.untold { self.sets(root, &[0; P]) } else { 1 });
-        while set < self.own_sets(sets, rcount) {
-            let (k, op) = (self.local_op as usize % W, self.local_op);
-            self.wait(|world| world.sets[k].op == op)?;
-            if set == 0 && !(defects.unconsumed && rcount == 0) {
-                self.wait(|world| world.sets[k].rootready[me] != defects.inverted_rootready)?;
-                let counts = self.world.lock().unwrap().sets[k].counts;
-                self.change(|world| {
-                    if defects.clears_counts {
-                        world.sets[k].counts[me] = 0;
-                    } else {
-                        world.sets[k].rootready[me] = false;
-                    }
-                });
-                if !defects.untold {
-                    sets = self.sets(root, &counts);
-                }
-            }
-            for (slot, _) in self.slots(set).filter(|&(_, from)| from < rcount) {
-                self.wait(|world| (world.ctrl[me][slot] != 0) != defects.inverted_ctrl)?;
-                self.change(|world| {
-                    let size = std::mem::take(&mut world.ctrl[me][slot]);
-                    block.extend_from_slice(&world.queue[me][slot][..size]);
-                });
-            }
-            self.leave();
-            set += 1;
+        match () {
+            () if told[P..] != GUARD => Err(Fault::Overrun),
+            () if drains.iter().any(|lane| lane.data != block(lane.owner)) => Err(Fault::Wrong),
+            () => Ok(()),
         }
-        Ok(block)
     }
 }
 
@@ -186,45 +296,25 @@ pub(crate) fn byte(call: usize, rank: usize, at: usize) -> u8 {
     (call * 61 + rank * 29 + at * 3 + 1) as u8
 }
 
-/// Runs the calls; do all ranks receive the right blocks?
-pub(crate) fn run(calls: &[Call], defects: Defects) -> Result<bool, Deadlock> {
-    let set = Set { op: if defects.lost_minus { 1 } else { -1 }, ..Set::default() };
-    let world = Mutex::new(World {
-        sets: [set; W],
-        ctrl: [[0; S]; P],
-        queue: [[[0; F]; S]; P],
-        blocked: [false; P],
-        ended: [false; P],
-        deadlock: false,
-    });
-    let changed = Condvar::new();
-    let body = |rank: usize| -> Result<bool, Deadlock> {
-        let mut process = Process { rank, world: &world, changed: &changed, local_op: 0, defects };
-        let mut right = true;
-        for (number, &(root, counts)) in calls.iter().enumerate() {
-            let block = |rank| (0..counts[rank]).map(|at| byte(number, rank, at)).collect::<Vec<u8>>();
-            if rank == root {
-                process.root(&counts, block)?;
-            } else {
-                right &= process.other(root, counts[rank])? == block(rank);
+/// Runs the calls with these defects.
+pub(crate) fn run(what: What, calls: &[Call], schedule: Schedule, defects: &[Defect]) -> Result<Firsts, Fault> {
+    let op = match defects {
+        _ if defects.contains(&LostMinus) => 1,
+        _ if defects.contains(&ZeroedOp) => 0,
+        _ => -1,
+    };
+    let set = Set { op, nproc: 0, counts: [0; 2 * P], rootready: [false; P] };
+    let world = Mutex::new(World { sets: [set; W], ctrl: [[[0; P]; S]; P], queue: [[[0; F]; S]; P] });
+    Turns::run(schedule, |turns: &Arc<Turns>, rank| {
+        let mut process = Process { rank, turns, world: &world, local_op: 0, what, defects, late: Vec::new() };
+        // A process with wrong data does not know it: it goes on.
+        let mut answer = Ok(());
+        for (number, &call) in calls.iter().enumerate() {
+            match process.call(number, call) {
+                Err(Fault::Deadlock) => return Err(Fault::Deadlock),
+                other => answer = answer.and(other),
             }
         }
-        Ok(right)
-    };
-    std::thread::scope(|scope| {
-        let body = &body;
-        let (world, changed) = (&world, &changed);
-        let run = move |rank: usize| {
-            let answer = body(rank);
-            let mut world = world.lock().unwrap();
-            world.ended[rank] = true;
-            // Who still waits has looked since the last change.
-            let all = (0..P).all(|rank| world.blocked[rank] || world.ended[rank]);
-            world.deadlock |= all && !world.ended.iter().all(|&ended| ended);
-            changed.notify_all();
-            answer
-        };
-        let threads: Vec<_> = (0..P).map(|rank| scope.spawn(move || run(rank))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).try_fold(true, |all, one| Ok(all & one?))
+        answer
     })
 }

@@ -26,16 +26,8 @@ fn refusals(call: impl Fn(&mut Communicator<Local>) -> Result<(), Error> + Send 
     errors.into_iter().map(|e| refusal(e).unwrap_or_else(|| panic!("{e} names no argument"))).collect()
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum What {
-    Scatter,
-    Gather,
-    Allgather,
-}
-use What::{Allgather, Gather, Scatter};
-
 /// One collective with the counts, displacements and own bytes that this rank believes in.
-fn call(
+fn call_with(
     c: &mut Communicator<Local>,
     what: What,
     root: u32,
@@ -47,12 +39,7 @@ fn call(
         Ok(blocks) => blocks,
         Err(refusal) => return Err(c.refuse(refusal)),
     };
-    let own = Some(Data::bytes_mut(&mut own));
-    match what {
-        Scatter => c.call(|me| scatter::cico::Cico::new(me, Some(blocks), own, root)),
-        Gather => c.call(|me| gather::cico::Cico::new(me, own, Some(blocks), root)),
-        Allgather => c.call(|me| allgather::cico::Cico::new(me, own, blocks)),
-    }
+    call(c, what, root, blocks, Data::bytes_mut(&mut own))
 }
 
 const COUNTS: [u64; P] = [4, 9, 2];
@@ -65,7 +52,7 @@ fn a_root_beyond_the_ranks() {
             let found = refusals(move |c| {
                 let root = if bad >> c.rank() & 1 == 1 { 3 } else { 0 };
                 let own = COUNTS[c.rank() as usize] as usize;
-                call(c, what, root, (&COUNTS, &PLACES), own)
+                call_with(c, what, root, (&COUNTS, &PLACES), own)
             });
             assert_eq!(found, [Refusal::new(Argument::Root, 3, Bound::Below(3)); P], "{what:?} on ranks {bad:b}");
         }
@@ -90,7 +77,7 @@ fn counts_that_differ_between_ranks() {
                         places[1] = 50;
                     }
                 }
-                call(c, what, 0, (&counts, &places), counts[me] as usize)
+                call_with(c, what, 0, (&counts, &places), counts[me] as usize)
             });
             let wanted = Refusal::new(Argument::Bytes, own, Bound::Equals(COUNTS[odd]));
             assert_eq!(found, [wanted; P], "{what:?}, rank {odd} has {own}");
@@ -108,7 +95,7 @@ fn a_rank_that_is_wrong_about_another() {
                 counts[about] = count;
             }
             let places = one_after_the_other(&counts);
-            call(c, Allgather, 0, (&counts, &places), counts[me] as usize)
+            call_with(c, Allgather, 0, (&counts, &places), counts[me] as usize)
         });
         for Refusal { argument, value, bound } in found {
             let (theirs, own) = (count, COUNTS[about]);
@@ -124,7 +111,7 @@ fn blocks_that_overlap_where_they_are_received() {
         let found = refusals(move |c| {
             let me = c.rank();
             let places = if bad >> me & 1 == 1 { [0, 3, 13] } else { PLACES };
-            call(c, what, 0, (&COUNTS, &places), COUNTS[me as usize] as usize)
+            call_with(c, what, 0, (&COUNTS, &places), COUNTS[me as usize] as usize)
         });
         assert_eq!(found, [Refusal::new(Argument::Displacements, 3, Bound::AtLeast(4)); P], "{what:?}");
     }
@@ -136,7 +123,7 @@ fn blocks_that_overlap_where_they_are_sent() {
     let all = bounded(|| {
         unisono_local::run(params(P as u32), |mut c| {
             let own = COUNTS[c.rank() as usize] as usize;
-            call(&mut c, Scatter, 1, (&COUNTS, &[0, 0, 1]), own)
+            call_with(&mut c, Scatter, 1, (&COUNTS, &[0, 0, 1]), own)
         })
     });
     assert_eq!(all.unwrap(), [Ok(()); P]);
@@ -146,13 +133,13 @@ fn blocks_that_overlap_where_they_are_sent() {
 fn blocks_and_buffers_that_do_not_fit_here() {
     for what in [Scatter, Gather, Allgather] {
         let short: fn(&mut Communicator<Local>, What) -> Result<(), Error> =
-            |c, what| call(c, what, c.rank(), (&COUNTS, &PLACES), 1);
+            |c, what| call_with(c, what, c.rank(), (&COUNTS, &PLACES), 1);
         for Refusal { argument, value, .. } in refusals(move |c| short(c, what)) {
             assert_eq!((argument, value), (Argument::Bytes, 1));
         }
-        let found = refusals(move |c| call(c, what, c.rank(), (&COUNTS[..2], &PLACES[..2]), 4));
+        let found = refusals(move |c| call_with(c, what, c.rank(), (&COUNTS[..2], &PLACES[..2]), 4));
         assert_eq!(found, [Refusal::new(Argument::Ranks, 2, Bound::Equals(3)); P]);
-        let found = refusals(move |c| call(c, what, 0, (&COUNTS, &[0, 92, 4]), 4));
+        let found = refusals(move |c| call_with(c, what, 0, (&COUNTS, &[0, 92, 4]), 4));
         assert_eq!(found, [Refusal::new(Argument::Extent, 101, Bound::AtMost(100)); P]);
     }
 }
@@ -170,7 +157,7 @@ fn ranks_that_call_different_collectives() {
         let found = refusals(move |c| {
             let me = c.rank();
             let what = if me == 0 { first } else { second };
-            call(c, what, 0, (&COUNTS, &PLACES), COUNTS[me as usize] as usize)
+            call_with(c, what, 0, (&COUNTS, &PLACES), COUNTS[me as usize] as usize)
         });
         for Refusal { argument, .. } in found {
             assert_eq!(argument, Argument::Collective, "{first:?} and {second:?}");
@@ -184,7 +171,7 @@ fn a_segment_without_the_papers_queues() {
     let errors = bounded(|| {
         unisono_local::run(Params::new(P as u32), |mut c| {
             let own = COUNTS[c.rank() as usize] as usize;
-            call(&mut c, Allgather, 0, (&COUNTS, &PLACES), own)
+            call_with(&mut c, Allgather, 0, (&COUNTS, &PLACES), own)
         })
     });
     assert_eq!(errors.unwrap().into_iter().map(|e| refusal(e.unwrap_err())).collect::<Vec<_>>(), [Some(wanted); P]);
