@@ -190,6 +190,10 @@ pub(crate) struct Check {
     /// Name every case
     #[arg(short, long)]
     pub(crate) verbose: bool,
+    /// Check each collective with counts above 2^31 and displacements above 2^32 instead: minutes, and
+    /// 13 GiB of memory for two processes
+    #[arg(long)]
+    pub(crate) large_counts: bool,
 }
 
 #[derive(Clone, Debug, clap::Args)]

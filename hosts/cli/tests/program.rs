@@ -130,6 +130,7 @@ fn what_is_wrong_is_named() {
         (&["bench", "allreduce", "--bytes", "56", "--algorithm", "posted"], "bytes is 56"),
         (&["bench", "gather", "--algorithm", "posted"], "no algorithm \"posted\""),
         (&["bench", "scan", "--algorithm", "cico"], "no algorithm \"cico\""),
+        (&["check", "-n", "48", "--large-counts"], "of 48 processes needs 4705.0 GiB, "),
         (&["demo", "-n", "2", "/no/such/file"], "/no/such/file"),
         (&["run", "-n", "2", "/no/such/program"], "/no/such/program"),
     ] {
