@@ -299,6 +299,11 @@ fn most_of_each(blocks: &[Block<'_>]) -> u64 {
     blocks.iter().map(Block::bytes).max().unwrap_or(0)
 }
 
+/// The blocks or the data that this side needs were not given.
+pub(crate) const fn absent() -> Refusal {
+    Refusal::new(Argument::Buffer, 0, Bound::AtLeast(1))
+}
+
 /// `memory` from byte `at` on.
 fn part(memory: Buf, at: u64) -> Buf {
     let at = at.min(memory.len() as u64) as usize;

@@ -8,6 +8,9 @@ use crate::shm::line::{self, Kind};
 use crate::step::{Awaits, Source, Until};
 use crate::transport::{Observe, Shared};
 
+/// Slots of the own queue whose last use is known one by one.
+const TRACKED: usize = 16;
+
 /// Private state of one process on one communicator: who it is, and how far everything has come.
 ///
 /// The counts are in lockstep: every process makes the same operations in the same order, so all
@@ -26,6 +29,9 @@ pub struct Member {
     clock: u64,
     /// Every process is known to be done with fragments below this.
     drained: u64,
+    /// What this process has written to its queue: the clock behind each slot's last fragment, of slots that share
+    /// an entry the latest.
+    written: [u64; TRACKED],
     /// The papers' `op`: sets opened by all operations made so far.
     sets: u64,
     /// Central counter barriers made so far.
@@ -50,6 +56,7 @@ impl Member {
             acknowledged: 0,
             clock: 0,
             drained: 0,
+            written: [0; TRACKED],
             sets: 0,
             centrals: 0,
             scratch: [0; WORDS],
@@ -203,12 +210,18 @@ impl Member {
         Ok(())
     }
 
-    /// May this process write the slot of fragment `clock` in its queue? Everyone must be done
-    /// with the fragment one queue back.
+    /// Takes the slot of fragment `clock` in this process's queue, to write it now: everyone must be done with what
+    /// it last held. That is known without a load where the queue was little used.
     #[inline]
-    pub(crate) fn slot_free<R: Region>(&mut self, region: &R, operation: u64, clock: u64) -> Result<(), Awaits> {
+    pub(crate) fn take_slot<R: Region>(&mut self, region: &R, operation: u64, clock: u64) -> Result<(), Awaits> {
         let slots = u64::from(self.layout.params().queue_slots);
-        if clock < self.drained + slots { Ok(()) } else { self.ask_taken(region, operation, clock, clock + 1 - slots) }
+        let entry = (clock & (slots - 1)) as usize % TRACKED;
+        let needed = self.written[entry];
+        if needed > self.drained {
+            self.ask_taken(region, operation, clock, needed)?;
+        }
+        self.written[entry] = clock + 1;
+        Ok(())
     }
 
     #[cold]

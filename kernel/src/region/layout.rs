@@ -92,7 +92,7 @@ pub struct Params {
 impl Params {
     /// What measurement found good for `ranks` processes (docs/performance.md), without P1's queues.
     pub const fn new(ranks: u32) -> Self {
-        Self { ranks, page: 4096, lines: 16, queue_slots: 16, queue_fragment: 32 << 10, cico: None }
+        Self { ranks, page: 4096, lines: 64, queue_slots: 16, queue_fragment: 32 << 10, cico: None }
     }
 
     /// The same with P1's queues: its published defaults for 4 MiB (s = 64, f = 8 KiB) in two sets.

@@ -217,6 +217,19 @@ pub(crate) fn post<R: Region>(
     region.publish(me.layout().line(me.rank(), operation), operation);
 }
 
+/// Has `peer` posted its line of `operation`? If not, what to wait for. A line that is ahead is an overrun.
+#[inline(always)]
+fn arrived<R: Region>(region: &R, me: &Member, peer: Rank, operation: u64) -> Result<Option<Awaits>, PollError> {
+    let line = me.layout().line(peer, operation);
+    // pairs with: post
+    let sequence = region.flag(line).load_acquire();
+    match sequence.against(operation) {
+        Less => Ok(Some(Awaits::flag(line, Until::AtLeast(operation), peer, operation))),
+        Equal => Ok(None),
+        Greater => Err(PollError::Overrun { peer, expected: operation, found: sequence.unchecked() }),
+    }
+}
+
 /// Listens for `peer`'s line of `operation`: where it has been posted, `inline` bytes of its payload
 /// are in `body`; else what to wait for.
 ///
@@ -231,13 +244,8 @@ pub(crate) fn hear<R: Region>(
     body: &mut Body,
     inline: u64,
 ) -> Result<Option<Awaits>, PollError> {
-    let line = me.layout().line(peer, operation);
-    // pairs with: post
-    let sequence = region.flag(line).load_acquire();
-    match sequence.against(operation) {
-        Less => return Ok(Some(Awaits::flag(line, Until::AtLeast(operation), peer, operation))),
-        Equal => {}
-        Greater => return Err(PollError::Overrun { peer, expected: operation, found: sequence.unchecked() }),
+    if let Some(wait) = arrived(region, me, peer, operation)? {
+        return Ok(Some(wait));
     }
     // No member's head: a region that leaves the body alone is found below.
     body.0[0].write(0);
@@ -260,13 +268,8 @@ pub(crate) fn hear_head<R: Region>(
     operation: u64,
     kind: Kind,
 ) -> Result<Result<u64, Awaits>, PollError> {
-    let line = me.layout().line(peer, operation);
-    // pairs with: post
-    let sequence = region.flag(line).load_acquire();
-    match sequence.against(operation) {
-        Less => return Ok(Err(Awaits::flag(line, Until::AtLeast(operation), peer, operation))),
-        Equal => {}
-        Greater => return Err(PollError::Overrun { peer, expected: operation, found: sequence.unchecked() }),
+    if let Some(wait) = arrived(region, me, peer, operation)? {
+        return Ok(Err(wait));
     }
     let mut head = [0; 8];
     // SAFETY: `peer` published the line and reuses it only after our `done`. The array is ours.

@@ -352,12 +352,6 @@ impl Sets {
         Halt::Wait(Awaits::one(Await { source, peer: Some(peer), operation: self.operation }))
     }
 }
-
-/// What a missing buffer is refused with.
-pub(crate) const fn absent() -> Refusal {
-    Refusal::new(Argument::Buffer, 0, Bound::AtLeast(1))
-}
-
 /// The longest block that goes from or to `root` through the queues; the root's own does not.
 fn most_but(blocks: &Blocks<'_>, root: Rank) -> u64 {
     (0..blocks.ranks()).filter(|&rank| rank != root).map(|rank| blocks.bytes(rank)).max().unwrap_or(0)

@@ -7,8 +7,9 @@ use crate::blocks::Blocks;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::Refusal;
-use crate::shm::exchange::{Cut, Exchange, Way};
+use crate::shm::exchange::Exchange;
 use crate::shm::gather::exchange::Gather;
+use crate::shm::pieces::{Cut, Way};
 
 /// Block r of everyone's `receive` becomes rank r's `send`; `None`: it is there already. All know all lengths,
 /// equal or not.

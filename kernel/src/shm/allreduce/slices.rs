@@ -17,9 +17,10 @@ use crate::error::{PollError, Refusal};
 use crate::op::Op;
 use crate::region::{Extent, Region};
 use crate::shm::copy::copy_private;
-use crate::shm::exchange::{Exchange, Pieces, Plan, get, put};
+use crate::shm::exchange::{Exchange, Plan};
 use crate::shm::fold::{Operand, fold_shared, fold_turn};
 use crate::shm::line::Kind;
+use crate::shm::pieces::{Pieces, get, put};
 
 /// Pieces of a batch: half a queue of the default length, so that a batch can be posted at once.
 const BATCH: u64 = 8;

@@ -9,8 +9,9 @@ use crate::comm::Member;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::region::{Extent, Region};
 use crate::shm::copy::copy_private;
-use crate::shm::exchange::{Exchange, Lengths, Plan, UNKNOWN, Way};
+use crate::shm::exchange::{Exchange, Plan};
 use crate::shm::line::Kind;
+use crate::shm::pieces::{Lengths, UNKNOWN, Way};
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

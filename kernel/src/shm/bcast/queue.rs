@@ -104,7 +104,7 @@ impl<'a> Queue<'a> {
                 _ => Ok(()),
             };
             let free = free
-                .and_then(|()| if next < self.count { me.slot_free(region, self.operation, clock) } else { Ok(()) });
+                .and_then(|()| if next < self.count { me.take_slot(region, self.operation, clock) } else { Ok(()) });
             if let Err(wait) = free {
                 self.state = State::Fill { next };
                 return Some(wait);

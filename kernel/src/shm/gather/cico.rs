@@ -13,7 +13,7 @@
 //! Mended against the print: as scatterv.
 
 use crate::Rank;
-use crate::blocks::Blocks;
+use crate::blocks::{Blocks, absent};
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
@@ -21,7 +21,7 @@ use crate::machine::Machine;
 use crate::region::{Mailword, Region};
 use crate::shm::copy::copy_private;
 use crate::shm::line::Kind;
-use crate::shm::set::{Halt, PerSet, Sets, absent};
+use crate::shm::set::{Halt, PerSet, Sets};
 use crate::step::Step;
 use crate::transport::Shared;
 

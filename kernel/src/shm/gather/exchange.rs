@@ -8,15 +8,16 @@
 //! A gather to everyone is an allgather: the same plan without a root.
 
 use crate::Rank;
-use crate::blocks::Blocks;
+use crate::blocks::{Blocks, absent};
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::region::layout::LINE_PAYLOAD;
 use crate::region::{Extent, Region};
 use crate::shm::copy::copy_private;
-use crate::shm::exchange::{Cut, Exchange, Plan, UNKNOWN, Way, get, put};
+use crate::shm::exchange::{Exchange, Plan};
 use crate::shm::line::Kind;
+use crate::shm::pieces::{Cut, UNKNOWN, Way, get, put};
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -116,11 +117,6 @@ impl<'a> Gather<'a> {
         (self.cut, self.ticks) = (cut, cut.ticks(self.own.len().max(most)));
         self
     }
-}
-
-/// The blocks or the data that this side needs were not given.
-const fn absent() -> Refusal {
-    Refusal::new(Argument::Buffer, 0, Bound::AtLeast(1))
 }
 
 impl Plan for Gather<'_> {

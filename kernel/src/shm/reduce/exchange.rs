@@ -11,15 +11,17 @@
 //! a scan, the one before in an exscan.
 
 use crate::Rank;
+use crate::blocks::absent;
 use crate::comm::Member;
 use crate::datatype::Data;
-use crate::error::{Argument, Bound, PollError, Refusal};
+use crate::error::{PollError, Refusal};
 use crate::op::Op;
 use crate::region::{Extent, Region};
 use crate::shm::copy::copy_private;
-use crate::shm::exchange::{Cut, Exchange, Plan, Way, get, put};
+use crate::shm::exchange::{Exchange, Plan};
 use crate::shm::fold::{Operand, fold_private, fold_shared};
 use crate::shm::line::Kind;
+use crate::shm::pieces::{Cut, Way, get, put};
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -52,7 +54,7 @@ impl<'a> Reduce<'a> {
         me.check_root(root)?;
         let mine = me.rank() == root;
         if mine {
-            receive.ok_or(Refusal::new(Argument::Buffer, 0, Bound::AtLeast(1)))?;
+            receive.ok_or(absent())?;
         }
         let receive = receive.filter(|_| mine);
         let highest = mine.then(|| me.size() - 1);

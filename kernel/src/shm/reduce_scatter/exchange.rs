@@ -17,9 +17,10 @@ use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::op::Op;
 use crate::region::{Extent, Region};
 use crate::shm::copy::copy_private;
-use crate::shm::exchange::{Exchange, Pieces, Plan, get};
+use crate::shm::exchange::{Exchange, Plan};
 use crate::shm::fold::{Operand, fold_shared, fold_turn};
 use crate::shm::line::Kind;
+use crate::shm::pieces::{Pieces, get};
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

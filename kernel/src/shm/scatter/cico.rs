@@ -23,7 +23,7 @@
 //! that differs from the root's is an error, where the print hangs or copies too much.
 
 use crate::Rank;
-use crate::blocks::Blocks;
+use crate::blocks::{Blocks, absent};
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
@@ -31,7 +31,7 @@ use crate::machine::Machine;
 use crate::region::{Mailword, Region};
 use crate::shm::copy::copy_private;
 use crate::shm::line::Kind;
-use crate::shm::set::{Halt, PerSet, Sets, absent};
+use crate::shm::set::{Halt, PerSet, Sets};
 use crate::step::Step;
 use crate::transport::Shared;
 

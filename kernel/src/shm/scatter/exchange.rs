@@ -6,14 +6,15 @@
 //! | others | wait for the root's fragment, copy their piece out |
 
 use crate::Rank;
-use crate::blocks::Blocks;
+use crate::blocks::{Blocks, absent};
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::region::{Extent, Region};
 use crate::shm::copy::copy_private;
-use crate::shm::exchange::{Exchange, Lengths, Plan, UNKNOWN, Way};
+use crate::shm::exchange::{Exchange, Plan};
 use crate::shm::line::Kind;
+use crate::shm::pieces::{Lengths, UNKNOWN, Way};
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -72,11 +73,10 @@ impl<'a> Scatter<'a> {
     #[inline(always)]
     fn check(me: &Member, send: &Option<Blocks<'a>>, receive: &Option<Data<'a>>, root: Rank) -> Result<u64, Refusal> {
         me.check_root(root)?;
-        let absent = Refusal::new(Argument::Buffer, 0, Bound::AtLeast(1));
         if me.rank() != root {
-            return receive.map(|data| data.len()).ok_or(absent);
+            return receive.map(|data| data.len()).ok_or(absent());
         }
-        let blocks = send.as_ref().ok_or(absent)?;
+        let blocks = send.as_ref().ok_or(absent())?;
         Refusal::check(Argument::Ranks, blocks.ranks().into(), Bound::Equals(me.size().into()))?;
         let bytes = blocks.bytes(root);
         if let Some(data) = receive {
