@@ -8,13 +8,14 @@
 //! rounds          all configurations in turn, again and again: samples
 //! floor           what the machine cannot beat, where a formula is known
 //! cells           medians over the rounds, ratios pair by pair, geometric means, losing cells
-//! report          all of it, in JSON; table for a terminal; page for a browser
+//! report          all of it, in JSON; table for a terminal; page for a browser; digest for docs/
 //! ```
 //! What is measured and how: docs/benchmark.md.
 
 mod args;
 mod cells;
 mod configuration;
+mod digest;
 mod error;
 mod floor;
 mod launch;
@@ -59,9 +60,14 @@ fn run(args: &Run) -> Result<String, Failure> {
     let text = serde_json::to_string_pretty(&report)?;
     std::fs::write(&json, text).map_err(|e| Failure::file("write", &json, &e))?;
     write_page(&report, &html)?;
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let digest = digest::Digest { report: &report, command: &format!("unisono-bench {}", words.join(" ")) };
+    let markdown = out.join("bench.md");
+    std::fs::write(&markdown, digest.to_string()).map_err(|e| Failure::file("write", &markdown, &e))?;
     print!("{}", table::Table(&report));
     println!("data: {}", json.display());
     println!("page: {}", html.display());
+    println!("digest: {}", markdown.display());
     let verdict = report.verdict();
     if report.ours_failed() { Err(Failure::Words(verdict)) } else { Ok(verdict) }
 }

@@ -30,7 +30,7 @@ impl fmt::Display for Table<'_> {
 }
 
 /// Microseconds in seven columns.
-fn micros(ns: f64) -> String {
+pub(crate) fn micros(ns: f64) -> String {
     let us = ns / 1e3;
     let digits = if us < 10.0 {
         3
@@ -42,7 +42,7 @@ fn micros(ns: f64) -> String {
     format!("{us:.digits$}")
 }
 
-fn quotient(value: Option<f64>) -> String {
+pub(crate) fn quotient(value: Option<f64>) -> String {
     value.map_or_else(|| "-".into(), |value| format!("{value:.2}"))
 }
 

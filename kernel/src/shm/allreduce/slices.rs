@@ -1,7 +1,7 @@
 //! Allreduce by slices (ours): everyone folds its share of every fragment, so that all cores work.
 //!
 //! The vector is cut into one slice per process, slices into pieces, and those are worked off in batches of
-//! up to [`BATCH`]. A batch of k pieces takes 2k ticks:
+//! up to eight. A batch of k pieces takes 2k ticks:
 //!
 //! | ticks | who | what |
 //! |---|---|---|

@@ -1,0 +1,79 @@
+//! The report as a page of docs/: ratios by collective and size, geometric means, and the cells that lose.
+
+use crate::cells::{Cell, Summary, VIEWS, View};
+use crate::configuration::OURS;
+use crate::report::{COLLECTIVES, Report, bytes};
+use crate::table::{micros, quotient};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Shows a report in Markdown.
+pub(crate) struct Digest<'r> {
+    pub(crate) report: &'r Report,
+    /// The command line that measured it.
+    pub(crate) command: &'r str,
+}
+
+impl fmt::Display for Digest<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { report, command } = self;
+        let machine = &report.machine;
+        writeln!(
+            f,
+            "# Result of a benchmark run\n\nWritten by `{command}`; what it means: [benchmark](benchmark.md).\n"
+        )?;
+        writeln!(
+            f,
+            "{}, {}, {} cores, Linux {}, load {}; {} rounds.",
+            machine.date, machine.processor, machine.cores, machine.kernel, machine.load, report.rounds
+        )?;
+        writeln!(f, "\n| p | view | cells | rooted | all-to-all | losing |\n|---|---|---|---|---|---|")?;
+        report.summaries.iter().filter(|summary| summary.compared > 0).try_for_each(|summary| {
+            let Summary { view, ranks, compared, rooted, all_to_all, losing } = summary;
+            let (rooted, all_to_all, losing) = (quotient(*rooted), quotient(*all_to_all), losing.len());
+            writeln!(f, "| {ranks} | {view} | {compared} | {rooted} | {all_to_all} | {losing} |")
+        })?;
+        writeln!(f, "\n## Cells that lose\n\n| p | view | cell | ratio | against |\n|---|---|---|---|---|")?;
+        for Summary { view, ranks, losing, .. } in &report.summaries {
+            for cell in losing {
+                let (name, size) = (&cell.collective, bytes(cell.bytes));
+                writeln!(f, "| {ranks} | {view} | {name} {size} | {:.2} | {} |", cell.ratio, cell.best_peer)?;
+            }
+        }
+        for ranks in report.ranks() {
+            VIEWS.iter().try_for_each(|view| self.view(f, *view, ranks))?;
+        }
+        let left_out = report.members.iter().flat_map(|m| m.left_out.iter().map(move |reason| (&m.title, reason)));
+        left_out.into_iter().try_for_each(|(title, reason)| writeln!(f, "\nLeft out: {title}, {reason}"))
+    }
+}
+
+impl Digest<'_> {
+    /// A row per collective, a column per size: the ratio, and our time.
+    fn view(&self, f: &mut fmt::Formatter<'_>, view: View, ranks: u32) -> fmt::Result {
+        let cells: Vec<&Cell> = self.report.cells.iter().filter(|cell| cell.ranks == ranks && view.has(cell)).collect();
+        let sizes: BTreeSet<u64> = cells.iter().map(|cell| cell.bytes).collect();
+        if cells.is_empty() {
+            return Ok(());
+        }
+        writeln!(f, "\n## p = {ranks}, {}: ours ÷ best peer (ours, µs)\n", view.name)?;
+        let head = |size: &u64| if *size == 0 { "none".into() } else { bytes(*size) };
+        writeln!(f, "| collective | {} |", sizes.iter().map(head).collect::<Vec<_>>().join(" | "))?;
+        writeln!(f, "|---|{}", "---|".repeat(sizes.len()))?;
+        for name in COLLECTIVES.iter().filter(|name| cells.iter().any(|cell| cell.collective == **name)) {
+            write!(f, "| {name} |")?;
+            for size in &sizes {
+                let cell = cells.iter().find(|cell| cell.collective == *name && cell.bytes == *size);
+                let ours = cell.and_then(|cell| cell.times.get(OURS).map(|time| (cell, time)));
+                match ours {
+                    Some((cell, time)) => {
+                        write!(f, " {} ({}) |", quotient(cell.ratio), micros(time.p50_ns))?;
+                    }
+                    None => write!(f, " |")?,
+                }
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
