@@ -4,12 +4,15 @@ use crate::Rank;
 use crate::error::{Argument, Bound, Poison, Refusal, WaitError};
 use crate::op::WORDS;
 use crate::region::{Counter, Flag, Layout, Mailword, Region, state};
-use crate::shm::line::{self, Kind};
+use crate::shm::line::{self, Kind, Mark};
 use crate::step::{Awaits, Source, Until};
 use crate::transport::{Observe, Shared};
 
 /// Slots of the own queue whose last use is known one by one.
 const TRACKED: usize = 16;
+
+/// Last operations whose marks are known: more than a scope has under way.
+const MARKS: usize = 16;
 
 /// Private state of one process on one communicator: who it is, and how far everything has come.
 ///
@@ -21,8 +24,8 @@ pub struct Member {
     rank: Rank,
     /// Last operation made here; the first is 1.
     operation: u64,
-    /// The kinds of the last operations, four bits each, the latest lowest.
-    kinds: u64,
+    /// The marks of the last operations, each at its number modulo their count.
+    marks: [Mark; MARKS],
     /// Every process is known to have finished this operation: lines of it and before are free.
     acknowledged: u64,
     /// Queue fragments of all operations made so far: the fragment clock.
@@ -52,7 +55,7 @@ impl Member {
             layout,
             rank,
             operation: 0,
-            kinds: 0,
+            marks: [Mark::START; MARKS],
             acknowledged: 0,
             clock: 0,
             drained: 0,
@@ -103,9 +106,25 @@ impl Member {
     /// Takes the next operation's number, for a collective of this kind.
     #[inline]
     pub(crate) fn begin(&mut self, kind: Kind) -> u64 {
+        let mark = self.marks[Self::place(self.operation)].next(kind);
         self.operation += 1;
-        self.kinds = self.kinds << 4 | kind as u64;
+        self.marks[Self::place(self.operation)] = mark;
         self.operation
+    }
+
+    const fn place(operation: u64) -> usize {
+        operation as usize % MARKS
+    }
+
+    /// What the lines of `operation`, of this kind, must say of the collectives up to it.
+    #[inline(always)]
+    pub(crate) const fn mark(&self, operation: u64, kind: Kind) -> Mark {
+        if self.knows(operation) { self.marks[Self::place(operation)] } else { Mark::alone(kind) }
+    }
+
+    #[inline(always)]
+    const fn knows(&self, operation: u64) -> bool {
+        self.operation.wrapping_sub(operation) < MARKS as u64
     }
 
     /// Says which collectives this process has made of late, and looks whether another process has made a
@@ -115,37 +134,70 @@ impl Member {
     /// One has.
     #[cold]
     fn compare<R: Region>(&self, region: &R) -> Result<(), WaitError> {
-        region.counter(self.layout.calling(self.rank)).store_release(self.calls());
+        self.tell(region);
+        let mine = self.marks[Self::place(self.operation)];
         for peer in self.peers() {
-            let theirs = region.counter(self.layout.calling(peer)).load_acquire();
-            let (mine, theirs) = match Self::differ(self.calls(), theirs.unchecked()) {
-                Some(kinds) => kinds,
-                None => match line::kind_of(region, self, peer, self.operation) {
-                    Some(theirs) if theirs != self.kinds & 15 => (self.kinds & 15, theirs),
-                    _ => continue,
+            let refusal = match self.both_know(region, peer).next() {
+                Some((_, Some(refusal))) => Err(refusal),
+                _ => match line::head_of(region, self, peer, self.operation) {
+                    Some(head) => line::agree(region, self, (peer, self.operation), mine, None, head),
+                    None => Ok(()),
                 },
             };
-            let refusal = Refusal::new(Argument::Collective, mine, Bound::Equals(theirs));
-            return Err(WaitError::Diverged { peer, refusal });
+            refusal.map_err(|refusal| WaitError::Diverged { peer, refusal })?;
         }
         Ok(())
     }
 
-    /// The operation modulo 2²⁴, and the kinds of the last ten.
-    const fn calls(&self) -> u64 {
-        self.operation << 40 | self.kinds & ((1 << 40) - 1)
+    /// `peer`'s line of `operation` names the same collective, but other ones before it: how they differ first,
+    /// as far as `peer`'s lines and its record still tell.
+    #[cold]
+    pub(crate) fn differ_before<R: Region>(&self, region: &R, peer: Rank, operation: u64) -> Refusal {
+        self.tell(region);
+        let by_lines = (operation.saturating_sub(MARKS as u64)..operation).rev().find_map(|at| {
+            let mine = self.knows(at).then(|| self.marks[Self::place(at)])?;
+            let theirs = Mark::of(line::head_of(region, self, peer, at)?);
+            if theirs.same_before(mine) { Self::differ(mine.kind(), theirs.kind()) } else { None }
+        });
+        let by_record =
+            || self.both_know(region, peer).filter(|&(at, _)| at < operation).filter_map(|(_, differ)| differ).last();
+        let (value, bound) = by_lines.or_else(by_record).map_or((0, Bound::Equals(0)), |how| (how.value, how.bound));
+        Refusal::new(Argument::EarlierCollective, value, bound)
     }
 
-    /// Kinds in which two records of calls differ for one operation: the latest that both know.
-    fn differ(mine: u64, theirs: u64) -> Option<(u64, u64)> {
-        // 0: not an operation yet, or one that nobody waited long in.
+    /// Says which collectives this process has made of late.
+    fn tell<R: Region>(&self, region: &R) {
+        region.counter(self.layout.calling(self.rank)).store_release(self.calls());
+    }
+
+    /// The operation modulo 2²⁴, and the kinds of the last ten.
+    fn calls(&self) -> u64 {
+        let kind = |back| self.marks[Self::place(self.operation.wrapping_sub(back))].kind();
+        (0..10).fold(self.operation << 40, |calls, back| calls | kind(back) << (4 * back))
+    }
+
+    /// The operations that `peer` has told of and this process knows, the latest first: whether their kinds differ.
+    fn both_know<R: Region>(&self, region: &R, peer: Rank) -> impl Iterator<Item = (u64, Option<Refusal>)> + use<R> {
+        let (mine, operation) = (self.calls(), self.operation);
+        // 0: nothing told yet.
+        let theirs = region.counter(self.layout.calling(peer)).load_acquire().unchecked();
         let ahead = ((theirs >> 40) as i64 - (mine >> 40) as i64) << 40 >> 40;
-        if theirs == 0 || ahead.abs() > 9 {
-            return None;
-        }
-        let kind = |calls: u64, back: i64| calls >> (4 * back.max(0)) & 15;
-        let kinds = (kind(mine, -ahead), kind(theirs, ahead));
-        (kinds.0 != kinds.1 && kinds.0 != 0 && kinds.1 != 0).then_some(kinds)
+        let (behind, ahead) = ((-ahead).max(0) as u64, ahead.max(0) as u64);
+        let both = if theirs == 0 { 0 } else { 10u64.saturating_sub(ahead + behind) };
+        let kind = |calls: u64, back: u64| calls >> (4 * back) & 15;
+        (0..both).map(move |back| {
+            let kinds = (kind(mine, behind + back), kind(theirs, ahead + back));
+            (operation.saturating_sub(behind + back), Self::differ(kinds.0, kinds.1))
+        })
+    }
+
+    /// How the kinds of one operation differ; 0: it is none.
+    fn differ(mine: u64, theirs: u64) -> Option<Refusal> {
+        (mine != theirs && mine != 0 && theirs != 0).then_some(Refusal::new(
+            Argument::Collective,
+            mine,
+            Bound::Equals(theirs),
+        ))
     }
 
     /// Takes `fragments` ticks of the fragment clock; answers the first.

@@ -46,6 +46,8 @@ pub enum Argument {
     Hash,
     /// Kind of collective that a peer runs.
     Collective,
+    /// Kind of a collective that a peer ran before; 0: the peers' collectives differ, it is not known how.
+    EarlierCollective,
     /// Requests in flight.
     Requests,
     /// Address of the segment.
@@ -85,6 +87,7 @@ impl Argument {
             Self::Version => "version",
             Self::Hash => "layout hash",
             Self::Collective => "collective",
+            Self::EarlierCollective => "an earlier collective",
             Self::Requests => "requests",
             Self::Address => "segment address",
             Self::Buffer => "buffer address",
@@ -95,7 +98,7 @@ impl Argument {
         }
     }
 
-    const ALL: [Self; 26] = [
+    const ALL: [Self; 27] = [
         Self::Ranks,
         Self::Rank,
         Self::Root,
@@ -115,6 +118,7 @@ impl Argument {
         Self::Version,
         Self::Hash,
         Self::Collective,
+        Self::EarlierCollective,
         Self::Requests,
         Self::Address,
         Self::Buffer,
@@ -199,7 +203,10 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, value) = (self.argument.name(), self.value);
         match self.bound {
-            Bound::Equals(b) if self.argument == Argument::Collective => {
+            Bound::Equals(0) if self.argument == Argument::EarlierCollective => {
+                f.write_str("earlier collectives differ")
+            }
+            Bound::Equals(b) if matches!(self.argument, Argument::Collective | Argument::EarlierCollective) => {
                 write!(f, "{name} is {}, must be {}", Kind::name(value), Kind::name(b))
             }
             Bound::Below(b) => write!(f, "{name} is {value}, must be below {b}"),

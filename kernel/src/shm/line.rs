@@ -9,6 +9,17 @@
 //! is at least n − K ([`Member::line_free`]). Two alternating lines without acknowledgement are
 //! wrong as soon as collectives mix (DESIGN §5). Readers require the sequence to be *equal*.
 //!
+//! The head says what the line is, and what came before it:
+//!
+//! | bits | |
+//! |---|---|
+//! | 63..60 | the [`Kind`] of collective |
+//! | 59..48 | a digest of the kinds of all operations before this one; 0: not known |
+//! | 47..0 | bytes of the message |
+//!
+//! So who hears a line compares all that the two processes have called with the same look: ranks that make different
+//! collectives where nobody waits for anybody are told at the next line that is heard.
+//!
 //! Head and payload go through a private [`Body`], word by word: a few bytes moved in wide
 //! registers would wait for the narrow stores before them.
 
@@ -71,12 +82,64 @@ impl Kind {
     }
 }
 
-const KIND: u32 = 56;
+/// Bits of a head that say the length.
+const LENGTH: u32 = 48;
+
+const fn length(head: u64) -> u64 {
+    head & ((1 << LENGTH) - 1)
+}
+
+/// A head without its length: a kind, and the digest of all before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Mark(u16);
+
+impl Mark {
+    const DIGEST: u16 = (1 << 12) - 1;
+
+    /// Before all operations. The digest is odd ever after.
+    pub(crate) const START: Self = Self(1);
+
+    /// Of an operation of this kind, what came before being unknown.
+    pub(crate) const fn alone(kind: Kind) -> Self {
+        Self((kind as u16) << 12)
+    }
+
+    /// Of the operation behind this one. A single operation of another kind changes the digest for good: the factor
+    /// is odd, and twice the difference of two kinds no multiple of 2¹². So do two operations that change places, unless they
+    /// are a multiple of 64 apart.
+    #[inline(always)]
+    pub(crate) const fn next(self, kind: Kind) -> Self {
+        let digest = self.0.wrapping_mul(5).wrapping_add(self.0 >> 12 << 1);
+        Self((kind as u16) << 12 | digest & Self::DIGEST)
+    }
+
+    /// That of a head.
+    pub(crate) const fn of(head: u64) -> Self {
+        Self((head >> LENGTH) as u16)
+    }
+
+    /// The head with this length.
+    #[inline(always)]
+    const fn head(self, bytes: u64) -> u64 {
+        (self.0 as u64) << LENGTH | bytes
+    }
+
+    /// The kind's number; 0: no operation.
+    pub(crate) const fn kind(self) -> u64 {
+        (self.0 >> 12) as u64
+    }
+
+    /// Were the operations before the same, as far as both know?
+    pub(crate) const fn same_before(self, other: Self) -> bool {
+        let (mine, theirs) = (self.0 & Self::DIGEST, other.0 & Self::DIGEST);
+        mine == theirs || mine == 0 || theirs == 0
+    }
+}
 
 /// Words of a body: the head, then the payload.
 const WORDS: usize = LINE_ROOM as usize / 8;
 
-/// Head (kind and message bytes) and payload, as they lie in the line behind its sequence word.
+/// Head and payload, as they lie in the line behind its sequence word.
 /// Only the words that are used are ever initialised; it is filled in place and never moved.
 pub(crate) struct Body([MaybeUninit<u64>; WORDS]);
 
@@ -207,7 +270,7 @@ pub(crate) fn post<R: Region>(
     body: &mut Body,
     inline: u64,
 ) {
-    body.0[0].write((kind as u64) << KIND | bytes);
+    body.0[0].write(me.mark(operation, kind).head(bytes));
     let src = body.buf(inline);
     let at = me.layout().line_body(me.rank(), operation, src.len() as u64);
     // SAFETY: R10, the line is free: every reader's `done` has passed its last use. The body's first
@@ -233,7 +296,7 @@ fn arrived<R: Region>(region: &R, me: &Member, peer: Rank, operation: u64) -> Re
 /// Listens for `peer`'s line of `operation`: where it has been posted, `inline` bytes of its payload
 /// are in `body`; else what to wait for.
 ///
-/// Errors: a line that is ahead (overrun), of another collective, or for a message of another length.
+/// Errors: a line that is ahead (overrun), of another collective or behind other ones, or for a message of another length.
 #[inline(always)]
 pub(crate) fn hear<R: Region>(
     region: &R,
@@ -254,12 +317,17 @@ pub(crate) fn hear<R: Region>(
     unsafe { region.read(me.layout().line_body(peer, operation, dst.len() as u64), dst) };
     // SAFETY: written above. If it is the head that is wanted, `read` has filled the whole buffer.
     let head = unsafe { body.0[0].assume_init() };
-    if head == (kind as u64) << KIND | bytes { Ok(None) } else { Err(mismatch(peer, kind, bytes, head)) }
+    let mark = me.mark(operation, kind);
+    if head != mark.head(bytes) {
+        agree(region, me, (peer, operation), mark, Some(bytes), head)
+            .map_err(|refusal| PollError::Mismatch { peer, refusal })?;
+    }
+    Ok(None)
 }
 
 /// Listens for `peer`'s line of `operation`, of whatever length it says: the length, or what to wait for.
 ///
-/// Errors: a line that is ahead (overrun), or of another collective.
+/// Errors: a line that is ahead (overrun), or of another collective or behind other ones.
 #[inline]
 pub(crate) fn hear_head<R: Region>(
     region: &R,
@@ -271,33 +339,57 @@ pub(crate) fn hear_head<R: Region>(
     if let Some(wait) = arrived(region, me, peer, operation)? {
         return Ok(Err(wait));
     }
-    let mut head = [0; 8];
-    // SAFETY: `peer` published the line and reuses it only after our `done`. The array is ours.
-    unsafe { region.read(me.layout().line_body(peer, operation, 8), Buf::of_mut(&mut head)) };
-    let head = u64::from_ne_bytes(head);
-    if head >> KIND == kind as u64 { Ok(Ok(head & ((1 << KIND) - 1))) } else { Err(mismatch(peer, kind, 0, head)) }
-}
-
-/// The kind in the line that `peer` posted in `operation`, if it has.
-#[cold]
-pub(crate) fn kind_of<R: Region>(region: &R, me: &Member, peer: Rank, operation: u64) -> Option<u64> {
-    // pairs with: post
-    if !region.flag(me.layout().line(peer, operation)).load_acquire().is(operation) {
-        return None;
+    let head = read_head(region, me, peer, operation);
+    let mark = me.mark(operation, kind);
+    if Mark::of(head) != mark {
+        agree(region, me, (peer, operation), mark, None, head)
+            .map_err(|refusal| PollError::Mismatch { peer, refusal })?;
     }
-    let mut head = [0; 8];
-    // SAFETY: `peer` published the line and reuses it only after our `done`. The array is ours.
-    unsafe { region.read(me.layout().line_body(peer, operation, 8), Buf::of_mut(&mut head)) };
-    Some(u64::from_ne_bytes(head) >> KIND)
+    Ok(Ok(length(head)))
 }
 
+/// The head of the line that `peer` posted in `operation`, if it has and the line is not another operation's by now.
+///
+/// Of an operation that this process has finished, it may be that of a later one all the same: the line is being reused.
 #[cold]
-fn mismatch(peer: Rank, kind: Kind, bytes: u64, head: u64) -> PollError {
-    let (theirs, their_bytes) = (head >> KIND, head & ((1 << KIND) - 1));
-    let refusal = if theirs == kind as u64 {
-        Refusal::new(Argument::Bytes, bytes, Bound::Equals(their_bytes))
-    } else {
-        Refusal::new(Argument::Collective, kind as u64, Bound::Equals(theirs))
-    };
-    PollError::Mismatch { peer, refusal }
+pub(crate) fn head_of<R: Region>(region: &R, me: &Member, peer: Rank, operation: u64) -> Option<u64> {
+    // pairs with: post
+    let posted = region.flag(me.layout().line(peer, operation)).load_acquire().is(operation);
+    posted.then(|| read_head(region, me, peer, operation))
+}
+
+#[inline(always)]
+fn read_head<R: Region>(region: &R, me: &Member, peer: Rank, operation: u64) -> u64 {
+    let mut head = [0; 8];
+    // SAFETY: `peer` published the line and reuses it only after our `done`. After that (`head_of`) we ask only because
+    // the processes have fallen out of step: a race there is one word's, which is copied as an atomic (the boundary of
+    // docs/memory-model.md), and whoever asks checks the value. The array is ours.
+    unsafe { region.read(me.layout().line_body(peer, operation, 8), Buf::of_mut(&mut head)) };
+    u64::from_ne_bytes(head)
+}
+
+/// Does a `head` of `peer`'s in `operation` say what this process's mark and length do, as far as both know?
+///
+/// Errors: the collectives differ, here or before, or the lengths do. In this order: who has made other
+/// collectives before means another message.
+#[cold]
+pub(crate) fn agree<R: Region>(
+    region: &R,
+    me: &Member,
+    (peer, operation): (Rank, u64),
+    mine: Mark,
+    bytes: Option<u64>,
+    head: u64,
+) -> Result<(), Refusal> {
+    let theirs = Mark::of(head);
+    if theirs.kind() != mine.kind() {
+        return Err(Refusal::new(Argument::Collective, mine.kind(), Bound::Equals(theirs.kind())));
+    }
+    if !theirs.same_before(mine) {
+        return Err(me.differ_before(region, peer, operation));
+    }
+    match bytes {
+        Some(bytes) if bytes != length(head) => Err(Refusal::new(Argument::Bytes, bytes, Bound::Equals(length(head)))),
+        _ => Ok(()),
+    }
 }
