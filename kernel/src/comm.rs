@@ -268,7 +268,8 @@ impl Member {
     pub(crate) fn take_slot<R: Region>(&mut self, region: &R, operation: u64, clock: u64) -> Result<(), Awaits> {
         let slots = u64::from(self.layout.params().queue_slots);
         let entry = (clock & (slots - 1)) as usize % TRACKED;
-        let needed = self.written[entry];
+        // The slot's own last fragment is one queue back at least, whatever its entry's other slots held.
+        let needed = self.written[entry].min((clock + 1).saturating_sub(slots));
         if needed > self.drained {
             self.ask_taken(region, operation, clock, needed)?;
         }

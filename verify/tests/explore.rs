@@ -3,8 +3,8 @@
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::select::BarrierAlgorithm;
 use unisono_verify::explore::{
-    Check, Class, Collective, Exchange, Family, Limits, Mutation, Operation, Program, Words, alphabet, exchanges,
-    explore, order, run,
+    Check, Class, Collective, Exchange, Family, Limits, Mutation, Operation, Program, Report, Words, alphabet,
+    exchanges, explore, order, run,
 };
 
 const DISSEMINATION: Operation = Operation::Barrier(BarrierAlgorithm::Dissemination);
@@ -17,10 +17,7 @@ fn family(ranks: u32, sets: u32, alphabet: Vec<Operation>, length: u32) -> Famil
 
 /// Explores a family to the end; nothing may fail, nothing may be cut.
 fn explore_all(family: &Family) {
-    let report = run(explore, family.spread(), Mutation::None, Limits::default(), 2);
-    println!("p={} length {}: {report}, {:?}, largest {:?}", family.ranks, family.length, report.time, report.largest);
-    assert_eq!(report.failures, [""; 0], "{}", report.failures.first().map_or("", |first| first));
-    assert_eq!((report.models, report.cut.len(), report.skipped), (family.models(), 0, 0));
+    let report = pass(explore, family.spread(), family.models());
     assert!(report.states > report.models && report.transitions > report.states);
 }
 
@@ -73,11 +70,19 @@ fn five_ranks_each_broadcast_and_barrier() {
 
 /// Decides a family by the order that waits force; nothing may fail.
 fn order_all(family: &Family) {
-    let report = run(order, family.spread(), Mutation::None, Limits::default(), 2);
-    println!("p={} length {}: {report}, {:?}", family.ranks, family.length, report.time);
-    assert_eq!(report.failures, [""; 0], "{}", report.failures.first().map_or("", |first| first));
-    assert_eq!((report.models, report.cut.len(), report.skipped), (family.models(), 0, 0));
+    let report = pass(order, family.spread(), family.models());
     assert!(report.states > report.transitions && report.transitions > report.models);
+}
+
+/// Checks so many models to the end; nothing may fail, nothing may be cut.
+fn pass(check: Check, models: impl Iterator<Item = Program> + Send, count: u64) -> Report {
+    let mut models = models.peekable();
+    let name = models.peek().map(Program::name).unwrap_or_default();
+    let report = run(check, models, Mutation::None, Limits::default(), 2);
+    println!("{name} ...: {report}, {:?}, largest {:?}", report.time, report.largest);
+    assert_eq!(report.failures, [""; 0], "{}", report.failures.first().map_or("", |first| first));
+    assert_eq!((report.models, report.cut.len(), report.skipped), (count, 0, 0));
+    report
 }
 
 #[test]
@@ -99,18 +104,13 @@ fn mutate(check: Check, models: impl Iterator<Item = Program> + Send, mutation: 
 
 /// Both checks of one model in a world with a fault, which must be found under one of these names.
 fn killed(ranks: u32, sets: u32, operations: &[Operation], mutation: Mutation, faults: &[&str]) {
-    killed_by(&[("states", explore), ("order", order)], (ranks, sets), operations, mutation, faults);
+    killed_by(&BOTH, &Program::new(ranks, sets, operations.to_vec()), mutation, faults);
 }
 
+const BOTH: [(&str, Check); 2] = [("states", explore), ("order", order)];
+
 /// The same for some checks, by name.
-fn killed_by(
-    checks: &[(&str, Check)],
-    (ranks, sets): (u32, u32),
-    operations: &[Operation],
-    mutation: Mutation,
-    faults: &[&str],
-) {
-    let program = Program::new(ranks, sets, operations.to_vec());
+fn killed_by(checks: &[(&str, Check)], program: &Program, mutation: Mutation, faults: &[&str]) {
     let name = program.name();
     for &(by, check) in checks {
         let found = mutate(check, [program.clone()].into_iter(), mutation);
@@ -266,7 +266,7 @@ const fn exchange(collective: Collective, fragments: usize) -> Operation {
 /// [`killed`] with two processes, and with three by order.
 fn exchange_killed(operations: &[Operation], mutation: Mutation, faults: &[&str]) {
     killed(2, 1, operations, mutation, faults);
-    killed_by(&[("order", order)], (3, 1), operations, mutation, faults);
+    killed_by(&BOTH[1..], &Program::new(3, 1, operations.to_vec()), mutation, faults);
 }
 
 /// Words that say that a fragment is there: the line for the first one, `ready` for others.
@@ -323,4 +323,104 @@ fn an_exchange_that_does_not_ask_what_was_taken_or_done_overruns_its_readers() {
         exchange_killed(&[exchange(collective, 3)], Mutation::Forge(TAKEN, u64::MAX), &faults);
         exchange_killed(&[exchange(collective, 0); 3], Mutation::Forge(DONE, u64::MAX), &faults);
     }
+}
+
+/// Models with four slots: processes post two ticks ahead.
+fn ahead(family: &Family) -> impl Iterator<Item = Program> + Send + '_ {
+    family.spread().map(|program| program.with_slots(4))
+}
+
+#[test]
+fn exchanges_run_ahead_of_what_they_take() {
+    for ranks in 2..=4 {
+        let alone = family(ranks, 1, exchanges(ranks, 5), 1);
+        pass(order, ahead(&alone), alone.models());
+    }
+    let mut mixed = exchanges(2, 3);
+    mixed.extend([Operation::queue(0, 3), Operation::queue(1, 3)]);
+    let pairs = family(2, 1, mixed, 2);
+    pass(order, ahead(&pairs), pairs.models());
+    // Ten ticks of two writers each are too many states.
+    let long = family(2, 1, exchanges(2, 5), 1);
+    let is_slices = |program: &Program| program.operations == [exchange(Collective::Slices, 5)];
+    pass(explore, ahead(&long).filter(move |program| !is_slices(program)), long.models() - 1);
+    for fragments in [1, 2] {
+        let short = family(2, 1, exchanges(2, fragments), 1);
+        pass(explore, ahead(&short), short.models());
+    }
+}
+
+/// An own slot may have been used last several operations ago, under another root; lengths that
+/// only the root knows advance the clock by more than there are fragments.
+#[test]
+fn queues_whose_writers_change() {
+    for ranks in [2, 3] {
+        let rooted = |root| {
+            let of = |collective, fragments| Operation::Exchange(Exchange { collective, root, fragments });
+            [of(Collective::Gatherv, 2), of(Collective::Scatterv, 3), Operation::queue(root, 2)]
+        };
+        let mixes = family(ranks, 1, (0..ranks).flat_map(rooted).collect(), 3);
+        pass(order, ahead(&mixes), mixes.models());
+    }
+}
+
+/// Nine pieces of a slice are a batch of eight and one of one.
+#[test]
+fn slices_in_two_batches() {
+    for (ranks, slots) in [(2, 4), (2, 16), (2, 32), (3, 4), (3, 16)] {
+        let slices = vec![exchange(Collective::Slices, 9)];
+        pass(order, [Program::new(ranks, 1, slices).with_slots(slots)].into_iter(), 1);
+    }
+}
+
+/// Of a longer queue, several slots share one record of their last use.
+#[test]
+fn queues_longer_than_what_is_known_of_their_slots() {
+    long_queues(32);
+}
+
+fn long_queues(slots: u32) {
+    for collective in [Collective::Gatherv, Collective::Allgather] {
+        let twice = vec![exchange(collective, slots as usize / 2 + 2); 2];
+        pass(order, [Program::new(2, 1, twice).with_slots(slots)].into_iter(), 1);
+    }
+}
+
+#[test]
+fn queues_much_longer_than_what_is_known_of_their_slots() {
+    long_queues(64);
+}
+
+/// [`killed`] with four slots, with two processes, and with three by order. Slices have twice the ticks, and by
+/// states too many.
+fn ahead_killed(collective: Collective, fragments: usize, mutation: Mutation, faults: &[&str]) {
+    let slices = collective == Collective::Slices;
+    let operation = exchange(collective, if slices { fragments.div_ceil(2) } else { fragments });
+    let program = |ranks| Program::new(ranks, 1, vec![operation]).with_slots(4);
+    killed_by(if slices { &BOTH[1..] } else { &BOTH }, &program(2), mutation, faults);
+    killed_by(&BOTH[1..], &program(3), mutation, faults);
+}
+
+#[test]
+fn faults_of_who_runs_ahead_are_found() {
+    let early = ["overlap", "in no order", "wrong data", "corrupt"];
+    for (collective, _) in Collective::ALL {
+        ahead_killed(collective, 5, Mutation::Lose(TAKEN, None), &["deadlock"]);
+        ahead_killed(collective, 5, Mutation::Lose(POSTED[1].0, None), &["deadlock"]);
+        ahead_killed(collective, 5, Mutation::Forge(POSTED[1].0, u64::MAX), &early);
+    }
+    // Elsewhere `ready` tells what was taken: who has posted a tick has taken all but the last two before it.
+    for collective in ONE_SIDED {
+        ahead_killed(collective, 5, Mutation::Forge(TAKEN, u64::MAX), &early);
+        ahead_killed(collective, 5, Mutation::Deafen(TAKEN), &["lost wake-up"]);
+    }
+}
+
+/// Messages whose lengths only the root knows go round the queue, as others do: the first four wait for nobody.
+#[test]
+fn private_lengths_begin_with_the_next_slot() {
+    let of = |times| Program::new(2, 1, vec![exchange(Collective::Gatherv, 1); times]).with_slots(4);
+    let unheard = |times| mutate(order, [of(times)].into_iter(), Mutation::Lose(TAKEN, None));
+    assert_eq!(unheard(4), [""; 0]);
+    assert!(unheard(5)[0].contains("deadlock"));
 }

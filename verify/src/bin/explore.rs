@@ -6,7 +6,7 @@ use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 use unisono_kernel::pattern::tree::Tree;
 use unisono_verify::explore::{
-    Check, Family, Limits, Mutation, Operation, Program, Report, alphabet, explore, order, papers, run,
+    Check, Family, Limits, Mutation, Operation, Program, Report, alphabet, exchanges, explore, order, papers, run,
 };
 
 const HELP: &str = "\
@@ -82,10 +82,14 @@ fn number<N: TryFrom<u64>>(name: &str, value: &str, bounds: std::ops::RangeInclu
 /// Most fragments of a message: one more than there are slots.
 const FRAGMENTS: usize = 3;
 
-/// A family, and how many fragments its cut messages have.
+/// Slots of the queues that exchanges run ahead in: a tick more than the one they take.
+const AHEAD: u32 = 4;
+
+/// A family, how many fragments its cut messages have, and how many slots the queues.
 struct Tier {
     family: Family,
     fragments: usize,
+    slots: u32,
 }
 
 impl Tier {
@@ -102,23 +106,32 @@ impl Tier {
             alphabet.push(Operation::Sum);
             alphabet.extend(papers(ranks, fragments));
         }
-        Self { family: Family { ranks, sets, alphabet, length }, fragments }
+        Self { family: Family { ranks, sets, alphabet, length }, fragments, slots: 2 }
+    }
+
+    /// All mixes of exchanges and the queue's broadcasts, in queues in which they run ahead.
+    fn ahead(ranks: u32, length: u32, fragments: usize) -> Self {
+        let mut alphabet = exchanges(ranks, fragments);
+        alphabet.extend((0..ranks).map(|root| Operation::queue(root, fragments)));
+        Self { family: Family { ranks, sets: 1, alphabet, length }, fragments, slots: AHEAD }
     }
 
     /// The mixes that no other tier has.
     fn models(&self) -> impl Iterator<Item = Program> + '_ {
         let sets = |program: &Program| program.operations.iter().any(Operation::has_sets);
         let cut = |program: &Program| program.operations.iter().any(Operation::is_cut);
-        self.family
-            .spread()
-            .filter(move |program| (self.fragments == 1 || cut(program)) && (self.family.sets == 2 || sets(program)))
+        let new = move |program: &Program| {
+            self.slots == AHEAD || (self.fragments == 1 || cut(program)) && (self.family.sets == 2 || sets(program))
+        };
+        self.family.spread().filter(new).map(|program| program.with_slots(self.slots))
     }
 
     /// A guess of the states: what to explore first. The places of one process in one operation were
-    /// measured with four processes.
+    /// measured with four processes, those of exchanges that run ahead with two.
     fn cost(&self) -> u64 {
         let Family { ranks, length, sets, .. } = self.family;
         let places = if sets == 1 { [10, 15, 31] } else { [14, 25, 57] }[self.fragments.clamp(1, FRAGMENTS) - 1];
+        let places = if self.slots == AHEAD { 90 * self.fragments as u64 } else { places };
         let places: u64 = places * (u64::from(length) + 2) / 3;
         self.family.models().saturating_mul(places.saturating_pow(ranks))
     }
@@ -133,6 +146,8 @@ fn tiers(options: &Options) -> Report {
         .flat_map(sizes)
         .flat_map(|(ranks, length, fragments)| [2, 1].map(|sets| Tier::new(ranks, length, fragments, sets)))
         .collect();
+    let ahead = (low..=high).flat_map(|ranks| (1..=options.length.min(3)).map(move |length| (ranks, length)));
+    all.extend(ahead.flat_map(|(ranks, length)| [3, 5].map(|fragments| Tier::ahead(ranks, length, fragments))));
     all.sort_by_key(Tier::cost);
     let until = Some(Instant::now() + Duration::from_secs(options.budget));
     let mut total = Report::default();
@@ -154,9 +169,10 @@ fn tiers(options: &Options) -> Report {
             _ => "NOT COMPLETE",
         };
         println!(
-            "p={ranks} length {length} of {} operations, fragments {}, q={sets}: {whole}, {} of {tried} models",
+            "p={ranks} length {length} of {} operations, fragments {}, s={} q={sets}: {whole}, {} of {tried} models",
             alphabet.len(),
             tier.fragments,
+            tier.slots,
             report.models
         );
         if report.transitions != 0 {

@@ -47,6 +47,8 @@ pub enum Operation {
 
 /// Bytes of a reduction's operand: two words.
 const OPERAND: usize = 16;
+/// Slots of the monotone queue, unless a program has others.
+const SLOTS: u32 = 2;
 /// Bytes of a slot in the monotone queue, and in P1's.
 const QUEUE_FRAGMENT: usize = 192;
 const CICO_FRAGMENT: usize = 8;
@@ -209,17 +211,33 @@ impl Program {
     pub const fn new(ranks: u32, sets: u32, operations: Vec<Operation>) -> Self {
         let cico = Some(Cico { slots: 2, fragment: CICO_FRAGMENT as u64, sets });
         Self {
-            params: Params { ranks, page: 128, lines: 2, queue_slots: 2, queue_fragment: QUEUE_FRAGMENT as u64, cico },
+            params: Params {
+                ranks,
+                page: 128,
+                lines: 2,
+                queue_slots: SLOTS,
+                queue_fragment: QUEUE_FRAGMENT as u64,
+                cico,
+            },
             operations,
         }
     }
 
-    /// Number of processes, and the operations' names.
+    /// The same with so many slots in each monotone queue.
+    #[must_use]
+    pub fn with_slots(mut self, slots: u32) -> Self {
+        self.params.queue_slots = slots;
+        self
+    }
+
+    /// Number of processes, slots where they are not two, and the operations' names.
     pub fn name(&self) -> String {
+        let Params { ranks, queue_slots, .. } = self.params;
         let names: Vec<_> = self.operations.iter().map(Operation::name).collect();
         let sets = self.params.cico.map_or(0, |cico| cico.sets);
         let cico = if self.operations.iter().any(Operation::has_sets) { format!(" q={sets}") } else { String::new() };
-        format!("p={}{cico} {}", self.params.ranks, names.join(" "))
+        let slots = if queue_slots == SLOTS { String::new() } else { format!(" s={queue_slots}") };
+        format!("p={ranks}{cico}{slots} {}", names.join(" "))
     }
 
     /// The segment's layout.

@@ -32,6 +32,11 @@ const fn tiny(ranks: u32) -> Params {
     Params { ranks, page: 128, lines: 2, queue_slots: 2, queue_fragment: 64, cico: None }
 }
 
+/// Slots in which two processes post two ticks ahead.
+const fn ahead() -> Params {
+    Params { queue_slots: 4, ..tiny(2) }
+}
+
 const fn with_cico(ranks: u32, slots: u32, sets: u32) -> Params {
     Params { cico: Some(Cico { slots, fragment: 8, sets }), ..tiny(ranks) }
 }
@@ -184,6 +189,10 @@ pub static PROTOCOLS: &[Protocol] = &[
     model("exchange-slices-2-one", Params { queue_slots: 1, ..tiny(2) }, |s| exchanges(s, Slices, &[0], 1), QUEUE),
     model("exchange-slices-2-pairs", tiny(2), |s| exchanges(s, Slices, &[0], 2), READY).long(),
     model("exchange-mix-2", tiny(2), exchange_mix, QUEUE),
+    // Two ticks are posted before the first one is taken.
+    model("exchange-gatherv-2-ahead", ahead(), |s| exchanges(s, Gatherv, &[0], 5), QUEUE),
+    model("exchange-allgather-2-ahead", ahead(), |s| exchanges(s, Allgather, &[0], 2), READY),
+    model("exchange-slices-2-ahead", ahead(), |s| exchanges(s, Slices, &[0], 1), READY),
     model("central-2", tiny(2), |s| barriers(s, BarrierAlgorithm::Central), CENTRAL),
     model("central-3", tiny(3), |s| barriers(s, BarrierAlgorithm::Central), CENTRAL),
     model("combining-2", tiny(2), |s| barriers(s, BarrierAlgorithm::Combining(1)), COMBINING),

@@ -6,8 +6,10 @@ use super::{Done, Run};
 use std::collections::BTreeMap;
 use unisono_kernel::step::Until;
 
-/// Up to so many processes, looks that follow one another see all combinations of values.
+/// Up to so many processes, looks that follow one another see all combinations of values,
 const ALL_COMBINATIONS: usize = 2;
+/// of a process that has at most so many.
+const MOST_COMBINATIONS: u64 = 1 << 9;
 
 /// What a process knows beyond what the run saw: the value of a flag, by offset.
 type Known = BTreeMap<u64, u64>;
@@ -35,12 +37,23 @@ fn merge(places: &mut Places, place: Place, known: Known) {
     }
 }
 
+/// A value that is too little for who waits for this.
+const fn little(until: Option<Until>) -> u64 {
+    match until {
+        Some(Until::Equals(value)) => !value,
+        _ => 0,
+    }
+}
+
 impl Run<'_> {
     /// Each process alone, with all that it might have seen instead.
     pub(super) fn alternatives(&mut self) -> Result<(), String> {
         for rank in self.ranks() {
             let mut trace = std::mem::take(&mut self.traces[rank as usize]);
-            if self.clocks.len() > ALL_COMBINATIONS {
+            let values = trace.iter().map(|done| 1 + done.later.len() as u64);
+            let combinations = values.fold(1, u64::saturating_mul);
+            self.all_combinations = self.clocks.len() <= ALL_COMBINATIONS && combinations <= MOST_COMBINATIONS;
+            if !self.all_combinations {
                 self.forget_what_changes_nothing(&mut trace);
             }
             let result = self.alternatives_of(&trace);
@@ -83,6 +96,9 @@ impl Run<'_> {
         let mut places = Places::from([((first.from, Eye::Any), Known::new())]);
         for at in 0..trace.len() {
             let mut behind = Places::new();
+            if !self.all_combinations {
+                places = self.alike(trace, at, places);
+            }
             for (place, known) in places {
                 self.alternatives_at(&trace[..=at], place, known, &mut behind)?;
             }
@@ -91,6 +107,27 @@ impl Run<'_> {
         }
         let finished = |(position, _): &Place| matches!(self.processes.node(*position).next, Next::Finished);
         if places.keys().all(finished) { Ok(()) } else { Err("it makes accesses that it did not make".into()) }
+    }
+
+    /// Of the places before the first of some looks, one of each that would wait alike: what a machine keeps
+    /// of earlier looks shows in what it waits with.
+    fn alike(&mut self, trace: &[Done], at: usize, places: Places) -> Places {
+        let look = |at: usize| trace.get(at).is_some_and(|done| done.until.is_some());
+        let (true, Access::Load(word)) = (look(at) && !at.checked_sub(1).is_some_and(look), trace[at].access) else {
+            return places;
+        };
+        let (mut first, mut alike) = (BTreeMap::new(), Places::new());
+        for ((position, eye), known) in places {
+            let mut place = position;
+            if matches!(self.processes.node(position).next, Next::Access(access) if access == trace[at].access) {
+                let waiting = self.processes.step(position, little(trace[at].until));
+                if self.waits(waiting, word) == trace[at].until {
+                    place = *first.entry(waiting).or_insert(position);
+                }
+            }
+            merge(&mut alike, (place, eye), known);
+        }
+        alike
     }
 
     /// Where a process at `position` may come to by the last access of this trace.
@@ -196,7 +233,7 @@ impl Run<'_> {
     /// Where a look leads: what it saw, or any later value.
     fn see(&mut self, look: &Done, (position, eye): Place, known: &Known, behind: &mut Places) -> Result<(), String> {
         let Access::Load(word) = look.access else { return Ok(()) };
-        let all = self.clocks.len() <= ALL_COMBINATIONS;
+        let all = self.all_combinations;
         if eye != Eye::Last || look.later.is_empty() {
             let to = self.go(position, look.answer)?;
             if look.until.is_some() && self.waits(to, word) == look.until {

@@ -16,7 +16,7 @@
 //!
 //! Then each process alone goes through its accesses again, with all that it might have seen
 //! instead: too little first, so that it waits and polls again, and all later values that no order
-//! forbids. (Of two processes all combinations of values. Beyond, looks that follow one another all see
+//! forbids. (Of two processes all combinations of values, up to a few hundred. Beyond, looks that follow one another all see
 //! the least that is enough, or all the last there is, since machines keep the minimum of such looks; and
 //! those that lead to the same place either way are not combined with others.) Each such way must come to the same accesses, with the same answers, and end; it may only
 //! leave out looks whose outcome it knows from an earlier one.
@@ -104,6 +104,8 @@ struct Run<'p> {
     order: Vec<Rank>,
     /// By operation and rank: the first access there.
     entries: Vec<[u32; RANKS]>,
+    /// Of the process that is looked at alone: does it see all combinations of values?
+    all_combinations: bool,
     outcome: Outcome,
 }
 
@@ -131,6 +133,7 @@ pub fn order(program: &Program, mutation: Mutation, _: Limits) -> Result<Outcome
         traces: (0..ranks).map(|_| Vec::new()).collect(),
         order: Vec::new(),
         entries: vec![[0; RANKS]; program.operations.len()],
+        all_combinations: false,
         outcome: Outcome::default(),
     };
     if let Err(fault) = run.run().and_then(|()| run.alternatives()) {
