@@ -117,7 +117,15 @@ impl fmt::Display for PuSet {
 /// # Errors
 /// The kernel's.
 pub fn affinity() -> Result<PuSet, PosixError> {
-    let words = sys::affinity(0).map_err(|e| PosixError::io("sched_getaffinity", &e, "read the binding"))?;
+    affinity_of(0)
+}
+
+/// The PUs on which the first thread of a process may run; 0: the calling thread.
+///
+/// # Errors
+/// The kernel's.
+pub fn affinity_of(pid: u32) -> Result<PuSet, PosixError> {
+    let words = sys::affinity(pid).map_err(|e| PosixError::io("sched_getaffinity", &e, "read the binding"))?;
     Ok(PuSet::from_words(words))
 }
 

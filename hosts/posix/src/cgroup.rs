@@ -52,7 +52,7 @@ fn number(path: &Path) -> Option<u64> {
 }
 
 /// Bytes that the tightest group still allows; `None` without a limit. Cached file pages count as free.
-pub(crate) fn memory() -> Option<u64> {
+pub fn memory() -> Option<u64> {
     let groups = Groups::find("memory")?;
     let (limit, usage, cache) = if groups.unified {
         ("memory.max", "memory.current", "inactive_file ")
@@ -73,7 +73,7 @@ pub(crate) fn memory() -> Option<u64> {
 }
 
 /// Processors' worth of time that the tightest group allows, in thousandths; `None` without a limit.
-pub(crate) fn processors() -> Option<u64> {
+pub fn processors() -> Option<u64> {
     let groups = Groups::find("cpu")?;
     groups
         .directories()

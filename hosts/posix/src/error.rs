@@ -73,7 +73,7 @@ pub enum PosixError {
 
 impl PosixError {
     /// The failure of `call`, from an error of the standard library.
-    pub(crate) fn io(call: &'static str, error: &std::io::Error, purpose: impl Into<String>) -> Self {
+    pub fn io(call: &'static str, error: &std::io::Error, purpose: impl Into<String>) -> Self {
         match error.raw_os_error() {
             Some(errno) => Self::System { call, errno, purpose: purpose.into() },
             None => Self::Bootstrap { cause: format!("{call}: {error} ({})", purpose.into()) },

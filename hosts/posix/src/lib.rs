@@ -4,7 +4,8 @@
 //! launch     starts N processes, binds them, serves their bootstrap, buries them
 //! bootstrap  an allgather of bytes: all that a start-up needs from the world
 //! join       the start-up of one rank: segment, space, placement, liveness, waiting
-//! segment    an anonymous, sealed file in memory, mapped by all; nothing has a name
+//! sealed     anonymous, sealed files in memory: nothing has a name
+//! segment    such a file with a header, mapped by all
 //! topology, binding, placement, waiting   what the machine is, and what was made of it
 //! ```
 //! Nothing is left behind, whatever dies at whatever moment: the segment has no name and goes
@@ -32,12 +33,13 @@ compile_error!("unisono-posix needs Linux: memfd, pidfd, move_pages");
 
 pub mod binding;
 pub mod bootstrap;
-mod cgroup;
+pub mod cgroup;
 mod error;
 mod host;
 mod join;
 pub mod launch;
 pub mod placement;
+pub mod sealed;
 pub mod segment;
 pub mod space;
 mod sys;
@@ -51,6 +53,7 @@ pub use host::Host;
 pub use join::{Joined, Options, Peer, join};
 pub use placement::Placement;
 pub use segment::Segment;
+pub use sys::page;
 pub use topology::Topology;
 pub use waiting::Waiting;
 

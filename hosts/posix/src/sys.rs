@@ -17,9 +17,17 @@ fn own(fd: libc::c_long) -> OwnedFd {
 }
 
 /// Bytes of a page of this machine.
-pub(crate) fn page() -> u64 {
+pub fn page() -> u64 {
     // SAFETY: takes no pointers.
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as u64
+}
+
+/// Bytes of the largest file that this process may make.
+pub(crate) fn file_limit() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: a struct of ours; where the call fails it stays as it is.
+    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
+    limit.rlim_cur
 }
 
 /// An anonymous file in memory, closed on exec, open to seals.
@@ -41,11 +49,11 @@ pub(crate) fn seals(file: &File) -> io::Result<i32> {
     answer(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) })
 }
 
-/// Reserves bytes of a file, on the caller's NUMA node.
-pub(crate) fn reserve(file: &File, offset: u64, len: u64) -> io::Result<()> {
+/// Reserves bytes of a file, on the caller's NUMA node; or what `mode` says.
+pub(crate) fn allocate(file: &File, mode: i32, offset: u64, len: u64) -> io::Result<()> {
     loop {
         // SAFETY: integer arguments.
-        let done = unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as i64, len as i64) };
+        let done = unsafe { libc::fallocate(file.as_raw_fd(), mode, offset as i64, len as i64) };
         match answer(done) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             other => return other.map(drop),

@@ -69,7 +69,11 @@ pub fn choose(affinities: &[PuSet], quota: Option<u64>) -> Choice {
     // and each rank's own.
     let union: PuSet = affinities.iter().flat_map(PuSet::iter).collect();
     let mut tightest = (ranks, union);
-    for set in affinities {
+    for (rank, set) in affinities.iter().enumerate() {
+        // Ranks that are not bound all have one set: looked at once.
+        if affinities.iter().take(rank).any(|other| other == set) {
+            continue;
+        }
         let confined = affinities.iter().filter(|other| other.is_subset(set)).count();
         if confined * tightest.1.len() > tightest.0 as usize * set.len() {
             tightest = (confined as u32, set.clone());
@@ -83,7 +87,7 @@ pub fn choose(affinities: &[PuSet], quota: Option<u64>) -> Choice {
 ///
 /// # Errors
 /// The environment's word is neither `spin` nor `yield`.
-pub(crate) fn decide(asked: Waiting, choice: Choice) -> Result<Choice, PosixError> {
+pub fn decide(asked: Waiting, choice: Choice) -> Result<Choice, PosixError> {
     if let Some(value) = std::env::var_os(WAIT) {
         let yields = match value.to_str() {
             Some("spin") => false,

@@ -1,0 +1,76 @@
+/*
+ * What the preloaded shim (C, knows MPI) needs of the library (Rust, knows no MPI), beside unisono.h.
+ *
+ * A communicator's first use takes two collectives of the MPI beneath: every rank makes an offer, the offers are
+ * allgathered, every rank attaches to the best one (the same for all), and all agree whether everyone could.
+ *
+ *     unisono_mpi_offer(ranks, &mine);
+ *     PMPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, comm);
+ *     reason = unisono_mpi_attach(all, ranks, rank, local_ranks, progress, &lease);
+ *     PMPI_Allreduce(&reason, &worst, 1, MPI_INT, MPI_MAX, comm);
+ *     comm = unisono_mpi_settle(lease, worst);          (null unless worst is UNISONO_MPI_ATTACHED)
+ *     ...
+ *     unisono_mpi_release(lease);                        (from the communicator's delete callback)
+ *
+ * All functions may be called from several threads at once, for different communicators.
+ */
+#ifndef UNISONO_MPI_H
+#define UNISONO_MPI_H
+
+#include <stdint.h>
+#include <unisono.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Why a communicator stays with the MPI beneath; 0: it does not. Larger numbers win in an agreement. */
+enum {
+    UNISONO_MPI_ATTACHED = 0,
+    UNISONO_MPI_ALONE = 1,    /* one rank: nothing to gain */
+    UNISONO_MPI_NODES = 2,    /* ranks on several nodes, or in namespaces that can't share memory */
+    UNISONO_MPI_FULL = 3,     /* no arena has room (UNISONO_ARENA) */
+    UNISONO_MPI_REFUSED = 4,  /* the system refused to make or map memory; a line on stderr said why, once */
+    UNISONO_MPI_VERSIONS = 5, /* another version of this library on another rank */
+    UNISONO_MPI_OFF = 6       /* switched off on some rank (UNISONO=off), or after a fork */
+};
+
+/* What one rank offers; plain bytes, made by unisono_mpi_offer, for unisono_mpi_attach alone. */
+typedef struct unisono_mpi_offer_t { uint64_t words[8]; } unisono_mpi_offer_t;
+
+/* One communicator's memory, from attach to release. */
+typedef struct unisono_mpi_lease unisono_mpi_lease;
+
+/* Moves the rank's own pending operations; called again and again while a rank waits. */
+typedef void unisono_mpi_progress(void);
+
+/* Reserves room for a communicator of `ranks` in this process's arena, until attach decides; writes the offer. An offer
+ * without room says why: so this can't fail. */
+void unisono_mpi_offer(uint32_t ranks, unisono_mpi_offer_t *mine);
+
+/* Chooses among the offers of all ranks (the same on each), gives up the own reservation if it was not chosen, and
+ * maps the chosen memory. Answers UNISONO_MPI_ATTACHED or a reason, and always a lease, to be settled. */
+int unisono_mpi_attach(const unisono_mpi_offer_t *offers, uint32_t ranks, uint32_t rank, uint32_t local_ranks,
+                       unisono_mpi_progress *progress, unisono_mpi_lease **lease);
+
+/* What all agreed on: UNISONO_MPI_ATTACHED gives the communicator, which the lease owns; anything else frees the lease
+ * and gives null. */
+unisono_comm *unisono_mpi_settle(unisono_mpi_lease *lease, int agreed);
+
+/* This rank is done with the communicator; its owner reuses the memory when all are. Null is no error. */
+void unisono_mpi_release(unisono_mpi_lease *lease);
+
+/* Sums since the start: waits that were not over at once, calls of `progress`, bytes of this process's arena, in use
+ * now, and in use at most; communicators attached and released. */
+typedef struct unisono_mpi_sums_t {
+    uint64_t waits, progressed, arena, used, most_used, attached, released;
+} unisono_mpi_sums_t;
+void unisono_mpi_sums(unisono_mpi_sums_t *sums);
+
+/* In the child after a fork: nothing of the parent's may be used any more. Offers say UNISONO_MPI_OFF from now on. */
+void unisono_mpi_forked(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,45 @@
+//! Which processes can share memory: those of one running kernel that see each other's `/proc`.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use unisono_posix::PosixError;
+
+/// A number that is equal on two processes if, and nearly only if, they run under one boot of one kernel, in one
+/// namespace of process numbers and one of users.
+///
+/// # Errors
+/// `/proc` can't be read.
+pub fn identity() -> Result<u64, PosixError> {
+    let system = |call, error| PosixError::io(call, &error, "learn which node this is");
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").map_err(|error| system("open", error))?;
+    let namespace = |name: &str| {
+        let meta = fs::metadata(format!("/proc/self/ns/{name}"));
+        meta.map(|meta| meta.ino()).map_err(|error| system("stat", error))
+    };
+    Ok(hash(boot.trim(), [namespace("pid")?, namespace("user")?]))
+}
+
+/// FNV-1a.
+fn hash(boot: &str, namespaces: [u64; 2]) -> u64 {
+    let numbers = namespaces.iter().flat_map(|number| number.to_le_bytes());
+    let bytes = boot.bytes().chain(numbers);
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_node_is_itself() {
+        assert_eq!(identity().unwrap(), identity().unwrap());
+    }
+
+    #[test]
+    fn another_boot_or_namespace_is_another_node() {
+        let here = hash("a", [1, 2]);
+        for other in [hash("b", [1, 2]), hash("a", [3, 2]), hash("a", [1, 3]), hash("a", [2, 1])] {
+            assert_ne!(here, other);
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! What the ranks of a communicator tell each other, and what follows: the same on every rank.
+//!
+//! ```text
+//! word 0  version of this library and of the segment's layout; what differs here has other words behind
+//!      1  ranks (32 bits), small slots (8), reason (8)
+//!      2  node
+//!      3  process (32), its descriptor (32)
+//!      4  device        5  inode        of the arena's file
+//!      6  offset of the slice in the arena (32), bytes of the arena (32), both in pages of 4096
+//!      7  bytes that are free beside it
+//! ```
+//! All of it comes from other processes: nothing is used before it is checked, here or by the kernel when the file is
+//! opened. What no check can find (a slice that is not free) yields wrong data or errors, as corrupt segments do.
+
+use crate::arena::Reserved;
+use core::ffi::c_int;
+use unisono_kernel::Rank;
+use unisono_kernel::region::layout;
+use unisono_posix::sealed::Handle;
+
+/// An offer as it travels: `unisono_mpi_offer_t`.
+pub type Words = [u64; 8];
+
+/// Why a communicator stays with the MPI beneath. Larger numbers win in an agreement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(i32)]
+pub enum Reason {
+    /// It does not.
+    Attached = 0,
+    /// One rank: nothing to gain.
+    Alone = 1,
+    /// Ranks on several nodes, or in namespaces that can't share memory.
+    Nodes = 2,
+    /// No arena has room.
+    Full = 3,
+    /// The system refused to make or map memory.
+    Refused = 4,
+    /// Another version of this library on another rank.
+    Versions = 5,
+    /// Switched off on some rank, or after a fork.
+    Off = 6,
+}
+
+impl Reason {
+    /// All, in order.
+    pub const ALL: [Self; 7] =
+        [Self::Attached, Self::Alone, Self::Nodes, Self::Full, Self::Refused, Self::Versions, Self::Off];
+
+    /// The reason of this number; a number of none reads as a refusal.
+    fn from_code(code: u64) -> Self {
+        Self::ALL.into_iter().find(|reason| *reason as c_int as u64 == code).unwrap_or(Self::Refused)
+    }
+}
+
+/// The words' own version, the layout's, and the library's.
+const VERSION: u64 = 1 << 48 | layout::VERSION << 32 | unisono::VERSION as u64;
+
+/// Unit of offsets and sizes in an offer.
+const UNIT: u64 = 4096;
+
+/// Bytes of the largest arena whose slices an offer can name.
+pub const MOST: u64 = UNIT << 31;
+
+/// Who offers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Owner {
+    /// Its node.
+    pub node: u64,
+    /// Its process.
+    pub pid: u32,
+}
+
+impl Owner {
+    /// An offer of nothing to `ranks` ranks, with the reason.
+    pub const fn refuse(self, ranks: u32, reason: Reason) -> Words {
+        [VERSION, (reason as u64) << 40 | ranks as u64, self.node, (self.pid as u64) << 32, 0, 0, 0, 0]
+    }
+}
+
+/// A slice on offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// The node of its owner.
+    pub node: u64,
+    /// The arena's file.
+    pub handle: Handle,
+    /// Bytes of the arena.
+    pub arena: u64,
+    /// The slice.
+    pub reserved: Reserved,
+}
+
+impl Offer {
+    /// As it travels, to `ranks` ranks.
+    pub fn encode(&self, ranks: u32) -> Words {
+        let Self { node, handle, arena, reserved } = *self;
+        let Handle { pid, fd, device, inode } = handle;
+        let place = ((reserved.offset / UNIT) << 32) | (arena / UNIT);
+        let [version, what, _, process, ..] = Owner { node, pid }.refuse(ranks, Reason::Attached);
+        let (what, process) = (what | u64::from(reserved.small) << 32, process | u64::from(fd as u32));
+        [version, what, node, process, device, inode, place, reserved.free]
+    }
+}
+
+/// Reads an offer to `ranks` ranks: who offers, and a slice, unless its arena is full. Any other reason is one for
+/// all ranks, and an error.
+fn decode(words: &Words, ranks: u32) -> Result<(Owner, Option<Offer>), Reason> {
+    let &[version, what, node, process, device, inode, place, free] = words;
+    if version != VERSION {
+        return Err(Reason::Versions);
+    }
+    let owner = Owner { node, pid: (process >> 32) as u32 };
+    match Reason::from_code(what >> 40) {
+        Reason::Attached => {}
+        Reason::Full => return Ok((owner, None)),
+        reason => return Err(reason),
+    }
+    let small = match (what >> 32) & 0xff {
+        0 => false,
+        1 => true,
+        _ => return Err(Reason::Refused),
+    };
+    if what as u32 != ranks {
+        return Err(Reason::Refused);
+    }
+    let handle = Handle { pid: owner.pid, fd: process as u32 as i32, device, inode };
+    let (offset, arena) = ((place >> 32) * UNIT, u64::from(place as u32) * UNIT);
+    Ok((owner, Some(Offer { node, handle, arena, reserved: Reserved { offset, small, free } })))
+}
+
+/// Whose slice is taken; every rank computes the same from the same offers.
+///
+/// # Errors
+/// The largest reason among the offers; else that there is one rank, or several nodes, or no room.
+pub fn choose(offers: &[Words]) -> Result<(Rank, Offer), Reason> {
+    let ranks = u32::try_from(offers.len()).map_err(|_| Reason::Refused)?;
+    let mut worst = if ranks > 1 { Reason::Attached } else { Reason::Alone };
+    let mut first_node = None;
+    let mut best: Option<(Rank, Offer)> = None;
+    for (rank, words) in (0..).zip(offers) {
+        match decode(words, ranks) {
+            Err(reason) => worst = worst.max(reason),
+            Ok((Owner { node, .. }, offer)) => {
+                if *first_node.get_or_insert(node) != node {
+                    worst = worst.max(Reason::Nodes);
+                }
+                // Of equals the first stays.
+                if let Some(offer) = offer
+                    && best.is_none_or(|(_, best)| best.reserved.free < offer.reserved.free)
+                {
+                    best = Some((rank, offer));
+                }
+            }
+        }
+    }
+    if worst > Reason::Attached { Err(worst) } else { best.ok_or(Reason::Full) }
+}
+
+/// The slice that `rank` has on offer, if its offer can be read.
+pub fn slice_of(offers: &[Words], rank: Rank) -> Option<Offer> {
+    decode(offers.get(rank as usize)?, offers.len() as u32).ok()?.1
+}
+
+/// The processes whose offers can be read.
+pub fn pids(offers: &[Words]) -> impl Iterator<Item = u32> {
+    let owners = offers.iter().filter_map(|words| decode(words, offers.len() as u32).ok());
+    owners.map(|(owner, _)| owner.pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offer(node: u64, free: u64) -> Offer {
+        let handle = Handle { pid: 7, fd: 3, device: 4, inode: 5 };
+        Offer { node, handle, arena: 1 << 20, reserved: Reserved { offset: 8192, small: true, free } }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for small in [false, true] {
+            let mut offer = offer(9, 77);
+            offer.reserved.small = small;
+            assert_eq!(decode(&offer.encode(3), 3), Ok((Owner { node: 9, pid: 7 }, Some(offer))));
+        }
+        let owner = Owner { node: 9, pid: 7 };
+        for reason in Reason::ALL.into_iter().skip(1) {
+            let expected = if reason == Reason::Full { Ok((owner, None)) } else { Err(reason) };
+            assert_eq!(decode(&owner.refuse(3, reason), 3), expected);
+        }
+    }
+
+    #[test]
+    fn the_most_room_is_taken_and_of_equals_the_first() {
+        let offers = [3, 5, 5, 4].map(|free| offer(1, free).encode(4));
+        assert_eq!(choose(&offers).map(|(rank, _)| rank), Ok(1));
+        let offers = [Owner { node: 1, pid: 7 }.refuse(2, Reason::Full), offer(1, 0).encode(2)];
+        assert_eq!(choose(&offers).map(|(rank, _)| rank), Ok(1));
+    }
+
+    #[test]
+    fn the_largest_reason_wins_wherever_it_stands() {
+        let fine = offer(1, 1).encode(3);
+        let refused = |reason| Owner { node: 1, pid: 7 }.refuse(3, reason);
+        for (offers, reason) in [
+            ([refused(Reason::Full); 3], Reason::Full),
+            ([fine, refused(Reason::Refused), fine], Reason::Refused),
+            ([refused(Reason::Off), refused(Reason::Refused), fine], Reason::Off),
+            ([refused(Reason::Full), fine, offer(2, 1).encode(3)], Reason::Nodes),
+            ([Owner { node: 2, pid: 7 }.refuse(3, Reason::Full), fine, fine], Reason::Nodes),
+            ([offer(2, 1).encode(3), refused(Reason::Refused), fine], Reason::Refused),
+            ([fine, [0; 8], fine], Reason::Versions),
+            ([fine, offer(1, 1).encode(4), fine], Reason::Refused),
+        ] {
+            assert_eq!(choose(&offers), Err(reason), "{offers:?}");
+        }
+        assert_eq!(choose(&[offer(1, 1).encode(1)]), Err(Reason::Alone));
+        assert_eq!(choose(&[Owner { node: 1, pid: 7 }.refuse(1, Reason::Off)]), Err(Reason::Off));
+        assert_eq!(choose(&[]), Err(Reason::Alone));
+    }
+
+    #[test]
+    fn no_words_are_read_as_a_reason_that_is_none() {
+        let mut words = offer(1, 1).encode(2);
+        words[1] |= 9 << 40;
+        assert_eq!(decode(&words, 2), Err(Reason::Refused));
+        let mut words = offer(1, 1).encode(2);
+        words[1] |= 2 << 32;
+        assert_eq!(decode(&words, 2), Err(Reason::Refused));
+    }
+}

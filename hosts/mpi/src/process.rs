@@ -1,0 +1,326 @@
+//! What a process keeps between communicators, and the life of one communicator in it.
+//!
+//! ```text
+//! offer   -> a slice of the own arena is reserved
+//! attach  -> all offers are known: the own slice is given up, or leased; the chosen one is mapped, the handle made
+//! settle  -> all could, and the handle is used; or not, and all is as before
+//! release -> the handle is freed, then the rank leaves; the owner reuses the slice when all have left
+//! ```
+
+use crate::arena::Arena;
+use crate::lease::{Plan, Slice};
+use crate::node;
+use crate::offer::{self, Offer, Owner, Reason, Words};
+use crate::say::{Cause, once};
+use crate::wait::{self, Patient, Progress, Waits};
+use std::ffi::OsStr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use unisono::comm::{Handle as Comm, Patience, Waiting, unisono_free};
+use unisono::error::UNISONO_OK;
+use unisono_kernel::Rank;
+use unisono_kernel::region::{Counter, Word};
+use unisono_kernel::wait::SpinThen;
+use unisono_posix::PosixError;
+use unisono_posix::sealed::{Handle, Map, Sealed};
+
+/// Environment: `off` takes nothing over.
+pub const SWITCH: &str = "UNISONO";
+/// Environment: the bound of each process's arena.
+pub const ARENA: &str = "UNISONO_ARENA";
+/// Bytes of an arena, if nothing is said.
+pub const DEFAULT_ARENA: u64 = 256 << 20;
+
+/// Sums since the start: `unisono_mpi_sums_t`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Sums {
+    /// Waits that were not over at once.
+    pub waits: u64,
+    /// Calls of the progress function.
+    pub progressed: u64,
+    /// Bytes of this process's arena; 0 until it is made.
+    pub arena: u64,
+    /// Bytes of it in use, offered ones included.
+    pub used: u64,
+    /// The same, at most.
+    pub most_used: u64,
+    /// Communicators attached.
+    pub attached: u64,
+    /// Communicators released.
+    pub released: u64,
+}
+
+/// One communicator's memory in this process: `unisono_mpi_lease`.
+#[derive(Debug, Default)]
+pub struct Lease(Option<Attached>);
+
+#[derive(Debug)]
+struct Attached {
+    slice: Slice,
+    rank: Rank,
+    /// The slice is one of this process's own arena.
+    own: bool,
+    comm: *mut Comm,
+}
+
+// SAFETY: the handle is this lease's alone, and may be used from any thread, by one at a time.
+unsafe impl Send for Attached {}
+
+/// The state of a process.
+#[derive(Debug)]
+pub struct Process {
+    on: bool,
+    arena_bytes: u64,
+    attached: Word,
+    released: Word,
+    waits: Arc<Waits>,
+    state: Mutex<State>,
+}
+
+/// What is made at first use, and kept.
+#[derive(Debug, Default)]
+struct State {
+    /// Node and arena; or they could not be made.
+    own: Option<Result<(u64, Arena), PosixError>>,
+    peers: Vec<(Handle, Arc<Map>)>,
+}
+
+/// Parses a number of bytes: digits, then nothing or one of K, M, G.
+pub fn parse_bytes(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(['K', 'M', 'G', 'k', 'm', 'g']);
+    let shift = match &text[digits.len()..] {
+        "" => 0,
+        "K" | "k" => 10,
+        "M" | "m" => 20,
+        "G" | "g" => 30,
+        _ => return None,
+    };
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+impl Process {
+    /// As the environment says. A value that can't be is one line on stderr, and the default.
+    pub fn from_env() -> Self {
+        let on = std::env::var_os(SWITCH).is_none_or(|value| value != OsStr::new("off"));
+        let bytes = std::env::var_os(ARENA).map_or(Some(DEFAULT_ARENA), |value| value.to_str().and_then(parse_bytes));
+        let bytes = bytes.unwrap_or_else(|| {
+            once(
+                Cause::Setting,
+                format_args!("{ARENA} must be a number of bytes, or one with K, M or G: it is 256M now"),
+            );
+            DEFAULT_ARENA
+        });
+        Self::new(on, bytes)
+    }
+
+    /// With an arena of at most `arena_bytes`.
+    pub fn new(on: bool, arena_bytes: u64) -> Self {
+        let (attached, released) = (Word::zero(), Word::zero());
+        // Beyond, an offer can't name a slice.
+        let arena_bytes = arena_bytes.min(offer::MOST);
+        Self { on, arena_bytes, attached, released, waits: Arc::default(), state: Mutex::default() }
+    }
+
+    /// Nothing that panics runs under the lock; if it did, the state is one between two whole steps.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reserves room for a communicator of `ranks`; answers the offer.
+    pub fn offer(&self, ranks: u32) -> Words {
+        if !self.on {
+            return Owner::default().refuse(ranks, Reason::Off);
+        }
+        if ranks <= 1 {
+            return Owner::default().refuse(ranks, Reason::Alone);
+        }
+        let mut state = self.state();
+        let Some((node, arena)) = state.own(self.arena_bytes) else {
+            return Owner::default().refuse(ranks, Reason::Refused);
+        };
+        match arena.reserve(ranks) {
+            Some(reserved) => {
+                let (handle, arena) = (*arena.handle(), arena.room().total());
+                Offer { node, handle, arena, reserved }.encode(ranks)
+            }
+            None => Owner { node, pid: arena.handle().pid }.refuse(ranks, Reason::Full),
+        }
+    }
+
+    /// Takes the best of all offers; `rank` is this process's.
+    pub fn attach(
+        &self,
+        offers: &[Words],
+        rank: Rank,
+        local_ranks: u32,
+        progress: Option<Progress>,
+    ) -> (Reason, Lease) {
+        if !self.on {
+            return (Reason::Off, Lease::default());
+        }
+        let chosen = offer::choose(offers).and_then(|chosen| {
+            // A rank that is none has no offer.
+            if (rank as usize) < offers.len() { Ok(chosen) } else { Err(Reason::Refused) }
+        });
+        let mine = offer::slice_of(offers, rank);
+        let taken = {
+            let mut state = self.state();
+            let taken = chosen.and_then(|(owner, offer)| state.take(&offer, owner == rank, offers.len() as u32));
+            match (&taken, mine) {
+                (Ok((_, true)), _) | (_, None) => {}
+                (_, Some(mine)) => state.give_up(&mine),
+            }
+            taken
+        };
+        let attached = taken.and_then(|(slice, own)| {
+            self.handle(slice, own, rank, wait::crowded(offer::pids(offers), local_ranks), progress)
+        });
+        match attached {
+            Ok(attached) => (Reason::Attached, Lease(Some(attached))),
+            Err(reason) => (reason, Lease::default()),
+        }
+    }
+
+    fn handle(
+        &self,
+        slice: Slice,
+        own: bool,
+        rank: Rank,
+        yields: bool,
+        progress: Option<Progress>,
+    ) -> Result<Attached, Reason> {
+        let host = Patience(Box::new(Patient::new(yields, progress, Arc::clone(&self.waits))));
+        let wait: Waiting = if yields { SpinThen::crowded(host) } else { SpinThen::spinning(host) };
+        // SAFETY: the slice lies beside the handle in the lease, and is dropped after it was freed.
+        let segment = unsafe { slice.segment() };
+        let layout = *slice.plan().layout();
+        let made = segment.and_then(|segment| Comm::allocate(segment, layout, rank, wait).ok());
+        match made {
+            Some(comm) => Ok(Attached { slice, rank, own, comm }),
+            None => {
+                if own && let Some((_, arena)) = self.state().arena() {
+                    arena.give_up(slice.offset());
+                }
+                once(Cause::Handle, "no memory for a communicator");
+                Err(Reason::Refused)
+            }
+        }
+    }
+
+    /// All agreed, or not: answers the communicator, or gives up what was attached.
+    pub fn settle(&self, lease: &mut Lease, agreed: bool) -> Option<*mut Comm> {
+        if agreed {
+            let Attached { slice, own, comm, .. } = lease.0.as_ref()?;
+            if *own && let Some((_, arena)) = self.state().arena() {
+                arena.lease(slice.offset());
+            }
+            self.attached.fetch_add(1);
+            return Some(*comm);
+        }
+        let Attached { slice, own, comm, .. } = lease.0.take()?;
+        // SAFETY: made by `handle`, and given to nobody.
+        unsafe { unisono_free(comm) };
+        if own && let Some((_, arena)) = self.state().arena() {
+            arena.give_up(slice.offset());
+        }
+        None
+    }
+
+    /// This rank is done.
+    pub fn release(&self, lease: Lease) {
+        let Some(Attached { slice, rank, comm, .. }) = lease.0 else { return };
+        // SAFETY: made by `handle`; the caller of `unisono_mpi_release` promises that it is not used any more.
+        if unsafe { unisono_free(comm) } != UNISONO_OK {
+            // A call uses it all the same: then this rank never leaves, and the slice stays in use.
+            core::mem::forget(slice);
+            return;
+        }
+        slice.leave(rank);
+        self.released.fetch_add(1);
+        if let Some((_, arena)) = self.state().arena() {
+            arena.collect_some();
+        }
+    }
+
+    /// The sums, after looking which leases are free.
+    pub fn sums(&self) -> Sums {
+        let mut state = self.state();
+        let room = state.arena().map(|(_, arena)| {
+            arena.collect(usize::MAX);
+            arena.room()
+        });
+        let sum = |word: &Word| Counter::load_acquire(word).unchecked();
+        Sums {
+            waits: sum(&self.waits.waits),
+            progressed: sum(&self.waits.progressed),
+            arena: room.map_or(0, |room| room.total()),
+            used: room.map_or(0, |room| room.used()),
+            most_used: room.map_or(0, |room| room.most_used()),
+            attached: sum(&self.attached),
+            released: sum(&self.released),
+        }
+    }
+}
+
+impl State {
+    /// Node and arena, if they were made.
+    fn arena(&mut self) -> Option<(u64, &mut Arena)> {
+        let (node, arena) = self.own.as_mut()?.as_mut().ok()?;
+        Some((*node, arena))
+    }
+
+    /// The same, made now if nobody has tried yet.
+    fn own(&mut self, bytes: u64) -> Option<(u64, &mut Arena)> {
+        if self.own.is_none() {
+            let made = node::identity().and_then(|node| Ok((node, Arena::create(bytes)?)));
+            if let Err(error) = &made {
+                once(Cause::Arena, format_args!("no arena ({ARENA}): {error}; communicators stay with the MPI"));
+            }
+            self.own = Some(made);
+        }
+        self.arena()
+    }
+
+    /// The slice on offer, and whether it is one of this process's own arena.
+    fn take(&mut self, offer: &Offer, own: bool, ranks: u32) -> Result<(Slice, bool), Reason> {
+        if own {
+            let slice = self.arena().and_then(|(_, arena)| arena.reserved(offer.reserved.offset).cloned());
+            // What this process has on offer it knows: the plan is its own.
+            return slice
+                .filter(|slice| slice.plan().ranks() == ranks)
+                .map(|slice| (slice, true))
+                .ok_or(Reason::Refused);
+        }
+        let plan = Plan::new(ranks, offer.reserved.small).ok_or(Reason::Refused)?;
+        let map = self.peer(&offer.handle, offer.arena).map_err(|error| {
+            once(Cause::Peer, format_args!("{error}; communicators stay with the MPI"));
+            Reason::Refused
+        })?;
+        Slice::new(map, offer.reserved.offset, plan).map(|slice| (slice, false)).ok_or(Reason::Refused)
+    }
+
+    /// The map of another process's arena: opened, checked and mapped once.
+    fn peer(&mut self, handle: &Handle, bytes: u64) -> Result<Arc<Map>, PosixError> {
+        let known = self.peers.iter().find(|(known, _)| known == handle);
+        if let Some((_, map)) = known {
+            return Ok(Arc::clone(map));
+        }
+        let map = Sealed::open(handle, bytes)?.map()?;
+        map.keep_from_children()?;
+        let map = Arc::new(map);
+        self.peers.push((*handle, Arc::clone(&map)));
+        Ok(map)
+    }
+
+    fn give_up(&mut self, offer: &Offer) {
+        if let Some((_, arena)) = self.arena() {
+            arena.give_up(offer.reserved.offset);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,209 @@
+//! Memory between processes without a name: an anonymous file, sealed, found through its maker's process.
+//!
+//! Others open it as `/proc/PID/fd/FD`, or by `pidfd_getfd` where that is refused. So it has no name: when the
+//! last process that maps it is gone, however it went, the memory is free. It is sealed against shrinking,
+//! growing and further seals before anyone learns of it: no peer can take the pages away under a reader.
+
+use crate::error::PosixError;
+use crate::sys;
+use memmap2::{Advice, MmapOptions, MmapRaw};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use unisono_kernel::error::{Argument, Bound, Refusal};
+
+/// What a file is sealed against.
+pub const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+
+/// Where a sealed file is to be found, for as long as its maker keeps it open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handle {
+    /// The maker's process.
+    pub pid: u32,
+    /// Its descriptor there.
+    pub fd: i32,
+    /// The file system's device.
+    pub device: u64,
+    /// The file's inode.
+    pub inode: u64,
+}
+
+/// An anonymous file in memory, sealed; its pages exist once they are touched, and are zero then.
+#[derive(Debug)]
+pub struct Sealed {
+    file: File,
+    bytes: u64,
+}
+
+impl Sealed {
+    /// Makes a file of `bytes` bytes.
+    ///
+    /// # Errors
+    /// The kernel's refusals.
+    pub fn create(bytes: u64) -> Result<Self, PosixError> {
+        // Beyond the limit, sizing a file is not refused: it kills the process.
+        let most = sys::file_limit();
+        Refusal::check(Argument::SegmentBytes, bytes, Bound::AtMost(most.min(i64::MAX as u64)))?;
+        let file = sys::memfd().map_err(|e| PosixError::io("memfd_create", &e, "make the segment"))?;
+        file.set_len(bytes)
+            .map_err(|e| PosixError::io("ftruncate", &e, format!("size the segment to {bytes} bytes")))?;
+        sys::add_seals(&file, SEALS).map_err(|e| PosixError::io("fcntl", &e, "seal the segment"))?;
+        Ok(Self { file, bytes })
+    }
+
+    /// Opens a file that another process has made, after checking that it is the one announced, that it is
+    /// sealed, and that it has `bytes` bytes.
+    ///
+    /// # Errors
+    /// What does not fit, or the kernel's refusals.
+    pub fn open(handle: &Handle, bytes: u64) -> Result<Self, PosixError> {
+        let file = open(handle)?;
+        let meta = file.metadata().map_err(|e| PosixError::io("fstat", &e, "look at the segment"))?;
+        same("inode", meta.ino(), handle.inode)?;
+        same("device", meta.dev(), handle.device)?;
+        let seals = sys::seals(&file).map_err(|e| PosixError::io("fcntl", &e, "read the segment's seals"))?;
+        same("seals", (seals & SEALS) as u64, SEALS as u64)?;
+        Refusal::check(Argument::SegmentBytes, meta.len(), Bound::Equals(bytes))?;
+        Ok(Self { file, bytes })
+    }
+
+    /// Maps all of it.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn map(&self) -> Result<Map, PosixError> {
+        let bytes = self.bytes;
+        let most = Refusal::new(Argument::SegmentBytes, bytes, Bound::AtMost(isize::MAX as u64));
+        let len = usize::try_from(bytes).map_err(|_| most)?;
+        let raw = MmapOptions::new().len(len).map_raw(&self.file);
+        raw.map(Map).map_err(|e| PosixError::io("mmap", &e, format!("map the segment's {bytes} bytes")))
+    }
+
+    /// Where others find the file while this process keeps it.
+    ///
+    /// # Errors
+    /// The file can't be looked at.
+    pub fn handle(&self) -> Result<Handle, PosixError> {
+        let meta = self.file.metadata().map_err(|e| PosixError::io("fstat", &e, "look at the segment"))?;
+        Ok(Handle { pid: std::process::id(), fd: self.file.as_raw_fd(), device: meta.dev(), inode: meta.ino() })
+    }
+
+    /// Bytes of the file.
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The seals that the file has now.
+    ///
+    /// # Errors
+    /// The file can't be looked at.
+    pub fn seals(&self) -> Result<i32, PosixError> {
+        sys::seals(&self.file).map_err(|e| PosixError::io("fcntl", &e, "read the segment's seals"))
+    }
+
+    /// Reserves memory for a range, on the caller's NUMA node.
+    pub(crate) fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
+        sys::allocate(&self.file, 0, offset, len)
+    }
+
+    /// Gives the pages of a range back to the system: it reads as zeros afterwards, in every map.
+    ///
+    /// # Errors
+    /// The kernel can't, or forbids it.
+    pub fn punch(&self, offset: u64, len: u64) -> Result<(), PosixError> {
+        let done = sys::allocate(&self.file, libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, offset, len);
+        done.map_err(|e| PosixError::io("fallocate", &e, "give memory back"))
+    }
+}
+
+/// A map of a [`Sealed`] file; it keeps the memory without the file.
+#[derive(Debug)]
+pub struct Map(MmapRaw);
+
+impl Map {
+    /// First byte; mapped, readable and writable, as long as this value lives.
+    pub fn base(&self) -> *mut u8 {
+        self.0.as_mut_ptr()
+    }
+
+    /// Bytes.
+    pub fn bytes(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    /// A child of fork does not get the map.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn keep_from_children(&self) -> Result<(), PosixError> {
+        self.0.advise(Advice::DontFork).map_err(|e| PosixError::io("madvise", &e, "keep the segment from children"))
+    }
+
+    pub(crate) const fn raw(&self) -> &MmapRaw {
+        &self.0
+    }
+}
+
+fn same(property: &'static str, found: u64, expected: u64) -> Result<(), PosixError> {
+    if found == expected { Ok(()) } else { Err(PosixError::Handle { property, found, expected }) }
+}
+
+/// Opens the maker's file: by its name in `/proc`, else by a copy of the descriptor.
+fn open(handle: &Handle) -> Result<File, PosixError> {
+    let path = format!("/proc/{}/fd/{}", handle.pid, handle.fd);
+    // Not to block, should the number stand for another process's pipe by now.
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let opened = OpenOptions::new().read(true).write(true).custom_flags(flags).open(&path);
+    opened.or_else(|error| {
+        copy(handle).map(File::from).map_err(|_| PosixError::io("open", &error, format!("open the segment {path}")))
+    })
+}
+
+fn copy(handle: &Handle) -> io::Result<OwnedFd> {
+    sys::pidfd_getfd(&sys::pidfd_open(handle.pid)?, handle.fd)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_lead_to_the_same_file() {
+        let sealed = Sealed::create(1 << 16).unwrap();
+        let handle = sealed.handle().unwrap();
+        assert_eq!(Sealed::open(&handle, 1 << 16).unwrap().handle().unwrap().inode, handle.inode);
+        let copy = File::from(copy(&handle).unwrap()).metadata().unwrap();
+        assert_eq!((copy.ino(), copy.len()), (handle.inode, 1 << 16));
+    }
+
+    #[test]
+    fn a_file_that_is_not_the_announced_one_is_refused() {
+        let sealed = Sealed::create(1 << 16).unwrap();
+        let handle = sealed.handle().unwrap();
+        assert!(Sealed::open(&handle, 1 << 15).is_err());
+        for other in [
+            Handle { inode: handle.inode + 1, ..handle },
+            Handle { device: handle.device + 1, ..handle },
+            Handle { fd: -1, ..handle },
+            Handle { pid: 0, ..handle },
+        ] {
+            assert!(Sealed::open(&other, 1 << 16).is_err(), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_punched_range_reads_as_zeros() {
+        let sealed = Sealed::create(1 << 16).unwrap();
+        let map = sealed.map().unwrap();
+        let word = |offset| map.base().wrapping_add(offset).cast::<u64>();
+        for offset in [0, 4096, 8192] {
+            // SAFETY: inside the map, aligned, and nobody else's.
+            unsafe { word(offset).write_volatile(7) };
+        }
+        sealed.punch(4096, 4096).unwrap();
+        // SAFETY: as above.
+        let read = [0, 4096, 8192].map(|offset| unsafe { word(offset).read_volatile() });
+        assert_eq!(read, [7, 0, 7]);
+    }
+}
