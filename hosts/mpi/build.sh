@@ -1,0 +1,40 @@
+#!/bin/sh
+# Builds libunisono_openmpi.so and libunisono_mpich.so, to be preloaded, for each MPI whose compiler is here, into
+# ${CARGO_TARGET_DIR:-target}/release. Nothing of the MPI is linked (shim/shim.h says why); -z defs proves it.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+target=${CARGO_TARGET_DIR:-$root/target}
+release=$target/release
+
+(cd "$root" && cargo build --locked --release -p unisono-mpi)
+
+# Names that are exported: the MPI's, of C and Fortran, no other.
+exports=$release/unisono_mpi_exports
+cat >"$exports" <<'END'
+{ global: MPI_*; mpi_*; ompi_*_f; local: *; };
+END
+
+built=0
+for mpi in openmpi mpich; do
+    if ! command -v "mpicc.$mpi" >/dev/null; then
+        echo "build.sh: no mpicc.$mpi here: libunisono_$mpi.so is left out" >&2
+        continue
+    fi
+    # What the wrapper adds to find mpi.h, without the libraries it links.
+    case $mpi in
+    openmpi) flags=$(mpicc.openmpi --showme:compile) ;;
+    mpich) flags=$(mpicc.mpich -show -c | tr ' ' '\n' | grep '^-[ID]' | tr '\n' ' ') ;;
+    esac
+    # shellcheck disable=SC2086 # several words
+    ${CC:-gcc} -std=gnu11 -O2 -g -fPIC -fvisibility=default -Wall -Wextra -Werror $flags \
+        -I"$here/../capi/include" -I"$here/shim" -include "$here/shim/shim.h" "$here"/shim/*.c \
+        -shared -Wl,-z,defs -Wl,--gc-sections -Wl,--version-script="$exports" \
+        "$release/libunisono_mpi.a" -lpthread -ldl -lm -lgcc_s \
+        -o "$release/libunisono_$mpi.so.new"
+    mv "$release/libunisono_$mpi.so.new" "$release/libunisono_$mpi.so"
+    echo "$release/libunisono_$mpi.so"
+    built=$((built + 1))
+done
+[ "$built" -gt 0 ]

@@ -1,0 +1,272 @@
+/*
+ * Plans a call: where it goes, and what its two buffers are; then runs it. A plan looks at nothing that may differ
+ * between ranks, but for what is an error at this one.
+ */
+#include <string.h>
+
+/* Blocks of this size and more in alltoall and scatter: each byte is copied twice here, once in the MPIs. */
+static const uint64_t LARGE = 256 << 10;
+
+static enum shim_route beneath(enum shim_reason reason) {
+    shim_add(&shim_thread()->reasons[reason], 1);
+    return ROUTE_BENEATH;
+}
+
+/* What all collectives ask first. */
+static enum shim_route begin(struct shim_call *c, enum shim_collective collective, MPI_Comm comm) {
+    if (!shim_is_on() && !shim_wake()) return ROUTE_BENEATH;
+    if (__builtin_expect(shim_thread()->inside, 0)) return beneath(REASON_REENTRANT);
+    const struct shim_comm *on = shim_find(comm);
+    if (!on && !(on = shim_attach(comm, &c->code))) return ROUTE_FAILED;
+    if (!on->comm) return beneath(on->reason);
+    c->collective = collective, c->comm = comm, c->on = on;
+    c->send.blocks = c->receive.blocks = 0;
+    c->send_in_place = c->receive_in_place = false;
+    c->op = MPI_OP_NULL;
+    c->code = MPI_SUCCESS;
+    return ROUTE_TAKEN;
+}
+
+#define BEGIN(collective)                                                                                              \
+    do {                                                                                                               \
+        enum shim_route route = begin(c, collective, comm);                                                            \
+        if (route != ROUTE_TAKEN) return route;                                                                        \
+    } while (0)
+
+/* False: wrong arguments, of this rank. */
+static bool lay_out(struct shim_side *side, struct shim_blocks of, int blocks) {
+    side->buffer = (void *)of.buffer, side->blocks = blocks;
+    side->count = of.count, side->counts = of.counts, side->displacements = of.displacements;
+    side->type = of.type;
+    if (!shim_shape(of.type, &side->shape)) return false;
+    if (!of.counts.at) return of.count >= 0;
+    for (int i = 0; i < blocks; i++)
+        if (shim_item(of.counts, i) < 0) return false;
+    return of.displacements.at != NULL;
+}
+
+static bool is_rank(const struct shim_call *c, int root) { return root >= 0 && root < c->on->size; }
+
+static struct shim_blocks row(const void *buffer, int64_t count, MPI_Datatype type) {
+    return (struct shim_blocks){.buffer = buffer, .count = count, .type = type};
+}
+
+static uint64_t block_bytes(const struct shim_side *side) { return (uint64_t)side->count * side->shape.bytes; }
+
+/* ---- Plans --------------------------------------------------------------------------------------------------- */
+
+enum shim_route shim_barrier(struct shim_call *c, MPI_Comm comm) {
+    BEGIN(BARRIER);
+    return ROUTE_TAKEN;
+}
+
+enum shim_route shim_bcast(struct shim_call *c, void *buffer, int64_t count, MPI_Datatype type, int root,
+                           MPI_Comm comm) {
+    BEGIN(BCAST);
+    c->root = root;
+    bool right = is_rank(c, root) && buffer != MPI_IN_PLACE && lay_out(&c->receive, row(buffer, count, type), 1);
+    return right ? ROUTE_TAKEN : beneath(REASON_ARGUMENTS);
+}
+
+/* Predefined operations take predefined types alone, which have no holes that matter. */
+static enum shim_route fold(struct shim_call *c, const void *send, void *receive, int64_t count, MPI_Datatype type,
+                            MPI_Op op, bool receives) {
+    c->send_in_place = send == MPI_IN_PLACE;
+    c->op = op;
+    bool right = op != MPI_OP_NULL && (receives ? receive != MPI_IN_PLACE : !c->send_in_place) &&
+                 lay_out(&c->send, row(send, count, type), c->send_in_place ? 0 : 1) &&
+                 lay_out(&c->receive, row(receive, count, type), receives ? 1 : 0);
+    if (!right) return beneath(REASON_ARGUMENTS);
+    c->operation = shim_operation(op);
+    if (!c->operation) return beneath(REASON_OPERATION);
+    if (!c->send.shape.kind) return beneath(REASON_ELEMENT);
+    if (!(c->send.shape.operations >> (uintptr_t)c->operation & 1)) return beneath(REASON_OPERATION);
+    return ROUTE_TAKEN;
+}
+
+enum shim_route shim_reduce(struct shim_call *c, const void *send, void *receive, int64_t count, MPI_Datatype type,
+                            MPI_Op op, int root, MPI_Comm comm) {
+    BEGIN(REDUCE);
+    c->root = root;
+    if (!is_rank(c, root)) return beneath(REASON_ARGUMENTS);
+    return fold(c, send, receive, count, type, op, c->on->rank == root);
+}
+
+enum shim_route shim_allreduce(struct shim_call *c, const void *send, void *receive, int64_t count, MPI_Datatype type,
+                               MPI_Op op, MPI_Comm comm) {
+    BEGIN(ALLREDUCE);
+    return fold(c, send, receive, count, type, op, true);
+}
+
+enum shim_route shim_gather(struct shim_call *c, bool v, struct shim_blocks send, struct shim_blocks receive, int root,
+                            MPI_Comm comm) {
+    BEGIN(v ? GATHERV : GATHER);
+    c->root = root;
+    bool is_root = c->on->rank == root;
+    c->send_in_place = send.buffer == MPI_IN_PLACE;
+    bool right = is_rank(c, root) && (is_root ? receive.buffer != MPI_IN_PLACE : !c->send_in_place) &&
+                 (c->send_in_place || lay_out(&c->send, send, 1)) &&
+                 (!is_root || lay_out(&c->receive, receive, c->on->size));
+    return right ? ROUTE_TAKEN : beneath(REASON_ARGUMENTS);
+}
+
+enum shim_route shim_scatter(struct shim_call *c, bool v, struct shim_blocks send, struct shim_blocks receive, int root,
+                             MPI_Comm comm) {
+    BEGIN(v ? SCATTERV : SCATTER);
+    c->root = root;
+    bool is_root = c->on->rank == root;
+    c->receive_in_place = receive.buffer == MPI_IN_PLACE;
+    bool right = is_rank(c, root) && (is_root ? send.buffer != MPI_IN_PLACE : !c->receive_in_place) &&
+                 (c->receive_in_place || lay_out(&c->receive, receive, 1)) &&
+                 (!is_root || lay_out(&c->send, send, c->on->size));
+    if (!right) return beneath(REASON_ARGUMENTS);
+    if (!v && block_bytes(is_root ? &c->send : &c->receive) >= LARGE) return beneath(REASON_SIZE);
+    return ROUTE_TAKEN;
+}
+
+enum shim_route shim_allgather(struct shim_call *c, bool v, struct shim_blocks send, struct shim_blocks receive,
+                               MPI_Comm comm) {
+    BEGIN(v ? ALLGATHERV : ALLGATHER);
+    c->send_in_place = send.buffer == MPI_IN_PLACE;
+    bool right = receive.buffer != MPI_IN_PLACE && (c->send_in_place || lay_out(&c->send, send, 1)) &&
+                 lay_out(&c->receive, receive, c->on->size);
+    return right ? ROUTE_TAKEN : beneath(REASON_ARGUMENTS);
+}
+
+enum shim_route shim_alltoall(struct shim_call *c, bool v, struct shim_blocks send, struct shim_blocks receive,
+                              MPI_Comm comm) {
+    BEGIN(v ? ALLTOALLV : ALLTOALL);
+    c->send_in_place = send.buffer == MPI_IN_PLACE;
+    bool right = receive.buffer != MPI_IN_PLACE && (c->send_in_place || lay_out(&c->send, send, c->on->size)) &&
+                 lay_out(&c->receive, receive, c->on->size);
+    if (!right) return beneath(REASON_ARGUMENTS);
+    if (!v && block_bytes(&c->receive) >= LARGE) return beneath(REASON_SIZE);
+    return ROUTE_TAKEN;
+}
+
+/* ---- Buffers ---------------------------------------------------------------------------------------------------- */
+
+static int64_t count_of(const struct shim_side *side, int block) {
+    return side->counts.at ? shim_item(side->counts, block) : side->count;
+}
+
+/* Where a block begins in the program's buffer, which may be MPI_BOTTOM. */
+static void *block_at(const struct shim_side *side, int block) {
+    int64_t elements = side->counts.at ? shim_item(side->displacements, block) : block * side->count;
+    return (void *)((uintptr_t)side->buffer + (uintptr_t)(elements * side->shape.extent));
+}
+
+/* Packs block `only`, or all (-1), of a staged side; or unpacks. */
+static bool transfer(const struct shim_side *side, int only, bool pack) {
+    char *packed = side->at;
+    for (int b = 0; b < side->blocks; b++) {
+        uint64_t count = (uint64_t)count_of(side, b);
+        bool meant = only < 0 || only == b;
+        if (meant && !shim_pack(block_at(side, b), count, side->type, &side->shape, packed, pack)) return false;
+        packed += count * side->shape.bytes;
+    }
+    return true;
+}
+
+/* Lists of bytes: of the packed blocks, or of the program's, from the first one. */
+static void list(struct shim_side *side) {
+    uint64_t sum = 0;
+    int64_t first = INT64_MAX;
+    for (int b = 0; b < side->blocks; b++) {
+        int64_t count = shim_item(side->counts, b), start = shim_item(side->displacements, b);
+        side->bytes[b] = (uint64_t)count * side->shape.bytes;
+        side->starts[b] = side->staged ? sum : 0;
+        sum += side->bytes[b];
+        if (side->bytes[b] && start < first) first = start;
+    }
+    side->sum = sum;
+    if (side->staged || !sum) return;
+    side->at += first * side->shape.extent;
+    for (int b = 0; b < side->blocks; b++)
+        if (side->bytes[b])
+            side->starts[b] = (uint64_t)((shim_item(side->displacements, b) - first) * side->shape.extent);
+}
+
+enum load { LOAD_NONE = -2, LOAD_ALL = -1 /* or a block */ };
+
+/* Where Unisono finds the side's data. Answers an error of unisono.h's, of this rank's alone. */
+static int prepare(struct shim_side *side, enum shim_slot slot, int load) {
+    static char nothing; /* unisono.h wants addresses even of no bytes */
+    if (!side->blocks) return UNISONO_OK;
+    side->staged = !side->shape.dense;
+    side->at = side->buffer;
+    if (side->counts.at) {
+        side->bytes = shim_buffer(slot + SLOT_SEND_LISTS, 2 * sizeof(uint64_t) * side->blocks);
+        if (!side->bytes) return UNISONO_ERR_MEMORY;
+        side->starts = side->bytes + side->blocks;
+        list(side);
+    } else side->sum = (uint64_t)side->blocks * block_bytes(side);
+    if (!side->sum) side->at = &nothing, side->staged = false;
+    if (!side->staged) return UNISONO_OK;
+    side->at = shim_buffer(slot, side->sum);
+    if (!side->at) return UNISONO_ERR_MEMORY;
+    return load == LOAD_NONE || transfer(side, load, true) ? UNISONO_OK : UNISONO_ERR_OTHER;
+}
+
+/* What of `receive` is input. */
+static int input(const struct shim_call *c) {
+    if (c->collective == BCAST) return c->on->rank == c->root ? LOAD_ALL : LOAD_NONE;
+    if (!c->send_in_place) return LOAD_NONE;
+    return c->collective == ALLTOALL || c->collective == ALLTOALLV ? LOAD_ALL : c->on->rank;
+}
+
+/* ---- Runs ---------------------------------------------------------------------------------------------- */
+
+static int call(const struct shim_call *c) {
+    unisono_comm *on = c->on->comm;
+    const struct shim_side *s = &c->send, *r = &c->receive;
+    void *send = c->send_in_place ? UNISONO_IN_PLACE : s->at, *receive = c->receive_in_place ? UNISONO_IN_PLACE : r->at;
+    uint64_t sent = s->blocks ? block_bytes(s) : 0, received = r->blocks ? block_bytes(r) : 0;
+    /* Equal on all ranks, and this one has one side at least. */
+    uint64_t block = s->blocks ? sent : received;
+    switch (c->collective) {
+    case BARRIER: return unisono_barrier(on);
+    case BCAST: return unisono_bcast(on, receive, received, c->root);
+    case REDUCE:
+        return unisono_reduce(on, send, receive, s->count, s->shape.kind, c->operation, c->root);
+    case ALLREDUCE: return unisono_allreduce(on, send, receive, s->count, s->shape.kind, c->operation);
+    case GATHER: return unisono_gather(on, send, receive, block, c->root);
+    case GATHERV: return unisono_gatherv(on, send, sent, receive, r->bytes, r->starts, c->root);
+    case SCATTER: return unisono_scatter(on, send, receive, block, c->root);
+    case SCATTERV: return unisono_scatterv(on, send, s->bytes, s->starts, receive, received, c->root);
+    case ALLGATHER: return unisono_allgather(on, send, receive, block);
+    case ALLGATHERV: return unisono_allgatherv(on, send, sent, receive, r->bytes, r->starts);
+    case ALLTOALL: return unisono_alltoall(on, send, receive, block);
+    case ALLTOALLV:
+        return unisono_alltoallv(on, send, s->bytes, s->starts, receive, r->bytes, r->starts);
+    default: return UNISONO_ERR_OTHER;
+    }
+}
+
+/* Bytes are those that this rank puts in; where it puts in none, or in place, those that it gets. */
+static void count(const struct shim_call *c) {
+    struct shim_thread *self = shim_thread();
+    shim_add(&self->calls[c->collective], 1);
+    shim_add(&self->bytes[c->collective], c->send.blocks ? c->send.sum : c->receive.blocks ? c->receive.sum : 0);
+}
+
+int shim_run(struct shim_call *c) {
+    struct shim_side *s = &c->send, *r = &c->receive;
+    bool folds = c->op != MPI_OP_NULL;
+    if (folds) s->shape.dense = r->shape.dense = true; /* pairs are folded with their holes */
+    shim_thread()->inside++;
+    int error = prepare(s, SLOT_SEND, LOAD_ALL);
+    if (!error) error = prepare(r, SLOT_RECEIVE, input(c));
+    shim_thread()->inside--;
+    count(c);
+    /* Nobody shall wait for this rank. */
+    if (error) unisono_report_death(c->on->comm, (uint32_t)c->on->rank);
+    else error = call(c);
+    if (!error && r->blocks && r->staged && !(c->collective == BCAST && c->on->rank == c->root)) {
+        shim_thread()->inside++;
+        if (!transfer(r, LOAD_ALL, false)) error = UNISONO_ERR_OTHER;
+        shim_thread()->inside--;
+    }
+    if ((s->blocks && s->staged) || (r->blocks && r->staged)) shim_trim();
+    return error ? shim_raise(c->comm, c->collective, error) : MPI_SUCCESS;
+}

@@ -1,0 +1,245 @@
+/*
+ * What is known of a communicator, found by its handle without a lock. Only writers lock. A reader may pass entries
+ * that are moved or reused meanwhile, as their memory stays theirs: at worst it misses, and looks again under the lock.
+ * A handle's own entry stays put in memory while the handle is used.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+MPI_Comm shim_private;
+
+/* ---- The table --------------------------------------------------------------------------------------- */
+
+/* Open addressing, at most half full. */
+struct table {
+    unsigned bits;
+    size_t used;
+    struct shim_comm *slots[];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct table *table;
+static struct shim_comm *unused;
+
+static inline size_t place(uintptr_t key, unsigned bits) { return (uint64_t)key * 0x9e3779b97f4a7c15u >> (64 - bits); }
+
+struct shim_comm *shim_find(MPI_Comm comm) {
+    const struct table *t = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
+    uintptr_t key = (uintptr_t)comm;
+    size_t mask = ((size_t)1 << t->bits) - 1, i = place(key, t->bits);
+    for (size_t tried = 0; tried <= mask; tried++, i = (i + 1) & mask) {
+        struct shim_comm *entry = __atomic_load_n(&t->slots[i], __ATOMIC_ACQUIRE);
+        if (!entry) break;
+        if (__atomic_load_n(&entry->key, __ATOMIC_RELAXED) == key) return entry;
+    }
+    return NULL;
+}
+
+static struct table *new_table(unsigned bits) {
+    struct table *t = calloc(1, sizeof *t + (sizeof *t->slots << bits));
+    if (t) t->bits = bits;
+    return t;
+}
+
+static void put(struct table *t, struct shim_comm *entry) {
+    size_t mask = ((size_t)1 << t->bits) - 1, i = place(entry->key, t->bits);
+    while (t->slots[i]) i = (i + 1) & mask;
+    __atomic_store_n(&t->slots[i], entry, __ATOMIC_RELEASE);
+    t->used++;
+}
+
+/* Locked. Old tables stay, as readers may be in them: all together are no larger than the newest. */
+static bool make_room(void) {
+    struct table *old = table;
+    if (old->used + 1 <= (size_t)1 << (old->bits - 1)) return true;
+    struct table *larger = new_table(old->bits + 1);
+    if (!larger) return false;
+    for (size_t i = 0; i < (size_t)1 << old->bits; i++)
+        if (old->slots[i]) put(larger, old->slots[i]);
+    __atomic_store_n(&table, larger, __ATOMIC_RELEASE);
+    return true;
+}
+
+/* An entry of its own for `comm`, not in the table yet, which has room for it. */
+static struct shim_comm *new_entry(void) {
+    pthread_mutex_lock(&lock);
+    struct shim_comm *entry = unused;
+    if (!make_room()) entry = NULL;
+    else if (entry) unused = entry->next;
+    else entry = calloc(1, sizeof *entry);
+    pthread_mutex_unlock(&lock);
+    return entry;
+}
+
+static void insert(struct shim_comm *entry, uintptr_t key) {
+    pthread_mutex_lock(&lock);
+    __atomic_store_n(&entry->key, key, __ATOMIC_RELAXED);
+    make_room(); /* several threads may have asked before one of them inserts; half of it is left otherwise */
+    put(table, entry);
+    pthread_mutex_unlock(&lock);
+}
+
+/* Those behind move up, so that no search ends at the gap. */
+static void take_out(struct table *t, const struct shim_comm *entry) {
+    size_t mask = ((size_t)1 << t->bits) - 1, gap = place(entry->key, t->bits);
+    while (t->slots[gap] && t->slots[gap] != entry) gap = (gap + 1) & mask;
+    if (!t->slots[gap]) return;
+    for (size_t i = (gap + 1) & mask; t->slots[i]; i = (i + 1) & mask) {
+        size_t home = place(t->slots[i]->key, t->bits);
+        if (((i - home) & mask) < ((i - gap) & mask)) continue;
+        __atomic_store_n(&t->slots[gap], t->slots[i], __ATOMIC_RELEASE);
+        gap = i;
+    }
+    __atomic_store_n(&t->slots[gap], (struct shim_comm *)NULL, __ATOMIC_RELEASE);
+    t->used--;
+}
+
+static void give_up(struct shim_comm *entry) {
+    pthread_mutex_lock(&lock);
+    if (entry->key) take_out(table, entry);
+    __atomic_store_n(&entry->key, (uintptr_t)0, __ATOMIC_RELAXED);
+    entry->next = unused, unused = entry;
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- Freed communicators ------------------------------------------------------------------------------- */
+
+static int keyval = MPI_KEYVAL_INVALID;
+
+static int copy_none(MPI_Comm comm, int key, void *extra, void *value, void *copied, int *flag) {
+    (void)comm, (void)key, (void)extra, (void)value, (void)copied;
+    *flag = 0;
+    return MPI_SUCCESS;
+}
+
+static int deleted(MPI_Comm comm, int key, void *value, void *extra) {
+    (void)comm, (void)key, (void)extra;
+    struct shim_comm *entry = value;
+    unisono_mpi_lease *lease = entry->lease;
+    entry->lease = NULL, entry->comm = NULL;
+    give_up(entry);
+    unisono_mpi_release(lease);
+    return MPI_SUCCESS;
+}
+
+bool shim_prepare_comms(void) {
+    enum { FIRST_BITS = 6 };
+    if (!table) table = new_table(FIRST_BITS);
+    return table && PMPI_Comm_create_keyval(copy_none, deleted, &keyval, NULL) == MPI_SUCCESS;
+}
+
+/* ---- First use -------------------------------------------------------------------------------------------- */
+
+static pthread_once_t private_once = PTHREAD_ONCE_INIT;
+static MPI_Request never;
+
+static int query(void *extra, MPI_Status *status) { return (void)extra, (void)status, MPI_SUCCESS; }
+static int release(void *extra) { return (void)extra, MPI_SUCCESS; }
+static int cancel(void *extra, int complete) { return (void)extra, (void)complete, MPI_SUCCESS; }
+
+/* By a split, as a duplicate would get the program's attributes. */
+static void make_private(void) {
+    MPI_Comm comm;
+    shim_private = MPI_COMM_NULL;
+    if (PMPI_Grequest_start(query, release, cancel, NULL, &never) != MPI_SUCCESS) return;
+    if (PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &comm) != MPI_SUCCESS) return;
+    if (PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN) == MPI_SUCCESS) shim_private = comm;
+}
+
+void shim_finish_comms(void) {
+    if (!shim_private || shim_private == MPI_COMM_NULL) return;
+    PMPI_Grequest_complete(never);
+    PMPI_Request_free(&never);
+    PMPI_Comm_free(&shim_private);
+}
+
+/*
+ * Moves all that is pending: asking after a request that isn't complete does, in both MPIs, from any thread. (To probe
+ * a communicator of one rank doesn't, in MPICH.)
+ */
+static void progress(void) {
+    int flag;
+    struct shim_thread *self = shim_thread();
+    self->inside++;
+    PMPI_Request_get_status(never, &flag, MPI_STATUS_IGNORE);
+    self->inside--;
+}
+
+/* Are all ranks of this MPI_COMM_WORLD? The answer is the same at all: no rank has foreign peers alone. */
+static bool one_world(MPI_Comm comm, int size) {
+    MPI_Group world, group;
+    bool one = false;
+    int *ranks = malloc(2 * sizeof *ranks * size);
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
+    PMPI_Comm_group(comm, &group);
+    if (ranks) {
+        for (int r = 0; r < size; r++) ranks[r] = r;
+        one = PMPI_Group_translate_ranks(group, size, ranks, world, ranks + size) == MPI_SUCCESS;
+        for (int r = 0; r < size; r++) one = one && ranks[size + r] != MPI_UNDEFINED;
+    }
+    PMPI_Group_free(&group);
+    PMPI_Group_free(&world);
+    free(ranks);
+    return one;
+}
+
+/* Two collectives of the MPI's, as unisono_mpi.h shows; `unable` is this rank's own reason. */
+static int agree(MPI_Comm comm, struct shim_comm *entry, int unable) {
+    int reason, worst = REASON_REFUSED;
+    unisono_mpi_offer_t mine, *all = malloc(sizeof *all * entry->size);
+    unisono_mpi_lease *lease = NULL;
+    unisono_mpi_offer(entry->size, &mine);
+    if (!all) return REASON_REFUSED; /* others wait then, as with an MPI that finds no memory */
+    int code = PMPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, comm);
+    reason = unisono_mpi_attach(all, entry->size, entry->rank, shim_local_ranks(), progress, &lease);
+    if (code != MPI_SUCCESS) reason = REASON_REFUSED;
+    if (unable > reason) reason = unable;
+    free(all);
+    if (code == MPI_SUCCESS) code = PMPI_Allreduce(&reason, &worst, 1, MPI_INT, MPI_MAX, comm);
+    if (code != MPI_SUCCESS) worst = REASON_REFUSED;
+    entry->comm = unisono_mpi_settle(lease, worst);
+    entry->lease = entry->comm ? lease : NULL;
+    return worst;
+}
+
+static int judge(MPI_Comm comm, struct shim_comm *entry, bool inter) {
+    bool known = PMPI_Comm_set_attr(comm, keyval, entry) == MPI_SUCCESS; /* so its end will be, too */
+    if (inter) return REASON_INTERCOMMUNICATOR;
+    if (entry->size == 1) return REASON_ALONE;
+    if (!one_world(comm, entry->size)) return REASON_WORLDS;
+    pthread_once(&private_once, make_private);
+    return agree(comm, entry, known && shim_private != MPI_COMM_NULL ? REASON_NONE : REASON_REFUSED);
+}
+
+static struct shim_comm *attach(MPI_Comm comm, int *code) {
+    static struct shim_comm none = {.reason = REASON_INTERCOMMUNICATOR};
+    int inter = 0;
+    if (comm == MPI_COMM_NULL) return &none;
+    *code = PMPI_Comm_test_inter(comm, &inter);
+    if (*code != MPI_SUCCESS) return NULL;
+    struct shim_comm *entry = new_entry();
+    if (!entry) {
+        *code = MPI_ERR_NO_MEM;
+        PMPI_Comm_call_errhandler(comm, *code);
+        return NULL;
+    }
+    entry->comm = NULL, entry->lease = NULL;
+    PMPI_Comm_rank(comm, &entry->rank);
+    PMPI_Comm_size(comm, &entry->size);
+    entry->reason = judge(comm, entry, inter);
+    insert(entry, (uintptr_t)comm);
+    return entry;
+}
+
+struct shim_comm *shim_attach(MPI_Comm comm, int *code) {
+    pthread_mutex_lock(&lock);
+    struct shim_comm *entry = shim_find(comm); /* a search without the lock may have missed it */
+    pthread_mutex_unlock(&lock);
+    if (entry) return entry;
+    struct shim_thread *self = shim_thread();
+    self->inside++;
+    entry = attach(comm, code);
+    self->inside--;
+    return entry;
+}

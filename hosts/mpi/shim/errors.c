@@ -1,0 +1,23 @@
+/* unisono.h's errors as MPI's classes; the table is in docs/mpi.md. */
+#include <stdio.h>
+
+static int class_of(int error) {
+    switch (error) {
+    case UNISONO_ERR_NULL: return MPI_ERR_BUFFER;
+    case UNISONO_ERR_ARGUMENT: return MPI_ERR_ARG;
+    case UNISONO_ERR_MISMATCH: return MPI_ERR_TRUNCATE;
+    case UNISONO_ERR_SEGMENT:
+    case UNISONO_ERR_CORRUPT: return MPI_ERR_INTERN;
+    case UNISONO_ERR_MEMORY: return MPI_ERR_NO_MEM;
+    default: return MPI_ERR_OTHER; /* busy, peer, died, late */
+    }
+}
+
+int shim_raise(MPI_Comm comm, enum shim_collective collective, int error) {
+    /* MPI's text says no more than the class: what happened is said here. */
+    char text[256] = "";
+    unisono_last_error(text, sizeof text);
+    fprintf(stderr, "unisono: %s: %s%s%s\n", shim_names[collective], unisono_strerror(error), *text ? ": " : "", text);
+    PMPI_Comm_call_errhandler(comm, class_of(error));
+    return class_of(error);
+}

@@ -1,0 +1,141 @@
+/* What each thread has for itself, and the sums that UNISONO_STATS=1 prints. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verify.h"
+
+const char *const shim_names[COLLECTIVES] = {
+    [BARRIER] = "MPI_Barrier",       [BCAST] = "MPI_Bcast",           [REDUCE] = "MPI_Reduce",
+    [ALLREDUCE] = "MPI_Allreduce",   [GATHER] = "MPI_Gather",         [GATHERV] = "MPI_Gatherv",
+    [SCATTER] = "MPI_Scatter",       [SCATTERV] = "MPI_Scatterv",     [ALLGATHER] = "MPI_Allgather",
+    [ALLGATHERV] = "MPI_Allgatherv", [ALLTOALL] = "MPI_Alltoall",     [ALLTOALLV] = "MPI_Alltoallv",
+};
+
+static const char *const reasons[REASONS] = {
+    [REASON_NONE] = "none",
+    [REASON_ALONE] = "alone",
+    [REASON_NODES] = "nodes",
+    [REASON_FULL] = "full",
+    [REASON_REFUSED] = "refused",
+    [REASON_VERSIONS] = "versions",
+    [REASON_OFF] = "off",
+    [REASON_INTERCOMMUNICATOR] = "intercommunicator",
+    [REASON_WORLDS] = "worlds",
+    [REASON_OPERATION] = "operation",
+    [REASON_ELEMENT] = "element",
+    [REASON_SIZE] = "size",
+    [REASON_REENTRANT] = "re-entrant",
+    [REASON_ARGUMENTS] = "arguments",
+};
+
+/* ---- Threads --------------------------------------------------------------------------------------------- */
+
+_Thread_local struct shim_thread *shim_self __attribute__((tls_model("initial-exec")));
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct shim_thread *threads;
+static pthread_key_t ended;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void leave(void *mine) {
+    pthread_mutex_lock(&lock);
+    ((struct shim_thread *)mine)->idle = true;
+    ((struct shim_thread *)mine)->inside = 0;
+    pthread_mutex_unlock(&lock);
+    shim_self = NULL;
+}
+
+static void make_key(void) { pthread_key_create(&ended, leave); }
+
+struct shim_thread *shim_new_thread(void) {
+    static struct shim_thread last_resort; /* no memory: sums may go wrong then */
+    pthread_once(&once, make_key);
+    pthread_mutex_lock(&lock);
+    struct shim_thread *t = threads;
+    while (t && !t->idle) t = t->next;
+    if (!t && (t = calloc(1, sizeof *t))) t->next = threads, threads = t;
+    if (t) t->idle = false;
+    pthread_mutex_unlock(&lock);
+    if (!t) return &last_resort;
+    pthread_setspecific(ended, t);
+    return shim_self = t;
+}
+
+void *shim_buffer(enum shim_slot slot, size_t bytes) {
+    struct shim_thread *t = shim_thread();
+    if (t->slots[slot].bytes < bytes || !t->slots[slot].at) {
+        free(t->slots[slot].at);
+        t->slots[slot].bytes = bytes < 4096 ? 4096 : bytes + bytes / 2;
+        t->slots[slot].at = malloc(t->slots[slot].bytes);
+        if (!t->slots[slot].at) t->slots[slot].bytes = 0;
+    }
+    return t->slots[slot].at;
+}
+
+void shim_trim(void) {
+    enum { KEPT = 16 << 20 };
+    struct shim_thread *t = shim_thread();
+    for (int slot = 0; slot < SLOTS; slot++) {
+        if (t->slots[slot].bytes <= KEPT) continue;
+        free(t->slots[slot].at);
+        t->slots[slot].at = NULL, t->slots[slot].bytes = 0;
+    }
+}
+
+/* ---- Sums --------------------------------------------------------------------------------------------------- */
+
+struct sums {
+    uint64_t calls[COLLECTIVES], bytes[COLLECTIVES], reasons[REASONS], verified;
+    unisono_mpi_sums_t library;
+};
+
+static void add_all(uint64_t *to, const uint64_t *from, int n) {
+    for (int i = 0; i < n; i++) to[i] += __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+}
+
+static void add_up(struct sums *sums) {
+    memset(sums, 0, sizeof *sums);
+    pthread_mutex_lock(&lock);
+    for (struct shim_thread *t = threads; t; t = t->next) {
+        add_all(sums->calls, t->calls, COLLECTIVES);
+        add_all(sums->bytes, t->bytes, COLLECTIVES);
+        add_all(sums->reasons, t->reasons, REASONS);
+    }
+    pthread_mutex_unlock(&lock);
+    sums->verified = verify_calls();
+    unisono_mpi_sums(&sums->library);
+}
+
+/* One line per collective and reason that occurred; tests read it. */
+static void print(const struct sums *s, int ranks) {
+    typedef unsigned long long number;
+    fprintf(stderr, "unisono: statistics, sums of %d ranks\n", ranks);
+    for (int i = 0; i < COLLECTIVES; i++)
+        if (s->calls[i])
+            fprintf(stderr, "unisono:   %-16s %12llu calls %16llu bytes\n", shim_names[i], (number)s->calls[i],
+                    (number)s->bytes[i]);
+    for (int i = 0; i < REASONS; i++)
+        if (s->reasons[i])
+            fprintf(stderr, "unisono:   to the MPI: %-17s %9llu calls\n", reasons[i], (number)s->reasons[i]);
+    if (verify_on) fprintf(stderr, "unisono:   verified %llu calls\n", (number)s->verified);
+    const unisono_mpi_sums_t *l = &s->library;
+    fprintf(stderr, "unisono:   waits %llu, progress calls %llu\n", (number)l->waits, (number)l->progressed);
+    fprintf(stderr, "unisono:   arenas %llu bytes, in use %llu, at most %llu\n", (number)l->arena, (number)l->used,
+            (number)l->most_used);
+    fprintf(stderr, "unisono:   communicators attached %llu, released %llu\n", (number)l->attached,
+            (number)l->released);
+}
+
+void shim_print_stats(void) {
+    struct sums mine, all;
+    int rank, size;
+    add_up(&mine);
+    shim_thread()->inside++;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Comm_size(MPI_COMM_WORLD, &size);
+    int code = PMPI_Reduce(&mine, &all, sizeof mine / sizeof(uint64_t), MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+    shim_thread()->inside--;
+    if (code == MPI_SUCCESS && rank == 0) print(&all, size);
+}

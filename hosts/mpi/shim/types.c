@@ -1,0 +1,219 @@
+/* What the shim has to know of datatypes and operations. */
+#include <limits.h>
+#include <stdlib.h>
+
+/* ---- Operations ------------------------------------------------------------------------------------------ */
+
+static inline uint16_t bit(const unisono_op *op) { return (uint16_t)(1u << (uintptr_t)op); }
+
+const unisono_op *shim_operation(MPI_Op op) {
+    /* The commonest first. */
+    if (op == MPI_SUM) return UNISONO_SUM;
+    if (op == MPI_MAX) return UNISONO_MAX;
+    if (op == MPI_MIN) return UNISONO_MIN;
+    if (op == MPI_PROD) return UNISONO_PROD;
+    if (op == MPI_LAND) return UNISONO_LAND;
+    if (op == MPI_LOR) return UNISONO_LOR;
+    if (op == MPI_LXOR) return UNISONO_LXOR;
+    if (op == MPI_BAND) return UNISONO_BAND;
+    if (op == MPI_BOR) return UNISONO_BOR;
+    if (op == MPI_BXOR) return UNISONO_BXOR;
+    if (op == MPI_MINLOC) return UNISONO_MINLOC;
+    if (op == MPI_MAXLOC) return UNISONO_MAXLOC;
+    return NULL;
+}
+
+/* ---- Predefined types -------------------------------------------------------------------------------------- */
+
+/* MPI's groups of types (MPI 4.1, 7.9.2), as far as unisono.h has kinds of them. */
+enum group { OTHER, SIGNED, UNSIGNED, FORTRAN_INTEGER, FLOATING, COMPLEX, BOOLEAN, BYTE, PAIR };
+
+static uint16_t operations_of(enum group group) {
+    const uint16_t folds = bit(UNISONO_SUM) | bit(UNISONO_PROD), extremes = bit(UNISONO_MIN) | bit(UNISONO_MAX),
+                   logical = bit(UNISONO_LAND) | bit(UNISONO_LOR) | bit(UNISONO_LXOR),
+                   bits = bit(UNISONO_BAND) | bit(UNISONO_BOR) | bit(UNISONO_BXOR),
+                   places = bit(UNISONO_MINLOC) | bit(UNISONO_MAXLOC);
+    switch (group) {
+    case SIGNED:
+    case UNSIGNED: return folds | extremes | logical | bits;
+    case FORTRAN_INTEGER: return folds | extremes | bits; /* and MPI_AINT, MPI_OFFSET, MPI_COUNT */
+    case FLOATING: return folds | extremes;
+    case COMPLEX: return folds;
+    case BOOLEAN: return logical;
+    case BYTE: return bits;
+    case PAIR: return places;
+    default: return 0;
+    }
+}
+
+/* The kind of a number of `bytes` bytes; those of UNISONO_I8 to I64 and U8 to U64 follow one another. */
+static uint8_t kind_of(enum group group, uint64_t bytes) {
+    int power = bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : bytes == 8 ? 3 : bytes == 16 ? 4 : -1;
+    switch (group) {
+    case SIGNED:
+    case FORTRAN_INTEGER: return power >= 0 && power < 4 ? UNISONO_I8 + power : 0;
+    case UNSIGNED:
+    case BYTE: return power >= 0 && power < 4 ? UNISONO_U8 + power : 0;
+    case FLOATING: return power == 2 ? UNISONO_F32 : power == 3 ? UNISONO_F64 : 0;
+    case COMPLEX: return power == 3 ? UNISONO_COMPLEX_F32 : power == 4 ? UNISONO_COMPLEX_F64 : 0;
+    case BOOLEAN: return power == 0 ? UNISONO_BOOL : 0;
+    default: return 0;
+    }
+}
+
+/* Never changed after shim_prepare_types. */
+enum { BITS = 9, PLACES = 1 << BITS };
+static struct {
+    MPI_Datatype type;
+    bool used;
+    struct shim_shape shape;
+} known[PLACES];
+
+static inline unsigned place(MPI_Datatype type) {
+    return (unsigned)((uint64_t)(uintptr_t)type * 0x9e3779b97f4a7c15u >> (64 - BITS));
+}
+
+static inline const struct shim_shape *find(MPI_Datatype type) {
+    for (unsigned i = place(type); known[i].used; i = (i + 1) % PLACES)
+        if (known[i].type == type) return &known[i].shape;
+    return NULL;
+}
+
+static void measure(MPI_Datatype type, struct shim_shape *shape, MPI_Count *lower, MPI_Count *length) {
+    MPI_Count bytes, extent, ignored;
+    PMPI_Type_size_x(type, &bytes);
+    PMPI_Type_get_extent_x(type, &ignored, &extent);
+    PMPI_Type_get_true_extent_x(type, lower, length);
+    *shape = (struct shim_shape){.bytes = (uint64_t)bytes, .extent = extent};
+}
+
+/* A type that this MPI doesn't have is a null one. */
+static void add(MPI_Datatype type, enum group group, uint8_t kind) {
+    MPI_Count lower, length;
+    struct shim_shape shape;
+    if (!type || type == MPI_DATATYPE_NULL || find(type)) return;
+    measure(type, &shape, &lower, &length);
+    if ((int64_t)shape.bytes <= 0) return; /* "not available" in some MPIs */
+    shape.dense = lower == 0 && (uint64_t)length == shape.bytes && (uint64_t)shape.extent == shape.bytes;
+    shape.kind = kind ? kind : kind_of(group, shape.bytes);
+    shape.operations = shape.kind ? operations_of(group) : 0;
+    unsigned i = place(type);
+    while (known[i].used) i = (i + 1) % PLACES;
+    known[i].type = type, known[i].shape = shape, known[i].used = true;
+}
+
+/* A pair whose memory is that of unisono.h's: checked by its extent. */
+static void add_pair(MPI_Datatype type, uint8_t kind, size_t bytes) {
+    MPI_Count lower, length;
+    struct shim_shape shape;
+    if (!type || type == MPI_DATATYPE_NULL) return;
+    measure(type, &shape, &lower, &length);
+    bool same = shape.extent == (int64_t)bytes;
+    add(type, same ? PAIR : OTHER, same ? kind : 0);
+}
+
+static void add_all(const MPI_Datatype *types, size_t n, enum group group) {
+    for (size_t i = 0; i < n; i++) add(types[i], group, 0);
+}
+
+#define ADD(group, ...)                                                                                                \
+    do {                                                                                                               \
+        const MPI_Datatype types[] = {__VA_ARGS__};                                                                    \
+        add_all(types, sizeof types / sizeof *types, group);                                                           \
+    } while (0)
+
+void shim_prepare_types(void) {
+    ADD(SIGNED, MPI_INT, MPI_LONG, MPI_SHORT, MPI_LONG_LONG, MPI_SIGNED_CHAR, MPI_INT8_T, MPI_INT16_T, MPI_INT32_T,
+        MPI_INT64_T);
+    ADD(UNSIGNED, MPI_UNSIGNED, MPI_UNSIGNED_LONG, MPI_UNSIGNED_SHORT, MPI_UNSIGNED_LONG_LONG, MPI_UNSIGNED_CHAR,
+        MPI_UINT8_T, MPI_UINT16_T, MPI_UINT32_T, MPI_UINT64_T);
+    ADD(FORTRAN_INTEGER, MPI_INTEGER, MPI_INTEGER1, MPI_INTEGER2, MPI_INTEGER4, MPI_INTEGER8, MPI_AINT,
+        MPI_OFFSET, MPI_COUNT);
+    ADD(FLOATING, MPI_DOUBLE, MPI_FLOAT, MPI_LONG_DOUBLE, MPI_REAL, MPI_DOUBLE_PRECISION, MPI_REAL4, MPI_REAL8,
+        MPI_REAL16);
+    ADD(COMPLEX, MPI_C_FLOAT_COMPLEX, MPI_C_DOUBLE_COMPLEX, MPI_C_LONG_DOUBLE_COMPLEX, MPI_COMPLEX, MPI_DOUBLE_COMPLEX,
+        MPI_COMPLEX8, MPI_COMPLEX16, MPI_COMPLEX32, MPI_CXX_FLOAT_COMPLEX, MPI_CXX_DOUBLE_COMPLEX,
+        MPI_CXX_LONG_DOUBLE_COMPLEX);
+    ADD(BOOLEAN, MPI_C_BOOL);
+    ADD(BYTE, MPI_BYTE);
+    struct { float value; int32_t index; } float_int;
+    struct { double value; int32_t index; } double_int;
+    struct { int64_t value; int32_t index; } long_int;
+    struct { int16_t value; int32_t index; } short_int;
+    add_pair(MPI_FLOAT_INT, UNISONO_FLOAT_INT, sizeof float_int);
+    add_pair(MPI_DOUBLE_INT, UNISONO_DOUBLE_INT, sizeof double_int);
+    add_pair(MPI_LONG_INT, UNISONO_LONG_INT, sizeof long_int);
+    add_pair(MPI_SHORT_INT, UNISONO_SHORT_INT, sizeof short_int);
+    add_pair(MPI_2INT, UNISONO_2INT, 2 * sizeof(int32_t));
+    add_pair(MPI_2INTEGER, UNISONO_2INT, 2 * sizeof(int32_t));
+    ADD(OTHER, MPI_CHAR, MPI_WCHAR, MPI_PACKED, MPI_CHARACTER, MPI_LOGICAL, MPI_CXX_BOOL, MPI_LONG_DOUBLE_INT,
+        MPI_2REAL, MPI_2DOUBLE_PRECISION);
+}
+
+/* ---- Derived types --------------------------------------------------------------------------------------------- */
+
+/* Duplicates and rows of dense types are; others may be, but are packed all the same. */
+static bool is_dense(MPI_Datatype type) {
+    const struct shim_shape *shape = find(type);
+    if (shape) return shape->dense;
+    int integers, addresses, types, combiner;
+    if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS) return false;
+    if (combiner != MPI_COMBINER_DUP && combiner != MPI_COMBINER_CONTIGUOUS) return false;
+    int count;
+    MPI_Aint none;
+    MPI_Datatype inner;
+    if (PMPI_Type_get_contents(type, integers, addresses, types, &count, &none, &inner) != MPI_SUCCESS) return false;
+    bool dense = is_dense(inner);
+    if (find(inner)) return dense;
+    PMPI_Type_get_envelope(inner, &integers, &addresses, &types, &combiner);
+    if (combiner != MPI_COMBINER_NAMED) PMPI_Type_free(&inner);
+    return dense;
+}
+
+bool shim_shape(MPI_Datatype type, struct shim_shape *shape) {
+    const struct shim_shape *predefined = find(type);
+    if (predefined) return *shape = *predefined, true;
+    /* Null, freed, not committed: packing nothing tells, without a word to the program's error handler. */
+    char nothing;
+    int position = 0;
+    if (!type || type == MPI_DATATYPE_NULL) return false;
+    if (PMPI_Pack(&nothing, 0, type, &nothing, sizeof nothing, &position, shim_private) != MPI_SUCCESS) return false;
+    MPI_Count lower, length;
+    measure(type, shape, &lower, &length);
+    shape->dense = !shape->bytes || (lower == 0 && (uint64_t)length == shape->bytes &&
+                                     (uint64_t)shape->extent == shape->bytes && is_dense(type));
+    return true;
+}
+
+/* ---- Packing -------------------------------------------------------------------------------------------- */
+
+static bool pack_some(void *at, int count, MPI_Datatype type, char *packed, int bytes, bool pack) {
+    int position = 0, code = pack ? PMPI_Pack(at, count, type, packed, bytes, &position, shim_private)
+                                  : PMPI_Unpack(packed, bytes, &position, at, count, type, shim_private);
+    return code == MPI_SUCCESS && position == bytes;
+}
+
+/* MPICH refuses to pack from address 0, which is MPI_BOTTOM: an address behind it, and a type that goes back. */
+static bool pack_at_zero(int count, MPI_Datatype type, char *packed, int bytes, bool pack) {
+    MPI_Aint behind = 4096, back = -behind;
+    MPI_Datatype shifted;
+    if (PMPI_Type_create_hindexed(1, &count, &back, type, &shifted) != MPI_SUCCESS) return false;
+    bool done = PMPI_Type_commit(&shifted) == MPI_SUCCESS && pack_some((void *)behind, 1, shifted, packed, bytes, pack);
+    PMPI_Type_free(&shifted);
+    return done;
+}
+
+bool shim_pack(void *at, uint64_t count, MPI_Datatype type, const struct shim_shape *shape, char *packed, bool pack) {
+    enum { PIECE = 1 << 30 }; /* PMPI_Pack's sizes are ints */
+    if (!shape->bytes) return true;
+    if (shape->bytes > INT_MAX) return false;
+    uint64_t most = shape->bytes < PIECE ? PIECE / shape->bytes : 1;
+    for (uint64_t done = 0; done < count; done += most) {
+        int n = (int)(count - done < most ? count - done : most), bytes = (int)(n * shape->bytes);
+        void *here = (void *)((uintptr_t)at + done * (uint64_t)shape->extent);
+        if (!(here ? pack_some(here, n, type, packed, bytes, pack) : pack_at_zero(n, type, packed, bytes, pack)))
+            return false;
+        packed += bytes;
+    }
+    return true;
+}

@@ -1,0 +1,288 @@
+/*
+ * Compares what ours received with what the MPI receives (verify.h). Data is kept packed, so that any datatype, and
+ * MPI_BOTTOM, will do; that ours left the holes alone is checked on a copy of the bytes from the first to the last.
+ */
+#include "verify.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool verify_on;
+static uint64_t calls; /* by several threads */
+
+uint64_t verify_calls(void) { return __atomic_load_n(&calls, __ATOMIC_RELAXED); }
+
+__attribute__((noreturn, format(printf, 2, 3))) static void stop(const struct verify *v, const char *format, ...) {
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "unisono: verify: %s among %d ranks, rank %d: %s\n", shim_names[v->call->collective],
+            v->call->on->size, v->call->on->rank, text);
+    PMPI_Abort(MPI_COMM_WORLD, 1);
+    abort();
+}
+
+static void *memory(const struct verify *v, size_t bytes) {
+    void *got = malloc(bytes ? bytes : 1);
+    if (!got) stop(v, "no memory to compare %zu bytes", bytes);
+    return got;
+}
+
+/* ---- What is received, packed ------------------------------------------------------------------ */
+
+static bool reduces(const struct verify *v) { return v->call->collective == REDUCE || v->call->collective == ALLREDUCE; }
+
+/* The blocks that this rank receives: a broadcast's root none, and in place a scatter's. */
+static int blocks_of(const struct verify *v) {
+    const struct shim_call *c = v->call;
+    bool sends = c->receive_in_place || (c->collective == BCAST && c->on->rank == c->root);
+    return sends ? 0 : c->receive.blocks;
+}
+
+static int64_t count_of(const struct verify *v, int block) {
+    const struct shim_side *r = &v->call->receive;
+    return r->counts.at ? shim_item(r->counts, block) : r->count;
+}
+
+/* Where a block begins, from the start of the buffer. */
+static int64_t start_of(const struct verify *v, int block) {
+    const struct shim_side *r = &v->call->receive;
+    return (r->displacements.at ? shim_item(r->displacements, block) : block * r->count) * r->shape.extent;
+}
+
+/* Addresses are numbers here: of MPI_BOTTOM, and of a copy of the bytes that matter, only a part exists. */
+static void *shifted(const void *base, int64_t by) { return (void *)((uintptr_t)base + (uintptr_t)by); }
+
+/* By the MPI: PMPI_Pack, PMPI_Unpack. */
+static void transfer(const struct verify *v, void *at, int64_t count, const struct shim_side *side, char *image,
+                     bool pack) {
+    if (!shim_pack(at, count, side->type, &side->shape, image, pack))
+        stop(v, "the data can't be %s", pack ? "packed" : "unpacked");
+}
+
+/* The same for all blocks, of the buffer or of a copy of it at `base`. */
+static void transfer_all(const struct verify *v, void *base, char *image, bool pack) {
+    const struct shim_side *r = &v->call->receive;
+    for (int b = 0; b < blocks_of(v); b++) {
+        transfer(v, shifted(base, start_of(v, b)), count_of(v, b), r, image, pack);
+        image += count_of(v, b) * r->shape.bytes;
+    }
+}
+
+static char *received(const struct verify *v) {
+    char *image = memory(v, v->packed);
+    transfer_all(v, v->call->receive.buffer, image, true);
+    return image;
+}
+
+static void measure(struct verify *v) {
+    const struct shim_side *r = &v->call->receive;
+    MPI_Count first = 0, length = 0;
+    v->packed = 0, v->low = 0, v->high = 0;
+    if (blocks_of(v)) PMPI_Type_get_true_extent_x(r->type, &first, &length);
+    for (int b = 0; b < blocks_of(v); b++) {
+        if (!count_of(v, b) || !r->shape.bytes) continue;
+        int64_t one = start_of(v, b) + first, other = one + (count_of(v, b) - 1) * r->shape.extent;
+        int64_t low = one < other ? one : other, high = (one < other ? other : one) + length;
+        if (!v->packed || low < v->low) v->low = low;
+        if (!v->packed || high > v->high) v->high = high;
+        v->packed += count_of(v, b) * r->shape.bytes;
+    }
+}
+
+/*
+ * Holes can be compared where all lies in one object, which absolute addresses need not. A reduction's
+ * operation may write to holes.
+ */
+static bool has_holes(const struct verify *v) {
+    return !reduces(v) && v->call->receive.buffer != MPI_BOTTOM && v->packed != (uint64_t)(v->high - v->low);
+}
+
+/* Puts `ours` into the copy of the bytes as they were: the buffer should look like that now. */
+static void compare_holes(const struct verify *v) {
+    transfer_all(v, shifted(v->span, -v->low), v->ours, false);
+    const char *is = shifted(v->call->receive.buffer, v->low);
+    for (int64_t i = 0; i < v->high - v->low; i++)
+        if (is[i] != v->span[i])
+            stop(v, "byte %lld from the receive buffer's start is in a hole, ours wrote 0x%02x to it",
+                 (long long)(v->low + i), is[i] & 0xff);
+}
+
+/* ---- Floating-point numbers -------------------------------------------------------------------- */
+
+/* Elements of floats or doubles alone, and the pairs of MINLOC and MAXLOC that begin with one. */
+struct real {
+    size_t width; /* bytes of one number; 0: something else */
+    bool complex, pair;
+};
+
+static struct real real_of(const struct verify *v) {
+    static const struct real reals[] = {
+        [UNISONO_F32] = {4, false, false},        [UNISONO_F64] = {8, false, false},
+        [UNISONO_COMPLEX_F32] = {4, true, false}, [UNISONO_COMPLEX_F64] = {8, true, false},
+        [UNISONO_FLOAT_INT] = {4, false, true},   [UNISONO_DOUBLE_INT] = {8, false, true},
+    };
+    uint8_t kind = v->call->send.shape.kind;
+    bool known = reduces(v) && kind < sizeof reals / sizeof *reals;
+    return known ? reals[kind] : (struct real){0, false, false};
+}
+
+static double number(const char *at, size_t width) {
+    float single;
+    double twice;
+    memcpy(width == 4 ? (void *)&single : (void *)&twice, at, width);
+    return width == 4 ? single : twice;
+}
+
+/* The absolute value of the number that the i-th component belongs to. */
+static double magnitude(const char *image, size_t i, struct real real) {
+    if (!real.complex) return fabs(number(image + i * real.width, real.width));
+    i &= ~(size_t)1;
+    return hypot(number(image + i * real.width, real.width), number(image + (i + 1) * real.width, real.width));
+}
+
+/*
+ * What another order explains, for p operands x of one component, e the distance from 1 to the next number:
+ *
+ * sum:      each order's error is at most about p e/2 times the sum of all |x|: 2 p e sum |x| allowed, any
+ *           result where that sum is no finite number of the type (a partial sum may overflow, or a NaN is in it);
+ * product:  p e/2 times the result, four times that for complex numbers: 8 p e |result| allowed; any result
+ *           where the product of those |x| above 1, or of those below, leaves the type's range (a partial
+ *           product may overflow or vanish, or a NaN is in it);
+ * min, max: the same value; any where one is NaN, which the standard says nothing about.
+ *
+ * Of other elements the bytes must be the same.
+ */
+struct scale {
+    double *more, *less; /* sums of |x|; or products of those above 1, and of those below */
+    int ranks;
+};
+
+/* All ranks' operands take part: a collective, which all call or none. */
+static struct scale scale_of(const struct verify *v, struct real real) {
+    const struct shim_call *c = v->call;
+    const struct shim_side *side = &c->send; /* in place too, but for the buffer */
+    struct scale s = {NULL, NULL, c->on->size};
+    bool sum = c->op == MPI_SUM;
+    if (!sum && c->op != MPI_PROD) return s;
+    size_t bytes = side->count * side->shape.bytes, n = bytes / real.width;
+    char *own = NULL;
+    if (!c->send_in_place) transfer(v, side->buffer, side->count, side, own = memory(v, bytes), true);
+    const char *operand = own ? own : v->input;
+    s.more = memory(v, n * sizeof *s.more), s.less = memory(v, n * sizeof *s.less);
+    for (size_t i = 0; i < n; i++) {
+        double x = sum ? fabs(number(operand + i * real.width, real.width)) : magnitude(operand, i, real);
+        s.more[i] = sum || !(x <= 1) ? x : 1;
+        s.less[i] = x > 0 && x < 1 ? x : 1;
+    }
+    enum { PIECE = 1 << 30 }; /* a count is an int */
+    for (size_t i = 0; i < n; i += PIECE) {
+        int piece = n - i < PIECE ? n - i : PIECE;
+        PMPI_Allreduce(MPI_IN_PLACE, s.more + i, piece, MPI_DOUBLE, sum ? MPI_SUM : MPI_PROD, c->comm);
+        PMPI_Allreduce(MPI_IN_PLACE, s.less + i, piece, MPI_DOUBLE, MPI_PROD, c->comm);
+    }
+    free(own);
+    return s;
+}
+
+/* May the i-th component differ so? */
+static bool explained(const struct verify *v, struct real real, const struct scale *s, const char *theirs,
+                      size_t i) {
+    double a = number(v->ours + i * real.width, real.width), b = number(theirs + i * real.width, real.width);
+    MPI_Op op = v->call->op;
+    double epsilon = real.width == 4 ? FLT_EPSILON : DBL_EPSILON, largest = real.width == 4 ? FLT_MAX : DBL_MAX;
+    if (a == b || (isnan(a) && isnan(b))) return true;
+    if (op != MPI_SUM && op != MPI_PROD) return isnan(a) || isnan(b);
+    if (op == MPI_SUM) return !(s->more[i] <= largest) || fabs(a - b) <= 2 * s->ranks * epsilon * s->more[i];
+    if (!(s->more[i] <= largest / 2) || s->less[i] < (real.width == 4 ? FLT_MIN : DBL_MIN)) return true;
+    return fabs(a - b) <= 8 * s->ranks * epsilon * fmax(magnitude(v->ours, i, real), magnitude(theirs, i, real));
+}
+
+/* A pair's value, then its index: the lowest of equal values, zeros are equal. */
+static bool same_pair(const char *ours, const char *theirs, size_t width, size_t size) {
+    double a = number(ours, width), b = number(theirs, width);
+    return isnan(a) || isnan(b) || (a == b && !memcmp(ours + width, theirs + width, size - width));
+}
+
+/* ---- The comparison ---------------------------------------------------------------------------- */
+
+__attribute__((noreturn)) static void differ(const struct verify *v, const char *theirs, size_t element) {
+    enum { MOST = 32 };
+    char text[2][2 * MOST + 1];
+    uint64_t size = v->call->receive.shape.bytes;
+    const char *image[2] = {v->ours + element * size, theirs + element * size};
+    for (int side = 0; side < 2; side++)
+        for (uint64_t i = 0; i < MOST && i < size; i++) sprintf(text[side] + 2 * i, "%02x", image[side][i] & 0xff);
+    int block = 0;
+    for (; element >= (size_t)count_of(v, block); block++) element -= count_of(v, block);
+    stop(v, "element %zu of block %d of %d differs: bytes %s, the MPI's %s%s", element, block, blocks_of(v), text[0],
+         text[1], size > MOST ? ", cut off" : "");
+}
+
+static void compare(const struct verify *v, const char *theirs) {
+    struct real real = real_of(v);
+    struct scale s = {NULL, NULL, 0};
+    MPI_Op op = v->call->op;
+    bool numeric = real.width && !real.pair;
+    if (numeric) s = scale_of(v, real);
+    size_t size = v->call->receive.shape.bytes, numbers = numeric ? size / real.width : 0;
+    for (size_t at = 0; at < v->packed; at += size) {
+        if (!memcmp(v->ours + at, theirs + at, size)) continue;
+        bool same = real.pair && (op == MPI_MINLOC || op == MPI_MAXLOC) &&
+                    same_pair(v->ours + at, theirs + at, real.width, size);
+        size_t fine = 0;
+        while (fine < numbers && explained(v, real, &s, theirs, at / real.width + fine)) fine++;
+        if (!same && (!numbers || fine < numbers)) differ(v, theirs, at / size);
+    }
+    free(s.more), free(s.less);
+}
+
+static void drop(struct verify *v) {
+    free(v->input), free(v->ours), free(v->span);
+    v->input = v->ours = v->span = NULL;
+}
+
+void verify_before(struct verify *v, const struct shim_call *call) {
+    v->call = call;
+    v->ours = v->span = NULL;
+    measure(v);
+    v->input = received(v);
+    if (has_holes(v)) {
+        v->span = memory(v, v->high - v->low);
+        memcpy(v->span, shifted(v->call->receive.buffer, v->low), v->high - v->low);
+    }
+}
+
+bool verify_between(struct verify *v, int code) {
+    if (code != MPI_SUCCESS) {
+        drop(v);
+        return false;
+    }
+    shim_thread()->inside++; /* up to the comparison's end */
+    v->ours = received(v);
+    if (v->span) compare_holes(v);
+    transfer_all(v, v->call->receive.buffer, v->input, false);
+    return true;
+}
+
+void verify_after(struct verify *v, int code) {
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int len;
+    if (code != MPI_SUCCESS) {
+        PMPI_Error_string(code, text, &len);
+        stop(v, "ours succeeded, the MPI's failed: %s", text);
+    }
+    char *theirs = received(v);
+    compare(v, theirs);
+    transfer_all(v, v->call->receive.buffer, v->ours, false);
+    free(theirs);
+    drop(v);
+    shim_thread()->inside--;
+    __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,84 @@
+#!/bin/sh
+# run.sh DIRECTORY: Fortran programs under each MPI that is here, with DIRECTORY/libunisono_<mpi>.so preloaded.
+# They check values; this also checks that Unisono did the work, and that its results are the MPI's (UNISONO_VERIFY).
+# Ends with "N passed, N failed".
+set -u
+
+here=$(cd "$(dirname "$0")" && pwd)
+libraries=$(cd "$1" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+passed=0
+failed=0
+
+wrong() {
+    echo "run.sh: $*" >&2
+    failed=$((failed + 1))
+}
+
+# Builds $work/<mpi>-<binding>. Sentinels are integers to the compiler, buffers are not: hence allow-argument-mismatch.
+build() {
+    case $2 in f08) define=-DF08 ;; *) define=-UF08 ;; esac
+    "mpifort.$1" -std=f2018 -O1 -g -w -fallow-argument-mismatch "$define" -J "$work" "$here/collectives.F90" \
+        -o "$work/$1-$2"
+}
+
+# run MPI BINDING RANKS [VARIABLE=VALUE]: all output goes to $work/output
+run() {
+    preload="$libraries/libunisono_$1.so"
+    case $1 in
+    openmpi)
+        timeout 120 mpirun.openmpi --allow-run-as-root --oversubscribe -x "LD_PRELOAD=$preload" -x UNISONO_STATS=1 \
+            ${4:+-x "$4"} -n "$3" "$work/$1-$2"
+        ;;
+    mpich)
+        timeout 120 mpirun.mpich -genv LD_PRELOAD "$preload" -genv UNISONO_STATS 1 ${4:+-genv "${4%=*}" "${4#*=}"} \
+            -n "$3" "$work/$1-$2"
+        ;;
+    esac >"$work/output" 2>&1
+}
+
+collectives="Barrier Bcast Reduce Allreduce Gather Gatherv Scatter Scatterv Allgather Allgatherv Alltoall Alltoallv"
+
+# What is not taken over here: an operation of the program's, Fortran's logical, wrong arguments, communicators of one rank or none.
+taken() {
+    for name in $collectives; do
+        if grep -q "unisono:  *MPI_$name  *[1-9][0-9]* calls" "$work/output"; then passed=$((passed + 1))
+        else wrong "$*: no call of MPI_$name was taken over"; fi
+    done
+    others=$(grep 'unisono:  *to the MPI:' "$work/output" | grep -vE ': (operation|element|arguments|alone|intercommunicator) ')
+    if [ -z "$others" ]; then passed=$((passed + 1)); else wrong "$*: $others"; fi
+}
+
+# check MPI BINDING RANKS [VARIABLE=VALUE]
+check() {
+    run "$@"
+    status=$?
+    line=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$work/output" | tail -1)
+    if [ $status -ne 0 ] || [ -z "$line" ]; then
+        wrong "$*: exit status $status"
+        grep -v '^$' "$work/output" | head -20 >&2
+    fi
+    if [ -n "$line" ]; then
+        passed=$((passed + ${line%% *}))
+        failed=$((failed + $(echo "$line" | cut -d' ' -f3)))
+    fi
+    if [ "$3" -gt 1 ]; then taken "$@"; fi
+}
+
+for mpi in openmpi mpich; do
+    if ! command -v "mpifort.$mpi" >/dev/null || [ ! -e "$libraries/libunisono_$mpi.so" ]; then
+        echo "run.sh: no mpifort.$mpi or no libunisono_$mpi.so: left out" >&2
+        continue
+    fi
+    for binding in mpi f08; do
+        if ! build $mpi $binding; then
+            wrong "$mpi $binding does not build"
+            continue
+        fi
+        for ranks in 1 2 3 4; do check $mpi $binding $ranks; done
+        check $mpi $binding 3 UNISONO_VERIFY=1
+    done
+done
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ] && [ $passed -gt 0 ]
