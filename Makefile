@@ -5,16 +5,19 @@ SECONDS_EACH ?= 60
 BUILT = $(or $(CARGO_TARGET_DIR),target)/release
 UNISONO = $(BUILT)/unisono
 
-.PHONY: demo test ci bench soak numa fuzz docs install setup release clean
+.PHONY: demo test test-mpi ci bench soak numa fuzz docs install setup release clean
 
 help: ## show the doors
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: release ## start 4 processes, broadcast a file, print a latency table (under a minute once built)
 	@$(UNISONO) demo
 
 test: setup ## the fast tier: format, lints, tests, documentation
 	@.ci/test
+
+test-mpi: setup ## real MPI programs with the libraries preloaded, mpi4py's own tests among them (about 10 minutes)
+	@.ci/test-mpi
 
 ci: ## what CI runs
 	@.ci/run

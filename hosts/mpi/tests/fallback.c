@@ -1,0 +1,67 @@
+/*
+ * fallback: what a call that goes to the MPI costs more, and what the first use of a communicator costs. Both are
+ * printed and judged by people: a time never fails a test.
+ */
+#include "test.h"
+
+enum { BATCHES = 401, BATCH = 200, USES = 41 };
+
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *of, int n) {
+    qsort(of, (size_t)n, sizeof *of, by_size);
+    return of[n / 2];
+}
+
+#define TIMED(CALL) __extension__({ \
+        double begin = PMPI_Wtime(); \
+        for (int i = 0; i < BATCH; i++) CALL; \
+        (PMPI_Wtime() - begin) / BATCH * 1e9; \
+    })
+
+/* A communicator of one rank stays with the MPI: both ways in turn, batch by batch. */
+static void fallback(void) {
+    double more[BATCHES], bare[BATCHES];
+    for (int batch = 0; batch < BATCHES; batch++) {
+        bare[batch] = TIMED(PMPI_Barrier(MPI_COMM_SELF));
+        more[batch] = TIMED(MPI_Barrier(MPI_COMM_SELF)) - bare[batch];
+    }
+    if (rank_in(MPI_COMM_WORLD) == 0)
+        printf("  a barrier that falls back: %.1f ns more than %.1f ns (target: under 30)\n", median(more, BATCHES),
+               median(bare, BATCHES));
+    int mine = 5, sum = 0;
+    expect(!MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_SELF) && sum == 5, "allreduce on self is %d", sum);
+}
+
+/* The slowest rank's first collective on a new communicator, and its second. */
+static void first_use(void) {
+    double times[2][USES];
+    for (int use = 0; use < USES; use++) {
+        MPI_Comm comm;
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        for (int call = 0; call < 2; call++) {
+            int mine = rank_in(comm), sum = -1, size = size_of(comm);
+            PMPI_Barrier(MPI_COMM_WORLD);
+            double begin = PMPI_Wtime(), took;
+            MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm);
+            took = PMPI_Wtime() - begin;
+            expect(sum == size * (size - 1) / 2, "allreduce is %d", sum);
+            PMPI_Allreduce(&took, &times[call][use], 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+        }
+        MPI_Comm_free(&comm);
+    }
+    if (rank_in(MPI_COMM_WORLD) == 0)
+        printf("  first use of a communicator of %d ranks: %.1f us, second %.1f us (target: first under 200)\n",
+               size_of(MPI_COMM_WORLD), median(times[0], USES) * 1e6, median(times[1], USES) * 1e6);
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    if (rank_in(MPI_COMM_WORLD) == 0) fallback();
+    PMPI_Barrier(MPI_COMM_WORLD);
+    first_use();
+    return finish("fallback");
+}

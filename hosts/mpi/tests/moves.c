@@ -1,0 +1,206 @@
+/* Collectives that move: every rank with a layout of its own on either side, results and holes checked by bytes. */
+#include "values.h"
+
+#include "layout.h"
+
+/* All ranks have the same layouts. */
+static bool beneath;
+
+enum kind { GATHER, SCATTER, ALLGATHER, ALLTOALL, KINDS };
+static const char *const names[KINDS][2] = {
+    {"gather", "gatherv"}, {"scatter", "scatterv"}, {"allgather", "allgatherv"}, {"alltoall", "alltoallv"}};
+
+/* One call, the same on every rank but for its rank. */
+struct scene {
+    const struct group *group;
+    const struct family *family;
+    enum kind kind;
+    bool vector;   /* the v form: lengths differ, blocks lie in reverse order with gaps */
+    bool in_place;
+    int root, units, shift;
+};
+
+/* Where blocks lie, in units. */
+struct blocks {
+    int count[RANKS_MOST], at[RANKS_MOST];
+    size_t units;
+};
+
+/* A send or receive side: memory, and the arguments of a call. */
+struct side {
+    bool used, in_place;
+    struct blocks blocks; /* in units */
+    struct units units;
+    struct place place;
+    int counts[RANKS_MOST], displacements[RANKS_MOST]; /* in instances of the type */
+};
+
+static bool rooted(const struct scene *s) { return s->kind == GATHER || s->kind == SCATTER; }
+static bool at_root(const struct scene *s) { return s->group->rank == s->root; }
+
+static int length(const struct scene *s, int from, int to) {
+    if (!s->vector) return s->units;
+    int of = s->kind == SCATTER ? to : s->kind == ALLTOALL ? from + to : from;
+    return s->units + of % 3;
+}
+
+static unsigned key(const struct scene *s, int from, int to) {
+    unsigned to_one = s->kind == SCATTER || s->kind == ALLTOALL ? (unsigned)to : 0;
+    return (unsigned)from * RANKS_MOST + to_one + (unsigned)s->units * 1009u + (unsigned)s->shift * 37u;
+}
+
+static bool sends_many(const struct scene *s) { return s->kind == SCATTER || s->kind == ALLTOALL; }
+static bool receives_many(const struct scene *s) { return s->kind != SCATTER; }
+
+/* The blocks of this rank's side: one, or one for every rank. */
+static struct blocks blocks_of(const struct scene *s, bool sending) {
+    struct blocks blocks = {.units = 0};
+    int me = s->group->rank, size = s->group->size;
+    bool many = sending ? sends_many(s) : receives_many(s);
+    for (int i = 0; i < (many ? size : 1); i++) {
+        int r = s->vector && many ? size - 1 - i : i;
+        int peer = many ? r : s->root;
+        blocks.count[r] = sending ? length(s, me, peer) : length(s, peer, me);
+        /* Alone, MPICH 4.0's own MPI_Allgatherv looks past its displacement. */
+        blocks.units += s->vector && many && size > 1;
+        blocks.at[r] = (int)blocks.units;
+        blocks.units += (size_t)blocks.count[r];
+    }
+    return blocks;
+}
+
+static struct side side_of(const struct scene *s, bool sending) {
+    bool only_root = sending ? s->kind == SCATTER : s->kind == GATHER;
+    struct side side = {.used = !only_root || at_root(s), .blocks = blocks_of(s, sending)};
+    bool in_place_here = s->in_place && (!rooted(s) || at_root(s));
+    side.in_place = in_place_here && (s->kind == SCATTER ? !sending : sending);
+    int pick = ((beneath ? 0 : s->group->rank) + s->shift + !sending) % s->family->count;
+    const struct layout *layout = &s->family->layouts[pick];
+    side.units = units_of(layout, side.blocks.units);
+    side.place = place(&side.units);
+    for (int r = 0; r < s->group->size; r++) {
+        side.counts[r] = side.blocks.count[r] * layout->times;
+        side.displacements[r] = side.blocks.at[r] * layout->times;
+    }
+    /* What no one may look at. */
+    if (side.in_place || !side.used) place_free(&side.place), side.place = (struct place){NULL, MPI_DATATYPE_NULL, false};
+    if (side.in_place) side.place.buffer = MPI_IN_PLACE;
+    return side;
+}
+
+static void side_free(struct side *side) {
+    place_free(&side->place);
+    units_free(&side->units);
+}
+
+static int call(const struct scene *s, struct side *send, struct side *receive) {
+    MPI_Comm comm = s->group->comm;
+    void *from = send->place.buffer, *to = receive->place.buffer;
+    MPI_Datatype sent = send->place.type, received = receive->place.type;
+    const int *ns = send->counts, *ats = send->displacements, *nr = receive->counts, *atr = receive->displacements;
+    switch (2 * (int)s->kind + s->vector) {
+    case 2 * GATHER: return MPI_Gather(from, ns[0], sent, to, nr[0], received, s->root, comm);
+    case 2 * GATHER + 1:
+        if (!at_root(s)) nr = atr = NULL;
+        return MPI_Gatherv(from, ns[0], sent, to, nr, atr, received, s->root, comm);
+    case 2 * SCATTER: return MPI_Scatter(from, ns[0], sent, to, nr[0], received, s->root, comm);
+    case 2 * SCATTER + 1:
+        if (!at_root(s)) ns = ats = NULL;
+        return MPI_Scatterv(from, ns, ats, sent, to, nr[0], received, s->root, comm);
+    case 2 * ALLGATHER: return MPI_Allgather(from, ns[0], sent, to, nr[0], received, comm);
+    case 2 * ALLGATHER + 1: return MPI_Allgatherv(from, ns[0], sent, to, nr, atr, received, comm);
+    case 2 * ALLTOALL: return MPI_Alltoall(from, ns[0], sent, to, nr[0], received, comm);
+    default:
+        if (send->in_place) ns = ats = NULL;
+        return MPI_Alltoallv(from, ns, ats, sent, to, nr, atr, received, comm);
+    }
+}
+
+/* Does the side hold what goes from `from` to `to` in its block of `peer`? */
+static void check(const struct scene *s, struct side *side, int peer, unsigned key, const char *what) {
+    bool right = holds(&side->units, (size_t)side->blocks.at[peer], (size_t)side->blocks.count[peer], key);
+    expect(right, "%s: %s of %d units of %s on %s, root %d, in place %d, layout %s: block %d",
+           names[s->kind][s->vector], what, s->units, s->family->name, s->group->name, s->root, s->in_place,
+           side->units.layout->name, peer);
+}
+
+static void fill_send(const struct scene *s, struct side *send, struct side *receive) {
+    int me = s->group->rank, size = s->group->size;
+    for (int to = 0; to < size; to++) {
+        int block = sends_many(s) ? to : 0;
+        /* In place, what is sent lies where what is received will lie. */
+        if (send->in_place)
+            block = s->kind == ALLTOALL ? to : me, fill(&receive->units, (size_t)receive->blocks.at[block],
+                                                        (size_t)receive->blocks.count[block], key(s, me, to));
+        else if (send->used)
+            fill(&send->units, (size_t)send->blocks.at[block], (size_t)send->blocks.count[block], key(s, me, to));
+        if (!sends_many(s)) return;
+    }
+}
+
+static void move(const struct scene *s) {
+    int me = s->group->rank, size = s->group->size;
+    struct side send = side_of(s, true), receive = side_of(s, false);
+    fill_send(s, &send, &receive);
+    int code = call(s, &send, &receive);
+    expect(code == MPI_SUCCESS, "%s: error %d", names[s->kind][s->vector], code);
+    if (receive.used && !receive.in_place)
+        for (int r = 0; r < (receives_many(s) ? size : 1); r++) {
+            int from = receives_many(s) ? r : s->root;
+            check(s, &receive, r, key(s, from, me), "what arrived");
+        }
+    if (send.used && !send.in_place)
+        for (int r = 0; r < (sends_many(s) ? size : 1); r++)
+            check(s, &send, r, key(s, me, r), "what was sent");
+    expect(untouched(&receive.units) && untouched(&send.units), "%s: holes on %s: %d units of %s, layouts %s, %s",
+           names[s->kind][s->vector], s->group->name, s->units, s->family->name, send.units.layout->name,
+           receive.units.layout->name);
+    side_free(&send);
+    side_free(&receive);
+}
+
+static void bcast(const struct scene *s) {
+    struct side side = side_of(s, false);
+    int count = side.blocks.count[0];
+    unsigned of = key(s, s->root, 0);
+    if (at_root(s)) fill(&side.units, 0, (size_t)count, of);
+    int code = MPI_Bcast(side.place.buffer, side.counts[0], side.place.type, s->root, s->group->comm);
+    expect(code == MPI_SUCCESS, "bcast: error %d", code);
+    expect(holds(&side.units, 0, (size_t)count, of), "bcast: %d units of %s on %s, root %d, layout %s", s->units,
+           s->family->name, s->group->name, s->root, side.units.layout->name);
+    expect(untouched(&side.units), "bcast: holes of layout %s", side.units.layout->name);
+    side_free(&side);
+}
+
+/* All forms from one root. */
+static void forms(struct scene scene) {
+    scene.kind = SCATTER, bcast(&scene);
+    for (scene.kind = 0; scene.kind < KINDS; scene.kind++) {
+        if (!rooted(&scene) && scene.root) continue;
+        for (int form = 0; form < 4; form++) {
+            scene.vector = form & 1, scene.in_place = form & 2;
+            move(&scene);
+        }
+    }
+}
+
+void moves(const struct group *group, int most, bool only_beneath) {
+    beneath = only_beneath;
+    /* Elements of a unit of ints are six: 100,000 of them at most. */
+    static const int lengths[] = {0, 1, 7, 333, 16667};
+    for (int f = 0; f < FAMILIES; f++)
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+            struct scene scene = {.group = group, .family = &families[f], .units = lengths[i], .shift = (int)i};
+            if (lengths[i] > most || (lengths[i] > 333 && f > 1)) continue;
+            /* The long ones from one root, with as many mixes of layouts. */
+            bool large = lengths[i] > 333;
+            for (scene.root = large ? group->size - 1 : 0; scene.root < group->size; scene.root++)
+                scene.shift++, forms(scene);
+            /* Collectives without a root: the loop above had them at root 0 alone. */
+            scene.root = 0;
+            if (large) scene.shift++, forms(scene);
+        }
+    /* Each layout meets each: small. */
+    for (int shift = 0; shift < families[0].count; shift++)
+        forms((struct scene){.group = group, .family = &families[0], .units = 5, .shift = shift});
+}

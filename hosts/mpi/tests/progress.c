@@ -1,0 +1,93 @@
+/*
+ * progress: a rank that waits in a collective moves its own pending messages; else these programs, which are right,
+ * would not end. An alarm ends one that hangs.
+ */
+#include "test.h"
+
+#include <unistd.h>
+
+/* A rendezvous: the sender must act when the receiver has come. */
+enum { LARGE = 4 << 20, LIMIT_S = 60 };
+
+enum { BCAST, BARRIER, ALLREDUCE, GATHER, ALLTOALL, SHAPES };
+
+/* One of our collectives. */
+static void collective(int shape, MPI_Comm comm) {
+    enum { MOST = 64 };
+    int rank = rank_in(comm), size = size_of(comm), mine = rank + 1, got[MOST] = {0}, all[MOST] = {0};
+    for (int r = 0; r < size; r++) all[r] = 100 * rank + r;
+    switch (shape) {
+    case BCAST:
+        if (rank) mine = 0;
+        MPI_Bcast(&mine, 1, MPI_INT, 0, comm);
+        expect(mine == 1, "bcast is %d", mine);
+        return;
+    case BARRIER: expect(!MPI_Barrier(comm), "barrier"); return;
+    case ALLREDUCE:
+        MPI_Allreduce(&mine, got, 1, MPI_INT, MPI_SUM, comm);
+        expect(got[0] == size * (size + 1) / 2, "allreduce is %d", got[0]);
+        return;
+    case GATHER:
+        MPI_Gather(&mine, 1, MPI_INT, got, 1, MPI_INT, 0, comm);
+        expect(rank || got[size - 1] == size, "gather has %d", got[size - 1]);
+        return;
+    default:
+        MPI_Alltoall(all, 1, MPI_INT, got, 1, MPI_INT, comm);
+        expect(got[size - 1] == 100 * (size - 1) + rank, "alltoall has %d", got[size - 1]);
+    }
+}
+
+static bool filled(const unsigned char *large, int with) {
+    for (int i = 0; i < LARGE; i++)
+        if (large[i] != with) return false;
+    return true;
+}
+
+/* One rank starts, enters the collective and waits there; its peer finishes the message first and then enters. */
+static void pending(int shape, bool starter_sends, unsigned char *large) {
+    MPI_Comm comm = MPI_COMM_WORLD;
+    int rank = rank_in(comm), from = starter_sends ? 0 : 1;
+    MPI_Request request = MPI_REQUEST_NULL;
+    int with = 20 + shape;
+    memset(large, rank == from ? with : 0, LARGE);
+    if (rank == 0) {
+        if (starter_sends) MPI_Isend(large, LARGE, MPI_CHAR, 1, 5, comm, &request);
+        else MPI_Irecv(large, LARGE, MPI_CHAR, 1, 5, comm, &request);
+    }
+    if (rank == 1) {
+        usleep(20000); /* rank 0 is in the collective by now */
+        if (starter_sends) MPI_Recv(large, LARGE, MPI_CHAR, 0, 5, comm, MPI_STATUS_IGNORE);
+        else MPI_Send(large, LARGE, MPI_CHAR, 0, 5, comm);
+    }
+    collective(shape, comm);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (rank < 2) expect(filled(large, with), "message beside collective %d", shape);
+}
+
+/* A nonblocking collective of the MPI's is under way while blocking ones of ours run. */
+static void nonblocking(unsigned char *large) {
+    MPI_Comm comm = MPI_COMM_WORLD;
+    int rank = rank_in(comm), size = size_of(comm), mine = rank + 1, sum = 0;
+    MPI_Request requests[2];
+    memset(large, rank == 0 ? 77 : 0, LARGE);
+    if (rank == size - 1) usleep(20000);
+    MPI_Ibcast(large, LARGE, MPI_CHAR, 0, comm, &requests[0]);
+    MPI_Iallreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm, &requests[1]);
+    for (int shape = 0; shape < SHAPES; shape++) collective(shape, comm);
+    for (int i = 0; i < 2; i++) MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+    expect(filled(large, 77), "ibcast");
+    expect(sum == size * (size + 1) / 2, "iallreduce is %d", sum);
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    alarm(LIMIT_S);
+    unsigned char *large = allocate(LARGE);
+    for (int shape = 0; shape < SHAPES; shape++) {
+        pending(shape, true, large);
+        pending(shape, false, large);
+    }
+    for (int turn = 0; turn < 5; turn++) nonblocking(large);
+    free(large);
+    return finish("progress");
+}

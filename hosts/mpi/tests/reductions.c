@@ -1,0 +1,258 @@
+/* Reductions: every predefined operation on the types it is defined for, and operations of the user's. */
+#include "values.h"
+
+#include <complex.h>
+#include <stdint.h>
+
+/* No long ones in place: values.c. */
+static bool beneath;
+
+enum op { SUM, PROD, MIN, MAX, LAND, LOR, LXOR, BAND, BOR, BXOR, OPS };
+static const char *const op_names[OPS] = {"sum", "prod", "min", "max", "land", "lor", "lxor", "band", "bor", "bxor"};
+static MPI_Op op_of(enum op op) {
+    MPI_Op all[OPS] = {MPI_SUM,  MPI_PROD, MPI_MIN,  MPI_MAX, MPI_LAND,
+                       MPI_LOR,  MPI_LXOR, MPI_BAND, MPI_BOR, MPI_BXOR};
+    return all[op];
+}
+
+/* A type with its elements by hand: one of a rank, and one folded onto another. */
+struct type {
+    const char *name;
+    MPI_Datatype type;
+    size_t size;
+    void (*make)(void *to, int n, int rank);
+    void (*fold)(enum op op, void *onto, const void *of, int n);
+    bool (*same)(const void *a, const void *b, int n);
+    bool ops[OPS];
+};
+
+#define INTEGER {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}
+#define FLOATING {1, 1, 1, 1, 0, 0, 0, 0, 0, 0}
+#define LOGICAL {0, 0, 0, 0, 1, 1, 1, 0, 0, 0}
+#define COMPLEX {1, 1, 0, 0, 0, 0, 0, 0, 0, 0}
+#define BITS {0, 0, 0, 0, 0, 0, 0, 1, 1, 1}
+
+/* Small numbers, zero among them, so that sums and products are exact. */
+static int value(int rank, int i) { return (rank * 7 + i * 3 + 2) % 5; }
+
+#define MAKE_AND_SAME(T) \
+    static void make_##T(void *to, int n, int rank) { for (int i = 0; i < n; i++) ((T *)to)[i] = (T)value(rank, i); } \
+    static bool same_##T(const void *a, const void *b, int n) { \
+        for (int i = 0; i < n; i++) if (((const T *)a)[i] != ((const T *)b)[i]) return false; \
+        return true; \
+    }
+#define CASE(OP, RESULT) case OP: for (int i = 0; i < n; i++) { a[i] = RESULT; } return;
+#define FOLD(T, CASES) \
+    static void fold_##T(enum op op, void *onto, const void *of, int n) { \
+        T *a = onto; const T *b = of; \
+        switch (op) { CASES default: return; } \
+    }
+#define ARITHMETIC(T) CASE(SUM, (T)(a[i] + b[i])) CASE(PROD, (T)(a[i] * b[i]))
+#define ORDERED(T) CASE(MIN, b[i] < a[i] ? b[i] : a[i]) CASE(MAX, b[i] > a[i] ? b[i] : a[i])
+#define LOGIC(T) CASE(LAND, (T)(a[i] && b[i])) CASE(LOR, (T)(a[i] || b[i])) CASE(LXOR, (T)(!a[i] != !b[i]))
+#define BITWISE(T) CASE(BAND, (T)(a[i] & b[i])) CASE(BOR, (T)(a[i] | b[i])) CASE(BXOR, (T)(a[i] ^ b[i]))
+
+typedef float complex float_complex;
+typedef double complex double_complex;
+typedef long double long_double;
+
+#define INTEGERS(X) \
+    X(int8_t, MPI_INT8_T) X(uint8_t, MPI_UINT8_T) X(int16_t, MPI_INT16_T) X(uint16_t, MPI_UINT16_T) \
+    X(int32_t, MPI_INT32_T) X(uint32_t, MPI_UINT32_T) X(int64_t, MPI_INT64_T) X(uint64_t, MPI_UINT64_T)
+#define FLOATS(X) X(float, MPI_FLOAT) X(double, MPI_DOUBLE) X(long_double, MPI_LONG_DOUBLE)
+#define COMPLEXES(X) X(float_complex, MPI_C_FLOAT_COMPLEX) X(double_complex, MPI_C_DOUBLE_COMPLEX)
+
+#define INTEGER_TYPE(T, M) MAKE_AND_SAME(T) FOLD(T, ARITHMETIC(T) ORDERED(T) LOGIC(T) BITWISE(T))
+#define FLOAT_TYPE(T, M) MAKE_AND_SAME(T) FOLD(T, ARITHMETIC(T) ORDERED(T))
+#define COMPLEX_TYPE(T, M) MAKE_AND_SAME(T) FOLD(T, ARITHMETIC(T))
+INTEGERS(INTEGER_TYPE)
+FLOATS(FLOAT_TYPE)
+COMPLEXES(COMPLEX_TYPE)
+typedef _Bool boolean;
+MAKE_AND_SAME(boolean)
+FOLD(boolean, LOGIC(boolean))
+
+/* Pairs: the smaller index wins among equals. */
+struct float_int { float value; int index; };
+struct double_int { double value; int index; };
+struct long_int { long value; int index; };
+struct short_int { short value; int index; };
+struct two_int { int value, index; };
+struct long_double_int { long double value; int index; };
+#define PAIRS(X) \
+    X(float_int, MPI_FLOAT_INT) X(double_int, MPI_DOUBLE_INT) X(long_int, MPI_LONG_INT) \
+    X(short_int, MPI_SHORT_INT) X(two_int, MPI_2INT) X(long_double_int, MPI_LONG_DOUBLE_INT)
+#define PAIR_TYPE(T, M) \
+    static void make_##T(void *to, int n, int rank) { \
+        struct T *pairs = to; \
+        memset(to, 0, (size_t)n * sizeof *pairs); \
+        for (int i = 0; i < n; i++) pairs[i].value = value(rank, i) % 3, pairs[i].index = (rank * 5 + i) % 11; \
+    } \
+    static bool same_##T(const void *a, const void *b, int n) { \
+        const struct T *x = a, *y = b; \
+        for (int i = 0; i < n; i++) if (x[i].value != y[i].value || x[i].index != y[i].index) return false; \
+        return true; \
+    } \
+    static void fold_##T(enum op op, void *onto, const void *of, int n) { \
+        struct T *a = onto; const struct T *b = of; \
+        for (int i = 0; i < n; i++) { \
+            bool better = op == MIN ? b[i].value < a[i].value : b[i].value > a[i].value; \
+            if (better || (b[i].value == a[i].value && b[i].index < a[i].index)) a[i] = b[i]; \
+        } \
+    }
+PAIRS(PAIR_TYPE)
+
+/* A call under test. */
+struct scene {
+    const struct group *group;
+    const struct type *type;
+    const char *op_name;
+    MPI_Op op;
+    int count, root;
+    bool all, in_place;
+};
+
+static void expect_same(const struct scene *s, const void *result, const void *wanted, const char *what) {
+    expect(s->type->same(result, wanted, s->count), "%s of %s: %s, %d elements on %s, root %d, in place %d",
+           s->all ? "allreduce" : "reduce", s->type->name, what ? what : s->op_name, s->count, s->group->name, s->root,
+           s->in_place);
+}
+
+/* One call: `wanted` is the result. */
+static void call(const struct scene *s, const void *wanted) {
+    size_t bytes = (size_t)s->count * s->type->size;
+    bool receives = s->all || s->group->rank == s->root, in_place = s->in_place && receives;
+    unsigned char *send = allocate(bytes), *before = allocate(bytes), *receive = allocate(bytes + 16);
+    s->type->make(send, s->count, s->group->rank);
+    memcpy(before, send, bytes);
+    memset(receive, 0x5a, bytes + 16);
+    if (in_place) memcpy(receive, send, bytes);
+    void *from = in_place ? MPI_IN_PLACE : send, *to = receives ? receive : NULL;
+    int code = s->all ? MPI_Allreduce(from, to, s->count, s->type->type, s->op, s->group->comm)
+                      : MPI_Reduce(from, to, s->count, s->type->type, s->op, s->root, s->group->comm);
+    expect(code == MPI_SUCCESS, "reduction of %s: error %d", s->type->name, code);
+    if (receives) expect_same(s, receive, wanted, NULL);
+    bool tail = true;
+    for (size_t i = receives ? bytes : 0; i < bytes + 16; i++) tail &= receive[i] == 0x5a;
+    expect(tail, "reduction of %s: written behind its end", s->type->name);
+    expect_same(s, send, before, "what was sent");
+    free(send), free(before), free(receive);
+}
+
+/* May it go to the MPI beneath, whatever is preloaded? Operations of the user's, complex and extended numbers do. */
+static bool goes_beneath(const struct type *type) {
+    return beneath || !type->fold || type->fold == fold_float_complex || type->size > 8;
+}
+
+static void forms(struct scene scene, void (*fold)(const struct scene *, void *onto, const void *of)) {
+    size_t bytes = (size_t)scene.count * scene.type->size;
+    unsigned char *wanted = allocate(bytes), *next = allocate(bytes);
+    scene.type->make(wanted, scene.count, 0);
+    for (int r = 1; r < scene.group->size; r++) {
+        scene.type->make(next, scene.count, r);
+        fold(&scene, wanted, next);
+    }
+    for (int in_place = 0; in_place < 2; in_place++) {
+        scene.in_place = in_place;
+        scene.all = true, call(&scene, wanted);
+        scene.all = false;
+        for (scene.root = 0; scene.root < scene.group->size; scene.root++)
+            if (scene.count < 1000 || (scene.root == scene.group->size - 1 && !(in_place && goes_beneath(scene.type))))
+                call(&scene, wanted);
+    }
+    free(wanted), free(next);
+}
+
+static enum op folded;
+static void fold_predefined(const struct scene *s, void *onto, const void *of) {
+    s->type->fold(folded, onto, of, s->count);
+}
+
+static void lengths(struct scene scene, int most, void (*fold)(const struct scene *, void *onto, const void *of)) {
+    static const int counts[] = {0, 1, 7, 1025, 100000};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        scene.count = counts[i];
+        if (counts[i] <= most) forms(scene, fold);
+    }
+}
+
+/* Operations of the user's: 2 x 2 matrices modulo a prime, whose product depends on the order of ranks; and their sums. */
+enum { PRIME = 10007 };
+struct matrix { int at[2][2]; };
+static void make_matrix(void *to, int n, int rank) {
+    for (int i = 0; i < n; i++)
+        ((struct matrix *)to)[i] = (struct matrix){{{rank + 1, i % 17 + 1}, {rank * 3 + i % 5, 2}}};
+}
+static bool same_matrix(const void *a, const void *b, int n) { return !memcmp(a, b, (size_t)n * sizeof(struct matrix)); }
+static struct matrix product(const struct matrix *a, const struct matrix *b) {
+    struct matrix c;
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 2; j++) c.at[i][j] = (a->at[i][0] * b->at[0][j] + a->at[i][1] * b->at[1][j]) % PRIME;
+    return c;
+}
+static struct matrix sum(const struct matrix *a, const struct matrix *b) {
+    struct matrix c;
+    for (int i = 0; i < 4; i++) c.at[i / 2][i % 2] = (a->at[i / 2][i % 2] + b->at[i / 2][i % 2]) % PRIME;
+    return c;
+}
+#define USER(NAME) \
+    static void user_##NAME(void *left, void *both, int *n, MPI_Datatype *type) { \
+        (void)type; \
+        for (int i = 0; i < *n; i++) ((struct matrix *)both)[i] = NAME((struct matrix *)left + i, (struct matrix *)both + i); \
+    } \
+    static void fold_##NAME(const struct scene *s, void *onto, const void *of) { \
+        for (int i = 0; i < s->count; i++) ((struct matrix *)onto)[i] = NAME((struct matrix *)onto + i, (const struct matrix *)of + i); \
+    }
+USER(product)
+USER(sum)
+
+static void users(const struct group *group, int most) {
+    struct type matrix = {.name = "matrix", .size = sizeof(struct matrix), .make = make_matrix, .same = same_matrix};
+    MPI_Op products, sums;
+    MPI_Type_contiguous(4, MPI_INT, &matrix.type);
+    MPI_Type_commit(&matrix.type);
+    MPI_Op_create(user_product, 0, &products);
+    MPI_Op_create(user_sum, 1, &sums);
+    lengths((struct scene){.group = group, .type = &matrix, .op_name = "product", .op = products}, most, fold_product);
+    lengths((struct scene){.group = group, .type = &matrix, .op_name = "user sum", .op = sums}, most, fold_sum);
+    MPI_Op_free(&products);
+    MPI_Op_free(&sums);
+    MPI_Type_free(&matrix.type);
+}
+
+void reductions(const struct group *group, int most, bool only_beneath) {
+    beneath = only_beneath;
+#define ENTRY(T, M, OPS_OF) {.name = #T, .type = M, .size = sizeof(T), .make = make_##T, .fold = fold_##T, .same = same_##T, .ops = OPS_OF},
+#define INTEGER_ENTRY(T, M) ENTRY(T, M, INTEGER)
+#define FLOAT_ENTRY(T, M) ENTRY(T, M, FLOATING)
+#define COMPLEX_ENTRY(T, M) ENTRY(T, M, COMPLEX)
+    const struct type types[] = {
+        INTEGERS(INTEGER_ENTRY) FLOATS(FLOAT_ENTRY) COMPLEXES(COMPLEX_ENTRY) ENTRY(boolean, MPI_C_BOOL, LOGICAL)
+        /* Types that are other names of these. */
+        {"int", MPI_INT, sizeof(int), make_int32_t, fold_int32_t, same_int32_t, INTEGER},
+        {"long", MPI_LONG, sizeof(long), make_int64_t, fold_int64_t, same_int64_t, INTEGER},
+        {"long long", MPI_LONG_LONG, sizeof(long long), make_int64_t, fold_int64_t, same_int64_t, INTEGER},
+        {"unsigned", MPI_UNSIGNED, sizeof(unsigned), make_uint32_t, fold_uint32_t, same_uint32_t, INTEGER},
+        {"signed char", MPI_SIGNED_CHAR, 1, make_int8_t, fold_int8_t, same_int8_t, INTEGER},
+        {"unsigned char", MPI_UNSIGNED_CHAR, 1, make_uint8_t, fold_uint8_t, same_uint8_t, INTEGER},
+        {"byte", MPI_BYTE, 1, make_uint8_t, fold_uint8_t, same_uint8_t, BITS},
+    };
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        for (enum op op = 0; op < OPS; op++) {
+            if (!types[t].ops[op]) continue;
+            folded = op;
+            /* Long ones of a few only. */
+            bool long_too = op == SUM && (types[t].type == MPI_DOUBLE || types[t].type == MPI_INT || types[t].size == 1);
+            struct scene scene = {.group = group, .type = &types[t], .op_name = op_names[op], .op = op_of(op)};
+            lengths(scene, long_too ? most : most < 1025 ? most : 1025, fold_predefined);
+        }
+#define PAIR_ENTRY(T, M) {.name = #T, .type = M, .size = sizeof(struct T), .make = make_##T, .fold = fold_##T, .same = same_##T},
+    const struct type pairs[] = {PAIRS(PAIR_ENTRY)};
+    for (size_t t = 0; t < sizeof pairs / sizeof *pairs; t++)
+        for (folded = MIN; folded <= MAX; folded++) {
+            struct scene scene = {.group = group, .type = &pairs[t], .op_name = folded == MIN ? "minloc" : "maxloc"};
+            scene.op = folded == MIN ? MPI_MINLOC : MPI_MAXLOC;
+            lengths(scene, most < 1025 ? most : 1025, fold_predefined);
+        }
+    users(group, most);
+}

@@ -1,0 +1,35 @@
+#include "test.h"
+
+#include <stdarg.h>
+
+/* Failures of a rank that are printed; the others are counted only. */
+enum { SHOWN = 10 };
+
+static struct { long passed, failed; } tally;
+
+bool expect(bool holds, const char *format, ...) {
+    if (holds) {
+        __atomic_add_fetch(&tally.passed, 1, __ATOMIC_RELAXED);
+        return true;
+    }
+    if (__atomic_add_fetch(&tally.failed, 1, __ATOMIC_RELAXED) <= SHOWN) {
+        char text[512];
+        va_list rest;
+        int rank;
+        va_start(rest, format);
+        vsnprintf(text, sizeof text, format, rest);
+        va_end(rest);
+        PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+        fprintf(stderr, "rank %d: %s\n", rank, text);
+    }
+    return false;
+}
+
+int finish(const char *name) {
+    long mine[2] = {tally.passed, tally.failed}, all[2];
+    PMPI_Allreduce(mine, all, 2, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    if (rank_in(MPI_COMM_WORLD) == 0) printf("%s: %ld passed, %ld failed\n", name, all[0], all[1]);
+    fflush(stdout);
+    MPI_Finalize();
+    return all[1] || !all[0];
+}
