@@ -123,12 +123,6 @@ static int deleted(MPI_Comm comm, int key, void *value, void *extra) {
     return MPI_SUCCESS;
 }
 
-bool shim_prepare_comms(void) {
-    enum { FIRST_BITS = 6 };
-    if (!table) table = new_table(FIRST_BITS);
-    return table && PMPI_Comm_create_keyval(copy_none, deleted, &keyval, NULL) == MPI_SUCCESS;
-}
-
 /* ---- First use -------------------------------------------------------------------------------------------- */
 
 static pthread_once_t private_once = PTHREAD_ONCE_INIT;
@@ -145,6 +139,13 @@ static void make_private(void) {
     if (PMPI_Grequest_start(query, release, cancel, NULL, &never) != MPI_SUCCESS) return;
     if (PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &comm) != MPI_SUCCESS) return;
     if (PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN) == MPI_SUCCESS) shim_private = comm;
+}
+
+bool shim_prepare_comms(void) {
+    enum { FIRST_BITS = 6 };
+    if (!table) table = new_table(FIRST_BITS);
+    pthread_once(&private_once, make_private);
+    return table && PMPI_Comm_create_keyval(copy_none, deleted, &keyval, NULL) == MPI_SUCCESS;
 }
 
 void shim_finish_comms(void) {
@@ -208,7 +209,6 @@ static int judge(MPI_Comm comm, struct shim_comm *entry, bool inter) {
     if (inter) return REASON_INTERCOMMUNICATOR;
     if (entry->size == 1) return REASON_ALONE;
     if (!one_world(comm, entry->size)) return REASON_WORLDS;
-    pthread_once(&private_once, make_private);
     return agree(comm, entry, known && shim_private != MPI_COMM_NULL ? REASON_NONE : REASON_REFUSED);
 }
 

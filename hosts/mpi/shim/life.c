@@ -84,6 +84,7 @@ static void start(bool together) {
         pthread_atfork(NULL, NULL, forked);
     }
     bool on = !(asks & ASKS_OFF) && shim_prepare_comms();
+    if (on) unisono_mpi_prepare();
     stats = together && on && (asks & ASKS_STATS);
     verify_on = asks & ASKS_VERIFY;
     shim_thread()->inside--;

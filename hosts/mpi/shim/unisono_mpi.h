@@ -44,6 +44,9 @@ typedef struct unisono_mpi_lease unisono_mpi_lease;
 /* Moves the rank's own pending operations; called again and again while a rank waits. */
 typedef void unisono_mpi_progress(void);
 
+/* Makes this process's arena and looks at its surroundings, so that the first communicator need not. */
+void unisono_mpi_prepare(void);
+
 /* Reserves room for a communicator of `ranks` in this process's arena, until attach decides; writes the offer. An offer
  * without room says why: so this can't fail. */
 void unisono_mpi_offer(uint32_t ranks, unisono_mpi_offer_t *mine);

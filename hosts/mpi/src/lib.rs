@@ -44,6 +44,14 @@ fn process() -> Option<&'static Process> {
     (!forked).then(|| PROCESS.get_or_init(Process::from_env))
 }
 
+/// Makes this process's arena and looks at its surroundings, so that the first communicator need not.
+#[unsafe(no_mangle)]
+pub extern "C" fn unisono_mpi_prepare() {
+    if let Some(process) = process() {
+        process.prepare();
+    }
+}
+
 /// Reserves room for a communicator of `ranks` in this process's arena, and writes the offer to `mine`.
 ///
 /// # Safety

@@ -129,6 +129,14 @@ impl Process {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Does now what else the first offer and the first attachment would.
+    pub fn prepare(&self) {
+        if self.on {
+            self.state().own(self.arena_bytes);
+            wait::crowded(core::iter::once(std::process::id()), 1);
+        }
+    }
+
     /// Reserves room for a communicator of `ranks`; answers the offer.
     pub fn offer(&self, ranks: u32) -> Words {
         if !self.on {
