@@ -138,10 +138,9 @@ impl Arena {
         &self.room
     }
 
-    /// Reserves a slice for `ranks`: a small one where half of the arena is in use, or a large one has no room.
+    /// Reserves a slice for `ranks`, without a look at leases while there is room: a small one where half of the arena is in use, or a large one has no room.
     /// `None`: no room.
     pub fn reserve(&mut self, ranks: u32) -> Option<Reserved> {
-        self.collect_some();
         let (large, small) = (Plan::new(ranks, false)?, Plan::new(ranks, true)?);
         self.take_large(&large).or_else(|| {
             self.collect(usize::MAX);
