@@ -2,14 +2,15 @@
 //!
 //! A configuration's time in a cell is the median of its rounds' p50. The best peer is the one with
 //! the smallest time. The ratio is ours ÷ the best peer's, round by round, and of those the median;
-//! so is the time ÷ floor.
+//! so is the time ÷ floor. A preload is no peer: it is compared with the MPI beneath it alone.
 
-use crate::configuration::OURS;
+use crate::configuration::{ALL, OURS, is_peer};
 use crate::floor;
-use crate::report::{COLLECTIVES, Floor, Sample, rooted};
+use crate::report::{COLLECTIVES, Floor, Sample, bytes, rooted};
 use crate::stats::{geometric_mean, median, pairwise, spread};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// What one configuration needs for a cell.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -41,6 +42,18 @@ pub(crate) struct Cell {
     pub(crate) floor_ns: Option<f64>,
     /// Ours ÷ the floor.
     pub(crate) over_floor: Option<f64>,
+    /// By preloaded configuration, where both have rows.
+    #[serde(default)]
+    pub(crate) over_beneath: BTreeMap<String, OverBeneath>,
+}
+
+/// A preload against the MPI beneath.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct OverBeneath {
+    /// The configuration beneath.
+    pub(crate) beneath: String,
+    /// With the preload ÷ without, round by round, and of those the median.
+    pub(crate) ratio: f64,
 }
 
 /// Cells that belong together: a definition of time, and the roots it goes with.
@@ -86,6 +99,38 @@ pub(crate) struct Summary {
     pub(crate) losing: Vec<Losing>,
 }
 
+/// A cell in which the MPI beneath is faster without the preload.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Slower {
+    pub(crate) collective: String,
+    pub(crate) bytes: u64,
+    pub(crate) method: String,
+    pub(crate) root: String,
+    pub(crate) ratio: f64,
+}
+
+impl fmt::Display for Slower {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let size = bytes(self.bytes);
+        let words = [&self.collective, &size, &self.method, &self.root].into_iter();
+        words.filter(|word| !word.is_empty() && *word != "none").try_for_each(|word| write!(f, "{word} "))?;
+        write!(f, "{:.2}", self.ratio)
+    }
+}
+
+/// A preloaded configuration at a number of ranks, in all views.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Preloaded {
+    pub(crate) configuration: String,
+    /// What it is compared with.
+    pub(crate) beneath: String,
+    pub(crate) ranks: u32,
+    pub(crate) compared: usize,
+    /// The geometric mean of the ratios.
+    pub(crate) mean: Option<f64>,
+    pub(crate) slower: Vec<Slower>,
+}
+
 /// The cells of all samples, in the order of tables.
 pub(crate) fn cells(samples: &[Sample], floors: &[Floor], cores: u32) -> Vec<Cell> {
     let place = |name: &str| COLLECTIVES.iter().position(|c| *c == name).unwrap_or(COLLECTIVES.len());
@@ -101,10 +146,15 @@ pub(crate) fn cells(samples: &[Sample], floors: &[Floor], cores: u32) -> Vec<Cel
             let p50s = |name: &str| group.get(name).map(|s| p50_by_round(s)).unwrap_or_default();
             let times: BTreeMap<String, Time> =
                 group.iter().filter_map(|(name, samples)| Some(((*name).to_owned(), time(samples)?))).collect();
-            let peers = times.iter().filter(|(name, _)| *name != OURS);
+            let peers = times.iter().filter(|(name, _)| is_peer(name));
             let best_peer = peers.min_by(|a, b| a.1.p50_ns.total_cmp(&b.1.p50_ns)).map(|(name, _)| name.clone());
             let ours = p50s(OURS);
             let ratios = best_peer.as_ref().map(|peer| pairwise(&ours, &p50s(peer))).unwrap_or_default();
+            let over_beneath = ALL.iter().filter_map(|above| {
+                let beneath = above.preload?.beneath.iter().find(|name| group.contains_key(**name))?;
+                let ratio = median(pairwise(&p50s(above.name), &p50s(beneath)))?;
+                Some((above.name.to_owned(), OverBeneath { beneath: (*beneath).to_owned(), ratio }))
+            });
             let floors: BTreeMap<u32, f64> = floors
                 .iter()
                 .filter(|floor| floor.ranks == ranks)
@@ -120,6 +170,7 @@ pub(crate) fn cells(samples: &[Sample], floors: &[Floor], cores: u32) -> Vec<Cel
                 ratios,
                 floor_ns: median(floors.values().copied()),
                 over_floor: median(pairwise(&ours, &floors)),
+                over_beneath: over_beneath.collect(),
                 times,
                 best_peer,
             }
@@ -142,12 +193,43 @@ fn time(samples: &[&Sample]) -> Option<Time> {
     })
 }
 
-/// One summary per view and number of ranks that has cells.
-pub(crate) fn summaries(cells: &[Cell]) -> Vec<Summary> {
+/// The numbers of ranks, ascending.
+pub(crate) fn ranks(cells: &[Cell]) -> Vec<u32> {
     let mut ranks: Vec<u32> = cells.iter().map(|cell| cell.ranks).collect();
     ranks.sort_unstable();
     ranks.dedup();
-    let both = ranks.iter().flat_map(|&ranks| VIEWS.map(|view| (view, ranks)));
+    ranks
+}
+
+/// One summary per preloaded configuration and number of ranks that has ratios.
+pub(crate) fn preloads(cells: &[Cell]) -> Vec<Preloaded> {
+    let names = ALL.iter().filter(|c| c.preload.is_some()).map(|c| c.name);
+    let both = ranks(cells).into_iter().flat_map(|ranks| names.clone().map(move |name| (ranks, name)));
+    both.filter_map(|(ranks, name)| {
+        let cells = cells.iter().filter(|cell| cell.ranks == ranks);
+        let compared: Vec<_> = cells.filter_map(|cell| Some((cell, cell.over_beneath.get(name)?))).collect();
+        let slower = compared.iter().filter(|(_, over)| over.ratio > 1.0).map(|(cell, over)| Slower {
+            collective: cell.collective.clone(),
+            bytes: cell.bytes,
+            method: cell.method.clone(),
+            root: cell.root.clone(),
+            ratio: over.ratio,
+        });
+        Some(Preloaded {
+            configuration: name.into(),
+            beneath: compared.first()?.1.beneath.clone(),
+            ranks,
+            compared: compared.len(),
+            mean: geometric_mean(compared.iter().map(|(_, over)| over.ratio)),
+            slower: slower.collect(),
+        })
+    })
+    .collect()
+}
+
+/// One summary per view and number of ranks that has cells.
+pub(crate) fn summaries(cells: &[Cell]) -> Vec<Summary> {
+    let both = ranks(cells).into_iter().flat_map(|ranks| VIEWS.map(|view| (view, ranks)));
     both.filter_map(|(view, ranks)| {
         let cells: Vec<&Cell> = cells.iter().filter(|cell| cell.ranks == ranks && view.has(cell)).collect();
         let mean = |with_root: bool| {
@@ -222,5 +304,57 @@ mod tests {
         assert!((summary.all_to_all.unwrap() - 1.5).abs() < 1e-12);
         let losing: Vec<_> = summary.losing.iter().map(|l| (l.collective.as_str(), l.ratio)).collect();
         assert_eq!(losing, [("barrier", 1.5)]);
+    }
+
+    #[test]
+    fn a_preload_is_compared_with_the_mpi_beneath_and_changes_nothing_else() {
+        let plain = [
+            sample(OURS, 0, "bcast", 8, 3.0),
+            sample("ompi", 0, "bcast", 8, 4.0),
+            sample("mpich", 0, "bcast", 8, 2.0),
+            // Round 1 is disturbed alike for all.
+            sample("ompi", 1, "bcast", 8, 40.0),
+            sample("mpich", 1, "bcast", 8, 20.0),
+            sample(OURS, 0, "barrier", 0, 1.0),
+            sample("ompi", 0, "barrier", 0, 2.0),
+        ];
+        let mut samples = plain.to_vec();
+        samples.extend([
+            sample("ompi+unisono", 0, "bcast", 8, 1.0),
+            sample("ompi+unisono", 1, "bcast", 8, 10.0),
+            sample("ompi+unisono", 0, "barrier", 0, 8.0),
+            sample("mpich+unisono", 0, "bcast", 8, 1.0),
+            // Nothing beneath has these.
+            sample("mpich+unisono", 0, "barrier", 0, 0.5),
+            sample("ompi+unisono", 0, "scan", 8, 0.5),
+        ]);
+        let (without, with) = (cells(&plain, &[], 2), cells(&samples, &[], 2));
+        let peers = |cells: &[Cell]| -> Vec<_> {
+            let compared = cells.iter().filter(|cell| cell.ratio.is_some());
+            compared.map(|cell| (cell.collective.clone(), cell.best_peer.clone(), cell.ratios.clone())).collect()
+        };
+        assert_eq!(peers(&with), peers(&without));
+        assert_eq!(peers(&with).len(), 2);
+        let scan = with.iter().find(|cell| cell.collective == "scan").unwrap();
+        assert_eq!((&scan.best_peer, scan.over_beneath.len()), (&None, 0));
+        let told = |cells: &[Cell]| format!("{:?}", summaries(cells));
+        assert_eq!(told(&with), told(&without));
+
+        assert!(preloads(&without).is_empty());
+        let [ompi, mpich] = &preloads(&with)[..] else { panic!("two preloads") };
+        assert_eq!((ompi.configuration.as_str(), ompi.beneath.as_str(), ompi.ranks), ("ompi+unisono", "ompi", 2));
+        assert_eq!(ompi.compared, 2);
+        assert!((ompi.mean.unwrap() - 1.0).abs() < 1e-12, "of 1/4 and 4");
+        assert_eq!(ompi.slower.iter().map(Slower::to_string).collect::<Vec<_>>(), ["barrier window 4.00"]);
+        assert_eq!((mpich.configuration.as_str(), mpich.beneath.as_str()), ("mpich+unisono", "mpich"));
+        assert_eq!((mpich.compared, mpich.mean, mpich.slower.len()), (1, Some(0.5), 0));
+    }
+
+    #[test]
+    fn where_ranks_outnumber_cores_the_yielding_mpich_is_beneath() {
+        let samples = [sample("mpich-yield", 0, "bcast", 8, 2.0), sample("mpich+unisono", 0, "bcast", 8, 3.0)];
+        let found = preloads(&cells(&samples, &[], 1));
+        assert_eq!((found.len(), found[0].beneath.as_str()), (1, "mpich-yield"));
+        assert_eq!(found[0].slower[0].to_string(), "bcast 8 B window fixed 1.50");
     }
 }

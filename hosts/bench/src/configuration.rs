@@ -1,6 +1,7 @@
 //! Who is compared: a library with its best flags for the number of ranks.
 
 use crate::tools::{Library, Programs};
+use std::path::Path;
 use std::process::Command;
 
 /// A library with flags.
@@ -10,8 +11,19 @@ pub(crate) struct Configuration {
     pub(crate) title: &'static str,
     pub(crate) library: Library,
     flags: &'static [&'static str],
+    /// Our library under an MPI.
+    pub(crate) preload: Option<Preload>,
     /// Takes part where ranks outnumber cores: always, only there, or never there.
     when: When,
+}
+
+/// A library of ours that is preloaded under the programs of an MPI.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Preload {
+    /// The file, beside this program.
+    library: &'static str,
+    /// The configurations whose command it joins; one of them takes part at a number of ranks.
+    pub(crate) beneath: &'static [&'static str],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,29 +37,58 @@ enum When {
 pub(crate) const OURS: &str = "unisono";
 
 /// All names, for the command line.
-pub(crate) const NAMES: [&str; 5] = [OURS, "ompi", "ompi-sm", "mpich", "mpich-yield"];
+pub(crate) const NAMES: [&str; 7] = [OURS, "ompi", "ompi-sm", "mpich", "mpich-yield", "ompi+unisono", "mpich+unisono"];
 
 /// All configurations, ours first. Stock MPICH never yields: where ranks outnumber cores it takes
 /// milliseconds a call, and its configuration with a yield is its best.
-pub(crate) const ALL: [Configuration; 5] = [
-    Configuration { name: OURS, title: "Unisono", library: Library::Unisono, flags: &[], when: When::Always },
-    Configuration { name: "ompi", title: "Open MPI", library: Library::OpenMpi, flags: &[], when: When::Always },
+pub(crate) const ALL: [Configuration; 7] = [
+    PLAIN,
+    Configuration { name: "ompi", title: "Open MPI", library: Library::OpenMpi, ..PLAIN },
     Configuration {
         name: "ompi-sm",
         title: "Open MPI, coll/sm",
         library: Library::OpenMpi,
         flags: &["--mca", "coll_sm_priority", "100"],
-        when: When::Always,
+        ..PLAIN
     },
-    Configuration { name: "mpich", title: "MPICH", library: Library::Mpich, flags: &[], when: When::Roomy },
+    Configuration { name: "mpich", title: "MPICH", library: Library::Mpich, when: When::Roomy, ..PLAIN },
     Configuration {
         name: "mpich-yield",
         title: "MPICH, yielding",
         library: Library::Mpich,
-        flags: &[],
         when: When::Crowded,
+        ..PLAIN
+    },
+    Configuration {
+        name: "ompi+unisono",
+        title: "Open MPI, Unisono preloaded",
+        library: Library::OpenMpi,
+        preload: Some(Preload { library: "libunisono_openmpi.so", beneath: &["ompi"] }),
+        ..PLAIN
+    },
+    Configuration {
+        name: "mpich+unisono",
+        title: "MPICH, Unisono preloaded",
+        library: Library::Mpich,
+        preload: Some(Preload { library: "libunisono_mpich.so", beneath: &["mpich", "mpich-yield"] }),
+        ..PLAIN
     },
 ];
+
+/// Unisono as it is; the others say what differs.
+const PLAIN: Configuration = Configuration {
+    name: OURS,
+    title: "Unisono",
+    library: Library::Unisono,
+    flags: &[],
+    preload: None,
+    when: When::Always,
+};
+
+/// Is a configuration of this name what ours is compared with? Neither ours nor a preload is.
+pub(crate) fn is_peer(name: &str) -> bool {
+    ALL.iter().any(|configuration| configuration.name == name && name != OURS && configuration.preload.is_none())
+}
 
 impl Configuration {
     /// Does it take part where ranks outnumber cores, or where they do not?
@@ -58,6 +99,7 @@ impl Configuration {
     /// The command that starts `ranks` ranks, without the program's arguments; or what is missing.
     pub(crate) fn command(&self, programs: &Programs, ranks: u32, crowded: bool) -> Result<Command, String> {
         let program = programs.of(self.library)?;
+        let preload = self.preload.map(|preload| programs.beside(preload.library)).transpose()?;
         let n = ranks.to_string();
         let mut command = match self.library {
             Library::Unisono => {
@@ -76,15 +118,22 @@ impl Configuration {
                 } else {
                     command.args(["--bind-to", "core"]);
                 }
+                if let Some(preload) = preload {
+                    command.args(["-x", &format!("LD_PRELOAD={}", preload.display())]);
+                }
                 command
             }
             Library::Mpich => {
                 let mut command = Command::new("mpirun.mpich");
                 command.args(["-n", &n]).args(self.flags);
-                if crowded {
-                    command.args(["-genv", "LD_PRELOAD"]).arg(programs.shim()?);
-                } else {
+                if !crowded {
                     command.args(["-bind-to", "core"]);
+                }
+                let shim = crowded.then(|| programs.shim()).transpose()?;
+                let libraries: Vec<&Path> = preload.as_deref().into_iter().chain(shim).collect();
+                if !libraries.is_empty() {
+                    let list = libraries.iter().map(|library| library.to_string_lossy()).collect::<Vec<_>>().join(":");
+                    command.args(["-genv", "LD_PRELOAD", &list]);
                 }
                 command
             }
@@ -106,7 +155,54 @@ mod tests {
     #[test]
     fn mpich_yields_where_ranks_outnumber_cores() {
         let taking = |crowded| ALL.iter().filter(move |c| c.takes_part(crowded)).map(|c| c.name).collect::<Vec<_>>();
-        assert_eq!(taking(false), ["unisono", "ompi", "ompi-sm", "mpich"]);
-        assert_eq!(taking(true), ["unisono", "ompi", "ompi-sm", "mpich-yield"]);
+        assert_eq!(taking(false), ["unisono", "ompi", "ompi-sm", "mpich", "ompi+unisono", "mpich+unisono"]);
+        assert_eq!(taking(true), ["unisono", "ompi", "ompi-sm", "mpich-yield", "ompi+unisono", "mpich+unisono"]);
+    }
+
+    #[test]
+    fn a_preload_is_no_peer_and_one_configuration_takes_part_beneath_it() {
+        let peers: Vec<&str> = NAMES.into_iter().filter(|name| is_peer(name)).collect();
+        assert_eq!(peers, ["ompi", "ompi-sm", "mpich", "mpich-yield"]);
+        let preloaded: Vec<_> = ALL.iter().filter_map(|c| Some((c, c.preload?))).collect();
+        assert_eq!(preloaded.len(), 2);
+        for (above, preload) in preloaded {
+            for crowded in [false, true] {
+                let beneath = |c: &&Configuration| preload.beneath.contains(&c.name) && c.takes_part(crowded);
+                let beneath: Vec<_> = ALL.iter().filter(beneath).collect();
+                assert_eq!(beneath.len(), 1, "{}", above.name);
+                assert_eq!(beneath[0].library, above.library);
+            }
+        }
+    }
+
+    #[test]
+    fn a_preload_is_the_command_beneath_with_libraries_more() {
+        let folder = std::env::temp_dir().join(format!("unisono-bench-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let programs = Programs::pretended(&folder);
+        let words = |name: &str, crowded| {
+            let configuration = ALL.iter().find(|c| c.name == name).unwrap();
+            let command = configuration.command(&programs, 4, crowded)?;
+            let words: Vec<String> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+            Ok::<_, String>(words.join(" ").replace(&*folder.to_string_lossy(), "F"))
+        };
+        let missing = words("ompi+unisono", false).unwrap_err();
+        assert!(missing.ends_with("libunisono_openmpi.so is missing"), "{missing}");
+        for library in ["libunisono_openmpi.so", "libunisono_mpich.so"] {
+            std::fs::write(folder.join(library), "").unwrap();
+        }
+        for crowded in [false, true] {
+            let plain = words("ompi", crowded).unwrap();
+            let more = plain.replace(" F/openmpi", " -x LD_PRELOAD=F/libunisono_openmpi.so F/openmpi");
+            assert_ne!(plain, more);
+            assert_eq!(words("ompi+unisono", crowded).unwrap(), more);
+        }
+        assert_eq!(words("mpich", false).unwrap(), "-n 4 -bind-to core F/mpich");
+        let roomy = "-n 4 -bind-to core -genv LD_PRELOAD F/libunisono_mpich.so F/mpich";
+        assert_eq!(words("mpich+unisono", false).unwrap(), roomy);
+        assert_eq!(words("mpich-yield", true).unwrap(), "-n 4 -genv LD_PRELOAD F/yield.so F/mpich");
+        let crowded = "-n 4 -genv LD_PRELOAD F/libunisono_mpich.so:F/yield.so F/mpich";
+        assert_eq!(words("mpich+unisono", true).unwrap(), crowded);
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

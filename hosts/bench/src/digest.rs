@@ -1,9 +1,9 @@
 //! The report as a page of docs/: ratios by collective and size, geometric means, and the cells that lose.
 
-use crate::cells::{Cell, Summary, VIEWS, View};
+use crate::cells::{Cell, Preloaded, Summary, VIEWS, View};
 use crate::configuration::OURS;
 use crate::report::{COLLECTIVES, Report, bytes};
-use crate::table::{micros, quotient};
+use crate::table::{list, micros, quotient};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -40,6 +40,17 @@ impl fmt::Display for Digest<'_> {
                 writeln!(f, "| {ranks} | {view} | {name} {size} | {:.2} | {} |", cell.ratio, cell.best_peer)?;
             }
         }
+        if !report.preloads.is_empty() {
+            writeln!(f, "\n## Preloaded under an MPI: with ÷ without\n")?;
+            writeln!(
+                f,
+                "| p | configuration | against | cells | mean | slower | which |\n|---|---|---|---|---|---|---|"
+            )?;
+        }
+        for Preloaded { configuration, beneath, ranks, compared, mean, slower } in &report.preloads {
+            let (mean, count, which) = (quotient(*mean), slower.len(), list(slower));
+            writeln!(f, "| {ranks} | {configuration} | {beneath} | {compared} | {mean} | {count} | {which} |")?;
+        }
         for ranks in report.ranks() {
             VIEWS.iter().try_for_each(|view| self.view(f, *view, ranks))?;
         }
@@ -75,5 +86,21 @@ impl Digest<'_> {
             writeln!(f)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn preloads_have_a_table_of_their_own() {
+        let mut report: Report = serde_json::from_str(include_str!("../tests/canned.json")).unwrap();
+        let text = Digest { report: &report, command: "bench" }.to_string();
+        let row = "| 2 | ompi+unisono | ompi | 2 | 0.82 | 1 | bcast 8 B rate rotating 1.13 |\n";
+        assert!(text.contains(row), "{text}");
+        report.preloads.clear();
+        let text = Digest { report: &report, command: "bench" }.to_string();
+        assert!(!text.contains("Preloaded"), "{text}");
     }
 }

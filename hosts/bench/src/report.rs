@@ -1,6 +1,6 @@
 //! All that a run found, as it is written to bench.json.
 
-use crate::cells::{Cell, Summary};
+use crate::cells::{self, Cell, Preloaded, Summary};
 use crate::configuration::OURS;
 use crate::floor::Bcasts;
 use crate::machine::Machine;
@@ -86,6 +86,9 @@ pub(crate) struct Report {
     pub(crate) rounds: u32,
     pub(crate) members: Vec<Member>,
     pub(crate) summaries: Vec<Summary>,
+    /// Our library under an MPI, against that MPI.
+    #[serde(default)]
+    pub(crate) preloads: Vec<Preloaded>,
     pub(crate) cells: Vec<Cell>,
     pub(crate) floors: Vec<Floor>,
     pub(crate) samples: Vec<Sample>,
@@ -99,10 +102,7 @@ impl Report {
 
     /// The numbers of ranks, ascending.
     pub(crate) fn ranks(&self) -> Vec<u32> {
-        let mut ranks: Vec<u32> = self.cells.iter().map(|cell| cell.ranks).collect();
-        ranks.sort_unstable();
-        ranks.dedup();
-        ranks
+        cells::ranks(&self.cells)
     }
 
     /// One line that sums it up.

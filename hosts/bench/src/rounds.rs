@@ -1,7 +1,7 @@
 //! All configurations in turn, again and again, so that a disturbance meets all of them alike.
 
 use crate::args::Run;
-use crate::cells::{cells, summaries};
+use crate::cells::{cells, preloads, summaries};
 use crate::configuration::{ALL, Configuration};
 use crate::error::Failure;
 use crate::machine::{self, Machine};
@@ -40,13 +40,12 @@ struct Found {
 /// Compiles, then measures all rounds.
 pub(crate) fn measure(args: &Run, out: &Path) -> Result<Report, Failure> {
     let machine = Machine::this();
-    let beside = |name: &str| -> Result<PathBuf, Failure> {
-        let me = std::env::current_exe().map_err(|e| Failure::file("find", Path::new("this program"), &e))?;
-        Ok(me.with_file_name(name))
-    };
-    let unisono = args.unisono.clone().map_or_else(|| beside("unisono"), Ok)?;
-    let library = args.library.clone().map_or_else(|| beside("libunisono_posix_c.so"), Ok)?;
-    let programs = Programs::compile(out, &unisono, &library);
+    let mut folder = std::env::current_exe().map_err(|e| Failure::file("find", Path::new("this program"), &e))?;
+    folder.pop();
+    let beside = |chosen: &Option<PathBuf>, name| chosen.clone().unwrap_or_else(|| folder.join(name));
+    let unisono = beside(&args.unisono, "unisono");
+    let library = beside(&args.library, "libunisono_posix_c.so");
+    let programs = Programs::compile(out, &unisono, &library, folder);
 
     let chosen = ALL.into_iter().filter(|c| args.configurations.iter().any(|name| name == c.name));
     let mut runners: Vec<Runner> = chosen.map(Runner::new).collect();
@@ -85,6 +84,7 @@ pub(crate) fn measure(args: &Run, out: &Path) -> Result<Report, Failure> {
         rounds,
         members: runners.into_iter().map(|runner| runner.member).collect(),
         summaries: summaries(&cells),
+        preloads: preloads(&cells),
         cells,
         floors: found.floors,
         samples: found.samples,

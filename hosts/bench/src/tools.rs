@@ -21,6 +21,8 @@ pub(crate) struct Programs {
     mpich: Result<PathBuf, String>,
     shim: Result<PathBuf, String>,
     unisono: PathBuf,
+    /// Where this program lies, and libraries to preload.
+    folder: PathBuf,
     /// Does this process run as root? Open MPI wants to know.
     pub(crate) root: bool,
 }
@@ -32,8 +34,8 @@ const FLAGS: [&str; 4] = ["-O2", "-std=gnu11", "-Wall", "-Wextra"];
 
 impl Programs {
     /// Compiles into `out`; what can't be compiled has its reason kept. `unisono` is our launcher,
-    /// `library` our shared library.
-    pub(crate) fn compile(out: &Path, unisono: &Path, library: &Path) -> Self {
+    /// `library` our shared library; `folder` has what is preloaded.
+    pub(crate) fn compile(out: &Path, unisono: &Path, library: &Path, folder: PathBuf) -> Self {
         let mpi = |compiler: &str, name: &str| {
             installed(&compiler.replace("mpicc", "mpirun"))?;
             compile(Command::new(compiler), &[], out.join(name))
@@ -52,6 +54,7 @@ impl Programs {
             mpich: mpi("mpicc.mpich", "collectives.mpich"),
             shim: shim(out.join("mpich_yield.so")),
             unisono: unisono.into(),
+            folder,
             root: fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0),
         }
     }
@@ -71,6 +74,20 @@ impl Programs {
 
     pub(crate) fn shim(&self) -> Result<&Path, String> {
         self.shim.as_deref().map_err(Clone::clone)
+    }
+
+    /// A file beside this program.
+    pub(crate) fn beside(&self, name: &str) -> Result<PathBuf, String> {
+        let path = self.folder.join(name);
+        existing(&path).map(|()| path)
+    }
+
+    /// As if everything had been compiled into `folder`.
+    #[cfg(test)]
+    pub(crate) fn pretended(folder: &Path) -> Self {
+        let of = |name: &str| Ok(folder.join(name));
+        let (ours, open_mpi, mpich, shim) = (of("unisono"), of("openmpi"), of("mpich"), of("yield.so"));
+        Self { ours, open_mpi, mpich, shim, unisono: folder.join("unisono"), folder: folder.into(), root: false }
     }
 }
 

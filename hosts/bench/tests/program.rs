@@ -54,18 +54,28 @@ fn a_report_becomes_a_well_formed_page_with_all_its_plots() {
         assert!(count(body, tag) <= most, "{tag}");
     }
     assert!(page.contains("<td>-</td>") && page.contains("mpirun.mpich is not installed"));
+    assert!(page.contains("ompi+unisono</td>") && page.contains("bcast 8 B rate rotating 1.13"), "the preload");
     assert!(page.contains("&lt;b&gt;") && !page.contains("<b>&amp;"), "text from libraries is escaped");
 }
 
 #[test]
 fn an_empty_report_has_a_page() {
     let mut report: serde_json::Value = serde_json::from_str(CANNED).expect("JSON");
-    for list in ["cells", "summaries", "samples", "floors", "members"] {
+    for list in ["cells", "summaries", "preloads", "samples", "floors", "members"] {
         report[list] = serde_json::Value::Array(Vec::new());
     }
     let (output, _) = draw(&report.to_string(), "empty");
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("with 0 plots"));
+}
+
+#[test]
+fn a_report_from_before_the_preload_has_a_page() {
+    let mut report: serde_json::Value = serde_json::from_str(CANNED).expect("JSON");
+    assert!(report.as_object_mut().and_then(|fields| fields.remove("preloads")).is_some());
+    let (output, html) = draw(&report.to_string(), "before");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(!std::fs::read_to_string(html).expect("a page").contains("preloaded"));
 }
 
 #[test]

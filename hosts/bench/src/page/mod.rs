@@ -5,10 +5,11 @@
 
 mod plot;
 
-use crate::cells::{Cell, VIEWS, View};
+use crate::cells::{Cell, Preloaded, VIEWS, View};
 use crate::configuration::{NAMES, OURS};
 use crate::error::Failure;
 use crate::report::{COLLECTIVES, Report, bytes};
+use crate::table::list;
 use plot::{Frame, Series};
 use plotters::style::RGBColor;
 use std::fmt::Write;
@@ -87,6 +88,23 @@ impl Page {
                 number(s.rooted),
                 number(s.all_to_all),
                 escape(&losing.join("; "))
+            ));
+        }
+        self.push("</table>\n");
+        self.preloads(&report.preloads);
+    }
+
+    fn preloads(&mut self, preloads: &[Preloaded]) {
+        if preloads.is_empty() {
+            return;
+        }
+        self.push("<h2>Unisono preloaded under an MPI: with ÷ without</h2>\n<table><tr><th>ranks</th><th class=\"text\">configuration</th><th class=\"text\">against</th><th>compared</th><th>geometric mean</th><th class=\"text\">slower cells</th></tr>\n");
+        for Preloaded { configuration, beneath, ranks, compared, mean, slower } in preloads {
+            let names =
+                [configuration, beneath].map(|name| format!("<td class=\"text\">{}</td>", escape(name))).concat();
+            let (mean, which) = (number(*mean), escape(&list(slower)));
+            self.push(&format!(
+                "<tr><td>{ranks}</td>{names}<td>{compared}</td><td>{mean}</td><td class=\"text lost\">{which}</td></tr>\n"
             ));
         }
         self.push("</table>\n");
@@ -171,7 +189,8 @@ fn latencies(cells: &[&Cell]) -> Vec<Series> {
         let points = cells.iter().filter_map(point).collect();
         Series { name: name.into(), color, bold: name == OURS, points }
     };
-    let colors = [(11, 95, 255), (217, 95, 2), (27, 158, 119), (117, 60, 170), (117, 60, 170)];
+    let colors: [_; NAMES.len()] =
+        [(11, 95, 255), (217, 95, 2), (27, 158, 119), (117, 60, 170), (117, 60, 170), (240, 160, 90), (180, 140, 215)];
     NAMES.into_iter().zip(colors.map(|(r, g, b)| RGBColor(r, g, b))).map(line).collect()
 }
 
