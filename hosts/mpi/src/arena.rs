@@ -2,7 +2,8 @@
 //!
 //! Its pages exist once they are touched. The owner alone allocates; which slices it has given out is private to it.
 //! A slice is reserved when it is offered, leased when the offer was taken, and free when all ranks have left: the owner
-//! looks at some leases whenever it offers or releases, and at all where room is short.
+//! looks at some leases whenever it releases one, and at all where room is short. An offer with room looks at none: it is
+//! on the way of a communicator's first use.
 
 use crate::lease::{Plan, Slice, page};
 use crate::say::{Cause, once};
@@ -12,7 +13,7 @@ use unisono_kernel::Rank;
 use unisono_posix::PosixError;
 use unisono_posix::sealed::{Handle, Map, Sealed};
 
-/// Leases looked at by one offer or release: more than it can add.
+/// Leases looked at by one release: more than one communicator adds.
 const LOOKS: usize = 8;
 
 /// Which bytes are free: a first-fit allocator of numbers.
@@ -138,7 +139,7 @@ impl Arena {
         &self.room
     }
 
-    /// Reserves a slice for `ranks`, without a look at leases while there is room: a small one where half of the arena is in use, or a large one has no room.
+    /// Reserves a slice for `ranks`: a small one where half of the arena is in use, or a large one has no room.
     /// `None`: no room.
     pub fn reserve(&mut self, ranks: u32) -> Option<Reserved> {
         let (large, small) = (Plan::new(ranks, false)?, Plan::new(ranks, true)?);
@@ -184,7 +185,7 @@ impl Arena {
         }
     }
 
-    /// Looks at a few leases: more than one communicator adds.
+    /// Looks at a few leases.
     pub fn collect_some(&mut self) {
         self.collect(LOOKS);
     }
