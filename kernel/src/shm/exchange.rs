@@ -57,11 +57,17 @@ pub trait Plan: Clone + PartialEq + Eq + Hash {
         Err(PollError::Mismatch { peer, refusal: Refusal::new(Argument::Bytes, expected, Bound::Equals(announced)) })
     }
 
-    /// Does all that `writer` posts travel in its line, although others need the queues? Asked of this process,
-    /// and of a peer whose line was heard.
+    /// Must the line of who is taken from be heard in `tick`?
     #[inline]
-    fn in_line(&self, _writer: Rank) -> bool {
-        false
+    fn hears(&self, tick: u64) -> bool {
+        tick == 0
+    }
+
+    /// The tick whose slot has `writer`'s fragment of `tick`, where others need the queues; `None`: its line has. Asked
+    /// of this process, and of the peer whose line was heard last.
+    #[inline]
+    fn slot(&self, tick: u64, _writer: Rank) -> Option<u64> {
+        Some(tick)
     }
 
     /// Has this process a fragment in `tick`? In tick 0: does anyone wait for its line?
@@ -78,6 +84,12 @@ pub trait Plan: Clone + PartialEq + Eq + Hash {
 
     /// Does it take `peer`'s fragment of `tick`? `peer` may be this process.
     fn takes(&self, tick: u64, peer: Rank) -> bool;
+
+    /// Who alone takes and is taken from in `tick`; `None`: everyone, each in its turn.
+    #[inline]
+    fn partner(&self, _tick: u64) -> Option<Rank> {
+        None
+    }
 
     /// Whose turn is the `index`-th in a tick, of `size` processes. Default: the others from the next
     /// rank on, so that not all begin with the same one; then this process.
@@ -139,19 +151,19 @@ impl<P: Plan> Exchange<P> {
         Self { operation, way, base, advance, plan, posted: 0, tick: 0, state: State::Enter }
     }
 
-    /// Where `rank`'s fragment of `tick` lies.
+    /// The tick in whose slot `rank`'s fragment of `tick` lies; `None`: in its line.
     #[inline]
-    fn place(&self, me: &Member, tick: u64, rank: Rank) -> Extent {
-        if self.is_line(tick, rank) {
-            me.layout().line_body(rank, self.operation, 8 + LINE_PAYLOAD).part(8, LINE_PAYLOAD)
-        } else {
-            me.layout().slot(rank, self.base + tick)
-        }
+    fn slot(&self, tick: u64, rank: Rank) -> Option<u64> {
+        if self.way == Way::Lines { None } else { self.plan.slot(tick, rank) }
     }
 
+    /// Its place.
     #[inline]
-    fn is_line(&self, tick: u64, rank: Rank) -> bool {
-        self.way == Way::Lines || tick == 0 && self.plan.in_line(rank)
+    fn place(&self, me: &Member, tick: u64, rank: Rank) -> Extent {
+        match self.slot(tick, rank) {
+            None => me.layout().line_body(rank, self.operation, 8 + LINE_PAYLOAD).part(8, LINE_PAYLOAD),
+            Some(tick) => me.layout().slot(rank, self.base + tick),
+        }
     }
 
     /// Posts this tick's fragment, and those of later ticks up to half a queue: no process waits for one that is not
@@ -175,7 +187,7 @@ impl<P: Plan> Exchange<P> {
         if tick == 0 {
             me.line_free(region, self.operation)?;
         }
-        if !self.is_line(tick, me.rank()) {
+        if self.slot(tick, me.rank()).is_some() {
             me.take_slot(region, self.operation, clock)?;
         }
         let place = self.place(me, tick, me.rank());
@@ -195,13 +207,14 @@ impl<P: Plan> Exchange<P> {
     /// Has `peer` posted this tick's fragment?
     #[inline]
     fn heard<R: Region>(&mut self, region: &R, me: &Member, peer: Rank) -> Result<Option<Awaits>, PollError> {
-        if self.tick == 0 {
-            return match line::hear_head(region, me, peer, self.operation, self.plan.kind())? {
-                Ok(announced) => self.plan.heard(peer, announced).map(|()| None),
-                Err(wait) => Ok(Some(wait)),
-            };
+        if self.plan.hears(self.tick) {
+            match line::hear_head(region, me, peer, self.operation, self.plan.kind())? {
+                Ok(announced) => self.plan.heard(peer, announced)?,
+                Err(wait) => return Ok(Some(wait)),
+            }
         }
-        let (flag, bound) = (me.layout().ready(peer), self.base + self.tick + 1);
+        let Some(tick @ 1..) = self.slot(self.tick, peer) else { return Ok(None) };
+        let (flag, bound) = (me.layout().ready(peer), self.base + tick + 1);
         // pairs with: post
         if region.flag(flag).load_acquire().at_least(bound) {
             return Ok(None);
@@ -212,8 +225,9 @@ impl<P: Plan> Exchange<P> {
     /// Takes from the turn on at which this tick stands.
     #[inline]
     fn take<R: Region>(&mut self, region: &R, me: &Member, turns: u32) -> Result<Option<Awaits>, PollError> {
-        for index in turns..me.size() {
-            let peer = self.plan.turn(me.rank(), me.size(), index);
+        let alone = self.plan.partner(self.tick);
+        for index in turns..if alone.is_some() { 1 } else { me.size() } {
+            let peer = alone.unwrap_or_else(|| self.plan.turn(me.rank(), me.size(), index));
             if !self.plan.takes(self.tick, peer) {
                 continue;
             }

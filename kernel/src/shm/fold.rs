@@ -6,6 +6,7 @@ use crate::datatype::Data;
 use crate::error::{Argument, Bound, Refusal};
 use crate::op::Op;
 use crate::region::{Extent, Region};
+use crate::shm::pieces::Readers;
 
 /// The data of a reduction on one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,6 +52,12 @@ pub(crate) fn fold_turn(op: &Op, me: Rank, size: u32, index: u32) -> Rank {
     }
     let turn = u64::from(me) + u64::from(index);
     (if turn < size.into() { turn } else { turn - u64::from(size) }) as Rank
+}
+
+/// Who takes a piece: in rank order the writer does as well, between those of others.
+#[inline(always)]
+pub(crate) fn fold_readers(op: &Op) -> Readers {
+    if op.commutative() { Readers::Others } else { Readers::All }
 }
 
 /// `len` bytes of contiguous `data` from byte `from` on.

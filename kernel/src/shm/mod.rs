@@ -9,6 +9,7 @@ pub mod exchange;
 pub(crate) mod fold;
 pub mod gather;
 pub(crate) mod line;
+pub(crate) mod pairs;
 pub mod pieces;
 pub mod reduce;
 pub mod reduce_scatter;

@@ -74,14 +74,17 @@ impl Cut {
         if bytes <= self.fragment { 1 } else { bytes.div_ceil(self.fragment) }
     }
 
-    /// Ticks of a message where nobody knows everyone's lengths.
+    /// Ticks of a message where nobody knows everyone's lengths, if each of its fragments takes `turns` of them.
     ///
     /// # Errors
     /// It has more than the clock advances by.
     #[inline(always)]
-    pub(crate) fn bounded_ticks(self, bytes: u64) -> Result<u64, Refusal> {
-        Refusal::check(Argument::Bytes, bytes, Bound::AtMost(MOST_TICKS.saturating_mul(self.fragment)))?;
-        Ok(self.ticks(bytes))
+    pub(crate) fn bounded_ticks(self, bytes: u64, turns: u64) -> Result<u64, Refusal> {
+        let ticks = self.ticks(bytes);
+        if ticks > 1 {
+            Refusal::check(Argument::Bytes, bytes, Bound::AtMost((MOST_TICKS / turns).saturating_mul(self.fragment)))?;
+        }
+        Ok(ticks * turns)
     }
 
     /// The part of a message of `bytes` that is in `tick`: first byte and length.
@@ -96,21 +99,42 @@ impl Cut {
     }
 }
 
-/// How a place is divided among those that take from it: a piece for each process but its writer.
+/// How a place is divided among those that take from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Pieces {
     /// Bytes from one piece to the next one.
     stride: u64,
     /// Bytes before a piece in which its writer says how long the whole message for its reader is; or 0.
     header: u64,
-    /// Has the writer a piece for itself?
-    own: bool,
+    readers: Readers,
     /// How each message is cut.
     pub(crate) cut: Cut,
 }
 
+/// Who has a piece in a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Readers {
+    /// Every process, its writer too.
+    All,
+    /// Every process but its writer.
+    Others,
+    /// One process: all of it.
+    One,
+}
+
+impl Readers {
+    #[inline(always)]
+    fn count(self, me: &Member) -> u64 {
+        match self {
+            Self::All => me.size().into(),
+            Self::Others => (me.size() - 1).max(1).into(),
+            Self::One => 1,
+        }
+    }
+}
+
 /// Who writes, and who reads.
-type Pair = (Rank, Rank);
+pub(crate) type Pair = (Rank, Rank);
 
 impl Pieces {
     /// Messages of up to `most` bytes between any two, known to all; whole elements of `element` bytes.
@@ -118,12 +142,12 @@ impl Pieces {
     /// # Errors
     /// More processes than a slot has room for, or longer elements.
     #[inline(always)]
-    pub(crate) fn known(me: &Member, most: u64, element: u64, own: bool) -> Result<(Way, Self), Refusal> {
+    pub(crate) fn known(me: &Member, most: u64, element: u64, readers: Readers) -> Result<(Way, Self), Refusal> {
         let stride = most.next_multiple_of(8);
-        if stride.checked_mul(Self::count(me, own)).is_some_and(|all| all <= LINE_PAYLOAD) {
-            return Ok((Way::Lines, Self { stride, header: 0, own, cut: Cut { fragment: stride.max(1) } }));
+        if stride.checked_mul(readers.count(me)).is_some_and(|all| all <= LINE_PAYLOAD) {
+            return Ok((Way::Lines, Self { stride, header: 0, readers, cut: Cut { fragment: stride.max(1) } }));
         }
-        Self::queued(me, most, element, own)
+        Ok((Way::Queues, Self::queued(me, most, element, readers)?))
     }
 
     /// The same, through the queues whatever the length.
@@ -131,32 +155,32 @@ impl Pieces {
     /// # Errors
     /// As [`Self::known`].
     #[inline(always)]
-    pub(crate) fn queued(me: &Member, most: u64, element: u64, own: bool) -> Result<(Way, Self), Refusal> {
-        let stride = Self::stride(Way::Queues.room(me), me, own, 16)?;
-        let cut = Cut::whole(most, stride, element)?;
-        Ok((Way::Queues, Self { stride, header: 0, own, cut }))
+    pub(crate) fn queued(me: &Member, most: u64, element: u64, readers: Readers) -> Result<Self, Refusal> {
+        let stride = Self::stride(me, readers, 16)?;
+        Ok(Self { stride, header: 0, readers, cut: Cut::whole(most, stride, element)? })
     }
 
-    /// Messages whose lengths only writer and reader know: in slots, and how they would lie in a line.
+    /// Messages in slots, whose lengths only writer and reader know.
     ///
     /// # Errors
     /// More processes than a slot has room for.
     #[inline(always)]
-    pub(crate) fn unknown(me: &Member) -> Result<(Self, Option<Self>), Refusal> {
-        let of = |stride, header| Self { stride, header, own: false, cut: Cut { fragment: stride - header } };
-        let stride = Self::stride(Way::Queues.room(me), me, false, 32)?;
-        let line = LINE_PAYLOAD / Self::count(me, false) / 8 * 8;
-        Ok((of(stride, if stride < 1024 { 16 } else { 64 }), (line >= 16).then(|| of(line, 8))))
+    pub(crate) fn unknown(me: &Member, readers: Readers) -> Result<Self, Refusal> {
+        let stride = Self::stride(me, readers, 32)?;
+        let header = if stride < 1024 { 16 } else { 64 };
+        Ok(Self { stride, header, readers, cut: Cut { fragment: stride - header } })
+    }
+
+    /// The same in a line, if it has room.
+    #[inline(always)]
+    pub(crate) fn unknown_in_line(me: &Member) -> Option<Self> {
+        let (stride, header) = (LINE_PAYLOAD / Readers::Others.count(me) / 8 * 8, 8);
+        (stride >= 16).then(|| Self { stride, header, readers: Readers::Others, cut: Cut { fragment: stride - header } })
     }
 
     #[inline(always)]
-    fn count(me: &Member, own: bool) -> u64 {
-        u64::from(if own { me.size() } else { (me.size() - 1).max(1) })
-    }
-
-    #[inline(always)]
-    fn stride(room: u64, me: &Member, own: bool, least: u64) -> Result<u64, Refusal> {
-        let count = Self::count(me, own);
+    fn stride(me: &Member, readers: Readers, least: u64) -> Result<u64, Refusal> {
+        let (room, count) = (Way::Queues.room(me), readers.count(me));
         Refusal::check(Argument::Ranks, count, Bound::AtMost(room / least))?;
         let stride = room / count;
         Ok(stride - stride % if stride < 64 { 16 } else { 64 })
@@ -165,7 +189,11 @@ impl Pieces {
     /// The piece of a reader, with its header.
     #[inline]
     fn whole(&self, place: Extent, (writer, reader): Pair) -> Extent {
-        let index = reader - u32::from(!self.own && reader > writer);
+        let index = match self.readers {
+            Readers::All => reader,
+            Readers::Others => reader - u32::from(reader > writer),
+            Readers::One => 0,
+        };
         place.part(u64::from(index) * self.stride, self.stride)
     }
 
@@ -175,22 +203,28 @@ impl Pieces {
         self.whole(place, pair).part(self.header, self.stride)
     }
 
-    /// Writes the piece of `tick`.
+    /// Has `data` anything for the piece of its `index`-th fragment? The first one has a length to tell.
+    #[inline]
+    pub(crate) fn any(&self, bytes: u64, index: u64) -> bool {
+        self.header > 0 && index == 0 || self.cut.part(bytes, index).1 > 0
+    }
+
+    /// Writes the piece of the `index`-th fragment.
     ///
     /// # Safety
     /// As [`put`].
     #[inline]
-    pub(crate) unsafe fn put<R: Region>(&self, region: &R, place: Extent, pair: Pair, tick: u64, data: &Data<'_>) {
-        if self.header > 0 && tick == 0 {
+    pub(crate) unsafe fn put<R: Region>(&self, region: &R, place: Extent, pair: Pair, index: u64, data: &Data<'_>) {
+        if self.header > 0 && index == 0 {
             let len = data.len().to_ne_bytes();
             // SAFETY: the caller's promise for the place; the number is ours.
             unsafe { region.write(self.whole(place, pair).part(0, 8), Buf::of(&len)) };
         }
         // SAFETY: the caller's promise.
-        unsafe { put(region, self.of(place, pair), data, self.cut.part(data.len(), tick)) }
+        unsafe { put(region, self.of(place, pair), data, self.cut.part(data.len(), index)) }
     }
 
-    /// Copies the piece of `tick` to `data`.
+    /// Copies the piece of the `index`-th fragment to `data`.
     ///
     /// # Errors
     /// The writer has another length for it.
@@ -203,10 +237,10 @@ impl Pieces {
         region: &R,
         place: Extent,
         pair: Pair,
-        tick: u64,
+        index: u64,
         data: &Data<'_>,
     ) -> Result<(), PollError> {
-        if self.header > 0 && tick == 0 {
+        if self.header > 0 && index == 0 {
             let mut found = [0; 8];
             // SAFETY: the caller's promise; the array is ours.
             unsafe { region.read(self.whole(place, pair).part(0, 8), Buf::of_mut(&mut found)) };
@@ -217,98 +251,8 @@ impl Pieces {
             }
         }
         // SAFETY: the caller's promise.
-        unsafe { get(region, self.of(place, pair), data, self.cut.part(data.len(), tick)) };
+        unsafe { get(region, self.of(place, pair), data, self.cut.part(data.len(), index)) };
         Ok(())
-    }
-}
-
-/// Who knows how long messages are, and where their pieces lie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Lengths {
-    /// All know that all have this length.
-    Known { bytes: u64, pieces: Pieces },
-    /// Writer and reader each know theirs: pieces are in the writer's line, if all of its own fit there.
-    Unknown {
-        slots: Pieces,
-        line: Option<Pieces>,
-        /// Are this process's pieces in its line; are those of the peer that was heard last?
-        mine: bool,
-        theirs: bool,
-    },
-}
-
-impl Lengths {
-    /// Messages of `bytes` between any two.
-    ///
-    /// # Errors
-    /// More processes than a slot has room for.
-    #[inline(always)]
-    pub(crate) fn known(me: &Member, bytes: u64) -> Result<(Way, Self), Refusal> {
-        let (way, pieces) = Pieces::known(me, bytes, 1, false)?;
-        Ok((way, Self::Known { bytes, pieces }))
-    }
-
-    /// Messages of this process of at most `most` bytes.
-    ///
-    /// # Errors
-    /// More processes than a slot has room for.
-    #[inline(always)]
-    pub(crate) fn unknown(me: &Member, most: u64) -> Result<Self, Refusal> {
-        let (slots, line) = Pieces::unknown(me)?;
-        let mine = line.is_some_and(|line| most <= line.cut.fragment);
-        Ok(Self::Unknown { slots, line, mine, theirs: false })
-    }
-
-    /// How messages are cut that do not fit a line; those that do are one fragment either way.
-    #[inline(always)]
-    pub(crate) const fn cut(&self) -> Cut {
-        match self {
-            Self::Known { pieces, .. } => pieces.cut,
-            Self::Unknown { slots, .. } => slots.cut,
-        }
-    }
-
-    /// What the line says.
-    pub(crate) fn announced(&self) -> u64 {
-        match self {
-            Self::Known { bytes, .. } => *bytes,
-            Self::Unknown { mine, .. } => u64::from(*mine),
-        }
-    }
-
-    /// What `peer`'s line says.
-    ///
-    /// # Errors
-    /// Another length, or no place that this segment has.
-    pub(crate) fn heard(&mut self, peer: Rank, announced: u64) -> Result<(), PollError> {
-        let bound = match self {
-            Self::Known { bytes, .. } if announced == *bytes => return Ok(()),
-            Self::Known { bytes, .. } => {
-                let refusal = Refusal::new(Argument::Bytes, *bytes, Bound::Equals(announced));
-                return Err(PollError::Mismatch { peer, refusal });
-            }
-            Self::Unknown { line, theirs, .. } => {
-                *theirs = announced == 1;
-                u64::from(line.is_some())
-            }
-        };
-        Refusal::check(Argument::Bytes, announced, Bound::AtMost(bound))
-            .map(|_| ())
-            .map_err(|refusal| PollError::Mismatch { peer, refusal })
-    }
-
-    /// Are this process's pieces, or those of the peer that was heard last, in the line?
-    pub(crate) const fn in_line(&self, own: bool) -> bool {
-        matches!((self, own), (Self::Unknown { mine: true, .. }, true) | (Self::Unknown { theirs: true, .. }, false))
-    }
-
-    /// Those pieces, in `tick`.
-    pub(crate) fn pieces(&self, own: bool, tick: u64) -> Pieces {
-        match *self {
-            Self::Known { pieces, .. } => pieces,
-            Self::Unknown { line: Some(line), .. } if tick == 0 && self.in_line(own) => line,
-            Self::Unknown { slots, .. } => slots,
-        }
     }
 }
 

@@ -18,9 +18,9 @@ use crate::op::Op;
 use crate::region::{Extent, Region};
 use crate::shm::copy::copy_private;
 use crate::shm::exchange::{Exchange, Plan};
-use crate::shm::fold::{Operand, fold_shared, fold_turn};
+use crate::shm::fold::{Operand, fold_readers, fold_shared, fold_turn};
 use crate::shm::line::Kind;
-use crate::shm::pieces::{Pieces, get, put};
+use crate::shm::pieces::{Pieces, Way, get, put};
 
 /// Pieces of a batch: half a queue of the default length, so that a batch can be posted at once.
 const BATCH: u64 = 8;
@@ -53,10 +53,10 @@ impl<'a> Slices<'a> {
     pub fn new(me: &mut Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
         Operand::new(send, Some(receive), op)?;
         let slice = op.count(send.len())?.div_ceil(me.size().into()) * op.element();
-        let (way, pieces) = Pieces::queued(me, slice, op.element(), !op.commutative())?;
+        let pieces = Pieces::queued(me, slice, op.element(), fold_readers(&op))?;
         let ticks = 2 * pieces.cut.ticks(slice);
         let plan = Self { me: me.rank(), size: me.size(), send, receive, op, slice, pieces, ticks };
-        Ok(Exchange::new(me, way, ticks, plan))
+        Ok(Exchange::new(me, Way::Queues, ticks, plan))
     }
 
     /// A piece of `rank`'s slice: first byte and length, in the whole vector.

@@ -11,17 +11,15 @@ use crate::region::{Extent, Region};
 use crate::shm::copy::copy_private;
 use crate::shm::exchange::{Exchange, Plan};
 use crate::shm::line::Kind;
-use crate::shm::pieces::{Lengths, UNKNOWN, Way};
+use crate::shm::pairs::Pairs;
+use crate::shm::pieces::{UNKNOWN, Way};
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Alltoall<'a> {
-    me: Rank,
-    size: u32,
+    pairs: Pairs,
     send: Blocks<'a>,
     receive: Blocks<'a>,
-    lengths: Lengths,
-    ticks: u64,
 }
 
 impl<'a> Alltoall<'a> {
@@ -36,10 +34,8 @@ impl<'a> Alltoall<'a> {
         let bytes = receive.most();
         send.check_all(bytes)?;
         receive.check_all(bytes)?;
-        let (way, lengths) = Lengths::known(me, bytes)?;
-        let ticks = lengths.cut().ticks(bytes);
-        let plan = Self { me: me.rank(), size: me.size(), send, receive, lengths, ticks };
-        Ok(Exchange::new(me, way, ticks, plan))
+        let (way, ticks, pairs) = Pairs::known(me, bytes)?;
+        Ok(Exchange::new(me, way, ticks, Self { pairs, send, receive }))
     }
 
     /// The same for blocks whose lengths only sender and receiver know.
@@ -52,10 +48,8 @@ impl<'a> Alltoall<'a> {
         let send = Self::check(me, send, receive)?;
         let own = (send.bytes(me.rank()), receive.bytes(me.rank()));
         Refusal::check(Argument::Bytes, own.0, Bound::Equals(own.1))?;
-        let lengths = Lengths::unknown(me, send.most())?;
-        let ticks = lengths.cut().bounded_ticks(send.most().max(receive.most()))?;
-        let plan = Self { me: me.rank(), size: me.size(), send, receive, lengths, ticks };
-        Ok(Exchange::new(me, Way::Queues, UNKNOWN, plan))
+        let pairs = Pairs::unknown(me, send.most(), receive.most())?;
+        Ok(Exchange::new(me, Way::Queues, UNKNOWN, Self { pairs, send, receive }))
     }
 
     #[inline(always)]
@@ -73,23 +67,31 @@ impl Plan for Alltoall<'_> {
     }
 
     fn ticks(&self) -> u64 {
-        self.ticks
+        self.pairs.ticks()
     }
 
     fn announced(&self) -> u64 {
-        self.lengths.announced()
+        self.pairs.announced()
+    }
+
+    fn hears(&self, tick: u64) -> bool {
+        self.pairs.hears(tick)
     }
 
     fn heard(&mut self, peer: Rank, announced: u64) -> Result<(), PollError> {
-        self.lengths.heard(peer, announced)
+        self.pairs.heard(peer, announced)
     }
 
-    fn in_line(&self, writer: Rank) -> bool {
-        self.lengths.in_line(writer == self.me)
+    fn slot(&self, tick: u64, writer: Rank) -> Option<u64> {
+        self.pairs.slot(tick, writer)
     }
 
-    fn posts(&self, _: u64) -> bool {
-        self.size > 1
+    fn partner(&self, tick: u64) -> Option<Rank> {
+        self.pairs.partner(tick)
+    }
+
+    fn posts(&self, tick: u64) -> bool {
+        self.pairs.posts(tick, |reader| self.send.bytes(reader))
     }
 
     fn takes_any(&self) -> bool {
@@ -97,26 +99,22 @@ impl Plan for Alltoall<'_> {
     }
 
     fn takes(&self, tick: u64, peer: Rank) -> bool {
-        tick == 0 || self.lengths.cut().part(self.receive.bytes(peer), tick).1 > 0
+        self.pairs.takes(tick, peer, || self.receive.bytes(peer))
     }
 
     unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, tick: u64) {
-        for reader in (0..self.size).filter(|&reader| reader != self.me) {
-            let pieces = self.lengths.pieces(true, tick);
-            // SAFETY: the caller's promise.
-            unsafe { pieces.put(region, place, (self.me, reader), tick, &self.send.block(reader)) };
-        }
+        // SAFETY: the caller's promise.
+        unsafe { self.pairs.put(region, place, tick, &self.send) };
     }
 
     unsafe fn take<R: Region>(&mut self, region: &R, place: Extent, tick: u64, peer: Rank) -> Result<(), PollError> {
         let block = self.receive.block(peer);
-        if peer == self.me {
-            let part = self.lengths.cut().part(block.len(), tick);
+        if peer == self.pairs.me() {
             // SAFETY: the caller's promise: both are this process's data; in place they are the same.
-            unsafe { copy_private(&self.send.block(peer), &block, part) };
+            unsafe { copy_private(&self.send.block(peer), &block, (0, block.len())) };
             return Ok(());
         }
         // SAFETY: the caller's promise.
-        unsafe { self.lengths.pieces(false, tick).get(region, place, (peer, self.me), tick, &block) }
+        unsafe { self.pairs.get(region, place, (tick, peer), &block) }
     }
 }

@@ -70,7 +70,7 @@ impl<'a> Gather<'a> {
         let plan = Self::to_root(me, send, receive, root)?;
         let cut = Cut { fragment: Way::Queues.room(me) };
         let plan = Self { lines: true, ..plan.cut(cut) };
-        cut.bounded_ticks(plan.own.len().max(plan.receive.map_or(0, |blocks| blocks.most())))?;
+        cut.bounded_ticks(plan.own.len().max(plan.receive.map_or(0, |blocks| blocks.most())), 1)?;
         Ok(Exchange::new(me, Way::Queues, UNKNOWN, plan))
     }
 
@@ -136,9 +136,9 @@ impl Plan for Gather<'_> {
         self.receive.map_or(0, |blocks| blocks.bytes(peer))
     }
 
-    fn in_line(&self, writer: Rank) -> bool {
+    fn slot(&self, tick: u64, writer: Rank) -> Option<u64> {
         let bytes = if writer == self.me { self.own.len() } else { self.expected(writer) };
-        self.lines && bytes <= LINE_PAYLOAD
+        (tick > 0 || !self.lines || bytes > LINE_PAYLOAD).then_some(tick)
     }
 
     fn posts(&self, tick: u64) -> bool {

@@ -18,7 +18,7 @@ use crate::op::Op;
 use crate::region::{Extent, Region};
 use crate::shm::copy::copy_private;
 use crate::shm::exchange::{Exchange, Plan};
-use crate::shm::fold::{Operand, fold_shared, fold_turn};
+use crate::shm::fold::{Operand, fold_readers, fold_shared, fold_turn};
 use crate::shm::line::Kind;
 use crate::shm::pieces::{Pieces, get};
 
@@ -47,7 +47,7 @@ impl<'a> ReduceScatter<'a> {
             op.count(send.bytes(rank))?;
         }
         Operand::new(send.block(me.rank()), Some(receive), op)?;
-        let (way, pieces) = Pieces::known(me, send.most(), op.element(), !op.commutative())?;
+        let (way, pieces) = Pieces::known(me, send.most(), op.element(), fold_readers(&op))?;
         let ticks = pieces.cut.ticks(send.most());
         let plan = Self { me: me.rank(), size: me.size(), send, receive, op, pieces, ticks };
         Ok(Exchange::new(me, way, ticks, plan))

@@ -14,20 +14,18 @@ use crate::region::{Extent, Region};
 use crate::shm::copy::copy_private;
 use crate::shm::exchange::{Exchange, Plan};
 use crate::shm::line::Kind;
-use crate::shm::pieces::{Lengths, UNKNOWN, Way};
+use crate::shm::pairs::Pairs;
+use crate::shm::pieces::{UNKNOWN, Way};
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Scatter<'a> {
-    me: Rank,
-    size: u32,
+    pairs: Pairs,
     root: Rank,
     /// Everyone's blocks, at the root.
     send: Option<Blocks<'a>>,
     /// This process's block; none at a root that keeps it in place.
     receive: Option<Data<'a>>,
-    lengths: Lengths,
-    ticks: u64,
 }
 
 impl<'a> Scatter<'a> {
@@ -44,9 +42,8 @@ impl<'a> Scatter<'a> {
         root: Rank,
     ) -> Result<Exchange<Self>, Refusal> {
         let bytes = Self::check(me, &send, &receive, root)?;
-        let (way, lengths) = Lengths::known(me, bytes)?;
-        let ticks = lengths.cut().ticks(bytes);
-        let plan = Self::plan(me, send, receive, root, (lengths, ticks));
+        let (way, ticks, pairs) = Pairs::known(me, bytes)?;
+        let plan = Self { pairs, root, send: send.filter(|_| me.rank() == root), receive };
         Ok(Exchange::new(me, way, ticks, plan))
     }
 
@@ -62,11 +59,9 @@ impl<'a> Scatter<'a> {
         root: Rank,
     ) -> Result<Exchange<Self>, Refusal> {
         let bytes = Self::check(me, &send, &receive, root)?;
-        let most = if me.rank() == root { send.map_or(0, |blocks| blocks.most()) } else { bytes };
-        let lengths = Lengths::unknown(me, most)?;
-        let ticks = lengths.cut().bounded_ticks(most)?;
-        let plan = Self::plan(me, send, receive, root, (lengths, ticks));
-        Ok(Exchange::new(me, Way::Queues, UNKNOWN, plan))
+        let send = send.filter(|_| me.rank() == root);
+        let pairs = Pairs::unknown(me, send.map_or(0, |blocks| blocks.most()), bytes)?;
+        Ok(Exchange::new(me, Way::Queues, UNKNOWN, Self { pairs, root, send, receive }))
     }
 
     /// Checks what was given; bytes of this process's block.
@@ -84,18 +79,6 @@ impl<'a> Scatter<'a> {
         }
         Ok(bytes)
     }
-
-    #[inline(always)]
-    fn plan(
-        me: &Member,
-        send: Option<Blocks<'a>>,
-        receive: Option<Data<'a>>,
-        root: Rank,
-        (lengths, ticks): (Lengths, u64),
-    ) -> Self {
-        let send = send.filter(|_| me.rank() == root);
-        Self { me: me.rank(), size: me.size(), root, send, receive, lengths, ticks }
-    }
 }
 
 impl Plan for Scatter<'_> {
@@ -104,53 +87,57 @@ impl Plan for Scatter<'_> {
     }
 
     fn ticks(&self) -> u64 {
-        self.ticks
+        self.pairs.ticks()
     }
 
     fn announced(&self) -> u64 {
-        self.lengths.announced()
+        self.pairs.announced()
+    }
+
+    fn hears(&self, tick: u64) -> bool {
+        self.pairs.hears(tick)
     }
 
     fn heard(&mut self, peer: Rank, announced: u64) -> Result<(), PollError> {
-        self.lengths.heard(peer, announced)
+        self.pairs.heard(peer, announced)
     }
 
-    fn in_line(&self, writer: Rank) -> bool {
-        self.lengths.in_line(writer == self.me)
+    fn slot(&self, tick: u64, writer: Rank) -> Option<u64> {
+        self.pairs.slot(tick, writer)
     }
 
-    fn posts(&self, _: u64) -> bool {
-        self.send.is_some() && self.size > 1
+    fn partner(&self, tick: u64) -> Option<Rank> {
+        self.pairs.partner(tick)
+    }
+
+    fn posts(&self, tick: u64) -> bool {
+        self.send.is_some_and(|blocks| self.pairs.posts(tick, |reader| blocks.bytes(reader)))
     }
 
     fn takes_any(&self) -> bool {
         self.send.is_none()
     }
 
-    fn takes(&self, _: u64, peer: Rank) -> bool {
-        peer == self.root && self.receive.is_some()
+    fn takes(&self, tick: u64, peer: Rank) -> bool {
+        peer == self.root && self.receive.is_some_and(|data| self.pairs.takes(tick, peer, || data.len()))
     }
 
     unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, tick: u64) {
         let Some(blocks) = &self.send else { return };
-        for reader in (0..self.size).filter(|&reader| reader != self.me) {
-            let pieces = self.lengths.pieces(true, tick);
-            // SAFETY: the caller's promise.
-            unsafe { pieces.put(region, place, (self.me, reader), tick, &blocks.block(reader)) };
-        }
+        // SAFETY: the caller's promise.
+        unsafe { self.pairs.put(region, place, tick, blocks) };
     }
 
     unsafe fn take<R: Region>(&mut self, region: &R, place: Extent, tick: u64, peer: Rank) -> Result<(), PollError> {
         let Some(data) = &self.receive else { return Ok(()) };
         match &self.send {
             Some(blocks) => {
-                let part = self.lengths.cut().part(data.len(), tick);
                 // SAFETY: the caller's promise: both are this process's data.
-                unsafe { copy_private(&blocks.block(self.me), data, part) };
+                unsafe { copy_private(&blocks.block(peer), data, (0, data.len())) };
                 Ok(())
             }
             // SAFETY: the caller's promise.
-            None => unsafe { self.lengths.pieces(false, tick).get(region, place, (peer, self.me), tick, data) },
+            None => unsafe { self.pairs.get(region, place, (tick, peer), data) },
         }
     }
 }
