@@ -1,7 +1,7 @@
 //! From machines to calls: the blocking loop, and a communicator to call on.
 
 use crate::Rank;
-use crate::barrier::{central::Central, combining::Combining, dissemination::Dissemination};
+use crate::barrier::{central::Central, combining::Combining, dissemination::Dissemination, posted};
 use crate::comm::{Comm, Member};
 use crate::datatype::Data;
 use crate::error::{Cause, Error, Poison, PollError, Refusal, WaitError};
@@ -135,8 +135,9 @@ where
     /// MPI 4.1, 7.3.
     #[inline]
     pub fn barrier_with(&mut self, algorithm: BarrierAlgorithm) -> Result<(), Error> {
-        match algorithm {
-            BarrierAlgorithm::Dissemination => self.call(|me| Ok(Dissemination::new(me))),
+        match algorithm.resolve(self.size()) {
+            BarrierAlgorithm::Posted => self.call(|me| Ok(posted::Posted::new(me))),
+            BarrierAlgorithm::Auto | BarrierAlgorithm::Dissemination => self.call(|me| Ok(Dissemination::new(me))),
             BarrierAlgorithm::Central => self.call(|me| Ok(Central::new(me))),
             BarrierAlgorithm::Combining(arity) => self.call(|me| Combining::new(me, arity)),
         }

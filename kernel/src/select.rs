@@ -3,6 +3,7 @@
 //! The choice may use only what all ranks know alike: bytes, ranks, the segment's parameters.
 
 use crate::Rank;
+use crate::barrier;
 use crate::barrier::central::Central;
 use crate::barrier::combining::Combining;
 use crate::barrier::dissemination::Dissemination;
@@ -62,8 +63,12 @@ pub enum MoveAlgorithm {
 /// How to wait for all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BarrierAlgorithm {
-    /// [`crate::barrier::dissemination`].
+    /// Posted lines among three to sixteen, else dissemination.
     #[default]
+    Auto,
+    /// [`crate::barrier::posted`].
+    Posted,
+    /// [`crate::barrier::dissemination`].
     Dissemination,
     /// [`crate::barrier::central`].
     Central,
@@ -146,14 +151,26 @@ impl MoveAlgorithm {
 }
 
 impl BarrierAlgorithm {
-    /// Names: `dissemination` (also `auto`), `central`, `combining` (4 children), `combining-N`.
+    /// Names: `auto`, `posted`, `dissemination`, `central`, `combining` (4 children), `combining-N`.
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
-            "auto" | "dissemination" => Self::Dissemination,
+            "auto" => Self::Auto,
+            "posted" => Self::Posted,
+            "dissemination" => Self::Dissemination,
             "central" => Self::Central,
             "combining" => Self::Combining(4),
             _ => Self::Combining(name.strip_prefix("combining-")?.parse().ok().filter(|&n| n > 0)?),
         })
+    }
+
+    /// What `Auto` means among so many processes.
+    #[inline]
+    pub const fn resolve(self, ranks: u32) -> Self {
+        match self {
+            Self::Auto if ranks > 2 && ranks <= 16 => Self::Posted,
+            Self::Auto => Self::Dissemination,
+            other => other,
+        }
     }
 }
 
@@ -212,6 +229,8 @@ impl<X: Shared + ?Sized> Machine<X> for Bcast<'_> {
 /// One process's part of a barrier by any algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Barrier {
+    /// On posted lines.
+    Posted(barrier::posted::Posted),
     /// Dissemination.
     Dissemination(Dissemination),
     /// Central counter.
@@ -227,8 +246,9 @@ impl Barrier {
     /// A combining tree of arity 0.
     #[inline]
     pub fn new(me: &mut Member, algorithm: BarrierAlgorithm) -> Result<Self, Refusal> {
-        Ok(match algorithm {
-            BarrierAlgorithm::Dissemination => Self::Dissemination(Dissemination::new(me)),
+        Ok(match algorithm.resolve(me.size()) {
+            BarrierAlgorithm::Posted => Self::Posted(barrier::posted::Posted::new(me)),
+            BarrierAlgorithm::Auto | BarrierAlgorithm::Dissemination => Self::Dissemination(Dissemination::new(me)),
             BarrierAlgorithm::Central => Self::Central(Central::new(me)),
             BarrierAlgorithm::Combining(arity) => Self::Combining(Combining::new(me, arity)?),
         })
@@ -239,6 +259,7 @@ impl<X: Shared + ?Sized> Machine<X> for Barrier {
     #[inline]
     fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
         match self {
+            Self::Posted(machine) => machine.poll(x),
             Self::Dissemination(machine) => machine.poll(x),
             Self::Central(machine) => machine.poll(x),
             Self::Combining(machine) => machine.poll(x),

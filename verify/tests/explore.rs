@@ -310,7 +310,7 @@ fn an_exchange_whose_waiter_is_not_woken_is_found() {
 
 #[test]
 fn an_exchange_that_hears_too_early_reads_what_is_being_written() {
-    let faults = ["overlap", "in no order", "wrong data", "corrupt"];
+    let faults = ["overlap", "in no order", "wrong data", "corrupt", "disagreement"];
     for collective in Collective::ALL {
         exchange_killed(&[exchange(collective.0, 2)], Mutation::Forge(POSTED[1].0, u64::MAX), &faults);
     }
@@ -320,7 +320,7 @@ fn an_exchange_that_hears_too_early_reads_what_is_being_written() {
 fn an_exchange_that_does_not_ask_what_was_taken_or_done_overruns_its_readers() {
     let faults = ["overlap", "in no order", "corrupt word", "wrong data"];
     for collective in ONE_SIDED {
-        exchange_killed(&[exchange(collective, 3)], Mutation::Forge(TAKEN, u64::MAX), &faults);
+        exchange_killed(&[exchange(collective, 4)], Mutation::Forge(TAKEN, u64::MAX), &faults);
         exchange_killed(&[exchange(collective, 0); 3], Mutation::Forge(DONE, u64::MAX), &faults);
     }
 }
@@ -357,7 +357,12 @@ fn queues_whose_writers_change() {
     for ranks in [2, 3] {
         let rooted = |root| {
             let of = |collective, fragments| Operation::Exchange(Exchange { collective, root, fragments });
-            [of(Collective::Gatherv, 2), of(Collective::Scatterv, 3), Operation::queue(root, 2)]
+            [
+                of(Collective::Gatherv, 2),
+                of(Collective::Scatterv, 3),
+                of(Collective::Scatterv, 0),
+                Operation::queue(root, 2),
+            ]
         };
         let mixes = family(ranks, 1, (0..ranks).flat_map(rooted).collect(), 3);
         pass(order, ahead(&mixes), mixes.models());
@@ -403,7 +408,7 @@ fn ahead_killed(collective: Collective, fragments: usize, mutation: Mutation, fa
 
 #[test]
 fn faults_of_who_runs_ahead_are_found() {
-    let early = ["overlap", "in no order", "wrong data", "corrupt"];
+    let early = ["overlap", "in no order", "wrong data", "corrupt", "disagreement"];
     for (collective, _) in Collective::ALL {
         ahead_killed(collective, 5, Mutation::Lose(TAKEN, None), &["deadlock"]);
         ahead_killed(collective, 5, Mutation::Lose(POSTED[1].0, None), &["deadlock"]);
@@ -411,8 +416,8 @@ fn faults_of_who_runs_ahead_are_found() {
     }
     // Elsewhere `ready` tells what was taken: who has posted a tick has taken all but the last two before it.
     for collective in ONE_SIDED {
-        ahead_killed(collective, 5, Mutation::Forge(TAKEN, u64::MAX), &early);
-        ahead_killed(collective, 5, Mutation::Deafen(TAKEN), &["lost wake-up"]);
+        ahead_killed(collective, 6, Mutation::Forge(TAKEN, u64::MAX), &early);
+        ahead_killed(collective, 6, Mutation::Deafen(TAKEN), &["lost wake-up"]);
     }
 }
 

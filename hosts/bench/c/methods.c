@@ -217,11 +217,14 @@ struct sample window(const struct plan *plan, const struct cell *cell, operation
     return sample;
 }
 
+/* Operations of a repetition, at least: one alone begins and ends with everyone in step, which is no rate. */
+enum { BACK_TO_BACK = 4 };
+
 struct sample rate(const struct plan *plan, const struct cell *cell, operation *call, bool rotating) {
     struct row row = {plan, cell, call, rotating, buffers_of(plan, cell)};
     prepare(&row, 20, 0);
     double dirtying, wanted = plan->budget_ns / (double)plan->repetitions / estimate(&row, &dirtying);
-    uint64_t iterations = agreed(wanted < 1 ? 1 : wanted > 1e6 ? 1000000 : (uint64_t)wanted);
+    uint64_t iterations = agreed(wanted < BACK_TO_BACK ? BACK_TO_BACK : wanted > 1e6 ? 1000000 : (uint64_t)wanted);
     uint64_t *mine = plan->times + (size_t)cell->rank * plan->repetitions;
     for (uint64_t repetition = 0; repetition < plan->repetitions; repetition++) {
         uint64_t seed = 1000 + repetition * SLOTS_MOST;

@@ -138,7 +138,7 @@ pub(crate) struct Bench {
     #[arg(long, value_delimiter = ',', value_parser = parse_bytes, default_values = ["8"], value_name = "LIST")]
     pub(crate) bytes: Vec<u64>,
     /// Algorithm by name; `all`: one row each. bcast: auto, posted, queue, cico-flat, cico-chain, cico-binary,
-    /// cico-binomial, cico-kary-K, cico-knomial-K. barrier: auto, dissemination, central, combining, combining-N.
+    /// cico-binomial, cico-kary-K, cico-knomial-K. barrier: auto, posted, dissemination, central, combining, combining-N.
     /// allreduce: auto, posted, exchange, slices; for 8 bytes also hand-written, a loop that makes the same
     /// promises without the kernel's machines, and sketch, a loop that makes none. gather, scatter, allgather: auto,
     /// exchange, cico. Others: auto, exchange

@@ -48,7 +48,7 @@ fn bench_knows_every_collective_and_form_of_algorithm() {
     let common = ["-n", "3", "--iterations", "20", "--json", "--method", "rate"];
     let run = |first: &[&str]| rows(&[first, &common].concat()).len();
     assert_eq!(run(&["bench", "bcast", "--bytes", "8", "--algorithm", "all"]), 6);
-    assert_eq!(run(&["bench", "barrier", "--algorithm", "all"]), 3);
+    assert_eq!(run(&["bench", "barrier", "--algorithm", "all"]), 4);
     assert_eq!(run(&["bench", "allreduce", "--bytes", "8,48"]), 2);
     assert_eq!(run(&["bench", "allreduce", "--bytes", "8,5000,40000", "--algorithm", "all"]), 5 + 2 + 2);
     for name in ["gather", "scatter", "allgather", "alltoall", "reduce", "reduce_scatter", "scan", "exscan"] {

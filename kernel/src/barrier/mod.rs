@@ -6,3 +6,4 @@
 pub mod central;
 pub mod combining;
 pub mod dissemination;
+pub mod posted;

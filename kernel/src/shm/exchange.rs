@@ -135,9 +135,10 @@ pub struct Exchange<P> {
 enum State {
     Enter,
     Post,
-    /// Turns of the tick that are over.
+    /// Turns of the tick that are over; the line of whose turn it is was heard.
     Take {
         turns: u32,
+        heard: bool,
     },
     Done,
 }
@@ -204,43 +205,56 @@ impl<P: Plan> Exchange<P> {
         Ok(())
     }
 
-    /// Has `peer` posted this tick's fragment?
+    /// Hears `peer`'s line, if this tick needs it.
     #[inline]
-    fn heard<R: Region>(&mut self, region: &R, me: &Member, peer: Rank) -> Result<Option<Awaits>, PollError> {
-        if self.plan.hears(self.tick) {
-            match line::hear_head(region, me, peer, self.operation, self.plan.kind())? {
-                Ok(announced) => self.plan.heard(peer, announced)?,
-                Err(wait) => return Ok(Some(wait)),
-            }
-        }
-        let Some(tick @ 1..) = self.slot(self.tick, peer) else { return Ok(None) };
-        let (flag, bound) = (me.layout().ready(peer), self.base + tick + 1);
-        // pairs with: post
-        if region.flag(flag).load_acquire().at_least(bound) {
+    fn hear<R: Region>(&mut self, region: &R, me: &Member, peer: Rank) -> Result<Option<Awaits>, PollError> {
+        if !self.plan.hears(self.tick) {
             return Ok(None);
         }
-        Ok(Some(Awaits::flag(flag, Until::AtLeast(bound), peer, self.operation)))
+        match line::hear_head(region, me, peer, self.operation, self.plan.kind())? {
+            Ok(announced) => self.plan.heard(peer, announced).map(|()| None),
+            Err(wait) => Ok(Some(wait)),
+        }
+    }
+
+    /// What to wait for if `peer`'s fragment of this tick is in its queue, not yet posted.
+    #[inline]
+    fn unposted<R: Region>(&self, region: &R, me: &Member, peer: Rank) -> Option<Awaits> {
+        // A first fragment travels with the line.
+        let Some(tick @ 1..) = self.slot(self.tick, peer) else { return None };
+        let (flag, bound) = (me.layout().ready(peer), self.base + tick + 1);
+        // pairs with: post
+        let posted = region.flag(flag).load_acquire().at_least(bound);
+        (!posted).then_some(Awaits::flag(flag, Until::AtLeast(bound), peer, self.operation))
     }
 
     /// Takes from the turn on at which this tick stands.
     #[inline]
-    fn take<R: Region>(&mut self, region: &R, me: &Member, turns: u32) -> Result<Option<Awaits>, PollError> {
+    fn take<R: Region>(
+        &mut self,
+        region: &R,
+        me: &Member,
+        (turns, mut heard): (u32, bool),
+    ) -> Result<Option<Awaits>, PollError> {
         let alone = self.plan.partner(self.tick);
         for index in turns..if alone.is_some() { 1 } else { me.size() } {
             let peer = alone.unwrap_or_else(|| self.plan.turn(me.rank(), me.size(), index));
             if !self.plan.takes(self.tick, peer) {
                 continue;
             }
-            if peer != me.rank()
-                && let Some(wait) = self.heard(region, me, peer)?
-            {
-                self.state = State::Take { turns: index };
-                return Ok(Some(wait));
+            if peer != me.rank() {
+                let unheard = if heard { None } else { self.hear(region, me, peer)? };
+                heard = unheard.is_none();
+                if let Some(wait) = unheard.or_else(|| self.unposted(region, me, peer)) {
+                    self.state = State::Take { turns: index, heard };
+                    return Ok(Some(wait));
+                }
             }
             let place = self.place(me, self.tick, peer);
             // SAFETY: heard, and reused only after our `taken` or `done`; the data is as the plan's
             // constructor was promised.
             unsafe { self.plan.take(region, place, self.tick, peer) }?;
+            heard = false;
         }
         Ok(None)
     }
@@ -270,10 +284,10 @@ impl<X: Shared + ?Sized, P: Plan> Machine<X> for Exchange<P> {
                     if let Err(wait) = self.post_ahead(region, me) {
                         return Ok(Step::Wait(wait));
                     }
-                    self.state = State::Take { turns: 0 };
+                    self.state = State::Take { turns: 0, heard: false };
                 }
-                State::Take { turns } => {
-                    if let Some(wait) = self.take(region, me, turns)? {
+                State::Take { turns, heard } => {
+                    if let Some(wait) = self.take(region, me, (turns, heard))? {
                         return Ok(Step::Wait(wait));
                     }
                     self.tick += 1;

@@ -74,7 +74,8 @@ impl Pairs {
         };
         let long = spot == Spot::Turns && me.size() > 1;
         let most = if long { 1 + pieces.cut.ticks(bytes) * turns(me.size()) } else { 1 };
-        let pairs = Self { me: me.rank(), size: me.size(), lengths: Lengths::Known { bytes, spot, pieces }, most, long };
+        let pairs =
+            Self { me: me.rank(), size: me.size(), lengths: Lengths::Known { bytes, spot, pieces }, most, long };
         Ok((way, most, pairs))
     }
 
@@ -132,9 +133,8 @@ impl Pairs {
     /// Another length, or a spot that this segment has not.
     #[inline]
     pub(crate) fn heard(&mut self, peer: Rank, announced: u64) -> Result<(), PollError> {
-        let mismatch = |bytes, bound| {
-            Err(PollError::Mismatch { peer, refusal: Refusal::new(Argument::Bytes, bytes, bound) })
-        };
+        let mismatch =
+            |bytes, bound| Err(PollError::Mismatch { peer, refusal: Refusal::new(Argument::Bytes, bytes, bound) });
         match &mut self.lengths {
             Lengths::Known { bytes, .. } if announced == *bytes => {}
             Lengths::Known { bytes, .. } => return mismatch(*bytes, Bound::Equals(announced)),
@@ -156,7 +156,13 @@ impl Pairs {
     const fn spot(&self, writer: Rank) -> Spot {
         match self.lengths {
             Lengths::Known { spot, .. } => spot,
-            Lengths::Unknown { mine, theirs, .. } => if writer == self.me { mine } else { theirs },
+            Lengths::Unknown { mine, theirs, .. } => {
+                if writer == self.me {
+                    mine
+                } else {
+                    theirs
+                }
+            }
         }
     }
 
@@ -275,7 +281,7 @@ const fn meet(me: Rank, size: u32, round: u32) -> Rank {
     let odd = turns(size) as u32;
     if me == odd {
         // Twice who pauses is the round.
-        return if round % 2 == 0 { round / 2 } else { (round + odd) / 2 };
+        return if round.is_multiple_of(2) { round / 2 } else { (round + odd) / 2 };
     }
     let partner = if me <= round { round - me } else { round + odd - me };
     if partner == me && odd < size { odd } else { partner }

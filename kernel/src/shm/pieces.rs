@@ -175,7 +175,12 @@ impl Pieces {
     #[inline(always)]
     pub(crate) fn unknown_in_line(me: &Member) -> Option<Self> {
         let (stride, header) = (LINE_PAYLOAD / Readers::Others.count(me) / 8 * 8, 8);
-        (stride >= 16).then(|| Self { stride, header, readers: Readers::Others, cut: Cut { fragment: stride - header } })
+        (stride >= 16).then(|| Self {
+            stride,
+            header,
+            readers: Readers::Others,
+            cut: Cut { fragment: stride - header },
+        })
     }
 
     #[inline(always)]

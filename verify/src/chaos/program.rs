@@ -121,6 +121,7 @@ impl Program {
             2 => Call::Barrier(match kind >> 3 & 3 {
                 0 => BarrierAlgorithm::Central,
                 1 => BarrierAlgorithm::Combining(1 + u32::from(kind >> 5) % 3),
+                2 => BarrierAlgorithm::Posted,
                 _ => BarrierAlgorithm::Dissemination,
             }),
             3 => {

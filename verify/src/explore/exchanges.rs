@@ -33,6 +33,8 @@ pub enum Collective {
     Allgather,
     /// Blocks from all to all, in place.
     Alltoall,
+    /// The same of lengths that only two know, long ones between ranks 0 and 1 alone.
+    Alltoallv,
     /// A fold to the root.
     Reduce,
     /// A fold to all, by everyone, in place.
@@ -47,12 +49,13 @@ pub enum Collective {
 
 impl Collective {
     /// All of them, and whether they have a root.
-    pub const ALL: [(Self, bool); 10] = [
+    pub const ALL: [(Self, bool); 11] = [
         (Self::Gatherv, true),
         (Self::Scatterv, true),
         (Self::Scatter, true),
         (Self::Allgather, false),
         (Self::Alltoall, false),
+        (Self::Alltoallv, false),
         (Self::Reduce, true),
         (Self::Allreduce, false),
         (Self::Slices, false),
@@ -78,7 +81,7 @@ pub(crate) type Fold = fn(u64, u64) -> u64;
 impl Exchange {
     /// Words of a block (of the whole vector in a reduction).
     fn words(&self, ranks: u32, slot: usize) -> usize {
-        use Collective::{Alltoall, Gatherv, ReduceScatter, Scatter, Scatterv, Slices};
+        use Collective::{Alltoall, Alltoallv, Gatherv, ReduceScatter, Scatter, Scatterv, Slices};
         const LINE: usize = LINE_PAYLOAD as usize / 8;
         let (all, others) = (ranks as usize, (ranks as usize - 1).max(1));
         // Words of one of the pieces of a slot.
@@ -89,10 +92,13 @@ impl Exchange {
         match (self.collective, self.fragments) {
             (Slices, n) => all * piece(all) * n.max(1) - 1,
             (_, 0) => 1,
-            // A header, two words in a slot and one in a line; one word more than what goes in lines.
-            (Scatterv, n) => ((n - 1) * (piece(others) - 2) + 1).max(LINE / others),
+            // One word more than what goes in lines, then than what lies side by side: from then on, in turns. Before
+            // unknown lengths stands a header: two words in a slot, one in a line.
+            (Scatterv | Alltoallv, 1) => LINE / others,
+            (Scatterv | Alltoallv, n) => ((n - 2) * (slot / 8 - 2) + piece(others) - 1).max(LINE / others),
+            (Scatter | Alltoall, 1) => LINE / others + 1,
+            (Scatter | Alltoall, n) => ((n - 2) * (slot / 8) + piece(others) + 1).max(LINE / others + 1),
             (Gatherv, n) => ((n - 1) * (slot / 8) + 1).max(LINE + 1),
-            (Scatter | Alltoall, n) => (n * piece(others)).max(LINE / others + 1),
             (ReduceScatter, n) => (n * piece(all)).max(LINE / all + 1),
             (_, n) => (n - 1) * (slot / 8) + LINE + 1,
         }
@@ -105,6 +111,15 @@ impl Exchange {
             Collective::Gatherv | Collective::Scatterv if rank == (self.root + 1) % ranks => words,
             Collective::Gatherv | Collective::Scatterv => (rank % 2) as usize,
             _ => words,
+        }
+    }
+
+    /// Words of what `rank` and `peer` have for each other.
+    fn between(&self, ranks: u32, slot: usize, rank: Rank, peer: Rank) -> usize {
+        match self.collective {
+            Collective::Alltoallv if rank + peer != 1 => ((rank + peer) % 2) as usize,
+            Collective::Alltoallv => self.words(ranks, slot),
+            _ => self.own(ranks, slot, peer),
         }
     }
 
@@ -139,6 +154,13 @@ impl Exchange {
             Collective::Alltoall => {
                 (0..n * p).for_each(|k| receive[k] = Some(word((k / n) as Rank, me * n + k % n)));
             }
+            Collective::Alltoallv => {
+                receive.copy_from_slice(&send);
+                (0..p).for_each(|r| {
+                    let len = self.between(ranks, slot, rank, r as Rank);
+                    (0..len).for_each(|k| receive[r * n + k] = Some(word(r as Rank, me * n + k)));
+                });
+            }
             Collective::Reduce if rank == self.root => (0..n).for_each(|k| receive[k] = Some(folded(k, last))),
             Collective::Allreduce | Collective::Slices => {
                 (0..n).for_each(|k| receive[k] = Some(folded(k, last)));
@@ -148,7 +170,7 @@ impl Exchange {
             Collective::Gatherv | Collective::Reduce => {}
         }
         // In place, what is received overwrites what was sent.
-        if matches!(self.collective, Collective::Alltoall | Collective::Allreduce) {
+        if matches!(self.collective, Collective::Alltoall | Collective::Alltoallv | Collective::Allreduce) {
             let sent = std::mem::replace(&mut send, vec![None; n * p]);
             receive = if done { receive } else { sent };
             if self.collective == Collective::Allreduce {
@@ -175,7 +197,7 @@ impl Exchange {
             unsafe { Blocks::equal(Buf::new(at, n * ranks as usize), ranks, n as u64, Datatype::BYTE) }
         };
         let vary = |at: *mut u8| {
-            let counts = (0..ranks).map(|rank| 8 * self.own(ranks, slot, rank) as u64).collect();
+            let counts = (0..ranks).map(|peer| 8 * self.between(ranks, slot, rank, peer) as u64).collect();
             let places = (0..u64::from(ranks)).map(|rank| rank * n as u64).collect();
             let (counts, places) = (super::payload::forever(counts), super::payload::forever(places));
             // SAFETY: as above.
@@ -193,6 +215,7 @@ impl Exchange {
             Collective::Scatter => Running::Scatter(Scatter::equal(me, Some(blocks(memory)?), Some(receive), root)?),
             Collective::Allgather => Running::Gather(allgather(me, Some(send), blocks(behind)?)?),
             Collective::Alltoall => Running::Alltoall(Alltoall::equal(me, None, blocks(behind)?)?),
+            Collective::Alltoallv => Running::Alltoall(Alltoall::vary(me, None, vary(behind)?)?),
             Collective::Reduce => Running::Reduce(Reduce::to_root(me, send, Some(receive), op, root)?),
             Collective::Allreduce => Running::Reduce(Reduce::to_all(me, receive, receive, op)?),
             Collective::Slices => Running::Slices(Slices::new(me, send, receive, op)?),

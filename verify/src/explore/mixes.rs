@@ -13,13 +13,18 @@ use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::select::BarrierAlgorithm;
 
 /// One operation of each kind with every root: broadcasts on posted lines, through the queue and
-/// P1's along each of `trees` (of so many fragments), an allreduce whose operation does not commute, three barriers.
+/// P1's along each of `trees` (of so many fragments), an allreduce whose operation does not commute, four barriers.
 pub fn alphabet(ranks: u32, trees: &[Tree], fragments: usize) -> Vec<Operation> {
     let rooted = (0..ranks).flat_map(|root| {
         let cico = trees.iter().map(move |&tree| Operation::cico(root, tree, fragments));
         [Operation::posted(root), Operation::queue(root, fragments)].into_iter().chain(cico)
     });
-    let barriers = [BarrierAlgorithm::Dissemination, BarrierAlgorithm::Central, BarrierAlgorithm::Combining(2)];
+    let barriers = [
+        BarrierAlgorithm::Posted,
+        BarrierAlgorithm::Dissemination,
+        BarrierAlgorithm::Central,
+        BarrierAlgorithm::Combining(2),
+    ];
     rooted.chain([Operation::Fold]).chain(barriers.map(Operation::Barrier)).collect()
 }
 

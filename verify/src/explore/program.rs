@@ -110,6 +110,7 @@ impl Operation {
             }
             Self::Sum => "sum".into(),
             Self::Fold => "fold".into(),
+            Self::Barrier(BarrierAlgorithm::Auto | BarrierAlgorithm::Posted) => "posted-barrier".into(),
             Self::Barrier(BarrierAlgorithm::Dissemination) => "dissemination".into(),
             Self::Barrier(BarrierAlgorithm::Central) => "central".into(),
             Self::Barrier(BarrierAlgorithm::Combining(arity)) => format!("combining-{arity}"),

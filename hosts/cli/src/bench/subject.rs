@@ -38,7 +38,7 @@ enum Kind {
 }
 
 const BCASTS: [&str; 6] = ["posted", "queue", "cico-flat", "cico-chain", "cico-binary", "cico-binomial"];
-const BARRIERS: [&str; 3] = ["dissemination", "central", "combining"];
+const BARRIERS: [&str; 4] = ["posted", "dissemination", "central", "combining"];
 const ALLREDUCES: [&str; 3] = ["posted", "exchange", "slices"];
 const HAND_WRITTEN: [&str; 2] = ["hand-written", "sketch"];
 
@@ -72,7 +72,7 @@ impl Subject {
                 Kind::Bcast(BcastAlgorithm::from_name(name).ok_or_else(unknown)?.resolve(bytes))
             }
             None if collective == Collective::Barrier => {
-                Kind::Barrier(BarrierAlgorithm::from_name(name).ok_or_else(unknown)?)
+                Kind::Barrier(BarrierAlgorithm::from_name(name).ok_or_else(unknown)?.resolve(ranks))
             }
             None if HAND_WRITTEN.contains(&name) && bytes == 8 => {
                 Kind::HandWritten { promises: name == "hand-written" }
@@ -92,7 +92,12 @@ impl Subject {
             return Err(Failure::Words(format!("bytes is {bytes}: posted lines take {most} at most")));
         }
         let name = match (kind, name) {
-            (Kind::Bcast(BcastAlgorithm::Posted) | Kind::Allreduce(AllreduceAlgorithm::Posted), "auto") => "posted",
+            (
+                Kind::Bcast(BcastAlgorithm::Posted)
+                | Kind::Allreduce(AllreduceAlgorithm::Posted)
+                | Kind::Barrier(BarrierAlgorithm::Posted),
+                "auto",
+            ) => "posted",
             (Kind::Bcast(BcastAlgorithm::Queue), "auto") => "queue",
             (Kind::Barrier(_), "auto") => "dissemination",
             (Kind::Allreduce(AllreduceAlgorithm::Slices), "auto") => "slices",
@@ -119,7 +124,7 @@ impl Subject {
     pub(crate) fn is_default(&self) -> bool {
         match self.kind {
             Kind::Bcast(algorithm) => algorithm == BcastAlgorithm::Auto.resolve(self.bytes),
-            Kind::Barrier(algorithm) => algorithm == BarrierAlgorithm::default(),
+            Kind::Barrier(algorithm) => algorithm == BarrierAlgorithm::Auto.resolve(self.ranks),
             Kind::Allreduce(algorithm) => algorithm == AllreduceAlgorithm::Auto.resolve(self.bytes, self.ranks),
             Kind::HandWritten { .. } => false,
             Kind::Sides(_, algorithm) => algorithm == MoveAlgorithm::Auto.resolve(),

@@ -8,7 +8,7 @@ use unisono_kernel::driver::Communicator;
 use unisono_kernel::select::BarrierAlgorithm;
 use unisono_posix::Posix;
 
-const BARRIERS: [&str; 4] = ["dissemination", "central", "combining", "combining-2"];
+const BARRIERS: [&str; 5] = ["posted", "dissemination", "central", "combining", "combining-2"];
 
 /// Nobody leaves a barrier before everyone has entered it, by the common clock.
 pub(super) fn check(team: &mut Team, comm: &mut Communicator<Posix>, tally: &mut Tally) -> Result<(), Failure> {

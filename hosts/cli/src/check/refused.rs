@@ -10,7 +10,7 @@ use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Argument, Cause, Error, PollError, Refusal};
 use unisono_kernel::op::Op;
-use unisono_kernel::select::{AllreduceAlgorithm, BcastAlgorithm, MoveAlgorithm};
+use unisono_kernel::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_posix::Posix;
 
 /// Bytes of a block or an operand: queues carry it, and several times as much.
@@ -81,10 +81,6 @@ pub(super) fn check(team: &mut Team, tally: &mut Tally) -> Result<(), Failure> {
         for &mistake in mistakes {
             let others: &[&str] = match mistake {
                 Other if name.starts_with("allreduce") => &["scan", "barrier"],
-                // Nobody waits for the last rank here, and a barrier hears nobody's line.
-                Other if ["bcast", "scatter", "scan", "exscan"].iter().any(|begin| name.starts_with(begin)) => {
-                    &["allreduce exchange"]
-                }
                 Other => &["allreduce exchange", "barrier"],
                 _ => &[name],
             };
@@ -162,7 +158,7 @@ fn call(comm: &mut Communicator<Posix>, name: &str, root: Rank, mistake: Option<
                     _ => comm.allgather_with(Some(send), apart, algorithm),
                 }
             }
-            None => comm.barrier(),
+            None => comm.barrier_with(BarrierAlgorithm::Posted),
         },
     }
 }
