@@ -4,9 +4,6 @@
  */
 #include <string.h>
 
-/* Blocks of this size and more in alltoall and scatter: each byte is copied twice here, once in the MPIs. */
-static const uint64_t LARGE = 256 << 10;
-
 static enum shim_route beneath(enum shim_reason reason) {
     shim_add(&shim_thread()->reasons[reason], 1);
     return ROUTE_BENEATH;
@@ -119,9 +116,7 @@ enum shim_route shim_scatter(struct shim_call *c, bool v, struct shim_blocks sen
     bool right = is_rank(c, root) && (is_root ? send.buffer != MPI_IN_PLACE : !c->receive_in_place) &&
                  (c->receive_in_place || lay_out(&c->receive, receive, 1)) &&
                  (!is_root || lay_out(&c->send, send, c->on->size));
-    if (!right) return beneath(REASON_ARGUMENTS);
-    if (!v && block_bytes(is_root ? &c->send : &c->receive) >= LARGE) return beneath(REASON_SIZE);
-    return ROUTE_TAKEN;
+    return right ? ROUTE_TAKEN : beneath(REASON_ARGUMENTS);
 }
 
 enum shim_route shim_allgather(struct shim_call *c, bool v, struct shim_blocks send, struct shim_blocks receive,
@@ -139,9 +134,7 @@ enum shim_route shim_alltoall(struct shim_call *c, bool v, struct shim_blocks se
     c->send_in_place = send.buffer == MPI_IN_PLACE;
     bool right = receive.buffer != MPI_IN_PLACE && (c->send_in_place || lay_out(&c->send, send, c->on->size)) &&
                  lay_out(&c->receive, receive, c->on->size);
-    if (!right) return beneath(REASON_ARGUMENTS);
-    if (!v && block_bytes(&c->receive) >= LARGE) return beneath(REASON_SIZE);
-    return ROUTE_TAKEN;
+    return right ? ROUTE_TAKEN : beneath(REASON_ARGUMENTS);
 }
 
 /* ---- Buffers ---------------------------------------------------------------------------------------------------- */

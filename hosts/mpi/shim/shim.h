@@ -145,7 +145,6 @@ enum shim_reason {
     REASON_WORLDS,            /* ranks of several MPI_COMM_WORLDs: spawned, connected */
     REASON_OPERATION,         /* the caller's, or none that MPI defines for these elements */
     REASON_ELEMENT,           /* no kind of unisono.h's: long double, Fortran's logical */
-    REASON_SIZE,              /* the MPI is faster at blocks of this size */
     REASON_REENTRANT,         /* from inside the MPI, called by us */
     REASON_ARGUMENTS,         /* this rank's are wrong: the MPI says how */
     REASONS

@@ -25,7 +25,6 @@ static const char *const reasons[REASONS] = {
     [REASON_WORLDS] = "worlds",
     [REASON_OPERATION] = "operation",
     [REASON_ELEMENT] = "element",
-    [REASON_SIZE] = "size",
     [REASON_REENTRANT] = "re-entrant",
     [REASON_ARGUMENTS] = "arguments",
 };
