@@ -3,7 +3,7 @@
 use crate::Rank;
 use crate::error::{Argument, Bound, Poison, Refusal, WaitError};
 use crate::op::WORDS;
-use crate::region::{Counter, Flag, Layout, Mailword, Region, state};
+use crate::region::{Base, Counter, Flag, Layout, Mailword, Region, state};
 use crate::shm::line::{self, Kind, Mark};
 use crate::step::{Awaits, Source, Until};
 use crate::transport::{Observe, Shared};
@@ -50,20 +50,36 @@ impl Member {
     /// # Errors
     /// `rank` is not below the layout's number of ranks.
     pub fn new(layout: Layout, rank: Rank) -> Result<Self, Refusal> {
+        Self::resume(layout, rank, Base::default())
+    }
+
+    /// Process `rank` of a segment whose last communicator ended at `base`, and which all of its members have
+    /// [left](crate::region::lease): all lines and slots are free.
+    ///
+    /// # Errors
+    /// `rank` is not below the layout's number of ranks.
+    pub fn resume(layout: Layout, rank: Rank, base: Base) -> Result<Self, Refusal> {
         Refusal::check(Argument::Rank, rank.into(), Bound::Below(layout.ranks().into()))?;
+        let Base { operation, clock, sets, centrals } = base;
         Ok(Self {
             layout,
             rank,
-            operation: 0,
+            operation,
             marks: [Mark::START; MARKS],
-            acknowledged: 0,
-            clock: 0,
-            drained: 0,
+            acknowledged: operation,
+            clock,
+            drained: clock,
             written: [0; TRACKED],
-            sets: 0,
-            centrals: 0,
+            sets,
+            centrals,
             scratch: [0; WORDS],
         })
+    }
+
+    /// What has been counted so far.
+    pub const fn base(&self) -> Base {
+        let Self { operation, clock, sets, centrals, .. } = *self;
+        Base { operation, clock, sets, centrals }
     }
 
     /// This process.
@@ -318,7 +334,23 @@ impl<R: Region> Comm<R> {
     /// # Errors
     /// `rank` is not below the layout's number of ranks.
     pub fn new(region: R, layout: Layout, rank: Rank) -> Result<Self, Refusal> {
-        Ok(Self { region, member: Member::new(layout, rank)? })
+        Self::resume(region, layout, rank, Base::default())
+    }
+
+    /// The same where a communicator was before: as [`Member::resume`].
+    ///
+    /// # Errors
+    /// `rank` is not below the layout's number of ranks.
+    pub fn resume(region: R, layout: Layout, rank: Rank, base: Base) -> Result<Self, Refusal> {
+        Ok(Self { region, member: Member::resume(layout, rank, base)? })
+    }
+
+    /// Where this process stands, if it has finished all that it began and nobody has poisoned the communicator: where
+    /// the next one on this memory may begin.
+    pub fn end(&self) -> Option<Base> {
+        let (base, done) = (self.member.base(), self.member.layout.done(self.member.rank));
+        let finished = self.region.flag(done).load_acquire().is(base.operation);
+        (finished && state::look(&self.region, &self.member.layout).is_none()).then_some(base)
     }
 
     /// The same process with private state that was saved: how a checker restores a snapshot.

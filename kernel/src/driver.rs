@@ -6,7 +6,7 @@ use crate::comm::{Comm, Member};
 use crate::datatype::Data;
 use crate::error::{Cause, Error, Poison, PollError, Refusal, WaitError};
 use crate::machine::Machine;
-use crate::region::{Layout, Region};
+use crate::region::{Base, Layout, Region};
 use crate::select::{BarrierAlgorithm, BcastAlgorithm};
 use crate::shm::bcast::{cico::Cico, posted::Posted, queue::Queue};
 use crate::step::{Awaits, Step};
@@ -77,7 +77,15 @@ where
     /// # Errors
     /// `rank` is not below the layout's number of ranks.
     pub fn new(region: T::Region, layout: Layout, rank: Rank, wait: T::Wait) -> Result<Self, Refusal> {
-        Ok(Self { comm: Comm::new(region, layout, rank)?, wait })
+        Self::resume(region, layout, rank, Base::default(), wait)
+    }
+
+    /// The same where a communicator was before: as [`Member::resume`].
+    ///
+    /// # Errors
+    /// `rank` is not below the layout's number of ranks.
+    pub fn resume(region: T::Region, layout: Layout, rank: Rank, base: Base, wait: T::Wait) -> Result<Self, Refusal> {
+        Ok(Self { comm: Comm::resume(region, layout, rank, base)?, wait })
     }
 
     /// This process.

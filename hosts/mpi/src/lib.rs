@@ -1,13 +1,11 @@
 //! Unisono under an MPI program: what `shim/unisono_mpi.h` declares, with all of `unisono.h`.
 //!
 //! The shim in C knows MPI, this library does not: a communicator's ranks exchange [`offer`]s by two
-//! collectives of the MPI beneath, and then share a slice of one rank's [`arena`].
+//! collectives of the MPI beneath, and then share a slice of one rank's [`arena`](unisono_posix::arena).
 //!
 //! | module | what |
 //! |---|---|
 //! | [`process`] | what a process keeps: its arena, the peers' arenas; offer, attach, settle, release |
-//! | [`arena`] | one sealed file in memory, of which communicators lease slices |
-//! | [`lease`] | a slice: a word per rank, and the segment behind |
 //! | [`offer`] | what ranks tell each other, and what follows from all offers |
 //! | [`node`] | which processes can share memory |
 //! | [`wait`] | what a rank does while it waits |
@@ -17,8 +15,6 @@
 //!
 //! Nothing here panics or ends the process.
 
-pub mod arena;
-pub mod lease;
 pub mod node;
 pub mod offer;
 pub mod process;

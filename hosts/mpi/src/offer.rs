@@ -12,10 +12,10 @@
 //! All of it comes from other processes: nothing is used before it is checked, here or by the kernel when the file is
 //! opened. What no check can find (a slice that is not free) yields wrong data or errors, as corrupt segments do.
 
-use crate::arena::Reserved;
 use core::ffi::c_int;
 use unisono_kernel::Rank;
-use unisono_kernel::region::layout;
+use unisono_kernel::region::{Term, layout};
+use unisono_posix::arena::Reserved;
 use unisono_posix::sealed::Handle;
 
 /// An offer as it travels: `unisono_mpi_offer_t`.
@@ -125,7 +125,7 @@ fn decode(words: &Words, ranks: u32) -> Result<(Owner, Option<Offer>), Reason> {
     }
     let handle = Handle { pid: owner.pid, fd: process as u32 as i32, device, inode };
     let (offset, arena) = ((place >> 32) * UNIT, u64::from(place as u32) * UNIT);
-    Ok((owner, Some(Offer { node, handle, arena, reserved: Reserved { offset, small, free } })))
+    Ok((owner, Some(Offer { node, handle, arena, reserved: Reserved { offset, small, free, term: Term::FIRST } })))
 }
 
 /// Whose slice is taken; every rank computes the same from the same offers.
@@ -173,7 +173,12 @@ mod tests {
 
     fn offer(node: u64, free: u64) -> Offer {
         let handle = Handle { pid: 7, fd: 3, device: 4, inode: 5 };
-        Offer { node, handle, arena: 1 << 20, reserved: Reserved { offset: 8192, small: true, free } }
+        Offer {
+            node,
+            handle,
+            arena: 1 << 20,
+            reserved: Reserved { offset: 8192, small: true, free, term: Term::FIRST },
+        }
     }
 
     #[test]

@@ -7,8 +7,6 @@
 //! release -> the handle is freed, then the rank leaves; the owner reuses the slice when all have left
 //! ```
 
-use crate::arena::Arena;
-use crate::lease::{Plan, Slice};
 use crate::node;
 use crate::offer::{self, Offer, Owner, Reason, Words};
 use crate::say::{Cause, once};
@@ -18,9 +16,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use unisono::comm::{Handle as Comm, Patience, Waiting, unisono_free};
 use unisono::error::UNISONO_OK;
 use unisono_kernel::Rank;
-use unisono_kernel::region::{Counter, Word};
+use unisono_kernel::region::{Counter, Term, Word};
 use unisono_kernel::wait::SpinThen;
 use unisono_posix::PosixError;
+use unisono_posix::arena::{self, Arena, Plan, Slice};
 use unisono_posix::sealed::{Handle, Map, Sealed};
 
 /// Environment: `off` takes nothing over.
@@ -28,7 +27,7 @@ pub const SWITCH: &str = "UNISONO";
 /// Environment: the bound of each process's arena.
 pub const ARENA: &str = "UNISONO_ARENA";
 /// Bytes of an arena, if nothing is said.
-pub const DEFAULT_ARENA: u64 = 256 << 20;
+pub const DEFAULT_ARENA: u64 = arena::DEFAULT;
 
 /// Sums since the start: `unisono_mpi_sums_t`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -149,9 +148,11 @@ impl Process {
         let Some((node, arena)) = state.own(self.arena_bytes) else {
             return Owner::default().refuse(ranks, Reason::Refused);
         };
-        match arena.reserve(ranks) {
+        let reserved = arena.reserve(ranks, &mut arena::alive);
+        say(arena);
+        match reserved {
             Some(reserved) => {
-                let (handle, arena) = (*arena.handle(), arena.room().total());
+                let (handle, arena) = (*arena.handle(), arena.bytes());
                 Offer { node, handle, arena, reserved }.encode(ranks)
             }
             None => Owner { node, pid: arena.handle().pid }.refuse(ranks, Reason::Full),
@@ -205,8 +206,7 @@ impl Process {
         // SAFETY: the slice lies beside the handle in the lease, and is dropped after it was freed.
         let segment = unsafe { slice.segment() };
         let layout = *slice.plan().layout();
-        let made = segment.and_then(|segment| Comm::allocate(segment, layout, rank, wait).ok());
-        match made {
+        match Comm::allocate(segment, layout, rank, wait).ok() {
             Some(comm) => Ok(Attached { slice, rank, own, comm }),
             None => {
                 if own && let Some((_, arena)) = self.state().arena() {
@@ -223,7 +223,7 @@ impl Process {
         if agreed {
             let Attached { slice, own, comm, .. } = lease.0.as_ref()?;
             if *own && let Some((_, arena)) = self.state().arena() {
-                arena.lease(slice.offset());
+                arena.lease(slice.offset(), Arc::default());
             }
             self.attached.fetch_add(1);
             return Some(*comm);
@@ -246,10 +246,12 @@ impl Process {
             core::mem::forget(slice);
             return;
         }
-        slice.leave(rank);
+        // Slices are made zero for their next communicator, which is always the first there.
+        slice.leave(rank, Term::FIRST.epoch, None);
         self.released.fetch_add(1);
         if let Some((_, arena)) = self.state().arena() {
             arena.collect_some();
+            say(arena);
         }
     }
 
@@ -257,19 +259,27 @@ impl Process {
     pub fn sums(&self) -> Sums {
         let mut state = self.state();
         let room = state.arena().map(|(_, arena)| {
-            arena.collect(usize::MAX);
-            arena.room()
+            arena.collect(usize::MAX, &mut arena::alive);
+            say(arena);
+            (arena.used(), arena.room())
         });
         let sum = |word: &Word| Counter::load_acquire(word).unchecked();
         Sums {
             waits: sum(&self.waits.waits),
             progressed: sum(&self.waits.progressed),
-            arena: room.map_or(0, |room| room.total()),
-            used: room.map_or(0, |room| room.used()),
-            most_used: room.map_or(0, |room| room.most_used()),
+            arena: room.map_or(0, |(_, room)| room.total()),
+            used: room.map_or(0, |(used, _)| used),
+            most_used: room.map_or(0, |(_, room)| room.most_used()),
             attached: sum(&self.attached),
             released: sum(&self.released),
         }
+    }
+}
+
+/// Says once that the system took no memory back.
+fn say(arena: &mut Arena) {
+    if let Some(error) = arena.take_refusal() {
+        once(Cause::Punch, format_args!("{error}; freed communicators keep their memory for later ones"));
     }
 }
 
@@ -283,7 +293,7 @@ impl State {
     /// The same, made now if nobody has tried yet.
     fn own(&mut self, bytes: u64) -> Option<(u64, &mut Arena)> {
         if self.own.is_none() {
-            let made = node::identity().and_then(|node| Ok((node, Arena::create(bytes)?)));
+            let made = node::identity().and_then(|node| Ok((node, Arena::create(0, bytes)?)));
             if let Err(error) = &made {
                 once(Cause::Arena, format_args!("no arena ({ARENA}): {error}; communicators stay with the MPI"));
             }

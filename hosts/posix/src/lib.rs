@@ -6,6 +6,7 @@
 //! join       the start-up of one rank: segment, space, placement, liveness, waiting
 //! sealed     anonymous, sealed files in memory: nothing has a name
 //! segment    such a file with a header, mapped by all
+//! arena      such a file of one process, of which communicators lease slices
 //! topology, binding, placement, waiting   what the machine is, and what was made of it
 //! ```
 //! Nothing is left behind, whatever dies at whatever moment: the segment has no name and goes
@@ -31,6 +32,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("unisono-posix needs Linux: memfd, pidfd, move_pages");
 
+pub mod arena;
 pub mod binding;
 pub mod bootstrap;
 pub mod cgroup;

@@ -22,7 +22,7 @@ pub const LINE_PAYLOAD: u64 = LINE - 16;
 /// Most processes of one segment.
 pub const MAX_RANKS: u32 = 1 << 20;
 /// Version of this layout, in the header.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 /// Control lines of a rank before its dissemination rounds.
 const PROGRESS: u64 = 0;
@@ -305,6 +305,12 @@ impl Layout {
     #[inline]
     pub const fn taken(&self, rank: Rank) -> FlagId {
         FlagId(self.control_line(rank, PROGRESS) + 8)
+    }
+
+    /// Whether `rank` has left, and where (see [`super::lease`]).
+    #[inline]
+    pub const fn left(&self, rank: Rank) -> FlagId {
+        FlagId(self.control_line(rank, PROGRESS) + 16)
     }
 
     /// Queue fragments that `rank` has published in its own queue, on the fragment clock.

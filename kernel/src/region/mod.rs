@@ -6,12 +6,14 @@
 pub mod flag;
 pub mod header;
 pub mod layout;
+pub mod lease;
 pub mod state;
 
 use crate::buffer::Buf;
 use crate::op::Op;
 pub use flag::{Counter, Flag, Mailword, Untrusted, Word};
 pub use layout::{Layout, Params};
+pub use lease::{Base, Term};
 
 /// A shared 64-bit word with one writer, which only grows. By byte offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

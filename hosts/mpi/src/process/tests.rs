@@ -1,10 +1,10 @@
 //! Several processes' states in one process: each has its arena, and maps the others' as it would.
 
 use super::*;
-use crate::lease::page;
 use proptest::prelude::*;
 use unisono::reductions::unisono_allreduce;
 use unisono_kernel::region::{Flag, Region};
+use unisono_posix::arena::{Room, page};
 
 const ROOM: u64 = 16 << 20;
 /// More ranks than any machine has PUs: they yield.
@@ -46,7 +46,7 @@ fn words(lease: &Lease) -> Vec<u64> {
     let slice = &attached(lease).slice;
     let layout = slice.plan().layout();
     // SAFETY: the lease outlives the view.
-    let segment = unsafe { slice.segment() }.unwrap();
+    let segment = unsafe { slice.segment() };
     let ids = (0..layout.ranks()).flat_map(|rank| [layout.done(rank), layout.line(rank, 1), layout.ready(rank)]);
     let slots = (0..layout.ranks()).map(|rank| {
         let mut word = [0; 8];
@@ -62,7 +62,7 @@ fn dirty(lease: &Lease) {
     let slice = &attached(lease).slice;
     let layout = slice.plan().layout();
     // SAFETY: the lease outlives the view.
-    let segment = unsafe { slice.segment() }.unwrap();
+    let segment = unsafe { slice.segment() };
     for rank in 0..layout.ranks() {
         for id in [layout.done(rank), layout.line(rank, 1), layout.ready(rank)] {
             Flag::store_release(segment.flag(id), 0x5a5a);
@@ -330,7 +330,7 @@ proptest! {
     /// The allocator against a map of bytes.
     #[test]
     fn room_is_never_given_twice(steps in prop::collection::vec((1u64..40, any::<bool>(), any::<usize>()), 1..200)) {
-        let mut room = crate::arena::Room::new(256);
+        let mut room = Room::new(0, 256);
         let mut taken: Vec<(u64, u64)> = Vec::new();
         for (len, take, which) in steps {
             if take {

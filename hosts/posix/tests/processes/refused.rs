@@ -83,6 +83,6 @@ fn a_segment_that_is_not_the_one_announced_is_refused() {
     let mut file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
     file.seek(SeekFrom::Start(8)).unwrap();
     file.write_all(&99u64.to_ne_bytes()).unwrap();
-    assert_eq!(refusal(&handle, &layout), "version is 99, must be 1");
+    assert_eq!(refusal(&handle, &layout), "version is 99, must be 2");
     assert!(file.set_len(0).is_err(), "sealed");
 }

@@ -1,0 +1,191 @@
+//! A communicator's slice of an arena: a segment, as kernel/src/region/layout.rs plans it, without a header.
+//!
+//! All ranks plan the same slice, from the number of ranks and one bit of the offer. Fresh memory is zero, and zero
+//! words are a fresh segment; what was left by all is continued (`kernel/src/region/lease.rs`): so nothing is written to
+//! set a communicator up.
+
+use crate::sealed::Map;
+use std::sync::Arc;
+use unisono_kernel::Rank;
+use unisono_kernel::region::{Base, Layout, Params, Word, lease};
+use unisono_shm::Mapped;
+
+/// Bytes of a queue's slot where room is short.
+const SMALL_FRAGMENT: u64 = 4096;
+
+/// What a slice looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    layout: Layout,
+}
+
+impl Plan {
+    /// For a communicator of `ranks`; `small`: with small slots. `None` where no segment has so many.
+    pub fn new(ranks: u32, small: bool) -> Option<Self> {
+        let params = Params { page: page(), ..Params::new(ranks) };
+        let params = if small { Params { queue_fragment: SMALL_FRAGMENT, ..params } } else { params };
+        Some(Self { layout: Layout::new(params).ok()? })
+    }
+
+    /// Bytes of the slice, a multiple of the page.
+    pub const fn bytes(&self) -> u64 {
+        self.layout.bytes()
+    }
+
+    /// Number of processes.
+    pub const fn ranks(&self) -> u32 {
+        self.layout.ranks()
+    }
+
+    /// With small slots?
+    pub const fn is_small(&self) -> bool {
+        self.layout.params().queue_fragment == SMALL_FRAGMENT
+    }
+
+    /// The segment's layout.
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+}
+
+/// Bytes of a page: what is leased begins and ends on one.
+pub fn page() -> u64 {
+    crate::page().max(Params::new(1).page)
+}
+
+/// A slice of a mapped arena: it lies inside.
+#[derive(Clone, Debug)]
+pub struct Slice {
+    map: Arc<Map>,
+    offset: u64,
+    plan: Plan,
+    mapped: Mapped,
+}
+
+impl Slice {
+    /// The slice at `offset`; `None` where it does not lie inside the map, on a page's start.
+    pub fn new(map: Arc<Map>, offset: u64, plan: Plan) -> Option<Self> {
+        let end = offset.checked_add(plan.bytes())?;
+        if end > map.bytes() || !offset.is_multiple_of(page()) {
+            return None;
+        }
+        let base = map.base().wrapping_add(offset as usize);
+        // SAFETY: the slice lies inside the map, which lives as long as this value and, by the promise made to
+        // `segment`, as long as any copy of the view; this process uses the bytes through such views and words alone; they
+        // were zero before the first term.
+        let mapped = unsafe { Mapped::new(base, plan.bytes()) }.ok()?.with_level(unisono_shm::level!());
+        Some(Self { map, offset, plan, mapped })
+    }
+
+    /// Where it begins in the arena.
+    pub const fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// What it looks like.
+    pub const fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The map that it lies in.
+    pub const fn map(&self) -> &Arc<Map> {
+        &self.map
+    }
+
+    /// Says that `rank` does nothing here any more in this term, and where it ended.
+    pub fn leave(&self, rank: Rank, epoch: u32, end: Option<Base>) {
+        if rank < self.plan.ranks() {
+            lease::leave(&self.mapped, self.plan.layout(), rank, epoch, end);
+        }
+    }
+
+    /// The first rank from `first` on that has not left this term.
+    pub fn first_present(&self, epoch: u32, first: Rank) -> Option<Rank> {
+        lease::first_present(&self.mapped, self.plan.layout(), epoch, first)
+    }
+
+    /// Have all left this term there, unpoisoned?
+    pub fn ended_alike(&self, epoch: u32, end: Base) -> bool {
+        lease::ended_alike(&self.mapped, self.plan.layout(), epoch, end)
+    }
+
+    /// Makes all words zero, where the system does not.
+    pub fn clear(&self) {
+        for offset in (0..self.plan.bytes()).step_by(8) {
+            let address = self.mapped.base().wrapping_add(offset as usize);
+            // SAFETY: inside the slice and aligned; the map lives as long as the slice (R1). Nobody else uses the slice
+            // now, so no access is of another size (R4).
+            unsafe { Word::at(address.cast()) }.store_payload(0);
+        }
+    }
+
+    /// The segment: a view without a hold on the map.
+    ///
+    /// # Safety
+    /// This slice, a clone of it or its map lives as long as the view or a copy of it is used.
+    pub const unsafe fn segment(&self) -> Mapped {
+        self.mapped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sealed::Sealed;
+    use unisono_kernel::region::{Counter, Region};
+
+    fn arena(bytes: u64) -> Arc<Map> {
+        Arc::new(Sealed::create(bytes).unwrap().map().unwrap())
+    }
+
+    #[test]
+    fn plans_are_whole_pages_and_small_ones_are_smaller() {
+        for ranks in [1, 2, 3, 8, 511, 512, 513, 4096] {
+            let [plan, small] = [false, true].map(|small| Plan::new(ranks, small).unwrap());
+            assert!(small.bytes() < plan.bytes() && small.is_small() && !plan.is_small());
+            assert!(plan.bytes().is_multiple_of(page()) && small.bytes().is_multiple_of(page()));
+        }
+        assert_eq!(Plan::new(0, false), None);
+        assert_eq!(Plan::new(u32::MAX, true), None);
+    }
+
+    #[test]
+    fn slices_lie_inside() {
+        let plan = Plan::new(2, true).unwrap();
+        let map = arena(plan.bytes() + page());
+        for offset in [0, page()] {
+            assert!(Slice::new(map.clone(), offset, plan).is_some());
+        }
+        for offset in [1, 8, 2 * page(), plan.bytes(), u64::MAX, u64::MAX - page() + 1] {
+            assert!(Slice::new(map.clone(), offset, plan).is_none(), "{offset}");
+        }
+    }
+
+    #[test]
+    fn ranks_leave_in_any_order_term_by_term() {
+        let plan = Plan::new(3, true).unwrap();
+        let slice = Slice::new(arena(plan.bytes()), 0, plan).unwrap();
+        let end = Base { operation: 9, ..Base::default() };
+        for epoch in 1..4 {
+            assert_eq!(slice.first_present(epoch, 0), Some(0));
+            slice.leave(1, epoch, Some(end));
+            assert_eq!(slice.first_present(epoch, 0), Some(0));
+            slice.leave(0, epoch, Some(end));
+            assert_eq!(slice.first_present(epoch, 0), Some(2));
+            slice.leave(3, epoch, Some(end));
+            slice.leave(2, epoch, (epoch < 3).then_some(end));
+            assert_eq!(slice.first_present(epoch, 0), None);
+            assert_eq!(slice.ended_alike(epoch, end), epoch < 3);
+            assert!(!slice.ended_alike(epoch, Base::default()));
+        }
+        // SAFETY: the slice lives to the end.
+        let segment = unsafe { slice.segment() };
+        slice.leave(2, 3, Some(end));
+        assert!(slice.ended_alike(3, end));
+        assert!(segment.counter(plan.layout().state()).fetch_add(5).is(0));
+        assert!(!slice.ended_alike(3, end), "poisoned");
+        slice.clear();
+        assert!(Counter::load_acquire(segment.counter(plan.layout().state())).is(0));
+        assert_eq!(slice.first_present(1, 0), Some(0));
+    }
+}

@@ -1,0 +1,110 @@
+//! A communicator's term on its memory: who has left, and where the next communicator there begins.
+//!
+//! | word | writer | reader | value | what it publishes |
+//! |---|---|---|---|---|
+//! | `left(r)` | r | who owns the memory | the term's epoch · 2³² + a digest of where r ended | all that r ever did in the term |
+//!
+//! Control words only grow, so memory goes from one communicator to the next as it is, warm and without a store: the
+//! next one counts on from where the last one ended ([`Base`]). Its owner may say so only after every member has left
+//! ([`first_present`]) and all have left in the same place of a communicator that was not poisoned ([`ended_alike`]);
+//! else the memory is made zero, and begins anew. So no word of the term before is ahead of the base, and no member of it
+//! reads any more: lines and slots are all free (docs/memory-model.md, R10). Members of the next term learn of it from the
+//! owner, and so after all that was before; a rank may be another process by then.
+
+use super::{Flag, Layout, Region, state};
+use crate::Rank;
+
+/// Where a communicator begins or ends: what all its members have counted alike.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Base {
+    /// Operations.
+    pub operation: u64,
+    /// Fragments of the queues: the fragment clock.
+    pub clock: u64,
+    /// The papers' sets.
+    pub sets: u64,
+    /// Central counter barriers.
+    pub centrals: u64,
+}
+
+impl Base {
+    /// Counts beyond this are not continued: a communicator then has as many before it as ever fit.
+    const MOST: u64 = 1 << 62;
+
+    /// Never 0.
+    fn digest(&self) -> u64 {
+        let Self { operation, clock, sets, centrals } = *self;
+        let mixed = [operation, clock, sets, centrals].into_iter().fold(0xcbf2_9ce4_8422_2325_u64, |mixed, word| {
+            (mixed ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+        });
+        (mixed >> 32) | 1
+    }
+
+    const fn is_young(&self) -> bool {
+        self.operation < Self::MOST && self.clock < Self::MOST && self.sets < Self::MOST && self.centrals < Self::MOST
+    }
+}
+
+/// One communicator's time on its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Term {
+    /// Its number since the memory was zero; the first is 1.
+    pub epoch: u32,
+    /// Where it begins.
+    pub base: Base,
+}
+
+impl Term {
+    /// The first on zeroed memory.
+    pub const FIRST: Self = Self { epoch: 1, base: Base { operation: 0, clock: 0, sets: 0, centrals: 0 } };
+
+    /// The next one, if this one ended there. `None`: the memory must be made zero.
+    pub fn next(self, end: Base) -> Option<Self> {
+        Some(Self { epoch: self.epoch.checked_add(1)?, base: end.is_young().then_some(end)? })
+    }
+}
+
+/// Says that `rank` does nothing any more in this term; `end`: where it stands, if it finished all that it began there.
+// publishes: all accesses of this rank to the memory, to the owner that reuses it
+pub fn leave<R: Region>(region: &R, layout: &Layout, rank: Rank, epoch: u32, end: Option<Base>) {
+    let digest = end.map_or(0, |end| end.digest());
+    region.flag(layout.left(rank)).store_release(u64::from(epoch) << 32 | digest);
+}
+
+/// The first rank from `first` on that has not left this term.
+// pairs with: leave
+pub fn first_present<R: Region>(region: &R, layout: &Layout, epoch: u32, first: Rank) -> Option<Rank> {
+    let has_left = |rank| region.flag(layout.left(rank)).load_acquire().at_least(u64::from(epoch) << 32);
+    (first..layout.ranks()).find(|&rank| !has_left(rank))
+}
+
+/// Have all left this term at `end`, unpoisoned? To be asked when [`first_present`] is `None`.
+pub fn ended_alike<R: Region>(region: &R, layout: &Layout, epoch: u32, end: Base) -> bool {
+    let wanted = u64::from(epoch) << 32 | end.digest();
+    let alike = |rank| region.flag(layout.left(rank)).load_acquire().is(wanted);
+    state::look(region, layout).is_none() && (0..layout.ranks()).all(alike)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_that_differ_have_digests_that_do() {
+        let base = |operation, clock| Base { operation, clock, ..Base::default() };
+        let digests = [base(0, 0), base(1, 0), base(0, 1), base(1, 1), base(2, 1 << 24), base(1 << 24, 2)];
+        for (at, one) in digests.iter().enumerate() {
+            assert_ne!(one.digest(), 0);
+            assert!(one.digest() < 1 << 32);
+            assert!(digests[..at].iter().all(|other| other.digest() != one.digest()), "{one:?}");
+        }
+    }
+
+    #[test]
+    fn what_counted_too_far_is_not_continued() {
+        let end = Base { operation: 7, ..Base::default() };
+        assert_eq!(Term::FIRST.next(end), Some(Term { epoch: 2, base: end }));
+        assert_eq!(Term { epoch: u32::MAX, base: end }.next(end), None);
+        assert_eq!(Term::FIRST.next(Base { clock: 1 << 62, ..end }), None);
+    }
+}
