@@ -24,10 +24,6 @@ use unisono_posix::sealed::{Handle, Map, Sealed};
 
 /// Environment: `off` takes nothing over.
 pub const SWITCH: &str = "UNISONO";
-/// Environment: the bound of each process's arena.
-pub const ARENA: &str = "UNISONO_ARENA";
-/// Bytes of an arena, if nothing is said.
-pub const DEFAULT_ARENA: u64 = arena::DEFAULT;
 
 /// Sums since the start: `unisono_mpi_sums_t`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,33 +80,13 @@ struct State {
     peers: Vec<(Handle, Arc<Map>)>,
 }
 
-/// Parses a number of bytes: digits, then nothing or one of K, M, G.
-pub fn parse_bytes(text: &str) -> Option<u64> {
-    let digits = text.trim_end_matches(['K', 'M', 'G', 'k', 'm', 'g']);
-    let shift = match &text[digits.len()..] {
-        "" => 0,
-        "K" | "k" => 10,
-        "M" | "m" => 20,
-        "G" | "g" => 30,
-        _ => return None,
-    };
-    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
-}
-
 impl Process {
     /// As the environment says. A value that can't be is one line on stderr, and the default.
     pub fn from_env() -> Self {
         let on = std::env::var_os(SWITCH).is_none_or(|value| value != OsStr::new("off"));
-        let bytes = std::env::var_os(ARENA).map_or(Some(DEFAULT_ARENA), |value| value.to_str().and_then(parse_bytes));
-        let bytes = bytes.unwrap_or_else(|| {
-            once(
-                Cause::Setting,
-                format_args!("{ARENA} must be a number of bytes, or one with K, M or G: it is 256M now"),
-            );
-            DEFAULT_ARENA
+        let bytes = arena::from_env().unwrap_or_else(|error| {
+            once(Cause::Setting, format_args!("{error}: it is 256M now"));
+            arena::DEFAULT
         });
         Self::new(on, bytes)
     }
@@ -295,7 +271,10 @@ impl State {
         if self.own.is_none() {
             let made = node::identity().and_then(|node| Ok((node, Arena::create(0, bytes)?)));
             if let Err(error) = &made {
-                once(Cause::Arena, format_args!("no arena ({ARENA}): {error}; communicators stay with the MPI"));
+                once(
+                    Cause::Arena,
+                    format_args!("no arena ({}): {error}; communicators stay with the MPI", arena::VARIABLE),
+                );
             }
             self.own = Some(made);
         }

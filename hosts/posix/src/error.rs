@@ -2,7 +2,7 @@
 
 use core::fmt;
 use unisono_kernel::Rank;
-use unisono_kernel::error::Refusal;
+use unisono_kernel::error::{Error, Refusal};
 
 /// Which limit on memory was the tightest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -13,6 +13,8 @@ pub enum Limit {
     Cgroup,
     /// The kernel, when it was asked to reserve.
     Reserve,
+    /// The arenas of a communicator's members.
+    Arena,
 }
 
 /// Why a start-up, a launch or a reading of the machine failed.
@@ -64,6 +66,8 @@ pub enum PosixError {
         /// What it, or the launcher, says about it.
         cause: String,
     },
+    /// A collective that the call makes failed.
+    Call(Error),
     /// The bootstrap itself failed.
     Bootstrap {
         /// What happened.
@@ -92,6 +96,12 @@ impl From<Refusal> for PosixError {
     }
 }
 
+impl From<Error> for PosixError {
+    fn from(error: Error) -> Self {
+        Self::Call(error)
+    }
+}
+
 impl fmt::Display for PosixError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -105,6 +115,7 @@ impl fmt::Display for PosixError {
                     Limit::Machine => "the machine's available memory",
                     Limit::Cgroup => "the control group's memory limit",
                     Limit::Reserve => "available when the kernel refused to reserve",
+                    Limit::Arena => "the most of one member's arena",
                 };
                 write!(f, "the segment needs {needed} bytes, {available} are available ({limit})")
             }
@@ -112,6 +123,7 @@ impl fmt::Display for PosixError {
                 write!(f, "the segment's {property} is {found:#x}, must be {expected:#x}")
             }
             Self::Peer { rank, cause } => write!(f, "rank {rank}: {cause}"),
+            Self::Call(error) => error.fmt(f),
             Self::Bootstrap { cause } => write!(f, "bootstrap: {cause}"),
         }
     }

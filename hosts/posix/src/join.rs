@@ -4,30 +4,31 @@
 //! |---|---|---|---|
 //! | greet | plans; process, binding, node | the same | all compare plans before anything is made |
 //! | create | room? file, seals, map, header | – | the handle exists before anyone opens it |
-//! | attach | – | open, check, map | rank 0's descriptor may go; the file lives by its maps |
-//! | place | reserves and touches the shared pages and its own | its own | P1's leaders lie on placed pages |
+//! | attach | makes its arena | opens, checks, maps the segment; makes its arena | rank 0's descriptor may go; the file lives by its maps |
+//! | place | maps the others' arenas; reserves and touches the shared pages and its own | its own | P1's leaders lie on placed pages |
 //! | verify | looks up its pages, opens its peers' descriptors | the same | everyone is ready: the first operation may begin |
 //!
 //! Every step ends in an allgather that carries "fine" or a failure; see [`crate::bootstrap`].
 
+use crate::arena::{self, Arena};
 use crate::binding::{self, PuSet};
 use crate::bootstrap::{Bootstrap, agree};
+use crate::communicator::{Commons, Intracomm, Place, head};
 use crate::error::PosixError;
-use crate::host::Host;
 use crate::placement::{self, Placement, Summary};
+use crate::sealed::{Map, Sealed};
 use crate::segment::{Handle, Segment};
 use crate::waiting::{self, Choice, Waiting};
-use crate::watch::{Liveness, Process, Watch};
+use crate::watch::{Descriptors, Liveness, Process};
 use crate::wire::{Reader, Writer};
-use crate::{Posix, cgroup, space, watch};
+use crate::{cgroup, space, watch};
+use std::sync::Arc;
 use std::time::Duration;
 use unisono_kernel::Rank;
 use unisono_kernel::buffer::Buf;
-use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::region::layout::VERSION;
 use unisono_kernel::region::{Layout, Params, Region};
-use unisono_kernel::wait::SpinThen;
 
 /// What a caller may ask of a start-up.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,6 +39,9 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// How to wait.
     pub spin: Waiting,
+    /// Bound on this process's arena, from which communicators get their memory. `None`: as the environment says
+    /// ([`arena::VARIABLE`]), else [`arena::DEFAULT`].
+    pub arena: Option<u64>,
 }
 
 /// What every rank knows of every rank.
@@ -55,7 +59,7 @@ pub struct Peer {
 #[derive(Debug)]
 pub struct Joined {
     /// To call collectives on.
-    pub communicator: Communicator<Posix>,
+    pub communicator: Intracomm,
     /// The segment under it.
     pub segment: Segment,
     /// Where this rank's pages are, page by page.
@@ -100,29 +104,34 @@ pub fn join(
 
     let attached = match made {
         Some((segment, _)) => Ok(segment),
-        None => read_handle(&all).and_then(|handle| {
-            // A maker that ends takes its descriptor along, a moment before it can be seen to have ended.
-            let ended = |_: &PosixError| peers.first().is_some_and(|maker| watch::ends(&maker.process, 100));
-            Segment::attach(&handle, &layout).map_err(|e| if ended(&e) { watch::gone(0) } else { e })
-        }),
+        None => read_handle(&all)
+            .and_then(|handle| Segment::attach(&handle, &layout).map_err(|error| taken_along(error, 0, &peers))),
     };
-    let segment = step(bootstrap, attached)?;
+    let own = own_arena(options, size);
+    let message = match (&attached, &own) {
+        (Err(error), _) | (_, Err(error)) => Err(error.clone()),
+        (Ok(_), Ok(own)) => Ok(write_arena(own)),
+    };
+    let all = agree(bootstrap, message)?;
+    let (segment, own) = (attached?, own?);
 
     let node = peers.get(rank as usize).map_or(0, |peer| peer.node);
-    step(bootstrap, binding::on_node(node, || placement::place(&segment, rank)))?;
+    let maps = map_arenas(&own, (rank, &peers), &all);
+    let placed = maps.and_then(|maps| binding::on_node(node, || placement::place(&segment, rank)).map(|()| maps));
+    let maps = step(bootstrap, placed)?;
 
     lead(&segment, rank, &peers);
     let placement = placement::verify(&segment, rank, node);
     let processes: Vec<_> = peers.iter().map(|peer| peer.process).collect();
-    let watching = Watch::open(segment.region(), layout, rank, &processes);
+    let watching = Descriptors::open(rank, &processes);
     let all = agree(bootstrap, watching.as_ref().map(|_| placement.summary().write()).map_err(Clone::clone))?;
-    let (watch, liveness) = watching?;
+    let (descriptors, liveness) = watching?;
     let placements: Option<_> = (0..).zip(&all).map(|(rank, message)| Summary::read(rank, message)).collect();
     let placements = placements.ok_or_else(malformed)?;
 
-    let host = Host::new(waiting.yields, options.timeout, watch);
-    let wait = if waiting.yields { SpinThen::crowded(host) } else { SpinThen::spinning(host) };
-    let communicator = Communicator::new(segment.region(), layout, rank, wait)?;
+    let commons = Commons::new(rank, own, maps, descriptors.into(), waiting.yields, options.timeout);
+    let place = Place::world(commons.into(), segment.region(), layout);
+    let communicator = Intracomm::open(place)?;
     Ok(Joined { communicator, segment, placement, placements, waiting, liveness, peers })
 }
 
@@ -130,6 +139,12 @@ pub fn join(
 fn step<A>(bootstrap: &mut dyn Bootstrap, mine: Result<A, PosixError>) -> Result<A, PosixError> {
     agree(bootstrap, mine.as_ref().map(|_| vec![]).map_err(Clone::clone))?;
     mine
+}
+
+/// Why a file of `maker` can't be opened: who ends takes its descriptors along, a moment before it can be seen to have ended.
+fn taken_along(error: PosixError, maker: Rank, peers: &[Peer]) -> PosixError {
+    let ended = peers.get(maker as usize).is_some_and(|maker| watch::ends(&maker.process, 100));
+    if ended { watch::gone(maker) } else { error }
 }
 
 fn malformed() -> PosixError {
@@ -207,9 +222,38 @@ fn write_handle(handle: &Handle) -> Vec<u8> {
 
 fn read_handle(all: &[Vec<u8>]) -> Result<Handle, PosixError> {
     let words = all.first().and_then(|message| Reader(message).words()).ok_or_else(malformed)?;
-    let &[pid, fd, device, inode] = words.as_slice() else { return Err(malformed()) };
-    let (Ok(pid), Ok(fd)) = (pid.try_into(), fd.try_into()) else { return Err(malformed()) };
-    Ok(Handle { pid, fd, device, inode })
+    handle_of(&words).ok_or_else(malformed)
+}
+
+fn handle_of(words: &[u64]) -> Option<Handle> {
+    let &[pid, fd, device, inode] = words else { return None };
+    Some(Handle { pid: pid.try_into().ok()?, fd: fd.try_into().ok()?, device, inode })
+}
+
+/// This process's arena, as large as it may be.
+fn own_arena(options: &Options, size: u32) -> Result<Arena, PosixError> {
+    let bytes = options.arena.map_or_else(arena::from_env, Ok)?;
+    Arena::create(head(size), bytes)
+}
+
+fn write_arena(arena: &Arena) -> Vec<u8> {
+    [write_handle(arena.handle()), Writer::default().word(arena.bytes()).0].concat()
+}
+
+/// The arenas of all, by rank. They stay mapped: what communicators are made of later maps nothing.
+fn map_arenas(own: &Arena, (me, peers): (Rank, &[Peer]), all: &[Vec<u8>]) -> Result<Vec<Arc<Map>>, PosixError> {
+    let map = |(rank, message): (Rank, &Vec<u8>)| {
+        if rank == me {
+            return Ok(Arc::clone(own.map()));
+        }
+        let mut reader = Reader(message);
+        let handle = reader.words().and_then(|words| handle_of(&words)).ok_or_else(malformed)?;
+        let bytes = reader.word().ok_or_else(malformed)?;
+        let map = Sealed::open(&handle, bytes).map_err(|error| taken_along(error, rank, peers))?.map()?;
+        map.keep_from_children()?;
+        Ok(Arc::new(map))
+    };
+    (0..).zip(all).map(map).collect()
 }
 
 /// P1's `leaders`: the lowest rank on this rank's NUMA node.

@@ -7,6 +7,7 @@
 //! sealed     anonymous, sealed files in memory: nothing has a name
 //! segment    such a file with a header, mapped by all
 //! arena      such a file of one process, of which communicators lease slices
+//! communicator   dup, split, create group, free: each on a slice
 //! topology, binding, placement, waiting   what the machine is, and what was made of it
 //! ```
 //! Nothing is left behind, whatever dies at whatever moment: the segment has no name and goes
@@ -36,6 +37,7 @@ pub mod arena;
 pub mod binding;
 pub mod bootstrap;
 pub mod cgroup;
+mod communicator;
 mod error;
 mod host;
 mod join;
@@ -50,6 +52,7 @@ pub mod waiting;
 pub mod watch;
 mod wire;
 
+pub use communicator::{Intracomm, Place, Usage};
 pub use error::{Limit, PosixError};
 pub use host::Host;
 pub use join::{Joined, Options, Peer, join};

@@ -1,5 +1,6 @@
 //! The segment: a sealed file in memory, made by rank 0 and mapped by every rank.
 
+use crate::arena::Slice;
 use crate::error::PosixError;
 use crate::sealed::{Map, Sealed};
 use crate::sys;
@@ -28,7 +29,23 @@ struct Shared {
 #[derive(Clone, Debug)]
 pub struct View {
     mapped: Mapped,
-    _shared: Arc<Shared>,
+    _hold: Hold,
+}
+
+/// What keeps a view's map: read by nobody.
+#[derive(Clone, Debug)]
+enum Hold {
+    Segment(#[expect(dead_code, reason = "kept alive")] Arc<Shared>),
+    Arena(#[expect(dead_code, reason = "kept alive")] Arc<Map>),
+}
+
+impl View {
+    /// Of a slice of an arena.
+    pub(crate) fn of(slice: &Slice) -> Self {
+        // SAFETY: the view holds the slice's map.
+        let mapped = unsafe { slice.segment() };
+        Self { mapped, _hold: Hold::Arena(Arc::clone(slice.map())) }
+    }
 }
 
 impl Segment {
@@ -91,7 +108,7 @@ impl Segment {
 
     /// The region.
     pub fn region(&self) -> View {
-        View { mapped: self.0.mapped, _shared: Arc::clone(&self.0) }
+        View { mapped: self.0.mapped, _hold: Hold::Segment(Arc::clone(&self.0)) }
     }
 
     /// The region without its hold on the map: for who keeps the segment beside it.
@@ -137,7 +154,7 @@ fn check_page(layout: &Layout) -> Result<(), Refusal> {
 }
 
 // SAFETY: forwards to a view of the one file that every member maps (inode, size and header are
-// checked); the map lives as long as the view.
+// checked) or of one slice of it, where it lies; the map lives as long as the view.
 unsafe impl Region for View {
     unisono_kernel::forward_region!(Mapped, |view| &view.mapped);
 }

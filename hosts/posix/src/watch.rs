@@ -8,6 +8,7 @@ use crate::segment::View;
 use crate::sys;
 use core::fmt;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
 use unisono_kernel::Rank;
 use unisono_kernel::region::{Flag, Layout, Region};
 use unisono_kernel::step::Awaits;
@@ -83,29 +84,21 @@ impl fmt::Display for Liveness {
     }
 }
 
-/// Watches the peers of one communicator.
+/// Descriptors of the processes of a job; none for this process and for those that can't be watched.
 #[derive(Debug)]
-pub struct Watch {
-    region: View,
-    layout: Layout,
-    /// Keeps the descriptors open; none for this process and for those that can't be watched.
-    _open: Vec<Option<OwnedFd>>,
-    fds: Vec<libc::pollfd>,
-    /// Where the next window begins.
-    next: usize,
+pub(crate) struct Descriptors(Vec<Option<OwnedFd>>);
+
+/// What `poll` is asked: has the process ended? The kernel skips a negative descriptor.
+fn ended(fd: Option<&OwnedFd>) -> libc::pollfd {
+    libc::pollfd { fd: fd.map_or(-1, AsRawFd::as_raw_fd), events: libc::POLLIN, revents: 0 }
 }
 
-impl Watch {
+impl Descriptors {
     /// Opens the peers' descriptors.
     ///
     /// # Errors
     /// A peer is gone already.
-    pub(crate) fn open(
-        region: View,
-        layout: Layout,
-        me: Rank,
-        members: &[Process],
-    ) -> Result<(Self, Liveness), PosixError> {
+    pub(crate) fn open(me: Rank, members: &[Process]) -> Result<(Self, Liveness), PosixError> {
         let mut liveness = Liveness::Watched;
         let mut open = Vec::with_capacity(members.len());
         let namespace = members.get(me as usize).map_or(0, |own| own.namespace);
@@ -125,14 +118,45 @@ impl Watch {
             };
             open.push(fd);
         }
-        let pollfd = |fd: &Option<OwnedFd>| libc::pollfd {
-            // Negative: the kernel skips it.
-            fd: fd.as_ref().map_or(-1, AsRawFd::as_raw_fd),
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        let fds = open.iter().map(pollfd).collect();
-        Ok((Self { region, layout, _open: open, fds, next: 0 }, liveness))
+        Ok((Self(open), liveness))
+    }
+
+    fn of(&self, process: u32) -> Option<&OwnedFd> {
+        self.0.get(process as usize)?.as_ref()
+    }
+
+    /// Has the process ended? What can't be seen reads as no.
+    pub(crate) fn gone(&self, process: u32) -> bool {
+        sys::poll(&mut [ended(self.of(process))], 0).is_ok_and(|ready| ready > 0)
+    }
+}
+
+/// Watches the peers of one communicator.
+#[derive(Debug)]
+pub struct Watch {
+    region: View,
+    layout: Layout,
+    /// Keeps them open.
+    _descriptors: Arc<Descriptors>,
+    /// By rank.
+    fds: Vec<libc::pollfd>,
+    /// Where the next window begins.
+    next: usize,
+}
+
+impl Watch {
+    /// Watches the processes `members` of the job, by rank.
+    pub(crate) fn new(region: View, layout: Layout, descriptors: Arc<Descriptors>, members: &[u32]) -> Self {
+        let fds = members.iter().map(|&process| ended(descriptors.of(process))).collect();
+        Self { region, layout, _descriptors: descriptors, fds, next: 0 }
+    }
+
+    /// A peer that is gone, whatever it had finished.
+    pub(crate) fn any_gone(&mut self) -> Option<Rank> {
+        if sys::poll(&mut self.fds, 0).ok()? == 0 {
+            return None;
+        }
+        self.fds.iter().position(|fd| fd.revents != 0).map(|rank| rank as Rank)
     }
 
     /// Looks at the peers that are awaited and at a window of the others; answers one whose death
@@ -197,10 +221,7 @@ pub(crate) fn ends(member: &Process, milliseconds: i32) -> bool {
     match pidfd(member, Process::this().namespace) {
         Err(()) => true,
         Ok(Err(_)) => false,
-        Ok(Ok(fd)) => {
-            let mut fds = [libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
-            sys::poll(&mut fds, milliseconds).is_ok_and(|ready| ready > 0)
-        }
+        Ok(Ok(fd)) => sys::poll(&mut [ended(Some(&fd))], milliseconds).is_ok_and(|ready| ready > 0),
     }
 }
 

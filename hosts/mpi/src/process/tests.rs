@@ -241,16 +241,6 @@ fn a_forged_offer_is_refused_or_harmless() {
     assert_eq!(ranks[1].attach(&[], 0, 2, None).0, Reason::Alone);
 }
 
-#[test]
-fn bytes_are_parsed() {
-    for (text, bytes) in [("0", 0), ("4096", 4096), ("3k", 3 << 10), ("64M", 64 << 20), ("2G", 2 << 30)] {
-        assert_eq!(parse_bytes(text), Some(bytes), "{text}");
-    }
-    for text in ["", "M", "-1", "+1", "1 M", "1MM", "1T", "x", "99999999999999999999", "18446744073709551615K"] {
-        assert_eq!(parse_bytes(text), None, "{text}");
-    }
-}
-
 #[derive(Clone, Debug)]
 enum Action {
     /// The ranks of these bits make a communicator; or one of them can't.

@@ -34,6 +34,37 @@ const LOOKS: usize = 8;
 /// Bytes of an arena, if nothing is said.
 pub const DEFAULT: u64 = 256 << 20;
 
+/// Environment: the bound of a process's arena.
+pub const VARIABLE: &str = "UNISONO_ARENA";
+
+/// The bound that the environment sets, or the default.
+///
+/// # Errors
+/// The variable is no number of bytes.
+pub fn from_env() -> Result<u64, PosixError> {
+    let Some(value) = std::env::var_os(VARIABLE) else { return Ok(DEFAULT) };
+    value.to_str().and_then(parse_bytes).ok_or_else(|| {
+        let (value, bound) = (value.to_string_lossy().into_owned(), "a number of bytes, or one with K, M or G");
+        PosixError::Setting { name: VARIABLE, value, bound }
+    })
+}
+
+/// Parses a number of bytes: digits, then nothing or one of K, M, G.
+pub fn parse_bytes(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(['K', 'M', 'G', 'k', 'm', 'g']);
+    let shift = match text.strip_prefix(digits)? {
+        "" => 0,
+        "K" | "k" => 10,
+        "M" | "m" => 20,
+        "G" | "g" => 30,
+        _ => return None,
+    };
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
 /// A process, by its number in the job: who may be asked whether it is gone.
 pub type World = u32;
 
@@ -166,10 +197,10 @@ impl Arena {
     /// room. `None`: no room. Where room is short, `gone` is asked about processes that hold some.
     pub fn reserve(&mut self, ranks: u32, gone: &mut dyn FnMut(World) -> bool) -> Option<Reserved> {
         let (large, small) = (Plan::new(ranks, false)?, Plan::new(ranks, true)?);
-        let first = self.reserve_warm(ranks).or_else(|| self.take_large(&large));
+        let first = self.reserve_warm(|of| of == ranks).or_else(|| self.take_large(&large));
         first.or_else(|| {
             self.collect(usize::MAX, gone);
-            let now = self.reserve_warm(ranks).or_else(|| self.take_large(&large));
+            let now = self.reserve_warm(|of| of == ranks).or_else(|| self.take_large(&large));
             now.or_else(|| {
                 self.chill();
                 self.take_large(&large).or_else(|| self.take(&small))
@@ -177,9 +208,9 @@ impl Arena {
         })
     }
 
-    /// Reserves the latest warm slice for `ranks`, if there is one.
-    pub fn reserve_warm(&mut self, ranks: u32) -> Option<Reserved> {
-        let at = self.warm.iter().rposition(|held| held.slice.plan().ranks() == ranks)?;
+    /// Reserves the latest warm slice for a number of ranks that is `fit`, if there is one.
+    pub fn reserve_warm(&mut self, fit: impl Fn(u32) -> bool) -> Option<Reserved> {
+        let at = self.warm.iter().rposition(|held| fit(held.slice.plan().ranks()))?;
         let held = self.warm.remove(at);
         self.hold(held)
     }

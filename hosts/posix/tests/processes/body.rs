@@ -1,6 +1,6 @@
 //! What the ranks do.
 
-use super::{ARGUMENT, BODY, DIRECTORY, Random, now};
+use super::{ARGUMENT, BODY, DIRECTORY, Random, communicators, now};
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,9 +15,9 @@ use unisono_posix::bootstrap::{Bootstrap, Launched};
 use unisono_posix::launch::{Bind, Launch};
 use unisono_posix::{Joined, Options, PosixError, join};
 
-type Failure = Box<dyn std::error::Error>;
+pub(super) type Failure = Box<dyn std::error::Error>;
 
-fn argument() -> String {
+pub(super) fn argument() -> String {
     std::env::var(ARGUMENT).unwrap_or_default()
 }
 
@@ -26,7 +26,7 @@ fn my_rank() -> Rank {
 }
 
 /// Leaves a text for the test, whole or not at all.
-fn say(topic: &str, text: impl Display) {
+pub(super) fn say(topic: &str, text: impl Display) {
     let directory = PathBuf::from(std::env::var_os(DIRECTORY).unwrap());
     let rank = my_rank();
     let unfinished = directory.join(format!("unfinished-{rank}"));
@@ -36,6 +36,7 @@ fn say(topic: &str, text: impl Display) {
 
 /// Runs the body that the environment names; ends the process.
 pub(super) fn run() -> ! {
+    std::panic::set_hook(Box::new(|info| say("panic", info)));
     let body = match std::env::var(BODY).unwrap().as_str() {
         "collectives" => collectives,
         "endless" => endless,
@@ -52,6 +53,11 @@ pub(super) fn run() -> ! {
         "astray" => astray,
         "grandchild" => grandchild,
         "orphan" => orphan,
+        "tree" => communicators::tree,
+        "thousands" => communicators::thousands,
+        "full" => communicators::full,
+        "groups" => communicators::groups,
+        "bereft" => communicators::bereft,
         "launcher" => launcher,
         other => panic!("no body {other}"),
     };
@@ -65,7 +71,7 @@ pub(super) fn run() -> ! {
     std::process::exit(code)
 }
 
-fn launched() -> Result<Launched, PosixError> {
+pub(super) fn launched() -> Result<Launched, PosixError> {
     Ok(Launched::from_env()?.expect("no launcher"))
 }
 
@@ -217,7 +223,7 @@ fn absurd() -> Result<(), Failure> {
     Ok(())
 }
 
-fn die() -> ! {
+pub(super) fn die() -> ! {
     super::kill(std::process::id());
     unreachable!("SIGKILL")
 }

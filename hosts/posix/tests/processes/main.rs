@@ -7,6 +7,7 @@
 mod body;
 mod bound;
 mod collectives;
+mod communicators;
 mod death;
 mod numa;
 mod refused;

@@ -1,0 +1,161 @@
+//! How a process tells a group of others of a communicator, without a collective: lines in the head of its arena.
+//!
+//! ```text
+//! head of an arena:  notices, a line each  |  taken: a line for each process of the job, a word for each notice
+//! ```
+//!
+//! | word | writer | readers | value |
+//! |---|---|---|---|
+//! | notice i of L: sequence | L | all | which of L's notices it is, of those that are i modulo their number; 0 while it is written |
+//! | notice i of L: key, birth | L | who looks for the key | communicator, group and tag; the memory |
+//! | taken i for L, of r | r | L | the last of L's notices i that r took |
+//!
+//! L writes notice i again when each of the last one's group has taken it, or is gone. Anyone may look at it meanwhile: who
+//! finds the sequence equal before and after has read whole words of one notice. A group that is made again
+//! finds its notices in turn: what it has taken it passes over.
+
+use super::birth::Words;
+use crate::arena::World;
+use crate::sealed::Map;
+use std::sync::Arc;
+use unisono_kernel::region::layout::LINE;
+use unisono_kernel::region::{Counter, Word};
+
+/// Notices of one process: as many groups may be made of members of which some are late.
+const NOTICES: u64 = LINE / 8;
+
+/// Bytes of the head, in a job of `size` processes.
+pub(crate) fn head(size: u32) -> u64 {
+    LINE * (NOTICES + u64::from(size))
+}
+
+/// The word at `offset` of the head, of an arena that has one.
+fn word(map: &Map, offset: u64) -> Option<&Word> {
+    if offset + 8 > map.bytes() {
+        return None;
+    }
+    let address = map.base().wrapping_add(offset as usize);
+    // SAFETY: inside the map, and aligned: all offsets here are multiples of 8; the map lives as long as its borrow (R1). Heads
+    // are accessed as words alone (R4).
+    Some(unsafe { Word::at(address.cast()) })
+}
+
+fn line<'m>(map: &'m Map, index: u64) -> impl Fn(u64) -> Option<&'m Word> {
+    move |at| word(map, LINE * index + 8 * at)
+}
+
+/// What `map`'s owner has taken of `of`'s notices.
+fn taken(map: &Map, of: World, index: u64) -> Option<&Word> {
+    word(map, LINE * (NOTICES + u64::from(of)) + 8 * index)
+}
+
+/// What the writer knows of its notices.
+#[derive(Debug, Default)]
+pub(super) struct Ring {
+    /// The last one.
+    sequence: u64,
+    /// The groups of the last ones.
+    groups: [Option<Arc<[World]>>; NOTICES as usize],
+}
+
+impl Ring {
+    /// Has everyone of its group taken what the next notice would overwrite, or gone?
+    pub(super) fn is_free(&self, maps: &[Arc<Map>], me: World, gone: impl Fn(World) -> bool) -> bool {
+        let next = self.sequence + 1;
+        let (index, before) = (next % NOTICES, next.saturating_sub(NOTICES));
+        let group = self.groups.get(index as usize).and_then(Option::as_deref).unwrap_or_default();
+        group.iter().all(|&process| {
+            let map = maps.get(process as usize);
+            let word = map.and_then(|map| taken(map, me, index));
+            // pairs with: take
+            process == me || word.is_none_or(|word| Counter::load_acquire(word).at_least(before)) || gone(process)
+        })
+    }
+
+    /// Writes the next notice, if its line [is free](Self::is_free).
+    pub(super) fn post(&mut self, map: &Map, group: &Arc<[World]>, key: u64, birth: &Words) {
+        self.sequence += 1;
+        let index = self.sequence % NOTICES;
+        if let Some(entry) = self.groups.get_mut(index as usize) {
+            *entry = Some(Arc::clone(group));
+        }
+        let at = line(map, index);
+        let store = |place, value| at(place).into_iter().for_each(|word| Counter::store_release(word, value));
+        store(0, 0);
+        for (place, value) in (1..).zip([key].iter().chain(birth)) {
+            store(place, *value);
+        }
+        // publishes: key and birth, and that the memory is free
+        store(0, self.sequence);
+    }
+}
+
+/// The first notice of `writer` with this key that `me` has not taken, if there is one by now; it is taken.
+pub(super) fn take(maps: &[Arc<Map>], writer: World, me: World, key: u64) -> Option<Words> {
+    let (theirs, mine) = (maps.get(writer as usize)?, maps.get(me as usize)?);
+    let first = (0..NOTICES).filter_map(|index| {
+        let at = line(theirs, index);
+        let load = |place| at(place).map_or(0, |word| Counter::load_acquire(word).unchecked());
+        let taken = taken(mine, writer, index)?;
+        // pairs with: post
+        let sequence = load(0);
+        if sequence == 0 || Counter::load_acquire(taken).at_least(sequence) || load(1) != key {
+            return None;
+        }
+        let words: Words = core::array::from_fn(|place| load(2 + place as u64));
+        (load(0) == sequence).then_some((sequence, taken, words))
+    });
+    let (sequence, taken, words) = first.min_by_key(|(sequence, ..)| *sequence)?;
+    // publishes: the reads of the notice, to the writer that reuses it
+    Counter::store_release(taken, sequence);
+    Some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sealed::Sealed;
+
+    fn maps(size: u32) -> Vec<Arc<Map>> {
+        let map = || Sealed::create(head(size).next_multiple_of(4096)).unwrap().map().unwrap();
+        (0..size).map(|_| Arc::new(map())).collect()
+    }
+
+    #[test]
+    fn each_member_takes_each_notice_once_and_in_turn() {
+        let maps = maps(3);
+        let (mut ring, group) = (Ring::default(), Arc::from([0, 1, 2]));
+        for round in 0..5 {
+            assert!(ring.is_free(&maps, 1, |_| false));
+            ring.post(&maps[1], &group, 77, &[round; 8]);
+        }
+        ring.post(&maps[1], &group, 78, &[9; 8]);
+        for me in [0, 2] {
+            assert_eq!(take(&maps, 1, me, 78), Some([9; 8]));
+            assert_eq!(take(&maps, 1, me, 79), None);
+            for round in 0..5 {
+                assert_eq!(take(&maps, 1, me, 77), Some([round; 8]));
+            }
+            assert_eq!(take(&maps, 1, me, 77), None);
+            assert_eq!(take(&maps, 0, me, 77), None);
+        }
+    }
+
+    #[test]
+    fn a_notice_that_is_not_taken_is_not_overwritten() {
+        let maps = maps(3);
+        let (mut ring, pair, group) = (Ring::default(), Arc::from([2, 1]), Arc::from([0, 1, 2]));
+        ring.post(&maps[2], &group, 5, &[5; 8]);
+        for _ in 1..NOTICES {
+            assert!(ring.is_free(&maps, 2, |_| false));
+            ring.post(&maps[2], &pair, 6, &[6; 8]);
+            assert!(take(&maps, 2, 1, 6).is_some());
+        }
+        assert!(!ring.is_free(&maps, 2, |_| false));
+        assert!(take(&maps, 2, 0, 5).is_some());
+        assert!(!ring.is_free(&maps, 2, |_| false));
+        assert!(ring.is_free(&maps, 2, |process| process == 1), "who is gone takes nothing any more");
+        assert!(take(&maps, 2, 1, 5).is_some());
+        assert!(ring.is_free(&maps, 2, |_| false));
+    }
+}
