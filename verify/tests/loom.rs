@@ -7,7 +7,7 @@ use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
-use unisono_verify::loom::{Mutant, PROTOCOLS, Protocol, SPARE};
+use unisono_verify::loom::{FLAWED, Mutant, PROTOCOLS, Protocol, SPARE};
 
 /// How a process of `loom-model` ended.
 #[derive(Debug)]
@@ -100,6 +100,15 @@ fn mutants_fail() {
         let Ended { success, output } = model(&[protocol, mutant]);
         let named = output.contains("Causality violation") || output.contains("model assertion");
         if !success && named { Ok(()) } else { Err(format!("{protocol} {mutant} was not caught: {output}")) }
+    });
+}
+
+#[test]
+fn flawed_protocols_fail() {
+    for_each(FLAWED.iter(), |protocol| {
+        let Ended { success, output } = model(&[protocol.name]);
+        let named = output.contains("Causality violation") || output.contains("model assertion");
+        if !success && named { Ok(()) } else { Err(format!("{} was not caught: {output}", protocol.name)) }
     });
 }
 

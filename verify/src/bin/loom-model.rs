@@ -1,10 +1,10 @@
-//! Runs one loom model, or one of its mutants: `loom-model PROTOCOL [MUTANT]`, `loom-model --list`.
+//! Runs one loom model, sound or flawed, or one of its mutants: `loom-model PROTOCOL [MUTANT]`, `loom-model --list`.
 //!
 //! Exit code 0: no execution failed and some completed on all ranks. A race or wrong data panics.
 
 use std::process::ExitCode;
 use std::time::Instant;
-use unisono_verify::loom::{Mutant, PROTOCOLS, check};
+use unisono_verify::loom::{FLAWED, Mutant, PROTOCOLS, check};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
         [name, mutant] => (name, Some(mutant)),
         _ => return usage("one protocol, and one mutant at most"),
     };
-    let Some(protocol) = PROTOCOLS.iter().find(|p| p.name == name) else {
+    let Some(protocol) = PROTOCOLS.iter().chain(FLAWED).find(|p| p.name == name) else {
         return usage(&format!("no protocol {name}"));
     };
     let mutant = match mutant.map(|name| Mutant::from_name(name).ok_or(name)).transpose() {

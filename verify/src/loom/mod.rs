@@ -13,7 +13,7 @@ pub mod region;
 pub mod seat;
 pub mod word;
 
-pub use protocols::{PROTOCOLS, Protocol, SPARE};
+pub use protocols::{FLAWED, PROTOCOLS, Protocol, SPARE};
 pub use word::Mutant;
 
 use region::Segment;

@@ -6,8 +6,8 @@ use crate::oracle::blocks::Way;
 use Collective::{Allgather, Alltoall, Gatherv, Reduce, ReduceScatter, Scan, Scatter, Scatterv, Slices};
 use unisono_kernel::error::{Argument, Bound, Cause, Poison, Refusal};
 use unisono_kernel::pattern::tree::Tree;
-use unisono_kernel::region::Params;
 use unisono_kernel::region::layout::Cico;
+use unisono_kernel::region::{Base, Params};
 use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
 
 /// A model.
@@ -37,6 +37,10 @@ const fn ahead() -> Params {
     Params { queue_slots: 4, ..tiny(2) }
 }
 
+const fn one_slot(ranks: u32) -> Params {
+    Params { queue_slots: 1, ..tiny(ranks) }
+}
+
 const fn with_cico(ranks: u32, slots: u32, sets: u32) -> Params {
     Params { cico: Some(Cico { slots, fragment: 8, sets }), ..tiny(ranks) }
 }
@@ -57,6 +61,7 @@ impl Protocol {
     }
 }
 
+const LEFT: &[&str] = &["line.load", "line.store", "left.load", "left.store"];
 const LINE: &[&str] = &["line.load", "line.store"];
 const REUSED_LINE: &[&str] = &["line.load", "line.store", "done.load", "done.store"];
 const READY: &[&str] = &["line.load", "line.store", "ready.load", "ready.store"];
@@ -203,8 +208,20 @@ pub static PROTOCOLS: &[Protocol] = &[
     model("mix-2", tiny(2), mix, MIX),
     model("mix-3-lines", tiny(3), mix_lines, REUSED_LINE),
     model("mix-3-barrier", tiny(3), mix_barrier, &["line.load", "line.store", "round.load", "round.store"]).long(),
+    model("lease-2", one_slot(2), |s| terms(s, BcastAlgorithm::Queue, None), LEFT),
+    model("lease-2-posted", tiny(2), |s| terms(s, BcastAlgorithm::Posted, None), LEFT),
+    model("lease-2-other-ranks", one_slot(2), other_ranks, LINE),
+    model("lease-3-posted", tiny(3), |s| terms(s, BcastAlgorithm::Posted, None), LEFT),
     model("poison-2", tiny(2), poison, &["state.rmw-relaxed", "state.rmw-acquire"]),
     model("poison-3", tiny(3), poison, &["state.load", "state.rmw-relaxed", "state.rmw-acquire"]),
+];
+
+/// Protocols with a mistake, each of which must fail.
+pub static FLAWED: &[Protocol] = &[
+    model("lease-2-reused-too-early", one_slot(2), |s| terms(s, BcastAlgorithm::Queue, Some(Flaw::Early)), &[]),
+    model("lease-2-posted-reused-too-early", tiny(2), |s| terms(s, BcastAlgorithm::Posted, Some(Flaw::Early)), &[]),
+    model("lease-2-old-base", one_slot(2), |s| terms(s, BcastAlgorithm::Queue, Some(Flaw::OldBase)), &[]),
+    model("lease-3-old-base", tiny(3), |s| terms(s, BcastAlgorithm::Posted, Some(Flaw::OldBase)), &[]),
 ];
 
 /// Mutants that no protocol catches, because another pair orders the word already: the kernel's
@@ -295,6 +312,53 @@ fn mix_barrier(seat: &mut Seat) -> Result<(), Abandoned> {
     seat.allreduce()?;
     seat.barrier(BarrierAlgorithm::Dissemination)?;
     seat.bcast(0, 8, BcastAlgorithm::Posted)
+}
+
+/// A mistake in the reuse of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flaw {
+    /// The owner does not wait until all have left.
+    Early,
+    /// The second communicator begins as on fresh memory.
+    OldBase,
+}
+
+/// A communicator ends and another one begins on its memory, as soon as its owner, rank 0, knows that all have left: rank 1
+/// may still read what it is to take over.
+fn terms(seat: &mut Seat, algorithm: BcastAlgorithm, flaw: Option<Flaw>) -> Result<(), Abandoned> {
+    term(seat, algorithm)?;
+    let end = seat.leave(1);
+    let free = seat.rank() != 0 || flaw == Some(Flaw::Early) || seat.all_left(1, end);
+    follow(seat, free)?;
+    seat.resume(seat.rank(), if flaw == Some(Flaw::OldBase) { Base::default() } else { end });
+    term(seat, algorithm)
+}
+
+/// Broadcasts that fill what the memory has.
+fn term(seat: &mut Seat, algorithm: BcastAlgorithm) -> Result<(), Abandoned> {
+    (0..if algorithm == BcastAlgorithm::Posted { 2 } else { 1 }).try_for_each(|_| seat.bcast(0, 40, algorithm))
+}
+
+/// The owner tells that the memory is free, if it is; the others hear it.
+fn follow(seat: &Seat, free: bool) -> Result<(), Abandoned> {
+    match seat.rank() {
+        0 if free => seat.announce(2),
+        0 => return Err(Abandoned),
+        _ if seat.is_announced(2) => {}
+        _ => return Err(Abandoned),
+    }
+    Ok(())
+}
+
+/// The same where the two processes have changed places in the second communicator: words have other writers.
+fn other_ranks(seat: &mut Seat) -> Result<(), Abandoned> {
+    term(seat, BcastAlgorithm::Queue)?;
+    let end = seat.leave(1);
+    let free = seat.rank() != 0 || seat.all_left(1, end);
+    follow(seat, free)?;
+    seat.resume(1 - seat.rank(), end);
+    term(seat, BcastAlgorithm::Queue)?;
+    seat.bcast(1, 40, BcastAlgorithm::Posted)
 }
 
 /// Ranks 0 and 1 poison the lease with refusals of their own; everyone sees one of them whole, and the same.

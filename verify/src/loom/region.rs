@@ -55,6 +55,7 @@ impl Segment {
             let done = layout.done(rank).offset();
             word(Role::Done, done);
             word(Role::Taken, layout.taken(rank).offset());
+            word(Role::Left, layout.left(rank).offset());
             word(Role::Ready, layout.ready(rank).offset());
             word(Role::Arrive, layout.arrive(rank).offset());
             word(Role::Release, layout.release(rank).offset());

@@ -3,13 +3,13 @@
 use super::region::Segment;
 use crate::explore::{Exchange, Spread, fold, ordered};
 use unisono_kernel::Rank;
-use unisono_kernel::comm::Comm;
+use unisono_kernel::comm::{Comm, Member};
 use unisono_kernel::datatype::Data;
 use unisono_kernel::driver::{Stop, run};
 use unisono_kernel::error::{Poison, Refusal, WaitError};
 use unisono_kernel::machine::Machine;
 use unisono_kernel::op::Op;
-use unisono_kernel::region::{Layout, state};
+use unisono_kernel::region::{Base, Flag, Layout, Region, lease, state};
 use unisono_kernel::select::{Barrier, BarrierAlgorithm, Bcast, BcastAlgorithm};
 use unisono_kernel::shm::allreduce::posted::Posted;
 use unisono_kernel::step::Awaits;
@@ -131,6 +131,37 @@ impl Seat {
             let note = self.comm.region().read_note(rank);
             assert_eq!(note, value, "model assertion: the note of rank {rank}");
         }
+    }
+
+    /// Leaves the memory at the end of this term; answers where it ended.
+    pub fn leave(&self, epoch: u32) -> Base {
+        let end = self.comm.end();
+        lease::leave(self.comm.region(), self.comm.member().layout(), self.rank(), epoch, end);
+        end.expect("model assertion: all is finished")
+    }
+
+    /// Have all left this term, at this end?
+    pub fn all_left(&self, epoch: u32, end: Base) -> bool {
+        let (region, layout) = (self.comm.region(), self.comm.member().layout());
+        let over = lease::first_present(region, layout, epoch, 0).is_none();
+        assert!(!over || lease::ended_alike(region, layout, epoch, end), "model assertion: all ended alike");
+        over
+    }
+
+    /// Tells the others that the memory is free: as a line of another communicator would.
+    pub fn announce(&self, epoch: u32) {
+        self.comm.region().publish(self.comm.member().layout().arrive(0), epoch.into());
+    }
+
+    /// Has rank 0 told?
+    pub fn is_announced(&self, epoch: u32) -> bool {
+        self.comm.region().flag(self.comm.member().layout().arrive(0)).load_acquire().at_least(epoch.into())
+    }
+
+    /// Goes on as this rank of a new communicator on the same memory.
+    pub fn resume(&mut self, rank: Rank, base: Base) {
+        let layout = *self.comm.member().layout();
+        *self.comm.member_mut() = Member::resume(layout, rank, base).expect("model assertion: a rank of the layout");
     }
 
     /// Poisons the lease; answers the poison that counts.

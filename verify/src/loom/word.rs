@@ -36,6 +36,8 @@ names! {
         Central = "central",
         /// `done`.
         Done = "done",
+        /// `left`.
+        Left = "left",
         /// `taken`.
         Taken = "taken",
         /// `ready`.

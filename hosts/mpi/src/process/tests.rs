@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 use unisono::reductions::unisono_allreduce;
 use unisono_kernel::region::{Flag, Region};
-use unisono_posix::arena::{Room, page};
+use unisono_posix::arena::page;
 
 const ROOM: u64 = 16 << 20;
 /// More ranks than any machine has PUs: they yield.
@@ -315,31 +315,5 @@ proptest! {
             prop_assert_eq!(sums.used, 0);
             prop_assert_eq!(sums.attached, sums.released);
         }
-    }
-
-    /// The allocator against a map of bytes.
-    #[test]
-    fn room_is_never_given_twice(steps in prop::collection::vec((1u64..40, any::<bool>(), any::<usize>()), 1..200)) {
-        let mut room = Room::new(0, 256);
-        let mut taken: Vec<(u64, u64)> = Vec::new();
-        for (len, take, which) in steps {
-            if take {
-                if let Some(at) = room.take(len) {
-                    prop_assert!(at + len <= 256);
-                    prop_assert!(taken.iter().all(|(other, bytes)| at + len <= *other || other + bytes <= at));
-                    taken.push((at, len));
-                }
-            } else if !taken.is_empty() {
-                let (at, len) = taken.swap_remove(which % taken.len());
-                room.give(at, len);
-            }
-            prop_assert_eq!(room.used(), taken.iter().map(|(_, len)| len).sum::<u64>());
-            prop_assert!(room.most_used() >= room.used());
-        }
-        taken.into_iter().for_each(|(at, len)| room.give(at, len));
-        // All in one piece again.
-        prop_assert_eq!(room.take(256), Some(0));
-        prop_assert_eq!(room.take(1), None);
-        prop_assert_eq!(room.take(0), None);
     }
 }

@@ -322,3 +322,6 @@ impl Arena {
         self.room.give(offset, bytes);
     }
 }
+
+#[cfg(test)]
+mod tests;
