@@ -1,10 +1,10 @@
 /*
  * Unisono for C programs whose processes `unisono run -n N -- PROGRAM` starts: unisono.h, and a
- * call that makes the segment, places and maps it, and watches the other processes.
+ * call that makes the segment, places and maps it, and watches the other processes; and communicators of some of them.
  *
  *   cc program.c -lunisono_posix_c && unisono run -n 4 -- ./a.out
  *
- * The library is all of libunisono and this call: link one of the two.
+ * The library is all of libunisono and these calls: link one of the two.
  */
 #ifndef UNISONO_POSIX_H
 #define UNISONO_POSIX_H
@@ -22,6 +22,33 @@ extern "C" {
  * milliseconds when a rank is gone.
  */
 int unisono_join(unisono_comm **comm);
+
+/*
+ * Communicators of communicators (MPI 4.1, 7.4), each on memory of one of its members' arenas, which is mapped already
+ * and goes from one to the next. A new one is the library's until unisono_comm_free; it is written to the last argument, which is
+ * null on an error. UNISONO_ERR_MEMORY: no arena has room (UNISONO_ARENA=BYTES, 256M by default, bounds each process's);
+ * `comm` is as good as before. UNISONO_ERR_HOST: `comm` does not come from unisono_join.
+ */
+
+/* The same processes in the same order. Collective. */
+int unisono_comm_dup(unisono_comm *comm, unisono_comm **dup);
+
+/* Says no color. */
+#define UNISONO_UNDEFINED UINT32_MAX
+
+/* Those who say the same color, in the order of their keys, then of their ranks in `comm`; null for who says
+ * UNISONO_UNDEFINED. Collective. */
+int unisono_comm_split(unisono_comm *comm, uint32_t color, int64_t key, unisono_comm **part);
+
+/* `count` ranks of `comm`, in this order. They alone call, each with the same ranks and tag; groups without a common
+ * process, or with other tags, may be made at the same time. Works on a communicator that failed, among those who live.
+ * UNISONO_ERR_ARGUMENT: a rank that is none, or one twice, or the caller's is not there. */
+int unisono_comm_create_group(unisono_comm *comm, const uint32_t *ranks, uint32_t count, uint32_t tag,
+                              unisono_comm **group);
+
+/* This process is done with the communicator, which becomes null; waits for nobody. All members free it sometime. The
+ * same as unisono_free. UNISONO_ERR_BUSY: a call is using it. */
+int unisono_comm_free(unisono_comm **comm);
 
 #ifdef __cplusplus
 }

@@ -1,29 +1,28 @@
-//! The C library for processes that `unisono run` starts: all of `unisono.h`, and `unisono_join`.
+//! The C library for processes that `unisono run` starts: all of `unisono.h`, `unisono_join`, and communicators.
 //!
 //! It is a crate of its own, so that the plain C library maps nothing and starts nothing.
 
+use core::any::Any;
 use core::ffi::c_int;
 use core::fmt;
-use unisono::comm::{Handle, Patience, Waiting};
+use unisono::comm::{Beside, Handle, Patience, Waiting, unisono_free, with_beside};
 use unisono::error::{Failure, answer};
-use unisono_kernel::error::WaitError;
-use unisono_kernel::region::Params;
-use unisono_kernel::step::Awaits;
-use unisono_kernel::wait::{Relax, SpinThen};
+use unisono_kernel::region::{Base, Params};
+use unisono_kernel::wait::SpinThen;
 use unisono_posix::bootstrap::Launched;
-use unisono_posix::{Joined, Options, join};
+use unisono_posix::segment::View;
+use unisono_posix::{Options, Place, PosixError, join_place};
 
-/// The start-up behind a handle: its way to wait and watch, and the segment that the handle's region views.
+/// What lies beside a handle's communicator: its place among the processes, and a hold on its memory.
 #[derive(Debug)]
-struct Job(Joined);
+struct Seat {
+    place: Place,
+    _view: View,
+}
 
-impl Relax for Job {
-    fn begin(&mut self) {
-        self.0.communicator.wait_policy().host.begin();
-    }
-
-    fn relax(&mut self, on: &Awaits) -> Result<(), WaitError> {
-        self.0.communicator.wait_policy().host.relax(on)
+impl Beside for Seat {
+    fn ended(&mut self, end: Option<Base>) {
+        self.place.leave(end);
     }
 }
 
@@ -32,24 +31,43 @@ fn failure(cause: impl fmt::Display) -> Failure {
     Failure::Host(cause.to_string().leak())
 }
 
-impl Job {
-    fn join() -> Result<Self, Failure> {
-        let launched = Launched::from_env().map_err(failure)?;
-        let mut launched = launched.ok_or(Failure::Host("no launcher: start the program by `unisono run`"))?;
-        let joined = join(&mut launched, Params::new, &Options::default()).map_err(failure)?;
-        joined.segment.populate();
-        Ok(Self(joined))
+/// A failure of a call that makes a communicator.
+fn refusal(error: PosixError) -> Failure {
+    match error {
+        PosixError::Refused(refusal) => Failure::Refused(refusal),
+        PosixError::Call(error) => Failure::Collective(error),
+        PosixError::Space { needed, available, .. } => Failure::Full(needed, available),
+        PosixError::Setting { .. } => Failure::Group,
+        _ => Failure::Host("the system refused a communicator"),
     }
+}
 
-    fn handle(self) -> Result<*mut Handle, Failure> {
-        let Joined { segment, communicator, waiting, .. } = &self.0;
-        let (layout, rank, yields) = (*segment.layout(), communicator.rank(), waiting.yields);
-        // SAFETY: the segment lives in the handle's way to wait, as long as the handle.
-        let region = unsafe { segment.mapped() };
-        let host = Patience(Box::new(self));
-        let wait: Waiting = if yields { SpinThen::crowded(host) } else { SpinThen::spinning(host) };
-        Handle::allocate(region, layout, rank, wait)
+fn handle(place: Place) -> Result<*mut Handle, Failure> {
+    let (host, view) = (Patience(Box::new(place.host())), place.region());
+    let wait: Waiting = if place.yields() { SpinThen::crowded(host) } else { SpinThen::spinning(host) };
+    // SAFETY: the view lies beside the communicator, and goes with it.
+    let region = unsafe { view.mapped() };
+    Handle::allocate_beside(region, place.plan(), wait, Some(Box::new(Seat { place, _view: view })))
+}
+
+/// Makes a handle, and writes it to `made`, or null.
+///
+/// # Safety
+/// `made` is null or points to a pointer that may be written.
+unsafe fn write(
+    made: *mut *mut Handle,
+    name: &'static str,
+    make: impl FnOnce() -> Result<*mut Handle, Failure>,
+) -> Result<(), Failure> {
+    if made.is_null() {
+        return Err(Failure::Null(name));
     }
+    // SAFETY: not null, writable by the caller's promise.
+    unsafe { made.write(core::ptr::null_mut()) };
+    let handle = make()?;
+    // SAFETY: as above.
+    unsafe { made.write(handle) };
+    Ok(())
 }
 
 /// Joins the job whose launcher started this process, and writes the new handle to `comm`.
@@ -58,15 +76,98 @@ impl Job {
 /// `comm` is null or points to a pointer that may be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unisono_join(comm: *mut *mut Handle) -> c_int {
-    answer((|| {
-        if comm.is_null() {
-            return Err(Failure::Null("comm"));
+    let make = || {
+        let launched = Launched::from_env().map_err(failure)?;
+        let mut launched = launched.ok_or(Failure::Host("no launcher: start the program by `unisono run`"))?;
+        let joined = join_place(&mut launched, Params::new, &Options::default()).map_err(failure)?;
+        joined.segment.populate();
+        handle(joined.communicator)
+    };
+    // SAFETY: the caller's promise.
+    answer(unsafe { write(comm, "comm", make) })
+}
+
+/// The place beside a handle.
+fn place(beside: Option<&mut dyn Any>) -> Result<&mut Place, Failure> {
+    let seat = beside.and_then(|beside| beside.downcast_mut::<Seat>());
+    seat.map(|seat| &mut seat.place)
+        .ok_or(Failure::Host("the communicator is of no job: it must come from unisono_join"))
+}
+
+/// Makes a communicator of the same processes.
+///
+/// # Safety
+/// `comm` is null, or a handle of this library's that was not freed; `dup` is null or points to a pointer that may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_comm_dup(comm: *const Handle, dup: *mut *mut Handle) -> c_int {
+    // SAFETY: the caller's promise, here and below.
+    unsafe { with_beside(comm, |on, beside| write(dup, "dup", || handle(place(beside)?.dup(on).map_err(refusal)?))) }
+}
+
+/// No color.
+const UNDEFINED: u32 = u32::MAX;
+
+/// Makes a communicator of those with this color.
+///
+/// # Safety
+/// As [`unisono_comm_dup`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_comm_split(
+    comm: *const Handle,
+    color: u32,
+    key: i64,
+    part: *mut *mut Handle,
+) -> c_int {
+    let color = (color != UNDEFINED).then_some(color);
+    // SAFETY: the caller's promise, here and below.
+    unsafe {
+        with_beside(comm, |on, beside| {
+            write(part, "part", || {
+                let made = place(beside)?.split(on, color, key).map_err(refusal)?;
+                made.map_or(Ok(core::ptr::null_mut()), handle)
+            })
+        })
+    }
+}
+
+/// Makes a communicator of these ranks, who alone call.
+///
+/// # Safety
+/// As [`unisono_comm_dup`]; `ranks` is null or points to `count` ranks that nobody writes during the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_comm_create_group(
+    comm: *const Handle,
+    ranks: *const u32,
+    count: u32,
+    tag: u32,
+    group: *mut *mut Handle,
+) -> c_int {
+    let make = |beside: Option<&mut dyn Any>| {
+        if ranks.is_null() {
+            return Err(Failure::Null("ranks"));
         }
+        // SAFETY: not null; `count` ranks by the caller's promise.
+        let ranks = unsafe { core::slice::from_raw_parts(ranks, count as usize) };
+        handle(place(beside)?.create_group(ranks, tag).map_err(refusal)?)
+    };
+    // SAFETY: the caller's promise, here and below.
+    unsafe { with_beside(comm, |_, beside| write(group, "group", || make(beside))) }
+}
+
+/// Frees the communicator, and makes the caller's pointer null.
+///
+/// # Safety
+/// `comm` is null, or points to null or to a handle of this library's that no call uses that starts later.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_comm_free(comm: *mut *mut Handle) -> c_int {
+    if comm.is_null() {
+        return answer(Err(Failure::Null("comm")));
+    }
+    // SAFETY: not null, readable by the caller's promise.
+    let freed = unsafe { unisono_free(comm.read()) };
+    if freed == 0 {
         // SAFETY: not null, writable by the caller's promise.
         unsafe { comm.write(core::ptr::null_mut()) };
-        let handle = Job::join()?.handle()?;
-        // SAFETY: as above.
-        unsafe { comm.write(handle) };
-        Ok(())
-    })())
+    }
+    freed
 }

@@ -19,20 +19,30 @@ fn run(command: &mut Command) -> Output {
     output
 }
 
-fn compile(name: &str) -> PathBuf {
+fn compile(source: &str, name: &str) -> PathBuf {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut cc = Command::new("cc");
     cc.args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-std=c11", "-O1"]);
     cc.args(["include", "../capi/include"].map(|folder| format!("-I{HERE}/{folder}")));
-    cc.arg(format!("{HERE}/tests/join.c")).arg("-o").arg(&program).arg(library());
+    cc.arg(format!("{HERE}/tests/{source}.c")).arg("-o").arg(&program).arg(library());
     run(&mut cc);
     program
 }
 
+fn start(program: PathBuf, ranks: u32, part: &str, env: &[(&str, &str)]) -> Outcome {
+    let env = env.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let (program, args, grace) = (program.into(), vec![part.into()], Duration::from_secs(10));
+    Launch { ranks, bind: Bind::Core, program, args, env, grace }.run().expect("the ranks start")
+}
+
 fn launch(name: &str, part: &str) -> Outcome {
-    let (program, grace) = (compile(name).into(), Duration::from_secs(10));
-    let launch = Launch { ranks: 3, bind: Bind::Core, program, args: vec![part.into()], env: Vec::new(), grace };
-    launch.run().expect("the ranks start")
+    start(compile("join", name), 3, part, &[])
+}
+
+#[test]
+fn communicators_are_made_and_freed() {
+    let outcome = start(compile("communicators", "communicators"), 5, "", &[("UNISONO_ARENA", "4M")]);
+    assert!(outcome.success(), "{outcome}");
 }
 
 #[test]
@@ -48,14 +58,22 @@ fn a_rank_that_ends_is_named_to_the_others() {
 
 #[test]
 fn without_a_launcher_the_error_says_so() {
-    run(Command::new(compile("alone")).arg("alone"));
+    run(Command::new(compile("join", "alone")).arg("alone"));
 }
 
 #[test]
 fn the_library_is_the_plain_one_and_join() {
     let nm = run(Command::new("nm").args(["-D", "--defined-only"]).arg(library()));
     let exported = String::from_utf8_lossy(&nm.stdout).into_owned();
-    for name in ["unisono_join", "unisono_attach", "unisono_bcast", "unisono_version", "unisono_last_error"] {
+    for name in [
+        "unisono_join",
+        "unisono_comm_dup",
+        "unisono_comm_create_group",
+        "unisono_attach",
+        "unisono_bcast",
+        "unisono_version",
+        "unisono_last_error",
+    ] {
         assert!(exported.lines().any(|line| line.ends_with(&format!(" {name}"))), "{name}");
     }
 }

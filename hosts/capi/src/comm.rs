@@ -3,6 +3,7 @@
 use crate::error::{Failure, answer};
 use crate::heap::allocate;
 use crate::params::CParams;
+use core::any::Any;
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::fmt;
@@ -10,7 +11,7 @@ use unisono_kernel::Rank;
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Argument, Bound, Cause, Poison, Refusal, WaitError};
 use unisono_kernel::p2p::Nothing;
-use unisono_kernel::region::{Counter, Flag, Layout, Region, Word, header, state};
+use unisono_kernel::region::{Base, Counter, Flag, Layout, Region, Word, header, state};
 use unisono_kernel::step::Awaits;
 use unisono_kernel::transport::Transport;
 use unisono_kernel::wait::{Relax, SpinThen};
@@ -68,6 +69,12 @@ fn waiting(ranks: u32) -> Waiting {
     if i64::from(ranks) <= cores { SpinThen::spinning(host) } else { SpinThen::crowded(host) }
 }
 
+/// What a host keeps beside a handle's communicator: it goes with the handle.
+pub trait Beside: Any {
+    /// The handle is freed, and nobody uses it any more. `end`: where the communicator stands, if all that it began is finished.
+    fn ended(&mut self, end: Option<Base>);
+}
+
 /// `unisono_comm`, opaque in C: a communicator that one call uses at a time.
 pub struct Handle {
     /// 0: free, 1: a call is using the communicator.
@@ -76,6 +83,8 @@ pub struct Handle {
     layout: Layout,
     rank: Rank,
     communicator: UnsafeCell<Communicator<Embedded>>,
+    /// Nothing where the memory is the caller's.
+    beside: UnsafeCell<Option<Box<dyn Beside>>>,
 }
 
 impl Handle {
@@ -84,8 +93,21 @@ impl Handle {
     /// # Errors
     /// `rank` is none of the layout's; no memory.
     pub fn allocate(region: Mapped, layout: Layout, rank: Rank, wait: Waiting) -> Result<*mut Self, Failure> {
-        let communicator = UnsafeCell::new(Communicator::new(region, layout, rank, wait)?);
-        allocate(Self { busy: Word::zero(), region, layout, rank, communicator })
+        Self::allocate_beside(region, (layout, rank, Base::default()), wait, None)
+    }
+
+    /// The same on memory where a communicator ended at a base, with something of a host's beside it.
+    ///
+    /// # Errors
+    /// As [`Self::allocate`].
+    pub fn allocate_beside(
+        region: Mapped,
+        (layout, rank, base): (Layout, Rank, Base),
+        wait: Waiting,
+        beside: Option<Box<dyn Beside>>,
+    ) -> Result<*mut Self, Failure> {
+        let communicator = UnsafeCell::new(Communicator::resume(region, layout, rank, base, wait)?);
+        allocate(Self { busy: Word::zero(), region, layout, rank, communicator, beside: UnsafeCell::new(beside) })
     }
 }
 
@@ -108,6 +130,14 @@ impl<'h> Claim<'h> {
         // SAFETY: the claim is the only one, and it is borrowed exclusively.
         unsafe { &mut *self.0.communicator.get() }
     }
+
+    fn both(&mut self) -> (&mut Communicator<Embedded>, Option<&mut dyn Beside>) {
+        // SAFETY: as above; the two are apart.
+        let communicator = unsafe { &mut *self.0.communicator.get() };
+        // SAFETY: as above.
+        let beside = unsafe { &mut *self.0.beside.get() };
+        (communicator, beside.as_deref_mut())
+    }
 }
 
 impl Drop for Claim<'_> {
@@ -129,6 +159,23 @@ pub(crate) unsafe fn with(
     // SAFETY: the caller's promise; the handle is only ever shared, what changes lies in cells.
     let handle = unsafe { comm.as_ref() };
     answer((|| call(Claim::new(handle.ok_or(Failure::Null("comm"))?)?.communicator()))())
+}
+
+/// Runs a host's `call` on the communicator behind `comm` and what it keeps beside, exclusively. Answers the error's number.
+///
+/// # Safety
+/// `comm` is null, or comes from this library and was not freed.
+pub unsafe fn with_beside(
+    comm: *const Handle,
+    call: impl FnOnce(&mut Communicator<Embedded>, Option<&mut dyn Any>) -> Result<(), Failure>,
+) -> c_int {
+    // SAFETY: the caller's promise; the handle is only ever shared, what changes lies in cells.
+    let handle = unsafe { comm.as_ref() };
+    answer((|| {
+        let mut claim = Claim::new(handle.ok_or(Failure::Null("comm"))?)?;
+        let (communicator, beside) = claim.both();
+        call(communicator, beside.map(|beside| beside as &mut dyn Any))
+    })())
 }
 
 /// A view of the caller's memory.
@@ -205,8 +252,13 @@ pub unsafe extern "C" fn unisono_free(comm: *mut Handle) -> c_int {
     answer((|| {
         // SAFETY: the caller's promise.
         let Some(handle) = (unsafe { comm.as_ref() }) else { return Ok(()) };
+        let mut claim = Claim::new(handle)?;
+        let (communicator, beside) = claim.both();
+        if let Some(beside) = beside {
+            beside.ended(communicator.comm().end());
+        }
         // The claim is never given back: there is nothing to give back to.
-        core::mem::forget(Claim::new(handle)?);
+        core::mem::forget(claim);
         // SAFETY: allocated by `unisono_attach` as a box would be; claimed, so no call uses it.
         drop(unsafe { Box::from_raw(comm) });
         Ok(())

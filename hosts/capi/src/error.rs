@@ -65,6 +65,10 @@ pub enum Failure {
     Collective(Error),
     /// The system that starts the processes: what failed, in words that outlive the call.
     Host(&'static str),
+    /// A group's ranks.
+    Group,
+    /// No member's arena has room for a communicator: bytes that are needed, and the most that are free in one.
+    Full(u64, u64),
 }
 
 impl From<Refusal> for Failure {
@@ -86,11 +90,13 @@ impl Failure {
             Self::Null(_) => UNISONO_ERR_NULL,
             Self::Busy => UNISONO_ERR_BUSY,
             Self::NotReady => UNISONO_ERR_NOT_READY,
-            Self::Memory => UNISONO_ERR_MEMORY,
+            Self::Memory | Self::Full(..) => UNISONO_ERR_MEMORY,
             Self::Refused(Refusal { argument: Argument::Magic | Argument::Version | Argument::Hash, .. }) => {
                 UNISONO_ERR_SEGMENT
             }
-            Self::Size(..) | Self::Refused(_) | Self::Collective(Error::Refused(_)) => UNISONO_ERR_ARGUMENT,
+            Self::Size(..) | Self::Group | Self::Refused(_) | Self::Collective(Error::Refused(_)) => {
+                UNISONO_ERR_ARGUMENT
+            }
             Self::Collective(Error::Poisoned(Poison { cause, .. })) => match cause {
                 Cause::Died => UNISONO_ERR_DIED,
                 Cause::Refused(_) => UNISONO_ERR_PEER,
@@ -116,6 +122,13 @@ impl fmt::Display for Failure {
             Self::Refused(refusal) => refusal.fmt(f),
             Self::Collective(error) => error.fmt(f),
             Self::Host(words) => f.write_str(words),
+            Self::Group => f.write_str("ranks must be distinct ranks of the communicator, the caller's among them"),
+            Self::Full(needed, free) => {
+                write!(
+                    f,
+                    "a communicator needs {needed} bytes, {free} are free in the members' arenas: UNISONO_ARENA bounds them"
+                )
+            }
         }
     }
 }

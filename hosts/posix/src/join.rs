@@ -57,9 +57,9 @@ pub struct Peer {
 
 /// A rank that is ready.
 #[derive(Debug)]
-pub struct Joined {
-    /// To call collectives on.
-    pub communicator: Intracomm,
+pub struct Joined<C = Intracomm> {
+    /// To call collectives on, and to make other communicators from.
+    pub communicator: C,
     /// The segment under it.
     pub segment: Segment,
     /// Where this rank's pages are, page by page.
@@ -84,6 +84,21 @@ pub fn join(
     plan: impl Fn(u32) -> Params,
     options: &Options,
 ) -> Result<Joined, PosixError> {
+    let Joined { communicator, segment, placement, placements, waiting, liveness, peers } =
+        join_place(bootstrap, plan, options)?;
+    let communicator = Intracomm::open(communicator)?;
+    Ok(Joined { communicator, segment, placement, placements, waiting, liveness, peers })
+}
+
+/// [`join`] for hosts that make a communicator of their own type: the place is to be opened by them.
+///
+/// # Errors
+/// As [`join`].
+pub fn join_place(
+    bootstrap: &mut dyn Bootstrap,
+    plan: impl Fn(u32) -> Params,
+    options: &Options,
+) -> Result<Joined<Place>, PosixError> {
     let (rank, size) = (bootstrap.rank(), bootstrap.size());
     let params = options.params.unwrap_or_else(|| plan(size));
 
@@ -130,8 +145,7 @@ pub fn join(
     let placements = placements.ok_or_else(malformed)?;
 
     let commons = Commons::new(rank, own, maps, descriptors.into(), waiting.yields, options.timeout);
-    let place = Place::world(commons.into(), segment.region(), layout);
-    let communicator = Intracomm::open(place)?;
+    let communicator = Place::world(commons.into(), segment.region(), layout);
     Ok(Joined { communicator, segment, placement, placements, waiting, liveness, peers })
 }
 

@@ -55,7 +55,7 @@ mod wire;
 pub use communicator::{Intracomm, Place, Usage};
 pub use error::{Limit, PosixError};
 pub use host::Host;
-pub use join::{Joined, Options, Peer, join};
+pub use join::{Joined, Options, Peer, join, join_place};
 pub use placement::Placement;
 pub use segment::Segment;
 pub use sys::page;

@@ -40,6 +40,14 @@ enum Hold {
 }
 
 impl View {
+    /// The view without its hold on the map: for who keeps this one beside it.
+    ///
+    /// # Safety
+    /// This view or a clone of it lives as long as the other one or a copy of it is used.
+    pub const unsafe fn mapped(&self) -> Mapped {
+        self.mapped
+    }
+
     /// Of a slice of an arena.
     pub(crate) fn of(slice: &Slice) -> Self {
         // SAFETY: the view holds the slice's map.

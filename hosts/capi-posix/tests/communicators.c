@@ -1,0 +1,77 @@
+/* Communicators as a C program makes them; run by c.rs among five processes. */
+#include "check.h"
+
+/* The sum of everyone's rank in the job, by `comm`. */
+static int sum(unisono_comm *comm, int world) {
+    int64_t mine = world, all = -1;
+    CHECK(unisono_allreduce(comm, &mine, &all, 1, UNISONO_I64, UNISONO_SUM) == UNISONO_OK);
+    return (int)all;
+}
+
+int main(void) {
+    enum { SIZE = 5 };
+    unisono_comm *world, *dup, *part, *group, *other;
+    CHECK(unisono_join(&world) == UNISONO_OK);
+    int me = unisono_rank(world);
+    CHECK(unisono_size(world) == SIZE);
+
+    for (int round = 0; round < 300; round++) {
+        CHECK(unisono_comm_dup(world, &dup) == UNISONO_OK);
+        CHECK(unisono_rank(dup) == me && unisono_size(dup) == SIZE);
+        if (round % 10 == 0) CHECK(sum(dup, me) == 10);
+        CHECK(unisono_comm_free(&dup) == UNISONO_OK && dup == NULL);
+    }
+    CHECK(unisono_comm_free(&dup) == UNISONO_OK);
+
+    /* Ranks 0 and 2 and 4 backwards, 1 and 3 not at all. */
+    uint32_t color = me % 2 ? UNISONO_UNDEFINED : 7;
+    part = (unisono_comm *)&me;
+    CHECK(unisono_comm_split(world, color, -me, &part) == UNISONO_OK);
+    CHECK((part == NULL) == (me % 2));
+    if (part) {
+        CHECK(unisono_size(part) == 3 && unisono_rank(part) == (4 - me) / 2);
+        CHECK(sum(part, me) == 6);
+        /* A communicator of a communicator of a communicator, which outlives what it came from. */
+        CHECK(unisono_comm_dup(part, &other) == UNISONO_OK);
+        CHECK(unisono_comm_free(&part) == UNISONO_OK);
+        CHECK(sum(other, me) == 6);
+        CHECK(unisono_free(other) == UNISONO_OK);
+    }
+
+    const uint32_t odd[] = {3, 1}, even[] = {0, 2, 4}, twice[] = {0, 1, 2, 3, 4, 0};
+    CHECK(unisono_comm_create_group(world, me % 2 ? odd : even, me % 2 ? 2 : 3, 9, &group) == UNISONO_OK);
+    CHECK(unisono_rank(group) == (me % 2 ? (3 - me) / 2 : me / 2));
+    CHECK(sum(group, me) == (me % 2 ? 4 : 6));
+    CHECK(unisono_comm_free(&group) == UNISONO_OK);
+
+    CHECK(unisono_comm_create_group(world, twice, 6, 0, &group) == UNISONO_ERR_ARGUMENT && group == NULL);
+    CHECK(strstr(text(), "distinct ranks"));
+    CHECK(unisono_comm_create_group(world, NULL, 6, 0, &group) == UNISONO_ERR_NULL);
+    CHECK(unisono_comm_dup(world, NULL) == UNISONO_ERR_NULL);
+    CHECK(unisono_comm_dup(NULL, &dup) == UNISONO_ERR_NULL);
+    CHECK(unisono_comm_split(NULL, 0, 0, &dup) == UNISONO_ERR_NULL);
+    CHECK(unisono_comm_free(NULL) == UNISONO_ERR_NULL);
+
+    /* Until no arena has room: the same everywhere, and harmless. */
+    static unisono_comm *all[1 << 12];
+    int made = 0, code;
+    while ((code = unisono_comm_dup(world, &all[made])) == UNISONO_OK) made++;
+    CHECK(code == UNISONO_ERR_MEMORY && all[made] == NULL && made > 0);
+    CHECK(strstr(text(), " bytes, ") && strstr(text(), " are free"));
+    CHECK(sum(world, me) == 10 && sum(all[made - 1], me) == 10);
+    while (made > 0) CHECK(unisono_comm_free(&all[--made]) == UNISONO_OK);
+    CHECK(unisono_barrier(world) == UNISONO_OK);
+    CHECK(unisono_comm_dup(world, &dup) == UNISONO_OK && sum(dup, me) == 10);
+    CHECK(unisono_comm_free(&dup) == UNISONO_OK);
+    CHECK(unisono_comm_free(&world) == UNISONO_OK && world == NULL);
+
+    /* One of the caller's own memory has no job. */
+    static _Alignas(4096) unsigned char memory[1 << 20];
+    unisono_params params;
+    CHECK(unisono_params_init(&params, sizeof params, 1) == UNISONO_OK);
+    CHECK(unisono_create(memory, sizeof memory, &params) == UNISONO_OK);
+    CHECK(unisono_attach(memory, sizeof memory, 0, &world) == UNISONO_OK);
+    CHECK(unisono_comm_dup(world, &dup) == UNISONO_ERR_HOST && dup == NULL);
+    CHECK(unisono_free(world) == UNISONO_OK);
+    return 0;
+}
