@@ -95,13 +95,15 @@ pub(crate) enum Collective {
     Scan,
     /// Exscan
     Exscan,
+    /// Communicators: dup, split, create group, each with free
+    Comm,
 }
 
 impl Collective {
     /// As one with two sides.
     pub(crate) const fn sides(self) -> Option<Sides> {
         Some(match self {
-            Self::Bcast | Self::Barrier | Self::Allreduce => return None,
+            Self::Bcast | Self::Barrier | Self::Allreduce | Self::Comm => return None,
             Self::Gather => Sides::Gather,
             Self::Scatter => Sides::Scatter,
             Self::Allgather => Sides::Allgather,

@@ -4,10 +4,11 @@ use crate::args::Topo;
 use crate::error::Failure;
 use serde_json::json;
 use unisono_kernel::region::{Layout, Params};
+use unisono_posix::arena::{Plan, VARIABLE as ARENA};
 use unisono_posix::topology::{Object, Topology};
 
 /// Numbers of processes in the memory table.
-const RANKS: [u32; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 1024];
+const RANKS: [u32; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
 pub(crate) fn run(args: &Topo) -> Result<(), Failure> {
     let topology = Topology::read();
@@ -16,14 +17,15 @@ pub(crate) fn run(args: &Topo) -> Result<(), Failure> {
         for ranks in RANKS {
             let (ours, papers) = (Params::new(ranks), Params::new(ranks).with_cico());
             let pairs = papers.cico.and_then(|cico| cico.pairs(ranks, papers.page)).unwrap_or(0) * u64::from(ranks);
-            memory.push((ranks, Layout::new(ours)?.bytes(), Layout::new(papers)?.bytes(), pairs));
+            let small = Plan::new(ranks, true).map_or(0, |plan| plan.bytes());
+            memory.push((ranks, Layout::new(ours)?.bytes(), small, Layout::new(papers)?.bytes(), pairs));
         }
     }
     if args.json {
         let rows: Vec<_> = memory
             .iter()
-            .map(|(ranks, ours, cico, pairs)| {
-                json!({"ranks": ranks, "bytes": ours, "bytes_with_cico": cico, "bytes_of_pairs": pairs})
+            .map(|(ranks, ours, small, cico, pairs)| {
+                json!({"ranks": ranks, "bytes": ours, "bytes_small": small, "bytes_with_cico": cico, "bytes_of_pairs": pairs})
             })
             .collect();
         let objects: Vec<_> = topology
@@ -40,10 +42,12 @@ pub(crate) fn run(args: &Topo) -> Result<(), Failure> {
     println!("(read by {})", topology.source());
     if args.memory {
         let (papers, pairs) = ("with papers' queues", "of it, P2's p² flags");
-        println!("\n{:>6} {:>14} {:>14} {papers:>20} {pairs:>20}", "ranks", "segment KiB", "KiB per rank");
-        for (ranks, ours, cico, pairs) in memory {
-            let [ours, cico, pairs] = [ours, cico, pairs].map(|bytes| bytes as f64 / 1024.0);
-            println!("{ranks:>6} {ours:>14.0} {:>14.1} {cico:>20.0} {pairs:>20.0}", ours / f64::from(ranks));
+        println!("\na communicator's KiB; small: where half of an arena ({ARENA}) is in use");
+        println!("{:>6} {:>14} {:>14} {:>14} {papers:>20} {pairs:>20}", "ranks", "KiB", "KiB per rank", "small");
+        for (ranks, ours, small, cico, pairs) in memory {
+            let [ours, small, cico, pairs] = [ours, small, cico, pairs].map(|bytes| bytes as f64 / 1024.0);
+            let each = ours / f64::from(ranks);
+            println!("{ranks:>6} {ours:>14.0} {each:>14.1} {small:>14.0} {cico:>20.0} {pairs:>20.0}");
         }
     }
     Ok(())

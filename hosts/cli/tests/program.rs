@@ -61,6 +61,19 @@ fn bench_knows_every_collective_and_form_of_algorithm() {
 }
 
 #[test]
+fn bench_makes_and_frees_communicators() {
+    for ranks in ["1", "2", "5"] {
+        let rows = rows(&["bench", "comm", "-n", ranks, "--iterations", "200", "--json"]);
+        let names: Vec<_> = rows.iter().map(|row| row["collective"].as_str().unwrap_or_default()).collect();
+        assert_eq!(names, ["dup", "split", "create_group"]);
+        assert!(rows.iter().all(|row| row["p50_ns"].as_f64().is_some_and(|ns| ns > 0.0)));
+        assert!(rows.iter().all(|row| row["iterations"] == 2200 && row["bytes_each"].as_u64() > Some(0)));
+    }
+    let table = succeeds(&["bench", "comm", "-n", "2", "--iterations", "5"]);
+    assert!(table.lines().any(|line| line.starts_with("create_group ")), "{table}");
+}
+
+#[test]
 fn what_has_no_floor_says_so() {
     let common = ["-n", "2", "--iterations", "20", "--json", "--method", "rate"];
     for (name, known) in [("bcast", true), ("allreduce", false), ("reduce", false), ("scan", false)] {
@@ -201,5 +214,13 @@ fn topo_shows_the_machine_and_the_memory() {
     let output = succeeds(&["topo", "--memory"]);
     assert!(output.contains("Machine") && output.contains("  1024 "), "{output}");
     let json: Value = serde_json::from_str(&succeeds(&["topo", "--json", "--memory"])).expect("JSON");
-    assert_eq!(json["memory"].as_array().map(Vec::len), Some(10));
+    let rows = json["memory"].as_array().expect("rows");
+    assert_eq!(rows.len(), 11);
+    for row in rows {
+        // docs/segment.md: two pages, and per rank control lines, 64 lines, 16 slots of 32 KiB or 4.
+        let (p, up) = (row["ranks"].as_u64().expect("a number"), |bytes: u64| bytes.next_multiple_of(4096));
+        let own = up(128 * (5 + u64::from(p.next_power_of_two().trailing_zeros()))) + up(128 * 64);
+        assert_eq!(row["bytes"], 2 * 4096 + p * (own + 16 * 32768), "{row}");
+        assert_eq!(row["bytes_small"], 2 * 4096 + p * (own + 16 * 4096), "{row}");
+    }
 }

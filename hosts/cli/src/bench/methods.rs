@@ -18,7 +18,7 @@ pub(crate) struct Sample {
     pub(crate) max: f64,
 }
 
-fn summary(mut samples: Vec<f64>, iterations: u64) -> Sample {
+pub(super) fn summary(mut samples: Vec<f64>, iterations: u64) -> Sample {
     samples.sort_by(f64::total_cmp);
     let at = |q: f64| samples.get(((samples.len() - 1) as f64 * q) as usize).copied().unwrap_or(f64::NAN);
     if samples.is_empty() {
@@ -45,7 +45,7 @@ fn estimate(
 }
 
 /// Everyone takes rank 0's number.
-fn agree(comm: &mut Communicator<Posix>, value: u64) -> Result<u64, Failure> {
+pub(super) fn agree(comm: &mut Communicator<Posix>, value: u64) -> Result<u64, Failure> {
     let mut bytes = value.to_ne_bytes();
     comm.bcast(&mut bytes, 0)?;
     Ok(u64::from_ne_bytes(bytes))

@@ -6,6 +6,7 @@
 mod buffers;
 pub(crate) mod clock;
 mod collectives;
+mod comm;
 mod contender;
 mod floor;
 mod handwritten;
@@ -13,7 +14,7 @@ mod methods;
 mod subject;
 mod table;
 
-use crate::args::{Bench, Method};
+use crate::args::{Bench, Collective, Method};
 use crate::error::Failure;
 use crate::job::Team;
 pub(crate) use collectives::Sides;
@@ -76,6 +77,9 @@ fn params(args: &Bench) -> Params {
 
 /// A rank of `unisono bench`.
 pub(crate) fn work(team: &mut Team, args: &Bench) -> Result<(), Failure> {
+    if args.collective == Collective::Comm {
+        return comm::work(team, args);
+    }
     let by_size = args.bytes.iter().map(|&bytes| Subject::by_name(args.collective, &args.algorithm, bytes, args.ranks));
     let by_size = by_size.collect::<Result<Vec<_>, _>>()?;
     let mut joined = team.join(params(args))?;

@@ -4,6 +4,7 @@
 mod alltoallw;
 mod barrier;
 mod bcast;
+mod communicators;
 mod elements;
 mod large;
 mod moves;
@@ -53,7 +54,7 @@ pub(crate) fn work(team: &mut Team, args: &Check) -> Result<(), Failure> {
 }
 
 fn check(team: &mut Team, tally: &mut Tally) -> Result<(), Failure> {
-    let bar = progress(team.rank() == 0, 5);
+    let bar = progress(team.rank() == 0, 6);
     let mut joined = team.join(params(team.size()))?;
     let comm = &mut joined.communicator;
     let step = |what| {
@@ -70,6 +71,8 @@ fn check(team: &mut Team, tally: &mut Tally) -> Result<(), Failure> {
     elements::check(comm, tally)?;
     step("barriers");
     barrier::check(team, comm, tally)?;
+    step("communicators");
+    communicators::check(comm, tally)?;
     step("bad input");
     refused::check(team, tally)?;
     bar.finish_and_clear();

@@ -382,7 +382,8 @@ impl Place {
         let name = hash([owner.into(), offset, epoch.into()].into_iter());
         let (commons, lease) = (Arc::clone(&self.commons), Some(Lease { slice, epoch, owner }));
         let place = Self { commons, members, rank, region, layout, base, lease, name, births: 0, parts: 0 };
-        match place.watch().any_gone() {
+        let gone = if place.commons.is_time_to_look() { place.watch().any_gone() } else { None };
+        match gone {
             // Those who have come in before it went learn at their first operation there.
             Some(dead) => {
                 let poison = Poison { rank: dead, operation: base.operation + 1, cause: Cause::Died };
