@@ -21,7 +21,7 @@ use crate::segment::{Handle, Segment};
 use crate::waiting::{self, Choice, Waiting};
 use crate::watch::{Descriptors, Liveness, Process};
 use crate::wire::{Reader, Writer};
-use crate::{cgroup, space, watch};
+use crate::{cgroup, space, sys, watch};
 use std::sync::Arc;
 use std::time::Duration;
 use unisono_kernel::Rank;
@@ -247,7 +247,9 @@ fn handle_of(words: &[u64]) -> Option<Handle> {
 /// This process's arena, as large as it may be.
 fn own_arena(options: &Options, size: u32) -> Result<Arena, PosixError> {
     let bytes = options.arena.map_or_else(arena::from_env, Ok)?;
-    Arena::create(head(size), bytes)
+    // Who may make small files only gets a small arena.
+    let most = sys::file_limit().saturating_sub(head(size).next_multiple_of(arena::page()));
+    Arena::create(head(size), bytes.min(most))
 }
 
 fn write_arena(arena: &Arena) -> Vec<u8> {

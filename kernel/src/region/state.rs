@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! bits 63..62  kind: 0 live, 1 died, 2 refused or fault (the rank's record says which), 3 late
-//! bits 61..50  epoch of the lease
+//! bits 61..50  0: a poisoned communicator's memory is made zero before another one begins there
 //! bits 49..30  rank
 //! bits 29..0   operation modulo 2^30
 //! ```

@@ -35,7 +35,7 @@ fn follow(members: &[u32], random: &mut Random) -> (u64, Vec<u32>) {
     if chosen.is_empty() || way == 0 {
         return (0, members.into());
     }
-    if pick >> 32 & 1 == 1 || pick & 3 == 3 {
+    if pick & 3 == 3 {
         chosen.reverse();
     }
     (way, chosen)
