@@ -5,8 +5,9 @@
 use core::any::Any;
 use core::ffi::c_int;
 use core::fmt;
-use unisono::comm::{Beside, Handle, Patience, Waiting, unisono_free, with_beside};
-use unisono::error::{Failure, answer};
+use unisono::comm::{Beside, Embedded, Handle, Patience, Waiting, unisono_free, with_beside};
+use unisono::error::{Failure, UNISONO_OK, answer};
+use unisono_kernel::driver::Communicator;
 use unisono_kernel::region::{Base, Params};
 use unisono_kernel::wait::SpinThen;
 use unisono_posix::bootstrap::Launched;
@@ -94,14 +95,32 @@ fn place(beside: Option<&mut dyn Any>) -> Result<&mut Place, Failure> {
         .ok_or(Failure::Host("the communicator is of no job: it must come from unisono_join"))
 }
 
+/// Makes a communicator from `comm`'s, and writes its handle to `made`, or null where it makes none.
+///
+/// # Safety
+/// `comm` is null, or a handle of this library's that was not freed; `made` is null or points to a pointer that may be written.
+unsafe fn derive(
+    comm: *const Handle,
+    (made, name): (*mut *mut Handle, &'static str),
+    make: impl FnOnce(&mut Communicator<Embedded>, &mut Place) -> Result<Option<Place>, PosixError>,
+) -> c_int {
+    let call = |on: &mut Communicator<Embedded>, beside: Option<&mut dyn Any>| {
+        let make = || make(on, place(beside)?).map_err(refusal)?.map_or(Ok(core::ptr::null_mut()), handle);
+        // SAFETY: the caller's promise.
+        unsafe { write(made, name, make) }
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with_beside(comm, call) }
+}
+
 /// Makes a communicator of the same processes.
 ///
 /// # Safety
 /// `comm` is null, or a handle of this library's that was not freed; `dup` is null or points to a pointer that may be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unisono_comm_dup(comm: *const Handle, dup: *mut *mut Handle) -> c_int {
-    // SAFETY: the caller's promise, here and below.
-    unsafe { with_beside(comm, |on, beside| write(dup, "dup", || handle(place(beside)?.dup(on).map_err(refusal)?))) }
+    // SAFETY: the caller's promise.
+    unsafe { derive(comm, (dup, "dup"), |on, place| place.dup(on).map(Some)) }
 }
 
 /// No color.
@@ -119,15 +138,8 @@ pub unsafe extern "C" fn unisono_comm_split(
     part: *mut *mut Handle,
 ) -> c_int {
     let color = (color != UNDEFINED).then_some(color);
-    // SAFETY: the caller's promise, here and below.
-    unsafe {
-        with_beside(comm, |on, beside| {
-            write(part, "part", || {
-                let made = place(beside)?.split(on, color, key).map_err(refusal)?;
-                made.map_or(Ok(core::ptr::null_mut()), handle)
-            })
-        })
-    }
+    // SAFETY: the caller's promise.
+    unsafe { derive(comm, (part, "part"), |on, place| place.split(on, color, key)) }
 }
 
 /// Makes a communicator of these ranks, who alone call.
@@ -142,16 +154,13 @@ pub unsafe extern "C" fn unisono_comm_create_group(
     tag: u32,
     group: *mut *mut Handle,
 ) -> c_int {
-    let make = |beside: Option<&mut dyn Any>| {
-        if ranks.is_null() {
-            return Err(Failure::Null("ranks"));
-        }
-        // SAFETY: not null; `count` ranks by the caller's promise.
-        let ranks = unsafe { core::slice::from_raw_parts(ranks, count as usize) };
-        handle(place(beside)?.create_group(ranks, tag).map_err(refusal)?)
-    };
-    // SAFETY: the caller's promise, here and below.
-    unsafe { with_beside(comm, |_, beside| write(group, "group", || make(beside))) }
+    if ranks.is_null() {
+        return answer(Err(Failure::Null("ranks")));
+    }
+    // SAFETY: not null; `count` ranks by the caller's promise.
+    let ranks = unsafe { core::slice::from_raw_parts(ranks, count as usize) };
+    // SAFETY: the caller's promise.
+    unsafe { derive(comm, (group, "group"), |_, place| place.create_group(ranks, tag).map(Some)) }
 }
 
 /// Frees the communicator, and makes the caller's pointer null.
@@ -164,8 +173,10 @@ pub unsafe extern "C" fn unisono_comm_free(comm: *mut *mut Handle) -> c_int {
         return answer(Err(Failure::Null("comm")));
     }
     // SAFETY: not null, readable by the caller's promise.
-    let freed = unsafe { unisono_free(comm.read()) };
-    if freed == 0 {
+    let handle = unsafe { comm.read() };
+    // SAFETY: the caller's promise.
+    let freed = unsafe { unisono_free(handle) };
+    if freed == UNISONO_OK {
         // SAFETY: not null, writable by the caller's promise.
         unsafe { comm.write(core::ptr::null_mut()) };
     }

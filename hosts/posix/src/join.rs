@@ -292,7 +292,7 @@ mod tests {
         let plan = |ranks| Params::new(ranks).with_cico();
         let mut joined = join(&mut Alone, plan, &Options::default()).unwrap();
         assert_eq!(joined.segment.seals().unwrap(), crate::segment::SEALS);
-        assert_eq!(joined.placement.checked * crate::sys::page(), joined.segment.bytes());
+        assert_eq!(joined.placement.checked * sys::page(), joined.segment.bytes());
         assert_eq!(joined.placements, [joined.placement.summary()]);
         assert_eq!(joined.liveness, Liveness::Watched);
         let mut eight = 5i64.to_ne_bytes();
