@@ -1,4 +1,4 @@
-//! Communicators of the processes of a job: the one that [`crate::join`] answers, and those that follow from it.
+//! Communicators of the processes of a job: the one that [`crate::join()`] answers, and those that follow from it.
 //!
 //! | file | what |
 //! |---|---|
