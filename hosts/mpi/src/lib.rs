@@ -5,6 +5,7 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`algorithm`] | what runs a call, for statistics |
 //! | [`process`] | what a process keeps: its arena, the peers' arenas; offer, attach, settle, release |
 //! | [`arena`] | one sealed file in memory, of which communicators lease slices |
 //! | [`lease`] | a slice: a word per rank, and the segment behind |
@@ -17,6 +18,7 @@
 //!
 //! Nothing here panics or ends the process.
 
+pub mod algorithm;
 pub mod arena;
 pub mod lease;
 pub mod node;
