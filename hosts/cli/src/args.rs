@@ -34,10 +34,11 @@ pub(crate) enum Command {
 }
 
 /// How ranks are bound.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum BindTo {
     /// One processing unit each, in turn
+    #[default]
     Core,
     /// The processing units of one NUMA node each, in turn
     Numa,
@@ -212,7 +213,7 @@ pub(crate) struct Check {
 #[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
 pub(crate) struct Topo {
     /// Bytes per communicator for 1 to 1024 processes
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["groups", "synthetic", "switches", "levels", "ranks", "bind", "plot"])]
     pub(crate) memory: bool,
     /// One JSON object
     #[arg(long)]
@@ -237,9 +238,9 @@ pub(crate) struct Topo {
     /// Number of processes; default: one for each core of the described machines, or for each PU that this program may use
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) ranks: Option<u32>,
-    /// Where to bind the processes
-    #[arg(long, value_enum, default_value_t = BindTo::Core)]
-    pub(crate) bind: BindTo,
+    /// Where to bind the processes; default: core
+    #[arg(long, value_enum)]
+    pub(crate) bind: Option<BindTo>,
     /// Draw all groups into this file
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) plot: Option<PathBuf>,

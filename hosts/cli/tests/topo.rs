@@ -157,5 +157,6 @@ fn what_is_wrong_is_named() {
     }
     assert!(refused(&["--synthetic", "package:2 foo:3"]).contains("\"foo:3\""));
     assert!(refused(&["--nodes", "a"]).contains("--synthetic"));
+    assert!(refused(&["--memory", "--bind", "core"]).contains("--memory"));
     assert!(refused(&["-n", "2", "--switches", &malformed]).contains("line 2"));
 }

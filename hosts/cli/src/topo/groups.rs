@@ -15,12 +15,13 @@ use unisono_posix::topology::{Kind, Topology};
 
 /// Is any option of groups given?
 pub(super) const fn wanted(args: &Topo) -> bool {
-    let Topo { groups, synthetic, switches, levels, ranks, plot, .. } = args;
+    let Topo { groups, synthetic, switches, levels, ranks, bind, plot, .. } = args;
     groups.is_some()
         || synthetic.is_some()
         || switches.is_some()
         || levels.is_some()
         || ranks.is_some()
+        || bind.is_some()
         || plot.is_some()
 }
 
@@ -29,7 +30,7 @@ pub(super) fn run(args: Topo) -> Result<(), Failure> {
         return report(&args, &described(&args, &Topology::synthetic(description)?)?);
     }
     let ranks = args.ranks.map_or_else(|| binding::affinity().map(|pus| pus.len() as u32), Ok)?;
-    job::launch(ranks, args.bind, Job::Topo(args))
+    job::launch(ranks, args.bind.unwrap_or_default(), Job::Topo(args))
 }
 
 /// A rank on this machine: tells where it may run; rank 0 reports.
@@ -56,7 +57,7 @@ fn described(args: &Topo, topology: &Topology) -> Result<Processes, Failure> {
     }
     let pus = topology.pus();
     let memories: Vec<_> = topology.of(Kind::NumaNode).map(|node| node.pus.clone()).collect();
-    let mut places = Bind::from(args.bind).places(&topology.cores(), &memories, &pus);
+    let mut places = Bind::from(args.bind.unwrap_or_default()).places(&topology.cores(), &memories, &pus);
     if places.is_empty() {
         places.push(pus.clone());
     }
