@@ -22,6 +22,7 @@ pub mod comm;
 pub mod datatype;
 pub mod driver;
 pub mod error;
+pub mod group;
 pub mod hier;
 pub mod machine;
 pub mod msg;
@@ -33,6 +34,7 @@ pub mod request;
 pub mod select;
 pub mod shm;
 pub mod step;
+pub mod topology;
 pub mod transport;
 pub mod wait;
 

@@ -5,6 +5,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use unisono_kernel::topology::{Level, Levels};
+use unisono_posix::launch::Bind;
 
 /// Collective operations between the processes of a machine: show, run, measure, check.
 #[derive(Debug, Parser)]
@@ -24,23 +26,34 @@ pub(crate) enum Command {
     Bench(Bench),
     /// Check every algorithm against a sequential oracle on real processes
     Check(Check),
-    /// Show the machine's topology and what a communicator costs in memory
+    /// Show the machine's topology, what a communicator costs in memory, and groups of processes that share units
     Topo(Topo),
-    /// A rank of `demo`, `bench` or `check`: started by the launcher
+    /// A rank of `demo`, `bench`, `check` or `topo`: started by the launcher
     #[command(hide = true)]
     Worker,
 }
 
 /// How ranks are bound.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum BindTo {
     /// One processing unit each, in turn
+    #[default]
     Core,
     /// The processing units of one NUMA node each, in turn
     Numa,
     /// Not at all
     None,
+}
+
+impl From<BindTo> for Bind {
+    fn from(bind: BindTo) -> Self {
+        match bind {
+            BindTo::Core => Self::Core,
+            BindTo::Numa => Self::Numa,
+            BindTo::None => Self::None,
+        }
+    }
 }
 
 #[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
@@ -196,14 +209,48 @@ pub(crate) struct Check {
     pub(crate) large_counts: bool,
 }
 
-#[derive(Clone, Debug, clap::Args)]
+/// Without an option of groups: this machine.
+#[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
 pub(crate) struct Topo {
     /// Bytes per communicator for 1 to 1024 processes
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["groups", "synthetic", "switches", "levels", "ranks", "bind", "plot"])]
     pub(crate) memory: bool,
     /// One JSON object
     #[arg(long)]
     pub(crate) json: bool,
+    /// Groups of ranks, one rank a line: `36: G1(36-53) G2(36,54) G3(0,36)`. Other options below without this one: all
+    /// groups, as a tree
+    #[arg(long, value_delimiter = ',', value_name = "RANKS")]
+    pub(crate) groups: Option<Vec<u32>>,
+    /// Groups on machines that hwloc's words describe, such as "package:2 [numa] core:18", with a process on each core;
+    /// otherwise on this machine, of processes that the launcher starts and binds
+    #[arg(long, value_name = "DESCRIPTION")]
+    pub(crate) synthetic: Option<String>,
+    /// Names of the described machines, separated by commas; ranks fill them in turn. Default: one machine
+    #[arg(long, value_delimiter = ',', requires = "synthetic", value_name = "NAMES")]
+    pub(crate) nodes: Vec<String>,
+    /// File with a line `NODE SWITCH` per node, # for comments
+    #[arg(long, value_name = "FILE")]
+    pub(crate) switches: Option<PathBuf>,
+    /// Levels that stay switched on, such as NM-ND-SW: L2, L3, NM (NUMANode), SK (Package), ND (Machine), SW, SW2
+    #[arg(long, value_parser = parse_levels, value_name = "NAMES")]
+    pub(crate) levels: Option<String>,
+    /// Number of processes; default: one for each core of the described machines, or for each PU that this program may use
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) ranks: Option<u32>,
+    /// Where to bind the processes; default: core
+    #[arg(long, value_enum)]
+    pub(crate) bind: Option<BindTo>,
+    /// Draw all groups into this file
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) plot: Option<PathBuf>,
+}
+
+/// A list of levels, checked.
+fn parse_levels(text: &str) -> Result<String, String> {
+    let names: Vec<_> = Levels::EVERY.iter().filter(|&level| level != Level::All).map(Level::name).collect();
+    let known = |error| format!("{error}; levels are {}, between dashes", names.join(", "));
+    text.parse::<Levels>().map(|_| text.to_owned()).map_err(known)
 }
 
 /// A number of bytes: `4096`, `8K`, `4M`, `3G` (also `KiB` and so on).

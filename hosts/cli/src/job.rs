@@ -1,10 +1,10 @@
-//! Jobs of the ranks that this program starts of itself: `demo`, `bench`, `check`.
+//! Jobs of the ranks that this program starts of itself: `demo`, `bench`, `check`, `topo`.
 //!
 //! The launcher's process only starts the ranks and names who failed; rank 0 speaks to the user.
 
-use crate::args::{Bench, BindTo, Check, Demo};
+use crate::args::{Bench, BindTo, Check, Demo, Topo};
 use crate::error::Failure;
-use crate::{bench, check, demo};
+use crate::{bench, check, demo, topo};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::region::Params;
 use unisono_posix::bootstrap::{Bootstrap, Launched};
-use unisono_posix::launch::{Bind, Launch};
+use unisono_posix::launch::Launch;
 use unisono_posix::{Joined, Options};
 
 /// The job, in JSON.
@@ -27,6 +27,7 @@ pub(crate) enum Job {
     Demo(Demo),
     Bench(Bench),
     Check(Check),
+    Topo(Topo),
 }
 
 /// Starts `ranks` ranks of a job and waits for them.
@@ -45,12 +46,7 @@ pub(crate) fn start(
     args: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
 ) -> Result<(), Failure> {
-    let bind = match bind {
-        BindTo::Core => Bind::Core,
-        BindTo::Numa => Bind::Numa,
-        BindTo::None => Bind::None,
-    };
-    let outcome = Launch { ranks, bind, program, args, env, grace: GRACE }.run()?;
+    let outcome = Launch { ranks, bind: bind.into(), program, args, env, grace: GRACE }.run()?;
     if outcome.success() { Ok(()) } else { Err(Failure::Words(outcome.to_string())) }
 }
 
@@ -83,7 +79,7 @@ impl Team {
 
 /// A rank's whole life.
 pub(crate) fn work() -> Result<(), Failure> {
-    let missing = || Failure::Words("worker: to be started by `unisono demo`, `bench` or `check`".into());
+    let missing = || Failure::Words("worker: to be started by `unisono demo`, `bench`, `check` or `topo`".into());
     let job = std::env::var(VARIABLE).map_err(|_| missing())?;
     let mut team = Team { bootstrap: Launched::from_env()?.ok_or_else(missing)? };
     let rank = team.rank();
@@ -91,6 +87,7 @@ pub(crate) fn work() -> Result<(), Failure> {
         Job::Demo(args) => demo::work(&mut team, &args),
         Job::Bench(args) => bench::work(&mut team, &args),
         Job::Check(args) => check::work(&mut team, &args),
+        Job::Topo(args) => topo::work(&mut team, &args),
     };
     answer.map_err(|failure| match failure {
         Failure::Silent(code) => Failure::Silent(code),

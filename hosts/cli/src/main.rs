@@ -20,7 +20,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => job::launch(args.ranks, args.bind, job::Job::Bench(args)),
         Command::Check(args) => job::launch(args.ranks, args.bind, job::Job::Check(args)),
         Command::Run(args) => run::run(args),
-        Command::Topo(args) => topo::run(&args),
+        Command::Topo(args) => topo::run(args),
         Command::Worker => job::work(),
     };
     match answer {

@@ -14,8 +14,10 @@ use crate::binding::{self, PuSet};
 use crate::bootstrap::{Bootstrap, agree};
 use crate::error::PosixError;
 use crate::host::Host;
+use crate::locality::Processes;
 use crate::placement::{self, Placement, Summary};
 use crate::segment::{Handle, Segment};
+use crate::topology::Topology;
 use crate::waiting::{self, Choice, Waiting};
 use crate::watch::{Liveness, Process, Watch};
 use crate::wire::{Reader, Writer};
@@ -68,6 +70,17 @@ pub struct Joined {
     pub liveness: Liveness,
     /// Everyone, by rank.
     pub peers: Vec<Peer>,
+}
+
+impl Joined {
+    /// Where everyone is, by their bindings when they joined: what groups are built from. Every rank of a machine sees the
+    /// same, unless control groups show them different parts of it.
+    pub fn processes(&self) -> Processes {
+        let bindings: Vec<_> = self.peers.iter().map(|peer| peer.pus.clone()).collect();
+        let mut processes = Processes::default();
+        processes.add_node(&Topology::read(), None, &bindings);
+        processes
+    }
 }
 
 /// Starts this rank up: bind first, then call. `plan` gives the parameters for a number of ranks,
@@ -235,6 +248,7 @@ mod tests {
         assert_eq!(joined.placement.checked * crate::sys::page(), joined.segment.bytes());
         assert_eq!(joined.placements, [joined.placement.summary()]);
         assert_eq!(joined.liveness, Liveness::Watched);
+        assert_eq!(joined.processes().localities().len(), 1);
         let mut eight = 5i64.to_ne_bytes();
         joined.communicator.bcast(&mut eight, 0).unwrap();
         joined.communicator.barrier().unwrap();

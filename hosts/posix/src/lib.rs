@@ -7,6 +7,7 @@
 //! sealed     anonymous, sealed files in memory: nothing has a name
 //! segment    such a file with a header, mapped by all
 //! topology, binding, placement, waiting   what the machine is, and what was made of it
+//! locality, switches   where processes are on machines and networks, for groups per level
 //! ```
 //! Nothing is left behind, whatever dies at whatever moment: the segment has no name and goes
 //! with its last map; processes are killed when the launcher's thread ends; and no rank waits for
@@ -38,10 +39,12 @@ mod error;
 mod host;
 mod join;
 pub mod launch;
+pub mod locality;
 pub mod placement;
 pub mod sealed;
 pub mod segment;
 pub mod space;
+pub mod switches;
 mod sys;
 pub mod topology;
 pub mod waiting;

@@ -1,4 +1,10 @@
-//! `unisono topo`: the machine, and what a communicator costs.
+//! `unisono topo`: the machine, what a communicator costs, and groups of processes that share units (paper P3).
+
+mod groups;
+mod plot;
+mod show;
+
+pub(crate) use groups::work;
 
 use crate::args::Topo;
 use crate::error::Failure;
@@ -9,7 +15,10 @@ use unisono_posix::topology::{Object, Topology};
 /// Numbers of processes in the memory table.
 const RANKS: [u32; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 1024];
 
-pub(crate) fn run(args: &Topo) -> Result<(), Failure> {
+pub(crate) fn run(args: Topo) -> Result<(), Failure> {
+    if groups::wanted(&args) {
+        return groups::run(args);
+    }
     let topology = Topology::read();
     let mut memory = Vec::new();
     if args.memory {
