@@ -4,6 +4,7 @@
 
 use core::ffi::c_int;
 use core::fmt;
+use std::io::Write;
 use unisono::comm::{Handle, Patience, Waiting};
 use unisono::error::{Failure, answer};
 use unisono_kernel::error::WaitError;
@@ -32,11 +33,17 @@ fn failure(cause: impl fmt::Display) -> Failure {
     Failure::Host(cause.to_string().leak())
 }
 
+/// What the environment asks for and is not to be had: there is nobody else to tell. A closed stderr is no error.
+fn say(line: fmt::Arguments<'_>) {
+    let _ = std::io::stderr().write_all(format!("unisono: {line}\n").as_bytes());
+}
+
 impl Job {
     fn join() -> Result<Self, Failure> {
         let launched = Launched::from_env().map_err(failure)?;
         let mut launched = launched.ok_or(Failure::Host("no launcher: start the program by `unisono run`"))?;
-        let joined = join(&mut launched, Params::new, &Options::default()).map_err(failure)?;
+        let joined =
+            join(&mut launched, Params::new, &Options { log: Some(say), ..Options::default() }).map_err(failure)?;
         joined.segment.populate();
         Ok(Self(joined))
     }

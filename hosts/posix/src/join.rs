@@ -155,7 +155,7 @@ fn add(placements: &[Summary]) -> Option<Mapped> {
 /// One line for each thing that was asked for and is not to be had.
 fn tell(log: fn(fmt::Arguments<'_>), pages: &pages::Choice, policy: Policy, placements: &[Summary]) {
     if pages.fell_back() {
-        log(format_args!("huge pages were asked for: {pages}"));
+        log(format_args!("huge pages were asked for, the segment has {pages}: {}", pages.why));
     }
     let unbound = placements.iter().filter(|placement| placement.unbound.is_some());
     if let (Some(first), ranks) = (unbound.clone().next(), unbound.count()) {

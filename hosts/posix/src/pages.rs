@@ -251,18 +251,16 @@ impl Choice {
     }
 }
 
+/// What is there; not why.
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { asked, kind, bytes, mapped, why } = self;
+        let Self { kind, bytes, mapped, .. } = self;
         write!(f, "{bytes} bytes in {kind}")?;
         if *kind != Kind::Ordinary {
             match mapped {
                 Some(Mapped { bytes, huge }) => write!(f, " ({huge} of {bytes} bytes mapped are in huge ones)")?,
                 None => f.write_str(" (not verified: smaps can't be read)")?,
             }
-        }
-        if *asked == Pages::Huge && !why.is_empty() {
-            write!(f, "; {why}")?;
         }
         Ok(())
     }

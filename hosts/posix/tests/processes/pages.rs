@@ -22,7 +22,8 @@ fn what_came_of_huge_pages_is_what_smaps_says() {
         assert_eq!(log_of_pages.is_some(), said[0].starts_with("true "), "{said:?}");
         if let Some(line) = log_of_pages {
             assert!(
-                line.starts_with("huge pages were asked for: ") && line.contains("; no huge pages of the pool: "),
+                line.starts_with("huge pages were asked for, the segment has ")
+                    && line.contains(": no huge pages of the pool: "),
                 "{line}"
             );
         }
