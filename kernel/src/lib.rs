@@ -17,6 +17,7 @@ extern crate std;
 pub mod barrier;
 pub mod blocks;
 pub mod buffer;
+pub mod class;
 mod collectives;
 pub mod comm;
 pub mod datatype;

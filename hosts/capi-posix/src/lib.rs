@@ -4,14 +4,16 @@
 
 use core::ffi::c_int;
 use core::fmt;
+use std::io::Write;
 use unisono::comm::{Handle, Patience, Waiting};
 use unisono::error::{Failure, answer};
+use unisono_kernel::class::Class;
 use unisono_kernel::error::WaitError;
 use unisono_kernel::region::Params;
 use unisono_kernel::step::Awaits;
 use unisono_kernel::wait::{Relax, SpinThen};
 use unisono_posix::bootstrap::Launched;
-use unisono_posix::{Joined, Options, join};
+use unisono_posix::{Joined, Options, PosixError, join};
 
 /// The start-up behind a handle: its way to wait and watch, and the segment that the handle's region views.
 #[derive(Debug)]
@@ -28,15 +30,22 @@ impl Relax for Job {
 }
 
 /// A failure with the words of `cause`. They are never freed: a job is joined once.
-fn failure(cause: impl fmt::Display) -> Failure {
-    Failure::Host(cause.to_string().leak())
+fn failure(cause: PosixError) -> Failure {
+    Failure::Host(cause.class(), cause.to_string().leak())
+}
+
+/// What the environment asks for and is not to be had: there is nobody else to tell. A closed stderr is no error.
+fn say(line: fmt::Arguments<'_>) {
+    let _ = std::io::stderr().write_all(format!("unisono: {line}\n").as_bytes());
 }
 
 impl Job {
     fn join() -> Result<Self, Failure> {
         let launched = Launched::from_env().map_err(failure)?;
-        let mut launched = launched.ok_or(Failure::Host("no launcher: start the program by `unisono run`"))?;
-        let joined = join(&mut launched, Params::new, &Options::default()).map_err(failure)?;
+        let mut launched =
+            launched.ok_or(Failure::Host(Class::Host, "no launcher: start the program by `unisono run`"))?;
+        let joined =
+            join(&mut launched, Params::new, &Options { log: Some(say), ..Options::default() }).map_err(failure)?;
         joined.segment.populate();
         Ok(Self(joined))
     }

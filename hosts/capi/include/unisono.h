@@ -53,7 +53,7 @@ uint32_t unisono_version(void);
 #define UNISONO_ERR_DIED (-8)       /* a rank is gone (see unisono_report_death) */
 #define UNISONO_ERR_LATE (-9)       /* a rank was waited for longer than its bound of time */
 #define UNISONO_ERR_CORRUPT (-10)   /* the segment holds words that no rank writes */
-#define UNISONO_ERR_MEMORY (-11)    /* no memory for a communicator or a type */
+#define UNISONO_ERR_MEMORY (-11)    /* no memory for a communicator, a type or a segment */
 #define UNISONO_ERR_OTHER (-12)     /* none of the above */
 #define UNISONO_ERR_HOST (-13)      /* a start-up between processes failed (see unisono_posix.h) */
 

@@ -7,6 +7,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use unisono_kernel::topology::{Level, Levels};
 use unisono_posix::launch::Bind;
+use unisono_posix::pages::PAGES;
+use unisono_posix::policy::MBIND;
 
 /// Collective operations between the processes of a machine: show, run, measure, check.
 #[derive(Debug, Parser)]
@@ -56,6 +58,26 @@ impl From<BindTo> for Bind {
     }
 }
 
+/// What the segments' memory is; what is not given is as the environment says.
+#[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
+pub(crate) struct Memory {
+    /// Pages of the segments: huge ones of 2 MiB from the kernel's pool, else transparent ones, else ordinary
+    /// ones and a line that says why (UNISONO_PAGES)
+    #[arg(long, value_parser = ["default", "huge"], value_name = "KIND")]
+    pages: Option<String>,
+    /// Policy for each process's own part, beside first touch (UNISONO_MBIND)
+    #[arg(long, value_parser = ["none", "preferred", "bind"], value_name = "POLICY")]
+    mbind: Option<String>,
+}
+
+impl Memory {
+    /// As the ranks' environment.
+    pub(crate) fn variables(&self) -> Vec<(OsString, OsString)> {
+        let given = [(PAGES, &self.pages), (MBIND, &self.mbind)];
+        given.into_iter().filter_map(|(name, value)| Some((name.into(), value.as_ref()?.into()))).collect()
+    }
+}
+
 #[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
 pub(crate) struct Demo {
     /// Number of processes
@@ -64,6 +86,8 @@ pub(crate) struct Demo {
     /// Where to bind the processes
     #[arg(long, value_enum, default_value_t = BindTo::Core)]
     pub(crate) bind: BindTo,
+    #[command(flatten)]
+    pub(crate) memory: Memory,
     /// File to broadcast; default: this program
     pub(crate) file: Option<PathBuf>,
 }
@@ -76,6 +100,8 @@ pub(crate) struct Run {
     /// Where to bind the processes
     #[arg(long, value_enum, default_value_t = BindTo::Core)]
     pub(crate) bind: BindTo,
+    #[command(flatten)]
+    pub(crate) memory: Memory,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     pub(crate) program: Vec<OsString>,
@@ -169,6 +195,8 @@ pub(crate) struct Bench {
     /// Where to bind the processes
     #[arg(long, value_enum, default_value_t = BindTo::Core)]
     pub(crate) bind: BindTo,
+    #[command(flatten)]
+    pub(crate) memory: Memory,
     /// One JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
@@ -200,6 +228,8 @@ pub(crate) struct Check {
     /// Where to bind the processes
     #[arg(long, value_enum, default_value_t = BindTo::Core)]
     pub(crate) bind: BindTo,
+    #[command(flatten)]
+    pub(crate) memory: Memory,
     /// Name every case
     #[arg(short, long)]
     pub(crate) verbose: bool,

@@ -49,8 +49,8 @@ fn introduce(team: &mut Team, joined: &Joined) -> Result<(), Failure> {
     println!("Topology\n{}", Topology::read());
     let layout = joined.communicator.comm().member().layout();
     println!(
-        "Segment: {} bytes, of which {} per rank; waiting: {}",
-        layout.bytes(),
+        "Segment: {}; of which {} bytes per rank; waiting: {}",
+        joined.pages,
         layout.own_pages(0).len(),
         joined.waiting
     );

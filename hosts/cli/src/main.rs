@@ -16,9 +16,9 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let answer = match Args::parse().command {
-        Command::Demo(args) => job::launch(args.ranks, args.bind, job::Job::Demo(args)),
-        Command::Bench(args) => job::launch(args.ranks, args.bind, job::Job::Bench(args)),
-        Command::Check(args) => job::launch(args.ranks, args.bind, job::Job::Check(args)),
+        Command::Demo(args) => job::launch(args.ranks, args.bind, args.memory.variables(), job::Job::Demo(args)),
+        Command::Bench(args) => job::launch(args.ranks, args.bind, args.memory.variables(), job::Job::Bench(args)),
+        Command::Check(args) => job::launch(args.ranks, args.bind, args.memory.variables(), job::Job::Check(args)),
         Command::Run(args) => run::run(args),
         Command::Topo(args) => topo::run(args),
         Command::Worker => job::work(),

@@ -197,6 +197,21 @@ fn a_killed_rank_is_named_by_every_other() {
 }
 
 #[test]
+fn huge_pages_are_there_or_one_line_says_why_not() {
+    let output =
+        unisono(&["bench", "bcast", "-n", "2", "--iterations", "5", "--pages", "huge", "--mbind", "preferred"]);
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{err}");
+    let refusals = err.lines().filter(|line| line.starts_with("unisono: huge pages were asked for")).count();
+    assert_eq!(refusals, usize::from(out.contains(" bytes in ordinary pages")), "{out}{err}");
+    assert_eq!(refusals, usize::from(!out.contains("mapped are in huge ones)")), "{out}{err}");
+    let program = ["sh", "-c", "echo $UNISONO_PAGES $UNISONO_MBIND"];
+    let words = [&["run", "-n", "1", "--pages", "huge", "--mbind", "bind", "--"][..], &program].concat();
+    assert_eq!(succeeds(&words), "huge bind\n");
+    assert!(!unisono(&["bench", "bcast", "--pages", "large"]).status.success());
+}
+
+#[test]
 fn topo_shows_the_machine_and_the_memory() {
     let output = succeeds(&["topo", "--memory"]);
     assert!(output.contains("Machine") && output.contains("  1024 "), "{output}");

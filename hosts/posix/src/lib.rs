@@ -6,6 +6,7 @@
 //! join       the start-up of one rank: segment, space, placement, liveness, waiting
 //! sealed     anonymous, sealed files in memory: nothing has a name
 //! segment    such a file with a header, mapped by all
+//! pages, policy   huge pages and memory policies, where they are asked for
 //! topology, binding, placement, waiting   what the machine is, and what was made of it
 //! locality, switches   where processes are on machines and networks, for groups per level
 //! ```
@@ -40,7 +41,9 @@ mod host;
 mod join;
 pub mod launch;
 pub mod locality;
+pub mod pages;
 pub mod placement;
+pub mod policy;
 pub mod sealed;
 pub mod segment;
 pub mod space;
@@ -54,7 +57,9 @@ mod wire;
 pub use error::{Limit, PosixError};
 pub use host::Host;
 pub use join::{Joined, Options, Peer, join};
+pub use pages::Pages;
 pub use placement::Placement;
+pub use policy::Policy;
 pub use segment::Segment;
 pub use sys::page;
 pub use topology::Topology;

@@ -81,7 +81,7 @@ pub(crate) fn work(team: &mut Team, args: &Bench) -> Result<(), Failure> {
     let mut joined = team.join(params(args))?;
     let speaker = team.rank() == 0;
     if speaker && !args.json {
-        println!("{} ranks, waiting: {}", team.size(), joined.waiting);
+        println!("{} ranks, waiting: {}; segment: {}", team.size(), joined.waiting, joined.pages);
     }
     let bar = progress(speaker && !args.json, 1 + 2 * by_size.len() as u64);
     bar.set_message("floors");

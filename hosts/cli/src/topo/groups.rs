@@ -30,7 +30,7 @@ pub(super) fn run(args: Topo) -> Result<(), Failure> {
         return report(&args, &described(&args, &Topology::synthetic(description)?)?);
     }
     let ranks = args.ranks.map_or_else(|| binding::affinity().map(|pus| pus.len() as u32), Ok)?;
-    job::launch(ranks, args.bind.unwrap_or_default(), Job::Topo(args))
+    job::launch(ranks, args.bind.unwrap_or_default(), Vec::new(), Job::Topo(args))
 }
 
 /// A rank on this machine: tells where it may run; rank 0 reports.

@@ -10,6 +10,7 @@ use crate::args::Topo;
 use crate::error::Failure;
 use serde_json::json;
 use unisono_kernel::region::{Layout, Params};
+use unisono_posix::pages::{self, HUGE};
 use unisono_posix::topology::{Object, Topology};
 
 /// Numbers of processes in the memory table.
@@ -25,14 +26,21 @@ pub(crate) fn run(args: Topo) -> Result<(), Failure> {
         for ranks in RANKS {
             let (ours, papers) = (Params::new(ranks), Params::new(ranks).with_cico());
             let pairs = papers.cico.and_then(|cico| cico.pairs(ranks, papers.page)).unwrap_or(0) * u64::from(ranks);
-            memory.push((ranks, Layout::new(ours)?.bytes(), Layout::new(papers)?.bytes(), pairs));
+            let huge = Layout::new(Params { page: HUGE, ..ours })?.bytes();
+            memory.push((ranks, Layout::new(ours)?.bytes(), huge, Layout::new(papers)?.bytes(), pairs));
         }
     }
     if args.json {
         let rows: Vec<_> = memory
             .iter()
-            .map(|(ranks, ours, cico, pairs)| {
-                json!({"ranks": ranks, "bytes": ours, "bytes_with_cico": cico, "bytes_of_pairs": pairs})
+            .map(|(ranks, ours, huge, cico, pairs)| {
+                json!({
+                    "ranks": ranks,
+                    "bytes": ours,
+                    "bytes_on_huge_pages": huge,
+                    "bytes_with_cico": cico,
+                    "bytes_of_pairs": pairs,
+                })
             })
             .collect();
         let objects: Vec<_> = topology
@@ -42,17 +50,23 @@ pub(crate) fn run(args: Topo) -> Result<(), Failure> {
                 json!({"kind": kind.to_string(), "os": os, "bytes": bytes, "pus": pus.iter().collect::<Vec<_>>()})
             })
             .collect();
-        println!("{}", json!({"source": topology.source(), "topology": objects, "memory": rows}));
+        println!(
+            "{}",
+            json!({"source": topology.source(), "huge_pages": pages::offer(), "topology": objects, "memory": rows})
+        );
         return Ok(());
     }
     println!("{topology}");
     println!("(read by {})", topology.source());
+    println!("{}", pages::offer());
     if args.memory {
         let (papers, pairs) = ("with papers' queues", "of it, P2's p² flags");
-        println!("\n{:>6} {:>14} {:>14} {papers:>20} {pairs:>20}", "ranks", "segment KiB", "KiB per rank");
-        for (ranks, ours, cico, pairs) in memory {
-            let [ours, cico, pairs] = [ours, cico, pairs].map(|bytes| bytes as f64 / 1024.0);
-            println!("{ranks:>6} {ours:>14.0} {:>14.1} {cico:>20.0} {pairs:>20.0}", ours / f64::from(ranks));
+        let huge = "on huge pages";
+        println!("\n{:>6} {:>14} {:>14} {huge:>14} {papers:>20} {pairs:>20}", "ranks", "segment KiB", "KiB per rank");
+        for (ranks, ours, huge, cico, pairs) in memory {
+            let [ours, huge, cico, pairs] = [ours, huge, cico, pairs].map(|bytes| bytes as f64 / 1024.0);
+            let each = ours / f64::from(ranks);
+            println!("{ranks:>6} {ours:>14.0} {each:>14.1} {huge:>14.0} {cico:>20.0} {pairs:>20.0}");
         }
     }
     Ok(())

@@ -9,6 +9,7 @@ mod bound;
 mod collectives;
 mod death;
 mod numa;
+mod pages;
 mod refused;
 
 use std::ffi::OsString;
