@@ -13,6 +13,8 @@ use crate::{Bound, ModelError};
 pub struct Series {
     /// Its name.
     pub name: String,
+    /// Has it the axis on the right, in the same unit?
+    pub right: bool,
     /// x against y.
     pub points: Vec<(f64, f64)>,
 }
@@ -32,7 +34,13 @@ pub struct Figure {
 
 impl Series {
     fn new(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
-        Self { name: name.into(), points: points.into_iter().collect() }
+        Self { name: name.into(), right: false, points: points.into_iter().collect() }
+    }
+
+    /// The total and its terms, which are small beside it.
+    fn of_terms<const N: usize>(names: [&str; N]) -> [Self; N] {
+        let mut first = true;
+        names.map(|name| Self { right: !std::mem::take(&mut first), ..Self::new(name, []) })
     }
 }
 
@@ -48,7 +56,7 @@ fn milliseconds(seconds: f64) -> f64 {
 /// # Errors
 /// The queue has no bytes.
 pub fn p1_4(times: &Times, message: u64, queue: u64) -> Result<Figure, ModelError> {
-    let mut series = ["t(m, s)", "⌈m/b⌉·t_C", "⌈m/f⌉·t_W"].map(|name| Series::new(name, []));
+    let mut series = Series::of_terms(["t(m, s)", "⌈m/b⌉·t_C", "⌈m/f⌉·t_W"]);
     for fragment in (STEP..=64 << 10).step_by(STEP as usize) {
         let terms = times.bytes(message, fragment, queue)?;
         for (series, time) in series.iter_mut().zip([terms.total(), terms.wait, terms.notices]) {
@@ -78,7 +86,7 @@ pub fn p1_6(times: &Times, message: u64, fragment: u64) -> Result<Figure, ModelE
 /// # Errors
 /// There are no slots.
 pub fn p1_8(times: &Times, message: u64, slots: u64) -> Result<Figure, ModelError> {
-    let mut series = ["t(m, s)", "⌈m/(f·s)⌉·t_C"].map(|name| Series::new(name, []));
+    let mut series = Series::of_terms(["t(m, s)", "⌈m/(f·s)⌉·t_C"]);
     for fragment in (8 << 10..=256 << 10).step_by(STEP as usize) {
         let terms = times.slots(Queue { message, fragment, slots, sets: 1 })?;
         for (series, time) in series.iter_mut().zip([terms.total(), terms.wait]) {
