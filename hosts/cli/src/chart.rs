@@ -64,7 +64,9 @@ fn render(svg: &mut String, figure: &Figure) -> Result<(), Box<dyn std::error::E
         chart.configure_secondary_axes().y_desc(name).y_label_formatter(&short).label_style((FONT, 12)).draw()?;
     }
     for (index, Series { name, right, points }) in figure.series.iter().enumerate() {
-        let style = Palette99::pick(index).stroke_width(2);
+        // Later lines are thinner: of two that coincide, both are seen.
+        let later = figure.series.len() - index;
+        let style = Palette99::pick(index).stroke_width(1 + later.min(4) as u32);
         let line = LineSeries::new(points.iter().copied(), style);
         let drawn = if *right { chart.draw_secondary_series(line)? } else { chart.draw_series(line)? };
         drawn.label(name.clone()).legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], style));

@@ -25,8 +25,9 @@
 //! max{L + (k−1)·max{f_s, f_r}, (k−1)(f_s + f_r)}: messages queue up in whichever of sending and receiving is
 //! slower, and a process that still sends does not receive; at least k·max{f_s, f_r} lie between two rounds.
 //! *Bruck* (1997): in round i, everyone sends to those j·r^i ahead, j = 1…r−1, as far as below P; radix 2 is
-//! dissemination mirrored. *Brooks* (1986): partners i xor 2^k; if P is no power of two, processes stand in for the missing
-//! ones and send and receive up to two messages in a round, which is taken as two in every round: an upper bound.
+//! dissemination mirrored. *Brooks* (1986): partners i xor 2^k; if P is no power of two, processes stand in for the
+//! missing ones and send and receive up to two messages in a round, which is taken as two in every round: an upper
+//! bound.
 
 use crate::ModelError;
 use crate::logp::LogP;

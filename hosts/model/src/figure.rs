@@ -47,11 +47,11 @@ impl Series {
 /// Between two fragments of figures 4 and 8, in bytes.
 const STEP: u64 = 512;
 
-fn milliseconds(seconds: f64) -> f64 {
-    seconds * 1e3
+fn milliseconds(nanoseconds: f64) -> f64 {
+    nanoseconds * 1e-6
 }
 
-/// P1, figure 4: t(m, s) over f for a queue of b bytes, and the two terms that depend on f.
+/// P1, figure 4: t(m, s) over f for a queue of b bytes, and the two terms that depend on f. `times` in nanoseconds.
 ///
 /// # Errors
 /// The queue has no bytes.
@@ -67,7 +67,7 @@ pub fn p1_4(times: &Times, message: u64, queue: u64) -> Result<Figure, ModelErro
     Ok(Figure { title, x: "bytes of a slot, f", y: "ms", series: series.into() })
 }
 
-/// P1, figure 6: t(m, s) over s, 1 to 128.
+/// P1, figure 6: t(m, s) over s, 1 to 128. `times` in nanoseconds.
 ///
 /// # Errors
 /// The fragment has no bytes.
@@ -81,7 +81,7 @@ pub fn p1_6(times: &Times, message: u64, fragment: u64) -> Result<Figure, ModelE
     Ok(Figure { title, x: "slots, s", y: "ms", series: vec![Series::new("t(m, s)", points)] })
 }
 
-/// P1, figure 8: the saw of t(m, s) over f where s is fixed.
+/// P1, figure 8: the saw of t(m, s) over f where s is fixed. `times` in nanoseconds.
 ///
 /// # Errors
 /// There are no slots.

@@ -78,15 +78,14 @@ fn make(args: &Model, which: Which) -> Result<Figure, Failure> {
     })
 }
 
-/// Times of P1, in seconds.
+/// Times of P1, in nanoseconds.
 fn times(args: &Model) -> Result<Times, ModelError> {
     let queue = &args.queue;
-    let seconds = |given: Option<f64>, default: f64| given.unwrap_or(default) * 1e-9;
     Times::new(
-        seconds(queue.byte_time, 1.0),
-        seconds(queue.set_wait, 100.0),
-        seconds(queue.decrement, 10.0),
-        seconds(queue.slot_wait, 50.0),
+        queue.byte_time.unwrap_or(1.0),
+        queue.set_wait.unwrap_or(100.0),
+        queue.decrement.unwrap_or(10.0),
+        queue.slot_wait.unwrap_or(50.0),
     )
 }
 
@@ -126,8 +125,7 @@ fn hockney(args: &Model) -> Result<Hockney, ModelError> {
 fn write(path: &Path, figure: &Figure) -> Result<(), Failure> {
     let svg = chart::draw(figure)?;
     std::fs::write(path, svg).map_err(|e| Failure::Words(format!("{}: {e}", path.display())))?;
-    println!("{}: {}, {} lines", path.display(), figure.title, figure.series.len());
-    Ok(())
+    say(&format!("{}: {}\n", path.display(), figure.title))
 }
 
 /// Everything at once, so that `| head` is no error.

@@ -88,7 +88,7 @@ fn rules(args: &Model) -> Result<Made, Failure> {
     let row = |rule: &str, given: String, shape: Shape| -> Result<Vec<Value>, ModelError> {
         let Shape { fragment, slots } = shape;
         let queue = queue::Queue { message, fragment, slots, sets: 1 };
-        let time = times.slots(queue)?.total() * 1e6;
+        let time = times.slots(queue)?.total() / 1e3;
         Ok(vec![json!(rule), json!(given), json!(fragment), json!(slots), json!(fragment * slots), json!(time)])
     };
     let (best, _) = times.best(bytes)?;
