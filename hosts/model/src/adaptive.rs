@@ -78,10 +78,11 @@ impl Adaptive {
     /// How often each barrier is chosen for `first` to `last` processes, in the order of registration.
     ///
     /// # Errors
-    /// `first` is 0 or above `last`.
+    /// `first` is 0 or above `last`, which is above 2²⁰.
     pub fn shares(&mut self, first: u32, last: u32) -> Result<Vec<Share>, ModelError> {
         ModelError::count("first ranks (P)", first.into(), 1)?;
         ModelError::count("last ranks (P)", last.into(), first.into())?;
+        ModelError::check("last ranks (P)", last.into(), Bound::AtMost(f64::from(1 << 20)))?;
         let mut shares: Vec<Share> =
             self.barriers().map(|barrier| Share { barrier, sizes: 0, share: 0.0, span: None }).collect();
         for ranks in first..=last {
@@ -164,6 +165,8 @@ mod tests {
         let mut adaptive = of(&Barrier::PAPER).unwrap();
         assert_eq!(adaptive.choose(0).unwrap_err().to_string(), "ranks (P) is 0, must be at least 1");
         assert_eq!(adaptive.shares(5, 4).unwrap_err().to_string(), "last ranks (P) is 4, must be at least 5");
+        let many = adaptive.shares(1, u32::MAX).unwrap_err();
+        assert_eq!(many.to_string(), "last ranks (P) is 4294967295, must be at most 1048576");
     }
 
     proptest! {

@@ -242,6 +242,17 @@ mod tests {
         }
     }
 
+    /// "If at most one is left unpaired": true of all stages only where p or p + 1 is a power of two; elsewhere the
+    /// printed rule waits for pairs that nobody can make.
+    #[test]
+    fn the_printed_end_of_a_stage_is_seldom_reached() {
+        for ranks in 1..=130u32 {
+            let paired = |stage: &Vec<Exchange>| ranks as usize - 2 * stage.len() <= 1;
+            let ends = Schedule::new(ranks).unwrap().stages.iter().all(paired);
+            assert_eq!(ends, ranks.is_power_of_two() || (ranks + 1).is_power_of_two(), "{ranks}");
+        }
+    }
+
     /// p = 3: 0-1 exchange a block each; 2 is left over. 0 takes 2's block and gives two; 1 takes 2's from 0.
     #[test]
     fn three_processes_by_hand() {

@@ -30,6 +30,9 @@ pub struct Times {
     notify: f64,
 }
 
+/// Slots, their bytes and a page's are absurd above this: 2⁴⁰.
+const MOST: f64 = (1u64 << 40) as f64;
+
 /// A message, and the queue that it goes through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Queue {
@@ -57,7 +60,7 @@ impl Queue {
     pub fn segment_bytes(&self, ranks: u32, page: u64) -> Result<u128, ModelError> {
         self.check()?;
         ModelError::count("ranks (p)", ranks.into(), 1)?;
-        ModelError::count("page (w)", page, 1)?;
+        page_bytes(page)?;
         let [page, ranks, sets, slots, fragment] =
             [page, ranks.into(), self.sets, self.slots, self.fragment].map(u128::from);
         let leaders = (4 * ranks).div_ceil(page) * page;
@@ -67,10 +70,12 @@ impl Queue {
     /// Does the queue have slots, of bytes, that sets can share out?
     ///
     /// # Errors
-    /// No bytes in a slot, no slots, no sets, or sets of different size.
+    /// No bytes in a slot, no slots, more than 2⁴⁰ of them, no sets, or sets of different size.
     pub fn check(&self) -> Result<(), ModelError> {
-        ModelError::count("fragment (f)", self.fragment, 1)?;
-        ModelError::count("slots (s)", self.slots, 1)?;
+        for (argument, value) in [("fragment (f)", self.fragment), ("slots (s)", self.slots)] {
+            ModelError::count(argument, value, 1)?;
+            ModelError::check(argument, value as f64, Bound::AtMost(MOST))?;
+        }
         ModelError::check("sets (q)", self.sets as f64, Bound::Divides(self.slots as f64)).map(|_| ())
     }
 }
@@ -211,12 +216,16 @@ pub struct Shape {
     pub slots: u64,
 }
 
+fn page_bytes(page: u64) -> Result<(), ModelError> {
+    ModelError::count("page (w)", page, 1)?;
+    ModelError::check("page (w)", page as f64, Bound::AtMost(MOST)).map(|_| ())
+}
+
 /// √bytes, rounded up to whole pages.
 fn root_in_pages(argument: &'static str, bytes: u64, page: u64) -> Result<u64, ModelError> {
     ModelError::count(argument, bytes, 1)?;
     ModelError::check(argument, bytes as f64, Bound::AtMost(2f64.powi(53)))?;
-    ModelError::count("page (w)", page, 1)?;
-    ModelError::check("page (w)", page as f64, Bound::AtMost(2f64.powi(40)))?;
+    page_bytes(page)?;
     let root = bytes.isqrt();
     Ok((root + u64::from(root * root < bytes)).next_multiple_of(page))
 }
@@ -488,6 +497,12 @@ mod tests {
         let refused = |queue: Queue| times().sets(queue).unwrap_err().to_string();
         assert_eq!(refused(queue(1, 0, 1, 1)), "fragment (f) is 0, must be at least 1");
         assert_eq!(refused(queue(1, 1, 0, 1)), "slots (s) is 0, must be at least 1");
+        assert_eq!(
+            refused(queue(1, 1, u64::MAX, 1)),
+            "slots (s) is 18446744073709552000, must be at most 1099511627776"
+        );
+        assert_eq!(queue(0, 1 << 40, 1 << 40, 1).segment_bytes(u32::MAX, 1 << 41).unwrap_err().argument, "page (w)");
+        assert!(queue(0, 1 << 40, 1 << 40, 1).segment_bytes(u32::MAX, 1 << 40).is_ok());
         assert_eq!(refused(queue(1, 1, 8, 3)), "sets (q) is 3, must divide 8");
         assert_eq!(refused(queue(1, 1, 8, 0)), "sets (q) is 0, must divide 8");
     }

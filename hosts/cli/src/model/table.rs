@@ -89,7 +89,14 @@ fn rules(args: &Model) -> Result<Made, Failure> {
         let Shape { fragment, slots } = shape;
         let queue = queue::Queue { message, fragment, slots, sets: 1 };
         let time = times.slots(queue)?.total() / 1e3;
-        Ok(vec![json!(rule), json!(given), json!(fragment), json!(slots), json!(fragment * slots), json!(time)])
+        Ok(vec![
+            json!(rule),
+            json!(given),
+            json!(fragment),
+            json!(slots),
+            json!(fragment.saturating_mul(slots)),
+            json!(time),
+        ])
     };
     let (best, _) = times.best(bytes)?;
     let whole = (best.round() as u64).max(1);
@@ -121,8 +128,9 @@ fn choices(args: &Model) -> Result<Made, Failure> {
         vec![json!(name), json!(share.sizes), json!(share.share * 100.0), first, last, claim(share.barrier)]
     };
     let rows = adaptive.shares(2, last)?.into_iter().map(row).collect();
-    let remark = "\nThe paper's claim (P = 2 to 100) does not follow from its formulas with its parameters: M·log2 P, all that\n\
-                  dissemination takes, is the combining tree's release alone, and the central counter takes 2M or more.";
+    let remark = "\nThe paper's claim (P = 2 to 100) does not follow from its formulas with its parameters: M·log2 P, all\n\
+                  that dissemination takes, is the combining tree's release alone, and the central counter takes\n\
+                  2M or more.";
     Ok((vec!["barrier", "sizes", "share %", "least P", "greatest P", "paper's claim %"], rows, remark))
 }
 
@@ -166,7 +174,7 @@ fn crossings(args: &Model) -> Result<Made, Failure> {
         "crossbar: printed÷BAGDS",
         "direct÷BAGDS",
     ];
-    let remark = "\nStar: elements in all, N, below which BAGDS (by the paper's bound, by its schedule) is faster than the direct\n\
-                  exchange (with the paper's (p-1)² transfers, with all p(p-1)). Crossbar: ratios of times for N = 1.";
+    let remark = "\nStar: elements in all, N, below which BAGDS (by the paper's bound, by its schedule) is faster than\n\
+                  the direct exchange (with the paper's (p-1)² transfers, with all p(p-1)). Crossbar: ratios for N = 1.";
     Ok((columns, rows, remark))
 }
