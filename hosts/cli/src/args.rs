@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::bench::Sides;
+use crate::model::args::Model;
 use clap::{Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -30,6 +31,8 @@ pub(crate) enum Command {
     Check(Check),
     /// Show the machine's topology, what a communicator costs in memory, and groups of processes that share units
     Topo(Topo),
+    /// Print or plot the papers' figures and tables that follow from formulas
+    Model(Model),
     /// A rank of `demo`, `bench`, `check` or `topo`: started by the launcher
     #[command(hide = true)]
     Worker,
@@ -284,7 +287,7 @@ fn parse_levels(text: &str) -> Result<String, String> {
 }
 
 /// A number of bytes: `4096`, `8K`, `4M`, `3G` (also `KiB` and so on).
-fn parse_bytes(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match text[digits.len()..].trim_end_matches("iB").trim_end_matches('B') {
         "" => 0,

@@ -2,10 +2,12 @@
 
 mod args;
 mod bench;
+mod chart;
 mod check;
 mod demo;
 mod error;
 mod job;
+mod model;
 mod run;
 mod topo;
 
@@ -21,6 +23,7 @@ fn main() -> ExitCode {
         Command::Check(args) => job::launch(args.ranks, args.bind, args.memory.variables(), job::Job::Check(args)),
         Command::Run(args) => run::run(args),
         Command::Topo(args) => topo::run(args),
+        Command::Model(args) => model::run(&args),
         Command::Worker => job::work(),
     };
     match answer {
