@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::bench::Sides;
+use crate::sim::args::Sim;
 use clap::{Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -24,6 +25,8 @@ pub(crate) enum Command {
     Bench(Bench),
     /// Check every algorithm against a sequential oracle on real processes
     Check(Check),
+    /// Simulate a collective between thousands of ranks: virtual time over LogGP links
+    Sim(Sim),
     /// Show the machine's topology and what a communicator costs in memory
     Topo(Topo),
     /// A rank of `demo`, `bench` or `check`: started by the launcher
@@ -207,7 +210,7 @@ pub(crate) struct Topo {
 }
 
 /// A number of bytes: `4096`, `8K`, `4M`, `3G` (also `KiB` and so on).
-fn parse_bytes(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match text[digits.len()..].trim_end_matches("iB").trim_end_matches('B') {
         "" => 0,

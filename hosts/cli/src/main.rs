@@ -7,6 +7,7 @@ mod demo;
 mod error;
 mod job;
 mod run;
+mod sim;
 mod topo;
 
 use args::{Args, Command};
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => job::launch(args.ranks, args.bind, job::Job::Bench(args)),
         Command::Check(args) => job::launch(args.ranks, args.bind, job::Job::Check(args)),
         Command::Run(args) => run::run(args),
+        Command::Sim(args) => sim::run(&args),
         Command::Topo(args) => topo::run(&args),
         Command::Worker => job::work(),
     };

@@ -52,6 +52,8 @@ pub enum Fate {
 /// A run's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
+    /// When each rank began.
+    pub begin: Vec<Time>,
     /// By rank.
     pub fates: Vec<Fate>,
     /// What was sent.
@@ -80,7 +82,7 @@ impl Outcome {
 /// Why not every rank was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stuck {
-    /// Who waits, and for what: one awaited event per rank.
+    /// Who waits, and for what: any of a rank's events would do.
     pub waits: Vec<(Rank, Await)>,
     /// Whose fault it is: those that are waited for (or failed) and wait for nobody themselves; where there is none, a
     /// circle of ranks that wait for each other.
@@ -92,9 +94,10 @@ impl Stuck {
         let waits: Vec<(Rank, Await)> = (0..)
             .zip(fates)
             .filter_map(|(rank, fate)| match fate {
-                Fate::Waits(on, _) => Some((rank, *on.first())),
+                Fate::Waits(on, _) => Some((rank, on)),
                 _ => None,
             })
+            .flat_map(|(rank, on)| on.iter().map(move |event| (rank, *event)))
             .collect();
         let awaited: BTreeSet<Rank> = waits.iter().filter_map(|(_, on)| on.peer).collect();
         let with_fate = |rank: Rank| Some((rank, *fates.get(rank as usize)?));

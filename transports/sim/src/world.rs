@@ -66,7 +66,7 @@ impl World {
             left[dropped.rank as usize] = dropped.polls;
         }
         let mut net = self.net.borrow_mut();
-        for (rank, at) in (0..).zip(self.begin).take(ranks.len()) {
+        for (rank, at) in (0..).zip(self.begin.iter().copied()).take(ranks.len()) {
             states[rank as usize] = State::Ready;
             net.calendar.enter(at, Event::Poll(rank));
         }
@@ -111,7 +111,8 @@ impl World {
             State::Waits(on, since) => Fate::Waits(on, since),
             State::Over(fate) => fate,
         };
-        Outcome { fates: states.into_iter().map(fate).collect(), traffic: self.net.borrow().traffic, polls }
+        let traffic = self.net.borrow().traffic;
+        Outcome { begin: self.begin, fates: states.into_iter().map(fate).collect(), traffic, polls }
     }
 }
 
