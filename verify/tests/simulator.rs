@@ -167,7 +167,7 @@ fn whoever_waits_for_a_rank_that_stopped_names_it() {
         for (rank, fate) in outcome.fates.iter().enumerate() {
             match fate {
                 Fate::Done(_) => assert!(case.holds(&memory[rank]), "seed {seed}: rank {rank}"),
-                Fate::Waits(..) => {
+                Fate::Waits(_) => {
                     let culprits = outcome.last().expect_err("a rank waits").culprits;
                     assert_eq!(culprits, [(victim, Fate::Dropped)], "seed {seed}");
                 }

@@ -36,8 +36,8 @@ struct Message {
 #[derive(Clone, Copy, Debug)]
 enum Request {
     Free,
-    Send { done: bool },
-    Receive { buf: Buf, message: Option<usize> },
+    Send { to: Rank, done: bool },
+    Receive { from: Rank, buf: Buf, message: Option<usize> },
 }
 
 /// What waits for its other half, in the order of posting.
@@ -122,11 +122,19 @@ impl Net {
     /// Is the request complete, a receive's bytes apart?
     pub(crate) fn is_complete(&self, rank: Rank, Slot(slot): Slot) -> bool {
         match self.seats[rank as usize].requests.get(slot as usize) {
-            Some(Request::Send { done }) => *done,
+            Some(Request::Send { done, .. }) => *done,
             Some(Request::Receive { message: Some(message), .. }) => {
                 self.messages[*message].as_ref().is_some_and(|message| message.arrived)
             }
             _ => false,
+        }
+    }
+
+    /// Who must bring the request about: in a group, an endpoint calls it by another name.
+    pub(crate) fn peer(&self, rank: Rank, Slot(slot): Slot) -> Option<Rank> {
+        match *self.seats[rank as usize].requests.get(slot as usize)? {
+            Request::Free => None,
+            Request::Send { to: peer, .. } | Request::Receive { from: peer, .. } => Some(peer),
         }
     }
 
@@ -139,7 +147,7 @@ impl Net {
         let busy = self.chance.overhead(from, self.network.link(class).send);
         let seat = &mut self.seats[from as usize];
         seat.clock = seat.clock + busy;
-        let (ready, request) = (seat.clock, seat.take(Request::Send { done: false }));
+        let (ready, request) = (seat.clock, seat.take(Request::Send { to, done: false }));
         let message = Message { from, to, request, buf, bytes: None, class, path, matched: None, arrived: false };
         let number = match self.free.pop() {
             Some(at) => {
@@ -162,7 +170,7 @@ impl Net {
     /// # Safety
     /// As [`unisono_kernel::p2p::P2p::post_recv`].
     pub(crate) unsafe fn receive(&mut self, (from, to): (Rank, Rank), tag: Tag, buf: Buf) -> Slot {
-        let request = self.seats[to as usize].take(Request::Receive { buf, message: None });
+        let request = self.seats[to as usize].take(Request::Receive { from, buf, message: None });
         self.pair((from, to), tag, Err(request));
         Slot(request as u32)
     }
@@ -210,7 +218,7 @@ impl Net {
         if !self.is_complete(rank, slot) {
             return Ok(false);
         }
-        if let Request::Receive { buf, message: Some(number) } = request
+        if let Request::Receive { buf, message: Some(number), .. } = request
             && let Some(message) = self.messages[number].take()
         {
             self.free.push(number);
@@ -263,7 +271,7 @@ impl Net {
                 unsafe { std::ptr::copy_nonoverlapping(message.buf.ptr(), bytes.as_mut_ptr(), bytes.len()) };
                 message.bytes = Some(bytes);
                 let done = self.seats[message.from as usize].requests.get_mut(message.request)?;
-                *done = Request::Send { done: true };
+                *done = Request::Send { to: message.to, done: true };
                 Some((message.from, Slot(message.request as u32)))
             }
             Event::Arrived { message } => {

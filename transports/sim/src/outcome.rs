@@ -2,11 +2,11 @@
 
 use crate::network::Class;
 use crate::time::Time;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use unisono_kernel::Rank;
 use unisono_kernel::error::PollError;
-use unisono_kernel::step::{Await, Awaits};
+use unisono_kernel::step::Await;
 
 /// Messages, and bytes in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub enum Fate {
     /// Its machine was done at this moment.
     Done(Time),
     /// It waits, since this moment, for what never came.
-    Waits(Awaits, Time),
+    Waits(Time),
     /// It had something to do at the deadline.
     Late,
     /// Its machine failed.
@@ -54,8 +54,10 @@ pub enum Fate {
 pub struct Outcome {
     /// When each rank began.
     pub begin: Vec<Time>,
-    /// By rank.
+    /// What became of each rank.
     pub fates: Vec<Fate>,
+    /// Who waits in the end, and for what: of several events of one rank any would do. Peers are ranks of the world.
+    pub waits: Vec<(Rank, Await)>,
     /// What was sent.
     pub traffic: Traffic,
     /// Polls of machines, of all ranks together.
@@ -72,7 +74,7 @@ impl Outcome {
         for fate in &self.fates {
             match fate {
                 Fate::Done(at) => last = last.max(*at),
-                _ => return Err(Stuck::of(&self.fates)),
+                _ => return Err(Stuck::of(self)),
             }
         }
         Ok(last)
@@ -90,45 +92,33 @@ pub struct Stuck {
 }
 
 impl Stuck {
-    fn of(fates: &[Fate]) -> Self {
-        let waits: Vec<(Rank, Await)> = (0..)
-            .zip(fates)
-            .filter_map(|(rank, fate)| match fate {
-                Fate::Waits(on, _) => Some((rank, on)),
-                _ => None,
-            })
-            .flat_map(|(rank, on)| on.iter().map(move |event| (rank, *event)))
-            .collect();
+    fn of(Outcome { fates, waits, .. }: &Outcome) -> Self {
         let awaited: BTreeSet<Rank> = waits.iter().filter_map(|(_, on)| on.peer).collect();
-        let with_fate = |rank: Rank| Some((rank, *fates.get(rank as usize)?));
         let guilty = |(rank, fate): &(Rank, Fate)| match fate {
-            Fate::Waits(..) => false,
+            Fate::Waits(_) => false,
             Fate::Done(_) => awaited.contains(rank),
             Fate::Late | Fate::Failed(_) | Fate::Dropped => true,
         };
         let mut culprits: Vec<_> = (0..).zip(fates.iter().copied()).filter(guilty).collect();
         if culprits.is_empty() {
-            culprits = circle(fates).into_iter().filter_map(with_fate).collect();
+            let with_fate = |rank: Rank| Some((rank, *fates.get(rank as usize)?));
+            culprits = circle(waits).into_iter().filter_map(with_fate).collect();
         }
-        Self { waits, culprits }
+        Self { waits: waits.clone(), culprits }
     }
 }
 
 /// Ranks that wait for each other, each for the next one and the last for the first.
-fn circle(fates: &[Fate]) -> Vec<Rank> {
-    let next = |rank: Rank| match fates.get(rank as usize)? {
-        Fate::Waits(on, _) => on.first().peer,
-        _ => None,
-    };
-    let first = (0..fates.len() as Rank).find(|&rank| next(rank).is_some());
+fn circle(waits: &[(Rank, Await)]) -> Vec<Rank> {
+    let next: BTreeMap<Rank, Rank> = waits.iter().filter_map(|(rank, on)| Some((*rank, on.peer?))).collect();
     let mut walked = Vec::new();
-    let mut at = first;
+    let mut at = next.keys().next().copied();
     while let Some(rank) = at {
         if let Some(again) = walked.iter().position(|&before| before == rank) {
             return walked.split_off(again);
         }
         walked.push(rank);
-        at = next(rank);
+        at = next.get(&rank).copied();
     }
     Vec::new()
 }
@@ -155,7 +145,7 @@ impl fmt::Display for Stuck {
                 Fate::Late => write!(f, "rank {rank} is late")?,
                 Fate::Failed(error) => write!(f, "rank {rank} failed: {error}")?,
                 Fate::Done(at) => write!(f, "rank {rank} was done after {at}")?,
-                Fate::Waits(..) => write!(f, "rank {rank} is in a circle of waits")?,
+                Fate::Waits(_) => write!(f, "rank {rank} is in a circle of waits")?,
             }
         }
         if culprits.len() > NAMED {

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use unisono_kernel::Rank;
 use unisono_kernel::machine::Machine;
-use unisono_kernel::step::{Awaits, Slot, Source, Step};
+use unisono_kernel::step::{Await, Awaits, Slot, Source, Step};
 
 /// Ranks before they run.
 #[derive(Debug)]
@@ -106,13 +106,23 @@ impl World {
                 Ok(Step::Wait(on)) => State::Waits(on, clock),
             };
         }
-        let fate = |state| match state {
+        let net = self.net.borrow();
+        let in_world = |rank, on: Await| match on.source {
+            Source::Message(slot) => Await { peer: net.peer(rank, slot), ..on },
+            _ => on,
+        };
+        let events = |(rank, state): (Rank, &State)| match *state {
+            State::Waits(on, _) => on.iter().map(|on| (rank, in_world(rank, *on))).collect(),
+            _ => Vec::new(),
+        };
+        let waits = (0..).zip(&states).flat_map(events).collect();
+        let fate = |state: &State| match *state {
             State::Ready => Fate::Late,
-            State::Waits(on, since) => Fate::Waits(on, since),
+            State::Waits(_, since) => Fate::Waits(since),
             State::Over(fate) => fate,
         };
-        let traffic = self.net.borrow().traffic;
-        Outcome { begin: self.begin, fates: states.into_iter().map(fate).collect(), traffic, polls }
+        let fates = states.iter().map(fate).collect();
+        Outcome { begin: self.begin, fates, waits, traffic: net.traffic, polls }
     }
 }
 

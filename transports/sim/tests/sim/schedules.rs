@@ -1,10 +1,12 @@
 //! Seeded schedules: the same seed the same run; order inside a channel; ranks that stop, are slow, or wait for each other.
 
 use crate::scripts::{Act, Script, network, run};
+use std::rc::Rc;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::error::PollError;
 use unisono_kernel::msg::bcast::binomial::Binomial;
-use unisono_sim::{Dropped, Fate, Outcome, Placement, Schedule, TRUNCATED, Topology, World};
+use unisono_kernel::p2p::P2p;
+use unisono_sim::{Dropped, Endpoint, Fate, Outcome, Placement, Schedule, TRUNCATED, Topology, World};
 
 fn delayed(seed: u64) -> Schedule {
     Schedule { seed, delay: 100.0, skew: 50.0, ..Schedule::default() }
@@ -94,7 +96,7 @@ fn a_rank_may_stop_in_the_middle() {
             for (rank, (fate, byte)) in outcome.fates.iter().zip(data).enumerate() {
                 match fate {
                     Fate::Done(_) => assert_eq!(byte, [7], "rank {rank} without {victim} after {polls} polls"),
-                    Fate::Waits(..) => {
+                    Fate::Waits(_) => {
                         assert_eq!(outcome.last().unwrap_err().culprits, [(victim, Fate::Dropped)]);
                     }
                     fate => assert!(*fate == Fate::Dropped && rank as u32 == victim, "{fate:?}"),
@@ -143,4 +145,36 @@ fn lengths_that_differ_fail() {
     let failed = PollError::Messages { peer: 0, code: TRUNCATED.0 };
     assert_eq!(outcome.fates[1], Fate::Failed(failed));
     assert!(outcome.last().unwrap_err().to_string().contains("rank 1 failed"));
+}
+
+#[test]
+fn a_group_has_its_own_numbers_and_its_reports_the_worlds() {
+    // Ranks 6, 4, 1, 3 are 0 … 3 of a group: 6 → 1, then 6 → 4; 1 → 3. The others have nothing to do.
+    let members: Rc<[u32]> = [6, 4, 1, 3].into();
+    for dropped in [vec![], vec![Dropped { rank: 1, polls: 0 }]] {
+        let schedule = Schedule { dropped: dropped.clone(), ..Schedule::default() };
+        let world = World::new(network(Topology::Crossbar), Placement::blocks(7, 7).unwrap(), schedule).unwrap();
+        let ends = world.endpoints();
+        assert!(ends[0].among(&members).is_none(), "no member");
+        assert!(ends[6].among(&[6, 7].into()).is_none(), "no rank");
+        let mut data = [[0; 1]; 7];
+        data[6] = [7];
+        let part = |(end, byte): (Endpoint, &mut [u8; 1])| match end.among(&members) {
+            Some(end) => {
+                // SAFETY: `data` outlives the run.
+                let machine = unsafe { Binomial::new(end.rank(), end.size(), Buf::of_mut(byte), 0, 1) };
+                (end, Some(machine.unwrap()))
+            }
+            None => (end, None),
+        };
+        let mut ranks: Vec<_> = ends.into_iter().zip(&mut data).map(part).collect();
+        let outcome = world.run(&mut ranks);
+        if dropped.is_empty() {
+            outcome.last().unwrap();
+            assert_eq!(data.map(|[byte]| byte), [0, 7, 0, 7, 7, 0, 7]);
+        } else {
+            let stuck = outcome.last().unwrap_err().to_string();
+            assert_eq!(stuck, "rank 3 waits for rank 1 in operation 1; rank 1 has stopped");
+        }
+    }
 }
