@@ -77,7 +77,9 @@ impl Fabric {
             (Class::Node, _) => Path::of(&[Port(from as usize), Port(self.ranks + to as usize)]),
             (_, Topology::Star) => Path::of(&[Port(links), into]),
             (Class::Spine, Topology::FatTree { nodes_per_leaf, uplinks }) => {
-                let link = |node: u32| links + 2 * ((node / nodes_per_leaf) * uplinks + to_node % uplinks) as usize;
+                let link = |node: u32| {
+                    links + 2 * ((node / nodes_per_leaf) as usize * uplinks as usize + (to_node % uplinks) as usize)
+                };
                 Path::of(&[out, Port(link(from_node)), Port(link(to_node) + 1), into])
             }
             _ => Path::of(&[out, into]),

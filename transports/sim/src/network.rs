@@ -150,7 +150,7 @@ impl Network {
     /// Is every parameter a time?
     ///
     /// # Errors
-    /// The first one that is not: negative, absurdly large, no number; a fat tree without nodes or up-links.
+    /// The first one that is not: negative, absurdly large, no number; a fat tree without nodes or up-links, or with too many.
     pub fn check(&self) -> Result<(), Unfit> {
         for class in Class::ALL {
             self.link(class).check(class)?;
@@ -165,10 +165,25 @@ impl Network {
         }
         Ok(())
     }
+
+    /// The same, for a network of `nodes` nodes.
+    pub(crate) fn check_for(&self, nodes: u32) -> Result<(), Unfit> {
+        self.check()?;
+        if let Topology::FatTree { nodes_per_leaf, uplinks } = self.topology {
+            let most = MOST_LINKS.min(MOST_ALL_LINKS / nodes.div_ceil(nodes_per_leaf).max(1));
+            if uplinks > most {
+                let (value, most) = (uplinks.into(), most.into());
+                return Err(Unfit { parameter: "fattree.uplinks".into(), value, least: 1.0, most });
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Most links of a switch.
 const MOST_LINKS: u32 = 1 << 16;
+/// Most up-links of all switches together: each is a word of the simulator's memory.
+const MOST_ALL_LINKS: u32 = 1 << 24;
 
 /// A parameter that is no parameter.
 #[derive(Clone, Debug, PartialEq)]

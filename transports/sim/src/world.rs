@@ -38,7 +38,7 @@ impl World {
     /// # Errors
     /// A parameter that is none.
     pub fn new(network: Network, placement: Placement, schedule: Schedule) -> Result<Self, Unfit> {
-        network.check()?;
+        network.check_for(placement.nodes())?;
         let size = placement.ranks();
         schedule.check(size)?;
         let (chance, begin) = Chance::new(&schedule, size);

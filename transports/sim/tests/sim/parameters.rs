@@ -42,6 +42,10 @@ fn what_is_no_time_is_refused() {
         let error = refused(Network::new(Topology::FatTree { nodes_per_leaf, uplinks }));
         assert!(error.starts_with(&format!("fattree.{name} is ")), "{error}");
     }
+    let many = Network::new(Topology::FatTree { nodes_per_leaf: 1, uplinks: 1 << 16 });
+    let world = World::new(many, Placement::blocks(1 << 20, 1 << 20).unwrap(), Schedule::default());
+    let error = world.map(|_| ()).unwrap_err().to_string();
+    assert_eq!(error, "fattree.uplinks is 65536, must be between 1 and 16");
 }
 
 #[test]
