@@ -2,6 +2,7 @@
 
 use crate::bench::Sides;
 use crate::model::args::Model;
+use crate::sim::args::Sim;
 use clap::{Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -29,6 +30,8 @@ pub(crate) enum Command {
     Bench(Bench),
     /// Check every algorithm against a sequential oracle on real processes
     Check(Check),
+    /// Simulate a collective between thousands of ranks: virtual time over LogGP links
+    Sim(Sim),
     /// Show the machine's topology, what a communicator costs in memory, and groups of processes that share units
     Topo(Topo),
     /// Print or plot the papers' figures and tables that follow from formulas

@@ -9,6 +9,7 @@ mod error;
 mod job;
 mod model;
 mod run;
+mod sim;
 mod topo;
 
 use args::{Args, Command};
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Topo(args) => topo::run(args),
         Command::Model(args) => model::run(&args),
+        Command::Sim(args) => sim::run(&args),
         Command::Worker => job::work(),
     };
     match answer {

@@ -2,6 +2,7 @@
 
 use super::Row;
 use std::fmt;
+use unisono_plot::bytes;
 
 /// Rows of one report.
 #[derive(Debug, Default)]
@@ -10,15 +11,6 @@ pub(crate) struct Table(Vec<Row>);
 impl Table {
     pub(crate) fn push(&mut self, row: Row) {
         self.0.push(row);
-    }
-}
-
-/// A number of bytes as people write it.
-pub(crate) fn bytes(n: u64) -> String {
-    match n {
-        n if n >= 1 << 20 && n.is_multiple_of(1 << 20) => format!("{} MiB", n >> 20),
-        n if n >= 1 << 10 && n.is_multiple_of(1 << 10) => format!("{} KiB", n >> 10),
-        n => format!("{n} B"),
     }
 }
 
