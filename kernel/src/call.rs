@@ -184,9 +184,7 @@ impl<'buf> Call<'buf> {
             }
             Self::Scatter { send, receive, root, .. } => Scatter::equal(me, send, receive, root)?.into(),
             Self::Scatterv { send, receive, root, .. } => Scatter::vary(me, send, receive, root)?.into(),
-            Self::Allgather { send, receive, algorithm: Cico } => {
-                allgather::cico::Cico::new(me, send, receive)?.into()
-            }
+            Self::Allgather { send, receive, algorithm: Cico } => allgather::cico::Cico::new(me, send, receive)?.into(),
             Self::Allgather { send, receive, .. } => allgather::exchange::allgather(me, send, receive)?.into(),
             Self::Alltoall { send, receive } => Alltoall::equal(me, send, receive)?.into(),
             Self::Alltoallv { send, receive } => Alltoall::vary(me, send, receive)?.into(),
@@ -207,6 +205,7 @@ where
     ///
     /// # Errors
     /// As the method that each variant of [`Call`] names.
+    #[inline(always)]
     pub fn run(&mut self, call: &Call<'_>) -> Result<(), Error> {
         match *call {
             Call::Barrier { algorithm } => self.barrier_with(algorithm),

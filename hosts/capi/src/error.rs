@@ -44,6 +44,8 @@ codes! {
     UNISONO_ERR_OTHER = -12, "another error";
     /// A start-up between processes failed.
     UNISONO_ERR_HOST = -13, "the processes could not be joined";
+    /// A request is active, or can't be started.
+    UNISONO_ERR_REQUEST = -14, "a request is in the way";
 }
 
 /// Why a call failed.
@@ -57,6 +59,10 @@ pub enum Failure {
     NotReady,
     /// No memory for the handle.
     Memory,
+    /// A request's state does not allow it: why, in words.
+    Request(&'static str),
+    /// This many requests of the communicator were not freed.
+    Requests(usize),
     /// A struct's `size` is this, not that of this version's struct.
     Size(u64, usize),
     /// Creating or attaching: an argument or the memory.
@@ -87,6 +93,7 @@ impl Failure {
             Self::Busy => UNISONO_ERR_BUSY,
             Self::NotReady => UNISONO_ERR_NOT_READY,
             Self::Memory => UNISONO_ERR_MEMORY,
+            Self::Request(_) | Self::Requests(_) => UNISONO_ERR_REQUEST,
             Self::Refused(Refusal { argument: Argument::Magic | Argument::Version | Argument::Hash, .. }) => {
                 UNISONO_ERR_SEGMENT
             }
@@ -115,7 +122,10 @@ impl fmt::Display for Failure {
             Self::Size(value, bound) => write!(f, "size is {value}, must be {bound}: sizeof(unisono_params)"),
             Self::Refused(refusal) => refusal.fmt(f),
             Self::Collective(error) => error.fmt(f),
-            Self::Host(words) => f.write_str(words),
+            Self::Requests(count) => {
+                write!(f, "requests of the communicator is {count}, must be 0: wait for them, free them")
+            }
+            Self::Host(words) | Self::Request(words) => f.write_str(words),
         }
     }
 }
