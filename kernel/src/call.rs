@@ -205,7 +205,6 @@ where
     ///
     /// # Errors
     /// As the method that each variant of [`Call`] names.
-    #[inline(always)]
     pub fn run(&mut self, call: &Call<'_>) -> Result<(), Error> {
         match *call {
             Call::Barrier { algorithm } => self.barrier_with(algorithm),

@@ -311,7 +311,8 @@ where
         }
     }
 
-    /// Polls the oldest operations until one of them waits; if `block`, waits with it once.
+    /// Polls the oldest operations until one of them waits; if `block`, the oldest alone, and waits with it once: nobody
+    /// may have asked for the next one yet.
     #[inline]
     fn move_oldest(&mut self, block: bool) -> Result<(), Error> {
         while let Some(machine) = oldest(self.communicator, &mut self.slots, &self.active, &mut self.begun)? {
@@ -319,6 +320,9 @@ where
                 return Ok(());
             }
             self.complete();
+            if block {
+                return Ok(());
+            }
         }
         Ok(())
     }

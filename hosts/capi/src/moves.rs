@@ -21,43 +21,53 @@ const AUTO: MoveAlgorithm = MoveAlgorithm::Auto;
 
 forms! {
     /// Waits until every rank has entered.
-    unisono_barrier, unisono_ibarrier, unisono_barrier_init: barrier();
+    unisono_barrier, unisono_ibarrier, unisono_barrier_init: barrier()
+        => Barrier { algorithm } barrier_with;
     /// `bytes` bytes at the root's `buffer` go to everyone's.
-    unisono_bcast, unisono_ibcast, unisono_bcast_init: bcast(buffer: *mut c_void, bytes: u64, root: u32);
+    unisono_bcast, unisono_ibcast, unisono_bcast_init: bcast(buffer: *mut c_void, bytes: u64, root: u32)
+        => Bcast { data, root, algorithm } bcast_with;
     /// Everyone's `bytes` bytes go to its block of the root's `receive`.
     unisono_gather, unisono_igather, unisono_gather_init:
-        gather(send: *const c_void, receive: *mut c_void, bytes: u64, root: u32);
+        gather(send: *const c_void, receive: *mut c_void, bytes: u64, root: u32)
+        => Gather { send, receive, root, algorithm } gather_with;
     /// Everyone's `bytes` bytes go to its block of the root's `receive`: `counts[r]` bytes, `displacements[r]` from there.
     unisono_gatherv, unisono_igatherv, unisono_gatherv_init: gatherv(
         send: *const c_void, bytes: u64,
         receive: *mut c_void, counts: *const u64, displacements: *const u64, root: u32,
-    );
+    )
+        => Gatherv { send, receive, root, algorithm } gatherv_with;
     /// Each block of the root's `send` goes to its rank's `bytes` bytes at `receive`.
     unisono_scatter, unisono_iscatter, unisono_scatter_init:
-        scatter(send: *const c_void, receive: *mut c_void, bytes: u64, root: u32);
+        scatter(send: *const c_void, receive: *mut c_void, bytes: u64, root: u32)
+        => Scatter { send, receive, root, algorithm } scatter_with;
     /// Each block of the root's `send`, `counts[r]` bytes, `displacements[r]` from there, goes to its rank's
     /// `bytes` bytes at `receive`.
     unisono_scatterv, unisono_iscatterv, unisono_scatterv_init: scatterv(
         send: *const c_void, counts: *const u64, displacements: *const u64,
         receive: *mut c_void, bytes: u64, root: u32,
-    );
+    )
+        => Scatterv { send, receive, root, algorithm } scatterv_with;
     /// Everyone's `bytes` bytes at `send` go to its block of everyone's `receive`.
     unisono_allgather, unisono_iallgather, unisono_allgather_init:
-        allgather(send: *const c_void, receive: *mut c_void, bytes: u64);
+        allgather(send: *const c_void, receive: *mut c_void, bytes: u64)
+        => Allgather { send, receive, algorithm } allgather_with;
     /// Everyone's `bytes` bytes at `send` go to its block of everyone's `receive`: `counts[r]` bytes,
     /// `displacements[r]` from there.
     unisono_allgatherv, unisono_iallgatherv, unisono_allgatherv_init: allgatherv(
         send: *const c_void, bytes: u64,
         receive: *mut c_void, counts: *const u64, displacements: *const u64,
-    );
+    )
+        => Allgather { send, receive, algorithm } allgather_with;
     /// Block r of everyone's `send`, `bytes` bytes, goes to rank r's `receive`.
     unisono_alltoall, unisono_ialltoall, unisono_alltoall_init:
-        alltoall(send: *const c_void, receive: *mut c_void, bytes: u64);
+        alltoall(send: *const c_void, receive: *mut c_void, bytes: u64)
+        => Alltoall { send, receive } alltoall;
     /// Block r of everyone's `send` goes to rank r's `receive`; each side has its own counts and displacements.
     unisono_alltoallv, unisono_ialltoallv, unisono_alltoallv_init: alltoallv(
         send: *const c_void, send_counts: *const u64, send_displacements: *const u64,
         receive: *mut c_void, counts: *const u64, displacements: *const u64,
-    );
+    )
+        => Alltoallv { send, receive } alltoallv;
 }
 
 /// Safe: it has no arguments; unsafe as the others are, to be made alike.

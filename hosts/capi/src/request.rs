@@ -48,7 +48,8 @@ impl State {
         Self { communicator, active: VecDeque::new(), begun: false, requests: 0 }
     }
 
-    /// Moves the oldest operations until one of them waits; given others to move meanwhile, waits with it once.
+    /// Moves the oldest operations until one of them waits; given others to move meanwhile, the oldest alone, and waits with
+    /// it once.
     fn advance(&mut self, mut others: Option<&mut dyn FnMut()>) -> Result<(), Error> {
         while let Some(&oldest) = self.active.front() {
             // SAFETY: an active request is not freed, and used under the claim alone.
@@ -71,6 +72,9 @@ impl State {
             }
             (request.active, self.begun) = (false, false);
             self.active.pop_front();
+            if others.is_some() {
+                return Ok(());
+            }
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ mod bench;
 mod check;
 mod demo;
 mod error;
+mod form;
 mod job;
 mod run;
 mod topo;
