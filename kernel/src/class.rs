@@ -65,6 +65,8 @@ classes! {
     Other = -12, c"UNISONO_ERR_OTHER", "MPI_ERR_OTHER", c"another error";
     /// A start-up between processes failed.
     Host = -13, c"UNISONO_ERR_HOST", "MPI_ERR_OTHER", c"the processes could not be joined";
+    /// A request is active, or can't be started. C alone.
+    Request = -14, c"UNISONO_ERR_REQUEST", "MPI_ERR_REQUEST", c"a request is in the way";
 }
 
 impl Class {

@@ -3,6 +3,7 @@
 use crate::error::{Failure, answer};
 use crate::heap::allocate;
 use crate::params::CParams;
+use crate::request::State;
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::fmt;
@@ -75,7 +76,7 @@ pub struct Handle {
     region: Mapped,
     layout: Layout,
     rank: Rank,
-    communicator: UnsafeCell<Communicator<Embedded>>,
+    state: UnsafeCell<State>,
 }
 
 impl Handle {
@@ -84,8 +85,8 @@ impl Handle {
     /// # Errors
     /// `rank` is none of the layout's; no memory.
     pub fn allocate(region: Mapped, layout: Layout, rank: Rank, wait: Waiting) -> Result<*mut Self, Failure> {
-        let communicator = UnsafeCell::new(Communicator::new(region, layout, rank, wait)?);
-        allocate(Self { busy: Word::zero(), region, layout, rank, communicator })
+        let state = UnsafeCell::new(State::new(Communicator::new(region, layout, rank, wait)?));
+        allocate(Self { busy: Word::zero(), region, layout, rank, state })
     }
 }
 
@@ -96,17 +97,17 @@ impl fmt::Debug for Handle {
 }
 
 /// The exclusive use of a handle, until it is dropped.
-struct Claim<'h>(&'h Handle);
+pub(crate) struct Claim<'h>(&'h Handle);
 
 impl<'h> Claim<'h> {
-    fn new(handle: &'h Handle) -> Result<Self, Failure> {
+    pub(crate) fn new(handle: &'h Handle) -> Result<Self, Failure> {
         // pairs with: the store in drop
         if handle.busy.claim(0, 1).is(0) { Ok(Self(handle)) } else { Err(Failure::Busy) }
     }
 
-    fn communicator(&mut self) -> &mut Communicator<Embedded> {
+    pub(crate) fn state(&mut self) -> &mut State {
         // SAFETY: the claim is the only one, and it is borrowed exclusively.
-        unsafe { &mut *self.0.communicator.get() }
+        unsafe { &mut *self.0.state.get() }
     }
 }
 
@@ -117,18 +118,15 @@ impl Drop for Claim<'_> {
     }
 }
 
-/// Runs `call` on the communicator behind `comm`, exclusively.
+/// Runs `call` on what is behind `comm`, exclusively.
 ///
 /// # Safety
 /// `comm` is null, or comes from `unisono_attach` and was not freed.
 #[inline(always)]
-pub(crate) unsafe fn with(
-    comm: *const Handle,
-    call: impl FnOnce(&mut Communicator<Embedded>) -> Result<(), Failure>,
-) -> c_int {
+pub(crate) unsafe fn with(comm: *const Handle, call: impl FnOnce(&mut State) -> Result<(), Failure>) -> c_int {
     // SAFETY: the caller's promise; the handle is only ever shared, what changes lies in cells.
     let handle = unsafe { comm.as_ref() };
-    answer((|| call(Claim::new(handle.ok_or(Failure::Null("comm"))?)?.communicator()))())
+    answer((|| call(Claim::new(handle.ok_or(Failure::Null("comm"))?)?.state()))())
 }
 
 /// A view of the caller's memory.
@@ -196,7 +194,7 @@ pub unsafe extern "C" fn unisono_attach(memory: *mut c_void, bytes: usize, rank:
     })())
 }
 
-/// Frees a handle; the memory stays the caller's. Null is no error; a handle in use is not freed.
+/// Frees a handle; the memory stays the caller's. Null is no error; a handle in use, or with requests, is not freed.
 ///
 /// # Safety
 /// `comm` is null, or comes from [`unisono_attach`], was not freed, and is used by no call that starts later.
@@ -205,8 +203,12 @@ pub unsafe extern "C" fn unisono_free(comm: *mut Handle) -> c_int {
     answer((|| {
         // SAFETY: the caller's promise.
         let Some(handle) = (unsafe { comm.as_ref() }) else { return Ok(()) };
-        // The claim is never given back: there is nothing to give back to.
-        core::mem::forget(Claim::new(handle)?);
+        let mut claim = Claim::new(handle)?;
+        match claim.state().requests {
+            // Never given back: there is nothing to give back to.
+            0 => core::mem::forget(claim),
+            requests => return Err(Failure::Requests(requests)),
+        }
         // SAFETY: allocated by `unisono_attach` as a box would be; claimed, so no call uses it.
         drop(unsafe { Box::from_raw(comm) });
         Ok(())

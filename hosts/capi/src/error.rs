@@ -20,6 +20,10 @@ pub enum Failure {
     NotReady,
     /// No memory for the handle.
     Memory,
+    /// A request's state does not allow it: why, in words.
+    Request(&'static str),
+    /// This many requests of the communicator were not freed.
+    Requests(usize),
     /// A struct's `size` is this, not that of this version's struct.
     Size(u64, usize),
     /// Creating or attaching: an argument or the memory.
@@ -50,6 +54,7 @@ impl Failure {
             Self::Busy => Class::Busy,
             Self::NotReady => Class::NotReady,
             Self::Memory => Class::Memory,
+            Self::Request(_) | Self::Requests(_) => Class::Request,
             Self::Size(..) => Class::Argument,
             Self::Refused(refusal) => refusal.class(),
             Self::Collective(error) => error.class(),
@@ -69,7 +74,10 @@ impl fmt::Display for Failure {
             Self::Size(value, bound) => write!(f, "size is {value}, must be {bound}: sizeof(unisono_params)"),
             Self::Refused(refusal) => refusal.fmt(f),
             Self::Collective(error) => error.fmt(f),
-            Self::Host(_, words) => f.write_str(words),
+            Self::Requests(count) => {
+                write!(f, "requests of the communicator is {count}, must be 0: wait for them, free them")
+            }
+            Self::Host(_, words) | Self::Request(words) => f.write_str(words),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::bench::Sides;
+use crate::form::Form;
 use crate::model::args::Model;
 use crate::sim::args::Sim;
 use clap::{Parser, Subcommand, ValueEnum};
@@ -140,13 +141,16 @@ pub(crate) enum Collective {
     Scan,
     /// Exscan
     Exscan,
+    /// A nonblocking allreduce, a computation that is as long, and both together: bytes of the whole vector. No other
+    /// options count but -n, --bytes, --iterations, --bind, --json and those of the segment
+    Overlap,
 }
 
 impl Collective {
     /// As one with two sides.
     pub(crate) const fn sides(self) -> Option<Sides> {
         Some(match self {
-            Self::Bcast | Self::Barrier | Self::Allreduce => return None,
+            Self::Bcast | Self::Barrier | Self::Allreduce | Self::Overlap => return None,
             Self::Gather => Sides::Gather,
             Self::Scatter => Sides::Scatter,
             Self::Allgather => Sides::Allgather,
@@ -189,6 +193,9 @@ pub(crate) struct Bench {
     /// exchange, cico. Others: auto, exchange
     #[arg(long, default_value = "auto", value_name = "NAME")]
     pub(crate) algorithm: String,
+    /// How it is called. A persistent operation is planned once per root, on one buffer, as with --warm
+    #[arg(long, value_enum, default_value_t = Form::Blocking)]
+    pub(crate) form: Form,
     /// Operations per repetition; default: by size, about a tenth of a second
     #[arg(long, value_name = "K")]
     pub(crate) iterations: Option<u64>,
@@ -226,6 +233,32 @@ pub(crate) struct Bench {
     pub(crate) cico_sets: Option<u32>,
 }
 
+/// Which forms of calls to check.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Forms {
+    /// Calls that return when they are complete
+    Blocking,
+    /// Start, then wait
+    Nonblocking,
+    /// Plan, start, wait
+    Persistent,
+    /// All three
+    All,
+}
+
+impl Forms {
+    /// Is it one of these?
+    pub(crate) const fn has(self, form: Form) -> bool {
+        match self {
+            Self::Blocking => matches!(form, Form::Blocking),
+            Self::Nonblocking => matches!(form, Form::Nonblocking),
+            Self::Persistent => matches!(form, Form::Persistent),
+            Self::All => true,
+        }
+    }
+}
+
 #[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
 pub(crate) struct Check {
     /// Number of processes
@@ -236,6 +269,10 @@ pub(crate) struct Check {
     pub(crate) bind: BindTo,
     #[command(flatten)]
     pub(crate) memory: Memory,
+    /// Forms of the calls, separated by commas; `all`: the same cases blocking, nonblocking and persistent. Bad input and
+    /// large counts are checked blocking
+    #[arg(long, value_enum, value_delimiter = ',', default_values = ["all"], value_name = "FORMS")]
+    pub(crate) form: Vec<Forms>,
     /// Name every case
     #[arg(short, long)]
     pub(crate) verbose: bool,

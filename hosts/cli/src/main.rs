@@ -6,6 +6,7 @@ mod chart;
 mod check;
 mod demo;
 mod error;
+mod form;
 mod job;
 mod model;
 mod run;

@@ -61,6 +61,24 @@ fn bench_knows_every_collective_and_form_of_algorithm() {
 }
 
 #[test]
+fn bench_measures_every_form() {
+    let common = ["--iterations", "20", "--json", "--method", "rate"];
+    for form in ["blocking", "nonblocking", "persistent"] {
+        for name in ["bcast", "barrier", "allreduce", "gather", "alltoall", "reduce_scatter", "scan"] {
+            let rows = rows(&[&["bench", name, "-n", "3", "--bytes", "4800", "--form", form][..], &common].concat());
+            assert_eq!((rows.len(), &rows[0]["form"]), (1, &form.into()), "{name}");
+        }
+    }
+    let rows = rows(&["bench", "overlap", "-n", "2", "--bytes", "8,64K", "--iterations", "5", "--json"]);
+    assert_eq!(rows.len(), 2);
+    for row in &rows {
+        for field in ["alone_ns", "compute_ns", "both_ns"] {
+            assert!(row[field].as_f64().is_some_and(|ns| ns > 0.0), "{field} in {row}");
+        }
+    }
+}
+
+#[test]
 fn what_has_no_floor_says_so() {
     let common = ["-n", "2", "--iterations", "20", "--json", "--method", "rate"];
     for (name, known) in [("bcast", true), ("allreduce", false), ("reduce", false), ("scan", false)] {
@@ -106,8 +124,10 @@ fn check_passes_on_real_processes() {
         let output = succeeds(&["check", "-n", ranks]);
         let last = output.lines().last().unwrap_or_default();
         let passed: u32 = last.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0);
-        assert!(passed > 2000 && last.ends_with(" passed, 0 failed"), "{last}");
+        assert!(passed > 6000 && last.ends_with(" passed, 0 failed"), "{last}");
     }
+    let one = succeeds(&["check", "-n", "2", "--form", "persistent", "--verbose"]);
+    assert!(one.contains("ok     persistent scan ") && !one.contains("nonblocking"), "{one}");
 }
 
 #[test]

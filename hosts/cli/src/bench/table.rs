@@ -18,15 +18,26 @@ impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{:<14} {:<14} {:>8} {:<7} {:>5} {:>11} {:>11} {:>11} {:>10} {:>7}",
-            "collective", "algorithm", "bytes", "method", "ranks", "p50 µs", "p99 µs", "max µs", "floor µs", "÷ floor"
+            "{:<14} {:<14} {:<11} {:>8} {:<7} {:>5} {:>11} {:>11} {:>11} {:>10} {:>7}",
+            "collective",
+            "algorithm",
+            "form",
+            "bytes",
+            "method",
+            "ranks",
+            "p50 µs",
+            "p99 µs",
+            "max µs",
+            "floor µs",
+            "÷ floor"
         )?;
         for row in &self.0 {
             writeln!(
                 f,
-                "{:<14} {:<14} {:>8} {:<7} {:>5} {:>11.3} {:>11.3} {:>11.3} {:>10} {:>7}",
+                "{:<14} {:<14} {:<11} {:>8} {:<7} {:>5} {:>11.3} {:>11.3} {:>11.3} {:>10} {:>7}",
                 row.collective,
                 row.algorithm.clone() + if row.default { " *" } else { "" },
+                row.form,
                 bytes(row.bytes),
                 row.method,
                 row.ranks,

@@ -6,6 +6,7 @@ mod plot;
 
 use crate::bench::{Row, Sample, Table, summary};
 use crate::error::Failure;
+use crate::form::Form;
 use algorithms::{Part, SUBJECTS, Subject};
 use args::{Shape, Sim};
 use clap::ValueEnum;
@@ -58,6 +59,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
             let row = Row {
                 collective: subject.name.into(),
                 algorithm: subject.algorithms[algorithm].0.into(),
+                form: Form::Blocking.name().into(),
                 default: algorithm == 0,
                 host: "sim".into(),
                 method: "window".into(),
