@@ -4,7 +4,7 @@
 //! which the operation is tested. Each row is the median over its rounds, of the slowest rank.
 
 use super::clock::{Clock, now};
-use super::{params, table};
+use super::params;
 use crate::args::Bench;
 use crate::error::Failure;
 use crate::job::Team;
