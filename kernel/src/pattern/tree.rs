@@ -126,6 +126,13 @@ impl Position {
     }
 }
 
+/// Vertices of the subtree of `vertex` in the binomial tree over `size` vertices: `vertex` and those that follow it.
+#[inline]
+pub const fn subtree(vertex: u32, size: u32) -> u32 {
+    let (rest, whole) = (size - vertex, vertex & vertex.wrapping_neg());
+    if vertex == 0 || whole > rest { rest } else { whole }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Children {
     Run {
@@ -243,6 +250,18 @@ mod tests {
                     }
                     assert_eq!(at, 0);
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn binomial_subtrees_follow_their_vertex() {
+        for size in 1..=33 {
+            for vertex in 0..size {
+                let children = || Tree::BINOMIAL.position(vertex, 0, size).children();
+                assert_eq!(subtree(vertex, size), 1 + children().map(|child| subtree(child, size)).sum::<u32>());
+                let ends = children().map(|child| child + subtree(child, size));
+                assert_eq!(ends.max().unwrap_or(vertex + 1), vertex + subtree(vertex, size));
             }
         }
     }
