@@ -101,7 +101,7 @@ pub struct Bytes {
 ///
 /// The messages of a round may travel at once, and are posted in order of their index. Between two processes
 /// the messages that one sends, round by round, are those that the other receives, in the same order. What is
-/// received in a round overlaps nothing else of the round.
+/// received in a round overlaps nothing else of the round. Rounds past the last are never asked for.
 pub trait Schedule: Clone + PartialEq + Eq + Hash {
     /// Rounds of this process; they need not be as many as another one's.
     fn rounds(&self) -> u64;
