@@ -2,105 +2,144 @@
 
 use super::schedule::{Area, Place, Work};
 use crate::error::{Argument, Bound, Refusal};
-use crate::pattern::turned;
+use crate::op::Op;
+use crate::pattern::{Seat, turned};
+
+/// Most bytes of a vector, and of all blocks of an area: sums of a few of them fit 64 bits.
+pub const MOST: u64 = 1 << 61;
+
+/// Are these bytes no more than [`MOST`]?
+pub(super) fn check_bytes(bytes: u64) -> Result<(), Refusal> {
+    Refusal::check(Argument::Bytes, bytes, Bound::AtMost(MOST)).map(|_| ())
+}
+
+/// Is a reduction's operand no more than [`MOST`] bytes, and a whole number of elements?
+pub(super) fn check_operand(bytes: u64, op: &Op) -> Result<(), Refusal> {
+    check_bytes(bytes)?;
+    op.count(bytes).map(|_| ())
+}
 
 /// Blocks of an area, one per rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Parts<'a> {
+pub struct Parts<'a> {
+    size: u32,
+    cut: Cut<'a>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Cut<'a> {
     /// `bytes` bytes each, in a row.
-    Equal {
-        /// Bytes of a block.
-        bytes: u64,
-    },
+    Equal { bytes: u64 },
     /// Rank r's has `counts[r]` elements and begins `displacements[r]` elements into the area.
-    Vary {
-        /// Elements of the blocks.
-        counts: &'a [u64],
-        /// Elements before the blocks.
-        displacements: &'a [u64],
-        /// Bytes of an element.
-        element: u64,
-    },
+    Vary { counts: &'a [u64], displacements: &'a [u64], element: u64 },
     /// A vector cut into slices in a row whose lengths differ by an element at most.
     Slices(Slices),
 }
 
 impl<'a> Parts<'a> {
-    /// Blocks of any lengths, as in MPI_Allgatherv.
+    /// Blocks of any lengths, as in MPI_Allgatherv: rank r's has `counts[r]` elements of `element` bytes and begins
+    /// `displacements[r]` elements into the area.
     ///
     /// # Errors
-    /// Not as many counts or displacements as ranks, or a block ends beyond 2⁶³ bytes.
+    /// Not as many counts or displacements as ranks; a block ends beyond [`MOST`] bytes, or all have more.
     pub fn vary(size: u32, counts: &'a [u64], displacements: &'a [u64], element: u64) -> Result<Self, Refusal> {
         Refusal::check(Argument::Ranks, counts.len() as u64, Bound::Equals(size.into()))?;
         Refusal::check(Argument::Displacements, displacements.len() as u64, Bound::Equals(size.into()))?;
+        let mut total = 0u64;
         for (&count, &displacement) in counts.iter().zip(displacements) {
             let reach = count.checked_add(displacement).and_then(|elements| elements.checked_mul(element));
-            Refusal::check(Argument::Extent, reach.unwrap_or(u64::MAX), Bound::AtMost(i64::MAX as u64))?;
+            Refusal::check(Argument::Extent, reach.unwrap_or(u64::MAX), Bound::AtMost(MOST))?;
+            total += count * element;
+            check_bytes(total)?;
         }
-        Ok(Self::Vary { counts, displacements, element })
+        Ok(Self { size, cut: Cut::Vary { counts, displacements, element } })
     }
 
     /// Blocks of `bytes` bytes.
     ///
     /// # Errors
-    /// The blocks of all ranks have more than 2⁶³ bytes.
+    /// The blocks of all ranks have more than [`MOST`] bytes.
     pub fn equal(size: u32, bytes: u64) -> Result<Self, Refusal> {
-        Refusal::check(Argument::Bytes, bytes, Bound::AtMost(i64::MAX as u64 / u64::from(size.max(1))))?;
-        Ok(Self::Equal { bytes })
+        Refusal::check(Argument::Bytes, bytes, Bound::AtMost(MOST / u64::from(size.max(1))))?;
+        Ok(Self { size, cut: Cut::Equal { bytes } })
+    }
+
+    /// The slices of a vector, of which there is one per rank.
+    pub const fn slices(size: u32, slices: Slices) -> Self {
+        Self { size, cut: Cut::Slices(slices) }
+    }
+
+    /// Checks that there is a block per rank.
+    ///
+    /// # Errors
+    /// There are fewer or more.
+    pub fn check(&self, seat: Seat) -> Result<(), Refusal> {
+        Refusal::check(Argument::Ranks, self.size.into(), Bound::Equals(seat.size().into())).map(|_| ())
+    }
+
+    /// The length of all blocks, if they are equally long and in a row.
+    #[inline]
+    pub const fn equally(&self) -> Option<u64> {
+        match self.cut {
+            Cut::Equal { bytes } => Some(bytes),
+            _ => None,
+        }
     }
 
     /// Are all blocks equally long and in a row?
     pub const fn is_equal(&self) -> bool {
-        matches!(self, Self::Equal { .. })
+        self.equally().is_some()
     }
 
     /// Bytes of `rank`'s block.
     #[inline]
     pub fn len(&self, rank: u32) -> u64 {
-        match *self {
-            Self::Equal { bytes } => bytes,
-            Self::Vary { counts, element, .. } => counts.get(rank as usize).map_or(0, |count| count * element),
-            Self::Slices(slices) => slices.at(rank + 1) - slices.at(rank),
+        match self.cut {
+            Cut::Equal { bytes } => bytes,
+            Cut::Vary { counts, element, .. } => counts.get(rank as usize).map_or(0, |count| count * element),
+            Cut::Slices(slices) => slices.at(rank + 1) - slices.at(rank),
         }
     }
 
     /// `rank`'s block in `area`.
     #[inline]
     pub fn place(&self, area: Area, rank: u32) -> Place {
-        let at = match *self {
-            Self::Equal { bytes } => u64::from(rank) * bytes,
-            Self::Vary { displacements, element, .. } => displacements.get(rank as usize).map_or(0, |d| d * element),
-            Self::Slices(slices) => slices.at(rank),
+        let at = match self.cut {
+            Cut::Equal { bytes } => u64::from(rank) * bytes,
+            // A block of nothing may lie anywhere.
+            Cut::Vary { .. } if self.len(rank) == 0 => 0,
+            Cut::Vary { displacements, element, .. } => displacements.get(rank as usize).map_or(0, |d| d * element),
+            Cut::Slices(slices) => slices.at(rank),
         };
         Place::new(area, at, self.len(rank))
     }
 
-    /// Bytes from the area's start to the end of the last of `size` blocks.
-    pub fn reach(&self, size: u32) -> u64 {
-        match *self {
-            Self::Equal { bytes } => u64::from(size) * bytes,
-            Self::Vary { .. } => {
-                let ends = (0..size).map(|rank| self.place(Area::Receive, rank)).filter(|place| place.len > 0);
-                ends.map(|place| place.at + place.len).max().unwrap_or(0)
+    /// Bytes from the area's start to the end of the last block.
+    pub fn reach(&self) -> u64 {
+        match self.cut {
+            Cut::Equal { bytes } => u64::from(self.size) * bytes,
+            Cut::Vary { .. } => {
+                let ends = (0..self.size).map(|rank| self.place(Area::Receive, rank)).map(|place| place.at + place.len);
+                ends.max().unwrap_or(0)
             }
-            Self::Slices(slices) => slices.at(size),
+            Cut::Slices(slices) => slices.at(self.size),
         }
     }
 
-    /// Bytes of all `size` blocks.
-    pub fn total(&self, size: u32) -> u64 {
-        match self {
-            Self::Vary { .. } => (0..size).map(|rank| self.len(rank)).sum(),
-            _ => self.reach(size),
+    /// Bytes of all blocks.
+    pub fn total(&self) -> u64 {
+        match self.cut {
+            Cut::Vary { .. } => (0..self.size).map(|rank| self.len(rank)).sum(),
+            _ => self.reach(),
         }
     }
 
-    /// Bytes of the longest of `size` blocks.
-    pub fn most(&self, size: u32) -> u64 {
-        match self {
-            Self::Equal { bytes } => *bytes,
-            Self::Vary { .. } => (0..size).map(|rank| self.len(rank)).max().unwrap_or(0),
-            Self::Slices(_) => self.len(0),
+    /// Bytes of the longest block.
+    pub fn most(&self) -> u64 {
+        match self.cut {
+            Cut::Equal { bytes } => bytes,
+            Cut::Vary { .. } => (0..self.size).map(|rank| self.len(rank)).max().unwrap_or(0),
+            Cut::Slices(_) => self.len(0),
         }
     }
 }
@@ -180,8 +219,6 @@ impl Segments {
 pub struct Row<'a> {
     /// The blocks.
     pub parts: Parts<'a>,
-    /// Number of ranks.
-    pub size: u32,
     /// Whose block comes first.
     pub start: u32,
 }
@@ -190,28 +227,26 @@ impl Row<'_> {
     /// `count` blocks from the `first` on, in a row that begins at 0 of `area`. Blocks that vary cost an addition each.
     #[inline]
     pub fn place(&self, area: Area, first: u32, count: u32) -> Place {
-        let Self { parts, size, start } = *self;
-        let sum = |from: u32, to: u32| match parts {
-            Parts::Equal { bytes } => u64::from(to - from) * bytes,
-            _ => (from..to).map(|index| parts.len(turned(index, start, size))).sum(),
+        let Self { parts, start } = *self;
+        let sum = |from: u32, to: u32| match parts.equally() {
+            Some(bytes) => u64::from(to - from) * bytes,
+            None => (from..to).map(|index| parts.len(turned(index, start, parts.size))).sum(),
         };
         Place::new(area, sum(0, first), sum(first, first + count))
     }
 
     /// The `index`-th pair of a stretch of the row in `row`, and the same blocks where they lie in `area`.
     fn run(&self, row: Area, area: Area, index: u32) -> Option<(Place, Place)> {
-        let (first, count) = match self.parts {
+        let size = self.parts.size;
+        let (first, count) = match (self.parts.is_equal(), index) {
             // Until the last rank's, then from rank 0 on.
-            Parts::Equal { .. } => match index {
-                0 => (0, self.size - self.start),
-                1 => (self.size - self.start, self.start),
-                _ => return None,
-            },
-            _ if index < self.size => (index, 1),
+            (true, 0) => (0, size - self.start),
+            (true, 1) => (size - self.start, self.start),
+            (false, index) if index < size => (index, 1),
             _ => return None,
         };
         let packed = self.place(row, first, count);
-        let rank = if first == self.size { 0 } else { turned(first, self.start, self.size) };
+        let rank = if first == size { 0 } else { turned(first, self.start, size) };
         Some((packed, Place { len: packed.len, ..self.parts.place(area, rank) }))
     }
 
@@ -230,6 +265,6 @@ impl Row<'_> {
     /// Number of copies that pack or unpack.
     #[inline]
     pub const fn runs(&self) -> u32 {
-        if self.parts.is_equal() { 2 } else { self.size }
+        if self.parts.is_equal() { 2 } else { self.parts.size }
     }
 }

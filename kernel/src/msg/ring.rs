@@ -68,7 +68,7 @@ impl Schedule for Allgather<'_> {
     fn bytes(&self) -> Bytes {
         let (seat, own) = (self.ring.0, |area| self.own == Some(area));
         let send = if own(Area::Send) { self.parts.len(seat.rank()) } else { 0 };
-        Bytes { send, receive: self.parts.reach(seat.size()), scratch: 0 }
+        Bytes { send, receive: self.parts.reach(), scratch: 0 }
     }
 }
 
@@ -97,7 +97,7 @@ pub struct ReduceScatter<'a> {
 impl<'a> ReduceScatter<'a> {
     /// Block r of everyone's `source` is folded to byte `result` of rank r's result area, in segments of `segment` bytes.
     pub(super) fn new(seat: Seat, parts: Parts<'a>, op: Op, source: Area, result: u64, segment: u64) -> Self {
-        let segments = Segments::new(parts.most(seat.size()), segment, op.element());
+        let segments = Segments::new(parts.most(), segment, op.element());
         Self { seat, parts, op, source, result, segments }
     }
 
@@ -114,7 +114,7 @@ impl<'a> ReduceScatter<'a> {
 
     /// Where the segment that arrives in a step lies.
     fn arrived(&self, step: u32, segment: u64) -> Place {
-        let most = self.parts.most(self.seat.size());
+        let most = self.parts.most();
         let block = Place::new(Area::Scratch, u64::from(step % 2) * most, self.parts.len(self.seat.before(step + 2)));
         self.segments.of(block, segment)
     }
@@ -159,7 +159,7 @@ impl Schedule for ReduceScatter<'_> {
             (Moment::After, 1) if last && self.seat.size() > 1 => {
                 let len = self.parts.len(self.seat.rank());
                 let step = self.seat.size() - 2;
-                let from = Place::new(Area::Scratch, u64::from(step % 2) * self.parts.most(self.seat.size()), len);
+                let from = Place::new(Area::Scratch, u64::from(step % 2) * self.parts.most(), len);
                 Some(Work::Copy { from, to: Place::new(Area::Receive, self.result, len) })
             }
             _ => None,
@@ -167,10 +167,10 @@ impl Schedule for ReduceScatter<'_> {
     }
 
     fn bytes(&self) -> Bytes {
-        let (size, operand) = (self.seat.size(), self.parts.reach(self.seat.size()));
+        let (size, operand) = (self.seat.size(), self.parts.reach());
         let (send, receive) = if self.source == Area::Send { (operand, 0) } else { (0, operand) };
         let result = self.result + self.parts.len(self.seat.rank());
-        let scratch = if size == 1 { 0 } else { 2 * self.parts.most(size) };
+        let scratch = if size == 1 { 0 } else { 2 * self.parts.most() };
         Bytes { send, receive: receive.max(result), scratch }
     }
 

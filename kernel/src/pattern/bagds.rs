@@ -133,6 +133,19 @@ impl<'a> Set<'a> {
         })
     }
 
+    /// The block before which there are `index` others.
+    pub fn nth(self, index: u32) -> Option<Rank> {
+        let mut left = index;
+        for (word, &bits) in (0..).zip(self.0) {
+            if left < bits.count_ones() {
+                let rest = (0..left).fold(bits, |bits, _| bits & (bits - 1));
+                return Some(word * u64::BITS + rest.trailing_zeros());
+            }
+            left -= bits.count_ones();
+        }
+        None
+    }
+
     /// Number of blocks.
     pub fn count(self) -> u32 {
         self.0.iter().map(|bits| bits.count_ones()).sum()
@@ -251,7 +264,9 @@ mod tests {
                     let theirs = tables[mine.partner as usize].stage(stage).unwrap();
                     assert_eq!((theirs.partner, theirs.give), (rank, mine.take), "p={size} stage {stage}");
                     assert!(mine.give.iter().all(|block| have[rank as usize].contains(&block)));
-                    assert_eq!(mine.take.count() as usize, mine.take.iter().count());
+                    let count = mine.take.count();
+                    assert!((0..count).filter_map(|index| mine.take.nth(index)).eq(mine.take.iter()));
+                    assert_eq!((mine.take.iter().count() as u32, mine.take.nth(count)), (count, None));
                 }
                 for (have, table) in have.iter_mut().zip(&tables) {
                     have.extend(table.stage(stage).into_iter().flat_map(|stage| stage.take.iter()));

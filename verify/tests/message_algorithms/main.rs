@@ -21,6 +21,14 @@ fn sizes() -> impl Iterator<Item = u32> {
     1..=17
 }
 
+/// A few more, for one length each.
+const LARGE: [u32; 2] = [33, 100];
+
+/// The lengths among so many processes.
+fn lengths(size: u32, all: &[u64]) -> &[u64] {
+    if size > 17 { &all[all.len() - 1..] } else { all }
+}
+
 /// Roots worth a case: the ends and what lies between.
 fn roots(size: u32) -> impl Iterator<Item = u32> {
     let mut roots = vec![0, 1, size / 2, size - 1];

@@ -1,6 +1,6 @@
 //! Reduce, allreduce, reduce_scatter, scan and exscan.
 
-use super::{User, check, outcome, roots, seat, sizes};
+use super::{LARGE, User, check, lengths, outcome, roots, seat, sizes};
 use std::ffi::c_void;
 use unisono_kernel::msg::parts::Slices;
 use unisono_kernel::msg::{Parts, allreduce, reduce, reduce_scatter, scan};
@@ -50,11 +50,11 @@ fn length(fold: Fold, elements: u64) -> u64 {
 #[test]
 fn reduces() {
     use reduce::Algorithm::{Chain, Flat, Knomial, ScatterGather};
-    for size in sizes() {
+    for size in sizes().chain([33]) {
         for algorithm in [Flat, Chain(32), Chain(1 << 20), Knomial(2), Knomial(3), Knomial(8), ScatterGather] {
             for root in roots(size) {
                 for (fold, in_place) in FOLDS.iter().flat_map(|&fold| [(fold, false), (fold, true)]) {
-                    for elements in [0, 1, 7, 40] {
+                    for &elements in lengths(size, &[0, 1, 7, 40]) {
                         let name = format!("reduce {algorithm:?} p={size} root={root} {fold:?} {elements} {in_place}");
                         let (bytes, op) = (length(fold, elements), fold.op());
                         let plan = |rank| reduce::plan(seat(rank, size), bytes, op, root, in_place, algorithm).unwrap();
@@ -75,14 +75,14 @@ fn reduces() {
 #[test]
 fn allreduces() {
     use allreduce::Algorithm::{Doubling, Rabenseifner, Ring, SegmentedRing};
-    for size in sizes() {
+    for size in sizes().chain(LARGE) {
         for algorithm in [Doubling, Ring, SegmentedRing(8), SegmentedRing(16), SegmentedRing(40), Rabenseifner] {
             for (fold, in_place) in FOLDS.iter().flat_map(|&fold| [(fold, false), (fold, true)]) {
                 if algorithm.applicable(&fold.op()).is_err() {
                     assert_eq!(fold, Fold::Affine);
                     continue;
                 }
-                for elements in [0, 1, 7, 16, 17, 100] {
+                for &elements in lengths(size, &[0, 1, 7, 16, 17, 100]) {
                     let name = format!("allreduce {algorithm:?} p={size} {fold:?} {elements} {in_place}");
                     let bytes = length(fold, elements);
                     let plan = |rank| allreduce::plan(seat(rank, size), bytes, fold.op(), in_place, algorithm).unwrap();
@@ -151,11 +151,11 @@ fn reduce_scatters() {
                     Parts::equal(size, 0).unwrap(),
                     Parts::equal(size, 3 * element).unwrap(),
                     Parts::vary(size, &varying, &displacements, element).unwrap(),
-                    Parts::Slices(Slices::new(23 * element, element, size)),
+                    Parts::slices(size, Slices::new(23 * element, element, size)),
                 ];
                 for parts in kinds {
                     let name = format!("reduce_scatter {algorithm:?} p={size} {fold:?} {parts:?} {in_place}");
-                    let elements = parts.reach(size) / element;
+                    let elements = parts.reach() / element;
                     let plan =
                         |rank| reduce_scatter::plan(seat(rank, size), parts, fold.op(), in_place, algorithm).unwrap();
                     let before = |rank| {

@@ -9,6 +9,7 @@ use unisono_kernel::msg::{
 };
 use unisono_kernel::op::Op;
 use unisono_kernel::pattern::bagds::{Table, table_words, work_words};
+use unisono_verify::network::{Mode, run};
 use unisono_verify::oracle::Fold;
 
 #[test]
@@ -63,8 +64,41 @@ fn arguments_out_of_bounds() {
     assert_eq!(error, Refusal::new(Argument::Displacements, 5, Bound::Equals(6)));
     assert_eq!(Parts::vary(2, &[1, 2], &[0, u64::MAX], 1).unwrap_err().argument, Argument::Extent);
     assert_eq!(Parts::equal(4, u64::MAX / 2).unwrap_err().argument, Argument::Bytes);
+    let error = bcast::plan(me, u64::MAX, 0, bcast::Algorithm::Flat).unwrap_err();
+    assert_eq!(error, Refusal::new(Argument::Bytes, u64::MAX, Bound::AtMost(1 << 61)));
+    let error = allgather::plan(me, Parts::equal(5, 8).unwrap(), false, allgather::Algorithm::Ring, None).unwrap_err();
+    assert_eq!(error, PlanError::Refused(Refusal::new(Argument::Ranks, 5, Bound::Equals(6))));
     let own = gather::plan(seat(0, 2), 7, Parts::equal(2, 8).unwrap(), 0, false, gather::Algorithm::Linear);
     assert_eq!(own.unwrap_err(), PlanError::Refused(Refusal::new(Argument::Bytes, 7, Bound::Equals(8))));
+}
+
+/// Two processes that differ in the length: the layer says so, of the right peer.
+#[test]
+fn lengths_that_differ() {
+    let plan = |rank| bcast::plan(seat(rank, 2), 8 + u64::from(rank), 0, bcast::Algorithm::Flat).unwrap();
+    let mut memory = [vec![0; 8], vec![0; 9]];
+    let make = |(rank, receive): (u32, &mut Vec<u8>)| {
+        let memory = Memory { send: Memory::NOTHING, receive: Buf::of_mut(receive), scratch: Memory::NOTHING };
+        // SAFETY: the vectors outlive the machines, and are touched by nobody else until then.
+        unsafe { Rounds::of(plan(rank), memory, 1) }.unwrap()
+    };
+    let mut machines: Vec<_> = (0..).zip(&mut memory).map(make).collect();
+    let fault = run(&mut machines, Mode::Eager, 1).unwrap_err();
+    assert_eq!(fault, "rank 1: message to or from rank 0 failed: error 1");
+}
+
+/// Who waits for a message that comes and for one that goes names both.
+#[test]
+fn a_wait_for_two_peers() {
+    let plan =
+        allgather::plan(seat(1, 3), Parts::equal(3, 4).unwrap(), false, allgather::Algorithm::Ring, None).unwrap();
+    let (send, mut receive) = ([1; 4], [0; 12]);
+    let memory = Memory { send: Buf::of(&send), receive: Buf::of_mut(&mut receive), scratch: Memory::NOTHING };
+    // SAFETY: the arrays outlive the machine, and are touched by nobody else until then.
+    let machine = unsafe { Rounds::of(plan, memory, 1) }.unwrap();
+    let fault = run(&mut [None, Some(machine), None], Mode::Rendezvous, 1).unwrap_err();
+    assert!(fault.starts_with("deadlock"), "{fault}");
+    assert!(fault.contains("peer: Some(0)") && fault.contains("peer: Some(2)"), "{fault}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::error::{Argument, Bound, Refusal};
 use crate::msg::parts::Parts;
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::pattern::Seat;
-use crate::pattern::bagds::{Set, Table};
+use crate::pattern::bagds::{Set, Stage, Table};
 
 /// One process's part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,14 +29,14 @@ impl<'a> Bagds<'a> {
     }
 
     fn packed(&self, set: Set<'_>) -> u64 {
-        match self.parts {
-            Parts::Equal { bytes } => bytes * u64::from(set.count()),
-            _ => set.iter().map(|block| self.parts.len(block)).sum(),
+        match self.parts.equally() {
+            Some(bytes) => bytes * u64::from(set.count()),
+            None => set.iter().map(|block| self.parts.len(block)).sum(),
         }
     }
 
     /// Most bytes of a set of any stage.
-    fn most(&self, set: impl Fn(crate::pattern::bagds::Stage<'a>) -> Set<'a>) -> u64 {
+    fn most(&self, set: impl Fn(Stage<'a>) -> Set<'a>) -> u64 {
         let sets = (0..self.table.stages()).filter_map(|stage| self.table.stage(stage).map(&set));
         sets.map(|set| self.packed(set)).max().unwrap_or(0)
     }
@@ -48,10 +48,10 @@ impl<'a> Bagds<'a> {
 
     /// The `index`-th block of a set: packed from `at` on, and in its place.
     fn block(&self, set: Set<'_>, at: u64, index: u32) -> Option<(Place, Place)> {
-        let block = set.iter().nth(index as usize)?;
-        let before: u64 = match self.parts {
-            Parts::Equal { bytes } => bytes * u64::from(index),
-            _ => set.iter().take(index as usize).map(|block| self.parts.len(block)).sum(),
+        let block = set.nth(index)?;
+        let before: u64 = match self.parts.equally() {
+            Some(bytes) => bytes * u64::from(index),
+            None => set.iter().take(index as usize).map(|block| self.parts.len(block)).sum(),
         };
         let place = self.parts.place(Area::Receive, block);
         Some((Place::new(Area::Scratch, at + before, place.len), place))
@@ -92,6 +92,6 @@ impl Schedule for Bagds<'_> {
     fn bytes(&self) -> Bytes {
         let send = if self.in_place { 0 } else { self.parts.len(self.seat.rank()) };
         let scratch = self.gives + self.most(|stage| stage.take);
-        Bytes { send, receive: self.parts.reach(self.seat.size()), scratch }
+        Bytes { send, receive: self.parts.reach(), scratch }
     }
 }

@@ -21,7 +21,7 @@ impl<'a> Concatenation<'a> {
     }
 
     const fn row(&self) -> Row<'a> {
-        Row { parts: self.parts, size: self.bruck.0.size(), start: self.bruck.0.rank() }
+        Row { parts: self.parts, start: self.bruck.0.rank() }
     }
 
     fn hop(&self, round: u64, index: u32) -> Option<(Hop, u32)> {
@@ -58,8 +58,8 @@ impl Schedule for Concatenation<'_> {
     }
 
     fn bytes(&self) -> Bytes {
-        let (size, own) = (self.bruck.0.size(), self.parts.len(self.bruck.0.rank()));
+        let own = self.parts.len(self.bruck.0.rank());
         let send = if self.in_place { 0 } else { own };
-        Bytes { send, receive: self.parts.reach(size), scratch: self.parts.total(size) }
+        Bytes { send, receive: self.parts.reach(), scratch: self.parts.total() }
     }
 }

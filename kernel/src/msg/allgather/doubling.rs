@@ -22,7 +22,7 @@ impl<'a> Doubling<'a> {
     }
 
     const fn row(&self) -> Row<'a> {
-        Row { parts: self.parts, size: self.pairs.0.size(), start: 0 }
+        Row { parts: self.parts, start: 0 }
     }
 
     const fn area(&self) -> Area {
@@ -66,9 +66,9 @@ impl Schedule for Doubling<'_> {
     }
 
     fn bytes(&self) -> Bytes {
-        let (size, own) = (self.pairs.0.size(), self.parts.len(self.pairs.0.rank()));
+        let own = self.parts.len(self.pairs.0.rank());
         let send = if self.in_place { 0 } else { own };
-        let scratch = if self.area() == Area::Scratch { self.parts.total(size) } else { 0 };
-        Bytes { send, receive: self.parts.reach(size), scratch }
+        let scratch = if self.area() == Area::Scratch { self.parts.total() } else { 0 };
+        Bytes { send, receive: self.parts.reach(), scratch }
     }
 }

@@ -86,6 +86,7 @@ pub fn plan<'a>(
     table: Option<Table<'a>>,
 ) -> Result<Plan<'a>, PlanError> {
     algorithm.applicable(seat.size(), table.as_ref()).map_err(PlanError::of(algorithm))?;
+    parts.check(seat)?;
     Ok(match (algorithm, table) {
         (Algorithm::Bruck, _) => bruck::Concatenation::new(seat, parts, in_place).into(),
         (Algorithm::Doubling, _) => doubling::Doubling::new(seat, parts, in_place).into(),

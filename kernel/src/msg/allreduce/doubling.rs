@@ -3,6 +3,7 @@
 
 use crate::error::Refusal;
 use crate::msg::halving::{Enter, Fold, Halves, Leave};
+use crate::msg::parts::check_operand;
 use crate::msg::schedule::Sequence;
 use crate::op::Op;
 use crate::pattern::Seat;
@@ -15,7 +16,7 @@ pub type Doubling = Sequence<Sequence<Enter, Fold>, Leave>;
 /// # Errors
 /// The operand is no whole number of elements.
 pub fn doubling(seat: Seat, bytes: u64, op: Op, in_place: bool) -> Result<Doubling, Refusal> {
-    op.count(bytes)?;
+    check_operand(bytes, &op)?;
     let halves = Halves::new(seat, 0, bytes, op, in_place, true);
     let fold = Fold { halves, halving: false };
     Ok(Sequence::new(Sequence::new(Enter(halves), fold), Leave(halves)))

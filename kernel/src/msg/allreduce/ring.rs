@@ -2,7 +2,7 @@
 //! next one travels. Every process sends 2·(p − 1)/p of the vector, the least that is possible. For commutative operations.
 
 use crate::error::{Argument, Bound, Refusal};
-use crate::msg::parts::{Parts, Slices};
+use crate::msg::parts::{Parts, Slices, check_operand};
 use crate::msg::ring::{Allgather, ReduceScatter};
 use crate::msg::schedule::{Area, Sequence};
 use crate::op::Op;
@@ -16,10 +16,11 @@ pub type Ring = Sequence<ReduceScatter<'static>, Allgather<'static>>;
 /// # Errors
 /// The operand is no whole number of elements, or a segment has no bytes.
 pub fn ring(seat: Seat, bytes: u64, op: Op, in_place: bool, segment: u64) -> Result<Ring, Refusal> {
-    op.count(bytes)?;
+    check_operand(bytes, &op)?;
     Refusal::check(Argument::Fragment, segment, Bound::AtLeast(1))?;
     let slices = Slices::new(bytes, op.element(), seat.size());
+    let parts = Parts::slices(seat.size(), slices);
     let source = if in_place { Area::Receive } else { Area::Send };
-    let reduce = ReduceScatter::new(seat, Parts::Slices(slices), op, source, slices.at(seat.rank()), segment);
-    Ok(Sequence::new(reduce, Allgather::new(seat, Parts::Slices(slices), None)))
+    let reduce = ReduceScatter::new(seat, parts, op, source, slices.at(seat.rank()), segment);
+    Ok(Sequence::new(reduce, Allgather::new(seat, parts, None)))
 }

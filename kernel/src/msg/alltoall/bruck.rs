@@ -12,16 +12,17 @@ use crate::pattern::{Pattern, Seat};
 
 /// One process's part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Turns {
+pub struct Turns<'a> {
     hops: Dissemination,
+    parts: Parts<'a>,
     block: u64,
     in_place: bool,
 }
 
-impl Turns {
-    /// Blocks of `block` bytes.
-    pub const fn new(seat: Seat, block: u64, in_place: bool) -> Self {
-        Self { hops: Dissemination(seat), block, in_place }
+impl<'a> Turns<'a> {
+    /// Block r of the input (in place, of the result area) goes to rank r. The blocks are equal.
+    pub fn new(seat: Seat, parts: Parts<'a>, in_place: bool) -> Self {
+        Self { hops: Dissemination(seat), parts, block: parts.most(), in_place }
     }
 
     const fn size(&self) -> u32 {
@@ -52,7 +53,7 @@ impl Turns {
     }
 }
 
-impl Schedule for Turns {
+impl Schedule for Turns<'_> {
     fn rounds(&self) -> u64 {
         (self.hops.hops().count() as u64).max(1)
     }
@@ -68,8 +69,7 @@ impl Schedule for Turns {
     }
 
     fn work(&self, round: u64, moment: Moment, mut index: u32) -> Option<Work> {
-        let parts = Parts::Equal { bytes: self.block };
-        let row = Row { parts, size: self.size(), start: self.hops.0.rank() };
+        let row = Row { parts: self.parts, start: self.hops.0.rank() };
         match moment {
             Moment::Before => {
                 if round == 0 {
@@ -92,7 +92,7 @@ impl Schedule for Turns {
                 let last = round + 1 == self.rounds() && block < self.size();
                 last.then(|| Work::Copy {
                     from: self.place(block.into(), 1),
-                    to: parts.place(Area::Receive, self.hops.0.before(block)),
+                    to: self.parts.place(Area::Receive, self.hops.0.before(block)),
                 })
             }
         }

@@ -68,7 +68,7 @@ impl Schedule for Direct<'_> {
         if (round, index) != (0, 0) {
             return None;
         }
-        let all = |area| Place::new(area, 0, self.receive.reach(self.seat.size()));
+        let all = |area| Place::new(area, 0, self.receive.reach());
         let rank = self.seat.rank();
         match moment {
             Moment::Before if self.in_place => Some(Work::Copy { from: all(Area::Receive), to: all(Area::Scratch) }),
@@ -80,8 +80,7 @@ impl Schedule for Direct<'_> {
     }
 
     fn bytes(&self) -> Bytes {
-        let size = self.seat.size();
-        let (send, receive) = (self.send.reach(size), self.receive.reach(size));
+        let (send, receive) = (self.send.reach(), self.receive.reach());
         if self.in_place { Bytes { send: 0, receive, scratch: receive } } else { Bytes { send, receive, scratch: 0 } }
     }
 }

@@ -59,7 +59,7 @@ either! {
         /// Linear and pairwise.
         Direct(direct::Direct<'a>),
         /// Bruck's.
-        Bruck(bruck::Turns),
+        Bruck(bruck::Turns<'a>),
     }
 }
 
@@ -74,6 +74,7 @@ pub fn plan<'a>(
     algorithm: Algorithm,
 ) -> Result<Plan<'a>, PlanError> {
     for parts in [send, Some(receive)].iter().flatten() {
+        parts.check(seat)?;
         algorithm.applicable(parts).map_err(PlanError::of(algorithm))?;
     }
     let direct = |pairwise| direct::Direct::new(seat, send, receive, pairwise);
@@ -83,7 +84,7 @@ pub fn plan<'a>(
         Algorithm::Bruck => {
             let (block, sent) = (receive.len(0), send.unwrap_or(receive).len(0));
             Refusal::check(Argument::Bytes, sent, Bound::Equals(block))?;
-            bruck::Turns::new(seat, block, send.is_none()).into()
+            bruck::Turns::new(seat, receive, send.is_none()).into()
         }
     })
 }

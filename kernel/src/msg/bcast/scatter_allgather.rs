@@ -5,7 +5,7 @@
 
 use crate::Rank;
 use crate::error::Refusal;
-use crate::msg::parts::{Parts, Slices};
+use crate::msg::parts::{Parts, Slices, check_bytes};
 use crate::msg::ring::Allgather;
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Schedule, Sequence, Work};
 use crate::pattern::tree::{Position, Tree, subtree};
@@ -31,11 +31,12 @@ impl Spread {
     /// `root` is no rank.
     pub fn then_ring(seat: Seat, bytes: u64, root: Rank) -> Result<ScatterAllgather, Refusal> {
         seat.check_root(root)?;
+        check_bytes(bytes)?;
         let vertex = seat.seen_from(root);
         let tree = Tree::BINOMIAL.position(vertex.rank(), 0, seat.size());
         let slices = Slices::new(bytes, 1, seat.size());
         let first = Self { vertex, root, tree, children: tree.count(), slices };
-        Ok(Sequence::new(first, Allgather::turned(vertex, root, Parts::Slices(slices))))
+        Ok(Sequence::new(first, Allgather::turned(vertex, root, Parts::slices(seat.size(), slices))))
     }
 
     fn message(&self, peer: u32, subtree_of: u32) -> Message {

@@ -8,7 +8,7 @@
 
 use crate::Rank;
 use crate::error::{Argument, Bound, Refusal};
-use crate::msg::parts::Segments;
+use crate::msg::parts::{Segments, check_bytes};
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Schedule, Work};
 use crate::pattern::Seat;
 use crate::pattern::tree::{Position, Tree};
@@ -29,6 +29,7 @@ impl Pipeline {
     /// `root` is no rank, the tree has no such arity, or a segment has no bytes.
     pub fn new(seat: Seat, bytes: u64, root: Rank, tree: Tree, segment: u64) -> Result<Self, Refusal> {
         seat.check_root(root)?;
+        check_bytes(bytes)?;
         Refusal::check(Argument::Fragment, segment, Bound::AtLeast(1))?;
         let position = tree.check()?.position(seat.rank(), root, seat.size());
         Ok(Self { position, children: position.count(), bytes, segments: Segments::new(bytes, segment, 1) })

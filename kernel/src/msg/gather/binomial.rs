@@ -15,6 +15,7 @@ pub struct Binomial {
     root: Rank,
     tree: Position,
     block: u64,
+    parts: Parts<'static>,
     in_place: bool,
 }
 
@@ -22,11 +23,12 @@ impl Binomial {
     /// Everyone's `block` bytes go to `root`. In place the root's are there.
     ///
     /// # Errors
-    /// `root` is no rank.
+    /// `root` is no rank; the blocks are too long.
     pub fn new(seat: Seat, block: u64, root: Rank, in_place: bool) -> Result<Self, Refusal> {
         seat.check_root(root)?;
+        let parts = Parts::equal(seat.size(), block)?;
         let tree = Tree::BINOMIAL.position(seat.rank(), root, seat.size());
-        Ok(Self { seat, root, tree, block, in_place: in_place && seat.rank() == root })
+        Ok(Self { seat, root, tree, block, parts, in_place: in_place && seat.rank() == root })
     }
 
     const fn is_root(&self) -> bool {
@@ -71,7 +73,7 @@ impl Schedule for Binomial {
     }
 
     fn work(&self, round: u64, moment: Moment, index: u32) -> Option<Work> {
-        let (area, parts) = (self.area(), Parts::Equal { bytes: self.block });
+        let (area, parts) = (self.area(), self.parts);
         match (round, moment) {
             (0, Moment::Meanwhile) if index == 0 && area != Area::Send => {
                 let own = Place::new(Area::Send, 0, self.block);
@@ -79,7 +81,7 @@ impl Schedule for Binomial {
                 Some(Work::Copy { from, to: self.row(0, 1) }).filter(|_| !self.in_place || area != Area::Receive)
             }
             (0, Moment::After) if self.is_root() && area == Area::Scratch => {
-                Row { parts, size: self.seat.size(), start: self.root }.unpack(Area::Scratch, Area::Receive, index)
+                Row { parts, start: self.root }.unpack(Area::Scratch, Area::Receive, index)
             }
             _ => None,
         }

@@ -2,7 +2,7 @@
 
 use crate::Rank;
 use crate::error::{Argument, Bound, Refusal};
-use crate::msg::parts::Parts;
+use crate::msg::parts::{Parts, check_bytes};
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::pattern::Seat;
 
@@ -24,7 +24,11 @@ impl<'a> Linear<'a> {
     /// `root` is no rank; the root's own block has two lengths.
     pub fn new(seat: Seat, own: u64, parts: Parts<'a>, root: Rank, in_place: bool) -> Result<Self, Refusal> {
         seat.check_root(root)?;
+        check_bytes(own)?;
         let in_place = in_place && seat.rank() == root;
+        if seat.rank() == root {
+            parts.check(seat)?;
+        }
         if seat.rank() == root && !in_place {
             Refusal::check(Argument::Bytes, own, Bound::Equals(parts.len(root)))?;
         }
@@ -59,7 +63,7 @@ impl Schedule for Linear<'_> {
     }
 
     fn bytes(&self) -> Bytes {
-        let receive = if self.seat.rank() == self.root { self.parts.reach(self.seat.size()) } else { 0 };
+        let receive = if self.seat.rank() == self.root { self.parts.reach() } else { 0 };
         Bytes { send: if self.in_place { 0 } else { self.own }, receive, scratch: 0 }
     }
 }

@@ -4,6 +4,7 @@
 use crate::Rank;
 use crate::error::Refusal;
 use crate::msg::halving::{Enter, Fold, Halves, Unfold};
+use crate::msg::parts::check_operand;
 use crate::msg::schedule::Sequence;
 use crate::op::Op;
 use crate::pattern::Seat;
@@ -17,7 +18,7 @@ pub type ScatterGather = Sequence<Sequence<Enter, Fold>, Unfold>;
 /// `root` is no rank; the operand is no whole number of elements.
 pub fn scatter_gather(seat: Seat, bytes: u64, op: Op, root: Rank, in_place: bool) -> Result<ScatterGather, Refusal> {
     seat.check_root(root)?;
-    op.count(bytes)?;
+    check_operand(bytes, &op)?;
     let mine = seat.rank() == root;
     let halves = Halves::new(seat, root, bytes, op, in_place && mine, mine);
     let fold = Fold { halves, halving: true };

@@ -7,7 +7,7 @@
 
 use crate::Rank;
 use crate::error::{Argument, Bound, Refusal};
-use crate::msg::parts::Segments;
+use crate::msg::parts::{Segments, check_operand};
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::op::Op;
 use crate::pattern::Seat;
@@ -43,7 +43,7 @@ impl Tributary {
     /// elements.
     pub fn new(seat: Seat, bytes: u64, op: Op, root: Rank, in_place: bool, shape: Shape) -> Result<Self, Refusal> {
         seat.check_root(root)?;
-        op.count(bytes)?;
+        check_operand(bytes, &op)?;
         let (tree, segment) = shape.parameters();
         Refusal::check(Argument::Fragment, segment, Bound::AtLeast(1))?;
         let hub = if op.commutative() { root } else { 0 };

@@ -83,17 +83,18 @@ pub fn plan<'a>(
     })
 }
 
-/// Is every block a whole number of elements?
+/// Is there a block per rank, and every block a whole number of elements?
 fn check(seat: Seat, parts: Parts<'_>, op: Op) -> Result<(), Refusal> {
-    match parts {
-        Parts::Equal { bytes } => op.count(bytes).map(|_| ()),
-        _ => (0..seat.size()).try_for_each(|rank| op.count(parts.len(rank)).map(|_| ())),
+    parts.check(seat)?;
+    match parts.equally() {
+        Some(bytes) => op.count(bytes).map(|_| ()),
+        None => (0..seat.size()).try_for_each(|rank| op.count(parts.len(rank)).map(|_| ())),
     }
 }
 
 /// Memory of a process whose operand lies in `source`.
 fn bytes(seat: Seat, parts: Parts<'_>, source: Area, scratch: u64) -> Bytes {
-    let (operand, own) = (parts.reach(seat.size()), parts.len(seat.rank()));
+    let (operand, own) = (parts.reach(), parts.len(seat.rank()));
     match source {
         Area::Receive => Bytes { send: 0, receive: operand.max(own), scratch },
         _ => Bytes { send: operand, receive: own, scratch },

@@ -2,7 +2,7 @@
 //! folded in, and the result goes on while the next segment arrives. Each process sends its vector once.
 
 use crate::error::{Argument, Bound, Refusal};
-use crate::msg::parts::Segments;
+use crate::msg::parts::{Segments, check_operand};
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::op::Op;
 use crate::pattern::Seat;
@@ -24,7 +24,7 @@ impl Chain {
     /// # Errors
     /// The operand is no whole number of elements, or a segment has no bytes.
     pub fn new(seat: Seat, bytes: u64, op: Op, in_place: bool, exclusive: bool, segment: u64) -> Result<Self, Refusal> {
-        op.count(bytes)?;
+        check_operand(bytes, &op)?;
         Refusal::check(Argument::Fragment, segment, Bound::AtLeast(1))?;
         Ok(Self { seat, bytes, segments: Segments::new(bytes, segment, op.element()), op, in_place, exclusive })
     }

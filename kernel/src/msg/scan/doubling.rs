@@ -2,6 +2,7 @@
 //! which covers 2ᵏ ranks. ⌈log2 p⌉ rounds, one more for exscan; any associative operation.
 
 use crate::error::Refusal;
+use crate::msg::parts::check_operand;
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::op::Op;
 use crate::pattern::{Seat, log2_ceil};
@@ -24,7 +25,7 @@ impl Doubling {
     /// # Errors
     /// The operand is no whole number of elements.
     pub fn new(seat: Seat, bytes: u64, op: Op, in_place: bool, exclusive: bool) -> Result<Self, Refusal> {
-        op.count(bytes)?;
+        check_operand(bytes, &op)?;
         Ok(Self { seat, bytes, op, in_place, exclusive })
     }
 

@@ -16,6 +16,7 @@ pub struct Binomial {
     tree: Position,
     children: u32,
     block: u64,
+    parts: Parts<'static>,
     in_place: bool,
 }
 
@@ -23,11 +24,12 @@ impl Binomial {
     /// Everyone gets `block` bytes from `root`. In place the root's stay where they are.
     ///
     /// # Errors
-    /// `root` is no rank.
+    /// `root` is no rank; the blocks are too long.
     pub fn new(seat: Seat, block: u64, root: Rank, in_place: bool) -> Result<Self, Refusal> {
         seat.check_root(root)?;
+        let parts = Parts::equal(seat.size(), block)?;
         let tree = Tree::BINOMIAL.position(seat.rank(), root, seat.size());
-        Ok(Self { seat, root, tree, children: tree.count(), block, in_place: in_place && seat.rank() == root })
+        Ok(Self { seat, root, tree, children: tree.count(), block, parts, in_place: in_place && seat.rank() == root })
     }
 
     const fn is_root(&self) -> bool {
@@ -72,10 +74,10 @@ impl Schedule for Binomial {
     }
 
     fn work(&self, round: u64, moment: Moment, index: u32) -> Option<Work> {
-        let (area, parts) = (self.area(), Parts::Equal { bytes: self.block });
+        let (area, parts) = (self.area(), self.parts);
         match (round, moment) {
             (1, Moment::Before) if self.is_root() && area == Area::Scratch => {
-                Row { parts, size: self.seat.size(), start: self.root }.pack(Area::Send, Area::Scratch, index)
+                Row { parts, start: self.root }.pack(Area::Send, Area::Scratch, index)
             }
             (1, Moment::Meanwhile) if index == 0 && area != Area::Receive && !self.in_place => {
                 Some(Work::Copy { from: self.row(0, 1), to: Place::new(Area::Receive, 0, self.block) })
