@@ -5,6 +5,7 @@
 
 mod costs;
 mod moves;
+mod mutants;
 mod paper;
 mod reductions;
 mod refused;
@@ -54,7 +55,7 @@ struct User {
 }
 
 /// Runs one schedule per rank, in memory that begins as `before` says: how it ends.
-fn outcome<S: Schedule>(name: &str, plans: &[S], before: &[User], mode: Mode) -> Vec<User> {
+fn outcome<S: Schedule>(name: &str, plans: &[S], before: &[User], mode: Mode) -> Result<Vec<User>, String> {
     let mut memory = before.to_vec();
     let mut scratch: Vec<Vec<u8>> = plans.iter().map(|plan| vec![0xaa; plan.bytes().scratch as usize]).collect();
     let make = |((plan, user), scratch): ((&S, &mut User), &mut Vec<u8>)| {
@@ -65,8 +66,8 @@ fn outcome<S: Schedule>(name: &str, plans: &[S], before: &[User], mode: Mode) ->
     };
     let mut machines: Vec<_> = plans.iter().zip(&mut memory).zip(&mut scratch).map(make).collect();
     let seed = name.bytes().fold(mode as u64, |seed, byte| mix(seed ^ u64::from(byte)));
-    run(&mut machines, mode, seed).unwrap_or_else(|fault| panic!("{name} {mode:?}: {fault}"));
-    memory
+    run(&mut machines, mode, seed)?;
+    Ok(memory)
 }
 
 /// Checks that what begins as `before` says ends as `after` says, and the schedules on paper.
@@ -74,10 +75,13 @@ fn check<S: Schedule>(name: &str, plans: &[S], before: &[User], after: impl Fn(u
     paper::check(name, plans);
     let wanted: Vec<_> = (0..plans.len() as u32).map(after).collect();
     for mode in [Mode::Eager, Mode::Rendezvous] {
-        let memory = outcome(name, plans, before, mode);
+        let memory = outcome(name, plans, before, mode).unwrap_or_else(|fault| panic!("{name} {mode:?}: {fault}"));
         for ((rank, user), before) in (0u32..).zip(&memory).zip(before) {
             assert_eq!(user.send, before.send, "{name} {mode:?}: the input of rank {rank}");
             assert!(user.receive == wanted[rank as usize], "{name} {mode:?}: the result of rank {rank}");
         }
+    }
+    if plans.len() == 5 {
+        mutants::check(name, plans, before, &wanted);
     }
 }

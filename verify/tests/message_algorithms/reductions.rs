@@ -127,7 +127,7 @@ fn allreduces_give_all_ranks_the_same_bits() {
                 let name = format!("allreduce {algorithm:?} p={size} {op}");
                 let plans: Vec<_> = (0..size).map(plan).collect();
                 let users: Vec<_> = (0..size).map(user).collect();
-                let results = outcome(&name, &plans, &users, Mode::Rendezvous);
+                let results = outcome(&name, &plans, &users, Mode::Rendezvous).unwrap();
                 assert!(results.iter().all(|user| user.receive == results[0].receive), "{name}");
             }
         }

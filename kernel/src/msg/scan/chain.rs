@@ -68,16 +68,17 @@ impl Schedule for Chain {
         let (arrived, result) =
             (self.segments.place(Area::Scratch, round)?, self.segments.place(Area::Receive, round)?);
         let (operand, onward) = (self.operand(round)?, self.onward(round)?);
-        let (copies, first) = (operand != onward, self.seat.rank() == 0);
-        match moment {
-            Moment::Before if index == 0 && copies => Some(Work::Copy { from: operand, to: onward }),
-            Moment::After if first => None,
-            Moment::After if self.exclusive => {
-                [Work::Copy { from: arrived, to: result }, Work::Fold { left: arrived, right: onward }]
-                    .get(index as usize)
-                    .copied()
+        let (first, last) = (self.seat.rank() == 0, self.is_last());
+        match (moment, index) {
+            // Exclusive, the last rank's operand is nobody's.
+            (Moment::Before, 0) if operand != onward && !(self.exclusive && last) => {
+                Some(Work::Copy { from: operand, to: onward })
             }
-            Moment::After if index == 0 => Some(Work::Fold { left: arrived, right: onward }),
+            (Moment::After, 0) if !first && self.exclusive => Some(Work::Copy { from: arrived, to: result }),
+            (Moment::After, 1) if !first && self.exclusive && !last => {
+                Some(Work::Fold { left: arrived, right: onward })
+            }
+            (Moment::After, 0) if !first => Some(Work::Fold { left: arrived, right: onward }),
             _ => None,
         }
     }
@@ -85,8 +86,8 @@ impl Schedule for Chain {
     fn bytes(&self) -> Bytes {
         let scratch = match (self.seat.rank(), self.exclusive) {
             (0, _) => 0,
-            (_, false) => self.bytes,
-            (_, true) => 2 * self.bytes,
+            (_, exclusive) if !exclusive || self.is_last() => self.bytes,
+            _ => 2 * self.bytes,
         };
         let unused = self.exclusive && self.seat.rank() == 0 && !self.in_place;
         Bytes {
