@@ -156,13 +156,11 @@ pub struct Slices {
 }
 
 impl Slices {
-    /// `bytes` of elements of `element` bytes, cut into `slices`, of which there is one at least.
+    /// `bytes` of elements of `element` bytes, cut into `slices`; elements have one byte at least, and there is one slice.
     pub const fn new(bytes: u64, element: u64, slices: u32) -> Self {
-        let elements = match bytes.checked_div(element) {
-            Some(elements) => elements,
-            None => 0,
-        };
-        Self { element, whole: elements / slices as u64, rest: (elements % slices as u64) as u32 }
+        let element = if element == 0 { 1 } else { element };
+        let (elements, slices) = (bytes / element, if slices == 0 { 1 } else { slices as u64 });
+        Self { element, whole: elements / slices, rest: (elements % slices) as u32 }
     }
 
     /// First byte of a slice.

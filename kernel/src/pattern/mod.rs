@@ -37,10 +37,10 @@ pub trait Pattern: Copy {
     }
 }
 
-/// ⌈log2 size⌉: the rounds in which one process can hear of all by doubling. `size` is 1 at least.
+/// ⌈log2 size⌉: the rounds in which one process can hear of all by doubling.
 #[inline]
 pub const fn log2_ceil(size: u32) -> u32 {
-    u32::BITS - (size - 1).leading_zeros()
+    u32::BITS - size.saturating_sub(1).leading_zeros()
 }
 
 #[cfg(test)]

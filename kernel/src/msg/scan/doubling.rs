@@ -55,8 +55,7 @@ impl Doubling {
 impl Schedule for Doubling {
     fn rounds(&self) -> u64 {
         let ranks = self.seat.size() - u32::from(self.exclusive);
-        let doubles = if ranks == 0 { 0 } else { log2_ceil(ranks) };
-        (u64::from(doubles) + u64::from(self.exclusive)).max(1)
+        (u64::from(log2_ceil(ranks)) + u64::from(self.exclusive)).max(1)
     }
 
     fn send(&self, round: u64, index: u32) -> Option<Message> {
