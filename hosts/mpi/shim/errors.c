@@ -9,6 +9,7 @@ static int class_of(int error) {
     case UNISONO_ERR_SEGMENT:
     case UNISONO_ERR_CORRUPT: return MPI_ERR_INTERN;
     case UNISONO_ERR_MEMORY: return MPI_ERR_NO_MEM;
+    case UNISONO_ERR_REQUEST: return MPI_ERR_REQUEST;
     case UNISONO_ERR_BUSY:
     case UNISONO_ERR_NOT_READY:
     case UNISONO_ERR_PEER:
