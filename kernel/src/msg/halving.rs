@@ -2,8 +2,8 @@
 //! associative operation: into the core, halving, then gathering to the root or doubling.
 //!
 //! Who is outside the core lends its operand to its neighbour inside. Inside, in round k partners whose
-//! numbers differ in bit k each take half of the range that both hold: nearest ones first, so that the operands of a range
-//! stay in rank order. The way back is the mirror.
+//! numbers differ in bit k each take half of the range that both hold: nearest ones first, so that the operands of a
+//! range stay in rank order. The way back is the mirror.
 
 use super::combine::combine;
 use super::parts::Slices;

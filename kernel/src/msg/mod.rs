@@ -1,7 +1,8 @@
 //! Collectives over point-to-point messages: one folder per collective, one file per algorithm.
 //!
-//! An algorithm is a [`schedule`]: a pure function that says what is sent to whom, received from whom and done, round by
-//! round. Each collective's `plan` makes the schedule of one process; [`rounds::Rounds`] is the machine that runs it.
+//! An algorithm is a [`schedule`]: a pure function that says what is sent to whom, received from whom and done, round
+//! by round. Each collective's `plan` makes the schedule of one process; [`rounds::Rounds`] is the machine that runs
+//! it.
 //!
 //! ```text
 //! let plan = allreduce::plan(seat, bytes, op, in_place, algorithm)?;
@@ -9,8 +10,8 @@
 //! let machine = Rounds::of(plan, memory, operation)?;
 //! ```
 //!
-//! Data is contiguous: whoever has holes packs first. Two processes whose arguments differ find messages of another length
-//! than they expect, which the layer reports.
+//! Data is contiguous: whoever has holes packs first. Two processes whose arguments differ find messages of another
+//! length than they expect, which the layer reports.
 
 pub mod allgather;
 pub mod allreduce;

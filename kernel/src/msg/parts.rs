@@ -156,7 +156,8 @@ pub struct Slices {
 }
 
 impl Slices {
-    /// `bytes` of elements of `element` bytes, cut into `slices`; elements have one byte at least, and there is one slice.
+    /// `bytes` of elements of `element` bytes, cut into `slices`; elements have one byte at least, and there is one
+    /// slice.
     pub const fn new(bytes: u64, element: u64, slices: u32) -> Self {
         let element = if element == 0 { 1 } else { element };
         let (elements, slices) = (bytes / element, if slices == 0 { 1 } else { slices as u64 });

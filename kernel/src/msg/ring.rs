@@ -95,7 +95,8 @@ pub struct ReduceScatter<'a> {
 }
 
 impl<'a> ReduceScatter<'a> {
-    /// Block r of everyone's `source` is folded to byte `result` of rank r's result area, in segments of `segment` bytes.
+    /// Block r of everyone's `source` is folded to byte `result` of rank r's result area, in segments of `segment`
+    /// bytes.
     pub(super) fn new(seat: Seat, parts: Parts<'a>, op: Op, source: Area, result: u64, segment: u64) -> Self {
         let segments = Segments::new(parts.most(), segment, op.element());
         Self { seat, parts, op, source, result, segments }

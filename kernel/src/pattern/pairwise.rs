@@ -1,4 +1,5 @@
-//! Pairwise exchange: each process meets each other one once; both partners meet in one round where p is a power of two.
+//! Pairwise exchange: each process meets each other one once; both partners meet in one round where p is a power of
+//! two.
 
 use super::{Hop, Pattern, Seat};
 

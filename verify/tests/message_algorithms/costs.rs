@@ -109,7 +109,8 @@ fn gathering(size: u32, name: &str, block: u64) -> Option<Cost> {
 /// BAGDS beside Bruck's algorithm, which has ⌈log2 p⌉ rounds for every p.
 fn stages_table() -> String {
     let mut text = String::from(
-        "| p | stages: BAGDS | Bruck | messages: BAGDS | Bruck | blocks on the way: BAGDS | Bruck |\n|--:|--:|--:|--:|--:|--:|--:|\n",
+        "| p | stages: BAGDS | Bruck | messages: BAGDS | Bruck | blocks on the way: BAGDS | Bruck |\n\
+         |--:|--:|--:|--:|--:|--:|--:|\n",
     );
     for size in sizes().skip(1).chain([32, 33, 64, 100]) {
         let (bagds, bruck) = (gathering(size, "bagds", 1).unwrap(), gathering(size, "bruck", 1).unwrap());
@@ -126,7 +127,8 @@ fn stages_table() -> String {
 fn costs_table() -> String {
     const BYTES: u64 = 1 << 16;
     let mut text = String::from(
-        "| algorithm | p | chain of messages | messages of the busiest | its bytes | scratch |\n|---|--:|--:|--:|--:|--:|\n",
+        "| algorithm | p | chain of messages | messages of the busiest | its bytes | scratch |\n\
+         |---|--:|--:|--:|--:|--:|\n",
     );
     for size in [16, 17] {
         let mut row = |name: &str, cost: Cost| {

@@ -1,7 +1,8 @@
-//! Every algorithm over messages against what a sequential program computes: p = 1 … 17, roots, lengths, in place, orders.
+//! Every algorithm over messages against what a sequential program computes: p = 1 … 17, roots, lengths, in place,
+//! orders.
 //!
-//! Each case runs on the toy network, once with eager sends and once with sends that wait for their receives, in another
-//! order of deliveries each time; and its schedules are read on paper.
+//! Each case runs on the toy network, once with eager sends and once with sends that wait for their receives, in
+//! another order of deliveries each time; and its schedules are read on paper.
 
 mod costs;
 mod moves;

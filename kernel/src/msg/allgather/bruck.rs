@@ -1,5 +1,6 @@
 //! Allgather by Bruck's algorithm: ⌈log2 p⌉ rounds for any p. Blocks are gathered in a row from the own one on, and
-//! unpacked at the end. Blocks that vary cost p additions a round and p² / 2 at the end: for few processes, or small blocks.
+//! unpacked at the end. Blocks that vary cost p additions a round and p² / 2 at the end: for few processes, or small
+//! blocks.
 
 use crate::msg::parts::{Parts, Row};
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};

@@ -1,5 +1,6 @@
-//! Allreduce round a ring: reduce_scatter, then allgather, of a slice per process; in segments, each is folded while the
-//! next one travels. Every process sends 2·(p − 1)/p of the vector, the least that is possible. For commutative operations.
+//! Allreduce round a ring: reduce_scatter, then allgather, of a slice per process; in segments, each is folded while
+//! the next one travels. Every process sends 2·(p − 1)/p of the vector, the least that is possible. For commutative
+//! operations.
 
 use crate::error::{Argument, Bound, Refusal};
 use crate::msg::parts::{Parts, Slices, check_operand};

@@ -2,7 +2,8 @@
 //! travels as often as the distance to its receiver has ones.
 //!
 //! 1. Turn: block j of the row is the one for the process j further on.
-//! 2. Round k: all blocks j with bit k set go, packed, to the process 2ᵏ further on, which puts them in the same places.
+//! 2. Round k: all blocks j with bit k set go, packed, to the process 2ᵏ further on, which puts them in the same
+//!    places.
 //! 3. Block j of the row came from the process j further back: unpack.
 
 use crate::msg::parts::{Parts, Row};

@@ -59,8 +59,8 @@ either! {
     }
 }
 
-/// The part of `seat` in a gather to `root`: `own` bytes of its own, the root's `parts`. Whether the blocks are equal all
-/// ranks say alike.
+/// The part of `seat` in a gather to `root`: `own` bytes of its own, the root's `parts`. Whether the blocks are equal
+/// all ranks say alike.
 ///
 /// # Errors
 /// The algorithm does not apply; `root` is no rank; the own block has two lengths.

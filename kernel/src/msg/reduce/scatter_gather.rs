@@ -1,5 +1,5 @@
-//! Reduce by reduce_scatter and gather: halves of ranges are folded between partners, then the ranges are gathered at the
-//! root. Each operand travels once, where along a tree it travels whole at each level.
+//! Reduce by reduce_scatter and gather: halves of ranges are folded between partners, then the ranges are gathered at
+//! the root. Each operand travels once, where along a tree it travels whole at each level.
 
 use crate::Rank;
 use crate::error::Refusal;

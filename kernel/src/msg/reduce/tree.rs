@@ -1,9 +1,10 @@
 //! Reduce along a tree, in segments: a process folds its children's results into its operand, in rank order, and
 //! sends the result on while the next segment arrives.
 //!
-//! Subtrees follow one another in vertex order, so that x₀ ∘ x₁ ∘ … keeps its order if vertices are ranks. Operations that
-//! don't commute therefore go to rank 0, and from there to the root. Each fold's result lies where its right operand
-//! arrived, so nothing is copied: results alternate between two places, the last of which is the root's result area.
+//! Subtrees follow one another in vertex order, so that x₀ ∘ x₁ ∘ … keeps its order if vertices are ranks. Operations
+//! that don't commute therefore go to rank 0, and from there to the root. Each fold's result lies where its right
+//! operand arrived, so nothing is copied: results alternate between two places, the last of which is the root's result
+//! area.
 
 use crate::Rank;
 use crate::error::{Argument, Bound, Refusal};

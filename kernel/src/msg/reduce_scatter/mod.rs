@@ -1,5 +1,5 @@
-//! Reduce_scatter and reduce_scatter_block over messages (MPI 4.1, 7.10). All ranks know all blocks, which are in a row.
-//! In place the result area holds the operand, and the own block of the result ends at its start.
+//! Reduce_scatter and reduce_scatter_block over messages (MPI 4.1, 7.10). All ranks know all blocks, which are in a
+//! row. In place the result area holds the operand, and the own block of the result ends at its start.
 
 pub mod pairwise;
 

@@ -19,8 +19,8 @@ pub struct Doubling {
 }
 
 impl Doubling {
-    /// Rank r's result area becomes the fold of the operands of ranks 0 … r, or of 0 … r − 1 if `exclusive`: then rank 0's
-    /// stays as it is.
+    /// Rank r's result area becomes the fold of the operands of ranks 0 … r, or of 0 … r − 1 if `exclusive`: then rank
+    /// 0's stays as it is.
     ///
     /// # Errors
     /// The operand is no whole number of elements.
