@@ -128,6 +128,17 @@ impl Member {
         self.operation
     }
 
+    /// What `make` makes, checked, its numbers given back: it begins later.
+    #[inline]
+    pub(crate) fn plan<M>(&mut self, make: impl FnOnce(&mut Self) -> M) -> M {
+        let (operation, clock, centrals) = (self.operation, self.clock, self.centrals);
+        let next = Self::place(operation.wrapping_add(1));
+        let mark = self.marks[next];
+        let made = make(self);
+        (self.operation, self.clock, self.centrals, self.marks[next]) = (operation, clock, centrals, mark);
+        made
+    }
+
     const fn place(operation: u64) -> usize {
         operation as usize % MARKS
     }

@@ -5,6 +5,7 @@
 
 use crate::buffer::Buf;
 use crate::error::{Argument, Bound, Refusal};
+use core::cell::Cell;
 use core::marker::PhantomData;
 
 /// How the bytes of one element lie in memory.
@@ -119,14 +120,18 @@ impl<'a> Shape<'a> {
     }
 }
 
-// SAFETY: an address and numbers; the constructors' contracts cover accesses from the thread that polls.
-unsafe impl Send for Data<'_> {}
-
 impl<'a> Data<'a> {
     /// Contiguous bytes that will be read and written.
     #[inline]
     pub const fn bytes_mut(bytes: &'a mut [u8]) -> Self {
         Self::contiguous(Buf::of_mut(bytes))
+    }
+
+    /// Contiguous bytes that the caller keeps: to fill and to read between the starts of a persistent operation. Data
+    /// never leaves its thread, so that nobody else uses them at the same time.
+    #[inline]
+    pub const fn cells(bytes: &'a [Cell<u8>]) -> Self {
+        Self::contiguous(Buf::new(bytes.as_ptr().cast::<u8>().cast_mut(), bytes.len()))
     }
 
     /// Contiguous bytes that will only be read: for the input of a reduction.

@@ -163,8 +163,14 @@ where
     /// Refuses a collective call for an argument that this process checked itself, and tells the others.
     #[cold]
     pub fn refuse(&mut self, refusal: Refusal) -> Error {
+        self.refuse_behind(0, refusal)
+    }
+
+    /// [`Self::refuse`], with `ahead` operations that were started and have not begun.
+    #[cold]
+    pub(crate) fn refuse_behind(&mut self, ahead: u64, refusal: Refusal) -> Error {
         let me = self.comm.member();
-        let (rank, operation) = (me.rank(), me.operation() + 1);
+        let (rank, operation) = (me.rank(), me.operation() + 1 + ahead);
         self.comm.poison_with(Poison { rank, operation, cause: Cause::Refused(refusal) });
         Error::Refused(refusal)
     }
@@ -205,9 +211,9 @@ where
         }
     }
 
-    /// Makes the next operation, unless the communicator is poisoned or an argument is refused.
-    pub(crate) fn make<M>(&mut self, make: impl FnOnce(&mut Member) -> Result<M, Refusal>) -> Result<M, Error> {
-        make(self.enter()?).map_err(|refusal| self.refuse(refusal))
+    /// What the machines see, and how this process waits.
+    pub(crate) const fn parts(&mut self) -> (&mut Comm<T::Region>, &mut T::Wait) {
+        (&mut self.comm, &mut self.wait)
     }
 
     /// Polls a machine once.

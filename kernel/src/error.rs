@@ -62,6 +62,8 @@ pub enum Argument {
     Displacements,
     /// Bytes of an operation's element.
     Element,
+    /// Bytes of working memory that the caller gives.
+    Scratch,
 }
 
 impl Argument {
@@ -95,10 +97,11 @@ impl Argument {
             Self::Operation => "operation",
             Self::Displacements => "displacements",
             Self::Element => "element",
+            Self::Scratch => "scratch bytes",
         }
     }
 
-    const ALL: [Self; 27] = [
+    const ALL: [Self; 28] = [
         Self::Ranks,
         Self::Rank,
         Self::Root,
@@ -126,6 +129,7 @@ impl Argument {
         Self::Operation,
         Self::Displacements,
         Self::Element,
+        Self::Scratch,
     ];
 
     /// A number for the segment, where enums must not be read from bytes.

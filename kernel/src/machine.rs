@@ -54,3 +54,10 @@ impl<X: ?Sized, M: Machine<X>> Machine<X> for Option<M> {
         }
     }
 }
+
+/// A machine behind a reference, which may be one of many kinds (`dyn`).
+impl<X: ?Sized, M: Machine<X> + ?Sized> Machine<X> for &mut M {
+    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+        (**self).poll(x)
+    }
+}

@@ -215,6 +215,18 @@ impl<'a> Bcast<'a> {
     }
 }
 
+impl Bcast<'_> {
+    /// The same again, as the next operation of `me`.
+    #[inline]
+    pub(crate) fn begin(&mut self, me: &mut Member) {
+        match self {
+            Self::Posted(machine) => machine.begin(me),
+            Self::Queue(machine) => machine.begin(me),
+            Self::Cico(machine) => machine.begin(me),
+        }
+    }
+}
+
 impl<X: Shared + ?Sized> Machine<X> for Bcast<'_> {
     #[inline]
     fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
@@ -255,6 +267,19 @@ impl Barrier {
     }
 }
 
+impl Barrier {
+    /// The same again, as the next operation of `me`.
+    #[inline]
+    pub(crate) fn begin(&mut self, me: &mut Member) {
+        match self {
+            Self::Posted(machine) => machine.begin(me),
+            Self::Dissemination(machine) => machine.begin(me),
+            Self::Central(machine) => machine.begin(me),
+            Self::Combining(machine) => machine.begin(me),
+        }
+    }
+}
+
 impl<X: Shared + ?Sized> Machine<X> for Barrier {
     #[inline]
     fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
@@ -280,6 +305,16 @@ macro_rules! any {
             fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
                 match self {
                     $(Self::$name(machine) => machine.poll(x),)*
+                }
+            }
+        }
+
+        impl Any<'_> {
+            /// The same again, as the next operation of `me`: arguments are not checked again, nothing is moved.
+            #[inline]
+            pub fn begin(&mut self, me: &mut Member) {
+                match self {
+                    $(Self::$name(machine) => machine.begin(me),)*
                 }
             }
         }

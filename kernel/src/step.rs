@@ -54,17 +54,24 @@ pub struct Await {
     pub operation: u64,
 }
 
-/// A small bounded set of awaited events; any of them is worth a poll. No machine awaits more than one yet.
+/// A small bounded set of awaited events; any of them is worth a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Awaits {
     first: Await,
+    second: Option<Await>,
 }
 
 impl Awaits {
     /// Waits for one event.
     #[inline]
     pub const fn one(first: Await) -> Self {
-        Self { first }
+        Self { first, second: None }
+    }
+
+    /// Waits for either of two events: a message that comes and one that goes.
+    #[inline]
+    pub const fn either(first: Await, second: Await) -> Self {
+        Self { first, second: Some(second) }
     }
 
     /// Waits for `flag`, written by `peer`.
@@ -76,7 +83,7 @@ impl Awaits {
     /// The events.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = &Await> {
-        core::iter::once(&self.first)
+        core::iter::once(&self.first).chain(&self.second)
     }
 
     /// The first event: what a report names.

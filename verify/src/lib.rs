@@ -2,4 +2,5 @@
 pub mod chaos;
 pub mod explore;
 pub mod loom;
+pub mod network;
 pub mod oracle;

@@ -73,7 +73,7 @@ impl Fold {
     }
 
     /// `left = left ∘ right`, word by word.
-    fn apply(self, left: &mut [u64], right: &[u64]) {
+    pub fn apply(self, left: &mut [u64], right: &[u64]) {
         match self {
             Self::SumF64 => {
                 for (l, r) in left.iter_mut().zip(right) {
@@ -255,7 +255,7 @@ impl Plan {
 }
 
 /// A well-mixed function of `x` (SplitMix64).
-pub(crate) const fn mix(x: u64) -> u64 {
+pub const fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -68,9 +68,9 @@ fn collectives_of_all_kinds_in_flight_together() {
                 let (all, ends) = (blocks(&mut all)?, blocks(&mut ends)?);
                 let (first, last) = (Some(Data::bytes_mut(&mut first)), Some(Data::bytes_mut(&mut last)));
                 let (operand, sum) = (Data::bytes_mut(&mut operand), Data::bytes_mut(&mut sum));
-                let one = scope.start(|me| allgather(me, first, all))?;
-                let two = scope.start(|me| Reduce::to_root(me, operand, Some(sum), Op::SUM_I64, 1))?;
-                let three = scope.start(|me| gather::cico::Cico::new(me, last, Some(ends), 2))?;
+                let one = scope.start_with(|me| allgather(me, first, all))?;
+                let two = scope.start_with(|me| Reduce::to_root(me, operand, Some(sum), Op::SUM_I64, 1))?;
+                let three = scope.start_with(|me| gather::cico::Cico::new(me, last, Some(ends), 2))?;
                 while !scope.test(three)? {
                     std::thread::yield_now();
                 }

@@ -20,6 +20,19 @@ pub(crate) enum Command {
     Run(Box<Run>),
     /// Draw the page of a bench.json again
     Page(Page),
+    /// Time copies: in memory, through slots, across address spaces
+    Copies(Copies),
+}
+
+/// What to copy.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Copies {
+    /// Bytes of a copy; KiB and MiB as 8K, 4M
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_bytes, default_values = ["8K", "64K", "512K", "4M"])]
+    pub(crate) bytes: Vec<u64>,
+    /// Cores that copy at once [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) cores: Option<u16>,
 }
 
 /// What to measure. Lists are separated by commas.

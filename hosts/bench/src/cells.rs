@@ -4,7 +4,7 @@
 //! the smallest time. The ratio is ours ÷ the best peer's, round by round, and of those the median;
 //! so is the time ÷ floor. A preload is no peer: it is compared with the MPI beneath it alone.
 
-use crate::configuration::{ALL, OURS, is_peer};
+use crate::configuration::{ALL, OURS, is_peer, takes_over};
 use crate::floor;
 use crate::report::{COLLECTIVES, Floor, Sample, bytes, rooted};
 use crate::stats::{geometric_mean, median, pairwise, spread};
@@ -42,7 +42,7 @@ pub(crate) struct Cell {
     pub(crate) floor_ns: Option<f64>,
     /// Ours ÷ the floor.
     pub(crate) over_floor: Option<f64>,
-    /// By preloaded configuration, where both have rows.
+    /// By preloaded configuration, where both have rows and it runs the collective itself.
     #[serde(default)]
     pub(crate) over_beneath: BTreeMap<String, OverBeneath>,
 }
@@ -150,7 +150,7 @@ pub(crate) fn cells(samples: &[Sample], floors: &[Floor], cores: u32) -> Vec<Cel
             let best_peer = peers.min_by(|a, b| a.1.p50_ns.total_cmp(&b.1.p50_ns)).map(|(name, _)| name.clone());
             let ours = p50s(OURS);
             let ratios = best_peer.as_ref().map(|peer| pairwise(&ours, &p50s(peer))).unwrap_or_default();
-            let over_beneath = ALL.iter().filter_map(|above| {
+            let over_beneath = ALL.iter().filter(|_| takes_over(collective)).filter_map(|above| {
                 let beneath = above.preload?.beneath.iter().find(|name| group.contains_key(**name))?;
                 let ratio = median(pairwise(&p50s(above.name), &p50s(beneath)))?;
                 Some((above.name.to_owned(), OverBeneath { beneath: (*beneath).to_owned(), ratio }))

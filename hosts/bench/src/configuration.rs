@@ -26,6 +26,14 @@ pub(crate) struct Preload {
     pub(crate) beneath: &'static [&'static str],
 }
 
+/// Collectives that a preload leaves to the MPI.
+const PASSED_ON: [&str; 5] = ["alltoallw", "reduce_scatter", "reduce_scatter_block", "scan", "exscan"];
+
+/// Does a preload run this collective itself?
+pub(crate) fn takes_over(collective: &str) -> bool {
+    !PASSED_ON.contains(&collective)
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
     Always,

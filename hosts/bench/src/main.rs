@@ -6,6 +6,7 @@
 //! configuration   who is compared: a library with its flags, and the command that starts ranks
 //! launch          one run of the program: rows, or the reason why there are none
 //! rounds          all configurations in turn, again and again: samples
+//! copies          what copies cost here, in memory, through slots, across address spaces
 //! floor           what the machine cannot beat, where a formula is known
 //! cells           medians over the rounds, ratios pair by pair, geometric means, losing cells
 //! report          all of it, in JSON; table for a terminal; page for a browser; digest for docs/
@@ -15,6 +16,7 @@
 mod args;
 mod cells;
 mod configuration;
+mod copies;
 mod digest;
 mod error;
 mod floor;
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
     let outcome = match Args::parse().command {
         Command::Run(args) => run(&args),
         Command::Page(args) => redraw(&args),
+        Command::Copies(args) => copies::run(&args),
     };
     match outcome {
         Ok(summary) => {

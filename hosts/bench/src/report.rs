@@ -121,8 +121,6 @@ impl Report {
 pub(crate) fn bytes(n: u64) -> String {
     match n {
         0 => String::new(),
-        n if n >= 1 << 20 && n.is_multiple_of(1 << 20) => format!("{} MiB", n >> 20),
-        n if n >= 1 << 10 && n.is_multiple_of(1 << 10) => format!("{} KiB", n >> 10),
-        n => format!("{n} B"),
+        n => unisono_plot::bytes(n),
     }
 }

@@ -128,3 +128,12 @@ fn a_machine_without_anything_is_named_and_no_crash() {
     assert!(!output.status.success() && error.contains("Unisono FAILED"), "{error}");
     assert!(out.join("bench.json").exists() && out.join("bench.html").exists());
 }
+
+#[test]
+fn copies_are_timed_and_summed_up() {
+    let output = bench(&["copies", "--bytes", "8K", "--cores", "1"]);
+    let text = text(&output.stdout);
+    let row: Vec<f64> = text.lines().nth(2).unwrap().split_whitespace().map(|word| word.parse().unwrap()).collect();
+    assert!(output.status.success() && row.len() == 5 && row.iter().all(|&time| time > 0.0), "{text}");
+    assert_eq!(text.lines().last(), Some("copies: 1 lengths"));
+}

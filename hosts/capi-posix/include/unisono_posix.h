@@ -18,8 +18,10 @@ extern "C" {
 /*
  * Joins the job whose launcher started this process, once, and writes the handle to `comm` (null on
  * an error); unisono_free ends it and unmaps. Collective: one rank's failure is ERR_HOST on every
- * rank, and unisono_last_error names the rank and the cause. Waits then end with ERR_DIED within
- * milliseconds when a rank is gone.
+ * other rank, and unisono_last_error names the rank and the cause; on the rank itself it is ERR_ARGUMENT (a setting of
+ * the environment), ERR_MEMORY (no room), ERR_SEGMENT (what is no segment) or ERR_HOST. Waits then end with ERR_DIED within
+ * milliseconds when a rank is gone. UNISONO_PAGES=huge and UNISONO_MBIND=preferred or bind in the environment ask for huge
+ * pages and a memory policy; where they are not to be had, rank 0 says so in one line on stderr, and goes on.
  */
 int unisono_join(unisono_comm **comm);
 
@@ -27,7 +29,8 @@ int unisono_join(unisono_comm **comm);
  * Communicators of communicators (MPI 4.1, 7.4), each on memory of one of its members' arenas, which is mapped already
  * and goes from one to the next. A new one is the library's until unisono_comm_free; it is written to the last argument, which is
  * null on an error. UNISONO_ERR_MEMORY: no arena has room (UNISONO_ARENA=BYTES, 256M by default, bounds each process's);
- * `comm` is as good as before. UNISONO_ERR_HOST: `comm` does not come from unisono_join.
+ * `comm` is as good as before. UNISONO_ERR_HOST: `comm` does not come from unisono_join. unisono_comm_dup and
+ * unisono_comm_split complete the active requests of `comm` first, as blocking collectives do.
  */
 
 /* The same processes in the same order. Collective. */
@@ -47,7 +50,8 @@ int unisono_comm_create_group(unisono_comm *comm, const uint32_t *ranks, uint32_
                               unisono_comm **group);
 
 /* This process is done with the communicator, which becomes null; waits for nobody. All members free it sometime. The
- * same as unisono_free. UNISONO_ERR_BUSY: a call is using it. */
+ * same as unisono_free. UNISONO_ERR_BUSY: a call is using it. UNISONO_ERR_REQUEST: it has requests
+ * that were not freed; it stays. */
 int unisono_comm_free(unisono_comm **comm);
 
 #ifdef __cplusplus

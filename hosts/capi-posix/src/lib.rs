@@ -5,9 +5,11 @@
 use core::any::Any;
 use core::ffi::c_int;
 use core::fmt;
-use unisono::comm::{Beside, Embedded, Handle, Patience, Waiting, unisono_free, with_beside};
+use std::io::Write;
+use unisono::comm::{Beside, Handle, Patience, Waiting, unisono_free, with_beside};
 use unisono::error::{Failure, UNISONO_OK, answer};
-use unisono_kernel::driver::Communicator;
+use unisono::request::State;
+use unisono_kernel::class::Class;
 use unisono_kernel::region::{Base, Params};
 use unisono_kernel::wait::SpinThen;
 use unisono_posix::bootstrap::Launched;
@@ -28,8 +30,13 @@ impl Beside for Seat {
 }
 
 /// A failure with the words of `cause`. They are never freed: a job is joined once.
-fn failure(cause: impl fmt::Display) -> Failure {
-    Failure::Host(cause.to_string().leak())
+fn failure(cause: PosixError) -> Failure {
+    Failure::Host(cause.class(), cause.to_string().leak())
+}
+
+/// What the environment asks for and is not to be had: there is nobody else to tell. A closed stderr is no error.
+fn say(line: fmt::Arguments<'_>) {
+    let _ = std::io::stderr().write_all(format!("unisono: {line}\n").as_bytes());
 }
 
 /// A failure of a call that makes a communicator.
@@ -39,7 +46,7 @@ fn refusal(error: PosixError) -> Failure {
         PosixError::Call(error) => Failure::Collective(error),
         PosixError::Space { needed, available, .. } => Failure::Full(needed, available),
         PosixError::Setting { .. } => Failure::Group,
-        _ => Failure::Host("the system refused a communicator"),
+        other => Failure::Host(other.class(), "the system refused a communicator"),
     }
 }
 
@@ -79,8 +86,10 @@ unsafe fn write(
 pub unsafe extern "C" fn unisono_join(comm: *mut *mut Handle) -> c_int {
     let make = || {
         let launched = Launched::from_env().map_err(failure)?;
-        let mut launched = launched.ok_or(Failure::Host("no launcher: start the program by `unisono run`"))?;
-        let joined = join_place(&mut launched, Params::new, &Options::default()).map_err(failure)?;
+        let mut launched =
+            launched.ok_or(Failure::Host(Class::Host, "no launcher: start the program by `unisono run`"))?;
+        let options = Options { log: Some(say), ..Options::default() };
+        let joined = join_place(&mut launched, Params::new, &options).map_err(failure)?;
         joined.segment.populate();
         handle(joined.communicator)
     };
@@ -92,7 +101,7 @@ pub unsafe extern "C" fn unisono_join(comm: *mut *mut Handle) -> c_int {
 fn place(beside: Option<&mut dyn Any>) -> Result<&mut Place, Failure> {
     let seat = beside.and_then(|beside| beside.downcast_mut::<Seat>());
     seat.map(|seat| &mut seat.place)
-        .ok_or(Failure::Host("the communicator is of no job: it must come from unisono_join"))
+        .ok_or(Failure::Host(Class::Host, "the communicator is of no job: it must come from unisono_join"))
 }
 
 /// Makes a communicator from `comm`'s, and writes its handle to `made`, or null where it makes none.
@@ -102,9 +111,9 @@ fn place(beside: Option<&mut dyn Any>) -> Result<&mut Place, Failure> {
 unsafe fn derive(
     comm: *const Handle,
     (made, name): (*mut *mut Handle, &'static str),
-    make: impl FnOnce(&mut Communicator<Embedded>, &mut Place) -> Result<Option<Place>, PosixError>,
+    make: impl FnOnce(&mut State, &mut Place) -> Result<Option<Place>, PosixError>,
 ) -> c_int {
-    let call = |on: &mut Communicator<Embedded>, beside: Option<&mut dyn Any>| {
+    let call = |on: &mut State, beside: Option<&mut dyn Any>| {
         let make = || make(on, place(beside)?).map_err(refusal)?.map_or(Ok(core::ptr::null_mut()), handle);
         // SAFETY: the caller's promise.
         unsafe { write(made, name, make) }
@@ -118,9 +127,9 @@ unsafe fn derive(
 /// # Safety
 /// `comm` is null, or a handle of this library's that was not freed; `dup` is null or points to a pointer that may be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_comm_dup(comm: *const Handle, dup: *mut *mut Handle) -> c_int {
+pub unsafe extern "C-unwind" fn unisono_comm_dup(comm: *const Handle, dup: *mut *mut Handle) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe { derive(comm, (dup, "dup"), |on, place| place.dup(on).map(Some)) }
+    unsafe { derive(comm, (dup, "dup"), |on, place| place.dup(on.drained()?).map(Some)) }
 }
 
 /// No color.
@@ -131,7 +140,7 @@ const UNDEFINED: u32 = u32::MAX;
 /// # Safety
 /// As [`unisono_comm_dup`].
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_comm_split(
+pub unsafe extern "C-unwind" fn unisono_comm_split(
     comm: *const Handle,
     color: u32,
     key: i64,
@@ -139,7 +148,7 @@ pub unsafe extern "C" fn unisono_comm_split(
 ) -> c_int {
     let color = (color != UNDEFINED).then_some(color);
     // SAFETY: the caller's promise.
-    unsafe { derive(comm, (part, "part"), |on, place| place.split(on, color, key)) }
+    unsafe { derive(comm, (part, "part"), |on, place| place.split(on.drained()?, color, key)) }
 }
 
 /// Makes a communicator of these ranks, who alone call.

@@ -1,25 +1,26 @@
 /*
  * Unisono: collective operations between processes that share memory.
  *
- * The caller maps the memory (mmap, shm_open, memfd ...), the library runs MPI's blocking
- * collectives in it. It starts no threads, installs no signal handlers, opens no files, prints nothing
- * and never ends the process.
+ * The caller maps the memory (mmap, shm_open, memfd ...), the library runs MPI's collectives in it, blocking,
+ * nonblocking or persistent. It starts no threads, installs no signal handlers, opens no files, prints nothing and
+ * never ends the process.
  *
  *   one process:    unisono_params_init, unisono_bytes, map that many zeroed bytes, unisono_create
  *   every process:  unisono_attach, collectives, unisono_free, unmap
  *
  * Units.      Sizes and counts of bytes are bytes. A rank is 0 .. ranks - 1.
  * Ownership.  Memory, buffers, counts, operations and contexts are the caller's. A unisono_comm is the library's, from
- *             unisono_attach to unisono_free; a child of fork must not use its parent's. A unisono_type is the
- *             library's from the function that makes it to unisono_type_free.
+ *             unisono_attach to unisono_free; a child of fork must not use its parent's. A unisono_type and a
+ *             unisono_request are the library's from the function that makes them to the one that frees them.
  * Threads.    One call at a time on one unisono_comm; a second one gets UNISONO_ERR_BUSY and changes
  *             nothing. Different ones are independent. A unisono_type is never changed: any number of calls may use it.
  * Collective. All ranks call the same collectives in the same order, with the same root, bytes, count,
- *             datatype and op (MPI 4.1, 7.1). A call blocks until this rank's part is complete.
+ *             datatype and op (MPI 4.1, 7.1). A blocking call returns when this rank's part is complete.
  * Errors.     0 is success, errors are negative and keep their numbers for good. When a collective
  *             fails on one rank, every rank gets an error at this or its next call, none is left
- *             waiting, and the communicator stays unusable: only unisono_free is left to do. Not so
- *             for UNISONO_ERR_NULL and UNISONO_ERR_BUSY, which nobody else learns of.
+ *             waiting, and the communicator stays unusable: requests and handle are left to be freed. Not so
+ *             for UNISONO_ERR_NULL, UNISONO_ERR_BUSY, UNISONO_ERR_REQUEST, and UNISONO_ERR_MEMORY of a request,
+ *             which nobody else learns of.
  * Trust.      Whatever other processes write into the memory, this library stays within it and the
  *             buffers: the outcome is an error or wrong data.
  */
@@ -53,9 +54,10 @@ uint32_t unisono_version(void);
 #define UNISONO_ERR_DIED (-8)       /* a rank is gone (see unisono_report_death) */
 #define UNISONO_ERR_LATE (-9)       /* a rank was waited for longer than its bound of time */
 #define UNISONO_ERR_CORRUPT (-10)   /* the segment holds words that no rank writes */
-#define UNISONO_ERR_MEMORY (-11)    /* no memory for a communicator or a type */
+#define UNISONO_ERR_MEMORY (-11)    /* no memory for a communicator, a type, a request or a segment */
 #define UNISONO_ERR_OTHER (-12)     /* none of the above */
 #define UNISONO_ERR_HOST (-13)      /* a start-up between processes failed (see unisono_posix.h) */
+#define UNISONO_ERR_REQUEST (-14)   /* a request is active, or can't be started */
 
 /* A short text for an error number, and its name as above. Never null, never to be freed. */
 const char *unisono_strerror(int code);
@@ -103,7 +105,10 @@ typedef struct unisono_comm unisono_comm;
  */
 int unisono_attach(void *memory, size_t bytes, uint32_t rank, unisono_comm **comm);
 
-/* Frees the handle; null is no error. The memory stays mapped, it is the caller's. */
+/*
+ * Frees the handle; null is no error. The memory stays mapped, it is the caller's. ERR_REQUEST: the communicator has
+ * requests that were not freed; nothing has changed.
+ */
 int unisono_free(unisono_comm *comm);
 
 /* This process's rank, the number of processes; or a negative error number. */
@@ -322,6 +327,151 @@ int unisono_scan(unisono_comm *comm, const void *send, void *receive, uint64_t c
                  const unisono_op *op);
 int unisono_exscan(unisono_comm *comm, const void *send, void *receive, uint64_t count, int datatype,
                    const unisono_op *op);
+
+/* ---- Nonblocking and persistent operations (MPI 4.1, 7.12, 7.13, 3.9) -------------------------------- */
+
+/*
+ * A request is an operation that was started, or that may be started again and again. It belongs to one communicator,
+ * which completes its requests in the order of their start: all ranks start the same ones in the same order, blocking
+ * calls among them. Any call on a communicator moves what is in flight there: a program that computes calls
+ * unisono_test now and then.
+ *
+ * Buffers are left alone from start to completion (what is sent may be read). Lists of counts, displacements and types,
+ * the types in them, and the context of an operation of the caller's stay as they are until the request is freed. A
+ * request is the library's until it is freed, and is used by one thread at a time.
+ *
+ * ERR_REQUEST: a request's state does not allow the call, which has changed nothing. ERR_MEMORY: nothing was started.
+ */
+typedef struct unisono_request unisono_request;
+
+/* Starts a persistent request that is not active (MPI_Start). */
+int unisono_start(unisono_request *request);
+
+/*
+ * Moves what is in flight, and writes to `done` 1 if the request is complete, else 0 (MPI_Test). When complete, or
+ * failed, a nonblocking request is freed and null is written to `request`; a persistent one is inactive, and may be
+ * started again. Null, and a request that is not active, are complete.
+ */
+int unisono_test(unisono_request **request, int *done);
+
+/*
+ * Waits until the request is complete; then as unisono_test (MPI_Wait). Moves the requests of its communicator alone.
+ */
+int unisono_wait(unisono_request **request);
+
+/*
+ * Waits for all of `count` requests, in their order, and moves the communicators of all meanwhile: where ranks wait for
+ * requests of several communicators in different orders, this is what does not deadlock (MPI_Waitall). Answers the
+ * first failure; all are complete or failed then.
+ */
+int unisono_wait_all(size_t count, unisono_request **requests);
+
+/*
+ * Frees a request, and writes null to `request` (MPI_Request_free); null is no error. ERR_REQUEST: it is active. After
+ * an error of its communicator it may be freed all the same.
+ */
+int unisono_request_free(unisono_request **request);
+
+/*
+ * Start an operation, with the arguments of the blocking call, and write its request to `request`, null on an error:
+ * then the communicator is as after an error of the blocking call.
+ */
+int unisono_ibarrier(unisono_comm *comm, unisono_request **request);
+int unisono_ibcast(unisono_comm *comm, void *buffer, uint64_t bytes, uint32_t root, unisono_request **request);
+int unisono_igather(unisono_comm *comm, const void *send, void *receive, uint64_t bytes, uint32_t root,
+                    unisono_request **request);
+int unisono_igatherv(unisono_comm *comm, const void *send, uint64_t bytes, void *receive, const uint64_t *counts,
+                     const uint64_t *displacements, uint32_t root, unisono_request **request);
+int unisono_iscatter(unisono_comm *comm, const void *send, void *receive, uint64_t bytes, uint32_t root,
+                     unisono_request **request);
+int unisono_iscatterv(unisono_comm *comm, const void *send, const uint64_t *counts, const uint64_t *displacements,
+                      void *receive, uint64_t bytes, uint32_t root, unisono_request **request);
+int unisono_iallgather(unisono_comm *comm, const void *send, void *receive, uint64_t bytes, unisono_request **request);
+int unisono_iallgatherv(unisono_comm *comm, const void *send, uint64_t bytes, void *receive, const uint64_t *counts,
+                        const uint64_t *displacements, unisono_request **request);
+int unisono_ialltoall(unisono_comm *comm, const void *send, void *receive, uint64_t bytes, unisono_request **request);
+int unisono_ialltoallv(unisono_comm *comm, const void *send, const uint64_t *send_counts,
+                       const uint64_t *send_displacements, void *receive, const uint64_t *counts,
+                       const uint64_t *displacements, unisono_request **request);
+int unisono_ialltoallw(unisono_comm *comm, const void *send, const uint64_t *send_counts,
+                       const uint64_t *send_displacements, const unisono_type *const *send_types, void *receive,
+                       const uint64_t *counts, const uint64_t *displacements, const unisono_type *const *types,
+                       unisono_request **request);
+int unisono_ibcast_typed(unisono_comm *comm, void *buffer, uint64_t count, const unisono_type *type, uint32_t root,
+                         unisono_request **request);
+int unisono_igather_typed(unisono_comm *comm, const void *send, uint64_t send_count, const unisono_type *send_type,
+                          void *receive, uint64_t count, const unisono_type *type, uint32_t root,
+                          unisono_request **request);
+int unisono_iscatter_typed(unisono_comm *comm, const void *send, uint64_t send_count, const unisono_type *send_type,
+                           void *receive, uint64_t count, const unisono_type *type, uint32_t root,
+                           unisono_request **request);
+int unisono_iallgather_typed(unisono_comm *comm, const void *send, uint64_t send_count, const unisono_type *send_type,
+                             void *receive, uint64_t count, const unisono_type *type, unisono_request **request);
+int unisono_ialltoall_typed(unisono_comm *comm, const void *send, uint64_t send_count, const unisono_type *send_type,
+                            void *receive, uint64_t count, const unisono_type *type, unisono_request **request);
+int unisono_ireduce(unisono_comm *comm, const void *send, void *receive, uint64_t count, int datatype,
+                    const unisono_op *op, uint32_t root, unisono_request **request);
+int unisono_iallreduce(unisono_comm *comm, const void *send, void *receive, uint64_t count, int datatype,
+                       const unisono_op *op, unisono_request **request);
+int unisono_ireduce_scatter_block(unisono_comm *comm, const void *send, void *receive, uint64_t count, int datatype,
+                                  const unisono_op *op, unisono_request **request);
+int unisono_ireduce_scatter(unisono_comm *comm, const void *send, void *receive, const uint64_t *counts, int datatype,
+                            const unisono_op *op, unisono_request **request);
+int unisono_iscan(unisono_comm *comm, const void *send, void *receive, uint64_t count, int datatype,
+                  const unisono_op *op, unisono_request **request);
+int unisono_iexscan(unisono_comm *comm, const void *send, void *receive, uint64_t count, int datatype,
+                    const unisono_op *op, unisono_request **request);
+
+/* Prepare one: arguments are checked here, once. unisono_start starts it. Called in the same order on all ranks. */
+int unisono_barrier_init(unisono_comm *comm, unisono_request **request);
+int unisono_bcast_init(unisono_comm *comm, void *buffer, uint64_t bytes, uint32_t root, unisono_request **request);
+int unisono_gather_init(unisono_comm *comm, const void *send, void *receive, uint64_t bytes, uint32_t root,
+                        unisono_request **request);
+int unisono_gatherv_init(unisono_comm *comm, const void *send, uint64_t bytes, void *receive, const uint64_t *counts,
+                         const uint64_t *displacements, uint32_t root, unisono_request **request);
+int unisono_scatter_init(unisono_comm *comm, const void *send, void *receive, uint64_t bytes, uint32_t root,
+                         unisono_request **request);
+int unisono_scatterv_init(unisono_comm *comm, const void *send, const uint64_t *counts, const uint64_t *displacements,
+                          void *receive, uint64_t bytes, uint32_t root, unisono_request **request);
+int unisono_allgather_init(unisono_comm *comm, const void *send, void *receive, uint64_t bytes,
+                           unisono_request **request);
+int unisono_allgatherv_init(unisono_comm *comm, const void *send, uint64_t bytes, void *receive, const uint64_t *counts,
+                            const uint64_t *displacements, unisono_request **request);
+int unisono_alltoall_init(unisono_comm *comm, const void *send, void *receive, uint64_t bytes,
+                          unisono_request **request);
+int unisono_alltoallv_init(unisono_comm *comm, const void *send, const uint64_t *send_counts,
+                           const uint64_t *send_displacements, void *receive, const uint64_t *counts,
+                           const uint64_t *displacements, unisono_request **request);
+int unisono_alltoallw_init(unisono_comm *comm, const void *send, const uint64_t *send_counts,
+                           const uint64_t *send_displacements, const unisono_type *const *send_types, void *receive,
+                           const uint64_t *counts, const uint64_t *displacements, const unisono_type *const *types,
+                           unisono_request **request);
+int unisono_bcast_typed_init(unisono_comm *comm, void *buffer, uint64_t count, const unisono_type *type, uint32_t root,
+                             unisono_request **request);
+int unisono_gather_typed_init(unisono_comm *comm, const void *send, uint64_t send_count, const unisono_type *send_type,
+                              void *receive, uint64_t count, const unisono_type *type, uint32_t root,
+                              unisono_request **request);
+int unisono_scatter_typed_init(unisono_comm *comm, const void *send, uint64_t send_count, const unisono_type *send_type,
+                               void *receive, uint64_t count, const unisono_type *type, uint32_t root,
+                               unisono_request **request);
+int unisono_allgather_typed_init(unisono_comm *comm, const void *send, uint64_t send_count,
+                                 const unisono_type *send_type, void *receive, uint64_t count, const unisono_type *type,
+                                 unisono_request **request);
+int unisono_alltoall_typed_init(unisono_comm *comm, const void *send, uint64_t send_count,
+                                const unisono_type *send_type, void *receive, uint64_t count, const unisono_type *type,
+                                unisono_request **request);
+int unisono_reduce_init(unisono_comm *comm, const void *send, void *receive, uint64_t count, int datatype,
+                        const unisono_op *op, uint32_t root, unisono_request **request);
+int unisono_allreduce_init(unisono_comm *comm, const void *send, void *receive, uint64_t count, int datatype,
+                           const unisono_op *op, unisono_request **request);
+int unisono_reduce_scatter_block_init(unisono_comm *comm, const void *send, void *receive, uint64_t count, int datatype,
+                                      const unisono_op *op, unisono_request **request);
+int unisono_reduce_scatter_init(unisono_comm *comm, const void *send, void *receive, const uint64_t *counts,
+                                int datatype, const unisono_op *op, unisono_request **request);
+int unisono_scan_init(unisono_comm *comm, const void *send, void *receive, uint64_t count, int datatype,
+                      const unisono_op *op, unisono_request **request);
+int unisono_exscan_init(unisono_comm *comm, const void *send, void *receive, uint64_t count, int datatype,
+                        const unisono_op *op, unisono_request **request);
 
 #ifdef __cplusplus
 }

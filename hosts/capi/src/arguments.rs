@@ -1,40 +1,17 @@
 //! What C passes, checked: addresses, bytes, one block per rank.
-//!
-//! An argument that is refused here is refused as a collective is: the other ranks get an error
-//! too, at this or their next call, and none is left waiting.
 
-use crate::comm::{Embedded, Handle, with};
 use crate::heap::reserved;
-use core::ffi::{c_int, c_void};
+use core::ffi::c_void;
 use unisono_kernel::blocks::Blocks;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::datatype::{Data, Datatype};
-use unisono_kernel::driver::Communicator;
-use unisono_kernel::error::{Argument, Bound, Error, Refusal};
+use unisono_kernel::error::{Argument, Bound, Refusal};
 
 /// `UNISONO_IN_PLACE`: an address that no object has.
 const IN_PLACE: usize = usize::MAX;
 
 pub(crate) fn is_in_place(address: *const c_void) -> bool {
     address.addr() == IN_PLACE
-}
-
-/// Runs `call` with the arguments that `check` makes.
-///
-/// # Safety
-/// As [`with`].
-#[inline(always)]
-pub(crate) unsafe fn collective<A>(
-    comm: *mut Handle,
-    check: impl FnOnce(&Communicator<Embedded>) -> Result<A, Refusal>,
-    call: impl FnOnce(&mut Communicator<Embedded>, A) -> Result<(), Error>,
-) -> c_int {
-    let run = |c: &mut Communicator<Embedded>| match check(c) {
-        Ok(arguments) => Ok(call(c, arguments)?),
-        Err(refusal) => Err(c.refuse(refusal).into()),
-    };
-    // SAFETY: the caller's promise.
-    unsafe { with(comm, run) }
 }
 
 /// `bytes` bytes at `address`, which is not that of in place, and null only for no bytes.

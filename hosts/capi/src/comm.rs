@@ -3,6 +3,7 @@
 use crate::error::{Failure, answer};
 use crate::heap::allocate;
 use crate::params::CParams;
+use crate::request::State;
 use core::any::Any;
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
@@ -82,7 +83,7 @@ pub struct Handle {
     region: Mapped,
     layout: Layout,
     rank: Rank,
-    communicator: UnsafeCell<Communicator<Embedded>>,
+    state: UnsafeCell<State>,
     /// Nothing where the memory is the caller's.
     beside: UnsafeCell<Option<Box<dyn Beside>>>,
 }
@@ -106,8 +107,8 @@ impl Handle {
         wait: Waiting,
         beside: Option<Box<dyn Beside>>,
     ) -> Result<*mut Self, Failure> {
-        let communicator = UnsafeCell::new(Communicator::resume(region, layout, rank, base, wait)?);
-        allocate(Self { busy: Word::zero(), region, layout, rank, communicator, beside: UnsafeCell::new(beside) })
+        let state = UnsafeCell::new(State::new(Communicator::resume(region, layout, rank, base, wait)?));
+        allocate(Self { busy: Word::zero(), region, layout, rank, state, beside: UnsafeCell::new(beside) })
     }
 }
 
@@ -118,25 +119,25 @@ impl fmt::Debug for Handle {
 }
 
 /// The exclusive use of a handle, until it is dropped.
-struct Claim<'h>(&'h Handle);
+pub(crate) struct Claim<'h>(&'h Handle);
 
 impl<'h> Claim<'h> {
-    fn new(handle: &'h Handle) -> Result<Self, Failure> {
+    pub(crate) fn new(handle: &'h Handle) -> Result<Self, Failure> {
         // pairs with: the store in drop
         if handle.busy.claim(0, 1).is(0) { Ok(Self(handle)) } else { Err(Failure::Busy) }
     }
 
-    fn communicator(&mut self) -> &mut Communicator<Embedded> {
+    pub(crate) fn state(&mut self) -> &mut State {
         // SAFETY: the claim is the only one, and it is borrowed exclusively.
-        unsafe { &mut *self.0.communicator.get() }
+        unsafe { &mut *self.0.state.get() }
     }
 
-    fn both(&mut self) -> (&mut Communicator<Embedded>, Option<&mut dyn Beside>) {
+    fn both(&mut self) -> (&mut State, Option<&mut dyn Beside>) {
         // SAFETY: as above; the two are apart.
-        let communicator = unsafe { &mut *self.0.communicator.get() };
+        let state = unsafe { &mut *self.0.state.get() };
         // SAFETY: as above.
         let beside = unsafe { &mut *self.0.beside.get() };
-        (communicator, beside.as_deref_mut())
+        (state, beside.as_deref_mut())
     }
 }
 
@@ -147,34 +148,31 @@ impl Drop for Claim<'_> {
     }
 }
 
-/// Runs `call` on the communicator behind `comm`, exclusively.
+/// Runs `call` on what is behind `comm`, exclusively.
 ///
 /// # Safety
 /// `comm` is null, or comes from `unisono_attach` and was not freed.
 #[inline(always)]
-pub(crate) unsafe fn with(
-    comm: *const Handle,
-    call: impl FnOnce(&mut Communicator<Embedded>) -> Result<(), Failure>,
-) -> c_int {
+pub(crate) unsafe fn with(comm: *const Handle, call: impl FnOnce(&mut State) -> Result<(), Failure>) -> c_int {
     // SAFETY: the caller's promise; the handle is only ever shared, what changes lies in cells.
     let handle = unsafe { comm.as_ref() };
-    answer((|| call(Claim::new(handle.ok_or(Failure::Null("comm"))?)?.communicator()))())
+    answer((|| call(Claim::new(handle.ok_or(Failure::Null("comm"))?)?.state()))())
 }
 
-/// Runs a host's `call` on the communicator behind `comm` and what it keeps beside, exclusively. Answers the error's number.
+/// Runs a host's `call` on what is behind `comm` and what the host keeps beside, exclusively. Answers the error's number.
 ///
 /// # Safety
 /// `comm` is null, or comes from this library and was not freed.
 pub unsafe fn with_beside(
     comm: *const Handle,
-    call: impl FnOnce(&mut Communicator<Embedded>, Option<&mut dyn Any>) -> Result<(), Failure>,
+    call: impl FnOnce(&mut State, Option<&mut dyn Any>) -> Result<(), Failure>,
 ) -> c_int {
     // SAFETY: the caller's promise; the handle is only ever shared, what changes lies in cells.
     let handle = unsafe { comm.as_ref() };
     answer((|| {
         let mut claim = Claim::new(handle.ok_or(Failure::Null("comm"))?)?;
-        let (communicator, beside) = claim.both();
-        call(communicator, beside.map(|beside| beside as &mut dyn Any))
+        let (state, beside) = claim.both();
+        call(state, beside.map(|beside| beside as &mut dyn Any))
     })())
 }
 
@@ -243,7 +241,7 @@ pub unsafe extern "C" fn unisono_attach(memory: *mut c_void, bytes: usize, rank:
     })())
 }
 
-/// Frees a handle; the memory stays the caller's. Null is no error; a handle in use is not freed.
+/// Frees a handle; the memory stays the caller's. Null is no error; a handle in use, or with requests, is not freed.
 ///
 /// # Safety
 /// `comm` is null, or comes from [`unisono_attach`], was not freed, and is used by no call that starts later.
@@ -253,11 +251,14 @@ pub unsafe extern "C" fn unisono_free(comm: *mut Handle) -> c_int {
         // SAFETY: the caller's promise.
         let Some(handle) = (unsafe { comm.as_ref() }) else { return Ok(()) };
         let mut claim = Claim::new(handle)?;
-        let (communicator, beside) = claim.both();
-        if let Some(beside) = beside {
-            beside.ended(communicator.comm().end());
+        let (state, beside) = claim.both();
+        if state.requests > 0 {
+            return Err(Failure::Requests(state.requests));
         }
-        // The claim is never given back: there is nothing to give back to.
+        if let Some(beside) = beside {
+            beside.ended(state.communicator.comm().end());
+        }
+        // Never given back: there is nothing to give back to.
         core::mem::forget(claim);
         // SAFETY: allocated by `unisono_attach` as a box would be; claimed, so no call uses it.
         drop(unsafe { Box::from_raw(comm) });

@@ -1,50 +1,13 @@
-//! Error numbers, fixed for good, and the text of a thread's last error.
+//! Errors as numbers, those of the kernel's table, and the text of a thread's last error.
 
 use core::ffi::{c_char, c_int};
 use core::fmt::{self, Write};
 use std::cell::Cell;
-use unisono_kernel::error::{Argument, Cause, Error, Poison, PollError, Refusal};
+use unisono_kernel::class::Class;
+use unisono_kernel::error::{Error, Refusal};
 
-macro_rules! codes {
-    ($($(#[$doc:meta])* $name:ident = $value:literal, $text:literal;)*) => {
-        $($(#[$doc])* pub const $name: c_int = $value;)*
-
-        /// Every number with its name in the header and a short text, both with their final zero.
-        pub const ALL: &[(c_int, &str, &str)] = &[$(($value, concat!(stringify!($name), "\0"), concat!($text, "\0"))),*];
-    };
-}
-
-// A number that was released keeps its meaning; new ones go to the end.
-codes! {
-    /// No error.
-    UNISONO_OK = 0, "no error";
-    /// A pointer that must not be null is null.
-    UNISONO_ERR_NULL = -1, "a pointer is null";
-    /// An argument of this call was refused.
-    UNISONO_ERR_ARGUMENT = -2, "an argument was refused";
-    /// The handle is in use by another call.
-    UNISONO_ERR_BUSY = -3, "the communicator is in use by another call";
-    /// The memory holds no segment yet.
-    UNISONO_ERR_NOT_READY = -4, "the segment was not created yet";
-    /// The memory holds something else, or a segment of another version or layout.
-    UNISONO_ERR_SEGMENT = -5, "the memory holds no segment that this version understands";
-    /// This rank's arguments do not fit those of another.
-    UNISONO_ERR_MISMATCH = -6, "the ranks' arguments disagree";
-    /// Another rank refused its arguments, at this or an earlier operation.
-    UNISONO_ERR_PEER = -7, "another rank refused its arguments";
-    /// A rank is gone.
-    UNISONO_ERR_DIED = -8, "a rank died";
-    /// A rank was waited for longer than its bound of time.
-    UNISONO_ERR_LATE = -9, "a rank was late";
-    /// Words in the segment that no member writes.
-    UNISONO_ERR_CORRUPT = -10, "the segment is corrupt";
-    /// No memory for the handle.
-    UNISONO_ERR_MEMORY = -11, "out of memory";
-    /// None of the above.
-    UNISONO_ERR_OTHER = -12, "another error";
-    /// A start-up between processes failed.
-    UNISONO_ERR_HOST = -13, "the processes could not be joined";
-}
+/// No error.
+pub const UNISONO_OK: c_int = 0;
 
 /// Why a call failed.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +20,10 @@ pub enum Failure {
     NotReady,
     /// No memory for the handle.
     Memory,
+    /// A request's state does not allow it: why, in words.
+    Request(&'static str),
+    /// This many requests of the communicator were not freed.
+    Requests(usize),
     /// A struct's `size` is this, not that of this version's struct.
     Size(u64, usize),
     /// Creating or attaching: an argument or the memory.
@@ -64,7 +31,7 @@ pub enum Failure {
     /// A collective call.
     Collective(Error),
     /// The system that starts the processes: what failed, in words that outlive the call.
-    Host(&'static str),
+    Host(Class, &'static str),
     /// A group's ranks.
     Group,
     /// No member's arena has room for a communicator: bytes that are needed, and the most that are free in one.
@@ -86,28 +53,18 @@ impl From<Error> for Failure {
 impl Failure {
     /// The number.
     pub const fn code(&self) -> c_int {
-        match self {
-            Self::Null(_) => UNISONO_ERR_NULL,
-            Self::Busy => UNISONO_ERR_BUSY,
-            Self::NotReady => UNISONO_ERR_NOT_READY,
-            Self::Memory | Self::Full(..) => UNISONO_ERR_MEMORY,
-            Self::Refused(Refusal { argument: Argument::Magic | Argument::Version | Argument::Hash, .. }) => {
-                UNISONO_ERR_SEGMENT
-            }
-            Self::Size(..) | Self::Group | Self::Refused(_) | Self::Collective(Error::Refused(_)) => {
-                UNISONO_ERR_ARGUMENT
-            }
-            Self::Collective(Error::Poisoned(Poison { cause, .. })) => match cause {
-                Cause::Died => UNISONO_ERR_DIED,
-                Cause::Refused(_) => UNISONO_ERR_PEER,
-                Cause::Fault => UNISONO_ERR_CORRUPT,
-                Cause::Late => UNISONO_ERR_LATE,
-            },
-            Self::Collective(Error::Poll(PollError::Mismatch { .. })) => UNISONO_ERR_MISMATCH,
-            Self::Collective(Error::Poll(PollError::Overrun { .. })) => UNISONO_ERR_CORRUPT,
-            Self::Collective(_) => UNISONO_ERR_OTHER,
-            Self::Host(_) => UNISONO_ERR_HOST,
-        }
+        let class = match self {
+            Self::Null(_) => Class::Null,
+            Self::Busy => Class::Busy,
+            Self::NotReady => Class::NotReady,
+            Self::Memory | Self::Full(..) => Class::Memory,
+            Self::Request(_) | Self::Requests(_) => Class::Request,
+            Self::Size(..) | Self::Group => Class::Argument,
+            Self::Refused(refusal) => refusal.class(),
+            Self::Collective(error) => error.class(),
+            Self::Host(class, _) => *class,
+        };
+        class.number()
     }
 }
 
@@ -121,7 +78,10 @@ impl fmt::Display for Failure {
             Self::Size(value, bound) => write!(f, "size is {value}, must be {bound}: sizeof(unisono_params)"),
             Self::Refused(refusal) => refusal.fmt(f),
             Self::Collective(error) => error.fmt(f),
-            Self::Host(words) => f.write_str(words),
+            Self::Requests(count) => {
+                write!(f, "requests of the communicator is {count}, must be 0: wait for them, free them")
+            }
+            Self::Host(_, words) | Self::Request(words) => f.write_str(words),
             Self::Group => f.write_str("ranks must be distinct ranks of the communicator, the caller's among them"),
             Self::Full(needed, free) => {
                 write!(
@@ -149,22 +109,18 @@ pub fn answer(result: Result<(), Failure>) -> c_int {
     }
 }
 
-fn entry(code: c_int) -> (&'static str, &'static str) {
-    ALL.iter()
-        .find(|(number, ..)| *number == code)
-        .map_or(("UNISONO_ERR_UNKNOWN\0", "unknown error number\0"), |&(_, name, text)| (name, text))
-}
-
 /// A short text for an error number; never null, never to be freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn unisono_strerror(code: c_int) -> *const c_char {
-    entry(code).1.as_ptr().cast()
+    let text = if code == UNISONO_OK { c"no error" } else { c"unknown error number" };
+    Class::from_number(code).map_or(text, Class::text).as_ptr()
 }
 
 /// The name of an error number as the header writes it; never null, never to be freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn unisono_error_name(code: c_int) -> *const c_char {
-    entry(code).0.as_ptr().cast()
+    let name = if code == UNISONO_OK { c"UNISONO_OK" } else { c"UNISONO_ERR_UNKNOWN" };
+    Class::from_number(code).map_or(name, Class::name).as_ptr()
 }
 
 /// A C string under construction: what does not fit is counted and dropped.

@@ -15,16 +15,19 @@
 //! | [`typed`] | alltoallw, and moves of elements of a datatype |
 //! | [`reductions`] | reduce, allreduce, reduce_scatter, scan, exscan |
 //! | [`operation`] | their datatypes and operations |
+//! | [`request`] | their nonblocking and persistent forms: start, test, wait, free |
 
 mod arguments;
 pub mod comm;
 pub mod datatype;
 pub mod error;
+mod forms;
 mod heap;
 pub mod moves;
 pub mod operation;
 pub mod params;
 pub mod reductions;
+pub mod request;
 pub mod typed;
 
 const fn number(digits: &str) -> u32 {

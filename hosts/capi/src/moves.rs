@@ -5,243 +5,225 @@
 //! are sent and writable where they are received, that nobody else uses during the call; so do
 //! `counts` and `displacements` to a number for each rank, where they count.
 
-use crate::arguments::{collective, data, data_or_in_place, equal, is_in_place, list, vary};
-use crate::comm::Handle;
-use core::ffi::{c_int, c_void};
-type Member = unisono_kernel::driver::Communicator<crate::comm::Embedded>;
+use crate::arguments::{data, data_or_in_place, equal, is_in_place, list, vary};
+use crate::forms::{Kept, forms};
+use core::ffi::c_void;
 use unisono_kernel::blocks::Blocks;
+use unisono_kernel::call::Call;
+use unisono_kernel::comm::Member;
+use unisono_kernel::datatype::Data;
 use unisono_kernel::error::Refusal;
-use unisono_kernel::select::BcastAlgorithm;
+use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 
-/// Waits until every rank has entered.
-///
-/// # Safety
-/// See the [module](self).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_barrier(comm: *mut Handle) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { collective(comm, |_| Ok(()), |c, ()| c.barrier()) }
+type Made<'a> = Result<Call<'a>, Refusal>;
+
+const AUTO: MoveAlgorithm = MoveAlgorithm::Auto;
+
+forms! {
+    /// Waits until every rank has entered.
+    unisono_barrier, unisono_ibarrier, unisono_barrier_init: barrier()
+        => Barrier { algorithm } barrier_with;
+    /// `bytes` bytes at the root's `buffer` go to everyone's.
+    unisono_bcast, unisono_ibcast, unisono_bcast_init: bcast(buffer: *mut c_void, bytes: u64, root: u32)
+        => Bcast { data, root, algorithm } bcast_with;
+    /// Everyone's `bytes` bytes go to its block of the root's `receive`.
+    unisono_gather, unisono_igather, unisono_gather_init:
+        gather(send: *const c_void, receive: *mut c_void, bytes: u64, root: u32)
+        => Gather { send, receive, root, algorithm } gather_with;
+    /// Everyone's `bytes` bytes go to its block of the root's `receive`: `counts[r]` bytes, `displacements[r]` from there.
+    unisono_gatherv, unisono_igatherv, unisono_gatherv_init: gatherv(
+        send: *const c_void, bytes: u64,
+        receive: *mut c_void, counts: *const u64, displacements: *const u64, root: u32,
+    )
+        => Gatherv { send, receive, root, algorithm } gatherv_with;
+    /// Each block of the root's `send` goes to its rank's `bytes` bytes at `receive`.
+    unisono_scatter, unisono_iscatter, unisono_scatter_init:
+        scatter(send: *const c_void, receive: *mut c_void, bytes: u64, root: u32)
+        => Scatter { send, receive, root, algorithm } scatter_with;
+    /// Each block of the root's `send`, `counts[r]` bytes, `displacements[r]` from there, goes to its rank's
+    /// `bytes` bytes at `receive`.
+    unisono_scatterv, unisono_iscatterv, unisono_scatterv_init: scatterv(
+        send: *const c_void, counts: *const u64, displacements: *const u64,
+        receive: *mut c_void, bytes: u64, root: u32,
+    )
+        => Scatterv { send, receive, root, algorithm } scatterv_with;
+    /// Everyone's `bytes` bytes at `send` go to its block of everyone's `receive`.
+    unisono_allgather, unisono_iallgather, unisono_allgather_init:
+        allgather(send: *const c_void, receive: *mut c_void, bytes: u64)
+        => Allgather { send, receive, algorithm } allgather_with;
+    /// Everyone's `bytes` bytes at `send` go to its block of everyone's `receive`: `counts[r]` bytes,
+    /// `displacements[r]` from there.
+    unisono_allgatherv, unisono_iallgatherv, unisono_allgatherv_init: allgatherv(
+        send: *const c_void, bytes: u64,
+        receive: *mut c_void, counts: *const u64, displacements: *const u64,
+    )
+        => Allgather { send, receive, algorithm } allgather_with;
+    /// Block r of everyone's `send`, `bytes` bytes, goes to rank r's `receive`.
+    unisono_alltoall, unisono_ialltoall, unisono_alltoall_init:
+        alltoall(send: *const c_void, receive: *mut c_void, bytes: u64)
+        => Alltoall { send, receive } alltoall;
+    /// Block r of everyone's `send` goes to rank r's `receive`; each side has its own counts and displacements.
+    unisono_alltoallv, unisono_ialltoallv, unisono_alltoallv_init: alltoallv(
+        send: *const c_void, send_counts: *const u64, send_displacements: *const u64,
+        receive: *mut c_void, counts: *const u64, displacements: *const u64,
+    )
+        => Alltoallv { send, receive } alltoallv;
 }
 
-/// `bytes` bytes at the root's `buffer` go to everyone's.
-///
-/// # Safety
-/// See the [module](self).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_bcast(comm: *mut Handle, buffer: *mut c_void, bytes: u64, root: u32) -> c_int {
-    // SAFETY: the caller's promise.
-    let check = |_: &_| unsafe { data(buffer, bytes) };
-    // SAFETY: the caller's promise.
-    unsafe { collective(comm, check, |c, data| c.bcast_with(data, root, BcastAlgorithm::Auto)) }
+/// Safe: it has no arguments; unsafe as the others are, to be made alike.
+#[inline(always)]
+unsafe fn barrier<'a>(_: &Member, _: &Kept<'a>) -> Made<'a> {
+    Ok(Call::Barrier { algorithm: BarrierAlgorithm::Auto })
 }
 
-/// Everyone's `bytes` bytes go to its block of the root's `receive`.
-///
 /// # Safety
-/// See the [module](self).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_gather(
-    comm: *mut Handle,
+/// See the [module](self): here, and of all below.
+#[inline(always)]
+unsafe fn bcast<'a>(_: &Member, _: &Kept<'a>, buffer: *mut c_void, bytes: u64, root: u32) -> Made<'a> {
+    // SAFETY: the caller's promise.
+    Ok(Call::Bcast { data: unsafe { data(buffer, bytes) }?, root, algorithm: BcastAlgorithm::Auto })
+}
+
+/// A rank's own block of a rooted collective, which the root alone may have in place.
+#[inline(always)]
+unsafe fn own<'a>(me: &Member, root: u32, address: *const c_void, bytes: u64) -> Result<Option<Data<'a>>, Refusal> {
+    if me.rank() == root {
+        // SAFETY: the caller's promise.
+        unsafe { data_or_in_place(address, bytes) }
+    } else {
+        // SAFETY: the caller's promise.
+        unsafe { data(address, bytes) }.map(Some)
+    }
+}
+
+#[inline(always)]
+unsafe fn gather<'a>(
+    me: &Member,
+    _: &Kept<'a>,
     send: *const c_void,
     receive: *mut c_void,
     bytes: u64,
     root: u32,
-) -> c_int {
-    let check = |c: &Member| {
-        if c.rank() != root {
-            // SAFETY: the caller's promise.
-            return Ok((Some(unsafe { data(send, bytes) }?), None));
-        }
-        // SAFETY: the caller's promise.
-        let to = unsafe { equal(receive, c.size(), bytes, 1) }?;
-        // SAFETY: the caller's promise.
-        Ok((unsafe { data_or_in_place(send, bytes) }?, Some(to)))
-    };
+) -> Made<'a> {
     // SAFETY: the caller's promise.
-    unsafe { collective(comm, check, |c, (from, to)| c.gather(from, to, root)) }
+    let blocks = || unsafe { equal(receive, me.size(), bytes, 1) };
+    let receive = if me.rank() == root { Some(blocks()?) } else { None };
+    // SAFETY: the caller's promise.
+    let send = unsafe { own(me, root, send, bytes) }?;
+    Ok(Call::Gather { send, receive, root, algorithm: AUTO })
 }
 
-/// Everyone's `bytes` bytes go to its block of the root's `receive`: `counts[r]` bytes, `displacements[r]` from there.
-///
-/// # Safety
-/// See the [module](self).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_gatherv(
-    comm: *mut Handle,
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "what MPI passes")]
+unsafe fn gatherv<'a>(
+    me: &Member,
+    _: &Kept<'a>,
     send: *const c_void,
     bytes: u64,
     receive: *mut c_void,
     counts: *const u64,
     displacements: *const u64,
     root: u32,
-) -> c_int {
-    let check = |c: &Member| {
-        if c.rank() != root {
-            // SAFETY: the caller's promise.
-            return Ok((Some(unsafe { data(send, bytes) }?), None));
-        }
-        // SAFETY: the caller's promise.
-        let to = unsafe { blocks(receive, counts, displacements, c.size()) }?;
-        // SAFETY: the caller's promise.
-        Ok((unsafe { data_or_in_place(send, bytes) }?, Some(to)))
-    };
+) -> Made<'a> {
     // SAFETY: the caller's promise.
-    unsafe { collective(comm, check, |c, (from, to)| c.gatherv(from, to, root)) }
+    let blocks = || unsafe { blocks(receive, counts, displacements, me.size()) };
+    let receive = if me.rank() == root { Some(blocks()?) } else { None };
+    // SAFETY: the caller's promise.
+    let send = unsafe { own(me, root, send, bytes) }?;
+    Ok(Call::Gatherv { send, receive, root, algorithm: AUTO })
 }
 
-/// Each block of the root's `send` goes to its rank's `bytes` bytes at `receive`.
-///
-/// # Safety
-/// See the [module](self).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_scatter(
-    comm: *mut Handle,
+#[inline(always)]
+unsafe fn scatter<'a>(
+    me: &Member,
+    _: &Kept<'a>,
     send: *const c_void,
     receive: *mut c_void,
     bytes: u64,
     root: u32,
-) -> c_int {
-    let check = |c: &Member| {
-        if c.rank() != root {
-            // SAFETY: the caller's promise.
-            return Ok((None, Some(unsafe { data(receive, bytes) }?)));
-        }
-        // SAFETY: the caller's promise.
-        let from = unsafe { equal(send, c.size(), bytes, 1) }?;
-        // SAFETY: the caller's promise.
-        Ok((Some(from), unsafe { data_or_in_place(receive, bytes) }?))
-    };
+) -> Made<'a> {
     // SAFETY: the caller's promise.
-    unsafe { collective(comm, check, |c, (from, to)| c.scatter(from, to, root)) }
+    let blocks = || unsafe { equal(send, me.size(), bytes, 1) };
+    let send = if me.rank() == root { Some(blocks()?) } else { None };
+    // SAFETY: the caller's promise.
+    let receive = unsafe { own(me, root, receive, bytes) }?;
+    Ok(Call::Scatter { send, receive, root, algorithm: AUTO })
 }
 
-/// Each block of the root's `send`, `counts[r]` bytes, `displacements[r]` from there, goes to its rank's
-/// `bytes` bytes at `receive`.
-///
-/// # Safety
-/// See the [module](self).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_scatterv(
-    comm: *mut Handle,
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "what MPI passes")]
+unsafe fn scatterv<'a>(
+    me: &Member,
+    _: &Kept<'a>,
     send: *const c_void,
     counts: *const u64,
     displacements: *const u64,
     receive: *mut c_void,
     bytes: u64,
     root: u32,
-) -> c_int {
-    let check = |c: &Member| {
-        if c.rank() != root {
-            // SAFETY: the caller's promise.
-            return Ok((None, Some(unsafe { data(receive, bytes) }?)));
-        }
-        // SAFETY: the caller's promise.
-        let from = unsafe { blocks(send, counts, displacements, c.size()) }?;
-        // SAFETY: the caller's promise.
-        Ok((Some(from), unsafe { data_or_in_place(receive, bytes) }?))
-    };
+) -> Made<'a> {
     // SAFETY: the caller's promise.
-    unsafe { collective(comm, check, |c, (from, to)| c.scatterv(from, to, root)) }
+    let blocks = || unsafe { blocks(send, counts, displacements, me.size()) };
+    let send = if me.rank() == root { Some(blocks()?) } else { None };
+    // SAFETY: the caller's promise.
+    let receive = unsafe { own(me, root, receive, bytes) }?;
+    Ok(Call::Scatterv { send, receive, root, algorithm: AUTO })
 }
 
-/// Everyone's `bytes` bytes at `send` go to its block of everyone's `receive`.
-///
-/// # Safety
-/// See the [module](self).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_allgather(
-    comm: *mut Handle,
-    send: *const c_void,
-    receive: *mut c_void,
-    bytes: u64,
-) -> c_int {
-    let check = |c: &Member| {
-        // SAFETY: the caller's promise.
-        let from = unsafe { data_or_in_place(send, bytes) }?;
-        // SAFETY: the caller's promise.
-        Ok((from, unsafe { equal(receive, c.size(), bytes, 1) }?))
-    };
+#[inline(always)]
+unsafe fn allgather<'a>(me: &Member, _: &Kept<'a>, send: *const c_void, receive: *mut c_void, bytes: u64) -> Made<'a> {
     // SAFETY: the caller's promise.
-    unsafe { collective(comm, check, |c, (from, to)| c.allgather(from, to)) }
+    let send = unsafe { data_or_in_place(send, bytes) }?;
+    // SAFETY: the caller's promise.
+    Ok(Call::Allgather { send, receive: unsafe { equal(receive, me.size(), bytes, 1) }?, algorithm: AUTO })
 }
 
-/// Everyone's `bytes` bytes at `send` go to its block of everyone's `receive`: `counts[r]` bytes,
-/// `displacements[r]` from there.
-///
-/// # Safety
-/// See the [module](self).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_allgatherv(
-    comm: *mut Handle,
+#[inline(always)]
+unsafe fn allgatherv<'a>(
+    me: &Member,
+    _: &Kept<'a>,
     send: *const c_void,
     bytes: u64,
     receive: *mut c_void,
     counts: *const u64,
     displacements: *const u64,
-) -> c_int {
-    let check = |c: &Member| {
-        // SAFETY: the caller's promise.
-        let from = unsafe { data_or_in_place(send, bytes) }?;
-        // SAFETY: the caller's promise.
-        Ok((from, unsafe { blocks(receive, counts, displacements, c.size()) }?))
-    };
+) -> Made<'a> {
     // SAFETY: the caller's promise.
-    unsafe { collective(comm, check, |c, (from, to)| c.allgather(from, to)) }
+    let send = unsafe { data_or_in_place(send, bytes) }?;
+    // SAFETY: the caller's promise.
+    let receive = unsafe { blocks(receive, counts, displacements, me.size()) }?;
+    Ok(Call::Allgather { send, receive, algorithm: AUTO })
 }
 
-/// Block r of everyone's `send`, `bytes` bytes, goes to rank r's `receive`.
-///
-/// # Safety
-/// See the [module](self).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_alltoall(
-    comm: *mut Handle,
-    send: *const c_void,
-    receive: *mut c_void,
-    bytes: u64,
-) -> c_int {
-    let check = |c: &Member| {
-        // SAFETY: the caller's promise.
-        let blocks = |at| unsafe { equal(at, c.size(), bytes, 1) };
-        let from = if is_in_place(send) { None } else { Some(blocks(send)?) };
-        Ok((from, blocks(receive)?))
-    };
+#[inline(always)]
+unsafe fn alltoall<'a>(me: &Member, _: &Kept<'a>, send: *const c_void, receive: *mut c_void, bytes: u64) -> Made<'a> {
     // SAFETY: the caller's promise.
-    unsafe { collective(comm, check, |c, (from, to)| c.alltoall(from, to)) }
+    let blocks = |at| unsafe { equal(at, me.size(), bytes, 1) };
+    let send = if is_in_place(send) { None } else { Some(blocks(send)?) };
+    Ok(Call::Alltoall { send, receive: blocks(receive)? })
 }
 
-/// Block r of everyone's `send` goes to rank r's `receive`; each side has its own counts and displacements.
-///
-/// # Safety
-/// See the [module](self).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_alltoallv(
-    comm: *mut Handle,
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "what MPI passes")]
+unsafe fn alltoallv<'a>(
+    me: &Member,
+    _: &Kept<'a>,
     send: *const c_void,
     send_counts: *const u64,
     send_displacements: *const u64,
     receive: *mut c_void,
     counts: *const u64,
     displacements: *const u64,
-) -> c_int {
-    let check = |c: &Member| {
-        let from = if is_in_place(send) {
-            None
-        } else {
-            // SAFETY: the caller's promise.
-            Some(unsafe { blocks(send, send_counts, send_displacements, c.size()) }?)
-        };
-        // SAFETY: the caller's promise.
-        Ok((from, unsafe { blocks(receive, counts, displacements, c.size()) }?))
-    };
+) -> Made<'a> {
     // SAFETY: the caller's promise.
-    unsafe { collective(comm, check, |c, (from, to)| c.alltoallv(from, to)) }
+    let sent = || unsafe { blocks(send, send_counts, send_displacements, me.size()) };
+    let send = if is_in_place(send) { None } else { Some(sent()?) };
+    // SAFETY: the caller's promise.
+    let receive = unsafe { blocks(receive, counts, displacements, me.size()) }?;
+    Ok(Call::Alltoallv { send, receive })
 }
 
 /// A block of `counts[r]` bytes for each rank r, `displacements[r]` bytes from `address` on.
-///
-/// # Safety
-/// See the [module](self).
 #[inline(always)]
 unsafe fn blocks<'a>(
     address: *const c_void,

@@ -2,164 +2,166 @@
 //!
 //! Safety of all: `comm` is null, or comes from `unisono_attach` and was not freed. `send` is
 //! `UNISONO_IN_PLACE` where the header says so, equal to `receive`, or points to its elements, readable and apart
-//! from `receive`, which points to writable ones; `op` is a predefined operation's number, or points to
-//! a struct whose function may be called with its context during the call, and returns normally.
+//! from `receive`, which points to writable ones; `counts` is null or points to a number for each rank; `op` is a
+//! predefined operation's number, or points to a struct whose function may be called with its context during the
+//! call, and returns normally.
 
-use crate::arguments::{collective, data, equal, is_in_place, list, scratch, vary};
-use crate::comm::{Embedded, Handle};
+use crate::arguments::{data, equal, is_in_place, list, scratch, vary};
+use crate::forms::{Kept, forms};
 use crate::operation::{COp, operation};
-use core::cell::OnceCell;
 use core::ffi::{c_int, c_void};
+use unisono_kernel::call::Call;
+use unisono_kernel::comm::Member;
 use unisono_kernel::datatype::Data;
-use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::op::Op;
 use unisono_kernel::select::AllreduceAlgorithm;
 
-/// The fold of everyone's `send` goes to the root's `receive`.
-///
+type Made<'a> = Result<Call<'a>, Refusal>;
+
+forms! {
+    /// The fold of everyone's `send` goes to the root's `receive`.
+    unisono_reduce, unisono_ireduce, unisono_reduce_init: reduce(
+        send: *const c_void, receive: *mut c_void, count: u64, datatype: c_int, op: *const COp, root: u32,
+    )
+        => Reduce { send, receive, op, root } reduce;
+    /// The fold of everyone's `send` goes to everyone's `receive`.
+    unisono_allreduce, unisono_iallreduce, unisono_allreduce_init:
+        allreduce(send: *const c_void, receive: *mut c_void, count: u64, datatype: c_int, op: *const COp)
+        => Allreduce { send, receive, op, algorithm } allreduce_with;
+    /// The fold of everyone's block r, `counts[r]` elements behind block r - 1, goes to rank r's `receive`.
+    unisono_reduce_scatter, unisono_ireduce_scatter, unisono_reduce_scatter_init: reduce_scatter(
+        send: *const c_void, receive: *mut c_void, counts: *const u64, datatype: c_int, op: *const COp,
+    )
+        => ReduceScatter { send, receive, op } reduce_scatter;
+    /// The fold of everyone's block r, `count` elements, goes to rank r's `receive`.
+    unisono_reduce_scatter_block, unisono_ireduce_scatter_block, unisono_reduce_scatter_block_init: reduce_scatter_block(
+        send: *const c_void, receive: *mut c_void, count: u64, datatype: c_int, op: *const COp,
+    )
+        => ReduceScatter { send, receive, op } reduce_scatter;
+    /// The fold of the `send` of ranks 0 … r goes to rank r's `receive`.
+    unisono_scan, unisono_iscan, unisono_scan_init:
+        scan(send: *const c_void, receive: *mut c_void, count: u64, datatype: c_int, op: *const COp)
+        => Scan { send, receive, op } scan;
+    /// The fold of the `send` of the ranks below r goes to rank r's `receive`; rank 0's is left alone.
+    unisono_exscan, unisono_iexscan, unisono_exscan_init:
+        exscan(send: *const c_void, receive: *mut c_void, count: u64, datatype: c_int, op: *const COp)
+        => Exscan { send, receive, op } exscan;
+}
+
 /// # Safety
-/// See the [module](self).
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn unisono_reduce(
-    comm: *mut Handle,
+/// See the [module](self): here, and of all below.
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "what MPI passes")]
+unsafe fn reduce<'a>(
+    me: &Member,
+    _: &Kept<'a>,
     send: *const c_void,
     receive: *mut c_void,
     count: u64,
     datatype: c_int,
     op: *const COp,
     root: u32,
-) -> c_int {
-    let check = |c: &Communicator<Embedded>| {
-        if c.rank() == root {
-            // SAFETY: the caller's promise.
-            let (from, to, op) = unsafe { operands(send, receive, count, datatype, op) }?;
-            return Ok((from, Some(to), op));
-        }
+) -> Made<'a> {
+    if me.rank() == root {
         // SAFETY: the caller's promise.
-        let op = unsafe { operation(datatype, op) }?;
-        // SAFETY: the caller's promise.
-        Ok((unsafe { data(send, bytes(count, op)?) }?, None, op))
-    };
+        let (send, receive, op) = unsafe { operands(send, receive, count, datatype, op) }?;
+        return Ok(Call::Reduce { send, receive: Some(receive), op, root });
+    }
     // SAFETY: the caller's promise.
-    unsafe { collective(comm, check, |c, (from, to, op)| c.reduce(from, to, op, root)) }
+    let op = unsafe { operation(datatype, op) }?;
+    // SAFETY: the caller's promise.
+    let send = unsafe { data(send, bytes(count, op)?) }?;
+    Ok(Call::Reduce { send, receive: None, op, root })
 }
 
-/// The fold of everyone's `send` goes to everyone's `receive`.
-///
-/// # Safety
-/// See the [module](self).
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn unisono_allreduce(
-    comm: *mut Handle,
+#[inline(always)]
+unsafe fn allreduce<'a>(
+    _: &Member,
+    _: &Kept<'a>,
     send: *const c_void,
     receive: *mut c_void,
     count: u64,
     datatype: c_int,
     op: *const COp,
-) -> c_int {
+) -> Made<'a> {
     // SAFETY: the caller's promise.
-    let check = |_: &_| unsafe { operands(send, receive, count, datatype, op) };
-    // SAFETY: the caller's promise.
-    unsafe { collective(comm, check, |c, (from, to, op)| c.allreduce_with(from, to, op, AllreduceAlgorithm::Auto)) }
+    let (send, receive, op) = unsafe { operands(send, receive, count, datatype, op) }?;
+    Ok(Call::Allreduce { send, receive, op, algorithm: AllreduceAlgorithm::Auto })
 }
 
-/// The fold of the `send` of ranks 0 … r goes to rank r's `receive`.
-///
-/// # Safety
-/// See the [module](self).
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn unisono_scan(
-    comm: *mut Handle,
+#[inline(always)]
+unsafe fn scan<'a>(
+    _: &Member,
+    _: &Kept<'a>,
     send: *const c_void,
     receive: *mut c_void,
     count: u64,
     datatype: c_int,
     op: *const COp,
-) -> c_int {
+) -> Made<'a> {
     // SAFETY: the caller's promise.
-    let check = |_: &_| unsafe { operands(send, receive, count, datatype, op) };
-    // SAFETY: the caller's promise.
-    unsafe { collective(comm, check, |c, (from, to, op)| c.scan(from, to, op)) }
+    let (send, receive, op) = unsafe { operands(send, receive, count, datatype, op) }?;
+    Ok(Call::Scan { send, receive, op })
 }
 
-/// The fold of the `send` of the ranks below r goes to rank r's `receive`; rank 0's is left alone.
-///
-/// # Safety
-/// See the [module](self).
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn unisono_exscan(
-    comm: *mut Handle,
+#[inline(always)]
+unsafe fn exscan<'a>(
+    _: &Member,
+    _: &Kept<'a>,
     send: *const c_void,
     receive: *mut c_void,
     count: u64,
     datatype: c_int,
     op: *const COp,
-) -> c_int {
+) -> Made<'a> {
     // SAFETY: the caller's promise.
-    let check = |_: &_| unsafe { operands(send, receive, count, datatype, op) };
-    // SAFETY: the caller's promise.
-    unsafe { collective(comm, check, |c, (from, to, op)| c.exscan(from, to, op)) }
+    let (send, receive, op) = unsafe { operands(send, receive, count, datatype, op) }?;
+    Ok(Call::Exscan { send, receive, op })
 }
 
-/// The fold of everyone's block r, `counts[r]` elements behind block r - 1, goes to rank r's `receive`.
-///
-/// # Safety
-/// See the [module](self); `counts` is null or points to a number for each rank.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn unisono_reduce_scatter(
-    comm: *mut Handle,
+#[inline(always)]
+unsafe fn reduce_scatter<'a>(
+    me: &Member,
+    kept: &'a Kept<'a>,
     send: *const c_void,
     receive: *mut c_void,
     counts: *const u64,
     datatype: c_int,
     op: *const COp,
-) -> c_int {
-    // Outlives the blocks that are made with it.
-    let displacements = OnceCell::new();
-    let check = |c: &Communicator<Embedded>| {
-        // SAFETY: the caller's promise.
-        let op = unsafe { operation(datatype, op) }?;
-        // SAFETY: the caller's promise.
-        let counts = unsafe { list(counts, c.size()) }?;
-        let starts = consecutive(counts)?;
-        let displacements = displacements.get_or_init(|| starts);
-        let from = if is_in_place(send) { receive } else { send };
-        // SAFETY: the caller's promise.
-        let from = unsafe { vary(from, counts, displacements, op.element()) }?;
-        // SAFETY: the caller's promise.
-        let to = unsafe { data(receive, from.bytes(c.rank())) }?;
-        Ok((from, to, op))
-    };
+) -> Made<'a> {
     // SAFETY: the caller's promise.
-    unsafe { collective(comm, check, |c, (from, to, op)| c.reduce_scatter(from, to, op)) }
+    let op = unsafe { operation(datatype, op) }?;
+    // SAFETY: the caller's promise.
+    let counts = unsafe { list(counts, me.size()) }?;
+    let starts = consecutive(counts)?;
+    let displacements = kept.displacements.get_or_init(|| starts);
+    let from = if is_in_place(send) { receive } else { send };
+    // SAFETY: the caller's promise.
+    let send = unsafe { vary(from, counts, displacements, op.element()) }?;
+    // SAFETY: the caller's promise.
+    let receive = unsafe { data(receive, send.bytes(me.rank())) }?;
+    Ok(Call::ReduceScatter { send, receive, op })
 }
 
-/// The fold of everyone's block r, `count` elements, goes to rank r's `receive`.
-///
-/// # Safety
-/// See the [module](self).
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn unisono_reduce_scatter_block(
-    comm: *mut Handle,
+#[inline(always)]
+unsafe fn reduce_scatter_block<'a>(
+    me: &Member,
+    _: &Kept<'a>,
     send: *const c_void,
     receive: *mut c_void,
     count: u64,
     datatype: c_int,
     op: *const COp,
-) -> c_int {
-    let check = |c: &Communicator<Embedded>| {
-        // SAFETY: the caller's promise.
-        let op = unsafe { operation(datatype, op) }?;
-        let from = if is_in_place(send) { receive } else { send };
-        // SAFETY: the caller's promise.
-        let from = unsafe { equal(from, c.size(), count, op.element()) }?;
-        // SAFETY: the caller's promise.
-        let to = unsafe { data(receive, bytes(count, op)?) }?;
-        Ok((from, to, op))
-    };
+) -> Made<'a> {
     // SAFETY: the caller's promise.
-    unsafe { collective(comm, check, |c, (from, to, op)| c.reduce_scatter(from, to, op)) }
+    let op = unsafe { operation(datatype, op) }?;
+    let from = if is_in_place(send) { receive } else { send };
+    // SAFETY: the caller's promise.
+    let send = unsafe { equal(from, me.size(), count, op.element()) }?;
+    // SAFETY: the caller's promise.
+    let receive = unsafe { data(receive, bytes(count, op)?) }?;
+    Ok(Call::ReduceScatter { send, receive, op })
 }
 
 /// Bytes of `count` elements.

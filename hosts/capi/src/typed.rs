@@ -3,17 +3,17 @@
 //! Safety of all: as in [`moves`](crate::moves), of the bytes that the elements' types describe; a type
 //! is null, or comes from [`datatype`](crate::datatype) and is not freed during the call.
 
-use crate::arguments::{collective, is_in_place, list, memory, scratch};
-use crate::comm::{Embedded, Handle};
+use crate::arguments::{is_in_place, list, memory, scratch};
 use crate::datatype::{Type, resolve};
-use core::cell::OnceCell;
-use core::ffi::{c_int, c_void};
+use crate::forms::{Kept, forms};
+use core::ffi::c_void;
 use unisono_kernel::blocks::{Block, Blocks};
 use unisono_kernel::buffer::Buf;
+use unisono_kernel::call::Call;
+use unisono_kernel::comm::Member;
 use unisono_kernel::datatype::{Data, Datatype};
-use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::Refusal;
-use unisono_kernel::select::BcastAlgorithm;
+use unisono_kernel::select::{BcastAlgorithm, MoveAlgorithm};
 
 /// `count` elements of a type, at `address`: one block, or one for each rank.
 #[derive(Clone, Copy)]
@@ -54,6 +54,20 @@ impl Elements {
         if is_in_place(self.address) { Ok(None) } else { unsafe { self.data() }.map(Some) }
     }
 
+    /// A rank's own block of a rooted collective, which the root alone may have in place.
+    ///
+    /// # Safety
+    /// See the [module](self).
+    unsafe fn own<'a>(self, me: &Member, root: u32) -> Result<Option<Data<'a>>, Refusal> {
+        if me.rank() == root {
+            // SAFETY: the caller's promise.
+            unsafe { self.data_or_in_place() }
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { self.data() }.map(Some)
+        }
+    }
+
     /// A block for each rank, one after the other.
     ///
     /// # Safety
@@ -67,31 +81,67 @@ impl Elements {
     }
 }
 
-/// `count` elements at the root's `buffer` go to everyone's.
-///
+type Made<'a> = Result<Call<'a>, Refusal>;
+
+const AUTO: MoveAlgorithm = MoveAlgorithm::Auto;
+
+forms! {
+    /// `count` elements at the root's `buffer` go to everyone's.
+    unisono_bcast_typed, unisono_ibcast_typed, unisono_bcast_typed_init:
+        bcast(buffer: *mut c_void, count: u64, datatype: *const Type, root: u32)
+        => Bcast { data, root, algorithm } bcast_with;
+    /// Everyone's elements go to its block of the root's `receive`.
+    unisono_gather_typed, unisono_igather_typed, unisono_gather_typed_init: gather(
+        send: *const c_void, send_count: u64, send_type: *const Type,
+        receive: *mut c_void, count: u64, datatype: *const Type, root: u32,
+    )
+        => Gather { send, receive, root, algorithm } gather_with;
+    /// Each block of the root's `send` goes to its rank's elements at `receive`.
+    unisono_scatter_typed, unisono_iscatter_typed, unisono_scatter_typed_init: scatter(
+        send: *const c_void, send_count: u64, send_type: *const Type,
+        receive: *mut c_void, count: u64, datatype: *const Type, root: u32,
+    )
+        => Scatter { send, receive, root, algorithm } scatter_with;
+    /// Everyone's elements go to its block of everyone's `receive`.
+    unisono_allgather_typed, unisono_iallgather_typed, unisono_allgather_typed_init: allgather(
+        send: *const c_void, send_count: u64, send_type: *const Type,
+        receive: *mut c_void, count: u64, datatype: *const Type,
+    )
+        => Allgather { send, receive, algorithm } allgather_with;
+    /// Block r of everyone's `send` goes to rank r's `receive`.
+    unisono_alltoall_typed, unisono_ialltoall_typed, unisono_alltoall_typed_init: alltoall(
+        send: *const c_void, send_count: u64, send_type: *const Type,
+        receive: *mut c_void, count: u64, datatype: *const Type,
+    )
+        => Alltoall { send, receive } alltoall;
+    /// Block r of everyone's `send` goes to rank r's `receive`; each block of both sides has its own count, displacement
+    /// in bytes, and type.
+    unisono_alltoallw, unisono_ialltoallw, unisono_alltoallw_init: alltoallw(
+        send: *const c_void, send_counts: *const u64, send_displacements: *const u64, send_types: *const *const Type,
+        receive: *mut c_void, counts: *const u64, displacements: *const u64, datatypes: *const *const Type,
+    )
+        => Alltoallv { send, receive } alltoallv;
+}
+
 /// # Safety
-/// See the [module](self).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_bcast_typed(
-    comm: *mut Handle,
+/// See the [module](self): here, and of all below.
+unsafe fn bcast<'a>(
+    _: &Member,
+    _: &Kept<'a>,
     buffer: *mut c_void,
     count: u64,
     datatype: *const Type,
     root: u32,
-) -> c_int {
+) -> Made<'a> {
     // SAFETY: the caller's promise.
-    let check = |_: &_| unsafe { Elements::new(buffer, count, datatype).data() };
-    // SAFETY: the caller's promise.
-    unsafe { collective(comm, check, |c, data| c.bcast_with(data, root, BcastAlgorithm::Auto)) }
+    let data = unsafe { Elements::new(buffer, count, datatype).data() }?;
+    Ok(Call::Bcast { data, root, algorithm: BcastAlgorithm::Auto })
 }
 
-/// Everyone's elements go to its block of the root's `receive`.
-///
-/// # Safety
-/// See the [module](self).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_gather_typed(
-    comm: *mut Handle,
+#[expect(clippy::too_many_arguments, reason = "what MPI passes")]
+unsafe fn gather<'a>(
+    me: &Member,
+    _: &Kept<'a>,
     send: *const c_void,
     send_count: u64,
     send_type: *const Type,
@@ -99,29 +149,20 @@ pub unsafe extern "C" fn unisono_gather_typed(
     count: u64,
     datatype: *const Type,
     root: u32,
-) -> c_int {
-    let mine = Elements::new(send, send_count, send_type);
-    let check = |c: &Communicator<Embedded>| {
-        if c.rank() != root {
-            // SAFETY: the caller's promise.
-            return Ok((Some(unsafe { mine.data() }?), None));
-        }
-        // SAFETY: the caller's promise.
-        let to = unsafe { Elements::new(receive, count, datatype).blocks(c.size()) }?;
-        // SAFETY: the caller's promise.
-        Ok((unsafe { mine.data_or_in_place() }?, Some(to)))
-    };
+) -> Made<'a> {
+    let (from, to) = (Elements::new(send, send_count, send_type), Elements::new(receive, count, datatype));
     // SAFETY: the caller's promise.
-    unsafe { collective(comm, check, |c, (from, to)| c.gather(from, to, root)) }
+    let blocks = || unsafe { to.blocks(me.size()) };
+    let receive = if me.rank() == root { Some(blocks()?) } else { None };
+    // SAFETY: the caller's promise.
+    let send = unsafe { from.own(me, root) }?;
+    Ok(Call::Gather { send, receive, root, algorithm: AUTO })
 }
 
-/// Each block of the root's `send` goes to its rank's elements at `receive`.
-///
-/// # Safety
-/// See the [module](self).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_scatter_typed(
-    comm: *mut Handle,
+#[expect(clippy::too_many_arguments, reason = "what MPI passes")]
+unsafe fn scatter<'a>(
+    me: &Member,
+    _: &Kept<'a>,
     send: *const c_void,
     send_count: u64,
     send_type: *const Type,
@@ -129,69 +170,50 @@ pub unsafe extern "C" fn unisono_scatter_typed(
     count: u64,
     datatype: *const Type,
     root: u32,
-) -> c_int {
-    let mine = Elements::new(receive, count, datatype);
-    let check = |c: &Communicator<Embedded>| {
-        if c.rank() != root {
-            // SAFETY: the caller's promise.
-            return Ok((None, Some(unsafe { mine.data() }?)));
-        }
-        // SAFETY: the caller's promise.
-        let from = unsafe { Elements::new(send, send_count, send_type).blocks(c.size()) }?;
-        // SAFETY: the caller's promise.
-        Ok((Some(from), unsafe { mine.data_or_in_place() }?))
-    };
+) -> Made<'a> {
+    let (from, to) = (Elements::new(send, send_count, send_type), Elements::new(receive, count, datatype));
     // SAFETY: the caller's promise.
-    unsafe { collective(comm, check, |c, (from, to)| c.scatter(from, to, root)) }
+    let blocks = || unsafe { from.blocks(me.size()) };
+    let send = if me.rank() == root { Some(blocks()?) } else { None };
+    // SAFETY: the caller's promise.
+    let receive = unsafe { to.own(me, root) }?;
+    Ok(Call::Scatter { send, receive, root, algorithm: AUTO })
 }
 
-/// Everyone's elements go to its block of everyone's `receive`.
-///
-/// # Safety
-/// See the [module](self).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_allgather_typed(
-    comm: *mut Handle,
+#[expect(clippy::too_many_arguments, reason = "what MPI passes")]
+unsafe fn allgather<'a>(
+    me: &Member,
+    _: &Kept<'a>,
     send: *const c_void,
     send_count: u64,
     send_type: *const Type,
     receive: *mut c_void,
     count: u64,
     datatype: *const Type,
-) -> c_int {
-    let check = |c: &Communicator<Embedded>| {
-        // SAFETY: the caller's promise.
-        let from = unsafe { Elements::new(send, send_count, send_type).data_or_in_place() }?;
-        // SAFETY: the caller's promise.
-        Ok((from, unsafe { Elements::new(receive, count, datatype).blocks(c.size()) }?))
-    };
+) -> Made<'a> {
+    let (from, to) = (Elements::new(send, send_count, send_type), Elements::new(receive, count, datatype));
     // SAFETY: the caller's promise.
-    unsafe { collective(comm, check, |c, (from, to)| c.allgather(from, to)) }
+    let send = unsafe { from.data_or_in_place() }?;
+    // SAFETY: the caller's promise.
+    Ok(Call::Allgather { send, receive: unsafe { to.blocks(me.size()) }?, algorithm: AUTO })
 }
 
-/// Block r of everyone's `send` goes to rank r's `receive`.
-///
-/// # Safety
-/// See the [module](self).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_alltoall_typed(
-    comm: *mut Handle,
+#[expect(clippy::too_many_arguments, reason = "what MPI passes")]
+unsafe fn alltoall<'a>(
+    me: &Member,
+    _: &Kept<'a>,
     send: *const c_void,
     send_count: u64,
     send_type: *const Type,
     receive: *mut c_void,
     count: u64,
     datatype: *const Type,
-) -> c_int {
-    let check = |c: &Communicator<Embedded>| {
-        // SAFETY: the caller's promise.
-        let blocks = |elements: Elements| unsafe { elements.blocks(c.size()) };
-        let sent = Elements::new(send, send_count, send_type);
-        let from = if is_in_place(send) { None } else { Some(blocks(sent)?) };
-        Ok((from, blocks(Elements::new(receive, count, datatype))?))
-    };
+) -> Made<'a> {
+    let (from, to) = (Elements::new(send, send_count, send_type), Elements::new(receive, count, datatype));
     // SAFETY: the caller's promise.
-    unsafe { collective(comm, check, |c, (from, to)| c.alltoall(from, to)) }
+    let blocks = |elements: Elements| unsafe { elements.blocks(me.size()) };
+    let send = if is_in_place(send) { None } else { Some(blocks(from)?) };
+    Ok(Call::Alltoall { send, receive: blocks(to)? })
 }
 
 /// One side of alltoallw: for each rank r `counts[r]` elements of `datatypes[r]`, `displacements[r]` bytes from `address` on.
@@ -228,14 +250,10 @@ impl Side {
     }
 }
 
-/// Block r of everyone's `send` goes to rank r's `receive`; each block of both sides has its own count, displacement
-/// in bytes, and type.
-///
-/// # Safety
-/// See the [module](self).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_alltoallw(
-    comm: *mut Handle,
+#[expect(clippy::too_many_arguments, reason = "what MPI passes")]
+unsafe fn alltoallw<'a>(
+    me: &Member,
+    kept: &'a Kept<'a>,
     send: *const c_void,
     send_counts: *const u64,
     send_displacements: *const u64,
@@ -244,24 +262,18 @@ pub unsafe extern "C" fn unisono_alltoallw(
     counts: *const u64,
     displacements: *const u64,
     datatypes: *const *const Type,
-) -> c_int {
+) -> Made<'a> {
     let sent = Side { address: send, counts: send_counts, displacements: send_displacements, datatypes: send_types };
     let received = Side { address: receive, counts, displacements, datatypes };
-    // Outlives the blocks that are made with it.
-    let described = OnceCell::new();
-    let check = |c: &Communicator<Embedded>| {
-        let mut blocks = scratch(2 * c.size() as usize)?;
-        // SAFETY: the caller's promise.
-        let from = if is_in_place(send) { None } else { Some(unsafe { sent.describe(c.size(), &mut blocks) }?) };
-        let first = blocks.len();
-        // SAFETY: the caller's promise.
-        let to = unsafe { received.describe(c.size(), &mut blocks) }?;
-        let (mine, theirs) = described.get_or_init(|| blocks).split_at(first);
-        // SAFETY: the caller's promise.
-        let from = from.map(|memory| unsafe { Blocks::each(memory, mine) }).transpose()?;
-        // SAFETY: the caller's promise.
-        Ok((from, unsafe { Blocks::each(to, theirs) }?))
-    };
+    let mut blocks = scratch(2 * me.size() as usize)?;
     // SAFETY: the caller's promise.
-    unsafe { collective(comm, check, |c, (from, to)| c.alltoallv(from, to)) }
+    let from = if is_in_place(send) { None } else { Some(unsafe { sent.describe(me.size(), &mut blocks) }?) };
+    let first = blocks.len();
+    // SAFETY: the caller's promise.
+    let to = unsafe { received.describe(me.size(), &mut blocks) }?;
+    let (mine, theirs) = kept.blocks.get_or_init(|| blocks).split_at(first);
+    // SAFETY: the caller's promise.
+    let send = from.map(|memory| unsafe { Blocks::each(memory, mine) }).transpose()?;
+    // SAFETY: the caller's promise.
+    Ok(Call::Alltoallv { send, receive: unsafe { Blocks::each(to, theirs) }? })
 }

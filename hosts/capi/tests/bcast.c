@@ -197,6 +197,8 @@ static void numbers(void) {
     NAMED(UNISONO_ERR_CORRUPT);
     NAMED(UNISONO_ERR_MEMORY);
     NAMED(UNISONO_ERR_OTHER);
+    NAMED(UNISONO_ERR_HOST);
+    NAMED(UNISONO_ERR_REQUEST);
     CHECK(strcmp(unisono_error_name(-999), "UNISONO_ERR_UNKNOWN") == 0);
     CHECK(unisono_version() == UNISONO_VERSION);
 

@@ -1,10 +1,17 @@
 //! The command line.
 
 use crate::bench::Sides;
+use crate::form::Form;
+use crate::model::args::Model;
+use crate::sim::args::Sim;
 use clap::{Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use unisono_kernel::topology::{Level, Levels};
+use unisono_posix::launch::Bind;
+use unisono_posix::pages::PAGES;
+use unisono_posix::policy::MBIND;
 
 /// Collective operations between the processes of a machine: show, run, measure, check.
 #[derive(Debug, Parser)]
@@ -24,23 +31,58 @@ pub(crate) enum Command {
     Bench(Bench),
     /// Check every algorithm against a sequential oracle on real processes
     Check(Check),
-    /// Show the machine's topology and what a communicator costs in memory
+    /// Simulate a collective between thousands of ranks: virtual time over LogGP links
+    Sim(Sim),
+    /// Show the machine's topology, what a communicator costs in memory, and groups of processes that share units
     Topo(Topo),
-    /// A rank of `demo`, `bench` or `check`: started by the launcher
+    /// Print or plot the papers' figures and tables that follow from formulas
+    Model(Model),
+    /// A rank of `demo`, `bench`, `check` or `topo`: started by the launcher
     #[command(hide = true)]
     Worker,
 }
 
 /// How ranks are bound.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum BindTo {
     /// One processing unit each, in turn
+    #[default]
     Core,
     /// The processing units of one NUMA node each, in turn
     Numa,
     /// Not at all
     None,
+}
+
+impl From<BindTo> for Bind {
+    fn from(bind: BindTo) -> Self {
+        match bind {
+            BindTo::Core => Self::Core,
+            BindTo::Numa => Self::Numa,
+            BindTo::None => Self::None,
+        }
+    }
+}
+
+/// What the segments' memory is; what is not given is as the environment says.
+#[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
+pub(crate) struct Memory {
+    /// Pages of the segments: huge ones of 2 MiB from the kernel's pool, else transparent ones, else ordinary
+    /// ones and a line that says why (UNISONO_PAGES)
+    #[arg(long, value_parser = ["default", "huge"], value_name = "KIND")]
+    pages: Option<String>,
+    /// Policy for each process's own part, beside first touch (UNISONO_MBIND)
+    #[arg(long, value_parser = ["none", "preferred", "bind"], value_name = "POLICY")]
+    mbind: Option<String>,
+}
+
+impl Memory {
+    /// As the ranks' environment.
+    pub(crate) fn variables(&self) -> Vec<(OsString, OsString)> {
+        let given = [(PAGES, &self.pages), (MBIND, &self.mbind)];
+        given.into_iter().filter_map(|(name, value)| Some((name.into(), value.as_ref()?.into()))).collect()
+    }
 }
 
 #[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
@@ -51,6 +93,8 @@ pub(crate) struct Demo {
     /// Where to bind the processes
     #[arg(long, value_enum, default_value_t = BindTo::Core)]
     pub(crate) bind: BindTo,
+    #[command(flatten)]
+    pub(crate) memory: Memory,
     /// File to broadcast; default: this program
     pub(crate) file: Option<PathBuf>,
 }
@@ -63,6 +107,8 @@ pub(crate) struct Run {
     /// Where to bind the processes
     #[arg(long, value_enum, default_value_t = BindTo::Core)]
     pub(crate) bind: BindTo,
+    #[command(flatten)]
+    pub(crate) memory: Memory,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     pub(crate) program: Vec<OsString>,
@@ -95,6 +141,9 @@ pub(crate) enum Collective {
     Scan,
     /// Exscan
     Exscan,
+    /// A nonblocking allreduce, a computation that is as long, and both together: bytes of the whole vector. No other
+    /// options count but -n, --bytes, --iterations, --bind, --json and those of the segment
+    Overlap,
     /// Communicators: dup, split, create group, each with free
     Comm,
 }
@@ -103,7 +152,7 @@ impl Collective {
     /// As one with two sides.
     pub(crate) const fn sides(self) -> Option<Sides> {
         Some(match self {
-            Self::Bcast | Self::Barrier | Self::Allreduce | Self::Comm => return None,
+            Self::Bcast | Self::Barrier | Self::Allreduce | Self::Overlap | Self::Comm => return None,
             Self::Gather => Sides::Gather,
             Self::Scatter => Sides::Scatter,
             Self::Allgather => Sides::Allgather,
@@ -146,6 +195,9 @@ pub(crate) struct Bench {
     /// exchange, cico. Others: auto, exchange
     #[arg(long, default_value = "auto", value_name = "NAME")]
     pub(crate) algorithm: String,
+    /// How it is called. A persistent operation is planned once per root, on one buffer, as with --warm
+    #[arg(long, value_enum, default_value_t = Form::Blocking)]
+    pub(crate) form: Form,
     /// Operations per repetition; default: by size, about a tenth of a second
     #[arg(long, value_name = "K")]
     pub(crate) iterations: Option<u64>,
@@ -158,6 +210,8 @@ pub(crate) struct Bench {
     /// Where to bind the processes
     #[arg(long, value_enum, default_value_t = BindTo::Core)]
     pub(crate) bind: BindTo,
+    #[command(flatten)]
+    pub(crate) memory: Memory,
     /// One JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
@@ -181,6 +235,32 @@ pub(crate) struct Bench {
     pub(crate) cico_sets: Option<u32>,
 }
 
+/// Which forms of calls to check.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Forms {
+    /// Calls that return when they are complete
+    Blocking,
+    /// Start, then wait
+    Nonblocking,
+    /// Plan, start, wait
+    Persistent,
+    /// All three
+    All,
+}
+
+impl Forms {
+    /// Is it one of these?
+    pub(crate) const fn has(self, form: Form) -> bool {
+        match self {
+            Self::Blocking => matches!(form, Form::Blocking),
+            Self::Nonblocking => matches!(form, Form::Nonblocking),
+            Self::Persistent => matches!(form, Form::Persistent),
+            Self::All => true,
+        }
+    }
+}
+
 #[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
 pub(crate) struct Check {
     /// Number of processes
@@ -189,6 +269,12 @@ pub(crate) struct Check {
     /// Where to bind the processes
     #[arg(long, value_enum, default_value_t = BindTo::Core)]
     pub(crate) bind: BindTo,
+    #[command(flatten)]
+    pub(crate) memory: Memory,
+    /// Forms of the calls, separated by commas; `all`: the same cases blocking, nonblocking and persistent. Bad input and
+    /// large counts are checked blocking
+    #[arg(long, value_enum, value_delimiter = ',', default_values = ["all"], value_name = "FORMS")]
+    pub(crate) form: Vec<Forms>,
     /// Name every case
     #[arg(short, long)]
     pub(crate) verbose: bool,
@@ -198,18 +284,52 @@ pub(crate) struct Check {
     pub(crate) large_counts: bool,
 }
 
-#[derive(Clone, Debug, clap::Args)]
+/// Without an option of groups: this machine.
+#[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
 pub(crate) struct Topo {
     /// Bytes per communicator for 1 to 1024 processes
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["groups", "synthetic", "switches", "levels", "ranks", "bind", "plot"])]
     pub(crate) memory: bool,
     /// One JSON object
     #[arg(long)]
     pub(crate) json: bool,
+    /// Groups of ranks, one rank a line: `36: G1(36-53) G2(36,54) G3(0,36)`. Other options below without this one: all
+    /// groups, as a tree
+    #[arg(long, value_delimiter = ',', value_name = "RANKS")]
+    pub(crate) groups: Option<Vec<u32>>,
+    /// Groups on machines that hwloc's words describe, such as "package:2 [numa] core:18", with a process on each core;
+    /// otherwise on this machine, of processes that the launcher starts and binds
+    #[arg(long, value_name = "DESCRIPTION")]
+    pub(crate) synthetic: Option<String>,
+    /// Names of the described machines, separated by commas; ranks fill them in turn. Default: one machine
+    #[arg(long, value_delimiter = ',', requires = "synthetic", value_name = "NAMES")]
+    pub(crate) nodes: Vec<String>,
+    /// File with a line `NODE SWITCH` per node, # for comments
+    #[arg(long, value_name = "FILE")]
+    pub(crate) switches: Option<PathBuf>,
+    /// Levels that stay switched on, such as NM-ND-SW: L2, L3, NM (NUMANode), SK (Package), ND (Machine), SW, SW2
+    #[arg(long, value_parser = parse_levels, value_name = "NAMES")]
+    pub(crate) levels: Option<String>,
+    /// Number of processes; default: one for each core of the described machines, or for each PU that this program may use
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) ranks: Option<u32>,
+    /// Where to bind the processes; default: core
+    #[arg(long, value_enum)]
+    pub(crate) bind: Option<BindTo>,
+    /// Draw all groups into this file
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) plot: Option<PathBuf>,
+}
+
+/// A list of levels, checked.
+fn parse_levels(text: &str) -> Result<String, String> {
+    let names: Vec<_> = Levels::EVERY.iter().filter(|&level| level != Level::All).map(Level::name).collect();
+    let known = |error| format!("{error}; levels are {}, between dashes", names.join(", "));
+    text.parse::<Levels>().map(|_| text.to_owned()).map_err(known)
 }
 
 /// A number of bytes: `4096`, `8K`, `4M`, `3G` (also `KiB` and so on).
-fn parse_bytes(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match text[digits.len()..].trim_end_matches("iB").trim_end_matches('B') {
         "" => 0,

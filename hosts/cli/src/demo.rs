@@ -3,6 +3,7 @@
 use crate::args::{self, Collective, Method};
 use crate::bench::{self, Contender, Floors, Plan, Subject, Table, progress};
 use crate::error::Failure;
+use crate::form::Form;
 use crate::job::Team;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -49,8 +50,8 @@ fn introduce(team: &mut Team, joined: &Joined) -> Result<(), Failure> {
     println!("Topology\n{}", Topology::read());
     let layout = joined.communicator.comm().member().layout();
     println!(
-        "Segment: {} bytes, of which {} per rank; waiting: {}",
-        layout.bytes(),
+        "Segment: {}; of which {} bytes per rank; waiting: {}",
+        joined.pages,
         layout.own_pages(0).len(),
         joined.waiting
     );
@@ -107,7 +108,7 @@ fn measure(team: &mut Team, joined: &mut Joined) -> Result<(), Failure> {
         let mut contenders = Vec::new();
         for name in ["auto", "cico-binary"] {
             for subject in Subject::by_name(Collective::Bcast, name, bytes, team.size())? {
-                contenders.push(Contender::join(team, joined, subject)?);
+                contenders.push(Contender::join(team, joined, subject, Form::Blocking)?);
             }
         }
         for row in bench::measure(team, joined, &floors, &mut contenders, Method::Rate, plan)? {

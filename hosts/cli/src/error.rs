@@ -43,6 +43,16 @@ impl From<PosixError> for Failure {
         Self::Host(e)
     }
 }
+impl From<unisono_model::ModelError> for Failure {
+    fn from(e: unisono_model::ModelError) -> Self {
+        Self::Words(e.to_string())
+    }
+}
+impl From<fmt::Error> for Failure {
+    fn from(e: fmt::Error) -> Self {
+        Self::Words(e.to_string())
+    }
+}
 impl From<serde_json::Error> for Failure {
     fn from(e: serde_json::Error) -> Self {
         Self::Words(format!("JSON: {e}"))

@@ -1,18 +1,19 @@
-//! Jobs of the ranks that this program starts of itself: `demo`, `bench`, `check`.
+//! Jobs of the ranks that this program starts of itself: `demo`, `bench`, `check`, `topo`.
 //!
 //! The launcher's process only starts the ranks and names who failed; rank 0 speaks to the user.
 
-use crate::args::{Bench, BindTo, Check, Demo};
+use crate::args::{Bench, BindTo, Check, Demo, Topo};
 use crate::error::Failure;
-use crate::{bench, check, demo};
+use crate::{bench, check, demo, topo};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
+use std::fmt;
 use std::time::Duration;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::region::Params;
 use unisono_posix::bootstrap::{Bootstrap, Launched};
-use unisono_posix::launch::{Bind, Launch};
+use unisono_posix::launch::Launch;
 use unisono_posix::{Joined, Options};
 
 /// The job, in JSON.
@@ -27,13 +28,17 @@ pub(crate) enum Job {
     Demo(Demo),
     Bench(Bench),
     Check(Check),
+    Topo(Topo),
 }
 
+/// Variables of the ranks' environment.
+type Variables = Vec<(OsString, OsString)>;
+
 /// Starts `ranks` ranks of a job and waits for them.
-pub(crate) fn launch(ranks: u32, bind: BindTo, job: Job) -> Result<(), Failure> {
+pub(crate) fn launch(ranks: u32, bind: BindTo, mut env: Variables, job: Job) -> Result<(), Failure> {
     Refusal::check(Argument::Ranks, ranks.into(), Bound::AtLeast(1))?;
     let program = std::env::current_exe().map_err(|e| Failure::Words(format!("own path: {e}")))?;
-    let env = vec![(VARIABLE.into(), serde_json::to_string(&job)?.into())];
+    env.push((VARIABLE.into(), serde_json::to_string(&job)?.into()));
     start(ranks, bind, program.into(), vec!["worker".into()], env)
 }
 
@@ -43,14 +48,9 @@ pub(crate) fn start(
     bind: BindTo,
     program: OsString,
     args: Vec<OsString>,
-    env: Vec<(OsString, OsString)>,
+    env: Variables,
 ) -> Result<(), Failure> {
-    let bind = match bind {
-        BindTo::Core => Bind::Core,
-        BindTo::Numa => Bind::Numa,
-        BindTo::None => Bind::None,
-    };
-    let outcome = Launch { ranks, bind, program, args, env, grace: GRACE }.run()?;
+    let outcome = Launch { ranks, bind: bind.into(), program, args, env, grace: GRACE }.run()?;
     if outcome.success() { Ok(()) } else { Err(Failure::Words(outcome.to_string())) }
 }
 
@@ -58,6 +58,7 @@ pub(crate) fn start(
 #[derive(Debug)]
 pub(crate) struct Team {
     bootstrap: Launched,
+    joined: bool,
 }
 
 impl Team {
@@ -71,7 +72,11 @@ impl Team {
 
     /// A new segment with a communicator on it.
     pub(crate) fn join(&mut self, params: Params) -> Result<Joined, Failure> {
-        Ok(unisono_posix::join(&mut self.bootstrap, |ranks| Params { ranks, ..params }, &Options::default())?)
+        // What is not to be had for the first segment is not for others: said once.
+        let log = if self.joined { None } else { Some(say as fn(fmt::Arguments<'_>)) };
+        self.joined = true;
+        let options = Options { log, ..Options::default() };
+        Ok(unisono_posix::join(&mut self.bootstrap, |ranks| Params { ranks, ..params }, &options)?)
     }
 
     /// Everyone's value, by rank. For reports: it is slow, and no collective of ours.
@@ -81,16 +86,21 @@ impl Team {
     }
 }
 
+fn say(line: fmt::Arguments<'_>) {
+    eprintln!("unisono: {line}");
+}
+
 /// A rank's whole life.
 pub(crate) fn work() -> Result<(), Failure> {
-    let missing = || Failure::Words("worker: to be started by `unisono demo`, `bench` or `check`".into());
+    let missing = || Failure::Words("worker: to be started by `unisono demo`, `bench`, `check` or `topo`".into());
     let job = std::env::var(VARIABLE).map_err(|_| missing())?;
-    let mut team = Team { bootstrap: Launched::from_env()?.ok_or_else(missing)? };
+    let mut team = Team { bootstrap: Launched::from_env()?.ok_or_else(missing)?, joined: false };
     let rank = team.rank();
     let answer = match serde_json::from_str(&job)? {
         Job::Demo(args) => demo::work(&mut team, &args),
         Job::Bench(args) => bench::work(&mut team, &args),
         Job::Check(args) => check::work(&mut team, &args),
+        Job::Topo(args) => topo::work(&mut team, &args),
     };
     answer.map_err(|failure| match failure {
         Failure::Silent(code) => Failure::Silent(code),

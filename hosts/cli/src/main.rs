@@ -2,11 +2,15 @@
 
 mod args;
 mod bench;
+mod chart;
 mod check;
 mod demo;
 mod error;
+mod form;
 mod job;
+mod model;
 mod run;
+mod sim;
 mod topo;
 
 use args::{Args, Command};
@@ -16,11 +20,13 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let answer = match Args::parse().command {
-        Command::Demo(args) => job::launch(args.ranks, args.bind, job::Job::Demo(args)),
-        Command::Bench(args) => job::launch(args.ranks, args.bind, job::Job::Bench(args)),
-        Command::Check(args) => job::launch(args.ranks, args.bind, job::Job::Check(args)),
+        Command::Demo(args) => job::launch(args.ranks, args.bind, args.memory.variables(), job::Job::Demo(args)),
+        Command::Bench(args) => job::launch(args.ranks, args.bind, args.memory.variables(), job::Job::Bench(args)),
+        Command::Check(args) => job::launch(args.ranks, args.bind, args.memory.variables(), job::Job::Check(args)),
         Command::Run(args) => run::run(args),
-        Command::Topo(args) => topo::run(&args),
+        Command::Topo(args) => topo::run(args),
+        Command::Model(args) => model::run(&args),
+        Command::Sim(args) => sim::run(&args),
         Command::Worker => job::work(),
     };
     match answer {

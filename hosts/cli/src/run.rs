@@ -9,5 +9,5 @@ pub(crate) fn run(args: Run) -> Result<(), Failure> {
     Refusal::check(Argument::Ranks, args.ranks.into(), Bound::AtLeast(1))?;
     let mut words = args.program.into_iter();
     let program = words.next().ok_or_else(|| Failure::Words("run: no program given".into()))?;
-    job::start(args.ranks, args.bind, program, words.collect(), Vec::new())
+    job::start(args.ranks, args.bind, program, words.collect(), args.memory.variables())
 }

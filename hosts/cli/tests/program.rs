@@ -74,6 +74,24 @@ fn bench_makes_and_frees_communicators() {
 }
 
 #[test]
+fn bench_measures_every_form() {
+    let common = ["--iterations", "20", "--json", "--method", "rate"];
+    for form in ["blocking", "nonblocking", "persistent"] {
+        for name in ["bcast", "barrier", "allreduce", "gather", "alltoall", "reduce_scatter", "scan"] {
+            let rows = rows(&[&["bench", name, "-n", "3", "--bytes", "4800", "--form", form][..], &common].concat());
+            assert_eq!((rows.len(), &rows[0]["form"]), (1, &form.into()), "{name}");
+        }
+    }
+    let rows = rows(&["bench", "overlap", "-n", "2", "--bytes", "8,64K", "--iterations", "5", "--json"]);
+    assert_eq!(rows.len(), 2);
+    for row in &rows {
+        for field in ["alone_ns", "compute_ns", "both_ns"] {
+            assert!(row[field].as_f64().is_some_and(|ns| ns > 0.0), "{field} in {row}");
+        }
+    }
+}
+
+#[test]
 fn what_has_no_floor_says_so() {
     let common = ["-n", "2", "--iterations", "20", "--json", "--method", "rate"];
     for (name, known) in [("bcast", true), ("allreduce", false), ("reduce", false), ("scan", false)] {
@@ -119,8 +137,10 @@ fn check_passes_on_real_processes() {
         let output = succeeds(&["check", "-n", ranks]);
         let last = output.lines().last().unwrap_or_default();
         let passed: u32 = last.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0);
-        assert!(passed > 2000 && last.ends_with(" passed, 0 failed"), "{last}");
+        assert!(passed > 6000 && last.ends_with(" passed, 0 failed"), "{last}");
     }
+    let one = succeeds(&["check", "-n", "2", "--form", "persistent", "--verbose"]);
+    assert!(one.contains("ok     persistent scan ") && !one.contains("nonblocking"), "{one}");
 }
 
 #[test]
@@ -129,6 +149,66 @@ fn demo_broadcasts_a_file() {
     let output = succeeds(&["demo", "-n", "3", file]);
     assert_eq!(output.matches("SHA-256").count(), 3);
     assert!(output.ends_with("demo: done\n"));
+}
+
+#[test]
+fn sim_prints_the_keys_of_bench_on_virtual_time() {
+    let args =
+        ["sim", "bcast", "--ranks", "4096", "--nodes", "64", "--network", "fattree", "--bytes", "8,8K", "--json"];
+    let output = rows(&args);
+    assert_eq!(output, rows(&args), "the same seed, the same run");
+    assert_eq!(output.len(), 2);
+    for (row, bytes) in output.iter().zip([8, 8192]) {
+        assert_eq!(
+            (&row["collective"], &row["algorithm"], &row["host"]),
+            (&"bcast".into(), &"binomial".into(), &"sim".into())
+        );
+        assert_eq!((&row["ranks"], &row["nodes"], &row["bytes"]), (&4096.into(), &64.into(), &bytes.into()));
+        let sent = |class: &str| row["traffic"][class]["messages"].as_u64().expect("a number");
+        assert_eq!((sent("node"), sent("leaf"), sent("spine")), (64 * 63, 60, 3));
+    }
+    // Six rounds inside nodes, four inside a leaf switch, two above; 7 G between first byte and last.
+    let rounds = 6.0 * (50.0 + 0.35 + 100.0 + 50.0) + 4.0 * 1400.56 + 2.0 * 2000.56;
+    assert!(
+        (output[0]["p50_ns"].as_f64().expect("a number") - rounds).abs() < 0.01,
+        "{rounds} is not {}",
+        output[0]["p50_ns"]
+    );
+}
+
+#[test]
+fn sim_draws_and_tells_every_rank() {
+    let file = std::env::temp_dir().join(format!("unisono-sim-{}.svg", std::process::id()));
+    let plot = file.to_str().expect("a name");
+    let chance = ["--iterations", "5", "--delay", "500", "--skew", "100", "--stragglers", "2", "--slowdown", "3"];
+    let args = ["sim", "bcast", "-n", "6", "--bytes", "8,64", "--plot", plot, "--json", "--per-rank", "--root", "3"];
+    for row in rows(&[&args[..], &chance].concat()) {
+        assert_eq!(row["iterations"], 5);
+        assert_eq!(row["ends_ns"].as_array().map(Vec::len), Some(6));
+        assert!(row["p50_ns"].as_f64() < row["max_ns"].as_f64(), "{row}");
+    }
+    let svg = std::fs::read_to_string(&file).expect("the plot");
+    std::fs::remove_file(&file).expect("removable");
+    assert!(svg.starts_with("<svg") && svg.contains("binomial"), "{svg}");
+}
+
+#[test]
+fn sim_reads_parameters() {
+    let file = std::env::temp_dir().join(format!("unisono-sim-{}.json", std::process::id()));
+    let link = r#"{"L": 1, "os": 2, "or": 3, "g": 5, "G": 0.5}"#;
+    let network = |link: &str| format!(r#"{{"topology": "star", "node": {link}, "leaf": {link}, "spine": {link}}}"#);
+    let args = ["sim", "bcast", "-n", "4", "--bytes", "9", "--json", "--parameters", file.to_str().expect("a name")];
+    std::fs::write(&file, network(link)).expect("writable");
+    // By hand: transports/sim/tests/sim/times.rs.
+    assert_eq!(rows(&args)[0]["p50_ns"], 28.0);
+    for (from, to, words) in
+        [("5", "-5", "node.g is -5"), ("5", "\"5\"", "invalid type"), ("\"g\": 5, ", "", "missing field `g`")]
+    {
+        std::fs::write(&file, network(&link.replacen(from, to, 1))).expect("writable");
+        let output = unisono(&args);
+        assert!(!output.status.success() && text(&output.stderr).contains(words), "{words}: {}", text(&output.stderr));
+    }
+    std::fs::remove_file(&file).expect("removable");
 }
 
 #[test]
@@ -144,6 +224,17 @@ fn what_is_wrong_is_named() {
         (&["bench", "gather", "--algorithm", "posted"], "no algorithm \"posted\""),
         (&["bench", "scan", "--algorithm", "cico"], "no algorithm \"cico\""),
         (&["check", "-n", "48", "--large-counts"], "of 48 processes needs 4705.0 GiB, "),
+        (&["sim", "bcast", "-n", "0"], "ranks is 0, must be between 1 and 1048576"),
+        (&["sim", "bcast", "-n", "4", "--nodes", "5"], "nodes is 5, must be between 1 and 4"),
+        (&["sim", "bcast", "--root", "16"], "root is 16, must be below 16"),
+        (&["sim", "bcast", "--algorithm", "best"], "no algorithm \"best\" for bcast: binomial"),
+        (&["sim", "exscan"], "no algorithm over messages for exscan, only for bcast"),
+        (&["sim", "bcast", "--bytes", "1G"], "bytes is 1073741824, must be at most 536870912"),
+        (&["sim", "bcast", "--delay=-1"], "delay is -1"),
+        (&["sim", "bcast", "--network", "fattree", "--uplinks", "0"], "fattree.uplinks is 0"),
+        (&["sim", "bcast", "--parameters", "/no/such/file"], "/no/such/file"),
+        (&["sim", "bcast", "--drop", "16"], "dropped rank is 16"),
+        (&["sim", "bcast", "-n", "8", "--drop", "4"], "rank 5 waits for rank 4 in operation 1"),
         (&["demo", "-n", "2", "/no/such/file"], "/no/such/file"),
         (&["run", "-n", "2", "/no/such/program"], "/no/such/program"),
     ] {
@@ -207,6 +298,21 @@ fn a_killed_rank_is_named_by_every_other() {
     }
     assert!(ranks.iter().all(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists()), "no rank is left");
     assert_eq!(std::fs::read_dir("/dev/shm").map(Iterator::count).unwrap_or(0), before);
+}
+
+#[test]
+fn huge_pages_are_there_or_one_line_says_why_not() {
+    let output =
+        unisono(&["bench", "bcast", "-n", "2", "--iterations", "5", "--pages", "huge", "--mbind", "preferred"]);
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{err}");
+    let refusals = err.lines().filter(|line| line.starts_with("unisono: huge pages were asked for")).count();
+    assert_eq!(refusals, usize::from(out.contains(" bytes in ordinary pages")), "{out}{err}");
+    assert_eq!(refusals, usize::from(!out.contains("mapped are in huge ones)")), "{out}{err}");
+    let program = ["sh", "-c", "echo $UNISONO_PAGES $UNISONO_MBIND"];
+    let words = [&["run", "-n", "1", "--pages", "huge", "--mbind", "bind", "--"][..], &program].concat();
+    assert_eq!(succeeds(&words), "huge bind\n");
+    assert!(!unisono(&["bench", "bcast", "--pages", "large"]).status.success());
 }
 
 #[test]

@@ -239,7 +239,12 @@ static int call(const struct shim_call *c) {
 /* Bytes are those that this rank puts in; where it puts in none, or in place, those that it gets. */
 static void count(const struct shim_call *c) {
     struct shim_thread *self = shim_thread();
-    shim_add(&self->calls[c->collective], 1);
+    uint64_t length = c->receive.blocks ? c->receive.sum : c->send.sum;
+    int algorithm = c->collective == BARRIER     ? unisono_mpi_barrier_algorithm((uint32_t)c->on->size)
+                    : c->collective == BCAST     ? unisono_mpi_bcast_algorithm(length)
+                    : c->collective == ALLREDUCE ? unisono_mpi_allreduce_algorithm(length, (uint32_t)c->on->size)
+                                                 : UNISONO_MPI_EXCHANGE;
+    shim_add(&self->calls[c->collective][algorithm], 1);
     shim_add(&self->bytes[c->collective], c->send.blocks ? c->send.sum : c->receive.blocks ? c->receive.sum : 0);
 }
 

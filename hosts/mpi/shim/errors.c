@@ -1,4 +1,4 @@
-/* unisono.h's errors as MPI's classes; the table is in docs/mpi.md. */
+/* unisono.h's errors as MPI's classes: the kernel's table (kernel/src/class.rs), compared by tests/classes.rs. */
 #include <stdio.h>
 
 static int class_of(int error) {
@@ -9,7 +9,15 @@ static int class_of(int error) {
     case UNISONO_ERR_SEGMENT:
     case UNISONO_ERR_CORRUPT: return MPI_ERR_INTERN;
     case UNISONO_ERR_MEMORY: return MPI_ERR_NO_MEM;
-    default: return MPI_ERR_OTHER; /* busy, peer, died, late */
+    case UNISONO_ERR_REQUEST: return MPI_ERR_REQUEST;
+    case UNISONO_ERR_BUSY:
+    case UNISONO_ERR_NOT_READY:
+    case UNISONO_ERR_PEER:
+    case UNISONO_ERR_DIED:
+    case UNISONO_ERR_LATE:
+    case UNISONO_ERR_OTHER:
+    case UNISONO_ERR_HOST:
+    default: return MPI_ERR_OTHER;
     }
 }
 

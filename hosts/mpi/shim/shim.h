@@ -160,7 +160,7 @@ struct shim_thread {
         void *at;
         size_t bytes;
     } slots[SLOTS];
-    uint64_t calls[COLLECTIVES], bytes[COLLECTIVES], reasons[REASONS]; /* one writer, relaxed */
+    uint64_t calls[COLLECTIVES][UNISONO_MPI_ALGORITHMS], bytes[COLLECTIVES], reasons[REASONS]; /* one writer, relaxed */
     struct shim_thread *next;
     bool idle;
 };

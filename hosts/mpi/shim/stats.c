@@ -85,8 +85,14 @@ void shim_trim(void) {
 
 /* ---- Sums --------------------------------------------------------------------------------------------------- */
 
+static const char *const algorithms[UNISONO_MPI_ALGORITHMS] = {
+    [UNISONO_MPI_EXCHANGE] = "exchange", [UNISONO_MPI_POSTED] = "posted",
+    [UNISONO_MPI_QUEUE] = "queue",       [UNISONO_MPI_SLICES] = "slices",
+    [UNISONO_MPI_DISSEMINATION] = "dissemination",
+};
+
 struct sums {
-    uint64_t calls[COLLECTIVES], bytes[COLLECTIVES], reasons[REASONS], verified;
+    uint64_t calls[COLLECTIVES][UNISONO_MPI_ALGORITHMS], bytes[COLLECTIVES], reasons[REASONS], verified;
     unisono_mpi_sums_t library;
 };
 
@@ -98,7 +104,7 @@ static void add_up(struct sums *sums) {
     memset(sums, 0, sizeof *sums);
     pthread_mutex_lock(&lock);
     for (struct shim_thread *t = threads; t; t = t->next) {
-        add_all(sums->calls, t->calls, COLLECTIVES);
+        add_all(sums->calls[0], t->calls[0], COLLECTIVES * UNISONO_MPI_ALGORITHMS);
         add_all(sums->bytes, t->bytes, COLLECTIVES);
         add_all(sums->reasons, t->reasons, REASONS);
     }
@@ -111,10 +117,15 @@ static void add_up(struct sums *sums) {
 static void print(const struct sums *s, int ranks) {
     typedef unsigned long long number;
     fprintf(stderr, "unisono: statistics, sums of %d ranks\n", ranks);
-    for (int i = 0; i < COLLECTIVES; i++)
-        if (s->calls[i])
-            fprintf(stderr, "unisono:   %-16s %12llu calls %16llu bytes\n", shim_names[i], (number)s->calls[i],
-                    (number)s->bytes[i]);
+    for (int i = 0; i < COLLECTIVES; i++) {
+        number calls = 0;
+        for (int a = 0; a < UNISONO_MPI_ALGORITHMS; a++) calls += s->calls[i][a];
+        if (!calls) continue;
+        fprintf(stderr, "unisono:   %-16s %12llu calls %16llu bytes:", shim_names[i], calls, (number)s->bytes[i]);
+        for (int a = 0; a < UNISONO_MPI_ALGORITHMS; a++)
+            if (s->calls[i][a]) fprintf(stderr, " %s %llu", algorithms[a], (number)s->calls[i][a]);
+        fputc('\n', stderr);
+    }
     for (int i = 0; i < REASONS; i++)
         if (s->reasons[i])
             fprintf(stderr, "unisono:   to the MPI: %-17s %9llu calls\n", reasons[i], (number)s->reasons[i]);

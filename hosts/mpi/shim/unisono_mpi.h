@@ -63,6 +63,20 @@ unisono_comm *unisono_mpi_settle(unisono_mpi_lease *lease, int agreed);
 /* This rank is done with the communicator; its owner reuses the memory when all are. Null is no error. */
 void unisono_mpi_release(unisono_mpi_lease *lease);
 
+/* What runs a call: the algorithm that Unisono chooses for so many bytes (of a reduction's operand, a broadcast's message)
+ * and ranks. */
+enum {
+    UNISONO_MPI_EXCHANGE,
+    UNISONO_MPI_POSTED,
+    UNISONO_MPI_QUEUE,
+    UNISONO_MPI_SLICES,
+    UNISONO_MPI_DISSEMINATION,
+    UNISONO_MPI_ALGORITHMS /* how many */
+};
+int unisono_mpi_barrier_algorithm(uint32_t ranks);
+int unisono_mpi_bcast_algorithm(uint64_t bytes);
+int unisono_mpi_allreduce_algorithm(uint64_t bytes, uint32_t ranks);
+
 /* Sums since the start: waits that were not over at once, calls of `progress`, bytes of this process's arena, in use
  * now, and in use at most; communicators attached and released. */
 typedef struct unisono_mpi_sums_t {

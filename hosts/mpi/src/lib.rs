@@ -5,6 +5,7 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`algorithm`] | what runs a call, for statistics |
 //! | [`process`] | what a process keeps: its arena, the peers' arenas; offer, attach, settle, release |
 //! | [`offer`] | what ranks tell each other, and what follows from all offers |
 //! | [`node`] | which processes can share memory |
@@ -15,6 +16,7 @@
 //!
 //! Nothing here panics or ends the process.
 
+pub mod algorithm;
 pub mod node;
 pub mod offer;
 pub mod process;

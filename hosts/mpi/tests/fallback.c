@@ -1,10 +1,14 @@
 /*
- * fallback: what a call that goes to the MPI costs more, and what the first use of a communicator costs. Both are
- * printed and judged by people: a time never fails a test.
+ * fallback [MIB]: what a call that goes to the MPI costs more, what the first use of a communicator costs, and what a
+ * thousand live ones need, of arenas of MIB (256). Times are printed and judged by people: none fails a test.
  */
 #include "test.h"
 
-enum { BATCHES = 401, BATCH = 200, USES = 41 };
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BATCHES = 401, BATCH = 200, USES = 41, LIVE = 1000 };
 
 static int by_size(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
@@ -58,10 +62,45 @@ static void first_use(void) {
                size_of(MPI_COMM_WORLD), median(times[0], USES) * 1e6, median(times[1], USES) * 1e6);
 }
 
+/* Bytes that exist of this process's arena: pages that were touched. */
+static double touched(void) {
+    double bytes = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        char name[64] = "";
+        struct stat file;
+        if (readlinkat(dirfd(folder), entry->d_name, name, sizeof name - 1) < 0 || !strstr(name, "memfd:unisono")) continue;
+        if (!fstatat(dirfd(folder), entry->d_name, &file, 0)) bytes += (double)file.st_blocks * 512;
+    }
+    if (folder) closedir(folder);
+    return bytes;
+}
+
+static void live(double most) {
+    static MPI_Comm comms[LIVE];
+    int size = size_of(MPI_COMM_WORLD);
+    PMPI_Barrier(MPI_COMM_WORLD);
+    double begin = PMPI_Wtime();
+    for (int i = 0; i < LIVE; i++) {
+        int mine = rank_in(MPI_COMM_WORLD), sum = -1;
+        MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+        MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comms[i]);
+        expect(sum == size * (size - 1) / 2, "communicator %d: allreduce is %d", i, sum);
+    }
+    double each = (PMPI_Wtime() - begin) / LIVE, mine = touched() / (1 << 20), all;
+    expect(mine <= most, "%.1f MiB of an arena of %.0f MiB", mine, most);
+    PMPI_Reduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (rank_in(MPI_COMM_WORLD) == 0)
+        printf("  %d live communicators of %d ranks: %.1f MiB touched (bound: %d x %.0f MiB); made and used in %.1f us each\n",
+               LIVE, size, all, size, most, each * 1e6);
+    for (int i = 0; i < LIVE; i++) MPI_Comm_free(&comms[i]);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     if (rank_in(MPI_COMM_WORLD) == 0) fallback();
     PMPI_Barrier(MPI_COMM_WORLD);
     first_use();
+    live(argc > 1 ? atof(argv[1]) : 256);
     return finish("fallback");
 }

@@ -2,6 +2,7 @@
 
 use core::fmt;
 use unisono_kernel::Rank;
+use unisono_kernel::class::Class;
 use unisono_kernel::error::{Error, Refusal};
 
 /// Which limit on memory was the tightest.
@@ -90,6 +91,20 @@ impl PosixError {
     }
 }
 
+impl PosixError {
+    /// Its class. No wildcard: an error without a class does not compile.
+    pub const fn class(&self) -> Class {
+        match self {
+            Self::Refused(refusal) => refusal.class(),
+            Self::Setting { .. } => Class::Argument,
+            Self::Space { .. } => Class::Memory,
+            Self::Handle { .. } => Class::Segment,
+            Self::Call(error) => error.class(),
+            Self::System { .. } | Self::Peer { .. } | Self::Bootstrap { .. } => Class::Host,
+        }
+    }
+}
+
 impl From<Refusal> for PosixError {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
@@ -130,3 +145,20 @@ impl fmt::Display for PosixError {
 }
 
 impl core::error::Error for PosixError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use unisono_kernel::error::{Argument, Bound};
+
+    #[test]
+    fn a_failed_start_up_has_a_class() {
+        let refused = PosixError::Refused(Refusal::new(Argument::Ranks, 0, Bound::AtLeast(1)));
+        let space = PosixError::Space { needed: 2, available: 1, limit: Limit::Machine };
+        let handle = PosixError::Handle { property: "inode", found: 1, expected: 2 };
+        let setting = PosixError::Setting { name: "UNISONO_PAGES", value: "x".into(), bound: "default or huge" };
+        let peer = PosixError::Peer { rank: 1, cause: space.to_string() };
+        let classes = [refused, setting, space, handle, peer].map(|error| error.class());
+        assert_eq!(classes, [Class::Argument, Class::Argument, Class::Memory, Class::Segment, Class::Host]);
+    }
+}

@@ -3,7 +3,7 @@
 //! | step | rank 0 | the others | what the allgather after it orders |
 //! |---|---|---|---|
 //! | greet | plans; process, binding, node | the same | all compare plans before anything is made |
-//! | create | room? file, seals, map, header | – | the handle exists before anyone opens it |
+//! | create | room? file, its pages, seals, map, header | – | the handle exists before anyone opens it |
 //! | attach | makes its arena | opens, checks, maps the segment; makes its arena | rank 0's descriptor may go; the file lives by its maps |
 //! | place | maps the others' arenas; reserves and touches the shared pages and its own | its own | P1's leaders lie on placed pages |
 //! | verify | looks up its pages, opens its peers' descriptors | the same | everyone is ready: the first operation may begin |
@@ -15,13 +15,18 @@ use crate::binding::{self, PuSet};
 use crate::bootstrap::{Bootstrap, agree};
 use crate::communicator::{Commons, Intracomm, Place, head};
 use crate::error::PosixError;
+use crate::locality::Processes;
+use crate::pages::{self, Kind, Mapped, Pages};
 use crate::placement::{self, Placement, Summary};
+use crate::policy::Policy;
 use crate::sealed::{Map, Sealed};
 use crate::segment::{Handle, Segment};
+use crate::topology::Topology;
 use crate::waiting::{self, Choice, Waiting};
 use crate::watch::{Descriptors, Liveness, Process};
 use crate::wire::{Reader, Writer};
 use crate::{cgroup, space, sys, watch};
+use core::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use unisono_kernel::Rank;
@@ -39,6 +44,12 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// How to wait.
     pub spin: Waiting,
+    /// What the segment's pages are to be. The same on every rank.
+    pub pages: Pages,
+    /// Whether each rank's own range is bound to its node, beside first touch.
+    pub policy: Policy,
+    /// Called on rank 0 with one line for each thing that was asked for and is not to be had, and why.
+    pub log: Option<fn(fmt::Arguments<'_>)>,
     /// Bound on this process's arena, from which communicators get their memory. `None`: as the environment says
     /// ([`arena::VARIABLE`]), else [`arena::DEFAULT`].
     pub arena: Option<u64>,
@@ -66,12 +77,25 @@ pub struct Joined<C = Intracomm> {
     pub placement: Placement,
     /// Where everyone's pages are, by rank, in figures.
     pub placements: Vec<Summary>,
+    /// What the segment's pages are, and why.
+    pub pages: pages::Choice,
     /// How this rank waits, and why.
     pub waiting: Choice,
     /// How this rank learns that a peer is gone.
     pub liveness: Liveness,
     /// Everyone, by rank.
     pub peers: Vec<Peer>,
+}
+
+impl Joined {
+    /// Where everyone is, by their bindings when they joined: what groups are built from. Every rank of a machine sees the
+    /// same, unless control groups show them different parts of it.
+    pub fn processes(&self) -> Processes {
+        let bindings: Vec<_> = self.peers.iter().map(|peer| peer.pus.clone()).collect();
+        let mut processes = Processes::default();
+        processes.add_node(&Topology::read(), None, &bindings);
+        processes
+    }
 }
 
 /// Starts this rank up: bind first, then call. `plan` gives the parameters for a number of ranks,
@@ -84,10 +108,10 @@ pub fn join(
     plan: impl Fn(u32) -> Params,
     options: &Options,
 ) -> Result<Joined, PosixError> {
-    let Joined { communicator, segment, placement, placements, waiting, liveness, peers } =
+    let Joined { communicator, segment, placement, placements, pages, waiting, liveness, peers } =
         join_place(bootstrap, plan, options)?;
     let communicator = Intracomm::open(communicator)?;
-    Ok(Joined { communicator, segment, placement, placements, waiting, liveness, peers })
+    Ok(Joined { communicator, segment, placement, placements, pages, waiting, liveness, peers })
 }
 
 /// [`join`] for hosts that make a communicator of their own type: the place is to be opened by them.
@@ -102,25 +126,27 @@ pub fn join_place(
     let (rank, size) = (bootstrap.rank(), bootstrap.size());
     let params = options.params.unwrap_or_else(|| plan(size));
 
-    let greeting = Greeting::of(params, size);
+    let greeting = Greeting::of(params, size, options);
     let all = agree(bootstrap, greeting.as_ref().map(Greeting::write).map_err(Clone::clone))?;
-    let layout = greeting?.layout;
+    let Greeting { layout, pages: asked, policy, .. } = greeting?;
     let (peers, quota) = meet(&layout, &all)?;
     let waiting = {
         let sets: Vec<_> = peers.iter().map(|peer| peer.pus.clone()).collect();
         waiting::decide(options.spin, waiting::choose(&sets, quota))
     };
 
-    let made =
-        waiting.and_then(|waiting| Ok((waiting, (rank == 0).then(|| create(&layout, peers.first())).transpose()?)));
-    let message = made.as_ref().map(|(_, made)| made.as_ref().map_or(vec![], |(_, handle)| write_handle(handle)));
+    let made = waiting
+        .and_then(|waiting| Ok((waiting, (rank == 0).then(|| create(params, asked, peers.first())).transpose()?)));
+    let message = made.as_ref().map(|(_, made)| made.as_ref().map_or(vec![], |(_, made)| made.write()));
     let all = agree(bootstrap, message.map_err(Clone::clone))?;
     let (waiting, made) = made?;
 
     let attached = match made {
-        Some((segment, _)) => Ok(segment),
-        None => read_handle(&all)
-            .and_then(|handle| Segment::attach(&handle, &layout).map_err(|error| taken_along(error, 0, &peers))),
+        Some(made) => Ok(made),
+        None => Made::read(&all).and_then(|made| {
+            let attached = Segment::attach_in(&made.handle, &in_pages(params, made.kind)?, made.kind);
+            Ok((attached.map_err(|error| taken_along(error, 0, &peers))?, made))
+        }),
     };
     let own = own_arena(options, size);
     let message = match (&attached, &own) {
@@ -128,25 +154,55 @@ pub fn join_place(
         (Ok(_), Ok(own)) => Ok(write_arena(own)),
     };
     let all = agree(bootstrap, message)?;
-    let (segment, own) = (attached?, own?);
+    let ((segment, Made { kind, why, .. }), own) = (attached?, own?);
+    let layout = *segment.layout();
 
     let node = peers.get(rank as usize).map_or(0, |peer| peer.node);
-    let maps = map_arenas(&own, (rank, &peers), &all);
-    let placed = maps.and_then(|maps| binding::on_node(node, || placement::place(&segment, rank)).map(|()| maps));
-    let maps = step(bootstrap, placed)?;
+    let placed = map_arenas(&own, (rank, &peers), &all).and_then(|maps| {
+        let unbound = binding::on_node(node, || placement::place(&segment, rank, policy, node))?;
+        Ok((maps, unbound))
+    });
+    let (maps, unbound) = step(bootstrap, placed)?;
 
     lead(&segment, rank, &peers);
-    let placement = placement::verify(&segment, rank, node);
+    let placement = Placement { unbound, ..placement::verify(&segment, rank, node) };
     let processes: Vec<_> = peers.iter().map(|peer| peer.process).collect();
     let watching = Descriptors::open(rank, &processes);
     let all = agree(bootstrap, watching.as_ref().map(|_| placement.summary().write()).map_err(Clone::clone))?;
     let (descriptors, liveness) = watching?;
     let placements: Option<_> = (0..).zip(&all).map(|(rank, message)| Summary::read(rank, message)).collect();
-    let placements = placements.ok_or_else(malformed)?;
+    let placements: Vec<Summary> = placements.ok_or_else(malformed)?;
+    let pages = pages::Choice { asked, kind, bytes: segment.bytes(), mapped: add(&placements), why };
+    if let (Some(log), 0) = (options.log, rank) {
+        tell(log, &pages, policy, &placements);
+    }
 
     let commons = Commons::new(rank, own, maps, descriptors.into(), waiting.yields, options.timeout);
     let communicator = Place::world(commons.into(), segment.region(), layout);
-    Ok(Joined { communicator, segment, placement, placements, waiting, liveness, peers })
+    Ok(Joined { communicator, segment, placement, placements, pages, waiting, liveness, peers })
+}
+
+/// All ranks' maps; `None` where a rank could not look.
+fn add(placements: &[Summary]) -> Option<Mapped> {
+    placements.iter().try_fold(Mapped::default(), |sum, Summary { mapped, .. }| {
+        let Mapped { bytes, huge } = (*mapped)?;
+        Some(Mapped { bytes: sum.bytes.saturating_add(bytes), huge: sum.huge.saturating_add(huge) })
+    })
+}
+
+/// One line for each thing that was asked for and is not to be had.
+fn tell(log: fn(fmt::Arguments<'_>), pages: &pages::Choice, policy: Policy, placements: &[Summary]) {
+    if pages.fell_back() {
+        log(format_args!("huge pages were asked for, the segment has {pages}: {}", pages.why));
+    }
+    let unbound = placements.iter().filter(|placement| placement.unbound.is_some());
+    if let (Some(first), ranks) = (unbound.clone().next(), unbound.count()) {
+        let why = std::io::Error::from_raw_os_error(first.unbound.unwrap_or(0));
+        log(format_args!(
+            "mbind ({policy}) is refused to {ranks} ranks, rank {} the first: {why}; first touch stays",
+            first.rank
+        ));
+    }
 }
 
 /// A step that has nothing to tell but whether it went well.
@@ -170,21 +226,24 @@ struct Greeting {
     layout: Layout,
     me: Peer,
     quota: Option<u64>,
+    pages: Pages,
+    policy: Policy,
 }
 
 impl Greeting {
-    fn of(params: Params, size: u32) -> Result<Self, PosixError> {
+    fn of(params: Params, size: u32, options: &Options) -> Result<Self, PosixError> {
         let layout = Layout::new(params)?;
         Refusal::check(Argument::Ranks, size.into(), Bound::Equals(params.ranks.into()))?;
         let (node, pus) = (binding::numa_node()?, binding::affinity()?);
         let me = Peer { process: Process::this(), node, pus };
-        Ok(Self { layout, me, quota: cgroup::processors() })
+        let (pages, policy) = (options.pages.decide()?, options.policy.decide()?);
+        Ok(Self { layout, me, quota: cgroup::processors(), pages, policy })
     }
 
     fn write(&self) -> Vec<u8> {
         let Peer { process: Process { pid, start, namespace }, node, pus } = &self.me;
         let quota = self.quota.unwrap_or(u64::MAX);
-        let words = [(*pid).into(), *start, *namespace, (*node).into(), quota];
+        let words = [(*pid).into(), *start, *namespace, (*node).into(), quota, self.pages as u64];
         Writer::default().word(VERSION).word(self.layout.hash()).words(&words).words(pus.words()).0
     }
 }
@@ -194,6 +253,7 @@ impl Greeting {
 fn meet(layout: &Layout, all: &[Vec<u8>]) -> Result<(Vec<Peer>, Option<u64>), PosixError> {
     let hash_of_0 = Reader(all.first().map_or(&[][..], Vec::as_slice)).words_after_version();
     let mut peers = Vec::with_capacity(all.len());
+    let mut pages_of_0 = None;
     let mut quota = u64::MAX;
     for (rank, message) in (0..).zip(all) {
         let differs = |refusal: Refusal| PosixError::Peer { rank, cause: format!("{refusal} (as rank 0 has it)") };
@@ -204,8 +264,12 @@ fn meet(layout: &Layout, all: &[Vec<u8>]) -> Result<(Vec<Peer>, Option<u64>), Po
         let expected = hash_of_0.unwrap_or_else(|| layout.hash());
         Refusal::check(Argument::Hash, hash, Bound::Equals(expected)).map_err(differs)?;
         let words = reader.words().ok_or_else(malformed)?;
-        let &[pid, start, namespace, node, share] = words.as_slice() else { return Err(malformed()) };
+        let &[pid, start, namespace, node, share, pages] = words.as_slice() else { return Err(malformed()) };
         let (Ok(pid), Ok(node)) = (pid.try_into(), node.try_into()) else { return Err(malformed()) };
+        if *pages_of_0.get_or_insert(pages) != pages {
+            let cause = format!("asks for other pages than rank 0 ({})", pages::PAGES);
+            return Err(PosixError::Peer { rank, cause });
+        }
         let pus = PuSet::from_words(reader.words().ok_or_else(malformed)?);
         peers.push(Peer { process: Process { pid, start, namespace }, node, pus });
         quota = quota.min(share);
@@ -221,27 +285,69 @@ impl Reader<'_> {
     }
 }
 
-/// Rank 0's part; the header's page is the first to be placed.
-fn create(layout: &Layout, me: Option<&Peer>) -> Result<(Segment, Handle), PosixError> {
-    space::check(layout.bytes())?;
-    let segment = binding::on_node(me.map_or(0, |me| me.node), || Segment::create(layout))?;
-    let handle = segment.handle()?;
-    Ok((segment, handle))
+/// What rank 0 has made.
+struct Made {
+    handle: Handle,
+    kind: Kind,
+    /// Why it is not of a kind that was asked for before.
+    why: String,
 }
 
-fn write_handle(handle: &Handle) -> Vec<u8> {
-    let Handle { pid, fd, device, inode } = *handle;
-    Writer::default().words(&[pid.into(), fd as u64, device, inode]).0
+impl Made {
+    fn write(&self) -> Vec<u8> {
+        Writer::default().words(&words_of(&self.handle, self.kind.code())).bytes(self.why.as_bytes()).0
+    }
+
+    fn read(all: &[Vec<u8>]) -> Result<Self, PosixError> {
+        let mut reader = Reader(all.first().map_or(&[][..], Vec::as_slice));
+        let (handle, kind) = reader.words().and_then(|words| handle_of(&words)).ok_or_else(malformed)?;
+        let why = String::from_utf8_lossy(reader.bytes().ok_or_else(malformed)?).into_owned();
+        let kind = Kind::from_code(kind).ok_or_else(malformed)?;
+        Ok(Self { handle, kind, why })
+    }
 }
 
-fn read_handle(all: &[Vec<u8>]) -> Result<Handle, PosixError> {
-    let words = all.first().and_then(|message| Reader(message).words()).ok_or_else(malformed)?;
-    handle_of(&words).ok_or_else(malformed)
+/// The layout that all ranks compute for pages of this kind.
+fn in_pages(params: Params, kind: Kind) -> Result<Layout, Refusal> {
+    let page = if kind == Kind::Ordinary { params.page } else { params.page.max(kind.area()) };
+    Layout::new(Params { page, ..params })
 }
 
-fn handle_of(words: &[u64]) -> Option<Handle> {
-    let &[pid, fd, device, inode] = words else { return None };
-    Some(Handle { pid: pid.try_into().ok()?, fd: fd.try_into().ok()?, device, inode })
+/// A file's handle, and a word about the file, as they travel.
+fn words_of(&Handle { pid, fd, device, inode }: &Handle, about: u64) -> [u64; 5] {
+    [pid.into(), fd as u64, device, inode, about]
+}
+
+fn handle_of(words: &[u64]) -> Option<(Handle, u64)> {
+    let &[pid, fd, device, inode, about] = words else { return None };
+    Some((Handle { pid: pid.try_into().ok()?, fd: fd.try_into().ok()?, device, inode }, about))
+}
+
+/// Rank 0's part: the first kind of pages that can be had; the header's page is the first to be placed.
+fn create(params: Params, asked: Pages, me: Option<&Peer>) -> Result<(Segment, Made), PosixError> {
+    let mut why = String::new();
+    for &kind in asked.kinds() {
+        let layout = in_pages(params, kind)?;
+        let made = kind.check().and_then(|()| {
+            // The pool is no part of what is available, and promises its pages by itself.
+            if kind != Kind::Hugetlb {
+                space::check(layout.bytes())?;
+            }
+            binding::on_node(me.map_or(0, |me| me.node), || Segment::create_in(&layout, kind))
+        });
+        match made {
+            Ok(segment) => {
+                let handle = segment.handle()?;
+                return Ok((segment, Made { handle, kind, why }));
+            }
+            Err(error) if kind == Kind::Ordinary => return Err(error),
+            Err(error) => {
+                let comma = if why.is_empty() { "" } else { "; " };
+                why += &format!("{comma}no {kind}: {}", kind.failure(layout.bytes(), &error));
+            }
+        }
+    }
+    Err(PosixError::bootstrap("no kind of pages is allowed"))
 }
 
 /// This process's arena, as large as it may be.
@@ -253,7 +359,7 @@ fn own_arena(options: &Options, size: u32) -> Result<Arena, PosixError> {
 }
 
 fn write_arena(arena: &Arena) -> Vec<u8> {
-    [write_handle(arena.handle()), Writer::default().word(arena.bytes()).0].concat()
+    Writer::default().words(&words_of(arena.handle(), arena.bytes())).0
 }
 
 /// The arenas of all, by rank. They stay mapped: what communicators are made of later maps nothing.
@@ -262,9 +368,7 @@ fn map_arenas(own: &Arena, (me, peers): (Rank, &[Peer]), all: &[Vec<u8>]) -> Res
         if rank == me {
             return Ok(Arc::clone(own.map()));
         }
-        let mut reader = Reader(message);
-        let handle = reader.words().and_then(|words| handle_of(&words)).ok_or_else(malformed)?;
-        let bytes = reader.word().ok_or_else(malformed)?;
+        let (handle, bytes) = Reader(message).words().and_then(|words| handle_of(&words)).ok_or_else(malformed)?;
         let map = Sealed::open(&handle, bytes).map_err(|error| taken_along(error, rank, peers))?.map()?;
         map.keep_from_children()?;
         Ok(Arc::new(map))
@@ -295,6 +399,7 @@ mod tests {
         assert_eq!(joined.placement.checked * sys::page(), joined.segment.bytes());
         assert_eq!(joined.placements, [joined.placement.summary()]);
         assert_eq!(joined.liveness, Liveness::Watched);
+        assert_eq!(joined.processes().localities().len(), 1);
         let mut eight = 5i64.to_ne_bytes();
         joined.communicator.bcast(&mut eight, 0).unwrap();
         joined.communicator.barrier().unwrap();
@@ -319,7 +424,7 @@ mod tests {
     #[test]
     fn every_rank_finds_the_rank_with_another_plan() {
         let greeting = |queue_slots| {
-            Greeting::of(Params { queue_slots, ..Params::new(1) }, 1)
+            Greeting::of(Params { queue_slots, ..Params::new(1) }, 1, &Options::default())
                 .map(|greeting| (greeting.layout, greeting.write()))
         };
         let (mine, theirs) = (greeting(16).unwrap(), greeting(32).unwrap());

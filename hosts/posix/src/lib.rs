@@ -8,7 +8,9 @@
 //! segment    such a file with a header, mapped by all
 //! arena      such a file of one process, of which communicators lease slices
 //! communicator   dup, split, create group, free: each on a slice
+//! pages, policy   huge pages and memory policies, where they are asked for
 //! topology, binding, placement, waiting   what the machine is, and what was made of it
+//! locality, switches   where processes are on machines and networks, for groups per level
 //! ```
 //! Nothing is left behind, whatever dies at whatever moment: the segment has no name and goes
 //! with its last map; processes are killed when the launcher's thread ends; and no rank waits for
@@ -42,10 +44,14 @@ mod error;
 mod host;
 mod join;
 pub mod launch;
+pub mod locality;
+pub mod pages;
 pub mod placement;
+pub mod policy;
 pub mod sealed;
 pub mod segment;
 pub mod space;
+pub mod switches;
 mod sys;
 pub mod topology;
 pub mod waiting;
@@ -56,7 +62,9 @@ pub use communicator::{Intracomm, Place, Usage};
 pub use error::{Limit, PosixError};
 pub use host::Host;
 pub use join::{Joined, Options, Peer, join, join_place};
+pub use pages::Pages;
 pub use placement::Placement;
+pub use policy::Policy;
 pub use segment::Segment;
 pub use sys::page;
 pub use topology::Topology;

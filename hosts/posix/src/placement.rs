@@ -1,12 +1,15 @@
 //! Where the segment's pages are: reserved and touched first by their owner, then looked up.
 //!
-//! Each rank, bound or else confined to its node for this step, reserves its own area with `fallocate` (the kernel takes those
+//! Where that is asked for, each rank first sets a policy for its own area with `mbind`; where it is refused, first touch
+//! must do. Each rank, bound or else confined to its node for this step, reserves its own area with `fallocate` (the kernel takes those
 //! pages from the caller's node, and a shortage is an error here instead of a kill later), touches
 //! every page under `MADV_RANDOM` (one fault, one page), and asks `move_pages` where each one is.
 //! That call knows only pages that the caller has mapped, so each is read before. Where the call
 //! is missing or forbidden the pages are unknown, with the reason.
 
 use crate::error::{Limit, PosixError};
+use crate::pages::Mapped;
+use crate::policy::Policy;
 use crate::segment::Segment;
 use crate::wire::{Reader, Writer};
 use crate::{space, sys};
@@ -37,12 +40,18 @@ pub struct Placement {
     pub node: u32,
     /// Pages looked at: all that the rank owns.
     pub checked: u64,
+    /// Bytes of each of them.
+    pub page: u64,
     /// Every page on another node.
     pub misplaced: Vec<Misplaced>,
     /// Pages whose node is not known.
     pub unknown: u64,
     /// Why not: the last error number.
     pub errno: Option<i32>,
+    /// What of the segment the rank has mapped, and how much of it in huge pages; `None`: it could not look.
+    pub mapped: Option<Mapped>,
+    /// The error number with which `mbind` was refused, where it was asked for.
+    pub unbound: Option<i32>,
 }
 
 /// A [`Placement`] in figures: what every rank knows of every rank.
@@ -58,6 +67,10 @@ pub struct Summary {
     pub misplaced: u64,
     /// Pages whose node is not known.
     pub unknown: u64,
+    /// What of the segment the rank has mapped, and how much of it in huge pages; `None`: it could not look.
+    pub mapped: Option<Mapped>,
+    /// The error number with which `mbind` was refused, where it was asked for.
+    pub unbound: Option<i32>,
 }
 
 /// The extents that `rank` owns: its area, and rank 0 the shared pages; true for those.
@@ -66,12 +79,17 @@ fn owned(layout: &Layout, rank: Rank) -> impl Iterator<Item = (bool, Extent)> {
     shared.into_iter().chain([(false, layout.own_pages(rank))])
 }
 
-/// Reserves the pages of `rank` and touches each, on the caller's NUMA node.
+/// Reserves the pages of `rank` and touches each, on the caller's NUMA node, which is `node` for the policy. Answers
+/// the error number with which the policy was refused.
 ///
 /// # Errors
 /// [`PosixError::Space`] where there is no room; other refusals of the kernel.
-pub(crate) fn place(segment: &Segment, rank: Rank) -> Result<(), PosixError> {
+pub(crate) fn place(segment: &Segment, rank: Rank, policy: Policy, node: u32) -> Result<Option<i32>, PosixError> {
+    let mut unbound = None;
     for (_, extent) in owned(segment.layout(), rank) {
+        if let Err(error) = segment.bind(extent, policy, node) {
+            unbound = Some(error.raw_os_error().unwrap_or(libc::EIO));
+        }
         segment.reserve(extent).map_err(|error| match error.raw_os_error() {
             Some(libc::ENOSPC | libc::ENOMEM) => {
                 let (available, _) = space::available();
@@ -83,7 +101,7 @@ pub(crate) fn place(segment: &Segment, rank: Rank) -> Result<(), PosixError> {
         segment.page_words(extent).for_each(touch);
         segment.advise(extent, Advice::Normal)?;
     }
-    Ok(())
+    Ok(unbound)
 }
 
 /// Writes to a page without changing it, whatever another rank does there: adds nothing, in a way
@@ -94,7 +112,7 @@ fn touch(word: &Word) {
 
 /// Looks up every page of `rank`, which should be on `node`.
 pub(crate) fn verify(segment: &Segment, rank: Rank, node: u32) -> Placement {
-    let mut placement = Placement { rank, node, ..Placement::default() };
+    let mut placement = Placement { rank, node, page: segment.kind().page(), ..Placement::default() };
     for (shared, extent) in owned(segment.layout(), rank) {
         let pages: Vec<_> = segment
             .page_words(extent)
@@ -119,33 +137,46 @@ pub(crate) fn verify(segment: &Segment, rank: Rank, node: u32) -> Placement {
             }
         }
     }
+    placement.mapped = segment.mapped_pages();
     placement
 }
 
 impl Placement {
     /// In figures.
     pub fn summary(&self) -> Summary {
-        let Self { rank, node, checked, unknown, .. } = *self;
-        Summary { rank, node, checked, misplaced: self.misplaced.len() as u64, unknown }
+        let Self { rank, node, checked, unknown, mapped, unbound, .. } = *self;
+        Summary { rank, node, checked, misplaced: self.misplaced.len() as u64, unknown, mapped, unbound }
     }
 }
 
+/// In a message: nobody could look.
+const UNKNOWN: u64 = u64::MAX;
+
 impl Summary {
     pub(crate) fn write(&self) -> Vec<u8> {
-        Writer::default().words(&[self.node.into(), self.checked, self.misplaced, self.unknown]).0
+        let Mapped { bytes, huge } = self.mapped.unwrap_or(Mapped { bytes: 0, huge: UNKNOWN });
+        let unbound = self.unbound.unwrap_or(0);
+        let words = [self.node.into(), self.checked, self.misplaced, self.unknown, bytes, huge, unbound as u64];
+        Writer::default().words(&words).0
     }
 
     pub(crate) fn read(rank: Rank, message: &[u8]) -> Option<Self> {
         let words = Reader(message).words()?;
-        let &[node, checked, misplaced, unknown] = words.as_slice() else { return None };
-        Some(Self { rank, node: node.try_into().ok()?, checked, misplaced, unknown })
+        let &[node, checked, misplaced, unknown, bytes, huge, unbound] = words.as_slice() else { return None };
+        let mapped = (huge != UNKNOWN).then_some(Mapped { bytes, huge });
+        let unbound = Some(i32::try_from(unbound).ok()?).filter(|&errno| errno != 0);
+        Some(Self { rank, node: node.try_into().ok()?, checked, misplaced, unknown, mapped, unbound })
     }
 }
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rank, node, checked, misplaced, unknown } = self;
-        write!(f, "rank {rank}, node {node}: {checked} pages, {misplaced} misplaced, {unknown} unknown")
+        let Self { rank, node, checked, misplaced, unknown, unbound, .. } = self;
+        write!(f, "rank {rank}, node {node}: {checked} pages, {misplaced} misplaced, {unknown} unknown")?;
+        match unbound {
+            Some(errno) => write!(f, ", mbind refused: {}", std::io::Error::from_raw_os_error(*errno)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -194,7 +225,7 @@ mod tests {
         let before = segment.page_words(layout.shared_pages()).next().unwrap().load_payload();
         let mut pages = 0;
         for rank in 0..2 {
-            place(&segment, rank).unwrap();
+            assert_eq!(place(&segment, rank, Policy::FirstTouch, 0), Ok(None));
             let placement = verify(&segment, rank, crate::binding::numa_node().unwrap());
             pages += placement.checked;
             assert!(placement.errno.is_some() || placement.unknown == 0, "{placement}");
@@ -207,10 +238,34 @@ mod tests {
     }
 
     #[test]
+    fn a_range_has_its_owners_policy_or_the_refusal_is_told() {
+        let layout = Layout::new(Params::new(2)).unwrap();
+        let node = crate::binding::numa_node().unwrap();
+        for (policy, mode) in [(Policy::Preferred, libc::MPOL_PREFERRED), (Policy::Bind, libc::MPOL_BIND)] {
+            let segment = Segment::create(&layout).unwrap();
+            let refused = place(&segment, 1, policy, node).unwrap();
+            let mode_at = |extent: Extent| {
+                let word = std::ptr::from_ref(segment.page_words(extent).next().unwrap());
+                sys::policy_at(word.cast_mut().cast())
+            };
+            if refused.is_none() {
+                assert_eq!(mode_at(layout.own_pages(1)).unwrap(), mode, "{policy}");
+                assert_eq!(mode_at(layout.own_pages(0)).unwrap(), libc::MPOL_DEFAULT, "{policy}");
+            }
+            let summary = Summary { rank: 1, unbound: refused, ..Summary::default() };
+            assert_eq!(summary.to_string().contains("mbind refused"), refused.is_some());
+            // There is no such node: told, and the pages are there all the same.
+            let segment = Segment::create(&layout).unwrap();
+            assert_ne!(place(&segment, 0, policy, 1000), Ok(None));
+            assert_eq!(verify(&segment, 0, node).misplaced, []);
+        }
+    }
+
+    #[test]
     fn a_page_on_another_node_is_reported() {
         let layout = Layout::new(Params::new(1)).unwrap();
         let segment = Segment::create(&layout).unwrap();
-        place(&segment, 0).unwrap();
+        assert_eq!(place(&segment, 0, Policy::FirstTouch, 0), Ok(None));
         let placement = verify(&segment, 0, 1000);
         assert_eq!(placement.misplaced.len() as u64 + placement.unknown, placement.checked);
         if placement.unknown == 0 {

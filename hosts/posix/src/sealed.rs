@@ -5,6 +5,7 @@
 //! growing and further seals before anyone learns of it: no peer can take the pages away under a reader.
 
 use crate::error::PosixError;
+use crate::pages::Kind;
 use crate::sys;
 use memmap2::{Advice, MmapOptions, MmapRaw};
 use std::fs::{File, OpenOptions};
@@ -34,6 +35,7 @@ pub struct Handle {
 pub struct Sealed {
     file: File,
     bytes: u64,
+    kind: Kind,
 }
 
 impl Sealed {
@@ -42,14 +44,23 @@ impl Sealed {
     /// # Errors
     /// The kernel's refusals.
     pub fn create(bytes: u64) -> Result<Self, PosixError> {
+        Self::create_in(bytes, Kind::Ordinary)
+    }
+
+    /// The same, in pages of this kind, of which `bytes` is a multiple.
+    ///
+    /// # Errors
+    /// The kernel's refusals. A pool of huge pages that is too small is one of [`Self::map`].
+    pub fn create_in(bytes: u64, kind: Kind) -> Result<Self, PosixError> {
         // Beyond the limit, sizing a file is not refused: it kills the process.
         let most = sys::file_limit();
         Refusal::check(Argument::SegmentBytes, bytes, Bound::AtMost(most.min(i64::MAX as u64)))?;
-        let file = sys::memfd().map_err(|e| PosixError::io("memfd_create", &e, "make the segment"))?;
+        let file =
+            sys::memfd(kind == Kind::Hugetlb).map_err(|e| PosixError::io("memfd_create", &e, "make the segment"))?;
         file.set_len(bytes)
             .map_err(|e| PosixError::io("ftruncate", &e, format!("size the segment to {bytes} bytes")))?;
         sys::add_seals(&file, SEALS).map_err(|e| PosixError::io("fcntl", &e, "seal the segment"))?;
-        Ok(Self { file, bytes })
+        Ok(Self { file, bytes, kind })
     }
 
     /// Opens a file that another process has made, after checking that it is the one announced, that it is
@@ -58,6 +69,14 @@ impl Sealed {
     /// # Errors
     /// What does not fit, or the kernel's refusals.
     pub fn open(handle: &Handle, bytes: u64) -> Result<Self, PosixError> {
+        Self::open_in(handle, bytes, Kind::Ordinary)
+    }
+
+    /// The same, of a file that was made in pages of this kind.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; the file lies in other pages.
+    pub fn open_in(handle: &Handle, bytes: u64, kind: Kind) -> Result<Self, PosixError> {
         let file = open(handle)?;
         let meta = file.metadata().map_err(|e| PosixError::io("fstat", &e, "look at the segment"))?;
         same("inode", meta.ino(), handle.inode)?;
@@ -65,10 +84,13 @@ impl Sealed {
         let seals = sys::seals(&file).map_err(|e| PosixError::io("fcntl", &e, "read the segment's seals"))?;
         same("seals", (seals & SEALS) as u64, SEALS as u64)?;
         Refusal::check(Argument::SegmentBytes, meta.len(), Bound::Equals(bytes))?;
-        Ok(Self { file, bytes })
+        let system = sys::file_system(&file).map_err(|e| PosixError::io("fstatfs", &e, "look at the segment"))?;
+        let pool = libc::HUGETLBFS_MAGIC as u64;
+        same("being in huge pages", (system == pool).into(), (kind == Kind::Hugetlb).into())?;
+        Ok(Self { file, bytes, kind })
     }
 
-    /// Maps all of it.
+    /// Maps all of it. The pool's huge pages are promised by the first map: nobody who touches them finds none.
     ///
     /// # Errors
     /// The kernel's refusal.
@@ -77,7 +99,12 @@ impl Sealed {
         let most = Refusal::new(Argument::SegmentBytes, bytes, Bound::AtMost(isize::MAX as u64));
         let len = usize::try_from(bytes).map_err(|_| most)?;
         let raw = MmapOptions::new().len(len).map_raw(&self.file);
-        raw.map(Map).map_err(|e| PosixError::io("mmap", &e, format!("map the segment's {bytes} bytes")))
+        let raw = raw.map_err(|e| PosixError::io("mmap", &e, format!("map the segment's {bytes} bytes")))?;
+        if self.kind == Kind::Transparent {
+            // Refused: ordinary pages, as who looks will find.
+            drop(raw.advise(Advice::HugePage));
+        }
+        Ok(Map(raw))
     }
 
     /// Where others find the file while this process keeps it.
@@ -87,6 +114,11 @@ impl Sealed {
     pub fn handle(&self) -> Result<Handle, PosixError> {
         let meta = self.file.metadata().map_err(|e| PosixError::io("fstat", &e, "look at the segment"))?;
         Ok(Handle { pid: std::process::id(), fd: self.file.as_raw_fd(), device: meta.dev(), inode: meta.ino() })
+    }
+
+    /// What its pages are.
+    pub const fn kind(&self) -> Kind {
+        self.kind
     }
 
     /// Bytes of the file.

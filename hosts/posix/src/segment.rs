@@ -2,6 +2,8 @@
 
 use crate::arena::Slice;
 use crate::error::PosixError;
+use crate::pages::{self, Kind, Mapped as InPages};
+use crate::policy::Policy;
 use crate::sealed::{Map, Sealed};
 use crate::sys;
 use memmap2::Advice;
@@ -62,8 +64,19 @@ impl Segment {
     /// # Errors
     /// A page size that this machine has not; the kernel's refusals.
     pub fn create(layout: &Layout) -> Result<Self, PosixError> {
-        check_page(layout)?;
-        let segment = Self::map(Sealed::create(layout.bytes())?, *layout)?;
+        Self::create_in(layout, Kind::Ordinary)
+    }
+
+    /// The same, in pages of this kind.
+    ///
+    /// # Errors
+    /// As [`Self::create`]; areas that do not begin on such pages.
+    pub fn create_in(layout: &Layout, kind: Kind) -> Result<Self, PosixError> {
+        check_page(layout, kind)?;
+        let segment = Self::map(Sealed::create_in(layout.bytes(), kind)?, *layout)?;
+        segment
+            .reserve_bytes(0, kind.page())
+            .map_err(|e| PosixError::io("fallocate", &e, "reserve the segment's first page"))?;
         header::create(&segment.0.mapped, layout);
         Ok(segment)
     }
@@ -74,8 +87,16 @@ impl Segment {
     /// # Errors
     /// What does not fit, or the kernel's refusals.
     pub fn attach(handle: &Handle, expected: &Layout) -> Result<Self, PosixError> {
-        check_page(expected)?;
-        let segment = Self::map(Sealed::open(handle, expected.bytes())?, *expected)?;
+        Self::attach_in(handle, expected, Kind::Ordinary)
+    }
+
+    /// The same, where the segment was made in pages of this kind.
+    ///
+    /// # Errors
+    /// As [`Self::attach`]; the file lies in other pages.
+    pub fn attach_in(handle: &Handle, expected: &Layout, kind: Kind) -> Result<Self, PosixError> {
+        check_page(expected, kind)?;
+        let segment = Self::map(Sealed::open_in(handle, expected.bytes(), kind)?, *expected)?;
         header::attach_expecting(&segment.0.mapped, expected.bytes(), expected)?;
         Ok(segment)
     }
@@ -133,9 +154,34 @@ impl Segment {
         drop(self.0.map.raw().advise(Advice::PopulateWrite));
     }
 
+    /// What its pages were made as.
+    pub fn kind(&self) -> Kind {
+        self.0.file.kind()
+    }
+
+    /// What of it this process has mapped, and how much of that huge pages map; `None` where that can't be known.
+    pub fn mapped_pages(&self) -> Option<InPages> {
+        pages::look(self.0.map.base() as u64, self.bytes())
+    }
+
+    /// Has an extent lie on `node`, whoever touches it. Before it is reserved.
+    pub(crate) fn bind(&self, at: Extent, policy: Policy, node: u32) -> io::Result<()> {
+        let base = self.0.map.base().wrapping_add(at.offset() as usize);
+        policy.mode().map_or(Ok(()), |mode| sys::mbind(base, at.len(), mode, node))
+    }
+
     /// Reserves memory for an extent, on the caller's NUMA node.
     pub(crate) fn reserve(&self, at: Extent) -> io::Result<()> {
-        self.0.file.reserve(at.offset(), at.len())
+        self.reserve_bytes(at.offset(), at.len())
+    }
+
+    fn reserve_bytes(&self, offset: u64, len: u64) -> io::Result<()> {
+        if self.kind() == Kind::Transparent {
+            // Where shared memory has huge pages for who asks, only faults of a map that asks bring some. What the
+            // kernel can't do so is reserved below, or refused there.
+            drop(self.0.map.raw().advise_range(Advice::PopulateWrite, offset as usize, len as usize));
+        }
+        self.0.file.reserve(offset, len)
     }
 
     /// Tells the kernel how an extent will be accessed. Random: a fault brings one page and no neighbours.
@@ -145,9 +191,9 @@ impl Segment {
         done.map_err(|e| PosixError::io("madvise", &e, "say how the segment is accessed"))
     }
 
-    /// The first word of each of the machine's pages in an extent, in order.
+    /// The first word of each page in an extent, in order.
     pub(crate) fn page_words(&self, at: Extent) -> impl Iterator<Item = &Word> {
-        let page = sys::page();
+        let page = self.kind().page();
         let end = (at.offset() + at.len()).min(self.bytes());
         (at.offset()..end).step_by(page as usize).map(|offset| {
             let address = self.0.map.base().wrapping_add(offset as usize);
@@ -157,8 +203,8 @@ impl Segment {
     }
 }
 
-fn check_page(layout: &Layout) -> Result<(), Refusal> {
-    Refusal::check(Argument::Page, layout.params().page, Bound::MultipleOf(sys::page())).map(drop)
+fn check_page(layout: &Layout, kind: Kind) -> Result<(), Refusal> {
+    Refusal::check(Argument::Page, layout.params().page, Bound::MultipleOf(kind.area())).map(drop)
 }
 
 // SAFETY: forwards to a view of the one file that every member maps (inode, size and header are

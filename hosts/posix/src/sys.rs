@@ -1,6 +1,7 @@
 //! System calls that the standard library has not, as safe functions. Each answers `io::Error`;
 //! the caller adds what the call was for.
 
+use crate::error::PosixError;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -22,6 +23,20 @@ pub fn page() -> u64 {
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as u64
 }
 
+/// A setting of the environment; `None` where there is none.
+///
+/// # Errors
+/// A value that `read` does not know.
+pub(crate) fn setting<V>(
+    name: &'static str,
+    bound: &'static str,
+    read: impl Fn(&str) -> Option<V>,
+) -> Result<Option<V>, PosixError> {
+    let Some(value) = std::env::var_os(name) else { return Ok(None) };
+    let value = value.to_string_lossy().into_owned();
+    read(&value).map(Some).ok_or(PosixError::Setting { name, value, bound })
+}
+
 /// Bytes of the largest file that this process may make.
 pub(crate) fn file_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
@@ -30,11 +45,22 @@ pub(crate) fn file_limit() -> u64 {
     limit.rlim_cur
 }
 
-/// An anonymous file in memory, closed on exec, open to seals.
-pub(crate) fn memfd() -> io::Result<File> {
+/// An anonymous file in memory, closed on exec, open to seals; `huge`: in the pool's pages of 2 MiB.
+pub(crate) fn memfd(huge: bool) -> io::Result<File> {
+    let huge = if huge { libc::MFD_HUGETLB | libc::MFD_HUGE_2MB } else { 0 };
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING | huge;
     // SAFETY: the name is a string that ends in zero.
-    let fd = answer(unsafe { libc::memfd_create(c"unisono".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) })?;
+    let fd = answer(unsafe { libc::memfd_create(c"unisono".as_ptr(), flags) })?;
     Ok(own(fd.into()).into())
+}
+
+/// The number of the file system on which a file lies.
+pub(crate) fn file_system(file: &File) -> io::Result<u64> {
+    let mut found = std::mem::MaybeUninit::<libc::statfs>::zeroed();
+    // SAFETY: a struct of ours.
+    answer(unsafe { libc::fstatfs(file.as_raw_fd(), found.as_mut_ptr()) })?;
+    // SAFETY: integers, of which zero is one; filled by the call.
+    Ok(unsafe { found.assume_init() }.f_type as u64)
 }
 
 /// Adds seals.
@@ -90,6 +116,36 @@ pub(crate) fn page_nodes(pages: &[*mut libc::c_void], nodes: &mut [i32]) -> io::
     let done =
         unsafe { libc::syscall(libc::SYS_move_pages, process, count, pages.as_ptr(), to, nodes.as_mut_ptr(), flags) };
     answer(done).map(drop)
+}
+
+/// Sets the memory policy `mode` with one node on `len` mapped bytes; what is there already stays where it is.
+///
+/// # Errors
+/// The kernel has no such call, or forbids it; there is no such node.
+pub(crate) fn mbind(base: *mut u8, len: u64, mode: i32, node: u32) -> io::Result<()> {
+    let mut mask = vec![0u64; node as usize / 64 + 1];
+    if let Some(last) = mask.last_mut() {
+        *last = 1 << (node % 64);
+    }
+    // The kernel reads one bit less than it is told.
+    let bits = mask.len() * 64 + 1;
+    let flags = 0;
+    // SAFETY: the mask has one word for each 64 of the bits; the range is not accessed.
+    answer(unsafe { libc::syscall(libc::SYS_mbind, base, len, mode, mask.as_ptr(), bits, flags) }).map(drop)
+}
+
+/// The memory policy of an address: its mode.
+#[cfg(test)]
+pub(crate) fn policy_at(address: *mut u8) -> io::Result<i32> {
+    let (mut mode, mut mask) = (-1, [0u64; 16]);
+    let bits = mask.len() * 64;
+    // MPOL_F_ADDR of linux/mempolicy.h.
+    let by_address = 1 << 1;
+    // SAFETY: an integer and a mask of `bits` bits of ours.
+    answer(unsafe {
+        libc::syscall(libc::SYS_get_mempolicy, &raw mut mode, mask.as_mut_ptr(), bits, address, by_address)
+    })?;
+    Ok(mode)
 }
 
 /// The processor and NUMA node on which the caller runs now.

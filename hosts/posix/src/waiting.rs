@@ -6,6 +6,7 @@
 
 use crate::binding::PuSet;
 use crate::error::PosixError;
+use crate::sys;
 use core::fmt;
 
 /// Environment: overrides the choice.
@@ -88,15 +89,12 @@ pub fn choose(affinities: &[PuSet], quota: Option<u64>) -> Choice {
 /// # Errors
 /// The environment's word is neither `spin` nor `yield`.
 pub fn decide(asked: Waiting, choice: Choice) -> Result<Choice, PosixError> {
-    if let Some(value) = std::env::var_os(WAIT) {
-        let yields = match value.to_str() {
-            Some("spin") => false,
-            Some("yield") => true,
-            _ => {
-                let value = value.to_string_lossy().into_owned();
-                return Err(PosixError::Setting { name: WAIT, value, bound: "spin or yield" });
-            }
-        };
+    let yields = |word: &str| match word {
+        "spin" => Some(false),
+        "yield" => Some(true),
+        _ => None,
+    };
+    if let Some(yields) = sys::setting(WAIT, "spin or yield", yields)? {
         return Ok(Choice { yields, reason: Reason::Environment });
     }
     Ok(match asked {

@@ -35,6 +35,11 @@ impl Central {
         let full = me.take_central().wrapping_mul(me.size().into());
         Self { operation: me.begin(Kind::Barrier), full, state: State::Arrive }
     }
+
+    /// The same again, as the next operation of `me`.
+    pub(crate) fn begin(&mut self, me: &mut Member) {
+        *self = Self::new(me);
+    }
 }
 
 impl<X: Shared + ?Sized> Machine<X> for Central {

@@ -48,6 +48,11 @@ impl Combining {
         Ok(Self { operation: me.begin(Kind::Barrier), up, down, state: State::Acquire { arrived: 0 } })
     }
 
+    /// The same again, as the next operation of `me`.
+    pub(crate) fn begin(&mut self, me: &mut Member) {
+        (self.operation, self.state) = (me.begin(Kind::Barrier), State::Acquire { arrived: 0 });
+    }
+
     /// Waits for a flag of `peer` to reach this operation.
     fn reached<R: Region>(&self, region: &R, flag: FlagId, peer: Rank) -> Result<(), Awaits> {
         // pairs with: the publications of `arrive` and `release`

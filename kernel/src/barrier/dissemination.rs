@@ -34,6 +34,12 @@ impl Dissemination {
     pub fn new(me: &mut Member) -> Self {
         Self { operation: me.begin(Kind::Barrier), round: 0, state: State::Signal }
     }
+
+    /// The same again, as the next operation of `me`.
+    #[inline]
+    pub(crate) fn begin(&mut self, me: &mut Member) {
+        *self = Self::new(me);
+    }
 }
 
 /// The rank that `me` hears in `round`.

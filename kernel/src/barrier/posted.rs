@@ -34,6 +34,12 @@ impl Posted {
     pub fn new(me: &mut Member) -> Self {
         Self { operation: me.begin(Kind::Barrier), state: State::Post }
     }
+
+    /// The same again, as the next operation of `me`.
+    #[inline]
+    pub(crate) fn begin(&mut self, me: &mut Member) {
+        *self = Self::new(me);
+    }
 }
 
 impl<X: Shared + ?Sized> Machine<X> for Posted {

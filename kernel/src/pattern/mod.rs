@@ -1,3 +1,84 @@
 //! Rank arithmetic: who talks to whom. No region, no message in here.
+//!
+//! A [`Pattern`] is one process's view: in each round it sends to one process and receives from one.
 
+pub mod bagds;
+pub mod bruck;
+pub mod butterfly;
+pub mod dissemination;
+pub mod doubling;
+pub mod pairwise;
+pub mod power;
+pub mod ring;
+pub mod seat;
 pub mod tree;
+
+pub use seat::{Seat, turned};
+
+use crate::Rank;
+
+/// Whom a process sends to and receives from in one round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Hop {
+    /// The receiver of what this process sends.
+    pub to: Rank,
+    /// The sender of what this process receives.
+    pub from: Rank,
+}
+
+/// A row of rounds with one hop each.
+pub trait Pattern: Copy {
+    /// The hop of this round, counted from 0; none past the last.
+    fn hop(self, round: u32) -> Option<Hop>;
+
+    /// All hops, in order.
+    fn hops(self) -> impl Iterator<Item = Hop> {
+        (0..).map_while(move |round| self.hop(round))
+    }
+}
+
+/// ⌈log2 size⌉: the rounds in which one process can hear of all by doubling.
+#[inline]
+pub const fn log2_ceil(size: u32) -> u32 {
+    u32::BITS - size.saturating_sub(1).leading_zeros()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    /// In each round whoever sends is who is received from: nobody waits for a message that does not come.
+    pub(crate) fn assert_meets<P: Pattern>(size: u32, make: impl Fn(Seat) -> P) {
+        let all: Vec<P> = (0..size).map(|rank| make(Seat { rank, size })).collect();
+        let rounds = all.iter().map(|pattern| pattern.hops().count() as u32).max().unwrap_or(0);
+        for round in 0..rounds {
+            for (rank, pattern) in (0..).zip(&all) {
+                let Some(Hop { to, from }) = pattern.hop(round) else { continue };
+                assert_eq!(all[to as usize].hop(round).map(|hop| hop.from), Some(rank), "p={size} round {round}");
+                assert_eq!(all[from as usize].hop(round).map(|hop| hop.to), Some(rank), "p={size} round {round}");
+            }
+        }
+    }
+
+    /// After all rounds, in each of which a process passes on all that it has heard, everyone has heard of everyone.
+    pub(crate) fn assert_spreads<P: Pattern>(size: u32, make: impl Fn(Seat) -> P) {
+        let all: Vec<P> = (0..size).map(|rank| make(Seat { rank, size })).collect();
+        let mut heard: Vec<Vec<bool>> = (0..size).map(|rank| (0..size).map(|peer| peer == rank).collect()).collect();
+        for round in 0..all[0].hops().count() as u32 {
+            let before = heard.clone();
+            for (mine, pattern) in heard.iter_mut().zip(&all) {
+                if let Some(Hop { from, .. }) = pattern.hop(round) {
+                    mine.iter_mut().zip(&before[from as usize]).for_each(|(mine, peers)| *mine |= peers);
+                }
+            }
+        }
+        assert!(heard.iter().flatten().all(|&heard| heard), "p={size}");
+    }
+
+    #[test]
+    fn logarithms() {
+        let wanted = [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4), (u32::MAX, 32)];
+        wanted.into_iter().for_each(|(size, rounds)| assert_eq!(log2_ceil(size), rounds, "{size}"));
+    }
+}

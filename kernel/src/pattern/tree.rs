@@ -4,6 +4,7 @@
 //! `(r - root) mod p`. So parent and children need no table, whatever the root: a few operations
 //! for flat, chain and k-ary; for k-nomial the place of the lowest nonzero digit, at most 20 steps.
 
+use super::{Seat, turned};
 use crate::Rank;
 use crate::error::{Argument, Bound, Refusal};
 
@@ -49,7 +50,7 @@ impl Tree {
     #[inline]
     pub fn position(self, rank: Rank, root: Rank, size: u32) -> Position {
         debug_assert!(rank < size && root < size);
-        let vertex = if rank >= root { rank - root } else { rank + size - root };
+        let vertex = Seat { rank, size }.vertex(root);
         let (parent, children) = match self {
             Self::Flat => (0, if vertex == 0 { Children::Run { next: 1, end: size } } else { Children::NONE }),
             Self::Chain => (vertex.wrapping_sub(1), Children::run(u64::from(vertex) + 1, 1, size)),
@@ -85,21 +86,51 @@ impl Position {
     /// The parent; none for the root.
     #[inline]
     pub fn parent(&self) -> Option<Rank> {
-        self.parent.map(|vertex| rank_of(vertex, self.root, self.size))
+        self.parent.map(|vertex| turned(vertex, self.root, self.size))
     }
 
     /// The children; for k-nomial trees the largest subtrees first.
     #[inline]
     pub fn children(&self) -> impl Iterator<Item = Rank> + use<> {
         let Self { root, size, mut children, .. } = *self;
-        core::iter::from_fn(move || children.next(size)).map(move |vertex| rank_of(vertex, root, size))
+        core::iter::from_fn(move || children.next(size)).map(move |vertex| turned(vertex, root, size))
+    }
+
+    /// Number of children.
+    #[inline]
+    pub fn count(&self) -> u32 {
+        match self.children {
+            Children::Run { next, end } => end - next,
+            Children::Digits { .. } => (0..).take_while(|&index| self.vertex(index).is_some()).count() as u32,
+        }
+    }
+
+    /// The child of this index, from the lowest vertex up. In flat, chain and k-nomial trees the subtrees follow one
+    /// another so: the own vertex, then child 0's subtree, then child 1's. A step per place at most.
+    #[inline]
+    pub fn child(&self, index: u32) -> Option<Rank> {
+        self.vertex(index).map(|vertex| turned(vertex, self.root, self.size))
+    }
+
+    /// The vertex of [`Self::child`].
+    #[inline]
+    fn vertex(&self, index: u32) -> Option<u32> {
+        match self.children {
+            Children::Run { next, end } => Some(next.checked_add(index)?).filter(|child| *child < end),
+            Children::Digits { vertex, k, place, .. } => {
+                let below = k.checked_pow(index / (k as u32 - 1)).filter(|below| *below < place)?;
+                let child = vertex + (u64::from(index) % (k - 1) + 1) * below;
+                (child < self.size.into()).then_some(child as u32)
+            }
+        }
     }
 }
 
+/// Vertices of the subtree of `vertex` in the binomial tree over `size` vertices: `vertex` and those that follow it.
 #[inline]
-fn rank_of(vertex: u32, root: Rank, size: u32) -> Rank {
-    let rank = u64::from(vertex) + u64::from(root);
-    (if rank >= u64::from(size) { rank - u64::from(size) } else { rank }) as Rank
+pub const fn subtree(vertex: u32, size: u32) -> u32 {
+    let (rest, whole) = (size - vertex, vertex & vertex.wrapping_neg());
+    if vertex == 0 || whole > rest { rest } else { whole }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -192,6 +223,22 @@ mod tests {
     }
 
     #[test]
+    fn children_by_index_are_the_same_children_in_rising_order() {
+        for tree in TREES {
+            for size in (1..=33).chain([64, 100]) {
+                for rank in 0..size {
+                    let position = tree.position(rank, 0, size);
+                    let mut wanted: Vec<_> = position.children().collect();
+                    wanted.sort_unstable();
+                    let found: Vec<_> = (0..position.count()).filter_map(|index| position.child(index)).collect();
+                    assert_eq!(found, wanted, "{tree:?} p={size} rank={rank}");
+                    assert_eq!(position.child(position.count()), None);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn every_rank_hangs_below_the_root() {
         for tree in TREES {
             for size in [1, 2, 17, 1000, 1 << 20] {
@@ -203,6 +250,18 @@ mod tests {
                     }
                     assert_eq!(at, 0);
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn binomial_subtrees_follow_their_vertex() {
+        for size in 1..=33 {
+            for vertex in 0..size {
+                let children = || Tree::BINOMIAL.position(vertex, 0, size).children();
+                assert_eq!(subtree(vertex, size), 1 + children().map(|child| subtree(child, size)).sum::<u32>());
+                let ends = children().map(|child| child + subtree(child, size));
+                assert_eq!(ends.max().unwrap_or(vertex + 1), vertex + subtree(vertex, size));
             }
         }
     }

@@ -8,6 +8,8 @@
 //! ```
 //! Sizes in bytes, with `w` the page: `w + w + [⌈4p/w⌉·w + w·q + q·(⌈8 + 8p⌉ + ⌈128·p⌉)] + p·(⌈control⌉ + ⌈128·K⌉ + ⌈slots·fragment⌉ + [s·(w + ⌈f⌉) + ⌈p·⟨8s⟩⌉])`,
 //! where ⌈x⌉ rounds up to pages and ⟨x⟩ to lines. One line of 128 bytes has one writer.
+//! Pages above 4 KiB (huge ones, so that each rank's area is on its own): `w` is 4 KiB in the formula, and only what
+//! comes before rank 0's area, and each rank's area, are rounded up to the page. Inside an area nothing needs more.
 
 use super::{CounterId, Extent, FlagId, MailId};
 use crate::Rank;
@@ -23,6 +25,9 @@ pub const LINE_PAYLOAD: u64 = LINE - 16;
 pub const MAX_RANKS: u32 = 1 << 20;
 /// Version of this layout, in the header.
 pub const VERSION: u64 = 2;
+
+/// Most that the parts of an area are aligned to: a page of most machines.
+const PART: u64 = 4096;
 
 /// Control lines of a rank before its dissemination rounds.
 const PROGRESS: u64 = 0;
@@ -77,7 +82,7 @@ impl Cico {
 pub struct Params {
     /// Number of processes.
     pub ranks: u32,
-    /// Bytes of a page: a power of two, 128 at least.
+    /// Bytes of a page: a power of two, 128 at least. Each rank's area begins on one.
     pub page: u64,
     /// `K`: posted lines per rank, a power of two, 2 at least.
     pub lines: u32,
@@ -106,6 +111,8 @@ impl Params {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     params: Params,
+    /// What the parts of an area are aligned to.
+    part: u64,
     leaders: u64,
     sets: u64,
     told: u64,
@@ -166,7 +173,8 @@ impl Layout {
     /// The arithmetic; `None` where a size leaves 63 bits.
     fn place(params: Params) -> Option<Self> {
         let Params { ranks, page, lines, queue_slots, queue_fragment, cico } = params;
-        let p = u64::from(ranks);
+        let (p, area) = (u64::from(ranks), page);
+        let page = page.min(PART);
         let rounds = ranks.next_power_of_two().trailing_zeros();
         let leaders = page.checked_add(page)?;
         let sets = match cico {
@@ -175,7 +183,8 @@ impl Layout {
         };
         let q = cico.map_or(0, |c| c.sets.into());
         let told_at = sets.checked_add(page.checked_mul(q)?)?;
-        let first_rank = told_at.checked_add(told(ranks, page)?.checked_mul(q)?)?;
+        let shared = told_at.checked_add(told(ranks, page)?.checked_mul(q)?)?;
+        let first_rank = pages(shared, area)?;
 
         let lines_at = pages((ROUNDS + u64::from(rounds)) * LINE, page)?;
         let queue = lines_at.checked_add(pages(u64::from(lines) * LINE, page)?)?;
@@ -185,13 +194,15 @@ impl Layout {
         let fragments = controls.checked_add(s.checked_mul(page)?)?;
         let fragment_stride = pages(cico.map_or(0, |c| c.fragment), page)?;
         let pairs = fragments.checked_add(s.checked_mul(fragment_stride)?)?;
-        let stride = match cico {
+        let own = match cico {
             Some(c) => pairs.checked_add(c.pairs(ranks, page)?)?,
             None => pairs,
         };
+        let stride = pages(own, area)?;
         let total = stride.checked_mul(p)?.checked_add(first_rank)?;
         (total <= i64::MAX as u64).then_some(Self {
             params,
+            part: page,
             leaders,
             sets,
             told: told_at,
@@ -275,7 +286,7 @@ impl Layout {
     /// The lease's state word (see [`super::state`]).
     #[inline]
     pub const fn state(&self) -> CounterId {
-        CounterId(self.params.page)
+        CounterId(self.part)
     }
 
     /// Which operations `rank` has made, as it said when it had waited long.
@@ -292,7 +303,7 @@ impl Layout {
     /// Arrivals of the central counter barrier, ever.
     #[inline]
     pub const fn central_count(&self) -> CounterId {
-        CounterId(self.params.page + LINE / 2)
+        CounterId(self.part + LINE / 2)
     }
 
     /// The last operation that `rank` finished.
@@ -366,13 +377,13 @@ impl Layout {
 
     #[inline]
     const fn set(&self, set: u32) -> u64 {
-        self.sets + self.params.page * set as u64
+        self.sets + self.part * set as u64
     }
 
     #[inline]
     const fn told(&self, set: u32) -> u64 {
-        let counts = (8 + 8 * self.params.ranks as u64).next_multiple_of(self.params.page);
-        let ready = (LINE * self.params.ranks as u64).next_multiple_of(self.params.page);
+        let counts = (8 + 8 * self.params.ranks as u64).next_multiple_of(self.part);
+        let ready = (LINE * self.params.ranks as u64).next_multiple_of(self.part);
         self.told + (counts + ready) * set as u64
     }
 
@@ -410,14 +421,14 @@ impl Layout {
     /// P2: `rootready[rank]` of a set: the counts are there.
     #[inline]
     pub const fn set_rootready(&self, set: u32, rank: Rank) -> MailId {
-        let counts = (8 + 8 * self.params.ranks as u64).next_multiple_of(self.params.page);
+        let counts = (8 + 8 * self.params.ranks as u64).next_multiple_of(self.part);
         MailId(self.told(set) + counts + LINE * rank as u64)
     }
 
     /// P1: `shm_controls[rank][slot]`, P2: `ctrl`; one page each.
     #[inline]
     pub const fn control(&self, rank: Rank, slot: u32) -> MailId {
-        MailId(self.own(rank) + self.controls + self.params.page * slot as u64)
+        MailId(self.own(rank) + self.controls + self.part * slot as u64)
     }
 
     /// P1: `shm_fragments[rank][slot]`.
@@ -481,7 +492,9 @@ mod tests {
 
     #[test]
     fn the_papers_words_lie_apart_and_inside() {
-        for (ranks, page, slots, sets) in [(1, 128, 2, 2), (3, 128, 2, 1), (5, 4096, 6, 3), (40, 128, 17, 17)] {
+        for (ranks, page, slots, sets) in
+            [(1, 128, 2, 2), (3, 128, 2, 1), (5, 4096, 6, 3), (40, 128, 17, 17), (3, 1 << 21, 6, 2)]
+        {
             let cico = Some(Cico { slots, fragment: 9, sets });
             let layout = Layout::new(Params { page, cico, ..Params::new(ranks) }).unwrap();
             let mut words = std::vec::Vec::new();
@@ -523,6 +536,27 @@ mod tests {
                 + up(u64::from(params.queue_slots) * params.queue_fragment);
             assert_eq!(Layout::new(params).unwrap().bytes(), 2 * 4096 + u64::from(ranks) * own);
         }
+    }
+
+    #[test]
+    fn areas_on_huge_pages_are_rounded_up_as_a_whole() {
+        let huge = 1 << 21;
+        for (ranks, cico) in [(1, false), (2, true), (8, false), (1024, true)] {
+            let params = if cico { Params::new(ranks).with_cico() } else { Params::new(ranks) };
+            let (small, large) = (Layout::new(params).unwrap(), Layout::new(Params { page: huge, ..params }).unwrap());
+            let up = |extent: Extent| extent.len().next_multiple_of(huge);
+            assert_eq!(large.shared_pages().len(), up(small.shared_pages()));
+            for rank in [0, ranks - 1] {
+                let own = large.own_pages(rank);
+                assert_eq!((own.offset() % huge, own.len()), (0, up(small.own_pages(rank))));
+                // Within an area everything lies where it did.
+                assert_eq!(large.ready(rank).0 - own.offset(), small.ready(rank).0 - small.own_pages(rank).offset());
+            }
+            assert_eq!(large.state(), small.state());
+            assert_ne!(large.hash(), small.hash());
+        }
+        // Eight ranks: 2 MiB that all share, 2 MiB each.
+        assert_eq!(Layout::new(Params { page: huge, ..Params::new(8) }).unwrap().bytes(), 9 * huge);
     }
 
     #[test]

@@ -57,6 +57,10 @@ pub trait Plan: Clone + PartialEq + Eq + Hash {
         Err(PollError::Mismatch { peer, refusal: Refusal::new(Argument::Bytes, expected, Bound::Equals(announced)) })
     }
 
+    /// Forgets what was heard: the same begins again.
+    #[inline]
+    fn forget(&mut self) {}
+
     /// Must the line of who is taken from be heard in `tick`?
     #[inline]
     fn hears(&self, tick: u64) -> bool {
@@ -150,6 +154,13 @@ impl<P: Plan> Exchange<P> {
         let advance = if way == Way::Queues { advance } else { 0 };
         let (operation, base) = (me.begin(plan.kind()), me.take_clock(advance));
         Self { operation, way, base, advance, plan, posted: 0, tick: 0, state: State::Enter }
+    }
+
+    /// The same again, as the next operation of `me`.
+    pub(crate) fn begin(&mut self, me: &mut Member) {
+        self.plan.forget();
+        (self.operation, self.base) = (me.begin(self.plan.kind()), me.take_clock(self.advance));
+        (self.posted, self.tick, self.state) = (0, 0, State::Enter);
     }
 
     /// The tick in whose slot `rank`'s fragment of `tick` lies; `None`: in its line.

@@ -99,6 +99,14 @@ impl Pairs {
         Ok(Self { me: me.rank(), size: me.size(), lengths, most, long: mine == Spot::Turns && me.size() > 1 })
     }
 
+    /// Forgets what peers' lines said.
+    pub(crate) fn forget(&mut self) {
+        if let Lengths::Unknown { mine, theirs, .. } = &mut self.lengths {
+            *theirs = *mine;
+            self.long = *mine == Spot::Turns && self.size > 1;
+        }
+    }
+
     /// This process.
     #[inline]
     pub(crate) const fn me(&self) -> Rank {

@@ -75,7 +75,7 @@ pub(crate) trait PerSet {
 
     /// Goes from set to set: a poll.
     fn go<R: Region>(&mut self, (region, me): (&R, &mut Member)) -> Result<Step, PollError> {
-        self.sets().begin(me);
+        self.sets().enroll(me);
         while !self.sets().are_done() {
             match self.set(region, me) {
                 Ok(()) => self.sets().leave(region, me),
@@ -114,13 +114,19 @@ impl Sets {
         Ok(Self { operation: me.begin(kind), kind, opener, queues, first: 0, at: 0, count: 0, taken: None })
     }
 
+    /// The same again, as the next operation of `me`.
+    pub(crate) fn begin(&mut self, me: &mut Member) {
+        self.operation = me.begin(self.kind);
+        (self.first, self.at, self.count, self.taken) = (0, 0, 0, None);
+    }
+
     /// Who opens the sets.
     pub(crate) const fn opener(&self) -> Rank {
         self.opener
     }
 
     /// Takes the first set, once: one is opened even for no bytes, since who receives none can't know.
-    fn begin(&mut self, me: &mut Member) {
+    fn enroll(&mut self, me: &mut Member) {
         if self.first == 0 {
             self.first = me.take_sets(1);
         }
@@ -375,7 +381,7 @@ mod tests {
     #[test]
     fn bytes_and_sets_beyond_32_bits() {
         let (mut me, mut sets) = sets(8, 8192, 2);
-        sets.begin(&mut me);
+        sets.enroll(&mut me);
         let bytes = (5 << 32) + 3;
         sets.learn(&mut me, bytes);
         assert_eq!(sets.count, bytes.div_ceil(4 * 8192));
@@ -389,8 +395,8 @@ mod tests {
     #[test]
     fn no_bytes_take_one_set_and_slots_alternate_between_sets() {
         let (mut me, mut sets) = sets(6, 10, 3);
-        sets.begin(&mut me);
-        sets.begin(&mut me);
+        sets.enroll(&mut me);
+        sets.enroll(&mut me);
         sets.learn(&mut me, 0);
         assert_eq!((sets.count, sets.k(), sets.fragments(), sets.slot(0), sets.slot(1)), (1, 1, 0..2, 2, 3));
         sets.at = 1;

@@ -3,16 +3,13 @@
 //! It is well-formed XML too. Its body says in `data-plots` how many plots it has; each is a figure
 //! with an id `plot-N`.
 
-mod plot;
-
 use crate::cells::{Cell, Preloaded, VIEWS, View};
 use crate::configuration::{NAMES, OURS};
 use crate::error::Failure;
 use crate::report::{COLLECTIVES, Report, bytes};
 use crate::table::list;
-use plot::{Frame, Series};
-use plotters::style::RGBColor;
 use std::fmt::Write;
+use unisono_plot::{Frame, RGBColor, Series, hue};
 
 const STYLE: &str = "
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 90rem; padding: 0 1rem; color: #1c1c1e }
@@ -142,7 +139,7 @@ impl Page {
 
     /// A plot with a number of its own, if it has a point.
     fn figure(&mut self, frame: Frame<'_>, series: &[Series]) -> Result<(), Failure> {
-        if let Some(svg) = plot::draw(frame, series)? {
+        if let Some(svg) = unisono_plot::draw(frame, series).map_err(|e| Failure::Words(e.to_string()))? {
             self.plots += 1;
             let (id, label) = (self.plots, escape(frame.title));
             self.push(&format!("<figure id=\"plot-{id}\" role=\"img\" aria-label=\"{label}\">{svg}</figure>\n"));
@@ -192,15 +189,6 @@ fn latencies(cells: &[&Cell]) -> Vec<Series> {
     let colors: [_; NAMES.len()] =
         [(11, 95, 255), (217, 95, 2), (27, 158, 119), (117, 60, 170), (117, 60, 170), (240, 160, 90), (180, 140, 215)];
     NAMES.into_iter().zip(colors.map(|(r, g, b)| RGBColor(r, g, b))).map(line).collect()
-}
-
-/// A color of the circle, dark enough for white paper.
-fn hue(turn: f64) -> RGBColor {
-    let channel = |shift: f64| {
-        let distance = ((turn + shift).fract() * 6.0 - 3.0).abs();
-        (200.0 * (distance - 1.0).clamp(0.0, 1.0)) as u8
-    };
-    RGBColor(channel(0.0), channel(2.0 / 3.0), channel(1.0 / 3.0))
 }
 
 fn number(value: Option<f64>) -> String {

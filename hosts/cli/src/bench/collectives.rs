@@ -6,9 +6,10 @@
 use super::buffers::{fill, holds};
 use unisono_kernel::Rank;
 use unisono_kernel::blocks::Blocks;
+use unisono_kernel::call::Call;
 use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::driver::Communicator;
-use unisono_kernel::error::{Error, Refusal};
+use unisono_kernel::error::{Argument, Bound, Error, Refusal};
 use unisono_kernel::op::Op;
 use unisono_kernel::select::MoveAlgorithm;
 use unisono_posix::Posix;
@@ -120,6 +121,47 @@ impl Sides {
             Self::Scan => comm.scan(Data::bytes_mut(send), Data::bytes_mut(receive), op),
             Self::Exscan => comm.exscan(Data::bytes_mut(send), Data::bytes_mut(receive), op),
         }
+    }
+
+    /// The same operation as data.
+    ///
+    /// # Errors
+    /// The buffer is shorter than [`Self::room`].
+    pub(crate) fn describe(
+        self,
+        algorithm: MoveAlgorithm,
+        (rank, ranks): (Rank, u32),
+        buffer: &mut [u8],
+        bytes: u64,
+        root: Rank,
+    ) -> Result<Call<'_>, Refusal> {
+        let (length, room) = (buffer.len() as u64, self.room(bytes, ranks));
+        let short = Refusal::new(Argument::Bytes, length, Bound::AtLeast(room));
+        let (send, receive) = self.split(buffer, bytes, ranks).ok_or(short)?;
+        let (at_root, op) = (rank == root, Op::SUM_F64);
+        Ok(match self {
+            Self::Gather => {
+                let receive = if at_root { Some(equal(receive, ranks)?) } else { None };
+                Call::Gather { send: Some(Data::bytes_mut(send)), receive, root, algorithm }
+            }
+            Self::Scatter => {
+                let send = if at_root { Some(equal(send, ranks)?) } else { None };
+                Call::Scatter { send, receive: Some(Data::bytes_mut(receive)), root, algorithm }
+            }
+            Self::Allgather => {
+                Call::Allgather { send: Some(Data::bytes_mut(send)), receive: equal(receive, ranks)?, algorithm }
+            }
+            Self::Alltoall => Call::Alltoall { send: Some(equal(send, ranks)?), receive: equal(receive, ranks)? },
+            Self::Reduce => {
+                let receive = at_root.then_some(Data::bytes_mut(receive));
+                Call::Reduce { send: Data::bytes_mut(send), receive, op, root }
+            }
+            Self::ReduceScatter => {
+                Call::ReduceScatter { send: equal(send, ranks)?, receive: Data::bytes_mut(receive), op }
+            }
+            Self::Scan => Call::Scan { send: Data::bytes_mut(send), receive: Data::bytes_mut(receive), op },
+            Self::Exscan => Call::Exscan { send: Data::bytes_mut(send), receive: Data::bytes_mut(receive), op },
+        })
     }
 
     /// Fills a buffer's sides with what this rank sends, and with junk.

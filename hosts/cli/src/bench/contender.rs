@@ -1,26 +1,34 @@
-//! A way to make an operation: the kernel's machine, or a loop written by hand.
+//! A way to make an operation: the kernel's machine in one of its forms, or a loop written by hand.
 
 use super::handwritten::HandWritten;
 use super::subject::Subject;
 use crate::error::Failure;
+use crate::form::Form;
 use crate::job::Team;
 use unisono_kernel::Rank;
+use unisono_kernel::call::Call;
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::Error;
+use unisono_kernel::select::Any;
 use unisono_posix::{Joined, Posix};
 
 /// A subject that is ready to be called.
 #[derive(Debug)]
 pub(crate) struct Contender {
     pub(crate) subject: Subject,
+    pub(crate) form: Form,
     hand: Option<HandWritten>,
+    /// By root: the address of the buffer that a persistent operation was planned for, and its machine.
+    planned: Vec<Option<(*const u8, Any<'static>)>>,
 }
 
 impl Contender {
-    /// Makes ready, and checks results from every root.
-    pub(crate) fn join(team: &mut Team, joined: &mut Joined, subject: Subject) -> Result<Self, Failure> {
+    /// Makes ready, and checks results from every root. What is written by hand is blocking.
+    pub(crate) fn join(team: &mut Team, joined: &mut Joined, subject: Subject, form: Form) -> Result<Self, Failure> {
         let hand = subject.is_hand_written().map(|promises| HandWritten::join(team, promises)).transpose()?;
-        let mut own = Self { subject, hand };
+        let form = if hand.is_some() { Form::Blocking } else { form };
+        let planned = (0..team.size()).map(|_| None).collect();
+        let mut own = Self { subject, form, hand, planned };
         own.verify(team, joined)?;
         Ok(own)
     }
@@ -31,12 +39,37 @@ impl Contender {
         subject.verify(team, joined, |comm, buffer, root| self.call(comm, buffer, root))
     }
 
-    /// One operation on `buffer`.
+    /// One operation on `buffer`. A persistent one is planned when a buffer is seen first.
     #[inline]
     pub(crate) fn call(&mut self, comm: &mut Communicator<Posix>, buffer: &mut [u8], root: Rank) -> Result<(), Error> {
-        match &mut self.hand {
-            Some(hand) => hand.call(buffer),
-            None => self.subject.call(comm, buffer, root),
+        match (&mut self.hand, self.form) {
+            (Some(hand), _) => hand.call(buffer),
+            (None, Form::Blocking) => self.subject.call(comm, buffer, root),
+            (None, Form::Nonblocking) => {
+                let call = self.subject.describe(comm.rank(), buffer, root)?;
+                Form::Nonblocking.run(comm, call)
+            }
+            (None, Form::Persistent) => self.again(comm, buffer, root),
         }
+    }
+
+    /// Starts what is planned for this buffer and root, and waits.
+    #[inline]
+    fn again(&mut self, comm: &mut Communicator<Posix>, buffer: &mut [u8], root: Rank) -> Result<(), Error> {
+        let address = buffer.as_ptr();
+        let Some(planned) = self.planned.get_mut(root as usize) else { return Ok(()) };
+        let machine = match planned {
+            Some((planned, machine)) if *planned == address => machine,
+            _ => {
+                let call = self.subject.describe(comm.rank(), buffer, root)?;
+                // SAFETY: only the lifetime changes; the machine is polled below alone, while the buffer of this
+                // address, whose length is the subject's, is borrowed.
+                let call = unsafe { core::mem::transmute::<Call<'_>, Call<'static>>(call) };
+                &mut planned.insert((address, comm.plan(0, |me| call.make(me))?)).1
+            }
+        };
+        comm.begin(machine)?;
+        while !comm.advance(machine, true)? {}
+        Ok(())
     }
 }

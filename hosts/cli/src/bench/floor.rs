@@ -17,7 +17,6 @@
 use super::buffers::Buffers;
 use super::clock::{Clock, now};
 use super::subject::{Bound, Subject};
-use super::table;
 use crate::error::Failure;
 use crate::job::Team;
 use std::collections::BTreeMap;
@@ -101,7 +100,7 @@ impl fmt::Display for Floors {
         }
         for (bytes, copy_in) in &self.copy_in {
             let copy_out = self.copy_out.get(bytes).copied().unwrap_or(f64::NAN);
-            write!(f, "; {} in {:.2} out {:.2} µs", table::bytes(*bytes), copy_in / 1e3, copy_out / 1e3)?;
+            write!(f, "; {} in {:.2} out {:.2} µs", unisono_plot::bytes(*bytes), copy_in / 1e3, copy_out / 1e3)?;
         }
         Ok(())
     }

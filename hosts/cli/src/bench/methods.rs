@@ -18,7 +18,8 @@ pub(crate) struct Sample {
     pub(crate) max: f64,
 }
 
-pub(super) fn summary(mut samples: Vec<f64>, iterations: u64) -> Sample {
+/// Median, 99th percentile and largest of times.
+pub(crate) fn summary(mut samples: Vec<f64>, iterations: u64) -> Sample {
     samples.sort_by(f64::total_cmp);
     let at = |q: f64| samples.get(((samples.len() - 1) as f64 * q) as usize).copied().unwrap_or(f64::NAN);
     if samples.is_empty() {

@@ -11,16 +11,20 @@ mod contender;
 mod floor;
 mod handwritten;
 mod methods;
+mod overlap;
 mod subject;
 mod table;
 
 use crate::args::{Bench, Collective, Method};
 use crate::error::Failure;
+use crate::form::Form;
 use crate::job::Team;
+pub(crate) use buffers::{fill, holds};
 pub(crate) use collectives::Sides;
 pub(crate) use contender::Contender;
 pub(crate) use floor::Floors;
 use indicatif::{ProgressBar, ProgressStyle};
+pub(crate) use methods::{Sample, summary};
 use serde::{Deserialize, Serialize};
 pub(crate) use subject::Subject;
 pub(crate) use table::Table;
@@ -33,6 +37,8 @@ use unisono_posix::Joined;
 pub(crate) struct Row {
     pub(crate) collective: String,
     pub(crate) algorithm: String,
+    /// Blocking, nonblocking or persistent.
+    pub(crate) form: String,
     /// Is it the one chosen by default?
     pub(crate) default: bool,
     pub(crate) host: String,
@@ -77,24 +83,28 @@ fn params(args: &Bench) -> Params {
 
 /// A rank of `unisono bench`.
 pub(crate) fn work(team: &mut Team, args: &Bench) -> Result<(), Failure> {
-    if args.collective == Collective::Comm {
-        return comm::work(team, args);
+    match args.collective {
+        Collective::Overlap => return overlap::work(team, args),
+        Collective::Comm => return comm::work(team, args),
+        _ => {}
     }
     let by_size = args.bytes.iter().map(|&bytes| Subject::by_name(args.collective, &args.algorithm, bytes, args.ranks));
     let by_size = by_size.collect::<Result<Vec<_>, _>>()?;
     let mut joined = team.join(params(args))?;
     let speaker = team.rank() == 0;
     if speaker && !args.json {
-        println!("{} ranks, waiting: {}", team.size(), joined.waiting);
+        println!("{} ranks, waiting: {}; segment: {}", team.size(), joined.waiting, joined.pages);
     }
     let bar = progress(speaker && !args.json, 1 + 2 * by_size.len() as u64);
     bar.set_message("floors");
     let floors = Floors::measure(team, &joined, &args.bytes, args.warm)?;
     bar.inc(1);
-    let plan = Plan { iterations: args.iterations, warm: args.warm, budget: 5e8 };
+    // A persistent operation is planned for a buffer.
+    let warm = args.warm || args.form == Form::Persistent;
+    let plan = Plan { iterations: args.iterations, warm, budget: 5e8 };
     let mut table = Table::default();
     for subjects in by_size {
-        let join = |subject: Subject| Contender::join(team, &mut joined, subject);
+        let join = |subject: Subject| Contender::join(team, &mut joined, subject, args.form);
         let mut contenders = subjects.into_iter().map(join).collect::<Result<Vec<_>, _>>()?;
         for method in [Method::Window, Method::Rate] {
             if args.method == Method::Both || args.method == method {
@@ -136,9 +146,10 @@ pub(crate) fn measure(
     for contender in &mut *contenders {
         contender.verify(team, joined)?;
     }
-    let rows = contenders.iter().zip(samples).map(|(Contender { subject, .. }, sample)| Row {
+    let rows = contenders.iter().zip(samples).map(|(Contender { subject, form, .. }, sample)| Row {
         collective: subject.collective().into(),
         algorithm: subject.algorithm(),
+        form: form.name().into(),
         default: subject.is_default(),
         host: "posix".into(),
         method: name.into(),

@@ -7,9 +7,10 @@ use crate::error::Failure;
 use crate::job::Team;
 use std::fmt;
 use unisono_kernel::Rank;
+use unisono_kernel::call::Call;
 use unisono_kernel::datatype::Data;
 use unisono_kernel::driver::Communicator;
-use unisono_kernel::error::Error;
+use unisono_kernel::error::{Error, Refusal};
 use unisono_kernel::op::Op;
 use unisono_kernel::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::shm::{allreduce, bcast};
@@ -180,6 +181,23 @@ impl Subject {
             Kind::HandWritten { .. } => comm.allreduce_in_place(buffer, Op::SUM_F64),
             Kind::Sides(sides, algorithm) => sides.call(algorithm, comm, buffer, self.bytes, root),
         }
+    }
+
+    /// The same operation as data; of one written by hand, that which it is compared with.
+    pub(crate) fn describe<'b>(&self, rank: Rank, buffer: &'b mut [u8], root: Rank) -> Result<Call<'b>, Refusal> {
+        Ok(match self.kind {
+            Kind::Bcast(algorithm) => Call::Bcast { data: Data::bytes_mut(buffer), root, algorithm },
+            Kind::Barrier(algorithm) => Call::Barrier { algorithm },
+            Kind::Allreduce(algorithm) => {
+                let data = Data::bytes_mut(buffer);
+                Call::Allreduce { send: data, receive: data, op: Op::SUM_F64, algorithm }
+            }
+            Kind::HandWritten { .. } => {
+                let data = Data::bytes_mut(buffer);
+                Call::Allreduce { send: data, receive: data, op: Op::SUM_F64, algorithm: AllreduceAlgorithm::Auto }
+            }
+            Kind::Sides(sides, algorithm) => sides.describe(algorithm, (rank, self.ranks), buffer, self.bytes, root)?,
+        })
     }
 
     /// Runs the subject from every root with data that is checked.

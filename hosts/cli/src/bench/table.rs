@@ -2,6 +2,7 @@
 
 use super::Row;
 use std::fmt;
+use unisono_plot::bytes;
 
 /// Rows of one report.
 #[derive(Debug, Default)]
@@ -13,28 +14,30 @@ impl Table {
     }
 }
 
-/// A number of bytes as people write it.
-pub(crate) fn bytes(n: u64) -> String {
-    match n {
-        n if n >= 1 << 20 && n.is_multiple_of(1 << 20) => format!("{} MiB", n >> 20),
-        n if n >= 1 << 10 && n.is_multiple_of(1 << 10) => format!("{} KiB", n >> 10),
-        n => format!("{n} B"),
-    }
-}
-
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{:<14} {:<14} {:>8} {:<7} {:>5} {:>11} {:>11} {:>11} {:>10} {:>7}",
-            "collective", "algorithm", "bytes", "method", "ranks", "p50 µs", "p99 µs", "max µs", "floor µs", "÷ floor"
+            "{:<14} {:<14} {:<11} {:>8} {:<7} {:>5} {:>11} {:>11} {:>11} {:>10} {:>7}",
+            "collective",
+            "algorithm",
+            "form",
+            "bytes",
+            "method",
+            "ranks",
+            "p50 µs",
+            "p99 µs",
+            "max µs",
+            "floor µs",
+            "÷ floor"
         )?;
         for row in &self.0 {
             writeln!(
                 f,
-                "{:<14} {:<14} {:>8} {:<7} {:>5} {:>11.3} {:>11.3} {:>11.3} {:>10} {:>7}",
+                "{:<14} {:<14} {:<11} {:>8} {:<7} {:>5} {:>11.3} {:>11.3} {:>11.3} {:>10} {:>7}",
                 row.collective,
                 row.algorithm.clone() + if row.default { " *" } else { "" },
+                row.form,
                 bytes(row.bytes),
                 row.method,
                 row.ranks,

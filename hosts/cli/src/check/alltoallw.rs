@@ -1,17 +1,16 @@
 //! Alltoallw: blocks of a datatype each, which their senders and receivers call by different ones.
 
-use super::Tally;
 use super::moves::{SIZES, unequal};
 use super::side::{BLANK, Type, message};
+use super::{Caller, Tally};
 use crate::error::Failure;
 use unisono_kernel::blocks::{Block, Blocks};
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::call::Call;
 use unisono_kernel::error::Error;
-use unisono_posix::Posix;
 
 const TYPES: [Type; 4] = [Type::Bytes, Type::Second, Type::Third, Type::Struct];
 
-pub(super) fn check(comm: &mut Communicator<Posix>, tally: &mut Tally) -> Result<(), Failure> {
+pub(super) fn check(comm: &mut Caller<'_>, tally: &mut Tally) -> Result<(), Failure> {
     for most in SIZES {
         for in_place in [false, true] {
             let right = alltoallw(comm, tally.cases.len(), most, in_place)?;
@@ -53,7 +52,7 @@ impl Side {
 }
 
 /// What i sends to j has the length of block (i + j) mod p, so that it may also be in place.
-fn alltoallw(comm: &mut Communicator<Posix>, seed: usize, most: u64, in_place: bool) -> Result<bool, Error> {
+fn alltoallw(comm: &mut Caller<'_>, seed: usize, most: u64, in_place: bool) -> Result<bool, Error> {
     let (me, size) = (comm.rank() as usize, comm.size() as usize);
     let lengths = unequal(most, size);
     let counts: Vec<u64> = (0..size).map(|rank| lengths[(rank + me) % size]).collect();
@@ -65,7 +64,7 @@ fn alltoallw(comm: &mut Communicator<Posix>, seed: usize, most: u64, in_place: b
     let mut send = sent.clone();
     let (from, to) = (cut(&send), cut(&receive));
     let source = if in_place { None } else { Some(Blocks::each_mut(&mut send.memory, &from)?) };
-    comm.alltoallv(source, Blocks::each_mut(&mut receive.memory, &to)?)?;
+    comm.run(Call::Alltoallv { send: source, receive: Blocks::each_mut(&mut receive.memory, &to)? })?;
     Ok(send == sent && receive == wanted)
 }
 

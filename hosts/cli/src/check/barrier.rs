@@ -1,17 +1,16 @@
 //! Barriers: every algorithm.
 
-use super::Tally;
+use super::{Caller, Tally};
 use crate::bench::clock;
 use crate::error::Failure;
 use crate::job::Team;
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::call::Call;
 use unisono_kernel::select::BarrierAlgorithm;
-use unisono_posix::Posix;
 
 const BARRIERS: [&str; 5] = ["posted", "dissemination", "central", "combining", "combining-2"];
 
 /// Nobody leaves a barrier before everyone has entered it, by the common clock.
-pub(super) fn check(team: &mut Team, comm: &mut Communicator<Posix>, tally: &mut Tally) -> Result<(), Failure> {
+pub(super) fn check(team: &mut Team, comm: &mut Caller<'_>, tally: &mut Tally) -> Result<(), Failure> {
     const ROUNDS: usize = 200;
     for name in BARRIERS {
         let algorithm =
@@ -22,7 +21,7 @@ pub(super) fn check(team: &mut Team, comm: &mut Communicator<Posix>, tally: &mut
                 std::thread::yield_now();
             }
             let enter = clock::now();
-            comm.barrier_with(algorithm)?;
+            comm.run(Call::Barrier { algorithm })?;
             times.push((enter, clock::now()));
         }
         let all = team.gather(&times)?;

@@ -1,13 +1,12 @@
 //! Broadcasts: every algorithm × root × size, bytes to bytes and vector to indexed.
 
-use super::{FRAGMENT, SLOTS, Tally};
+use super::{Caller, FRAGMENT, SLOTS, Tally};
 use crate::error::Failure;
 use unisono_kernel::Rank;
+use unisono_kernel::call::Call;
 use unisono_kernel::datatype::{Data, Datatype};
-use unisono_kernel::driver::Communicator;
 use unisono_kernel::select::BcastAlgorithm;
 use unisono_kernel::shm::bcast::posted;
-use unisono_posix::Posix;
 
 const BCASTS: [&str; 9] = [
     "auto",
@@ -26,7 +25,7 @@ fn pattern(case: usize, at: usize) -> u8 {
     (case.wrapping_mul(31) ^ at.wrapping_mul(7) ^ (at >> 8)) as u8
 }
 
-pub(super) fn check(comm: &mut Communicator<Posix>, tally: &mut Tally) -> Result<(), Failure> {
+pub(super) fn check(comm: &mut Caller<'_>, tally: &mut Tally) -> Result<(), Failure> {
     let b = FRAGMENT * u64::from(SLOTS);
     let f = FRAGMENT;
     let sizes = [0, 1, 8, posted::MOST, posted::MOST + 1, f - 1, f, f + 1, b - 1, b, b + 1, 3 * b + 5];
@@ -51,7 +50,7 @@ pub(super) fn check(comm: &mut Communicator<Posix>, tally: &mut Tally) -> Result
 
 /// One broadcast; typed: every third byte at the root, pairs of bytes backwards elsewhere.
 fn bcast(
-    comm: &mut Communicator<Posix>,
+    comm: &mut Caller<'_>,
     algorithm: BcastAlgorithm,
     root: Rank,
     bytes: u64,
@@ -79,6 +78,7 @@ fn bcast(
     let mut wanted = vec![HOLE; room];
     (0..n).for_each(|i| wanted[place(i)] = pattern(case, i));
     let count = if typed { 1 } else { bytes };
-    comm.bcast_with(Data::typed(&mut memory, count, datatype)?, root, algorithm)?;
+    let data = Data::typed(&mut memory, count, datatype)?;
+    comm.run(Call::Bcast { data, root, algorithm })?;
     Ok(memory == wanted)
 }

@@ -1,13 +1,12 @@
 //! Every predefined operation on every type of element that it is defined for, by each allreduce: folded
 //! from the segment by whatever instructions the host chose, against the plain fold of private memory.
 
-use super::Tally;
+use super::{Caller, Tally};
 use crate::error::Failure;
+use unisono_kernel::call::Call;
 use unisono_kernel::datatype::Data;
-use unisono_kernel::driver::Communicator;
 use unisono_kernel::op::{Element, Op, Operation};
 use unisono_kernel::select::AllreduceAlgorithm;
-use unisono_posix::Posix;
 
 /// Bytes of an operand: several widths of a vector register, and a rest.
 const BYTES: usize = 1040;
@@ -20,13 +19,13 @@ const ALGORITHMS: [(AllreduceAlgorithm, &str, usize); 3] = [
     (AllreduceAlgorithm::Slices, "slices", BYTES),
 ];
 
-pub(super) fn check(comm: &mut Communicator<Posix>, tally: &mut Tally) -> Result<(), Failure> {
+pub(super) fn check(comm: &mut Caller<'_>, tally: &mut Tally) -> Result<(), Failure> {
     for (&operation, &element) in Operation::ALL.iter().flat_map(|o| Element::ALL.iter().map(move |e| (o, e))) {
         let Ok(op) = Op::new(operation, element) else { continue };
         for (algorithm, name, bytes) in ALGORITHMS {
             let mut mine = operand(element, comm.rank(), bytes);
             let data = Data::bytes_mut(&mut mine);
-            comm.allreduce_with(data, data, op, algorithm)?;
+            comm.run(Call::Allreduce { send: data, receive: data, op, algorithm })?;
             let wanted = folded(op, element, comm.size(), bytes);
             tally.case(format!("allreduce {name} {op} {bytes} B in place"), mine == wanted);
         }

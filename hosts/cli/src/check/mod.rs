@@ -16,10 +16,15 @@ mod side;
 use crate::args::Check;
 use crate::bench::progress;
 use crate::error::Failure;
+use crate::form::Form;
 use crate::job::Team;
 use serde::{Deserialize, Serialize};
+use unisono_kernel::call::Call;
+use unisono_kernel::driver::Communicator;
+use unisono_kernel::error::Error;
 use unisono_kernel::region::Params;
 use unisono_kernel::region::layout::Cico;
+use unisono_posix::Posix;
 
 const FRAGMENT: u64 = 1024;
 const SLOTS: u32 = 8;
@@ -34,12 +39,36 @@ fn params(ranks: u32) -> Params {
 /// What a rank saw.
 #[derive(Debug, Default, Deserialize, Serialize)]
 struct Tally {
+    /// Of the calls in the cases to come.
+    form: Form,
     cases: Vec<(String, bool)>,
 }
 
 impl Tally {
     fn case(&mut self, name: String, right: bool) {
+        let name = if self.form == Form::Blocking { name } else { format!("{} {name}", self.form.name()) };
         self.cases.push((name, right));
+    }
+}
+
+/// A communicator on which all is called in one form.
+#[derive(Debug)]
+struct Caller<'c> {
+    comm: &'c mut Communicator<Posix>,
+    form: Form,
+}
+
+impl Caller<'_> {
+    const fn rank(&self) -> u32 {
+        self.comm.rank()
+    }
+
+    const fn size(&self) -> u32 {
+        self.comm.size()
+    }
+
+    fn run(&mut self, call: Call<'_>) -> Result<(), Error> {
+        self.form.run(self.comm, call)
     }
 }
 
@@ -48,32 +77,37 @@ pub(crate) fn work(team: &mut Team, args: &Check) -> Result<(), Failure> {
     if args.large_counts {
         large::check(team, &mut tally)?;
     } else {
-        check(team, &mut tally)?;
+        check(team, args, &mut tally)?;
     }
     report(team, args, &tally)
 }
 
-fn check(team: &mut Team, tally: &mut Tally) -> Result<(), Failure> {
-    let bar = progress(team.rank() == 0, 6);
+fn check(team: &mut Team, args: &Check, tally: &mut Tally) -> Result<(), Failure> {
+    let forms: Vec<_> = Form::ALL.into_iter().filter(|form| args.form.iter().any(|forms| forms.has(*form))).collect();
+    let bar = progress(team.rank() == 0, 4 * forms.len() as u64 + 2);
     let mut joined = team.join(params(team.size()))?;
-    let comm = &mut joined.communicator;
-    let step = |what| {
+    let step = |form: Form, what| {
+        bar.set_message(format!("{}: {what}", form.name()));
         bar.inc(1);
-        bar.set_message(what);
     };
-    bar.set_message("broadcasts");
-    bcast::check(comm, tally)?;
-    step("moves");
-    moves::check(comm, tally)?;
-    alltoallw::check(comm, tally)?;
-    step("reductions");
-    reductions::check(comm, tally)?;
-    elements::check(comm, tally)?;
-    step("barriers");
-    barrier::check(team, comm, tally)?;
-    step("communicators");
-    communicators::check(comm, tally)?;
-    step("bad input");
+    for form in forms {
+        tally.form = form;
+        let comm = &mut Caller { comm: &mut joined.communicator, form };
+        step(form, "broadcasts");
+        bcast::check(comm, tally)?;
+        step(form, "moves");
+        moves::check(comm, tally)?;
+        alltoallw::check(comm, tally)?;
+        step(form, "reductions");
+        reductions::check(comm, tally)?;
+        elements::check(comm, tally)?;
+        step(form, "barriers");
+        barrier::check(team, comm, tally)?;
+    }
+    tally.form = Form::Blocking;
+    step(tally.form, "communicators");
+    communicators::check(&mut joined.communicator, tally)?;
+    step(tally.form, "bad input");
     refused::check(team, tally)?;
     bar.finish_and_clear();
     Ok(())

@@ -2,13 +2,12 @@
 //! not, bytes on both sides and two different datatypes.
 
 use super::side::{Side, Type, message};
-use super::{FRAGMENT, QUEUE_SLOTS, Tally};
+use super::{Caller, FRAGMENT, QUEUE_SLOTS, Tally};
 use crate::error::Failure;
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::call::Call;
 use unisono_kernel::error::Error;
 use unisono_kernel::region::layout::LINE_PAYLOAD;
 use unisono_kernel::select::MoveAlgorithm;
-use unisono_posix::Posix;
 
 /// What is the same for all ranks.
 #[derive(Clone, Copy, Debug)]
@@ -40,10 +39,10 @@ const TYPES: [Types; 3] = [
     Types { name: "struct to vector", send: Type::Struct, receive: Type::Second },
 ];
 
-type Call = fn(&mut Communicator<Posix>, Case) -> Result<bool, Error>;
+type Check = fn(&mut Caller<'_>, Case) -> Result<bool, Error>;
 
 /// A collective: its call, whether it has a root, its algorithms.
-const MOVES: [(&str, Call, bool, &[&str]); 4] = [
+const MOVES: [(&str, Check, bool, &[&str]); 4] = [
     ("gather", gather, true, &["exchange", "cico"]),
     ("scatter", scatter, true, &["exchange", "cico"]),
     ("allgather", allgather, false, &["exchange", "cico"]),
@@ -56,7 +55,7 @@ pub(super) const SIZES: [u64; 9] = {
     [0, 1, 8, line, line + 1, fragment - 1, fragment, fragment + 1, 2 * queue + 5]
 };
 
-pub(super) fn check(comm: &mut Communicator<Posix>, tally: &mut Tally) -> Result<(), Failure> {
+pub(super) fn check(comm: &mut Caller<'_>, tally: &mut Tally) -> Result<(), Failure> {
     let (me, size) = (comm.rank() as usize, comm.size() as usize);
     for (name, call, rooted, algorithms) in MOVES {
         for algorithm_name in algorithms {
@@ -115,7 +114,7 @@ fn filled(side: &Side, counts: &[u64], bytes: impl Fn(usize, u64) -> Vec<u8>) ->
     counts.iter().enumerate().fold(side.clone(), |side, (rank, count)| side.with(rank, &bytes(rank, *count)))
 }
 
-fn gather(comm: &mut Communicator<Posix>, case: Case) -> Result<bool, Error> {
+fn gather(comm: &mut Caller<'_>, case: Case) -> Result<bool, Error> {
     let Case { seed, me, root, algorithm, .. } = case;
     let counts = case.counts();
     let bytes = |rank, count| message(seed, rank, root, count);
@@ -128,15 +127,16 @@ fn gather(comm: &mut Communicator<Posix>, case: Case) -> Result<bool, Error> {
     let mut own = sent.clone();
     let send = if case.keeps() { None } else { Some(own.data()?) };
     let receive = if me == root { Some(all.blocks()?) } else { None };
-    if case.vary {
-        comm.gatherv_with(send, receive, root as u32, algorithm)?;
+    let root = root as u32;
+    comm.run(if case.vary {
+        Call::Gatherv { send, receive, root, algorithm }
     } else {
-        comm.gather_with(send, receive, root as u32, algorithm)?;
-    }
-    Ok(own == sent && (me != root || all == wanted))
+        Call::Gather { send, receive, root, algorithm }
+    })?;
+    Ok(own == sent && (me != case.root || all == wanted))
 }
 
-fn scatter(comm: &mut Communicator<Posix>, case: Case) -> Result<bool, Error> {
+fn scatter(comm: &mut Caller<'_>, case: Case) -> Result<bool, Error> {
     let Case { seed, me, root, algorithm, .. } = case;
     let counts = case.counts();
     let bytes = |rank, count| message(seed, root, rank, count);
@@ -146,15 +146,16 @@ fn scatter(comm: &mut Communicator<Posix>, case: Case) -> Result<bool, Error> {
     let wanted = own.clone().with(0, &bytes(me, counts[me]));
     let send = if me == root { Some(all.blocks()?) } else { None };
     let receive = if case.keeps() { None } else { Some(own.data()?) };
-    if case.vary {
-        comm.scatterv_with(send, receive, root as u32, algorithm)?;
+    let root = root as u32;
+    comm.run(if case.vary {
+        Call::Scatterv { send, receive, root, algorithm }
     } else {
-        comm.scatter_with(send, receive, root as u32, algorithm)?;
-    }
+        Call::Scatter { send, receive, root, algorithm }
+    })?;
     Ok(all == sent && (case.keeps() || own == wanted))
 }
 
-fn allgather(comm: &mut Communicator<Posix>, case: Case) -> Result<bool, Error> {
+fn allgather(comm: &mut Caller<'_>, case: Case) -> Result<bool, Error> {
     let Case { seed, me, .. } = case;
     let counts = case.counts();
     let bytes = |rank, count| message(seed, rank, 0, count);
@@ -166,12 +167,12 @@ fn allgather(comm: &mut Communicator<Posix>, case: Case) -> Result<bool, Error> 
     let sent = case.one(counts[me], true).with(0, &bytes(me, counts[me]));
     let mut own = sent.clone();
     let send = if case.in_place { None } else { Some(own.data()?) };
-    comm.allgather_with(send, all.blocks()?, case.algorithm)?;
+    comm.run(Call::Allgather { send, receive: all.blocks()?, algorithm: case.algorithm })?;
     Ok(own == sent && all == wanted)
 }
 
 /// What i sends to j has the length of block (i + j) mod p, so that it may also be in place.
-fn alltoall(comm: &mut Communicator<Posix>, case: Case) -> Result<bool, Error> {
+fn alltoall(comm: &mut Caller<'_>, case: Case) -> Result<bool, Error> {
     let Case { seed, me, size, .. } = case;
     let lengths = case.counts();
     let counts: Vec<u64> = (0..size).map(|rank| lengths[(rank + me) % size]).collect();
@@ -184,10 +185,7 @@ fn alltoall(comm: &mut Communicator<Posix>, case: Case) -> Result<bool, Error> {
     let sent = filled(&case.many(&counts, true), &counts, outgoing);
     let mut source = sent.clone();
     let send = if case.in_place { None } else { Some(source.blocks()?) };
-    if case.vary {
-        comm.alltoallv(send, all.blocks()?)?;
-    } else {
-        comm.alltoall(send, all.blocks()?)?;
-    }
+    let receive = all.blocks()?;
+    comm.run(if case.vary { Call::Alltoallv { send, receive } } else { Call::Alltoall { send, receive } })?;
     Ok(source == sent && all == wanted)
 }

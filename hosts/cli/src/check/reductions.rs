@@ -2,18 +2,17 @@
 //! place and not.
 
 use super::operands::Fold;
-use super::{FRAGMENT, QUEUE_SLOTS, Tally};
+use super::{Caller, FRAGMENT, QUEUE_SLOTS, Tally};
 use crate::error::Failure;
 use unisono_kernel::blocks::Blocks;
 use unisono_kernel::buffer::Buf;
+use unisono_kernel::call::Call;
 use unisono_kernel::datatype::{Data, Datatype};
-use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::Error;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::layout::LINE_PAYLOAD;
 use unisono_kernel::select::AllreduceAlgorithm;
 use unisono_kernel::shm::allreduce::posted;
-use unisono_posix::Posix;
 
 const ALGORITHMS: [&str; 4] = ["auto", "posted", "exchange", "slices"];
 const BLANK: u8 = 0xEE;
@@ -30,7 +29,7 @@ struct Case {
     size: usize,
 }
 
-pub(super) fn check(comm: &mut Communicator<Posix>, tally: &mut Tally) -> Result<(), Failure> {
+pub(super) fn check(comm: &mut Caller<'_>, tally: &mut Tally) -> Result<(), Failure> {
     let (line, queue) = (LINE_PAYLOAD, FRAGMENT * u64::from(QUEUE_SLOTS));
     let sizes = [0, 8, 16, posted::MOST, 56, line, line + 16, FRAGMENT, FRAGMENT + 16, 2 * queue + 48];
     let (me, size) = (comm.rank() as usize, comm.size() as usize);
@@ -83,27 +82,30 @@ impl Case {
         Ok((send == self.operand()).then_some(receive))
     }
 
-    fn reduce(&self, comm: &mut Communicator<Posix>, root: usize) -> Result<bool, Error> {
+    fn reduce(&self, comm: &mut Caller<'_>, root: usize) -> Result<bool, Error> {
         let mine = self.me == root;
-        let found = self.run(mine, |send, receive| comm.reduce(send, mine.then_some(receive), self.op, root as u32))?;
+        let (op, root) = (self.op, root as u32);
+        let found = self
+            .run(mine, |send, receive| comm.run(Call::Reduce { send, receive: mine.then_some(receive), op, root }))?;
         let wanted = if mine { self.result(self.size) } else { vec![BLANK; 8 * self.words] };
         Ok(found == Some(wanted))
     }
 
-    fn allreduce(&self, comm: &mut Communicator<Posix>, name: &str) -> Result<bool, Failure> {
+    fn allreduce(&self, comm: &mut Caller<'_>, name: &str) -> Result<bool, Failure> {
         let algorithm = AllreduceAlgorithm::from_name(name);
         let algorithm = algorithm.ok_or_else(|| Failure::Words(format!("no algorithm {name}")))?;
-        let found = self.run(true, |send, receive| comm.allreduce_with(send, receive, self.op, algorithm))?;
+        let op = self.op;
+        let found = self.run(true, |send, receive| comm.run(Call::Allreduce { send, receive, op, algorithm }))?;
         Ok(found == Some(self.result(self.size)))
     }
 
-    fn scan(&self, comm: &mut Communicator<Posix>) -> Result<bool, Error> {
-        let found = self.run(true, |send, receive| comm.scan(send, receive, self.op))?;
+    fn scan(&self, comm: &mut Caller<'_>) -> Result<bool, Error> {
+        let found = self.run(true, |send, receive| comm.run(Call::Scan { send, receive, op: self.op }))?;
         Ok(found == Some(self.result(self.me + 1)))
     }
 
-    fn exscan(&self, comm: &mut Communicator<Posix>) -> Result<bool, Error> {
-        let found = self.run(true, |send, receive| comm.exscan(send, receive, self.op))?;
+    fn exscan(&self, comm: &mut Caller<'_>) -> Result<bool, Error> {
+        let found = self.run(true, |send, receive| comm.run(Call::Exscan { send, receive, op: self.op }))?;
         let wanted = match self.me {
             0 if self.in_place => self.operand(),
             0 => vec![BLANK; 8 * self.words],
@@ -114,7 +116,7 @@ impl Case {
 
     /// The operand in unequal blocks, or in equal ones as far as they go; in place the result lies where
     /// the blocks begin.
-    fn reduce_scatter(&self, comm: &mut Communicator<Posix>, equal: bool) -> Result<bool, Error> {
+    fn reduce_scatter(&self, comm: &mut Caller<'_>, equal: bool) -> Result<bool, Error> {
         let Self { me, size, .. } = *self;
         let element = 8 * self.fold.words();
         let count = self.words / self.fold.words();
@@ -138,7 +140,7 @@ impl Case {
         } else {
             Data::bytes_mut(&mut receive)
         };
-        comm.reduce_scatter(blocks, into, self.op)?;
+        comm.run(Call::ReduceScatter { send: blocks, receive: into, op: self.op })?;
         let found = if self.in_place { &send[..len] } else { &receive };
         Ok(found == &self.result(size)[from..from + len] && (self.in_place || send == self.operand()))
     }

@@ -15,6 +15,7 @@ mod undertake;
 
 pub use outcome::{Exit, Outcome};
 
+use crate::binding::PuSet;
 use crate::error::PosixError;
 use crate::sys;
 use std::ffi::OsString;
@@ -35,6 +36,30 @@ pub enum Bind {
     Core,
     /// One NUMA node each, round-robin.
     Numa,
+}
+
+impl Bind {
+    /// The places that ranks take in turn on a machine of these cores and NUMA nodes, of which they may use some PUs; none: no binding.
+    pub fn places(self, cores: &[PuSet], nodes: &[PuSet], allowed: &PuSet) -> Vec<PuSet> {
+        match self {
+            Self::None => Vec::new(),
+            Self::Numa => {
+                let nodes = nodes.iter().map(|pus| pus.intersection(allowed));
+                let nodes: Vec<_> = nodes.filter(|pus| !pus.is_empty()).collect();
+                if nodes.is_empty() { vec![allowed.clone()] } else { nodes }
+            }
+            Self::Core => {
+                // A PU's place among its core's: all first ones before all second ones.
+                let sibling = |pu: u32| {
+                    let core = cores.iter().find(|core| core.contains(pu));
+                    core.map_or(0, |core| core.iter().take_while(|&other| other != pu).count())
+                };
+                let mut pus: Vec<u32> = allowed.iter().collect();
+                pus.sort_by_cached_key(|&pu| sibling(pu));
+                pus.into_iter().map(|pu| core::iter::once(pu).collect()).collect()
+            }
+        }
+    }
 }
 
 /// What to start.
@@ -133,5 +158,25 @@ impl Drop for Running {
             self.kill();
             let _ = self.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_take_places_in_turn() {
+        let set = |list| PuSet::from_list(list).unwrap();
+        let (cores, nodes) = (["0,4", "1,5", "2,6", "3,7"].map(set), ["0-1,4-5", "2-3,6-7"].map(set));
+        let places = |bind: Bind, allowed| {
+            bind.places(&cores, &nodes, &set(allowed)).iter().map(PuSet::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(places(Bind::Core, "0-7"), ["0", "1", "2", "3", "4", "5", "6", "7"]);
+        assert_eq!(places(Bind::Core, "0,2-4"), ["0", "2", "3", "4"]);
+        assert_eq!(places(Bind::Numa, "0-7"), ["0-1,4-5", "2-3,6-7"]);
+        assert_eq!(places(Bind::Numa, "2"), ["2"]);
+        assert_eq!(places(Bind::Numa, "9"), ["9"]);
+        assert!(places(Bind::None, "0-7").is_empty());
     }
 }

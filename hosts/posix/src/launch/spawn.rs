@@ -58,24 +58,10 @@ fn one(launch: &Launch, rank: u32, place: Option<&PuSet>) -> Result<(Child, Unix
     Ok((child, ours))
 }
 
-/// The places that ranks take in turn; none: no binding.
+/// The places on this machine that ranks take in turn; none: no binding.
 fn places(bind: Bind) -> Result<Vec<PuSet>, PosixError> {
-    let allowed = match bind {
-        Bind::None => return Ok(Vec::new()),
-        Bind::Core | Bind::Numa => binding::affinity()?,
-    };
-    if bind == Bind::Numa {
-        let nodes = binding::nodes().into_iter().map(|(_, pus)| pus.intersection(&allowed));
-        let nodes: Vec<_> = nodes.filter(|pus| !pus.is_empty()).collect();
-        return Ok(if nodes.is_empty() { vec![allowed] } else { nodes });
-    }
-    // A PU's place among its core's: all first ones before all second ones.
-    let cores = Topology::read().cores();
-    let sibling = |pu: u32| {
-        let core = cores.iter().find(|core| core.contains(pu));
-        core.map_or(0, |core| core.iter().take_while(|&other| other != pu).count())
-    };
-    let mut pus: Vec<u32> = allowed.iter().collect();
-    pus.sort_by_key(|&pu| sibling(pu));
-    Ok(pus.into_iter().map(|pu| core::iter::once(pu).collect()).collect())
+    let allowed = if bind == Bind::None { PuSet::default() } else { binding::affinity()? };
+    let cores = if bind == Bind::Core { Topology::read().cores() } else { Vec::new() };
+    let nodes: Vec<_> = binding::nodes().into_iter().map(|(_, pus)| pus).collect();
+    Ok(bind.places(&cores, &nodes, &allowed))
 }

@@ -1,14 +1,16 @@
 //! The machine: packages, NUMA nodes, caches, cores and PUs, each with the PUs below it.
 //!
-//! Two readers fill the same list of objects: hwloc (feature `hwloc`), and the kernel's `/sys`,
-//! which needs no C library and stands in where hwloc answers nothing.
+//! Three readers fill the same list of objects: hwloc (feature `hwloc`); the kernel's `/sys`, which needs no C library
+//! and stands in where hwloc answers nothing; and one for descriptions of machines that are not there.
 
 #[cfg(feature = "hwloc")]
 mod hwloc;
+mod synthetic;
 mod sysfs;
 mod tree;
 
 use crate::binding::PuSet;
+use crate::error::PosixError;
 use core::fmt;
 
 /// Kinds of objects, in hwloc's words, from the outside to the inside.
@@ -92,17 +94,28 @@ impl Topology {
         Self::new("sys", sysfs::objects())
     }
 
+    /// The machine that hwloc's words describe, such as `package:2 [numa] core:18`: levels from the outside to the inside, each
+    /// a type and the number in each object of the level before; `[numa]` attaches a NUMA node to each of them. PUs are
+    /// numbered in logical order (`indexes=` is passed over); a last level of no PUs gets one in each object.
+    ///
+    /// # Errors
+    /// What is no such description, from the place on that is wrong; more than 4096 PUs.
+    pub fn synthetic(description: &str) -> Result<Self, PosixError> {
+        synthetic::read(description)
+    }
+
     fn new(source: &'static str, mut objects: Vec<Object>) -> Self {
         objects.retain(|object| !object.pus.is_empty());
         let pus: PuSet = objects.iter().flat_map(|object| object.pus.iter()).collect();
         if !objects.iter().any(|object| object.kind == Kind::Machine) {
             objects.push(Object { kind: Kind::Machine, os: 0, bytes: 0, pus });
         }
-        objects.sort_by_key(|object| (object.pus.iter().next(), core::cmp::Reverse(object.pus.len()), object.kind));
+        objects
+            .sort_by_cached_key(|object| (object.pus.iter().next(), core::cmp::Reverse(object.pus.len()), object.kind));
         Self { source, objects }
     }
 
-    /// Who was asked: `hwloc` or `sys`.
+    /// Who was asked: `hwloc`, `sys`, or `synthetic`.
     pub const fn source(&self) -> &'static str {
         self.source
     }

@@ -13,7 +13,8 @@ use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_posix::binding;
 use unisono_posix::bootstrap::{Bootstrap, Launched};
 use unisono_posix::launch::{Bind, Launch};
-use unisono_posix::{Joined, Options, PosixError, join};
+use unisono_posix::pages::{HUGE, Kind, Mapped};
+use unisono_posix::{Joined, Options, Pages, Policy, PosixError, join};
 
 pub(super) type Failure = Box<dyn std::error::Error>;
 
@@ -46,6 +47,8 @@ pub(super) fn run() -> ! {
         "root" => wrong_root,
         "lengths" => wrong_length,
         "plans" => other_plan,
+        "pages" => pages,
+        "other-pages" => other_pages,
         "absurd" => absurd,
         "dies-before" => dies_before,
         "dies-at" => dies_at,
@@ -89,7 +92,9 @@ fn joined() -> Result<Joined, PosixError> {
 
 /// All collectives, all roots, sizes around every border; and what the start-up reports.
 fn collectives() -> Result<(), Failure> {
-    let Joined { mut communicator, segment, placement, placements, liveness, waiting, peers } = joined()?;
+    let Joined { mut communicator, segment, placement, placements, pages, liveness, waiting, peers } = joined()?;
+    assert_eq!((pages.asked, pages.bytes), (Pages::Default, segment.bytes()));
+    assert!(!pages.fell_back(), "{pages}");
     let (rank, size) = (communicator.rank(), communicator.size());
     assert_eq!(segment.seals()?, unisono_posix::segment::SEALS);
     let pages: u64 = placements.iter().map(|summary| summary.checked).sum();
@@ -214,6 +219,69 @@ fn other_plan() -> Result<(), Failure> {
     let lines = if bootstrap.rank() == 1 { 32 } else { 16 };
     let options = Options { params: Some(Params { lines, ..plan(bootstrap.size()) }), ..Options::default() };
     join(&mut bootstrap, plan, &options)?;
+    Ok(())
+}
+
+/// What this process's map of the segment is, read here as a person would: bytes, bytes in huge pages, and
+/// whether all areas say that the kernel's own page is a huge one.
+fn smaps() -> (Mapped, bool) {
+    let text = std::fs::read_to_string("/proc/self/smaps").unwrap();
+    let (mut mapped, mut inside, mut pool) = (Mapped::default(), false, true);
+    for line in text.lines() {
+        let words: Vec<_> = line.split_ascii_whitespace().collect();
+        let kilobytes = || words[1].parse::<u64>().unwrap() * 1024;
+        match words[0] {
+            first if !first.ends_with(':') => inside = line.contains("/memfd:unisono"),
+            "KernelPageSize:" if inside => pool &= kilobytes() == HUGE,
+            "Rss:" if inside => mapped.bytes += kilobytes(),
+            "ShmemPmdMapped:" if inside => mapped.huge += kilobytes(),
+            "Shared_Hugetlb:" | "Private_Hugetlb:" if inside => {
+                mapped.bytes += kilobytes();
+                mapped.huge += kilobytes();
+            }
+            _ => {}
+        }
+    }
+    (mapped, pool)
+}
+
+/// Huge pages and a policy are asked for: what is reported is what smaps says, and collectives work.
+fn pages() -> Result<(), Failure> {
+    let log = |line: std::fmt::Arguments<'_>| {
+        say(if line.to_string().starts_with("mbind") { "unbound" } else { "log" }, line)
+    };
+    let options = Options { pages: Pages::Huge, policy: Policy::Preferred, log: Some(log), ..Options::default() };
+    let Joined { mut communicator, segment, placement, placements, pages, .. } =
+        join(&mut launched()?, Params::new, &options)?;
+    let (found, pool) = smaps();
+    assert_eq!(placement.mapped, Some(found));
+    assert_eq!(pages.kind == Kind::Hugetlb, pool);
+    assert!(pages.kind != Kind::Hugetlb || found.huge == found.bytes && placement.page == HUGE);
+    let sum = |of: fn(&Mapped) -> u64| placements.iter().map(|summary| of(&summary.mapped.unwrap())).sum();
+    let all = Mapped { bytes: sum(|mapped| mapped.bytes), huge: sum(|mapped| mapped.huge) };
+    assert_eq!(pages.mapped, Some(all));
+    assert_eq!(pages.fell_back(), pages.kind == Kind::Ordinary || all.huge < all.bytes);
+    assert_eq!(pages.why.is_empty(), pages.kind == Kind::Hugetlb);
+    assert_eq!(placement.page * placements.iter().map(|summary| summary.checked).sum::<u64>(), segment.bytes());
+    let whole = if pages.kind == Kind::Ordinary { unisono_posix::page() } else { HUGE };
+    assert_eq!(segment.layout().params().page, whole);
+    segment.populate();
+    let mut data = vec![0; 300_000];
+    for root in 0..communicator.size() {
+        data.fill(if communicator.rank() == root { root as u8 + 1 } else { 0 });
+        communicator.bcast(&mut data, root)?;
+        assert!(data.iter().all(|&byte| byte == root as u8 + 1));
+    }
+    say("pages", format_args!("{} {:?} {pages}", pages.fell_back(), pages.kind));
+    say("bound", placement.unbound.is_none());
+    Ok(())
+}
+
+/// Rank 1 asks for other pages.
+fn other_pages() -> Result<(), Failure> {
+    let mut bootstrap = launched()?;
+    let pages = if bootstrap.rank() == 1 { Pages::Huge } else { Pages::Default };
+    join(&mut bootstrap, plan, &Options { pages, ..Options::default() })?;
     Ok(())
 }
 

@@ -10,6 +10,7 @@ mod collectives;
 mod communicators;
 mod death;
 mod numa;
+mod pages;
 mod refused;
 
 use std::ffi::OsString;

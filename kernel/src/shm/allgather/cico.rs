@@ -56,6 +56,11 @@ impl<'a> Cico<'a> {
         Ok(Self { send, receive, sets: Sets::new(me, Kind::Allgather, 0)? })
     }
 
+    /// The same again, as the next operation of `me`.
+    pub(crate) fn begin(&mut self, me: &mut Member) {
+        self.sets.begin(me);
+    }
+
     /// Rank 0: opens the set, the first with its counts. True: just now.
     fn open<R: Region>(&mut self, region: &R, me: &Member) -> Result<bool, Halt> {
         let opened = self.sets.claim(region, me)?;

@@ -55,6 +55,12 @@ impl<'a> Posted<'a> {
         let count = op.count(send.len())?;
         Ok(Self { operation: me.begin(Kind::Allreduce), send, receive, op, count, state: State::Post })
     }
+
+    /// The same again, as the next operation of `me`.
+    #[inline]
+    pub(crate) fn begin(&mut self, me: &mut Member) {
+        (self.operation, self.state) = (me.begin(Kind::Allreduce), State::Post);
+    }
 }
 
 impl<X: Shared + ?Sized> Machine<X> for Posted<'_> {

@@ -82,6 +82,10 @@ impl Plan for Alltoall<'_> {
         self.pairs.heard(peer, announced)
     }
 
+    fn forget(&mut self) {
+        self.pairs.forget();
+    }
+
     fn slot(&self, tick: u64, writer: Rank) -> Option<u64> {
         self.pairs.slot(tick, writer)
     }

@@ -79,9 +79,18 @@ impl<'a> Cico<'a> {
         let queues = me.layout().params().cico.ok_or(Refusal::new(Argument::Slots, 0, Bound::AtLeast(1)))?;
         let fragments = data.len().div_ceil(queues.fragment);
         let sets = fragments.div_ceil(u64::from(queues.slots / queues.sets)).max(1);
-        let state = if me.rank() == root { State::Open } else { State::WaitOpen };
-        let operation = me.begin(Kind::Bcast);
+        let (operation, state) = (me.begin(Kind::Bcast), Self::first(me, root));
         Ok(Self { operation, root, data, tree, queues, first_set: 0, sets, fragments, set: 0, state })
+    }
+
+    /// The same again, as the next operation of `me`.
+    pub(crate) fn begin(&mut self, me: &mut Member) {
+        (self.first_set, self.set) = (0, 0);
+        (self.operation, self.state) = (me.begin(Kind::Bcast), Self::first(me, self.root));
+    }
+
+    const fn first(me: &Member, root: Rank) -> State {
+        if me.rank() == root { State::Open } else { State::WaitOpen }
     }
 
     /// P1's `op` of the current set.

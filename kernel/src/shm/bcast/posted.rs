@@ -45,8 +45,18 @@ impl<'a> Posted<'a> {
     pub fn new(me: &mut Member, data: Data<'a>, root: Rank) -> Result<Self, Refusal> {
         me.check_root(root)?;
         Refusal::check(Argument::Bytes, data.len(), Bound::AtMost(MOST))?;
-        let state = if me.rank() == root { State::Post } else { State::Hear };
-        Ok(Self { operation: me.begin(Kind::Bcast), root, data, state })
+        Ok(Self { operation: me.begin(Kind::Bcast), root, data, state: Self::first(me, root) })
+    }
+
+    /// The same again, as the next operation of `me`.
+    #[inline]
+    pub(crate) fn begin(&mut self, me: &mut Member) {
+        (self.operation, self.state) = (me.begin(Kind::Bcast), Self::first(me, self.root));
+    }
+
+    #[inline(always)]
+    const fn first(me: &Member, root: Rank) -> State {
+        if me.rank() == root { State::Post } else { State::Hear }
     }
 }
 

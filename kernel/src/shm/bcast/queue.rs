@@ -82,10 +82,19 @@ impl<'a> Queue<'a> {
         me.check_root(root)?;
         let fragment = fragment_bytes(data.len(), me.layout().params());
         let count = data.len().div_ceil(fragment);
-        let state = if me.rank() == root { State::Fill { next: 0 } } else { State::Hear };
         let past_caches = data.len().saturating_mul(u64::from(me.size() - 1)) > CACHED;
         let (operation, base) = (me.begin(Kind::Bcast), me.take_clock(count));
-        Ok(Self { operation, root, data, fragment, count, base, past_caches, state })
+        Ok(Self { operation, root, data, fragment, count, base, past_caches, state: Self::first(me, root) })
+    }
+
+    /// The same again, as the next operation of `me`.
+    pub(crate) fn begin(&mut self, me: &mut Member) {
+        (self.operation, self.base) = (me.begin(Kind::Bcast), me.take_clock(self.count));
+        self.state = Self::first(me, self.root);
+    }
+
+    const fn first(me: &Member, root: Rank) -> State {
+        if me.rank() == root { State::Fill { next: 0 } } else { State::Hear }
     }
 
     /// Packed bytes of fragment `k`: first, and length.

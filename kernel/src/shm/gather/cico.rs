@@ -62,6 +62,11 @@ impl<'a> Cico<'a> {
         Ok(Self { send, receive, sets: Sets::new(me, Kind::Gather, root)? })
     }
 
+    /// The same again, as the next operation of `me`.
+    pub(crate) fn begin(&mut self, me: &mut Member) {
+        self.sets.begin(me);
+    }
+
     /// Root: opens the set, tells the counts, and takes everyone's fragments.
     fn collect<R: Region>(&mut self, region: &R, me: &mut Member, receive: &Blocks<'_>) -> Result<(), Halt> {
         if self.sets.claim(region, me)? {

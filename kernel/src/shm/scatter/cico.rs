@@ -72,6 +72,11 @@ impl<'a> Cico<'a> {
         Ok(Self { send, receive, sets: Sets::new(me, Kind::Scatter, root)? })
     }
 
+    /// The same again, as the next operation of `me`.
+    pub(crate) fn begin(&mut self, me: &mut Member) {
+        self.sets.begin(me);
+    }
+
     /// Root: opens the set, tells the counts, and fills everyone's slots.
     fn give<R: Region>(&mut self, region: &R, me: &mut Member, send: &Blocks<'_>) -> Result<(), Halt> {
         self.sets.claim(region, me)?;

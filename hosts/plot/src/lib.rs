@@ -1,8 +1,10 @@
 //! One plot as an SVG element: lines over message sizes, both axes logarithmic.
 
-use crate::error::Failure;
-use crate::report::bytes;
 use plotters::prelude::*;
+use std::error::Error;
+use std::fmt;
+
+pub use plotters::style::RGBColor;
 
 /// Pixels of a plot, and of one that has a line for each collective.
 const SIZE: (u32, u32) = (460, 320);
@@ -11,31 +13,73 @@ const FONT: &str = "sans-serif";
 
 /// One line of a plot.
 #[derive(Clone, Debug)]
-pub(crate) struct Series {
-    pub(crate) name: String,
-    pub(crate) color: RGBColor,
+pub struct Series {
+    /// In the legend.
+    pub name: String,
+    /// The color.
+    pub color: RGBColor,
     /// Drawn with more weight.
-    pub(crate) bold: bool,
+    pub bold: bool,
     /// Bytes against a value.
-    pub(crate) points: Vec<(f64, f64)>,
+    pub points: Vec<(f64, f64)>,
 }
 
 /// What a plot says beside its lines.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame<'t> {
-    pub(crate) title: &'t str,
-    pub(crate) y: &'t str,
+pub struct Frame<'t> {
+    /// Above the plot.
+    pub title: &'t str,
+    /// What the values are.
+    pub y: &'t str,
     /// A value to compare with, as a level line; such a plot is larger.
-    pub(crate) level: Option<f64>,
+    pub level: Option<f64>,
 }
 
-/// Draws; `None` without a point.
-pub(crate) fn draw(frame: Frame<'_>, series: &[Series]) -> Result<Option<String>, Failure> {
+/// Why a plot could not be drawn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlotError {
+    /// The plot's title.
+    pub title: String,
+    /// What the renderer says.
+    pub cause: String,
+}
+
+impl fmt::Display for PlotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "plot {:?}: {}", self.title, self.cause)
+    }
+}
+
+impl Error for PlotError {}
+
+/// Draws; `None` without a point that has a logarithm.
+///
+/// # Errors
+/// The renderer's.
+pub fn draw(frame: Frame<'_>, series: &[Series]) -> Result<Option<String>, PlotError> {
     let mut svg = String::new();
     match render(&mut svg, frame, series) {
         Ok(true) => Ok(Some(svg)),
         Ok(false) => Ok(None),
-        Err(error) => Err(Failure::Words(format!("plot {:?}: {error}", frame.title))),
+        Err(error) => Err(PlotError { title: frame.title.into(), cause: error.to_string() }),
+    }
+}
+
+/// A color of the circle, dark enough for white paper.
+pub fn hue(turn: f64) -> RGBColor {
+    let channel = |shift: f64| {
+        let distance = ((turn + shift).fract() * 6.0 - 3.0).abs();
+        (200.0 * (distance - 1.0).clamp(0.0, 1.0)) as u8
+    };
+    RGBColor(channel(0.0), channel(2.0 / 3.0), channel(1.0 / 3.0))
+}
+
+/// A number of bytes as people write it.
+pub fn bytes(n: u64) -> String {
+    match n {
+        n if n >= 1 << 20 && n.is_multiple_of(1 << 20) => format!("{} MiB", n >> 20),
+        n if n >= 1 << 10 && n.is_multiple_of(1 << 10) => format!("{} KiB", n >> 10),
+        n => format!("{n} B"),
     }
 }
 
@@ -52,7 +96,7 @@ fn short(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-fn render(svg: &mut String, frame: Frame<'_>, series: &[Series]) -> Result<bool, Box<dyn std::error::Error>> {
+fn render(svg: &mut String, frame: Frame<'_>, series: &[Series]) -> Result<bool, Box<dyn Error>> {
     let points = || series.iter().flat_map(|line| line.points.iter().copied());
     let levels = frame.level.into_iter();
     let spans = (span(points().map(|p| p.0), 1.3), span(points().map(|p| p.1).chain(levels), 1.4));

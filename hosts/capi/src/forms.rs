@@ -1,0 +1,104 @@
+//! The three forms of every collective: blocking, nonblocking, persistent. Each collective is described once, by a function
+//! that makes a [`Call`] of what C passes.
+//!
+//! An argument that is refused is refused as a collective is: the other ranks get an error too, at this or their next
+//! call, and none is left waiting.
+
+use crate::comm::{Embedded, Handle, with};
+use crate::error::Failure;
+use crate::request;
+use core::cell::OnceCell;
+use core::ffi::c_int;
+use unisono_kernel::blocks::Block;
+use unisono_kernel::call::Call;
+use unisono_kernel::comm::Member;
+use unisono_kernel::driver::Communicator;
+use unisono_kernel::error::{Error, Refusal};
+
+/// Lists that a call refers to and C does not pass: they live as long as its request.
+#[derive(Debug, Default)]
+pub(crate) struct Kept<'a> {
+    pub(crate) displacements: OnceCell<Vec<u64>>,
+    pub(crate) blocks: OnceCell<Vec<Block<'a>>>,
+}
+
+/// The blocking form.
+///
+/// # Safety
+/// As [`with`]; what `make` answers is valid during the call.
+#[inline(always)]
+pub(crate) unsafe fn blocking<'a>(
+    comm: *mut Handle,
+    kept: &'a Kept<'a>,
+    make: impl FnOnce(&Member, &'a Kept<'a>) -> Result<Call<'a>, Refusal>,
+    call: impl FnOnce(&mut Communicator<Embedded>, &Call<'a>) -> Result<(), Error>,
+) -> c_int {
+    let run = |state: &mut request::State| {
+        // Operations take part in the order of their start.
+        state.drain()?;
+        match make(state.communicator.comm().member(), kept) {
+            Ok(made) => Ok(call(&mut state.communicator, &made)?),
+            Err(refusal) => Err(Failure::from(state.communicator.refuse(refusal))),
+        }
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with(comm, run) }
+}
+
+/// Three exported functions of each description: its names blocking, nonblocking and persistent; the description; the
+/// variant that it makes, and the method that is the blocking call of that, so that only its machines are built in.
+macro_rules! forms {
+    ($($(#[$doc:meta])* $blocking:ident, $start:ident, $init:ident: $make:ident($($name:ident: $kind:ty),* $(,)?)
+        => $variant:ident { $($field:ident),* } $method:ident;)*) => {
+        $(
+            $(#[$doc])*
+            ///
+            /// # Safety
+            /// See the [module](self).
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C-unwind" fn $blocking(comm: *mut $crate::comm::Handle, $($name: $kind),*) -> core::ffi::c_int {
+                // SAFETY: the caller's promise.
+                let make = |me: &_, kept| unsafe { $make(me, kept, $($name),*) };
+                let call = |c: &mut unisono_kernel::driver::Communicator<_>, made: &Call<'_>| match *made {
+                    Call::$variant { $($field),* } => c.$method($($field),*),
+                    _ => c.run(made),
+                };
+                // SAFETY: the caller's promise.
+                unsafe { $crate::forms::blocking(comm, &$crate::forms::Kept::default(), make, call) }
+            }
+
+            #[doc = concat!("[`", stringify!($blocking), "`], nonblocking.")]
+            ///
+            /// # Safety
+            /// See the [module](self), until the request is complete; and [`request`](crate::request).
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C-unwind" fn $start(
+                comm: *mut $crate::comm::Handle,
+                $($name: $kind,)*
+                request: *mut *mut $crate::request::Request,
+            ) -> core::ffi::c_int {
+                // SAFETY: the caller's promise.
+                let make = |me: &_, kept| unsafe { $make(me, kept, $($name),*) };
+                // SAFETY: the caller's promise.
+                unsafe { $crate::request::create(comm, request, false, make) }
+            }
+
+            #[doc = concat!("[`", stringify!($blocking), "`], planned: [`unisono_start`](crate::request::unisono_start) starts it.")]
+            ///
+            /// # Safety
+            /// See the [module](self), until the request is freed; and [`request`](crate::request).
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C-unwind" fn $init(
+                comm: *mut $crate::comm::Handle,
+                $($name: $kind,)*
+                request: *mut *mut $crate::request::Request,
+            ) -> core::ffi::c_int {
+                // SAFETY: the caller's promise.
+                let make = |me: &_, kept| unsafe { $make(me, kept, $($name),*) };
+                // SAFETY: the caller's promise.
+                unsafe { $crate::request::create(comm, request, true, make) }
+            }
+        )*
+    };
+}
+pub(crate) use forms;

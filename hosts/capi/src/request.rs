@@ -1,0 +1,344 @@
+//! Nonblocking and persistent operations, as handles on this library's heap.
+//!
+//! A communicator keeps the order in which its requests were started; any call on one moves the oldest. Requests are used
+//! under the communicator's claim alone.
+//!
+//! Safety of all: `request` is null or points to a request's pointer, which is null or comes from a function of this library,
+//! and was not freed; its communicator was not freed either. No other thread uses the request.
+
+use crate::comm::{Claim, Embedded, Handle};
+use crate::error::{Failure, answer};
+use crate::forms::Kept;
+use crate::heap::allocate;
+use core::ffi::c_int;
+use core::ptr::null_mut;
+use std::collections::VecDeque;
+use unisono_kernel::call::Call;
+use unisono_kernel::comm::Member;
+use unisono_kernel::driver::Communicator;
+use unisono_kernel::error::{Error, Refusal};
+use unisono_kernel::select::Any;
+use unisono_kernel::transport::Observe;
+
+/// `unisono_request`, opaque in C: an operation that was started, or may be.
+#[derive(Debug)]
+pub struct Request {
+    comm: *const Handle,
+    kept: Kept<'static>,
+    /// None before the arguments were checked.
+    machine: Option<Any<'static>>,
+    persistent: bool,
+    active: bool,
+}
+
+/// What a claimed handle gives access to: the communicator, and its requests.
+#[derive(Debug)]
+pub struct State {
+    pub(crate) communicator: Communicator<Embedded>,
+    /// Active requests, the oldest first; there is room for all.
+    active: VecDeque<*mut Request>,
+    /// Has the oldest begun?
+    begun: bool,
+    /// Requests that were not freed.
+    pub(crate) requests: usize,
+}
+
+impl State {
+    pub(crate) const fn new(communicator: Communicator<Embedded>) -> Self {
+        Self { communicator, active: VecDeque::new(), begun: false, requests: 0 }
+    }
+
+    /// Moves the oldest operations until one of them waits; given others to move meanwhile, the oldest alone, and waits with
+    /// it once.
+    fn advance(&mut self, mut others: Option<&mut dyn FnMut()>) -> Result<(), Error> {
+        while let Some(&oldest) = self.active.front() {
+            // SAFETY: an active request is not freed, and used under the claim alone.
+            let request = unsafe { &mut *oldest };
+            let done = match &mut request.machine {
+                None => true,
+                Some(machine) => {
+                    if !self.begun {
+                        self.communicator.begin(machine)?;
+                        self.begun = true;
+                    }
+                    match &mut others {
+                        Some(others) => self.communicator.advance_among(machine, &mut **others)?,
+                        None => self.communicator.advance(machine, false)?,
+                    }
+                }
+            };
+            if !done {
+                return Ok(());
+            }
+            (request.active, self.begun) = (false, false);
+            self.active.pop_front();
+            if others.is_some() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes all that is active: before a blocking call.
+    #[inline(always)]
+    pub(crate) fn drain(&mut self) -> Result<(), Error> {
+        while !self.active.is_empty() {
+            self.advance(Some(&mut || ()))?;
+        }
+        Ok(())
+    }
+
+    /// The communicator, for collectives of a host's: what is active is completed before.
+    ///
+    /// # Errors
+    /// An active operation's.
+    pub fn drained(&mut self) -> Result<&mut Communicator<Embedded>, Error> {
+        self.drain()?;
+        Ok(&mut self.communicator)
+    }
+
+    /// Makes a request the youngest active one, and moves the oldest.
+    fn start(&mut self, request: *mut Request) -> Result<(), Error> {
+        // SAFETY: not freed, and used under the claim alone.
+        unsafe { (*request).active = true };
+        // There is room, since it was made.
+        self.active.push_back(request);
+        self.advance(None).inspect_err(|_| self.retire(request))
+    }
+
+    /// Its communicator is poisoned: the request will never be polled again.
+    fn retire(&mut self, request: *mut Request) {
+        // SAFETY: not freed, and used under the claim alone.
+        unsafe { (*request).active = false };
+        if self.active.front() == Some(&request) {
+            self.begun = false;
+        }
+        self.active.retain(|other| *other != request);
+    }
+
+    /// Frees a request that is not active.
+    fn free(&mut self, request: *mut Request) {
+        self.requests -= 1;
+        // SAFETY: made by `allocate`, freed once; nothing refers to it.
+        drop(unsafe { Box::from_raw(request) });
+    }
+}
+
+/// The request behind `request`, null where there is none.
+///
+/// # Safety
+/// See the [module](self).
+unsafe fn behind(request: *mut *mut Request) -> Result<*mut Request, Failure> {
+    // SAFETY: the caller's promise.
+    unsafe { request.as_ref() }.copied().ok_or(Failure::Null("request"))
+}
+
+/// The exclusive use of a request's communicator.
+///
+/// # Safety
+/// See the [module](self); not null.
+unsafe fn claim<'h>(request: *mut Request) -> Result<Claim<'h>, Failure> {
+    // SAFETY: the caller's promise. The field never changes.
+    let comm = unsafe { (*request).comm };
+    // SAFETY: the caller's promise: a communicator is not freed before its requests.
+    Claim::new(unsafe { &*comm })
+}
+
+/// Makes a request of the call that `make` makes, and starts it if it is not persistent.
+///
+/// # Safety
+/// `comm` is null, or comes from `unisono_attach` and was not freed; `request` is null or points to a pointer that may be
+/// written; what the call names is valid until the request is freed.
+pub(crate) unsafe fn create(
+    comm: *mut Handle,
+    request: *mut *mut Request,
+    persistent: bool,
+    make: impl FnOnce(&Member, &'static Kept<'static>) -> Result<Call<'static>, Refusal>,
+) -> c_int {
+    answer((|| {
+        // SAFETY: the caller's promise.
+        let to = unsafe { request.as_mut() }.ok_or(Failure::Null("request"))?;
+        *to = null_mut();
+        // SAFETY: the caller's promise; the handle is only ever shared, what changes lies in cells.
+        let handle = unsafe { comm.as_ref() }.ok_or(Failure::Null("comm"))?;
+        let mut claim = Claim::new(handle)?;
+        let state = claim.state();
+        state.active.try_reserve(state.requests + 1).map_err(|_| Failure::Memory)?;
+        let own = allocate(Request { comm, kept: Kept::default(), machine: None, persistent, active: false })?;
+        state.requests += 1;
+        let ahead = state.active.len() as u64 - u64::from(state.begun);
+        // SAFETY: allocated above. Lists in there stay where they are until the request, and its machine, is freed.
+        let kept = unsafe { &(*own).kept };
+        let machine = state.communicator.plan(ahead, |me| make(me, kept)?.make(me));
+        let started = machine.and_then(|machine| {
+            // SAFETY: as above; nobody else knows it.
+            unsafe { (*own).machine = Some(machine) };
+            if persistent { Ok(()) } else { state.start(own) }
+        });
+        if let Err(error) = started {
+            state.free(own);
+            return Err(error.into());
+        }
+        *to = own;
+        Ok(())
+    })())
+}
+
+/// Completes a request as far as it goes: waits for it, if there are others to move meanwhile. Is it complete? Then
+/// it is freed, unless persistent.
+///
+/// # Safety
+/// See the [module](self).
+unsafe fn complete(request: *mut *mut Request, mut others: Option<&mut dyn FnMut()>) -> Result<bool, Failure> {
+    // SAFETY: the caller's promise.
+    let own = unsafe { behind(request) }?;
+    if own.is_null() {
+        return Ok(true);
+    }
+    // SAFETY: the caller's promise; not null.
+    let mut claim = unsafe { claim(own) }?;
+    let state = claim.state();
+    // SAFETY: not freed, and used under the claim alone.
+    let is_active = || unsafe { (*own).active };
+    let mut result = Ok(());
+    while is_active() {
+        let moved = match &mut others {
+            Some(others) => state.advance(Some(&mut **others)),
+            None => state.advance(None),
+        };
+        if let Err(error) = moved {
+            if is_active() {
+                state.retire(own);
+                result = Err(error.into());
+            }
+        } else if others.is_none() && is_active() {
+            return Ok(false);
+        }
+    }
+    // SAFETY: as above.
+    if unsafe { !(*own).persistent } {
+        state.free(own);
+        // SAFETY: the caller's promise.
+        unsafe { request.write(null_mut()) };
+    }
+    result.map(|()| true)
+}
+
+/// Starts a persistent request.
+///
+/// # Safety
+/// See the [module](self): `request` is null, or the request.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn unisono_start(request: *mut Request) -> c_int {
+    answer((|| {
+        if request.is_null() {
+            return Err(Failure::Null("request"));
+        }
+        // SAFETY: the caller's promise; not null.
+        let mut claim = unsafe { claim(request) }?;
+        // SAFETY: not freed, and used under the claim alone.
+        let Request { persistent, active, .. } = unsafe { &*request };
+        match (*persistent, *active) {
+            (false, _) => Err(Failure::Request("the request is nonblocking: it was started when it was made")),
+            (true, true) => Err(Failure::Request("the request is active: wait for it first")),
+            (true, false) => Ok(claim.state().start(request)?),
+        }
+    })())
+}
+
+/// Moves what is in flight, and writes to `done` whether the request is complete.
+///
+/// # Safety
+/// See the [module](self); `done` is null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn unisono_test(request: *mut *mut Request, done: *mut c_int) -> c_int {
+    answer((|| {
+        // SAFETY: the caller's promise.
+        let done = unsafe { done.as_mut() }.ok_or(Failure::Null("done"))?;
+        *done = 0;
+        // SAFETY: the caller's promise.
+        *done = unsafe { complete(request, None) }?.into();
+        Ok(())
+    })())
+}
+
+/// Waits until the request is complete.
+///
+/// # Safety
+/// See the [module](self).
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn unisono_wait(request: *mut *mut Request) -> c_int {
+    // SAFETY: the caller's promise.
+    answer(unsafe { complete(request, Some(&mut || ())) }.map(drop))
+}
+
+/// Waits until all of the `count` requests are complete, and moves the communicators of all meanwhile. Answers the first failure.
+///
+/// # Safety
+/// `requests` is null, or points to `count` pointers as in the [module](self).
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn unisono_wait_all(count: usize, requests: *mut *mut Request) -> c_int {
+    if requests.is_null() && count > 0 {
+        return answer(Err(Failure::Null("requests")));
+    }
+    let mut result = Ok(());
+    for at in 0..count {
+        let mut others = || {
+            for other in (at + 1..count).map(|other| requests.wrapping_add(other)) {
+                // SAFETY: the caller's promise, of all below `count`.
+                unsafe { move_on(other) };
+            }
+        };
+        // SAFETY: as above.
+        let one = unsafe { complete(requests.wrapping_add(at), Some(&mut others)) };
+        result = result.and(one.map(drop));
+    }
+    answer(result)
+}
+
+/// Moves a request's communicator, unless a call is using it.
+///
+/// # Safety
+/// See the [module](self).
+unsafe fn move_on(request: *mut *mut Request) {
+    // SAFETY: the caller's promise.
+    let Ok(own) = (unsafe { behind(request) }) else { return };
+    if own.is_null() {
+        return;
+    }
+    // SAFETY: the caller's promise; not null.
+    if let Ok(mut claim) = unsafe { claim(own) } {
+        // What failed has poisoned that communicator: the wait for the request says so.
+        let _ = claim.state().advance(None);
+    }
+}
+
+/// Frees a request that is not active, and writes null to `request`.
+///
+/// # Safety
+/// See the [module](self).
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn unisono_request_free(request: *mut *mut Request) -> c_int {
+    answer((|| {
+        // SAFETY: the caller's promise.
+        let own = unsafe { behind(request) }?;
+        if own.is_null() {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise; not null.
+        let mut claim = unsafe { claim(own) }?;
+        let state = claim.state();
+        // SAFETY: not freed, and used under the claim alone.
+        if unsafe { (*own).active } {
+            if state.communicator.comm().poison().is_some() {
+                state.retire(own);
+            } else {
+                return Err(Failure::Request("the request is active: wait for it first"));
+            }
+        }
+        state.free(own);
+        // SAFETY: the caller's promise.
+        unsafe { request.write(null_mut()) };
+        Ok(())
+    })())
+}

@@ -1,0 +1,103 @@
+//! The command line of `unisono sim`.
+
+use crate::args::{Collective, parse_bytes};
+use clap::ValueEnum;
+use std::path::PathBuf;
+use unisono_sim::Dropped;
+
+/// How the nodes hang together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "lowercase")]
+pub(crate) enum Shape {
+    /// A blocking switch: one message at a time
+    Star,
+    /// A switch that blocks nobody
+    Crossbar,
+    /// Two levels of switches
+    FatTree,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Sim {
+    /// The collective
+    #[arg(value_enum)]
+    pub(crate) collective: Collective,
+    /// Number of ranks
+    #[arg(short = 'n', long, default_value_t = 16, value_name = "N")]
+    pub(crate) ranks: u32,
+    /// Nodes, which the ranks fill in blocks; default: one per rank
+    #[arg(long, value_name = "N")]
+    pub(crate) nodes: Option<u32>,
+    /// Message bytes, separated by commas; KiB and MiB as 8K, 4M
+    #[arg(long, value_delimiter = ',', value_parser = parse_bytes, default_values = ["8"], value_name = "LIST")]
+    pub(crate) bytes: Vec<u64>,
+    /// Algorithm over messages by name; `all`: one row each. bcast: binomial
+    #[arg(long, default_value = "auto", value_name = "NAME")]
+    pub(crate) algorithm: String,
+    /// The root of a rooted collective
+    #[arg(long, default_value_t = 0, value_name = "RANK")]
+    pub(crate) root: u32,
+    /// How the nodes hang together
+    #[arg(long, value_enum, default_value_t = Shape::Crossbar)]
+    pub(crate) network: Shape,
+    /// Fat tree: nodes at a switch of the lower level
+    #[arg(long, default_value_t = 16, value_name = "N")]
+    pub(crate) nodes_per_leaf: u32,
+    /// Fat tree: links from each of these switches to the upper level
+    #[arg(long, default_value_t = 8, value_name = "N")]
+    pub(crate) uplinks: u32,
+    /// The network in JSON, instead of the three options above: topology and LogGP's parameters (docs/simulator.md)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) parameters: Option<PathBuf>,
+    /// What chance follows from; with several iterations, of the first one
+    #[arg(long, default_value_t = 1, value_name = "S")]
+    pub(crate) seed: u64,
+    /// Runs, each with the next seed
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..), value_name = "K")]
+    pub(crate) iterations: u64,
+    /// Each message is delayed by a random span of up to this, in nanoseconds
+    #[arg(long, default_value_t = 0.0, value_name = "NS")]
+    pub(crate) delay: f64,
+    /// Each rank begins at a random moment of up to this, in nanoseconds
+    #[arg(long, default_value_t = 0.0, value_name = "NS")]
+    pub(crate) skew: f64,
+    /// So many ranks, chosen by chance, are slow
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(crate) stragglers: u32,
+    /// A slow rank's overheads are this many times as long
+    #[arg(long, default_value_t = 10.0, value_name = "FACTOR")]
+    pub(crate) slowdown: f64,
+    /// A rank that stops, at once or after so many polls: RANK or RANK:POLLS, separated by commas
+    #[arg(long, value_delimiter = ',', value_parser = parse_dropped, value_name = "LIST")]
+    pub(crate) drop: Vec<Dropped>,
+    /// One JSON object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// In JSON, also when each rank was done in the last run
+    #[arg(long)]
+    pub(crate) per_rank: bool,
+    /// Draw the medians over the bytes
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) plot: Option<PathBuf>,
+}
+
+/// `3`, `3:2`.
+fn parse_dropped(text: &str) -> Result<Dropped, String> {
+    let (rank, polls) = text.split_once(':').unwrap_or((text, "0"));
+    let wrong = |e| format!("{text:?} is no RANK or RANK:POLLS: {e}");
+    Ok(Dropped { rank: rank.parse().map_err(wrong)?, polls: polls.parse().map_err(wrong)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dropped_ranks() {
+        assert_eq!(parse_dropped("3"), Ok(Dropped { rank: 3, polls: 0 }));
+        assert_eq!(parse_dropped("3:2"), Ok(Dropped { rank: 3, polls: 2 }));
+        for bad in ["", "x", "3:", "3:x", "-1"] {
+            assert!(parse_dropped(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Models of the papers as pure functions: what an operation should take, from measured parameters.
+//!
+//! Nothing here measures or runs anything. [`logp`] and [`barrier`] are paper P4's, [`adaptive`] its
+//! AdaptiveBarrierLogP, [`chi2`] its test of model against measurement; [`queue`] is paper P1's queue of
+//! slots; [`hockney`] and [`bagds`] are paper P5's network and its block all-to-all. [`figure`] puts the
+//! papers' figures together that follow from formulas alone. docs/papers.md sets them beside the papers.
+//!
+//! Times have no unit of their own: an answer is in the unit of the parameters.
+
+#![forbid(unsafe_code)]
+
+pub mod adaptive;
+pub mod bagds;
+pub mod barrier;
+pub mod chi2;
+mod error;
+pub mod figure;
+pub mod hockney;
+pub mod logp;
+pub mod queue;
+mod special;
+
+pub use error::{Bound, ModelError};

@@ -1,0 +1,83 @@
+//! Allreduce over messages (MPI 4.1, 7.9.6). All ranks get the same bits.
+
+pub mod doubling;
+pub mod rabenseifner;
+pub mod ring;
+
+use super::name::{self, Named, Needs, PlanError};
+use super::schedule::either;
+use crate::op::Op;
+use crate::pattern::Seat;
+
+/// How to reduce to everyone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// Recursive doubling.
+    Doubling,
+    /// Reduce_scatter and allgather round a ring.
+    Ring,
+    /// The same in segments of so many bytes, folded while the next one travels.
+    SegmentedRing(u64),
+    /// Reduce_scatter by halving, allgather by doubling.
+    Rabenseifner,
+}
+
+impl Named for Algorithm {
+    /// Names: `doubling`, `ring`, `segmented-ring-BYTES`, `rabenseifner`.
+    fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "doubling" => Self::Doubling,
+            "ring" => Self::Ring,
+            "rabenseifner" => Self::Rabenseifner,
+            _ => Self::SegmentedRing(name::number(name, "segmented-ring-", 1)?),
+        })
+    }
+
+    fn name(self) -> (&'static str, Option<u64>) {
+        match self {
+            Self::Doubling => ("doubling", None),
+            Self::Ring => ("ring", None),
+            Self::SegmentedRing(segment) => ("segmented-ring", Some(segment)),
+            Self::Rabenseifner => ("rabenseifner", None),
+        }
+    }
+}
+
+impl Algorithm {
+    /// Can it fold with `op`?
+    ///
+    /// # Errors
+    /// A ring folds in another order than the ranks'.
+    pub fn applicable(self, op: &Op) -> Result<(), Needs> {
+        match self {
+            Self::Ring | Self::SegmentedRing(_) if !op.commutative() => Err(Needs::Commutative),
+            _ => Ok(()),
+        }
+    }
+}
+
+either! {
+    /// One process's part of an allreduce by any algorithm.
+    Plan {
+        /// Recursive doubling.
+        Doubling(doubling::Doubling),
+        /// Ring, in segments or not.
+        Ring(ring::Ring),
+        /// Rabenseifner's.
+        Rabenseifner(rabenseifner::Rabenseifner),
+    }
+}
+
+/// The part of `seat` in an allreduce of `bytes` bytes.
+///
+/// # Errors
+/// The algorithm does not apply; the operand is no whole number of elements; a segment has no bytes.
+pub fn plan(seat: Seat, bytes: u64, op: Op, in_place: bool, algorithm: Algorithm) -> Result<Plan, PlanError> {
+    algorithm.applicable(&op).map_err(PlanError::of(algorithm))?;
+    Ok(match algorithm {
+        Algorithm::Doubling => doubling::doubling(seat, bytes, op, in_place)?.into(),
+        Algorithm::Ring => ring::ring(seat, bytes, op, in_place, u64::MAX)?.into(),
+        Algorithm::SegmentedRing(segment) => ring::ring(seat, bytes, op, in_place, segment)?.into(),
+        Algorithm::Rabenseifner => rabenseifner::rabenseifner(seat, bytes, op, in_place)?.into(),
+    })
+}

@@ -1,0 +1,22 @@
+//! Allreduce by Rabenseifner's algorithm: reduce_scatter by halving, allgather by doubling.
+
+use crate::error::Refusal;
+use crate::msg::halving::{Enter, Fold, Halves, Leave, Unfold};
+use crate::msg::parts::check_operand;
+use crate::msg::schedule::Sequence;
+use crate::op::Op;
+use crate::pattern::Seat;
+
+/// One process's part.
+pub type Rabenseifner = Sequence<Sequence<Enter, Fold>, Sequence<Unfold, Leave>>;
+
+/// Everyone's `bytes` bytes are folded into everyone's result area.
+///
+/// # Errors
+/// The operand is no whole number of elements.
+pub fn rabenseifner(seat: Seat, bytes: u64, op: Op, in_place: bool) -> Result<Rabenseifner, Refusal> {
+    check_operand(bytes, &op)?;
+    let halves = Halves::new(seat, 0, bytes, op, in_place, true);
+    let fold = Sequence::new(Enter(halves), Fold { halves, halving: true });
+    Ok(Sequence::new(fold, Sequence::new(Unfold { halves, to_favourite: false }, Leave(halves))))
+}

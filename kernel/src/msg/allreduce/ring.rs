@@ -1,0 +1,27 @@
+//! Allreduce round a ring: reduce_scatter, then allgather, of a slice per process; in segments, each is folded while
+//! the next one travels. Every process sends 2·(p − 1)/p of the vector, the least that is possible. For commutative
+//! operations.
+
+use crate::error::{Argument, Bound, Refusal};
+use crate::msg::parts::{Parts, Slices, check_operand};
+use crate::msg::ring::{Allgather, ReduceScatter};
+use crate::msg::schedule::{Area, Sequence};
+use crate::op::Op;
+use crate::pattern::Seat;
+
+/// One process's part.
+pub type Ring = Sequence<ReduceScatter<'static>, Allgather<'static>>;
+
+/// Everyone's `bytes` bytes are folded into everyone's result area, in segments of `segment` bytes of each slice.
+///
+/// # Errors
+/// The operand is no whole number of elements, or a segment has no bytes.
+pub fn ring(seat: Seat, bytes: u64, op: Op, in_place: bool, segment: u64) -> Result<Ring, Refusal> {
+    check_operand(bytes, &op)?;
+    Refusal::check(Argument::Fragment, segment, Bound::AtLeast(1))?;
+    let slices = Slices::new(bytes, op.element(), seat.size());
+    let parts = Parts::slices(seat.size(), slices);
+    let source = if in_place { Area::Receive } else { Area::Send };
+    let reduce = ReduceScatter::new(seat, parts, op, source, slices.at(seat.rank()), segment);
+    Ok(Sequence::new(reduce, Allgather::new(seat, parts, None)))
+}

@@ -1,0 +1,90 @@
+//! Alltoall and alltoallv over messages (MPI 4.1, 7.8).
+
+pub mod bruck;
+pub mod direct;
+
+use super::name::{Named, Needs, PlanError};
+use super::parts::Parts;
+use super::schedule::either;
+use crate::error::{Argument, Bound, Refusal};
+use crate::pattern::Seat;
+
+/// How to send everyone a block of one's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// All messages at once.
+    Linear,
+    /// One exchange per round.
+    Pairwise,
+    /// Bruck's: ⌈log2 p⌉ rounds.
+    Bruck,
+}
+
+impl Named for Algorithm {
+    /// Names: `linear`, `pairwise`, `bruck`.
+    fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "linear" => Self::Linear,
+            "pairwise" => Self::Pairwise,
+            "bruck" => Self::Bruck,
+            _ => return None,
+        })
+    }
+
+    fn name(self) -> (&'static str, Option<u64>) {
+        match self {
+            Self::Linear => ("linear", None),
+            Self::Pairwise => ("pairwise", None),
+            Self::Bruck => ("bruck", None),
+        }
+    }
+}
+
+impl Algorithm {
+    /// Can it move these blocks?
+    ///
+    /// # Errors
+    /// Nobody knows the lengths of blocks between others, so nobody can pass them on if they vary.
+    pub const fn applicable(self, parts: &Parts<'_>) -> Result<(), Needs> {
+        match self {
+            Self::Bruck if !parts.is_equal() => Err(Needs::EqualBlocks),
+            _ => Ok(()),
+        }
+    }
+}
+
+either! {
+    /// One process's part of an alltoall by any algorithm.
+    Plan<'a> {
+        /// Linear and pairwise.
+        Direct(direct::Direct<'a>),
+        /// Bruck's.
+        Bruck(bruck::Turns<'a>),
+    }
+}
+
+/// The part of `seat` in an alltoall from blocks `send` to blocks `receive`; in place without `send`.
+///
+/// # Errors
+/// The algorithm does not apply; the own block has two lengths.
+pub fn plan<'a>(
+    seat: Seat,
+    send: Option<Parts<'a>>,
+    receive: Parts<'a>,
+    algorithm: Algorithm,
+) -> Result<Plan<'a>, PlanError> {
+    for parts in [send, Some(receive)].iter().flatten() {
+        parts.check(seat)?;
+        algorithm.applicable(parts).map_err(PlanError::of(algorithm))?;
+    }
+    let direct = |pairwise| direct::Direct::new(seat, send, receive, pairwise);
+    Ok(match algorithm {
+        Algorithm::Linear => direct(false)?.into(),
+        Algorithm::Pairwise => direct(true)?.into(),
+        Algorithm::Bruck => {
+            let (block, sent) = (receive.len(0), send.unwrap_or(receive).len(0));
+            Refusal::check(Argument::Bytes, sent, Bound::Equals(block))?;
+            bruck::Turns::new(seat, receive, send.is_none()).into()
+        }
+    })
+}

@@ -1,0 +1,68 @@
+//! Broadcast along a tree, in segments: a process receives segment k and sends segment k − 1 to its children at once.
+//!
+//! | tree | segments | what it is |
+//! |---|---|---|
+//! | flat | one | the root sends to everyone |
+//! | k-nomial | one | ⌈logₖ p⌉ levels |
+//! | chain | many | a pipeline: p + segments − 2 steps |
+
+use crate::Rank;
+use crate::error::{Argument, Bound, Refusal};
+use crate::msg::parts::{Segments, check_bytes};
+use crate::msg::schedule::{Area, Bytes, Message, Moment, Schedule, Work};
+use crate::pattern::Seat;
+use crate::pattern::tree::{Position, Tree};
+
+/// One process's part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pipeline {
+    position: Position,
+    children: u32,
+    bytes: u64,
+    segments: Segments,
+}
+
+impl Pipeline {
+    /// `bytes` bytes of the result area go from `root` to everyone along `tree`, in segments of `segment` bytes.
+    ///
+    /// # Errors
+    /// `root` is no rank, the tree has no such arity, or a segment has no bytes.
+    pub fn new(seat: Seat, bytes: u64, root: Rank, tree: Tree, segment: u64) -> Result<Self, Refusal> {
+        seat.check_root(root)?;
+        check_bytes(bytes)?;
+        Refusal::check(Argument::Fragment, segment, Bound::AtLeast(1))?;
+        let position = tree.check()?.position(seat.rank(), root, seat.size());
+        Ok(Self { position, children: position.count(), bytes, segments: Segments::new(bytes, segment, 1) })
+    }
+}
+
+impl Schedule for Pipeline {
+    #[inline]
+    fn rounds(&self) -> u64 {
+        let receives = self.position.parent().is_some();
+        self.segments.count() + u64::from(receives && self.children > 0)
+    }
+
+    #[inline]
+    fn send(&self, round: u64, index: u32) -> Option<Message> {
+        let behind = u64::from(self.position.parent().is_some());
+        let place = self.segments.place(Area::Receive, round.checked_sub(behind)?)?;
+        // The largest subtree first.
+        let peer = self.position.child(self.children.checked_sub(index + 1)?)?;
+        Some(Message { peer, place })
+    }
+
+    #[inline]
+    fn receive(&self, round: u64, index: u32) -> Option<Message> {
+        let peer = self.position.parent().filter(|_| index == 0)?;
+        Some(Message { peer, place: self.segments.place(Area::Receive, round)? })
+    }
+
+    fn work(&self, _: u64, _: Moment, _: u32) -> Option<Work> {
+        None
+    }
+
+    fn bytes(&self) -> Bytes {
+        Bytes { receive: self.bytes, ..Bytes::default() }
+    }
+}

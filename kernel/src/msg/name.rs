@@ -1,0 +1,203 @@
+//! Names of algorithms, and why one does not apply.
+
+use super::{allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan, scatter};
+use crate::error::Refusal;
+use core::fmt;
+
+/// An algorithm that users name, with a number where it has a parameter: `knomial-4`.
+pub trait Named: Copy + Sized {
+    /// What a name stands for; none for unknown names.
+    fn from_name(name: &str) -> Option<Self>;
+
+    /// The name, and the number behind it.
+    fn name(self) -> (&'static str, Option<u64>);
+}
+
+/// The number in `name` behind `prefix`, if it is `least` at least.
+pub(super) fn number<N: core::str::FromStr + PartialOrd>(name: &str, prefix: &str, least: N) -> Option<N> {
+    name.strip_prefix(prefix)?.parse().ok().filter(|number| *number >= least)
+}
+
+/// [`Algorithm`], from its variants: the collective's name and its module.
+macro_rules! algorithms {
+    ($($(#[$doc:meta])* $variant:ident($module:ident) = $name:literal,)*) => {
+        /// An algorithm of any collective over messages: for who keeps several of them, and for messages.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Algorithm {
+            $($(#[$doc])* $variant($module::Algorithm),)*
+        }
+
+        impl Algorithm {
+            /// What `COLLECTIVE/ALGORITHM` stands for, as `bcast/knomial-4`; none for unknown names.
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name.split_once('/')? {
+                    $(($name, algorithm) => $module::Algorithm::from_name(algorithm).map(Self::$variant),)*
+                    _ => None,
+                }
+            }
+
+            fn parts(self) -> (&'static str, (&'static str, Option<u64>)) {
+                match self {
+                    $(Self::$variant(algorithm) => ($name, algorithm.name()),)*
+                }
+            }
+        }
+
+        $(impl From<$module::Algorithm> for Algorithm {
+            fn from(algorithm: $module::Algorithm) -> Self {
+                Self::$variant(algorithm)
+            }
+        })*
+    };
+}
+
+algorithms! {
+    /// Barrier.
+    Barrier(barrier) = "barrier",
+    /// Broadcast.
+    Bcast(bcast) = "bcast",
+    /// Reduce.
+    Reduce(reduce) = "reduce",
+    /// Allreduce.
+    Allreduce(allreduce) = "allreduce",
+    /// Gather, gatherv.
+    Gather(gather) = "gather",
+    /// Scatter, scatterv.
+    Scatter(scatter) = "scatter",
+    /// Allgather, allgatherv.
+    Allgather(allgather) = "allgather",
+    /// Alltoall, alltoallv.
+    Alltoall(alltoall) = "alltoall",
+    /// Reduce_scatter.
+    ReduceScatter(reduce_scatter) = "reduce_scatter",
+    /// Scan and exscan.
+    Scan(scan) = "scan",
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.parts() {
+            (collective, (name, None)) => write!(f, "{collective}/{name}"),
+            (collective, (name, Some(number))) => write!(f, "{collective}/{name}-{number}"),
+        }
+    }
+}
+
+/// What an algorithm needs that a call has not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Needs {
+    /// An operation that commutes.
+    Commutative,
+    /// A power of two of processes; there are so many.
+    PowerOfTwo(u32),
+    /// Blocks of one length, in a row.
+    EqualBlocks,
+    /// A table of stages.
+    Table,
+}
+
+/// Why a plan was not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// An argument was refused.
+    Refused(Refusal),
+    /// The algorithm that was asked for does not apply.
+    Inapplicable {
+        /// Which.
+        algorithm: Algorithm,
+        /// Why.
+        needs: Needs,
+    },
+}
+
+impl From<Refusal> for PlanError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl PlanError {
+    /// `needs` of `algorithm`.
+    pub(super) fn of<A: Into<Algorithm>>(algorithm: A) -> impl FnOnce(Needs) -> Self {
+        let algorithm = algorithm.into();
+        move |needs| Self::Inapplicable { algorithm, needs }
+    }
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(refusal) => refusal.fmt(f),
+            Self::Inapplicable { algorithm, needs } => match needs {
+                Needs::Commutative => write!(f, "{algorithm} needs an operation that commutes"),
+                Needs::PowerOfTwo(ranks) => {
+                    write!(f, "{algorithm} needs a power of two of ranks, which {ranks} is not")
+                }
+                Needs::EqualBlocks => write!(f, "{algorithm} needs blocks of one length"),
+                Needs::Table => write!(f, "{algorithm} needs a table of stages"),
+            },
+        }
+    }
+}
+
+impl core::error::Error for PlanError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn names_are_what_they_print() {
+        for name in [
+            "barrier/central",
+            "barrier/combining-4",
+            "barrier/dissemination",
+            "barrier/tournament",
+            "barrier/bruck",
+            "barrier/butterfly",
+            "bcast/flat",
+            "bcast/chain-8192",
+            "bcast/knomial-4",
+            "bcast/scatter-allgather",
+            "reduce/flat",
+            "reduce/chain-8192",
+            "reduce/knomial-2",
+            "reduce/scatter-gather",
+            "allreduce/doubling",
+            "allreduce/ring",
+            "allreduce/segmented-ring-65536",
+            "allreduce/rabenseifner",
+            "gather/linear",
+            "gather/binomial",
+            "scatter/linear",
+            "scatter/binomial",
+            "allgather/ring",
+            "allgather/bruck",
+            "allgather/doubling",
+            "allgather/bagds",
+            "alltoall/linear",
+            "alltoall/pairwise",
+            "alltoall/bruck",
+            "reduce_scatter/pairwise",
+            "reduce_scatter/ring",
+            "scan/doubling",
+            "scan/chain-8192",
+        ] {
+            assert_eq!(Algorithm::from_name(name).map(|algorithm| algorithm.to_string()).as_deref(), Some(name));
+        }
+        assert_eq!(bcast::Algorithm::from_name("binomial"), Some(bcast::Algorithm::Knomial(2)));
+        assert_eq!(reduce::Algorithm::from_name("binomial"), Some(reduce::Algorithm::Knomial(2)));
+        for bad in ["", "bcast", "bcast/", "bcast/knomial-1", "bcast/chain-0", "barrier/combining-0", "Bcast/flat"] {
+            assert_eq!(Algorithm::from_name(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_algorithm_that_does_not_apply_is_named() {
+        let algorithm = Algorithm::Allgather(allgather::Algorithm::Doubling);
+        let error = PlanError::Inapplicable { algorithm, needs: Needs::PowerOfTwo(6) };
+        assert_eq!(error.to_string(), "allgather/doubling needs a power of two of ranks, which 6 is not");
+    }
+}

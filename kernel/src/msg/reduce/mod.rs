@@ -1,0 +1,70 @@
+//! Reduce over messages (MPI 4.1, 7.9.1). Only the root has a result area; in place it holds the root's operand.
+
+pub mod scatter_gather;
+pub mod tree;
+
+use super::name::{self, Named};
+use super::schedule::either;
+use crate::Rank;
+use crate::error::Refusal;
+use crate::op::Op;
+use crate::pattern::Seat;
+
+/// How to reduce to a root. Each applies to any associative operation, number of processes, root and length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// Everyone sends to the root.
+    Flat,
+    /// A pipeline of segments of so many bytes.
+    Chain(u64),
+    /// A k-nomial tree; binomial is 2.
+    Knomial(u32),
+    /// Reduce_scatter by halving, then gather.
+    ScatterGather,
+}
+
+impl Named for Algorithm {
+    /// Names: `flat`, `chain-BYTES`, `knomial-K`, `binomial`, `scatter-gather`.
+    fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "flat" => Self::Flat,
+            "binomial" => Self::Knomial(2),
+            "scatter-gather" => Self::ScatterGather,
+            _ if name.starts_with("chain-") => Self::Chain(name::number(name, "chain-", 1)?),
+            _ => Self::Knomial(name::number(name, "knomial-", 2)?),
+        })
+    }
+
+    fn name(self) -> (&'static str, Option<u64>) {
+        match self {
+            Self::Flat => ("flat", None),
+            Self::Chain(segment) => ("chain", Some(segment)),
+            Self::Knomial(k) => ("knomial", Some(k.into())),
+            Self::ScatterGather => ("scatter-gather", None),
+        }
+    }
+}
+
+either! {
+    /// One process's part of a reduce by any algorithm.
+    Plan {
+        /// Along a tree.
+        Tree(tree::Tributary),
+        /// Reduce_scatter and gather.
+        ScatterGather(scatter_gather::ScatterGather),
+    }
+}
+
+/// The part of `seat` in a reduction of `bytes` bytes to `root`.
+///
+/// # Errors
+/// `root` is no rank; the operand is no whole number of elements; a tree has no such arity, a segment no bytes.
+pub fn plan(seat: Seat, bytes: u64, op: Op, root: Rank, in_place: bool, algorithm: Algorithm) -> Result<Plan, Refusal> {
+    let along = |shape| tree::Tributary::new(seat, bytes, op, root, in_place, shape).map(Plan::from);
+    match algorithm {
+        Algorithm::Flat => along(tree::Shape::Flat),
+        Algorithm::Chain(segment) => along(tree::Shape::Chain(segment)),
+        Algorithm::Knomial(k) => along(tree::Shape::Knomial(k)),
+        Algorithm::ScatterGather => Ok(scatter_gather::scatter_gather(seat, bytes, op, root, in_place)?.into()),
+    }
+}

@@ -1,0 +1,102 @@
+//! Reduce_scatter and reduce_scatter_block over messages (MPI 4.1, 7.10). All ranks know all blocks, which are in a
+//! row. In place the result area holds the operand, and the own block of the result ends at its start.
+
+pub mod pairwise;
+
+use super::name::{Named, Needs, PlanError};
+use super::parts::Parts;
+use super::ring::ReduceScatter as Ring;
+use super::schedule::{Area, Bytes, either};
+use crate::error::Refusal;
+use crate::op::Op;
+use crate::pattern::Seat;
+
+/// How to reduce to a block per rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// Each operand goes straight to whose result it is for.
+    Pairwise,
+    /// Partial results go round a ring.
+    Ring,
+}
+
+impl Named for Algorithm {
+    /// Names: `pairwise`, `ring`.
+    fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "pairwise" => Self::Pairwise,
+            "ring" => Self::Ring,
+            _ => return None,
+        })
+    }
+
+    fn name(self) -> (&'static str, Option<u64>) {
+        match self {
+            Self::Pairwise => ("pairwise", None),
+            Self::Ring => ("ring", None),
+        }
+    }
+}
+
+impl Algorithm {
+    /// Can it fold with `op`?
+    ///
+    /// # Errors
+    /// A ring folds in another order than the ranks'.
+    pub fn applicable(self, op: &Op) -> Result<(), Needs> {
+        match self {
+            Self::Ring if !op.commutative() => Err(Needs::Commutative),
+            _ => Ok(()),
+        }
+    }
+}
+
+either! {
+    /// One process's part of a reduce_scatter by any algorithm.
+    Plan<'a> {
+        /// Pairwise.
+        Pairwise(pairwise::Pairwise<'a>),
+        /// Ring.
+        Ring(Ring<'a>),
+    }
+}
+
+/// The part of `seat` in a reduce_scatter of `parts`.
+///
+/// # Errors
+/// The algorithm does not apply; a block is no whole number of elements.
+pub fn plan<'a>(
+    seat: Seat,
+    parts: Parts<'a>,
+    op: Op,
+    in_place: bool,
+    algorithm: Algorithm,
+) -> Result<Plan<'a>, PlanError> {
+    algorithm.applicable(&op).map_err(PlanError::of(algorithm))?;
+    let source = if in_place { Area::Receive } else { Area::Send };
+    Ok(match algorithm {
+        Algorithm::Pairwise => pairwise::Pairwise::new(seat, parts, op, in_place)?.into(),
+        Algorithm::Ring => {
+            check(seat, parts, op)?;
+            Ring::new(seat, parts, op, source, 0, u64::MAX).into()
+        }
+    })
+}
+
+/// Is there a block per rank, and every block a whole number of elements?
+fn check(seat: Seat, parts: Parts<'_>, op: Op) -> Result<(), Refusal> {
+    parts.check(seat)?;
+    match parts.equally() {
+        Some(bytes) => op.count(bytes).map(|_| ()),
+        None => (0..seat.size()).try_for_each(|rank| op.count(parts.len(rank)).map(|_| ())),
+    }
+}
+
+/// Memory of a process whose operand lies in `source`.
+fn bytes(seat: Seat, parts: Parts<'_>, source: Area, scratch: u64) -> Bytes {
+    let (operand, own) = (parts.reach(), parts.len(seat.rank()));
+    match source {
+        Area::Receive => Bytes { send: 0, receive: operand.max(own), scratch },
+        _ => Bytes { send: operand, receive: own, scratch },
+    }
+}

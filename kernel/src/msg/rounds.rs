@@ -1,0 +1,238 @@
+//! The machine that runs a schedule: round by round, receives and sends of a round in flight together.
+//!
+//! A round: the work before it; receives and sends are posted, [`WINDOW`] of each at a time, and complete in order
+//! of their index; the work that fits between; when all messages are complete, the work after them. The machine waits
+//! for its oldest receive or its oldest send. All its messages carry the operation's number as their tag.
+//!
+//! Nobody waits in a circle, even where a send is complete only when its receive is posted: the i-th message of a
+//! round waits for the one before alone, and schedules send and receive between two processes in one order.
+
+use super::schedule::{Area, Message, Moment, Place, Schedule, Work};
+use crate::Rank;
+use crate::buffer::Buf;
+use crate::error::{Argument, Bound, PollError, Refusal};
+use crate::machine::Machine;
+use crate::p2p::{P2p, P2pError, Tag};
+use crate::step::{Await, Awaits, Slot, Source, Step};
+use crate::transport::Messages;
+use core::ptr::NonNull;
+
+/// Sends, and receives, that are in flight at once.
+pub const WINDOW: u32 = 8;
+
+/// A process's memory for one operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Memory {
+    /// The user's input; nothing in place.
+    pub send: Buf,
+    /// The user's result.
+    pub receive: Buf,
+    /// Working memory.
+    pub scratch: Buf,
+}
+
+impl Memory {
+    /// No bytes.
+    pub const NOTHING: Buf = Buf::new(NonNull::dangling().as_ptr(), 0);
+
+    /// The bytes of a place, as far as they are there.
+    #[inline]
+    fn at(&self, place: Place) -> Buf {
+        let all = match place.area {
+            Area::Send => self.send,
+            Area::Receive => self.receive,
+            Area::Scratch => self.scratch,
+        };
+        let at = place.at.min(all.len() as u64) as usize;
+        Buf::new(all.ptr().wrapping_add(at), place.len.min((all.len() - at) as u64) as usize)
+    }
+}
+
+/// One process's part of the collective that `S` schedules.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Rounds<S> {
+    schedule: S,
+    memory: Memory,
+    operation: u64,
+    round: u64,
+    state: State,
+    sends: Flight,
+    receives: Flight,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum State {
+    /// The round has not begun.
+    Begin,
+    /// Its messages are in flight.
+    Fly,
+    Done,
+}
+
+/// Messages of a round in one direction, oldest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Flight {
+    /// Messages of smaller indices are complete.
+    complete: u32,
+    /// Messages of smaller indices are posted.
+    posted: u32,
+    /// The request of message i is at i modulo the window; 0 where there is none.
+    slots: [u32; WINDOW as usize],
+}
+
+impl Flight {
+    /// Posts what the window admits.
+    #[inline]
+    fn post(
+        &mut self,
+        message: impl Fn(u32) -> Option<Message>,
+        mut post: impl FnMut(Message) -> Result<Slot, P2pError>,
+    ) -> Result<(), PollError> {
+        while self.posted - self.complete < WINDOW {
+            let Some(message) = message(self.posted) else { break };
+            let slot = post(message).map_err(failed(message.peer))?;
+            self.slots.iter_mut().skip((self.posted % WINDOW) as usize).take(1).for_each(|at| *at = slot.0);
+            self.posted += 1;
+        }
+        Ok(())
+    }
+
+    /// Tests from the oldest on, until one is not complete: it, and who is on its other side.
+    #[inline]
+    fn test(
+        &mut self,
+        layer: &mut (impl P2p + ?Sized),
+        message: impl Fn(u32) -> Option<Message>,
+    ) -> Result<Option<(Slot, Rank)>, PollError> {
+        while self.complete < self.posted {
+            let peer = message(self.complete).map_or(0, |message| message.peer);
+            let at = (self.complete % WINDOW) as usize;
+            let slot = Slot(self.slots.get(at).copied().unwrap_or(0));
+            if !layer.test(slot).map_err(failed(peer))? {
+                return Ok(Some((slot, peer)));
+            }
+            self.slots.iter_mut().skip(at).take(1).for_each(|slot| *slot = 0);
+            self.complete += 1;
+        }
+        Ok(None)
+    }
+}
+
+fn failed(peer: Rank) -> impl FnOnce(P2pError) -> PollError {
+    move |P2pError(code)| PollError::Messages { peer, code }
+}
+
+impl<S: Schedule> Rounds<S> {
+    /// Runs `schedule` in `memory`, as `operation`: the tag of its messages, which no other operation in flight has.
+    ///
+    /// # Errors
+    /// An area has fewer bytes than the schedule needs; or the input is no whole number of the operation's elements.
+    ///
+    /// # Safety
+    /// The input is readable, the result and the working memory are writable and nobody else's, until the machine is
+    /// done or the point-to-point layer is dropped. They are apart. A user's operation is as it promised.
+    pub unsafe fn of(schedule: S, memory: Memory, operation: u64) -> Result<Self, Refusal> {
+        let bytes = schedule.bytes();
+        Refusal::check(Argument::Bytes, memory.send.len() as u64, Bound::AtLeast(bytes.send))?;
+        Refusal::check(Argument::Bytes, memory.receive.len() as u64, Bound::AtLeast(bytes.receive))?;
+        Refusal::check(Argument::Scratch, memory.scratch.len() as u64, Bound::AtLeast(bytes.scratch))?;
+        let (sends, receives) = Default::default();
+        Ok(Self { schedule, memory, operation, round: 0, state: State::Begin, sends, receives })
+    }
+
+    /// The schedule.
+    pub const fn schedule(&self) -> &S {
+        &self.schedule
+    }
+
+    fn work(&self, moment: Moment) {
+        for index in 0.. {
+            match self.schedule.work(self.round, moment, index) {
+                None => break,
+                Some(Work::Copy { from, to }) => {
+                    let (from, to) = (self.memory.at(from), self.memory.at(to));
+                    let len = from.len().min(to.len());
+                    // SAFETY: parts of areas that are readable and writable by `of`'s contract; no message of this
+                    // moment touches them.
+                    unsafe { core::ptr::copy(from.ptr(), to.ptr(), len) };
+                }
+                Some(Work::Fold { left, right }) => {
+                    let (left, right) = (self.memory.at(left), self.memory.at(right));
+                    let len = left.len().min(right.len()) as u64;
+                    if let Some(op) = self.schedule.op() {
+                        // SAFETY: as above, and apart: the schedule's contract.
+                        unsafe { op.fold_raw(left.ptr(), right.ptr(), op.whole(len)) };
+                    }
+                }
+            }
+        }
+    }
+
+    /// Posts and tests until nothing moves: what to wait for, or nothing if the round's messages are complete.
+    fn fly<P: P2p + ?Sized>(&mut self, layer: &mut P) -> Result<Option<Awaits>, PollError> {
+        let Self { schedule, memory, operation, round, sends, receives, .. } = self;
+        let (tag, operation) = (Tag(*operation), *operation);
+        let incoming = |index| schedule.receive(*round, index);
+        let outgoing = |index| schedule.send(*round, index);
+        let event = |(slot, peer)| Await { source: Source::Message(slot), peer: Some(peer), operation };
+        loop {
+            receives.post(incoming, |Message { peer, place }| {
+                // SAFETY: `of`'s contract; the schedule lets nothing else touch the place in this round.
+                unsafe { layer.post_recv(peer, tag, memory.at(place)) }
+            })?;
+            sends.post(outgoing, |Message { peer, place }| {
+                // SAFETY: `of`'s contract; the place is only read in this round.
+                unsafe { layer.post_send(peer, tag, memory.at(place)) }
+            })?;
+            let posted = (receives.posted, sends.posted);
+            let late = (receives.test(layer, incoming)?, sends.test(layer, outgoing)?);
+            let more =
+                |flight: &Flight, next: Option<Message>| flight.posted - flight.complete < WINDOW && next.is_some();
+            if more(receives, incoming(posted.0)) || more(sends, outgoing(posted.1)) {
+                continue;
+            }
+            return Ok(match late {
+                (None, None) => None,
+                (Some(one), None) | (None, Some(one)) => Some(Awaits::one(event(one))),
+                (Some(receive), Some(send)) => Some(Awaits::either(event(receive), event(send))),
+            });
+        }
+    }
+}
+
+impl<S: Schedule, X: Messages + ?Sized> Machine<X> for Rounds<S> {
+    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+        let layer = x.messages();
+        loop {
+            match self.state {
+                State::Begin if self.round == self.schedule.rounds() => self.state = State::Done,
+                State::Begin => {
+                    self.work(Moment::Before);
+                    self.state = State::Fly;
+                    // Messages that are complete at once wait for the work all the same.
+                    let late = self.fly(layer)?;
+                    self.work(Moment::Meanwhile);
+                    if let Some(wait) = late {
+                        return Ok(Step::Wait(wait));
+                    }
+                    self.end();
+                }
+                State::Fly => match self.fly(layer)? {
+                    Some(wait) => return Ok(Step::Wait(wait)),
+                    None => self.end(),
+                },
+                State::Done => return Ok(Step::Done),
+            }
+        }
+    }
+}
+
+impl<S: Schedule> Rounds<S> {
+    /// The round's messages are complete.
+    fn end(&mut self) {
+        self.work(Moment::After);
+        self.round += 1;
+        (self.sends, self.receives) = Default::default();
+        self.state = State::Begin;
+    }
+}

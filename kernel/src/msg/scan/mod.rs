@@ -1,0 +1,64 @@
+//! Scan and exscan over messages (MPI 4.1, 7.11).
+
+pub mod chain;
+pub mod doubling;
+
+use super::name::{self, Named};
+use super::schedule::either;
+use crate::error::Refusal;
+use crate::op::Op;
+use crate::pattern::Seat;
+
+/// How to reduce to prefixes. Each applies to any associative operation, number of processes and length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// ⌈log2 p⌉ rounds of whole operands.
+    Doubling,
+    /// From rank to rank, in segments of so many bytes.
+    Chain(u64),
+}
+
+impl Named for Algorithm {
+    /// Names: `doubling`, `chain-BYTES`.
+    fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "doubling" => Self::Doubling,
+            _ => Self::Chain(name::number(name, "chain-", 1)?),
+        })
+    }
+
+    fn name(self) -> (&'static str, Option<u64>) {
+        match self {
+            Self::Doubling => ("doubling", None),
+            Self::Chain(segment) => ("chain", Some(segment)),
+        }
+    }
+}
+
+either! {
+    /// One process's part of a scan or exscan by any algorithm.
+    Plan {
+        /// Doubling.
+        Doubling(doubling::Doubling),
+        /// Chain.
+        Chain(chain::Chain),
+    }
+}
+
+/// The part of `seat` in a scan of `bytes` bytes, or in an exscan if `exclusive`.
+///
+/// # Errors
+/// The operand is no whole number of elements, or a segment has no bytes.
+pub fn plan(
+    seat: Seat,
+    bytes: u64,
+    op: Op,
+    in_place: bool,
+    exclusive: bool,
+    algorithm: Algorithm,
+) -> Result<Plan, Refusal> {
+    Ok(match algorithm {
+        Algorithm::Doubling => doubling::Doubling::new(seat, bytes, op, in_place, exclusive)?.into(),
+        Algorithm::Chain(segment) => chain::Chain::new(seat, bytes, op, in_place, exclusive, segment)?.into(),
+    })
+}

@@ -1,0 +1,29 @@
+//! Dissemination (Hensgen, Finkel, Manber 1988; paper P4): in round k to the process 2ᵏ further on.
+
+use super::{Hop, Pattern, Seat, log2_ceil};
+
+/// ⌈log2 p⌉ rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Dissemination(pub Seat);
+
+impl Pattern for Dissemination {
+    #[inline]
+    fn hop(self, round: u32) -> Option<Hop> {
+        (round < log2_ceil(self.0.size()))
+            .then(|| Hop { to: self.0.after(1 << round), from: self.0.before(1 << round) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pattern::tests::{assert_meets, assert_spreads};
+
+    #[test]
+    fn all_hear_of_all() {
+        for size in (1..=33).chain([100]) {
+            assert_meets(size, Dissemination);
+            assert_spreads(size, Dissemination);
+        }
+    }
+}

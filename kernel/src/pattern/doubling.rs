@@ -1,0 +1,32 @@
+//! Recursive doubling: partners exchange all that they have; neighbours first, so that groups stay in rank order.
+
+use super::{Hop, Pattern, Seat};
+
+/// log2 p rounds. Only where p is a power of two; see [`super::power`] for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Doubling(pub Seat);
+
+impl Pattern for Doubling {
+    #[inline]
+    fn hop(self, round: u32) -> Option<Hop> {
+        let Self(seat) = self;
+        (round < seat.size().trailing_zeros()).then(|| {
+            let partner = seat.rank() ^ 1 << round;
+            Hop { to: partner, from: partner }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pattern::tests::{assert_meets, assert_spreads};
+
+    #[test]
+    fn all_hear_of_all() {
+        for size in [1, 2, 4, 8, 16, 64] {
+            assert_meets(size, Doubling);
+            assert_spreads(size, Doubling);
+        }
+    }
+}

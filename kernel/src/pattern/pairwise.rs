@@ -1,0 +1,40 @@
+//! Pairwise exchange: each process meets each other one once; both partners meet in one round where p is a power of
+//! two.
+
+use super::{Hop, Pattern, Seat};
+
+/// p − 1 rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pairwise(pub Seat);
+
+impl Pattern for Pairwise {
+    #[inline]
+    fn hop(self, round: u32) -> Option<Hop> {
+        let Self(seat) = self;
+        let distance = round.checked_add(1).filter(|distance| *distance < seat.size())?;
+        if seat.size().is_power_of_two() {
+            let partner = seat.rank() ^ distance;
+            return Some(Hop { to: partner, from: partner });
+        }
+        Some(Hop { to: seat.after(distance), from: seat.before(distance) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pattern::tests::assert_meets;
+    use std::vec::Vec;
+
+    #[test]
+    fn all_meet_once() {
+        for size in 1..=33 {
+            assert_meets(size, Pairwise);
+            for rank in 0..size {
+                let mut met: Vec<_> = Pairwise(Seat { rank, size }).hops().map(|hop| hop.to).chain([rank]).collect();
+                met.sort_unstable();
+                assert_eq!(met, (0..size).collect::<Vec<_>>());
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Ring: always to the next rank, from the one before; in round k what arrived in round k − 1 goes on.
+
+use super::{Hop, Pattern, Seat};
+use crate::Rank;
+
+/// p − 1 rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ring(pub Seat);
+
+impl Ring {
+    /// Whose block this process sends in `round`: its own in round 0.
+    #[inline]
+    pub const fn sent(self, round: u32) -> Rank {
+        self.0.before(round)
+    }
+
+    /// Whose block it receives in `round`.
+    #[inline]
+    pub const fn received(self, round: u32) -> Rank {
+        self.0.before(round + 1)
+    }
+}
+
+impl Pattern for Ring {
+    #[inline]
+    fn hop(self, round: u32) -> Option<Hop> {
+        (round + 1 < self.0.size()).then(|| Hop { to: self.0.after(1), from: self.0.before(1) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pattern::tests::{assert_meets, assert_spreads};
+    use std::vec::Vec;
+
+    #[test]
+    fn every_block_passes_every_process_once() {
+        for size in 1..=33 {
+            assert_meets(size, Ring);
+            assert_spreads(size, Ring);
+            for rank in 0..size {
+                let ring = Ring(Seat { rank, size });
+                let rounds = ring.hops().count() as u32;
+                let mut blocks: Vec<_> = (0..rounds).map(|round| ring.received(round)).chain([rank]).collect();
+                blocks.sort_unstable();
+                assert_eq!(blocks, (0..size).collect::<Vec<_>>());
+                let before = Ring(Seat { rank: ring.0.before(1), size });
+                assert!((0..rounds).all(|round| ring.received(round) == before.sent(round)));
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Moving what is in flight: one machine after the other, and those of other communicators while waiting.
+//!
+//! MPI lets two processes wait for the operations of two communicators in different orders. So a wait may be given
+//! others to move: it polls them between its own looks.
+
+use crate::comm::{Comm, Member};
+use crate::driver::{Communicator, Stop};
+use crate::error::{Argument, Bound, Error, Poison, Refusal, WaitError};
+use crate::select::Any;
+use crate::step::{Awaits, Step};
+use crate::transport::{Observe, Transport, Wait};
+use core::fmt;
+
+/// Something with operations in flight: a [`Scope`](crate::request::Scope) of another communicator, say.
+pub trait Progress {
+    /// Moves the oldest operation, without waiting. A failure poisons the communicator it is of, and is told by that
+    /// one's next call.
+    fn progress(&mut self);
+}
+
+/// A context, and what moves while someone waits for it: for the bounds of calls that are given [`Progress`].
+pub struct Among<'x, X: ?Sized> {
+    x: &'x mut X,
+    others: &'x mut dyn FnMut(),
+}
+
+impl<X: ?Sized> fmt::Debug for Among<'_, X> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Among").finish_non_exhaustive()
+    }
+}
+
+impl<X: Observe + ?Sized> Observe for Among<'_, X> {
+    fn ready(&mut self, on: &Awaits) -> bool {
+        self.x.ready(on) || {
+            (self.others)();
+            self.x.ready(on)
+        }
+    }
+
+    fn poison(&self) -> Option<Poison> {
+        self.x.poison()
+    }
+
+    fn compare(&mut self) -> Result<(), WaitError> {
+        self.x.compare()
+    }
+}
+
+/// Operations in flight that are kept by who holds the communicator.
+impl<T: Transport> Communicator<T>
+where
+    T::Wait: Wait<Comm<T::Region>>,
+{
+    /// A machine whose arguments are checked, with `ahead` others to begin before it. It takes no part before
+    /// [`Self::begin`].
+    ///
+    /// # Errors
+    /// The communicator is poisoned; an argument is refused, which poisons it.
+    pub fn plan<'buf, M: Into<Any<'buf>>>(
+        &mut self,
+        ahead: u64,
+        make: impl FnOnce(&mut Member) -> Result<M, Refusal>,
+    ) -> Result<Any<'buf>, Error> {
+        match self.enter()?.plan(make) {
+            Ok(machine) => Ok(machine.into()),
+            Err(refusal) => Err(self.refuse_behind(ahead, refusal)),
+        }
+    }
+
+    /// Begins a planned machine, or one that is done, as the next operation: all ranks begin the same ones in the
+    /// same order. One that began is polled until it is done, before the next one begins.
+    ///
+    /// # Errors
+    /// The communicator is poisoned.
+    #[inline]
+    pub fn begin(&mut self, machine: &mut Any<'_>) -> Result<(), Error> {
+        machine.begin(self.enter()?);
+        Ok(())
+    }
+
+    /// Moves a machine that began; waits once, if it must and may. Is it done?
+    ///
+    /// # Errors
+    /// A poll or a wait failed: the communicator is poisoned.
+    #[inline]
+    pub fn advance(&mut self, machine: &mut Any<'_>, block: bool) -> Result<bool, Error> {
+        match self.poll(machine)? {
+            Step::Done => Ok(true),
+            Step::Wait(on) if block => self.wait_for(&on).map(|()| false),
+            Step::Wait(_) => Ok(false),
+        }
+    }
+
+    /// [`Self::advance`] that waits, and moves `others` meanwhile.
+    ///
+    /// # Errors
+    /// As [`Self::advance`].
+    pub fn advance_among(&mut self, machine: &mut Any<'_>, others: &mut dyn FnMut()) -> Result<bool, Error>
+    where
+        T::Wait: for<'x> Wait<Among<'x, Comm<T::Region>>>,
+    {
+        let Step::Wait(on) = self.poll(machine)? else { return Ok(true) };
+        let (x, wait) = self.parts();
+        wait.wait(&mut Among { x, others }, &on).map_err(|e| self.fail(Stop::Wait(e)))?;
+        Ok(false)
+    }
+}
+
+/// A request that is none, or no longer.
+pub(crate) const fn unknown() -> Error {
+    Error::Refused(Refusal::new(Argument::Requests, 0, Bound::AtLeast(1)))
+}
+
+/// A request that is active already.
+pub(crate) const fn active() -> Error {
+    Error::Refused(Refusal::new(Argument::Requests, 2, Bound::AtMost(1)))
+}

@@ -1,0 +1,92 @@
+//! A rank's end of the network.
+
+use crate::net::Net;
+use crate::time::Time;
+use std::cell::RefCell;
+use std::rc::Rc;
+use unisono_kernel::Rank;
+use unisono_kernel::buffer::Buf;
+use unisono_kernel::p2p::{P2p, P2pError, Tag};
+use unisono_kernel::step::Slot;
+use unisono_kernel::transport::Messages;
+
+/// The peer's rank is not below the size.
+pub const NO_SUCH_RANK: P2pError = P2pError(1);
+/// A message and its receive differ in length.
+pub const TRUNCATED: P2pError = P2pError(2);
+/// The slot is not active.
+pub const NO_SUCH_SLOT: P2pError = P2pError(3);
+
+/// One rank's end: a point-to-point layer on virtual time. Sending and receiving take the rank's own time, o_s and o_r;
+/// a send is complete when its last byte has left.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    rank: Rank,
+    size: u32,
+    /// Who the ranks are in the world; `None`: themselves.
+    members: Option<Rc<[Rank]>>,
+    net: Rc<RefCell<Net>>,
+}
+
+impl Endpoint {
+    pub(crate) const fn new(rank: Rank, size: u32, net: Rc<RefCell<Net>>) -> Self {
+        Self { rank, size, members: None, net }
+    }
+
+    /// The same end, in a group: rank i of the group is `members[i]` here. Nothing where this rank is no member, or a
+    /// member no rank.
+    #[must_use]
+    pub fn among(&self, members: &Rc<[Rank]>) -> Option<Self> {
+        let mine = self.in_world(self.rank).ok()?;
+        let members: Rc<[Rank]> = members.iter().map(|&rank| self.in_world(rank).ok()).collect::<Option<_>>()?;
+        let rank = members.iter().position(|&rank| rank == mine)? as Rank;
+        Some(Self { rank, size: members.len() as u32, members: Some(members), net: Rc::clone(&self.net) })
+    }
+
+    /// How far this rank has come.
+    pub fn now(&self) -> Time {
+        self.in_world(self.rank).map_or(Time::ZERO, |rank| self.net.borrow().clock(rank))
+    }
+
+    fn in_world(&self, rank: Rank) -> Result<Rank, P2pError> {
+        match &self.members {
+            _ if rank >= self.size => Err(NO_SUCH_RANK),
+            None => Ok(rank),
+            Some(members) => members.get(rank as usize).copied().ok_or(NO_SUCH_RANK),
+        }
+    }
+}
+
+impl Messages for Endpoint {
+    type P2p = Self;
+    fn messages(&mut self) -> &mut Self {
+        self
+    }
+}
+
+impl P2p for Endpoint {
+    fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    fn size(&self) -> u32 {
+        self.size
+    }
+
+    unsafe fn post_send(&mut self, to: Rank, tag: Tag, buf: Buf) -> Result<Slot, P2pError> {
+        let channel = (self.in_world(self.rank)?, self.in_world(to)?);
+        // SAFETY: the caller's promise.
+        Ok(unsafe { self.net.borrow_mut().send(channel, tag, buf) })
+    }
+
+    unsafe fn post_recv(&mut self, from: Rank, tag: Tag, buf: Buf) -> Result<Slot, P2pError> {
+        let channel = (self.in_world(from)?, self.in_world(self.rank)?);
+        // SAFETY: the caller's promise.
+        Ok(unsafe { self.net.borrow_mut().receive(channel, tag, buf) })
+    }
+
+    fn test(&mut self, slot: Slot) -> Result<bool, P2pError> {
+        let rank = self.in_world(self.rank)?;
+        self.net.borrow_mut().test(rank, slot)
+    }
+}

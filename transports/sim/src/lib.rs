@@ -1,0 +1,41 @@
+//! Ranks in one thread on virtual time: LogGP links, star, crossbar or fat tree, seeded schedules, ranks that stop.
+//!
+//! The machines are those of the kernel; only time is computed (docs/simulator.md).
+//!
+//! ```
+//! use unisono_kernel::buffer::Buf;
+//! use unisono_kernel::msg::bcast::binomial::Binomial;
+//! use unisono_sim::{Network, Placement, Schedule, Topology, World};
+//!
+//! let mut data = [[7u8; 8], [0; 8], [0; 8]];
+//! let world = World::new(Network::new(Topology::Crossbar), Placement::blocks(3, 3)?, Schedule::default())?;
+//! let mut ranks = Vec::new();
+//! for ((rank, end), bytes) in (0..).zip(world.endpoints()).zip(&mut data) {
+//!     // SAFETY: `data` outlives the run.
+//!     ranks.push((end, unsafe { Binomial::new(rank, 3, Buf::of_mut(bytes), 0, 1) }?));
+//! }
+//! let outcome = world.run(&mut ranks);
+//! // Twice o_s + 7 G, then L + 7 G + o_r of the second: the first one's last byte leaves before it.
+//! assert_eq!(outcome.last()?.ns(), 2.0 * (200.0 + 0.56) + 1000.0 + 200.0);
+//! assert_eq!(data, [[7; 8]; 3]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod calendar;
+mod endpoint;
+mod fabric;
+mod net;
+mod network;
+mod outcome;
+mod placement;
+mod schedule;
+mod time;
+mod world;
+
+pub use endpoint::{Endpoint, NO_SUCH_RANK, NO_SUCH_SLOT, TRUNCATED};
+pub use network::{Class, Link, Network, Topology, Unfit};
+pub use outcome::{Count, Fate, Outcome, Stuck, Traffic};
+pub use placement::Placement;
+pub use schedule::{Dropped, Schedule};
+pub use time::Time;
+pub use world::World;

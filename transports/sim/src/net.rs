@@ -1,0 +1,284 @@
+//! The network while it runs: clocks, requests, messages under way, and what happens to them.
+
+use crate::calendar::{Calendar, Event};
+use crate::endpoint::{NO_SUCH_SLOT, TRUNCATED};
+use crate::fabric::{Fabric, Path};
+use crate::network::{Class, Network};
+use crate::outcome::Traffic;
+use crate::placement::Placement;
+use crate::schedule::Chance;
+use crate::time::Time;
+use std::collections::{HashMap, VecDeque};
+use unisono_kernel::Rank;
+use unisono_kernel::buffer::Buf;
+use unisono_kernel::p2p::{P2pError, Tag};
+use unisono_kernel::step::Slot;
+
+/// A message, from its posting until it is received.
+#[derive(Debug)]
+struct Message {
+    from: Rank,
+    to: Rank,
+    /// The sender's request.
+    request: usize,
+    /// The sender's bytes: read when the last of them leaves.
+    buf: Buf,
+    /// The bytes, from then on.
+    bytes: Option<Box<[u8]>>,
+    class: Class,
+    path: Path,
+    /// The receiver's request.
+    matched: Option<usize>,
+    arrived: bool,
+}
+
+/// A request of a rank.
+#[derive(Clone, Copy, Debug)]
+enum Request {
+    Free,
+    Send { to: Rank, done: bool },
+    Receive { from: Rank, buf: Buf, message: Option<usize> },
+}
+
+/// What waits for its other half, in the order of posting.
+#[derive(Debug)]
+enum Waiting {
+    Messages(VecDeque<usize>),
+    Receives(VecDeque<usize>),
+}
+
+/// One rank's state.
+#[derive(Debug, Default)]
+struct Seat {
+    clock: Time,
+    requests: Vec<Request>,
+    free: Vec<usize>,
+    /// By sender and tag.
+    waiting: HashMap<(Rank, Tag), Waiting>,
+}
+
+impl Seat {
+    fn take(&mut self, request: Request) -> usize {
+        match self.free.pop() {
+            Some(at) => {
+                self.requests[at] = request;
+                at
+            }
+            None => {
+                self.requests.push(request);
+                self.requests.len() - 1
+            }
+        }
+    }
+
+    fn release(&mut self, at: usize) {
+        self.requests[at] = Request::Free;
+        self.free.push(at);
+    }
+}
+
+/// All ranks' ends, and what lies between them.
+#[derive(Debug)]
+pub(crate) struct Net {
+    network: Network,
+    placement: Placement,
+    fabric: Fabric,
+    chance: Chance,
+    seats: Vec<Seat>,
+    messages: Vec<Option<Message>>,
+    free: Vec<usize>,
+    pub(crate) calendar: Calendar,
+    pub(crate) traffic: Traffic,
+}
+
+/// Ranks come from endpoints and message numbers from events, which this module made: both are in bounds.
+impl Net {
+    pub(crate) fn new(network: Network, placement: Placement, chance: Chance) -> Self {
+        let mut seats = Vec::new();
+        seats.resize_with(placement.ranks() as usize, Seat::default);
+        Self {
+            network,
+            fabric: Fabric::new(network, &placement),
+            placement,
+            chance,
+            seats,
+            messages: Vec::new(),
+            free: Vec::new(),
+            calendar: Calendar::default(),
+            traffic: Traffic::default(),
+        }
+    }
+
+    pub(crate) fn clock(&self, rank: Rank) -> Time {
+        self.seats[rank as usize].clock
+    }
+
+    /// The rank has nothing to do before `at`.
+    pub(crate) fn advance(&mut self, rank: Rank, at: Time) {
+        let clock = &mut self.seats[rank as usize].clock;
+        *clock = at.max(*clock);
+    }
+
+    /// Is the request complete, a receive's bytes apart?
+    pub(crate) fn is_complete(&self, rank: Rank, Slot(slot): Slot) -> bool {
+        match self.seats[rank as usize].requests.get(slot as usize) {
+            Some(Request::Send { done, .. }) => *done,
+            Some(Request::Receive { message: Some(message), .. }) => {
+                self.messages[*message].as_ref().is_some_and(|message| message.arrived)
+            }
+            _ => false,
+        }
+    }
+
+    /// Who must bring the request about: in a group, an endpoint calls it by another name.
+    pub(crate) fn peer(&self, rank: Rank, Slot(slot): Slot) -> Option<Rank> {
+        match *self.seats[rank as usize].requests.get(slot as usize)? {
+            Request::Free => None,
+            Request::Send { to: peer, .. } | Request::Receive { from: peer, .. } => Some(peer),
+        }
+    }
+
+    /// Posts a send. The sender is busy for o_s; then the message enters the network.
+    ///
+    /// # Safety
+    /// As [`unisono_kernel::p2p::P2p::post_send`].
+    pub(crate) unsafe fn send(&mut self, (from, to): (Rank, Rank), tag: Tag, buf: Buf) -> Slot {
+        let (class, path) = self.fabric.route((from, to), &self.placement);
+        let busy = self.chance.overhead(from, self.network.link(class).send);
+        let seat = &mut self.seats[from as usize];
+        seat.clock = seat.clock + busy;
+        let (ready, request) = (seat.clock, seat.take(Request::Send { to, done: false }));
+        let message = Message { from, to, request, buf, bytes: None, class, path, matched: None, arrived: false };
+        let number = match self.free.pop() {
+            Some(at) => {
+                self.messages[at] = Some(message);
+                at
+            }
+            None => {
+                self.messages.push(Some(message));
+                self.messages.len() - 1
+            }
+        };
+        self.pair((from, to), tag, Ok(number));
+        self.traffic.count(class, buf.len());
+        self.calendar.enter(ready, Event::Enter { message: number, stage: 0 });
+        Slot(request as u32)
+    }
+
+    /// Posts a receive.
+    ///
+    /// # Safety
+    /// As [`unisono_kernel::p2p::P2p::post_recv`].
+    pub(crate) unsafe fn receive(&mut self, (from, to): (Rank, Rank), tag: Tag, buf: Buf) -> Slot {
+        let request = self.seats[to as usize].take(Request::Receive { from, buf, message: None });
+        self.pair((from, to), tag, Err(request));
+        Slot(request as u32)
+    }
+
+    /// Brings a message (`Ok`) or a receive's request (`Err`) together with the oldest other half of its channel and tag,
+    /// or lets it wait for one.
+    fn pair(&mut self, (from, to): (Rank, Rank), tag: Tag, half: Result<usize, usize>) {
+        let waiting = &mut self.seats[to as usize].waiting;
+        let (message, request) = match (waiting.get_mut(&(from, tag)), half) {
+            (Some(Waiting::Receives(requests)), Ok(message)) => (Some(message), requests.pop_front()),
+            (Some(Waiting::Messages(messages)), Err(request)) => (messages.pop_front(), Some(request)),
+            (Some(Waiting::Messages(messages)), Ok(message)) => return messages.push_back(message),
+            (Some(Waiting::Receives(requests)), Err(request)) => return requests.push_back(request),
+            (None, half) => {
+                let first = match half {
+                    Ok(message) => Waiting::Messages([message].into()),
+                    Err(request) => Waiting::Receives([request].into()),
+                };
+                waiting.insert((from, tag), first);
+                return;
+            }
+        };
+        if waiting.get(&(from, tag)).is_some_and(|left| match left {
+            Waiting::Messages(queue) | Waiting::Receives(queue) => queue.is_empty(),
+        }) {
+            waiting.remove(&(from, tag));
+        }
+        if let (Some(number), Some(request)) = (message, request) {
+            if let Some(message) = &mut self.messages[number] {
+                message.matched = Some(request);
+            }
+            if let Request::Receive { message, .. } = &mut self.seats[to as usize].requests[request] {
+                *message = Some(number);
+            }
+        }
+    }
+
+    /// Is the request complete? Receiving takes o_r; true frees the request.
+    pub(crate) fn test(&mut self, rank: Rank, slot: Slot) -> Result<bool, P2pError> {
+        let at = slot.0 as usize;
+        let request = self.seats[rank as usize].requests.get(at).copied().unwrap_or(Request::Free);
+        if matches!(request, Request::Free) {
+            return Err(NO_SUCH_SLOT);
+        }
+        if !self.is_complete(rank, slot) {
+            return Ok(false);
+        }
+        if let Request::Receive { buf, message: Some(number), .. } = request
+            && let Some(message) = self.messages[number].take()
+        {
+            self.free.push(number);
+            let bytes = message.bytes.unwrap_or_default();
+            if bytes.len() != buf.len() {
+                return Err(TRUNCATED);
+            }
+            // SAFETY: `receive`'s contract: writable and exclusive until this test; equally long.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), buf.ptr(), bytes.len()) };
+            let busy = self.chance.overhead(rank, self.network.link(message.class).receive);
+            let clock = &mut self.seats[rank as usize].clock;
+            *clock = *clock + busy;
+        }
+        self.seats[rank as usize].release(at);
+        Ok(true)
+    }
+
+    /// Moves a message on: the rank whose request is complete now, if there is one.
+    ///
+    /// # Safety
+    /// The buffers of sends whose last byte has not left are readable: no machine and no buffer has been given up.
+    pub(crate) unsafe fn happen(&mut self, now: Time, event: Event) -> Option<(Rank, Slot)> {
+        match event {
+            Event::Poll(_) => None,
+            Event::Enter { message: number, stage } => {
+                let message = self.messages[number].as_ref()?;
+                let (link, path) = (*self.network.link(message.class), message.path);
+                let (first, last) = self.fabric.pass(path.port(stage)?, &link, message.buf.len(), now);
+                if stage == 0 {
+                    self.calendar.enter(last, Event::Sent { message: number });
+                }
+                if stage == path.last() {
+                    self.calendar.enter(last, Event::Arrived { message: number });
+                } else {
+                    let stage = stage + 1;
+                    let at = if stage == path.last() {
+                        self.chance.delayed((message.from, message.to), first + Time::from_ns(link.latency))
+                    } else {
+                        first
+                    };
+                    self.calendar.enter(at, Event::Enter { message: number, stage });
+                }
+                None
+            }
+            Event::Sent { message } => {
+                let message = self.messages[message].as_mut()?;
+                let mut bytes = vec![0; message.buf.len()].into_boxed_slice();
+                // SAFETY: the caller's promise with `send`'s: readable until its `test`, which can't have said true
+                // yet; the copy is as long, and ours.
+                unsafe { std::ptr::copy_nonoverlapping(message.buf.ptr(), bytes.as_mut_ptr(), bytes.len()) };
+                message.bytes = Some(bytes);
+                let done = self.seats[message.from as usize].requests.get_mut(message.request)?;
+                *done = Request::Send { to: message.to, done: true };
+                Some((message.from, Slot(message.request as u32)))
+            }
+            Event::Arrived { message } => {
+                let message = self.messages[message].as_mut()?;
+                message.arrived = true;
+                Some((message.to, Slot(message.matched? as u32)))
+            }
+        }
+    }
+}

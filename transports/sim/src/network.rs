@@ -1,0 +1,208 @@
+//! What a network costs: LogGP's parameters per class of link, and a topology.
+//!
+//! In JSON (times in nanoseconds, `G` per byte):
+//!
+//! ```json
+//! {"topology": {"fattree": {"nodes_per_leaf": 16, "uplinks": 8}},
+//!  "node":  {"L": 100,  "os": 50,  "or": 50,  "g": 20, "G": 0.05},
+//!  "leaf":  {"L": 1000, "os": 200, "or": 200, "g": 50, "G": 0.08},
+//!  "spine": {"L": 1600, "os": 200, "or": 200, "g": 50, "G": 0.08}}
+//! ```
+
+use crate::time::Time;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// LogGP's parameters of a link (Alexandrov, Ionescu, Schauser, Scheiman: LogGP, 1995), in nanoseconds.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// L: from the last byte's departure to its arrival.
+    #[serde(rename = "L")]
+    pub latency: f64,
+    /// o_s: of the sending process, per message.
+    #[serde(rename = "os")]
+    pub send: f64,
+    /// o_r: of the receiving process, per message.
+    #[serde(rename = "or")]
+    pub receive: f64,
+    /// g: from a message's last byte to the next one's first, at a port.
+    #[serde(rename = "g")]
+    pub gap: f64,
+    /// G: per byte behind the first.
+    #[serde(rename = "G")]
+    pub gap_per_byte: f64,
+}
+
+impl Link {
+    /// From the first byte to the last at a port: (k − 1)·G; no bytes travel as one.
+    pub(crate) fn stream(&self, bytes: usize) -> Time {
+        Time::from_ns(bytes.saturating_sub(1) as f64 * self.gap_per_byte)
+    }
+
+    fn check(&self, class: Class) -> Result<(), Unfit> {
+        let Self { latency, send, receive, gap, gap_per_byte } = *self;
+        let all = [
+            ("L", latency, SECOND),
+            ("os", send, SECOND),
+            ("or", receive, SECOND),
+            ("g", gap, SECOND),
+            ("G", gap_per_byte, SLOWEST),
+        ];
+        for (name, value, most) in all {
+            // No number is in no range.
+            if !(0.0..=most).contains(&value) {
+                return Err(Unfit { parameter: format!("{class}.{name}"), value, least: 0.0, most });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Most of a link's times: a second.
+const SECOND: f64 = 1e9;
+/// Most nanoseconds per byte: a thousand bytes per second.
+const SLOWEST: f64 = 1e6;
+
+/// Where a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Inside a node.
+    Node,
+    /// Between nodes, through one switch.
+    Leaf,
+    /// Between nodes, through both levels of a fat tree.
+    Spine,
+}
+
+impl Class {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Node, Self::Leaf, Self::Spine];
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Node => "node",
+            Self::Leaf => "leaf",
+            Self::Spine => "spine",
+        })
+    }
+}
+
+/// How the nodes hang together.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Topology {
+    /// A blocking switch: one message at a time, whoever sends.
+    Star,
+    /// A switch that blocks nobody: only a node's own port is busy.
+    Crossbar,
+    /// Two levels of switches.
+    FatTree {
+        /// Nodes at a switch of the lower level.
+        nodes_per_leaf: u32,
+        /// Links from each of these switches to the upper level, one to each switch there. A message to node n takes link n mod `uplinks`.
+        uplinks: u32,
+    },
+}
+
+/// A network.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// How the nodes hang together.
+    pub topology: Topology,
+    /// Inside a node.
+    pub node: Link,
+    /// Between nodes, through one switch.
+    pub leaf: Link,
+    /// Between nodes, through both levels of a fat tree.
+    pub spine: Link,
+}
+
+impl Network {
+    /// A cluster of today: 100 Gb/s and a microsecond between nodes, messages through shared memory inside.
+    pub const fn new(topology: Topology) -> Self {
+        let leaf = Link { latency: 1000.0, send: 200.0, receive: 200.0, gap: 50.0, gap_per_byte: 0.08 };
+        let node = Link { latency: 100.0, send: 50.0, receive: 50.0, gap: 20.0, gap_per_byte: 0.05 };
+        Self { topology, node, leaf, spine: Link { latency: 1600.0, ..leaf } }
+    }
+
+    /// The link of a class.
+    pub const fn link(&self, class: Class) -> &Link {
+        match class {
+            Class::Node => &self.node,
+            Class::Leaf => &self.leaf,
+            Class::Spine => &self.spine,
+        }
+    }
+
+    /// The class of a message from node `from` to node `to`.
+    pub(crate) const fn class(&self, from: u32, to: u32) -> Class {
+        match self.topology {
+            _ if from == to => Class::Node,
+            Topology::FatTree { nodes_per_leaf, .. } if from / nodes_per_leaf != to / nodes_per_leaf => Class::Spine,
+            _ => Class::Leaf,
+        }
+    }
+
+    /// Is every parameter a time?
+    ///
+    /// # Errors
+    /// The first one that is not: negative, absurdly large, no number; a fat tree without nodes or up-links, or with too many.
+    pub fn check(&self) -> Result<(), Unfit> {
+        for class in Class::ALL {
+            self.link(class).check(class)?;
+        }
+        if let Topology::FatTree { nodes_per_leaf, uplinks } = self.topology {
+            for (name, value) in [("nodes_per_leaf", nodes_per_leaf), ("uplinks", uplinks)] {
+                if !(1..=MOST_LINKS).contains(&value) {
+                    let (value, most) = (value.into(), MOST_LINKS.into());
+                    return Err(Unfit { parameter: format!("fattree.{name}"), value, least: 1.0, most });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The same, for a network of `nodes` nodes.
+    pub(crate) fn check_for(&self, nodes: u32) -> Result<(), Unfit> {
+        self.check()?;
+        if let Topology::FatTree { nodes_per_leaf, uplinks } = self.topology {
+            let most = MOST_LINKS.min(MOST_ALL_LINKS / nodes.div_ceil(nodes_per_leaf).max(1));
+            if uplinks > most {
+                let (value, most) = (uplinks.into(), most.into());
+                return Err(Unfit { parameter: "fattree.uplinks".into(), value, least: 1.0, most });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Most links of a switch.
+const MOST_LINKS: u32 = 1 << 16;
+/// Most up-links of all switches together: each is a word of the simulator's memory.
+const MOST_ALL_LINKS: u32 = 1 << 24;
+
+/// A parameter that is no parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unfit {
+    /// Its name: `leaf.G`.
+    pub parameter: String,
+    /// Its value.
+    pub value: f64,
+    /// The least that it may be.
+    pub least: f64,
+    /// The most that it may be.
+    pub most: f64,
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { parameter, value, least, most } = self;
+        write!(f, "{parameter} is {value}, must be between {least} and {most}")
+    }
+}
+
+impl std::error::Error for Unfit {}

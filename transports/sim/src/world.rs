@@ -1,0 +1,144 @@
+//! Ranks on a network: polls each machine when what it waits for has happened.
+
+use crate::calendar::Event;
+use crate::endpoint::Endpoint;
+use crate::net::Net;
+use crate::network::{Network, Unfit};
+use crate::outcome::{Fate, Outcome};
+use crate::placement::Placement;
+use crate::schedule::{Chance, Schedule};
+use crate::time::Time;
+use std::cell::RefCell;
+use std::rc::Rc;
+use unisono_kernel::Rank;
+use unisono_kernel::machine::Machine;
+use unisono_kernel::step::{Await, Awaits, Slot, Source, Step};
+
+/// Ranks before they run.
+#[derive(Debug)]
+pub struct World {
+    size: u32,
+    begin: Vec<Time>,
+    schedule: Schedule,
+    net: Rc<RefCell<Net>>,
+}
+
+/// Where a rank stands.
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// A poll is in the calendar.
+    Ready,
+    Waits(Awaits, Time),
+    Over(Fate),
+}
+
+impl World {
+    /// A world.
+    ///
+    /// # Errors
+    /// A parameter that is none.
+    pub fn new(network: Network, placement: Placement, schedule: Schedule) -> Result<Self, Unfit> {
+        network.check_for(placement.nodes())?;
+        let size = placement.ranks();
+        schedule.check(size)?;
+        let (chance, begin) = Chance::new(&schedule, size);
+        Ok(Self { size, begin, schedule, net: Rc::new(RefCell::new(Net::new(network, placement, chance))) })
+    }
+
+    /// Number of ranks.
+    pub const fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// The ranks' ends, by rank.
+    pub fn endpoints(&self) -> Vec<Endpoint> {
+        (0..self.size).map(|rank| Endpoint::new(rank, self.size, Rc::clone(&self.net))).collect()
+    }
+
+    /// Runs the machines, one per rank with its context, until each is done, or can't go on, or the deadline is over.
+    ///
+    /// Ranks for which there is no machine never run, like dropped ones. Messages that are still under way in the end are lost.
+    pub fn run<X>(self, ranks: &mut [(X, impl Machine<X>)]) -> Outcome {
+        let deadline = Time::from_ns(self.schedule.deadline);
+        let mut states = vec![State::Over(Fate::Dropped); self.size as usize];
+        let mut left = vec![u64::MAX; self.size as usize];
+        for dropped in &self.schedule.dropped {
+            left[dropped.rank as usize] = dropped.polls;
+        }
+        let mut net = self.net.borrow_mut();
+        for (rank, at) in (0..).zip(self.begin.iter().copied()).take(ranks.len()) {
+            states[rank as usize] = State::Ready;
+            net.calendar.enter(at, Event::Poll(rank));
+        }
+        drop(net);
+        let mut polls = 0;
+        loop {
+            let next = self.net.borrow_mut().calendar.next();
+            let Some((now, event)) = next.filter(|(at, _)| *at <= deadline) else { break };
+            let Event::Poll(rank) = event else {
+                // SAFETY: the machines and their buffers are borrowed or owned by `ranks` while this runs.
+                let complete = unsafe { self.net.borrow_mut().happen(now, event) };
+                if let Some((rank, slot)) = complete {
+                    wake(&mut self.net.borrow_mut(), &mut states[rank as usize], rank, slot, now);
+                }
+                continue;
+            };
+            let (state, left) = (&mut states[rank as usize], &mut left[rank as usize]);
+            let Some((context, machine)) = ranks.get_mut(rank as usize) else { continue };
+            if *left == 0 {
+                *state = State::Over(Fate::Dropped);
+                continue;
+            }
+            *left -= 1;
+            polls += 1;
+            self.net.borrow_mut().advance(rank, now);
+            let step = machine.poll(context);
+            let mut net = self.net.borrow_mut();
+            let clock = net.clock(rank);
+            *state = match step {
+                Ok(Step::Done) => State::Over(Fate::Done(clock)),
+                Err(error) => State::Over(Fate::Failed(error)),
+                Ok(Step::Wait(_)) if *left == 0 => State::Over(Fate::Dropped),
+                Ok(Step::Wait(on)) if messages(&on).any(|slot| net.is_complete(rank, slot)) => {
+                    net.calendar.enter(clock, Event::Poll(rank));
+                    State::Ready
+                }
+                Ok(Step::Wait(on)) => State::Waits(on, clock),
+            };
+        }
+        let net = self.net.borrow();
+        let in_world = |rank, on: Await| match on.source {
+            Source::Message(slot) => Await { peer: net.peer(rank, slot), ..on },
+            _ => on,
+        };
+        let events = |(rank, state): (Rank, &State)| match *state {
+            State::Waits(on, _) => on.iter().map(|on| (rank, in_world(rank, *on))).collect(),
+            _ => Vec::new(),
+        };
+        let waits = (0..).zip(&states).flat_map(events).collect();
+        let fate = |state: &State| match *state {
+            State::Ready => Fate::Late,
+            State::Waits(_, since) => Fate::Waits(since),
+            State::Over(fate) => fate,
+        };
+        let fates = states.iter().map(fate).collect();
+        Outcome { begin: self.begin, fates, waits, traffic: net.traffic, polls }
+    }
+}
+
+/// A request of `rank` is complete: it is polled, if it waits for that and has come so far.
+fn wake(net: &mut Net, state: &mut State, rank: Rank, slot: Slot, now: Time) {
+    if let State::Waits(on, _) = state
+        && messages(on).any(|awaited| awaited == slot)
+    {
+        net.calendar.enter(now.max(net.clock(rank)), Event::Poll(rank));
+        *state = State::Ready;
+    }
+}
+
+fn messages(on: &Awaits) -> impl Iterator<Item = Slot> {
+    on.iter().filter_map(|event| match event.source {
+        Source::Message(slot) => Some(slot),
+        _ => None,
+    })
+}

@@ -1,0 +1,6 @@
+//! The simulator: times, schedules, parameters.
+
+mod parameters;
+mod schedules;
+mod scripts;
+mod times;

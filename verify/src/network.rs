@@ -1,0 +1,241 @@
+//! A network in one thread, for machines over messages: every order of deliveries and polls that a seed gives.
+//!
+//! What it is strict about: a receive's bytes are spoilt when it is posted and written when it is delivered; a send's
+//! bytes are read when it is delivered; in rendezvous mode a send is complete only then. A process is polled when
+//! one of the events that it named has happened, and now and then when none has, which must change nothing.
+
+use crate::oracle::mix;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use unisono_kernel::Rank;
+use unisono_kernel::buffer::Buf;
+use unisono_kernel::machine::Machine;
+use unisono_kernel::p2p::{P2p, P2pError, Tag};
+use unisono_kernel::step::{Awaits, Slot, Source, Step};
+use unisono_kernel::transport::Messages;
+
+/// When a send is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// At once: its bytes are copied.
+    Eager,
+    /// When its receive has its bytes.
+    Rendezvous,
+}
+
+/// The lengths of a message and its receive differ.
+const TRUNCATED: P2pError = P2pError(1);
+/// No such rank, or no such slot.
+const UNKNOWN: P2pError = P2pError(2);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Status {
+    Free,
+    Active,
+    Complete,
+    Failed,
+}
+
+#[derive(Debug)]
+enum Content {
+    Copied(Vec<u8>),
+    Lent(Buf),
+}
+
+#[derive(Debug)]
+struct Sent {
+    slot: Slot,
+    content: Content,
+}
+
+#[derive(Debug, Default)]
+struct Channel {
+    sent: VecDeque<Sent>,
+    posted: VecDeque<(Slot, Buf)>,
+}
+
+#[derive(Debug)]
+struct World {
+    mode: Mode,
+    requests: Vec<Vec<Status>>,
+    /// By sender, receiver, tag: messages in the order of their posts.
+    channels: BTreeMap<(Rank, Rank, u64), Channel>,
+}
+
+impl World {
+    fn request(&mut self, rank: Rank, status: Status) -> Slot {
+        let slots = &mut self.requests[rank as usize];
+        let free = slots.iter().position(|status| *status == Status::Free).unwrap_or_else(|| {
+            slots.push(Status::Free);
+            slots.len() - 1
+        });
+        slots[free] = status;
+        Slot(free as u32)
+    }
+
+    fn set(&mut self, rank: Rank, slot: Slot, status: Status) {
+        self.requests[rank as usize][slot.0 as usize] = status;
+    }
+
+    /// Channels whose next message has met its receive.
+    fn deliverable(&self) -> Vec<(Rank, Rank, u64)> {
+        let met = |channel: &Channel| !channel.sent.is_empty() && !channel.posted.is_empty();
+        self.channels.iter().filter(|(_, channel)| met(channel)).map(|(key, _)| *key).collect()
+    }
+
+    fn deliver(&mut self, key: (Rank, Rank, u64)) {
+        let Some(channel) = self.channels.get_mut(&key) else { return };
+        let (Some(sent), Some((slot, to))) = (channel.sent.pop_front(), channel.posted.pop_front()) else { return };
+        let from = match &sent.content {
+            Content::Copied(bytes) => Buf::of(bytes),
+            Content::Lent(buf) => *buf,
+        };
+        let fits = from.len() == to.len();
+        if fits {
+            // SAFETY: the contracts of `post_send` and `post_recv`: neither request has been answered yet.
+            unsafe { core::ptr::copy(from.ptr(), to.ptr(), to.len()) };
+        }
+        let status = if fits { Status::Complete } else { Status::Failed };
+        self.set(key.1, slot, status);
+        if let Content::Lent(_) = sent.content {
+            self.set(key.0, sent.slot, status);
+        }
+    }
+}
+
+/// One process's end.
+#[derive(Debug)]
+pub struct Endpoint {
+    rank: Rank,
+    size: u32,
+    world: Rc<RefCell<World>>,
+}
+
+impl Endpoint {
+    fn check(&self, rank: Rank) -> Result<(), P2pError> {
+        if rank < self.size { Ok(()) } else { Err(UNKNOWN) }
+    }
+
+    fn has_happened(&self, on: &Awaits) -> bool {
+        let world = self.world.borrow();
+        let status = |slot: Slot| world.requests[self.rank as usize][slot.0 as usize];
+        on.iter().any(|event| matches!(event.source, Source::Message(slot) if status(slot) != Status::Active))
+    }
+}
+
+impl P2p for Endpoint {
+    fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    fn size(&self) -> u32 {
+        self.size
+    }
+
+    unsafe fn post_send(&mut self, to: Rank, tag: Tag, buf: Buf) -> Result<Slot, P2pError> {
+        self.check(to)?;
+        let mut world = self.world.borrow_mut();
+        let (status, content) = match world.mode {
+            Mode::Rendezvous => (Status::Active, Content::Lent(buf)),
+            Mode::Eager => {
+                let mut bytes = vec![0; buf.len()];
+                // SAFETY: the caller's promise; the copy is as long, and ours.
+                unsafe { core::ptr::copy(buf.ptr(), bytes.as_mut_ptr(), buf.len()) };
+                (Status::Complete, Content::Copied(bytes))
+            }
+        };
+        let slot = world.request(self.rank, status);
+        world.channels.entry((self.rank, to, tag.0)).or_default().sent.push_back(Sent { slot, content });
+        Ok(slot)
+    }
+
+    unsafe fn post_recv(&mut self, from: Rank, tag: Tag, buf: Buf) -> Result<Slot, P2pError> {
+        self.check(from)?;
+        let mut world = self.world.borrow_mut();
+        let slot = world.request(self.rank, Status::Active);
+        // SAFETY: the caller's promise: writable from now on. Whoever reads before the end shall see it.
+        unsafe { core::ptr::write_bytes(buf.ptr(), 0xee, buf.len()) };
+        world.channels.entry((from, self.rank, tag.0)).or_default().posted.push_back((slot, buf));
+        Ok(slot)
+    }
+
+    fn test(&mut self, slot: Slot) -> Result<bool, P2pError> {
+        let mut world = self.world.borrow_mut();
+        let status = world.requests[self.rank as usize].get_mut(slot.0 as usize).ok_or(UNKNOWN)?;
+        match *status {
+            Status::Free => Err(UNKNOWN),
+            Status::Active => Ok(false),
+            Status::Failed => Err(TRUNCATED),
+            Status::Complete => {
+                *status = Status::Free;
+                Ok(true)
+            }
+        }
+    }
+}
+
+impl Messages for Endpoint {
+    type P2p = Self;
+    fn messages(&mut self) -> &mut Self {
+        self
+    }
+}
+
+/// Runs one machine per rank until all are done, in the order that `seed` gives.
+///
+/// # Errors
+/// A poll that fails, a spurious poll that changes something, a deadlock (who waits for whom), a message that
+/// nobody received.
+pub fn run<M: Machine<Endpoint> + Clone + PartialEq>(machines: &mut [M], mode: Mode, seed: u64) -> Result<(), String> {
+    let size = machines.len() as u32;
+    let requests = vec![Vec::new(); machines.len()];
+    let world = Rc::new(RefCell::new(World { mode, requests, channels: BTreeMap::new() }));
+    let mut ends: Vec<_> = (0..size).map(|rank| Endpoint { rank, size, world: Rc::clone(&world) }).collect();
+    let mut steps: Vec<Option<Step>> = vec![None; machines.len()];
+    let mut random = seed;
+    let mut choose = |among: usize| {
+        random = mix(random);
+        (random >> 16) as usize % among.max(1)
+    };
+    loop {
+        let ready: Vec<usize> = (0..machines.len())
+            .filter(|&rank| match &steps[rank] {
+                None => true,
+                Some(Step::Done) => false,
+                Some(Step::Wait(on)) => ends[rank].has_happened(on),
+            })
+            .collect();
+        let deliverable = world.borrow().deliverable();
+        let choice = choose(ready.len() + deliverable.len());
+        if let Some(&rank) = ready.get(choice) {
+            let step = machines[rank].poll(&mut ends[rank]).map_err(|error| format!("rank {rank}: {error}"))?;
+            if choose(8) == 0 {
+                spurious(&mut machines[rank], &mut ends[rank], step)?;
+            }
+            steps[rank] = Some(step);
+        } else if let Some(&key) = deliverable.get(choice - ready.len()) {
+            world.borrow_mut().deliver(key);
+        } else if steps.iter().all(|step| *step == Some(Step::Done)) {
+            break;
+        } else {
+            return Err(format!("deadlock: {steps:?}"));
+        }
+    }
+    let left = world.borrow().channels.values().any(|channel| !channel.sent.is_empty() || !channel.posted.is_empty());
+    if left { Err("a message that nobody received, or a receive that got none".into()) } else { Ok(()) }
+}
+
+/// A poll right after another one: where nothing has happened, nothing changes.
+fn spurious<M: Machine<Endpoint> + Clone + PartialEq>(
+    machine: &mut M,
+    end: &mut Endpoint,
+    step: Step,
+) -> Result<(), String> {
+    if matches!(&step, Step::Wait(on) if end.has_happened(on)) {
+        return Ok(());
+    }
+    let before = machine.clone();
+    let again = machine.poll(end).map_err(|error| format!("rank {}: {error}", end.rank))?;
+    if again == step && *machine == before { Ok(()) } else { Err(format!("a spurious poll of rank {}", end.rank)) }
+}

@@ -1,0 +1,88 @@
+//! Every algorithm over messages against what a sequential program computes: p = 1 … 17, roots, lengths, in place,
+//! orders.
+//!
+//! Each case runs on the toy network, once with eager sends and once with sends that wait for their receives, in
+//! another order of deliveries each time; and its schedules are read on paper.
+
+mod costs;
+mod moves;
+mod mutants;
+mod paper;
+mod reductions;
+mod refused;
+mod threads;
+
+use unisono_kernel::buffer::Buf;
+use unisono_kernel::msg::{Memory, Rounds, Schedule};
+use unisono_kernel::pattern::Seat;
+use unisono_verify::network::{Mode, run};
+use unisono_verify::oracle::mix;
+
+/// Numbers of processes.
+fn sizes() -> impl Iterator<Item = u32> {
+    1..=17
+}
+
+/// A few more, for one length each.
+const LARGE: [u32; 2] = [33, 100];
+
+/// The lengths among so many processes.
+fn lengths(size: u32, all: &[u64]) -> &[u64] {
+    if size > 17 { &all[all.len() - 1..] } else { all }
+}
+
+/// Roots worth a case: the ends and what lies between.
+fn roots(size: u32) -> impl Iterator<Item = u32> {
+    let mut roots = vec![0, 1, size / 2, size - 1];
+    roots.retain(|&root| root < size);
+    roots.dedup();
+    roots.into_iter()
+}
+
+fn seat(rank: u32, size: u32) -> Seat {
+    Seat::new(rank, size).expect("a rank below the size")
+}
+
+/// Bytes that differ from rank to rank and from place to place.
+fn bytes(rank: u32, len: u64) -> Vec<u8> {
+    (0..len).map(|at| mix(u64::from(rank) << 32 ^ at) as u8).collect()
+}
+
+/// The users' memory of one process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct User {
+    send: Vec<u8>,
+    receive: Vec<u8>,
+}
+
+/// Runs one schedule per rank, in memory that begins as `before` says: how it ends.
+fn outcome<S: Schedule>(name: &str, plans: &[S], before: &[User], mode: Mode) -> Result<Vec<User>, String> {
+    let mut memory = before.to_vec();
+    let mut scratch: Vec<Vec<u8>> = plans.iter().map(|plan| vec![0xaa; plan.bytes().scratch as usize]).collect();
+    let make = |((plan, user), scratch): ((&S, &mut User), &mut Vec<u8>)| {
+        let (send, receive) = (Buf::of(&user.send), Buf::of_mut(&mut user.receive));
+        let memory = Memory { send, receive, scratch: Buf::of_mut(scratch) };
+        // SAFETY: the vectors outlive the machines, which end below, and are touched by nobody else until then.
+        unsafe { Rounds::of(plan.clone(), memory, 7) }.unwrap_or_else(|refusal| panic!("{name}: {refusal}"))
+    };
+    let mut machines: Vec<_> = plans.iter().zip(&mut memory).zip(&mut scratch).map(make).collect();
+    let seed = name.bytes().fold(mode as u64, |seed, byte| mix(seed ^ u64::from(byte)));
+    run(&mut machines, mode, seed)?;
+    Ok(memory)
+}
+
+/// Checks that what begins as `before` says ends as `after` says, and the schedules on paper.
+fn check<S: Schedule>(name: &str, plans: &[S], before: &[User], after: impl Fn(u32) -> Vec<u8>) {
+    paper::check(name, plans);
+    let wanted: Vec<_> = (0..plans.len() as u32).map(after).collect();
+    for mode in [Mode::Eager, Mode::Rendezvous] {
+        let memory = outcome(name, plans, before, mode).unwrap_or_else(|fault| panic!("{name} {mode:?}: {fault}"));
+        for ((rank, user), before) in (0u32..).zip(&memory).zip(before) {
+            assert_eq!(user.send, before.send, "{name} {mode:?}: the input of rank {rank}");
+            assert!(user.receive == wanted[rank as usize], "{name} {mode:?}: the result of rank {rank}");
+        }
+    }
+    if plans.len() == 5 {
+        mutants::check(name, plans, before, &wanted);
+    }
+}
