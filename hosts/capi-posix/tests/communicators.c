@@ -23,6 +23,20 @@ int main(void) {
     }
     CHECK(unisono_comm_free(&dup) == UNISONO_OK);
 
+    /* What is active is completed before a dup and a split; a communicator with requests is not freed. */
+    unisono_request *request;
+    int64_t before = me, total = -1;
+    CHECK(unisono_comm_dup(world, &other) == UNISONO_OK);
+    CHECK(unisono_iallreduce(other, &before, &total, 1, UNISONO_I64, UNISONO_SUM, &request) == UNISONO_OK);
+    CHECK(unisono_comm_dup(other, &dup) == UNISONO_OK && total == 10);
+    CHECK(unisono_comm_free(&other) == UNISONO_ERR_REQUEST && other != NULL);
+    CHECK(unisono_wait(&request) == UNISONO_OK);
+    CHECK(unisono_iallreduce(other, &before, &total, 1, UNISONO_I64, UNISONO_MAX, &request) == UNISONO_OK);
+    CHECK(unisono_comm_split(other, 1, 0, &part) == UNISONO_OK && total == 4);
+    CHECK(unisono_wait(&request) == UNISONO_OK && sum(other, me) == 10);
+    CHECK(unisono_comm_free(&other) == UNISONO_OK && sum(dup, me) == 10 && sum(part, me) == 10);
+    CHECK(unisono_comm_free(&dup) == UNISONO_OK && unisono_comm_free(&part) == UNISONO_OK);
+
     /* Ranks 0 and 2 and 4 backwards, 1 and 3 not at all. */
     uint32_t color = me % 2 ? UNISONO_UNDEFINED : 7;
     part = (unisono_comm *)&me;

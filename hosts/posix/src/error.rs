@@ -152,13 +152,15 @@ mod tests {
     use unisono_kernel::error::{Argument, Bound};
 
     #[test]
-    fn a_failed_start_up_has_a_class() {
+    fn every_failure_has_a_class() {
         let refused = PosixError::Refused(Refusal::new(Argument::Ranks, 0, Bound::AtLeast(1)));
         let space = PosixError::Space { needed: 2, available: 1, limit: Limit::Machine };
         let handle = PosixError::Handle { property: "inode", found: 1, expected: 2 };
         let setting = PosixError::Setting { name: "UNISONO_PAGES", value: "x".into(), bound: "default or huge" };
         let peer = PosixError::Peer { rank: 1, cause: space.to_string() };
-        let classes = [refused, setting, space, handle, peer].map(|error| error.class());
-        assert_eq!(classes, [Class::Argument, Class::Argument, Class::Memory, Class::Segment, Class::Host]);
+        let call = PosixError::Call(Error::Abandoned);
+        let classes = [refused, setting, space, handle, peer, call].map(|error| error.class());
+        let [argument, memory] = [Class::Argument, Class::Memory];
+        assert_eq!(classes, [argument, argument, memory, Class::Segment, Class::Host, Class::Other]);
     }
 }
