@@ -15,8 +15,8 @@
 //!     ranks.push((end, unsafe { Binomial::new(rank, 3, Buf::of_mut(bytes), 0, 1) }?));
 //! }
 //! let outcome = world.run(&mut ranks);
-//! // Twice o_s + 7 G, then L + 7 G + o_r of the second: the first one's last byte leaves before it.
-//! assert_eq!(outcome.last()?.ns(), 2.0 * (200.0 + 0.56) + 1000.0 + 200.0);
+//! // Both sends are posted at once: twice o_s, then 7 G, L and o_r of the second, the first one's bytes having left meanwhile.
+//! assert_eq!(outcome.last()?.ns(), 2.0 * 200.0 + 0.56 + 1000.0 + 200.0);
 //! assert_eq!(data, [[7; 8]; 3]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
