@@ -79,6 +79,35 @@ static void nonblocking(unsigned char *large) {
     expect(sum == size * (size + 1) / 2, "iallreduce is %d", sum);
 }
 
+/* What rank 0 completed before a barrier, the others find complete behind it. */
+static void window(void) {
+    int rank = rank_in(MPI_COMM_WORLD), none = 0, zero = 0, flag = 1;
+    MPI_Win win;
+    MPI_Group all, others;
+    MPI_Win_create(&none, sizeof none, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Win_get_group(win, &all);
+    if (rank == 0) {
+        MPI_Group_excl(all, 1, &zero, &others);
+        MPI_Win_start(others, 0, win);
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Win_complete(win);
+        MPI_Barrier(MPI_COMM_WORLD);
+    } else {
+        MPI_Group_incl(all, 1, &zero, &others);
+        MPI_Win_post(others, 0, win);
+        MPI_Win_test(win, &flag);
+        expect(!flag, "a window is complete before it was used");
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Win_test(win, &flag);
+        expect(flag, "a window that was completed before a barrier is not behind it");
+        if (!flag) MPI_Win_wait(win);
+    }
+    MPI_Group_free(&others);
+    MPI_Group_free(&all);
+    MPI_Win_free(&win);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     alarm(LIMIT_S);
@@ -88,6 +117,7 @@ int main(int argc, char **argv) {
         pending(shape, false, large);
     }
     for (int turn = 0; turn < 5; turn++) nonblocking(large);
+    for (int turn = 0; turn < 20; turn++) window();
     free(large);
     return finish("progress");
 }

@@ -175,7 +175,7 @@ impl Pairs {
     }
 
     /// The tick whose slot has what is taken of `writer` in `tick`; `None`: its line has.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn slot(&self, tick: u64, writer: Rank) -> Option<u64> {
         match self.spot(writer) {
             Spot::Line if self.hears(tick) => None,
@@ -193,7 +193,7 @@ impl Pairs {
     }
 
     /// Has this process a fragment in `tick`? `send` is how long its block for another one is.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn posts(&self, tick: u64, send: impl Fn(Rank) -> u64) -> bool {
         match self.partner(tick) {
             None => self.size > 1,
@@ -207,7 +207,7 @@ impl Pairs {
 
     /// Does it take that of `peer`, whose block for it has `bytes`? Who posts in turns takes in turns, from everyone: in place,
     /// what it posts is where it takes. Its own block is all taken in tick 0.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn takes(&self, tick: u64, peer: Rank, bytes: impl Fn() -> u64) -> bool {
         if tick == 0 {
             peer == self.me || self.spot(self.me) != Spot::Turns
@@ -219,7 +219,7 @@ impl Pairs {
     /// Which fragment of each message is in this tick: in turns, all meet before the next one.
     #[inline]
     fn index(&self, tick: u64) -> u64 {
-        tick.saturating_sub(1) / turns(self.size)
+        if tick < 2 { 0 } else { (tick - 1) / turns(self.size) }
     }
 
     #[inline]
@@ -236,7 +236,7 @@ impl Pairs {
     ///
     /// # Safety
     /// As [`super::pieces::put`].
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn put<R: Region>(&self, region: &R, place: Extent, tick: u64, send: &Blocks<'_>) {
         let spot = self.spot(self.me);
         let pieces = self.pieces(spot);
@@ -258,7 +258,7 @@ impl Pairs {
     ///
     /// # Safety
     /// As [`super::pieces::get`].
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn get<R: Region>(
         &self,
         region: &R,

@@ -218,7 +218,7 @@ impl Pieces {
     ///
     /// # Safety
     /// As [`put`].
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn put<R: Region>(&self, region: &R, place: Extent, pair: Pair, index: u64, data: &Data<'_>) {
         if self.header > 0 && index == 0 {
             let len = data.len().to_ne_bytes();
