@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 MPI_Comm shim_private;
 
@@ -188,11 +189,15 @@ static bool one_world(MPI_Comm comm, int size) {
 /* Two collectives of the MPI's, as unisono_mpi.h shows; `unable` is this rank's own reason. */
 static int agree(MPI_Comm comm, struct shim_comm *entry, int unable) {
     int reason, worst = REASON_REFUSED;
-    unisono_mpi_offer_t mine, *all = malloc(sizeof *all * entry->size);
+    unisono_mpi_offer_t mine, *all = calloc(entry->size, sizeof *all);
     unisono_mpi_lease *lease = NULL;
-    unisono_mpi_offer(entry->size, &mine);
     if (!all) return REASON_REFUSED; /* others wait then, as with an MPI that finds no memory */
+    unisono_mpi_offer(entry->size, &mine);
     int code = PMPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, comm);
+    if (code != MPI_SUCCESS) { /* the own offer beside none: it is given up */
+        memset(all, 0, sizeof *all * entry->size);
+        all[entry->rank] = mine;
+    }
     reason = unisono_mpi_attach(all, entry->size, entry->rank, shim_local_ranks(), progress, &lease);
     if (code != MPI_SUCCESS) reason = REASON_REFUSED;
     if (unable > reason) reason = unable;

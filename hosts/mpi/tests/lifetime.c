@@ -1,6 +1,7 @@
 /*
- * lifetime [spawn]: communicators made and freed by the thousand, two threads at once, forks between collectives, and
- * MPI_Finalize without freeing. spawn: MPI_Comm_spawn of this program.
+ * lifetime [spawn | TURNS]: communicators made and freed by the thousand, two threads at once, forks between collectives,
+ * and MPI_Finalize without freeing. spawn: MPI_Comm_spawn of this program. TURNS: that many duplicates, each used and freed,
+ * and nothing else: the statistics at the end must come out even.
  */
 #include "test.h"
 
@@ -103,6 +104,16 @@ static void spawn(const char *program) {
     expect(works(MPI_COMM_WORLD, 2), "after spawn");
 }
 
+static void accounts(long turns) {
+    for (long i = 0; i < turns; i++) {
+        MPI_Comm dup;
+        MPI_Comm_dup(MPI_COMM_WORLD, &dup);
+        expect(works(dup, (int)i), "duplicate %ld", i);
+        MPI_Comm_free(&dup);
+    }
+    PMPI_Barrier(MPI_COMM_WORLD); /* all have let go */
+}
+
 int main(int argc, char **argv) {
     int level;
     MPI_Comm parent, left;
@@ -112,6 +123,10 @@ int main(int argc, char **argv) {
         spawned(parent, true);
         MPI_Finalize();
         return 0;
+    }
+    if (argc > 1 && atol(argv[1]) > 0) {
+        accounts(atol(argv[1]));
+        return finish("lifetime accounts");
     }
     if (argc > 1) {
         spawn(argv[0]);
