@@ -5,7 +5,7 @@ SECONDS_EACH ?= 60
 BUILT = $(or $(CARGO_TARGET_DIR),target)/release
 UNISONO = $(BUILT)/unisono
 
-.PHONY: demo test test-mpi ci bench soak numa fuzz docs install setup release clean
+.PHONY: demo test test-mpi ci bench figures soak numa fuzz docs install setup release clean
 
 help: ## show the doors
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +24,10 @@ ci: ## what CI runs
 
 bench: release ## every collective against the MPIs installed: table, JSON, page; QUICK=1: under five minutes
 	@QUICK=$(QUICK) .ci/bench $(UNISONO)
+
+figures: release ## the figures of docs/performance.md anew, on a quiet machine (about 5 minutes)
+	@bash .ci/setup python3-minimal
+	@.ci/figures
 
 soak: setup ## the long checks: explorer to length four, all loom models, 100,000 barriers, kills
 	@bash .ci/setup g++
