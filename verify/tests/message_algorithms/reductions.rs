@@ -8,7 +8,7 @@ use unisono_kernel::op::{Op, User as Function};
 use unisono_verify::network::Mode;
 use unisono_verify::oracle::{Fold, mix};
 
-const FOLDS: [Fold; 3] = [Fold::SumI64, Fold::Affine, Fold::SumF64];
+pub(super) const FOLDS: [Fold; 3] = [Fold::SumI64, Fold::Affine, Fold::SumF64];
 
 /// A rank's operand in words. Sums of floats are exact: any order gives the same bits.
 fn operand(fold: Fold, rank: u32, elements: u64) -> Vec<u64> {
@@ -25,7 +25,7 @@ fn to_bytes(words: &[u64]) -> Vec<u8> {
 }
 
 /// The fold of the operands of a range of ranks, in rank order.
-fn folded(fold: Fold, ranks: std::ops::Range<u32>, elements: u64) -> Vec<u8> {
+pub(super) fn folded(fold: Fold, ranks: std::ops::Range<u32>, elements: u64) -> Vec<u8> {
     let mut result = operand(fold, ranks.start, elements);
     for rank in ranks.start + 1..ranks.end {
         fold.apply(&mut result, &operand(fold, rank, elements));
@@ -34,7 +34,7 @@ fn folded(fold: Fold, ranks: std::ops::Range<u32>, elements: u64) -> Vec<u8> {
 }
 
 /// A process's memory before: the operand is the input, or in place in the result area, where the result goes.
-fn user(fold: Fold, rank: u32, elements: u64, in_place: bool, wants: bool) -> User {
+pub(super) fn user(fold: Fold, rank: u32, elements: u64, in_place: bool, wants: bool) -> User {
     let operand = to_bytes(&operand(fold, rank, elements));
     match (in_place, wants) {
         (true, true) => User { send: Vec::new(), receive: operand },
@@ -43,7 +43,7 @@ fn user(fold: Fold, rank: u32, elements: u64, in_place: bool, wants: bool) -> Us
     }
 }
 
-fn length(fold: Fold, elements: u64) -> u64 {
+pub(super) fn length(fold: Fold, elements: u64) -> u64 {
     elements * fold.element() as u64
 }
 
