@@ -6,10 +6,11 @@ use crate::error::Failure;
 use unisono_kernel::Rank;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::error::Refusal;
+use unisono_kernel::group::Groups;
 use unisono_kernel::machine::Machine;
 use unisono_kernel::msg::{
     self, Algorithm, Parts, PlanError, Rounds, Schedule, allgather, allreduce, alltoall, barrier, bcast, gather,
-    reduce, reduce_scatter, scan, scatter,
+    levels, reduce, reduce_scatter, scan, scatter,
 };
 use unisono_kernel::pattern::Seat;
 use unisono_kernel::pattern::bagds::{self, Table};
@@ -19,7 +20,15 @@ use unisono_sim::Endpoint;
 #[derive(Clone, Debug)]
 pub(crate) struct Choice {
     pub(crate) name: String,
-    algorithm: Algorithm,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Of all ranks alike.
+    Flat(Algorithm),
+    /// Over the levels of the machine.
+    Levels(levels::Algorithm),
 }
 
 /// The collective's name, and those of its algorithms, the default first; nothing where messages have none.
@@ -42,34 +51,72 @@ pub(crate) const fn names(collective: Collective) -> Option<(&'static str, &'sta
     })
 }
 
+/// Algorithms over levels that are worth a row.
+pub(crate) const fn over_levels(collective: Collective) -> &'static [&'static str] {
+    match collective {
+        Collective::Bcast | Collective::Reduce => &[
+            "levels",
+            "levels/flat",
+            "levels/knomial-4",
+            "levels/knomial-8",
+            "levels/slices",
+            "levels-1024/knomial-4",
+            "levels-1024/chain",
+            "levels-4096/chain",
+            "levels-8192/chain",
+            "levels-16384/chain",
+        ],
+        Collective::Allreduce => &[
+            "levels",
+            "levels/knomial-4",
+            "levels+doubling",
+            "levels/knomial-4+doubling",
+            "levels/slices+rabenseifner",
+            "levels-1024/chain",
+            "levels-8192/chain",
+            "levels-8192/chain+segmented-ring-8192",
+        ],
+        Collective::Barrier => &["levels", "levels/flat", "levels/knomial-4"],
+        _ => &[],
+    }
+}
+
 /// The algorithm that a name stands for.
 pub(crate) fn choice(collective: Collective, name: &str) -> Result<Choice, Failure> {
     let (kind, known) = names(collective).unwrap_or_default();
     let family = if kind == "exscan" { "scan" } else { kind };
-    let found = Algorithm::from_name(&format!("{family}/{name}"));
-    let algorithm =
-        found.ok_or_else(|| Failure::Words(format!("no algorithm {name:?} for {kind}: {}, all", known.join(", "))))?;
-    Ok(Choice { name: name.into(), algorithm })
+    let flat = Algorithm::from_name(&format!("{family}/{name}")).map(Kind::Flat);
+    let found = flat.or_else(|| levels::Algorithm::from_name(name).map(Kind::Levels));
+    let kind = found.ok_or_else(|| {
+        Failure::Words(format!("no algorithm {name:?} for {kind}: {}, levels..., all", known.join(", ")))
+    })?;
+    Ok(Choice { name: name.into(), kind })
 }
 
 /// What algorithms need to know beside the call.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Tables<'w> {
+    groups: &'w Groups<'w>,
     /// All ranks' stages of BAGDS.
     stages: Vec<Table<'w>>,
 }
 
 impl<'w> Tables<'w> {
     /// Those that `choice` needs, in `words`.
-    pub(crate) fn new(choice: &Choice, ranks: u32, words: &'w mut Vec<Vec<u64>>) -> Result<Self, Refusal> {
-        if choice.algorithm != Algorithm::Allgather(allgather::Algorithm::Bagds) {
-            return Ok(Self::default());
+    pub(crate) fn new(
+        choice: &Choice,
+        ranks: u32,
+        groups: &'w Groups<'w>,
+        words: &'w mut Vec<Vec<u64>>,
+    ) -> Result<Self, Refusal> {
+        if choice.kind != Kind::Flat(Algorithm::Allgather(allgather::Algorithm::Bagds)) {
+            return Ok(Self { groups, stages: Vec::new() });
         }
         let mut work = vec![0; bagds::work_words(ranks)];
         let stages = bagds::stages(ranks, &mut work)?;
         words.resize(ranks as usize, vec![0; bagds::table_words(ranks, stages)]);
         let one = |(rank, words): (Rank, &'w mut Vec<u64>)| Table::new(Seat::new(rank, ranks)?, &mut work, words);
-        Ok(Self { stages: (0..).zip(words).map(one).collect::<Result<_, _>>()? })
+        Ok(Self { groups, stages: (0..).zip(words).map(one).collect::<Result<_, _>>()? })
     }
 }
 
@@ -81,11 +128,24 @@ pub(crate) fn machine<'a>(
     tables: &Tables<'a>,
     memory: &'a mut Memory,
 ) -> Result<Box<dyn Machine<Endpoint> + 'a>, PlanError> {
+    match choice.kind {
+        Kind::Flat(algorithm) => flat(case, rank, algorithm, tables, memory),
+        Kind::Levels(algorithm) => levels(case, rank, algorithm, tables.groups, memory),
+    }
+}
+
+fn flat<'a>(
+    case: &Case,
+    rank: Rank,
+    algorithm: Algorithm,
+    tables: &Tables<'a>,
+    memory: &'a mut Memory,
+) -> Result<Box<dyn Machine<Endpoint> + 'a>, PlanError> {
     let Case { bytes, root, ranks, .. } = *case;
     let seat = Seat::new(rank, ranks)?;
     let blocks = |bytes| Parts::equal(ranks, bytes);
     let exclusive = case.collective == Collective::Exscan;
-    match choice.algorithm {
+    match algorithm {
         Algorithm::Barrier(algorithm) => run(barrier::plan(seat, algorithm)?, memory),
         Algorithm::Bcast(algorithm) => run(bcast::plan(seat, bytes, root, algorithm)?, memory),
         Algorithm::Reduce(algorithm) => run(reduce::plan(seat, bytes, OP, root, false, algorithm)?, memory),
@@ -105,6 +165,22 @@ pub(crate) fn machine<'a>(
             run(reduce_scatter::plan(seat, blocks(case.slice())?, OP, false, algorithm)?, memory)
         }
         Algorithm::Scan(algorithm) => run(scan::plan(seat, bytes, OP, false, exclusive, algorithm)?, memory),
+    }
+}
+
+fn levels<'a>(
+    case: &Case,
+    rank: Rank,
+    algorithm: levels::Algorithm,
+    groups: &'a Groups<'a>,
+    memory: &'a mut Memory,
+) -> Result<Box<dyn Machine<Endpoint> + 'a>, PlanError> {
+    let Case { bytes, root, .. } = *case;
+    match case.collective {
+        Collective::Barrier => run(levels::barrier::plan(groups, rank, algorithm)?, memory),
+        Collective::Bcast => run(levels::bcast::plan(groups, rank, bytes, root, algorithm)?, memory),
+        Collective::Reduce => run(levels::reduce::plan(groups, rank, bytes, OP, root, false, algorithm)?, memory),
+        _ => run(levels::allreduce::plan(groups, rank, bytes, OP, false, algorithm)?, memory),
     }
 }
 

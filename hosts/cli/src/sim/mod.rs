@@ -2,7 +2,9 @@
 
 mod algorithms;
 pub(crate) mod args;
+mod compare;
 mod data;
+mod machine;
 mod plot;
 
 use crate::args::Collective;
@@ -10,14 +12,15 @@ use crate::bench::{Row, Sample, Table, summary};
 use crate::error::Failure;
 use crate::form::Form;
 use algorithms::{Choice, Tables};
-use args::{Shape, Sim};
+use args::Sim;
 use clap::ValueEnum;
 use data::{Case, Memory};
+use machine::{Machine, Storage, words};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
 use unisono_kernel::msg::PlanError;
-use unisono_sim::{Class, Fate, Network, Outcome, Placement, Schedule, Topology, World};
+use unisono_sim::{Class, Fate, Network, Outcome, Schedule, World};
 
 /// A row of the report: bench's keys, and what the simulator knows beside.
 #[derive(Debug, Serialize)]
@@ -44,14 +47,18 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
         let wanted = args.collective.to_possible_value().map_or_else(String::new, |value| value.get_name().into());
         Failure::Words(format!("{wanted} is no collective over messages"))
     })?;
-    let network = network(args)?;
-    let nodes = args.nodes.unwrap_or(args.ranks);
-    let placement = Placement::blocks(args.ranks, nodes).map_err(words)?;
-    let chosen = match args.algorithm.as_str() {
+    let machine = Machine::new(args)?;
+    let mut storage = Storage::default();
+    let groups = machine.groups(&mut storage)?;
+    let nodes = machine.placement.nodes();
+    let mut chosen = match args.algorithm.as_str() {
         "auto" => names.get(..1).unwrap_or_default().to_vec(),
         "all" => names.to_vec(),
         one => vec![one],
     };
+    if args.algorithm == "all" && args.levels.is_some() {
+        chosen.extend(algorithms::over_levels(args.collective));
+    }
     let lengths = if args.collective == Collective::Barrier { &[0] } else { &args.bytes[..] };
     let mut rows = Vec::new();
     for &bytes in lengths {
@@ -60,11 +67,10 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
         for name in &chosen {
             let choice = algorithms::choice(args.collective, name)?;
             let mut words = Vec::new();
-            let tables = Tables::new(&choice, args.ranks, &mut words)?;
-            let simulated = simulate(args, &case, &choice, &tables, (network, &placement));
-            let (sample, outcome) = match simulated {
-                Err(Failure::Plan(inapplicable @ PlanError::Inapplicable { .. })) if args.algorithm == "all" => {
-                    eprintln!("unisono: left out: {inapplicable}");
+            let tables = Tables::new(&choice, args.ranks, &groups, &mut words)?;
+            let (sample, outcome) = match simulate(args, &case, &choice, &tables, &machine) {
+                Err(Failure::Plan(error)) if args.algorithm == "all" && !matches!(error, PlanError::Refused(_)) => {
+                    eprintln!("unisono: left out: {name}: {error}");
                     continue;
                 }
                 simulated => simulated?,
@@ -91,40 +97,33 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
                     (class.to_string(), Count { messages: sent.messages, bytes: sent.bytes })
                 });
                 let ends_ns = args.per_rank.then(|| ends(&outcome));
-                let line =
-                    Line { row: &row, nodes, network: &network, seed: args.seed, traffic: traffic.into(), ends_ns };
+                let line = Line {
+                    row: &row,
+                    nodes,
+                    network: &machine.network,
+                    seed: args.seed,
+                    traffic: traffic.into(),
+                    ends_ns,
+                };
                 println!("{}", serde_json::to_string(&line)?);
             }
             rows.push(row);
         }
     }
     if let Some(file) = &args.plot {
-        let title = format!("{collective}, {} ranks on {nodes} nodes, {}", args.ranks, kind(&network));
+        let title = format!("{collective}, {} ranks on {nodes} nodes, {}", args.ranks, machine.kind());
         let svg = plot::draw(&title, &rows)?;
         fs::write(file, svg).map_err(|e| Failure::Words(format!("{}: {e}", file.display())))?;
     }
-    if !args.json {
-        println!("{} ranks on {nodes} nodes, {}, virtual time", args.ranks, kind(&network));
+    if args.compare {
+        print!("{}", compare::table(&rows));
+    } else if !args.json {
+        println!("{} ranks on {nodes} nodes, {}, virtual time", args.ranks, machine.kind());
         let mut table = Table::default();
         rows.into_iter().for_each(|row| table.push(row));
         print!("{table}");
     }
     Ok(())
-}
-
-fn network(args: &Sim) -> Result<Network, Failure> {
-    let Some(file) = &args.parameters else {
-        return Ok(Network::new(match args.network {
-            Shape::Star => Topology::Star,
-            Shape::Crossbar => Topology::Crossbar,
-            Shape::FatTree => Topology::FatTree { nodes_per_leaf: args.nodes_per_leaf, uplinks: args.uplinks },
-        }));
-    };
-    let named = |e: &dyn std::fmt::Display| Failure::Words(format!("{}: {e}", file.display()));
-    let text = fs::read_to_string(file).map_err(|e| named(&e))?;
-    let network: Network = serde_json::from_str(&text).map_err(|e| named(&e))?;
-    network.check().map_err(|e| named(&e))?;
-    Ok(network)
 }
 
 /// Runs all iterations; answers their times and the last one's outcome.
@@ -133,7 +132,7 @@ fn simulate(
     case: &Case,
     choice: &Choice,
     tables: &Tables<'_>,
-    (network, placement): (Network, &Placement),
+    machine: &Machine,
 ) -> Result<(Sample, Outcome), Failure> {
     let mut memory = vec![Memory::default(); case.ranks as usize];
     let mut last = None;
@@ -149,7 +148,7 @@ fn simulate(
             dropped: args.drop.clone(),
             ..Schedule::default()
         };
-        let world = World::new(network, placement.clone(), schedule).map_err(words)?;
+        let world = World::new(machine.network, machine.placement.clone(), schedule).map_err(words)?;
         let mut machines = Vec::with_capacity(memory.len());
         for (rank, memory) in (0..).zip(&mut memory) {
             case.prepare(rank, memory);
@@ -175,18 +174,4 @@ fn simulate(
 fn ends(outcome: &Outcome) -> Vec<f64> {
     let end = |fate: &Fate| if let Fate::Done(at) = fate { at.ns() } else { f64::NAN };
     outcome.fates.iter().map(end).collect()
-}
-
-fn kind(network: &Network) -> String {
-    match network.topology {
-        Topology::Star => "star".into(),
-        Topology::Crossbar => "crossbar".into(),
-        Topology::FatTree { nodes_per_leaf, uplinks } => {
-            format!("fat tree of {nodes_per_leaf} nodes and {uplinks} up-links per leaf switch")
-        }
-    }
-}
-
-fn words(error: unisono_sim::Unfit) -> Failure {
-    Failure::Words(error.to_string())
 }
