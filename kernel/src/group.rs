@@ -30,7 +30,7 @@ pub struct Place {
 }
 
 /// The groups of all ranks on all levels, in the caller's storage.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Groups<'s> {
     levels: heapless::Vec<Level, { Level::EVERY.len() }>,
     places: &'s [Place],

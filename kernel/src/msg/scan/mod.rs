@@ -2,6 +2,7 @@
 
 pub mod chain;
 pub mod doubling;
+pub mod tree;
 
 use super::name::{self, Named};
 use super::schedule::either;
