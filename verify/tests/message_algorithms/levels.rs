@@ -1,10 +1,11 @@
 //! Collectives over levels: on clusters of all sorts, with ranks in blocks, round robin and in any order.
 
-use super::reductions::{FOLDS, folded, length, user};
+use super::moves::{Varying, allgather_case, alltoall_case, gather_case, scatter_case};
+use super::reductions::{FOLDS, folded, length, reduce_scatter_case, scan_case, user};
 use super::{User, bytes, check, roots};
 use unisono_kernel::group::{Groups, Place};
-use unisono_kernel::msg::levels::{self, Algorithm};
-use unisono_kernel::msg::{Needs, PlanError};
+use unisono_kernel::msg::levels::{self, Algorithm, Line};
+use unisono_kernel::msg::{Needs, Parts, PlanError};
 use unisono_kernel::op::Op;
 use unisono_kernel::topology::{Level, Levels, Locality};
 use unisono_verify::oracle::{Fold, mix};
@@ -168,6 +169,80 @@ fn barriers() {
             }
         });
     }
+}
+
+/// Runs `body` with clusters and lines of their ranks.
+fn lines(mut body: impl FnMut(&str, u32, Line<'_>)) {
+    for size in SIZES {
+        clusters(size, |cluster, groups| {
+            let mut order = vec![0; size as usize];
+            body(cluster, size, Line::build(groups, &mut order).unwrap());
+        });
+    }
+}
+
+#[test]
+fn gathers_scatters_and_allgathers() {
+    lines(|cluster, size, line| {
+        let varying = Varying::new(size, 1);
+        for parts in [varying.parts(), Parts::equal(size, 0).unwrap(), Parts::equal(size, 5).unwrap()] {
+            for in_place in [false, true] {
+                for root in roots(size) {
+                    let case = format!("levels {cluster} root={root} {parts:?} {in_place}");
+                    let plan = |rank| levels::gather::plan(line, rank, parts, root, in_place).unwrap();
+                    gather_case(&format!("gather {case}"), (size, parts), root, in_place, plan);
+                    let plan = |rank| levels::scatter::plan(line, rank, parts, root, in_place).unwrap();
+                    scatter_case(&format!("scatter {case}"), (size, parts), root, in_place, plan);
+                }
+                for name in ["levels", "levels-8/chain", "levels/slices"] {
+                    let plan = |rank| levels::allgather::plan(line, rank, parts, in_place, named(name)).unwrap();
+                    let case = format!("allgather {name} {cluster} {parts:?} {in_place}");
+                    allgather_case(&case, (size, parts), in_place, plan);
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn alltoalls() {
+    lines(|cluster, size, line| {
+        for (block, in_place) in [(0, false), (5, false), (5, true)] {
+            let plan = |rank| levels::alltoall::plan(line, rank, block, in_place).unwrap();
+            let case = format!("alltoall levels {cluster} {block} {in_place}");
+            alltoall_case(&case, size, in_place, |_| Parts::equal(size, block).unwrap(), plan);
+        }
+    });
+}
+
+#[test]
+fn reduce_scatters_and_scans() {
+    lines(|cluster, size, line| {
+        for (fold, in_place) in FOLDS.iter().flat_map(|&fold| [(fold, false), (fold, true)]) {
+            let op = fold.op();
+            for (name, elements) in [("levels", 3), ("levels-32/chain", 3), ("levels/slices", 1), ("levels", 0)] {
+                let parts = Parts::equal(size, length(fold, elements)).unwrap();
+                let plan = |rank| levels::reduce_scatter::plan(line, rank, parts, op, in_place, named(name));
+                let case = format!("reduce_scatter {name} {cluster} {fold:?} {elements} {in_place}");
+                if applies(line.groups(), fold, plan) {
+                    reduce_scatter_case(&case, (size, parts), fold, in_place, |rank| plan(rank).unwrap());
+                }
+            }
+            for name in ["levels", "levels/flat:chain", "levels/knomial-3"] {
+                for (elements, exclusive) in [0, 1, 9].into_iter().flat_map(|n| [(n, false), (n, true)]) {
+                    let bytes = length(fold, elements);
+                    let plan =
+                        |rank| levels::scan::plan(line.groups(), rank, bytes, op, in_place, exclusive, named(name));
+                    if !line.groups().are_runs() {
+                        assert_eq!(plan(0).err(), Some(PlanError::OverLevels(Needs::Runs)));
+                        continue;
+                    }
+                    let case = format!("scan {name} {cluster} {fold:?} {elements} {in_place} {exclusive}");
+                    scan_case(&case, size, (fold, elements, in_place), exclusive, |rank| plan(rank).unwrap());
+                }
+            }
+        }
+    });
 }
 
 /// Whoever is the root: no process sends or receives more than a process of its place has neighbours.

@@ -3,7 +3,7 @@
 use super::{LARGE, User, check, lengths, outcome, roots, seat, sizes};
 use std::ffi::c_void;
 use unisono_kernel::msg::parts::Slices;
-use unisono_kernel::msg::{Parts, allreduce, reduce, reduce_scatter, scan};
+use unisono_kernel::msg::{Parts, Schedule, allreduce, reduce, reduce_scatter, scan};
 use unisono_kernel::op::{Op, User as Function};
 use unisono_verify::network::Mode;
 use unisono_verify::oracle::{Fold, mix};
@@ -155,28 +155,37 @@ fn reduce_scatters() {
                 ];
                 for parts in kinds {
                     let name = format!("reduce_scatter {algorithm:?} p={size} {fold:?} {parts:?} {in_place}");
-                    let elements = parts.reach() / element;
                     let plan =
                         |rank| reduce_scatter::plan(seat(rank, size), parts, fold.op(), in_place, algorithm).unwrap();
-                    let before = |rank| {
-                        let mut user = user(fold, rank, elements, in_place, true);
-                        user.receive.truncate(if in_place { usize::MAX } else { parts.len(rank) as usize });
-                        user
-                    };
-                    let after = |rank| {
-                        let place = parts.place(unisono_kernel::msg::schedule::Area::Receive, rank);
-                        let all = folded(fold, 0..size, elements);
-                        let mut receive = before(rank).receive;
-                        let from = place.at as usize;
-                        receive[..place.len as usize].copy_from_slice(&all[from..from + place.len as usize]);
-                        receive
-                    };
-                    let plans: Vec<_> = (0..size).map(plan).collect();
-                    check(&name, &plans, &(0..size).map(before).collect::<Vec<_>>(), after);
+                    reduce_scatter_case(&name, (size, parts), fold, in_place, plan);
                 }
             }
         }
     }
+}
+
+pub(super) fn reduce_scatter_case<S: Schedule>(
+    name: &str,
+    (size, parts): (u32, Parts<'_>),
+    fold: Fold,
+    in_place: bool,
+    plan: impl Fn(u32) -> S,
+) {
+    let elements = parts.reach() / fold.element() as u64;
+    let before = |rank| {
+        let mut user = user(fold, rank, elements, in_place, true);
+        user.receive.truncate(if in_place { usize::MAX } else { parts.len(rank) as usize });
+        user
+    };
+    let after = |rank| {
+        let place = parts.place(unisono_kernel::msg::schedule::Area::Receive, rank);
+        let all = folded(fold, 0..size, elements);
+        let mut receive = before(rank).receive;
+        let from = place.at as usize;
+        receive[..place.len as usize].copy_from_slice(&all[from..from + place.len as usize]);
+        receive
+    };
+    check(name, &(0..size).map(plan).collect::<Vec<_>>(), &(0..size).map(before).collect::<Vec<_>>(), after);
 }
 
 #[test]
@@ -189,16 +198,25 @@ fn scans() {
                     let name = format!("scan {algorithm:?} p={size} {fold:?} {elements} {in_place} {exclusive}");
                     let (bytes, op) = (length(fold, elements), fold.op());
                     let plan = |rank| scan::plan(seat(rank, size), bytes, op, in_place, exclusive, algorithm).unwrap();
-                    let before = |rank| user(fold, rank, elements, in_place, true);
-                    let after = |rank| match (exclusive, rank) {
-                        (true, 0) => before(0).receive,
-                        (true, rank) => folded(fold, 0..rank, elements),
-                        (false, rank) => folded(fold, 0..rank + 1, elements),
-                    };
-                    let plans: Vec<_> = (0..size).map(plan).collect();
-                    check(&name, &plans, &(0..size).map(before).collect::<Vec<_>>(), after);
+                    scan_case(&name, size, (fold, elements, in_place), exclusive, plan);
                 }
             }
         }
     }
+}
+
+pub(super) fn scan_case<S: Schedule>(
+    name: &str,
+    size: u32,
+    (fold, elements, in_place): (Fold, u64, bool),
+    exclusive: bool,
+    plan: impl Fn(u32) -> S,
+) {
+    let before = |rank| user(fold, rank, elements, in_place, true);
+    let after = |rank| match (exclusive, rank) {
+        (true, 0) => before(0).receive,
+        (true, rank) => folded(fold, 0..rank, elements),
+        (false, rank) => folded(fold, 0..rank + 1, elements),
+    };
+    check(name, &(0..size).map(plan).collect::<Vec<_>>(), &(0..size).map(before).collect::<Vec<_>>(), after);
 }

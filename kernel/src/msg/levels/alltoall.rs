@@ -112,6 +112,10 @@ impl Schedule for Exchange<'_> {
         let ranks = u64::from(self.line.len());
         let (mine, other) = self.pair(index)?;
         let vector = self.place(Room::Vectors, mine * ranks + u64::from(self.line.rank(other)), 1);
+        if u64::from(self.held.0) + mine == other.into() {
+            // What a rank has for itself stays where it is.
+            return Some(Work::Copy { from: Place::NOTHING, to: Place::NOTHING });
+        }
         let (start, there) = self.around(other);
         let (first, place) = (start * self.held(), u64::from(other) - start);
         match moment {

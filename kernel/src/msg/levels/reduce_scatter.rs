@@ -30,14 +30,10 @@ pub fn plan<'s>(
     super::row(line, parts)?;
     (0..line.len()).try_for_each(|rank| op.count(parts.len(rank)).map(|_| ()))?;
     let (bytes, circles) = (parts.total(), Circles::new(line.groups(), rank, 0)?);
-    let up = reduce::within(&circles, bytes, op, in_place, algorithm)?;
-    // Rank 0's block is the first one. In place it ends where the sum is.
-    let in_place_here = in_place && rank == 0;
-    let sum = if in_place_here { Base::start(Area::Receive) } else { Base::scratch(0) };
-    let operand = if in_place { Base::start(Area::Receive) } else { sum };
-    let areas = Areas { send: Base::start(Area::Send), receive: operand, scratch: Base::scratch(bytes) };
-    let up = Stage { circle: None, areas, plan: up };
-    let down = scatter::plan(line, rank, parts, 0, in_place_here)?;
-    let areas = Areas { send: sum, receive: Base::start(Area::Receive), scratch: Base::scratch(bytes) };
+    let source = Base::start(if in_place { Area::Receive } else { Area::Send });
+    let areas = Areas { send: source, receive: Base::scratch(0), scratch: Base::scratch(bytes) };
+    let up = Stage { circle: None, areas, plan: reduce::within(&circles, bytes, op, false, algorithm)? };
+    let areas = Areas { send: Base::scratch(0), receive: Base::start(Area::Receive), scratch: Base::scratch(bytes) };
+    let down = scatter::plan(line, rank, parts, 0, false)?;
     Ok(Sequence::new(up, Stage { circle: None, areas, plan: down }))
 }
