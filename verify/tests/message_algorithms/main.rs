@@ -5,6 +5,7 @@
 //! another order of deliveries each time; and its schedules are read on paper.
 
 mod costs;
+mod levels;
 mod moves;
 mod mutants;
 mod paper;

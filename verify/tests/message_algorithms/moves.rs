@@ -2,19 +2,19 @@
 
 use super::{LARGE, User, bytes, check, lengths, roots, seat, sizes};
 use unisono_kernel::msg::schedule::Area;
-use unisono_kernel::msg::{Parts, allgather, alltoall, barrier, bcast, gather, scatter};
+use unisono_kernel::msg::{Parts, Schedule, allgather, alltoall, barrier, bcast, gather, scatter};
 use unisono_kernel::pattern::bagds::{Table, stages, table_words, work_words};
 use unisono_kernel::pattern::log2_ceil;
 use unisono_verify::oracle::mix;
 
 /// Counts and displacements of blocks that vary, in falling order and with gaps; one in four has nothing.
-struct Varying {
+pub(super) struct Varying {
     counts: Vec<u64>,
     displacements: Vec<u64>,
 }
 
 impl Varying {
-    fn new(size: u32, seed: u64) -> Self {
+    pub(super) fn new(size: u32, seed: u64) -> Self {
         let counts: Vec<u64> = (0..size).map(|rank| mix(seed ^ u64::from(rank)) % 8 / 2 * 2).collect();
         let ends = counts.iter().rev().scan(1, |end, count| Some(std::mem::replace(end, *end + count + 1)));
         let mut displacements: Vec<u64> = ends.collect();
@@ -22,7 +22,7 @@ impl Varying {
         Self { counts, displacements }
     }
 
-    fn parts(&self) -> Parts<'_> {
+    pub(super) fn parts(&self) -> Parts<'_> {
         Parts::vary(self.counts.len() as u32, &self.counts, &self.displacements, 3).expect("blocks that fit")
     }
 }
@@ -67,31 +67,25 @@ fn gathers_and_scatters() {
         for parts in kinds {
             for root in roots(size) {
                 for in_place in [false, true] {
-                    let case = format!("p={size} root={root} {parts:?} {in_place}");
+                    let (case, all) = (format!("p={size} root={root} {parts:?} {in_place}"), (size, parts));
                     use gather::Algorithm as Gather;
                     for algorithm in [Gather::Linear, Gather::Binomial] {
+                        let plan = |rank| {
+                            let own = parts.len(rank);
+                            gather::plan(seat(rank, size), own, parts, root, in_place, algorithm).unwrap()
+                        };
                         if algorithm.applicable(&parts).is_ok() {
-                            gather_case(
-                                &format!("gather {algorithm:?} {case}"),
-                                size,
-                                parts,
-                                root,
-                                in_place,
-                                algorithm,
-                            );
+                            gather_case(&format!("gather {algorithm:?} {case}"), all, root, in_place, plan);
                         }
                     }
                     use scatter::Algorithm as Scatter;
                     for algorithm in [Scatter::Linear, Scatter::Binomial] {
+                        let plan = |rank| {
+                            let own = parts.len(rank);
+                            scatter::plan(seat(rank, size), own, parts, root, in_place, algorithm).unwrap()
+                        };
                         if algorithm.applicable(&parts).is_ok() {
-                            scatter_case(
-                                &format!("scatter {algorithm:?} {case}"),
-                                size,
-                                parts,
-                                root,
-                                in_place,
-                                algorithm,
-                            );
+                            scatter_case(&format!("scatter {algorithm:?} {case}"), all, root, in_place, plan);
                         }
                     }
                 }
@@ -123,15 +117,25 @@ fn gathered(size: u32, parts: Parts<'_>) -> Vec<u8> {
     all
 }
 
-fn gather_case(name: &str, size: u32, parts: Parts<'_>, root: u32, in_place: bool, algorithm: gather::Algorithm) {
-    let plan = |rank| gather::plan(seat(rank, size), parts.len(rank), parts, root, in_place, algorithm).unwrap();
+pub(super) fn gather_case<S: Schedule>(
+    name: &str,
+    (size, parts): (u32, Parts<'_>),
+    root: u32,
+    in_place: bool,
+    plan: impl Fn(u32) -> S,
+) {
     let before = before(size, parts, in_place, |rank| rank == root);
     let after = |rank| if rank == root { gathered(size, parts) } else { Vec::new() };
     check(name, &(0..size).map(plan).collect::<Vec<_>>(), &before, after);
 }
 
-fn scatter_case(name: &str, size: u32, parts: Parts<'_>, root: u32, in_place: bool, algorithm: scatter::Algorithm) {
-    let plan = |rank| scatter::plan(seat(rank, size), parts.len(rank), parts, root, in_place, algorithm).unwrap();
+pub(super) fn scatter_case<S: Schedule>(
+    name: &str,
+    (size, parts): (u32, Parts<'_>),
+    root: u32,
+    in_place: bool,
+    plan: impl Fn(u32) -> S,
+) {
     let before = |rank| User {
         send: if rank == root { gathered(size, parts) } else { Vec::new() },
         receive: if rank == root && in_place { Vec::new() } else { vec![0x55; parts.len(rank) as usize] },
@@ -142,6 +146,42 @@ fn scatter_case(name: &str, size: u32, parts: Parts<'_>, root: u32, in_place: bo
     };
     let before: Vec<_> = (0..size).map(before).collect();
     check(name, &(0..size).map(plan).collect::<Vec<_>>(), &before, after);
+}
+
+pub(super) fn allgather_case<S: Schedule>(
+    name: &str,
+    (size, parts): (u32, Parts<'_>),
+    in_place: bool,
+    plan: impl Fn(u32) -> S,
+) {
+    let before = before(size, parts, in_place, |_| true);
+    check(name, &(0..size).map(plan).collect::<Vec<_>>(), &before, |_| gathered(size, parts));
+}
+
+pub(super) fn alltoall_case<'p, S: Schedule>(
+    name: &str,
+    size: u32,
+    in_place: bool,
+    parts: impl Fn(u32) -> Parts<'p>,
+    plan: impl Fn(u32) -> S,
+) {
+    let filled = |rank: u32, content: &dyn Fn(u32) -> (u32, u32)| {
+        let mut memory = vec![0x55; parts(rank).reach() as usize];
+        for peer in 0..size {
+            let (sender, receiver) = content(peer);
+            put(&mut memory, parts(rank), peer, &between(sender, receiver, parts(rank).len(peer)));
+        }
+        memory
+    };
+    let before = |rank| {
+        let outgoing = filled(rank, &|peer| (rank, peer));
+        match in_place {
+            true => User { send: Vec::new(), receive: outgoing },
+            false => User { receive: vec![0x55; outgoing.len()], send: outgoing },
+        }
+    };
+    let after = |rank| filled(rank, &|peer| (peer, rank));
+    check(name, &(0..size).map(plan).collect::<Vec<_>>(), &(0..size).map(before).collect::<Vec<_>>(), after);
 }
 
 #[test]
@@ -167,9 +207,7 @@ fn allgathers() {
                         let table = Some(tables[rank as usize]);
                         allgather::plan(seat(rank, size), parts, in_place, algorithm, table).unwrap()
                     };
-                    let before = before(size, parts, in_place, |_| true);
-                    let plans: Vec<_> = (0..size).map(plan).collect();
-                    check(&name, &plans, &before, |_| gathered(size, parts));
+                    allgather_case(&name, (size, parts), in_place, plan);
                 }
             }
         }
@@ -208,24 +246,7 @@ fn alltoalls() {
                     let send = (!in_place).then(|| parts(rank));
                     alltoall::plan(seat(rank, size), send, parts(rank), algorithm).unwrap()
                 };
-                let filled = |rank: u32, content: &dyn Fn(u32) -> (u32, u32)| {
-                    let mut memory = vec![0x55; parts(rank).reach() as usize];
-                    for peer in 0..size {
-                        let (sender, receiver) = content(peer);
-                        put(&mut memory, parts(rank), peer, &between(sender, receiver, parts(rank).len(peer)));
-                    }
-                    memory
-                };
-                let before = |rank| {
-                    let outgoing = filled(rank, &|peer| (rank, peer));
-                    match in_place {
-                        true => User { send: Vec::new(), receive: outgoing },
-                        false => User { receive: vec![0x55; outgoing.len()], send: outgoing },
-                    }
-                };
-                let plans: Vec<_> = (0..size).map(plan).collect();
-                let after = |rank| filled(rank, &|peer| (peer, rank));
-                check(&name, &plans, &(0..size).map(before).collect::<Vec<_>>(), after);
+                alltoall_case(&name, size, in_place, parts, plan);
             }
         }
     }
@@ -240,7 +261,6 @@ fn barriers() {
             let nothing = vec![User { send: Vec::new(), receive: Vec::new() }; size as usize];
             check(&format!("barrier {algorithm:?} p={size}"), &plans, &nothing, |_| Vec::new());
             if matches!(algorithm, Dissemination | Bruck | Butterfly) {
-                use unisono_kernel::msg::Schedule;
                 assert!(plans.iter().all(|plan| plan.rounds() == log2_ceil(size).into()));
             }
         }

@@ -3,12 +3,12 @@
 use super::{LARGE, User, check, lengths, outcome, roots, seat, sizes};
 use std::ffi::c_void;
 use unisono_kernel::msg::parts::Slices;
-use unisono_kernel::msg::{Parts, allreduce, reduce, reduce_scatter, scan};
+use unisono_kernel::msg::{Parts, Schedule, allreduce, reduce, reduce_scatter, scan};
 use unisono_kernel::op::{Op, User as Function};
 use unisono_verify::network::Mode;
 use unisono_verify::oracle::{Fold, mix};
 
-const FOLDS: [Fold; 3] = [Fold::SumI64, Fold::Affine, Fold::SumF64];
+pub(super) const FOLDS: [Fold; 3] = [Fold::SumI64, Fold::Affine, Fold::SumF64];
 
 /// A rank's operand in words. Sums of floats are exact: any order gives the same bits.
 fn operand(fold: Fold, rank: u32, elements: u64) -> Vec<u64> {
@@ -25,7 +25,7 @@ fn to_bytes(words: &[u64]) -> Vec<u8> {
 }
 
 /// The fold of the operands of a range of ranks, in rank order.
-fn folded(fold: Fold, ranks: std::ops::Range<u32>, elements: u64) -> Vec<u8> {
+pub(super) fn folded(fold: Fold, ranks: std::ops::Range<u32>, elements: u64) -> Vec<u8> {
     let mut result = operand(fold, ranks.start, elements);
     for rank in ranks.start + 1..ranks.end {
         fold.apply(&mut result, &operand(fold, rank, elements));
@@ -34,7 +34,7 @@ fn folded(fold: Fold, ranks: std::ops::Range<u32>, elements: u64) -> Vec<u8> {
 }
 
 /// A process's memory before: the operand is the input, or in place in the result area, where the result goes.
-fn user(fold: Fold, rank: u32, elements: u64, in_place: bool, wants: bool) -> User {
+pub(super) fn user(fold: Fold, rank: u32, elements: u64, in_place: bool, wants: bool) -> User {
     let operand = to_bytes(&operand(fold, rank, elements));
     match (in_place, wants) {
         (true, true) => User { send: Vec::new(), receive: operand },
@@ -43,7 +43,7 @@ fn user(fold: Fold, rank: u32, elements: u64, in_place: bool, wants: bool) -> Us
     }
 }
 
-fn length(fold: Fold, elements: u64) -> u64 {
+pub(super) fn length(fold: Fold, elements: u64) -> u64 {
     elements * fold.element() as u64
 }
 
@@ -155,28 +155,37 @@ fn reduce_scatters() {
                 ];
                 for parts in kinds {
                     let name = format!("reduce_scatter {algorithm:?} p={size} {fold:?} {parts:?} {in_place}");
-                    let elements = parts.reach() / element;
                     let plan =
                         |rank| reduce_scatter::plan(seat(rank, size), parts, fold.op(), in_place, algorithm).unwrap();
-                    let before = |rank| {
-                        let mut user = user(fold, rank, elements, in_place, true);
-                        user.receive.truncate(if in_place { usize::MAX } else { parts.len(rank) as usize });
-                        user
-                    };
-                    let after = |rank| {
-                        let place = parts.place(unisono_kernel::msg::schedule::Area::Receive, rank);
-                        let all = folded(fold, 0..size, elements);
-                        let mut receive = before(rank).receive;
-                        let from = place.at as usize;
-                        receive[..place.len as usize].copy_from_slice(&all[from..from + place.len as usize]);
-                        receive
-                    };
-                    let plans: Vec<_> = (0..size).map(plan).collect();
-                    check(&name, &plans, &(0..size).map(before).collect::<Vec<_>>(), after);
+                    reduce_scatter_case(&name, (size, parts), fold, in_place, plan);
                 }
             }
         }
     }
+}
+
+pub(super) fn reduce_scatter_case<S: Schedule>(
+    name: &str,
+    (size, parts): (u32, Parts<'_>),
+    fold: Fold,
+    in_place: bool,
+    plan: impl Fn(u32) -> S,
+) {
+    let elements = parts.reach() / fold.element() as u64;
+    let before = |rank| {
+        let mut user = user(fold, rank, elements, in_place, true);
+        user.receive.truncate(if in_place { usize::MAX } else { parts.len(rank) as usize });
+        user
+    };
+    let after = |rank| {
+        let place = parts.place(unisono_kernel::msg::schedule::Area::Receive, rank);
+        let all = folded(fold, 0..size, elements);
+        let mut receive = before(rank).receive;
+        let from = place.at as usize;
+        receive[..place.len as usize].copy_from_slice(&all[from..from + place.len as usize]);
+        receive
+    };
+    check(name, &(0..size).map(plan).collect::<Vec<_>>(), &(0..size).map(before).collect::<Vec<_>>(), after);
 }
 
 #[test]
@@ -189,16 +198,25 @@ fn scans() {
                     let name = format!("scan {algorithm:?} p={size} {fold:?} {elements} {in_place} {exclusive}");
                     let (bytes, op) = (length(fold, elements), fold.op());
                     let plan = |rank| scan::plan(seat(rank, size), bytes, op, in_place, exclusive, algorithm).unwrap();
-                    let before = |rank| user(fold, rank, elements, in_place, true);
-                    let after = |rank| match (exclusive, rank) {
-                        (true, 0) => before(0).receive,
-                        (true, rank) => folded(fold, 0..rank, elements),
-                        (false, rank) => folded(fold, 0..rank + 1, elements),
-                    };
-                    let plans: Vec<_> = (0..size).map(plan).collect();
-                    check(&name, &plans, &(0..size).map(before).collect::<Vec<_>>(), after);
+                    scan_case(&name, size, (fold, elements, in_place), exclusive, plan);
                 }
             }
         }
     }
+}
+
+pub(super) fn scan_case<S: Schedule>(
+    name: &str,
+    size: u32,
+    (fold, elements, in_place): (Fold, u64, bool),
+    exclusive: bool,
+    plan: impl Fn(u32) -> S,
+) {
+    let before = |rank| user(fold, rank, elements, in_place, true);
+    let after = |rank| match (exclusive, rank) {
+        (true, 0) => before(0).receive,
+        (true, rank) => folded(fold, 0..rank, elements),
+        (false, rank) => folded(fold, 0..rank + 1, elements),
+    };
+    check(name, &(0..size).map(plan).collect::<Vec<_>>(), &(0..size).map(before).collect::<Vec<_>>(), after);
 }
