@@ -53,6 +53,7 @@ bool shim_is_foreign(void);
 #define PMPI_Comm_call_errhandler SHIM_FUNCTION(PMPI_Comm_call_errhandler)
 #define PMPI_Comm_create_keyval SHIM_FUNCTION(PMPI_Comm_create_keyval)
 #define PMPI_Comm_free SHIM_FUNCTION(PMPI_Comm_free)
+#define PMPI_Comm_get_attr SHIM_FUNCTION(PMPI_Comm_get_attr)
 #define PMPI_Comm_group SHIM_FUNCTION(PMPI_Comm_group)
 #define PMPI_Comm_rank SHIM_FUNCTION(PMPI_Comm_rank)
 #define PMPI_Comm_set_attr SHIM_FUNCTION(PMPI_Comm_set_attr)
@@ -60,8 +61,10 @@ bool shim_is_foreign(void);
 #define PMPI_Comm_size SHIM_FUNCTION(PMPI_Comm_size)
 #define PMPI_Comm_split SHIM_FUNCTION(PMPI_Comm_split)
 #define PMPI_Comm_test_inter SHIM_FUNCTION(PMPI_Comm_test_inter)
+#define PMPI_Error_class SHIM_FUNCTION(PMPI_Error_class)
 #define PMPI_Error_string SHIM_FUNCTION(PMPI_Error_string)
 #define PMPI_Finalized SHIM_FUNCTION(PMPI_Finalized)
+#define PMPI_Get_count SHIM_FUNCTION(PMPI_Get_count)
 #define PMPI_Get_library_version SHIM_FUNCTION(PMPI_Get_library_version)
 #define PMPI_Grequest_complete SHIM_FUNCTION(PMPI_Grequest_complete)
 #define PMPI_Grequest_start SHIM_FUNCTION(PMPI_Grequest_start)
@@ -69,10 +72,14 @@ bool shim_is_foreign(void);
 #define PMPI_Group_size SHIM_FUNCTION(PMPI_Group_size)
 #define PMPI_Group_translate_ranks SHIM_FUNCTION(PMPI_Group_translate_ranks)
 #define PMPI_Initialized SHIM_FUNCTION(PMPI_Initialized)
+#define PMPI_Iprobe SHIM_FUNCTION(PMPI_Iprobe)
+#define PMPI_Irecv SHIM_FUNCTION(PMPI_Irecv)
+#define PMPI_Isend SHIM_FUNCTION(PMPI_Isend)
 #define PMPI_Pack SHIM_FUNCTION(PMPI_Pack)
 #define PMPI_Reduce SHIM_FUNCTION(PMPI_Reduce)
 #define PMPI_Request_free SHIM_FUNCTION(PMPI_Request_free)
 #define PMPI_Request_get_status SHIM_FUNCTION(PMPI_Request_get_status)
+#define PMPI_Test SHIM_FUNCTION(PMPI_Test)
 #define PMPI_Type_commit SHIM_FUNCTION(PMPI_Type_commit)
 #define PMPI_Type_create_hindexed SHIM_FUNCTION(PMPI_Type_create_hindexed)
 #define PMPI_Type_free SHIM_FUNCTION(PMPI_Type_free)
@@ -204,6 +211,12 @@ struct shim_comm *shim_attach(MPI_Comm comm, int *code);
 bool shim_prepare_comms(void);
 /* Once, before MPI_Finalize. */
 void shim_finish_comms(void);
+
+/* ---- Messages (messages.c) ---------------------------------------------------------------------------- */
+
+struct unisono_messages;
+/* unisono_messages_connect, by the MPI's handle, of an MPI that is running. */
+int shim_connect(MPI_Comm comm, struct unisono_messages *layer);
 
 /* ---- Datatypes and operations (types.c) -------------------------------------------------------------- */
 

@@ -6,6 +6,9 @@
 //! | module | what |
 //! |---|---|
 //! | [`algorithm`] | what runs a call, for statistics |
+//! | [`attach`] | a communicator, from Rust: collectives over messages |
+//! | [`messages`] | messages of an MPI, as the kernel's point-to-point layer |
+//! | [`bounded`] | a bound of time on waiting |
 //! | [`process`] | what a process keeps: its arena, the peers' arenas; offer, attach, settle, release |
 //! | [`offer`] | what ranks tell each other, and what follows from all offers |
 //! | [`node`] | which processes can share memory |
@@ -17,6 +20,9 @@
 //! Nothing here panics or ends the process.
 
 pub mod algorithm;
+pub mod attach;
+pub mod bounded;
+pub mod messages;
 pub mod node;
 pub mod offer;
 pub mod process;
