@@ -197,6 +197,7 @@ extern const char *const shim_names[COLLECTIVES]; /* "MPI_Bcast" */
 struct shim_comm {
     uintptr_t key;      /* the handle's value; 0: unused */
     unisono_comm *comm; /* null: stays with the MPI */
+    unisono_mpi_levels *levels; /* of some collectives only, whatever `reason` says; null: of none */
     int reason;
     int rank, size;
     unisono_mpi_lease *lease;
@@ -212,11 +213,24 @@ bool shim_prepare_comms(void);
 /* Once, before MPI_Finalize. */
 void shim_finish_comms(void);
 
+/* ---- Several nodes (levels.c) -------------------------------------------------------------------------- */
+
+/* Attaches a communicator whose ranks' offers are on several nodes; collective. Leaves entry->levels null if it can't. */
+void shim_attach_levels(MPI_Comm comm, struct shim_comm *entry, const unisono_mpi_offer_t *offers, bool able,
+                        unisono_mpi_progress *progress);
+/* Is the collective taken over where ranks are on several nodes? */
+bool shim_levels_take(enum shim_collective collective);
+struct shim_call;
+/* Runs it; answers an error of unisono.h's. */
+int shim_call_levels(const struct shim_call *c);
+
 /* ---- Messages (messages.c) ---------------------------------------------------------------------------- */
 
 struct unisono_messages;
 /* unisono_messages_connect, by the MPI's handle, of an MPI that is running. */
 int shim_connect(MPI_Comm comm, struct unisono_messages *layer);
+/* MPI_Finalize has begun: communicators are its own to free. */
+extern bool shim_ending;
 
 /* ---- Datatypes and operations (types.c) -------------------------------------------------------------- */
 
