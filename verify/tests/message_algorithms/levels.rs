@@ -1,13 +1,13 @@
 //! Collectives over levels: on clusters of all sorts, with ranks in blocks, round robin and in any order.
 
-use super::moves::{Varying, allgather_case, alltoall_case, gather_case, scatter_case};
-use super::reductions::{FOLDS, folded, length, reduce_scatter_case, scan_case, user};
-use super::{User, bytes, check, roots};
+use super::{Toy, check};
 use unisono_kernel::group::{Groups, Place};
 use unisono_kernel::msg::levels::{self, Algorithm, Line};
 use unisono_kernel::msg::{Needs, Parts, PlanError};
 use unisono_kernel::op::Op;
 use unisono_kernel::topology::{Level, Levels, Locality};
+use unisono_verify::cases::{FOLDS, User, Varying, bytes, folded, length, roots, user};
+use unisono_verify::cases::{allgather_case, alltoall_case, gather_case, reduce_scatter_case, scan_case, scatter_case};
 use unisono_verify::oracle::{Fold, mix};
 
 /// Who is where among so many ranks; units nest, nodes have different numbers of ranks.
@@ -190,14 +190,14 @@ fn gathers_scatters_and_allgathers() {
                 for root in roots(size) {
                     let case = format!("levels {cluster} root={root} {parts:?} {in_place}");
                     let plan = |rank| levels::gather::plan(line, rank, parts, root, in_place).unwrap();
-                    gather_case(&format!("gather {case}"), (size, parts), root, in_place, plan);
+                    gather_case(&mut Toy, &format!("gather {case}"), (size, parts), root, in_place, plan);
                     let plan = |rank| levels::scatter::plan(line, rank, parts, root, in_place).unwrap();
-                    scatter_case(&format!("scatter {case}"), (size, parts), root, in_place, plan);
+                    scatter_case(&mut Toy, &format!("scatter {case}"), (size, parts), root, in_place, plan);
                 }
                 for name in ["levels", "levels-8/chain", "levels/slices"] {
                     let plan = |rank| levels::allgather::plan(line, rank, parts, in_place, named(name)).unwrap();
                     let case = format!("allgather {name} {cluster} {parts:?} {in_place}");
-                    allgather_case(&case, (size, parts), in_place, plan);
+                    allgather_case(&mut Toy, &case, (size, parts), in_place, plan);
                 }
             }
         }
@@ -210,7 +210,7 @@ fn alltoalls() {
         for (block, in_place) in [(0, false), (5, false), (5, true)] {
             let plan = |rank| levels::alltoall::plan(line, rank, block, in_place).unwrap();
             let case = format!("alltoall levels {cluster} {block} {in_place}");
-            alltoall_case(&case, size, in_place, |_| Parts::equal(size, block).unwrap(), plan);
+            alltoall_case(&mut Toy, &case, size, in_place, |_| Parts::equal(size, block).unwrap(), plan);
         }
     });
 }
@@ -225,7 +225,7 @@ fn reduce_scatters_and_scans() {
                 let plan = |rank| levels::reduce_scatter::plan(line, rank, parts, op, in_place, named(name));
                 let case = format!("reduce_scatter {name} {cluster} {fold:?} {elements} {in_place}");
                 if applies(line.groups(), fold, plan) {
-                    reduce_scatter_case(&case, (size, parts), fold, in_place, |rank| plan(rank).unwrap());
+                    reduce_scatter_case(&mut Toy, &case, (size, parts), fold, in_place, |rank| plan(rank).unwrap());
                 }
             }
             for name in ["levels", "levels/flat:chain", "levels/knomial-3"] {
@@ -238,7 +238,7 @@ fn reduce_scatters_and_scans() {
                         continue;
                     }
                     let case = format!("scan {name} {cluster} {fold:?} {elements} {in_place} {exclusive}");
-                    scan_case(&case, size, (fold, elements, in_place), exclusive, |rank| plan(rank).unwrap());
+                    scan_case(&mut Toy, &case, size, (fold, elements, in_place), exclusive, |rank| plan(rank).unwrap());
                 }
             }
         }

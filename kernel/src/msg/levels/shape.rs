@@ -26,7 +26,7 @@ impl Shape {
             "chain" => Self::Chain,
             "binomial" => Self::Knomial(2),
             "slices" => Self::Slices,
-            _ => Self::Knomial(number(name, "knomial-", 2)?),
+            _ => Self::Knomial(number(name, "knomial", 2)?),
         })
     }
 
@@ -143,7 +143,7 @@ impl Algorithm {
                 (name, shapes.filter(|_| known)?)
             }
         };
-        let segment = if name == "levels" { None } else { Some(number(name, "levels-", 1)?) };
+        let segment = if name == "levels" { None } else { Some(number(name, "levels", 1)?) };
         Some(Self { shapes, segment, top })
     }
 
