@@ -10,10 +10,10 @@ release=$target/release
 
 (cd "$root" && cargo build --locked --release -p unisono-mpi)
 
-# Names that are exported: the MPI's, of C and Fortran, no other.
+# Names that are exported: the MPI's, of C and Fortran, and what include/unisono_messages.h declares.
 exports=$release/unisono_mpi_exports
 cat >"$exports" <<'END'
-{ global: MPI_*; mpi_*; ompi_*_f; local: *; };
+{ global: MPI_*; mpi_*; ompi_*_f; unisono_messages_connect; local: *; };
 END
 
 built=0
@@ -29,7 +29,7 @@ for mpi in openmpi mpich; do
     esac
     # shellcheck disable=SC2086 # several words
     ${CC:-gcc} -std=gnu11 -O2 -g -fPIC -fvisibility=default -Wall -Wextra -Werror $flags \
-        -I"$here/../capi/include" -I"$here/shim" -include "$here/shim/shim.h" "$here"/shim/*.c \
+        -I"$here/../capi/include" -I"$here/include" -I"$here/shim" -include "$here/shim/shim.h" "$here"/shim/*.c \
         -shared -Wl,-z,defs -Wl,--gc-sections -Wl,--version-script="$exports" \
         "$release/libunisono_mpi.a" -lpthread -ldl -lm -lgcc_s \
         -o "$release/libunisono_$mpi.so.new"

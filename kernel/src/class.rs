@@ -4,6 +4,7 @@
 //! No match here has a wildcard: an error without a class does not compile.
 
 use crate::error::{Argument, Cause, Error, Poison, PollError, Refusal, WaitError};
+use crate::p2p::P2pError;
 use core::ffi::CStr;
 
 macro_rules! classes {
@@ -133,6 +134,7 @@ impl PollError {
         match self {
             Self::Mismatch { .. } => Class::Mismatch,
             Self::Overrun { .. } => Class::Corrupt,
+            Self::Messages { code, .. } if *code == P2pError::LENGTH.0 => Class::Mismatch,
             Self::Messages { .. } => Class::Other,
         }
     }
@@ -201,6 +203,7 @@ mod tests {
             (Class::Mismatch, Class::Mismatch)
         );
         assert_eq!(Error::Poll(PollError::Overrun { peer: 1, expected: 2, found: 3 }).class(), Class::Corrupt);
-        assert_eq!(Error::Poll(PollError::Messages { peer: 1, code: 2 }).class(), Class::Other);
+        let messages = |code| Error::Poll(PollError::Messages { peer: 1, code });
+        assert_eq!((messages(2).class(), messages(P2pError::LENGTH.0).class()), (Class::Other, Class::Mismatch));
     }
 }

@@ -241,28 +241,35 @@ where
     /// Poisons the communicator for what ended a machine.
     #[cold]
     pub(crate) fn fail(&mut self, stop: Stop) -> Error {
-        let me = self.comm.member();
-        let (rank, operation) = (me.rank(), me.operation());
+        self.comm.fail(stop)
+    }
+}
+
+impl<R: Region> Comm<R> {
+    /// Poisons the communicator for what ended a machine: how the call ends.
+    #[cold]
+    pub fn fail(&self, stop: Stop) -> Error {
+        let (rank, operation) = (self.member().rank(), self.member().operation());
         match stop {
             Stop::Poll(error) => {
                 let cause = match error {
                     PollError::Mismatch { refusal, .. } => Cause::Refused(refusal),
                     PollError::Overrun { .. } | PollError::Messages { .. } => Cause::Fault,
                 };
-                self.comm.poison_with(Poison { rank, operation, cause });
+                self.poison_with(Poison { rank, operation, cause });
                 Error::Poll(error)
             }
             Stop::Wait(WaitError::Poisoned(poison)) => Error::Poisoned(poison),
             Stop::Wait(WaitError::Diverged { peer, refusal }) => {
-                self.comm.poison_with(Poison { rank, operation, cause: Cause::Refused(refusal) });
+                self.poison_with(Poison { rank, operation, cause: Cause::Refused(refusal) });
                 Error::Poll(PollError::Mismatch { peer, refusal })
             }
             Stop::Wait(WaitError::Died(peer)) => {
-                Error::Poisoned(self.comm.poison_with(Poison { rank: peer, operation, cause: Cause::Died }))
+                Error::Poisoned(self.poison_with(Poison { rank: peer, operation, cause: Cause::Died }))
             }
             Stop::Wait(WaitError::Late(peer)) => {
                 // The poison names who is late, not who noticed.
-                Error::Poisoned(self.comm.poison_with(Poison { rank: peer, operation, cause: Cause::Late }))
+                Error::Poisoned(self.poison_with(Poison { rank: peer, operation, cause: Cause::Late }))
             }
             Stop::Wait(WaitError::Abandoned) => Error::Abandoned,
         }

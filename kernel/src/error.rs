@@ -1,6 +1,7 @@
 //! Errors are values: small, `Copy`, without strings; each names its argument, the value, the bound.
 
 use crate::Rank;
+use crate::p2p::P2pError;
 use crate::shm::line::Kind;
 use core::fmt;
 
@@ -298,6 +299,9 @@ impl fmt::Display for PollError {
             Self::Mismatch { peer, refusal } => write!(f, "disagreement with rank {peer}: {refusal}"),
             Self::Overrun { peer, expected, found } => {
                 write!(f, "corrupt word of rank {peer}: {found}, no member writes above {expected}")
+            }
+            Self::Messages { peer, code } if *code == P2pError::LENGTH.0 => {
+                write!(f, "a message to or from rank {peer} has another length than its receive")
             }
             Self::Messages { peer, code } => write!(f, "message to or from rank {peer} failed: error {code}"),
         }

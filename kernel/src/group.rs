@@ -30,7 +30,7 @@ pub struct Place {
 }
 
 /// The groups of all ranks on all levels, in the caller's storage.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Groups<'s> {
     levels: heapless::Vec<Level, { Level::EVERY.len() }>,
     places: &'s [Place],
@@ -119,6 +119,26 @@ impl<'s> Groups<'s> {
     /// The groups of a rank, from the inside to the outside: on its first [`Self::count`] levels.
     pub fn of(&self, rank: Rank) -> impl Iterator<Item = Group<'s>> {
         (0..self.count(rank)).filter_map(move |index| self.group(rank, index))
+    }
+
+    /// The member of a level under whom a rank is: itself, or who leads it on the way there. O(L).
+    pub fn above(&self, rank: Rank, index: usize) -> Rank {
+        let mut at = rank;
+        let led = |at: Rank| self.places.get(at as usize).filter(|place| usize::from(place.last) < index);
+        while let Some(place) = led(at).filter(|place| place.leader != at) {
+            at = place.leader;
+        }
+        at
+    }
+
+    /// Do the ranks below each member of each group follow one another? Then operands that are folded group by group keep
+    /// the order of ranks. O(P).
+    pub fn are_runs(&self) -> bool {
+        let mut leading = [0; Level::EVERY.len()];
+        (0..).zip(self.places).skip(1).all(|(rank, place)| {
+            leading.iter_mut().take(place.last.into()).for_each(|leader| *leader = rank);
+            leading.get(usize::from(place.last)) == Some(&place.leader)
+        })
     }
 
     /// All groups of a level, in the order of their leaders.
@@ -295,6 +315,38 @@ mod tests {
         assert_eq!(all[1], ["(1)", "(0-2,18)"]);
         assert_eq!(all[2], ["(2-17)", "(0-2,18)"]);
         assert_eq!(all[40], ["(40)", "(36,40,54)"]);
+    }
+
+    #[test]
+    fn runs_are_told_from_other_groups() {
+        let runs = |units: &[u32], levels: Levels| {
+            let locality = |&unit: &u32| Locality::NOWHERE.with(Level::Node, unit / 10).with(Level::Switch1, unit / 20);
+            let localities: Vec<_> = units.iter().map(locality).collect();
+            let (mut places, mut order) = (vec![Place::default(); units.len()], vec![0; units.len()]);
+            let groups = Groups::build(&localities, levels, &mut places, &mut order).unwrap();
+            for rank in 0..groups.ranks() {
+                for (index, group) in groups.of(rank).enumerate() {
+                    assert!(group.members().all(|member| groups.above(member, index) == member));
+                    assert!(
+                        group.members().all(|member| groups.above(member, index + 1) == groups.above(rank, index + 1))
+                    );
+                }
+            }
+            groups.are_runs()
+        };
+        for (units, wanted) in [
+            (&[10][..], true),
+            (&[10, 10, 10], true),
+            (&[10, 10, 20, 20, 30], true),
+            (&[40, 30, 30, 10], true),
+            (&[10, 20, 10], false),
+            // Nodes are runs, switches are not.
+            (&[10, 40, 0], false),
+            (&[10, 40, 40, 20, 60], true),
+        ] {
+            assert_eq!(runs(units, Levels::EVERY), wanted, "{units:?}");
+            assert!(runs(units, Levels::NONE));
+        }
     }
 
     #[test]

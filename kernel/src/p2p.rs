@@ -12,6 +12,11 @@ pub struct Tag(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct P2pError(pub i32);
 
+impl P2pError {
+    /// A message and its receive differ in length: the one number that all layers share.
+    pub const LENGTH: Self = Self(-1);
+}
+
 /// A point-to-point layer: post and test, no blocking. Messages between two ranks with one tag
 /// arrive in the order in which they were posted.
 pub trait P2p {
@@ -31,6 +36,11 @@ pub trait P2p {
     unsafe fn post_recv(&mut self, from: Rank, tag: Tag, buf: Buf) -> Result<Slot, P2pError>;
     /// Is the request complete? True frees the slot.
     fn test(&mut self, slot: Slot) -> Result<bool, P2pError>;
+    /// Would [`P2p::test`] answer true, or an error? Frees nothing. A layer that can't say so answers true, which costs
+    /// whoever waits a poll.
+    fn has_ended(&mut self, _: Slot) -> bool {
+        true
+    }
 }
 
 /// No messages: the point-to-point layer of hosts that have none.

@@ -1,4 +1,5 @@
 //! Verification of the machines.
+pub mod cases;
 pub mod chaos;
 pub mod explore;
 pub mod loom;

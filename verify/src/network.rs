@@ -24,10 +24,8 @@ pub enum Mode {
     Rendezvous,
 }
 
-/// The lengths of a message and its receive differ.
-const TRUNCATED: P2pError = P2pError(1);
 /// No such rank, or no such slot.
-const UNKNOWN: P2pError = P2pError(2);
+const UNKNOWN: P2pError = P2pError(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Status {
@@ -166,7 +164,7 @@ impl P2p for Endpoint {
         match *status {
             Status::Free => Err(UNKNOWN),
             Status::Active => Ok(false),
-            Status::Failed => Err(TRUNCATED),
+            Status::Failed => Err(P2pError::LENGTH),
             Status::Complete => {
                 *status = Status::Free;
                 Ok(true)

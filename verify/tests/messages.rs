@@ -1,19 +1,15 @@
-//! Machines over messages, and over messages between segments: the binomial broadcast, the one of two levels.
+//! A machine over messages between threads: the binomial broadcast.
 
 mod common;
 
 use common::bounded;
 use unisono_kernel::buffer::Buf;
-use unisono_kernel::comm::Comm;
 use unisono_kernel::error::{Argument, Bound, Refusal};
-use unisono_kernel::hier::bcast::{Nodes, two_level};
 use unisono_kernel::machine::Machine;
 use unisono_kernel::msg::bcast::binomial::Binomial;
-use unisono_kernel::region::Params;
-use unisono_kernel::select::BcastAlgorithm;
 use unisono_kernel::step::Step;
-use unisono_kernel::transport::{Messages, Shared};
-use unisono_local::{Levels, Mailbox, Mailboxes, Segment};
+use unisono_kernel::transport::Messages;
+use unisono_local::{Mailbox, Mailboxes};
 
 /// Only messages: what `Binomial` needs.
 struct Net(Mailbox);
@@ -66,49 +62,4 @@ fn binomial_refuses_ranks_and_roots() {
         let refused = unsafe { Binomial::new(rank, 3, Buf::of_mut(&mut []), root, 1) };
         assert_eq!(refused, Err(Refusal::new(argument, value, Bound::Below(3))));
     }
-}
-
-#[test]
-fn two_levels() {
-    bounded(|| {
-        for (nodes, per_node) in [(2u32, 2u32), (3, 2), (4, 3), (1, 3), (3, 1)] {
-            let params = Params { lines: 2, queue_slots: 2, queue_fragment: 64, ..Params::new(per_node) };
-            for root in 0..nodes * per_node {
-                for bytes in [0, 8, 300] {
-                    two_level_case(nodes, params, root, bytes);
-                }
-            }
-        }
-    });
-}
-
-/// Three broadcasts from one root. Mailboxes are fresh: there is one per node, and it is the leader's.
-fn two_level_case(nodes: u32, params: Params, root: u32, bytes: usize) {
-    let per_node = params.ranks;
-    std::thread::scope(|scope| {
-        for (mailbox, node) in Mailboxes::connect(nodes).into_iter().zip(0..nodes) {
-            let segment = Segment::new(params).unwrap();
-            let leader = if node == root / per_node { root % per_node } else { 0 };
-            let mut net = Some(mailbox);
-            for rank in 0..per_node {
-                // Who does not lead gets a network of its own, and never uses it.
-                let mailbox = if rank == leader { net.take() } else { Mailboxes::connect(1).pop() };
-                let comm = Comm::new(segment.clone(), *segment.layout(), rank).unwrap();
-                let mut x = Levels { comm, mailbox: mailbox.expect("one leader") };
-                scope.spawn(move || {
-                    let sent: Vec<u8> = (0..bytes).map(|i| (i as u32 + root * 5 + 1) as u8).collect();
-                    for algorithm in [BcastAlgorithm::Auto, BcastAlgorithm::Queue, BcastAlgorithm::Auto] {
-                        let is_root = node * per_node + rank == root;
-                        let mut data = if is_root { sent.clone() } else { vec![0; bytes] };
-                        let (nodes, buffer) = (Nodes { nodes, node }, Buf::of_mut(&mut data));
-                        let me = x.shared().1;
-                        // SAFETY: `data` is this thread's, and outlives the machine, which ends below.
-                        let machine = unsafe { two_level(me, nodes, buffer, root, algorithm) };
-                        finish(&mut machine.unwrap(), &mut x);
-                        assert_eq!(data, sent, "{nodes:?} root={root} rank={rank}");
-                    }
-                });
-            }
-        }
-    });
 }

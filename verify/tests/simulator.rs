@@ -79,7 +79,7 @@ impl Case {
                 gap_per_byte: up_to(2.0),
             }
         };
-        let network = Network { topology, node: link(), leaf: link(), spine: link() };
+        let network = Network { topology, numa: None, node: link(), leaf: link(), spine: link() };
         let nodes = random.random_range(1..=ranks);
         let placement = Placement::new((0..ranks).map(|_| random.random_range(0..nodes)).collect()).unwrap();
         let mut call = |operation| Call {

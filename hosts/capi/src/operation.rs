@@ -34,11 +34,14 @@ fn predefined(datatype: c_int) -> Result<Element, Refusal> {
 
 /// The operation at `op` on elements of `datatype`: a predefined type's number, or minus the bytes of an element.
 ///
+/// # Errors
+/// Neither is one of those numbers; a function that is null, an element of no bytes.
+///
 /// # Safety
 /// `op` is a number, or points to its struct, that nobody writes during the call; a function there may be
 /// called with its context on two arrays of elements during the call, and returns normally.
 #[inline(always)]
-pub(crate) unsafe fn operation(datatype: c_int, op: *const COp) -> Result<Op, Refusal> {
+pub unsafe fn operation(datatype: c_int, op: *const COp) -> Result<Op, Refusal> {
     let number = op.addr() as u64;
     if op.addr() < OBJECTS {
         let operation =

@@ -15,7 +15,7 @@ static enum shim_route begin(struct shim_call *c, enum shim_collective collectiv
     if (__builtin_expect(shim_thread()->inside, 0)) return beneath(REASON_REENTRANT);
     const struct shim_comm *on = shim_find(comm);
     if (!on && !(on = shim_attach(comm, &c->code))) return ROUTE_FAILED;
-    if (!on->comm) return beneath(on->reason);
+    if (!on->comm && !(on->levels && shim_levels_take(collective))) return beneath(on->reason);
     c->collective = collective, c->comm = comm, c->on = on;
     c->send.blocks = c->receive.blocks = 0;
     c->send_in_place = c->receive_in_place = false;
@@ -212,6 +212,7 @@ static int input(const struct shim_call *c) {
 
 static int call(const struct shim_call *c) {
     unisono_comm *on = c->on->comm;
+    if (__builtin_expect(!on, 0)) return shim_call_levels(c);
     const struct shim_side *s = &c->send, *r = &c->receive;
     void *send = c->send_in_place ? UNISONO_IN_PLACE : s->at, *receive = c->receive_in_place ? UNISONO_IN_PLACE : r->at;
     uint64_t sent = s->blocks ? block_bytes(s) : 0, received = r->blocks ? block_bytes(r) : 0;
@@ -240,7 +241,8 @@ static int call(const struct shim_call *c) {
 static void count(const struct shim_call *c) {
     struct shim_thread *self = shim_thread();
     uint64_t length = c->receive.blocks ? c->receive.sum : c->send.sum;
-    int algorithm = c->collective == BARRIER     ? unisono_mpi_barrier_algorithm((uint32_t)c->on->size)
+    int algorithm = !c->on->comm                 ? UNISONO_MPI_TWO_LEVELS
+                    : c->collective == BARRIER       ? unisono_mpi_barrier_algorithm((uint32_t)c->on->size)
                     : c->collective == BCAST     ? unisono_mpi_bcast_algorithm(length)
                     : c->collective == ALLREDUCE ? unisono_mpi_allreduce_algorithm(length, (uint32_t)c->on->size)
                                                  : UNISONO_MPI_EXCHANGE;
@@ -258,7 +260,8 @@ int shim_run(struct shim_call *c) {
     shim_thread()->inside--;
     count(c);
     /* Nobody shall wait for this rank. */
-    if (error) unisono_report_death(c->on->comm, (uint32_t)c->on->rank);
+    if (error && c->on->comm) unisono_report_death(c->on->comm, (uint32_t)c->on->rank);
+    else if (error) unisono_mpi_levels_report(c->on->levels);
     else error = call(c);
     if (!error && r->blocks && r->staged && !(c->collective == BCAST && c->on->rank == c->root)) {
         shim_thread()->inside++;

@@ -118,9 +118,11 @@ static int deleted(MPI_Comm comm, int key, void *value, void *extra) {
     (void)comm, (void)key, (void)extra;
     struct shim_comm *entry = value;
     unisono_mpi_lease *lease = entry->lease;
-    entry->lease = NULL, entry->comm = NULL;
+    unisono_mpi_levels *levels = entry->levels;
+    entry->lease = NULL, entry->comm = NULL, entry->levels = NULL;
     give_up(entry);
     unisono_mpi_release(lease);
+    unisono_mpi_levels_release(levels);
     return MPI_SUCCESS;
 }
 
@@ -201,11 +203,12 @@ static int agree(MPI_Comm comm, struct shim_comm *entry, int unable) {
     reason = unisono_mpi_attach(all, entry->size, entry->rank, shim_local_ranks(), progress, &lease);
     if (code != MPI_SUCCESS) reason = REASON_REFUSED;
     if (unable > reason) reason = unable;
-    free(all);
     if (code == MPI_SUCCESS) code = PMPI_Allreduce(&reason, &worst, 1, MPI_INT, MPI_MAX, comm);
     if (code != MPI_SUCCESS) worst = REASON_REFUSED;
     entry->comm = unisono_mpi_settle(lease, worst);
     entry->lease = entry->comm ? lease : NULL;
+    if (worst == REASON_NODES) shim_attach_levels(comm, entry, all, !unable, progress);
+    free(all);
     return worst;
 }
 
@@ -229,7 +232,7 @@ static struct shim_comm *attach(MPI_Comm comm, int *code) {
         PMPI_Comm_call_errhandler(comm, *code);
         return NULL;
     }
-    entry->comm = NULL, entry->lease = NULL;
+    entry->comm = NULL, entry->lease = NULL, entry->levels = NULL;
     PMPI_Comm_rank(comm, &entry->rank);
     PMPI_Comm_size(comm, &entry->size);
     entry->reason = judge(comm, entry, inter);

@@ -129,6 +129,7 @@ int shim_started(int code) {
 void shim_finishing(void) {
     if (!shim_is_on()) return;
     if (stats) shim_print_stats();
+    shim_ending = true;
     become(SHIM_OFF);
     shim_finish_comms();
 }

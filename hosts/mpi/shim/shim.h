@@ -53,6 +53,7 @@ bool shim_is_foreign(void);
 #define PMPI_Comm_call_errhandler SHIM_FUNCTION(PMPI_Comm_call_errhandler)
 #define PMPI_Comm_create_keyval SHIM_FUNCTION(PMPI_Comm_create_keyval)
 #define PMPI_Comm_free SHIM_FUNCTION(PMPI_Comm_free)
+#define PMPI_Comm_get_attr SHIM_FUNCTION(PMPI_Comm_get_attr)
 #define PMPI_Comm_group SHIM_FUNCTION(PMPI_Comm_group)
 #define PMPI_Comm_rank SHIM_FUNCTION(PMPI_Comm_rank)
 #define PMPI_Comm_set_attr SHIM_FUNCTION(PMPI_Comm_set_attr)
@@ -60,8 +61,10 @@ bool shim_is_foreign(void);
 #define PMPI_Comm_size SHIM_FUNCTION(PMPI_Comm_size)
 #define PMPI_Comm_split SHIM_FUNCTION(PMPI_Comm_split)
 #define PMPI_Comm_test_inter SHIM_FUNCTION(PMPI_Comm_test_inter)
+#define PMPI_Error_class SHIM_FUNCTION(PMPI_Error_class)
 #define PMPI_Error_string SHIM_FUNCTION(PMPI_Error_string)
 #define PMPI_Finalized SHIM_FUNCTION(PMPI_Finalized)
+#define PMPI_Get_count SHIM_FUNCTION(PMPI_Get_count)
 #define PMPI_Get_library_version SHIM_FUNCTION(PMPI_Get_library_version)
 #define PMPI_Grequest_complete SHIM_FUNCTION(PMPI_Grequest_complete)
 #define PMPI_Grequest_start SHIM_FUNCTION(PMPI_Grequest_start)
@@ -69,10 +72,14 @@ bool shim_is_foreign(void);
 #define PMPI_Group_size SHIM_FUNCTION(PMPI_Group_size)
 #define PMPI_Group_translate_ranks SHIM_FUNCTION(PMPI_Group_translate_ranks)
 #define PMPI_Initialized SHIM_FUNCTION(PMPI_Initialized)
+#define PMPI_Iprobe SHIM_FUNCTION(PMPI_Iprobe)
+#define PMPI_Irecv SHIM_FUNCTION(PMPI_Irecv)
+#define PMPI_Isend SHIM_FUNCTION(PMPI_Isend)
 #define PMPI_Pack SHIM_FUNCTION(PMPI_Pack)
 #define PMPI_Reduce SHIM_FUNCTION(PMPI_Reduce)
 #define PMPI_Request_free SHIM_FUNCTION(PMPI_Request_free)
 #define PMPI_Request_get_status SHIM_FUNCTION(PMPI_Request_get_status)
+#define PMPI_Test SHIM_FUNCTION(PMPI_Test)
 #define PMPI_Type_commit SHIM_FUNCTION(PMPI_Type_commit)
 #define PMPI_Type_create_hindexed SHIM_FUNCTION(PMPI_Type_create_hindexed)
 #define PMPI_Type_free SHIM_FUNCTION(PMPI_Type_free)
@@ -191,6 +198,7 @@ extern const char *const shim_names[COLLECTIVES]; /* "MPI_Bcast" */
 struct shim_comm {
     uintptr_t key;      /* the handle's value; 0: unused */
     unisono_comm *comm; /* null: stays with the MPI */
+    unisono_mpi_levels *levels; /* of some collectives only, whatever `reason` says; null: of none */
     int reason;
     int rank, size;
     unisono_mpi_lease *lease;
@@ -205,6 +213,25 @@ struct shim_comm *shim_attach(MPI_Comm comm, int *code);
 bool shim_prepare_comms(void);
 /* Once, before MPI_Finalize. */
 void shim_finish_comms(void);
+
+/* ---- Several nodes (levels.c) -------------------------------------------------------------------------- */
+
+/* Attaches a communicator whose ranks' offers are on several nodes; collective. Leaves entry->levels null if it can't. */
+void shim_attach_levels(MPI_Comm comm, struct shim_comm *entry, const unisono_mpi_offer_t *offers, bool able,
+                        unisono_mpi_progress *progress);
+/* Is the collective taken over where ranks are on several nodes? */
+bool shim_levels_take(enum shim_collective collective);
+struct shim_call;
+/* Runs it; answers an error of unisono.h's. */
+int shim_call_levels(const struct shim_call *c);
+
+/* ---- Messages (messages.c) ---------------------------------------------------------------------------- */
+
+struct unisono_messages;
+/* unisono_messages_connect, by the MPI's handle, of an MPI that is running. */
+int shim_connect(MPI_Comm comm, struct unisono_messages *layer);
+/* MPI_Finalize has begun: communicators are its own to free. */
+extern bool shim_ending;
 
 /* ---- Datatypes and operations (types.c) -------------------------------------------------------------- */
 

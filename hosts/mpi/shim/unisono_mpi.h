@@ -63,6 +63,43 @@ unisono_comm *unisono_mpi_settle(unisono_mpi_lease *lease, int agreed);
 /* This rank is done with the communicator; its owner reuses the memory when all are. Null is no error. */
 void unisono_mpi_release(unisono_mpi_lease *lease);
 
+/*
+ * A communicator whose ranks are on several nodes: a segment in each, messages between them. After attach has said
+ * UNISONO_MPI_NODES,
+ *
+ *     unisono_mpi_nodes(all, ranks, nodes);                      each rank's node, numbered by first ranks
+ *     PMPI_Comm_split(comm, nodes[rank], rank, &inside);
+ *     unisono_mpi_levels_offer(ranks_inside, &mine);
+ *     PMPI_Allgather(..., inside);
+ *     reason = unisono_mpi_levels_attach(all_inside, ranks_inside, rank_inside, &lease);
+ *     unisono_messages_connect(comm, &layer);
+ *     PMPI_Allreduce(&reason, &worst, 1, MPI_INT, MPI_MAX, comm);
+ *     levels = unisono_mpi_levels_settle(lease, worst, &layer, nodes, ranks, rank, local_ranks, progress);
+ *     ...
+ *     unisono_mpi_levels_release(levels);
+ *
+ * A call that uses one at a time; operations as in unisono.h, with the MPI communicator's ranks.
+ */
+typedef struct unisono_mpi_levels unisono_mpi_levels;
+struct unisono_messages;
+int unisono_mpi_nodes(const unisono_mpi_offer_t *offers, uint32_t ranks, uint32_t *nodes); /* 0: an offer can't be read */
+void unisono_mpi_levels_offer(uint32_t ranks, unisono_mpi_offer_t *mine);
+int unisono_mpi_levels_attach(const unisono_mpi_offer_t *offers, uint32_t ranks, uint32_t rank,
+                              unisono_mpi_lease **lease);
+/* The layer is the communicator's from now on, if `agreed` is UNISONO_MPI_ATTACHED. Null: it is not, or no memory. */
+unisono_mpi_levels *unisono_mpi_levels_settle(unisono_mpi_lease *lease, int agreed, const struct unisono_messages *layer,
+                                              const uint32_t *nodes, uint32_t ranks, uint32_t rank,
+                                              uint32_t local_ranks, unisono_mpi_progress *progress);
+void unisono_mpi_levels_release(unisono_mpi_levels *levels);
+/* This rank can't take part in the next call: tells its node. */
+void unisono_mpi_levels_report(const unisono_mpi_levels *levels);
+int unisono_mpi_levels_barrier(const unisono_mpi_levels *levels);
+int unisono_mpi_levels_bcast(const unisono_mpi_levels *levels, void *buffer, uint64_t bytes, uint32_t root);
+int unisono_mpi_levels_reduce(const unisono_mpi_levels *levels, const void *send, void *receive, uint64_t count,
+                              int datatype, const unisono_op *op, uint32_t root);
+int unisono_mpi_levels_allreduce(const unisono_mpi_levels *levels, const void *send, void *receive, uint64_t count,
+                                 int datatype, const unisono_op *op);
+
 /* What runs a call: the algorithm that Unisono chooses for so many bytes (of a reduction's operand, a broadcast's message)
  * and ranks. */
 enum {
@@ -71,6 +108,7 @@ enum {
     UNISONO_MPI_QUEUE,
     UNISONO_MPI_SLICES,
     UNISONO_MPI_DISSEMINATION,
+    UNISONO_MPI_TWO_LEVELS, /* shared memory inside nodes, messages between them */
     UNISONO_MPI_ALGORITHMS /* how many */
 };
 int unisono_mpi_barrier_algorithm(uint32_t ranks);

@@ -6,6 +6,10 @@
 //! | module | what |
 //! |---|---|
 //! | [`algorithm`] | what runs a call, for statistics |
+//! | [`attach`] | a communicator, from Rust: collectives over messages |
+//! | [`messages`] | messages of an MPI, as the kernel's point-to-point layer |
+//! | [`levels`] | a communicator over several nodes |
+//! | [`bounded`] | a bound of time on waiting |
 //! | [`process`] | what a process keeps: its arena, the peers' arenas; offer, attach, settle, release |
 //! | [`offer`] | what ranks tell each other, and what follows from all offers |
 //! | [`node`] | which processes can share memory |
@@ -17,12 +21,18 @@
 //! Nothing here panics or ends the process.
 
 pub mod algorithm;
+pub mod attach;
+pub mod bounded;
+pub mod levels;
+pub mod messages;
 pub mod node;
 pub mod offer;
 pub mod process;
 pub mod say;
 pub mod wait;
 
+use crate::levels::Levels;
+use crate::messages::Layer;
 use crate::offer::{Owner, Reason, Words};
 use crate::process::{Lease, Process, Sums};
 use crate::wait::Progress;
@@ -110,6 +120,97 @@ pub unsafe extern "C" fn unisono_mpi_settle(lease: *mut Lease, agreed: c_int) ->
     // SAFETY: a box of `unisono_mpi_attach`'s, which nobody uses any more.
     drop(unsafe { Box::from_raw(lease) });
     core::ptr::null_mut()
+}
+
+/// Writes the node of each rank to `nodes`, numbered in the order of their first ranks; answers whether all offers can be
+/// read, which is the same on all ranks.
+///
+/// # Safety
+/// `offers` points to `ranks` offers, `nodes` to as many numbers that may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_mpi_nodes(offers: *const Words, ranks: u32, nodes: *mut u32) -> c_int {
+    // SAFETY: the caller's promise.
+    let offers = unsafe { core::slice::from_raw_parts(offers, ranks as usize) };
+    let Some(found) = offer::nodes(offers) else { return 0 };
+    // SAFETY: the caller's promise; as many as offers.
+    unsafe { nodes.copy_from_nonoverlapping(found.as_ptr(), found.len()) };
+    1
+}
+
+/// As [`unisono_mpi_offer`], to the ranks of one node of several; it may be one.
+///
+/// # Safety
+/// As [`unisono_mpi_offer`], not null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_mpi_levels_offer(ranks: u32, mine: *mut Words) {
+    let words = process().map_or(Owner::default().refuse(ranks, Reason::Off), |process| process.offer_level(ranks));
+    // SAFETY: writable by the caller's promise.
+    unsafe { mine.write(words) }
+}
+
+/// As [`unisono_mpi_attach`], for the ranks of one node of several.
+///
+/// # Safety
+/// As [`unisono_mpi_attach`], not null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_mpi_levels_attach(
+    offers: *const Words,
+    ranks: u32,
+    rank: u32,
+    lease: *mut *mut Lease,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let offers = unsafe { core::slice::from_raw_parts(offers, ranks as usize) };
+    let (reason, made) =
+        process().map_or((Reason::Off, Lease::default()), |process| process.attach_level(offers, rank));
+    // SAFETY: writable by the caller's promise.
+    unsafe { lease.write(Box::into_raw(Box::new(made))) };
+    reason as c_int
+}
+
+/// The communicator over nodes, if all agreed on [`Reason::Attached`]; else frees the lease and answers null.
+///
+/// # Safety
+/// `lease` comes from [`unisono_mpi_levels_attach`] and was not settled. Where all agreed, `layer` was connected over all
+/// ranks, and is the communicator's from now on; `nodes` is what [`unisono_mpi_nodes`] wrote, `ranks` of them; `progress` as in
+/// [`unisono_mpi_attach`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_mpi_levels_settle(
+    lease: *mut Lease,
+    agreed: c_int,
+    layer: *const Layer,
+    nodes: *const u32,
+    ranks: u32,
+    rank: u32,
+    local_ranks: u32,
+    progress: Option<Progress>,
+) -> *mut Levels {
+    // SAFETY: a box of `unisono_mpi_levels_attach`'s, which nobody uses any more.
+    let mut lease = unsafe { Box::from_raw(lease) };
+    let Some(process) = process() else { return core::ptr::null_mut() };
+    if process.settle(&mut lease, agreed == Reason::Attached as c_int).is_none() {
+        return core::ptr::null_mut();
+    }
+    // SAFETY: the caller's promise.
+    let nodes = unsafe { core::slice::from_raw_parts(nodes, ranks as usize) };
+    let yields = wait::crowded(core::iter::once(std::process::id()), local_ranks);
+    // SAFETY: the caller's promise.
+    let levels = unsafe { levels::join(process, *lease, layer, nodes, rank, (yields, progress)) };
+    levels.map_or(core::ptr::null_mut(), |levels| Box::into_raw(Box::new(levels)))
+}
+
+/// This rank is done with the communicator over nodes. Null is no error.
+///
+/// # Safety
+/// `levels` is null, or comes from [`unisono_mpi_levels_settle`], and no call uses it now or later.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_mpi_levels_release(levels: *mut Levels) {
+    if let Some(process) = process()
+        && !levels.is_null()
+    {
+        // SAFETY: a box of `unisono_mpi_levels_settle`'s, which nobody uses any more.
+        process.release(unsafe { Box::from_raw(levels) }.into_lease());
+    }
 }
 
 /// This rank is done with the communicator. Null is no error.

@@ -5,7 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use unisono_posix::PosixError;
 
 /// A number that is equal on two processes if, and nearly only if, they run under one boot of one kernel, in one
-/// namespace of process numbers and one of users.
+/// namespace of process numbers and one of users, and under one host name: what an MPI takes for several nodes is several
+/// here too.
 ///
 /// # Errors
 /// `/proc` can't be read.
@@ -16,13 +17,14 @@ pub fn identity() -> Result<u64, PosixError> {
         let meta = fs::metadata(format!("/proc/self/ns/{name}"));
         meta.map(|meta| meta.ino()).map_err(|error| system("stat", error))
     };
-    Ok(hash(boot.trim(), [namespace("pid")?, namespace("user")?]))
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").map_err(|error| system("open", error))?;
+    Ok(hash(&format!("{boot}{name}"), [namespace("pid")?, namespace("user")?]))
 }
 
 /// FNV-1a.
-fn hash(boot: &str, namespaces: [u64; 2]) -> u64 {
+fn hash(names: &str, namespaces: [u64; 2]) -> u64 {
     let numbers = namespaces.iter().flat_map(|number| number.to_le_bytes());
-    let bytes = boot.bytes().chain(numbers);
+    let bytes = names.bytes().chain(numbers);
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 

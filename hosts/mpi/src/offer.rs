@@ -161,6 +161,20 @@ pub fn slice_of(offers: &[Words], rank: Rank) -> Option<Offer> {
     decode(offers.get(rank as usize)?, offers.len() as u32).ok()?.1
 }
 
+/// The node of each rank, numbered in the order of their first ranks; none if an offer can't be read.
+pub fn nodes(offers: &[Words]) -> Option<Vec<u32>> {
+    let mut seen = Vec::new();
+    let number = |words| {
+        let node = decode(words, offers.len() as u32).ok()?.0.node;
+        let known = seen.iter().position(|other| *other == node);
+        Some(known.unwrap_or_else(|| {
+            seen.push(node);
+            seen.len() - 1
+        }) as u32)
+    };
+    offers.iter().map(number).collect()
+}
+
 /// The processes whose offers can be read.
 pub fn pids(offers: &[Words]) -> impl Iterator<Item = u32> {
     let owners = offers.iter().filter_map(|words| decode(words, offers.len() as u32).ok());
@@ -222,6 +236,15 @@ mod tests {
         assert_eq!(choose(&[offer(1, 1).encode(1)]), Err(Reason::Alone));
         assert_eq!(choose(&[Owner { node: 1, pid: 7 }.refuse(1, Reason::Off)]), Err(Reason::Off));
         assert_eq!(choose(&[]), Err(Reason::Alone));
+    }
+
+    #[test]
+    fn nodes_are_numbered_by_their_first_ranks() {
+        let offers = [7, 9, 7, 3, 9].map(|node| offer(node, 1).encode(5));
+        assert_eq!(nodes(&offers), Some(vec![0, 1, 0, 2, 1]));
+        let full = Owner { node: 9, pid: 7 }.refuse(2, Reason::Full);
+        assert_eq!(nodes(&[full, offer(7, 1).encode(2)]), Some(vec![0, 1]));
+        assert_eq!(nodes(&[[0; 8], full]), None);
     }
 
     #[test]

@@ -16,11 +16,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use unisono::comm::{Handle as Comm, Patience, Waiting, unisono_free};
 use unisono::error::UNISONO_OK;
 use unisono_kernel::Rank;
-use unisono_kernel::region::{Counter, Term, Word};
+use unisono_kernel::region::{Counter, Layout, Term, Word};
 use unisono_kernel::wait::SpinThen;
 use unisono_posix::PosixError;
 use unisono_posix::arena::{self, Arena, Plan, Slice};
 use unisono_posix::sealed::{Handle, Map, Sealed};
+use unisono_shm::Mapped;
 
 /// Environment: `off` takes nothing over.
 pub const SWITCH: &str = "UNISONO";
@@ -49,12 +50,25 @@ pub struct Sums {
 #[derive(Debug, Default)]
 pub struct Lease(Option<Attached>);
 
+impl Lease {
+    /// The segment of a node's ranks, and this rank there.
+    ///
+    /// # Safety
+    /// The lease lives as long as the view or a copy of it is used.
+    pub unsafe fn level(&self) -> Option<(Mapped, Layout, Rank)> {
+        let Attached { slice, rank, .. } = self.0.as_ref()?;
+        // SAFETY: the caller's promise.
+        Some((unsafe { slice.segment() }, *slice.plan().layout(), *rank))
+    }
+}
+
 #[derive(Debug)]
 struct Attached {
     slice: Slice,
     rank: Rank,
     /// The slice is one of this process's own arena.
     own: bool,
+    /// Null on one node among several.
     comm: *mut Comm,
 }
 
@@ -114,11 +128,16 @@ impl Process {
 
     /// Reserves room for a communicator of `ranks`; answers the offer.
     pub fn offer(&self, ranks: u32) -> Words {
+        if self.on && ranks <= 1 {
+            return Owner::default().refuse(ranks, Reason::Alone);
+        }
+        self.offer_level(ranks)
+    }
+
+    /// The same for the ranks of one node among several: it may be one.
+    pub fn offer_level(&self, ranks: u32) -> Words {
         if !self.on {
             return Owner::default().refuse(ranks, Reason::Off);
-        }
-        if ranks <= 1 {
-            return Owner::default().refuse(ranks, Reason::Alone);
         }
         let mut state = self.state();
         let Some((node, arena)) = state.own(self.arena_bytes) else {
@@ -146,7 +165,32 @@ impl Process {
         if !self.on {
             return (Reason::Off, Lease::default());
         }
-        let chosen = offer::choose(offers).and_then(|chosen| {
+        let yields = |offers| wait::crowded(offer::pids(offers), local_ranks);
+        self.take(offers, rank, offer::choose(offers), |slice, own| {
+            self.handle(slice, own, rank, yields(offers), progress)
+        })
+    }
+
+    /// The same for the ranks of one node among several. The lease has no communicator: [`Lease::level`] is what it has.
+    pub fn attach_level(&self, offers: &[Words], rank: Rank) -> (Reason, Lease) {
+        if !self.on {
+            return (Reason::Off, Lease::default());
+        }
+        let chosen = match offers {
+            [_] => offer::slice_of(offers, 0).map(|offer| (0, offer)).ok_or(Reason::Full),
+            _ => offer::choose(offers),
+        };
+        self.take(offers, rank, chosen, |slice, own| Ok(Attached { slice, rank, own, comm: core::ptr::null_mut() }))
+    }
+
+    fn take(
+        &self,
+        offers: &[Words],
+        rank: Rank,
+        chosen: Result<(Rank, Offer), Reason>,
+        attach: impl FnOnce(Slice, bool) -> Result<Attached, Reason>,
+    ) -> (Reason, Lease) {
+        let chosen = chosen.and_then(|chosen| {
             // A rank that is none has no offer.
             if (rank as usize) < offers.len() { Ok(chosen) } else { Err(Reason::Refused) }
         });
@@ -160,13 +204,16 @@ impl Process {
             }
             taken
         };
-        let attached = taken.and_then(|(slice, own)| {
-            self.handle(slice, own, rank, wait::crowded(offer::pids(offers), local_ranks), progress)
-        });
-        match attached {
+        match taken.and_then(|(slice, own)| attach(slice, own)) {
             Ok(attached) => (Reason::Attached, Lease(Some(attached))),
             Err(reason) => (reason, Lease::default()),
         }
+    }
+
+    /// How this process waits.
+    pub fn patient(&self, yields: bool, progress: Option<Progress>) -> SpinThen<Patient> {
+        let host = Patient::new(yields, progress, Arc::clone(&self.waits));
+        if yields { SpinThen::crowded(host) } else { SpinThen::spinning(host) }
     }
 
     fn handle(
@@ -177,8 +224,8 @@ impl Process {
         yields: bool,
         progress: Option<Progress>,
     ) -> Result<Attached, Reason> {
-        let host = Patience(Box::new(Patient::new(yields, progress, Arc::clone(&self.waits))));
-        let wait: Waiting = if yields { SpinThen::crowded(host) } else { SpinThen::spinning(host) };
+        let SpinThen { eager, patient, host } = self.patient(yields, progress);
+        let wait: Waiting = SpinThen { eager, patient, host: Patience(Box::new(host)) };
         // SAFETY: the slice lies beside the handle in the lease, and is dropped after it was freed.
         let segment = unsafe { slice.segment() };
         let layout = *slice.plan().layout();

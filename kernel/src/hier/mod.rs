@@ -1,3 +1,88 @@
 //! Compositions over levels: shared memory inside a node, messages between nodes.
+//!
+//! ```text
+//! nodes' leaders           A0 ◄──────► B1 ◄──────► C0        messages: a schedule of `msg`, among them
+//! shared memory      A0 A1 A2      B0 B1         C0          a machine of `shm` in each node
+//! ```
+//! A node is led by its first rank; in an operation with a root, the root's node by the root. Nodes are numbered by their
+//! first ranks; ranks may lie among them in any way. Each collective's `plan` says what memory this process needs;
+//! its `machine` takes the numbers of the node's operations, so all ranks make the same ones in the same order.
 
+pub mod allreduce;
+pub mod barrier;
 pub mod bcast;
+mod nodes;
+pub mod reduce;
+
+pub use nodes::{Among, Home, Led, Nodes};
+
+use crate::buffer::Buf;
+use crate::comm::{Comm, Member};
+use crate::datatype::{Data, Datatype};
+use crate::error::{Argument, Bound, Poison, Refusal, WaitError};
+use crate::msg::Rounds;
+use crate::p2p::P2p;
+use crate::region::Region;
+use crate::step::{Awaits, Source};
+use crate::transport::{Messages, Observe, Shared};
+
+/// Messages between nodes: only leaders take part.
+pub type Between<'n, S> = Option<Rounds<Among<'n, S>>>;
+
+/// A context with both levels.
+#[derive(Debug)]
+pub struct Levels<R, P> {
+    /// The node's segment.
+    pub comm: Comm<R>,
+    /// Messages among all ranks.
+    pub messages: P,
+}
+
+impl<R: Region, P> Shared for Levels<R, P> {
+    type Region = R;
+    #[inline]
+    fn shared(&mut self) -> (&R, &mut Member) {
+        self.comm.shared()
+    }
+}
+
+impl<R, P: P2p> Messages for Levels<R, P> {
+    type P2p = P;
+    #[inline]
+    fn messages(&mut self) -> &mut P {
+        &mut self.messages
+    }
+}
+
+impl<R: Region, P: P2p> Observe for Levels<R, P> {
+    fn ready(&mut self, on: &Awaits) -> bool {
+        on.iter().any(|event| match event.source {
+            Source::Message(slot) => self.messages.has_ended(slot),
+            _ => self.comm.ready(&Awaits::one(*event)),
+        })
+    }
+
+    fn poison(&self) -> Option<Poison> {
+        self.comm.poison()
+    }
+
+    fn compare(&mut self) -> Result<(), WaitError> {
+        self.comm.compare()
+    }
+}
+
+/// `buffer` as bytes.
+///
+/// # Safety
+/// As [`Data::from_raw`].
+unsafe fn data<'a>(buffer: Buf) -> Result<Data<'a>, Refusal> {
+    // SAFETY: the caller's promise.
+    unsafe { Data::from_raw(buffer, buffer.len() as u64, Datatype::BYTE) }
+}
+
+/// The first `len` bytes of working memory, and the rest.
+fn split(scratch: Buf, len: u64) -> Result<(Buf, Buf), Refusal> {
+    Refusal::check(Argument::Scratch, scratch.len() as u64, Bound::AtLeast(len))?;
+    let len = len as usize;
+    Ok((Buf::new(scratch.ptr(), len), Buf::new(scratch.ptr().wrapping_add(len), scratch.len() - len)))
+}

@@ -21,6 +21,7 @@ pub mod bcast;
 mod combine;
 pub mod gather;
 pub mod halving;
+pub mod levels;
 mod name;
 pub mod parts;
 pub mod reduce;

@@ -137,6 +137,23 @@ pub enum Needs {
     EqualBlocks,
     /// A table of stages.
     Table,
+    /// Trees on all levels.
+    Trees,
+    /// Groups that are runs of ranks.
+    Runs,
+}
+
+impl fmt::Display for Needs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Commutative => f.write_str("an operation that commutes"),
+            Self::PowerOfTwo(ranks) => write!(f, "a power of two of ranks, which {ranks} is not"),
+            Self::EqualBlocks => f.write_str("blocks of one length"),
+            Self::Table => f.write_str("a table of stages"),
+            Self::Trees => f.write_str("trees on all levels, not slices"),
+            Self::Runs => f.write_str("groups that are runs of ranks: the operation has an order"),
+        }
+    }
 }
 
 /// Why a plan was not made.
@@ -152,6 +169,8 @@ pub enum PlanError {
         /// Why.
         needs: Needs,
     },
+    /// The composition over levels that was asked for does not apply.
+    OverLevels(Needs),
 }
 
 impl From<Refusal> for PlanError {
@@ -172,14 +191,8 @@ impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(refusal) => refusal.fmt(f),
-            Self::Inapplicable { algorithm, needs } => match needs {
-                Needs::Commutative => write!(f, "{algorithm} needs an operation that commutes"),
-                Needs::PowerOfTwo(ranks) => {
-                    write!(f, "{algorithm} needs a power of two of ranks, which {ranks} is not")
-                }
-                Needs::EqualBlocks => write!(f, "{algorithm} needs blocks of one length"),
-                Needs::Table => write!(f, "{algorithm} needs a table of stages"),
-            },
+            Self::Inapplicable { algorithm, needs } => write!(f, "{algorithm} needs {needs}"),
+            Self::OverLevels(needs) => write!(f, "an algorithm over these levels needs {needs}"),
         }
     }
 }

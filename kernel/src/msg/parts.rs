@@ -69,6 +69,11 @@ impl<'a> Parts<'a> {
         Self { size, cut: Cut::Slices(slices) }
     }
 
+    /// Number of blocks.
+    pub const fn size(&self) -> u32 {
+        self.size
+    }
+
     /// Checks that there is a block per rank.
     ///
     /// # Errors

@@ -97,6 +97,18 @@ pub struct Bytes {
     pub scratch: u64,
 }
 
+impl Bytes {
+    /// As much as either.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        Self {
+            send: self.send.max(other.send),
+            receive: self.receive.max(other.receive),
+            scratch: self.scratch.max(other.scratch),
+        }
+    }
+}
+
 /// One process's part of a collective.
 ///
 /// The messages of a round may travel at once, and are posted in order of their index. Between two processes
@@ -165,8 +177,7 @@ impl<A: Schedule, B: Schedule> Schedule for Sequence<A, B> {
     }
 
     fn bytes(&self) -> Bytes {
-        let (a, b) = (self.first.bytes(), self.second.bytes());
-        Bytes { send: a.send.max(b.send), receive: a.receive.max(b.receive), scratch: a.scratch.max(b.scratch) }
+        self.first.bytes().max(self.second.bytes())
     }
 
     fn op(&self) -> Option<Op> {

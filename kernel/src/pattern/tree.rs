@@ -73,6 +73,35 @@ impl Tree {
     }
 }
 
+/// One rank's neighbours in a tree. Subtrees follow one another: the own vertex, then child 0's subtree, then child 1's.
+pub trait Branches: Copy + Eq + core::hash::Hash {
+    /// The parent; none for the root.
+    fn parent(&self) -> Option<Rank>;
+
+    /// Number of children.
+    fn count(&self) -> u32;
+
+    /// The child of this index; none past the last.
+    fn child(&self, index: u32) -> Option<Rank>;
+}
+
+impl Branches for Position {
+    #[inline]
+    fn parent(&self) -> Option<Rank> {
+        self.parent()
+    }
+
+    #[inline]
+    fn count(&self) -> u32 {
+        self.count()
+    }
+
+    #[inline]
+    fn child(&self, index: u32) -> Option<Rank> {
+        self.child(index)
+    }
+}
+
 /// One rank's neighbours in a tree: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Position {

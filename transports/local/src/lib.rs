@@ -9,12 +9,11 @@ pub use mailbox::{Mailbox, Mailboxes};
 pub use segment::Segment;
 
 use unisono_kernel::Rank;
-use unisono_kernel::comm::Comm;
 use unisono_kernel::driver::Communicator;
-use unisono_kernel::error::{Poison, Refusal, WaitError};
-use unisono_kernel::region::{Params, Region};
-use unisono_kernel::step::{Awaits, Source};
-use unisono_kernel::transport::{Messages, Observe, Shared, Transport};
+use unisono_kernel::error::{Refusal, WaitError};
+use unisono_kernel::region::Params;
+use unisono_kernel::step::Awaits;
+use unisono_kernel::transport::Transport;
 use unisono_kernel::wait::{Relax, SpinThen};
 
 /// Threads: shared memory of this process, mailboxes, yielding waits.
@@ -60,36 +59,4 @@ pub fn run<A: Send>(params: Params, body: impl Fn(Communicator<Local>) -> A + Sy
         let threads: Vec<_> = communicators.into_iter().map(|c| scope.spawn(move || body(c))).collect();
         threads.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     }))
-}
-
-/// A context with both levels: shared memory inside a node, messages between nodes.
-#[derive(Debug)]
-pub struct Levels<R> {
-    /// The node's segment.
-    pub comm: Comm<R>,
-    /// Messages between nodes.
-    pub mailbox: Mailbox,
-}
-
-impl<R: Region> Shared for Levels<R> {
-    type Region = R;
-    fn shared(&mut self) -> (&R, &mut unisono_kernel::comm::Member) {
-        self.comm.shared()
-    }
-}
-
-impl<R> Messages for Levels<R> {
-    type P2p = Mailbox;
-    fn messages(&mut self) -> &mut Mailbox {
-        &mut self.mailbox
-    }
-}
-
-impl<R: Region> Observe for Levels<R> {
-    fn ready(&mut self, on: &Awaits) -> bool {
-        on.iter().any(|event| matches!(event.source, Source::Message(_))) || self.comm.ready(on)
-    }
-    fn poison(&self) -> Option<Poison> {
-        self.comm.poison()
-    }
 }

@@ -10,10 +10,8 @@ use unisono_kernel::step::Slot;
 
 /// The peer's rank is not below the size.
 pub const NO_SUCH_RANK: P2pError = P2pError(1);
-/// A message and its receive differ in length.
-pub const TRUNCATED: P2pError = P2pError(2);
 /// The slot is not active.
-pub const NO_SUCH_SLOT: P2pError = P2pError(3);
+pub const NO_SUCH_SLOT: P2pError = P2pError(2);
 
 type Message = (Tag, Box<[u8]>);
 
@@ -103,7 +101,7 @@ impl P2p for Mailbox {
                 let Some(at) = queue.iter().position(|(found, _)| *found == tag) else { return Ok(false) };
                 let Some((_, bytes)) = queue.remove(at) else { return Ok(false) };
                 if bytes.len() != buf.len() {
-                    return Err(TRUNCATED);
+                    return Err(P2pError::LENGTH);
                 }
                 // SAFETY: `post_recv`'s contract: writable and exclusive until now; equally long.
                 unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), buf.ptr(), bytes.len()) };
@@ -149,6 +147,6 @@ mod tests {
         assert_eq!(me.test(slot), Ok(false));
         // SAFETY: the bytes live through the call.
         let _ = unsafe { me.post_send(0, Tag(0), Buf::of(&[1])) }.unwrap();
-        assert_eq!(me.test(slot), Err(TRUNCATED));
+        assert_eq!(me.test(slot), Err(P2pError::LENGTH));
     }
 }

@@ -12,10 +12,8 @@ use unisono_kernel::transport::Messages;
 
 /// The peer's rank is not below the size.
 pub const NO_SUCH_RANK: P2pError = P2pError(1);
-/// A message and its receive differ in length.
-pub const TRUNCATED: P2pError = P2pError(2);
 /// The slot is not active.
-pub const NO_SUCH_SLOT: P2pError = P2pError(3);
+pub const NO_SUCH_SLOT: P2pError = P2pError(2);
 
 /// One rank's end: a point-to-point layer on virtual time. Sending and receiving take the rank's own time, o_s and o_r;
 /// a send is complete when its last byte has left.

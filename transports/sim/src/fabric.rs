@@ -69,12 +69,15 @@ impl Fabric {
     /// The class of a message between ranks, and its path.
     pub(crate) fn route(&self, (from, to): (Rank, Rank), placement: &Placement) -> (Class, Path) {
         let (from_node, to_node) = (placement.node(from), placement.node(to));
-        let class = self.network.class(from_node, to_node);
+        let class = match self.network.class(from_node, to_node) {
+            Class::Node if placement.numa(from).is_some() && placement.numa(from) == placement.numa(to) => Class::Numa,
+            class => class,
+        };
         let (out, into) =
             (Port(2 * self.ranks + from_node as usize), Port(2 * self.ranks + self.nodes + to_node as usize));
         let links = 2 * (self.ranks + self.nodes);
         let path = match (class, self.network.topology) {
-            (Class::Node, _) => Path::of(&[Port(from as usize), Port(self.ranks + to as usize)]),
+            (Class::Numa | Class::Node, _) => Path::of(&[Port(from as usize), Port(self.ranks + to as usize)]),
             (_, Topology::Star) => Path::of(&[Port(links), into]),
             (Class::Spine, Topology::FatTree { nodes_per_leaf, uplinks }) => {
                 let link = |node: u32| {

@@ -32,7 +32,7 @@ mod schedule;
 mod time;
 mod world;
 
-pub use endpoint::{Endpoint, NO_SUCH_RANK, NO_SUCH_SLOT, TRUNCATED};
+pub use endpoint::{Endpoint, NO_SUCH_RANK, NO_SUCH_SLOT};
 pub use network::{Class, Link, Network, Topology, Unfit};
 pub use outcome::{Count, Fate, Outcome, Stuck, Traffic};
 pub use placement::Placement;

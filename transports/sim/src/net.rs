@@ -1,7 +1,7 @@
 //! The network while it runs: clocks, requests, messages under way, and what happens to them.
 
 use crate::calendar::{Calendar, Event};
-use crate::endpoint::{NO_SUCH_SLOT, TRUNCATED};
+use crate::endpoint::NO_SUCH_SLOT;
 use crate::fabric::{Fabric, Path};
 use crate::network::{Class, Network};
 use crate::outcome::Traffic;
@@ -224,7 +224,7 @@ impl Net {
             self.free.push(number);
             let bytes = message.bytes.unwrap_or_default();
             if bytes.len() != buf.len() {
-                return Err(TRUNCATED);
+                return Err(P2pError::LENGTH);
             }
             // SAFETY: `receive`'s contract: writable and exclusive until this test; equally long.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), buf.ptr(), bytes.len()) };

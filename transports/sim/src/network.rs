@@ -4,6 +4,7 @@
 //!
 //! ```json
 //! {"topology": {"fattree": {"nodes_per_leaf": 16, "uplinks": 8}},
+//!  "numa":  {"L": 60,   "os": 50,  "or": 50,  "g": 20, "G": 0.05},
 //!  "node":  {"L": 100,  "os": 50,  "or": 50,  "g": 20, "G": 0.05},
 //!  "leaf":  {"L": 1000, "os": 200, "or": 200, "g": 50, "G": 0.08},
 //!  "spine": {"L": 1600, "os": 200, "or": 200, "g": 50, "G": 0.08}}
@@ -67,7 +68,9 @@ const SLOWEST: f64 = 1e6;
 /// Where a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// Inside a node.
+    /// Inside a NUMA node.
+    Numa,
+    /// Inside a node; where it has NUMA nodes, between them.
     Node,
     /// Between nodes, through one switch.
     Leaf,
@@ -77,12 +80,13 @@ pub enum Class {
 
 impl Class {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Node, Self::Leaf, Self::Spine];
+    pub const ALL: [Self; 4] = [Self::Numa, Self::Node, Self::Leaf, Self::Spine];
 }
 
 impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Numa => "numa",
             Self::Node => "node",
             Self::Leaf => "leaf",
             Self::Spine => "spine",
@@ -113,6 +117,9 @@ pub enum Topology {
 pub struct Network {
     /// How the nodes hang together.
     pub topology: Topology,
+    /// Inside a NUMA node; in JSON it may be left out: as inside a node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub numa: Option<Link>,
     /// Inside a node.
     pub node: Link,
     /// Between nodes, through one switch.
@@ -126,15 +133,17 @@ impl Network {
     pub const fn new(topology: Topology) -> Self {
         let leaf = Link { latency: 1000.0, send: 200.0, receive: 200.0, gap: 50.0, gap_per_byte: 0.08 };
         let node = Link { latency: 100.0, send: 50.0, receive: 50.0, gap: 20.0, gap_per_byte: 0.05 };
-        Self { topology, node, leaf, spine: Link { latency: 1600.0, ..leaf } }
+        let numa = Some(Link { latency: 60.0, ..node });
+        Self { topology, numa, node, leaf, spine: Link { latency: 1600.0, ..leaf } }
     }
 
     /// The link of a class.
     pub const fn link(&self, class: Class) -> &Link {
-        match class {
-            Class::Node => &self.node,
-            Class::Leaf => &self.leaf,
-            Class::Spine => &self.spine,
+        match (class, &self.numa) {
+            (Class::Numa, Some(numa)) => numa,
+            (Class::Numa | Class::Node, _) => &self.node,
+            (Class::Leaf, _) => &self.leaf,
+            (Class::Spine, _) => &self.spine,
         }
     }
 

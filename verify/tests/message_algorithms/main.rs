@@ -5,16 +5,17 @@
 //! another order of deliveries each time; and its schedules are read on paper.
 
 mod costs;
-mod moves;
+mod levels;
 mod mutants;
 mod paper;
-mod reductions;
 mod refused;
+mod same_bits;
 mod threads;
 
 use unisono_kernel::buffer::Buf;
-use unisono_kernel::msg::{Memory, Rounds, Schedule};
-use unisono_kernel::pattern::Seat;
+use unisono_kernel::msg::{Memory, Rounds, Schedule, barrier};
+use unisono_kernel::pattern::log2_ceil;
+use unisono_verify::cases::{self, Stage, User, bytes, seat};
 use unisono_verify::network::{Mode, run};
 use unisono_verify::oracle::mix;
 
@@ -23,36 +24,54 @@ fn sizes() -> impl Iterator<Item = u32> {
     1..=17
 }
 
-/// A few more, for one length each.
-const LARGE: [u32; 2] = [33, 100];
-
-/// The lengths among so many processes.
-fn lengths(size: u32, all: &[u64]) -> &[u64] {
-    if size > 17 { &all[all.len() - 1..] } else { all }
+/// All cases of a collective: any size gets every length, a few large ones get one.
+macro_rules! collectives {
+    ($($name:ident: $large:expr,)*) => {
+        $(#[test]
+        fn $name() {
+            sizes().chain($large).for_each(|size| cases::$name(size, &mut Toy));
+        })*
+    };
 }
 
-/// Roots worth a case: the ends and what lies between.
-fn roots(size: u32) -> impl Iterator<Item = u32> {
-    let mut roots = vec![0, 1, size / 2, size - 1];
-    roots.retain(|&root| root < size);
-    roots.dedup();
-    roots.into_iter()
+collectives! {
+    barriers: [33, 64, 100],
+    broadcasts: [33, 100],
+    gathers_and_scatters: [],
+    allgathers: [33],
+    alltoalls: [],
+    reduces: [33],
+    allreduces: [33, 100],
+    reduce_scatters: [],
+    scans: [],
 }
 
-fn seat(rank: u32, size: u32) -> Seat {
-    Seat::new(rank, size).expect("a rank below the size")
+/// All ranks of a case on the toy network.
+struct Toy;
+
+impl Stage for Toy {
+    fn case<S: Schedule>(
+        &mut self,
+        name: &str,
+        size: u32,
+        plan: impl Fn(u32) -> S,
+        before: impl Fn(u32) -> User,
+        after: impl Fn(u32) -> Vec<u8>,
+    ) {
+        let plans: Vec<_> = (0..size).map(plan).collect();
+        check(name, &plans, &(0..size).map(before).collect::<Vec<_>>(), after);
+    }
 }
 
-/// Bytes that differ from rank to rank and from place to place.
-fn bytes(rank: u32, len: u64) -> Vec<u8> {
-    (0..len).map(|at| mix(u64::from(rank) << 32 ^ at) as u8).collect()
-}
-
-/// The users' memory of one process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct User {
-    send: Vec<u8>,
-    receive: Vec<u8>,
+#[test]
+fn barriers_of_log2_rounds() {
+    use barrier::Algorithm::{Bruck, Butterfly, Dissemination};
+    for size in sizes().chain([33, 64, 100]) {
+        for algorithm in [Dissemination, Bruck, Butterfly] {
+            let rounds = |rank| barrier::plan(seat(rank, size), algorithm).expect("a plan").rounds();
+            assert!((0..size).all(|rank| rounds(rank) == log2_ceil(size).into()), "{algorithm:?} {size}");
+        }
+    }
 }
 
 /// Runs one schedule per rank, in memory that begins as `before` says: how it ends.

@@ -62,7 +62,8 @@ fn pieces<S: Schedule>(plan: &S, before: &[u8], wanted: &[u8]) -> Vec<(u64, Mome
 /// Copies into working memory that may be left out: BAGDS packs a block where it may lie from an earlier stage; a root
 /// that scatters in place packs its own block beside those of others.
 fn is_spare(name: &str, piece: (u64, Moment, u32)) -> bool {
-    piece.1 == Moment::Before && (name.starts_with("allgather Bagds") || name.starts_with("scatter Binomial"))
+    let packs = ["allgather Bagds", "scatter Binomial", "scatter levels"];
+    piece.1 == Moment::Before && packs.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// Leaves out each piece of work in turn: the end must not be as `wanted`.

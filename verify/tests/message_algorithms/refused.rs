@@ -84,7 +84,7 @@ fn lengths_that_differ() {
     };
     let mut machines: Vec<_> = (0..).zip(&mut memory).map(make).collect();
     let fault = run(&mut machines, Mode::Eager, 1).unwrap_err();
-    assert_eq!(fault, "rank 1: message to or from rank 0 failed: error 1");
+    assert_eq!(fault, "rank 1: a message to or from rank 0 has another length than its receive");
 }
 
 /// Who waits for a message that comes and for one that goes names both.

@@ -17,6 +17,16 @@ pub(crate) enum Shape {
     FatTree,
 }
 
+/// Who is where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "lowercase")]
+pub(crate) enum Placing {
+    /// Neighbours on the same node
+    Block,
+    /// Neighbours on different nodes
+    Turns,
+}
+
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Sim {
     /// The collective
@@ -28,10 +38,23 @@ pub(crate) struct Sim {
     /// Nodes, which the ranks fill in blocks; default: one per rank
     #[arg(long, value_name = "N")]
     pub(crate) nodes: Option<u32>,
+    /// Who is where: ranks fill nodes one after the other, or in turns
+    #[arg(long, value_enum, default_value_t = Placing::Block, value_name = "HOW")]
+    pub(crate) place: Placing,
+    /// Packages in each node, which its ranks fill one after the other
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096), value_name = "N")]
+    pub(crate) packages: u32,
+    /// NUMA nodes in each package; default: nodes have no parts
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096), value_name = "N")]
+    pub(crate) numa: Option<u32>,
+    /// Levels of `levels` algorithms, as NM-SK-ND-SW; default: all. With `all`, adds these algorithms
+    #[arg(long, value_name = "NAMES")]
+    pub(crate) levels: Option<String>,
     /// Message bytes, separated by commas; KiB and MiB as 8K, 4M
     #[arg(long, value_delimiter = ',', value_parser = parse_bytes, default_values = ["8"], value_name = "LIST")]
     pub(crate) bytes: Vec<u64>,
-    /// Algorithm over messages by name; `all`: one row each. bcast: binomial
+    /// Algorithm over messages by name (docs/algorithms.md); `all`: one row for each that applies; over the levels of the
+    /// machine: levels[-SEGMENT][/SHAPE[:SHAPE...]][+TOP] (docs/topology.md)
     #[arg(long, default_value = "auto", value_name = "NAME")]
     pub(crate) algorithm: String,
     /// The root of a rooted collective
@@ -76,6 +99,9 @@ pub(crate) struct Sim {
     /// In JSON, also when each rank was done in the last run
     #[arg(long)]
     pub(crate) per_rank: bool,
+    /// A Markdown table: for each length the best flat algorithm, and the best over levels in one piece and in segments
+    #[arg(long, conflicts_with_all = ["json", "plot"], requires = "levels")]
+    pub(crate) compare: bool,
     /// Draw the medians over the bytes
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) plot: Option<PathBuf>,

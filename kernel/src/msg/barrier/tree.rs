@@ -10,13 +10,13 @@
 use crate::error::Refusal;
 use crate::msg::schedule::{Bytes, Message, Moment, Place, Schedule, Work};
 use crate::pattern::Seat;
-use crate::pattern::tree::{Position, Tree};
+use crate::pattern::tree::{Branches, Position, Tree};
 
 /// One process's part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct UpDown {
-    up: Position,
-    down: Position,
+pub struct UpDown<T = Position> {
+    up: T,
+    down: T,
     released: u32,
 }
 
@@ -27,12 +27,18 @@ impl UpDown {
     /// A tree has no such arity.
     pub fn new(seat: Seat, up: Tree, down: Tree) -> Result<Self, Refusal> {
         let position = |tree: Tree| Ok(tree.check()?.position(seat.rank(), 0, seat.size()));
-        let (up, down) = (position(up)?, position(down)?);
-        Ok(Self { up, down, released: down.count() })
+        Ok(Self::along(position(up)?, position(down)?))
     }
 }
 
-impl Schedule for UpDown {
+impl<T: Branches> UpDown<T> {
+    /// The same along any trees, whose root is one process.
+    pub(in crate::msg) fn along(up: T, down: T) -> Self {
+        Self { up, down, released: down.count() }
+    }
+}
+
+impl<T: Branches> Schedule for UpDown<T> {
     fn rounds(&self) -> u64 {
         4
     }

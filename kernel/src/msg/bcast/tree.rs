@@ -11,12 +11,12 @@ use crate::error::{Argument, Bound, Refusal};
 use crate::msg::parts::{Segments, check_bytes};
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Schedule, Work};
 use crate::pattern::Seat;
-use crate::pattern::tree::{Position, Tree};
+use crate::pattern::tree::{Branches, Position, Tree};
 
 /// One process's part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Pipeline {
-    position: Position,
+pub struct Pipeline<T = Position> {
+    position: T,
     children: u32,
     bytes: u64,
     segments: Segments,
@@ -29,14 +29,20 @@ impl Pipeline {
     /// `root` is no rank, the tree has no such arity, or a segment has no bytes.
     pub fn new(seat: Seat, bytes: u64, root: Rank, tree: Tree, segment: u64) -> Result<Self, Refusal> {
         seat.check_root(root)?;
+        Self::along(tree.check()?.position(seat.rank(), root, seat.size()), bytes, segment)
+    }
+}
+
+impl<T: Branches> Pipeline<T> {
+    /// The same along any tree: where there is no parent is the root.
+    pub(in crate::msg) fn along(position: T, bytes: u64, segment: u64) -> Result<Self, Refusal> {
         check_bytes(bytes)?;
         Refusal::check(Argument::Fragment, segment, Bound::AtLeast(1))?;
-        let position = tree.check()?.position(seat.rank(), root, seat.size());
         Ok(Self { position, children: position.count(), bytes, segments: Segments::new(bytes, segment, 1) })
     }
 }
 
-impl Schedule for Pipeline {
+impl<T: Branches> Schedule for Pipeline<T> {
     #[inline]
     fn rounds(&self) -> u64 {
         let receives = self.position.parent().is_some();

@@ -12,12 +12,12 @@ use crate::msg::parts::{Segments, check_operand};
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::op::Op;
 use crate::pattern::Seat;
-use crate::pattern::tree::{Position, Tree};
+use crate::pattern::tree::{Branches, Position, Tree};
 
 /// One process's part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Tributary {
-    position: Position,
+pub struct Tributary<T = Position> {
+    position: T,
     children: u32,
     bytes: u64,
     segments: Segments,
@@ -27,7 +27,7 @@ pub struct Tributary {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Role {
+pub(in crate::msg) enum Role {
     /// The tree ends here, and so does the reduction.
     Root,
     /// The tree ends here; the root is another one.
@@ -44,19 +44,44 @@ impl Tributary {
     /// elements.
     pub fn new(seat: Seat, bytes: u64, op: Op, root: Rank, in_place: bool, shape: Shape) -> Result<Self, Refusal> {
         seat.check_root(root)?;
-        check_operand(bytes, &op)?;
         let (tree, segment) = shape.parameters();
-        Refusal::check(Argument::Fragment, segment, Bound::AtLeast(1))?;
-        let hub = if op.commutative() { root } else { 0 };
-        let position = tree.check()?.position(seat.rank(), hub, seat.size());
-        let role = match seat.rank() {
-            rank if rank == hub && hub == root => Role::Root,
-            rank if rank == hub => Role::Hub { root },
-            rank => Role::Vertex { told_by: (rank == root).then_some(hub) },
-        };
-        let (children, segments) = (position.count(), Segments::new(bytes, segment, op.element()));
+        let (rank, hub) = (seat.rank(), hub(&op, root));
+        let position = tree.check()?.position(rank, hub, seat.size());
         // In place is the root's affair.
-        Ok(Self { position, children, bytes, segments, op, in_place: in_place && seat.rank() == root, role })
+        Self::along(position, Role::of(rank, hub, root), bytes, op, in_place && rank == root, segment)
+    }
+}
+
+/// Where the tree of a reduction to `root` ends.
+pub(in crate::msg) const fn hub(op: &Op, root: Rank) -> Rank {
+    if op.commutative() { root } else { 0 }
+}
+
+impl Role {
+    /// Of `rank`, where the tree ends at `hub`.
+    pub(in crate::msg) fn of(rank: Rank, hub: Rank, root: Rank) -> Self {
+        match rank {
+            rank if rank == hub && hub == root => Self::Root,
+            rank if rank == hub => Self::Hub { root },
+            rank => Self::Vertex { told_by: (rank == root).then_some(hub) },
+        }
+    }
+}
+
+impl<T: Branches> Tributary<T> {
+    /// The same along any tree. In place the own operand is in the result area, at others than the root too.
+    pub(in crate::msg) fn along(
+        position: T,
+        role: Role,
+        bytes: u64,
+        op: Op,
+        in_place: bool,
+        segment: u64,
+    ) -> Result<Self, Refusal> {
+        check_operand(bytes, &op)?;
+        Refusal::check(Argument::Fragment, segment, Bound::AtLeast(1))?;
+        let (children, segments) = (position.count(), Segments::new(bytes, segment, op.element()));
+        Ok(Self { position, children, bytes, segments, op, in_place, role })
     }
 
     /// Where the fold of the own operand and so many children's results lies.
@@ -111,7 +136,7 @@ impl Tributary {
     }
 }
 
-impl Schedule for Tributary {
+impl<T: Branches> Schedule for Tributary<T> {
     fn rounds(&self) -> u64 {
         let told = matches!(self.role, Role::Hub { .. } | Role::Vertex { told_by: Some(_) });
         self.tree_rounds() + u64::from(told)

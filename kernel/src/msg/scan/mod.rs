@@ -2,6 +2,7 @@
 
 pub mod chain;
 pub mod doubling;
+pub mod tree;
 
 use super::name::named;
 use super::schedule::either;

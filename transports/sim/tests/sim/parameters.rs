@@ -77,4 +77,13 @@ fn ranks_and_nodes() {
     assert_eq!(Placement::new(vec![0, 2, 0]).unwrap().nodes(), 3);
     assert_eq!(Placement::new(vec![0, 9]).unwrap_err().to_string(), "nodes is 10, must be between 1 and 2");
     assert!(Placement::new(Vec::new()).is_err());
+    let turns = Placement::in_turns(7, 3).unwrap();
+    assert_eq!((0..7).map(|rank| turns.node(rank)).collect::<Vec<_>>(), [0, 1, 2, 0, 1, 2, 0]);
+    assert_eq!(turns.numa(0), None);
+    let parted = turns.with_numa(2).unwrap();
+    assert_eq!(
+        (0..8).map(|rank| parted.numa(rank)).collect::<Vec<_>>(),
+        [0, 0, 0, 0, 1, 1, 1].map(Some).into_iter().chain([None]).collect::<Vec<_>>()
+    );
+    assert_eq!(parted.with_numa(8).unwrap_err().to_string(), "NUMA nodes is 8, must be between 1 and 7");
 }

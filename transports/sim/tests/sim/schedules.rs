@@ -5,8 +5,8 @@ use std::rc::Rc;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::error::PollError;
 use unisono_kernel::msg::bcast::binomial::Binomial;
-use unisono_kernel::p2p::P2p;
-use unisono_sim::{Dropped, Endpoint, Fate, Outcome, Placement, Schedule, TRUNCATED, Topology, World};
+use unisono_kernel::p2p::{P2p, P2pError};
+use unisono_sim::{Dropped, Endpoint, Fate, Outcome, Placement, Schedule, Topology, World};
 
 fn delayed(seed: u64) -> Schedule {
     Schedule { seed, delay: 100.0, skew: 50.0, ..Schedule::default() }
@@ -142,7 +142,7 @@ fn after_the_deadline_nothing_happens() {
 fn lengths_that_differ_fail() {
     let mut scripts = vec![Script::new([Act::Send(1, 0, 3, 1)]), Script::new([Act::Receive(0, 0, 4)])];
     let outcome = run(network(Topology::Crossbar), Schedule::default(), &mut scripts);
-    let failed = PollError::Messages { peer: 0, code: TRUNCATED.0 };
+    let failed = PollError::Messages { peer: 0, code: P2pError::LENGTH.0 };
     assert_eq!(outcome.fates[1], Fate::Failed(failed));
     assert!(outcome.last().unwrap_err().to_string().contains("rank 1 failed"));
 }

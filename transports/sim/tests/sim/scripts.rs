@@ -94,7 +94,7 @@ pub(crate) const LINK: Link = Link { latency: 1.0, send: 2.0, receive: 3.0, gap:
 
 /// That link everywhere.
 pub(crate) const fn network(topology: Topology) -> Network {
-    Network { topology, node: LINK, leaf: LINK, spine: LINK }
+    Network { topology, numa: None, node: LINK, leaf: LINK, spine: LINK }
 }
 
 /// Runs scripts, a rank per node.

@@ -127,7 +127,7 @@ fn up_links_are_shared() {
 fn classes_have_their_own_links_and_counts() {
     let with = |latency| Link { latency, ..LINK };
     let topology = Topology::FatTree { nodes_per_leaf: 2, uplinks: 1 };
-    let network = Network { topology, node: with(1.0), leaf: with(10.0), spine: with(100.0) };
+    let network = Network { topology, numa: None, node: with(1.0), leaf: with(10.0), spine: with(100.0) };
     // Two ranks on each of four nodes. 0 → 1 inside, 2 → 0 through a leaf switch, 3 → 4 through the tree.
     let acts: [&[Act]; 8] =
         [&[send(1), receive(2)], &[receive(0)], &[send(0)], &[send(4)], &[receive(3)], &[], &[], &[]];
@@ -137,17 +137,39 @@ fn classes_have_their_own_links_and_counts() {
     let outcome = world.run(&mut ranks);
     // 3 shares its node's port with 2: its first byte leaves at 11. 2 + 4 + 10 + 3; 11 + 4 + 100 + 3.
     assert_eq!(ends(&outcome), [19.0, 10.0, 6.0, 15.0, 118.0, 0.0, 0.0, 0.0]);
-    for class in Class::ALL {
+    assert_eq!(outcome.traffic.of(Class::Numa), Count::default());
+    for class in [Class::Node, Class::Leaf, Class::Spine] {
         assert_eq!(outcome.traffic.of(class), Count { messages: 1, bytes: BYTES as u64 }, "{class}");
     }
     assert_eq!(outcome.last().unwrap().ns(), 118.0);
 }
 
 #[test]
+fn numa_nodes_have_links_of_their_own() {
+    let crossbar = Network { node: Link { latency: 10.0, ..LINK }, ..network(Topology::Crossbar) };
+    let with = Network { numa: Some(LINK), ..crossbar };
+    // Three ranks on a node of two NUMA nodes: 0 → 1 inside one of them, 2 → 0 from the other.
+    let acts: [&[Act]; 3] = [&[send(1), receive(2)], &[receive(0)], &[send(0)]];
+    let all = Placement::blocks(3, 1).unwrap();
+    let parted = all.clone().with_numa(2).unwrap();
+    for (placement, network, inside, end) in
+        [(&parted, with, 1, 10.0), (&all, with, 0, 19.0), (&parted, crossbar, 1, 19.0)]
+    {
+        let world = World::new(network, placement.clone(), Schedule::default()).unwrap();
+        let scripts = acts.map(|acts| Script::new(acts.iter().copied()));
+        let mut ranks: Vec<_> = world.endpoints().into_iter().zip(scripts).collect();
+        let outcome = world.run(&mut ranks);
+        assert_eq!(ends(&outcome), [19.0, end, 6.0]);
+        assert_eq!(outcome.traffic.of(Class::Numa).messages, inside);
+        assert_eq!(outcome.traffic.of(Class::Node).messages, 2 - inside);
+    }
+}
+
+#[test]
 fn thousands_of_ranks() {
     // Twelve rounds of 1 byte on a crossbar whose gap is no longer than o_s: 12 · (o_s + L + o_r).
     let link = Link { gap: 2.0, ..LINK };
-    let network = Network { topology: Topology::Crossbar, node: link, leaf: link, spine: link };
+    let network = Network { topology: Topology::Crossbar, numa: None, node: link, leaf: link, spine: link };
     let world = World::new(network, Placement::blocks(4096, 4096).unwrap(), Schedule::default()).unwrap();
     let mut data = vec![[0u8; 1]; 4096];
     data[0] = [9];

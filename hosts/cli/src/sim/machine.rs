@@ -1,0 +1,100 @@
+//! The machine that is simulated: network, placement, and the groups of its levels.
+
+use super::args::{Placing, Shape, Sim};
+use crate::error::Failure;
+use std::fs;
+use unisono_kernel::error::Refusal;
+use unisono_kernel::group::{self, Groups};
+use unisono_kernel::topology::{Level, Levels, Locality};
+use unisono_sim::{Network, Placement, Topology, Unfit};
+
+/// What all rows have in common.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    pub(crate) network: Network,
+    pub(crate) placement: Placement,
+    localities: Vec<Locality>,
+    levels: Levels,
+}
+
+/// Storage of the groups.
+#[derive(Debug, Default)]
+pub(crate) struct Storage {
+    places: Vec<group::Place>,
+    order: Vec<u32>,
+}
+
+impl Machine {
+    pub(crate) fn new(args: &Sim) -> Result<Self, Failure> {
+        let network = network(args)?;
+        let nodes = args.nodes.unwrap_or(args.ranks);
+        let placement = match args.place {
+            Placing::Block => Placement::blocks(args.ranks, nodes),
+            Placing::Turns => Placement::in_turns(args.ranks, nodes),
+        };
+        let placement = placement.map_err(words)?;
+        let parts = args.packages * args.numa.unwrap_or(1);
+        let placement = if parts > 1 { placement.with_numa(parts).map_err(words)? } else { placement };
+        let per_leaf = match network.topology {
+            Topology::FatTree { nodes_per_leaf, .. } => nodes_per_leaf,
+            Topology::Star | Topology::Crossbar => u32::MAX,
+        };
+        let locality = |rank| {
+            let node = placement.node(rank);
+            let place = Locality::NOWHERE.with(Level::Node, node).with(Level::Switch1, node / per_leaf);
+            let place = place.with(Level::Switch2, 0);
+            placement
+                .numa(rank)
+                .map_or(place, |numa| place.with(Level::Numa, numa).with(Level::Package, numa / args.numa.unwrap_or(1)))
+        };
+        let localities = (0..args.ranks).map(locality).collect();
+        let named = |e: &dyn std::fmt::Display| Failure::Words(format!("--levels: {e}"));
+        let levels = args.levels.as_deref().map_or(Ok(Levels::EVERY), str::parse).map_err(|e| named(&e))?;
+        let machine = Self { network, placement, localities, levels };
+        if args.levels.is_some() {
+            // A level that is asked for by name and that nobody shares is a mistake.
+            let alone = |level| machine.localities.iter().all(|locality| locality.unit(level).is_none());
+            if let Some(level) = levels.iter().find(|level| alone(*level)) {
+                return Err(named(&format!("this machine has no {level}: --packages, --numa")));
+            }
+        }
+        Ok(machine)
+    }
+
+    /// The groups of the levels in use.
+    pub(crate) fn groups<'s>(&self, storage: &'s mut Storage) -> Result<Groups<'s>, Refusal> {
+        storage.places.resize(self.localities.len(), group::Place::default());
+        storage.order.resize(self.localities.len(), 0);
+        Groups::build(&self.localities, self.levels, &mut storage.places, &mut storage.order)
+    }
+
+    /// In words.
+    pub(crate) fn kind(&self) -> String {
+        match self.network.topology {
+            Topology::Star => "star".into(),
+            Topology::Crossbar => "crossbar".into(),
+            Topology::FatTree { nodes_per_leaf, uplinks } => {
+                format!("fat tree of {nodes_per_leaf} nodes and {uplinks} up-links per leaf switch")
+            }
+        }
+    }
+}
+
+fn network(args: &Sim) -> Result<Network, Failure> {
+    let Some(file) = &args.parameters else {
+        return Ok(Network::new(match args.network {
+            Shape::Star => Topology::Star,
+            Shape::Crossbar => Topology::Crossbar,
+            Shape::FatTree => Topology::FatTree { nodes_per_leaf: args.nodes_per_leaf, uplinks: args.uplinks },
+        }));
+    };
+    let named = |e: &dyn std::fmt::Display| Failure::Words(format!("{}: {e}", file.display()));
+    let text = fs::read_to_string(file).map_err(|e| named(&e))?;
+    let network: Network = serde_json::from_str(&text).map_err(|e| named(&e))?;
+    network.check().map_err(|e| named(&e))?;
+    Ok(network)
+}
+
+pub(super) fn words(error: Unfit) -> Failure {
+    Failure::Words(error.to_string())
+}

@@ -1,0 +1,246 @@
+//! Attaching to an MPI communicator from Rust.
+//!
+//! `libunisono_openmpi.so` and `libunisono_mpich.so` know the MPIs' handles; this crate does not. They are preloaded, or
+//! linked, or loaded here; the MPI itself is the one that the process has loaded and initialised. A communicator is
+//! named by its Fortran handle, which is an integer in every MPI: `MPI_Comm_c2f`.
+//!
+//! ```no_run
+//! use unisono_kernel::{msg, op::Op, pattern::Seat, p2p::P2p};
+//! # let world = 0;
+//! let (send, mut receive) = ([0; 64], [0; 64]);
+//! // SAFETY: the library is Unisono's; MPI is initialised, and all ranks of the communicator do this.
+//! let library = unsafe { unisono_mpi::attach::Library::load(c"libunisono_openmpi.so") }?;
+//! let mut team = unsafe { library.connect(world) }.map(unisono_mpi::attach::Team::new)?;
+//! let seat = Seat::new(team.messages().rank(), team.messages().size())?;
+//! let plan = msg::allreduce::plan(seat, 64, Op::SUM_F64, false, msg::allreduce::Algorithm::Rabenseifner)?;
+//! // SAFETY: the buffers outlive the team.
+//! unsafe { team.run(plan, &send, &mut receive) }?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use crate::bounded::Bounded;
+use crate::messages::{Endpoint, Layer, describe};
+use core::ffi::{CStr, c_int, c_void};
+use core::fmt;
+use std::time::Duration;
+use unisono_kernel::buffer::Buf;
+use unisono_kernel::driver::{self, Stop};
+use unisono_kernel::error::{PollError, Refusal, WaitError};
+use unisono_kernel::msg::{Memory, Rounds, Schedule};
+use unisono_kernel::p2p::P2pError;
+use unisono_kernel::step::Awaits;
+use unisono_kernel::wait::{Relax, SpinThen};
+
+/// Why a process was not attached, or a collective of a [`Team`] failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AttachError {
+    /// The library could not be loaded, or is not Unisono's: the loader's words.
+    Library(String),
+    /// The MPI's or the layer's error.
+    Messages(P2pError),
+    /// An argument was refused.
+    Refused(Refusal),
+    /// A message failed.
+    Poll(PollError),
+    /// A rank is late.
+    Wait(WaitError),
+}
+
+impl fmt::Display for AttachError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Library(words) => f.write_str(words),
+            Self::Messages(error) => describe(*error).fmt(f),
+            Self::Refused(refusal) => refusal.fmt(f),
+            Self::Poll(PollError::Messages { peer, code }) => {
+                write!(f, "message to or from rank {peer}: {}", describe(P2pError(*code)))
+            }
+            Self::Poll(error) => error.fmt(f),
+            Self::Wait(WaitError::Late(rank)) => write!(f, "rank {rank} is late"),
+            Self::Wait(error) => write!(f, "{error:?}"),
+        }
+    }
+}
+
+impl core::error::Error for AttachError {}
+
+impl From<P2pError> for AttachError {
+    fn from(error: P2pError) -> Self {
+        Self::Messages(error)
+    }
+}
+
+impl From<Refusal> for AttachError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<Stop> for AttachError {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Poll(error) => Self::Poll(error),
+            Stop::Wait(error) => Self::Wait(error),
+        }
+    }
+}
+
+/// `libunisono_openmpi.so` or `libunisono_mpich.so`, in this process for good.
+#[derive(Clone, Copy, Debug)]
+pub struct Library {
+    connect: Connect,
+}
+
+type Connect = unsafe extern "C" fn(c_int, *mut Layer) -> c_int;
+
+impl Library {
+    /// The one that is preloaded, or linked.
+    ///
+    /// # Errors
+    /// None is.
+    ///
+    /// # Safety
+    /// A function `unisono_messages_connect` of this process is Unisono's.
+    pub unsafe fn of_process() -> Result<Self, AttachError> {
+        // SAFETY: the caller's promise.
+        unsafe { Self::of(libc::RTLD_DEFAULT) }
+    }
+
+    /// The one at `path`, or of this name where the loader looks. What it takes over, it takes over only where it is
+    /// preloaded or linked.
+    ///
+    /// # Errors
+    /// The loader's.
+    ///
+    /// # Safety
+    /// The file is Unisono's.
+    pub unsafe fn load(path: &CStr) -> Result<Self, AttachError> {
+        // SAFETY: a string; what the file does when it is loaded is the caller's promise.
+        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        if handle.is_null() {
+            return Err(AttachError::Library(loader_says()));
+        }
+        // SAFETY: the caller's promise.
+        unsafe { Self::of(handle) }
+    }
+
+    /// # Safety
+    /// `handle` is one of the loader's, and what is found there is Unisono's.
+    unsafe fn of(handle: *mut c_void) -> Result<Self, AttachError> {
+        // SAFETY: a handle and a string.
+        let found = unsafe { libc::dlsym(handle, c"unisono_messages_connect".as_ptr()) };
+        if found.is_null() {
+            return Err(AttachError::Library(loader_says()));
+        }
+        // SAFETY: the function that include/unisono_messages.h declares, by the caller's promise.
+        let connect = unsafe { core::mem::transmute::<*mut c_void, Connect>(found) };
+        Ok(Self { connect })
+    }
+
+    /// This process's end of an intra-communicator, given by its Fortran handle. Collective.
+    ///
+    /// # Errors
+    /// MPI is not initialised or finalised, or another one; the communicator is none, or has two groups; the MPI's own.
+    ///
+    /// # Safety
+    /// The handle is one of the MPI's. More than one thread uses the endpoint, or the MPI, only as `MPI_Init_thread`
+    /// granted. The endpoint is dropped on all ranks before `MPI_Finalize`.
+    pub unsafe fn connect(&self, fortran_handle: c_int) -> Result<Endpoint, AttachError> {
+        let mut layer = core::mem::MaybeUninit::<Layer>::uninit();
+        // SAFETY: the function's contract: a handle, and memory for a layer.
+        match unsafe { (self.connect)(fortran_handle, layer.as_mut_ptr()) } {
+            0 => {
+                // SAFETY: written, as the answer says.
+                let layer = unsafe { layer.assume_init() };
+                // SAFETY: connected just now; the caller's promise.
+                Ok(unsafe { Endpoint::new(layer) })
+            }
+            code => Err(P2pError(code).into()),
+        }
+    }
+}
+
+fn loader_says() -> String {
+    // SAFETY: answers null or a string of this thread's.
+    let text = unsafe { libc::dlerror() };
+    if text.is_null() {
+        return "the loader found nothing".into();
+    }
+    // SAFETY: a string, until the loader is called again.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+/// Yields the core: asking after a message is what moves the MPI.
+#[derive(Clone, Copy, Debug)]
+struct Yield;
+
+impl Relax for Yield {
+    fn relax(&mut self, _: &Awaits) -> Result<(), WaitError> {
+        std::thread::yield_now();
+        Ok(())
+    }
+}
+
+/// The ranks of an MPI communicator, for collectives over messages alone: any schedule of [`unisono_kernel::msg`].
+#[derive(Debug)]
+pub struct Team {
+    endpoint: Endpoint,
+    wait: SpinThen<Bounded<Yield>>,
+    operation: u64,
+    scratch: Vec<u8>,
+    /// How it ended.
+    over: Option<AttachError>,
+}
+
+impl Team {
+    /// On an endpoint. Waits without a bound.
+    pub const fn new(endpoint: Endpoint) -> Self {
+        Self { endpoint, wait: Self::waiting(None), operation: 0, scratch: Vec::new(), over: None }
+    }
+
+    const fn waiting(bound: Option<Duration>) -> SpinThen<Bounded<Yield>> {
+        SpinThen { eager: 64, patient: 0, host: Bounded::new(Yield, bound) }
+    }
+
+    /// Bounds each wait for a message: a collective then fails, and names the rank that it waited for.
+    pub const fn set_timeout(&mut self, bound: Option<Duration>) {
+        self.wait = Self::waiting(bound);
+    }
+
+    /// The point-to-point layer.
+    pub const fn messages(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// The same, to post to.
+    pub const fn messages_mut(&mut self) -> &mut Endpoint {
+        &mut self.endpoint
+    }
+
+    /// Runs a collective: `plan` is this rank's part. All ranks run the same ones in the same order. After an error every
+    /// call fails with it.
+    ///
+    /// # Errors
+    /// A buffer is shorter than the plan needs; messages of other lengths; a rank is late; the MPI's errors.
+    ///
+    /// # Safety
+    /// Where the call fails, `send` and `receive` stay where they are until the team is dropped: the MPI may still read
+    /// what no receiver has taken.
+    pub unsafe fn run<S: Schedule>(&mut self, plan: S, send: &[u8], receive: &mut [u8]) -> Result<(), AttachError> {
+        if let Some(error) = &self.over {
+            return Err(error.clone());
+        }
+        self.operation += 1;
+        self.scratch.resize(plan.bytes().scratch as usize, 0);
+        let memory =
+            Memory { send: Buf::of(send), receive: Buf::of_mut(receive), scratch: Buf::of_mut(&mut self.scratch) };
+        // SAFETY: the buffers are apart, and live through the call, or by the caller's promise until the layer is dropped.
+        let mut machine = unsafe { Rounds::of(plan, memory, self.operation) }?;
+        driver::run(&mut machine, &mut self.endpoint, &mut self.wait).map_err(|stop| {
+            self.endpoint.give_up();
+            self.over = Some(stop.into());
+            stop.into()
+        })
+    }
+}

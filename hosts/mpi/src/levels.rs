@@ -1,0 +1,346 @@
+//! A communicator over several nodes: a segment in each, messages between them (`unisono_kernel::hier`).
+//!
+//! The shim makes one where the ranks of an MPI communicator live on several nodes, and calls it from then on.
+
+use crate::messages::{Endpoint, Layer};
+use crate::process::{Lease, Process};
+use crate::wait::{Patient, Progress};
+use core::ffi::{c_int, c_void};
+use std::sync::Mutex;
+use unisono::error::{Failure, answer};
+use unisono::operation::{COp, operation};
+use unisono_kernel::Rank;
+use unisono_kernel::buffer::Buf;
+use unisono_kernel::comm::{Comm, Member};
+use unisono_kernel::driver::run;
+use unisono_kernel::error::{Argument, Bound, Cause, Error, Poison, Refusal};
+use unisono_kernel::hier::{self, Home, Nodes, allreduce, barrier, bcast, reduce};
+use unisono_kernel::machine::Machine;
+use unisono_kernel::msg::{self, Memory, PlanError};
+use unisono_kernel::op::Op;
+use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
+use unisono_kernel::transport::{Observe, Shared};
+use unisono_kernel::wait::SpinThen;
+use unisono_shm::Mapped;
+
+/// Bytes of working memory that are kept between calls.
+const KEPT: usize = 16 << 20;
+
+type Context = hier::Levels<Mapped, Endpoint>;
+type Called = Result<(), Failure>;
+
+/// `unisono_mpi_levels`, opaque in C: one call at a time uses it.
+#[derive(Debug)]
+pub struct Levels {
+    state: Mutex<State>,
+    /// The segment; given back after the state is gone.
+    lease: Lease,
+}
+
+#[derive(Debug)]
+struct State {
+    place: Place,
+    engine: Engine,
+}
+
+/// Where everyone is.
+#[derive(Debug)]
+struct Place {
+    homes: Vec<Home>,
+    leaders: Vec<Rank>,
+    me: Rank,
+}
+
+impl Place {
+    fn nodes(&self) -> Result<Nodes<'_>, Refusal> {
+        Nodes::new(&self.homes, &self.leaders, self.me)
+    }
+
+    /// Number of nodes.
+    fn count(&self) -> u32 {
+        self.leaders.len() as u32
+    }
+}
+
+/// What runs machines.
+#[derive(Debug)]
+struct Engine {
+    x: Context,
+    wait: SpinThen<Patient>,
+    scratch: Vec<u8>,
+}
+
+/// Where ranks live that are on these nodes, and each node's first rank.
+fn homes(nodes: &[u32]) -> (Vec<Home>, Vec<Rank>) {
+    let (mut counts, mut homes, mut leaders) = (Vec::new(), Vec::with_capacity(nodes.len()), Vec::new());
+    for (rank, &node) in (0..).zip(nodes) {
+        // Nodes are numbered in the order of their first ranks.
+        if node as usize >= counts.len() {
+            counts.push(0);
+            leaders.push(rank);
+        }
+        let inside = counts.get_mut(node as usize).map_or(0, |count| std::mem::replace(count, *count + 1));
+        homes.push(Home { node, rank: inside });
+    }
+    (homes, leaders)
+}
+
+impl Levels {
+    /// Of rank `me`; `nodes` is each rank's, numbered in the order of their first ranks.
+    ///
+    /// # Errors
+    /// The lease is none of a node's ranks; `me` is no rank.
+    pub fn new(
+        process: &Process,
+        lease: Lease,
+        messages: Endpoint,
+        nodes: &[u32],
+        me: Rank,
+        (yields, progress): (bool, Option<Progress>),
+    ) -> Result<Self, Failure> {
+        // SAFETY: the lease goes with this value, after the state.
+        let (segment, layout, rank) = unsafe { lease.level() }.ok_or(Failure::Memory)?;
+        let (homes, leaders) = homes(nodes);
+        let place = Place { homes, leaders, me };
+        place.nodes()?;
+        let x = Context { comm: Comm::new(segment, layout, rank)?, messages };
+        let engine = Engine { x, wait: process.patient(yields, progress), scratch: Vec::new() };
+        Ok(Self { state: Mutex::new(State { place, engine }), lease })
+    }
+
+    /// What is left when all calls have ended: the segment, to be released. Messages have ended, too.
+    pub fn into_lease(self) -> Lease {
+        let Self { state, lease } = self;
+        drop(state);
+        lease
+    }
+
+    /// Tells the ranks of this node that this one can't take part any more.
+    pub fn report(&self) {
+        if let Ok(state) = self.state.try_lock() {
+            state.engine.poison(Cause::Died);
+        }
+    }
+
+    fn call(&self, call: impl FnOnce(&mut State) -> Called) -> Called {
+        call(&mut *self.state.try_lock().map_err(|_| Failure::Busy)?)
+    }
+}
+
+impl Engine {
+    fn poison(&self, cause: Cause) {
+        let me = self.x.comm.member();
+        self.x.comm.poison_with(Poison { rank: me.rank(), operation: me.operation() + 1, cause });
+    }
+
+    /// So much working memory.
+    fn scratch(&mut self, bytes: u64) -> Result<Buf, Failure> {
+        let short = (bytes as usize).saturating_sub(self.scratch.len());
+        if self.scratch.try_reserve(short).is_err() {
+            // Nobody shall wait for this rank.
+            self.poison(Cause::Died);
+            return Err(Failure::Memory);
+        }
+        self.scratch.resize((bytes as usize).max(self.scratch.len().min(KEPT)), 0);
+        self.scratch.shrink_to(KEPT);
+        Ok(Buf::of_mut(&mut self.scratch))
+    }
+
+    /// Makes the machine of the next operation, in `scratch` bytes of working memory, and runs it.
+    fn run<M: Machine<Context>>(
+        &mut self,
+        scratch: u64,
+        make: impl FnOnce(&mut Member, Buf) -> Result<M, Refusal>,
+    ) -> Called {
+        if let Some(poison) = self.x.poison() {
+            return Err(Error::Poisoned(poison).into());
+        }
+        let scratch = self.scratch(scratch)?;
+        let mut machine =
+            make(self.x.shared().1, scratch).inspect_err(|refusal| self.poison(Cause::Refused(*refusal)))?;
+        run(&mut machine, &mut self.x, &mut self.wait).map_err(|stop| {
+            self.x.messages.give_up();
+            self.x.comm.fail(stop).into()
+        })
+    }
+
+    /// A refusal of this rank's, told to its node.
+    fn refuse(&self, error: PlanError) -> Failure {
+        // The algorithms that are chosen here apply to all predefined operations, and those commute.
+        let refusal = match error {
+            PlanError::Refused(refusal) => refusal,
+            _ => Refusal::new(Argument::Operation, 0, Bound::AtLeast(1)),
+        };
+        self.poison(Cause::Refused(refusal));
+        refusal.into()
+    }
+}
+
+impl State {
+    fn barrier(&mut self) -> Called {
+        let how = (msg::barrier::Algorithm::Dissemination, BarrierAlgorithm::Auto);
+        let nodes = self.place.nodes()?;
+        self.engine.run(0, |me, _| barrier::machine(me, nodes, how))
+    }
+
+    fn bcast(&mut self, buffer: Buf, root: Rank) -> Called {
+        let how = (bcast::between(buffer.len() as u64, self.place.count()), BcastAlgorithm::Auto);
+        let nodes = self.place.nodes()?;
+        // SAFETY: the caller's memory, for as long as the call runs; after an error the MPI may read it, as docs/mpi.md says.
+        self.engine.run(0, |me, _| unsafe { bcast::machine(me, nodes, buffer, root, how) })
+    }
+
+    fn reduce(&mut self, send: Buf, receive: Buf, op: Op, root: Rank) -> Called {
+        let Self { place, engine } = self;
+        let (bytes, nodes) = (send.len() as u64, place.nodes()?);
+        let plan = reduce::plan(nodes, bytes, op, root, reduce::between(bytes, place.count()));
+        let plan = plan.map_err(|error| engine.refuse(error))?;
+        // SAFETY: as in `bcast`.
+        engine.run(plan.scratch(), |me, scratch| unsafe { plan.machine(me, send, receive, scratch) })
+    }
+
+    fn allreduce(&mut self, send: Buf, receive: Buf, op: Op) -> Called {
+        let Self { place, engine } = self;
+        let (bytes, nodes) = (send.len() as u64, place.nodes()?);
+        let plan = allreduce::plan(nodes, bytes, op, allreduce::between(bytes, place.count()));
+        let plan = plan.map_err(|error| engine.refuse(error))?;
+        // SAFETY: as in `bcast`.
+        engine.run(plan.scratch(), |me, scratch| unsafe { plan.machine(me, send, receive, scratch) })
+    }
+}
+
+/// `UNISONO_IN_PLACE`.
+const IN_PLACE: usize = usize::MAX;
+
+/// `count` elements at `address`.
+fn elements(address: *const c_void, count: u64, op: &Op) -> Result<Buf, Refusal> {
+    bytes(address, count.saturating_mul(op.element()))
+}
+
+fn bytes(address: *const c_void, bytes: u64) -> Result<Buf, Refusal> {
+    let most = Refusal::check(Argument::Bytes, bytes, Bound::AtMost(isize::MAX as u64))?;
+    Ok(if bytes == 0 { Memory::NOTHING } else { Buf::new(address.cast_mut().cast(), most as usize) })
+}
+
+/// Both operands of a reduction.
+fn sides(send: *const c_void, receive: *mut c_void, count: u64, op: &Op) -> Result<(Buf, Buf), Refusal> {
+    let result = elements(receive, count, op)?;
+    Ok((if send.addr() == IN_PLACE { result } else { elements(send, count, op)? }, result))
+}
+
+/// Joins the levels: `layer` is connected over all ranks, `lease` attached by [`Process::attach_level`] and agreed on.
+///
+/// # Safety
+/// See [`crate::unisono_mpi_levels_attach`].
+pub(crate) unsafe fn join(
+    process: &Process,
+    lease: Lease,
+    layer: *const Layer,
+    nodes: &[u32],
+    me: Rank,
+    waiting: (bool, Option<Progress>),
+) -> Option<Levels> {
+    // SAFETY: the caller's promise: a layer.
+    let layer = unsafe { layer.read() };
+    // SAFETY: the caller's promise: connected, and nobody else's.
+    let messages = unsafe { Endpoint::new(layer) };
+    Levels::new(process, lease, messages, nodes, me, waiting).ok()
+}
+
+/// Runs a call on what is behind `levels`.
+///
+/// # Safety
+/// `levels` is null, or comes from `unisono_mpi_levels_settle` and was not released.
+unsafe fn with(levels: *const Levels, call: impl FnOnce(&mut State) -> Called) -> c_int {
+    // SAFETY: the caller's promise; what changes is behind a lock.
+    let levels = unsafe { levels.as_ref() };
+    answer(levels.ok_or(Failure::Null("levels")).and_then(|levels| levels.call(call)))
+}
+
+/// As `unisono_barrier`.
+///
+/// # Safety
+/// `levels` comes from `unisono_mpi_levels_settle` and was not released: here, and of all below.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_mpi_levels_barrier(levels: *const Levels) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { with(levels, State::barrier) }
+}
+
+/// As `unisono_bcast`.
+///
+/// # Safety
+/// `buffer` is `len` bytes: readable at the root, writable elsewhere.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_mpi_levels_bcast(
+    levels: *const Levels,
+    buffer: *mut c_void,
+    len: u64,
+    root: u32,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { with(levels, |state| state.bcast(bytes(buffer, len)?, root)) }
+}
+
+/// As `unisono_reduce`.
+///
+/// # Safety
+/// `send` is `UNISONO_IN_PLACE` or points to `count` elements; at the root `receive` does, writable, apart from `send`. `op` is
+/// a number, or as `unisono.h` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_mpi_levels_reduce(
+    levels: *const Levels,
+    send: *const c_void,
+    receive: *mut c_void,
+    count: u64,
+    datatype: c_int,
+    op: *const COp,
+    root: u32,
+) -> c_int {
+    let call = |state: &mut State| {
+        // SAFETY: the caller's promise.
+        let op = unsafe { operation(datatype, op) }?;
+        let (send, receive) = match state.place.me == root {
+            true => sides(send, receive, count, &op)?,
+            false => (elements(send, count, &op)?, Memory::NOTHING),
+        };
+        state.reduce(send, receive, op, root)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with(levels, call) }
+}
+
+/// As `unisono_allreduce`.
+///
+/// # Safety
+/// As [`unisono_mpi_levels_reduce`], on every rank.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_mpi_levels_allreduce(
+    levels: *const Levels,
+    send: *const c_void,
+    receive: *mut c_void,
+    count: u64,
+    datatype: c_int,
+    op: *const COp,
+) -> c_int {
+    let call = |state: &mut State| {
+        // SAFETY: the caller's promise.
+        let op = unsafe { operation(datatype, op) }?;
+        let (send, receive) = sides(send, receive, count, &op)?;
+        state.allreduce(send, receive, op)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with(levels, call) }
+}
+
+/// Tells the ranks of this node that this one can't take part any more.
+///
+/// # Safety
+/// As [`unisono_mpi_levels_barrier`], or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_mpi_levels_report(levels: *const Levels) {
+    // SAFETY: the caller's promise.
+    if let Some(levels) = unsafe { levels.as_ref() } {
+        levels.report();
+    }
+}

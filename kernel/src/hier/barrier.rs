@@ -1,0 +1,39 @@
+//! Barrier over two levels: all of a node, then messages among leaders, then the leaders let their nodes go.
+//!
+//! ```text
+//! shared memory    A0 A1 A2     B0 B1       all have come
+//! messages         A0 ◄──────► B0
+//! shared memory    A0 A1 A2     B0 B1       an empty broadcast of the leader's
+//! ```
+
+use super::{Among, Between, Nodes, data};
+use crate::comm::Member;
+use crate::error::Refusal;
+use crate::machine::Then;
+use crate::msg::{Memory, Rounds, barrier};
+use crate::select::{self, BarrierAlgorithm, BcastAlgorithm};
+
+/// One process's part.
+pub type Barrier<'n> = Then<select::Barrier, Then<Between<'n, barrier::Plan>, select::Bcast<'n>>>;
+
+/// The next two operations of `me`.
+///
+/// # Errors
+/// What the algorithms refuse.
+pub fn machine<'n>(
+    me: &mut Member,
+    nodes: Nodes<'n>,
+    (outside, inside): (barrier::Algorithm, BarrierAlgorithm),
+) -> Result<Barrier<'n>, Refusal> {
+    let led = nodes.led();
+    let come = select::Barrier::new(me, inside)?;
+    // SAFETY: no bytes.
+    let nothing = unsafe { data(Memory::NOTHING) }?;
+    let go = select::Bcast::new(me, nothing, led.inside(), BcastAlgorithm::Auto)?;
+    let memory = Memory { send: Memory::NOTHING, receive: Memory::NOTHING, scratch: Memory::NOTHING };
+    let part = |seat| -> Result<Rounds<Among<'n, barrier::Plan>>, Refusal> {
+        // SAFETY: no bytes.
+        unsafe { Rounds::of(led.among(barrier::plan(seat, outside)?), memory, me.operation()) }
+    };
+    Ok(Then::new(come, Then::new(led.seat().map(part).transpose()?, go)))
+}

@@ -1,0 +1,20 @@
+//! Barrier over levels: up one tree, and down it again.
+
+use super::circle::Circles;
+use super::tree::LevelTree;
+use super::{Algorithm, PlanError};
+use crate::Rank;
+use crate::group::Groups;
+use crate::msg::barrier::tree::UpDown;
+
+/// One process's part.
+pub type Plan<'s> = UpDown<LevelTree<'s>>;
+
+/// The part of `rank` in a barrier.
+///
+/// # Errors
+/// `rank` is no rank; a shape is no tree.
+pub fn plan<'s>(groups: &Groups<'s>, rank: Rank, algorithm: Algorithm) -> Result<Plan<'s>, PlanError> {
+    let tree = LevelTree::new(&Circles::new(groups, rank, 0)?, &algorithm.shapes)?;
+    Ok(UpDown::along(tree, tree))
+}

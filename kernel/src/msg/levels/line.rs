@@ -1,0 +1,146 @@
+//! The ranks in a line in which those below each member of each group lie side by side, so that their blocks travel
+//! together.
+
+use super::circle::{Circle, Circles};
+use crate::Rank;
+use crate::error::{Argument, Bound, Refusal};
+use crate::group::Groups;
+use crate::msg::parts::Parts;
+use crate::msg::schedule::{Area, Place};
+use core::ops::Range;
+
+/// All ranks in such an order, in the caller's storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Line<'s> {
+    groups: &'s Groups<'s>,
+    order: &'s [Rank],
+}
+
+impl<'s> Line<'s> {
+    /// Of these groups; each process builds the same one. O(L · P · log P) time; `order` has an element per rank.
+    ///
+    /// # Errors
+    /// Storage of another length.
+    pub fn build(groups: &'s Groups<'s>, order: &'s mut [Rank]) -> Result<Self, Refusal> {
+        Refusal::check(Argument::Ranks, order.len() as u64, Bound::Equals(groups.ranks().into()))?;
+        for (rank, place) in (0..).zip(order.iter_mut()) {
+            *place = rank;
+        }
+        order.sort_unstable_by(|&a, &b| path(groups, a).cmp(path(groups, b)));
+        Ok(Self { groups, order })
+    }
+
+    /// The groups.
+    pub const fn groups(&self) -> &'s Groups<'s> {
+        self.groups
+    }
+
+    /// Number of ranks.
+    pub(super) const fn len(&self) -> u32 {
+        self.order.len() as u32
+    }
+
+    /// The rank at a place.
+    pub(super) fn rank(&self, place: u32) -> Rank {
+        self.order.get(place as usize).copied().unwrap_or(0)
+    }
+
+    /// The places of the ranks below a member of the level of this index.
+    pub(super) fn below(&self, member: Rank, index: usize) -> Range<u32> {
+        let begin = self.order.partition_point(|&rank| path(self.groups, rank).lt(path(self.groups, member)));
+        let rest = self.order.get(begin..).unwrap_or_default();
+        let count = rest.partition_point(|&rank| self.groups.above(rank, index) == member);
+        begin as u32..(begin + count) as u32
+    }
+}
+
+/// Whom a rank is below, from the outside to the inside.
+fn path<'s>(groups: &'s Groups<'_>, rank: Rank) -> impl Iterator<Item = Rank> + use<'s> {
+    (0..groups.levels().len().max(1)).rev().map(move |index| groups.above(rank, index))
+}
+
+/// The blocks of all ranks packed in a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Row<'s> {
+    pub(super) line: Line<'s>,
+    pub(super) parts: Parts<'s>,
+}
+
+impl Row<'_> {
+    fn bytes(&self, places: Range<u32>) -> u64 {
+        match self.parts.equally() {
+            Some(bytes) => u64::from(places.end.saturating_sub(places.start)) * bytes,
+            None => places.map(|place| self.parts.len(self.line.rank(place))).sum(),
+        }
+    }
+
+    /// The blocks of a stretch, in a row that begins with the block at place `from`.
+    pub(super) fn place(&self, area: Area, from: u32, places: Range<u32>) -> Place {
+        Place::new(area, self.bytes(from..places.start), self.bytes(places))
+    }
+
+    /// Are the blocks in the order of the line where they lie?
+    pub(super) fn is_as_it_lies(&self) -> bool {
+        self.parts.is_equal() && self.line.order.iter().copied().eq(0..self.line.len())
+    }
+
+    /// The `index`-th block of the row in `area`, and where it lies among those of all ranks in `user`.
+    pub(super) fn block(&self, area: Area, user: Area, index: u32) -> Option<(Place, Place)> {
+        let rank = self.line.order.get(index as usize).copied()?;
+        Some((self.place(area, 0, index..index + 1), self.parts.place(user, rank)))
+    }
+}
+
+/// A process and those whose blocks it passes on: all members of the groups that it heads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Fan<'s> {
+    circles: Circles<'s>,
+    line: Line<'s>,
+    /// The places of the ranks whose blocks come through this process.
+    pub(super) holds: (u32, u32),
+    /// The own place.
+    pub(super) own: u32,
+}
+
+impl<'s> Fan<'s> {
+    /// In these circles; the head of all of them holds the blocks of `all`.
+    pub(super) fn new(line: Line<'s>, rank: Rank, circles: Circles<'s>, all: Range<u32>) -> Self {
+        let led = circles.iter().find(|(_, circle)| !circle.is_head());
+        let holds = led.map_or(all, |(index, _)| line.below(rank, index));
+        let own = line.below(rank, 0).find(|&place| line.rank(place) == rank).unwrap_or(0);
+        Self { circles, line, holds: (holds.start, holds.end), own }
+    }
+
+    /// Who the blocks go to, or come from; none for the head of all.
+    pub(super) fn parent(&self) -> Option<Rank> {
+        let (_, circle) = self.circles.iter().find(|(_, circle)| !circle.is_head())?;
+        Some(circle.rank(circle.head()))
+    }
+
+    /// The `index`-th other member, and the places below it.
+    pub(super) fn child(&self, mut index: u32) -> Option<(Rank, Range<u32>)> {
+        for (level, circle) in self.circles.iter().filter(|(_, circle)| circle.is_head()) {
+            let others = circle.size() - 1;
+            if index < others {
+                let position = index + u32::from(index >= circle.head());
+                return Some((circle.rank(position), self.line.below(circle.member(position), level)));
+            }
+            index -= others;
+        }
+        None
+    }
+
+    /// Has it nobody to pass blocks on for?
+    pub(super) fn is_leaf(&self) -> bool {
+        self.parent().is_some() && self.child(0).is_none()
+    }
+
+    pub(super) fn holds(&self) -> Range<u32> {
+        self.holds.0..self.holds.1
+    }
+}
+
+/// The places below a position of a circle of the last level.
+pub(super) fn below(line: &Line<'_>, circle: &Circle<'_>, position: u32) -> Range<u32> {
+    line.below(circle.member(position), line.groups.levels().len().saturating_sub(1))
+}

@@ -1,0 +1,115 @@
+//! Reduce over levels (paper P3, section 3): up one tree, or one level after the other.
+//!
+//! Going level by level, partial results alternate between two places, as printed; but for the printed test whether to
+//! exchange them on level 0, which is the wrong way round, and for a single level, whose result stayed where it was.
+//! Operations that don't commute need groups that are runs of ranks. One tree then ends at rank 0, whose result goes to
+//! the root; level by level each group keeps the order of its members itself.
+
+use super::circle::Circles;
+use super::stages::{Areas, Base, Stage, Stages};
+use super::tree::LevelTree;
+use super::{Algorithm, LEVELS, Needs, PlanError};
+use crate::Rank;
+use crate::group::Groups;
+use crate::msg::parts::check_operand;
+use crate::msg::reduce;
+use crate::msg::reduce::tree::{Role, Tributary, hub};
+use crate::msg::schedule::{Area, either};
+use crate::op::Op;
+
+either! {
+    /// One process's part of a reduce over levels.
+    Plan<'s> {
+        /// Up one tree.
+        Tree(Tributary<LevelTree<'s>>),
+        /// One level after the other.
+        Stages(Stages<'s, reduce::Plan>),
+    }
+}
+
+/// The part of `rank` in a reduction of `bytes` bytes to `root`.
+///
+/// # Errors
+/// `rank` or `root` is no rank; the operand is no whole number of elements; a segment has no bytes; slices don't go in
+/// segments; the operation does not commute, and groups are no runs of ranks.
+pub fn plan<'s>(
+    groups: &Groups<'s>,
+    rank: Rank,
+    bytes: u64,
+    op: Op,
+    root: Rank,
+    in_place: bool,
+    algorithm: Algorithm,
+) -> Result<Plan<'s>, PlanError> {
+    super::check_order(groups, &op)?;
+    // In place is the root's affair.
+    let in_place = in_place && rank == root;
+    let circles = Circles::new(groups, rank, root)?;
+    if !algorithm.shapes.are_trees() {
+        return within(&circles, bytes, op, in_place, algorithm);
+    }
+    let hub = hub(&op, root);
+    tree(&Circles::new(groups, rank, hub)?, Role::of(rank, hub, root), bytes, op, in_place, algorithm)
+}
+
+/// To the head of the last of these circles. In place, the operand of this process is in its result area.
+pub(super) fn within<'s>(
+    circles: &Circles<'s>,
+    bytes: u64,
+    op: Op,
+    in_place: bool,
+    algorithm: Algorithm,
+) -> Result<Plan<'s>, PlanError> {
+    let is_root = circles.is_head();
+    let role = if is_root { Role::Root } else { Role::Vertex { told_by: None } };
+    // Who is alone has no stage, and a tree of one vertex.
+    match algorithm.shapes.are_trees() || circles.is_empty() {
+        true => tree(circles, role, bytes, op, in_place, algorithm),
+        false => stages(circles, is_root, bytes, op, in_place, algorithm),
+    }
+}
+
+fn tree<'s>(
+    circles: &Circles<'s>,
+    role: Role,
+    bytes: u64,
+    op: Op,
+    in_place: bool,
+    algorithm: Algorithm,
+) -> Result<Plan<'s>, PlanError> {
+    let tree = LevelTree::new(circles, &algorithm.shapes)?;
+    Ok(Tributary::along(tree, role, bytes, op, in_place, algorithm.segment())?.into())
+}
+
+fn stages<'s>(
+    circles: &Circles<'s>,
+    is_root: bool,
+    bytes: u64,
+    op: Op,
+    in_place: bool,
+    algorithm: Algorithm,
+) -> Result<Plan<'s>, PlanError> {
+    if algorithm.segment.is_some() {
+        return Err(PlanError::OverLevels(Needs::Trees));
+    }
+    check_operand(bytes, &op)?;
+    let last = circles.iter().count().saturating_sub(1);
+    let mut stages = [None; LEVELS];
+    let mut send = Base::start(if in_place { Area::Receive } else { Area::Send });
+    for (((index, circle), number), slot) in circles.iter().zip(0..).zip(&mut stages) {
+        let receive = match is_root && number == last {
+            true => Base::start(Area::Receive),
+            false => Base::scratch(number as u64 % 2 * bytes),
+        };
+        let (seat, shape) = (circle.seat()?, algorithm.shapes.at(index).reduce());
+        // A group works in place where its operand lies in the result already.
+        let plan = reduce::plan(seat, bytes, op, circle.head(), send == receive, shape)?;
+        *slot = Some(Stage {
+            circle: Some(circle),
+            areas: Areas { send, receive, scratch: Base::scratch(2 * bytes) },
+            plan,
+        });
+        send = receive;
+    }
+    Ok(Stages(stages).into())
+}

@@ -1,0 +1,213 @@
+//! How the members of a group work together, for each level, and the names of all that.
+
+use super::super::name::{Named, number};
+use super::super::{allreduce, bcast, reduce};
+use super::LEVELS;
+use crate::pattern::tree::Tree;
+use core::fmt;
+
+/// How the members of one group work together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Shape {
+    /// Each with the head.
+    Flat,
+    /// One after the other.
+    Chain,
+    /// A k-nomial tree.
+    Knomial(u32),
+    /// In slices: scatter and allgather, or reduce_scatter and gather. Not in segments.
+    Slices,
+}
+
+impl Shape {
+    fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "flat" => Self::Flat,
+            "chain" => Self::Chain,
+            "binomial" => Self::Knomial(2),
+            "slices" => Self::Slices,
+            _ => Self::Knomial(number(name, "knomial", 2)?),
+        })
+    }
+
+    /// The tree, if it is one.
+    pub(super) const fn tree(self) -> Option<Tree> {
+        match self {
+            Self::Flat => Some(Tree::Flat),
+            Self::Chain => Some(Tree::Chain),
+            Self::Knomial(k) => Some(Tree::Knomial(k)),
+            Self::Slices => None,
+        }
+    }
+
+    /// As an algorithm of a whole communicator.
+    pub(super) const fn bcast(self) -> bcast::Algorithm {
+        match self {
+            Self::Flat => bcast::Algorithm::Flat,
+            Self::Chain => bcast::Algorithm::Chain(u64::MAX),
+            Self::Knomial(k) => bcast::Algorithm::Knomial(k),
+            Self::Slices => bcast::Algorithm::ScatterAllgather,
+        }
+    }
+
+    /// As an algorithm of a whole communicator.
+    pub(super) const fn reduce(self) -> reduce::Algorithm {
+        match self {
+            Self::Flat => reduce::Algorithm::Flat,
+            Self::Chain => reduce::Algorithm::Chain(u64::MAX),
+            Self::Knomial(k) => reduce::Algorithm::Knomial(k),
+            Self::Slices => reduce::Algorithm::ScatterGather,
+        }
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flat => f.write_str("flat"),
+            Self::Chain => f.write_str("chain"),
+            Self::Knomial(k) => write!(f, "knomial-{k}"),
+            Self::Slices => f.write_str("slices"),
+        }
+    }
+}
+
+/// A shape for each level that has groups, from the inside to the outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Shapes([Shape; LEVELS]);
+
+impl Shapes {
+    /// The same on all levels.
+    pub const fn all(shape: Shape) -> Self {
+        Self([shape; LEVELS])
+    }
+
+    /// Those of a list; the last one counts for all further levels. Nothing for an empty list, or one of too many.
+    pub fn new(list: impl IntoIterator<Item = Shape>) -> Option<Self> {
+        let mut list = list.into_iter();
+        let mut last = list.next()?;
+        let mut shapes = [last; LEVELS];
+        for shape in shapes.iter_mut().skip(1) {
+            last = list.next().unwrap_or(last);
+            *shape = last;
+        }
+        list.next().is_none().then_some(Self(shapes))
+    }
+
+    /// The shape on the level of this index.
+    #[inline]
+    pub fn at(&self, index: usize) -> Shape {
+        self.0.get(index).copied().unwrap_or(Shape::Flat)
+    }
+
+    /// Is it a tree on all levels?
+    pub(super) fn are_trees(&self) -> bool {
+        self.0.iter().all(|shape| shape.tree().is_some())
+    }
+}
+
+/// How a collective goes over levels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Algorithm {
+    /// On each level. Gather, scatter, allgather and alltoall are flat on all.
+    pub shapes: Shapes,
+    /// Bytes of the segments in which bcast, reduce and allreduce are pipelined across levels; none: in one piece.
+    pub segment: Option<u64>,
+    /// Of an allreduce: paper P3's ReduceAllreduceBcast, with this algorithm among the members of the last level; none:
+    /// ReduceBcast.
+    pub top: Option<allreduce::Algorithm>,
+}
+
+impl Algorithm {
+    /// Binomial trees on all levels, in one piece.
+    pub const BINOMIAL: Self = Self { shapes: Shapes::all(Shape::Knomial(2)), segment: None, top: None };
+
+    /// What a name stands for: `levels[-BYTES][/SHAPE[:SHAPE…]][+TOP]`, as `levels`, `levels-8192/chain:binomial`,
+    /// `levels/flat+doubling`. Shapes are `flat`, `chain`, `knomial-K`, `binomial`, `slices`, from the inside to the
+    /// outside; without any: binomial. None for what is no name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let (name, top) = match name.split_once('+') {
+            None => (name, None),
+            Some((name, top)) => (name, Some(allreduce::Algorithm::from_name(top)?)),
+        };
+        let (name, shapes) = match name.split_once('/') {
+            None => (name, Shapes::all(Shape::Knomial(2))),
+            Some((name, list)) => {
+                let mut known = true;
+                let shapes = list.split(':').map_while(|shape| {
+                    let shape = Shape::from_name(shape);
+                    known &= shape.is_some();
+                    shape
+                });
+                let shapes = Shapes::new(shapes);
+                (name, shapes.filter(|_| known)?)
+            }
+        };
+        let segment = if name == "levels" { None } else { Some(number(name, "levels", 1)?) };
+        Some(Self { shapes, segment, top })
+    }
+
+    pub(super) const fn segment(&self) -> u64 {
+        match self.segment {
+            None => u64::MAX,
+            Some(segment) => segment,
+        }
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("levels")?;
+        if let Some(segment) = self.segment {
+            write!(f, "-{segment}")?;
+        }
+        let Shapes(shapes) = &self.shapes;
+        let last = shapes.last().copied().unwrap_or(Shape::Flat);
+        // What is repeated to the end is said once.
+        let said = shapes.iter().rposition(|shape| *shape != last).map_or(1, |index| index + 2);
+        for (shape, separator) in shapes.iter().take(said).zip(core::iter::once('/').chain(core::iter::repeat(':'))) {
+            write!(f, "{separator}{shape}")?;
+        }
+        match self.top.map(Named::name) {
+            None => Ok(()),
+            Some((top, None)) => write!(f, "+{top}"),
+            Some((top, Some(number))) => write!(f, "+{top}-{number}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn names_are_what_they_print() {
+        for name in [
+            "levels/knomial-2",
+            "levels-8192/chain",
+            "levels/flat:knomial-4:chain",
+            "levels-64/flat:chain:flat",
+            "levels/slices+segmented-ring-64",
+            "levels-1/flat:flat:flat:flat:flat:flat:flat:chain+doubling",
+        ] {
+            assert_eq!(Algorithm::from_name(name).map(|algorithm| algorithm.to_string()).as_deref(), Some(name));
+        }
+        assert_eq!(Algorithm::from_name("levels"), Some(Algorithm::BINOMIAL));
+        assert_eq!(Algorithm::from_name("levels/binomial:binomial"), Some(Algorithm::BINOMIAL));
+        for bad in [
+            "",
+            "level",
+            "levels-0",
+            "levels-",
+            "levels/",
+            "levels/flat:",
+            "levels/flat:round",
+            "levels/knomial-1",
+            "levels+best",
+            "levels/flat:flat:flat:flat:flat:flat:flat:flat:flat",
+        ] {
+            assert_eq!(Algorithm::from_name(bad), None, "{bad}");
+        }
+    }
+}

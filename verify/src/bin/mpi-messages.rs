@@ -1,0 +1,273 @@
+//! Every algorithm over messages on real MPI messages, against the oracle; and what goes wrong with messages.
+//!
+//! ```text
+//! mpirun -n 5 mpi-messages LIBUNISONO LIBMPI [--large]      on the last rank's stdout: messages: N passed, N failed
+//! ```
+//! LIBUNISONO is `libunisono_openmpi.so` or `libunisono_mpich.so`, LIBMPI that MPI's library. `--large`: also a message
+//! above 2³¹ bytes, between two ranks.
+
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::process::exit;
+use std::time::Duration;
+use unisono_kernel::buffer::Buf;
+use unisono_kernel::error::{PollError, WaitError};
+use unisono_kernel::msg::{Schedule, allreduce, barrier, bcast};
+use unisono_kernel::op::Op;
+use unisono_kernel::p2p::{P2p, P2pError, Tag};
+use unisono_mpi::attach::{AttachError, Library, Team};
+use unisono_mpi::messages::NO_SUCH_RANK;
+use unisono_verify::cases::{self, Stage, User, bytes, seat};
+
+/// The little of an MPI that is needed here, of a library that is loaded at run time.
+struct Mpi {
+    handle: *mut c_void,
+}
+
+impl Mpi {
+    fn load(path: &CStr) -> Self {
+        // SAFETY: a string; an MPI's library may be loaded.
+        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
+        assert!(!handle.is_null(), "{path:?} can't be loaded");
+        Self { handle }
+    }
+
+    fn symbol(&self, name: &CStr) -> *mut c_void {
+        // SAFETY: a handle of the loader's, and a string.
+        unsafe { libc::dlsym(self.handle, name.as_ptr()) }
+    }
+
+    /// `MPI_Init`, and the Fortran handle of `MPI_COMM_WORLD`.
+    fn init(&self) -> c_int {
+        type Init = unsafe extern "C" fn(*mut c_int, *mut c_void) -> c_int;
+        type ToFortran = unsafe extern "C" fn(*mut c_void) -> c_int;
+        /// `MPI_COMM_WORLD` of MPICH, whose Fortran handles are those of C.
+        const MPICH_WORLD: c_int = 0x4400_0000;
+        // SAFETY: the function of that name, which MPI declares so.
+        let init = unsafe { std::mem::transmute::<*mut c_void, Init>(self.symbol(c"MPI_Init")) };
+        // SAFETY: MPI allows null for both.
+        assert_eq!(unsafe { init(std::ptr::null_mut(), std::ptr::null_mut()) }, 0);
+        let world = self.symbol(c"ompi_mpi_comm_world");
+        if world.is_null() {
+            return MPICH_WORLD;
+        }
+        // SAFETY: as above; Open MPI's handles are addresses.
+        let to_fortran = unsafe { std::mem::transmute::<*mut c_void, ToFortran>(self.symbol(c"MPI_Comm_c2f")) };
+        // SAFETY: the address of the object is MPI_COMM_WORLD.
+        unsafe { to_fortran(world) }
+    }
+
+    fn finalize(&self) {
+        // SAFETY: the function of that name, which MPI declares so.
+        let finalize = unsafe {
+            std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> c_int>(self.symbol(c"MPI_Finalize"))
+        };
+        // SAFETY: once, at the end.
+        assert_eq!(unsafe { finalize() }, 0);
+    }
+}
+
+/// This rank's share of all checks.
+struct Check {
+    team: Team,
+    passed: u64,
+    failed: u64,
+}
+
+impl Check {
+    fn rank(&self) -> u32 {
+        self.team.messages().rank()
+    }
+
+    fn size(&self) -> u32 {
+        self.team.messages().size()
+    }
+
+    fn count(&mut self, name: &str, result: Result<(), String>) {
+        match result {
+            Ok(()) => self.passed += 1,
+            Err(why) => {
+                self.failed += 1;
+                eprintln!("rank {}: {name}: {why}", self.rank());
+            }
+        }
+    }
+
+    /// The sums of all ranks.
+    fn sums(&mut self) -> [u64; 2] {
+        let mine = [self.passed, self.failed].map(u64::to_ne_bytes);
+        let mut sums = [[0; 8]; 2];
+        let me = seat(self.rank(), self.size());
+        let plan = allreduce::plan(me, 16, Op::SUM_U64, false, allreduce::Algorithm::Doubling).expect("a plan");
+        // SAFETY: where it fails, the process ends.
+        unsafe { self.team.run(plan, mine.as_flattened(), sums.as_flattened_mut()) }.unwrap_or_else(|error| {
+            eprintln!("rank {}: {error}", self.rank());
+            exit(1)
+        });
+        sums.map(u64::from_ne_bytes)
+    }
+}
+
+impl Stage for Check {
+    fn lengths(&self) -> &'static [u64] {
+        // Beyond what the MPIs send at once.
+        &[20_000]
+    }
+
+    fn case<S: Schedule>(
+        &mut self,
+        name: &str,
+        size: u32,
+        plan: impl Fn(u32) -> S,
+        before: impl Fn(u32) -> User,
+        after: impl Fn(u32) -> Vec<u8>,
+    ) {
+        assert_eq!(size, self.size());
+        let me = self.rank();
+        let User { send, mut receive } = before(me);
+        // SAFETY: where it fails, the process ends.
+        if let Err(error) = unsafe { self.team.run(plan(me), &send, &mut receive) } {
+            eprintln!("rank {me}: {name}: {error}");
+            exit(1);
+        }
+        let result = match (send == before(me).send, receive == after(me)) {
+            (true, true) => Ok(()),
+            (false, _) => Err("the input was changed".into()),
+            (_, false) => Err("another result than the oracle's".into()),
+        };
+        self.count(name, result);
+    }
+}
+
+/// A team whose waits are bounded; collective.
+fn team(library: &Library, world: c_int, bound: Duration) -> Team {
+    // SAFETY: MPI's handle, one thread; dropped before MPI_Finalize.
+    let endpoint = unsafe { library.connect(world) }.unwrap_or_else(|error| panic!("no team: {error}"));
+    let mut team = Team::new(endpoint);
+    team.set_timeout(Some(bound));
+    team
+}
+
+/// Did it fail so?
+fn fails_with(result: Result<(), AttachError>, wanted: AttachError) -> Result<(), String> {
+    if result == Err(wanted.clone()) { Ok(()) } else { Err(format!("{result:?}, not {wanted:?}")) }
+}
+
+/// What goes wrong, each on a team of its own: who is told, and by what name.
+fn faults(check: &mut Check, connect: impl Fn(Duration) -> Team) {
+    let (me, size) = (check.rank(), check.size());
+    for (sent, received) in [(10, 5), (5, 10), (1 << 20, 5), (1 << 20, (1 << 20) + 1)] {
+        let mut team = connect(Duration::from_secs(30));
+        let mut data = bytes(me, if me == 0 { sent } else { received });
+        let plan = bcast::plan(seat(me, size), data.len() as u64, 0, bcast::Algorithm::Flat).expect("a plan");
+        // SAFETY: the data outlives the team, which is dropped below.
+        let result = unsafe { team.run(plan, &[], &mut data) };
+        let wanted = AttachError::Poll(PollError::Messages { peer: 0, code: P2pError::LENGTH.0 });
+        let name = format!("{sent} bytes for a receive of {received}");
+        if me > 0 {
+            check.count(&name, fails_with(result, wanted));
+        }
+        drop(team);
+    }
+    // Nobody sends to the last rank: its wait ends, and names rank 0.
+    let mut team = connect(Duration::from_millis(200));
+    if me == size - 1 {
+        let mut data = [0; 8];
+        let plan = bcast::plan(seat(me, size), 8, 0, bcast::Algorithm::Flat).expect("a plan");
+        // SAFETY: nothing is sent, and the receive is taken back.
+        let result = unsafe { team.run(plan, &[], &mut data) };
+        check.count("a rank that never sends", fails_with(result, AttachError::Wait(WaitError::Late(0))));
+        let plan = barrier::plan(seat(me, size), barrier::Algorithm::Central).expect("a plan");
+        // SAFETY: no data.
+        let again = unsafe { team.run(plan, &[], &mut []) };
+        check.count("a team that failed", fails_with(again, AttachError::Wait(WaitError::Late(0))));
+    }
+    let mut byte = [0; 1];
+    // SAFETY: refused, so nothing holds the byte.
+    let posted = unsafe { team.messages_mut().post_recv(size, Tag(0), Buf::of_mut(&mut byte)) };
+    check.count("a rank that is none", if posted == Err(NO_SUCH_RANK) { Ok(()) } else { Err(format!("{posted:?}")) });
+}
+
+/// Tags beyond the MPI's: each collective has its own all the same.
+fn tags(check: &mut Check) {
+    let (me, size) = (check.rank(), check.size());
+    for tag in [0, 1, (1 << 20) - 1, 1 << 30, (1 << 31) - 1, 1 << 31, u64::from(u32::MAX) + 7, u64::MAX] {
+        let (next, before) = ((me + 1) % size, (me + size - 1) % size);
+        let (sent, mut got) = ([me as u8, tag as u8], [0; 2]);
+        let layer = check.team.messages_mut();
+        // SAFETY: the bytes are not touched until both have ended, below.
+        let receive = unsafe { layer.post_recv(before, Tag(tag), Buf::of_mut(&mut got)) }.expect("a receive");
+        // SAFETY: as above.
+        let send = unsafe { layer.post_send(next, Tag(tag), Buf::of(&sent)) }.expect("a send");
+        for slot in [receive, send] {
+            while !layer.test(slot).expect("a message") {
+                std::thread::yield_now();
+            }
+        }
+        let result = if got == [before as u8, tag as u8] { Ok(()) } else { Err(format!("{got:?}")) };
+        check.count(&format!("tag {tag}"), result);
+    }
+}
+
+/// A message whose bytes no C `int` counts.
+fn large(check: &mut Check) {
+    const BYTES: u64 = (1 << 31) + 4099;
+    let (me, size) = (check.rank(), check.size());
+    let value = |at: usize| (at.wrapping_mul(31) >> 7) as u8;
+    let mut data = if me > 1 { Vec::new() } else { vec![0; BYTES as usize] };
+    if me == 0 {
+        data.iter_mut().zip(0..).for_each(|(byte, at)| *byte = value(at));
+    }
+    if me < 2 {
+        let plan = bcast::plan(seat(me, 2), BYTES, 0, bcast::Algorithm::Flat).expect("a plan");
+        // SAFETY: where it fails, the process ends.
+        unsafe { check.team.run(plan, &[], &mut data) }.unwrap_or_else(|error| {
+            eprintln!("rank {me}: {BYTES} bytes: {error}");
+            exit(1)
+        });
+        let wrong = data.iter().zip(0..).position(|(byte, at)| *byte != value(at));
+        check.count("2^31 + 4099 bytes", wrong.map_or(Ok(()), |at| Err(format!("byte {at}"))));
+    } else {
+        let plan = barrier::plan(seat(0, 1), barrier::Algorithm::Central).expect("a plan");
+        // SAFETY: no data; alone, it only takes its number.
+        unsafe { check.team.run(plan, &[], &mut []) }.unwrap_or_else(|error| panic!("{error} among {size}"));
+    }
+}
+
+fn main() {
+    let arguments: Vec<CString> = std::env::args().skip(1).filter_map(|word| CString::new(word).ok()).collect();
+    let [library, mpi, flags @ ..] = arguments.as_slice() else {
+        eprintln!("usage: mpi-messages LIBUNISONO LIBMPI [--large]");
+        exit(2);
+    };
+    let mpi = Mpi::load(mpi);
+    // SAFETY: Unisono's, as the usage says.
+    let library = unsafe { Library::load(library) }.unwrap_or_else(|error| panic!("{error}"));
+    // SAFETY: refused before anything is looked at.
+    let early = unsafe { library.connect(0) }.err();
+    let world = mpi.init();
+    let mut check = Check { team: team(&library, world, Duration::from_secs(60)), passed: 0, failed: 0 };
+    let not_running = Some(AttachError::Messages(P2pError(-2)));
+    let result = if early == not_running { Ok(()) } else { Err(format!("{early:?}")) };
+    check.count("before MPI_Init", result);
+    let size = check.size();
+    cases::all(size, &mut check);
+    tags(&mut check);
+    if size > 1 {
+        faults(&mut check, |bound| team(&library, world, bound));
+    }
+    if size > 1 && flags.iter().any(|flag| flag.as_c_str() == c"--large") {
+        large(&mut check);
+    }
+    let [passed, failed] = check.sums();
+    if check.rank() == size - 1 {
+        println!("messages: {passed} passed, {failed} failed");
+    }
+    drop(check);
+    mpi.finalize();
+    // SAFETY: refused before anything is looked at.
+    let late = unsafe { library.connect(world) }.err();
+    if failed > 0 || late != not_running {
+        eprintln!("after MPI_Finalize: {late:?}");
+        exit(1);
+    }
+}
