@@ -42,7 +42,7 @@ pub fn plan<'s>(
     in_place: bool,
     algorithm: Algorithm,
 ) -> Result<Plan<'s>, PlanError> {
-    super::check_order(groups, &op)?;
+    super::check_order(groups, &op, &algorithm)?;
     let circles = Circles::new(groups, rank, 0)?;
     let (circles, top) = match algorithm.top {
         None => (circles, None),
