@@ -61,6 +61,17 @@ impl Kind {
             _ => Self::Bcast,
         }
     }
+
+    /// Most bytes among so many ranks, so that neither memory nor the check takes long.
+    pub(crate) const fn most(self, ranks: u32) -> usize {
+        match self {
+            Self::Binomial | Self::Bcast => 3000,
+            Self::Gather | Self::Scatter | Self::Allgather | Self::Alltoall | Self::ReduceScatter if ranks > 17 => 8,
+            Self::Gather | Self::Scatter | Self::Allgather | Self::Alltoall | Self::ReduceScatter => 100,
+            _ if ranks > 17 => 100,
+            _ => 3000,
+        }
+    }
 }
 
 /// A call as all ranks make it, with its number: the messages' tag.

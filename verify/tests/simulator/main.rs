@@ -65,12 +65,15 @@ impl Case {
         let localities = (0..ranks).map(&mut locality).collect();
         let off = random.random_range(0..=u8::MAX);
         let levels = Level::EVERY.into_iter().filter(|&level| off >> level as u8 & 1 == 0).collect();
-        let mut call = |operation| Call {
-            kind: Kind::of(random.random_range(0..1000)),
-            algorithm: random.random_range(0..1000),
-            root: random.random_range(0..ranks),
-            bytes: [0, 1, 8, 100, 3000][random.random_range(0..5)],
-            operation,
+        let mut call = |operation| {
+            let kind = Kind::of(random.random_range(0..1000));
+            Call {
+                kind,
+                algorithm: random.random_range(0..1000),
+                root: random.random_range(0..ranks),
+                bytes: [0, 1, 8, 100, 3000][random.random_range(0..5)].min(kind.most(ranks)),
+                operation,
+            }
         };
         let calls = (1..=6).map(&mut call).collect();
         let schedule = Schedule {

@@ -20,6 +20,7 @@ pub type ReduceBcast<'s> = Sequence<reduce::Plan<'s>, bcast::Plan<'s>>;
 pub type ReduceAllreduceBcast<'s> = Sequence<reduce::Plan<'s>, Sequence<Stage<'s, allreduce::Plan>, bcast::Plan<'s>>>;
 
 either! {
+    #[expect(clippy::large_enum_variant, reason = "plain data of a call; there is no heap to box it in")]
     /// One process's part of an allreduce over levels.
     Plan<'s> {
         /// Not at the top, or without an allreduce there.

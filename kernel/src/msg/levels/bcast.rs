@@ -11,6 +11,7 @@ use crate::msg::bcast::tree::Pipeline;
 use crate::msg::schedule::{Area, either};
 
 either! {
+    #[expect(clippy::large_enum_variant, reason = "plain data of a call; there is no heap to box it in")]
     /// One process's part of a broadcast over levels.
     Plan<'s> {
         /// Down one tree.

@@ -18,6 +18,7 @@ use crate::msg::schedule::{Area, either};
 use crate::op::Op;
 
 either! {
+    #[expect(clippy::large_enum_variant, reason = "plain data of a call; there is no heap to box it in")]
     /// One process's part of a reduce over levels.
     Plan<'s> {
         /// Up one tree.
