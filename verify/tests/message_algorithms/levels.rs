@@ -34,7 +34,7 @@ fn localities(size: u32, order: Order, seed: u64) -> Vec<Locality> {
         let (pair, rest) = (core / 8, core % 8);
         let (node, numa) = if rest < 6 { (2 * pair, rest / 3) } else { (2 * pair + 1, 0) };
         let place = Locality::NOWHERE.with(Level::Node, node).with(Level::Switch1, node / 3);
-        let unbound = order == Order::Any && mix(seed + u64::from(rank)) % 5 == 0;
+        let unbound = order == Order::Any && mix(seed + u64::from(rank)).is_multiple_of(5);
         if unbound { place } else { place.with(Level::Numa, numa).with(Level::L2, numa * 3 + rest % 3 / 2) }
     };
     (0..size).map(locality).collect()
