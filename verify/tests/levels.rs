@@ -5,7 +5,7 @@ mod common;
 use common::bounded;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::comm::Comm;
-use unisono_kernel::hier::{Home, Levels, Nodes, allreduce, barrier, bcast, reduce};
+use unisono_kernel::hier::{Home, Levels, Nodes, Rows, allgather, allreduce, barrier, bcast, gather, reduce, scatter};
 use unisono_kernel::machine::Machine;
 use unisono_kernel::msg::{self, Memory, Needs, PlanError};
 use unisono_kernel::region::Params;
@@ -39,6 +39,7 @@ fn homes(placement: &[u32]) -> (Vec<Home>, Vec<u32>) {
 struct Member<'n> {
     x: Levels<Segment, Mailbox>,
     nodes: Nodes<'n>,
+    homes: &'n [Home],
     rank: u32,
     scratch: Vec<u8>,
 }
@@ -69,10 +70,10 @@ fn everywhere(body: impl Fn(&mut Member<'_>) + Sync + Send + Copy + 'static) {
                 for (messages, rank) in Mailboxes::connect(homes.len() as u32).into_iter().zip(0..) {
                     let nodes = Nodes::new(&homes, &leaders, rank).unwrap();
                     let segment = segments[nodes.home().node as usize].clone();
-                    let layout = *segment.layout();
+                    let (layout, homes) = (*segment.layout(), homes.as_slice());
                     let comm = Comm::new(segment, layout, nodes.home().rank).unwrap();
                     scope.spawn(move || {
-                        body(&mut Member { x: Levels { comm, messages }, nodes, rank, scratch: Vec::new() });
+                        body(&mut Member { x: Levels { comm, messages }, nodes, homes, rank, scratch: Vec::new() });
                     });
                 }
             });
@@ -216,6 +217,123 @@ fn reduces() {
                 me.finish(machine);
                 let wanted = if me.rank == root { folded(fold, me.size(), elements) } else { vec![0x55; len as usize] };
                 assert!(result == wanted, "{:?} root={root} {fold:?} {elements} {in_place}", me.nodes);
+            }
+        }
+    });
+}
+
+/// The blocks of all ranks: in a row, node by node.
+struct Row {
+    lengths: Vec<u64>,
+    inside: (Vec<u64>, Vec<u64>),
+    between: (Vec<u64>, Vec<u64>),
+    /// By rank: where its block begins.
+    at: Vec<usize>,
+    bytes: usize,
+}
+
+fn starts(lengths: &[u64]) -> Vec<u64> {
+    lengths.iter().scan(0, |sum, len| Some(std::mem::replace(sum, *sum + len))).collect()
+}
+
+impl Row {
+    /// Blocks of lengths that differ, or of one.
+    fn new(homes: &[Home], node: u32, equal: Option<u64>) -> Self {
+        let length = |rank: usize| equal.unwrap_or(mix(rank as u64) % 90);
+        let lengths: Vec<u64> = (0..homes.len()).map(length).collect();
+        let of = |node: u32| (0..homes.len()).filter(move |&rank| homes[rank].node == node);
+        let inside: Vec<u64> = of(node).map(length).collect();
+        let nodes = 0..=homes.iter().map(|home| home.node).max().unwrap();
+        let between: Vec<u64> = nodes.clone().map(|node| of(node).map(length).sum()).collect();
+        let mut at = vec![0; homes.len()];
+        let mut bytes = 0;
+        for rank in nodes.flat_map(of) {
+            at[rank] = bytes;
+            bytes += lengths[rank] as usize;
+        }
+        let (inside, between) = ((inside.clone(), starts(&inside)), (between.clone(), starts(&between)));
+        Self { lengths, inside, between, at, bytes }
+    }
+
+    fn rows(&self, nodes: &Nodes<'_>) -> Rows<'_> {
+        Rows::new(nodes, (&self.inside.0, &self.inside.1), (&self.between.0, &self.between.1)).unwrap()
+    }
+
+    fn block(&self, rank: u32) -> Vec<u8> {
+        bytes(rank, self.lengths[rank as usize])
+    }
+
+    fn place(&self, rank: u32) -> std::ops::Range<usize> {
+        let at = self.at[rank as usize];
+        at..at + self.lengths[rank as usize] as usize
+    }
+
+    fn full(&self) -> Vec<u8> {
+        let mut row = vec![0x55; self.bytes];
+        (0..self.at.len() as u32).for_each(|rank| row[self.place(rank)].copy_from_slice(&self.block(rank)));
+        row
+    }
+}
+
+const EQUAL: [Option<u64>; 4] = [Some(0), Some(8), Some(90), None];
+
+#[test]
+fn allgathers() {
+    use msg::allgather::Algorithm::{Bruck, Ring};
+    everywhere(|me| {
+        let homes = me.homes.to_vec();
+        for (equal, outside, in_place) in
+            EQUAL.iter().flat_map(|&equal| [(equal, Bruck, false), (equal, Ring, true), (equal, Ring, false)])
+        {
+            let row = Row::new(&homes, me.nodes.home().node, equal);
+            let plan = allgather::plan(me.nodes, row.rows(&me.nodes), outside).unwrap();
+            let (mut send, mut all) = (row.block(me.rank), vec![0x55; row.bytes]);
+            let mut own = Some(Buf::of_mut(&mut send));
+            if in_place {
+                all[row.place(me.rank)].copy_from_slice(&row.block(me.rank));
+                let leads = me.nodes.led().seat().is_some();
+                own = (!leads).then(|| Buf::of_mut(&mut all[row.place(me.rank)]));
+            }
+            let mut scratch = vec![0; plan.scratch() as usize];
+            // SAFETY: this thread's memory, which outlives the machine: it ends below.
+            let machine =
+                unsafe { plan.machine(me.x.shared().1, own, Buf::of_mut(&mut all), Buf::of_mut(&mut scratch)) };
+            me.finish(machine.unwrap());
+            assert!(all == row.full(), "{:?} {equal:?} {outside:?} {in_place}", me.nodes);
+        }
+    });
+}
+
+#[test]
+fn gathers_and_scatters() {
+    everywhere(|me| {
+        let homes = me.homes.to_vec();
+        for root in 0..me.size() {
+            for (equal, in_place) in EQUAL.iter().flat_map(|&equal| [(equal, false), (equal, true)]) {
+                let row = Row::new(&homes, me.nodes.home().node, equal);
+                let (rows, is_root) = (row.rows(&me.nodes), me.rank == root);
+                let plan = gather::plan(me.nodes, rows, root).unwrap();
+                let mut all = if is_root { vec![0x55; row.bytes] } else { Vec::new() };
+                let (block, mut scratch) = (row.block(me.rank), vec![0; plan.scratch() as usize]);
+                let stays = is_root && in_place;
+                if stays {
+                    all[row.place(me.rank)].copy_from_slice(&block);
+                }
+                let own = (!stays).then(|| Buf::of(&block));
+                // SAFETY: this thread's memory, which outlives the machine: it ends below.
+                let machine =
+                    unsafe { plan.machine(me.x.shared().1, own, Buf::of_mut(&mut all), Buf::of_mut(&mut scratch)) };
+                me.finish(machine.unwrap());
+                assert!(!is_root || all == row.full(), "{:?} root={root} {equal:?} {in_place}", me.nodes);
+
+                let plan = scatter::plan(me.nodes, rows, root).unwrap();
+                let mut got = vec![0x55; block.len()];
+                let mut scratch = vec![0; plan.scratch() as usize];
+                let own = (!stays).then(|| Buf::of_mut(&mut got));
+                // SAFETY: this thread's memory, which outlives the machine: it ends below.
+                let machine = unsafe { plan.machine(me.x.shared().1, Buf::of(&all), own, Buf::of_mut(&mut scratch)) };
+                me.finish(machine.unwrap());
+                assert!(stays || got == block, "{:?} root={root} {equal:?} {in_place}", me.nodes);
             }
         }
     });

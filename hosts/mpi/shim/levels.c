@@ -45,22 +45,34 @@ void shim_attach_levels(MPI_Comm comm, struct shim_comm *entry, const unisono_mp
 /* ---- Calls ------------------------------------------------------------------------------------------- */
 
 bool shim_levels_take(enum shim_collective collective) {
-    return collective == BARRIER || collective == BCAST || collective == REDUCE || collective == ALLREDUCE;
+    switch (collective) {
+    case GATHERV:
+    case SCATTERV: /* only the root knows all lengths */
+    case ALLTOALL:
+    case ALLTOALLV: return false;
+    default: return true;
+    }
 }
 
 int shim_call_levels(const struct shim_call *c) {
     unisono_mpi_levels *on = c->on->levels;
     const struct shim_side *s = &c->send, *r = &c->receive;
-    void *send = c->send_in_place ? UNISONO_IN_PLACE : s->at;
+    void *send = c->send_in_place ? UNISONO_IN_PLACE : s->at, *receive = c->receive_in_place ? UNISONO_IN_PLACE : r->at;
+    uint64_t sent = s->blocks ? (uint64_t)s->count * s->shape.bytes : 0;
     uint64_t received = r->blocks ? (uint64_t)r->count * r->shape.bytes : 0;
+    uint64_t block = s->blocks ? sent : received;
+    uint32_t root = (uint32_t)c->root;
     switch (c->collective) {
     case BARRIER: return unisono_mpi_levels_barrier(on);
-    case BCAST: return unisono_mpi_levels_bcast(on, r->at, received, (uint32_t)c->root);
+    case BCAST: return unisono_mpi_levels_bcast(on, receive, received, root);
     case REDUCE:
-        return unisono_mpi_levels_reduce(on, send, r->at, (uint64_t)s->count, s->shape.kind, c->operation,
-                                         (uint32_t)c->root);
+        return unisono_mpi_levels_reduce(on, send, receive, (uint64_t)s->count, s->shape.kind, c->operation, root);
     case ALLREDUCE:
-        return unisono_mpi_levels_allreduce(on, send, r->at, (uint64_t)s->count, s->shape.kind, c->operation);
+        return unisono_mpi_levels_allreduce(on, send, receive, (uint64_t)s->count, s->shape.kind, c->operation);
+    case GATHER: return unisono_mpi_levels_gather(on, send, receive, block, root);
+    case SCATTER: return unisono_mpi_levels_scatter(on, send, receive, block, root);
+    case ALLGATHER: return unisono_mpi_levels_allgather(on, send, receive, block);
+    case ALLGATHERV: return unisono_mpi_levels_allgatherv(on, send, sent, receive, r->bytes, r->starts);
     default: return UNISONO_ERR_OTHER;
     }
 }

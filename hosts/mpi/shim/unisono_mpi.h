@@ -99,6 +99,13 @@ int unisono_mpi_levels_reduce(const unisono_mpi_levels *levels, const void *send
                               int datatype, const unisono_op *op, uint32_t root);
 int unisono_mpi_levels_allreduce(const unisono_mpi_levels *levels, const void *send, void *receive, uint64_t count,
                                  int datatype, const unisono_op *op);
+int unisono_mpi_levels_allgather(const unisono_mpi_levels *levels, const void *send, void *receive, uint64_t block);
+int unisono_mpi_levels_allgatherv(const unisono_mpi_levels *levels, const void *send, uint64_t sent, void *receive,
+                                  const uint64_t *counts, const uint64_t *displacements);
+int unisono_mpi_levels_gather(const unisono_mpi_levels *levels, const void *send, void *receive, uint64_t block,
+                              uint32_t root);
+int unisono_mpi_levels_scatter(const unisono_mpi_levels *levels, const void *send, void *receive, uint64_t block,
+                               uint32_t root);
 
 /* What runs a call: the algorithm that Unisono chooses for so many bytes (of a reduction's operand, a broadcast's message)
  * and ranks. */

@@ -2,6 +2,8 @@
 //!
 //! The shim makes one where the ranks of an MPI communicator live on several nodes, and calls it from then on.
 
+pub mod blocks;
+
 use crate::messages::{Endpoint, Layer};
 use crate::process::{Lease, Process};
 use crate::wait::{Patient, Progress};
@@ -48,10 +50,19 @@ struct State {
 struct Place {
     homes: Vec<Home>,
     leaders: Vec<Rank>,
+    /// The ranks, node by node.
+    order: Vec<Rank>,
     me: Rank,
 }
 
 impl Place {
+    fn new(nodes: &[u32], me: Rank) -> Self {
+        let (homes, leaders) = homes(nodes);
+        let mut order: Vec<Rank> = (0..homes.len() as u32).collect();
+        order.sort_by_key(|&rank| nodes.get(rank as usize));
+        Self { homes, leaders, order, me }
+    }
+
     fn nodes(&self) -> Result<Nodes<'_>, Refusal> {
         Nodes::new(&self.homes, &self.leaders, self.me)
     }
@@ -100,8 +111,7 @@ impl Levels {
     ) -> Result<Self, Failure> {
         // SAFETY: the lease goes with this value, after the state.
         let (segment, layout, rank) = unsafe { lease.level() }.ok_or(Failure::Memory)?;
-        let (homes, leaders) = homes(nodes);
-        let place = Place { homes, leaders, me };
+        let place = Place::new(nodes, me);
         place.nodes()?;
         let x = Context { comm: Comm::new(segment, layout, rank)?, messages };
         let engine = Engine { x, wait: process.patient(yields, progress), scratch: Vec::new() };

@@ -8,13 +8,18 @@
 //! first ranks; ranks may lie among them in any way. Each collective's `plan` says what memory this process needs;
 //! its `machine` takes the numbers of the node's operations, so all ranks make the same ones in the same order.
 
+pub mod allgather;
 pub mod allreduce;
 pub mod barrier;
 pub mod bcast;
+pub mod gather;
 mod nodes;
 pub mod reduce;
+mod rows;
+pub mod scatter;
 
 pub use nodes::{Among, Home, Led, Nodes};
+pub use rows::Rows;
 
 use crate::buffer::Buf;
 use crate::comm::{Comm, Member};

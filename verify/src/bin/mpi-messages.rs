@@ -1,10 +1,10 @@
 //! Every algorithm over messages on real MPI messages, against the oracle; and what goes wrong with messages.
 //!
 //! ```text
-//! mpirun -n 5 mpi-messages LIBUNISONO LIBMPI [--large]      on the last rank's stdout: messages: N passed, N failed
+//! mpirun -n 5 mpi-messages LIBUNISONO LIBMPI [--large] [--each N]   on the last rank's stdout: messages: N passed, N failed
 //! ```
 //! LIBUNISONO is `libunisono_openmpi.so` or `libunisono_mpich.so`, LIBMPI that MPI's library. `--large`: also a message
-//! above 2³¹ bytes, between two ranks.
+//! above 2³¹ bytes, between two ranks. `--each`: every N-th case.
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::process::exit;
@@ -69,6 +69,9 @@ impl Mpi {
 /// This rank's share of all checks.
 struct Check {
     team: Team,
+    /// Cases so far, and of how many one is run.
+    cases: u64,
+    each: u64,
     passed: u64,
     failed: u64,
 }
@@ -122,6 +125,10 @@ impl Stage for Check {
         after: impl Fn(u32) -> Vec<u8>,
     ) {
         assert_eq!(size, self.size());
+        self.cases += 1;
+        if !self.cases.is_multiple_of(self.each) {
+            return;
+        }
         let me = self.rank();
         let User { send, mut receive } = before(me);
         // SAFETY: where it fails, the process ends.
@@ -236,7 +243,7 @@ fn large(check: &mut Check) {
 fn main() {
     let arguments: Vec<CString> = std::env::args().skip(1).filter_map(|word| CString::new(word).ok()).collect();
     let [library, mpi, flags @ ..] = arguments.as_slice() else {
-        eprintln!("usage: mpi-messages LIBUNISONO LIBMPI [--large]");
+        eprintln!("usage: mpi-messages LIBUNISONO LIBMPI [--large] [--each N]");
         exit(2);
     };
     let mpi = Mpi::load(mpi);
@@ -245,7 +252,10 @@ fn main() {
     // SAFETY: refused before anything is looked at.
     let early = unsafe { library.connect(0) }.err();
     let world = mpi.init();
-    let mut check = Check { team: team(&library, world, Duration::from_secs(60)), passed: 0, failed: 0 };
+    let each = flags.iter().skip_while(|flag| flag.as_c_str() != c"--each").nth(1);
+    let each = each.and_then(|number| number.to_str().ok()?.parse().ok()).filter(|&each| each > 0).unwrap_or(1);
+    let team_of = |bound| team(&library, world, bound);
+    let mut check = Check { team: team_of(Duration::from_secs(60)), cases: 0, each, passed: 0, failed: 0 };
     let not_running = Some(AttachError::Messages(P2pError(-2)));
     let result = if early == not_running { Ok(()) } else { Err(format!("{early:?}")) };
     check.count("before MPI_Init", result);
@@ -253,7 +263,7 @@ fn main() {
     cases::all(size, &mut check);
     tags(&mut check);
     if size > 1 {
-        faults(&mut check, |bound| team(&library, world, bound));
+        faults(&mut check, team_of);
     }
     if size > 1 && flags.iter().any(|flag| flag.as_c_str() == c"--large") {
         large(&mut check);

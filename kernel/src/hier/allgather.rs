@@ -1,0 +1,93 @@
+//! Allgather(v) over two levels: blocks to each node's leader, nodes' parts among leaders, all of it back inside.
+//!
+//! ```text
+//! shared memory    A0 A1 A2     B0 B1       each leader has its node's part of the row
+//! messages         A0 ◄──────► B0           all parts
+//! shared memory    A0 A1 A2     B0 B1       a broadcast of the row
+//! ```
+
+use super::rows::optional;
+use super::{Between, Nodes, Rows, data};
+use crate::buffer::Buf;
+use crate::comm::Member;
+use crate::error::Refusal;
+use crate::machine::Then;
+use crate::msg::{Memory, PlanError, Rounds, Schedule, allgather};
+use crate::select::{self, BcastAlgorithm};
+use crate::shm::exchange::Exchange;
+use crate::shm::gather::exchange::Gather;
+
+/// One process's part.
+pub type Allgather<'a> = Then<Exchange<Gather<'a>>, Then<Between<'a, allgather::Plan<'a>>, select::Bcast<'a>>>;
+
+/// What one process does, before it has memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Plan<'a> {
+    nodes: Nodes<'a>,
+    rows: Rows<'a>,
+    between: Option<allgather::Plan<'a>>,
+}
+
+/// Bytes of a row from which no block is moved twice.
+const LONG: u64 = 1 << 16;
+
+/// How parts of a row of `bytes` bytes go between nodes, where nothing else is said.
+pub const fn between(bytes: u64) -> allgather::Algorithm {
+    if bytes >= LONG { allgather::Algorithm::Ring } else { allgather::Algorithm::Bruck }
+}
+
+/// The part of a process in an allgather of `rows`.
+///
+/// # Errors
+/// The algorithm does not apply.
+pub fn plan<'a>(nodes: Nodes<'a>, rows: Rows<'a>, algorithm: allgather::Algorithm) -> Result<Plan<'a>, PlanError> {
+    algorithm
+        .applicable(nodes.count(), None)
+        .map_err(|needs| PlanError::Inapplicable { algorithm: algorithm.into(), needs })?;
+    let part = |seat| allgather::plan(seat, rows.parts(), true, algorithm, None);
+    Ok(Plan { nodes, rows, between: nodes.led().seat().map(part).transpose()? })
+}
+
+impl<'a> Plan<'a> {
+    /// Bytes of working memory.
+    pub fn scratch(&self) -> u64 {
+        self.between.map_or(0, |plan| plan.bytes().scratch)
+    }
+
+    /// The next two operations of `me`: `send` goes to its place in everyone's `row`. A leader whose block is in its place
+    /// leaves out `send`.
+    ///
+    /// # Errors
+    /// A buffer is too short.
+    ///
+    /// # Safety
+    /// `send` is readable, `row` and `scratch` are writable, all exclusive during `'a`, and outlive the message layer's use of
+    /// them. `scratch` is apart from the others; `send` may lie in its place in `row`, unless this process leads.
+    pub unsafe fn machine(
+        self,
+        me: &mut Member,
+        send: Option<Buf>,
+        row: Buf,
+        scratch: Buf,
+    ) -> Result<Allgather<'a>, Refusal> {
+        let led = self.nodes.led();
+        // SAFETY: the caller's promise.
+        let own = unsafe { optional(send) }?;
+        // SAFETY: the caller's promise.
+        let blocks = unsafe { self.rows.blocks(me, self.rows.part_of(row)?) }?;
+        let receive = led.seat().map(|_| blocks);
+        let gather = match self.rows.equal() {
+            Some(_) => Gather::equal(me, own, receive, led.inside()),
+            None => Gather::vary(me, own, receive, led.inside()),
+        }?;
+        // SAFETY: the caller's promise.
+        let back = select::Bcast::new(me, unsafe { data(row) }?, led.inside(), BcastAlgorithm::Auto)?;
+        let memory = Memory { send: Memory::NOTHING, receive: row, scratch };
+        let between = match self.between {
+            // SAFETY: the caller's promise; polled only after the node's part is there, and before the row is broadcast.
+            Some(plan) => Some(unsafe { Rounds::of(led.among(plan), memory, me.operation()) }?),
+            None => None,
+        };
+        Ok(Then::new(gather, Then::new(between, back)))
+    }
+}

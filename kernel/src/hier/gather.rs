@@ -1,0 +1,89 @@
+//! Gather over two levels: blocks to each node's leader, nodes' parts to the root.
+//!
+//! ```text
+//! shared memory    A0 A1 A2     B0 B1       each leader has its node's part: the root in the row, others in working memory
+//! messages         root ◄── leader B
+//! ```
+
+use super::rows::optional;
+use super::{Between, Led, Nodes, Rows};
+use crate::Rank;
+use crate::buffer::Buf;
+use crate::comm::Member;
+use crate::error::Refusal;
+use crate::machine::Then;
+use crate::msg::{Memory, PlanError, Rounds, Schedule, gather};
+use crate::shm::exchange::Exchange;
+use crate::shm::gather::exchange;
+
+/// One process's part.
+pub type Gather<'a> = Then<Exchange<exchange::Gather<'a>>, Between<'a, gather::Plan<'a>>>;
+
+/// What one process does, before it has memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Plan<'a> {
+    led: Led<'a>,
+    rows: Rows<'a>,
+    between: Option<gather::Plan<'a>>,
+}
+
+/// The part of a process in a gather of `rows` to `root`.
+///
+/// # Errors
+/// `root` is no rank.
+pub fn plan<'a>(nodes: Nodes<'a>, rows: Rows<'a>, root: Rank) -> Result<Plan<'a>, PlanError> {
+    let led = nodes.led_by(root)?;
+    let part = |seat| gather::plan(seat, rows.part(), rows.parts(), led.node(), true, gather::Algorithm::Linear);
+    Ok(Plan { led, rows, between: led.seat().map(part).transpose()? })
+}
+
+impl<'a> Plan<'a> {
+    /// Bytes of a leader's part that is not the root: the first of its working memory.
+    fn part(&self) -> u64 {
+        if self.led.seat().is_some() && !self.led.is_root() { self.rows.part() } else { 0 }
+    }
+
+    /// Bytes of working memory.
+    pub fn scratch(&self) -> u64 {
+        self.part() + self.between.map_or(0, |plan| plan.bytes().scratch)
+    }
+
+    /// The next operation of `me`: `send` goes to its place in the root's `row`, which others leave out. A root whose block is in
+    /// its place leaves out `send`.
+    ///
+    /// # Errors
+    /// A buffer is too short.
+    ///
+    /// # Safety
+    /// `send` is readable, `row` and `scratch` are writable, all exclusive during `'a`, apart, and outlive the message layer's
+    /// use of them.
+    pub unsafe fn machine(
+        self,
+        me: &mut Member,
+        send: Option<Buf>,
+        row: Buf,
+        scratch: Buf,
+    ) -> Result<Gather<'a>, Refusal> {
+        let (part, rest) = super::split(scratch, self.part())?;
+        let part = if self.led.is_root() { self.rows.part_of(row)? } else { part };
+        // SAFETY: the caller's promise.
+        let own = unsafe { optional(send) }?;
+        let receive = match self.led.seat() {
+            // SAFETY: the caller's promise.
+            Some(_) => Some(unsafe { self.rows.blocks(me, part) }?),
+            None => None,
+        };
+        let inside = match self.rows.equal() {
+            Some(_) => exchange::Gather::equal(me, own, receive, self.led.inside()),
+            None => exchange::Gather::vary(me, own, receive, self.led.inside()),
+        }?;
+        let (send, receive) = if self.led.is_root() { (Memory::NOTHING, row) } else { (part, Memory::NOTHING) };
+        let memory = Memory { send, receive, scratch: rest };
+        let between = match self.between {
+            // SAFETY: the caller's promise; polled only after the node's part is there.
+            Some(plan) => Some(unsafe { Rounds::of(self.led.among(plan), memory, me.operation()) }?),
+            None => None,
+        };
+        Ok(Then::new(inside, between))
+    }
+}

@@ -1,0 +1,87 @@
+//! The blocks of all ranks in a row, node by node, those of a node in the order of its ranks.
+//!
+//! So a node's blocks are one message. Where the user's blocks lie otherwise, who calls copies them.
+
+use super::{Nodes, data};
+use crate::blocks::Blocks;
+use crate::buffer::Buf;
+use crate::comm::Member;
+use crate::datatype::{Data, Datatype};
+use crate::error::{Argument, Bound, Refusal};
+use crate::msg::Parts;
+use crate::msg::schedule::Area;
+
+/// Where blocks lie in the row; lengths that all ranks know alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rows<'a> {
+    nodes: Parts<'a>,
+    lengths: &'a [u64],
+    starts: &'a [u64],
+    node: u32,
+}
+
+impl<'a> Rows<'a> {
+    /// `inside` is, for each rank of this process's node, how long its block is and where it begins among them;
+    /// `between` the same of the nodes' parts of the row.
+    ///
+    /// # Errors
+    /// Not one per node; the row is too long.
+    pub fn new(
+        nodes: &Nodes<'_>,
+        (lengths, starts): (&'a [u64], &'a [u64]),
+        between: (&'a [u64], &'a [u64]),
+    ) -> Result<Self, Refusal> {
+        Refusal::check(Argument::Displacements, starts.len() as u64, Bound::Equals(lengths.len() as u64))?;
+        let parts = Parts::vary(nodes.count(), between.0, between.1, 1)?;
+        Ok(Self { nodes: parts, lengths, starts, node: nodes.home().node })
+    }
+
+    /// The nodes' parts of the row.
+    pub(super) const fn parts(&self) -> Parts<'a> {
+        self.nodes
+    }
+
+    /// Bytes of this node's part.
+    pub(super) fn part(&self) -> u64 {
+        self.nodes.len(self.node)
+    }
+
+    /// This node's part of the whole row.
+    pub(super) fn part_of(&self, row: Buf) -> Result<Buf, Refusal> {
+        let place = self.nodes.place(Area::Receive, self.node);
+        let end = place.at.saturating_add(place.len);
+        Refusal::check(Argument::Bytes, row.len() as u64, Bound::AtLeast(end))?;
+        Ok(Buf::new(row.ptr().wrapping_add(place.at as usize), place.len as usize))
+    }
+
+    /// The blocks of this node's ranks in its part.
+    ///
+    /// # Safety
+    /// As [`Data::from_raw`].
+    pub(super) unsafe fn blocks(&self, me: &Member, part: Buf) -> Result<Blocks<'a>, Refusal> {
+        match self.equal() {
+            // SAFETY: the caller's promise.
+            Some(len) => unsafe { Blocks::equal(part, me.size(), len, Datatype::BYTE) },
+            // SAFETY: the caller's promise.
+            None => unsafe { Blocks::vary(part, self.lengths, self.starts, Datatype::BYTE) },
+        }
+    }
+
+    /// The length of all blocks of this node, if it is one.
+    pub(super) fn equal(&self) -> Option<u64> {
+        let first = *self.lengths.first()?;
+        self.lengths.iter().all(|&len| len == first).then_some(first)
+    }
+}
+
+/// `buffer` as bytes, if there is one.
+///
+/// # Safety
+/// As [`Data::from_raw`].
+pub(super) unsafe fn optional<'a>(buffer: Option<Buf>) -> Result<Option<Data<'a>>, Refusal> {
+    match buffer {
+        // SAFETY: the caller's promise.
+        Some(buffer) => unsafe { data(buffer) }.map(Some),
+        None => Ok(None),
+    }
+}

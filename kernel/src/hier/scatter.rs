@@ -1,0 +1,89 @@
+//! Scatter over two levels: nodes' parts from the root to leaders, blocks inside each node.
+//!
+//! ```text
+//! messages         root ──► leader B        its node's part, into working memory
+//! shared memory    A0 A1 A2     B0 B1
+//! ```
+
+use super::rows::optional;
+use super::{Between, Led, Nodes, Rows};
+use crate::Rank;
+use crate::buffer::Buf;
+use crate::comm::Member;
+use crate::error::Refusal;
+use crate::machine::Then;
+use crate::msg::{Memory, PlanError, Rounds, Schedule, scatter};
+use crate::shm::exchange::Exchange;
+use crate::shm::scatter::exchange;
+
+/// One process's part.
+pub type Scatter<'a> = Then<Between<'a, scatter::Plan<'a>>, Exchange<exchange::Scatter<'a>>>;
+
+/// What one process does, before it has memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Plan<'a> {
+    led: Led<'a>,
+    rows: Rows<'a>,
+    between: Option<scatter::Plan<'a>>,
+}
+
+/// The part of a process in a scatter of `rows` from `root`.
+///
+/// # Errors
+/// `root` is no rank.
+pub fn plan<'a>(nodes: Nodes<'a>, rows: Rows<'a>, root: Rank) -> Result<Plan<'a>, PlanError> {
+    let led = nodes.led_by(root)?;
+    let part = |seat| scatter::plan(seat, rows.part(), rows.parts(), led.node(), true, scatter::Algorithm::Linear);
+    Ok(Plan { led, rows, between: led.seat().map(part).transpose()? })
+}
+
+impl<'a> Plan<'a> {
+    /// Bytes of a leader's part that is not the root: the first of its working memory.
+    fn part(&self) -> u64 {
+        if self.led.seat().is_some() && !self.led.is_root() { self.rows.part() } else { 0 }
+    }
+
+    /// Bytes of working memory.
+    pub fn scratch(&self) -> u64 {
+        self.part() + self.between.map_or(0, |plan| plan.bytes().scratch)
+    }
+
+    /// The next operation of `me`: its block of the root's `row`, which others leave out, goes to `receive`. A root whose block
+    /// stays in its place leaves out `receive`.
+    ///
+    /// # Errors
+    /// A buffer is too short.
+    ///
+    /// # Safety
+    /// `row` is readable, `receive` and `scratch` are writable, all exclusive during `'a`, apart, and outlive the message
+    /// layer's use of them.
+    pub unsafe fn machine(
+        self,
+        me: &mut Member,
+        row: Buf,
+        receive: Option<Buf>,
+        scratch: Buf,
+    ) -> Result<Scatter<'a>, Refusal> {
+        let (part, rest) = super::split(scratch, self.part())?;
+        let part = if self.led.is_root() { self.rows.part_of(row)? } else { part };
+        // SAFETY: the caller's promise.
+        let own = unsafe { optional(receive) }?;
+        let send = match self.led.seat() {
+            // SAFETY: the caller's promise.
+            Some(_) => Some(unsafe { self.rows.blocks(me, part) }?),
+            None => None,
+        };
+        let inside = match self.rows.equal() {
+            Some(_) => exchange::Scatter::equal(me, send, own, self.led.inside()),
+            None => exchange::Scatter::vary(me, send, own, self.led.inside()),
+        }?;
+        let (send, receive) = if self.led.is_root() { (row, Memory::NOTHING) } else { (Memory::NOTHING, part) };
+        let memory = Memory { send, receive, scratch: rest };
+        let between = match self.between {
+            // SAFETY: the caller's promise; `inside` is polled only after the node's part is there.
+            Some(plan) => Some(unsafe { Rounds::of(self.led.among(plan), memory, me.operation()) }?),
+            None => None,
+        };
+        Ok(Then::new(between, inside))
+    }
+}
