@@ -2,20 +2,18 @@
 //!
 //! For tests, examples and programs that want collectives between threads.
 
-pub mod mailbox;
 mod segment;
 
-pub use mailbox::{Mailbox, Mailboxes};
 pub use segment::Segment;
 
 use unisono_kernel::Rank;
-use unisono_kernel::comm::Comm;
 use unisono_kernel::driver::Communicator;
-use unisono_kernel::error::{Poison, Refusal, WaitError};
-use unisono_kernel::region::{Params, Region};
-use unisono_kernel::step::{Awaits, Source};
-use unisono_kernel::transport::{Messages, Observe, Shared, Transport};
+use unisono_kernel::error::{Refusal, WaitError};
+use unisono_kernel::region::Params;
+use unisono_kernel::step::Awaits;
+use unisono_kernel::transport::Transport;
 use unisono_kernel::wait::{Relax, SpinThen};
+use unisono_shm::{Peer, Post};
 
 /// Threads: shared memory of this process, mailboxes, yielding waits.
 #[derive(Debug)]
@@ -62,34 +60,30 @@ pub fn run<A: Send>(params: Params, body: impl Fn(Communicator<Local>) -> A + Sy
     }))
 }
 
+/// One rank's end of the mailboxes of a segment.
+pub type Mailbox = unisono_shm::Mailbox<Segment, Vec<Peer>>;
+
 /// A context with both levels: shared memory inside a node, messages between nodes.
+pub type Levels<R> = unisono_shm::Levels<R, Segment, Vec<Peer>>;
+
+/// Mailboxes between threads.
 #[derive(Debug)]
-pub struct Levels<R> {
-    /// The node's segment.
-    pub comm: Comm<R>,
-    /// Messages between nodes.
-    pub mailbox: Mailbox,
-}
+pub enum Mailboxes {}
 
-impl<R: Region> Shared for Levels<R> {
-    type Region = R;
-    fn shared(&mut self) -> (&R, &mut unisono_kernel::comm::Member) {
-        self.comm.shared()
+impl Mailboxes {
+    /// Mailboxes among `size` ranks; element `r` of the answer is rank r's. None, where there can't be so many.
+    pub fn connect(size: u32) -> Vec<Mailbox> {
+        Self::on(Params::new(size).with_mailboxes()).unwrap_or_default()
     }
-}
 
-impl<R> Messages for Levels<R> {
-    type P2p = Mailbox;
-    fn messages(&mut self) -> &mut Mailbox {
-        &mut self.mailbox
-    }
-}
-
-impl<R: Region> Observe for Levels<R> {
-    fn ready(&mut self, on: &Awaits) -> bool {
-        on.iter().any(|event| matches!(event.source, Source::Message(_))) || self.comm.ready(on)
-    }
-    fn poison(&self) -> Option<Poison> {
-        self.comm.poison()
+    /// The mailboxes of a fresh segment.
+    ///
+    /// # Errors
+    /// Parameters that do not fit, or have no mailboxes.
+    pub fn on(params: Params) -> Result<Vec<Mailbox>, Refusal> {
+        let segment = Segment::new(params)?;
+        let peers = vec![Peer::default(); params.ranks as usize];
+        let end = |rank| Ok(Mailbox::new(segment.clone(), Post::new(*segment.layout(), rank, peers.clone())?));
+        (0..params.ranks).map(end).collect()
     }
 }

@@ -3,7 +3,7 @@
 use super::arena::Guarded;
 use super::{Bytes, Segment};
 use unisono_kernel::error::Cause;
-use unisono_kernel::region::{Extent, Layout, Params, Word, header, layout, state};
+use unisono_kernel::region::{Extent, Layout, Mailboxes, Params, Word, header, layout, state};
 use unisono_shm::Mapped;
 
 /// Stores a value to a word of the segment, both chosen by the bytes.
@@ -95,7 +95,12 @@ fn plan(word: impl Fn(usize) -> u64) -> Result<Layout, ()> {
         (_, fragment, _) => Some(layout::Cico { slots: narrow(9)?, fragment, sets: narrow(11)? }),
     };
     let (ranks, lines, queue_slots) = (narrow(4)?, narrow(6)?, narrow(7)?);
-    Layout::new(Params { ranks, page: word(5), lines, queue_slots, queue_fragment: word(8), cico }).map_err(drop)
+    let mailboxes = match (word(12), word(13), word(14)) {
+        (0, 0, 0) => None,
+        (_, _, fragment) => Some(Mailboxes { messages: narrow(12)?, slots: narrow(13)?, fragment }),
+    };
+    let queue_fragment = word(8);
+    Layout::new(Params { ranks, page: word(5), lines, queue_slots, queue_fragment, cico, mailboxes }).map_err(drop)
 }
 
 /// Every word and extent of the layout lies inside its bytes, for ranks, slots and operations at the edges.

@@ -219,6 +219,7 @@ impl Program {
                 queue_slots: SLOTS,
                 queue_fragment: QUEUE_FRAGMENT as u64,
                 cico,
+                mailboxes: None,
             },
             operations,
         }

@@ -1,6 +1,6 @@
 //! Reduce, allreduce, reduce_scatter, scan and exscan.
 
-use super::{LARGE, User, check, lengths, outcome, roots, seat, sizes};
+use super::{LARGE, Under, User, check, lengths, outcome, roots, seat, sizes};
 use std::ffi::c_void;
 use unisono_kernel::msg::parts::Slices;
 use unisono_kernel::msg::{Parts, allreduce, reduce, reduce_scatter, scan};
@@ -127,7 +127,7 @@ fn allreduces_give_all_ranks_the_same_bits() {
                 let name = format!("allreduce {algorithm:?} p={size} {op}");
                 let plans: Vec<_> = (0..size).map(plan).collect();
                 let users: Vec<_> = (0..size).map(user).collect();
-                let results = outcome(&name, &plans, &users, Mode::Rendezvous).unwrap();
+                let results = outcome(&name, &plans, &users, Under::Network(Mode::Rendezvous)).unwrap();
                 assert!(results.iter().all(|user| user.receive == results[0].receive), "{name}");
             }
         }
