@@ -2,6 +2,7 @@
 
 use std::fmt;
 use unisono_kernel::error::{Error, Refusal};
+use unisono_kernel::msg::PlanError;
 use unisono_posix::PosixError;
 
 /// Why a subcommand failed.
@@ -36,6 +37,11 @@ impl From<Error> for Failure {
 impl From<Refusal> for Failure {
     fn from(e: Refusal) -> Self {
         Self::Call(Error::Refused(e))
+    }
+}
+impl From<PlanError> for Failure {
+    fn from(e: PlanError) -> Self {
+        Self::Words(e.to_string())
     }
 }
 impl From<PosixError> for Failure {

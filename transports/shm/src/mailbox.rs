@@ -193,6 +193,11 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>> Post<P> {
         }
     }
 
+    /// Is the request over, or unknown?
+    pub fn is_over(&self, Slot(slot): Slot) -> bool {
+        !self.requests.iter().any(|request| request.slot == slot && !matches!(request.state, State::Over(_)))
+    }
+
     /// The event that an active request waits for, where that is a word of a peer: not where another request of this
     /// process comes first. `operation` is whose request it is.
     pub fn event(&self, Slot(slot): Slot, operation: u64) -> Option<Await> {
@@ -310,10 +315,9 @@ impl<R: Region, P: AsRef<[Peer]> + AsMut<[Peer]>> Mailbox<R, P> {
     }
 
     /// Moves what has been posted. Is the request over, or unknown: is [`P2p::test`] worth while?
-    pub fn is_over(&mut self, Slot(slot): Slot) -> bool {
+    pub fn is_over(&mut self, slot: Slot) -> bool {
         self.post.advance(&self.region);
-        let active = |request: &Request| request.slot == slot && !matches!(request.state, State::Over(_));
-        !self.post.requests.iter().any(active)
+        self.post.is_over(slot)
     }
 }
 

@@ -1,19 +1,10 @@
 //! Messages through mailboxes as a model's body.
 
 use super::seat::{Abandoned, Seat};
-use unisono_kernel::Rank;
+use crate::explore::Letter;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::p2p::{P2p, Tag};
 use unisono_shm::{Mailbox, Peer, Post};
-
-/// A message.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Letter {
-    pub(super) from: Rank,
-    pub(super) to: Rank,
-    pub(super) tag: u64,
-    pub(super) len: usize,
-}
 
 /// A message of two words from rank 0 to rank 1 unless said otherwise.
 pub(super) const LETTER: Letter = Letter { from: 0, to: 1, tag: 7, len: 16 };

@@ -1,8 +1,8 @@
 //! The protocols that are modelled, and the orderings that each of them needs.
 
-use super::mail::{LETTER, Letter, letters};
+use super::mail::{LETTER, letters};
 use super::seat::{Abandoned, Seat};
-use crate::explore::{Collective, Exchange, Spread};
+use crate::explore::{Collective, Exchange, Letter, Spread};
 use crate::oracle::blocks::Way;
 use Collective::{Allgather, Alltoall, Gatherv, Reduce, ReduceScatter, Scan, Scatter, Scatterv, Slices};
 use unisono_kernel::error::{Argument, Bound, Cause, Poison, Refusal};
