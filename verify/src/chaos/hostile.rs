@@ -115,7 +115,7 @@ fn inside(layout: &Layout) {
     let extent = |at: Extent| {
         assert!(at.offset().checked_add(at.len()).is_some_and(|end| end <= layout.bytes()), "{at:?}: {layout:?}");
     };
-    let Params { ranks, cico, .. } = *layout.params();
+    let Params { ranks, cico, mailboxes, .. } = *layout.params();
     word(layout.state().offset());
     word(layout.central_count().offset());
     extent(layout.shared_pages());
@@ -139,6 +139,16 @@ fn inside(layout: &Layout) {
             word(layout.line(rank, operation).offset());
             extent(layout.line_body(rank, operation, u64::MAX));
             extent(layout.slot(rank, operation));
+        }
+        for to in edges(ranks.into()) {
+            assert_eq!(mailboxes.is_some(), layout.mailbox(rank, to as u32).is_some());
+            let Some(mailbox) = layout.mailbox(rank, to as u32) else { continue };
+            for (message, fragment) in [(0, 0), (1, u64::MAX), (u64::MAX, 1), (u64::MAX, u64::MAX)] {
+                word(mailbox.sequence(message, fragment).offset());
+                word(mailbox.taken(message).offset());
+                extent(mailbox.head(message, fragment));
+                extent(mailbox.payload(message, fragment));
+            }
         }
         for slot in cico.iter().flat_map(|c| edges(c.slots.into())) {
             word(layout.control(rank, slot as u32).offset());
