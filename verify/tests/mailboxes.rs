@@ -194,7 +194,7 @@ proptest! {
                     let value = [below(8), below(4) << 24 | below(4), below(1 << 40) << 24, u64::MAX >> below(64)];
                     let value = value[below(4) as usize];
                     let word = [value.to_ne_bytes()];
-                    let at = mailbox.head(below(4), below(2));
+                    let at = mailbox.head(below(4));
                     match below(3) {
                         0 => segment.flag(mailbox.sequence(below(4), below(2))).store_release(value),
                         1 => segment.flag(mailbox.taken(below(4))).store_release(value),

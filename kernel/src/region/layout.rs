@@ -13,7 +13,7 @@
 //! Pages above 4 KiB (huge ones, so that each rank's area is on its own): `w` is 4 KiB in the formula, and only what
 //! comes before rank 0's area, and each rank's area, are rounded up to the page. Inside an area nothing needs more.
 
-use super::{CounterId, Extent, FlagId, MailId, Mailbox, Mailboxes};
+use super::{CounterId, Extent, FlagId, MailId, Mailboxes, Pair};
 use crate::Rank;
 use crate::error::{Argument, Bound, Refusal};
 
@@ -483,10 +483,10 @@ impl Layout {
 
     /// The mailbox for messages from one rank to another, if there are mailboxes and such ranks.
     #[inline]
-    pub fn mailbox(&self, from: Rank, to: Rank) -> Option<Mailbox> {
+    pub fn mailbox(&self, from: Rank, to: Rank) -> Option<Pair> {
         let shape = self.params.mailboxes.filter(|_| from.max(to) < self.params.ranks)?;
         let lanes = self.own(from) + self.mail + shape.lanes()? * u64::from(to);
-        Some(Mailbox::new(shape, lanes, self.own(to) + self.rows + shape.row() * u64::from(from)))
+        Some(Pair::new(shape, lanes, self.own(to) + self.rows + shape.row() * u64::from(from)))
     }
 }
 

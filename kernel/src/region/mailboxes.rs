@@ -104,13 +104,13 @@ pub const fn count(message: u64, fragments: u64) -> u64 {
 
 /// One pair's mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Mailbox {
+pub struct Pair {
     shape: Mailboxes,
     lanes: u64,
     row: u64,
 }
 
-impl Mailbox {
+impl Pair {
     pub(super) const fn new(shape: Mailboxes, lanes: u64, row: u64) -> Self {
         Self { shape, lanes, row }
     }
@@ -136,10 +136,10 @@ impl Mailbox {
         FlagId(self.slot(message, fragment))
     }
 
-    /// The message's tag and length, two words. In each slot; written and read with the first fragment.
+    /// The message's tag and length, two words before its first fragment.
     #[inline]
-    pub const fn head(&self, message: u64, fragment: u64) -> Extent {
-        Extent::new(self.slot(message, fragment) + 8, HEAD)
+    pub const fn head(&self, message: u64) -> Extent {
+        Extent::new(self.slot(message, 0) + 8, HEAD)
     }
 
     /// The fragment's bytes.
@@ -204,9 +204,9 @@ mod tests {
                 let mailbox = layout.mailbox(from, to).unwrap();
                 for message in 0..u64::from(messages) {
                     place(to, mailbox.taken(message).offset(), 8);
+                    place(from, mailbox.head(message).offset(), mailbox.head(message).len());
                     for k in 0..u64::from(slots) {
                         place(from, mailbox.sequence(message, k).offset(), 8);
-                        place(from, mailbox.head(message, k).offset(), mailbox.head(message, k).len());
                         place(from, mailbox.payload(message, k).offset(), mailbox.payload(message, k).len());
                         assert!(mailbox.sequence(message, k).offset().is_multiple_of(128));
                         let later = (message + u64::from(messages), k + u64::from(slots));

@@ -14,7 +14,7 @@
 //! nothing is allocated: a process has [`REQUESTS`] requests at once.
 //!
 //! What a peer writes is checked against private copies: a word that is ahead of what it can be is [`OVERRUN`], another
-//! length than the receive's is [`TRUNCATED`]; a tag that nobody asks for stays where it is. Wrong bytes remain
+//! length than the receive's is [`TRUNCATED`], and the message stays where it is; a tag that nobody asks for stays where it is. Wrong bytes remain
 //! possible, as in any payload.
 
 use heapless::Vec;
@@ -23,7 +23,7 @@ use unisono_kernel::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::p2p::{P2p, P2pError, Tag};
 use unisono_kernel::region::mailboxes::{MOST_NUMBER, count};
-use unisono_kernel::region::{Flag, FlagId, Layout, Mailbox as Place, Region, Untrusted};
+use unisono_kernel::region::{Flag, FlagId, Layout, Pair, Region, Untrusted};
 use unisono_kernel::step::{Await, Slot, Source, Until};
 
 /// The peer's rank is not below the size.
@@ -112,25 +112,24 @@ impl Wanted {
 
 /// Fragment `fragment` of `message` in the mailbox.
 #[inline]
-const fn filled(place: &Place, message: u64, fragment: u64) -> Wanted {
+const fn filled(pair: &Pair, message: u64, fragment: u64) -> Wanted {
     let there = count(message, fragment + 1);
-    Wanted { word: place.sequence(message, fragment), least: there, most: there }
+    Wanted { word: pair.sequence(message, fragment), least: there, most: there }
 }
 
 /// The slot of fragment `fragment` of `message`, all before it being in the mailbox: what it held last has been copied
 /// out.
 #[inline]
-const fn emptied(place: &Place, message: u64, fragment: u64) -> Wanted {
-    let (messages, slots) = (place.shape().messages as u64, place.shape().slots as u64);
+const fn emptied(pair: &Pair, message: u64, fragment: u64) -> Wanted {
+    let (messages, slots) = (pair.shape().messages as u64, pair.shape().slots as u64);
     let least = match (fragment.checked_sub(slots), message.checked_sub(messages)) {
         (Some(last), _) => count(message, last + 1),
         (None, Some(last)) => count(last + 1, 0),
         (None, None) => 0,
     };
-    // All before that message of the lane may be taken, as one says who begins it.
-    let before = message.saturating_sub(messages - 1);
-    let most = if fragment == 0 { count(before, 0) } else { count(message, fragment) };
-    Wanted { word: place.taken(message), least, most }
+    // Nobody takes what is not there yet.
+    let most = if fragment == 0 { least } else { count(message, fragment) };
+    Wanted { word: pair.taken(message), least, most }
 }
 
 /// A process's requests and peers, without the region: plain data.
@@ -164,8 +163,8 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>> Post<P> {
     }
 
     fn send(&mut self, to: Rank, tag: Tag, buf: Buf) -> Result<Slot, P2pError> {
-        let place = self.layout.mailbox(self.rank, to).ok_or(NO_SUCH_RANK)?;
-        place.shape().fragments(buf.len() as u64).ok_or(TOO_LONG)?;
+        let pair = self.layout.mailbox(self.rank, to).ok_or(NO_SUCH_RANK)?;
+        pair.shape().fragments(buf.len() as u64).ok_or(TOO_LONG)?;
         let message = self.peers.as_ref().get(to as usize).ok_or(NO_SUCH_RANK)?.posted;
         if message + 1 == MOST_NUMBER {
             return Err(TOO_LONG);
@@ -176,8 +175,8 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>> Post<P> {
     }
 
     fn receive(&mut self, from: Rank, tag: Tag, buf: Buf) -> Result<Slot, P2pError> {
-        let place = self.layout.mailbox(from, self.rank).ok_or(NO_SUCH_RANK)?;
-        place.shape().fragments(buf.len() as u64).ok_or(TOO_LONG)?;
+        let pair = self.layout.mailbox(from, self.rank).ok_or(NO_SUCH_RANK)?;
+        pair.shape().fragments(buf.len() as u64).ok_or(TOO_LONG)?;
         self.note(from, tag, buf, State::Expect { next: 0 })
     }
 
@@ -254,7 +253,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>> Post<P> {
                     let head = [tag.0, buf.len() as u64];
                     let words = Buf::new(head.as_ptr().cast_mut().cast(), size_of_val(&head));
                     // SAFETY: two words of ours; what the slot held was copied out (`emptied`).
-                    unsafe { region.write(to.head(message, 0), words) };
+                    unsafe { region.write(to.head(message), words) };
                     known.begun += 1;
                 }
                 // SAFETY: `post_send`'s contract: readable until the request is over; the slot as above.
@@ -268,7 +267,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>> Post<P> {
                 let mut head = [0u64; 2];
                 let words = Buf::new(head.as_mut_ptr().cast(), size_of_val(&head));
                 // SAFETY: two words of ours; the sender writes the slot again when all of it was taken (`filled`).
-                unsafe { region.read(from.head(message, 0), words) };
+                unsafe { region.read(from.head(message), words) };
                 let [found, len] = head;
                 if tag.0 != found {
                     return Some(State::Expect { next: message + 1 });
@@ -347,8 +346,8 @@ impl<R: Region, P: AsRef<[Peer]> + AsMut<[Peer]>> P2p for Mailbox<R, P> {
 }
 
 /// The bytes of a fragment; is it the last one?
-fn cut(place: &Place, buf: Buf, fragment: u64) -> (Buf, bool) {
-    let room = place.shape().fragment;
+fn cut(pair: &Pair, buf: Buf, fragment: u64) -> (Buf, bool) {
+    let room = pair.shape().fragment;
     let at = (fragment * room).min(buf.len() as u64) as usize;
     let rest = buf.len() - at;
     (Buf::new(buf.ptr().wrapping_add(at), rest.min(room as usize)), rest as u64 <= room)

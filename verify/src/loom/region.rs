@@ -83,9 +83,9 @@ impl Segment {
             for mailbox in (0..layout.ranks()).filter_map(|to| layout.mailbox(rank, to)) {
                 for message in 0..mailbox.shape().messages.into() {
                     word(Role::MailTaken, mailbox.taken(message).offset());
+                    extent(mailbox.head(message));
                     for slot in 0..mailbox.shape().slots.into() {
                         word(Role::MailSequence, mailbox.sequence(message, slot).offset());
-                        extent(mailbox.head(message, slot));
                         extent(mailbox.payload(message, slot));
                     }
                 }
