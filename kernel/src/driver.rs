@@ -41,6 +41,36 @@ where
     }
 }
 
+/// Poisons the communicator for what ended a machine, so that nobody waits for this process: what it is an error of.
+#[cold]
+pub fn fail<R: Region>(comm: &Comm<R>, stop: Stop) -> Error {
+    let me = comm.member();
+    let (rank, operation) = (me.rank(), me.operation());
+    match stop {
+        Stop::Poll(error) => {
+            let cause = match error {
+                PollError::Mismatch { refusal, .. } => Cause::Refused(refusal),
+                PollError::Overrun { .. } | PollError::Messages { .. } => Cause::Fault,
+            };
+            comm.poison_with(Poison { rank, operation, cause });
+            Error::Poll(error)
+        }
+        Stop::Wait(WaitError::Poisoned(poison)) => Error::Poisoned(poison),
+        Stop::Wait(WaitError::Diverged { peer, refusal }) => {
+            comm.poison_with(Poison { rank, operation, cause: Cause::Refused(refusal) });
+            Error::Poll(PollError::Mismatch { peer, refusal })
+        }
+        Stop::Wait(WaitError::Died(peer)) => {
+            Error::Poisoned(comm.poison_with(Poison { rank: peer, operation, cause: Cause::Died }))
+        }
+        Stop::Wait(WaitError::Late(peer)) => {
+            // The poison names who is late, not who noticed.
+            Error::Poisoned(comm.poison_with(Poison { rank: peer, operation, cause: Cause::Late }))
+        }
+        Stop::Wait(WaitError::Abandoned) => Error::Abandoned,
+    }
+}
+
 /// Poisons the communicator if a user's operation unwinds through a call: others must not wait for it.
 struct Unwinding<'a, R: Region>(&'a mut Comm<R>);
 
@@ -238,33 +268,9 @@ where
         drop(Unwinding(&mut self.comm));
     }
 
-    /// Poisons the communicator for what ended a machine.
+    /// [`fail`].
     #[cold]
     pub(crate) fn fail(&mut self, stop: Stop) -> Error {
-        let me = self.comm.member();
-        let (rank, operation) = (me.rank(), me.operation());
-        match stop {
-            Stop::Poll(error) => {
-                let cause = match error {
-                    PollError::Mismatch { refusal, .. } => Cause::Refused(refusal),
-                    PollError::Overrun { .. } | PollError::Messages { .. } => Cause::Fault,
-                };
-                self.comm.poison_with(Poison { rank, operation, cause });
-                Error::Poll(error)
-            }
-            Stop::Wait(WaitError::Poisoned(poison)) => Error::Poisoned(poison),
-            Stop::Wait(WaitError::Diverged { peer, refusal }) => {
-                self.comm.poison_with(Poison { rank, operation, cause: Cause::Refused(refusal) });
-                Error::Poll(PollError::Mismatch { peer, refusal })
-            }
-            Stop::Wait(WaitError::Died(peer)) => {
-                Error::Poisoned(self.comm.poison_with(Poison { rank: peer, operation, cause: Cause::Died }))
-            }
-            Stop::Wait(WaitError::Late(peer)) => {
-                // The poison names who is late, not who noticed.
-                Error::Poisoned(self.comm.poison_with(Poison { rank: peer, operation, cause: Cause::Late }))
-            }
-            Stop::Wait(WaitError::Abandoned) => Error::Abandoned,
-        }
+        fail(&self.comm, stop)
     }
 }

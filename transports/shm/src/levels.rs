@@ -2,7 +2,7 @@
 
 use crate::mailbox::{Mailbox, Peer};
 use unisono_kernel::comm::{Comm, Member};
-use unisono_kernel::error::{Poison, WaitError};
+use unisono_kernel::error::Poison;
 use unisono_kernel::region::Region;
 use unisono_kernel::step::{Awaits, Source};
 use unisono_kernel::transport::{Messages, Observe, Shared};
@@ -39,8 +39,5 @@ impl<R: Region, Q: Region, P: AsRef<[Peer]> + AsMut<[Peer]>> Observe for Levels<
     }
     fn poison(&self) -> Option<Poison> {
         self.comm.poison()
-    }
-    fn compare(&mut self) -> Result<(), WaitError> {
-        self.comm.compare()
     }
 }
