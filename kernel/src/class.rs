@@ -111,7 +111,10 @@ impl Refusal {
             | Argument::Operation
             | Argument::Displacements
             | Argument::Element
-            | Argument::Scratch => Class::Argument,
+            | Argument::Scratch
+            | Argument::Messages
+            | Argument::MailboxSlots
+            | Argument::MailboxFragment => Class::Argument,
         }
     }
 }

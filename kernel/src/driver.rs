@@ -238,7 +238,7 @@ where
         drop(Unwinding(&mut self.comm));
     }
 
-    /// Poisons the communicator for what ended a machine.
+    /// [`Comm::fail`].
     #[cold]
     pub(crate) fn fail(&mut self, stop: Stop) -> Error {
         self.comm.fail(stop)
@@ -246,7 +246,7 @@ where
 }
 
 impl<R: Region> Comm<R> {
-    /// Poisons the communicator for what ended a machine: how the call ends.
+    /// Poisons the communicator for what ended a machine, so that nobody waits for this process: how the call ends.
     #[cold]
     pub fn fail(&self, stop: Stop) -> Error {
         let (rank, operation) = (self.member().rank(), self.member().operation());

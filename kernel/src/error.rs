@@ -65,6 +65,12 @@ pub enum Argument {
     Element,
     /// Bytes of working memory that the caller gives.
     Scratch,
+    /// Messages of a mailbox that may be under way.
+    Messages,
+    /// Slots of a mailbox's message.
+    MailboxSlots,
+    /// Bytes in one slot of a mailbox.
+    MailboxFragment,
 }
 
 impl Argument {
@@ -99,10 +105,13 @@ impl Argument {
             Self::Displacements => "displacements",
             Self::Element => "element",
             Self::Scratch => "scratch bytes",
+            Self::Messages => "mailbox messages",
+            Self::MailboxSlots => "mailbox slots",
+            Self::MailboxFragment => "mailbox fragment",
         }
     }
 
-    const ALL: [Self; 28] = [
+    const ALL: [Self; 31] = [
         Self::Ranks,
         Self::Rank,
         Self::Root,
@@ -131,6 +140,9 @@ impl Argument {
         Self::Displacements,
         Self::Element,
         Self::Scratch,
+        Self::Messages,
+        Self::MailboxSlots,
+        Self::MailboxFragment,
     ];
 
     /// A number for the segment, where enums must not be read from bytes.

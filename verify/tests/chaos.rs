@@ -59,7 +59,10 @@ fn any_bytes_are_refused_or_attached_within_bounds() {
         let page = pick(&[128, 4096, 1 << 30, 100]);
         let queue = [pick(&[2, 16, 1 << 31, 3]), pick(&[1, 4, 1 << 31, 0]), pick(&[64, 4096, 1 << 40, u64::MAX - 63])];
         let cico = pick(&[0, 1]) * pick(&[1, 6, 1 << 31]);
-        let words = [0, 0, 0, 0, ranks, page, queue[0], queue[1], queue[2], cico, cico, cico.min(1)];
+        let mail = pick(&[0, 1]) * pick(&[1, 8, 64]);
+        let papers = [cico, cico, cico.min(1)];
+        let mailboxes = [mail, mail.min(2), mail * pick(&[8, 1 << 17, 3])];
+        let words = [&[0, 0, 0, 0, ranks, page][..], &queue, &papers, &mailboxes].concat();
         let mut input = vec![2 + (seed & 1) as u8];
         input.extend(words.iter().flat_map(|word: &u64| word.to_le_bytes()));
         input.resize(input.len() + pick(&[0, 100, 20_000]) as usize, 0);
@@ -72,7 +75,7 @@ fn any_bytes_are_refused_or_attached_within_bounds() {
 #[test]
 fn regressions() {
     // Lines above 2³¹: their next power of two left 32 bits.
-    let mut header = vec![2; 97];
+    let mut header = vec![2; 121];
     for (word, value) in [(4, 2), (5, 4096), (6, 0xFFFF_FFFFu64), (7, 4), (8, 64)] {
         header[1 + 8 * word..][..8].copy_from_slice(&value.to_le_bytes());
     }

@@ -110,6 +110,7 @@ fn params() -> impl Strategy<Value = Params> {
         queue_slots: 1 << slots,
         queue_fragment: 64 * fragment,
         cico: Some(Cico { slots: s, fragment: f, sets: q }),
+        mailboxes: None,
     })
 }
 
@@ -243,6 +244,7 @@ fn every_root_tree_and_size() {
             queue_slots: 1 << (ranks % 3),
             queue_fragment: 64,
             cico: Some(Cico { slots, fragment, sets }),
+            mailboxes: None,
         };
         let algorithms = TREES.map(BcastAlgorithm::Cico).into_iter();
         let algorithms = algorithms.chain([BcastAlgorithm::Posted, BcastAlgorithm::Queue, BcastAlgorithm::Auto]);

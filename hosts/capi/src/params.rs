@@ -27,7 +27,7 @@ impl CParams {
     pub(crate) fn check(&self) -> Result<Layout, Failure> {
         known(self.size.into())?;
         let Self { ranks, page, queue_fragment, queue_slots, lines, .. } = *self;
-        Ok(Layout::new(Params { ranks, page, lines, queue_slots, queue_fragment, cico: None })?)
+        Ok(Layout::new(Params { ranks, page, lines, queue_slots, queue_fragment, cico: None, mailboxes: None })?)
     }
 }
 

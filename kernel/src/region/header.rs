@@ -5,20 +5,21 @@
 //! layout from the words and compares.
 
 use super::layout::{Cico, VERSION};
-use super::{Flag, FlagId, Layout, Params, Region};
+use super::{Flag, FlagId, Layout, Mailboxes, Params, Region};
 use crate::error::{Argument, Bound, Refusal};
 
 /// "UNISONO1", little-endian.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"UNISONO1");
 
-const WORDS: usize = 12;
+const WORDS: usize = 15;
 
 /// Bytes that must be mapped before [`attach`] may look.
 pub const BYTES: u64 = 8 * WORDS as u64;
 
 fn words(layout: &Layout) -> [u64; WORDS] {
-    let Params { ranks, page, lines, queue_slots, queue_fragment, cico } = *layout.params();
+    let Params { ranks, page, lines, queue_slots, queue_fragment, cico, mailboxes } = *layout.params();
     let c = cico.unwrap_or(Cico { slots: 0, fragment: 0, sets: 0 });
+    let m = mailboxes.unwrap_or(Mailboxes::NONE);
     [
         MAGIC,
         VERSION,
@@ -32,6 +33,9 @@ fn words(layout: &Layout) -> [u64; WORDS] {
         c.slots.into(),
         c.fragment,
         c.sets.into(),
+        m.messages.into(),
+        m.slots.into(),
+        m.fragment,
     ]
 }
 
@@ -58,7 +62,21 @@ pub fn attach<R: Region>(region: &R, mapped: u64) -> Result<Layout, Refusal> {
     for (word, value) in read.iter_mut().enumerate() {
         *value = region.flag(id(word)).load_acquire().unchecked();
     }
-    let [magic, version, hash, bytes, ranks, page, lines, queue_slots, queue_fragment, slots, fragment, sets] = read;
+    let [
+        magic,
+        version,
+        hash,
+        bytes,
+        ranks,
+        page,
+        lines,
+        queue_slots,
+        queue_fragment,
+        slots,
+        fragment,
+        sets,
+        mail @ ..,
+    ] = read;
     Refusal::check(Argument::Magic, magic, Bound::Equals(MAGIC))?;
     Refusal::check(Argument::Version, version, Bound::Equals(VERSION))?;
     let narrow = |argument, value: u64| {
@@ -69,6 +87,14 @@ pub fn attach<R: Region>(region: &R, mapped: u64) -> Result<Layout, Refusal> {
     } else {
         Some(Cico { slots: narrow(Argument::Slots, slots)?, fragment, sets: narrow(Argument::Sets, sets)? })
     };
+    let mailboxes = match mail {
+        [0, 0, 0] => None,
+        [messages, slots, fragment] => Some(Mailboxes {
+            messages: narrow(Argument::Messages, messages)?,
+            slots: narrow(Argument::MailboxSlots, slots)?,
+            fragment,
+        }),
+    };
     let layout = Layout::new(Params {
         ranks: narrow(Argument::Ranks, ranks)?,
         page,
@@ -76,6 +102,7 @@ pub fn attach<R: Region>(region: &R, mapped: u64) -> Result<Layout, Refusal> {
         queue_slots: narrow(Argument::QueueSlots, queue_slots)?,
         queue_fragment,
         cico,
+        mailboxes,
     })?;
     Refusal::check(Argument::SegmentBytes, bytes, Bound::Equals(layout.bytes()))?;
     Refusal::check(Argument::SegmentBytes, mapped, Bound::AtLeast(bytes))?;

@@ -4,14 +4,16 @@
 //! header page | lease page | [leaders pages | q set pages | q pages of counts and rootready] | rank 0's area | ...
 //!                            '------------- papers P1 and P2, if asked for -------------'
 //! rank's area, page-aligned, on the rank's own NUMA node:
-//!   control lines | ring of K posted lines | queue: slots × fragment | [P1: s control pages | s fragments | P2: ctrlall]
+//!   control lines | ring of K posted lines | queue: slots × fragment | [P1: s control pages | s fragments | P2: ctrlall] |
+//!   [p mailboxes to others | p rows of words of mailboxes from others]
 //! ```
-//! Sizes in bytes, with `w` the page: `w + w + [⌈4p/w⌉·w + w·q + q·(⌈8 + 8p⌉ + ⌈128·p⌉)] + p·(⌈control⌉ + ⌈128·K⌉ + ⌈slots·fragment⌉ + [s·(w + ⌈f⌉) + ⌈p·⟨8s⟩⌉])`,
+//! Sizes in bytes, with `w` the page: `w + w + [⌈4p/w⌉·w + w·q + q·(⌈8 + 8p⌉ + ⌈128·p⌉)] + p·(⌈control⌉ + ⌈128·K⌉ + ⌈slots·fragment⌉ + [s·(w + ⌈f⌉) + ⌈p·⟨8s⟩⌉] + [mailboxes])`,
 //! where ⌈x⌉ rounds up to pages and ⟨x⟩ to lines. One line of 128 bytes has one writer.
+//! [`super::mailboxes`] has the part of the mailboxes.
 //! Pages above 4 KiB (huge ones, so that each rank's area is on its own): `w` is 4 KiB in the formula, and only what
 //! comes before rank 0's area, and each rank's area, are rounded up to the page. Inside an area nothing needs more.
 
-use super::{CounterId, Extent, FlagId, MailId};
+use super::{CounterId, Extent, FlagId, MailId, Mailboxes, Pair};
 use crate::Rank;
 use crate::error::{Argument, Bound, Refusal};
 
@@ -24,7 +26,7 @@ pub const LINE_PAYLOAD: u64 = LINE - 16;
 /// Most processes of one segment.
 pub const MAX_RANKS: u32 = 1 << 20;
 /// Version of this layout, in the header.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 
 /// Most that the parts of an area are aligned to: a page of most machines.
 const PART: u64 = 4096;
@@ -92,18 +94,26 @@ pub struct Params {
     pub queue_fragment: u64,
     /// The queues of papers P1 and P2 beside ours, if wanted.
     pub cico: Option<Cico>,
+    /// Mailboxes for point-to-point messages, if wanted.
+    pub mailboxes: Option<Mailboxes>,
 }
 
 impl Params {
-    /// What measurement found good for `ranks` processes (docs/performance.md), without P1's queues.
+    /// What measurement found good for `ranks` processes (docs/performance.md), without P1's queues and without mailboxes.
     pub const fn new(ranks: u32) -> Self {
-        Self { ranks, page: 4096, lines: 64, queue_slots: 16, queue_fragment: 32 << 10, cico: None }
+        Self { ranks, page: 4096, lines: 64, queue_slots: 16, queue_fragment: 32 << 10, cico: None, mailboxes: None }
     }
 
     /// The same with P1's queues: its published defaults for 4 MiB (s = 64, f = 8 KiB) in two sets.
     #[must_use]
     pub const fn with_cico(self) -> Self {
         Self { cico: Some(Cico { slots: 64, fragment: 8192, sets: 2 }), ..self }
+    }
+
+    /// The same with mailboxes.
+    #[must_use]
+    pub const fn with_mailboxes(self) -> Self {
+        Self { mailboxes: Some(Mailboxes::DEFAULT), ..self }
     }
 }
 
@@ -124,6 +134,9 @@ pub struct Layout {
     fragments: u64,
     fragment_stride: u64,
     pairs: u64,
+    /// Mailboxes, and the rows of words.
+    mail: u64,
+    rows: u64,
     rounds: u32,
     total: u64,
 }
@@ -144,7 +157,7 @@ impl Layout {
     /// # Errors
     /// The first parameter that does not fit, with its bound.
     pub fn new(params: Params) -> Result<Self, Refusal> {
-        let Params { ranks, page, lines, queue_slots, queue_fragment, cico } = params;
+        let Params { ranks, page, lines, queue_slots, queue_fragment, cico, mailboxes } = params;
         Refusal::check(Argument::Ranks, ranks.into(), Bound::AtLeast(1))?;
         Refusal::check(Argument::Ranks, ranks.into(), Bound::AtMost(MAX_RANKS.into()))?;
         Refusal::check(Argument::Page, page, Bound::AtLeast(LINE))?;
@@ -167,12 +180,13 @@ impl Layout {
             Refusal::check(Argument::Fragment, fragment, Bound::AtLeast(1))?;
             Refusal::check(Argument::Fragment, fragment, Bound::Below(1 << 32))?;
         }
+        mailboxes.map_or(Ok(()), Mailboxes::check)?;
         Self::place(params).ok_or(Refusal::new(Argument::SegmentBytes, u64::MAX, Bound::AtMost(i64::MAX as u64)))
     }
 
     /// The arithmetic; `None` where a size leaves 63 bits.
     fn place(params: Params) -> Option<Self> {
-        let Params { ranks, page, lines, queue_slots, queue_fragment, cico } = params;
+        let Params { ranks, page, lines, queue_slots, queue_fragment, cico, mailboxes } = params;
         let (p, area) = (u64::from(ranks), page);
         let page = page.min(PART);
         let rounds = ranks.next_power_of_two().trailing_zeros();
@@ -194,9 +208,16 @@ impl Layout {
         let fragments = controls.checked_add(s.checked_mul(page)?)?;
         let fragment_stride = pages(cico.map_or(0, |c| c.fragment), page)?;
         let pairs = fragments.checked_add(s.checked_mul(fragment_stride)?)?;
-        let own = match cico {
+        let mail = match cico {
             Some(c) => pairs.checked_add(c.pairs(ranks, page)?)?,
             None => pairs,
+        };
+        let (rows, own) = match mailboxes {
+            Some(m) => {
+                let rows = mail.checked_add(pages(m.lanes()?.checked_mul(p)?, page)?)?;
+                (rows, rows.checked_add(pages(m.row() * p, page)?)?)
+            }
+            None => (mail, mail),
         };
         let stride = pages(own, area)?;
         let total = stride.checked_mul(p)?.checked_add(first_rank)?;
@@ -214,6 +235,8 @@ impl Layout {
             fragments,
             fragment_stride,
             pairs,
+            mail,
+            rows,
             rounds,
             total,
         })
@@ -244,6 +267,7 @@ impl Layout {
     /// FNV-1a over the parameters, the version and the size: what all members compare.
     pub fn hash(&self) -> u64 {
         let c = self.params.cico.unwrap_or(Cico { slots: 0, fragment: 0, sets: 0 });
+        let Mailboxes { messages, slots, fragment } = self.params.mailboxes.unwrap_or(Mailboxes::NONE);
         let Params { ranks, page, lines, queue_slots, queue_fragment, .. } = self.params;
         let words = [
             VERSION,
@@ -255,6 +279,9 @@ impl Layout {
             c.slots.into(),
             c.fragment,
             c.sets.into(),
+            messages.into(),
+            slots.into(),
+            fragment,
             self.total,
         ];
         words
@@ -452,6 +479,14 @@ impl Layout {
             None => 0,
         };
         MailId(self.own(rank) + self.pairs + pair * receiver as u64 + 8 * slot as u64)
+    }
+
+    /// The mailbox for messages from one rank to another, if there are mailboxes and such ranks.
+    #[inline]
+    pub fn mailbox(&self, from: Rank, to: Rank) -> Option<Pair> {
+        let shape = self.params.mailboxes.filter(|_| from.max(to) < self.params.ranks)?;
+        let lanes = self.own(from) + self.mail + shape.lanes()? * u64::from(to);
+        Some(Pair::new(shape, lanes, self.own(to) + self.rows + shape.row() * u64::from(from)))
     }
 }
 

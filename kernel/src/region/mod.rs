@@ -7,6 +7,7 @@ pub mod flag;
 pub mod header;
 pub mod layout;
 pub mod lease;
+pub mod mailboxes;
 pub mod state;
 
 use crate::buffer::Buf;
@@ -14,6 +15,7 @@ use crate::op::Op;
 pub use flag::{Counter, Flag, Mailword, Untrusted, Word};
 pub use layout::{Layout, Params};
 pub use lease::{Base, Term};
+pub use mailboxes::{Mailboxes, Pair};
 
 /// A shared 64-bit word with one writer, which only grows. By byte offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

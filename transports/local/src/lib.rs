@@ -2,10 +2,8 @@
 //!
 //! For tests, examples and programs that want collectives between threads.
 
-pub mod mailbox;
 mod segment;
 
-pub use mailbox::{Mailbox, Mailboxes};
 pub use segment::Segment;
 
 use unisono_kernel::Rank;
@@ -15,6 +13,7 @@ use unisono_kernel::region::Params;
 use unisono_kernel::step::Awaits;
 use unisono_kernel::transport::Transport;
 use unisono_kernel::wait::{Relax, SpinThen};
+use unisono_shm::{Peer, Post};
 
 /// Threads: shared memory of this process, mailboxes, yielding waits.
 #[derive(Debug)]
@@ -59,4 +58,29 @@ pub fn run<A: Send>(params: Params, body: impl Fn(Communicator<Local>) -> A + Sy
         let threads: Vec<_> = communicators.into_iter().map(|c| scope.spawn(move || body(c))).collect();
         threads.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     }))
+}
+
+/// One rank's end of the mailboxes of a segment.
+pub type Mailbox = unisono_shm::Mailbox<Segment, Vec<Peer>>;
+
+/// Mailboxes between threads.
+#[derive(Debug)]
+pub enum Mailboxes {}
+
+impl Mailboxes {
+    /// Mailboxes among `size` ranks; element `r` of the answer is rank r's. None, where there can't be so many.
+    pub fn connect(size: u32) -> Vec<Mailbox> {
+        Self::on(Params::new(size).with_mailboxes()).unwrap_or_default()
+    }
+
+    /// The mailboxes of a fresh segment.
+    ///
+    /// # Errors
+    /// Parameters that do not fit, or have no mailboxes.
+    pub fn on(params: Params) -> Result<Vec<Mailbox>, Refusal> {
+        let segment = Segment::new(params)?;
+        let peers = vec![Peer::default(); params.ranks as usize];
+        let end = |rank| Ok(Mailbox::new(segment.clone(), Post::new(*segment.layout(), rank, peers.clone())?));
+        (0..params.ranks).map(end).collect()
+    }
 }

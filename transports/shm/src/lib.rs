@@ -2,12 +2,16 @@
 //!
 //! The one place in which a segment's bytes are touched. Words become references to atomics;
 //! payload is copied by one primitive (`copy.rs`), never referred to (docs/memory-model.md, R1).
+//!
+//! Beside it, messages through mailboxes of any region ([`mailbox`]).
 #![no_std]
 
 mod copy;
 mod fold;
+pub mod mailbox;
 
 pub use fold::Level;
+pub use mailbox::{Mailbox, Peer, Post};
 
 use core::ptr::NonNull;
 use unisono_kernel::buffer::Buf;

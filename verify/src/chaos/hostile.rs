@@ -3,7 +3,7 @@
 use super::arena::Guarded;
 use super::{Bytes, Segment};
 use unisono_kernel::error::Cause;
-use unisono_kernel::region::{Extent, Layout, Params, Word, header, layout, state};
+use unisono_kernel::region::{Extent, Layout, Mailboxes, Params, Word, header, layout, state};
 use unisono_shm::Mapped;
 
 /// Stores a value to a word of the segment, both chosen by the bytes.
@@ -95,7 +95,12 @@ fn plan(word: impl Fn(usize) -> u64) -> Result<Layout, ()> {
         (_, fragment, _) => Some(layout::Cico { slots: narrow(9)?, fragment, sets: narrow(11)? }),
     };
     let (ranks, lines, queue_slots) = (narrow(4)?, narrow(6)?, narrow(7)?);
-    Layout::new(Params { ranks, page: word(5), lines, queue_slots, queue_fragment: word(8), cico }).map_err(drop)
+    let mailboxes = match (word(12), word(13), word(14)) {
+        (0, 0, 0) => None,
+        (_, _, fragment) => Some(Mailboxes { messages: narrow(12)?, slots: narrow(13)?, fragment }),
+    };
+    let queue_fragment = word(8);
+    Layout::new(Params { ranks, page: word(5), lines, queue_slots, queue_fragment, cico, mailboxes }).map_err(drop)
 }
 
 /// Every word and extent of the layout lies inside its bytes, for ranks, slots and operations at the edges.
@@ -110,7 +115,7 @@ fn inside(layout: &Layout) {
     let extent = |at: Extent| {
         assert!(at.offset().checked_add(at.len()).is_some_and(|end| end <= layout.bytes()), "{at:?}: {layout:?}");
     };
-    let Params { ranks, cico, .. } = *layout.params();
+    let Params { ranks, cico, mailboxes, .. } = *layout.params();
     word(layout.state().offset());
     word(layout.central_count().offset());
     extent(layout.shared_pages());
@@ -134,6 +139,16 @@ fn inside(layout: &Layout) {
             word(layout.line(rank, operation).offset());
             extent(layout.line_body(rank, operation, u64::MAX));
             extent(layout.slot(rank, operation));
+        }
+        for to in edges(ranks.into()) {
+            assert_eq!(mailboxes.is_some(), layout.mailbox(rank, to as u32).is_some());
+            let Some(mailbox) = layout.mailbox(rank, to as u32) else { continue };
+            for (message, fragment) in [(0, 0), (1, u64::MAX), (u64::MAX, 1), (u64::MAX, u64::MAX)] {
+                word(mailbox.sequence(message, fragment).offset());
+                word(mailbox.taken(message).offset());
+                extent(mailbox.head(message));
+                extent(mailbox.payload(message, fragment));
+            }
         }
         for slot in cico.iter().flat_map(|c| edges(c.slots.into())) {
             word(layout.control(rank, slot as u32).offset());

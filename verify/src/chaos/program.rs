@@ -96,6 +96,7 @@ impl Program {
             // At least a piece of the least size for everyone.
             queue_fragment: (64 * (1 + bytes.below(3))).max(32 * u64::from(ranks)).next_multiple_of(64),
             cico: Some(Cico { slots, fragment: 1 + bytes.below(97), sets }),
+            mailboxes: None,
         };
         let calls = (0..1 + bytes.below(12)).map(|_| Self::call(bytes, &params)).collect();
         Self { params, calls }

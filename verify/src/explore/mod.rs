@@ -6,7 +6,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `program`, `blocks` | what the processes do, and the oracle of their data |
+//! | `program`, `blocks`, `exchanges`, `mail` | what the processes do, and the oracle of their data |
 //! | `access`, `payload`, `names` | shared accesses, byte strings by number, names for reports |
 //! | `tape` | the region that replays a poll up to its next access |
 //! | `process` | a process as an automaton over accesses |
@@ -21,6 +21,7 @@ mod access;
 mod blocks;
 mod exchanges;
 mod hash;
+mod mail;
 mod mixes;
 mod names;
 mod order;
@@ -36,6 +37,7 @@ pub use blocks::Spread;
 pub(crate) use blocks::Spreading;
 pub(crate) use exchanges::Running as Exchanging;
 pub use exchanges::{Collective, Exchange};
+pub use mail::{Letter, Mail};
 pub use mixes::{Check, Family, Report, alphabet, exchanges, papers, run};
 pub use order::order;
 pub use program::{Operation, Program};

@@ -47,6 +47,17 @@ impl Names {
             for slot in 0..u64::from(params.queue_slots) {
                 names.insert(layout.slot(rank, slot).offset(), format!("slot({rank}, {slot})"));
             }
+            for (to, mailbox) in (0..layout.ranks()).filter_map(|to| Some((to, layout.mailbox(rank, to)?))) {
+                for message in 0..u64::from(mailbox.shape().messages) {
+                    names.insert(mailbox.taken(message).offset(), format!("mail_taken({rank} to {to}, {message})"));
+                    names.insert(mailbox.head(message).offset(), format!("mail_head({rank} to {to}, {message})"));
+                    for slot in 0..u64::from(mailbox.shape().slots) {
+                        let of = format!("({rank} to {to}, {message}, {slot})");
+                        names.insert(mailbox.sequence(message, slot).offset(), format!("mail_sequence{of}"));
+                        names.insert(mailbox.payload(message, slot).offset(), format!("mail_payload{of}"));
+                    }
+                }
+            }
             for slot in 0..cico.map_or(0, |cico| cico.slots) {
                 names.insert(layout.control(rank, slot).offset(), format!("control({rank}, {slot})"));
                 for receiver in 0..layout.ranks() {

@@ -9,7 +9,7 @@ use unisono_kernel::machine::Machine;
 use unisono_kernel::op::{Op, User};
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::layout::Cico;
-use unisono_kernel::region::{Layout, Params};
+use unisono_kernel::region::{Layout, Mailboxes, Params};
 use unisono_kernel::select::{Barrier, BarrierAlgorithm, Bcast, BcastAlgorithm};
 use unisono_kernel::shm::allreduce::posted::Posted as Allreduce;
 use unisono_kernel::step::Step;
@@ -18,6 +18,7 @@ use unisono_kernel::transport::Shared;
 use super::blocks::{Spread, Spreading};
 use super::exchanges::{self, Exchange};
 use super::hash::spread;
+use super::mail::{Mail, Talk};
 use crate::oracle::blocks::Way;
 use std::ffi::c_void;
 
@@ -41,6 +42,8 @@ pub enum Operation {
     Sum,
     /// An allreduce with an operation that does not commute.
     Fold,
+    /// Messages through mailboxes.
+    Mail(Mail),
     /// A barrier.
     Barrier(BarrierAlgorithm),
 }
@@ -108,6 +111,7 @@ impl Operation {
                 let root = if spread.way == Way::Allgather { String::new() } else { format!(":{}", spread.root) };
                 format!("{name}-{fragments}{root}")
             }
+            Self::Mail(mail) => mail.name(),
             Self::Sum => "sum".into(),
             Self::Fold => "fold".into(),
             Self::Barrier(BarrierAlgorithm::Auto | BarrierAlgorithm::Posted) => "posted-barrier".into(),
@@ -133,6 +137,7 @@ impl Operation {
             Self::Spread(spread) => spread.memory(ranks),
             Self::Exchange(exchange) => exchange.memory(ranks, QUEUE_FRAGMENT),
             Self::Bcast { bytes, .. } => bytes,
+            Self::Mail(mail) => mail.memory(),
             Self::Sum => OPERAND,
             Self::Fold => 2 * OPERAND,
             Self::Barrier(_) => 0,
@@ -183,6 +188,7 @@ pub(crate) enum Running {
     Allreduce(Box<Allreduce<'static>>),
     Spread(Box<Spreading>),
     Exchange(Box<exchanges::Running>),
+    Mail(Box<Talk>),
 }
 
 impl<X: Shared + ?Sized> Machine<X> for Running {
@@ -193,6 +199,7 @@ impl<X: Shared + ?Sized> Machine<X> for Running {
             Self::Allreduce(machine) => machine.poll(x),
             Self::Spread(machine) => machine.poll(x),
             Self::Exchange(machine) => machine.poll(x),
+            Self::Mail(machine) => machine.poll(x),
         }
     }
 }
@@ -219,6 +226,7 @@ impl Program {
                 queue_slots: SLOTS,
                 queue_fragment: QUEUE_FRAGMENT as u64,
                 cico,
+                mailboxes: None,
             },
             operations,
         }
@@ -228,6 +236,13 @@ impl Program {
     #[must_use]
     pub fn with_slots(mut self, slots: u32) -> Self {
         self.params.queue_slots = slots;
+        self
+    }
+
+    /// The same with mailboxes of words: so many messages, in so many slots each.
+    #[must_use]
+    pub const fn with_mailboxes(mut self, messages: u32, slots: u32) -> Self {
+        self.params.mailboxes = Some(Mailboxes { messages, slots, fragment: 8 });
         self
     }
 
@@ -269,6 +284,7 @@ impl Program {
                     let word = |rank, k| word(index, rank, k);
                     memory.extend(exchange.fill((self.params.ranks, QUEUE_FRAGMENT), rank, done, word, fold));
                 }
+                Operation::Mail(mail) => memory.extend(mail.fill(rank, done, BLANK)),
                 Operation::Sum if done => memory.extend(self.reduced(index, u64::wrapping_add)),
                 Operation::Sum => memory.extend(operand(index, rank)),
                 Operation::Fold => {
@@ -312,6 +328,7 @@ impl Program {
                 Running::Exchange(exchange.machine(me, QUEUE_FRAGMENT, memory, ordered())?.into())
             }
             Operation::Spread(spread) => Running::Spread(spread.machine(me, memory.wrapping_add(offset))?.into()),
+            Operation::Mail(mail) => Running::Mail(mail.machine(me, memory.wrapping_add(offset))?.into()),
             Operation::Barrier(algorithm) => Running::Barrier(Barrier::new(me, algorithm)?),
         })
     }

@@ -8,6 +8,7 @@
 //! For every ordering that a protocol needs there is a [`Mutant`] that weakens it and must fail.
 //! Failures end in a panic, so models and mutants run as processes of `loom-model`.
 
+mod mail;
 pub mod protocols;
 pub mod region;
 pub mod seat;

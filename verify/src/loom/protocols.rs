@@ -1,13 +1,14 @@
 //! The protocols that are modelled, and the orderings that each of them needs.
 
+use super::mail::{LETTER, letters};
 use super::seat::{Abandoned, Seat};
-use crate::explore::{Collective, Exchange, Spread};
+use crate::explore::{Collective, Exchange, Letter, Spread};
 use crate::oracle::blocks::Way;
 use Collective::{Allgather, Alltoall, Gatherv, Reduce, ReduceScatter, Scan, Scatter, Scatterv, Slices};
 use unisono_kernel::error::{Argument, Bound, Cause, Poison, Refusal};
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::layout::Cico;
-use unisono_kernel::region::{Base, Params};
+use unisono_kernel::region::{Base, Mailboxes, Params};
 use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
 
 /// A model.
@@ -29,7 +30,7 @@ pub struct Protocol {
 }
 
 const fn tiny(ranks: u32) -> Params {
-    Params { ranks, page: 128, lines: 2, queue_slots: 2, queue_fragment: 64, cico: None }
+    Params { ranks, page: 128, lines: 2, queue_slots: 2, queue_fragment: 64, cico: None, mailboxes: None }
 }
 
 /// Slots in which two processes post two ticks ahead.
@@ -43,6 +44,11 @@ const fn one_slot(ranks: u32) -> Params {
 
 const fn with_cico(ranks: u32, slots: u32, sets: u32) -> Params {
     Params { cico: Some(Cico { slots, fragment: 8, sets }), ..tiny(ranks) }
+}
+
+/// Mailboxes of words: so many messages, in so many slots each.
+const fn mailboxes(ranks: u32, messages: u32, slots: u32) -> Params {
+    Params { mailboxes: Some(Mailboxes { messages, slots, fragment: 8 }), ..tiny(ranks) }
 }
 
 const fn model(
@@ -117,6 +123,9 @@ const CENTRAL: &[&str] =
 const COMBINING: &[&str] = &["arrive.load", "arrive.store", "release.load", "release.store"];
 const ROUNDS: &[&str] = &["round.load", "round.store"];
 const MIX: &[&str] = &["line.load", "line.store", "done.load", "done.store", "round.load", "round.store"];
+
+const MAIL: &[&str] = &["mail-sequence.load", "mail-sequence.store"];
+const MAIL_REUSED: &[&str] = &["mail-sequence.load", "mail-sequence.store", "mail-taken.load", "mail-taken.store"];
 
 /// All models.
 pub static PROTOCOLS: &[Protocol] = &[
@@ -212,6 +221,23 @@ pub static PROTOCOLS: &[Protocol] = &[
     model("lease-2-posted", tiny(2), |s| terms(s, BcastAlgorithm::Posted, None), LEFT),
     model("lease-2-other-ranks", one_slot(2), other_ranks, LINE),
     model("lease-3-posted", tiny(3), |s| terms(s, BcastAlgorithm::Posted, None), LEFT),
+    model("mail-2-fragments", mailboxes(2, 1, 1), |s| letters(s, &[LETTER], false), MAIL_REUSED),
+    model("mail-2-two-slots", mailboxes(2, 1, 2), |s| letters(s, &[Letter { len: 20, ..LETTER }], false), MAIL_REUSED),
+    model("mail-2-messages", mailboxes(2, 1, 1), |s| letters(s, &[SHORT, SHORT], false), MAIL_REUSED),
+    model("mail-2-three-messages", mailboxes(2, 2, 1), |s| letters(s, &[SHORT; 3], false), MAIL_REUSED),
+    model("mail-2-tags", mailboxes(2, 2, 1), |s| letters(s, &[SHORT, Letter { tag: 8, ..SHORT }], true), MAIL),
+    model(
+        "mail-2-crossing",
+        mailboxes(2, 1, 1),
+        |s| letters(s, &[SHORT, Letter { from: 1, to: 0, ..SHORT }], false),
+        MAIL,
+    ),
+    model(
+        "mail-3",
+        mailboxes(3, 1, 1),
+        |s| letters(s, &[Letter { from: 1, to: 0, ..SHORT }, Letter { from: 2, to: 0, ..SHORT }], false),
+        MAIL,
+    ),
     model("poison-2", tiny(2), poison, &["state.rmw-relaxed", "state.rmw-acquire"]),
     model("poison-3", tiny(3), poison, &["state.load", "state.rmw-relaxed", "state.rmw-acquire"]),
 ];
@@ -305,6 +331,9 @@ fn mix_lines(seat: &mut Seat) -> Result<(), Abandoned> {
     seat.bcast(0, 8, BcastAlgorithm::Posted)?;
     seat.bcast(0, 8, BcastAlgorithm::Posted)
 }
+
+/// A message of one fragment.
+const SHORT: Letter = Letter { len: 8, ..LETTER };
 
 /// A barrier between an allreduce and a broadcast that reuses a line: it proves that all have read.
 fn mix_barrier(seat: &mut Seat) -> Result<(), Abandoned> {

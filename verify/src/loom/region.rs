@@ -80,6 +80,16 @@ impl Segment {
                 }
                 extent(layout.fragment(rank, slot));
             }
+            for mailbox in (0..layout.ranks()).filter_map(|to| layout.mailbox(rank, to)) {
+                for message in 0..mailbox.shape().messages.into() {
+                    word(Role::MailTaken, mailbox.taken(message).offset());
+                    extent(mailbox.head(message));
+                    for slot in 0..mailbox.shape().slots.into() {
+                        word(Role::MailSequence, mailbox.sequence(message, slot).offset());
+                        extent(mailbox.payload(message, slot));
+                    }
+                }
+            }
             shared.notes.push(UnsafeCell::new(0));
         }
         for set in 0..params.cico.map_or(0, |c| c.sets) {

@@ -52,6 +52,11 @@ impl Seat {
         self.comm.member().size()
     }
 
+    /// What messages need: the region, its layout, this rank.
+    pub(super) const fn parts(&self) -> (&Segment, Layout, Rank) {
+        (self.comm.region(), *self.comm.member().layout(), self.rank())
+    }
+
     fn call<M: Machine<Comm<Segment>>>(&mut self, made: Result<M, Refusal>) -> Result<(), Abandoned> {
         let mut machine = made.expect("model assertion: arguments are good");
         match run(&mut machine, &mut self.comm, &mut Abandon) {

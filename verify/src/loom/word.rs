@@ -68,6 +68,10 @@ names! {
         Control = "control",
         /// `control_all`.
         ControlAll = "control-all",
+        /// A mailbox's `sequence`.
+        MailSequence = "mail-sequence",
+        /// A mailbox's `taken`.
+        MailTaken = "mail-taken",
     }
 }
 

@@ -2,10 +2,12 @@
 //! orders.
 //!
 //! Each case runs on the toy network, once with eager sends and once with sends that wait for their receives, in
-//! another order of deliveries each time; and its schedules are read on paper.
+//! another order of deliveries each time; and through the mailboxes of a segment, in slots of a word or two; and its
+//! schedules are read on paper.
 
 mod costs;
 mod levels;
+mod mailboxes;
 mod mutants;
 mod paper;
 mod refused;
@@ -15,9 +17,21 @@ mod threads;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::msg::{Memory, Rounds, Schedule, barrier};
 use unisono_kernel::pattern::log2_ceil;
+use unisono_kernel::transport::Messages;
+use unisono_local::Mailbox;
 use unisono_verify::cases::{self, Stage, User, bytes, seat};
 use unisono_verify::network::{Mode, run};
 use unisono_verify::oracle::mix;
+
+/// Mailboxes alone.
+struct Net(Mailbox);
+
+impl Messages for Net {
+    type P2p = Mailbox;
+    fn messages(&mut self) -> &mut Mailbox {
+        &mut self.0
+    }
+}
 
 /// Numbers of processes.
 fn sizes() -> impl Iterator<Item = u32> {
@@ -74,8 +88,17 @@ fn barriers_of_log2_rounds() {
     }
 }
 
+/// Under what a schedule runs.
+#[derive(Clone, Copy, Debug)]
+enum Under {
+    /// The toy network.
+    Network(Mode),
+    /// The mailboxes of a segment.
+    Mailboxes,
+}
+
 /// Runs one schedule per rank, in memory that begins as `before` says: how it ends.
-fn outcome<S: Schedule>(name: &str, plans: &[S], before: &[User], mode: Mode) -> Result<Vec<User>, String> {
+fn outcome<S: Schedule>(name: &str, plans: &[S], before: &[User], under: Under) -> Result<Vec<User>, String> {
     let mut memory = before.to_vec();
     let mut scratch: Vec<Vec<u8>> = plans.iter().map(|plan| vec![0xaa; plan.bytes().scratch as usize]).collect();
     let make = |((plan, user), scratch): ((&S, &mut User), &mut Vec<u8>)| {
@@ -85,8 +108,11 @@ fn outcome<S: Schedule>(name: &str, plans: &[S], before: &[User], mode: Mode) ->
         unsafe { Rounds::of(plan.clone(), memory, 7) }.unwrap_or_else(|refusal| panic!("{name}: {refusal}"))
     };
     let mut machines: Vec<_> = plans.iter().zip(&mut memory).zip(&mut scratch).map(make).collect();
-    let seed = name.bytes().fold(mode as u64, |seed, byte| mix(seed ^ u64::from(byte)));
-    run(&mut machines, mode, seed)?;
+    let seed = |salt| name.bytes().fold(salt, |seed, byte| mix(seed ^ u64::from(byte)));
+    match under {
+        Under::Network(mode) => run(&mut machines, mode, seed(mode as u64))?,
+        Under::Mailboxes => mailboxes::run(&mut machines, seed(2))?,
+    }
     Ok(memory)
 }
 
@@ -94,11 +120,11 @@ fn outcome<S: Schedule>(name: &str, plans: &[S], before: &[User], mode: Mode) ->
 fn check<S: Schedule>(name: &str, plans: &[S], before: &[User], after: impl Fn(u32) -> Vec<u8>) {
     paper::check(name, plans);
     let wanted: Vec<_> = (0..plans.len() as u32).map(after).collect();
-    for mode in [Mode::Eager, Mode::Rendezvous] {
-        let memory = outcome(name, plans, before, mode).unwrap_or_else(|fault| panic!("{name} {mode:?}: {fault}"));
+    for under in [Under::Network(Mode::Eager), Under::Network(Mode::Rendezvous), Under::Mailboxes] {
+        let memory = outcome(name, plans, before, under).unwrap_or_else(|fault| panic!("{name} {under:?}: {fault}"));
         for ((rank, user), before) in (0u32..).zip(&memory).zip(before) {
-            assert_eq!(user.send, before.send, "{name} {mode:?}: the input of rank {rank}");
-            assert!(user.receive == wanted[rank as usize], "{name} {mode:?}: the result of rank {rank}");
+            assert_eq!(user.send, before.send, "{name} {under:?}: the input of rank {rank}");
+            assert!(user.receive == wanted[rank as usize], "{name} {under:?}: the result of rank {rank}");
         }
     }
     if plans.len() == 5 {

@@ -1,6 +1,6 @@
 //! Mutants: a schedule without one piece of its work ends otherwise, or the piece was not needed.
 
-use super::{User, outcome};
+use super::{Under, User, outcome};
 use unisono_kernel::msg::Schedule;
 use unisono_kernel::msg::schedule::{Area, Bytes, Message, Moment, Place, Work};
 use unisono_kernel::op::Op;
@@ -72,7 +72,7 @@ pub(crate) fn check<S: Schedule>(name: &str, plans: &[S], before: &[User], wante
         for piece in pieces(plan, &before[rank].receive, &wanted[rank]) {
             let mutant = |(at, plan): (usize, &S)| Mutant { plan: plan.clone(), idle: (at == rank).then_some(piece) };
             let mutants: Vec<_> = plans.iter().enumerate().map(mutant).collect();
-            let end = outcome(name, &mutants, before, Mode::Eager);
+            let end = outcome(name, &mutants, before, Under::Network(Mode::Eager));
             let same = end.is_ok_and(|users| users.iter().map(|user| &user.receive).eq(wanted));
             assert!(!same || is_spare(name, piece), "{name}: rank {rank} does {piece:?} in vain");
         }

@@ -1,22 +1,12 @@
 //! Several operations one after the other between threads, on mailboxes: tags keep them apart.
 
-use super::{bytes, seat};
+use super::{Net, bytes, seat};
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::machine::Machine;
 use unisono_kernel::msg::{Memory, Rounds, Schedule, allreduce, bcast};
 use unisono_kernel::op::Op;
 use unisono_kernel::step::Step;
-use unisono_kernel::transport::Messages;
-use unisono_local::{Mailbox, Mailboxes};
-
-struct Net(Mailbox);
-
-impl Messages for Net {
-    type P2p = Mailbox;
-    fn messages(&mut self) -> &mut Mailbox {
-        &mut self.0
-    }
-}
+use unisono_local::Mailboxes;
 
 fn finish<S: Schedule>(plan: S, net: &mut Net, send: &[u8], receive: &mut [u8], operation: u64) {
     let mut scratch = vec![0; plan.bytes().scratch as usize];

@@ -7,6 +7,7 @@ mod bcast;
 mod communicators;
 mod elements;
 mod large;
+mod messages;
 mod moves;
 mod operands;
 mod reductions;
@@ -22,8 +23,8 @@ use serde::{Deserialize, Serialize};
 use unisono_kernel::call::Call;
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::Error;
-use unisono_kernel::region::Params;
 use unisono_kernel::region::layout::Cico;
+use unisono_kernel::region::{Mailboxes, Params};
 use unisono_posix::Posix;
 
 const FRAGMENT: u64 = 1024;
@@ -33,7 +34,8 @@ const QUEUE_SLOTS: u32 = 4;
 /// Small queues: a few kilobytes fill them several times.
 fn params(ranks: u32) -> Params {
     let cico = Some(Cico { slots: SLOTS, fragment: FRAGMENT, sets: 2 });
-    Params { lines: 4, queue_slots: QUEUE_SLOTS, queue_fragment: FRAGMENT, cico, ..Params::new(ranks) }
+    let mailboxes = Some(Mailboxes { messages: 4, slots: 2, fragment: FRAGMENT - 24 });
+    Params { lines: 4, queue_slots: QUEUE_SLOTS, queue_fragment: FRAGMENT, cico, mailboxes, ..Params::new(ranks) }
 }
 
 /// What a rank saw.
@@ -84,7 +86,7 @@ pub(crate) fn work(team: &mut Team, args: &Check) -> Result<(), Failure> {
 
 fn check(team: &mut Team, args: &Check, tally: &mut Tally) -> Result<(), Failure> {
     let forms: Vec<_> = Form::ALL.into_iter().filter(|form| args.form.iter().any(|forms| forms.has(*form))).collect();
-    let bar = progress(team.rank() == 0, 4 * forms.len() as u64 + 2);
+    let bar = progress(team.rank() == 0, 4 * forms.len() as u64 + 3);
     let mut joined = team.join(params(team.size()))?;
     let step = |form: Form, what| {
         bar.set_message(format!("{}: {what}", form.name()));
@@ -105,6 +107,8 @@ fn check(team: &mut Team, args: &Check, tally: &mut Tally) -> Result<(), Failure
         barrier::check(team, comm, tally)?;
     }
     tally.form = Form::Blocking;
+    step(tally.form, "messages");
+    messages::check(team, &mut joined, tally)?;
     step(tally.form, "communicators");
     communicators::check(&mut joined.communicator, tally)?;
     step(tally.form, "bad input");

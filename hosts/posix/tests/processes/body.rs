@@ -7,9 +7,14 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 use unisono_kernel::Rank;
+use unisono_kernel::buffer::Buf;
+use unisono_kernel::comm::Comm;
 use unisono_kernel::datatype::Data;
+use unisono_kernel::driver;
 use unisono_kernel::error::Error;
+use unisono_kernel::msg::{Memory, Parts, Rounds, allgather};
 use unisono_kernel::op::Op;
+use unisono_kernel::pattern::Seat;
 use unisono_kernel::region::Params;
 use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_posix::binding;
@@ -17,6 +22,7 @@ use unisono_posix::bootstrap::{Bootstrap, Launched};
 use unisono_posix::launch::{Bind, Launch};
 use unisono_posix::pages::{HUGE, Kind, Mapped};
 use unisono_posix::{Joined, Options, Pages, Policy, PosixError, join};
+use unisono_shm::{Levels, Mailbox, Peer, Post};
 
 pub(super) type Failure = Box<dyn std::error::Error>;
 
@@ -43,6 +49,7 @@ pub(super) fn run() -> ! {
     let body = match std::env::var(BODY).unwrap().as_str() {
         "collectives" => collectives,
         "endless" => endless,
+        "letters" => letters,
         "mix" => mix,
         "eager" => eager,
         "late" => late,
@@ -123,6 +130,28 @@ fn collectives() -> Result<(), Failure> {
         for name in ["dissemination", "central", "combining"] {
             communicator.barrier_with(BarrierAlgorithm::from_name(name).unwrap())?;
         }
+    }
+    Ok(())
+}
+
+/// Messages round a ring, longer than their mailboxes, until something ends them.
+fn letters() -> Result<(), Failure> {
+    let mut joined = join(&mut launched()?, |ranks| Params::new(ranks).with_mailboxes(), &Options::default())?;
+    let (rank, layout, region) = (joined.communicator.rank(), *joined.segment.layout(), joined.segment.region());
+    let post = Post::new(layout, rank, vec![Peer::default(); layout.ranks() as usize])?;
+    let mut x = Levels { comm: Comm::new(region.clone(), layout, rank)?, mailbox: Mailbox::new(region, post) };
+    let seat = Seat::new(rank, layout.ranks())?;
+    let parts = Parts::equal(layout.ranks(), 50_000)?;
+    say("joined", "");
+    for operation in 1.. {
+        let (send, mut receive) = (vec![rank as u8 + 1; 50_000], vec![0; parts.reach() as usize]);
+        let memory = Memory { send: Buf::of(&send), receive: Buf::of_mut(&mut receive), scratch: Memory::NOTHING };
+        let plan = allgather::plan(seat, parts, false, allgather::Algorithm::Ring, None)?;
+        // SAFETY: the vectors outlive the machine; who fails posts and tests no more.
+        let mut machine = unsafe { Rounds::of(plan, memory, operation) }?;
+        driver::run(&mut machine, &mut x, joined.communicator.wait_policy())
+            .map_err(|stop| driver::fail(&x.comm, stop))?;
+        assert!(receive.chunks(50_000).zip(1..).all(|(block, value)| block.iter().all(|byte| *byte == value)));
     }
     Ok(())
 }

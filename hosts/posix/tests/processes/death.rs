@@ -43,6 +43,25 @@ fn a_rank_killed_in_mid_loop_is_named_by_all_others_and_nothing_is_left() {
     eventually("/dev/shm has no new files", || shared_files().iter().all(|name| before.contains(name)));
 }
 
+/// Who waits for its message, and who waits for one of theirs.
+#[test]
+fn a_rank_killed_among_messages_is_named_by_all_others() {
+    for ranks in [2, 4] {
+        let scene = Scene::new(&format!("letters-{ranks}"));
+        let running = scene.spawn("letters", ranks);
+        let victim = running.pids()[1];
+        (0..ranks).for_each(|rank| drop(scene.said(rank, "joined")));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        kill(victim);
+        let outcome = running.wait().unwrap();
+        assert_eq!(outcome.first, Some(1), "{outcome}");
+        for rank in (0..ranks).filter(|&rank| rank != 1) {
+            let (_, text) = error(&scene, rank);
+            assert!(text.starts_with("rank 1 died"), "rank {rank}: {text}");
+        }
+    }
+}
+
 #[test]
 fn a_rank_that_dies_before_the_start_up_is_named() {
     let scene = Scene::new("dies-before");
