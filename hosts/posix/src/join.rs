@@ -442,4 +442,13 @@ mod tests {
         }
         assert!(meet(&mine.0, &[mine.1.clone(), vec![1, 2]]).is_err());
     }
+
+    #[test]
+    fn every_rank_finds_the_rank_with_another_decision_table() {
+        let greeting = |table| Greeting { table, ..Greeting::of(Params::new(1), 1, &Options::default()).unwrap() };
+        let (mine, theirs) = (greeting(7), greeting(8));
+        assert!(meet(&mine.layout, &[mine.write(), mine.write()]).is_ok());
+        let error = meet(&mine.layout, &[mine.write(), theirs.write()]).unwrap_err().to_string();
+        assert!(error.contains("rank 1") && error.contains("UNISONO_TABLE"), "{error}");
+    }
 }

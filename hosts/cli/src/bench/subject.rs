@@ -5,6 +5,7 @@ use super::collectives::Sides;
 use crate::args::Collective;
 use crate::error::Failure;
 use crate::job::Team;
+use clap::ValueEnum;
 use std::fmt;
 use unisono_kernel::Rank;
 use unisono_kernel::call::Call;
@@ -14,6 +15,8 @@ use unisono_kernel::error::{Error, Refusal};
 use unisono_kernel::op::Op;
 use unisono_kernel::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::shm::{allreduce, bcast};
+use unisono_kernel::table::{self, Ask, Over, Plan, Site};
+use unisono_posix::decisions::decisions;
 use unisono_posix::{Joined, Posix};
 
 /// One cell of a table.
@@ -23,6 +26,19 @@ pub(crate) struct Subject {
     name: String,
     pub(crate) bytes: u64,
     ranks: u32,
+    /// Is it what `auto` stands for?
+    default: bool,
+}
+
+/// What `auto` stands for: by the table of the environment, else as built in. Nothing where that is no collective.
+fn default(collective: Collective, bytes: u64, ranks: u32) -> Result<Option<Plan>, Failure> {
+    let name = collective.to_possible_value();
+    let Some(collective) = name.and_then(|name| table::Collective::from_name(name.get_name())) else { return Ok(None) };
+    let bytes = if collective.has_bytes() { bytes } else { 0 };
+    // Sums; bench's segments have the papers' queues.
+    let site = Site { papers: true, ..Site::flat(ranks) };
+    let ask = Ask { over: Over::Segment, collective, bytes, commutative: true, site };
+    Ok(table::select(decisions()?.rules(), &ask).map(|chosen| chosen.plan))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +52,20 @@ enum Kind {
     },
     /// With this algorithm, where there are several.
     Sides(Sides, MoveAlgorithm),
+}
+
+impl Kind {
+    /// Is it run by this plan?
+    fn is(self, plan: Plan) -> bool {
+        match (self, plan) {
+            (Self::Bcast(one), Plan::Bcast(other)) => one == other,
+            (Self::Barrier(one), Plan::Barrier(other)) => one == other,
+            (Self::Allreduce(one), Plan::Allreduce(other)) => one == other,
+            (Self::Sides(_, one), Plan::Move(other)) => one == other,
+            (Self::Sides(_, one), Plan::Exchange) => one == MoveAlgorithm::Exchange,
+            _ => false,
+        }
+    }
 }
 
 const BCASTS: [&str; 6] = ["posted", "queue", "cico-flat", "cico-chain", "cico-binary", "cico-binomial"];
@@ -64,21 +94,27 @@ impl Subject {
 
     fn one(collective: Collective, name: &str, bytes: u64, ranks: u32) -> Result<Self, Failure> {
         let unknown = || Failure::Words(format!("no algorithm {name:?} for {collective:?}: see --help"));
+        let default = default(collective, bytes, ranks)?;
+        let chosen = match (default, name) {
+            (Some(default), "auto") => default.to_string(),
+            _ => name.to_owned(),
+        };
+        let name = chosen.as_str();
         let kind = match collective.sides() {
-            Some(sides) if name == "auto" || sides.algorithms().contains(&name) => {
-                Kind::Sides(sides, MoveAlgorithm::from_name(name).ok_or_else(unknown)?.resolve())
+            Some(sides) if sides.algorithms().contains(&name) => {
+                Kind::Sides(sides, MoveAlgorithm::from_name(name).ok_or_else(unknown)?)
             }
             Some(_) => return Err(unknown()),
             None if collective == Collective::Bcast => {
-                Kind::Bcast(BcastAlgorithm::from_name(name).ok_or_else(unknown)?.resolve(bytes))
+                Kind::Bcast(BcastAlgorithm::from_name(name).ok_or_else(unknown)?)
             }
             None if collective == Collective::Barrier => {
-                Kind::Barrier(BarrierAlgorithm::from_name(name).ok_or_else(unknown)?.resolve(ranks))
+                Kind::Barrier(BarrierAlgorithm::from_name(name).ok_or_else(unknown)?)
             }
             None if HAND_WRITTEN.contains(&name) && bytes == 8 => {
                 Kind::HandWritten { promises: name == "hand-written" }
             }
-            None => Kind::Allreduce(AllreduceAlgorithm::from_name(name).ok_or_else(unknown)?.resolve(bytes, ranks)),
+            None => Kind::Allreduce(AllreduceAlgorithm::from_name(name).ok_or_else(unknown)?),
         };
         let doubles = match kind {
             Kind::Allreduce(_) | Kind::HandWritten { .. } => true,
@@ -92,21 +128,9 @@ impl Subject {
             let most = allreduce::posted::MOST;
             return Err(Failure::Words(format!("bytes is {bytes}: posted lines take {most} at most")));
         }
-        let name = match (kind, name) {
-            (
-                Kind::Bcast(BcastAlgorithm::Posted)
-                | Kind::Allreduce(AllreduceAlgorithm::Posted)
-                | Kind::Barrier(BarrierAlgorithm::Posted),
-                "auto",
-            ) => "posted",
-            (Kind::Bcast(BcastAlgorithm::Queue), "auto") => "queue",
-            (Kind::Barrier(_), "auto") => "dissemination",
-            (Kind::Allreduce(AllreduceAlgorithm::Slices), "auto") => "slices",
-            (Kind::Allreduce(_) | Kind::Sides(..), "auto") => "exchange",
-            (_, name) => name,
-        };
+        let default = default.is_some_and(|default| kind.is(default));
         let bytes = if collective == Collective::Barrier { 0 } else { bytes };
-        Ok(Self { kind, name: name.into(), bytes, ranks })
+        Ok(Self { kind, name: chosen, bytes, ranks, default })
     }
 
     pub(crate) const fn collective(&self) -> &'static str {
@@ -122,14 +146,8 @@ impl Subject {
         self.name.clone()
     }
 
-    pub(crate) fn is_default(&self) -> bool {
-        match self.kind {
-            Kind::Bcast(algorithm) => algorithm == BcastAlgorithm::Auto.resolve(self.bytes),
-            Kind::Barrier(algorithm) => algorithm == BarrierAlgorithm::Auto.resolve(self.ranks),
-            Kind::Allreduce(algorithm) => algorithm == AllreduceAlgorithm::Auto.resolve(self.bytes, self.ranks),
-            Kind::HandWritten { .. } => false,
-            Kind::Sides(_, algorithm) => algorithm == MoveAlgorithm::Auto.resolve(),
-        }
+    pub(crate) const fn is_default(&self) -> bool {
+        self.default
     }
 
     /// Is there a root whose start opens the window?
