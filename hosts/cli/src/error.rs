@@ -48,6 +48,11 @@ impl From<unisono_model::ModelError> for Failure {
         Self::Words(e.to_string())
     }
 }
+impl From<unisono_plot::PlotError> for Failure {
+    fn from(e: unisono_plot::PlotError) -> Self {
+        Self::Words(e.to_string())
+    }
+}
 impl From<fmt::Error> for Failure {
     fn from(e: fmt::Error) -> Self {
         Self::Words(e.to_string())

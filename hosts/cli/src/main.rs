@@ -2,7 +2,6 @@
 
 mod args;
 mod bench;
-mod chart;
 mod check;
 mod demo;
 mod error;

@@ -21,6 +21,8 @@
 use crate::barrier::rounds;
 use crate::hockney::{Hockney, Network};
 use crate::{Bound, ModelError};
+use unisono_kernel::error::Refusal;
+use unisono_kernel::pattern::bagds::{Masks, work_words};
 
 /// Processes that a schedule is computed for at most.
 const MOST: u32 = 4096;
@@ -43,46 +45,6 @@ pub struct Schedule {
     pub stages: Vec<Vec<Exchange>>,
 }
 
-/// `data_mask`: a bit for each block, a row for each process.
-#[derive(Debug)]
-struct Masks {
-    words: usize,
-    bits: Vec<u64>,
-}
-
-impl Masks {
-    fn identity(ranks: u32) -> Self {
-        let words = (ranks as usize).div_ceil(64);
-        let mut bits = vec![0; words * ranks as usize];
-        for rank in 0..ranks as usize {
-            bits[rank * words + rank / 64] = 1 << (rank % 64);
-        }
-        Self { words, bits }
-    }
-
-    fn row(&self, rank: u32) -> &[u64] {
-        let at = rank as usize * self.words;
-        &self.bits[at..at + self.words]
-    }
-
-    /// Blocks that `from` has and `to` lacks.
-    fn lacking(&self, from: u32, to: u32) -> u32 {
-        self.row(from).iter().zip(self.row(to)).map(|(from, to)| (from & !to).count_ones()).sum()
-    }
-
-    fn unite(&mut self, a: u32, b: u32) {
-        for word in 0..self.words {
-            let (a, b) = (a as usize * self.words + word, b as usize * self.words + word);
-            let both = self.bits[a] | self.bits[b];
-            (self.bits[a], self.bits[b]) = (both, both);
-        }
-    }
-
-    fn full(&self, ranks: u32) -> bool {
-        self.bits.iter().map(|word| word.count_ones()).sum::<u32>() == ranks * ranks
-    }
-}
-
 impl Schedule {
     /// BAGDS's, with the first partner found, and a stage's end where a scan finds no further pair.
     ///
@@ -91,21 +53,18 @@ impl Schedule {
     pub fn new(ranks: u32) -> Result<Self, ModelError> {
         ModelError::count("ranks (p)", ranks.into(), 1)?;
         ModelError::check("ranks (p)", ranks.into(), Bound::AtMost(MOST.into()))?;
-        let (mut masks, mut stages) = (Masks::identity(ranks), Vec::new());
-        while !masks.full(ranks) {
-            // send_mask: who has a partner.
-            let (mut taken, mut stage) = (vec![false; ranks as usize], Vec::new());
-            for i in 0..ranks {
-                if taken[i as usize] {
-                    continue;
-                }
-                let found = (0..ranks).find(|&j| j != i && !taken[j as usize] && masks.lacking(j, i) > 0);
-                if let Some(j) = found {
-                    (taken[i as usize], taken[j as usize]) = (true, true);
-                    let blocks = (masks.lacking(i, j), masks.lacking(j, i));
-                    stage.push(Exchange { partners: (i, j), blocks });
-                    masks.unite(i, j);
-                }
+        let (mut work, mut stages) = (vec![0; work_words(ranks)], Vec::new());
+        let room = Bound::AtLeast(8.0 * work.len() as f64);
+        let short = |r: Refusal| ModelError { argument: "bytes of masks", value: r.value as f64, bound: room };
+        let mut masks = Masks::new(ranks, &mut work).map_err(short)?;
+        loop {
+            let mut stage = Vec::new();
+            let paired = masks.stage(|(i, mine), (j, theirs)| {
+                let blocks = (mine.beyond(theirs), theirs.beyond(mine));
+                stage.push(Exchange { partners: (i, j), blocks });
+            });
+            if !paired {
+                break;
             }
             stages.push(stage);
         }

@@ -1,39 +1,21 @@
-//! One plot as an SVG element: lines over message sizes, both axes logarithmic.
+//! All that the programs draw, as SVG elements: lines over message sizes, figures of the papers ([`figure`]), groups of
+//! ranks ([`groups`]).
 
-use plotters::prelude::*;
+pub mod figure;
+pub mod groups;
+mod sizes;
+
 use std::error::Error;
 use std::fmt;
 
 pub use plotters::style::RGBColor;
+pub use sizes::{Frame, Series, bytes, draw, hue};
 
-/// Pixels of a plot, and of one that has a line for each collective.
-const SIZE: (u32, u32) = (460, 320);
-const LARGE: (u32, u32) = (700, 460);
 const FONT: &str = "sans-serif";
 
-/// One line of a plot.
-#[derive(Clone, Debug)]
-pub struct Series {
-    /// In the legend.
-    pub name: String,
-    /// The color.
-    pub color: RGBColor,
-    /// Drawn with more weight.
-    pub bold: bool,
-    /// Bytes against a value.
-    pub points: Vec<(f64, f64)>,
-}
-
-/// What a plot says beside its lines.
-#[derive(Clone, Copy, Debug)]
-pub struct Frame<'t> {
-    /// Above the plot.
-    pub title: &'t str,
-    /// What the values are.
-    pub y: &'t str,
-    /// A value to compare with, as a level line; such a plot is larger.
-    pub level: Option<f64>,
-}
+/// Lines behind a plot, and those that have labels.
+const LIGHT: RGBColor = RGBColor(240, 240, 240);
+const BOLD: RGBColor = RGBColor(222, 222, 222);
 
 /// Why a plot could not be drawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +26,12 @@ pub struct PlotError {
     pub cause: String,
 }
 
+impl PlotError {
+    fn new(title: &str, cause: &dyn Error) -> Self {
+        Self { title: title.into(), cause: cause.to_string() }
+    }
+}
+
 impl fmt::Display for PlotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "plot {:?}: {}", self.title, self.cause)
@@ -52,92 +40,8 @@ impl fmt::Display for PlotError {
 
 impl Error for PlotError {}
 
-/// Draws; `None` without a point that has a logarithm.
-///
-/// # Errors
-/// The renderer's.
-pub fn draw(frame: Frame<'_>, series: &[Series]) -> Result<Option<String>, PlotError> {
-    let mut svg = String::new();
-    match render(&mut svg, frame, series) {
-        Ok(true) => Ok(Some(svg)),
-        Ok(false) => Ok(None),
-        Err(error) => Err(PlotError { title: frame.title.into(), cause: error.to_string() }),
-    }
-}
-
-/// A color of the circle, dark enough for white paper.
-pub fn hue(turn: f64) -> RGBColor {
-    let channel = |shift: f64| {
-        let distance = ((turn + shift).fract() * 6.0 - 3.0).abs();
-        (200.0 * (distance - 1.0).clamp(0.0, 1.0)) as u8
-    };
-    RGBColor(channel(0.0), channel(2.0 / 3.0), channel(1.0 / 3.0))
-}
-
-/// A number of bytes as people write it.
-pub fn bytes(n: u64) -> String {
-    match n {
-        n if n >= 1 << 20 && n.is_multiple_of(1 << 20) => format!("{} MiB", n >> 20),
-        n if n >= 1 << 10 && n.is_multiple_of(1 << 10) => format!("{} KiB", n >> 10),
-        n => format!("{n} B"),
-    }
-}
-
-/// Smallest and largest, with room.
-fn span(values: impl Iterator<Item = f64>, room: f64) -> Option<(f64, f64)> {
-    let values = values.filter(|value| value.is_finite() && *value > 0.0);
-    let (least, most) = values.fold((f64::INFINITY, 0.0), |(least, most), v| (v.min(least), v.max(most)));
-    (most > 0.0).then_some((least / room, most * room))
-}
-
 /// A label of an axis: 0.25, 3, 20000.
 fn short(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-fn render(svg: &mut String, frame: Frame<'_>, series: &[Series]) -> Result<bool, Box<dyn Error>> {
-    let points = || series.iter().flat_map(|line| line.points.iter().copied());
-    let levels = frame.level.into_iter();
-    let spans = (span(points().map(|p| p.0), 1.3), span(points().map(|p| p.1).chain(levels), 1.4));
-    let ((Some(x), Some(y)), true) = (spans, points().next().is_some()) else { return Ok(false) };
-    let size = if frame.level.is_some() { LARGE } else { SIZE };
-    let root = SVGBackend::with_string(svg, size).into_drawing_area();
-    root.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&root)
-        .caption(frame.title, (FONT, 15))
-        .margin(8)
-        .x_label_area_size(36)
-        .y_label_area_size(58)
-        .build_cartesian_2d((x.0..x.1).log_scale().base(8.0), (y.0..y.1).log_scale())?;
-    chart
-        .configure_mesh()
-        .light_line_style(RGBColor(240, 240, 240))
-        .bold_line_style(RGBColor(222, 222, 222))
-        .x_desc("bytes")
-        .y_desc(frame.y)
-        .x_label_formatter(&|x| bytes(x.round() as u64))
-        .y_label_formatter(&|y| short(*y))
-        .label_style((FONT, 11))
-        .y_labels(14)
-        .draw()?;
-    if let Some(level) = frame.level {
-        chart.draw_series(LineSeries::new([(x.0, level), (x.1, level)], BLACK.stroke_width(1)))?;
-    }
-    for line in series.iter().filter(|line| !line.points.is_empty()) {
-        let style = line.color.stroke_width(if line.bold { 3 } else { 1 });
-        let drawn = chart.draw_series(LineSeries::new(line.points.iter().copied(), style))?;
-        drawn.label(line.name.clone()).legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], style));
-        chart.draw_series(line.points.iter().map(|point| Circle::new(*point, 2, line.color.filled())))?;
-    }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .background_style(WHITE.mix(0.8))
-        .label_font((FONT, 11))
-        .draw()?;
-    root.present()?;
-    drop(chart);
-    drop(root);
-    Ok(true)
 }

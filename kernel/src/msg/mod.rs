@@ -26,6 +26,7 @@ pub mod parts;
 pub mod reduce;
 pub mod reduce_scatter;
 pub mod ring;
+mod rooted;
 pub mod rounds;
 pub mod scan;
 pub mod scatter;

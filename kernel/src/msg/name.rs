@@ -13,9 +13,52 @@ pub trait Named: Copy + Sized {
     fn name(self) -> (&'static str, Option<u64>);
 }
 
-/// The number in `name` behind `prefix`, if it is `least` at least.
-pub(super) fn number<N: core::str::FromStr + PartialOrd>(name: &str, prefix: &str, least: N) -> Option<N> {
-    name.strip_prefix(prefix)?.parse().ok().filter(|number| *number >= least)
+/// A collective's algorithms, each with its name, and the least of its parameter if it has one:
+/// `Variant = "name"`, or `Variant(parameter: type from least) = "name"`, which is called `name-NUMBER`. Behind them,
+/// another name for one: `"name" is Variant(number)`.
+macro_rules! named {
+    (
+        $(#[$outer:meta])*
+        $name:ident {
+            $($(#[$doc:meta])* $variant:ident $(($number:ident: $type:ident from $least:literal))? = $text:literal,)*
+        }
+        $($alias:literal is $aliased:ident($with:literal))?
+    ) => {
+        $(#[$outer])*
+        ///
+        #[doc = concat!("Names:" $(, " `", $text, $("-", stringify!($number),)? "`")*)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name {
+            $($(#[$doc])* $variant $(($type))?,)*
+        }
+
+        impl $crate::msg::Named for $name {
+            fn from_name(name: &str) -> Option<Self> {
+                $(if name == $alias {
+                    return Some(Self::$aliased($with));
+                })?
+                None$(.or_else(|| named!(@parse name, $text, $variant $($type from $least)?)))*
+            }
+
+            fn name(self) -> (&'static str, Option<u64>) {
+                match self {
+                    $(Self::$variant $(($number))? => ($text, None$(.or(Some($number.into())))?),)*
+                }
+            }
+        }
+    };
+    (@parse $name:ident, $text:literal, $variant:ident) => {
+        ($name == $text).then_some(Self::$variant)
+    };
+    (@parse $name:ident, $text:literal, $variant:ident $type:ident from $least:literal) => {
+        $crate::msg::name::number::<$type>($name, $text, $least).map(Self::$variant)
+    };
+}
+pub(super) use named;
+
+/// The number in `name`, which is `text-NUMBER`, if it is `least` at least.
+pub(super) fn number<N: core::str::FromStr + PartialOrd>(name: &str, text: &str, least: N) -> Option<N> {
+    name.strip_prefix(text)?.strip_prefix('-')?.parse().ok().filter(|number| *number >= least)
 }
 
 /// [`Algorithm`], from its variants: the collective's name and its module.

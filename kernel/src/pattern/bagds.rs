@@ -76,10 +76,10 @@ impl<'a> Table<'a> {
             if let Some([partner, ..]) = mine.as_deref_mut() {
                 *partner = size.into();
             }
-            let paired = masks.stage(|(i, mask_i), (j, mask_j)| {
-                let (partner, have, theirs) = match seat.rank() {
-                    rank if rank == i => (j, mask_i, mask_j),
-                    rank if rank == j => (i, mask_j, mask_i),
+            let paired = masks.stage(|(i, set_i), (j, set_j)| {
+                let (partner, Set(have), Set(theirs)) = match seat.rank() {
+                    rank if rank == i => (j, set_i, set_j),
+                    rank if rank == j => (i, set_j, set_i),
                     _ => return,
                 };
                 let Some([to, sets @ ..]) = mine.as_deref_mut() else { return };
@@ -150,10 +150,17 @@ impl<'a> Set<'a> {
     pub fn count(self) -> u32 {
         self.0.iter().map(|bits| bits.count_ones()).sum()
     }
+
+    /// Number of blocks that are not in `other`.
+    pub fn beyond(self, other: Set<'_>) -> u32 {
+        self.0.iter().zip(other.0).map(|(bits, others)| (bits & !others).count_ones()).sum()
+    }
 }
 
-/// The paper's masks.
-struct Masks<'a> {
+/// The paper's masks: what every process has, stage by stage. For who needs all processes' stages; one process's are a
+/// [`Table`].
+#[derive(Debug)]
+pub struct Masks<'a> {
     size: u32,
     /// A row of bits per process: the blocks that it has.
     data: &'a mut [u64],
@@ -162,7 +169,11 @@ struct Masks<'a> {
 }
 
 impl<'a> Masks<'a> {
-    fn new(size: u32, work: &'a mut [u64]) -> Result<Self, Refusal> {
+    /// Before the first stage: each of `size` processes has its own block.
+    ///
+    /// # Errors
+    /// `work` is shorter than [`work_words`].
+    pub fn new(size: u32, work: &'a mut [u64]) -> Result<Self, Refusal> {
         let (room, needed) = (8 * work.len() as u64, 8 * work_words(size) as u64);
         let short = Refusal::new(Argument::Scratch, room, Bound::AtLeast(needed));
         let work = work.get_mut(..work_words(size)).ok_or(short)?;
@@ -179,24 +190,27 @@ impl<'a> Masks<'a> {
         rank as usize * set..(rank as usize + 1) * set
     }
 
+    /// What a process has.
+    fn set(&self, rank: Rank) -> Set<'_> {
+        Set(self.data.get(self.row(rank)).unwrap_or_default())
+    }
+
     fn is_free(&self, rank: u32) -> bool {
         self.partners.get(rank as usize) == Some(&self.size.into())
     }
 
     /// Has `peer` something that `rank` lacks?
     fn offers(&self, peer: u32, rank: u32) -> bool {
-        let (Some(theirs), Some(mine)) = (self.data.get(self.row(peer)), self.data.get(self.row(rank))) else {
-            return false;
-        };
-        theirs.iter().zip(mine).any(|(theirs, mine)| theirs & !mine != 0)
+        self.set(peer).0.iter().zip(self.set(rank).0).any(|(theirs, mine)| theirs & !mine != 0)
     }
 
-    /// Forms the pairs of a stage and tells each with its masks before the exchange; false if there is none.
-    fn stage(&mut self, mut pair: impl FnMut((Rank, &[u64]), (Rank, &[u64]))) -> bool {
+    /// Forms the pairs of a stage and tells each, who takes first first, with what both have before the exchange; false
+    /// if there is none: all have all.
+    pub fn stage(&mut self, mut pair: impl FnMut((Rank, Set<'_>), (Rank, Set<'_>))) -> bool {
         self.partners.fill(self.size.into());
         let mut any = false;
         for i in 0..self.size {
-            if !self.is_free(i) {
+            if !self.is_free(i) || self.set(i).count() == self.size {
                 continue;
             }
             let Some(j) = (0..self.size).find(|&j| j != i && self.is_free(j) && self.offers(j, i)) else { continue };
@@ -206,7 +220,7 @@ impl<'a> Masks<'a> {
             }
             let rows = [self.row(i), self.row(j)];
             if let Ok([mine, theirs]) = self.data.get_disjoint_mut(rows) {
-                pair((i, mine), (j, theirs));
+                pair((i, Set(mine)), (j, Set(theirs)));
                 for (mine, theirs) in mine.iter_mut().zip(theirs) {
                     *mine |= *theirs;
                     *theirs = *mine;

@@ -276,6 +276,40 @@ impl Pairs {
     }
 }
 
+/// What a plan answers whose blocks travel as its field `$pairs` says.
+macro_rules! through_pairs {
+    ($pairs:ident) => {
+        fn ticks(&self) -> u64 {
+            self.$pairs.ticks()
+        }
+
+        fn announced(&self) -> u64 {
+            self.$pairs.announced()
+        }
+
+        fn hears(&self, tick: u64) -> bool {
+            self.$pairs.hears(tick)
+        }
+
+        fn heard(&mut self, peer: $crate::Rank, announced: u64) -> Result<(), $crate::error::PollError> {
+            self.$pairs.heard(peer, announced)
+        }
+
+        fn forget(&mut self) {
+            self.$pairs.forget();
+        }
+
+        fn slot(&self, tick: u64, writer: $crate::Rank) -> Option<u64> {
+            self.$pairs.slot(tick, writer)
+        }
+
+        fn partner(&self, tick: u64) -> Option<$crate::Rank> {
+            self.$pairs.partner(tick)
+        }
+    };
+}
+pub(crate) use through_pairs;
+
 /// Turns until all of `size` processes have met.
 #[inline(always)]
 const fn turns(size: u32) -> u64 {

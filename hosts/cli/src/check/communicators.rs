@@ -3,24 +3,14 @@
 
 use super::Tally;
 use crate::error::Failure;
+use rand::{RngExt, SeedableRng};
+use rand_xorshift::XorShiftRng;
 use unisono_kernel::op::Op;
 use unisono_posix::Intracomm;
 
 /// Trees, and steps of each.
 const TREES: u64 = 4;
 const STEPS: u64 = 40;
-
-/// Numbers that look random (splitmix64), the same on all ranks.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
-    }
-}
 
 /// What all ranks know alike of a communicator: its members; and this rank's handle, if it is one.
 struct Vertex {
@@ -29,8 +19,8 @@ struct Vertex {
 }
 
 /// Who follows from `members`, in order, and how: a dup, a part of a split, a group.
-fn follow(members: &[u32], random: &mut Random) -> (u64, Vec<u32>) {
-    let (way, pick) = (random.below(3), random.below(1 << 32));
+fn follow(members: &[u32], random: &mut XorShiftRng) -> (u64, Vec<u32>) {
+    let (way, pick) = (random.random_range(0..3), random.random_range(0..1u64 << 32));
     let mut chosen: Vec<u32> = members.iter().copied().filter(|world| pick >> (world % 32) & 1 == 1).collect();
     if chosen.is_empty() || way == 0 {
         return (0, members.into());
@@ -80,11 +70,11 @@ pub(super) fn check(world: &mut Intracomm, tally: &mut Tally) -> Result<(), Fail
     let me = world.rank();
     let everyone: Vec<u32> = (0..world.size()).collect();
     for tree in 0..TREES {
-        let mut random = Random(tree);
+        let mut random = XorShiftRng::seed_from_u64(tree);
         let mut live: Vec<Vertex> = Vec::new();
         for step in 0..STEPS {
-            let at = random.below(live.len() as u64 + 1) as usize;
-            if random.below(4) == 0 && at < live.len() {
+            let at = random.random_range(0..=live.len());
+            if random.random_range(0..4) == 0 && at < live.len() {
                 drop(live.swap_remove(at));
                 continue;
             }

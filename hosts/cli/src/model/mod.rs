@@ -3,7 +3,6 @@
 pub(crate) mod args;
 mod table;
 
-use crate::chart;
 use crate::error::Failure;
 use args::{Barriers, Logarithms, Model, Which};
 use serde_json::json;
@@ -123,7 +122,7 @@ fn hockney(args: &Model) -> Result<Hockney, ModelError> {
 }
 
 fn write(path: &Path, figure: &Figure) -> Result<(), Failure> {
-    let svg = chart::draw(figure)?;
+    let svg = unisono_plot::figure::draw(figure)?;
     std::fs::write(path, svg).map_err(|e| Failure::Words(format!("{}: {e}", path.display())))?;
     say(&format!("{}: {}\n", path.display(), figure.title))
 }

@@ -18,7 +18,6 @@ pub(crate) fn draw(title: &str, rows: &[Row]) -> Result<String, Failure> {
         Series { name: (*name).into(), color: hue(i as f64 / names.len() as f64), bold: i == 0, points }
     };
     let series: Vec<_> = names.iter().enumerate().map(line).collect();
-    let svg = unisono_plot::draw(Frame { title, y: "virtual µs", level: None }, &series);
-    let nothing = || Failure::Words("plot: no point with bytes and time above 0".into());
-    svg.map_err(|e| Failure::Words(e.to_string()))?.ok_or_else(nothing)
+    let svg = unisono_plot::draw(Frame { title, y: "virtual µs", level: None }, &series)?;
+    svg.ok_or_else(|| Failure::Words("plot: no point with bytes and time above 0".into()))
 }

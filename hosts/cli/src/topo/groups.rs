@@ -1,6 +1,6 @@
 //! Whose groups: processes on described machines, or real ones on this machine.
 
-use super::{plot, show};
+use super::show;
 use crate::args::Topo;
 use crate::error::Failure;
 use crate::job::{self, Job, Team};
@@ -103,7 +103,7 @@ fn report(args: &Topo, processes: &Processes) -> Result<(), Failure> {
         eprintln!("unisono: {warning}");
     }
     if let Some(path) = &args.plot {
-        let done = std::fs::write(path, plot::draw(&groups)?);
+        let done = std::fs::write(path, unisono_plot::groups::draw(&groups)?);
         done.map_err(|error| Failure::Words(format!("{}: {error}", path.display())))?;
     }
     match (&args.groups, args.json) {

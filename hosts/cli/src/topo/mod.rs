@@ -1,7 +1,6 @@
 //! `unisono topo`: the machine, what a communicator costs, and groups of processes that share units (paper P3).
 
 mod groups;
-mod plot;
 mod show;
 
 pub(crate) use groups::work;

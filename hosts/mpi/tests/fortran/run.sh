@@ -4,38 +4,13 @@
 # Ends with "N passed, N failed".
 set -u
 
-here=$(cd "$(dirname "$0")" && pwd)
-libraries=$(cd "$1" && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-passed=0
-failed=0
-
-wrong() {
-    echo "run.sh: $*" >&2
-    failed=$((failed + 1))
-}
+. "$(dirname "$0")/../common.sh"
 
 # Builds $work/<mpi>-<binding>. Sentinels are integers to the compiler, buffers are not: hence allow-argument-mismatch.
 build() {
     case $2 in f08) define=-DF08 ;; *) define=-UF08 ;; esac
     "mpifort.$1" -std=f2018 -O1 -g -w -fallow-argument-mismatch "$define" -J "$work" "$here/collectives.F90" \
         -o "$work/$1-$2"
-}
-
-# run MPI BINDING RANKS [VARIABLE=VALUE]: all output goes to $work/output
-run() {
-    preload="$libraries/libunisono_$1.so"
-    case $1 in
-    openmpi)
-        timeout 120 mpirun.openmpi --allow-run-as-root --oversubscribe -x "LD_PRELOAD=$preload" -x UNISONO_STATS=1 \
-            ${4:+-x "$4"} -n "$3" "$work/$1-$2"
-        ;;
-    mpich)
-        timeout 120 mpirun.mpich -genv LD_PRELOAD "$preload" -genv UNISONO_STATS 1 ${4:+-genv "${4%=*}" "${4#*=}"} \
-            -n "$3" "$work/$1-$2"
-        ;;
-    esac >"$work/output" 2>&1
 }
 
 collectives="Barrier Bcast Reduce Allreduce Gather Gatherv Scatter Scatterv Allgather Allgatherv Alltoall Alltoallv"
@@ -52,7 +27,7 @@ taken() {
 
 # check MPI BINDING RANKS [VARIABLE=VALUE]
 check() {
-    run "$@"
+    start "$1" "$3" "$work/$1-$2" "LD_PRELOAD=$libraries/libunisono_$1.so" UNISONO_STATS=1 ${4:+"$4"}
     status=$?
     line=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$work/output" | tail -1)
     if [ $status -ne 0 ] || [ -z "$line" ]; then
@@ -67,10 +42,7 @@ check() {
 }
 
 for mpi in openmpi mpich; do
-    if ! command -v "mpifort.$mpi" >/dev/null || [ ! -e "$libraries/libunisono_$mpi.so" ]; then
-        echo "run.sh: no mpifort.$mpi or no libunisono_$mpi.so: left out" >&2
-        continue
-    fi
+    present $mpi mpifort || continue
     for binding in mpi f08; do
         if ! build $mpi $binding; then
             wrong "$mpi $binding does not build"
@@ -80,5 +52,4 @@ for mpi in openmpi mpich; do
         check $mpi $binding 3 UNISONO_VERIFY=1
     done
 done
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ] && [ $passed -gt 0 ]
+finish

@@ -3,49 +3,26 @@
 # DIRECTORY/libunisono_<mpi>.so preloaded, and liar.c as the MPI that differs. Ends with "N passed, N failed".
 set -u
 
-here=$(cd "$(dirname "$0")" && pwd)
-libraries=$(cd "$1" && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-passed=0
-failed=0
-
-# run MPI LIAR LIAR_AT LIAR_BY
-run() {
-    preload="$libraries/libunisono_$1.so:$work/liar_$1.so"
-    case $1 in
-    openmpi)
-        timeout 60 mpirun.openmpi --allow-run-as-root --oversubscribe -x "LD_PRELOAD=$preload" -x UNISONO_VERIFY=1 \
-            -x "LIAR=$2" -x "LIAR_AT=$3" -x "LIAR_BY=$4" -n 3 "$work/victim_$1"
-        ;;
-    mpich)
-        timeout 60 mpirun.mpich -genv LD_PRELOAD "$preload" -genv UNISONO_VERIFY 1 -genv LIAR "$2" -genv LIAR_AT "$3" \
-            -genv LIAR_BY "$4" -n 3 "$work/victim_$1"
-        ;;
-    esac >"$work/output" 2>&1
-}
+. "$(dirname "$0")/../common.sh"
 
 # expect good|WORDS MPI LIAR LIAR_AT LIAR_BY: it ends well, or ends with a line that has the words
 expect() {
     wanted=$1
     shift
-    run "$@"
+    start "$1" 3 "$work/victim_$1" "LD_PRELOAD=$libraries/libunisono_$1.so:$work/liar_$1.so" UNISONO_VERIFY=1 \
+        "LIAR=$2" "LIAR_AT=$3" "LIAR_BY=$4"
     status=$?
     said=$(grep 'unisono: verify:' "$work/output" | head -1)
     if [ "$wanted" = good ] && [ $status -eq 0 ] && [ -z "$said" ]; then passed=$((passed + 1))
     elif [ "$wanted" != good ] && [ $status -ne 0 ] && echo "$said" | grep -q "$wanted"; then passed=$((passed + 1))
     else
-        failed=$((failed + 1))
-        echo "run.sh: $*: wanted $wanted, status $status, said: $said" >&2
+        wrong "$*: wanted $wanted, status $status, said: $said"
         head -20 "$work/output" >&2
     fi
 }
 
 for mpi in openmpi mpich; do
-    if ! command -v "mpicc.$mpi" >/dev/null || [ ! -e "$libraries/libunisono_$mpi.so" ]; then
-        echo "run.sh: no mpicc.$mpi or no libunisono_$mpi.so: left out" >&2
-        continue
-    fi
+    present $mpi mpicc || continue
     "mpicc.$mpi" -std=c11 -O1 -Wall -Wextra -Werror -fPIC -shared "$here/liar.c" -o "$work/liar_$mpi.so" -ldl -lm &&
         "mpicc.$mpi" -std=c11 -O1 -Wall -Wextra -Werror "$here/victim.c" -o "$work/victim_$mpi" || exit 1
     ranks="among 3 ranks, rank 1"
@@ -60,5 +37,4 @@ for mpi in openmpi mpich; do
     # A block's end, which is in a hole: not compared, the MPI may do there what it likes.
     expect good $mpi Gatherv 71 1
 done
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ] && [ $passed -gt 0 ]
+finish

@@ -1,6 +1,8 @@
 //! What the ranks do.
 
-use super::{ARGUMENT, BODY, DIRECTORY, Random, communicators, now};
+use super::{ARGUMENT, BODY, DIRECTORY, communicators, now};
+use rand::{RngExt, SeedableRng};
+use rand_xorshift::XorShiftRng;
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -146,14 +148,14 @@ fn mix() -> Result<(), Failure> {
     let barriers = ["dissemination", "central", "combining"].map(|name| BarrierAlgorithm::from_name(name).unwrap());
     let sizes = [1, 8, 104, 8193, 300_000];
     let mut data = vec![0; 300_000];
-    let mut random = Random(7);
+    let mut random = XorShiftRng::seed_from_u64(7);
     communicator.barrier()?;
     say("joined", "");
     loop {
-        let algorithm = random.below(bcasts.len() as u64) as usize;
-        let size = sizes[random.below(sizes.len() as u64) as usize];
-        let root = random.below(communicator.size().into()) as Rank;
-        match random.below(3) {
+        let algorithm = random.random_range(0..bcasts.len());
+        let size = sizes[random.random_range(0..sizes.len())];
+        let root = random.random_range(0..communicator.size());
+        match random.random_range(0..3) {
             0 => communicator.bcast_with(Data::bytes_mut(&mut data[..size]), root, bcasts[algorithm])?,
             1 => communicator.allreduce_in_place(&mut data[..8], Op::SUM_I64)?,
             _ => communicator.barrier_with(barriers[algorithm % barriers.len()])?,

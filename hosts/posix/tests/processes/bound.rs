@@ -5,7 +5,9 @@
 //! `UNISONO_BOUND_MS`, the bound, 0 to print the times without one (an emulated machine).
 
 use super::death::error;
-use super::{Random, Scene, kill, now};
+use super::{Scene, kill, now};
+use rand::{RngExt, SeedableRng};
+use rand_xorshift::XorShiftRng;
 use std::time::Duration;
 use unisono_posix::launch::Exit;
 
@@ -16,12 +18,12 @@ fn setting(name: &str, default: u64) -> u64 {
 
 /// Kills a random one of `ranks` ranks at a random moment of a mix of collectives; the nanoseconds
 /// from just before the kill to each survivor's error, which must name the victim.
-fn one_kill(ranks: u32, random: &mut Random) -> Vec<u64> {
+fn one_kill(ranks: u32, random: &mut XorShiftRng) -> Vec<u64> {
     let scene = Scene::new(&format!("bound-{ranks}"));
     let running = scene.spawn("mix", ranks);
     (0..ranks).for_each(|rank| drop(scene.said(rank, "joined")));
-    let victim = random.below(ranks.into()) as u32;
-    std::thread::sleep(Duration::from_micros(random.below(20_000)));
+    let victim = random.random_range(0..ranks);
+    std::thread::sleep(Duration::from_micros(random.random_range(0..20_000)));
     let pid = running.pids()[victim as usize];
     let killed = now();
     kill(pid);
@@ -40,7 +42,7 @@ fn one_kill(ranks: u32, random: &mut Random) -> Vec<u64> {
 #[ignore = "measures time: make soak runs it"]
 fn a_killed_rank_is_named_within_the_bound() {
     let (kills, bound) = (setting("UNISONO_KILLS", 50).max(1), setting("UNISONO_BOUND_MS", 100));
-    let mut random = Random(now());
+    let mut random = XorShiftRng::seed_from_u64(now());
     let mut slow = Vec::new();
     for ranks in [2, 4, 8] {
         let mut times: Vec<u64> = (0..kills).flat_map(|_| one_kill(ranks, &mut random)).collect();

@@ -1,7 +1,10 @@
 //! Communicators from communicators: bodies of ranks, and the tests that start them.
 
+use super::Scene;
 use super::body::{Failure, argument, die, launched, say};
-use super::{Random, Scene};
+use rand::{RngExt, SeedableRng};
+use rand_xorshift::XorShiftRng;
+
 use unisono_kernel::Rank;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::Params;
@@ -48,9 +51,9 @@ struct Vertex {
 }
 
 /// What a rank draws of its own: the order of what needs no order.
-fn shuffled<A>(mut items: Vec<A>, random: &mut Random) -> Vec<A> {
+fn shuffled<A>(mut items: Vec<A>, random: &mut XorShiftRng) -> Vec<A> {
     for i in (1..items.len()).rev() {
-        items.swap(i, random.below(i as u64 + 1) as usize);
+        items.swap(i, random.random_range(0..=i));
     }
     items
 }
@@ -60,13 +63,15 @@ pub(super) fn tree() -> Done {
     let seed: u64 = argument().parse()?;
     let mut world = joined(Some(48 << 20))?;
     let me = world.rank();
-    let (mut random, mut own) = (Random(seed), Random(seed ^ u64::from(me) << 32 | 1));
+    let (mut random, mut own) =
+        (XorShiftRng::seed_from_u64(seed), XorShiftRng::seed_from_u64(seed ^ u64::from(me) << 32 | 1));
     let everyone: Vec<u32> = (0..world.size()).collect();
     let mut live = vec![];
     for step in 0..60u64 {
-        let at = random.below(live.len() as u64 + 1) as usize;
-        let (color, flip, pick) = (1 + random.below(3) as u32, random.below(2) == 1, random.below(1 << 16));
-        let action = random.below(6);
+        let at = random.random_range(0..=live.len());
+        let (color, flip, pick) =
+            (random.random_range(1..=3), random.random_range(0..2) == 1, random.random_range(0..1u64 << 16));
+        let action = random.random_range(0..6);
         let members = live.get(at).map_or(everyone.clone(), |vertex: &Vertex| vertex.members.clone());
         let parent = live.get_mut(at).map_or(Some(&mut world), |vertex| vertex.comm.as_mut());
         match action {

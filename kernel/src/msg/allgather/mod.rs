@@ -4,45 +4,24 @@ pub mod bagds;
 pub mod bruck;
 pub mod doubling;
 
-use super::name::{Named, Needs, PlanError};
+use super::name::{Needs, PlanError, named};
 use super::parts::Parts;
 use super::ring::Allgather as Ring;
 use super::schedule::{Area, either};
 use crate::pattern::Seat;
 use crate::pattern::bagds::Table;
 
-/// How to gather to everyone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// Round a ring.
-    Ring,
-    /// Bruck's: ⌈log2 p⌉ rounds for any p.
-    Bruck,
-    /// Recursive doubling.
-    Doubling,
-    /// Paper P5's, with a table of stages.
-    Bagds,
-}
-
-impl Named for Algorithm {
-    /// Names: `ring`, `bruck`, `doubling`, `bagds`.
-    fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "ring" => Self::Ring,
-            "bruck" => Self::Bruck,
-            "doubling" => Self::Doubling,
-            "bagds" => Self::Bagds,
-            _ => return None,
-        })
-    }
-
-    fn name(self) -> (&'static str, Option<u64>) {
-        match self {
-            Self::Ring => ("ring", None),
-            Self::Bruck => ("bruck", None),
-            Self::Doubling => ("doubling", None),
-            Self::Bagds => ("bagds", None),
-        }
+named! {
+    /// How to gather to everyone.
+    Algorithm {
+        /// Round a ring.
+        Ring = "ring",
+        /// Bruck's: ⌈log2 p⌉ rounds for any p.
+        Bruck = "bruck",
+        /// Recursive doubling.
+        Doubling = "doubling",
+        /// Paper P5's, with a table of stages.
+        Bagds = "bagds",
     }
 }
 

@@ -4,42 +4,22 @@ pub mod doubling;
 pub mod rabenseifner;
 pub mod ring;
 
-use super::name::{self, Named, Needs, PlanError};
+use super::name::{Needs, PlanError, named};
 use super::schedule::either;
 use crate::op::Op;
 use crate::pattern::Seat;
 
-/// How to reduce to everyone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// Recursive doubling.
-    Doubling,
-    /// Reduce_scatter and allgather round a ring.
-    Ring,
-    /// The same in segments of so many bytes, folded while the next one travels.
-    SegmentedRing(u64),
-    /// Reduce_scatter by halving, allgather by doubling.
-    Rabenseifner,
-}
-
-impl Named for Algorithm {
-    /// Names: `doubling`, `ring`, `segmented-ring-BYTES`, `rabenseifner`.
-    fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "doubling" => Self::Doubling,
-            "ring" => Self::Ring,
-            "rabenseifner" => Self::Rabenseifner,
-            _ => Self::SegmentedRing(name::number(name, "segmented-ring-", 1)?),
-        })
-    }
-
-    fn name(self) -> (&'static str, Option<u64>) {
-        match self {
-            Self::Doubling => ("doubling", None),
-            Self::Ring => ("ring", None),
-            Self::SegmentedRing(segment) => ("segmented-ring", Some(segment)),
-            Self::Rabenseifner => ("rabenseifner", None),
-        }
+named! {
+    /// How to reduce to everyone.
+    Algorithm {
+        /// Recursive doubling.
+        Doubling = "doubling",
+        /// Reduce_scatter and allgather round a ring.
+        Ring = "ring",
+        /// The same in segments of so many bytes, folded while the next one travels.
+        SegmentedRing(bytes: u64 from 1) = "segmented-ring",
+        /// Reduce_scatter by halving, allgather by doubling.
+        Rabenseifner = "rabenseifner",
     }
 }
 

@@ -3,40 +3,21 @@
 pub mod bruck;
 pub mod direct;
 
-use super::name::{Named, Needs, PlanError};
+use super::name::{Needs, PlanError, named};
 use super::parts::Parts;
 use super::schedule::either;
 use crate::error::{Argument, Bound, Refusal};
 use crate::pattern::Seat;
 
-/// How to send everyone a block of one's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// All messages at once.
-    Linear,
-    /// One exchange per round.
-    Pairwise,
-    /// Bruck's: ⌈log2 p⌉ rounds.
-    Bruck,
-}
-
-impl Named for Algorithm {
-    /// Names: `linear`, `pairwise`, `bruck`.
-    fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "linear" => Self::Linear,
-            "pairwise" => Self::Pairwise,
-            "bruck" => Self::Bruck,
-            _ => return None,
-        })
-    }
-
-    fn name(self) -> (&'static str, Option<u64>) {
-        match self {
-            Self::Linear => ("linear", None),
-            Self::Pairwise => ("pairwise", None),
-            Self::Bruck => ("bruck", None),
-        }
+named! {
+    /// How to send everyone a block of one's own.
+    Algorithm {
+        /// All messages at once.
+        Linear = "linear",
+        /// One exchange per round.
+        Pairwise = "pairwise",
+        /// Bruck's: ⌈log2 p⌉ rounds.
+        Bruck = "bruck",
     }
 }
 

@@ -4,7 +4,7 @@ pub mod butterfly;
 pub mod hops;
 pub mod tree;
 
-use super::name::{self, Named};
+use super::name::named;
 use super::schedule::either;
 use crate::error::Refusal;
 use crate::pattern::bruck::Bruck;
@@ -12,45 +12,21 @@ use crate::pattern::dissemination::Dissemination;
 use crate::pattern::tree::Tree;
 use crate::pattern::{Seat, butterfly::Butterfly};
 
-/// How to wait for all. Each applies to any number of processes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// Everyone tells rank 0, which tells everyone.
-    Central,
-    /// Up a tree of so many children per vertex, down a binomial tree.
-    Combining(u32),
-    /// ⌈log2 p⌉ rounds, up the ring.
-    Dissemination,
-    /// Up a binomial tree, and down again.
-    Tournament,
-    /// ⌈log2 p⌉ rounds, down the ring.
-    Bruck,
-    /// ⌈log2 p⌉ rounds of pairs.
-    Butterfly,
-}
-
-impl Named for Algorithm {
-    /// Names: `central`, `combining-N`, `dissemination`, `tournament`, `bruck`, `butterfly`.
-    fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "central" => Self::Central,
-            "dissemination" => Self::Dissemination,
-            "tournament" => Self::Tournament,
-            "bruck" => Self::Bruck,
-            "butterfly" => Self::Butterfly,
-            _ => Self::Combining(name::number(name, "combining-", 1)?),
-        })
-    }
-
-    fn name(self) -> (&'static str, Option<u64>) {
-        match self {
-            Self::Central => ("central", None),
-            Self::Combining(n) => ("combining", Some(n.into())),
-            Self::Dissemination => ("dissemination", None),
-            Self::Tournament => ("tournament", None),
-            Self::Bruck => ("bruck", None),
-            Self::Butterfly => ("butterfly", None),
-        }
+named! {
+    /// How to wait for all. Each applies to any number of processes.
+    Algorithm {
+        /// Everyone tells rank 0, which tells everyone.
+        Central = "central",
+        /// Up a tree of so many children per vertex, down a binomial tree.
+        Combining(n: u32 from 1) = "combining",
+        /// ⌈log2 p⌉ rounds, up the ring.
+        Dissemination = "dissemination",
+        /// Up a binomial tree, and down again.
+        Tournament = "tournament",
+        /// ⌈log2 p⌉ rounds, down the ring.
+        Bruck = "bruck",
+        /// ⌈log2 p⌉ rounds of pairs.
+        Butterfly = "butterfly",
     }
 }
 

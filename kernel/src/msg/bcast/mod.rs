@@ -4,46 +4,26 @@ pub mod binomial;
 pub mod scatter_allgather;
 pub mod tree;
 
-use super::name::{self, Named};
+use super::name::named;
 use super::schedule::either;
 use crate::Rank;
 use crate::error::Refusal;
 use crate::pattern::Seat;
 use crate::pattern::tree::Tree;
 
-/// How to broadcast. Each applies to any number of processes, root and length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// The root sends to everyone.
-    Flat,
-    /// A pipeline of segments of so many bytes.
-    Chain(u64),
-    /// A k-nomial tree; binomial is 2.
-    Knomial(u32),
-    /// Slices down a binomial tree, then round a ring.
-    ScatterAllgather,
-}
-
-impl Named for Algorithm {
-    /// Names: `flat`, `chain-BYTES`, `knomial-K`, `binomial`, `scatter-allgather`.
-    fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "flat" => Self::Flat,
-            "binomial" => Self::Knomial(2),
-            "scatter-allgather" => Self::ScatterAllgather,
-            _ if name.starts_with("chain-") => Self::Chain(name::number(name, "chain-", 1)?),
-            _ => Self::Knomial(name::number(name, "knomial-", 2)?),
-        })
+named! {
+    /// How to broadcast. Each applies to any number of processes, root and length.
+    Algorithm {
+        /// The root sends to everyone.
+        Flat = "flat",
+        /// A pipeline of segments of so many bytes.
+        Chain(bytes: u64 from 1) = "chain",
+        /// A k-nomial tree; binomial is 2.
+        Knomial(k: u32 from 2) = "knomial",
+        /// Slices down a binomial tree, then round a ring.
+        ScatterAllgather = "scatter-allgather",
     }
-
-    fn name(self) -> (&'static str, Option<u64>) {
-        match self {
-            Self::Flat => ("flat", None),
-            Self::Chain(segment) => ("chain", Some(segment)),
-            Self::Knomial(k) => ("knomial", Some(k.into())),
-            Self::ScatterAllgather => ("scatter-allgather", None),
-        }
-    }
+    "binomial" is Knomial(2)
 }
 
 either! {

@@ -3,21 +3,14 @@
 
 use crate::Rank;
 use crate::error::Refusal;
-use crate::msg::parts::{Parts, Row};
+use crate::msg::parts::Row;
+use crate::msg::rooted::Branch;
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::pattern::Seat;
-use crate::pattern::tree::{Position, Tree, subtree};
 
 /// One process's part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Binomial {
-    seat: Seat,
-    root: Rank,
-    tree: Position,
-    block: u64,
-    parts: Parts<'static>,
-    in_place: bool,
-}
+pub struct Binomial(Branch);
 
 impl Binomial {
     /// Everyone's `block` bytes go to `root`. In place the root's are there.
@@ -25,32 +18,16 @@ impl Binomial {
     /// # Errors
     /// `root` is no rank; the blocks are too long.
     pub fn new(seat: Seat, block: u64, root: Rank, in_place: bool) -> Result<Self, Refusal> {
-        seat.check_root(root)?;
-        let parts = Parts::equal(seat.size(), block)?;
-        let tree = Tree::BINOMIAL.position(seat.rank(), root, seat.size());
-        Ok(Self { seat, root, tree, block, parts, in_place: in_place && seat.rank() == root })
+        Branch::new(seat, block, root, in_place).map(Self)
     }
 
-    const fn is_root(&self) -> bool {
-        self.seat.rank() == self.root
-    }
-
-    /// Where the row of this process's subtree begins: the result area, if it is in the right order there.
-    fn area(&self) -> Area {
-        match (self.is_root() && self.root == 0, self.tree.count()) {
-            (true, _) => Area::Receive,
-            (false, 0) if !self.is_root() => Area::Send,
+    /// Where the row of this process's subtree lies: in the result area, if it is in the right order there.
+    const fn area(&self) -> Area {
+        match (self.0.blocks.is_root(), self.0.blocks.root, self.0.children) {
+            (true, 0, _) => Area::Receive,
+            (false, _, 0) => Area::Send,
             _ => Area::Scratch,
         }
-    }
-
-    fn row(&self, first: u32, count: u32) -> Place {
-        Place::new(self.area(), u64::from(first) * self.block, u64::from(count) * self.block)
-    }
-
-    /// Blocks of this process's subtree.
-    const fn subtree(&self) -> u32 {
-        subtree(self.seat.vertex(self.root), self.seat.size())
     }
 }
 
@@ -60,39 +37,34 @@ impl Schedule for Binomial {
     }
 
     fn send(&self, round: u64, index: u32) -> Option<Message> {
-        let peer = self.tree.parent().filter(|_| (round, index) == (1, 0))?;
-        Some(Message { peer, place: self.row(0, self.subtree()) })
+        self.0.parent(self.area()).filter(|_| (round, index) == (1, 0))
     }
 
     fn receive(&self, round: u64, index: u32) -> Option<Message> {
-        let peer = self.tree.child(index).filter(|_| round == 0)?;
-        // Children are 1, 2, 4, … vertices further on.
-        let distance = 1 << index;
-        let vertex = self.seat.vertex(self.root) + distance;
-        Some(Message { peer, place: self.row(distance, subtree(vertex, self.seat.size())) })
+        self.0.child(index, self.area()).filter(|_| round == 0)
     }
 
     fn work(&self, round: u64, moment: Moment, index: u32) -> Option<Work> {
-        let (area, parts) = (self.area(), self.parts);
+        let (area, blocks) = (self.area(), self.0.blocks);
         match (round, moment) {
             (0, Moment::Meanwhile) if index == 0 && area != Area::Send => {
-                let own = Place::new(Area::Send, 0, self.block);
-                let from = if self.in_place { parts.place(Area::Receive, self.root) } else { own };
-                Some(Work::Copy { from, to: self.row(0, 1) }).filter(|_| !self.in_place || area != Area::Receive)
+                let own = Place::new(Area::Send, 0, blocks.own);
+                let from = if blocks.in_place { blocks.parts.place(Area::Receive, blocks.root) } else { own };
+                Some(Work::Copy { from, to: self.0.own(area) }).filter(|_| !blocks.in_place || area != Area::Receive)
             }
-            (0, Moment::After) if self.is_root() && area == Area::Scratch => {
-                Row { parts, start: self.root }.unpack(Area::Scratch, Area::Receive, index)
+            (0, Moment::After) if blocks.is_root() && area == Area::Scratch => {
+                Row { parts: blocks.parts, start: blocks.root }.unpack(Area::Scratch, Area::Receive, index)
             }
             _ => None,
         }
     }
 
     fn bytes(&self) -> Bytes {
-        let (block, subtree) = (self.block, u64::from(self.subtree()) * self.block);
+        let (blocks, Place { area, len, .. }) = (self.0.blocks, self.0.subtree(self.area()));
         Bytes {
-            send: if self.in_place { 0 } else { block },
-            receive: if self.is_root() { subtree } else { 0 },
-            scratch: if self.area() == Area::Scratch { subtree } else { 0 },
+            send: if blocks.in_place { 0 } else { blocks.own },
+            receive: if blocks.is_root() { len } else { 0 },
+            scratch: if area == Area::Scratch { len } else { 0 },
         }
     }
 }

@@ -3,36 +3,19 @@
 pub mod binomial;
 pub mod linear;
 
-use super::name::{Named, Needs, PlanError};
+use super::name::{Needs, PlanError, named};
 use super::parts::Parts;
 use super::schedule::either;
 use crate::Rank;
 use crate::pattern::Seat;
 
-/// How to gather.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// A message per process, to the root.
-    Linear,
-    /// Along a binomial tree.
-    Binomial,
-}
-
-impl Named for Algorithm {
-    /// Names: `linear`, `binomial`.
-    fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "linear" => Self::Linear,
-            "binomial" => Self::Binomial,
-            _ => return None,
-        })
-    }
-
-    fn name(self) -> (&'static str, Option<u64>) {
-        match self {
-            Self::Linear => ("linear", None),
-            Self::Binomial => ("binomial", None),
-        }
+named! {
+    /// How to gather.
+    Algorithm {
+        /// A message per process, to the root.
+        Linear = "linear",
+        /// Along a binomial tree.
+        Binomial = "binomial",
     }
 }
 

@@ -3,46 +3,26 @@
 pub mod scatter_gather;
 pub mod tree;
 
-use super::name::{self, Named};
+use super::name::named;
 use super::schedule::either;
 use crate::Rank;
 use crate::error::Refusal;
 use crate::op::Op;
 use crate::pattern::Seat;
 
-/// How to reduce to a root. Each applies to any associative operation, number of processes, root and length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// Everyone sends to the root.
-    Flat,
-    /// A pipeline of segments of so many bytes.
-    Chain(u64),
-    /// A k-nomial tree; binomial is 2.
-    Knomial(u32),
-    /// Reduce_scatter by halving, then gather.
-    ScatterGather,
-}
-
-impl Named for Algorithm {
-    /// Names: `flat`, `chain-BYTES`, `knomial-K`, `binomial`, `scatter-gather`.
-    fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "flat" => Self::Flat,
-            "binomial" => Self::Knomial(2),
-            "scatter-gather" => Self::ScatterGather,
-            _ if name.starts_with("chain-") => Self::Chain(name::number(name, "chain-", 1)?),
-            _ => Self::Knomial(name::number(name, "knomial-", 2)?),
-        })
+named! {
+    /// How to reduce to a root. Each applies to any associative operation, number of processes, root and length.
+    Algorithm {
+        /// Everyone sends to the root.
+        Flat = "flat",
+        /// A pipeline of segments of so many bytes.
+        Chain(bytes: u64 from 1) = "chain",
+        /// A k-nomial tree; binomial is 2.
+        Knomial(k: u32 from 2) = "knomial",
+        /// Reduce_scatter by halving, then gather.
+        ScatterGather = "scatter-gather",
     }
-
-    fn name(self) -> (&'static str, Option<u64>) {
-        match self {
-            Self::Flat => ("flat", None),
-            Self::Chain(segment) => ("chain", Some(segment)),
-            Self::Knomial(k) => ("knomial", Some(k.into())),
-            Self::ScatterGather => ("scatter-gather", None),
-        }
-    }
+    "binomial" is Knomial(2)
 }
 
 either! {

@@ -3,7 +3,7 @@
 
 pub mod pairwise;
 
-use super::name::{Named, Needs, PlanError};
+use super::name::{Needs, PlanError, named};
 use super::parts::Parts;
 use super::ring::ReduceScatter as Ring;
 use super::schedule::{Area, Bytes, either};
@@ -11,30 +11,13 @@ use crate::error::Refusal;
 use crate::op::Op;
 use crate::pattern::Seat;
 
-/// How to reduce to a block per rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// Each operand goes straight to whose result it is for.
-    Pairwise,
-    /// Partial results go round a ring.
-    Ring,
-}
-
-impl Named for Algorithm {
-    /// Names: `pairwise`, `ring`.
-    fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "pairwise" => Self::Pairwise,
-            "ring" => Self::Ring,
-            _ => return None,
-        })
-    }
-
-    fn name(self) -> (&'static str, Option<u64>) {
-        match self {
-            Self::Pairwise => ("pairwise", None),
-            Self::Ring => ("ring", None),
-        }
+named! {
+    /// How to reduce to a block per rank.
+    Algorithm {
+        /// Each operand goes straight to whose result it is for.
+        Pairwise = "pairwise",
+        /// Partial results go round a ring.
+        Ring = "ring",
     }
 }
 

@@ -3,35 +3,19 @@
 pub mod chain;
 pub mod doubling;
 
-use super::name::{self, Named};
+use super::name::named;
 use super::schedule::either;
 use crate::error::Refusal;
 use crate::op::Op;
 use crate::pattern::Seat;
 
-/// How to reduce to prefixes. Each applies to any associative operation, number of processes and length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// ⌈log2 p⌉ rounds of whole operands.
-    Doubling,
-    /// From rank to rank, in segments of so many bytes.
-    Chain(u64),
-}
-
-impl Named for Algorithm {
-    /// Names: `doubling`, `chain-BYTES`.
-    fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "doubling" => Self::Doubling,
-            _ => Self::Chain(name::number(name, "chain-", 1)?),
-        })
-    }
-
-    fn name(self) -> (&'static str, Option<u64>) {
-        match self {
-            Self::Doubling => ("doubling", None),
-            Self::Chain(segment) => ("chain", Some(segment)),
-        }
+named! {
+    /// How to reduce to prefixes. Each applies to any associative operation, number of processes and length.
+    Algorithm {
+        /// ⌈log2 p⌉ rounds of whole operands.
+        Doubling = "doubling",
+        /// From rank to rank, in segments of so many bytes.
+        Chain(bytes: u64 from 1) = "chain",
     }
 }
 

@@ -3,22 +3,14 @@
 
 use crate::Rank;
 use crate::error::Refusal;
-use crate::msg::parts::{Parts, Row};
+use crate::msg::parts::Row;
+use crate::msg::rooted::Branch;
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::pattern::Seat;
-use crate::pattern::tree::{Position, Tree, subtree};
 
 /// One process's part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Binomial {
-    seat: Seat,
-    root: Rank,
-    tree: Position,
-    children: u32,
-    block: u64,
-    parts: Parts<'static>,
-    in_place: bool,
-}
+pub struct Binomial(Branch);
 
 impl Binomial {
     /// Everyone gets `block` bytes from `root`. In place the root's stay where they are.
@@ -26,32 +18,16 @@ impl Binomial {
     /// # Errors
     /// `root` is no rank; the blocks are too long.
     pub fn new(seat: Seat, block: u64, root: Rank, in_place: bool) -> Result<Self, Refusal> {
-        seat.check_root(root)?;
-        let parts = Parts::equal(seat.size(), block)?;
-        let tree = Tree::BINOMIAL.position(seat.rank(), root, seat.size());
-        Ok(Self { seat, root, tree, children: tree.count(), block, parts, in_place: in_place && seat.rank() == root })
-    }
-
-    const fn is_root(&self) -> bool {
-        self.seat.rank() == self.root
+        Branch::new(seat, block, root, in_place).map(Self)
     }
 
     /// Where the row of this process's subtree lies.
-    fn area(&self) -> Area {
-        match (self.is_root(), self.root, self.children) {
+    const fn area(&self) -> Area {
+        match (self.0.blocks.is_root(), self.0.blocks.root, self.0.children) {
             (true, 0, _) => Area::Send,
             (false, _, 0) => Area::Receive,
             _ => Area::Scratch,
         }
-    }
-
-    fn row(&self, first: u32, count: u32) -> Place {
-        Place::new(self.area(), u64::from(first) * self.block, u64::from(count) * self.block)
-    }
-
-    /// Blocks of this process's subtree.
-    const fn subtree(&self) -> u32 {
-        subtree(self.seat.vertex(self.root), self.seat.size())
     }
 }
 
@@ -61,37 +37,34 @@ impl Schedule for Binomial {
     }
 
     fn send(&self, round: u64, index: u32) -> Option<Message> {
-        // The largest subtree first; children are 1, 2, 4, … vertices further on.
-        let child = self.children.checked_sub(index + 1).filter(|_| round == 1)?;
-        let vertex = self.seat.vertex(self.root) + (1 << child);
-        let place = self.row(1 << child, subtree(vertex, self.seat.size()));
-        Some(Message { peer: self.tree.child(child)?, place })
+        // The largest subtree first.
+        let child = self.0.children.checked_sub(index + 1).filter(|_| round == 1)?;
+        self.0.child(child, self.area())
     }
 
     fn receive(&self, round: u64, index: u32) -> Option<Message> {
-        let peer = self.tree.parent().filter(|_| (round, index) == (0, 0))?;
-        Some(Message { peer, place: self.row(0, self.subtree()) })
+        self.0.parent(self.area()).filter(|_| (round, index) == (0, 0))
     }
 
     fn work(&self, round: u64, moment: Moment, index: u32) -> Option<Work> {
-        let (area, parts) = (self.area(), self.parts);
+        let (area, blocks) = (self.area(), self.0.blocks);
         match (round, moment) {
-            (1, Moment::Before) if self.is_root() && area == Area::Scratch => {
-                Row { parts, start: self.root }.pack(Area::Send, Area::Scratch, index)
+            (1, Moment::Before) if blocks.is_root() && area == Area::Scratch => {
+                Row { parts: blocks.parts, start: blocks.root }.pack(Area::Send, Area::Scratch, index)
             }
-            (1, Moment::Meanwhile) if index == 0 && area != Area::Receive && !self.in_place => {
-                Some(Work::Copy { from: self.row(0, 1), to: Place::new(Area::Receive, 0, self.block) })
+            (1, Moment::Meanwhile) if index == 0 && area != Area::Receive && !blocks.in_place => {
+                Some(Work::Copy { from: self.0.own(area), to: Place::new(Area::Receive, 0, blocks.own) })
             }
             _ => None,
         }
     }
 
     fn bytes(&self) -> Bytes {
-        let subtree = u64::from(self.subtree()) * self.block;
+        let (blocks, Place { area, len, .. }) = (self.0.blocks, self.0.subtree(self.area()));
         Bytes {
-            send: if self.is_root() { subtree } else { 0 },
-            receive: if self.in_place { 0 } else { self.block },
-            scratch: if self.area() == Area::Scratch { subtree } else { 0 },
+            send: if blocks.is_root() { len } else { 0 },
+            receive: if blocks.in_place { 0 } else { blocks.own },
+            scratch: if area == Area::Scratch { len } else { 0 },
         }
     }
 }

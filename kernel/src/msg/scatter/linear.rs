@@ -1,20 +1,15 @@
 //! Scatter by one message per process, all posted by the root at once, a window at a time.
 
 use crate::Rank;
-use crate::error::{Argument, Bound, Refusal};
-use crate::msg::parts::{Parts, check_bytes};
+use crate::error::Refusal;
+use crate::msg::parts::Parts;
+use crate::msg::rooted::Rooted;
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::pattern::Seat;
 
 /// One process's part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Linear<'a> {
-    seat: Seat,
-    root: Rank,
-    own: u64,
-    parts: Parts<'a>,
-    in_place: bool,
-}
+pub struct Linear<'a>(Rooted<'a>);
 
 impl<'a> Linear<'a> {
     /// Each block of `parts` at `root` goes to its rank, which expects `own` bytes; others need not know the blocks. In
@@ -23,16 +18,11 @@ impl<'a> Linear<'a> {
     /// # Errors
     /// `root` is no rank; the root's own block has two lengths.
     pub fn new(seat: Seat, own: u64, parts: Parts<'a>, root: Rank, in_place: bool) -> Result<Self, Refusal> {
-        seat.check_root(root)?;
-        check_bytes(own)?;
-        let in_place = in_place && seat.rank() == root;
-        if seat.rank() == root {
-            parts.check(seat)?;
-        }
-        if seat.rank() == root && !in_place {
-            Refusal::check(Argument::Bytes, own, Bound::Equals(parts.len(root)))?;
-        }
-        Ok(Self { seat, root, own, parts, in_place })
+        Rooted::new(seat, own, parts, root, in_place).map(Self)
+    }
+
+    const fn own(&self) -> Place {
+        Place::new(Area::Receive, 0, self.0.own)
     }
 }
 
@@ -42,28 +32,25 @@ impl Schedule for Linear<'_> {
     }
 
     fn send(&self, _: u64, index: u32) -> Option<Message> {
-        let sends = self.seat.rank() == self.root && index + 1 < self.seat.size();
+        let sends = self.0.is_root() && index + 1 < self.0.seat.size();
         sends.then(|| {
-            let peer = self.seat.after(index + 1);
-            Message { peer, place: self.parts.place(Area::Send, peer) }
+            let peer = self.0.seat.after(index + 1);
+            Message { peer, place: self.0.parts.place(Area::Send, peer) }
         })
     }
 
     fn receive(&self, _: u64, index: u32) -> Option<Message> {
-        let receives = index == 0 && self.seat.rank() != self.root;
-        receives.then(|| Message { peer: self.root, place: Place::new(Area::Receive, 0, self.own) })
+        let receives = index == 0 && !self.0.is_root();
+        receives.then(|| Message { peer: self.0.root, place: self.own() })
     }
 
     fn work(&self, _: u64, moment: Moment, index: u32) -> Option<Work> {
-        let copies = moment == Moment::Meanwhile && index == 0 && self.seat.rank() == self.root && !self.in_place;
-        copies.then(|| Work::Copy {
-            from: self.parts.place(Area::Send, self.root),
-            to: Place::new(Area::Receive, 0, self.own),
-        })
+        let copies = moment == Moment::Meanwhile && index == 0 && self.0.is_root() && !self.0.in_place;
+        copies.then(|| Work::Copy { from: self.0.parts.place(Area::Send, self.0.root), to: self.own() })
     }
 
     fn bytes(&self) -> Bytes {
-        let send = if self.seat.rank() == self.root { self.parts.reach() } else { 0 };
-        Bytes { send, receive: if self.in_place { 0 } else { self.own }, scratch: 0 }
+        let send = if self.0.is_root() { self.0.parts.reach() } else { 0 };
+        Bytes { send, receive: if self.0.in_place { 0 } else { self.0.own }, scratch: 0 }
     }
 }

@@ -14,7 +14,7 @@ use crate::region::{Extent, Region};
 use crate::shm::copy::copy_private;
 use crate::shm::exchange::{Exchange, Plan};
 use crate::shm::line::Kind;
-use crate::shm::pairs::Pairs;
+use crate::shm::pairs::{Pairs, through_pairs};
 use crate::shm::pieces::{UNKNOWN, Way};
 
 /// One process's part.
@@ -86,33 +86,7 @@ impl Plan for Scatter<'_> {
         Kind::Scatter
     }
 
-    fn ticks(&self) -> u64 {
-        self.pairs.ticks()
-    }
-
-    fn announced(&self) -> u64 {
-        self.pairs.announced()
-    }
-
-    fn hears(&self, tick: u64) -> bool {
-        self.pairs.hears(tick)
-    }
-
-    fn heard(&mut self, peer: Rank, announced: u64) -> Result<(), PollError> {
-        self.pairs.heard(peer, announced)
-    }
-
-    fn forget(&mut self) {
-        self.pairs.forget();
-    }
-
-    fn slot(&self, tick: u64, writer: Rank) -> Option<u64> {
-        self.pairs.slot(tick, writer)
-    }
-
-    fn partner(&self, tick: u64) -> Option<Rank> {
-        self.pairs.partner(tick)
-    }
+    through_pairs!(pairs);
 
     fn posts(&self, tick: u64) -> bool {
         self.send.is_some_and(|blocks| self.pairs.posts(tick, |reader| blocks.bytes(reader)))

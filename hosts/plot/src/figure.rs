@@ -1,16 +1,18 @@
-//! One chart as an SVG file: lines over linear axes.
+//! A figure of the papers: lines over linear axes.
 
-use crate::error::Failure;
+use crate::{BOLD, FONT, LIGHT, PlotError, short};
 use plotters::prelude::*;
 use unisono_model::figure::{Figure, Series};
 
 const SIZE: (u32, u32) = (900, 560);
-const FONT: &str = "sans-serif";
 
 /// Draws.
-pub(crate) fn draw(figure: &Figure) -> Result<String, Failure> {
+///
+/// # Errors
+/// The renderer's.
+pub fn draw(figure: &Figure) -> Result<String, PlotError> {
     let mut svg = String::new();
-    render(&mut svg, figure).map_err(|error| Failure::Words(format!("plot {:?}: {error}", figure.title)))?;
+    render(&mut svg, figure).map_err(|error| PlotError::new(&figure.title, &*error))?;
     Ok(svg)
 }
 
@@ -22,12 +24,6 @@ fn span(values: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
     }
     let room = ((most - least) * 0.05).max(most * 1e-3).max(f64::MIN_POSITIVE);
     (least - room).max(0.0)..most + room
-}
-
-/// A label of an axis: 0.25, 3, 20000.
-fn short(value: &f64) -> String {
-    let text = format!("{value:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 fn render(svg: &mut String, figure: &Figure) -> Result<(), Box<dyn std::error::Error>> {
@@ -50,18 +46,23 @@ fn render(svg: &mut String, figure: &Figure) -> Result<(), Box<dyn std::error::E
         .set_secondary_coord(x, right);
     chart
         .configure_mesh()
-        .light_line_style(RGBColor(240, 240, 240))
-        .bold_line_style(RGBColor(222, 222, 222))
+        .light_line_style(LIGHT)
+        .bold_line_style(BOLD)
         .x_desc(figure.x)
         .y_desc(figure.y)
-        .x_label_formatter(&short)
-        .y_label_formatter(&short)
+        .x_label_formatter(&|value| short(*value))
+        .y_label_formatter(&|value| short(*value))
         .label_style((FONT, 12))
         .draw()?;
     if two {
         let names: Vec<&str> = figure.series.iter().filter(|line| line.right).map(|line| line.name.as_str()).collect();
         let name = format!("{}: {}", figure.y, names.join(", "));
-        chart.configure_secondary_axes().y_desc(name).y_label_formatter(&short).label_style((FONT, 12)).draw()?;
+        chart
+            .configure_secondary_axes()
+            .y_desc(name)
+            .y_label_formatter(&|value| short(*value))
+            .label_style((FONT, 12))
+            .draw()?;
     }
     for (index, Series { name, right, points }) in figure.series.iter().enumerate() {
         // Later lines are thinner: of two that coincide, both are seen.

@@ -1,6 +1,6 @@
-//! Groups as a drawing: a row per level, the outermost on top; a group spans all ranks below it.
+//! Groups of ranks: a row per level, the outermost on top; a group spans all ranks below it.
 
-use crate::error::Failure;
+use crate::{FONT, PlotError};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use std::error::Error;
@@ -13,13 +13,16 @@ const ROW: u32 = 44;
 const MARGIN: u32 = 8;
 const LETTER: i32 = 7;
 
-/// An SVG element.
-pub(super) fn draw(groups: &Groups<'_>) -> Result<String, Failure> {
+/// Draws.
+///
+/// # Errors
+/// The renderer's.
+pub fn draw(groups: &Groups<'_>) -> Result<String, PlotError> {
     let mut svg = String::new();
     let rows = groups.levels().len().max(1) as u32;
     let size = (WIDTH + 2 * MARGIN, rows * ROW + 2 * MARGIN);
     render(SVGBackend::with_string(&mut svg, size).into_drawing_area(), groups)
-        .map_err(|error| Failure::Words(format!("plot: {error}")))?;
+        .map_err(|error| PlotError::new("groups", &*error))?;
     Ok(svg)
 }
 
@@ -51,7 +54,7 @@ fn span(area: &Area<'_>, groups: &Groups<'_>, leader: Rank, index: usize, begin:
     let corners = [(left, top), (right, top + ROW as i32 - 4)];
     area.draw(&Rectangle::new(corners, Palette99::pick(index).mix(0.35).filled()))?;
     area.draw(&Rectangle::new(corners, BLACK.stroke_width(1)))?;
-    let style = ("sans-serif", 12).into_font();
+    let style = (FONT, 12).into_font();
     for (line, text) in (0..).zip([format!("G{} {}", index + 1, group.level()), group.to_string()]) {
         if text.len() as i32 * LETTER < right - left {
             area.draw(&Text::new(text, (left + 4, top + 6 + 16 * line), style.clone()))?;
