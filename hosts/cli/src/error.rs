@@ -2,6 +2,7 @@
 
 use std::fmt;
 use unisono_kernel::error::{Error, Refusal};
+use unisono_kernel::msg::PlanError;
 use unisono_posix::PosixError;
 
 /// Why a subcommand failed.
@@ -11,6 +12,8 @@ pub(crate) enum Failure {
     Call(Error),
     /// The machine refused something.
     Host(PosixError),
+    /// No algorithm over messages could be planned.
+    Plan(PlanError),
     /// Anything else, in words.
     Words(String),
     /// Somebody has said why already.
@@ -22,6 +25,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Call(e) => e.fmt(f),
             Self::Host(e) => e.fmt(f),
+            Self::Plan(e) => e.fmt(f),
             Self::Words(words) => f.write_str(words),
             Self::Silent(code) => write!(f, "exit code {code}"),
         }
@@ -41,6 +45,11 @@ impl From<Refusal> for Failure {
 impl From<PosixError> for Failure {
     fn from(e: PosixError) -> Self {
         Self::Host(e)
+    }
+}
+impl From<PlanError> for Failure {
+    fn from(e: PlanError) -> Self {
+        Self::Plan(e)
     }
 }
 impl From<unisono_model::ModelError> for Failure {

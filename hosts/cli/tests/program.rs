@@ -176,6 +176,41 @@ fn sim_prints_the_keys_of_bench_on_virtual_time() {
     );
 }
 
+/// Each row is verified before it is printed.
+#[test]
+fn sim_knows_every_collective_and_algorithm() {
+    for (collective, algorithms) in [
+        ("barrier", 6),
+        ("bcast", 5),
+        ("reduce", 5),
+        ("allreduce", 4),
+        ("gather", 2),
+        ("scatter", 2),
+        ("allgather", 3),
+        ("alltoall", 3),
+        ("reduce_scatter", 2),
+        ("scan", 2),
+        ("exscan", 2),
+    ] {
+        let args = ["sim", collective, "-n", "17", "--nodes", "3", "--bytes", "4,1K", "--algorithm", "all", "--json"];
+        let output = rows(&args);
+        // A barrier has no bytes. Doubling needs a power of two.
+        assert_eq!(output.len(), if collective == "barrier" { algorithms } else { 2 * algorithms }, "{collective}");
+        let names: std::collections::BTreeSet<_> = output.iter().map(|row| row["algorithm"].to_string()).collect();
+        assert_eq!(names.len(), algorithms);
+        let time = |row: &Value| row["p50_ns"].as_f64().expect("a number");
+        assert!(output.iter().all(|row| time(row) > 0.0 && row["host"] == "sim"), "{collective}");
+    }
+    let args =
+        ["sim", "allreduce", "--ranks", "4096", "--nodes", "64", "--network", "fattree", "--bytes", "8", "--json"];
+    let [ours] = &rows(&args)[..] else { panic!("a row") };
+    let bench = rows(&["bench", "allreduce", "-n", "2", "--bytes", "8", "--iterations", "10", "--json"]);
+    let keys = bench[0].as_object().expect("an object").keys();
+    assert!(keys.into_iter().all(|key| ours.get(key).is_some()), "{ours}");
+    // Twelve rounds of doubling: six inside nodes, whose ranks share a port between nodes in the others.
+    assert_eq!(ours["traffic"]["node"]["messages"], 4096 * 6);
+}
+
 #[test]
 fn sim_draws_and_tells_every_rank() {
     let file = std::env::temp_dir().join(format!("unisono-sim-{}.svg", std::process::id()));
@@ -228,7 +263,12 @@ fn what_is_wrong_is_named() {
         (&["sim", "bcast", "-n", "4", "--nodes", "5"], "nodes is 5, must be between 1 and 4"),
         (&["sim", "bcast", "--root", "16"], "root is 16, must be below 16"),
         (&["sim", "bcast", "--algorithm", "best"], "no algorithm \"best\" for bcast: binomial"),
-        (&["sim", "exscan"], "no algorithm over messages for exscan, only for bcast"),
+        (&["sim", "overlap"], "overlap is no collective over messages"),
+        (
+            &["sim", "allgather", "-n", "6", "--algorithm", "doubling"],
+            "allgather/doubling needs a power of two of ranks",
+        ),
+        (&["sim", "allreduce", "--bytes", "7"], "bytes is 7, must be a multiple of 4"),
         (&["sim", "bcast", "--bytes", "1G"], "bytes is 1073741824, must be at most 536870912"),
         (&["sim", "bcast", "--delay=-1"], "delay is -1"),
         (&["sim", "bcast", "--network", "fattree", "--uplinks", "0"], "fattree.uplinks is 0"),

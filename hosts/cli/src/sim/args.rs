@@ -31,7 +31,7 @@ pub(crate) struct Sim {
     /// Message bytes, separated by commas; KiB and MiB as 8K, 4M
     #[arg(long, value_delimiter = ',', value_parser = parse_bytes, default_values = ["8"], value_name = "LIST")]
     pub(crate) bytes: Vec<u64>,
-    /// Algorithm over messages by name; `all`: one row each. bcast: binomial
+    /// Algorithm over messages by name (docs/algorithms.md); `all`: one row for each that applies
     #[arg(long, default_value = "auto", value_name = "NAME")]
     pub(crate) algorithm: String,
     /// The root of a rooted collective

@@ -2,23 +2,22 @@
 
 mod algorithms;
 pub(crate) mod args;
+mod data;
 mod plot;
 
+use crate::args::Collective;
 use crate::bench::{Row, Sample, Table, summary};
 use crate::error::Failure;
 use crate::form::Form;
-use algorithms::{Part, SUBJECTS, Subject};
+use algorithms::{Choice, Tables};
 use args::{Shape, Sim};
 use clap::ValueEnum;
+use data::{Case, Memory};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
-use unisono_kernel::buffer::Buf;
-use unisono_kernel::error::{Argument, Bound, Refusal};
+use unisono_kernel::msg::PlanError;
 use unisono_sim::{Class, Fate, Network, Outcome, Placement, Schedule, Topology, World};
-
-/// Bytes of all ranks' buffers together.
-const MOST: u64 = 8 << 30;
 
 /// A row of the report: bench's keys, and what the simulator knows beside.
 #[derive(Debug, Serialize)]
@@ -41,26 +40,40 @@ struct Count {
 }
 
 pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
-    let subject = SUBJECTS.iter().find(|subject| subject.collective == args.collective).ok_or_else(|| {
-        let known: Vec<_> = SUBJECTS.iter().map(|subject| subject.name).collect();
+    let (collective, names) = algorithms::names(args.collective).ok_or_else(|| {
         let wanted = args.collective.to_possible_value().map_or_else(String::new, |value| value.get_name().into());
-        Failure::Words(format!("no algorithm over messages for {wanted}, only for {}", known.join(", ")))
+        Failure::Words(format!("{wanted} is no collective over messages"))
     })?;
-    let chosen = choose(subject, &args.algorithm)?;
     let network = network(args)?;
     let nodes = args.nodes.unwrap_or(args.ranks);
     let placement = Placement::blocks(args.ranks, nodes).map_err(words)?;
-    Refusal::check(Argument::Root, args.root.into(), Bound::Below(args.ranks.into()))?;
+    let chosen = match args.algorithm.as_str() {
+        "auto" => names.get(..1).unwrap_or_default().to_vec(),
+        "all" => names.to_vec(),
+        one => vec![one],
+    };
+    let lengths = if args.collective == Collective::Barrier { &[0] } else { &args.bytes[..] };
     let mut rows = Vec::new();
-    for &bytes in &args.bytes {
-        Refusal::check(Argument::Bytes, bytes, Bound::AtMost(MOST / u64::from(args.ranks)))?;
-        for &algorithm in &chosen {
-            let (sample, outcome) = simulate(args, subject, algorithm, bytes, (network, &placement))?;
+    for &bytes in lengths {
+        let case = Case { collective: args.collective, ranks: args.ranks, bytes, root: args.root };
+        case.check()?;
+        for name in &chosen {
+            let choice = algorithms::choice(args.collective, name)?;
+            let mut words = Vec::new();
+            let tables = Tables::new(&choice, args.ranks, &mut words)?;
+            let simulated = simulate(args, &case, &choice, &tables, (network, &placement));
+            let (sample, outcome) = match simulated {
+                Err(Failure::Plan(inapplicable @ PlanError::Inapplicable { .. })) if args.algorithm == "all" => {
+                    eprintln!("unisono: left out: {inapplicable}");
+                    continue;
+                }
+                simulated => simulated?,
+            };
             let row = Row {
-                collective: subject.name.into(),
-                algorithm: subject.algorithms[algorithm].0.into(),
+                collective: collective.into(),
+                algorithm: choice.name,
                 form: Form::Blocking.name().into(),
-                default: algorithm == 0,
+                default: Some(name) == names.first(),
                 host: "sim".into(),
                 method: "window".into(),
                 ranks: args.ranks,
@@ -86,7 +99,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
         }
     }
     if let Some(file) = &args.plot {
-        let title = format!("{}, {} ranks on {nodes} nodes, {}", subject.name, args.ranks, kind(&network));
+        let title = format!("{collective}, {} ranks on {nodes} nodes, {}", args.ranks, kind(&network));
         let svg = plot::draw(&title, &rows)?;
         fs::write(file, svg).map_err(|e| Failure::Words(format!("{}: {e}", file.display())))?;
     }
@@ -97,21 +110,6 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
         print!("{table}");
     }
     Ok(())
-}
-
-/// Indices of the algorithms that a name stands for.
-fn choose(subject: &Subject, name: &str) -> Result<Vec<usize>, Failure> {
-    match name {
-        "auto" => Ok(vec![0]),
-        "all" => Ok((0..subject.algorithms.len()).collect()),
-        _ => match subject.algorithms.iter().position(|(known, _)| *known == name) {
-            Some(index) => Ok(vec![index]),
-            None => {
-                let known: Vec<_> = subject.algorithms.iter().map(|(known, _)| *known).collect();
-                Err(Failure::Words(format!("no algorithm {name:?} for {}: {}", subject.name, known.join(", "))))
-            }
-        },
-    }
 }
 
 fn network(args: &Sim) -> Result<Network, Failure> {
@@ -132,18 +130,16 @@ fn network(args: &Sim) -> Result<Network, Failure> {
 /// Runs all iterations; answers their times and the last one's outcome.
 fn simulate(
     args: &Sim,
-    subject: &Subject,
-    algorithm: usize,
-    bytes: u64,
+    case: &Case,
+    choice: &Choice,
+    tables: &Tables<'_>,
     (network, placement): (Network, &Placement),
 ) -> Result<(Sample, Outcome), Failure> {
-    let make = subject.algorithms[algorithm].1;
-    let part = |rank| Part { rank, size: args.ranks, root: args.root };
-    let mut memory: Vec<Vec<u8>> = (0..args.ranks).map(|_| vec![0; bytes as usize]).collect();
+    let mut memory = vec![Memory::default(); case.ranks as usize];
     let mut last = None;
     let mut samples = Vec::new();
     for seed in (0..args.iterations).map(|i| args.seed.wrapping_add(i)) {
-        let named = |what: &dyn std::fmt::Display| Failure::Words(format!("{}, seed {seed}: {what}", subject.name));
+        let named = |what: &dyn std::fmt::Display| Failure::Words(format!("{}, seed {seed}: {what}", choice.name));
         let schedule = Schedule {
             seed,
             delay: args.delay,
@@ -155,20 +151,19 @@ fn simulate(
         };
         let world = World::new(network, placement.clone(), schedule).map_err(words)?;
         let mut machines = Vec::with_capacity(memory.len());
-        for (rank, buffer) in (0..).zip(&mut memory) {
-            (subject.fill)(part(rank), buffer);
-            // SAFETY: each rank's buffer is its own; nobody touches it before the run is over.
-            machines.push(unsafe { make(part(rank), Buf::of_mut(buffer)) }?);
+        for (rank, memory) in (0..).zip(&mut memory) {
+            case.prepare(rank, memory);
+            machines.push(algorithms::machine(case, rank, choice, tables, memory)?);
         }
         let mut ranks: Vec<_> = world.endpoints().into_iter().zip(machines.iter_mut().map(Box::as_mut)).collect();
         let outcome = world.run(&mut ranks);
         let end = outcome.last().map_err(|stuck| named(&stuck))?;
-        if let Some(rank) =
-            (0..).zip(&memory).find_map(|(rank, buffer)| (!(subject.holds)(part(rank), buffer)).then_some(rank))
-        {
+        drop(ranks);
+        drop(machines);
+        if let Some((rank, _)) = (0..).zip(&memory).find(|(rank, memory)| !case.right(*rank, memory)) {
             return Err(named(&format!("wrong data on rank {rank}")));
         }
-        let begin = if subject.rooted { outcome.begin.get(args.root as usize) } else { outcome.begin.iter().min() };
+        let begin = if case.rooted() { outcome.begin.get(args.root as usize) } else { outcome.begin.iter().min() };
         samples.push(end.ns() - begin.map_or(0.0, |begin| begin.ns()));
         last = Some(outcome);
     }
