@@ -53,6 +53,16 @@ impl LogP {
         self.receive
     }
 
+    /// g.
+    pub fn gap(&self) -> f64 {
+        self.gap
+    }
+
+    /// G.
+    pub fn byte_gap(&self) -> f64 {
+        self.byte_gap
+    }
+
     /// One short message, from its sending to its having been received: o_s + L + o_r.
     pub fn message(&self) -> f64 {
         self.send + self.latency + self.receive
