@@ -20,6 +20,6 @@ pub mod hockney;
 pub mod logp;
 pub mod queue;
 pub mod segment;
-mod special;
+pub mod stats;
 
 pub use error::{Bound, ModelError};
