@@ -61,6 +61,14 @@ impl Machine {
         Ok(Self { logp, fold, turn, cores, fragment, papers })
     }
 
+    /// A server of today with so many cores, for want of measurements: a line one way in 70 ns, 10 GB/s copied and folded, a
+    /// microsecond for the turn of a process; the segment as it is by default.
+    pub const fn typical(cores: u32) -> Self {
+        let (logp, cores) = (LogP::TYPICAL, if cores == 0 { 1 } else { cores });
+        let papers = Cico { slots: 64, fragment: 8192, sets: 2 };
+        Self { logp, fold: 0.1, turn: 1000.0, cores, fragment: 32 << 10, papers }
+    }
+
     /// Predicted nanoseconds; nothing for plans over messages.
     ///
     /// # Errors

@@ -3,9 +3,9 @@
 use super::buffers::{fill, holds};
 use super::collectives::Sides;
 use crate::args::Collective;
+use crate::decide;
 use crate::error::Failure;
 use crate::job::Team;
-use clap::ValueEnum;
 use std::fmt;
 use unisono_kernel::Rank;
 use unisono_kernel::call::Call;
@@ -14,9 +14,8 @@ use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Error, Refusal};
 use unisono_kernel::op::Op;
 use unisono_kernel::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
-use unisono_kernel::shm::{allreduce, bcast};
-use unisono_kernel::table::{self, Ask, Over, Plan, Site};
-use unisono_posix::decisions::decisions;
+use unisono_kernel::shm::allreduce;
+use unisono_kernel::table::{Over, Plan};
 use unisono_posix::{Joined, Posix};
 
 /// One cell of a table.
@@ -28,17 +27,6 @@ pub(crate) struct Subject {
     ranks: u32,
     /// Is it what `auto` stands for?
     default: bool,
-}
-
-/// What `auto` stands for: by the table of the environment, else as built in. Nothing where that is no collective.
-fn default(collective: Collective, bytes: u64, ranks: u32) -> Result<Option<Plan>, Failure> {
-    let name = collective.to_possible_value();
-    let Some(collective) = name.and_then(|name| table::Collective::from_name(name.get_name())) else { return Ok(None) };
-    let bytes = if collective.has_bytes() { bytes } else { 0 };
-    // Sums; bench's segments have the papers' queues.
-    let site = Site { papers: true, ..Site::flat(ranks) };
-    let ask = Ask { over: Over::Segment, collective, bytes, commutative: true, site };
-    Ok(table::select(decisions()?.rules(), &ask).map(|chosen| chosen.plan))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,25 +56,28 @@ impl Kind {
     }
 }
 
-const BCASTS: [&str; 6] = ["posted", "queue", "cico-flat", "cico-chain", "cico-binary", "cico-binomial"];
-const BARRIERS: [&str; 4] = ["posted", "dissemination", "central", "combining"];
-const ALLREDUCES: [&str; 3] = ["posted", "exchange", "slices"];
+/// The algorithms of a collective over a segment, but for further arities.
+pub(crate) fn names(collective: Collective) -> &'static [&'static str] {
+    match collective {
+        Collective::Bcast => &["posted", "queue", "cico-flat", "cico-chain", "cico-binary", "cico-binomial"],
+        Collective::Barrier => &["posted", "dissemination", "central", "combining"],
+        Collective::Allreduce => &["posted", "exchange", "slices"],
+        _ => collective.sides().map_or(&[][..], Sides::algorithms),
+    }
+}
+
 const HAND_WRITTEN: [&str; 2] = ["hand-written", "sketch"];
 
 impl Subject {
     /// The subjects that a name stands for; `all` stands for every algorithm that carries `bytes`.
     pub(crate) fn by_name(collective: Collective, name: &str, bytes: u64, ranks: u32) -> Result<Vec<Self>, Failure> {
-        let names: Vec<&str> = match (collective, name) {
-            (Collective::Bcast, "all") => {
-                BCASTS.into_iter().filter(|&n| n != "posted" || bytes <= bcast::posted::MOST).collect()
+        let names: Vec<&str> = match name {
+            "all" => {
+                let hand_written = collective == Collective::Allreduce && bytes == 8;
+                let applies = |name: &&str| decide::applies(Over::Segment, collective, name, bytes, ranks);
+                let own = names(collective).iter().copied().filter(applies);
+                own.chain(HAND_WRITTEN.into_iter().filter(|_| hand_written)).collect()
             }
-            (Collective::Barrier, "all") => BARRIERS.into(),
-            (Collective::Allreduce, "all") => {
-                let hand_written = HAND_WRITTEN.into_iter().filter(|_| bytes == 8);
-                let fits = |&n: &&str| n != "posted" || bytes <= allreduce::posted::MOST;
-                ALLREDUCES.into_iter().filter(fits).chain(hand_written).collect()
-            }
-            (_, "all") => collective.sides().map_or(&[][..], Sides::algorithms).into(),
             _ => vec![name],
         };
         names.into_iter().map(|name| Self::one(collective, name, bytes, ranks)).collect()
@@ -94,7 +85,7 @@ impl Subject {
 
     fn one(collective: Collective, name: &str, bytes: u64, ranks: u32) -> Result<Self, Failure> {
         let unknown = || Failure::Words(format!("no algorithm {name:?} for {collective:?}: see --help"));
-        let default = default(collective, bytes, ranks)?;
+        let default = decide::default(Over::Segment, collective, bytes, ranks)?;
         let chosen = match (default, name) {
             (Some(default), "auto") => default.to_string(),
             _ => name.to_owned(),

@@ -13,6 +13,7 @@ use unisono_kernel::msg::{
 };
 use unisono_kernel::pattern::Seat;
 use unisono_kernel::pattern::bagds::{self, Table};
+use unisono_kernel::table::Plan;
 use unisono_sim::Endpoint;
 
 /// An algorithm, by the name that it was asked for.
@@ -20,6 +21,13 @@ use unisono_sim::Endpoint;
 pub(crate) struct Choice {
     pub(crate) name: String,
     algorithm: Algorithm,
+}
+
+impl Choice {
+    /// As a table has it.
+    pub(crate) const fn plan(&self) -> Plan {
+        Plan::Messages(self.algorithm)
+    }
 }
 
 /// The collective's name, and those of its algorithms, the default first; nothing where messages have none.

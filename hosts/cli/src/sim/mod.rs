@@ -7,8 +7,10 @@ mod plot;
 
 use crate::args::Collective;
 use crate::bench::{Row, Sample, Table, summary};
+use crate::decide;
 use crate::error::Failure;
 use crate::form::Form;
+pub(crate) use algorithms::names;
 use algorithms::{Choice, Tables};
 use args::{Shape, Sim};
 use clap::ValueEnum;
@@ -16,7 +18,9 @@ use data::{Case, Memory};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use unisono_kernel::msg::PlanError;
+use unisono_kernel::table::{Over, Plan};
 use unisono_sim::{Class, Fate, Network, Outcome, Placement, Schedule, Topology, World};
 
 /// A row of the report: bench's keys, and what the simulator knows beside.
@@ -40,28 +44,41 @@ struct Count {
 }
 
 pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
-    let (collective, names) = algorithms::names(args.collective).ok_or_else(|| {
+    let (collective, known) = names(args.collective).ok_or_else(|| {
         let wanted = args.collective.to_possible_value().map_or_else(String::new, |value| value.get_name().into());
         Failure::Words(format!("{wanted} is no collective over messages"))
     })?;
-    let network = network(args)?;
+    let topology = topology(args.network, (args.nodes_per_leaf, args.uplinks));
+    let network = network(topology, args.parameters.as_deref())?;
     let nodes = args.nodes.unwrap_or(args.ranks);
     let placement = Placement::blocks(args.ranks, nodes).map_err(words)?;
-    let chosen = match args.algorithm.as_str() {
-        "auto" => names.get(..1).unwrap_or_default().to_vec(),
-        "all" => names.to_vec(),
-        one => vec![one],
-    };
+    let schedules: Vec<_> = (0..args.iterations)
+        .map(|i| Schedule {
+            seed: args.seed.wrapping_add(i),
+            delay: args.delay,
+            skew: args.skew,
+            stragglers: args.stragglers,
+            slowdown: args.slowdown,
+            dropped: args.drop.clone(),
+            ..Schedule::default()
+        })
+        .collect();
     let lengths = if args.collective == Collective::Barrier { &[0] } else { &args.bytes[..] };
     let mut rows = Vec::new();
     for &bytes in lengths {
         let case = Case { collective: args.collective, ranks: args.ranks, bytes, root: args.root };
         case.check()?;
+        let default = decide::default(Over::Messages, args.collective, bytes, args.ranks)?;
+        let chosen = match args.algorithm.as_str() {
+            "auto" => default.iter().map(Plan::to_string).collect(),
+            "all" => known.iter().map(|name| (*name).to_owned()).collect(),
+            one => vec![one.to_owned()],
+        };
         for name in &chosen {
             let choice = algorithms::choice(args.collective, name)?;
             let mut words = Vec::new();
             let tables = Tables::new(&choice, args.ranks, &mut words)?;
-            let simulated = simulate(args, &case, &choice, &tables, (network, &placement));
+            let simulated = simulate(&schedules, &case, &choice, &tables, (network, &placement));
             let (sample, outcome) = match simulated {
                 Err(Failure::Plan(inapplicable @ PlanError::Inapplicable { .. })) if args.algorithm == "all" => {
                     eprintln!("unisono: left out: {inapplicable}");
@@ -71,9 +88,9 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
             };
             let row = Row {
                 collective: collective.into(),
+                default: default == Some(choice.plan()),
                 algorithm: choice.name,
                 form: Form::Blocking.name().into(),
-                default: Some(name) == names.first(),
                 host: "sim".into(),
                 method: "window".into(),
                 ranks: args.ranks,
@@ -112,14 +129,18 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     Ok(())
 }
 
-fn network(args: &Sim) -> Result<Network, Failure> {
-    let Some(file) = &args.parameters else {
-        return Ok(Network::new(match args.network {
-            Shape::Star => Topology::Star,
-            Shape::Crossbar => Topology::Crossbar,
-            Shape::FatTree => Topology::FatTree { nodes_per_leaf: args.nodes_per_leaf, uplinks: args.uplinks },
-        }));
-    };
+/// How nodes hang together; fat trees with so many nodes and up-links per leaf switch.
+pub(crate) const fn topology(shape: Shape, (nodes_per_leaf, uplinks): (u32, u32)) -> Topology {
+    match shape {
+        Shape::Star => Topology::Star,
+        Shape::Crossbar => Topology::Crossbar,
+        Shape::FatTree => Topology::FatTree { nodes_per_leaf, uplinks },
+    }
+}
+
+/// The network of a file, else a cluster of today that hangs together so.
+pub(crate) fn network(topology: Topology, parameters: Option<&Path>) -> Result<Network, Failure> {
+    let Some(file) = parameters else { return Ok(Network::new(topology)) };
     let named = |e: &dyn std::fmt::Display| Failure::Words(format!("{}: {e}", file.display()));
     let text = fs::read_to_string(file).map_err(|e| named(&e))?;
     let network: Network = serde_json::from_str(&text).map_err(|e| named(&e))?;
@@ -127,9 +148,34 @@ fn network(args: &Sim) -> Result<Network, Failure> {
     Ok(network)
 }
 
+/// Do all ranks' buffers together fit so many bytes?
+pub(crate) fn holds(collective: Collective, ranks: u32, bytes: u64, most: u64) -> bool {
+    let case = Case { collective, ranks, bytes, root: 0 };
+    bytes.checked_mul(case.buffers()).is_some_and(|all| all <= most)
+}
+
+/// Virtual nanoseconds of one call among ranks with a node each; nothing where the algorithm does not apply.
+pub(crate) fn price(
+    collective: Collective,
+    name: &str,
+    (ranks, bytes): (u32, u64),
+    network: Network,
+) -> Result<Option<f64>, Failure> {
+    let case = Case { collective, ranks, bytes, root: 0 };
+    case.check()?;
+    let choice = algorithms::choice(collective, name)?;
+    let mut words_of_tables = Vec::new();
+    let tables = Tables::new(&choice, ranks, &mut words_of_tables)?;
+    let placement = Placement::blocks(ranks, ranks).map_err(words)?;
+    match simulate(&[Schedule::default()], &case, &choice, &tables, (network, &placement)) {
+        Err(Failure::Plan(PlanError::Inapplicable { .. })) => Ok(None),
+        simulated => simulated.map(|(sample, _)| Some(sample.p50)),
+    }
+}
+
 /// Runs all iterations; answers their times and the last one's outcome.
 fn simulate(
-    args: &Sim,
+    schedules: &[Schedule],
     case: &Case,
     choice: &Choice,
     tables: &Tables<'_>,
@@ -138,18 +184,10 @@ fn simulate(
     let mut memory = vec![Memory::default(); case.ranks as usize];
     let mut last = None;
     let mut samples = Vec::new();
-    for seed in (0..args.iterations).map(|i| args.seed.wrapping_add(i)) {
-        let named = |what: &dyn std::fmt::Display| Failure::Words(format!("{}, seed {seed}: {what}", choice.name));
-        let schedule = Schedule {
-            seed,
-            delay: args.delay,
-            skew: args.skew,
-            stragglers: args.stragglers,
-            slowdown: args.slowdown,
-            dropped: args.drop.clone(),
-            ..Schedule::default()
-        };
-        let world = World::new(network, placement.clone(), schedule).map_err(words)?;
+    for schedule in schedules {
+        let named =
+            |what: &dyn std::fmt::Display| Failure::Words(format!("{}, seed {}: {what}", choice.name, schedule.seed));
+        let world = World::new(network, placement.clone(), schedule.clone()).map_err(words)?;
         let mut machines = Vec::with_capacity(memory.len());
         for (rank, memory) in (0..).zip(&mut memory) {
             case.prepare(rank, memory);
@@ -163,12 +201,12 @@ fn simulate(
         if let Some((rank, _)) = (0..).zip(&memory).find(|(rank, memory)| !case.right(*rank, memory)) {
             return Err(named(&format!("wrong data on rank {rank}")));
         }
-        let begin = if case.rooted() { outcome.begin.get(args.root as usize) } else { outcome.begin.iter().min() };
+        let begin = if case.rooted() { outcome.begin.get(case.root as usize) } else { outcome.begin.iter().min() };
         samples.push(end.ns() - begin.map_or(0.0, |begin| begin.ns()));
         last = Some(outcome);
     }
     let outcome = last.ok_or_else(|| Failure::Words("iterations is 0, must be at least 1".into()))?;
-    Ok((summary(samples, args.iterations), outcome))
+    Ok((summary(samples, schedules.len() as u64), outcome))
 }
 
 /// When each rank was done, in nanoseconds.
@@ -177,7 +215,7 @@ fn ends(outcome: &Outcome) -> Vec<f64> {
     outcome.fates.iter().map(end).collect()
 }
 
-fn kind(network: &Network) -> String {
+pub(crate) fn kind(network: &Network) -> String {
     match network.topology {
         Topology::Star => "star".into(),
         Topology::Crossbar => "crossbar".into(),
