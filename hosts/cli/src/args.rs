@@ -3,6 +3,7 @@
 use crate::bench::Sides;
 use crate::explain::args::Explain;
 use crate::form::Form;
+use crate::measure::args::Measure;
 use crate::model::args::Model;
 use crate::sim::args::Sim;
 use crate::tune::args::Tune;
@@ -43,7 +44,9 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Measure the algorithms that there are to choose from; write a decision table, and what was measured
     Tune(Tune),
-    /// A rank of `demo`, `bench`, `check`, `topo` or `tune`: started by the launcher
+    /// Measure the parameters of the papers' models: a network's, a queue's; set models beside measurements
+    Measure(Measure),
+    /// A rank of `demo`, `bench`, `check`, `topo`, `tune` or `measure`: started by the launcher
     #[command(hide = true)]
     Worker,
 }

@@ -1,11 +1,12 @@
-//! Jobs of the ranks that this program starts of itself: `demo`, `bench`, `check`, `topo`, `tune`.
+//! Jobs of the ranks that this program starts of itself: `demo`, `bench`, `check`, `topo`, `tune`, `measure`.
 //!
 //! The launcher's process only starts the ranks and names who failed; rank 0 speaks to the user.
 
 use crate::args::{Bench, BindTo, Check, Demo, Topo};
 use crate::error::Failure;
+use crate::measure::args::Queue;
 use crate::tune::{self, Work};
-use crate::{bench, check, demo, topo};
+use crate::{bench, check, demo, measure, topo};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -31,6 +32,7 @@ pub(crate) enum Job {
     Check(Check),
     Topo(Topo),
     Tune(Work),
+    Queue(Queue),
 }
 
 /// Variables of the ranks' environment.
@@ -94,8 +96,9 @@ fn say(line: fmt::Arguments<'_>) {
 
 /// A rank's whole life.
 pub(crate) fn work() -> Result<(), Failure> {
-    let missing =
-        || Failure::Words("worker: to be started by `unisono demo`, `bench`, `check`, `topo` or `tune`".into());
+    let missing = || {
+        Failure::Words("worker: to be started by `unisono demo`, `bench`, `check`, `topo`, `tune` or `measure`".into())
+    };
     let job = std::env::var(VARIABLE).map_err(|_| missing())?;
     let mut team = Team { bootstrap: Launched::from_env()?.ok_or_else(missing)?, joined: false };
     let rank = team.rank();
@@ -104,6 +107,7 @@ pub(crate) fn work() -> Result<(), Failure> {
         Job::Bench(args) => bench::work(&mut team, &args),
         Job::Check(args) => check::work(&mut team, &args),
         Job::Topo(args) => topo::work(&mut team, &args),
+        Job::Queue(args) => measure::queue::work(&mut team, &args),
         Job::Tune(work) => tune::work(&mut team, &work),
     };
     answer.map_err(|failure| match failure {

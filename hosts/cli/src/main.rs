@@ -9,6 +9,7 @@ mod error;
 mod explain;
 mod form;
 mod job;
+mod measure;
 mod model;
 mod run;
 mod sim;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Command::Sim(args) => sim::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Tune(args) => tune::run(&args),
+        Command::Measure(args) => measure::run(&args),
         Command::Worker => job::work(),
     };
     match answer {

@@ -24,7 +24,7 @@ pub(crate) use collectives::Sides;
 pub(crate) use contender::Contender;
 pub(crate) use floor::Floors;
 use indicatif::{ProgressBar, ProgressStyle};
-pub(crate) use methods::{Sample, rate_times, summary};
+pub(crate) use methods::{rate_times, summary};
 use serde::{Deserialize, Serialize};
 pub(crate) use subject::{Subject, names};
 pub(crate) use table::Table;

@@ -6,7 +6,7 @@ mod data;
 mod plot;
 
 use crate::args::Collective;
-use crate::bench::{Row, Sample, Table, summary};
+use crate::bench::{Row, Table, summary};
 use crate::decide;
 use crate::error::Failure;
 use crate::form::Form;
@@ -79,13 +79,14 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
             let mut words = Vec::new();
             let tables = Tables::new(&choice, args.ranks, &mut words)?;
             let simulated = simulate(&schedules, &case, &choice, &tables, (network, &placement));
-            let (sample, outcome) = match simulated {
+            let (samples, outcome) = match simulated {
                 Err(Failure::Plan(inapplicable @ PlanError::Inapplicable { .. })) if args.algorithm == "all" => {
                     eprintln!("unisono: left out: {inapplicable}");
                     continue;
                 }
                 simulated => simulated?,
             };
+            let sample = summary(samples, args.iterations);
             let row = Row {
                 collective: collective.into(),
                 default: default == Some(choice.plan()),
@@ -158,18 +159,30 @@ pub(crate) fn holds(collective: Collective, ranks: u32, bytes: u64, most: u64) -
 pub(crate) fn price(
     collective: Collective,
     name: &str,
-    (ranks, bytes): (u32, u64),
+    of: (u32, u64),
     network: Network,
 ) -> Result<Option<f64>, Failure> {
+    let times = times(collective, name, of, network, &[Schedule::default()])?;
+    Ok(times.and_then(|times| times.first().copied()))
+}
+
+/// The same, once for each schedule.
+pub(crate) fn times(
+    collective: Collective,
+    name: &str,
+    (ranks, bytes): (u32, u64),
+    network: Network,
+    schedules: &[Schedule],
+) -> Result<Option<Vec<f64>>, Failure> {
     let case = Case { collective, ranks, bytes, root: 0 };
     case.check()?;
     let choice = algorithms::choice(collective, name)?;
     let mut words_of_tables = Vec::new();
     let tables = Tables::new(&choice, ranks, &mut words_of_tables)?;
     let placement = Placement::blocks(ranks, ranks).map_err(words)?;
-    match simulate(&[Schedule::default()], &case, &choice, &tables, (network, &placement)) {
+    match simulate(schedules, &case, &choice, &tables, (network, &placement)) {
         Err(Failure::Plan(PlanError::Inapplicable { .. })) => Ok(None),
-        simulated => simulated.map(|(sample, _)| Some(sample.p50)),
+        simulated => simulated.map(|(samples, _)| Some(samples)),
     }
 }
 
@@ -180,7 +193,7 @@ fn simulate(
     choice: &Choice,
     tables: &Tables<'_>,
     (network, placement): (Network, &Placement),
-) -> Result<(Sample, Outcome), Failure> {
+) -> Result<(Vec<f64>, Outcome), Failure> {
     let mut memory = vec![Memory::default(); case.ranks as usize];
     let mut last = None;
     let mut samples = Vec::new();
@@ -206,7 +219,7 @@ fn simulate(
         last = Some(outcome);
     }
     let outcome = last.ok_or_else(|| Failure::Words("iterations is 0, must be at least 1".into()))?;
-    Ok((summary(samples, schedules.len() as u64), outcome))
+    Ok((samples, outcome))
 }
 
 /// When each rank was done, in nanoseconds.
