@@ -43,7 +43,7 @@ impl fmt::Display for MeasureError {
             Self::Hidden { lengths, least } => write!(
                 f,
                 "lengths whose messages follow each other at the network's pace are {lengths}, must be at least {least}: \
-                 the processes are slower than the network"
+                 the processes are slower than the network, or disturbed"
             ),
         }
     }

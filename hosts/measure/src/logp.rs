@@ -18,6 +18,7 @@
 
 use crate::script::Act;
 use crate::{LEVEL, MeasureError, Stage};
+use unisono_model::ModelError;
 use unisono_model::hockney::{Fit, Weight};
 use unisono_model::logp::LogP;
 use unisono_model::stats::Median;
@@ -27,7 +28,7 @@ use unisono_model::stats::Median;
 pub struct Plan {
     /// Repetitions: six at least, or no interval is known.
     pub repetitions: usize,
-    /// Round trips of a repetition that are averaged.
+    /// Round trips of a repetition, of which the median counts.
     pub trips: usize,
     /// n: messages of a train.
     pub train: usize,
@@ -38,7 +39,7 @@ pub struct Plan {
 impl Default for Plan {
     fn default() -> Self {
         let lengths = (0..=17).map(|power| 1 << power).collect();
-        Self { repetitions: 11, trips: 20, train: 16, lengths }
+        Self { repetitions: 11, trips: 51, train: 16, lengths }
     }
 }
 
@@ -84,13 +85,28 @@ struct Once {
 /// # Errors
 /// Too few repetitions, messages or lengths; the stage fails; the network's pace can't be seen ([`MeasureError::Hidden`]).
 pub fn measure(stage: &mut impl Stage, plan: &Plan) -> Result<Measured, MeasureError> {
-    unisono_model::ModelError::at_least("repetitions", plan.repetitions as u64, 6)?;
-    unisono_model::ModelError::at_least("round trips", plan.trips as u64, 1)?;
-    unisono_model::ModelError::at_least("messages of a train (n)", plan.train as u64, 2)?;
-    unisono_model::ModelError::at_least("lengths (s)", plan.lengths.len() as u64, 3)?;
-    // The first one warms up.
-    once(stage, plan)?;
-    let all = (0..plan.repetitions).map(|_| once(stage, plan)).collect::<Result<Vec<_>, _>>()?;
+    ModelError::at_least("repetitions", plan.repetitions as u64, LEAST as u64)?;
+    ModelError::at_least("round trips", plan.trips as u64, 1)?;
+    ModelError::at_least("messages of a train (n)", plan.train as u64, 2)?;
+    ModelError::at_least("lengths (s)", plan.lengths.len() as u64, 3)?;
+    let mut all = Vec::new();
+    let mut hidden = None;
+    // On a busy machine some repetitions show nothing: they are made again, as often as there should be any. The first
+    // one warms up.
+    for attempt in 0..=2 * plan.repetitions {
+        match once(stage, plan) {
+            Ok(once) if attempt > 0 => all.push(once),
+            Ok(_) => {}
+            Err(error @ MeasureError::Hidden { .. }) => hidden = Some(error),
+            Err(error) => return Err(error),
+        }
+        if all.len() == plan.repetitions {
+            break;
+        }
+    }
+    if let (true, Some(hidden)) = (all.len() < LEAST, hidden) {
+        return Err(hidden);
+    }
     let median = |of: fn(&Once) -> f64| {
         // Noise may put an overhead below nothing.
         let values: Vec<f64> = all.iter().map(|once| of(once).max(0.0)).collect();
@@ -127,6 +143,8 @@ fn once(stage: &mut impl Stage, plan: &Plan) -> Result<Once, MeasureError> {
     Ok(Once { latency, send, receive, gap: line.startup, byte_gap: line.element })
 }
 
+/// Repetitions that an interval needs.
+const LEAST: usize = 6;
 /// Lengths that a line needs.
 const LENGTHS: usize = 3;
 /// So much longer than a process is busy, an interval is the network's.
@@ -137,7 +155,7 @@ fn per_message(train: f64, one: f64, n: usize) -> f64 {
     (train - one) / n.saturating_sub(1) as f64
 }
 
-/// The mean of `trips` PRTT(n, d, s), one after the other.
+/// The median of `trips` PRTT(n, d, s), one after the other.
 fn prtt(stage: &mut impl Stage, trips: usize, n: usize, d: f64, s: usize) -> Result<f64, MeasureError> {
     let (mut client, mut server) = meet();
     for _ in 0..trips {
@@ -155,7 +173,7 @@ fn prtt(stage: &mut impl Stage, trips: usize, n: usize, d: f64, s: usize) -> Res
     spans(stage.run(vec![client, server])?)
 }
 
-/// The mean time of `trips` receives whose messages are there: the client works for `long` first.
+/// The median time of `trips` receives whose messages are there: the client works for `long` first.
 fn receive(stage: &mut impl Stage, trips: usize, long: f64) -> Result<f64, MeasureError> {
     let (mut client, mut server) = meet();
     for _ in 0..trips {
@@ -170,10 +188,13 @@ fn meet() -> (Vec<Act>, Vec<Act>) {
     (vec![Act::Send(1, 1), Act::Receive(1, 1), Act::Flush], vec![Act::Receive(0, 1), Act::Send(0, 1), Act::Flush])
 }
 
-/// The mean of the times between the client's notes, two by two.
+/// The median of the times between the client's notes, two by two: what disturbs some of them does not count.
 fn spans(notes: Vec<Vec<f64>>) -> Result<f64, MeasureError> {
     let client = notes.first().map_or(&[][..], Vec::as_slice);
     let (pairs, _) = client.as_chunks();
-    unisono_model::ModelError::at_least("round trips", pairs.len() as u64, 1)?;
-    Ok(pairs.iter().map(|[begin, end]| end - begin).sum::<f64>() / pairs.len() as f64)
+    let mut times: Vec<f64> = pairs.iter().map(|[begin, end]| end - begin).collect();
+    times.sort_by(f64::total_cmp);
+    ModelError::at_least("round trips", times.len() as u64, 1)?;
+    let at = |index: usize| times.get(index).copied().unwrap_or(f64::NAN);
+    Ok(f64::midpoint(at((times.len() - 1) / 2), at(times.len() / 2)))
 }

@@ -25,6 +25,9 @@ pub trait Stage {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Threads;
 
+/// Looks at what is awaited before the core is given to others, who may be those that are waited for.
+const SPINS: u32 = 1000;
+
 struct Thread {
     mailbox: Mailbox,
     begin: Instant,
@@ -65,11 +68,15 @@ impl Stage for Threads {
                     scope.spawn(move || {
                         let (mut thread, mut script) = (Thread { mailbox, begin }, Script::new(acts));
                         together.wait();
+                        let mut spins = 0;
                         loop {
                             match script.poll(&mut thread) {
                                 Ok(Step::Done) => break Ok(script.into_notes()),
-                                Ok(Step::Wait(_)) if crowded => std::thread::yield_now(),
-                                Ok(Step::Wait(_)) => core::hint::spin_loop(),
+                                Ok(Step::Wait(_)) if crowded || spins >= SPINS => {
+                                    spins = 0;
+                                    std::thread::yield_now();
+                                }
+                                Ok(Step::Wait(_)) => spins += 1,
                                 Err(error) => break Err(error),
                             }
                         }

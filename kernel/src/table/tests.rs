@@ -52,6 +52,23 @@ fn there_is_a_built_in_rule_for_every_call_and_only_one() {
         let chosen = select(&[], &ask).unwrap();
         assert_eq!((chosen.rule, chosen.plan.applies(&ask)), (None, Ok(())), "{ask:?}");
     }
+    // At every end of every rule, and beside it.
+    let around = |end: u64| [end.saturating_sub(1), end, end.saturating_add(1)];
+    let lengths: Vec<u64> =
+        BUILT_IN.iter().flat_map(|rule| [rule.bytes.least, rule.bytes.most]).flat_map(around).collect();
+    let ranks: Vec<u64> = BUILT_IN
+        .iter()
+        .flat_map(|rule| [rule.ranks.least, rule.ranks.most])
+        .flat_map(|end| around(end.into()))
+        .collect();
+    for rule in BUILT_IN {
+        for (&bytes, &ranks) in lengths.iter().flat_map(|bytes| ranks.iter().map(move |ranks| (bytes, ranks))) {
+            let Ok(ranks @ 1..) = u32::try_from(ranks) else { continue };
+            let (over, collective) = (rule.plan.over(), rule.collective);
+            let ask = Ask { over, collective, bytes, commutative: true, site: Site::flat(ranks) };
+            assert_eq!(BUILT_IN.iter().filter(|rule| rule.matches(&ask)).count(), 1, "{ask:?}");
+        }
+    }
     for (at, one) in BUILT_IN.iter().enumerate() {
         assert!(BUILT_IN.iter().skip(at + 1).all(|other| !one.meets(other)), "{one:?}");
     }
