@@ -69,6 +69,20 @@ impl Machine {
         Self { logp, fold: 0.1, turn: 1000.0, cores, fragment: 32 << 10, papers }
     }
 
+    /// With what was measured: a line one way, a byte copied, the turn of a process that yields. The parts of a line's way keep
+    /// their proportions, and folds take as much longer or shorter as copies.
+    ///
+    /// # Errors
+    /// A time is negative or absurd; a line or a byte takes none.
+    pub fn with(self, line: Option<f64>, byte: Option<f64>, turn: Option<f64>) -> Result<Self, ModelError> {
+        let (now, t) = (self.logp, self.logp.byte_gap());
+        let line = ModelError::positive("a line's way", line.unwrap_or(now.message()))? / now.message();
+        let byte = ModelError::positive("time per byte (t)", byte.unwrap_or(t))?;
+        let turn = ModelError::time("turn of a process", turn.unwrap_or(self.turn))?;
+        let logp = LogP::new(line * now.latency(), line * now.send(), line * now.receive(), line * now.gap())?;
+        Ok(Self { logp: logp.with_byte_gap(byte)?, fold: self.fold * byte / t, turn, ..self })
+    }
+
     /// Predicted nanoseconds; nothing for plans over messages.
     ///
     /// # Errors
@@ -207,6 +221,20 @@ mod tests {
     fn crowded_by_hand() {
         close(of(Collective::Bcast, "posted", 16, 8), 2000.0);
         close(of(Collective::Bcast, "queue", 16, 500), 2000.0 + 100.0 + 100.0);
+    }
+
+    #[test]
+    fn measured_speeds_by_hand() {
+        let fast = machine().with(Some(50.0), Some(0.05), Some(10.0)).unwrap();
+        let of = |name, ranks, bytes| {
+            let plan = Plan::from_name(Over::Segment, Collective::Allreduce, name).unwrap();
+            fast.time(Collective::Allreduce, plan, ranks, bytes).unwrap().unwrap()
+        };
+        close(of("exchange", 4, 1000), 420.0); // half of 840
+        close(of("posted", 16, 0), 50.0 + 14.0 * 10.0); // two turns are less than a line
+        assert_eq!(machine().with(None, None, None), Ok(machine()));
+        let absurd = machine().with(Some(0.0), None, None).unwrap_err();
+        assert_eq!(absurd.to_string(), "a line's way is 0, must be above 0");
     }
 
     #[test]

@@ -71,6 +71,11 @@ impl Floors {
         if self.crowded { self.ring } else { self.line }
     }
 
+    /// What one rank of a crowded core takes for its turn.
+    pub(crate) fn turn(&self) -> Option<f64> {
+        (self.crowded && self.sharing > 0.0).then_some(self.ring / self.sharing)
+    }
+
     /// Nanoseconds of copying so many bytes in and out, of a message that was to be measured.
     pub(crate) fn copies(&self, bytes: u64) -> Option<(f64, f64)> {
         self.copy_in.get(&bytes).copied().zip(self.copy_out.get(&bytes).copied())

@@ -6,14 +6,13 @@
 pub(crate) mod args;
 
 use crate::error::Failure;
-use crate::tune::costs::{Costs, beside, cached, topology_hash};
+use crate::tune::costs::{Costs, Speeds, beside, cached, topology_hash};
 use crate::{decide, sim};
 use args::Explain;
 use serde::Serialize;
 use std::fmt::{self, Write as _};
 use std::path::Path;
 use unisono_kernel::table::{Ask, BUILT_IN, Chosen, Over, Plan, Rule, Site, select};
-use unisono_model::segment::Machine;
 use unisono_posix::decisions::{Decisions, TABLE, decisions};
 use unisono_table::Line;
 
@@ -93,7 +92,7 @@ fn rows(args: &Explain, over: Over, table: &[Rule], costs: Option<&Costs>) -> Re
         plans.push(plan);
     }
     let network = sim::network(sim::topology(args.network, (16, 8)), args.parameters.as_deref())?;
-    let machine = Machine::typical(std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32));
+    let machine = costs.map_or_else(Speeds::default, |costs| costs.machine).machine()?;
     let row = |plan: Plan| {
         let serves = plan.applies(&ask);
         let chosen = chosen.filter(|chosen| chosen.plan == plan);

@@ -6,6 +6,8 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use unisono_kernel::table::{Collective, Over, Plan};
+use unisono_model::ModelError;
+use unisono_model::segment::Machine;
 use unisono_posix::Topology;
 
 /// Measured times of one machine.
@@ -16,7 +18,42 @@ pub(crate) struct Costs {
     pub(crate) format: u32,
     /// The topology's hash.
     pub(crate) topology: String,
+    /// What predictions are made of.
+    #[serde(default)]
+    pub(crate) machine: Speeds,
     pub(crate) cells: Vec<Cell>,
+}
+
+/// How fast the machine is, as far as it was measured.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Speeds {
+    /// One way of a cache line.
+    pub(crate) line_ns: Option<f64>,
+    /// The turn of a process that yields.
+    pub(crate) turn_ns: Option<f64>,
+    /// Copying a byte in or out.
+    pub(crate) byte_ns: Option<f64>,
+}
+
+impl Speeds {
+    /// These, and another's where these say nothing.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            line_ns: self.line_ns.or(other.line_ns),
+            turn_ns: self.turn_ns.or(other.turn_ns),
+            byte_ns: self.byte_ns.or(other.byte_ns),
+        }
+    }
+
+    /// For the formulas; typical where nothing was measured.
+    ///
+    /// # Errors
+    /// A speed is negative or absurd.
+    pub(crate) fn machine(self) -> Result<Machine, ModelError> {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+        Machine::typical(cores).with(self.line_ns, self.byte_ns, self.turn_ns)
+    }
 }
 
 /// An algorithm's time in one cell of the sweep: a median, and where it lies with 95 % confidence.

@@ -17,12 +17,13 @@ use crate::job::{self, Job};
 use crate::{bench, decide, sim};
 use args::Tune;
 use clap::ValueEnum;
-use costs::{Cell, Costs, beside, cached, topology_hash};
+use costs::{Cell, Costs, Speeds, beside, cached, topology_hash};
 use rules::{calls, misses};
 use serde_json::json;
 use std::path::Path;
 use unisono_kernel::table::{Over, Rule};
 use unisono_posix::decisions::{TABLE, decisions};
+use work::Found;
 pub(crate) use work::{Work, work};
 
 /// Bytes of all simulated ranks' buffers together; cells beyond are left out.
@@ -44,7 +45,7 @@ pub(crate) fn run(args: &Tune) -> Result<(), Failure> {
         println!("export {TABLE}={path}");
         return Ok(());
     }
-    let cells = if args.messages { simulate(args)? } else { measure(args)? };
+    let (machine, cells) = if args.messages { (Speeds::default(), simulate(args)?) } else { measure(args)? };
     let calls = calls(&cells);
     if calls.is_empty() {
         return Err(Failure::Words("nothing was measured: there are too few cells".into()));
@@ -60,7 +61,7 @@ pub(crate) fn run(args: &Tune) -> Result<(), Failure> {
     }
     let table = rules::rules(&calls)?;
     report(args.json, &calls, table.rules(), "the table written")?;
-    let costs = Costs { format: Costs::FORMAT, topology, cells: cells.clone() };
+    let costs = Costs { format: Costs::FORMAT, topology, machine, cells: cells.clone() };
     write(&path, &table.to_string())?;
     write(&beside(&path), &serde_json::to_string_pretty(&costs)?)?;
     if !args.json {
@@ -94,14 +95,14 @@ fn collectives(args: &Tune, over: Over) -> Result<Vec<Collective>, Failure> {
 }
 
 /// On real processes, one number of them after the other.
-fn measure(args: &Tune) -> Result<Vec<Cell>, Failure> {
+fn measure(args: &Tune) -> Result<(Speeds, Vec<Cell>), Failure> {
     let collectives = collectives(args, Over::Segment)?;
     if let Some(bytes) = args.bytes.iter().find(|bytes| !bytes.is_multiple_of(8)) {
         return Err(Failure::Words(format!("bytes is {bytes}: a reduction of f64 takes multiples of 8")));
     }
     let numbers = if args.ranks.is_empty() { &[2, 4, 8] } else { &args.ranks[..] };
     let found = std::env::temp_dir().join(format!("unisono-tune-{}.json", std::process::id()));
-    let mut cells = Vec::new();
+    let (mut cells, mut speeds) = (Vec::new(), Speeds::default());
     for &ranks in numbers {
         let work = Work {
             collectives: collectives.clone(),
@@ -116,9 +117,11 @@ fn measure(args: &Tune) -> Result<Vec<Cell>, Failure> {
         });
         // A rank that failed left none.
         let _ = std::fs::remove_file(&found);
-        cells.extend(serde_json::from_str::<Vec<Cell>>(&text?)?);
+        let found: Found = serde_json::from_str(&text?)?;
+        speeds = speeds.or(found.speeds);
+        cells.extend(found.cells);
     }
-    Ok(cells)
+    Ok((speeds, cells))
 }
 
 /// In the simulator: exact, since it has no noise.

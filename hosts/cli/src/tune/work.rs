@@ -1,8 +1,8 @@
 //! A rank's part: repetitions of all algorithms of a cell, by turns, until their medians are known well or the cell's time is over.
 
-use super::costs::Cell;
+use super::costs::{Cell, Speeds};
 use crate::args::Collective;
-use crate::bench::{Contender, Plan, Subject, names, progress, rate_times};
+use crate::bench::{Contender, Floors, Plan, Subject, names, progress, rate_times};
 use crate::error::Failure;
 use crate::form::Form;
 use crate::job::Team;
@@ -27,6 +27,16 @@ pub(crate) struct Work {
     pub(crate) quiet: bool,
 }
 
+/// What it found.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Found {
+    pub(super) speeds: Speeds,
+    pub(super) cells: Vec<Cell>,
+}
+
+/// Bytes whose copies are timed.
+const COPIED: u64 = 64 << 10;
+
 /// Half an interval over its median that is good enough.
 pub(super) const GOOD: f64 = 0.05;
 /// Level of confidence.
@@ -42,6 +52,8 @@ pub(crate) fn work(team: &mut Team, work: &Work) -> Result<(), Failure> {
     let cells = || work.collectives.iter().flat_map(|&one| lengths(one, &work.bytes).iter().map(move |&at| (one, at)));
     let all: usize = cells().map(|(collective, _)| names(collective).len()).sum();
     let bar = progress(team.rank() == 0 && !work.quiet, all as u64);
+    bar.set_message("lines and copies");
+    let speeds = speeds(team, &joined)?;
     let mut found = Vec::new();
     for (collective, bytes) in cells() {
         bar.set_message(format!("{} ranks: {collective:?} {}", team.size(), unisono_plot::bytes(bytes)));
@@ -53,9 +65,18 @@ pub(crate) fn work(team: &mut Team, work: &Work) -> Result<(), Failure> {
     if team.rank() == 0 {
         let path = &work.found;
         let named = |e| Failure::Words(format!("{}: {e}", path.display()));
-        std::fs::write(path, serde_json::to_string(&found)?).map_err(named)?;
+        std::fs::write(path, serde_json::to_string(&Found { speeds, cells: found })?).map_err(named)?;
     }
     Ok(())
+}
+
+/// The machine's own speeds, between so many processes.
+fn speeds(team: &mut Team, joined: &Joined) -> Result<Speeds, Failure> {
+    let floors = Floors::measure(team, joined, &[COPIED], false)?;
+    let notice = Some(floors.notice());
+    let (line_ns, turn_ns) = if joined.waiting.yields { (None, floors.turn()) } else { (notice, None) };
+    let byte = |(inwards, outwards)| f64::midpoint(inwards, outwards) / COPIED as f64;
+    Ok(Speeds { line_ns, turn_ns, byte_ns: floors.copies(COPIED).map(byte) })
 }
 
 /// All algorithms of a call that serve it.
