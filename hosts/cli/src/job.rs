@@ -4,7 +4,7 @@
 
 use crate::args::{Bench, BindTo, Check, Demo, Topo};
 use crate::error::Failure;
-use crate::measure::args::Queue;
+use crate::measure::args::{Queue, Skew};
 use crate::tune::{self, Work};
 use crate::{bench, check, demo, measure, topo};
 use serde::de::DeserializeOwned;
@@ -33,6 +33,7 @@ pub(crate) enum Job {
     Topo(Topo),
     Tune(Work),
     Queue(Queue),
+    Skew(Skew),
 }
 
 /// Variables of the ranks' environment.
@@ -107,6 +108,7 @@ pub(crate) fn work() -> Result<(), Failure> {
         Job::Bench(args) => bench::work(&mut team, &args),
         Job::Check(args) => check::work(&mut team, &args),
         Job::Topo(args) => topo::work(&mut team, &args),
+        Job::Skew(args) => measure::skew::work(&mut team, &args),
         Job::Queue(args) => measure::queue::work(&mut team, &args),
         Job::Tune(work) => tune::work(&mut team, &work),
     };

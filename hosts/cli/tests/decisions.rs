@@ -68,7 +68,7 @@ fn the_environment_changes_what_auto_runs() {
 fn what_a_table_chooses_is_right() {
     let rules = "shm bcast use cico-binomial; shm barrier use combining-3; shm allreduce use slices; shm gather use cico; \
                  shm gatherv use cico; shm scatter use cico; shm scatterv use cico; shm allgather bytes ..4K use cico";
-    let said = succeeds(&["check", "-n", "3"], &[("UNISONO_RULES", rules)]);
+    let said = succeeds(&["check", "-n", "3", "--form", "blocking,nonblocking"], &[("UNISONO_RULES", rules)]);
     assert!(said.contains("passed, 0 failed"), "{said}");
 }
 

@@ -65,6 +65,15 @@ fn the_queue_has_times_and_a_model_beside_measurements() {
 }
 
 #[test]
+fn ranks_leave_apart() {
+    let all = rows(&["measure", "skew", "-n", "3", "--repetitions", "20", "--json"]);
+    assert_eq!(all.len(), 4);
+    assert!(all.iter().all(|row| number(row, "from") <= number(row, "to")), "{all:?}");
+    let few = unisono(&["measure", "skew", "--repetitions", "5"]);
+    assert!(!few.status.success() && String::from_utf8_lossy(&few.stderr).contains("samples is 5, must be at least 6"));
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     for (args, words) in [
         (&["measure", "logp", "--over", "sim", "--repetitions", "5"][..], "repetitions is 5, must be at least 6"),

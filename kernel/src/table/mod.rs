@@ -123,4 +123,6 @@ pub fn select(table: &[Rule], ask: &Ask) -> Option<Chosen> {
 }
 
 #[cfg(test)]
+mod plans;
+#[cfg(test)]
 mod tests;

@@ -29,7 +29,7 @@ fn asks() -> impl Iterator<Item = Ask> {
 }
 
 /// Every algorithm that has a name, of every collective.
-fn plans() -> Vec<(Collective, Plan)> {
+pub(super) fn plans() -> Vec<(Collective, Plan)> {
     let shm = ["posted", "queue", "cico-flat", "cico-kary-3", "cico-binomial", "dissemination", "central"];
     let shm = [&shm[..], &["combining-4", "exchange", "slices", "cico"]].concat();
     let msg = ["flat", "chain-8192", "knomial-4", "scatter-allgather", "scatter-gather", "doubling", "ring"];

@@ -23,6 +23,8 @@ pub(crate) enum What {
     Network(Network),
     /// t, t_WO, t_A, t_W of the queue in a segment, between real processes; the model beside measured broadcasts (paper P1)
     Queue(Queue),
+    /// How far apart processes leave a barrier, against a common deadline (paper P5)
+    Skew(Skew),
 }
 
 /// Where messages go.
@@ -101,6 +103,22 @@ pub(crate) struct Network {
     #[arg(long, default_value_t = 11, value_name = "K")]
     pub(crate) repetitions: usize,
     /// One JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
+pub(crate) struct Skew {
+    /// Number of processes
+    #[arg(short = 'n', long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..), value_name = "N")]
+    pub(crate) ranks: u32,
+    /// Barriers and deadlines of each kind; six at least
+    #[arg(long, default_value_t = 1001, value_name = "K")]
+    pub(crate) repetitions: usize,
+    /// Where to bind the processes
+    #[arg(long, value_enum, default_value_t = BindTo::Core)]
+    pub(crate) bind: BindTo,
+    /// One JSON object per row
     #[arg(long)]
     pub(crate) json: bool,
 }

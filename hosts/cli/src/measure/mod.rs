@@ -5,6 +5,7 @@ mod barriers;
 mod logp;
 mod network;
 pub(crate) mod queue;
+pub(crate) mod skew;
 
 use crate::error::Failure;
 use crate::job::{self, Job};
@@ -17,6 +18,7 @@ pub(crate) fn run(args: &Measure) -> Result<(), Failure> {
         What::Logp(args) => logp::run(args),
         What::Barriers(args) => barriers::run(args),
         What::Network(args) => network::run(args),
+        What::Skew(args) => job::launch(args.ranks, args.bind, Vec::new(), Job::Skew(args.clone())),
         What::Queue(args) => {
             queue::check(args)?;
             job::launch(args.ranks, args.bind, Vec::new(), Job::Queue(args.clone()))
