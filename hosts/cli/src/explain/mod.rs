@@ -1,6 +1,6 @@
 //! `unisono explain`: which algorithm runs a call, why, and what the others would take.
 //!
-//! Predicted over a segment: the formulas of `unisono_model::segment`; over messages: the simulator. Measured: what `unisono tune`
+//! Predicted over a segment: the formulas of `unisono_model::segment`; over messages: the simulator, unless the call is huge. Measured: what `unisono tune`
 //! found in this very cell.
 
 pub(crate) mod args;
@@ -15,6 +15,9 @@ use std::path::Path;
 use unisono_kernel::table::{Ask, BUILT_IN, Chosen, Over, Plan, Rule, Site, select};
 use unisono_posix::decisions::{Decisions, TABLE, decisions};
 use unisono_table::Line;
+
+/// Bytes of all simulated ranks' buffers together, at most: beyond, a prediction would take minutes.
+const MOST: u64 = 256 << 20;
 
 /// A candidate.
 #[derive(Debug, Serialize)]
@@ -99,6 +102,7 @@ fn rows(args: &Explain, over: Over, table: &[Rule], costs: Option<&Costs>) -> Re
         let predicted = match (over, serves) {
             (_, Err(_)) => None,
             (Over::Segment, _) => machine.time(ask.collective, plan, args.ranks, ask.bytes)?,
+            (Over::Messages, _) if !sim::holds(args.collective, args.ranks, ask.bytes, MOST) => None,
             (Over::Messages, _) => sim::price(args.collective, &plan.to_string(), (args.ranks, ask.bytes), network)?,
         };
         let measured = costs.and_then(|costs| costs.of(over, ask.collective, plan, args.ranks, ask.bytes));
