@@ -1,4 +1,5 @@
-//! `unisono measure`, as a person uses it. The simulator is the judge of what is measured there; of a real machine only that there are times.
+//! `unisono measure`, as a person uses it. The simulator is the judge of what is measured there; of a real machine only
+//! that there are times.
 
 use serde_json::Value;
 use std::process::{Command, Output};

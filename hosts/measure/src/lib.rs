@@ -7,7 +7,8 @@
 //! | `logp` | L, o_s, o_r, g, G by parametrized round trips (paper P4 measured with Netgauge) |
 //! | `network` | t_s and t_w; one pair against all pairs (paper P5) |
 //!
-//! Times are nanoseconds. Every parameter has an interval of confidence 95 % from repetitions, whatever their distribution.
+//! Times are nanoseconds. Every parameter has an interval of confidence 95 % from repetitions, whatever their
+//! distribution.
 
 mod error;
 pub mod logp;

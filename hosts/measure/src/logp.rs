@@ -1,7 +1,8 @@
-//! LogGP's parameters by parametrized round trips, after Netgauge (Hoefler, Lichei, Rehm: Low-overhead LogGP parameter assessment
-//! for modern interconnection networks, 2007), which paper P4 measured with.
+//! LogGP's parameters by parametrized round trips, after Netgauge (Hoefler, Lichei, Rehm: Low-overhead LogGP parameter
+//! assessment for modern interconnection networks, 2007), which paper P4 measured with.
 //!
-//! PRTT(n, d, s): a client sends n messages of s bytes, busy for d between two; the server takes all of them, then sends one back.
+//! PRTT(n, d, s): a client sends n messages of s bytes, busy for d between two; the server takes all of them, then
+//! sends one back.
 //!
 //! | parameter | from |
 //! |---|---|
@@ -10,9 +11,9 @@
 //! | L | PRTT(1, 0, 1)/2 − o_s − o_r |
 //! | g, G | a straight line through I(s) = (PRTT(n, 0, s) − PRTT(1, 0, s)) / (n − 1) = g + (s − 1)·G |
 //!
-//! I(s) is max{o_s, o_r, g + (s − 1)·G}: where the processes are slower than the network, short messages say nothing of g.
-//! So only lengths count whose I(s) is well above both overheads, and g is where their line meets s = 1. Netgauge takes all lengths,
-//! and finds o for g there.
+//! I(s) is max{o_s, o_r, g + (s − 1)·G}: where the processes are slower than the network, short messages say nothing of
+//! g. So only lengths count whose I(s) is well above both overheads, and g is where their line meets s = 1. Netgauge
+//! takes all lengths, and finds o for g there.
 //!
 //! A repetition measures everything once; each parameter is the median of the repetitions' values.
 
@@ -83,7 +84,8 @@ struct Once {
 /// Measures between ranks 0, the client, and 1.
 ///
 /// # Errors
-/// Too few repetitions, messages or lengths; the stage fails; the network's pace can't be seen ([`MeasureError::Hidden`]).
+/// Too few repetitions, messages or lengths; the stage fails; the network's pace can't be seen
+/// ([`MeasureError::Hidden`]).
 pub fn measure(stage: &mut impl Stage, plan: &Plan) -> Result<Measured, MeasureError> {
     ModelError::at_least("repetitions", plan.repetitions as u64, LEAST as u64)?;
     ModelError::at_least("round trips", plan.trips as u64, 1)?;

@@ -1,4 +1,5 @@
-//! Paper P5's measurements: Hockney's t_s and t_w by least squares over lengths, and one pair's bandwidth against all pairs'.
+//! Paper P5's measurements: Hockney's t_s and t_w by least squares over lengths, and one pair's bandwidth against all
+//! pairs'.
 
 use crate::script::Act;
 use crate::{LEVEL, MeasureError, Stage};
@@ -27,8 +28,8 @@ pub fn hockney(stage: &mut impl Stage, lengths: &[usize], repetitions: usize) ->
     Ok(Fit::new(&samples, Weight::Relative, LEVEL)?)
 }
 
-/// Star or crossbar: bandwidths, in bytes per nanosecond, of one pair that exchanges, against everyone who exchanges with everyone, of
-/// `bytes` bytes each, `exchanges` in a row, `repetitions` times.
+/// Star or crossbar: bandwidths, in bytes per nanosecond, of one pair that exchanges, against everyone who exchanges
+/// with everyone, of `bytes` bytes each, `exchanges` in a row, `repetitions` times.
 ///
 /// # Errors
 /// Fewer than four ranks, fewer than two repetitions; the stage fails.
@@ -50,8 +51,8 @@ pub fn switch(
     Ok(tell(ranks, &one, &all, LEVEL)?)
 }
 
-/// The time in which the first `busy` of `ranks` ranks exchange with each other, each with the next ones in turn: from the first
-/// one's beginning to the last one's end.
+/// The time in which the first `busy` of `ranks` ranks exchange with each other, each with the next ones in turn: from
+/// the first one's beginning to the last one's end.
 fn exchange(stage: &mut impl Stage, ranks: u32, busy: u32, bytes: usize, exchanges: u64) -> Result<f64, MeasureError> {
     let script = |rank: Rank| {
         let mut acts = vec![Act::Note];

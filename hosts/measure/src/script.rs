@@ -94,8 +94,8 @@ impl<X: Messages + Clock> Machine<X> for Script {
             match act {
                 Act::Send(peer, bytes) => {
                     let buf = Buf::of(self.from.get(..bytes).unwrap_or_default());
-                    // SAFETY: the buffer is this script's, is never written, and is freed after the layer has ended: stages
-                    // drop scripts last.
+                    // SAFETY: the buffer is this script's, is never written, and is freed after the layer has ended:
+                    // stages drop scripts last.
                     let slot = unsafe { x.messages().post_send(peer, TAG, buf) }.map_err(failed(peer))?;
                     self.sent.push((slot, peer));
                 }

@@ -1,8 +1,8 @@
 //! How long collectives take through a shared segment, by LogGP between processes of one machine: ours.
 //!
-//! A line that one process writes and another reads is a message: M = o_s + L + o_r, f_r = max{o_r, g} between two lines that one
-//! process reads. Copying a byte into or out of the segment takes G = t, folding one F. m: bytes, p: processes, φ = min(m,
-//! f) the first fragment of f bytes, which travels before anything overlaps.
+//! A line that one process writes and another reads is a message: M = o_s + L + o_r, f_r = max{o_r, g} between two
+//! lines that one process reads. Copying a byte into or out of the segment takes G = t, folding one F. m: bytes, p:
+//! processes, φ = min(m, f) the first fragment of f bytes, which travels before anything overlaps.
 //!
 //! | algorithm | time |
 //! |---|---|
@@ -22,8 +22,8 @@
 //!
 //! X = M + (p − 2)·f_r opens an exchange. What fits a line is not copied apart. A scan's time is that of its last rank.
 //!
-//! With more processes than cores, copies and folds of the processes of a core follow one another, and each wait for a line
-//! costs every process of the core a turn: M is at least ⌈p/cores⌉ turns.
+//! With more processes than cores, copies and folds of the processes of a core follow one another, and each wait for a
+//! line costs every process of the core a turn: M is at least ⌈p/cores⌉ turns.
 
 use crate::ModelError;
 use crate::barrier::{Barrier, Logs, depth};
@@ -47,8 +47,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// `logp` of lines, with G for copies; F per byte folded; the turn of a process that yields; cores; the queue's fragment
-    /// and the papers' queues.
+    /// `logp` of lines, with G for copies; F per byte folded; the turn of a process that yields; cores; the queue's
+    /// fragment and the papers' queues.
     ///
     /// # Errors
     /// A time is negative or absurd; no cores, no bytes in a fragment.
@@ -61,16 +61,16 @@ impl Machine {
         Ok(Self { logp, fold, turn, cores, fragment, papers })
     }
 
-    /// A server of today with so many cores, for want of measurements: a line one way in 70 ns, 10 GB/s copied and folded, a
-    /// microsecond for the turn of a process; the segment as it is by default.
+    /// A server of today with so many cores, for want of measurements: a line one way in 70 ns, 10 GB/s copied and
+    /// folded, a microsecond for the turn of a process; the segment as it is by default.
     pub const fn typical(cores: u32) -> Self {
         let (logp, cores) = (LogP::TYPICAL, if cores == 0 { 1 } else { cores });
         let papers = Cico { slots: 64, fragment: 8192, sets: 2 };
         Self { logp, fold: 0.1, turn: 1000.0, cores, fragment: 32 << 10, papers }
     }
 
-    /// With what was measured: a line one way, a byte copied, the turn of a process that yields. The parts of a line's way keep
-    /// their proportions, and folds take as much longer or shorter as copies.
+    /// With what was measured: a line one way, a byte copied, the turn of a process that yields. The parts of a line's
+    /// way keep their proportions, and folds take as much longer or shorter as copies.
     ///
     /// # Errors
     /// A time is negative or absurd; a line or a byte takes none.
@@ -173,8 +173,8 @@ mod tests {
     use super::*;
     use unisono_kernel::table::{Ask, BUILT_IN, Over, Site};
 
-    /// M = 5 + 80 + 15 = 100, f_r = max{15, 20} = 20, f_s = 20, t = 0.1, F = 0.2, a turn 1000, 8 cores, f = 1000, papers:
-    /// 8 slots of 100 bytes in 2 sets.
+    /// M = 5 + 80 + 15 = 100, f_r = max{15, 20} = 20, f_s = 20, t = 0.1, F = 0.2, a turn 1000, 8 cores, f = 1000,
+    /// papers: 8 slots of 100 bytes in 2 sets.
     fn machine() -> Machine {
         let logp = LogP::new(80.0, 5.0, 15.0, 20.0).unwrap().with_byte_gap(0.1).unwrap();
         Machine::new(logp, 0.2, 1000.0, 8, 1000, Cico { slots: 8, fragment: 100, sets: 2 }).unwrap()

@@ -27,8 +27,8 @@ pub struct Median {
 
 impl Median {
     /// The median of samples with an interval of confidence `level` by the order of the samples alone, whatever their
-    /// distribution (Conover, Practical Nonparametric Statistics, 3.2): the k-th and the k-th last, k the greatest for which fewer than k
-    /// of n fair coins fall with probability (1 − level)/2 at most.
+    /// distribution (Conover, Practical Nonparametric Statistics, 3.2): the k-th and the k-th last, k the greatest for
+    /// which fewer than k of n fair coins fall with probability (1 − level)/2 at most.
     ///
     /// # Errors
     /// Too few samples for the level (six for 95 %), a level that is none, a sample that is no time.
@@ -80,8 +80,8 @@ mod tests {
         close(student_two_sided(0.95, 1e6), 1.960, 1e-3);
     }
 
-    /// Six coins on one side: 1/64 = 1.6 % at most 2.5 %, so the first and the last. Nine: 10/512 = 2.0 % have at most one
-    /// on a side: the second and the second last. Eight: 9/256 = 3.5 %: the first and the last.
+    /// Six coins on one side: 1/64 = 1.6 % at most 2.5 %, so the first and the last. Nine: 10/512 = 2.0 % have at most
+    /// one on a side: the second and the second last. Eight: 9/256 = 3.5 %: the first and the last.
     #[test]
     fn medians_by_hand() {
         let of = |n: usize| Median::new(&(1..=n).rev().map(|x| x as f64).collect::<Vec<_>>(), 0.95).unwrap();

@@ -1,4 +1,5 @@
-//! The decision table of a process: what the environment says `Auto` means, read once, agreed by all ranks when they join.
+//! The decision table of a process: what the environment says `Auto` means, read once, agreed by all ranks when they
+//! join.
 //!
 //! Two variables: a file ([`TABLE`]) and rules ([`RULES`]) that come before it. Without either, choices are built in.
 //! Each communicator has the table cut to its size; a cut is made once for each size and stays for the process's life.

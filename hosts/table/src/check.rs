@@ -16,8 +16,8 @@ pub(crate) fn check(rules: &[(usize, Rule)]) -> Result<(), (usize, Fault)> {
     cuts(&bare).map_err(|fault| (rules.last().map_or(1, |(line, _)| *line), fault))
 }
 
-/// Does the algorithm serve every call that the rule matches? Where the segment has no queues of the papers, such a rule
-/// is passed over: that is no error.
+/// Does the algorithm serve every call that the rule matches? Where the segment has no queues of the papers, such a
+/// rule is passed over: that is no error.
 fn fits(rule: &Rule) -> Result<(), Unfit> {
     let site = Site { ranks: rule.ranks.least, levels: rule.levels.least, papers: true };
     let ask = Ask {

@@ -9,10 +9,11 @@
 //! ```
 //!
 //! A line is a rule. Conditions come in any order, each once; `A..B` has both ends in it, either may be left out, and
-//! `A` alone is `A..A`. Bytes may have a K, M or G behind them. What no rule says is as built in. Rules of one text do not
-//! overlap, so their order means nothing.
+//! `A` alone is `A..A`. Bytes may have a K, M or G behind them. What no rule says is as built in. Rules of one text do
+//! not overlap, so their order means nothing.
 //!
-//! A text is read whole or refused: [`TableError`] has the line. Several texts make one table, the first one's rules first.
+//! A text is read whole or refused: [`TableError`] has the line. Several texts make one table, the first one's rules
+//! first.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! `unisono explain`: which algorithm runs a call, why, and what the others would take.
 //!
-//! Predicted over a segment: the formulas of `unisono_model::segment`; over messages: the simulator, unless the call is huge. Measured: what `unisono tune`
-//! found in this very cell.
+//! Predicted over a segment: the formulas of `unisono_model::segment`; over messages: the simulator, unless the call is
+//! huge. Measured: what `unisono tune` found in this very cell.
 
 pub(crate) mod args;
 

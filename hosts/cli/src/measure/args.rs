@@ -17,11 +17,13 @@ pub(crate) struct Measure {
 pub(crate) enum What {
     /// LogGP's L, o_s, o_r, g, G of a layer of messages, and which barriers the model chooses by them (paper P4)
     Logp(Logp),
-    /// Barriers over messages in the simulator beside their formulas: chi-square, and the adaptive choice against fixed ones (paper P4)
+    /// Barriers over messages in the simulator beside their formulas: chi-square, and the adaptive choice against fixed
+    /// ones (paper P4)
     Barriers(Barriers),
     /// Hockney's t_s and t_w; one pair against all pairs: star or crossbar (paper P5)
     Network(Network),
-    /// t, t_WO, t_A, t_W of the queue in a segment, between real processes; the model beside measured broadcasts (paper P1)
+    /// t, t_WO, t_A, t_W of the queue in a segment, between real processes; the model beside measured broadcasts (paper
+    /// P1)
     Queue(Queue),
     /// How far apart processes leave a barrier, against a common deadline (paper P5)
     Skew(Skew),

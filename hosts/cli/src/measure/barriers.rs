@@ -1,5 +1,5 @@
-//! `unisono measure barriers`: every barrier over messages in the simulator, beside its formula with LogGP's parameters as
-//! measured there; and AdaptiveBarrierLogP's choice against fixed ones.
+//! `unisono measure barriers`: every barrier over messages in the simulator, beside its formula with LogGP's parameters
+//! as measured there; and AdaptiveBarrierLogP's choice against fixed ones.
 
 use super::args::Barriers;
 use super::logp::BARRIERS;

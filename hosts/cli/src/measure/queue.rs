@@ -1,4 +1,5 @@
-//! `unisono measure queue`: the times of paper P1's model between real processes, and the model beside measured broadcasts.
+//! `unisono measure queue`: the times of paper P1's model between real processes, and the model beside measured
+//! broadcasts.
 //!
 //! | time | measured as |
 //! |---|---|

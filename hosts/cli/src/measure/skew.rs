@@ -1,5 +1,5 @@
-//! `unisono measure skew`: how far apart ranks leave a barrier, against how far apart a common deadline of the time-stamp counter
-//! lets them go (paper P5 measured 200 µs against 60 µs between nodes with an external trigger).
+//! `unisono measure skew`: how far apart ranks leave a barrier, against how far apart a common deadline of the
+//! time-stamp counter lets them go (paper P5 measured 200 µs against 60 µs between nodes with an external trigger).
 
 use super::args::Skew;
 use crate::bench::clock::{Clock, now};

@@ -4,8 +4,8 @@ use crate::args::{BindTo, Collective, parse_bytes};
 use crate::sim::args::Shape;
 use std::path::PathBuf;
 
-/// Measures the collectives between real processes, or with --messages in the simulator. Every cell's choice is set beside the
-/// best algorithm, and each miss above 10 % is printed
+/// Measures the collectives between real processes, or with --messages in the simulator. Every cell's choice is set
+/// beside the best algorithm, and each miss above 10 % is printed
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Tune {
     /// Minutes that measuring may take, roughly
@@ -23,7 +23,8 @@ pub(crate) struct Tune {
         default_values = ["8", "64", "512", "4K", "16K", "64K", "256K", "1M"]
     )]
     pub(crate) bytes: Vec<u64>,
-    /// Where to write the table; what was measured goes beside it, as .json. Default: in the user's cache, by the topology
+    /// Where to write the table; what was measured goes beside it, as .json. Default: in the user's cache, by the
+    /// topology
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Measure and compare with what is chosen now (built in, or UNISONO_TABLE); write nothing

@@ -75,8 +75,8 @@ pub(crate) fn misses<'c>(calls: &[Call<'c>], table: &[Rule]) -> Vec<Miss<'c>> {
     calls.iter().filter_map(miss).collect()
 }
 
-/// The counts for which what was measured at `at` holds: half the way, in ratio, to the measured ones beside it; beyond the first
-/// and the last one nothing is known.
+/// The counts for which what was measured at `at` holds: half the way, in ratio, to the measured ones beside it; beyond
+/// the first and the last one nothing is known.
 fn around(at: u64, measured: &[u64]) -> Span<u64> {
     let halfway = |one: u64, other: u64| (one as f64 * other as f64).sqrt() as u64;
     let before = measured.iter().copied().filter(|one| *one < at).max();
@@ -146,7 +146,8 @@ mod tests {
         Cell { over, collective, algorithm: algorithm.into(), ranks, bytes, p50_ns, low_ns, high_ns, samples: 11 }
     }
 
-    /// At 8 bytes the queue seems better, but not beyond doubt; at 4 and 16 KiB of 2 ranks cico-flat is; at 64 KiB the queue.
+    /// At 8 bytes the queue seems better, but not beyond doubt; at 4 and 16 KiB of 2 ranks cico-flat is; at 64 KiB the
+    /// queue.
     fn sweep() -> Vec<Cell> {
         vec![
             cell("posted", 2, 8, (90.0, 100.0, 110.0)),

@@ -1,4 +1,5 @@
-//! A rank's part: repetitions of all algorithms of a cell, by turns, until their medians are known well or the cell's time is over.
+//! A rank's part: repetitions of all algorithms of a cell, by turns, until their medians are known well or the cell's
+//! time is over.
 
 use super::costs::{Cell, Speeds};
 use crate::args::Collective;
