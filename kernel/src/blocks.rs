@@ -300,6 +300,11 @@ fn most_of_each(blocks: &[Block<'_>]) -> u64 {
 }
 
 /// The blocks or the data that this side needs were not given.
+/// Bytes of a block, from the side that is there: one block, or all of them.
+pub(crate) fn longest(one: Option<Data<'_>>, all: Option<Blocks<'_>>) -> u64 {
+    one.map_or_else(|| all.map_or(0, |all| all.most()), |one| one.len())
+}
+
 pub(crate) const fn absent() -> Refusal {
     Refusal::new(Argument::Buffer, 0, Bound::AtLeast(1))
 }

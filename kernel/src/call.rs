@@ -6,7 +6,7 @@
 //! A side that MPI calls not significant is `None`, and so is a send side in place, as in the blocking calls.
 
 use crate::Rank;
-use crate::blocks::Blocks;
+use crate::blocks::{Blocks, longest};
 use crate::comm::{Comm, Member};
 use crate::datatype::Data;
 use crate::driver::Communicator;
@@ -19,6 +19,7 @@ use crate::shm::reduce::exchange::Reduce;
 use crate::shm::reduce_scatter::exchange::ReduceScatter;
 use crate::shm::scatter::exchange::Scatter;
 use crate::shm::{allgather, gather, scatter};
+use crate::table::Collective;
 use crate::transport::{Transport, Wait};
 
 /// A call of any collective by any algorithm.
@@ -172,19 +173,35 @@ impl<'buf> Call<'buf> {
         Ok(match *self {
             Self::Barrier { algorithm } => Barrier::new(me, algorithm)?.into(),
             Self::Bcast { data, root, algorithm } => Bcast::new(me, data, root, algorithm)?.into(),
-            Self::Gather { send, receive, root, algorithm: Cico }
-            | Self::Gatherv { send, receive, root, algorithm: Cico } => {
+            Self::Gather { send, receive, root, algorithm }
+                if me.move_by(algorithm, Collective::Gather, || longest(send, receive)) == Cico =>
+            {
+                gather::cico::Cico::new(me, send, receive, root)?.into()
+            }
+            Self::Gatherv { send, receive, root, algorithm }
+                if me.move_by(algorithm, Collective::Gatherv, || 0) == Cico =>
+            {
                 gather::cico::Cico::new(me, send, receive, root)?.into()
             }
             Self::Gather { send, receive, root, .. } => Gather::equal(me, send, receive, root)?.into(),
             Self::Gatherv { send, receive, root, .. } => Gather::vary(me, send, receive, root)?.into(),
-            Self::Scatter { send, receive, root, algorithm: Cico }
-            | Self::Scatterv { send, receive, root, algorithm: Cico } => {
+            Self::Scatter { send, receive, root, algorithm }
+                if me.move_by(algorithm, Collective::Scatter, || longest(receive, send)) == Cico =>
+            {
+                scatter::cico::Cico::new(me, send, receive, root)?.into()
+            }
+            Self::Scatterv { send, receive, root, algorithm }
+                if me.move_by(algorithm, Collective::Scatterv, || 0) == Cico =>
+            {
                 scatter::cico::Cico::new(me, send, receive, root)?.into()
             }
             Self::Scatter { send, receive, root, .. } => Scatter::equal(me, send, receive, root)?.into(),
             Self::Scatterv { send, receive, root, .. } => Scatter::vary(me, send, receive, root)?.into(),
-            Self::Allgather { send, receive, algorithm: Cico } => allgather::cico::Cico::new(me, send, receive)?.into(),
+            Self::Allgather { send, receive, algorithm }
+                if me.move_by(algorithm, Collective::Allgather, || receive.most()) == Cico =>
+            {
+                allgather::cico::Cico::new(me, send, receive)?.into()
+            }
             Self::Allgather { send, receive, .. } => allgather::exchange::allgather(me, send, receive)?.into(),
             Self::Alltoall { send, receive } => Alltoall::equal(me, send, receive)?.into(),
             Self::Alltoallv { send, receive } => Alltoall::vary(me, send, receive)?.into(),

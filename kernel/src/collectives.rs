@@ -4,7 +4,7 @@
 //! bytes; datatypes may differ between the sides.
 
 use crate::Rank;
-use crate::blocks::Blocks;
+use crate::blocks::{Blocks, longest};
 use crate::comm::Comm;
 use crate::datatype::Data;
 use crate::driver::Communicator;
@@ -18,6 +18,7 @@ use crate::shm::reduce::exchange::Reduce;
 use crate::shm::reduce_scatter::exchange::ReduceScatter;
 use crate::shm::scatter::exchange::Scatter;
 use crate::shm::{allgather, gather, scatter};
+use crate::table::Collective;
 use crate::transport::{Transport, Wait};
 
 /// Errors of every call here: an argument is refused, or does not agree with another rank's; a peer died.
@@ -41,7 +42,7 @@ where
         root: Rank,
         algorithm: MoveAlgorithm,
     ) -> Result<(), Error> {
-        match algorithm.resolve() {
+        match self.comm().member().move_by(algorithm, Collective::Gather, || longest(send, receive)) {
             MoveAlgorithm::Cico => self.call(|me| gather::cico::Cico::new(me, send, receive, root)),
             _ => {
                 let machine = Gather::equal(self.enter()?, send, receive, root);
@@ -71,7 +72,7 @@ where
         root: Rank,
         algorithm: MoveAlgorithm,
     ) -> Result<(), Error> {
-        match algorithm.resolve() {
+        match self.comm().member().move_by(algorithm, Collective::Gatherv, || 0) {
             MoveAlgorithm::Cico => self.call(|me| gather::cico::Cico::new(me, send, receive, root)),
             _ => {
                 let machine = Gather::vary(self.enter()?, send, receive, root);
@@ -104,7 +105,7 @@ where
         root: Rank,
         algorithm: MoveAlgorithm,
     ) -> Result<(), Error> {
-        match algorithm.resolve() {
+        match self.comm().member().move_by(algorithm, Collective::Scatter, || longest(receive, send)) {
             MoveAlgorithm::Cico => self.call(|me| scatter::cico::Cico::new(me, send, receive, root)),
             _ => {
                 let machine = Scatter::equal(self.enter()?, send, receive, root);
@@ -134,7 +135,7 @@ where
         root: Rank,
         algorithm: MoveAlgorithm,
     ) -> Result<(), Error> {
-        match algorithm.resolve() {
+        match self.comm().member().move_by(algorithm, Collective::Scatterv, || 0) {
             MoveAlgorithm::Cico => self.call(|me| scatter::cico::Cico::new(me, send, receive, root)),
             _ => {
                 let machine = Scatter::vary(self.enter()?, send, receive, root);
@@ -167,7 +168,7 @@ where
         receive: Blocks<'_>,
         algorithm: MoveAlgorithm,
     ) -> Result<(), Error> {
-        match algorithm.resolve() {
+        match self.comm().member().move_by(algorithm, Collective::Allgather, || receive.most()) {
             MoveAlgorithm::Cico => self.call(|me| allgather::cico::Cico::new(me, send, receive)),
             _ => {
                 let machine = allgather::exchange::allgather(self.enter()?, send, receive);
@@ -240,7 +241,7 @@ where
         algorithm: AllreduceAlgorithm,
     ) -> Result<(), Error> {
         // One loop per algorithm: a small operand's machine then lives in registers.
-        match algorithm.resolve(send.len(), self.size()) {
+        match self.comm().member().allreduce_by(algorithm, send.len(), op.commutative()) {
             AllreduceAlgorithm::Posted => self.call(|me| Posted::new(me, send, receive, op)),
             AllreduceAlgorithm::Slices => self.call(|me| Slices::new(me, send, receive, op)),
             _ => {

@@ -6,6 +6,7 @@ use crate::op::WORDS;
 use crate::region::{Base, Counter, Flag, Layout, Mailword, Region, state};
 use crate::shm::line::{self, Kind, Mark};
 use crate::step::{Awaits, Source, Until};
+use crate::table::Choices;
 use crate::transport::{Observe, Shared};
 
 /// Slots of the own queue whose last use is known one by one.
@@ -39,6 +40,8 @@ pub struct Member {
     sets: u64,
     /// Central counter barriers made so far.
     centrals: u64,
+    /// What `Auto` means here; `None`: the built-in rules.
+    choices: Option<&'static Choices>,
     /// A partial result of the operation that is polled now; zero between operations. Here, not in
     /// the machine, so that machines stay small enough to live in registers.
     pub(crate) scratch: [u64; WORDS],
@@ -72,6 +75,7 @@ impl Member {
             written: [0; TRACKED],
             sets,
             centrals,
+            choices: None,
             scratch: [0; WORDS],
         })
     }
@@ -104,6 +108,17 @@ impl Member {
     #[inline]
     pub const fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    /// What `Auto` means here, where it is not as built in.
+    #[inline]
+    pub const fn choices(&self) -> Option<&'static Choices> {
+        self.choices
+    }
+
+    /// Says what `Auto` means here: the same on all ranks, before the first operation.
+    pub const fn set_choices(&mut self, choices: Option<&'static Choices>) {
+        self.choices = choices;
     }
 
     /// The last operation made here; the first is 1.

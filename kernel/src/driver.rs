@@ -10,6 +10,7 @@ use crate::region::{Base, Layout, Region};
 use crate::select::{BarrierAlgorithm, BcastAlgorithm};
 use crate::shm::bcast::{cico::Cico, posted::Posted, queue::Queue};
 use crate::step::{Awaits, Step};
+use crate::table::Choices;
 use crate::transport::{Observe, Transport, Wait};
 use core::fmt;
 
@@ -88,6 +89,13 @@ where
         Ok(Self { comm: Comm::resume(region, layout, rank, base)?, wait })
     }
 
+    /// The same, with what `Auto` means here. All members say the same, or their calls do not match.
+    #[must_use]
+    pub const fn with_choices(mut self, choices: Option<&'static Choices>) -> Self {
+        self.comm.member_mut().set_choices(choices);
+        self
+    }
+
     /// This process.
     pub const fn rank(&self) -> Rank {
         self.comm.member().rank()
@@ -118,7 +126,7 @@ where
     #[inline]
     pub fn bcast_with(&mut self, data: Data<'_>, root: Rank, algorithm: BcastAlgorithm) -> Result<(), Error> {
         // One loop per algorithm: a small message's machine then lives in registers.
-        match algorithm.resolve(data.len()) {
+        match self.comm.member().bcast_by(algorithm, data.len()) {
             BcastAlgorithm::Posted => self.call(|me| Posted::new(me, data, root)),
             BcastAlgorithm::Queue | BcastAlgorithm::Auto => self.call(|me| Queue::new(me, data, root)),
             BcastAlgorithm::Cico(tree) => self.call(|me| Cico::new(me, data, root, tree)),
@@ -143,7 +151,7 @@ where
     /// MPI 4.1, 7.3.
     #[inline]
     pub fn barrier_with(&mut self, algorithm: BarrierAlgorithm) -> Result<(), Error> {
-        match algorithm.resolve(self.size()) {
+        match self.comm.member().barrier_by(algorithm) {
             BarrierAlgorithm::Posted => self.call(|me| Ok(posted::Posted::new(me))),
             BarrierAlgorithm::Auto | BarrierAlgorithm::Dissemination => self.call(|me| Ok(Dissemination::new(me))),
             BarrierAlgorithm::Central => self.call(|me| Ok(Central::new(me))),

@@ -37,6 +37,7 @@ pub mod request;
 pub mod select;
 pub mod shm;
 pub mod step;
+pub mod table;
 pub mod topology;
 pub mod transport;
 pub mod wait;

@@ -1,6 +1,7 @@
 //! Algorithms by name, the choice among them, and machines that are chosen at run time.
 //!
-//! The choice may use only what all ranks know alike: bytes, ranks, the segment's parameters.
+//! The choice may use only what all ranks know alike: bytes, ranks, the segment's parameters. `Auto` is resolved by
+//! the communicator's table ([`crate::table`]), if it was made with one, else here, in closed form.
 
 use crate::Rank;
 use crate::barrier;
@@ -126,7 +127,7 @@ impl AllreduceAlgorithm {
 }
 
 /// Bytes of an operand that is not worth being cut into slices.
-const WHOLE: u64 = 1024;
+pub(crate) const WHOLE: u64 = 1024;
 
 impl MoveAlgorithm {
     /// Names: `auto`, `exchange`, `cico`.
@@ -207,7 +208,7 @@ impl<'a> Bcast<'a> {
     /// `root` is no rank; the algorithm does not carry this length, or the segment has no queues for it.
     #[inline]
     pub fn new(me: &mut Member, data: Data<'a>, root: Rank, algorithm: BcastAlgorithm) -> Result<Self, Refusal> {
-        Ok(match algorithm.resolve(data.len()) {
+        Ok(match me.bcast_by(algorithm, data.len()) {
             BcastAlgorithm::Posted => Self::Posted(Posted::new(me, data, root)?),
             BcastAlgorithm::Queue | BcastAlgorithm::Auto => Self::Queue(Queue::new(me, data, root)?),
             BcastAlgorithm::Cico(tree) => Self::Cico(Cico::new(me, data, root, tree)?),
@@ -258,7 +259,7 @@ impl Barrier {
     /// A combining tree of arity 0.
     #[inline]
     pub fn new(me: &mut Member, algorithm: BarrierAlgorithm) -> Result<Self, Refusal> {
-        Ok(match algorithm.resolve(me.size()) {
+        Ok(match me.barrier_by(algorithm) {
             BarrierAlgorithm::Posted => Self::Posted(barrier::posted::Posted::new(me)),
             BarrierAlgorithm::Auto | BarrierAlgorithm::Dissemination => Self::Dissemination(Dissemination::new(me)),
             BarrierAlgorithm::Central => Self::Central(Central::new(me)),
@@ -366,7 +367,7 @@ impl<'a> Any<'a> {
         op: Op,
         algorithm: AllreduceAlgorithm,
     ) -> Result<Self, Refusal> {
-        Ok(match algorithm.resolve(send.len(), me.size()) {
+        Ok(match me.allreduce_by(algorithm, send.len(), op.commutative()) {
             AllreduceAlgorithm::Posted => allreduce::posted::Posted::new(me, send, receive, op)?.into(),
             AllreduceAlgorithm::Slices => allreduce::slices::Slices::new(me, send, receive, op)?.into(),
             _ => reduce::exchange::Reduce::to_all(me, send, receive, op)?.into(),

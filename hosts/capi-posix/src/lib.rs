@@ -11,6 +11,7 @@ use unisono::error::{Failure, UNISONO_OK, answer};
 use unisono::request::State;
 use unisono_kernel::class::Class;
 use unisono_kernel::region::{Base, Params};
+use unisono_kernel::table::Choices;
 use unisono_kernel::wait::SpinThen;
 use unisono_posix::bootstrap::Launched;
 use unisono_posix::segment::View;
@@ -26,6 +27,10 @@ struct Seat {
 impl Beside for Seat {
     fn ended(&mut self, end: Option<Base>) {
         self.place.leave(end);
+    }
+
+    fn choices(&self) -> Option<&'static Choices> {
+        self.place.choices()
     }
 }
 

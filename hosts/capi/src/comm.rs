@@ -14,6 +14,7 @@ use unisono_kernel::error::{Argument, Bound, Cause, Poison, Refusal, WaitError};
 use unisono_kernel::p2p::Nothing;
 use unisono_kernel::region::{Base, Counter, Flag, Layout, Region, Word, header, state};
 use unisono_kernel::step::Awaits;
+use unisono_kernel::table::Choices;
 use unisono_kernel::transport::Transport;
 use unisono_kernel::wait::{Relax, SpinThen};
 use unisono_shm::Mapped;
@@ -74,6 +75,11 @@ fn waiting(ranks: u32) -> Waiting {
 pub trait Beside: Any {
     /// The handle is freed, and nobody uses it any more. `end`: where the communicator stands, if all that it began is finished.
     fn ended(&mut self, end: Option<Base>);
+
+    /// What `Auto` means in the communicator, where all members agreed on a table.
+    fn choices(&self) -> Option<&'static Choices> {
+        None
+    }
 }
 
 /// `unisono_comm`, opaque in C: a communicator that one call uses at a time.
@@ -107,7 +113,9 @@ impl Handle {
         wait: Waiting,
         beside: Option<Box<dyn Beside>>,
     ) -> Result<*mut Self, Failure> {
-        let state = UnsafeCell::new(State::new(Communicator::resume(region, layout, rank, base, wait)?));
+        let choices = beside.as_ref().and_then(|beside| beside.choices());
+        let communicator = Communicator::resume(region, layout, rank, base, wait)?.with_choices(choices);
+        let state = UnsafeCell::new(State::new(communicator));
         allocate(Self { busy: Word::zero(), region, layout, rank, state, beside: UnsafeCell::new(beside) })
     }
 }

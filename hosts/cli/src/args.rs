@@ -1,9 +1,12 @@
 //! The command line.
 
 use crate::bench::Sides;
+use crate::explain::args::Explain;
 use crate::form::Form;
+use crate::measure::args::Measure;
 use crate::model::args::Model;
 use crate::sim::args::Sim;
+use crate::tune::args::Tune;
 use clap::{Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -37,7 +40,13 @@ pub(crate) enum Command {
     Topo(Topo),
     /// Print or plot the papers' figures and tables that follow from formulas
     Model(Model),
-    /// A rank of `demo`, `bench`, `check` or `topo`: started by the launcher
+    /// Say which algorithm runs a call and why: all candidates with predicted and measured times
+    Explain(Explain),
+    /// Measure the algorithms that there are to choose from; write a decision table, and what was measured
+    Tune(Tune),
+    /// Measure the parameters of the papers' models: a network's, a queue's; set models beside measurements
+    Measure(Measure),
+    /// A rank of `demo`, `bench`, `check`, `topo`, `tune` or `measure`: started by the launcher
     #[command(hide = true)]
     Worker,
 }

@@ -62,6 +62,11 @@ impl From<unisono_plot::PlotError> for Failure {
         Self::Words(e.to_string())
     }
 }
+impl From<unisono_measure::MeasureError> for Failure {
+    fn from(e: unisono_measure::MeasureError) -> Self {
+        Self::Words(e.to_string())
+    }
+}
 impl From<fmt::Error> for Failure {
     fn from(e: fmt::Error) -> Self {
         Self::Words(e.to_string())

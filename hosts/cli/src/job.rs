@@ -1,10 +1,12 @@
-//! Jobs of the ranks that this program starts of itself: `demo`, `bench`, `check`, `topo`.
+//! Jobs of the ranks that this program starts of itself: `demo`, `bench`, `check`, `topo`, `tune`, `measure`.
 //!
 //! The launcher's process only starts the ranks and names who failed; rank 0 speaks to the user.
 
 use crate::args::{Bench, BindTo, Check, Demo, Topo};
 use crate::error::Failure;
-use crate::{bench, check, demo, topo};
+use crate::measure::args::{Queue, Skew};
+use crate::tune::{self, Work};
+use crate::{bench, check, demo, measure, topo};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -29,6 +31,9 @@ pub(crate) enum Job {
     Bench(Bench),
     Check(Check),
     Topo(Topo),
+    Tune(Work),
+    Queue(Queue),
+    Skew(Skew),
 }
 
 /// Variables of the ranks' environment.
@@ -92,7 +97,9 @@ fn say(line: fmt::Arguments<'_>) {
 
 /// A rank's whole life.
 pub(crate) fn work() -> Result<(), Failure> {
-    let missing = || Failure::Words("worker: to be started by `unisono demo`, `bench`, `check` or `topo`".into());
+    let missing = || {
+        Failure::Words("worker: to be started by `unisono demo`, `bench`, `check`, `topo`, `tune` or `measure`".into())
+    };
     let job = std::env::var(VARIABLE).map_err(|_| missing())?;
     let mut team = Team { bootstrap: Launched::from_env()?.ok_or_else(missing)?, joined: false };
     let rank = team.rank();
@@ -101,6 +108,9 @@ pub(crate) fn work() -> Result<(), Failure> {
         Job::Bench(args) => bench::work(&mut team, &args),
         Job::Check(args) => check::work(&mut team, &args),
         Job::Topo(args) => topo::work(&mut team, &args),
+        Job::Skew(args) => measure::skew::work(&mut team, &args),
+        Job::Queue(args) => measure::queue::work(&mut team, &args),
+        Job::Tune(work) => tune::work(&mut team, &work),
     };
     answer.map_err(|failure| match failure {
         Failure::Silent(code) => Failure::Silent(code),

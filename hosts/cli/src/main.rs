@@ -3,14 +3,18 @@
 mod args;
 mod bench;
 mod check;
+mod decide;
 mod demo;
 mod error;
+mod explain;
 mod form;
 mod job;
+mod measure;
 mod model;
 mod run;
 mod sim;
 mod topo;
+mod tune;
 
 use args::{Args, Command};
 use clap::Parser;
@@ -26,6 +30,9 @@ fn main() -> ExitCode {
         Command::Topo(args) => topo::run(args),
         Command::Model(args) => model::run(&args),
         Command::Sim(args) => sim::run(&args),
+        Command::Explain(args) => explain::run(&args),
+        Command::Tune(args) => tune::run(&args),
+        Command::Measure(args) => measure::run(&args),
         Command::Worker => job::work(),
     };
     match answer {

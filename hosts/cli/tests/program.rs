@@ -153,8 +153,8 @@ fn demo_broadcasts_a_file() {
 
 #[test]
 fn sim_prints_the_keys_of_bench_on_virtual_time() {
-    let args =
-        ["sim", "bcast", "--ranks", "4096", "--nodes", "64", "--network", "fattree", "--bytes", "8,8K", "--json"];
+    let sim = ["sim", "bcast", "--algorithm", "binomial", "--ranks", "4096", "--nodes", "64", "--network", "fattree"];
+    let args = [&sim[..], &["--bytes", "8,8K", "--json"]].concat();
     let output = rows(&args);
     assert_eq!(output, rows(&args), "the same seed, the same run");
     assert_eq!(output.len(), 2);
@@ -251,6 +251,7 @@ fn sim_draws_and_tells_every_rank() {
     let plot = file.to_str().expect("a name");
     let chance = ["--iterations", "5", "--delay", "500", "--skew", "100", "--stragglers", "2", "--slowdown", "3"];
     let args = ["sim", "bcast", "-n", "6", "--bytes", "8,64", "--plot", plot, "--json", "--per-rank", "--root", "3"];
+    let args = [&args[..], &["--algorithm", "binomial"]].concat();
     for row in rows(&[&args[..], &chance].concat()) {
         assert_eq!(row["iterations"], 5);
         assert_eq!(row["ends_ns"].as_array().map(Vec::len), Some(6));
@@ -266,7 +267,9 @@ fn sim_reads_parameters() {
     let file = std::env::temp_dir().join(format!("unisono-sim-{}.json", std::process::id()));
     let link = r#"{"L": 1, "os": 2, "or": 3, "g": 5, "G": 0.5}"#;
     let network = |link: &str| format!(r#"{{"topology": "star", "node": {link}, "leaf": {link}, "spine": {link}}}"#);
-    let args = ["sim", "bcast", "-n", "4", "--bytes", "9", "--json", "--parameters", file.to_str().expect("a name")];
+    let file_name = file.to_str().expect("a name");
+    let args =
+        ["sim", "bcast", "-n", "4", "--bytes", "9", "--algorithm", "binomial", "--json", "--parameters", file_name];
     std::fs::write(&file, network(link)).expect("writable");
     // By hand: transports/sim/tests/sim/times.rs.
     assert_eq!(rows(&args)[0]["p50_ns"], 28.0);
@@ -319,7 +322,10 @@ fn what_is_wrong_is_named() {
         (&["sim", "bcast", "--network", "fattree", "--uplinks", "0"], "fattree.uplinks is 0"),
         (&["sim", "bcast", "--parameters", "/no/such/file"], "/no/such/file"),
         (&["sim", "bcast", "--drop", "16"], "dropped rank is 16"),
-        (&["sim", "bcast", "-n", "8", "--drop", "4"], "rank 5 waits for rank 4 in operation 1"),
+        (
+            &["sim", "bcast", "-n", "8", "--algorithm", "binomial", "--drop", "4"],
+            "rank 5 waits for rank 4 in operation 1",
+        ),
         (&["demo", "-n", "2", "/no/such/file"], "/no/such/file"),
         (&["run", "-n", "2", "/no/such/program"], "/no/such/program"),
     ] {

@@ -82,7 +82,7 @@ pub(crate) fn rounds(ranks: u32, base: u32) -> u32 {
 }
 
 /// Levels below the root of a complete tree with so many children per vertex.
-fn depth(ranks: u32, children: u32) -> u32 {
+pub(crate) fn depth(ranks: u32, children: u32) -> u32 {
     let (mut depth, mut vertices, mut level) = (0, 1u64, 1u64);
     while vertices < u64::from(ranks) {
         level *= u64::from(children);

@@ -5,7 +5,7 @@
 //! (0.995, 0.999992, 0.297) can't be judged without its unit, which it does not say. [`weighted`] divides by the
 //! measured standard errors instead and has no unit: ours.
 
-use crate::special::chi_square_above;
+use crate::stats::chi_square_above;
 use crate::{Bound, ModelError};
 
 /// Outcome of a test.

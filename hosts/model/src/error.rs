@@ -56,6 +56,14 @@ impl ModelError {
         Self::check(argument, value, Bound::AtMost(LARGEST))
     }
 
+    /// A number of things of which there must be at least so many: for measurements that models are made of.
+    ///
+    /// # Errors
+    /// There are fewer.
+    pub fn at_least(argument: &'static str, value: u64, least: u64) -> Result<(), Self> {
+        Self::count(argument, value, least).map(|_| ())
+    }
+
     /// A count that must be at least `least`.
     pub(crate) fn count(argument: &'static str, value: u64, least: u64) -> Result<u64, Self> {
         Self::check(argument, value as f64, Bound::AtLeast(least as f64)).map(|_| value)

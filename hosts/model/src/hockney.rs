@@ -2,7 +2,7 @@
 //!
 //! L counts elements of 4 bytes in the paper; here it is whatever the samples count.
 
-use crate::special::student_two_sided;
+use crate::stats::student_two_sided;
 use crate::{Bound, ModelError};
 
 /// Start-up time and time per element.

@@ -2,8 +2,9 @@
 //!
 //! Nothing here measures or runs anything. [`logp`] and [`barrier`] are paper P4's, [`adaptive`] its
 //! AdaptiveBarrierLogP, [`chi2`] its test of model against measurement; [`queue`] is paper P1's queue of
-//! slots; [`hockney`] and [`bagds`] are paper P5's network and its block all-to-all. [`figure`] puts the
-//! papers' figures together that follow from formulas alone. docs/papers.md sets them beside the papers.
+//! slots; [`segment`] predicts the algorithms over a segment from such parameters (ours); [`hockney`] and [`bagds`] are
+//! paper P5's network and its block all-to-all. [`figure`] puts the papers' figures together that follow from formulas
+//! alone. docs/papers.md sets them beside the papers.
 //!
 //! Times have no unit of their own: an answer is in the unit of the parameters.
 
@@ -18,6 +19,7 @@ pub mod figure;
 pub mod hockney;
 pub mod logp;
 pub mod queue;
-mod special;
+pub mod segment;
+pub mod stats;
 
 pub use error::{Bound, ModelError};

@@ -16,6 +16,9 @@ impl LogP {
     /// Paper P4's parameters, of its figure 6 (it names no unit).
     pub const PAPER: Self = Self { latency: 125.6, send: 0.43, receive: 123.8, gap: 0.22, byte_gap: 0.0 };
 
+    /// Lines between cores of a server of today, in nanoseconds: see [`crate::segment::Machine::typical`].
+    pub(crate) const TYPICAL: Self = Self { latency: 50.0, send: 5.0, receive: 15.0, gap: 20.0, byte_gap: 0.1 };
+
     /// L, o_s, o_r and g, all in one unit. G is 0: messages are as short as a flag.
     ///
     /// # Errors
@@ -51,6 +54,16 @@ impl LogP {
     /// o_r.
     pub fn receive(&self) -> f64 {
         self.receive
+    }
+
+    /// g.
+    pub fn gap(&self) -> f64 {
+        self.gap
+    }
+
+    /// G.
+    pub fn byte_gap(&self) -> f64 {
+        self.byte_gap
     }
 
     /// One short message, from its sending to its having been received: o_s + L + o_r.

@@ -33,6 +33,11 @@ pub enum PosixError {
         /// What it must be.
         bound: &'static str,
     },
+    /// A decision table is refused.
+    Table {
+        /// Where and why.
+        cause: String,
+    },
     /// A system call failed.
     System {
         /// The call.
@@ -96,7 +101,7 @@ impl PosixError {
     pub const fn class(&self) -> Class {
         match self {
             Self::Refused(refusal) => refusal.class(),
-            Self::Setting { .. } => Class::Argument,
+            Self::Setting { .. } | Self::Table { .. } => Class::Argument,
             Self::Space { .. } => Class::Memory,
             Self::Handle { .. } => Class::Segment,
             Self::Call(error) => error.class(),
@@ -121,6 +126,7 @@ impl fmt::Display for PosixError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(refusal) => refusal.fmt(f),
+            Self::Table { cause } => f.write_str(cause),
             Self::Setting { name, value, bound } => write!(f, "{name} is {value:?}, must be {bound}"),
             Self::System { call, errno, purpose } => {
                 write!(f, "{call} failed to {purpose}: {}", std::io::Error::from_raw_os_error(*errno))

@@ -14,6 +14,7 @@ use crate::arena::{self, Arena};
 use crate::binding::{self, PuSet};
 use crate::bootstrap::{Bootstrap, agree};
 use crate::communicator::{Commons, Intracomm, Place, head};
+use crate::decisions::{RULES, TABLE, decisions};
 use crate::error::PosixError;
 use crate::locality::Processes;
 use crate::pages::{self, Kind, Mapped, Pages};
@@ -228,6 +229,8 @@ struct Greeting {
     quota: Option<u64>,
     pages: Pages,
     policy: Policy,
+    /// The decision table's hash.
+    table: u64,
 }
 
 impl Greeting {
@@ -237,13 +240,14 @@ impl Greeting {
         let (node, pus) = (binding::numa_node()?, binding::affinity()?);
         let me = Peer { process: Process::this(), node, pus };
         let (pages, policy) = (options.pages.decide()?, options.policy.decide()?);
-        Ok(Self { layout, me, quota: cgroup::processors(), pages, policy })
+        let table = decisions()?.hash();
+        Ok(Self { layout, me, quota: cgroup::processors(), pages, policy, table })
     }
 
     fn write(&self) -> Vec<u8> {
         let Peer { process: Process { pid, start, namespace }, node, pus } = &self.me;
         let quota = self.quota.unwrap_or(u64::MAX);
-        let words = [(*pid).into(), *start, *namespace, (*node).into(), quota, self.pages as u64];
+        let words = [(*pid).into(), *start, *namespace, (*node).into(), quota, self.pages as u64, self.table];
         Writer::default().word(VERSION).word(self.layout.hash()).words(&words).words(pus.words()).0
     }
 }
@@ -253,7 +257,7 @@ impl Greeting {
 fn meet(layout: &Layout, all: &[Vec<u8>]) -> Result<(Vec<Peer>, Option<u64>), PosixError> {
     let hash_of_0 = Reader(all.first().map_or(&[][..], Vec::as_slice)).words_after_version();
     let mut peers = Vec::with_capacity(all.len());
-    let mut pages_of_0 = None;
+    let (mut pages_of_0, mut table_of_0) = (None, None);
     let mut quota = u64::MAX;
     for (rank, message) in (0..).zip(all) {
         let differs = |refusal: Refusal| PosixError::Peer { rank, cause: format!("{refusal} (as rank 0 has it)") };
@@ -264,10 +268,14 @@ fn meet(layout: &Layout, all: &[Vec<u8>]) -> Result<(Vec<Peer>, Option<u64>), Po
         let expected = hash_of_0.unwrap_or_else(|| layout.hash());
         Refusal::check(Argument::Hash, hash, Bound::Equals(expected)).map_err(differs)?;
         let words = reader.words().ok_or_else(malformed)?;
-        let &[pid, start, namespace, node, share, pages] = words.as_slice() else { return Err(malformed()) };
+        let &[pid, start, namespace, node, share, pages, table] = words.as_slice() else { return Err(malformed()) };
         let (Ok(pid), Ok(node)) = (pid.try_into(), node.try_into()) else { return Err(malformed()) };
         if *pages_of_0.get_or_insert(pages) != pages {
             let cause = format!("asks for other pages than rank 0 ({})", pages::PAGES);
+            return Err(PosixError::Peer { rank, cause });
+        }
+        if *table_of_0.get_or_insert(table) != table {
+            let cause = format!("has another decision table than rank 0 ({TABLE}, {RULES})");
             return Err(PosixError::Peer { rank, cause });
         }
         let pus = PuSet::from_words(reader.words().ok_or_else(malformed)?);
@@ -433,5 +441,14 @@ mod tests {
             assert!(error.to_string().starts_with("rank 1: layout hash is"), "{error}");
         }
         assert!(meet(&mine.0, &[mine.1.clone(), vec![1, 2]]).is_err());
+    }
+
+    #[test]
+    fn every_rank_finds_the_rank_with_another_decision_table() {
+        let greeting = |table| Greeting { table, ..Greeting::of(Params::new(1), 1, &Options::default()).unwrap() };
+        let (mine, theirs) = (greeting(7), greeting(8));
+        assert!(meet(&mine.layout, &[mine.write(), mine.write()]).is_ok());
+        let error = meet(&mine.layout, &[mine.write(), theirs.write()]).unwrap_err().to_string();
+        assert!(error.contains("rank 1") && error.contains("UNISONO_TABLE"), "{error}");
     }
 }

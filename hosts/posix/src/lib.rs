@@ -40,6 +40,7 @@ pub mod binding;
 pub mod bootstrap;
 pub mod cgroup;
 mod communicator;
+pub mod decisions;
 mod error;
 mod host;
 mod join;

@@ -73,13 +73,20 @@ macro_rules! algorithms {
         impl Algorithm {
             /// What `COLLECTIVE/ALGORITHM` stands for, as `bcast/knomial-4`; none for unknown names.
             pub fn from_name(name: &str) -> Option<Self> {
-                match name.split_once('/')? {
-                    $(($name, algorithm) => $module::Algorithm::from_name(algorithm).map(Self::$variant),)*
+                let (collective, algorithm) = name.split_once('/')?;
+                Self::of(collective, algorithm)
+            }
+
+            /// The algorithm of a collective that has this name.
+            pub fn of(collective: &str, algorithm: &str) -> Option<Self> {
+                match collective {
+                    $($name => $module::Algorithm::from_name(algorithm).map(Self::$variant),)*
                     _ => None,
                 }
             }
 
-            fn parts(self) -> (&'static str, (&'static str, Option<u64>)) {
+            /// The collective, and the algorithm's name with the number behind it.
+            pub fn parts(self) -> (&'static str, (&'static str, Option<u64>)) {
                 match self {
                     $(Self::$variant(algorithm) => ($name, algorithm.name()),)*
                 }

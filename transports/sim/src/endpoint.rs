@@ -46,6 +46,15 @@ impl Endpoint {
         self.in_world(self.rank).map_or(Time::ZERO, |rank| self.net.borrow().clock(rank))
     }
 
+    /// This rank computes: it is busy for so long.
+    pub fn work(&mut self, span: Time) {
+        if let Ok(rank) = self.in_world(self.rank) {
+            let mut net = self.net.borrow_mut();
+            let until = net.clock(rank) + span;
+            net.advance(rank, until);
+        }
+    }
+
     fn in_world(&self, rank: Rank) -> Result<Rank, P2pError> {
         match &self.members {
             _ if rank >= self.size => Err(NO_SUCH_RANK),

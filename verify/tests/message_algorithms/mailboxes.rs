@@ -2,6 +2,7 @@
 
 use super::Net;
 use unisono_kernel::machine::Machine;
+use unisono_kernel::p2p::P2p;
 use unisono_kernel::region::{Mailboxes as Shape, Params};
 use unisono_kernel::step::{Source, Step};
 use unisono_local::Mailboxes;

@@ -1,6 +1,6 @@
 //! All ranks get the same bits of an allreduce.
 
-use super::{User, outcome, seat, sizes};
+use super::{Under, User, outcome, seat, sizes};
 use std::ffi::c_void;
 use unisono_kernel::msg::allreduce;
 use unisono_kernel::op::{Op, User as Function};
@@ -39,7 +39,7 @@ fn allreduces_give_all_ranks_the_same_bits() {
                 let name = format!("allreduce {algorithm:?} p={size} {op}");
                 let plans: Vec<_> = (0..size).map(plan).collect();
                 let users: Vec<_> = (0..size).map(user).collect();
-                let results = outcome(&name, &plans, &users, Mode::Rendezvous).unwrap();
+                let results = outcome(&name, &plans, &users, Under::Network(Mode::Rendezvous)).unwrap();
                 assert!(results.iter().all(|user| user.receive == results[0].receive), "{name}");
             }
         }

@@ -51,6 +51,11 @@ impl Clock {
         (ns / self.tick) as u64
     }
 
+    /// Nanoseconds of so many ticks.
+    pub(crate) fn ticks_as_ns(&self, ticks: u64) -> f64 {
+        ticks as f64 * self.tick
+    }
+
     /// Nanoseconds between two readings, less the clock's own cost.
     pub(crate) fn ns(&self, from: u64, to: u64) -> f64 {
         to.saturating_sub(from).saturating_sub(self.cost) as f64 * self.tick

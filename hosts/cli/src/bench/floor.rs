@@ -66,6 +66,21 @@ impl Floors {
         Ok(floors)
     }
 
+    /// One way of a cache line; with more ranks than cores, a turn of those of a core.
+    pub(crate) const fn notice(&self) -> f64 {
+        if self.crowded { self.ring } else { self.line }
+    }
+
+    /// What one rank of a crowded core takes for its turn.
+    pub(crate) fn turn(&self) -> Option<f64> {
+        (self.crowded && self.sharing > 0.0).then_some(self.ring / self.sharing)
+    }
+
+    /// Nanoseconds of copying so many bytes in and out, of a message that was to be measured.
+    pub(crate) fn copies(&self, bytes: u64) -> Option<(f64, f64)> {
+        self.copy_in.get(&bytes).copied().zip(self.copy_out.get(&bytes).copied())
+    }
+
     /// The floor of a cell, in nanoseconds, where a formula is known.
     pub(crate) fn of(&self, subject: &Subject, ranks: u32) -> Option<f64> {
         let bound = subject.bound();

@@ -127,7 +127,20 @@ pub(crate) fn rate(
     contenders: &mut [Contender],
     plan: Plan,
 ) -> Result<Vec<Sample>, Failure> {
-    const REPETITIONS: u64 = 11;
+    let all = rate_times(team, joined, contenders, plan)?;
+    Ok(all.into_iter().map(|(times, iterations)| summary(times, iterations)).collect())
+}
+
+/// Repetitions of [`rate`].
+const REPETITIONS: u64 = 11;
+
+/// The repetitions of [`rate`], for each contender: nanoseconds per operation of each, and operations of all.
+pub(crate) fn rate_times(
+    team: &mut Team,
+    joined: &mut Joined,
+    contenders: &mut [Contender],
+    plan: Plan,
+) -> Result<Vec<(Vec<f64>, u64)>, Failure> {
     let clock = Clock::calibrate();
     let Some(bytes) = contenders.first().map(|contender| contender.subject.room()) else { return Ok(Vec::new()) };
     let mut buffers = Buffers::new(bytes, plan.warm);
@@ -149,7 +162,7 @@ pub(crate) fn rate(
     let slowest = |contender: usize, i: usize| all.iter().map(|rank| rank[contender][i]).fold(0.0, f64::max);
     let samples = (0..).zip(iterations).map(|(contender, iterations)| {
         let times = (0..REPETITIONS as usize).map(|i| slowest(contender, i)).collect();
-        summary(times, iterations * REPETITIONS)
+        (times, iterations * REPETITIONS)
     });
     Ok(samples.collect())
 }

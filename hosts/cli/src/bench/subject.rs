@@ -3,6 +3,7 @@
 use super::buffers::{fill, holds};
 use super::collectives::Sides;
 use crate::args::Collective;
+use crate::decide;
 use crate::error::Failure;
 use crate::job::Team;
 use std::fmt;
@@ -13,7 +14,8 @@ use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Error, Refusal};
 use unisono_kernel::op::Op;
 use unisono_kernel::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
-use unisono_kernel::shm::{allreduce, bcast};
+use unisono_kernel::shm::allreduce;
+use unisono_kernel::table::{Over, Plan};
 use unisono_posix::{Joined, Posix};
 
 /// One cell of a table.
@@ -23,6 +25,8 @@ pub(crate) struct Subject {
     name: String,
     pub(crate) bytes: u64,
     ranks: u32,
+    /// Is it what `auto` stands for?
+    default: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,25 +42,42 @@ enum Kind {
     Sides(Sides, MoveAlgorithm),
 }
 
-const BCASTS: [&str; 6] = ["posted", "queue", "cico-flat", "cico-chain", "cico-binary", "cico-binomial"];
-const BARRIERS: [&str; 4] = ["posted", "dissemination", "central", "combining"];
-const ALLREDUCES: [&str; 3] = ["posted", "exchange", "slices"];
+impl Kind {
+    /// Is it run by this plan?
+    fn is(self, plan: Plan) -> bool {
+        match (self, plan) {
+            (Self::Bcast(one), Plan::Bcast(other)) => one == other,
+            (Self::Barrier(one), Plan::Barrier(other)) => one == other,
+            (Self::Allreduce(one), Plan::Allreduce(other)) => one == other,
+            (Self::Sides(_, one), Plan::Move(other)) => one == other,
+            (Self::Sides(_, one), Plan::Exchange) => one == MoveAlgorithm::Exchange,
+            _ => false,
+        }
+    }
+}
+
+/// The algorithms of a collective over a segment, but for further arities.
+pub(crate) fn names(collective: Collective) -> &'static [&'static str] {
+    match collective {
+        Collective::Bcast => &["posted", "queue", "cico-flat", "cico-chain", "cico-binary", "cico-binomial"],
+        Collective::Barrier => &["posted", "dissemination", "central", "combining"],
+        Collective::Allreduce => &["posted", "exchange", "slices"],
+        _ => collective.sides().map_or(&[][..], Sides::algorithms),
+    }
+}
+
 const HAND_WRITTEN: [&str; 2] = ["hand-written", "sketch"];
 
 impl Subject {
     /// The subjects that a name stands for; `all` stands for every algorithm that carries `bytes`.
     pub(crate) fn by_name(collective: Collective, name: &str, bytes: u64, ranks: u32) -> Result<Vec<Self>, Failure> {
-        let names: Vec<&str> = match (collective, name) {
-            (Collective::Bcast, "all") => {
-                BCASTS.into_iter().filter(|&n| n != "posted" || bytes <= bcast::posted::MOST).collect()
+        let names: Vec<&str> = match name {
+            "all" => {
+                let hand_written = collective == Collective::Allreduce && bytes == 8;
+                let applies = |name: &&str| decide::applies(Over::Segment, collective, name, bytes, ranks);
+                let own = names(collective).iter().copied().filter(applies);
+                own.chain(HAND_WRITTEN.into_iter().filter(|_| hand_written)).collect()
             }
-            (Collective::Barrier, "all") => BARRIERS.into(),
-            (Collective::Allreduce, "all") => {
-                let hand_written = HAND_WRITTEN.into_iter().filter(|_| bytes == 8);
-                let fits = |&n: &&str| n != "posted" || bytes <= allreduce::posted::MOST;
-                ALLREDUCES.into_iter().filter(fits).chain(hand_written).collect()
-            }
-            (_, "all") => collective.sides().map_or(&[][..], Sides::algorithms).into(),
             _ => vec![name],
         };
         names.into_iter().map(|name| Self::one(collective, name, bytes, ranks)).collect()
@@ -64,21 +85,27 @@ impl Subject {
 
     fn one(collective: Collective, name: &str, bytes: u64, ranks: u32) -> Result<Self, Failure> {
         let unknown = || Failure::Words(format!("no algorithm {name:?} for {collective:?}: see --help"));
+        let default = decide::default(Over::Segment, collective, bytes, ranks)?;
+        let chosen = match (default, name) {
+            (Some(default), "auto") => default.to_string(),
+            _ => name.to_owned(),
+        };
+        let name = chosen.as_str();
         let kind = match collective.sides() {
-            Some(sides) if name == "auto" || sides.algorithms().contains(&name) => {
-                Kind::Sides(sides, MoveAlgorithm::from_name(name).ok_or_else(unknown)?.resolve())
+            Some(sides) if sides.algorithms().contains(&name) => {
+                Kind::Sides(sides, MoveAlgorithm::from_name(name).ok_or_else(unknown)?)
             }
             Some(_) => return Err(unknown()),
             None if collective == Collective::Bcast => {
-                Kind::Bcast(BcastAlgorithm::from_name(name).ok_or_else(unknown)?.resolve(bytes))
+                Kind::Bcast(BcastAlgorithm::from_name(name).ok_or_else(unknown)?)
             }
             None if collective == Collective::Barrier => {
-                Kind::Barrier(BarrierAlgorithm::from_name(name).ok_or_else(unknown)?.resolve(ranks))
+                Kind::Barrier(BarrierAlgorithm::from_name(name).ok_or_else(unknown)?)
             }
             None if HAND_WRITTEN.contains(&name) && bytes == 8 => {
                 Kind::HandWritten { promises: name == "hand-written" }
             }
-            None => Kind::Allreduce(AllreduceAlgorithm::from_name(name).ok_or_else(unknown)?.resolve(bytes, ranks)),
+            None => Kind::Allreduce(AllreduceAlgorithm::from_name(name).ok_or_else(unknown)?),
         };
         let doubles = match kind {
             Kind::Allreduce(_) | Kind::HandWritten { .. } => true,
@@ -92,21 +119,9 @@ impl Subject {
             let most = allreduce::posted::MOST;
             return Err(Failure::Words(format!("bytes is {bytes}: posted lines take {most} at most")));
         }
-        let name = match (kind, name) {
-            (
-                Kind::Bcast(BcastAlgorithm::Posted)
-                | Kind::Allreduce(AllreduceAlgorithm::Posted)
-                | Kind::Barrier(BarrierAlgorithm::Posted),
-                "auto",
-            ) => "posted",
-            (Kind::Bcast(BcastAlgorithm::Queue), "auto") => "queue",
-            (Kind::Barrier(_), "auto") => "dissemination",
-            (Kind::Allreduce(AllreduceAlgorithm::Slices), "auto") => "slices",
-            (Kind::Allreduce(_) | Kind::Sides(..), "auto") => "exchange",
-            (_, name) => name,
-        };
+        let default = default.is_some_and(|default| kind.is(default));
         let bytes = if collective == Collective::Barrier { 0 } else { bytes };
-        Ok(Self { kind, name: name.into(), bytes, ranks })
+        Ok(Self { kind, name: chosen, bytes, ranks, default })
     }
 
     pub(crate) const fn collective(&self) -> &'static str {
@@ -122,14 +137,8 @@ impl Subject {
         self.name.clone()
     }
 
-    pub(crate) fn is_default(&self) -> bool {
-        match self.kind {
-            Kind::Bcast(algorithm) => algorithm == BcastAlgorithm::Auto.resolve(self.bytes),
-            Kind::Barrier(algorithm) => algorithm == BarrierAlgorithm::Auto.resolve(self.ranks),
-            Kind::Allreduce(algorithm) => algorithm == AllreduceAlgorithm::Auto.resolve(self.bytes, self.ranks),
-            Kind::HandWritten { .. } => false,
-            Kind::Sides(_, algorithm) => algorithm == MoveAlgorithm::Auto.resolve(),
-        }
+    pub(crate) const fn is_default(&self) -> bool {
+        self.default
     }
 
     /// Is there a root whose start opens the window?

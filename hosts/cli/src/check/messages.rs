@@ -114,8 +114,7 @@ where
         let memory = Memory { send: Buf::of(send), receive: Buf::of_mut(receive), scratch: Buf::of_mut(&mut scratch) };
         // SAFETY: the buffers outlive the machine; whoever fails here ends, and posts and tests no more.
         let mut machine = unsafe { Rounds::of(plan, memory, self.operation) }?;
-        driver::run(&mut machine, &mut self.x, self.wait)
-            .map_err(|stop| Failure::Call(self.x.comm.fail(stop)))
+        driver::run(&mut machine, &mut self.x, self.wait).map_err(|stop| Failure::Call(self.x.comm.fail(stop)))
     }
 
     /// Nobody leaves before everyone has entered, by the common clock.

@@ -1,7 +1,7 @@
 //! `unisono model`: the papers' figures and tables that follow from formulas (docs/papers.md).
 
 pub(crate) mod args;
-mod table;
+pub(crate) mod table;
 
 use crate::error::Failure;
 use args::{Barriers, Logarithms, Model, Which};

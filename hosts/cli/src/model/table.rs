@@ -25,10 +25,16 @@ pub(crate) fn run(args: &Model) -> Result<(), Failure> {
         Some(Table::P5Crossings) => crossings(args)?,
         Some(Table::P1Queues) | None => queues(args)?,
     };
+    show(&columns, &rows, remark, args.json)
+}
+
+/// Rows for a person, with a remark below, or an object for each.
+pub(crate) fn show(columns: &[&str], rows: &[Vec<Value>], remark: &str, as_json: bool) -> Result<(), Failure> {
     let mut text = String::new();
-    if args.json {
+    if as_json {
         for row in rows {
-            let object: serde_json::Map<_, _> = columns.iter().map(|name| (*name).to_owned()).zip(row).collect();
+            let object: serde_json::Map<_, _> =
+                columns.iter().map(|name| (*name).to_owned()).zip(row.iter().cloned()).collect();
             writeln!(text, "{}", Value::Object(object))?;
         }
         return say(&text);
@@ -49,7 +55,7 @@ pub(crate) fn run(args: &Model) -> Result<(), Failure> {
         let cells = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}"));
         cells.collect::<Vec<_>>().join("  ")
     };
-    writeln!(text, "{}", line(&columns))?;
+    writeln!(text, "{}", line(columns))?;
     for row in &rows {
         writeln!(text, "{}", line(&row.iter().map(String::as_str).collect::<Vec<_>>()))?;
     }

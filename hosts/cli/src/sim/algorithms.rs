@@ -14,6 +14,7 @@ use unisono_kernel::msg::{
 };
 use unisono_kernel::pattern::Seat;
 use unisono_kernel::pattern::bagds::{self, Table};
+use unisono_kernel::table::Plan;
 use unisono_sim::Endpoint;
 
 /// An algorithm, by the name that it was asked for.
@@ -29,6 +30,16 @@ enum Kind {
     Flat(Algorithm),
     /// Over the levels of the machine.
     Levels(levels::Algorithm),
+}
+
+impl Choice {
+    /// As a table has it; tables have none over levels.
+    pub(crate) const fn plan(&self) -> Option<Plan> {
+        match self.kind {
+            Kind::Flat(algorithm) => Some(Plan::Messages(algorithm)),
+            Kind::Levels(_) => None,
+        }
+    }
 }
 
 /// The collective's name, and those of its algorithms, the default first; nothing where messages have none.

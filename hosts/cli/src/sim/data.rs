@@ -45,14 +45,18 @@ impl Case {
     /// Checks the root, and that all memory can be had.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         Refusal::check(Argument::Root, self.root.into(), Bound::Below(self.ranks.into()))?;
+        Refusal::check(Argument::Bytes, self.bytes, Bound::AtMost(MOST / self.buffers())).map(|_| ())
+    }
+
+    /// Of how many times the bytes all ranks' inputs and results are.
+    pub(crate) fn buffers(&self) -> u64 {
         let ranks = u64::from(self.ranks);
-        let times = match self.collective {
+        match self.collective {
             Collective::Allgather => ranks * (ranks + 1),
             Collective::Alltoall => 2 * ranks * ranks,
             Collective::Bcast => ranks,
             _ => 2 * ranks,
-        };
-        Refusal::check(Argument::Bytes, self.bytes, Bound::AtMost(MOST / times)).map(|_| ())
+        }
     }
 
     /// Bytes of a rank's block of a reduce_scatter.

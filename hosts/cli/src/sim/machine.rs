@@ -3,6 +3,7 @@
 use super::args::{Placing, Shape, Sim};
 use crate::error::Failure;
 use std::fs;
+use std::path::Path;
 use unisono_kernel::error::Refusal;
 use unisono_kernel::group::{self, Groups};
 use unisono_kernel::topology::{Level, Levels, Locality};
@@ -26,7 +27,8 @@ pub(crate) struct Storage {
 
 impl Machine {
     pub(crate) fn new(args: &Sim) -> Result<Self, Failure> {
-        let network = network(args)?;
+        let topology = topology(args.network, (args.nodes_per_leaf, args.uplinks));
+        let network = network(topology, args.parameters.as_deref())?;
         let nodes = args.nodes.unwrap_or(args.ranks);
         let placement = match args.place {
             Placing::Block => Placement::blocks(args.ranks, nodes),
@@ -61,6 +63,13 @@ impl Machine {
         Ok(machine)
     }
 
+    /// A node for each rank, and nothing known of switches.
+    pub(super) fn apart(network: Network, ranks: u32) -> Result<Self, Failure> {
+        let placement = Placement::blocks(ranks, ranks).map_err(words)?;
+        let localities = vec![Locality::NOWHERE; ranks as usize];
+        Ok(Self { network, placement, localities, levels: Levels::EVERY })
+    }
+
     /// The groups of the levels in use.
     pub(crate) fn groups<'s>(&self, storage: &'s mut Storage) -> Result<Groups<'s>, Refusal> {
         storage.places.resize(self.localities.len(), group::Place::default());
@@ -80,14 +89,18 @@ impl Machine {
     }
 }
 
-fn network(args: &Sim) -> Result<Network, Failure> {
-    let Some(file) = &args.parameters else {
-        return Ok(Network::new(match args.network {
-            Shape::Star => Topology::Star,
-            Shape::Crossbar => Topology::Crossbar,
-            Shape::FatTree => Topology::FatTree { nodes_per_leaf: args.nodes_per_leaf, uplinks: args.uplinks },
-        }));
-    };
+/// How nodes hang together; fat trees with so many nodes and up-links per leaf switch.
+pub(crate) const fn topology(shape: Shape, (nodes_per_leaf, uplinks): (u32, u32)) -> Topology {
+    match shape {
+        Shape::Star => Topology::Star,
+        Shape::Crossbar => Topology::Crossbar,
+        Shape::FatTree => Topology::FatTree { nodes_per_leaf, uplinks },
+    }
+}
+
+/// The network of a file, else a cluster of today that hangs together so.
+pub(crate) fn network(topology: Topology, parameters: Option<&Path>) -> Result<Network, Failure> {
+    let Some(file) = parameters else { return Ok(Network::new(topology)) };
     let named = |e: &dyn std::fmt::Display| Failure::Words(format!("{}: {e}", file.display()));
     let text = fs::read_to_string(file).map_err(|e| named(&e))?;
     let network: Network = serde_json::from_str(&text).map_err(|e| named(&e))?;

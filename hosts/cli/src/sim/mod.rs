@@ -8,19 +8,23 @@ mod machine;
 mod plot;
 
 use crate::args::Collective;
-use crate::bench::{Row, Sample, Table, summary};
+use crate::bench::{Row, Table, summary};
+use crate::decide;
 use crate::error::Failure;
 use crate::form::Form;
+pub(crate) use algorithms::names;
 use algorithms::{Choice, Tables};
 use args::Sim;
 use clap::ValueEnum;
 use data::{Case, Memory};
 use machine::{Machine, Storage, words};
+pub(crate) use machine::{network, topology};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
 use unisono_kernel::msg::PlanError;
 use unisono_kernel::msg::levels::Line;
+use unisono_kernel::table::{Over, Plan};
 use unisono_sim::{Class, Fate, Network, Outcome, Schedule, World};
 
 /// A row of the report: bench's keys, and what the simulator knows beside.
@@ -44,7 +48,7 @@ struct Count {
 }
 
 pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
-    let (collective, names) = algorithms::names(args.collective).ok_or_else(|| {
+    let (collective, known) = names(args.collective).ok_or_else(|| {
         let wanted = args.collective.to_possible_value().map_or_else(String::new, |value| value.get_name().into());
         Failure::Words(format!("{wanted} is no collective over messages"))
     })?;
@@ -54,35 +58,46 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     let mut order = vec![0; args.ranks as usize];
     let line = Line::build(&groups, &mut order)?;
     let nodes = machine.placement.nodes();
-    let mut chosen = match args.algorithm.as_str() {
-        "auto" => names.get(..1).unwrap_or_default().to_vec(),
-        "all" => names.to_vec(),
-        one => vec![one],
-    };
-    if args.algorithm == "all" && args.levels.is_some() {
-        chosen.extend(algorithms::over_levels(args.collective));
-    }
+    let schedules: Vec<_> = (0..args.iterations)
+        .map(|i| Schedule {
+            seed: args.seed.wrapping_add(i),
+            delay: args.delay,
+            skew: args.skew,
+            stragglers: args.stragglers,
+            slowdown: args.slowdown,
+            dropped: args.drop.clone(),
+            ..Schedule::default()
+        })
+        .collect();
     let lengths = if args.collective == Collective::Barrier { &[0] } else { &args.bytes[..] };
     let mut rows = Vec::new();
     for &bytes in lengths {
         let case = Case { collective: args.collective, ranks: args.ranks, bytes, root: args.root };
         case.check()?;
+        let default = decide::default(Over::Messages, args.collective, bytes, args.ranks)?;
+        let over_levels = if args.levels.is_some() { algorithms::over_levels(args.collective) } else { &[] };
+        let chosen = match args.algorithm.as_str() {
+            "auto" => default.iter().map(Plan::to_string).collect(),
+            "all" => known.iter().chain(over_levels).map(|name| (*name).to_owned()).collect(),
+            one => vec![one.to_owned()],
+        };
         for name in &chosen {
             let choice = algorithms::choice(args.collective, name)?;
             let mut words = Vec::new();
             let tables = Tables::new(&choice, args.ranks, line, &mut words)?;
-            let (sample, outcome) = match simulate(args, &case, &choice, &tables, &machine) {
+            let (samples, outcome) = match simulate(&schedules, &case, &choice, &tables, &machine) {
                 Err(Failure::Plan(error)) if args.algorithm == "all" && !matches!(error, PlanError::Refused(_)) => {
                     eprintln!("unisono: left out: {name}: {error}");
                     continue;
                 }
                 simulated => simulated?,
             };
+            let sample = summary(samples, args.iterations);
             let row = Row {
                 collective: collective.into(),
                 algorithm: choice.name,
                 form: Form::Blocking.name().into(),
-                default: Some(name) == names.first(),
+                default: default.is_some() && default == choice.plan(),
                 host: "sim".into(),
                 method: "window".into(),
                 ranks: args.ranks,
@@ -129,29 +144,59 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Do all ranks' buffers together fit so many bytes?
+pub(crate) fn holds(collective: Collective, ranks: u32, bytes: u64, most: u64) -> bool {
+    let case = Case { collective, ranks, bytes, root: 0 };
+    bytes.checked_mul(case.buffers()).is_some_and(|all| all <= most)
+}
+
+/// Virtual nanoseconds of one call among ranks with a node each; nothing where the algorithm does not apply.
+pub(crate) fn price(
+    collective: Collective,
+    name: &str,
+    of: (u32, u64),
+    network: Network,
+) -> Result<Option<f64>, Failure> {
+    let times = times(collective, name, of, network, &[Schedule::default()])?;
+    Ok(times.and_then(|times| times.first().copied()))
+}
+
+/// The same, once for each schedule.
+pub(crate) fn times(
+    collective: Collective,
+    name: &str,
+    (ranks, bytes): (u32, u64),
+    network: Network,
+    schedules: &[Schedule],
+) -> Result<Option<Vec<f64>>, Failure> {
+    let case = Case { collective, ranks, bytes, root: 0 };
+    case.check()?;
+    let choice = algorithms::choice(collective, name)?;
+    let machine = Machine::apart(network, ranks)?;
+    let (mut storage, mut order, mut words) = (Storage::default(), vec![0; ranks as usize], Vec::new());
+    let groups = machine.groups(&mut storage)?;
+    let tables = Tables::new(&choice, ranks, Line::build(&groups, &mut order)?, &mut words)?;
+    match simulate(schedules, &case, &choice, &tables, &machine) {
+        Err(Failure::Plan(PlanError::Inapplicable { .. })) => Ok(None),
+        simulated => simulated.map(|(samples, _)| Some(samples)),
+    }
+}
+
 /// Runs all iterations; answers their times and the last one's outcome.
 fn simulate(
-    args: &Sim,
+    schedules: &[Schedule],
     case: &Case,
     choice: &Choice,
     tables: &Tables<'_>,
     machine: &Machine,
-) -> Result<(Sample, Outcome), Failure> {
+) -> Result<(Vec<f64>, Outcome), Failure> {
     let mut memory = vec![Memory::default(); case.ranks as usize];
     let mut last = None;
     let mut samples = Vec::new();
-    for seed in (0..args.iterations).map(|i| args.seed.wrapping_add(i)) {
-        let named = |what: &dyn std::fmt::Display| Failure::Words(format!("{}, seed {seed}: {what}", choice.name));
-        let schedule = Schedule {
-            seed,
-            delay: args.delay,
-            skew: args.skew,
-            stragglers: args.stragglers,
-            slowdown: args.slowdown,
-            dropped: args.drop.clone(),
-            ..Schedule::default()
-        };
-        let world = World::new(machine.network, machine.placement.clone(), schedule).map_err(words)?;
+    for schedule in schedules {
+        let named =
+            |what: &dyn std::fmt::Display| Failure::Words(format!("{}, seed {}: {what}", choice.name, schedule.seed));
+        let world = World::new(machine.network, machine.placement.clone(), schedule.clone()).map_err(words)?;
         let mut machines = Vec::with_capacity(memory.len());
         for (rank, memory) in (0..).zip(&mut memory) {
             case.prepare(rank, memory);
@@ -165,12 +210,12 @@ fn simulate(
         if let Some((rank, _)) = (0..).zip(&memory).find(|(rank, memory)| !case.right(*rank, memory)) {
             return Err(named(&format!("wrong data on rank {rank}")));
         }
-        let begin = if case.rooted() { outcome.begin.get(args.root as usize) } else { outcome.begin.iter().min() };
+        let begin = if case.rooted() { outcome.begin.get(case.root as usize) } else { outcome.begin.iter().min() };
         samples.push(end.ns() - begin.map_or(0.0, |begin| begin.ns()));
         last = Some(outcome);
     }
     let outcome = last.ok_or_else(|| Failure::Words("iterations is 0, must be at least 1".into()))?;
-    Ok((summary(samples, args.iterations), outcome))
+    Ok((samples, outcome))
 }
 
 /// When each rank was done, in nanoseconds.

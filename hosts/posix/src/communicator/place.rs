@@ -15,6 +15,7 @@ use super::commons::{Commons, Own};
 use super::notices;
 use super::part::{self, Memory, Part};
 use crate::arena::{Plan, Reserved, Slice, World};
+use crate::decisions::decisions;
 use crate::error::{Limit, PosixError};
 use crate::host::Host;
 use crate::segment::View;
@@ -27,6 +28,7 @@ use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Argument, Bound, Cause, Error, Poison, Refusal};
 use unisono_kernel::region::{Base, Layout, Term, state};
+use unisono_kernel::table::Choices;
 use unisono_kernel::transport::{Transport, Wait};
 
 /// A process's place in a communicator.
@@ -111,7 +113,12 @@ impl Place {
     where
         T::Wait: Wait<Comm<T::Region>>,
     {
-        Communicator::resume(region, self.layout, self.rank, self.base, wait)
+        Ok(Communicator::resume(region, self.layout, self.rank, self.base, wait)?.with_choices(self.choices()))
+    }
+
+    /// What `Auto` means in the communicator, by the table that all ranks agreed on when they joined; `None`: as built in.
+    pub fn choices(&self) -> Option<&'static Choices> {
+        decisions().ok().and_then(|decisions| decisions.choices(&self.layout))
     }
 
     /// The layout of its memory, this process's rank, and where the communicator begins: for hosts that make their own of it.

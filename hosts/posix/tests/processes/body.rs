@@ -12,6 +12,7 @@ use unisono_kernel::comm::Comm;
 use unisono_kernel::datatype::Data;
 use unisono_kernel::driver;
 use unisono_kernel::error::Error;
+use unisono_kernel::hier::Levels;
 use unisono_kernel::msg::{Memory, Parts, Rounds, allgather};
 use unisono_kernel::op::Op;
 use unisono_kernel::pattern::Seat;
@@ -22,7 +23,7 @@ use unisono_posix::bootstrap::{Bootstrap, Launched};
 use unisono_posix::launch::{Bind, Launch};
 use unisono_posix::pages::{HUGE, Kind, Mapped};
 use unisono_posix::{Joined, Options, Pages, Policy, PosixError, join};
-use unisono_shm::{Levels, Mailbox, Peer, Post};
+use unisono_shm::{Mailbox, Peer, Post};
 
 pub(super) type Failure = Box<dyn std::error::Error>;
 
@@ -139,7 +140,7 @@ fn letters() -> Result<(), Failure> {
     let mut joined = join(&mut launched()?, |ranks| Params::new(ranks).with_mailboxes(), &Options::default())?;
     let (rank, layout, region) = (joined.communicator.rank(), *joined.segment.layout(), joined.segment.region());
     let post = Post::new(layout, rank, vec![Peer::default(); layout.ranks() as usize])?;
-    let mut x = Levels { comm: Comm::new(region.clone(), layout, rank)?, mailbox: Mailbox::new(region, post) };
+    let mut x = Levels { comm: Comm::new(region.clone(), layout, rank)?, messages: Mailbox::new(region, post) };
     let seat = Seat::new(rank, layout.ranks())?;
     let parts = Parts::equal(layout.ranks(), 50_000)?;
     say("joined", "");
@@ -149,8 +150,7 @@ fn letters() -> Result<(), Failure> {
         let plan = allgather::plan(seat, parts, false, allgather::Algorithm::Ring, None)?;
         // SAFETY: the vectors outlive the machine; who fails posts and tests no more.
         let mut machine = unsafe { Rounds::of(plan, memory, operation) }?;
-        driver::run(&mut machine, &mut x, joined.communicator.wait_policy())
-            .map_err(|stop| driver::fail(&x.comm, stop))?;
+        driver::run(&mut machine, &mut x, joined.communicator.wait_policy()).map_err(|stop| x.comm.fail(stop))?;
         assert!(receive.chunks(50_000).zip(1..).all(|(block, value)| block.iter().all(|byte| *byte == value)));
     }
     Ok(())

@@ -1,0 +1,166 @@
+//! `unisono explain`: which algorithm runs a call, why, and what the others would take.
+//!
+//! Predicted over a segment: the formulas of `unisono_model::segment`; over messages: the simulator, unless the call is
+//! huge. Measured: what `unisono tune` found in this very cell.
+
+pub(crate) mod args;
+
+use crate::error::Failure;
+use crate::tune::costs::{Costs, Speeds, beside, cached, topology_hash};
+use crate::{decide, sim};
+use args::Explain;
+use serde::Serialize;
+use std::fmt::{self, Write as _};
+use std::path::Path;
+use unisono_kernel::table::{Ask, BUILT_IN, Chosen, Over, Plan, Rule, Site, select};
+use unisono_posix::decisions::{Decisions, TABLE, decisions};
+use unisono_table::Line;
+
+/// Bytes of all simulated ranks' buffers together, at most: beyond, a prediction would take minutes.
+const MOST: u64 = 256 << 20;
+
+/// A candidate.
+#[derive(Debug, Serialize)]
+struct Row {
+    over: &'static str,
+    collective: &'static str,
+    bytes: u64,
+    ranks: u32,
+    algorithm: String,
+    chosen: bool,
+    /// Of the chosen one: the rule. Of one that does not serve the call: why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    predicted_ns: Option<f64>,
+    measured_ns: Option<f64>,
+    /// Where the measured median lies, with 95 % confidence.
+    interval_ns: Option<(f64, f64)>,
+}
+
+pub(crate) fn run(args: &Explain) -> Result<(), Failure> {
+    let own;
+    let table = match &args.table {
+        Some(path) => {
+            own = Decisions::read(Some(path), None)?;
+            &own
+        }
+        None => decisions()?,
+    };
+    let costs = costs(args)?;
+    let mut text = String::new();
+    for over in [Over::Segment, Over::Messages] {
+        let rows = rows(args, over, table.rules(), costs.as_ref())?;
+        if rows.is_empty() {
+            return Err(Failure::Words(format!("{:?} is no collective with algorithms", args.collective)));
+        }
+        if args.json {
+            rows.iter().try_for_each(|row| Ok::<_, Failure>(writeln!(text, "{}", serde_json::to_string(row)?)?))?;
+        } else {
+            write!(text, "{}", Section { args, over, rows })?;
+        }
+    }
+    if !args.json && costs.is_none() {
+        writeln!(text, "measured: nothing; `unisono tune` measures")?;
+    }
+    print!("{text}");
+    Ok(())
+}
+
+/// What was measured: of the file that is named; else of one that is where `tune` leaves it.
+fn costs(args: &Explain) -> Result<Option<Costs>, Failure> {
+    if let Some(path) = &args.costs {
+        return Costs::read(path).map(Some);
+    }
+    let set = std::env::var_os(TABLE).filter(|path| !path.is_empty());
+    let table = args.table.clone().or_else(|| set.map(Into::into));
+    let path = match table {
+        Some(table) => beside(Path::new(&table)),
+        None => match cached(&topology_hash()) {
+            Ok(table) => beside(&table),
+            Err(_) => return Ok(None),
+        },
+    };
+    if path.exists() { Costs::read(&path).map(Some) } else { Ok(None) }
+}
+
+fn rows(args: &Explain, over: Over, table: &[Rule], costs: Option<&Costs>) -> Result<Vec<Row>, Failure> {
+    let Some(ask) = decide::ask(over, args.collective, args.bytes, args.ranks) else { return Ok(Vec::new()) };
+    let site = Site { papers: !args.no_papers, ..ask.site };
+    let ask = Ask { commutative: !(args.ordered && ask.collective.folds()), site, ..ask };
+    let chosen = select(table, &ask);
+    let mut plans = decide::candidates(over, args.collective);
+    if let Some(Chosen { plan, .. }) = chosen
+        && !plans.contains(&plan)
+    {
+        plans.push(plan);
+    }
+    let network = sim::network(sim::topology(args.network, (16, 8)), args.parameters.as_deref())?;
+    let machine = costs.map_or_else(Speeds::default, |costs| costs.machine).machine()?;
+    let row = |plan: Plan| {
+        let serves = plan.applies(&ask);
+        let chosen = chosen.filter(|chosen| chosen.plan == plan);
+        let predicted = match (over, serves) {
+            (_, Err(_)) => None,
+            (Over::Segment, _) => machine.time(ask.collective, plan, args.ranks, ask.bytes)?,
+            (Over::Messages, _) if !sim::holds(args.collective, args.ranks, ask.bytes, MOST) => None,
+            (Over::Messages, _) => sim::price(args.collective, &plan.to_string(), (args.ranks, ask.bytes), network)?,
+        };
+        let measured = costs.and_then(|costs| costs.of(over, ask.collective, plan, args.ranks, ask.bytes));
+        Ok(Row {
+            over: over.name(),
+            collective: ask.collective.name(),
+            bytes: ask.bytes,
+            ranks: args.ranks,
+            algorithm: plan.to_string(),
+            chosen: chosen.is_some(),
+            reason: chosen
+                .map(|chosen| reason(chosen, table, &ask))
+                .or_else(|| serves.err().map(|why| why.to_string())),
+            predicted_ns: predicted,
+            measured_ns: measured.map(|cell| cell.p50_ns),
+            interval_ns: measured.map(|cell| (cell.low_ns, cell.high_ns)),
+        })
+    };
+    plans.into_iter().map(row).collect()
+}
+
+/// The rule that won.
+fn reason(chosen: Chosen, table: &[Rule], ask: &Ask) -> String {
+    let built_in = || BUILT_IN.iter().find(|rule| rule.matches(ask));
+    let (whose, rule) = match chosen.rule {
+        Some(at) => ("the table says", table.get(at)),
+        None => ("built in", built_in()),
+    };
+    let line = rule.map_or_else(String::new, |rule| Line(rule).to_string());
+    format!("{whose}: {}", line.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// The candidates over one kind of transport, for a person.
+struct Section<'a> {
+    args: &'a Explain,
+    over: Over,
+    rows: Vec<Row>,
+}
+
+impl fmt::Display for Section<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let over = match self.over {
+            Over::Segment => "a segment",
+            Over::Messages => "messages",
+        };
+        let bytes = self.rows.first().map_or(0, |row| row.bytes);
+        let of = if bytes == 0 { String::new() } else { format!(" of {}", unisono_plot::bytes(bytes)) };
+        writeln!(f, "{}{of}, {} ranks, over {over}", decide::name(self.args.collective), self.args.ranks)?;
+        writeln!(f, "  {:<20} {:>12} {:>12} {:>20}", "algorithm", "predicted µs", "measured µs", "95 %")?;
+        let us = |ns: Option<f64>| ns.map_or("-".into(), |ns| format!("{:.3}", ns / 1e3));
+        for row in &self.rows {
+            let interval =
+                row.interval_ns.map_or("-".into(), |(low, high)| format!("{:.3}…{:.3}", low / 1e3, high / 1e3));
+            let mark = if row.chosen { "*" } else { " " };
+            let (predicted, measured) = (us(row.predicted_ns), us(row.measured_ns));
+            write!(f, "{mark} {:<20} {predicted:>12} {measured:>12} {interval:>20}", row.algorithm)?;
+            writeln!(f, "  {}", row.reason.as_deref().unwrap_or_default())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! The command line of `unisono measure`.
+
+use crate::args::{BindTo, parse_bytes};
+use crate::sim::args::Shape;
+use clap::{Subcommand, ValueEnum};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Measures the parameters of the papers' models
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Measure {
+    #[command(subcommand)]
+    pub(crate) what: What,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum What {
+    /// LogGP's L, o_s, o_r, g, G of a layer of messages, and which barriers the model chooses by them (paper P4)
+    Logp(Logp),
+    /// Barriers over messages in the simulator beside their formulas: chi-square, and the adaptive choice against fixed
+    /// ones (paper P4)
+    Barriers(Barriers),
+    /// Hockney's t_s and t_w; one pair against all pairs: star or crossbar (paper P5)
+    Network(Network),
+    /// t, t_WO, t_A, t_W of the queue in a segment, between real processes; the model beside measured broadcasts (paper
+    /// P1)
+    Queue(Queue),
+    /// How far apart processes leave a barrier, against a common deadline (paper P5)
+    Skew(Skew),
+}
+
+/// Where messages go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Over {
+    /// Mailboxes between threads of this process
+    Threads,
+    /// The simulator, which must give back what was put in
+    Sim,
+}
+
+/// The simulated network, a node per rank.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Simulator {
+    /// How the nodes hang together
+    #[arg(long, value_enum, default_value_t = Shape::Crossbar)]
+    pub(crate) network: Shape,
+    /// The network in JSON (docs/simulator.md)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) parameters: Option<PathBuf>,
+    /// Each message is delayed by a random span of up to this, in nanoseconds
+    #[arg(long, default_value_t = 0.0, value_name = "NS")]
+    pub(crate) delay: f64,
+    /// What chance follows from
+    #[arg(long, default_value_t = 1, value_name = "S")]
+    pub(crate) seed: u64,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Logp {
+    /// Where messages go
+    #[arg(long, value_enum, default_value_t = Over::Threads)]
+    pub(crate) over: Over,
+    #[command(flatten)]
+    pub(crate) simulator: Simulator,
+    /// Repetitions, of which each parameter is the median; six at least
+    #[arg(long, default_value_t = 11, value_name = "K")]
+    pub(crate) repetitions: usize,
+    /// Barriers are chosen for 2 to P processes
+    #[arg(long, default_value_t = 100, value_name = "P")]
+    pub(crate) most_ranks: u32,
+    /// One JSON object per parameter and barrier
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Barriers {
+    #[command(flatten)]
+    pub(crate) simulator: Simulator,
+    /// Barriers of each size and kind, each with the next seed; two at least
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(2..), value_name = "K")]
+    pub(crate) repetitions: u64,
+    /// 2 to P processes
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(2..=4096), value_name = "P")]
+    pub(crate) most_ranks: u32,
+    /// One JSON object per barrier
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Network {
+    /// Where messages go
+    #[arg(long, value_enum, default_value_t = Over::Threads)]
+    pub(crate) over: Over,
+    #[command(flatten)]
+    pub(crate) simulator: Simulator,
+    /// Ranks that exchange with each other
+    #[arg(short = 'n', long, default_value_t = 8, value_name = "N")]
+    pub(crate) ranks: u32,
+    /// Bytes of an exchange
+    #[arg(long, value_parser = parse_bytes, default_value = "64K", value_name = "BYTES")]
+    pub(crate) bytes: u64,
+    /// Repetitions
+    #[arg(long, default_value_t = 11, value_name = "K")]
+    pub(crate) repetitions: usize,
+    /// One JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
+pub(crate) struct Skew {
+    /// Number of processes
+    #[arg(short = 'n', long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..), value_name = "N")]
+    pub(crate) ranks: u32,
+    /// Barriers and deadlines of each kind; six at least
+    #[arg(long, default_value_t = 1001, value_name = "K")]
+    pub(crate) repetitions: usize,
+    /// Where to bind the processes
+    #[arg(long, value_enum, default_value_t = BindTo::Core)]
+    pub(crate) bind: BindTo,
+    /// One JSON object per row
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
+pub(crate) struct Queue {
+    /// Number of processes
+    #[arg(short = 'n', long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..), value_name = "N")]
+    pub(crate) ranks: u32,
+    /// m: bytes of the broadcasts that the model is set beside
+    #[arg(long, value_parser = parse_bytes, default_value = "4M", value_name = "BYTES")]
+    pub(crate) message: u64,
+    /// b: bytes of a queue, while f varies
+    #[arg(long, value_parser = parse_bytes, default_value = "1M", value_name = "BYTES")]
+    pub(crate) queue_bytes: u64,
+    /// q: sets
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), value_name = "Q")]
+    pub(crate) sets: u32,
+    /// Of paper P1's broadcast: cico-flat, cico-chain, cico-binary, cico-binomial, …
+    #[arg(long, default_value = "cico-flat", value_name = "NAME")]
+    pub(crate) algorithm: String,
+    /// Seconds for each broadcast's time
+    #[arg(long, default_value_t = 0.5, value_name = "S")]
+    pub(crate) seconds: f64,
+    /// Where to bind the processes
+    #[arg(long, value_enum, default_value_t = BindTo::Core)]
+    pub(crate) bind: BindTo,
+    /// One JSON object per row
+    #[arg(long)]
+    pub(crate) json: bool,
+}

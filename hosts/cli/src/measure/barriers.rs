@@ -1,0 +1,131 @@
+//! `unisono measure barriers`: every barrier over messages in the simulator, beside its formula with LogGP's parameters
+//! as measured there; and AdaptiveBarrierLogP's choice against fixed ones.
+
+use super::args::Barriers;
+use super::logp::BARRIERS;
+use crate::args::Collective;
+use crate::bench::progress;
+use crate::error::Failure;
+use crate::model::table::show;
+use crate::sim;
+use serde_json::{Value, json};
+use unisono_measure::Simulated;
+use unisono_measure::logp::{Plan, measure};
+use unisono_model::adaptive::Adaptive;
+use unisono_model::barrier::{Barrier, Logs};
+use unisono_model::chi2::{ChiSquare, pearson, weighted};
+use unisono_sim::Schedule;
+
+/// Means and their standard errors, by size.
+type Times = Vec<(f64, f64)>;
+
+pub(super) fn run(args: &Barriers) -> Result<(), Failure> {
+    let (network, schedule) = args.simulator.parts()?;
+    let logp = measure(&mut Simulated::new(network, schedule.clone()), &Plan::default())?.logp()?;
+    let schedules: Vec<_> =
+        (0..args.repetitions).map(|i| Schedule { seed: schedule.seed.wrapping_add(i), ..schedule.clone() }).collect();
+    let sizes = || 2..=args.most_ranks;
+    let bar = progress(!args.json, BARRIERS.len() as u64 * u64::from(args.most_ranks - 1));
+    let mut all: Vec<(Barrier, Times)> = Vec::new();
+    for barrier in BARRIERS {
+        bar.set_message(barrier.to_string());
+        let mut times = Times::new();
+        for ranks in sizes() {
+            let found = sim::times(Collective::Barrier, &name(barrier), (ranks, 0), network, &schedules)?;
+            times.push(mean(&found.unwrap_or_default()));
+            bar.inc(1);
+        }
+        all.push((barrier, times));
+    }
+    bar.finish_and_clear();
+
+    let mut adaptive = Adaptive::new(logp, &BARRIERS, Logs::Rounds)?;
+    let mut chosen = Times::new();
+    for (at, ranks) in sizes().enumerate() {
+        let choice = adaptive.choose(ranks)?.barrier;
+        let times = all.iter().find(|(barrier, _)| *barrier == choice).and_then(|(_, times)| times.get(at));
+        chosen.push(times.copied().unwrap_or((f64::NAN, f64::NAN)));
+    }
+    let sum = |times: &Times| times.iter().map(|(mean, _)| mean).sum::<f64>();
+    let mut rows = Vec::new();
+    for (barrier, times) in &all {
+        let model = sizes().map(|ranks| barrier.time(&logp, ranks, Logs::Rounds)).collect::<Result<Vec<_>, _>>()?;
+        let (means, errors): (Vec<f64>, Vec<f64>) = times.iter().copied().unzip();
+        // Without a delay there is no error to divide by: the statistic of the paper alone.
+        let test = if errors.contains(&0.0) { None } else { Some(weighted(&means, &errors, &model, 0)?) };
+        let paper = pearson(&in_us(&means), &in_us(&model), 0)?;
+        let off = means.iter().zip(&model).map(|(mean, model)| (model / mean - 1.0).abs()).fold(0.0, f64::max);
+        let worse = times.iter().zip(&chosen).filter(|(fixed, mine)| beyond(**mine, **fixed)).count();
+        let probability = |test: Option<ChiSquare>| test.map_or(Value::Null, |test| json!(round(test.probability)));
+        rows.push(vec![
+            json!(barrier.to_string()),
+            json!(round(sum(times) / times.len() as f64)),
+            json!(round(100.0 * off)),
+            probability(test),
+            probability(Some(paper)),
+            json!(round(100.0 * (sum(times) / sum(&chosen) - 1.0))),
+            json!(worse),
+        ]);
+    }
+    let columns = [
+        "barrier",
+        "mean ns",
+        "model off by at most %",
+        "χ² by errors: probability",
+        "χ² of the paper, in µs",
+        "slower than adaptive %",
+        "sizes where adaptive is slower",
+    ];
+    let remark = format!(
+        "\nP = 2 to {}, {} barriers each; L = {:.1}, o_s = {:.1}, o_r = {:.1}, g = {:.1} ns as measured. Adaptive: mean {:.1} ns; \
+         slower\nwhere it is so by more than two standard errors. The paper's χ² has the unit of its times: it is given for microseconds.",
+        args.most_ranks,
+        args.repetitions,
+        logp.latency(),
+        logp.send(),
+        logp.receive(),
+        logp.gap(),
+        sum(&chosen) / chosen.len() as f64,
+    );
+    show(&columns, &rows, &remark, args.json)
+}
+
+/// A barrier's name over messages.
+fn name(barrier: Barrier) -> String {
+    if let Barrier::Bruck { .. } = barrier { "bruck".into() } else { barrier.to_string() }
+}
+
+fn in_us(ns: &[f64]) -> Vec<f64> {
+    ns.iter().map(|ns| ns / 1e3).collect()
+}
+
+fn round(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}
+
+/// The mean, and its standard error.
+fn mean(samples: &[f64]) -> (f64, f64) {
+    let n = samples.len() as f64;
+    let mean = samples.iter().sum::<f64>() / n;
+    let variance = samples.iter().map(|sample| (sample - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    (mean, (variance / n).sqrt())
+}
+
+/// Is the first above the second by more than two standard errors of their difference?
+fn beyond(first: (f64, f64), second: (f64, f64)) -> bool {
+    first.0 - second.0 > 2.0 * first.1.hypot(second.1) + 1e-6 * second.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_by_hand() {
+        // 1, 2, 3: mean 2, variance 1, error √(1/3).
+        let (mean, error) = mean(&[1.0, 2.0, 3.0]);
+        assert_eq!(mean, 2.0);
+        assert!((error - 3f64.sqrt().recip()).abs() < 1e-12);
+        assert!(beyond((4.0, 0.5), (2.0, 0.5)) && !beyond((3.0, 0.5), (2.0, 0.5)));
+    }
+}

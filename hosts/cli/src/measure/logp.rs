@@ -1,0 +1,70 @@
+//! `unisono measure logp`: LogGP's parameters, and the barriers that the model chooses by them.
+
+use super::args::{Logp, Over};
+use crate::error::Failure;
+use crate::model::table::show;
+use serde_json::{Value, json};
+use unisono_measure::logp::{Measured, Plan, measure};
+use unisono_measure::{Simulated, Threads};
+use unisono_model::adaptive::{Adaptive, Share};
+use unisono_model::barrier::{Barrier, Logs};
+use unisono_model::logp::LogP;
+
+/// The barriers that there are over messages.
+pub(super) const BARRIERS: [Barrier; 6] = [
+    Barrier::Central,
+    Barrier::Combining { children: 4 },
+    Barrier::Dissemination,
+    Barrier::Tournament,
+    Barrier::Bruck { radix: 2 },
+    Barrier::Butterfly,
+];
+
+pub(super) fn run(args: &Logp) -> Result<(), Failure> {
+    let plan = Plan { repetitions: args.repetitions, ..Plan::default() };
+    let measured = match args.over {
+        Over::Threads => measure(&mut Threads, &plan)?,
+        Over::Sim => {
+            let (network, schedule) = args.simulator.parts()?;
+            measure(&mut Simulated::new(network, schedule), &plan)?
+        }
+    };
+    let Measured { latency, send, receive, gap, byte_gap } = measured;
+    let all = [("L", latency), ("o_s", send), ("o_r", receive), ("g", gap), ("G", byte_gap)];
+    let row = |(name, median): (&str, unisono_model::stats::Median)| {
+        let ns = |value: f64| json!((value * 1e4).round() / 1e4);
+        vec![json!(name), ns(median.value), ns(median.low), ns(median.high)]
+    };
+    let noisy = all.iter().filter(|(_, median)| median.spread() > 0.1).map(|(name, _)| *name).collect::<Vec<_>>();
+    let remark = if noisy.is_empty() {
+        String::from("\nMedians, with intervals of 95 %.")
+    } else {
+        format!("\nMedians, with intervals of 95 %. Noisy, known to ±10 % or worse: {}.", noisy.join(", "))
+    };
+    show(&["parameter", "ns", "from", "to"], &all.map(row), &remark, args.json)?;
+    if !args.json {
+        println!();
+    }
+    choices(measured.logp()?, args.most_ranks, args.json)
+}
+
+/// How often each barrier is chosen, with these parameters and with the paper's.
+fn choices(logp: LogP, most: u32, as_json: bool) -> Result<(), Failure> {
+    let shares = |logp, barriers: &[Barrier]| Adaptive::new(logp, barriers, Logs::Rounds)?.shares(2, most);
+    let (measured, paper) = (shares(logp, &BARRIERS)?, shares(LogP::PAPER, &BARRIERS)?);
+    let claim = |barrier| match barrier {
+        Barrier::Dissemination => json!(96),
+        Barrier::Combining { .. } => json!(3),
+        Barrier::Central => json!(1),
+        _ => Value::Null,
+    };
+    let row = |(mine, papers): (Share, Share)| {
+        let (least, greatest) = mine.span.map_or((Value::Null, Value::Null), |(a, b)| (json!(a), json!(b)));
+        let percent = |share: Share| json!((share.share * 1e3).round() / 10.0);
+        vec![json!(mine.barrier.to_string()), percent(mine), least, greatest, percent(papers), claim(mine.barrier)]
+    };
+    let rows: Vec<_> = measured.into_iter().zip(paper).map(row).collect();
+    let columns = ["barrier", "chosen %", "least P", "greatest P", "with the paper's parameters %", "paper's claim %"];
+    let remark = format!("\nThe least formula for P = 2 to {most}; of equal ones the first.");
+    show(&columns, &rows, &remark, as_json)
+}

@@ -1,0 +1,42 @@
+//! `unisono measure network`: Hockney's parameters, and what kind of switch it is.
+
+use super::args::{Network, Over};
+use crate::error::Failure;
+use crate::model::table::show;
+use serde_json::json;
+use unisono_measure::network::{hockney, switch};
+use unisono_measure::{Simulated, Stage, Threads};
+use unisono_model::hockney::Network as Kind;
+
+/// Lengths of the fit.
+const LENGTHS: [usize; 9] = [1, 16, 256, 1024, 4096, 8192, 16384, 65536, 262_144];
+/// Exchanges in a row.
+const EXCHANGES: u64 = 5;
+
+pub(super) fn run(args: &Network) -> Result<(), Failure> {
+    match args.over {
+        Over::Threads => on(&mut Threads, args),
+        Over::Sim => {
+            let (network, schedule) = args.simulator.parts()?;
+            on(&mut Simulated::new(network, schedule), args)
+        }
+    }
+}
+
+fn on(stage: &mut impl Stage, args: &Network) -> Result<(), Failure> {
+    let fit = hockney(stage, &LENGTHS, args.repetitions)?;
+    let verdict = switch(stage, args.ranks, args.bytes as usize, EXCHANGES, args.repetitions)?;
+    let row = |name: &str, value: f64, low: f64, high: f64| vec![json!(name), json!(value), json!(low), json!(high)];
+    let rows = [
+        row("t_s, ns", fit.startup, fit.startup_interval.low, fit.startup_interval.high),
+        row("t_w, ns per byte", fit.element, fit.element_interval.low, fit.element_interval.high),
+        row("bandwidth of all pairs ÷ of one pair", verdict.ratio, verdict.interval.low, verdict.interval.high),
+    ];
+    let kind = match verdict.network {
+        Some(Kind::Star) => "a star: all pairs together get what one gets",
+        Some(Kind::Crossbar) => "a crossbar: pairs do not disturb each other",
+        None => "undecided: measure more",
+    };
+    let remark = format!("\n{} ranks: {kind}. The ratio's limit is √⌊p/2⌋ = {:.2}.", args.ranks, verdict.limit);
+    show(&["parameter", "value", "from", "to"], &rows, &remark, args.json)
+}

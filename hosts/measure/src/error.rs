@@ -1,0 +1,52 @@
+//! Why a measurement was not made.
+
+use std::fmt;
+use unisono_kernel::Rank;
+use unisono_kernel::error::PollError;
+use unisono_model::ModelError;
+
+/// Why a measurement was not made.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum MeasureError {
+    /// Too few samples; times that are no parameters.
+    Model(ModelError),
+    /// A message failed.
+    Poll(Rank, PollError),
+    /// A rank did not come to its script's end.
+    Stuck(String),
+    /// A thread panicked.
+    Panicked(Rank),
+    /// Of so few lengths the interval between messages was longer than what a process is busy with each: nothing tells
+    /// the network's gap from the processes' pace.
+    Hidden {
+        /// Lengths that tell.
+        lengths: usize,
+        /// So many must.
+        least: usize,
+    },
+}
+
+impl From<ModelError> for MeasureError {
+    fn from(error: ModelError) -> Self {
+        Self::Model(error)
+    }
+}
+
+impl fmt::Display for MeasureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Model(error) => error.fmt(f),
+            Self::Poll(rank, error) => write!(f, "rank {rank}: {error}"),
+            Self::Stuck(who) => write!(f, "the simulation did not end: {who}"),
+            Self::Panicked(rank) => write!(f, "rank {rank} panicked"),
+            Self::Hidden { lengths, least } => write!(
+                f,
+                "lengths whose messages follow each other at the network's pace are {lengths}, must be at least {least}: \
+                 the processes are slower than the network, or disturbed"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for MeasureError {}

@@ -1,0 +1,23 @@
+//! Measures a network by messages alone: LogGP's parameters, Hockney's, and what a switch does when all pairs talk.
+//!
+//! | file | what |
+//! |---|---|
+//! | `script` | what one process does, as a machine over any point-to-point layer with a clock |
+//! | `stage` | where scripts run: threads, or the simulator, which judges the method |
+//! | `logp` | L, o_s, o_r, g, G by parametrized round trips (paper P4 measured with Netgauge) |
+//! | `network` | t_s and t_w; one pair against all pairs (paper P5) |
+//!
+//! Times are nanoseconds. Every parameter has an interval of confidence 95 % from repetitions, whatever their
+//! distribution.
+
+mod error;
+pub mod logp;
+pub mod network;
+pub mod script;
+pub mod stage;
+
+pub use error::MeasureError;
+pub use stage::{Simulated, Stage, Threads};
+
+/// Level of confidence of all intervals.
+pub const LEVEL: f64 = 0.95;

@@ -1,0 +1,129 @@
+//! What one process does in a measurement: acts, one after the other, and moments that it notes.
+
+use unisono_kernel::Rank;
+use unisono_kernel::buffer::Buf;
+use unisono_kernel::error::PollError;
+use unisono_kernel::machine::Machine;
+use unisono_kernel::p2p::{P2p, P2pError, Tag};
+use unisono_kernel::step::{Await, Awaits, Slot, Source, Step};
+use unisono_kernel::transport::Messages;
+
+/// A context that has a clock beside its messages.
+pub trait Clock {
+    /// Nanoseconds since some moment.
+    fn now(&self) -> f64;
+    /// Is busy for so many nanoseconds.
+    fn work(&mut self, ns: f64);
+}
+
+/// One act.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Act {
+    /// Sends so many bytes; goes on at once.
+    Send(Rank, usize),
+    /// Receives so many bytes; goes on when they are there.
+    Receive(Rank, usize),
+    /// Is busy for so many nanoseconds.
+    Work(f64),
+    /// Notes the time.
+    Note,
+    /// Waits until all that it sent has left.
+    Flush,
+}
+
+/// A process that acts out a list. Messages have no content; a process sends from one buffer and receives into another.
+#[derive(Debug)]
+pub struct Script {
+    acts: Vec<Act>,
+    at: usize,
+    sent: Vec<(Slot, Rank)>,
+    receiving: Option<Slot>,
+    from: Vec<u8>,
+    to: Vec<u8>,
+    notes: Vec<f64>,
+}
+
+impl Script {
+    /// Of these acts.
+    pub fn new(acts: Vec<Act>) -> Self {
+        let length = |act: &Act| match *act {
+            Act::Send(_, bytes) | Act::Receive(_, bytes) => bytes,
+            _ => 0,
+        };
+        let most = acts.iter().map(length).max().unwrap_or(0);
+        Self {
+            acts,
+            at: 0,
+            sent: Vec::new(),
+            receiving: None,
+            from: vec![1; most],
+            to: vec![0; most],
+            notes: Vec::new(),
+        }
+    }
+
+    /// The moments noted.
+    pub fn into_notes(self) -> Vec<f64> {
+        self.notes
+    }
+
+    /// Waits for the oldest send, if there is one.
+    fn flush<P: P2p + ?Sized>(&mut self, layer: &mut P) -> Result<Option<Awaits>, PollError> {
+        while let Some(&(slot, peer)) = self.sent.first() {
+            if !layer.test(slot).map_err(failed(peer))? {
+                return Ok(Some(wait(slot, peer)));
+            }
+            self.sent.remove(0);
+        }
+        Ok(None)
+    }
+}
+
+fn failed(peer: Rank) -> impl Fn(P2pError) -> PollError {
+    move |error| PollError::Messages { peer, code: error.0 }
+}
+
+fn wait(slot: Slot, peer: Rank) -> Awaits {
+    Awaits::one(Await { source: Source::Message(slot), peer: Some(peer), operation: 1 })
+}
+
+impl<X: Messages + Clock> Machine<X> for Script {
+    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+        const TAG: Tag = Tag(1);
+        while let Some(&act) = self.acts.get(self.at) {
+            match act {
+                Act::Send(peer, bytes) => {
+                    let buf = Buf::of(self.from.get(..bytes).unwrap_or_default());
+                    // SAFETY: the buffer is this script's, is never written, and is freed after the layer has ended:
+                    // stages drop scripts last.
+                    let slot = unsafe { x.messages().post_send(peer, TAG, buf) }.map_err(failed(peer))?;
+                    self.sent.push((slot, peer));
+                }
+                Act::Receive(peer, bytes) => {
+                    let slot = match self.receiving {
+                        Some(slot) => slot,
+                        None => {
+                            let buf = Buf::of_mut(self.to.get_mut(..bytes).unwrap_or_default());
+                            // SAFETY: as above; one receive at a time writes the buffer, and nobody reads it.
+                            unsafe { x.messages().post_recv(peer, TAG, buf) }.map_err(failed(peer))?
+                        }
+                    };
+                    self.receiving = Some(slot);
+                    if !x.messages().test(slot).map_err(failed(peer))? {
+                        return Ok(Step::Wait(wait(slot, peer)));
+                    }
+                    self.receiving = None;
+                }
+                Act::Work(ns) => x.work(ns),
+                Act::Note => self.notes.push(x.now()),
+                Act::Flush => {
+                    if let Some(on) = self.flush(x.messages())? {
+                        return Ok(Step::Wait(on));
+                    }
+                }
+            }
+            self.at += 1;
+        }
+        Ok(self.flush(x.messages())?.map_or(Step::Done, Step::Wait))
+    }
+}

@@ -1,0 +1,143 @@
+//! Where scripts run: between threads, or on virtual time.
+
+use crate::MeasureError;
+use crate::script::{Act, Clock, Script};
+use std::sync::Barrier;
+use std::time::Instant;
+use unisono_kernel::Rank;
+use unisono_kernel::error::PollError;
+use unisono_kernel::machine::Machine;
+use unisono_kernel::step::Step;
+use unisono_kernel::transport::Messages;
+use unisono_local::{Mailbox, Mailboxes};
+use unisono_sim::{Endpoint, Network, Placement, Schedule, Time, World};
+
+/// Runs a script on each rank, all at once.
+pub trait Stage {
+    /// The moments that each rank noted.
+    ///
+    /// # Errors
+    /// A message fails, or a rank does not come to its end.
+    fn run(&mut self, scripts: Vec<Vec<Act>>) -> Result<Vec<Vec<f64>>, MeasureError>;
+}
+
+/// Threads with mailboxes; each spins, and yields where there are more than cores.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Threads;
+
+/// Looks at what is awaited before the core is given to others, who may be those that are waited for.
+const SPINS: u32 = 1000;
+
+struct Thread {
+    mailbox: Mailbox,
+    begin: Instant,
+}
+
+impl Messages for Thread {
+    type P2p = Mailbox;
+    fn messages(&mut self) -> &mut Mailbox {
+        &mut self.mailbox
+    }
+}
+
+impl Clock for Thread {
+    fn now(&self) -> f64 {
+        self.begin.elapsed().as_nanos() as f64
+    }
+
+    fn work(&mut self, ns: f64) {
+        let until = self.now() + ns;
+        while self.now() < until {
+            core::hint::spin_loop();
+        }
+    }
+}
+
+impl Stage for Threads {
+    fn run(&mut self, scripts: Vec<Vec<Act>>) -> Result<Vec<Vec<f64>>, MeasureError> {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let (crowded, begin) = (scripts.len() > cores, Instant::now());
+        let mailboxes = Mailboxes::connect(scripts.len() as u32);
+        let together = Barrier::new(scripts.len());
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = mailboxes
+                .into_iter()
+                .zip(scripts)
+                .map(|(mailbox, acts)| {
+                    let together = &together;
+                    scope.spawn(move || {
+                        let (mut thread, mut script) = (Thread { mailbox, begin }, Script::new(acts));
+                        together.wait();
+                        let mut spins = 0;
+                        loop {
+                            match script.poll(&mut thread) {
+                                Ok(Step::Done) => break Ok(script.into_notes()),
+                                Ok(Step::Wait(_)) if crowded || spins >= SPINS => {
+                                    spins = 0;
+                                    std::thread::yield_now();
+                                }
+                                Ok(Step::Wait(_)) => spins += 1,
+                                Err(error) => break Err(error),
+                            }
+                        }
+                    })
+                })
+                .collect();
+            let joined: Vec<_> = threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+            let one = |(rank, answer): (Rank, std::thread::Result<Result<Vec<f64>, PollError>>)| match answer {
+                Ok(notes) => notes.map_err(|error| MeasureError::Poll(rank, error)),
+                Err(_) => Err(MeasureError::Panicked(rank)),
+            };
+            (0..).zip(joined).map(one).collect()
+        })
+    }
+}
+
+/// The simulator, a node per rank.
+#[derive(Clone, Debug)]
+pub struct Simulated {
+    network: Network,
+    /// Seed, delays and so on; each run takes the next seed.
+    schedule: Schedule,
+}
+
+impl Simulated {
+    /// A network; a schedule with a delay makes it noisy.
+    pub const fn new(network: Network, schedule: Schedule) -> Self {
+        Self { network, schedule }
+    }
+}
+
+/// A rank's end of the simulated network.
+struct Virtual(Endpoint);
+
+impl Messages for Virtual {
+    type P2p = Endpoint;
+    fn messages(&mut self) -> &mut Endpoint {
+        &mut self.0
+    }
+}
+
+impl Clock for Virtual {
+    fn now(&self) -> f64 {
+        self.0.now().ns()
+    }
+
+    fn work(&mut self, ns: f64) {
+        self.0.work(Time::from_ns(ns));
+    }
+}
+
+impl Stage for Simulated {
+    fn run(&mut self, scripts: Vec<Vec<Act>>) -> Result<Vec<Vec<f64>>, MeasureError> {
+        let stuck = |what: &dyn std::fmt::Display| MeasureError::Stuck(what.to_string());
+        let ranks = scripts.len() as u32;
+        let placement = Placement::blocks(ranks, ranks).map_err(|e| stuck(&e))?;
+        let world = World::new(self.network, placement, self.schedule.clone()).map_err(|e| stuck(&e))?;
+        self.schedule.seed = self.schedule.seed.wrapping_add(1);
+        let ends = world.endpoints().into_iter().map(Virtual);
+        let mut ranks: Vec<_> = ends.zip(scripts.into_iter().map(Script::new)).collect();
+        world.run(&mut ranks).last().map_err(|e| stuck(&e))?;
+        Ok(ranks.into_iter().map(|(_, script)| script.into_notes()).collect())
+    }
+}

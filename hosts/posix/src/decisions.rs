@@ -1,0 +1,122 @@
+//! The decision table of a process: what the environment says `Auto` means, read once, agreed by all ranks when they
+//! join.
+//!
+//! Two variables: a file ([`TABLE`]) and rules ([`RULES`]) that come before it. Without either, choices are built in.
+//! Each communicator has the table cut to its size; a cut is made once for each size and stays for the process's life.
+
+use crate::error::PosixError;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use unisono_kernel::region::Layout;
+use unisono_kernel::table::{Choices, Rule, Site};
+use unisono_table::Table;
+
+/// Environment: a decision table's file.
+pub const TABLE: &str = "UNISONO_TABLE";
+/// Environment: rules between semicolons, which come before the file's.
+pub const RULES: &str = "UNISONO_RULES";
+
+/// A table, and what has been cut from it.
+#[derive(Debug, Default)]
+pub struct Decisions {
+    table: Table,
+    cuts: Mutex<HashMap<Site, &'static Choices>>,
+}
+
+impl Decisions {
+    /// From a file and rules, either of which may be absent.
+    ///
+    /// # Errors
+    /// The file can't be read; a rule is wrong.
+    pub fn read(file: Option<&Path>, rules: Option<&str>) -> Result<Self, PosixError> {
+        let refused = |error: unisono_table::TableError| PosixError::Table { cause: error.to_string() };
+        let file = match file {
+            None => Table::default(),
+            Some(path) => {
+                let text = std::fs::read_to_string(path)
+                    .map_err(|error| PosixError::io("read", &error, format!("read {TABLE}={}", path.display())))?;
+                Table::read(&path.display().to_string(), &text).map_err(refused)?
+            }
+        };
+        let rules = rules.map_or(Ok(Table::default()), |rules| Table::read_rules(RULES, rules).map_err(refused))?;
+        Ok(Self { table: rules.before(file).map_err(refused)?, cuts: Mutex::default() })
+    }
+
+    /// The rules; none: choices are built in.
+    pub fn rules(&self) -> &[Rule] {
+        self.table.rules()
+    }
+
+    /// What ranks compare; 0 without rules.
+    pub(crate) fn hash(&self) -> u64 {
+        if self.rules().is_empty() { 0 } else { self.table.hash() }
+    }
+
+    /// What `Auto` means in a communicator of this layout; `None`: as built in.
+    pub fn choices(&self, layout: &Layout) -> Option<&'static Choices> {
+        if self.rules().is_empty() {
+            return None;
+        }
+        let params = layout.params();
+        let site = Site { papers: params.cico.is_some(), ..Site::flat(params.ranks) };
+        let mut cuts = self.cuts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(choices) = cuts.get(&site) {
+            return Some(*choices);
+        }
+        // A table that can't be cut was refused when it was read.
+        let choices = Choices::cut(self.rules(), site).ok()?;
+        // For the process's life: one for each size that a communicator ever had.
+        let choices: &'static Choices = Box::leak(Box::new(choices));
+        cuts.insert(site, choices);
+        Some(choices)
+    }
+}
+
+/// What the environment says, read when it is first asked.
+///
+/// # Errors
+/// As [`Decisions::read`], each time.
+pub fn decisions() -> Result<&'static Decisions, PosixError> {
+    static READ: OnceLock<Result<Decisions, PosixError>> = OnceLock::new();
+    let read = || {
+        let (file, rules) = (std::env::var_os(TABLE), std::env::var_os(RULES));
+        let rules = rules.map(|rules| rules.to_string_lossy().into_owned());
+        Decisions::read(file.as_deref().filter(|file| !file.is_empty()).map(Path::new), rules.as_deref())
+    };
+    READ.get_or_init(read).as_ref().map_err(Clone::clone)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use unisono_kernel::comm::Member;
+    use unisono_kernel::region::Params;
+    use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
+
+    #[test]
+    fn a_table_is_cut_to_each_size_once() {
+        let decisions = Decisions::read(None, Some("shm bcast ranks 2..3 use queue; shm barrier use central")).unwrap();
+        let layout = |ranks| Layout::new(Params::new(ranks)).unwrap();
+        let of = |ranks| {
+            let mut me = Member::new(layout(ranks), 0).unwrap();
+            me.set_choices(decisions.choices(&layout(ranks)));
+            (me.bcast_by(BcastAlgorithm::Auto, 8), me.barrier_by(BarrierAlgorithm::Auto))
+        };
+        assert_eq!(of(2), (BcastAlgorithm::Queue, BarrierAlgorithm::Central));
+        assert_eq!(of(4), (BcastAlgorithm::Posted, BarrierAlgorithm::Central));
+        let (one, other) = (decisions.choices(&layout(2)).unwrap(), decisions.choices(&layout(2)).unwrap());
+        assert!(std::ptr::eq(one, other));
+        let none = Decisions::default();
+        assert_eq!((none.choices(&layout(2)), none.hash()), (None, 0));
+        assert_ne!(decisions.hash(), 0);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let error = Decisions::read(None, Some("shm bcast use slices")).unwrap_err();
+        assert_eq!(error.to_string(), "UNISONO_RULES:1: no algorithm of this collective is called \"slices\"");
+        let error = Decisions::read(Some(Path::new("/no/such/table")), None).unwrap_err();
+        assert!(error.to_string().contains("/no/such/table"), "{error}");
+    }
+}

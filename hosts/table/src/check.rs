@@ -1,0 +1,58 @@
+//! What rules must be together, and each for itself.
+
+use crate::Fault;
+use unisono_kernel::msg::Needs;
+use unisono_kernel::table::{Ask, Choices, Rule, Site, Unfit};
+
+/// Checks rules with their lines.
+pub(crate) fn check(rules: &[(usize, Rule)]) -> Result<(), (usize, Fault)> {
+    for (at, (line, rule)) in rules.iter().enumerate() {
+        fits(rule).map_err(|why| (*line, Fault::Unfit { algorithm: rule.plan.to_string(), why }))?;
+        if let Some((other, _)) = rules.iter().take(at).find(|(_, other)| other.meets(rule)) {
+            return Err((*line, Fault::Overlaps(*other)));
+        }
+    }
+    let bare: Vec<_> = rules.iter().map(|(_, rule)| *rule).collect();
+    cuts(&bare).map_err(|fault| (rules.last().map_or(1, |(line, _)| *line), fault))
+}
+
+/// Does the algorithm serve every call that the rule matches? Where the segment has no queues of the papers, such a
+/// rule is passed over: that is no error.
+fn fits(rule: &Rule) -> Result<(), Unfit> {
+    let site = Site { ranks: rule.ranks.least, levels: rule.levels.least, papers: true };
+    let ask = Ask {
+        over: rule.plan.over(),
+        collective: rule.collective,
+        // A barrier has none, and of unequal blocks nobody knows them.
+        bytes: if rule.collective.has_bytes() { rule.bytes.most } else { 0 },
+        commutative: rule.commutative.unwrap_or(!rule.collective.folds()),
+        site,
+    };
+    rule.plan.applies(&ask)?;
+    let next = Site { ranks: rule.ranks.least.saturating_add(1), ..site };
+    // Whoever needs a power of two serves one number at a time, or 1 and 2.
+    match rule.plan.applies(&Ask { site: next, ..ask }) {
+        Err(why @ Unfit::Needs(Needs::PowerOfTwo(_))) if rule.ranks.has(next.ranks) => Err(why),
+        _ if rule.ranks.has(3) && rule.ranks.least < 3 => {
+            rule.plan.applies(&Ask { site: Site { ranks: 3, ..site }, ..ask })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Can the table be cut to any communicator?
+pub(crate) fn cuts(rules: &[Rule]) -> Result<(), Fault> {
+    let ends = rules.iter().flat_map(|rule| [rule.ranks.least, rule.ranks.most.saturating_add(1)]);
+    let mut ranks: Vec<u32> = ends.chain([1, 2, 3, 17]).collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    for ranks in ranks {
+        for papers in [false, true] {
+            let levels = rules.iter().flat_map(|rule| [rule.levels.least, rule.levels.most]).chain([1]);
+            for levels in levels {
+                Choices::cut(rules, Site { ranks, levels, papers }).map_err(Fault::TooMany)?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! Decision tables as text: which algorithm serves which calls (docs/tuning.md).
+//!
+//! ```text
+//! unisono table 1
+//! # over  which      calls                             algorithm
+//! shm     bcast      bytes 113..8K ranks 2..4          use cico-binary
+//! shm     allreduce  bytes 49..256 commutative no      use exchange
+//! msg     allgather  ranks 16 levels 1                 use doubling
+//! ```
+//!
+//! A line is a rule. Conditions come in any order, each once; `A..B` has both ends in it, either may be left out, and
+//! `A` alone is `A..A`. Bytes may have a K, M or G behind them. What no rule says is as built in. Rules of one text do
+//! not overlap, so their order means nothing.
+//!
+//! A text is read whole or refused: [`TableError`] has the line. Several texts make one table, the first one's rules
+//! first.
+
+#![forbid(unsafe_code)]
+
+mod check;
+mod error;
+mod read;
+mod write;
+
+pub use error::{Fault, TableError};
+pub use read::bytes;
+pub use write::Line;
+
+use std::fmt;
+use unisono_kernel::table::Rule;
+
+/// The first line of a file: the format, and its version.
+pub const HEADER: &str = "unisono table 1";
+
+/// Rules, checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    rules: Vec<Rule>,
+}
+
+impl Table {
+    /// Reads a file's text; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// The first line that is wrong.
+    pub fn read(origin: &str, text: &str) -> Result<Self, TableError> {
+        let named = |(line, fault)| TableError { origin: origin.into(), line, fault };
+        let mut lines = read::lines(text);
+        match lines.next() {
+            Some((_, HEADER)) => {}
+            Some((line, _)) => return Err(named((line, Fault::Header))),
+            None => return Err(named((1, Fault::Header))),
+        }
+        Self::of(lines).map_err(named)
+    }
+
+    /// Reads rules between semicolons or line ends, without a header: what an environment variable holds.
+    ///
+    /// # Errors
+    /// The first rule that is wrong; its number is the error's line.
+    pub fn read_rules(origin: &str, text: &str) -> Result<Self, TableError> {
+        let text = text.replace(';', "\n");
+        Self::of(read::lines(&text)).map_err(|(line, fault)| TableError { origin: origin.into(), line, fault })
+    }
+
+    /// Rules that were made otherwise, checked as if they had been read, a line each.
+    ///
+    /// # Errors
+    /// The first one that is wrong.
+    pub fn new(rules: Vec<Rule>) -> Result<Self, TableError> {
+        let numbered: Vec<_> = (1..).zip(rules).collect();
+        check::check(&numbered).map_err(|(line, fault)| TableError { origin: "rules".into(), line, fault })?;
+        Ok(Self { rules: numbered.into_iter().map(|(_, rule)| rule).collect() })
+    }
+
+    fn of<'t>(lines: impl Iterator<Item = (usize, &'t str)>) -> Result<Self, (usize, Fault)> {
+        let rule = |(line, text)| read::rule(text).map(|rule| (line, rule)).map_err(|fault| (line, fault));
+        let numbered = lines.map(rule).collect::<Result<Vec<_>, _>>()?;
+        check::check(&numbered)?;
+        Ok(Self { rules: numbered.into_iter().map(|(_, rule)| rule).collect() })
+    }
+
+    /// The rules, in the order of the text.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// These rules, and `other`'s where they say nothing.
+    ///
+    /// # Errors
+    /// Together they divide a collective into too many ranges of bytes.
+    pub fn before(mut self, other: Self) -> Result<Self, TableError> {
+        self.rules.extend(other.rules);
+        let (origin, line) = ("rules together".into(), self.rules.len());
+        check::cuts(&self.rules).map_err(|fault| TableError { origin, line, fault })?;
+        Ok(self)
+    }
+
+    /// A number that differs, as good as always, between tables that differ: ranks compare it.
+    pub fn hash(&self) -> u64 {
+        let text = self.to_string();
+        // FNV-1a.
+        text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    }
+}
+
+/// The text of a file, as [`Table::read`] reads it.
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{HEADER}")?;
+        self.rules.iter().try_for_each(|rule| writeln!(f, "{}", Line(rule)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! The rules that hold where a table says nothing. Over a segment they are what [`crate::select`] resolves `Auto` to
+//! in closed form, which costs a call nothing; a test compares the two.
+
+use super::{Collective, Plan, Rule, Span};
+use crate::msg::{
+    Algorithm, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan, scatter,
+};
+use crate::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, WHOLE};
+use crate::shm::allreduce::posted::MOST as LINE_REDUCED;
+use crate::shm::bcast::posted::MOST as LINE_SENT;
+use Collective as C;
+
+const fn shm(collective: C, plan: Plan) -> Rule {
+    Rule::all(collective, plan)
+}
+
+const fn bytes(rule: Rule, least: u64, most: u64) -> Rule {
+    Rule { bytes: Span::new(least, most), ..rule }
+}
+
+const fn ranks(rule: Rule, least: u32, most: u32) -> Rule {
+    Rule { ranks: Span::new(least, most), ..rule }
+}
+
+/// Over messages: for lengths and numbers of processes, both ends included.
+const fn msg(collective: C, algorithm: Algorithm, lengths: (u64, u64), processes: (u32, u32)) -> Rule {
+    let rule = Rule::all(collective, Plan::Messages(algorithm));
+    ranks(bytes(rule, lengths.0, lengths.1), processes.0, processes.1)
+}
+
+const fn bcast(algorithm: bcast::Algorithm, lengths: (u64, u64), processes: (u32, u32)) -> Rule {
+    msg(C::Bcast, Algorithm::Bcast(algorithm), lengths, processes)
+}
+
+const fn reduce(algorithm: reduce::Algorithm, lengths: (u64, u64), processes: (u32, u32)) -> Rule {
+    msg(C::Reduce, Algorithm::Reduce(algorithm), lengths, processes)
+}
+
+const fn gather(algorithm: gather::Algorithm, lengths: (u64, u64), processes: (u32, u32)) -> Rule {
+    msg(C::Gather, Algorithm::Gather(algorithm), lengths, processes)
+}
+
+const fn scatter(algorithm: scatter::Algorithm, lengths: (u64, u64), processes: (u32, u32)) -> Rule {
+    msg(C::Scatter, Algorithm::Scatter(algorithm), lengths, processes)
+}
+
+const fn alltoall(algorithm: alltoall::Algorithm, lengths: (u64, u64), processes: (u32, u32)) -> Rule {
+    msg(C::Alltoall, Algorithm::Alltoall(algorithm), lengths, processes)
+}
+
+const fn scan(collective: C, algorithm: scan::Algorithm, lengths: (u64, u64), processes: (u32, u32)) -> Rule {
+    msg(collective, Algorithm::Scan(algorithm), lengths, processes)
+}
+
+const POSTED: Plan = Plan::Allreduce(AllreduceAlgorithm::Posted);
+const WHOLES: Plan = Plan::Allreduce(AllreduceAlgorithm::Exchange);
+const SLICES: Plan = Plan::Allreduce(AllreduceAlgorithm::Slices);
+const DISSEMINATION: Plan = Plan::Barrier(BarrierAlgorithm::Dissemination);
+const MOVE: Plan = Plan::Move(MoveAlgorithm::Exchange);
+
+/// Any length, any number of processes.
+const ANY: (u64, u64) = (0, u64::MAX);
+const ALL: (u32, u32) = (1, u32::MAX);
+
+// Over messages the bounds are those of the simulator's network of a cluster of today, half the way, in ratio, between
+// two points of `unisono tune --messages --check` (docs/tuning.md): 8 KiB lies between 4 and 16, 11 processes between 8
+// and 16.
+const SHORT: u64 = 8 << 10;
+const LONG: u64 = 32 << 10;
+const LONGER: u64 = 128 << 10;
+const LONGEST: u64 = 512 << 10;
+/// Bytes of a segment down a chain.
+const SEGMENT: u64 = 8192;
+
+/// For every call at least one rule, whose algorithm applies. They do not overlap.
+pub const BUILT_IN: &[Rule] = &[
+    ranks(shm(C::Barrier, DISSEMINATION), 1, 2),
+    ranks(shm(C::Barrier, Plan::Barrier(BarrierAlgorithm::Posted)), 3, 16),
+    ranks(shm(C::Barrier, DISSEMINATION), 17, u32::MAX),
+    bytes(shm(C::Bcast, Plan::Bcast(BcastAlgorithm::Posted)), 0, LINE_SENT),
+    bytes(shm(C::Bcast, Plan::Bcast(BcastAlgorithm::Queue)), LINE_SENT + 1, u64::MAX),
+    bytes(shm(C::Allreduce, POSTED), 0, LINE_REDUCED),
+    ranks(bytes(shm(C::Allreduce, WHOLES), LINE_REDUCED + 1, u64::MAX), 1, 2),
+    ranks(bytes(shm(C::Allreduce, WHOLES), LINE_REDUCED + 1, WHOLE), 3, u32::MAX),
+    ranks(bytes(shm(C::Allreduce, SLICES), WHOLE + 1, u64::MAX), 3, u32::MAX),
+    shm(C::Gather, MOVE),
+    shm(C::Gatherv, MOVE),
+    shm(C::Scatter, MOVE),
+    shm(C::Scatterv, MOVE),
+    shm(C::Allgather, MOVE),
+    shm(C::Alltoall, Plan::Exchange),
+    shm(C::Alltoallv, Plan::Exchange),
+    shm(C::Reduce, Plan::Exchange),
+    shm(C::ReduceScatter, Plan::Exchange),
+    shm(C::Scan, Plan::Exchange),
+    shm(C::Exscan, Plan::Exchange),
+    msg(C::Barrier, Algorithm::Barrier(barrier::Algorithm::Dissemination), ANY, ALL),
+    // Wide trees while start-ups count, chains while all of a long message travels, slices where chains would be long.
+    bcast(bcast::Algorithm::Flat, (0, SHORT - 1), (1, 11)),
+    bcast(bcast::Algorithm::Knomial(4), (0, SHORT - 1), (12, u32::MAX)),
+    bcast(bcast::Algorithm::Knomial(2), (SHORT, LONG - 1), ALL),
+    bcast(bcast::Algorithm::Knomial(2), (LONG, LONGER - 1), (1, 2)),
+    bcast(bcast::Algorithm::Chain(SEGMENT), (LONG, LONGER - 1), (3, 5)),
+    bcast(bcast::Algorithm::Knomial(2), (LONG, LONGER - 1), (6, u32::MAX)),
+    bcast(bcast::Algorithm::Chain(SEGMENT), (LONGER, u64::MAX), (1, 32)),
+    bcast(bcast::Algorithm::ScatterAllgather, (LONGER, u64::MAX), (33, 128)),
+    bcast(bcast::Algorithm::Knomial(2), (LONGER, LONGEST - 1), (129, u32::MAX)),
+    bcast(bcast::Algorithm::ScatterAllgather, (LONGEST, u64::MAX), (129, 512)),
+    bcast(bcast::Algorithm::Knomial(2), (LONGEST, u64::MAX), (513, u32::MAX)),
+    reduce(reduce::Algorithm::Flat, (0, SHORT - 1), (1, 11)),
+    reduce(reduce::Algorithm::Knomial(4), (0, SHORT - 1), (12, u32::MAX)),
+    reduce(reduce::Algorithm::Knomial(2), (SHORT, LONG - 1), ALL),
+    reduce(reduce::Algorithm::Knomial(2), (LONG, LONGER - 1), (1, 2)),
+    reduce(reduce::Algorithm::Chain(SEGMENT), (LONG, LONGER - 1), (3, 5)),
+    reduce(reduce::Algorithm::ScatterGather, (LONG, LONGER - 1), (6, u32::MAX)),
+    reduce(reduce::Algorithm::Chain(SEGMENT), (LONGER, LONGEST - 1), (1, 11)),
+    reduce(reduce::Algorithm::ScatterGather, (LONGER, LONGEST - 1), (12, u32::MAX)),
+    reduce(reduce::Algorithm::Chain(SEGMENT), (LONGEST, u64::MAX), (1, 32)),
+    reduce(reduce::Algorithm::ScatterGather, (LONGEST, u64::MAX), (33, u32::MAX)),
+    gather(gather::Algorithm::Linear, ANY, (1, 32)),
+    gather(gather::Algorithm::Binomial, (0, 2047), (33, 128)),
+    gather(gather::Algorithm::Linear, (2048, u64::MAX), (33, 128)),
+    gather(gather::Algorithm::Binomial, ANY, (129, u32::MAX)),
+    scatter(scatter::Algorithm::Linear, ANY, (1, 32)),
+    scatter(scatter::Algorithm::Binomial, (0, 2047), (33, 128)),
+    scatter(scatter::Algorithm::Linear, (2048, u64::MAX), (33, 128)),
+    scatter(scatter::Algorithm::Binomial, ANY, (129, u32::MAX)),
+    msg(C::Gatherv, Algorithm::Gather(gather::Algorithm::Linear), ANY, ALL),
+    msg(C::Scatterv, Algorithm::Scatter(scatter::Algorithm::Linear), ANY, ALL),
+    msg(C::Allgather, Algorithm::Allgather(allgather::Algorithm::Bruck), (0, LONGER - 1), ALL),
+    msg(C::Allgather, Algorithm::Allgather(allgather::Algorithm::Ring), (LONGER, u64::MAX), ALL),
+    alltoall(alltoall::Algorithm::Linear, (0, LONGER - 1), (1, 11)),
+    alltoall(alltoall::Algorithm::Bruck, (0, 181), (12, 32)),
+    alltoall(alltoall::Algorithm::Linear, (182, LONGER - 1), (12, 32)),
+    alltoall(alltoall::Algorithm::Bruck, (0, 1447), (33, u32::MAX)),
+    alltoall(alltoall::Algorithm::Linear, (1448, LONGER - 1), (33, u32::MAX)),
+    alltoall(alltoall::Algorithm::Pairwise, (LONGER, u64::MAX), ALL),
+    msg(C::Alltoallv, Algorithm::Alltoall(alltoall::Algorithm::Pairwise), ANY, ALL),
+    msg(C::Allreduce, Algorithm::Allreduce(allreduce::Algorithm::Doubling), (0, LONG - 1), ALL),
+    msg(C::Allreduce, Algorithm::Allreduce(allreduce::Algorithm::Doubling), (LONG, LONGER - 1), (1, 2)),
+    msg(C::Allreduce, Algorithm::Allreduce(allreduce::Algorithm::Rabenseifner), (LONG, LONGER - 1), (3, u32::MAX)),
+    msg(C::Allreduce, Algorithm::Allreduce(allreduce::Algorithm::Rabenseifner), (LONGER, u64::MAX), ALL),
+    msg(C::ReduceScatter, Algorithm::ReduceScatter(reduce_scatter::Algorithm::Pairwise), ANY, ALL),
+    scan(C::Scan, scan::Algorithm::Doubling, (0, LONGER - 1), ALL),
+    scan(C::Scan, scan::Algorithm::Chain(SEGMENT), (LONGER, u64::MAX), (1, 32)),
+    scan(C::Scan, scan::Algorithm::Doubling, (LONGER, LONGEST - 1), (33, u32::MAX)),
+    scan(C::Scan, scan::Algorithm::Chain(SEGMENT), (LONGEST, u64::MAX), (33, 128)),
+    scan(C::Scan, scan::Algorithm::Doubling, (LONGEST, u64::MAX), (129, u32::MAX)),
+    scan(C::Exscan, scan::Algorithm::Doubling, (0, LONG - 1), ALL),
+    scan(C::Exscan, scan::Algorithm::Chain(SEGMENT), (LONG, LONGER - 1), (1, 11)),
+    scan(C::Exscan, scan::Algorithm::Doubling, (LONG, LONGER - 1), (12, u32::MAX)),
+    scan(C::Exscan, scan::Algorithm::Chain(SEGMENT), (LONGER, LONGEST - 1), (1, 32)),
+    scan(C::Exscan, scan::Algorithm::Doubling, (LONGER, LONGEST - 1), (33, u32::MAX)),
+    scan(C::Exscan, scan::Algorithm::Chain(SEGMENT), (LONGEST, u64::MAX), (1, 512)),
+    scan(C::Exscan, scan::Algorithm::Doubling, (LONGEST, u64::MAX), (513, u32::MAX)),
+];

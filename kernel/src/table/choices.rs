@@ -1,0 +1,160 @@
+//! A table cut to one communicator: what is left to look at in a call is its length.
+
+use super::{Ask, BUILT_IN, Collective, Over, Plan, Rule, Site, select};
+use crate::comm::Member;
+use crate::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
+use core::fmt;
+use heapless::Vec;
+
+/// Ranges of lengths that a collective may be divided into, at most, for one number of processes.
+pub const STEPS: usize = 16;
+
+/// Algorithms by the greatest length that each serves, the shortest first.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Steps<A>(Vec<(u64, A), STEPS>);
+
+impl<A: Copy> Steps<A> {
+    /// The algorithm for a length.
+    fn at(&self, bytes: u64) -> Option<A> {
+        self.0.iter().find(|(most, _)| bytes <= *most).map(|(_, algorithm)| *algorithm)
+    }
+}
+
+/// What `Auto` means in a communicator over a segment: made once, when the communicator is made.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Choices {
+    barrier: Steps<BarrierAlgorithm>,
+    bcast: Steps<BcastAlgorithm>,
+    /// Of an operation that does not commute, and of one that does.
+    allreduce: [Steps<AllreduceAlgorithm>; 2],
+    /// In the order of [`MOVES`].
+    moves: [Steps<MoveAlgorithm>; MOVES.len()],
+}
+
+const MOVES: [Collective; 5] =
+    [Collective::Gather, Collective::Gatherv, Collective::Scatter, Collective::Scatterv, Collective::Allgather];
+
+/// A collective is divided into more than [`STEPS`] ranges of lengths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TooMany {
+    /// Which.
+    pub collective: Collective,
+    /// For so many processes.
+    pub ranks: u32,
+}
+
+impl fmt::Display for TooMany {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { collective, ranks } = self;
+        write!(f, "{collective} of {ranks} ranks has more than {STEPS} ranges of bytes")
+    }
+}
+
+impl core::error::Error for TooMany {}
+
+impl Choices {
+    /// What a table says of a site.
+    ///
+    /// # Errors
+    /// It divides a collective into too many ranges.
+    pub fn cut(table: &[Rule], site: Site) -> Result<Self, TooMany> {
+        let of = |collective, commutative| Ask { over: Over::Segment, collective, bytes: 0, commutative, site };
+        let barrier = |plan| if let Plan::Barrier(algorithm) = plan { Some(algorithm) } else { None };
+        let bcast = |plan| if let Plan::Bcast(algorithm) = plan { Some(algorithm) } else { None };
+        let allreduce = |plan| if let Plan::Allreduce(algorithm) = plan { Some(algorithm) } else { None };
+        let moved = |plan| if let Plan::Move(algorithm) = plan { Some(algorithm) } else { None };
+        let moves = |at: usize| MOVES.get(at).map_or(Ok(Steps(Vec::new())), |one| steps(table, of(*one, true), moved));
+        Ok(Self {
+            barrier: steps(table, of(Collective::Barrier, true), barrier)?,
+            bcast: steps(table, of(Collective::Bcast, true), bcast)?,
+            allreduce: [
+                steps(table, of(Collective::Allreduce, false), allreduce)?,
+                steps(table, of(Collective::Allreduce, true), allreduce)?,
+            ],
+            moves: [moves(0)?, moves(1)?, moves(2)?, moves(3)?, moves(4)?],
+        })
+    }
+}
+
+/// Walks up the lengths, from one end of a rule to the next.
+fn steps<A: Copy + PartialEq>(table: &[Rule], ask: Ask, of: fn(Plan) -> Option<A>) -> Result<Steps<A>, TooMany> {
+    let mut steps: Vec<(u64, A), STEPS> = Vec::new();
+    let mut bytes = 0;
+    loop {
+        let ends = table.iter().chain(BUILT_IN).filter(|rule| rule.collective == ask.collective);
+        let next = ends.flat_map(|rule| [rule.bytes.least, rule.bytes.most.saturating_add(1)]);
+        let next = next.filter(|end| *end > bytes).min();
+        let most = next.filter(|end| *end < u64::MAX).map_or(u64::MAX, |end| end - 1);
+        if let Some(algorithm) = select(table, &Ask { bytes, ..ask }).and_then(|chosen| of(chosen.plan)) {
+            match steps.last_mut() {
+                Some((until, last)) if *last == algorithm => *until = most,
+                _ => steps
+                    .push((most, algorithm))
+                    .map_err(|_| TooMany { collective: ask.collective, ranks: ask.site.ranks })?,
+            }
+        }
+        if most == u64::MAX {
+            return Ok(Steps(steps));
+        }
+        bytes = most + 1;
+    }
+}
+
+/// What `Auto` means here: the built-in rules in closed form, unless the communicator was made with a table. Inlined:
+/// without a table it is a look at one word.
+impl Member {
+    /// For a barrier.
+    #[inline(always)]
+    #[must_use]
+    pub fn barrier_by(&self, algorithm: BarrierAlgorithm) -> BarrierAlgorithm {
+        match (algorithm, self.choices()) {
+            (BarrierAlgorithm::Auto, Some(choices)) => choices.barrier.at(0).unwrap_or_default(),
+            _ => algorithm,
+        }
+        .resolve(self.size())
+    }
+
+    /// For a broadcast.
+    #[inline(always)]
+    #[must_use]
+    pub fn bcast_by(&self, algorithm: BcastAlgorithm, bytes: u64) -> BcastAlgorithm {
+        match (algorithm, self.choices()) {
+            (BcastAlgorithm::Auto, Some(choices)) => choices.bcast.at(bytes).unwrap_or_default(),
+            _ => algorithm,
+        }
+        .resolve(bytes)
+    }
+
+    /// For an allreduce.
+    #[inline(always)]
+    #[must_use]
+    pub fn allreduce_by(&self, algorithm: AllreduceAlgorithm, bytes: u64, commutative: bool) -> AllreduceAlgorithm {
+        match (algorithm, self.choices()) {
+            (AllreduceAlgorithm::Auto, Some(choices)) => {
+                let [ordered, any] = &choices.allreduce;
+                if commutative { any } else { ordered }.at(bytes).unwrap_or_default()
+            }
+            _ => algorithm,
+        }
+        .resolve(bytes, self.size())
+    }
+
+    /// For a gather(v), scatter(v) or allgather; `bytes` is asked for only if there is a table.
+    #[inline(always)]
+    #[must_use]
+    pub fn move_by(
+        &self,
+        algorithm: MoveAlgorithm,
+        collective: Collective,
+        bytes: impl FnOnce() -> u64,
+    ) -> MoveAlgorithm {
+        match (algorithm, self.choices()) {
+            (MoveAlgorithm::Auto, Some(choices)) => {
+                let steps = MOVES.iter().position(|one| *one == collective).and_then(|at| choices.moves.get(at));
+                steps.and_then(|steps| steps.at(bytes())).unwrap_or_default()
+            }
+            _ => algorithm,
+        }
+        .resolve()
+    }
+}
