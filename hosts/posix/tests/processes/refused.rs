@@ -2,6 +2,7 @@
 
 use super::Scene;
 use std::io::{Seek, SeekFrom, Write};
+use unisono_kernel::region::layout::VERSION;
 use unisono_kernel::region::{Layout, Params};
 use unisono_posix::Segment;
 use unisono_posix::launch::{Bind, Exit};
@@ -83,6 +84,6 @@ fn a_segment_that_is_not_the_one_announced_is_refused() {
     let mut file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
     file.seek(SeekFrom::Start(8)).unwrap();
     file.write_all(&99u64.to_ne_bytes()).unwrap();
-    assert_eq!(refusal(&handle, &layout), "version is 99, must be 2");
+    assert_eq!(refusal(&handle, &layout), format!("version is 99, must be {VERSION}"));
     assert!(file.set_len(0).is_err(), "sealed");
 }
