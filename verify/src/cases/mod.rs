@@ -2,11 +2,11 @@
 //!
 //! Whoever runs them is a [`Stage`]: the toy network of the tests runs all ranks of a case, a process of an MPI job its own.
 
-mod moves;
-mod reductions;
+pub mod moves;
+pub mod reductions;
 
 pub use moves::{allgathers, alltoalls, barriers, broadcasts, gathers_and_scatters};
-pub use reductions::{allreduces, reduce_scatters, reduces, scans, to_bytes};
+pub use reductions::{allreduces, reduce_scatters, reduces, scans};
 
 use crate::oracle::mix;
 use unisono_kernel::msg::Schedule;
@@ -59,7 +59,7 @@ fn lengths(size: u32, all: &[u64], stage: &impl Stage) -> std::vec::IntoIter<u64
 }
 
 /// Roots worth a case: the ends and what lies between.
-fn roots(size: u32) -> impl Iterator<Item = u32> {
+pub fn roots(size: u32) -> impl Iterator<Item = u32> {
     let mut roots = vec![0, 1, size / 2, size - 1];
     roots.retain(|&root| root < size);
     roots.dedup();

@@ -3,17 +3,19 @@
 use super::{Stage, User, bytes, lengths, roots, seat};
 use crate::oracle::mix;
 use unisono_kernel::msg::schedule::Area;
-use unisono_kernel::msg::{Parts, allgather, alltoall, barrier, bcast, gather, scatter};
+use unisono_kernel::msg::{Parts, Schedule, allgather, alltoall, barrier, bcast, gather, scatter};
 use unisono_kernel::pattern::bagds::{Table, stages, table_words, work_words};
 
 /// Counts and displacements of blocks that vary, in falling order and with gaps; one in four has nothing.
-struct Varying {
+#[derive(Debug)]
+pub struct Varying {
     counts: Vec<u64>,
     displacements: Vec<u64>,
 }
 
 impl Varying {
-    fn new(size: u32, seed: u64) -> Self {
+    /// Of `size` ranks.
+    pub fn new(size: u32, seed: u64) -> Self {
         let counts: Vec<u64> = (0..size).map(|rank| mix(seed ^ u64::from(rank)) % 8 / 2 * 2).collect();
         let ends = counts.iter().rev().scan(1, |end, count| Some(std::mem::replace(end, *end + count + 1)));
         let mut displacements: Vec<u64> = ends.collect();
@@ -21,7 +23,8 @@ impl Varying {
         Self { counts, displacements }
     }
 
-    fn parts(&self) -> Parts<'_> {
+    /// As the kernel sees them.
+    pub fn parts(&self) -> Parts<'_> {
         Parts::vary(self.counts.len() as u32, &self.counts, &self.displacements, 3).expect("blocks that fit")
     }
 }
@@ -66,34 +69,56 @@ pub fn gathers_and_scatters(size: u32, stage: &mut impl Stage) {
             let case = format!("p={size} root={root} {parts:?} {in_place}");
             for algorithm in [Gather::Linear, Gather::Binomial] {
                 if algorithm.applicable(&parts).is_ok() {
-                    let name = format!("gather {algorithm:?} {case}");
                     let plan = |rank| {
                         gather::plan(seat(rank, size), parts.len(rank), parts, root, in_place, algorithm)
                             .expect("a plan")
                     };
-                    let before = |rank| before(rank, parts, in_place, rank == root);
-                    let after = |rank| if rank == root { gathered(size, parts) } else { Vec::new() };
-                    stage.case(&name, size, plan, before, after);
+                    gather_case(&format!("gather {algorithm:?} {case}"), (size, parts), root, in_place, plan, stage);
                 }
             }
             for algorithm in [Scatter::Linear, Scatter::Binomial] {
                 if algorithm.applicable(&parts).is_ok() {
-                    let name = format!("scatter {algorithm:?} {case}");
                     let plan = |rank| {
                         scatter::plan(seat(rank, size), parts.len(rank), parts, root, in_place, algorithm)
                             .expect("a plan")
                     };
-                    let keeps = |rank| rank == root && in_place;
-                    let before = |rank| User {
-                        send: if rank == root { gathered(size, parts) } else { Vec::new() },
-                        receive: if keeps(rank) { Vec::new() } else { vec![0x55; parts.len(rank) as usize] },
-                    };
-                    let after = |rank| if keeps(rank) { Vec::new() } else { bytes(rank, parts.len(rank)) };
-                    stage.case(&name, size, plan, before, after);
+                    scatter_case(&format!("scatter {algorithm:?} {case}"), (size, parts), root, in_place, plan, stage);
                 }
             }
         }
     }
+}
+
+/// A gather of `parts` among `size` processes by any plan.
+pub fn gather_case<S: Schedule>(
+    name: &str,
+    (size, parts): (u32, Parts<'_>),
+    root: u32,
+    in_place: bool,
+    plan: impl Fn(u32) -> S,
+    stage: &mut impl Stage,
+) {
+    let before = |rank| before(rank, parts, in_place, rank == root);
+    let after = |rank| if rank == root { gathered(size, parts) } else { Vec::new() };
+    stage.case(name, size, plan, before, after);
+}
+
+/// A scatter of `parts` among `size` processes by any plan.
+pub fn scatter_case<S: Schedule>(
+    name: &str,
+    (size, parts): (u32, Parts<'_>),
+    root: u32,
+    in_place: bool,
+    plan: impl Fn(u32) -> S,
+    stage: &mut impl Stage,
+) {
+    let keeps = |rank| rank == root && in_place;
+    let before = |rank| User {
+        send: if rank == root { gathered(size, parts) } else { Vec::new() },
+        receive: if keeps(rank) { Vec::new() } else { vec![0x55; parts.len(rank) as usize] },
+    };
+    let after = |rank| if keeps(rank) { Vec::new() } else { bytes(rank, parts.len(rank)) };
+    stage.case(name, size, plan, before, after);
 }
 
 /// The memory of a rank that has a block of its own, and has everyone's if it is `central`.
@@ -139,10 +164,21 @@ pub fn allgathers(size: u32, stage: &mut impl Stage) {
                     let table = Some(tables[rank as usize]);
                     allgather::plan(seat(rank, size), parts, in_place, algorithm, table).expect("a plan")
                 };
-                stage.case(&name, size, plan, |rank| before(rank, parts, in_place, true), |_| gathered(size, parts));
+                allgather_case(&name, (size, parts), in_place, plan, stage);
             }
         }
     }
+}
+
+/// An allgather of `parts` among `size` processes by any plan.
+pub fn allgather_case<S: Schedule>(
+    name: &str,
+    (size, parts): (u32, Parts<'_>),
+    in_place: bool,
+    plan: impl Fn(u32) -> S,
+    stage: &mut impl Stage,
+) {
+    stage.case(name, size, plan, |rank| before(rank, parts, in_place, true), |_| gathered(size, parts));
 }
 
 /// Alltoalls among `size` processes.
@@ -175,24 +211,36 @@ pub fn alltoalls(size: u32, stage: &mut impl Stage) {
                 let send = (!in_place).then(|| parts(rank));
                 alltoall::plan(seat(rank, size), send, parts(rank), algorithm).expect("a plan")
             };
-            let filled = |rank: u32, content: &dyn Fn(u32) -> (u32, u32)| {
-                let mut memory = vec![0x55; parts(rank).reach() as usize];
-                for peer in 0..size {
-                    let (sender, receiver) = content(peer);
-                    put(&mut memory, parts(rank), peer, &between(sender, receiver, parts(rank).len(peer)));
-                }
-                memory
-            };
-            let before = |rank| {
-                let outgoing = filled(rank, &|peer| (rank, peer));
-                match in_place {
-                    true => User { send: Vec::new(), receive: outgoing },
-                    false => User { receive: vec![0x55; outgoing.len()], send: outgoing },
-                }
-            };
-            stage.case(&name, size, plan, before, |rank| filled(rank, &|peer| (peer, rank)));
+            alltoall_case(&name, size, in_place, parts, plan, stage);
         }
     }
+}
+
+/// An alltoall among `size` processes by any plan, of the blocks that `parts` says by rank, on both sides.
+pub fn alltoall_case<'p, S: Schedule>(
+    name: &str,
+    size: u32,
+    in_place: bool,
+    parts: impl Fn(u32) -> Parts<'p>,
+    plan: impl Fn(u32) -> S,
+    stage: &mut impl Stage,
+) {
+    let filled = |rank: u32, content: &dyn Fn(u32) -> (u32, u32)| {
+        let mut memory = vec![0x55; parts(rank).reach() as usize];
+        for peer in 0..size {
+            let (sender, receiver) = content(peer);
+            put(&mut memory, parts(rank), peer, &between(sender, receiver, parts(rank).len(peer)));
+        }
+        memory
+    };
+    let before = |rank| {
+        let outgoing = filled(rank, &|peer| (rank, peer));
+        match in_place {
+            true => User { send: Vec::new(), receive: outgoing },
+            false => User { receive: vec![0x55; outgoing.len()], send: outgoing },
+        }
+    };
+    stage.case(name, size, plan, before, |rank| filled(rank, &|peer| (peer, rank)));
 }
 
 /// Barriers among `size` processes.

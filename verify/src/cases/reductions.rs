@@ -4,12 +4,13 @@ use super::{Stage, User, lengths, roots, seat};
 use crate::oracle::{Fold, mix};
 use unisono_kernel::msg::parts::Slices;
 use unisono_kernel::msg::schedule::Area;
-use unisono_kernel::msg::{Parts, allreduce, reduce, reduce_scatter, scan};
+use unisono_kernel::msg::{Parts, Schedule, allreduce, reduce, reduce_scatter, scan};
 
-const FOLDS: [Fold; 3] = [Fold::SumI64, Fold::Affine, Fold::SumF64];
+/// What reductions fold.
+pub const FOLDS: [Fold; 3] = [Fold::SumI64, Fold::Affine, Fold::SumF64];
 
 /// A rank's operand in words. Sums of floats are exact: any order gives the same bits.
-fn operand(fold: Fold, rank: u32, elements: u64) -> Vec<u64> {
+pub fn operand(fold: Fold, rank: u32, elements: u64) -> Vec<u64> {
     let words = elements * fold.element() as u64 / 8;
     let word = |at| mix(u64::from(rank) << 32 ^ at);
     match fold {
@@ -24,7 +25,7 @@ pub fn to_bytes(words: &[u64]) -> Vec<u8> {
 }
 
 /// The fold of the operands of a range of ranks, in rank order.
-fn folded(fold: Fold, ranks: std::ops::Range<u32>, elements: u64) -> Vec<u8> {
+pub fn folded(fold: Fold, ranks: std::ops::Range<u32>, elements: u64) -> Vec<u8> {
     let mut result = operand(fold, ranks.start, elements);
     for rank in ranks.start + 1..ranks.end {
         fold.apply(&mut result, &operand(fold, rank, elements));
@@ -33,7 +34,7 @@ fn folded(fold: Fold, ranks: std::ops::Range<u32>, elements: u64) -> Vec<u8> {
 }
 
 /// A process's memory before: the operand is the input, or in place in the result area, where the result goes.
-fn user(fold: Fold, rank: u32, elements: u64, in_place: bool, wants: bool) -> User {
+pub fn user(fold: Fold, rank: u32, elements: u64, in_place: bool, wants: bool) -> User {
     let operand = to_bytes(&operand(fold, rank, elements));
     match (in_place, wants) {
         (true, true) => User { send: Vec::new(), receive: operand },
@@ -42,7 +43,8 @@ fn user(fold: Fold, rank: u32, elements: u64, in_place: bool, wants: bool) -> Us
     }
 }
 
-fn length(fold: Fold, elements: u64) -> u64 {
+/// Bytes of so many elements.
+pub fn length(fold: Fold, elements: u64) -> u64 {
     elements * fold.element() as u64
 }
 
@@ -108,27 +110,39 @@ pub fn reduce_scatters(size: u32, stage: &mut impl Stage) {
             ];
             for parts in equal.chain(others) {
                 let name = format!("reduce_scatter {algorithm:?} p={size} {fold:?} {parts:?} {in_place}");
-                let elements = parts.reach() / element;
                 let plan = |rank| {
                     reduce_scatter::plan(seat(rank, size), parts, fold.op(), in_place, algorithm).expect("a plan")
                 };
-                let before = |rank| {
-                    let mut user = user(fold, rank, elements, in_place, true);
-                    user.receive.truncate(if in_place { usize::MAX } else { parts.len(rank) as usize });
-                    user
-                };
-                let after = |rank| {
-                    let place = parts.place(Area::Receive, rank);
-                    let all = folded(fold, 0..size, elements);
-                    let mut receive = before(rank).receive;
-                    let from = place.at as usize;
-                    receive[..place.len as usize].copy_from_slice(&all[from..from + place.len as usize]);
-                    receive
-                };
-                stage.case(&name, size, plan, before, after);
+                reduce_scatter_case(&name, (size, parts), fold, in_place, plan, stage);
             }
         }
     }
+}
+
+/// A reduction of a block for each among `size` processes by any plan.
+pub fn reduce_scatter_case<S: Schedule>(
+    name: &str,
+    (size, parts): (u32, Parts<'_>),
+    fold: Fold,
+    in_place: bool,
+    plan: impl Fn(u32) -> S,
+    stage: &mut impl Stage,
+) {
+    let elements = parts.reach() / fold.element() as u64;
+    let before = |rank| {
+        let mut user = user(fold, rank, elements, in_place, true);
+        user.receive.truncate(if in_place { usize::MAX } else { parts.len(rank) as usize });
+        user
+    };
+    let after = |rank| {
+        let place = parts.place(Area::Receive, rank);
+        let all = folded(fold, 0..size, elements);
+        let mut receive = before(rank).receive;
+        let from = place.at as usize;
+        receive[..place.len as usize].copy_from_slice(&all[from..from + place.len as usize]);
+        receive
+    };
+    stage.case(name, size, plan, before, after);
 }
 
 /// Scans and exscans among `size` processes.
@@ -141,14 +155,26 @@ pub fn scans(size: u32, stage: &mut impl Stage) {
                 let (bytes, op) = (length(fold, elements), fold.op());
                 let plan =
                     |rank| scan::plan(seat(rank, size), bytes, op, in_place, exclusive, algorithm).expect("a plan");
-                let before = |rank| user(fold, rank, elements, in_place, true);
-                let after = |rank| match (exclusive, rank) {
-                    (true, 0) => before(0).receive,
-                    (true, rank) => folded(fold, 0..rank, elements),
-                    (false, rank) => folded(fold, 0..rank + 1, elements),
-                };
-                stage.case(&name, size, plan, before, after);
+                scan_case(&name, size, (fold, elements, in_place), exclusive, plan, stage);
             }
         }
     }
+}
+
+/// A scan among `size` processes by any plan.
+pub fn scan_case<S: Schedule>(
+    name: &str,
+    size: u32,
+    (fold, elements, in_place): (Fold, u64, bool),
+    exclusive: bool,
+    plan: impl Fn(u32) -> S,
+    stage: &mut impl Stage,
+) {
+    let before = |rank| user(fold, rank, elements, in_place, true);
+    let after = |rank| match (exclusive, rank) {
+        (true, 0) => before(0).receive,
+        (true, rank) => folded(fold, 0..rank, elements),
+        (false, rank) => folded(fold, 0..rank + 1, elements),
+    };
+    stage.case(name, size, plan, before, after);
 }

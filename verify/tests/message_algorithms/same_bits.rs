@@ -4,7 +4,7 @@ use super::{User, outcome, seat, sizes};
 use std::ffi::c_void;
 use unisono_kernel::msg::allreduce;
 use unisono_kernel::op::{Op, User as Function};
-use unisono_verify::cases::to_bytes;
+use unisono_verify::cases::reductions::to_bytes;
 use unisono_verify::network::Mode;
 use unisono_verify::oracle::mix;
 
