@@ -49,4 +49,11 @@ impl Buf {
     pub const fn is_empty(self) -> bool {
         self.len == 0
     }
+
+    /// The first `len` bytes, and the rest; none if there are fewer.
+    #[inline]
+    pub fn split(self, len: u64) -> Option<(Self, Self)> {
+        let len = usize::try_from(len).ok().filter(|&len| len <= self.len)?;
+        Some((Self::new(self.ptr, len), Self::new(self.ptr.wrapping_add(len), self.len - len)))
+    }
 }

@@ -13,7 +13,8 @@ use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::step::Step;
 use unisono_kernel::transport::Shared;
 use unisono_local::{Mailbox, Mailboxes, Segment};
-use unisono_verify::cases::{bytes, to_bytes};
+use unisono_verify::cases::bytes;
+use unisono_verify::cases::{FOLDS, folded, operand, to_bytes};
 use unisono_verify::oracle::{Fold, mix};
 
 /// The node of each rank: blocks, equal and not; round robin; any.
@@ -125,21 +126,6 @@ fn barriers() {
     });
 }
 
-fn operand(fold: Fold, rank: u32, elements: u64) -> Vec<u64> {
-    let words = elements * fold.element() as u64 / 8;
-    let word = |at| mix(u64::from(rank) << 32 ^ at);
-    match fold {
-        Fold::SumF64 => (0..words).map(|at| f64::from(word(at) as u16).to_bits()).collect(),
-        _ => (0..words).map(word).collect(),
-    }
-}
-
-fn folded(fold: Fold, ranks: u32, elements: u64) -> Vec<u8> {
-    let mut result = operand(fold, 0, elements);
-    (1..ranks).for_each(|rank| fold.apply(&mut result, &operand(fold, rank, elements)));
-    to_bytes(&result)
-}
-
 /// What of a rank's operand is input, and what its result: the same memory in place.
 fn sides(operand: &mut [u8], result: &mut [u8], in_place: bool) -> (Buf, Buf) {
     if !in_place {
@@ -152,8 +138,7 @@ fn sides(operand: &mut [u8], result: &mut [u8], in_place: bool) -> (Buf, Buf) {
 
 /// Each kind of fold, with each length, in place and not.
 fn folds() -> impl Iterator<Item = (Fold, u64, bool)> {
-    let folds = [Fold::SumI64, Fold::Affine, Fold::SumF64].into_iter();
-    let lengths = folds.flat_map(|fold| [0, 1, 5, 70].map(|elements| (fold, elements)));
+    let lengths = FOLDS.into_iter().flat_map(|fold| [0, 1, 5, 70].map(|elements| (fold, elements)));
     lengths.flat_map(|(fold, elements)| [(fold, elements, false), (fold, elements, true)])
 }
 
@@ -180,7 +165,7 @@ fn allreduces() {
                 // SAFETY: this thread's memory, which outlives the machine: it ends below.
                 let machine = unsafe { plan.machine(me.x.shared().1, send, receive, scratch) }.unwrap();
                 me.finish(machine);
-                let wanted = folded(fold, me.size(), elements);
+                let wanted = folded(fold, 0..me.size(), elements);
                 assert!(result == wanted, "{:?} {fold:?} {elements} {outside:?} {in_place}", me.nodes);
             }
         }
@@ -215,7 +200,8 @@ fn reduces() {
                 // SAFETY: this thread's memory, which outlives the machine: it ends below.
                 let machine = unsafe { plan.machine(me.x.shared().1, send, receive, scratch) }.unwrap();
                 me.finish(machine);
-                let wanted = if me.rank == root { folded(fold, me.size(), elements) } else { vec![0x55; len as usize] };
+                let wanted =
+                    if me.rank == root { folded(fold, 0..me.size(), elements) } else { vec![0x55; len as usize] };
                 assert!(result == wanted, "{:?} root={root} {fold:?} {elements} {in_place}", me.nodes);
             }
         }

@@ -86,8 +86,9 @@ unsafe fn data<'a>(buffer: Buf) -> Result<Data<'a>, Refusal> {
 }
 
 /// The first `len` bytes of working memory, and the rest.
-fn split(scratch: Buf, len: u64) -> Result<(Buf, Buf), Refusal> {
-    Refusal::check(Argument::Scratch, scratch.len() as u64, Bound::AtLeast(len))?;
-    let len = len as usize;
-    Ok((Buf::new(scratch.ptr(), len), Buf::new(scratch.ptr().wrapping_add(len), scratch.len() - len)))
+///
+/// # Errors
+/// There are fewer.
+pub fn split(scratch: Buf, len: u64) -> Result<(Buf, Buf), Refusal> {
+    scratch.split(len).ok_or(Refusal::new(Argument::Scratch, scratch.len() as u64, Bound::AtLeast(len)))
 }

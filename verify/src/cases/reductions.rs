@@ -10,7 +10,7 @@ use unisono_kernel::msg::{Parts, Schedule, allreduce, reduce, reduce_scatter, sc
 pub const FOLDS: [Fold; 3] = [Fold::SumI64, Fold::Affine, Fold::SumF64];
 
 /// A rank's operand in words. Sums of floats are exact: any order gives the same bits.
-fn operand(fold: Fold, rank: u32, elements: u64) -> Vec<u64> {
+pub fn operand(fold: Fold, rank: u32, elements: u64) -> Vec<u64> {
     let words = elements * fold.element() as u64 / 8;
     let word = |at| mix(u64::from(rank) << 32 ^ at);
     match fold {

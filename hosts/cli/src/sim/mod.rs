@@ -95,9 +95,9 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
             let sample = summary(samples, args.iterations);
             let row = Row {
                 collective: collective.into(),
+                default: default.is_some() && default == choice.plan(),
                 algorithm: choice.name,
                 form: Form::Blocking.name().into(),
-                default: default.is_some() && default == choice.plan(),
                 host: "sim".into(),
                 method: "window".into(),
                 ranks: args.ranks,

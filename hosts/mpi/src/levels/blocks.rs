@@ -9,7 +9,7 @@ use unisono::error::Failure;
 use unisono_kernel::Rank;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Refusal};
-use unisono_kernel::hier::{Nodes, Rows, allgather, gather, scatter};
+use unisono_kernel::hier::{Nodes, Rows, allgather, gather, scatter, split};
 use unisono_kernel::msg::Memory;
 
 /// Lengths, and where what has them begins when all lie in a row.
@@ -81,12 +81,6 @@ impl Row {
     }
 }
 
-/// The first `len` bytes, and the rest.
-fn split(scratch: Buf, len: u64) -> (Buf, Buf) {
-    let len = (len as usize).min(scratch.len());
-    (Buf::new(scratch.ptr(), len), Buf::new(scratch.ptr().wrapping_add(len), scratch.len() - len))
-}
-
 impl State {
     /// `send` goes to this rank's block of everyone's memory at `base`; none: it is there.
     fn allgather(&mut self, send: Option<Buf>, base: *mut u8, of: impl Fn(Rank) -> (u64, u64)) -> Called {
@@ -102,14 +96,14 @@ impl State {
         };
         let staged = if lies.is_some() { 0 } else { row.bytes };
         engine.run(plan.scratch() + staged, |me, scratch| {
-            let (kept, rest) = split(scratch, staged);
+            let (kept, rest) = split(scratch, staged)?;
             let all = lies.map_or(kept, |begin| Buf::new(base.wrapping_add(begin as usize), row.bytes as usize));
             // SAFETY: the caller's memory, for as long as the call runs.
             unsafe { plan.machine(me, own, all, rest) }
         })?;
         if lies.is_none() {
             // SAFETY: the row is in the working memory that the machine had; the caller's blocks are writable.
-            unsafe { row.copy(base, split(Buf::of_mut(&mut engine.scratch), staged).0, false) };
+            unsafe { row.copy(base, split(Buf::of_mut(&mut engine.scratch), staged)?.0, false) };
         }
         Ok(())
     }
@@ -128,7 +122,7 @@ impl State {
         };
         let staged = if is_root && lies.is_none() { row.bytes } else { 0 };
         engine.run(plan.scratch() + staged, |me, scratch| {
-            let (kept, rest) = split(scratch, staged);
+            let (kept, rest) = split(scratch, staged)?;
             let all = match lies {
                 _ if !is_root => Memory::NOTHING,
                 Some(begin) => Buf::new(base.wrapping_add(begin as usize), row.bytes as usize),
@@ -139,7 +133,7 @@ impl State {
         })?;
         if staged > 0 {
             // SAFETY: as in `allgather`.
-            unsafe { row.copy(base, split(Buf::of_mut(&mut engine.scratch), staged).0, false) };
+            unsafe { row.copy(base, split(Buf::of_mut(&mut engine.scratch), staged)?.0, false) };
         }
         Ok(())
     }
@@ -153,7 +147,7 @@ impl State {
         let (is_root, lies) = (place.me == root, row.lies_at());
         let staged = if is_root && lies.is_none() { row.bytes } else { 0 };
         engine.run(plan.scratch() + staged, |me, scratch| {
-            let (kept, rest) = split(scratch, staged);
+            let (kept, rest) = split(scratch, staged)?;
             let all = match lies {
                 _ if !is_root => Memory::NOTHING,
                 Some(begin) => Buf::new(base.wrapping_add(begin as usize), row.bytes as usize),
