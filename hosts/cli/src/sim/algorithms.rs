@@ -70,6 +70,7 @@ pub(crate) const fn over_levels(collective: Collective) -> &'static [&'static st
             "levels/flat",
             "levels/knomial-4",
             "levels/knomial-8",
+            "levels/binomial:knomial-4",
             "levels/slices",
             "levels-2048/binary",
             "levels-4096/binary",
