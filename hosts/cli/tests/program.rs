@@ -211,6 +211,40 @@ fn sim_knows_every_collective_and_algorithm() {
     assert_eq!(ours["traffic"]["node"]["messages"], 4096 * 6);
 }
 
+/// Each row is verified before it is printed.
+#[test]
+fn sim_goes_over_levels() {
+    let machine = ["-n", "30", "--nodes", "4", "--packages", "2", "--numa", "2", "--levels", "NM-SK-ND"];
+    for collective in [
+        "barrier",
+        "bcast",
+        "reduce",
+        "allreduce",
+        "gather",
+        "scatter",
+        "allgather",
+        "alltoall",
+        "reduce_scatter",
+        "scan",
+        "exscan",
+    ] {
+        for place in ["block", "turns"] {
+            let call = ["sim", collective, "--bytes", "64", "--algorithm", "all", "--json", "--place", place];
+            let output = rows(&[&call[..], &machine].concat());
+            let over =
+                output.iter().filter(|row| row["algorithm"].as_str().is_some_and(|name| name.starts_with("levels")));
+            // Prefixes need groups that are runs of ranks.
+            assert_eq!(over.count() > 0, place == "block" || !collective.ends_with("scan"), "{collective} {place}");
+        }
+    }
+    let call = ["sim", "bcast", "--bytes", "8,64K", "--algorithm", "all", "--compare"];
+    let table = succeeds(&[&call[..], &machine].concat());
+    let lines: Vec<_> = table.lines().collect();
+    assert_eq!(lines.len(), 4, "{table}");
+    assert!(lines[2].starts_with("| 8 | knomial-4 |") && lines[3].starts_with("| 65536 |"), "{table}");
+    assert!(lines[3].contains("| levels-") && !lines[3].contains('–'), "{table}");
+}
+
 #[test]
 fn sim_draws_and_tells_every_rank() {
     let file = std::env::temp_dir().join(format!("unisono-sim-{}.svg", std::process::id()));
@@ -268,6 +302,17 @@ fn what_is_wrong_is_named() {
             &["sim", "allgather", "-n", "6", "--algorithm", "doubling"],
             "allgather/doubling needs a power of two of ranks",
         ),
+        (&["sim", "bcast", "--levels", "NM-ND"], "--levels: this machine has no NM: --packages, --numa"),
+        (&["sim", "bcast", "--numa", "2", "--levels", "NM-XX"], "--levels: an unknown name at byte 3"),
+        (&["sim", "bcast", "--algorithm", "levels/round"], "no algorithm \"levels/round\" for bcast"),
+        (&["sim", "bcast", "--algorithm", "levels-8/slices"], "needs trees on all levels, not slices"),
+        (
+            &["sim", "scan", "--nodes", "4", "--place", "turns", "--algorithm", "levels"],
+            "needs groups that are runs of ranks",
+        ),
+        (&["sim", "exscan", "--algorithm", "levels/kary-2"], "needs an operation that commutes"),
+        (&["sim", "bcast", "-n", "4", "--numa", "5"], "NUMA nodes is 5, must be between 1 and 4"),
+        (&["sim", "bcast", "--compare"], "--levels"),
         (&["sim", "allreduce", "--bytes", "7"], "bytes is 7, must be a multiple of 4"),
         (&["sim", "bcast", "--bytes", "1G"], "bytes is 1073741824, must be at most 536870912"),
         (&["sim", "bcast", "--delay=-1"], "delay is -1"),

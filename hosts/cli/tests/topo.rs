@@ -82,6 +82,16 @@ G4 SW2 (0,72)
 }
 
 #[test]
+fn groups_of_thousands_of_ranks_cost_twelve_bytes_each() {
+    let nodes: Vec<_> = (0..32).map(|node| format!("n{node}")).collect();
+    let machine = "package:2 [numa] l3:4 core:16";
+    let text = succeeds(&["--synthetic", machine, "--nodes", &nodes.join(","), "--groups", "0", "--json"]);
+    let json: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!((&json["processes"], &json["bytes"]), (&4096.into(), &(4096 * 12).into()));
+    assert!(json["build_ms"].as_f64().is_some_and(|ms| ms > 0.0), "{json}");
+}
+
+#[test]
 fn levels_are_switched_off_by_name() {
     let file = switches("levels");
     let of = |levels, ranks| {

@@ -6,8 +6,8 @@ use crate::error::Failure;
 use unisono_kernel::Rank;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::error::Refusal;
-use unisono_kernel::group::Groups;
 use unisono_kernel::machine::Machine;
+use unisono_kernel::msg::levels::Line;
 use unisono_kernel::msg::{
     self, Algorithm, Parts, PlanError, Rounds, Schedule, allgather, allreduce, alltoall, barrier, bcast, gather,
     levels, reduce, reduce_scatter, scan, scatter,
@@ -59,11 +59,12 @@ pub(crate) const fn over_levels(collective: Collective) -> &'static [&'static st
             "levels/flat",
             "levels/knomial-4",
             "levels/knomial-8",
+            "levels/binomial:knomial-4",
             "levels/slices",
-            "levels-1024/knomial-4",
-            "levels-1024/chain",
-            "levels-4096/chain",
-            "levels-8192/chain",
+            "levels-2048/binary",
+            "levels-4096/binary",
+            "levels-8192/binary",
+            "levels-16384/binary:binary:chain",
             "levels-16384/chain",
         ],
         Collective::Allreduce => &[
@@ -71,13 +72,19 @@ pub(crate) const fn over_levels(collective: Collective) -> &'static [&'static st
             "levels/knomial-4",
             "levels+doubling",
             "levels/knomial-4+doubling",
+            "levels/knomial-8+doubling",
             "levels/slices+rabenseifner",
-            "levels-1024/chain",
-            "levels-8192/chain",
-            "levels-8192/chain+segmented-ring-8192",
+            "levels-2048/binary",
+            "levels-4096/binary",
+            "levels-8192/binary",
+            "levels-16384/binary:binary:chain",
+            "levels-16384/binary+rabenseifner",
+            "levels-16384/chain",
         ],
-        Collective::Barrier => &["levels", "levels/flat", "levels/knomial-4"],
-        _ => &[],
+        Collective::Gather | Collective::Scatter | Collective::Alltoall => &["levels"],
+        Collective::Allgather => &["levels", "levels-8192/binary", "levels-8192/chain"],
+        Collective::Overlap | Collective::Comm => &[],
+        _ => &["levels", "levels/flat", "levels/knomial-4"],
     }
 }
 
@@ -96,7 +103,7 @@ pub(crate) fn choice(collective: Collective, name: &str) -> Result<Choice, Failu
 /// What algorithms need to know beside the call.
 #[derive(Debug)]
 pub(crate) struct Tables<'w> {
-    groups: &'w Groups<'w>,
+    line: Line<'w>,
     /// All ranks' stages of BAGDS.
     stages: Vec<Table<'w>>,
 }
@@ -106,17 +113,17 @@ impl<'w> Tables<'w> {
     pub(crate) fn new(
         choice: &Choice,
         ranks: u32,
-        groups: &'w Groups<'w>,
+        line: Line<'w>,
         words: &'w mut Vec<Vec<u64>>,
     ) -> Result<Self, Refusal> {
         if choice.kind != Kind::Flat(Algorithm::Allgather(allgather::Algorithm::Bagds)) {
-            return Ok(Self { groups, stages: Vec::new() });
+            return Ok(Self { line, stages: Vec::new() });
         }
         let mut work = vec![0; bagds::work_words(ranks)];
         let stages = bagds::stages(ranks, &mut work)?;
         words.resize(ranks as usize, vec![0; bagds::table_words(ranks, stages)]);
         let one = |(rank, words): (Rank, &'w mut Vec<u64>)| Table::new(Seat::new(rank, ranks)?, &mut work, words);
-        Ok(Self { groups, stages: (0..).zip(words).map(one).collect::<Result<_, _>>()? })
+        Ok(Self { line, stages: (0..).zip(words).map(one).collect::<Result<_, _>>()? })
     }
 }
 
@@ -130,7 +137,7 @@ pub(crate) fn machine<'a>(
 ) -> Result<Box<dyn Machine<Endpoint> + 'a>, PlanError> {
     match choice.kind {
         Kind::Flat(algorithm) => flat(case, rank, algorithm, tables, memory),
-        Kind::Levels(algorithm) => levels(case, rank, algorithm, tables.groups, memory),
+        Kind::Levels(algorithm) => levels(case, rank, algorithm, tables.line, memory),
     }
 }
 
@@ -172,15 +179,32 @@ fn levels<'a>(
     case: &Case,
     rank: Rank,
     algorithm: levels::Algorithm,
-    groups: &'a Groups<'a>,
+    line: Line<'a>,
     memory: &'a mut Memory,
 ) -> Result<Box<dyn Machine<Endpoint> + 'a>, PlanError> {
-    let Case { bytes, root, .. } = *case;
-    match case.collective {
-        Collective::Barrier => run(levels::barrier::plan(groups, rank, algorithm)?, memory),
+    let Case { collective, bytes, root, ranks } = *case;
+    let groups = line.groups();
+    let blocks = |bytes| Parts::equal(ranks, bytes);
+    match collective {
+        // `names` has refused what is no collective.
+        Collective::Barrier | Collective::Overlap | Collective::Comm => {
+            run(levels::barrier::plan(groups, rank, algorithm)?, memory)
+        }
         Collective::Bcast => run(levels::bcast::plan(groups, rank, bytes, root, algorithm)?, memory),
         Collective::Reduce => run(levels::reduce::plan(groups, rank, bytes, OP, root, false, algorithm)?, memory),
-        _ => run(levels::allreduce::plan(groups, rank, bytes, OP, false, algorithm)?, memory),
+        Collective::Allreduce => run(levels::allreduce::plan(groups, rank, bytes, OP, false, algorithm)?, memory),
+        Collective::Gather => run(levels::gather::plan(line, rank, blocks(bytes)?, root, false)?, memory),
+        Collective::Scatter => run(levels::scatter::plan(line, rank, blocks(bytes)?, root, false)?, memory),
+        Collective::Allgather => run(levels::allgather::plan(line, rank, blocks(bytes)?, false, algorithm)?, memory),
+        Collective::Alltoall => run(levels::alltoall::plan(line, rank, bytes, false)?, memory),
+        Collective::ReduceScatter => {
+            let parts = blocks(case.slice())?;
+            run(levels::reduce_scatter::plan(line, rank, parts, OP, false, algorithm)?, memory)
+        }
+        Collective::Scan | Collective::Exscan => {
+            let exclusive = collective == Collective::Exscan;
+            run(levels::scan::plan(groups, rank, bytes, OP, false, exclusive, algorithm)?, memory)
+        }
     }
 }
 

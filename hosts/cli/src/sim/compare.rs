@@ -17,8 +17,8 @@ pub(super) fn table(rows: &[Row]) -> String {
             rows.min_by(|a, b| a.p50_ns.total_cmp(&b.p50_ns))
         };
         let flat = best(|name| !name.starts_with("levels"));
-        let (whole, parted) =
-            (best(|name| name == "levels" || name.starts_with("levels/")), best(|name| name.starts_with("levels-")));
+        let whole = best(|name| name.starts_with("levels") && !name.starts_with("levels-"));
+        let parted = best(|name| name.starts_with("levels-"));
         let _ = write!(text, "| {bytes} |");
         for row in [flat, whole, parted] {
             let _ = match row {

@@ -20,11 +20,12 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
 use unisono_kernel::msg::PlanError;
+use unisono_kernel::msg::levels::Line;
 use unisono_sim::{Class, Fate, Network, Outcome, Schedule, World};
 
 /// A row of the report: bench's keys, and what the simulator knows beside.
 #[derive(Debug, Serialize)]
-struct Line<'a> {
+struct Report<'a> {
     #[serde(flatten)]
     row: &'a Row,
     nodes: u32,
@@ -50,6 +51,8 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     let machine = Machine::new(args)?;
     let mut storage = Storage::default();
     let groups = machine.groups(&mut storage)?;
+    let mut order = vec![0; args.ranks as usize];
+    let line = Line::build(&groups, &mut order)?;
     let nodes = machine.placement.nodes();
     let mut chosen = match args.algorithm.as_str() {
         "auto" => names.get(..1).unwrap_or_default().to_vec(),
@@ -67,7 +70,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
         for name in &chosen {
             let choice = algorithms::choice(args.collective, name)?;
             let mut words = Vec::new();
-            let tables = Tables::new(&choice, args.ranks, &groups, &mut words)?;
+            let tables = Tables::new(&choice, args.ranks, line, &mut words)?;
             let (sample, outcome) = match simulate(args, &case, &choice, &tables, &machine) {
                 Err(Failure::Plan(error)) if args.algorithm == "all" && !matches!(error, PlanError::Refused(_)) => {
                     eprintln!("unisono: left out: {name}: {error}");
@@ -97,7 +100,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
                     (class.to_string(), Count { messages: sent.messages, bytes: sent.bytes })
                 });
                 let ends_ns = args.per_rank.then(|| ends(&outcome));
-                let line = Line {
+                let report = Report {
                     row: &row,
                     nodes,
                     network: &machine.network,
@@ -105,7 +108,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
                     traffic: traffic.into(),
                     ends_ns,
                 };
-                println!("{}", serde_json::to_string(&line)?);
+                println!("{}", serde_json::to_string(&report)?);
             }
             rows.push(row);
         }

@@ -5,6 +5,7 @@ use crate::args::Topo;
 use crate::error::Failure;
 use crate::job::{self, Job, Team};
 use std::collections::HashSet;
+use std::time::Instant;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::topology::Levels;
 use unisono_posix::binding::{self, PuSet};
@@ -95,7 +96,9 @@ fn report(args: &Topo, processes: &Processes) -> Result<(), Failure> {
     let levels = args.levels.as_deref().map_or(Ok(Levels::EVERY), str::parse);
     let levels = levels.map_err(|error| Failure::Words(format!("--levels: {error}")))?;
     let mut storage = Storage::default();
+    let begin = Instant::now();
     let groups = processes.groups(levels, &mut storage)?;
+    let took = begin.elapsed();
     for &rank in args.groups.iter().flatten() {
         Refusal::check(Argument::Rank, rank.into(), Bound::Below(groups.ranks().into()))?;
     }
@@ -107,7 +110,7 @@ fn report(args: &Topo, processes: &Processes) -> Result<(), Failure> {
         done.map_err(|error| Failure::Words(format!("{}: {error}", path.display())))?;
     }
     match (&args.groups, args.json) {
-        (ranks, true) => println!("{}", show::json(processes, &groups, ranks.as_deref())),
+        (ranks, true) => println!("{}", show::json(processes, &groups, ranks.as_deref(), took)),
         (Some(ranks), false) => print!("{}", show::lines(&groups, ranks)),
         (None, false) => print!("{}", show::tree(processes, &groups)),
     }

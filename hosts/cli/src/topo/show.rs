@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::time::Duration;
 use unisono_kernel::Rank;
-use unisono_kernel::group::{Group, Groups};
+use unisono_kernel::group::{Group, Groups, Place};
 use unisono_kernel::topology::{Level, Levels};
 use unisono_posix::locality::Processes;
 
@@ -39,14 +40,22 @@ fn branch(text: &mut String, groups: &Groups<'_>, leader: Rank, index: usize, de
     }
 }
 
-/// One object: the levels, and all groups or those of some ranks.
-pub(super) fn json(processes: &Processes, groups: &Groups<'_>, ranks: Option<&[Rank]>) -> Value {
+/// One object: the levels, how long it `took` to build the groups from the localities and how much memory they keep, and all
+/// groups or those of some ranks.
+pub(super) fn json(processes: &Processes, groups: &Groups<'_>, ranks: Option<&[Rank]>, took: Duration) -> Value {
     let one = |index: usize, group: Group<'_>| {
         let members: Vec<Rank> = group.members().collect();
         json!({"group": index + 1, "level": group.level().name(), "leader": group.leader(), "members": members})
     };
     let levels: Vec<_> = groups.levels().iter().map(|level| level.name()).collect();
-    let mut object = json!({"processes": groups.ranks(), "levels": levels, "unbound": processes.unbound()});
+    let bytes = groups.ranks() as usize * (size_of::<Place>() + size_of::<Rank>());
+    let mut object = json!({
+        "processes": groups.ranks(),
+        "levels": levels,
+        "unbound": processes.unbound(),
+        "build_ms": took.as_secs_f64() * 1e3,
+        "bytes": bytes,
+    });
     let every = |index| groups.at(index).map(move |group| one(index, group));
     match ranks {
         None => object["groups"] = (0..levels.len()).flat_map(every).collect(),

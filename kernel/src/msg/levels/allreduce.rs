@@ -20,6 +20,7 @@ pub type ReduceBcast<'s> = Sequence<reduce::Plan<'s>, bcast::Plan<'s>>;
 pub type ReduceAllreduceBcast<'s> = Sequence<reduce::Plan<'s>, Sequence<Stage<'s, allreduce::Plan>, bcast::Plan<'s>>>;
 
 either! {
+    #[expect(clippy::large_enum_variant, reason = "plain data of a call; there is no heap to box it in")]
     /// One process's part of an allreduce over levels.
     Plan<'s> {
         /// Not at the top, or without an allreduce there.
@@ -42,7 +43,7 @@ pub fn plan<'s>(
     in_place: bool,
     algorithm: Algorithm,
 ) -> Result<Plan<'s>, PlanError> {
-    super::check_order(groups, &op)?;
+    super::check_order(groups, &op, &algorithm)?;
     let circles = Circles::new(groups, rank, 0)?;
     let (circles, top) = match algorithm.top {
         None => (circles, None),

@@ -11,6 +11,7 @@ use crate::msg::bcast::tree::Pipeline;
 use crate::msg::schedule::{Area, either};
 
 either! {
+    #[expect(clippy::large_enum_variant, reason = "plain data of a call; there is no heap to box it in")]
     /// One process's part of a broadcast over levels.
     Plan<'s> {
         /// Down one tree.
@@ -48,7 +49,8 @@ pub(super) fn within<'s>(circles: &Circles<'s>, bytes: u64, algorithm: Algorithm
     let areas = Areas { send: Base::start(Area::Send), receive: Base::start(Area::Receive), scratch: Base::scratch(0) };
     // The outermost level first.
     for ((index, circle), slot) in circles.iter().zip(stages.iter_mut().rev()) {
-        let plan = bcast::plan(circle.seat()?, bytes, circle.head(), shapes.at(index).bcast())?;
+        let shape = shapes.at(index).bcast().ok_or(PlanError::OverLevels(Needs::Trees))?;
+        let plan = bcast::plan(circle.seat()?, bytes, circle.head(), shape)?;
         *slot = Some(Stage { circle: Some(circle), areas, plan });
     }
     Ok(Stages(stages).into())

@@ -47,9 +47,17 @@ use crate::topology::Level;
 /// Most levels.
 const LEVELS: usize = Level::EVERY.len();
 
-/// Do operands that are folded group by group keep their order, where that counts?
-fn check_order(groups: &Groups<'_>, op: &Op) -> Result<(), PlanError> {
-    if op.commutative() || groups.are_runs() { Ok(()) } else { Err(PlanError::OverLevels(Needs::Runs)) }
+/// Are operands folded in the order of ranks?
+fn check_runs(groups: &Groups<'_>, algorithm: &Algorithm) -> Result<(), PlanError> {
+    if !algorithm.shapes.are_ordered() {
+        return Err(PlanError::OverLevels(Needs::Commutative));
+    }
+    if groups.are_runs() { Ok(()) } else { Err(PlanError::OverLevels(Needs::Runs)) }
+}
+
+/// The same, where that counts.
+fn check_order(groups: &Groups<'_>, op: &Op, algorithm: &Algorithm) -> Result<(), PlanError> {
+    if op.commutative() { Ok(()) } else { check_runs(groups, algorithm) }
 }
 
 /// The blocks packed in a line, if there is one per rank.

@@ -18,6 +18,7 @@ use crate::msg::schedule::{Area, either};
 use crate::op::Op;
 
 either! {
+    #[expect(clippy::large_enum_variant, reason = "plain data of a call; there is no heap to box it in")]
     /// One process's part of a reduce over levels.
     Plan<'s> {
         /// Up one tree.
@@ -41,7 +42,7 @@ pub fn plan<'s>(
     in_place: bool,
     algorithm: Algorithm,
 ) -> Result<Plan<'s>, PlanError> {
-    super::check_order(groups, &op)?;
+    super::check_order(groups, &op, &algorithm)?;
     // In place is the root's affair.
     let in_place = in_place && rank == root;
     let circles = Circles::new(groups, rank, root)?;
@@ -101,7 +102,8 @@ fn stages<'s>(
             true => Base::start(Area::Receive),
             false => Base::scratch(number as u64 % 2 * bytes),
         };
-        let (seat, shape) = (circle.seat()?, algorithm.shapes.at(index).reduce());
+        let shape = algorithm.shapes.at(index).reduce().ok_or(PlanError::OverLevels(Needs::Trees))?;
+        let seat = circle.seat()?;
         // A group works in place where its operand lies in the result already.
         let plan = reduce::plan(seat, bytes, op, circle.head(), send == receive, shape)?;
         *slot = Some(Stage {

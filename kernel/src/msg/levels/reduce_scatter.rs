@@ -26,7 +26,7 @@ pub fn plan<'s>(
     in_place: bool,
     algorithm: Algorithm,
 ) -> Result<ReduceScatter<'s>, PlanError> {
-    super::check_order(line.groups(), &op)?;
+    super::check_order(line.groups(), &op, &algorithm)?;
     super::row(line, parts)?;
     (0..line.len()).try_for_each(|rank| op.count(parts.len(rank)).map(|_| ()))?;
     let (bytes, circles) = (parts.total(), Circles::new(line.groups(), rank, 0)?);

@@ -3,7 +3,7 @@
 
 use super::circle::Circles;
 use super::tree::LevelTree;
-use super::{Algorithm, Needs, PlanError};
+use super::{Algorithm, PlanError};
 use crate::Rank;
 use crate::group::Groups;
 use crate::msg::scan::tree::UpDown;
@@ -26,9 +26,7 @@ pub fn plan<'s>(
     exclusive: bool,
     algorithm: Algorithm,
 ) -> Result<Plan<'s>, PlanError> {
-    if !groups.are_runs() {
-        return Err(PlanError::OverLevels(Needs::Runs));
-    }
+    super::check_runs(groups, &algorithm)?;
     let tree_of = |rank| LevelTree::new(&Circles::new(groups, rank, 0)?, &algorithm.shapes);
     let tree = tree_of(rank)?;
     // Down the last children: the last rank is below each of them.

@@ -15,6 +15,9 @@ pub enum Shape {
     Chain,
     /// A k-nomial tree.
     Knomial(u32),
+    /// A tree of so many children per vertex: in segments, short and with little to send for each. Its subtrees don't
+    /// follow one another, so operations must commute.
+    Kary(u32),
     /// In slices: scatter and allgather, or reduce_scatter and gather. Not in segments.
     Slices,
 }
@@ -25,7 +28,9 @@ impl Shape {
             "flat" => Self::Flat,
             "chain" => Self::Chain,
             "binomial" => Self::Knomial(2),
+            "binary" => Self::Kary(2),
             "slices" => Self::Slices,
+            _ if name.starts_with("kary-") => Self::Kary(number(name, "kary", 1)?),
             _ => Self::Knomial(number(name, "knomial", 2)?),
         })
     }
@@ -36,28 +41,31 @@ impl Shape {
             Self::Flat => Some(Tree::Flat),
             Self::Chain => Some(Tree::Chain),
             Self::Knomial(k) => Some(Tree::Knomial(k)),
+            Self::Kary(k) => Some(Tree::Kary(k)),
             Self::Slices => None,
         }
     }
 
-    /// As an algorithm of a whole communicator.
-    pub(super) const fn bcast(self) -> bcast::Algorithm {
-        match self {
+    /// As an algorithm of a whole communicator; there is none in k-ary trees.
+    pub(super) const fn bcast(self) -> Option<bcast::Algorithm> {
+        Some(match self {
             Self::Flat => bcast::Algorithm::Flat,
             Self::Chain => bcast::Algorithm::Chain(u64::MAX),
             Self::Knomial(k) => bcast::Algorithm::Knomial(k),
+            Self::Kary(_) => return None,
             Self::Slices => bcast::Algorithm::ScatterAllgather,
-        }
+        })
     }
 
-    /// As an algorithm of a whole communicator.
-    pub(super) const fn reduce(self) -> reduce::Algorithm {
-        match self {
+    /// As an algorithm of a whole communicator; there is none in k-ary trees.
+    pub(super) const fn reduce(self) -> Option<reduce::Algorithm> {
+        Some(match self {
             Self::Flat => reduce::Algorithm::Flat,
             Self::Chain => reduce::Algorithm::Chain(u64::MAX),
             Self::Knomial(k) => reduce::Algorithm::Knomial(k),
+            Self::Kary(_) => return None,
             Self::Slices => reduce::Algorithm::ScatterGather,
-        }
+        })
     }
 }
 
@@ -67,6 +75,7 @@ impl fmt::Display for Shape {
             Self::Flat => f.write_str("flat"),
             Self::Chain => f.write_str("chain"),
             Self::Knomial(k) => write!(f, "knomial-{k}"),
+            Self::Kary(k) => write!(f, "kary-{k}"),
             Self::Slices => f.write_str("slices"),
         }
     }
@@ -100,6 +109,11 @@ impl Shapes {
         self.0.get(index).copied().unwrap_or(Shape::Flat)
     }
 
+    /// Do subtrees follow one another on all levels?
+    pub(super) fn are_ordered(&self) -> bool {
+        !self.0.iter().any(|shape| matches!(shape, Shape::Kary(_)))
+    }
+
     /// Is it a tree on all levels?
     pub(super) fn are_trees(&self) -> bool {
         self.0.iter().all(|shape| shape.tree().is_some())
@@ -123,8 +137,8 @@ impl Algorithm {
     pub const BINOMIAL: Self = Self { shapes: Shapes::all(Shape::Knomial(2)), segment: None, top: None };
 
     /// What a name stands for: `levels[-BYTES][/SHAPE[:SHAPE…]][+TOP]`, as `levels`, `levels-8192/chain:binomial`,
-    /// `levels/flat+doubling`. Shapes are `flat`, `chain`, `knomial-K`, `binomial`, `slices`, from the inside to the
-    /// outside; without any: binomial. None for what is no name.
+    /// `levels/flat+doubling`. Shapes are `flat`, `chain`, `knomial-K`, `binomial`, `kary-K`, `binary`, `slices`, from the
+    /// inside to the outside; without any: binomial. None for what is no name.
     pub fn from_name(name: &str) -> Option<Self> {
         let (name, top) = match name.split_once('+') {
             None => (name, None),
@@ -187,7 +201,7 @@ mod tests {
             "levels/knomial-2",
             "levels-8192/chain",
             "levels/flat:knomial-4:chain",
-            "levels-64/flat:chain:flat",
+            "levels-64/flat:chain:kary-2",
             "levels/slices+segmented-ring-64",
             "levels-1/flat:flat:flat:flat:flat:flat:flat:chain+doubling",
         ] {
@@ -204,6 +218,7 @@ mod tests {
             "levels/flat:",
             "levels/flat:round",
             "levels/knomial-1",
+            "levels/kary-0",
             "levels+best",
             "levels/flat:flat:flat:flat:flat:flat:flat:flat:flat",
         ] {

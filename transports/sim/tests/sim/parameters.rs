@@ -10,12 +10,16 @@ fn refused(network: Network) -> String {
 #[test]
 fn json() {
     let text = r#"{"topology": {"fattree": {"nodes_per_leaf": 16, "uplinks": 8}},
+        "numa":  {"L": 60,   "os": 50,  "or": 50,  "g": 20, "G": 0.05},
         "node":  {"L": 100,  "os": 50,  "or": 50,  "g": 20, "G": 0.05},
         "leaf":  {"L": 1000, "os": 200, "or": 200, "g": 50, "G": 0.08},
         "spine": {"L": 1600, "os": 200, "or": 200, "g": 50, "G": 0.08}}"#;
     let network: Network = serde_json::from_str(text).unwrap();
     assert_eq!(network, Network::new(Topology::FatTree { nodes_per_leaf: 16, uplinks: 8 }));
     assert_eq!(serde_json::from_str::<Network>(&serde_json::to_string(&network).unwrap()).unwrap(), network);
+    let (begin, end) = (text.find("\"numa\"").unwrap(), text.find("\"node\"").unwrap());
+    let without: Network = serde_json::from_str(&format!("{}{}", &text[..begin], &text[end..])).unwrap();
+    assert_eq!(without, Network { numa: None, ..network });
     for (from, to, words) in [
         ("\"g\": 20, ", "", "missing field `g`"),
         ("\"L\": 100, ", "\"L\": 100, \"O\": 1,", "unknown field `O`"),
