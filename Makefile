@@ -5,7 +5,7 @@ SECONDS_EACH ?= 60
 BUILT = $(or $(CARGO_TARGET_DIR),target)/release
 UNISONO = $(BUILT)/unisono
 
-.PHONY: demo test test-mpi ci bench figures soak numa fuzz docs install setup release clean
+.PHONY: demo test test-mpi ci bench figures soak numa simgrid fuzz docs install setup release clean
 
 help: ## show the doors
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ soak: setup ## the long checks: explorer to length four, all loom models, 100,00
 numa: setup ## placement and kills on an emulated machine with two NUMA nodes
 	@bash .ci/setup qemu-system-x86 busybox-static cpio binutils
 	@.ci/numa
+
+simgrid: setup ## collectives over levels under SimGrid's SMPI, beside what four MPIs choose; to 1024 ranks
+	@.ci/simgrid
 
 fuzz: setup ## each fuzz target for SECONDS_EACH seconds
 	@bash .ci/setup g++

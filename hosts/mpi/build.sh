@@ -1,6 +1,8 @@
 #!/bin/sh
 # Builds libunisono_openmpi.so and libunisono_mpich.so, to be preloaded, for each MPI whose compiler is here, into
 # ${CARGO_TARGET_DIR:-target}/release. Nothing of the MPI is linked (shim/shim.h says why); -z defs proves it.
+# With SimGrid also libunisono_smpi.so, of which only the messages are of use (docs/simulator.md): its MPI_COMM_WORLD is a
+# variable, so it is linked.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -17,21 +19,26 @@ cat >"$exports" <<'END'
 END
 
 built=0
-for mpi in openmpi mpich; do
-    if ! command -v "mpicc.$mpi" >/dev/null; then
-        echo "build.sh: no mpicc.$mpi here: libunisono_$mpi.so is left out" >&2
+for mpi in openmpi mpich smpi; do
+    compiler=mpicc.$mpi beneath=
+    if [ "$mpi" = smpi ]; then
+        compiler=smpicc beneath=-lsimgrid
+        command -v smpicc >/dev/null || continue
+    fi
+    if ! command -v $compiler >/dev/null; then
+        echo "build.sh: no $compiler here: libunisono_$mpi.so is left out" >&2
         continue
     fi
     # What the wrapper adds to find mpi.h, without the libraries it links.
     case $mpi in
     openmpi) flags=$(mpicc.openmpi --showme:compile) ;;
-    mpich) flags=$(mpicc.mpich -show -c | tr ' ' '\n' | grep '^-[ID]' | tr '\n' ' ') ;;
+    mpich | smpi) flags=$($compiler -show -c | tr ' ' '\n' | grep '^-[ID]' | tr '\n' ' ') ;;
     esac
     # shellcheck disable=SC2086 # several words
     ${CC:-gcc} -std=gnu11 -O2 -g -fPIC -fvisibility=default -Wall -Wextra -Werror $flags \
         -I"$here/../capi/include" -I"$here/include" -I"$here/shim" -include "$here/shim/shim.h" "$here"/shim/*.c \
         -shared -Wl,-z,defs -Wl,--gc-sections -Wl,--version-script="$exports" \
-        "$release/libunisono_mpi.a" -lpthread -ldl -lm -lgcc_s \
+        "$release/libunisono_mpi.a" $beneath -lpthread -ldl -lm -lgcc_s \
         -o "$release/libunisono_$mpi.so.new"
     mv "$release/libunisono_$mpi.so.new" "$release/libunisono_$mpi.so"
     echo "$release/libunisono_$mpi.so"

@@ -32,6 +32,8 @@ uint32_t shim_local_ranks(void) {
 
 #ifdef OPEN_MPI
 #define BUILT_FOR "Open MPI"
+#elif defined SMPI_H
+#define BUILT_FOR "SMPI"
 #else
 #define BUILT_FOR "MPICH"
 #endif

@@ -110,7 +110,7 @@ int shim_connect(MPI_Comm comm, struct unisono_messages *layer) {
     return 0;
 }
 
-#ifdef OPEN_MPI
+#if defined OPEN_MPI || defined SMPI_H
 #define COMM_OF(fortran) PMPI_Comm_f2c(fortran)
 #else
 #define COMM_OF(fortran) ((MPI_Comm)(fortran))

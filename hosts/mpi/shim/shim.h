@@ -93,7 +93,7 @@ bool shim_is_foreign(void);
 #define PMPI_Type_size_x SHIM_FUNCTION(PMPI_Type_size_x)
 #define PMPI_Unpack SHIM_FUNCTION(PMPI_Unpack)
 #define PMPI_Win_test SHIM_FUNCTION(PMPI_Win_test)
-#ifdef OPEN_MPI
+#if defined OPEN_MPI || defined SMPI_H
 #define PMPI_Comm_f2c SHIM_FUNCTION(PMPI_Comm_f2c)
 #define PMPI_Op_f2c SHIM_FUNCTION(PMPI_Op_f2c)
 #define PMPI_Type_f2c SHIM_FUNCTION(PMPI_Type_f2c)
