@@ -269,6 +269,9 @@ fn what_is_wrong_is_named() {
         assert_eq!(refused("levels", 5, 0), "rank is 5, must be below 5");
         assert_eq!(refused("levels", 0, 5), "root is 5, must be below 5");
         assert!(refused("levels/slices:kary-2", 0, 0).contains("needs trees on all levels, not slices"));
+        // Also by who takes part in no level of slices.
+        let error = |rank| levels::barrier::plan(groups, rank, named("levels/flat:flat:slices")).unwrap_err();
+        assert!((0..5).all(|rank| error(rank) == PlanError::OverLevels(Needs::Trees)));
         assert!(refused("levels-8/slices", 0, 0).contains("needs trees on all levels, not slices"));
         let error = levels::allreduce::plan(groups, 0, 7, Op::SUM_F64, false, Algorithm::BINOMIAL).unwrap_err();
         assert!(error.to_string().contains("bytes is 7"), "{error}");

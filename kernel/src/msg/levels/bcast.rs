@@ -37,13 +37,11 @@ pub fn plan<'s>(
 
 /// The same in these circles: from the head of the last one.
 pub(super) fn within<'s>(circles: &Circles<'s>, bytes: u64, algorithm: Algorithm) -> Result<Plan<'s>, PlanError> {
+    algorithm.check()?;
     let shapes = algorithm.shapes;
     if shapes.are_trees() {
         let tree = LevelTree::new(circles, &shapes)?;
         return Ok(Pipeline::along(tree, bytes, algorithm.segment())?.into());
-    }
-    if algorithm.segment.is_some() {
-        return Err(PlanError::OverLevels(Needs::Trees));
     }
     let mut stages = [None; LEVELS];
     let areas = Areas { send: Base::start(Area::Send), receive: Base::start(Area::Receive), scratch: Base::scratch(0) };

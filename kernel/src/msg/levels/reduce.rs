@@ -61,11 +61,13 @@ pub(super) fn within<'s>(
     in_place: bool,
     algorithm: Algorithm,
 ) -> Result<Plan<'s>, PlanError> {
+    algorithm.check()?;
     let is_root = circles.is_head();
     let role = if is_root { Role::Root } else { Role::Vertex { told_by: None } };
-    // Who is alone has no stage, and a tree of one vertex.
-    match algorithm.shapes.are_trees() || circles.is_empty() {
+    match algorithm.shapes.are_trees() {
         true => tree(circles, role, bytes, op, in_place, algorithm),
+        // Who is alone has no stage, but a tree of one vertex.
+        false if circles.is_empty() => tree(circles, role, bytes, op, in_place, Algorithm::BINOMIAL),
         false => stages(circles, is_root, bytes, op, in_place, algorithm),
     }
 }
@@ -90,9 +92,6 @@ fn stages<'s>(
     in_place: bool,
     algorithm: Algorithm,
 ) -> Result<Plan<'s>, PlanError> {
-    if algorithm.segment.is_some() {
-        return Err(PlanError::OverLevels(Needs::Trees));
-    }
     check_operand(bytes, &op)?;
     let last = circles.iter().count().saturating_sub(1);
     let mut stages = [None; LEVELS];

@@ -1,6 +1,6 @@
 //! How the members of a group work together, for each level, and the names of all that.
 
-use super::super::name::{Named, number};
+use super::super::name::{Named, Needs, PlanError, number};
 use super::super::{allreduce, bcast, reduce};
 use super::LEVELS;
 use crate::pattern::tree::Tree;
@@ -114,6 +114,14 @@ impl Shapes {
         !self.0.iter().any(|shape| matches!(shape, Shape::Kary(_)))
     }
 
+    /// Checks that it is a tree on all levels, also on those in which this process takes no part: all ranks answer alike.
+    pub(super) fn check_trees(&self) -> Result<(), PlanError> {
+        for shape in &self.0 {
+            shape.tree().ok_or(PlanError::OverLevels(Needs::Trees))?.check()?;
+        }
+        Ok(())
+    }
+
     /// Is it a tree on all levels?
     pub(super) fn are_trees(&self) -> bool {
         self.0.iter().all(|shape| shape.tree().is_some())
@@ -159,6 +167,13 @@ impl Algorithm {
         };
         let segment = if name == "levels" { None } else { Some(number(name, "levels", 1)?) };
         Some(Self { shapes, segment, top })
+    }
+
+    /// Can it go along one tree through all levels, or one level after the other? Every rank must answer alike, whatever
+    /// levels it takes part in.
+    pub(super) fn check(&self) -> Result<(), PlanError> {
+        let by_level = self.shapes.are_ordered() && self.segment.is_none();
+        if self.shapes.are_trees() || by_level { Ok(()) } else { Err(PlanError::OverLevels(Needs::Trees)) }
     }
 
     pub(super) const fn segment(&self) -> u64 {

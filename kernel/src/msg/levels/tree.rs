@@ -36,9 +36,10 @@ impl Rung<'_> {
 impl<'s> LevelTree<'s> {
     /// The tree of these circles; on each level of the shape that is said for it.
     pub(super) fn new(circles: &Circles<'s>, shapes: &Shapes) -> Result<Self, PlanError> {
+        shapes.check_trees()?;
         let mut all = Self { parent: None, children: 0, rungs: [None; LEVELS] };
         for ((index, circle), slot) in circles.iter().zip(&mut all.rungs) {
-            let tree = shapes.at(index).tree().ok_or(PlanError::OverLevels(Needs::Trees))?.check()?;
+            let tree = shapes.at(index).tree().ok_or(PlanError::OverLevels(Needs::Trees))?;
             let mut rung = Rung { circle, tree, children: 0 };
             let position = rung.position();
             rung.children = position.count();
