@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Tables of .ci/simgrid.
 
-table.py names FACTOR <SIM    tasks: the algorithms of `unisono sim --json` that are within FACTOR of the best one, and its length
+table.py names FACTOR <SIM    tasks: the algorithms of `unisono sim --json` that are within FACTOR of the best one of
+                              their kind, over levels or flat, and its length
+table.py misses DIR           DIRECTORY RANKS COLLECTIVE BYTES of each cell that a selector wins
 table.py table DIR            Markdown: ours beside the best selector's, each miss with its cause, and the simulator beside SMPI
+table.py write PAGE <TABLE    puts that, but for its last line, between the marks of a page
 """
 import json
-import re
 import statistics
 import sys
 from collections import defaultdict
@@ -35,7 +37,7 @@ def timed(path):
 
 
 def best(times, wanted=lambda name: True):
-    return min(((ns, name) for name, ns in times.items() if wanted(name)), default=(float("nan"), "–"))
+    return min(((ns, name) for name, ns in times.items() if wanted(name)), default=(float("inf"), "–"))
 
 
 def over_levels(name):
@@ -44,49 +46,71 @@ def over_levels(name):
 
 def names(factor):
     for (collective, length), row in simulated(sys.stdin).items():
-        least, _ = best(row)
-        for name in (name for name, ns in row.items() if ns <= factor * least):
-            print(f"{collective}/{name}@{length}")
+        for kind in (over_levels, lambda name: not over_levels(name)):
+            least, _ = best(row, kind)
+            for name in (name for name, ns in row.items() if kind(name) and ns <= factor * least):
+                print(f"{collective}/{name}@{length}")
 
 
-def cause(ours, flat, peers, length):
-    """Why a cell is missed: what the winner does that none of ours does, as far as the times tell."""
-    (mine, _), (theirs, selector) = min(ours, flat), peers
-    if theirs > mine * 0.95:
-        return f"{selector} within 5 %"
-    return CAUSES.get((length >= 65536, selector), f"{selector}")
+def cells(work):
+    """Of each cell: its directory, collective, bytes, all our times, and the best selector's."""
+    for path in sorted(work.glob("*-*"), key=lambda path: (int(path.name.split("-")[1]), path.name)):
+        peers = {selector: timed(path / selector) for selector in SELECTORS}
+        for (collective, length), times in timed(path / "ours").items():
+            yield path, collective, length, times, best({name: peers[name][collective, length][""] for name in SELECTORS})
 
 
-CAUSES = {}
+def missed(times, peer):
+    """Half a per cent is no miss: SMPI's clock ticks in nanoseconds."""
+    return best(times)[0] > 1.005 * peer[0]
+
+
+def misses(work):
+    for path, collective, length, times, peer in cells(work):
+        if missed(times, peer):
+            print(path, path.name.split("-")[1], collective, length)
+
+
+def cause(path, collective, length, peer):
+    """Which of SMPI's algorithms the selector took: those that take the same time."""
+    named = [line.split() for line in (path / "named").read_text().splitlines()] if (path / "named").exists() else []
+    same = {
+        name for name, kind, size, ns in named if (kind, int(size)) == (collective, length) and abs(float(ns) - peer[0]) < 1
+    }
+    return " = ".join([peer[1], *sorted(same)])
+
+
+def write(page):
+    begin, end = "<!-- make simgrid -->\n", "<!-- end of make simgrid -->\n"
+    text, new = page.read_text(), sys.stdin.read().rsplit("\nsimgrid:", 1)[0]
+    before, rest = text.split(begin)
+    page.write_text(before + begin + new + end + rest.split(end)[1])
 
 
 def table(work):
-    dirs = sorted(work.glob("*-*"), key=lambda path: (int(path.name.split("-")[1]), path.name))
-    rows, misses, ratios, cells, won = [], [], defaultdict(list), 0, 0
-    for path in dirs:
-        network, ranks = re.fullmatch(r"(\w+)-(\d+)", path.name).groups()
-        ours, sim = timed(path / "ours"), simulated((path / "sim").read_text().splitlines())
-        peers = {selector: timed(path / selector) for selector in SELECTORS}
-        for (collective, length), times in ours.items():
-            levels, flat = best(times, over_levels), best(times, lambda name: not over_levels(name))
-            peer = best({name: peers[name][collective, length][""] for name in SELECTORS})
-            mine = min(levels, flat)
-            ratio = mine[0] / peer[0]
-            cells, won = cells + 1, won + (ratio <= 1)
-            rows.append(
-                f"| {ranks} | {network} | {collective} | {length} | {levels[1]} | {levels[0] / 1e3:.2f} | {flat[1]} "
-                f"| {flat[0] / 1e3:.2f} | {peer[1]} | {peer[0] / 1e3:.2f} | {ratio:.2f}{'' if ratio <= 1 else ' missed'} |"
-            )
-            if ratio > 1:
-                misses.append((network, ranks, collective, length, ratio, mine[1], peer[1]))
-            for name, ns in times.items():
-                ratios[network, collective, length].append(sim[collective, length][name] / ns)
+    rows, lost, ratios, won = [], [], defaultdict(list), 0
+    for path, collective, length, times, peer in cells(work):
+        network, ranks = path.name.split("-")
+        levels, flat = best(times, over_levels), best(times, lambda name: not over_levels(name))
+        mine = min(levels, flat)
+        ratio = mine[0] / peer[0]
+        rows.append(
+            f"| {ranks} | {network} | {collective} | {length} | {levels[1]} | {levels[0] / 1e3:.2f} | {flat[1]} "
+            f"| {flat[0] / 1e3:.2f} | {peer[1]} | {peer[0] / 1e3:.2f} | {ratio:.2f}{' missed' if missed(times, peer) else ''} |"
+        )
+        if missed(times, peer):
+            how = cause(path, collective, length, peer)
+            lost.append(f"- {ranks} ranks, {network}, {collective} of {length}: {how} takes {peer[0] / 1e3:.2f} µs, {mine[1]} {ratio:.2f} times that")
+        else:
+            won += 1
+        sim = simulated((path / "sim").read_text().splitlines())[collective, length]
+        for name, ns in times.items():
+            ratios[network, collective, length].append(sim[name] / ns)
     print("| ranks | network | collective | bytes | best over levels | µs | best flat | µs | best selector | µs | ours ÷ selector |")
     print("|--:|---|---|--:|---|--:|---|--:|---|--:|--:|")
     print("\n".join(rows))
-    print("\nMisses:\n" if misses else "\nNo misses.\n")
-    for network, ranks, collective, length, ratio, mine, peer in misses:
-        print(f"- {ranks} ranks, {network}, {collective} of {length}: {mine} is {ratio:.2f} times {peer}")
+    print("\nMisses, and which of SMPI's algorithms the selector took there:\n" if lost else "\nNo misses.")
+    print("\n".join(lost))
     print("\nOur simulator's time ÷ SMPI's, all algorithms of ours and all numbers of ranks: median (least – most).\n")
     lengths = sorted({length for _, _, length in ratios})
     print("| network | collective |" + "".join(f" {length} bytes |" for length in lengths))
@@ -99,13 +123,14 @@ def table(work):
     everything = [ratio for all_of in ratios.values() for ratio in all_of]
     near = sum(0.9 <= ratio <= 1.1 for ratio in everything)
     print(
-        f"\nsimgrid: {cells} cells verified, ours at most the best selector's time in {won}; "
+        f"\nsimgrid: {len(rows)} cells verified, ours at most the best selector's time in {won}; "
         f"unisono sim within 10 % of SMPI in {near} of {len(everything)}"
     )
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "names":
-        names(float(sys.argv[2]))
+    what, argument = sys.argv[1:]
+    if what == "names":
+        names(float(argument))
     else:
-        table(Path(sys.argv[2]))
+        {"misses": misses, "table": table, "write": write}[what](Path(argument))
