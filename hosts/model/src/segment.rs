@@ -80,7 +80,7 @@ impl Machine {
         let byte = ModelError::positive("time per byte (t)", byte.unwrap_or(t))?;
         let turn = ModelError::time("turn of a process", turn.unwrap_or(self.turn))?;
         let logp = LogP::new(line * now.latency(), line * now.send(), line * now.receive(), line * now.gap())?;
-        Ok(Self { logp: logp.with_byte_gap(byte)?, fold: self.fold * byte / t, turn, ..self })
+        Ok(Self { logp: logp.with_byte_gap(byte)?, fold: self.fold * (byte / t), turn, ..self })
     }
 
     /// Predicted nanoseconds; nothing for plans over messages.
