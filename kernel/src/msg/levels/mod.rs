@@ -1,6 +1,6 @@
 //! Collectives over the levels of a machine and its network (paper P3), by messages alone and without sub-communicators.
 //!
-//! [`Groups`](crate::group::Groups) say who works with whom on each level; each collective's `plan` makes the schedule
+//! [`Groups`] say who works with whom on each level; each collective's `plan` makes the schedule
 //! of one process from them. Any rank may be the root (`circle`), groups of one and groups of different sizes are
 //! groups like others, and any level may be switched off when groups are built.
 //!
