@@ -79,12 +79,18 @@ static void nonblocking(unsigned char *large) {
     expect(sum == size * (size + 1) / 2, "iallreduce is %d", sum);
 }
 
-/* What rank 0 completed before a barrier, the others find complete behind it. */
-static void window(void) {
+/* What rank 0 completed before a barrier, the others find complete behind it. False: the MPI has no windows here. */
+static bool window(void) {
     int rank = rank_in(MPI_COMM_WORLD), none = 0, zero = 0, flag = 1;
     MPI_Win win;
     MPI_Group all, others;
-    MPI_Win_create(&none, sizeof none, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    int code = MPI_Win_create(&none, sizeof none, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    if (code != MPI_SUCCESS) {
+        if (rank == 0) printf("progress: skipped: windows, which the MPI refuses here\n");
+        return false;
+    }
     MPI_Win_get_group(win, &all);
     if (rank == 0) {
         MPI_Group_excl(all, 1, &zero, &others);
@@ -106,6 +112,7 @@ static void window(void) {
     MPI_Group_free(&others);
     MPI_Group_free(&all);
     MPI_Win_free(&win);
+    return true;
 }
 
 int main(int argc, char **argv) {
@@ -117,7 +124,7 @@ int main(int argc, char **argv) {
         pending(shape, false, large);
     }
     for (int turn = 0; turn < 5; turn++) nonblocking(large);
-    for (int turn = 0; turn < 20; turn++) window();
+    for (int turn = 0; turn < 20 && window(); turn++) {}
     free(large);
     return finish("progress");
 }
