@@ -25,7 +25,7 @@ ci: ## what CI runs
 bench: release ## every collective against the MPIs installed: table, JSON, page; QUICK=1: under five minutes
 	@QUICK=$(QUICK) .ci/bench $(UNISONO)
 
-figures: release ## the figures of docs/performance.md anew, on a quiet machine (about 5 minutes)
+figures: release ## the figures of docs/performance.md anew, on a quiet machine (about 3 minutes)
 	@bash .ci/setup python3-minimal
 	@.ci/figures
 
