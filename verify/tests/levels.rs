@@ -8,7 +8,7 @@ use unisono_kernel::comm::Comm;
 use unisono_kernel::hier::{Home, Levels, Nodes, Rows, allgather, allreduce, barrier, bcast, gather, reduce, scatter};
 use unisono_kernel::machine::Machine;
 use unisono_kernel::msg::{self, Memory, Needs, PlanError};
-use unisono_kernel::region::Params;
+use unisono_kernel::region::{Counter, Params, Word};
 use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::step::Step;
 use unisono_kernel::transport::Shared;
@@ -105,22 +105,21 @@ fn broadcasts() {
 /// Nobody leaves a barrier before all have come: each rank's broadcast of a count comes after.
 #[test]
 fn barriers() {
-    use std::sync::atomic::{AtomicU32, Ordering};
-    static COME: AtomicU32 = AtomicU32::new(0);
+    static COME: Word = Word::zero();
     everywhere(|me| {
         for time in 1..=20 {
-            let before = COME.fetch_add(1, Ordering::SeqCst);
+            let before = COME.fetch_add(1).unchecked();
             let outside = [msg::barrier::Algorithm::Dissemination, msg::barrier::Algorithm::Tournament][time % 2];
             let nodes = me.nodes;
             let machine = barrier::machine(me.x.shared().1, nodes, (outside, BarrierAlgorithm::Auto)).unwrap();
             me.finish(machine);
-            let size = me.size();
+            let size = u64::from(me.size());
             // Of this placement, at least so many have come since this one did in the round before.
-            assert!(COME.load(Ordering::SeqCst) >= before / size * size + size, "{nodes:?}");
+            assert!(Counter::load_acquire(&COME).at_least(before / size * size + size), "{nodes:?}");
             let machine = barrier::machine(me.x.shared().1, nodes, (outside, BarrierAlgorithm::Auto)).unwrap();
             me.finish(machine);
             if me.rank == 0 && time == 20 {
-                COME.store(0, Ordering::SeqCst);
+                Counter::store_release(&COME, 0);
             }
         }
     });

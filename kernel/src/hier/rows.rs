@@ -2,7 +2,7 @@
 //!
 //! So a node's blocks are one message. Where the user's blocks lie otherwise, who calls copies them.
 
-use super::{Nodes, data};
+use super::{Led, Nodes, data, split};
 use crate::blocks::Blocks;
 use crate::buffer::Buf;
 use crate::comm::Member;
@@ -39,6 +39,36 @@ impl<'a> Rows<'a> {
     /// The nodes' parts of the row.
     pub(super) const fn parts(&self) -> Parts<'a> {
         self.nodes
+    }
+
+    /// Bytes of this node's part where it needs working memory: at the leader, but for the root, who has it in the row.
+    pub(super) fn aside(&self, led: &Led<'_>) -> u64 {
+        if led.seat().is_some() && !led.is_root() { self.part() } else { 0 }
+    }
+
+    /// This node's part, in the root's `row` or at the start of `scratch`; the leader's view of its blocks; the rest of
+    /// `scratch`.
+    ///
+    /// # Errors
+    /// A buffer is too short.
+    ///
+    /// # Safety
+    /// As [`Data::from_raw`], of both.
+    pub(super) unsafe fn held(
+        &self,
+        led: &Led<'_>,
+        me: &Member,
+        row: Buf,
+        scratch: Buf,
+    ) -> Result<(Buf, Option<Blocks<'a>>, Buf), Refusal> {
+        let (aside, rest) = split(scratch, self.aside(led))?;
+        let part = if led.is_root() { self.part_of(row)? } else { aside };
+        let blocks = match led.seat() {
+            // SAFETY: the caller's promise.
+            Some(_) => Some(unsafe { self.blocks(me, part) }?),
+            None => None,
+        };
+        Ok((part, blocks, rest))
     }
 
     /// Bytes of this node's part.

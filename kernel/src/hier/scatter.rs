@@ -38,14 +38,9 @@ pub fn plan<'a>(nodes: Nodes<'a>, rows: Rows<'a>, root: Rank) -> Result<Plan<'a>
 }
 
 impl<'a> Plan<'a> {
-    /// Bytes of a leader's part that is not the root: the first of its working memory.
-    fn part(&self) -> u64 {
-        if self.led.seat().is_some() && !self.led.is_root() { self.rows.part() } else { 0 }
-    }
-
     /// Bytes of working memory.
     pub fn scratch(&self) -> u64 {
-        self.part() + self.between.map_or(0, |plan| plan.bytes().scratch)
+        self.rows.aside(&self.led) + self.between.map_or(0, |plan| plan.bytes().scratch)
     }
 
     /// The next operation of `me`: its block of the root's `row`, which others leave out, goes to `receive`. A root whose block
@@ -64,15 +59,10 @@ impl<'a> Plan<'a> {
         receive: Option<Buf>,
         scratch: Buf,
     ) -> Result<Scatter<'a>, Refusal> {
-        let (part, rest) = super::split(scratch, self.part())?;
-        let part = if self.led.is_root() { self.rows.part_of(row)? } else { part };
+        // SAFETY: the caller's promise.
+        let (part, send, rest) = unsafe { self.rows.held(&self.led, me, row, scratch) }?;
         // SAFETY: the caller's promise.
         let own = unsafe { optional(receive) }?;
-        let send = match self.led.seat() {
-            // SAFETY: the caller's promise.
-            Some(_) => Some(unsafe { self.rows.blocks(me, part) }?),
-            None => None,
-        };
         let inside = match self.rows.equal() {
             Some(_) => exchange::Scatter::equal(me, send, own, self.led.inside()),
             None => exchange::Scatter::vary(me, send, own, self.led.inside()),

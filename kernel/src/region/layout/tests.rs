@@ -1,0 +1,127 @@
+use super::*;
+
+#[test]
+fn the_papers_example_is_780_kib() {
+    // P1, section 4.1: p = 8, s = 8, f = 8 KiB, q = 2, pages of 4 KiB.
+    let cico = Cico { slots: 8, fragment: 8 << 10, sets: 2 };
+    assert_eq!(cico.bytes(8, 4096), Some(780 << 10));
+    // Its second example is printed as 384 MB; the formula gives 768 MiB and two pages.
+    let cico = Cico { slots: 1024, fragment: 8192, sets: 1 };
+    assert_eq!(cico.bytes(64, 4096), Some((768 << 20) + 2 * 4096));
+}
+
+#[test]
+fn the_segment_contains_the_papers_to_the_byte() {
+    for (ranks, slots, fragment, sets) in [(8, 8, 8192, 2), (2, 64, 8192, 2), (5, 12, 100, 3), (1030, 1, 1, 1)] {
+        let cico = Cico { slots, fragment, sets };
+        let without = Params::new(ranks);
+        let with = Params { cico: Some(cico), ..without };
+        let difference = Layout::new(with).unwrap().bytes() - Layout::new(without).unwrap().bytes();
+        let p2 = cico.bytes_of_p2(ranks, 4096).unwrap();
+        assert_eq!(Some(difference - p2), cico.bytes(ranks, 4096));
+    }
+}
+
+#[test]
+fn allgathervs_flags_grow_with_the_square() {
+    let cico = Cico { slots: 64, fragment: 8 << 10, sets: 2 };
+    // 64 words of 8 bytes for each of p² pairs; 512 MiB among 1024 ranks.
+    assert_eq!(cico.pairs(8, 4096), Some(8 * 512));
+    assert_eq!(cico.pairs(1024, 4096).map(|own| own * 1024), Some(512 << 20));
+    assert_eq!(cico.bytes_of_p2(8, 4096), Some(2 * (4096 + 4096) + 8 * 8 * 512));
+}
+
+#[test]
+fn the_papers_words_lie_apart_and_inside() {
+    for (ranks, page, slots, sets) in
+        [(1, 128, 2, 2), (3, 128, 2, 1), (5, 4096, 6, 3), (40, 128, 17, 17), (3, 1 << 21, 6, 2)]
+    {
+        let cico = Some(Cico { slots, fragment: 9, sets });
+        let layout = Layout::new(Params { page, cico, ..Params::new(ranks) }).unwrap();
+        let mut words = std::vec::Vec::new();
+        for set in 0..sets {
+            words.extend([layout.set_op(set).0, layout.set_bytes(set).0, layout.set_readers(set).0]);
+            words.push(layout.set_typesize(set).0);
+            for rank in 0..ranks {
+                words.extend([layout.set_count(set, rank).0, layout.set_rootready(set, rank).0]);
+            }
+        }
+        assert!(words.iter().all(|word| word + 8 <= layout.shared_pages().len()));
+        for rank in 0..ranks {
+            let own = layout.own_pages(rank);
+            for slot in 0..slots {
+                let receivers = (0..ranks).map(|receiver| layout.control_all(rank, slot, receiver).0);
+                let ids = receivers.chain([layout.control(rank, slot).0]);
+                let inside = ids.inspect(|at| assert!(*at >= own.offset() && at + 8 <= own.offset() + own.len()));
+                words.extend(inside);
+                let fragment = layout.fragment(rank, slot);
+                assert!(fragment.offset() + fragment.len() <= layout.control_all(rank, 0, 0).0);
+            }
+        }
+        let all = words.len();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), all);
+        assert!(words.windows(2).all(|pair| pair[0] + 8 <= pair[1]));
+    }
+}
+
+#[test]
+fn the_whole_segment_follows_the_formula() {
+    let up = |x: u64| x.next_multiple_of(4096);
+    for ranks in [1u32, 2, 3, 8, 64, 1024] {
+        let params = Params::new(ranks);
+        let control = 128 * (5 + u64::from(ranks.next_power_of_two().trailing_zeros()));
+        let own =
+            up(control) + up(128 * u64::from(params.lines)) + up(u64::from(params.queue_slots) * params.queue_fragment);
+        assert_eq!(Layout::new(params).unwrap().bytes(), 2 * 4096 + u64::from(ranks) * own);
+    }
+}
+
+#[test]
+fn areas_on_huge_pages_are_rounded_up_as_a_whole() {
+    let huge = 1 << 21;
+    for (ranks, cico) in [(1, false), (2, true), (8, false), (1024, true)] {
+        let params = if cico { Params::new(ranks).with_cico() } else { Params::new(ranks) };
+        let (small, large) = (Layout::new(params).unwrap(), Layout::new(Params { page: huge, ..params }).unwrap());
+        let up = |extent: Extent| extent.len().next_multiple_of(huge);
+        assert_eq!(large.shared_pages().len(), up(small.shared_pages()));
+        for rank in [0, ranks - 1] {
+            let own = large.own_pages(rank);
+            assert_eq!((own.offset() % huge, own.len()), (0, up(small.own_pages(rank))));
+            // Within an area everything lies where it did.
+            assert_eq!(large.ready(rank).0 - own.offset(), small.ready(rank).0 - small.own_pages(rank).offset());
+        }
+        assert_eq!(large.state(), small.state());
+        assert_ne!(large.hash(), small.hash());
+    }
+    // Eight ranks: 2 MiB that all share, 2 MiB each.
+    assert_eq!(Layout::new(Params { page: huge, ..Params::new(8) }).unwrap().bytes(), 9 * huge);
+}
+
+#[test]
+fn what_does_not_divide_or_fit_is_named() {
+    let good = Params::new(4).with_cico();
+    let cico = |slots, fragment, sets| Params { cico: Some(Cico { slots, fragment, sets }), ..good };
+    for (params, argument, value) in [
+        (Params { ranks: 0, ..good }, Argument::Ranks, 0),
+        (Params { ranks: MAX_RANKS + 1, ..good }, Argument::Ranks, u64::from(MAX_RANKS) + 1),
+        (Params { page: 100, ..good }, Argument::Page, 100),
+        (Params { page: 5000, ..good }, Argument::Page, 5000),
+        (Params { lines: 1, ..good }, Argument::Lines, 1),
+        (Params { lines: 12, ..good }, Argument::Lines, 12),
+        (Params { lines: u32::MAX, ..good }, Argument::Lines, u32::MAX.into()),
+        (Params { queue_slots: 0, ..good }, Argument::QueueSlots, 0),
+        (Params { queue_fragment: 100, ..good }, Argument::QueueFragment, 100),
+        (cico(8, 8192, 3), Argument::Sets, 3),
+        (cico(2, 8192, 4), Argument::Sets, 4),
+        (cico(0, 8192, 1), Argument::Slots, 0),
+        (cico(8, 0, 1), Argument::Fragment, 0),
+        (cico(8, 1 << 32, 1), Argument::Fragment, 1 << 32),
+    ] {
+        let refusal = Layout::new(params).unwrap_err();
+        assert_eq!((refusal.argument, refusal.value), (argument, value), "{refusal}");
+    }
+    let huge = Params { queue_slots: 1 << 31, queue_fragment: 1 << 40, ..good };
+    assert_eq!(Layout::new(huge).unwrap_err().argument, Argument::SegmentBytes);
+}
