@@ -17,6 +17,15 @@ pub enum MeasureError {
     Stuck(String),
     /// A thread panicked.
     Panicked(Rank),
+    /// The MPI, or a message of the job's, failed.
+    Job(String),
+    /// More ranks take part than the job has.
+    Ranks {
+        /// So many take part.
+        wanted: u32,
+        /// So many there are.
+        are: u32,
+    },
     /// Of so few lengths the interval between messages was longer than what a process is busy with each: nothing tells
     /// the network's gap from the processes' pace.
     Hidden {
@@ -40,6 +49,8 @@ impl fmt::Display for MeasureError {
             Self::Poll(rank, error) => write!(f, "rank {rank}: {error}"),
             Self::Stuck(who) => write!(f, "the simulation did not end: {who}"),
             Self::Panicked(rank) => write!(f, "rank {rank} panicked"),
+            Self::Job(why) => f.write_str(why),
+            Self::Ranks { wanted, are } => write!(f, "ranks of the job are {are}, must be at least {wanted}"),
             Self::Hidden { lengths, least } => write!(
                 f,
                 "lengths whose messages follow each other at the network's pace are {lengths}, must be at least {least}: \

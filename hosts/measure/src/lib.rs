@@ -4,16 +4,22 @@
 //! |---|---|
 //! | `script` | what one process does, as a machine over any point-to-point layer with a clock |
 //! | `stage` | where scripts run: threads, or the simulator, which judges the method |
+//! | `mpi` | where scripts run: the ranks of an MPI job |
+//! | `clocks` | one time for ranks that share no clock |
 //! | `logp` | L, o_s, o_r, g, G by parametrized round trips (paper P4 measured with Netgauge) |
 //! | `network` | t_s and t_w; one pair against all pairs (paper P5) |
+//! | `skew` | how far apart ranks leave a barrier, and a deadline (paper P5) |
 //!
 //! Times are nanoseconds. Every parameter has an interval of confidence 95 % from repetitions, whatever their
 //! distribution.
 
+pub mod clocks;
 mod error;
 pub mod logp;
+pub mod mpi;
 pub mod network;
 pub mod script;
+pub mod skew;
 pub mod stage;
 
 pub use error::MeasureError;

@@ -25,6 +25,8 @@ pub enum Act {
     Receive(Rank, usize),
     /// Is busy for so many nanoseconds.
     Work(f64),
+    /// Is busy until its clock says so.
+    Until(f64),
     /// Notes the time.
     Note,
     /// Waits until all that it sent has left.
@@ -115,6 +117,7 @@ impl<X: Messages + Clock> Machine<X> for Script {
                     self.receiving = None;
                 }
                 Act::Work(ns) => x.work(ns),
+                Act::Until(moment) => x.work((moment - x.now()).max(0.0)),
                 Act::Note => self.notes.push(x.now()),
                 Act::Flush => {
                     if let Some(on) = self.flush(x.messages())? {

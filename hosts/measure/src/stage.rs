@@ -21,9 +21,23 @@ pub trait Stage {
     fn run(&mut self, scripts: Vec<Vec<Act>>) -> Result<Vec<Vec<f64>>, MeasureError>;
 }
 
-/// Threads with mailboxes; each spins, and yields where there are more than cores.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Threads;
+impl<S: Stage + ?Sized> Stage for &mut S {
+    fn run(&mut self, scripts: Vec<Vec<Act>>) -> Result<Vec<Vec<f64>>, MeasureError> {
+        (**self).run(scripts)
+    }
+}
+
+/// Threads with mailboxes; each spins, and yields where there are more than cores. One clock for all.
+#[derive(Clone, Copy, Debug)]
+pub struct Threads {
+    begin: Instant,
+}
+
+impl Default for Threads {
+    fn default() -> Self {
+        Self { begin: Instant::now() }
+    }
+}
 
 /// Looks at what is awaited before the core is given to others, who may be those that are waited for.
 const SPINS: u32 = 1000;
@@ -56,7 +70,7 @@ impl Clock for Thread {
 impl Stage for Threads {
     fn run(&mut self, scripts: Vec<Vec<Act>>) -> Result<Vec<Vec<f64>>, MeasureError> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let (crowded, begin) = (scripts.len() > cores, Instant::now());
+        let (crowded, begin) = (scripts.len() > cores, self.begin);
         let mailboxes = Mailboxes::connect(scripts.len() as u32);
         let together = Barrier::new(scripts.len());
         std::thread::scope(|scope| {
@@ -99,17 +113,19 @@ pub struct Simulated {
     network: Network,
     /// Seed, delays and so on; each run takes the next seed.
     schedule: Schedule,
+    /// When the next run begins: clocks go on.
+    begin: f64,
 }
 
 impl Simulated {
     /// A network; a schedule with a delay makes it noisy.
     pub const fn new(network: Network, schedule: Schedule) -> Self {
-        Self { network, schedule }
+        Self { network, schedule, begin: 0.0 }
     }
 }
 
-/// A rank's end of the simulated network.
-struct Virtual(Endpoint);
+/// A rank's end of the simulated network, and when its run began.
+struct Virtual(Endpoint, f64);
 
 impl Messages for Virtual {
     type P2p = Endpoint;
@@ -120,7 +136,7 @@ impl Messages for Virtual {
 
 impl Clock for Virtual {
     fn now(&self) -> f64 {
-        self.0.now().ns()
+        self.1 + self.0.now().ns()
     }
 
     fn work(&mut self, ns: f64) {
@@ -135,9 +151,10 @@ impl Stage for Simulated {
         let placement = Placement::blocks(ranks, ranks).map_err(|e| stuck(&e))?;
         let world = World::new(self.network, placement, self.schedule.clone()).map_err(|e| stuck(&e))?;
         self.schedule.seed = self.schedule.seed.wrapping_add(1);
-        let ends = world.endpoints().into_iter().map(Virtual);
+        let ends = world.endpoints().into_iter().map(|end| Virtual(end, self.begin));
         let mut ranks: Vec<_> = ends.zip(scripts.into_iter().map(Script::new)).collect();
         world.run(&mut ranks).last().map_err(|e| stuck(&e))?;
+        self.begin = ranks.iter().map(|(end, _)| end.now()).fold(self.begin, f64::max);
         Ok(ranks.into_iter().map(|(_, script)| script.into_notes()).collect())
     }
 }

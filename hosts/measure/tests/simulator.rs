@@ -102,7 +102,7 @@ fn stars_are_told_from_crossbars() {
 /// Between threads numbers depend on the machine: there are some, and they are times.
 #[test]
 fn threads_have_parameters() {
-    match measure(&mut Threads, &Plan { repetitions: 6, trips: 5, ..Plan::default() }) {
+    match measure(&mut Threads::default(), &Plan { repetitions: 6, trips: 5, ..Plan::default() }) {
         Ok(found) => {
             let logp = found.logp().unwrap();
             assert!(logp.message() > 0.0 && found.byte_gap.value > 0.0, "{found:?}");

@@ -65,6 +65,19 @@ impl fmt::Display for AttachError {
 
 impl core::error::Error for AttachError {}
 
+impl AttachError {
+    /// What the loader said last.
+    pub(crate) fn of_loader() -> Self {
+        // SAFETY: answers null or a string of this thread's.
+        let text = unsafe { libc::dlerror() };
+        if text.is_null() {
+            return Self::Library("the loader found nothing".into());
+        }
+        // SAFETY: a string, until the loader is called again.
+        Self::Library(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+    }
+}
+
 impl From<P2pError> for AttachError {
     fn from(error: P2pError) -> Self {
         Self::Messages(error)
@@ -119,7 +132,7 @@ impl Library {
         // SAFETY: a string; what the file does when it is loaded is the caller's promise.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         if handle.is_null() {
-            return Err(AttachError::Library(loader_says()));
+            return Err(AttachError::of_loader());
         }
         // SAFETY: the caller's promise.
         unsafe { Self::of(handle) }
@@ -131,7 +144,7 @@ impl Library {
         // SAFETY: a handle and a string.
         let found = unsafe { libc::dlsym(handle, c"unisono_messages_connect".as_ptr()) };
         if found.is_null() {
-            return Err(AttachError::Library(loader_says()));
+            return Err(AttachError::of_loader());
         }
         // SAFETY: the function that include/unisono_messages.h declares, by the caller's promise.
         let connect = unsafe { core::mem::transmute::<*mut c_void, Connect>(found) };
@@ -159,16 +172,6 @@ impl Library {
             code => Err(P2pError(code).into()),
         }
     }
-}
-
-fn loader_says() -> String {
-    // SAFETY: answers null or a string of this thread's.
-    let text = unsafe { libc::dlerror() };
-    if text.is_null() {
-        return "the loader found nothing".into();
-    }
-    // SAFETY: a string, until the loader is called again.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
 /// Yields the core: asking after a message is what moves the MPI.

@@ -10,6 +10,7 @@
 //! | [`messages`] | messages of an MPI, as the kernel's point-to-point layer |
 //! | [`levels`] | a communicator over several nodes |
 //! | [`bounded`] | a bound of time on waiting |
+//! | [`program`] | an MPI that a program in Rust starts itself |
 //! | [`process`] | what a process keeps: its arena, the peers' arenas; offer, attach, settle, release |
 //! | [`offer`] | what ranks tell each other, and what follows from all offers |
 //! | [`node`] | which processes can share memory |
@@ -28,6 +29,7 @@ pub mod messages;
 pub mod node;
 pub mod offer;
 pub mod process;
+pub mod program;
 pub mod say;
 pub mod wait;
 

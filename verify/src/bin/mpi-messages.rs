@@ -6,7 +6,7 @@
 //! LIBUNISONO is `libunisono_openmpi.so` or `libunisono_mpich.so`, LIBMPI that MPI's library. `--large`: also a message
 //! above 2³¹ bytes, between two ranks. `--each`: every N-th case.
 
-use std::ffi::{CStr, CString, c_int, c_void};
+use std::ffi::{CString, c_int};
 use std::process::exit;
 use std::time::Duration;
 use unisono_kernel::buffer::Buf;
@@ -16,55 +16,8 @@ use unisono_kernel::op::Op;
 use unisono_kernel::p2p::{P2p, P2pError, Tag};
 use unisono_mpi::attach::{AttachError, Library, Team};
 use unisono_mpi::messages::NO_SUCH_RANK;
+use unisono_mpi::program::Mpi;
 use unisono_verify::cases::{self, Stage, User, bytes, seat};
-
-/// The little of an MPI that is needed here, of a library that is loaded at run time.
-struct Mpi {
-    handle: *mut c_void,
-}
-
-impl Mpi {
-    fn load(path: &CStr) -> Self {
-        // SAFETY: a string; an MPI's library may be loaded.
-        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
-        assert!(!handle.is_null(), "{path:?} can't be loaded");
-        Self { handle }
-    }
-
-    fn symbol(&self, name: &CStr) -> *mut c_void {
-        // SAFETY: a handle of the loader's, and a string.
-        unsafe { libc::dlsym(self.handle, name.as_ptr()) }
-    }
-
-    /// `MPI_Init`, and the Fortran handle of `MPI_COMM_WORLD`.
-    fn init(&self) -> c_int {
-        type Init = unsafe extern "C" fn(*mut c_int, *mut c_void) -> c_int;
-        type ToFortran = unsafe extern "C" fn(*mut c_void) -> c_int;
-        /// `MPI_COMM_WORLD` of MPICH, whose Fortran handles are those of C.
-        const MPICH_WORLD: c_int = 0x4400_0000;
-        // SAFETY: the function of that name, which MPI declares so.
-        let init = unsafe { std::mem::transmute::<*mut c_void, Init>(self.symbol(c"MPI_Init")) };
-        // SAFETY: MPI allows null for both.
-        assert_eq!(unsafe { init(std::ptr::null_mut(), std::ptr::null_mut()) }, 0);
-        let world = self.symbol(c"ompi_mpi_comm_world");
-        if world.is_null() {
-            return MPICH_WORLD;
-        }
-        // SAFETY: as above; Open MPI's handles are addresses.
-        let to_fortran = unsafe { std::mem::transmute::<*mut c_void, ToFortran>(self.symbol(c"MPI_Comm_c2f")) };
-        // SAFETY: the address of the object is MPI_COMM_WORLD.
-        unsafe { to_fortran(world) }
-    }
-
-    fn finalize(&self) {
-        // SAFETY: the function of that name, which MPI declares so.
-        let finalize = unsafe {
-            std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> c_int>(self.symbol(c"MPI_Finalize"))
-        };
-        // SAFETY: once, at the end.
-        assert_eq!(unsafe { finalize() }, 0);
-    }
-}
 
 /// This rank's share of all checks.
 struct Check {
@@ -246,12 +199,14 @@ fn main() {
         eprintln!("usage: mpi-messages LIBUNISONO LIBMPI [--large] [--each N]");
         exit(2);
     };
-    let mpi = Mpi::load(mpi);
+    // SAFETY: an MPI's, as the usage says.
+    let mpi = unsafe { Mpi::load(mpi) }.unwrap_or_else(|error| panic!("{error}"));
     // SAFETY: Unisono's, as the usage says.
     let library = unsafe { Library::load(library) }.unwrap_or_else(|error| panic!("{error}"));
     // SAFETY: refused before anything is looked at.
     let early = unsafe { library.connect(0) }.err();
-    let world = mpi.init();
+    // SAFETY: once.
+    let world = unsafe { mpi.init() }.unwrap_or_else(|error| panic!("{error}"));
     let each = flags.iter().skip_while(|flag| flag.as_c_str() != c"--each").nth(1);
     let each = each.and_then(|number| number.to_str().ok()?.parse().ok()).filter(|&each| each > 0).unwrap_or(1);
     let team_of = |bound| team(&library, world, bound);
@@ -273,7 +228,8 @@ fn main() {
         println!("messages: {passed} passed, {failed} failed");
     }
     drop(check);
-    mpi.finalize();
+    // SAFETY: all teams are gone.
+    unsafe { mpi.finalize() }.unwrap_or_else(|error| panic!("{error}"));
     // SAFETY: refused before anything is looked at.
     let late = unsafe { library.connect(world) }.err();
     if failed > 0 || late != not_running {

@@ -36,6 +36,30 @@ pub(crate) enum Over {
     Threads,
     /// The simulator, which must give back what was put in
     Sim,
+    /// An MPI: each rank of `mpirun` is this program
+    Mpi,
+}
+
+/// What ranks meet by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
+pub(crate) enum Meet {
+    /// Barriers in a segment, between processes that share a time-stamp counter
+    #[default]
+    Segment,
+    /// A barrier of an MPI's messages, whose ranks' clocks are compared first: each rank of `mpirun` is this program
+    Mpi,
+}
+
+/// The libraries of an MPI job.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize, Serialize)]
+pub(crate) struct Libraries {
+    /// Unisono's library for the MPI: libunisono_openmpi.so or libunisono_mpich.so [default: by the launcher that started
+    /// this; beside this program, in ../lib, or where the loader looks]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) library: Option<PathBuf>,
+    /// The MPI's library [default: libmpi.so.40 or libmpich.so.12, where the loader looks]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mpi: Option<PathBuf>,
 }
 
 /// The simulated network, a node per rank.
@@ -62,6 +86,8 @@ pub(crate) struct Logp {
     pub(crate) over: Over,
     #[command(flatten)]
     pub(crate) simulator: Simulator,
+    #[command(flatten)]
+    pub(crate) libraries: Libraries,
     /// Repetitions, of which each parameter is the median; six at least
     #[arg(long, default_value_t = 11, value_name = "K")]
     pub(crate) repetitions: usize,
@@ -95,6 +121,8 @@ pub(crate) struct Network {
     pub(crate) over: Over,
     #[command(flatten)]
     pub(crate) simulator: Simulator,
+    #[command(flatten)]
+    pub(crate) libraries: Libraries,
     /// Ranks that exchange with each other
     #[arg(short = 'n', long, default_value_t = 8, value_name = "N")]
     pub(crate) ranks: u32,
@@ -111,7 +139,12 @@ pub(crate) struct Network {
 
 #[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
 pub(crate) struct Skew {
-    /// Number of processes
+    /// What ranks meet by
+    #[arg(long, value_enum, default_value_t = Meet::Segment)]
+    pub(crate) over: Meet,
+    #[command(flatten)]
+    pub(crate) libraries: Libraries,
+    /// Number of processes; of an MPI all ranks
     #[arg(short = 'n', long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..), value_name = "N")]
     pub(crate) ranks: u32,
     /// Barriers and deadlines of each kind; six at least

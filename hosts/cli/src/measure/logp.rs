@@ -1,6 +1,7 @@
 //! `unisono measure logp`: LogGP's parameters, and the barriers that the model chooses by them.
 
 use super::args::{Logp, Over};
+use super::mpi;
 use crate::error::Failure;
 use crate::model::table::show;
 use serde_json::{Value, json};
@@ -23,11 +24,15 @@ pub(super) const BARRIERS: [Barrier; 6] = [
 pub(super) fn run(args: &Logp) -> Result<(), Failure> {
     let plan = Plan { repetitions: args.repetitions, ..Plan::default() };
     let measured = match args.over {
-        Over::Threads => measure(&mut Threads, &plan)?,
+        Over::Threads => measure(&mut Threads::default(), &plan)?,
         Over::Sim => {
             let (network, schedule) = args.simulator.parts()?;
             measure(&mut Simulated::new(network, schedule), &plan)?
         }
+        Over::Mpi => match mpi::on(&args.libraries, |job| measure(job, &plan))? {
+            Some(measured) => measured,
+            None => return Ok(()),
+        },
     };
     let Measured { latency, send, receive, gap, byte_gap } = measured;
     let all = [("L", latency), ("o_s", send), ("o_r", receive), ("g", gap), ("G", byte_gap)];

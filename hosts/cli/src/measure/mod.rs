@@ -3,6 +3,7 @@
 pub(crate) mod args;
 mod barriers;
 mod logp;
+mod mpi;
 mod network;
 pub(crate) mod queue;
 pub(crate) mod skew;
@@ -10,7 +11,7 @@ pub(crate) mod skew;
 use crate::error::Failure;
 use crate::job::{self, Job};
 use crate::sim;
-use args::{Measure, Simulator, What};
+use args::{Measure, Meet, Simulator, What};
 use unisono_sim::{Network, Schedule};
 
 pub(crate) fn run(args: &Measure) -> Result<(), Failure> {
@@ -18,6 +19,7 @@ pub(crate) fn run(args: &Measure) -> Result<(), Failure> {
         What::Logp(args) => logp::run(args),
         What::Barriers(args) => barriers::run(args),
         What::Network(args) => network::run(args),
+        What::Skew(args) if args.over == Meet::Mpi => skew::over_mpi(args),
         What::Skew(args) => job::launch(args.ranks, args.bind, Vec::new(), Job::Skew(args.clone())),
         What::Queue(args) => {
             queue::check(args)?;

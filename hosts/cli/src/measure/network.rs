@@ -1,31 +1,42 @@
 //! `unisono measure network`: Hockney's parameters, and what kind of switch it is.
 
 use super::args::{Network, Over};
+use super::mpi;
 use crate::error::Failure;
 use crate::model::table::show;
 use serde_json::json;
+use unisono_measure::clocks::Aligned;
 use unisono_measure::network::{hockney, switch};
-use unisono_measure::{Simulated, Stage, Threads};
-use unisono_model::hockney::Network as Kind;
+use unisono_measure::{MeasureError, Simulated, Stage, Threads};
+use unisono_model::hockney::{Fit, Network as Kind, Verdict};
 
 /// Lengths of the fit.
 const LENGTHS: [usize; 9] = [1, 16, 256, 1024, 4096, 8192, 16384, 65536, 262_144];
+/// Round trips by which two clocks are compared.
+pub(super) const TRIPS: usize = 20;
 /// Exchanges in a row.
 const EXCHANGES: u64 = 5;
 
 pub(super) fn run(args: &Network) -> Result<(), Failure> {
     match args.over {
-        Over::Threads => on(&mut Threads, args),
+        Over::Threads => print(args, measure(&mut Threads::default(), args)?),
         Over::Sim => {
             let (network, schedule) = args.simulator.parts()?;
-            on(&mut Simulated::new(network, schedule), args)
+            print(args, measure(&mut Simulated::new(network, schedule), args)?)
         }
+        Over::Mpi => match mpi::on(&args.libraries, |job| measure(&mut Aligned::new(job, args.ranks, TRIPS)?, args))? {
+            Some(measured) => print(args, measured),
+            None => Ok(()),
+        },
     }
 }
 
-fn on(stage: &mut impl Stage, args: &Network) -> Result<(), Failure> {
+fn measure(stage: &mut impl Stage, args: &Network) -> Result<(Fit, Verdict), MeasureError> {
     let fit = hockney(stage, &LENGTHS, args.repetitions)?;
-    let verdict = switch(stage, args.ranks, args.bytes as usize, EXCHANGES, args.repetitions)?;
+    Ok((fit, switch(stage, args.ranks, args.bytes as usize, EXCHANGES, args.repetitions)?))
+}
+
+fn print(args: &Network, (fit, verdict): (Fit, Verdict)) -> Result<(), Failure> {
     let row = |name: &str, value: f64, low: f64, high: f64| vec![json!(name), json!(value), json!(low), json!(high)];
     let rows = [
         row("t_s, ns", fit.startup, fit.startup_interval.low, fit.startup_interval.high),

@@ -1,7 +1,9 @@
 //! `unisono measure skew`: how far apart ranks leave a barrier, against how far apart a common deadline of the
-//! time-stamp counter lets them go (paper P5 measured 200 µs against 60 µs between nodes with an external trigger).
+//! time-stamp counter, or of clocks that were compared, lets them go (paper P5 measured 200 µs against 60 µs between nodes with an external trigger).
 
 use super::args::Skew;
+use super::mpi;
+use super::network::TRIPS;
 use crate::bench::clock::{Clock, now};
 use crate::error::Failure;
 use crate::job::Team;
@@ -9,10 +11,33 @@ use crate::model::table::show;
 use serde_json::{Value, json};
 use unisono_kernel::region::Params;
 use unisono_kernel::select::BarrierAlgorithm;
+use unisono_measure::clocks::Aligned;
+use unisono_measure::skew::{self, Skew as Skewed};
 use unisono_model::stats::Median;
 
 /// Nanoseconds from the agreement on a deadline to the deadline.
 const AHEAD: f64 = 100_000.0;
+
+/// Between ranks of an MPI job.
+pub(super) fn over_mpi(args: &Skew) -> Result<(), Failure> {
+    let apart = std::time::Duration::from_nanos(AHEAD as u64);
+    let found = mpi::on(&args.libraries, |job| {
+        let ranks = job.size();
+        let skew = skew::measure(&mut Aligned::new(job, ranks, TRIPS)?, args.repetitions, apart)?;
+        Ok((ranks, skew))
+    })?;
+    let Some((ranks, Skewed { barrier, deadline, bound })) = found else { return Ok(()) };
+    let row =
+        |(name, median): (&str, Median)| vec![json!(name), json!(median.value), json!(median.low), json!(median.high)];
+    let rows = [("barrier, dissemination", barrier), ("deadline", deadline)].map(row);
+    let remark = format!(
+        "\n{ranks} ranks; barrier ÷ deadline = {:.2}. The paper: 200 µs ÷ 60 µs. Clocks are known to ±{bound:.0} ns.",
+        barrier.value / deadline.value
+    );
+    show(&COLUMNS, &rows, &remark, args.json)
+}
+
+const COLUMNS: [&str; 4] = ["ranks let go by", "last − first, ns", "from", "to"];
 
 pub(crate) fn work(team: &mut Team, args: &Skew) -> Result<(), Failure> {
     let mut joined = team.join(Params::new(team.size()))?;
@@ -51,7 +76,7 @@ pub(crate) fn work(team: &mut Team, args: &Skew) -> Result<(), Failure> {
         let of = |row: Option<&Vec<Value>>| row.and_then(|row| row.get(1)).and_then(Value::as_f64).unwrap_or(f64::NAN);
         let ratio = of(rows.first()) / of(rows.last());
         let remark = format!("\n{} ranks; posted ÷ deadline = {ratio:.2}. The paper: 200 µs ÷ 60 µs.", team.size());
-        show(&["ranks let go by", "last − first, ns", "from", "to"], &rows, &remark, args.json)?;
+        show(&COLUMNS, &rows, &remark, args.json)?;
     }
     Ok(())
 }
