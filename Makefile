@@ -48,15 +48,19 @@ docs: setup ## the API documentation, in target/doc
 	@RUSTDOCFLAGS=-Dwarnings cargo doc --locked --workspace --no-deps --quiet
 	@echo "docs: target/doc/unisono_kernel/index.html"
 
-install: release ## program, C libraries, headers and pkg-config file below PREFIX
+install: release ## program, C libraries, libraries to preload under the MPIs here, headers, pkg-config file below PREFIX
 	@cargo build --locked --release --quiet -p unisono-capi -p unisono-capi-posix
 	@install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
 	@install -m 755 $(UNISONO) $(DESTDIR)$(PREFIX)/bin/
 	@install -m 755 $(BUILT)/libunisono.so $(BUILT)/libunisono_posix_c.so $(DESTDIR)$(PREFIX)/lib/
 	@install -m 644 $(BUILT)/libunisono.a $(DESTDIR)$(PREFIX)/lib/
-	@install -m 644 hosts/capi/include/unisono.h hosts/capi-posix/include/unisono_posix.h $(DESTDIR)$(PREFIX)/include/
+	@if command -v mpicc.openmpi || command -v mpicc.mpich; then hosts/mpi/build.sh || exit 1; \
+	    for mpi in openmpi mpich; do ! command -v mpicc.$$mpi || \
+	        install -m 755 $(BUILT)/libunisono_$$mpi.so $(DESTDIR)$(PREFIX)/lib/ || exit 1; done; \
+	else echo "install: no MPI's compiler here: nothing to preload" >&2; fi >/dev/null
+	@install -m 644 hosts/capi/include/unisono.h hosts/capi-posix/include/unisono_posix.h hosts/mpi/include/unisono_messages.h $(DESTDIR)$(PREFIX)/include/
 	@sed 's|@PREFIX@|$(PREFIX)|' hosts/capi/unisono.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/unisono.pc
-	@echo "install: bin/unisono, lib/libunisono.{so,a}, lib/libunisono_posix_c.so, include/unisono{,_posix}.h, lib/pkgconfig/unisono.pc below $(DESTDIR)$(PREFIX)"
+	@echo "install: $$(cd $(DESTDIR)$(PREFIX) && echo bin/unisono lib/libunisono* include/unisono* lib/pkgconfig/unisono.pc) below $(DESTDIR)$(PREFIX)"
 
 setup:
 	@bash .ci/setup
