@@ -3,11 +3,15 @@
 mod common;
 
 use common::bounded;
+use unisono_kernel::blocks::Blocks;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::comm::Comm;
-use unisono_kernel::hier::{Home, Levels, Nodes, Rows, allgather, allreduce, barrier, bcast, gather, reduce, scatter};
+use unisono_kernel::datatype::Datatype;
+use unisono_kernel::hier::{
+    Home, Levels, Nodes, Rows, allgather, allreduce, alltoall, alltoallv, barrier, bcast, gather, reduce, scatter,
+};
 use unisono_kernel::machine::Machine;
-use unisono_kernel::msg::{self, Memory, Needs, PlanError};
+use unisono_kernel::msg::{self, Memory, Needs, Parts, PlanError};
 use unisono_kernel::region::{Counter, Params, Word};
 use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::step::Step;
@@ -320,6 +324,168 @@ fn gathers_and_scatters() {
                 me.finish(machine.unwrap());
                 assert!(stays || got == block, "{:?} root={root} {equal:?} {in_place}", me.nodes);
             }
+        }
+    });
+}
+
+/// Lengths that only a root knows all of travel first, then the blocks; each process holds what it may know, and no more.
+#[test]
+fn gathervs_and_scattervs() {
+    everywhere(|me| {
+        let (homes, home) = (me.homes.to_vec(), me.nodes.home());
+        for (root, in_place) in (0..me.size()).flat_map(|root| [(root, false), (root, true)]) {
+            let (is_root, led) = (me.rank == root, me.nodes.led_by(root).unwrap());
+            let stays = is_root && in_place;
+            let all = Row::new(&homes, home.node, None);
+            // What this process may know.
+            let mut row = Row::new(&homes, home.node, None);
+            if !is_root {
+                let part = row.between.0[home.node as usize];
+                (row.between.0.fill(0), row.between.1.fill(0));
+                row.between.0[home.node as usize] = if led.seat().is_some() { part } else { 0 };
+            }
+            if led.seat().is_none() {
+                row.inside = Default::default();
+            }
+            let of = |list: &'_ (Vec<u64>, Vec<u64>)| (list.0.clone(), list.1.clone());
+            let (inside, between) = (of(&row.inside), of(&row.between));
+            let rows = Rows::told(&me.nodes, (&inside.0, &inside.1), (&between.0, &between.1)).unwrap();
+
+            let eight = Row::new(&homes, home.node, Some(8));
+            let mut lengths = vec![0; if is_root { eight.bytes } else { 0 }];
+            let own = all.lengths[me.rank as usize].to_ne_bytes();
+            let plan = gather::plan(me.nodes, eight.rows(&me.nodes), root).unwrap();
+            let mut scratch = vec![0; plan.scratch() as usize];
+            // SAFETY: this thread's memory, which outlives the machine: it ends below; so of all others.
+            let machine = unsafe {
+                let (send, row, scratch) = (Buf::of(&own), Buf::of_mut(&mut lengths), Buf::of_mut(&mut scratch));
+                plan.machine(me.x.shared().1, Some(send), row, scratch)
+            };
+            me.finish(machine.unwrap());
+            if led.seat().is_some() && !is_root {
+                let told: Vec<u8> = all.inside.0.iter().flat_map(|len| len.to_ne_bytes()).collect();
+                assert!(scratch.starts_with(&told), "{:?} root={root}: a leader is not told lengths", me.nodes);
+            }
+            for rank in (0..me.size()).filter(|_| is_root) {
+                assert_eq!(lengths[eight.place(rank)], all.lengths[rank as usize].to_ne_bytes());
+            }
+
+            let plan = gather::plan(me.nodes, rows, root).unwrap();
+            let mut blocks = if is_root { vec![0x55; all.bytes] } else { Vec::new() };
+            let (block, mut scratch) = (all.block(me.rank), vec![0; plan.scratch() as usize]);
+            if stays {
+                blocks[all.place(me.rank)].copy_from_slice(&block);
+            }
+            let own = (!stays).then(|| Buf::of(&block));
+            // SAFETY: as above.
+            let machine =
+                unsafe { plan.machine(me.x.shared().1, own, Buf::of_mut(&mut blocks), Buf::of_mut(&mut scratch)) };
+            me.finish(machine.unwrap());
+            assert!(!is_root || blocks == all.full(), "{:?} root={root} {in_place}", me.nodes);
+
+            let plan = scatter::plan(me.nodes, rows, root).unwrap();
+            let (mut got, mut scratch) = (vec![0x55; block.len()], vec![0; plan.scratch() as usize]);
+            let own = (!stays).then(|| Buf::of_mut(&mut got));
+            // SAFETY: as above.
+            let machine = unsafe { plan.machine(me.x.shared().1, Buf::of(&blocks), own, Buf::of_mut(&mut scratch)) };
+            me.finish(machine.unwrap());
+            assert!(stays || got == block, "{:?} root={root} {in_place}", me.nodes);
+        }
+    });
+}
+
+/// The block that goes from one rank to another.
+fn between(from: u32, to: u32, len: u64) -> Vec<u8> {
+    bytes(1000 * from + to, len)
+}
+
+/// Blocks of these lengths, one for each rank, with gaps below `gaps` between them; `block` says what is in each.
+fn laid_out(lengths: &[u64], gaps: usize, block: impl Fn(u32, u64) -> Vec<u8>) -> (Vec<u64>, Vec<u8>) {
+    let (mut starts, mut memory) = (Vec::new(), Vec::new());
+    for (rank, &len) in (0..).zip(lengths) {
+        memory.resize(memory.len() + rank as usize % gaps, 0x66);
+        starts.push(memory.len() as u64);
+        memory.extend(block(rank, len));
+    }
+    (starts, memory)
+}
+
+#[test]
+fn alltoalls_between_ranks() {
+    everywhere(|me| {
+        // In place needs lengths that are the same both ways.
+        let symmetric = |a: u32, b: u32| mix(u64::from(a.min(b) * 100 + a.max(b))) % 200;
+        let any = |a: u32, b: u32| if (a + b).is_multiple_of(4) { 0 } else { mix(u64::from(a * 100 + b)) % 200 };
+        let (rank, homes) = (me.rank, me.homes);
+        for (in_place, equal) in [(false, false), (true, false), (false, true), (true, true)] {
+            let len = |a, b| match (equal, in_place) {
+                (true, _) => 90,
+                (false, true) => symmetric(a, b),
+                (false, false) => any(a, b),
+            };
+            let (sent, got): (Vec<u64>, Vec<u64>) = (0..me.size()).map(|r| (len(rank, r), len(r, rank))).unzip();
+            let gaps = if equal { 1 } else { 3 };
+            let (mut from, send) = laid_out(&sent, gaps, |to, len| between(rank, to, len));
+            let (to, wanted) = laid_out(&got, gaps, |from, len| between(from, rank, len));
+            let mut receive = match in_place {
+                true => send.clone(),
+                false => laid_out(&got, gaps, |_, len| vec![0x55; len as usize]).1,
+            };
+            if in_place {
+                from.clone_from(&to);
+            }
+            let near = |list: &[u64]| -> Vec<u64> {
+                let here = |rank: &usize| homes[*rank].node == homes[me.rank as usize].node;
+                (0..homes.len()).filter(here).map(|rank| list[rank]).collect()
+            };
+            let lists = [&sent, &from, &got, &to].map(|list| near(list));
+            let parts = |counts, starts| match equal {
+                true => Parts::equal(me.nodes.size(), 90).unwrap(),
+                false => Parts::vary(me.nodes.size(), counts, starts, 1).unwrap(),
+            };
+            let out = (!in_place).then(|| parts(&sent, &from));
+            let plan = alltoallv::plan(me.nodes, out, parts(&got, &to)).unwrap();
+            let mut scratch = vec![0; plan.scratch() as usize];
+            let (source, target) = ((!in_place).then(|| Buf::of(&send)), Buf::of_mut(&mut receive));
+            // SAFETY: this thread's memory, which outlives the machine: it ends below; so of all others.
+            let inward = unsafe { Blocks::vary(target, &lists[2], &lists[3], Datatype::BYTE) }.unwrap();
+            let outward = source.map(|source| {
+                // SAFETY: as above; only read.
+                unsafe { Blocks::vary(source, &lists[0], &lists[1], Datatype::BYTE) }.unwrap()
+            });
+            let scratch = Buf::of_mut(&mut scratch);
+            // SAFETY: as above.
+            let machine = unsafe { plan.machine(me.x.shared().1, source, target, (outward, inward), scratch) };
+            me.finish(machine.unwrap());
+            assert!(receive == wanted, "{:?} {in_place} {equal}", me.nodes);
+        }
+    });
+}
+
+#[test]
+fn alltoalls_through_leaders() {
+    everywhere(|me| {
+        let (rank, size) = (me.rank, me.size());
+        let mut order: Vec<u32> = (0..size).collect();
+        order.sort_by_key(|&rank| me.homes[rank as usize].node);
+        let per_node = |node| me.homes.iter().filter(|home| home.node == node).count() as u64;
+        let ranks: Vec<u64> = (0..me.nodes.count()).map(per_node).collect();
+        let starts = starts(&ranks);
+        for (block, in_place) in [0, 1, 8, 90].into_iter().flat_map(|block| [(block, false), (block, true)]) {
+            let vector = |of: &dyn Fn(u32) -> Vec<u8>| -> Vec<u8> { order.iter().flat_map(|&peer| of(peer)).collect() };
+            let mut send = vector(&|to| between(rank, to, block));
+            let wanted = vector(&|from| between(from, rank, block));
+            let mut receive = vec![0x55; send.len()];
+            let (from, to) = match in_place {
+                true => (Buf::of_mut(&mut send), Buf::of_mut(&mut send)),
+                false => (Buf::of(&send), Buf::of_mut(&mut receive)),
+            };
+            let plan = alltoall::plan(me.nodes, &ranks, &starts, block).unwrap();
+            let mut scratch = vec![0; plan.scratch() as usize];
+            // SAFETY: this thread's memory, which outlives the machine: it ends below.
+            let machine = unsafe { plan.machine(me.x.shared().1, from, to, Buf::of_mut(&mut scratch)) };
+            me.finish(machine.unwrap());
+            assert!(if in_place { send == wanted } else { receive == wanted }, "{:?} {block} {in_place}", me.nodes);
         }
     });
 }

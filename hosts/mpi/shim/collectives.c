@@ -15,7 +15,7 @@ static enum shim_route begin(struct shim_call *c, enum shim_collective collectiv
     if (__builtin_expect(shim_thread()->inside, 0)) return beneath(REASON_REENTRANT);
     const struct shim_comm *on = shim_find(comm);
     if (!on && !(on = shim_attach(comm, &c->code))) return ROUTE_FAILED;
-    if (!on->comm && !(on->levels && shim_levels_take(collective))) return beneath(on->reason);
+    if (!on->comm && !on->levels) return beneath(on->reason);
     c->collective = collective, c->comm = comm, c->on = on;
     c->send.blocks = c->receive.blocks = 0;
     c->send_in_place = c->receive_in_place = false;

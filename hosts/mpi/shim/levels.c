@@ -44,16 +44,6 @@ void shim_attach_levels(MPI_Comm comm, struct shim_comm *entry, const unisono_mp
 
 /* ---- Calls ------------------------------------------------------------------------------------------- */
 
-bool shim_levels_take(enum shim_collective collective) {
-    switch (collective) {
-    case GATHERV:
-    case SCATTERV: /* only the root knows all lengths */
-    case ALLTOALL:
-    case ALLTOALLV: return false;
-    default: return true;
-    }
-}
-
 int shim_call_levels(const struct shim_call *c) {
     unisono_mpi_levels *on = c->on->levels;
     const struct shim_side *s = &c->send, *r = &c->receive;
@@ -70,9 +60,14 @@ int shim_call_levels(const struct shim_call *c) {
     case ALLREDUCE:
         return unisono_mpi_levels_allreduce(on, send, receive, (uint64_t)s->count, s->shape.kind, c->operation);
     case GATHER: return unisono_mpi_levels_gather(on, send, receive, block, root);
+    case GATHERV: return unisono_mpi_levels_gatherv(on, send, sent, receive, r->bytes, r->starts, root);
     case SCATTER: return unisono_mpi_levels_scatter(on, send, receive, block, root);
+    case SCATTERV: return unisono_mpi_levels_scatterv(on, send, s->bytes, s->starts, receive, received, root);
     case ALLGATHER: return unisono_mpi_levels_allgather(on, send, receive, block);
     case ALLGATHERV: return unisono_mpi_levels_allgatherv(on, send, sent, receive, r->bytes, r->starts);
+    case ALLTOALL: return unisono_mpi_levels_alltoall(on, send, receive, block);
+    case ALLTOALLV:
+        return unisono_mpi_levels_alltoallv(on, send, s->bytes, s->starts, receive, r->bytes, r->starts);
     default: return UNISONO_ERR_OTHER;
     }
 }

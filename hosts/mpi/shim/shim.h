@@ -198,7 +198,7 @@ extern const char *const shim_names[COLLECTIVES]; /* "MPI_Bcast" */
 struct shim_comm {
     uintptr_t key;      /* the handle's value; 0: unused */
     unisono_comm *comm; /* null: stays with the MPI */
-    unisono_mpi_levels *levels; /* of some collectives only, whatever `reason` says; null: of none */
+    unisono_mpi_levels *levels; /* of several nodes, whatever `reason` says; null: none */
     int reason;
     int rank, size;
     unisono_mpi_lease *lease;
@@ -219,8 +219,6 @@ void shim_finish_comms(void);
 /* Attaches a communicator whose ranks' offers are on several nodes; collective. Leaves entry->levels null if it can't. */
 void shim_attach_levels(MPI_Comm comm, struct shim_comm *entry, const unisono_mpi_offer_t *offers, bool able,
                         unisono_mpi_progress *progress);
-/* Is the collective taken over where ranks are on several nodes? */
-bool shim_levels_take(enum shim_collective collective);
 struct shim_call;
 /* Runs it; answers an error of unisono.h's. */
 int shim_call_levels(const struct shim_call *c);

@@ -104,8 +104,16 @@ int unisono_mpi_levels_allgatherv(const unisono_mpi_levels *levels, const void *
                                   const uint64_t *counts, const uint64_t *displacements);
 int unisono_mpi_levels_gather(const unisono_mpi_levels *levels, const void *send, void *receive, uint64_t block,
                               uint32_t root);
+int unisono_mpi_levels_gatherv(const unisono_mpi_levels *levels, const void *send, uint64_t sent, void *receive,
+                               const uint64_t *counts, const uint64_t *displacements, uint32_t root);
 int unisono_mpi_levels_scatter(const unisono_mpi_levels *levels, const void *send, void *receive, uint64_t block,
                                uint32_t root);
+int unisono_mpi_levels_scatterv(const unisono_mpi_levels *levels, const void *send, const uint64_t *counts,
+                                const uint64_t *displacements, void *receive, uint64_t received, uint32_t root);
+int unisono_mpi_levels_alltoall(const unisono_mpi_levels *levels, const void *send, void *receive, uint64_t block);
+int unisono_mpi_levels_alltoallv(const unisono_mpi_levels *levels, const void *send, const uint64_t *send_counts,
+                                 const uint64_t *send_displacements, void *receive, const uint64_t *receive_counts,
+                                 const uint64_t *receive_displacements);
 
 /* What runs a call: the algorithm that Unisono chooses for so many bytes (of a reduction's operand, a broadcast's message)
  * and ranks. */

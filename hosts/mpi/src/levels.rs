@@ -2,7 +2,9 @@
 //!
 //! The shim makes one where the ranks of an MPI communicator live on several nodes, and calls it from then on.
 
+pub mod alltoall;
 pub mod blocks;
+mod row;
 
 use crate::messages::{Endpoint, Layer};
 use crate::process::{Lease, Process};
@@ -15,7 +17,7 @@ use unisono_kernel::Rank;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::comm::{Comm, Member};
 use unisono_kernel::driver::run;
-use unisono_kernel::error::{Argument, Bound, Cause, Error, Poison, Refusal};
+use unisono_kernel::error::{Argument, Bound, Cause, Error, Poison, PollError, Refusal};
 use unisono_kernel::hier::{self, Home, Nodes, allreduce, barrier, bcast, reduce};
 use unisono_kernel::machine::Machine;
 use unisono_kernel::msg::{self, Memory, PlanError};
@@ -174,6 +176,12 @@ impl Engine {
         })
     }
 
+    /// What `peer` says does not fit what this rank says: told to its node.
+    fn disagree(&self, peer: Rank, refusal: Refusal) -> Failure {
+        self.poison(Cause::Refused(refusal));
+        Error::Poll(PollError::Mismatch { peer, refusal }).into()
+    }
+
     /// A refusal of this rank's, told to its node.
     fn refuse(&self, error: PlanError) -> Failure {
         // The algorithms that are chosen here apply to all predefined operations, and those commute.
@@ -230,6 +238,31 @@ fn elements(address: *const c_void, count: u64, op: &Op) -> Result<Buf, Refusal>
 fn bytes(address: *const c_void, bytes: u64) -> Result<Buf, Refusal> {
     let most = Refusal::check(Argument::Bytes, bytes, Bound::AtMost(isize::MAX as u64))?;
     Ok(if bytes == 0 { Memory::NOTHING } else { Buf::new(address.cast_mut().cast(), most as usize) })
+}
+
+/// `len` bytes at `address`, unless it is in place.
+fn unless_in_place(address: *const c_void, len: u64) -> Result<Option<Buf>, Refusal> {
+    if address.addr() == IN_PLACE { Ok(None) } else { bytes(address, len).map(Some) }
+}
+
+/// Lengths and places of blocks, one for each of so many ranks.
+///
+/// # Safety
+/// Each list is null, or has so many numbers for as long as the call runs.
+unsafe fn lists<'l>(
+    counts: *const u64,
+    displacements: *const u64,
+    ranks: usize,
+) -> Result<(&'l [u64], &'l [u64]), Failure> {
+    for (list, name) in [(counts, "counts"), (displacements, "displacements")] {
+        if list.is_null() {
+            return Err(Failure::Null(name));
+        }
+    }
+    // SAFETY: not null; the caller's promise.
+    let counts = unsafe { core::slice::from_raw_parts(counts, ranks) };
+    // SAFETY: as above.
+    Ok((counts, unsafe { core::slice::from_raw_parts(displacements, ranks) }))
 }
 
 /// Both operands of a reduction.

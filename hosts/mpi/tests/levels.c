@@ -1,4 +1,7 @@
-/* levels: each collective that is taken over where ranks are on several nodes, on many ranks: few lengths, each root. */
+/*
+ * levels [disagree]: each collective where ranks are on several nodes, on many ranks: few lengths, each root. disagree: the
+ * last rank and the root, which are on different nodes, say different lengths of a block.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,35 +33,111 @@ static void rooted(MPI_Comm comm, int root, int n, int64_t *mine, int64_t *all) 
     for (int i = 0; i < n; i++) same(mine + i, number(me, i), "scatter", i);
 }
 
-static void to_all(MPI_Comm comm, int n, int64_t *mine, int64_t *all) {
+/* Blocks of n numbers or half as many, by rank, with gaps; answers how many numbers they reach over. */
+static int lay_out(int n, int size, int *counts, int *starts) {
+    int end = 0;
+    for (int r = 0; r < size; r++) counts[r] = r % 2 ? n : n / 2, starts[r] = end, end += counts[r] + r % 3;
+    return end;
+}
+
+/* Only the root knows all lengths. */
+static void rooted_varying(MPI_Comm comm, int root, int n, int64_t *mine, int64_t *all) {
+    int me = rank_in(comm), size = size_of(comm), counts[64], starts[64], end = lay_out(n, size, counts, starts);
+    int own = counts[me], *at_root = me == root ? counts : NULL, *from = me == root ? starts : NULL;
+    for (int in_place = 0; in_place < 2; in_place++) {
+        bool stays = in_place && me == root;
+        for (int i = 0; i < end && me == root; i++) all[i] = -1;
+        for (int i = 0; i < own; i++) (stays ? all + starts[me] : mine)[i] = number(me, i);
+        MPI_Gatherv(stays ? MPI_IN_PLACE : mine, own, MPI_INT64_T, all, at_root, from, MPI_INT64_T, root, comm);
+        for (int r = 0; r < size && me == root; r++) {
+            for (int i = 0; i < counts[r]; i++) same(all + starts[r] + i, number(r, i), "gatherv", i);
+            for (int i = 0; i < r % 3; i++) same(all + starts[r] + counts[r] + i, -1, "gatherv's gap", i);
+        }
+        for (int i = 0; i < own; i++) mine[i] = -2;
+        MPI_Scatterv(all, at_root, from, MPI_INT64_T, stays ? MPI_IN_PLACE : mine, own, MPI_INT64_T, root, comm);
+        for (int i = 0; i < own; i++) same(mine + i, stays ? -2 : number(me, i), "scatterv", i);
+    }
+}
+
+/* Blocks of n numbers for everyone; then of lengths that are the same both ways, as in place wants it, some none. */
+static void to_each(MPI_Comm comm, int n, int64_t *mine, int64_t *all) {
     int me = rank_in(comm), size = size_of(comm), counts[64], starts[64], end = 0;
+    for (int form = 0; form < 4; form++) {
+        bool in_place = form & 1, varies = form & 2;
+        for (int r = end = 0; r < size; r++) {
+            counts[r] = !varies ? n : (me + r) % 4 == 0 ? 0 : (me + r) % 2 ? n : n / 2;
+            starts[r] = end, end += counts[r] + (varies ? r % 3 : 0);
+        }
+        int64_t *from = in_place ? all : mine;
+        for (int i = 0; i < end; i++) all[i] = -1;
+        for (int r = 0; r < size; r++)
+            for (int i = 0; i < counts[r]; i++) from[starts[r] + i] = number(me * size + r, i);
+        void *send = in_place ? MPI_IN_PLACE : mine;
+        if (varies) MPI_Alltoallv(send, counts, starts, MPI_INT64_T, all, counts, starts, MPI_INT64_T, comm);
+        else MPI_Alltoall(send, n, MPI_INT64_T, all, n, MPI_INT64_T, comm);
+        for (int r = 0; r < size; r++) {
+            for (int i = 0; i < counts[r]; i++)
+                same(all + starts[r] + i, number(r * size + me, i), varies ? "alltoallv" : "alltoall", i);
+            for (int i = 0; i < r % 3 && varies; i++) same(all + starts[r] + counts[r] + i, -1, "alltoallv's gap", i);
+        }
+    }
+}
+
+static void to_all(MPI_Comm comm, int n, int64_t *mine, int64_t *all) {
+    int me = rank_in(comm), size = size_of(comm), counts[64], starts[64];
     for (int i = 0; i < n; i++) all[i] = number(me, i);
     MPI_Allreduce(MPI_IN_PLACE, all, n, MPI_INT64_T, MPI_MAX, comm);
     for (int i = 0; i < n; i++) same(all + i, number(size - 1, i), "allreduce", i);
     for (int i = 0; i < n; i++) mine[i] = number(me, i);
     MPI_Allgather(mine, n, MPI_INT64_T, all, n, MPI_INT64_T, comm);
     for (int i = 0; i < n * size; i++) same(all + i, number(i / (n ? n : 1), i % (n ? n : 1)), "allgather", i);
-    for (int r = 0; r < size; r++) counts[r] = r % 2 ? n : n / 2, starts[r] = end, end += counts[r] + r % 3;
+    lay_out(n, size, counts, starts);
     memset(all, 0, sizeof *all * (n + 2) * size);
     MPI_Allgatherv(mine, counts[me], MPI_INT64_T, all, counts, starts, MPI_INT64_T, comm);
     for (int r = 0; r < size; r++)
         for (int i = 0; i < counts[r]; i++) same(all + starts[r] + i, number(r, i), "allgatherv", i);
-    /* Not taken over. */
-    MPI_Alltoall(all, 1, MPI_INT64_T, mine, 1, MPI_INT64_T, comm);
+}
+
+static void refused(int code, const char *what) {
+    int class = MPI_SUCCESS;
+    MPI_Error_class(code, &class);
+    expect(class == MPI_ERR_TRUNCATE, "%s: error class %d, not MPI_ERR_TRUNCATE", what, class);
+}
+
+static void disagree(int64_t *mine, int64_t *all) {
+    int me = rank_in(MPI_COMM_WORLD), size = size_of(MPI_COMM_WORLD), counts[64], starts[64], code;
+    int own = me == size - 1 ? 2 : 1;
+    MPI_Comm comms[2];
+    for (int i = 0; i < 2; i++) MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]), MPI_Comm_set_errhandler(comms[i], MPI_ERRORS_RETURN);
+    for (int r = 0; r < size; r++) counts[r] = 1, starts[r] = r;
+    code = MPI_Gatherv(mine, own, MPI_INT64_T, all, counts, starts, MPI_INT64_T, 0, comms[0]);
+    if (me == 0) refused(code, "gatherv of a block that is longer than the root expects");
+    code = MPI_Scatterv(all, counts, starts, MPI_INT64_T, mine, own, MPI_INT64_T, 0, comms[1]);
+    if (me == size - 1) refused(code, "scatterv to a rank that expects more");
+    /* Communicators that failed are left as they are. */
+    MPI_Barrier(MPI_COMM_WORLD);
 }
 
 int main(int argc, char **argv) {
     static const int lengths[] = {0, 1, 13, 5000};
     MPI_Init(&argc, &argv);
     int size = size_of(MPI_COMM_WORLD), me = rank_in(MPI_COMM_WORLD);
-    int64_t *mine = calloc(5000 + size, sizeof *mine), *all = calloc((size_t)5002 * size, sizeof *all);
+    int64_t *mine = calloc((size_t)5002 * size, sizeof *mine), *all = calloc((size_t)5002 * size, sizeof *all);
     MPI_Comm comms[2];
+    if (argc > 1) {
+        disagree(mine, all);
+        return finish("levels, disagree");
+    }
     MPI_Comm_dup(MPI_COMM_WORLD, &comms[0]);
     /* Neighbours are on different nodes, and nodes have different numbers of ranks. */
     MPI_Comm_split(MPI_COMM_WORLD, me == size - 1, me % 4 * size + me, &comms[1]);
     for (int c = 0; c < 2; c++)
         for (int l = 0; l < 4; l++) {
-            for (int root = 0; root < size_of(comms[c]); root++) rooted(comms[c], root, lengths[l], mine, all);
+            for (int root = 0; root < size_of(comms[c]); root++) {
+                rooted(comms[c], root, lengths[l], mine, all);
+                rooted_varying(comms[c], root, lengths[l], mine, all);
+            }
+            to_each(comms[c], lengths[l], mine, all);
             to_all(comms[c], lengths[l], mine, all);
             expect(MPI_Barrier(comms[c]) == MPI_SUCCESS, "barrier");
         }

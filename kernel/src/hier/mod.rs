@@ -10,6 +10,8 @@
 
 pub mod allgather;
 pub mod allreduce;
+pub mod alltoall;
+pub mod alltoallv;
 pub mod barrier;
 pub mod bcast;
 pub mod gather;

@@ -52,6 +52,16 @@ impl<'n> Nodes<'n> {
         self.home
     }
 
+    /// Does `rank` live elsewhere?
+    pub(super) fn is_apart(&self, rank: Rank) -> bool {
+        self.homes.get(rank as usize).is_some_and(|home| home.node != self.home.node)
+    }
+
+    /// This process's rank.
+    pub(super) const fn me(&self) -> Rank {
+        self.me
+    }
+
     /// Do the ranks of each node follow one another, node by node? Then folds keep the ranks' order.
     pub fn in_order(&self) -> bool {
         let next = |(one, other): (&Home, &Home)| {

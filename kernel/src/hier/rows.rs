@@ -11,18 +11,20 @@ use crate::error::{Argument, Bound, Refusal};
 use crate::msg::Parts;
 use crate::msg::schedule::Area;
 
-/// Where blocks lie in the row; lengths that all ranks know alike.
+/// Where blocks lie in the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rows<'a> {
     nodes: Parts<'a>,
     lengths: &'a [u64],
     starts: &'a [u64],
     node: u32,
+    /// Do all ranks know all lengths alike?
+    known: bool,
 }
 
 impl<'a> Rows<'a> {
-    /// `inside` is, for each rank of this process's node, how long its block is and where it begins among them;
-    /// `between` the same of the nodes' parts of the row.
+    /// Lengths that all ranks know alike. `inside` is, for each rank of this process's node, how long its block is and where it
+    /// begins among them; `between` the same of the nodes' parts of the row.
     ///
     /// # Errors
     /// Not one per node; the row is too long.
@@ -33,7 +35,21 @@ impl<'a> Rows<'a> {
     ) -> Result<Self, Refusal> {
         Refusal::check(Argument::Displacements, starts.len() as u64, Bound::Equals(lengths.len() as u64))?;
         let parts = Parts::vary(nodes.count(), between.0, between.1, 1)?;
-        Ok(Self { nodes: parts, lengths, starts, node: nodes.home().node })
+        Ok(Self { nodes: parts, lengths, starts, node: nodes.home().node, known: true })
+    }
+
+    /// Lengths of a gatherv or scatterv: only leaders know those `inside` their nodes, and of those `between` only the root
+    /// knows all, each other leader its own node's. What a process does not know is 0, or no block. How they come to
+    /// know, see [`super::gather`].
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn told(
+        nodes: &Nodes<'_>,
+        inside: (&'a [u64], &'a [u64]),
+        between: (&'a [u64], &'a [u64]),
+    ) -> Result<Self, Refusal> {
+        Ok(Self { known: false, ..Self::new(nodes, inside, between)? })
     }
 
     /// The nodes' parts of the row.
@@ -97,10 +113,10 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The length of all blocks of this node, if it is one.
+    /// The length of all blocks of this node, if it is one and all know it.
     pub(super) fn equal(&self) -> Option<u64> {
         let first = *self.lengths.first()?;
-        self.lengths.iter().all(|&len| len == first).then_some(first)
+        (self.known && self.lengths.iter().all(|&len| len == first)).then_some(first)
     }
 }
 

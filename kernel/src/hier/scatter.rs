@@ -4,6 +4,8 @@
 //! messages         root ──► leader B        its node's part, into working memory
 //! shared memory    A0 A1 A2     B0 B1
 //! ```
+//! A scatterv is two scatters: first of the lengths, a block of 8 bytes each, from which a leader knows how much memory its
+//! node's part takes and every rank that the root sends what it expects; then of the blocks ([`Rows::told`]).
 
 use super::rows::optional;
 use super::{Between, Led, Nodes, Rows};
@@ -38,7 +40,8 @@ pub fn plan<'a>(nodes: Nodes<'a>, rows: Rows<'a>, root: Rank) -> Result<Plan<'a>
 }
 
 impl<'a> Plan<'a> {
-    /// Bytes of working memory.
+    /// Bytes of working memory. Where this process leads a node that is not the root's, the first of them have the node's part
+    /// in the end.
     pub fn scratch(&self) -> u64 {
         self.rows.aside(&self.led) + self.between.map_or(0, |plan| plan.bytes().scratch)
     }

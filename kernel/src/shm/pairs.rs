@@ -88,7 +88,9 @@ impl Pairs {
     pub(crate) fn unknown(me: &Member, send: u64, receive: u64) -> Result<Self, Refusal> {
         let (line, slot) = (Pieces::unknown_in_line(me), Pieces::unknown(me, Readers::Others).ok());
         let turns_pieces = Pieces::unknown(me, Readers::One)?;
-        let fits = |pieces: &Option<Pieces>| pieces.is_some_and(|pieces| send <= pieces.cut.fragment.min(SIDE_BY_SIDE));
+        // Who takes in turns looks once for what does not travel so: it is one fragment there, too.
+        let most = turns_pieces.cut.fragment.min(SIDE_BY_SIDE);
+        let fits = |pieces: &Option<Pieces>| pieces.is_some_and(|pieces| send <= pieces.cut.fragment.min(most));
         let mine = match () {
             () if fits(&line) => Spot::Line,
             () if fits(&slot) => Spot::Slot,

@@ -1,84 +1,23 @@
-//! The collectives that move a block for each rank, where all ranks know all lengths.
+//! The collectives that move a block for each rank, to or from a root or all.
 //!
 //! Blocks travel in a row, node by node. Where the user's lie so, they are the row; else it is working memory, and they are
-//! copied.
+//! copied. Where only the root knows all lengths, these travel first.
 
-use super::{Called, IN_PLACE, Levels, Place, State, bytes, with};
+use super::row::Row;
+use super::{Called, Levels, State, lists, unless_in_place, with};
 use core::ffi::{c_int, c_void};
 use unisono::error::Failure;
 use unisono_kernel::Rank;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Refusal};
-use unisono_kernel::hier::{Nodes, Rows, allgather, gather, scatter, split};
+use unisono_kernel::hier::{allgather, gather, scatter, split};
 use unisono_kernel::msg::Memory;
 
-/// Lengths, and where what has them begins when all lie in a row.
-type List = (Vec<u64>, Vec<u64>);
+/// Bytes of a length on its way.
+const LENGTH: usize = size_of::<u64>();
 
-fn starts(lengths: Vec<u64>) -> List {
-    let starts = lengths.iter().scan(0, |end, len| Some(std::mem::replace(end, *end + len))).collect();
-    (lengths, starts)
-}
-
-/// The row of all blocks.
-struct Row {
-    inside: List,
-    between: List,
-    /// By rank: the length of its block, where it begins in the row, and where in the user's memory.
-    blocks: Vec<(u64, u64, u64)>,
-    bytes: u64,
-}
-
-impl Row {
-    /// Of blocks that `of` says, by rank: length, and where it begins in the user's memory.
-    fn new(place: &Place, of: impl Fn(Rank) -> (u64, u64)) -> Result<Self, Refusal> {
-        let home = place.nodes()?.home();
-        let (mut inside, mut between) = (Vec::new(), vec![0_u64; place.leaders.len()]);
-        let (mut blocks, mut end) = (vec![(0, 0, 0); place.homes.len()], 0_u64);
-        for &rank in &place.order {
-            let (len, at) = of(rank);
-            let after =
-                end.checked_add(len).ok_or(Refusal::new(Argument::Bytes, len, Bound::AtMost(u64::MAX - end)))?;
-            if let (Some(block), Some(theirs)) = (blocks.get_mut(rank as usize), place.homes.get(rank as usize)) {
-                *block = (len, end, at);
-                between.get_mut(theirs.node as usize).into_iter().for_each(|sum| *sum += len);
-                inside.extend((theirs.node == home.node).then_some(len));
-            }
-            end = after;
-        }
-        Ok(Self { inside: starts(inside), between: starts(between), blocks, bytes: end })
-    }
-
-    fn rows(&self, nodes: &Nodes<'_>) -> Result<Rows<'_>, Refusal> {
-        Rows::new(nodes, (&self.inside.0, &self.inside.1), (&self.between.0, &self.between.1))
-    }
-
-    /// Where the row begins in the user's memory, if its blocks lie so.
-    fn lies_at(&self) -> Option<u64> {
-        let mut full = self.blocks.iter().filter(|(len, ..)| *len > 0);
-        let Some((_, first, at)) = full.next() else { return Some(0) };
-        let begin = at.checked_sub(*first)?;
-        full.all(|(_, start, at)| begin.checked_add(*start) == Some(*at)).then_some(begin)
-    }
-
-    /// A rank's block in the user's memory.
-    fn block(&self, rank: Rank, base: *mut u8) -> Buf {
-        let (len, _, at) = self.blocks.get(rank as usize).copied().unwrap_or_default();
-        Buf::new(base.wrapping_add(at as usize), len as usize)
-    }
-
-    /// Copies all blocks between the user's memory at `base` and the row.
-    ///
-    /// # Safety
-    /// Both are as long as the blocks say, readable and writable.
-    unsafe fn copy(&self, base: *mut u8, row: Buf, into: bool) {
-        for (rank, (len, start, _)) in (0..).zip(&self.blocks) {
-            let (user, row) = (self.block(rank, base).ptr(), row.ptr().wrapping_add(*start as usize));
-            let (from, to) = if into { (user, row) } else { (row, user) };
-            // SAFETY: the caller's promise.
-            unsafe { core::ptr::copy_nonoverlapping(from, to, *len as usize) };
-        }
-    }
+fn lengths(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.as_chunks().0.iter().map(|&length| u64::from_ne_bytes(length))
 }
 
 impl State {
@@ -109,10 +48,9 @@ impl State {
     }
 
     /// `send` goes to this rank's block of the root's memory at `base`; none: it is there.
-    fn gather(&mut self, send: Option<Buf>, base: *mut u8, len: u64, root: Rank) -> Called {
+    fn gather(&mut self, send: Option<Buf>, base: *mut u8, row: &Row, root: Rank) -> Called {
         let Self { place, engine } = self;
         let nodes = place.nodes()?;
-        let row = Row::new(place, |rank| (len, len.saturating_mul(rank.into())))?;
         let plan = gather::plan(nodes, row.rows(&nodes)?, root).map_err(|error| engine.refuse(error))?;
         let is_root = place.me == root;
         let lies = row.lies_at();
@@ -139,10 +77,9 @@ impl State {
     }
 
     /// This rank's block of the root's memory at `base` goes to `receive`; none: it stays there.
-    fn scatter(&mut self, base: *mut u8, receive: Option<Buf>, len: u64, root: Rank) -> Called {
+    fn scatter(&mut self, base: *mut u8, receive: Option<Buf>, row: &Row, root: Rank) -> Called {
         let Self { place, engine } = self;
         let nodes = place.nodes()?;
-        let row = Row::new(place, |rank| (len, len.saturating_mul(rank.into())))?;
         let plan = scatter::plan(nodes, row.rows(&nodes)?, root).map_err(|error| engine.refuse(error))?;
         let (is_root, lies) = (place.me == root, row.lies_at());
         let staged = if is_root && lies.is_none() { row.bytes } else { 0 };
@@ -161,11 +98,72 @@ impl State {
             unsafe { plan.machine(me, all, receive, rest) }
         })
     }
+
+    /// A gather of blocks whose lengths, and places at `base`, only the root knows: `of` says them there.
+    fn gatherv(&mut self, send: Option<Buf>, base: *mut u8, of: impl Fn(Rank) -> (u64, u64), root: Rank) -> Called {
+        let (me, is_root) = (self.place.me, self.place.me == root);
+        let own = send.map_or_else(|| of(me).0, |send| send.len() as u64).to_ne_bytes();
+        let mut told = vec![0; if is_root { LENGTH * self.place.homes.len() } else { 0 }];
+        let row = Row::equal(&self.place, LENGTH as u64)?;
+        self.gather(Some(Buf::of(&own)), told.as_mut_ptr(), &row, root)?;
+        for (rank, sent) in (0..).zip(lengths(&told)) {
+            let expected = of(rank).0;
+            if sent != expected {
+                let refusal = Refusal::new(Argument::Bytes, expected, Bound::Equals(sent));
+                return Err(self.engine.disagree(rank, refusal));
+            }
+        }
+        let row = self.row(of, root)?;
+        self.gather(send, base, &row, root)
+    }
+
+    /// A scatter of blocks whose lengths, and places at `base`, only the root knows: `of` says them there.
+    fn scatterv(&mut self, base: *mut u8, receive: Option<Buf>, of: impl Fn(Rank) -> (u64, u64), root: Rank) -> Called {
+        let ranks = if self.place.me == root { self.place.homes.len() as u32 } else { 0 };
+        let mut all: Vec<u8> = (0..ranks).flat_map(|rank| of(rank).0.to_ne_bytes()).collect();
+        let (mut told, row) = ([0; LENGTH], Row::equal(&self.place, LENGTH as u64)?);
+        self.scatter(all.as_mut_ptr(), Some(Buf::of_mut(&mut told)), &row, root)?;
+        let told = u64::from_ne_bytes(told);
+        if let Some(own) = receive.map(|receive| receive.len() as u64).filter(|&own| own != told) {
+            return Err(self.engine.disagree(root, Refusal::new(Argument::Bytes, own, Bound::Equals(told))));
+        }
+        let row = self.row(of, root)?;
+        self.scatter(base, receive, &row, root)
+    }
+
+    /// A gatherv's or scatterv's lists, which the root has.
+    ///
+    /// # Safety
+    /// As [`lists`], at the root.
+    unsafe fn lists_at<'l>(
+        &self,
+        root: Rank,
+        counts: *const u64,
+        displacements: *const u64,
+    ) -> Result<(&'l [u64], &'l [u64]), Failure> {
+        match self.place.me == root {
+            // SAFETY: the caller's promise.
+            true => unsafe { lists(counts, displacements, self.place.homes.len()) },
+            false => Ok((&[], &[])),
+        }
+    }
+
+    /// The row after lengths have travelled, which a leader still has in its working memory.
+    fn row(&self, of: impl Fn(Rank) -> (u64, u64), root: Rank) -> Result<Row, Failure> {
+        let led = self.place.nodes()?.led_by(root)?;
+        let inside = if led.seat().is_some() { self.engine.x.comm.member().size() as usize } else { 0 };
+        let row = match led.is_root() {
+            true => Row::at_root(&self.place, of),
+            false => Row::told(&self.place, lengths(&self.engine.scratch).take(inside).collect()),
+        };
+        row.map_err(|refusal| self.engine.refuse(refusal.into()))
+    }
 }
 
-/// `len` bytes at `address`, unless it is in place.
-fn unless_in_place(address: *const c_void, len: u64) -> Result<Option<Buf>, Refusal> {
-    if address.addr() == IN_PLACE { Ok(None) } else { bytes(address, len).map(Some) }
+/// The length and the place of a rank's block.
+fn block_of((counts, displacements): (&[u64], &[u64])) -> impl Fn(Rank) -> (u64, u64) {
+    let item = |list: &[u64], rank: Rank| list.get(rank as usize).copied().unwrap_or(0);
+    move |rank| (item(counts, rank), item(displacements, rank))
 }
 
 /// As `unisono_allgather`.
@@ -199,21 +197,9 @@ pub unsafe extern "C" fn unisono_mpi_levels_allgatherv(
     displacements: *const u64,
 ) -> c_int {
     let call = |state: &mut State| {
-        let ranks = state.place.homes.len();
-        for (list, name) in [(counts, "counts"), (displacements, "displacements")] {
-            if list.is_null() {
-                return Err(Failure::Null(name));
-            }
-        }
-        // SAFETY: not null; the caller's promise.
-        let counts = unsafe { core::slice::from_raw_parts(counts, ranks) };
-        // SAFETY: as above.
-        let displacements = unsafe { core::slice::from_raw_parts(displacements, ranks) };
-        let of = |rank: Rank| {
-            let item = |list: &[u64]| list.get(rank as usize).copied().unwrap_or(0);
-            (item(counts), item(displacements))
-        };
-        state.allgather(unless_in_place(send, sent)?, receive.cast(), of)
+        // SAFETY: the caller's promise.
+        let lists = unsafe { lists(counts, displacements, state.place.homes.len()) }?;
+        state.allgather(unless_in_place(send, sent)?, receive.cast(), block_of(lists))
     };
     // SAFETY: the caller's promise.
     unsafe { with(levels, call) }
@@ -231,8 +217,35 @@ pub unsafe extern "C" fn unisono_mpi_levels_gather(
     block: u64,
     root: u32,
 ) -> c_int {
+    let call = |state: &mut State| {
+        let row = Row::equal(&state.place, block)?;
+        state.gather(unless_in_place(send, block)?, receive.cast(), &row, root)
+    };
     // SAFETY: the caller's promise.
-    unsafe { with(levels, |state| state.gather(unless_in_place(send, block)?, receive.cast(), block, root)) }
+    unsafe { with(levels, call) }
+}
+
+/// As `unisono_gatherv`.
+///
+/// # Safety
+/// As [`unisono_mpi_levels_allgatherv`], of `receive` and its lists at the root alone.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_mpi_levels_gatherv(
+    levels: *const Levels,
+    send: *const c_void,
+    sent: u64,
+    receive: *mut c_void,
+    counts: *const u64,
+    displacements: *const u64,
+    root: u32,
+) -> c_int {
+    let call = |state: &mut State| {
+        // SAFETY: the caller's promise.
+        let lists = unsafe { state.lists_at(root, counts, displacements) }?;
+        state.gatherv(unless_in_place(send, sent)?, receive.cast(), block_of(lists), root)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with(levels, call) }
 }
 
 /// As `unisono_scatter`.
@@ -248,30 +261,32 @@ pub unsafe extern "C" fn unisono_mpi_levels_scatter(
     root: u32,
 ) -> c_int {
     let call = |state: &mut State| {
-        let receive = unless_in_place(receive, block)?;
-        state.scatter(send.cast_mut().cast(), receive, block, root)
+        let row = Row::equal(&state.place, block)?;
+        state.scatter(send.cast_mut().cast(), unless_in_place(receive, block)?, &row, root)
     };
     // SAFETY: the caller's promise.
     unsafe { with(levels, call) }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_row_is_the_users_memory_where_blocks_lie_so() {
-        let blocks = |rank: Rank| (10, 10 * u64::from(rank) + 5);
-        let in_order = Row::new(&Place::new(&[0, 0, 1], 1), blocks).unwrap();
-        assert_eq!((in_order.lies_at(), in_order.bytes), (Some(5), 30));
-        assert_eq!((&in_order.inside, &in_order.between), (&(vec![10; 2], vec![0, 10]), &(vec![20, 10], vec![0, 20])));
-        let across = Row::new(&Place::new(&[0, 1, 0], 1), blocks).unwrap();
-        assert_eq!((across.lies_at(), &across.inside), (None, &(vec![10], vec![0])));
-        assert_eq!(across.blocks, [(10, 0, 5), (10, 20, 15), (10, 10, 25)]);
-        // Blocks of nothing may lie anywhere.
-        let empty = Row::new(&Place::new(&[0, 1], 0), |rank| (0, 77 * u64::from(rank))).unwrap();
-        assert_eq!((empty.lies_at(), empty.bytes), (Some(0), 0));
-        let gaps = Row::new(&Place::new(&[0, 1], 0), |rank| (4, 5 * u64::from(rank))).unwrap();
-        assert_eq!(gaps.lies_at(), None);
-    }
+/// As `unisono_scatterv`.
+///
+/// # Safety
+/// As [`unisono_mpi_levels_allgatherv`], of `send` and its lists at the root alone.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_mpi_levels_scatterv(
+    levels: *const Levels,
+    send: *const c_void,
+    counts: *const u64,
+    displacements: *const u64,
+    receive: *mut c_void,
+    received: u64,
+    root: u32,
+) -> c_int {
+    let call = |state: &mut State| {
+        // SAFETY: the caller's promise.
+        let lists = unsafe { state.lists_at(root, counts, displacements) }?;
+        state.scatterv(send.cast_mut().cast(), unless_in_place(receive, received)?, block_of(lists), root)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with(levels, call) }
 }

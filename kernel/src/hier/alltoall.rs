@@ -1,0 +1,181 @@
+//! Alltoall of short blocks over two levels: each rank's blocks to its leader, all blocks between two nodes as one message,
+//! and back. Each block is copied six times; for long ones [`super::alltoallv`] is better.
+//!
+//! ```text
+//! shared memory    A0 A1 A2     B0 B1       each leader has a vector of blocks from each rank of its node
+//! messages         A0 ◄──────► B0           for each node, its ranks' blocks
+//! shared memory    A0 A1 A2     B0 B1       each rank has its vector of blocks from all
+//! ```
+//! Vectors are in the order of [`super::Rows`]: node by node, those of a node in the order of its ranks.
+
+use super::{Between, Led, Nodes, data, split};
+use crate::blocks::Blocks;
+use crate::buffer::Buf;
+use crate::comm::Member;
+use crate::datatype::Datatype;
+use crate::error::{Argument, Bound, Refusal};
+use crate::machine::Then;
+use crate::msg::alltoall::direct::Direct;
+use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
+use crate::msg::{Memory, Parts, PlanError, Rounds};
+use crate::shm::exchange::Exchange;
+use crate::shm::gather::exchange::Gather;
+use crate::shm::scatter::exchange::Scatter;
+
+/// One process's part.
+pub type Alltoall<'a> = Then<Exchange<Gather<'a>>, Then<Between<'a, Turned<'a>>, Exchange<Scatter<'a>>>>;
+
+/// What one process does, before it has memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Plan<'a> {
+    led: Led<'a>,
+    between: Option<Turned<'a>>,
+    /// Bytes of a vector.
+    vector: u64,
+}
+
+/// Bytes that a node has for a rank elsewhere from which ranks send themselves.
+const LONG: u64 = 1 << 11;
+
+/// Do blocks of `bytes` bytes go through leaders, where nothing else is said? `most`: ranks of the largest node.
+pub const fn through_leaders(bytes: u64, most: u32) -> bool {
+    most > 1 && bytes <= LONG / most as u64
+}
+
+/// The part of a process in an alltoall of blocks of `block` bytes. `ranks` and `starts` are, for each node, how many ranks it
+/// has and how many are on the nodes before it.
+///
+/// # Errors
+/// Not one per node; the blocks are too long.
+pub fn plan<'a>(nodes: Nodes<'a>, ranks: &'a [u64], starts: &'a [u64], block: u64) -> Result<Plan<'a>, PlanError> {
+    let (led, size) = (nodes.led(), nodes.size());
+    let vector = Parts::equal(size, block)?.total();
+    let inside = ranks.get(nodes.home().node as usize).copied().unwrap_or(0);
+    let part = |seat| -> Result<Turned<'a>, Refusal> {
+        Parts::equal(size, vector)?;
+        let parts = Parts::vary(nodes.count(), ranks, starts, inside * block)?;
+        let between = Direct::new(seat, Some(parts), parts, false)?;
+        Ok(Turned { between, ranks, starts, size: size.into(), inside, block })
+    };
+    Ok(Plan { led, between: led.seat().map(part).transpose()?, vector })
+}
+
+impl<'a> Plan<'a> {
+    /// Bytes of working memory.
+    pub fn scratch(&self) -> u64 {
+        self.between.map_or(0, |between| 3 * between.all())
+    }
+
+    /// The next two operations of `me`: `send` is its vector of blocks for all ranks, `receive` that from all; they may be the
+    /// same.
+    ///
+    /// # Errors
+    /// A buffer is too short.
+    ///
+    /// # Safety
+    /// `send` is readable, `receive` and `scratch` are writable, all exclusive during `'a`, apart unless said otherwise, and
+    /// outlive the message layer's use of them.
+    pub unsafe fn machine(
+        self,
+        me: &mut Member,
+        send: Buf,
+        receive: Buf,
+        scratch: Buf,
+    ) -> Result<Alltoall<'a>, Refusal> {
+        for side in [send, receive] {
+            Refusal::check(Argument::Bytes, side.len() as u64, Bound::Equals(self.vector))?;
+        }
+        let all = self.between.map_or(0, |between| between.all());
+        let (vectors, rest) = split(scratch, all)?;
+        let (leaves, rest) = split(rest, all)?;
+        let held = match self.between {
+            // SAFETY: the caller's promise.
+            Some(_) => Some(unsafe { Blocks::equal(vectors, me.size(), self.vector, Datatype::BYTE) }?),
+            None => None,
+        };
+        // SAFETY: the caller's promise.
+        let from = unsafe { data(send) }?;
+        // SAFETY: the caller's promise.
+        let to = unsafe { data(receive) }?;
+        let up = Gather::equal(me, Some(from), held, self.led.inside())?;
+        let down = Scatter::equal(me, held, Some(to), self.led.inside())?;
+        let memory = Memory { send: leaves, receive: rest, scratch: vectors };
+        let between = match self.between {
+            // SAFETY: the caller's promise; polled only after the vectors are there, and before they are handed out.
+            Some(plan) => Some(unsafe { Rounds::of(self.led.among(plan), memory, me.operation()) }?),
+            None => None,
+        };
+        Ok(Then::new(up, Then::new(between, down)))
+    }
+}
+
+/// What leaders do: vectors from the ranks of a node become vectors for them. What leaves lies by node, rank here, rank
+/// there; what arrives by node, rank there, rank here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Turned<'a> {
+    between: Direct<'a>,
+    ranks: &'a [u64],
+    starts: &'a [u64],
+    size: u64,
+    /// Ranks of this node.
+    inside: u64,
+    block: u64,
+}
+
+impl Turned<'_> {
+    /// Bytes of the vectors of this node's ranks.
+    const fn all(&self) -> u64 {
+        self.inside * self.size * self.block
+    }
+
+    /// So many blocks.
+    const fn place(&self, area: Area, first: u64, count: u64) -> Place {
+        Place::new(area, first * self.block, count * self.block)
+    }
+
+    /// What the rank here of this number has for the ranks of a node; by rank here and node.
+    fn pack(&self, index: u64) -> Option<Work> {
+        let nodes = self.ranks.len() as u64;
+        let (mine, node) = (index / nodes, (index % nodes) as usize);
+        let (start, there) = (*self.starts.get(node)?, *self.ranks.get(node)?);
+        (mine < self.inside).then(|| Work::Copy {
+            from: self.place(Area::Scratch, mine * self.size + start, there),
+            to: self.place(Area::Send, start * self.inside + mine * there, there),
+        })
+    }
+
+    /// What a rank anywhere has for a rank here; by rank here and place in the vector.
+    fn unpack(&self, index: u64) -> Option<Work> {
+        let (mine, other) = (index / self.size, index % self.size);
+        (mine < self.inside).then(|| Work::Copy {
+            from: self.place(Area::Receive, other * self.inside + mine, 1),
+            to: self.place(Area::Scratch, mine * self.size + other, 1),
+        })
+    }
+}
+
+impl Schedule for Turned<'_> {
+    fn rounds(&self) -> u64 {
+        self.between.rounds()
+    }
+
+    fn send(&self, round: u64, index: u32) -> Option<Message> {
+        self.between.send(round, index)
+    }
+
+    fn receive(&self, round: u64, index: u32) -> Option<Message> {
+        self.between.receive(round, index)
+    }
+
+    fn work(&self, round: u64, moment: Moment, index: u32) -> Option<Work> {
+        match moment {
+            Moment::Before => self.pack(index.into()),
+            Moment::Meanwhile => self.between.work(round, moment, index),
+            Moment::After => self.unpack(index.into()),
+        }
+    }
+
+    fn bytes(&self) -> Bytes {
+        Bytes { scratch: self.all(), ..self.between.bytes() }
+    }
+}
