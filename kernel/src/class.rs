@@ -114,7 +114,8 @@ impl Refusal {
             | Argument::Scratch
             | Argument::Messages
             | Argument::MailboxSlots
-            | Argument::MailboxFragment => Class::Argument,
+            | Argument::MailboxFragment
+            | Argument::Failures => Class::Argument,
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::machine::Machine;
 use crate::region::{Base, Layout, Region};
 use crate::select::{BarrierAlgorithm, BcastAlgorithm};
 use crate::shm::bcast::{cico::Cico, posted::Posted, queue::Queue};
-use crate::step::{Awaits, Step};
+use crate::step::Step;
 use crate::table::Choices;
 use crate::transport::{Observe, Transport, Wait};
 use core::fmt;
@@ -210,8 +210,17 @@ where
             Ok(machine) => machine,
             Err(refusal) => return Err(self.refuse(refusal)),
         };
+        self.guarded(|x, wait| run(&mut machine, x, wait))
+    }
+
+    /// Runs what may call a user's operation.
+    #[inline(always)]
+    pub(crate) fn guarded(
+        &mut self,
+        call: impl FnOnce(&mut Comm<T::Region>, &mut T::Wait) -> Result<(), Stop>,
+    ) -> Result<(), Error> {
         let guard = Unwinding(&mut self.comm);
-        let result = run(&mut machine, guard.0, &mut self.wait);
+        let result = call(guard.0, &mut self.wait);
         core::mem::forget(guard);
         match result {
             Ok(()) => Ok(()),
@@ -233,11 +242,6 @@ where
         let result = machine.poll(guard.0);
         core::mem::forget(guard);
         result.map_err(|e| self.fail(Stop::Poll(e)))
-    }
-
-    /// Waits as the policy says.
-    pub(crate) fn wait_for(&mut self, on: &Awaits) -> Result<(), Error> {
-        self.wait.wait(&mut self.comm, on).map_err(|e| self.fail(Stop::Wait(e)))
     }
 
     /// Poisons the communicator: operations of this process were given up unfinished.

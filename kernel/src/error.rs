@@ -71,6 +71,8 @@ pub enum Argument {
     MailboxSlots,
     /// Bytes in one slot of a mailbox.
     MailboxFragment,
+    /// Failures of the communicator.
+    Failures,
 }
 
 impl Argument {
@@ -108,10 +110,11 @@ impl Argument {
             Self::Messages => "mailbox messages",
             Self::MailboxSlots => "mailbox slots",
             Self::MailboxFragment => "mailbox fragment",
+            Self::Failures => "failures",
         }
     }
 
-    const ALL: [Self; 31] = [
+    const ALL: [Self; 32] = [
         Self::Ranks,
         Self::Rank,
         Self::Root,
@@ -143,6 +146,7 @@ impl Argument {
         Self::Messages,
         Self::MailboxSlots,
         Self::MailboxFragment,
+        Self::Failures,
     ];
 
     /// A number for the segment, where enums must not be read from bytes.
@@ -249,6 +253,13 @@ pub struct Poison {
     pub cause: Cause,
 }
 
+impl Poison {
+    /// Are all its ranks there, to go on together on a communicator of the same ranks? Not where one died.
+    pub const fn is_renewable(&self) -> bool {
+        !matches!(self.cause, Cause::Died)
+    }
+}
+
 /// What a [`Poison`] tells of its rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
@@ -266,13 +277,18 @@ impl fmt::Display for Poison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rank, operation, cause } = self;
         match cause {
-            Cause::Died => write!(f, "rank {rank} died (seen in operation {operation})"),
-            Cause::Refused(r) => write!(f, "rank {rank} refused operation {operation}: {r}"),
-            Cause::Fault => write!(f, "rank {rank} found a corrupt segment in operation {operation}"),
+            Cause::Died => write!(f, "rank {rank} died (seen in operation {operation})")?,
+            Cause::Refused(r) => write!(f, "rank {rank} refused operation {operation}: {r}")?,
+            Cause::Fault => write!(f, "rank {rank} found a corrupt segment in operation {operation}")?,
             Cause::Late => {
-                write!(f, "rank {rank} was late: the bound on waiting for it is over (operation {operation})")
+                write!(f, "rank {rank} was late: the bound on waiting for it is over (operation {operation})")?;
             }
         }
+        f.write_str(if self.is_renewable() {
+            "; all ranks go on when all renew the communicator"
+        } else {
+            "; the others go on in a group without it"
+        })
     }
 }
 

@@ -4,9 +4,9 @@
 //! others to move: it polls them between its own looks.
 
 use crate::comm::{Comm, Member};
-use crate::driver::{Communicator, Stop};
+use crate::driver::{Communicator, Stop, run};
 use crate::error::{Argument, Bound, Error, Poison, Refusal, WaitError};
-use crate::select::Any;
+use crate::select::{Any, Barrier};
 use crate::step::{Awaits, Step};
 use crate::transport::{Observe, Transport, Wait};
 use core::fmt;
@@ -79,20 +79,30 @@ where
         Ok(())
     }
 
-    /// Moves a machine that began; waits once, if it must and may. Is it done?
+    /// Moves a machine that began, without waiting. Is it done?
+    ///
+    /// # Errors
+    /// A poll failed: the communicator is poisoned.
+    #[inline]
+    pub fn advance(&mut self, machine: &mut Any<'_>) -> Result<bool, Error> {
+        Ok(self.poll(machine)? == Step::Done)
+    }
+
+    /// Runs a machine that began to its end, as a blocking call does.
     ///
     /// # Errors
     /// A poll or a wait failed: the communicator is poisoned.
     #[inline]
-    pub fn advance(&mut self, machine: &mut Any<'_>, block: bool) -> Result<bool, Error> {
-        match self.poll(machine)? {
-            Step::Done => Ok(true),
-            Step::Wait(on) if block => self.wait_for(&on).map(|()| false),
-            Step::Wait(_) => Ok(false),
-        }
+    pub fn complete(&mut self, machine: &mut Any<'_>) -> Result<(), Error> {
+        // What is as short as the choice among all machines chooses once, not at each poll.
+        self.guarded(|x, wait| match machine {
+            Any::Barrier(Barrier::Posted(machine)) => run(machine, x, wait),
+            Any::Barrier(Barrier::Dissemination(machine)) => run(machine, x, wait),
+            other => run(other, x, wait),
+        })
     }
 
-    /// [`Self::advance`] that waits, and moves `others` meanwhile.
+    /// [`Self::advance`] that waits once, and moves `others` meanwhile.
     ///
     /// # Errors
     /// As [`Self::advance`].

@@ -82,7 +82,7 @@ where
         };
         let answer = body(&mut scope);
         while !scope.active.is_empty() {
-            scope.move_oldest(true)?;
+            scope.complete_oldest()?;
         }
         answer
     }
@@ -116,7 +116,7 @@ where
 {
     fn progress(&mut self) {
         // What failed has poisoned the communicator: the scope's next call says so.
-        let _ = self.move_oldest(false);
+        let _ = self.move_oldest();
     }
 }
 
@@ -217,7 +217,7 @@ where
     /// # Errors
     /// The failure of an operation: the communicator is poisoned.
     pub fn test(&mut self, request: Request) -> Result<bool, Error> {
-        self.move_oldest(false)?;
+        self.move_oldest()?;
         Ok(request.0 < self.completed)
     }
 
@@ -228,7 +228,7 @@ where
     #[inline]
     pub fn wait(&mut self, request: Request) -> Result<(), Error> {
         while request.0 >= self.completed && !self.active.is_empty() {
-            self.move_oldest(true)?;
+            self.complete_oldest()?;
         }
         Ok(())
     }
@@ -270,7 +270,7 @@ where
     pub fn wait_persistent(&mut self, persistent: Persistent) -> Result<(), Error> {
         let until = self.last(persistent)?;
         while until > self.completed && !self.active.is_empty() {
-            self.move_oldest(true)?;
+            self.complete_oldest()?;
         }
         Ok(())
     }
@@ -298,7 +298,7 @@ where
         }
         // There is room: a slot is active once.
         let _ = self.active.push_back(at);
-        self.move_oldest(false)?;
+        self.move_oldest()?;
         Ok(request)
     }
 
@@ -311,18 +311,24 @@ where
         }
     }
 
-    /// Polls the oldest operations until one of them waits; if `block`, the oldest alone, and waits with it once: nobody
-    /// may have asked for the next one yet.
+    /// Polls the oldest operations until one of them waits.
     #[inline]
-    fn move_oldest(&mut self, block: bool) -> Result<(), Error> {
+    fn move_oldest(&mut self) -> Result<(), Error> {
         while let Some(machine) = oldest(self.communicator, &mut self.slots, &self.active, &mut self.begun)? {
-            if !self.communicator.advance(machine, block)? {
+            if !self.communicator.advance(machine)? {
                 return Ok(());
             }
             self.complete();
-            if block {
-                return Ok(());
-            }
+        }
+        Ok(())
+    }
+
+    /// Runs the oldest operation to its end, and no other: nobody may have asked for the next one yet.
+    #[inline]
+    fn complete_oldest(&mut self) -> Result<(), Error> {
+        if let Some(machine) = oldest(self.communicator, &mut self.slots, &self.active, &mut self.begun)? {
+            self.communicator.complete(machine)?;
+            self.complete();
         }
         Ok(())
     }

@@ -49,6 +49,14 @@ int unisono_comm_split(unisono_comm *comm, uint32_t color, int64_t key, unisono_
 int unisono_comm_create_group(unisono_comm *comm, const uint32_t *ranks, uint32_t count, uint32_t tag,
                               unisono_comm **group);
 
+/* Puts a communicator of the same processes in the same order in the place of one that is over because a rank refused an
+ * argument (UNISONO_ERR_ARGUMENT there, UNISONO_ERR_PEER on the others), ranks disagreed (UNISONO_ERR_MISMATCH) or one was late
+ * (UNISONO_ERR_LATE). All ranks call, each once it has its error: who has finished the operation in which it happened has one at
+ * its next operation. It waits for no operation, and works at once.
+ * UNISONO_ERR_ARGUMENT: `comm` is not over. UNISONO_ERR_DIED: a rank is gone; unisono_comm_create_group makes a communicator of the
+ * others. UNISONO_ERR_REQUEST: `comm` has requests that were not freed. UNISONO_ERR_MEMORY as above. Then it stays as it is. */
+int unisono_comm_renew(unisono_comm **comm);
+
 /* This process is done with the communicator, which becomes null; waits for nobody. All members free it sometime. The
  * same as unisono_free. UNISONO_ERR_BUSY: a call is using it. UNISONO_ERR_REQUEST: it has requests
  * that were not freed; it stays. */

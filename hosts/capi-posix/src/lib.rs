@@ -6,7 +6,7 @@ use core::any::Any;
 use core::ffi::c_int;
 use core::fmt;
 use std::io::Write;
-use unisono::comm::{Beside, Handle, Patience, Waiting, unisono_free, with_beside};
+use unisono::comm::{Beside, Handle, Patience, Waiting, free_after, unisono_free, with_beside};
 use unisono::error::{Failure, UNISONO_OK, answer};
 use unisono::request::State;
 use unisono_kernel::class::Class;
@@ -175,6 +175,22 @@ pub unsafe extern "C" fn unisono_comm_create_group(
     let ranks = unsafe { core::slice::from_raw_parts(ranks, count as usize) };
     // SAFETY: the caller's promise.
     unsafe { derive(comm, (group, "group"), |_, place| place.create_group(ranks, tag).map(Some)) }
+}
+
+/// Puts a communicator of the same processes in the place of one that failed.
+///
+/// # Safety
+/// As [`unisono_comm_free`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_comm_renew(comm: *mut *mut Handle) -> c_int {
+    answer((|| {
+        // SAFETY: the caller's promise.
+        let comm = unsafe { comm.as_mut() }.ok_or(Failure::Null("comm"))?;
+        let renew = |beside: Option<&mut dyn Any>| handle(place(beside)?.renew().map_err(refusal)?);
+        // SAFETY: the caller's promise.
+        *comm = unsafe { free_after(*comm, renew) }?;
+        Ok(())
+    })())
 }
 
 /// Frees the communicator, and makes the caller's pointer null.

@@ -58,6 +58,30 @@ int main(void) {
     CHECK(sum(group, me) == (me % 2 ? 4 : 6));
     CHECK(unisono_comm_free(&group) == UNISONO_OK);
 
+    /* A refused argument on one rank ends a communicator for all, by name; all renew it, and go on. */
+    CHECK(unisono_comm_dup(world, &dup) == UNISONO_OK);
+    other = dup;
+    CHECK(unisono_comm_renew(&dup) == UNISONO_ERR_ARGUMENT && dup == other);
+    CHECK(strstr(text(), "failures is 0, must be at least 1"));
+    for (int round = 0; round < 2 * SIZE; round++) {
+        CHECK(sum(dup, me) == 10);
+        CHECK(unisono_bcast_init(dup, &total, sizeof total, 0, &request) == UNISONO_OK);
+        CHECK(unisono_barrier(world) == UNISONO_OK);
+        int wrong = me == round % SIZE;
+        int failed = unisono_bcast(dup, &total, sizeof total, wrong ? 77 : 0);
+        if (failed == UNISONO_OK) failed = unisono_barrier(dup);
+        CHECK(failed == (wrong ? UNISONO_ERR_ARGUMENT : UNISONO_ERR_PEER));
+        CHECK(strstr(text(), "root is 77, must be below 5"));
+        CHECK(wrong || (strstr(text(), " refused operation ") && strstr(text(), "renew the communicator")));
+        CHECK(unisono_start(request) == UNISONO_ERR_PEER);
+        CHECK(unisono_comm_renew(&dup) == UNISONO_ERR_REQUEST && dup != NULL);
+        CHECK(unisono_request_free(&request) == UNISONO_OK);
+        CHECK(unisono_comm_renew(&dup) == UNISONO_OK);
+        CHECK(unisono_rank(dup) == me && unisono_size(dup) == SIZE);
+    }
+    CHECK(sum(dup, me) == 10 && unisono_comm_free(&dup) == UNISONO_OK);
+
+    CHECK(unisono_comm_renew(NULL) == UNISONO_ERR_NULL && unisono_comm_renew(&dup) == UNISONO_ERR_NULL);
     CHECK(unisono_comm_create_group(world, twice, 6, 0, &group) == UNISONO_ERR_ARGUMENT && group == NULL);
     CHECK(strstr(text(), "distinct ranks"));
     CHECK(unisono_comm_create_group(world, NULL, 6, 0, &group) == UNISONO_ERR_NULL);
@@ -86,6 +110,7 @@ int main(void) {
     CHECK(unisono_create(memory, sizeof memory, &params) == UNISONO_OK);
     CHECK(unisono_attach(memory, sizeof memory, 0, &world) == UNISONO_OK);
     CHECK(unisono_comm_dup(world, &dup) == UNISONO_ERR_HOST && dup == NULL);
+    CHECK(unisono_comm_renew(&world) == UNISONO_ERR_HOST && world != NULL);
     CHECK(unisono_free(world) == UNISONO_OK);
     return 0;
 }

@@ -50,7 +50,7 @@ uint32_t unisono_version(void);
 #define UNISONO_ERR_NOT_READY (-4)  /* attach: no segment was created here yet; try again */
 #define UNISONO_ERR_SEGMENT (-5)    /* not a segment, or one of another version or layout */
 #define UNISONO_ERR_MISMATCH (-6)   /* this rank's arguments do not fit those of another */
-#define UNISONO_ERR_PEER (-7)       /* another rank refused its arguments */
+#define UNISONO_ERR_PEER (-7)       /* another rank refused its arguments (see unisono_comm_renew, unisono_posix.h) */
 #define UNISONO_ERR_DIED (-8)       /* a rank is gone (see unisono_report_death) */
 #define UNISONO_ERR_LATE (-9)       /* a rank was waited for longer than its bound of time */
 #define UNISONO_ERR_CORRUPT (-10)   /* the segment holds words that no rank writes */

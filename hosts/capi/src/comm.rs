@@ -256,22 +256,41 @@ pub unsafe extern "C" fn unisono_attach(memory: *mut c_void, bytes: usize, rank:
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unisono_free(comm: *mut Handle) -> c_int {
     answer((|| {
+        if comm.is_null() {
+            return Ok(());
+        }
         // SAFETY: the caller's promise.
-        let Some(handle) = (unsafe { comm.as_ref() }) else { return Ok(()) };
-        let mut claim = Claim::new(handle)?;
-        let (state, beside) = claim.both();
-        if state.requests > 0 {
-            return Err(Failure::Requests(state.requests));
-        }
-        if let Some(beside) = beside {
-            beside.ended(state.communicator.comm().end());
-        }
-        // Never given back: there is nothing to give back to.
-        core::mem::forget(claim);
-        // SAFETY: allocated by `unisono_attach` as a box would be; claimed, so no call uses it.
-        drop(unsafe { Box::from_raw(comm) });
-        Ok(())
+        unsafe { free_after(comm, |_| Ok(())) }
     })())
+}
+
+/// Frees a handle that no request is left of, after `before` has succeeded with what the host keeps beside it. On an
+/// error it stays.
+///
+/// # Safety
+/// As [`unisono_free`].
+///
+/// # Errors
+/// It is null, in use, or has requests; `before`'s.
+pub unsafe fn free_after<A>(
+    comm: *mut Handle,
+    before: impl FnOnce(Option<&mut dyn Any>) -> Result<A, Failure>,
+) -> Result<A, Failure> {
+    // SAFETY: the caller's promise.
+    let mut claim = Claim::new(unsafe { comm.as_ref() }.ok_or(Failure::Null("comm"))?)?;
+    let (state, mut beside) = claim.both();
+    if state.requests > 0 {
+        return Err(Failure::Requests(state.requests));
+    }
+    let answer = before(beside.as_deref_mut().map(|beside| beside as &mut dyn Any))?;
+    if let Some(beside) = beside {
+        beside.ended(state.communicator.comm().end());
+    }
+    // Never given back: there is nothing to give back to.
+    core::mem::forget(claim);
+    // SAFETY: allocated by `unisono_attach` as a box would be; claimed, so no call uses it.
+    drop(unsafe { Box::from_raw(comm) });
+    Ok(answer)
 }
 
 /// This process's rank, or a negative error number.

@@ -31,6 +31,26 @@ pub struct Request {
     active: bool,
 }
 
+/// How to move what is in flight.
+enum How<'a> {
+    /// Without waiting.
+    Look,
+    /// To its end.
+    Wait,
+    /// As far as one wait allows, and these meanwhile.
+    Among(&'a mut dyn FnMut()),
+}
+
+impl How<'_> {
+    const fn again(&mut self) -> How<'_> {
+        match self {
+            Self::Look => How::Look,
+            Self::Wait => How::Wait,
+            Self::Among(others) => How::Among(&mut **others),
+        }
+    }
+}
+
 /// What a claimed handle gives access to: the communicator, and its requests.
 #[derive(Debug)]
 pub struct State {
@@ -48,9 +68,8 @@ impl State {
         Self { communicator, active: VecDeque::new(), begun: false, requests: 0 }
     }
 
-    /// Moves the oldest operations until one of them waits; given others to move meanwhile, the oldest alone, and waits with
-    /// it once.
-    fn advance(&mut self, mut others: Option<&mut dyn FnMut()>) -> Result<(), Error> {
+    /// Moves the oldest operation, and those behind it as far as nobody must wait; if one may wait, the oldest alone.
+    fn advance(&mut self, mut how: How<'_>) -> Result<(), Error> {
         while let Some(&oldest) = self.active.front() {
             // SAFETY: an active request is not freed, and used under the claim alone.
             let request = unsafe { &mut *oldest };
@@ -61,9 +80,10 @@ impl State {
                         self.communicator.begin(machine)?;
                         self.begun = true;
                     }
-                    match &mut others {
-                        Some(others) => self.communicator.advance_among(machine, &mut **others)?,
-                        None => self.communicator.advance(machine, false)?,
+                    match &mut how {
+                        How::Look => self.communicator.advance(machine)?,
+                        How::Wait => self.communicator.complete(machine).map(|()| true)?,
+                        How::Among(others) => self.communicator.advance_among(machine, &mut **others)?,
                     }
                 }
             };
@@ -72,7 +92,7 @@ impl State {
             }
             (request.active, self.begun) = (false, false);
             self.active.pop_front();
-            if others.is_some() {
+            if !matches!(how, How::Look) {
                 return Ok(());
             }
         }
@@ -83,7 +103,7 @@ impl State {
     #[inline(always)]
     pub(crate) fn drain(&mut self) -> Result<(), Error> {
         while !self.active.is_empty() {
-            self.advance(Some(&mut || ()))?;
+            self.advance(How::Wait)?;
         }
         Ok(())
     }
@@ -103,7 +123,7 @@ impl State {
         unsafe { (*request).active = true };
         // There is room, since it was made.
         self.active.push_back(request);
-        self.advance(None).inspect_err(|_| self.retire(request))
+        self.advance(How::Look).inspect_err(|_| self.retire(request))
     }
 
     /// Its communicator is poisoned: the request will never be polled again.
@@ -184,12 +204,12 @@ pub(crate) unsafe fn create(
     })())
 }
 
-/// Completes a request as far as it goes: waits for it, if there are others to move meanwhile. Is it complete? Then
+/// Completes a request as far as it goes. Is it complete? Then
 /// it is freed, unless persistent.
 ///
 /// # Safety
 /// See the [module](self).
-unsafe fn complete(request: *mut *mut Request, mut others: Option<&mut dyn FnMut()>) -> Result<bool, Failure> {
+unsafe fn complete(request: *mut *mut Request, mut how: How<'_>) -> Result<bool, Failure> {
     // SAFETY: the caller's promise.
     let own = unsafe { behind(request) }?;
     if own.is_null() {
@@ -202,16 +222,13 @@ unsafe fn complete(request: *mut *mut Request, mut others: Option<&mut dyn FnMut
     let is_active = || unsafe { (*own).active };
     let mut result = Ok(());
     while is_active() {
-        let moved = match &mut others {
-            Some(others) => state.advance(Some(&mut **others)),
-            None => state.advance(None),
-        };
+        let moved = state.advance(how.again());
         if let Err(error) = moved {
             if is_active() {
                 state.retire(own);
                 result = Err(error.into());
             }
-        } else if others.is_none() && is_active() {
+        } else if matches!(how, How::Look) && is_active() {
             return Ok(false);
         }
     }
@@ -257,7 +274,7 @@ pub unsafe extern "C-unwind" fn unisono_test(request: *mut *mut Request, done: *
         let done = unsafe { done.as_mut() }.ok_or(Failure::Null("done"))?;
         *done = 0;
         // SAFETY: the caller's promise.
-        *done = unsafe { complete(request, None) }?.into();
+        *done = unsafe { complete(request, How::Look) }?.into();
         Ok(())
     })())
 }
@@ -269,7 +286,7 @@ pub unsafe extern "C-unwind" fn unisono_test(request: *mut *mut Request, done: *
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn unisono_wait(request: *mut *mut Request) -> c_int {
     // SAFETY: the caller's promise.
-    answer(unsafe { complete(request, Some(&mut || ())) }.map(drop))
+    answer(unsafe { complete(request, How::Wait) }.map(drop))
 }
 
 /// Waits until all of the `count` requests are complete, and moves the communicators of all meanwhile. Answers the first failure.
@@ -290,7 +307,7 @@ pub unsafe extern "C-unwind" fn unisono_wait_all(count: usize, requests: *mut *m
             }
         };
         // SAFETY: as above.
-        let one = unsafe { complete(requests.wrapping_add(at), Some(&mut others)) };
+        let one = unsafe { complete(requests.wrapping_add(at), How::Among(&mut others)) };
         result = result.and(one.map(drop));
     }
     answer(result)
@@ -309,7 +326,7 @@ unsafe fn move_on(request: *mut *mut Request) {
     // SAFETY: the caller's promise; not null.
     if let Ok(mut claim) = unsafe { claim(own) } {
         // What failed has poisoned that communicator: the wait for the request says so.
-        let _ = claim.state().advance(None);
+        let _ = claim.state().advance(How::Look);
     }
 }
 

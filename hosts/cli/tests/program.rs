@@ -60,6 +60,13 @@ fn bench_knows_every_collective_and_form_of_algorithm() {
     assert_eq!(run(&["bench", "bcast", "--bytes", "5000", "--algorithm", "cico-knomial-3", "--cico-sets", "4"]), 1);
 }
 
+/// A communicator's bytes, as docs/segment.md says: two pages, and per rank control lines, 64 lines, 16 slots.
+fn bytes_of(ranks: u64, slot: u64) -> u64 {
+    let up = |bytes: u64| bytes.next_multiple_of(4096);
+    let control = up(128 * (5 + u64::from(ranks.next_power_of_two().trailing_zeros())));
+    2 * 4096 + ranks * (control + up(128 * 64) + 16 * slot)
+}
+
 #[test]
 fn bench_makes_and_frees_communicators() {
     for ranks in ["1", "2", "5"] {
@@ -67,7 +74,13 @@ fn bench_makes_and_frees_communicators() {
         let names: Vec<_> = rows.iter().map(|row| row["collective"].as_str().unwrap_or_default()).collect();
         assert_eq!(names, ["dup", "split", "create_group"]);
         assert!(rows.iter().all(|row| row["p50_ns"].as_f64().is_some_and(|ns| ns > 0.0)));
-        assert!(rows.iter().all(|row| row["iterations"] == 2200 && row["bytes_each"].as_u64() > Some(0)));
+        let ranks: u64 = ranks.parse().expect("a number");
+        let (all, half) = (bytes_of(ranks, 32768), bytes_of(ranks.div_ceil(2), 32768));
+        assert!(rows.iter().all(|row| row["iterations"] == 2200));
+        assert_eq!(
+            rows.iter().map(|row| row["bytes_each"].as_u64().expect("bytes")).collect::<Vec<_>>(),
+            [all, half, all]
+        );
     }
     let table = succeeds(&["bench", "comm", "-n", "2", "--iterations", "5"]);
     assert!(table.lines().any(|line| line.starts_with("create_group ")), "{table}");
@@ -414,10 +427,8 @@ fn topo_shows_the_machine_and_the_memory() {
     let rows = json["memory"].as_array().expect("rows");
     assert_eq!(rows.len(), 11);
     for row in rows {
-        // docs/segment.md: two pages, and per rank control lines, 64 lines, 16 slots of 32 KiB or 4.
-        let (p, up) = (row["ranks"].as_u64().expect("a number"), |bytes: u64| bytes.next_multiple_of(4096));
-        let own = up(128 * (5 + u64::from(p.next_power_of_two().trailing_zeros()))) + up(128 * 64);
-        assert_eq!(row["bytes"], 2 * 4096 + p * (own + 16 * 32768), "{row}");
-        assert_eq!(row["bytes_small"], 2 * 4096 + p * (own + 16 * 4096), "{row}");
+        let ranks = row["ranks"].as_u64().expect("a number");
+        assert_eq!(row["bytes"], bytes_of(ranks, 32768), "{row}");
+        assert_eq!(row["bytes_small"], bytes_of(ranks, 4096), "{row}");
     }
 }

@@ -11,7 +11,7 @@
 
 use super::{Counter, Flag, Layout, Region};
 use crate::Rank;
-use crate::error::{Argument, Bound, Cause, Poison, Refusal};
+use crate::error::{Argument, Bound, Cause, Error, Poison, Refusal};
 
 const KIND: u32 = 62;
 const RANK: u32 = 30;
@@ -71,6 +71,19 @@ pub fn poison<R: Region>(region: &R, layout: &Layout, writer: Rank, poison: Pois
 pub fn look<R: Region>(region: &R, layout: &Layout) -> Option<Poison> {
     let word = region.counter(layout.state()).load_acquire();
     if word.is(0) { None } else { Some(decode(region, layout, word.unchecked())) }
+}
+
+/// What ended the lease, if all its ranks may go on together on another one. All are told alike, whenever they ask: the
+/// first poison is the only one. So no agreement is needed beside it.
+///
+/// # Errors
+/// Nothing did; or a rank died: the others go on without it.
+pub fn renewable<R: Region>(region: &R, layout: &Layout) -> Result<Poison, Error> {
+    match look(region, layout) {
+        None => Err(Error::Refused(Refusal::new(Argument::Failures, 0, Bound::AtLeast(1)))),
+        Some(poison) if poison.is_renewable() => Ok(poison),
+        Some(poison) => Err(Error::Poisoned(poison)),
+    }
 }
 
 #[cold]

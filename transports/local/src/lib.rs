@@ -8,8 +8,8 @@ pub use segment::Segment;
 
 use unisono_kernel::Rank;
 use unisono_kernel::driver::Communicator;
-use unisono_kernel::error::{Refusal, WaitError};
-use unisono_kernel::region::Params;
+use unisono_kernel::error::{Error, Refusal, WaitError};
+use unisono_kernel::region::{Params, state};
 use unisono_kernel::step::Awaits;
 use unisono_kernel::transport::Transport;
 use unisono_kernel::wait::{Relax, SpinThen};
@@ -58,6 +58,20 @@ pub fn run<A: Send>(params: Params, body: impl Fn(Communicator<Local>) -> A + Sy
         let threads: Vec<_> = communicators.into_iter().map(|c| scope.spawn(move || body(c))).collect();
         threads.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     }))
+}
+
+/// Goes on, with the same ranks on another segment, after a failure. All ranks call, once each has its error: who has
+/// finished the operation in which it happened has one at its next operation.
+///
+/// # Errors
+/// The communicator is not over, or was told that a rank died: it is as before.
+pub fn renew(communicator: &mut Communicator<Local>) -> Result<(), Error> {
+    let (segment, member) = (communicator.comm().region(), communicator.comm().member());
+    state::renewable(segment, member.layout())?;
+    let (next, choices) = (segment.next()?, member.choices());
+    let layout = *next.layout();
+    *communicator = Communicator::new(next, layout, member.rank(), waiting(layout.ranks()))?.with_choices(choices);
+    Ok(())
 }
 
 /// One rank's end of the mailboxes of a segment.

@@ -2,7 +2,7 @@
 
 use std::alloc::{Layout as Block, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::region::{Layout, Params, Region, header};
 use unisono_shm::Mapped;
@@ -17,6 +17,8 @@ struct Heap {
     block: Block,
     region: Mapped,
     layout: Layout,
+    /// What comes after this one: made by the rank that asks first.
+    next: OnceLock<Result<Segment, Refusal>>,
 }
 
 // SAFETY: the segment's bytes are only reached through `Mapped`, which is Sync.
@@ -41,7 +43,12 @@ impl Segment {
         // SAFETY: allocated and zeroed above, freed in drop; nobody else knows the address.
         let region = unsafe { Mapped::new(memory.as_ptr(), bytes) }?.with_level(unisono_shm::level!());
         header::create(&region, &layout);
-        Ok(Self(Arc::new(Heap { memory, block, region, layout })))
+        Ok(Self(Arc::new(Heap { memory, block, region, layout, next: OnceLock::new() })))
+    }
+
+    /// A fresh segment of the same parameters, the same for all who ask. It lives as long as this one, or clones of its own.
+    pub(crate) fn next(&self) -> Result<Self, Refusal> {
+        self.0.next.get_or_init(|| Self::new(*self.0.layout.params())).clone()
     }
 
     /// The layout.

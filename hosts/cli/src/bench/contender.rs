@@ -69,7 +69,6 @@ impl Contender {
             }
         };
         comm.begin(machine)?;
-        while !comm.advance(machine, true)? {}
-        Ok(())
+        comm.complete(machine)
     }
 }

@@ -49,7 +49,7 @@ fn make(
 }
 
 /// A few collectives among `members`, through lines and queues.
-fn run(comm: &mut Intracomm, members: &[u32], seed: u64) -> Result<bool, Failure> {
+pub(super) fn run(comm: &mut Intracomm, members: &[u32], seed: u64) -> Result<bool, Failure> {
     let mut right = comm.place().members() == members;
     let sum: u64 = members.iter().map(|&world| u64::from(world) * seed).sum();
     let mine = members.get(comm.rank() as usize).copied().unwrap_or(u32::MAX);

@@ -1,6 +1,7 @@
-//! One rank's mistake: every rank gets an error that names the argument, at this or the next operation.
+//! One rank's mistake: every rank gets an error that names the argument, at this or the next operation; then all renew the
+//! communicator, and what they compute is right.
 
-use super::{Tally, params};
+use super::{Tally, communicators, params};
 use crate::error::Failure;
 use crate::job::Team;
 use unisono_kernel::Rank;
@@ -77,6 +78,7 @@ pub(super) fn check(team: &mut Team, tally: &mut Tally) -> Result<(), Failure> {
         return Ok(());
     }
     let culprit = size - 1;
+    let everyone: Vec<_> = (0..size).collect();
     for (name, mistakes) in CALLS {
         for &mistake in mistakes {
             let others: &[&str] = match mistake {
@@ -92,7 +94,10 @@ pub(super) fn check(team: &mut Team, tally: &mut Tally) -> Result<(), Failure> {
                 let answer = first.and_then(|()| comm.barrier());
                 let right = refusal(answer).is_some_and(|refusal| refusal.argument == mistake.argument());
                 let what = if other == name { String::new() } else { format!(": {other}") };
-                tally.case(format!("{name}: {} of rank {culprit} is wrong{what}", mistake.argument().name()), right);
+                let what = format!("{name}: {} of rank {culprit} is wrong{what}", mistake.argument().name());
+                let renewed = comm.renew().is_ok() && communicators::run(&mut comm, &everyone, 5)?;
+                tally.case(format!("{what}; renewed"), renewed);
+                tally.case(what, right);
             }
         }
     }

@@ -173,6 +173,11 @@ impl Arena {
         self.file.bytes()
     }
 
+    /// Bytes of its pages that exist.
+    pub fn touched(&self) -> u64 {
+        self.file.touched()
+    }
+
     /// Its bytes for communicators; warm slices are not free there.
     pub const fn room(&self) -> &Room {
         &self.room

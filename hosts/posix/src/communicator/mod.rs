@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `place` | who belongs together, on which memory; dup, split, create group, leave |
+//! | `place` | who belongs together, on which memory; dup, split, create group, renew, leave |
 //! | `commons` | what a process keeps for all of them: arenas, descriptors |
 //! | `birth`, `part` | the words that are told, and what follows from them |
 //! | `notices` | how a group is told without a collective |
@@ -78,6 +78,17 @@ impl Intracomm {
     /// MPI 4.1, 7.4.2.
     pub fn create_group(&mut self, ranks: &[Rank], tag: u32) -> Result<Self, PosixError> {
         Ok(Self::open(self.place.create_group(ranks, tag)?)?)
+    }
+
+    /// Goes on, with the same ranks on other memory, after a failure that all survived. All ranks call, once each has its
+    /// error: who has finished the operation in which it happened has one at its next operation. What was in flight is lost,
+    /// requests too; the operation that failed has a number in its error ([`unisono_kernel::error::Poison`]).
+    ///
+    /// # Errors
+    /// As [`Place::renew`]: the communicator is as before.
+    pub fn renew(&mut self) -> Result<(), PosixError> {
+        *self = Self::open(self.place.renew()?)?;
+        Ok(())
     }
 
     /// This process is done with the communicator. Waits for nobody; the same as dropping it.

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | dup | all | a broadcast from the owner, whose turn it is |
 //! | split | all | an allgather of color, key and offer; all choose alike |
-//! | create group | the group | the owner's notice ([`super::notices`]) |
+//! | create group, renew | the group, all | the owner's notice ([`super::notices`]) |
 //! | free | each for itself | a word says `left`; the owner finds all of them sometime |
 //!
 //! An owner names memory that is zero, or that all members of the communicator before have left. So whoever
@@ -58,6 +58,9 @@ struct Lease {
     epoch: u32,
     owner: World,
 }
+
+/// The tag of a group that is a communicator's next: no caller's, which has 32 bits.
+const RENEWAL: u64 = 1 << 32;
 
 /// FNV-1a over words, stirred.
 fn hash(words: impl Iterator<Item = u64>) -> u64 {
@@ -215,20 +218,44 @@ impl Place {
     /// on a communicator that is poisoned, among those who live.
     ///
     /// # Errors
-    /// Ranks that are none, one twice, or not this process's; the owner's arena has no room; a member is gone.
+    /// Ranks that are none, one twice, or not this process's; no member's arena has room; a member is gone.
     ///
     /// # Standard section
     /// MPI 4.1, 7.4.2 (MPI_Comm_create_group).
     pub fn create_group(&mut self, ranks: &[Rank], tag: u32) -> Result<Self, PosixError> {
+        self.create(ranks, tag.into())
+    }
+
+    /// A communicator of the same processes in the same order, in place of this one, which is over because a rank refused
+    /// an argument, was late, or found a fault. All its ranks call, once each has its error: who has finished the operation
+    /// in which it happened has one at its next operation. That they are all told alike needs no agreement
+    /// ([`state::renewable`]); the memory is told of as a group's ([`Self::create_group`]).
+    ///
+    /// # Errors
+    /// The communicator is not over; a rank died (make a group of the others); no member's arena has room. The place is as before.
+    pub fn renew(&self) -> Result<Self, PosixError> {
+        state::renewable(&self.region, &self.layout)?;
+        let everyone: Vec<Rank> = (0..self.layout.ranks()).collect();
+        self.create(&everyone, RENEWAL)
+    }
+
+    /// A communicator of these ranks of this one, which all of them ask for by this tag: on memory of the member whose turn
+    /// it is by the key, or of the next one that has room.
+    fn create(&self, ranks: &[Rank], tag: u64) -> Result<Self, PosixError> {
         let (worlds, me) = self.group(ranks)?;
-        let key = hash([self.name, tag.into()].into_iter().chain(worlds.iter().map(|&world| world.into())));
-        let leader = key.checked_rem(worlds.len() as u64).unwrap_or(0) as Rank;
-        let owner = ranks.get(leader as usize).copied().unwrap_or(0);
-        let birth = if leader == me { self.announce(&worlds, key)? } else { self.listen(&worlds, leader, key)? };
-        match Birth::decode(&birth, self.name) {
-            Some(Birth::Full { needed, free }) => Err(full(needed, free)),
-            birth => self.enter(birth, owner, (worlds, me)),
+        let key = hash([self.name, tag].into_iter().chain(worlds.iter().map(|&world| world.into())));
+        let size = ranks.len() as u64;
+        let first = key.checked_rem(size).unwrap_or(0);
+        let mut lack = (0, 0);
+        for leader in (0..size).map(|turn| ((first + turn) % size) as Rank) {
+            let owner = ranks.get(leader as usize).copied().unwrap_or(0);
+            let birth = if leader == me { self.announce(&worlds, key)? } else { self.listen(&worlds, leader, key)? };
+            match Birth::decode(&birth, self.name) {
+                Some(Birth::Full { needed, free }) => lack = (needed, free.max(lack.1)),
+                birth => return self.enter(birth, owner, (worlds, me)),
+            }
         }
+        Err(full(lack.0, lack.1))
     }
 
     /// The processes of a group, and this one's rank in it.
@@ -420,7 +447,8 @@ impl Place {
         let commons = &*self.commons;
         let arena = &mut commons.own().arena;
         arena.collect(usize::MAX, &mut |process| commons.gone(process));
-        Usage { total: arena.room().total(), leased: arena.used(), warm: arena.warm() }
+        let (total, leased, warm, touched) = (arena.room().total(), arena.used(), arena.warm(), arena.touched());
+        Usage { total, leased, warm, touched }
     }
 }
 
@@ -440,4 +468,6 @@ pub struct Usage {
     pub leased: u64,
     /// Slices that wait, as they are, for their next communicator.
     pub warm: usize,
+    /// Bytes of pages that exist, the arena's head and warm slices among them: what communicators cost in memory.
+    pub touched: u64,
 }

@@ -1,6 +1,6 @@
 //! What the ranks do.
 
-use super::{ARGUMENT, BODY, DIRECTORY, communicators, now};
+use super::{ARGUMENT, BODY, DIRECTORY, communicators, now, renewals, thousand, threads};
 use rand::{RngExt, SeedableRng};
 use rand_xorshift::XorShiftRng;
 use std::fmt::Display;
@@ -71,6 +71,9 @@ pub(super) fn run() -> ! {
         "full" => communicators::full,
         "groups" => communicators::groups,
         "bereft" => communicators::bereft,
+        "threads" => threads::threads,
+        "thousand" => thousand::thousand,
+        "renewals" => renewals::renewals,
         "launcher" => launcher,
         other => panic!("no body {other}"),
     };

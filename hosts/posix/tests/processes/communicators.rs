@@ -12,14 +12,14 @@ use unisono_posix::arena::Plan;
 use unisono_posix::launch::Exit;
 use unisono_posix::{Intracomm, Limit, Options, PosixError, join};
 
-type Done = Result<(), Failure>;
+pub(super) type Done = Result<(), Failure>;
 
-fn joined(arena: Option<u64>) -> Result<Intracomm, Failure> {
+pub(super) fn joined(arena: Option<u64>) -> Result<Intracomm, Failure> {
     Ok(join(&mut launched()?, Params::new, &Options { arena, ..Options::default() })?.communicator)
 }
 
 /// A few collectives on a communicator of these processes, from every root; short ones and one through the queues.
-fn verify(comm: &mut Intracomm, seed: u64, members: &[u32]) -> Result<(), PosixError> {
+pub(super) fn verify(comm: &mut Intracomm, seed: u64, members: &[u32]) -> Result<(), PosixError> {
     assert_eq!(comm.place().members(), members);
     let sum: u64 = members.iter().map(|&world| u64::from(world) + seed).sum();
     let mut mine = (u64::from(members[comm.rank() as usize]) + seed).to_ne_bytes();
@@ -36,7 +36,7 @@ fn verify(comm: &mut Intracomm, seed: u64, members: &[u32]) -> Result<(), PosixE
 }
 
 /// All have freed everything, and all know it: nothing is leased.
-fn nothing_is_leased(world: &mut Intracomm) -> Done {
+pub(super) fn nothing_is_leased(world: &mut Intracomm) -> Done {
     world.barrier()?;
     let usage = world.place().usage();
     assert_eq!(usage.leased, 0, "{usage:?}");
@@ -51,7 +51,7 @@ struct Vertex {
 }
 
 /// What a rank draws of its own: the order of what needs no order.
-fn shuffled<A>(mut items: Vec<A>, random: &mut XorShiftRng) -> Vec<A> {
+pub(super) fn shuffled<A>(mut items: Vec<A>, random: &mut XorShiftRng) -> Vec<A> {
     for i in (1..items.len()).rev() {
         items.swap(i, random.random_range(0..=i));
     }
@@ -189,6 +189,14 @@ pub(super) fn full() -> Done {
     for comm in &mut live {
         verify(comm, 2, &everyone)?;
     }
+    // A renewal needs memory before it gives some back.
+    live[0].bcast(&mut [0], 9).unwrap_err();
+    is_full(live[0].renew().unwrap_err());
+    drop(live.swap_remove(3));
+    world.barrier()?;
+    live[0].renew()?;
+    verify(&mut live[0], 4, &everyone)?;
+    live.push(world.dup()?);
     for round in 0..4 {
         drop(live.swap_remove(round));
         world.barrier()?;
@@ -235,6 +243,12 @@ pub(super) fn groups() -> Done {
         let error = world.create_group(wrong, 0).unwrap_err().to_string();
         assert!(error.starts_with(&format!("group is \"{wrong:?}\", must be distinct ranks")), "{error}");
     }
+    // Everyone alone, and nobody at all.
+    let mut alone = world.split(Some(me), 0)?.expect("a color");
+    verify(&mut alone, 1, &[me])?;
+    drop(alone);
+    assert!(world.split(None, 0)?.is_none());
+    verify(&mut world, 2, &(0..size).collect::<Vec<_>>())?;
     let mut of_group = world.create_group(&half, 8)?;
     let mut nested = of_group.create_group(&[of_group.rank()], 8)?;
     verify(&mut nested, 1, &[me])?;
@@ -266,8 +280,10 @@ pub(super) fn bereft() -> Done {
     };
     assert!(error.to_string().contains("rank 1 died"), "{error}");
     for comm in &mut held {
-        let error = verify(comm, 0, &everyone).unwrap_err().to_string();
-        assert!(error.contains("rank 1 died"), "{error}");
+        for error in [verify(comm, 0, &everyone), comm.renew()] {
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains("rank 1 died"), "{error}");
+        }
     }
     drop(held);
     let survivors: Vec<u32> = everyone.iter().copied().filter(|&rank| rank != 1).collect();
@@ -290,7 +306,7 @@ fn complaints(scene: &Scene, ranks: u32) -> String {
     (0..ranks).flat_map(|rank| ["error", "panic"].map(|topic| read(topic, rank).unwrap_or_default())).collect()
 }
 
-fn succeeds(body: &str, argument: &str, ranks: u32) -> Scene {
+pub(super) fn succeeds(body: &str, argument: &str, ranks: u32) -> Scene {
     let scene = Scene::new(&format!("{body}-{ranks}-{argument}"));
     let outcome = scene.run(body, argument, ranks);
     assert!(

@@ -12,6 +12,9 @@ mod death;
 mod numa;
 mod pages;
 mod refused;
+mod renewals;
+mod thousand;
+mod threads;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

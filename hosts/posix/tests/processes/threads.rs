@@ -1,0 +1,42 @@
+//! Two threads of each process on two communicators at once, each making others, failing and renewing.
+
+use super::communicators::{Done, joined, nothing_is_leased, succeeds, verify};
+use unisono_posix::{Intracomm, PosixError};
+
+/// Communicators of all three kinds, one after the other; every fifth one is over for a wrong root, and renewed.
+fn work(mut comm: Intracomm, turn: u64) -> Result<(), PosixError> {
+    let everyone: Vec<u32> = (0..comm.size()).collect();
+    let color = comm.rank() % 2;
+    for round in 0..60 {
+        let mut made = match (round + turn) % 3 {
+            0 => comm.dup()?,
+            1 => comm.split(Some(color), 0)?.expect("a color"),
+            _ => comm.create_group(&everyone, 1)?,
+        };
+        let members: Vec<u32> = made.place().members().into();
+        verify(&mut made, round, &members)?;
+        if round % 5 == 0 {
+            made.bcast(&mut [0], 1000).expect_err("no such root");
+            made.renew()?;
+            verify(&mut made, round, &members)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn threads() -> Done {
+    let mut world = joined(Some(32 << 20))?;
+    let comms = [world.dup()?, world.dup()?];
+    std::thread::scope(|scope| {
+        let threads = (0..).zip(comms).map(|(turn, comm)| scope.spawn(move || work(comm, turn)));
+        threads.collect::<Vec<_>>().into_iter().try_for_each(|thread| thread.join().expect("it does not panic"))
+    })?;
+    nothing_is_leased(&mut world)
+}
+
+#[test]
+fn two_threads_make_communicators_at_once() {
+    for ranks in [1, 2, 4] {
+        drop(succeeds("threads", "", ranks));
+    }
+}
