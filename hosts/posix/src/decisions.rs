@@ -101,7 +101,7 @@ mod tests {
         let of = |ranks| {
             let mut me = Member::new(layout(ranks), 0).unwrap();
             me.set_choices(decisions.choices(&layout(ranks)));
-            (me.bcast_by(BcastAlgorithm::Auto, 8), me.barrier_by(BarrierAlgorithm::Auto))
+            (me.chooser().bcast_by(BcastAlgorithm::Auto, 8), me.chooser().barrier_by(BarrierAlgorithm::Auto))
         };
         assert_eq!(of(2), (BcastAlgorithm::Queue, BarrierAlgorithm::Central));
         assert_eq!(of(4), (BcastAlgorithm::Posted, BarrierAlgorithm::Central));
