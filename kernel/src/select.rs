@@ -136,10 +136,12 @@ pub(crate) const FEW: u32 = 11;
 #[inline]
 const fn whole(ranks: u32) -> u64 {
     let [pair, few, many] = WHOLE;
-    match ranks {
-        ..=PAIR => pair,
-        ..=FEW => few,
-        _ => many,
+    if ranks <= PAIR {
+        pair
+    } else if ranks <= FEW {
+        few
+    } else {
+        many
     }
 }
 

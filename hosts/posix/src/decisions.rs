@@ -49,7 +49,7 @@ impl Decisions {
     }
 
     /// What ranks compare; 0 without rules.
-    pub(crate) fn hash(&self) -> u64 {
+    pub fn hash(&self) -> u64 {
         if self.rules().is_empty() { 0 } else { self.table.hash() }
     }
 
