@@ -174,31 +174,31 @@ impl<'buf> Call<'buf> {
             Self::Barrier { algorithm } => Barrier::new(me, algorithm)?.into(),
             Self::Bcast { data, root, algorithm } => Bcast::new(me, data, root, algorithm)?.into(),
             Self::Gather { send, receive, root, algorithm }
-                if me.move_by(algorithm, Collective::Gather, || longest(send, receive)) == Cico =>
+                if me.chooser().move_by(algorithm, Collective::Gather, || longest(send, receive)) == Cico =>
             {
                 gather::cico::Cico::new(me, send, receive, root)?.into()
             }
             Self::Gatherv { send, receive, root, algorithm }
-                if me.move_by(algorithm, Collective::Gatherv, || 0) == Cico =>
+                if me.chooser().move_by(algorithm, Collective::Gatherv, || 0) == Cico =>
             {
                 gather::cico::Cico::new(me, send, receive, root)?.into()
             }
             Self::Gather { send, receive, root, .. } => Gather::equal(me, send, receive, root)?.into(),
             Self::Gatherv { send, receive, root, .. } => Gather::vary(me, send, receive, root)?.into(),
             Self::Scatter { send, receive, root, algorithm }
-                if me.move_by(algorithm, Collective::Scatter, || longest(receive, send)) == Cico =>
+                if me.chooser().move_by(algorithm, Collective::Scatter, || longest(receive, send)) == Cico =>
             {
                 scatter::cico::Cico::new(me, send, receive, root)?.into()
             }
             Self::Scatterv { send, receive, root, algorithm }
-                if me.move_by(algorithm, Collective::Scatterv, || 0) == Cico =>
+                if me.chooser().move_by(algorithm, Collective::Scatterv, || 0) == Cico =>
             {
                 scatter::cico::Cico::new(me, send, receive, root)?.into()
             }
             Self::Scatter { send, receive, root, .. } => Scatter::equal(me, send, receive, root)?.into(),
             Self::Scatterv { send, receive, root, .. } => Scatter::vary(me, send, receive, root)?.into(),
             Self::Allgather { send, receive, algorithm }
-                if me.move_by(algorithm, Collective::Allgather, || receive.most()) == Cico =>
+                if me.chooser().move_by(algorithm, Collective::Allgather, || receive.most()) == Cico =>
             {
                 allgather::cico::Cico::new(me, send, receive)?.into()
             }

@@ -42,7 +42,7 @@ where
         root: Rank,
         algorithm: MoveAlgorithm,
     ) -> Result<(), Error> {
-        match self.comm().member().move_by(algorithm, Collective::Gather, || longest(send, receive)) {
+        match self.comm().member().chooser().move_by(algorithm, Collective::Gather, || longest(send, receive)) {
             MoveAlgorithm::Cico => self.call(|me| gather::cico::Cico::new(me, send, receive, root)),
             _ => {
                 let machine = Gather::equal(self.enter()?, send, receive, root);
@@ -72,7 +72,7 @@ where
         root: Rank,
         algorithm: MoveAlgorithm,
     ) -> Result<(), Error> {
-        match self.comm().member().move_by(algorithm, Collective::Gatherv, || 0) {
+        match self.comm().member().chooser().move_by(algorithm, Collective::Gatherv, || 0) {
             MoveAlgorithm::Cico => self.call(|me| gather::cico::Cico::new(me, send, receive, root)),
             _ => {
                 let machine = Gather::vary(self.enter()?, send, receive, root);
@@ -105,7 +105,7 @@ where
         root: Rank,
         algorithm: MoveAlgorithm,
     ) -> Result<(), Error> {
-        match self.comm().member().move_by(algorithm, Collective::Scatter, || longest(receive, send)) {
+        match self.comm().member().chooser().move_by(algorithm, Collective::Scatter, || longest(receive, send)) {
             MoveAlgorithm::Cico => self.call(|me| scatter::cico::Cico::new(me, send, receive, root)),
             _ => {
                 let machine = Scatter::equal(self.enter()?, send, receive, root);
@@ -135,7 +135,7 @@ where
         root: Rank,
         algorithm: MoveAlgorithm,
     ) -> Result<(), Error> {
-        match self.comm().member().move_by(algorithm, Collective::Scatterv, || 0) {
+        match self.comm().member().chooser().move_by(algorithm, Collective::Scatterv, || 0) {
             MoveAlgorithm::Cico => self.call(|me| scatter::cico::Cico::new(me, send, receive, root)),
             _ => {
                 let machine = Scatter::vary(self.enter()?, send, receive, root);
@@ -168,7 +168,7 @@ where
         receive: Blocks<'_>,
         algorithm: MoveAlgorithm,
     ) -> Result<(), Error> {
-        match self.comm().member().move_by(algorithm, Collective::Allgather, || receive.most()) {
+        match self.comm().member().chooser().move_by(algorithm, Collective::Allgather, || receive.most()) {
             MoveAlgorithm::Cico => self.call(|me| allgather::cico::Cico::new(me, send, receive)),
             _ => {
                 let machine = allgather::exchange::allgather(self.enter()?, send, receive);
@@ -241,7 +241,7 @@ where
         algorithm: AllreduceAlgorithm,
     ) -> Result<(), Error> {
         // One loop per algorithm: a small operand's machine then lives in registers.
-        match self.comm().member().allreduce_by(algorithm, send.len(), op.commutative()) {
+        match self.comm().member().chooser().allreduce_by(algorithm, send.len(), op.commutative()) {
             AllreduceAlgorithm::Posted => self.call(|me| Posted::new(me, send, receive, op)),
             AllreduceAlgorithm::Slices => self.call(|me| Slices::new(me, send, receive, op)),
             _ => {

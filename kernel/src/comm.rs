@@ -6,7 +6,7 @@ use crate::op::WORDS;
 use crate::region::{Base, Counter, Flag, Layout, Mailword, Region, state};
 use crate::shm::line::{self, Kind, Mark};
 use crate::step::{Awaits, Source, Until};
-use crate::table::Choices;
+use crate::table::{Choices, Chooser};
 use crate::transport::{Observe, Shared};
 
 /// Slots of the own queue whose last use is known one by one.
@@ -110,10 +110,11 @@ impl Member {
         &self.layout
     }
 
-    /// What `Auto` means here, where it is not as built in.
-    #[inline]
-    pub const fn choices(&self) -> Option<&'static Choices> {
-        self.choices
+    /// What `Auto` means here.
+    #[inline(always)]
+    #[must_use]
+    pub const fn chooser(&self) -> Chooser {
+        Chooser { choices: self.choices, ranks: self.layout.ranks() }
     }
 
     /// Says what `Auto` means here: the same on all ranks, before the first operation.

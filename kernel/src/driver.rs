@@ -126,7 +126,7 @@ where
     #[inline]
     pub fn bcast_with(&mut self, data: Data<'_>, root: Rank, algorithm: BcastAlgorithm) -> Result<(), Error> {
         // One loop per algorithm: a small message's machine then lives in registers.
-        match self.comm.member().bcast_by(algorithm, data.len()) {
+        match self.comm.member().chooser().bcast_by(algorithm, data.len()) {
             BcastAlgorithm::Posted => self.call(|me| Posted::new(me, data, root)),
             BcastAlgorithm::Queue | BcastAlgorithm::Auto => self.call(|me| Queue::new(me, data, root)),
             BcastAlgorithm::Cico(tree) => self.call(|me| Cico::new(me, data, root, tree)),
@@ -151,7 +151,7 @@ where
     /// MPI 4.1, 7.3.
     #[inline]
     pub fn barrier_with(&mut self, algorithm: BarrierAlgorithm) -> Result<(), Error> {
-        match self.comm.member().barrier_by(algorithm) {
+        match self.comm.member().chooser().barrier_by(algorithm) {
             BarrierAlgorithm::Posted => self.call(|me| Ok(posted::Posted::new(me))),
             BarrierAlgorithm::Auto | BarrierAlgorithm::Dissemination => self.call(|me| Ok(Dissemination::new(me))),
             BarrierAlgorithm::Central => self.call(|me| Ok(Central::new(me))),

@@ -119,15 +119,31 @@ impl AllreduceAlgorithm {
     pub const fn resolve(self, bytes: u64, ranks: u32) -> Self {
         match self {
             Self::Auto if bytes <= allreduce::posted::MOST => Self::Posted,
-            Self::Auto if ranks <= 2 || bytes <= WHOLE => Self::Exchange,
+            Self::Auto if bytes <= whole(ranks) => Self::Exchange,
             Self::Auto => Self::Slices,
             other => other,
         }
     }
 }
 
-/// Bytes of an operand that is not worth being cut into slices.
-pub(crate) const WHOLE: u64 = 1024;
+/// Bytes of an operand that is not worth being cut into slices: its slices take one more turn of everybody, which is dear
+/// where processes share cores; but of long operands everyone folds p whole ones.
+pub(crate) const WHOLE: [u64; 3] = [5 << 10, 8 << 10, 1 << 10];
+/// Numbers of processes up to which the first two of them hold.
+pub(crate) const PAIR: u32 = 2;
+pub(crate) const FEW: u32 = 11;
+
+#[inline]
+const fn whole(ranks: u32) -> u64 {
+    let [pair, few, many] = WHOLE;
+    if ranks <= PAIR {
+        pair
+    } else if ranks <= FEW {
+        few
+    } else {
+        many
+    }
+}
 
 impl MoveAlgorithm {
     /// Names: `auto`, `exchange`, `cico`.
@@ -208,7 +224,7 @@ impl<'a> Bcast<'a> {
     /// `root` is no rank; the algorithm does not carry this length, or the segment has no queues for it.
     #[inline]
     pub fn new(me: &mut Member, data: Data<'a>, root: Rank, algorithm: BcastAlgorithm) -> Result<Self, Refusal> {
-        Ok(match me.bcast_by(algorithm, data.len()) {
+        Ok(match me.chooser().bcast_by(algorithm, data.len()) {
             BcastAlgorithm::Posted => Self::Posted(Posted::new(me, data, root)?),
             BcastAlgorithm::Queue | BcastAlgorithm::Auto => Self::Queue(Queue::new(me, data, root)?),
             BcastAlgorithm::Cico(tree) => Self::Cico(Cico::new(me, data, root, tree)?),
@@ -259,7 +275,7 @@ impl Barrier {
     /// A combining tree of arity 0.
     #[inline]
     pub fn new(me: &mut Member, algorithm: BarrierAlgorithm) -> Result<Self, Refusal> {
-        Ok(match me.barrier_by(algorithm) {
+        Ok(match me.chooser().barrier_by(algorithm) {
             BarrierAlgorithm::Posted => Self::Posted(barrier::posted::Posted::new(me)),
             BarrierAlgorithm::Auto | BarrierAlgorithm::Dissemination => Self::Dissemination(Dissemination::new(me)),
             BarrierAlgorithm::Central => Self::Central(Central::new(me)),
@@ -367,7 +383,7 @@ impl<'a> Any<'a> {
         op: Op,
         algorithm: AllreduceAlgorithm,
     ) -> Result<Self, Refusal> {
-        Ok(match me.allreduce_by(algorithm, send.len(), op.commutative()) {
+        Ok(match me.chooser().allreduce_by(algorithm, send.len(), op.commutative()) {
             AllreduceAlgorithm::Posted => allreduce::posted::Posted::new(me, send, receive, op)?.into(),
             AllreduceAlgorithm::Slices => allreduce::slices::Slices::new(me, send, receive, op)?.into(),
             _ => reduce::exchange::Reduce::to_all(me, send, receive, op)?.into(),

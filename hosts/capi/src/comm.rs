@@ -14,7 +14,7 @@ use unisono_kernel::error::{Argument, Bound, Cause, Poison, Refusal, WaitError};
 use unisono_kernel::p2p::Nothing;
 use unisono_kernel::region::{Base, Counter, Flag, Layout, Region, Word, header, state};
 use unisono_kernel::step::Awaits;
-use unisono_kernel::table::Choices;
+use unisono_kernel::table::{Choices, Chooser};
 use unisono_kernel::transport::Transport;
 use unisono_kernel::wait::{Relax, SpinThen};
 use unisono_shm::Mapped;
@@ -89,6 +89,7 @@ pub struct Handle {
     region: Mapped,
     layout: Layout,
     rank: Rank,
+    chooser: Chooser,
     state: UnsafeCell<State>,
     /// Nothing where the memory is the caller's.
     beside: UnsafeCell<Option<Box<dyn Beside>>>,
@@ -115,8 +116,14 @@ impl Handle {
     ) -> Result<*mut Self, Failure> {
         let choices = beside.as_ref().and_then(|beside| beside.choices());
         let communicator = Communicator::resume(region, layout, rank, base, wait)?.with_choices(choices);
+        let chooser = Chooser { choices, ranks: layout.ranks() };
         let state = UnsafeCell::new(State::new(communicator));
-        allocate(Self { busy: Word::zero(), region, layout, rank, state, beside: UnsafeCell::new(beside) })
+        allocate(Self { busy: Word::zero(), region, layout, rank, chooser, state, beside: UnsafeCell::new(beside) })
+    }
+
+    /// What `Auto` means in the communicator, for who wants to say it.
+    pub const fn chooser(&self) -> Chooser {
+        self.chooser
     }
 }
 

@@ -227,6 +227,9 @@ pub(crate) struct Bench {
     /// Posted lines per rank
     #[arg(long, value_name = "K")]
     pub(crate) lines: Option<u32>,
+    /// Bytes of the monotone queue: its slots are those that paper P1's model finds best
+    #[arg(long, value_parser = parse_bytes, value_name = "BYTES")]
+    pub(crate) queue_bytes: Option<u64>,
     /// Slots of the monotone queue
     #[arg(long, value_name = "S")]
     pub(crate) queue_slots: Option<u32>,

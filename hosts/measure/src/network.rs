@@ -23,9 +23,17 @@ pub fn hockney(stage: &mut impl Stage, lengths: &[usize], repetitions: usize) ->
         }
         let notes = stage.run(vec![client, server])?;
         let (pairs, _) = notes.first().map_or(&[][..], Vec::as_slice).as_chunks();
-        samples.extend(pairs.iter().skip(1).map(|[begin, end]| (length as f64, (end - begin) / 2.0)));
+        // One point for each length: a stall is no sample of the network.
+        let halves: Vec<f64> = pairs.iter().skip(1).map(|[begin, end]| (end - begin) / 2.0).collect();
+        samples.push((length as f64, middle(halves)));
     }
     Ok(Fit::new(&samples, Weight::Relative, LEVEL)?)
+}
+
+/// The median of one time or more.
+fn middle(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 /// Star or crossbar: bandwidths, in bytes per nanosecond, of one pair that exchanges, against everyone who exchanges

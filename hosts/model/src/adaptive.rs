@@ -5,6 +5,9 @@ use crate::logp::LogP;
 use crate::{Bound, ModelError};
 use std::collections::HashMap;
 
+/// Times of formulas that differ by less than this, of one, are equal.
+const EQUAL: f64 = 1e-9;
+
 /// What was chosen for a size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Choice {
@@ -67,7 +70,8 @@ impl Adaptive {
         let mut best = of(self.first)?;
         for &barrier in &self.others {
             let choice = of(barrier)?;
-            if choice.time < best.time {
+            // Formulas that are equal on paper may differ in the last bits.
+            if choice.time < best.time * (1.0 - EQUAL) {
                 best = choice;
             }
         }

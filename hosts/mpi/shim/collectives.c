@@ -242,9 +242,9 @@ static void count(const struct shim_call *c) {
     struct shim_thread *self = shim_thread();
     uint64_t length = c->receive.blocks ? c->receive.sum : c->send.sum;
     int algorithm = !c->on->comm                 ? UNISONO_MPI_TWO_LEVELS
-                    : c->collective == BARRIER       ? unisono_mpi_barrier_algorithm((uint32_t)c->on->size)
-                    : c->collective == BCAST     ? unisono_mpi_bcast_algorithm(length)
-                    : c->collective == ALLREDUCE ? unisono_mpi_allreduce_algorithm(length, (uint32_t)c->on->size)
+                    : c->collective == BARRIER   ? unisono_mpi_barrier_algorithm(c->on->comm)
+                    : c->collective == BCAST     ? unisono_mpi_bcast_algorithm(c->on->comm, length)
+                    : c->collective == ALLREDUCE ? unisono_mpi_allreduce_algorithm(c->on->comm, length)
                                                  : UNISONO_MPI_EXCHANGE;
     shim_add(&self->calls[c->collective][algorithm], 1);
     shim_add(&self->bytes[c->collective], c->send.blocks ? c->send.sum : c->receive.blocks ? c->receive.sum : 0);

@@ -88,7 +88,8 @@ void shim_trim(void) {
 static const char *const algorithms[UNISONO_MPI_ALGORITHMS] = {
     [UNISONO_MPI_EXCHANGE] = "exchange", [UNISONO_MPI_POSTED] = "posted",
     [UNISONO_MPI_QUEUE] = "queue",       [UNISONO_MPI_SLICES] = "slices",
-    [UNISONO_MPI_DISSEMINATION] = "dissemination", [UNISONO_MPI_TWO_LEVELS] = "two levels",
+    [UNISONO_MPI_DISSEMINATION] = "dissemination", [UNISONO_MPI_CENTRAL] = "central",
+    [UNISONO_MPI_COMBINING] = "combining", [UNISONO_MPI_TWO_LEVELS] = "two levels",
 };
 
 struct sums {

@@ -1,6 +1,7 @@
 //! What runs a call, for statistics: numbers of `shim/unisono_mpi.h`.
 
 use core::ffi::c_int;
+use unisono::comm::Handle;
 use unisono_kernel::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm};
 
 /// An algorithm's number.
@@ -17,35 +18,53 @@ pub enum Number {
     Slices = 3,
     /// Dissemination.
     Dissemination = 4,
+    /// The central counter.
+    Central = 5,
+    /// The combining tree.
+    Combining = 6,
 }
 
-/// That of a barrier of `ranks`.
+/// That of a barrier.
+///
+/// # Safety
+/// `comm` comes from [`crate::unisono_mpi_settle`], and was not released.
 #[unsafe(no_mangle)]
-pub extern "C" fn unisono_mpi_barrier_algorithm(ranks: u32) -> c_int {
-    let number = match BarrierAlgorithm::Auto.resolve(ranks) {
+pub unsafe extern "C" fn unisono_mpi_barrier_algorithm(comm: *const Handle) -> c_int {
+    // SAFETY: the caller's promise.
+    let number = match unsafe { &*comm }.chooser().barrier_by(BarrierAlgorithm::Auto) {
         BarrierAlgorithm::Posted => Number::Posted,
-        _ => Number::Dissemination,
+        BarrierAlgorithm::Central => Number::Central,
+        BarrierAlgorithm::Combining(_) => Number::Combining,
+        BarrierAlgorithm::Auto | BarrierAlgorithm::Dissemination => Number::Dissemination,
     };
     number as c_int
 }
 
 /// That of a broadcast of `bytes`.
+///
+/// # Safety
+/// As [`unisono_mpi_barrier_algorithm`].
 #[unsafe(no_mangle)]
-pub extern "C" fn unisono_mpi_bcast_algorithm(bytes: u64) -> c_int {
-    let number = match BcastAlgorithm::Auto.resolve(bytes) {
+pub unsafe extern "C" fn unisono_mpi_bcast_algorithm(comm: *const Handle, bytes: u64) -> c_int {
+    // SAFETY: the caller's promise.
+    let number = match unsafe { &*comm }.chooser().bcast_by(BcastAlgorithm::Auto, bytes) {
         BcastAlgorithm::Posted => Number::Posted,
         _ => Number::Queue,
     };
     number as c_int
 }
 
-/// That of an allreduce of `bytes` of `ranks`.
+/// That of an allreduce of `bytes`; the operations that the shim takes over commute.
+///
+/// # Safety
+/// As [`unisono_mpi_barrier_algorithm`].
 #[unsafe(no_mangle)]
-pub extern "C" fn unisono_mpi_allreduce_algorithm(bytes: u64, ranks: u32) -> c_int {
-    let number = match AllreduceAlgorithm::Auto.resolve(bytes, ranks) {
+pub unsafe extern "C" fn unisono_mpi_allreduce_algorithm(comm: *const Handle, bytes: u64) -> c_int {
+    // SAFETY: the caller's promise.
+    let number = match unsafe { &*comm }.chooser().allreduce_by(AllreduceAlgorithm::Auto, bytes, true) {
         AllreduceAlgorithm::Posted => Number::Posted,
         AllreduceAlgorithm::Slices => Number::Slices,
-        _ => Number::Exchange,
+        AllreduceAlgorithm::Auto | AllreduceAlgorithm::Exchange => Number::Exchange,
     };
     number as c_int
 }
@@ -58,13 +77,18 @@ mod tests {
     fn numbers_are_those_of_the_header() {
         let header = include_str!("../shim/unisono_mpi.h");
         let names = header.lines().skip_while(|line| *line != "    UNISONO_MPI_EXCHANGE,");
-        let names: Vec<_> = names.map(|line| line.trim().trim_end_matches(',')).take(7).collect();
-        let of = |number: c_int| names[number as usize];
-        assert_eq!(of(unisono_mpi_bcast_algorithm(8)), "UNISONO_MPI_POSTED");
-        assert_eq!(of(unisono_mpi_bcast_algorithm(1 << 20)), "UNISONO_MPI_QUEUE");
-        assert_eq!(of(unisono_mpi_allreduce_algorithm(1 << 20, 2)), "UNISONO_MPI_EXCHANGE");
-        assert_eq!(of(unisono_mpi_allreduce_algorithm(1 << 20, 8)), "UNISONO_MPI_SLICES");
-        assert_eq!(of(unisono_mpi_barrier_algorithm(2)), "UNISONO_MPI_DISSEMINATION");
-        assert!(names[6].starts_with("UNISONO_MPI_ALGORITHMS"));
+        let names: Vec<_> = names.map(|line| line.trim().trim_end_matches(',')).take(9).collect();
+        for (number, name) in [
+            (Number::Exchange, "EXCHANGE"),
+            (Number::Posted, "POSTED"),
+            (Number::Queue, "QUEUE"),
+            (Number::Slices, "SLICES"),
+            (Number::Dissemination, "DISSEMINATION"),
+            (Number::Central, "CENTRAL"),
+            (Number::Combining, "COMBINING"),
+        ] {
+            assert_eq!(names[number as usize].strip_prefix("UNISONO_MPI_"), Some(name));
+        }
+        assert!(names[8].starts_with("UNISONO_MPI_ALGORITHMS"));
     }
 }

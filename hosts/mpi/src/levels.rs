@@ -115,7 +115,9 @@ impl Levels {
         let (segment, layout, rank) = unsafe { lease.level() }.ok_or(Failure::Memory)?;
         let place = Place::new(nodes, me);
         place.nodes()?;
-        let x = Context { comm: Comm::new(segment, layout, rank)?, messages };
+        let mut comm = Comm::new(segment, layout, rank)?;
+        comm.member_mut().set_choices(lease.choices());
+        let x = Context { comm, messages };
         let engine = Engine { x, wait: process.patient(yields, progress), scratch: Vec::new() };
         Ok(Self { state: Mutex::new(State { place, engine }), lease })
     }

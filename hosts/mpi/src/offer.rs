@@ -7,7 +7,7 @@
 //!      3  process (32), its descriptor (32)
 //!      4  device        5  inode        of the arena's file
 //!      6  offset of the slice in the arena (32), bytes of the arena (32), both in pages of 4096
-//!      7  bytes that are free beside it
+//!      7  bytes that are free beside it, in pages of 4096 (32); a hash of the process's decision table (32), 0 for none
 //! ```
 //! All of it comes from other processes: nothing is used before it is checked, here or by the kernel when the file is
 //! opened. What no check can find (a slice that is not free) yields wrong data or errors, as corrupt segments do.
@@ -53,7 +53,7 @@ impl Reason {
 }
 
 /// The words' own version, the layout's, and the library's.
-const VERSION: u64 = 1 << 48 | layout::VERSION << 32 | unisono::VERSION as u64;
+const VERSION: u64 = 2 << 48 | layout::VERSION << 32 | unisono::VERSION as u64;
 
 /// Unit of offsets and sizes in an offer.
 const UNIT: u64 = 4096;
@@ -98,7 +98,7 @@ impl Offer {
         let place = ((reserved.offset / UNIT) << 32) | (arena / UNIT);
         let [version, what, _, process, ..] = Owner { node, pid }.refuse(ranks, Reason::Attached);
         let (what, process) = (what | u64::from(reserved.small) << 32, process | u64::from(fd as u32));
-        [version, what, node, process, device, inode, place, reserved.free]
+        [version, what, node, process, device, inode, place, (reserved.free / UNIT) << 32]
     }
 }
 
@@ -125,7 +125,28 @@ fn decode(words: &Words, ranks: u32) -> Result<(Owner, Option<Offer>), Reason> {
     }
     let handle = Handle { pid: owner.pid, fd: process as u32 as i32, device, inode };
     let (offset, arena) = ((place >> 32) * UNIT, u64::from(place as u32) * UNIT);
-    Ok((owner, Some(Offer { node, handle, arena, reserved: Reserved { offset, small, free, term: Term::FIRST } })))
+    Ok((
+        owner,
+        Some(Offer {
+            node,
+            handle,
+            arena,
+            reserved: Reserved { offset, small, free: (free >> 32) * UNIT, term: Term::FIRST },
+        }),
+    ))
+}
+
+/// The same offer of a process whose decision table has this hash.
+pub fn with_table(words: Words, hash: u64) -> Words {
+    let [version, what, node, process, device, inode, place, free] = words;
+    [version, what, node, process, device, inode, place, free | u64::from((hash ^ hash >> 32) as u32)]
+}
+
+/// The first rank whose decision table is not that of rank 0; `None`: all have one table, or none has one.
+pub fn other_table(offers: &[Words]) -> Option<Rank> {
+    let table = |&[.., free]: &Words| free as u32;
+    let of_0 = table(offers.first()?);
+    (0..).zip(offers).find(|(_, words)| table(words) != of_0).map(|(rank, _)| rank)
 }
 
 /// Whose slice is taken; every rank computes the same from the same offers.
@@ -191,7 +212,7 @@ mod tests {
             node,
             handle,
             arena: 1 << 20,
-            reserved: Reserved { offset: 8192, small: true, free, term: Term::FIRST },
+            reserved: Reserved { offset: 8192, small: true, free: free * UNIT, term: Term::FIRST },
         }
     }
 
@@ -245,6 +266,19 @@ mod tests {
         let full = Owner { node: 9, pid: 7 }.refuse(2, Reason::Full);
         assert_eq!(nodes(&[full, offer(7, 1).encode(2)]), Some(vec![0, 1]));
         assert_eq!(nodes(&[[0; 8], full]), None);
+    }
+
+    #[test]
+    fn who_has_another_table_is_named() {
+        let full = Owner { node: 1, pid: 7 }.refuse(3, Reason::Full);
+        let fine = offer(1, 1).encode(3);
+        let one = 5 << 32 | 6;
+        assert_eq!(other_table(&[fine, full, fine]), None);
+        assert_eq!(other_table(&[fine, full, fine].map(|words| with_table(words, one))), None);
+        assert_eq!(other_table(&[with_table(fine, one), with_table(full, one), fine]), Some(2));
+        assert_eq!(other_table(&[fine, with_table(full, one), with_table(fine, one + 1)]), Some(1));
+        assert_eq!(other_table(&[]), None);
+        assert_eq!(decode(&with_table(fine, u64::MAX - 1), 3), decode(&fine, 3), "nothing else is another");
     }
 
     #[test]

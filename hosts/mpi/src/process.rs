@@ -13,13 +13,15 @@ use crate::say::{Cause, once};
 use crate::wait::{self, Patient, Progress, Waits};
 use std::ffi::OsStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use unisono::comm::{Handle as Comm, Patience, Waiting, unisono_free};
+use unisono::comm::{Beside, Handle as Comm, Patience, Waiting, unisono_free};
 use unisono::error::UNISONO_OK;
 use unisono_kernel::Rank;
-use unisono_kernel::region::{Counter, Layout, Term, Word};
+use unisono_kernel::region::{Base, Counter, Layout, Term, Word};
+use unisono_kernel::table::Choices;
 use unisono_kernel::wait::SpinThen;
 use unisono_posix::PosixError;
 use unisono_posix::arena::{self, Arena, Plan, Slice};
+use unisono_posix::decisions::{Decisions, RULES, TABLE, decisions};
 use unisono_posix::sealed::{Handle, Map, Sealed};
 use unisono_shm::Mapped;
 
@@ -60,6 +62,11 @@ impl Lease {
         // SAFETY: the caller's promise.
         Some((unsafe { slice.segment() }, *slice.plan().layout(), *rank))
     }
+
+    /// What `Auto` means there, where it is not as built in.
+    pub fn choices(&self) -> Option<&'static Choices> {
+        self.0.as_ref().and_then(|attached| attached.choices)
+    }
 }
 
 #[derive(Debug)]
@@ -68,8 +75,21 @@ struct Attached {
     rank: Rank,
     /// The slice is one of this process's own arena.
     own: bool,
+    /// Of the table that all ranks have.
+    choices: Option<&'static Choices>,
     /// Null on one node among several.
     comm: *mut Comm,
+}
+
+/// The choices go with the communicator.
+struct Chosen(Option<&'static Choices>);
+
+impl Beside for Chosen {
+    fn ended(&mut self, _: Option<Base>) {}
+
+    fn choices(&self) -> Option<&'static Choices> {
+        self.0
+    }
 }
 
 // SAFETY: the handle is this lease's alone, and may be used from any thread, by one at a time.
@@ -80,6 +100,8 @@ unsafe impl Send for Attached {}
 pub struct Process {
     on: bool,
     arena_bytes: u64,
+    /// Its decision table.
+    decisions: Option<&'static Decisions>,
     attached: Word,
     released: Word,
     waits: Arc<Waits>,
@@ -102,7 +124,11 @@ impl Process {
             once(Cause::Setting, format_args!("{error}: it is 256M now"));
             arena::DEFAULT
         });
-        Self::new(on, bytes)
+        let read = || {
+            let named = |error| once(Cause::Table, format_args!("{error}: choices are built in"));
+            decisions().map_err(named).ok()
+        };
+        Self { decisions: if on { read() } else { None }, ..Self::new(on, bytes) }
     }
 
     /// With an arena of at most `arena_bytes`.
@@ -110,7 +136,7 @@ impl Process {
         let (attached, released) = (Word::zero(), Word::zero());
         // Beyond, an offer can't name a slice.
         let arena_bytes = arena_bytes.min(offer::MOST);
-        Self { on, arena_bytes, attached, released, waits: Arc::default(), state: Mutex::default() }
+        Self { on, arena_bytes, decisions: None, attached, released, waits: Arc::default(), state: Mutex::default() }
     }
 
     /// Nothing that panics runs under the lock; if it did, the state is one between two whole steps.
@@ -145,13 +171,14 @@ impl Process {
         };
         let reserved = arena.reserve(ranks, &mut arena::alive);
         say(arena);
-        match reserved {
+        let offer = match reserved {
             Some(reserved) => {
                 let (handle, arena) = (*arena.handle(), arena.bytes());
                 Offer { node, handle, arena, reserved }.encode(ranks)
             }
             None => Owner { node, pid: arena.handle().pid }.refuse(ranks, Reason::Full),
-        }
+        };
+        offer::with_table(offer, self.decisions.map_or(0, Decisions::hash))
     }
 
     /// Takes the best of all offers; `rank` is this process's.
@@ -167,7 +194,8 @@ impl Process {
         }
         let yields = |offers| wait::crowded(offer::pids(offers), local_ranks);
         self.take(offers, rank, offer::choose(offers), |slice, own| {
-            self.handle(slice, own, rank, yields(offers), progress)
+            let choices = self.choices(&slice, rank, offers);
+            self.handle((slice, own, rank, choices), yields(offers), progress)
         })
     }
 
@@ -180,7 +208,22 @@ impl Process {
             [_] => offer::slice_of(offers, 0).map(|offer| (0, offer)).ok_or(Reason::Full),
             _ => offer::choose(offers),
         };
-        self.take(offers, rank, chosen, |slice, own| Ok(Attached { slice, rank, own, comm: core::ptr::null_mut() }))
+        self.take(offers, rank, chosen, |slice, own| {
+            let choices = self.choices(&slice, rank, offers);
+            Ok(Attached { slice, rank, own, choices, comm: core::ptr::null_mut() })
+        })
+    }
+
+    /// What `Auto` means on a slice: by the table that all ranks have, else as built in, on each of them.
+    fn choices(&self, slice: &Slice, rank: Rank, offers: &[Words]) -> Option<&'static Choices> {
+        if let Some(other) = offer::other_table(offers) {
+            if rank == 0 {
+                let text = "another decision table than rank 0";
+                once(Cause::Table, format_args!("rank {other} has {text} ({TABLE}, {RULES}): choices are built in"));
+            }
+            return None;
+        }
+        self.decisions?.choices(slice.plan().layout())
     }
 
     fn take(
@@ -218,9 +261,7 @@ impl Process {
 
     fn handle(
         &self,
-        slice: Slice,
-        own: bool,
-        rank: Rank,
+        (slice, own, rank, choices): (Slice, bool, Rank, Option<&'static Choices>),
         yields: bool,
         progress: Option<Progress>,
     ) -> Result<Attached, Reason> {
@@ -229,8 +270,9 @@ impl Process {
         // SAFETY: the slice lies beside the handle in the lease, and is dropped after it was freed.
         let segment = unsafe { slice.segment() };
         let layout = *slice.plan().layout();
-        match Comm::allocate(segment, layout, rank, wait).ok() {
-            Some(comm) => Ok(Attached { slice, rank, own, comm }),
+        let beside = choices.map(|_| Box::new(Chosen(choices)) as Box<dyn Beside>);
+        match Comm::allocate_beside(segment, (layout, rank, Base::default()), wait, beside).ok() {
+            Some(comm) => Ok(Attached { slice, rank, own, choices, comm }),
             None => {
                 if own && let Some((_, arena)) = self.state().arena() {
                     arena.give_up(slice.offset());

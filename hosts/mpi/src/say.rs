@@ -12,6 +12,8 @@ use unisono_kernel::region::{Counter, Word};
 pub enum Cause {
     /// The value of a variable of the environment.
     Setting,
+    /// A decision table.
+    Table,
     /// To make this process's arena.
     Arena,
     /// To map another process's arena.
@@ -24,7 +26,7 @@ pub enum Cause {
     Handle,
 }
 
-const CAUSES: usize = 6;
+const CAUSES: usize = 7;
 
 static SAID: [Word; CAUSES] = [const { Word::zero() }; CAUSES];
 

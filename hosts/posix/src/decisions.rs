@@ -49,7 +49,7 @@ impl Decisions {
     }
 
     /// What ranks compare; 0 without rules.
-    pub(crate) fn hash(&self) -> u64 {
+    pub fn hash(&self) -> u64 {
         if self.rules().is_empty() { 0 } else { self.table.hash() }
     }
 
@@ -101,7 +101,7 @@ mod tests {
         let of = |ranks| {
             let mut me = Member::new(layout(ranks), 0).unwrap();
             me.set_choices(decisions.choices(&layout(ranks)));
-            (me.bcast_by(BcastAlgorithm::Auto, 8), me.barrier_by(BarrierAlgorithm::Auto))
+            (me.chooser().bcast_by(BcastAlgorithm::Auto, 8), me.chooser().barrier_by(BarrierAlgorithm::Auto))
         };
         assert_eq!(of(2), (BcastAlgorithm::Queue, BarrierAlgorithm::Central));
         assert_eq!(of(4), (BcastAlgorithm::Posted, BarrierAlgorithm::Central));

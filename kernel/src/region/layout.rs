@@ -99,9 +99,24 @@ pub struct Params {
 }
 
 impl Params {
-    /// What measurement found good for `ranks` processes (docs/performance.md), without P1's queues and without mailboxes.
+    /// What measurement found good for `ranks` processes (docs/performance.md), with queues of 512 KiB, without P1's queues
+    /// and without mailboxes.
     pub const fn new(ranks: u32) -> Self {
-        Self { ranks, page: 4096, lines: 64, queue_slots: 16, queue_fragment: 32 << 10, cico: None, mailboxes: None }
+        let (queue_slots, queue_fragment) = queue_of(512 << 10);
+        Self { ranks, page: 4096, lines: 64, queue_slots, queue_fragment, cico: None, mailboxes: None }
+    }
+
+    /// The same with at most so many bytes for each rank's monotone queue, but a page at least: its slots are those that paper
+    /// P1's model finds best (f* and s*).
+    #[must_use]
+    pub const fn with_queue_bytes(self, bytes: u64) -> Self {
+        let (queue_slots, queue_fragment) = queue_of(bytes);
+        Self { queue_slots, queue_fragment, ..self }
+    }
+
+    /// Bytes of a rank's monotone queue.
+    pub const fn queue_bytes(&self) -> u64 {
+        self.queue_fragment.saturating_mul(self.queue_slots as u64)
     }
 
     /// The same with P1's queues: its published defaults for 4 MiB (s = 64, f = 8 KiB) in two sets.
@@ -115,6 +130,21 @@ impl Params {
     pub const fn with_mailboxes(self) -> Self {
         Self { mailboxes: Some(Mailboxes::DEFAULT), ..self }
     }
+}
+
+/// Bytes that are copied while one core hears of another's store: t_W/t of paper P1's model, typical of servers
+/// (`unisono measure queue`). f* takes its root: where it is off by four, f is off by two, and time by little.
+const NOTICE: u64 = 4096;
+
+/// Slots and bytes of a slot of a queue of `bytes` (b): f* = √(b·t_W/t), down to a power of two of a page at least, and b/f
+/// slots, down to a power of two.
+const fn queue_of(bytes: u64) -> (u32, u64) {
+    const MOST: u64 = 1 << 42;
+    let bytes = if bytes > MOST { MOST } else { bytes };
+    let best = (bytes * NOTICE).isqrt();
+    let fragment = if best < 4096 { 4096 } else { 1 << best.ilog2() };
+    let slots = if bytes < fragment { 1 } else { 1 << (bytes / fragment).ilog2() };
+    (slots, fragment)
 }
 
 /// The offsets of every word and extent of one segment. Plain numbers; private to each process.

@@ -70,7 +70,11 @@ impl Pairs {
         let (way, spot, pieces) = match Pieces::known(me, bytes, 1, Readers::Others) {
             Ok((Way::Lines, pieces)) => (Way::Lines, Spot::Line, pieces),
             Ok((way, pieces)) if bytes <= pieces.cut.fragment.min(SIDE_BY_SIDE) => (way, Spot::Slot, pieces),
-            _ => (Way::Queues, Spot::Turns, Pieces::queued(me, bytes, 1, Readers::One)?),
+            // What goes to all others is cut, not each block: while one copies out, the next one's is copied in.
+            _ => {
+                let all = bytes.saturating_mul(turns(me.size()));
+                (Way::Queues, Spot::Turns, Pieces::queued(me, all, 1, Readers::One)?)
+            }
         };
         let long = spot == Spot::Turns && me.size() > 1;
         let most = if long { 1 + pieces.cut.ticks(bytes) * turns(me.size()) } else { 1 };

@@ -5,7 +5,7 @@ use super::{Collective, Plan, Rule, Span};
 use crate::msg::{
     Algorithm, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan, scatter,
 };
-use crate::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, WHOLE};
+use crate::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, FEW, MoveAlgorithm, PAIR, WHOLE};
 use crate::shm::allreduce::posted::MOST as LINE_REDUCED;
 use crate::shm::bcast::posted::MOST as LINE_SENT;
 use Collective as C;
@@ -80,9 +80,12 @@ pub const BUILT_IN: &[Rule] = &[
     bytes(shm(C::Bcast, Plan::Bcast(BcastAlgorithm::Posted)), 0, LINE_SENT),
     bytes(shm(C::Bcast, Plan::Bcast(BcastAlgorithm::Queue)), LINE_SENT + 1, u64::MAX),
     bytes(shm(C::Allreduce, POSTED), 0, LINE_REDUCED),
-    ranks(bytes(shm(C::Allreduce, WHOLES), LINE_REDUCED + 1, u64::MAX), 1, 2),
-    ranks(bytes(shm(C::Allreduce, WHOLES), LINE_REDUCED + 1, WHOLE), 3, u32::MAX),
-    ranks(bytes(shm(C::Allreduce, SLICES), WHOLE + 1, u64::MAX), 3, u32::MAX),
+    ranks(bytes(shm(C::Allreduce, WHOLES), LINE_REDUCED + 1, WHOLE[0]), 1, PAIR),
+    ranks(bytes(shm(C::Allreduce, SLICES), WHOLE[0] + 1, u64::MAX), 1, PAIR),
+    ranks(bytes(shm(C::Allreduce, WHOLES), LINE_REDUCED + 1, WHOLE[1]), PAIR + 1, FEW),
+    ranks(bytes(shm(C::Allreduce, SLICES), WHOLE[1] + 1, u64::MAX), PAIR + 1, FEW),
+    ranks(bytes(shm(C::Allreduce, WHOLES), LINE_REDUCED + 1, WHOLE[2]), FEW + 1, u32::MAX),
+    ranks(bytes(shm(C::Allreduce, SLICES), WHOLE[2] + 1, u64::MAX), FEW + 1, u32::MAX),
     shm(C::Gather, MOVE),
     shm(C::Gatherv, MOVE),
     shm(C::Scatter, MOVE),

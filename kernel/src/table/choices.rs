@@ -1,7 +1,6 @@
 //! A table cut to one communicator: what is left to look at in a call is its length.
 
 use super::{Ask, BUILT_IN, Collective, Over, Plan, Rule, Site, select};
-use crate::comm::Member;
 use crate::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use core::fmt;
 use heapless::Vec;
@@ -100,25 +99,33 @@ fn steps<A: Copy + PartialEq>(table: &[Rule], ask: Ask, of: fn(Plan) -> Option<A
     }
 }
 
-/// What `Auto` means here: the built-in rules in closed form, unless the communicator was made with a table. Inlined:
-/// without a table it is a look at one word.
-impl Member {
+/// What `Auto` means in a communicator over a segment: the built-in rules in closed form, unless it was made with a table.
+/// Inlined: without a table it is a look at one word.
+#[derive(Clone, Copy, Debug)]
+pub struct Chooser {
+    /// The table, cut to the communicator.
+    pub choices: Option<&'static Choices>,
+    /// Its size.
+    pub ranks: u32,
+}
+
+impl Chooser {
     /// For a barrier.
     #[inline(always)]
     #[must_use]
-    pub fn barrier_by(&self, algorithm: BarrierAlgorithm) -> BarrierAlgorithm {
-        match (algorithm, self.choices()) {
+    pub fn barrier_by(self, algorithm: BarrierAlgorithm) -> BarrierAlgorithm {
+        match (algorithm, self.choices) {
             (BarrierAlgorithm::Auto, Some(choices)) => choices.barrier.at(0).unwrap_or_default(),
             _ => algorithm,
         }
-        .resolve(self.size())
+        .resolve(self.ranks)
     }
 
     /// For a broadcast.
     #[inline(always)]
     #[must_use]
-    pub fn bcast_by(&self, algorithm: BcastAlgorithm, bytes: u64) -> BcastAlgorithm {
-        match (algorithm, self.choices()) {
+    pub fn bcast_by(self, algorithm: BcastAlgorithm, bytes: u64) -> BcastAlgorithm {
+        match (algorithm, self.choices) {
             (BcastAlgorithm::Auto, Some(choices)) => choices.bcast.at(bytes).unwrap_or_default(),
             _ => algorithm,
         }
@@ -128,27 +135,27 @@ impl Member {
     /// For an allreduce.
     #[inline(always)]
     #[must_use]
-    pub fn allreduce_by(&self, algorithm: AllreduceAlgorithm, bytes: u64, commutative: bool) -> AllreduceAlgorithm {
-        match (algorithm, self.choices()) {
+    pub fn allreduce_by(self, algorithm: AllreduceAlgorithm, bytes: u64, commutative: bool) -> AllreduceAlgorithm {
+        match (algorithm, self.choices) {
             (AllreduceAlgorithm::Auto, Some(choices)) => {
                 let [ordered, any] = &choices.allreduce;
                 if commutative { any } else { ordered }.at(bytes).unwrap_or_default()
             }
             _ => algorithm,
         }
-        .resolve(bytes, self.size())
+        .resolve(bytes, self.ranks)
     }
 
     /// For a gather(v), scatter(v) or allgather; `bytes` is asked for only if there is a table.
     #[inline(always)]
     #[must_use]
     pub fn move_by(
-        &self,
+        self,
         algorithm: MoveAlgorithm,
         collective: Collective,
         bytes: impl FnOnce() -> u64,
     ) -> MoveAlgorithm {
-        match (algorithm, self.choices()) {
+        match (algorithm, self.choices) {
             (MoveAlgorithm::Auto, Some(choices)) => {
                 let steps = MOVES.iter().position(|one| *one == collective).and_then(|at| choices.moves.get(at));
                 steps.and_then(|steps| steps.at(bytes())).unwrap_or_default()

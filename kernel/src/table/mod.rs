@@ -14,7 +14,7 @@ mod choices;
 mod plan;
 
 pub use built_in::BUILT_IN;
-pub use choices::{Choices, STEPS, Steps, TooMany};
+pub use choices::{Choices, Chooser, STEPS, Steps, TooMany};
 pub use plan::{Ask, Collective, Over, Plan, Site, Unfit};
 
 /// A range with both ends in it.

@@ -7,8 +7,9 @@ use crate::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAl
 use std::string::ToString;
 use std::vec::Vec;
 
-const LENGTHS: [u64; 12] = [0, 1, 48, 49, 112, 113, 1024, 1025, 4096, 1 << 20, 1 << 40, u64::MAX];
-const RANKS: [u32; 10] = [1, 2, 3, 4, 7, 8, 16, 17, 1024, u32::MAX];
+const LENGTHS: [u64; 16] =
+    [0, 1, 48, 49, 112, 113, 1024, 1025, 4096, 5120, 5121, 8192, 8193, 1 << 20, 1 << 40, u64::MAX];
+const RANKS: [u32; 12] = [1, 2, 3, 4, 7, 8, 11, 12, 16, 17, 1024, u32::MAX];
 
 fn asks() -> impl Iterator<Item = Ask> {
     let over = [Over::Segment, Over::Messages].into_iter();
@@ -147,19 +148,19 @@ fn a_cut_table_is_the_table() {
             let ask = Ask { site, ..ask };
             let (bytes, plan) = (ask.bytes, select(&table, &ask).unwrap().plan);
             let found = match ask.collective {
-                Collective::Barrier => Plan::Barrier(me.barrier_by(BarrierAlgorithm::Auto)),
-                Collective::Bcast => Plan::Bcast(me.bcast_by(BcastAlgorithm::Auto, bytes)),
+                Collective::Barrier => Plan::Barrier(me.chooser().barrier_by(BarrierAlgorithm::Auto)),
+                Collective::Bcast => Plan::Bcast(me.chooser().bcast_by(BcastAlgorithm::Auto, bytes)),
                 Collective::Allreduce => {
-                    Plan::Allreduce(me.allreduce_by(AllreduceAlgorithm::Auto, bytes, ask.commutative))
+                    Plan::Allreduce(me.chooser().allreduce_by(AllreduceAlgorithm::Auto, bytes, ask.commutative))
                 }
                 Collective::Gather | Collective::Scatter | Collective::Allgather => {
-                    Plan::Move(me.move_by(MoveAlgorithm::Auto, ask.collective, || bytes))
+                    Plan::Move(me.chooser().move_by(MoveAlgorithm::Auto, ask.collective, || bytes))
                 }
                 _ => continue,
             };
             assert_eq!(found, plan, "{ask:?}");
         }
-        assert_eq!(me.bcast_by(BcastAlgorithm::Posted, 1 << 20), BcastAlgorithm::Posted, "named: as named");
+        assert_eq!(me.chooser().bcast_by(BcastAlgorithm::Posted, 1 << 20), BcastAlgorithm::Posted, "named: as named");
     }
 }
 

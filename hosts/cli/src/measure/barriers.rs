@@ -76,6 +76,18 @@ pub(super) fn run(args: &Barriers) -> Result<(), Failure> {
         "slower than adaptive %",
         "sizes where adaptive is slower",
     ];
+    let mut misses = String::new();
+    for (at, (ranks, mine)) in sizes().zip(&chosen).enumerate() {
+        let of = |(barrier, times): &(Barrier, Times)| times.get(at).map(|time| (*barrier, *time));
+        let best = all.iter().filter_map(of).min_by(|(_, one), (_, other)| one.0.total_cmp(&other.0));
+        if let Some((barrier, best)) = best.filter(|(_, best)| beyond(*mine, *best)) {
+            let (choice, more) = (adaptive.choose(ranks)?.barrier, 100.0 * (mine.0 / best.0 - 1.0));
+            misses += &format!(
+                "\nmiss: P = {ranks}: {choice} takes {:.0} ns, {barrier} {:.0} ns: {more:.1} % more",
+                mine.0, best.0
+            );
+        }
+    }
     let remark = format!(
         "\nP = 2 to {}, {} barriers each; L = {:.1}, o_s = {:.1}, o_r = {:.1}, g = {:.1} ns as measured. Adaptive: mean {:.1} ns; \
          slower\nwhere it is so by more than two standard errors. The paper's χ² has the unit of its times: it is given for microseconds.",
@@ -86,7 +98,7 @@ pub(super) fn run(args: &Barriers) -> Result<(), Failure> {
         logp.receive(),
         logp.gap(),
         sum(&chosen) / chosen.len() as f64,
-    );
+    ) + &misses;
     show(&columns, &rows, &remark, args.json)
 }
 

@@ -21,6 +21,9 @@ pub(super) const BARRIERS: [Barrier; 6] = [
     Barrier::Butterfly,
 ];
 
+/// Those of paper P4.
+const PAPERS: [Barrier; 3] = [Barrier::Central, Barrier::Combining { children: 4 }, Barrier::Dissemination];
+
 pub(super) fn run(args: &Logp) -> Result<(), Failure> {
     let plan = Plan { repetitions: args.repetitions, ..Plan::default() };
     let measured = match args.over {
@@ -41,11 +44,17 @@ pub(super) fn run(args: &Logp) -> Result<(), Failure> {
         vec![json!(name), ns(median.value), ns(median.low), ns(median.high)]
     };
     let noisy = all.iter().filter(|(_, median)| median.spread() > 0.1).map(|(name, _)| *name).collect::<Vec<_>>();
-    let remark = if noisy.is_empty() {
-        String::from("\nMedians, with intervals of 95 %.")
-    } else {
-        format!("\nMedians, with intervals of 95 %. Noisy, known to ±10 % or worse: {}.", noisy.join(", "))
-    };
+    let hidden: Vec<_> = all.iter().filter(|(_, median)| median.value <= 0.0).map(|(name, _)| *name).collect();
+    let mut remark = String::from("\nMedians, with intervals of 95 %.");
+    if !noisy.is_empty() {
+        remark += &format!(" Noisy, known to ±10 % or worse: {}.", noisy.join(", "));
+    }
+    if !hidden.is_empty() {
+        let names = hidden.join(", ");
+        remark += &format!(
+            "\nHidden, not none: {names}. What the network adds is less than what processes spend on a message."
+        );
+    }
     show(&["parameter", "ns", "from", "to"], &all.map(row), &remark, args.json)?;
     if !args.json {
         println!();
@@ -53,23 +62,35 @@ pub(super) fn run(args: &Logp) -> Result<(), Failure> {
     choices(measured.logp()?, args.most_ranks, args.json)
 }
 
-/// How often each barrier is chosen, with these parameters and with the paper's.
+/// How often each barrier is chosen: of all, and of the paper's three, with these parameters and with the paper's.
 fn choices(logp: LogP, most: u32, as_json: bool) -> Result<(), Failure> {
     let shares = |logp, barriers: &[Barrier]| Adaptive::new(logp, barriers, Logs::Rounds)?.shares(2, most);
-    let (measured, paper) = (shares(logp, &BARRIERS)?, shares(LogP::PAPER, &BARRIERS)?);
+    let measured = shares(logp, &BARRIERS)?;
+    let (three, paper) = (shares(logp, &PAPERS)?, shares(LogP::PAPER, &PAPERS)?);
     let claim = |barrier| match barrier {
         Barrier::Dissemination => json!(96),
         Barrier::Combining { .. } => json!(3),
         Barrier::Central => json!(1),
         _ => Value::Null,
     };
-    let row = |(mine, papers): (Share, Share)| {
+    let percent = |share: &Share| json!((share.share * 1e3).round() / 10.0);
+    let among =
+        |shares: &[Share], barrier| shares.iter().find(|share| share.barrier == barrier).map_or(Value::Null, percent);
+    let row = |mine: Share| {
         let (least, greatest) = mine.span.map_or((Value::Null, Value::Null), |(a, b)| (json!(a), json!(b)));
-        let percent = |share: Share| json!((share.share * 1e3).round() / 10.0);
-        vec![json!(mine.barrier.to_string()), percent(mine), least, greatest, percent(papers), claim(mine.barrier)]
+        let (ours, papers) = (among(&three, mine.barrier), among(&paper, mine.barrier));
+        vec![json!(mine.barrier.to_string()), percent(&mine), least, greatest, ours, papers, claim(mine.barrier)]
     };
-    let rows: Vec<_> = measured.into_iter().zip(paper).map(row).collect();
-    let columns = ["barrier", "chosen %", "least P", "greatest P", "with the paper's parameters %", "paper's claim %"];
+    let rows: Vec<_> = measured.into_iter().map(row).collect();
+    let columns = [
+        "barrier",
+        "chosen %",
+        "least P",
+        "greatest P",
+        "of the paper's three %",
+        "with the paper's parameters %",
+        "paper's claim %",
+    ];
     let remark = format!("\nThe least formula for P = 2 to {most}; of equal ones the first.");
     show(&columns, &rows, &remark, as_json)
 }

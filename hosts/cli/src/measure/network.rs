@@ -11,7 +11,7 @@ use unisono_measure::{MeasureError, Simulated, Stage, Threads};
 use unisono_model::hockney::{Fit, Network as Kind, Verdict};
 
 /// Lengths of the fit.
-const LENGTHS: [usize; 9] = [1, 16, 256, 1024, 4096, 8192, 16384, 65536, 262_144];
+const LENGTHS: [usize; 9] = [1, 64, 1024, 8192, 65536, 262_144, 524_288, 1 << 20, 2 << 20];
 /// Round trips by which two clocks are compared.
 pub(super) const TRIPS: usize = 20;
 /// Exchanges in a row.
@@ -43,11 +43,17 @@ fn print(args: &Network, (fit, verdict): (Fit, Verdict)) -> Result<(), Failure> 
         row("t_w, ns per byte", fit.element, fit.element_interval.low, fit.element_interval.high),
         row("bandwidth of all pairs ÷ of one pair", verdict.ratio, verdict.interval.low, verdict.interval.high),
     ];
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    let crowded = args.over == Over::Threads && args.ranks as usize > cores;
     let kind = match verdict.network {
         Some(Kind::Star) => "a star: all pairs together get what one gets",
         Some(Kind::Crossbar) => "a crossbar: pairs do not disturb each other",
-        None => "undecided: measure more",
+        None if crowded => "undecided: more ranks than cores take turns, so all pairs have what the cores leave them",
+        None => "undecided: the interval has the limit in it; --repetitions narrows it",
     };
-    let remark = format!("\n{} ranks: {kind}. The ratio's limit is √⌊p/2⌋ = {:.2}.", args.ranks, verdict.limit);
+    let mut remark = format!("\n{} ranks: {kind}. The ratio's limit is √⌊p/2⌋ = {:.2}.", args.ranks, verdict.limit);
+    if fit.element_interval.low <= 0.0 {
+        remark += "\nt_w is not known: its interval has 0 in it. The machine is noisy, or start-ups outweigh the longest message.";
+    }
     show(&["parameter", "value", "from", "to"], &rows, &remark, args.json)
 }

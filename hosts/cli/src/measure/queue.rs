@@ -4,7 +4,7 @@
 //! | time | measured as |
 //! |---|---|
 //! | t | the mean of a byte's copy in and copy out, of 64 KiB, buffers rotating |
-//! | t_W | one way of a cache line between ranks 0 and 1; with more ranks than cores, the turn of a core's ranks |
+//! | t_W | one way of a cache line between ranks 0 and 1; with more ranks than cores, the turn of a core's ranks: no f* then |
 //! | t_A | an atomic subtraction, all ranks at once on one word |
 //! | t_WO | a central counter's barrier less t_A: all have counted, the root has seen it, its word is seen by all |
 
@@ -57,10 +57,21 @@ pub(crate) fn work(team: &mut Team, args: &Queue) -> Result<(), Failure> {
     if speaks {
         let row = |name: &str, ns: f64| vec![json!(name), json!(ns), json!(ns / byte)];
         let rows = [row("t", byte), row("t_WO", open), row("t_A", release), row("t_W", floors.notice())];
-        let remark = format!(
-            "\nf* = {fragment:.0} bytes, s* = {slots:.1} slots for b = {}.\n",
-            unisono_plot::bytes(args.queue_bytes)
-        );
+        let budget = unisono_plot::bytes(args.queue_bytes);
+        let remark = if joined.waiting.yields {
+            format!(
+                "\nCrowded: {} ranks share cores; t_WO and t_W are turns of processes, not ways of a line. For f* and s*, -n at \
+                 most as many as cores.\n",
+                args.ranks
+            )
+        } else {
+            let (of_b, default) = (base.with_queue_bytes(args.queue_bytes), unisono_plot::bytes(base.queue_bytes()));
+            format!(
+                "\nf* = {fragment:.0} bytes, s* = {slots:.1} slots for b = {budget}. A segment's own queue of so many bytes, by \
+                 typical times: f = {}, s = {}; b is {default} by default.\n",
+                of_b.queue_fragment, of_b.queue_slots,
+            )
+        };
         show(&["time", "ns", "÷ t"], &rows, &remark, args.json)?;
     }
     let by_fragment = FRAGMENTS.iter().filter_map(|&fragment| {

@@ -4,6 +4,7 @@ use super::*;
 use proptest::prelude::*;
 use unisono::reductions::unisono_allreduce;
 use unisono_kernel::region::{Flag, Region};
+use unisono_kernel::select::BarrierAlgorithm;
 use unisono_posix::arena::page;
 
 const ROOM: u64 = 16 << 20;
@@ -316,4 +317,28 @@ proptest! {
             prop_assert_eq!(sums.attached, sums.released);
         }
     }
+}
+
+#[test]
+fn a_table_that_all_have_chooses_and_another_one_on_a_rank_chooses_nowhere() {
+    let table = |rules| {
+        let decisions: &'static Decisions = Box::leak(Box::new(Decisions::read(None, Some(rules)).unwrap()));
+        Process { decisions: Some(decisions), ..Process::new(true, ROOM) }
+    };
+    let barriers = |members: &[&Process]| {
+        let leases = communicator(members).unwrap();
+        // SAFETY: the leases live.
+        let chosen = |lease| unsafe { &*attached(lease).comm }.chooser().barrier_by(BarrierAlgorithm::Auto);
+        let chosen: Vec<_> = leases.iter().map(chosen).collect();
+        members.iter().zip(leases).for_each(|(member, lease)| member.release(lease));
+        chosen
+    };
+    let one = "shm barrier ranks 3..4 use central";
+    let processes = [one, one, one, "shm barrier use central"].map(table);
+    let [first, second, third, other] = processes.each_ref();
+    let none = Process::new(true, ROOM);
+    assert_eq!(barriers(&[first, second, third]), [BarrierAlgorithm::Central; 3]);
+    assert_eq!(barriers(&[first, second]), [BarrierAlgorithm::Dissemination; 2], "the rule is for others");
+    assert_eq!(barriers(&[first, other, second]), [BarrierAlgorithm::Posted; 3]);
+    assert_eq!(barriers(&[&none, first, second]), [BarrierAlgorithm::Posted; 3]);
 }

@@ -125,3 +125,23 @@ fn what_does_not_divide_or_fit_is_named() {
     let huge = Params { queue_slots: 1 << 31, queue_fragment: 1 << 40, ..good };
     assert_eq!(Layout::new(huge).unwrap_err().argument, Argument::SegmentBytes);
 }
+
+/// f* = √(b·4096): for 512 KiB 46341 bytes, for 4 MiB 131072, for 64 KiB 16384.
+#[test]
+fn a_queue_has_the_slots_that_the_model_finds_best() {
+    let of = |bytes| {
+        let params = Params::new(2).with_queue_bytes(bytes);
+        (params.queue_slots, params.queue_fragment)
+    };
+    assert_eq!(of(512 << 10), (16, 32 << 10));
+    assert_eq!(of(4 << 20), (32, 128 << 10));
+    assert_eq!(of(64 << 10), (4, 16 << 10));
+    assert_eq!([of(0), of(1), of(4095), of(8191)], [(1, 4096); 4]);
+    for bytes in (0..64).flat_map(|bit| [1u64 << bit, (1 << bit) + 1, (1 << bit) | 1 << (bit / 2)]) {
+        let params = Params::new(2).with_queue_bytes(bytes);
+        assert!(params.queue_bytes() <= bytes.max(4096), "{bytes}: {params:?}");
+        assert!(params.queue_slots.is_power_of_two() && params.queue_fragment.is_power_of_two(), "{bytes}: {params:?}");
+        assert!(bytes > 1 << 40 || Layout::new(params).is_ok(), "{bytes}: {params:?}");
+    }
+    assert_eq!(Params::new(7), Params::new(7).with_queue_bytes(Params::new(7).queue_bytes()));
+}
