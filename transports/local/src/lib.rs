@@ -68,7 +68,7 @@ pub fn run<A: Send>(params: Params, body: impl Fn(Communicator<Local>) -> A + Sy
 pub fn renew(communicator: &mut Communicator<Local>) -> Result<(), Error> {
     let (segment, member) = (communicator.comm().region(), communicator.comm().member());
     state::renewable(segment, member.layout())?;
-    let (next, choices) = (segment.next()?, member.choices());
+    let (next, choices) = (segment.next()?, member.chooser().choices);
     let layout = *next.layout();
     *communicator = Communicator::new(next, layout, member.rank(), waiting(layout.ranks()))?.with_choices(choices);
     Ok(())
