@@ -127,6 +127,8 @@ impl Poison {
             Cause::Died => Class::Died,
             Cause::Refused(_) => Class::Peer,
             Cause::Fault => Class::Corrupt,
+            Cause::Messages(code) if code == P2pError::LENGTH.0 => Class::Peer,
+            Cause::Messages(_) => Class::Other,
             Cause::Late => Class::Late,
         }
     }

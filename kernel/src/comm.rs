@@ -213,6 +213,12 @@ impl Member {
         region.counter(self.layout.calling(self.rank)).store_release(self.calls());
     }
 
+    /// Has `peer` waited long in the operation in which this process is?
+    fn waits<R: Region>(&self, region: &R, peer: Rank) -> bool {
+        let theirs = region.counter(self.layout.calling(peer)).load_acquire().unchecked();
+        theirs != 0 && theirs >> 40 == self.calls() >> 40
+    }
+
     /// The operation modulo 2²⁴, and the kinds of the last ten.
     fn calls(&self) -> u64 {
         let kind = |back| self.marks[Self::place(self.operation.wrapping_sub(back))].kind();
@@ -406,6 +412,11 @@ impl<R: Region> Comm<R> {
     /// Poisons the communicator; answers the poison that counts (the first).
     pub fn poison_with(&self, poison: Poison) -> Poison {
         state::poison(&self.region, &self.member.layout, self.member.rank, poison)
+    }
+
+    /// Has `peer` waited long in the operation in which this process is? Then it is not who is late.
+    pub fn waits(&self, peer: Rank) -> bool {
+        peer < self.member.size() && self.member.waits(&self.region, peer)
     }
 
     /// Has the awaited word reached its value?

@@ -266,7 +266,8 @@ impl<R: Region> Comm<R> {
             Stop::Poll(error) => {
                 let cause = match error {
                     PollError::Mismatch { refusal, .. } => Cause::Refused(refusal),
-                    PollError::Overrun { .. } | PollError::Messages { .. } => Cause::Fault,
+                    PollError::Overrun { .. } => Cause::Fault,
+                    PollError::Messages { code, .. } => Cause::Messages(code),
                 };
                 self.poison_with(Poison { rank, operation, cause });
                 Error::Poll(error)

@@ -245,7 +245,7 @@ impl core::error::Error for Refusal {}
 /// Why a communicator can't go on, agreed by all its members: the first writer's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Poison {
-    /// The rank at fault.
+    /// The rank at fault; from the segment's number of ranks on one of another node ([`crate::hier::Levels`]).
     pub rank: Rank,
     /// The operation (number on this communicator, the first is 1; modulo 2³⁰ where a peer wrote it).
     pub operation: u64,
@@ -269,6 +269,8 @@ pub enum Cause {
     Refused(Refusal),
     /// It found words in the segment that no member writes.
     Fault,
+    /// A message of its failed: the layer's error number.
+    Messages(i32),
     /// It was waited for longer than the bound of time.
     Late,
 }
@@ -280,6 +282,12 @@ impl fmt::Display for Poison {
             Cause::Died => write!(f, "rank {rank} died (seen in operation {operation})")?,
             Cause::Refused(r) => write!(f, "rank {rank} refused operation {operation}: {r}")?,
             Cause::Fault => write!(f, "rank {rank} found a corrupt segment in operation {operation}")?,
+            Cause::Messages(code) if *code == P2pError::LENGTH.0 => {
+                write!(f, "a message of rank {rank} has another length than its receive (operation {operation})")?;
+            }
+            Cause::Messages(code) => {
+                write!(f, "a message of rank {rank} failed in operation {operation}: error {code}")?;
+            }
             Cause::Late => {
                 write!(f, "rank {rank} was late: the bound on waiting for it is over (operation {operation})")?;
             }

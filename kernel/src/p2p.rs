@@ -2,6 +2,7 @@
 
 use crate::Rank;
 use crate::buffer::Buf;
+use crate::error::Poison;
 use crate::step::Slot;
 
 /// Distinguishes the messages of one operation from another's.
@@ -40,6 +41,10 @@ pub trait P2p {
     /// whoever waits a poll.
     fn has_ended(&mut self, _: Slot) -> bool {
         true
+    }
+    /// Has a process given up, and told this one why? Whoever waits long asks. The rank is the layer's.
+    fn news(&mut self) -> Option<Poison> {
+        None
     }
 }
 

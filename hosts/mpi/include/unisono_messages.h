@@ -33,6 +33,9 @@ enum {
 /* Most bytes of one message here; the library sends longer ones in pieces. */
 #define UNISONO_MESSAGES_MOST (UINT64_C(1) << 30)
 
+/* From any rank: for `probe` and `receive`. */
+#define UNISONO_MESSAGES_ANY UINT32_MAX
+
 /*
  * A point-to-point layer: its functions take `context` first. Nothing blocks but `close`.
  *

@@ -44,11 +44,13 @@ static int send(void *context, const void *bytes, uint64_t len, uint32_t to, int
     return class_of(code);
 }
 
+static int source(uint32_t from) { return from == UNISONO_MESSAGES_ANY ? MPI_ANY_SOURCE : (int)from; }
+
 static int probe(void *context, uint32_t from, int tag, int *found, uint64_t *len) {
     MPI_Status status;
     int count = 0;
     if (!running()) return UNISONO_MESSAGES_NOT_RUNNING;
-    int code = INSIDE(PMPI_Iprobe((int)from, tag, comm_of(context), found, &status));
+    int code = INSIDE(PMPI_Iprobe(source(from), tag, comm_of(context), found, &status));
     if (code == MPI_SUCCESS && *found) code = PMPI_Get_count(&status, MPI_BYTE, &count);
     *len = (uint64_t)count;
     return class_of(code);
@@ -57,7 +59,7 @@ static int probe(void *context, uint32_t from, int tag, int *found, uint64_t *le
 static int receive(void *context, void *bytes, uint64_t len, uint32_t from, int tag, uintptr_t *request) {
     MPI_Request begun;
     if (!running()) return UNISONO_MESSAGES_NOT_RUNNING;
-    int code = INSIDE(PMPI_Irecv(bytes, (int)len, MPI_BYTE, (int)from, tag, comm_of(context), &begun));
+    int code = INSIDE(PMPI_Irecv(bytes, (int)len, MPI_BYTE, source(from), tag, comm_of(context), &begun));
     *request = (uintptr_t)begun;
     return class_of(code);
 }

@@ -4,6 +4,25 @@ use std::time::{Duration, Instant};
 use unisono_kernel::error::WaitError;
 use unisono_kernel::step::Awaits;
 use unisono_kernel::wait::Relax;
+use unisono_posix::PosixError;
+
+/// Environment: the bound, in seconds. Without it there is none: a rank may compute for as long as it likes.
+pub const VARIABLE: &str = "UNISONO_TIMEOUT";
+
+/// The bound that the environment sets.
+///
+/// # Errors
+/// The variable is no number above 0.
+pub fn from_env() -> Result<Option<Duration>, PosixError> {
+    let Some(value) = std::env::var_os(VARIABLE) else { return Ok(None) };
+    let value = value.to_string_lossy().into_owned();
+    seconds(&value).map(Some).ok_or(PosixError::Setting { name: VARIABLE, value, bound: "seconds, above 0" })
+}
+
+fn seconds(text: &str) -> Option<Duration> {
+    let bound = Duration::try_from_secs_f64(text.parse().ok()?).ok()?;
+    (!bound.is_zero()).then_some(bound)
+}
 
 /// Another one's waiting, for so long at most.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +36,12 @@ impl<H> Bounded<H> {
     /// `host`'s waiting; `None`: without a bound.
     pub const fn new(host: H, bound: Option<Duration>) -> Self {
         Self { host, bound, began: None }
+    }
+
+    /// With half the bound: for whoever asks twice.
+    #[must_use]
+    pub fn halved(self) -> Self {
+        Self { bound: self.bound.map(|bound| bound / 2), ..self }
     }
 }
 
@@ -42,6 +67,15 @@ mod tests {
     use super::*;
     use unisono_kernel::step::{Await, Slot, Source};
     use unisono_kernel::wait::Nop;
+
+    #[test]
+    fn a_bound_is_a_number_of_seconds() {
+        for (text, bound) in
+            [("2", Some(2000)), ("0.25", Some(250)), ("0", None), ("-1", None), ("2s", None), ("inf", None)]
+        {
+            assert_eq!(seconds(text), bound.map(Duration::from_millis), "{text}");
+        }
+    }
 
     #[test]
     fn who_is_late_has_a_name_and_each_wait_a_bound_of_its_own() {

@@ -6,25 +6,28 @@ pub mod alltoall;
 pub mod blocks;
 mod row;
 
+use crate::bounded::Bounded;
 use crate::messages::{Endpoint, Layer};
 use crate::process::{Lease, Process};
 use crate::wait::{Patient, Progress};
 use core::ffi::{c_int, c_void};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use unisono::error::{Failure, answer};
 use unisono::operation::{COp, operation};
 use unisono_kernel::Rank;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::comm::{Comm, Member};
-use unisono_kernel::driver::run;
-use unisono_kernel::error::{Argument, Bound, Cause, Error, Poison, PollError, Refusal};
+use unisono_kernel::driver::Stop;
+use unisono_kernel::error::{Argument, Bound, Cause, Error, Poison, PollError, Refusal, WaitError};
 use unisono_kernel::hier::{self, Home, Nodes, allreduce, barrier, bcast, reduce};
 use unisono_kernel::machine::Machine;
 use unisono_kernel::msg::{self, Memory, PlanError};
 use unisono_kernel::op::Op;
+use unisono_kernel::p2p::P2p;
 use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
-use unisono_kernel::transport::{Observe, Shared};
-use unisono_kernel::wait::SpinThen;
+use unisono_kernel::step::{Awaits, Source, Step};
+use unisono_kernel::transport::{Observe, Shared, Wait};
+use unisono_kernel::wait::{Relax, SpinThen};
 use unisono_shm::Mapped;
 
 /// Bytes of working memory that are kept between calls.
@@ -79,8 +82,32 @@ impl Place {
 #[derive(Debug)]
 struct Engine {
     x: Context,
-    wait: SpinThen<Patient>,
+    wait: SpinThen<Both>,
     scratch: Vec<u8>,
+    /// The ranks of this node, and those of all others.
+    inside: Vec<Rank>,
+    outside: Vec<Rank>,
+}
+
+/// Waiting for words of this node's ranks, and for messages of any: who is late has the number that [`hier::Levels`] gives it.
+#[derive(Debug)]
+struct Both {
+    host: Bounded<Patient>,
+    /// Number of ranks of this node.
+    inside: u32,
+}
+
+impl Relax for Both {
+    fn begin(&mut self) {
+        self.host.begin();
+    }
+
+    fn relax(&mut self, on: &Awaits) -> Result<(), WaitError> {
+        self.host.relax(on).map_err(|error| match (error, on.first().source) {
+            (WaitError::Late(rank), Source::Message(_)) => WaitError::Late(self.inside.saturating_add(rank)),
+            _ => error,
+        })
+    }
 }
 
 /// Where ranks live that are on these nodes, and each node's first rank.
@@ -118,20 +145,29 @@ impl Levels {
         let mut comm = Comm::new(segment, layout, rank)?;
         comm.member_mut().set_choices(lease.choices());
         let x = Context { comm, messages };
-        let engine = Engine { x, wait: process.patient(yields, progress), scratch: Vec::new() };
+        let SpinThen { eager, patient, host } = process.patient(yields, progress);
+        let wait = SpinThen { eager, patient, host: Both { host: host.halved(), inside: layout.ranks() } };
+        let here = nodes.get(me as usize);
+        let (inside, outside) = place.order.iter().partition(|&&rank| nodes.get(rank as usize) == here);
+        let engine = Engine { x, wait, scratch: Vec::new(), inside, outside };
         Ok(Self { state: Mutex::new(State { place, engine }), lease })
     }
 
-    /// What is left when all calls have ended: the segment, to be released. Messages have ended, too.
+    /// What is left when all calls have ended: the segment, to be released. Messages have ended, too; after an error the MPI may
+    /// read what no receiver has taken for as long as it runs, so that stays.
     pub fn into_lease(self) -> Lease {
         let Self { state, lease } = self;
-        drop(state);
+        let mut state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if state.engine.x.poison().is_some() {
+            while state.engine.x.messages.news().is_some() {}
+            core::mem::forget(state);
+        }
         lease
     }
 
-    /// Tells the ranks of this node that this one can't take part any more.
+    /// Tells all ranks that this one can't take part any more.
     pub fn report(&self) {
-        if let Ok(state) = self.state.try_lock() {
+        if let Ok(mut state) = self.state.try_lock() {
             state.engine.poison(Cause::Died);
         }
     }
@@ -142,9 +178,61 @@ impl Levels {
 }
 
 impl Engine {
-    fn poison(&self, cause: Cause) {
+    /// This rank can't take part: all others learn why.
+    fn poison(&mut self, cause: Cause) {
         let me = self.x.comm.member();
-        self.x.comm.poison_with(Poison { rank: me.rank(), operation: me.operation() + 1, cause });
+        let mine = Poison { rank: me.rank(), operation: me.operation() + 1, cause };
+        let counts = self.x.comm.poison_with(mine);
+        self.tell(counts);
+    }
+
+    /// Tells the other nodes; this one's ranks look at their segment.
+    fn tell(&mut self, poison: Poison) {
+        let poison = self.named(poison);
+        self.x.messages.tell(self.outside.iter().copied(), poison);
+    }
+
+    /// How a call ends that `stop` has ended. Who was told has nobody to tell.
+    fn fail(&mut self, stop: Stop) -> Failure {
+        let told = matches!(stop, Stop::Wait(WaitError::Poisoned(_)));
+        let error = match self.x.comm.fail(stop) {
+            Error::Poisoned(poison) => Error::Poisoned(self.named(poison)),
+            Error::Poll(PollError::Mismatch { peer, refusal }) => {
+                Error::Poll(PollError::Mismatch { peer: self.rank(peer), refusal })
+            }
+            Error::Poll(PollError::Overrun { peer, expected, found }) => {
+                Error::Poll(PollError::Overrun { peer: self.rank(peer), expected, found })
+            }
+            other => other,
+        };
+        if let Some(poison) = self.x.poison()
+            && !told
+        {
+            self.tell(poison);
+        }
+        self.x.messages.give_up();
+        error.into()
+    }
+
+    /// Halves of the bound after which a rank is given up.
+    fn halves(&self, number: Rank) -> u32 {
+        if number as usize >= self.inside.len() {
+            3
+        } else if self.x.comm.waits(number) {
+            4
+        } else {
+            2
+        }
+    }
+
+    /// A rank of the communicator, by its number in poison.
+    fn rank(&self, number: Rank) -> Rank {
+        let other = number.saturating_sub(self.inside.len() as Rank);
+        self.inside.get(number as usize).copied().unwrap_or(other)
+    }
+
+    fn named(&self, poison: Poison) -> Poison {
+        Poison { rank: self.rank(poison.rank), ..poison }
     }
 
     /// So much working memory.
@@ -167,25 +255,40 @@ impl Engine {
         make: impl FnOnce(&mut Member, Buf) -> Result<M, Refusal>,
     ) -> Called {
         if let Some(poison) = self.x.poison() {
-            return Err(Error::Poisoned(poison).into());
+            return Err(Error::Poisoned(self.named(poison)).into());
         }
         let scratch = self.scratch(scratch)?;
         let mut machine =
             make(self.x.shared().1, scratch).inspect_err(|refusal| self.poison(Cause::Refused(*refusal)))?;
-        run(&mut machine, &mut self.x, &mut self.wait).map_err(|stop| {
-            self.x.messages.give_up();
-            self.x.comm.fail(stop).into()
-        })
+        self.drive(&mut machine).map_err(|stop| self.fail(stop))
     }
 
-    /// What `peer` says does not fit what this rank says: told to its node.
-    fn disagree(&self, peer: Rank, refusal: Refusal) -> Failure {
+    /// As [`unisono_kernel::driver::run`], but a rank that is late may itself wait: whoever waits for the one that never came shall
+    /// say so first. A rank of this node says whether it waits; one of another node may wait for its node.
+    fn drive(&mut self, machine: &mut impl Machine<Context>) -> Result<(), Stop> {
+        let mut halves = 1;
+        while let Step::Wait(on) = machine.poll(&mut self.x).map_err(Stop::Poll)? {
+            match self.wait.wait(&mut self.x, &on) {
+                Ok(()) => halves = 1,
+                Err(WaitError::Late(number)) if halves < self.halves(number) => {
+                    halves += 1;
+                    // Says that this rank waits, and asks for news.
+                    self.x.compare().map_err(Stop::Wait)?;
+                }
+                Err(error) => return Err(Stop::Wait(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// What `peer` says does not fit what this rank says: told to all.
+    fn disagree(&mut self, peer: Rank, refusal: Refusal) -> Failure {
         self.poison(Cause::Refused(refusal));
         Error::Poll(PollError::Mismatch { peer, refusal }).into()
     }
 
-    /// A refusal of this rank's, told to its node.
-    fn refuse(&self, error: PlanError) -> Failure {
+    /// A refusal of this rank's, told to all.
+    fn refuse(&mut self, error: PlanError) -> Failure {
         // The algorithms that are chosen here apply to all predefined operations, and those commute.
         let refusal = match error {
             PlanError::Refused(refusal) => refusal,
@@ -378,7 +481,7 @@ pub unsafe extern "C" fn unisono_mpi_levels_allreduce(
     unsafe { with(levels, call) }
 }
 
-/// Tells the ranks of this node that this one can't take part any more.
+/// Tells all ranks that this one can't take part any more.
 ///
 /// # Safety
 /// As [`unisono_mpi_levels_barrier`], or null.

@@ -2,14 +2,16 @@
 //!
 //! A message of 2³⁰ bytes or more goes in pieces of so many, the last one shorter, maybe empty: so no count is beyond a
 //! C `int`, and two lengths that differ differ in a piece, which its receiver sees. Tags are operations' numbers modulo the
-//! MPI's number of tags.
+//! MPI's number of tags but one: the last tag is that of news, by which a process that has failed tells others why.
 
 use core::ffi::{c_int, c_void};
 use core::fmt;
+use std::time::{Duration, Instant};
 use unisono_kernel::Rank;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::error::Poison;
 use unisono_kernel::p2p::{P2p, P2pError, Tag};
+use unisono_kernel::region::state;
 use unisono_kernel::step::{Awaits, Slot, Source};
 use unisono_kernel::transport::{Messages, Observe};
 
@@ -20,6 +22,12 @@ pub const NO_SUCH_RANK: P2pError = P2pError(-17);
 
 /// Most bytes of a piece: `UNISONO_MESSAGES_MOST`.
 const PIECE: usize = 1 << 30;
+
+/// From any rank: `UNISONO_MESSAGES_ANY`.
+const ANY: Rank = Rank::MAX;
+
+/// How long whoever tells news sees to it that they leave.
+const LEAVE: Duration = Duration::from_secs(1);
 
 /// `struct unisono_messages`: functions of C, and what they take first.
 #[derive(Clone, Copy, Debug)]
@@ -128,6 +136,22 @@ impl Endpoint {
         self.left.len()
     }
 
+    /// Tells `ranks` how the operations of this process ended, so that nobody waits for it: once at most, after an error.
+    pub fn tell(&mut self, ranks: impl IntoIterator<Item = Rank>, how: Poison) {
+        let news: Vec<u8> = state::words(how).into_iter().flat_map(u64::to_le_bytes).collect();
+        let begun = ranks.into_iter().filter_map(|rank| {
+            let news = news.clone();
+            // Whoever can't be told is not.
+            Some((self.layer.send(rank, self.layer.news(), Buf::of(&news)).ok()?, news))
+        });
+        let (mut under_way, begin): (Vec<_>, _) = (begun.collect(), Instant::now());
+        while !under_way.is_empty() && begin.elapsed() < LEAVE {
+            under_way.retain_mut(|(request, _)| self.layer.has_ended(request) == Ok(false));
+            std::thread::yield_now();
+        }
+        self.left.append(&mut under_way);
+    }
+
     fn post(&mut self, posted: Posted) -> Slot {
         match self.slots.iter_mut().zip(0..).find(|(slot, _)| matches!(slot, Posted::Free)) {
             Some((slot, number)) => {
@@ -146,7 +170,7 @@ impl Endpoint {
     }
 
     const fn tag(&self, Tag(tag): Tag) -> c_int {
-        (tag % self.layer.tags) as c_int
+        (tag % (self.layer.tags - 1)) as c_int
     }
 
     /// Moves what is in a slot.
@@ -216,6 +240,11 @@ fn piece(buf: Buf, number: usize) -> Buf {
 }
 
 impl Layer {
+    /// The tag of news.
+    const fn news(&self) -> c_int {
+        (self.tags - 1) as c_int
+    }
+
     fn send(&self, to: Rank, tag: c_int, buf: Buf) -> Result<Request, P2pError> {
         let mut request = 0;
         // SAFETY: `Endpoint::new`'s contract; the bytes are readable by `post_send`'s.
@@ -264,6 +293,8 @@ impl Layer {
 impl Drop for Endpoint {
     fn drop(&mut self) {
         self.give_up();
+        // What others told, and nobody asked after.
+        while self.news().is_some() {}
         for (request, _) in &self.left {
             self.layer.wait(*request);
         }
@@ -313,6 +344,15 @@ impl P2p for Endpoint {
             Posted::Ended(result) => result.map(|()| true),
             _ => Err(NO_SUCH_SLOT),
         }
+    }
+
+    fn news(&mut self) -> Option<Poison> {
+        let mut words = [[0; 8]; 5];
+        let buf = Buf::of_mut(words.as_flattened_mut());
+        let receive = Receive { number: 0, peer: ANY, tag: self.layer.news(), buf, pieces: 0, under_way: None };
+        let request = self.layer.meet(&receive, &mut self.left).ok()??;
+        self.layer.wait(request);
+        Some(state::of_words(words.map(u64::from_le_bytes)))
     }
 
     fn has_ended(&mut self, slot: Slot) -> bool {

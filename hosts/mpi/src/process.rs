@@ -7,12 +7,14 @@
 //! release -> the handle is freed, then the rank leaves; the owner reuses the slice when all have left
 //! ```
 
+use crate::bounded::{self, Bounded};
 use crate::node;
 use crate::offer::{self, Offer, Owner, Reason, Words};
 use crate::say::{Cause, once};
 use crate::wait::{self, Patient, Progress, Waits};
 use std::ffi::OsStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use unisono::comm::{Beside, Handle as Comm, Patience, Waiting, unisono_free};
 use unisono::error::UNISONO_OK;
 use unisono_kernel::Rank;
@@ -102,6 +104,8 @@ pub struct Process {
     arena_bytes: u64,
     /// Its decision table.
     decisions: Option<&'static Decisions>,
+    /// Of each wait.
+    bound: Option<Duration>,
     attached: Word,
     released: Word,
     waits: Arc<Waits>,
@@ -128,7 +132,12 @@ impl Process {
             let named = |error| once(Cause::Table, format_args!("{error}: choices are built in"));
             decisions().map_err(named).ok()
         };
-        Self { decisions: if on { read() } else { None }, ..Self::new(on, bytes) }
+        let decisions = if on { read() } else { None };
+        let bound = bounded::from_env().unwrap_or_else(|error| {
+            once(Cause::Setting, format_args!("{error}: there is no bound now"));
+            None
+        });
+        Self { bound, decisions, ..Self::new(on, bytes) }
     }
 
     /// With an arena of at most `arena_bytes`.
@@ -136,7 +145,8 @@ impl Process {
         let (attached, released) = (Word::zero(), Word::zero());
         // Beyond, an offer can't name a slice.
         let arena_bytes = arena_bytes.min(offer::MOST);
-        Self { on, arena_bytes, decisions: None, attached, released, waits: Arc::default(), state: Mutex::default() }
+        let (waits, state) = (Arc::default(), Mutex::default());
+        Self { on, arena_bytes, decisions: None, bound: None, attached, released, waits, state }
     }
 
     /// Nothing that panics runs under the lock; if it did, the state is one between two whole steps.
@@ -254,8 +264,8 @@ impl Process {
     }
 
     /// How this process waits.
-    pub fn patient(&self, yields: bool, progress: Option<Progress>) -> SpinThen<Patient> {
-        let host = Patient::new(yields, progress, Arc::clone(&self.waits));
+    pub fn patient(&self, yields: bool, progress: Option<Progress>) -> SpinThen<Bounded<Patient>> {
+        let host = Bounded::new(Patient::new(yields, progress, Arc::clone(&self.waits)), self.bound);
         if yields { SpinThen::crowded(host) } else { SpinThen::spinning(host) }
     }
 

@@ -37,6 +37,8 @@ use crate::transport::{Messages, Observe, Shared};
 pub type Between<'n, S> = Option<Rounds<Among<'n, S>>>;
 
 /// A context with both levels.
+///
+/// Its poison names a rank of this node, or, from the node's number of ranks on, rank 0 and so on of all.
 #[derive(Debug)]
 pub struct Levels<R, P> {
     /// The node's segment.
@@ -74,6 +76,10 @@ impl<R: Region, P: P2p> Observe for Levels<R, P> {
     }
 
     fn compare(&mut self) -> Result<(), WaitError> {
+        if let Some(told) = self.messages.news() {
+            let rank = self.comm.member().size().saturating_add(told.rank);
+            return Err(WaitError::Poisoned(self.comm.poison_with(Poison { rank, ..told })));
+        }
         self.comm.compare()
     }
 }

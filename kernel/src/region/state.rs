@@ -3,11 +3,11 @@
 //! ```text
 //! bits 63..62  kind: 0 live, 1 died, 2 refused or fault (the rank's record says which), 3 late
 //! bits 61..50  0: a poisoned communicator's memory is made zero before another one begins there
-//! bits 49..30  rank
+//! bits 49..30  rank; from the number of ranks on one of another node ([`crate::hier`])
 //! bits 29..0   operation modulo 2^30
 //! ```
-//! A refusal leaves its argument in the refusing rank's record (code, value, bound kind, bound),
-//! written before the state word is claimed.
+//! A refusal leaves its argument in the record of the rank that refused, or told of another node's (code, value, bound kind,
+//! bound), written before the state word is claimed.
 
 use super::{Counter, Flag, Layout, Region};
 use crate::Rank;
@@ -21,6 +21,9 @@ const RANKS: u64 = (1 << 20) - 1;
 const DIED: u64 = 1;
 const REFUSED: u64 = 2;
 const LATE: u64 = 3;
+
+/// In place of an argument's code: a message failed, and the value is the layer's error number.
+const MESSAGES: u64 = u64::MAX;
 
 fn encode_bound(bound: Bound) -> (u64, u64) {
     match bound {
@@ -45,23 +48,51 @@ fn decode_bound(kind: u64, b: u64) -> Option<Bound> {
     })
 }
 
-/// Poisons the lease. A second poison is dropped: the answer is the one that counts.
-///
-/// `writer` is the caller: a refusal or a fault is always its own; it may report any rank's death.
-pub fn poison<R: Region>(region: &R, layout: &Layout, writer: Rank, poison: Poison) -> Poison {
-    let kind = match poison.cause {
-        Cause::Died => DIED,
-        Cause::Late => LATE,
+/// A poison as the state word, and the record of a refusal: what ranks of other nodes are told.
+pub fn words(poison: Poison) -> [u64; 5] {
+    let (kind, record) = match poison.cause {
+        Cause::Died => (DIED, [0; 4]),
+        Cause::Late => (LATE, [0; 4]),
         Cause::Refused(refusal) => {
             let (kind, bound) = encode_bound(refusal.bound);
-            for (word, value) in (0..).zip([refusal.argument.code() + 1, refusal.value, kind, bound]) {
-                region.flag(layout.record(writer, word)).store_release(value);
-            }
-            REFUSED
+            (REFUSED, [refusal.argument.code() + 1, refusal.value, kind, bound])
         }
-        Cause::Fault => REFUSED,
+        Cause::Fault => (REFUSED, [0; 4]),
+        Cause::Messages(code) => (REFUSED, [MESSAGES, u64::from(code.cast_unsigned()), 0, 0]),
     };
-    let word = kind << KIND | u64::from(poison.rank) << RANK | (poison.operation & OPERATION);
+    let rank = u64::from(poison.rank).min(RANKS);
+    let [argument, value, bound, of] = record;
+    [kind << KIND | rank << RANK | (poison.operation & OPERATION), argument, value, bound, of]
+}
+
+/// The poison that was told in [`words`]. Words that are none read as a fault.
+pub fn of_words([word, argument, value, kind, bound]: [u64; 5]) -> Poison {
+    let refusal = || {
+        if argument == MESSAGES {
+            return Some(Cause::Messages((value as u32).cast_signed()));
+        }
+        let argument = argument.checked_sub(1).and_then(Argument::from_code)?;
+        Some(Cause::Refused(Refusal::new(argument, value, decode_bound(kind, bound)?)))
+    };
+    let cause = match word >> KIND {
+        DIED => Cause::Died,
+        LATE => Cause::Late,
+        REFUSED => refusal().unwrap_or(Cause::Fault),
+        _ => Cause::Fault,
+    };
+    Poison { rank: (word >> RANK & RANKS) as Rank, operation: word & OPERATION, cause }
+}
+
+/// Poisons the lease. A second poison is dropped: the answer is the one that counts.
+///
+/// `writer` is the caller: a refusal or a fault is its own, or of another node's rank; it may report any rank's death.
+pub fn poison<R: Region>(region: &R, layout: &Layout, writer: Rank, poison: Poison) -> Poison {
+    let [word, record @ ..] = words(poison);
+    if let Cause::Refused(_) | Cause::Messages(_) = poison.cause {
+        for (at, value) in (0..).zip(record) {
+            region.flag(layout.record(writer, at)).store_release(value);
+        }
+    }
     let before = region.counter(layout.state()).claim(0, word);
     if before.is(0) { poison } else { look(region, layout).unwrap_or(poison) }
 }
@@ -88,21 +119,12 @@ pub fn renewable<R: Region>(region: &R, layout: &Layout) -> Result<Poison, Error
 
 #[cold]
 fn decode<R: Region>(region: &R, layout: &Layout, word: u64) -> Poison {
-    // Each field is cut to its bound; an unknown kind reads as a fault.
-    let rank = (word >> RANK & RANKS).min(u64::from(layout.ranks()) - 1) as Rank;
-    let record = |word| region.flag(layout.record(rank, word)).load_acquire().unchecked();
-    let cause = match word >> KIND {
-        DIED => Cause::Died,
-        LATE => Cause::Late,
-        REFUSED => {
-            let argument = record(0).checked_sub(1).and_then(Argument::from_code);
-            let bound = decode_bound(record(2), record(3));
-            match (argument, bound) {
-                (Some(argument), Some(bound)) => Cause::Refused(Refusal::new(argument, record(1), bound)),
-                _ => Cause::Fault,
-            }
-        }
-        _ => Cause::Fault,
-    };
-    Poison { rank, operation: word & OPERATION, cause }
+    // Each field is cut to its bits; an unknown kind reads as a fault.
+    let rank = of_words([word, 0, 0, 0, 0]).rank;
+    let record = |rank, word| region.flag(layout.record(rank, word)).load_acquire().unchecked();
+    let inside = (rank < layout.ranks()).then_some(rank);
+    match inside.or_else(|| (0..layout.ranks()).find(|&teller| record(teller, 0) > 0)) {
+        Some(teller) => of_words([word, record(teller, 0), record(teller, 1), record(teller, 2), record(teller, 3)]),
+        None => of_words([word, 0, 0, 0, 0]),
+    }
 }

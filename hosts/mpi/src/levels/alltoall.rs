@@ -138,7 +138,7 @@ pub unsafe extern "C" fn unisono_mpi_levels_alltoallv(
 ) -> c_int {
     let call = |state: &mut State| {
         let ranks = state.place.homes.len();
-        let side = |base: *const c_void, counts, displacements| -> Result<Side<'_>, Failure> {
+        let mut side = |base: *const c_void, counts, displacements| -> Result<Side<'_>, Failure> {
             // SAFETY: the caller's promise.
             let (counts, displacements) = unsafe { lists(counts, displacements, ranks) }?;
             let parts = Parts::vary(ranks as u32, counts, displacements, 1);

@@ -149,7 +149,7 @@ impl State {
     }
 
     /// The row after lengths have travelled, which a leader still has in its working memory.
-    fn row(&self, of: impl Fn(Rank) -> (u64, u64), root: Rank) -> Result<Row, Failure> {
+    fn row(&mut self, of: impl Fn(Rank) -> (u64, u64), root: Rank) -> Result<Row, Failure> {
         let led = self.place.nodes()?.led_by(root)?;
         let inside = if led.seat().is_some() { self.engine.x.comm.member().size() as usize } else { 0 };
         let row = match led.is_root() {

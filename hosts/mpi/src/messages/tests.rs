@@ -3,6 +3,7 @@
 use super::*;
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use unisono_kernel::error::{Argument, Bound, Cause, Refusal};
 
 /// A layer of one rank: what it sends waits for it. Requests end when they are asked after for the second time.
 #[derive(Default)]
@@ -95,8 +96,8 @@ fn messages_go_to_receives_in_the_order_of_posts_whichever_is_asked_after() {
     let mut end = endpoint(&on);
     let mut got = [[0; 1]; 3];
     let [a, b, c] = got.each_mut();
-    // 3 and 19 are one tag of sixteen.
-    let (first, second, other) = (want(&mut end, 3, a), want(&mut end, 19, b), want(&mut end, 4, c));
+    // 3 and 18 are one tag of sixteen, of which one is not for operations.
+    let (first, second, other) = (want(&mut end, 3, a), want(&mut end, 18, b), want(&mut end, 4, c));
     for (tag, byte) in [(4, 40), (3, 30), (3, 31)] {
         let sent = post(&mut end, tag, &[byte]);
         assert_eq!([end.test(sent), end.test(sent), end.test(sent)], [Ok(false), Ok(true), Err(NO_SUCH_SLOT)]);
@@ -138,6 +139,26 @@ fn what_is_given_up_receives_nothing() {
     post(&mut end, 0, &[1]);
     assert!(end.test(Slot(slot.0 + 1)).is_err());
     assert_eq!(got, [7]);
+}
+
+#[test]
+fn news_are_told_once_and_taken_for_no_message() {
+    let on = RefCell::default();
+    let mut end = endpoint(&on);
+    assert_eq!(end.news(), None);
+    let refusal = Refusal::new(Argument::Bytes, 1 << 40, Bound::Equals(7));
+    for cause in [Cause::Late, Cause::Died, Cause::Fault, Cause::Messages(17), Cause::Refused(refusal)] {
+        let told = Poison { rank: 70_000, operation: 12, cause };
+        end.tell([0], told);
+        let mut got = [7; 40];
+        let slot = want(&mut end, 15, &mut got);
+        assert!(!end.has_ended(slot));
+        assert_eq!((end.news(), end.news(), end.give_up()), (Some(told), None, 0));
+    }
+    // Those that nobody asks after are taken all the same.
+    end.tell([0, 0], Poison { rank: 1, operation: 1, cause: Cause::Late });
+    drop(end);
+    assert!(on.borrow().sent.is_empty());
 }
 
 #[test]
