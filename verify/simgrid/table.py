@@ -7,6 +7,7 @@ table.py misses DIR           DIRECTORY RANKS COLLECTIVE BYTES of each cell that
 table.py table DIR            Markdown: ours beside the best selector's, each miss with its cause, and the simulator beside SMPI
 table.py write PAGE <TABLE    puts that, but for its last line, between the marks of a page
 """
+import datetime
 import json
 import statistics
 import sys
@@ -49,12 +50,13 @@ def names(factor):
         for kind in (over_levels, lambda name: not over_levels(name)):
             least, _ = best(row, kind)
             for name in (name for name, ns in row.items() if kind(name) and ns <= factor * least):
-                print(f"{collective}/{name}@{length}")
+                print(f"{collective}/{name}={length}")
 
 
 def cells(work):
     """Of each cell: its directory, collective, bytes, all our times, and the best selector's."""
-    for path in sorted(work.glob("*-*"), key=lambda path: (int(path.name.split("-")[1]), path.name)):
+    done = (path.parent for path in work.glob("*-*/done"))
+    for path in sorted(done, key=lambda path: (int(path.name.split("-")[1]), path.name)):
         peers = {selector: timed(path / selector) for selector in SELECTORS}
         for (collective, length), times in timed(path / "ours").items():
             yield path, collective, length, times, best({name: peers[name][collective, length][""] for name in SELECTORS})
@@ -73,10 +75,10 @@ def misses(work):
 
 def cause(path, collective, length, peer):
     """Which of SMPI's algorithms the selector took: those that take the same time."""
-    named = [line.split() for line in (path / "named").read_text().splitlines()] if (path / "named").exists() else []
-    same = {
-        name for name, kind, size, ns in named if (kind, int(size)) == (collective, length) and abs(float(ns) - peer[0]) < 1
-    }
+    same = set()
+    for file in path.glob(f"{collective}-{length}=*"):
+        if abs(best(timed(file)[collective, length])[0] - peer[0]) < 1:
+            same.add(file.name.partition("=")[2])
     return " = ".join([peer[1], *sorted(same)])
 
 
@@ -106,6 +108,7 @@ def table(work):
         sim = simulated((path / "sim").read_text().splitlines())[collective, length]
         for name, ns in times.items():
             ratios[network, collective, length].append(sim[name] / ns)
+    print(f"Taken {datetime.date.today()}.\n")
     print("| ranks | network | collective | bytes | best over levels | µs | best flat | µs | best selector | µs | ours ÷ selector |")
     print("|--:|---|---|--:|---|--:|---|--:|---|--:|--:|")
     print("\n".join(rows))

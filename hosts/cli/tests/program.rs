@@ -194,7 +194,7 @@ fn sim_prints_the_keys_of_bench_on_virtual_time() {
 fn sim_knows_every_collective_and_algorithm() {
     for (collective, algorithms) in [
         ("barrier", 6),
-        ("bcast", 5),
+        ("bcast", 6),
         ("reduce", 5),
         ("allreduce", 4),
         ("gather", 2),
@@ -256,6 +256,18 @@ fn sim_goes_over_levels() {
     assert_eq!(lines.len(), 4, "{table}");
     assert!(lines[2].starts_with("| 8 | knomial-4 |") && lines[3].starts_with("| 65536 |"), "{table}");
     assert!(lines[3].contains("| levels-") && !lines[3].contains('–'), "{table}");
+    // Further sets of levels are named; where one has the groups of an earlier one, it is left out.
+    let sets = ["-n", "32", "--nodes", "4", "--levels", "ND-SW,ND,ND-SW2", "--network"];
+    let call = ["sim", "allreduce", "--bytes", "1K", "--algorithm", "all", "--json"];
+    let tree = ["fattree", "--nodes-per-leaf", "2", "--uplinks", "1"];
+    for (network, wanted) in [(&tree[..], 1), (&["crossbar"], 0)] {
+        let output = rows(&[&call[..], &sets, network].concat());
+        let named = |row: &&Value| row["algorithm"].as_str().is_some_and(|name| name.contains('@'));
+        let plain =
+            output.iter().filter(|row| !named(row) && row["algorithm"].as_str().unwrap_or("").starts_with("levels"));
+        assert_eq!(output.iter().filter(named).count(), wanted * plain.count());
+        assert!(output.iter().filter(named).all(|row| row["algorithm"].as_str().unwrap_or("").ends_with("@ND")));
+    }
 }
 
 #[test]

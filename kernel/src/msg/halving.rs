@@ -1,5 +1,6 @@
 //! The phases of Rabenseifner's algorithms, and of recursive doubling, for any number of processes and any
-//! associative operation: into the core, halving, then gathering to the root or doubling.
+//! associative operation: into the core, halving, then gathering to the root or doubling. A broadcast has halves of the
+//! root's data instead of halves that are folded.
 //!
 //! Who is outside the core lends its operand to its neighbour inside. Inside, in round k partners whose
 //! numbers differ in bit k each take half of the range that both hold: nearest ones first, so that the operands of a
@@ -17,7 +18,6 @@ use crate::pattern::power::{Core, Role};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Halves {
     core: Core,
-    op: Op,
     bytes: u64,
     slices: Slices,
     /// Where the operand lies.
@@ -27,12 +27,13 @@ pub(super) struct Halves {
 }
 
 impl Halves {
-    /// `favourite` is inside the core; `keeps` says whether the result area may be used.
-    pub(super) fn new(seat: Seat, favourite: Rank, bytes: u64, op: Op, in_place: bool, keeps: bool) -> Self {
+    /// Of whole elements of `element` bytes. `favourite` is inside the core; `keeps` says whether the result area may be
+    /// used.
+    pub(super) fn new(seat: Seat, favourite: Rank, bytes: u64, element: u64, in_place: bool, keeps: bool) -> Self {
         let core = Core::new(seat, favourite);
         let source = if in_place { Area::Receive } else { Area::Send };
         let result = if keeps { Area::Receive } else { Area::Scratch };
-        Self { core, op, bytes, slices: Slices::new(bytes, op.element(), core.size()), source, result }
+        Self { core, bytes, slices: Slices::new(bytes, element, core.size()), source, result }
     }
 
     /// A place of the operand, in the growing result.
@@ -63,6 +64,7 @@ impl Halves {
         Place::new(Area::Scratch, 0, len)
     }
 
+    /// What folding needs.
     fn bytes(&self) -> Bytes {
         let at = |area, place| if area == place { self.bytes } else { 0 };
         let scratch = match (self.number(), self.result) {
@@ -73,11 +75,22 @@ impl Halves {
         let receive = at(self.source, Area::Receive).max(at(self.result, Area::Receive));
         Bytes { send: at(self.source, Area::Send), receive, scratch }
     }
+
+    /// What ranges need that are passed on as they are.
+    fn moved(&self) -> Bytes {
+        match self.result {
+            Area::Scratch => self.bytes(),
+            _ => Bytes { receive: self.bytes, ..Bytes::default() },
+        }
+    }
 }
 
 /// Into the core: operands from outside are folded in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Enter(pub(super) Halves);
+pub struct Enter {
+    pub(super) halves: Halves,
+    pub(super) op: Op,
+}
 
 impl Schedule for Enter {
     fn rounds(&self) -> u64 {
@@ -85,44 +98,44 @@ impl Schedule for Enter {
     }
 
     fn send(&self, _: u64, index: u32) -> Option<Message> {
-        match self.0.core.role() {
+        match self.halves.core.role() {
             Role::Outside { partner } if index == 0 => {
-                Some(Message { peer: partner, place: Place { area: self.0.source, ..self.0.whole() } })
+                Some(Message { peer: partner, place: Place { area: self.halves.source, ..self.halves.whole() } })
             }
             _ => None,
         }
     }
 
     fn receive(&self, _: u64, index: u32) -> Option<Message> {
-        match self.0.core.role() {
+        match self.halves.core.role() {
             Role::Inside { partner: Some(peer), .. } if index == 0 => {
-                Some(Message { peer, place: Halves::arrived(self.0.bytes) })
+                Some(Message { peer, place: Halves::arrived(self.halves.bytes) })
             }
             _ => None,
         }
     }
 
     fn work(&self, _: u64, moment: Moment, index: u32) -> Option<Work> {
-        let Role::Inside { number, partner } = self.0.core.role() else { return None };
-        let mine = self.0.mine(self.0.whole());
+        let Role::Inside { number, partner } = self.halves.core.role() else { return None };
+        let mine = self.halves.mine(self.halves.whole());
         match moment {
-            Moment::Meanwhile if index == 0 && self.0.source != self.0.result => {
-                Some(Work::Copy { from: Place { area: self.0.source, ..self.0.whole() }, to: mine })
+            Moment::Meanwhile if index == 0 && self.halves.source != self.halves.result => {
+                Some(Work::Copy { from: Place { area: self.halves.source, ..self.halves.whole() }, to: mine })
             }
             Moment::After => {
-                let is_left = partner? < self.0.core.rank_of(number);
-                combine(&self.0.op, mine, Halves::arrived(self.0.bytes), is_left, index)
+                let is_left = partner? < self.halves.core.rank_of(number);
+                combine(&self.op, mine, Halves::arrived(self.halves.bytes), is_left, index)
             }
             _ => None,
         }
     }
 
     fn bytes(&self) -> Bytes {
-        self.0.bytes()
+        self.halves.bytes()
     }
 
     fn op(&self) -> Option<Op> {
-        Some(self.0.op)
+        Some(self.op)
     }
 }
 
@@ -130,6 +143,7 @@ impl Schedule for Enter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fold {
     pub(super) halves: Halves,
+    pub(super) op: Op,
     /// Do partners halve what they fold?
     pub(super) halving: bool,
 }
@@ -164,7 +178,7 @@ impl Schedule for Fold {
 
     fn work(&self, round: u64, moment: Moment, index: u32) -> Option<Work> {
         let (_, is_left, stays, _) = self.at(round).filter(|_| moment == Moment::After)?;
-        combine(&self.halves.op, self.halves.mine(stays), Halves::arrived(stays.len), is_left, index)
+        combine(&self.op, self.halves.mine(stays), Halves::arrived(stays.len), is_left, index)
     }
 
     fn bytes(&self) -> Bytes {
@@ -172,7 +186,50 @@ impl Schedule for Fold {
     }
 
     fn op(&self) -> Option<Op> {
-        Some(self.halves.op)
+        Some(self.op)
+    }
+}
+
+/// Halves of the favourite's range: in round k who has a range already gives its partner one half.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Spread(pub(super) Halves);
+
+impl Spread {
+    /// The partner of a round, and the half that goes from the one to the other; which of both this is.
+    fn at(&self, round: u64) -> Option<(Message, bool)> {
+        let number = self.0.number()?;
+        let (bit, distance) = (round as u32, number ^ self.0.core.favourite());
+        let partner = number ^ 1 << bit;
+        let sends = match distance >> bit {
+            0 => true,
+            1 => false,
+            // Further away: its turn has not come.
+            _ => return None,
+        };
+        let place = self.0.range(if sends { partner } else { number }, bit + 1);
+        Some((Message { peer: self.0.core.rank_of(partner), place: self.0.mine(place) }, sends))
+    }
+}
+
+impl Schedule for Spread {
+    fn rounds(&self) -> u64 {
+        self.0.number().map_or(0, |_| self.0.core.log2().into())
+    }
+
+    fn send(&self, round: u64, index: u32) -> Option<Message> {
+        self.at(round).filter(|&(_, sends)| sends && index == 0).map(|(message, _)| message)
+    }
+
+    fn receive(&self, round: u64, index: u32) -> Option<Message> {
+        self.at(round).filter(|&(_, sends)| !sends && index == 0).map(|(message, _)| message)
+    }
+
+    fn work(&self, _: u64, _: Moment, _: u32) -> Option<Work> {
+        None
+    }
+
+    fn bytes(&self) -> Bytes {
+        self.0.moved()
     }
 }
 
@@ -223,7 +280,7 @@ impl Schedule for Unfold {
     }
 
     fn bytes(&self) -> Bytes {
-        self.halves.bytes()
+        self.halves.moved()
     }
 }
 
@@ -257,6 +314,6 @@ impl Schedule for Leave {
     }
 
     fn bytes(&self) -> Bytes {
-        self.0.bytes()
+        self.0.moved()
     }
 }

@@ -224,6 +224,7 @@ mod tests {
             "bcast/chain-8192",
             "bcast/knomial-4",
             "bcast/scatter-allgather",
+            "bcast/scatter-doubling",
             "reduce/flat",
             "reduce/chain-8192",
             "reduce/knomial-2",

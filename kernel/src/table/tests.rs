@@ -35,7 +35,7 @@ pub(super) fn plans() -> Vec<(Collective, Plan)> {
     let shm = [&shm[..], &["combining-4", "exchange", "slices", "cico"]].concat();
     let msg = ["flat", "chain-8192", "knomial-4", "scatter-allgather", "scatter-gather", "doubling", "ring"];
     let more = ["segmented-ring-64", "rabenseifner", "linear", "binomial", "bruck", "bagds", "pairwise", "tournament"];
-    let names = [&shm[..], &msg, &more, &["butterfly"]].concat();
+    let names = [&shm[..], &msg, &more, &["butterfly", "scatter-doubling"]].concat();
     let mut plans = Vec::new();
     for collective in Collective::ALL {
         for over in [Over::Segment, Over::Messages] {

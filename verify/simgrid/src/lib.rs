@@ -33,7 +33,7 @@ pub struct Party {
 /// Why a call did not succeed.
 #[derive(Debug)]
 enum Failure {
-    /// No such algorithm.
+    /// No such algorithm, or no such levels.
     Unknown,
     Plan(PlanError),
     Attach(AttachError),
@@ -42,7 +42,7 @@ enum Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown => f.write_str("no such algorithm"),
+            Self::Unknown => f.write_str("no such algorithm, or no such levels"),
             Self::Plan(error) => error.fmt(f),
             Self::Attach(error) => error.fmt(f),
         }
@@ -81,12 +81,17 @@ impl Party {
         Ok(Self { team, seat, places, order, localities: (0..size).map(locality).collect() })
     }
 
-    /// Runs `COLLECTIVE/ALGORITHM`, as `bcast/binomial`, `reduce/levels-8192/chain`.
+    /// Runs `COLLECTIVE/ALGORITHM`, as `bcast/binomial`, `reduce/levels-8192/chain`; with `@LEVELS` behind it, over these
+    /// levels alone.
     fn run(&mut self, name: &str, send: &[u8], receive: &mut [u8], bytes: u64) -> Result<(), Failure> {
         let Self { team, seat, places, order, localities } = self;
+        let (name, levels) = match name.split_once('@') {
+            None => (name, Levels::EVERY),
+            Some((name, levels)) => (name, levels.parse().map_err(|_| Failure::Unknown)?),
+        };
         let (collective, algorithm) = name.split_once('/').ok_or(Failure::Unknown)?;
         if let Some(algorithm) = levels::Algorithm::from_name(algorithm) {
-            let (groups, me) = (Groups::build(localities, Levels::EVERY, places, order)?, seat.rank());
+            let (groups, me) = (Groups::build(localities, levels, places, order)?, seat.rank());
             return match collective {
                 "bcast" => go(team, levels::bcast::plan(&groups, me, bytes, ROOT, algorithm)?, send, receive),
                 "reduce" => {

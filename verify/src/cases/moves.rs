@@ -48,8 +48,9 @@ fn between(sender: u32, receiver: u32, len: u64) -> Vec<u8> {
 
 /// Broadcasts among `size` processes.
 pub fn broadcasts(size: u32, stage: &mut impl Stage) {
-    use bcast::Algorithm::{Chain, Flat, Knomial, ScatterAllgather};
-    for algorithm in [Flat, Chain(16), Chain(1 << 20), Knomial(2), Knomial(3), Knomial(7), ScatterAllgather] {
+    use bcast::Algorithm::{Chain, Flat, Knomial, ScatterAllgather, ScatterDoubling};
+    let trees = [Flat, Chain(16), Chain(1 << 20), Knomial(2), Knomial(3), Knomial(7)];
+    for algorithm in trees.into_iter().chain([ScatterAllgather, ScatterDoubling]) {
         for root in roots(size) {
             for len in lengths(size, &[0, 1, 16, 33, 200], stage) {
                 let name = format!("bcast {algorithm:?} p={size} root={root} {len}");

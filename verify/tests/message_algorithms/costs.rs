@@ -136,7 +136,7 @@ fn costs_table() -> String {
             writeln!(text, "| {name} | {size} | {depth} | {messages} | {bytes} | {scratch} |").unwrap();
         };
         let at = |rank| seat(rank, size);
-        for name in ["flat", "chain-8192", "knomial-2", "knomial-4", "scatter-allgather"] {
+        for name in ["flat", "chain-8192", "knomial-2", "knomial-4", "scatter-allgather", "scatter-doubling"] {
             let algorithm = bcast::Algorithm::from_name(name).unwrap();
             row(&format!("bcast/{name}"), cost(&plans(size, |r| bcast::plan(at(r), BYTES, 0, algorithm).unwrap())));
         }

@@ -64,9 +64,15 @@ const SIZES: [u32; 7] = [1, 2, 3, 5, 8, 17, 30];
 fn broadcasts() {
     for size in SIZES {
         clusters(size, |cluster, groups| {
-            for name in
-                ["levels", "levels/flat:chain", "levels-16/chain:knomial-3", "levels/slices", "levels-64/kary-2"]
-            {
+            for name in [
+                "levels",
+                "levels/flat:chain",
+                "levels-16/chain:knomial-3",
+                "levels/slices",
+                "levels-64/kary-2",
+                "levels/halves",
+                "levels/flat:halves",
+            ] {
                 for root in roots(size) {
                     for len in [0, 33, 200] {
                         let plan = |rank| levels::bcast::plan(groups, rank, len, root, named(name)).unwrap();
@@ -95,8 +101,14 @@ fn applies<P>(groups: &Groups<'_>, name: &str, fold: Fold, plan: impl Fn(u32) ->
 fn reduces() {
     for size in SIZES {
         clusters(size, |cluster, groups| {
-            for name in ["levels", "levels/flat:chain", "levels-32/chain:kary-2", "levels/slices", "levels/flat:slices"]
-            {
+            for name in [
+                "levels",
+                "levels/flat:chain",
+                "levels-32/chain:kary-2",
+                "levels/slices",
+                "levels/flat:slices",
+                "levels/halves:flat",
+            ] {
                 for root in roots(size) {
                     for (fold, in_place) in FOLDS.iter().flat_map(|&fold| [(fold, false), (fold, true)]) {
                         for elements in [0, 7, 40] {
@@ -122,10 +134,11 @@ fn reduces() {
 
 #[test]
 fn allreduces() {
-    const NAMES: [&str; 7] = [
+    const NAMES: [&str; 8] = [
         "levels",
         "levels-32/chain:flat",
         "levels/slices",
+        "levels/halves+rabenseifner",
         "levels+doubling",
         "levels-16/knomial-3:chain+rabenseifner",
         "levels-16/kary-3+ring",
@@ -272,7 +285,9 @@ fn what_is_wrong_is_named() {
         // Also by who takes part in no level of slices.
         let error = |rank| levels::barrier::plan(groups, rank, named("levels/flat:flat:slices")).unwrap_err();
         assert!((0..5).all(|rank| error(rank) == PlanError::OverLevels(Needs::Trees)));
-        assert!(refused("levels-8/slices", 0, 0).contains("needs trees on all levels, not slices"));
+        for name in ["levels-8/slices", "levels-8/flat:halves"] {
+            assert!(refused(name, 0, 0).contains("needs trees on all levels, not slices"), "{name}");
+        }
         let error = levels::allreduce::plan(groups, 0, 7, Op::SUM_F64, false, Algorithm::BINOMIAL).unwrap_err();
         assert!(error.to_string().contains("bytes is 7"), "{error}");
     });

@@ -16,7 +16,7 @@ use unisono_verify::oracle::mix;
 pub(crate) type Any<'a> = Box<dyn Machine<Endpoint> + 'a>;
 
 /// Algorithms over levels: in one piece and in segments, trees and slices, with and without an allreduce at the top.
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 8] = [
     "levels",
     "levels-64/chain",
     "levels-100/kary-2:flat",
@@ -24,6 +24,7 @@ const NAMES: [&str; 7] = [
     "levels/flat:knomial-3+doubling",
     "levels-512/binomial:chain+ring",
     "levels/slices:flat+rabenseifner",
+    "levels/halves",
 ];
 
 /// Which collective.

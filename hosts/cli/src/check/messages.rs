@@ -21,7 +21,7 @@ use unisono_kernel::transport::{Observe, Wait};
 use unisono_posix::Joined;
 use unisono_shm::{Mailbox, Peer, Post};
 
-const ALGORITHMS: [&str; 34] = [
+const ALGORITHMS: [&str; 35] = [
     "barrier/central",
     "barrier/combining-2",
     "barrier/dissemination",
@@ -33,6 +33,7 @@ const ALGORITHMS: [&str; 34] = [
     "bcast/knomial-2",
     "bcast/knomial-3",
     "bcast/scatter-allgather",
+    "bcast/scatter-doubling",
     "reduce/flat",
     "reduce/chain-3000",
     "reduce/knomial-2",

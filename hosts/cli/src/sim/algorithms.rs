@@ -48,7 +48,9 @@ pub(crate) const fn names(collective: Collective) -> Option<(&'static str, &'sta
         Collective::Barrier => {
             ("barrier", &["dissemination", "central", "combining-4", "tournament", "bruck", "butterfly"])
         }
-        Collective::Bcast => ("bcast", &["binomial", "flat", "knomial-4", "chain-8192", "scatter-allgather"]),
+        Collective::Bcast => {
+            ("bcast", &["binomial", "flat", "knomial-4", "chain-8192", "scatter-allgather", "scatter-doubling"])
+        }
         Collective::Reduce => ("reduce", &["binomial", "flat", "knomial-4", "chain-8192", "scatter-gather"]),
         Collective::Allreduce => ("allreduce", &["doubling", "rabenseifner", "ring", "segmented-ring-8192"]),
         Collective::Gather => ("gather", &["binomial", "linear"]),
@@ -72,6 +74,9 @@ pub(crate) const fn over_levels(collective: Collective) -> &'static [&'static st
             "levels/knomial-8",
             "levels/binomial:knomial-4",
             "levels/slices",
+            "levels/halves",
+            "levels/flat:halves",
+            "levels/knomial-4:halves",
             "levels-2048/binary",
             "levels-4096/binary",
             "levels-8192/binary",
@@ -85,6 +90,8 @@ pub(crate) const fn over_levels(collective: Collective) -> &'static [&'static st
             "levels/knomial-4+doubling",
             "levels/knomial-8+doubling",
             "levels/slices+rabenseifner",
+            "levels/halves+rabenseifner",
+            "levels/halves+ring",
             "levels-2048/binary",
             "levels-4096/binary",
             "levels-8192/binary",

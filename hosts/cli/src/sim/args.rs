@@ -47,16 +47,17 @@ pub(crate) struct Sim {
     /// NUMA nodes in each package; default: nodes have no parts
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096), value_name = "N")]
     pub(crate) numa: Option<u32>,
-    /// Levels of `levels` algorithms, as NM-SK-ND-SW; default: all. With `all`, adds these algorithms
-    #[arg(long, value_name = "NAMES")]
-    pub(crate) levels: Option<String>,
+    /// Levels of `levels` algorithms, as NM-SK-ND-SW; default: all. With `all`, adds these algorithms. Several sets,
+    /// separated by commas, are tried one after the other; rows of all but the first end in @NAMES
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub(crate) levels: Vec<String>,
     /// Message bytes, separated by commas; KiB and MiB as 8K, 4M
     #[arg(long, value_delimiter = ',', value_parser = parse_bytes, default_values = ["8"], value_name = "LIST")]
     pub(crate) bytes: Vec<u64>,
-    /// Algorithm over messages by name (docs/algorithms.md); `all`: one row for each that applies; over the levels of the
-    /// machine: levels[-SEGMENT][/SHAPE[:SHAPE...]][+TOP] (docs/topology.md)
-    #[arg(long, default_value = "auto", value_name = "NAME")]
-    pub(crate) algorithm: String,
+    /// Algorithms over messages by name (docs/algorithms.md), separated by commas; `all`: one row for each that applies; over
+    /// the levels of the machine: levels[-SEGMENT][/SHAPE[:SHAPE...]][+TOP] (docs/topology.md)
+    #[arg(long, value_delimiter = ',', default_values = ["auto"], value_name = "NAMES")]
+    pub(crate) algorithm: Vec<String>,
     /// The root of a rooted collective
     #[arg(long, default_value_t = 0, value_name = "RANK")]
     pub(crate) root: u32,

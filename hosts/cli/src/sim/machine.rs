@@ -15,11 +15,19 @@ pub(crate) struct Machine {
     pub(crate) network: Network,
     pub(crate) placement: Placement,
     localities: Vec<Locality>,
+    /// The sets of levels whose groups are tried, by their names; one at least.
+    pub(crate) sets: Vec<Set>,
+}
+
+/// Some levels, by the name that was given.
+#[derive(Debug)]
+pub(crate) struct Set {
+    pub(crate) name: String,
     levels: Levels,
 }
 
 /// Storage of the groups.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Storage {
     places: Vec<group::Place>,
     order: Vec<u32>,
@@ -51,30 +59,54 @@ impl Machine {
         };
         let localities = (0..args.ranks).map(locality).collect();
         let named = |e: &dyn std::fmt::Display| Failure::Words(format!("--levels: {e}"));
-        let levels = args.levels.as_deref().map_or(Ok(Levels::EVERY), str::parse).map_err(|e| named(&e))?;
-        let machine = Self { network, placement, localities, levels };
-        if args.levels.is_some() {
+        let mut machine = Self { network, placement, localities, sets: Vec::new() };
+        for name in &args.levels {
+            let levels: Levels = name.parse().map_err(|e| named(&e))?;
             // A level that is asked for by name and that nobody shares is a mistake.
             let alone = |level| machine.localities.iter().all(|locality| locality.unit(level).is_none());
             if let Some(level) = levels.iter().find(|level| alone(*level)) {
                 return Err(named(&format!("this machine has no {level}: --packages, --numa")));
             }
+            machine.sets.push(Set { name: name.clone(), levels });
         }
+        if machine.sets.is_empty() {
+            machine.sets.push(Set::every());
+        }
+        machine.drop_doubles()?;
         Ok(machine)
+    }
+
+    /// A set that makes the groups of an earlier one is tried once.
+    fn drop_doubles(&mut self) -> Result<(), Refusal> {
+        let mut kept: Vec<(Set, Storage)> = Vec::new();
+        for set in std::mem::take(&mut self.sets) {
+            let mut storage = Storage::default();
+            self.groups(&set, &mut storage)?;
+            if kept.iter().all(|(_, other)| *other != storage) {
+                kept.push((set, storage));
+            }
+        }
+        self.sets = kept.into_iter().map(|(set, _)| set).collect();
+        Ok(())
     }
 
     /// A node for each rank, and nothing known of switches.
     pub(super) fn apart(network: Network, ranks: u32) -> Result<Self, Failure> {
         let placement = Placement::blocks(ranks, ranks).map_err(words)?;
         let localities = vec![Locality::NOWHERE; ranks as usize];
-        Ok(Self { network, placement, localities, levels: Levels::EVERY })
+        Ok(Self { network, placement, localities, sets: vec![Set::every()] })
     }
 
-    /// The groups of the levels in use.
-    pub(crate) fn groups<'s>(&self, storage: &'s mut Storage) -> Result<Groups<'s>, Refusal> {
+    /// Is it the set that rows don't name?
+    pub(crate) fn is_first(&self, set: &Set) -> bool {
+        self.sets.first().is_some_and(|first| std::ptr::eq(first, set))
+    }
+
+    /// The groups of a set of levels.
+    pub(crate) fn groups<'s>(&self, set: &Set, storage: &'s mut Storage) -> Result<Groups<'s>, Refusal> {
         storage.places.resize(self.localities.len(), group::Place::default());
         storage.order.resize(self.localities.len(), 0);
-        Groups::build(&self.localities, self.levels, &mut storage.places, &mut storage.order)
+        Groups::build(&self.localities, set.levels, &mut storage.places, &mut storage.order)
     }
 
     /// In words.
@@ -86,6 +118,13 @@ impl Machine {
                 format!("fat tree of {nodes_per_leaf} nodes and {uplinks} up-links per leaf switch")
             }
         }
+    }
+}
+
+impl Set {
+    /// All levels.
+    pub(crate) fn every() -> Self {
+        Self { name: String::new(), levels: Levels::EVERY }
     }
 }
 

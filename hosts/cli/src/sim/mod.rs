@@ -17,7 +17,7 @@ use algorithms::{Choice, Tables};
 use args::Sim;
 use clap::ValueEnum;
 use data::{Case, Memory};
-use machine::{Machine, Storage, words};
+use machine::{Machine, Set, Storage, words};
 pub(crate) use machine::{network, topology};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -53,10 +53,14 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
         Failure::Words(format!("{wanted} is no collective over messages"))
     })?;
     let machine = Machine::new(args)?;
-    let mut storage = Storage::default();
-    let groups = machine.groups(&mut storage)?;
-    let mut order = vec![0; args.ranks as usize];
-    let line = Line::build(&groups, &mut order)?;
+    let mut rooms: Vec<_> = machine.sets.iter().map(|_| (Storage::default(), vec![0; args.ranks as usize])).collect();
+    let groups = machine
+        .sets
+        .iter()
+        .zip(&mut rooms)
+        .map(|(set, (storage, order))| Ok::<_, Failure>((machine.groups(set, storage)?, order)));
+    let mut groups = groups.collect::<Result<Vec<_>, _>>()?;
+    let lines = groups.iter_mut().map(|(groups, order)| Line::build(groups, order)).collect::<Result<Vec<_>, _>>()?;
     let nodes = machine.placement.nodes();
     let schedules: Vec<_> = (0..args.iterations)
         .map(|i| Schedule {
@@ -75,23 +79,33 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
         let case = Case { collective: args.collective, ranks: args.ranks, bytes, root: args.root };
         case.check()?;
         let default = decide::default(Over::Messages, args.collective, bytes, args.ranks)?;
-        let over_levels = if args.levels.is_some() { algorithms::over_levels(args.collective) } else { &[] };
-        let chosen = match args.algorithm.as_str() {
-            "auto" => default.iter().map(Plan::to_string).collect(),
-            "all" => known.iter().chain(over_levels).map(|name| (*name).to_owned()).collect(),
-            one => vec![one.to_owned()],
+        let over_levels = if args.levels.is_empty() { &[] } else { algorithms::over_levels(args.collective) };
+        let all = args.algorithm == ["all"];
+        let chosen = match &args.algorithm[..] {
+            [auto] if auto == "auto" => default.iter().map(Plan::to_string).collect(),
+            _ if all => known.iter().chain(over_levels).map(|name| (*name).to_owned()).collect(),
+            named => named.to_vec(),
         };
+        let mut choices = Vec::new();
         for name in &chosen {
             let choice = algorithms::choice(args.collective, name)?;
+            // Flat ones know no levels.
+            let sets = if choice.plan().is_some() { 1 } else { lines.len() };
+            choices.extend(machine.sets.iter().zip(&lines).take(sets).map(|(set, line)| (choice.clone(), set, *line)));
+        }
+        for (mut choice, set, line) in choices {
             let mut words = Vec::new();
             let tables = Tables::new(&choice, args.ranks, line, &mut words)?;
             let (samples, outcome) = match simulate(&schedules, &case, &choice, &tables, &machine) {
-                Err(Failure::Plan(error)) if args.algorithm == "all" && !matches!(error, PlanError::Refused(_)) => {
-                    eprintln!("unisono: left out: {name}: {error}");
+                Err(Failure::Plan(error)) if all && !matches!(error, PlanError::Refused(_)) => {
+                    eprintln!("unisono: left out: {}: {error}", choice.name);
                     continue;
                 }
                 simulated => simulated?,
             };
+            if !machine.is_first(set) {
+                choice.name = format!("{}@{}", choice.name, set.name);
+            }
             let sample = summary(samples, args.iterations);
             let row = Row {
                 collective: collective.into(),
@@ -174,7 +188,7 @@ pub(crate) fn times(
     let choice = algorithms::choice(collective, name)?;
     let machine = Machine::apart(network, ranks)?;
     let (mut storage, mut order, mut words) = (Storage::default(), vec![0; ranks as usize], Vec::new());
-    let groups = machine.groups(&mut storage)?;
+    let groups = machine.groups(&Set::every(), &mut storage)?;
     let tables = Tables::new(&choice, ranks, Line::build(&groups, &mut order)?, &mut words)?;
     match simulate(schedules, &case, &choice, &tables, &machine) {
         Err(Failure::Plan(PlanError::Inapplicable { .. })) => Ok(None),

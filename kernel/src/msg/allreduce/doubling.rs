@@ -17,7 +17,7 @@ pub type Doubling = Sequence<Sequence<Enter, Fold>, Leave>;
 /// The operand is no whole number of elements.
 pub fn doubling(seat: Seat, bytes: u64, op: Op, in_place: bool) -> Result<Doubling, Refusal> {
     check_operand(bytes, &op)?;
-    let halves = Halves::new(seat, 0, bytes, op, in_place, true);
-    let fold = Fold { halves, halving: false };
-    Ok(Sequence::new(Sequence::new(Enter(halves), fold), Leave(halves)))
+    let halves = Halves::new(seat, 0, bytes, op.element(), in_place, true);
+    let fold = Fold { halves, op, halving: false };
+    Ok(Sequence::new(Sequence::new(Enter { halves, op }, fold), Leave(halves)))
 }

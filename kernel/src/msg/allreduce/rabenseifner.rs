@@ -16,7 +16,7 @@ pub type Rabenseifner = Sequence<Sequence<Enter, Fold>, Sequence<Unfold, Leave>>
 /// The operand is no whole number of elements.
 pub fn rabenseifner(seat: Seat, bytes: u64, op: Op, in_place: bool) -> Result<Rabenseifner, Refusal> {
     check_operand(bytes, &op)?;
-    let halves = Halves::new(seat, 0, bytes, op, in_place, true);
-    let fold = Sequence::new(Enter(halves), Fold { halves, halving: true });
+    let halves = Halves::new(seat, 0, bytes, op.element(), in_place, true);
+    let fold = Sequence::new(Enter { halves, op }, Fold { halves, op, halving: true });
     Ok(Sequence::new(fold, Sequence::new(Unfold { halves, to_favourite: false }, Leave(halves))))
 }

@@ -2,6 +2,7 @@
 
 pub mod binomial;
 pub mod scatter_allgather;
+pub mod scatter_doubling;
 pub mod tree;
 
 use super::name::named;
@@ -22,6 +23,8 @@ named! {
         Knomial(k: u32 from 2) = "knomial",
         /// Slices down a binomial tree, then round a ring.
         ScatterAllgather = "scatter-allgather",
+        /// Halves of halves, then recursive doubling.
+        ScatterDoubling = "scatter-doubling",
     }
     "binomial" is Knomial(2)
 }
@@ -33,6 +36,8 @@ either! {
         Tree(tree::Pipeline),
         /// Scatter and allgather.
         ScatterAllgather(scatter_allgather::ScatterAllgather),
+        /// Scatter and doubling.
+        ScatterDoubling(scatter_doubling::ScatterDoubling),
     }
 }
 
@@ -47,5 +52,6 @@ pub fn plan(seat: Seat, bytes: u64, root: Rank, algorithm: Algorithm) -> Result<
         Algorithm::Chain(segment) => along(Tree::Chain, segment),
         Algorithm::Knomial(k) => along(Tree::Knomial(k), u64::MAX),
         Algorithm::ScatterAllgather => Ok(scatter_allgather::Spread::then_ring(seat, bytes, root)?.into()),
+        Algorithm::ScatterDoubling => Ok(scatter_doubling::scatter_doubling(seat, bytes, root)?.into()),
     }
 }

@@ -18,8 +18,10 @@ pub enum Shape {
     /// A tree of so many children per vertex: in segments, short and with little to send for each. Its subtrees don't
     /// follow one another, so operations must commute.
     Kary(u32),
-    /// In slices: scatter and allgather, or reduce_scatter and gather. Not in segments.
+    /// In slices: scatter and allgather round a ring, or reduce_scatter and gather. Not in segments.
     Slices,
+    /// In slices too, all by halving and doubling: fewer rounds. Not in segments.
+    Halves,
 }
 
 impl Shape {
@@ -30,6 +32,7 @@ impl Shape {
             "binomial" => Self::Knomial(2),
             "binary" => Self::Kary(2),
             "slices" => Self::Slices,
+            "halves" => Self::Halves,
             _ if name.starts_with("kary-") => Self::Kary(number(name, "kary", 1)?),
             _ => Self::Knomial(number(name, "knomial", 2)?),
         })
@@ -42,7 +45,7 @@ impl Shape {
             Self::Chain => Some(Tree::Chain),
             Self::Knomial(k) => Some(Tree::Knomial(k)),
             Self::Kary(k) => Some(Tree::Kary(k)),
-            Self::Slices => None,
+            Self::Slices | Self::Halves => None,
         }
     }
 
@@ -54,6 +57,7 @@ impl Shape {
             Self::Knomial(k) => bcast::Algorithm::Knomial(k),
             Self::Kary(_) => return None,
             Self::Slices => bcast::Algorithm::ScatterAllgather,
+            Self::Halves => bcast::Algorithm::ScatterDoubling,
         })
     }
 
@@ -64,7 +68,7 @@ impl Shape {
             Self::Chain => reduce::Algorithm::Chain(u64::MAX),
             Self::Knomial(k) => reduce::Algorithm::Knomial(k),
             Self::Kary(_) => return None,
-            Self::Slices => reduce::Algorithm::ScatterGather,
+            Self::Slices | Self::Halves => reduce::Algorithm::ScatterGather,
         })
     }
 }
@@ -77,6 +81,7 @@ impl fmt::Display for Shape {
             Self::Knomial(k) => write!(f, "knomial-{k}"),
             Self::Kary(k) => write!(f, "kary-{k}"),
             Self::Slices => f.write_str("slices"),
+            Self::Halves => f.write_str("halves"),
         }
     }
 }
@@ -145,8 +150,8 @@ impl Algorithm {
     pub const BINOMIAL: Self = Self { shapes: Shapes::all(Shape::Knomial(2)), segment: None, top: None };
 
     /// What a name stands for: `levels[-BYTES][/SHAPE[:SHAPE…]][+TOP]`, as `levels`, `levels-8192/chain:binomial`,
-    /// `levels/flat+doubling`. Shapes are `flat`, `chain`, `knomial-K`, `binomial`, `kary-K`, `binary`, `slices`, from the
-    /// inside to the outside; without any: binomial. None for what is no name.
+    /// `levels/flat+doubling`. Shapes are `flat`, `chain`, `knomial-K`, `binomial`, `kary-K`, `binary`, `slices`, `halves`,
+    /// from the inside to the outside; without any: binomial. None for what is no name.
     pub fn from_name(name: &str) -> Option<Self> {
         let (name, top) = match name.split_once('+') {
             None => (name, None),
@@ -218,6 +223,7 @@ mod tests {
             "levels/flat:knomial-4:chain",
             "levels-64/flat:chain:kary-2",
             "levels/slices+segmented-ring-64",
+            "levels/flat:halves",
             "levels-1/flat:flat:flat:flat:flat:flat:flat:chain+doubling",
         ] {
             assert_eq!(Algorithm::from_name(name).map(|algorithm| algorithm.to_string()).as_deref(), Some(name));

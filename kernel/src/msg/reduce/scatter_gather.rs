@@ -20,7 +20,7 @@ pub fn scatter_gather(seat: Seat, bytes: u64, op: Op, root: Rank, in_place: bool
     seat.check_root(root)?;
     check_operand(bytes, &op)?;
     let mine = seat.rank() == root;
-    let halves = Halves::new(seat, root, bytes, op, in_place && mine, mine);
-    let fold = Fold { halves, halving: true };
-    Ok(Sequence::new(Sequence::new(Enter(halves), fold), Unfold { halves, to_favourite: true }))
+    let halves = Halves::new(seat, root, bytes, op.element(), in_place && mine, mine);
+    let fold = Fold { halves, op, halving: true };
+    Ok(Sequence::new(Sequence::new(Enter { halves, op }, fold), Unfold { halves, to_favourite: true }))
 }
