@@ -279,24 +279,19 @@ impl fmt::Display for Poison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rank, operation, cause } = self;
         match cause {
-            Cause::Died => write!(f, "rank {rank} died (seen in operation {operation})")?,
-            Cause::Refused(r) => write!(f, "rank {rank} refused operation {operation}: {r}")?,
-            Cause::Fault => write!(f, "rank {rank} found a corrupt segment in operation {operation}")?,
+            Cause::Died => write!(f, "rank {rank} died (seen in operation {operation})"),
+            Cause::Refused(r) => write!(f, "rank {rank} refused operation {operation}: {r}"),
+            Cause::Fault => write!(f, "rank {rank} found a corrupt segment in operation {operation}"),
             Cause::Messages(code) if *code == P2pError::LENGTH.0 => {
-                write!(f, "a message of rank {rank} has another length than its receive (operation {operation})")?;
+                write!(f, "a message of rank {rank} has another length than its receive (operation {operation})")
             }
             Cause::Messages(code) => {
-                write!(f, "a message of rank {rank} failed in operation {operation}: error {code}")?;
+                write!(f, "a message of rank {rank} failed in operation {operation}: error {code}")
             }
             Cause::Late => {
-                write!(f, "rank {rank} was late: the bound on waiting for it is over (operation {operation})")?;
+                write!(f, "rank {rank} was late: the bound on waiting for it is over (operation {operation})")
             }
         }
-        f.write_str(if self.is_renewable() {
-            "; all ranks go on when all renew the communicator"
-        } else {
-            "; the others go on in a group without it"
-        })
     }
 }
 
@@ -373,7 +368,8 @@ pub enum WaitError {
 pub enum Error {
     /// An argument of this call was refused here.
     Refused(Refusal),
-    /// The communicator is poisoned, by this call or an earlier one, here or elsewhere.
+    /// The communicator is poisoned, by this call or an earlier one, here or elsewhere. Where no rank died ([`Poison::is_renewable`])
+    /// all renew it and go on (`Intracomm::renew`, `unisono_comm_renew`, `unisono_local::renew`); else the others make a group.
     Poisoned(Poison),
     /// The machine failed; the communicator is poisoned from now on.
     Poll(PollError),
