@@ -338,17 +338,14 @@ fn gathervs_and_scattervs() {
             let stays = is_root && in_place;
             let all = Row::new(&homes, home.node, None);
             // What this process may know.
-            let mut row = Row::new(&homes, home.node, None);
-            if !is_root {
-                let part = row.between.0[home.node as usize];
-                (row.between.0.fill(0), row.between.1.fill(0));
-                row.between.0[home.node as usize] = if led.seat().is_some() { part } else { 0 };
+            let (mut inside, mut between) = (Default::default(), (vec![0; all.between.0.len()], all.between.1.clone()));
+            if is_root {
+                between.0.clone_from(&all.between.0);
             }
-            if led.seat().is_none() {
-                row.inside = Default::default();
+            if led.seat().is_some() {
+                inside = all.inside.clone();
+                between.0[home.node as usize] = all.between.0[home.node as usize];
             }
-            let of = |list: &'_ (Vec<u64>, Vec<u64>)| (list.0.clone(), list.1.clone());
-            let (inside, between) = (of(&row.inside), of(&row.between));
             let rows = Rows::told(&me.nodes, (&inside.0, &inside.1), (&between.0, &between.1)).unwrap();
 
             let eight = Row::new(&homes, home.node, Some(8));

@@ -6,7 +6,8 @@
 //! ```
 //! A node is led by its first rank; in an operation with a root, the root's node by the root. Nodes are numbered by their
 //! first ranks; ranks may lie among them in any way. Each collective's `plan` says what memory this process needs;
-//! its `machine` takes the numbers of the node's operations, so all ranks make the same ones in the same order.
+//! its `machine` takes the numbers of the node's operations, so all ranks make the same ones in the same order. [`alltoallv`] has
+//! no leaders: ranks of different nodes send each other messages.
 
 pub mod allgather;
 pub mod allreduce;

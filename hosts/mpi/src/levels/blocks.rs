@@ -25,7 +25,8 @@ impl State {
     fn allgather(&mut self, send: Option<Buf>, base: *mut u8, of: impl Fn(Rank) -> (u64, u64)) -> Called {
         let Self { place, engine } = self;
         let (nodes, row) = (place.nodes()?, Row::new(place, of)?);
-        let plan = allgather::plan(nodes, row.rows(&nodes)?, allgather::between(row.bytes));
+        let rows = row.rows(&nodes).map_err(|refusal| engine.refuse(refusal.into()))?;
+        let plan = allgather::plan(nodes, rows, allgather::between(row.bytes));
         let plan = plan.map_err(|error| engine.refuse(error))?;
         let (lies, block) = (row.lies_at(), row.block(place.me, base));
         // A leader's block that is in the row already is left where it is.
@@ -51,7 +52,8 @@ impl State {
     fn gather(&mut self, send: Option<Buf>, base: *mut u8, row: &Row, root: Rank) -> Called {
         let Self { place, engine } = self;
         let nodes = place.nodes()?;
-        let plan = gather::plan(nodes, row.rows(&nodes)?, root).map_err(|error| engine.refuse(error))?;
+        let rows = row.rows(&nodes).map_err(|refusal| engine.refuse(refusal.into()))?;
+        let plan = gather::plan(nodes, rows, root).map_err(|error| engine.refuse(error))?;
         let is_root = place.me == root;
         let lies = row.lies_at();
         let own = match send {
@@ -80,7 +82,8 @@ impl State {
     fn scatter(&mut self, base: *mut u8, receive: Option<Buf>, row: &Row, root: Rank) -> Called {
         let Self { place, engine } = self;
         let nodes = place.nodes()?;
-        let plan = scatter::plan(nodes, row.rows(&nodes)?, root).map_err(|error| engine.refuse(error))?;
+        let rows = row.rows(&nodes).map_err(|refusal| engine.refuse(refusal.into()))?;
+        let plan = scatter::plan(nodes, rows, root).map_err(|error| engine.refuse(error))?;
         let (is_root, lies) = (place.me == root, row.lies_at());
         let staged = if is_root && lies.is_none() { row.bytes } else { 0 };
         engine.run(plan.scratch() + staged, |me, scratch| {
