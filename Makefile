@@ -5,7 +5,7 @@ SECONDS_EACH ?= 60
 BUILT = $(or $(CARGO_TARGET_DIR),target)/release
 UNISONO = $(BUILT)/unisono
 
-.PHONY: demo test test-mpi ci bench figures soak numa simgrid fuzz docs install setup release clean
+.PHONY: demo test test-mpi ci bench figures soak numa simgrid levels fuzz docs install setup release clean
 
 help: ## show the doors
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,10 @@ numa: setup ## placement and kills on an emulated machine with two NUMA nodes
 
 simgrid: setup ## collectives over levels under SimGrid's SMPI, beside what four MPIs choose; to 1024 ranks
 	@.ci/simgrid
+
+levels: release ## the table of paper P3's cluster in docs/simulator.md anew, in virtual time (LEVELS_TIME)
+	@bash .ci/setup python3-minimal
+	@.ci/levels
 
 fuzz: setup ## each fuzz target for SECONDS_EACH seconds
 	@bash .ci/setup g++

@@ -77,6 +77,7 @@ pub(crate) const fn over_levels(collective: Collective) -> &'static [&'static st
             "levels/halves",
             "levels/flat:halves",
             "levels/knomial-4:halves",
+            "levels-4096/knomial-4:flat",
             "levels-2048/binary",
             "levels-4096/binary",
             "levels-8192/binary",
