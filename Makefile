@@ -5,7 +5,7 @@ SECONDS_EACH ?= 60
 BUILT = $(or $(CARGO_TARGET_DIR),target)/release
 UNISONO = $(BUILT)/unisono
 
-.PHONY: demo test test-mpi ci bench figures soak numa simgrid levels fuzz docs install setup release clean
+.PHONY: demo test test-mpi ci bench figures measured soak numa simgrid levels fuzz docs install setup release clean
 
 help: ## show the doors
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,10 @@ bench: release ## every collective against the MPIs installed: table, JSON, page
 figures: release ## the figures of docs/performance.md anew, on a quiet machine (about 3 minutes)
 	@bash .ci/setup python3-minimal
 	@.ci/figures
+
+measured: release ## what docs/papers.md and docs/tuning.md show of measurements anew, on a quiet machine (about 11 minutes)
+	@bash .ci/setup python3-minimal
+	@.ci/measured
 
 soak: setup ## the long checks: explorer to length four, all loom models, 100,000 barriers, kills
 	@bash .ci/setup g++

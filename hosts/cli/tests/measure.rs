@@ -31,6 +31,9 @@ fn logp_of_the_simulator_is_what_was_put_in() {
     }
     let chosen: f64 = all.iter().skip(5).map(|row| number(row, "chosen %")).sum();
     assert!((chosen - 100.0).abs() < 0.5, "{all:?}");
+    // As docs/papers.md says: of the paper's three, with its parameters, dissemination for every size.
+    let papers: Vec<_> = all.iter().skip(5).map(|row| row["with the paper's parameters %"].as_f64()).collect();
+    assert_eq!(papers, [Some(0.0), Some(0.0), Some(100.0), None, None, None]);
 }
 
 /// The choice by formulas is never slower than the best fixed barrier beyond noise.
@@ -43,6 +46,17 @@ fn the_adaptive_barrier_is_as_fast_as_any_fixed_one() {
         for test in ["χ² by errors: probability", "χ² of the paper, in µs"] {
             assert!((0.0..=1.0).contains(&number(row, test)), "{row}");
         }
+    }
+}
+
+/// Where messages take what they take, there is no noise: the choice is the fastest for every size.
+#[test]
+fn without_noise_the_adaptive_barrier_is_the_fastest_of_all() {
+    let all = rows(&["measure", "barriers", "--most-ranks", "40", "--repetitions", "2", "--json"]);
+    assert_eq!(all.len(), 6);
+    for row in &all {
+        assert_eq!(number(row, "sizes where adaptive is slower"), 0.0, "{row}");
+        assert!(number(row, "slower than adaptive %") >= 0.0, "{row}");
     }
 }
 
