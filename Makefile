@@ -44,7 +44,7 @@ numa: setup ## placement and kills on an emulated machine with two NUMA nodes
 simgrid: setup ## collectives over levels under SimGrid's SMPI, beside what four MPIs choose; to 1024 ranks
 	@.ci/simgrid
 
-levels: release ## the table of paper P3's cluster in docs/simulator.md anew, in virtual time (LEVELS_TIME)
+levels: release ## the table of paper P3's cluster in docs/simulator.md anew, in virtual time (a quarter of an hour)
 	@bash .ci/setup python3-minimal
 	@.ci/levels
 
