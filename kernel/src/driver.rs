@@ -210,17 +210,8 @@ where
             Ok(machine) => machine,
             Err(refusal) => return Err(self.refuse(refusal)),
         };
-        self.guarded(|x, wait| run(&mut machine, x, wait))
-    }
-
-    /// Runs what may call a user's operation.
-    #[inline(always)]
-    pub(crate) fn guarded(
-        &mut self,
-        call: impl FnOnce(&mut Comm<T::Region>, &mut T::Wait) -> Result<(), Stop>,
-    ) -> Result<(), Error> {
         let guard = Unwinding(&mut self.comm);
-        let result = call(guard.0, &mut self.wait);
+        let result = run(&mut machine, guard.0, &mut self.wait);
         core::mem::forget(guard);
         match result {
             Ok(()) => Ok(()),

@@ -57,6 +57,7 @@ impl<X: ?Sized, M: Machine<X>> Machine<X> for Option<M> {
 
 /// A machine behind a reference, which may be one of many kinds (`dyn`).
 impl<X: ?Sized, M: Machine<X> + ?Sized> Machine<X> for &mut M {
+    #[inline(always)]
     fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
         (**self).poll(x)
     }

@@ -4,7 +4,7 @@
 //! others to move: it polls them between its own looks.
 
 use crate::comm::{Comm, Member};
-use crate::driver::{Communicator, Stop, run};
+use crate::driver::{Communicator, Stop};
 use crate::error::{Argument, Bound, Error, Poison, Refusal, WaitError};
 use crate::select::{Any, Barrier};
 use crate::step::{Awaits, Step};
@@ -95,11 +95,11 @@ where
     #[inline]
     pub fn complete(&mut self, machine: &mut Any<'_>) -> Result<(), Error> {
         // What is as short as the choice among all machines chooses once, not at each poll.
-        self.guarded(|x, wait| match machine {
-            Any::Barrier(Barrier::Posted(machine)) => run(machine, x, wait),
-            Any::Barrier(Barrier::Dissemination(machine)) => run(machine, x, wait),
-            other => run(other, x, wait),
-        })
+        match machine {
+            Any::Barrier(Barrier::Posted(machine)) => self.drive(Ok(machine)),
+            Any::Barrier(Barrier::Dissemination(machine)) => self.drive(Ok(machine)),
+            other => self.drive(Ok(other)),
+        }
     }
 
     /// [`Self::advance`] that waits once, and moves `others` meanwhile.
