@@ -411,6 +411,19 @@ mod tests {
         }
     }
 
+    /// What the kernel gives a queue of a budget is f* of a typical machine, down to a power of two.
+    #[test]
+    fn a_segments_queue_is_the_models() {
+        let typical = Times::new(1.0, 0.0, 0.0, 4096.0).unwrap();
+        for bytes in [16u64 << 10, 512 << 10, 3 << 20, 1 << 30] {
+            let params = unisono_kernel::region::Params::new(2).with_queue_bytes(bytes);
+            let (fragment, slots) = typical.best(bytes).unwrap();
+            let (f, s) = (params.queue_fragment as f64, f64::from(params.queue_slots));
+            assert!(f <= fragment && fragment < 2.0 * f, "{bytes}: f = {f}, f* = {fragment}");
+            assert!(slots / 2.0 <= s && s <= 2.0 * slots, "{bytes}: s = {s}, s* = {slots}");
+        }
+    }
+
     #[test]
     fn rules() {
         let of = |fragment, slots| Ok(Shape { fragment, slots });
