@@ -213,10 +213,11 @@ impl Member {
         region.counter(self.layout.calling(self.rank)).store_release(self.calls());
     }
 
-    /// Has `peer` waited long in the operation in which this process is?
+    /// Has `peer` waited long in the operation in which this process is, or a later one?
     fn waits<R: Region>(&self, region: &R, peer: Rank) -> bool {
         let theirs = region.counter(self.layout.calling(peer)).load_acquire().unchecked();
-        theirs != 0 && theirs >> 40 == self.calls() >> 40
+        let ahead = ((theirs >> 40) as i64 - (self.calls() >> 40) as i64) << 40;
+        theirs != 0 && ahead >= 0
     }
 
     /// The operation modulo 2²⁴, and the kinds of the last ten.
@@ -414,7 +415,7 @@ impl<R: Region> Comm<R> {
         state::poison(&self.region, &self.member.layout, self.member.rank, poison)
     }
 
-    /// Has `peer` waited long in the operation in which this process is? Then it is not who is late.
+    /// Has `peer` waited long in the operation in which this process is, or a later one? Then it is not who is late.
     pub fn waits(&self, peer: Rank) -> bool {
         peer < self.member.size() && self.member.waits(&self.region, peer)
     }

@@ -88,19 +88,24 @@ fn everywhere(body: impl Fn(&mut Member<'_>) + Sync + Send + Copy + 'static) {
 
 const LENGTHS: [u64; 4] = [0, 1, 8, 300];
 
+/// Bytes of a segment: one or few elements, some of them, all.
+const SEGMENTS: [u64; 3] = [1, 100, 1 << 18];
+
 #[test]
 fn broadcasts() {
     use msg::bcast::Algorithm::{Knomial, ScatterAllgather};
     everywhere(|me| {
         for root in 0..me.size() {
             for (len, outside) in LENGTHS.into_iter().flat_map(|len| [(len, Knomial(2)), (len, ScatterAllgather)]) {
-                let mut data = bytes(me.rank, len);
-                let (nodes, buffer) = (me.nodes, Buf::of_mut(&mut data));
-                let how = (outside, BcastAlgorithm::Auto);
-                // SAFETY: `data` is this thread's, and outlives the machine, which ends below.
-                let machine = unsafe { bcast::machine(me.x.shared().1, nodes, buffer, root, how) };
-                me.finish(machine.unwrap());
-                assert_eq!(data, bytes(root, len), "{nodes:?} root={root}");
+                for segment in SEGMENTS {
+                    let how = (outside, BcastAlgorithm::Auto, segment);
+                    let mut data = bytes(me.rank, len);
+                    let (nodes, buffer) = (me.nodes, Buf::of_mut(&mut data));
+                    // SAFETY: `data` is this thread's, and outlives the machine, which ends below.
+                    let machine = unsafe { bcast::machine(me.x.shared().1, nodes, buffer, root, how) };
+                    me.finish(machine.unwrap());
+                    assert_eq!(data, bytes(root, len), "{nodes:?} root={root} {segment}");
+                }
             }
         }
     });
@@ -129,6 +134,11 @@ fn barriers() {
     });
 }
 
+/// An algorithm with each size of segments.
+fn with_segments<A: Copy>(algorithm: A) -> impl Iterator<Item = (A, u64)> {
+    SEGMENTS.into_iter().map(move |segment| (algorithm, segment))
+}
+
 /// What of a rank's operand is input, and what its result: the same memory in place.
 fn sides(operand: &mut [u8], result: &mut [u8], in_place: bool) -> (Buf, Buf) {
     if !in_place {
@@ -150,10 +160,10 @@ fn allreduces() {
     use msg::allreduce::Algorithm::{Doubling, Rabenseifner, Ring};
     everywhere(|me| {
         for (fold, elements, in_place) in folds() {
-            for outside in [Doubling, Rabenseifner, Ring] {
+            for (outside, segment) in [Doubling, Rabenseifner, Ring].into_iter().flat_map(with_segments) {
                 let mut operand = to_bytes(&operand(fold, me.rank, elements));
                 let (len, op) = (operand.len() as u64, fold.op());
-                let plan = match allreduce::plan(me.nodes, len, op, outside) {
+                let plan = match allreduce::plan(me.nodes, len, op, (outside, segment)) {
                     Ok(plan) => plan,
                     Err(PlanError::Inapplicable { needs: Needs::Commutative, .. }) => {
                         assert!(fold == Fold::Affine && (outside == Ring || !me.nodes.in_order()));
@@ -169,7 +179,7 @@ fn allreduces() {
                 let machine = unsafe { plan.machine(me.x.shared().1, send, receive, scratch) }.unwrap();
                 me.finish(machine);
                 let wanted = folded(fold, 0..me.size(), elements);
-                assert!(result == wanted, "{:?} {fold:?} {elements} {outside:?} {in_place}", me.nodes);
+                assert!(result == wanted, "{:?} {fold:?} {elements} {outside:?} {in_place} {segment}", me.nodes);
             }
         }
     });
@@ -180,12 +190,12 @@ fn reduces() {
     use msg::reduce::Algorithm::{Knomial, ScatterGather};
     everywhere(|me| {
         for root in 0..me.size() {
-            for ((fold, elements, in_place), outside) in
-                folds().flat_map(|case| [(case, Knomial(2)), (case, ScatterGather)])
-            {
+            for ((fold, elements, in_place), (outside, segment)) in folds().flat_map(|case| {
+                [Knomial(2), ScatterGather].into_iter().flat_map(with_segments).map(move |how| (case, how))
+            }) {
                 let mut operand = to_bytes(&operand(fold, me.rank, elements));
                 let (len, op) = (operand.len() as u64, fold.op());
-                let plan = match reduce::plan(me.nodes, len, op, root, outside) {
+                let plan = match reduce::plan(me.nodes, len, op, root, (outside, segment)) {
                     Ok(plan) => plan,
                     Err(PlanError::Inapplicable { needs: Needs::Commutative, .. }) => {
                         assert!(fold == Fold::Affine && !me.nodes.in_order());

@@ -19,7 +19,7 @@ use unisono_kernel::buffer::Buf;
 use unisono_kernel::comm::{Comm, Member};
 use unisono_kernel::driver::Stop;
 use unisono_kernel::error::{Argument, Bound, Cause, Error, Poison, PollError, Refusal, WaitError};
-use unisono_kernel::hier::{self, Home, Nodes, allreduce, barrier, bcast, reduce};
+use unisono_kernel::hier::{self, Home, Nodes, SEGMENT, allreduce, barrier, bcast, reduce};
 use unisono_kernel::machine::Machine;
 use unisono_kernel::msg::{self, Memory, PlanError};
 use unisono_kernel::op::Op;
@@ -307,7 +307,7 @@ impl State {
     }
 
     fn bcast(&mut self, buffer: Buf, root: Rank) -> Called {
-        let how = (bcast::between(buffer.len() as u64, self.place.count()), BcastAlgorithm::Auto);
+        let how = (bcast::between(buffer.len() as u64, self.place.count()), BcastAlgorithm::Auto, SEGMENT);
         let nodes = self.place.nodes()?;
         // SAFETY: the caller's memory, for as long as the call runs; after an error the MPI may read it, as docs/mpi.md says.
         self.engine.run(0, |me, _| unsafe { bcast::machine(me, nodes, buffer, root, how) })
@@ -316,7 +316,7 @@ impl State {
     fn reduce(&mut self, send: Buf, receive: Buf, op: Op, root: Rank) -> Called {
         let Self { place, engine } = self;
         let (bytes, nodes) = (send.len() as u64, place.nodes()?);
-        let plan = reduce::plan(nodes, bytes, op, root, reduce::between(bytes, place.count()));
+        let plan = reduce::plan(nodes, bytes, op, root, (reduce::between(bytes, place.count()), SEGMENT));
         let plan = plan.map_err(|error| engine.refuse(error))?;
         // SAFETY: as in `bcast`.
         engine.run(plan.scratch(), |me, scratch| unsafe { plan.machine(me, send, receive, scratch) })
@@ -325,7 +325,7 @@ impl State {
     fn allreduce(&mut self, send: Buf, receive: Buf, op: Op) -> Called {
         let Self { place, engine } = self;
         let (bytes, nodes) = (send.len() as u64, place.nodes()?);
-        let plan = allreduce::plan(nodes, bytes, op, allreduce::between(bytes, place.count()));
+        let plan = allreduce::plan(nodes, bytes, op, (allreduce::between(bytes, place.count()), SEGMENT));
         let plan = plan.map_err(|error| engine.refuse(error))?;
         // SAFETY: as in `bcast`.
         engine.run(plan.scratch(), |me, scratch| unsafe { plan.machine(me, send, receive, scratch) })

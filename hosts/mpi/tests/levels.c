@@ -118,11 +118,26 @@ static void disagree(int64_t *mine, int64_t *all) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* Several segments, the last one odd. */
+static void segments(MPI_Comm comm, int root, int n, int64_t *mine, int64_t *all) {
+    int me = rank_in(comm), size = size_of(comm), wrong[3] = {0};
+    for (int i = 0; i < n; i++) mine[i] = me == root ? number(root, i) : 0;
+    MPI_Bcast(mine, n, MPI_INT64_T, root, comm);
+    for (int i = 0; i < n; i++) wrong[0] += mine[i] != number(root, i), mine[i] = number(me, i);
+    MPI_Reduce(mine, all, n, MPI_INT64_T, MPI_MIN, root, comm);
+    for (int i = 0; i < n && me == root; i++) wrong[1] += all[i] != number(0, i);
+    MPI_Allreduce(MPI_IN_PLACE, mine, n, MPI_INT64_T, MPI_MAX, comm);
+    for (int i = 0; i < n; i++) wrong[2] += mine[i] != number(size - 1, i);
+    expect(!wrong[0] && !wrong[1] && !wrong[2], "%d elements from and to %d: %d, %d, %d are wrong", n, root, wrong[0], wrong[1], wrong[2]);
+}
+
 int main(int argc, char **argv) {
     static const int lengths[] = {0, 1, 13, 5000};
     MPI_Init(&argc, &argv);
     int size = size_of(MPI_COMM_WORLD), me = rank_in(MPI_COMM_WORLD);
-    int64_t *mine = calloc((size_t)5002 * size, sizeof *mine), *all = calloc((size_t)5002 * size, sizeof *all);
+    enum { LONG = 131073 }; /* a MiB and one element */
+    size_t room = (size_t)LONG + 5002 * size;
+    int64_t *mine = calloc(room, sizeof *mine), *all = calloc(room, sizeof *all);
     MPI_Comm comms[2];
     if (argc > 1) {
         disagree(mine, all);
@@ -141,6 +156,7 @@ int main(int argc, char **argv) {
             to_all(comms[c], lengths[l], mine, all);
             expect(MPI_Barrier(comms[c]) == MPI_SUCCESS, "barrier");
         }
+    for (int root = 0; root < size_of(comms[1]); root++) segments(comms[1], root, LONG, mine, all);
     MPI_Comm_free(&comms[0]);
     MPI_Comm_free(&comms[1]);
     free(mine), free(all);

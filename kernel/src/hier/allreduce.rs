@@ -7,26 +7,60 @@
 //! ```
 //! An operation that does not commute needs nodes whose ranks follow one another.
 
-use super::{Between, Led, Nodes, data};
+use super::pipe::{self, Cut, Segments, refusal};
+use super::{Among, Led, Nodes, data};
 use crate::buffer::Buf;
 use crate::comm::Member;
-use crate::error::Refusal;
-use crate::machine::Then;
+use crate::error::{PollError, Refusal};
+use crate::machine::Machine;
 use crate::msg::{Memory, Needs, PlanError, Rounds, Schedule, allreduce};
 use crate::op::Op;
 use crate::select::{self, BcastAlgorithm};
 use crate::shm::exchange::Exchange;
 use crate::shm::reduce::exchange;
+use crate::step::Step;
+use crate::transport::Shared;
 
 /// One process's part.
-pub type Allreduce<'a> = Then<Exchange<exchange::Reduce<'a>>, Then<Between<'a, allreduce::Plan>, select::Bcast<'a>>>;
+pub type Allreduce<'a> = pipe::Of<Parts<'a>>;
 
 /// What one process does, before it has memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Plan<'n> {
     led: Led<'n>,
-    between: Option<allreduce::Plan>,
+    cut: Cut,
     op: Op,
+    algorithm: allreduce::Algorithm,
+    /// Bytes of the leaders' working memory.
+    between: u64,
+}
+
+/// The same with memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Parts<'n> {
+    plan: Plan<'n>,
+    send: Buf,
+    receive: Buf,
+    scratch: Buf,
+    tag: u64,
+}
+
+/// An operation of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Inside<'a> {
+    /// To the leader.
+    Reduce(Exchange<exchange::Reduce<'a>>),
+    /// From the leader.
+    Bcast(select::Bcast<'a>),
+}
+
+impl<X: Shared + ?Sized> Machine<X> for Inside<'_> {
+    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+        match self {
+            Self::Reduce(machine) => machine.poll(x),
+            Self::Bcast(machine) => machine.poll(x),
+        }
+    }
 }
 
 /// Bytes from which operands are cut into slices.
@@ -37,29 +71,43 @@ pub const fn between(bytes: u64, nodes: u32) -> allreduce::Algorithm {
     if bytes >= LONG && nodes > 2 { allreduce::Algorithm::Rabenseifner } else { allreduce::Algorithm::Doubling }
 }
 
-/// The part of a process in a reduction of `bytes` bytes to all.
+/// The part of a process in a reduction of `bytes` bytes to all, in segments of `segment` bytes.
 ///
 /// # Errors
 /// The operand is no whole number of elements; the algorithm does not apply; the operation does not commute and ranks lie
 /// across nodes.
-pub fn plan<'n>(nodes: Nodes<'n>, bytes: u64, op: Op, algorithm: allreduce::Algorithm) -> Result<Plan<'n>, PlanError> {
+pub fn plan<'n>(
+    nodes: Nodes<'n>,
+    bytes: u64,
+    op: Op,
+    (algorithm, segment): (allreduce::Algorithm, u64),
+) -> Result<Plan<'n>, PlanError> {
     // Every rank says so, not the leaders alone.
     let ordered = if op.commutative() || nodes.in_order() { Ok(()) } else { Err(Needs::Commutative) };
     let needs = |needs| PlanError::Inapplicable { algorithm: algorithm.into(), needs };
     ordered.and(algorithm.applicable(&op)).map_err(needs)?;
-    let led = nodes.led();
     op.count(bytes)?;
-    let part = |seat| allreduce::plan(seat, bytes, op, true, algorithm);
-    Ok(Plan { led, between: led.seat().map(part).transpose()?, op })
+    let (led, cut) = (nodes.led(), Cut::new(bytes, segment, op.element()));
+    let mut plan = Plan { led, cut, op, algorithm, between: 0 };
+    if led.seat().is_some() {
+        for len in cut.lengths() {
+            plan.between = plan.between.max(plan.part(len)?.bytes().scratch);
+        }
+    }
+    Ok(plan)
 }
 
 impl<'n> Plan<'n> {
-    /// Bytes of working memory.
-    pub fn scratch(&self) -> u64 {
-        self.between.map_or(0, |plan| plan.bytes().scratch)
+    fn part(&self, len: u64) -> Result<allreduce::Plan, PlanError> {
+        allreduce::plan(self.led.between()?, len, self.op, true, self.algorithm)
     }
 
-    /// The next two operations of `me`. In place: `send` is `receive`.
+    /// Bytes of working memory.
+    pub const fn scratch(&self) -> u64 {
+        self.between
+    }
+
+    /// The next operations of `me`. In place: `send` is `receive`.
     ///
     /// # Errors
     /// A buffer is too short.
@@ -77,18 +125,81 @@ impl<'n> Plan<'n> {
     where
         'n: 'a,
     {
-        // SAFETY: the caller's promise.
-        let operand = unsafe { data(send) }?;
-        // SAFETY: the caller's promise.
-        let result = unsafe { data(receive) }?;
-        let inside = exchange::Reduce::to_root(me, operand, Some(result), self.op, self.led.inside())?;
-        let back = select::Bcast::new(me, result, self.led.inside(), BcastAlgorithm::Auto)?;
-        let memory = Memory { send: Memory::NOTHING, receive, scratch };
-        let between = match self.between {
-            // SAFETY: the caller's promise; polled only after the node's fold is there, and before it is broadcast.
-            Some(plan) => Some(unsafe { Rounds::of(self.led.among(plan), memory, me.operation()) }?),
-            None => None,
+        let parts = Parts { plan: self, send, receive, scratch, tag: me.operation() + 1 };
+        let last = self.cut.count() - 1;
+        for index in [0, parts.inside_count() - 1] {
+            me.plan(|me| parts.inside(me, index))?;
+        }
+        if self.led.seat().is_some() {
+            parts.between(0)?;
+            parts.between(last)?;
+        }
+        Ok(Allreduce::new(parts))
+    }
+}
+
+impl<'n> Segments for Parts<'n> {
+    type Inside = Inside<'n>;
+    type Schedule = Among<'n, allreduce::Plan>;
+
+    fn inside_count(&self) -> u64 {
+        2 * self.plan.cut.count()
+    }
+
+    fn between_count(&self) -> u64 {
+        if self.plan.led.seat().is_some() { self.plan.cut.count() } else { 0 }
+    }
+
+    /// The order in a node: fold 0, then in turns fold k + 1 and broadcast k, then the last broadcast.
+    fn inside_needs(&self, index: u64) -> u64 {
+        match self.broadcast(index) {
+            Some(segment) if self.plan.led.seat().is_some() => segment + 1,
+            _ => 0,
+        }
+    }
+
+    fn between_needs(&self, index: u64) -> u64 {
+        // Fold `index` is operation 0, 1, 3, 5 … of the node.
+        if index == 0 { 1 } else { 2 * index }
+    }
+
+    fn inside(&self, me: &mut Member, index: u64) -> Result<Self::Inside, Refusal> {
+        let Plan { led, cut, op, .. } = self.plan;
+        let segment = |buffer, index| {
+            // SAFETY: `Plan::machine`'s contract; where messages write the segment, it is polled only after they have.
+            unsafe { data(cut.of(buffer, index)) }
         };
-        Ok(Then::new(inside, Then::new(between, back)))
+        Ok(match self.broadcast(index) {
+            Some(back) => {
+                let result = segment(self.receive, back)?;
+                Inside::Bcast(select::Bcast::new(me, result, led.inside(), BcastAlgorithm::Auto)?)
+            }
+            None => {
+                let index = index.div_ceil(2);
+                let (operand, result) = (segment(self.send, index)?, segment(self.receive, index)?);
+                Inside::Reduce(exchange::Reduce::to_root(me, operand, Some(result), op, led.inside())?)
+            }
+        })
+    }
+
+    fn between(&self, index: u64) -> Result<Rounds<Self::Schedule>, Refusal> {
+        let Plan { led, cut, .. } = self.plan;
+        let plan = self.plan.part(cut.len(index)).map_err(refusal)?;
+        let memory = Memory { send: Memory::NOTHING, receive: cut.of(self.receive, index), scratch: self.scratch };
+        // SAFETY: `Plan::machine`'s contract; polled only after the segment's fold is there, before it is broadcast, and one
+        // segment at a time.
+        unsafe { Rounds::of(led.among(plan), memory, self.tag) }
+    }
+}
+
+impl Parts<'_> {
+    /// The segment that operation `index` of the node broadcasts; none: it folds one.
+    fn broadcast(&self, index: u64) -> Option<u64> {
+        let last = 2 * self.plan.cut.count() - 1;
+        if index == last {
+            Some(self.plan.cut.count() - 1)
+        } else {
+            (index > 0 && index.is_multiple_of(2)).then(|| index / 2 - 1)
+        }
     }
 }

@@ -5,17 +5,28 @@
 //! shared memory    A0 A1 A2     B0 B1
 //! ```
 
-use super::{Among, Between, Nodes, data};
+use super::pipe::{self, Cut, Segments};
+use super::{Among, Led, Nodes, data};
 use crate::Rank;
 use crate::buffer::Buf;
 use crate::comm::Member;
 use crate::error::Refusal;
-use crate::machine::Then;
 use crate::msg::{Memory, Rounds, bcast};
 use crate::select::{self, BcastAlgorithm};
 
 /// One process's part.
-pub type Bcast<'a> = Then<Between<'a, bcast::Plan>, select::Bcast<'a>>;
+pub type Bcast<'a> = pipe::Of<Parts<'a>>;
+
+/// What its segments are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Parts<'a> {
+    led: Led<'a>,
+    buffer: Buf,
+    cut: Cut,
+    outside: bcast::Algorithm,
+    inside: BcastAlgorithm,
+    tag: u64,
+}
 
 /// Bytes from which the root's node need not send them all to several others.
 const LONG: u64 = 1 << 16;
@@ -25,7 +36,7 @@ pub const fn between(bytes: u64, nodes: u32) -> bcast::Algorithm {
     if bytes >= LONG && nodes > 2 { bcast::Algorithm::ScatterAllgather } else { bcast::Algorithm::Knomial(2) }
 }
 
-/// The next operation of `me`: `buffer` goes from rank `root` to everyone.
+/// The next operations of `me`: `buffer` goes from rank `root` to everyone, in segments of `segment` bytes.
 ///
 /// # Errors
 /// `root` is no rank; what the algorithms refuse.
@@ -37,17 +48,51 @@ pub unsafe fn machine<'a>(
     nodes: Nodes<'a>,
     buffer: Buf,
     root: Rank,
-    (outside, inside): (bcast::Algorithm, BcastAlgorithm),
+    (outside, inside, segment): (bcast::Algorithm, BcastAlgorithm, u64),
 ) -> Result<Bcast<'a>, Refusal> {
-    let led = nodes.led_by(root)?;
-    // SAFETY: the caller's promise.
-    let data = unsafe { data(buffer) }?;
-    let inside = select::Bcast::new(me, data, led.inside(), inside)?;
-    let memory = Memory { send: Memory::NOTHING, receive: buffer, scratch: Memory::NOTHING };
-    let part = |seat| -> Result<Rounds<Among<'a, bcast::Plan>>, Refusal> {
-        let plan = bcast::plan(seat, buffer.len() as u64, led.node(), outside)?;
-        // SAFETY: the caller's promise; `inside` is polled only after this is done with the buffer.
-        unsafe { Rounds::of(led.among(plan), memory, me.operation()) }
-    };
-    Ok(Then::new(led.seat().map(part).transpose()?, inside))
+    let (led, cut) = (nodes.led_by(root)?, Cut::new(buffer.len() as u64, segment, 1));
+    let parts = Parts { led, buffer, cut, outside, inside, tag: me.operation() + 1 };
+    for index in [0, cut.count() - 1] {
+        me.plan(|me| parts.inside(me, index))?;
+        if led.seat().is_some() {
+            parts.between(index)?;
+        }
+    }
+    Ok(Bcast::new(parts))
+}
+
+impl<'a> Segments for Parts<'a> {
+    type Inside = select::Bcast<'a>;
+    type Schedule = Among<'a, bcast::Plan>;
+
+    fn inside_count(&self) -> u64 {
+        self.cut.count()
+    }
+
+    fn between_count(&self) -> u64 {
+        if self.led.seat().is_some() { self.cut.count() } else { 0 }
+    }
+
+    fn inside_needs(&self, index: u64) -> u64 {
+        // The root has all of it.
+        if self.led.seat().is_some() && !self.led.is_root() { index + 1 } else { 0 }
+    }
+
+    fn between_needs(&self, _: u64) -> u64 {
+        0
+    }
+
+    fn inside(&self, me: &mut Member, index: u64) -> Result<Self::Inside, Refusal> {
+        // SAFETY: `machine`'s contract; where messages write the segment, it is polled only after they have.
+        let data = unsafe { data(self.cut.of(self.buffer, index)) }?;
+        select::Bcast::new(me, data, self.led.inside(), self.inside)
+    }
+
+    fn between(&self, index: u64) -> Result<Rounds<Self::Schedule>, Refusal> {
+        let plan = bcast::plan(self.led.between()?, self.cut.len(index), self.led.node(), self.outside)?;
+        let receive = self.cut.of(self.buffer, index);
+        let memory = Memory { send: Memory::NOTHING, receive, scratch: Memory::NOTHING };
+        // SAFETY: `machine`'s contract; the node's broadcast only reads what is sent, and reads after what is received.
+        unsafe { Rounds::of(self.led.among(plan), memory, self.tag) }
+    }
 }

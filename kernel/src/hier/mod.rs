@@ -17,11 +17,13 @@ pub mod barrier;
 pub mod bcast;
 pub mod gather;
 mod nodes;
+pub mod pipe;
 pub mod reduce;
 mod rows;
 pub mod scatter;
 
 pub use nodes::{Among, Home, Led, Nodes};
+pub use pipe::SEGMENT;
 pub use rows::Rows;
 
 use crate::buffer::Buf;

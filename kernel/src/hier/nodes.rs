@@ -125,6 +125,14 @@ impl<'n> Led<'n> {
         self.seat
     }
 
+    /// The same, where it is one.
+    ///
+    /// # Errors
+    /// It is none.
+    pub(super) fn between(&self) -> Result<Seat, Refusal> {
+        self.seat.ok_or(Refusal::new(Argument::Rank, self.inside.into(), Bound::Equals(0)))
+    }
+
     /// A schedule among the leaders.
     pub const fn among<S>(&self, schedule: S) -> Among<'n, S> {
         Among { schedule, leaders: self.leaders, root: self.root, node: self.node }

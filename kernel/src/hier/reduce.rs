@@ -6,27 +6,40 @@
 //! ```
 //! An operation that does not commute needs nodes whose ranks follow one another.
 
-use super::{Between, Led, Nodes, data};
+use super::pipe::{self, Cut, Segments};
+use super::{Among, Led, Nodes, data};
 use crate::Rank;
 use crate::buffer::Buf;
 use crate::comm::Member;
 use crate::error::Refusal;
-use crate::machine::Then;
 use crate::msg::{Memory, Needs, PlanError, Rounds, Schedule, reduce};
 use crate::op::Op;
 use crate::shm::exchange::Exchange;
 use crate::shm::reduce::exchange;
 
 /// One process's part.
-pub type Reduce<'a> = Then<Exchange<exchange::Reduce<'a>>, Between<'a, reduce::Plan>>;
+pub type Reduce<'a> = pipe::Of<Parts<'a>>;
 
 /// What one process does, before it has memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Plan<'n> {
     led: Led<'n>,
-    between: Option<reduce::Plan>,
-    bytes: u64,
+    cut: Cut,
     op: Op,
+    algorithm: reduce::Algorithm,
+    /// Bytes of the leaders' working memory.
+    between: u64,
+}
+
+/// The same with memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Parts<'n> {
+    plan: Plan<'n>,
+    send: Buf,
+    /// Where this node's fold goes, and the result at the root.
+    target: Buf,
+    scratch: Buf,
+    tag: u64,
 }
 
 /// Bytes from which operands are cut into slices.
@@ -37,7 +50,7 @@ pub const fn between(bytes: u64, nodes: u32) -> reduce::Algorithm {
     if bytes >= LONG && nodes > 2 { reduce::Algorithm::ScatterGather } else { reduce::Algorithm::Knomial(2) }
 }
 
-/// The part of a process in a reduction of `bytes` bytes to `root`.
+/// The part of a process in a reduction of `bytes` bytes to `root`, in segments of `segment` bytes.
 ///
 /// # Errors
 /// `root` is no rank; the operand is no whole number of elements; the operation does not commute and ranks lie across nodes.
@@ -46,30 +59,39 @@ pub fn plan<'n>(
     bytes: u64,
     op: Op,
     root: Rank,
-    algorithm: reduce::Algorithm,
+    (algorithm, segment): (reduce::Algorithm, u64),
 ) -> Result<Plan<'n>, PlanError> {
     if !op.commutative() && !nodes.in_order() {
         return Err(PlanError::Inapplicable { algorithm: algorithm.into(), needs: Needs::Commutative });
     }
-    let led = nodes.led_by(root)?;
     op.count(bytes)?;
-    // Every leader's operand is its node's fold; the root's lies where its result goes.
-    let part = |seat| reduce::plan(seat, bytes, op, led.node(), true, algorithm);
-    Ok(Plan { led, between: led.seat().map(part).transpose()?, bytes, op })
+    let (led, cut) = (nodes.led_by(root)?, Cut::new(bytes, segment, op.element()));
+    let mut plan = Plan { led, cut, op, algorithm, between: 0 };
+    if led.seat().is_some() {
+        for len in cut.lengths() {
+            plan.between = plan.between.max(plan.part(len)?.bytes().scratch);
+        }
+    }
+    Ok(plan)
 }
 
 impl<'n> Plan<'n> {
+    /// Every leader's operand is its node's fold; the root's lies where its result goes.
+    fn part(&self, len: u64) -> Result<reduce::Plan, Refusal> {
+        reduce::plan(self.led.between()?, len, self.op, self.led.node(), true, self.algorithm)
+    }
+
     /// Bytes of the fold of a leader that is not the root: the first of its working memory.
     fn partial(&self) -> u64 {
-        if self.between.is_some() && !self.led.is_root() { self.bytes } else { 0 }
+        if self.led.seat().is_some() && !self.led.is_root() { self.cut.bytes() } else { 0 }
     }
 
     /// Bytes of working memory.
     pub fn scratch(&self) -> u64 {
-        self.partial() + self.between.map_or(0, |plan| plan.bytes().scratch)
+        self.partial() + self.between
     }
 
-    /// The next operation of `me`. In place at the root: `send` is `receive`. Others leave out `receive`.
+    /// The next operations of `me`. In place at the root: `send` is `receive`. Others leave out `receive`.
     ///
     /// # Errors
     /// A buffer is too short.
@@ -87,20 +109,54 @@ impl<'n> Plan<'n> {
     where
         'n: 'a,
     {
-        let (partial, rest) = super::split(scratch, self.partial())?;
+        let (partial, scratch) = super::split(scratch, self.partial())?;
         let target = if self.led.is_root() { receive } else { partial };
-        // SAFETY: the caller's promise.
-        let operand = unsafe { data(send) }?;
-        // SAFETY: the caller's promise.
-        let folded = if self.between.is_some() { Some(unsafe { data(target) }?) } else { None };
-        let inside = exchange::Reduce::to_root(me, operand, folded, self.op, self.led.inside())?;
-        let (send, receive) = if self.led.is_root() { (Memory::NOTHING, target) } else { (target, Memory::NOTHING) };
-        let memory = Memory { send, receive, scratch: rest };
-        let between = match self.between {
-            // SAFETY: the caller's promise; polled only after the fold is there.
-            Some(plan) => Some(unsafe { Rounds::of(self.led.among(plan), memory, me.operation()) }?),
-            None => None,
-        };
-        Ok(Then::new(inside, between))
+        let parts = Parts { plan: self, send, target, scratch, tag: me.operation() + 1 };
+        for index in [0, self.cut.count() - 1] {
+            me.plan(|me| parts.inside(me, index))?;
+            if self.led.seat().is_some() {
+                parts.between(index)?;
+            }
+        }
+        Ok(Reduce::new(parts))
+    }
+}
+
+impl<'n> Segments for Parts<'n> {
+    type Inside = Exchange<exchange::Reduce<'n>>;
+    type Schedule = Among<'n, reduce::Plan>;
+
+    fn inside_count(&self) -> u64 {
+        self.plan.cut.count()
+    }
+
+    fn between_count(&self) -> u64 {
+        if self.plan.led.seat().is_some() { self.plan.cut.count() } else { 0 }
+    }
+
+    fn inside_needs(&self, _: u64) -> u64 {
+        0
+    }
+
+    fn between_needs(&self, index: u64) -> u64 {
+        index + 1
+    }
+
+    fn inside(&self, me: &mut Member, index: u64) -> Result<Self::Inside, Refusal> {
+        let Plan { led, cut, op, .. } = self.plan;
+        // SAFETY: `Plan::machine`'s contract.
+        let operand = unsafe { data(cut.of(self.send, index)) }?;
+        // SAFETY: as above.
+        let folded = if led.seat().is_some() { Some(unsafe { data(cut.of(self.target, index)) }?) } else { None };
+        exchange::Reduce::to_root(me, operand, folded, op, led.inside())
+    }
+
+    fn between(&self, index: u64) -> Result<Rounds<Self::Schedule>, Refusal> {
+        let Plan { led, cut, .. } = self.plan;
+        let (plan, target) = (self.plan.part(cut.len(index))?, cut.of(self.target, index));
+        let (send, receive) = if led.is_root() { (Memory::NOTHING, target) } else { (target, Memory::NOTHING) };
+        let memory = Memory { send, receive, scratch: self.scratch };
+        // SAFETY: `Plan::machine`'s contract; polled only after the segment's fold is there, and one segment at a time.
+        unsafe { Rounds::of(led.among(plan), memory, self.tag) }
     }
 }
