@@ -176,7 +176,9 @@ fn tells(error: Error, me: u32, (culprit, mistake, argument): (u32, Mistake, Arg
         Error::Poisoned(poison) => poison.rank == culprit || matches!(mistake, Mistake::Length),
         _ => false,
     };
-    named && refusal(error).is_some_and(|refusal| refusal.argument == argument)
+    // Paper P1's sets compare fragments, whose size follows from the length.
+    let differs = |found| matches!((mistake, found), (Mistake::Length, Argument::Fragment));
+    named && refusal(error).is_some_and(|refusal| refusal.argument == argument || differs(refusal.argument))
 }
 
 /// One rank's program; answers how often it renewed its communicator.

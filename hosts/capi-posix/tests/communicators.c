@@ -72,7 +72,7 @@ int main(void) {
         if (failed == UNISONO_OK) failed = unisono_barrier(dup);
         CHECK(failed == (wrong ? UNISONO_ERR_ARGUMENT : UNISONO_ERR_PEER));
         CHECK(strstr(text(), "root is 77, must be below 5"));
-        CHECK(wrong || (strstr(text(), " refused operation ") && strstr(text(), "renew the communicator")));
+        CHECK(wrong || strstr(text(), " refused operation "));
         CHECK(unisono_start(request) == UNISONO_ERR_PEER);
         CHECK(unisono_comm_renew(&dup) == UNISONO_ERR_REQUEST && dup != NULL);
         CHECK(unisono_request_free(&request) == UNISONO_OK);
