@@ -8,6 +8,7 @@ pub mod header;
 pub mod layout;
 pub mod lease;
 pub mod mailboxes;
+pub mod notice;
 pub mod state;
 
 use crate::buffer::Buf;

@@ -238,6 +238,8 @@ pub static PROTOCOLS: &[Protocol] = &[
         |s| letters(s, &[Letter { from: 1, to: 0, ..SHORT }, Letter { from: 2, to: 0, ..SHORT }], false),
         MAIL,
     ),
+    model("notice-2", tiny(2), |s| notices(s, 1), &["notice.load", "notice.store"]),
+    model("notice-2-again", tiny(2), |s| notices(s, 2), &["notice.load", "notice.store"]),
     model("poison-2", tiny(2), poison, &["state.rmw-relaxed", "state.rmw-acquire"]),
     model("poison-3", tiny(3), poison, &["state.load", "state.rmw-relaxed", "state.rmw-acquire"]),
 ];
@@ -388,6 +390,19 @@ fn other_ranks(seat: &mut Seat) -> Result<(), Abandoned> {
     seat.resume(1 - seat.rank(), end);
     term(seat, BcastAlgorithm::Queue)?;
     seat.bcast(1, 40, BcastAlgorithm::Posted)
+}
+
+/// Rank 0 writes notices over one another; rank 1 looks at any moment, and finds one of them whole, with what was done
+/// before it.
+fn notices(seat: &Seat, times: u64) -> Result<(), Abandoned> {
+    if seat.rank() == 0 {
+        seat.write_note(1);
+        (1..=times).for_each(|number| seat.post_notice(number));
+        return Ok(());
+    }
+    seat.look_at_notice()?;
+    assert_eq!(seat.note(0), 1, "model assertion: what was done before a notice is seen");
+    Ok(())
 }
 
 /// Ranks 0 and 1 poison the lease with refusals of their own; everyone sees one of them whole, and the same.

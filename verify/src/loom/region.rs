@@ -10,6 +10,11 @@ use unisono_kernel::op::Op;
 use unisono_kernel::region::layout::{LINE, LINE_ROOM};
 use unisono_kernel::region::{CounterId, Extent, FlagId, Layout, MailId, Region};
 
+/// Where the words of a notice are: outside the layout, as a process's notices are outside its communicators' segments.
+const NOTICE: u64 = 1 << 62;
+/// Its number, and what it says.
+const NOTICE_WORDS: u64 = 3;
+
 /// Payload may be padding of a private buffer (R15): copied, not looked at.
 type Bytes = Box<[MaybeUninit<u8>]>;
 
@@ -49,6 +54,9 @@ impl Segment {
             shared.payload.insert(at.offset(), UnsafeCell::new(vec![MaybeUninit::new(0); at.len() as usize].into()));
         };
         let params = layout.params();
+        for index in 0..NOTICE_WORDS {
+            word(Role::Notice, NOTICE + 8 * index);
+        }
         word(Role::State, layout.state().offset());
         word(Role::Central, layout.central_count().offset());
         for rank in 0..layout.ranks() {
@@ -108,6 +116,11 @@ impl Segment {
 
     fn word(&self, offset: u64) -> &Word {
         self.words.get(&offset).unwrap_or_else(|| panic!("model assertion: no word at {offset}"))
+    }
+
+    /// The words of a notice, by index.
+    pub fn notice(&self, index: usize) -> Option<&Word> {
+        self.words.get(&(NOTICE + 8 * index as u64))
     }
 
     fn cell(&self, at: Extent) -> (&UnsafeCell<Bytes>, usize) {

@@ -9,7 +9,7 @@ use unisono_kernel::driver::{Stop, run};
 use unisono_kernel::error::{Poison, Refusal, WaitError};
 use unisono_kernel::machine::Machine;
 use unisono_kernel::op::Op;
-use unisono_kernel::region::{Base, Flag, Layout, Region, lease, state};
+use unisono_kernel::region::{Base, Flag, Layout, Region, lease, notice, state};
 use unisono_kernel::select::{Barrier, BarrierAlgorithm, Bcast, BcastAlgorithm};
 use unisono_kernel::shm::allreduce::posted::Posted;
 use unisono_kernel::step::Awaits;
@@ -138,6 +138,11 @@ impl Seat {
         }
     }
 
+    /// The note of `rank`.
+    pub fn note(&self, rank: Rank) -> u64 {
+        self.comm.region().read_note(rank)
+    }
+
     /// Leaves the memory at the end of this term; answers where it ended.
     pub fn leave(&self, epoch: u32) -> Base {
         let end = self.comm.end();
@@ -167,6 +172,20 @@ impl Seat {
     pub fn resume(&mut self, rank: Rank, base: Base) {
         let layout = *self.comm.member().layout();
         *self.comm.member_mut() = Member::resume(layout, rank, base).expect("model assertion: a rank of the layout");
+    }
+
+    /// Writes a notice that says two numbers which follow from its own.
+    pub fn post_notice(&self, number: u64) {
+        notice::post(|at| self.comm.region().notice(at), number, &[10 * number, 10 * number + 1]);
+    }
+
+    /// Looks at the notice that is there now: whole, if there is one.
+    pub fn look_at_notice(&self) -> Result<(), Abandoned> {
+        let word = |at| self.comm.region().notice(at);
+        let number = notice::number(word).ok_or(Abandoned)?;
+        let values = notice::values(word, number).ok_or(Abandoned)?;
+        assert_eq!(values, [10 * number, 10 * number + 1], "model assertion: notice {number} is read whole");
+        Ok(())
     }
 
     /// Poisons the lease; answers the poison that counts.

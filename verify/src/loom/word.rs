@@ -72,6 +72,8 @@ names! {
         MailSequence = "mail-sequence",
         /// A mailbox's `taken`.
         MailTaken = "mail-taken",
+        /// The words of a notice.
+        Notice = "notice",
     }
 }
 
@@ -95,7 +97,19 @@ impl Role {
     /// A flag, with one writer; else a mailword or a counter.
     const fn one_writer(self) -> bool {
         use Role::{Central, Control, ControlAll, Count, RootReady, SetBytes, SetReaders, State, Typesize};
-        !matches!(self, State | Central | SetBytes | SetReaders | Typesize | Count | RootReady | Control | ControlAll)
+        !matches!(
+            self,
+            Self::Notice
+                | State
+                | Central
+                | SetBytes
+                | SetReaders
+                | Typesize
+                | Count
+                | RootReady
+                | Control
+                | ControlAll
+        )
     }
 }
 

@@ -10,16 +10,16 @@
 //! | notice i of L: key, birth | L | who looks for the key | communicator, group and tag; the memory |
 //! | taken i for L, of r | r | L | the last of L's notices i that r took |
 //!
-//! L writes notice i again when each of the last one's group has taken it, or is gone. Anyone may look at it meanwhile: who
-//! finds the sequence equal before and after has read whole words of one notice. A group that is made again
-//! finds its notices in turn: what it has taken it passes over.
+//! L writes notice i again when each of the last one's group has taken it, or is gone. Anyone may look at it meanwhile, and
+//! reads it whole or not at all (the kernel's [`notice`], which loom checks). A group that is made again finds its notices in
+//! turn: what it has taken it passes over.
 
 use super::birth::Words;
 use crate::arena::World;
 use crate::sealed::Map;
 use std::sync::Arc;
 use unisono_kernel::region::layout::LINE;
-use unisono_kernel::region::{Counter, Word};
+use unisono_kernel::region::{Counter, Word, notice};
 
 /// Notices of one process: as many groups may be made of members of which some are late.
 const NOTICES: u64 = LINE / 8;
@@ -40,8 +40,8 @@ fn word(map: &Map, offset: u64) -> Option<&Word> {
     Some(unsafe { Word::at(address.cast()) })
 }
 
-fn line<'m>(map: &'m Map, index: u64) -> impl Fn(u64) -> Option<&'m Word> {
-    move |at| word(map, LINE * index + 8 * at)
+fn line<'m>(map: &'m Map, index: u64) -> impl Fn(usize) -> Option<&'m Word> + Copy {
+    move |at| word(map, LINE * index + 8 * at as u64)
 }
 
 /// What `map`'s owner has taken of `of`'s notices.
@@ -79,14 +79,8 @@ impl Ring {
         if let Some(entry) = self.groups.get_mut(index as usize) {
             *entry = Some(Arc::clone(group));
         }
-        let at = line(map, index);
-        let store = |place, value| at(place).into_iter().for_each(|word| Counter::store_release(word, value));
-        store(0, 0);
-        for (place, value) in (1..).zip([key].iter().chain(birth)) {
-            store(place, *value);
-        }
-        // publishes: key and birth, and that the memory is free
-        store(0, self.sequence);
+        let [one, two, three, four, five, six, seven, eight] = *birth;
+        notice::post(line(map, index), self.sequence, &[key, one, two, three, four, five, six, seven, eight]);
     }
 }
 
@@ -95,15 +89,12 @@ pub(super) fn take(maps: &[Arc<Map>], writer: World, me: World, key: u64) -> Opt
     let (theirs, mine) = (maps.get(writer as usize)?, maps.get(me as usize)?);
     let first = (0..NOTICES).filter_map(|index| {
         let at = line(theirs, index);
-        let load = |place| at(place).map_or(0, |word| Counter::load_acquire(word).unchecked());
-        let taken = taken(mine, writer, index)?;
-        // pairs with: post
-        let sequence = load(0);
-        if sequence == 0 || Counter::load_acquire(taken).at_least(sequence) || load(1) != key {
+        let (sequence, taken) = (notice::number(at)?, taken(mine, writer, index)?);
+        if Counter::load_acquire(taken).at_least(sequence) {
             return None;
         }
-        let words: Words = core::array::from_fn(|place| load(2 + place as u64));
-        (load(0) == sequence).then_some((sequence, taken, words))
+        let [found, words @ ..]: [u64; 9] = notice::values(at, sequence)?;
+        (found == key).then_some((sequence, taken, words))
     });
     let (sequence, taken, words) = first.min_by_key(|(sequence, ..)| *sequence)?;
     // publishes: the reads of the notice, to the writer that reuses it
