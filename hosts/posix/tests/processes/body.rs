@@ -260,13 +260,14 @@ fn other_plan() -> Result<(), Failure> {
 /// whether all areas say that the kernel's own page is a huge one.
 fn smaps() -> (Mapped, bool) {
     let text = std::fs::read_to_string("/proc/self/smaps").unwrap();
-    let (mut mapped, mut inside, mut pool) = (Mapped::default(), false, true);
+    let (mut mapped, mut inside, mut pool) = (Mapped::default(), false, false);
     for line in text.lines() {
         let words: Vec<_> = line.split_ascii_whitespace().collect();
         let kilobytes = || words[1].parse::<u64>().unwrap() * 1024;
         match words[0] {
             first if !first.ends_with(':') => inside = line.contains("/memfd:unisono"),
-            "KernelPageSize:" if inside => pool &= kilobytes() == HUGE,
+            // The arena beside the segment is of ordinary pages.
+            "KernelPageSize:" if inside => pool |= kilobytes() == HUGE,
             "Rss:" if inside => mapped.bytes += kilobytes(),
             "ShmemPmdMapped:" if inside => mapped.huge += kilobytes(),
             "Shared_Hugetlb:" | "Private_Hugetlb:" if inside => {

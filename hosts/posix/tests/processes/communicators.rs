@@ -301,7 +301,7 @@ pub(super) fn bereft() -> Done {
 }
 
 /// What the ranks left that failed.
-fn complaints(scene: &Scene, ranks: u32) -> String {
+pub(super) fn complaints(scene: &Scene, ranks: u32) -> String {
     let read = |topic, rank| std::fs::read_to_string(scene.directory.join(format!("{topic}-{rank}")));
     (0..ranks).flat_map(|rank| ["error", "panic"].map(|topic| read(topic, rank).unwrap_or_default())).collect()
 }

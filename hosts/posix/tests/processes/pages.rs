@@ -2,6 +2,7 @@
 //! as long as what is reported is what the kernel says (the body looks itself) and a fallback says why, once.
 
 use super::Scene;
+use super::communicators::complaints;
 use unisono_posix::launch::Bind;
 
 /// A log that was written, if one was: the ranks have ended.
@@ -14,7 +15,7 @@ fn what_came_of_huge_pages_is_what_smaps_says() {
     for ranks in [1, 3] {
         let scene = Scene::new(&format!("pages-{ranks}"));
         let outcome = scene.run("pages", "", ranks);
-        assert!(outcome.success(), "{outcome}");
+        assert!(outcome.success(), "{outcome}\n{}", complaints(&scene, ranks));
         let said: Vec<_> = (0..ranks).map(|rank| scene.said(rank, "pages")).collect();
         println!("{}", said[0]);
         assert!(said.iter().all(|one| *one == said[0]), "{said:?}");
