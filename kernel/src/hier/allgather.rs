@@ -12,7 +12,7 @@ use crate::buffer::Buf;
 use crate::comm::Member;
 use crate::error::Refusal;
 use crate::machine::Then;
-use crate::msg::{Memory, PlanError, Rounds, Schedule, allgather};
+use crate::msg::{Memory, PlanError, Schedule, allgather};
 use crate::select::{self, BcastAlgorithm};
 use crate::shm::exchange::Exchange;
 use crate::shm::gather::exchange::Gather;
@@ -83,11 +83,8 @@ impl<'a> Plan<'a> {
         // SAFETY: the caller's promise.
         let back = select::Bcast::new(me, unsafe { data(row) }?, led.inside(), BcastAlgorithm::Auto)?;
         let memory = Memory { send: Memory::NOTHING, receive: row, scratch };
-        let between = match self.between {
-            // SAFETY: the caller's promise; polled only after the node's part is there, and before the row is broadcast.
-            Some(plan) => Some(unsafe { Rounds::of(led.among(plan), memory, me.operation()) }?),
-            None => None,
-        };
+        // SAFETY: the caller's promise; polled only after the node's part is there, and before the row is broadcast.
+        let between = unsafe { led.messages(self.between, memory, me.operation()) }?;
         Ok(Then::new(gather, Then::new(between, back)))
     }
 }

@@ -17,7 +17,7 @@ use crate::error::{Argument, Bound, Refusal};
 use crate::machine::Then;
 use crate::msg::alltoall::direct::Direct;
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
-use crate::msg::{Memory, Parts, PlanError, Rounds};
+use crate::msg::{Memory, Parts, PlanError};
 use crate::shm::exchange::Exchange;
 use crate::shm::gather::exchange::Gather;
 use crate::shm::scatter::exchange::Scatter;
@@ -100,11 +100,8 @@ impl<'a> Plan<'a> {
         let up = Gather::equal(me, Some(from), held, self.led.inside())?;
         let down = Scatter::equal(me, held, Some(to), self.led.inside())?;
         let memory = Memory { send: leaves, receive: rest, scratch: vectors };
-        let between = match self.between {
-            // SAFETY: the caller's promise; polled only after the vectors are there, and before they are handed out.
-            Some(plan) => Some(unsafe { Rounds::of(self.led.among(plan), memory, me.operation()) }?),
-            None => None,
-        };
+        // SAFETY: the caller's promise; polled only after the vectors are there, and before they are handed out.
+        let between = unsafe { self.led.messages(self.between, memory, me.operation()) }?;
         Ok(Then::new(up, Then::new(between, down)))
     }
 }

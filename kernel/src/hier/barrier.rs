@@ -6,11 +6,11 @@
 //! shared memory    A0 A1 A2     B0 B1       an empty broadcast of the leader's
 //! ```
 
-use super::{Among, Between, Nodes, data};
+use super::{Between, Nodes, data};
 use crate::comm::Member;
 use crate::error::Refusal;
 use crate::machine::Then;
-use crate::msg::{Memory, Rounds, barrier};
+use crate::msg::{Memory, barrier};
 use crate::select::{self, BarrierAlgorithm, BcastAlgorithm};
 
 /// One process's part.
@@ -31,9 +31,8 @@ pub fn machine<'n>(
     let nothing = unsafe { data(Memory::NOTHING) }?;
     let go = select::Bcast::new(me, nothing, led.inside(), BcastAlgorithm::Auto)?;
     let memory = Memory { send: Memory::NOTHING, receive: Memory::NOTHING, scratch: Memory::NOTHING };
-    let part = |seat| -> Result<Rounds<Among<'n, barrier::Plan>>, Refusal> {
-        // SAFETY: no bytes.
-        unsafe { Rounds::of(led.among(barrier::plan(seat, outside)?), memory, me.operation()) }
-    };
-    Ok(Then::new(come, Then::new(led.seat().map(part).transpose()?, go)))
+    let plan = led.seat().map(|seat| barrier::plan(seat, outside)).transpose()?;
+    // SAFETY: no bytes.
+    let between = unsafe { led.messages(plan, memory, me.operation()) }?;
+    Ok(Then::new(come, Then::new(between, go)))
 }

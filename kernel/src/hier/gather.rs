@@ -14,7 +14,7 @@ use crate::buffer::Buf;
 use crate::comm::Member;
 use crate::error::Refusal;
 use crate::machine::Then;
-use crate::msg::{Memory, PlanError, Rounds, Schedule, gather};
+use crate::msg::{Memory, PlanError, Schedule, gather};
 use crate::shm::exchange::Exchange;
 use crate::shm::gather::exchange;
 
@@ -72,11 +72,8 @@ impl<'a> Plan<'a> {
         }?;
         let (send, receive) = if self.led.is_root() { (Memory::NOTHING, row) } else { (part, Memory::NOTHING) };
         let memory = Memory { send, receive, scratch: rest };
-        let between = match self.between {
-            // SAFETY: the caller's promise; polled only after the node's part is there.
-            Some(plan) => Some(unsafe { Rounds::of(self.led.among(plan), memory, me.operation()) }?),
-            None => None,
-        };
+        // SAFETY: the caller's promise; polled only after the node's part is there.
+        let between = unsafe { self.led.messages(self.between, memory, me.operation()) }?;
         Ok(Then::new(inside, between))
     }
 }

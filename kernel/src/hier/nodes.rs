@@ -1,8 +1,10 @@
 //! Which rank lives on which node, who leads it, and schedules among leaders.
 
+use super::Between;
 use crate::Rank;
 use crate::error::{Argument, Bound, Refusal};
 use crate::msg::schedule::{Bytes, Message, Moment, Schedule, Work};
+use crate::msg::{Memory, Rounds};
 use crate::op::Op;
 use crate::pattern::Seat;
 
@@ -136,6 +138,23 @@ impl<'n> Led<'n> {
     /// A schedule among the leaders.
     pub const fn among<S>(&self, schedule: S) -> Among<'n, S> {
         Among { schedule, leaders: self.leaders, root: self.root, node: self.node }
+    }
+
+    /// The messages of `plan`, which a process has that leads a node.
+    ///
+    /// # Errors
+    /// As [`Rounds::of`].
+    ///
+    /// # Safety
+    /// As [`Rounds::of`].
+    pub(super) unsafe fn messages<S: Schedule>(
+        &self,
+        plan: Option<S>,
+        memory: Memory,
+        operation: u64,
+    ) -> Result<Between<'n, S>, Refusal> {
+        // SAFETY: the caller's promise.
+        plan.map(|plan| unsafe { Rounds::of(self.among(plan), memory, operation) }).transpose()
     }
 }
 

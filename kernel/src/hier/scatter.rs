@@ -14,7 +14,7 @@ use crate::buffer::Buf;
 use crate::comm::Member;
 use crate::error::Refusal;
 use crate::machine::Then;
-use crate::msg::{Memory, PlanError, Rounds, Schedule, scatter};
+use crate::msg::{Memory, PlanError, Schedule, scatter};
 use crate::shm::exchange::Exchange;
 use crate::shm::scatter::exchange;
 
@@ -72,11 +72,8 @@ impl<'a> Plan<'a> {
         }?;
         let (send, receive) = if self.led.is_root() { (row, Memory::NOTHING) } else { (Memory::NOTHING, part) };
         let memory = Memory { send, receive, scratch: rest };
-        let between = match self.between {
-            // SAFETY: the caller's promise; `inside` is polled only after the node's part is there.
-            Some(plan) => Some(unsafe { Rounds::of(self.led.among(plan), memory, me.operation()) }?),
-            None => None,
-        };
+        // SAFETY: the caller's promise; `inside` is polled only after the node's part is there.
+        let between = unsafe { self.led.messages(self.between, memory, me.operation()) }?;
         Ok(Then::new(between, inside))
     }
 }

@@ -5,7 +5,10 @@ use crate::error::Refusal;
 use core::fmt;
 
 /// An algorithm that users name, with a number where it has a parameter: `knomial-4`.
-pub trait Named: Copy + Sized {
+pub trait Named: Copy + Sized + 'static {
+    /// All names, and whether a number stands behind.
+    const NAMES: &'static [(&'static str, bool)];
+
     /// What a name stands for; none for unknown names.
     fn from_name(name: &str) -> Option<Self>;
 
@@ -33,6 +36,8 @@ macro_rules! named {
         }
 
         impl $crate::msg::Named for $name {
+            const NAMES: &'static [(&'static str, bool)] = &[$(($text, named!(@number $($least)?)),)*];
+
             fn from_name(name: &str) -> Option<Self> {
                 $(if name == $alias {
                     return Some(Self::$aliased($with));
@@ -47,6 +52,8 @@ macro_rules! named {
             }
         }
     };
+    (@number) => { false };
+    (@number $least:literal) => { true };
     (@parse $name:ident, $text:literal, $variant:ident) => {
         ($name == $text).then_some(Self::$variant)
     };
@@ -84,6 +91,10 @@ macro_rules! algorithms {
                     _ => None,
                 }
             }
+
+            /// Each collective's name, and the names of its algorithms, with whether a number stands behind.
+            pub const NAMES: &'static [(&'static str, &'static [(&'static str, bool)])] =
+                &[$(($name, <$module::Algorithm as Named>::NAMES),)*];
 
             /// The collective, and the algorithm's name with the number behind it.
             pub fn parts(self) -> (&'static str, (&'static str, Option<u64>)) {
@@ -209,48 +220,20 @@ impl core::error::Error for PlanError {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::format;
     use std::string::ToString;
 
     #[test]
     fn names_are_what_they_print() {
-        for name in [
-            "barrier/central",
-            "barrier/combining-4",
-            "barrier/dissemination",
-            "barrier/tournament",
-            "barrier/bruck",
-            "barrier/butterfly",
-            "bcast/flat",
-            "bcast/chain-8192",
-            "bcast/knomial-4",
-            "bcast/scatter-allgather",
-            "bcast/scatter-doubling",
-            "reduce/flat",
-            "reduce/chain-8192",
-            "reduce/knomial-2",
-            "reduce/scatter-gather",
-            "allreduce/doubling",
-            "allreduce/ring",
-            "allreduce/segmented-ring-65536",
-            "allreduce/rabenseifner",
-            "gather/linear",
-            "gather/binomial",
-            "scatter/linear",
-            "scatter/binomial",
-            "allgather/ring",
-            "allgather/bruck",
-            "allgather/doubling",
-            "allgather/bagds",
-            "alltoall/linear",
-            "alltoall/pairwise",
-            "alltoall/bruck",
-            "reduce_scatter/pairwise",
-            "reduce_scatter/ring",
-            "scan/doubling",
-            "scan/chain-8192",
-        ] {
-            assert_eq!(Algorithm::from_name(name).map(|algorithm| algorithm.to_string()).as_deref(), Some(name));
+        let mut all = 0;
+        for (collective, names) in Algorithm::NAMES {
+            for (name, numbered) in *names {
+                let name = if *numbered { format!("{collective}/{name}-8192") } else { format!("{collective}/{name}") };
+                assert_eq!(Algorithm::from_name(&name).map(|algorithm| algorithm.to_string()), Some(name));
+                all += 1;
+            }
         }
+        assert_eq!(all, 34);
         assert_eq!(bcast::Algorithm::from_name("binomial"), Some(bcast::Algorithm::Knomial(2)));
         assert_eq!(reduce::Algorithm::from_name("binomial"), Some(reduce::Algorithm::Knomial(2)));
         for bad in ["", "bcast", "bcast/", "bcast/knomial-1", "bcast/chain-0", "barrier/combining-0", "Bcast/flat"] {

@@ -95,11 +95,11 @@ pub trait Plan: Clone + PartialEq + Eq + Hash {
         None
     }
 
-    /// Whose turn is the `index`-th in a tick, of `size` processes. Default: the others from the next
-    /// rank on, so that not all begin with the same one; then this process.
+    /// Whose turn is the `index`-th in a tick, of `size` processes. Default: this process, while the others post; then they
+    /// from the next rank on, so that not all begin with the same one.
     #[inline]
     fn turn(&self, me: Rank, size: u32, index: u32) -> Rank {
-        let next = u64::from(me) + 1 + u64::from(index);
+        let next = u64::from(me) + u64::from(index);
         (if next < size.into() { next } else { next - u64::from(size) }) as Rank
     }
 

@@ -21,46 +21,27 @@ use unisono_kernel::transport::{Observe, Wait};
 use unisono_posix::Joined;
 use unisono_shm::{Mailbox, Peer, Post};
 
-const ALGORITHMS: [&str; 35] = [
-    "barrier/central",
-    "barrier/combining-2",
-    "barrier/dissemination",
-    "barrier/tournament",
-    "barrier/bruck",
-    "barrier/butterfly",
-    "bcast/flat",
-    "bcast/chain-3000",
-    "bcast/knomial-2",
-    "bcast/knomial-3",
-    "bcast/scatter-allgather",
-    "bcast/scatter-doubling",
-    "reduce/flat",
-    "reduce/chain-3000",
-    "reduce/knomial-2",
-    "reduce/scatter-gather",
-    "allreduce/doubling",
-    "allreduce/ring",
-    "allreduce/segmented-ring-1024",
-    "allreduce/rabenseifner",
-    "gather/linear",
-    "gather/binomial",
-    "scatter/linear",
-    "scatter/binomial",
-    "allgather/ring",
-    "allgather/bruck",
-    "allgather/doubling",
-    "allgather/bagds",
-    "alltoall/linear",
-    "alltoall/pairwise",
-    "alltoall/bruck",
-    "reduce_scatter/pairwise",
-    "reduce_scatter/ring",
-    "scan/doubling",
-    "scan/chain-3000",
-];
+/// Numbers behind the names of algorithms that have one: arities, and bytes of segments that are no whole number of anything.
+const NUMBERS: [(&str, &[u64]); 4] =
+    [("combining", &[2]), ("knomial", &[2, 3]), ("chain", &[3000]), ("segmented-ring", &[1024])];
 
 /// Bytes of a block or an operand: in a slot, through all of them, several times.
 const SIZES: [usize; 4] = [0, 16, 4000, 40_000];
+
+/// Every algorithm's name; of those with a number one for each that [`NUMBERS`] has.
+fn names() -> Vec<String> {
+    let mut all = Vec::new();
+    for (collective, names) in Algorithm::NAMES {
+        for (name, numbered) in *names {
+            let numbers = NUMBERS.iter().find(|(known, _)| known == name).map_or(&[8192][..], |(_, numbers)| numbers);
+            match numbered {
+                true => all.extend(numbers.iter().map(|number| format!("{collective}/{name}-{number}"))),
+                false => all.push(format!("{collective}/{name}")),
+            }
+        }
+    }
+    all
+}
 
 pub(super) fn check(team: &mut Team, joined: &mut Joined, tally: &mut Tally) -> Result<(), Failure> {
     let (rank, layout, region) = (joined.communicator.rank(), *joined.segment.layout(), joined.segment.region());
@@ -71,8 +52,8 @@ pub(super) fn check(team: &mut Team, joined: &mut Joined, tally: &mut Tally) -> 
     };
     let seat = Seat::new(rank, layout.ranks())?;
     let mut messages = Messages { x, wait: joined.communicator.wait_policy(), seat, operation: 0 };
-    for name in ALGORITHMS {
-        let algorithm = Algorithm::from_name(name).ok_or_else(|| Failure::Words(format!("no algorithm {name}")))?;
+    for name in names() {
+        let algorithm = Algorithm::from_name(&name).ok_or_else(|| Failure::Words(format!("no algorithm {name}")))?;
         if let Algorithm::Barrier(algorithm) = algorithm {
             let right = messages.barriers(team, algorithm)?;
             tally.case(format!("messages {name}"), right);

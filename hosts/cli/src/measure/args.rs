@@ -79,8 +79,9 @@ pub(crate) struct Simulator {
     pub(crate) seed: u64,
 }
 
+/// The layer of messages that is measured.
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Logp {
+pub(crate) struct Layer {
     /// Where messages go
     #[arg(long, value_enum, default_value_t = Over::Threads)]
     pub(crate) over: Over,
@@ -88,6 +89,12 @@ pub(crate) struct Logp {
     pub(crate) simulator: Simulator,
     #[command(flatten)]
     pub(crate) libraries: Libraries,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Logp {
+    #[command(flatten)]
+    pub(crate) layer: Layer,
     /// Repetitions, of which each parameter is the median; six at least
     #[arg(long, default_value_t = 11, value_name = "K")]
     pub(crate) repetitions: usize,
@@ -116,13 +123,8 @@ pub(crate) struct Barriers {
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Network {
-    /// Where messages go
-    #[arg(long, value_enum, default_value_t = Over::Threads)]
-    pub(crate) over: Over,
     #[command(flatten)]
-    pub(crate) simulator: Simulator,
-    #[command(flatten)]
-    pub(crate) libraries: Libraries,
+    pub(crate) layer: Layer,
     /// Ranks that exchange with each other
     #[arg(short = 'n', long, default_value_t = 8, value_name = "N")]
     pub(crate) ranks: u32,

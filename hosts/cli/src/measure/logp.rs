@@ -26,13 +26,13 @@ const PAPERS: [Barrier; 3] = [Barrier::Central, Barrier::Combining { children: 4
 
 pub(super) fn run(args: &Logp) -> Result<(), Failure> {
     let plan = Plan { repetitions: args.repetitions, ..Plan::default() };
-    let measured = match args.over {
+    let measured = match args.layer.over {
         Over::Threads => measure(&mut Threads::default(), &plan)?,
         Over::Sim => {
-            let (network, schedule) = args.simulator.parts()?;
+            let (network, schedule) = args.layer.simulator.parts()?;
             measure(&mut Simulated::new(network, schedule), &plan)?
         }
-        Over::Mpi => match mpi::on(&args.libraries, |job| measure(job, &plan))? {
+        Over::Mpi => match mpi::on(&args.layer.libraries, |job| measure(job, &plan))? {
             Some(measured) => measured,
             None => return Ok(()),
         },

@@ -18,16 +18,18 @@ pub(super) const TRIPS: usize = 20;
 const EXCHANGES: u64 = 5;
 
 pub(super) fn run(args: &Network) -> Result<(), Failure> {
-    match args.over {
+    match args.layer.over {
         Over::Threads => print(args, measure(&mut Threads::default(), args)?),
         Over::Sim => {
-            let (network, schedule) = args.simulator.parts()?;
+            let (network, schedule) = args.layer.simulator.parts()?;
             print(args, measure(&mut Simulated::new(network, schedule), args)?)
         }
-        Over::Mpi => match mpi::on(&args.libraries, |job| measure(&mut Aligned::new(job, args.ranks, TRIPS)?, args))? {
-            Some(measured) => print(args, measured),
-            None => Ok(()),
-        },
+        Over::Mpi => {
+            match mpi::on(&args.layer.libraries, |job| measure(&mut Aligned::new(job, args.ranks, TRIPS)?, args))? {
+                Some(measured) => print(args, measured),
+                None => Ok(()),
+            }
+        }
     }
 }
 
@@ -44,7 +46,7 @@ fn print(args: &Network, (fit, verdict): (Fit, Verdict)) -> Result<(), Failure> 
         row("bandwidth of all pairs ÷ of one pair", verdict.ratio, verdict.interval.low, verdict.interval.high),
     ];
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-    let crowded = args.over == Over::Threads && args.ranks as usize > cores;
+    let crowded = args.layer.over == Over::Threads && args.ranks as usize > cores;
     let kind = match verdict.network {
         Some(Kind::Star) => "a star: all pairs together get what one gets",
         Some(Kind::Crossbar) => "a crossbar: pairs do not disturb each other",

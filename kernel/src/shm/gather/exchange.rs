@@ -2,7 +2,7 @@
 //!
 //! | who | per tick |
 //! |---|---|
-//! | root | for each rank from its own on: waits for the rank's fragment, copies it to the rank's block |
+//! | root | the first time, copies its own block; for each rank behind it: waits for the rank's fragment, copies it to the rank's block |
 //! | others | post the next fragment of their block |
 //!
 //! A gather to everyone is an allgather: the same plan without a root.
@@ -151,7 +151,11 @@ impl Plan for Gather<'_> {
 
     fn takes(&self, tick: u64, peer: Rank) -> bool {
         let Some(blocks) = &self.receive else { return false };
-        if peer == self.me { !self.in_place } else { tick == 0 || self.cut.part(blocks.bytes(peer), tick).1 > 0 }
+        if peer == self.me {
+            // All of its own block at once, while the others post.
+            return tick == 0 && !self.in_place;
+        }
+        tick == 0 || self.cut.part(blocks.bytes(peer), tick).1 > 0
     }
 
     unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, tick: u64) {
@@ -162,13 +166,12 @@ impl Plan for Gather<'_> {
     unsafe fn take<R: Region>(&mut self, region: &R, place: Extent, tick: u64, peer: Rank) -> Result<(), PollError> {
         let Some(blocks) = &self.receive else { return Ok(()) };
         let block = blocks.block(peer);
-        let part = self.cut.part(block.len(), tick);
         if peer == self.me {
             // SAFETY: the caller's promise: both are this process's data.
-            unsafe { copy_private(&self.own, &block, part) };
+            unsafe { copy_private(&self.own, &block, (0, block.len())) };
         } else {
             // SAFETY: the caller's promise.
-            unsafe { get(region, place, &block, part) };
+            unsafe { get(region, place, &block, self.cut.part(block.len(), tick)) };
         }
         Ok(())
     }
