@@ -29,8 +29,9 @@ figures: release ## the figures of docs/performance.md anew, on a quiet machine 
 	@bash .ci/setup python3-minimal
 	@.ci/figures
 
-measured: release ## what docs/papers.md and docs/tuning.md show of measurements anew, on a quiet machine (about 11 minutes)
-	@bash .ci/setup python3-minimal
+measured: release ## what docs/papers.md and docs/tuning.md show of measurements anew, on a quiet machine (about 10 minutes)
+	@bash .ci/setup python3-minimal openmpi-bin libopenmpi-dev
+	@cargo build --locked --release --quiet -p unisono-bench -p unisono-capi-posix
 	@.ci/measured
 
 soak: setup ## the long checks: explorer to length four, all loom models, 100,000 barriers, kills

@@ -10,10 +10,11 @@ use unisono::comm::{Beside, Handle, Patience, Waiting, free_after, unisono_free,
 use unisono::error::{Failure, UNISONO_OK, answer};
 use unisono::request::State;
 use unisono_kernel::class::Class;
-use unisono_kernel::region::{Base, Params};
+use unisono_kernel::region::Base;
 use unisono_kernel::table::Choices;
 use unisono_kernel::wait::SpinThen;
 use unisono_posix::bootstrap::Launched;
+use unisono_posix::decisions::decisions;
 use unisono_posix::segment::View;
 use unisono_posix::{Options, Place, PosixError, join_place};
 
@@ -94,7 +95,8 @@ pub unsafe extern "C" fn unisono_join(comm: *mut *mut Handle) -> c_int {
         let mut launched =
             launched.ok_or(Failure::Host(Class::Host, "no launcher: start the program by `unisono run`"))?;
         let options = Options { log: Some(say), ..Options::default() };
-        let joined = join_place(&mut launched, Params::new, &options).map_err(failure)?;
+        let decisions = decisions().map_err(failure)?;
+        let joined = join_place(&mut launched, |ranks| decisions.params(ranks), &options).map_err(failure)?;
         joined.segment.populate();
         handle(joined.communicator)
     };

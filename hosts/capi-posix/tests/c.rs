@@ -47,8 +47,12 @@ fn communicators_are_made_and_freed() {
 
 #[test]
 fn launched_processes_join_and_call() {
-    let outcome = launch("together", "together");
-    assert!(outcome.success(), "{outcome}");
+    let papers = "shm bcast use cico-binary; shm gather use cico; shm scatter use cico; shm allgather use cico";
+    let program = compile("join", "together");
+    for env in [&[][..], &[("UNISONO_RULES", papers)]] {
+        let outcome = start(program.clone(), 3, "together", env);
+        assert!(outcome.success(), "{env:?}: {outcome}");
+    }
 }
 
 #[test]

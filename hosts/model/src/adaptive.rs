@@ -79,6 +79,21 @@ impl Adaptive {
         Ok(best)
     }
 
+    /// The barriers whose times are at most `tolerance` of the least one above it, the least first: LogP leaves out that latencies
+    /// vary, and does not tell these apart; measuring them does.
+    ///
+    /// # Errors
+    /// There is no process; `tolerance` is negative.
+    pub fn near(&self, ranks: u32, tolerance: f64) -> Result<Vec<Choice>, ModelError> {
+        ModelError::check("tolerance", tolerance, Bound::AtLeast(0.0))?;
+        let of = |barrier: Barrier| Ok(Choice { barrier, time: barrier.time(&self.logp, ranks, self.logs)? });
+        let mut choices = self.barriers().map(of).collect::<Result<Vec<_>, ModelError>>()?;
+        choices.sort_by(|one, other| one.time.total_cmp(&other.time));
+        let most = choices.first().map_or(0.0, |least| least.time * (1.0 + tolerance));
+        choices.retain(|choice| choice.time <= most);
+        Ok(choices)
+    }
+
     /// How often each barrier is chosen for `first` to `last` processes, in the order of registration.
     ///
     /// # Errors
@@ -151,6 +166,20 @@ mod tests {
         assert_eq!(adaptive.choose(65).unwrap().barrier, Barrier::Bruck { radix: 2 });
     }
 
+    /// L = 20, o = g = 1, so M = 22: P = 9 takes 2M + 7 · 2 = 58 by a counter and 4M = 88 by dissemination; P = 33 takes
+    /// 44 + 62 = 106 and 6M = 132, a quarter more.
+    #[test]
+    fn what_lies_near_the_least_is_told() {
+        let far = LogP::new(20.0, 1.0, 1.0, 1.0).unwrap();
+        let adaptive = Adaptive::new(far, &[Barrier::Dissemination, Barrier::Central], Logs::Rounds).unwrap();
+        let near =
+            |ranks, tolerance| adaptive.near(ranks, tolerance).unwrap().iter().map(|c| c.barrier).collect::<Vec<_>>();
+        assert_eq!(near(9, 0.1), [Barrier::Central]);
+        assert_eq!(near(33, 0.24), [Barrier::Central]);
+        assert_eq!(near(33, 0.25), [Barrier::Central, Barrier::Dissemination]);
+        assert_eq!(near(2, 0.0), [Barrier::Dissemination]);
+    }
+
     #[test]
     fn choices_are_kept() {
         let mut adaptive = Adaptive::new(LogP::PAPER, &Barrier::PAPER, Logs::Rounds).unwrap();
@@ -166,6 +195,8 @@ mod tests {
         assert_eq!(of(&[]).unwrap_err().to_string(), "registered barriers is 0, must be at least 1");
         let bad = [Barrier::Central, Barrier::Bruck { radix: 0 }];
         assert_eq!(of(&bad).unwrap_err().to_string(), "radix (r) is 0, must be at least 2");
+        let below = of(&Barrier::PAPER).unwrap().near(8, -0.1).unwrap_err();
+        assert_eq!(below.to_string(), "tolerance is -0.1, must be at least 0");
         let mut adaptive = of(&Barrier::PAPER).unwrap();
         assert_eq!(adaptive.choose(0).unwrap_err().to_string(), "ranks (P) is 0, must be at least 1");
         assert_eq!(adaptive.shares(5, 4).unwrap_err().to_string(), "last ranks (P) is 4, must be at least 5");

@@ -36,7 +36,7 @@ void shim_attach_levels(MPI_Comm comm, struct shim_comm *entry, const unisono_mp
         if (PMPI_Allreduce(&reason, &worst, 1, MPI_INT, MPI_MAX, comm) != MPI_SUCCESS) worst = REASON_REFUSED;
         if (connected && worst != REASON_NONE) layer.close(layer.context);
         if (lease)
-            entry->levels = unisono_mpi_levels_settle(lease, worst, &layer, nodes, (uint32_t)entry->size,
+            entry->levels = unisono_mpi_levels_settle(lease, worst, &layer, offers, (uint32_t)entry->size,
                                                       (uint32_t)entry->rank, shim_local_ranks(), progress);
     }
     free(nodes);

@@ -74,7 +74,7 @@ void unisono_mpi_release(unisono_mpi_lease *lease);
  *     reason = unisono_mpi_levels_attach(all_inside, ranks_inside, rank_inside, &lease);
  *     unisono_messages_connect(comm, &layer);
  *     PMPI_Allreduce(&reason, &worst, 1, MPI_INT, MPI_MAX, comm);
- *     levels = unisono_mpi_levels_settle(lease, worst, &layer, nodes, ranks, rank, local_ranks, progress);
+ *     levels = unisono_mpi_levels_settle(lease, worst, &layer, all, ranks, rank, local_ranks, progress);
  *     ...
  *     unisono_mpi_levels_release(levels);
  *
@@ -88,7 +88,7 @@ int unisono_mpi_levels_attach(const unisono_mpi_offer_t *offers, uint32_t ranks,
                               unisono_mpi_lease **lease);
 /* The layer is the communicator's from now on, if `agreed` is UNISONO_MPI_ATTACHED. Null: it is not, or no memory. */
 unisono_mpi_levels *unisono_mpi_levels_settle(unisono_mpi_lease *lease, int agreed, const struct unisono_messages *layer,
-                                              const uint32_t *nodes, uint32_t ranks, uint32_t rank,
+                                              const unisono_mpi_offer_t *offers, uint32_t ranks, uint32_t rank,
                                               uint32_t local_ranks, unisono_mpi_progress *progress);
 void unisono_mpi_levels_release(unisono_mpi_levels *levels);
 /* This rank can't take part in the next call: tells its node. */

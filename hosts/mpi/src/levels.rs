@@ -8,6 +8,7 @@ mod row;
 
 use crate::bounded::Bounded;
 use crate::messages::{Endpoint, Layer};
+use crate::offer::{self, Words};
 use crate::process::{Lease, Process};
 use crate::wait::{Patient, Progress};
 use core::ffi::{c_int, c_void};
@@ -21,11 +22,12 @@ use unisono_kernel::driver::Stop;
 use unisono_kernel::error::{Argument, Bound, Cause, Error, Poison, PollError, Refusal, WaitError};
 use unisono_kernel::hier::{self, Home, Nodes, SEGMENT, allreduce, barrier, bcast, reduce};
 use unisono_kernel::machine::Machine;
-use unisono_kernel::msg::{self, Memory, PlanError};
+use unisono_kernel::msg::{Memory, PlanError};
 use unisono_kernel::op::Op;
 use unisono_kernel::p2p::P2p;
 use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::step::{Awaits, Source, Step};
+use unisono_kernel::table::Between;
 use unisono_kernel::transport::{Observe, Shared, Wait};
 use unisono_kernel::wait::{Relax, SpinThen};
 use unisono_shm::Mapped;
@@ -47,6 +49,7 @@ pub struct Levels {
 #[derive(Debug)]
 struct State {
     place: Place,
+    between: Between,
     engine: Engine,
 }
 
@@ -70,11 +73,6 @@ impl Place {
 
     fn nodes(&self) -> Result<Nodes<'_>, Refusal> {
         Nodes::new(&self.homes, &self.leaders, self.me)
-    }
-
-    /// Number of nodes.
-    fn count(&self) -> u32 {
-        self.leaders.len() as u32
     }
 }
 
@@ -126,7 +124,7 @@ fn homes(nodes: &[u32]) -> (Vec<Home>, Vec<Rank>) {
 }
 
 impl Levels {
-    /// Of rank `me`; `nodes` is each rank's, numbered in the order of their first ranks.
+    /// Of rank `me`; `nodes` is each rank's, numbered in the order of their first ranks; `between` is cut to their number.
     ///
     /// # Errors
     /// The lease is none of a node's ranks; `me` is no rank.
@@ -134,7 +132,7 @@ impl Levels {
         process: &Process,
         lease: Lease,
         messages: Endpoint,
-        nodes: &[u32],
+        (nodes, between): (&[u32], Between),
         me: Rank,
         (yields, progress): (bool, Option<Progress>),
     ) -> Result<Self, Failure> {
@@ -150,7 +148,7 @@ impl Levels {
         let here = nodes.get(me as usize);
         let (inside, outside) = place.order.iter().partition(|&&rank| nodes.get(rank as usize) == here);
         let engine = Engine { x, wait, scratch: Vec::new(), inside, outside };
-        Ok(Self { state: Mutex::new(State { place, engine }), lease })
+        Ok(Self { state: Mutex::new(State { place, between, engine }), lease })
     }
 
     /// What is left when all calls have ended: the segment, to be released. Messages have ended, too; after an error the MPI may
@@ -301,31 +299,31 @@ impl Engine {
 
 impl State {
     fn barrier(&mut self) -> Called {
-        let how = (msg::barrier::Algorithm::Dissemination, BarrierAlgorithm::Auto);
+        let how = (self.between.barrier(), BarrierAlgorithm::Auto);
         let nodes = self.place.nodes()?;
         self.engine.run(0, |me, _| barrier::machine(me, nodes, how))
     }
 
     fn bcast(&mut self, buffer: Buf, root: Rank) -> Called {
-        let how = (bcast::between(buffer.len() as u64, self.place.count()), BcastAlgorithm::Auto, SEGMENT);
+        let how = (self.between.bcast(buffer.len() as u64), BcastAlgorithm::Auto, SEGMENT);
         let nodes = self.place.nodes()?;
         // SAFETY: the caller's memory, for as long as the call runs; after an error the MPI may read it, as docs/mpi.md says.
         self.engine.run(0, |me, _| unsafe { bcast::machine(me, nodes, buffer, root, how) })
     }
 
     fn reduce(&mut self, send: Buf, receive: Buf, op: Op, root: Rank) -> Called {
-        let Self { place, engine } = self;
+        let Self { place, between, engine } = self;
         let (bytes, nodes) = (send.len() as u64, place.nodes()?);
-        let plan = reduce::plan(nodes, bytes, op, root, (reduce::between(bytes, place.count()), SEGMENT));
+        let plan = reduce::plan(nodes, bytes, op, root, (between.reduce(bytes), SEGMENT));
         let plan = plan.map_err(|error| engine.refuse(error))?;
         // SAFETY: as in `bcast`.
         engine.run(plan.scratch(), |me, scratch| unsafe { plan.machine(me, send, receive, scratch) })
     }
 
     fn allreduce(&mut self, send: Buf, receive: Buf, op: Op) -> Called {
-        let Self { place, engine } = self;
+        let Self { place, between, engine } = self;
         let (bytes, nodes) = (send.len() as u64, place.nodes()?);
-        let plan = allreduce::plan(nodes, bytes, op, (allreduce::between(bytes, place.count()), SEGMENT));
+        let plan = allreduce::plan(nodes, bytes, op, (between.allreduce(bytes, op.commutative()), SEGMENT));
         let plan = plan.map_err(|error| engine.refuse(error))?;
         // SAFETY: as in `bcast`.
         engine.run(plan.scratch(), |me, scratch| unsafe { plan.machine(me, send, receive, scratch) })
@@ -384,15 +382,17 @@ pub(crate) unsafe fn join(
     process: &Process,
     lease: Lease,
     layer: *const Layer,
-    nodes: &[u32],
+    offers: &[Words],
     me: Rank,
     waiting: (bool, Option<Progress>),
 ) -> Option<Levels> {
+    let nodes = offer::nodes(offers)?;
+    let between = process.between(nodes.iter().max()? + 1, me, offers)?;
     // SAFETY: the caller's promise: a layer.
     let layer = unsafe { layer.read() };
     // SAFETY: the caller's promise: connected, and nobody else's.
     let messages = unsafe { Endpoint::new(layer) };
-    Levels::new(process, lease, messages, nodes, me, waiting).ok()
+    Levels::new(process, lease, messages, (&nodes, between), me, waiting).ok()
 }
 
 /// Runs a call on what is behind `levels`.

@@ -174,14 +174,14 @@ pub unsafe extern "C" fn unisono_mpi_levels_attach(
 ///
 /// # Safety
 /// `lease` comes from [`unisono_mpi_levels_attach`] and was not settled. Where all agreed, `layer` was connected over all
-/// ranks, and is the communicator's from now on; `nodes` is what [`unisono_mpi_nodes`] wrote, `ranks` of them; `progress` as in
-/// [`unisono_mpi_attach`].
+/// ranks, and is the communicator's from now on; `offers` are those that [`unisono_mpi_nodes`] numbered, `ranks` of them;
+/// `progress` as in [`unisono_mpi_attach`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unisono_mpi_levels_settle(
     lease: *mut Lease,
     agreed: c_int,
     layer: *const Layer,
-    nodes: *const u32,
+    offers: *const Words,
     ranks: u32,
     rank: u32,
     local_ranks: u32,
@@ -194,10 +194,10 @@ pub unsafe extern "C" fn unisono_mpi_levels_settle(
         return core::ptr::null_mut();
     }
     // SAFETY: the caller's promise.
-    let nodes = unsafe { core::slice::from_raw_parts(nodes, ranks as usize) };
+    let offers = unsafe { core::slice::from_raw_parts(offers, ranks as usize) };
     let yields = wait::crowded(core::iter::once(std::process::id()), local_ranks);
     // SAFETY: the caller's promise.
-    let levels = unsafe { levels::join(process, *lease, layer, nodes, rank, (yields, progress)) };
+    let levels = unsafe { levels::join(process, *lease, layer, offers, rank, (yields, progress)) };
     levels.map_or(core::ptr::null_mut(), |levels| Box::into_raw(Box::new(levels)))
 }
 

@@ -19,7 +19,7 @@ use unisono::comm::{Beside, Handle as Comm, Patience, Waiting, unisono_free};
 use unisono::error::UNISONO_OK;
 use unisono_kernel::Rank;
 use unisono_kernel::region::{Base, Counter, Layout, Term, Word};
-use unisono_kernel::table::Choices;
+use unisono_kernel::table::{Between, Choices};
 use unisono_kernel::wait::SpinThen;
 use unisono_posix::PosixError;
 use unisono_posix::arena::{self, Arena, Plan, Slice};
@@ -226,14 +226,25 @@ impl Process {
 
     /// What `Auto` means on a slice: by the table that all ranks have, else as built in, on each of them.
     fn choices(&self, slice: &Slice, rank: Rank, offers: &[Words]) -> Option<&'static Choices> {
-        if let Some(other) = offer::other_table(offers) {
-            if rank == 0 {
-                let text = "another decision table than rank 0";
-                once(Cause::Table, format_args!("rank {other} has {text} ({TABLE}, {RULES}): choices are built in"));
-            }
-            return None;
+        self.agreed(rank, offers, "choices are built in")?.choices(slice.plan().layout())
+    }
+
+    /// How messages go between `nodes` nodes: by the table that the ranks of all of them have, whose offers these are, else as
+    /// built in.
+    pub fn between(&self, nodes: u32, rank: Rank, offers: &[Words]) -> Option<Between> {
+        let rules = self.agreed(rank, offers, "choices between nodes are built in").map_or(&[][..], Decisions::rules);
+        // A table that can't be cut was refused when it was read.
+        Between::cut(rules, nodes).ok()
+    }
+
+    /// The table, if all ranks have the same; rank 0 says what follows if not.
+    fn agreed(&self, rank: Rank, offers: &[Words], else_: &str) -> Option<&'static Decisions> {
+        let Some(other) = offer::other_table(offers) else { return self.decisions };
+        if rank == 0 {
+            let text = "another decision table than rank 0";
+            once(Cause::Table, format_args!("rank {other} has {text} ({TABLE}, {RULES}): {else_}"));
         }
-        self.decisions?.choices(slice.plan().layout())
+        None
     }
 
     fn take(

@@ -8,7 +8,7 @@ use crate::error::PosixError;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
-use unisono_kernel::region::Layout;
+use unisono_kernel::region::{Layout, Params};
 use unisono_kernel::table::{Choices, Rule, Site};
 use unisono_table::Table;
 
@@ -46,6 +46,12 @@ impl Decisions {
     /// The rules; none: choices are built in.
     pub fn rules(&self) -> &[Rule] {
         self.table.rules()
+    }
+
+    /// The segment of `ranks` ranks where nobody says how it is to be: it has the papers' queues if a rule uses them.
+    pub fn params(&self, ranks: u32) -> Params {
+        let used = self.rules().iter().any(|rule| rule.plan.in_papers_queues());
+        if used { Params::new(ranks).with_cico() } else { Params::new(ranks) }
     }
 
     /// What ranks compare; 0 without rules.
@@ -91,7 +97,6 @@ pub fn decisions() -> Result<&'static Decisions, PosixError> {
 mod tests {
     use super::*;
     use unisono_kernel::comm::Member;
-    use unisono_kernel::region::Params;
     use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
 
     #[test]
@@ -110,6 +115,10 @@ mod tests {
         let none = Decisions::default();
         assert_eq!((none.choices(&layout(2)), none.hash()), (None, 0));
         assert_ne!(decisions.hash(), 0);
+        assert_eq!((decisions.params(3), none.params(3)), (Params::new(3), Params::new(3)));
+        let queues =
+            Decisions::read(None, Some("shm bcast ranks 2 use queue; shm gatherv ranks 9.. use cico")).unwrap();
+        assert_eq!(queues.params(3), Params::new(3).with_cico());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::Fault;
 use unisono_kernel::msg::Needs;
-use unisono_kernel::table::{Ask, Choices, Rule, Site, Unfit};
+use unisono_kernel::table::{Ask, Between, Choices, Rule, Site, Unfit};
 
 /// Checks rules with their lines.
 pub(crate) fn check(rules: &[(usize, Rule)]) -> Result<(), (usize, Fault)> {
@@ -47,6 +47,7 @@ pub(crate) fn cuts(rules: &[Rule]) -> Result<(), Fault> {
     ranks.sort_unstable();
     ranks.dedup();
     for ranks in ranks {
+        Between::cut(rules, ranks.max(1)).map_err(Fault::TooMany)?;
         for papers in [false, true] {
             let levels = rules.iter().flat_map(|rule| [rule.levels.least, rule.levels.most]).chain([1]);
             for levels in levels {

@@ -28,14 +28,6 @@ pub struct Plan<'a> {
     between: Option<allgather::Plan<'a>>,
 }
 
-/// Bytes of a row from which no block is moved twice.
-const LONG: u64 = 1 << 16;
-
-/// How parts of a row of `bytes` bytes go between nodes, where nothing else is said.
-pub const fn between(bytes: u64) -> allgather::Algorithm {
-    if bytes >= LONG { allgather::Algorithm::Ring } else { allgather::Algorithm::Bruck }
-}
-
 /// The part of a process in an allgather of `rows`.
 ///
 /// # Errors

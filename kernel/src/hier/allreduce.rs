@@ -63,14 +63,6 @@ impl<X: Shared + ?Sized> Machine<X> for Inside<'_> {
     }
 }
 
-/// Bytes from which operands are cut into slices.
-const LONG: u64 = 1 << 14;
-
-/// How operands go between so many nodes, where nothing else is said.
-pub const fn between(bytes: u64, nodes: u32) -> allreduce::Algorithm {
-    if bytes >= LONG && nodes > 2 { allreduce::Algorithm::Rabenseifner } else { allreduce::Algorithm::Doubling }
-}
-
 /// The part of a process in a reduction of `bytes` bytes to all, in segments of `segment` bytes.
 ///
 /// # Errors

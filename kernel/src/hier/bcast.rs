@@ -28,14 +28,6 @@ pub struct Parts<'a> {
     tag: u64,
 }
 
-/// Bytes from which the root's node need not send them all to several others.
-const LONG: u64 = 1 << 16;
-
-/// How bytes go between so many nodes, where nothing else is said.
-pub const fn between(bytes: u64, nodes: u32) -> bcast::Algorithm {
-    if bytes >= LONG && nodes > 2 { bcast::Algorithm::ScatterAllgather } else { bcast::Algorithm::Knomial(2) }
-}
-
 /// The next operations of `me`: `buffer` goes from rank `root` to everyone, in segments of `segment` bytes.
 ///
 /// # Errors

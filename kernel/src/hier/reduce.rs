@@ -42,14 +42,6 @@ pub struct Parts<'n> {
     tag: u64,
 }
 
-/// Bytes from which operands are cut into slices.
-const LONG: u64 = 1 << 16;
-
-/// How operands go between so many nodes, where nothing else is said.
-pub const fn between(bytes: u64, nodes: u32) -> reduce::Algorithm {
-    if bytes >= LONG && nodes > 2 { reduce::Algorithm::ScatterGather } else { reduce::Algorithm::Knomial(2) }
-}
-
 /// The part of a process in a reduction of `bytes` bytes to `root`, in segments of `segment` bytes.
 ///
 /// # Errors

@@ -14,7 +14,7 @@ pub struct Steps<A>(Vec<(u64, A), STEPS>);
 
 impl<A: Copy> Steps<A> {
     /// The algorithm for a length.
-    fn at(&self, bytes: u64) -> Option<A> {
+    pub(super) fn at(&self, bytes: u64) -> Option<A> {
         self.0.iter().find(|(most, _)| bytes <= *most).map(|(_, algorithm)| *algorithm)
     }
 }
@@ -76,7 +76,11 @@ impl Choices {
 }
 
 /// Walks up the lengths, from one end of a rule to the next.
-fn steps<A: Copy + PartialEq>(table: &[Rule], ask: Ask, of: fn(Plan) -> Option<A>) -> Result<Steps<A>, TooMany> {
+pub(super) fn steps<A: Copy + PartialEq>(
+    table: &[Rule],
+    ask: Ask,
+    of: fn(Plan) -> Option<A>,
+) -> Result<Steps<A>, TooMany> {
     let mut steps: Vec<(u64, A), STEPS> = Vec::new();
     let mut bytes = 0;
     loop {

@@ -5,14 +5,17 @@
 //! | `plan` | collectives, algorithms, where each applies |
 //! | `built_in` | the rules that hold where a table says nothing |
 //! | `choices` | a table cut to one communicator, for the way of a call |
+//! | `between` | the same for messages between nodes |
 //!
 //! A table is a slice of [`Rule`]s: plain data, read from a file by `unisono-table` or written down by an embedder.
 //! [`select`] is pure: the first rule that matches and whose algorithm applies, else the built-in one.
 
+mod between;
 mod built_in;
 mod choices;
 mod plan;
 
+pub use between::Between;
 pub use built_in::BUILT_IN;
 pub use choices::{Choices, Chooser, STEPS, Steps, TooMany};
 pub use plan::{Ask, Collective, Over, Plan, Site, Unfit};

@@ -211,6 +211,11 @@ impl Plan {
         if matches!(self, Self::Messages(_)) { Over::Messages } else { Over::Segment }
     }
 
+    /// Does it run through the papers' queues, which not every segment has?
+    pub const fn in_papers_queues(self) -> bool {
+        matches!(self, Self::Bcast(BcastAlgorithm::Cico(_)) | Self::Move(MoveAlgorithm::Cico))
+    }
+
     /// Can it serve this call?
     ///
     /// # Errors
@@ -220,9 +225,7 @@ impl Plan {
         match self {
             Self::Bcast(BcastAlgorithm::Posted) => at_most(shm::bcast::posted::MOST),
             Self::Allreduce(AllreduceAlgorithm::Posted) => at_most(shm::allreduce::posted::MOST),
-            Self::Bcast(BcastAlgorithm::Cico(_)) | Self::Move(MoveAlgorithm::Cico) if !ask.site.papers => {
-                Err(Unfit::NoQueues)
-            }
+            _ if self.in_papers_queues() && !ask.site.papers => Err(Unfit::NoQueues),
             Self::Messages(algorithm) => lacks(algorithm, ask).map_or(Ok(()), |needs| Err(Unfit::Needs(needs))),
             _ => Ok(()),
         }

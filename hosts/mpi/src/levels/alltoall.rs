@@ -58,7 +58,7 @@ impl State {
     }
 
     fn through_leaders(&mut self, send: *mut u8, receive: *mut u8, (ranks, starts): &List, block: u64) -> Called {
-        let Self { place, engine } = self;
+        let Self { place, engine, .. } = self;
         let row = Row::equal(place, block)?;
         let plan = alltoall::plan(place.nodes()?, ranks, starts, block).map_err(|error| engine.refuse(error))?;
         let lies = row.lies_at().is_some();
@@ -84,7 +84,7 @@ impl State {
     }
 
     fn between_ranks(&mut self, send: Option<Side<'_>>, receive: Side<'_>) -> Called {
-        let Self { place, engine } = self;
+        let Self { place, engine, .. } = self;
         let plan = alltoallv::plan(place.nodes()?, send.map(|send| send.parts), receive.parts);
         let plan = plan.map_err(|error| engine.refuse(error))?;
         let to = receive.near(place)?;

@@ -23,10 +23,10 @@ fn lengths(bytes: &[u8]) -> impl Iterator<Item = u64> {
 impl State {
     /// `send` goes to this rank's block of everyone's memory at `base`; none: it is there.
     fn allgather(&mut self, send: Option<Buf>, base: *mut u8, of: impl Fn(Rank) -> (u64, u64)) -> Called {
-        let Self { place, engine } = self;
+        let Self { place, between, engine } = self;
         let (nodes, row) = (place.nodes()?, Row::new(place, of)?);
         let rows = row.rows(&nodes).map_err(|refusal| engine.refuse(refusal.into()))?;
-        let plan = allgather::plan(nodes, rows, allgather::between(row.bytes));
+        let plan = allgather::plan(nodes, rows, between.allgather(row.longest_part()));
         let plan = plan.map_err(|error| engine.refuse(error))?;
         let (lies, block) = (row.lies_at(), row.block(place.me, base));
         // A leader's block that is in the row already is left where it is.
@@ -50,7 +50,7 @@ impl State {
 
     /// `send` goes to this rank's block of the root's memory at `base`; none: it is there.
     fn gather(&mut self, send: Option<Buf>, base: *mut u8, row: &Row, root: Rank) -> Called {
-        let Self { place, engine } = self;
+        let Self { place, engine, .. } = self;
         let nodes = place.nodes()?;
         let rows = row.rows(&nodes).map_err(|refusal| engine.refuse(refusal.into()))?;
         let plan = gather::plan(nodes, rows, root).map_err(|error| engine.refuse(error))?;
@@ -80,7 +80,7 @@ impl State {
 
     /// This rank's block of the root's memory at `base` goes to `receive`; none: it stays there.
     fn scatter(&mut self, base: *mut u8, receive: Option<Buf>, row: &Row, root: Rank) -> Called {
-        let Self { place, engine } = self;
+        let Self { place, engine, .. } = self;
         let nodes = place.nodes()?;
         let rows = row.rows(&nodes).map_err(|refusal| engine.refuse(refusal.into()))?;
         let plan = scatter::plan(nodes, rows, root).map_err(|error| engine.refuse(error))?;

@@ -69,6 +69,11 @@ impl Row {
         Ok(Self { inside: starts(lengths), between, blocks: Vec::new(), bytes: 0, known: false })
     }
 
+    /// Bytes of the longest node's part.
+    pub(super) fn longest_part(&self) -> u64 {
+        self.between.0.iter().copied().max().unwrap_or(0)
+    }
+
     pub(super) fn rows(&self, nodes: &Nodes<'_>) -> Result<Rows<'_>, Refusal> {
         let new = if self.known { Rows::new } else { Rows::told };
         new(nodes, (&self.inside.0, &self.inside.1), (&self.between.0, &self.between.1))

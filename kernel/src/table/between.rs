@@ -1,0 +1,132 @@
+//! A table cut to the messages between nodes, whose leaders are ranks on nodes of their own: what is left to look at in a
+//! call is its length.
+
+use super::choices::{Steps, TooMany, steps};
+use super::{Ask, Collective, Over, Plan, Rule, Site};
+use crate::msg::{Algorithm, allgather, allreduce, barrier, bcast, reduce};
+
+/// What goes between nodes, and how: made once, when a communicator over nodes is made. Of gathers, scatters and alltoalls, whose
+/// nodes' parts may have any lengths, nothing is chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Between {
+    barrier: Steps<barrier::Algorithm>,
+    bcast: Steps<bcast::Algorithm>,
+    reduce: Steps<reduce::Algorithm>,
+    /// Of an operation that does not commute, and of one that does.
+    allreduce: [Steps<allreduce::Algorithm>; 2],
+    allgather: Steps<allgather::Algorithm>,
+}
+
+/// The algorithm of a collective, as a plan has it.
+macro_rules! of {
+    ($variant:ident) => {
+        |plan| if let Plan::Messages(Algorithm::$variant(algorithm)) = plan { Some(algorithm) } else { None }
+    };
+}
+
+impl Between {
+    /// What a table says of messages among `nodes` ranks on one level; without rules, what is built in.
+    ///
+    /// # Errors
+    /// It divides a collective into too many ranges.
+    pub fn cut(table: &[Rule], nodes: u32) -> Result<Self, TooMany> {
+        let site = Site::flat(nodes);
+        let ask = |collective, commutative| Ask { over: Over::Messages, collective, bytes: 0, commutative, site };
+        let allreduce = |commutative| steps(table, ask(Collective::Allreduce, commutative), of!(Allreduce));
+        Ok(Self {
+            barrier: steps(table, ask(Collective::Barrier, true), of!(Barrier))?,
+            bcast: steps(table, ask(Collective::Bcast, true), of!(Bcast))?,
+            reduce: steps(table, ask(Collective::Reduce, true), of!(Reduce))?,
+            allreduce: [allreduce(false)?, allreduce(true)?],
+            allgather: steps(table, ask(Collective::Allgather, true), of!(Allgather))?,
+        })
+    }
+
+    /// A barrier.
+    pub fn barrier(&self) -> barrier::Algorithm {
+        self.barrier.at(0).unwrap_or(barrier::Algorithm::Dissemination)
+    }
+
+    /// A broadcast of `bytes`.
+    pub fn bcast(&self, bytes: u64) -> bcast::Algorithm {
+        self.bcast.at(bytes).unwrap_or(bcast::Algorithm::Knomial(2))
+    }
+
+    /// A reduction of operands of `bytes` to one node.
+    pub fn reduce(&self, bytes: u64) -> reduce::Algorithm {
+        self.reduce.at(bytes).unwrap_or(reduce::Algorithm::Knomial(2))
+    }
+
+    /// A reduction of operands of `bytes` to all.
+    pub fn allreduce(&self, bytes: u64, commutative: bool) -> allreduce::Algorithm {
+        let [ordered, any] = &self.allreduce;
+        if commutative { any } else { ordered }.at(bytes).unwrap_or(allreduce::Algorithm::Doubling)
+    }
+
+    /// An allgather of nodes' parts of `bytes`, the longest of them.
+    pub fn allgather(&self, bytes: u64) -> allgather::Algorithm {
+        self.allgather.at(bytes).unwrap_or(allgather::Algorithm::Bruck)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::{BUILT_IN, select};
+
+    const LENGTHS: [u64; 12] =
+        [0, 1, 8191, 8192, 32 << 10, 100_000, 128 << 10, 511 << 10, 512 << 10, 1 << 20, 1 << 40, u64::MAX];
+
+    /// Of every collective, every length and number of nodes: what [`select`] says, with a table and without.
+    #[test]
+    fn a_cut_says_what_select_says() {
+        let table = [
+            Rule { ranks: crate::table::Span::new(4, 9), ..bcast_by(bcast::Algorithm::Chain(4096)) },
+            Rule { bytes: crate::table::Span::new(64, 8191), ..reduce_by(reduce::Algorithm::Flat) },
+            allreduce_by(allreduce::Algorithm::Ring),
+            // A power of two of nodes alone.
+            Rule::all(Collective::Allgather, Plan::Messages(Algorithm::Allgather(allgather::Algorithm::Doubling))),
+            // Not on one level.
+            Rule { levels: crate::table::Span::new(2, 3), ..Rule::all(Collective::Barrier, CENTRAL) },
+        ];
+        for rules in [&[][..], &table] {
+            for nodes in (1..40).chain([1000]) {
+                let between = Between::cut(rules, nodes).unwrap();
+                for bytes in LENGTHS {
+                    let chosen = |collective, commutative| {
+                        let site = Site::flat(nodes);
+                        let ask = Ask { over: Over::Messages, collective, bytes, commutative, site };
+                        select(rules, &ask).unwrap().plan
+                    };
+                    let is =
+                        |algorithm: Algorithm, plan| assert_eq!(Plan::Messages(algorithm), plan, "{nodes} {bytes}");
+                    is(between.barrier().into(), chosen(Collective::Barrier, true));
+                    is(between.bcast(bytes).into(), chosen(Collective::Bcast, true));
+                    is(between.reduce(bytes).into(), chosen(Collective::Reduce, true));
+                    is(between.allreduce(bytes, true).into(), chosen(Collective::Allreduce, true));
+                    is(between.allreduce(bytes, false).into(), chosen(Collective::Allreduce, false));
+                    is(between.allgather(bytes).into(), chosen(Collective::Allgather, true));
+                }
+            }
+        }
+        assert!(BUILT_IN.len() > table.len());
+        let four = Between::cut(&table, 4).unwrap();
+        assert_eq!((four.bcast(8), four.allgather(8)), (bcast::Algorithm::Chain(4096), allgather::Algorithm::Doubling));
+        assert_eq!(four.allreduce(8, true), allreduce::Algorithm::Ring);
+        assert_eq!(four.barrier(), barrier::Algorithm::Dissemination);
+    }
+
+    const CENTRAL: Plan = Plan::Messages(Algorithm::Barrier(barrier::Algorithm::Central));
+
+    fn bcast_by(algorithm: bcast::Algorithm) -> Rule {
+        Rule::all(Collective::Bcast, Plan::Messages(Algorithm::Bcast(algorithm)))
+    }
+
+    fn reduce_by(algorithm: reduce::Algorithm) -> Rule {
+        Rule::all(Collective::Reduce, Plan::Messages(Algorithm::Reduce(algorithm)))
+    }
+
+    fn allreduce_by(algorithm: allreduce::Algorithm) -> Rule {
+        Rule::all(Collective::Allreduce, Plan::Messages(Algorithm::Allreduce(algorithm)))
+    }
+}
