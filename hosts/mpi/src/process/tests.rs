@@ -3,6 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 use unisono::reductions::unisono_allreduce;
+use unisono_kernel::msg::bcast;
 use unisono_kernel::region::{Flag, Region};
 use unisono_kernel::select::BarrierAlgorithm;
 use unisono_posix::arena::page;
@@ -319,12 +320,32 @@ proptest! {
     }
 }
 
+fn table(rules: &str) -> Process {
+    let decisions: &'static Decisions = Box::leak(Box::new(Decisions::read(None, Some(rules)).unwrap()));
+    Process { decisions: Some(decisions), ..Process::new(true, ROOM) }
+}
+
+#[test]
+fn between_nodes_the_table_of_all_ranks_chooses_too() {
+    let processes = ["msg bcast ranks 2 use flat", "msg bcast ranks 2 use flat", "msg bcast use chain-7"].map(table);
+    let [first, second, other] = processes.each_ref();
+    let none = Process::new(true, ROOM);
+    let bcast = |members: &[&Process], nodes| {
+        let offers = offers(members.iter().copied());
+        let each =
+            (0..).zip(members).map(|(rank, member)| member.between(nodes, rank, &offers).unwrap().bcast(1 << 20));
+        each.collect::<Vec<_>>()
+    };
+    let built_in = |nodes| Between::cut(&[], nodes).unwrap().bcast(1 << 20);
+    assert_eq!(bcast(&[first, second], 2), [bcast::Algorithm::Flat; 2]);
+    assert_eq!(bcast(&[first, second], 3), [built_in(3); 2], "the rule is for others");
+    assert_eq!(bcast(&[other, other], 3), [bcast::Algorithm::Chain(7); 2]);
+    assert_eq!(bcast(&[first, second, other], 2), [built_in(2); 3]);
+    assert_eq!(bcast(&[&none, first], 2), [built_in(2); 2]);
+}
+
 #[test]
 fn a_table_that_all_have_chooses_and_another_one_on_a_rank_chooses_nowhere() {
-    let table = |rules| {
-        let decisions: &'static Decisions = Box::leak(Box::new(Decisions::read(None, Some(rules)).unwrap()));
-        Process { decisions: Some(decisions), ..Process::new(true, ROOM) }
-    };
     let barriers = |members: &[&Process]| {
         let leases = communicator(members).unwrap();
         // SAFETY: the leases live.
