@@ -236,6 +236,9 @@ pub(crate) struct Bench {
     /// Bytes of a slot of the monotone queue
     #[arg(long, value_parser = parse_bytes, value_name = "BYTES")]
     pub(crate) queue_fragment: Option<u64>,
+    /// Bytes of the papers' queues: as --queue-bytes
+    #[arg(long, value_parser = parse_bytes, value_name = "BYTES")]
+    pub(crate) cico_bytes: Option<u64>,
     /// Paper P1's s: slots per process
     #[arg(long, value_name = "S")]
     pub(crate) cico_slots: Option<u32>,

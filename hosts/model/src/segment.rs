@@ -65,7 +65,7 @@ impl Machine {
     /// folded, a microsecond for the turn of a process; the segment as it is by default.
     pub const fn typical(cores: u32) -> Self {
         let (logp, cores) = (LogP::TYPICAL, if cores == 0 { 1 } else { cores });
-        let papers = Cico { slots: 64, fragment: 8192, sets: 2 };
+        let papers = Cico::of_bytes(512 << 10);
         Self { logp, fold: 0.1, turn: 1000.0, cores, fragment: 32 << 10, papers }
     }
 

@@ -51,6 +51,17 @@ pub struct Cico {
 }
 
 impl Cico {
+    /// The shape of P1's comparisons (its section 5): s = 64, f = 8 KiB; in two sets.
+    pub const PUBLISHED: Self = Self { slots: 64, fragment: 8192, sets: 2 };
+
+    /// The shape that P1's model finds best (f* and s*) where a queue has at most so many bytes, but a page at least; in two sets,
+    /// which pay where messages are longer than a queue.
+    #[must_use]
+    pub const fn of_bytes(bytes: u64) -> Self {
+        let (slots, fragment) = queue_of(bytes);
+        Self { slots, fragment, sets: if slots > 1 { 2 } else { 1 } }
+    }
+
     /// Bytes of P1's own segment, its section 4.1: `⌈4p/w⌉·w + w·q + p·s·(w + ⌈f⌉)`.
     /// `None` where that is beyond 2⁶⁴.
     pub fn bytes(self, ranks: u32, page: u64) -> Option<u64> {
@@ -102,7 +113,7 @@ impl Params {
     /// What measurement found good for `ranks` processes (docs/performance.md), with queues of 512 KiB, without P1's queues
     /// and without mailboxes.
     pub const fn new(ranks: u32) -> Self {
-        let (queue_slots, queue_fragment) = queue_of(512 << 10);
+        let (queue_slots, queue_fragment) = queue_of(QUEUE);
         Self { ranks, page: 4096, lines: 64, queue_slots, queue_fragment, cico: None, mailboxes: None }
     }
 
@@ -119,10 +130,10 @@ impl Params {
         self.queue_fragment.saturating_mul(self.queue_slots as u64)
     }
 
-    /// The same with P1's queues: its published defaults for 4 MiB (s = 64, f = 8 KiB) in two sets.
+    /// The same with the papers' queues, of 512 KiB too.
     #[must_use]
     pub const fn with_cico(self) -> Self {
-        Self { cico: Some(Cico { slots: 64, fragment: 8192, sets: 2 }), ..self }
+        Self { cico: Some(Cico::of_bytes(QUEUE)), ..self }
     }
 
     /// The same with mailboxes.
@@ -131,6 +142,9 @@ impl Params {
         Self { mailboxes: Some(Mailboxes::DEFAULT), ..self }
     }
 }
+
+/// Bytes of a rank's queue, of either kind, where nobody says how many.
+const QUEUE: u64 = 512 << 10;
 
 /// Bytes that are copied while one core hears of another's store: t_W/t of paper P1's model, typical of servers
 /// (`unisono measure queue`). f* takes its root: where it is off by four, f is off by two, and time by little.

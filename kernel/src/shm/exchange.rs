@@ -89,6 +89,12 @@ pub trait Plan: Clone + PartialEq + Eq + Hash {
     /// Does it take `peer`'s fragment of `tick`? `peer` may be this process.
     fn takes(&self, tick: u64, peer: Rank) -> bool;
 
+    /// The tick behind `tick` in which this process may have anything to do.
+    #[inline]
+    fn next(&self, tick: u64) -> u64 {
+        tick + 1
+    }
+
     /// Who alone takes and is taken from in `tick`; `None`: everyone, each in its turn.
     #[inline]
     fn partner(&self, _tick: u64) -> Option<Rank> {
@@ -301,7 +307,7 @@ impl<X: Shared + ?Sized, P: Plan> Machine<X> for Exchange<P> {
                     if let Some(wait) = self.take(region, me, (turns, heard))? {
                         return Ok(Step::Wait(wait));
                     }
-                    self.tick += 1;
+                    self.tick = self.plan.next(self.tick).min(self.plan.ticks());
                     if queues && self.plan.takes_any() && self.tick < self.plan.ticks() {
                         me.taken(region, self.base + self.tick);
                     }

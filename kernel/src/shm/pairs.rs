@@ -198,6 +198,12 @@ impl Pairs {
         Some(meet(self.me, self.size, round as u32))
     }
 
+    /// The tick behind `tick` in which this process exchanges with `peer`.
+    #[inline]
+    pub(crate) const fn next_with(&self, tick: u64, peer: Rank) -> u64 {
+        if tick == 0 { 1 + met(self.me, peer, self.size) as u64 } else { tick + turns(self.size) }
+    }
+
     /// Has this process a fragment in `tick`? `send` is how long its block for another one is.
     #[inline(always)]
     pub(crate) fn posts(&self, tick: u64, send: impl Fn(Rank) -> u64) -> bool {
@@ -335,9 +341,35 @@ const fn meet(me: Rank, size: u32, round: u32) -> Rank {
     if partner == me && odd < size { odd } else { partner }
 }
 
+/// The round in which two processes meet.
+#[inline(always)]
+const fn met(one: Rank, other: Rank, size: u32) -> u32 {
+    let odd = turns(size);
+    let (one, other) = (one as u64, other as u64);
+    // Who stays out meets who would pause.
+    let sum = if one == odd {
+        2 * other
+    } else if other == odd {
+        2 * one
+    } else {
+        one + other
+    };
+    (sum % odd) as u32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_meet_in_their_round() {
+        for size in 2..40 {
+            for (one, other) in (0..size).flat_map(|one| (0..size).map(move |other| (one, other))) {
+                let round = met(one, other, size);
+                assert!(one == other || meet(one, size, round) == other, "{one} and {other} of {size}");
+            }
+        }
+    }
 
     #[test]
     fn all_meet_once_and_in_pairs() {

@@ -66,9 +66,9 @@ pub(crate) struct Plan {
 
 /// The segment that the arguments ask for.
 fn params(args: &Bench) -> Params {
-    let base = Params::new(args.ranks).with_cico();
+    let base = Params::new(args.ranks);
+    let Cico { slots, fragment, sets } = Cico::of_bytes(args.cico_bytes.unwrap_or(base.queue_bytes()));
     let base = args.queue_bytes.map_or(base, |bytes| base.with_queue_bytes(bytes));
-    let Cico { slots, fragment, sets } = base.cico.unwrap_or(Cico { slots: 64, fragment: 8192, sets: 2 });
     Params {
         lines: args.lines.unwrap_or(base.lines),
         queue_slots: args.queue_slots.unwrap_or(base.queue_slots),

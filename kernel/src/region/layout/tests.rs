@@ -24,7 +24,7 @@ fn the_segment_contains_the_papers_to_the_byte() {
 
 #[test]
 fn allgathervs_flags_grow_with_the_square() {
-    let cico = Cico { slots: 64, fragment: 8 << 10, sets: 2 };
+    let cico = Cico::PUBLISHED;
     // 64 words of 8 bytes for each of p² pairs; 512 MiB among 1024 ranks.
     assert_eq!(cico.pairs(8, 4096), Some(8 * 512));
     assert_eq!(cico.pairs(1024, 4096).map(|own| own * 1024), Some(512 << 20));
@@ -144,4 +144,11 @@ fn a_queue_has_the_slots_that_the_model_finds_best() {
         assert!(bytes > 1 << 40 || Layout::new(params).is_ok(), "{bytes}: {params:?}");
     }
     assert_eq!(Params::new(7), Params::new(7).with_queue_bytes(Params::new(7).queue_bytes()));
+    for bytes in [0, 4096, 8192, 512 << 10, 4 << 20, 1 << 40] {
+        let (params, cico) = (Params::new(2).with_queue_bytes(bytes), Cico::of_bytes(bytes));
+        assert_eq!((cico.slots, cico.fragment), (params.queue_slots, params.queue_fragment), "{bytes}");
+        assert!(cico.slots.is_multiple_of(cico.sets) && (cico.sets == 2) == (cico.slots > 1), "{bytes}: {cico:?}");
+        assert!(Layout::new(Params { cico: Some(cico), ..Params::new(2) }).is_ok(), "{bytes}");
+    }
+    assert_eq!(Params::new(2).with_cico().cico, Some(Cico::of_bytes(Params::new(2).queue_bytes())));
 }

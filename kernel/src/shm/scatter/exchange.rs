@@ -96,6 +96,11 @@ impl Plan for Scatter<'_> {
         self.send.is_none()
     }
 
+    /// Others have to do with the root alone.
+    fn next(&self, tick: u64) -> u64 {
+        if self.send.is_some() { tick + 1 } else { self.pairs.next_with(tick, self.root) }
+    }
+
     fn takes(&self, tick: u64, peer: Rank) -> bool {
         peer == self.root && self.receive.is_some_and(|data| self.pairs.takes(tick, peer, || data.len()))
     }
