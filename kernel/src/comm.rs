@@ -114,7 +114,8 @@ impl Member {
     #[inline(always)]
     #[must_use]
     pub const fn chooser(&self) -> Chooser {
-        Chooser { choices: self.choices, ranks: self.layout.ranks() }
+        let papers = self.layout.params().cico.is_some();
+        Chooser { choices: self.choices, ranks: self.layout.ranks(), papers }
     }
 
     /// Says what `Auto` means here: the same on all ranks, before the first operation.

@@ -18,6 +18,7 @@ use crate::shm::bcast::{cico::Cico, posted, posted::Posted, queue::Queue};
 use crate::shm::exchange::Exchange;
 use crate::shm::{allgather, allreduce, alltoall, gather, reduce, reduce_scatter, scatter};
 use crate::step::Step;
+use crate::table::Collective;
 use crate::transport::Shared;
 
 /// How to broadcast.
@@ -52,7 +53,7 @@ pub enum AllreduceAlgorithm {
 /// How to gather, scatter or allgather, in equal blocks or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MoveAlgorithm {
-    /// Exchange.
+    /// Exchange; where the segment has the papers' queues, long scatters go through them.
     #[default]
     Auto,
     /// [`crate::shm::gather::exchange`], [`crate::shm::scatter::exchange`], [`crate::shm::allgather::exchange`].
@@ -156,16 +157,23 @@ impl MoveAlgorithm {
         })
     }
 
-    /// The algorithm that runs: never [`Self::Auto`].
-    #[inline]
+    /// What `Auto` means for blocks of `bytes` of `ranks` processes in a segment that has the papers' queues: never
+    /// [`Self::Auto`]. In others it is exchange.
     #[must_use]
-    pub const fn resolve(self) -> Self {
-        match self {
-            Self::Auto => Self::Exchange,
-            other => other,
-        }
+    pub const fn beside_papers(collective: Collective, bytes: u64, ranks: u32) -> Self {
+        let (least, several) = match collective {
+            Collective::Scatter => SCATTERED,
+            Collective::Allgather => ALLGATHERED,
+            _ => return Self::Exchange,
+        };
+        if bytes >= least && ranks >= several { Self::Cico } else { Self::Exchange }
     }
 }
+
+/// Bytes of a block and number of processes from which these go through the papers' queues, where a segment has them: a scatter's
+/// root fills a queue for each receiver before it must wait, not its own alone.
+pub(crate) const SCATTERED: (u64, u32) = (128 << 10, 3);
+pub(crate) const ALLGATHERED: (u64, u32) = (32 << 10, 6);
 
 impl BarrierAlgorithm {
     /// Names: `auto`, `posted`, `dissemination`, `central`, `combining` (4 children), `combining-N`.
@@ -405,7 +413,7 @@ mod tests {
         assert_eq!(BarrierAlgorithm::from_name("combining-7"), Some(BarrierAlgorithm::Combining(7)));
         assert_eq!(BarrierAlgorithm::from_name("combining-0"), None);
         assert_eq!(MoveAlgorithm::from_name("cico"), Some(MoveAlgorithm::Cico));
-        assert_eq!(MoveAlgorithm::from_name("auto").map(MoveAlgorithm::resolve), Some(MoveAlgorithm::Exchange));
+        assert_eq!(MoveAlgorithm::from_name("auto"), Some(MoveAlgorithm::Auto));
         assert_eq!(MoveAlgorithm::from_name("posted"), None);
     }
 }

@@ -116,7 +116,7 @@ impl Handle {
     ) -> Result<*mut Self, Failure> {
         let choices = beside.as_ref().and_then(|beside| beside.choices());
         let communicator = Communicator::resume(region, layout, rank, base, wait)?.with_choices(choices);
-        let chooser = Chooser { choices, ranks: layout.ranks() };
+        let chooser = Chooser { choices, ranks: layout.ranks(), papers: layout.params().cico.is_some() };
         let state = UnsafeCell::new(State::new(communicator));
         allocate(Self { busy: Word::zero(), region, layout, rank, chooser, state, beside: UnsafeCell::new(beside) })
     }

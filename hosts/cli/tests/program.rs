@@ -311,7 +311,7 @@ fn sim_reads_parameters() {
 #[test]
 fn what_is_wrong_is_named() {
     for (args, words) in [
-        (&["bench", "bcast", "-n", "2", "--cico-sets", "5"][..], "sets (q) is 5, must divide 64"),
+        (&["bench", "bcast", "-n", "2", "--cico-sets", "5"][..], "sets (q) is 5, must divide 16"),
         (&["bench", "bcast", "-n", "2", "--lines", "3"], "lines is 3, must be a multiple of 4"),
         (&["bench", "bcast", "-n", "0"], "ranks is 0, must be at least 1"),
         (&["bench", "bcast", "--algorithm", "best"], "no algorithm \"best\""),

@@ -5,7 +5,9 @@ use super::{Collective, Plan, Rule, Span};
 use crate::msg::{
     Algorithm, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan, scatter,
 };
-use crate::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, FEW, MoveAlgorithm, PAIR, WHOLE};
+use crate::select::{
+    ALLGATHERED, AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, FEW, MoveAlgorithm, PAIR, SCATTERED, WHOLE,
+};
 use crate::shm::allreduce::posted::MOST as LINE_REDUCED;
 use crate::shm::bcast::posted::MOST as LINE_SENT;
 use Collective as C;
@@ -20,6 +22,11 @@ const fn bytes(rule: Rule, least: u64, most: u64) -> Rule {
 
 const fn ranks(rule: Rule, least: u32, most: u32) -> Rule {
     Rule { ranks: Span::new(least, most), ..rule }
+}
+
+/// Through the papers' queues, from so many bytes and processes on.
+const fn papers(collective: C, least: (u64, u32)) -> Rule {
+    ranks(bytes(shm(collective, Plan::Move(MoveAlgorithm::Cico)), least.0, u64::MAX), least.1, u32::MAX)
 }
 
 /// Over messages: for lengths and numbers of processes, both ends included.
@@ -72,7 +79,7 @@ const LONGEST: u64 = 512 << 10;
 /// Bytes of a segment down a chain.
 const SEGMENT: u64 = 8192;
 
-/// For every call at least one rule, whose algorithm applies. They do not overlap.
+/// For every call one rule, whose algorithm applies; before some of them one for segments that have the papers' queues. Others don't overlap.
 pub const BUILT_IN: &[Rule] = &[
     ranks(shm(C::Barrier, DISSEMINATION), 1, 2),
     ranks(shm(C::Barrier, Plan::Barrier(BarrierAlgorithm::Posted)), 3, 16),
@@ -88,8 +95,10 @@ pub const BUILT_IN: &[Rule] = &[
     ranks(bytes(shm(C::Allreduce, SLICES), WHOLE[2] + 1, u64::MAX), FEW + 1, u32::MAX),
     shm(C::Gather, MOVE),
     shm(C::Gatherv, MOVE),
+    papers(C::Scatter, SCATTERED),
     shm(C::Scatter, MOVE),
     shm(C::Scatterv, MOVE),
+    papers(C::Allgather, ALLGATHERED),
     shm(C::Allgather, MOVE),
     shm(C::Alltoall, Plan::Exchange),
     shm(C::Alltoallv, Plan::Exchange),

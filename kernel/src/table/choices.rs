@@ -111,6 +111,8 @@ pub struct Chooser {
     pub choices: Option<&'static Choices>,
     /// Its size.
     pub ranks: u32,
+    /// Has its segment the papers' queues?
+    pub papers: bool,
 }
 
 impl Chooser {
@@ -150,7 +152,7 @@ impl Chooser {
         .resolve(bytes, self.ranks)
     }
 
-    /// For a gather(v), scatter(v) or allgather; `bytes` is asked for only if there is a table.
+    /// For a gather(v), scatter(v) or allgather; `bytes` is asked for only if there is a table, or a choice.
     #[inline(always)]
     #[must_use]
     pub fn move_by(
@@ -162,10 +164,11 @@ impl Chooser {
         match (algorithm, self.choices) {
             (MoveAlgorithm::Auto, Some(choices)) => {
                 let steps = MOVES.iter().position(|one| *one == collective).and_then(|at| choices.moves.get(at));
-                steps.and_then(|steps| steps.at(bytes())).unwrap_or_default()
+                steps.and_then(|steps| steps.at(bytes())).unwrap_or(MoveAlgorithm::Exchange)
             }
-            _ => algorithm,
+            (MoveAlgorithm::Auto, None) if self.papers => MoveAlgorithm::beside_papers(collective, bytes(), self.ranks),
+            (MoveAlgorithm::Auto, None) => MoveAlgorithm::Exchange,
+            (named, _) => named,
         }
-        .resolve()
     }
 }
