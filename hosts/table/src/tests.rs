@@ -32,8 +32,10 @@ fn a_good_file() {
 
 #[test]
 fn the_built_in_rules_are_a_table() {
-    let table = Table::new(BUILT_IN.to_vec()).unwrap();
-    assert_eq!(Table::read("built in", &table.to_string()).unwrap().rules(), BUILT_IN);
+    // Without those for segments that have the papers' queues, which come before others.
+    let rules: Vec<_> = BUILT_IN.iter().filter(|rule| !rule.plan.in_papers_queues()).copied().collect();
+    let table = Table::new(rules.clone()).unwrap();
+    assert_eq!(Table::read("built in", &table.to_string()).unwrap().rules(), rules);
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn rows(args: &Explain, over: Over, table: &[Rule], costs: Option<&Costs>) -> Re
 
 /// The rule that won.
 fn reason(chosen: Chosen, table: &[Rule], ask: &Ask) -> String {
-    let built_in = || BUILT_IN.iter().find(|rule| rule.matches(ask));
+    let built_in = || BUILT_IN.iter().find(|rule| rule.matches(ask) && rule.plan.applies(ask).is_ok());
     let (whose, rule) = match chosen.rule {
         Some(at) => ("the table says", table.get(at)),
         None => ("built in", built_in()),
