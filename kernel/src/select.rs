@@ -129,7 +129,7 @@ impl AllreduceAlgorithm {
 
 /// Bytes of an operand that is not worth being cut into slices: its slices take one more turn of everybody, which is dear
 /// where processes share cores; but of long operands everyone folds p whole ones.
-pub(crate) const WHOLE: [u64; 3] = [5 << 10, 8 << 10, 1 << 10];
+pub(crate) const WHOLE: [u64; 3] = [5 << 10, 16 << 10, 1 << 10];
 /// Numbers of processes up to which the first two of them hold.
 pub(crate) const PAIR: u32 = 2;
 pub(crate) const FEW: u32 = 11;

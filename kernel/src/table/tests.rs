@@ -7,8 +7,8 @@ use crate::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAl
 use std::string::ToString;
 use std::vec::Vec;
 
-const LENGTHS: [u64; 16] =
-    [0, 1, 48, 49, 112, 113, 1024, 1025, 4096, 5120, 5121, 8192, 8193, 1 << 20, 1 << 40, u64::MAX];
+const LENGTHS: [u64; 18] =
+    [0, 1, 48, 49, 112, 113, 1024, 1025, 4096, 5120, 5121, 8192, 8193, 16384, 16385, 1 << 20, 1 << 40, u64::MAX];
 const RANKS: [u32; 12] = [1, 2, 3, 4, 7, 8, 11, 12, 16, 17, 1024, u32::MAX];
 
 fn asks() -> impl Iterator<Item = Ask> {
