@@ -53,7 +53,7 @@ pub enum AllreduceAlgorithm {
 /// How to gather, scatter or allgather, in equal blocks or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MoveAlgorithm {
-    /// Exchange; where the segment has the papers' queues, long scatters go through them.
+    /// Exchange; where the segment has the papers' queues, long scatters and allgathers go through them.
     #[default]
     Auto,
     /// [`crate::shm::gather::exchange`], [`crate::shm::scatter::exchange`], [`crate::shm::allgather::exchange`].
@@ -170,8 +170,8 @@ impl MoveAlgorithm {
     }
 }
 
-/// Bytes of a block and number of processes from which these go through the papers' queues, where a segment has them: a scatter's
-/// root fills a queue for each receiver before it must wait, not its own alone.
+/// Bytes of a block and number of processes from which scatters and allgathers go through the papers' queues, where a segment has
+/// them: a scatter's root fills a queue for each receiver before it must wait, not its own alone.
 pub(crate) const SCATTERED: (u64, u32) = (128 << 10, 3);
 pub(crate) const ALLGATHERED: (u64, u32) = (32 << 10, 6);
 

@@ -265,8 +265,6 @@ fn meet(layout: &Layout, all: &[Vec<u8>]) -> Result<(Vec<Peer>, Option<u64>), Po
         let version = reader.word().ok_or_else(malformed)?;
         Refusal::check(Argument::Version, version, Bound::Equals(VERSION)).map_err(differs)?;
         let hash = reader.word().ok_or_else(malformed)?;
-        let expected = hash_of_0.unwrap_or_else(|| layout.hash());
-        Refusal::check(Argument::Hash, hash, Bound::Equals(expected)).map_err(differs)?;
         let words = reader.words().ok_or_else(malformed)?;
         let &[pid, start, namespace, node, share, pages, table] = words.as_slice() else { return Err(malformed()) };
         let (Ok(pid), Ok(node)) = (pid.try_into(), node.try_into()) else { return Err(malformed()) };
@@ -278,6 +276,9 @@ fn meet(layout: &Layout, all: &[Vec<u8>]) -> Result<(Vec<Peer>, Option<u64>), Po
             let cause = format!("has another decision table than rank 0 ({TABLE}, {RULES})");
             return Err(PosixError::Peer { rank, cause });
         }
+        // After the table, by which the plan may differ.
+        let expected = hash_of_0.unwrap_or_else(|| layout.hash());
+        Refusal::check(Argument::Hash, hash, Bound::Equals(expected)).map_err(differs)?;
         let pus = PuSet::from_words(reader.words().ok_or_else(malformed)?);
         peers.push(Peer { process: Process { pid, start, namespace }, node, pus });
         quota = quota.min(share);
@@ -448,7 +449,11 @@ mod tests {
         let greeting = |table| Greeting { table, ..Greeting::of(Params::new(1), 1, &Options::default()).unwrap() };
         let (mine, theirs) = (greeting(7), greeting(8));
         assert!(meet(&mine.layout, &[mine.write(), mine.write()]).is_ok());
-        let error = meet(&mine.layout, &[mine.write(), theirs.write()]).unwrap_err().to_string();
-        assert!(error.contains("rank 1") && error.contains("UNISONO_TABLE"), "{error}");
+        // A table may give another plan: it is the table that is named.
+        let queues = Layout::new(Params::new(1).with_cico()).unwrap();
+        for theirs in [theirs, Greeting { layout: queues, ..greeting(8) }] {
+            let error = meet(&mine.layout, &[mine.write(), theirs.write()]).unwrap_err().to_string();
+            assert!(error.contains("rank 1") && error.contains("UNISONO_TABLE"), "{error}");
+        }
     }
 }

@@ -51,9 +51,6 @@ pub struct Cico {
 }
 
 impl Cico {
-    /// The shape of P1's comparisons (its section 5): s = 64, f = 8 KiB; in two sets.
-    pub const PUBLISHED: Self = Self { slots: 64, fragment: 8192, sets: 2 };
-
     /// The shape that P1's model finds best (f* and s*) where a queue has at most so many bytes, but a page at least; in two sets,
     /// which pay where messages are longer than a queue.
     #[must_use]

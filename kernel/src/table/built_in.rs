@@ -79,7 +79,8 @@ const LONGEST: u64 = 512 << 10;
 /// Bytes of a segment down a chain.
 const SEGMENT: u64 = 8192;
 
-/// For every call one rule, whose algorithm applies; before some of them one for segments that have the papers' queues. Others don't overlap.
+/// For every call one rule, whose algorithm applies; before some of them one for segments that have the papers' queues.
+/// Others don't overlap.
 pub const BUILT_IN: &[Rule] = &[
     ranks(shm(C::Barrier, DISSEMINATION), 1, 2),
     ranks(shm(C::Barrier, Plan::Barrier(BarrierAlgorithm::Posted)), 3, 16),

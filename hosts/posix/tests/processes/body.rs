@@ -257,7 +257,7 @@ fn other_plan() -> Result<(), Failure> {
 }
 
 /// What this process's map of the segment is, read here as a person would: bytes, bytes in huge pages, and
-/// whether all areas say that the kernel's own page is a huge one.
+/// whether an area says that the kernel's own page is a huge one.
 fn smaps() -> (Mapped, bool) {
     let text = std::fs::read_to_string("/proc/self/smaps").unwrap();
     let (mut mapped, mut inside, mut pool) = (Mapped::default(), false, false);
