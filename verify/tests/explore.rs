@@ -266,7 +266,16 @@ const fn exchange(collective: Collective, fragments: usize) -> Operation {
 /// [`killed`] with two processes, and with three by order.
 fn exchange_killed(operations: &[Operation], mutation: Mutation, faults: &[&str]) {
     killed(2, 1, operations, mutation, faults);
-    killed_by(&BOTH[1..], &Program::new(3, 1, operations.to_vec()), mutation, faults);
+    killed_by(&BOTH[1..], &program_of_three(operations.to_vec()), mutation, faults);
+}
+
+/// A scatter of three goes on in its readers' queues: it waits for nothing but what was taken before it.
+fn program_of_three(operations: Vec<Operation>) -> Program {
+    let scatters = |operation: &Operation| {
+        matches!(operation, Operation::Exchange(Exchange { collective: Collective::Scatterv, .. }))
+    };
+    let times = if operations.iter().all(scatters) { 2 } else { 1 };
+    Program::new(3, 1, operations.repeat(times))
 }
 
 /// Words that say that a fragment is there: the line for the first one, `ready` for others.
@@ -396,13 +405,18 @@ fn queues_much_longer_than_what_is_known_of_their_slots() {
     long_queues(64);
 }
 
-/// [`killed`] with four slots, with two processes, and with three by order. Slices have twice the ticks, and by
-/// states too many.
+/// [`killed`] with four slots, with two processes, and with three by order. Slices have twice the ticks, scatters
+/// twice the queues, and by states too many.
 fn ahead_killed(collective: Collective, fragments: usize, mutation: Mutation, faults: &[&str]) {
-    let slices = collective == Collective::Slices;
-    let operation = exchange(collective, if slices { fragments.div_ceil(2) } else { fragments });
-    let program = |ranks| Program::new(ranks, 1, vec![operation]).with_slots(4);
-    killed_by(if slices { &BOTH[1..] } else { &BOTH }, &program(2), mutation, faults);
+    let long = [Collective::Slices, Collective::Scatterv].contains(&collective);
+    let fragments = match collective {
+        Collective::Slices => fragments.div_ceil(2),
+        // It has its readers' queues, too.
+        Collective::Scatterv => fragments + 4,
+        _ => fragments,
+    };
+    let program = |ranks| Program::new(ranks, 1, vec![exchange(collective, fragments)]).with_slots(4);
+    killed_by(if long { &BOTH[1..] } else { &BOTH }, &program(2), mutation, faults);
     killed_by(&BOTH[1..], &program(3), mutation, faults);
 }
 

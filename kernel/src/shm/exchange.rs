@@ -10,14 +10,15 @@
 //! takes the fragments of others, one after the other, as the plan says. It is half a queue ahead with what it
 //! posts: who shares a core with others does much in its turn. The fragment of tick k lies in the slot
 //! of clock `base + k`, which all queues share, of its writer's queue: it may be written when all have taken
-//! what it held before. The first tick is announced by the line, whose head names collective and
-//! length; where everything fits into lines they are the slots, and the only tick needs no queue. Where
-//! lengths are not known to all, each writer chooses: what fits its line travels there.
+//! what it held before. Where one process alone posts, for one reader in each tick, it goes on in the
+//! readers' queues when its own is full, so that much is posted before readers must come. The first tick is announced
+//! by the line, whose head names collective and length; where everything fits into lines they are the slots, and the
+//! only tick needs no queue. Where lengths are not known to all, each writer chooses: what fits its line travels there.
 //!
 //! A collective is a plan: which bytes go into a fragment, and what happens to those of others.
 
 use super::line::{self, Body, Kind};
-use super::pieces::Way;
+use super::pieces::{Pair, Way};
 use crate::Rank;
 use crate::comm::Member;
 use crate::error::{Argument, Bound, PollError, Refusal};
@@ -76,6 +77,12 @@ pub trait Plan: Clone + PartialEq + Eq + Hash {
 
     /// Has this process a fragment in `tick`? In tick 0: does anyone wait for its line?
     fn posts(&self, tick: u64) -> bool;
+
+    /// Does one process alone post, for one partner in each tick but the first? Then it may write to the partners' queues.
+    #[inline]
+    fn alone(&self) -> bool {
+        false
+    }
 
     /// Ticks below this must have been taken before this process's fragment of `tick` can be written; at most `tick`.
     #[inline]
@@ -175,13 +182,20 @@ impl<P: Plan> Exchange<P> {
         if self.way == Way::Lines { None } else { self.plan.slot(tick, rank) }
     }
 
-    /// Its place.
+    /// Where `writer`'s fragment of `tick` for `reader` lies.
     #[inline]
-    fn place(&self, me: &Member, tick: u64, rank: Rank) -> Extent {
-        match self.slot(tick, rank) {
-            None => me.layout().line_body(rank, self.operation, 8 + LINE_PAYLOAD).part(8, LINE_PAYLOAD),
-            Some(tick) => me.layout().slot(rank, self.base + tick),
+    fn place(&self, me: &Member, tick: u64, (writer, reader): Pair) -> Extent {
+        match self.slot(tick, writer) {
+            None => me.layout().line_body(writer, self.operation, 8 + LINE_PAYLOAD).part(8, LINE_PAYLOAD),
+            Some(tick) if self.beyond(me, tick) => me.layout().slot(reader, self.base + tick),
+            Some(tick) => me.layout().slot(writer, self.base + tick),
         }
+    }
+
+    /// Is the writer's own queue full with what is before `tick`, so that it goes on in its readers' queues?
+    #[inline]
+    fn beyond(&self, me: &Member, tick: u64) -> bool {
+        self.plan.alone() && tick >= me.layout().params().queue_slots.into()
     }
 
     /// Posts this tick's fragment, and those of later ticks up to half a queue: no process waits for one that is not
@@ -206,9 +220,14 @@ impl<P: Plan> Exchange<P> {
             me.line_free(region, self.operation)?;
         }
         if self.slot(tick, me.rank()).is_some() {
-            me.take_slot(region, self.operation, clock)?;
+            if self.beyond(me, tick) {
+                me.take_slot_of_reader(region, self.operation, (self.base, clock))?;
+            } else {
+                me.take_slot(region, self.operation, clock)?;
+            }
         }
-        let place = self.place(me, tick, me.rank());
+        let reader = self.plan.partner(tick).unwrap_or(me.rank());
+        let place = self.place(me, tick, (me.rank(), reader));
         // SAFETY: R10, the line is free, and everyone has taken the slot's last fragment, this process
         // too: it posts less than a queue ahead of what it takes. The data is as the plan's constructor was promised.
         unsafe { self.plan.fill(region, place, tick) };
@@ -267,7 +286,7 @@ impl<P: Plan> Exchange<P> {
                     return Ok(Some(wait));
                 }
             }
-            let place = self.place(me, self.tick, peer);
+            let place = self.place(me, self.tick, (peer, me.rank()));
             // SAFETY: heard, and reused only after our `taken` or `done`; the data is as the plan's
             // constructor was promised.
             unsafe { self.plan.take(region, place, self.tick, peer) }?;

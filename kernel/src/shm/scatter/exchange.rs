@@ -2,7 +2,7 @@
 //!
 //! | who | per tick |
 //! |---|---|
-//! | root | posts the next piece of every block, side by side in one fragment |
+//! | root | posts the next piece of every block side by side in one fragment; longer ones in turns, a piece for one process, in its own queue and then in theirs |
 //! | others | wait for the root's fragment, copy their piece out |
 
 use crate::Rank;
@@ -94,6 +94,10 @@ impl Plan for Scatter<'_> {
 
     fn takes_any(&self) -> bool {
         self.send.is_none()
+    }
+
+    fn alone(&self) -> bool {
+        true
     }
 
     /// Others have to do with the root alone.
