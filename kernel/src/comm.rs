@@ -321,26 +321,20 @@ impl Member {
         let entry = (clock & (slots - 1)) as usize % TRACKED;
         // The slot's own last fragment is one queue back at least, whatever its entry's other slots held.
         let needed = self.written[entry].min((clock + 1).saturating_sub(slots));
-        if needed > self.drained {
-            self.ask_taken(region, operation, clock, needed)?;
-        }
+        self.all_taken(region, operation, clock, needed)?;
         self.written[entry] = clock + 1;
         Ok(())
     }
 
-    /// The same of a reader's queue, in an operation from the clock `base` on in which this process alone writes: for one reader
-    /// in each of an odd number of turns, so to the same slot again when all slots have been through all turns. What it held
-    /// before the operation is not known here.
+    /// Is everyone done with the fragments below `needed`, before that of `clock` is written?
     #[inline]
-    pub(crate) fn take_slot_of_reader<R: Region>(
+    pub(crate) fn all_taken<R: Region>(
         &mut self,
         region: &R,
         operation: u64,
-        (base, clock): (u64, u64),
+        clock: u64,
+        needed: u64,
     ) -> Result<(), Awaits> {
-        let turns = u64::from(self.size() - 1) | 1;
-        let round = u64::from(self.layout.params().queue_slots) * turns;
-        let needed = base.max((clock + 1).saturating_sub(round));
         if needed > self.drained { self.ask_taken(region, operation, clock, needed) } else { Ok(()) }
     }
 

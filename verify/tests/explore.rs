@@ -405,33 +405,43 @@ fn queues_much_longer_than_what_is_known_of_their_slots() {
     long_queues(64);
 }
 
-/// [`killed`] with four slots, with two processes, and with three by order. Slices have twice the ticks, scatters
-/// twice the queues, and by states too many.
-fn ahead_killed(collective: Collective, fragments: usize, mutation: Mutation, faults: &[&str]) {
-    let long = [Collective::Slices, Collective::Scatterv].contains(&collective);
-    let fragments = match collective {
-        Collective::Slices => fragments.div_ceil(2),
-        // It has its readers' queues, too.
-        Collective::Scatterv => fragments + 4,
-        _ => fragments,
+/// [`killed`] with four slots, with two processes, and with three by order. Slices have twice the ticks, and by
+/// states too many.
+fn ahead_killed(operations: &[Operation], mutation: Mutation, faults: &[&str]) {
+    let slices = |operation: &Operation| {
+        matches!(operation, Operation::Exchange(Exchange { collective: Collective::Slices, .. }))
     };
-    let program = |ranks| Program::new(ranks, 1, vec![exchange(collective, fragments)]).with_slots(4);
-    killed_by(if long { &BOTH[1..] } else { &BOTH }, &program(2), mutation, faults);
+    let program = |ranks| Program::new(ranks, 1, operations.to_vec()).with_slots(4);
+    killed_by(if operations.iter().any(slices) { &BOTH[1..] } else { &BOTH }, &program(2), mutation, faults);
     killed_by(&BOTH[1..], &program(3), mutation, faults);
+}
+
+/// An exchange of so many ticks, about.
+fn long(collective: Collective, ticks: usize) -> Vec<Operation> {
+    vec![exchange(collective, if collective == Collective::Slices { ticks.div_ceil(2) } else { ticks })]
+}
+
+/// One that must ask what was taken. A scatter has its readers' queues too, where it asks for the operation before.
+fn asking(collective: Collective, ticks: usize) -> Vec<Operation> {
+    let mut operations = long(collective, ticks);
+    if collective == Collective::Scatterv {
+        operations.insert(0, exchange(collective, ticks - 3));
+    }
+    operations
 }
 
 #[test]
 fn faults_of_who_runs_ahead_are_found() {
     let early = ["overlap", "in no order", "wrong data", "corrupt", "disagreement"];
     for (collective, _) in Collective::ALL {
-        ahead_killed(collective, 5, Mutation::Lose(TAKEN, None), &["deadlock"]);
-        ahead_killed(collective, 5, Mutation::Lose(POSTED[1].0, None), &["deadlock"]);
-        ahead_killed(collective, 5, Mutation::Forge(POSTED[1].0, u64::MAX), &early);
+        ahead_killed(&asking(collective, 5), Mutation::Lose(TAKEN, None), &["deadlock"]);
+        ahead_killed(&long(collective, 5), Mutation::Lose(POSTED[1].0, None), &["deadlock"]);
+        ahead_killed(&long(collective, 5), Mutation::Forge(POSTED[1].0, u64::MAX), &early);
     }
     // Elsewhere `ready` tells what was taken: who has posted a tick has taken all but the last two before it.
     for collective in ONE_SIDED {
-        ahead_killed(collective, 6, Mutation::Forge(TAKEN, u64::MAX), &early);
-        ahead_killed(collective, 6, Mutation::Deafen(TAKEN), &["lost wake-up"]);
+        ahead_killed(&asking(collective, 6), Mutation::Forge(TAKEN, u64::MAX), &early);
+        ahead_killed(&asking(collective, 6), Mutation::Deafen(TAKEN), &["lost wake-up"]);
     }
 }
 

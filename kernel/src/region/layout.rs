@@ -392,7 +392,7 @@ impl Layout {
         FlagId(self.control_line(rank, PROGRESS) + 16)
     }
 
-    /// Queue fragments that `rank` has published in its own queue, on the fragment clock.
+    /// Queue fragments that `rank` has published, on the fragment clock: in its own queue, a scatter's also in its readers'.
     #[inline]
     pub const fn ready(&self, rank: Rank) -> FlagId {
         FlagId(self.control_line(rank, READY))

@@ -78,10 +78,11 @@ pub trait Plan: Clone + PartialEq + Eq + Hash {
     /// Has this process a fragment in `tick`? In tick 0: does anyone wait for its line?
     fn posts(&self, tick: u64) -> bool;
 
-    /// Does one process alone post, for one partner in each tick but the first? Then it may write to the partners' queues.
+    /// If one process alone posts, for one partner in each tick but the first: in how many ticks each one's turn comes
+    /// again, an odd number. Then it may write to the partners' queues.
     #[inline]
-    fn alone(&self) -> bool {
-        false
+    fn alone(&self) -> Option<u64> {
+        None
     }
 
     /// Ticks below this must have been taken before this process's fragment of `tick` can be written; at most `tick`.
@@ -187,15 +188,17 @@ impl<P: Plan> Exchange<P> {
     fn place(&self, me: &Member, tick: u64, (writer, reader): Pair) -> Extent {
         match self.slot(tick, writer) {
             None => me.layout().line_body(writer, self.operation, 8 + LINE_PAYLOAD).part(8, LINE_PAYLOAD),
-            Some(tick) if self.beyond(me, tick) => me.layout().slot(reader, self.base + tick),
+            Some(tick) if self.beyond(me, tick).is_some() => me.layout().slot(reader, self.base + tick),
             Some(tick) => me.layout().slot(writer, self.base + tick),
         }
     }
 
-    /// Is the writer's own queue full with what is before `tick`, so that it goes on in its readers' queues?
+    /// If the writer's own queue is full with what is before `tick`, so that it goes on in its readers' queues: the ticks
+    /// until it comes to the same slot again, when all slots, a power of two, have been through all turns.
     #[inline]
-    fn beyond(&self, me: &Member, tick: u64) -> bool {
-        self.plan.alone() && tick >= me.layout().params().queue_slots.into()
+    fn beyond(&self, me: &Member, tick: u64) -> Option<u64> {
+        let slots = u64::from(me.layout().params().queue_slots);
+        self.plan.alone().filter(|_| tick >= slots).map(|turns| slots * turns)
     }
 
     /// Posts this tick's fragment, and those of later ticks up to half a queue: no process waits for one that is not
@@ -220,16 +223,19 @@ impl<P: Plan> Exchange<P> {
             me.line_free(region, self.operation)?;
         }
         if self.slot(tick, me.rank()).is_some() {
-            if self.beyond(me, tick) {
-                me.take_slot_of_reader(region, self.operation, (self.base, clock))?;
-            } else {
-                me.take_slot(region, self.operation, clock)?;
+            match self.beyond(me, tick) {
+                // What a reader's queue held before this operation is not known here.
+                Some(round) => {
+                    let needed = self.base.max((clock + 1).saturating_sub(round));
+                    me.all_taken(region, self.operation, clock, needed)?;
+                }
+                None => me.take_slot(region, self.operation, clock)?,
             }
         }
         let reader = self.plan.partner(tick).unwrap_or(me.rank());
         let place = self.place(me, tick, (me.rank(), reader));
         // SAFETY: R10, the line is free, and everyone has taken the slot's last fragment, this process
-        // too: it posts less than a queue ahead of what it takes. The data is as the plan's constructor was promised.
+        // too: it takes nothing, or posts less than a queue ahead of what it takes. The data is as the plan's constructor was promised.
         unsafe { self.plan.fill(region, place, tick) };
         if tick == 0 {
             let message = (self.plan.kind(), self.plan.announced());

@@ -119,6 +119,12 @@ impl Pairs {
         self.me
     }
 
+    /// Turns until all have met: an odd number.
+    #[inline]
+    pub(crate) const fn turns(&self) -> u64 {
+        turns(self.size)
+    }
+
     /// Ticks of this process, as far as it knows.
     #[inline]
     pub(crate) const fn ticks(&self) -> u64 {

@@ -96,8 +96,8 @@ impl Plan for Scatter<'_> {
         self.send.is_none()
     }
 
-    fn alone(&self) -> bool {
-        true
+    fn alone(&self) -> Option<u64> {
+        Some(self.pairs.turns())
     }
 
     /// Others have to do with the root alone.
