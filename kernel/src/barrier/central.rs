@@ -32,7 +32,7 @@ enum State {
 impl Central {
     /// The next operation of `me`.
     pub fn new(me: &mut Member) -> Self {
-        let full = me.take_central().wrapping_mul(me.size().into());
+        let full = me.take_central() * u64::from(me.size());
         Self { operation: me.begin(Kind::Barrier), full, state: State::Arrive }
     }
 
