@@ -2,7 +2,7 @@
 //!
 //! | body | the bytes choose | what must hold |
 //! |---|---|---|
-//! | [`interleave`] | layout, program, who is polled next | every rank finishes with the oracle's data; a poll moves exactly when an awaited event has happened |
+//! | [`interleave`] | layout, program, who is polled next | every rank finishes with the oracle's data; a poll moves exactly when an awaited event has happened; the rules of [`shadow`](crate::shadow) |
 //! | [`attach`] | a segment's memory | an error, or a layout that lies inside |
 //! | [`poison`] | the state word and the records | a poison within its bounds that can be printed |
 //! | [`corrupt`] | as `interleave`, and what a hostile peer stores between two polls | polls return; nothing outside the segment and the buffers is touched |
@@ -15,14 +15,16 @@ mod hostile;
 mod member;
 mod program;
 mod stage;
+mod uneven;
 
 pub use hostile::{attach, poison};
 
+use crate::shadow::{Shadow, Shadowed};
 use arena::Guarded;
 use member::{Outcome, Process};
 use program::Program;
 use stage::Stage;
-use unisono_kernel::region::{Layout, header};
+use unisono_kernel::region::{Base, Layout, header};
 use unisono_shm::Mapped;
 
 /// Most bytes of an input that are looked at: longer ones only take longer.
@@ -89,8 +91,10 @@ pub fn interleave(data: &[u8]) {
     let program = Program::decode(&mut bytes);
     let segment = Segment::new(program.layout());
     let stage = Stage::new(&program);
-    let mut processes = Process::all(&segment, &stage);
-    let poll = |process: &mut Process<'_>| match process.poll_checked() {
+    let shadow = Shadow::new(segment.layout, Base::default());
+    let view = |rank| Shadowed::new(segment.region, &shadow, &segment.layout, rank);
+    let mut processes = Process::all(segment.layout, view, &stage);
+    let poll = |process: &mut Process<'_, _>| match process.poll_checked(segment.region) {
         Outcome::Failed(error) => panic!("rank {} failed: {error}\n{program:#?}", process.rank()),
         Outcome::Finished => true,
         Outcome::Going => false,
@@ -115,7 +119,7 @@ pub fn corrupt(data: &[u8]) {
     let program = Program::decode(&mut bytes);
     let segment = Segment::new(program.layout());
     let stage = Stage::new(&program);
-    let mut processes = Process::all(&segment, &stage);
+    let mut processes = Process::all(segment.layout, |_| segment.region, &stage);
     while let Some(byte) = bytes.take() {
         if byte >= 0xD0 {
             hostile::store(&segment, byte, &mut bytes);

@@ -5,3 +5,4 @@ pub mod explore;
 pub mod loom;
 pub mod network;
 pub mod oracle;
+pub mod shadow;

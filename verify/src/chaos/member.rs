@@ -1,6 +1,5 @@
 //! One process of a program: its communicator, the call that it is at, the machine of that call.
 
-use super::Segment;
 use super::program::Call;
 use super::stage::Stage;
 use crate::explore::{Exchanging, Spreading, ordered};
@@ -9,11 +8,13 @@ use unisono_kernel::comm::{Comm, Member};
 use unisono_kernel::error::{Cause, Poison, PollError, Refusal};
 use unisono_kernel::machine::Machine;
 use unisono_kernel::op::Op;
+use unisono_kernel::region::{Layout, Region};
 use unisono_kernel::select::{Barrier, Bcast};
 use unisono_kernel::shm::allreduce::posted::Posted;
+use unisono_kernel::shm::alltoall::exchange::Alltoall;
+use unisono_kernel::shm::exchange::Exchange;
 use unisono_kernel::step::{Awaits, Step};
 use unisono_kernel::transport::Observe;
-use unisono_shm::Mapped;
 
 /// One process's part of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,7 @@ enum Running<'s> {
     Allreduce(Posted<'s>),
     Spread(Spreading),
     Exchange(Exchanging),
+    Uneven(Exchange<Alltoall<'static>>),
 }
 
 impl<'s> Running<'s> {
@@ -33,6 +35,7 @@ impl<'s> Running<'s> {
             Call::Barrier(algorithm) => Self::Barrier(Barrier::new(me, algorithm)?),
             Call::Allreduce { op, .. } => Self::Allreduce(Posted::new(me, send, receive, op.op())?),
             Call::Spread(spread) => Self::Spread(spread.machine(me, memory)?),
+            Call::Uneven(uneven) => Self::Uneven(uneven.machine(me, memory)?),
             Call::Exchange { exchange, ordered: is } => {
                 let slot = me.layout().params().queue_fragment as usize;
                 Self::Exchange(exchange.machine(me, slot, memory, if is { ordered() } else { Op::SUM_I64 })?)
@@ -40,13 +43,14 @@ impl<'s> Running<'s> {
         })
     }
 
-    fn poll(&mut self, comm: &mut Comm<Mapped>) -> Result<Step, PollError> {
+    fn poll<R: Region>(&mut self, comm: &mut Comm<R>) -> Result<Step, PollError> {
         match self {
             Self::Bcast(machine) => machine.poll(comm),
             Self::Barrier(machine) => machine.poll(comm),
             Self::Allreduce(machine) => machine.poll(comm),
             Self::Spread(machine) => machine.poll(comm),
             Self::Exchange(machine) => machine.poll(comm),
+            Self::Uneven(machine) => machine.poll(comm),
         }
     }
 }
@@ -62,8 +66,8 @@ pub(super) enum Outcome {
 }
 
 /// One process.
-pub(super) struct Process<'s> {
-    comm: Comm<Mapped>,
+pub(super) struct Process<'s, R> {
+    comm: Comm<R>,
     stage: &'s Stage<'s>,
     /// The call that it is at.
     at: usize,
@@ -74,12 +78,12 @@ pub(super) struct Process<'s> {
     over: bool,
 }
 
-impl<'s> Process<'s> {
-    /// The processes of a fresh segment.
-    pub(super) fn all(segment: &Segment, stage: &'s Stage<'s>) -> Vec<Self> {
-        let comm = |rank| Comm::new(segment.region, segment.layout, rank).expect("the rank is below the layout's");
+impl<'s, R: Region> Process<'s, R> {
+    /// The processes of a fresh segment, of which each has a view.
+    pub(super) fn all(layout: Layout, view: impl Fn(Rank) -> R, stage: &'s Stage<'s>) -> Vec<Self> {
+        let comm = |rank| Comm::new(view(rank), layout, rank).expect("the rank is below the layout's");
         let process = |rank| Self { comm: comm(rank), stage, at: 0, machine: None, waits: None, over: false };
-        (0..segment.layout.ranks()).map(process).collect()
+        (0..layout.ranks()).map(process).collect()
     }
 
     pub(super) fn rank(&self) -> Rank {
@@ -87,7 +91,7 @@ impl<'s> Process<'s> {
     }
 
     /// For reports.
-    pub(super) fn place(&self) -> impl std::fmt::Debug + use<> {
+    pub(super) fn place(&self) -> (Rank, usize, Option<Awaits>) {
         (self.rank(), self.at, self.waits)
     }
 
@@ -121,8 +125,10 @@ impl<'s> Process<'s> {
 
     /// Polls once, among members that keep the protocol: without an awaited event nothing changes,
     /// and what is waited for has not happened yet.
-    pub(super) fn poll_checked(&mut self) -> Outcome {
-        let idle = self.waits.filter(|on| !self.comm.ready(on));
+    /// `segment` is for looks that are no process's.
+    pub(super) fn poll_checked(&mut self, segment: impl Region) -> Outcome {
+        let mut looker = Comm::with_member(segment, self.comm.member().clone());
+        let idle = self.waits.filter(|on| !looker.ready(on));
         let before = (self.at, self.waits, self.machine.clone());
         let outcome = self.poll();
         assert!(
@@ -130,7 +136,7 @@ impl<'s> Process<'s> {
             "a spurious poll changed {before:#?}"
         );
         if let Some(on) = self.waits {
-            assert!(!self.comm.ready(&on), "waits for what has happened: {on:?} {:#?}", self.machine);
+            assert!(!looker.ready(&on), "waits for what has happened: {on:?} {:#?}", self.machine);
         }
         outcome
     }

@@ -1,6 +1,7 @@
 //! What the processes run: a layout and a few calls, decoded from bytes.
 
 use super::Bytes;
+use super::uneven::Uneven;
 use crate::explore::{Collective, Exchange, Spread};
 use crate::oracle::blocks::Way;
 use std::ffi::c_void;
@@ -24,6 +25,8 @@ pub(super) enum Call {
     Spread(Spread),
     /// Those that exchange through lines and queues; `ordered`: reductions do not commute.
     Exchange { exchange: Exchange, ordered: bool },
+    /// Blocks of a length for each pair.
+    Uneven(Uneven),
 }
 
 /// Which operation.
@@ -104,7 +107,7 @@ impl Program {
 
     fn call(bytes: &mut Bytes<'_>, params: &Params) -> Call {
         let kind = bytes.byte();
-        match kind % 8 {
+        match kind % 9 {
             0 | 1 => {
                 let len = Self::len(bytes, params);
                 let algorithm = match bytes.below(8) {
@@ -142,6 +145,7 @@ impl Program {
                     bytes: 4 * bytes.below(33) as usize,
                 })
             }
+            5 => Call::Uneven(Uneven(bytes.byte())),
             _ => {
                 let (collective, rooted) = Collective::ALL[usize::from(kind >> 3) % Collective::ALL.len()];
                 let fragments = bytes.below(4) as usize;
@@ -192,6 +196,6 @@ mod tests {
                 call => format!("{call:?}").chars().take(7).collect(),
             }));
         }
-        assert_eq!(names.len(), Collective::ALL.len() + 3 + 3, "{names:?}");
+        assert_eq!(names.len(), Collective::ALL.len() + 3 + 3 + 1, "{names:?}");
     }
 }

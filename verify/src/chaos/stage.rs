@@ -210,6 +210,15 @@ fn buffers(index: usize, call: Call, rank: u32, (ranks, slot): (u32, usize)) -> 
             let [before, after] = [false, true].map(|done| spread.fill(ranks, rank, done, data));
             Buffers::of_units(before, after, 4, skew)
         }
+        Call::Uneven(uneven) => {
+            let block = |from: u32, to: u32, len| self::pattern(index + 16 * to as usize, from as usize, len);
+            let all = |byte: u8| move |_, len: u64| vec![byte; len as usize];
+            let (shape, sent) = ((ranks, slot as u64), |to, len| block(rank, to, len));
+            let before = uneven.fill(shape, rank, all(FILL), sent);
+            let after = uneven.fill(shape, rank, |from, len| block(from, rank, len), sent);
+            let written = uneven.fill(shape, rank, all(1), all(0)).into_iter().map(|byte| byte == 1).collect();
+            Buffers::new((before, after), written, skew)
+        }
         Call::Exchange { exchange, ordered } => {
             let word = |rank: u32, k: usize| mix((index as u64) << 40 | u64::from(rank) << 32 | k as u64);
             let fold = if ordered { fold } else { u64::wrapping_add };

@@ -70,15 +70,21 @@ impl Names {
         Self(names)
     }
 
+    /// The last name before an offset, and how far behind it that is.
     fn at(&self, offset: u64) -> String {
-        self.0.get(&offset).cloned().unwrap_or_else(|| format!("+{offset}"))
+        match self.0.range(..=offset).next_back() {
+            Some((&at, name)) if at == offset => name.clone(),
+            Some((at, name)) => format!("{name}+{}", offset - at),
+            None => format!("+{offset}"),
+        }
     }
 
     fn word(&self, word: Word) -> String {
         self.at(word.offset)
     }
 
-    fn extent(&self, at: Extent) -> String {
+    /// An extent's name and length.
+    pub(crate) fn extent(&self, at: Extent) -> String {
         format!("{}[..{}]", self.at(at.offset()), at.len())
     }
 

@@ -1,0 +1,225 @@
+//! Who still has to hear a line or take a slot: rules S2 and S3.
+//!
+//! What a line or slot holds has a number, by which its readers release it: a line its operation (`done`), a slot the
+//! clock of its fragment (`taken`). The writer's next publication tells it: `ready` the clock behind the fragment, a
+//! line its operation, and what was written to slots before it are first fragments.
+//!
+//! Plain arithmetic over a few cells, which the explorer hashes and takes back with the rest of its world.
+
+use std::fmt;
+use unisono_kernel::Rank;
+use unisono_kernel::region::layout::LINE;
+use unisono_kernel::region::{Base, Extent, Layout};
+
+/// The cells of the bookkeeping.
+pub(crate) trait Cells {
+    /// What is there.
+    fn get(&self, cell: usize) -> u64;
+    /// Changes it.
+    fn set(&mut self, cell: usize, value: u64);
+}
+
+impl Cells for Vec<u64> {
+    fn get(&self, cell: usize) -> u64 {
+        self[cell]
+    }
+    fn set(&mut self, cell: usize, value: u64) {
+        self[cell] = value;
+    }
+}
+
+/// A promise that is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Breach {
+    /// S2: what the place holds was not released by this rank.
+    Pending(Rank),
+    /// S2: this rank writes there, and has not published it.
+    Unpublished(Rank),
+    /// S3: nothing is published there.
+    Nothing,
+    /// S3: whoever reads has released what is there.
+    Released,
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pending(rank) => write!(f, "S2: rank {rank} has not released what is there"),
+            Self::Unpublished(rank) => write!(f, "S2: rank {rank} has written there, and not published it"),
+            Self::Nothing => write!(f, "S3: nothing is published there"),
+            Self::Released => write!(f, "S3: it has released what is there"),
+        }
+    }
+}
+
+/// What a line or slot holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holds {
+    Nothing,
+    Unpublished { writer: Rank },
+    Published { writer: Rank, number: u64 },
+}
+
+/// A line or a slot of a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    Line(Rank, u64),
+    Slot(Rank, u64),
+}
+
+/// Cells of a rank before those of its lines and slots: what it has published, and its `taken` at the end of its last operation.
+const TAKEN: usize = 0;
+const DONE: usize = 1;
+const BEGAN: usize = 2;
+const OWN: usize = 3;
+/// Cells of a line or slot.
+const UNIT: usize = 2;
+
+/// The promises of a layout's members.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Promises {
+    layout: Layout,
+}
+
+impl Promises {
+    pub(crate) const fn new(layout: Layout) -> Self {
+        Self { layout }
+    }
+
+    fn lines(&self) -> u64 {
+        self.layout.params().lines.into()
+    }
+
+    fn slots(&self) -> u64 {
+        self.layout.params().queue_slots.into()
+    }
+
+    const fn own(&self, rank: Rank) -> usize {
+        let params = self.layout.params();
+        rank as usize * (OWN + UNIT * (params.lines as usize + params.queue_slots as usize))
+    }
+
+    /// Number of cells, all of them zero at first.
+    pub(crate) const fn cells(&self) -> usize {
+        self.own(self.layout.ranks())
+    }
+
+    /// Lets everyone begin at `base`.
+    pub(crate) fn begin(&self, cells: &mut impl Cells, base: Base) {
+        for own in (0..self.layout.ranks()).map(|rank| self.own(rank)) {
+            cells.set(own + TAKEN, base.clock);
+            cells.set(own + DONE, base.operation);
+            cells.set(own + BEGAN, base.clock);
+        }
+    }
+
+    fn cell(&self, unit: Unit) -> usize {
+        let (rank, index) = match unit {
+            Unit::Line(rank, index) => (rank, index),
+            Unit::Slot(rank, index) => (rank, self.lines() + index),
+        };
+        self.own(rank) + OWN + UNIT * index as usize
+    }
+
+    fn holds(&self, cells: &impl Cells, unit: Unit) -> Holds {
+        let cell = self.cell(unit);
+        match cells.get(cell) {
+            0 => Holds::Nothing,
+            code if code % 2 == 1 => Holds::Unpublished { writer: (code / 2) as Rank },
+            code => Holds::Published { writer: (code / 2 - 1) as Rank, number: cells.get(cell + 1) },
+        }
+    }
+
+    fn hold(&self, cells: &mut impl Cells, unit: Unit, holds: Holds) {
+        let (code, number) = match holds {
+            Holds::Nothing => (0, 0),
+            Holds::Unpublished { writer } => (2 * u64::from(writer) + 1, 0),
+            Holds::Published { writer, number } => (2 * u64::from(writer) + 2, number),
+        };
+        let cell = self.cell(unit);
+        cells.set(cell, code);
+        cells.set(cell + 1, number);
+    }
+
+    /// The line or slot in which an extent lies.
+    fn unit(&self, at: Extent) -> Option<Unit> {
+        let first = self.layout.own_pages(0);
+        let rank = at.offset().checked_sub(first.offset())? / first.len();
+        let rank = (rank < self.layout.ranks().into()).then_some(rank as Rank)?;
+        let index = |first: u64, each: u64, count: u64| {
+            at.offset().checked_sub(first).map(|behind| behind / each).filter(|&index| index < count)
+        };
+        let slot = index(self.layout.slot(rank, 0).offset(), self.layout.params().queue_fragment, self.slots());
+        let line = || index(self.layout.line(rank, 0).offset(), LINE, self.lines());
+        slot.map(|index| Unit::Slot(rank, index)).or_else(|| Some(Unit::Line(rank, line()?)))
+    }
+
+    /// `rank` stores `value` to the flag at `offset`.
+    pub(crate) fn store(&self, cells: &mut impl Cells, rank: Rank, offset: u64, value: u64) {
+        let own = self.own(rank);
+        if offset == self.layout.taken(rank).offset() {
+            cells.set(own + TAKEN, value);
+        } else if offset == self.layout.done(rank).offset() {
+            cells.set(own + DONE, value);
+            // By its end an operation has taken all of its ticks.
+            cells.set(own + BEGAN, cells.get(own + TAKEN));
+        } else if offset == self.layout.ready(rank).offset() {
+            self.publish(cells, rank, value.saturating_sub(self.slots()));
+        } else if offset == self.layout.line(rank, value).offset() {
+            let line = Unit::Line(rank, value & (self.lines() - 1));
+            if self.holds(cells, line) == (Holds::Unpublished { writer: rank }) {
+                self.hold(cells, line, Holds::Published { writer: rank, number: value });
+            }
+            self.publish(cells, rank, cells.get(own + BEGAN));
+        }
+    }
+
+    /// Publishes what `rank` has written to slots: fragments of the clocks from `from` on.
+    fn publish(&self, cells: &mut impl Cells, rank: Rank, from: u64) {
+        for (owner, index) in (0..self.layout.ranks()).flat_map(|owner| (0..self.slots()).map(move |at| (owner, at))) {
+            let slot = Unit::Slot(owner, index);
+            if self.holds(cells, slot) == (Holds::Unpublished { writer: rank }) {
+                let number = from + (index.wrapping_sub(from) & (self.slots() - 1));
+                self.hold(cells, slot, Holds::Published { writer: rank, number });
+            }
+        }
+    }
+
+    /// `rank` reads or writes an extent.
+    pub(crate) fn touch(&self, cells: &mut impl Cells, rank: Rank, at: Extent, writes: bool) -> Result<(), Breach> {
+        let Some(unit) = self.unit(at) else { return Ok(()) };
+        let holds = self.holds(cells, unit);
+        if !writes {
+            return match holds {
+                Holds::Published { number, .. } if self.released(cells, unit, rank, number) => Err(Breach::Released),
+                Holds::Published { .. } => Ok(()),
+                Holds::Nothing | Holds::Unpublished { .. } => Err(Breach::Nothing),
+            };
+        }
+        match holds {
+            Holds::Unpublished { writer } if writer != rank => return Err(Breach::Unpublished(writer)),
+            Holds::Published { writer, number } => {
+                let readers = match unit {
+                    // What another process has put into a queue is for its owner.
+                    Unit::Slot(owner, _) if owner != writer => owner..owner + 1,
+                    _ => 0..self.layout.ranks(),
+                };
+                let mut others = readers.filter(|&reader| reader != rank);
+                if let Some(reader) = others.find(|&reader| !self.released(cells, unit, reader, number)) {
+                    return Err(Breach::Pending(reader));
+                }
+            }
+            Holds::Nothing | Holds::Unpublished { .. } => {}
+        }
+        self.hold(cells, unit, Holds::Unpublished { writer: rank });
+        Ok(())
+    }
+
+    /// Has `reader` released what has this number there?
+    fn released(&self, cells: &impl Cells, unit: Unit, reader: Rank, number: u64) -> bool {
+        match unit {
+            Unit::Line(..) => cells.get(self.own(reader) + DONE) >= number,
+            Unit::Slot(..) => cells.get(self.own(reader) + TAKEN) > number,
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! The region that keeps the shadow of another one.
+
+use super::bytes::{Bytes, Event, join};
+use super::promises::Promises;
+use crate::explore::Names;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use unisono_kernel::Rank;
+use unisono_kernel::buffer::Buf;
+use unisono_kernel::op::Op;
+use unisono_kernel::region::layout::LINE;
+use unisono_kernel::region::{
+    Base, Counter, CounterId, Extent, Flag, FlagId, Layout, MailId, Mailword, Region, Untrusted,
+};
+
+/// What is known of a segment, for all of its members.
+#[derive(Clone)]
+pub struct Shadow(Arc<Mutex<Books>>);
+
+struct Books {
+    layout: Layout,
+    /// By rank; the own part counts the rank's releases, and is 1 at first.
+    clocks: Vec<Vec<u32>>,
+    /// By offset of a word: the clock that its value carries, if it carries one.
+    words: HashMap<u64, Vec<u32>>,
+    bytes: Bytes,
+    promises: Promises,
+    cells: Vec<u64>,
+}
+
+impl fmt::Debug for Shadow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shadow").finish_non_exhaustive()
+    }
+}
+
+impl Shadow {
+    /// Of a segment on which all members begin at `base`.
+    pub fn new(layout: Layout, base: Base) -> Self {
+        let ranks = layout.ranks() as usize;
+        let promises = Promises::new(layout);
+        let mut cells = vec![0; promises.cells()];
+        promises.begin(&mut cells, base);
+        let clock = |rank| (0..ranks).map(|other| u32::from(other == rank)).collect();
+        let clocks = (0..ranks).map(clock).collect();
+        let (words, bytes) = (HashMap::new(), Bytes::default());
+        Self(Arc::new(Mutex::new(Books { layout, clocks, words, bytes, promises, cells })))
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        // Whoever breaks a rule panics with the books in order.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Books {
+    /// `rank` loads the word: what was before the store is before it.
+    fn acquire(&mut self, rank: Rank, offset: u64) {
+        if let Some(carried) = self.words.get(&offset) {
+            join(&mut self.clocks[rank as usize], carried);
+        }
+    }
+
+    /// `rank` stores to the word.
+    fn release(&mut self, rank: Rank, offset: u64) {
+        let own = &mut self.clocks[rank as usize];
+        self.words.insert(offset, own.clone());
+        own[rank as usize] += 1;
+    }
+
+    /// `rank` reads or writes an extent: the rule that it breaks, if it does.
+    fn touch(&mut self, rank: Rank, at: Extent, writes: bool) -> Result<(), String> {
+        let clock = &self.clocks[rank as usize];
+        let event = Event { rank, number: clock[rank as usize] };
+        let raced = self.bytes.touch(event, clock, at, writes).map_err(|race| format!("S1: {race}"));
+        let kept = self.promises.touch(&mut self.cells, rank, at, writes).map_err(|breach| breach.to_string());
+        kept.and(raced).map_err(|fault| {
+            let (verb, place) = (if writes { "writes" } else { "reads" }, Names::new(&self.layout).extent(at));
+            format!("rank {rank} {verb} {place}: {fault}")
+        })
+    }
+}
+
+/// One member's view of a region that has a shadow.
+///
+/// A rule that is broken is a panic in the access that breaks it.
+#[derive(Debug)]
+pub struct Shadowed<R> {
+    view: Arc<View<R>>,
+    flags: Table<R, FlagId>,
+    mails: Table<R, MailId>,
+    counters: Table<R, CounterId>,
+}
+
+#[derive(Debug)]
+struct View<R> {
+    region: R,
+    shadow: Shadow,
+    rank: Rank,
+}
+
+impl<R: Region> Shadowed<R> {
+    /// `rank`'s view of `region`, which is as long as `layout` says.
+    pub fn new(region: R, shadow: &Shadow, layout: &Layout, rank: Rank) -> Self {
+        let view = Arc::new(View { region, shadow: shadow.clone(), rank });
+        let (flags, mails, counters) = (Table::new(layout), Table::new(layout), Table::new(layout));
+        Self { view, flags, mails, counters }
+    }
+
+    fn touch(&self, at: Extent, len: usize, writes: bool) {
+        let View { shadow, rank, .. } = &*self.view;
+        let at = at.part(0, len as u64);
+        if !at.is_empty() {
+            let touched = shadow.books().touch(*rank, at, writes);
+            touched.unwrap_or_else(|fault| panic!("{fault}"));
+        }
+    }
+}
+
+/// The words of one kind, as they are asked for: by line, each in its place.
+#[derive(Debug)]
+struct Table<R, I> {
+    lines: Box<[OnceLock<Line<R, I>>]>,
+    beyond: OnceLock<Watched<R, I>>,
+}
+
+const WORDS: usize = LINE as usize / 8;
+type Line<R, I> = Box<[OnceLock<Watched<R, I>>; WORDS]>;
+
+impl<R, I: Copy> Table<R, I> {
+    fn new(layout: &Layout) -> Self {
+        let lines = (0..layout.bytes().div_ceil(LINE)).map(|_| OnceLock::new()).collect();
+        Self { lines, beyond: OnceLock::new() }
+    }
+
+    fn word(&self, view: &Arc<View<R>>, id: I, offset: u64) -> &Watched<R, I> {
+        let index = (offset / 8) as usize;
+        let place = match self.lines.get(index / WORDS) {
+            Some(line) => &line.get_or_init(|| Box::new([const { OnceLock::new() }; WORDS]))[index % WORDS],
+            None => &self.beyond,
+        };
+        place.get_or_init(|| Watched { view: Arc::clone(view), id })
+    }
+}
+
+/// A word whose loads and stores order what happens around them.
+#[derive(Debug)]
+pub struct Watched<R, I> {
+    view: Arc<View<R>>,
+    id: I,
+}
+
+impl<R, I> Watched<R, I> {
+    /// An access of which nobody else's comes between it and its entry in the books.
+    fn entered<A>(&self, access: impl FnOnce(&R) -> A, enter: impl FnOnce(&mut Books, Rank, &A)) -> A {
+        let View { region, shadow, rank } = &*self.view;
+        let mut books = shadow.books();
+        let answer = access(region);
+        enter(&mut books, *rank, &answer);
+        answer
+    }
+}
+
+impl<R: Region> Watched<R, FlagId> {
+    fn publish(&self, value: u64, store: impl FnOnce(&R)) {
+        let offset = self.id.offset();
+        self.entered(store, |books, rank, ()| {
+            books.promises.store(&mut books.cells, rank, offset, value);
+            books.release(rank, offset);
+        });
+    }
+}
+
+impl<R: Region> Flag for Watched<R, FlagId> {
+    fn load_acquire(&self) -> Untrusted<u64> {
+        let load = |region: &R| region.flag(self.id).load_acquire();
+        self.entered(load, |books, rank, _| books.acquire(rank, self.id.offset()))
+    }
+    fn store_release(&self, value: u64) {
+        self.publish(value, |region| region.flag(self.id).store_release(value));
+    }
+}
+
+impl<R: Region> Mailword for Watched<R, MailId> {
+    fn peek_acquire(&self) -> Untrusted<u64> {
+        let load = |region: &R| region.mail(self.id).peek_acquire();
+        self.entered(load, |books, rank, _| books.acquire(rank, self.id.offset()))
+    }
+    fn put_release(&self, value: u64) {
+        let put = |region: &R| region.mail(self.id).put_release(value);
+        self.entered(put, |books, rank, ()| books.release(rank, self.id.offset()));
+    }
+    fn clear(&self) {
+        // Relaxed: who sees it learns of nothing.
+        let clear = |region: &R| region.mail(self.id).clear();
+        self.entered(clear, |books, _, ()| drop(books.words.remove(&self.id.offset())));
+    }
+}
+
+impl<R: Region> Watched<R, CounterId> {
+    /// A read-modify-write: it carries on what its word carried.
+    fn change(&self, change: impl FnOnce(&R) -> Untrusted<u64>, stores: impl FnOnce(u64) -> bool) -> Untrusted<u64> {
+        self.entered(change, |books, rank, before| {
+            books.acquire(rank, self.id.offset());
+            if stores(before.unchecked()) {
+                books.release(rank, self.id.offset());
+            }
+        })
+    }
+}
+
+impl<R: Region> Counter for Watched<R, CounterId> {
+    fn load_acquire(&self) -> Untrusted<u64> {
+        self.change(|region| region.counter(self.id).load_acquire(), |_| false)
+    }
+    fn store_release(&self, value: u64) {
+        let store = |region: &R| region.counter(self.id).store_release(value);
+        self.entered(store, |books, rank, ()| books.release(rank, self.id.offset()));
+    }
+    fn fetch_add(&self, n: u64) -> Untrusted<u64> {
+        self.change(|region| region.counter(self.id).fetch_add(n), |_| true)
+    }
+    fn fetch_sub(&self, n: u64) -> Untrusted<u64> {
+        self.change(|region| region.counter(self.id).fetch_sub(n), |_| true)
+    }
+    fn claim(&self, from: u64, to: u64) -> Untrusted<u64> {
+        self.change(|region| region.counter(self.id).claim(from, to), |before| before == from)
+    }
+}
+
+// SAFETY: words and extents are those of a region that keeps the contract.
+unsafe impl<R: Region> Region for Shadowed<R> {
+    type Flag = Watched<R, FlagId>;
+    type Mailword = Watched<R, MailId>;
+    type Counter = Watched<R, CounterId>;
+
+    fn flag(&self, id: FlagId) -> &Self::Flag {
+        self.flags.word(&self.view, id, id.offset())
+    }
+    fn mail(&self, id: MailId) -> &Self::Mailword {
+        self.mails.word(&self.view, id, id.offset())
+    }
+    fn counter(&self, id: CounterId) -> &Self::Counter {
+        self.counters.word(&self.view, id, id.offset())
+    }
+
+    fn publish(&self, id: FlagId, value: u64) {
+        self.flag(id).publish(value, |region| region.publish(id, value));
+    }
+
+    unsafe fn write(&self, at: Extent, src: Buf) {
+        self.touch(at, src.len(), true);
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.view.region.write(at, src) }
+    }
+    unsafe fn read(&self, at: Extent, dst: Buf) {
+        self.touch(at, dst.len(), false);
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.view.region.read(at, dst) }
+    }
+    unsafe fn read_past_caches(&self, at: Extent, dst: Buf) {
+        self.touch(at, dst.len(), false);
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.view.region.read_past_caches(at, dst) }
+    }
+    unsafe fn fold(&self, at: Extent, acc: Buf, op: &Op) {
+        self.touch(at, acc.len(), false);
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.view.region.fold(at, acc, op) }
+    }
+    unsafe fn fold_private(&self, left: Buf, acc: Buf, op: &Op) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.view.region.fold_private(left, acc, op) }
+    }
+}

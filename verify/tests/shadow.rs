@@ -1,0 +1,269 @@
+//! The shadow: legal programs keep its rules in any order of polls, and members that lie break one at once.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use unisono_kernel::Rank;
+use unisono_kernel::blocks::Blocks;
+use unisono_kernel::buffer::Buf;
+use unisono_kernel::comm::{Comm, Member};
+use unisono_kernel::datatype::{Data, Datatype};
+use unisono_kernel::machine::Machine;
+use unisono_kernel::op::Op;
+use unisono_kernel::region::layout::{Cico, Params};
+use unisono_kernel::region::{Base, Counter, CounterId, Extent, FlagId, Layout, MailId, Mailword, Region};
+use unisono_kernel::select::{Bcast, BcastAlgorithm};
+use unisono_kernel::shm::alltoall::exchange::Alltoall;
+use unisono_kernel::shm::exchange::Exchange;
+use unisono_kernel::step::Step;
+use unisono_local::Segment;
+use unisono_verify::oracle::mix;
+use unisono_verify::shadow::{Shadow, Shadowed};
+
+/// Words of one kind, of a rank.
+type Words = fn(&Layout, Rank) -> FlagId;
+
+/// A member that publishes some of its words too soon: by so much.
+struct Hasty<R> {
+    region: R,
+    word: Option<FlagId>,
+    ahead: u64,
+}
+
+// SAFETY: forwards to a region that keeps the contract; a value that lies is no worse than a peer that does.
+unsafe impl<R: Region> Region for Hasty<R> {
+    type Flag = R::Flag;
+    type Mailword = R::Mailword;
+    type Counter = R::Counter;
+
+    fn flag(&self, id: FlagId) -> &R::Flag {
+        self.region.flag(id)
+    }
+    fn mail(&self, id: MailId) -> &R::Mailword {
+        self.region.mail(id)
+    }
+    fn counter(&self, id: CounterId) -> &R::Counter {
+        self.region.counter(id)
+    }
+    fn publish(&self, id: FlagId, value: u64) {
+        let ahead = if self.word == Some(id) { self.ahead } else { 0 };
+        self.region.publish(id, value + ahead);
+    }
+    unsafe fn write(&self, at: Extent, src: Buf) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.region.write(at, src) }
+    }
+    unsafe fn read(&self, at: Extent, dst: Buf) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.region.read(at, dst) }
+    }
+    unsafe fn fold(&self, at: Extent, acc: Buf, op: &Op) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.region.fold(at, acc, op) }
+    }
+}
+
+/// Slots so few and short that they are used again within a call.
+fn params(ranks: u32) -> Params {
+    Params { page: 256, lines: 4, queue_slots: 4, queue_fragment: 256, ..Params::new(ranks) }
+}
+
+/// The members' views of one segment with a shadow, of which one may lie.
+fn views(params: Params, lie: Option<(Rank, Words, u64)>) -> (Layout, impl Fn(Rank) -> Hasty<Shadowed<Segment>>) {
+    let segment = Segment::new(params).unwrap();
+    let layout = *segment.layout();
+    let shadow = Shadow::new(layout, Base::default());
+    let view = move |rank| {
+        let region = Shadowed::new(segment.clone(), &shadow, &layout, rank);
+        let lie = lie.filter(|(liar, ..)| *liar == rank);
+        Hasty { region, word: lie.map(|(_, word, _)| word(&layout, rank)), ahead: lie.map_or(0, |(.., ahead)| ahead) }
+    };
+    (layout, view)
+}
+
+/// Bytes of what `from` has for `to` in a round: in lines, in a slot or in turns, and often nothing.
+fn between(seed: u64, round: u64, from: Rank, to: Rank) -> u64 {
+    const ALL: [u64; 12] = [0, 0, 0, 1, 8, 31, 64, 120, 240, 300, 900, 2000];
+    // Now and then one process has short blocks only, and so another place for them.
+    let longest = 3 + mix(seed ^ round << 8 ^ u64::from(from) << 4) % 9;
+    ALL[(mix(seed << 32 ^ round << 16 ^ u64::from(from) << 8 ^ u64::from(to)) % (longest + 1)) as usize]
+}
+
+fn byte(round: u64, from: Rank, to: Rank, at: usize) -> u8 {
+    mix(round << 40 ^ u64::from(from) << 36 ^ u64::from(to) << 32 ^ at as u64) as u8
+}
+
+/// As long as the program runs: machines refer to it.
+fn leak<T>(all: impl IntoIterator<Item = T>) -> &'static mut [T] {
+    Vec::leak(all.into_iter().collect())
+}
+
+/// Blocks side by side, block r as `of` says.
+fn blocks(ranks: u32, len: impl Fn(Rank) -> u64, of: impl Fn(Rank, usize) -> u8) -> (Buf, Blocks<'static>) {
+    let counts = leak((0..ranks).map(&len));
+    let places = leak((0..ranks as usize).map(|rank| counts[..rank].iter().sum::<u64>()));
+    let memory = leak((0..ranks).flat_map(|rank| (0..len(rank) as usize).map(move |at| (rank, at))));
+    let memory = Buf::of_mut(leak(memory.iter().map(|&(rank, at)| of(rank, at))));
+    // SAFETY: the memory is never freed; one poll at a time touches it.
+    (memory, unsafe { Blocks::vary(memory, counts, places, Datatype::BYTE) }.unwrap())
+}
+
+fn content(buf: Buf) -> &'static [u8] {
+    // SAFETY: never freed, and nobody writes it any more.
+    unsafe { core::slice::from_raw_parts(buf.ptr(), buf.len()) }
+}
+
+enum Running {
+    Alltoall(Box<Exchange<Alltoall<'static>>>),
+    Bcast(Bcast<'static>),
+}
+
+/// One process: alltoallv and a broadcast by turns.
+struct Process<R> {
+    comm: Comm<R>,
+    round: u64,
+    machine: Option<(Running, Buf)>,
+}
+
+const ROUNDS: u64 = 8;
+
+impl<R: Region> Process<R> {
+    fn machine(me: &mut Member, seed: u64, round: u64) -> (Running, Buf) {
+        let (ranks, rank) = (me.size(), me.rank());
+        if round.is_multiple_of(2) {
+            let (_, send) = blocks(ranks, |to| between(seed, round, rank, to), |to, at| byte(round, rank, to, at));
+            let (buf, receive) = blocks(ranks, |from| between(seed, round, from, rank), |_, _| 0);
+            return (Running::Alltoall(Alltoall::vary(me, Some(send), receive).unwrap().into()), buf);
+        }
+        let (root, len) = ((mix(seed ^ round) % u64::from(ranks)) as Rank, between(seed, round, 0, 0) as usize);
+        let buf = Buf::of_mut(leak((0..len).map(|at| if rank == root { byte(round, root, root, at) } else { 0 })));
+        // SAFETY: never freed; one poll at a time touches it.
+        let data = unsafe { Data::from_raw(buf, len as u64, Datatype::BYTE) }.unwrap();
+        (Running::Bcast(Bcast::new(me, data, root, BcastAlgorithm::Queue).unwrap()), buf)
+    }
+
+    /// What a round must have left.
+    fn expected(&self, seed: u64) -> Vec<u8> {
+        let (ranks, rank, round) = (self.comm.member().size(), self.comm.member().rank(), self.round);
+        if round.is_multiple_of(2) {
+            let block =
+                |from| (0..between(seed, round, from, rank) as usize).map(move |at| byte(round, from, rank, at));
+            return (0..ranks).flat_map(block).collect();
+        }
+        let root = (mix(seed ^ round) % u64::from(ranks)) as Rank;
+        (0..between(seed, round, 0, 0) as usize).map(|at| byte(round, root, root, at)).collect()
+    }
+
+    /// Polls once; is everything done?
+    fn poll(&mut self, seed: u64) -> bool {
+        if self.round == ROUNDS {
+            return true;
+        }
+        let none = || Self::machine(self.comm.member_mut(), seed, self.round);
+        let (mut machine, buf) = self.machine.take().unwrap_or_else(none);
+        let step = match &mut machine {
+            Running::Alltoall(machine) => machine.poll(&mut self.comm),
+            Running::Bcast(machine) => machine.poll(&mut self.comm),
+        };
+        if step.unwrap() == Step::Done {
+            assert!(content(buf) == self.expected(seed), "wrong data in round {}", self.round);
+            self.round += 1;
+        } else {
+            self.machine = Some((machine, buf));
+        }
+        false
+    }
+}
+
+/// Runs the seed's program in the seed's order of polls; what panics.
+fn run(ranks: u32, seed: u64, lie: Option<(Rank, Words, u64)>) -> Result<(), String> {
+    let (layout, view) = views(params(ranks), lie);
+    let process = |rank| Process { comm: Comm::new(view(rank), layout, rank).unwrap(), round: 0, machine: None };
+    let mut processes: Vec<_> = (0..ranks).map(process).collect();
+    let mut random = seed;
+    caught(|| {
+        for _ in 0..100_000 {
+            random = mix(random);
+            // Runs of polls: some processes are far behind.
+            for _ in 0..1 + random % 7 {
+                processes[(random >> 8) as usize % ranks as usize].poll(seed);
+            }
+            if processes.iter().all(|process| process.round == ROUNDS) {
+                return;
+            }
+        }
+        panic!("stuck");
+    })
+}
+
+fn caught(body: impl FnOnce()) -> Result<(), String> {
+    catch_unwind(AssertUnwindSafe(body)).map_err(|panic| match panic.downcast::<String>() {
+        Ok(said) => *said,
+        Err(panic) => panic.downcast_ref::<&str>().unwrap_or(&"?").to_string(),
+    })
+}
+
+#[test]
+fn blocks_of_any_lengths_keep_the_rules() {
+    for ranks in 2..=5 {
+        for seed in 0..100 {
+            assert_eq!(run(ranks, seed, None), Ok(()), "{ranks} ranks, seed {seed}");
+        }
+    }
+}
+
+/// So many of 100 seeds show the lie at least, by this rule or another one. (Who reads a slot that was written anew, and has
+/// heard so, breaks no rule by that: its data is wrong.)
+fn found(lie: (Rank, Words, u64), (least, rule): (usize, &str)) {
+    for ranks in 2..=4 {
+        let faults = (0..100).filter_map(|seed| run(ranks, seed, Some(lie)).err());
+        let broken: Vec<_> = faults.filter(|fault| fault.contains(": S")).collect();
+        assert!(broken.len() >= least, "{ranks} ranks: {} of 100 seeds find it", broken.len());
+        assert!(broken.iter().any(|fault| fault.contains(rule)), "{ranks} ranks: {broken:#?}");
+    }
+}
+
+/// As a reader of alltoallv once did that put off a fragment, and published that it was done with all of them.
+#[test]
+fn who_releases_a_fragment_too_soon_is_found_at_its_next_look_at_it() {
+    found((0, Layout::taken, 1), (90, "S3: it has released"));
+}
+
+#[test]
+fn who_releases_a_line_too_soon_is_found() {
+    found((1, Layout::done, 1), (90, "S3: it has released"));
+}
+
+#[test]
+fn who_publishes_before_it_writes_is_found() {
+    found((0, Layout::ready, 1), (2, "S3: "));
+}
+
+/// Papers' fragments have no number: of them S1 alone knows.
+#[test]
+fn what_no_word_orders_is_found_even_if_it_went_well() {
+    let params = Params { cico: Some(Cico { slots: 1, fragment: 8, sets: 1 }), ..params(2) };
+    let (layout, view) = views(params, None);
+    let (fragment, control) = (layout.fragment(0, 0), layout.control(0, 0));
+    let (root, reader) = (view(0), view(1));
+    let mut word = [0; 8];
+    let word = Buf::of_mut(&mut word);
+    // SAFETY: the word is ours, and everything happens on one thread; so it does below.
+    let write = || caught(|| unsafe { root.write(fragment, word) });
+    // SAFETY: as above.
+    let read = || caught(|| unsafe { reader.read(fragment, word) });
+    let race =
+        |verb, place, rank, other| Err(format!("rank {rank} {verb} {place}[..8]: S1: overlap: rank {other} there now"));
+    assert_eq!(write(), Ok(()));
+    assert_eq!(read(), race("reads", "fragment(0, 0)", 1, "0 may write"));
+    root.mail(control).put_release(1);
+    assert_eq!(read(), race("reads", "fragment(0, 0)", 1, "0 may write"));
+    assert!(reader.mail(control).peek_acquire().is(1));
+    assert_eq!(read(), Ok(()));
+    // A clear tells nothing; a counter does.
+    reader.mail(control).clear();
+    assert!(root.mail(control).peek_acquire().is(0));
+    assert_eq!(write(), race("writes", "fragment(0, 0)", 0, "1 may read"));
+    reader.counter(layout.set_readers(0)).fetch_sub(1);
+    assert_eq!(write(), race("writes", "fragment(0, 0)", 0, "1 may read"));
+    root.counter(layout.set_readers(0)).load_acquire();
+    assert_eq!(write(), Ok(()));
+}
