@@ -49,6 +49,10 @@ impl Relax for Patience {
     fn relax(&mut self, on: &Awaits) -> Result<(), WaitError> {
         self.0.relax(on)
     }
+
+    fn glance(&mut self, on: &Awaits) -> Result<u32, WaitError> {
+        self.0.glance(on)
+    }
 }
 
 /// Gives the core to another process.

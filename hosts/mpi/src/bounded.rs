@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 use unisono_kernel::error::WaitError;
 use unisono_kernel::step::Awaits;
-use unisono_kernel::wait::Relax;
+use unisono_kernel::wait::{Bound, Relax};
 use unisono_posix::PosixError;
 
 /// Environment: the bound, in seconds. Without it there is none: a rank may compute for as long as it likes.
@@ -28,37 +28,48 @@ fn seconds(text: &str) -> Option<Duration> {
 #[derive(Clone, Copy, Debug)]
 pub struct Bounded<H> {
     host: H,
-    bound: Option<Duration>,
-    began: Option<Instant>,
+    bound: Bound,
+    /// When a clock was first needed.
+    begin: Option<Instant>,
 }
 
 impl<H> Bounded<H> {
     /// `host`'s waiting; `None`: without a bound.
-    pub const fn new(host: H, bound: Option<Duration>) -> Self {
-        Self { host, bound, began: None }
+    pub const fn new(host: H, most: Option<Duration>) -> Self {
+        Self { host, bound: Bound::new(most), begin: None }
     }
 
     /// With half the bound: for whoever asks twice.
     #[must_use]
     pub fn halved(self) -> Self {
-        Self { bound: self.bound.map(|bound| bound / 2), ..self }
+        Self::new(self.host, self.bound.most().map(|most| most / 2))
+    }
+
+    /// Is the bound over? Without one no clock is read.
+    fn is_over(&mut self, ask: impl FnOnce(&mut Bound, Duration) -> bool) -> bool {
+        self.bound.most().is_some() && {
+            let now = self.begin.get_or_insert_with(Instant::now).elapsed();
+            ask(&mut self.bound, now)
+        }
     }
 }
 
 impl<H: Relax> Relax for Bounded<H> {
     fn begin(&mut self) {
-        self.began = None;
+        self.bound.begin();
         self.host.begin();
     }
 
     fn relax(&mut self, on: &Awaits) -> Result<(), WaitError> {
-        if let Some(bound) = self.bound {
-            let now = Instant::now();
-            if now.duration_since(*self.began.get_or_insert(now)) > bound {
-                return Err(WaitError::Late(on.first().peer.unwrap_or(0)));
-            }
+        if self.is_over(Bound::waits) { Err(on.late()) } else { self.host.relax(on) }
+    }
+
+    fn glance(&mut self, on: &Awaits) -> Result<u32, WaitError> {
+        if self.is_over(Bound::looks) {
+            return Err(on.late());
         }
-        self.host.relax(on)
+        let calls = self.host.glance(on)?;
+        Ok(if self.bound.most().is_some() { calls.min(self.bound.pace()) } else { calls })
     }
 }
 
@@ -79,7 +90,7 @@ mod tests {
 
     #[test]
     fn who_is_late_has_a_name_and_each_wait_a_bound_of_its_own() {
-        let on = Awaits::one(Await { source: Source::Message(Slot(0)), peer: Some(3), operation: 1 });
+        let on = Awaits::one(Await { source: Source::Message(Slot(0)), peer: Some(3), operation: 1, turn: 0 });
         let mut host = Bounded::new(Nop, Some(Duration::from_millis(20)));
         for _ in 0..2 {
             host.begin();

@@ -286,8 +286,7 @@ impl Process {
         yields: bool,
         progress: Option<Progress>,
     ) -> Result<Attached, Reason> {
-        let SpinThen { eager, patient, host } = self.patient(yields, progress);
-        let wait: Waiting = SpinThen { eager, patient, host: Patience(Box::new(host)) };
+        let wait: Waiting = self.patient(yields, progress).map(|host| Patience(Box::new(host)));
         // SAFETY: the slice lies beside the handle in the lease, and is dropped after it was freed.
         let segment = unsafe { slice.segment() };
         let layout = *slice.plan().layout();

@@ -57,7 +57,7 @@ impl<X: Shared + ?Sized> Machine<X> for Central {
                 // pairs with: the arrivals
                 if !region.counter(count).load_acquire().at_least(self.full) {
                     let source = Source::Counter(count, Until::AtLeast(self.full));
-                    return Ok(Step::Wait(Awaits::one(Await { source, peer: None, operation })));
+                    return Ok(Step::Wait(Awaits::one(Await { source, peer: None, operation, turn: 0 })));
                 }
                 // publishes: all before the barrier everywhere, to everyone
                 region.publish(release, operation);
