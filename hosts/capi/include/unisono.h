@@ -265,7 +265,7 @@ int unisono_alltoall_typed(unisono_comm *comm, const void *send, uint64_t send_c
 #define UNISONO_SHORT_INT (18)   /* int16_t, int32_t */
 #define UNISONO_2I64 (19)        /* int64_t, int64_t */
 
-/* Elements of `bytes` bytes, 1 .. 4096, that only an operation of the caller's understands. */
+/* Elements of `bytes` bytes, 1 .. 4096 and at most a slot (`queue_fragment`), that only an operation of the caller's understands. */
 #define UNISONO_OPAQUE(bytes) (-(int)(bytes))
 
 /*

@@ -35,6 +35,12 @@ impl Base {
     /// The same of central barriers, in each of which all ranks count.
     pub const MOST_CENTRALS: u64 = Self::MOST / MAX_RANKS as u64;
 
+    /// What the central barrier's counter holds here: of the words of zeroed memory the one that a communicator which begins
+    /// here could not do with, for checks that begin where counters wrap.
+    pub const fn arrivals(&self, ranks: u32) -> u64 {
+        self.centrals.wrapping_mul(ranks as u64)
+    }
+
     /// Never 0.
     fn digest(&self) -> u64 {
         let Self { operation, clock, sets, centrals } = *self;
