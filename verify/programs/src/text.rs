@@ -297,7 +297,7 @@ call 4 1 free auto 0 0 none 1 0
         for (from, to, what) in [
             ("* waitall 3", "0 wait 3", "call 3 is not persistent, or active"),
             ("* free 3\n* run 2\n* run 4\n", "* run 2\n", "rank 0 never completes call 3, or never frees it"),
-            ("* run 2\n", "0 run 2\n", "rank 0 may wait for ever at step 13"),
+            ("* run 2\n", "0 run 2\n", "rank 0 may wait for ever at step 11"),
             ("2 poll 1", "1 poll 1", "has no communicator 1 for call 1"),
             ("1 init 3\n0 wait 1\n0 init 3", "0 init 3\n0 wait 1\n1 run 3", "where another rank makes call 3"),
             ("* run 4\n", "* run 4\n2 test 1\n", "has no communicator 1 for call 1"),
