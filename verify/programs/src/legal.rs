@@ -5,7 +5,7 @@
 //! which all ranks of a communicator call the same on it, in the same order. Two rules are ours: communicators are made and freed
 //! by ranks that have no request of any communicator; and of one communicator a rank has at most [`REQUESTS`].
 
-use crate::program::{Call, MOST, Name, Op, Program, Shape, Side, Verb};
+use crate::program::{COMMUNICATORS, Call, MOST, Name, Op, Program, Shape, Side, Verb};
 use crate::text::RANKS;
 use unisono_kernel::request::ACTIVE;
 use unisono_kernel::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
@@ -61,9 +61,9 @@ impl Program {
             }
             self.check_call(call, group.len() as u32).map_err(|what| format!("call {number}: {what}"))?;
             for comm in call.makes() {
-                if made.contains(&comm) || comm > self.calls.len() {
+                if made.contains(&comm) || comm >= COMMUNICATORS {
                     return Err(format!(
-                        "call {number}: communicator {comm} is made twice, or its number is too large"
+                        "call {number}: communicator {comm} is made twice, or not below {COMMUNICATORS}"
                     ));
                 }
                 made.push(comm);
@@ -87,7 +87,7 @@ impl Program {
         Walk::new(self, groups).walk()
     }
 
-    fn check_call(&self, call: &Call, size: u32) -> Result<(), String> {
+    pub(crate) fn check_call(&self, call: &Call, size: u32) -> Result<(), String> {
         use Name::*;
         let Call { name, op, element, .. } = *call;
         if size == 0 {

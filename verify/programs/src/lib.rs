@@ -5,9 +5,15 @@
 //! them ([`legal`]). Every byte that a call sends follows from a rule ([`fill`]), so that each rank knows what it
 //! must receive without asking.
 
+pub mod draw;
 pub mod fill;
+pub mod interpret;
+pub mod judge;
 pub mod legal;
+pub mod memory;
 pub mod program;
+pub mod shrink;
 pub mod text;
+pub mod threads;
 
 pub use program::{Call, Name, Op, Program, Segment, Shape, Step, Verb};

@@ -377,6 +377,9 @@ pub struct Step {
     pub numbers: Vec<u64>,
 }
 
+/// Communicators are numbered below this.
+pub const COMMUNICATORS: usize = 1024;
+
 /// What a communicator's memory is made for, where the runner can choose it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Segment {
@@ -420,7 +423,7 @@ impl Program {
         for call in &self.calls {
             let parent = groups.get(call.comm).cloned().unwrap_or_default();
             for comm in call.makes() {
-                groups.resize(groups.len().max(comm.min(self.calls.len()) + 1), Vec::new());
+                groups.resize(groups.len().max(comm.min(COMMUNICATORS) + 1), Vec::new());
                 let Some(group) = groups.get_mut(comm) else { continue };
                 *group = parent.clone();
                 if call.name == Name::Split {
