@@ -83,10 +83,10 @@ impl Class {
 }
 
 impl Refusal {
-    /// Its class: what the segment's header tells of itself is no argument of a caller.
+    /// Its class: what a segment tells of itself is no argument of a caller.
     pub const fn class(&self) -> Class {
         match self.argument {
-            Argument::Magic | Argument::Version | Argument::Hash => Class::Segment,
+            Argument::Magic | Argument::Version | Argument::Hash | Argument::Base => Class::Segment,
             Argument::Ranks
             | Argument::Rank
             | Argument::Root

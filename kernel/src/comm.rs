@@ -15,6 +15,10 @@ const TRACKED: usize = 16;
 /// Last operations whose marks are known: more than a scope has under way.
 const MARKS: usize = 16;
 
+/// Last operations whose kinds are told: four bits each, in a word.
+const TOLD: u64 = 16;
+const _: () = assert!(TOLD as usize <= MARKS);
+
 /// Private state of one process on one communicator: who it is, and how far everything has come.
 ///
 /// The counts are in lockstep: every process makes the same operations in the same order, so all
@@ -60,10 +64,10 @@ impl Member {
     /// [left](crate::region::lease): all lines and slots are free.
     ///
     /// # Errors
-    /// `rank` is not below the layout's number of ranks.
+    /// `rank` is not below the layout's number of ranks; no communicator ends at `base`.
     pub fn resume(layout: Layout, rank: Rank, base: Base) -> Result<Self, Refusal> {
         Refusal::check(Argument::Rank, rank.into(), Bound::Below(layout.ranks().into()))?;
-        let Base { operation, clock, sets, centrals } = base;
+        let Base { operation, clock, sets, centrals } = base.check()?;
         Ok(Self {
             layout,
             rank,
@@ -209,35 +213,46 @@ impl Member {
         Refusal::new(Argument::EarlierCollective, value, bound)
     }
 
-    /// Says which collectives this process has made of late.
+    /// Says which collectives this process has made of late. The operation's word is 0 while the other one changes.
+    // publishes: each word the stores before it
     fn tell<R: Region>(&self, region: &R) {
-        region.counter(self.layout.calling(self.rank)).store_release(self.calls());
+        let [operation, kinds] = self.layout.calling(self.rank).map(|id| region.counter(id));
+        operation.store_release(0);
+        kinds.store_release(self.kinds());
+        operation.store_release(self.operation);
+    }
+
+    /// What `peer` has told: its operation, and the kinds of its last collectives. `None`: nothing yet, or it is telling
+    /// just now.
+    // pairs with: tell. Who sees the kinds of a later telling sees the 0 before them, too.
+    fn told<R: Region>(&self, region: &R, peer: Rank) -> Option<(u64, u64)> {
+        let [operation, kinds] = self.layout.calling(peer).map(|id| region.counter(id));
+        let before = operation.load_acquire();
+        let kinds = kinds.load_acquire().unchecked();
+        let after = operation.load_acquire().unchecked();
+        (after != 0 && before.is(after)).then_some((after, kinds))
     }
 
     /// Has `peer` waited long in the operation in which this process is, or a later one?
     fn waits<R: Region>(&self, region: &R, peer: Rank) -> bool {
-        let theirs = region.counter(self.layout.calling(peer)).load_acquire().unchecked();
-        let ahead = ((theirs >> 40) as i64 - (self.calls() >> 40) as i64) << 40;
-        theirs != 0 && ahead >= 0
+        self.told(region, peer).is_some_and(|(operation, _)| operation >= self.operation)
     }
 
-    /// The operation modulo 2²⁴, and the kinds of the last ten.
-    fn calls(&self) -> u64 {
+    /// The kinds of the last operations, the latest in the lowest bits.
+    fn kinds(&self) -> u64 {
         let kind = |back| self.marks[Self::place(self.operation.wrapping_sub(back))].kind();
-        (0..10).fold(self.operation << 40, |calls, back| calls | kind(back) << (4 * back))
+        (0..TOLD).fold(0, |kinds, back| kinds | kind(back) << (4 * back))
     }
 
     /// The operations that `peer` has told of and this process knows, the latest first: whether their kinds differ.
     fn both_know<R: Region>(&self, region: &R, peer: Rank) -> impl Iterator<Item = (u64, Option<Refusal>)> + use<R> {
-        let (mine, operation) = (self.calls(), self.operation);
-        // 0: nothing told yet.
-        let theirs = region.counter(self.layout.calling(peer)).load_acquire().unchecked();
-        let ahead = ((theirs >> 40) as i64 - (mine >> 40) as i64) << 40 >> 40;
-        let (behind, ahead) = ((-ahead).max(0) as u64, ahead.max(0) as u64);
-        let both = if theirs == 0 { 0 } else { 10u64.saturating_sub(ahead + behind) };
-        let kind = |calls: u64, back: u64| calls >> (4 * back) & 15;
+        let (operation, mine) = (self.operation, self.kinds());
+        let (theirs, kinds) = self.told(region, peer).unwrap_or_default();
+        let (behind, ahead) = (operation.saturating_sub(theirs), theirs.saturating_sub(operation));
+        let both = TOLD.saturating_sub(behind.saturating_add(ahead));
+        let kind = |kinds: u64, back: u64| kinds >> (4 * back) & 15;
         (0..both).map(move |back| {
-            let kinds = (kind(mine, behind + back), kind(theirs, ahead + back));
+            let kinds = (kind(mine, behind + back), kind(kinds, ahead + back));
             (operation.saturating_sub(behind + back), Self::differ(kinds.0, kinds.1))
         })
     }
@@ -264,6 +279,11 @@ impl Member {
         let base = self.sets + 1;
         self.sets += sets;
         base
+    }
+
+    /// Sets that there may still be: more than any members make.
+    pub(crate) const fn sets_left(&self) -> u64 {
+        (2 * Base::MOST).saturating_sub(self.sets)
     }
 
     /// Takes the next central counter barrier's number; the first is 1.

@@ -73,6 +73,8 @@ pub enum Argument {
     MailboxFragment,
     /// Failures of the communicator.
     Failures,
+    /// A count at which a communicator begins on memory that was used before.
+    Base,
 }
 
 impl Argument {
@@ -111,10 +113,11 @@ impl Argument {
             Self::MailboxSlots => "mailbox slots",
             Self::MailboxFragment => "mailbox fragment",
             Self::Failures => "failures",
+            Self::Base => "base",
         }
     }
 
-    const ALL: [Self; 32] = [
+    const ALL: [Self; 33] = [
         Self::Ranks,
         Self::Rank,
         Self::Root,
@@ -147,6 +150,7 @@ impl Argument {
         Self::MailboxSlots,
         Self::MailboxFragment,
         Self::Failures,
+        Self::Base,
     ];
 
     /// A number for the segment, where enums must not be read from bytes.

@@ -56,7 +56,7 @@ fn any_bytes_are_refused_or_attached_within_bounds() {
         let mut random = Random(seed);
         let mut pick = |of: &[u64]| of[random.next() as usize % of.len()];
         let ranks = pick(&[1, 2, 5, 1 << 20, 1 << 32]);
-        let page = pick(&[128, 4096, 1 << 30, 100]);
+        let page = pick(&[256, 4096, 1 << 30, 100]);
         let queue = [pick(&[2, 16, 1 << 31, 3]), pick(&[1, 4, 1 << 31, 0]), pick(&[64, 4096, 1 << 40, u64::MAX - 63])];
         let cico = pick(&[0, 1]) * pick(&[1, 6, 1 << 31]);
         let mail = pick(&[0, 1]) * pick(&[1, 8, 64]);

@@ -14,7 +14,7 @@ use unisono_verify::oracle::mix;
 
 fn segment(ranks: u32, messages: u32, slots: u32, fragment: u64) -> Segment {
     let mailboxes = Some(Shape { messages, slots, fragment });
-    Segment::new(Params { page: 128, queue_slots: 1, queue_fragment: 64, mailboxes, ..Params::new(ranks) }).unwrap()
+    Segment::new(Params { page: 256, queue_slots: 1, queue_fragment: 64, mailboxes, ..Params::new(ranks) }).unwrap()
 }
 
 fn end(segment: &Segment, rank: u32) -> Mailbox {

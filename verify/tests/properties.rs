@@ -105,7 +105,7 @@ fn params() -> impl Strategy<Value = Params> {
     let cico = prop_oneof![Just((1, 1)), Just((4, 1)), Just((4, 2)), Just((4, 4)), Just((6, 3)), Just((6, 6))];
     (1u32..=17, queues, cico).prop_map(|(ranks, (lines, slots, fragment, f), (s, q))| Params {
         ranks,
-        page: 128,
+        page: 256,
         lines: 2 << lines,
         queue_slots: 1 << slots,
         queue_fragment: 64 * fragment,
@@ -239,7 +239,7 @@ fn every_root_tree_and_size() {
         let (slots, sets, fragment) = [(4, 2, 5), (3, 3, 8), (2, 1, 3)][ranks as usize % 3];
         let params = Params {
             ranks,
-            page: 128,
+            page: 256,
             lines: 4,
             queue_slots: 1 << (ranks % 3),
             queue_fragment: 64,
@@ -265,7 +265,7 @@ fn every_root_tree_and_size() {
 fn every_root_and_size_of_blocks() {
     for ranks in 1..=9 {
         let (slots, sets, fragment) = [(4, 2, 5), (3, 3, 8), (2, 1, 3), (1, 1, 7)][ranks as usize % 4];
-        let params = Params { page: 128, cico: Some(Cico { slots, fragment, sets }), ..Params::new(ranks) };
+        let params = Params { page: 256, cico: Some(Cico { slots, fragment, sets }), ..Params::new(ranks) };
         let mut operations = Vec::new();
         for root in 0..ranks {
             for (most, seed) in sizes(&params, BcastAlgorithm::Cico(Tree::Flat)).into_iter().zip(u64::from(root)..) {

@@ -183,3 +183,100 @@ fn reductions_fold_everyones_operand() {
         .unwrap();
     }
 }
+
+/// Slots in which not all ranks have room for an element: they take turns.
+#[test]
+fn slots_that_are_short_for_so_many_ranks() {
+    for (ranks, queue_slots) in [(5, 2), (6, 4), (9, 16)] {
+        let params = Params { queue_slots, queue_fragment: 64, lines: 8, ..Params::new(ranks) };
+        run(params, |mut comm| {
+            let mut seed = 0;
+            for fold in [Fold::Integers, Fold::Doubles, Fold::Maps] {
+                for count in [1, 7, 64, 401] {
+                    for in_place in [false, true] {
+                        seed += 1;
+                        one(&mut comm, seed, fold, count, in_place);
+                    }
+                }
+            }
+        })
+        .unwrap();
+    }
+}
+
+/// XOR of elements that only it understands, of the bytes that its context says.
+unsafe extern "C-unwind" fn xor(left: *const c_void, right: *mut c_void, count: u64, element: *mut c_void) {
+    // SAFETY: the context points to the length of an element.
+    let bytes = count as usize * unsafe { element.cast::<u64>().read() } as usize;
+    // SAFETY: the kernel's contract: `count` elements.
+    let left = unsafe { core::slice::from_raw_parts(left.cast::<u8>(), bytes) };
+    // SAFETY: as above, writable, apart from the others.
+    let right = unsafe { core::slice::from_raw_parts_mut(right.cast::<u8>(), bytes) };
+    right.iter_mut().zip(left).for_each(|(right, left)| *right ^= left);
+}
+
+/// The longest elements that `unisono.h` promises, among more ranks than a slot of any kind has room for.
+#[test]
+fn the_longest_elements_of_many_ranks() {
+    const ELEMENT: u64 = 4096;
+    for (ranks, fragment) in [(10, 32 << 10), (64, 32 << 10), (40, 4096)] {
+        for commutative in [true, false] {
+            let params = Params { queue_slots: 4, queue_fragment: fragment, lines: 4, ..Params::new(ranks) };
+            run(params, |mut comm| {
+                let element = ELEMENT;
+                // SAFETY: `xor` takes any two arrays of elements of the context's length, which lives as long as the calls.
+                let op = unsafe { User::new(xor, (&raw const element).cast_mut().cast(), ELEMENT, commutative) };
+                let (me, op) = (comm.rank() as usize, Op::User(op));
+                let operand =
+                    |rank: usize| (0..ranks as usize * ELEMENT as usize).map(move |at| (at * (rank + 3) >> 4) as u8);
+                let sum =
+                    (0..ranks as usize).fold(vec![0; ranks as usize * ELEMENT as usize], |mut sum: Vec<u8>, rank| {
+                        sum.iter_mut().zip(operand(rank)).for_each(|(sum, byte)| *sum ^= byte);
+                        sum
+                    });
+                let (mut send, mut receive): (Vec<u8>, _) = (operand(me).collect(), vec![BLANK; ELEMENT as usize]);
+                let memory = Buf::of_mut(&mut send);
+                // SAFETY: the vector is ours.
+                let blocks =
+                    unsafe { Blocks::equal(memory, ranks, 1, Datatype::Contiguous { bytes: ELEMENT }) }.unwrap();
+                comm.reduce_scatter(blocks, Data::bytes_mut(&mut receive), op).unwrap();
+                assert!(
+                    receive == sum[me * ELEMENT as usize..][..ELEMENT as usize],
+                    "reduce_scatter at {me} of {ranks}"
+                );
+                let mut all = vec![BLANK; sum.len()];
+                comm.allreduce_with(
+                    Data::bytes_mut(&mut send),
+                    Data::bytes_mut(&mut all),
+                    op,
+                    AllreduceAlgorithm::Auto,
+                )
+                .unwrap();
+                assert!(all == sum, "allreduce at {me} of {ranks}");
+            })
+            .unwrap();
+        }
+    }
+}
+
+/// Small slots and more ranks than one has room for.
+#[test]
+fn allreduces_of_hundreds_of_ranks_in_small_slots() {
+    let ranks = 300;
+    let params = Params { queue_slots: 2, queue_fragment: 4096, lines: 2, ..Params::new(ranks) };
+    run(params, |mut comm| {
+        for count in [129, 1001] {
+            one_sum(&mut comm, count);
+        }
+    })
+    .unwrap();
+}
+
+fn one_sum(comm: &mut Comm, count: usize) {
+    let (me, size) = (u64::from(comm.rank()), u64::from(comm.size()));
+    let send = bytes(&(0..count as u64).map(|at| at * me).collect::<Vec<_>>());
+    let mut receive = vec![BLANK; send.len()];
+    comm.allreduce(&send, &mut receive, Op::SUM_U64).unwrap();
+    let sum = size * (size - 1) / 2;
+    assert_eq!(receive, bytes(&(0..count as u64).map(|at| at * sum).collect::<Vec<_>>()), "at {me}");
+}

@@ -5,6 +5,7 @@ mod common;
 
 use common::{bounded, refusal};
 use core::ffi::c_void;
+use unisono_kernel::barrier::dissemination::Dissemination;
 use unisono_kernel::blocks::Blocks;
 use unisono_kernel::comm::Comm;
 use unisono_kernel::datatype::{Data, Datatype};
@@ -13,10 +14,12 @@ use unisono_kernel::error::{Argument, Bound, Cause, Error, PollError, Refusal};
 use unisono_kernel::machine::Machine;
 use unisono_kernel::op::{Op, User};
 use unisono_kernel::pattern::tree::Tree;
-use unisono_kernel::region::Params;
+use unisono_kernel::region::{Base, Params};
 use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::shm::bcast::posted::Posted;
+use unisono_kernel::shm::reduce::exchange::Reduce;
 use unisono_kernel::step::Step;
+use unisono_kernel::transport::Observe;
 use unisono_local::{Local, Segment};
 
 /// Collectives to be mixed up: each by its number.
@@ -277,5 +280,30 @@ fn an_operation_that_unwinds_leaves_nobody_waiting() {
             let Error::Poisoned(poison) = error else { panic!("{error}") };
             assert_eq!((poison.rank, poison.cause), (1, Cause::Fault));
         }
+    }
+}
+
+/// A rank said what it had called long ago, and has not waited long since: what it said is not about the operation
+/// of today, however many there were in between.
+#[test]
+fn an_old_record_is_not_taken_for_a_new_one() {
+    for operations in [16, 1 << 23, 1 << 24, 3 << 24, 1 << 25, 1 << 32, 1 << 40, 1 << 61] {
+        let segment = Segment::new(Params::new(2)).unwrap();
+        let at = |rank, operation| {
+            Comm::resume(segment.clone(), *segment.layout(), rank, Base { operation, ..Base::default() }).unwrap()
+        };
+        // Rank 1 waits long in a barrier, its operation 8.
+        let mut late = at(1, 7);
+        let _ = Dissemination::new(late.member_mut());
+        late.compare().unwrap();
+        // Rank 0 waits long in an allreduce, so many operations later; rank 1 is on its way there.
+        let mut early = at(0, 7 + operations);
+        let (mut send, mut receive) = ([1; 8], [0; 8]);
+        let operands = (Data::bytes_mut(&mut send), Data::bytes_mut(&mut receive));
+        Reduce::to_all(early.member_mut(), operands.0, operands.1, Op::SUM_I64).unwrap();
+        assert_eq!(early.compare(), Ok(()), "after {operations} operations");
+        assert!(!early.waits(1), "after {operations} operations");
+        // The other way round, rank 1 is who waits in a later operation.
+        assert!(late.waits(0));
     }
 }

@@ -26,7 +26,7 @@ pub const LINE_PAYLOAD: u64 = LINE - 16;
 /// Most processes of one segment.
 pub const MAX_RANKS: u32 = 1 << 20;
 /// Version of this layout, in the header.
-pub const VERSION: u64 = 3;
+pub const VERSION: u64 = 4;
 
 /// Most that the parts of an area are aligned to: a page of most machines.
 const PART: u64 = 4096;
@@ -92,7 +92,7 @@ impl Cico {
 pub struct Params {
     /// Number of processes.
     pub ranks: u32,
-    /// Bytes of a page: a power of two, 128 at least. Each rank's area begins on one.
+    /// Bytes of a page: a power of two, 256 at least (two lines). Each rank's area begins on one.
     pub page: u64,
     /// `K`: posted lines per rank, a power of two, 2 at least.
     pub lines: u32,
@@ -201,7 +201,7 @@ impl Layout {
         let Params { ranks, page, lines, queue_slots, queue_fragment, cico, mailboxes } = params;
         Refusal::check(Argument::Ranks, ranks.into(), Bound::AtLeast(1))?;
         Refusal::check(Argument::Ranks, ranks.into(), Bound::AtMost(MAX_RANKS.into()))?;
-        Refusal::check(Argument::Page, page, Bound::AtLeast(LINE))?;
+        Refusal::check(Argument::Page, page, Bound::AtLeast(2 * LINE))?;
         Refusal::check(Argument::Page, page, Bound::AtMost(1 << 30))?;
         Refusal::check(Argument::Page, page, Bound::MultipleOf(page.next_power_of_two()))?;
         // In 64 bits: the next power of two of any 32-bit number exists.
@@ -357,10 +357,9 @@ impl Layout {
         CounterId(self.part)
     }
 
-    /// Which operations `rank` has made, as it said when it had waited long.
-    /// Not a flag: its operation wraps.
-    pub(crate) const fn calling(&self, rank: Rank) -> CounterId {
-        CounterId(self.record(rank, 4).offset())
+    /// In which operation `rank` has waited long, and the kinds of its last collectives: see [`crate::comm::Member`].
+    pub(crate) const fn calling(&self, rank: Rank) -> [CounterId; 2] {
+        [CounterId(self.record(rank, 4).offset()), CounterId(self.record(rank, 5).offset())]
     }
 
     /// Where the words of refusal records lie: `rank` refused an argument; 4 words.
@@ -368,10 +367,10 @@ impl Layout {
         FlagId(self.control_line(rank, RECORD) + 8 * word)
     }
 
-    /// Arrivals of the central counter barrier, ever.
+    /// Arrivals of the central counter barrier, ever. Not in the line of the state word, which every call reads.
     #[inline]
     pub const fn central_count(&self) -> CounterId {
-        CounterId(self.part + LINE / 2)
+        CounterId(self.part + LINE)
     }
 
     /// The last operation that `rank` finished.
@@ -468,10 +467,10 @@ impl Layout {
         CounterId(self.set(set) + 8)
     }
 
-    /// P1: `shm_nreaders` of a set; P2: its `nproc`.
+    /// P1: `shm_nreaders` of a set; P2: its `nproc`. Not in the line of `set_op`, which those who wait read.
     #[inline]
     pub const fn set_readers(&self, set: u32) -> CounterId {
-        CounterId(self.set(set) + LINE / 2)
+        CounterId(self.set(set) + LINE)
     }
 
     /// P2: `typesize` of a set, the bytes of one element.

@@ -13,6 +13,7 @@
 
 use super::{Flag, Layout, Region, state};
 use crate::Rank;
+use crate::error::{Argument, Bound, Refusal};
 
 /// Where a communicator begins or ends: what all its members have counted alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -29,7 +30,7 @@ pub struct Base {
 
 impl Base {
     /// Counts beyond this are not continued: a communicator then has as many before it as ever fit.
-    const MOST: u64 = 1 << 62;
+    pub const MOST: u64 = 1 << 62;
 
     /// Never 0.
     fn digest(&self) -> u64 {
@@ -40,8 +41,16 @@ impl Base {
         (mixed >> 32) | 1
     }
 
-    const fn is_young(&self) -> bool {
-        self.operation < Self::MOST && self.clock < Self::MOST && self.sets < Self::MOST && self.centrals < Self::MOST
+    /// May a communicator begin here? Who is told of a base asks this before it counts on from there.
+    ///
+    /// # Errors
+    /// A count that is beyond all that members ever come to.
+    pub fn check(self) -> Result<Self, Refusal> {
+        let Self { operation, clock, sets, centrals } = self;
+        for count in [operation, clock, sets, centrals] {
+            Refusal::check(Argument::Base, count, Bound::Below(Self::MOST))?;
+        }
+        Ok(self)
     }
 }
 
@@ -60,7 +69,7 @@ impl Term {
 
     /// The next one, if this one ended there. `None`: the memory must be made zero.
     pub fn next(self, end: Base) -> Option<Self> {
-        Some(Self { epoch: self.epoch.checked_add(1)?, base: end.is_young().then_some(end)? })
+        Some(Self { epoch: self.epoch.checked_add(1)?, base: end.check().ok()? })
     }
 }
 

@@ -174,7 +174,7 @@ mod tests {
             let up = |bytes: u64, to: u64| bytes.next_multiple_of(to);
             let (lanes, row) = (u64::from(messages * slots) * up(24 + fragment, 128), up(8 * u64::from(messages), 128));
             assert_eq!(mailboxes.pair(), Some(lanes + row));
-            for (ranks, page) in [(1, 128), (5, 4096)] {
+            for (ranks, page) in [(1, 256), (5, 4096)] {
                 let p = u64::from(ranks);
                 let without = Layout::new(Params { page, ..Params::new(ranks) }).unwrap().bytes();
                 let more = with(ranks, page, mailboxes).bytes() - without;
@@ -190,7 +190,7 @@ mod tests {
     /// Words and bytes of all pairs, which lie apart, each in its writer's area.
     #[test]
     fn mailboxes_lie_apart_and_in_their_writers_areas() {
-        for (ranks, page, messages, slots, fragment) in [(1, 128, 2, 2, 8), (3, 128, 4, 1, 112), (3, 1 << 21, 1, 4, 40)]
+        for (ranks, page, messages, slots, fragment) in [(1, 256, 2, 2, 8), (3, 256, 4, 1, 112), (3, 1 << 21, 1, 4, 40)]
         {
             let layout = with(ranks, page, Mailboxes { messages, slots, fragment });
             let mut places = Vec::new();
@@ -223,7 +223,7 @@ mod tests {
             );
         }
         assert_eq!(Layout::new(Params::new(2)).unwrap().mailbox(0, 1), None);
-        assert_eq!(with(2, 128, Mailboxes::DEFAULT).mailbox(0, 2), None);
+        assert_eq!(with(2, 256, Mailboxes::DEFAULT).mailbox(0, 2), None);
     }
 
     #[test]

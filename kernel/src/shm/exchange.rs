@@ -58,10 +58,6 @@ pub trait Plan: Clone + PartialEq + Eq + Hash {
         Err(PollError::Mismatch { peer, refusal: Refusal::new(Argument::Bytes, expected, Bound::Equals(announced)) })
     }
 
-    /// Forgets what was heard: the same begins again.
-    #[inline]
-    fn forget(&mut self) {}
-
     /// Must the line of who is taken from be heard in `tick`?
     #[inline]
     fn hears(&self, tick: u64) -> bool {
@@ -172,7 +168,6 @@ impl<P: Plan> Exchange<P> {
 
     /// The same again, as the next operation of `me`.
     pub(crate) fn begin(&mut self, me: &mut Member) {
-        self.plan.forget();
         (self.operation, self.base) = (me.begin(self.plan.kind()), me.take_clock(self.advance));
         (self.posted, self.tick, self.state) = (0, 0, State::Enter);
     }

@@ -1,12 +1,13 @@
-//! What reductions have in common: operands, and folding a part of one.
+//! What reductions have in common: operands, folding a part of one, and sharing fragments among those who fold.
 
 use crate::Rank;
 use crate::buffer::Buf;
+use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, Refusal};
 use crate::op::Op;
 use crate::region::{Extent, Region};
-use crate::shm::pieces::Readers;
+use crate::shm::pieces::{Pieces, Readers, Way};
 
 /// The data of a reduction on one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,10 +55,66 @@ pub(crate) fn fold_turn(op: &Op, me: Rank, size: u32, index: u32) -> Rank {
     (if turn < size.into() { turn } else { turn - u64::from(size) }) as Rank
 }
 
-/// Who takes a piece: in rank order the writer does as well, between those of others.
-#[inline(always)]
-pub(crate) fn fold_readers(op: &Op) -> Readers {
-    if op.commutative() { Readers::Others } else { Readers::All }
+/// How fragments are shared by ranks that each fold a block of their own: all have a piece in each, side by side; or, where
+/// a slot has not room for an element for each, a fragment is for one of them, and they take turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Shares {
+    pub(crate) pieces: Pieces,
+    /// Fragments until all have had one piece.
+    turns: u64,
+}
+
+impl Shares {
+    /// Shares for blocks of up to `most` bytes.
+    ///
+    /// # Errors
+    /// An element is longer than a slot.
+    #[inline(always)]
+    pub(crate) fn new(me: &Member, most: u64, op: &Op, lines: bool) -> Result<(Way, Self), Refusal> {
+        // In rank order the writer takes its own piece as well, between those of others.
+        let readers = if op.commutative() { Readers::Others } else { Readers::All };
+        let side_by_side = if lines {
+            Pieces::known(me, most, op.element(), readers)
+        } else {
+            Pieces::queued(me, most, op.element(), readers).map(|pieces| (Way::Queues, pieces))
+        };
+        if let Ok((way, pieces)) = side_by_side {
+            return Ok((way, Self { pieces, turns: 1 }));
+        }
+        let pieces = Pieces::queued(me, most, op.element(), Readers::One)?;
+        Ok((Way::Queues, Self { pieces, turns: me.size().into() }))
+    }
+
+    /// Fragments until all have had one piece.
+    #[inline(always)]
+    pub(crate) const fn turns(&self) -> u64 {
+        self.turns
+    }
+
+    /// Fragments for blocks of `bytes`.
+    #[inline(always)]
+    pub(crate) fn fragments(&self, bytes: u64) -> u64 {
+        self.pieces.cut.ticks(bytes) * self.turns
+    }
+
+    /// The number of the pieces that are in a fragment.
+    #[inline(always)]
+    pub(crate) const fn piece(&self, fragment: u64) -> u64 {
+        if self.turns == 1 { fragment } else { fragment / self.turns }
+    }
+
+    /// Has `rank` a piece in a fragment?
+    #[inline(always)]
+    pub(crate) const fn is_for(&self, fragment: u64, rank: Rank) -> bool {
+        self.turns == 1 || fragment % self.turns == rank as u64
+    }
+
+    /// For whom `me` of `size` ranks writes a piece of a fragment.
+    #[inline(always)]
+    pub(crate) fn readers(self, (me, size): (Rank, u32), op: &Op, fragment: u64) -> impl Iterator<Item = Rank> {
+        let own = !op.commutative();
+        (0..size).filter(move |&reader| (own || reader != me) && self.is_for(fragment, reader))
+    }
 }
 
 /// `len` bytes of contiguous `data` from byte `from` on.

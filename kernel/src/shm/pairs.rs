@@ -11,8 +11,13 @@
 //! the users' memory, are slow to copy. Who is whose partner is a round-robin tournament, in which all meet within
 //! p − 1 turns (p odd: p, and one pauses). Both post before they take, so an exchange in place needs no other memory.
 //!
-//! Where all know that all blocks have one length, all choose the spot alike. Else each writer chooses, by its longest
-//! block, and its line says which; the length of a message stands before it.
+//! Where all know that all blocks have one length, all choose the spot alike. Else writer and reader of each block do, by
+//! its length, which both know: short ones travel side by side, long ones in turns. Side by side the length stands before each
+//! block, and before nothing where a long one follows in turns: so all lengths are compared in tick 0. The writer's line says
+//! whether its tick 0 is in the line. Where a slot has not room for a piece for each process, all blocks travel in turns.
+//!
+//! Whatever is posted in tick 0 is taken in tick 0: what is put off would be overwritten, since
+//! `taken` tells of ticks, not of writers.
 
 use super::pieces::{Pieces, Readers, Way};
 use crate::Rank;
@@ -25,7 +30,7 @@ use crate::region::{Extent, Region};
 /// Longest blocks that lie side by side in a slot.
 const SIDE_BY_SIDE: u64 = 4096;
 
-/// Where a process's blocks travel.
+/// Where blocks travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Spot {
     Line,
@@ -38,15 +43,35 @@ enum Spot {
 enum Lengths {
     /// All: they have this length, and travel so.
     Known { bytes: u64, spot: Spot, pieces: Pieces },
-    /// Writer and reader.
-    Unknown {
-        line: Option<Pieces>,
-        slot: Option<Pieces>,
-        turns: Pieces,
-        /// Where this process's blocks travel; and those of the peer that was heard last.
-        mine: Spot,
-        theirs: Spot,
-    },
+    /// Writer and reader: short ones travel so, others in turns.
+    Unknown { short: Option<Short>, turns: Pieces },
+}
+
+/// Blocks that travel side by side, and the lengths of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Short {
+    /// How they lie in a line, if it has room; and in a slot.
+    line: Option<Pieces>,
+    slot: Pieces,
+    /// Are this process's in its line? Are those of the peer that was heard last?
+    mine: bool,
+    theirs: bool,
+}
+
+impl Short {
+    /// Bytes of the longest.
+    #[inline(always)]
+    fn most(&self) -> u64 {
+        self.slot.cut.fragment.min(SIDE_BY_SIDE)
+    }
+
+    #[inline(always)]
+    const fn pieces(&self, in_line: bool) -> &Pieces {
+        match &self.line {
+            Some(line) if in_line => line,
+            _ => &self.slot,
+        }
+    }
 }
 
 /// How blocks travel between one process and the others.
@@ -55,13 +80,12 @@ pub(crate) struct Pairs {
     me: Rank,
     size: u32,
     lengths: Lengths,
-    /// Ticks, if any process exchanges in turns that this one has to do with; and does one, as far as it knows?
-    most: u64,
-    long: bool,
+    /// Ticks of this process.
+    ticks: u64,
 }
 
 impl Pairs {
-    /// Blocks of `bytes` between any two; ticks for the clock.
+    /// Blocks of `bytes` between any two.
     ///
     /// # Errors
     /// More processes than a slot has room for.
@@ -77,10 +101,9 @@ impl Pairs {
             }
         };
         let long = spot == Spot::Turns && me.size() > 1;
-        let most = if long { 1 + pieces.cut.ticks(bytes) * turns(me.size()) } else { 1 };
-        let pairs =
-            Self { me: me.rank(), size: me.size(), lengths: Lengths::Known { bytes, spot, pieces }, most, long };
-        Ok((way, most, pairs))
+        let ticks = if long { 1 + pieces.cut.ticks(bytes) * turns(me.size()) } else { 1 };
+        let pairs = Self { me: me.rank(), size: me.size(), lengths: Lengths::Known { bytes, spot, pieces }, ticks };
+        Ok((way, ticks, pairs))
     }
 
     /// Blocks whose lengths only writer and reader know: this process writes at most `send` bytes to one other, and
@@ -90,27 +113,17 @@ impl Pairs {
     /// More bytes than the clock's ticks for them.
     #[inline(always)]
     pub(crate) fn unknown(me: &Member, send: u64, receive: u64) -> Result<Self, Refusal> {
-        let (line, slot) = (Pieces::unknown_in_line(me), Pieces::unknown(me, Readers::Others).ok());
-        let turns_pieces = Pieces::unknown(me, Readers::One)?;
-        // Who takes in turns looks once for what does not travel so: it is one fragment there, too.
-        let most = turns_pieces.cut.fragment.min(SIDE_BY_SIDE);
-        let fits = |pieces: &Option<Pieces>| pieces.is_some_and(|pieces| send <= pieces.cut.fragment.min(most));
-        let mine = match () {
-            () if fits(&line) => Spot::Line,
-            () if fits(&slot) => Spot::Slot,
-            () => Spot::Turns,
-        };
-        let most = 1 + turns_pieces.cut.bounded_ticks(send.max(receive), turns(me.size()))?;
-        let lengths = Lengths::Unknown { line, slot, turns: turns_pieces, mine, theirs: mine };
-        Ok(Self { me: me.rank(), size: me.size(), lengths, most, long: mine == Spot::Turns && me.size() > 1 })
-    }
-
-    /// Forgets what peers' lines said.
-    pub(crate) fn forget(&mut self) {
-        if let Lengths::Unknown { mine, theirs, .. } = &mut self.lengths {
-            *theirs = *mine;
-            self.long = *mine == Spot::Turns && self.size > 1;
-        }
+        let short = Pieces::unknown(me, Readers::Others).ok().map(|slot| {
+            let line = Pieces::unknown_in_line(me);
+            let mine = line.is_some_and(|line| send <= line.cut.fragment.min(slot.cut.fragment));
+            Short { line, slot, mine, theirs: mine }
+        });
+        // Where tick 0 has told the lengths, what follows in turns need not.
+        let pieces = if short.is_some() { Pieces::bare(me) } else { Pieces::unknown(me, Readers::One)? };
+        let most = send.max(receive);
+        let long = me.size() > 1 && short.is_none_or(|short| most > short.most());
+        let ticks = if long { 1 + pieces.cut.bounded_ticks(most, turns(me.size()))? } else { 1 };
+        Ok(Self { me: me.rank(), size: me.size(), lengths: Lengths::Unknown { short, turns: pieces }, ticks })
     }
 
     /// This process.
@@ -125,26 +138,31 @@ impl Pairs {
         turns(self.size)
     }
 
-    /// Ticks of this process, as far as it knows.
+    /// Ticks of this process.
     #[inline]
     pub(crate) const fn ticks(&self) -> u64 {
-        if self.long { self.most } else { 1 }
+        self.ticks
     }
 
-    /// What the line says.
+    /// What the line says: a length, or the spot of tick 0.
     #[inline]
     pub(crate) const fn announced(&self) -> u64 {
         match self.lengths {
             Lengths::Known { bytes, .. } => bytes,
-            Lengths::Unknown { mine, .. } => mine as u64,
+            Lengths::Unknown { short: Some(Short { mine: true, .. }), .. } => Spot::Line as u64,
+            Lengths::Unknown { short: Some(_), .. } => Spot::Slot as u64,
+            Lengths::Unknown { short: None, .. } => Spot::Turns as u64,
         }
     }
 
-    /// Must the line of who is taken from be heard in `tick`? At its first turn even if it was before: which spot it
-    /// chose is not kept for each process.
+    /// Must the line of who is taken from be heard in `tick`? Where blocks travel in turns from the beginning, when the two
+    /// first meet.
     #[inline]
-    pub(crate) fn hears(&self, tick: u64) -> bool {
-        tick <= turns(self.size)
+    pub(crate) const fn hears(&self, tick: u64) -> bool {
+        match self.lengths {
+            Lengths::Unknown { short: Some(_), .. } => tick == 0,
+            _ => tick <= turns(self.size),
+        }
     }
 
     /// What `peer`'s line says.
@@ -158,43 +176,28 @@ impl Pairs {
         match &mut self.lengths {
             Lengths::Known { bytes, .. } if announced == *bytes => {}
             Lengths::Known { bytes, .. } => return mismatch(*bytes, Bound::Equals(announced)),
-            Lengths::Unknown { line, slot, theirs, .. } => {
-                *theirs = match announced {
-                    0 if line.is_some() => Spot::Line,
-                    1 if slot.is_some() => Spot::Slot,
-                    2 => Spot::Turns,
-                    _ => return mismatch(announced, Bound::AtMost(2)),
-                };
-                self.long |= *theirs == Spot::Turns;
+            Lengths::Unknown { short: Some(short), .. } if announced <= Spot::Slot as u64 => {
+                short.theirs = announced == Spot::Line as u64;
             }
+            Lengths::Unknown { short: None, .. } if announced == Spot::Turns as u64 => {}
+            Lengths::Unknown { .. } => return mismatch(announced, Bound::AtMost(Spot::Turns as u64)),
         }
         Ok(())
     }
 
-    /// Where `writer`'s blocks travel: this process's, or those of the peer that was heard last.
-    #[inline]
-    const fn spot(&self, writer: Rank) -> Spot {
-        match self.lengths {
-            Lengths::Known { spot, .. } => spot,
-            Lengths::Unknown { mine, theirs, .. } => {
-                if writer == self.me {
-                    mine
-                } else {
-                    theirs
-                }
-            }
-        }
-    }
-
-    /// The tick whose slot has what is taken of `writer` in `tick`; `None`: its line has.
+    /// The tick whose slot has what is taken of `writer` in `tick`: of this process, or of the peer that was heard last;
+    /// `None`: its line has.
     #[inline(always)]
     pub(crate) fn slot(&self, tick: u64, writer: Rank) -> Option<u64> {
-        match self.spot(writer) {
-            Spot::Line if self.hears(tick) => None,
-            Spot::Slot if self.hears(tick) => Some(0),
-            Spot::Turns if tick == 0 => None,
-            _ => Some(tick),
-        }
+        let in_slot = tick > 0
+            || match self.lengths {
+                Lengths::Known { spot, .. } => spot == Spot::Slot,
+                Lengths::Unknown { short: Some(short), .. } => {
+                    !(if writer == self.me { short.mine } else { short.theirs })
+                }
+                Lengths::Unknown { short: None, .. } => false,
+            };
+        in_slot.then_some(tick)
     }
 
     /// With whom this process exchanges in `tick`: itself where it pauses; `None`: with everyone.
@@ -215,37 +218,47 @@ impl Pairs {
     pub(crate) fn posts(&self, tick: u64, send: impl Fn(Rank) -> u64) -> bool {
         match self.partner(tick) {
             None => self.size > 1,
-            Some(reader) => {
-                self.spot(self.me) == Spot::Turns
-                    && reader != self.me
-                    && self.pieces(Spot::Turns).any(send(reader), self.index(tick))
-            }
+            Some(reader) => reader != self.me && self.in_turn(tick, send(reader)),
         }
     }
 
-    /// Does it take that of `peer`, whose block for it has `bytes`? Who posts in turns takes in turns, from everyone: in place,
-    /// what it posts is where it takes. Its own block is all taken in tick 0.
+    /// Does it take that of `peer`, whose block for it has `bytes`? Its own block is all taken in tick 0.
     #[inline(always)]
     pub(crate) fn takes(&self, tick: u64, peer: Rank, bytes: impl Fn() -> u64) -> bool {
-        if tick == 0 {
-            peer == self.me || self.spot(self.me) != Spot::Turns
-        } else {
-            peer != self.me && self.pieces(Spot::Turns).any(bytes(), self.index(tick))
+        if tick == 0 { peer == self.me || self.is_first() } else { peer != self.me && self.in_turn(tick, bytes()) }
+    }
+
+    /// Has tick 0 more than a line that names the operation?
+    #[inline(always)]
+    const fn is_first(&self) -> bool {
+        match self.lengths {
+            Lengths::Known { spot, .. } => !matches!(spot, Spot::Turns),
+            Lengths::Unknown { short, .. } => short.is_some(),
         }
     }
 
-    /// Which fragment of each message is in this tick: in turns, all meet before the next one.
+    /// Has a block of `bytes` a fragment in the turn that `tick` is?
+    #[inline(always)]
+    fn in_turn(&self, tick: u64, bytes: u64) -> bool {
+        match &self.lengths {
+            Lengths::Known { spot: Spot::Turns, pieces, .. } => pieces.any(bytes, self.index(tick)),
+            Lengths::Known { .. } => false,
+            Lengths::Unknown { short: Some(short), .. } if bytes <= short.most() => false,
+            Lengths::Unknown { turns, .. } => turns.any(bytes, self.index(tick)),
+        }
+    }
+
+    /// Which fragment of each block is in this tick: in turns, all meet before the next one.
     #[inline]
-    fn index(&self, tick: u64) -> u64 {
+    const fn index(&self, tick: u64) -> u64 {
         if tick < 2 { 0 } else { (tick - 1) / turns(self.size) }
     }
 
+    /// How blocks lie that all know, or that travel in turns.
     #[inline]
-    const fn pieces(&self, spot: Spot) -> &Pieces {
+    const fn pieces(&self) -> &Pieces {
         match &self.lengths {
             Lengths::Known { pieces, .. } => pieces,
-            Lengths::Unknown { line: Some(line), .. } if matches!(spot, Spot::Line) => line,
-            Lengths::Unknown { slot: Some(slot), .. } if matches!(spot, Spot::Slot) => slot,
             Lengths::Unknown { turns, .. } => turns,
         }
     }
@@ -256,16 +269,25 @@ impl Pairs {
     /// As [`super::pieces::put`].
     #[inline(always)]
     pub(crate) unsafe fn put<R: Region>(&self, region: &R, place: Extent, tick: u64, send: &Blocks<'_>) {
-        let spot = self.spot(self.me);
-        let pieces = self.pieces(spot);
-        let readers = match self.partner(tick) {
-            Some(reader) => reader..reader + 1,
-            None if spot == Spot::Turns => 0..0,
-            None => 0..self.size,
-        };
-        for reader in readers.filter(|&reader| reader != self.me) {
+        if let Some(reader) = self.partner(tick) {
+            let (pair, block) = ((self.me, reader), send.block(reader));
             // SAFETY: the caller's promise.
-            unsafe { pieces.put(region, place, (self.me, reader), self.index(tick), &send.block(reader)) };
+            return unsafe { self.pieces().put(region, place, pair, self.index(tick), &block) };
+        }
+        for reader in (0..self.size).filter(|&reader| reader != self.me && self.is_first()) {
+            let (pair, block) = ((self.me, reader), send.block(reader));
+            match &self.lengths {
+                // SAFETY: the caller's promise.
+                Lengths::Unknown { short: Some(short), .. } if block.len() > short.most() => unsafe {
+                    short.pieces(short.mine).tell(region, place, pair, block.len());
+                },
+                // SAFETY: the caller's promise.
+                Lengths::Unknown { short: Some(short), .. } => unsafe {
+                    short.pieces(short.mine).put(region, place, pair, 0, &block);
+                },
+                // SAFETY: the caller's promise.
+                _ => unsafe { self.pieces().put(region, place, pair, 0, &block) },
+            }
         }
     }
 
@@ -284,13 +306,19 @@ impl Pairs {
         (tick, peer): (u64, Rank),
         data: &Data<'_>,
     ) -> Result<(), PollError> {
-        let spot = if self.hears(tick) { self.spot(peer) } else { Spot::Turns };
-        let now = spot == Spot::Turns || self.spot(self.me) == Spot::Turns;
-        if now != (tick > 0) {
-            return Ok(());
+        let pair = (peer, self.me);
+        match &self.lengths {
+            Lengths::Unknown { short: Some(short), .. } if tick == 0 && data.len() > short.most() => {
+                // SAFETY: the caller's promise.
+                unsafe { short.pieces(short.theirs).told(region, place, pair, data.len()) }
+            }
+            Lengths::Unknown { short: Some(short), .. } if tick == 0 => {
+                // SAFETY: the caller's promise.
+                unsafe { short.pieces(short.theirs).get(region, place, pair, 0, data) }
+            }
+            // SAFETY: the caller's promise.
+            _ => unsafe { self.pieces().get(region, place, pair, self.index(tick), data) },
         }
-        // SAFETY: the caller's promise.
-        unsafe { self.pieces(spot).get(region, place, (peer, self.me), self.index(tick), data) }
     }
 }
 
@@ -311,10 +339,6 @@ macro_rules! through_pairs {
 
         fn heard(&mut self, peer: $crate::Rank, announced: u64) -> Result<(), $crate::error::PollError> {
             self.$pairs.heard(peer, announced)
-        }
-
-        fn forget(&mut self) {
-            self.$pairs.forget();
         }
 
         fn slot(&self, tick: u64, writer: $crate::Rank) -> Option<u64> {

@@ -183,6 +183,13 @@ impl Pieces {
         })
     }
 
+    /// Messages in slots, each for one reader, whose length was told elsewhere.
+    #[inline(always)]
+    pub(crate) fn bare(me: &Member) -> Self {
+        let stride = Way::Queues.room(me);
+        Self { stride, header: 0, readers: Readers::One, cut: Cut { fragment: stride } }
+    }
+
     #[inline(always)]
     fn stride(me: &Member, readers: Readers, least: u64) -> Result<u64, Refusal> {
         let (room, count) = (Way::Queues.room(me), readers.count(me));
@@ -220,10 +227,9 @@ impl Pieces {
     /// As [`put`].
     #[inline(always)]
     pub(crate) unsafe fn put<R: Region>(&self, region: &R, place: Extent, pair: Pair, index: u64, data: &Data<'_>) {
-        if self.header > 0 && index == 0 {
-            let len = data.len().to_ne_bytes();
-            // SAFETY: the caller's promise for the place; the number is ours.
-            unsafe { region.write(self.whole(place, pair).part(0, 8), Buf::of(&len)) };
+        if index == 0 {
+            // SAFETY: the caller's promise.
+            unsafe { self.tell(region, place, pair, data.len()) };
         }
         // SAFETY: the caller's promise.
         unsafe { put(region, self.of(place, pair), data, self.cut.part(data.len(), index)) }
@@ -245,19 +251,53 @@ impl Pieces {
         index: u64,
         data: &Data<'_>,
     ) -> Result<(), PollError> {
-        if self.header > 0 && index == 0 {
-            let mut found = [0; 8];
-            // SAFETY: the caller's promise; the array is ours.
-            unsafe { region.read(self.whole(place, pair).part(0, 8), Buf::of_mut(&mut found)) };
-            let (found, bytes) = (u64::from_ne_bytes(found), data.len());
-            if found != bytes {
-                let refusal = Refusal::new(Argument::Bytes, bytes, Bound::Equals(found));
-                return Err(PollError::Mismatch { peer: pair.0, refusal });
-            }
+        if index == 0 {
+            // SAFETY: the caller's promise.
+            unsafe { self.told(region, place, pair, data.len()) }?;
         }
         // SAFETY: the caller's promise.
         unsafe { get(region, self.of(place, pair), data, self.cut.part(data.len(), index)) };
         Ok(())
+    }
+
+    /// Writes how long a message is before its piece, if lengths stand there.
+    ///
+    /// # Safety
+    /// As [`put`].
+    #[inline(always)]
+    pub(crate) unsafe fn tell<R: Region>(&self, region: &R, place: Extent, pair: Pair, bytes: u64) {
+        if self.header > 0 {
+            // SAFETY: the caller's promise for the place; the number is ours.
+            unsafe { region.write(self.whole(place, pair).part(0, 8), Buf::of(&bytes.to_ne_bytes())) };
+        }
+    }
+
+    /// Compares what was [told](Self::tell) with what this process knows, if lengths stand there.
+    ///
+    /// # Errors
+    /// The writer has another length.
+    ///
+    /// # Safety
+    /// As [`get`].
+    #[inline]
+    pub(crate) unsafe fn told<R: Region>(
+        &self,
+        region: &R,
+        place: Extent,
+        pair: Pair,
+        bytes: u64,
+    ) -> Result<(), PollError> {
+        if self.header == 0 {
+            return Ok(());
+        }
+        let mut found = [0; 8];
+        // SAFETY: the caller's promise; the array is ours.
+        unsafe { region.read(self.whole(place, pair).part(0, 8), Buf::of_mut(&mut found)) };
+        let found = u64::from_ne_bytes(found);
+        if found == bytes {
+            return Ok(());
+        }
+        Err(PollError::Mismatch { peer: pair.0, refusal: Refusal::new(Argument::Bytes, bytes, Bound::Equals(found)) })
     }
 }
 

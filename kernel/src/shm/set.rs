@@ -132,10 +132,15 @@ impl Sets {
         }
     }
 
+    /// The sets of an operation whose longest block through the queues has `most` bytes.
+    fn sets_of(&self, most: u64) -> u64 {
+        let per_set = u64::from(self.queues.slots / self.queues.sets);
+        most.div_ceil(self.queues.fragment).div_ceil(per_set).max(1)
+    }
+
     /// Takes the other sets: the longest block that goes through the queues has `most` bytes.
     pub(crate) fn learn(&mut self, me: &mut Member, most: u64) {
-        let per_set = u64::from(self.queues.slots / self.queues.sets);
-        self.count = most.div_ceil(self.queues.fragment).div_ceil(per_set).max(1);
+        self.count = self.sets_of(most);
         me.take_sets(self.count - 1);
     }
 
@@ -300,6 +305,7 @@ impl Sets {
         // No memory holds more: this is no member's word.
         let beyond = |refusal| PollError::Mismatch { peer: self.opener, refusal };
         Refusal::check(Argument::Bytes, most, Bound::AtMost(i64::MAX as u64)).map_err(beyond)?;
+        Refusal::check(Argument::Sets, self.sets_of(most), Bound::AtMost(me.sets_left())).map_err(beyond)?;
         region.mail(rootready).clear();
         self.learn(me, most);
         Ok(())

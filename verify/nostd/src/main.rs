@@ -93,7 +93,7 @@ fn allreduce(ranks: &mut Ranks, failure: Failure) -> Result<(), Failure> {
 /// Everything; called by the entry.
 fn main() -> Result<(), Failure> {
     let cico = Some(Cico { slots: 4, fragment: 64, sets: 2 });
-    let params = Params { queue_slots: 4, queue_fragment: 256, page: 128, cico, ..Params::new(2) };
+    let params = Params { queue_slots: 4, queue_fragment: 256, page: 256, cico, ..Params::new(2) };
     let layout = Layout::new(params).map_err(|_| 1)?;
     // SAFETY: the array is zeroed, lives for ever, and is accessed through this view and its copies alone.
     let region = unsafe { Mapped::new(ARENA.0.get().cast(), ROOM as u64) }.map_err(|_| 2)?;

@@ -164,7 +164,7 @@ fn inside(layout: &Layout) {
 pub fn poison(data: &[u8]) {
     let mut bytes = Bytes(data);
     let ranks = 1 + bytes.below(5) as u32;
-    let segment = Segment::new(Layout::new(Params { page: 128, ..Params::new(ranks) }).expect("few ranks fit"));
+    let segment = Segment::new(Layout::new(Params { page: 256, ..Params::new(ranks) }).expect("few ranks fit"));
     // Every word of the state's page and of each rank's control lines, records among them.
     let (state, shared) = (segment.layout.state().offset(), segment.layout.shared_pages());
     let small = bytes.byte();

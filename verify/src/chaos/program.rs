@@ -90,7 +90,7 @@ impl Program {
         let sets = divisors[bytes.below(divisors.len() as u64) as usize];
         let params = Params {
             ranks,
-            page: 128,
+            page: 256,
             lines: 2 << bytes.below(2),
             queue_slots: 1 << bytes.below(3),
             // At least a piece of the least size for everyone.

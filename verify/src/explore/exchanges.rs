@@ -35,6 +35,8 @@ pub enum Collective {
     Alltoall,
     /// The same of lengths that only two know, long ones between ranks 0 and 1 alone.
     Alltoallv,
+    /// The same, not in place: long from every second rank to the next one, short the other way and between others.
+    Unequal,
     /// A fold to the root.
     Reduce,
     /// A fold to all, by everyone, in place.
@@ -49,13 +51,14 @@ pub enum Collective {
 
 impl Collective {
     /// All of them, and whether they have a root.
-    pub const ALL: [(Self, bool); 11] = [
+    pub const ALL: [(Self, bool); 12] = [
         (Self::Gatherv, true),
         (Self::Scatterv, true),
         (Self::Scatter, true),
         (Self::Allgather, false),
         (Self::Alltoall, false),
         (Self::Alltoallv, false),
+        (Self::Unequal, false),
         (Self::Reduce, true),
         (Self::Allreduce, false),
         (Self::Slices, false),
@@ -81,7 +84,7 @@ pub(crate) type Fold = fn(u64, u64) -> u64;
 impl Exchange {
     /// Words of a block (of the whole vector in a reduction).
     fn words(&self, ranks: u32, slot: usize) -> usize {
-        use Collective::{Alltoall, Alltoallv, Gatherv, ReduceScatter, Scatter, Scatterv, Slices};
+        use Collective::{Alltoall, Alltoallv, Gatherv, ReduceScatter, Scatter, Scatterv, Slices, Unequal};
         const LINE: usize = LINE_PAYLOAD as usize / 8;
         let (all, others) = (ranks as usize, (ranks as usize - 1).max(1));
         // Words of one of the pieces of a slot.
@@ -93,9 +96,9 @@ impl Exchange {
             (Slices, n) => all * piece(all) * n.max(1) - 1,
             (_, 0) => 1,
             // One word more than what goes in lines, then than what lies side by side: from then on, in turns. Before
-            // unknown lengths stands a header: two words in a slot, one in a line.
-            (Scatterv | Alltoallv, 1) => LINE / others,
-            (Scatterv | Alltoallv, n) => ((n - 2) * (slot / 8 - 2) + piece(others) - 1).max(LINE / others),
+            // unknown lengths stands a header side by side: one word in a line.
+            (Scatterv | Alltoallv | Unequal, 1) => LINE / others,
+            (Scatterv | Alltoallv | Unequal, n) => ((n - 1) * (slot / 8) + 1).max(LINE / others),
             (Scatter | Alltoall, 1) => LINE / others + 1,
             (Scatter | Alltoall, n) => ((n - 2) * (slot / 8) + piece(others) + 1).max(LINE / others + 1),
             (Gatherv, n) => ((n - 1) * (slot / 8) + 1).max(LINE + 1),
@@ -114,13 +117,15 @@ impl Exchange {
         }
     }
 
-    /// Words of what `rank` and `peer` have for each other.
-    fn between(&self, ranks: u32, slot: usize, rank: Rank, peer: Rank) -> usize {
-        match self.collective {
-            Collective::Alltoallv if rank + peer != 1 => ((rank + peer) % 2) as usize,
-            Collective::Alltoallv => self.words(ranks, slot),
-            _ => self.own(ranks, slot, peer),
-        }
+    /// Words of what `from` has for `to`, where each pair has a length of its own.
+    fn between(&self, ranks: u32, slot: usize, from: Rank, to: Rank) -> usize {
+        let long = match self.collective {
+            Collective::Alltoallv if from + to != 1 => return ((from + to) % 2) as usize,
+            Collective::Unequal => from.is_multiple_of(2) && to == (from + 1) % ranks,
+            _ => true,
+        };
+        let words = self.words(ranks, slot);
+        if long { words } else { words.min((from + 2 * to) as usize % 3) }
     }
 
     /// Bytes of user memory that one process gives: what it sends, then what it receives.
@@ -154,10 +159,12 @@ impl Exchange {
             Collective::Alltoall => {
                 (0..n * p).for_each(|k| receive[k] = Some(word((k / n) as Rank, me * n + k % n)));
             }
-            Collective::Alltoallv => {
-                receive.copy_from_slice(&send);
+            Collective::Alltoallv | Collective::Unequal => {
+                if self.collective == Collective::Alltoallv {
+                    receive.copy_from_slice(&send);
+                }
                 (0..p).for_each(|r| {
-                    let len = self.between(ranks, slot, rank, r as Rank);
+                    let len = self.between(ranks, slot, r as Rank, rank);
                     (0..len).for_each(|k| receive[r * n + k] = Some(word(r as Rank, me * n + k)));
                 });
             }
@@ -196,26 +203,33 @@ impl Exchange {
             // SAFETY: as above.
             unsafe { Blocks::equal(Buf::new(at, n * ranks as usize), ranks, n as u64, Datatype::BYTE) }
         };
-        let vary = |at: *mut u8| {
-            let counts = (0..ranks).map(|peer| 8 * self.between(ranks, slot, rank, peer) as u64).collect();
+        let vary = |at: *mut u8, words: &dyn Fn(Rank) -> usize| {
+            let counts = (0..ranks).map(|peer| 8 * words(peer) as u64).collect();
             let places = (0..u64::from(ranks)).map(|rank| rank * n as u64).collect();
             let (counts, places) = (super::payload::forever(counts), super::payload::forever(places));
             // SAFETY: as above.
             unsafe { Blocks::vary(Buf::new(at, n * ranks as usize), counts, places, Datatype::BYTE) }
         };
-        let (words, own) = (n / 8, self.own(ranks, slot, rank));
+        let of_each = |peer| self.own(ranks, slot, peer);
+        let to_each = |peer| self.between(ranks, slot, rank, peer);
+        let from_each = |peer| self.between(ranks, slot, peer, rank);
+        let (words, own) = (n / 8, of_each(rank));
         let (send, receive) = (data(memory, words)?, data(behind, words)?);
         Ok(match self.collective {
             Collective::Gatherv => {
-                Running::Gather(Gather::vary(me, Some(data(memory, own)?), Some(vary(behind)?), root)?)
+                Running::Gather(Gather::vary(me, Some(data(memory, own)?), Some(vary(behind, &of_each)?), root)?)
             }
             Collective::Scatterv => {
-                Running::Scatter(Scatter::vary(me, Some(vary(memory)?), Some(data(behind, own)?), root)?)
+                Running::Scatter(Scatter::vary(me, Some(vary(memory, &of_each)?), Some(data(behind, own)?), root)?)
             }
             Collective::Scatter => Running::Scatter(Scatter::equal(me, Some(blocks(memory)?), Some(receive), root)?),
             Collective::Allgather => Running::Gather(allgather(me, Some(send), blocks(behind)?)?),
             Collective::Alltoall => Running::Alltoall(Alltoall::equal(me, None, blocks(behind)?)?),
-            Collective::Alltoallv => Running::Alltoall(Alltoall::vary(me, None, vary(behind)?)?),
+            Collective::Alltoallv => Running::Alltoall(Alltoall::vary(me, None, vary(behind, &from_each)?)?),
+            Collective::Unequal => {
+                let (send, receive) = (vary(memory, &to_each)?, vary(behind, &from_each)?);
+                Running::Alltoall(Alltoall::vary(me, Some(send), receive)?)
+            }
             Collective::Reduce => Running::Reduce(Reduce::to_root(me, send, Some(receive), op, root)?),
             Collective::Allreduce => Running::Reduce(Reduce::to_all(me, receive, receive, op)?),
             Collective::Slices => Running::Slices(Slices::new(me, send, receive, op)?),

@@ -221,7 +221,7 @@ impl Program {
         Self {
             params: Params {
                 ranks,
-                page: 128,
+                page: 256,
                 lines: 2,
                 queue_slots: SLOTS,
                 queue_fragment: QUEUE_FRAGMENT as u64,

@@ -30,7 +30,7 @@ pub struct Protocol {
 }
 
 const fn tiny(ranks: u32) -> Params {
-    Params { ranks, page: 128, lines: 2, queue_slots: 2, queue_fragment: 64, cico: None, mailboxes: None }
+    Params { ranks, page: 256, lines: 2, queue_slots: 2, queue_fragment: 64, cico: None, mailboxes: None }
 }
 
 /// Slots in which two processes post two ticks ahead.

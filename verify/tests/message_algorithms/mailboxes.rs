@@ -11,7 +11,7 @@ use unisono_verify::oracle::mix;
 /// Mailboxes of one to four messages, in one or two slots of one to three words.
 fn params(ranks: u32, seed: u64) -> Params {
     let shape = Shape { messages: 1 << (seed % 3), slots: 1 << (seed >> 8 & 1), fragment: 8 * (1 + (seed >> 16) % 3) };
-    Params { page: 128, queue_slots: 1, queue_fragment: 64, mailboxes: Some(shape), ..Params::new(ranks) }
+    Params { page: 256, queue_slots: 1, queue_fragment: 64, mailboxes: Some(shape), ..Params::new(ranks) }
 }
 
 /// Polls that may pass without an end of any machine.

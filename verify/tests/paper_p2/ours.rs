@@ -19,7 +19,7 @@ use unisono_local::{Mailbox, Segment};
 /// The segment of the printed model: two sets of one slot of four bytes.
 pub(crate) fn params(ranks: u32) -> Params {
     let cico = Cico { slots: S as u32, fragment: F as u64, sets: W as u32 };
-    Params { page: 128, cico: Some(cico), ..Params::new(ranks) }
+    Params { page: 256, cico: Some(cico), ..Params::new(ranks) }
 }
 
 pub(crate) fn one_after_the_other(counts: &[u64]) -> Vec<u64> {

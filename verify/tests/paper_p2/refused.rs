@@ -1,6 +1,8 @@
 //! Bad input: every rank gets an error that names argument, value and bound, and nobody hangs.
 
 use super::*;
+use unisono_kernel::comm::Member;
+use unisono_kernel::region::{Base, Counter, Layout, Mailword, Region};
 
 /// What an error says of the argument that was refused, here or by the rank that poisoned.
 fn refusal(error: Error) -> Option<Refusal> {
@@ -175,4 +177,43 @@ fn a_segment_without_the_papers_queues() {
         })
     });
     assert_eq!(errors.unwrap().into_iter().map(|e| refusal(e.unwrap_err())).collect::<Vec<_>>(), [Some(wanted); P]);
+}
+
+/// A hostile root tells of the longest block that there may be, in slots of one byte, to who comes to its last sets.
+#[test]
+fn counts_that_would_take_more_sets_than_there_are() {
+    let cico = Some(Cico { slots: 1, fragment: 1, sets: 1 });
+    let segment = Segment::new(Params { cico, ..Params::new(3) }).unwrap();
+    let (layout, sets) = (*segment.layout(), Base::MOST - 1);
+    let mut comm = Comm::resume(segment.clone(), layout, 1, Base { sets, ..Base::default() }).unwrap();
+    let mut own = [0; 1];
+    let mut machine = scatter::cico::Cico::new(comm.member_mut(), None, Some(Data::bytes_mut(&mut own)), 0).unwrap();
+    let store = |word, value| segment.counter(word).store_release(value);
+    store(layout.set_typesize(0), 1);
+    store(layout.set_count(0, 1), 1);
+    store(layout.set_count(0, 2), i64::MAX as u64);
+    // A scatter, in docs/segment.md's numbers.
+    store(layout.set_bytes(0), 4 << 56);
+    segment.publish(layout.set_op(0), sets + 1);
+    segment.mail(layout.set_rootready(0, 1)).put_release(1);
+    let refusal = Refusal::new(Argument::Sets, i64::MAX as u64, Bound::AtMost(2 * Base::MOST - sets - 1));
+    assert_eq!(machine.poll(&mut comm), Err(PollError::Mismatch { peer: 0, refusal }));
+}
+
+/// Who is told that a communicator begins where none ends does not count on from there.
+#[test]
+fn a_base_beyond_all_counts() {
+    let layout = Layout::new(params(2)).unwrap();
+    for beyond in [Base::MOST, u64::MAX] {
+        let bases = [
+            Base { operation: beyond, ..Base::default() },
+            Base { clock: beyond, ..Base::default() },
+            Base { sets: beyond, ..Base::default() },
+            Base { centrals: beyond, ..Base::default() },
+        ];
+        for base in bases {
+            let refusal = Refusal::new(Argument::Base, beyond, Bound::Below(Base::MOST));
+            assert_eq!(Member::resume(layout, 0, base), Err(refusal));
+        }
+    }
 }

@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `place` | who belongs together, on which memory; dup, split, create group, renew, leave |
+//! | `tenancy` | a process's time on its memory: until the last view of it goes |
 //! | `commons` | what a process keeps for all of them: arenas, descriptors |
 //! | `birth`, `part` | the words that are told, and what follows from them |
 //! | `notices` | how a group is told without a collective |
@@ -12,10 +13,12 @@ mod commons;
 mod notices;
 mod part;
 mod place;
+mod tenancy;
 
 pub(crate) use commons::Commons;
 pub(crate) use notices::head;
 pub use place::{Place, Usage};
+pub(crate) use tenancy::Tenancy;
 
 use crate::Posix;
 use crate::error::PosixError;
@@ -119,6 +122,9 @@ impl DerefMut for Intracomm {
 
 impl Drop for Intracomm {
     fn drop(&mut self) {
-        self.place.leave(self.communicator.comm().end());
+        let comm = self.communicator.comm();
+        // Two communicators may have been swapped: another one's end says nothing of this memory.
+        let end = comm.end().filter(|_| comm.region().is(&self.place.region()));
+        self.place.leave(end);
     }
 }

@@ -14,6 +14,7 @@ use super::birth::{Birth, to_bytes, to_words};
 use super::commons::{Commons, Own};
 use super::notices;
 use super::part::{self, Memory, Part};
+use super::tenancy::Tenancy;
 use crate::arena::{Plan, Reserved, Slice, World};
 use crate::decisions::decisions;
 use crate::error::{Limit, PosixError};
@@ -43,20 +44,13 @@ pub struct Place {
     /// Where the communicator begins.
     base: Base,
     /// None: on the job's own segment.
-    lease: Option<Lease>,
+    tenancy: Option<Arc<Tenancy>>,
     /// What all members call the communicator among themselves: no two that live have the same owner, slice and term.
     name: u64,
     /// Communicators that all members have asked for: whose turn it is to own the next one.
     births: u64,
     /// Ranks of the part that this process got of the last split.
     parts: u32,
-}
-
-#[derive(Debug)]
-struct Lease {
-    slice: Slice,
-    epoch: u32,
-    owner: World,
 }
 
 /// The tag of a group that is a communicator's next: no caller's, which has 32 bits.
@@ -76,7 +70,7 @@ impl Place {
     pub(crate) fn world(commons: Arc<Commons>, region: View, layout: Layout) -> Self {
         let (members, rank) = ((0..layout.ranks()).collect(), commons.me);
         let base = Base::default();
-        Self { commons, members, rank, region, layout, base, lease: None, name: 0, births: 0, parts: 0 }
+        Self { commons, members, rank, region, layout, base, tenancy: None, name: 0, births: 0, parts: 0 }
     }
 
     /// The processes by rank: their ranks in the job.
@@ -412,10 +406,11 @@ impl Place {
         if owner == self.commons.me {
             self.commons.own().arena.lease(offset, Arc::clone(&members));
         }
-        let (region, layout) = (View::of(&slice), *plan.layout());
+        let tenancy = Arc::new(Tenancy::new(Arc::clone(&self.commons), (slice, epoch), owner, rank));
+        let (region, layout) = (View::of(&tenancy), *plan.layout());
         let name = hash([owner.into(), offset, epoch.into()].into_iter());
-        let (commons, lease) = (Arc::clone(&self.commons), Some(Lease { slice, epoch, owner }));
-        let place = Self { commons, members, rank, region, layout, base, lease, name, births: 0, parts: 0 };
+        let (commons, tenancy) = (Arc::clone(&self.commons), Some(tenancy));
+        let place = Self { commons, members, rank, region, layout, base, tenancy, name, births: 0, parts: 0 };
         let gone = if place.commons.is_time_to_look() { place.watch().any_gone() } else { None };
         match gone {
             // Those who have come in before it went learn at their first operation there.
@@ -427,19 +422,12 @@ impl Place {
         }
     }
 
-    /// This process does nothing there any more; `end`: where it stands, if it finished all that it began.
+    /// The communicator on this place ended; `end`: where it stands, if it finished all that it began. The process leaves the
+    /// memory with the last [view](Self::region) of it.
     pub fn leave(&mut self, end: Option<Base>) {
-        let Some(Lease { slice, epoch, owner }) = self.lease.take() else { return };
-        if owner != self.commons.me {
-            slice.leave(self.rank, epoch, end);
-            return;
+        if let Some(tenancy) = self.tenancy.take() {
+            tenancy.end_at(end);
         }
-        let arena = &mut self.commons.own().arena;
-        if let Some(end) = end {
-            arena.end(slice.offset(), end);
-        }
-        slice.leave(self.rank, epoch, end);
-        arena.collect_some();
     }
 
     /// This process's arena, after looking at all that it has given out.
@@ -449,13 +437,6 @@ impl Place {
         arena.collect(usize::MAX, &mut |process| commons.gone(process));
         let (total, leased, warm, touched) = (arena.room().total(), arena.used(), arena.warm(), arena.touched());
         Usage { total, leased, warm, touched }
-    }
-}
-
-impl Drop for Place {
-    /// Who has not left does so now; the memory will be made zero.
-    fn drop(&mut self) {
-        self.leave(None);
     }
 }
 

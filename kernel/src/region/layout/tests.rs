@@ -34,7 +34,7 @@ fn allgathervs_flags_grow_with_the_square() {
 #[test]
 fn the_papers_words_lie_apart_and_inside() {
     for (ranks, page, slots, sets) in
-        [(1, 128, 2, 2), (3, 128, 2, 1), (5, 4096, 6, 3), (40, 128, 17, 17), (3, 1 << 21, 6, 2)]
+        [(1, 256, 2, 2), (3, 256, 2, 1), (5, 4096, 6, 3), (40, 256, 17, 17), (3, 1 << 21, 6, 2)]
     {
         let cico = Some(Cico { slots, fragment: 9, sets });
         let layout = Layout::new(Params { page, cico, ..Params::new(ranks) }).unwrap();

@@ -8,7 +8,8 @@
 //! | the first k | all | post the next piece of every slice; fold everyone's piece of the own slice |
 //! | the other k | all | post the result's pieces, one after the other; copy everyone else's |
 //!
-//! A slice is folded by one process alone: all get the same bits.
+//! A slice is folded by one process alone: all get the same bits. Where a slot has not room for an element for each process,
+//! the pieces of different slices travel one behind the other: of k pieces, the first k·p ticks post those of every slice.
 
 use crate::Rank;
 use crate::comm::Member;
@@ -18,14 +19,14 @@ use crate::op::Op;
 use crate::region::{Extent, Region};
 use crate::shm::copy::copy_private;
 use crate::shm::exchange::{Exchange, Plan};
-use crate::shm::fold::{Operand, fold_readers, fold_shared, fold_turn};
+use crate::shm::fold::{Operand, Shares, fold_shared, fold_turn};
 use crate::shm::line::Kind;
-use crate::shm::pieces::{Pieces, Way, get, put};
+use crate::shm::pieces::{Way, get, put};
 
 /// Pieces of a batch: half a queue of the default length, so that a batch can be posted at once.
 const BATCH: u64 = 8;
 
-/// What happens in a tick, to the pieces of this number.
+/// What happens in a tick: to the pieces that are in this fragment of all slices, or to the results of this number.
 enum Act {
     Fold(u64),
     Copy(u64),
@@ -41,37 +42,43 @@ pub struct Slices<'a> {
     op: Op,
     /// Bytes of a slice; the last ones may be shorter, or empty.
     slice: u64,
-    pieces: Pieces,
-    ticks: u64,
+    shares: Shares,
+    /// Pieces of a slice.
+    pieces: u64,
 }
 
 impl<'a> Slices<'a> {
     /// The fold of everyone's `send` into everyone's `receive`. In place: the same data twice.
     ///
     /// # Errors
-    /// Data with holes, no whole number of elements, two lengths; an element does not fit a process's share of a slot.
+    /// Data with holes, no whole number of elements, two lengths; an element is longer than a slot.
     pub fn new(me: &mut Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
         Operand::new(send, Some(receive), op)?;
         let slice = op.count(send.len())?.div_ceil(me.size().into()) * op.element();
-        let pieces = Pieces::queued(me, slice, op.element(), fold_readers(&op))?;
-        let ticks = 2 * pieces.cut.ticks(slice);
-        let plan = Self { me: me.rank(), size: me.size(), send, receive, op, slice, pieces, ticks };
-        Ok(Exchange::new(me, Way::Queues, ticks, plan))
+        let (_, shares) = Shares::new(me, slice, &op, false)?;
+        let pieces = shares.pieces.cut.ticks(slice);
+        let plan = Self { me: me.rank(), size: me.size(), send, receive, op, slice, shares, pieces };
+        Ok(Exchange::new(me, Way::Queues, plan.ticks(), plan))
     }
 
     /// A piece of `rank`'s slice: first byte and length, in the whole vector.
     fn part(&self, rank: Rank, piece: u64) -> (u64, u64) {
         let all = self.send.len();
         let begin = (u64::from(rank) * self.slice).min(all);
-        let (from, len) = self.pieces.cut.part(self.slice.min(all - begin), piece);
+        let (from, len) = self.shares.pieces.cut.part(self.slice.min(all - begin), piece);
         (begin + from, len)
     }
 
-    /// Pieces of the batch to which `tick` belongs, and what happens in it.
+    /// Ticks in which a batch's pieces are folded, of the batch to which `tick` belongs, and what happens in it.
     fn act(&self, tick: u64) -> (u64, Act) {
-        let (first, at) = (tick / (2 * BATCH) * BATCH, tick % (2 * BATCH));
-        let batch = BATCH.min(self.ticks / 2 - first);
-        (batch, if at < batch { Act::Fold(first + at) } else { Act::Copy(first + at - batch) })
+        let turns = self.shares.turns();
+        let (first, at) = match turns {
+            // The same with a divisor that the compiler knows.
+            1 => (tick / (2 * BATCH) * BATCH, tick % (2 * BATCH)),
+            _ => (tick / (BATCH * (turns + 1)) * BATCH, tick % (BATCH * (turns + 1))),
+        };
+        let folds = BATCH.min(self.pieces - first) * turns;
+        (folds, if at < folds { Act::Fold(first * turns + at) } else { Act::Copy(first + at - folds) })
     }
 }
 
@@ -81,7 +88,7 @@ impl Plan for Slices<'_> {
     }
 
     fn ticks(&self) -> u64 {
-        self.ticks
+        self.pieces * (self.shares.turns() + 1)
     }
 
     fn announced(&self) -> u64 {
@@ -99,15 +106,18 @@ impl Plan for Slices<'_> {
     fn follows(&self, tick: u64) -> u64 {
         match self.act(tick) {
             (_, Act::Fold(_)) => 0,
-            // A result is posted when it is complete.
-            (batch, Act::Copy(_)) => tick - batch + 1,
+            // A result is posted when it is complete: when all pieces of its number are folded.
+            (folds, Act::Copy(piece)) => {
+                let (at, turns) = (piece % BATCH, self.shares.turns());
+                tick - at - folds + (at + 1) * turns
+            }
         }
     }
 
     fn takes(&self, tick: u64, peer: Rank) -> bool {
         tick == 0
             || match self.act(tick).1 {
-                Act::Fold(piece) => self.part(self.me, piece).1 > 0,
+                Act::Fold(at) => self.shares.is_for(at, self.me) && self.part(self.me, self.shares.piece(at)).1 > 0,
                 Act::Copy(piece) => peer != self.me && self.part(peer, piece).1 > 0,
             }
     }
@@ -117,21 +127,23 @@ impl Plan for Slices<'_> {
     }
 
     unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, tick: u64) {
-        let piece = match self.act(tick).1 {
-            Act::Fold(piece) => piece,
+        let at = match self.act(tick).1 {
+            Act::Fold(at) => at,
             // SAFETY: the caller's promise.
             Act::Copy(piece) => return unsafe { put(region, place, &self.receive, self.part(self.me, piece)) },
         };
-        for reader in (0..self.size).filter(|&reader| reader != self.me || !self.op.commutative()) {
-            let part = self.part(reader, piece);
+        for reader in self.shares.readers((self.me, self.size), &self.op, at) {
+            let part = self.part(reader, self.shares.piece(at));
             // SAFETY: the caller's promise.
-            unsafe { put(region, self.pieces.of(place, (self.me, reader)), &self.send, part) };
+            unsafe { put(region, self.shares.pieces.of(place, (self.me, reader)), &self.send, part) };
         }
     }
 
     unsafe fn take<R: Region>(&mut self, region: &R, place: Extent, tick: u64, peer: Rank) -> Result<(), PollError> {
         let piece = match self.act(tick).1 {
-            Act::Fold(piece) => piece,
+            // Tick 0 may be another rank's: then there is nothing but a line to hear.
+            Act::Fold(at) if !self.shares.is_for(at, self.me) => return Ok(()),
+            Act::Fold(at) => self.shares.piece(at),
             Act::Copy(piece) => {
                 // SAFETY: the caller's promise.
                 unsafe { get(region, place, &self.receive, self.part(peer, piece)) };
@@ -139,7 +151,7 @@ impl Plan for Slices<'_> {
             }
         };
         let (part, ordered) = (self.part(self.me, piece), !self.op.commutative());
-        let place = self.pieces.of(place, (peer, self.me));
+        let place = self.shares.pieces.of(place, (peer, self.me));
         match (ordered, peer == self.me, peer == self.size - 1) {
             // SAFETY: the caller's promise: both are this process's data; in place they are the same.
             (false, true, _) | (true, true, true) => unsafe { copy_private(&self.send, &self.receive, part) },

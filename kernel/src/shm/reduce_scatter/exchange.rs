@@ -6,6 +6,8 @@
 //! | all | post the next piece of every block, side by side in one fragment |
 //! | all | begin with the own piece of the own block, fold everyone else's, from the next rank on |
 //!
+//! Where a slot has not room for an element for each process, a fragment has a piece of one block, and blocks take turns.
+//!
 //! A result is folded by one process alone, so that its order is its own affair; an operation
 //! that does not commute is folded from the last rank down to 0.
 
@@ -18,9 +20,9 @@ use crate::op::Op;
 use crate::region::{Extent, Region};
 use crate::shm::copy::copy_private;
 use crate::shm::exchange::{Exchange, Plan};
-use crate::shm::fold::{Operand, fold_readers, fold_shared, fold_turn};
+use crate::shm::fold::{Operand, Shares, fold_shared, fold_turn};
 use crate::shm::line::Kind;
-use crate::shm::pieces::{Pieces, get};
+use crate::shm::pieces::get;
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,7 +32,7 @@ pub struct ReduceScatter<'a> {
     send: Blocks<'a>,
     receive: Data<'a>,
     op: Op,
-    pieces: Pieces,
+    shares: Shares,
     ticks: u64,
 }
 
@@ -47,10 +49,16 @@ impl<'a> ReduceScatter<'a> {
             op.count(send.bytes(rank))?;
         }
         Operand::new(send.block(me.rank()), Some(receive), op)?;
-        let (way, pieces) = Pieces::known(me, send.most(), op.element(), fold_readers(&op))?;
-        let ticks = pieces.cut.ticks(send.most());
-        let plan = Self { me: me.rank(), size: me.size(), send, receive, op, pieces, ticks };
+        let (way, shares) = Shares::new(me, send.most(), &op, true)?;
+        let ticks = shares.fragments(send.most());
+        let plan = Self { me: me.rank(), size: me.size(), send, receive, op, shares, ticks };
         Ok(Exchange::new(me, way, ticks, plan))
+    }
+
+    /// The part of the own block whose pieces are in a tick's fragments.
+    #[inline]
+    fn part(&self, tick: u64) -> (u64, u64) {
+        self.shares.pieces.cut.part(self.receive.len(), self.shares.piece(tick))
     }
 }
 
@@ -75,9 +83,14 @@ impl Plan for ReduceScatter<'_> {
         true
     }
 
+    /// In the first piece of the own block.
+    fn hears(&self, tick: u64) -> bool {
+        tick < self.shares.turns()
+    }
+
     fn takes(&self, tick: u64, _: Rank) -> bool {
         // An empty block needs nobody.
-        self.pieces.cut.part(self.receive.len(), tick).1 > 0
+        self.shares.is_for(tick, self.me) && self.part(tick).1 > 0
     }
 
     fn turn(&self, me: Rank, size: u32, index: u32) -> Rank {
@@ -85,21 +98,22 @@ impl Plan for ReduceScatter<'_> {
     }
 
     unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, tick: u64) {
-        for reader in (0..self.size).filter(|&reader| reader != self.me || !self.op.commutative()) {
+        let piece = self.shares.piece(tick);
+        for reader in self.shares.readers((self.me, self.size), &self.op, tick) {
             // SAFETY: the caller's promise.
-            unsafe { self.pieces.put(region, place, (self.me, reader), tick, &self.send.block(reader)) };
+            unsafe { self.shares.pieces.put(region, place, (self.me, reader), piece, &self.send.block(reader)) };
         }
     }
 
     unsafe fn take<R: Region>(&mut self, region: &R, place: Extent, tick: u64, peer: Rank) -> Result<(), PollError> {
-        let part = self.pieces.cut.part(self.receive.len(), tick);
+        let part = self.part(tick);
         let ordered = !self.op.commutative();
         if peer == self.me && (!ordered || self.size == 1) {
             // SAFETY: the caller's promise: both are this process's data.
             unsafe { copy_private(&self.send.block(self.me), &self.receive, part) };
             return Ok(());
         }
-        let place = self.pieces.of(place, (peer, self.me));
+        let place = self.shares.pieces.of(place, (peer, self.me));
         if ordered && peer == self.size - 1 {
             // SAFETY: the caller's promise; this process has posted its own piece too.
             unsafe { get(region, place, &self.receive, part) };
