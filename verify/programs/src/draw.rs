@@ -382,16 +382,18 @@ impl Draw {
             false => Op::None,
             true => *self.random.of(&[Op::Sum8, Op::Sum64, Op::Xor64, Op::Max64, Op::Add, Op::Affine, Op::Affine]),
         };
-        let user = matches!(op, Op::Add | Op::Affine);
+        let (user, slot) = (matches!(op, Op::Add | Op::Affine), self.program.segment(comm).fragment);
         let element = match op.element() {
             Some(element) => element,
             None if name == Barrier => 1,
             None => match self.random.below(12) {
-                0 if user => MOST,
-                1 if user => self.random.below(MOST) + 1,
+                0 if user => MOST.min(slot),
+                1 if user => self.random.below(MOST.min(slot)) + 1,
                 2 => self.random.below(64) + 1,
                 3..6 => *self.random.of(&[2, 3, 4, 6, 8, 12, 16, 24]),
-                6 => *self.random.of(&[100, 512, 1000, 4096]),
+                6 => *self
+                    .random
+                    .of(&[100, 512, 1000, 4096].map(|bytes: u64| if user { bytes.min(slot) } else { bytes })),
                 _ => 1,
             },
         };

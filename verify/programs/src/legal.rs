@@ -2,8 +2,9 @@
 //!
 //! A program is made step by step as if every collective waited for all ranks: what ends then ends under every
 //! implementation that lets a rank that waits move its other requests. So every order is legal that can't deadlock, and in
-//! which all ranks of a communicator call the same on it, in the same order. Two rules are ours: communicators are made and freed
-//! by ranks that have no request of any communicator; and of one communicator a rank has at most [`REQUESTS`].
+//! which all ranks of a communicator call the same on it, in the same order. Three rules are ours: communicators are made and freed
+//! by ranks that have no request of any communicator; of one communicator a rank has at most [`REQUESTS`]; and an element that is folded
+//! is at most as long as a slot of its communicator's segment.
 
 use crate::program::{COMMUNICATORS, Call, MOST, Name, Op, Program, Shape, Side, Verb};
 use crate::text::RANKS;
@@ -126,6 +127,9 @@ impl Program {
         }
         if op.element().is_some_and(|bytes| bytes != element) {
             return Err(format!("elements of {} are of another length", op.name()));
+        }
+        if name.folds() && element > self.segment(call.comm).fragment {
+            return Err(format!("element of {element} bytes, longer than a slot"));
         }
         if call.order > 2 {
             return Err(format!("order {}, must be at most 2", call.order));
