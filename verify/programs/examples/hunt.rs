@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             break;
         }
         let program = Program::draw(seed, &Budget { kills, ..Budget::new(ranks as u32) });
-        let Err(words) = run(&program, 3000) else { continue };
+        let Err(words) = run(&program, 10_000) else { continue };
         if not.iter().any(|not| words.contains(not)) {
             continue;
         }

@@ -6,6 +6,7 @@
 
 use crate::legal::REQUESTS;
 use crate::program::{Call, MOST, Name, Op, Program, Segment, Shape, Side, Step, Verb};
+use unisono_kernel::region::Base;
 
 /// How large programs become.
 #[derive(Clone, Copy, Debug)]
@@ -172,6 +173,7 @@ impl Draw {
                     bits => near(random, bits),
                 };
             }
+            base[3] = base[3].min(Base::MOST_CENTRALS - 1);
         }
         Segment { lines, slots, fragment, papers, base }
     }
@@ -415,7 +417,7 @@ impl Draw {
         let root = root.unwrap_or_else(|| self.random.below(size.into()) as u32);
         let order = *self.random.of(&[0, 0, 1, 2]);
         let shapes = if name.folds() || name == Barrier { Vec::new() } else { self.shapes(size, name, element) };
-        let algorithm = self.algorithm(call, element);
+        let algorithm = self.algorithm(call);
         let root = if name.rooted() { root } else { 0 };
         let one = &mut self.program.calls[call];
         (one.root, one.in_place, one.op, one.element, one.order) = (root, in_place, op, element, order);
@@ -449,20 +451,15 @@ impl Draw {
         shapes
     }
 
-    fn algorithm(&mut self, call: usize, element: u64) -> String {
+    fn algorithm(&mut self, call: usize) -> String {
         use Name::*;
         let call = &self.program.calls[call];
-        let (size, segment) = (self.groups[call.comm].len() as u64, self.program.segment(call.comm));
         let names: &[&str] = match call.name {
             _ if !self.budget.algorithms => &["auto"],
             Barrier => &["auto", "posted", "dissemination", "central", "combining-1", "combining-2", "combining-3"],
             Bcast => &["auto", "posted", "queue", "cico-flat", "cico-chain", "cico-binomial", "cico-kary-3"],
             Gather | Gatherv | Scatter | Scatterv | Allgather | Allgatherv => &["auto", "exchange", "cico"],
-            // By slices an element must fit a share of a slot.
-            Allreduce if segment.fragment >= size * element.next_multiple_of(64) => {
-                &["auto", "auto", "posted", "slices"]
-            }
-            Allreduce => &["auto", "posted"],
+            Allreduce => &["auto", "auto", "posted", "slices"],
             _ => &["auto"],
         };
         if self.random.chance(50) { "auto".into() } else { (*self.random.of(names)).into() }

@@ -138,7 +138,7 @@ pub fn segment(program: &Program, comm: usize, ranks: u32) -> Result<(Segment, B
 /// Makes zeroed memory such that a communicator may begin there at `base`: of all words only the arrivals of the central
 /// counter barrier are not below what the first operations ask for.
 pub fn count_on<R: Region>(region: &R, layout: &Layout, base: Base) {
-    region.counter(layout.central_count()).store_release(base.centrals.wrapping_mul(layout.ranks().into()));
+    region.counter(layout.central_count()).store_release(base.arrivals(layout.ranks()));
 }
 
 struct Me {
