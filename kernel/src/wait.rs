@@ -7,6 +7,7 @@ pub use bound::Bound;
 use crate::error::WaitError;
 use crate::step::Awaits;
 use crate::transport::{Observe, Wait};
+use core::time::Duration;
 
 /// What a host does between two bursts of spinning: yield the core, move its own messages, look
 /// whether the awaited peers live.
@@ -31,6 +32,11 @@ pub trait Relax {
     fn glance(&mut self, on: &Awaits) -> Result<u32, WaitError> {
         let _ = on;
         Ok(LOOKS)
+    }
+
+    /// From now on each wait may take so long at most; `None`: for ever. False: this host has no clock.
+    fn set_bound(&mut self, most: Option<Duration>) -> bool {
+        most.is_none()
     }
 }
 

@@ -121,6 +121,13 @@ int unisono_size(const unisono_comm *comm);
  */
 int unisono_report_death(const unisono_comm *comm, uint32_t rank);
 
+/*
+ * Bounds each wait inside a call on `comm`, and what is looked for again and again by unisono_test: whoever is late for
+ * longer is named in ERR_LATE, on all ranks. 0, as at first: no bound, as a rank may compute for hours. The time between
+ * two calls of unisono_test counts for half a bound at most. Communicators that are made from `comm` inherit it.
+ */
+int unisono_set_timeout(unisono_comm *comm, uint64_t milliseconds);
+
 /* ---- Collectives (MPI 4.1, chapter 7) ----------------------------------------------------------- */
 
 /*

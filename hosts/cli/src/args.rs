@@ -15,6 +15,7 @@ use unisono_kernel::topology::{Level, Levels};
 use unisono_posix::launch::Bind;
 use unisono_posix::pages::PAGES;
 use unisono_posix::policy::MBIND;
+use unisono_posix::timeout;
 
 /// Collective operations between the processes of a machine: show, run, measure, check.
 #[derive(Debug, Parser)]
@@ -108,6 +109,11 @@ pub(crate) struct Demo {
     pub(crate) file: Option<PathBuf>,
 }
 
+/// A bound of time, as the environment has it.
+fn bound(text: &str) -> Result<String, &'static str> {
+    timeout::seconds(text).map(|_| text.to_owned()).ok_or("must be seconds, above 0")
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
     /// Number of processes
@@ -118,6 +124,9 @@ pub(crate) struct Run {
     pub(crate) bind: BindTo,
     #[command(flatten)]
     pub(crate) memory: Memory,
+    /// Bound on each wait inside a collective, in seconds: whoever is later is named in an error (UNISONO_TIMEOUT)
+    #[arg(long, value_parser = bound, value_name = "SECONDS")]
+    pub(crate) timeout: Option<String>,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     pub(crate) program: Vec<OsString>,

@@ -14,8 +14,8 @@ use unisono_kernel::pattern::Seat;
 use unisono_kernel::step::Awaits;
 use unisono_kernel::transport::{Messages, Observe};
 use unisono_kernel::wait::{Relax, SpinThen};
+use unisono_mpi::Bounded;
 use unisono_mpi::attach::{AttachError, Library, Team};
-use unisono_mpi::bounded::Bounded;
 use unisono_mpi::messages::Endpoint;
 use unisono_mpi::program::Mpi;
 

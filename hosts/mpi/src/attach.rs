@@ -18,7 +18,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use crate::bounded::Bounded;
+use crate::Bounded;
 use crate::messages::{Endpoint, Layer, describe};
 use core::ffi::{CStr, c_int, c_void};
 use core::fmt;

@@ -6,7 +6,7 @@ pub mod alltoall;
 pub mod blocks;
 mod row;
 
-use crate::bounded::Bounded;
+use crate::Bounded;
 use crate::messages::{Endpoint, Layer};
 use crate::offer::{self, Words};
 use crate::process::{Lease, Process};

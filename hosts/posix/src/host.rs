@@ -32,11 +32,6 @@ impl Host {
         Self { yields, calls: 0, begin: Instant::now(), look: Duration::ZERO, bound: Bound::new(timeout), watch }
     }
 
-    /// Changes the bound on one wait.
-    pub const fn set_timeout(&mut self, timeout: Option<Duration>) {
-        self.bound.set(timeout);
-    }
-
     /// Can `on` still come? `is_over`: has it been awaited for too long?
     #[cold]
     fn ask(&mut self, is_over: fn(&mut Bound, Duration) -> bool, on: &Awaits) -> Result<(), WaitError> {
@@ -74,5 +69,10 @@ impl Relax for Host {
     fn glance(&mut self, on: &Awaits) -> Result<u32, WaitError> {
         self.ask(Bound::looks, on)?;
         Ok(self.calls)
+    }
+
+    fn set_bound(&mut self, most: Option<Duration>) -> bool {
+        self.bound.set(most);
+        true
     }
 }

@@ -23,10 +23,11 @@ pub(crate) use tenancy::Tenancy;
 use crate::Posix;
 use crate::error::PosixError;
 use core::ops::{Deref, DerefMut};
+use core::time::Duration;
 use unisono_kernel::Rank;
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::Refusal;
-use unisono_kernel::wait::SpinThen;
+use unisono_kernel::wait::{Relax, SpinThen};
 
 /// A communicator of processes, to call collectives on, and to make others from (MPI 4.1, 7.4).
 ///
@@ -99,6 +100,13 @@ impl Intracomm {
     /// # Standard section
     /// MPI 4.1, 7.4.3.
     pub fn free(self) {}
+
+    /// Bounds each wait here, and in communicators that are made from this one from now on; `None`: wait for the living
+    /// for ever.
+    pub fn set_timeout(&mut self, timeout: Option<Duration>) {
+        self.communicator.wait_policy().host.set_bound(timeout);
+        self.place.set_timeout(timeout);
+    }
 
     /// Where it stands: members, memory.
     pub const fn place(&self) -> &Place {
