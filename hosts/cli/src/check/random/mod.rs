@@ -150,10 +150,9 @@ pub(crate) fn run(args: &Check) -> Result<(), Failure> {
     if let Some(path) = &args.program {
         let text = std::fs::read_to_string(path).map_err(|e| Failure::Words(format!("{}: {e}", path.display())))?;
         let program = Program::parse(&text).map_err(|e| Failure::Words(format!("{}: {e}", path.display())))?;
-        return match runner.one(&program, LIMIT) {
-            Ok(()) => Ok(println!("1 program passed")),
-            Err(words) => Err(Failure::Words(words)),
-        };
+        runner.one(&program, LIMIT).map_err(Failure::Words)?;
+        println!("1 program passed");
+        return Ok(());
     }
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
     let seed = args.seed.unwrap_or_else(clock);
