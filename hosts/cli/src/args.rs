@@ -306,6 +306,19 @@ pub(crate) struct Check {
     /// 13 GiB of memory for two processes
     #[arg(long)]
     pub(crate) large_counts: bool,
+    /// Draw legal programs of all collectives, and run one after the other for so many seconds; every third time, a rank is
+    /// killed. One that fails is printed with its seed, and shrunk
+    #[arg(long, value_name = "SECONDS", conflicts_with_all = ["large_counts", "form"])]
+    pub(crate) random: Option<u64>,
+    /// The first program's seed; the next one's is one more. Default: from the clock
+    #[arg(long, requires = "random", value_name = "S")]
+    pub(crate) seed: Option<u64>,
+    /// Print the program of the seed, and run nothing
+    #[arg(long, requires = "seed")]
+    pub(crate) print: bool,
+    /// Run this program, as --random prints them
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["large_counts", "form", "random", "ranks"])]
+    pub(crate) program: Option<PathBuf>,
 }
 
 /// Without an option of groups: this machine.

@@ -23,6 +23,8 @@ pub struct Budget {
     pub algorithms: bool,
     /// May counters begin near where they wrap?
     pub wraps: bool,
+    /// May the segments of communicators that are made be chosen, beside the world's?
+    pub segments: bool,
     /// May a rank be killed?
     pub kills: bool,
 }
@@ -30,7 +32,16 @@ pub struct Budget {
 impl Budget {
     /// What threads do in milliseconds.
     pub const fn new(ranks: u32) -> Self {
-        Self { ranks, calls: 24, bytes: 200_000, pause: 500, algorithms: true, wraps: true, kills: false }
+        Self {
+            ranks,
+            calls: 24,
+            bytes: 200_000,
+            pause: 500,
+            algorithms: true,
+            wraps: true,
+            segments: true,
+            kills: false,
+        }
     }
 }
 
@@ -207,7 +218,7 @@ impl Draw {
         let call = self.plain(parent, name, numbers);
         let made = self.program.calls[call].makes();
         for _ in 0..made.len() {
-            let segment = self.segment();
+            let segment = if self.budget.segments { self.segment() } else { Segment::default() };
             self.program.segments.push(segment);
         }
         // Colors that nobody said leave no gaps.

@@ -2,6 +2,7 @@
 
 use crate::interpret::{End, Told};
 use crate::program::{Program, Verb};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use unisono_kernel::error::{Cause, Error};
 
@@ -9,7 +10,7 @@ use unisono_kernel::error::{Cause, Error};
 pub(crate) const BEREFT: &str = "told that a rank died";
 
 /// How a rank's program ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub enum Ending {
     /// With its last step.
     Done,
@@ -24,7 +25,7 @@ pub enum Ending {
 }
 
 /// What a rank told, in words.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// How it ended.
     pub end: Ending,
