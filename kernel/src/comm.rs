@@ -484,4 +484,8 @@ impl<R: Region> Observe for Comm<R> {
     fn compare(&mut self) -> Result<(), WaitError> {
         self.member.compare(&self.region)
     }
+    fn laggard(&self) -> Rank {
+        let done = |rank: &Rank| self.region.flag(self.member.layout.done(*rank)).load_acquire().unchecked();
+        (0..self.member.size()).min_by_key(done).unwrap_or(0)
+    }
 }

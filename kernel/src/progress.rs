@@ -3,6 +3,7 @@
 //! MPI lets two processes wait for the operations of two communicators in different orders. So a wait may be given
 //! others to move: it polls them between its own looks.
 
+use crate::Rank;
 use crate::comm::{Comm, Member};
 use crate::driver::{Communicator, Stop};
 use crate::error::{Argument, Bound, Error, Poison, Refusal, WaitError};
@@ -45,6 +46,10 @@ impl<X: Observe + ?Sized> Observe for Among<'_, X> {
     fn compare(&mut self) -> Result<(), WaitError> {
         self.x.compare()
     }
+
+    fn laggard(&self) -> Rank {
+        self.x.laggard()
+    }
 }
 
 /// Operations in flight that are kept by who holds the communicator.
@@ -79,13 +84,17 @@ where
         Ok(())
     }
 
-    /// Moves a machine that began, without waiting. Is it done?
+    /// Moves a machine that began, without waiting. Is it done? Whoever asks again and again hears of a death or of a
+    /// bound of time as a wait does ([`Wait::look`]).
     ///
     /// # Errors
-    /// A poll failed: the communicator is poisoned.
+    /// A poll or a look failed: the communicator is poisoned.
     #[inline]
     pub fn advance(&mut self, machine: &mut Any<'_>) -> Result<bool, Error> {
-        Ok(self.poll(machine)? == Step::Done)
+        let Step::Wait(on) = self.poll(machine)? else { return Ok(true) };
+        let (x, wait) = self.parts();
+        wait.look(x, &on).map_err(|e| self.fail(Stop::Wait(e)))?;
+        Ok(false)
     }
 
     /// Runs a machine that began to its end, as a blocking call does.

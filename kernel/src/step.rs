@@ -1,6 +1,7 @@
 //! What a poll answers: done, or what it waits for.
 
 use crate::Rank;
+use crate::error::WaitError;
 use crate::region::{CounterId, FlagId, MailId};
 
 /// The value that an awaited word must reach.
@@ -52,6 +53,8 @@ pub struct Await {
     pub peer: Option<Rank>,
     /// The operation that waits, by its number on the communicator.
     pub operation: u64,
+    /// What tells it from other waits of the operation for the same event: 0 where a word only grows.
+    pub turn: u64,
 }
 
 /// A small bounded set of awaited events; any of them is worth a poll.
@@ -77,7 +80,7 @@ impl Awaits {
     /// Waits for `flag`, written by `peer`.
     #[inline]
     pub(crate) const fn flag(flag: FlagId, until: Until, peer: Rank, operation: u64) -> Self {
-        Self::one(Await { source: Source::Flag(flag, until), peer: Some(peer), operation })
+        Self::one(Await { source: Source::Flag(flag, until), peer: Some(peer), operation, turn: 0 })
     }
 
     /// The events.
@@ -90,6 +93,15 @@ impl Awaits {
     #[inline]
     pub const fn first(&self) -> &Await {
         &self.first
+    }
+
+    /// The time is over. Where nobody in particular is awaited, the wait policy names who is furthest behind.
+    #[inline]
+    pub const fn late(&self) -> WaitError {
+        WaitError::Late(match self.first.peer {
+            Some(peer) => peer,
+            None => 0,
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! The bundle of host traits that user code carries as one parameter, and the contexts that machines see.
 
+use crate::Rank;
 use crate::comm::Member;
 use crate::error::{Poison, WaitError};
 use crate::p2p::P2p;
@@ -45,10 +46,28 @@ pub trait Observe {
     fn compare(&mut self) -> Result<(), WaitError> {
         Ok(())
     }
+    /// Who is furthest behind: whom to name when the time is over and nobody in particular is awaited.
+    fn laggard(&self) -> Rank {
+        0
+    }
 }
 
 /// A wait policy: returns when one of the events may have happened, or never will.
 pub trait Wait<X: Observe + ?Sized> {
     /// Waits. A return that is too early costs one poll.
+    ///
+    /// # Errors
+    /// It is over in vain.
     fn wait(&mut self, x: &mut X, on: &Awaits) -> Result<(), WaitError>;
+
+    /// Does not wait: a poll answered `on`, and its caller goes on with something else. Called as often as a program tests,
+    /// so it costs next to nothing; now and then it asks what a wait asks.
+    ///
+    /// # Errors
+    /// A wait would be over in vain.
+    #[inline]
+    fn look(&mut self, x: &mut X, on: &Awaits) -> Result<(), WaitError> {
+        let _ = (x, on);
+        Ok(())
+    }
 }

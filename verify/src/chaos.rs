@@ -24,7 +24,7 @@ use arena::Guarded;
 use member::{Outcome, Process};
 use program::Program;
 use stage::Stage;
-use unisono_kernel::region::{Base, Layout, header};
+use unisono_kernel::region::{Base, Counter, Layout, Region, header};
 use unisono_shm::Mapped;
 
 /// Most bytes of an input that are looked at: longer ones only take longer.
@@ -72,12 +72,13 @@ struct Segment {
 }
 
 impl Segment {
-    fn new(layout: Layout) -> Self {
+    fn new(layout: Layout, base: Base) -> Self {
         let memory = Guarded::new(layout.bytes() as usize, 0, 0);
         // SAFETY: zeroed and guarded above, only accessed through words and views until it is freed,
         // which is after the last use of the region.
         let region = unsafe { Mapped::new(memory.base(), layout.bytes()) }.expect("a line is aligned");
         header::create(&region, &layout);
+        region.counter(layout.central_count()).store_release(base.arrivals(layout.ranks()));
         Self { memory, region, layout }
     }
 }
@@ -89,11 +90,11 @@ impl Segment {
 pub fn interleave(data: &[u8]) {
     let mut bytes = Bytes(&data[..data.len().min(MOST)]);
     let program = Program::decode(&mut bytes);
-    let segment = Segment::new(program.layout());
+    let segment = Segment::new(program.layout(), program.base);
     let stage = Stage::new(&program);
-    let shadow = Shadow::new(segment.layout, Base::default());
+    let shadow = Shadow::new(segment.layout, program.base);
     let view = |rank| Shadowed::new(segment.region, &shadow, &segment.layout, rank);
-    let mut processes = Process::all(segment.layout, view, &stage);
+    let mut processes = Process::all((segment.layout, program.base), view, &stage);
     let poll = |process: &mut Process<'_, _>| match process.poll_checked(segment.region) {
         Outcome::Failed(error) => panic!("rank {} failed: {error}\n{program:#?}", process.rank()),
         Outcome::Finished => true,
@@ -117,9 +118,9 @@ pub fn interleave(data: &[u8]) {
 pub fn corrupt(data: &[u8]) {
     let mut bytes = Bytes(&data[..data.len().min(MOST)]);
     let program = Program::decode(&mut bytes);
-    let segment = Segment::new(program.layout());
+    let segment = Segment::new(program.layout(), program.base);
     let stage = Stage::new(&program);
-    let mut processes = Process::all(segment.layout, |_| segment.region, &stage);
+    let mut processes = Process::all((segment.layout, program.base), |_| segment.region, &stage);
     while let Some(byte) = bytes.take() {
         if byte >= 0xD0 {
             hostile::store(&segment, byte, &mut bytes);

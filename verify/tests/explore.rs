@@ -1,6 +1,7 @@
 //! The explorer's fast tier: all interleavings of small models, and faults that it must find.
 
 use unisono_kernel::pattern::tree::Tree;
+use unisono_kernel::region::Base;
 use unisono_kernel::select::BarrierAlgorithm;
 use unisono_verify::explore::{
     Check, Class, Collective, Exchange, Family, Limits, Mutation, Operation, Program, Report, Words, alphabet,
@@ -462,4 +463,33 @@ fn lengths_that_differ_both_ways() {
         pass(order, models, ranks.into());
     }
     pass(explore, [Program::new(2, 1, vec![exchange(Collective::Unequal, 2), Operation::queue(1, 2)])].into_iter(), 1);
+}
+
+/// Where a counter of 16, 24, 32 or 40 bits would wrap, and near the end: two operations before it, and two behind.
+#[test]
+fn counters_begin_near_every_wrap() {
+    for wrap in [1 << 16, 1 << 24, 1 << 32, 1 << 40, Base::MOST] {
+        let near = |most: u64| wrap.min(most) - 2;
+        let base = Base {
+            operation: near(Base::MOST),
+            clock: near(Base::MOST),
+            sets: near(Base::MOST),
+            centrals: near(Base::MOST_CENTRALS),
+        };
+        for ranks in [2, 3] {
+            let trees: &[Tree] = if ranks == 2 { &[Tree::Flat] } else { &[Tree::Chain] };
+            // Of the clock, longer messages take more at once; of three processes, all that is longer takes its time.
+            let most = if ranks == 2 { 3 } else { 1 };
+            let all = alphabet(ranks, trees, most).into_iter().chain((0..=most).flat_map(|n| exchanges(ranks, n)));
+            let models: Vec<_> =
+                all.map(|operation| Program::new(ranks, 2, vec![operation; 4]).from_base(base)).collect();
+            let count = models.len() as u64;
+            pass(order, models.clone().into_iter(), count);
+            if ranks == 2 && wrap == 1 << 24 {
+                let short = |program: &Program| Program::new(2, 2, program.operations[..2].to_vec()).from_base(base);
+                let models: Vec<_> = models.iter().map(short).collect();
+                pass(explore, models.into_iter(), count);
+            }
+        }
+    }
 }

@@ -20,7 +20,7 @@ extern "C" {
  * an error); unisono_free ends it and unmaps. Collective: one rank's failure is ERR_HOST on every
  * other rank, and unisono_last_error names the rank and the cause; on the rank itself it is ERR_ARGUMENT (a setting of
  * the environment), ERR_MEMORY (no room), ERR_SEGMENT (what is no segment) or ERR_HOST. Waits then end with ERR_DIED within
- * milliseconds when a rank is gone. UNISONO_PAGES=huge and UNISONO_MBIND=preferred or bind in the environment ask for huge
+ * milliseconds when a rank is gone. UNISONO_TIMEOUT=SECONDS in the environment is a first unisono_set_timeout. UNISONO_PAGES=huge and UNISONO_MBIND=preferred or bind in the environment ask for huge
  * pages and a memory policy; where they are not to be had, rank 0 says so in one line on stderr, and goes on.
  */
 int unisono_join(unisono_comm **comm);

@@ -6,9 +6,11 @@ use core::any::Any;
 use core::ffi::c_int;
 use core::fmt;
 use std::io::Write;
-use unisono::comm::{Beside, Handle, Patience, Waiting, free_after, unisono_free, with_beside};
+use std::time::Duration;
+use unisono::comm::{Beside, Handle, free_after, unisono_free, with_beside};
 use unisono::error::{Failure, UNISONO_OK, answer};
 use unisono::request::State;
+use unisono::waiting::{Patience, Waiting};
 use unisono_kernel::class::Class;
 use unisono_kernel::region::Base;
 use unisono_kernel::table::Choices;
@@ -22,16 +24,31 @@ use unisono_posix::{Options, Place, PosixError, join_place};
 #[derive(Debug)]
 struct Seat {
     place: Place,
+    has_ended: bool,
     _view: View,
 }
 
 impl Beside for Seat {
     fn ended(&mut self, end: Option<Base>) {
+        self.has_ended = true;
         self.place.leave(end);
+    }
+
+    fn set_timeout(&mut self, most: Option<Duration>) {
+        self.place.set_timeout(most);
     }
 
     fn choices(&self) -> Option<&'static Choices> {
         self.place.choices()
+    }
+}
+
+impl Drop for Seat {
+    /// Where there was no memory for the handle: the others shall not wait for this rank.
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.place.give_up();
+        }
     }
 }
 
@@ -57,11 +74,13 @@ fn refusal(error: PosixError) -> Failure {
 }
 
 fn handle(place: Place) -> Result<*mut Handle, Failure> {
-    let (host, view) = (Patience(Box::new(place.host())), place.region());
-    let wait: Waiting = if place.yields() { SpinThen::crowded(host) } else { SpinThen::spinning(host) };
+    let (view, plan, yields) = (place.region(), place.plan(), place.yields());
     // SAFETY: the view lies beside the communicator, and goes with it.
     let region = unsafe { view.mapped() };
-    Handle::allocate_beside(region, place.plan(), wait, Some(Box::new(Seat { place, _view: view })))
+    let seat = Seat { place, has_ended: false, _view: view };
+    let host = Patience::new(seat.place.host())?;
+    let wait: Waiting = if yields { SpinThen::crowded(host) } else { SpinThen::spinning(host) };
+    Handle::allocate_beside(region, plan, wait, Some(Box::new(seat)))
 }
 
 /// Makes a handle, and writes it to `made`, or null.

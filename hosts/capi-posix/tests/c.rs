@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
-use unisono_posix::launch::{Bind, Launch, Outcome};
+use unisono_posix::launch::{Bind, Exit, Launch, Outcome};
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -58,6 +58,25 @@ fn launched_processes_join_and_call() {
 #[test]
 fn a_rank_that_ends_is_named_to_the_others() {
     assert_eq!(launch("death", "death").to_string(), "rank 1 ended with code 7");
+}
+
+#[test]
+fn a_rank_that_does_not_come_is_named_when_a_bound_is_over() {
+    let program = compile("late", "late");
+    let bound = [("UNISONO_TIMEOUT", "0.3")];
+    for (part, env) in
+        [("environment", &bound[..]), ("looks", &bound), ("inherits", &[]), ("memory", &[]), ("killed", &[])]
+    {
+        let outcome = start(program.clone(), 3, part, env);
+        let last = if part == "killed" { Exit::Signal(9) } else { Exit::Code(0) };
+        assert_eq!(outcome.exits, [Exit::Code(0), Exit::Code(0), last], "{part}: {outcome}");
+    }
+}
+
+#[test]
+fn a_bound_that_is_none_is_named() {
+    let outcome = start(compile("join", "bound"), 3, "together", &[("UNISONO_TIMEOUT", "soon")]);
+    assert!(outcome.exits.iter().all(|exit| *exit == Exit::Code(1)), "{outcome}");
 }
 
 #[test]

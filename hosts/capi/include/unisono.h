@@ -121,6 +121,13 @@ int unisono_size(const unisono_comm *comm);
  */
 int unisono_report_death(const unisono_comm *comm, uint32_t rank);
 
+/*
+ * Bounds each wait inside a call on `comm`, and what is looked for again and again by unisono_test: whoever is late for
+ * longer is named in ERR_LATE, on all ranks. 0, as at first: no bound, as a rank may compute for hours. The time between
+ * two calls of unisono_test counts for half a bound at most. Communicators that are made from `comm` inherit it.
+ */
+int unisono_set_timeout(unisono_comm *comm, uint64_t milliseconds);
+
 /* ---- Collectives (MPI 4.1, chapter 7) ----------------------------------------------------------- */
 
 /*
@@ -265,7 +272,7 @@ int unisono_alltoall_typed(unisono_comm *comm, const void *send, uint64_t send_c
 #define UNISONO_SHORT_INT (18)   /* int16_t, int32_t */
 #define UNISONO_2I64 (19)        /* int64_t, int64_t */
 
-/* Elements of `bytes` bytes, 1 .. 4096, that only an operation of the caller's understands. */
+/* Elements of `bytes` bytes, 1 .. 4096 and at most a slot (`queue_fragment`), that only an operation of the caller's understands. */
 #define UNISONO_OPAQUE(bytes) (-(int)(bytes))
 
 /*

@@ -4,19 +4,21 @@ use crate::error::{Failure, answer};
 use crate::heap::allocate;
 use crate::params::CParams;
 use crate::request::State;
+use crate::waiting::{Waiting, waiting};
 use core::any::Any;
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::fmt;
+use core::time::Duration;
 use unisono_kernel::Rank;
+use unisono_kernel::class::Class;
 use unisono_kernel::driver::Communicator;
-use unisono_kernel::error::{Argument, Bound, Cause, Poison, Refusal, WaitError};
+use unisono_kernel::error::{Argument, Bound, Cause, Poison, Refusal};
 use unisono_kernel::p2p::Nothing;
 use unisono_kernel::region::{Base, Counter, Flag, Layout, Region, Word, header, state};
-use unisono_kernel::step::Awaits;
 use unisono_kernel::table::{Choices, Chooser};
 use unisono_kernel::transport::Transport;
-use unisono_kernel::wait::{Relax, SpinThen};
+use unisono_kernel::wait::Relax;
 use unisono_shm::Mapped;
 
 /// Memory that the caller mapped, no messages, waits that the embedder chooses.
@@ -29,52 +31,13 @@ impl Transport for Embedded {
     type Wait = Waiting;
 }
 
-/// How a handle waits.
-pub type Waiting = SpinThen<Patience>;
-
-/// What a handle does between two bursts of spins: its maker's choice.
-pub struct Patience(pub Box<dyn Relax>);
-
-impl fmt::Debug for Patience {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Patience")
-    }
-}
-
-impl Relax for Patience {
-    fn begin(&mut self) {
-        self.0.begin();
-    }
-
-    fn relax(&mut self, on: &Awaits) -> Result<(), WaitError> {
-        self.0.relax(on)
-    }
-}
-
-/// Gives the core to another process.
-#[derive(Clone, Copy, Debug)]
-pub struct Yield;
-
-impl Relax for Yield {
-    fn relax(&mut self, _: &Awaits) -> Result<(), WaitError> {
-        // SAFETY: no arguments, no memory.
-        unsafe { libc::sched_yield() };
-        Ok(())
-    }
-}
-
-/// How `ranks` processes wait on this machine.
-fn waiting(ranks: u32) -> Waiting {
-    // SAFETY: no memory is passed.
-    let cores = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    let host = Patience(Box::new(Yield));
-    if i64::from(ranks) <= cores { SpinThen::spinning(host) } else { SpinThen::crowded(host) }
-}
-
 /// What a host keeps beside a handle's communicator: it goes with the handle.
 pub trait Beside: Any {
     /// The handle is freed, and nobody uses it any more. `end`: where the communicator stands, if all that it began is finished.
     fn ended(&mut self, end: Option<Base>);
+
+    /// The handle's bound on each wait is this from now on, and that of communicators that are made from it.
+    fn set_timeout(&mut self, _most: Option<Duration>) {}
 
     /// What `Auto` means in the communicator, where all members agreed on a table.
     fn choices(&self) -> Option<&'static Choices> {
@@ -249,9 +212,35 @@ pub unsafe extern "C" fn unisono_attach(memory: *mut c_void, bytes: usize, rank:
             Refusal { argument: Argument::Magic, value: FRESH, .. } => Failure::NotReady,
             other => other.into(),
         })?;
-        let handle = Handle::allocate(region, layout, rank, waiting(layout.ranks()))?;
+        Refusal::check(Argument::Rank, rank.into(), Bound::Below(layout.ranks().into()))?;
+        let handle = waiting(layout.ranks()).and_then(|wait| Handle::allocate(region, layout, rank, wait));
+        // The others shall not wait for a rank that can't come.
+        let handle = handle.inspect_err(|_| {
+            state::poison(&region, &layout, rank, Poison { rank, operation: 1, cause: Cause::Died });
+        })?;
         // SAFETY: as the first write.
         unsafe { comm.write(handle) };
+        Ok(())
+    })())
+}
+
+/// Bounds each wait inside a call on `comm`; 0: not at all.
+///
+/// # Safety
+/// `comm` is null, or comes from this library and was not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_set_timeout(comm: *const Handle, milliseconds: u64) -> c_int {
+    let most = (milliseconds > 0).then(|| Duration::from_millis(milliseconds));
+    answer((|| {
+        // SAFETY: the caller's promise; the handle is only ever shared, what changes lies in cells.
+        let mut claim = Claim::new(unsafe { comm.as_ref() }.ok_or(Failure::Null("comm"))?)?;
+        let (state, beside) = claim.both();
+        if !state.communicator.wait_policy().host.set_bound(most) {
+            return Err(Failure::Host(Class::Other, "the communicator's host has no clock"));
+        }
+        if let Some(beside) = beside {
+            beside.set_timeout(most);
+        }
         Ok(())
     })())
 }

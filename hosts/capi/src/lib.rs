@@ -10,6 +10,7 @@
 //! | [`error`] | the fixed numbers, and the text of the last error |
 //! | [`params`] | what a segment is made for |
 //! | [`comm`] | segments and handles: create, attach, free |
+//! | [`waiting`] | how handles wait, and for how long |
 //! | [`moves`] | barrier, broadcast, scatter, gather, allgather, alltoall |
 //! | [`datatype`] | datatypes with holes, as handles |
 //! | [`typed`] | alltoallw, and moves of elements of a datatype |
@@ -29,6 +30,7 @@ pub mod params;
 pub mod reductions;
 pub mod request;
 pub mod typed;
+pub mod waiting;
 
 const fn number(digits: &str) -> u32 {
     let (digits, mut value, mut i) = (digits.as_bytes(), 0, 0);

@@ -15,6 +15,7 @@ use unisono_kernel::topology::{Level, Levels};
 use unisono_posix::launch::Bind;
 use unisono_posix::pages::PAGES;
 use unisono_posix::policy::MBIND;
+use unisono_posix::timeout;
 
 /// Collective operations between the processes of a machine: show, run, measure, check.
 #[derive(Debug, Parser)]
@@ -108,6 +109,11 @@ pub(crate) struct Demo {
     pub(crate) file: Option<PathBuf>,
 }
 
+/// A bound of time, as the environment has it.
+fn bound(text: &str) -> Result<String, &'static str> {
+    timeout::seconds(text).map(|_| text.to_owned()).ok_or("must be seconds, above 0")
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
     /// Number of processes
@@ -118,6 +124,9 @@ pub(crate) struct Run {
     pub(crate) bind: BindTo,
     #[command(flatten)]
     pub(crate) memory: Memory,
+    /// Bound on each wait inside a collective, in seconds: whoever is later is named in an error (UNISONO_TIMEOUT)
+    #[arg(long, value_parser = bound, value_name = "SECONDS")]
+    pub(crate) timeout: Option<String>,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     pub(crate) program: Vec<OsString>,
@@ -297,6 +306,19 @@ pub(crate) struct Check {
     /// 13 GiB of memory for two processes
     #[arg(long)]
     pub(crate) large_counts: bool,
+    /// Draw legal programs of all collectives, and run one after the other for so many seconds; every third time, a rank is
+    /// killed. One that fails is printed with its seed, and shrunk
+    #[arg(long, value_name = "SECONDS", conflicts_with_all = ["large_counts", "form"])]
+    pub(crate) random: Option<u64>,
+    /// The first program's seed; the next one's is one more. Default: from the clock
+    #[arg(long, requires = "random", value_name = "S")]
+    pub(crate) seed: Option<u64>,
+    /// Print the program of the seed, and run nothing
+    #[arg(long, requires = "seed")]
+    pub(crate) print: bool,
+    /// Run this program, as --random prints them
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["large_counts", "form", "random", "ranks"])]
+    pub(crate) program: Option<PathBuf>,
 }
 
 /// Without an option of groups: this machine.

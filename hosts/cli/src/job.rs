@@ -15,7 +15,7 @@ use std::time::Duration;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::region::Params;
 use unisono_posix::bootstrap::{Bootstrap, Launched};
-use unisono_posix::launch::Launch;
+use unisono_posix::launch::{Launch, Outcome};
 use unisono_posix::{Joined, Options};
 
 /// The job, in JSON.
@@ -30,6 +30,7 @@ pub(crate) enum Job {
     Demo(Demo),
     Bench(Bench),
     Check(Check),
+    Programs(check::Programs),
     Topo(Topo),
     Tune(Work),
     Queue(Queue),
@@ -40,11 +41,23 @@ pub(crate) enum Job {
 type Variables = Vec<(OsString, OsString)>;
 
 /// Starts `ranks` ranks of a job and waits for them.
-pub(crate) fn launch(ranks: u32, bind: BindTo, mut env: Variables, job: Job) -> Result<(), Failure> {
+pub(crate) fn launch(ranks: u32, bind: BindTo, env: Variables, job: Job) -> Result<(), Failure> {
+    let outcome = launch_for(ranks, bind, env, job, GRACE)?;
+    if outcome.success() { Ok(()) } else { Err(Failure::Words(outcome.to_string())) }
+}
+
+/// The same, with the time that survivors have; how the ranks ended.
+pub(crate) fn launch_for(
+    ranks: u32,
+    bind: BindTo,
+    mut env: Variables,
+    job: Job,
+    grace: Duration,
+) -> Result<Outcome, Failure> {
     Refusal::check(Argument::Ranks, ranks.into(), Bound::AtLeast(1))?;
-    let program = std::env::current_exe().map_err(|e| Failure::Words(format!("own path: {e}")))?;
+    let program = std::env::current_exe().map_err(|e| Failure::Words(format!("own path: {e}")))?.into();
     env.push((VARIABLE.into(), serde_json::to_string(&job)?.into()));
-    start(ranks, bind, program.into(), vec!["worker".into()], env)
+    Ok(Launch { ranks, bind: bind.into(), program, args: vec!["worker".into()], env, grace }.run()?)
 }
 
 /// Starts `ranks` copies of a program and waits for them; an error names the ranks that failed.
@@ -77,10 +90,15 @@ impl Team {
 
     /// A new segment with a communicator on it.
     pub(crate) fn join(&mut self, params: Params) -> Result<Joined, Failure> {
+        self.join_for(params, None)
+    }
+
+    /// The same, with a bound on each wait.
+    pub(crate) fn join_for(&mut self, params: Params, timeout: Option<Duration>) -> Result<Joined, Failure> {
         // What is not to be had for the first segment is not for others: said once.
         let log = if self.joined { None } else { Some(say as fn(fmt::Arguments<'_>)) };
         self.joined = true;
-        let options = Options { log, ..Options::default() };
+        let options = Options { log, timeout, ..Options::default() };
         Ok(unisono_posix::join(&mut self.bootstrap, |ranks| Params { ranks, ..params }, &options)?)
     }
 
@@ -107,6 +125,7 @@ pub(crate) fn work() -> Result<(), Failure> {
         Job::Demo(args) => demo::work(&mut team, &args),
         Job::Bench(args) => bench::work(&mut team, &args),
         Job::Check(args) => check::work(&mut team, &args),
+        Job::Programs(args) => check::work_programs(&mut team, &args),
         Job::Topo(args) => topo::work(&mut team, &args),
         Job::Skew(args) => measure::skew::work(&mut team, &args),
         Job::Queue(args) => measure::queue::work(&mut team, &args),

@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     let answer = match Args::parse().command {
         Command::Demo(args) => job::launch(args.ranks, args.bind, args.memory.variables(), job::Job::Demo(args)),
         Command::Bench(args) => job::launch(args.ranks, args.bind, args.memory.variables(), job::Job::Bench(args)),
-        Command::Check(args) => job::launch(args.ranks, args.bind, args.memory.variables(), job::Job::Check(args)),
+        Command::Check(args) => check::run(args),
         Command::Run(args) => run::run(args),
         Command::Topo(args) => topo::run(args),
         Command::Model(args) => model::run(&args),

@@ -14,8 +14,8 @@ use unisono_kernel::pattern::Seat;
 use unisono_kernel::step::Awaits;
 use unisono_kernel::transport::{Messages, Observe};
 use unisono_kernel::wait::{Relax, SpinThen};
+use unisono_mpi::Bounded;
 use unisono_mpi::attach::{AttachError, Library, Team};
-use unisono_mpi::bounded::Bounded;
 use unisono_mpi::messages::Endpoint;
 use unisono_mpi::program::Mpi;
 
@@ -159,7 +159,7 @@ impl Stage for Job {
         let mut script = Script::new(scripts.into_iter().nth(me as usize).unwrap_or_default());
         let mut rank = Rank { endpoint: team.messages_mut(), begin: self.begin, crowded: self.crowded };
         let host = Bounded::new(Waiting { crowded: self.crowded }, Some(BOUND));
-        let mut wait = SpinThen { eager: 1000, patient: 0, host };
+        let mut wait = SpinThen::new(1000, 0, host);
         driver::run(&mut script, &mut rank, &mut wait).map_err(|stop| failed(AttachError::from(stop)))?;
 
         // All know how many notes each rank has: blocks of the longest.

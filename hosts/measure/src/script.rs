@@ -73,20 +73,20 @@ impl Script {
     fn flush<P: P2p + ?Sized>(&mut self, layer: &mut P) -> Result<Option<Awaits>, PollError> {
         while let Some(&(slot, peer)) = self.sent.first() {
             if !layer.test(slot).map_err(failed(peer))? {
-                return Ok(Some(wait(slot, peer)));
+                return Ok(Some(self.wait(slot, peer)));
             }
             self.sent.remove(0);
         }
         Ok(None)
     }
+
+    fn wait(&self, slot: Slot, peer: Rank) -> Awaits {
+        Awaits::one(Await { source: Source::Message(slot), peer: Some(peer), operation: 1, turn: self.at as u64 })
+    }
 }
 
 fn failed(peer: Rank) -> impl Fn(P2pError) -> PollError {
     move |error| PollError::Messages { peer, code: error.0 }
-}
-
-fn wait(slot: Slot, peer: Rank) -> Awaits {
-    Awaits::one(Await { source: Source::Message(slot), peer: Some(peer), operation: 1 })
 }
 
 impl<X: Messages + Clock> Machine<X> for Script {
@@ -112,7 +112,7 @@ impl<X: Messages + Clock> Machine<X> for Script {
                     };
                     self.receiving = Some(slot);
                     if !x.messages().test(slot).map_err(failed(peer))? {
-                        return Ok(Step::Wait(wait(slot, peer)));
+                        return Ok(Step::Wait(self.wait(slot, peer)));
                     }
                     self.receiving = None;
                 }

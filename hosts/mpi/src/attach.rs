@@ -18,7 +18,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use crate::bounded::Bounded;
+use crate::Bounded;
 use crate::messages::{Endpoint, Layer, describe};
 use core::ffi::{CStr, c_int, c_void};
 use core::fmt;
@@ -203,7 +203,7 @@ impl Team {
     }
 
     const fn waiting(bound: Option<Duration>) -> SpinThen<Bounded<Yield>> {
-        SpinThen { eager: 64, patient: 0, host: Bounded::new(Yield, bound) }
+        SpinThen::new(64, 0, Bounded::new(Yield, bound))
     }
 
     /// Bounds each wait for a message: a collective then fails, and names the rank that it waited for.

@@ -6,7 +6,7 @@ pub mod alltoall;
 pub mod blocks;
 mod row;
 
-use crate::bounded::Bounded;
+use crate::Bounded;
 use crate::messages::{Endpoint, Layer};
 use crate::offer::{self, Words};
 use crate::process::{Lease, Process};
@@ -101,10 +101,20 @@ impl Relax for Both {
     }
 
     fn relax(&mut self, on: &Awaits) -> Result<(), WaitError> {
-        self.host.relax(on).map_err(|error| match (error, on.first().source) {
+        self.host.relax(on).map_err(|error| self.named(error, on))
+    }
+
+    fn glance(&mut self, on: &Awaits) -> Result<u32, WaitError> {
+        self.host.glance(on).map_err(|error| self.named(error, on))
+    }
+}
+
+impl Both {
+    const fn named(&self, error: WaitError, on: &Awaits) -> WaitError {
+        match (error, on.first().source) {
             (WaitError::Late(rank), Source::Message(_)) => WaitError::Late(self.inside.saturating_add(rank)),
             _ => error,
-        })
+        }
     }
 }
 
@@ -143,8 +153,8 @@ impl Levels {
         let mut comm = Comm::new(segment, layout, rank)?;
         comm.member_mut().set_choices(lease.choices());
         let x = Context { comm, messages };
-        let SpinThen { eager, patient, host } = process.patient(yields, progress);
-        let wait = SpinThen { eager, patient, host: Both { host: host.halved(), inside: layout.ranks() } };
+        let inside = layout.ranks();
+        let wait = process.patient(yields, progress).map(|host| Both { host: host.halved(), inside });
         let here = nodes.get(me as usize);
         let (inside, outside) = place.order.iter().partition(|&&rank| nodes.get(rank as usize) == here);
         let engine = Engine { x, wait, scratch: Vec::new(), inside, outside };

@@ -9,7 +9,6 @@
 //! | [`attach`] | a communicator, from Rust: collectives over messages |
 //! | [`messages`] | messages of an MPI, as the kernel's point-to-point layer |
 //! | [`levels`] | a communicator over several nodes |
-//! | [`bounded`] | a bound of time on waiting |
 //! | [`program`] | an MPI that a program in Rust starts itself |
 //! | [`process`] | what a process keeps: its arena, the peers' arenas; offer, attach, settle, release |
 //! | [`offer`] | what ranks tell each other, and what follows from all offers |
@@ -23,7 +22,6 @@
 
 pub mod algorithm;
 pub mod attach;
-pub mod bounded;
 pub mod levels;
 pub mod messages;
 pub mod node;
@@ -32,6 +30,8 @@ pub mod process;
 pub mod program;
 pub mod say;
 pub mod wait;
+
+pub use unisono::waiting::Bounded;
 
 use crate::levels::Levels;
 use crate::messages::Layer;

@@ -7,7 +7,7 @@
 //! release -> the handle is freed, then the rank leaves; the owner reuses the slice when all have left
 //! ```
 
-use crate::bounded::{self, Bounded};
+use crate::Bounded;
 use crate::node;
 use crate::offer::{self, Offer, Owner, Reason, Words};
 use crate::say::{Cause, once};
@@ -15,8 +15,9 @@ use crate::wait::{self, Patient, Progress, Waits};
 use std::ffi::OsStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use unisono::comm::{Beside, Handle as Comm, Patience, Waiting, unisono_free};
+use unisono::comm::{Beside, Handle as Comm, unisono_free};
 use unisono::error::UNISONO_OK;
+use unisono::waiting::{Patience, Waiting};
 use unisono_kernel::Rank;
 use unisono_kernel::region::{Base, Counter, Layout, Term, Word};
 use unisono_kernel::table::{Between, Choices};
@@ -25,6 +26,7 @@ use unisono_posix::PosixError;
 use unisono_posix::arena::{self, Arena, Plan, Slice};
 use unisono_posix::decisions::{Decisions, RULES, TABLE, decisions};
 use unisono_posix::sealed::{Handle, Map, Sealed};
+use unisono_posix::timeout;
 use unisono_shm::Mapped;
 
 /// Environment: `off` takes nothing over.
@@ -133,7 +135,7 @@ impl Process {
             decisions().map_err(named).ok()
         };
         let decisions = if on { read() } else { None };
-        let bound = bounded::from_env().unwrap_or_else(|error| {
+        let bound = timeout::from_env().unwrap_or_else(|error| {
             once(Cause::Setting, format_args!("{error}: there is no bound now"));
             None
         });
@@ -286,8 +288,7 @@ impl Process {
         yields: bool,
         progress: Option<Progress>,
     ) -> Result<Attached, Reason> {
-        let SpinThen { eager, patient, host } = self.patient(yields, progress);
-        let wait: Waiting = SpinThen { eager, patient, host: Patience(Box::new(host)) };
+        let wait: Waiting = self.patient(yields, progress).map(|host| Patience(Box::new(host)));
         // SAFETY: the slice lies beside the handle in the lease, and is dropped after it was freed.
         let segment = unsafe { slice.segment() };
         let layout = *slice.plan().layout();

@@ -26,7 +26,7 @@ use crate::topology::Topology;
 use crate::waiting::{self, Choice, Waiting};
 use crate::watch::{Descriptors, Liveness, Process};
 use crate::wire::{Reader, Writer};
-use crate::{cgroup, space, sys, watch};
+use crate::{cgroup, space, sys, timeout, watch};
 use core::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +41,8 @@ use unisono_kernel::region::{Layout, Params, Region};
 pub struct Options {
     /// The segment's parameters, in place of the plan. The same on every rank.
     pub params: Option<Params>,
-    /// Bound on one wait inside an operation: who is later is an error. `None`: wait for the living for ever.
+    /// Bound on one wait inside an operation: who is later is an error. `None`: as the environment says
+    /// ([`timeout::TIMEOUT`]), else wait for the living for ever.
     pub timeout: Option<Duration>,
     /// How to wait.
     pub spin: Waiting,
@@ -129,7 +130,7 @@ pub fn join_place(
 
     let greeting = Greeting::of(params, size, options);
     let all = agree(bootstrap, greeting.as_ref().map(Greeting::write).map_err(Clone::clone))?;
-    let Greeting { layout, pages: asked, policy, .. } = greeting?;
+    let Greeting { layout, pages: asked, policy, timeout, .. } = greeting?;
     let (peers, quota) = meet(&layout, &all)?;
     let waiting = {
         let sets: Vec<_> = peers.iter().map(|peer| peer.pus.clone()).collect();
@@ -178,8 +179,8 @@ pub fn join_place(
         tell(log, &pages, policy, &placements);
     }
 
-    let commons = Commons::new(rank, own, maps, descriptors.into(), waiting.yields, options.timeout);
-    let communicator = Place::world(commons.into(), segment.region(), layout);
+    let commons = Commons::new(rank, own, maps, descriptors.into(), waiting.yields);
+    let communicator = Place::world(commons.into(), segment.region(), layout, timeout);
     Ok(Joined { communicator, segment, placement, placements, pages, waiting, liveness, peers })
 }
 
@@ -231,6 +232,8 @@ struct Greeting {
     policy: Policy,
     /// The decision table's hash.
     table: u64,
+    /// The bound on one wait: each rank's own.
+    timeout: Option<Duration>,
 }
 
 impl Greeting {
@@ -241,7 +244,8 @@ impl Greeting {
         let me = Peer { process: Process::this(), node, pus };
         let (pages, policy) = (options.pages.decide()?, options.policy.decide()?);
         let table = decisions()?.hash();
-        Ok(Self { layout, me, quota: cgroup::processors(), pages, policy, table })
+        let timeout = options.timeout.map_or_else(timeout::from_env, |bound| Ok(Some(bound)))?;
+        Ok(Self { layout, me, quota: cgroup::processors(), pages, policy, table, timeout })
     }
 
     fn write(&self) -> Vec<u8> {

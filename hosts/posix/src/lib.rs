@@ -10,6 +10,7 @@
 //! communicator   dup, split, create group, free: each on a slice
 //! pages, policy   huge pages and memory policies, where they are asked for
 //! topology, binding, placement, waiting   what the machine is, and what was made of it
+//! timeout    a bound on each wait, from the environment
 //! locality, switches   where processes are on machines and networks, for groups per level
 //! ```
 //! Nothing is left behind, whatever dies at whatever moment: the segment has no name and goes
@@ -54,6 +55,7 @@ pub mod segment;
 pub mod space;
 pub mod switches;
 mod sys;
+pub mod timeout;
 pub mod topology;
 pub mod waiting;
 pub mod watch;

@@ -1,6 +1,6 @@
 //! The segment: a sealed file in memory, made by rank 0 and mapped by every rank.
 
-use crate::arena::Slice;
+use crate::communicator::Tenancy;
 use crate::error::PosixError;
 use crate::pages::{self, Kind, Mapped as InPages};
 use crate::policy::Policy;
@@ -27,7 +27,7 @@ struct Shared {
     layout: Layout,
 }
 
-/// The region of a segment: a view that keeps the map alive.
+/// The region of a segment: a view that keeps the map alive, and of a communicator's slice the time that this process has there.
 #[derive(Clone, Debug)]
 pub struct View {
     mapped: Mapped,
@@ -38,7 +38,7 @@ pub struct View {
 #[derive(Clone, Debug)]
 enum Hold {
     Segment(#[expect(dead_code, reason = "kept alive")] Arc<Shared>),
-    Arena(#[expect(dead_code, reason = "kept alive")] Arc<Map>),
+    Slice(#[expect(dead_code, reason = "kept alive")] Arc<Tenancy>),
 }
 
 impl View {
@@ -51,10 +51,15 @@ impl View {
     }
 
     /// Of a slice of an arena.
-    pub(crate) fn of(slice: &Slice) -> Self {
-        // SAFETY: the view holds the slice's map.
-        let mapped = unsafe { slice.segment() };
-        Self { mapped, _hold: Hold::Arena(Arc::clone(slice.map())) }
+    pub(crate) fn of(tenancy: &Arc<Tenancy>) -> Self {
+        // SAFETY: the view holds the slice, which holds its map.
+        let mapped = unsafe { tenancy.slice().segment() };
+        Self { mapped, _hold: Hold::Slice(Arc::clone(tenancy)) }
+    }
+
+    /// Is this the same memory?
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        core::ptr::eq(self.mapped.base(), other.mapped.base())
     }
 }
 

@@ -184,12 +184,6 @@ impl Watch {
         // The word is read after the death was seen: it is the peer's last.
         gone.into_iter().find(|&rank| !finished(&self.region, &self.layout, rank, operation))
     }
-
-    /// Who is furthest behind: whom to name when the time is over and nobody in particular is awaited.
-    pub fn laggard(&self) -> Rank {
-        let done = |rank: &Rank| self.region.flag(self.layout.done(*rank)).load_acquire().unchecked();
-        (0..self.layout.ranks()).min_by_key(done).unwrap_or(0)
-    }
 }
 
 fn finished(region: &View, layout: &Layout, rank: Rank, operation: u64) -> bool {

@@ -32,7 +32,7 @@ enum State {
 impl Central {
     /// The next operation of `me`.
     pub fn new(me: &mut Member) -> Self {
-        let full = me.take_central().wrapping_mul(me.size().into());
+        let full = me.take_central() * u64::from(me.size());
         Self { operation: me.begin(Kind::Barrier), full, state: State::Arrive }
     }
 
@@ -57,7 +57,7 @@ impl<X: Shared + ?Sized> Machine<X> for Central {
                 // pairs with: the arrivals
                 if !region.counter(count).load_acquire().at_least(self.full) {
                     let source = Source::Counter(count, Until::AtLeast(self.full));
-                    return Ok(Step::Wait(Awaits::one(Await { source, peer: None, operation })));
+                    return Ok(Step::Wait(Awaits::one(Await { source, peer: None, operation, turn: 0 })));
                 }
                 // publishes: all before the barrier everywhere, to everyone
                 region.publish(release, operation);

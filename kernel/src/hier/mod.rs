@@ -26,6 +26,7 @@ pub use nodes::{Among, Home, Led, Nodes};
 pub use pipe::SEGMENT;
 pub use rows::Rows;
 
+use crate::Rank;
 use crate::buffer::Buf;
 use crate::comm::{Comm, Member};
 use crate::datatype::{Data, Datatype};
@@ -84,6 +85,10 @@ impl<R: Region, P: P2p> Observe for Levels<R, P> {
             return Err(WaitError::Poisoned(self.comm.poison_with(Poison { rank, ..told })));
         }
         self.comm.compare()
+    }
+
+    fn laggard(&self) -> Rank {
+        self.comm.laggard()
     }
 }
 

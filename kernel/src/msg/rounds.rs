@@ -174,7 +174,6 @@ impl<S: Schedule> Rounds<S> {
         let (tag, operation) = (Tag(*operation), *operation);
         let incoming = |index| schedule.receive(*round, index);
         let outgoing = |index| schedule.send(*round, index);
-        let event = |(slot, peer)| Await { source: Source::Message(slot), peer: Some(peer), operation };
         loop {
             receives.post(incoming, |Message { peer, place }| {
                 // SAFETY: `of`'s contract; the schedule lets nothing else touch the place in this round.
@@ -191,6 +190,9 @@ impl<S: Schedule> Rounds<S> {
             if more(receives, incoming(posted.0)) || more(sends, outgoing(posted.1)) {
                 continue;
             }
+            // A slot may serve many messages: what tells them apart is how many are complete.
+            let turn = *round << 32 | u64::from(receives.complete.wrapping_add(sends.complete));
+            let event = |(slot, peer)| Await { source: Source::Message(slot), peer: Some(peer), operation, turn };
             return Ok(match late {
                 (None, None) => None,
                 (Some(one), None) | (None, Some(one)) => Some(Awaits::one(event(one))),

@@ -11,6 +11,7 @@
 //! reads any more: lines and slots are all free (docs/memory-model.md, R10). Members of the next term learn of it from the
 //! owner, and so after all that was before; a rank may be another process by then.
 
+use super::layout::MAX_RANKS;
 use super::{Flag, Layout, Region, state};
 use crate::Rank;
 use crate::error::{Argument, Bound, Refusal};
@@ -31,6 +32,14 @@ pub struct Base {
 impl Base {
     /// Counts beyond this are not continued: a communicator then has as many before it as ever fit.
     pub const MOST: u64 = 1 << 62;
+    /// The same of central barriers, in each of which all ranks count.
+    pub const MOST_CENTRALS: u64 = Self::MOST / MAX_RANKS as u64;
+
+    /// What the central barrier's counter holds here: of the words of zeroed memory the one that a communicator which begins
+    /// here could not do with, for checks that begin where counters wrap.
+    pub const fn arrivals(&self, ranks: u32) -> u64 {
+        self.centrals.wrapping_mul(ranks as u64)
+    }
 
     /// Never 0.
     fn digest(&self) -> u64 {
@@ -47,8 +56,12 @@ impl Base {
     /// A count that is beyond all that members ever come to.
     pub fn check(self) -> Result<Self, Refusal> {
         let Self { operation, clock, sets, centrals } = self;
-        for count in [operation, clock, sets, centrals] {
-            Refusal::check(Argument::Base, count, Bound::Below(Self::MOST))?;
+        for (count, most) in [operation, clock, sets]
+            .map(|count| (count, Self::MOST))
+            .into_iter()
+            .chain([(centrals, Self::MOST_CENTRALS)])
+        {
+            Refusal::check(Argument::Base, count, Bound::Below(most))?;
         }
         Ok(self)
     }
@@ -114,6 +127,18 @@ mod tests {
         let end = Base { operation: 7, ..Base::default() };
         assert_eq!(Term::FIRST.next(end), Some(Term { epoch: 2, base: end }));
         assert_eq!(Term { epoch: u32::MAX, base: end }.next(end), None);
-        assert_eq!(Term::FIRST.next(Base { clock: 1 << 62, ..end }), None);
+        for most in [1 << 62, u64::MAX] {
+            for beyond in [
+                Base { operation: most, ..end },
+                Base { clock: most, ..end },
+                Base { sets: most, ..end },
+                Base { centrals: most >> 20, ..end },
+            ] {
+                assert_eq!(Term::FIRST.next(beyond), None, "{beyond:?}");
+            }
+        }
+        let last =
+            Base { operation: (1 << 62) - 1, clock: (1 << 62) - 1, sets: (1 << 62) - 1, centrals: (1 << 42) - 1 };
+        assert_eq!(Term::FIRST.next(last), Some(Term { epoch: 2, base: last }));
     }
 }

@@ -338,3 +338,6 @@ impl<X: Shared + ?Sized, P: Plan> Machine<X> for Exchange<P> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

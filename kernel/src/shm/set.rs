@@ -200,7 +200,7 @@ impl Sets {
         // pairs with: leave; the copies and clears of all are complete
         if !readers.load_acquire().is(0) {
             let source = Source::Counter(layout.set_readers(k), Until::Equals(0));
-            return Err(Halt::Wait(Awaits::one(Await { source, peer: None, operation: self.operation })));
+            return Err(self.until(source, None));
         }
         readers.store_release(me.size().into());
         region.counter(layout.set_bytes(k)).store_release(head(self.kind, 0));
@@ -360,8 +360,12 @@ impl Sets {
 
     /// A wait for a word that `peer` puts.
     fn until_put(&self, word: MailId, peer: Rank) -> Halt {
-        let source = Source::Mail(word, Until::Nonzero);
-        Halt::Wait(Awaits::one(Await { source, peer: Some(peer), operation: self.operation }))
+        self.until(Source::Mail(word, Until::Nonzero), Some(peer))
+    }
+
+    /// A wait for a word that serves every use of the set.
+    const fn until(&self, source: Source, peer: Option<Rank>) -> Halt {
+        Halt::Wait(Awaits::one(Await { source, peer, operation: self.operation, turn: self.op() }))
     }
 }
 /// The longest block that goes from or to `root` through the queues; the root's own does not.

@@ -15,34 +15,74 @@ use unisono_kernel::transport::Transport;
 use unisono_kernel::wait::{Relax, SpinThen};
 use unisono_shm::{Peer, Post};
 
-/// Threads: shared memory of this process, mailboxes, yielding waits.
+/// Threads: shared memory of this process, mailboxes, waits that yield and see who has gone.
 #[derive(Debug)]
 pub enum Local {}
 
 impl Transport for Local {
     type Region = Segment;
     type P2p = Mailbox;
-    type Wait = SpinThen<YieldThread>;
+    type Wait = SpinThen<Thread>;
 }
 
-/// Gives the core to another thread.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct YieldThread;
+/// A rank's waiting: gives the core to another thread, and sees which ranks of its segment have gone.
+#[derive(Debug)]
+pub struct Thread {
+    seat: Option<Seat>,
+}
 
-impl Relax for YieldThread {
-    fn relax(&mut self, _: &Awaits) -> Result<(), WaitError> {
-        std::thread::yield_now();
-        Ok(())
+/// A rank of a segment, until its communicator is dropped: by a body that returns or panics.
+#[derive(Debug)]
+struct Seat {
+    segment: Segment,
+    rank: Rank,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.segment.leave(self.rank);
     }
 }
 
-/// Waits that suit `ranks` threads on this machine.
-pub fn waiting(ranks: u32) -> SpinThen<YieldThread> {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    if ranks as usize <= cores { SpinThen::spinning(YieldThread) } else { SpinThen::crowded(YieldThread) }
+impl Thread {
+    /// Can `on` still come? Not if a rank has gone before it finished that operation.
+    fn look(&self, on: &Awaits) -> Result<(), WaitError> {
+        match self.seat.as_ref().and_then(|seat| seat.segment.gone_before(on.first().operation)) {
+            Some(rank) => Err(WaitError::Died(rank)),
+            None => Ok(()),
+        }
+    }
 }
 
-/// Runs `body` on `params.ranks` threads, each with its communicator; answers what they answer, by rank.
+impl Relax for Thread {
+    fn relax(&mut self, on: &Awaits) -> Result<(), WaitError> {
+        std::thread::yield_now();
+        self.look(on)
+    }
+
+    fn glance(&mut self, on: &Awaits) -> Result<u32, WaitError> {
+        self.look(on).map(|()| BETWEEN)
+    }
+}
+
+/// Looks of who does not wait between two at who has gone.
+const BETWEEN: u32 = 32;
+
+/// Waits that suit `ranks` threads on this machine. Who has gone is not seen.
+pub fn waiting(ranks: u32) -> SpinThen<Thread> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let host = Thread { seat: None };
+    if ranks as usize <= cores { SpinThen::spinning(host) } else { SpinThen::crowded(host) }
+}
+
+/// The waiting of a rank that others see going.
+fn seated(segment: &Segment, rank: Rank) -> SpinThen<Thread> {
+    let seat = Seat { segment: segment.clone(), rank };
+    waiting(segment.layout().ranks()).map(|_| Thread { seat: Some(seat) })
+}
+
+/// Runs `body` on `params.ranks` threads, each with its communicator; answers what they answer, by rank. Who waits for a
+/// rank whose body has ended, or has dropped its communicator, is told that it died.
 ///
 /// # Errors
 /// Parameters that do not fit.
@@ -51,7 +91,7 @@ pub fn waiting(ranks: u32) -> SpinThen<YieldThread> {
 /// When a body panics: its panic goes on here, after the other ranks have ended.
 pub fn run<A: Send>(params: Params, body: impl Fn(Communicator<Local>) -> A + Sync) -> Result<Vec<A>, Refusal> {
     let segment = Segment::new(params)?;
-    let make = |rank: Rank| Communicator::new(segment.clone(), *segment.layout(), rank, waiting(params.ranks));
+    let make = |rank: Rank| Communicator::new(segment.clone(), *segment.layout(), rank, seated(&segment, rank));
     let communicators = (0..params.ranks).map(make).collect::<Result<Vec<_>, _>>()?;
     Ok(std::thread::scope(|scope| {
         let body = &body;
@@ -69,8 +109,8 @@ pub fn renew(communicator: &mut Communicator<Local>) -> Result<(), Error> {
     let (segment, member) = (communicator.comm().region(), communicator.comm().member());
     state::renewable(segment, member.layout())?;
     let (next, choices) = (segment.next()?, member.chooser().choices);
-    let layout = *next.layout();
-    *communicator = Communicator::new(next, layout, member.rank(), waiting(layout.ranks()))?.with_choices(choices);
+    let (layout, wait) = (*next.layout(), seated(&next, member.rank()));
+    *communicator = Communicator::new(next, layout, member.rank(), wait)?.with_choices(choices);
     Ok(())
 }
 

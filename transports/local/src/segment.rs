@@ -3,8 +3,9 @@
 use std::alloc::{Layout as Block, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
+use unisono_kernel::Rank;
 use unisono_kernel::error::{Argument, Bound, Refusal};
-use unisono_kernel::region::{Layout, Params, Region, header};
+use unisono_kernel::region::{Counter, Flag, Layout, Params, Region, Word, header};
 use unisono_shm::Mapped;
 
 /// Zeroed memory with a header. Clones share it; the last one frees it.
@@ -17,6 +18,9 @@ struct Heap {
     block: Block,
     region: Mapped,
     layout: Layout,
+    /// How many ranks have gone, and which: 1.
+    gone: Word,
+    by_rank: Box<[Word]>,
     /// What comes after this one: made by the rank that asks first.
     next: OnceLock<Result<Segment, Refusal>>,
 }
@@ -43,12 +47,33 @@ impl Segment {
         // SAFETY: allocated and zeroed above, freed in drop; nobody else knows the address.
         let region = unsafe { Mapped::new(memory.as_ptr(), bytes) }?.with_level(unisono_shm::level!());
         header::create(&region, &layout);
-        Ok(Self(Arc::new(Heap { memory, block, region, layout, next: OnceLock::new() })))
+        let by_rank = (0..layout.ranks()).map(|_| Word::zero()).collect();
+        Ok(Self(Arc::new(Heap { memory, block, region, layout, gone: Word::zero(), by_rank, next: OnceLock::new() })))
     }
 
     /// A fresh segment of the same parameters, the same for all who ask. It lives as long as this one, or clones of its own.
     pub(crate) fn next(&self) -> Result<Self, Refusal> {
         self.0.next.get_or_init(|| Self::new(*self.0.layout.params())).clone()
+    }
+
+    /// A rank does nothing here any more.
+    pub(crate) fn leave(&self, rank: Rank) {
+        if let Some(word) = self.0.by_rank.get(rank as usize) {
+            // publishes: all that the rank has done, to who sees that it has gone
+            Flag::store_release(word, 1);
+            self.0.gone.fetch_add(1);
+        }
+    }
+
+    /// A rank that has gone before it finished `operation`.
+    pub(crate) fn gone_before(&self, operation: u64) -> Option<Rank> {
+        if Counter::load_acquire(&self.0.gone).is(0) {
+            return None;
+        }
+        // pairs with: leave. What the rank did before it went counts, so its progress is read behind.
+        let gone = |rank: &Rank| self.0.by_rank.get(*rank as usize).is_some_and(|word| !Flag::load_acquire(word).is(0));
+        let done = |rank| Flag::load_acquire(self.flag(self.0.layout.done(rank))).at_least(operation);
+        (0..self.0.layout.ranks()).find(|rank| gone(rank) && !done(*rank))
     }
 
     /// The layout.

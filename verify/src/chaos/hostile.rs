@@ -3,7 +3,7 @@
 use super::arena::Guarded;
 use super::{Bytes, Segment};
 use unisono_kernel::error::Cause;
-use unisono_kernel::region::{Extent, Layout, Mailboxes, Params, Word, header, layout, state};
+use unisono_kernel::region::{Base, Extent, Layout, Mailboxes, Params, Word, header, layout, state};
 use unisono_shm::Mapped;
 
 /// Stores a value to a word of the segment, both chosen by the bytes.
@@ -164,7 +164,8 @@ fn inside(layout: &Layout) {
 pub fn poison(data: &[u8]) {
     let mut bytes = Bytes(data);
     let ranks = 1 + bytes.below(5) as u32;
-    let segment = Segment::new(Layout::new(Params { page: 256, ..Params::new(ranks) }).expect("few ranks fit"));
+    let segment =
+        Segment::new(Layout::new(Params { page: 256, ..Params::new(ranks) }).expect("few ranks fit"), Base::default());
     // Every word of the state's page and of each rank's control lines, records among them.
     let (state, shared) = (segment.layout.state().offset(), segment.layout.shared_pages());
     let small = bytes.byte();

@@ -8,7 +8,7 @@ use unisono_kernel::comm::{Comm, Member};
 use unisono_kernel::error::{Cause, Poison, PollError, Refusal};
 use unisono_kernel::machine::Machine;
 use unisono_kernel::op::Op;
-use unisono_kernel::region::{Layout, Region};
+use unisono_kernel::region::{Base, Layout, Region};
 use unisono_kernel::select::{Barrier, Bcast};
 use unisono_kernel::shm::allreduce::posted::Posted;
 use unisono_kernel::shm::alltoall::exchange::Alltoall;
@@ -79,9 +79,9 @@ pub(super) struct Process<'s, R> {
 }
 
 impl<'s, R: Region> Process<'s, R> {
-    /// The processes of a fresh segment, of which each has a view.
-    pub(super) fn all(layout: Layout, view: impl Fn(Rank) -> R, stage: &'s Stage<'s>) -> Vec<Self> {
-        let comm = |rank| Comm::new(view(rank), layout, rank).expect("the rank is below the layout's");
+    /// The processes of a segment, of which each has a view.
+    pub(super) fn all((layout, base): (Layout, Base), view: impl Fn(Rank) -> R, stage: &'s Stage<'s>) -> Vec<Self> {
+        let comm = |rank| Comm::resume(view(rank), layout, rank, base).expect("the rank is below the layout's");
         let process = |rank| Self { comm: comm(rank), stage, at: 0, machine: None, waits: None, over: false };
         (0..layout.ranks()).map(process).collect()
     }

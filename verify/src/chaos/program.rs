@@ -7,8 +7,8 @@ use crate::oracle::blocks::Way;
 use std::ffi::c_void;
 use unisono_kernel::op::{Op, User};
 use unisono_kernel::pattern::tree::Tree;
-use unisono_kernel::region::Layout;
 use unisono_kernel::region::layout::{Cico, Params};
+use unisono_kernel::region::{Base, Layout};
 use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::shm::bcast::posted;
 
@@ -78,10 +78,27 @@ impl Fold {
     }
 }
 
+/// A place for all counts to begin: zero, or three operations before a counter of 16 bits would wrap, and so on.
+fn near(which: u8) -> Base {
+    let wrap = match which % 6 {
+        0 => return Base::default(),
+        1 => 1 << 16,
+        2 => 1 << 24,
+        3 => 1 << 32,
+        4 => 1 << 40,
+        _ => Base::MOST,
+    };
+    let near = |most: u64| wrap.min(most) - 3;
+    let (all, centrals) = (near(Base::MOST), near(Base::MOST_CENTRALS));
+    Base { operation: all, clock: all, sets: all, centrals }
+}
+
 /// A layout and the calls on it.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     pub(super) params: Params,
+    /// Where all counts begin.
+    pub(super) base: Base,
     pub(super) calls: Vec<Call>,
 }
 
@@ -101,8 +118,9 @@ impl Program {
             cico: Some(Cico { slots, fragment: 1 + bytes.below(97), sets }),
             mailboxes: None,
         };
-        let calls = (0..1 + bytes.below(12)).map(|_| Self::call(bytes, &params)).collect();
-        Self { params, calls }
+        let byte = bytes.byte();
+        let calls = (0..=byte % 12).map(|_| Self::call(bytes, &params)).collect();
+        Self { params, base: near(byte / 12), calls }
     }
 
     fn call(bytes: &mut Bytes<'_>, params: &Params) -> Call {

@@ -102,7 +102,7 @@ impl Processes {
 
     /// A rank's first position.
     pub(crate) fn start(&mut self, rank: Rank) -> Result<Position, Refusal> {
-        let member = Member::new(self.program.layout()?, rank)?;
+        let member = Member::resume(self.program.layout()?, rank, self.program.base)?;
         let memory = self.program.memory(rank, 0).into();
         Ok(self.operation(Local { done: 0, member, machine: None, log: Vec::new(), memory, awaits: None }))
     }

@@ -9,7 +9,7 @@ use unisono_kernel::machine::Machine;
 use unisono_kernel::op::{Op, User};
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::layout::Cico;
-use unisono_kernel::region::{Layout, Mailboxes, Params};
+use unisono_kernel::region::{Base, Layout, Mailboxes, Params};
 use unisono_kernel::select::{Barrier, BarrierAlgorithm, Bcast, BcastAlgorithm};
 use unisono_kernel::shm::allreduce::posted::Posted as Allreduce;
 use unisono_kernel::step::Step;
@@ -209,6 +209,8 @@ impl<X: Shared + ?Sized> Machine<X> for Running {
 pub struct Program {
     /// The segment.
     pub params: Params,
+    /// Where all counts begin.
+    pub base: Base,
     /// The operations.
     pub operations: Vec<Operation>,
 }
@@ -228,8 +230,16 @@ impl Program {
                 cico,
                 mailboxes: None,
             },
+            base: Base { operation: 0, clock: 0, sets: 0, centrals: 0 },
             operations,
         }
+    }
+
+    /// The same on memory where a communicator ended there.
+    #[must_use]
+    pub const fn from_base(mut self, base: Base) -> Self {
+        self.base = base;
+        self
     }
 
     /// The same with so many slots in each monotone queue.
@@ -253,7 +263,10 @@ impl Program {
         let sets = self.params.cico.map_or(0, |cico| cico.sets);
         let cico = if self.operations.iter().any(Operation::has_sets) { format!(" q={sets}") } else { String::new() };
         let slots = if queue_slots == SLOTS { String::new() } else { format!(" s={queue_slots}") };
-        format!("p={ranks}{cico}{slots} {}", names.join(" "))
+        let Base { operation, clock, sets, centrals } = self.base;
+        let begins = [operation, clock, sets, centrals].into_iter().max().filter(|most| *most > 0);
+        let begins = begins.map_or(String::new(), |most| format!(" from={most:#x}"));
+        format!("p={ranks}{cico}{slots}{begins} {}", names.join(" "))
     }
 
     /// The segment's layout.

@@ -69,7 +69,7 @@ struct Search<'p> {
 pub fn explore(program: &Program, mutation: Mutation, limits: Limits) -> Result<Outcome, Refusal> {
     let layout = program.layout()?;
     let mut processes = Processes::new(program.clone())?;
-    let mut world = World::new(layout, mutation);
+    let mut world = World::new(layout, program.base, mutation);
     for rank in 0..layout.ranks() {
         world.place(rank, processes.start(rank)?);
     }

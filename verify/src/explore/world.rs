@@ -41,12 +41,13 @@ pub(crate) struct World {
 
 impl World {
     /// A fresh segment; all ranks at position 0.
-    pub(crate) fn new(layout: Layout, mutation: Mutation) -> Self {
+    pub(crate) fn new(layout: Layout, base: Base, mutation: Mutation) -> Self {
         let words = (layout.bytes() / 8) as usize;
         let promises = Promises::new(layout);
-        let cells = vec![0; words + layout.ranks() as usize + promises.cells()];
+        let mut cells = vec![0; words + layout.ranks() as usize + promises.cells()];
+        cells[(layout.central_count().offset() / 8) as usize] = base.arrivals(layout.ranks());
         let mut world = Self { layout, mutation, cells, words, promises, fingerprint: 0, undo: Vec::new() };
-        promises.begin(&mut Promised(&mut world), Base::default());
+        promises.begin(&mut Promised(&mut world), base);
         world
     }
 
@@ -247,7 +248,7 @@ mod tests {
     #[test]
     fn words_have_rules() {
         let layout = Layout::new(Params::new(2).with_cico()).unwrap();
-        let (mut world, mut payloads) = (World::new(layout, Mutation::None), Payloads::default());
+        let (mut world, mut payloads) = (World::new(layout, Base::default(), Mutation::None), Payloads::default());
         let flag = Word { class: Class::Flag, offset: layout.done(1).offset() };
         let mail = Word { class: Class::Mail, offset: layout.control(1, 0).offset() };
         let mut store = |rank, word, value| world.apply(rank, Access::Store(word, value), &mut payloads);
@@ -262,7 +263,7 @@ mod tests {
     #[test]
     fn going_back_restores_cells_and_fingerprint() {
         let layout = Layout::new(Params::new(2)).unwrap();
-        let (mut world, mut payloads) = (World::new(layout, Mutation::None), Payloads::default());
+        let (mut world, mut payloads) = (World::new(layout, Base::default(), Mutation::None), Payloads::default());
         world.place(0, 3);
         let (mark, before, cells) = (world.mark(), world.fingerprint(), world.cells.clone());
         let (at, token) = (layout.slot(1, 0).part(3, 18), payloads.token(&[9; 18]));

@@ -212,7 +212,8 @@ fn a_base_beyond_all_counts() {
             Base { centrals: beyond, ..Base::default() },
         ];
         for base in bases {
-            let refusal = Refusal::new(Argument::Base, beyond, Bound::Below(Base::MOST));
+            let most = if base.centrals > 0 { Base::MOST_CENTRALS } else { Base::MOST };
+            let refusal = Refusal::new(Argument::Base, beyond, Bound::Below(most));
             assert_eq!(Member::resume(layout, 0, base), Err(refusal));
         }
     }

@@ -55,7 +55,7 @@ impl Machine<Endpoint> for Hasty {
         while let Some((slot, peer)) = self.sends.front().copied().or(self.receive) {
             if !end.test(slot).map_err(failed(peer))? {
                 let source = Source::Message(slot);
-                return Ok(Step::Wait(Awaits::one(Await { source, peer: Some(peer), operation: self.tag.0 })));
+                return Ok(Step::Wait(Awaits::one(Await { source, peer: Some(peer), operation: self.tag.0, turn: 0 })));
             }
             if self.sends.pop_front().is_none() {
                 self.receive = None;

@@ -10,6 +10,7 @@ mod large;
 mod messages;
 mod moves;
 mod operands;
+mod random;
 mod reductions;
 mod refused;
 mod side;
@@ -18,7 +19,7 @@ use crate::args::Check;
 use crate::bench::progress;
 use crate::error::Failure;
 use crate::form::Form;
-use crate::job::Team;
+use crate::job::{self, Team};
 use serde::{Deserialize, Serialize};
 use unisono_kernel::call::Call;
 use unisono_kernel::driver::Communicator;
@@ -72,6 +73,15 @@ impl Caller<'_> {
     fn run(&mut self, call: Call<'_>) -> Result<(), Error> {
         self.form.run(self.comm, call)
     }
+}
+
+pub(crate) use random::{Programs, work as work_programs};
+
+pub(crate) fn run(args: Check) -> Result<(), Failure> {
+    if args.random.is_some() || args.program.is_some() {
+        return random::run(&args);
+    }
+    job::launch(args.ranks, args.bind, args.memory.variables(), job::Job::Check(args))
 }
 
 pub(crate) fn work(team: &mut Team, args: &Check) -> Result<(), Failure> {

@@ -22,7 +22,6 @@ pub(crate) struct Commons {
     pub(super) maps: Vec<Arc<Map>>,
     pub(super) descriptors: Arc<Descriptors>,
     yields: bool,
-    timeout: Option<Duration>,
     own: Mutex<Own>,
     /// When the process began, and the microseconds from then to the last look at who is gone.
     begin: Instant,
@@ -43,11 +42,10 @@ impl Commons {
         maps: Vec<Arc<Map>>,
         descriptors: Arc<Descriptors>,
         yields: bool,
-        timeout: Option<Duration>,
     ) -> Self {
         let own = Mutex::new(Own { arena, notices: Ring::default() });
         let (begin, looked) = (Instant::now(), Word::zero());
-        Self { me, maps, descriptors, yields, timeout, own, begin, looked }
+        Self { me, maps, descriptors, yields, own, begin, looked }
     }
 
     /// Nothing that panics runs under the lock; if it did, the state is one between two whole steps.
@@ -78,8 +76,8 @@ impl Commons {
     }
 
     /// How a rank of a communicator waits.
-    pub(super) fn host(&self, watch: Watch) -> Host {
-        Host::new(self.yields, self.timeout, watch)
+    pub(super) fn host(&self, timeout: Option<Duration>, watch: Watch) -> Host {
+        Host::new(self.yields, timeout, watch)
     }
 
     /// Waits until `ready` answers, which one of `members` must bring about: `whom`, ranks among them.
@@ -90,6 +88,7 @@ impl Commons {
         &self,
         members: &[World],
         whom: &[Rank],
+        timeout: Option<Duration>,
         mut ready: impl FnMut() -> Option<A>,
     ) -> Result<A, Error> {
         const SPINS: u32 = 256;
@@ -113,7 +112,7 @@ impl Commons {
                     return ready().ok_or(over(rank, Cause::Died));
                 }
             }
-            if self.timeout.is_some_and(|bound| now - begin > bound) {
+            if timeout.is_some_and(|bound| now - begin > bound) {
                 return Err(over(whom.first().copied().unwrap_or(0), Cause::Late));
             }
         }

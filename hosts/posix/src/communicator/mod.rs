@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `place` | who belongs together, on which memory; dup, split, create group, renew, leave |
+//! | `tenancy` | a process's time on its memory: until the last view of it goes |
 //! | `commons` | what a process keeps for all of them: arenas, descriptors |
 //! | `birth`, `part` | the words that are told, and what follows from them |
 //! | `notices` | how a group is told without a collective |
@@ -12,18 +13,21 @@ mod commons;
 mod notices;
 mod part;
 mod place;
+mod tenancy;
 
 pub(crate) use commons::Commons;
 pub(crate) use notices::head;
 pub use place::{Place, Usage};
+pub(crate) use tenancy::Tenancy;
 
 use crate::Posix;
 use crate::error::PosixError;
 use core::ops::{Deref, DerefMut};
+use core::time::Duration;
 use unisono_kernel::Rank;
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::Refusal;
-use unisono_kernel::wait::SpinThen;
+use unisono_kernel::wait::{Relax, SpinThen};
 
 /// A communicator of processes, to call collectives on, and to make others from (MPI 4.1, 7.4).
 ///
@@ -97,6 +101,13 @@ impl Intracomm {
     /// MPI 4.1, 7.4.3.
     pub fn free(self) {}
 
+    /// Bounds each wait here, and in communicators that are made from this one from now on; `None`: wait for the living
+    /// for ever.
+    pub fn set_timeout(&mut self, timeout: Option<Duration>) {
+        self.communicator.wait_policy().host.set_bound(timeout);
+        self.place.set_timeout(timeout);
+    }
+
     /// Where it stands: members, memory.
     pub const fn place(&self) -> &Place {
         &self.place
@@ -119,6 +130,9 @@ impl DerefMut for Intracomm {
 
 impl Drop for Intracomm {
     fn drop(&mut self) {
-        self.place.leave(self.communicator.comm().end());
+        let comm = self.communicator.comm();
+        // Two communicators may have been swapped: another one's end says nothing of this memory.
+        let end = comm.end().filter(|_| comm.region().is(&self.place.region()));
+        self.place.leave(end);
     }
 }

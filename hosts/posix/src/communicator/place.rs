@@ -14,6 +14,7 @@ use super::birth::{Birth, to_bytes, to_words};
 use super::commons::{Commons, Own};
 use super::notices;
 use super::part::{self, Memory, Part};
+use super::tenancy::Tenancy;
 use crate::arena::{Plan, Reserved, Slice, World};
 use crate::decisions::decisions;
 use crate::error::{Limit, PosixError};
@@ -21,6 +22,7 @@ use crate::host::Host;
 use crate::segment::View;
 use crate::watch::Watch;
 use std::sync::Arc;
+use std::time::Duration;
 use unisono_kernel::Rank;
 use unisono_kernel::blocks::Blocks;
 use unisono_kernel::comm::Comm;
@@ -43,20 +45,15 @@ pub struct Place {
     /// Where the communicator begins.
     base: Base,
     /// None: on the job's own segment.
-    lease: Option<Lease>,
+    tenancy: Option<Arc<Tenancy>>,
     /// What all members call the communicator among themselves: no two that live have the same owner, slice and term.
     name: u64,
     /// Communicators that all members have asked for: whose turn it is to own the next one.
     births: u64,
     /// Ranks of the part that this process got of the last split.
     parts: u32,
-}
-
-#[derive(Debug)]
-struct Lease {
-    slice: Slice,
-    epoch: u32,
-    owner: World,
+    /// Bound on one wait here, and in communicators that are made from this one.
+    timeout: Option<Duration>,
 }
 
 /// The tag of a group that is a communicator's next: no caller's, which has 32 bits.
@@ -73,10 +70,10 @@ fn full(needed: u64, available: u64) -> PosixError {
 
 impl Place {
     /// In the communicator of all processes of the job, on its segment.
-    pub(crate) fn world(commons: Arc<Commons>, region: View, layout: Layout) -> Self {
+    pub(crate) fn world(commons: Arc<Commons>, region: View, layout: Layout, timeout: Option<Duration>) -> Self {
         let (members, rank) = ((0..layout.ranks()).collect(), commons.me);
         let base = Base::default();
-        Self { commons, members, rank, region, layout, base, lease: None, name: 0, births: 0, parts: 0 }
+        Self { commons, members, rank, region, layout, base, tenancy: None, name: 0, births: 0, parts: 0, timeout }
     }
 
     /// The processes by rank: their ranks in the job.
@@ -105,7 +102,18 @@ impl Place {
 
     /// What a rank here does while it waits.
     pub fn host(&self) -> Host {
-        self.commons.host(self.watch())
+        self.commons.host(self.timeout, self.watch())
+    }
+
+    /// Bounds each wait of communicators that are made from this one, from now on.
+    pub const fn set_timeout(&mut self, timeout: Option<Duration>) {
+        self.timeout = timeout;
+    }
+
+    /// This process can't open its place: nobody shall wait for it there.
+    pub fn give_up(&self) {
+        let poison = Poison { rank: self.rank, operation: self.base.operation + 1, cause: Cause::Died };
+        state::poison(&self.region, &self.layout, self.rank, poison);
     }
 
     /// The communicator, once: on `region`, which is this place's, seen in the transport's way.
@@ -148,7 +156,7 @@ impl Place {
             let mut bytes: [u8; 64] = to_bytes(&mine.map_or([0; 8], |birth| birth.encode(self.name)));
             if let Err(error) = on.bcast(&mut bytes, owner) {
                 // The root fails before it posts, or not at all: nobody has heard of the slice.
-                self.give_up(mine);
+                self.take_back(mine);
                 return Err(error.into());
             }
             match Birth::decode(&to_words(&bytes), self.name) {
@@ -281,7 +289,7 @@ impl Place {
         let commons = &*self.commons;
         let birth = self.offer(worlds.len() as u32);
         let words = birth.encode(self.name);
-        let posted = commons.wait(worlds, &[], || {
+        let posted = commons.wait(worlds, &[], self.timeout, || {
             let Own { arena, notices } = &mut *commons.own();
             // Members of an earlier group are awaited here, none of this one.
             let free = notices.is_free(&commons.maps, commons.me, |process| commons.gone(process));
@@ -306,7 +314,7 @@ impl Place {
     fn listen(&self, worlds: &Arc<[World]>, leader: Rank, key: u64) -> Result<super::birth::Words, PosixError> {
         let commons = &*self.commons;
         let owner = worlds.get(leader as usize).copied().unwrap_or(commons.me);
-        Ok(commons.wait(worlds, &[leader], || notices::take(&commons.maps, owner, commons.me, key))?)
+        Ok(commons.wait(worlds, &[leader], self.timeout, || notices::take(&commons.maps, owner, commons.me, key))?)
     }
 
     /// Whose turn it is to own the next communicator.
@@ -329,7 +337,7 @@ impl Place {
         }
     }
 
-    fn give_up(&self, birth: Option<Birth>) {
+    fn take_back(&self, birth: Option<Birth>) {
         if let Some(Birth::At { offset, .. }) = birth {
             self.commons.own().arena.give_up(offset);
         }
@@ -412,10 +420,12 @@ impl Place {
         if owner == self.commons.me {
             self.commons.own().arena.lease(offset, Arc::clone(&members));
         }
-        let (region, layout) = (View::of(&slice), *plan.layout());
+        let tenancy = Arc::new(Tenancy::new(Arc::clone(&self.commons), (slice, epoch), owner, rank));
+        let (region, layout) = (View::of(&tenancy), *plan.layout());
         let name = hash([owner.into(), offset, epoch.into()].into_iter());
-        let (commons, lease) = (Arc::clone(&self.commons), Some(Lease { slice, epoch, owner }));
-        let place = Self { commons, members, rank, region, layout, base, lease, name, births: 0, parts: 0 };
+        let (commons, tenancy) = (Arc::clone(&self.commons), Some(tenancy));
+        let (births, parts, timeout) = (0, 0, self.timeout);
+        let place = Self { commons, members, rank, region, layout, base, tenancy, name, births, parts, timeout };
         let gone = if place.commons.is_time_to_look() { place.watch().any_gone() } else { None };
         match gone {
             // Those who have come in before it went learn at their first operation there.
@@ -427,19 +437,12 @@ impl Place {
         }
     }
 
-    /// This process does nothing there any more; `end`: where it stands, if it finished all that it began.
+    /// The communicator on this place ended; `end`: where it stands, if it finished all that it began. The process leaves the
+    /// memory with the last [view](Self::region) of it.
     pub fn leave(&mut self, end: Option<Base>) {
-        let Some(Lease { slice, epoch, owner }) = self.lease.take() else { return };
-        if owner != self.commons.me {
-            slice.leave(self.rank, epoch, end);
-            return;
+        if let Some(tenancy) = self.tenancy.take() {
+            tenancy.end_at(end);
         }
-        let arena = &mut self.commons.own().arena;
-        if let Some(end) = end {
-            arena.end(slice.offset(), end);
-        }
-        slice.leave(self.rank, epoch, end);
-        arena.collect_some();
     }
 
     /// This process's arena, after looking at all that it has given out.
@@ -449,13 +452,6 @@ impl Place {
         arena.collect(usize::MAX, &mut |process| commons.gone(process));
         let (total, leased, warm, touched) = (arena.room().total(), arena.used(), arena.warm(), arena.touched());
         Usage { total, leased, warm, touched }
-    }
-}
-
-impl Drop for Place {
-    /// Who has not left does so now; the memory will be made zero.
-    fn drop(&mut self) {
-        self.leave(None);
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the ranks do.
 
-use super::{ARGUMENT, BODY, DIRECTORY, communicators, now, renewals, thousand, threads};
+use super::{ARGUMENT, BODY, DIRECTORY, communicators, now, polling, renewals, thousand, threads};
 use rand::{RngExt, SeedableRng};
 use rand_xorshift::XorShiftRng;
 use std::fmt::Display;
@@ -54,6 +54,7 @@ pub(super) fn run() -> ! {
         "mix" => mix,
         "eager" => eager,
         "late" => late,
+        "polling" => polling::polling,
         "root" => wrong_root,
         "lengths" => wrong_length,
         "plans" => other_plan,

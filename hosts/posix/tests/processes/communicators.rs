@@ -253,6 +253,25 @@ pub(super) fn groups() -> Done {
     let mut nested = of_group.create_group(&[of_group.rank()], 8)?;
     verify(&mut nested, 1, &[me])?;
     drop((of_group, nested));
+    nothing_is_leased(&mut world)?;
+    // Swapped communicators keep their memory: what is dropped gives back neither's while one of them is used.
+    let everyone: Vec<u32> = (0..size).collect();
+    let (mut one, mut other) = (world.dup()?, world.dup()?);
+    verify(&mut one, 3, &everyone)?;
+    core::mem::swap(&mut *one, &mut *other);
+    drop(one);
+    world.barrier()?;
+    let mut third = world.dup()?;
+    for seed in 0..5 {
+        verify(&mut third, seed, &everyone)?;
+        verify(&mut other, seed + 7, &everyone)?;
+    }
+    let theirs = [other.place().bytes(), third.place().bytes()].into_iter().sum::<u64>();
+    let leased = |world: &Intracomm| world.place().usage().leased;
+    let mut all = leased(&world).to_ne_bytes();
+    world.allreduce_in_place(&mut all, Op::SUM_U64)?;
+    assert!(u64::from_ne_bytes(all) >= theirs + other.place().bytes(), "one of three slices was given back");
+    drop((other, third));
     nothing_is_leased(&mut world)
 }
 

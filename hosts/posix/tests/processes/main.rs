@@ -11,6 +11,7 @@ mod communicators;
 mod death;
 mod numa;
 mod pages;
+mod polling;
 mod refused;
 mod renewals;
 mod thousand;

@@ -141,7 +141,8 @@ impl<'a> Cico<'a> {
         // pairs with: the readers' subtractions; their copies and clears are complete
         if !readers.load_acquire().is(0) {
             let source = Source::Counter(layout.set_readers(k), Until::Equals(0));
-            return Some(Awaits::one(Await { source, peer: None, operation: self.operation }));
+            let on = Await { source, peer: None, operation: self.operation, turn: self.op() };
+            return Some(Awaits::one(on));
         }
         readers.store_release((me.size() - 1).into());
         region.counter(layout.set_bytes(k)).store_release(head(Kind::Bcast, self.data.len()));
@@ -180,7 +181,7 @@ impl<'a> Cico<'a> {
     }
 
     fn copy_out<R: Region>(&mut self, region: &R, me: &Member, first: u64) -> Result<Option<Awaits>, PollError> {
-        let layout = me.layout();
+        let (layout, op) = (me.layout(), self.op());
         for fragment in first..self.fragments_of_set().end {
             let ((from, size), slot) = (self.cut(fragment), self.slot(fragment));
             let control = layout.control(me.rank(), slot);
@@ -190,7 +191,8 @@ impl<'a> Cico<'a> {
             if found.is(0) {
                 self.state = State::CopyOut { fragment };
                 let source = Source::Mail(control, Until::Nonzero);
-                return Ok(Some(Awaits::one(Await { source, peer: Some(parent), operation: self.operation })));
+                let on = Await { source, peer: Some(parent), operation: self.operation, turn: op };
+                return Ok(Some(Awaits::one(on)));
             }
             if !found.is(size) {
                 let refusal = Refusal::new(Argument::Fragment, size, Bound::Equals(found.unchecked()));

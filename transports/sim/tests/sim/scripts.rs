@@ -57,7 +57,8 @@ impl Machine<Endpoint> for Script {
         loop {
             if let Some((slot, peer)) = self.waiting {
                 if !end.test(slot).map_err(failed(peer))? {
-                    let on = Await { source: Source::Message(slot), peer: Some(peer), operation: self.at as u64 };
+                    let on =
+                        Await { source: Source::Message(slot), peer: Some(peer), operation: self.at as u64, turn: 0 };
                     return Ok(Step::Wait(Awaits::one(on)));
                 }
                 self.waiting = None;

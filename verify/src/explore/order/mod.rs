@@ -94,7 +94,7 @@ pub fn order(program: &Program, mutation: Mutation, _: Limits) -> Result<Outcome
     let layout = program.layout()?;
     let ranks = layout.ranks() as usize;
     let mut processes = Processes::new(program.clone())?;
-    let mut world = World::new(layout, mutation);
+    let mut world = World::new(layout, program.base, mutation);
     for rank in 0..layout.ranks() {
         world.place(rank, processes.start(rank)?);
     }

@@ -1,0 +1,175 @@
+//! How handles wait: spins, then what their maker chose, for as long as their bound of time allows.
+
+use crate::error::Failure;
+use crate::heap::allocate;
+use core::fmt;
+use core::time::Duration;
+use std::time::Instant;
+use unisono_kernel::error::WaitError;
+use unisono_kernel::step::Awaits;
+use unisono_kernel::wait::{Bound, Relax, SpinThen};
+
+/// How a handle waits.
+pub type Waiting = SpinThen<Patience>;
+
+/// What a handle does between two bursts of spins: its maker's choice.
+pub struct Patience(pub Box<dyn Relax>);
+
+impl Patience {
+    /// Of a host.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn new(host: impl Relax + 'static) -> Result<Self, Failure> {
+        let host: *mut dyn Relax = allocate(host)?;
+        // SAFETY: allocated as a box would be, and nobody else's.
+        Ok(Self(unsafe { Box::from_raw(host) }))
+    }
+}
+
+impl fmt::Debug for Patience {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Patience")
+    }
+}
+
+impl Relax for Patience {
+    fn begin(&mut self) {
+        self.0.begin();
+    }
+
+    fn relax(&mut self, on: &Awaits) -> Result<(), WaitError> {
+        self.0.relax(on)
+    }
+
+    fn glance(&mut self, on: &Awaits) -> Result<u32, WaitError> {
+        self.0.glance(on)
+    }
+
+    fn set_bound(&mut self, most: Option<Duration>) -> bool {
+        self.0.set_bound(most)
+    }
+}
+
+/// Gives the core to another process.
+#[derive(Clone, Copy, Debug)]
+pub struct Yield;
+
+impl Relax for Yield {
+    fn relax(&mut self, _: &Awaits) -> Result<(), WaitError> {
+        // SAFETY: no arguments, no memory.
+        unsafe { libc::sched_yield() };
+        Ok(())
+    }
+}
+
+/// How `ranks` processes wait on this machine.
+pub(crate) fn waiting(ranks: u32) -> Result<Waiting, Failure> {
+    // SAFETY: no memory is passed.
+    let cores = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    let host = Patience::new(Bounded::new(Yield, None))?;
+    Ok(if i64::from(ranks) <= cores { SpinThen::spinning(host) } else { SpinThen::crowded(host) })
+}
+
+/// Another one's waiting, for so long at most.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounded<H> {
+    host: H,
+    bound: Bound,
+    /// When a clock was first needed.
+    begin: Option<Instant>,
+    /// Calls until it is read.
+    calls: u32,
+}
+
+impl<H> Bounded<H> {
+    /// `host`'s waiting; `None`: without a bound.
+    pub const fn new(host: H, most: Option<Duration>) -> Self {
+        Self { host, bound: Bound::new(most), begin: None, calls: 0 }
+    }
+
+    /// With half the bound: for whoever asks twice.
+    #[must_use]
+    pub fn halved(self) -> Self {
+        Self::new(self.host, self.bound.most().map(|most| most / 2))
+    }
+
+    /// Is the bound over? Without one no clock is read.
+    fn ask(&mut self, is_over: fn(&mut Bound, Duration) -> bool, on: &Awaits) -> Result<(), WaitError> {
+        if self.bound.most().is_none() {
+            return Ok(());
+        }
+        let now = self.begin.get_or_insert_with(Instant::now).elapsed();
+        let is_over = is_over(&mut self.bound, now);
+        self.calls = self.bound.pace();
+        if is_over { Err(on.late()) } else { Ok(()) }
+    }
+}
+
+impl<H: Relax> Relax for Bounded<H> {
+    fn begin(&mut self) {
+        self.bound.begin();
+        self.host.begin();
+    }
+
+    fn relax(&mut self, on: &Awaits) -> Result<(), WaitError> {
+        match self.calls.checked_sub(1) {
+            Some(calls) => self.calls = calls,
+            None => self.ask(Bound::waits, on)?,
+        }
+        self.host.relax(on)
+    }
+
+    fn glance(&mut self, on: &Awaits) -> Result<u32, WaitError> {
+        self.ask(Bound::looks, on)?;
+        let calls = self.host.glance(on)?;
+        Ok(if self.bound.most().is_some() { calls.min(self.calls) } else { calls })
+    }
+
+    fn set_bound(&mut self, most: Option<Duration>) -> bool {
+        self.bound.set(most);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use unisono_kernel::step::{Await, Slot, Source};
+    use unisono_kernel::wait::Nop;
+
+    const BOUND: Duration = Duration::from_millis(20);
+
+    fn on() -> Awaits {
+        Awaits::one(Await { source: Source::Message(Slot(0)), peer: Some(3), operation: 1, turn: 0 })
+    }
+
+    #[test]
+    fn who_is_late_has_a_name_and_each_wait_a_bound_of_its_own() {
+        let mut host = Bounded::new(Nop, Some(BOUND));
+        for _ in 0..2 {
+            host.begin();
+            assert_eq!(host.relax(&on()), Ok(()));
+            std::thread::sleep(BOUND);
+            let mut again = (0..100).map(|_| host.relax(&on()));
+            assert_eq!(again.find(Result::is_err), Some(Err(WaitError::Late(3))));
+        }
+        host.set_bound(None);
+        host.begin();
+        assert_eq!(host.relax(&on()), Ok(()));
+    }
+
+    #[test]
+    fn who_looks_now_and_then_is_told_too() {
+        let mut host = Bounded::new(Nop, Some(BOUND));
+        host.begin();
+        let begin = Instant::now();
+        let mut looks = (0..100).map(|_| {
+            std::thread::sleep(BOUND / 4);
+            host.glance(&on())
+        });
+        assert_eq!(looks.find(Result::is_err), Some(Err(WaitError::Late(3))));
+        assert!(begin.elapsed() > BOUND);
+        assert_eq!(Bounded::new(Nop, None).glance(&on()), Nop.glance(&on()));
+    }
+}

@@ -1,0 +1,190 @@
+//! Legal programs, drawn from seeds, on real processes (`unisono check --random`).
+//!
+//! The launcher starts teams of ranks; a team draws and runs one program after the other, each on memory of its own. A program in which
+//! a rank is killed has a team for itself. Each rank leaves a report in a directory, where the launcher reads what happened: a team that
+//! hangs or crashes has told nobody else.
+
+mod worker;
+
+pub(crate) use worker::work;
+
+use crate::args::Check;
+use crate::error::Failure;
+use crate::job::{Job, launch_for};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use unisono_posix::launch::{Exit, Outcome};
+use unisono_programs::draw::Budget;
+use unisono_programs::judge::{Ending, Report, judge};
+use unisono_programs::shrink::shrink_by_running;
+use unisono_programs::{Program, Verb};
+
+/// How long a team draws programs.
+const TEAM: Duration = Duration::from_secs(5);
+/// Time for a program: it runs for milliseconds.
+const LIMIT: Duration = Duration::from_secs(10);
+/// The same while one that failed is shrunk, the time for all of that, and how often each attempt is run.
+const SHORT: Duration = Duration::from_secs(2);
+const SHRINK: Duration = Duration::from_secs(60);
+const TRIES: u32 = 3;
+
+/// What a team runs.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Programs {
+    source: Source,
+    /// Seconds that a program may take.
+    limit: Duration,
+    /// Where ranks leave their reports.
+    reports: PathBuf,
+}
+
+/// Where programs come from.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+enum Source {
+    /// This one, in its text.
+    Text(String),
+    /// Drawn from this seed and those that follow, for so long.
+    Seeds(u64, Duration),
+}
+
+/// What a rank leaves behind: how many programs were right, and what it has to say of the one after.
+#[derive(Debug, Deserialize, Serialize)]
+struct Left {
+    right: u64,
+    last: Option<Report>,
+}
+
+/// What is drawn for processes: memory of communicators that are made is not chosen.
+fn budget(ranks: u32, kills: bool) -> Budget {
+    Budget { segments: false, pause: 1000, kills, ..Budget::new(ranks) }
+}
+
+/// A directory that goes with its owner.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Result<Self, Failure> {
+        let name = format!("unisono-programs-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).map_err(|e| Failure::Words(format!("{}: {e}", path.display())))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn report_of(reports: &Path, rank: u32) -> PathBuf {
+    reports.join(format!("rank-{rank}"))
+}
+
+struct Runner<'a> {
+    args: &'a Check,
+    directory: Directory,
+}
+
+impl Runner<'_> {
+    /// Runs a team; how many of its programs were right, and what each rank says of the one after.
+    fn team(&self, ranks: u32, source: Source, limit: Duration) -> Result<(u64, Vec<Option<Report>>), Failure> {
+        let reports = &self.directory.0;
+        for rank in 0..ranks {
+            let _ = std::fs::remove_file(report_of(reports, rank));
+        }
+        let job = Job::Programs(Programs { source, limit, reports: reports.clone() });
+        let (bind, env) = (self.args.bind, self.args.memory.variables());
+        let outcome = launch_for(ranks, bind, env, job, 2 * limit)?;
+        let left: Vec<_> = (0..ranks).map(|rank| left(reports, rank, &outcome)).collect();
+        let right = left.iter().map(|left| left.right).max().unwrap_or(0);
+        // Who was not at the last program yet, or any more, has nothing to say of it.
+        Ok((right, left.into_iter().map(|left| left.last).collect()))
+    }
+
+    /// Runs one program; what is wrong.
+    fn one(&self, program: &Program, limit: Duration) -> Result<(), String> {
+        let team = self.team(program.ranks, Source::Text(program.to_string()), limit);
+        let (_, reports) = team.map_err(|failure| failure.to_string())?;
+        say(program, reports)
+    }
+
+    /// A program that failed: prints it, and what is left of it.
+    fn failed(&self, program: Program, seed: Option<u64>, words: String) -> Failure {
+        match seed {
+            Some(seed) => println!("seed {seed}, {} ranks: FAILED\n{words}", program.ranks),
+            None => println!("FAILED\n{words}"),
+        }
+        let until = Instant::now() + SHRINK;
+        let (short, words) = shrink_by_running(program, words, (TRIES, until), |program| self.one(program, SHORT));
+        println!("shrunk: {}\n{short}", words.replace('\n', "\n        "));
+        Failure::Silent(1)
+    }
+}
+
+fn left(reports: &Path, rank: u32, outcome: &Outcome) -> Left {
+    let read = std::fs::read(report_of(reports, rank)).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    read.unwrap_or_else(|| {
+        let exit = outcome.exits.get(rank as usize).copied();
+        let last = match exit {
+            Some(_) if outcome.killed.contains(&rank) => {
+                Report { end: Ending::Late, at: usize::MAX, wrong: Vec::new() }
+            }
+            Some(Exit::Signal(libc::SIGKILL)) => Report { end: Ending::Killed, at: usize::MAX, wrong: Vec::new() },
+            Some(exit) => Report::failed(format!("the process {exit}")),
+            None => Report::failed("the process is not known".into()),
+        };
+        Left { right: 0, last: Some(last) }
+    })
+}
+
+fn say(program: &Program, reports: Vec<Option<Report>>) -> Result<(), String> {
+    let done = Report { end: Ending::Done, at: 0, wrong: Vec::new() };
+    let reports: Vec<_> = reports.into_iter().map(|report| report.unwrap_or_else(|| done.clone())).collect();
+    judge(program, &reports)
+}
+
+pub(crate) fn run(args: &Check) -> Result<(), Failure> {
+    let runner = Runner { args, directory: Directory::new()? };
+    if let Some(path) = &args.program {
+        let text = std::fs::read_to_string(path).map_err(|e| Failure::Words(format!("{}: {e}", path.display())))?;
+        let program = Program::parse(&text).map_err(|e| Failure::Words(format!("{}: {e}", path.display())))?;
+        runner.one(&program, LIMIT).map_err(Failure::Words)?;
+        println!("1 program passed");
+        return Ok(());
+    }
+    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+    let seed = args.seed.unwrap_or_else(clock);
+    if args.print {
+        print!("{}", Program::draw(seed, &budget(args.ranks, false)));
+        return Ok(());
+    }
+    let until = Instant::now() + Duration::from_secs(args.random.unwrap_or(0));
+    let (mut next, mut passed, mut killed) = (seed, 0, 0);
+    while Instant::now() < until {
+        let time = TEAM.min(until.saturating_duration_since(Instant::now()));
+        let (right, reports) = runner.team(args.ranks, Source::Seeds(next, time), LIMIT)?;
+        (next, passed) = (next + right, passed + right);
+        if reports.iter().any(Option::is_some) {
+            let program = Program::draw(next, &budget(args.ranks, false));
+            if let Err(words) = say(&program, reports) {
+                return Err(runner.failed(program, Some(next), words));
+            }
+        }
+        // As many programs with a death as take a second or so.
+        let begin = Instant::now();
+        while begin.elapsed() < TEAM / 5 && Instant::now() < until {
+            let program = Program::draw(next, &budget(args.ranks, true));
+            next += 1;
+            if program.steps.iter().any(|step| step.verb == Verb::Kill) {
+                if let Err(words) = runner.one(&program, LIMIT) {
+                    return Err(runner.failed(program, Some(next - 1), words));
+                }
+                killed += 1;
+            }
+        }
+    }
+    println!("{passed} programs passed, {killed} more in which a rank was killed; seeds {seed} to {}", next - 1);
+    Ok(())
+}

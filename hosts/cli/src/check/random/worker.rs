@@ -1,0 +1,185 @@
+//! A rank that runs programs.
+
+use super::{Left, Programs, Source, budget, report_of};
+use crate::error::Failure;
+use crate::job::Team;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use unisono_kernel::call::Call;
+use unisono_kernel::error::Error;
+use unisono_kernel::region::Params;
+use unisono_kernel::region::layout::Cico;
+use unisono_posix::{Intracomm, PosixError};
+use unisono_programs::interpret::{Body, Host, Making, Member, interpret, scope};
+use unisono_programs::judge::{Ending, Report, Tells, judge};
+use unisono_programs::{Program, Segment};
+
+/// How a rank's calls fail.
+#[derive(Debug)]
+struct Failed(PosixError);
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self(PosixError::Call(error))
+    }
+}
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Tells for Failed {
+    fn kernel(&self) -> Option<Error> {
+        if let PosixError::Call(error) = self.0 { Some(error) } else { None }
+    }
+}
+
+struct Process(Intracomm);
+
+impl Member for Process {
+    type Error = Failed;
+
+    fn run(&mut self, call: &Call<'_>) -> Result<(), Error> {
+        self.0.run(call)
+    }
+
+    fn scope<'buf>(&mut self, body: &mut Body<'_, 'buf>) -> Result<(), Error> {
+        scope(&mut self.0, body)
+    }
+
+    fn make(&mut self, _: usize, made: Making) -> Result<Option<Self>, Failed> {
+        let made = match made {
+            Making::Dup => self.0.dup().map(Some),
+            Making::Split(color, key) => self.0.split(color, key),
+        };
+        Ok(made.map_err(Failed)?.map(Self))
+    }
+}
+
+/// What a rank would have to say if it hung now.
+#[derive(Debug)]
+struct Now {
+    until: Instant,
+    at: usize,
+    right: u64,
+}
+
+/// Ends this process with a report, if a program takes too long: whatever it hangs in.
+#[derive(Clone, Debug)]
+struct Watchdog {
+    now: Arc<Mutex<Option<Now>>>,
+    path: PathBuf,
+}
+
+impl Watchdog {
+    fn start(path: PathBuf) -> Self {
+        let dog = Self { now: Arc::default(), path };
+        let own = dog.clone();
+        std::thread::spawn(move || {
+            loop {
+                std::thread::sleep(Duration::from_millis(50));
+                let Ok(now) = own.now.lock() else { return };
+                if let Some(Now { until, at, right }) = &*now
+                    && Instant::now() > *until
+                {
+                    let last = Some(Report { end: Ending::Late, at: *at, wrong: Vec::new() });
+                    own.leave(&Left { right: *right, last });
+                    std::process::exit(0);
+                }
+            }
+        });
+        dog
+    }
+
+    fn set(&self, now: Option<Now>) {
+        if let Ok(mut place) = self.now.lock() {
+            *place = now;
+        }
+    }
+
+    fn leave(&self, left: &Left) {
+        if let Ok(bytes) = serde_json::to_vec(left) {
+            let _ = std::fs::write(&self.path, bytes);
+        }
+    }
+}
+
+struct Me<'a> {
+    dog: &'a Watchdog,
+    until: Instant,
+}
+
+impl Host for Me<'_> {
+    fn kill(&mut self) {
+        // SAFETY: a signal to this process alone; it takes no memory of ours.
+        unsafe { libc::raise(libc::SIGKILL) };
+    }
+
+    fn late(&mut self) -> bool {
+        Instant::now() > self.until
+    }
+
+    fn step(&mut self, number: usize) {
+        if let Ok(mut now) = self.dog.now.lock()
+            && let Some(now) = &mut *now
+        {
+            now.at = number;
+        }
+    }
+}
+
+/// What the world's memory is made for.
+fn params(program: &Program) -> Params {
+    let Segment { lines, slots, fragment, papers, .. } = program.segment(0);
+    let cico = papers.map(|(slots, fragment, sets)| Cico { slots, fragment, sets });
+    Params { lines, queue_slots: slots, queue_fragment: fragment, cico, ..Params::new(program.ranks) }
+}
+
+/// Runs one program; what this rank has to say.
+fn one(team: &mut Team, program: &Program, limit: Duration, dog: &Watchdog, right: u64) -> Result<Report, Failure> {
+    let now = Instant::now();
+    // Who waits gives up first, and is told by name; then who looks; then this process.
+    dog.set(Some(Now { until: now + limit + limit / 2, at: usize::MAX, right }));
+    let joined = team.join_for(params(program), Some(limit))?;
+    let mut me = Me { dog, until: now + limit };
+    let told = interpret(program, team.rank(), Process(joined.communicator), &mut me);
+    dog.set(None);
+    Ok(Report::of(told))
+}
+
+/// A rank of a team.
+pub(crate) fn work(team: &mut Team, args: &Programs) -> Result<(), Failure> {
+    let dog = Watchdog::start(report_of(&args.reports, team.rank()));
+    let (first, time) = match &args.source {
+        Source::Text(text) => {
+            let program = Program::parse(text).map_err(|wrong| Failure::Words(wrong.to_string()))?;
+            let last = Some(one(team, &program, args.limit, &dog, 0)?);
+            dog.leave(&Left { right: 0, last });
+            return Ok(());
+        }
+        Source::Seeds(first, time) => (*first, *time),
+    };
+    let begin = Instant::now();
+    for right in 0.. {
+        let program = Program::draw(first + right, &budget(team.size(), false));
+        let report = one(team, &program, args.limit, &dog, right)?;
+        // One that fails here may not come to the others any more.
+        dog.leave(&Left { right, last: Some(report.clone()) });
+        let over = begin.elapsed() > time;
+        dog.set(Some(Now { until: Instant::now() + 2 * args.limit, at: usize::MAX, right }));
+        let all: Vec<(Report, bool)> = team.gather(&(report, over))?;
+        dog.set(None);
+        let reports: Vec<_> = all.iter().map(|(report, _)| report.clone()).collect();
+        if judge(&program, &reports).is_err() {
+            return Ok(());
+        }
+        if all.first().is_some_and(|first| first.1) {
+            dog.leave(&Left { right: right + 1, last: None });
+            return Ok(());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! Who only looks hears of a death, and of a bound, as who waits does.
+
+use super::body::{Failure, argument, launched, say};
+use super::death::error;
+use super::{Scene, kill};
+use std::time::Duration;
+use unisono_kernel::call::Call;
+use unisono_kernel::driver::Communicator;
+use unisono_kernel::error::Error;
+use unisono_kernel::region::Params;
+use unisono_kernel::select::BarrierAlgorithm;
+use unisono_posix::launch::Exit;
+use unisono_posix::{Options, Posix, join};
+
+/// Looks at an operation that never ends, in one of the forms.
+fn look(communicator: &mut Communicator<Posix>, form: &str) -> Result<(), Error> {
+    let call = Call::Barrier { algorithm: BarrierAlgorithm::default() };
+    communicator.scope(|scope| {
+        let request = if form == "persistent" {
+            let persistent = scope.init(call)?;
+            scope.restart(persistent)?
+        } else {
+            scope.start(call)?
+        };
+        while !scope.test(request)? {
+            if form == "computing" {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Rank 1 takes no part: it sleeps until it is killed, or until all others must have given it up.
+pub(super) fn polling() -> Result<(), Failure> {
+    let argument = argument();
+    let (form, timeout) = argument.split_once(' ').unwrap();
+    let timeout = timeout.parse().ok().map(Duration::from_millis);
+    let mut communicator =
+        join(&mut launched()?, Params::new, &Options { timeout, ..Options::default() })?.communicator;
+    communicator.barrier()?;
+    say("joined", "");
+    if communicator.rank() == 1 {
+        std::thread::sleep(timeout.map_or(Duration::from_secs(60), |bound| 5 * bound));
+    }
+    Ok(look(&mut communicator, form)?)
+}
+
+#[test]
+fn a_rank_killed_while_others_only_look_is_named_by_them() {
+    for form in ["nonblocking", "persistent", "computing"] {
+        let scene = Scene::new(&format!("polling-killed-{form}"));
+        let running = scene.launch("polling", &format!("{form} -"), 3, Default::default()).spawn().unwrap();
+        let victim = running.pids()[1];
+        (0..3).for_each(|rank| drop(scene.said(rank, "joined")));
+        std::thread::sleep(Duration::from_millis(20));
+        kill(victim);
+        let outcome = running.wait().unwrap();
+        assert_eq!(outcome.killed, [], "{form}: {outcome}");
+        for rank in [0, 2] {
+            assert_eq!(outcome.exits[rank as usize], Exit::Code(3), "{form}: {outcome}");
+            let (_, text) = error(&scene, rank);
+            assert!(text.starts_with("rank 1 died"), "{form}: rank {rank}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_does_not_come_while_others_only_look_is_named_when_the_bound_is_over() {
+    for form in ["nonblocking", "persistent", "computing"] {
+        let scene = Scene::new(&format!("polling-late-{form}"));
+        let outcome = scene.run("polling", &format!("{form} 300"), 3);
+        for rank in [0, 2] {
+            assert_eq!(outcome.exits[rank as usize], Exit::Code(3), "{form}: {outcome}");
+            let (_, text) = error(&scene, rank);
+            assert!(text.starts_with("rank 1 was late"), "{form}: rank {rank}: {text}");
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! Which programs are legal in MPI's sense.
+//!
+//! A program is made step by step as if every collective waited for all ranks: what ends then ends under every
+//! implementation that lets a rank that waits move its other requests. So every order is legal that can't deadlock, and in
+//! which all ranks of a communicator call the same on it, in the same order. Three rules are ours: communicators are made and freed
+//! by ranks that have no request of any communicator; of one communicator a rank has at most [`REQUESTS`]; and an element that is folded
+//! is at most as long as a slot of its communicator's segment.
+
+use crate::program::{COMMUNICATORS, Call, MOST, Name, Op, Program, Shape, Side, Verb};
+use crate::text::RANKS;
+use unisono_kernel::request::ACTIVE;
+use unisono_kernel::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
+
+/// Requests of a rank on one communicator, active and persistent.
+pub const REQUESTS: usize = ACTIVE;
+
+/// What a communicator's members must do alike.
+type Event = (usize, Verb, bool);
+
+/// What a rank knows of a call.
+#[derive(Clone, Copy, Debug, Default)]
+struct Request {
+    persistent: bool,
+    /// Its place in the communicator's events, while it is active.
+    active: Option<usize>,
+}
+
+/// What a rank can do at a step.
+enum Can {
+    Go,
+    Wait,
+}
+
+struct Walk<'p> {
+    program: &'p Program,
+    groups: Vec<Vec<u32>>,
+    /// Of each communicator: what its members call, in order; and how much of that each has reached.
+    events: Vec<Vec<Event>>,
+    reached: Vec<Vec<usize>>,
+    /// Of each rank and communicator: was it made, was it freed?
+    there: Vec<Vec<[bool; 2]>>,
+    requests: Vec<Vec<Request>>,
+    /// Has a rank entered the event of its step?
+    entered: Vec<Option<usize>>,
+}
+
+impl Program {
+    /// Is it legal?
+    ///
+    /// # Errors
+    /// What is not, and where.
+    pub fn check(&self) -> Result<(), String> {
+        if self.ranks == 0 || self.ranks > RANKS {
+            return Err(format!("{} ranks, must be 1 to {RANKS}", self.ranks));
+        }
+        let groups = self.groups();
+        let mut made = vec![0];
+        for (number, call) in self.calls.iter().enumerate() {
+            let group = groups.get(call.comm).map(Vec::as_slice).unwrap_or_default();
+            if !made.contains(&call.comm) {
+                return Err(format!("call {number}: communicator {} is made by no call before", call.comm));
+            }
+            self.check_call(call, group.len() as u32).map_err(|what| format!("call {number}: {what}"))?;
+            for comm in call.makes() {
+                if made.contains(&comm) || comm >= COMMUNICATORS {
+                    return Err(format!(
+                        "call {number}: communicator {comm} is made twice, or not below {COMMUNICATORS}"
+                    ));
+                }
+                made.push(comm);
+            }
+        }
+        for (number, step) in self.steps.iter().enumerate() {
+            let wrong = |what: &str| Err(format!("step {number} ({}): {what}", step.verb.name()));
+            if step.who.is_some_and(|who| who >= self.ranks) {
+                return wrong("no such rank");
+            }
+            if step.numbers.is_empty() || step.verb != Verb::WaitAll && step.numbers.len() > 1 {
+                return wrong("must have one number");
+            }
+            if self.calls_of(step).any(|call| call >= self.calls.len()) {
+                return wrong("no such call");
+            }
+            if step.verb == Verb::Kill && step.who.is_none() {
+                return wrong("must be one rank");
+            }
+        }
+        Walk::new(self, groups).walk()
+    }
+
+    pub(crate) fn check_call(&self, call: &Call, size: u32) -> Result<(), String> {
+        use Name::*;
+        let Call { name, op, element, .. } = *call;
+        if size == 0 {
+            return Err("its communicator has no ranks".into());
+        }
+        match name.counts(size as usize) {
+            Some(counts) if counts != call.numbers.len() => return Err(format!("must have {counts} counts")),
+            Some(_) if call.numbers.iter().any(|count| !(0..=1 << 40).contains(count)) => {
+                return Err("counts must be 0 to 2^40".into());
+            }
+            None if call.numbers.len() != if name == Dup { 1 } else { 2 * size as usize } => {
+                return Err("must have a number, or a color and a key for each rank".into());
+            }
+            None if call.makes().contains(&0) || name == Dup && call.numbers[0] < 0 => {
+                return Err("communicator 0 is there".into());
+            }
+            _ => {}
+        }
+        if !(1..=MOST).contains(&element) {
+            return Err(format!("element of {element} bytes, must be 1 to {MOST}"));
+        }
+        if call.root >= if name.rooted() { size } else { 1 } {
+            return Err(format!("root {} is none", call.root));
+        }
+        if call.in_place && !name.may_be_in_place() {
+            return Err("can't be in place".into());
+        }
+        if matches!(name, Alltoallv | Alltoallw) && call.in_place {
+            let differ = |i: u32, j: u32| call.count(size, i, j) != call.count(size, j, i);
+            if (0..size).any(|i| (0..i).any(|j| differ(i, j))) {
+                return Err("in place, two ranks must send each other as much".into());
+            }
+        }
+        if name.folds() != (op != Op::None) {
+            return Err("must have an operation if it folds, and none if not".into());
+        }
+        if op.element().is_some_and(|bytes| bytes != element) {
+            return Err(format!("elements of {} are of another length", op.name()));
+        }
+        if name.folds() && element > self.segment(call.comm).fragment {
+            return Err(format!("element of {element} bytes, longer than a slot"));
+        }
+        if call.order > 2 {
+            return Err(format!("order {}, must be at most 2", call.order));
+        }
+        for (rank, side, shape) in &call.shapes {
+            let whole = match *shape {
+                Shape::Dense => true,
+                Shape::Vector { block, gap } | Shape::Backwards { block, gap } => {
+                    block > 0 && element.is_multiple_of(block) && gap <= MOST
+                }
+                Shape::Struct { block, gap } => block < element && gap <= MOST,
+            };
+            let twice = call.shapes.iter().filter(|other| (other.0, other.1) == (*rank, *side)).count() > 1;
+            if !whole || *rank >= size || twice || name.folds() || name.manages() || name == Barrier {
+                return Err("a type that can't be".into());
+            }
+            if *side == Side::Receive && name == Bcast {
+                return Err("a bcast has one side".into());
+            }
+        }
+        self.check_algorithm(call)
+    }
+
+    /// Is the algorithm there, and may it be named for what is called?
+    fn check_algorithm(&self, call: &Call) -> Result<(), String> {
+        use Name::*;
+        let name = call.algorithm.as_str();
+        let (papers, bytes) = (self.segment(call.comm).papers.is_some(), call.count(1, 0, 0) * call.element);
+        let fits = match call.name {
+            _ if name == "auto" => true,
+            Barrier => BarrierAlgorithm::from_name(name).is_some(),
+            Bcast => match BcastAlgorithm::from_name(name) {
+                Some(BcastAlgorithm::Posted) => bytes <= unisono_kernel::shm::bcast::posted::MOST,
+                Some(BcastAlgorithm::Cico(_)) => papers,
+                other => other.is_some(),
+            },
+            Gather | Gatherv | Scatter | Scatterv | Allgather | Allgatherv => match MoveAlgorithm::from_name(name) {
+                Some(MoveAlgorithm::Cico) => papers,
+                other => other.is_some(),
+            },
+            // By slices an element must fit a share of a slot: `auto` knows whether it does.
+            Allreduce => match AllreduceAlgorithm::from_name(name) {
+                Some(AllreduceAlgorithm::Posted) => bytes <= unisono_kernel::shm::allreduce::posted::MOST,
+                other => other.is_some(),
+            },
+            _ => false,
+        };
+        if fits { Ok(()) } else { Err(format!("algorithm \"{name}\" is none, or does not apply")) }
+    }
+}
+
+impl<'p> Walk<'p> {
+    fn new(program: &'p Program, groups: Vec<Vec<u32>>) -> Self {
+        let (ranks, comms) = (program.ranks as usize, groups.len());
+        let mut there = vec![vec![[false; 2]; comms]; ranks];
+        there.iter_mut().for_each(|comms| comms[0][0] = true);
+        let reached = groups.iter().map(|group| vec![0; group.len()]).collect();
+        let requests = vec![vec![Request::default(); program.calls.len()]; ranks];
+        Self { program, groups, events: vec![Vec::new(); comms], reached, there, requests, entered: vec![None; ranks] }
+    }
+
+    fn walk(mut self) -> Result<(), String> {
+        let program = self.program;
+        let steps: Vec<Vec<usize>> =
+            (0..program.ranks).map(|rank| program.steps_of(&self.groups, rank).map(|(at, _)| at).collect()).collect();
+        let mut next = vec![0; steps.len()];
+        loop {
+            let mut moved = false;
+            for rank in 0..steps.len() {
+                while let Some(&step) = steps[rank].get(next[rank]) {
+                    let entered = self.entered[rank].is_some();
+                    match self.step(rank as u32, step) {
+                        Ok(Can::Go) => (next[rank], moved) = (next[rank] + 1, true),
+                        Ok(Can::Wait) => {
+                            moved |= !entered && self.entered[rank].is_some();
+                            break;
+                        }
+                        Err(what) => return Err(format!("step {step}, rank {rank}: {what}")),
+                    }
+                }
+            }
+            if !moved {
+                break;
+            }
+        }
+        if let Some(rank) = (0..steps.len()).find(|&rank| next[rank] < steps[rank].len()) {
+            return Err(format!("rank {rank} may wait for ever at step {}", steps[rank][next[rank]]));
+        }
+        for (rank, requests) in self.requests.iter().enumerate() {
+            if let Some(call) = requests.iter().position(|request| request.persistent || request.active.is_some()) {
+                return Err(format!("rank {rank} never completes call {call}, or never frees it"));
+            }
+        }
+        for (comm, reached) in self.reached.iter().enumerate() {
+            if reached.iter().any(|&reached| reached < self.events[comm].len()) {
+                return Err(format!("not all ranks of communicator {comm} make all its calls"));
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, rank: u32, at: usize) -> Result<Can, String> {
+        let step = &self.program.steps[at];
+        let calls: Vec<usize> = self.program.calls_of(step).collect();
+        for &call in &calls {
+            let comm = self.program.calls[call].comm;
+            if !self.groups[comm].contains(&rank) || self.there[rank as usize][comm] != [true, false] {
+                return Err(format!("has no communicator {comm} for call {call}"));
+            }
+        }
+        match (step.verb, calls.first()) {
+            (Verb::Run | Verb::Init | Verb::Start, Some(&call)) => self.enter(rank, step.verb, call),
+            (Verb::Poll | Verb::Wait | Verb::WaitAll, Some(_)) => {
+                for &call in &calls {
+                    let comm = self.program.calls[call].comm;
+                    let request = self.requests[rank as usize][call];
+                    if request.active.is_some_and(|event| !self.all_reached(comm, event)) {
+                        return Ok(Can::Wait);
+                    }
+                }
+                calls.iter().for_each(|&call| self.requests[rank as usize][call].active = None);
+                Ok(Can::Go)
+            }
+            (Verb::Free, Some(&call)) => {
+                let request = &mut self.requests[rank as usize][call];
+                if !request.persistent || request.active.is_some() {
+                    return Err(format!("call {call} is not persistent, or active"));
+                }
+                request.persistent = false;
+                Ok(Can::Go)
+            }
+            _ => Ok(Can::Go),
+        }
+    }
+
+    /// A rank's part of a call: begins once, ends when it may.
+    fn enter(&mut self, rank: u32, verb: Verb, number: usize) -> Result<Can, String> {
+        let (me, call) = (rank as usize, &self.program.calls[number]);
+        let comm = call.comm;
+        let event = match self.entered[me] {
+            Some(event) => event,
+            None => {
+                let request = self.requests[me][number];
+                if request.active.is_some() || request.persistent && verb != Verb::Start {
+                    return Err(format!("call {number} is active, or persistent"));
+                }
+                if call.name.manages() && (verb != Verb::Run || self.requests_of(me, None) > 0) {
+                    return Err(format!("call {number} must be run, while there are no requests"));
+                }
+                let more = verb == Verb::Init || verb == Verb::Start && !request.persistent;
+                if more && self.requests_of(me, Some(comm)) >= REQUESTS {
+                    return Err(format!("more than {REQUESTS} requests of communicator {comm}"));
+                }
+                let place = self.groups[comm].iter().position(|&member| member == rank).unwrap_or(0);
+                let at = self.reached[comm][place];
+                let new = (number, verb, request.persistent);
+                match self.events[comm].get(at) {
+                    Some(&event) if event != new => {
+                        return Err(format!("call {number}, where another rank makes call {}", event.0));
+                    }
+                    Some(_) => {}
+                    None => self.events[comm].push(new),
+                }
+                self.reached[comm][place] += 1;
+                self.entered[me] = Some(at);
+                at
+            }
+        };
+        if verb != Verb::Start && !self.all_reached(comm, event) {
+            return Ok(Can::Wait);
+        }
+        self.entered[me] = None;
+        let request = &mut self.requests[me][number];
+        match verb {
+            Verb::Init => request.persistent = true,
+            Verb::Start => request.active = Some(event),
+            _ => self.manage(rank, number),
+        }
+        Ok(Can::Go)
+    }
+
+    fn manage(&mut self, rank: u32, number: usize) {
+        let call = &self.program.calls[number];
+        if call.name == Name::Free {
+            self.there[rank as usize][call.comm][1] = true;
+        }
+        for comm in call.makes() {
+            self.there[rank as usize][comm][0] |= self.groups[comm].contains(&rank);
+        }
+    }
+
+    fn all_reached(&self, comm: usize, event: usize) -> bool {
+        self.reached[comm].iter().all(|&reached| reached > event)
+    }
+
+    /// Requests of a rank, of one communicator or all.
+    fn requests_of(&self, me: usize, comm: Option<usize>) -> usize {
+        let all = self.requests[me].iter().zip(&self.program.calls);
+        all.filter(|(request, call)| {
+            (request.persistent || request.active.is_some()) && comm.is_none_or(|comm| comm == call.comm)
+        })
+        .count()
+    }
+}

@@ -1,0 +1,213 @@
+//! Ranks as threads, each communicator on a segment of its own, made for what the program says.
+
+use crate::interpret::{Body, Host, Making, Member, interpret, scope};
+use crate::judge::{Ending, Report};
+use crate::program::Program;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use unisono_kernel::Rank;
+use unisono_kernel::call::Call;
+use unisono_kernel::driver::Communicator;
+use unisono_kernel::error::{Error, Refusal, WaitError};
+use unisono_kernel::p2p::Nothing;
+use unisono_kernel::region::layout::Cico;
+use unisono_kernel::region::{Base, Counter, Layout, Params, Region};
+use unisono_kernel::step::Awaits;
+use unisono_kernel::transport::Transport;
+use unisono_kernel::wait::{Relax, SpinThen};
+use unisono_local::Segment;
+
+/// Threads whose waits see deaths, and end.
+#[derive(Debug)]
+enum Threads {}
+
+impl Transport for Threads {
+    type Region = Segment;
+    type P2p = Nothing;
+    type Wait = SpinThen<Watch>;
+}
+
+/// What all ranks know of a run.
+#[derive(Debug)]
+struct Run {
+    segments: Vec<(Segment, Base)>,
+    groups: Vec<Vec<u32>>,
+    dead: Vec<AtomicBool>,
+    /// Ranks that have ended; dead ones have not.
+    ended: AtomicUsize,
+    /// Nothing is waited for any more.
+    over: AtomicBool,
+    crowded: bool,
+    until: Instant,
+}
+
+impl Run {
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed) || Instant::now() > self.until
+    }
+}
+
+/// Looks at the peers of a communicator.
+#[derive(Clone, Debug)]
+struct Watch {
+    run: Arc<Run>,
+    comm: usize,
+    looks: u32,
+}
+
+impl Relax for Watch {
+    fn relax(&mut self, on: &Awaits) -> Result<(), WaitError> {
+        std::thread::yield_now();
+        self.looks += 1;
+        if !self.looks.is_multiple_of(16) {
+            return Ok(());
+        }
+        let group = &self.run.groups[self.comm];
+        let is_dead = |peer: &Rank| {
+            group.get(*peer as usize).is_some_and(|&rank| self.run.dead[rank as usize].load(Ordering::Acquire))
+        };
+        let mut awaited = on.iter().map(|on| on.peer);
+        let dead = match awaited.next().flatten() {
+            Some(peer) => Some(peer).filter(is_dead),
+            None => (0..group.len() as Rank).find(is_dead),
+        };
+        match dead {
+            Some(peer) => Err(WaitError::Died(peer)),
+            None if self.run.is_over() => Err(WaitError::Late(on.iter().find_map(|on| on.peer).unwrap_or(0))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A rank's communicator.
+struct Thread {
+    communicator: Communicator<Threads>,
+    run: Arc<Run>,
+    world: u32,
+}
+
+impl Thread {
+    /// A rank's end of communicator `comm`, if it is a member.
+    fn new(run: &Arc<Run>, comm: usize, world: u32) -> Result<Option<Self>, Refusal> {
+        let place = run.groups[comm].iter().position(|&rank| rank == world);
+        let Some(place) = place else { return Ok(None) };
+        let (segment, base) = &run.segments[comm];
+        let watch = Watch { run: run.clone(), comm, looks: 0 };
+        let wait = if run.crowded { SpinThen::crowded(watch) } else { SpinThen::spinning(watch) };
+        let communicator = Communicator::resume(segment.clone(), *segment.layout(), place as Rank, *base, wait)?;
+        Ok(Some(Self { communicator, run: run.clone(), world }))
+    }
+}
+
+impl Member for Thread {
+    type Error = Error;
+
+    fn run(&mut self, call: &Call<'_>) -> Result<(), Error> {
+        self.communicator.run(call)
+    }
+
+    fn scope<'buf>(&mut self, body: &mut Body<'_, 'buf>) -> Result<(), Error> {
+        scope(&mut self.communicator, body)
+    }
+
+    fn make(&mut self, comm: usize, _: Making) -> Result<Option<Self>, Error> {
+        self.communicator.barrier()?;
+        if comm >= self.run.segments.len() {
+            return Ok(None);
+        }
+        Self::new(&self.run, comm, self.world).map_err(Error::Refused)
+    }
+}
+
+/// What a communicator's memory is made for.
+///
+/// # Errors
+/// Parameters that do not fit.
+pub fn segment(program: &Program, comm: usize, ranks: u32) -> Result<(Segment, Base), Refusal> {
+    let crate::Segment { lines, slots, fragment, papers, base } = program.segment(comm);
+    let cico = papers.map(|(slots, fragment, sets)| Cico { slots, fragment, sets });
+    let params = Params { lines, queue_slots: slots, queue_fragment: fragment, cico, ..Params::new(ranks) };
+    let [operation, clock, sets, centrals] = base;
+    let (segment, base) = (Segment::new(params)?, Base { operation, clock, sets, centrals });
+    count_on(&segment, segment.layout(), base);
+    Ok((segment, base))
+}
+
+/// Makes zeroed memory such that a communicator may begin there at `base`: of all words only the arrivals of the central
+/// counter barrier are not below what the first operations ask for.
+pub fn count_on<R: Region>(region: &R, layout: &Layout, base: Base) {
+    region.counter(layout.central_count()).store_release(base.arrivals(layout.ranks()));
+}
+
+struct Me {
+    run: Arc<Run>,
+    rank: usize,
+}
+
+impl Host for Me {
+    fn kill(&mut self) {
+        self.run.dead[self.rank].store(true, Ordering::Release);
+        self.run.ended.fetch_add(1, Ordering::AcqRel);
+        // The others find out by themselves.
+        while self.run.ended.load(Ordering::Acquire) < self.run.dead.len() && !self.run.is_over() {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        self.run.over.store(true, Ordering::Release);
+    }
+
+    fn late(&mut self) -> bool {
+        self.run.is_over()
+    }
+}
+
+/// Runs a program for `limit` at most; what each rank has to say of it.
+///
+/// # Errors
+/// A segment's parameters do not fit.
+pub fn run(program: &Program, limit: Duration) -> Result<Vec<Report>, Refusal> {
+    let groups = program.groups();
+    let segments = groups
+        .iter()
+        .enumerate()
+        .map(|(comm, group)| segment(program, comm, group.len().max(1) as u32))
+        .collect::<Result<Vec<_>, _>>()?;
+    let ranks = program.ranks as usize;
+    let run = Arc::new(Run {
+        segments,
+        groups,
+        dead: (0..ranks).map(|_| AtomicBool::new(false)).collect(),
+        ended: AtomicUsize::new(0),
+        over: AtomicBool::new(false),
+        // Half of all programs run as if there were a core for each rank.
+        crowded: program.seed.is_multiple_of(2),
+        until: Instant::now() + limit,
+    });
+    let one = |rank: usize| -> Report {
+        let (mut host, run) = (Me { run: run.clone(), rank }, &run);
+        let body = || match Thread::new(run, 0, rank as u32) {
+            Ok(Some(world)) => Report::of(interpret(program, rank as u32, world, &mut host)),
+            other => Report::failed(format!("no world: {:?}", other.err())),
+        };
+        let report = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
+            let words = panic.downcast_ref::<String>().map(String::as_str);
+            let words = words.or(panic.downcast_ref::<&str>().copied());
+            Report::failed(format!("panic: {}", words.unwrap_or("without words")))
+        });
+        // Who ends early is dead to the others.
+        if !matches!(report.end, Ending::Done | Ending::Killed) {
+            run.dead[rank].store(true, Ordering::Release);
+        }
+        if report.end != Ending::Killed {
+            run.ended.fetch_add(1, Ordering::AcqRel);
+        }
+        report
+    };
+    Ok(std::thread::scope(|scope| {
+        let one = &one;
+        let threads: Vec<_> = (0..ranks).map(|rank| scope.spawn(move || one(rank))).collect();
+        let joined = threads.into_iter().map(|thread| thread.join());
+        joined.map(|told| told.unwrap_or_else(|_| Report::failed("panic".into()))).collect()
+    }))
+}
