@@ -3,6 +3,7 @@
 use crate::interpret::{Body, Host, Making, Member, interpret, scope};
 use crate::judge::{Ending, Report};
 use crate::program::Program;
+use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -21,10 +22,10 @@ use unisono_local::Segment;
 
 /// Threads whose waits see deaths, and end.
 #[derive(Debug)]
-enum Threads {}
+struct Threads<R>(PhantomData<R>);
 
-impl Transport for Threads {
-    type Region = Segment;
+impl<R: Region> Transport for Threads<R> {
+    type Region = R;
     type P2p = Nothing;
     type Wait = SpinThen<Watch>;
 }
@@ -91,27 +92,32 @@ impl Relax for Watch {
     }
 }
 
+/// What a member sees of a communicator's segment: of this number, at its rank there.
+pub type View<'v, R> = dyn Fn((usize, &Segment, Base), Rank) -> R + Sync + 'v;
+
 /// A rank's communicator.
-struct Thread {
-    communicator: Communicator<Threads>,
+struct Thread<'v, R: Region> {
+    communicator: Communicator<Threads<R>>,
     run: Arc<Run>,
     world: u32,
+    view: &'v View<'v, R>,
 }
 
-impl Thread {
+impl<'v, R: Region> Thread<'v, R> {
     /// A rank's end of communicator `comm`, if it is a member.
-    fn new(run: &Arc<Run>, comm: usize, world: u32) -> Result<Option<Self>, Refusal> {
+    fn new(run: &Arc<Run>, comm: usize, world: u32, view: &'v View<'v, R>) -> Result<Option<Self>, Refusal> {
         let place = run.groups[comm].iter().position(|&rank| rank == world);
         let Some(place) = place else { return Ok(None) };
         let (segment, base) = &run.segments[comm];
         let watch = Watch { run: run.clone(), comm, looks: 0 };
         let wait = if run.crowded { SpinThen::crowded(watch) } else { SpinThen::spinning(watch) };
-        let communicator = Communicator::resume(segment.clone(), *segment.layout(), place as Rank, *base, wait)?;
-        Ok(Some(Self { communicator, run: run.clone(), world }))
+        let (region, place) = (view((comm, segment, *base), place as Rank), place as Rank);
+        let communicator = Communicator::resume(region, *segment.layout(), place, *base, wait)?;
+        Ok(Some(Self { communicator, run: run.clone(), world, view }))
     }
 }
 
-impl Member for Thread {
+impl<R: Region> Member for Thread<'_, R> {
     type Error = Error;
 
     fn run(&mut self, call: &Call<'_>) -> Result<(), Error> {
@@ -127,7 +133,7 @@ impl Member for Thread {
         if comm >= self.run.segments.len() {
             return Ok(None);
         }
-        Self::new(&self.run, comm, self.world).map_err(Error::Refused)
+        Self::new(&self.run, comm, self.world, self.view).map_err(Error::Refused)
     }
 }
 
@@ -177,6 +183,14 @@ impl Host for Me {
 /// # Errors
 /// A segment's parameters do not fit.
 pub fn run(program: &Program, limit: Duration) -> Result<Vec<Report>, Refusal> {
+    run_on(program, limit, &|(_, segment, _), _| segment.clone())
+}
+
+/// The same on what `view` makes of the segments: how a checker looks on.
+///
+/// # Errors
+/// A segment's parameters do not fit.
+pub fn run_on<R: Region>(program: &Program, limit: Duration, view: &View<'_, R>) -> Result<Vec<Report>, Refusal> {
     let groups = program.groups();
     let segments = groups
         .iter()
@@ -196,7 +210,7 @@ pub fn run(program: &Program, limit: Duration) -> Result<Vec<Report>, Refusal> {
     });
     let one = |rank: usize| -> Report {
         let (mut host, run) = (Me { run: run.clone(), rank }, &run);
-        let body = || match Thread::new(run, 0, rank as u32) {
+        let body = || match Thread::new(run, 0, rank as u32, view) {
             Ok(Some(world)) => Report::of(interpret(program, rank as u32, world, &mut host)),
             other => Report::failed(format!("no world: {:?}", other.err())),
         };

@@ -1,0 +1,39 @@
+//! Drawn programs between threads, on segments with a shadow: they keep its rules.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use unisono_programs::draw::Budget;
+use unisono_programs::judge::judge;
+use unisono_programs::{Program, threads};
+use unisono_verify::shadow::{Shadow, Shadowed};
+
+/// Runs what a seed draws; the rule that is broken, or the data that is wrong. Whether it ends in time is not asked here.
+fn run(ranks: u32, seed: u64) -> Result<(), String> {
+    let program = Program::draw(seed, &Budget::new(ranks));
+    let shadows = Mutex::new(BTreeMap::<usize, Shadow>::new());
+    let reports = threads::run_on(&program, Duration::from_secs(1), &|(comm, segment, base), rank| {
+        let layout = segment.layout();
+        let shadow = shadows.lock().unwrap().entry(comm).or_insert_with(|| Shadow::new(*layout, base)).clone();
+        Shadowed::new(segment.clone(), &shadow, layout, rank)
+    });
+    match judge(&program, &reports.unwrap()) {
+        Err(words) if words.contains("panic") || !words.contains("did not end in time") => {
+            Err(format!("{ranks} ranks, seed {seed}: {words}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// As many as fit in ten seconds, or in so many as `UNISONO_SHADOW_SECONDS` says.
+#[test]
+fn drawn_programs_keep_the_rules() {
+    let seconds = std::env::var("UNISONO_SHADOW_SECONDS").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(10);
+    let until = Instant::now() + Duration::from_secs(seconds);
+    let mut programs = 0;
+    while programs == 0 || Instant::now() < until {
+        assert_eq!(run(2 + (programs % 4) as u32, programs / 4), Ok(()));
+        programs += 1;
+    }
+    println!("{programs} programs kept the rules");
+}
