@@ -52,6 +52,7 @@ bool shim_is_foreign(void);
 #define PMPI_Allreduce SHIM_FUNCTION(PMPI_Allreduce)
 #define PMPI_Comm_call_errhandler SHIM_FUNCTION(PMPI_Comm_call_errhandler)
 #define PMPI_Comm_create_keyval SHIM_FUNCTION(PMPI_Comm_create_keyval)
+#define PMPI_Comm_delete_attr SHIM_FUNCTION(PMPI_Comm_delete_attr)
 #define PMPI_Comm_free SHIM_FUNCTION(PMPI_Comm_free)
 #define PMPI_Comm_get_attr SHIM_FUNCTION(PMPI_Comm_get_attr)
 #define PMPI_Comm_group SHIM_FUNCTION(PMPI_Comm_group)
@@ -94,6 +95,7 @@ bool shim_is_foreign(void);
 #define PMPI_Unpack SHIM_FUNCTION(PMPI_Unpack)
 #define PMPI_Win_test SHIM_FUNCTION(PMPI_Win_test)
 #if defined OPEN_MPI || defined SMPI_H
+#define PMPI_Comm_c2f SHIM_FUNCTION(PMPI_Comm_c2f)
 #define PMPI_Comm_f2c SHIM_FUNCTION(PMPI_Comm_f2c)
 #define PMPI_Op_f2c SHIM_FUNCTION(PMPI_Op_f2c)
 #define PMPI_Type_f2c SHIM_FUNCTION(PMPI_Type_f2c)
@@ -155,15 +157,23 @@ enum shim_reason {
     REASON_ELEMENT,           /* no kind of unisono.h's: long double, Fortran's logical */
     REASON_REENTRANT,         /* from inside the MPI, called by us */
     REASON_ARGUMENTS,         /* this rank's are wrong: the MPI says how */
+    REASON_FREED,             /* the communicator is being freed: from a delete callback of the program's */
     REASONS
 };
 
 /* Buffers that a thread keeps. */
 enum shim_slot { SLOT_SEND, SLOT_RECEIVE, SLOT_SEND_LISTS, SLOT_RECEIVE_LISTS, SLOTS };
 
+/* A communicator that a thread is freeing, from the stack of MPI_Comm_free; a delete callback may free another one. */
+struct shim_freed {
+    uintptr_t key;
+    struct shim_freed *outer;
+};
+
 /* What a thread has for itself. It is never freed: a thread that ends leaves it to the next one. */
 struct shim_thread {
     int inside; /* in the MPI, called by us */
+    struct shim_freed *freeing;
     struct {
         void *at;
         size_t bytes;
