@@ -161,6 +161,30 @@ static bool transfer(const struct shim_side *side, int only, bool pack) {
     return true;
 }
 
+/*
+ * Do two blocks share an element? Erroneous where they are received, but MPIs take it; here it is a matter of the rank alone, that
+ * receives them packed, so the last rank's stays.
+ */
+static bool overlap(const struct shim_side *side) {
+    int64_t end = INT64_MIN;
+    bool ordered = true;
+    for (int b = 0; b < side->blocks; b++) {
+        int64_t count = shim_item(side->counts, b), start = shim_item(side->displacements, b);
+        if (!count) continue;
+        ordered &= start >= end;
+        end = start + count;
+    }
+    if (ordered) return false;
+    for (int b = 0; b < side->blocks; b++) {
+        int64_t count = shim_item(side->counts, b), start = shim_item(side->displacements, b);
+        for (int other = 0; count && other < b; other++) {
+            int64_t begin = shim_item(side->displacements, other), more = shim_item(side->counts, other);
+            if (more && begin < start + count && start < begin + more) return true;
+        }
+    }
+    return false;
+}
+
 /* Lists of bytes: of the packed blocks, or of the program's, from the first one. */
 static void list(struct shim_side *side) {
     uint64_t sum = 0;
@@ -186,12 +210,14 @@ enum load { LOAD_NONE = -2, LOAD_ALL = -1 /* or a block */ };
 static int prepare(struct shim_side *side, enum shim_slot slot, int load) {
     static char nothing; /* unisono.h wants addresses even of no bytes */
     if (!side->blocks) return UNISONO_OK;
-    side->staged = !side->shape.dense;
+    side->staged = !side->shape.dense, side->overlaps = false;
     side->at = side->buffer;
     if (side->counts.at) {
         side->bytes = shim_buffer(slot + SLOT_SEND_LISTS, 2 * sizeof(uint64_t) * side->blocks);
         if (!side->bytes) return UNISONO_ERR_MEMORY;
         side->starts = side->bytes + side->blocks;
+        side->overlaps = slot == SLOT_RECEIVE && overlap(side);
+        side->staged |= side->overlaps;
         list(side);
     } else side->sum = (uint64_t)side->blocks * block_bytes(side);
     if (!side->sum) side->at = &nothing, side->staged = false;

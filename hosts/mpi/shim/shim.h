@@ -285,11 +285,11 @@ struct shim_side {
     struct shim_list counts, displacements;
     MPI_Datatype type;
     struct shim_shape shape;
-    /* Where Unisono finds it: there, or packed. Lists are in bytes. */
+    /* Where Unisono finds it: there, or packed. Lists are in bytes. Set when the call runs. */
     char *at;
     uint64_t *bytes, *starts;
     uint64_t sum; /* bytes of all blocks */
-    bool staged;
+    bool staged, overlaps;
 };
 
 struct shim_call {
