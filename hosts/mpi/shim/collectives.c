@@ -162,8 +162,8 @@ static bool transfer(const struct shim_side *side, int only, bool pack) {
 }
 
 /*
- * Do two blocks share an element? Erroneous where they are received, but MPIs take it; here it is a matter of the rank alone, that
- * receives them packed, so the last rank's stays.
+ * Do two blocks share an element? Erroneous where they are received, but MPIs take it; here it is a matter of this rank
+ * alone, which receives them packed: the last one's stays.
  */
 static bool overlap(const struct shim_side *side) {
     int64_t end = INT64_MIN;
@@ -209,8 +209,9 @@ enum load { LOAD_NONE = -2, LOAD_ALL = -1 /* or a block */ };
 /* Where Unisono finds the side's data. Answers an error of unisono.h's, of this rank's alone. */
 static int prepare(struct shim_side *side, enum shim_slot slot, int load) {
     static char nothing; /* unisono.h wants addresses even of no bytes */
+    side->overlaps = false;
     if (!side->blocks) return UNISONO_OK;
-    side->staged = !side->shape.dense, side->overlaps = false;
+    side->staged = !side->shape.dense;
     side->at = side->buffer;
     if (side->counts.at) {
         side->bytes = shim_buffer(slot + SLOT_SEND_LISTS, 2 * sizeof(uint64_t) * side->blocks);
@@ -224,6 +225,7 @@ static int prepare(struct shim_side *side, enum shim_slot slot, int load) {
     if (!side->staged) return UNISONO_OK;
     side->at = shim_buffer(slot, side->sum);
     if (!side->at) return UNISONO_ERR_MEMORY;
+    shim_add(&shim_thread()->packed, side->sum);
     return load == LOAD_NONE || transfer(side, load, true) ? UNISONO_OK : UNISONO_ERR_OTHER;
 }
 

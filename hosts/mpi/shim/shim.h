@@ -83,13 +83,21 @@ bool shim_is_foreign(void);
 #define PMPI_Test SHIM_FUNCTION(PMPI_Test)
 #define PMPI_Type_commit SHIM_FUNCTION(PMPI_Type_commit)
 #define PMPI_Type_create_hindexed SHIM_FUNCTION(PMPI_Type_create_hindexed)
+#define PMPI_Type_create_keyval SHIM_FUNCTION(PMPI_Type_create_keyval)
 #define PMPI_Type_free SHIM_FUNCTION(PMPI_Type_free)
+#define PMPI_Type_get_attr SHIM_FUNCTION(PMPI_Type_get_attr)
+#if MPI_VERSION >= 4
+#define PMPI_Type_get_contents_c SHIM_FUNCTION(PMPI_Type_get_contents_c)
+#define PMPI_Type_get_envelope_c SHIM_FUNCTION(PMPI_Type_get_envelope_c)
+#else
 #define PMPI_Type_get_contents SHIM_FUNCTION(PMPI_Type_get_contents)
 #define PMPI_Type_get_envelope SHIM_FUNCTION(PMPI_Type_get_envelope)
+#endif
 #define PMPI_Type_get_extent SHIM_FUNCTION(PMPI_Type_get_extent)
 #define PMPI_Type_get_extent_x SHIM_FUNCTION(PMPI_Type_get_extent_x)
 #define PMPI_Type_get_true_extent SHIM_FUNCTION(PMPI_Type_get_true_extent)
 #define PMPI_Type_get_true_extent_x SHIM_FUNCTION(PMPI_Type_get_true_extent_x)
+#define PMPI_Type_set_attr SHIM_FUNCTION(PMPI_Type_set_attr)
 #define PMPI_Type_size SHIM_FUNCTION(PMPI_Type_size)
 #define PMPI_Type_size_x SHIM_FUNCTION(PMPI_Type_size_x)
 #define PMPI_Unpack SHIM_FUNCTION(PMPI_Unpack)
@@ -178,7 +186,8 @@ struct shim_thread {
         void *at;
         size_t bytes;
     } slots[SLOTS];
-    uint64_t calls[COLLECTIVES][UNISONO_MPI_ALGORITHMS], bytes[COLLECTIVES], reasons[REASONS]; /* one writer, relaxed */
+    /* One writer, relaxed. */
+    uint64_t calls[COLLECTIVES][UNISONO_MPI_ALGORITHMS], bytes[COLLECTIVES], reasons[REASONS], packed;
     struct shim_thread *next;
     bool idle;
 };
@@ -256,6 +265,15 @@ void shim_prepare_types(void);
 bool shim_shape(MPI_Datatype type, struct shim_shape *shape);
 /* Null: none of unisono.h's. */
 const unisono_op *shim_operation(MPI_Op op);
+
+bool shim_is_predefined(MPI_Datatype type);
+/* `lower` and `length`: the true extent. No kind, no operations; not dense. */
+void shim_measure(MPI_Datatype type, struct shim_shape *shape, MPI_Count *lower, MPI_Count *length);
+
+/* ---- Derived datatypes (parts.c) --------------------------------------------------------------------- */
+
+/* Do any number of elements lie in memory as they are packed? Takes the type apart. */
+bool shim_is_dense(MPI_Datatype type);
 
 /* Packs `count` elements at `at` into `packed`, or unpacks them from there. False: the MPI can't. */
 bool shim_pack(void *at, uint64_t count, MPI_Datatype type, const struct shim_shape *shape, char *packed, bool pack);
