@@ -44,24 +44,28 @@ static void *buffer(void *address) {
     }                                                                                                                  \
     OTHERS(lower, upper, mixed)
 
-FORTRAN(init, INIT, Init, (ints error), MPI_Init(NULL, NULL))
-FORTRAN(init_thread, INIT_THREAD, Init_thread, (ints required, ints provided, ints error),
-        MPI_Init_thread(NULL, NULL, *required, provided))
-FORTRAN(finalize, FINALIZE, Finalize, (ints error), MPI_Finalize())
-
 static void *next(const char *name) { return dlsym(RTLD_NEXT, name); }
 
-/* A collective: also the names of its parameters. */
-#define COLLECTIVE(lower, upper, mixed, parameters, names, ...)                                                        \
+/* One that goes on as it came where `ours` does not hold: also the names of its parameters. */
+#define UNLESS(ours, lower, upper, mixed, parameters, names, ...)                                                      \
     static int call_##lower parameters {                                                                               \
         void(*beneath) parameters;                                                                                     \
-        if (!shim_is_on() && !shim_wake() && (beneath = SHIM_ONCE(next, NEXT(lower)))) {                               \
+        if (!(ours) && (beneath = SHIM_ONCE(next, NEXT(lower)))) {                                                     \
             beneath names;                                                                                             \
             return error ? *error : MPI_SUCCESS;                                                                       \
         }                                                                                                              \
         return __VA_ARGS__;                                                                                            \
     }                                                                                                                  \
     FORTRAN(lower, upper, mixed, parameters, call_##lower names)
+
+/* From MPI_Init to MPI_Finalize. */
+#define LIFE(...) UNLESS(!shim_is_foreign(), __VA_ARGS__)
+LIFE(init, INIT, Init, (ints error), (error), MPI_Init(NULL, NULL))
+LIFE(init_thread, INIT_THREAD, Init_thread, (ints required, ints provided, ints error), (required, provided, error),
+     MPI_Init_thread(NULL, NULL, *required, provided))
+LIFE(finalize, FINALIZE, Finalize, (ints error), (error), MPI_Finalize())
+
+#define COLLECTIVE(...) UNLESS(shim_is_on() || shim_wake(), __VA_ARGS__)
 
 /*
  * Parts of a call, each with its parameters, their names, and what C wants of them: the end with a root or without; the

@@ -101,7 +101,6 @@ bool shim_is_foreign(void);
 #define PMPI_Type_size SHIM_FUNCTION(PMPI_Type_size)
 #define PMPI_Type_size_x SHIM_FUNCTION(PMPI_Type_size_x)
 #define PMPI_Unpack SHIM_FUNCTION(PMPI_Unpack)
-#define PMPI_Win_test SHIM_FUNCTION(PMPI_Win_test)
 #if defined OPEN_MPI || defined SMPI_H
 #define PMPI_Comm_c2f SHIM_FUNCTION(PMPI_Comm_c2f)
 #define PMPI_Comm_f2c SHIM_FUNCTION(PMPI_Comm_f2c)

@@ -26,9 +26,9 @@ taken() {
     if [ -z "$others" ]; then passed=$((passed + 1)); else wrong "$*: $others"; fi
 }
 
-# check MPI BINDING RANKS [VARIABLE=VALUE]
+# check MPI BINDING RANKS [VARIABLE=VALUE]: with the library for $library.
 check() {
-    start "$1" "$3" "$work/$1-$2" "LD_PRELOAD=$libraries/libunisono_$1.so" UNISONO_STATS=1 ${4:+"$4"}
+    start "$1" "$3" "$work/$1-$2" "LD_PRELOAD=$libraries/libunisono_$library.so" UNISONO_STATS=1 ${4:+"$4"}
     status=$?
     line=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$work/output" | tail -1)
     if [ $status -ne 0 ] || [ -z "$line" ]; then
@@ -39,7 +39,7 @@ check() {
         passed=$((passed + ${line%% *}))
         failed=$((failed + $(echo "$line" | cut -d' ' -f3)))
     fi
-    if [ "$3" -gt 1 ]; then taken "$@"; fi
+    if [ "$3" -gt 1 ] && [ "$library" = "$1" ]; then taken "$@"; fi
 }
 
 for mpi in openmpi mpich; do
@@ -49,8 +49,12 @@ for mpi in openmpi mpich; do
             wrong "$mpi $binding does not build"
             continue
         fi
+        library=$mpi
         for ranks in 1 2 3 4; do check $mpi $binding $ranks; done
         check $mpi $binding 3 UNISONO_VERIFY=1
+        library=mpich
+        [ $mpi = openmpi ] || library=openmpi
+        [ ! -e "$libraries/libunisono_$library.so" ] || check $mpi $binding 3
     done
 done
 finish
