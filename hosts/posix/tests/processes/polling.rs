@@ -38,10 +38,14 @@ pub(super) fn polling() -> Result<(), Failure> {
     let timeout = timeout.parse().ok().map(Duration::from_millis);
     let mut communicator =
         join(&mut launched()?, Params::new, &Options { timeout, ..Options::default() })?.communicator;
+    if form == "inherited" {
+        communicator.set_timeout(Some(Duration::from_millis(300)));
+        communicator = communicator.dup()?.split(Some(0), 0)?.expect("a color");
+    }
     communicator.barrier()?;
     say("joined", "");
     if communicator.rank() == 1 {
-        std::thread::sleep(timeout.map_or(Duration::from_secs(60), |bound| 5 * bound));
+        std::thread::sleep(Duration::from_secs(if argument.ends_with('-') { 60 } else { 2 }));
     }
     Ok(look(&mut communicator, form)?)
 }
@@ -67,9 +71,10 @@ fn a_rank_killed_while_others_only_look_is_named_by_them() {
 
 #[test]
 fn a_rank_that_does_not_come_while_others_only_look_is_named_when_the_bound_is_over() {
-    for form in ["nonblocking", "persistent", "computing"] {
+    for argument in ["nonblocking 300", "persistent 300", "computing 300", "inherited 9999999"] {
+        let (form, _) = argument.split_once(' ').unwrap();
         let scene = Scene::new(&format!("polling-late-{form}"));
-        let outcome = scene.run("polling", &format!("{form} 300"), 3);
+        let outcome = scene.run("polling", argument, 3);
         for rank in [0, 2] {
             assert_eq!(outcome.exits[rank as usize], Exit::Code(3), "{form}: {outcome}");
             let (_, text) = error(&scene, rank);
