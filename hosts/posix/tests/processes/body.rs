@@ -55,6 +55,7 @@ pub(super) fn run() -> ! {
         "eager" => eager,
         "late" => late,
         "polling" => polling::polling,
+        "crossed" => polling::crossed,
         "root" => wrong_root,
         "lengths" => wrong_length,
         "plans" => other_plan,

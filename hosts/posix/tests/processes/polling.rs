@@ -5,10 +5,11 @@ use super::death::error;
 use super::{Scene, kill};
 use std::time::Duration;
 use unisono_kernel::call::Call;
+use unisono_kernel::datatype::Data;
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::Error;
 use unisono_kernel::region::Params;
-use unisono_kernel::select::BarrierAlgorithm;
+use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_posix::launch::Exit;
 use unisono_posix::{Options, Posix, join};
 
@@ -48,6 +49,30 @@ pub(super) fn polling() -> Result<(), Failure> {
         std::thread::sleep(Duration::from_secs(if argument.ends_with('-') { 60 } else { 2 }));
     }
     Ok(look(&mut communicator, form)?)
+}
+
+/// Rank 0 comes to the second communicator's barrier before it waits for the first one's broadcast, rank 1 after.
+pub(super) fn crossed() -> Result<(), Failure> {
+    let options = Options { timeout: Some(Duration::from_secs(10)), ..Options::default() };
+    let mut first = join(&mut launched()?, Params::new, &options)?.communicator;
+    let (rank, mut second) = (first.rank(), first.dup()?);
+    let mut bytes = vec![rank as u8; 4 << 20];
+    first.scope(|scope| {
+        let request = scope.start_bcast(Data::bytes_mut(&mut bytes), 1, BcastAlgorithm::Auto)?;
+        if rank == 1 {
+            scope.wait(request)?;
+        }
+        second.run_among(&Call::Barrier { algorithm: BarrierAlgorithm::default() }, &mut [scope])?;
+        scope.wait(request)
+    })?;
+    assert!(bytes.iter().all(|&byte| byte == 1));
+    Ok(())
+}
+
+#[test]
+fn a_blocking_call_moves_the_scopes_that_it_is_given() {
+    let outcome = Scene::new("crossed").run("crossed", "", 2);
+    assert!(outcome.success(), "{outcome}");
 }
 
 #[test]
