@@ -228,7 +228,7 @@ fn the_longest_elements_of_many_ranks() {
                 let op = unsafe { User::new(xor, (&raw const element).cast_mut().cast(), ELEMENT, commutative) };
                 let (me, op) = (comm.rank() as usize, Op::User(op));
                 let operand =
-                    |rank: usize| (0..ranks as usize * ELEMENT as usize).map(move |at| (at * (rank + 3) >> 4) as u8);
+                    |rank: usize| (0..ranks as usize * ELEMENT as usize).map(move |at| ((at * (rank + 3)) >> 4) as u8);
                 let sum =
                     (0..ranks as usize).fold(vec![0; ranks as usize * ELEMENT as usize], |mut sum: Vec<u8>, rank| {
                         sum.iter_mut().zip(operand(rank)).for_each(|(sum, byte)| *sum ^= byte);

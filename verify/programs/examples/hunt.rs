@@ -1,6 +1,7 @@
 //! Draws programs and runs them between threads until one fails; prints its seed, and the program shrunk.
 //!
-//! `hunt RANKS SEED SECONDS [kills] [NOT...]`: failures whose words hold a NOT are passed over.
+//! `hunt RANKS SEED SECONDS [kills] [unmoved] [NOT...]`: with `kills`, a rank of some is killed; with `unmoved`, none needs
+//! blocking calls that move requests of other communicators; failures whose words hold a NOT are passed over.
 
 use std::time::{Duration, Instant};
 use unisono_programs::draw::Budget;
@@ -8,19 +9,20 @@ use unisono_programs::judge::judge;
 use unisono_programs::shrink::shrink_by_running;
 use unisono_programs::{Program, threads};
 
+/// Milliseconds for a program, on a machine that does much else.
+const LIMIT: u64 = 5000;
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let mut number =
-        || args.next().ok_or("hunt RANKS SEED SECONDS [kills] [NOT...]")?.parse::<u64>().map_err(Box::from);
+        || args.next().ok_or("hunt RANKS SEED SECONDS [kills] [unmoved] [NOT...]")?.parse::<u64>().map_err(Box::from);
     let (ranks, first, seconds): (u64, u64, u64) = match (number(), number(), number()) {
         (Ok(ranks), Ok(seed), Ok(seconds)) => (ranks, seed, seconds),
         (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => return Err(error),
     };
     let mut not: Vec<String> = args.collect();
-    let kills = not.first().is_some_and(|word| word == "kills");
-    if kills {
-        not.remove(0);
-    }
+    let mut given = |word: &str| not.iter().position(|not| not == word).map(|at| not.remove(at)).is_some();
+    let (kills, moving) = (given("kills"), !given("unmoved"));
     let run = |program: &Program, limit: u64| {
         let reports = threads::run(program, Duration::from_millis(limit)).map_err(|refusal| refusal.to_string())?;
         judge(program, &reports)
@@ -31,14 +33,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             println!("{} programs, none failed", seed - first);
             break;
         }
-        let program = Program::draw(seed, &Budget { kills, ..Budget::new(ranks as u32) });
+        let program = Program::draw(seed, &Budget { kills, moving, ..Budget::new(ranks as u32) });
         let Err(words) = run(&program, 10_000) else { continue };
         if not.iter().any(|not| words.contains(not)) {
             continue;
         }
         println!("seed {seed}, after {:.1} s and {} programs:\n{words}", begin.elapsed().as_secs_f64(), seed - first);
         let until = Instant::now() + Duration::from_secs(60);
-        let (short, words) = shrink_by_running(program, words, (8, until), |program| run(program, 500));
+        let (short, words) = shrink_by_running(program, words, (8, until), |program| run(program, LIMIT / 5));
         println!("shrunk:\n{words}\n{short}");
         break;
     }

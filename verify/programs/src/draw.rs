@@ -15,7 +15,7 @@ pub struct Budget {
     pub ranks: u32,
     /// Calls, without those that make communicators.
     pub calls: usize,
-    /// Bytes of a buffer, roughly.
+    /// Bytes of a buffer, at most, roughly.
     pub bytes: u64,
     /// Longest pause in microseconds; 0: none.
     pub pause: u64,
@@ -25,6 +25,8 @@ pub struct Budget {
     pub wraps: bool,
     /// May the segments of communicators that are made be chosen, beside the world's?
     pub segments: bool,
+    /// Must blocking calls move requests of other communicators ([`Program::ends_unmoved`])?
+    pub moving: bool,
     /// May a rank be killed?
     pub kills: bool,
 }
@@ -40,6 +42,7 @@ impl Budget {
             algorithms: true,
             wraps: true,
             segments: true,
+            moving: true,
             kills: false,
         }
     }
@@ -112,6 +115,8 @@ struct Draw {
 
 impl Draw {
     fn all(&mut self) {
+        // Most programs are short of bytes: more of them are run.
+        self.budget.bytes >>= self.random.below(6);
         let mut calls = 0;
         while calls < self.budget.calls {
             match self.random.below(20) {
@@ -365,6 +370,8 @@ impl Draw {
     fn bytes(&mut self, comm: usize, most: u64) -> u64 {
         let Segment { slots, fragment, papers, .. } = self.program.segment(comm);
         let queue = u64::from(slots) * fragment;
+        // So many of small slots are enough.
+        let most = most.min(256 * fragment);
         let paper = papers.map_or(1024, |papers| papers.1);
         let bounds =
             [8, 48, 64, 104, 112, 128, 1024, 4096, 5 << 10, 16 << 10, fragment, queue / 2, queue, 3 * fragment, paper];
@@ -498,7 +505,8 @@ impl Draw {
         let far = self.random.below(16) as usize;
         let to = if self.random.chance(65) { from + 1 + far } else { from.saturating_sub(1 + far) };
         moved.steps.insert(to.min(moved.steps.len()), step);
-        if moved.check().is_ok() {
+        let fits = if self.budget.moving { moved.check().is_ok() } else { moved.ends_unmoved() };
+        if fits {
             self.program = moved;
         }
     }

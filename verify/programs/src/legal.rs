@@ -34,12 +34,18 @@ enum Can {
 struct Walk<'p> {
     program: &'p Program,
     groups: Vec<Vec<u32>>,
-    /// Of each communicator: what its members call, in order; and how much of that each has reached.
+    /// Of each communicator: what its members call, in order; how much of that each has called; and how much of it each is
+    /// known to have taken up.
     events: Vec<Vec<Event>>,
+    called: Vec<Vec<usize>>,
     reached: Vec<Vec<usize>>,
+    /// Do blocking calls move requests of other communicators?
+    moving: bool,
     /// Of each rank and communicator: was it made, was it freed?
     there: Vec<Vec<[bool; 2]>>,
     requests: Vec<Vec<Request>>,
+    /// Was something taken up?
+    news: bool,
     /// Has a rank entered the event of its step?
     entered: Vec<Option<usize>>,
 }
@@ -85,7 +91,12 @@ impl Program {
                 return wrong("must be one rank");
             }
         }
-        Walk::new(self, groups).walk()
+        Walk::new(self, groups, true).walk()
+    }
+
+    /// Does it end too where blocking calls move no requests of other communicators? Waits for requests move all.
+    pub fn ends_unmoved(&self) -> bool {
+        self.check().is_ok() && Walk::new(self, self.groups(), false).walk().is_ok()
     }
 
     pub(crate) fn check_call(&self, call: &Call, size: u32) -> Result<(), String> {
@@ -182,13 +193,24 @@ impl Program {
 }
 
 impl<'p> Walk<'p> {
-    fn new(program: &'p Program, groups: Vec<Vec<u32>>) -> Self {
+    fn new(program: &'p Program, groups: Vec<Vec<u32>>, moving: bool) -> Self {
         let (ranks, comms) = (program.ranks as usize, groups.len());
         let mut there = vec![vec![[false; 2]; comms]; ranks];
         there.iter_mut().for_each(|comms| comms[0][0] = true);
-        let reached = groups.iter().map(|group| vec![0; group.len()]).collect();
+        let reached: Vec<_> = groups.iter().map(|group| vec![0; group.len()]).collect();
         let requests = vec![vec![Request::default(); program.calls.len()]; ranks];
-        Self { program, groups, events: vec![Vec::new(); comms], reached, there, requests, entered: vec![None; ranks] }
+        Self {
+            program,
+            groups,
+            events: vec![Vec::new(); comms],
+            called: reached.clone(),
+            reached,
+            moving,
+            news: false,
+            there,
+            requests,
+            entered: vec![None; ranks],
+        }
     }
 
     fn walk(mut self) -> Result<(), String> {
@@ -204,7 +226,7 @@ impl<'p> Walk<'p> {
                     match self.step(rank as u32, step) {
                         Ok(Can::Go) => (next[rank], moved) = (next[rank] + 1, true),
                         Ok(Can::Wait) => {
-                            moved |= !entered && self.entered[rank].is_some();
+                            moved |= !entered && self.entered[rank].is_some() || std::mem::take(&mut self.news);
                             break;
                         }
                         Err(what) => return Err(format!("step {step}, rank {rank}: {what}")),
@@ -223,8 +245,8 @@ impl<'p> Walk<'p> {
                 return Err(format!("rank {rank} never completes call {call}, or never frees it"));
             }
         }
-        for (comm, reached) in self.reached.iter().enumerate() {
-            if reached.iter().any(|&reached| reached < self.events[comm].len()) {
+        for (comm, called) in self.called.iter().enumerate() {
+            if called.iter().any(|&called| called < self.events[comm].len()) {
                 return Err(format!("not all ranks of communicator {comm} make all its calls"));
             }
         }
@@ -243,6 +265,7 @@ impl<'p> Walk<'p> {
         match (step.verb, calls.first()) {
             (Verb::Run | Verb::Init | Verb::Start, Some(&call)) => self.enter(rank, step.verb, call),
             (Verb::Poll | Verb::Wait | Verb::WaitAll, Some(_)) => {
+                self.take_up(rank, None);
                 for &call in &calls {
                     let comm = self.program.calls[call].comm;
                     let request = self.requests[rank as usize][call];
@@ -284,7 +307,7 @@ impl<'p> Walk<'p> {
                     return Err(format!("more than {REQUESTS} requests of communicator {comm}"));
                 }
                 let place = self.groups[comm].iter().position(|&member| member == rank).unwrap_or(0);
-                let at = self.reached[comm][place];
+                let at = self.called[comm][place];
                 let new = (number, verb, request.persistent);
                 match self.events[comm].get(at) {
                     Some(&event) if event != new => {
@@ -293,8 +316,11 @@ impl<'p> Walk<'p> {
                     Some(_) => {}
                     None => self.events[comm].push(new),
                 }
-                self.reached[comm][place] += 1;
+                self.called[comm][place] += 1;
                 self.entered[me] = Some(at);
+                if self.moving || verb != Verb::Start {
+                    self.take_up(rank, Some(comm));
+                }
                 at
             }
         };
@@ -309,6 +335,16 @@ impl<'p> Walk<'p> {
             _ => self.manage(rank, number),
         }
         Ok(Can::Go)
+    }
+
+    /// A rank takes up all that it has called, on one communicator or all.
+    fn take_up(&mut self, rank: u32, only: Option<usize>) {
+        for (comm, group) in self.groups.iter().enumerate().filter(|(comm, _)| only.is_none_or(|only| only == *comm)) {
+            if let Some(place) = group.iter().position(|&member| member == rank) {
+                self.news |= self.reached[comm][place] < self.called[comm][place];
+                self.reached[comm][place] = self.called[comm][place];
+            }
+        }
     }
 
     fn manage(&mut self, rank: u32, number: usize) {

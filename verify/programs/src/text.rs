@@ -320,7 +320,11 @@ call 4 1 free auto 0 0 none 1 0
         let calls = "ranks 2\nseed 0\ncall 0 0 dup auto 0 0 none 1 0 1\ncall 1 0 bcast auto 1 0 none 1 0 9\n\
                      call 2 1 barrier auto 0 0 none 1 0\n* run 0\n";
         let legal = |steps: &str| Program::parse(&format!("{calls}{steps}")).is_ok();
-        assert!(legal("* start 1\n0 run 2\n0 wait 1\n1 wait 1\n1 run 2\n"));
+        let moved = "* start 1\n0 run 2\n0 wait 1\n1 wait 1\n1 run 2\n";
+        assert!(legal(moved));
+        assert!(!Program::parse(&format!("{calls}{moved}")).unwrap().ends_unmoved());
+        let waits = "* start 1\n1 wait 1\n0 wait 1\n* run 2\n";
+        assert!(Program::parse(&format!("{calls}{waits}")).unwrap().ends_unmoved());
         assert!(!legal("0 run 1\n0 run 2\n1 run 2\n1 run 1\n"));
         assert!(legal("0 start 1\n0 run 2\n1 run 2\n1 start 1\n* wait 1\n"));
     }

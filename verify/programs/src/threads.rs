@@ -50,6 +50,9 @@ impl Run {
     }
 }
 
+/// Calls of a host of which one looks at the peers.
+const LOOKS: u32 = 16;
+
 /// Looks at the peers of a communicator.
 #[derive(Clone, Debug)]
 struct Watch {
@@ -58,27 +61,34 @@ struct Watch {
     looks: u32,
 }
 
-impl Relax for Watch {
-    fn relax(&mut self, on: &Awaits) -> Result<(), WaitError> {
-        std::thread::yield_now();
-        self.looks += 1;
-        if !self.looks.is_multiple_of(16) {
-            return Ok(());
-        }
+impl Watch {
+    /// Is an awaited peer dead, or is there no more time?
+    fn look(&self, on: &Awaits) -> Result<(), WaitError> {
         let group = &self.run.groups[self.comm];
         let is_dead = |peer: &Rank| {
             group.get(*peer as usize).is_some_and(|&rank| self.run.dead[rank as usize].load(Ordering::Acquire))
         };
-        let mut awaited = on.iter().map(|on| on.peer);
-        let dead = match awaited.next().flatten() {
+        let dead = match on.first().peer {
             Some(peer) => Some(peer).filter(is_dead),
             None => (0..group.len() as Rank).find(is_dead),
         };
         match dead {
             Some(peer) => Err(WaitError::Died(peer)),
-            None if self.run.is_over() => Err(WaitError::Late(on.iter().find_map(|on| on.peer).unwrap_or(0))),
+            None if self.run.is_over() => Err(WaitError::Late(on.first().peer.unwrap_or(0))),
             None => Ok(()),
         }
+    }
+}
+
+impl Relax for Watch {
+    fn relax(&mut self, on: &Awaits) -> Result<(), WaitError> {
+        std::thread::yield_now();
+        self.looks += 1;
+        if self.looks.is_multiple_of(LOOKS) { self.look(on) } else { Ok(()) }
+    }
+
+    fn glance(&mut self, on: &Awaits) -> Result<u32, WaitError> {
+        self.look(on).map(|()| LOOKS)
     }
 }
 
