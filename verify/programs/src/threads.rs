@@ -204,8 +204,8 @@ pub fn run_on<R: Region>(program: &Program, limit: Duration, view: &View<'_, R>)
         dead: (0..ranks).map(|_| AtomicBool::new(false)).collect(),
         ended: AtomicUsize::new(0),
         over: AtomicBool::new(false),
-        // Half of all programs run as if there were a core for each rank.
-        crowded: program.seed.is_multiple_of(2),
+        // Half of all programs run as if there were a core for each rank. Miri has one for all.
+        crowded: program.seed.is_multiple_of(2) || cfg!(miri),
         until: Instant::now() + limit,
     });
     let one = |rank: usize| -> Report {
