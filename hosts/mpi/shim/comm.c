@@ -242,6 +242,7 @@ static int judge(MPI_Comm comm, struct shim_comm *entry, bool inter) {
     bool known = PMPI_Comm_set_attr(comm, keyval, entry) == MPI_SUCCESS; /* so its end will be, too */
     if (inter) return REASON_INTERCOMMUNICATOR;
     if (entry->size == 1) return REASON_ALONE;
+    if (shim_leaves_devices) return REASON_DEVICE;
     if (!one_world(comm, entry->size)) return REASON_WORLDS;
     return agree(comm, entry, known && shim_private != MPI_COMM_NULL ? REASON_NONE : REASON_REFUSED);
 }
