@@ -55,6 +55,7 @@ bool shim_is_foreign(void);
 #define PMPI_Comm_delete_attr SHIM_FUNCTION(PMPI_Comm_delete_attr)
 #define PMPI_Comm_free SHIM_FUNCTION(PMPI_Comm_free)
 #define PMPI_Comm_get_attr SHIM_FUNCTION(PMPI_Comm_get_attr)
+#define PMPI_Comm_get_errhandler SHIM_FUNCTION(PMPI_Comm_get_errhandler)
 #define PMPI_Comm_group SHIM_FUNCTION(PMPI_Comm_group)
 #define PMPI_Comm_rank SHIM_FUNCTION(PMPI_Comm_rank)
 #define PMPI_Comm_set_attr SHIM_FUNCTION(PMPI_Comm_set_attr)
@@ -62,6 +63,7 @@ bool shim_is_foreign(void);
 #define PMPI_Comm_size SHIM_FUNCTION(PMPI_Comm_size)
 #define PMPI_Comm_split SHIM_FUNCTION(PMPI_Comm_split)
 #define PMPI_Comm_test_inter SHIM_FUNCTION(PMPI_Comm_test_inter)
+#define PMPI_Errhandler_free SHIM_FUNCTION(PMPI_Errhandler_free)
 #define PMPI_Error_class SHIM_FUNCTION(PMPI_Error_class)
 #define PMPI_Error_string SHIM_FUNCTION(PMPI_Error_string)
 #define PMPI_Finalized SHIM_FUNCTION(PMPI_Finalized)
@@ -232,6 +234,9 @@ struct shim_comm {
 struct shim_comm *shim_find(MPI_Comm comm);
 /* The same at its first use: collective. Null: an error, in *code, which was raised. */
 struct shim_comm *shim_attach(MPI_Comm comm, int *code);
+/* Errors of what we ask of the MPI on a program's communicator are ours, not its handler's; until it has that back. */
+MPI_Errhandler shim_hush(MPI_Comm comm);
+void shim_unhush(MPI_Comm comm, MPI_Errhandler handler);
 /* Once, after MPI_Init. */
 bool shim_prepare_comms(void);
 /* Once, before MPI_Finalize. */

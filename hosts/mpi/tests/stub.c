@@ -1,6 +1,7 @@
 /*
  * A library that is preloaded behind Unisono's and stands before parts of the MPI, which so answers what none does here:
  * STUB_NAME=TEXT: the MPI's version is TEXT. STUB_ABI=N: it has the standard's handles in version N; -1: it has not.
+ * STUB_SPLIT=N: it can't make every Nth communicator that is split off one of several ranks.
  * STUB_DEVICE=1: it knows a device, whose memory the processor can't touch: pages that only this library opens.
  */
 #include <mpi.h>
@@ -32,6 +33,17 @@ int PMPI_Abi_get_version(int *major, int *minor) {
     *major = version ? atoi(version) : -1;
     *minor = *major < 0 ? -1 : 0;
     return MPI_SUCCESS;
+}
+
+int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *split) {
+    static int count;
+    const char *nth = getenv("STUB_SPLIT");
+    int size;
+    MPI_Comm_size(comm, &size);
+    if (!nth || size == 1 || ++count % atoi(nth))
+        return ((__typeof__(PMPI_Comm_split) *)beneath("PMPI_Comm_split"))(comm, color, key, split);
+    MPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
+    return MPI_ERR_OTHER;
 }
 
 /* ---- A device ------------------------------------------------------------------------------------------ */
