@@ -132,8 +132,29 @@ pub trait Host {
     /// Is there no more time? Asked by those who look for ever.
     fn late(&mut self) -> bool;
 
+    /// Lets other ranks go on, between two looks.
+    fn yields(&mut self) {
+        std::thread::yield_now();
+    }
+
+    /// Pauses as the verb says.
+    fn pause(&mut self, verb: Verb, pause: Duration) {
+        wait_out(verb, pause);
+    }
+
     /// A step begins.
     fn step(&mut self, _number: usize) {}
+}
+
+/// Sleeps, or computes, for so long.
+pub fn wait_out(verb: Verb, pause: Duration) {
+    if verb == Verb::Sleep {
+        return std::thread::sleep(pause);
+    }
+    let begin = Instant::now();
+    while begin.elapsed() < pause {
+        std::hint::spin_loop();
+    }
 }
 
 /// How a rank's program ended.
@@ -300,7 +321,7 @@ impl<'buf, M: Member> Walk<'_, 'buf, M> {
                         return Err(Stop::Late);
                     }
                     open.iter_mut().for_each(|(_, scope)| scope.progress());
-                    std::thread::yield_now();
+                    self.host.yields();
                 }
                 self.complete(number);
             }
@@ -318,13 +339,7 @@ impl<'buf, M: Member> Walk<'_, 'buf, M> {
                     self.requests[comm] -= 1;
                 }
             }
-            Verb::Sleep => std::thread::sleep(pause),
-            Verb::Spin => {
-                let begin = Instant::now();
-                while begin.elapsed() < pause {
-                    std::hint::spin_loop();
-                }
-            }
+            Verb::Sleep | Verb::Spin => self.host.pause(step.verb, pause),
             Verb::Kill => {
                 self.host.kill();
                 return Err(Stop::Killed);

@@ -67,7 +67,7 @@ struct Now {
     right: u64,
 }
 
-/// Ends this process with a report, if a program takes too long: whatever it hangs in.
+/// Ends this process with a report, if a step takes too long: whatever it hangs in.
 #[derive(Clone, Debug)]
 struct Watchdog {
     now: Arc<Mutex<Option<Now>>>,
@@ -109,6 +109,8 @@ impl Watchdog {
 
 struct Me<'a> {
     dog: &'a Watchdog,
+    /// Time for a step, and the end of this one's.
+    limit: Duration,
     until: Instant,
 }
 
@@ -127,7 +129,9 @@ impl Host for Me<'_> {
             && let Some(now) = &mut *now
         {
             now.at = number;
+            now.until = Instant::now() + 2 * self.limit;
         }
+        self.until = Instant::now() + self.limit;
     }
 }
 
@@ -142,9 +146,9 @@ fn params(program: &Program) -> Params {
 fn one(team: &mut Team, program: &Program, limit: Duration, dog: &Watchdog, right: u64) -> Result<Report, Failure> {
     let now = Instant::now();
     // Who waits gives up first, and is told by name; then who looks; then this process.
-    dog.set(Some(Now { until: now + limit + limit / 2, at: usize::MAX, right }));
+    dog.set(Some(Now { until: now + 2 * limit, at: usize::MAX, right }));
     let joined = team.join_for(params(program), Some(limit))?;
-    let mut me = Me { dog, until: now + limit };
+    let mut me = Me { dog, limit, until: now + limit };
     let told = interpret(program, team.rank(), Process(joined.communicator), &mut me);
     dog.set(None);
     Ok(Report::of(told))
