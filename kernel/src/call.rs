@@ -218,7 +218,7 @@ impl<T: Transport> Communicator<T>
 where
     T::Wait: Wait<Comm<T::Region>>,
 {
-    /// The blocking call.
+    /// The blocking call. [`Self::run_among`] moves operations of other communicators meanwhile.
     ///
     /// # Errors
     /// As the method that each variant of [`Call`] names.

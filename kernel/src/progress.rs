@@ -4,6 +4,7 @@
 //! others to move: it polls them between its own looks.
 
 use crate::Rank;
+use crate::call::Call;
 use crate::comm::{Comm, Member};
 use crate::driver::{Communicator, Stop};
 use crate::error::{Argument, Bound, Error, Poison, Refusal, WaitError};
@@ -49,6 +50,21 @@ impl<X: Observe + ?Sized> Observe for Among<'_, X> {
 
     fn laggard(&self) -> Rank {
         self.x.laggard()
+    }
+}
+
+/// A call that is not over: if it unwinds, nobody shall wait for it.
+struct Running<'a, T: Transport>(&'a mut Communicator<T>)
+where
+    T::Wait: Wait<Comm<T::Region>>;
+
+impl<T: Transport> Drop for Running<'_, T>
+where
+    T::Wait: Wait<Comm<T::Region>>,
+{
+    /// After an error the communicator is poisoned already, and the first poison counts.
+    fn drop(&mut self) {
+        self.0.abandon();
     }
 }
 
@@ -109,6 +125,24 @@ where
             Any::Barrier(Barrier::Dissemination(machine)) => self.drive(Ok(machine)),
             other => self.drive(Ok(other)),
         }
+    }
+
+    /// The blocking call that moves `others` meanwhile: scopes of other communicators, whose operations other processes
+    /// may wait for before they come to this call.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn run_among(&mut self, call: &Call<'_>, others: &mut [&mut dyn Progress]) -> Result<(), Error>
+    where
+        T::Wait: for<'x> Wait<Among<'x, Comm<T::Region>>>,
+    {
+        let mut machine = self.plan(0, |me| call.make(me))?;
+        let mut others = || others.iter_mut().for_each(|other| other.progress());
+        let running = Running(self);
+        running.0.begin(&mut machine)?;
+        while !running.0.advance_among(&mut machine, &mut others)? {}
+        core::mem::forget(running);
+        Ok(())
     }
 
     /// [`Self::advance`] that waits once, and moves `others` meanwhile.

@@ -9,11 +9,13 @@ use common::{bounded, refusal};
 use family::{Family, Memory};
 use proptest::prelude::*;
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use unisono_kernel::call::Call;
 use unisono_kernel::datatype::Data;
 use unisono_kernel::driver::Communicator;
-use unisono_kernel::error::{Argument, Bound, Cause, Error, Refusal};
+use unisono_kernel::error::{Argument, Bound, Cause, Error, Poison, Refusal};
 use unisono_kernel::op::Op;
+use unisono_kernel::progress::Progress;
 use unisono_kernel::region::Params;
 use unisono_kernel::request::{ACTIVE, Request};
 use unisono_kernel::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm};
@@ -169,6 +171,56 @@ proptest! {
             .unwrap();
         });
     }
+}
+
+/// Rank 0 comes to the second communicator's call before it waits for the first one's broadcast, rank 1 after: the call
+/// moves the broadcast, whether it spins or yields.
+#[test]
+fn blocking_calls_move_the_scopes_that_they_are_given() {
+    const MANY: usize = 1 << 20;
+    for policy in [1, 1000] {
+        let other = Segment::new(params(2)).unwrap();
+        let received = bounded(move || {
+            unisono_local::run(params(2), |mut first| {
+                let (layout, rank) = (*other.layout(), first.rank());
+                let wait = unisono_local::waiting(policy);
+                let mut second = Communicator::<Local>::new(other.clone(), layout, rank, wait).unwrap();
+                let mut bytes = vec![rank as u8; MANY];
+                let (mut sum, one) = ([0; 8], 1i64.to_ne_bytes());
+                first
+                    .scope(|scope| {
+                        let request = scope.start_bcast(Data::bytes_mut(&mut bytes), 1, BcastAlgorithm::Auto)?;
+                        let call = Call::allreduce(&one, &mut sum, Op::SUM_I64);
+                        if rank == 1 {
+                            scope.wait(request)?;
+                        }
+                        second.run_among(&call, &mut [scope])?;
+                        second.run_among(&Call::Barrier { algorithm: BarrierAlgorithm::Auto }, &mut [])?;
+                        scope.wait(request)
+                    })
+                    .unwrap();
+                bytes == [1; MANY] && i64::from_ne_bytes(sum) == 2
+            })
+            .unwrap()
+        });
+        assert_eq!(received, [true; 2]);
+    }
+}
+
+/// What is moved may fail, or panic: the call that moves it does not, or is over for all.
+#[test]
+fn a_call_that_unwinds_among_others_is_over_for_all() {
+    struct Falls;
+    impl Progress for Falls {
+        fn progress(&mut self) {
+            panic!("others fall");
+        }
+    }
+    let [mut one, mut other] = ends();
+    let call = Call::Barrier { algorithm: BarrierAlgorithm::Auto };
+    let fall = AssertUnwindSafe(|| one.run_among(&call, &mut [&mut Falls]));
+    assert!(catch_unwind(fall).is_err());
+    assert!(matches!(other.barrier(), Err(Error::Poisoned(Poison { rank: 0, cause: Cause::Fault, .. }))));
 }
 
 /// Both ends of a communicator in one thread: the order of events is certain.

@@ -341,7 +341,8 @@ int unisono_exscan(unisono_comm *comm, const void *send, void *receive, uint64_t
  * A request is an operation that was started, or that may be started again and again. It belongs to one communicator,
  * which completes its requests in the order of their start: all ranks start the same ones in the same order, blocking
  * calls among them. Any call on a communicator moves what is in flight there: a program that computes calls
- * unisono_test now and then.
+ * unisono_test now and then. A call that waits, and a unisono_test that is called again and again, also moves what the
+ * same thread has started on other communicators: ranks may make the operations of several in different orders.
  *
  * Buffers are left alone from start to completion (what is sent may be read). Lists of counts, displacements and types,
  * the types in them, and the context of an operation of the caller's stay as they are until the request is freed. A
@@ -361,15 +362,12 @@ int unisono_start(unisono_request *request);
  */
 int unisono_test(unisono_request **request, int *done);
 
-/*
- * Waits until the request is complete; then as unisono_test (MPI_Wait). Moves the requests of its communicator alone.
- */
+/* Waits until the request is complete; then as unisono_test (MPI_Wait). */
 int unisono_wait(unisono_request **request);
 
 /*
- * Waits for all of `count` requests, in their order, and moves the communicators of all meanwhile: where ranks wait for
- * requests of several communicators in different orders, this is what does not deadlock (MPI_Waitall). Answers the
- * first failure; all are complete or failed then.
+ * Waits for all of `count` requests, in their order, and moves the communicators of all meanwhile, whichever thread
+ * started them (MPI_Waitall). Answers the first failure; all are complete or failed then.
  */
 int unisono_wait_all(size_t count, unisono_request **requests);
 

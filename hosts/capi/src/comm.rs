@@ -3,6 +3,7 @@
 use crate::error::{Failure, answer};
 use crate::heap::allocate;
 use crate::params::CParams;
+use crate::progress;
 use crate::request::State;
 use crate::waiting::{Waiting, waiting};
 use core::any::Any;
@@ -47,7 +48,7 @@ pub trait Beside: Any {
 
 /// `unisono_comm`, opaque in C: a communicator that one call uses at a time.
 pub struct Handle {
-    /// 0: free, 1: a call is using the communicator.
+    /// [`FREE`], [`USED`] or [`MOVED`].
     busy: Word,
     region: Mapped,
     layout: Layout,
@@ -96,13 +97,47 @@ impl fmt::Debug for Handle {
     }
 }
 
+/// Nobody uses a communicator.
+const FREE: u64 = 0;
+/// A call does.
+const USED: u64 = 1;
+/// A wait for another one moves it, which is over soon.
+const MOVED: u64 = 2;
+
 /// The exclusive use of a handle, until it is dropped.
 pub(crate) struct Claim<'h>(&'h Handle);
 
 impl<'h> Claim<'h> {
     pub(crate) fn new(handle: &'h Handle) -> Result<Self, Failure> {
         // pairs with: the store in drop
-        if handle.busy.claim(0, 1).is(0) { Ok(Self(handle)) } else { Err(Failure::Busy) }
+        if handle.busy.claim(FREE, USED).is(FREE) { Ok(Self(handle)) } else { Self::behind_a_move(handle) }
+    }
+
+    /// Somebody uses it: whoever only moves it is waited for.
+    #[cold]
+    fn behind_a_move(handle: &'h Handle) -> Result<Self, Failure> {
+        loop {
+            // pairs with: as above
+            let before = handle.busy.claim(FREE, USED);
+            if before.is(FREE) {
+                return Ok(Self(handle));
+            }
+            // A user's operation that is called by the move may call this, too.
+            if before.is(USED) || progress::is_moving(handle) {
+                return Err(Failure::Busy);
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// For one look, if nobody uses it.
+    pub(crate) fn to_move(handle: &'h Handle) -> Option<Self> {
+        // pairs with: as above
+        handle.busy.claim(FREE, MOVED).is(FREE).then(|| Self(handle))
+    }
+
+    pub(crate) const fn handle(&self) -> &'h Handle {
+        self.0
     }
 
     pub(crate) fn state(&mut self) -> &mut State {
@@ -122,7 +157,7 @@ impl<'h> Claim<'h> {
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
         // publishes: all that this call did to the communicator, to the next call
-        Counter::store_release(&self.0.busy, 0);
+        Counter::store_release(&self.0.busy, FREE);
     }
 }
 
@@ -282,6 +317,7 @@ pub unsafe fn free_after<A>(
     if let Some(beside) = beside {
         beside.ended(state.communicator.comm().end());
     }
+    progress::unlist(&mut claim);
     // Never given back: there is nothing to give back to.
     core::mem::forget(claim);
     // SAFETY: allocated by `unisono_attach` as a box would be; claimed, so no call uses it.

@@ -2,8 +2,8 @@
 //!
 //! The header is written by hand; tests compare it with this crate: numbers, sizes of the
 //! structs, exported names. Every function checks its pointers for null and answers an error
-//! number; nothing here panics, prints or keeps state beyond the handle and the calling thread's
-//! last error.
+//! number; nothing here panics, prints or keeps state beyond the handle, and per thread the last error and
+//! where it has started requests.
 //!
 //! | module | what |
 //! |---|---|
@@ -27,6 +27,7 @@ mod heap;
 pub mod moves;
 pub mod operation;
 pub mod params;
+mod progress;
 pub mod reductions;
 pub mod request;
 pub mod typed;

@@ -1,7 +1,7 @@
 //! Nonblocking and persistent operations, as handles on this library's heap.
 //!
-//! A communicator keeps the order in which its requests were started; any call on one moves the oldest. Requests are used
-//! under the communicator's claim alone.
+//! A communicator keeps the order in which its requests were started; any call on one moves the oldest, and a wait moves
+//! those that its thread has started on others ([`progress`]). Requests are used under the communicator's claim alone.
 //!
 //! Safety of all: `request` is null or points to a request's pointer, which is null or comes from a function of this library,
 //! and was not freed; its communicator was not freed either. No other thread uses the request.
@@ -10,9 +10,11 @@ use crate::comm::{Claim, Embedded, Handle};
 use crate::error::{Failure, answer};
 use crate::forms::Kept;
 use crate::heap::allocate;
+use crate::progress::{self, List};
 use core::ffi::c_int;
 use core::ptr::null_mut;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Member;
 use unisono_kernel::driver::Communicator;
@@ -61,11 +63,24 @@ pub struct State {
     begun: bool,
     /// Requests that were not freed.
     pub(crate) requests: usize,
+    /// The list that the handle is on.
+    pub(crate) list: Option<Arc<List>>,
 }
 
 impl State {
     pub(crate) const fn new(communicator: Communicator<Embedded>) -> Self {
-        Self { communicator, active: VecDeque::new(), begun: false, requests: 0 }
+        Self { communicator, active: VecDeque::new(), begun: false, requests: 0, list: None }
+    }
+
+    /// Is an operation in flight?
+    #[inline]
+    pub(crate) fn is_active(&self) -> bool {
+        !self.active.is_empty()
+    }
+
+    /// Moves what is in flight, without waiting. What fails poisons the communicator: its next call says so.
+    pub(crate) fn look(&mut self) {
+        let _ = self.advance(How::Look);
     }
 
     /// Moves the oldest operation, and those behind it as far as nobody must wait; if one may wait, the oldest alone.
@@ -199,6 +214,7 @@ pub(crate) unsafe fn create(
             state.free(own);
             return Err(error.into());
         }
+        progress::list(&mut claim);
         *to = own;
         Ok(())
     })())
@@ -258,7 +274,11 @@ pub unsafe extern "C-unwind" fn unisono_start(request: *mut Request) -> c_int {
         match (*persistent, *active) {
             (false, _) => Err(Failure::Request("the request is nonblocking: it was started when it was made")),
             (true, true) => Err(Failure::Request("the request is active: wait for it first")),
-            (true, false) => Ok(claim.state().start(request)?),
+            (true, false) => {
+                claim.state().start(request)?;
+                progress::list(&mut claim);
+                Ok(())
+            }
         }
     })())
 }
@@ -325,8 +345,7 @@ unsafe fn move_on(request: *mut *mut Request) {
     }
     // SAFETY: the caller's promise; not null.
     if let Ok(mut claim) = unsafe { claim(own) } {
-        // What failed has poisoned that communicator: the wait for the request says so.
-        let _ = claim.state().advance(How::Look);
+        claim.state().look();
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::error::Failure;
 use crate::heap::allocate;
+use crate::progress;
 use core::fmt;
 use core::time::Duration;
 use std::time::Instant;
@@ -39,11 +40,14 @@ impl Relax for Patience {
     }
 
     fn relax(&mut self, on: &Awaits) -> Result<(), WaitError> {
-        self.0.relax(on)
+        self.0.relax(on)?;
+        progress::move_all();
+        Ok(())
     }
 
     fn glance(&mut self, on: &Awaits) -> Result<u32, WaitError> {
-        self.0.glance(on)
+        let calls = self.0.glance(on)?;
+        Ok(if progress::move_all() { 0 } else { calls })
     }
 
     fn set_bound(&mut self, most: Option<Duration>) -> bool {

@@ -44,7 +44,7 @@ fn header() -> String {
 
 #[test]
 fn c_programs_call_every_function() {
-    for name in ["bcast", "moves", "types", "reductions", "requests", "late"] {
+    for name in ["bcast", "moves", "types", "reductions", "requests", "late", "orders"] {
         let output = run(&mut Command::new(compile(&format!("tests/{name}.c"), name, &[])));
         assert_eq!(output.stdout, b"all well\n");
     }

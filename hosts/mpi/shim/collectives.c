@@ -30,16 +30,29 @@ static enum shim_route begin(struct shim_call *c, enum shim_collective collectiv
         if (route != ROUTE_TAKEN) return route;                                                                        \
     } while (0)
 
+static int64_t count_of(const struct shim_side *side, int block) {
+    return side->counts.at ? shim_item(side->counts, block) : side->count;
+}
+
+/* Where a block begins in the program's buffer, which may be MPI_BOTTOM. */
+static void *block_at(const struct shim_side *side, int block) {
+    int64_t elements = side->counts.at ? shim_item(side->displacements, block) : block * side->count;
+    return (void *)((uintptr_t)side->buffer + (uintptr_t)(elements * side->shape.extent));
+}
+
 /* False: wrong arguments, of this rank. */
 static bool lay_out(struct shim_side *side, struct shim_blocks of, int blocks) {
     side->buffer = (void *)of.buffer, side->blocks = blocks;
     side->count = of.count, side->counts = of.counts, side->displacements = of.displacements;
     side->type = of.type;
     if (!shim_shape(of.type, &side->shape)) return false;
-    if (!of.counts.at) return of.count >= 0;
-    for (int i = 0; i < blocks; i++)
-        if (shim_item(of.counts, i) < 0) return false;
-    return of.displacements.at != NULL;
+    if (of.counts.at && !of.displacements.at) return false;
+    for (int i = 0; i < (of.counts.at ? blocks : 1); i++) {
+        int64_t count = count_of(side, i);
+        bool nowhere = blocks && side->shape.dense && side->shape.bytes && count && !block_at(side, i);
+        if (count < 0 || nowhere) return false;
+    }
+    return true;
 }
 
 static bool is_rank(const struct shim_call *c, int root) { return root >= 0 && root < c->on->size; }
@@ -139,16 +152,6 @@ enum shim_route shim_alltoall(struct shim_call *c, bool v, struct shim_blocks se
 
 /* ---- Buffers ---------------------------------------------------------------------------------------------------- */
 
-static int64_t count_of(const struct shim_side *side, int block) {
-    return side->counts.at ? shim_item(side->counts, block) : side->count;
-}
-
-/* Where a block begins in the program's buffer, which may be MPI_BOTTOM. */
-static void *block_at(const struct shim_side *side, int block) {
-    int64_t elements = side->counts.at ? shim_item(side->displacements, block) : block * side->count;
-    return (void *)((uintptr_t)side->buffer + (uintptr_t)(elements * side->shape.extent));
-}
-
 /* Packs block `only`, or all (-1), of a staged side; or unpacks. */
 static bool transfer(const struct shim_side *side, int only, bool pack) {
     char *packed = side->at;
@@ -159,6 +162,30 @@ static bool transfer(const struct shim_side *side, int only, bool pack) {
         packed += count * side->shape.bytes;
     }
     return true;
+}
+
+/*
+ * Do two blocks share an element? Erroneous where they are received, but MPIs take it; here it is a matter of this rank
+ * alone, which receives them packed: the last one's stays.
+ */
+static bool overlap(const struct shim_side *side) {
+    int64_t end = INT64_MIN;
+    bool ordered = true;
+    for (int b = 0; b < side->blocks; b++) {
+        int64_t count = shim_item(side->counts, b), start = shim_item(side->displacements, b);
+        if (!count) continue;
+        ordered &= start >= end;
+        end = start + count;
+    }
+    if (ordered) return false;
+    for (int b = 0; b < side->blocks; b++) {
+        int64_t count = shim_item(side->counts, b), start = shim_item(side->displacements, b);
+        for (int other = 0; count && other < b; other++) {
+            int64_t begin = shim_item(side->displacements, other), more = shim_item(side->counts, other);
+            if (more && begin < start + count && start < begin + more) return true;
+        }
+    }
+    return false;
 }
 
 /* Lists of bytes: of the packed blocks, or of the program's, from the first one. */
@@ -185,6 +212,7 @@ enum load { LOAD_NONE = -2, LOAD_ALL = -1 /* or a block */ };
 /* Where Unisono finds the side's data. Answers an error of unisono.h's, of this rank's alone. */
 static int prepare(struct shim_side *side, enum shim_slot slot, int load) {
     static char nothing; /* unisono.h wants addresses even of no bytes */
+    side->overlaps = false;
     if (!side->blocks) return UNISONO_OK;
     side->staged = !side->shape.dense;
     side->at = side->buffer;
@@ -192,12 +220,15 @@ static int prepare(struct shim_side *side, enum shim_slot slot, int load) {
         side->bytes = shim_buffer(slot + SLOT_SEND_LISTS, 2 * sizeof(uint64_t) * side->blocks);
         if (!side->bytes) return UNISONO_ERR_MEMORY;
         side->starts = side->bytes + side->blocks;
+        side->overlaps = slot == SLOT_RECEIVE && overlap(side);
+        side->staged |= side->overlaps;
         list(side);
     } else side->sum = (uint64_t)side->blocks * block_bytes(side);
     if (!side->sum) side->at = &nothing, side->staged = false;
     if (!side->staged) return UNISONO_OK;
     side->at = shim_buffer(slot, side->sum);
     if (!side->at) return UNISONO_ERR_MEMORY;
+    shim_add(&shim_thread()->packed, side->sum);
     return load == LOAD_NONE || transfer(side, load, true) ? UNISONO_OK : UNISONO_ERR_OTHER;
 }
 
@@ -237,6 +268,33 @@ static int call(const struct shim_call *c) {
     }
 }
 
+/* Does this rank receive from itself as many bytes as it sends? In place it sends none. */
+static bool agrees(const struct shim_call *c) {
+    const struct shim_side *s = &c->send, *r = &c->receive;
+    int me = c->on->rank;
+    if (!s->blocks || !r->blocks) return true;
+    uint64_t sent = (uint64_t)count_of(s, s->blocks > 1 ? me : 0) * s->shape.bytes;
+    return sent == (uint64_t)count_of(r, r->blocks > 1 ? me : 0) * r->shape.bytes;
+}
+
+/* Where it doesn't, only forms with lists can say so: Unisono refuses those, and tells all ranks. */
+static int refuse(const struct shim_call *c) {
+    struct shim_call listed = *c;
+    if (!c->on->comm) return unisono_mpi_levels_report(c->on->levels), UNISONO_ERR_MISMATCH;
+    struct shim_side *sides[] = {&listed.send, &listed.receive};
+    bool equal = !c->send.counts.at && !c->receive.counts.at;
+    if (equal) listed.collective++; /* Gather to Gatherv */
+    for (int i = 0; i < 2 && equal; i++) {
+        uint64_t *lists = shim_buffer(SLOT_SEND_LISTS + i, 2 * sizeof *lists * c->on->size);
+        if (!lists) return unisono_report_death(c->on->comm, (uint32_t)c->on->rank), UNISONO_ERR_MEMORY;
+        sides[i]->bytes = lists, sides[i]->starts = lists + c->on->size;
+        for (int b = 0; b < c->on->size; b++)
+            sides[i]->bytes[b] = block_bytes(sides[i]), sides[i]->starts[b] = b * block_bytes(sides[i]);
+    }
+    call(&listed);
+    return UNISONO_ERR_MISMATCH;
+}
+
 /* Bytes are those that this rank puts in; where it puts in none, or in place, those that it gets. */
 static void count(const struct shim_call *c) {
     struct shim_thread *self = shim_thread();
@@ -262,7 +320,7 @@ int shim_run(struct shim_call *c) {
     /* Nobody shall wait for this rank. */
     if (error && c->on->comm) unisono_report_death(c->on->comm, (uint32_t)c->on->rank);
     else if (error) unisono_mpi_levels_report(c->on->levels);
-    else error = call(c);
+    else error = folds || agrees(c) ? call(c) : refuse(c);
     if (!error && r->blocks && r->staged && !(c->collective == BCAST && c->on->rank == c->root)) {
         shim_thread()->inside++;
         if (!transfer(r, LOAD_ALL, false)) error = UNISONO_ERR_OTHER;

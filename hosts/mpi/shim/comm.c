@@ -126,6 +126,32 @@ static int deleted(MPI_Comm comm, int key, void *value, void *extra) {
     return MPI_SUCCESS;
 }
 
+/*
+ * Delete callbacks of the program's may call collectives on the communicator. Nothing may be attached to it any more then, as
+ * nobody would tell of its end, and its handle comes again. So it is forgotten before the first of them, on all ranks, in
+ * whatever order each has attributes; and until the MPI's function returns, what this thread calls on it goes to the MPI.
+ */
+static int freed(MPI_Comm *comm, int (*beneath)(MPI_Comm *)) {
+    if (!shim_is_on() || !comm) return beneath(comm);
+    struct shim_thread *self = shim_thread();
+    struct shim_freed mine = {(uintptr_t)*comm, self->freeing};
+    if (shim_find(*comm)) PMPI_Comm_delete_attr(*comm, keyval);
+    self->freeing = &mine;
+    int code = beneath(comm);
+    self->freeing = mine.outer;
+    return code;
+}
+
+int MPI_Comm_free(MPI_Comm *comm) { return freed(comm, SHIM_ONCE(shim_function, "PMPI_Comm_free")); }
+
+int MPI_Comm_disconnect(MPI_Comm *comm) { return freed(comm, SHIM_ONCE(shim_function, "PMPI_Comm_disconnect")); }
+
+static bool is_being_freed(MPI_Comm comm) {
+    for (const struct shim_freed *one = shim_thread()->freeing; one; one = one->outer)
+        if (one->key == (uintptr_t)comm) return true;
+    return false;
+}
+
 /* ---- First use -------------------------------------------------------------------------------------------- */
 
 static pthread_once_t private_once = PTHREAD_ONCE_INIT;
@@ -241,6 +267,8 @@ static struct shim_comm *attach(MPI_Comm comm, int *code) {
 }
 
 struct shim_comm *shim_attach(MPI_Comm comm, int *code) {
+    static struct shim_comm freed_one = {.reason = REASON_FREED};
+    if (is_being_freed(comm)) return &freed_one;
     pthread_mutex_lock(&lock);
     struct shim_comm *entry = shim_find(comm); /* a search without the lock may have missed it */
     pthread_mutex_unlock(&lock);

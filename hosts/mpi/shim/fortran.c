@@ -4,7 +4,7 @@
  * - Open MPI: all. mpi_bcast_ and its other spellings are one function of libmpi_mpifh, ompi_bcast_f, which
  *   mpi_f08's wrapper calls too; it calls PMPI_Bcast.
  * - MPICH: mpi_bcast_ and mpi_f08's mpi_bcast_f08ts_ call MPI_Bcast, which is ours. But mpi_f08's wrappers of what has no
- *   buffer, mpi_barrier_f08_ and those that start and end the MPI, call PMPI_*.
+ *   buffer, mpi_barrier_f08_, mpi_comm_free_f08_ and those that start and end the MPI, call PMPI_*.
  *
  * These here call the C functions that are ours, as the wrappers should: handles are translated, Fortran's MPI_BOTTOM
  * and MPI_IN_PLACE become C's. While nothing is taken over (another MPI's handles may differ) they call what
@@ -44,24 +44,28 @@ static void *buffer(void *address) {
     }                                                                                                                  \
     OTHERS(lower, upper, mixed)
 
-FORTRAN(init, INIT, Init, (ints error), MPI_Init(NULL, NULL))
-FORTRAN(init_thread, INIT_THREAD, Init_thread, (ints required, ints provided, ints error),
-        MPI_Init_thread(NULL, NULL, *required, provided))
-FORTRAN(finalize, FINALIZE, Finalize, (ints error), MPI_Finalize())
-
 static void *next(const char *name) { return dlsym(RTLD_NEXT, name); }
 
-/* A collective: also the names of its parameters. */
-#define COLLECTIVE(lower, upper, mixed, parameters, names, ...)                                                        \
+/* One that goes on as it came where `ours` does not hold: also the names of its parameters. */
+#define UNLESS(ours, lower, upper, mixed, parameters, names, ...)                                                      \
     static int call_##lower parameters {                                                                               \
         void(*beneath) parameters;                                                                                     \
-        if (!shim_is_on() && !shim_wake() && (beneath = SHIM_ONCE(next, NEXT(lower)))) {                               \
+        if (!(ours) && (beneath = SHIM_ONCE(next, NEXT(lower)))) {                                                     \
             beneath names;                                                                                             \
             return error ? *error : MPI_SUCCESS;                                                                       \
         }                                                                                                              \
         return __VA_ARGS__;                                                                                            \
     }                                                                                                                  \
     FORTRAN(lower, upper, mixed, parameters, call_##lower names)
+
+/* From MPI_Init to MPI_Finalize. */
+#define LIFE(...) UNLESS(!shim_is_foreign(), __VA_ARGS__)
+LIFE(init, INIT, Init, (ints error), (error), MPI_Init(NULL, NULL))
+LIFE(init_thread, INIT_THREAD, Init_thread, (ints required, ints provided, ints error), (required, provided, error),
+     MPI_Init_thread(NULL, NULL, *required, provided))
+LIFE(finalize, FINALIZE, Finalize, (ints error), (error), MPI_Finalize())
+
+#define COLLECTIVE(...) UNLESS(shim_is_on() || shim_wake(), __VA_ARGS__)
 
 /*
  * Parts of a call, each with its parameters, their names, and what C wants of them: the end with a root or without; the
@@ -71,6 +75,18 @@ static void *next(const char *name) { return dlsym(RTLD_NEXT, name); }
 #define ALL_NAMES comm, error
 #define ALL_IN_C PMPI_Comm_f2c(*comm)
 COLLECTIVE(barrier, BARRIER, Barrier, (ALL_PARAMETERS), (ALL_NAMES), MPI_Barrier(ALL_IN_C))
+
+
+/* Whose communicator is set. */
+#define FREE(name)                                                                                                     \
+    ({                                                                                                                 \
+        MPI_Comm own_ = PMPI_Comm_f2c(*comm);                                                                          \
+        int code_ = name(&own_);                                                                                       \
+        *comm = PMPI_Comm_c2f(own_);                                                                                   \
+        code_;                                                                                                         \
+    })
+COLLECTIVE(comm_free, COMM_FREE, Comm_free, (ALL_PARAMETERS), (ALL_NAMES), FREE(MPI_Comm_free))
+COLLECTIVE(comm_disconnect, COMM_DISCONNECT, Comm_disconnect, (ALL_PARAMETERS), (ALL_NAMES), FREE(MPI_Comm_disconnect))
 
 #ifdef OPEN_MPI
 #define ROOT_PARAMETERS ints root, ALL_PARAMETERS

@@ -30,23 +30,34 @@ uint32_t shim_local_ranks(void) {
 
 /* ---- Before MPI_Init ------------------------------------------------------------------------------ */
 
+/* A symbol that programs need which were built with this MPI's mpi.h, and no others. */
 #ifdef OPEN_MPI
 #define BUILT_FOR "Open MPI"
+#define MARK "ompi_mpi_comm_world"
 #elif defined SMPI_H
 #define BUILT_FOR "SMPI"
+#define MARK "MPI_COMM_WORLD"
 #else
 #define BUILT_FOR "MPICH"
+#define MARK "MPIR_Dup_fn"
 #endif
 
 static pthread_once_t asked = PTHREAD_ONCE_INIT;
 static bool foreign;
 
+/* A library with the standard's handles (MPI 5), whose names and version may be those of the MPI that it is made of. */
+static bool is_standard(void) {
+    int (*ask)(int *, int *) = shim_symbol("PMPI_Abi_get_version");
+    int major = -1, minor = -1;
+    return ask && ask(&major, &minor) == MPI_SUCCESS && major >= 0;
+}
+
 static void ask(void) {
     if (!shim_symbol("PMPI_Init")) return;
     char text[MPI_MAX_LIBRARY_VERSION_STRING < 8192 ? 8192 : MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int len;
-    PMPI_Get_library_version(text, &len);
-    foreign = !strstr(text, BUILT_FOR);
+    foreign = !shim_symbol(MARK) || is_standard();
+    if (foreign) PMPI_Get_library_version(text, &len);
     text[strcspn(text, "\n,")] = 0;
     for (char *at = text; *at; at++)
         if (*at == '\t') *at = ' ';

@@ -52,6 +52,7 @@ bool shim_is_foreign(void);
 #define PMPI_Allreduce SHIM_FUNCTION(PMPI_Allreduce)
 #define PMPI_Comm_call_errhandler SHIM_FUNCTION(PMPI_Comm_call_errhandler)
 #define PMPI_Comm_create_keyval SHIM_FUNCTION(PMPI_Comm_create_keyval)
+#define PMPI_Comm_delete_attr SHIM_FUNCTION(PMPI_Comm_delete_attr)
 #define PMPI_Comm_free SHIM_FUNCTION(PMPI_Comm_free)
 #define PMPI_Comm_get_attr SHIM_FUNCTION(PMPI_Comm_get_attr)
 #define PMPI_Comm_group SHIM_FUNCTION(PMPI_Comm_group)
@@ -82,18 +83,26 @@ bool shim_is_foreign(void);
 #define PMPI_Test SHIM_FUNCTION(PMPI_Test)
 #define PMPI_Type_commit SHIM_FUNCTION(PMPI_Type_commit)
 #define PMPI_Type_create_hindexed SHIM_FUNCTION(PMPI_Type_create_hindexed)
+#define PMPI_Type_create_keyval SHIM_FUNCTION(PMPI_Type_create_keyval)
 #define PMPI_Type_free SHIM_FUNCTION(PMPI_Type_free)
+#define PMPI_Type_get_attr SHIM_FUNCTION(PMPI_Type_get_attr)
+#if MPI_VERSION >= 4
+#define PMPI_Type_get_contents_c SHIM_FUNCTION(PMPI_Type_get_contents_c)
+#define PMPI_Type_get_envelope_c SHIM_FUNCTION(PMPI_Type_get_envelope_c)
+#else
 #define PMPI_Type_get_contents SHIM_FUNCTION(PMPI_Type_get_contents)
 #define PMPI_Type_get_envelope SHIM_FUNCTION(PMPI_Type_get_envelope)
+#endif
 #define PMPI_Type_get_extent SHIM_FUNCTION(PMPI_Type_get_extent)
 #define PMPI_Type_get_extent_x SHIM_FUNCTION(PMPI_Type_get_extent_x)
 #define PMPI_Type_get_true_extent SHIM_FUNCTION(PMPI_Type_get_true_extent)
 #define PMPI_Type_get_true_extent_x SHIM_FUNCTION(PMPI_Type_get_true_extent_x)
+#define PMPI_Type_set_attr SHIM_FUNCTION(PMPI_Type_set_attr)
 #define PMPI_Type_size SHIM_FUNCTION(PMPI_Type_size)
 #define PMPI_Type_size_x SHIM_FUNCTION(PMPI_Type_size_x)
 #define PMPI_Unpack SHIM_FUNCTION(PMPI_Unpack)
-#define PMPI_Win_test SHIM_FUNCTION(PMPI_Win_test)
 #if defined OPEN_MPI || defined SMPI_H
+#define PMPI_Comm_c2f SHIM_FUNCTION(PMPI_Comm_c2f)
 #define PMPI_Comm_f2c SHIM_FUNCTION(PMPI_Comm_f2c)
 #define PMPI_Op_f2c SHIM_FUNCTION(PMPI_Op_f2c)
 #define PMPI_Type_f2c SHIM_FUNCTION(PMPI_Type_f2c)
@@ -155,20 +164,29 @@ enum shim_reason {
     REASON_ELEMENT,           /* no kind of unisono.h's: long double, Fortran's logical */
     REASON_REENTRANT,         /* from inside the MPI, called by us */
     REASON_ARGUMENTS,         /* this rank's are wrong: the MPI says how */
+    REASON_FREED,             /* the communicator is being freed: from a delete callback of the program's */
     REASONS
 };
 
 /* Buffers that a thread keeps. */
 enum shim_slot { SLOT_SEND, SLOT_RECEIVE, SLOT_SEND_LISTS, SLOT_RECEIVE_LISTS, SLOTS };
 
+/* A communicator that a thread is freeing, from the stack of MPI_Comm_free; a delete callback may free another one. */
+struct shim_freed {
+    uintptr_t key;
+    struct shim_freed *outer;
+};
+
 /* What a thread has for itself. It is never freed: a thread that ends leaves it to the next one. */
 struct shim_thread {
     int inside; /* in the MPI, called by us */
+    struct shim_freed *freeing;
     struct {
         void *at;
         size_t bytes;
     } slots[SLOTS];
-    uint64_t calls[COLLECTIVES][UNISONO_MPI_ALGORITHMS], bytes[COLLECTIVES], reasons[REASONS]; /* one writer, relaxed */
+    /* One writer, relaxed. */
+    uint64_t calls[COLLECTIVES][UNISONO_MPI_ALGORITHMS], bytes[COLLECTIVES], reasons[REASONS], packed;
     struct shim_thread *next;
     bool idle;
 };
@@ -247,6 +265,15 @@ bool shim_shape(MPI_Datatype type, struct shim_shape *shape);
 /* Null: none of unisono.h's. */
 const unisono_op *shim_operation(MPI_Op op);
 
+bool shim_is_predefined(MPI_Datatype type);
+/* `lower` and `length`: the true extent. No kind, no operations; not dense. */
+void shim_measure(MPI_Datatype type, struct shim_shape *shape, MPI_Count *lower, MPI_Count *length);
+
+/* ---- Derived datatypes (parts.c) --------------------------------------------------------------------- */
+
+/* Do any number of elements lie in memory as they are packed? Takes the type apart. */
+bool shim_is_dense(MPI_Datatype type);
+
 /* Packs `count` elements at `at` into `packed`, or unpacks them from there. False: the MPI can't. */
 bool shim_pack(void *at, uint64_t count, MPI_Datatype type, const struct shim_shape *shape, char *packed, bool pack);
 
@@ -275,11 +302,11 @@ struct shim_side {
     struct shim_list counts, displacements;
     MPI_Datatype type;
     struct shim_shape shape;
-    /* Where Unisono finds it: there, or packed. Lists are in bytes. */
+    /* Where Unisono finds it: there, or packed. Lists are in bytes. Set when the call runs. */
     char *at;
     uint64_t *bytes, *starts;
     uint64_t sum; /* bytes of all blocks */
-    bool staged;
+    bool staged, overlaps;
 };
 
 struct shim_call {

@@ -27,6 +27,7 @@ static const char *const reasons[REASONS] = {
     [REASON_ELEMENT] = "element",
     [REASON_REENTRANT] = "re-entrant",
     [REASON_ARGUMENTS] = "arguments",
+    [REASON_FREED] = "freed",
 };
 
 /* ---- Threads --------------------------------------------------------------------------------------------- */
@@ -93,7 +94,7 @@ static const char *const algorithms[UNISONO_MPI_ALGORITHMS] = {
 };
 
 struct sums {
-    uint64_t calls[COLLECTIVES][UNISONO_MPI_ALGORITHMS], bytes[COLLECTIVES], reasons[REASONS], verified;
+    uint64_t calls[COLLECTIVES][UNISONO_MPI_ALGORITHMS], bytes[COLLECTIVES], reasons[REASONS], packed, verified;
     unisono_mpi_sums_t library;
 };
 
@@ -108,6 +109,7 @@ static void add_up(struct sums *sums) {
         add_all(sums->calls[0], t->calls[0], COLLECTIVES * UNISONO_MPI_ALGORITHMS);
         add_all(sums->bytes, t->bytes, COLLECTIVES);
         add_all(sums->reasons, t->reasons, REASONS);
+        add_all(&sums->packed, &t->packed, 1);
     }
     pthread_mutex_unlock(&lock);
     sums->verified = verify_calls();
@@ -130,6 +132,7 @@ static void print(const struct sums *s, int ranks) {
     for (int i = 0; i < REASONS; i++)
         if (s->reasons[i])
             fprintf(stderr, "unisono:   to the MPI: %-17s %9llu calls\n", reasons[i], (number)s->reasons[i]);
+    if (s->packed) fprintf(stderr, "unisono:   packed %llu bytes\n", (number)s->packed);
     if (verify_on) fprintf(stderr, "unisono:   verified %llu calls\n", (number)s->verified);
     const unisono_mpi_sums_t *l = &s->library;
     fprintf(stderr, "unisono:   waits %llu, progress calls %llu\n", (number)l->waits, (number)l->progressed);

@@ -1,5 +1,4 @@
 /* What the shim has to know of datatypes and operations. */
-#include <limits.h>
 #include <stdlib.h>
 
 /* ---- Operations ------------------------------------------------------------------------------------------ */
@@ -21,6 +20,33 @@ const unisono_op *shim_operation(MPI_Op op) {
     if (op == MPI_MINLOC) return UNISONO_MINLOC;
     if (op == MPI_MAXLOC) return UNISONO_MAXLOC;
     return NULL;
+}
+
+/* ---- Derived types --------------------------------------------------------------------------------------------- */
+
+static int cached = MPI_KEYVAL_INVALID;
+
+static int copy_none(MPI_Datatype type, int key, void *extra, void *value, void *copied, int *flag) {
+    (void)type, (void)key, (void)extra, (void)value, (void)copied;
+    *flag = 0;
+    return MPI_SUCCESS;
+}
+
+static int forget_none(MPI_Datatype type, int key, void *value, void *extra) {
+    (void)type, (void)key, (void)value, (void)extra;
+    return MPI_SUCCESS;
+}
+
+/* What was found out is an attribute of the type: one of two addresses. */
+static bool is_dense(MPI_Datatype type) {
+    static char answers[2];
+    void *answer;
+    int found = 0;
+    if (cached == MPI_KEYVAL_INVALID) return shim_is_dense(type);
+    if (PMPI_Type_get_attr(type, cached, &answer, &found) == MPI_SUCCESS && found) return answer == &answers[1];
+    bool dense = shim_is_dense(type);
+    PMPI_Type_set_attr(type, cached, &answers[dense]);
+    return dense;
 }
 
 /* ---- Predefined types -------------------------------------------------------------------------------------- */
@@ -79,7 +105,9 @@ static inline const struct shim_shape *find(MPI_Datatype type) {
     return NULL;
 }
 
-static void measure(MPI_Datatype type, struct shim_shape *shape, MPI_Count *lower, MPI_Count *length) {
+bool shim_is_predefined(MPI_Datatype type) { return find(type) != NULL; }
+
+void shim_measure(MPI_Datatype type, struct shim_shape *shape, MPI_Count *lower, MPI_Count *length) {
     MPI_Count bytes, extent, ignored;
     PMPI_Type_size_x(type, &bytes);
     PMPI_Type_get_extent_x(type, &ignored, &extent);
@@ -92,7 +120,7 @@ static void add(MPI_Datatype type, enum group group, uint8_t kind) {
     MPI_Count lower, length;
     struct shim_shape shape;
     if (!type || type == MPI_DATATYPE_NULL || find(type)) return;
-    measure(type, &shape, &lower, &length);
+    shim_measure(type, &shape, &lower, &length);
     if ((int64_t)shape.bytes <= 0) return; /* "not available" in some MPIs */
     shape.dense = lower == 0 && (uint64_t)length == shape.bytes && (uint64_t)shape.extent == shape.bytes;
     shape.kind = kind ? kind : kind_of(group, shape.bytes);
@@ -107,7 +135,7 @@ static void add_pair(MPI_Datatype type, uint8_t kind, size_t bytes) {
     MPI_Count lower, length;
     struct shim_shape shape;
     if (!type || type == MPI_DATATYPE_NULL) return;
-    measure(type, &shape, &lower, &length);
+    shim_measure(type, &shape, &lower, &length);
     bool same = shape.extent == (int64_t)bytes;
     add(type, same ? PAIR : OTHER, same ? kind : 0);
 }
@@ -123,6 +151,7 @@ static void add_all(const MPI_Datatype *types, size_t n, enum group group) {
     } while (0)
 
 void shim_prepare_types(void) {
+    PMPI_Type_create_keyval(copy_none, forget_none, &cached, NULL);
     ADD(SIGNED, MPI_INT, MPI_LONG, MPI_SHORT, MPI_LONG_LONG, MPI_SIGNED_CHAR, MPI_INT8_T, MPI_INT16_T, MPI_INT32_T,
         MPI_INT64_T);
     ADD(UNSIGNED, MPI_UNSIGNED, MPI_UNSIGNED_LONG, MPI_UNSIGNED_SHORT, MPI_UNSIGNED_LONG_LONG, MPI_UNSIGNED_CHAR,
@@ -150,25 +179,7 @@ void shim_prepare_types(void) {
         MPI_2REAL, MPI_2DOUBLE_PRECISION);
 }
 
-/* ---- Derived types --------------------------------------------------------------------------------------------- */
-
-/* Duplicates and rows of dense types are; others may be, but are packed all the same. */
-static bool is_dense(MPI_Datatype type) {
-    const struct shim_shape *shape = find(type);
-    if (shape) return shape->dense;
-    int integers, addresses, types, combiner;
-    if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS) return false;
-    if (combiner != MPI_COMBINER_DUP && combiner != MPI_COMBINER_CONTIGUOUS) return false;
-    int count;
-    MPI_Aint none;
-    MPI_Datatype inner;
-    if (PMPI_Type_get_contents(type, integers, addresses, types, &count, &none, &inner) != MPI_SUCCESS) return false;
-    bool dense = is_dense(inner);
-    if (find(inner)) return dense;
-    PMPI_Type_get_envelope(inner, &integers, &addresses, &types, &combiner);
-    if (combiner != MPI_COMBINER_NAMED) PMPI_Type_free(&inner);
-    return dense;
-}
+/* ---- Any type ------------------------------------------------------------------------------------------------ */
 
 bool shim_shape(MPI_Datatype type, struct shim_shape *shape) {
     const struct shim_shape *predefined = find(type);
@@ -179,41 +190,8 @@ bool shim_shape(MPI_Datatype type, struct shim_shape *shape) {
     if (!type || type == MPI_DATATYPE_NULL) return false;
     if (PMPI_Pack(&nothing, 0, type, &nothing, sizeof nothing, &position, shim_private) != MPI_SUCCESS) return false;
     MPI_Count lower, length;
-    measure(type, shape, &lower, &length);
+    shim_measure(type, shape, &lower, &length);
     shape->dense = !shape->bytes || (lower == 0 && (uint64_t)length == shape->bytes &&
                                      (uint64_t)shape->extent == shape->bytes && is_dense(type));
-    return true;
-}
-
-/* ---- Packing -------------------------------------------------------------------------------------------- */
-
-static bool pack_some(void *at, int count, MPI_Datatype type, char *packed, int bytes, bool pack) {
-    int position = 0, code = pack ? PMPI_Pack(at, count, type, packed, bytes, &position, shim_private)
-                                  : PMPI_Unpack(packed, bytes, &position, at, count, type, shim_private);
-    return code == MPI_SUCCESS && position == bytes;
-}
-
-/* MPICH refuses to pack from address 0, which is MPI_BOTTOM: an address behind it, and a type that goes back. */
-static bool pack_at_zero(int count, MPI_Datatype type, char *packed, int bytes, bool pack) {
-    MPI_Aint behind = 4096, back = -behind;
-    MPI_Datatype shifted;
-    if (PMPI_Type_create_hindexed(1, &count, &back, type, &shifted) != MPI_SUCCESS) return false;
-    bool done = PMPI_Type_commit(&shifted) == MPI_SUCCESS && pack_some((void *)behind, 1, shifted, packed, bytes, pack);
-    PMPI_Type_free(&shifted);
-    return done;
-}
-
-bool shim_pack(void *at, uint64_t count, MPI_Datatype type, const struct shim_shape *shape, char *packed, bool pack) {
-    enum { PIECE = 1 << 30 }; /* PMPI_Pack's sizes are ints */
-    if (!shape->bytes) return true;
-    if (shape->bytes > INT_MAX) return false;
-    uint64_t most = shape->bytes < PIECE ? PIECE / shape->bytes : 1;
-    for (uint64_t done = 0; done < count; done += most) {
-        int n = (int)(count - done < most ? count - done : most), bytes = (int)(n * shape->bytes);
-        void *here = (void *)((uintptr_t)at + done * (uint64_t)shape->extent);
-        if (!(here ? pack_some(here, n, type, packed, bytes, pack) : pack_at_zero(n, type, packed, bytes, pack)))
-            return false;
-        packed += bytes;
-    }
     return true;
 }

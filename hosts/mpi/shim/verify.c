@@ -279,7 +279,7 @@ void verify_after(struct verify *v, int code) {
         stop(v, "ours succeeded, the MPI's failed: %s", text);
     }
     char *theirs = received(v);
-    compare(v, theirs);
+    if (!v->call->receive.overlaps) compare(v, theirs); /* else either is right */
     transfer_all(v, v->call->receive.buffer, v->ours, false);
     free(theirs);
     drop(v);

@@ -2,7 +2,10 @@
  * MPI_Win_test, asked twice. MPICH's looks before it moves anything: a program that comes to it through a barrier behind its
  * peer's MPI_Win_complete finds the window open once more than under MPICH's own barrier, which would have moved the message.
  */
-int MPI_Win_test(MPI_Win win, int *flag) {
-    int code = PMPI_Win_test(win, flag);
-    return code == MPI_SUCCESS && !*flag && shim_is_on() ? PMPI_Win_test(win, flag) : code;
+int shim_export_win_test(shim_handle win, int *flag) __asm__("MPI_Win_test");
+int shim_export_win_test(shim_handle win, int *flag) {
+    typedef int function(shim_handle, int *);
+    function *beneath = (function *)SHIM_ONCE(shim_function, "PMPI_Win_test");
+    int code = beneath(win, flag);
+    return code == MPI_SUCCESS && !*flag && shim_is_on() ? beneath(win, flag) : code;
 }

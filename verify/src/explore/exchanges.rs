@@ -35,7 +35,7 @@ pub enum Collective {
     Alltoall,
     /// The same of lengths that only two know, long ones between ranks 0 and 1 alone.
     Alltoallv,
-    /// The same, not in place: long from every second rank to the next one, short the other way and between others.
+    /// The same, not in place: long from every second rank to the next one, side by side the other way and between others.
     Unequal,
     /// A fold to the root.
     Reduce,
@@ -124,8 +124,8 @@ impl Exchange {
             Collective::Unequal => from.is_multiple_of(2) && to == (from + 1) % ranks,
             _ => true,
         };
-        let words = self.words(ranks, slot);
-        if long { words } else { words.min((from + 2 * to) as usize % 3) }
+        let (words, side_by_side) = (self.words(ranks, slot), Self { fragments: 1, ..*self }.words(ranks, slot));
+        if long { words } else { words.min([0, side_by_side, 1][(from + 2 * to) as usize % 3]) }
     }
 
     /// Bytes of user memory that one process gives: what it sends, then what it receives.

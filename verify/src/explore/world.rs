@@ -4,6 +4,7 @@ use super::access::{Access, Class, Word};
 use super::hash::mix;
 use super::payload::{Payloads, Token};
 use super::process::Position;
+use crate::shadow::promises::{Cells, Promises};
 use unisono_kernel::Rank;
 use unisono_kernel::region::{Base, Extent, Layout};
 use unisono_kernel::step::{Awaits, Source, Until};
@@ -30,9 +31,10 @@ pub enum Mutation {
 pub(crate) struct World {
     layout: Layout,
     mutation: Mutation,
-    /// The segment's words, then one position per rank.
+    /// The segment's words, then one position per rank, then what is promised.
     cells: Vec<u64>,
     words: usize,
+    promises: Promises,
     fingerprint: u128,
     undo: Vec<(usize, u64)>,
 }
@@ -41,9 +43,12 @@ impl World {
     /// A fresh segment; all ranks at position 0.
     pub(crate) fn new(layout: Layout, base: Base, mutation: Mutation) -> Self {
         let words = (layout.bytes() / 8) as usize;
-        let mut cells = vec![0; words + layout.ranks() as usize];
+        let promises = Promises::new(layout);
+        let mut cells = vec![0; words + layout.ranks() as usize + promises.cells()];
         cells[(layout.central_count().offset() / 8) as usize] = base.arrivals(layout.ranks());
-        Self { layout, mutation, cells, words, fingerprint: 0, undo: Vec::new() }
+        let mut world = Self { layout, mutation, cells, words, promises, fingerprint: 0, undo: Vec::new() };
+        promises.begin(&mut Promised(&mut world), base);
+        world
     }
 
     /// The layout.
@@ -139,11 +144,17 @@ impl World {
                 }
                 return Ok(before);
             }
-            Access::BeginWrite(_) | Access::BeginRead(_) => {}
+            Access::BeginWrite(at) => self.touch(rank, at, true)?,
+            Access::BeginRead(at) => self.touch(rank, at, false)?,
             Access::EndWrite(at, token) => self.copy_in(at, payloads.bytes(token)),
             Access::EndRead(at) => return Ok(self.copy_out(at, payloads).0),
         }
         Ok(0)
+    }
+
+    fn touch(&mut self, rank: Rank, at: Extent, writes: bool) -> Result<(), String> {
+        let promises = self.promises;
+        promises.touch(&mut Promised(self), rank, at, writes).map_err(|breach| breach.to_string())
     }
 
     fn store(&mut self, rank: Rank, word: Word, value: u64) -> Result<(), String> {
@@ -161,6 +172,8 @@ impl World {
                 if value < before {
                     return Err(format!("a flag shrinks from {before}"));
                 }
+                let promises = self.promises;
+                promises.store(&mut Promised(self), rank, word.offset, value);
             }
             Class::Mail if value != 0 && before != 0 => {
                 return Err(format!("a mailword holds {before}, not taken yet"));
@@ -206,6 +219,24 @@ impl World {
         let before = core::mem::replace(&mut self.cells[cell], value);
         self.fingerprint ^= mix(cell, before) ^ mix(cell, value);
         before
+    }
+}
+
+/// The cells of a world that say what is promised.
+struct Promised<'w>(&'w mut World);
+
+impl Promised<'_> {
+    const fn first(&self) -> usize {
+        self.0.words + self.0.layout.ranks() as usize
+    }
+}
+
+impl Cells for Promised<'_> {
+    fn get(&self, cell: usize) -> u64 {
+        self.0.cells[self.first() + cell]
+    }
+    fn set(&mut self, cell: usize, value: u64) {
+        self.0.set(self.first() + cell, value);
     }
 }
 

@@ -104,6 +104,12 @@ impl Bytes {
     }
 }
 
+impl From<Race> for String {
+    fn from(race: Race) -> Self {
+        race.to_string()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -21,6 +21,8 @@ module decimal
   use mpi
 #endif
   implicit none
+  integer :: callbacks = 0
+  COMM :: dying
 
 contains
 
@@ -48,6 +50,17 @@ contains
   end subroutine
 #endif
 
+  ! A delete callback that sums on the communicator that goes, which Open MPI 4.1 calls by a wrong handle.
+  subroutine gone(c, key, value, extra, ierror)
+    COMM :: c
+    integer :: key, ierror, ranks, sum
+    integer(kind=MPI_ADDRESS_KIND) :: value, extra
+    call MPI_Comm_size(dying, ranks ERROR)
+    call MPI_Allreduce(1, sum, 1, MPI_INTEGER, MPI_SUM, dying ERROR)
+    if (sum == ranks) callbacks = callbacks + 1
+    ierror = MPI_SUCCESS
+  end subroutine
+
   elemental integer function length(digits)
     integer, intent(in) :: digits
     length = int(log10(dble(digits)) + 1d-9) + 1
@@ -60,7 +73,7 @@ program collectives
 #else
   use mpi
 #endif
-  use decimal, only: digits
+  use decimal, only: digits, gone, callbacks, dying
   implicit none
   integer, parameter :: n = 1000
   integer :: ierror, rank, ranks, passed = 0, failed = 0, root, level
@@ -81,6 +94,7 @@ program collectives
   call all_of(half)
   call MPI_Comm_free(half ERROR)
   call all_of(world)
+  call deletions(world)
   call bad_arguments(world)
   call MPI_Comm_free(world ERROR)
   call report
@@ -404,6 +418,29 @@ contains
     call expect(all(bumpy == wanted), "alltoallv")
     call MPI_Alltoallv(MPI_IN_PLACE, counts, places, MPI_INTEGER, sent, counts, places, MPI_INTEGER, c ERROR)
     call expect(all(sent == wanted), "alltoallv in place")
+  end subroutine
+
+  ! Communicators that are used while they are freed, and what comes at their handles.
+  subroutine deletions(c)
+    COMM, intent(in) :: c
+    integer, parameter :: turns = 10
+    integer :: key, turn, before
+    root = 0
+    before = callbacks
+    call MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, gone, key, 0_MPI_ADDRESS_KIND ERROR)
+    do turn = 1, turns
+       call MPI_Comm_split(c, 0, rank * turn, dying ERROR)
+       call MPI_Comm_set_attr(dying, key, 0_MPI_ADDRESS_KIND ERROR)
+       call broadcasts(dying, rank)
+       if (mod(turn, 2) == 0) call MPI_Comm_free(dying ERROR)
+       if (mod(turn, 2) == 1) call MPI_Comm_disconnect(dying ERROR)
+       call expect(dying == MPI_COMM_NULL, "the handle of what is freed")
+       call MPI_Comm_split(c, 0, -rank, dying ERROR)
+       call broadcasts(dying, ranks - 1 - rank)
+       call MPI_Comm_free(dying ERROR)
+    end do
+    call expect(callbacks == before + turns, "collectives in delete callbacks")
+    call MPI_Comm_free_keyval(key ERROR)
   end subroutine
 
   ! The errors are the MPI's own.

@@ -32,34 +32,16 @@ use super::process::{Next, Position, Processes};
 use super::program::{Operation, Program};
 use super::search::{Limits, Outcome};
 use super::world::{Mutation, World};
+use crate::shadow::bytes::{Bytes, Event, join};
 use std::collections::BTreeMap;
 use unisono_kernel::Rank;
 use unisono_kernel::error::Refusal;
-use unisono_kernel::region::Extent;
 use unisono_kernel::step::{Source, Until};
 
 /// Most processes.
 const RANKS: usize = 16;
 /// Of each process, how many of its accesses happen before this point.
 type Clock = [u32; RANKS];
-
-fn join(clock: &mut Clock, other: &Clock) {
-    clock.iter_mut().zip(other).for_each(|(own, other)| *own = (*own).max(*other));
-}
-
-/// An access by number: the `number`-th of `rank`, from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Event {
-    rank: Rank,
-    number: u32,
-}
-
-impl Event {
-    /// Does it happen before what has this clock?
-    fn is_before(self, clock: &Clock) -> bool {
-        clock[self.rank as usize] >= self.number
-    }
-}
 
 /// What has been done to a word.
 #[derive(Debug, Default)]
@@ -71,13 +53,6 @@ struct History {
     looks: Vec<Event>,
     /// Is each value awaited? A word that someone reads as data must keep still under that reader.
     data: bool,
-}
-
-/// What has been done to a byte.
-#[derive(Clone, Debug, Default)]
-struct Byte {
-    written: Option<Event>,
-    read: [u32; RANKS],
 }
 
 /// An access of one process, as it went.
@@ -98,7 +73,7 @@ struct Run<'p> {
     world: World,
     clocks: Vec<Clock>,
     words: BTreeMap<u64, History>,
-    bytes: Vec<Byte>,
+    bytes: Bytes,
     traces: Vec<Vec<Done>>,
     /// Who made the next access: for reports.
     order: Vec<Rank>,
@@ -129,7 +104,7 @@ pub fn order(program: &Program, mutation: Mutation, _: Limits) -> Result<Outcome
         world,
         clocks: vec![[0; RANKS]; ranks],
         words: BTreeMap::new(),
-        bytes: vec![Byte::default(); layout.bytes() as usize],
+        bytes: Bytes::default(),
         traces: (0..ranks).map(|_| Vec::new()).collect(),
         order: Vec::new(),
         entries: vec![[0; RANKS]; program.operations.len()],
@@ -302,8 +277,8 @@ impl Run<'_> {
                 history.additions.push((event, clock));
             }
             Access::Claim(..) => return Err("undecided: a claim".into()),
-            Access::EndWrite(at, _) => self.copy(event, &clock, at, true)?,
-            Access::EndRead(at) => self.copy(event, &clock, at, false)?,
+            Access::EndWrite(at, _) => self.bytes.touch(event, &clock, at, true)?,
+            Access::EndRead(at) => self.bytes.touch(event, &clock, at, false)?,
             _ => {}
         }
         Ok(answer)
@@ -326,23 +301,6 @@ impl Run<'_> {
             self.traces[look.rank as usize][look.number as usize - 1].later.push(value);
         }
         history.stores.push((value, event, *clock));
-        Ok(())
-    }
-
-    fn copy(&mut self, event: Event, clock: &Clock, at: Extent, writes: bool) -> Result<(), String> {
-        for byte in &mut self.bytes[at.offset() as usize..(at.offset() + at.len()) as usize] {
-            if let Some(written) = byte.written.filter(|written| !written.is_before(clock)) {
-                return Err(format!("overlap: rank {} may write there now", written.rank));
-            }
-            if !writes {
-                byte.read[event.rank as usize] = event.number;
-                continue;
-            }
-            if let Some(reader) = (0..RANKS).find(|&rank| byte.read[rank] > clock[rank]) {
-                return Err(format!("overlap: rank {reader} may read there now"));
-            }
-            *byte = Byte { written: Some(event), read: [0; RANKS] };
-        }
         Ok(())
     }
 
