@@ -19,11 +19,11 @@ pub trait Member: Sized {
     /// What ends a program early.
     type Error: From<Error>;
 
-    /// A blocking call.
+    /// A blocking call, which moves `others` meanwhile.
     ///
     /// # Errors
     /// As the call.
-    fn run(&mut self, call: &Call<'_>) -> Result<(), Error>;
+    fn run(&mut self, call: &Call<'_>, others: &mut [&mut dyn Progress]) -> Result<(), Error>;
 
     /// Requests on it: the scope's end completes what is active.
     ///
@@ -122,6 +122,22 @@ where
     T::Wait: Wait<Comm<T::Region>> + for<'x> Wait<Among<'x, Comm<T::Region>>>,
 {
     c.scope(|scope: &mut Scope<'_, 'buf, T>| body(scope))
+}
+
+/// [`Member::run`] of a communicator.
+///
+/// # Errors
+/// As [`Communicator::run`].
+pub fn run<T: Transport>(
+    c: &mut Communicator<T>,
+    call: &Call<'_>,
+    others: &mut [&mut dyn Progress],
+) -> Result<(), Error>
+where
+    T::Wait: Wait<Comm<T::Region>> + for<'x> Wait<Among<'x, Comm<T::Region>>>,
+{
+    // Most calls have nothing else to move.
+    if others.is_empty() { c.run(call) } else { c.run_among(call, others) }
 }
 
 /// What a rank is beside its communicators.
@@ -369,7 +385,8 @@ impl<'buf, M: Member> Walk<'_, 'buf, M> {
             return self.wait(open, number);
         }
         if let Some(communicator) = &mut self.comms[comm] {
-            communicator.run(&call)?;
+            let mut others: Vec<&mut dyn Progress> = open.iter_mut().map(|(_, scope)| &mut **scope as _).collect();
+            communicator.run(&call, &mut others)?;
         }
         self.look(number);
         Ok(())

@@ -1,6 +1,6 @@
 //! Ranks as threads, each communicator on a segment of its own, made for what the program says.
 
-use crate::interpret::{Body, Host, Making, Member, interpret, scope, wait_out};
+use crate::interpret::{self, Body, Host, Making, Member, interpret, wait_out};
 use crate::judge::{Ending, Report};
 use crate::program::{Program, Verb};
 use crate::turns::{InTurns, Turns};
@@ -14,6 +14,7 @@ use unisono_kernel::call::Call;
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Error, Refusal, WaitError};
 use unisono_kernel::p2p::Nothing;
+use unisono_kernel::progress::Progress;
 use unisono_kernel::region::layout::Cico;
 use unisono_kernel::region::{Base, Counter, Layout, Params, Region};
 use unisono_kernel::step::Awaits;
@@ -144,12 +145,12 @@ impl<'v, R: Region> Thread<'v, R> {
 impl<R: Region> Member for Thread<'_, R> {
     type Error = Error;
 
-    fn run(&mut self, call: &Call<'_>) -> Result<(), Error> {
-        self.communicator.run(call)
+    fn run(&mut self, call: &Call<'_>, others: &mut [&mut dyn Progress]) -> Result<(), Error> {
+        interpret::run(&mut self.communicator, call, others)
     }
 
     fn scope<'buf>(&mut self, body: &mut Body<'_, 'buf>) -> Result<(), Error> {
-        scope(&mut self.communicator, body)
+        interpret::scope(&mut self.communicator, body)
     }
 
     fn make(&mut self, comm: usize, _: Making) -> Result<Option<Self>, Error> {
@@ -315,7 +316,7 @@ mod tests {
     #[test]
     fn one_seed_is_one_interleaving() {
         for seed in 0..20 {
-            let program = Program::draw(seed, &Budget { calls: 6, bytes: 2000, moving: false, ..Budget::new(3) });
+            let program = Program::draw(seed, &Budget { calls: 6, bytes: 2000, ..Budget::new(3) });
             let turns = |seed| {
                 let turns = Arc::new(Turns::new(seed, 3));
                 let view = |(_, segment, _): (usize, &Segment, Base), _| segment.clone();

@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use unisono_kernel::call::Call;
 use unisono_kernel::error::Error;
+use unisono_kernel::progress::Progress;
 use unisono_kernel::region::Params;
 use unisono_kernel::region::layout::Cico;
 use unisono_posix::{Intracomm, PosixError};
-use unisono_programs::interpret::{Body, Host, Making, Member, interpret, scope};
+use unisono_programs::interpret::{self, Body, Host, Making, Member, interpret};
 use unisono_programs::judge::{Ending, Report, Tells, judge};
 use unisono_programs::{Program, Segment};
 
@@ -42,12 +43,12 @@ struct Process(Intracomm);
 impl Member for Process {
     type Error = Failed;
 
-    fn run(&mut self, call: &Call<'_>) -> Result<(), Error> {
-        self.0.run(call)
+    fn run(&mut self, call: &Call<'_>, others: &mut [&mut dyn Progress]) -> Result<(), Error> {
+        interpret::run(&mut self.0, call, others)
     }
 
     fn scope<'buf>(&mut self, body: &mut Body<'_, 'buf>) -> Result<(), Error> {
-        scope(&mut self.0, body)
+        interpret::scope(&mut self.0, body)
     }
 
     fn make(&mut self, _: usize, made: Making) -> Result<Option<Self>, Failed> {
