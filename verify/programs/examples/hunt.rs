@@ -1,6 +1,6 @@
 //! Draws programs and runs them between threads until one fails; prints its seed, and the program shrunk.
 //!
-//! `hunt RANKS SEED SECONDS [kills] [unmoved] [NOT...]`: with `kills`, a rank of some is killed; with `unmoved`, none needs
+//! `hunt RANKS SEED SECONDS [turns] [kills] [unmoved] [NOT...]`: with `turns`, one rank moves at a time; with `kills`, a rank of some is killed; with `unmoved`, none needs
 //! blocking calls that move requests of other communicators; failures whose words hold a NOT are passed over.
 
 use std::time::{Duration, Instant};
@@ -9,22 +9,32 @@ use unisono_programs::judge::judge;
 use unisono_programs::shrink::shrink_by_running;
 use unisono_programs::{Program, threads};
 
-/// Milliseconds for a program, on a machine that does much else.
+/// Milliseconds for a step, on a machine that does much else.
 const LIMIT: u64 = 5000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
-    let mut number =
-        || args.next().ok_or("hunt RANKS SEED SECONDS [kills] [unmoved] [NOT...]")?.parse::<u64>().map_err(Box::from);
+    let mut number = || {
+        args.next()
+            .ok_or("hunt RANKS SEED SECONDS [turns] [kills] [unmoved] [NOT...]")?
+            .parse::<u64>()
+            .map_err(Box::from)
+    };
     let (ranks, first, seconds): (u64, u64, u64) = match (number(), number(), number()) {
         (Ok(ranks), Ok(seed), Ok(seconds)) => (ranks, seed, seconds),
         (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => return Err(error),
     };
     let mut not: Vec<String> = args.collect();
     let mut given = |word: &str| not.iter().position(|not| not == word).map(|at| not.remove(at)).is_some();
-    let (kills, moving) = (given("kills"), !given("unmoved"));
+    let (turns, kills, moving) = (given("turns"), given("kills"), !given("unmoved"));
     let run = |program: &Program, limit: u64| {
-        let reports = threads::run(program, Duration::from_millis(limit)).map_err(|refusal| refusal.to_string())?;
+        let limit = Duration::from_millis(limit);
+        let reports = if turns {
+            threads::run_in_turns(program, limit, program.seed.into())
+        } else {
+            threads::run(program, limit)
+        };
+        let reports = reports.map_err(|refusal| refusal.to_string())?;
         judge(program, &reports)
     };
     let begin = Instant::now();
@@ -33,7 +43,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             println!("{} programs, none failed", seed - first);
             break;
         }
-        let program = Program::draw(seed, &Budget { kills, moving, ..Budget::new(ranks as u32) });
+        let mut budget = Budget { kills, moving, ..Budget::new(ranks as u32) };
+        if turns {
+            (budget.calls, budget.bytes, budget.pause) = (8, 20_000, 20);
+        }
+        let program = Program::draw(seed, &budget);
         let Err(words) = run(&program, 10_000) else { continue };
         if not.iter().any(|not| words.contains(not)) {
             continue;

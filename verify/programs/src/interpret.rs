@@ -19,11 +19,11 @@ pub trait Member: Sized {
     /// What ends a program early.
     type Error: From<Error>;
 
-    /// A blocking call.
+    /// A blocking call, which moves `others` meanwhile.
     ///
     /// # Errors
     /// As the call.
-    fn run(&mut self, call: &Call<'_>) -> Result<(), Error>;
+    fn run(&mut self, call: &Call<'_>, others: &mut [&mut dyn Progress]) -> Result<(), Error>;
 
     /// Requests on it: the scope's end completes what is active.
     ///
@@ -124,6 +124,22 @@ where
     c.scope(|scope: &mut Scope<'_, 'buf, T>| body(scope))
 }
 
+/// [`Member::run`] of a communicator.
+///
+/// # Errors
+/// As [`Communicator::run`].
+pub fn run<T: Transport>(
+    c: &mut Communicator<T>,
+    call: &Call<'_>,
+    others: &mut [&mut dyn Progress],
+) -> Result<(), Error>
+where
+    T::Wait: Wait<Comm<T::Region>> + for<'x> Wait<Among<'x, Comm<T::Region>>>,
+{
+    // Most calls have nothing else to move.
+    if others.is_empty() { c.run(call) } else { c.run_among(call, others) }
+}
+
 /// What a rank is beside its communicators.
 pub trait Host {
     /// Is killed: comes back, if at all, when everything is over.
@@ -132,8 +148,29 @@ pub trait Host {
     /// Is there no more time? Asked by those who look for ever.
     fn late(&mut self) -> bool;
 
+    /// Lets other ranks go on, between two looks.
+    fn yields(&mut self) {
+        std::thread::yield_now();
+    }
+
+    /// Pauses as the verb says.
+    fn pause(&mut self, verb: Verb, pause: Duration) {
+        wait_out(verb, pause);
+    }
+
     /// A step begins.
     fn step(&mut self, _number: usize) {}
+}
+
+/// Sleeps, or computes, for so long.
+pub fn wait_out(verb: Verb, pause: Duration) {
+    if verb == Verb::Sleep {
+        return std::thread::sleep(pause);
+    }
+    let begin = Instant::now();
+    while begin.elapsed() < pause {
+        std::hint::spin_loop();
+    }
 }
 
 /// How a rank's program ended.
@@ -300,7 +337,7 @@ impl<'buf, M: Member> Walk<'_, 'buf, M> {
                         return Err(Stop::Late);
                     }
                     open.iter_mut().for_each(|(_, scope)| scope.progress());
-                    std::thread::yield_now();
+                    self.host.yields();
                 }
                 self.complete(number);
             }
@@ -318,13 +355,7 @@ impl<'buf, M: Member> Walk<'_, 'buf, M> {
                     self.requests[comm] -= 1;
                 }
             }
-            Verb::Sleep => std::thread::sleep(pause),
-            Verb::Spin => {
-                let begin = Instant::now();
-                while begin.elapsed() < pause {
-                    std::hint::spin_loop();
-                }
-            }
+            Verb::Sleep | Verb::Spin => self.host.pause(step.verb, pause),
             Verb::Kill => {
                 self.host.kill();
                 return Err(Stop::Killed);
@@ -354,7 +385,8 @@ impl<'buf, M: Member> Walk<'_, 'buf, M> {
             return self.wait(open, number);
         }
         if let Some(communicator) = &mut self.comms[comm] {
-            communicator.run(&call)?;
+            let mut others: Vec<&mut dyn Progress> = open.iter_mut().map(|(_, scope)| &mut **scope as _).collect();
+            communicator.run(&call, &mut others)?;
         }
         self.look(number);
         Ok(())

@@ -15,5 +15,6 @@ pub mod program;
 pub mod shrink;
 pub mod text;
 pub mod threads;
+mod turns;
 
 pub use program::{Call, Name, Op, Program, Segment, Shape, Step, Verb};

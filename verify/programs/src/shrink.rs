@@ -8,9 +8,11 @@ use crate::program::{Name, Op, Program, Segment, Step, Verb};
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-/// The smallest program found that fails as `program` does. `fails` is asked of legal programs alone; `None`: there is no
-/// more time.
+/// The smallest program found that fails as `program` does. `fails` is asked of legal programs alone, of those that need no
+/// moving if `program` needs none; `None`: there is no more time.
 pub fn shrink(program: Program, mut fails: impl FnMut(&Program) -> Option<bool>) -> Program {
+    let unmoved = program.ends_unmoved();
+    let legal = |program: &Program| program.check().is_ok() && (!unmoved || program.ends_unmoved());
     let mut best = program;
     loop {
         let before = size(&best);
@@ -18,7 +20,7 @@ pub fn shrink(program: Program, mut fails: impl FnMut(&Program) -> Option<bool>)
             let mut at = 0;
             // A pass has so many attempts; what it took away is not there for the next one, so the place stays.
             while let Some(attempt) = pass(&best, at) {
-                let smaller = attempt.filter(|smaller| size(smaller) < size(&best) && smaller.check().is_ok());
+                let smaller = attempt.filter(|smaller| size(smaller) < size(&best) && legal(smaller));
                 match smaller.as_ref().map(&mut fails) {
                     Some(None) => return best,
                     Some(Some(true)) => best = smaller.unwrap_or(best),

@@ -1,18 +1,20 @@
 //! Ranks as threads, each communicator on a segment of its own, made for what the program says.
 
-use crate::interpret::{Body, Host, Making, Member, interpret, scope};
+use crate::interpret::{self, Body, Host, Making, Member, interpret, wait_out};
 use crate::judge::{Ending, Report};
-use crate::program::Program;
+use crate::program::{Program, Verb};
+use crate::turns::{InTurns, Turns};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use unisono_kernel::Rank;
 use unisono_kernel::call::Call;
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Error, Refusal, WaitError};
 use unisono_kernel::p2p::Nothing;
+use unisono_kernel::progress::Progress;
 use unisono_kernel::region::layout::Cico;
 use unisono_kernel::region::{Base, Counter, Layout, Params, Region};
 use unisono_kernel::step::Awaits;
@@ -41,12 +43,33 @@ struct Run {
     /// Nothing is waited for any more.
     over: AtomicBool,
     crowded: bool,
-    until: Instant,
+    /// Who is next, if ranks take turns.
+    turns: Option<Arc<Turns>>,
+    /// When it began, how much later any rank last began a step, in milliseconds, and how long nobody may do so.
+    begin: Instant,
+    stepped: AtomicU64,
+    limit: Duration,
 }
 
 impl Run {
+    /// Lets others go on.
+    fn yields(&self, rank: u32) {
+        match &self.turns {
+            Some(turns) => turns.pass(rank as usize),
+            None => std::thread::yield_now(),
+        }
+    }
+
+    /// A rank goes on no longer.
+    fn leaves(&self, rank: usize) {
+        if let Some(turns) = &self.turns {
+            turns.leave(rank);
+        }
+    }
+
     fn is_over(&self) -> bool {
-        self.over.load(Ordering::Relaxed) || Instant::now() > self.until
+        let until = Duration::from_millis(self.stepped.load(Ordering::Relaxed)) + self.limit;
+        self.over.load(Ordering::Relaxed) || self.begin.elapsed() > until
     }
 }
 
@@ -58,6 +81,7 @@ const LOOKS: u32 = 16;
 struct Watch {
     run: Arc<Run>,
     comm: usize,
+    world: u32,
     looks: u32,
 }
 
@@ -82,12 +106,13 @@ impl Watch {
 
 impl Relax for Watch {
     fn relax(&mut self, on: &Awaits) -> Result<(), WaitError> {
-        std::thread::yield_now();
+        self.run.yields(self.world);
         self.looks += 1;
         if self.looks.is_multiple_of(LOOKS) { self.look(on) } else { Ok(()) }
     }
 
     fn glance(&mut self, on: &Awaits) -> Result<u32, WaitError> {
+        self.run.yields(self.world);
         self.look(on).map(|()| LOOKS)
     }
 }
@@ -109,7 +134,7 @@ impl<'v, R: Region> Thread<'v, R> {
         let place = run.groups[comm].iter().position(|&rank| rank == world);
         let Some(place) = place else { return Ok(None) };
         let (segment, base) = &run.segments[comm];
-        let watch = Watch { run: run.clone(), comm, looks: 0 };
+        let watch = Watch { run: run.clone(), comm, world, looks: 0 };
         let wait = if run.crowded { SpinThen::crowded(watch) } else { SpinThen::spinning(watch) };
         let (region, place) = (view((comm, segment, *base), place as Rank), place as Rank);
         let communicator = Communicator::resume(region, *segment.layout(), place, *base, wait)?;
@@ -120,12 +145,12 @@ impl<'v, R: Region> Thread<'v, R> {
 impl<R: Region> Member for Thread<'_, R> {
     type Error = Error;
 
-    fn run(&mut self, call: &Call<'_>) -> Result<(), Error> {
-        self.communicator.run(call)
+    fn run(&mut self, call: &Call<'_>, others: &mut [&mut dyn Progress]) -> Result<(), Error> {
+        interpret::run(&mut self.communicator, call, others)
     }
 
     fn scope<'buf>(&mut self, body: &mut Body<'_, 'buf>) -> Result<(), Error> {
-        scope(&mut self.communicator, body)
+        interpret::scope(&mut self.communicator, body)
     }
 
     fn make(&mut self, comm: usize, _: Making) -> Result<Option<Self>, Error> {
@@ -166,6 +191,7 @@ impl Host for Me {
     fn kill(&mut self) {
         self.run.dead[self.rank].store(true, Ordering::Release);
         self.run.ended.fetch_add(1, Ordering::AcqRel);
+        self.run.leaves(self.rank);
         // The others find out by themselves.
         while self.run.ended.load(Ordering::Acquire) < self.run.dead.len() && !self.run.is_over() {
             std::thread::sleep(Duration::from_micros(100));
@@ -176,9 +202,25 @@ impl Host for Me {
     fn late(&mut self) -> bool {
         self.run.is_over()
     }
+
+    fn yields(&mut self) {
+        self.run.yields(self.rank as u32);
+    }
+
+    fn step(&mut self, _: usize) {
+        self.run.stepped.store(self.run.begin.elapsed().as_millis() as u64, Ordering::Relaxed);
+    }
+
+    fn pause(&mut self, verb: Verb, pause: Duration) {
+        match &self.run.turns {
+            // In turns, a microsecond is one.
+            Some(turns) => (0..pause.as_micros()).for_each(|_| turns.pass(self.rank)),
+            None => wait_out(verb, pause),
+        }
+    }
 }
 
-/// Runs a program for `limit` at most; what each rank has to say of it.
+/// Runs a program, until nobody has begun a step for `limit`; what each rank has to say of it.
 ///
 /// # Errors
 /// A segment's parameters do not fit.
@@ -186,11 +228,34 @@ pub fn run(program: &Program, limit: Duration) -> Result<Vec<Report>, Refusal> {
     run_on(program, limit, &|(_, segment, _), _| segment.clone())
 }
 
+/// The same where one rank moves at a time, and `seed` says which: between any two of its accesses to a segment another one may go on. One
+/// seed is one interleaving, unless the time is over.
+///
+/// # Errors
+/// A segment's parameters do not fit.
+pub fn run_in_turns(program: &Program, limit: Duration, seed: u64) -> Result<Vec<Report>, Refusal> {
+    let (turns, groups) = (Arc::new(Turns::new(seed, program.ranks as usize)), program.groups());
+    let view = |(comm, segment, _): (usize, &Segment, Base), place: Rank| {
+        let world = groups[comm].get(place as usize).copied().unwrap_or(0);
+        InTurns::new(segment.clone(), turns.clone(), world as usize)
+    };
+    run_all(program, limit, &view, Some(turns.clone()))
+}
+
 /// The same on what `view` makes of the segments: how a checker looks on.
 ///
 /// # Errors
 /// A segment's parameters do not fit.
 pub fn run_on<R: Region>(program: &Program, limit: Duration, view: &View<'_, R>) -> Result<Vec<Report>, Refusal> {
+    run_all(program, limit, view, None)
+}
+
+fn run_all<R: Region>(
+    program: &Program,
+    limit: Duration,
+    view: &View<'_, R>,
+    turns: Option<Arc<Turns>>,
+) -> Result<Vec<Report>, Refusal> {
     let groups = program.groups();
     let segments = groups
         .iter()
@@ -205,8 +270,11 @@ pub fn run_on<R: Region>(program: &Program, limit: Duration, view: &View<'_, R>)
         ended: AtomicUsize::new(0),
         over: AtomicBool::new(false),
         // Half of all programs run as if there were a core for each rank. Miri has one for all.
-        crowded: program.seed.is_multiple_of(2) || cfg!(miri),
-        until: Instant::now() + limit,
+        crowded: program.seed.is_multiple_of(2) || turns.is_some() || cfg!(miri),
+        turns,
+        begin: Instant::now(),
+        stepped: AtomicU64::new(0),
+        limit,
     });
     let one = |rank: usize| -> Report {
         let (mut host, run) = (Me { run: run.clone(), rank }, &run);
@@ -214,6 +282,9 @@ pub fn run_on<R: Region>(program: &Program, limit: Duration, view: &View<'_, R>)
             Ok(Some(world)) => Report::of(interpret(program, rank as u32, world, &mut host)),
             other => Report::failed(format!("no world: {:?}", other.err())),
         };
+        if let Some(turns) = &run.turns {
+            turns.begin(rank);
+        }
         let report = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
             let words = panic.downcast_ref::<String>().map(String::as_str);
             let words = words.or(panic.downcast_ref::<&str>().copied());
@@ -226,6 +297,7 @@ pub fn run_on<R: Region>(program: &Program, limit: Duration, view: &View<'_, R>)
         if report.end != Ending::Killed {
             run.ended.fetch_add(1, Ordering::AcqRel);
         }
+        run.leaves(rank);
         report
     };
     Ok(std::thread::scope(|scope| {
@@ -234,4 +306,25 @@ pub fn run_on<R: Region>(program: &Program, limit: Duration, view: &View<'_, R>)
         let joined = threads.into_iter().map(|thread| thread.join());
         joined.map(|told| told.unwrap_or_else(|_| Report::failed("panic".into()))).collect()
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::draw::Budget;
+
+    #[test]
+    fn one_seed_is_one_interleaving() {
+        for seed in 0..20 {
+            let program = Program::draw(seed, &Budget { calls: 6, bytes: 2000, ..Budget::new(3) });
+            let turns = |seed| {
+                let turns = Arc::new(Turns::new(seed, 3));
+                let view = |(_, segment, _): (usize, &Segment, Base), _| segment.clone();
+                let reports = run_all(&program, Duration::from_secs(20), &view, Some(turns.clone())).unwrap();
+                assert!(reports.iter().all(|report| report.end == Ending::Done), "{reports:?}");
+                turns.so_far()
+            };
+            assert_eq!(turns(seed), turns(seed));
+        }
+    }
 }

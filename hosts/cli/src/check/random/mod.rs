@@ -22,7 +22,7 @@ use unisono_programs::{Program, Verb};
 
 /// How long a team draws programs.
 const TEAM: Duration = Duration::from_secs(5);
-/// Time for a program: it runs for milliseconds.
+/// Time for a step: it takes microseconds, on a machine that does nothing else.
 const LIMIT: Duration = Duration::from_secs(10);
 /// The same while one that failed is shrunk, the time for all of that, and how often each attempt is run.
 const SHORT: Duration = Duration::from_secs(2);
@@ -33,7 +33,7 @@ const TRIES: u32 = 3;
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Programs {
     source: Source,
-    /// Seconds that a program may take.
+    /// Time for a step of a program.
     limit: Duration,
     /// Where ranks leave their reports.
     reports: PathBuf,
@@ -96,7 +96,7 @@ impl Runner<'_> {
         }
         let job = Job::Programs(Programs { source, limit, reports: reports.clone() });
         let (bind, env) = (self.args.bind, self.args.memory.variables());
-        let outcome = launch_for(ranks, bind, env, job, 2 * limit)?;
+        let outcome = launch_for(ranks, bind, env, job, 3 * limit)?;
         let left: Vec<_> = (0..ranks).map(|rank| left(reports, rank, &outcome)).collect();
         let right = left.iter().map(|left| left.right).max().unwrap_or(0);
         // Who was not at the last program yet, or any more, has nothing to say of it.

@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use unisono_kernel::call::Call;
 use unisono_kernel::error::Error;
+use unisono_kernel::progress::Progress;
 use unisono_kernel::region::Params;
 use unisono_kernel::region::layout::Cico;
 use unisono_posix::{Intracomm, PosixError};
-use unisono_programs::interpret::{Body, Host, Making, Member, interpret, scope};
+use unisono_programs::interpret::{self, Body, Host, Making, Member, interpret};
 use unisono_programs::judge::{Ending, Report, Tells, judge};
 use unisono_programs::{Program, Segment};
 
@@ -42,12 +43,12 @@ struct Process(Intracomm);
 impl Member for Process {
     type Error = Failed;
 
-    fn run(&mut self, call: &Call<'_>) -> Result<(), Error> {
-        self.0.run(call)
+    fn run(&mut self, call: &Call<'_>, others: &mut [&mut dyn Progress]) -> Result<(), Error> {
+        interpret::run(&mut self.0, call, others)
     }
 
     fn scope<'buf>(&mut self, body: &mut Body<'_, 'buf>) -> Result<(), Error> {
-        scope(&mut self.0, body)
+        interpret::scope(&mut self.0, body)
     }
 
     fn make(&mut self, _: usize, made: Making) -> Result<Option<Self>, Failed> {
@@ -67,7 +68,7 @@ struct Now {
     right: u64,
 }
 
-/// Ends this process with a report, if a program takes too long: whatever it hangs in.
+/// Ends this process with a report, if a step takes too long: whatever it hangs in.
 #[derive(Clone, Debug)]
 struct Watchdog {
     now: Arc<Mutex<Option<Now>>>,
@@ -109,6 +110,8 @@ impl Watchdog {
 
 struct Me<'a> {
     dog: &'a Watchdog,
+    /// Time for a step, and the end of this one's.
+    limit: Duration,
     until: Instant,
 }
 
@@ -127,7 +130,9 @@ impl Host for Me<'_> {
             && let Some(now) = &mut *now
         {
             now.at = number;
+            now.until = Instant::now() + 2 * self.limit;
         }
+        self.until = Instant::now() + self.limit;
     }
 }
 
@@ -142,9 +147,9 @@ fn params(program: &Program) -> Params {
 fn one(team: &mut Team, program: &Program, limit: Duration, dog: &Watchdog, right: u64) -> Result<Report, Failure> {
     let now = Instant::now();
     // Who waits gives up first, and is told by name; then who looks; then this process.
-    dog.set(Some(Now { until: now + limit + limit / 2, at: usize::MAX, right }));
+    dog.set(Some(Now { until: now + 2 * limit, at: usize::MAX, right }));
     let joined = team.join_for(params(program), Some(limit))?;
-    let mut me = Me { dog, until: now + limit };
+    let mut me = Me { dog, limit, until: now + limit };
     let told = interpret(program, team.rank(), Process(joined.communicator), &mut me);
     dog.set(None);
     Ok(Report::of(told))

@@ -1,0 +1,117 @@
+//! One rank at a time: a seed says who is next.
+
+use crate::draw::Random;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use unisono_kernel::forward_region;
+use unisono_kernel::region::Region;
+
+/// Of so many accesses to a segment one is followed by another rank's turn.
+const ACCESSES: u64 = 4;
+
+/// Whose turn it is.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    random: Random,
+    now: usize,
+    /// Ranks that still take turns.
+    there: Vec<bool>,
+}
+
+impl State {
+    fn next(&mut self) {
+        let there = self.there.iter().filter(|there| **there).count() as u64;
+        if there > 0 {
+            let nth = self.random.below(there) as usize;
+            let mut those = self.there.iter().enumerate().filter(|(_, there)| **there).map(|(rank, _)| rank);
+            self.now = those.nth(nth).unwrap_or(0);
+        }
+    }
+}
+
+impl Turns {
+    pub(crate) fn new(seed: u64, ranks: usize) -> Self {
+        let mut state = State { random: Random::new(seed), now: 0, there: vec![true; ranks] };
+        state.next();
+        Self { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait(&self, mut state: MutexGuard<'_, State>, rank: usize) {
+        while state.now != rank && state.there[rank] {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// The first turn of a rank: everything it does comes after.
+    pub(crate) fn begin(&self, rank: usize) {
+        self.wait(self.lock(), rank);
+    }
+
+    /// It is somebody's turn, perhaps the same one's. Who has left goes on as it likes.
+    pub(crate) fn pass(&self, rank: usize) {
+        let mut state = self.lock();
+        if state.there[rank] {
+            state.next();
+            if state.now != rank {
+                self.changed.notify_all();
+            }
+            self.wait(state, rank);
+        }
+    }
+
+    /// Now and then.
+    fn may_pass(&self, rank: usize) {
+        let passes = self.lock().random.below(ACCESSES) == 0;
+        if passes {
+            self.pass(rank);
+        }
+    }
+
+    /// A number that follows from all turns so far.
+    #[cfg(test)]
+    pub(crate) fn so_far(&self) -> u64 {
+        self.lock().random.next()
+    }
+
+    /// A rank takes no more turns.
+    pub(crate) fn leave(&self, rank: usize) {
+        let mut state = self.lock();
+        if std::mem::replace(&mut state.there[rank], false) && state.now == rank {
+            state.next();
+            self.changed.notify_all();
+        }
+    }
+}
+
+/// A segment between two of whose accesses another rank may go on.
+#[derive(Clone, Debug)]
+pub(crate) struct InTurns<R> {
+    region: R,
+    turns: Arc<Turns>,
+    rank: usize,
+}
+
+impl<R> InTurns<R> {
+    pub(crate) const fn new(region: R, turns: Arc<Turns>, rank: usize) -> Self {
+        Self { region, turns, rank }
+    }
+
+    fn accessed(&self) -> &R {
+        self.turns.may_pass(self.rank);
+        &self.region
+    }
+}
+
+// SAFETY: forwards to an implementation that keeps the contract, after a pause.
+unsafe impl<R: Region> Region for InTurns<R> {
+    forward_region!(R, |this| this.accessed());
+}
