@@ -66,16 +66,21 @@ fn who_has_told_of_this_operation_or_a_later_one_waits() {
 }
 
 #[test]
-fn who_has_finished_least_is_behind() {
+fn who_has_finished_least_is_late_unless_it_waits_itself() {
     let mut members = members(3);
-    assert_eq!(members[2].laggard(), 0);
+    assert_eq!(members[2].late(None), 0);
+    assert_eq!(members[2].late(Some(1)), 1);
     let mut barriers: Vec<_> = members.iter_mut().map(barrier).collect();
     // The last two to come find everyone there.
     for (rank, finishes) in [(0, false), (2, false), (1, true), (0, true)] {
         let step = barriers[rank].poll(&mut members[rank]).unwrap();
         assert_eq!(step == Step::Done, finishes, "rank {rank}");
     }
-    assert!(members.iter_mut().all(|member| member.laggard() == 2));
+    assert_eq!([0, 1].map(|rank| members[rank].late(None)), [2, 2]);
+    // It says that it waits: then it is one of the others.
+    barrier(&mut members[2]);
+    members[2].compare().unwrap();
+    assert_eq!([members[0].late(Some(2)), members[1].late(None)], [1, 0]);
 }
 
 #[test]
