@@ -157,6 +157,21 @@ fn check_passes_on_real_processes() {
 }
 
 #[test]
+fn drawn_programs_pass_on_real_processes() {
+    let output = succeeds(&["check", "--random", "3", "--seed", "1", "-n", "3"]);
+    assert!(output.contains(" programs passed, ") && output.contains("; seeds 1 to "), "{output}");
+    let printed = succeeds(&["check", "--random", "0", "--seed", "7", "--print", "-n", "2"]);
+    let file = std::env::temp_dir().join(format!("unisono-printed-{}", std::process::id()));
+    std::fs::write(&file, printed).expect("a file");
+    let output = succeeds(&["check", "--program", file.to_str().expect("a path in words")]);
+    assert_eq!(output, "1 program passed\n");
+    std::fs::write(&file, "ranks 2\nseed x\n").expect("a file");
+    let output = unisono(&["check", "--program", file.to_str().expect("a path in words")]);
+    assert!(text(&output.stderr).contains("line 2: seed \"x\" is no number that fits"), "{output:?}");
+    std::fs::remove_file(&file).expect("it is there");
+}
+
+#[test]
 fn demo_broadcasts_a_file() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/demo.rs");
     let output = succeeds(&["demo", "-n", "3", file]);
