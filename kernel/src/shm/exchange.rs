@@ -229,7 +229,7 @@ impl<P: Plan> Exchange<P> {
         }
         let reader = self.plan.partner(tick).unwrap_or(me.rank());
         let place = self.place(me, tick, (me.rank(), reader));
-        // SAFETY: R10, the line is free, and everyone has taken the slot's last fragment, this process
+        // SAFETY: R10 (checked as S2), the line is free, and everyone has taken the slot's last fragment, this process
         // too: it takes nothing, or posts less than a queue ahead of what it takes. The data is as the plan's constructor was promised.
         unsafe { self.plan.fill(region, place, tick) };
         if tick == 0 {
@@ -288,7 +288,7 @@ impl<P: Plan> Exchange<P> {
                 }
             }
             let place = self.place(me, self.tick, (peer, me.rank()));
-            // SAFETY: heard, and reused only after our `taken` or `done`; the data is as the plan's
+            // SAFETY: S3, heard, and reused only after our `taken` or `done`, which come later; the data is as the plan's
             // constructor was promised.
             unsafe { self.plan.take(region, place, self.tick, peer) }?;
             heard = false;

@@ -273,7 +273,7 @@ pub(crate) fn post<R: Region>(
     body.0[0].write(me.mark(operation, kind).head(bytes));
     let src = body.buf(inline);
     let at = me.layout().line_body(me.rank(), operation, src.len() as u64);
-    // SAFETY: R10, the line is free: every reader's `done` has passed its last use. The body's first
+    // SAFETY: R10 (S2), the line is free: every reader's `done` has passed its last use. The body's first
     // words are initialised as far as `inline`, and ours.
     unsafe { region.write(at, src) };
     // publishes: head and payload, read after `hear`
@@ -313,7 +313,7 @@ pub(crate) fn hear<R: Region>(
     // No member's head: a region that leaves the body alone is found below.
     body.0[0].write(0);
     let dst = body.buf(inline);
-    // SAFETY: `peer` published the line and reuses it only after our `done`. `body` is ours.
+    // SAFETY: S3, `peer` published the line and reuses it only after our `done`. `body` is ours.
     unsafe { region.read(me.layout().line_body(peer, operation, dst.len() as u64), dst) };
     // SAFETY: written above. If it is the head that is wanted, `read` has filled the whole buffer.
     let head = unsafe { body.0[0].assume_init() };

@@ -323,7 +323,7 @@ impl Sets {
         data: &Data<'_>,
     ) -> Option<u64> {
         let (from, size) = self.cut(fragment, data.len());
-        // SAFETY: R10, who opened the set has seen its `readers` at 0: all copies out of the slot are complete.
+        // SAFETY: R10 (S1), who opened the set has seen its `readers` at 0: all copies out of the slot are complete.
         (size > 0).then(|| unsafe { copy_in(region, slot.part(0, size), data, from) }).map(|()| size)
     }
 

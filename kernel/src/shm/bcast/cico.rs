@@ -156,7 +156,7 @@ impl<'a> Cico<'a> {
         for fragment in self.fragments_of_set() {
             let ((from, size), slot) = (self.cut(fragment), self.slot(fragment));
             let at = me.layout().fragment(self.root, slot).part(0, size);
-            // SAFETY: R10, `readers` of the set was 0: all copies out of its slots are complete.
+            // SAFETY: R10 (S1), `readers` of the set was 0: all copies out of its slots are complete.
             unsafe { copy_in(region, at, &self.data, from) };
             self.notify(region, me, slot, size);
         }

@@ -120,7 +120,7 @@ impl<'a> Queue<'a> {
             }
             if next < self.count {
                 let (from, len) = self.cut(next);
-                // SAFETY: R10, everyone has taken the slot's last fragment; the data is the caller's to read.
+                // SAFETY: R10 (S2), everyone has taken the slot's last fragment; the data is the caller's to read.
                 unsafe { copy_in(region, layout.slot(self.root, clock).part(0, len), &self.data, from) };
             }
             if next > 0 {
@@ -160,7 +160,7 @@ impl<'a> Queue<'a> {
                 let (from, len) = self.cut(next);
                 let slot = layout.slot(self.root, self.base + next).part(0, len);
                 if self.past_caches {
-                    // SAFETY: published, and reused only after our `taken`; the data is ours to write.
+                    // SAFETY: S3, published, and reused only after our `taken`; the data is ours to write.
                     unsafe { copy_out_past_caches(region, slot, &self.data, from) };
                 } else {
                     // SAFETY: as above.
