@@ -5,7 +5,7 @@ SECONDS_EACH ?= 60
 BUILT = $(or $(CARGO_TARGET_DIR),target)/release
 UNISONO = $(BUILT)/unisono
 
-.PHONY: demo test test-mpi ci bench figures measured soak numa simgrid levels fuzz docs install setup release clean
+.PHONY: demo test test-mpi ci bench figures measured soak numa simgrid levels fuzz miri mutants docs install setup release clean
 
 help: ## show the doors
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,12 @@ levels: release ## the table of paper P3's cluster in docs/simulator.md anew, in
 fuzz: setup ## each fuzz target for SECONDS_EACH seconds
 	@bash .ci/setup g++
 	@fuzz/run.sh $(SECONDS_EACH)
+
+miri: ## what ships between threads under Miri, on the nightly, for SECONDS seconds (300)
+	@.ci/miri $(or $(SECONDS),300)
+
+mutants: setup ## the code changed in one place, again and again: some test must notice (hours; SHARD=1/10: a tenth)
+	@SHARD=$(SHARD) .ci/mutants $(FILES)
 
 docs: setup ## the API documentation, in target/doc
 	@RUSTDOCFLAGS=-Dwarnings cargo doc --locked --workspace --no-deps --quiet

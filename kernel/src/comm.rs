@@ -484,8 +484,11 @@ impl<R: Region> Observe for Comm<R> {
     fn compare(&mut self) -> Result<(), WaitError> {
         self.member.compare(&self.region)
     }
-    fn laggard(&self) -> Rank {
-        let done = |rank: &Rank| self.region.flag(self.member.layout.done(*rank)).load_acquire().unchecked();
-        (0..self.member.size()).min_by_key(done).unwrap_or(0)
+    fn late(&self, peer: Option<Rank>) -> Rank {
+        let done = |rank: Rank| self.region.flag(self.member.layout.done(rank)).load_acquire().unchecked();
+        // Who says that it waits is not late; of the others, who is furthest behind.
+        let others = self.member.peers().filter(|&rank| !self.waits(rank));
+        let awaited = peer.filter(|&peer| !self.waits(peer));
+        awaited.or_else(|| others.min_by_key(|&rank| done(rank))).or(peer).unwrap_or(0)
     }
 }

@@ -48,8 +48,8 @@ impl<X: Observe + ?Sized> Observe for Among<'_, X> {
         self.x.compare()
     }
 
-    fn laggard(&self) -> Rank {
-        self.x.laggard()
+    fn late(&self, peer: Option<Rank>) -> Rank {
+        self.x.late(peer)
     }
 }
 

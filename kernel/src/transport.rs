@@ -46,9 +46,9 @@ pub trait Observe {
     fn compare(&mut self) -> Result<(), WaitError> {
         Ok(())
     }
-    /// Who is furthest behind: whom to name when the time is over and nobody in particular is awaited.
-    fn laggard(&self) -> Rank {
-        0
+    /// Whom to name when the time is over: `peer`, who is awaited, unless it waits itself or is nobody in particular.
+    fn late(&self, peer: Option<Rank>) -> Rank {
+        peer.unwrap_or(0)
     }
 }
 

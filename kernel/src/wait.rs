@@ -107,6 +107,9 @@ impl<H> SpinThen<H> {
 /// Calls of the host, a microsecond each at least, after which a wait is long enough to ask whether it can end.
 const LONG: u32 = 1024;
 
+/// Questions of who looks, after which it looks for long.
+const SOME: u32 = 16;
+
 /// Returns of which one is looked into: was it in vain?
 const RETURNS: u32 = 1024;
 
@@ -171,6 +174,10 @@ impl<H: Relax> SpinThen<H> {
     fn glance<X: Observe + ?Sized>(&mut self, x: &mut X, on: &Awaits) -> Result<(), WaitError> {
         self.enter(State::Looks(*on));
         self.check(x)?;
+        // Looks may be far apart: whoever waits for this process shall hear soon that it waits itself.
+        if self.asked >= SOME && self.asked.is_power_of_two() {
+            x.compare()?;
+        }
         self.looks = self.host.glance(on)?;
         Ok(())
     }
@@ -180,7 +187,8 @@ impl<H: Relax> SpinThen<H> {
         result.map_err(|error| {
             self.state = State::Nothing;
             match error {
-                WaitError::Late(_) if on.first().peer.is_none() => WaitError::Late(x.laggard()),
+                WaitError::Late(_) if on.first().peer.is_none() => WaitError::Late(x.late(None)),
+                WaitError::Late(peer) => WaitError::Late(x.late(Some(peer))),
                 other => other,
             }
         })

@@ -6,10 +6,13 @@
 
 enum { LAST = 2 };
 
-/* Calls of malloc, and which one is refused. */
-static size_t calls, refused;
+/* Bytes of the last call of malloc, and of the calls that are refused. */
+static size_t last, refused;
 extern void *__libc_malloc(size_t bytes);
-void *malloc(size_t bytes) { return ++calls == refused ? NULL : __libc_malloc(bytes); }
+void *malloc(size_t bytes) {
+    last = bytes;
+    return bytes == refused && bytes > 0 ? NULL : __libc_malloc(bytes);
+}
 
 static int looks(unisono_comm *comm) {
     unisono_request *request;
@@ -51,12 +54,9 @@ int main(int argc, char **argv) {
     } else {
         CHECK(!strcmp(argv[1], "memory"));
         CHECK(unisono_set_timeout(comm, 5000) == UNISONO_OK);
-        for (int n = 0; n < 4; n++) { /* each owns one, and the first one another */
-            calls = 0;
-            CHECK(unisono_comm_dup(comm, &part) == UNISONO_OK);
-        }
+        CHECK(unisono_comm_dup(comm, &part) == UNISONO_OK);
         if (rank == LAST) {
-            refused = calls, calls = 0; /* the handle comes last */
+            refused = last; /* the handle comes last */
             CHECK(unisono_comm_dup(comm, &dup) == UNISONO_ERR_MEMORY && dup == NULL);
         } else {
             CHECK(unisono_comm_dup(comm, &dup) == UNISONO_OK);

@@ -101,7 +101,8 @@ typedef struct unisono_comm unisono_comm;
 /*
  * Joins the segment at `memory` as `rank`, and writes the handle to `comm` (null on an error). The
  * address may differ between processes. ERR_NOT_READY: not created yet, try again. ERR_SEGMENT:
- * something else. ERR_ARGUMENT: fewer bytes than the segment has, or a rank that it was not made for.
+ * something else. ERR_ARGUMENT: fewer bytes than the segment has, or a rank that it was not made for. ERR_MEMORY: the
+ * other ranks are told (ERR_DIED).
  */
 int unisono_attach(void *memory, size_t bytes, uint32_t rank, unisono_comm **comm);
 

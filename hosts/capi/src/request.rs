@@ -1,7 +1,7 @@
 //! Nonblocking and persistent operations, as handles on this library's heap.
 //!
 //! A communicator keeps the order in which its requests were started; any call on one moves the oldest, and a wait moves
-//! those that its thread has started on others ([`progress`]). Requests are used under the communicator's claim alone.
+//! those that its thread has started on others (`progress.rs`). Requests are used under the communicator's claim alone.
 //!
 //! Safety of all: `request` is null or points to a request's pointer, which is null or comes from a function of this library,
 //! and was not freed; its communicator was not freed either. No other thread uses the request.

@@ -368,6 +368,7 @@ fn what_is_wrong_is_named() {
         ),
         (&["demo", "-n", "2", "/no/such/file"], "/no/such/file"),
         (&["run", "-n", "2", "/no/such/program"], "/no/such/program"),
+        (&["run", "-n", "2", "--timeout", "0", "true"], "must be seconds, above 0"),
     ] {
         let output = unisono(args);
         assert!(!output.status.success(), "{args:?}");
@@ -381,6 +382,8 @@ fn run_starts_copies_and_passes_their_failure_on() {
     let mut lines: Vec<_> = output.lines().collect();
     lines.sort_unstable();
     assert_eq!(lines, ["rank 0 of 3", "rank 1 of 3", "rank 2 of 3"]);
+    let timeout = ["run", "-n", "1", "--timeout", "2.5", "--", "/bin/sh", "-c", "echo $UNISONO_TIMEOUT"];
+    assert_eq!(succeeds(&timeout), "2.5\n");
     let output = unisono(&["run", "-n", "2", "--", "/bin/sh", "-c", "exit $UNISONO_RANK"]);
     assert!(!output.status.success());
     assert!(text(&output.stderr).contains("rank 1 ended with code 1"), "{}", text(&output.stderr));

@@ -155,6 +155,9 @@ enum shim_route shim_alltoall(struct shim_call *c, bool v, struct shim_blocks se
 /* Packs block `only`, or all (-1), of a staged side; or unpacks. */
 static bool transfer(const struct shim_side *side, int only, bool pack) {
     char *packed = side->at;
+    if (side->copied)
+        return shim_copy(pack ? packed : side->buffer, pack ? side->buffer : packed, (uint64_t)side->count, side->type,
+                         &side->shape);
     for (int b = 0; b < side->blocks; b++) {
         uint64_t count = (uint64_t)count_of(side, b);
         bool meant = only < 0 || only == b;
@@ -207,14 +210,23 @@ static void list(struct shim_side *side) {
             side->starts[b] = (uint64_t)((shim_item(side->displacements, b) - first) * side->shape.extent);
 }
 
+/* Where the MPI knows memory of devices: is the side in one's? */
+static bool on_device(const struct shim_side *side) {
+    for (int b = 0; b < side->blocks; b++)
+        if (count_of(side, b)) return !shim_is_readable(block_at(side, b));
+    return false;
+}
+
 enum load { LOAD_NONE = -2, LOAD_ALL = -1 /* or a block */ };
 
 /* Where Unisono finds the side's data. Answers an error of unisono.h's, of this rank's alone. */
-static int prepare(struct shim_side *side, enum shim_slot slot, int load) {
+static int prepare(struct shim_side *side, enum shim_slot slot, int load, bool folds) {
     static char nothing; /* unisono.h wants addresses even of no bytes */
-    side->overlaps = false;
+    side->overlaps = side->copied = false;
     if (!side->blocks) return UNISONO_OK;
-    side->staged = !side->shape.dense;
+    side->staged = !folds && !side->shape.dense; /* pairs are folded with their holes */
+    if (__builtin_expect(shim_knows_devices, 0) && !side->staged && on_device(side))
+        side->staged = true, side->copied = folds;
     side->at = side->buffer;
     if (side->counts.at) {
         side->bytes = shim_buffer(slot + SLOT_SEND_LISTS, 2 * sizeof(uint64_t) * side->blocks);
@@ -226,7 +238,7 @@ static int prepare(struct shim_side *side, enum shim_slot slot, int load) {
     } else side->sum = (uint64_t)side->blocks * block_bytes(side);
     if (!side->sum) side->at = &nothing, side->staged = false;
     if (!side->staged) return UNISONO_OK;
-    side->at = shim_buffer(slot, side->sum);
+    side->at = shim_buffer(slot, side->copied ? (uint64_t)(side->count * side->shape.extent) : side->sum);
     if (!side->at) return UNISONO_ERR_MEMORY;
     shim_add(&shim_thread()->packed, side->sum);
     return load == LOAD_NONE || transfer(side, load, true) ? UNISONO_OK : UNISONO_ERR_OTHER;
@@ -236,6 +248,7 @@ static int prepare(struct shim_side *side, enum shim_slot slot, int load) {
 static int input(const struct shim_call *c) {
     if (c->collective == BCAST) return c->on->rank == c->root ? LOAD_ALL : LOAD_NONE;
     if (!c->send_in_place) return LOAD_NONE;
+    if (c->op != MPI_OP_NULL) return LOAD_ALL;
     return c->collective == ALLTOALL || c->collective == ALLTOALLV ? LOAD_ALL : c->on->rank;
 }
 
@@ -311,10 +324,9 @@ static void count(const struct shim_call *c) {
 int shim_run(struct shim_call *c) {
     struct shim_side *s = &c->send, *r = &c->receive;
     bool folds = c->op != MPI_OP_NULL;
-    if (folds) s->shape.dense = r->shape.dense = true; /* pairs are folded with their holes */
     shim_thread()->inside++;
-    int error = prepare(s, SLOT_SEND, LOAD_ALL);
-    if (!error) error = prepare(r, SLOT_RECEIVE, input(c));
+    int error = prepare(s, SLOT_SEND, LOAD_ALL, folds);
+    if (!error) error = prepare(r, SLOT_RECEIVE, input(c), folds);
     shim_thread()->inside--;
     count(c);
     /* Nobody shall wait for this rank. */

@@ -214,6 +214,19 @@ static bool one_world(MPI_Comm comm, int size) {
     return one;
 }
 
+MPI_Errhandler shim_hush(MPI_Comm comm) {
+    MPI_Errhandler handler;
+    if (PMPI_Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) return MPI_ERRHANDLER_NULL;
+    PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    return handler;
+}
+
+void shim_unhush(MPI_Comm comm, MPI_Errhandler handler) {
+    if (handler == MPI_ERRHANDLER_NULL) return;
+    PMPI_Comm_set_errhandler(comm, handler);
+    PMPI_Errhandler_free(&handler); /* the reference that asking for it made */
+}
+
 /* Two collectives of the MPI's, as unisono_mpi.h shows; `unable` is this rank's own reason. */
 static int agree(MPI_Comm comm, struct shim_comm *entry, int unable) {
     int reason, worst = REASON_REFUSED;
@@ -242,6 +255,7 @@ static int judge(MPI_Comm comm, struct shim_comm *entry, bool inter) {
     bool known = PMPI_Comm_set_attr(comm, keyval, entry) == MPI_SUCCESS; /* so its end will be, too */
     if (inter) return REASON_INTERCOMMUNICATOR;
     if (entry->size == 1) return REASON_ALONE;
+    if (shim_leaves_devices) return REASON_DEVICE;
     if (!one_world(comm, entry->size)) return REASON_WORLDS;
     return agree(comm, entry, known && shim_private != MPI_COMM_NULL ? REASON_NONE : REASON_REFUSED);
 }
@@ -261,7 +275,9 @@ static struct shim_comm *attach(MPI_Comm comm, int *code) {
     entry->comm = NULL, entry->lease = NULL, entry->levels = NULL;
     PMPI_Comm_rank(comm, &entry->rank);
     PMPI_Comm_size(comm, &entry->size);
+    MPI_Errhandler handler = shim_hush(comm);
     entry->reason = judge(comm, entry, inter);
+    shim_unhush(comm, handler);
     insert(entry, (uintptr_t)comm);
     return entry;
 }

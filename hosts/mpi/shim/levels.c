@@ -27,10 +27,13 @@ void shim_attach_levels(MPI_Comm comm, struct shim_comm *entry, const unisono_mp
     unisono_mpi_lease *lease = NULL;
     int worst = REASON_REFUSED;
     if (!nodes) return; /* as above */
-    if (unisono_mpi_nodes(offers, (uint32_t)entry->size, nodes) &&
-        PMPI_Comm_split(comm, (int)nodes[entry->rank], entry->rank, &inside) == MPI_SUCCESS) {
-        int reason = attach_node(inside, &lease);
-        PMPI_Comm_free(&inside);
+    if (unisono_mpi_nodes(offers, (uint32_t)entry->size, nodes)) {
+        /* Whatever fails at one rank, all go through the same collectives. */
+        int reason = REASON_REFUSED;
+        if (PMPI_Comm_split(comm, (int)nodes[entry->rank], entry->rank, &inside) == MPI_SUCCESS) {
+            reason = attach_node(inside, &lease);
+            PMPI_Comm_free(&inside);
+        }
         bool connected = shim_connect(comm, &layer) == 0;
         if (!connected || !lease || !able) reason = REASON_REFUSED;
         if (PMPI_Allreduce(&reason, &worst, 1, MPI_INT, MPI_MAX, comm) != MPI_SUCCESS) worst = REASON_REFUSED;

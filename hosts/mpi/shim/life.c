@@ -8,6 +8,7 @@
 #include "verify.h"
 
 int shim_state;
+bool shim_leaves_devices;
 static bool stats;
 
 static void become(enum shim_state state) { __atomic_store_n(&shim_state, (int)state, __ATOMIC_RELAXED); }
@@ -85,11 +86,14 @@ static void forked(void) {
 }
 
 /* What one rank's environment asks for, all do. */
-enum { ASKS_OFF = 1, ASKS_STATS = 2, ASKS_VERIFY = 4 };
+enum { ASKS_OFF = 1, ASKS_STATS = 2, ASKS_VERIFY = 4, ASKS_DEVICE = 8 };
 
 static void start(bool together) {
     int asks = (is_off(getenv("UNISONO")) ? ASKS_OFF : 0) | (is_set("UNISONO_STATS") ? ASKS_STATS : 0) |
                (is_set("UNISONO_VERIFY") ? ASKS_VERIFY : 0);
+    const char *device = getenv("UNISONO_DEVICE");
+    shim_prepare_devices();
+    if (device && !strcasecmp(device, "mpi") && shim_knows_devices) asks |= ASKS_DEVICE;
     shim_thread()->inside++;
     if (together) PMPI_Allreduce(MPI_IN_PLACE, &asks, 1, MPI_INT, MPI_BOR, MPI_COMM_WORLD);
     if (!(asks & ASKS_OFF)) {
@@ -100,6 +104,7 @@ static void start(bool together) {
     if (on) unisono_mpi_prepare();
     stats = together && on && (asks & ASKS_STATS);
     verify_on = asks & ASKS_VERIFY;
+    shim_leaves_devices = asks & ASKS_DEVICE;
     shim_thread()->inside--;
     become(on ? SHIM_ON : SHIM_OFF);
 }

@@ -102,7 +102,9 @@ int shim_connect(MPI_Comm comm, struct unisono_messages *layer) {
     PMPI_Comm_rank(comm, &rank);
     PMPI_Comm_size(comm, &size);
     /* By a split, as a duplicate would get the program's attributes. */
+    MPI_Errhandler handler = shim_hush(comm);
     code = INSIDE(PMPI_Comm_split(comm, 0, rank, &link->comm));
+    shim_unhush(comm, handler);
     if (code == MPI_SUCCESS) code = PMPI_Comm_set_errhandler(link->comm, MPI_ERRORS_RETURN);
     if (code != MPI_SUCCESS) {
         free(link);

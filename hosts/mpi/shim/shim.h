@@ -55,6 +55,7 @@ bool shim_is_foreign(void);
 #define PMPI_Comm_delete_attr SHIM_FUNCTION(PMPI_Comm_delete_attr)
 #define PMPI_Comm_free SHIM_FUNCTION(PMPI_Comm_free)
 #define PMPI_Comm_get_attr SHIM_FUNCTION(PMPI_Comm_get_attr)
+#define PMPI_Comm_get_errhandler SHIM_FUNCTION(PMPI_Comm_get_errhandler)
 #define PMPI_Comm_group SHIM_FUNCTION(PMPI_Comm_group)
 #define PMPI_Comm_rank SHIM_FUNCTION(PMPI_Comm_rank)
 #define PMPI_Comm_set_attr SHIM_FUNCTION(PMPI_Comm_set_attr)
@@ -62,6 +63,7 @@ bool shim_is_foreign(void);
 #define PMPI_Comm_size SHIM_FUNCTION(PMPI_Comm_size)
 #define PMPI_Comm_split SHIM_FUNCTION(PMPI_Comm_split)
 #define PMPI_Comm_test_inter SHIM_FUNCTION(PMPI_Comm_test_inter)
+#define PMPI_Errhandler_free SHIM_FUNCTION(PMPI_Errhandler_free)
 #define PMPI_Error_class SHIM_FUNCTION(PMPI_Error_class)
 #define PMPI_Error_string SHIM_FUNCTION(PMPI_Error_string)
 #define PMPI_Finalized SHIM_FUNCTION(PMPI_Finalized)
@@ -80,6 +82,7 @@ bool shim_is_foreign(void);
 #define PMPI_Reduce SHIM_FUNCTION(PMPI_Reduce)
 #define PMPI_Request_free SHIM_FUNCTION(PMPI_Request_free)
 #define PMPI_Request_get_status SHIM_FUNCTION(PMPI_Request_get_status)
+#define PMPI_Sendrecv SHIM_FUNCTION(PMPI_Sendrecv)
 #define PMPI_Test SHIM_FUNCTION(PMPI_Test)
 #define PMPI_Type_commit SHIM_FUNCTION(PMPI_Type_commit)
 #define PMPI_Type_create_hindexed SHIM_FUNCTION(PMPI_Type_create_hindexed)
@@ -128,6 +131,9 @@ extern int shim_state; /* read and written relaxed */
 
 static inline bool shim_is_on(void) { return __atomic_load_n(&shim_state, __ATOMIC_RELAXED) == SHIM_ON; }
 
+/* UNISONO_DEVICE=mpi, on some rank: communicators stay with an MPI that knows devices. Agreed on by MPI_Init. */
+extern bool shim_leaves_devices;
+
 /* Whether calls are taken over, when they weren't yet: wakes what sleeps. */
 bool shim_wake(void);
 /* After the MPI's Init, Init_thread (in any language) answered `code`; collective. Answers `code`. */
@@ -164,6 +170,7 @@ enum shim_reason {
     REASON_ELEMENT,           /* no kind of unisono.h's: long double, Fortran's logical */
     REASON_REENTRANT,         /* from inside the MPI, called by us */
     REASON_ARGUMENTS,         /* this rank's are wrong: the MPI says how */
+    REASON_DEVICE,            /* UNISONO_DEVICE=mpi, and the MPI knows devices */
     REASON_FREED,             /* the communicator is being freed: from a delete callback of the program's */
     REASONS
 };
@@ -227,6 +234,9 @@ struct shim_comm {
 struct shim_comm *shim_find(MPI_Comm comm);
 /* The same at its first use: collective. Null: an error, in *code, which was raised. */
 struct shim_comm *shim_attach(MPI_Comm comm, int *code);
+/* Errors of what we ask of the MPI on a program's communicator are ours, not its handler's; until it has that back. */
+MPI_Errhandler shim_hush(MPI_Comm comm);
+void shim_unhush(MPI_Comm comm, MPI_Errhandler handler);
 /* Once, after MPI_Init. */
 bool shim_prepare_comms(void);
 /* Once, before MPI_Finalize. */
@@ -277,6 +287,16 @@ bool shim_is_dense(MPI_Datatype type);
 /* Packs `count` elements at `at` into `packed`, or unpacks them from there. False: the MPI can't. */
 bool shim_pack(void *at, uint64_t count, MPI_Datatype type, const struct shim_shape *shape, char *packed, bool pack);
 
+/* ---- Memory of devices (device.c) --------------------------------------------------------------------- */
+
+/* Does the MPI take addresses of a device's memory? Never changed after shim_prepare_devices. */
+extern bool shim_knows_devices;
+void shim_prepare_devices(void);
+/* Can the processor read there? */
+bool shim_is_readable(const void *at);
+/* Elements of a predefined type, by the MPI. */
+bool shim_copy(void *to, void *from, uint64_t count, MPI_Datatype type, const struct shim_shape *shape);
+
 /* ---- Errors (errors.c) ------------------------------------------------------------------------------ */
 
 /* Raises unisono.h's error in the communicator's error handler; answers MPI's class. */
@@ -307,6 +327,7 @@ struct shim_side {
     uint64_t *bytes, *starts;
     uint64_t sum; /* bytes of all blocks */
     bool staged, overlaps;
+    bool copied; /* staged as it is, not packed: a reduction's, in a device's memory */
 };
 
 struct shim_call {

@@ -27,6 +27,7 @@ static const char *const reasons[REASONS] = {
     [REASON_ELEMENT] = "element",
     [REASON_REENTRANT] = "re-entrant",
     [REASON_ARGUMENTS] = "arguments",
+    [REASON_DEVICE] = "device",
     [REASON_FREED] = "freed",
 };
 

@@ -1,12 +1,16 @@
 /*
  * A library that is preloaded behind Unisono's and stands before parts of the MPI, which so answers what none does here:
  * STUB_NAME=TEXT: the MPI's version is TEXT. STUB_ABI=N: it has the standard's handles in version N; -1: it has not.
+ * STUB_SPLIT=N: it can't make every Nth communicator that is split off one of several ranks.
+ * STUB_DEVICE=1: it knows a device, whose memory the processor can't touch: pages that only this library opens.
  */
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <dlfcn.h>
+#include <sys/mman.h>
 
 /* The MPI's own. */
 static void *beneath(const char *name) {
@@ -29,4 +33,57 @@ int PMPI_Abi_get_version(int *major, int *minor) {
     *major = version ? atoi(version) : -1;
     *minor = *major < 0 ? -1 : 0;
     return MPI_SUCCESS;
+}
+
+int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *split) {
+    static int count;
+    const char *nth = getenv("STUB_SPLIT");
+    int size;
+    MPI_Comm_size(comm, &size);
+    if (!nth || size == 1 || ++count % atoi(nth))
+        return ((__typeof__(PMPI_Comm_split) *)beneath("PMPI_Comm_split"))(comm, color, key, split);
+    MPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
+    return MPI_ERR_OTHER;
+}
+
+/* ---- A device ------------------------------------------------------------------------------------------ */
+
+enum { MEMORY = 1 << 24 };
+static char *device;
+
+/* Its memory, which is closed; for the program. */
+void *stub_device(void);
+void *stub_device(void) {
+    if (!device) device = mmap(NULL, MEMORY, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (device == MAP_FAILED) abort();
+    return device;
+}
+
+void stub_open(bool open);
+void stub_open(bool open) {
+    if (device && mprotect(device, MEMORY, open ? PROT_READ | PROT_WRITE : PROT_NONE)) abort();
+}
+
+int MPIX_Query_cuda_support(void) { return getenv("STUB_DEVICE") != NULL; }
+
+#define OPENED(call)                                                                                                   \
+    do {                                                                                                               \
+        stub_open(true);                                                                                               \
+        int code = call;                                                                                               \
+        stub_open(false);                                                                                              \
+        return code;                                                                                                   \
+    } while (0)
+#define BENEATH(name) ((__typeof__(name) *)beneath(#name))
+
+int PMPI_Pack(const void *from, int count, MPI_Datatype type, void *to, int size, int *position, MPI_Comm comm) {
+    OPENED(BENEATH(PMPI_Pack)(from, count, type, to, size, position, comm));
+}
+
+int PMPI_Unpack(const void *from, int size, int *position, void *to, int count, MPI_Datatype type, MPI_Comm comm) {
+    OPENED(BENEATH(PMPI_Unpack)(from, size, position, to, count, type, comm));
+}
+
+int PMPI_Sendrecv(const void *from, int count, MPI_Datatype type, int dest, int tag, void *to, int counts, MPI_Datatype other,
+                  int source, int tags, MPI_Comm comm, MPI_Status *status) {
+    OPENED(BENEATH(PMPI_Sendrecv)(from, count, type, dest, tag, to, counts, other, source, tags, comm, status));
 }

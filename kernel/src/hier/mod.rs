@@ -87,8 +87,8 @@ impl<R: Region, P: P2p> Observe for Levels<R, P> {
         self.comm.compare()
     }
 
-    fn laggard(&self) -> Rank {
-        self.comm.laggard()
+    fn late(&self, peer: Option<Rank>) -> Rank {
+        peer.unwrap_or_else(|| self.comm.late(None))
     }
 }
 

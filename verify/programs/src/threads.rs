@@ -269,8 +269,8 @@ fn run_all<R: Region>(
         dead: (0..ranks).map(|_| AtomicBool::new(false)).collect(),
         ended: AtomicUsize::new(0),
         over: AtomicBool::new(false),
-        // Half of all programs run as if there were a core for each rank.
-        crowded: program.seed.is_multiple_of(2) || turns.is_some(),
+        // Half of all programs run as if there were a core for each rank. Miri has one for all.
+        crowded: program.seed.is_multiple_of(2) || turns.is_some() || cfg!(miri),
         turns,
         begin: Instant::now(),
         stepped: AtomicU64::new(0),

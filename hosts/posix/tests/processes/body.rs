@@ -55,6 +55,7 @@ pub(super) fn run() -> ! {
         "eager" => eager,
         "late" => late,
         "polling" => polling::polling,
+        "crossed" => polling::crossed,
         "root" => wrong_root,
         "lengths" => wrong_length,
         "plans" => other_plan,
@@ -212,7 +213,7 @@ fn eager() -> Result<(), Failure> {
 
 /// Rank 1 lives but does not come.
 fn late() -> Result<(), Failure> {
-    let options = Options { timeout: Some(Duration::from_millis(100)), ..Options::default() };
+    let options = Options { timeout: Some(Duration::from_millis(300)), ..Options::default() };
     let mut communicator = join(&mut launched()?, plan, &options)?.communicator;
     if communicator.rank() == 1 {
         std::thread::sleep(Duration::from_secs(1));

@@ -95,7 +95,7 @@ fn a_rank_that_does_not_come_is_named_when_the_bound_is_over() {
         scene.run("late", barrier, 3);
         for rank in [0, 2] {
             let (_, text) = error(&scene, rank);
-            assert!(text.starts_with("rank ") && text.contains(" was late"), "{barrier}: rank {rank}: {text}");
+            assert!(text.starts_with("rank 1 was late"), "{barrier}: rank {rank}: {text}");
         }
     }
 }

@@ -1,0 +1,97 @@
+//! What one member may conclude from another one's words: who has left, who waits, who is behind, where a communicator ended.
+
+use unisono_kernel::Rank;
+use unisono_kernel::comm::Comm;
+use unisono_kernel::error::{Cause, Poison};
+use unisono_kernel::machine::Machine;
+use unisono_kernel::region::lease::{ended_alike, first_present, leave};
+use unisono_kernel::region::{Base, Params};
+use unisono_kernel::select::{Barrier, BarrierAlgorithm};
+use unisono_kernel::step::Step;
+use unisono_kernel::transport::Observe;
+use unisono_local::Segment;
+
+fn members(ranks: u32) -> Vec<Comm<Segment>> {
+    let segment = Segment::new(Params { page: 256, ..Params::new(ranks) }).unwrap();
+    (0..ranks).map(|rank| Comm::new(segment.clone(), *segment.layout(), rank).unwrap()).collect()
+}
+
+fn barrier(comm: &mut Comm<Segment>) -> Barrier {
+    Barrier::new(comm.member_mut(), BarrierAlgorithm::Posted).unwrap()
+}
+
+fn died(rank: Rank) -> Poison {
+    Poison { rank, operation: 1, cause: Cause::Died }
+}
+
+#[test]
+fn a_term_has_ended_alike_only_if_all_say_so_and_nobody_poisoned_it() {
+    let members = members(3);
+    let (region, layout) = (members[0].region(), *members[0].member().layout());
+    let end = Base { operation: 7, clock: 5, ..Base::default() };
+    for rank in 0..3 {
+        assert_eq!(first_present(region, &layout, 2, 0), Some(rank));
+        assert_eq!(first_present(region, &layout, 2, 1), Some(rank.max(1)));
+        assert!(!ended_alike(region, &layout, 2, end));
+        leave(region, &layout, rank, 2, Some(end));
+    }
+    assert_eq!(first_present(region, &layout, 2, 0), None);
+    assert_eq!(first_present(region, &layout, 3, 0), Some(0));
+    assert!(ended_alike(region, &layout, 2, end));
+    assert!(!ended_alike(region, &layout, 1, end));
+    assert!(!ended_alike(region, &layout, 2, Base { operation: 8, ..end }));
+    leave(region, &layout, 1, 2, None);
+    assert!(!ended_alike(region, &layout, 2, end), "one has not finished what it began");
+    leave(region, &layout, 1, 2, Some(end));
+    assert!(ended_alike(region, &layout, 2, end));
+    members[0].poison_with(died(2));
+    assert!(!ended_alike(region, &layout, 2, end), "a poisoned one is not continued");
+}
+
+#[test]
+fn who_has_told_of_this_operation_or_a_later_one_waits() {
+    let mut members = members(2);
+    let [me, peer] = &mut members[..] else { unreachable!() };
+    for _ in 0..2 {
+        barrier(me);
+    }
+    for told in [false, true, true] {
+        assert_eq!(me.waits(1), peer.member().operation() >= 2, "before it tells");
+        barrier(peer);
+        peer.compare().unwrap();
+        assert_eq!(me.waits(1), told, "it told of operation {}", peer.member().operation());
+    }
+    assert!(!peer.waits(0), "nothing was told yet");
+    assert!(!me.waits(2), "no such rank");
+}
+
+#[test]
+fn who_has_finished_least_is_late_unless_it_waits_itself() {
+    let mut members = members(3);
+    assert_eq!(members[2].late(None), 0);
+    assert_eq!(members[2].late(Some(1)), 1);
+    let mut barriers: Vec<_> = members.iter_mut().map(barrier).collect();
+    // The last two to come find everyone there.
+    for (rank, finishes) in [(0, false), (2, false), (1, true), (0, true)] {
+        let step = barriers[rank].poll(&mut members[rank]).unwrap();
+        assert_eq!(step == Step::Done, finishes, "rank {rank}");
+    }
+    assert_eq!([0, 1].map(|rank| members[rank].late(None)), [2, 2]);
+    // It says that it waits: then it is one of the others.
+    barrier(&mut members[2]);
+    members[2].compare().unwrap();
+    assert_eq!([members[0].late(Some(2)), members[1].late(None)], [1, 0]);
+}
+
+#[test]
+fn a_communicator_ends_where_it_has_finished_all_and_nobody_poisoned_it() {
+    let mut members = members(1);
+    let me = &mut members[0];
+    assert_eq!(me.end(), Some(Base::default()));
+    let mut begun = barrier(me);
+    assert_eq!(me.end(), None, "an operation has begun");
+    assert_eq!(begun.poll(me), Ok(Step::Done));
+    assert_eq!(me.end(), Some(Base { operation: 1, ..Base::default() }));
+    me.poison_with(died(0));
+    assert_eq!(me.end(), None, "it is poisoned");
+}
