@@ -302,7 +302,8 @@ impl<'p> Walk<'p> {
                 if call.name.manages() && (verb != Verb::Run || self.requests_of(me, None) > 0) {
                     return Err(format!("call {number} must be run, while there are no requests"));
                 }
-                let more = verb == Verb::Init || verb == Verb::Start && !request.persistent;
+                // A blocking call beside requests takes a request's place.
+                let more = verb == Verb::Init || !request.persistent;
                 if more && self.requests_of(me, Some(comm)) >= REQUESTS {
                     return Err(format!("more than {REQUESTS} requests of communicator {comm}"));
                 }
