@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 use unisono_posix::launch::{Bind, Exit, Launch, Outcome};
+use unisono_programs::Program;
+use unisono_programs::draw::Budget;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -20,11 +22,15 @@ fn run(command: &mut Command) -> Output {
 }
 
 fn compile(source: &str, name: &str) -> PathBuf {
+    compile_all(&[&format!("tests/{source}.c")], name)
+}
+
+fn compile_all(sources: &[&str], name: &str) -> PathBuf {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut cc = Command::new("cc");
     cc.args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-std=c11", "-O1"]);
     cc.args(["include", "../capi/include"].map(|folder| format!("-I{HERE}/{folder}")));
-    cc.arg(format!("{HERE}/tests/{source}.c")).arg("-o").arg(&program).arg(library());
+    cc.args(sources.iter().map(|source| format!("{HERE}/{source}"))).arg("-o").arg(&program).arg(library());
     run(&mut cc);
     program
 }
@@ -52,6 +58,21 @@ fn launched_processes_join_and_call() {
     for env in [&[][..], &[("UNISONO_RULES", papers)]] {
         let outcome = start(program.clone(), 3, "together", env);
         assert!(outcome.success(), "{env:?}: {outcome}");
+    }
+}
+
+/// Drawn programs by the interpreter in C.
+#[test]
+fn drawn_programs_pass() {
+    let sources = ["program.c", "by_unisono.c"].map(|name| format!("../../verify/programs/c/{name}"));
+    let program = compile_all(&sources.each_ref().map(String::as_str), "programs");
+    for ranks in [1, 2, 3, 5] {
+        let budget = Budget { pause: 100, ..Budget::new(ranks) };
+        let texts: String = (0..30).map(|seed| Program::draw(seed, &budget).to_string()).collect();
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("programs-{ranks}"));
+        std::fs::write(&file, texts).expect("the programs' file");
+        let outcome = start(program.clone(), ranks, &file.to_string_lossy(), &[]);
+        assert!(outcome.success(), "{ranks} ranks: {outcome}");
     }
 }
 

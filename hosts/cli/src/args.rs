@@ -319,6 +319,13 @@ pub(crate) struct Check {
     /// Run this program, as --random prints them
     #[arg(long, value_name = "FILE", conflicts_with_all = ["large_counts", "form", "random", "ranks"])]
     pub(crate) program: Option<PathBuf>,
+    /// Let this command run the programs: a shell's words, where {n} is the number of ranks; a file of programs is its last
+    /// argument. Such as the interpreter in C, verify/programs/c, under an MPI
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["bind", "large_counts"])]
+    pub(crate) by: Option<String>,
+    /// Pass over what fails under this command, too: an MPI without the library that is checked
+    #[arg(long, value_name = "COMMAND", requires = "by")]
+    pub(crate) unless: Option<String>,
 }
 
 /// Without an option of groups: this machine.

@@ -171,6 +171,26 @@ fn drawn_programs_pass_on_real_processes() {
     std::fs::remove_file(&file).expect("it is there");
 }
 
+/// A command that says that program 3 of its file is wrong, if there are so many, and that the only one of it is, else.
+#[test]
+fn drawn_programs_are_run_by_a_command() {
+    let wrong = "f() { k=$(($(grep -c ^ranks \"$1\") > 3 ? 3 : 0)); echo $k > \"$1.begun\"; echo \"rank 1: program $k: a wrong byte\"; false; }; f";
+    let random = ["check", "--random", "5", "--seed", "1", "-n", "2", "--by"];
+    let output = unisono(&[&random[..], &[wrong]].concat());
+    let said = text(&output.stdout);
+    assert!(
+        !output.status.success() && said.starts_with("seed 4, 2 ranks: FAILED\nrank 1: a wrong byte\nshrunk: "),
+        "{said}"
+    );
+    assert!(said.contains("\nranks 1\n") && !said.contains("\ncall "), "{said}");
+    let over = succeeds(&["check", "--random", "1", "--seed", "1", "--by", wrong, "--unless", wrong]);
+    assert!(over.contains(" failed beneath too; seeds 1 to "), "{over}");
+    let right = succeeds(&["check", "--random", "1", "--seed", "1", "--by", "true"]);
+    assert!(right.contains("50 programs passed; seeds 1 to ") || right.contains("00 programs passed; "), "{right}");
+    let none = unisono(&[&random[..], &["echo nothing here; false"]].concat());
+    assert!(text(&none.stderr).contains("begins no program\nnothing here"), "{none:?}");
+}
+
 #[test]
 fn demo_broadcasts_a_file() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/demo.rs");

@@ -4,6 +4,7 @@
 //! a rank is killed has a team for itself. Each rank leaves a report in a directory, where the launcher reads what happened: a team that
 //! hangs or crashes has told nobody else.
 
+mod command;
 mod worker;
 
 pub(crate) use worker::work;
@@ -145,19 +146,27 @@ fn say(program: &Program, reports: Vec<Option<Report>>) -> Result<(), String> {
     judge(program, &reports)
 }
 
+fn read(path: &Path) -> Result<Program, Failure> {
+    let words = |e: &dyn std::fmt::Display| Failure::Words(format!("{}: {e}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|e| words(&e))?;
+    Program::parse(&text).map_err(|e| words(&e))
+}
+
 pub(crate) fn run(args: &Check) -> Result<(), Failure> {
-    let runner = Runner { args, directory: Directory::new()? };
-    if let Some(path) = &args.program {
-        let text = std::fs::read_to_string(path).map_err(|e| Failure::Words(format!("{}: {e}", path.display())))?;
-        let program = Program::parse(&text).map_err(|e| Failure::Words(format!("{}: {e}", path.display())))?;
-        runner.one(&program, LIMIT).map_err(Failure::Words)?;
-        println!("1 program passed");
-        return Ok(());
-    }
+    let program = args.program.as_deref().map(read).transpose()?;
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
     let seed = args.seed.unwrap_or_else(clock);
     if args.print {
         print!("{}", Program::draw(seed, &budget(args.ranks, false)));
+        return Ok(());
+    }
+    if let Some(by) = &args.by {
+        return command::check(args, by, program, seed);
+    }
+    let runner = Runner { args, directory: Directory::new()? };
+    if let Some(program) = program {
+        runner.one(&program, LIMIT).map_err(Failure::Words)?;
+        println!("1 program passed");
         return Ok(());
     }
     let until = Instant::now() + Duration::from_secs(args.random.unwrap_or(0));

@@ -1,0 +1,185 @@
+//! Drawn programs by another program's hands: a command that runs a file of them (`unisono check --random SECONDS --by COMMAND`), such as
+//! the interpreter in C of `verify/programs/c`, under an MPI.
+//!
+//! The command writes K to FILE.begun when it begins the K-th one of its FILE, and prints `rank R: program K: WORDS` of what is wrong.
+
+use super::{Directory, budget};
+use crate::args::Check;
+use crate::error::Failure;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+use unisono_programs::Program;
+use unisono_programs::shrink::shrink_by_running;
+
+/// Programs that a command gets at once: starting it takes as long as many of them.
+const BATCH: u64 = 50;
+/// Time for a step of a program, also while it is shrunk; and for all of that.
+const LIMIT: Duration = Duration::from_secs(15);
+const SHORT: Duration = Duration::from_secs(5);
+const SHRINK: Duration = Duration::from_secs(120);
+const TRIES: u32 = 2;
+/// Lines that are shown of a command that says nothing of a rank.
+const LINES: usize = 8;
+
+/// Which program of a file is wrong, and what the command says of it.
+struct Wrong {
+    at: u64,
+    words: String,
+}
+
+/// A command and all that it starts: killed, if it does not end by itself.
+struct Group(Child);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // SAFETY: signals to a group of processes that was made for the command.
+        unsafe { libc::kill(-(self.0.id() as i32), libc::SIGKILL) };
+        let _ = self.0.wait();
+    }
+}
+
+fn send_lines(from: impl Read + Send + 'static, to: Sender<String>) {
+    std::thread::spawn(move || {
+        for line in BufReader::new(from).split(b'\n').map_while(Result::ok) {
+            if to.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+                return;
+            }
+        }
+    });
+}
+
+/// Runs programs by a command, each step for so long; the first that is wrong.
+fn run(command: &str, directory: &Directory, programs: &[Program], limit: Duration) -> Result<Option<Wrong>, Failure> {
+    let ranks = programs.first().map_or(1, |program| program.ranks);
+    let (file, begun) = (directory.0.join("programs"), directory.0.join("programs.begun"));
+    let _ = std::fs::remove_file(&begun);
+    let text: String = programs.iter().map(Program::to_string).collect();
+    let failed = |what: &str, e: std::io::Error| Failure::Words(format!("{what}: {e}"));
+    std::fs::write(&file, text).map_err(|e| failed(&file.display().to_string(), e))?;
+    let command = command.replace("{n}", &ranks.to_string());
+    let mut child = Command::new("sh")
+        .args(["-c", &format!("{command} \"$1\""), "sh"])
+        .arg(&file)
+        .env("PROGRAM_SECONDS", limit.as_secs().to_string())
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|e| failed(&command, e))?;
+    let (sender, lines) = channel();
+    if let (Some(out), Some(err)) = (child.stdout.take(), child.stderr.take()) {
+        send_lines(out, sender.clone());
+        send_lines(err, sender);
+    }
+    let mut group = Group(child);
+    let begun = || std::fs::read_to_string(&begun).ok().and_then(|at| at.trim().parse().ok());
+    let (mut said, mut last, mut before) = (Vec::new(), Vec::new(), None);
+    let mut late = false;
+    loop {
+        // Ranks end by themselves when a step takes too long: this is for what starts them.
+        match lines.recv_timeout(2 * limit) {
+            Ok(line) => {
+                if let Some(words) = of_rank(&line) {
+                    said.push(words);
+                } else {
+                    last.push(line);
+                    last.drain(..last.len().saturating_sub(LINES));
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                let now = begun();
+                late = std::mem::replace(&mut before, now) == now;
+                if late {
+                    break;
+                }
+            }
+        }
+    }
+    let status = if late { None } else { Some(group.0.wait().map_err(|e| failed(&command, e))?) };
+    drop(group);
+    let right = status.is_some_and(|status| status.success());
+    if right && said.is_empty() {
+        return Ok(None);
+    }
+    let Some(begun) = begun() else {
+        return Err(Failure::Words(format!("{command}: begins no program\n{}", last.join("\n"))));
+    };
+    // Rank 0 may be further than the one that failed.
+    let at = said.iter().map(|(at, _)| *at).min().unwrap_or(begun);
+    let words: Vec<_> = said.into_iter().filter(|(of, _)| *of == at).map(|(_, words)| words).collect();
+    let words = if words.is_empty() { format!("{}\n{}", ended(status), last.join("\n")) } else { words.join("\n") };
+    Ok(Some(Wrong { at, words }))
+}
+
+fn ended(status: Option<ExitStatus>) -> String {
+    match status {
+        None => "the command did not end in time".into(),
+        Some(status) => match (status.code(), status.signal()) {
+            (Some(code), _) => format!("the command ended with code {code}"),
+            (None, signal) => format!("the command ended by signal {}", signal.unwrap_or(0)),
+        },
+    }
+}
+
+/// `rank R: program K: WORDS`: K, and what R says.
+fn of_rank(line: &str) -> Option<(u64, String)> {
+    let (rank, rest) = line.strip_prefix("rank ")?.split_once(": program ")?;
+    let (at, words) = rest.split_once(": ")?;
+    Some((at.parse().ok()?, format!("rank {rank}: {words}")))
+}
+
+/// Runs this program, or draws them; an error is one that fails under `--by` and not under `--unless`.
+pub(super) fn check(args: &Check, by: &str, program: Option<Program>, seed: u64) -> Result<(), Failure> {
+    let directory = Directory::new()?;
+    let one = |command: &str, program: &Program, limit| {
+        run(command, &directory, std::slice::from_ref(program), limit).map(|wrong| wrong.map(|wrong| wrong.words))
+    };
+    // Does it fail beneath, too? A fault may show in one run of several.
+    let beneath = |program: &Program, limit| -> Result<bool, Failure> {
+        let Some(unless) = &args.unless else { return Ok(false) };
+        for _ in 0..TRIES {
+            if one(unless, program, limit)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    if let Some(program) = program {
+        if let Some(words) = one(by, &program, LIMIT)? {
+            return Err(Failure::Words(words));
+        }
+        println!("1 program passed");
+        return Ok(());
+    }
+    let until = Instant::now() + Duration::from_secs(args.random.unwrap_or(0));
+    let (mut next, mut passed, mut over) = (seed, 0, 0);
+    while Instant::now() < until {
+        let batch: Vec<_> = (next..next + BATCH).map(|seed| Program::draw(seed, &budget(args.ranks, false))).collect();
+        let Some(Wrong { at, words }) = run(by, &directory, &batch, LIMIT)? else {
+            (next, passed) = (next + BATCH, passed + BATCH);
+            continue;
+        };
+        let program = batch[at as usize].clone();
+        (next, passed) = (next + at + 1, passed + at);
+        if beneath(&program, LIMIT)? {
+            over += 1;
+            continue;
+        }
+        println!("seed {}, {} ranks: FAILED\n{words}", next - 1, program.ranks);
+        let tries = (TRIES, Instant::now() + SHRINK);
+        let (short, words) = shrink_by_running(program, words, tries, |program| match one(by, program, SHORT) {
+            Ok(Some(words)) if !beneath(program, SHORT).unwrap_or(true) => Err(words),
+            _ => Ok(()),
+        });
+        println!("shrunk: {}\n{short}", words.replace('\n', "\n        "));
+        return Err(Failure::Silent(1));
+    }
+    let beneath = if args.unless.is_some() { format!(", {over} failed beneath too") } else { String::new() };
+    println!("{passed} programs passed{beneath}; seeds {seed} to {}", next - 1);
+    Ok(())
+}

@@ -1,0 +1,94 @@
+/*
+ * Programs of collectives from their text (../src/text.rs says what it means), in C: what a rank calls and has in memory,
+ * whatever library is called. program.c reads, fills, walks and looks; by_mpi.c and by_unisono.c call.
+ */
+#ifndef PROGRAM_H
+#define PROGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum name {
+    BARRIER, BCAST, GATHER, GATHERV, SCATTER, SCATTERV, ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV, ALLTOALLW,
+    REDUCE, ALLREDUCE, REDUCE_SCATTER, REDUCE_SCATTER_BLOCK, SCAN, EXSCAN, DUP, SPLIT, FREE
+};
+
+enum op { NONE, SUM8, SUM64, XOR64, MAX64, ADD, AFFINE };
+
+/* How the packed bytes of an element lie: `kind` as in the text, 0 to 3. */
+struct shape { uint64_t kind, block, gap; };
+
+struct type { int rank, side; struct shape shape; };
+
+struct call {
+    int number, comm, root, order;
+    enum name name;
+    enum op op;
+    bool in_place;
+    uint64_t element;
+    int numbers, types;
+    int64_t *number_of;
+    struct type *type_of;
+};
+
+enum { SEND, RECEIVE };
+
+/* One side's memory: a block, or one for each rank. */
+struct buffer {
+    unsigned char *memory; /* null: this side is not there */
+    size_t bytes;          /* without the guard behind */
+    int blocks;
+    uint64_t *counts, *displacements; /* displacements in extents; of alltoallw in bytes */
+    struct shape shapes[2];           /* of blocks of even ranks, and of odd ones */
+    uint64_t extents[2];
+};
+
+enum form { RUN, START, INIT };
+
+/* A rank's part of a call. */
+struct part {
+    const struct call *call;
+    int rank, size; /* in its communicator */
+    bool in_place;  /* here */
+    uint64_t own;   /* elements of a block that is alone in its buffer */
+    struct buffer sides[2];
+    uint32_t rounds;
+    bool active, persistent;
+    void *host; /* what the library needs: host_prepare() makes it */
+};
+
+/* right = left op right, for `count` elements: a user's operation. */
+void fold(enum op op, uint64_t element, uint64_t count, const unsigned char *left, unsigned char *right);
+
+void *allocate(size_t bytes);
+/* Says what is wrong, and ends this process and with it the job. */
+_Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- The library ------------------------------------------------------------------------------ */
+
+void host_begin(int *rank, int *size);
+void host_end(void);
+_Noreturn void host_abort(void);
+
+/* Has it datatypes with holes for this collective? */
+bool host_has_types(enum name name);
+
+typedef struct host_comm host_comm;
+/* The communicator of all ranks, which is never freed; and what is made from others. */
+host_comm *host_world(void);
+host_comm *host_dup(host_comm *comm);
+host_comm *host_split(host_comm *comm, int64_t color, int64_t key); /* color -1: answers null */
+void host_free(host_comm *comm);
+
+/* What the library needs for a part, from before its first round to the program's end. */
+void host_prepare(struct part *part);
+void host_forget(struct part *part);
+
+void host_call(struct part *part, host_comm *comm, enum form form);
+void host_start(struct part *part); /* again */
+bool host_test(struct part *part);
+void host_wait(struct part **parts, int count);
+void host_request_free(struct part *part);
+
+#endif
