@@ -61,18 +61,34 @@ fn launched_processes_join_and_call() {
     }
 }
 
-/// Drawn programs by the interpreter in C.
+/// The interpreter of programs' texts in C, and a file with these.
+fn interpreter(name: &str, texts: &str) -> (PathBuf, String) {
+    let sources = ["program.c", "by_unisono.c"].map(|name| format!("../../verify/programs/c/{name}"));
+    let program = compile_all(&sources.each_ref().map(String::as_str), name);
+    let file = program.with_extension("txt");
+    std::fs::write(&file, texts).expect("the programs' file");
+    (program, file.to_string_lossy().into_owned())
+}
+
 #[test]
 fn drawn_programs_pass() {
-    let sources = ["program.c", "by_unisono.c"].map(|name| format!("../../verify/programs/c/{name}"));
-    let program = compile_all(&sources.each_ref().map(String::as_str), "programs");
     for ranks in [1, 2, 3, 5] {
         let budget = Budget { pause: 100, ..Budget::new(ranks) };
         let texts: String = (0..30).map(|seed| Program::draw(seed, &budget).to_string()).collect();
-        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("programs-{ranks}"));
-        std::fs::write(&file, texts).expect("the programs' file");
-        let outcome = start(program.clone(), ranks, &file.to_string_lossy(), &[]);
+        let (program, file) = interpreter(&format!("programs-{ranks}"), &texts);
+        let outcome = start(program, ranks, &file, &[]);
         assert!(outcome.success(), "{ranks} ranks: {outcome}");
+    }
+}
+
+/// Its part of a communicator is made and freed, and it goes: no death to who is not as far.
+#[test]
+fn a_process_may_end_while_others_make_its_communicator() {
+    let split = "ranks 3\nseed 1\ncall 0 0 split auto 0 0 none 1 0 2 -1 2 -2 -1 0\n* run 0\n";
+    let (program, file) = interpreter("split", split);
+    for _ in 0..40 {
+        let outcome = start(program.clone(), 3, &file, &[]);
+        assert!(outcome.success(), "{outcome}");
     }
 }
 

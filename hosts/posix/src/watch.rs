@@ -151,14 +151,6 @@ impl Watch {
         Self { region, layout, _descriptors: descriptors, fds, next: 0 }
     }
 
-    /// A peer that is gone, whatever it had finished.
-    pub(crate) fn any_gone(&mut self) -> Option<Rank> {
-        if sys::poll(&mut self.fds, 0).ok()? == 0 {
-            return None;
-        }
-        self.fds.iter().position(|fd| fd.revents != 0).map(|rank| rank as Rank)
-    }
-
     /// Looks at the peers that are awaited and at a window of the others; answers one whose death
     /// ends the awaited operation.
     pub fn look(&mut self, on: &Awaits) -> Option<Rank> {

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use unisono_kernel::Rank;
 use unisono_kernel::error::{Cause, Error, Poison};
-use unisono_kernel::region::Word;
 
 /// Between two looks at who is gone.
 const LOOK: Duration = Duration::from_millis(1);
@@ -23,9 +22,6 @@ pub(crate) struct Commons {
     pub(super) descriptors: Arc<Descriptors>,
     yields: bool,
     own: Mutex<Own>,
-    /// When the process began, and the microseconds from then to the last look at who is gone.
-    begin: Instant,
-    looked: Word,
 }
 
 /// What is its owner's alone.
@@ -44,8 +40,7 @@ impl Commons {
         yields: bool,
     ) -> Self {
         let own = Mutex::new(Own { arena, notices: Ring::default() });
-        let (begin, looked) = (Instant::now(), Word::zero());
-        Self { me, maps, descriptors, yields, own, begin, looked }
+        Self { me, maps, descriptors, yields, own }
     }
 
     /// Nothing that panics runs under the lock; if it did, the state is one between two whole steps.
@@ -56,18 +51,6 @@ impl Commons {
     /// Is a process of the job gone? Where it can't be seen, no.
     pub(super) fn gone(&self, process: World) -> bool {
         process != self.me && self.descriptors.gone(process)
-    }
-
-    /// Is it time to look at who is gone? A look is a system call, and longer than all else that a new communicator costs:
-    /// it is made once in a millisecond.
-    pub(super) fn is_time_to_look(&self) -> bool {
-        let now = self.begin.elapsed().as_micros() as u64;
-        // Two threads that both look do no harm.
-        let due = now >= self.looked.load_payload() + LOOK.as_micros() as u64;
-        if due {
-            self.looked.store_payload(now);
-        }
-        due
     }
 
     /// Does whoever waits yield at once?

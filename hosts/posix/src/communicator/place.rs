@@ -425,16 +425,8 @@ impl Place {
         let name = hash([owner.into(), offset, epoch.into()].into_iter());
         let (commons, tenancy) = (Arc::clone(&self.commons), Some(tenancy));
         let (births, parts, timeout) = (0, 0, self.timeout);
-        let place = Self { commons, members, rank, region, layout, base, tenancy, name, births, parts, timeout };
-        let gone = if place.commons.is_time_to_look() { place.watch().any_gone() } else { None };
-        match gone {
-            // Those who have come in before it went learn at their first operation there.
-            Some(dead) => {
-                let poison = Poison { rank: dead, operation: base.operation + 1, cause: Cause::Died };
-                Err(Error::Poisoned(state::poison(&place.region, &layout, rank, poison)).into())
-            }
-            None => Ok(place),
-        }
+        // Who is gone by now may have left it before, with all that it had to do there: whoever waits for it learns of its death.
+        Ok(Self { commons, members, rank, region, layout, base, tenancy, name, births, parts, timeout })
     }
 
     /// The communicator on this place ended; `end`: where it stands, if it finished all that it began. The process leaves the
