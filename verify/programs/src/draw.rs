@@ -27,6 +27,10 @@ pub struct Budget {
     pub segments: bool,
     /// Must blocking calls move requests of other communicators ([`Program::ends_unmoved`])?
     pub moving: bool,
+    /// May calls be nonblocking, or persistent?
+    pub requests: bool,
+    /// Are segments and elements as small as they can be: for checkers that walk through all interleavings?
+    pub tiny: bool,
     /// May a rank be killed?
     pub kills: bool,
 }
@@ -43,8 +47,15 @@ impl Budget {
             wraps: true,
             segments: true,
             moving: true,
+            requests: true,
+            tiny: false,
             kills: false,
         }
+    }
+
+    /// What has some thousands of states.
+    pub const fn tiny(ranks: u32) -> Self {
+        Self { calls: 2, bytes: 500, pause: 0, tiny: true, ..Self::new(ranks) }
     }
 }
 
@@ -116,7 +127,7 @@ struct Draw {
 impl Draw {
     fn all(&mut self) {
         // Most programs are short of bytes: more of them are run.
-        self.budget.bytes >>= self.random.below(6);
+        self.budget.bytes >>= self.random.below(if self.budget.tiny { 3 } else { 6 });
         let mut calls = 0;
         while calls < self.budget.calls {
             match self.random.below(20) {
@@ -172,12 +183,21 @@ impl Draw {
 
     fn segment(&mut self) -> Segment {
         let random = &mut self.random;
-        let lines = *random.of(&[2, 4, 8, 64]);
-        let slots = *random.of(&[1, 2, 2, 4, 4, 8, 16]);
-        let fragment = *random.of(&[64, 256, 512, 1024, 4096, 4096, 8192, 32 << 10]);
+        /// Of how many lines, slots, bytes of a slot; of the papers' slots, and their bytes.
+        type Sizes<'a> = (&'a [u32], &'a [u32], &'a [u64], &'a [u32], &'a [u64]);
+        let (lines, slots, fragments, papers, parts): Sizes<'_> = match self.budget.tiny {
+            true => (&[2, 4], &[1, 2, 2, 4, 4], &[64, 64, 128, 192], &[1, 2, 2], &[8, 24, 64]),
+            false => (
+                &[2, 4, 8, 64],
+                &[1, 2, 2, 4, 4, 8, 16],
+                &[64, 256, 512, 1024, 4096, 4096, 8192, 32 << 10],
+                &[1, 2, 4, 8],
+                &[64, 100, 1024, 4096],
+            ),
+        };
+        let (lines, slots, fragment) = (*random.of(lines), *random.of(slots), *random.of(fragments));
         let papers = (self.budget.algorithms && random.chance(50)).then(|| {
-            let slots = *random.of(&[1, 2, 4, 8]);
-            let fragment = *random.of(&[64, 100, 1024, 4096]);
+            let (slots, fragment) = (*random.of(papers), *random.of(parts));
             (slots, fragment, (*random.of(&[1, 2, 4])).min(slots))
         });
         let mut base = [0; 4];
@@ -269,7 +289,7 @@ impl Draw {
     fn ahead(&mut self) -> usize {
         let comm = self.comm();
         let root = self.random.below(self.groups[comm].len() as u64) as u32;
-        let calls = 2 + self.random.below(7);
+        let calls = 2 + self.random.below(if self.budget.tiny { 2 } else { 7 });
         if self.budget.pause > 0 {
             self.pause();
         }
@@ -286,7 +306,7 @@ impl Draw {
         let full = requests + 1 >= REQUESTS;
         match self.random.below(10) {
             0..=4 => self.push(Verb::Run, call as u64),
-            _ if full => self.push(Verb::Run, call as u64),
+            _ if full || !self.budget.requests => self.push(Verb::Run, call as u64),
             5..=7 => {
                 self.push(Verb::Start, call as u64);
                 self.open.push(Open { call, starts: None, active: true });
@@ -371,7 +391,7 @@ impl Draw {
         let Segment { slots, fragment, papers, .. } = self.program.segment(comm);
         let queue = u64::from(slots) * fragment;
         // So many of small slots are enough.
-        let most = most.min(256 * fragment);
+        let most = most.min(if self.budget.tiny { 5 } else { 256 } * fragment);
         let paper = papers.map_or(1024, |papers| papers.1);
         let bounds =
             [8, 48, 64, 104, 112, 128, 1024, 4096, 5 << 10, 16 << 10, fragment, queue / 2, queue, 3 * fragment, paper];
@@ -403,6 +423,7 @@ impl Draw {
             true => *self.random.of(&[Op::Sum8, Op::Sum64, Op::Xor64, Op::Max64, Op::Add, Op::Affine, Op::Affine]),
         };
         let (user, slot) = (matches!(op, Op::Add | Op::Affine), self.program.segment(comm).fragment);
+        let tiny = self.budget.tiny;
         let element = match op.element() {
             Some(element) => element,
             None if name == Barrier => 1,
@@ -413,7 +434,7 @@ impl Draw {
                 3..6 => *self.random.of(&[2, 3, 4, 6, 8, 12, 16, 24]),
                 6 => *self
                     .random
-                    .of(&[100, 512, 1000, 4096].map(|bytes: u64| if user { bytes.min(slot) } else { bytes })),
+                    .of(&[100, 512, 1000, 4096].map(|bytes: u64| if user || tiny { bytes.min(slot) } else { bytes })),
                 _ => 1,
             },
         };

@@ -200,15 +200,7 @@ pub struct Told<E> {
 /// A rank runs its part of a legal program, from the world's communicator on.
 pub fn interpret<M: Member>(program: &Program, rank: u32, world: M, host: &mut dyn Host) -> Told<M::Error> {
     let groups = program.groups();
-    let memories: Vec<_> = program
-        .calls
-        .iter()
-        .enumerate()
-        .map(|(number, call)| {
-            let place = groups[call.comm].iter().position(|&member| member == rank)?;
-            Some(Memory::new(program, number, groups[call.comm].len() as u32, place as u32))
-        })
-        .collect();
+    let memories = Memory::all(program, &groups, rank);
     let views: Vec<_> = memories.iter().map(|memory| memory.as_ref().map(View::new)).collect();
     let mut comms: Vec<Option<M>> = groups.iter().map(|_| None).collect();
     comms[0] = Some(world);

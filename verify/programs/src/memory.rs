@@ -151,6 +151,21 @@ pub struct Memory<'p> {
 }
 
 impl<'p> Memory<'p> {
+    /// The buffers of a rank of the whole program, for each call on a communicator of its.
+    pub fn all(program: &'p Program, groups: &[Vec<u32>], rank: u32) -> Vec<Option<Self>> {
+        let one = |(number, call): (usize, &Called)| {
+            let group = &groups[call.comm];
+            let place = group.iter().position(|&member| member == rank)?;
+            Some(Self::new(program, number, group.len() as u32, place as u32))
+        };
+        program.calls.iter().enumerate().map(one).collect()
+    }
+
+    /// All bytes, of both sides.
+    pub fn cells(&self) -> impl Iterator<Item = &Cell<u8>> {
+        self.send.iter().chain(&self.receive).flat_map(|buffer| &buffer.cells)
+    }
+
     /// The buffers of `rank` of `size`.
     pub fn new(program: &'p Program, number: usize, size: u32, rank: u32) -> Self {
         use Name::*;
