@@ -98,8 +98,16 @@ impl Program {
     pub fn draw(seed: u64, budget: &Budget) -> Self {
         let mut random = Random::new(seed ^ u64::from(budget.ranks) << 56);
         let program = Self { ranks: budget.ranks.max(1), seed: random.next() as u32, ..Self::default() };
-        let groups = program.groups();
-        let mut draw = Draw { random, budget: *budget, program, groups, open: Vec::new(), freed: Vec::new() };
+        let (groups, ranks) = (program.groups(), program.ranks as usize);
+        let mut draw = Draw {
+            random,
+            budget: *budget,
+            program,
+            groups,
+            open: Vec::new(),
+            scopes: vec![Vec::new(); ranks],
+            freed: Vec::new(),
+        };
         let segment = draw.segment();
         draw.program.segments.push(segment);
         draw.all();
@@ -121,6 +129,8 @@ struct Draw {
     program: Program,
     groups: Vec<Vec<u32>>,
     open: Vec<Open>,
+    /// Of each rank, the communicators whose scopes are open, the outermost first.
+    scopes: Vec<Vec<usize>>,
     freed: Vec<usize>,
 }
 
@@ -214,16 +224,36 @@ impl Draw {
         Segment { lines, slots, fragment, papers, base }
     }
 
-    /// Completes all requests: what makes or frees communicators needs that.
+    /// Completes all requests.
     fn finish(&mut self) {
         while !self.open.is_empty() {
             self.complete(0, true);
         }
     }
 
+    /// Closes the scopes that need not be open any longer, the innermost first, as every rank does at its next step.
+    fn settle(&mut self) {
+        let comms: Vec<_> = self.open.iter().map(|open| self.program.calls[open.call].comm).collect();
+        for scopes in &mut self.scopes {
+            while scopes.pop_if(|inner| !comms.contains(inner)).is_some() {}
+        }
+    }
+
+    /// Closes a communicator's scopes, which needs that those that were opened after them are closed.
+    fn close(&mut self, comm: usize) {
+        loop {
+            self.settle();
+            let inside = |scopes: &Vec<usize>| Some(scopes[scopes.iter().position(|&open| open == comm)?..].to_vec());
+            let Some(inside) = self.scopes.iter().find_map(inside) else { break };
+            let is_inside = |open: &Open| inside.contains(&self.program.calls[open.call].comm);
+            let Some(at) = self.open.iter().position(is_inside) else { break };
+            self.complete(at, true);
+        }
+    }
+
     fn make(&mut self) {
-        self.finish();
         let (comm, parent) = (self.groups.len(), self.comm());
+        self.close(parent);
         let size = self.groups[parent].len();
         let split = self.random.chance(50);
         let (name, numbers) = if split {
@@ -261,7 +291,7 @@ impl Draw {
     fn free(&mut self) {
         let comm = self.comm();
         if comm > 0 {
-            self.finish();
+            self.close(comm);
             let call = self.plain(comm, Name::Free, Vec::new());
             self.push(Verb::Run, call as u64);
             self.freed.push(comm);
@@ -302,6 +332,7 @@ impl Draw {
 
     fn enter(&mut self, call: usize) {
         let comm = self.program.calls[call].comm;
+        self.settle();
         let requests = self.open.iter().filter(|open| self.program.calls[open.call].comm == comm).count();
         let full = requests + 1 >= REQUESTS;
         match self.random.below(10) {
@@ -309,14 +340,25 @@ impl Draw {
             _ if full || !self.budget.requests => self.push(Verb::Run, call as u64),
             5..=7 => {
                 self.push(Verb::Start, call as u64);
-                self.open.push(Open { call, starts: None, active: true });
+                self.begin(Open { call, starts: None, active: true });
             }
             _ => {
                 self.push(Verb::Init, call as u64);
                 let starts = Some(1 + self.random.below(4));
-                self.open.push(Open { call, starts, active: false });
+                self.begin(Open { call, starts, active: false });
             }
         }
+    }
+
+    fn begin(&mut self, open: Open) {
+        let comm = self.program.calls[open.call].comm;
+        for &rank in &self.groups[comm] {
+            let scopes = &mut self.scopes[rank as usize];
+            if !scopes.contains(&comm) {
+                scopes.push(comm);
+            }
+        }
+        self.open.push(open);
     }
 
     /// Something happens to a call that is under way.
@@ -540,13 +582,33 @@ mod tests {
 
     #[test]
     fn what_is_drawn_is_legal_and_reads_back() {
-        for seed in 0..300 {
+        for seed in 0..600 {
             let budget = Budget { kills: seed % 3 == 0, ..Budget::new(1 + seed as u32 % 9) };
             let program = Program::draw(seed, &budget);
             assert_eq!(program.check(), Ok(()), "seed {seed}\n{program}");
             assert_eq!(Program::parse(&program.to_string()), Ok(program.clone()), "seed {seed}");
             assert_eq!(Program::draw(seed, &budget), program);
         }
+    }
+
+    #[test]
+    fn communicators_are_made_and_freed_beside_requests() {
+        let (mut made, mut freed) = (0, 0);
+        for seed in 0..100 {
+            let program = Program::draw(seed, &Budget::new(3));
+            let mut active = BTreeSet::new();
+            for step in program.steps.iter().filter(|step| step.who.is_none_or(|who| who == 0)) {
+                let name = program.calls_of(step).next().map(|call| program.calls[call].name);
+                match (step.verb, name) {
+                    (Verb::Start, _) => active.extend(&step.numbers),
+                    (Verb::Poll | Verb::Wait | Verb::WaitAll, _) => active.retain(|call| !step.numbers.contains(call)),
+                    (Verb::Run, Some(Name::Dup | Name::Split)) => made += usize::from(!active.is_empty()),
+                    (Verb::Run, Some(Name::Free)) => freed += usize::from(!active.is_empty()),
+                    _ => {}
+                }
+            }
+        }
+        assert!(made > 20 && freed > 20, "{made} {freed}");
     }
 
     #[test]

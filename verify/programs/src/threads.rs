@@ -16,6 +16,7 @@ use unisono_kernel::error::{Error, Refusal, WaitError};
 use unisono_kernel::p2p::Nothing;
 use unisono_kernel::progress::Progress;
 use unisono_kernel::region::{Base, Counter, Layout, Region};
+use unisono_kernel::select::BarrierAlgorithm;
 use unisono_kernel::step::Awaits;
 use unisono_kernel::transport::Transport;
 use unisono_kernel::wait::{Relax, SpinThen};
@@ -152,8 +153,8 @@ impl<R: Region> Member for Thread<'_, R> {
         interpret::scope(&mut self.communicator, body)
     }
 
-    fn make(&mut self, comm: usize, _: Making) -> Result<Option<Self>, Error> {
-        self.communicator.barrier()?;
+    fn make(&mut self, comm: usize, _: Making, others: &mut [&mut dyn Progress]) -> Result<Option<Self>, Error> {
+        self.run(&Call::Barrier { algorithm: BarrierAlgorithm::Auto }, others)?;
         if comm >= self.run.segments.len() {
             return Ok(None);
         }
