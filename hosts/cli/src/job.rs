@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::time::Duration;
 use unisono_kernel::error::{Argument, Bound, Refusal};
-use unisono_kernel::region::Params;
+use unisono_kernel::region::{Base, Params};
 use unisono_posix::bootstrap::{Bootstrap, Launched};
 use unisono_posix::launch::{Launch, Outcome};
 use unisono_posix::{Joined, Options};
@@ -90,15 +90,20 @@ impl Team {
 
     /// A new segment with a communicator on it.
     pub(crate) fn join(&mut self, params: Params) -> Result<Joined, Failure> {
-        self.join_for(params, None)
+        self.join_from(params, None, Base::default())
     }
 
-    /// The same, with a bound on each wait.
-    pub(crate) fn join_for(&mut self, params: Params, timeout: Option<Duration>) -> Result<Joined, Failure> {
+    /// The same, with a bound on each wait, and with what is counted as done before.
+    pub(crate) fn join_from(
+        &mut self,
+        params: Params,
+        timeout: Option<Duration>,
+        begin: Base,
+    ) -> Result<Joined, Failure> {
         // What is not to be had for the first segment is not for others: said once.
         let log = if self.joined { None } else { Some(say as fn(fmt::Arguments<'_>)) };
         self.joined = true;
-        let options = Options { log, timeout, ..Options::default() };
+        let options = Options { log, timeout, begin, ..Options::default() };
         Ok(unisono_posix::join(&mut self.bootstrap, |ranks| Params { ranks, ..params }, &options)?)
     }
 

@@ -165,6 +165,11 @@ fn drawn_programs_pass_on_real_processes() {
     std::fs::write(&file, printed).expect("a file");
     let output = succeeds(&["check", "--program", file.to_str().expect("a path in words")]);
     assert_eq!(output, "1 program passed\n");
+    // Where the world's communicator begins to count is the program's.
+    let beyond = "ranks 1\nseed 1\nsegment 64 16 32768 0 0 0 4611686018427387904 0 0 0\n";
+    std::fs::write(&file, beyond).expect("a file");
+    let output = unisono(&["check", "--program", file.to_str().expect("a path in words")]);
+    assert!(text(&output.stderr).contains("base is 4611686018427387904, must be below"), "{output:?}");
     std::fs::write(&file, "ranks 2\nseed x\n").expect("a file");
     let output = unisono(&["check", "--program", file.to_str().expect("a path in words")]);
     assert!(text(&output.stderr).contains("line 2: seed \"x\" is no number that fits"), "{output:?}");

@@ -34,7 +34,7 @@ use unisono_kernel::Rank;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::region::layout::VERSION;
-use unisono_kernel::region::{Layout, Params, Region};
+use unisono_kernel::region::{Base, Counter, Layout, Params, Region};
 
 /// What a caller may ask of a start-up.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,6 +55,10 @@ pub struct Options {
     /// Bound on this process's arena, from which communicators get their memory. `None`: as the environment says
     /// ([`arena::VARIABLE`]), else [`arena::DEFAULT`].
     pub arena: Option<u64>,
+    /// What the communicator counts as done before it, which is nothing: for checks that begin where counters wrap. The
+    /// same on every rank.
+    #[doc(hidden)]
+    pub begin: Base,
 }
 
 /// What every rank knows of every rank.
@@ -167,6 +171,9 @@ pub fn join_place(
     let (maps, unbound) = step(bootstrap, placed)?;
 
     lead(&segment, rank, &peers);
+    if rank == 0 && options.begin != Base::default() {
+        segment.region().counter(layout.central_count()).store_release(options.begin.arrivals(size));
+    }
     let placement = Placement { unbound, ..placement::verify(&segment, rank, node) };
     let processes: Vec<_> = peers.iter().map(|peer| peer.process).collect();
     let watching = Descriptors::open(rank, &processes);
@@ -180,7 +187,7 @@ pub fn join_place(
     }
 
     let commons = Commons::new(rank, own, maps, descriptors.into(), waiting.yields);
-    let communicator = Place::world(commons.into(), segment.region(), layout, timeout);
+    let communicator = Place::world(commons.into(), segment.region(), (layout, options.begin), timeout);
     Ok(Joined { communicator, segment, placement, placements, pages, waiting, liveness, peers })
 }
 
@@ -239,6 +246,7 @@ struct Greeting {
 impl Greeting {
     fn of(params: Params, size: u32, options: &Options) -> Result<Self, PosixError> {
         let layout = Layout::new(params)?;
+        options.begin.check()?;
         Refusal::check(Argument::Ranks, size.into(), Bound::Equals(params.ranks.into()))?;
         let (node, pus) = (binding::numa_node()?, binding::affinity()?);
         let me = Peer { process: Process::this(), node, pus };

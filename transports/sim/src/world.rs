@@ -20,6 +20,8 @@ pub struct World {
     size: u32,
     begin: Vec<Time>,
     schedule: Schedule,
+    /// Is a rank that waits polled for every request of its that is complete?
+    for_any: bool,
     net: Rc<RefCell<Net>>,
 }
 
@@ -42,7 +44,20 @@ impl World {
         let size = placement.ranks();
         schedule.check(size)?;
         let (chance, begin) = Chance::new(&schedule, size);
-        Ok(Self { size, begin, schedule, net: Rc::new(RefCell::new(Net::new(network, placement, chance))) })
+        Ok(Self {
+            size,
+            begin,
+            schedule,
+            for_any: false,
+            net: Rc::new(RefCell::new(Net::new(network, placement, chance))),
+        })
+    }
+
+    /// The same, where a rank that waits is polled for every request of its that is complete: for machines that wait for
+    /// more than [`Awaits`] has room for, and have looked at all of it.
+    #[must_use]
+    pub fn waking_for_any(self) -> Self {
+        Self { for_any: true, ..self }
     }
 
     /// Number of ranks.
@@ -79,7 +94,8 @@ impl World {
                 // SAFETY: the machines and their buffers are borrowed or owned by `ranks` while this runs.
                 let complete = unsafe { self.net.borrow_mut().happen(now, event) };
                 if let Some((rank, slot)) = complete {
-                    wake(&mut self.net.borrow_mut(), &mut states[rank as usize], rank, slot, now);
+                    let named = (!self.for_any).then_some(slot);
+                    wake(&mut self.net.borrow_mut(), &mut states[rank as usize], rank, named, now);
                 }
                 continue;
             };
@@ -126,10 +142,10 @@ impl World {
     }
 }
 
-/// A request of `rank` is complete: it is polled, if it waits for that and has come so far.
-fn wake(net: &mut Net, state: &mut State, rank: Rank, slot: Slot, now: Time) {
+/// A request of `rank` is complete: it is polled, if it waits for that, or for any, and has come so far.
+fn wake(net: &mut Net, state: &mut State, rank: Rank, slot: Option<Slot>, now: Time) {
     if let State::Waits(on, _) = state
-        && messages(on).any(|awaited| awaited == slot)
+        && slot.is_none_or(|slot| messages(on).any(|awaited| awaited == slot))
     {
         net.calendar.enter(now.max(net.clock(rank)), Event::Poll(rank));
         *state = State::Ready;

@@ -27,6 +27,10 @@ pub struct Budget {
     pub segments: bool,
     /// Must blocking calls move requests of other communicators ([`Program::ends_unmoved`])?
     pub moving: bool,
+    /// May calls be nonblocking, or persistent?
+    pub requests: bool,
+    /// Are segments and elements as small as they can be: for checkers that walk through all interleavings?
+    pub tiny: bool,
     /// May a rank be killed?
     pub kills: bool,
 }
@@ -43,8 +47,15 @@ impl Budget {
             wraps: true,
             segments: true,
             moving: true,
+            requests: true,
+            tiny: false,
             kills: false,
         }
+    }
+
+    /// What has some thousands of states.
+    pub const fn tiny(ranks: u32) -> Self {
+        Self { calls: 2, bytes: 500, pause: 0, tiny: true, ..Self::new(ranks) }
     }
 }
 
@@ -87,8 +98,16 @@ impl Program {
     pub fn draw(seed: u64, budget: &Budget) -> Self {
         let mut random = Random::new(seed ^ u64::from(budget.ranks) << 56);
         let program = Self { ranks: budget.ranks.max(1), seed: random.next() as u32, ..Self::default() };
-        let groups = program.groups();
-        let mut draw = Draw { random, budget: *budget, program, groups, open: Vec::new(), freed: Vec::new() };
+        let (groups, ranks) = (program.groups(), program.ranks as usize);
+        let mut draw = Draw {
+            random,
+            budget: *budget,
+            program,
+            groups,
+            open: Vec::new(),
+            scopes: vec![Vec::new(); ranks],
+            freed: Vec::new(),
+        };
         let segment = draw.segment();
         draw.program.segments.push(segment);
         draw.all();
@@ -110,13 +129,15 @@ struct Draw {
     program: Program,
     groups: Vec<Vec<u32>>,
     open: Vec<Open>,
+    /// Of each rank, the communicators whose scopes are open, the outermost first.
+    scopes: Vec<Vec<usize>>,
     freed: Vec<usize>,
 }
 
 impl Draw {
     fn all(&mut self) {
         // Most programs are short of bytes: more of them are run.
-        self.budget.bytes >>= self.random.below(6);
+        self.budget.bytes >>= self.random.below(if self.budget.tiny { 3 } else { 6 });
         let mut calls = 0;
         while calls < self.budget.calls {
             match self.random.below(20) {
@@ -172,12 +193,21 @@ impl Draw {
 
     fn segment(&mut self) -> Segment {
         let random = &mut self.random;
-        let lines = *random.of(&[2, 4, 8, 64]);
-        let slots = *random.of(&[1, 2, 2, 4, 4, 8, 16]);
-        let fragment = *random.of(&[64, 256, 512, 1024, 4096, 4096, 8192, 32 << 10]);
+        /// Of how many lines, slots, bytes of a slot; of the papers' slots, and their bytes.
+        type Sizes<'a> = (&'a [u32], &'a [u32], &'a [u64], &'a [u32], &'a [u64]);
+        let (lines, slots, fragments, papers, parts): Sizes<'_> = match self.budget.tiny {
+            true => (&[2, 4], &[1, 2, 2, 4, 4], &[64, 64, 128, 192], &[1, 2, 2], &[8, 24, 64]),
+            false => (
+                &[2, 4, 8, 64],
+                &[1, 2, 2, 4, 4, 8, 16],
+                &[64, 256, 512, 1024, 4096, 4096, 8192, 32 << 10],
+                &[1, 2, 4, 8],
+                &[64, 100, 1024, 4096],
+            ),
+        };
+        let (lines, slots, fragment) = (*random.of(lines), *random.of(slots), *random.of(fragments));
         let papers = (self.budget.algorithms && random.chance(50)).then(|| {
-            let slots = *random.of(&[1, 2, 4, 8]);
-            let fragment = *random.of(&[64, 100, 1024, 4096]);
+            let (slots, fragment) = (*random.of(papers), *random.of(parts));
             (slots, fragment, (*random.of(&[1, 2, 4])).min(slots))
         });
         let mut base = [0; 4];
@@ -194,16 +224,36 @@ impl Draw {
         Segment { lines, slots, fragment, papers, base }
     }
 
-    /// Completes all requests: what makes or frees communicators needs that.
+    /// Completes all requests.
     fn finish(&mut self) {
         while !self.open.is_empty() {
             self.complete(0, true);
         }
     }
 
+    /// Closes the scopes that need not be open any longer, the innermost first, as every rank does at its next step.
+    fn settle(&mut self) {
+        let comms: Vec<_> = self.open.iter().map(|open| self.program.calls[open.call].comm).collect();
+        for scopes in &mut self.scopes {
+            while scopes.pop_if(|inner| !comms.contains(inner)).is_some() {}
+        }
+    }
+
+    /// Closes a communicator's scopes, which needs that those that were opened after them are closed.
+    fn close(&mut self, comm: usize) {
+        loop {
+            self.settle();
+            let inside = |scopes: &Vec<usize>| Some(scopes[scopes.iter().position(|&open| open == comm)?..].to_vec());
+            let Some(inside) = self.scopes.iter().find_map(inside) else { break };
+            let is_inside = |open: &Open| inside.contains(&self.program.calls[open.call].comm);
+            let Some(at) = self.open.iter().position(is_inside) else { break };
+            self.complete(at, true);
+        }
+    }
+
     fn make(&mut self) {
-        self.finish();
         let (comm, parent) = (self.groups.len(), self.comm());
+        self.close(parent);
         let size = self.groups[parent].len();
         let split = self.random.chance(50);
         let (name, numbers) = if split {
@@ -241,7 +291,7 @@ impl Draw {
     fn free(&mut self) {
         let comm = self.comm();
         if comm > 0 {
-            self.finish();
+            self.close(comm);
             let call = self.plain(comm, Name::Free, Vec::new());
             self.push(Verb::Run, call as u64);
             self.freed.push(comm);
@@ -269,7 +319,7 @@ impl Draw {
     fn ahead(&mut self) -> usize {
         let comm = self.comm();
         let root = self.random.below(self.groups[comm].len() as u64) as u32;
-        let calls = 2 + self.random.below(7);
+        let calls = 2 + self.random.below(if self.budget.tiny { 2 } else { 7 });
         if self.budget.pause > 0 {
             self.pause();
         }
@@ -282,21 +332,33 @@ impl Draw {
 
     fn enter(&mut self, call: usize) {
         let comm = self.program.calls[call].comm;
+        self.settle();
         let requests = self.open.iter().filter(|open| self.program.calls[open.call].comm == comm).count();
         let full = requests + 1 >= REQUESTS;
         match self.random.below(10) {
             0..=4 => self.push(Verb::Run, call as u64),
-            _ if full => self.push(Verb::Run, call as u64),
+            _ if full || !self.budget.requests => self.push(Verb::Run, call as u64),
             5..=7 => {
                 self.push(Verb::Start, call as u64);
-                self.open.push(Open { call, starts: None, active: true });
+                self.begin(Open { call, starts: None, active: true });
             }
             _ => {
                 self.push(Verb::Init, call as u64);
                 let starts = Some(1 + self.random.below(4));
-                self.open.push(Open { call, starts, active: false });
+                self.begin(Open { call, starts, active: false });
             }
         }
+    }
+
+    fn begin(&mut self, open: Open) {
+        let comm = self.program.calls[open.call].comm;
+        for &rank in &self.groups[comm] {
+            let scopes = &mut self.scopes[rank as usize];
+            if !scopes.contains(&comm) {
+                scopes.push(comm);
+            }
+        }
+        self.open.push(open);
     }
 
     /// Something happens to a call that is under way.
@@ -371,7 +433,7 @@ impl Draw {
         let Segment { slots, fragment, papers, .. } = self.program.segment(comm);
         let queue = u64::from(slots) * fragment;
         // So many of small slots are enough.
-        let most = most.min(256 * fragment);
+        let most = most.min(if self.budget.tiny { 5 } else { 256 } * fragment);
         let paper = papers.map_or(1024, |papers| papers.1);
         let bounds =
             [8, 48, 64, 104, 112, 128, 1024, 4096, 5 << 10, 16 << 10, fragment, queue / 2, queue, 3 * fragment, paper];
@@ -403,6 +465,7 @@ impl Draw {
             true => *self.random.of(&[Op::Sum8, Op::Sum64, Op::Xor64, Op::Max64, Op::Add, Op::Affine, Op::Affine]),
         };
         let (user, slot) = (matches!(op, Op::Add | Op::Affine), self.program.segment(comm).fragment);
+        let tiny = self.budget.tiny;
         let element = match op.element() {
             Some(element) => element,
             None if name == Barrier => 1,
@@ -413,7 +476,7 @@ impl Draw {
                 3..6 => *self.random.of(&[2, 3, 4, 6, 8, 12, 16, 24]),
                 6 => *self
                     .random
-                    .of(&[100, 512, 1000, 4096].map(|bytes: u64| if user { bytes.min(slot) } else { bytes })),
+                    .of(&[100, 512, 1000, 4096].map(|bytes: u64| if user || tiny { bytes.min(slot) } else { bytes })),
                 _ => 1,
             },
         };
@@ -519,13 +582,33 @@ mod tests {
 
     #[test]
     fn what_is_drawn_is_legal_and_reads_back() {
-        for seed in 0..300 {
+        for seed in 0..600 {
             let budget = Budget { kills: seed % 3 == 0, ..Budget::new(1 + seed as u32 % 9) };
             let program = Program::draw(seed, &budget);
             assert_eq!(program.check(), Ok(()), "seed {seed}\n{program}");
             assert_eq!(Program::parse(&program.to_string()), Ok(program.clone()), "seed {seed}");
             assert_eq!(Program::draw(seed, &budget), program);
         }
+    }
+
+    #[test]
+    fn communicators_are_made_and_freed_beside_requests() {
+        let (mut made, mut freed) = (0, 0);
+        for seed in 0..100 {
+            let program = Program::draw(seed, &Budget::new(3));
+            let mut active = BTreeSet::new();
+            for step in program.steps.iter().filter(|step| step.who.is_none_or(|who| who == 0)) {
+                let name = program.calls_of(step).next().map(|call| program.calls[call].name);
+                match (step.verb, name) {
+                    (Verb::Start, _) => active.extend(&step.numbers),
+                    (Verb::Poll | Verb::Wait | Verb::WaitAll, _) => active.retain(|call| !step.numbers.contains(call)),
+                    (Verb::Run, Some(Name::Dup | Name::Split)) => made += usize::from(!active.is_empty()),
+                    (Verb::Run, Some(Name::Free)) => freed += usize::from(!active.is_empty()),
+                    _ => {}
+                }
+            }
+        }
+        assert!(made > 20 && freed > 20, "{made} {freed}");
     }
 
     #[test]

@@ -31,11 +31,16 @@ pub trait Member: Sized {
     /// As [`Communicator::scope`].
     fn scope<'buf>(&mut self, body: &mut Body<'_, 'buf>) -> Result<(), Error>;
 
-    /// Makes the communicator of this number: a duplicate, or by color and key.
+    /// Makes the communicator of this number, a duplicate, or by color and key; moves `others` meanwhile.
     ///
     /// # Errors
     /// Whatever prevents it.
-    fn make(&mut self, comm: usize, made: Making) -> Result<Option<Self>, Self::Error>;
+    fn make(
+        &mut self,
+        comm: usize,
+        made: Making,
+        others: &mut [&mut dyn Progress],
+    ) -> Result<Option<Self>, Self::Error>;
 }
 
 /// What is done with a scope.
@@ -200,15 +205,7 @@ pub struct Told<E> {
 /// A rank runs its part of a legal program, from the world's communicator on.
 pub fn interpret<M: Member>(program: &Program, rank: u32, world: M, host: &mut dyn Host) -> Told<M::Error> {
     let groups = program.groups();
-    let memories: Vec<_> = program
-        .calls
-        .iter()
-        .enumerate()
-        .map(|(number, call)| {
-            let place = groups[call.comm].iter().position(|&member| member == rank)?;
-            Some(Memory::new(program, number, groups[call.comm].len() as u32, place as u32))
-        })
-        .collect();
+    let memories = Memory::all(program, &groups, rank);
     let views: Vec<_> = memories.iter().map(|memory| memory.as_ref().map(View::new)).collect();
     let mut comms: Vec<Option<M>> = groups.iter().map(|_| None).collect();
     comms[0] = Some(world);
@@ -325,7 +322,7 @@ impl<'buf, M: Member> Walk<'_, 'buf, M> {
         let number = step.numbers[0] as usize;
         let pause = Duration::from_micros(step.numbers[0]);
         match step.verb {
-            Verb::Run if self.program.calls[number].name.manages() => self.manage(number)?,
+            Verb::Run if self.program.calls[number].name.manages() => self.manage(open, number)?,
             Verb::Run => self.run(open, number)?,
             Verb::Start | Verb::Init => self.start(open, number, step.verb)?,
             Verb::Test => {
@@ -452,11 +449,11 @@ impl<'buf, M: Member> Walk<'_, 'buf, M> {
         self.wrong.extend(view.and_then(|view| view.memory().wrong(round)));
     }
 
-    fn manage(&mut self, number: usize) -> Result<(), Stop<M::Error>> {
+    fn manage(&mut self, open: &mut Open<'_, 'buf>, number: usize) -> Result<(), Stop<M::Error>> {
         let call: &Called = &self.program.calls[number];
         let place = self.groups[call.comm].iter().position(|&member| member == self.rank).unwrap_or(0);
         if call.name == Name::Free {
-            // No request of any communicator is left, so no scope is open.
+            // No scope of it is open.
             self.comms[call.comm] = None;
             return Ok(());
         }
@@ -468,7 +465,9 @@ impl<'buf, M: Member> Walk<'_, 'buf, M> {
             }
         };
         let Some(parent) = &mut self.comms[call.comm] else { return Ok(()) };
-        let made = parent.make(usize::try_from(color).unwrap_or(usize::MAX), making).map_err(Stop::Failed)?;
+        let mut others: Vec<&mut dyn Progress> = open.iter_mut().map(|(_, scope)| &mut **scope as _).collect();
+        let comm = usize::try_from(color).unwrap_or(usize::MAX);
+        let made = parent.make(comm, making, &mut others).map_err(Stop::Failed)?;
         if let (Ok(color), Some(made)) = (usize::try_from(color), made) {
             self.comms[color] = Some(made);
         }

@@ -2,9 +2,10 @@
 //!
 //! A program is made step by step as if every collective waited for all ranks: what ends then ends under every
 //! implementation that lets a rank that waits move its other requests. So every order is legal that can't deadlock, and in
-//! which all ranks of a communicator call the same on it, in the same order. Three rules are ours: communicators are made and freed
-//! by ranks that have no request of any communicator; of one communicator a rank has at most [`REQUESTS`]; and an element that is folded
-//! is at most as long as a slot of its communicator's segment.
+//! which all ranks of a communicator call the same on it, in the same order. Three rules are ours: a communicator is freed, or another one made
+//! from it, by ranks that have no scope of it open; of one communicator a rank has at most [`REQUESTS`]; and an element that is folded
+//! is at most as long as a slot of its communicator's segment. A scope borrows its communicator: it opens with the first request, and closes
+//! when none is left and the scopes that were opened after it are closed.
 
 use crate::program::{COMMUNICATORS, Call, MOST, Name, Op, Program, Shape, Side, Verb};
 use crate::text::RANKS;
@@ -44,6 +45,8 @@ struct Walk<'p> {
     /// Of each rank and communicator: was it made, was it freed?
     there: Vec<Vec<[bool; 2]>>,
     requests: Vec<Vec<Request>>,
+    /// Of each rank, the communicators whose scopes are open, the outermost first.
+    scopes: Vec<Vec<usize>>,
     /// Was something taken up?
     news: bool,
     /// Has a rank entered the event of its step?
@@ -209,6 +212,7 @@ impl<'p> Walk<'p> {
             news: false,
             there,
             requests,
+            scopes: vec![Vec::new(); ranks],
             entered: vec![None; ranks],
         }
     }
@@ -262,6 +266,11 @@ impl<'p> Walk<'p> {
                 return Err(format!("has no communicator {comm} for call {call}"));
             }
         }
+        while let Some(&inner) = self.scopes[rank as usize].last()
+            && self.requests_of(rank as usize, inner) == 0
+        {
+            self.scopes[rank as usize].pop();
+        }
         match (step.verb, calls.first()) {
             (Verb::Run | Verb::Init | Verb::Start, Some(&call)) => self.enter(rank, step.verb, call),
             (Verb::Poll | Verb::Wait | Verb::WaitAll, Some(_)) => {
@@ -299,12 +308,12 @@ impl<'p> Walk<'p> {
                 if request.active.is_some() || request.persistent && verb != Verb::Start {
                     return Err(format!("call {number} is active, or persistent"));
                 }
-                if call.name.manages() && (verb != Verb::Run || self.requests_of(me, None) > 0) {
-                    return Err(format!("call {number} must be run, while there are no requests"));
+                if call.name.manages() && (verb != Verb::Run || self.scopes[me].contains(&comm)) {
+                    return Err(format!("call {number} must be run, while no scope of its communicator is open"));
                 }
                 // A blocking call beside requests takes a request's place.
                 let more = verb == Verb::Init || !request.persistent;
-                if more && self.requests_of(me, Some(comm)) >= REQUESTS {
+                if more && self.requests_of(me, comm) >= REQUESTS {
                     return Err(format!("more than {REQUESTS} requests of communicator {comm}"));
                 }
                 let place = self.groups[comm].iter().position(|&member| member == rank).unwrap_or(0);
@@ -329,6 +338,9 @@ impl<'p> Walk<'p> {
             return Ok(Can::Wait);
         }
         self.entered[me] = None;
+        if matches!(verb, Verb::Init | Verb::Start) && !self.scopes[me].contains(&comm) {
+            self.scopes[me].push(comm);
+        }
         let request = &mut self.requests[me][number];
         match verb {
             Verb::Init => request.persistent = true,
@@ -362,12 +374,10 @@ impl<'p> Walk<'p> {
         self.reached[comm].iter().all(|&reached| reached > event)
     }
 
-    /// Requests of a rank, of one communicator or all.
-    fn requests_of(&self, me: usize, comm: Option<usize>) -> usize {
+    /// Requests of a rank on a communicator.
+    fn requests_of(&self, me: usize, comm: usize) -> usize {
         let all = self.requests[me].iter().zip(&self.program.calls);
-        all.filter(|(request, call)| {
-            (request.persistent || request.active.is_some()) && comm.is_none_or(|comm| comm == call.comm)
-        })
-        .count()
+        let is_one = |request: &Request| request.persistent || request.active.is_some();
+        all.filter(|(request, call)| is_one(request) && call.comm == comm).count()
     }
 }

@@ -4,7 +4,7 @@ use crate::fill::{BLANK, Source, arrives};
 use crate::program::{Call as Called, Name, Op, Program, Shape, Side};
 use core::ffi::c_void;
 use std::cell::Cell;
-use unisono_kernel::blocks::{Block, Blocks};
+use unisono_kernel::blocks::{Block, Blocks as Kernels};
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::call::Call;
 use unisono_kernel::datatype::{Data, Datatype, Field};
@@ -114,17 +114,17 @@ impl Buffer {
         unsafe { Data::from_raw(self.memory(), count, self.kinds[0].datatype()) }
     }
 
-    fn blocks<'a>(&'a self, each: &'a [Block<'a>], vary: bool) -> Result<Blocks<'a>, Refusal> {
+    fn blocks<'a>(&'a self, each: &'a [Block<'a>], vary: bool) -> Result<Kernels<'a>, Refusal> {
         let (memory, datatype) = (self.memory(), self.kinds[0].datatype());
         if self.in_bytes {
             // SAFETY: as above.
-            unsafe { Blocks::each(memory, each) }
+            unsafe { Kernels::each(memory, each) }
         } else if vary {
             // SAFETY: as above.
-            unsafe { Blocks::vary(memory, &self.counts, &self.displacements, datatype) }
+            unsafe { Kernels::vary(memory, &self.counts, &self.displacements, datatype) }
         } else {
             // SAFETY: as above.
-            unsafe { Blocks::equal(memory, self.counts.len() as u32, self.counts[0], datatype) }
+            unsafe { Kernels::equal(memory, self.counts.len() as u32, self.counts[0], datatype) }
         }
     }
 
@@ -136,6 +136,17 @@ impl Buffer {
         };
         self.counts.iter().zip(&self.displacements).enumerate().map(block).collect()
     }
+}
+
+/// A side's blocks as plain bytes: for who knows no datatypes, and where they are dense.
+#[derive(Clone, Debug)]
+pub struct Blocks {
+    /// Its memory.
+    pub memory: Buf,
+    /// Of each block, its bytes.
+    pub bytes: Vec<u64>,
+    /// And where it begins.
+    pub begins: Vec<u64>,
 }
 
 /// What a rank sends and receives in a call, round after round.
@@ -151,6 +162,21 @@ pub struct Memory<'p> {
 }
 
 impl<'p> Memory<'p> {
+    /// The buffers of a rank of the whole program, for each call on a communicator of its.
+    pub fn all(program: &'p Program, groups: &[Vec<u32>], rank: u32) -> Vec<Option<Self>> {
+        let one = |(number, call): (usize, &Called)| {
+            let group = &groups[call.comm];
+            let place = group.iter().position(|&member| member == rank)?;
+            Some(Self::new(program, number, group.len() as u32, place as u32))
+        };
+        program.calls.iter().enumerate().map(one).collect()
+    }
+
+    /// All bytes, of both sides.
+    pub fn cells(&self) -> impl Iterator<Item = &Cell<u8>> {
+        self.send.iter().chain(&self.receive).flat_map(|buffer| &buffer.cells)
+    }
+
     /// The buffers of `rank` of `size`.
     pub fn new(program: &'p Program, number: usize, size: u32, rank: u32) -> Self {
         use Name::*;
@@ -185,7 +211,24 @@ impl<'p> Memory<'p> {
         Self { seed: program.seed, number, call, size, rank, send, receive }
     }
 
-    const fn in_place(&self) -> bool {
+    /// A side, if there is one.
+    pub fn side(&self, side: Side) -> Option<Blocks> {
+        let buffer = if side == Side::Send { &self.send } else { &self.receive }.as_ref()?;
+        let begin = |at: &u64| at * if buffer.in_bytes { 1 } else { self.call.element };
+        Some(Blocks {
+            memory: buffer.memory(),
+            bytes: buffer.counts.iter().map(|count| count * self.call.element).collect(),
+            begins: buffer.displacements.iter().map(begin).collect(),
+        })
+    }
+
+    /// What the call folds with.
+    pub fn op(&self) -> op::Op {
+        operation(self.call)
+    }
+
+    /// Is this rank's send side in place, or at a scatter's root its receive side?
+    pub const fn in_place(&self) -> bool {
         self.call.in_place && (self.rank == self.call.root || !self.call.name.rooted())
     }
 
@@ -305,7 +348,7 @@ impl<'m> View<'m> {
             buffer.as_ref().map(|buffer| buffer.blocks(each, name.varies())).transpose()
         };
         let nothing = || Data::cells(&[]);
-        let no_blocks = || Blocks::each_mut(&mut [], &[]);
+        let no_blocks = || Kernels::each_mut(&mut [], &[]);
         let (op, moves) = (operation(call), MoveAlgorithm::from_name(algorithm).unwrap_or_default());
         // Folds in place have the same data twice.
         let fold = |receives: bool| -> Result<(Data<'_>, Option<Data<'_>>), Refusal> {

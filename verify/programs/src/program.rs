@@ -1,6 +1,8 @@
 //! A program as plain data.
 
 use std::ops::Range;
+use unisono_kernel::region::layout::Cico;
+use unisono_kernel::region::{Base, Params};
 
 /// Names of an enum in the text, and back.
 macro_rules! named {
@@ -398,6 +400,24 @@ pub struct Segment {
 impl Default for Segment {
     fn default() -> Self {
         Self { lines: 64, slots: 16, fragment: 32 << 10, papers: None, base: [0; 4] }
+    }
+}
+
+impl Segment {
+    /// Its parameters, for so many ranks.
+    pub const fn params(&self, ranks: u32) -> Params {
+        let cico = match self.papers {
+            Some((slots, fragment, sets)) => Some(Cico { slots, fragment, sets }),
+            None => None,
+        };
+        let Self { lines, slots: queue_slots, fragment: queue_fragment, .. } = *self;
+        Params { lines, queue_slots, queue_fragment, cico, ..Params::new(ranks) }
+    }
+
+    /// Where its communicator begins to count.
+    pub const fn begins(&self) -> Base {
+        let [operation, clock, sets, centrals] = self.base;
+        Base { operation, clock, sets, centrals }
     }
 }
 

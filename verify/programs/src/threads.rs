@@ -15,8 +15,8 @@ use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Error, Refusal, WaitError};
 use unisono_kernel::p2p::Nothing;
 use unisono_kernel::progress::Progress;
-use unisono_kernel::region::layout::Cico;
-use unisono_kernel::region::{Base, Counter, Layout, Params, Region};
+use unisono_kernel::region::{Base, Counter, Layout, Region};
+use unisono_kernel::select::BarrierAlgorithm;
 use unisono_kernel::step::Awaits;
 use unisono_kernel::transport::Transport;
 use unisono_kernel::wait::{Relax, SpinThen};
@@ -153,8 +153,8 @@ impl<R: Region> Member for Thread<'_, R> {
         interpret::scope(&mut self.communicator, body)
     }
 
-    fn make(&mut self, comm: usize, _: Making) -> Result<Option<Self>, Error> {
-        self.communicator.barrier()?;
+    fn make(&mut self, comm: usize, _: Making, others: &mut [&mut dyn Progress]) -> Result<Option<Self>, Error> {
+        self.run(&Call::Barrier { algorithm: BarrierAlgorithm::Auto }, others)?;
         if comm >= self.run.segments.len() {
             return Ok(None);
         }
@@ -167,11 +167,8 @@ impl<R: Region> Member for Thread<'_, R> {
 /// # Errors
 /// Parameters that do not fit.
 pub fn segment(program: &Program, comm: usize, ranks: u32) -> Result<(Segment, Base), Refusal> {
-    let crate::Segment { lines, slots, fragment, papers, base } = program.segment(comm);
-    let cico = papers.map(|(slots, fragment, sets)| Cico { slots, fragment, sets });
-    let params = Params { lines, queue_slots: slots, queue_fragment: fragment, cico, ..Params::new(ranks) };
-    let [operation, clock, sets, centrals] = base;
-    let (segment, base) = (Segment::new(params)?, Base { operation, clock, sets, centrals });
+    let wanted = program.segment(comm);
+    let (segment, base) = (Segment::new(wanted.params(ranks))?, wanted.begins());
     count_on(&segment, segment.layout(), base);
     Ok((segment, base))
 }

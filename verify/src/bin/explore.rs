@@ -5,8 +5,10 @@ use std::process::ExitCode;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 use unisono_kernel::pattern::tree::Tree;
+use unisono_programs::draw::Budget;
 use unisono_verify::explore::{
-    Check, Family, Limits, Mutation, Operation, Program, Report, alphabet, exchanges, explore, order, papers, run,
+    Check, Drawn, Family, Limits, Mutation, Operation, Program, Report, TextCheck, alphabet, drawn, exchanges, explore,
+    explore_text, order, order_text, papers, run,
 };
 
 const HELP: &str = "\
@@ -14,6 +16,7 @@ Explores all interleavings of the real machines, for all mixes of operations.
 
 Usage: explore [--by order|states] [--ranks LOW..HIGH] [--length N] [--only NAME] [--budget SECONDS]
                [--states MOST] [--threads N]
+       explore --random SECONDS [--seed S] [--by order|states] [--ranks LOW..HIGH] [--states MOST] [--threads N]
 
   --by HOW           'states' walks through every state; 'order' makes one run and shows that what
                      happens in it is forced in every other one too [order]
@@ -23,11 +26,15 @@ Usage: explore [--by order|states] [--ranks LOW..HIGH] [--length N] [--only NAME
   --budget SECONDS   begin and end within this; what is cut is named [600]
   --states MOST      give a model up at this many states, about 40 bytes each [29000000]
   --threads N        models at a time [the cores]
+  --random SECONDS   small programs drawn from seeds, until one fails; by order they have blocking calls alone
+  --seed S           the first seed [0]
 
 The last line sums up. Exit code: 0 if no model failed, else 1; 2 for bad arguments.";
 
 struct Options {
-    check: Check,
+    by_order: bool,
+    random: Option<u64>,
+    seed: u64,
     ranks: (u32, u32),
     length: u32,
     only: String,
@@ -40,7 +47,9 @@ impl Options {
     fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
         let threads = available_parallelism().map_or(1, usize::from);
         let mut options = Self {
-            check: order,
+            by_order: true,
+            random: None,
+            seed: 0,
             ranks: (2, 5),
             length: 4,
             only: String::new(),
@@ -54,8 +63,8 @@ impl Options {
             }
             let value = arguments.next().ok_or(format!("{name} needs a value"))?;
             match name.as_str() {
-                "--by" if value == "order" => options.check = order,
-                "--by" if value == "states" => options.check = explore,
+                "--by" if value == "order" => options.by_order = true,
+                "--by" if value == "states" => options.by_order = false,
                 "--by" => return Err(format!("--by is {value}, must be order or states")),
                 "--ranks" => {
                     let (low, high) = value.split_once("..").unwrap_or((&value, &value));
@@ -63,6 +72,8 @@ impl Options {
                 }
                 "--length" => options.length = number(&name, &value, 1..=8)?,
                 "--only" => options.only = value,
+                "--random" => options.random = Some(number(&name, &value, 1..=1 << 20)?),
+                "--seed" => options.seed = number(&name, &value, 0..=u64::MAX)?,
                 "--budget" => options.budget = number(&name, &value, 1..=1 << 20)?,
                 "--states" => options.states = number(&name, &value, 1..=1 << 40)?,
                 "--threads" => options.threads = number(&name, &value, 1..=1024)?,
@@ -150,11 +161,11 @@ fn tiers(options: &Options) -> Report {
     all.extend(ahead.flat_map(|(ranks, length)| [3, 5].map(|fragments| Tier::ahead(ranks, length, fragments))));
     all.sort_by_key(Tier::cost);
     let until = Some(Instant::now() + Duration::from_secs(options.budget));
+    let check: Check = if options.by_order { order } else { explore };
     let mut total = Report::default();
     for tier in &all {
         let models = tier.models().filter(|program| program.name().contains(&options.only));
-        let report =
-            run(options.check, models, Mutation::None, Limits { states: options.states, until }, options.threads);
+        let report = run(check, models, Mutation::None, Limits { states: options.states, until }, options.threads);
         let tried = report.models + report.cut.len() as u64 + report.skipped;
         if tried == 0 {
             continue;
@@ -188,6 +199,18 @@ fn tiers(options: &Options) -> Report {
     total
 }
 
+/// Drawn programs; by order those that have no requests.
+fn random(options: &Options, time: Duration) -> Drawn {
+    let limits = Limits { states: options.states, until: Some(Instant::now() + time) };
+    let (low, high) = options.ranks;
+    let ranks = |seed| low + (seed % u64::from(high - low + 1)) as u32;
+    let budget = |seed| Budget { requests: !options.by_order, ..Budget::tiny(ranks(seed)) };
+    let check: TextCheck = if options.by_order { order_text } else { explore_text };
+    let all = drawn(check, budget, options.seed, limits, options.threads);
+    all.failure.iter().for_each(|failure| println!("{failure}"));
+    all
+}
+
 fn main() -> ExitCode {
     match Options::parse(std::env::args().skip(1)) {
         Err(refusal) => {
@@ -197,6 +220,11 @@ fn main() -> ExitCode {
         Ok(None) => {
             println!("{HELP}");
             ExitCode::SUCCESS
+        }
+        Ok(Some(options @ Options { random: Some(seconds), .. })) => {
+            let all = random(&options, Duration::from_secs(seconds));
+            println!("{all}");
+            ExitCode::from(u8::from(all.failure.is_some()))
         }
         Ok(Some(options)) => {
             let total = tiers(&options);

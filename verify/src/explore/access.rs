@@ -14,13 +14,32 @@ pub enum Class {
     Counter,
 }
 
-/// A word of the segment.
+/// A word: of a segment, or of all that a model has, one behind the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Word {
     /// What it is for.
     pub class: Class,
     /// Byte offset.
     pub offset: u64,
+}
+
+/// Bytes of a model's segments, one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Span {
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+}
+
+impl Span {
+    /// An extent of the segment that begins at `begin`.
+    pub(crate) const fn of(begin: u64, at: Extent) -> Self {
+        Self { offset: begin + at.offset(), len: at.len() }
+    }
+
+    /// Behind its last byte.
+    pub(crate) const fn end(self) -> u64 {
+        self.offset + self.len
+    }
 }
 
 /// One shared access of one process. A copy is two: its begin and its end.
@@ -35,18 +54,18 @@ pub(crate) enum Access {
     /// Stores the second value if the word is the first.
     Claim(Word, u64, u64),
     /// Begins to copy into the segment.
-    BeginWrite(Extent),
+    BeginWrite(Span),
     /// The bytes are there.
-    EndWrite(Extent, Token),
+    EndWrite(Span, Token),
     /// Begins to copy out of the segment.
-    BeginRead(Extent),
+    BeginRead(Span),
     /// The bytes are out.
-    EndRead(Extent),
+    EndRead(Span),
 }
 
 impl Access {
     /// The copy that is under way before this access: its extent, and whether it writes.
-    pub(crate) const fn under_way(&self) -> Option<(Extent, bool)> {
+    pub(crate) const fn under_way(&self) -> Option<(Span, bool)> {
         match *self {
             Self::EndWrite(at, _) => Some((at, true)),
             Self::EndRead(at) => Some((at, false)),
@@ -55,7 +74,7 @@ impl Access {
     }
 
     /// The copy that this access begins: its extent, and whether it writes.
-    pub(crate) const fn begins(&self) -> Option<(Extent, bool)> {
+    pub(crate) const fn begins(&self) -> Option<(Span, bool)> {
         match *self {
             Self::BeginWrite(at) => Some((at, true)),
             Self::BeginRead(at) => Some((at, false)),
@@ -64,7 +83,7 @@ impl Access {
     }
 }
 
-/// Do two extents share a byte?
-pub(crate) const fn overlap(a: Extent, b: Extent) -> bool {
-    a.offset() < b.offset() + b.len() && b.offset() < a.offset() + a.len()
+/// Do they share a byte?
+pub(crate) const fn overlap(a: Span, b: Span) -> bool {
+    a.offset < b.end() && b.offset < a.end()
 }

@@ -14,11 +14,13 @@
 //! | `search` | depth first over all states, and the checks |
 //! | `order` | all interleavings from one, where everything in it is forced |
 //! | `mixes` | families of models, run on several threads within a budget |
+//! | `text`, `drawn` | programs' texts as models, and many that are drawn |
 //!
 //! [`Machine::poll`]: unisono_kernel::machine::Machine::poll
 
 mod access;
 mod blocks;
+mod drawn;
 mod exchanges;
 mod hash;
 mod mail;
@@ -30,11 +32,14 @@ mod process;
 mod program;
 mod search;
 mod tape;
+mod text;
 mod world;
 
+pub(crate) use access::Span;
 pub use access::{Class, Word};
 pub use blocks::Spread;
 pub(crate) use blocks::Spreading;
+pub use drawn::{Drawn, TextCheck, drawn};
 pub(crate) use exchanges::Running as Exchanging;
 pub use exchanges::{Collective, Exchange};
 pub use mail::{Letter, Mail};
@@ -45,4 +50,5 @@ pub(crate) use payload::forever;
 pub use program::{Operation, Program};
 pub(crate) use program::{fold, ordered};
 pub use search::{Limits, Outcome, explore};
+pub use text::{explore_text, order_text};
 pub use world::{Mutation, Words};

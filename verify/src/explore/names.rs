@@ -1,14 +1,12 @@
 //! Names of words and extents, for reports.
 
-use super::access::{Access, Word};
+use super::access::{Access, Span, Word};
 use super::payload::{Payloads, Token};
-use super::process::{Next, Position, Processes};
-use super::program::{Operation, Program};
-use super::world::World;
+use super::process::{Awaited, Model, Next, Position, Processes};
+use super::world::{Part, World};
 use std::collections::BTreeMap;
 use unisono_kernel::Rank;
-use unisono_kernel::region::{Extent, Layout};
-use unisono_kernel::step::{Awaits, Source};
+use unisono_kernel::region::Layout;
 
 /// What lies where in a segment.
 #[derive(Debug)]
@@ -70,6 +68,16 @@ impl Names {
         Self(names)
     }
 
+    /// The names of all segments of a world; where there are several, with their numbers.
+    fn of(world: &World) -> Self {
+        let several = world.parts().len() > 1;
+        let named = |(number, part): (usize, &Part)| {
+            let (begin, prefix) = (part.begin, if several { format!("{number}/") } else { String::new() });
+            Self::new(&part.layout).0.into_iter().map(move |(at, name)| (begin + at, format!("{prefix}{name}")))
+        };
+        Self(world.parts().iter().enumerate().flat_map(named).collect())
+    }
+
     /// The last name before an offset, and how far behind it that is.
     fn at(&self, offset: u64) -> String {
         match self.0.range(..=offset).next_back() {
@@ -83,9 +91,9 @@ impl Names {
         self.at(word.offset)
     }
 
-    /// An extent's name and length.
-    pub(crate) fn extent(&self, at: Extent) -> String {
-        format!("{}[..{}]", self.at(at.offset()), at.len())
+    /// A name for bytes, and how many they are.
+    pub(crate) fn span(&self, at: Span) -> String {
+        format!("{}[..{}]", self.at(at.offset), at.len)
     }
 
     /// An access and its answer.
@@ -100,49 +108,46 @@ impl Names {
             Access::Store(word, value) => format!("store {} := {value}", self.word(word)),
             Access::Add(word, n) => format!("add {} to {}, was {answer}", n.cast_signed(), self.word(word)),
             Access::Claim(word, from, to) => format!("claim {} {from} -> {to}, was {answer}", self.word(word)),
-            Access::BeginWrite(at) => format!("begin to write {}", self.extent(at)),
-            Access::EndWrite(at, token) => format!("end to write {} := {}", self.extent(at), bytes(token)),
-            Access::BeginRead(at) => format!("begin to read {}", self.extent(at)),
-            Access::EndRead(at) => format!("end to read {} = {}", self.extent(at), bytes(Token(answer))),
+            Access::BeginWrite(at) => format!("begin to write {}", self.span(at)),
+            Access::EndWrite(at, token) => format!("end to write {} := {}", self.span(at), bytes(token)),
+            Access::BeginRead(at) => format!("begin to read {}", self.span(at)),
+            Access::EndRead(at) => format!("end to read {} = {}", self.span(at), bytes(Token(answer))),
         }
     }
 
     /// What a poll waits for.
-    fn awaits(&self, awaits: &Awaits) -> String {
-        let event = |source| match source {
-            Source::Flag(id, until) => format!("{} {until:?}", self.at(id.offset())),
-            Source::Mail(id, until) => format!("{} {until:?}", self.at(id.offset())),
-            Source::Counter(id, until) => format!("{} {until:?}", self.at(id.offset())),
-            Source::Message(slot) => format!("{slot:?}"),
+    fn awaits(&self, world: &World, awaits: &[Awaited]) -> String {
+        let events = awaits.iter().flat_map(|(segment, on)| on.iter().map(|event| (*segment, event.source)));
+        let event = |(segment, source)| match world.awaited(segment, source) {
+            Some((word, until)) => format!("{} {until:?}", self.word(word)),
+            None => format!("{source:?}"),
         };
-        awaits.iter().map(|one| event(one.source)).collect::<Vec<_>>().join(" or ")
+        events.map(event).collect::<Vec<_>>().join(" or ")
     }
 
     /// A fault, with the accesses that led to it, one per line, and where everyone stands.
-    pub(crate) fn report(
-        &self,
-        program: &Program,
-        processes: &Processes,
+    pub(crate) fn report<M: Model>(
+        model: &M,
+        processes: &Processes<'_, M>,
         world: &World,
         path: impl Iterator<Item = (Rank, Position, u64)>,
         fault: &str,
     ) -> String {
-        let payloads = processes.tape().payloads.borrow();
-        let mut text = format!("{}: {fault}\n", program.name());
+        let (names, payloads) = (Self::of(world), processes.tape().payloads.borrow());
+        let mut text = format!("{}: {fault}\n", model.name());
         for (rank, from, answer) in path {
             let node = processes.node(from);
-            let operation = program.operations.get(node.done()).map(Operation::name).unwrap_or_default();
             if let Next::Access(access) = node.next {
-                let access = self.access(access, answer, &payloads);
-                text += &format!("  rank {rank}  {:>2} {operation:<14} {access}\n", node.done() + 1);
+                let access = names.access(access, answer, &payloads);
+                text += &format!("  rank {rank}  {:<17} {access}\n", model.describe(node.body()));
             }
         }
-        for rank in 0..world.layout().ranks() {
+        for rank in 0..world.ranks() {
             let node = processes.node(world.position(rank));
             let state = match (&node.next, node.awaits()) {
                 (Next::Finished, _) => "finished".into(),
-                (_, None) => format!("in operation {}", node.done() + 1),
-                (_, Some(awaits)) => format!("in operation {}, waits for {}", node.done() + 1, self.awaits(awaits)),
+                (_, []) => format!("in {}", model.describe(node.body())),
+                (_, on) => format!("in {}, waits for {}", model.describe(node.body()), names.awaits(world, on)),
             };
             text += &format!("  rank {rank} {state}\n");
         }

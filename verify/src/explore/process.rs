@@ -1,39 +1,99 @@
 //! A process as an automaton, unfolded from the real machines as far as the search comes.
 //!
-//! A *position* is all that a process is between two shared accesses: how many operations are done,
-//! private state, the machine and user memory at the start of the current poll, what the poll has
-//! seen so far, and what the last poll waits for. The next access follows from it. Each pair of
-//! position and answer is polled once per model; after that it is one look-up.
+//! A *position* is all that a process is between two shared accesses: its [body](Model::Body) at the start of the
+//! current poll, what the poll has seen so far, and what the last poll waits for. The next access follows from it. Each
+//! pair of position and answer is polled once per model; after that it is one look-up.
 //!
 //! A poll that ends without a further access is no transition: the position behind it is that of
 //! the next poll, or of the next operation's first.
 
 use super::access::Access;
 use super::hash::Table;
-use super::program::{Program, Running};
 use super::tape::{Probes, Tape};
-use std::cell::Cell;
+use std::fmt::Debug;
+use std::hash::Hash;
 use std::rc::Rc;
 use unisono_kernel::Rank;
-use unisono_kernel::comm::{Comm, Member};
 use unisono_kernel::error::Refusal;
-use unisono_kernel::machine::Machine;
-use unisono_kernel::step::{Awaits, Step};
+use unisono_kernel::region::{Base, Layout};
+use unisono_kernel::step::Awaits;
+
+/// What the processes of a model do, and on what.
+pub(crate) trait Model {
+    /// All that a process is between two polls: private state, machines, user memory.
+    type Body: Clone + Debug + Eq + Hash;
+
+    /// The segments, with the ranks of their members, in the order of their ranks there.
+    fn segments(&self) -> Vec<Segment>;
+
+    /// A process before its first poll.
+    ///
+    /// # Errors
+    /// An argument is refused.
+    fn start(&self, rank: Rank) -> Result<Self::Body, Refusal>;
+
+    /// One poll of a process that is not finished, whose accesses go to the probes of each segment. What it does
+    /// follows from the body and from what the probes answer.
+    ///
+    /// # Errors
+    /// It failed, or left wrong data.
+    fn poll(&self, body: &mut Self::Body, probes: &[Probes]) -> Result<Turn, String>;
+
+    /// Has the process nothing left to do?
+    fn is_finished(&self, body: &Self::Body) -> bool;
+
+    /// The operation that it makes now, if it makes one.
+    fn operation(&self, body: &Self::Body) -> Option<Operation>;
+
+    /// Has the process entered an operation, if it has `looked` at something in this poll or the one before?
+    fn has_entered(&self, body: &Self::Body, operation: Operation, looked: bool) -> bool;
+
+    /// The barrier that was left between two bodies.
+    fn left(&self, from: &Self::Body, to: &Self::Body) -> Option<Operation>;
+
+    /// Who takes part in an operation.
+    fn members(&self, operation: Operation) -> Vec<Rank>;
+
+    /// The model's name in reports.
+    fn name(&self) -> String;
+
+    /// What a process does at present, in a few words.
+    fn describe(&self, body: &Self::Body) -> String;
+}
+
+/// An operation: its number, and how often it was made before.
+pub(crate) type Operation = (usize, u32);
+
+/// A segment of a model.
+#[derive(Clone, Debug)]
+pub(crate) struct Segment {
+    pub(crate) layout: Layout,
+    pub(crate) base: Base,
+    /// Its members.
+    pub(crate) group: Vec<Rank>,
+}
+
+/// How a poll ended.
+#[derive(Clone, Debug)]
+pub(crate) enum Turn {
+    /// It goes on at once.
+    Goes,
+    /// It waits for any of these events, each in the segment of this number.
+    Waits(Vec<Awaited>),
+}
+
+/// What is waited for, and in the segment of which number.
+pub(crate) type Awaited = (usize, Awaits);
 
 /// A position, by number.
 pub(crate) type Position = u32;
 
 /// What a position is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Local {
-    /// Operations that are done.
-    done: usize,
-    member: Member,
-    /// None behind the last operation.
-    machine: Option<Running>,
+struct Local<B> {
+    body: B,
     log: Vec<u64>,
-    memory: Box<[u8]>,
-    awaits: Option<Awaits>,
+    awaits: Vec<Awaited>,
 }
 
 /// What follows.
@@ -49,20 +109,20 @@ pub(crate) enum Next {
 
 /// A position, and what the search asks of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
-    local: Rc<Local>,
+pub(crate) struct Node<B> {
+    local: Rc<Local<B>>,
     pub(crate) next: Next,
 }
 
-impl Node {
-    /// Operations that are done.
-    pub(crate) fn done(&self) -> usize {
-        self.local.done
+impl<B> Node<B> {
+    /// The process at the start of the poll.
+    pub(crate) fn body(&self) -> &B {
+        &self.local.body
     }
 
     /// What the last poll waits for, if that was the last thing that happened.
-    pub(crate) fn awaits(&self) -> Option<&Awaits> {
-        self.local.awaits.as_ref()
+    pub(crate) fn awaits(&self) -> &[Awaited] {
+        &self.local.awaits
     }
 
     /// Is a poll under way?
@@ -70,46 +130,47 @@ impl Node {
         !self.local.log.is_empty()
     }
 
-    /// Has the current operation made an access?
-    pub(crate) fn entered(&self) -> bool {
-        self.mid_poll() || self.awaits().is_some()
+    /// Has the process looked at something in this poll, or in one that waits?
+    pub(crate) fn looked(&self) -> bool {
+        self.mid_poll() || !self.awaits().is_empty()
     }
 }
 
 /// All processes of one model.
 #[derive(Debug)]
-pub(crate) struct Processes {
-    program: Program,
+pub(crate) struct Processes<'p, M: Model> {
+    model: &'p M,
     tape: Rc<Tape>,
-    probes: Probes,
-    /// The one piece of real user memory: each replay fills it first.
-    memory: Box<[Cell<u8>]>,
-    nodes: Vec<Node>,
-    positions: Table<Rc<Local>, Position>,
+    probes: Vec<Probes>,
+    nodes: Vec<Node<M::Body>>,
+    positions: Table<Rc<Local<M::Body>>, Position>,
     edges: Table<(Position, u64), Position>,
 }
 
-impl Processes {
+impl<'p, M: Model> Processes<'p, M> {
     /// Nothing unfolded yet.
-    pub(crate) fn new(program: Program) -> Result<Self, Refusal> {
-        let layout = program.layout()?;
+    pub(crate) fn new(model: &'p M) -> Self {
         let tape = Rc::new(Tape::default());
-        let probes = Probes::new(Rc::clone(&tape), layout.bytes());
-        let memory = program.memory(0, 0).into_iter().map(Cell::new).collect();
+        let mut begin = 0;
+        let segments = model.segments().into_iter().map(|segment| {
+            let probes = Probes::new(Rc::clone(&tape), begin, segment.layout.bytes());
+            begin += segment.layout.bytes();
+            probes
+        });
+        let probes = segments.collect();
         let (nodes, positions, edges) = (Vec::new(), Table::default(), Table::default());
-        Ok(Self { program, tape, probes, memory, nodes, positions, edges })
+        Self { model, tape, probes, nodes, positions, edges }
     }
 
     /// A rank's first position.
     pub(crate) fn start(&mut self, rank: Rank) -> Result<Position, Refusal> {
-        let member = Member::resume(self.program.layout()?, rank, self.program.base)?;
-        let memory = self.program.memory(rank, 0).into();
-        Ok(self.operation(Local { done: 0, member, machine: None, log: Vec::new(), memory, awaits: None }))
+        let body = self.model.start(rank)?;
+        Ok(self.settle(Local { body, log: Vec::new(), awaits: Vec::new() }))
     }
 
     /// What is known of a position.
     #[inline]
-    pub(crate) fn node(&self, position: Position) -> &Node {
+    pub(crate) fn node(&self, position: Position) -> &Node<M::Body> {
         &self.nodes[position as usize]
     }
 
@@ -131,68 +192,32 @@ impl Processes {
         behind
     }
 
-    /// Makes the next operation; the position before its first access.
-    fn operation(&mut self, mut local: Local) -> Position {
-        if local.done == self.program.operations.len() {
-            local.machine = None;
-            return self.intern(local, Next::Finished);
-        }
-        let memory = self.memory.as_ptr().cast_mut().cast();
-        match self.program.machine(&mut local.member, local.done, memory) {
-            Ok(machine) => {
-                local.machine = Some(machine);
-                self.settle(local)
-            }
-            Err(refusal) => self.intern(local, Next::Failed(refusal.to_string())),
-        }
-    }
-
     /// Polls along the log until the next access is known.
-    fn settle(&mut self, mut local: Local) -> Position {
-        loop {
-            for (cell, &byte) in self.memory.iter().zip(&local.memory) {
-                cell.set(byte);
-            }
+    fn settle(&mut self, mut local: Local<M::Body>) -> Position {
+        while !self.model.is_finished(&local.body) {
             self.tape.rewind(&local.log);
-            let mut machine = local.machine.clone();
-            let mut comm = Comm::with_member(&self.probes, local.member.clone());
-            let step = machine.poll(&mut comm);
+            let mut body = local.body.clone();
+            let turn = self.model.poll(&mut body, &self.probes);
             if let Some(access) = self.tape.next() {
                 return self.intern(local, Next::Access(access));
             }
-            local.member = comm.member().clone();
             let looked = !local.log.is_empty();
             local.log.clear();
-            local.memory = self.memory.iter().map(Cell::get).collect();
-            local.machine = machine;
-            match step {
-                Ok(Step::Wait(awaits)) if looked => local.awaits = Some(awaits),
-                Ok(Step::Wait(_)) => return self.intern(local, Next::Failed("waits without a look".into())),
-                Ok(Step::Done) => {
-                    local.done += 1;
-                    local.awaits = None;
-                    if let Some(fault) = self.wrong_byte(&local) {
-                        return self.intern(local, Next::Failed(fault));
-                    }
-                    return self.operation(local);
-                }
-                Err(error) => return self.intern(local, Next::Failed(error.to_string())),
+            local.body = body;
+            match turn {
+                Ok(Turn::Waits(awaits)) if looked => local.awaits = awaits,
+                Ok(Turn::Waits(_)) => return self.intern(local, Next::Failed("waits without a look".into())),
+                Ok(Turn::Goes) => local.awaits.clear(),
+                Err(fault) => return self.intern(local, Next::Failed(fault)),
             }
         }
+        self.intern(local, Next::Finished)
     }
 
-    /// The first byte of user memory that is not what the operations done so far must have left.
-    fn wrong_byte(&self, local: &Local) -> Option<String> {
-        let right = self.program.memory(local.member.rank(), local.done);
-        let at = local.memory.iter().zip(&right).position(|(found, expected)| found != expected)?;
-        let (found, expected) = (local.memory[at], right[at]);
-        Some(format!("wrong data after operation {}: byte {at} is {found:#x}, must be {expected:#x}", local.done))
-    }
-
-    fn intern(&mut self, mut local: Local, next: Next) -> Position {
+    fn intern(&mut self, mut local: Local<M::Body>, next: Next) -> Position {
         if !local.log.is_empty() {
             // A new poll is under way: what the last one waited for is history.
-            local.awaits = None;
+            local.awaits.clear();
         }
         if let (Some(&position), Next::Access(_) | Next::Finished) = (self.positions.get(&local), &next) {
             return position;

@@ -2,7 +2,7 @@
 
 use unisono_kernel::Rank;
 use unisono_kernel::buffer::Buf;
-use unisono_kernel::comm::Member;
+use unisono_kernel::comm::{Comm, Member};
 use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::error::{PollError, Refusal};
 use unisono_kernel::machine::Machine;
@@ -19,7 +19,10 @@ use super::blocks::{Spread, Spreading};
 use super::exchanges::{self, Exchange};
 use super::hash::spread;
 use super::mail::{Mail, Talk};
+use super::process::{self, Model, Segment, Turn};
+use super::tape::Probes;
 use crate::oracle::blocks::Way;
+use std::cell::Cell;
 use std::ffi::c_void;
 
 /// One collective operation.
@@ -344,6 +347,113 @@ impl Program {
             Operation::Mail(mail) => Running::Mail(mail.machine(me, memory.wrapping_add(offset))?.into()),
             Operation::Barrier(algorithm) => Running::Barrier(Barrier::new(me, algorithm)?),
         })
+    }
+}
+
+/// A program's processes: one operation after the other.
+#[derive(Debug)]
+pub(crate) struct Series<'p> {
+    program: &'p Program,
+    layout: Layout,
+    /// The one piece of real user memory: each poll fills it first.
+    memory: Box<[Cell<u8>]>,
+}
+
+/// A process between two polls.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Body {
+    /// Operations that are done.
+    done: usize,
+    member: Member,
+    /// None behind the last operation.
+    machine: Option<Running>,
+    memory: Box<[u8]>,
+}
+
+impl<'p> Series<'p> {
+    pub(crate) fn new(program: &'p Program) -> Result<Self, Refusal> {
+        let memory = program.memory(0, 0).into_iter().map(Cell::new).collect();
+        Ok(Self { program, layout: program.layout()?, memory })
+    }
+
+    /// Makes the next operation.
+    fn next(&self, body: &mut Body) -> Result<(), Refusal> {
+        let memory = self.memory.as_ptr().cast_mut().cast();
+        let more = body.done < self.program.operations.len();
+        body.machine = more.then(|| self.program.machine(&mut body.member, body.done, memory)).transpose()?;
+        Ok(())
+    }
+
+    /// The first byte of user memory that is not what the operations done so far must have left.
+    fn wrong_byte(&self, body: &Body) -> Option<String> {
+        let right = self.program.memory(body.member.rank(), body.done);
+        let at = body.memory.iter().zip(&right).position(|(found, expected)| found != expected)?;
+        let (found, expected) = (body.memory[at], right[at]);
+        Some(format!("wrong data after operation {}: byte {at} is {found:#x}, must be {expected:#x}", body.done))
+    }
+}
+
+impl Model for Series<'_> {
+    type Body = Body;
+
+    fn segments(&self) -> Vec<Segment> {
+        vec![Segment { layout: self.layout, base: self.program.base, group: (0..self.layout.ranks()).collect() }]
+    }
+
+    fn start(&self, rank: Rank) -> Result<Body, Refusal> {
+        let member = Member::resume(self.layout, rank, self.program.base)?;
+        let mut body = Body { done: 0, member, machine: None, memory: self.program.memory(rank, 0).into() };
+        self.next(&mut body)?;
+        Ok(body)
+    }
+
+    fn poll(&self, body: &mut Body, probes: &[Probes]) -> Result<Turn, String> {
+        let (Some(machine), [probes]) = (&mut body.machine, probes) else { return Ok(Turn::Goes) };
+        for (cell, &byte) in self.memory.iter().zip(&body.memory) {
+            cell.set(byte);
+        }
+        let mut comm = Comm::with_member(probes, body.member.clone());
+        let step = machine.poll(&mut comm).map_err(|error| error.to_string())?;
+        body.member = comm.member().clone();
+        body.memory = self.memory.iter().map(Cell::get).collect();
+        if let Step::Wait(awaits) = step {
+            return Ok(Turn::Waits(vec![(0, awaits)]));
+        }
+        body.done += 1;
+        match self.wrong_byte(body) {
+            Some(fault) => Err(fault),
+            None => self.next(body).map(|()| Turn::Goes).map_err(|refusal| refusal.to_string()),
+        }
+    }
+
+    fn is_finished(&self, body: &Body) -> bool {
+        body.machine.is_none()
+    }
+
+    fn operation(&self, body: &Body) -> Option<process::Operation> {
+        Some((body.done, 0))
+    }
+
+    fn has_entered(&self, body: &Body, (index, _): process::Operation, looked: bool) -> bool {
+        body.done > index || body.done == index && looked
+    }
+
+    fn left(&self, from: &Body, to: &Body) -> Option<process::Operation> {
+        let barrier = matches!(self.program.operations.get(from.done), Some(Operation::Barrier(_)));
+        (barrier && to.done > from.done).then_some((from.done, 0))
+    }
+
+    fn members(&self, _: process::Operation) -> Vec<Rank> {
+        (0..self.layout.ranks()).collect()
+    }
+
+    fn name(&self) -> String {
+        self.program.name()
+    }
+
+    fn describe(&self, body: &Body) -> String {
+        let operation = self.program.operations.get(body.done).map(Operation::name).unwrap_or_default();
+        format!("{:>2} {operation}", body.done + 1)
     }
 }
 

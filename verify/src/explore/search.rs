@@ -10,8 +10,8 @@
 use super::access::{Access, overlap};
 use super::hash::Fingerprints;
 use super::names::Names;
-use super::process::{Next, Position, Processes};
-use super::program::{Operation, Program};
+use super::process::{Model, Next, Operation, Position, Processes};
+use super::program::{Program, Series};
 use super::world::{Mutation, World};
 use std::time::Instant;
 use unisono_kernel::Rank;
@@ -55,9 +55,9 @@ struct Frame {
     mark: usize,
 }
 
-struct Search<'p> {
-    program: &'p Program,
-    processes: Processes,
+struct Search<'p, M: Model> {
+    model: &'p M,
+    processes: Processes<'p, M>,
     world: World,
     ranks: Rank,
 }
@@ -67,16 +67,21 @@ struct Search<'p> {
 /// # Errors
 /// The program's parameters do not make a segment.
 pub fn explore(program: &Program, mutation: Mutation, limits: Limits) -> Result<Outcome, Refusal> {
-    let layout = program.layout()?;
-    let mut processes = Processes::new(program.clone())?;
-    let mut world = World::new(layout, program.base, mutation);
-    for rank in 0..layout.ranks() {
-        world.place(rank, processes.start(rank)?);
-    }
-    Ok(Search { program, processes, world, ranks: layout.ranks() }.run(limits))
+    search(&Series::new(program)?, mutation, limits)
 }
 
-impl Search<'_> {
+/// The same for any model.
+pub(crate) fn search<M: Model>(model: &M, mutation: Mutation, limits: Limits) -> Result<Outcome, Refusal> {
+    let mut processes = Processes::new(model);
+    let mut world = World::new(model.segments(), mutation);
+    let ranks = world.ranks();
+    for rank in 0..ranks {
+        world.place(rank, processes.start(rank)?);
+    }
+    Ok(Search { model, processes, world, ranks }.run(limits))
+}
+
+impl<M: Model> Search<'_, M> {
     fn run(&mut self, limits: Limits) -> Outcome {
         let (mut outcome, mut seen) = (Outcome { states: 1, ..Outcome::default() }, Fingerprints::default());
         let mut path = vec![Frame { came: None, next: 0, mark: self.world.mark() }];
@@ -145,19 +150,19 @@ impl Search<'_> {
         if let Next::Failed(fault) = &self.processes.node(to).next {
             return Err(fault.clone());
         }
-        let done = self.processes.node(from).done();
-        if self.processes.node(to).done() > done && matches!(self.program.operations[done], Operation::Barrier(_)) {
-            self.all_entered(done)?;
+        let left = self.model.left(self.processes.node(from).body(), self.processes.node(to).body());
+        if let Some(barrier) = left {
+            self.all_entered(barrier)?;
         }
         Ok(Some(answer))
     }
 
-    /// Has everyone entered operation `index`?
-    fn all_entered(&self, index: usize) -> Result<(), String> {
-        for peer in 0..self.ranks {
+    /// Has everyone entered the barrier?
+    fn all_entered(&self, barrier: Operation) -> Result<(), String> {
+        for peer in self.model.members(barrier) {
             let node = self.processes.node(self.world.position(peer));
-            if node.done() < index || node.done() == index && !node.entered() {
-                return Err(format!("leaves barrier {} that rank {peer} has not entered", index + 1));
+            if !self.model.has_entered(node.body(), barrier, node.looked()) {
+                return Err(format!("leaves barrier {} that rank {peer} has not entered", barrier.0 + 1));
             }
         }
         Ok(())
@@ -173,11 +178,11 @@ impl Search<'_> {
                 continue;
             }
             unfinished = true;
-            let Some(awaits) = node.awaits().copied() else {
+            if node.awaits().is_empty() {
                 stuck = false;
                 continue;
-            };
-            let ready = self.world.holds(&awaits);
+            }
+            let ready = self.world.holds(node.awaits());
             stuck &= !ready;
             if self.progresses(position) != ready {
                 let what = if ready { "an idle poll in spite of the awaited event" } else { "a lost wake-up" };
@@ -202,6 +207,6 @@ impl Search<'_> {
     /// The path to a fault.
     fn report(&self, path: &[Frame], fault: &str) -> String {
         let path = path.iter().filter_map(|frame| frame.came);
-        Names::new(self.world.layout()).report(self.program, &self.processes, &self.world, path, fault)
+        Names::report(self.model, &self.processes, &self.world, path, fault)
     }
 }

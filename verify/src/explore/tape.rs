@@ -6,7 +6,7 @@
 //! noted, and all that follow are ignored and answered with 0 and empty bytes. What such a poll returns and
 //! leaves in private memory is thrown away. 0 ends every poll: machines go on only where a word says so.
 
-use super::access::{Access, Class, Word};
+use super::access::{Access, Class, Span, Word};
 use super::payload::{Payloads, Token};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -110,16 +110,17 @@ impl Counter for Probe {
 #[derive(Clone, Debug)]
 pub(crate) struct Probes {
     tape: Rc<Tape>,
+    begin: u64,
     words: Vec<Probe>,
     beyond: Probe,
 }
 
 impl Probes {
-    /// A segment of `bytes` bytes whose accesses go to `tape`.
-    pub(crate) fn new(tape: Rc<Tape>, bytes: u64) -> Self {
-        let probe = |offset| Probe { offset, tape: Rc::clone(&tape) };
+    /// A segment of `bytes` bytes, `begin` bytes behind the first one's begin, whose accesses go to `tape`.
+    pub(crate) fn new(tape: Rc<Tape>, begin: u64, bytes: u64) -> Self {
+        let probe = |offset| Probe { offset: begin + offset, tape: Rc::clone(&tape) };
         let (words, beyond) = ((0..bytes / 8).map(|index| probe(8 * index)).collect(), probe(bytes));
-        Self { tape, words, beyond }
+        Self { tape, begin, words, beyond }
     }
 
     fn word(&self, offset: u64) -> &Probe {
@@ -150,11 +151,11 @@ unsafe impl Region for Probes {
         if at.is_empty() {
             return;
         }
-        self.tape.access(|| Access::BeginWrite(at));
+        self.tape.access(|| Access::BeginWrite(Span::of(self.begin, at)));
         self.tape.access(|| {
             // SAFETY: the caller's promise: `src` is readable, and the extent is cut to its length.
             let bytes = unsafe { core::slice::from_raw_parts(src.ptr(), at.len() as usize) };
-            Access::EndWrite(at, self.tape.payloads.borrow_mut().token(bytes))
+            Access::EndWrite(Span::of(self.begin, at), self.tape.payloads.borrow_mut().token(bytes))
         });
     }
 
@@ -163,8 +164,8 @@ unsafe impl Region for Probes {
         if at.is_empty() {
             return;
         }
-        self.tape.access(|| Access::BeginRead(at));
-        let token = self.tape.access(|| Access::EndRead(at));
+        self.tape.access(|| Access::BeginRead(Span::of(self.begin, at)));
+        let token = self.tape.access(|| Access::EndRead(Span::of(self.begin, at)));
         let payloads = self.tape.payloads.borrow();
         let bytes = token.map_or(&[][..], |token| payloads.bytes(Token(token)));
         let len = bytes.len().min(at.len() as usize);
@@ -181,8 +182,8 @@ unsafe impl Region for Probes {
         if at.is_empty() {
             return;
         }
-        self.tape.access(|| Access::BeginRead(at));
-        let Some(token) = self.tape.access(|| Access::EndRead(at)) else {
+        self.tape.access(|| Access::BeginRead(Span::of(self.begin, at)));
+        let Some(token) = self.tape.access(|| Access::EndRead(Span::of(self.begin, at))) else {
             return;
         };
         let payloads = self.tape.payloads.borrow();

@@ -1,13 +1,13 @@
 //! The shared world: the segment's words and the processes' positions, with fingerprint and undo.
 
-use super::access::{Access, Class, Word};
+use super::access::{Access, Class, Span, Word};
 use super::hash::mix;
 use super::payload::{Payloads, Token};
-use super::process::Position;
+use super::process::{Awaited, Position, Segment};
 use crate::shadow::promises::{Cells, Promises};
 use unisono_kernel::Rank;
-use unisono_kernel::region::{Base, Extent, Layout};
-use unisono_kernel::step::{Awaits, Source, Until};
+use unisono_kernel::region::Layout;
+use unisono_kernel::step::{Source, Until};
 
 /// Words of a layout.
 pub type Words = fn(&Layout, Word) -> bool;
@@ -26,34 +26,73 @@ pub enum Mutation {
     Deafen(Words),
 }
 
+/// A segment's place in the world.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    /// Bytes before it.
+    pub(crate) begin: u64,
+    pub(crate) layout: Layout,
+    group: Vec<Rank>,
+    promises: Promises,
+    /// The first cell of what is promised.
+    promised: usize,
+}
+
 /// All that is shared, and who stands where.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
-    layout: Layout,
+    parts: Vec<Part>,
     mutation: Mutation,
-    /// The segment's words, then one position per rank, then what is promised.
+    /// The segments' words, then one position per rank, then what is promised.
     cells: Vec<u64>,
     words: usize,
-    promises: Promises,
+    ranks: Rank,
     fingerprint: u128,
     undo: Vec<(usize, u64)>,
 }
 
 impl World {
-    /// A fresh segment; all ranks at position 0.
-    pub(crate) fn new(layout: Layout, base: Base, mutation: Mutation) -> Self {
-        let words = (layout.bytes() / 8) as usize;
-        let promises = Promises::new(layout);
-        let mut cells = vec![0; words + layout.ranks() as usize + promises.cells()];
-        cells[(layout.central_count().offset() / 8) as usize] = base.arrivals(layout.ranks());
-        let mut world = Self { layout, mutation, cells, words, promises, fingerprint: 0, undo: Vec::new() };
-        promises.begin(&mut Promised(&mut world), base);
+    /// Fresh segments; all ranks at position 0.
+    pub(crate) fn new(segments: Vec<Segment>, mutation: Mutation) -> Self {
+        let bytes: u64 = segments.iter().map(|segment| segment.layout.bytes()).sum();
+        let ranks = segments.iter().flat_map(|segment| &segment.group).max().map_or(0, |most| most + 1);
+        let words = (bytes / 8) as usize;
+        let (cells, parts) = (vec![0; words + ranks as usize], Vec::new());
+        let mut world = Self { parts, mutation, cells, words, ranks, fingerprint: 0, undo: Vec::new() };
+        let mut begin = 0;
+        for Segment { layout, base, group } in segments {
+            let (promises, promised) = (Promises::new(layout), world.cells.len());
+            world.cells.resize(promised + promises.cells(), 0);
+            let count = begin + layout.central_count().offset();
+            world.cells[(count / 8) as usize] = base.arrivals(layout.ranks());
+            promises.begin(&mut Promised(&mut world, promised), base);
+            world.parts.push(Part { begin, layout, group, promises, promised });
+            begin += layout.bytes();
+        }
         world
     }
 
-    /// The layout.
-    pub(crate) const fn layout(&self) -> &Layout {
-        &self.layout
+    /// The segments.
+    pub(crate) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// Number of processes.
+    pub(crate) const fn ranks(&self) -> Rank {
+        self.ranks
+    }
+
+    /// The segment in which an offset lies.
+    #[inline]
+    fn part(&self, offset: u64) -> &Part {
+        let behind = self.parts.iter().skip(1).take_while(|part| part.begin <= offset).count();
+        &self.parts[behind]
+    }
+
+    /// The word as its segment names it, if it is one of these.
+    fn is_of(&self, words: Words, word: Word) -> bool {
+        let part = self.part(word.offset);
+        words(&part.layout, Word { offset: word.offset - part.begin, ..word })
     }
 
     /// What tells this state from others.
@@ -90,7 +129,7 @@ impl World {
     #[inline]
     pub(crate) fn load(&self, word: Word) -> u64 {
         match self.mutation {
-            Mutation::Forge(words, value) if words(&self.layout, word) => value,
+            Mutation::Forge(words, value) if self.is_of(words, word) => value,
             _ => self.cell(word),
         }
     }
@@ -102,27 +141,35 @@ impl World {
 
     /// Are loads of `word` answered by a mutation?
     pub(crate) fn forges(&self, word: Word) -> bool {
-        matches!(self.mutation, Mutation::Forge(words, _) if words(&self.layout, word))
+        matches!(self.mutation, Mutation::Forge(words, _) if self.is_of(words, word))
+    }
+
+    /// The word for which an event waits, and its value; none for a message.
+    pub(crate) fn awaited(&self, segment: usize, source: Source) -> Option<(Word, Until)> {
+        let (class, offset, until) = match source {
+            Source::Flag(id, until) => (Class::Flag, id.offset(), until),
+            Source::Mail(id, until) => (Class::Mail, id.offset(), until),
+            Source::Counter(id, until) => (Class::Counter, id.offset(), until),
+            Source::Message(_) => return None,
+        };
+        Some((Word { class, offset: self.parts[segment].begin + offset }, until))
     }
 
     /// Has one of the awaited words reached its value?
-    pub(crate) fn holds(&self, awaits: &Awaits) -> bool {
-        awaits.iter().any(|event| match event.source {
-            Source::Flag(id, until) => self.wakes(Word { class: Class::Flag, offset: id.offset() }, until),
-            Source::Mail(id, until) => self.wakes(Word { class: Class::Mail, offset: id.offset() }, until),
-            Source::Counter(id, until) => self.wakes(Word { class: Class::Counter, offset: id.offset() }, until),
-            Source::Message(_) => false,
-        })
+    pub(crate) fn holds(&self, awaits: &[Awaited]) -> bool {
+        let mut events = awaits.iter().flat_map(|(segment, on)| on.iter().map(|event| (*segment, event.source)));
+        events
+            .any(|(segment, source)| self.awaited(segment, source).is_some_and(|(word, until)| self.wakes(word, until)))
     }
 
     /// Is who waits for this woken now?
     pub(crate) fn wakes(&self, word: Word, until: Until) -> bool {
-        let deaf = matches!(self.mutation, Mutation::Deafen(words) if words(&self.layout, word));
+        let deaf = matches!(self.mutation, Mutation::Deafen(words) if self.is_of(words, word));
         !deaf && until.holds(self.load(word))
     }
 
     fn loses(&self, word: Word, value: u64) -> bool {
-        matches!(self.mutation, Mutation::Lose(words, only) if words(&self.layout, word) && only.is_none_or(|only| only == value))
+        matches!(self.mutation, Mutation::Lose(words, only) if only.is_none_or(|only| only == value) && self.is_of(words, word))
     }
 
     /// Makes an access; its answer, or the rule of its word that it breaks.
@@ -152,9 +199,11 @@ impl World {
         Ok(0)
     }
 
-    fn touch(&mut self, rank: Rank, at: Extent, writes: bool) -> Result<(), String> {
-        let promises = self.promises;
-        promises.touch(&mut Promised(self), rank, at, writes).map_err(|breach| breach.to_string())
+    fn touch(&mut self, rank: Rank, at: Span, writes: bool) -> Result<(), String> {
+        let Part { begin, promises, promised, ref group, .. } = *self.part(at.offset);
+        let place = seat(group, rank);
+        let touched = promises.touch(&mut Promised(self, promised), place, at.offset - begin, writes);
+        touched.map_err(|breach| breach.to_string())
     }
 
     fn store(&mut self, rank: Rank, word: Word, value: u64) -> Result<(), String> {
@@ -162,18 +211,19 @@ impl World {
         let before = self.cells[cell];
         match word.class {
             Class::Flag => {
-                let owner = (0..self.layout.ranks()).find(|&rank| {
-                    let own = self.layout.own_pages(rank);
-                    (own.offset()..own.offset() + own.len()).contains(&word.offset)
+                let Part { begin, layout, promises, promised, ref group } = *self.part(word.offset);
+                let (at, place) = (word.offset - begin, seat(group, rank));
+                let owner = (0..layout.ranks()).find(|&rank| {
+                    let own = layout.own_pages(rank);
+                    (own.offset()..own.offset() + own.len()).contains(&at)
                 });
-                if let Some(owner) = owner.filter(|&owner| owner != rank) {
+                if let Some(owner) = owner.filter(|&owner| owner != place) {
                     return Err(format!("a flag of rank {owner} has a second writer"));
                 }
                 if value < before {
                     return Err(format!("a flag shrinks from {before}"));
                 }
-                let promises = self.promises;
-                promises.store(&mut Promised(self), rank, word.offset, value);
+                promises.store(&mut Promised(self, promised), place, at, value);
             }
             Class::Mail if value != 0 && before != 0 => {
                 return Err(format!("a mailword holds {before}, not taken yet"));
@@ -187,8 +237,8 @@ impl World {
         Ok(())
     }
 
-    fn copy_in(&mut self, at: Extent, bytes: &[u8]) {
-        let mut offset = at.offset();
+    fn copy_in(&mut self, at: Span, bytes: &[u8]) {
+        let mut offset = at.offset;
         let mut rest = bytes;
         while !rest.is_empty() {
             let (cell, start) = ((offset / 8) as usize, (offset % 8) as usize);
@@ -201,9 +251,9 @@ impl World {
         }
     }
 
-    fn copy_out(&self, at: Extent, payloads: &mut Payloads) -> Token {
+    fn copy_out(&self, at: Span, payloads: &mut Payloads) -> Token {
         let byte = |offset: u64| (self.cells[(offset / 8) as usize] >> (offset % 8 * 8)) as u8;
-        let bytes: Vec<u8> = (at.offset()..at.offset() + at.len()).map(byte).collect();
+        let bytes: Vec<u8> = (at.offset..at.end()).map(byte).collect();
         payloads.token(&bytes)
     }
 
@@ -222,33 +272,37 @@ impl World {
     }
 }
 
-/// The cells of a world that say what is promised.
-struct Promised<'w>(&'w mut World);
-
-impl Promised<'_> {
-    const fn first(&self) -> usize {
-        self.0.words + self.0.layout.ranks() as usize
-    }
+/// A rank's place among a segment's members.
+fn seat(group: &[Rank], rank: Rank) -> Rank {
+    group.iter().position(|&member| member == rank).unwrap_or(0) as Rank
 }
+
+/// The cells of a world that say what is promised, from the first one on.
+struct Promised<'w>(&'w mut World, usize);
 
 impl Cells for Promised<'_> {
     fn get(&self, cell: usize) -> u64 {
-        self.0.cells[self.first() + cell]
+        self.0.cells[self.1 + cell]
     }
     fn set(&mut self, cell: usize, value: u64) {
-        self.0.set(self.first() + cell, value);
+        self.0.set(self.1 + cell, value);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unisono_kernel::region::Params;
+    use unisono_kernel::region::{Base, Params};
+
+    fn world(layout: Layout) -> World {
+        let segment = Segment { layout, base: Base::default(), group: (0..layout.ranks()).collect() };
+        World::new(vec![segment], Mutation::None)
+    }
 
     #[test]
     fn words_have_rules() {
         let layout = Layout::new(Params::new(2).with_cico()).unwrap();
-        let (mut world, mut payloads) = (World::new(layout, Base::default(), Mutation::None), Payloads::default());
+        let (mut world, mut payloads) = (world(layout), Payloads::default());
         let flag = Word { class: Class::Flag, offset: layout.done(1).offset() };
         let mail = Word { class: Class::Mail, offset: layout.control(1, 0).offset() };
         let mut store = |rank, word, value| world.apply(rank, Access::Store(word, value), &mut payloads);
@@ -263,10 +317,10 @@ mod tests {
     #[test]
     fn going_back_restores_cells_and_fingerprint() {
         let layout = Layout::new(Params::new(2)).unwrap();
-        let (mut world, mut payloads) = (World::new(layout, Base::default(), Mutation::None), Payloads::default());
+        let (mut world, mut payloads) = (world(layout), Payloads::default());
         world.place(0, 3);
         let (mark, before, cells) = (world.mark(), world.fingerprint(), world.cells.clone());
-        let (at, token) = (layout.slot(1, 0).part(3, 18), payloads.token(&[9; 18]));
+        let (at, token) = (Span::of(0, layout.slot(1, 0).part(3, 18)), payloads.token(&[9; 18]));
         assert_eq!(world.apply(1, Access::EndWrite(at, token), &mut payloads), Ok(0));
         assert_eq!(world.apply(0, Access::EndRead(at), &mut payloads), Ok(token.0));
         world.place(0, 4);

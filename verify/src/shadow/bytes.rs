@@ -1,9 +1,9 @@
 //! Who touched which bytes last: rule S1.
 
+use crate::explore::Span;
 use std::collections::BTreeMap;
 use std::fmt;
 use unisono_kernel::Rank;
-use unisono_kernel::region::Extent;
 
 /// Of each process, how far its accesses happen before this point: a vector clock.
 pub(crate) type Clock = [u32];
@@ -55,8 +55,8 @@ pub(crate) struct Bytes(BTreeMap<u64, Stretch>);
 
 impl Bytes {
     /// `event`, which has this clock, reads or writes: after the last write of each byte and, if it writes, after all reads.
-    pub(crate) fn touch(&mut self, event: Event, clock: &Clock, at: Extent, writes: bool) -> Result<(), Race> {
-        let (from, to) = (at.offset(), at.offset() + at.len());
+    pub(crate) fn touch(&mut self, event: Event, clock: &Clock, at: Span, writes: bool) -> Result<(), Race> {
+        let (from, to) = (at.offset, at.end());
         self.cut(from);
         self.cut(to);
         for stretch in self.0.range(from..to).map(|(_, stretch)| stretch) {
@@ -117,7 +117,7 @@ mod tests {
 
     fn touch(bytes: &mut Bytes, rank: Rank, clock: [u32; 2], (at, len): (u64, u64), writes: bool) -> Result<(), Race> {
         let slot = Layout::new(Params::new(2)).unwrap().slot(0, 0).part(at, len);
-        bytes.touch(Event { rank, number: clock[rank as usize] }, &clock, slot, writes)
+        bytes.touch(Event { rank, number: clock[rank as usize] }, &clock, Span::of(0, slot), writes)
     }
 
     #[test]

@@ -9,7 +9,7 @@
 use std::fmt;
 use unisono_kernel::Rank;
 use unisono_kernel::region::layout::LINE;
-use unisono_kernel::region::{Base, Extent, Layout};
+use unisono_kernel::region::{Base, Layout};
 
 /// The cells of the bookkeeping.
 pub(crate) trait Cells {
@@ -141,13 +141,13 @@ impl Promises {
         cells.set(cell + 1, number);
     }
 
-    /// The line or slot in which an extent lies.
-    fn unit(&self, at: Extent) -> Option<Unit> {
+    /// The line or slot in which the bytes from this offset on lie.
+    fn unit(&self, offset: u64) -> Option<Unit> {
         let first = self.layout.own_pages(0);
-        let rank = at.offset().checked_sub(first.offset())? / first.len();
+        let rank = offset.checked_sub(first.offset())? / first.len();
         let rank = (rank < self.layout.ranks().into()).then_some(rank as Rank)?;
         let index = |first: u64, each: u64, count: u64| {
-            at.offset().checked_sub(first).map(|behind| behind / each).filter(|&index| index < count)
+            offset.checked_sub(first).map(|behind| behind / each).filter(|&index| index < count)
         };
         let slot = index(self.layout.slot(rank, 0).offset(), self.layout.params().queue_fragment, self.slots());
         let line = || index(self.layout.line(rank, 0).offset(), LINE, self.lines());
@@ -185,9 +185,9 @@ impl Promises {
         }
     }
 
-    /// `rank` reads or writes an extent.
-    pub(crate) fn touch(&self, cells: &mut impl Cells, rank: Rank, at: Extent, writes: bool) -> Result<(), Breach> {
-        let Some(unit) = self.unit(at) else { return Ok(()) };
+    /// `rank` reads or writes bytes from this offset on.
+    pub(crate) fn touch(&self, cells: &mut impl Cells, rank: Rank, offset: u64, writes: bool) -> Result<(), Breach> {
+        let Some(unit) = self.unit(offset) else { return Ok(()) };
         let holds = self.holds(cells, unit);
         if !writes {
             return match holds {

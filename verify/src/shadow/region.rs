@@ -2,7 +2,7 @@
 
 use super::bytes::{Bytes, Event, join};
 use super::promises::Promises;
-use crate::explore::Names;
+use crate::explore::{Names, Span};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -73,10 +73,11 @@ impl Books {
     fn touch(&mut self, rank: Rank, at: Extent, writes: bool) -> Result<(), String> {
         let clock = &self.clocks[rank as usize];
         let event = Event { rank, number: clock[rank as usize] };
-        let raced = self.bytes.touch(event, clock, at, writes).map_err(|race| format!("S1: {race}"));
-        let kept = self.promises.touch(&mut self.cells, rank, at, writes).map_err(|breach| breach.to_string());
+        let raced = self.bytes.touch(event, clock, Span::of(0, at), writes).map_err(|race| format!("S1: {race}"));
+        let kept = self.promises.touch(&mut self.cells, rank, at.offset(), writes).map_err(|breach| breach.to_string());
         kept.and(raced).map_err(|fault| {
-            let (verb, place) = (if writes { "writes" } else { "reads" }, Names::new(&self.layout).extent(at));
+            let (verb, place) =
+                (if writes { "writes" } else { "reads" }, Names::new(&self.layout).span(Span::of(0, at)));
             format!("rank {rank} {verb} {place}: {fault}")
         })
     }

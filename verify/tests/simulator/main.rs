@@ -5,6 +5,7 @@
 
 mod calls;
 mod mutants;
+mod programs;
 
 use calls::{Any, Call, Kind, Memory, Series};
 use rand::{RngExt, SeedableRng};

@@ -27,6 +27,7 @@ use core::time::Duration;
 use unisono_kernel::Rank;
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::Refusal;
+use unisono_kernel::progress::Progress;
 use unisono_kernel::wait::{Relax, SpinThen};
 
 /// A communicator of processes, to call collectives on, and to make others from (MPI 4.1, 7.4).
@@ -60,6 +61,16 @@ impl Intracomm {
         Ok(Self::open(place)?)
     }
 
+    /// [`Self::dup`] that moves `others` meanwhile: other processes may wait for operations of other communicators before
+    /// they come to this call.
+    ///
+    /// # Errors
+    /// As [`Place::dup`].
+    pub fn dup_among(&mut self, others: &mut [&mut dyn Progress]) -> Result<Self, PosixError> {
+        let place = self.place.dup_among(&mut self.communicator, others)?;
+        Ok(Self::open(place)?)
+    }
+
     /// A communicator of those who say the same color, in the order of their keys, then of their ranks here; `None` for who
     /// says no color.
     ///
@@ -70,6 +81,20 @@ impl Intracomm {
     /// MPI 4.1, 7.4.2.
     pub fn split(&mut self, color: Option<u32>, key: i64) -> Result<Option<Self>, PosixError> {
         let place = self.place.split(&mut self.communicator, color, key)?;
+        Ok(place.map(Self::open).transpose()?)
+    }
+
+    /// [`Self::split`] that moves `others` meanwhile, as [`Self::dup_among`].
+    ///
+    /// # Errors
+    /// As [`Place::split`].
+    pub fn split_among(
+        &mut self,
+        color: Option<u32>,
+        key: i64,
+        others: &mut [&mut dyn Progress],
+    ) -> Result<Option<Self>, PosixError> {
+        let place = self.place.split_among(&mut self.communicator, color, key, others)?;
         Ok(place.map(Self::open).transpose()?)
     }
 

@@ -25,11 +25,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use unisono_kernel::Rank;
 use unisono_kernel::blocks::Blocks;
+use unisono_kernel::call::Call;
 use unisono_kernel::comm::Comm;
 use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Argument, Bound, Cause, Error, Poison, Refusal};
+use unisono_kernel::progress::{Among, Progress};
 use unisono_kernel::region::{Base, Layout, Term, state};
+use unisono_kernel::select::{BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::table::Choices;
 use unisono_kernel::transport::{Transport, Wait};
 
@@ -56,6 +59,9 @@ pub struct Place {
     timeout: Option<Duration>,
 }
 
+/// How a call on a communicator is run.
+type Run<'r, T> = dyn FnMut(&mut Communicator<T>, &Call<'_>) -> Result<(), Error> + 'r;
+
 /// The tag of a group that is a communicator's next: no caller's, which has 32 bits.
 const RENEWAL: u64 = 1 << 32;
 
@@ -69,10 +75,14 @@ fn full(needed: u64, available: u64) -> PosixError {
 }
 
 impl Place {
-    /// In the communicator of all processes of the job, on its segment.
-    pub(crate) fn world(commons: Arc<Commons>, region: View, layout: Layout, timeout: Option<Duration>) -> Self {
+    /// In the communicator of all processes of the job, on its segment, which begins there.
+    pub(crate) fn world(
+        commons: Arc<Commons>,
+        region: View,
+        (layout, base): (Layout, Base),
+        timeout: Option<Duration>,
+    ) -> Self {
         let (members, rank) = ((0..layout.ranks()).collect(), commons.me);
-        let base = Base::default();
         Self { commons, members, rank, region, layout, base, tenancy: None, name: 0, births: 0, parts: 0, timeout }
     }
 
@@ -148,13 +158,36 @@ impl Place {
     where
         T::Wait: Wait<Comm<T::Region>>,
     {
+        self.dup_by(on, &mut |on, call| on.run(call))
+    }
+
+    /// [`Self::dup`] that moves `others` meanwhile: scopes of other communicators.
+    ///
+    /// # Errors
+    /// As [`Self::dup`].
+    pub fn dup_among<T: Transport>(
+        &mut self,
+        on: &mut Communicator<T>,
+        others: &mut [&mut dyn Progress],
+    ) -> Result<Self, PosixError>
+    where
+        T::Wait: Wait<Comm<T::Region>> + for<'x> Wait<Among<'x, Comm<T::Region>>>,
+    {
+        self.dup_by(on, &mut |on, call| on.run_among(call, others))
+    }
+
+    fn dup_by<T: Transport>(&mut self, on: &mut Communicator<T>, run: &mut Run<'_, T>) -> Result<Self, PosixError>
+    where
+        T::Wait: Wait<Comm<T::Region>>,
+    {
         let size = self.layout.ranks();
         let mut lack = (0, 0);
         for _ in 0..size {
             let owner = self.turn();
             let mine = (owner == self.rank).then(|| self.offer(size));
             let mut bytes: [u8; 64] = to_bytes(&mine.map_or([0; 8], |birth| birth.encode(self.name)));
-            if let Err(error) = on.bcast(&mut bytes, owner) {
+            let call = Call::Bcast { data: Data::bytes_mut(&mut bytes), root: owner, algorithm: BcastAlgorithm::Auto };
+            if let Err(error) = run(on, &call) {
                 // The root fails before it posts, or not at all: nobody has heard of the slice.
                 self.take_back(mine);
                 return Err(error.into());
@@ -184,13 +217,44 @@ impl Place {
     where
         T::Wait: Wait<Comm<T::Region>>,
     {
+        self.split_by(on, (color, key), &mut |on, call| on.run(call))
+    }
+
+    /// [`Self::split`] that moves `others` meanwhile: scopes of other communicators.
+    ///
+    /// # Errors
+    /// As [`Self::split`].
+    pub fn split_among<T: Transport>(
+        &mut self,
+        on: &mut Communicator<T>,
+        color: Option<u32>,
+        key: i64,
+        others: &mut [&mut dyn Progress],
+    ) -> Result<Option<Self>, PosixError>
+    where
+        T::Wait: Wait<Comm<T::Region>> + for<'x> Wait<Among<'x, Comm<T::Region>>>,
+    {
+        self.split_by(on, (color, key), &mut |on, call| on.run_among(call, others))
+    }
+
+    fn split_by<T: Transport>(
+        &mut self,
+        on: &mut Communicator<T>,
+        (color, key): (Option<u32>, i64),
+        run: &mut Run<'_, T>,
+    ) -> Result<Option<Self>, PosixError>
+    where
+        T::Wait: Wait<Comm<T::Region>>,
+    {
         let size = self.layout.ranks();
         let mine = self.offer_part(color, key);
         let (mut bytes, before): ([u8; part::BYTES], _) = (to_bytes(&mine.encode()), on.comm().member().operation());
         let mut all = vec![0; part::BYTES * size as usize];
         let blocks = Blocks::equal_mut(&mut all, size, part::BYTES as u64, Datatype::BYTE);
-        let told =
-            blocks.map_err(Error::from).and_then(|blocks| on.allgather(Some(Data::bytes_mut(&mut bytes)), blocks));
+        let told = blocks.map_err(Error::from).and_then(|receive| {
+            let send = Some(Data::bytes_mut(&mut bytes));
+            run(on, &Call::Allgather { send, receive, algorithm: MoveAlgorithm::Auto })
+        });
         if let Err(error) = told {
             // Others may have heard the offer once the operation has begun, and use it: then it stays in use for good.
             if on.comm().member().operation() == before {

@@ -1,9 +1,10 @@
 //! What a process might have seen instead: it must come to the same.
 
 use super::super::access::{Access, Word};
-use super::super::process::{Next, Position};
+use super::super::process::{Model, Next, Position};
 use super::{Done, Run};
 use std::collections::BTreeMap;
+use std::time::Instant;
 use unisono_kernel::step::Until;
 
 /// Up to so many processes, looks that follow one another see all combinations of values,
@@ -45,7 +46,7 @@ const fn little(until: Option<Until>) -> u64 {
     }
 }
 
-impl Run<'_> {
+impl<M: Model> Run<'_, M> {
     /// Each process alone, with all that it might have seen instead.
     pub(super) fn alternatives(&mut self) -> Result<(), String> {
         for rank in self.ranks() {
@@ -100,9 +101,14 @@ impl Run<'_> {
                 places = self.alike(trace, at, places);
             }
             for (place, known) in places {
+                self.outcome.states += 1;
+                let late = || self.limits.until.is_some_and(|until| Instant::now() >= until);
+                if self.outcome.states >= self.limits.states || self.outcome.states.is_multiple_of(1024) && late() {
+                    self.given_up = true;
+                    return Err("given up".into());
+                }
                 self.alternatives_at(&trace[..=at], place, known, &mut behind)?;
             }
-            self.outcome.states += behind.len() as u64;
             places = behind;
         }
         let finished = |(position, _): &Place| matches!(self.processes.node(*position).next, Next::Finished);

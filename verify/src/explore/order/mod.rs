@@ -28,15 +28,15 @@ mod alternatives;
 
 use super::access::{Access, Class, Word};
 use super::names::Names;
-use super::process::{Next, Position, Processes};
-use super::program::{Operation, Program};
+use super::process::{Model, Next, Operation, Position, Processes};
+use super::program::{Program, Series};
 use super::search::{Limits, Outcome};
 use super::world::{Mutation, World};
 use crate::shadow::bytes::{Bytes, Event, join};
 use std::collections::BTreeMap;
 use unisono_kernel::Rank;
 use unisono_kernel::error::Refusal;
-use unisono_kernel::step::{Source, Until};
+use unisono_kernel::step::Until;
 
 /// Most processes.
 const RANKS: usize = 16;
@@ -67,9 +67,9 @@ struct Done {
     later: Vec<u64>,
 }
 
-struct Run<'p> {
-    program: &'p Program,
-    processes: Processes,
+struct Run<'p, M: Model> {
+    model: &'p M,
+    processes: Processes<'p, M>,
     world: World,
     clocks: Vec<Clock>,
     words: BTreeMap<u64, History>,
@@ -77,10 +77,13 @@ struct Run<'p> {
     traces: Vec<Vec<Done>>,
     /// Who made the next access: for reports.
     order: Vec<Rank>,
-    /// By operation and rank: the first access there.
-    entries: Vec<[u32; RANKS]>,
+    /// By operation: each rank's first access there.
+    entries: BTreeMap<Operation, [u32; RANKS]>,
     /// Of the process that is looked at alone: does it see all combinations of values?
     all_combinations: bool,
+    limits: Limits,
+    /// Was a limit met?
+    given_up: bool,
     outcome: Outcome,
 }
 
@@ -90,16 +93,20 @@ struct Run<'p> {
 ///
 /// # Errors
 /// The program's parameters do not make a segment.
-pub fn order(program: &Program, mutation: Mutation, _: Limits) -> Result<Outcome, Refusal> {
-    let layout = program.layout()?;
-    let ranks = layout.ranks() as usize;
-    let mut processes = Processes::new(program.clone())?;
-    let mut world = World::new(layout, program.base, mutation);
-    for rank in 0..layout.ranks() {
+pub fn order(program: &Program, mutation: Mutation, limits: Limits) -> Result<Outcome, Refusal> {
+    decide(&Series::new(program)?, mutation, limits)
+}
+
+/// The same for any model whose processes make one operation after the other.
+pub(crate) fn decide<M: Model>(model: &M, mutation: Mutation, limits: Limits) -> Result<Outcome, Refusal> {
+    let mut processes = Processes::new(model);
+    let mut world = World::new(model.segments(), mutation);
+    let ranks = world.ranks() as usize;
+    for rank in 0..world.ranks() {
         world.place(rank, processes.start(rank)?);
     }
     let mut run = Run {
-        program,
+        model,
         processes,
         world,
         clocks: vec![[0; RANKS]; ranks],
@@ -107,19 +114,22 @@ pub fn order(program: &Program, mutation: Mutation, _: Limits) -> Result<Outcome
         bytes: Bytes::default(),
         traces: (0..ranks).map(|_| Vec::new()).collect(),
         order: Vec::new(),
-        entries: vec![[0; RANKS]; program.operations.len()],
+        entries: BTreeMap::new(),
         all_combinations: false,
+        limits,
+        given_up: false,
         outcome: Outcome::default(),
     };
-    if let Err(fault) = run.run().and_then(|()| run.alternatives()) {
+    let result = run.run().and_then(|()| run.alternatives());
+    if let (Err(fault), false) = (result, run.given_up) {
         run.outcome.failure = Some(run.report(&fault));
     }
-    run.outcome.complete = run.outcome.failure.is_none();
+    run.outcome.complete = run.outcome.failure.is_none() && !run.given_up;
     Ok(run.outcome)
 }
 
-impl Run<'_> {
-    fn ranks(&self) -> impl Iterator<Item = Rank> + use<> {
+impl<M: Model> Run<'_, M> {
+    fn ranks(&self) -> std::ops::Range<Rank> {
         0..self.clocks.len() as Rank
     }
 
@@ -155,10 +165,11 @@ impl Run<'_> {
         }
         let event = Event { rank, number: self.clocks[rank as usize][rank as usize] + 1 };
         self.clocks[rank as usize][rank as usize] = event.number;
-        let done = self.processes.node(from).done();
-        let entry = &mut self.entries[done][rank as usize];
-        if *entry == 0 {
-            *entry = event.number;
+        if let Some(operation) = self.model.operation(self.processes.node(from).body()) {
+            let entry = &mut self.entries.entry(operation).or_default()[rank as usize];
+            if *entry == 0 {
+                *entry = event.number;
+            }
         }
         self.order.push(rank);
         self.traces[rank as usize].push(Done { from, access, answer: 0, until, later: Vec::new() });
@@ -176,9 +187,9 @@ impl Run<'_> {
         if let Next::Failed(fault) = &self.processes.node(to).next {
             return Err(fault.clone());
         }
-        let left = self.processes.node(to).done() > done;
-        if left && matches!(self.program.operations[done], Operation::Barrier(_)) {
-            self.all_entered(rank, done)?;
+        let left = self.model.left(self.processes.node(from).body(), self.processes.node(to).body());
+        if let Some(barrier) = left {
+            self.all_entered(rank, barrier)?;
         }
         Ok(true)
     }
@@ -193,13 +204,9 @@ impl Run<'_> {
 
     /// What a poll that has just ended at `position` waits for, if it is `word`.
     fn waits(&self, position: Position, word: Word) -> Option<Until> {
-        let (offset, until) = match self.processes.node(position).awaits()?.first().source {
-            Source::Flag(id, until) => (id.offset(), until),
-            Source::Mail(id, until) => (id.offset(), until),
-            Source::Counter(id, until) => (id.offset(), until),
-            Source::Message(_) => return None,
-        };
-        (offset == word.offset).then_some(until)
+        let (segment, on) = self.processes.node(position).awaits().first()?;
+        let (awaited, until) = self.world.awaited(*segment, on.first().source)?;
+        (awaited.offset == word.offset).then_some(until)
     }
 
     /// A look that finds what it waits for, or that reads a word as data.
@@ -304,13 +311,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Has everyone entered operation `index` before `rank` goes on?
-    fn all_entered(&self, rank: Rank, index: usize) -> Result<(), String> {
+    /// Has everyone entered the barrier before `rank` goes on?
+    fn all_entered(&self, rank: Rank, barrier: Operation) -> Result<(), String> {
         let clock = &self.clocks[rank as usize];
-        for peer in self.ranks() {
-            let entry = self.entries[index][peer as usize];
+        for peer in self.model.members(barrier) {
+            let entry = self.entries.get(&barrier).map_or(0, |entries| entries[peer as usize]);
             if entry == 0 || entry > clock[peer as usize] {
-                return Err(format!("leaves barrier {} that rank {peer} has not entered", index + 1));
+                return Err(format!("leaves barrier {} that rank {peer} has not entered", barrier.0 + 1));
             }
         }
         Ok(())
@@ -324,6 +331,6 @@ impl Run<'_> {
             at[rank as usize] += 1;
             Some((rank, done.from, done.answer))
         });
-        Names::new(self.world.layout()).report(self.program, &self.processes, &self.world, path, fault)
+        Names::report(self.model, &self.processes, &self.world, path, fault)
     }
 }

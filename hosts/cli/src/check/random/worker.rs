@@ -9,12 +9,10 @@ use std::time::{Duration, Instant};
 use unisono_kernel::call::Call;
 use unisono_kernel::error::Error;
 use unisono_kernel::progress::Progress;
-use unisono_kernel::region::Params;
-use unisono_kernel::region::layout::Cico;
 use unisono_posix::{Intracomm, PosixError};
+use unisono_programs::Program;
 use unisono_programs::interpret::{self, Body, Host, Making, Member, interpret};
 use unisono_programs::judge::{Ending, Report, Tells, judge};
-use unisono_programs::{Program, Segment};
 
 /// How a rank's calls fail.
 #[derive(Debug)]
@@ -51,10 +49,10 @@ impl Member for Process {
         interpret::scope(&mut self.0, body)
     }
 
-    fn make(&mut self, _: usize, made: Making) -> Result<Option<Self>, Failed> {
+    fn make(&mut self, _: usize, made: Making, others: &mut [&mut dyn Progress]) -> Result<Option<Self>, Failed> {
         let made = match made {
-            Making::Dup => self.0.dup().map(Some),
-            Making::Split(color, key) => self.0.split(color, key),
+            Making::Dup => self.0.dup_among(others).map(Some),
+            Making::Split(color, key) => self.0.split_among(color, key, others),
         };
         Ok(made.map_err(Failed)?.map(Self))
     }
@@ -136,19 +134,13 @@ impl Host for Me<'_> {
     }
 }
 
-/// What the world's memory is made for.
-fn params(program: &Program) -> Params {
-    let Segment { lines, slots, fragment, papers, .. } = program.segment(0);
-    let cico = papers.map(|(slots, fragment, sets)| Cico { slots, fragment, sets });
-    Params { lines, queue_slots: slots, queue_fragment: fragment, cico, ..Params::new(program.ranks) }
-}
-
 /// Runs one program; what this rank has to say.
 fn one(team: &mut Team, program: &Program, limit: Duration, dog: &Watchdog, right: u64) -> Result<Report, Failure> {
     let now = Instant::now();
     // Who waits gives up first, and is told by name; then who looks; then this process.
     dog.set(Some(Now { until: now + 2 * limit, at: usize::MAX, right }));
-    let joined = team.join_for(params(program), Some(limit))?;
+    let world = program.segment(0);
+    let joined = team.join_from(world.params(program.ranks), Some(limit), world.begins())?;
     let mut me = Me { dog, limit, until: now + limit };
     let told = interpret(program, team.rank(), Process(joined.communicator), &mut me);
     dog.set(None);

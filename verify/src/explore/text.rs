@@ -1,0 +1,316 @@
+//! Programs' texts as models, with their oracle: what `verify/programs` draws, small.
+//!
+//! The machines are the real ones. What a communicator's scope and a rank's steps do with them is written here on plain
+//! data, which can be hashed: operations of a communicator begin and end in order, any call on it moves the oldest, and
+//! who waits moves those of other communicators. Where it makes a communicator, the segment is there already.
+
+use super::order::decide;
+use super::process::{Awaited, Model, Operation, Segment, Turn};
+use super::search::{Limits, Outcome, search};
+use super::tape::Probes;
+use super::world::Mutation;
+use std::collections::VecDeque;
+use unisono_kernel::Rank;
+use unisono_kernel::comm::{Comm, Member};
+use unisono_kernel::error::Refusal;
+use unisono_kernel::machine::Machine;
+use unisono_kernel::region::{Layout, Params};
+use unisono_kernel::select::Any;
+use unisono_kernel::step::{Awaits, Step};
+use unisono_programs::memory::{Memory, View};
+use unisono_programs::{Name, Program, Verb};
+
+/// Explores a program's text in all interleavings.
+///
+/// # Errors
+/// A segment's parameters do not fit, or a first argument is refused.
+pub fn explore_text(program: &Program, mutation: Mutation, limits: Limits) -> Result<Outcome, Refusal> {
+    let groups = program.groups();
+    with_views(program, &groups, |views| search(&Text::new(program, &groups, views)?, mutation, limits))
+}
+
+/// Decides a program's text of blocking calls by the order that its waits force, as [`order`](super::order) does.
+///
+/// # Errors
+/// As [`explore_text`].
+pub fn order_text(program: &Program, mutation: Mutation, limits: Limits) -> Result<Outcome, Refusal> {
+    let groups = program.groups();
+    with_views(program, &groups, |views| decide(&Text::new(program, &groups, views)?, mutation, limits))
+}
+
+/// A rank's views of its calls' buffers.
+type Views<'m> = Vec<Option<View<'m>>>;
+
+fn with_views<A>(program: &Program, groups: &[Vec<Rank>], then: impl FnOnce(&[Views<'_>]) -> A) -> A {
+    let memories: Vec<_> = (0..program.ranks).map(|rank| Memory::all(program, groups, rank)).collect();
+    let views: Vec<Views<'_>> =
+        memories.iter().map(|of_rank| of_rank.iter().map(|memory| memory.as_ref().map(View::new)).collect()).collect();
+    then(&views)
+}
+
+/// A program's text as a model.
+struct Text<'m> {
+    program: &'m Program,
+    groups: &'m [Vec<Rank>],
+    segments: Vec<Segment>,
+    /// Of each rank.
+    steps: Vec<Vec<usize>>,
+    views: &'m [Views<'m>],
+}
+
+/// A rank between two polls.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Body<'m> {
+    rank: Rank,
+    /// Of its steps.
+    at: usize,
+    /// Calls of the step that are behind it: those that were waited for, or the one that was entered.
+    behind: usize,
+    /// By number.
+    comms: Vec<Option<Seat<'m>>>,
+    calls: Vec<Made<'m>>,
+    memory: Box<[u8]>,
+}
+
+/// A rank on a communicator.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Seat<'m> {
+    member: Member,
+    /// Calls under way and their machines, the oldest first.
+    active: VecDeque<(usize, Any<'m>)>,
+    /// Has the oldest begun?
+    begun: bool,
+}
+
+/// What a rank has made of a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Made<'m> {
+    started: u32,
+    completed: u32,
+    persistent: bool,
+    /// The machine of a persistent one that is not active.
+    idle: Option<Any<'m>>,
+}
+
+impl<'m> Text<'m> {
+    fn new(program: &'m Program, groups: &'m [Vec<Rank>], views: &'m [Views<'m>]) -> Result<Self, Refusal> {
+        let segment = |(comm, group): (usize, &Vec<Rank>)| {
+            let wanted = program.segment(comm);
+            let params = Params { page: 256, ..wanted.params(group.len().max(1) as u32) };
+            Ok(Segment { layout: Layout::new(params)?, base: wanted.begins(), group: group.clone() })
+        };
+        let segments = groups.iter().enumerate().map(segment).collect::<Result<_, Refusal>>()?;
+        let steps = |rank| program.steps_of(groups, rank).map(|(at, _)| at).collect();
+        Ok(Self { program, groups, segments, steps: (0..program.ranks).map(steps).collect(), views })
+    }
+
+    fn memories(&self, rank: Rank) -> impl Iterator<Item = &'m Memory<'m>> {
+        self.views[rank as usize].iter().flatten().map(View::memory)
+    }
+
+    fn seat(&self, rank: Rank, comm: usize) -> Result<Option<Seat<'m>>, Refusal> {
+        let Segment { layout, base, ref group } = self.segments[comm];
+        let place = group.iter().position(|&member| member == rank);
+        let member = place.map(|place| Member::resume(layout, place as Rank, base)).transpose()?;
+        Ok(member.map(|member| Seat { member, active: VecDeque::new(), begun: false }))
+    }
+
+    /// One step, as far as it comes.
+    fn step(&self, body: &mut Body<'m>, probes: &[Probes]) -> Result<Turn, String> {
+        let step = &self.program.steps[self.steps[body.rank as usize][body.at]];
+        let calls: Vec<usize> = self.program.calls_of(step).collect();
+        if let Some(&number) = calls.first() {
+            let call = &self.program.calls[number];
+            match step.verb {
+                Verb::Run if call.name == Name::Free => body.comms[call.comm] = None,
+                Verb::Run => {
+                    if body.behind == 0 {
+                        self.start(body, number)?;
+                        body.behind = 1;
+                    }
+                    if let Some(on) = self.wait(body, probes, number, false)? {
+                        return Ok(Turn::Waits(on));
+                    }
+                    for comm in call.makes() {
+                        body.comms[comm] = self.seat(body.rank, comm).map_err(|refusal| refusal.to_string())?;
+                    }
+                }
+                Verb::Start => {
+                    self.start(body, number)?;
+                    self.move_oldest(body, probes, call.comm)?;
+                }
+                Verb::Init => {
+                    let idle = Some(self.plan(body, number)?);
+                    body.calls[number] = Made { persistent: true, idle, ..body.calls[number].clone() };
+                }
+                Verb::Test => {
+                    self.move_oldest(body, probes, call.comm)?;
+                }
+                Verb::Poll | Verb::Wait | Verb::WaitAll => {
+                    while let Some(&number) = calls.get(body.behind) {
+                        if let Some(on) = self.wait(body, probes, number, step.verb == Verb::Poll)? {
+                            return Ok(Turn::Waits(on));
+                        }
+                        body.behind += 1;
+                    }
+                }
+                Verb::Free => body.calls[number] = Made { persistent: false, idle: None, ..body.calls[number].clone() },
+                Verb::Sleep | Verb::Spin | Verb::Kill => {}
+            }
+        }
+        (body.at, body.behind) = (body.at + 1, 0);
+        Ok(Turn::Goes)
+    }
+
+    /// A machine whose arguments are checked: it takes its number when it begins.
+    fn plan(&self, body: &mut Body<'m>, number: usize) -> Result<Any<'m>, String> {
+        let (comm, view) = (self.program.calls[number].comm, &self.views[body.rank as usize][number]);
+        let (Some(seat), Some(view)) = (&body.comms[comm], view) else { return Err("no communicator".into()) };
+        let call = view.call().map_err(|refusal| refusal.to_string())?;
+        call.make(&mut seat.member.clone()).map_err(|refusal| refusal.to_string())
+    }
+
+    /// The call becomes the youngest of its communicator.
+    fn start(&self, body: &mut Body<'m>, number: usize) -> Result<(), String> {
+        let machine = match body.calls[number].idle.take() {
+            Some(machine) => machine,
+            None => self.plan(body, number)?,
+        };
+        let made = &mut body.calls[number];
+        if let Some(view) = &self.views[body.rank as usize][number] {
+            view.memory().fill(made.started);
+        }
+        made.started += 1;
+        if let Some(seat) = &mut body.comms[self.program.calls[number].comm] {
+            seat.active.push_back((number, machine));
+        }
+        Ok(())
+    }
+
+    /// Moves what must be complete before the call is, then the other communicators; what all wait for, if it is not complete.
+    /// Who looks again and again moves all of its communicator.
+    fn wait(
+        &self,
+        body: &mut Body<'m>,
+        probes: &[Probes],
+        number: usize,
+        looks: bool,
+    ) -> Result<Option<Vec<Awaited>>, String> {
+        let comm = self.program.calls[number].comm;
+        let is_complete = |body: &Body<'_>| body.calls[number].completed == body.calls[number].started;
+        let mut on = Vec::new();
+        while on.is_empty() && (looks || !is_complete(body)) {
+            match self.poll(body, probes, comm)? {
+                Some(Step::Wait(awaits)) => on.push((comm, awaits)),
+                Some(Step::Done) => {}
+                None => break,
+            }
+        }
+        if is_complete(body) {
+            return Ok(None);
+        }
+        for other in (0..self.groups.len()).filter(|&other| other != comm) {
+            on.extend(self.move_oldest(body, probes, other)?.map(|awaits| (other, awaits)));
+        }
+        Ok(Some(on))
+    }
+
+    /// Polls the oldest operations of a communicator until one of them waits: for that.
+    fn move_oldest(&self, body: &mut Body<'m>, probes: &[Probes], comm: usize) -> Result<Option<Awaits>, String> {
+        loop {
+            match self.poll(body, probes, comm)? {
+                Some(Step::Wait(awaits)) => return Ok(Some(awaits)),
+                Some(Step::Done) => {}
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Polls the oldest operation of a communicator, if there is one.
+    fn poll(&self, body: &mut Body<'m>, probes: &[Probes], comm: usize) -> Result<Option<Step>, String> {
+        let Some(seat) = &mut body.comms[comm] else { return Ok(None) };
+        let Some((number, machine)) = seat.active.front_mut() else { return Ok(None) };
+        if !std::mem::replace(&mut seat.begun, true) {
+            machine.begin(&mut seat.member);
+        }
+        let mut x = Comm::with_member(&probes[comm], seat.member.clone());
+        let step = machine.poll(&mut x).map_err(|error| error.to_string())?;
+        seat.member = x.member().clone();
+        if step == Step::Done {
+            let (number, made) = (*number, &mut body.calls[*number]);
+            let machine = seat.active.pop_front().map(|active| active.1);
+            seat.begun = false;
+            made.idle = machine.filter(|_| made.persistent);
+            made.completed += 1;
+            let view = &self.views[body.rank as usize][number];
+            if let Some(wrong) = view.as_ref().and_then(|view| view.memory().wrong(made.completed - 1)) {
+                return Err(format!("wrong data: {wrong}"));
+            }
+        }
+        Ok(Some(step))
+    }
+
+    /// The call that a rank's step is about.
+    fn call(&self, body: &Body<'_>) -> Option<(Verb, usize)> {
+        let step = &self.program.steps[*self.steps[body.rank as usize].get(body.at)?];
+        Some((step.verb, self.program.calls_of(step).nth(body.behind).or(self.program.calls_of(step).last())?))
+    }
+}
+
+impl<'m> Model for Text<'m> {
+    type Body = Body<'m>;
+
+    fn segments(&self) -> Vec<Segment> {
+        self.segments.clone()
+    }
+
+    fn start(&self, rank: Rank) -> Result<Body<'m>, Refusal> {
+        let mut comms = vec![None; self.groups.len()];
+        comms[0] = self.seat(rank, 0)?;
+        let calls = vec![Made::default(); self.program.calls.len()];
+        let memory = self.memories(rank).flat_map(Memory::cells).map(|cell| cell.get()).collect();
+        Ok(Body { rank, at: 0, behind: 0, comms, calls, memory })
+    }
+
+    fn poll(&self, body: &mut Body<'m>, probes: &[Probes]) -> Result<Turn, String> {
+        let cells = || self.memories(body.rank).flat_map(Memory::cells);
+        cells().zip(&body.memory).for_each(|(cell, byte)| cell.set(*byte));
+        let rank = body.rank;
+        let turn = self.step(body, probes);
+        body.memory = self.memories(rank).flat_map(Memory::cells).map(|cell| cell.get()).collect();
+        turn
+    }
+
+    fn is_finished(&self, body: &Body<'m>) -> bool {
+        body.at == self.steps[body.rank as usize].len()
+    }
+
+    fn operation(&self, body: &Body<'m>) -> Option<Operation> {
+        self.call(body).map(|(_, call)| (call, 0))
+    }
+
+    fn has_entered(&self, body: &Body<'m>, (call, round): Operation, looked: bool) -> bool {
+        let enters = || matches!(self.call(body), Some((Verb::Run | Verb::Start, number)) if number == call);
+        let started = body.calls[call].started;
+        started > round || looked && started == round && enters()
+    }
+
+    fn left(&self, from: &Body<'m>, to: &Body<'m>) -> Option<Operation> {
+        let calls = self.program.calls.iter().enumerate().filter(|(_, call)| call.name == Name::Barrier);
+        let mut rounds = calls.map(|(number, _)| (number, from.calls[number].completed, to.calls[number].completed));
+        rounds.find(|(_, from, to)| from < to).map(|(number, round, _)| (number, round))
+    }
+
+    fn members(&self, (call, _): Operation) -> Vec<Rank> {
+        self.groups[self.program.calls[call].comm].clone()
+    }
+
+    fn name(&self) -> String {
+        format!("a program of {} ranks", self.program.ranks)
+    }
+
+    fn describe(&self, body: &Body<'m>) -> String {
+        let Some((verb, call)) = self.call(body) else { return String::new() };
+        format!("{} {call} {}", verb.name(), self.program.calls[call].name.name())
+    }
+}
