@@ -95,12 +95,12 @@ fn faults_are_found() {
         (Mutation::Deafen(is_sequence), &["lost wake-up", "deadlock", "in spite"]),
         (Mutation::Deafen(is_taken), &["lost wake-up", "deadlock", "in spite"]),
         // Taken before it was: the slot is written under its reader, or with what is not to be read yet.
-        (Mutation::Forge(is_taken, lies(0, 1)), &["overlap", "wrong data", "error 5"]),
+        (Mutation::Forge(is_taken, lies(0, 1)), &["S2: rank 1 has not released"]),
         // More than there is.
         (Mutation::Forge(is_taken, lies(9, 0)), &["error 5"]),
         (Mutation::Forge(is_sequence, lies(0, 3)), &["error 5"]),
         // There before it is.
-        (Mutation::Forge(is_sequence, lies(0, 1)), &["overlap", "wrong data", "deadlock", "error"]),
+        (Mutation::Forge(is_sequence, lies(0, 1)), &["S3: nothing is published", "deadlock"]),
     ] {
         let program = || program(2, (1, 1), mail(&[LONG]));
         let found = checked(program(), mutation);

@@ -228,6 +228,11 @@ pub static PROTOCOLS: &[Protocol] = &[
     model("mix-2", tiny(2), mix, MIX),
     model("mix-3-lines", tiny(3), mix_lines, REUSED_LINE),
     model("mix-3-barrier", tiny(3), mix_barrier, &["line.load", "line.store", "round.load", "round.store"]).long(),
+    model("near-2-posted", tiny(2), |s| near(s, |s| posted(s, &[0, 0, 0, 0])), REUSED_LINE),
+    model("near-2-queue", one_slot(2), |s| near(s, |s| queue(s, &[0, 1], 100)), QUEUE),
+    model("near-2-gatherv", tiny(2), |s| near(s, |s| exchanges(s, Gatherv, &[0], 3)), QUEUE),
+    model("near-2-cico", with_cico(2, 2, 2), |s| near(s, |s| cico(s, &[0, 1], 20, Tree::Chain)), CICO_REUSED),
+    model("near-2-dissemination", tiny(2), |s| near(s, |s| barriers(s, BarrierAlgorithm::Dissemination)), ROUNDS),
     model("lease-2", one_slot(2), |s| terms(s, BcastAlgorithm::Queue, None), LEFT),
     model("lease-2-posted", tiny(2), |s| terms(s, BcastAlgorithm::Posted, None), LEFT),
     model("lease-2-other-ranks", one_slot(2), other_ranks, LINE),
@@ -279,6 +284,15 @@ pub static SPARE: &[(&str, &str, &str)] = &[
     ("poison-3", "record.load", "the state was acquired before"),
     ("poison-3", "state.rmw-release", "who loses the claim loads the state again"),
 ];
+
+/// Counts that pass 2¹⁶, 2²⁴ and 2³² in the model's second operation, set or tick.
+const NEAR: Base = Base { operation: (1 << 24) - 2, clock: (1 << 32) - 1, sets: (1 << 16) - 2, centrals: 0 };
+
+/// The body on a communicator that has counted so far.
+fn near(seat: &mut Seat, body: fn(&mut Seat) -> Result<(), Abandoned>) -> Result<(), Abandoned> {
+    seat.resume(seat.rank(), NEAR);
+    body(seat)
+}
 
 fn posted(seat: &mut Seat, roots: &[u32]) -> Result<(), Abandoned> {
     roots.iter().try_for_each(|&root| seat.bcast(root, 8, BcastAlgorithm::Posted))

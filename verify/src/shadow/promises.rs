@@ -1,15 +1,16 @@
 //! Who still has to hear a line or take a slot: rules S2 and S3.
 //!
 //! What a line or slot holds has a number, by which its readers release it: a line its operation (`done`), a slot the
-//! clock of its fragment (`taken`). The writer's next publication tells it: `ready` the clock behind the fragment, a
-//! line its operation, and what was written to slots before it are first fragments.
+//! clock of its fragment (`taken`), a mailbox's slot the message and fragment behind it (the receiver's `taken`). The
+//! writer's next publication tells it: `ready` the clock behind the fragment, `sequence` the number itself, a line its
+//! operation, and what was written to slots before it are first fragments.
 //!
 //! Plain arithmetic over a few cells, which the explorer hashes and takes back with the rest of its world.
 
 use std::fmt;
 use unisono_kernel::Rank;
 use unisono_kernel::region::layout::LINE;
-use unisono_kernel::region::{Base, Layout};
+use unisono_kernel::region::{Base, Layout, Pair};
 
 /// The cells of the bookkeeping.
 pub(crate) trait Cells {
@@ -60,11 +61,21 @@ enum Holds {
     Published { writer: Rank, number: u64 },
 }
 
-/// A line or a slot of a rank.
+/// A line or a slot of a rank, or a slot of a mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
     Line(Rank, u64),
     Slot(Rank, u64),
+    Mail(Mail),
+}
+
+/// A slot of the mailbox from one rank to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Mail {
+    from: Rank,
+    to: Rank,
+    message: u64,
+    slot: u64,
 }
 
 /// Cells of a rank before those of its lines and slots: what it has published, and its `taken` at the end of its last operation.
@@ -99,9 +110,31 @@ impl Promises {
         rank as usize * (OWN + UNIT * (params.lines as usize + params.queue_slots as usize))
     }
 
+    /// The mailboxes' cells: of each message of each pair the receiver's `taken`, then those of its slots.
+    const fn mail(&self, Mail { from, to, message, slot: _ }: Mail) -> usize {
+        let (messages, slots) = match self.layout.params().mailboxes {
+            Some(shape) => (shape.messages as usize, shape.slots as usize),
+            None => (0, 0),
+        };
+        let pair = (from * self.layout.ranks() + to) as usize;
+        self.own(self.layout.ranks()) + (pair * messages + message as usize) * (1 + UNIT * slots)
+    }
+
+    /// All slots of mailboxes.
+    fn mails(&self) -> impl Iterator<Item = (Mail, Pair)> + use<> {
+        let layout = self.layout;
+        let ranks = if layout.params().mailboxes.is_some() { layout.ranks() } else { 0 };
+        let pairs = (0..ranks).flat_map(move |from| (0..ranks).map(move |to| (from, to)));
+        pairs.filter_map(move |(from, to)| Some((from, to, layout.mailbox(from, to)?))).flat_map(|(from, to, pair)| {
+            let (messages, slots) = (u64::from(pair.shape().messages), u64::from(pair.shape().slots));
+            let each = (0..messages).flat_map(move |message| (0..slots).map(move |slot| (message, slot)));
+            each.map(move |(message, slot)| (Mail { from, to, message, slot }, pair))
+        })
+    }
+
     /// Number of cells, all of them zero at first.
     pub(crate) const fn cells(&self) -> usize {
-        self.own(self.layout.ranks())
+        self.mail(Mail { from: self.layout.ranks(), to: 0, message: 0, slot: 0 })
     }
 
     /// Lets everyone begin at `base`.
@@ -117,6 +150,7 @@ impl Promises {
         let (rank, index) = match unit {
             Unit::Line(rank, index) => (rank, index),
             Unit::Slot(rank, index) => (rank, self.lines() + index),
+            Unit::Mail(mail) => return self.mail(mail) + 1 + UNIT * mail.slot as usize,
         };
         self.own(rank) + OWN + UNIT * index as usize
     }
@@ -151,7 +185,15 @@ impl Promises {
         };
         let slot = index(self.layout.slot(rank, 0).offset(), self.layout.params().queue_fragment, self.slots());
         let line = || index(self.layout.line(rank, 0).offset(), LINE, self.lines());
-        slot.map(|index| Unit::Slot(rank, index)).or_else(|| Some(Unit::Line(rank, line()?)))
+        let mail = || {
+            let holds = |(Mail { message, slot, .. }, pair): &(Mail, Pair)| {
+                let payload = pair.payload(*message, *slot);
+                (pair.sequence(*message, *slot).offset()..payload.offset() + payload.len()).contains(&offset)
+            };
+            self.mails().find(holds).map(|(mail, _)| Unit::Mail(mail))
+        };
+        let slot = slot.map(|index| Unit::Slot(rank, index));
+        slot.or_else(|| Some(Unit::Line(rank, line()?))).or_else(mail)
     }
 
     /// `rank` stores `value` to the flag at `offset`.
@@ -171,6 +213,22 @@ impl Promises {
                 self.hold(cells, line, Holds::Published { writer: rank, number: value });
             }
             self.publish(cells, rank, cells.get(own + BEGAN));
+        } else {
+            self.store_mail(cells, rank, offset, value);
+        }
+    }
+
+    /// The same, of a mailbox's words.
+    fn store_mail(&self, cells: &mut impl Cells, rank: Rank, offset: u64, value: u64) {
+        for (mail @ Mail { from, to, message, slot }, pair) in self.mails() {
+            let unit = Unit::Mail(mail);
+            if from == rank && offset == pair.sequence(message, slot).offset() {
+                if self.holds(cells, unit) == (Holds::Unpublished { writer: rank }) {
+                    self.hold(cells, unit, Holds::Published { writer: rank, number: value });
+                }
+            } else if to == rank && offset == pair.taken(message).offset() {
+                cells.set(self.mail(mail), value);
+            }
         }
     }
 
@@ -202,6 +260,7 @@ impl Promises {
                 let readers = match unit {
                     // What another process has put into a queue is for its owner.
                     Unit::Slot(owner, _) if owner != writer => owner..owner + 1,
+                    Unit::Mail(Mail { to, .. }) => to..to + 1,
                     _ => 0..self.layout.ranks(),
                 };
                 let mut others = readers.filter(|&reader| reader != rank);
@@ -220,6 +279,7 @@ impl Promises {
         match unit {
             Unit::Line(..) => cells.get(self.own(reader) + DONE) >= number,
             Unit::Slot(..) => cells.get(self.own(reader) + TAKEN) > number,
+            Unit::Mail(mail) => cells.get(self.mail(mail)) >= number,
         }
     }
 }
