@@ -10,6 +10,8 @@ pub mod lease;
 pub mod mailboxes;
 pub mod notice;
 pub mod state;
+#[cfg(test)]
+pub(crate) mod words;
 
 use crate::buffer::Buf;
 use crate::op::Op;

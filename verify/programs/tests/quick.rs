@@ -33,5 +33,9 @@ fn larger_programs_pass() {
 
 #[test]
 fn programs_with_deaths_are_told() {
-    run(4000..4012, |seed| Budget { calls: 8, bytes: 3000, pause: 0, kills: true, ..Budget::new(2 + (seed % 3) as u32) }, false);
+    run(
+        4000..4012,
+        |seed| Budget { calls: 8, bytes: 3000, pause: 0, kills: true, ..Budget::new(2 + (seed % 3) as u32) },
+        false,
+    );
 }
