@@ -145,6 +145,25 @@ fn a_slot_is_taken_when_all_are_done_with_what_it_held() {
 }
 
 #[test]
+fn slots_that_hold_nothing_are_taken_without_a_look() {
+    let layout = Layout::new(Params { queue_slots: 512, ..Params::new(2) }).unwrap();
+    let (region, mut me) = (Words::new(&layout), Member::new(layout, 0).unwrap());
+    assert_eq!(me.take_slot(&region, 1, 0), Ok(()));
+    assert_eq!([300, 513, 514].map(|clock| me.take_slot(&region, 1, clock)), [Ok(()); 3]);
+    let awaits = Awaits::flag(layout.taken(1), Until::AtLeast(1), 1, 1);
+    assert_eq!(me.take_slot(&region, 1, 512), Err(awaits));
+}
+
+#[test]
+fn who_is_no_member_waits_for_nothing() {
+    let layout = layout(2);
+    let region = Words::new(&layout);
+    let me = Comm::new(&region, layout, 0).unwrap();
+    // Here words beyond the segment panic.
+    assert!(!me.waits(2));
+}
+
+#[test]
 fn what_is_counted_begins_behind_the_base() {
     let base = Base { operation: 7, clock: 11, sets: 13, centrals: 17 };
     let mut me = Member::resume(layout(3), 2, base).unwrap();
