@@ -56,7 +56,8 @@ fuzz: setup ## each fuzz target for SECONDS_EACH seconds
 miri: ## what ships between threads under Miri, on the nightly, for SECONDS seconds (300)
 	@.ci/miri $(or $(SECONDS),300)
 
-mutants: setup ## the code changed in one place, again and again: some test must notice (hours; SHARD=1/10: a tenth)
+mutants: setup ## the code changed in one place, again and again: some test must notice (an hour; SHARD=1/10: a tenth)
+	@bash .ci/setup python3
 	@SHARD=$(SHARD) .ci/mutants $(FILES)
 
 docs: setup ## the API documentation, in target/doc
