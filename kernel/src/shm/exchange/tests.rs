@@ -222,10 +222,9 @@ fn all_collectives(params: Params, random: &mut Random) {
     }
 }
 
-#[test]
-fn plans_agree() {
+fn plans_agree(ranks: impl Iterator<Item = u32>) {
     let mut random = Random(1);
-    for ranks in (1..=9).chain([16, 17, 33]) {
+    for ranks in ranks {
         for queue_slots in [1, 2, 4, 16] {
             for queue_fragment in [64, 256, 4096, 32 << 10] {
                 let params = Params { queue_slots, queue_fragment, lines: 2, ..Params::new(ranks) };
@@ -234,5 +233,34 @@ fn plans_agree() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn plans_agree_among_few() {
+    plans_agree(1..=3);
+}
+
+#[test]
+fn plans_agree_among_many() {
+    plans_agree((4..=9).chain([16, 17, 33]));
+}
+
+#[test]
+fn lengths_that_all_know_are_compared() {
+    fn compared<P: Plan>(exchange: Result<Exchange<P>, Refusal>) {
+        let mut plan = exchange.unwrap().plan;
+        let bytes = plan.announced();
+        assert_eq!(plan.heard(1, bytes), Ok(()));
+        let refusal = Refusal::new(Argument::Bytes, bytes, Bound::Equals(bytes + 8));
+        assert_eq!(plan.heard(1, bytes + 8), Err(PollError::Mismatch { peer: 1, refusal }));
+    }
+    let mut me = Member::new(Layout::new(Params::new(3)).unwrap(), 0).unwrap();
+    for bytes in [24, 240_000] {
+        let op = op(8, true);
+        compared(Reduce::to_all(&mut me, data(bytes), data(bytes), op));
+        compared(Reduce::scan(&mut me, data(bytes), data(bytes), op));
+        compared(Slices::new(&mut me, data(bytes), data(bytes), op));
+        compared(Alltoall::equal(&mut me, Some(blocks(std::vec![bytes; 3])), blocks(std::vec![bytes; 3])));
     }
 }
