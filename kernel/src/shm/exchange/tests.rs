@@ -248,19 +248,18 @@ fn plans_agree_among_many() {
 
 #[test]
 fn lengths_that_all_know_are_compared() {
-    fn compared<P: Plan>(exchange: Result<Exchange<P>, Refusal>) {
+    fn compared<P: Plan>(exchange: Result<Exchange<P>, Refusal>, bytes: u64) {
         let mut plan = exchange.unwrap().plan;
-        let bytes = plan.announced();
-        assert_eq!(plan.heard(1, bytes), Ok(()));
+        assert_eq!((plan.announced(), plan.heard(1, bytes)), (bytes, Ok(())));
         let refusal = Refusal::new(Argument::Bytes, bytes, Bound::Equals(bytes + 8));
         assert_eq!(plan.heard(1, bytes + 8), Err(PollError::Mismatch { peer: 1, refusal }));
     }
     let mut me = Member::new(Layout::new(Params::new(3)).unwrap(), 0).unwrap();
     for bytes in [24, 240_000] {
         let op = op(8, true);
-        compared(Reduce::to_all(&mut me, data(bytes), data(bytes), op));
-        compared(Reduce::scan(&mut me, data(bytes), data(bytes), op));
-        compared(Slices::new(&mut me, data(bytes), data(bytes), op));
-        compared(Alltoall::equal(&mut me, Some(blocks(std::vec![bytes; 3])), blocks(std::vec![bytes; 3])));
+        compared(Reduce::to_all(&mut me, data(bytes), data(bytes), op), bytes);
+        compared(Reduce::scan(&mut me, data(bytes), data(bytes), op), bytes);
+        compared(Slices::new(&mut me, data(bytes), data(bytes), op), bytes);
+        compared(Alltoall::equal(&mut me, Some(blocks(std::vec![bytes; 3])), blocks(std::vec![bytes; 3])), bytes);
     }
 }
