@@ -434,7 +434,10 @@ mod tests {
     #[test]
     fn one_operation_of_another_kind_changes_the_digest_for_good() {
         let after = |kind: Kind| {
-            (0..100).scan(Mark::START.next(kind), |mark, at| Some(*mark = mark.next(KINDS[at % 11])).map(|()| *mark))
+            (0..100).scan(Mark::START.next(kind), |mark, at| {
+                *mark = mark.next(KINDS[at % 11]);
+                Some(*mark)
+            })
         };
         for (one, other) in KINDS.into_iter().flat_map(|one| KINDS.map(|other| (one, other))) {
             let same = after(one).zip(after(other)).filter(|(mine, theirs)| mine.same_before(*theirs)).count();
