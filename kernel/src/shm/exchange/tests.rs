@@ -259,6 +259,7 @@ fn lengths_that_all_know_are_compared() {
         let op = op(8, true);
         compared(Reduce::to_all(&mut me, data(bytes), data(bytes), op), bytes);
         compared(Reduce::scan(&mut me, data(bytes), data(bytes), op), bytes);
+        compared(ReduceScatter::new(&mut me, blocks(std::vec![bytes; 3]), data(bytes), op), bytes);
         compared(Slices::new(&mut me, data(bytes), data(bytes), op), bytes);
         compared(Alltoall::equal(&mut me, Some(blocks(std::vec![bytes; 3])), blocks(std::vec![bytes; 3])), bytes);
     }
