@@ -35,7 +35,7 @@ measured: release ## what docs/papers.md and docs/tuning.md show of measurements
 	@.ci/measured
 
 soak: setup ## the long checks: explorer to length four, all loom models, 100,000 barriers, kills
-	@bash .ci/setup g++
+	@bash .ci/setup g++ python3
 	@.ci/soak
 
 numa: setup ## placement and kills on an emulated machine with two NUMA nodes
