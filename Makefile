@@ -35,7 +35,7 @@ measured: release ## what docs/papers.md and docs/tuning.md show of measurements
 	@.ci/measured
 
 soak: setup ## the long checks: explorer to length four, all loom models, 100,000 barriers, kills
-	@bash .ci/setup g++
+	@bash .ci/setup g++ python3
 	@.ci/soak
 
 numa: setup ## placement and kills on an emulated machine with two NUMA nodes
@@ -56,7 +56,8 @@ fuzz: setup ## each fuzz target for SECONDS_EACH seconds
 miri: ## what ships between threads under Miri, on the nightly, for SECONDS seconds (300)
 	@.ci/miri $(or $(SECONDS),300)
 
-mutants: setup ## the code changed in one place, again and again: some test must notice (hours; SHARD=1/10: a tenth)
+mutants: setup ## the code changed in one place, again and again: some test must notice (an hour; SHARD=1/10: a tenth)
+	@bash .ci/setup python3
 	@SHARD=$(SHARD) .ci/mutants $(FILES)
 
 docs: setup ## the API documentation, in target/doc

@@ -492,3 +492,6 @@ impl<R: Region> Observe for Comm<R> {
         awaited.or_else(|| others.min_by_key(|&rank| done(rank))).or(peer).unwrap_or(0)
     }
 }
+
+#[cfg(test)]
+mod tests;

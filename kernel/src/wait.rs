@@ -340,4 +340,43 @@ mod tests {
         assert_eq!(policy.wait(&mut x, &on(1)), Ok(()));
         assert_eq!(policy.host.begun, 2);
     }
+
+    #[test]
+    fn a_host_without_a_clock_has_no_bound_and_is_asked_now_and_then() {
+        assert_eq!([None, Some(Duration::ZERO)].map(|most| Nop.set_bound(most)), [true, false]);
+        assert_eq!(Nop.glance(&on(1)), Ok(32));
+    }
+
+    #[test]
+    fn who_has_looked_for_some_while_compares_now_and_then() {
+        let (mut policy, mut x) = (SpinThen::crowded(Calls::default()), World { ready: false, ..TOGGLED });
+        let compared = [15, 1, 15, 1, 31, 1].map(|looks| {
+            assert_eq!(again(looks, |_| on(1), |on| policy.look(&mut x, on)), Ok(()));
+            x.compared
+        });
+        assert_eq!(compared, [0, 1, 1, 2, 2, 3], "after 16, 32 and 64 looks");
+    }
+
+    #[test]
+    fn who_is_late_is_said_by_the_context() {
+        struct Late;
+        impl Observe for Late {
+            fn ready(&mut self, _: &Awaits) -> bool {
+                false
+            }
+            fn poison(&self) -> Option<Poison> {
+                None
+            }
+            fn late(&self, peer: Option<crate::Rank>) -> crate::Rank {
+                peer.map_or(7, |peer| peer + 10)
+            }
+        }
+        let nobody = Awaits::one(Await { source: Source::Message(Slot(0)), peer: None, operation: 1, turn: 1 });
+        for (on, late) in [(on(1), 11), (nobody, 7)] {
+            let mut policy = SpinThen::crowded(Calls { since: BOUND, ..Calls::default() });
+            policy.host.begun = 0;
+            let waited = (0..=BOUND).find_map(|_| policy.wait(&mut Late, &on).err());
+            assert_eq!(waited, Some(WaitError::Late(late)));
+        }
+    }
 }

@@ -302,6 +302,50 @@ fn a_full_scope_refuses_and_goes_on() {
     assert_eq!(bytes[0].get(), 99);
 }
 
+/// Who waits for one operation does not wait for those that were started after it: nobody may have asked for them yet.
+#[test]
+fn a_wait_is_for_what_was_started_before() {
+    bounded(|| {
+        let [mut root, mut other] = ends();
+        let bytes = [const { Cell::new(0) }; 3];
+        other
+            .scope(|scope| {
+                let persistent = scope.init(bcast(&bytes))?;
+                let first = scope.restart(persistent)?;
+                root.bcast(&mut [1; 3], 0)?;
+                let second = scope.start(bcast(&bytes))?;
+                scope.wait_persistent(persistent)?;
+                scope.wait(first)?;
+                assert!(!scope.test(second)?);
+                root.bcast(&mut [2; 3], 0)?;
+                scope.wait(second)
+            })
+            .unwrap();
+        assert_eq!(bytes.map(Cell::into_inner), [2; 3]);
+    });
+}
+
+/// A scope that unwinds leaves nobody waiting for what it had started, and nothing behind if that was complete.
+#[test]
+fn a_scope_that_unwinds_is_over_for_all() {
+    for active in [false, true] {
+        let [mut root, mut other] = ends();
+        let bytes = [const { Cell::new(0) }; 3];
+        let body = AssertUnwindSafe(|| {
+            other.scope(|scope| -> Result<(), Error> {
+                if active {
+                    let _ = scope.start(bcast(&bytes))?;
+                }
+                panic!("the body falls");
+            })
+        });
+        assert!(catch_unwind(body).is_err());
+        let poison = other.bcast(&mut [0; 3], 1).err();
+        assert_eq!(matches!(poison, Some(Error::Poisoned(Poison { rank: 1, cause: Cause::Fault, .. }))), active);
+        assert_eq!(root.bcast(&mut [0; 3], 0).is_err(), active);
+    }
+}
+
 /// Requests are numbers: who forgets one that is active loses nothing, the scope's end completes it.
 #[test]
 fn forgotten_requests_are_completed_by_the_scopes_end() {

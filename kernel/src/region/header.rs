@@ -120,3 +120,47 @@ pub fn attach_expecting<R: Region>(region: &R, mapped: u64, expected: &Layout) -
     Refusal::check(Argument::Hash, found.hash(), Bound::Equals(expected.hash()))?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::region::words::Words;
+
+    fn layout(ranks: u32) -> Layout {
+        Layout::new(Params { page: 256, ..Params::new(ranks) }).unwrap()
+    }
+
+    #[test]
+    fn what_was_made_is_attached() {
+        for made in [layout(3), Layout::new(Params::new(2).with_cico()).unwrap()] {
+            let region = Words::new(&made);
+            assert_eq!(attach(&region, made.bytes()).map_err(|refusal| refusal.argument), Err(Argument::Magic));
+            create(&region, &made);
+            assert_eq!(attach(&region, made.bytes()), Ok(made));
+            assert_eq!(attach_expecting(&region, made.bytes(), &made), Ok(()));
+            assert!(attach_expecting(&region, made.bytes(), &layout(4)).is_err());
+            let other = Layout::new(Params { lines: 128, ..*made.params() }).unwrap();
+            assert!(attach_expecting(&region, made.bytes(), &other).is_err());
+        }
+    }
+
+    #[test]
+    fn each_word_of_a_header_counts() {
+        let made = layout(3);
+        for word in 0..WORDS {
+            for other in [0, 1, 7, u64::MAX] {
+                let region = Words::new(&made);
+                create(&region, &made);
+                let flag = region.flag(id(word));
+                if !Flag::load_acquire(flag).is(other) {
+                    Flag::store_release(flag, other);
+                    assert!(attach(&region, made.bytes()).is_err(), "word {word} is {other}");
+                }
+            }
+        }
+        let region = Words::new(&made);
+        create(&region, &made);
+        assert!(attach(&region, made.bytes() - 1).is_err());
+        assert!(attach(&region, BYTES - 1).is_err());
+    }
+}

@@ -190,7 +190,8 @@ mod tests {
     /// Words and bytes of all pairs, which lie apart, each in its writer's area.
     #[test]
     fn mailboxes_lie_apart_and_in_their_writers_areas() {
-        for (ranks, page, messages, slots, fragment) in [(1, 256, 2, 2, 8), (3, 256, 4, 1, 112), (3, 1 << 21, 1, 4, 40)]
+        for (ranks, page, messages, slots, fragment) in
+            [(1, 256, 2, 2, 8), (3, 256, 4, 1, 112), (3, 1 << 21, 1, 4, 40), (1, 256, 2, 2, 104)]
         {
             let layout = with(ranks, page, Mailboxes { messages, slots, fragment });
             let mut places = Vec::new();

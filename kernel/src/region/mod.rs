@@ -10,6 +10,8 @@ pub mod lease;
 pub mod mailboxes;
 pub mod notice;
 pub mod state;
+#[cfg(test)]
+pub(crate) mod words;
 
 use crate::buffer::Buf;
 use crate::op::Op;
@@ -223,4 +225,20 @@ macro_rules! forward_region {
 // SAFETY: forwards to an implementation that keeps the contract.
 unsafe impl<R: Region + ?Sized> Region for &R {
     forward_region!(R, |this| &**this);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_cut_at_the_extents_end() {
+        let part = |at, len| {
+            let part = Extent::new(100, 10).part(at, len);
+            (part.offset(), part.len(), part.is_empty())
+        };
+        assert_eq!([part(0, 10), part(3, 4)], [(100, 10, false), (103, 4, false)]);
+        assert_eq!([part(3, 7), part(3, 8), part(10, 1), part(11, 1)].map(|(at, len, _)| at + len), [110; 4]);
+        assert_eq!([part(3, 0), part(10, 1), part(99, 1)].map(|(_, _, is_empty)| is_empty), [true; 3]);
+    }
 }

@@ -37,3 +37,41 @@ pub fn values<'w, const N: usize, C: Counter + 'w>(
     let values = core::array::from_fn(|at| load(at + 1));
     (load(0) == number).then_some(values)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::region::Word;
+
+    #[test]
+    fn a_notice_is_read_whole_or_not_at_all() {
+        let words = [const { Word::zero() }; 3];
+        let word = |at: usize| words.get(at);
+        assert_eq!(number(word), None, "before the first one");
+        post(word, 7, &[5, 6, 9]);
+        assert_eq!(number(word), Some(7));
+        assert_eq!(values(word, 7), Some([5, 6, 0]), "what there is no word for is left out");
+        assert_eq!(values::<1, _>(word, 6), None);
+        post(word, 8, &[1, 2]);
+        assert_eq!((number(word), values(word, 8), values::<2, _>(word, 7)), (Some(8), Some([1, 2]), None));
+        Counter::store_release(&words[0], 0);
+        assert_eq!(number(word), None, "one is written just now");
+        assert_eq!(number(|_| None::<&Word>), None);
+    }
+
+    /// The number is cleared first and put last.
+    #[test]
+    fn a_number_stands_for_its_own_words() {
+        let words = [const { Word::zero() }; 2];
+        let asked = core::cell::RefCell::new(std::vec::Vec::new());
+        post(
+            |at| {
+                asked.borrow_mut().push(at);
+                words.get(at)
+            },
+            3,
+            &[4],
+        );
+        assert_eq!(asked.into_inner(), [0, 1, 0]);
+    }
+}

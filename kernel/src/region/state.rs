@@ -128,3 +128,82 @@ fn decode<R: Region>(region: &R, layout: &Layout, word: u64) -> Poison {
         None => of_words([word, 0, 0, 0, 0]),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::region::Params;
+    use crate::region::words::Words;
+
+    const BOUNDS: [fn(u64) -> Bound; 6] =
+        [Bound::Below, Bound::AtMost, Bound::AtLeast, Bound::Equals, Bound::MultipleOf, Bound::Divides];
+
+    fn poison_of(rank: Rank, cause: Cause) -> Poison {
+        Poison { rank, operation: 0x2aaa_aaab, cause }
+    }
+
+    fn refused(bound: Bound) -> Cause {
+        Cause::Refused(Refusal::new(Argument::Bytes, 77, bound))
+    }
+
+    #[test]
+    fn what_is_told_in_words_is_read_from_them() {
+        let causes = [Cause::Died, Cause::Late, Cause::Fault, Cause::Messages(-5), Cause::Messages(7)];
+        for cause in causes.into_iter().chain(BOUNDS.map(|bound| refused(bound(99)))) {
+            for rank in [0, 5, (1 << 20) - 1] {
+                assert_eq!(of_words(words(poison_of(rank, cause))), poison_of(rank, cause));
+            }
+        }
+        let [word, record @ ..] = words(poison_of(5, Cause::Died));
+        assert_eq!((word, record), (1 << 62 | 5 << 30 | 0x2aaa_aaab, [0; 4]));
+        assert_eq!(words(poison_of(5, Cause::Late))[0] >> 62, 3);
+        // What does not fit is cut, and touches nothing beside it.
+        let long = Poison { operation: 1 << 30 | 9, ..poison_of(1 << 20, Cause::Died) };
+        assert_eq!(words(long)[0], 1 << 62 | 0xf_ffff << 30 | 9);
+    }
+
+    #[test]
+    fn words_that_are_none_read_as_a_fault() {
+        let [word, argument, value, kind, bound] = words(poison_of(1, refused(Bound::Below(5))));
+        let fault = poison_of(1, Cause::Fault);
+        for wrong in [
+            [word, 0, value, kind, bound],
+            [word, u64::MAX - 1, value, kind, bound],
+            [word, argument, value, 0, bound],
+            [word, argument, value, 7, bound],
+            [word & !(3 << 62), argument, value, kind, bound],
+        ] {
+            assert_eq!(of_words(wrong), fault, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_poison_counts_and_all_read_it_alike() {
+        let layout = Layout::new(Params { page: 256, ..Params::new(3) }).unwrap();
+        for cause in [Cause::Died, Cause::Late, Cause::Fault, Cause::Messages(7), refused(Bound::Divides(4))] {
+            let region = Words::new(&layout);
+            assert_eq!(look(&region, &layout), None);
+            let first = poison_of(2, cause);
+            assert_eq!(poison(&region, &layout, 2, first), first);
+            assert_eq!(poison(&region, &layout, 1, poison_of(1, Cause::Late)), first);
+            assert_eq!(poison(&region, &layout, 0, poison_of(0, refused(Bound::Equals(1)))), first);
+            assert_eq!(look(&region, &layout), Some(first));
+            let renewable = renewable(&region, &layout);
+            assert_eq!(renewable.is_ok(), first.is_renewable());
+            assert!(renewable == Ok(first) || renewable == Err(Error::Poisoned(first)));
+        }
+        let nothing = Refusal::new(Argument::Failures, 0, Bound::AtLeast(1));
+        assert_eq!(renewable(&Words::new(&layout), &layout), Err(Error::Refused(nothing)));
+    }
+
+    #[test]
+    fn a_refusal_of_another_nodes_rank_is_read_from_who_told_of_it() {
+        let layout = Layout::new(Params { page: 256, ..Params::new(3) }).unwrap();
+        for outside in [3, 40] {
+            let region = Words::new(&layout);
+            let told = poison_of(outside, refused(Bound::AtMost(4)));
+            assert_eq!(poison(&region, &layout, 1, told), told);
+            assert_eq!(look(&region, &layout), Some(told));
+        }
+    }
+}

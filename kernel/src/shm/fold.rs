@@ -81,8 +81,13 @@ impl Shares {
         if let Ok((way, pieces)) = side_by_side {
             return Ok((way, Self { pieces, turns: 1 }));
         }
+        Ok((Way::Queues, Self::in_turns(me, most, op)?))
+    }
+
+    /// Each fragment is for one.
+    pub(crate) fn in_turns(me: &Member, most: u64, op: &Op) -> Result<Self, Refusal> {
         let pieces = Pieces::queued(me, most, op.element(), Readers::One)?;
-        Ok((Way::Queues, Self { pieces, turns: me.size().into() }))
+        Ok(Self { pieces, turns: me.size().into() })
     }
 
     /// Fragments until all have had one piece.

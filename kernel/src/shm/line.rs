@@ -393,3 +393,70 @@ pub(crate) fn agree<R: Region>(
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KINDS: [Kind; 11] = [
+        Kind::Bcast,
+        Kind::Allreduce,
+        Kind::Gather,
+        Kind::Scatter,
+        Kind::Allgather,
+        Kind::Alltoall,
+        Kind::Reduce,
+        Kind::ReduceScatter,
+        Kind::Scan,
+        Kind::Exscan,
+        Kind::Barrier,
+    ];
+
+    #[test]
+    fn kinds_have_their_names() {
+        let names = KINDS.map(|kind| Kind::name(kind as u64));
+        assert_eq!((names[0], names[7], names[10]), ("bcast", "reduce_scatter", "barrier"));
+        assert_eq!([0, 12, u64::MAX].map(Kind::name), ["?", "unknown", "unknown"]);
+    }
+
+    #[test]
+    fn a_head_is_a_kind_a_digest_and_a_length() {
+        for kind in KINDS {
+            assert_eq!(Mark::alone(kind).kind(), kind as u64);
+            let mark = Mark::START.next(kind);
+            assert_eq!(mark.head(77), (kind as u64) << 60 | 5 << 48 | 77);
+            assert_eq!((Mark::of(mark.head(77)), length(mark.head(77))), (mark, 77));
+            assert_eq!(mark.next(Kind::Scan).head(0), 9 << 60 | (25 + 2 * kind as u64) << 48);
+        }
+        assert_eq!(Mark::START.kind(), 0);
+    }
+
+    #[test]
+    fn one_operation_of_another_kind_changes_the_digest_for_good() {
+        let after = |kind: Kind| {
+            (0..100).scan(Mark::START.next(kind), |mark, at| {
+                *mark = mark.next(KINDS[at % 11]);
+                Some(*mark)
+            })
+        };
+        for (one, other) in KINDS.into_iter().flat_map(|one| KINDS.map(|other| (one, other))) {
+            let same = after(one).zip(after(other)).filter(|(mine, theirs)| mine.same_before(*theirs)).count();
+            assert_eq!(same, if one == other { 100 } else { 0 }, "{one:?} and {other:?}");
+        }
+        let known = Mark::START.next(Kind::Scan).next(Kind::Scan);
+        assert!(Mark::alone(Kind::Scan).same_before(known) && known.same_before(Mark::alone(Kind::Scan)));
+    }
+
+    #[test]
+    fn the_rest_of_the_last_word_is_zero() {
+        for len in 0..=24 {
+            let mut body = Body::new();
+            body.assign(&[u64::MAX; WORDS - 1]);
+            body.gather(&Data::bytes(&[0x55; 24][..len]));
+            let words = body.words(len as u64);
+            let bytes = words.iter().flat_map(|word| word.to_ne_bytes()).enumerate();
+            assert_eq!(words.len(), len.div_ceil(8));
+            assert!(bytes.into_iter().all(|(at, byte)| byte == if at < len { 0x55 } else { 0 }), "{len} bytes");
+        }
+    }
+}

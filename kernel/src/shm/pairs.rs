@@ -390,6 +390,7 @@ const fn met(one: Rank, other: Rank, size: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::region::{Layout, Params};
 
     #[test]
     fn two_meet_in_their_round() {
@@ -415,5 +416,55 @@ mod tests {
                 assert!((0..size).all(|peer| met[peer as usize] == if peer == me { pauses } else { 1 }));
             }
         }
+    }
+
+    fn member(ranks: u32, queue_fragment: u64) -> Member {
+        Member::new(Layout::new(Params { queue_fragment, ..Params::new(ranks) }).unwrap(), 0).unwrap()
+    }
+
+    #[test]
+    fn blocks_that_all_know_have_one_length() {
+        for (bytes, way, ticks, slot) in
+            [(8, Way::Lines, 1, None), (200, Way::Queues, 1, Some(0)), (20_000, Way::Queues, 16, None)]
+        {
+            let (found, advance, mut pairs) = Pairs::known(&member(3, 4096), bytes).unwrap();
+            assert_eq!((found, advance, pairs.ticks(), pairs.slot(0, 0)), (way, ticks, ticks, slot), "{bytes} bytes");
+            assert_eq!((pairs.announced(), pairs.heard(1, bytes)), (bytes, Ok(())));
+            let refusal = Refusal::new(Argument::Bytes, bytes, Bound::Equals(bytes + 1));
+            assert_eq!(pairs.heard(1, bytes + 1), Err(PollError::Mismatch { peer: 1, refusal }));
+            assert_eq!([0, 3, 4].map(|tick| pairs.hears(tick)), [true, true, false]);
+        }
+        // Alone, nothing travels.
+        for bytes in [8, 200, 20_000] {
+            let (_, ticks, pairs) = Pairs::known(&member(1, 4096), bytes).unwrap();
+            assert_eq!((ticks, pairs.posts(0, |_| bytes)), (1, false));
+        }
+    }
+
+    #[test]
+    fn blocks_that_two_know_are_announced_by_their_spot() {
+        let unknown = |ranks, most| Pairs::unknown(&member(ranks, 4096), most, 0).unwrap();
+        let refusal = |announced| Refusal::new(Argument::Bytes, announced, Bound::AtMost(2));
+        // As long as a line has room for; as a piece has; longer.
+        for (most, spot, slot, ticks) in [(48, 0, None, 1), (49, 1, Some(0), 1), (1985, 1, Some(0), 4)] {
+            let mut pairs = unknown(3, most);
+            assert_eq!((pairs.announced(), pairs.slot(0, 0), pairs.ticks()), (spot, slot, ticks), "{most} bytes");
+            assert_eq!([0, 1].map(|tick| pairs.hears(tick)), [true, false], "{most} bytes");
+            for (announced, theirs) in [(0, None), (1, Some(0))] {
+                assert_eq!((pairs.heard(1, announced), pairs.slot(0, 1)), (Ok(()), theirs));
+            }
+            for announced in [2, 3] {
+                let mismatch = PollError::Mismatch { peer: 1, refusal: refusal(announced) };
+                assert_eq!(pairs.heard(1, announced), Err(mismatch));
+            }
+            assert_eq!((pairs.slot(1, 0), pairs.slot(1, 1)), (Some(1), Some(1)));
+        }
+        assert_eq!([1, 2, 3, 4].map(|ranks| unknown(ranks, 1985).turns()), [1, 1, 3, 3]);
+        assert_eq!(unknown(1, 9000).ticks(), 1);
+        // No room for all side by side: in turns from the beginning, whatever the lengths.
+        let mut turns = Pairs::unknown(&member(5, 64), 8, 8).unwrap();
+        assert_eq!((turns.announced(), turns.slot(0, 0), turns.ticks()), (2, None, 6));
+        assert_eq!([0, 5, 6].map(|tick| turns.hears(tick)), [true, true, false]);
+        assert_eq!((turns.heard(1, 2), turns.heard(1, 1).is_err(), turns.heard(1, 3).is_err()), (Ok(()), true, true));
     }
 }

@@ -320,3 +320,93 @@ pub(crate) unsafe fn get<R: Region>(region: &R, place: Extent, data: &Data<'_>, 
     // SAFETY: the caller's promise.
     unsafe { copy_out(region, place.part(0, len), data, from) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::region::{Layout, Params};
+
+    fn member(ranks: u32, queue_fragment: u64) -> Member {
+        Member::new(Layout::new(Params { queue_fragment, ..Params::new(ranks) }).unwrap(), 0).unwrap()
+    }
+
+    #[test]
+    fn a_message_is_cut_into_whole_fragments_and_a_rest() {
+        let cut = Cut { fragment: 64 };
+        assert_eq!([0, 1, 64, 65, 128, 129].map(|bytes| cut.ticks(bytes)), [1, 1, 1, 2, 2, 3]);
+        assert_eq!([0, 1, 2, 3].map(|tick| cut.part(130, tick)), [(0, 64), (64, 64), (128, 2), (130, 0)]);
+        assert_eq!([0, 1, 2].map(|tick| cut.part(128, tick)), [(0, 64), (64, 64), (128, 0)]);
+        assert_eq!(cut.part(u64::MAX, u64::MAX), (u64::MAX, 0));
+    }
+
+    #[test]
+    fn long_messages_are_cut_in_four_at_least() {
+        let fragments = [1000, 20_000, 40_000, 1 << 20].map(|bytes| Cut::new(bytes, 32 << 10, 1).fragment);
+        assert_eq!(fragments, [4096, 5056, 10_048, 32 << 10]);
+        assert_eq!(Cut::new(40_000, 64, 1).fragment, 64, "no more than there is room for");
+        assert_eq!([3, 48, 5000].map(|element| Cut::new(0, 32 << 10, element).fragment), [4095, 4080, 5000]);
+        assert_eq!(Cut::whole(100, 64, 64).map(|cut| cut.fragment), Ok(64));
+        assert_eq!(Cut::whole(32, 64, 65).map(|cut| cut.fragment), Ok(1), "there is no element so long");
+        assert_eq!(Cut::whole(65, 64, 65), Err(Refusal::new(Argument::Element, 65, Bound::AtMost(64))));
+    }
+
+    #[test]
+    fn ticks_of_lengths_that_not_all_know_are_bounded() {
+        let cut = Cut { fragment: 64 };
+        assert_eq!([0, 64, 65].map(|bytes| cut.bounded_ticks(bytes, 5)), [Ok(5), Ok(5), Ok(10)]);
+        let most = MOST_TICKS / 4 * 64;
+        assert_eq!(cut.bounded_ticks(most, 4), Ok(MOST_TICKS));
+        assert_eq!(cut.bounded_ticks(most + 1, 4), Err(Refusal::new(Argument::Bytes, most + 1, Bound::AtMost(most))));
+        assert_eq!(cut.bounded_ticks(64, 2 * MOST_TICKS), Ok(2 * MOST_TICKS), "what is not cut is never too long");
+    }
+
+    #[test]
+    fn a_place_is_divided_among_its_readers() {
+        let strides = |readers| {
+            [(2, 4096), (5, 4096), (4, 64)].map(|(ranks, slot)| {
+                let pieces = Pieces::queued(&member(ranks, slot), 8, 1, readers).unwrap();
+                (pieces.stride, pieces.header)
+            })
+        };
+        assert_eq!(strides(Readers::Others), [(4096, 0), (1024, 0), (16, 0)]);
+        assert_eq!(strides(Readers::All), [(2048, 0), (768, 0), (16, 0)]);
+        assert_eq!(strides(Readers::One), [(4096, 0), (4096, 0), (64, 0)]);
+        let full = Pieces::queued(&member(6, 64), 8, 1, Readers::Others);
+        assert_eq!(full, Err(Refusal::new(Argument::Ranks, 5, Bound::AtMost(4))));
+        assert_eq!(Pieces::queued(&member(1, 64), 8, 1, Readers::Others).map(|pieces| pieces.stride), Ok(64));
+    }
+
+    #[test]
+    fn lengths_that_not_all_know_stand_before_the_pieces() {
+        let pieces =
+            |ranks, slot| Pieces::unknown(&member(ranks, slot), Readers::Others).map(|it| (it.stride, it.header));
+        assert_eq!([pieces(5, 4096), pieces(6, 4096), pieces(3, 64)], [Ok((1024, 64)), Ok((768, 16)), Ok((32, 16))]);
+        assert!(pieces(4, 64).is_err());
+        assert_eq!(Pieces::unknown(&member(5, 4096), Readers::Others).unwrap().cut.fragment, 960);
+        let in_line = [2, 3, 8]
+            .map(|ranks| Pieces::unknown_in_line(&member(ranks, 64)).map(|it| (it.stride, it.header, it.cut.fragment)));
+        assert_eq!(in_line, [Some((112, 8, 104)), Some((56, 8, 48)), Some((16, 8, 8))]);
+        assert_eq!(Pieces::unknown_in_line(&member(9, 64)), None);
+    }
+
+    #[test]
+    fn short_messages_travel_in_lines() {
+        let known = |bytes| {
+            let (way, pieces) = Pieces::known(&member(3, 4096), bytes, 1, Readers::Others).unwrap();
+            (way == Way::Lines, pieces.stride, pieces.cut.fragment)
+        };
+        assert_eq!([0, 9, 56].map(known), [(true, 0, 1), (true, 16, 16), (true, 56, 56)]);
+        assert_eq!(known(57), (false, 2048, 2048));
+    }
+
+    #[test]
+    fn each_reader_has_a_piece_of_its_own() {
+        let place = Extent::new(1000, 4096);
+        let pieces = Pieces::unknown(&member(5, 4096), Readers::Others).unwrap();
+        let of = [0, 1, 3, 4].map(|reader| pieces.of(place, (2, reader)));
+        assert_eq!(of, [0, 1, 2, 3].map(|index| Extent::new(1064 + 1024 * index, 960)));
+        assert_eq!(Pieces::bare(&member(5, 4096)).of(place, (2, 4)), place);
+        assert!(pieces.any(0, 0) && !pieces.any(0, 1) && pieces.any(961, 1) && !pieces.any(960, 1));
+        assert!(!Pieces::bare(&member(5, 4096)).any(0, 0));
+    }
+}

@@ -378,6 +378,7 @@ mod tests {
     use super::*;
     use crate::buffer::Buf;
     use crate::datatype::Datatype;
+    use crate::region::words::Words;
     use crate::region::{Layout, Params};
 
     fn sets(slots: u32, fragment: u64, sets: u32) -> (Member, Sets) {
@@ -423,5 +424,21 @@ mod tests {
         let blocks = unsafe { Blocks::vary(Buf::of_mut(&mut memory), &counts, &displacements, Datatype::BYTE) };
         let blocks = blocks.unwrap();
         assert_eq!([0, 1, 2].map(|root| most_but(&blocks, root)), [100, 7, 100]);
+    }
+
+    #[test]
+    fn who_opened_a_set_for_something_else_is_told() {
+        let layout = Layout::new(Params::new(2).with_cico()).unwrap();
+        let (region, word) = (Words::new(&layout), layout.set_bytes(0));
+        Counter::store_release(region.counter(word), head(Kind::Bcast, 1000));
+        assert_eq!(head(Kind::Barrier, 1000), 11 << 56 | 1000);
+        let check = |kind, bytes| check_head(&region, word, 1, kind, bytes);
+        let mismatch = |refusal| Err(PollError::Mismatch { peer: 1, refusal });
+        assert_eq!(check(Kind::Bcast, 1000), Ok(()));
+        assert_eq!(check(Kind::Bcast, 1001), mismatch(Refusal::new(Argument::Bytes, 1001, Bound::Equals(1000))));
+        assert_eq!(check(Kind::Gather, 1000), mismatch(Refusal::new(Argument::Collective, 3, Bound::Equals(1))));
+        let sets = Sets::new(&mut Member::new(layout, 0).unwrap(), Kind::Gather, 1).unwrap();
+        assert_eq!(sets.agree(8, 8), Ok(()));
+        assert_eq!(sets.agree(8, 9), mismatch(Refusal::new(Argument::Bytes, 8, Bound::Equals(9))));
     }
 }

@@ -102,6 +102,8 @@ mod tests {
             bound.pace()
         };
         assert_eq!([1, 2, 3, 4, 5, 6, 7].map(|now| pace(now, &mut bound)), [1, 3, 7, 15, 31, 31, 31]);
-        assert_eq!([600, 601].map(|now| pace(now, &mut bound)), [0, 1]);
+        assert_eq!([507, 600, 601].map(|now| pace(now, &mut bound)), [0, 1, 3], "soon is before half a millisecond");
+        assert_eq!([1200, 1201].map(|now| pace(now, &mut bound)), [0, 1]);
+        assert_eq!([None, Some(ms(3))].map(|most| Bound::new(most).most()), [None, Some(ms(3))]);
     }
 }

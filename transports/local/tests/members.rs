@@ -2,11 +2,13 @@
 
 use unisono_kernel::Rank;
 use unisono_kernel::comm::Comm;
+use unisono_kernel::datatype::Data;
 use unisono_kernel::error::{Cause, Poison};
 use unisono_kernel::machine::Machine;
+use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::lease::{ended_alike, first_present, leave};
 use unisono_kernel::region::{Base, Params};
-use unisono_kernel::select::{Barrier, BarrierAlgorithm};
+use unisono_kernel::select::{Barrier, BarrierAlgorithm, Bcast, BcastAlgorithm};
 use unisono_kernel::step::Step;
 use unisono_kernel::transport::Observe;
 use unisono_local::Segment;
@@ -94,4 +96,22 @@ fn a_communicator_ends_where_it_has_finished_all_and_nobody_poisoned_it() {
     assert_eq!(me.end(), Some(Base { operation: 1, ..Base::default() }));
     me.poison_with(died(0));
     assert_eq!(me.end(), None, "it is poisoned");
+}
+
+#[test]
+fn who_waits_in_a_broadcast_has_not_finished_it() {
+    for algorithm in [BcastAlgorithm::Posted, BcastAlgorithm::Queue, BcastAlgorithm::Cico(Tree::BINARY)] {
+        let segment = Segment::new(Params::new(2).with_cico()).unwrap();
+        let comm = |rank| Comm::new(segment.clone(), *segment.layout(), rank).unwrap();
+        let (mut root, mut other) = (comm(0), comm(1));
+        let (mut given, mut taken) = ([7; 64], [0; 64]);
+        let mut to = Bcast::new(other.member_mut(), Data::bytes_mut(&mut taken), 0, algorithm).unwrap();
+        let mut from = Bcast::new(root.member_mut(), Data::bytes_mut(&mut given), 0, algorithm).unwrap();
+        assert!(matches!(to.poll(&mut other), Ok(Step::Wait(_))));
+        assert_eq!(other.end(), None, "{algorithm:?}");
+        let mut both = || from.poll(&mut root) == Ok(Step::Done) && to.poll(&mut other) == Ok(Step::Done);
+        assert!((0..100).any(|_| both()), "{algorithm:?}");
+        assert!(root.end().is_some() && root.end() == other.end(), "{algorithm:?}");
+        assert_eq!(taken, [7; 64]);
+    }
 }

@@ -152,3 +152,72 @@ fn a_queue_has_the_slots_that_the_model_finds_best() {
     }
     assert_eq!(Params::new(2).with_cico().cico, Some(Cico::of_bytes(Params::new(2).queue_bytes())));
 }
+
+/// Begin and length of everything in a segment, in the order in which it lies there.
+fn everything(layout: &Layout) -> std::vec::Vec<(u64, u64)> {
+    let Params { ranks, lines, queue_slots, cico, .. } = *layout.params();
+    let extent = |extent: Extent| (extent.offset(), extent.len());
+    let mut all =
+        std::vec![(0, super::super::header::BYTES), (layout.state().0, LINE), (layout.central_count().0, LINE)];
+    let Cico { slots, sets, .. } = cico.unwrap_or(Cico { slots: 0, fragment: 0, sets: 0 });
+    all.extend((0..ranks).map(|rank| extent(layout.leader(rank))).filter(|leader| leader.1 > 0));
+    for set in 0..sets {
+        all.extend([(layout.set_op(set).0, 8), (layout.set_bytes(set).0, LINE - 8), (layout.set_readers(set).0, LINE)]);
+    }
+    for set in 0..sets {
+        all.push((layout.set_typesize(set).0, 8));
+        all.extend((0..ranks).map(|rank| (layout.set_count(set, rank).0, 8)));
+        all.extend((0..ranks).map(|rank| (layout.set_rootready(set, rank).0, LINE)));
+    }
+    for rank in 0..ranks {
+        all.extend([(layout.done(rank).0, 8), (layout.taken(rank).0, 8), (layout.left(rank).0, LINE - 16)]);
+        all.extend([layout.ready(rank), layout.arrive(rank), layout.release(rank)].map(|id| (id.0, LINE)));
+        all.extend((0..4).map(|word| (layout.record(rank, word).0, 8)));
+        let [operation, kinds] = layout.calling(rank);
+        all.extend([(operation.0, 8), (kinds.0, LINE - 40)]);
+        all.extend((0..layout.rounds()).map(|round| (layout.round(rank, round).0, LINE)));
+        for operation in 0..lines.into() {
+            all.push((layout.line(rank, operation).0, 8));
+            all.push(extent(layout.line_body(rank, operation, LINE)));
+        }
+        all.extend((0..queue_slots.into()).map(|clock| extent(layout.slot(rank, clock))));
+        all.extend((0..slots).map(|slot| (layout.control(rank, slot).0, 8)));
+        all.extend((0..slots).map(|slot| extent(layout.fragment(rank, slot))));
+        let pairs = (0..ranks).flat_map(|receiver| (0..slots).map(move |slot| (receiver, slot)));
+        all.extend(pairs.filter(|_| cico.is_some()).map(|(to, slot)| (layout.control_all(rank, slot, to).0, 8)));
+    }
+    all
+}
+
+#[test]
+fn everything_lies_in_order_and_apart() {
+    for (ranks, page) in [(1, 256), (2, 4096), (3, 256), (9, 512), (32, 256), (5, 1 << 21)] {
+        for cico in [None, Some(Cico { slots: 6, fragment: 100, sets: 3 })] {
+            let params = Params { page, lines: 4, queue_slots: 4, queue_fragment: 192, cico, ..Params::new(ranks) };
+            let layout = Layout::new(params).unwrap();
+            let all = everything(&layout);
+            for (at, pair) in all.windows(2).enumerate() {
+                let [(offset, len), (next, _)] = [pair[0], pair[1]];
+                assert!(offset + len <= next && offset % 4 == 0, "{ranks} ranks: {pair:?} at {at}");
+            }
+            assert!(
+                all.iter().take(3).skip(1).all(|(offset, _)| (page.min(4096)..2 * page.min(4096)).contains(offset))
+            );
+            assert!(all.last().is_some_and(|(offset, len)| offset + len <= layout.bytes()));
+            assert_eq!(layout.own_pages(0).offset(), layout.shared_pages().len());
+            assert_eq!(layout.own_pages(ranks - 1).offset() + layout.own_pages(0).len(), layout.bytes());
+            assert!((0..ranks).all(|rank| layout.done(rank).0 == layout.own_pages(rank).offset()));
+            // Lines and slots come again.
+            assert_eq!((layout.line(0, 6), layout.slot(0, 7)), (layout.line(0, 2), layout.slot(0, 3)));
+        }
+    }
+}
+
+/// Members of one segment may be built at different times: what they compare is part of the format.
+#[test]
+fn the_hash_is_part_of_the_format() {
+    let plain = Params::new(2);
+    let hashes = [plain, plain.with_cico(), plain.with_mailboxes()].map(|params| Layout::new(params).unwrap().hash());
+    assert_eq!(hashes, [15_796_341_635_043_563_059, 11_636_365_648_808_310_938, 11_206_672_148_062_738_272]);
+    assert_eq!(plain.with_mailboxes().mailboxes, Some(Mailboxes::DEFAULT));
+}

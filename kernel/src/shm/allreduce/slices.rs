@@ -163,3 +163,46 @@ impl Plan for Slices<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::region::{Layout, Params};
+
+    /// Batches of up to eight pieces: first all of their fragments are folded, then each result is copied, once it is complete.
+    #[test]
+    fn a_batch_is_folded_and_then_copied() {
+        // Two pieces of 32 bytes side by side in a slot; one, for one rank in turns.
+        for (slot, turns, room) in [(64, 1, 32), (64, 3, 64)] {
+            for pieces in [1, 7, 8, 9, 20] {
+                let layout = Layout::new(Params { queue_fragment: slot, ..Params::new(3) }).unwrap();
+                let me = Member::new(layout, 0).unwrap();
+                let (op, slice) = (Op::SUM_I64, pieces * room);
+                let mut memory = std::vec![0; 3 * slice as usize];
+                let data = Data::bytes_mut(&mut memory);
+                let shares = match turns {
+                    1 => Shares::new(&me, slice, &op, false).unwrap().1,
+                    _ => Shares::in_turns(&me, slice, &op).unwrap(),
+                };
+                let plan = Slices { me: 0, size: 3, send: data, receive: data, op, slice, shares, pieces };
+                let mut tick = 0;
+                for first in (0..pieces).step_by(8) {
+                    let (batch, begin) = (8.min(pieces - first), tick);
+                    for at in 0..batch * turns {
+                        assert!(matches!(plan.act(tick), (folds, Act::Fold(found))
+                            if folds == batch * turns && found == first * turns + at));
+                        assert_eq!(plan.follows(tick), 0);
+                        tick += 1;
+                    }
+                    for at in 0..batch {
+                        assert!(matches!(plan.act(tick).1, Act::Copy(found) if found == first + at));
+                        assert_eq!(plan.follows(tick), begin + (at + 1) * turns);
+                        tick += 1;
+                    }
+                }
+                assert_eq!((plan.ticks(), plan.announced()), (tick, 3 * slice));
+                assert_eq!(plan.part(1, pieces), (2 * slice, 0), "no piece behind the last");
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! A segment of words alone, for tests of what happens in words.
+
+use super::{CounterId, Extent, FlagId, Layout, MailId, Region, Word};
+use crate::buffer::Buf;
+use crate::op::Op;
+use std::vec::Vec;
+
+pub(crate) struct Words(Vec<Word>);
+
+impl Words {
+    pub(crate) fn new(layout: &Layout) -> Self {
+        Self((0..layout.bytes() / 8).map(|_| Word::zero()).collect())
+    }
+
+    fn word(&self, offset: u64) -> &Word {
+        &self.0[offset as usize / 8]
+    }
+}
+
+// SAFETY: one thread, one memory; no bytes are copied anywhere: who asks for that panics.
+unsafe impl Region for Words {
+    type Flag = Word;
+    type Mailword = Word;
+    type Counter = Word;
+
+    fn flag(&self, id: FlagId) -> &Word {
+        self.word(id.0)
+    }
+    fn mail(&self, id: MailId) -> &Word {
+        self.word(id.0)
+    }
+    fn counter(&self, id: CounterId) -> &Word {
+        self.word(id.0)
+    }
+    unsafe fn write(&self, _: Extent, _: Buf) {
+        unimplemented!("bytes");
+    }
+    unsafe fn read(&self, _: Extent, _: Buf) {
+        unimplemented!("bytes");
+    }
+    unsafe fn fold(&self, _: Extent, _: Buf, _: &Op) {
+        unimplemented!("bytes");
+    }
+}

@@ -1,0 +1,58 @@
+//! Every barrier waits for everyone, whoever comes last, each time it is begun.
+
+use unisono_kernel::comm::Comm;
+use unisono_kernel::machine::Machine;
+use unisono_kernel::region::Params;
+use unisono_kernel::select::{Any, Barrier, BarrierAlgorithm};
+use unisono_kernel::step::Step;
+use unisono_local::Segment;
+
+const ALGORITHMS: [BarrierAlgorithm; 5] = [
+    BarrierAlgorithm::Posted,
+    BarrierAlgorithm::Dissemination,
+    BarrierAlgorithm::Central,
+    BarrierAlgorithm::Combining(1),
+    BarrierAlgorithm::Combining(2),
+];
+
+/// One process: its context, and a barrier that is begun again and again.
+struct Process(Comm<Segment>, Any<'static>);
+
+impl Process {
+    fn is_done(&mut self) -> bool {
+        self.1.poll(&mut self.0).unwrap() == Step::Done
+    }
+
+    fn finished(&self) -> bool {
+        self.0.end().is_some()
+    }
+}
+
+#[test]
+fn nobody_leaves_before_the_last_has_come() {
+    for (algorithm, ranks) in ALGORITHMS.into_iter().flat_map(|algorithm| (1..10).map(move |ranks| (algorithm, ranks)))
+    {
+        let segment = Segment::new(Params { page: 256, ..Params::new(ranks) }).unwrap();
+        let process = |rank| {
+            let mut comm = Comm::new(segment.clone(), *segment.layout(), rank).unwrap();
+            let barrier = Barrier::new(comm.member_mut(), algorithm).unwrap();
+            Process(comm, Any::Barrier(barrier))
+        };
+        let mut processes: Vec<_> = (0..ranks).map(process).collect();
+        for late in (0..ranks as usize).chain([0]) {
+            let name = format!("{algorithm:?}, {ranks} ranks, {late} is late");
+            for _ in 0..ranks {
+                for rank in (0..ranks as usize).filter(|&rank| rank != late) {
+                    assert!(!processes[rank].is_done(), "{name}: {rank} has left");
+                }
+            }
+            assert!(processes.iter().all(|process| !process.finished()), "{name}");
+            let sweeps =
+                (0..).find(|_| processes.iter_mut().filter_map(|it| (!it.is_done()).then_some(())).count() == 0);
+            assert!(sweeps < Some(10), "{name}: {sweeps:?}");
+            // Who asks again changes nothing.
+            assert!(processes.iter_mut().all(|process| process.is_done() && process.finished()), "{name}");
+            processes.iter_mut().for_each(|Process(comm, barrier)| barrier.begin(comm.member_mut()));
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Drawn programs, small and the same in every run: what a changed line is shown first (`.ci/mutants`).
+
+use std::time::Duration;
+use unisono_programs::draw::Budget;
+use unisono_programs::judge::judge;
+use unisono_programs::{Program, threads};
+
+/// For a step that takes microseconds.
+const LIMIT: Duration = Duration::from_secs(4);
+
+fn run(seeds: std::ops::Range<u64>, budget: impl Fn(u64) -> Budget, turns: bool) {
+    for seed in seeds {
+        let program = Program::draw(seed, &budget(seed));
+        let reports = if turns { threads::run_in_turns(&program, LIMIT, seed) } else { threads::run(&program, LIMIT) };
+        judge(&program, &reports.unwrap()).unwrap_or_else(|words| panic!("seed {seed}:\n{words}\n{program}"));
+    }
+}
+
+#[test]
+fn small_programs_pass_in_turns() {
+    run(1000..1016, |seed| Budget { calls: 8, bytes: 3000, pause: 0, ..Budget::new(2 + (seed % 4) as u32) }, true);
+}
+
+#[test]
+fn small_programs_pass() {
+    run(2000..2016, |seed| Budget { bytes: 3000, pause: 0, ..Budget::new(2 + (seed % 5) as u32) }, false);
+}
+
+#[test]
+fn larger_programs_pass() {
+    run(3000..3006, |seed| Budget { calls: 12, bytes: 40_000, pause: 0, ..Budget::new(2 + (seed % 5) as u32) }, false);
+}
+
+#[test]
+fn programs_with_deaths_are_told() {
+    run(
+        4000..4012,
+        |seed| Budget { calls: 8, bytes: 3000, pause: 0, kills: true, ..Budget::new(2 + (seed % 3) as u32) },
+        false,
+    );
+}
