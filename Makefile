@@ -16,7 +16,7 @@ demo: release ## start 4 processes, broadcast a file, print a latency table (und
 test: setup ## the fast tier: format, lints, tests, documentation
 	@.ci/test
 
-test-mpi: setup ## real MPI programs with the libraries preloaded, mpi4py's own tests among them (about 10 minutes)
+test-mpi: setup ## real MPI programs with the libraries preloaded, mpi4py's own tests among them, drawn programs for RANDOM_SECONDS (120) under each MPI
 	@.ci/test-mpi
 
 ci: ## what CI runs

@@ -17,6 +17,9 @@ impl Words {
     }
 }
 
+/// A test that copies bytes asks for what is not here.
+const NO_BYTES: &str = "a segment of words alone has no bytes to copy";
+
 // SAFETY: one thread, one memory; no bytes are copied anywhere: who asks for that panics.
 unsafe impl Region for Words {
     type Flag = Word;
@@ -33,12 +36,12 @@ unsafe impl Region for Words {
         self.word(id.0)
     }
     unsafe fn write(&self, _: Extent, _: Buf) {
-        unimplemented!("bytes");
+        panic!("{NO_BYTES}");
     }
     unsafe fn read(&self, _: Extent, _: Buf) {
-        unimplemented!("bytes");
+        panic!("{NO_BYTES}");
     }
     unsafe fn fold(&self, _: Extent, _: Buf, _: &Op) {
-        unimplemented!("bytes");
+        panic!("{NO_BYTES}");
     }
 }
