@@ -247,3 +247,6 @@ impl Team {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -180,8 +180,16 @@ impl Levels {
         }
     }
 
+    /// Whatever this rank refuses is told to all: they shall not wait for it.
     fn call(&self, call: impl FnOnce(&mut State) -> Called) -> Called {
-        call(&mut *self.state.try_lock().map_err(|_| Failure::Busy)?)
+        let mut state = self.state.try_lock().map_err(|_| Failure::Busy)?;
+        let result = call(&mut state);
+        if let Err(Failure::Refused(refusal)) = &result
+            && state.engine.x.poison().is_none()
+        {
+            state.engine.poison(Cause::Refused(*refusal));
+        }
+        result
     }
 }
 
@@ -266,8 +274,7 @@ impl Engine {
             return Err(Error::Poisoned(self.named(poison)).into());
         }
         let scratch = self.scratch(scratch)?;
-        let mut machine =
-            make(self.x.shared().1, scratch).inspect_err(|refusal| self.poison(Cause::Refused(*refusal)))?;
+        let mut machine = make(self.x.shared().1, scratch)?;
         self.drive(&mut machine).map_err(|stop| self.fail(stop))
     }
 
@@ -294,17 +301,6 @@ impl Engine {
         self.poison(Cause::Refused(refusal));
         Error::Poll(PollError::Mismatch { peer, refusal }).into()
     }
-
-    /// A refusal of this rank's, told to all.
-    fn refuse(&mut self, error: PlanError) -> Failure {
-        // The algorithms that are chosen here apply to all predefined operations, and those commute.
-        let refusal = match error {
-            PlanError::Refused(refusal) => refusal,
-            _ => Refusal::new(Argument::Operation, 0, Bound::AtLeast(1)),
-        };
-        self.poison(Cause::Refused(refusal));
-        refusal.into()
-    }
 }
 
 impl State {
@@ -324,8 +320,7 @@ impl State {
     fn reduce(&mut self, send: Buf, receive: Buf, op: Op, root: Rank) -> Called {
         let Self { place, between, engine } = self;
         let (bytes, nodes) = (send.len() as u64, place.nodes()?);
-        let plan = reduce::plan(nodes, bytes, op, root, (between.reduce(bytes), SEGMENT));
-        let plan = plan.map_err(|error| engine.refuse(error))?;
+        let plan = reduce::plan(nodes, bytes, op, root, (between.reduce(bytes), SEGMENT)).map_err(refused)?;
         // SAFETY: as in `bcast`.
         engine.run(plan.scratch(), |me, scratch| unsafe { plan.machine(me, send, receive, scratch) })
     }
@@ -334,10 +329,19 @@ impl State {
         let Self { place, between, engine } = self;
         let (bytes, nodes) = (send.len() as u64, place.nodes()?);
         let plan = allreduce::plan(nodes, bytes, op, (between.allreduce(bytes, op.commutative()), SEGMENT));
-        let plan = plan.map_err(|error| engine.refuse(error))?;
+        let plan = plan.map_err(refused)?;
         // SAFETY: as in `bcast`.
         engine.run(plan.scratch(), |me, scratch| unsafe { plan.machine(me, send, receive, scratch) })
     }
+}
+
+/// Why there is no plan. The algorithms that are chosen here apply to all predefined operations, and those commute.
+fn refused(error: PlanError) -> Failure {
+    match error {
+        PlanError::Refused(refusal) => refusal,
+        _ => Refusal::new(Argument::Operation, 0, Bound::AtLeast(1)),
+    }
+    .into()
 }
 
 /// `UNISONO_IN_PLACE`.
@@ -502,3 +506,6 @@ pub unsafe extern "C" fn unisono_mpi_levels_report(levels: *const Levels) {
         levels.report();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -278,6 +278,11 @@ mod tests {
         assert_eq!(other_table(&[with_table(fine, one), with_table(full, one), fine]), Some(2));
         assert_eq!(other_table(&[fine, with_table(full, one), with_table(fine, one + 1)]), Some(1));
         assert_eq!(other_table(&[]), None);
+        // Both halves of a hash count, each in its place.
+        for (mine, other) in [(6, one), (0, 6), (7, one), (5 << 32, 5), (5 << 32, 0)] {
+            let differ = other_table(&[with_table(fine, mine), with_table(fine, other)]);
+            assert_eq!(differ, (mine != 5 << 32 || other != 5).then_some(1), "{mine} {other}");
+        }
         assert_eq!(decode(&with_table(fine, u64::MAX - 1), 3), decode(&fine, 3), "nothing else is another");
     }
 

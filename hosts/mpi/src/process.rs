@@ -139,7 +139,7 @@ impl Process {
             once(Cause::Setting, format_args!("{error}: there is no bound now"));
             None
         });
-        Self { bound, decisions, ..Self::new(on, bytes) }
+        Self { decisions, ..Self::new(on, bytes) }.bounded(bound)
     }
 
     /// With an arena of at most `arena_bytes`.
@@ -149,6 +149,11 @@ impl Process {
         let arena_bytes = arena_bytes.min(offer::MOST);
         let (waits, state) = (Arc::default(), Mutex::default());
         Self { on, arena_bytes, decisions: None, bound: None, attached, released, waits, state }
+    }
+
+    /// The same with a bound of each wait.
+    pub fn bounded(self, bound: Option<Duration>) -> Self {
+        Self { bound, ..self }
     }
 
     /// Nothing that panics runs under the lock; if it did, the state is one between two whole steps.

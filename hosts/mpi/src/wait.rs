@@ -127,6 +127,15 @@ mod tests {
     }
 
     #[test]
+    fn a_crowd_yields_and_one_process_with_a_pu_does_not() {
+        let me = std::process::id();
+        assert!(crowded(core::iter::repeat_n(me, 2), 1 << 12));
+        if cgroup::processors().is_none_or(|processors| processors >= 1000) {
+            assert!(!crowded(core::iter::once(me), 1));
+        }
+    }
+
+    #[test]
     fn progress_is_called_every_few_calls_of_a_long_wait_and_rarely_in_short_ones() {
         static CALLS: Word = Word::zero();
         extern "C" fn progress() {

@@ -3,13 +3,15 @@
 //! In place of an MPI's collectives, a board: shared memory in which every rank posts words and reads everyone's.
 
 use std::ffi::c_int;
+use unisono::moves::unisono_barrier;
 use unisono::reductions::unisono_allreduce;
+use unisono_kernel::class::Class;
 use unisono_kernel::region::{Flag, Word};
 use unisono_mpi::offer::Reason;
 use unisono_mpi::process::Sums;
 use unisono_mpi::{
-    unisono_mpi_attach, unisono_mpi_forked, unisono_mpi_offer, unisono_mpi_release, unisono_mpi_settle,
-    unisono_mpi_sums,
+    unisono_mpi_attach, unisono_mpi_forked, unisono_mpi_offer, unisono_mpi_prepare, unisono_mpi_release,
+    unisono_mpi_settle, unisono_mpi_sums,
 };
 use unisono_posix::sealed::{Map, Sealed};
 
@@ -314,6 +316,56 @@ fn an_arena_of_its_own_size(map: &Map, rank: u32) {
     assert_eq!(sums().used, 0);
 }
 
+fn what_is_prepared_is_there_before_the_first_communicator(map: &Map, rank: u32) {
+    unisono_mpi_prepare();
+    assert_eq!((sums().arena, sums().used), (256 << 20, 0));
+    let (lease, comm) = first_use(&mut world(map, rank)).unwrap();
+    assert_eq!(sum(comm, 1), 4);
+    release(lease);
+}
+
+fn code_of_a_barrier(comm: Comm) -> c_int {
+    // SAFETY: a handle that is in no other use.
+    unsafe { unisono_barrier(comm) }
+}
+
+/// `UNISONO_TIMEOUT`: who waits for a rank that never comes is told so.
+fn a_bound_of_the_environment(map: &Map, rank: u32) {
+    let mut board = world(map, rank);
+    let (lease, comm) = first_use(&mut board).unwrap();
+    assert_eq!(code_of_a_barrier(comm), 0);
+    let code = if rank == RANKS - 1 { 0 } else { code_of_a_barrier(comm) };
+    let all: Vec<_> = board.allgather([code as u64; WORDS]).iter().map(|words| words[0] as c_int).collect();
+    let late = Class::Late.number();
+    assert!(all[..3].contains(&late) && all[..3].iter().all(|code| *code != 0) && all[3] == 0, "{all:?}");
+    assert_ne!(code_of_a_barrier(comm), 0);
+    release(lease);
+}
+
+/// `UNISONO_RULES`: the last rank has others, which rank 0 says once, and so none count.
+fn rules_of_the_environment(map: &Map, rank: u32) {
+    let (said, stderr) = std::io::pipe().unwrap();
+    // SAFETY: descriptors of ours.
+    unsafe { libc::dup2(std::os::fd::AsRawFd::as_raw_fd(&stderr), 2) };
+    drop(stderr);
+    if rank == RANKS - 1 {
+        // SAFETY: this program has no threads.
+        unsafe { std::env::set_var("UNISONO_RULES", "shm barrier use dissemination") };
+    }
+    let mut board = world(map, rank);
+    for _ in 0..2 {
+        let (lease, comm) = first_use(&mut board).unwrap();
+        assert_eq!(code_of_a_barrier(comm), 0);
+        release(lease);
+    }
+    board.max(0);
+    // SAFETY: an integer; the pipe has no writer any more.
+    unsafe { libc::close(2) };
+    let text = std::io::read_to_string(said).unwrap();
+    let lines = text.lines().filter(|line| line.contains("rank 3 has another decision table than rank 0")).count();
+    assert_eq!(lines, usize::from(rank == 0), "{text}");
+}
+
 fn switched_off(map: &Map, rank: u32) {
     assert_eq!(first_use(&mut world(map, rank)).unwrap_err(), Reason::Off);
     assert_eq!(sums(), Sums::default());
@@ -322,10 +374,22 @@ fn switched_off(map: &Map, rank: u32) {
 fn main() {
     processes("a thousand communicators", a_thousand_communicators);
     processes("communicators live side by side", communicators_live_side_by_side);
+    processes(
+        "what is prepared is there before the first communicator",
+        what_is_prepared_is_there_before_the_first_communicator,
+    );
     processes("a child of fork has nothing", a_child_of_fork_has_nothing);
     processes("a member that dies keeps its slice", a_member_that_dies_keeps_its_slice);
     processes("a refusal is a reason for all", a_refusal_is_a_reason_for_all);
     // SAFETY: this program has no threads.
+    unsafe { std::env::set_var("UNISONO_RULES", "shm barrier use central") };
+    processes("rules of the environment", rules_of_the_environment);
+    // SAFETY: as above.
+    unsafe { std::env::set_var("UNISONO_TIMEOUT", "0.3") };
+    processes("a bound of the environment", a_bound_of_the_environment);
+    // SAFETY: as above.
+    unsafe { std::env::remove_var("UNISONO_TIMEOUT") };
+    // SAFETY: as above.
     unsafe { std::env::set_var("UNISONO_ARENA", "8M") };
     processes("an arena of its own size", an_arena_of_its_own_size);
     // SAFETY: as above.

@@ -2,7 +2,7 @@
 //! between ranks.
 
 use super::row::{List, Row, starts};
-use super::{Called, IN_PLACE, Levels, Place, State, lists, with};
+use super::{Called, IN_PLACE, Levels, Place, State, lists, refused, with};
 use core::ffi::{c_int, c_void};
 use unisono::error::Failure;
 use unisono_kernel::blocks::Blocks;
@@ -10,8 +10,8 @@ use unisono_kernel::buffer::Buf;
 use unisono_kernel::datatype::Datatype;
 use unisono_kernel::error::Refusal;
 use unisono_kernel::hier::{alltoall, alltoallv, split};
+use unisono_kernel::msg::Parts;
 use unisono_kernel::msg::schedule::Area;
-use unisono_kernel::msg::{Parts, PlanError};
 
 /// The user's blocks, one for each rank.
 #[derive(Clone, Copy)]
@@ -51,8 +51,7 @@ impl State {
         if alltoall::through_leaders(block, most) {
             return self.through_leaders(send.unwrap_or(receive), receive, &nodes, block);
         }
-        let parts =
-            Parts::equal(self.place.homes.len() as u32, block).map_err(|refusal| self.engine.refuse(refusal.into()))?;
+        let parts = Parts::equal(self.place.homes.len() as u32, block)?;
         let side = |base| Side { base, parts };
         self.between_ranks(send.map(side), side(receive))
     }
@@ -60,7 +59,7 @@ impl State {
     fn through_leaders(&mut self, send: *mut u8, receive: *mut u8, (ranks, starts): &List, block: u64) -> Called {
         let Self { place, engine, .. } = self;
         let row = Row::equal(place, block)?;
-        let plan = alltoall::plan(place.nodes()?, ranks, starts, block).map_err(|error| engine.refuse(error))?;
+        let plan = alltoall::plan(place.nodes()?, ranks, starts, block).map_err(refused)?;
         let lies = row.lies_at().is_some();
         let staged = if lies { 0 } else { row.bytes };
         engine.run(plan.scratch() + staged, |me, scratch| {
@@ -86,7 +85,7 @@ impl State {
     fn between_ranks(&mut self, send: Option<Side<'_>>, receive: Side<'_>) -> Called {
         let Self { place, engine, .. } = self;
         let plan = alltoallv::plan(place.nodes()?, send.map(|send| send.parts), receive.parts);
-        let plan = plan.map_err(|error| engine.refuse(error))?;
+        let plan = plan.map_err(refused)?;
         let to = receive.near(place)?;
         let from = send.map(|send| send.near(place)).transpose()?;
         engine.run(plan.scratch(), |me, scratch| {
@@ -138,11 +137,10 @@ pub unsafe extern "C" fn unisono_mpi_levels_alltoallv(
 ) -> c_int {
     let call = |state: &mut State| {
         let ranks = state.place.homes.len();
-        let mut side = |base: *const c_void, counts, displacements| -> Result<Side<'_>, Failure> {
+        let side = |base: *const c_void, counts, displacements| -> Result<Side<'_>, Failure> {
             // SAFETY: the caller's promise.
             let (counts, displacements) = unsafe { lists(counts, displacements, ranks) }?;
-            let parts = Parts::vary(ranks as u32, counts, displacements, 1);
-            let parts = parts.map_err(|refusal| state.engine.refuse(PlanError::Refused(refusal)))?;
+            let parts = Parts::vary(ranks as u32, counts, displacements, 1)?;
             Ok(Side { base: base.cast_mut().cast(), parts })
         };
         let to = side(receive.cast_const(), receive_counts, receive_displacements)?;

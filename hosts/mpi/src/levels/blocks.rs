@@ -4,7 +4,7 @@
 //! copied. Where only the root knows all lengths, these travel first.
 
 use super::row::Row;
-use super::{Called, Levels, State, lists, unless_in_place, with};
+use super::{Called, Levels, State, lists, refused, unless_in_place, with};
 use core::ffi::{c_int, c_void};
 use unisono::error::Failure;
 use unisono_kernel::Rank;
@@ -25,9 +25,9 @@ impl State {
     fn allgather(&mut self, send: Option<Buf>, base: *mut u8, of: impl Fn(Rank) -> (u64, u64)) -> Called {
         let Self { place, between, engine } = self;
         let (nodes, row) = (place.nodes()?, Row::new(place, of)?);
-        let rows = row.rows(&nodes).map_err(|refusal| engine.refuse(refusal.into()))?;
+        let rows = row.rows(&nodes)?;
         let plan = allgather::plan(nodes, rows, between.allgather(row.longest_part()));
-        let plan = plan.map_err(|error| engine.refuse(error))?;
+        let plan = plan.map_err(refused)?;
         let (lies, block) = (row.lies_at(), row.block(place.me, base));
         // A leader's block that is in the row already is left where it is.
         let own = match send {
@@ -52,8 +52,8 @@ impl State {
     fn gather(&mut self, send: Option<Buf>, base: *mut u8, row: &Row, root: Rank) -> Called {
         let Self { place, engine, .. } = self;
         let nodes = place.nodes()?;
-        let rows = row.rows(&nodes).map_err(|refusal| engine.refuse(refusal.into()))?;
-        let plan = gather::plan(nodes, rows, root).map_err(|error| engine.refuse(error))?;
+        let rows = row.rows(&nodes)?;
+        let plan = gather::plan(nodes, rows, root).map_err(refused)?;
         let is_root = place.me == root;
         let lies = row.lies_at();
         let own = match send {
@@ -82,8 +82,8 @@ impl State {
     fn scatter(&mut self, base: *mut u8, receive: Option<Buf>, row: &Row, root: Rank) -> Called {
         let Self { place, engine, .. } = self;
         let nodes = place.nodes()?;
-        let rows = row.rows(&nodes).map_err(|refusal| engine.refuse(refusal.into()))?;
-        let plan = scatter::plan(nodes, rows, root).map_err(|error| engine.refuse(error))?;
+        let rows = row.rows(&nodes)?;
+        let plan = scatter::plan(nodes, rows, root).map_err(refused)?;
         let (is_root, lies) = (place.me == root, row.lies_at());
         let staged = if is_root && lies.is_none() { row.bytes } else { 0 };
         engine.run(plan.scratch() + staged, |me, scratch| {
@@ -159,7 +159,7 @@ impl State {
             true => Row::at_root(&self.place, of),
             false => Row::told(&self.place, lengths(&self.engine.scratch).take(inside).collect()),
         };
-        row.map_err(|refusal| self.engine.refuse(refusal.into()))
+        Ok(row?)
     }
 }
 

@@ -4,6 +4,7 @@ use super::*;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use unisono_kernel::error::{Argument, Bound, Cause, Refusal};
+use unisono_kernel::step::Await;
 
 /// A layer of one rank: what it sends waits for it. Requests end when they are asked after for the second time.
 #[derive(Default)]
@@ -169,4 +170,89 @@ fn ranks_that_are_none_are_refused() {
     assert_eq!(unsafe { end.post_send(1, Tag(0), Buf::of(&[])) }, Err(NO_SUCH_RANK));
     // SAFETY: refused.
     assert_eq!(unsafe { end.post_recv(1, Tag(0), Buf::of(&[])) }, Err(NO_SUCH_RANK));
+}
+
+#[test]
+fn long_messages_go_in_pieces_to_their_own_receives() {
+    let on = RefCell::default();
+    let mut end = endpoint(&on);
+    for len in [0, 1, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 3 * PIECE + 7] {
+        let bytes: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
+        let (mut first, mut second) = (vec![0; len], vec![0; len + 1]);
+        let slots = [want(&mut end, 1, &mut first), want(&mut end, 1, &mut second)];
+        let sent = [post(&mut end, 1, &bytes), post(&mut end, 1, &[&bytes[..], &[9]].concat())];
+        assert_eq!(on.borrow().sent.len(), len / PIECE + 1 + (len + 1) / PIECE + 1);
+        assert!(on.borrow().sent.iter().all(|(_, piece)| piece.len() <= PIECE));
+        // The second one asks first: the pieces of the first are taken before its own.
+        for slot in [slots[1], slots[0], sent[1], sent[0]] {
+            while !end.test(slot).unwrap() {}
+        }
+        assert!(first == bytes && second[..len] == bytes[..] && second[len] == 9, "{len}");
+    }
+    assert_eq!(end.give_up(), 0);
+}
+
+#[test]
+fn a_receive_waits_for_earlier_ones_of_its_peer_and_tag_alone() {
+    let (_, mut ends) = network::endpoints(3);
+    let mut got = [[0; 1]; 4];
+    let [a, b, c, d] = got.each_mut();
+    let receive = |end: &mut Endpoint, from, tag, bytes: &mut [u8]| {
+        // SAFETY: the bytes outlive the endpoints' use of them.
+        unsafe { end.post_recv(from, Tag(tag), Buf::of_mut(bytes)) }.unwrap()
+    };
+    let [other_tag, other_peer] = [receive(&mut ends[0], 1, 8, a), receive(&mut ends[0], 2, 7, b)];
+    let [first, second] = [receive(&mut ends[0], 1, 7, c), receive(&mut ends[0], 1, 7, d)];
+    for byte in [1, 2] {
+        // SAFETY: copied at once.
+        let sent = unsafe { ends[1].post_send(0, Tag(7), Buf::of(&[byte])) }.unwrap();
+        assert!(ends[1].has_ended(sent));
+    }
+    assert_eq!((ends[1].rank(), ends[1].size()), (1, 3));
+    // What waits for other messages does not keep these back.
+    let on = |slot| Awaits::one(Await { source: Source::Message(slot), peer: Some(1), operation: 1, turn: 0 });
+    let looks = (0..9).position(|_| Observe::ready(&mut ends[0], &on(second)));
+    assert!(looks.is_some_and(|looks| looks > 0), "{looks:?}");
+    assert!(Observe::ready(&mut ends[0], &on(first)) && !Observe::ready(&mut ends[0], &on(other_tag)));
+    assert_eq!(
+        [first, second, other_tag, other_peer].map(|slot| ends[0].test(slot)),
+        [Ok(true), Ok(true), Ok(false), Ok(false)]
+    );
+    assert_eq!(got, [[0], [0], [1], [2]]);
+    ends.drain(..).for_each(drop);
+}
+
+#[test]
+fn an_error_of_the_layer_is_that_of_the_call() {
+    unsafe extern "C" fn refuses(_: *mut c_void, _: *const u8, _: u64, _: u32, _: c_int, _: *mut usize) -> c_int {
+        15
+    }
+    let on = RefCell::default();
+    let mut end = endpoint(&on);
+    end.layer.send = refuses;
+    // SAFETY: refused.
+    assert_eq!(unsafe { end.post_send(0, Tag(0), Buf::of(&[1])) }, Err(P2pError(15)));
+    assert_eq!(describe(P2pError(15)).to_string(), "the MPI's error class 15");
+    let all = [P2pError::LENGTH, P2pError(-2), P2pError(-3), P2pError(-4), P2pError(-5), NO_SUCH_SLOT, NO_SUCH_RANK];
+    let words: std::collections::HashSet<_> = all.into_iter().map(|error| describe(error).to_string()).collect();
+    assert!(words.len() == all.len() && words.iter().all(|words| !words.contains("class")), "{words:?}");
+}
+
+#[test]
+fn a_long_send_is_awaited_when_its_endpoint_goes() {
+    let (network, mut ends) = network::endpoints(2);
+    let (bytes, mut got) = (vec![7; PIECE + 5], vec![0; PIECE + 5]);
+    // SAFETY: the bytes outlive both endpoints.
+    unsafe { ends[0].post_send(1, Tag(0), Buf::of(&bytes)) }.unwrap();
+    // SAFETY: as above.
+    let slot = unsafe { ends[1].post_recv(0, Tag(0), Buf::of_mut(&mut got)) }.unwrap();
+    let mut receiver = ends.pop().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| drop(ends));
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(network.left(), (0, 2));
+        while !receiver.test(slot).unwrap() {}
+    });
+    drop(receiver);
+    assert_eq!((network.left(), got == bytes), ((2, 0), true));
 }

@@ -1,0 +1,543 @@
+//! Collectives over nodes between threads: each rank is a process's state of its own, and messages go through memory.
+
+use super::alltoall::*;
+use super::blocks::*;
+use super::*;
+use crate::messages::network::{self, Network};
+use crate::offer::Reason;
+use std::ptr::{null, without_provenance, without_provenance_mut};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use unisono::error::unisono_last_error;
+use unisono_kernel::class::Class;
+
+const U64: c_int = 9;
+const I32: c_int = 4;
+const SUM: usize = 1;
+const HERE: *mut c_void = without_provenance_mut(IN_PLACE);
+
+/// One rank of a job.
+struct Seat<'j> {
+    levels: *const Levels,
+    me: Rank,
+    nodes: &'j [u32],
+    /// Barriers that ranks have come to.
+    came: &'j AtomicU32,
+}
+
+// SAFETY: one thread uses it.
+unsafe impl Send for Seat<'_> {}
+
+/// Runs `member` on each rank, which are on these nodes, and nothing is left in the end.
+fn job(nodes: &[u32], member: impl Fn(&Seat<'_>) + Sync) {
+    assert_eq!(run(nodes, None, member).left(), (nodes.len(), 0));
+}
+
+/// The same where all calls fail in the end: then no layer is closed, since the MPI may read what was sent. Each wait has this
+/// bound.
+fn failing(nodes: &[u32], bound: Option<Duration>, member: impl Fn(&Seat<'_>) + Sync) {
+    assert_eq!(run(nodes, bound, member).left().0, 0);
+}
+
+fn run(nodes: &[u32], bound: Option<Duration>, member: impl Fn(&Seat<'_>) + Sync) -> Network {
+    let size = nodes.len() as u32;
+    let processes: Vec<_> = nodes.iter().map(|_| Process::new(true, 16 << 20).bounded(bound)).collect();
+    let (network, endpoints) = network::endpoints(size);
+    let members = levels(nodes, &processes, endpoints);
+    let came = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        for ((me, levels), process) in (0..).zip(members).zip(&processes) {
+            let (came, member) = (&came, &member);
+            scope.spawn(move || {
+                member(&Seat { levels: &raw const levels, me, nodes, came });
+                process.release(levels.into_lease());
+            });
+        }
+    });
+    for process in processes {
+        let sums = process.sums();
+        assert_eq!((sums.used, sums.attached, sums.released), (0, 1, 1));
+    }
+    network
+}
+
+/// As the shim makes them.
+fn levels(nodes: &[u32], processes: &[Process], endpoints: Vec<Endpoint>) -> Vec<Levels> {
+    let mut offers = Vec::new();
+    for (process, node) in processes.iter().zip(nodes) {
+        let inside = nodes.iter().filter(|other| *other == node).count() as u32;
+        let mut words = process.offer_level(inside);
+        // Numbers as hosts have them.
+        words[2] = 1000 - u64::from(*node);
+        offers.push(words);
+    }
+    let on = |node: &u32| -> Vec<Words> {
+        nodes.iter().zip(&offers).filter(|(other, _)| *other == node).map(|(_, words)| *words).collect()
+    };
+    let numbers: Vec<_> = homes(nodes).0;
+    let mut leases: Vec<_> = (processes.iter().zip(nodes).zip(&numbers))
+        .map(|((process, node), home)| {
+            let (reason, lease) = process.attach_level(&on(node), home.rank);
+            assert_eq!(reason, Reason::Attached);
+            lease
+        })
+        .collect();
+    for (process, lease) in processes.iter().zip(&mut leases) {
+        assert!(process.settle(lease, true).is_some());
+    }
+    (0..)
+        .zip(processes.iter().zip(leases).zip(endpoints))
+        .map(|(me, ((process, lease), messages))| {
+            let between = Between::cut(&[], nodes.iter().max().unwrap() + 1).unwrap();
+            Levels::new(process, lease, messages, (nodes, between), me, (true, None)).unwrap()
+        })
+        .collect()
+}
+
+fn byte(from: Rank, to: Rank, at: usize) -> u8 {
+    (from as usize * 89 + to as usize * 31 + at * 7 + at / 251 + 1) as u8
+}
+
+/// What `from` sends to `to`.
+fn bytes_of(from: Rank, to: Rank, len: u64) -> Vec<u8> {
+    (0..len as usize).map(|at| byte(from, to, at)).collect()
+}
+
+fn number(rank: Rank, at: usize) -> u64 {
+    u64::from(rank + 1) * 1_000_003 + at as u64 * 37
+}
+
+fn numbers(rank: Rank, count: usize) -> Vec<u64> {
+    (0..count).map(|at| number(rank, at)).collect()
+}
+
+/// Where blocks lie.
+#[derive(Clone, Copy, Debug)]
+enum Lie {
+    Row,
+    Gaps,
+    Backwards,
+}
+
+/// Blocks of one process, some bytes of memory.
+struct Blocks {
+    counts: Vec<u64>,
+    starts: Vec<u64>,
+    memory: Vec<u8>,
+}
+
+const UNTOUCHED: u8 = 0xa5;
+
+impl Blocks {
+    fn new(counts: Vec<u64>, lie: Lie) -> Self {
+        let gap = |at: usize| if matches!(lie, Lie::Gaps) { at as u64 % 3 + 1 } else { 0 };
+        let mut order: Vec<_> = (0..counts.len()).collect();
+        if matches!(lie, Lie::Backwards) {
+            order.reverse();
+        }
+        let (mut starts, mut end) = (vec![0; counts.len()], 0);
+        for at in order {
+            starts[at] = end;
+            end += counts[at] + gap(at);
+        }
+        Self { counts, starts, memory: vec![UNTOUCHED; end as usize] }
+    }
+
+    fn set(&mut self, at: Rank, bytes: &[u8]) {
+        let (start, count) = (self.starts[at as usize] as usize, self.counts[at as usize] as usize);
+        self.memory[start..start + count].copy_from_slice(bytes);
+    }
+
+    /// The same with these blocks: what it must be in the end.
+    fn with(&self, block: impl Fn(Rank, u64) -> Vec<u8>) -> Vec<u8> {
+        let counts = self.counts.clone();
+        let mut all = Self { memory: vec![UNTOUCHED; self.memory.len()], starts: self.starts.clone(), counts };
+        for (rank, len) in (0..).zip(self.counts.clone()) {
+            all.set(rank, &block(rank, len));
+        }
+        all.memory
+    }
+
+    fn to(&mut self) -> *mut c_void {
+        self.memory.as_mut_ptr().cast()
+    }
+}
+
+fn said(code: c_int) -> String {
+    assert_ne!(code, 0);
+    let mut text = [0; 300];
+    // SAFETY: so many bytes of ours.
+    let len = unsafe { unisono_last_error(text.as_mut_ptr().cast(), text.len()) };
+    String::from_utf8(text[..len.min(text.len() - 1)].to_vec()).unwrap()
+}
+
+fn fine(code: c_int) {
+    assert_eq!(code, 0, "{}", said(code));
+}
+
+/// Bytes that rank `of` has in collectives of unequal blocks: none, the longest, a few.
+fn share(of: Rank, most: u64) -> u64 {
+    match of % 3 {
+        0 => most / 2 + u64::from(of),
+        1 => 0,
+        _ => most,
+    }
+}
+
+impl Seat<'_> {
+    fn size(&self) -> u32 {
+        self.nodes.len() as u32
+    }
+
+    fn ranks(&self) -> std::ops::Range<Rank> {
+        0..self.size()
+    }
+
+    fn barrier(&self, round: u32) {
+        self.came.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: a communicator; so of all below, with buffers of so many bytes.
+        fine(unsafe { unisono_mpi_levels_barrier(self.levels) });
+        assert!(self.came.load(Ordering::Relaxed) >= (round + 1) * self.size(), "somebody has not come");
+    }
+
+    fn bcast(&self, len: u64, root: Rank) {
+        let mut buffer = if self.me == root { bytes_of(root, root, len) } else { vec![0; len as usize] };
+        // SAFETY: see `barrier`.
+        fine(unsafe { unisono_mpi_levels_bcast(self.levels, buffer.as_mut_ptr().cast(), len, root) });
+        assert!(buffer == bytes_of(root, root, len), "{len} bytes of {root}");
+    }
+
+    fn reduce(&self, count: usize, root: Option<Rank>, in_place: bool) {
+        let mine = numbers(self.me, count);
+        let is_root = root.is_none_or(|root| self.me == root);
+        let mut result = if in_place && is_root { mine.clone() } else { vec![7; count] };
+        let send = if in_place && is_root { HERE.cast_const() } else { mine.as_ptr().cast() };
+        let (receive, op) = (result.as_mut_ptr().cast(), without_provenance(SUM));
+        fine(match root {
+            Some(root) => {
+                let receive = if is_root { receive } else { HERE };
+                // SAFETY: see `barrier`.
+                unsafe { unisono_mpi_levels_reduce(self.levels, send, receive, count as u64, U64, op, root) }
+            }
+            // SAFETY: see `barrier`.
+            None => unsafe { unisono_mpi_levels_allreduce(self.levels, send, receive, count as u64, U64, op) },
+        });
+        let sum = |at| self.ranks().map(|rank| number(rank, at)).sum::<u64>();
+        let expected: Vec<_> = (0..count).map(|at| if is_root { sum(at) } else { 7 }).collect();
+        assert!(result == expected, "{count} numbers to {root:?}");
+        assert!(mine == numbers(self.me, count), "the operand is as before");
+    }
+
+    fn allgather(&self, counts: Vec<u64>, lie: Lie, in_place: bool, equal: bool) {
+        let own = counts[self.me as usize];
+        let (mine, mut all) = (bytes_of(self.me, 0, own), Blocks::new(counts, lie));
+        if in_place {
+            all.set(self.me, &mine);
+        }
+        let (levels, to) = (self.levels, all.to());
+        let send = if in_place { HERE.cast_const() } else { mine.as_ptr().cast() };
+        let (counts, starts) = (all.counts.as_ptr(), all.starts.as_ptr());
+        fine(match equal {
+            // SAFETY: see `barrier`.
+            true => unsafe { unisono_mpi_levels_allgather(levels, send, to, own) },
+            // SAFETY: see `barrier`.
+            false => unsafe { unisono_mpi_levels_allgatherv(levels, send, own, to, counts, starts) },
+        });
+        assert!(all.memory == all.with(|rank, len| bytes_of(rank, 0, len)), "{:?} {lie:?} {in_place}", all.counts);
+    }
+
+    fn gather(&self, counts: Vec<u64>, lie: Lie, root: Rank, in_place: bool, equal: bool) {
+        let (own, is_root, levels) = (counts[self.me as usize], self.me == root, self.levels);
+        let (mine, mut all) = (bytes_of(self.me, root, own), Blocks::new(counts, lie));
+        let stays = is_root && in_place;
+        if stays {
+            all.set(self.me, &mine);
+        }
+        let send = if stays { HERE.cast_const() } else { mine.as_ptr().cast() };
+        let to = if is_root { all.to() } else { HERE };
+        let (counts, starts) = if is_root { (all.counts.as_ptr(), all.starts.as_ptr()) } else { (null(), null()) };
+        fine(match equal {
+            // SAFETY: see `barrier`.
+            true => unsafe { unisono_mpi_levels_gather(levels, send, to, own, root) },
+            // SAFETY: see `barrier`.
+            false => unsafe { unisono_mpi_levels_gatherv(levels, send, own, to, counts, starts, root) },
+        });
+        if is_root {
+            assert!(all.memory == all.with(|rank, len| bytes_of(rank, root, len)), "{:?} {lie:?}", all.counts);
+        }
+        assert!(mine == bytes_of(self.me, root, own), "what is sent is as before");
+    }
+
+    fn scatter(&self, counts: Vec<u64>, lie: Lie, root: Rank, in_place: bool, equal: bool) {
+        let (own, is_root, levels) = (counts[self.me as usize], self.me == root, self.levels);
+        let mut all = Blocks::new(counts, lie);
+        for (rank, len) in (0..).zip(all.counts.clone()) {
+            all.set(rank, &bytes_of(root, rank, len));
+        }
+        let (before, stays) = (all.memory.clone(), is_root && in_place);
+        let mut mine = vec![UNTOUCHED; own as usize];
+        let receive = if stays { HERE } else { mine.as_mut_ptr().cast() };
+        let from = if is_root { all.to().cast_const() } else { HERE.cast_const() };
+        let (counts, starts) = if is_root { (all.counts.as_ptr(), all.starts.as_ptr()) } else { (null(), null()) };
+        fine(match equal {
+            // SAFETY: see `barrier`.
+            true => unsafe { unisono_mpi_levels_scatter(levels, from, receive, own, root) },
+            // SAFETY: see `barrier`.
+            false => unsafe { unisono_mpi_levels_scatterv(levels, from, counts, starts, receive, own, root) },
+        });
+        let expected = if stays { vec![UNTOUCHED; own as usize] } else { bytes_of(root, self.me, own) };
+        assert!(mine == expected, "{:?} {lie:?} of {root}", all.counts);
+        assert!(all.memory == before, "what is sent is as before");
+    }
+
+    fn alltoall(&self, block: u64, in_place: bool) {
+        let counts = vec![block; self.nodes.len()];
+        let (mut from, mut to) = (Blocks::new(counts.clone(), Lie::Row), Blocks::new(counts, Lie::Row));
+        let side = if in_place { &mut to } else { &mut from };
+        self.ranks().for_each(|rank| side.set(rank, &bytes_of(self.me, rank, block)));
+        let send = if in_place { HERE.cast_const() } else { from.to().cast_const() };
+        // SAFETY: see `barrier`.
+        fine(unsafe { unisono_mpi_levels_alltoall(self.levels, send, to.to(), block) });
+        assert!(to.memory == to.with(|rank, len| bytes_of(rank, self.me, len)), "{block} {in_place}");
+    }
+
+    /// In place what two exchange is as long both ways.
+    fn alltoallv(&self, most: u64, lies: [Lie; 2], in_place: bool) {
+        let len = |from: Rank, to: Rank| match in_place {
+            true => share(from + to, most),
+            false => share(from + 2 * to, most) + u64::from(from > to),
+        };
+        let mut from = Blocks::new(self.ranks().map(|rank| len(self.me, rank)).collect(), lies[0]);
+        let mut to = Blocks::new(self.ranks().map(|rank| len(rank, self.me)).collect(), lies[1]);
+        let side = if in_place { &mut to } else { &mut from };
+        self.ranks().for_each(|rank| side.set(rank, &bytes_of(self.me, rank, len(self.me, rank))));
+        let (send, receive) = (if in_place { HERE } else { from.to() }, to.to());
+        let [sent, received] = [&from, &to].map(|side| (side.counts.as_ptr(), side.starts.as_ptr()));
+        let sent = if in_place { (null(), null()) } else { sent };
+        // SAFETY: see `barrier`.
+        fine(unsafe {
+            unisono_mpi_levels_alltoallv(self.levels, send, sent.0, sent.1, receive, received.0, received.1)
+        });
+        assert!(to.memory == to.with(|rank, len| bytes_of(rank, self.me, len)), "{most} {lies:?} {in_place}");
+    }
+
+    fn every_collective(&self, most: u64) {
+        let equal = || vec![most; self.nodes.len()];
+        let unequal = || self.ranks().map(|rank| share(rank, most)).collect::<Vec<_>>();
+        for root in self.ranks() {
+            self.bcast(most, root);
+            self.reduce(most as usize / 8, Some(root), root % 2 == 0);
+            self.gather(equal(), Lie::Row, root, root % 2 == 1, true);
+            self.scatter(equal(), Lie::Row, root, root % 2 == 1, true);
+            for lie in [Lie::Row, Lie::Gaps, Lie::Backwards] {
+                self.gather(unequal(), lie, root, root % 2 == 0, false);
+                self.scatter(unequal(), lie, root, root % 2 == 0, false);
+            }
+        }
+        for in_place in [false, true] {
+            self.reduce(most as usize / 8, None, in_place);
+            self.allgather(equal(), Lie::Row, in_place, true);
+            self.alltoall(most, in_place);
+            for lie in [Lie::Row, Lie::Gaps, Lie::Backwards] {
+                self.allgather(unequal(), lie, in_place, false);
+                self.alltoallv(most, [lie, Lie::Gaps], in_place);
+                self.alltoallv(most, [Lie::Backwards, lie], in_place);
+            }
+        }
+    }
+
+    /// A barrier that is too late.
+    fn next(&self) -> String {
+        // SAFETY: a communicator.
+        said(unsafe { unisono_mpi_levels_barrier(self.levels) })
+    }
+
+    /// Barriers until one fails: how.
+    fn until_told(&self) -> String {
+        loop {
+            // SAFETY: a communicator.
+            let code = unsafe { unisono_mpi_levels_barrier(self.levels) };
+            if code != 0 {
+                return said(code);
+            }
+        }
+    }
+
+    fn state<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
+        // SAFETY: lives through the job.
+        look(&mut unsafe { &*self.levels }.state.try_lock().unwrap())
+    }
+}
+
+#[test]
+fn every_collective_over_nodes() {
+    for nodes in [&[0, 1][..], &[0, 0, 1], &[0, 1, 0, 2, 1], &[0, 0, 0, 1, 1, 2], &[0, 1, 2, 3], &[0, 1, 1, 1]] {
+        job(nodes, |seat| {
+            for (round, most) in (0..).zip([0, 8, 61, 1000, 9000]) {
+                seat.every_collective(most);
+                seat.barrier(round);
+            }
+        });
+    }
+}
+
+#[test]
+fn long_messages_go_in_segments_and_working_memory_is_given_back() {
+    job(&[0, 1, 0], |seat| {
+        const LONG: usize = 70_001;
+        seat.bcast(8 * LONG as u64, 1);
+        seat.reduce(LONG, Some(2), false);
+        seat.reduce(LONG, None, true);
+        let counts = vec![KEPT as u64 / 2 + 1; 3];
+        seat.gather(counts, Lie::Backwards, 0, false, false);
+        if seat.me == 0 {
+            assert!(seat.state(|state| state.engine.scratch.len()) > KEPT);
+        }
+        seat.reduce(1, None, false);
+        assert!(seat.state(|state| state.engine.scratch.capacity()) <= KEPT);
+    });
+}
+
+#[test]
+fn lengths_that_disagree_are_named_on_both_sides() {
+    // The last rank, which is not on the root's node, and does not lead its own.
+    let nodes = [0, 1, 0, 1];
+    for gathers in [true, false] {
+        failing(&nodes, None, |seat| {
+            let own: u64 = if seat.me == 3 { 2 } else { 1 };
+            let (mut all, mut mine) = (Blocks::new(vec![1; 4], Lie::Row), [0; 2]);
+            let (to, at) = (all.to(), mine.as_mut_ptr().cast());
+            let (counts, starts) = (all.counts.as_ptr(), all.starts.as_ptr());
+            let code = match gathers {
+                // SAFETY: lists and buffers of ours.
+                true => unsafe { unisono_mpi_levels_gatherv(seat.levels, at, own, to, counts, starts, 0) },
+                // SAFETY: as above.
+                false => unsafe { unisono_mpi_levels_scatterv(seat.levels, to, counts, starts, at, own, 0) },
+            };
+            let who = if gathers { 0 } else { 3 };
+            let text = if code != 0 { said(code) } else { seat.until_told() };
+            let refusal = if gathers { "bytes is 1, must be 2" } else { "bytes is 2, must be 1" };
+            if seat.me == who {
+                assert_eq!(
+                    (code, text),
+                    (Class::Mismatch.number(), format!("disagreement with rank {}: {refusal}", 3 - who))
+                );
+            } else {
+                let named = text.starts_with(&format!("rank {who} refused operation ")) && text.ends_with(refusal);
+                assert!(named, "{text}");
+            }
+        });
+    }
+}
+
+#[test]
+fn an_argument_that_one_rank_gets_wrong_is_told_to_all() {
+    for wrong in 0..7 {
+        failing(&[0, 1, 1, 0], None, |seat| {
+            if seat.me == wrong % 4 {
+                let (sum, mut to) = (without_provenance(SUM), [0; 8]);
+                let at = to.as_mut_ptr().cast::<c_void>();
+                let code = match wrong {
+                    // SAFETY: refused before anything is read.
+                    0 => unsafe { unisono_mpi_levels_bcast(seat.levels, at, 8, 4) },
+                    // SAFETY: as above.
+                    1 => unsafe { unisono_mpi_levels_reduce(seat.levels, at, at, u64::MAX / 16, U64, sum, 4) },
+                    // SAFETY: as above.
+                    2 => unsafe { unisono_mpi_levels_alltoall(seat.levels, at, at, u64::MAX / 2) },
+                    // SAFETY: as above.
+                    3 => unsafe { unisono_mpi_levels_gather(seat.levels, at, at, 1, 7) },
+                    // SAFETY: as above.
+                    4 => unsafe { unisono_mpi_levels_scatter(seat.levels, at, at, 1, 4) },
+                    // SAFETY: as above.
+                    5 => unsafe { unisono_mpi_levels_allreduce(seat.levels, at, at, u64::MAX, U64, sum) },
+                    // SAFETY: as above.
+                    _ => unsafe { unisono_mpi_levels_reduce(seat.levels, at, at, 1, 0, sum, 0) },
+                };
+                let text = said(code);
+                assert!(text.contains(", must be "), "{text}");
+            }
+            let text = seat.until_told();
+            assert!(text.contains("refused operation 1: "), "{text}");
+            assert!(text.starts_with(&format!("rank {} ", wrong % 4)), "{text}");
+        });
+    }
+}
+
+#[test]
+fn who_is_late_is_named_by_all() {
+    // A rank that leads no node, one that leads its own, one that is alone on its own, and the first.
+    for (nodes, late) in [(&[0, 0, 1, 1][..], 3), (&[0, 1, 1, 0], 1), (&[0, 1, 1], 0), (&[0, 0, 1, 2, 2], 0)] {
+        failing(nodes, Some(Duration::from_millis(300)), |seat| {
+            seat.barrier(0);
+            if seat.me == late {
+                while !seat.state(|state| state.engine.x.poison().is_some()) {
+                    std::thread::sleep(Duration::from_millis(20));
+                    seat.state(|state| state.engine.x.compare().is_err());
+                }
+            } else {
+                let text = seat.next();
+                assert!(text.starts_with(&format!("rank {late} was late: ")), "{} of {nodes:?}: {text}", seat.me);
+            }
+            let (text, again) = (seat.next(), seat.next());
+            assert!(text.starts_with(&format!("rank {late} was late: ")), "{text}");
+            assert_eq!(text, again);
+        });
+    }
+}
+
+#[test]
+fn a_rank_that_can_take_part_no_more_tells_all() {
+    for gone in 0..4 {
+        failing(&[0, 1, 1, 0], None, |seat| {
+            seat.barrier(0);
+            if seat.me == gone {
+                // SAFETY: a communicator.
+                unsafe { unisono_mpi_levels_report(seat.levels) };
+            }
+            let text = seat.until_told();
+            assert_eq!(text, format!("rank {gone} died (seen in operation 3)"), "{}", seat.me);
+        });
+    }
+    // SAFETY: null is no communicator.
+    unsafe { unisono_mpi_levels_report(null()) };
+}
+
+#[test]
+fn calls_that_can_not_be_are_refused() {
+    job(&[0, 1], |seat| {
+        // SAFETY: lives through the job.
+        let busy = unsafe { &*seat.levels }.state.lock().unwrap();
+        // SAFETY: a communicator.
+        assert_eq!(unsafe { unisono_mpi_levels_barrier(seat.levels) }, Class::Busy.number());
+        drop(busy);
+        let (lists, mut to) = ([0; 2], [0; 2]);
+        let at = to.as_mut_ptr().cast::<c_void>();
+        for (counts, starts) in [(null(), lists.as_ptr()), (lists.as_ptr(), null())] {
+            // SAFETY: a communicator, a list of two numbers.
+            let code = unsafe { unisono_mpi_levels_allgatherv(seat.levels, at, 0, at, counts, starts) };
+            assert_eq!(code, Class::Null.number());
+        }
+        let mut one = [1_i32, 2];
+        // An operation that there is, on elements that there are.
+        let code = unsafe {
+            // SAFETY: one element, in place.
+            unisono_mpi_levels_allreduce(seat.levels, HERE, one.as_mut_ptr().cast(), 1, I32, without_provenance(SUM))
+        };
+        fine(code);
+        assert_eq!(one, [2, 2]);
+    });
+    // SAFETY: null is no communicator.
+    assert_eq!(unsafe { unisono_mpi_levels_barrier(null()) }, Class::Null.number());
+}
+
+#[test]
+fn bytes_of_a_predefined_operation_are_counted() {
+    let op = Op::SUM_U64;
+    let at = without_provenance::<c_void>(64);
+    assert_eq!(elements(at, 3, &op).unwrap().len(), 24);
+    assert_eq!(elements(at, 0, &op).unwrap().len(), 0);
+    let refusal = elements(at, u64::MAX / 8, &op).unwrap_err();
+    assert_eq!((refusal.argument, refusal.bound), (Argument::Bytes, Bound::AtMost(isize::MAX as u64)));
+    assert_eq!(bytes(at, isize::MAX as u64).unwrap().len(), isize::MAX as usize);
+    assert!(bytes(at, 1 << 63).is_err());
+}

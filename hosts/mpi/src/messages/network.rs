@@ -1,0 +1,192 @@
+//! Messages between threads of one process: a layer for tests, as strict as an MPI may be.
+//!
+//! A message is found when it is looked for the second time. The bytes of a long one are read when it is received, and its
+//! send ends then; a receive's bytes are spoilt until it has ended.
+
+use super::{ANY, Endpoint, Layer};
+use core::ffi::{c_int, c_void};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use unisono_kernel::Rank;
+
+/// Most bytes of a message that is copied when it is sent.
+const EAGER: u64 = 64;
+
+enum Bytes {
+    Copied(Vec<u8>),
+    /// At an address of the sender's.
+    At(usize, u64),
+}
+
+impl Bytes {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Copied(bytes) => bytes.len() as u64,
+            Self::At(_, len) => *len,
+        }
+    }
+}
+
+struct Message {
+    from: Rank,
+    tag: c_int,
+    bytes: Bytes,
+    looked_for: bool,
+    taken: Arc<Mutex<bool>>,
+}
+
+enum Request {
+    Send(Arc<Mutex<bool>>),
+    /// What is written there, when it is asked after.
+    Receive(usize, Vec<u8>),
+    Ended,
+}
+
+#[derive(Default)]
+struct State {
+    /// By receiver.
+    sent: Vec<VecDeque<Message>>,
+    closed: usize,
+}
+
+/// What all ranks share.
+#[derive(Clone, Default)]
+pub(crate) struct Network(Arc<Mutex<State>>);
+
+struct Seat {
+    network: Network,
+    rank: Rank,
+    requests: Vec<Request>,
+}
+
+impl Network {
+    /// Each rank's layer.
+    pub(crate) fn layers(ranks: u32) -> (Self, Vec<Layer>) {
+        let network = Self::default();
+        network.0.lock().unwrap().sent.resize_with(ranks as usize, VecDeque::new);
+        let layer = |rank| {
+            let context = Box::into_raw(Box::new(Seat { network: network.clone(), rank, requests: Vec::new() })).cast();
+            Layer { context, rank, size: ranks, tags: 1 << 20, send, probe, receive, test, close }
+        };
+        let layers = (0..ranks).map(layer).collect();
+        (network, layers)
+    }
+
+    /// Layers that were closed; messages that nobody has taken.
+    pub(crate) fn left(&self) -> (usize, usize) {
+        let state = self.0.lock().unwrap();
+        (state.closed, state.sent.iter().map(VecDeque::len).sum())
+    }
+}
+
+/// Each rank's end of a network.
+pub(crate) fn endpoints(ranks: u32) -> (Network, Vec<Endpoint>) {
+    let (network, layers) = Network::layers(ranks);
+    // SAFETY: the functions do what the header says.
+    (network, layers.into_iter().map(|layer| unsafe { Endpoint::new(layer) }).collect())
+}
+
+fn of<'s>(context: *mut c_void) -> &'s mut Seat {
+    // SAFETY: a seat of `layers`', which one thread uses, until it is closed.
+    unsafe { &mut *context.cast() }
+}
+
+fn begin(seat: &mut Seat, begun: Request, request: *mut usize) -> c_int {
+    seat.requests.push(begun);
+    // SAFETY: an integer of the caller's.
+    unsafe { request.write(seat.requests.len() - 1) };
+    0
+}
+
+unsafe extern "C" fn send(
+    at: *mut c_void,
+    bytes: *const u8,
+    len: u64,
+    to: u32,
+    tag: c_int,
+    request: *mut usize,
+) -> c_int {
+    let (seat, taken) = (of(at), Arc::new(Mutex::new(len <= EAGER)));
+    let bytes = match len {
+        // SAFETY: readable, by the contract.
+        ..=EAGER => Bytes::Copied(unsafe { core::slice::from_raw_parts(bytes, len as usize) }.to_vec()),
+        _ => Bytes::At(bytes.expose_provenance(), len),
+    };
+    let message = Message { from: seat.rank, tag, bytes, looked_for: false, taken: Arc::clone(&taken) };
+    seat.network.0.lock().unwrap().sent[to as usize].push_back(message);
+    begin(seat, Request::Send(taken), request)
+}
+
+fn first(sent: &VecDeque<Message>, from: u32, tag: c_int) -> Option<usize> {
+    sent.iter().position(|message| (from == ANY || message.from == from) && message.tag == tag)
+}
+
+unsafe extern "C" fn probe(at: *mut c_void, from: u32, tag: c_int, found: *mut c_int, len: *mut u64) -> c_int {
+    let seat = of(at);
+    let sent = &mut seat.network.0.lock().unwrap().sent[seat.rank as usize];
+    let message = first(sent, from, tag).map(|at| &mut sent[at]);
+    let len_of =
+        message.and_then(|message| std::mem::replace(&mut message.looked_for, true).then(|| message.bytes.len()));
+    // SAFETY: an integer of the caller's.
+    unsafe { found.write(len_of.is_some().into()) };
+    // SAFETY: as above.
+    unsafe { len.write(len_of.unwrap_or(0)) };
+    0
+}
+
+unsafe extern "C" fn receive(
+    at: *mut c_void,
+    to: *mut u8,
+    len: u64,
+    from: u32,
+    tag: c_int,
+    request: *mut usize,
+) -> c_int {
+    let seat = of(at);
+    let message = {
+        let sent = &mut seat.network.0.lock().unwrap().sent[seat.rank as usize];
+        let first = first(sent, from, tag).unwrap();
+        sent.remove(first).unwrap()
+    };
+    assert_eq!(message.bytes.len(), len);
+    let bytes = match message.bytes {
+        Bytes::Copied(bytes) => bytes,
+        // SAFETY: readable until the send has ended, by the contract.
+        Bytes::At(at, len) => unsafe {
+            core::slice::from_raw_parts(core::ptr::with_exposed_provenance(at), len as usize).to_vec()
+        },
+    };
+    *message.taken.lock().unwrap() = true;
+    // SAFETY: writable, by the contract.
+    unsafe { to.write_bytes(0xee, bytes.len()) };
+    begin(seat, Request::Receive(to.expose_provenance(), bytes), request)
+}
+
+unsafe extern "C" fn test(at: *mut c_void, request: *mut usize, done: *mut c_int) -> c_int {
+    let seat = of(at);
+    // SAFETY: an integer of the caller's.
+    let request = &mut seat.requests[unsafe { request.read() }];
+    let has_ended = match request {
+        Request::Send(taken) => *taken.lock().unwrap(),
+        Request::Receive(to, bytes) => {
+            // SAFETY: writable until the receive has ended, by the contract.
+            unsafe { core::ptr::with_exposed_provenance_mut::<u8>(*to).copy_from(bytes.as_ptr(), bytes.len()) };
+            true
+        }
+        Request::Ended => panic!("a request that has ended is asked after"),
+    };
+    if has_ended {
+        *request = Request::Ended;
+    }
+    // SAFETY: an integer of the caller's.
+    unsafe { done.write(has_ended.into()) };
+    0
+}
+
+unsafe extern "C" fn close(at: *mut c_void) -> c_int {
+    // SAFETY: a seat of `layers`', which nobody uses any more.
+    let seat = unsafe { Box::from_raw(at.cast::<Seat>()) };
+    assert!(seat.requests.iter().all(|request| matches!(request, Request::Ended)), "a request is left");
+    seat.network.0.lock().unwrap().closed += 1;
+    0
+}
