@@ -103,10 +103,6 @@ impl Relax for Both {
     fn relax(&mut self, on: &Awaits) -> Result<(), WaitError> {
         self.host.relax(on).map_err(|error| self.named(error, on))
     }
-
-    fn glance(&mut self, on: &Awaits) -> Result<u32, WaitError> {
-        self.host.glance(on).map_err(|error| self.named(error, on))
-    }
 }
 
 impl Both {

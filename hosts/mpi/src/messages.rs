@@ -20,8 +20,11 @@ pub const NO_SUCH_SLOT: P2pError = P2pError(-16);
 /// The peer's rank is not below the size.
 pub const NO_SUCH_RANK: P2pError = P2pError(-17);
 
-/// Most bytes of a piece: `UNISONO_MESSAGES_MOST`; few in tests.
-const PIECE: usize = if cfg!(test) { 1 << 12 } else { 1 << 30 };
+/// Most bytes of a message.
+const MOST: usize = 1 << 30;
+
+/// Most bytes of a piece; few in tests.
+const PIECE: usize = if cfg!(test) { 1 << 12 } else { MOST };
 
 /// From any rank: `UNISONO_MESSAGES_ANY`.
 const ANY: Rank = Rank::MAX;

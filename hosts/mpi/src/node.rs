@@ -35,6 +35,7 @@ mod tests {
     #[test]
     fn this_node_is_itself() {
         assert_eq!(identity().unwrap(), identity().unwrap());
+        assert!(identity().unwrap() > 1 << 32, "a hash");
     }
 
     #[test]

@@ -231,6 +231,16 @@ mod tests {
     }
 
     #[test]
+    fn the_version_is_three() {
+        assert_eq!(
+            [VERSION >> 48, VERSION >> 32 & 0xffff, VERSION & 0xffff_ffff],
+            [2, layout::VERSION, unisono::VERSION.into()]
+        );
+        // The largest arena's pages fit their word.
+        assert_eq!((MOST / UNIT) >> 31, 1);
+    }
+
+    #[test]
     fn the_most_room_is_taken_and_of_equals_the_first() {
         let offers = [3, 5, 5, 4].map(|free| offer(1, free).encode(4));
         assert_eq!(choose(&offers).map(|(rank, _)| rank), Ok(1));

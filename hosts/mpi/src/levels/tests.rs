@@ -394,7 +394,8 @@ fn long_messages_go_in_segments_and_working_memory_is_given_back() {
             assert!(seat.state(|state| state.engine.scratch.len()) > KEPT);
         }
         seat.reduce(1, None, false);
-        assert!(seat.state(|state| state.engine.scratch.capacity()) <= KEPT);
+        let kept = seat.state(|state| state.engine.scratch.capacity());
+        assert!(kept <= KEPT && (kept == KEPT || seat.me != 0), "{kept}");
     });
 }
 
@@ -463,25 +464,49 @@ fn an_argument_that_one_rank_gets_wrong_is_told_to_all() {
     }
 }
 
+/// What the ranks are told where one does not come, with such a bound.
+fn told_of(nodes: &[u32], late: Rank, bound: Duration) -> Vec<String> {
+    let told = Mutex::new(Vec::new());
+    failing(nodes, Some(bound), |seat| {
+        seat.barrier(0);
+        while seat.me == late && !seat.state(|state| state.engine.x.poison().is_some()) {
+            std::thread::sleep(Duration::from_millis(20));
+            // A message's news.
+            let _ = seat.state(|state| state.engine.x.compare());
+        }
+        let (text, again) = (seat.next(), seat.next());
+        assert_eq!(text, again);
+        told.lock().unwrap().push(text);
+    });
+    told.into_inner().unwrap()
+}
+
 #[test]
 fn who_is_late_is_named_by_all() {
     // A rank that leads no node, one that leads its own, one that is alone on its own, and the first.
     for (nodes, late) in [(&[0, 0, 1, 1][..], 3), (&[0, 1, 1, 0], 1), (&[0, 1, 1], 0), (&[0, 0, 1, 2, 2], 0)] {
-        failing(nodes, Some(Duration::from_millis(300)), |seat| {
-            seat.barrier(0);
-            if seat.me == late {
-                while !seat.state(|state| state.engine.x.poison().is_some()) {
-                    std::thread::sleep(Duration::from_millis(20));
-                    seat.state(|state| state.engine.x.compare().is_err());
-                }
-            } else {
-                let text = seat.next();
-                assert!(text.starts_with(&format!("rank {late} was late: ")), "{} of {nodes:?}: {text}", seat.me);
-            }
-            let (text, again) = (seat.next(), seat.next());
-            assert!(text.starts_with(&format!("rank {late} was late: ")), "{text}");
-            assert_eq!(text, again);
+        let name = format!("rank {late} was late: ");
+        // On a busy machine a rank that comes may be late, too: then with more time.
+        let named = [300, 1000, 5000].into_iter().any(|bound| {
+            let told = told_of(nodes, late, Duration::from_millis(bound));
+            assert!(told.iter().all(|text| text.contains(" was late: ")), "{nodes:?}: {told:?}");
+            told.len() == nodes.len() && told.iter().all(|text| text.starts_with(&name))
         });
+        assert!(named, "{nodes:?}: not {late}");
+    }
+}
+
+#[test]
+fn each_wait_has_a_bound_of_its_own() {
+    use unisono_kernel::step::{Await, Slot};
+    let bound = Some(Duration::from_millis(300));
+    let mut both = Both { host: Bounded::new(Patient::new(true, None, Default::default()), bound), inside: 3 };
+    let on = Awaits::one(Await { source: Source::Message(Slot(0)), peer: Some(2), operation: 1, turn: 0 });
+    for _ in 0..2 {
+        both.begin();
+        assert_eq!(both.relax(&on), Ok(()));
+        let error = core::iter::repeat_with(|| both.relax(&on)).find_map(Result::err);
+        assert_eq!(error, Some(WaitError::Late(5)));
     }
 }
 

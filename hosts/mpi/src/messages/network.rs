@@ -1,7 +1,7 @@
 //! Messages between threads of one process: a layer for tests, as strict as an MPI may be.
 //!
-//! A message is found when it is looked for the second time. The bytes of a long one are read when it is received, and its
-//! send ends then; a receive's bytes are spoilt until it has ended.
+//! A message is found when it is looked for the second time, and a receive ends when it is asked after for the second time; its
+//! bytes are spoilt until then. The bytes of a long message are read when it is received, and its send ends then.
 
 use super::{ANY, Endpoint, Layer};
 use core::ffi::{c_int, c_void};
@@ -11,6 +11,8 @@ use unisono_kernel::Rank;
 
 /// Most bytes of a message that is copied when it is sent.
 const EAGER: u64 = 64;
+
+const TAGS: u64 = 1 << 20;
 
 enum Bytes {
     Copied(Vec<u8>),
@@ -37,8 +39,8 @@ struct Message {
 
 enum Request {
     Send(Arc<Mutex<bool>>),
-    /// What is written there, when it is asked after.
-    Receive(usize, Vec<u8>),
+    /// What is written there in the end; was it asked after?
+    Receive(usize, Vec<u8>, bool),
     Ended,
 }
 
@@ -66,7 +68,7 @@ impl Network {
         network.0.lock().unwrap().sent.resize_with(ranks as usize, VecDeque::new);
         let layer = |rank| {
             let context = Box::into_raw(Box::new(Seat { network: network.clone(), rank, requests: Vec::new() })).cast();
-            Layer { context, rank, size: ranks, tags: 1 << 20, send, probe, receive, test, close }
+            Layer { context, rank, size: ranks, tags: TAGS, send, probe, receive, test, close }
         };
         let layers = (0..ranks).map(layer).collect();
         (network, layers)
@@ -106,6 +108,7 @@ unsafe extern "C" fn send(
     tag: c_int,
     request: *mut usize,
 ) -> c_int {
+    assert!((0..TAGS as c_int).contains(&tag), "{tag} is no tag");
     let (seat, taken) = (of(at), Arc::new(Mutex::new(len <= EAGER)));
     let bytes = match len {
         // SAFETY: readable, by the contract.
@@ -159,7 +162,7 @@ unsafe extern "C" fn receive(
     *message.taken.lock().unwrap() = true;
     // SAFETY: writable, by the contract.
     unsafe { to.write_bytes(0xee, bytes.len()) };
-    begin(seat, Request::Receive(to.expose_provenance(), bytes), request)
+    begin(seat, Request::Receive(to.expose_provenance(), bytes, false), request)
 }
 
 unsafe extern "C" fn test(at: *mut c_void, request: *mut usize, done: *mut c_int) -> c_int {
@@ -168,7 +171,8 @@ unsafe extern "C" fn test(at: *mut c_void, request: *mut usize, done: *mut c_int
     let request = &mut seat.requests[unsafe { request.read() }];
     let has_ended = match request {
         Request::Send(taken) => *taken.lock().unwrap(),
-        Request::Receive(to, bytes) => {
+        Request::Receive(_, _, asked @ false) => std::mem::replace(asked, true),
+        Request::Receive(to, bytes, true) => {
             // SAFETY: writable until the receive has ended, by the contract.
             unsafe { core::ptr::with_exposed_provenance_mut::<u8>(*to).copy_from(bytes.as_ptr(), bytes.len()) };
             true

@@ -35,6 +35,7 @@ unsafe extern "C" fn send(
     request: *mut usize,
 ) -> c_int {
     let mut on = of(at);
+    assert!((0..16).contains(&tag), "{tag} is no tag");
     // SAFETY: readable, by the contract.
     on.sent.push_back((tag, unsafe { core::slice::from_raw_parts(from, len as usize) }.to_vec()));
     begin(&mut on, request)
@@ -203,23 +204,44 @@ fn a_receive_waits_for_earlier_ones_of_its_peer_and_tag_alone() {
     };
     let [other_tag, other_peer] = [receive(&mut ends[0], 1, 8, a), receive(&mut ends[0], 2, 7, b)];
     let [first, second] = [receive(&mut ends[0], 1, 7, c), receive(&mut ends[0], 1, 7, d)];
-    for byte in [1, 2] {
+    let send = |end: &mut Endpoint, bytes: &[u8]| {
         // SAFETY: copied at once.
-        let sent = unsafe { ends[1].post_send(0, Tag(7), Buf::of(&[byte])) }.unwrap();
-        assert!(ends[1].has_ended(sent));
-    }
+        let sent = unsafe { end.post_send(0, Tag(7), Buf::of(bytes)) }.unwrap();
+        assert!(end.has_ended(sent));
+    };
     assert_eq!((ends[1].rank(), ends[1].size()), (1, 3));
     // What waits for other messages does not keep these back.
     let on = |slot| Awaits::one(Await { source: Source::Message(slot), peer: Some(1), operation: 1, turn: 0 });
-    let looks = (0..9).position(|_| Observe::ready(&mut ends[0], &on(second)));
-    assert!(looks.is_some_and(|looks| looks > 0), "{looks:?}");
-    assert!(Observe::ready(&mut ends[0], &on(first)) && !Observe::ready(&mut ends[0], &on(other_tag)));
+    let comes = |ends: &mut [Endpoint], bytes: &[u8], slot| {
+        send(&mut ends[1], bytes);
+        let looks = (0..9).position(|_| Observe::ready(&mut ends[0], &on(slot)));
+        assert!(looks.is_some_and(|looks| looks > 0), "{looks:?}");
+    };
+    comes(&mut ends, &[1], first);
+    assert!([second, other_tag, other_peer].iter().all(|slot| !Observe::ready(&mut ends[0], &on(*slot))));
+    comes(&mut ends, &[2], second);
     assert_eq!(
         [first, second, other_tag, other_peer].map(|slot| ends[0].test(slot)),
         [Ok(true), Ok(true), Ok(false), Ok(false)]
     );
     assert_eq!(got, [[0], [0], [1], [2]]);
     ends.drain(..).for_each(drop);
+}
+
+#[test]
+fn what_is_on_its_way_is_awaited_when_it_is_given_up() {
+    let (network, mut ends) = network::endpoints(2);
+    let mut got = [7];
+    // SAFETY: copied at once.
+    unsafe { ends[1].post_send(0, Tag(0), Buf::of(&[1])) }.unwrap();
+    // SAFETY: the byte outlives the endpoint.
+    let slot = unsafe { ends[0].post_recv(1, Tag(0), Buf::of_mut(&mut got)) }.unwrap();
+    while !matches!(ends[0].slots[slot.0 as usize], Posted::Receive(Receive { under_way: Some(_), .. })) {
+        assert!(!ends[0].has_ended(slot));
+    }
+    assert_eq!(ends[0].give_up(), 0);
+    ends.clear();
+    assert_eq!((network.left(), got), ((2, 0), [1]));
 }
 
 #[test]
@@ -255,4 +277,12 @@ fn a_long_send_is_awaited_when_its_endpoint_goes() {
     });
     drop(receiver);
     assert_eq!((network.left(), got == bytes), ((2, 0), true));
+}
+
+#[test]
+fn the_header_has_the_same_bound() {
+    let header = include_str!("../../include/unisono_messages.h");
+    let line = header.lines().find_map(|line| line.strip_prefix("#define UNISONO_MESSAGES_MOST "));
+    assert_eq!((line, MOST), (Some("(UINT64_C(1) << 30)"), 1 << 30));
+    assert_eq!((NO_SUCH_SLOT.0, NO_SUCH_RANK.0, PIECE), (-16, -17, 4096));
 }
