@@ -30,7 +30,7 @@ const PIECE: usize = if cfg!(test) { 1 << 12 } else { MOST };
 const ANY: Rank = Rank::MAX;
 
 /// How long whoever tells news sees to it that they leave.
-const LEAVE: Duration = Duration::from_secs(1);
+const LEAVE: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 1000 });
 
 /// `struct unisono_messages`: functions of C, and what they take first.
 #[derive(Clone, Copy, Debug)]

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use unisono_kernel::Rank;
 
 /// Most bytes of a message that is copied when it is sent.
-const EAGER: u64 = 64;
+const EAGER: u64 = 16;
 
 const TAGS: u64 = 1 << 20;
 

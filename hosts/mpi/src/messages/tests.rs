@@ -229,6 +229,21 @@ fn a_receive_waits_for_earlier_ones_of_its_peer_and_tag_alone() {
 }
 
 #[test]
+fn who_tells_news_waits_a_while_for_those_who_listen_and_not_for_ever() {
+    let (network, mut ends) = network::endpoints(3);
+    let told = Poison { rank: 0, operation: 1, cause: Cause::Died };
+    let begin = Instant::now();
+    ends[0].tell([1, 2], told);
+    assert!(begin.elapsed() >= LEAVE);
+    assert_eq!((ends[0].left.len(), network.left()), (2, (0, 2)));
+    for end in &mut ends[1..] {
+        assert_eq!([end.news(), end.news()], [None, Some(told)]);
+    }
+    ends.clear();
+    assert_eq!(network.left(), (3, 0));
+}
+
+#[test]
 fn what_is_on_its_way_is_awaited_when_it_is_given_up() {
     let (network, mut ends) = network::endpoints(2);
     let mut got = [7];
