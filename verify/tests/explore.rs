@@ -175,17 +175,17 @@ fn a_queue_that_does_not_ask_what_was_taken_overruns_its_readers() {
 fn a_root_of_p1_that_does_not_wait_for_readers_overwrites_their_fragments() {
     let no_readers = Mutation::Forge(|layout, word| (0..2).any(|k| layout.set_readers(k).offset() == word.offset), 0);
     let bcast = |root| Operation::cico(root, Tree::Flat, 1);
-    killed(2, 1, &[bcast(0), bcast(0)], no_readers, &["overlap", "not taken yet"]);
-    killed(2, 1, &[bcast(1), bcast(1)], no_readers, &["overlap", "not taken yet"]);
-    killed(2, 2, &[bcast(0), bcast(0), bcast(0)], no_readers, &["overlap", "not taken yet"]);
+    killed(2, 1, &[bcast(0), bcast(0)], no_readers, &["S2: rank"]);
+    killed(2, 1, &[bcast(1), bcast(1)], no_readers, &["S2: rank"]);
+    killed(2, 2, &[bcast(0), bcast(0), bcast(0)], no_readers, &["S2: rank"]);
 }
 
 #[test]
 fn a_clear_that_is_lost_is_found() {
     let lost = Mutation::Lose(|_, word| word.class == Class::Mail, Some(0));
     let bcast = |root| Operation::cico(root, Tree::Flat, 1);
-    killed(2, 1, &[bcast(0), bcast(0)], lost, &["not taken yet", "overlap", "wrong data"]);
-    killed(2, 2, &[bcast(1), bcast(1), bcast(1)], lost, &["not taken yet", "overlap", "wrong data"]);
+    killed(2, 1, &[bcast(0), bcast(0)], lost, &["not taken yet", "S3: it has released", "wrong data"]);
+    killed(2, 2, &[bcast(1), bcast(1), bcast(1)], lost, &["not taken yet", "S3: it has released", "wrong data"]);
 }
 
 #[test]

@@ -122,15 +122,7 @@ fn a_waiter_that_is_not_woken_is_found() {
 #[test]
 fn who_opens_a_set_that_is_not_left_overwrites_its_words() {
     let no_readers = Mutation::Forge(|layout, word| (0..2).any(|k| layout.set_readers(k).offset() == word.offset), 0);
-    let faults = [
-        "overlap",
-        "not taken yet",
-        "in no order",
-        "while it may be stored",
-        "must follow",
-        "may look at it",
-        "corrupt",
-    ];
+    let faults = ["S2: rank", "a word is stored while someone may look at it"];
     for operation in [SCATTERV, ALLGATHERV] {
         killed(2, 1, &[operation; 2], no_readers, &faults);
         killed(3, 2, &[operation; 3], no_readers, &faults);
@@ -149,8 +141,8 @@ fn a_clear_that_is_lost_is_found() {
     for operation in [SCATTERV, GATHERV, ALLGATHERV] {
         // A later operation's put meets a word that was never taken.
         let lost = Mutation::Lose(|_, word| word.class == Class::Mail, Some(0));
-        killed(2, 1, &[operation; 2], lost, &["not taken yet", "overlap", "wrong data"]);
-        killed(2, 2, &[operation; 3], lost, &["not taken yet", "overlap", "wrong data"]);
+        killed(2, 1, &[operation; 2], lost, &["not taken yet", "S3: it has released", "wrong data"]);
+        killed(2, 2, &[operation; 3], lost, &["not taken yet", "S3: it has released", "wrong data"]);
     }
 }
 
@@ -158,7 +150,7 @@ fn a_clear_that_is_lost_is_found() {
 fn counts_that_are_read_too_early_or_lie_are_named() {
     let ready = Mutation::Forge(|layout, word| word.offset == layout.set_rootready(1, 1).offset(), 1);
     for operation in [SCATTERV, GATHERV] {
-        killed(2, 2, &[operation], ready, &["bytes is 4, must be 0", "empty mailword", "while it may be stored"]);
+        killed(2, 2, &[operation], ready, &["S3: nothing is published there", "a word is read while it may be stored"]);
         let lie = Mutation::Forge(|layout, word| word.offset == layout.set_count(1, 1).offset(), 7);
         killed(2, 2, &[operation], lie, &["bytes is 4, must be 28"]);
         // Of another's block a process knows nothing: it is that one which finds out.
@@ -177,7 +169,7 @@ fn fragments_that_are_announced_too_early_are_read_while_they_are_written() {
     let control: Words = |layout, word| word.offset == layout.control(1, 1).offset();
     let control_all: Words = |layout, word| word.offset == layout.control_all(1, 1, 0).offset();
     for (words, operation) in [(control, SCATTERV), (control, GATHERV), (control_all, ALLGATHERV)] {
-        killed(2, 2, &[operation], Mutation::Forge(words, 4), &["overlap", "empty mailword", "in no order"]);
+        killed(2, 2, &[operation], Mutation::Forge(words, 4), &["S3: ", "two stores of a word in no order"]);
     }
 }
 

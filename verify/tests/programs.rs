@@ -1,8 +1,10 @@
-//! Drawn programs between threads, on segments with a shadow: they keep its rules.
+//! Drawn programs between threads, a quarter of them in turns, on segments with a shadow: they keep its rules.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
+use unisono_kernel::region::Base;
+use unisono_local::Segment;
 use unisono_programs::draw::Budget;
 use unisono_programs::judge::judge;
 use unisono_programs::{Program, threads};
@@ -15,11 +17,15 @@ const LIMIT: Duration = Duration::from_secs(20);
 fn run(ranks: u32, seed: u64) -> Result<(), String> {
     let program = Program::draw(seed, &Budget::new(ranks));
     let shadows = Mutex::new(BTreeMap::<usize, Shadow>::new());
-    let reports = threads::run_on(&program, LIMIT, &|(comm, segment, base), rank| {
+    let view = |(comm, segment, base): (usize, &Segment, Base), rank| {
         let layout = segment.layout();
         let shadow = shadows.lock().unwrap().entry(comm).or_insert_with(|| Shadow::new(*layout, base)).clone();
         Shadowed::new(segment.clone(), &shadow, layout, rank)
-    });
+    };
+    let reports = match seed % 4 {
+        3 => threads::run_in_turns_on(&program, LIMIT, seed, &view),
+        _ => threads::run_on(&program, LIMIT, &view),
+    };
     judge(&program, &reports.unwrap()).map_err(|words| format!("{ranks} ranks, seed {seed}: {words}"))
 }
 

@@ -237,12 +237,12 @@ fn who_publishes_before_it_writes_is_found() {
     found((0, Layout::ready, 1), (2, "S3: "));
 }
 
-/// Papers' fragments have no number: of them S1 alone knows.
+/// Of a fragment of the papers, step by step: S2 and S3 know what is told and released, S1 whether anybody has looked.
 #[test]
 fn what_no_word_orders_is_found_even_if_it_went_well() {
     let params = Params { cico: Some(Cico { slots: 1, fragment: 8, sets: 1 }), ..params(2) };
     let (layout, view) = views(params, None);
-    let (fragment, control) = (layout.fragment(0, 0), layout.control(0, 0));
+    let (fragment, control, readers) = (layout.fragment(0, 0), layout.control(1, 0), layout.set_readers(0));
     let (root, reader) = (view(0), view(1));
     let mut word = [0; 8];
     let word = Buf::of_mut(&mut word);
@@ -250,20 +250,51 @@ fn what_no_word_orders_is_found_even_if_it_went_well() {
     let write = || caught(|| unsafe { root.write(fragment, word) });
     // SAFETY: as above.
     let read = || caught(|| unsafe { reader.read(fragment, word) });
-    let race =
-        |verb, place, rank, other| Err(format!("rank {rank} {verb} {place}[..8]: S1: overlap: rank {other} there now"));
+    let writes = |fault| Err(format!("rank 0 writes fragment(0, 0)[..8]: {fault}"));
+    let reads = |fault| Err(format!("rank 1 reads fragment(0, 0)[..8]: {fault}"));
+    root.counter(readers).store_release(1);
     assert_eq!(write(), Ok(()));
-    assert_eq!(read(), race("reads", "fragment(0, 0)", 1, "0 may write"));
-    root.mail(control).put_release(1);
-    assert_eq!(read(), race("reads", "fragment(0, 0)", 1, "0 may write"));
-    assert!(reader.mail(control).peek_acquire().is(1));
+    assert_eq!(read(), reads("S3: nothing is published there"));
+    root.mail(control).put_release(8);
+    assert_eq!(read(), reads("S1: overlap: rank 0 may write there now"));
+    assert!(reader.mail(control).peek_acquire().is(8));
     assert_eq!(read(), Ok(()));
-    // A clear tells nothing; a counter does.
+    // A clear releases nothing: the set's counter does.
     reader.mail(control).clear();
     assert!(root.mail(control).peek_acquire().is(0));
-    assert_eq!(write(), race("writes", "fragment(0, 0)", 0, "1 may read"));
-    reader.counter(layout.set_readers(0)).fetch_sub(1);
-    assert_eq!(write(), race("writes", "fragment(0, 0)", 0, "1 may read"));
-    root.counter(layout.set_readers(0)).load_acquire();
+    assert_eq!(write(), writes("S2: rank 1 has not released what is there"));
+    reader.counter(readers).fetch_sub(1);
+    assert_eq!(write(), writes("S1: overlap: rank 1 may read there now"));
+    root.counter(readers).load_acquire();
     assert_eq!(write(), Ok(()));
+}
+
+/// A set's words have the same rules: who opens it, who puts what nobody has taken, who takes what nobody has put.
+#[test]
+fn words_of_a_set_are_told_and_released() {
+    let params = Params { cico: Some(Cico { slots: 1, fragment: 8, sets: 1 }), ..params(2) };
+    let (layout, view) = views(params, None);
+    let (readers, count, ready) = (layout.set_readers(0), layout.set_count(0, 1), layout.set_rootready(0, 1));
+    let (root, reader) = (view(0), view(1));
+    let open = || caught(|| root.counter(readers).store_release(2));
+    let told = || caught(|| assert!(reader.counter(count).load_acquire().is(5)));
+    assert_eq!(open(), Ok(()));
+    root.counter(count).store_release(5);
+    let nothing = Err("rank 1 at set_count(0, 1): S3: nothing is published there".into());
+    assert_eq!(told(), nothing);
+    assert_eq!(
+        caught(|| reader.mail(ready).clear()),
+        Err("rank 1 at set_rootready(0, 1): S3: an empty mailword is cleared".into())
+    );
+    root.mail(ready).put_release(1);
+    assert_eq!(
+        caught(|| root.mail(ready).put_release(2)),
+        Err("rank 0 at set_rootready(0, 1): S2: a mailword holds 1, not taken yet".into())
+    );
+    assert_eq!(told(), Ok(()));
+    root.counter(readers).fetch_sub(1);
+    assert_eq!(open(), Err("rank 0 at set_readers(0): S2: rank 1 has not released what is there".into()));
+    reader.counter(readers).fetch_sub(1);
+    assert_eq!(told(), Err("rank 1 at set_count(0, 1): S3: it has released what is there".into()));
+    assert_eq!(open(), Ok(()));
 }

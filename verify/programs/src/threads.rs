@@ -231,10 +231,23 @@ pub fn run(program: &Program, limit: Duration) -> Result<Vec<Report>, Refusal> {
 /// # Errors
 /// A segment's parameters do not fit.
 pub fn run_in_turns(program: &Program, limit: Duration, seed: u64) -> Result<Vec<Report>, Refusal> {
+    run_in_turns_on(program, limit, seed, &|(_, segment, _), _| segment.clone())
+}
+
+/// Both: in turns, on what `view` makes of the segments.
+///
+/// # Errors
+/// A segment's parameters do not fit.
+pub fn run_in_turns_on<R: Region>(
+    program: &Program,
+    limit: Duration,
+    seed: u64,
+    view: &View<'_, R>,
+) -> Result<Vec<Report>, Refusal> {
     let (turns, groups) = (Arc::new(Turns::new(seed, program.ranks as usize)), program.groups());
-    let view = |(comm, segment, _): (usize, &Segment, Base), place: Rank| {
-        let world = groups[comm].get(place as usize).copied().unwrap_or(0);
-        InTurns::new(segment.clone(), turns.clone(), world as usize)
+    let view = |segment: (usize, &Segment, Base), place: Rank| {
+        let world = groups[segment.0].get(place as usize).copied().unwrap_or(0);
+        InTurns::new(view(segment, place), turns.clone(), world as usize)
     };
     run_all(program, limit, &view, Some(turns.clone()))
 }

@@ -79,7 +79,7 @@ impl Names {
     }
 
     /// The last name before an offset, and how far behind it that is.
-    fn at(&self, offset: u64) -> String {
+    pub(crate) fn at(&self, offset: u64) -> String {
         match self.0.range(..=offset).next_back() {
             Some((&at, name)) if at == offset => name.clone(),
             Some((at, name)) => format!("{name}+{}", offset - at),

@@ -175,10 +175,11 @@ impl World {
     /// Makes an access; its answer, or the rule of its word that it breaks.
     pub(crate) fn apply(&mut self, rank: Rank, access: Access, payloads: &mut Payloads) -> Result<u64, String> {
         match access {
-            Access::Load(word) => return Ok(self.load(word)),
+            Access::Load(word) => return self.look(rank, word),
             Access::Store(word, value) => self.store(rank, word, value)?,
             Access::Add(word, n) => {
                 let before = self.load(word);
+                self.promise(rank, word.offset, |promises, cells, rank, at| promises.leave(cells, rank, at));
                 if !self.loses(word, n) {
                     self.set((word.offset / 8) as usize, before.wrapping_add(n));
                 }
@@ -191,46 +192,64 @@ impl World {
                 }
                 return Ok(before);
             }
-            Access::BeginWrite(at) => self.touch(rank, at, true)?,
-            Access::BeginRead(at) => self.touch(rank, at, false)?,
+            Access::BeginWrite(at) => self.touch(rank, at.offset, true)?,
+            Access::BeginRead(at) => self.touch(rank, at.offset, false)?,
             Access::EndWrite(at, token) => self.copy_in(at, payloads.bytes(token)),
             Access::EndRead(at) => return Ok(self.copy_out(at, payloads).0),
         }
         Ok(0)
     }
 
-    fn touch(&mut self, rank: Rank, at: Span, writes: bool) -> Result<(), String> {
-        let Part { begin, promises, promised, ref group, .. } = *self.part(at.offset);
-        let place = seat(group, rank);
-        let touched = promises.touch(&mut Promised(self, promised), place, at.offset - begin, writes);
+    /// What a look of `rank` at `word` answers, or the rule that it breaks.
+    pub(crate) fn look(&mut self, rank: Rank, word: Word) -> Result<u64, String> {
+        if word.class == Class::Counter {
+            self.touch(rank, word.offset, false)?;
+        }
+        Ok(self.load(word))
+    }
+
+    fn touch(&mut self, rank: Rank, offset: u64, writes: bool) -> Result<(), String> {
+        let touched = self.promise(rank, offset, |promises, cells, rank, at| promises.touch(cells, rank, at, writes));
         touched.map_err(|breach| breach.to_string())
+    }
+
+    /// Asks what is promised of what `rank` does at this offset.
+    fn promise<A>(
+        &mut self,
+        rank: Rank,
+        offset: u64,
+        ask: impl FnOnce(Promises, &mut Promised<'_>, Rank, u64) -> A,
+    ) -> A {
+        let Part { begin, promises, promised, ref group, .. } = *self.part(offset);
+        let place = seat(group, rank);
+        ask(promises, &mut Promised(self, promised), place, offset - begin)
     }
 
     fn store(&mut self, rank: Rank, word: Word, value: u64) -> Result<(), String> {
         let cell = (word.offset / 8) as usize;
         let before = self.cells[cell];
-        match word.class {
-            Class::Flag => {
-                let Part { begin, layout, promises, promised, ref group } = *self.part(word.offset);
-                let (at, place) = (word.offset - begin, seat(group, rank));
-                let owner = (0..layout.ranks()).find(|&rank| {
-                    let own = layout.own_pages(rank);
-                    (own.offset()..own.offset() + own.len()).contains(&at)
-                });
-                if let Some(owner) = owner.filter(|&owner| owner != place) {
-                    return Err(format!("a flag of rank {owner} has a second writer"));
-                }
-                if value < before {
-                    return Err(format!("a flag shrinks from {before}"));
-                }
-                promises.store(&mut Promised(self, promised), place, at, value);
+        if word.class == Class::Flag {
+            let Part { begin, layout, ref group, .. } = *self.part(word.offset);
+            let owner = (0..layout.ranks()).find(|&rank| {
+                let own = layout.own_pages(rank);
+                (own.offset()..own.offset() + own.len()).contains(&(word.offset - begin))
+            });
+            if let Some(owner) = owner.filter(|&owner| owner != seat(group, rank)) {
+                return Err(format!("a flag of rank {owner} has a second writer"));
             }
-            Class::Mail if value != 0 && before != 0 => {
-                return Err(format!("a mailword holds {before}, not taken yet"));
+            if value < before {
+                return Err(format!("a flag shrinks from {before}"));
             }
-            Class::Mail if value == 0 && before == 0 => return Err("an empty mailword is cleared".into()),
-            Class::Mail | Class::Counter => {}
         }
+        let kept = self.promise(rank, word.offset, |promises, cells, rank, at| match word.class {
+            Class::Flag => {
+                promises.store(cells, rank, at, value);
+                Ok(())
+            }
+            Class::Mail => promises.put(cells, rank, at, (before, value)),
+            Class::Counter => promises.count(cells, rank, at, value),
+        });
+        kept.map_err(|breach| breach.to_string())?;
         if !self.loses(word, value) {
             self.set(cell, value);
         }

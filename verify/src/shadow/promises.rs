@@ -5,8 +5,13 @@
 //! writer's next publication tells it: `ready` the clock behind the fragment, `sequence` the number itself, a line its
 //! operation, and what was written to slots before it are first fragments.
 //!
+//! What a set of the [papers'](super::papers) queues has is released with the set: its number is how often the set was opened, by a store
+//! to `set_readers`; who subtracts there releases all of it. Each reader is told by a word of its own, by who has
+//! written it or was told of it before, as in P1's trees.
+//!
 //! Plain arithmetic over a few cells, which the explorer hashes and takes back with the rest of its world.
 
+use super::papers::{LEFT, OPENED, OPENER, Paper, Papers};
 use std::fmt;
 use unisono_kernel::Rank;
 use unisono_kernel::region::layout::LINE;
@@ -40,6 +45,10 @@ pub(crate) enum Breach {
     Nothing,
     /// S3: whoever reads has released what is there.
     Released,
+    /// S2: a control word is put over this value, which nobody has taken.
+    Untaken(u64),
+    /// S3: a control word is taken in which nothing is.
+    Empty,
 }
 
 impl fmt::Display for Breach {
@@ -49,6 +58,8 @@ impl fmt::Display for Breach {
             Self::Unpublished(rank) => write!(f, "S2: rank {rank} has written there, and not published it"),
             Self::Nothing => write!(f, "S3: nothing is published there"),
             Self::Released => write!(f, "S3: it has released what is there"),
+            Self::Untaken(value) => write!(f, "S2: a mailword holds {value}, not taken yet"),
+            Self::Empty => write!(f, "S3: an empty mailword is cleared"),
         }
     }
 }
@@ -61,12 +72,13 @@ enum Holds {
     Published { writer: Rank, number: u64 },
 }
 
-/// A line or a slot of a rank, or a slot of a mailbox.
+/// A line or a slot of a rank, a slot of a mailbox, or what a set of the papers' queues has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
     Line(Rank, u64),
     Slot(Rank, u64),
     Mail(Mail),
+    Paper(Paper),
 }
 
 /// A slot of the mailbox from one rank to another.
@@ -85,7 +97,6 @@ const BEGAN: usize = 2;
 const OWN: usize = 3;
 /// Cells of a line or slot.
 const UNIT: usize = 2;
-
 /// The promises of a layout's members.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Promises {
@@ -132,9 +143,20 @@ impl Promises {
         })
     }
 
+    /// The papers' cells, behind all others.
+    const fn papers(&self) -> Papers {
+        let begin = self.mail(Mail { from: self.layout.ranks(), to: 0, message: 0, slot: 0 });
+        Papers::new(self.layout, begin, UNIT)
+    }
+
+    /// The cells of the set to which it belongs.
+    const fn set(&self, paper: Paper) -> usize {
+        self.papers().set(self.papers().set_of(paper))
+    }
+
     /// Number of cells, all of them zero at first.
     pub(crate) const fn cells(&self) -> usize {
-        self.mail(Mail { from: self.layout.ranks(), to: 0, message: 0, slot: 0 })
+        self.papers().end()
     }
 
     /// Lets everyone begin at `base`.
@@ -151,6 +173,7 @@ impl Promises {
             Unit::Line(rank, index) => (rank, index),
             Unit::Slot(rank, index) => (rank, self.lines() + index),
             Unit::Mail(mail) => return self.mail(mail) + 1 + UNIT * mail.slot as usize,
+            Unit::Paper(paper) => return self.papers().cell(paper),
         };
         self.own(rank) + OWN + UNIT * index as usize
     }
@@ -175,10 +198,13 @@ impl Promises {
         cells.set(cell + 1, number);
     }
 
-    /// The line or slot in which the bytes from this offset on lie.
+    /// What lies at this offset: bytes, or a counter.
     fn unit(&self, offset: u64) -> Option<Unit> {
         let first = self.layout.own_pages(0);
-        let rank = offset.checked_sub(first.offset())? / first.len();
+        if offset < first.offset() {
+            return self.papers().counter(offset).map(Unit::Paper);
+        }
+        let rank = (offset - first.offset()) / first.len();
         let rank = (rank < self.layout.ranks().into()).then_some(rank as Rank)?;
         let index = |first: u64, each: u64, count: u64| {
             offset.checked_sub(first).map(|behind| behind / each).filter(|&index| index < count)
@@ -192,8 +218,9 @@ impl Promises {
             };
             self.mails().find(holds).map(|(mail, _)| Unit::Mail(mail))
         };
+        let fragment = || self.papers().fragment(rank, offset).map(Unit::Paper);
         let slot = slot.map(|index| Unit::Slot(rank, index));
-        slot.or_else(|| Some(Unit::Line(rank, line()?))).or_else(mail)
+        slot.or_else(|| Some(Unit::Line(rank, line()?))).or_else(fragment).or_else(mail)
     }
 
     /// `rank` stores `value` to the flag at `offset`.
@@ -213,9 +240,78 @@ impl Promises {
                 self.hold(cells, line, Holds::Published { writer: rank, number: value });
             }
             self.publish(cells, rank, cells.get(own + BEGAN));
+        } else if let Some(set) = self.papers().opens(offset) {
+            for reader in 0..self.layout.ranks() {
+                self.tell(cells, Paper::Head(set), rank, reader);
+                self.tell(cells, Paper::Counts(set), rank, reader);
+            }
         } else {
             self.store_mail(cells, rank, offset, value);
         }
+    }
+
+    /// `rank` stores `value` to the counter at `offset`. To a set's readers: it opens the set.
+    pub(crate) fn count(&self, cells: &mut impl Cells, rank: Rank, offset: u64, value: u64) -> Result<(), Breach> {
+        let Some(set) = self.papers().readers(offset) else { return self.touch(cells, rank, offset, true) };
+        let (set, ranks) = (self.papers().set(set), self.layout.ranks());
+        let opened = cells.get(set + OPENED);
+        if let Some(reader) = (0..ranks).find(|&reader| cells.get(set + LEFT + reader as usize) < opened) {
+            return Err(Breach::Pending(reader));
+        }
+        cells.set(set + OPENED, opened + 1);
+        cells.set(set + OPENER, rank.into());
+        if value < ranks.into() {
+            // P1's root does not count itself: it has nothing to leave.
+            cells.set(set + LEFT + rank as usize, opened + 1);
+        }
+        Ok(())
+    }
+
+    /// `rank` subtracts from the counter at `offset`. From a set's readers: it leaves the set.
+    pub(crate) fn leave(&self, cells: &mut impl Cells, rank: Rank, offset: u64) {
+        if let Some(set) = self.papers().readers(offset).map(|set| self.papers().set(set)) {
+            cells.set(set + LEFT + rank as usize, cells.get(set + OPENED));
+        }
+    }
+
+    /// `rank` puts something into the mailword at `offset`, or clears it: what was there, and what is now.
+    pub(crate) fn put(
+        &self,
+        cells: &mut impl Cells,
+        rank: Rank,
+        offset: u64,
+        change: (u64, u64),
+    ) -> Result<(), Breach> {
+        match change {
+            (0, 0) => return Err(Breach::Empty),
+            (_, 0) => return Ok(()),
+            (1.., _) => return Err(Breach::Untaken(change.0)),
+            (0, _) => {}
+        }
+        let papers = self.papers();
+        for (paper, reader) in papers.tells(rank, offset, |set| cells.get(papers.set(set) + OPENER) as Rank) {
+            self.tell(cells, paper, rank, reader);
+        }
+        Ok(())
+    }
+
+    /// `rank` tells `reader` of what is there, if it has written it in this use of the set, or was told of it.
+    fn tell(&self, cells: &mut impl Cells, paper: Paper, rank: Rank, reader: Rank) {
+        let (unit, now) = (Unit::Paper(paper), cells.get(self.set(paper) + OPENED));
+        if self.holds(cells, unit) == (Holds::Unpublished { writer: rank }) {
+            self.hold(cells, unit, Holds::Published { writer: rank, number: now });
+        }
+        if let Holds::Published { writer, number } = self.holds(cells, unit)
+            && number == now
+            && (writer == rank || self.is_told(cells, unit, rank, now))
+        {
+            cells.set(self.cell(unit) + UNIT + reader as usize, now);
+        }
+    }
+
+    /// Was `reader` told of what has this number there?
+    fn is_told(&self, cells: &impl Cells, unit: Unit, reader: Rank, number: u64) -> bool {
+        !matches!(unit, Unit::Paper(_)) || cells.get(self.cell(unit) + UNIT + reader as usize) == number
     }
 
     /// The same, of a mailbox's words.
@@ -250,6 +346,7 @@ impl Promises {
         if !writes {
             return match holds {
                 Holds::Published { number, .. } if self.released(cells, unit, rank, number) => Err(Breach::Released),
+                Holds::Published { number, .. } if !self.is_told(cells, unit, rank, number) => Err(Breach::Nothing),
                 Holds::Published { .. } => Ok(()),
                 Holds::Nothing | Holds::Unpublished { .. } => Err(Breach::Nothing),
             };
@@ -280,6 +377,7 @@ impl Promises {
             Unit::Line(..) => cells.get(self.own(reader) + DONE) >= number,
             Unit::Slot(..) => cells.get(self.own(reader) + TAKEN) > number,
             Unit::Mail(mail) => cells.get(self.mail(mail)) >= number,
+            Unit::Paper(paper) => cells.get(self.set(paper) + LEFT + reader as usize) >= number,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The region that keeps the shadow of another one.
 
 use super::bytes::{Bytes, Event, join};
-use super::promises::Promises;
+use super::promises::{Breach, Promises};
 use crate::explore::{Names, Span};
 use std::collections::HashMap;
 use std::fmt;
@@ -80,6 +80,11 @@ impl Books {
                 (if writes { "writes" } else { "reads" }, Names::new(&self.layout).span(Span::of(0, at)));
             format!("rank {rank} {verb} {place}: {fault}")
         })
+    }
+
+    /// Ends here where `rank`'s access to the word breaks a rule.
+    fn keep(&self, rank: Rank, offset: u64, kept: Result<(), Breach>) {
+        kept.unwrap_or_else(|breach| panic!("rank {rank} at {}: {breach}", Names::new(&self.layout).at(offset)));
     }
 }
 
@@ -183,19 +188,35 @@ impl<R: Region> Flag for Watched<R, FlagId> {
     }
 }
 
+impl<R: Region> Watched<R, MailId> {
+    /// Puts `value`, or clears the word.
+    fn put(&self, value: u64, put: impl FnOnce(&R::Mailword), order: impl FnOnce(&mut Books, Rank, u64)) {
+        let put = |region: &R| {
+            let word = region.mail(self.id);
+            let before = word.peek_acquire().unchecked();
+            put(word);
+            (before, value)
+        };
+        self.entered(put, |books, rank, &change| {
+            let offset = self.id.offset();
+            let kept = books.promises.put(&mut books.cells, rank, offset, change);
+            books.keep(rank, offset, kept);
+            order(books, rank, offset);
+        });
+    }
+}
+
 impl<R: Region> Mailword for Watched<R, MailId> {
     fn peek_acquire(&self) -> Untrusted<u64> {
         let load = |region: &R| region.mail(self.id).peek_acquire();
         self.entered(load, |books, rank, _| books.acquire(rank, self.id.offset()))
     }
     fn put_release(&self, value: u64) {
-        let put = |region: &R| region.mail(self.id).put_release(value);
-        self.entered(put, |books, rank, ()| books.release(rank, self.id.offset()));
+        self.put(value, |word| word.put_release(value), Books::release);
     }
     fn clear(&self) {
         // Relaxed: who sees it learns of nothing.
-        let clear = |region: &R| region.mail(self.id).clear();
-        self.entered(clear, |books, _, ()| drop(books.words.remove(&self.id.offset())));
+        self.put(0, |word| word.clear(), |books, _, offset| drop(books.words.remove(&offset)));
     }
 }
 
@@ -213,17 +234,34 @@ impl<R: Region> Watched<R, CounterId> {
 
 impl<R: Region> Counter for Watched<R, CounterId> {
     fn load_acquire(&self) -> Untrusted<u64> {
-        self.change(|region| region.counter(self.id).load_acquire(), |_| false)
+        let load = |region: &R| region.counter(self.id).load_acquire();
+        self.entered(load, |books, rank, _| {
+            let offset = self.id.offset();
+            let kept = books.promises.touch(&mut books.cells, rank, offset, false);
+            books.keep(rank, offset, kept);
+            books.acquire(rank, offset);
+        })
     }
     fn store_release(&self, value: u64) {
         let store = |region: &R| region.counter(self.id).store_release(value);
-        self.entered(store, |books, rank, ()| books.release(rank, self.id.offset()));
+        self.entered(store, |books, rank, ()| {
+            let offset = self.id.offset();
+            let kept = books.promises.count(&mut books.cells, rank, offset, value);
+            books.keep(rank, offset, kept);
+            books.release(rank, offset);
+        });
     }
     fn fetch_add(&self, n: u64) -> Untrusted<u64> {
         self.change(|region| region.counter(self.id).fetch_add(n), |_| true)
     }
     fn fetch_sub(&self, n: u64) -> Untrusted<u64> {
-        self.change(|region| region.counter(self.id).fetch_sub(n), |_| true)
+        let sub = |region: &R| region.counter(self.id).fetch_sub(n);
+        self.entered(sub, |books, rank, _| {
+            let offset = self.id.offset();
+            books.promises.leave(&mut books.cells, rank, offset);
+            books.acquire(rank, offset);
+            books.release(rank, offset);
+        })
     }
     fn claim(&self, from: u64, to: u64) -> Untrusted<u64> {
         self.change(|region| region.counter(self.id).claim(from, to), |before| before == from)

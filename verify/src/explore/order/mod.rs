@@ -174,7 +174,7 @@ impl<M: Model> Run<'_, M> {
         self.order.push(rank);
         self.traces[rank as usize].push(Done { from, access, answer: 0, until, later: Vec::new() });
         let answer = match access {
-            Access::Load(word) if forged => self.world.load(word),
+            Access::Load(word) if forged => self.world.look(rank, word)?,
             Access::Load(word) => self.look(event, word, until)?,
             _ => self.change(event, access)?,
         };
@@ -211,7 +211,7 @@ impl<M: Model> Run<'_, M> {
 
     /// A look that finds what it waits for, or that reads a word as data.
     fn look(&mut self, event: Event, word: Word, until: Option<Until>) -> Result<u64, String> {
-        let value = self.world.load(word);
+        let value = self.world.look(event.rank, word)?;
         let clock = &mut self.clocks[event.rank as usize];
         let history = self.words.entry(word.offset).or_default();
         history.looks.push(event);
