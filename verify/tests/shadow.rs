@@ -269,6 +269,35 @@ fn what_no_word_orders_is_found_even_if_it_went_well() {
     assert_eq!(write(), Ok(()));
 }
 
+/// As in a tree of P1, where rank 1 passes on to rank 2 what it was told of, and where it was not.
+#[test]
+fn who_was_not_told_of_a_fragment_tells_nobody() {
+    let params = Params { cico: Some(Cico { slots: 1, fragment: 8, sets: 1 }), ..params(3) };
+    let (layout, view) = views(params, None);
+    let (root, child, grandchild) = (view(0), view(1), view(2));
+    let mut word = [0; 8];
+    let word = Buf::of_mut(&mut word);
+    let tell = |region: &Hasty<Shadowed<Segment>>, reader| region.mail(layout.control(reader, 0)).put_release(8);
+    let take = |region: &Hasty<Shadowed<Segment>>, reader| {
+        assert!(region.mail(layout.control(reader, 0)).peek_acquire().is(8));
+        region.mail(layout.control(reader, 0)).clear();
+        // SAFETY: the word is ours, and everything happens on one thread.
+        caught(|| unsafe { region.read(layout.fragment(0, 0), word) })
+    };
+    let nothing = Err("rank 2 reads fragment(0, 0)[..8]: S3: nothing is published there".into());
+    root.counter(layout.set_readers(0)).store_release(2);
+    // SAFETY: as above.
+    unsafe { root.write(layout.fragment(0, 0), word) };
+    tell(&child, 2);
+    assert_eq!(take(&grandchild, 2), nothing);
+    tell(&root, 1);
+    assert_eq!(take(&child, 1), Ok(()));
+    // SAFETY: as above.
+    assert_eq!(caught(|| unsafe { grandchild.read(layout.fragment(0, 0), word) }), nothing);
+    tell(&child, 2);
+    assert_eq!(take(&grandchild, 2), Ok(()));
+}
+
 /// A set's words have the same rules: who opens it, who puts what nobody has taken, who takes what nobody has put.
 #[test]
 fn words_of_a_set_are_told_and_released() {

@@ -31,7 +31,7 @@ enum Fault {
 
 /// A rank's view of a segment, through which its machines do something wrong.
 struct Faulty {
-    rank: Rc<View>,
+    view: Rc<View>,
     mails: Box<[OnceCell<Word<MailId>>]>,
     counters: Box<[OnceCell<Word<CounterId>>]>,
 }
@@ -48,7 +48,7 @@ struct View {
 }
 
 struct Word<I> {
-    rank: Rc<View>,
+    view: Rc<View>,
     id: I,
 }
 
@@ -90,24 +90,24 @@ impl View {
 
 impl Mailword for Word<MailId> {
     fn peek_acquire(&self) -> Untrusted<u64> {
-        let View { region, fault, .. } = &*self.rank;
+        let View { region, fault, .. } = &*self.view;
         let found = region.mail(self.id).peek_acquire();
-        match (fault, self.rank.set_of(self.id)) {
-            (Fault::ReadsFirst, Some(_)) if found.is(0) => Untrusted::new(self.rank.queues().fragment),
+        match (fault, self.view.set_of(self.id)) {
+            (Fault::ReadsFirst, Some(_)) if found.is(0) => Untrusted::new(self.view.queues().fragment),
             (Fault::CountsFirst, None) => Untrusted::new(1),
             _ => found,
         }
     }
     fn put_release(&self, value: u64) {
-        self.rank.region.mail(self.id).put_release(value);
-        self.rank.put.set(true);
+        self.view.region.mail(self.id).put_release(value);
+        self.view.put.set(true);
     }
     fn clear(&self) {
-        let View { region, layout, fault, left, .. } = &*self.rank;
+        let View { region, layout, fault, left, .. } = &*self.view;
         if !region.mail(self.id).peek_acquire().is(0) {
             region.mail(self.id).clear();
         }
-        if let (Fault::LeavesFirst, Some(set)) = (fault, self.rank.set_of(self.id))
+        if let (Fault::LeavesFirst, Some(set)) = (fault, self.view.set_of(self.id))
             && !left[set as usize].replace(true)
         {
             region.counter(layout.set_readers(set)).fetch_sub(1);
@@ -117,19 +117,19 @@ impl Mailword for Word<MailId> {
 
 impl Word<CounterId> {
     fn word(&self) -> &<Shadowed<Segment> as Region>::Counter {
-        self.rank.region.counter(self.id)
+        self.view.region.counter(self.id)
     }
 
     /// The set whose readers these are.
     fn set(&self) -> Option<u32> {
-        (0..self.rank.queues().sets).find(|&set| self.rank.layout.set_readers(set) == self.id)
+        (0..self.view.queues().sets).find(|&set| self.view.layout.set_readers(set) == self.id)
     }
 }
 
 impl Counter for Word<CounterId> {
     fn load_acquire(&self) -> Untrusted<u64> {
         let found = self.word().load_acquire();
-        if self.rank.fault == Fault::OpensFirst && self.set().is_some() { Untrusted::new(0) } else { found }
+        if self.view.fault == Fault::OpensFirst && self.set().is_some() { Untrusted::new(0) } else { found }
     }
     fn store_release(&self, value: u64) {
         self.word().store_release(value);
@@ -138,7 +138,7 @@ impl Counter for Word<CounterId> {
         self.word().fetch_add(n)
     }
     fn fetch_sub(&self, n: u64) -> Untrusted<u64> {
-        let left = self.set().is_some_and(|set| self.rank.left[set as usize].take());
+        let left = self.set().is_some_and(|set| self.view.left[set as usize].take());
         if left { Untrusted::new(n) } else { self.word().fetch_sub(n) }
     }
     fn claim(&self, from: u64, to: u64) -> Untrusted<u64> {
@@ -150,51 +150,51 @@ impl Faulty {
     fn new(region: Shadowed<Segment>, layout: Layout, fault: Fault) -> Self {
         let sets = layout.params().cico.unwrap().sets;
         let left = (0..sets).map(|_| Cell::new(false)).collect();
-        let rank = Rc::new(View { region, layout, fault, left, late: RefCell::default(), put: Cell::default() });
+        let view = Rc::new(View { region, layout, fault, left, late: RefCell::default(), put: Cell::default() });
         let words = layout.bytes() / 8;
         Self {
-            rank,
+            view,
             mails: (0..words).map(|_| OnceCell::new()).collect(),
             counters: (0..words).map(|_| OnceCell::new()).collect(),
         }
     }
 }
 
-// SAFETY: one memory, which a shadowed region reads and writes as it should, if not when; no member is hurt by words that
-// come too early more than by a peer that lies.
+// SAFETY: forwards to a region that keeps the contract; what comes too early or too late is no worse than a peer that
+// lies.
 unsafe impl Region for Faulty {
     type Flag = <Shadowed<Segment> as Region>::Flag;
     type Mailword = Word<MailId>;
     type Counter = Word<CounterId>;
 
     fn flag(&self, id: FlagId) -> &Self::Flag {
-        self.rank.accessed().flag(id)
+        self.view.accessed().flag(id)
     }
     fn mail(&self, id: MailId) -> &Word<MailId> {
-        self.mails[id.offset() as usize / 8].get_or_init(|| Word { rank: self.rank.clone(), id })
+        self.mails[id.offset() as usize / 8].get_or_init(|| Word { view: self.view.clone(), id })
     }
     fn counter(&self, id: CounterId) -> &Word<CounterId> {
-        self.rank.accessed();
-        self.counters[id.offset() as usize / 8].get_or_init(|| Word { rank: self.rank.clone(), id })
+        self.view.accessed();
+        self.counters[id.offset() as usize / 8].get_or_init(|| Word { view: self.view.clone(), id })
     }
     unsafe fn write(&self, at: Extent, src: Buf) {
-        if self.rank.fault == Fault::PutsFirst {
-            self.rank.catch_up();
+        if self.view.fault == Fault::PutsFirst {
+            self.view.catch_up();
             // SAFETY: the caller's promise: `src` is readable.
             let bytes = unsafe { core::slice::from_raw_parts(src.ptr(), src.len()) };
-            self.rank.late.replace(Some((at, bytes.to_vec())));
+            self.view.late.replace(Some((at, bytes.to_vec())));
         } else {
             // SAFETY: the caller's promise, passed on.
-            unsafe { self.rank.region.write(at, src) }
+            unsafe { self.view.region.write(at, src) }
         }
     }
     unsafe fn read(&self, at: Extent, dst: Buf) {
         // SAFETY: the caller's promise, passed on.
-        unsafe { self.rank.accessed().read(at, dst) }
+        unsafe { self.view.accessed().read(at, dst) }
     }
     unsafe fn fold(&self, at: Extent, acc: Buf, op: &Op) {
         // SAFETY: the caller's promise, passed on.
-        unsafe { self.rank.accessed().fold(at, acc, op) }
+        unsafe { self.view.accessed().fold(at, acc, op) }
     }
 }
 
@@ -213,7 +213,8 @@ const MACHINES: [Machine; 6] = [
 
 /// Bytes of a fragment.
 const FRAGMENT: u64 = 8;
-const LIMIT: Duration = Duration::from_secs(10);
+/// Time for a program, which takes milliseconds.
+const LIMIT: Duration = Duration::from_secs(20);
 
 /// Six calls of a machine one after the other, of one to five whole fragments, two from each root in turn.
 fn program((name, algorithm, rooted): Machine, ranks: u32, (slots, sets): (u32, u32)) -> Program {

@@ -323,7 +323,7 @@ impl Sets {
         data: &Data<'_>,
     ) -> Option<u64> {
         let (from, size) = self.cut(fragment, data.len());
-        // SAFETY: R10 (S1), who opened the set has seen its `readers` at 0: all copies out of the slot are complete.
+        // SAFETY: R10 (S2), who opened the set has seen its `readers` at 0: everyone has left it, with all copies out.
         (size > 0).then(|| unsafe { copy_in(region, slot.part(0, size), data, from) }).map(|()| size)
     }
 
@@ -350,8 +350,8 @@ impl Sets {
             let disagree = |refusal| PollError::Mismatch { peer, refusal };
             Refusal::check(Argument::Fragment, size, Bound::Equals(found.unchecked())).map_err(disagree)?;
             region.mail(control).clear();
-            // SAFETY: the fragment was published by its control; its writer reuses the slot in a set that is opened
-            // after we have left this one.
+            // SAFETY: S3, `control` told of the fragment; its writer reuses the slot in a set that is opened only after
+            // we have left this one.
             unsafe { copy_out(region, slot.part(0, size), data, from) };
         }
         self.taken = self.taken.map(|taken| taken + 1);

@@ -5,9 +5,9 @@
 //! writer's next publication tells it: `ready` the clock behind the fragment, `sequence` the number itself, a line its
 //! operation, and what was written to slots before it are first fragments.
 //!
-//! What a set of the [papers'](super::papers) queues has is released with the set: its number is how often the set was opened, by a store
-//! to `set_readers`; who subtracts there releases all of it. Each reader is told by a word of its own, by who has
-//! written it or was told of it before, as in P1's trees.
+//! What a set of the [papers'](super::papers) queues has is released with the set: its number is how often the set was
+//! opened, by a store to `set_readers`; who subtracts there releases all of it. Each reader is told by a word of its own,
+//! by who has written it or was told of it before, as in P1's trees.
 //!
 //! Plain arithmetic over a few cells, which the explorer hashes and takes back with the rest of its world.
 

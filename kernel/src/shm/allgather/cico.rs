@@ -90,7 +90,7 @@ impl<'a> Cico<'a> {
         for fragment in self.sets.fragments() {
             let slot = self.sets.slot(fragment);
             let at = me.layout().fragment(me.rank(), slot);
-            // SAFETY: this process alone writes its slots, in a set that it is in; `send` is the caller's to read.
+            // SAFETY: S2, this process alone writes its slots, in a set that it is in; `send` is the caller's to read.
             if let Some(size) = unsafe { self.sets.fill(region, at, fragment, &self.send) } {
                 for receiver in (1..me.size()).map(|step| me.after(step)) {
                     // publishes: the fragment
@@ -105,7 +105,7 @@ impl<'a> Cico<'a> {
         while let Some((fragment, step)) = self.sets.turn(me.size() - 1) {
             let (peer, slot) = (me.after(step + 1), self.sets.slot(fragment));
             let (at, control) = (me.layout().fragment(peer, slot), me.layout().control_all(peer, slot, me.rank()));
-            // SAFETY: the slot's control for us; the block is the caller's to write.
+            // SAFETY: S3, the slot's control for us; the block is the caller's to write.
             unsafe { self.sets.take(region, (peer, control), at, fragment, &self.receive.block(peer)) }?;
         }
         Ok(())

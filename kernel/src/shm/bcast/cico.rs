@@ -156,7 +156,7 @@ impl<'a> Cico<'a> {
         for fragment in self.fragments_of_set() {
             let ((from, size), slot) = (self.cut(fragment), self.slot(fragment));
             let at = me.layout().fragment(self.root, slot).part(0, size);
-            // SAFETY: R10 (S1), `readers` of the set was 0: all copies out of its slots are complete.
+            // SAFETY: R10 (S2), `readers` of the set was 0: everyone has left it, with all copies out.
             unsafe { copy_in(region, at, &self.data, from) };
             self.notify(region, me, slot, size);
         }
@@ -200,7 +200,7 @@ impl<'a> Cico<'a> {
             }
             region.mail(control).clear();
             self.notify(region, me, slot, size);
-            // SAFETY: the fragment was published by its notification; the root reuses the slot after our subtraction.
+            // SAFETY: S3, our control told of the fragment; the set is opened again only after our subtraction.
             unsafe { copy_out(region, layout.fragment(self.root, slot).part(0, size), &self.data, from) };
         }
         // publishes: the copies out of the set's slots and the clears of its controls, to the next root

@@ -80,7 +80,7 @@ impl<'a> Cico<'a> {
         while let Some((fragment, step)) = self.sets.turn(me.size() - 1) {
             let (peer, slot) = (me.after(step + 1), self.sets.slot(fragment));
             let (at, control) = (me.layout().fragment(peer, slot), me.layout().control(peer, slot));
-            // SAFETY: the slot's own control; the block is the caller's to write.
+            // SAFETY: S3, the slot's own control; the block is the caller's to write.
             unsafe { self.sets.take(region, (peer, control), at, fragment, &receive.block(peer)) }?;
         }
         Ok(())
@@ -93,7 +93,8 @@ impl<'a> Cico<'a> {
         for fragment in self.sets.fragments() {
             let slot = self.sets.slot(fragment);
             let (at, control) = (me.layout().fragment(me.rank(), slot), me.layout().control(me.rank(), slot));
-            // SAFETY: this process alone writes its slots, in a set that it has entered; `send` is the caller's to read.
+            // SAFETY: S2, this process alone writes its slots, in a set that it has entered; `send` is the caller's to
+            // read.
             if let Some(size) = unsafe { self.sets.fill(region, at, fragment, &self.send) } {
                 // publishes: the fragment
                 region.mail(control).put_release(size);

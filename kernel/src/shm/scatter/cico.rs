@@ -90,7 +90,7 @@ impl<'a> Cico<'a> {
             for peer in (1..me.size()).map(|step| me.after(step)) {
                 let slot = self.sets.slot(fragment);
                 let (at, control) = (me.layout().fragment(peer, slot), me.layout().control(peer, slot));
-                // SAFETY: the root alone writes in a set that it has opened; the block is the caller's to read.
+                // SAFETY: S2, the root alone writes in a set that it has opened; the block is the caller's to read.
                 if let Some(size) = unsafe { self.sets.fill(region, at, fragment, &send.block(peer)) } {
                     // publishes: the fragment
                     region.mail(control).put_release(size);
@@ -108,7 +108,7 @@ impl<'a> Cico<'a> {
             let slot = self.sets.slot(fragment);
             let (at, control) = (me.layout().fragment(me.rank(), slot), me.layout().control(me.rank(), slot));
             let root = self.sets.opener();
-            // SAFETY: the slot's own control; `receive` is the caller's to write.
+            // SAFETY: S3, the slot's own control; `receive` is the caller's to write.
             unsafe { self.sets.take(region, (root, control), at, fragment, &self.receive) }?;
         }
         Ok(())
