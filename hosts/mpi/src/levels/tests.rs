@@ -14,6 +14,7 @@ use unisono_kernel::class::Class;
 const U64: c_int = 9;
 const I32: c_int = 4;
 const SUM: usize = 1;
+const ROOM: u64 = 16 << 20;
 const HERE: *mut c_void = without_provenance_mut(IN_PLACE);
 
 /// One rank of a job.
@@ -30,18 +31,18 @@ unsafe impl Send for Seat<'_> {}
 
 /// Runs `member` on each rank, which are on these nodes, and nothing is left in the end.
 fn job(nodes: &[u32], member: impl Fn(&Seat<'_>) + Sync) {
-    assert_eq!(run(nodes, None, member).left(), (nodes.len(), 0));
+    assert_eq!(run(nodes, || Process::new(true, ROOM), member).left(), (nodes.len(), 0));
 }
 
 /// The same where all calls fail in the end: then no layer is closed, since the MPI may read what was sent. Each wait has this
 /// bound.
 fn failing(nodes: &[u32], bound: Option<Duration>, member: impl Fn(&Seat<'_>) + Sync) {
-    assert_eq!(run(nodes, bound, member).left().0, 0);
+    assert_eq!(run(nodes, || Process::new(true, ROOM).bounded(bound), member).left().0, 0);
 }
 
-fn run(nodes: &[u32], bound: Option<Duration>, member: impl Fn(&Seat<'_>) + Sync) -> Network {
+fn run(nodes: &[u32], process: impl Fn() -> Process, member: impl Fn(&Seat<'_>) + Sync) -> Network {
     let size = nodes.len() as u32;
-    let processes: Vec<_> = nodes.iter().map(|_| Process::new(true, 16 << 20).bounded(bound)).collect();
+    let processes: Vec<_> = nodes.iter().map(|_| process()).collect();
     let (network, endpoints) = network::endpoints(size);
     let members = levels(nodes, &processes, endpoints);
     let came = AtomicU32::new(0);
@@ -379,6 +380,23 @@ fn every_collective_over_nodes() {
             }
         });
     }
+}
+
+#[test]
+fn inside_a_node_the_table_chooses() {
+    use crate::process::tests::table;
+    let barrier = |rules: Option<&'static str>| {
+        let chosen = Mutex::new(Vec::new());
+        let process = || rules.map_or_else(|| Process::new(true, ROOM), table);
+        run(&[0, 1, 0], process, |seat| {
+            let chooser = seat.state(|state| state.engine.x.comm.member().chooser());
+            chosen.lock().unwrap().push(chooser.barrier_by(BarrierAlgorithm::Auto));
+        });
+        chosen.into_inner().unwrap()
+    };
+    let none = barrier(None);
+    let central = barrier(Some("shm barrier use central"));
+    assert!(central == [BarrierAlgorithm::Central; 3] && !none.contains(&BarrierAlgorithm::Central), "{none:?}");
 }
 
 #[test]

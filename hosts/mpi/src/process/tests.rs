@@ -321,7 +321,7 @@ proptest! {
     }
 }
 
-fn table(rules: &str) -> Process {
+pub(crate) fn table(rules: &str) -> Process {
     let decisions: &'static Decisions = Box::leak(Box::new(Decisions::read(None, Some(rules)).unwrap()));
     Process { decisions: Some(decisions), ..Process::new(true, ROOM) }
 }
