@@ -73,7 +73,7 @@ fn interpreter(name: &str, texts: &str) -> (PathBuf, String) {
 #[test]
 fn drawn_programs_pass() {
     for ranks in [1, 2, 3, 5] {
-        let budget = Budget { pause: 100, ..Budget::new(ranks) };
+        let budget = Budget { handles: true, pause: 100, ..Budget::new(ranks) };
         let texts: String = (0..30).map(|seed| Program::draw(seed, &budget).to_string()).collect();
         let (program, file) = interpreter(&format!("programs-{ranks}"), &texts);
         let outcome = start(program, ranks, &file, &[]);

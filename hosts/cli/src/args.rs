@@ -313,7 +313,7 @@ pub(crate) struct Check {
     /// The first program's seed; the next one's is one more. Default: from the clock
     #[arg(long, requires = "random", value_name = "S")]
     pub(crate) seed: Option<u64>,
-    /// Print the program of the seed, and run nothing
+    /// Print the program of the seed, and run nothing; with --by, what is drawn for a command
     #[arg(long, requires = "seed")]
     pub(crate) print: bool,
     /// Run this program, as --random prints them

@@ -170,6 +170,11 @@ fn drawn_programs_pass_on_real_processes() {
     std::fs::write(&file, beyond).expect("a file");
     let output = unisono(&["check", "--program", file.to_str().expect("a path in words")]);
     assert!(text(&output.stderr).contains("base is 4611686018427387904, must be below"), "{output:?}");
+    let beside =
+        "ranks 1\ncall 0 0 barrier auto 0 0 none 1 0\ncall 1 0 dup auto 0 0 none 1 0 1\n* start 0\n* run 1\n* wait 0\n";
+    std::fs::write(&file, beside).expect("a file");
+    let output = unisono(&["check", "--program", file.to_str().expect("a path in words")]);
+    assert!(text(&output.stderr).contains("call 1 (dup) on communicator 0, which the open scope"), "{output:?}");
     std::fs::write(&file, "ranks 2\nseed x\n").expect("a file");
     let output = unisono(&["check", "--program", file.to_str().expect("a path in words")]);
     assert!(text(&output.stderr).contains("line 2: seed \"x\" is no number that fits"), "{output:?}");

@@ -424,13 +424,33 @@ static void look(uint32_t seed, const struct part *part) {
 
 /* ---- Steps -------------------------------------------------------------------------------------- */
 
+/* A communicator of this rank. */
+struct member {
+    host_comm *comm;
+    int requests; /* active and persistent */
+    bool leaves;  /* is to be freed when none is left */
+};
+
 struct rank {
     const struct program *program;
     struct part *parts;
-    host_comm **comms;
+    struct member *members; /* by communicator */
 };
 
+static void leave(struct member *member) {
+    member->leaves = !host_free(member->comm, member->requests);
+    if (member->leaves && member->requests == 0) fail("a communicator without requests is not freed");
+    if (!member->leaves) member->comm = NULL;
+}
+
+/* A request is no more. */
+static void forget_request(struct rank *rank, const struct part *part) {
+    struct member *member = &rank->members[part->call->comm];
+    if (--member->requests == 0 && member->leaves) leave(member);
+}
+
 static void complete(struct rank *rank, struct part *part) {
+    if (part->active && !part->persistent) forget_request(rank, part);
     part->active = false;
     look(rank->program->seed, part);
 }
@@ -442,31 +462,31 @@ static bool test(struct rank *rank, struct part *part) {
 
 static void manage(struct rank *rank, const struct part *part) {
     const struct call *call = part->call;
-    host_comm *comm = rank->comms[call->comm];
+    host_comm *comm = rank->members[call->comm].comm;
     if (call->name == DUP) {
-        rank->comms[call->number_of[0]] = host_dup(comm);
+        rank->members[call->number_of[0]].comm = host_dup(comm);
     } else if (call->name == SPLIT) {
         int64_t color = call->number_of[2 * part->rank];
         host_comm *made = host_split(comm, color, call->number_of[2 * part->rank + 1]);
-        if (color >= 0) rank->comms[color] = made;
+        if (color >= 0) rank->members[color].comm = made;
     } else {
-        host_free(comm);
-        rank->comms[call->comm] = NULL;
+        leave(&rank->members[call->comm]);
     }
 }
 
 static void start(struct rank *rank, struct part *part, enum form form) {
-    host_comm *comm = rank->comms[part->call->comm];
+    struct member *member = &rank->members[part->call->comm];
     if (form == INIT) {
-        host_call(part, comm, INIT);
-        part->persistent = true;
+        host_call(part, member->comm, INIT);
+        part->persistent = true, member->requests++;
         return;
     }
     fill(rank->program->seed, part);
     if (form == START && part->persistent) {
         host_start(part);
     } else {
-        host_call(part, comm, form);
+        host_call(part, member->comm, form);
+        member->requests += form == START;
     }
     if (form == START) {
         part->active = true;
@@ -518,7 +538,7 @@ static void make_step(struct rank *rank, const struct step *step) {
     case V_POLL:
         while (!test(rank, part)) sched_yield();
         break;
-    case V_FREE: host_request_free(part), part->persistent = false; break;
+    case V_FREE: host_request_free(part), part->persistent = false, forget_request(rank, part); break;
     default: wait_all(rank, step);
     }
 }
@@ -536,7 +556,7 @@ static void run(struct program *p) {
     char *seconds = getenv("PROGRAM_SECONDS");
     if (p->ranks != ranks_started) fail("it is for %d ranks, here are %d", p->ranks, ranks_started);
     group(p);
-    struct rank rank = {p, allocate(p->calls * sizeof *rank.parts), allocate(p->comms * sizeof *rank.comms)};
+    struct rank rank = {p, allocate(p->calls * sizeof *rank.parts), allocate(p->comms * sizeof *rank.members)};
     bool frees_world = false;
     for (int c = 0; c < p->calls; c++) {
         const struct call *call = &p->call_of[c];
@@ -548,7 +568,7 @@ static void run(struct program *p) {
         prepare(&rank.parts[c], call, place, group->size);
         if (!manages(call->name)) host_prepare(&rank.parts[c]);
     }
-    rank.comms[0] = frees_world || program_number % 2 ? host_dup(host_world()) : host_world();
+    rank.members[0].comm = frees_world || program_number % 2 ? host_dup(host_world()) : host_world();
     for (int s = 0; s < p->steps; s++) {
         const struct step *step = &p->step_of[s];
         bool calls = step->verb < V_SLEEP;
@@ -569,9 +589,9 @@ static void run(struct program *p) {
         }
     }
     for (int c = 0; c < p->comms; c++) {
-        if (rank.comms[c] && rank.comms[c] != host_world()) host_free(rank.comms[c]);
+        if (rank.members[c].comm && rank.members[c].comm != host_world()) leave(&rank.members[c]);
     }
-    free(rank.parts), free(rank.comms);
+    free(rank.parts), free(rank.members);
     forget(p);
 }
 

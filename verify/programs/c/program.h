@@ -79,7 +79,8 @@ typedef struct host_comm host_comm;
 host_comm *host_world(void);
 host_comm *host_dup(host_comm *comm);
 host_comm *host_split(host_comm *comm, int64_t color, int64_t key); /* color -1: answers null */
-void host_free(host_comm *comm);
+/* Frees it, of which so many requests are left; false: it stays until none is. */
+bool host_free(host_comm *comm, int requests);
 
 /* What the library needs for a part, from before its first round to the program's end. */
 void host_prepare(struct part *part);

@@ -27,6 +27,9 @@ pub struct Budget {
     pub segments: bool,
     /// Must blocking calls move requests of other communicators ([`Program::ends_unmoved`])?
     pub moving: bool,
+    /// May a communicator with requests of its own be freed, and others be made from it? Where requests live in scopes, no
+    /// ([`Program::fits_scopes`]).
+    pub handles: bool,
     /// May calls be nonblocking, or persistent?
     pub requests: bool,
     /// Are segments and elements as small as they can be: for checkers that walk through all interleavings?
@@ -47,6 +50,7 @@ impl Budget {
             wraps: true,
             segments: true,
             moving: true,
+            handles: false,
             requests: true,
             tiny: false,
             kills: false,
@@ -239,6 +243,13 @@ impl Draw {
         }
     }
 
+    /// Closes a communicator's scopes before others are made from it, or it is freed; where its requests may go on, not always.
+    fn leave(&mut self, comm: usize) {
+        if !self.budget.handles || self.random.chance(40) {
+            self.close(comm);
+        }
+    }
+
     /// Closes a communicator's scopes, which needs that those that were opened after them are closed.
     fn close(&mut self, comm: usize) {
         loop {
@@ -253,7 +264,7 @@ impl Draw {
 
     fn make(&mut self) {
         let (comm, parent) = (self.groups.len(), self.comm());
-        self.close(parent);
+        self.leave(parent);
         let size = self.groups[parent].len();
         let split = self.random.chance(50);
         let (name, numbers) = if split {
@@ -291,7 +302,12 @@ impl Draw {
     fn free(&mut self) {
         let comm = self.comm();
         if comm > 0 {
-            self.close(comm);
+            self.leave(comm);
+            // Nothing is started on what was freed.
+            let starts = |draw: &Self, open: &Open| draw.program.calls[open.call].comm == comm && open.starts > Some(0);
+            while let Some(at) = self.open.iter().position(|open| starts(self, open)) {
+                self.complete(at, true);
+            }
             let call = self.plain(comm, Name::Free, Vec::new());
             self.push(Verb::Run, call as u64);
             self.freed.push(comm);
@@ -568,8 +584,9 @@ impl Draw {
         let far = self.random.below(16) as usize;
         let to = if self.random.chance(65) { from + 1 + far } else { from.saturating_sub(1 + far) };
         moved.steps.insert(to.min(moved.steps.len()), step);
-        let fits = if self.budget.moving { moved.check().is_ok() } else { moved.ends_unmoved() };
-        if fits {
+        let Budget { moving, handles, .. } = self.budget;
+        let fits = if moving { moved.check().is_ok() } else { moved.ends_unmoved() };
+        if fits && (handles || moved.fits_scopes().is_ok()) {
             self.program = moved;
         }
     }
@@ -591,24 +608,40 @@ mod tests {
         }
     }
 
-    #[test]
-    fn communicators_are_made_and_freed_beside_requests() {
-        let (mut made, mut freed) = (0, 0);
-        for seed in 0..100 {
-            let program = Program::draw(seed, &Budget::new(3));
-            let mut active = BTreeSet::new();
-            for step in program.steps.iter().filter(|step| step.who.is_none_or(|who| who == 0)) {
-                let name = program.calls_of(step).next().map(|call| program.calls[call].name);
-                match (step.verb, name) {
-                    (Verb::Start, _) => active.extend(&step.numbers),
-                    (Verb::Poll | Verb::Wait | Verb::WaitAll, _) => active.retain(|call| !step.numbers.contains(call)),
-                    (Verb::Run, Some(Name::Dup | Name::Split)) => made += usize::from(!active.is_empty()),
-                    (Verb::Run, Some(Name::Free)) => freed += usize::from(!active.is_empty()),
-                    _ => {}
+    /// How often rank 0 duplicates, splits and frees communicators beside active requests; of the same one alone?
+    fn beside(program: &Program, own: bool) -> [usize; 3] {
+        let (mut active, mut beside) = (BTreeSet::new(), [0; 3]);
+        for step in program.steps.iter().filter(|step| step.who.is_none_or(|who| who == 0)) {
+            let call = program.calls_of(step).next().map(|call| &program.calls[call]);
+            match (step.verb, call) {
+                (Verb::Start, _) => active.extend(&step.numbers),
+                (Verb::Poll | Verb::Wait | Verb::WaitAll, _) => active.retain(|call| !step.numbers.contains(call)),
+                (Verb::Run, Some(call)) if call.name.manages() => {
+                    let counts = |&other: &u64| !own || program.calls[other as usize].comm == call.comm;
+                    beside[call.name as usize - Name::Dup as usize] += usize::from(active.iter().any(counts));
                 }
+                _ => {}
             }
         }
-        assert!(made > 20 && freed > 20, "{made} {freed}");
+        beside
+    }
+
+    #[test]
+    fn communicators_are_made_and_freed_beside_requests() {
+        let (mut others, mut own) = ([0; 3], [0; 3]);
+        let add = |to: &mut [usize; 3], more: [usize; 3]| to.iter_mut().zip(more).for_each(|(to, more)| *to += more);
+        for seed in 0..150 {
+            let budget = Budget::new(1 + seed as u32 % 5);
+            let program = Program::draw(seed, &budget);
+            add(&mut others, beside(&program, false));
+            assert_eq!(beside(&program, true), [0; 3], "seed {seed}\n{program}");
+            let program = Program::draw(seed, &Budget { handles: true, ..budget });
+            assert_eq!(program.check(), Ok(()), "seed {seed}\n{program}");
+            let mine = beside(&program, true);
+            assert!(program.fits_scopes().is_err() || mine == [0; 3], "seed {seed}\n{program}");
+            add(&mut own, mine);
+        }
+        assert!(others.iter().chain(&own).all(|&times| times >= 10), "{others:?} {own:?}");
     }
 
     #[test]

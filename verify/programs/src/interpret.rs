@@ -187,6 +187,8 @@ pub enum End<E> {
     Killed,
     /// It looked for so long that it gave up.
     Late,
+    /// It did not begin: the program does not [fit scopes](Program::fits_scopes).
+    Unfit(String),
     /// With an error.
     Failed(E),
 }
@@ -204,6 +206,9 @@ pub struct Told<E> {
 
 /// A rank runs its part of a legal program, from the world's communicator on.
 pub fn interpret<M: Member>(program: &Program, rank: u32, world: M, host: &mut dyn Host) -> Told<M::Error> {
+    if let Err(why) = program.fits_scopes() {
+        return Told { end: End::Unfit(why), at: usize::MAX, wrong: Vec::new() };
+    }
     let groups = program.groups();
     let memories = Memory::all(program, &groups, rank);
     let views: Vec<_> = memories.iter().map(|memory| memory.as_ref().map(View::new)).collect();

@@ -55,6 +55,7 @@ impl Report {
             End::Done => Ending::Done,
             End::Killed => Ending::Killed,
             End::Late => Ending::Late,
+            End::Unfit(why) => Ending::Failed(why),
             End::Failed(error) => match error.kernel() {
                 Some(Error::Poisoned(poison)) if poison.cause == Cause::Died => Ending::Bereft,
                 Some(Error::Poisoned(poison)) if poison.cause == Cause::Late => Ending::Late,

@@ -2,10 +2,12 @@
 //!
 //! A program is made step by step as if every collective waited for all ranks: what ends then ends under every
 //! implementation that lets a rank that waits move its other requests. So every order is legal that can't deadlock, and in
-//! which all ranks of a communicator call the same on it, in the same order. Three rules are ours: a communicator is freed, or another one made
-//! from it, by ranks that have no scope of it open; of one communicator a rank has at most [`REQUESTS`]; and an element that is folded
-//! is at most as long as a slot of its communicator's segment. A scope borrows its communicator: it opens with the first request, and closes
-//! when none is left and the scopes that were opened after it are closed.
+//! which all ranks of a communicator call the same on it, in the same order. Two rules are ours: of one communicator a rank has at most
+//! [`REQUESTS`]; and an element that is folded is at most as long as a slot of its communicator's segment.
+//!
+//! Where requests live in scopes ([`Program::fits_scopes`]), a communicator is freed, or another one made from it, by ranks that have no scope of
+//! it open. A scope borrows its communicator: it opens with the first request, and closes when none is left and the scopes that were opened
+//! after it are closed.
 
 use crate::program::{COMMUNICATORS, Call, MOST, Name, Op, Program, Shape, Side, Verb};
 use crate::text::RANKS;
@@ -26,6 +28,18 @@ struct Request {
     active: Option<usize>,
 }
 
+/// What runners differ in.
+#[derive(Clone, Copy)]
+struct Runner {
+    /// Do blocking calls move requests of other communicators?
+    moving: bool,
+    /// Do requests live in scopes?
+    scopes: bool,
+}
+
+/// The one that MPI promises.
+const MPI: Runner = Runner { moving: true, scopes: false };
+
 /// What a rank can do at a step.
 enum Can {
     Go,
@@ -40,8 +54,7 @@ struct Walk<'p> {
     events: Vec<Vec<Event>>,
     called: Vec<Vec<usize>>,
     reached: Vec<Vec<usize>>,
-    /// Do blocking calls move requests of other communicators?
-    moving: bool,
+    runner: Runner,
     /// Of each rank and communicator: was it made, was it freed?
     there: Vec<Vec<[bool; 2]>>,
     requests: Vec<Vec<Request>>,
@@ -94,12 +107,20 @@ impl Program {
                 return wrong("must be one rank");
             }
         }
-        Walk::new(self, groups, true).walk()
+        Walk::new(self, groups, MPI).walk()
     }
 
     /// Does it end too where blocking calls move no requests of other communicators? Waits for requests move all.
     pub fn ends_unmoved(&self) -> bool {
-        self.check().is_ok() && Walk::new(self, self.groups(), false).walk().is_ok()
+        self.check().is_ok() && Walk::new(self, self.groups(), Runner { moving: false, ..MPI }).walk().is_ok()
+    }
+
+    /// Can a runner run this legal program whose requests live in scopes, which borrow their communicators?
+    ///
+    /// # Errors
+    /// The first step that it can't make, and why.
+    pub fn fits_scopes(&self) -> Result<(), String> {
+        Walk::new(self, self.groups(), Runner { scopes: true, ..MPI }).walk()
     }
 
     pub(crate) fn check_call(&self, call: &Call, size: u32) -> Result<(), String> {
@@ -196,7 +217,7 @@ impl Program {
 }
 
 impl<'p> Walk<'p> {
-    fn new(program: &'p Program, groups: Vec<Vec<u32>>, moving: bool) -> Self {
+    fn new(program: &'p Program, groups: Vec<Vec<u32>>, runner: Runner) -> Self {
         let (ranks, comms) = (program.ranks as usize, groups.len());
         let mut there = vec![vec![[false; 2]; comms]; ranks];
         there.iter_mut().for_each(|comms| comms[0][0] = true);
@@ -208,7 +229,7 @@ impl<'p> Walk<'p> {
             events: vec![Vec::new(); comms],
             called: reached.clone(),
             reached,
-            moving,
+            runner,
             news: false,
             there,
             requests,
@@ -262,7 +283,10 @@ impl<'p> Walk<'p> {
         let calls: Vec<usize> = self.program.calls_of(step).collect();
         for &call in &calls {
             let comm = self.program.calls[call].comm;
-            if !self.groups[comm].contains(&rank) || self.there[rank as usize][comm] != [true, false] {
+            let [made, freed] = self.there[rank as usize][comm];
+            // Requests outlive the communicator that they were started on.
+            let calls = self.runner.scopes || matches!(step.verb, Verb::Run | Verb::Init | Verb::Start);
+            if !self.groups[comm].contains(&rank) || !made || freed && calls {
                 return Err(format!("has no communicator {comm} for call {call}"));
             }
         }
@@ -308,8 +332,14 @@ impl<'p> Walk<'p> {
                 if request.active.is_some() || request.persistent && verb != Verb::Start {
                     return Err(format!("call {number} is active, or persistent"));
                 }
-                if call.name.manages() && (verb != Verb::Run || self.scopes[me].contains(&comm)) {
-                    return Err(format!("call {number} must be run, while no scope of its communicator is open"));
+                if call.name.manages() && verb != Verb::Run {
+                    return Err(format!("call {number} must be run"));
+                }
+                if call.name.manages() && self.runner.scopes && self.scopes[me].contains(&comm) {
+                    return Err(format!(
+                        "call {number} ({}) on communicator {comm}, which the open scope of its requests borrows; a runner in C can",
+                        call.name.name()
+                    ));
                 }
                 // A blocking call beside requests takes a request's place.
                 let more = verb == Verb::Init || !request.persistent;
@@ -328,7 +358,7 @@ impl<'p> Walk<'p> {
                 }
                 self.called[comm][place] += 1;
                 self.entered[me] = Some(at);
-                if self.moving || verb != Verb::Start {
+                if self.runner.moving || verb != Verb::Start {
                     self.take_up(rank, Some(comm));
                 }
                 at

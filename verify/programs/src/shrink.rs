@@ -9,10 +9,12 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 /// The smallest program found that fails as `program` does. `fails` is asked of legal programs alone, of those that need no
-/// moving if `program` needs none; `None`: there is no more time.
+/// moving if `program` needs none, and that fit scopes if it does; `None`: there is no more time.
 pub fn shrink(program: Program, mut fails: impl FnMut(&Program) -> Option<bool>) -> Program {
-    let unmoved = program.ends_unmoved();
-    let legal = |program: &Program| program.check().is_ok() && (!unmoved || program.ends_unmoved());
+    let (unmoved, scopes) = (program.ends_unmoved(), program.fits_scopes().is_ok());
+    let legal = |program: &Program| {
+        program.check().is_ok() && (!unmoved || program.ends_unmoved()) && (!scopes || program.fits_scopes().is_ok())
+    };
     let mut best = program;
     loop {
         let before = size(&best);

@@ -65,7 +65,9 @@
 //! | kill | 0 | this rank is killed (SIGKILL): the others must end, in time, with results that are right or an error |
 //!
 //! A call that a test saw complete is not waited for again: `wait` then does nothing. What each call sends and must
-//! leave is said in [`fill`](crate::fill).
+//! leave is said in [`fill`](crate::fill). A communicator may have requests of its own when others are made from it, and when it is freed,
+//! which they outlive; a runner whose requests borrow their communicators refuses that program
+//! ([`Program::fits_scopes`]).
 
 use crate::program::{Call, Name, Op, Program, Segment, Shape, Side, Step, Verb};
 use std::fmt;
@@ -231,6 +233,9 @@ impl Program {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::judge;
+    use crate::threads;
+    use std::time::Duration;
 
     const TEXT: &str = "\
 ranks 3
@@ -300,7 +305,7 @@ call 4 1 free auto 0 0 none 1 0
             ("* run 2\n", "0 run 2\n", "rank 0 may wait for ever at step 11"),
             ("2 poll 1", "1 poll 1", "has no communicator 1 for call 1"),
             ("1 init 3\n0 wait 1\n0 init 3", "0 init 3\n0 wait 1\n1 run 3", "where another rank makes call 3"),
-            ("* run 4\n", "* run 4\n2 test 1\n", "has no communicator 1 for call 1"),
+            ("* run 4\n", "* run 4\n2 start 1\n", "has no communicator 1 for call 1"),
             ("queue", "posted", "does not apply"),
             ("queue", "cico-binomial", "does not apply"),
             ("scan auto 0 1 affine 5 0 7", "scan auto 0 1 sum64 5 0 7", "elements of sum64 are of another length"),
@@ -327,5 +332,28 @@ call 4 1 free auto 0 0 none 1 0
         assert!(Program::parse(&format!("{calls}{waits}")).unwrap().ends_unmoved());
         assert!(!legal("0 run 1\n0 run 2\n1 run 2\n1 run 1\n"));
         assert!(legal("0 start 1\n0 run 2\n1 run 2\n1 start 1\n* wait 1\n"));
+    }
+
+    /// A communicator with a request under way is duplicated and freed: legal, where requests are not borrowed from it.
+    #[test]
+    fn what_no_scope_can_is_legal_and_refused_to_scopes() {
+        let calls = "ranks 2\nsegment 4 2 256 0 0 0 0 0 0 0\ncall 0 0 dup auto 0 0 none 1 0 1\ncall 1 1 barrier auto 0 0 none 1 0\n\
+                     call 2 1 dup auto 0 0 none 1 0 2\ncall 3 1 free auto 0 0 none 1 0\n";
+        let read = |steps: &str| Program::parse(&format!("{calls}* run 0\n{steps}"));
+        for (steps, name) in [
+            ("* start 1\n* run 2\n* wait 1\n* run 3\n", "2 (dup)"),
+            ("* run 2\n* start 1\n* run 3\n* wait 1\n", "3 (free)"),
+        ] {
+            let program = read(steps).unwrap();
+            let why = program.fits_scopes().unwrap_err();
+            assert!(why.contains(&format!("call {name} on communicator 1, which the open scope")), "{why}");
+            let reports = threads::run(&program, Duration::from_secs(10)).unwrap();
+            let words = judge(&program, &reports).unwrap_err();
+            assert!(words.lines().count() == 2 && words.lines().all(|line| line.ends_with(&why)), "{words}");
+        }
+        assert_eq!(read("* start 1\n* wait 1\n* run 2\n* run 3\n").unwrap().fits_scopes(), Ok(()));
+        // Nothing is started on what was freed.
+        assert!(read("* init 1\n* run 2\n* run 3\n* start 1\n* wait 1\n* free 1\n").is_err());
+        assert!(read("* init 1\n* run 2\n* run 3\n* free 1\n").is_ok());
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! The command writes K to FILE.begun when it begins the K-th one of its FILE, and prints `rank R: program K: WORDS` of what is wrong.
 
-use super::{Directory, budget};
+use super::Directory;
 use crate::args::Check;
 use crate::error::Failure;
 use std::io::{BufRead, BufReader, Read};
@@ -12,6 +12,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 use unisono_programs::Program;
+use unisono_programs::draw::Budget;
 use unisono_programs::shrink::shrink_by_running;
 
 /// Programs that a command gets at once: starting it takes as long as many of them.
@@ -23,6 +24,11 @@ const SHRINK: Duration = Duration::from_secs(120);
 const TRIES: u32 = 2;
 /// Lines that are shown of a command that says nothing of a rank.
 const LINES: usize = 8;
+
+/// What is drawn for a command: in C, communicators are handles.
+pub(super) fn budget(ranks: u32) -> Budget {
+    Budget { handles: true, ..super::budget(ranks, false) }
+}
 
 /// Which program of a file is wrong, and what the command says of it.
 struct Wrong {
@@ -159,7 +165,7 @@ pub(super) fn check(args: &Check, by: &str, program: Option<Program>, seed: u64)
     let until = Instant::now() + Duration::from_secs(args.random.unwrap_or(0));
     let (mut next, mut passed, mut over) = (seed, 0, 0);
     while Instant::now() < until {
-        let batch: Vec<_> = (next..next + BATCH).map(|seed| Program::draw(seed, &budget(args.ranks, false))).collect();
+        let batch: Vec<_> = (next..next + BATCH).map(|seed| Program::draw(seed, &budget(args.ranks))).collect();
         let Some(Wrong { at, words }) = run(by, &directory, &batch, LIMIT)? else {
             (next, passed) = (next + BATCH, passed + BATCH);
             continue;

@@ -157,7 +157,8 @@ pub(crate) fn run(args: &Check) -> Result<(), Failure> {
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
     let seed = args.seed.unwrap_or_else(clock);
     if args.print {
-        print!("{}", Program::draw(seed, &budget(args.ranks, false)));
+        let budget = if args.by.is_some() { command::budget(args.ranks) } else { budget(args.ranks, false) };
+        print!("{}", Program::draw(seed, &budget));
         return Ok(());
     }
     if let Some(by) = &args.by {
@@ -165,7 +166,7 @@ pub(crate) fn run(args: &Check) -> Result<(), Failure> {
     }
     let runner = Runner { args, directory: Directory::new()? };
     if let Some(program) = program {
-        runner.one(&program, LIMIT).map_err(Failure::Words)?;
+        program.fits_scopes().and_then(|()| runner.one(&program, LIMIT)).map_err(Failure::Words)?;
         println!("1 program passed");
         return Ok(());
     }
