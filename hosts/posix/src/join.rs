@@ -55,8 +55,8 @@ pub struct Options {
     /// Bound on this process's arena, from which communicators get their memory. `None`: as the environment says
     /// ([`arena::VARIABLE`]), else [`arena::DEFAULT`].
     pub arena: Option<u64>,
-    /// What the communicator counts as done before it, which is nothing: for checks that begin where counters wrap. The
-    /// same on every rank.
+    /// What the communicator counts as done before it, which is nothing, and what others count on fresh memory, but for central
+    /// barriers: for checks that begin where counters wrap. The same on every rank.
     #[doc(hidden)]
     pub begin: Base,
 }
@@ -239,6 +239,7 @@ struct Greeting {
     policy: Policy,
     /// The decision table's hash.
     table: u64,
+    begin: Base,
     /// The bound on one wait: each rank's own.
     timeout: Option<Duration>,
 }
@@ -246,21 +247,23 @@ struct Greeting {
 impl Greeting {
     fn of(params: Params, size: u32, options: &Options) -> Result<Self, PosixError> {
         let layout = Layout::new(params)?;
-        options.begin.check()?;
+        let begin = options.begin.check()?;
         Refusal::check(Argument::Ranks, size.into(), Bound::Equals(params.ranks.into()))?;
         let (node, pus) = (binding::numa_node()?, binding::affinity()?);
         let me = Peer { process: Process::this(), node, pus };
         let (pages, policy) = (options.pages.decide()?, options.policy.decide()?);
         let table = decisions()?.hash();
         let timeout = options.timeout.map_or_else(timeout::from_env, |bound| Ok(Some(bound)))?;
-        Ok(Self { layout, me, quota: cgroup::processors(), pages, policy, table, timeout })
+        Ok(Self { layout, me, quota: cgroup::processors(), pages, policy, table, begin, timeout })
     }
 
     fn write(&self) -> Vec<u8> {
         let Peer { process: Process { pid, start, namespace }, node, pus } = &self.me;
         let quota = self.quota.unwrap_or(u64::MAX);
         let words = [(*pid).into(), *start, *namespace, (*node).into(), quota, self.pages as u64, self.table];
-        Writer::default().word(VERSION).word(self.layout.hash()).words(&words).words(pus.words()).0
+        let Base { operation, clock, sets, centrals } = self.begin;
+        let begin = [operation, clock, sets, centrals];
+        Writer::default().word(VERSION).word(self.layout.hash()).words(&words).words(pus.words()).words(&begin).0
     }
 }
 
@@ -269,7 +272,7 @@ impl Greeting {
 fn meet(layout: &Layout, all: &[Vec<u8>]) -> Result<(Vec<Peer>, Option<u64>), PosixError> {
     let hash_of_0 = Reader(all.first().map_or(&[][..], Vec::as_slice)).words_after_version();
     let mut peers = Vec::with_capacity(all.len());
-    let (mut pages_of_0, mut table_of_0) = (None, None);
+    let (mut pages_of_0, mut table_of_0, mut begin_of_0) = (None, None, None);
     let mut quota = u64::MAX;
     for (rank, message) in (0..).zip(all) {
         let differs = |refusal: Refusal| PosixError::Peer { rank, cause: format!("{refusal} (as rank 0 has it)") };
@@ -292,6 +295,10 @@ fn meet(layout: &Layout, all: &[Vec<u8>]) -> Result<(Vec<Peer>, Option<u64>), Po
         let expected = hash_of_0.unwrap_or_else(|| layout.hash());
         Refusal::check(Argument::Hash, hash, Bound::Equals(expected)).map_err(differs)?;
         let pus = PuSet::from_words(reader.words().ok_or_else(malformed)?);
+        let begin = reader.words().ok_or_else(malformed)?;
+        for (count, of_0) in begin.iter().zip(begin_of_0.get_or_insert_with(|| begin.clone())) {
+            Refusal::check(Argument::Base, *count, Bound::Equals(*of_0)).map_err(differs)?;
+        }
         peers.push(Peer { process: Process { pid, start, namespace }, node, pus });
         quota = quota.min(share);
     }
@@ -376,7 +383,7 @@ fn own_arena(options: &Options, size: u32) -> Result<Arena, PosixError> {
     let bytes = options.arena.map_or_else(arena::from_env, Ok)?;
     // Who may make small files only gets a small arena.
     let most = sys::file_limit().saturating_sub(head(size).next_multiple_of(arena::page()));
-    Arena::create(head(size), bytes.min(most))
+    Ok(Arena::create(head(size), bytes.min(most))?.beginning(options.begin))
 }
 
 fn write_arena(arena: &Arena) -> Vec<u8> {
@@ -454,6 +461,38 @@ mod tests {
             assert!(error.to_string().starts_with("rank 1: layout hash is"), "{error}");
         }
         assert!(meet(&mine.0, &[mine.1.clone(), vec![1, 2]]).is_err());
+    }
+
+    #[test]
+    fn every_rank_finds_the_rank_that_begins_elsewhere() {
+        let greeting = |sets| {
+            let begin = Base { operation: 7, sets, ..Base::default() };
+            Greeting::of(Params::new(1), 1, &Options { begin, ..Options::default() }).unwrap()
+        };
+        let (mine, theirs) = (greeting(3), greeting(4));
+        assert!(meet(&mine.layout, &[mine.write(), mine.write()]).is_ok());
+        let error = meet(&mine.layout, &[mine.write(), theirs.write()]).unwrap_err().to_string();
+        assert_eq!(error, "rank 1: base is 4, must be 3 (as rank 0 has it)");
+    }
+
+    /// Those on fresh memory begin as the first one; what follows on warm memory counts on.
+    #[test]
+    fn communicators_that_are_made_begin_there_too() {
+        let begin = Base { operation: (1 << 16) - 3, clock: (1 << 24) - 2, sets: 5, centrals: 6 };
+        let made = Base { centrals: 0, ..begin };
+        let mut joined = join(&mut Alone, Params::new, &Options { begin, ..Options::default() }).unwrap();
+        let base = |made: &Intracomm| made.place().plan().2;
+        assert_eq!(base(&joined.communicator), begin);
+        let mut dup = joined.communicator.dup().unwrap();
+        let mut split = dup.split(Some(1), 0).unwrap().unwrap();
+        let group = split.create_group(&[0], 1).unwrap();
+        assert_eq!([&dup, &split, &group].map(base), [made; 3]);
+        for _ in 0..5 {
+            split.barrier().unwrap();
+        }
+        split.free();
+        let warm = dup.dup().unwrap();
+        assert!(base(&warm).operation >= made.operation + 5, "{warm:?}");
     }
 
     #[test]

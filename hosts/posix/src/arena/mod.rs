@@ -127,6 +127,8 @@ pub struct Arena {
     leased: VecDeque<Leased>,
     /// The latest behind.
     warm: Vec<Held>,
+    /// The term on zeroed memory.
+    first: Term,
     refusal: Option<PosixError>,
 }
 
@@ -155,7 +157,18 @@ impl Arena {
         map.keep_from_children()?;
         let (handle, map, room) = (file.handle()?, Arc::new(map), Room::new(head, total));
         let (reserved, leased, warm) = (Vec::new(), VecDeque::new(), Vec::new());
-        Ok(Self { file, handle, map, room, reserved, leased, warm, refusal: None })
+        Ok(Self { file, handle, map, room, reserved, leased, warm, first: Term::FIRST, refusal: None })
+    }
+
+    /// Lets communicators begin there on zeroed memory, for checks; but their central barriers' counter is zero, and so are those.
+    #[must_use]
+    pub fn beginning(self, base: Base) -> Self {
+        Self { first: Term { base: Base { centrals: 0, ..base }, ..Term::FIRST }, ..self }
+    }
+
+    /// The term on zeroed memory.
+    pub const fn first(&self) -> Term {
+        self.first
     }
 
     /// Where other processes find it.
@@ -227,7 +240,7 @@ impl Arena {
     fn take(&mut self, plan: &Plan) -> Option<Reserved> {
         let offset = self.room.take(plan.bytes())?;
         let slice = Slice::new(Arc::clone(&self.map), offset, *plan)?;
-        self.hold(Held { slice, term: Term::FIRST })
+        self.hold(Held { slice, term: self.first })
     }
 
     fn hold(&mut self, held: Held) -> Option<Reserved> {
@@ -252,7 +265,7 @@ impl Arena {
         let kept = plan.map_or(0, Plan::bytes);
         self.room.give(offset + kept, len - kept);
         let slice = Slice::new(Arc::clone(&self.map), offset, *plan?)?;
-        self.hold(Held { slice, term: Term::FIRST })
+        self.hold(Held { slice, term: self.first })
     }
 
     /// What was reserved at `offset`, which is so no longer.
@@ -269,7 +282,7 @@ impl Arena {
     /// The offer at `offset` was not taken: its slice, which nobody has touched, is as it was.
     pub fn give_up(&mut self, offset: u64) {
         if let Some(held) = self.unreserve(offset) {
-            if held.term == Term::FIRST {
+            if held.term == self.first {
                 self.room.give(offset, held.slice.plan().bytes());
             } else {
                 self.warm.push(held);

@@ -278,7 +278,11 @@ impl Place {
         let of = |rank: Rank| parts.get(rank as usize).copied().unwrap_or_default();
         let (owner, birth) = match memory {
             Memory::Warm(rank) => (rank, of(rank).warm.map(|(_, reserved)| reserved.into())),
-            Memory::Room(rank, small) => (rank, Some(Birth::At { offset: of(rank).room.0, small, term: Term::FIRST })),
+            Memory::Room(rank, small) => {
+                // Every rank's arena has the same.
+                let term = self.commons.own().arena.first();
+                (rank, Some(Birth::At { offset: of(rank).room.0, small, term }))
+            }
             Memory::Full(needed, free) => return Err(full(needed, free)),
         };
         let me = ranks.iter().position(|&rank| rank == self.rank).unwrap_or(0) as Rank;

@@ -56,7 +56,7 @@ struct Left {
     last: Option<Report>,
 }
 
-/// What is drawn for processes: memory of communicators that are made is not chosen.
+/// What is drawn for processes: memory of communicators that are made is not chosen, but they begin to count where the world does.
 fn budget(ranks: u32, kills: bool) -> Budget {
     Budget { segments: false, pause: 1000, kills, ..Budget::new(ranks) }
 }
