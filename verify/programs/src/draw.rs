@@ -482,7 +482,7 @@ impl Draw {
         };
         let (user, slot) = (matches!(op, Op::Add | Op::Affine), self.program.segment(comm).fragment);
         let tiny = self.budget.tiny;
-        let element = match op.element() {
+        let mut element = match op.element() {
             Some(element) => element,
             None if name == Barrier => 1,
             None => match self.random.below(12) {
@@ -504,6 +504,10 @@ impl Draw {
             let bytes = if self.random.chance(zeros) { 0 } else { self.bytes(comm, each) };
             let up = self.random.chance(30) && bytes > 0;
             numbers.push((bytes / element + u64::from(up && bytes % element > 0)) as i64);
+        }
+        // Of what is longer than a slot there is nothing to fold.
+        if user && slot < MOST && numbers.iter().all(|&count| count == 0) {
+            element = slot + 1 + self.random.below(MOST - slot);
         }
         let in_place = name.may_be_in_place() && self.random.chance(20);
         if in_place && matches!(name, Alltoallv | Alltoallw) {

@@ -3,7 +3,7 @@
 //! A program is made step by step as if every collective waited for all ranks: what ends then ends under every
 //! implementation that lets a rank that waits move its other requests. So every order is legal that can't deadlock, and in
 //! which all ranks of a communicator call the same on it, in the same order. Two rules are ours: of one communicator a rank has at most
-//! [`REQUESTS`]; and an element that is folded is at most as long as a slot of its communicator's segment.
+//! [`REQUESTS`]; and an element that is folded is at most as long as a slot of its communicator's segment, unless there is none.
 //!
 //! Where requests live in scopes ([`Program::fits_scopes`]), a communicator is freed, or another one made from it, by ranks that have no scope of
 //! it open. A scope borrows its communicator: it opens with the first request, and closes when none is left and the scopes that were opened
@@ -163,7 +163,8 @@ impl Program {
         if op.element().is_some_and(|bytes| bytes != element) {
             return Err(format!("elements of {} are of another length", op.name()));
         }
-        if name.folds() && element > self.segment(call.comm).fragment {
+        let none = call.numbers.iter().all(|&count| count == 0);
+        if name.folds() && element > self.segment(call.comm).fragment && !none {
             return Err(format!("element of {element} bytes, longer than a slot"));
         }
         if call.order > 2 {

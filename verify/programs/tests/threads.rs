@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 use unisono_programs::draw::Budget;
-use unisono_programs::judge::judge;
-use unisono_programs::{Program, threads};
+use unisono_programs::judge::{Ending, Report, judge};
+use unisono_programs::program::MOST;
+use unisono_programs::{Call, Op, Program, threads};
 
 /// For a step that takes microseconds, on a machine that does much else.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -39,6 +40,46 @@ fn drawn_programs_pass() {
         let program = Program::draw(seed, &Budget { kills, pause: 100, ..Budget::new(ranks) });
         run(&program).unwrap_or_else(|words| panic!("seed {seed}, {ranks} ranks:\n{words}\n{program}"));
     }
+}
+
+/// An element that is folded is longer than a slot: the call is refused, which all ranks are told, whatever else is under way.
+#[test]
+fn elements_longer_than_a_slot_are_refused_and_nobody_hangs() {
+    let (mut none, mut some) = (0, 0);
+    for seed in 0..150 {
+        let budget = Budget { calls: 8, bytes: 6000, pause: 0, ..Budget::new(2 + (seed % 3) as u32) };
+        let mut program = Program::draw(seed, &budget);
+        let is_longer = |call: &Call, slot: u64| call.name.folds() && call.element > slot;
+        none += program.calls.iter().filter(|call| is_longer(call, program.segment(call.comm).fragment)).count();
+        let slots: Vec<_> = program.calls.iter().map(|call| program.segment(call.comm).fragment).collect();
+        // A line may have room for more than a slot of 64 bytes.
+        let longer = |(call, slot): &(&mut Call, u64)| {
+            matches!(call.op, Op::Add | Op::Affine)
+                && call.numbers.iter().any(|&count| count > 0)
+                && (128..MOST).contains(slot)
+        };
+        let Some((call, slot)) = program.calls.iter_mut().zip(slots).find(longer) else { continue };
+        call.numbers.iter_mut().for_each(|count| *count = (*count).min(3));
+        (call.element, call.algorithm) = (slot + 1 + seed % (MOST - slot), "auto".into());
+        let (comm, words) = (call.comm, format!("element is {}, must be at most {slot}", call.element));
+        assert!(program.check().unwrap_err().ends_with("longer than a slot"), "seed {seed}");
+        let reports = threads::run(&program, LIMIT).unwrap();
+        let members = &program.groups()[comm];
+        for (rank, report) in reports.iter().enumerate() {
+            // Who has no part in it may find that one who had has ended.
+            let told = match &report.end {
+                Ending::Failed(error) => error.contains(&words) || error.contains("refused"),
+                Ending::Bereft => true,
+                Ending::Done => !members.contains(&(rank as u32)),
+                Ending::Killed | Ending::Late => false,
+            };
+            assert!(told && report.wrong.is_empty(), "seed {seed}, rank {rank}: {report:?}\n{program}");
+        }
+        let refused = |report: &Report| matches!(&report.end, Ending::Failed(error) if error.contains(&words));
+        assert!(reports.iter().any(refused), "seed {seed}: {reports:?}\n{program}");
+        some += 1;
+    }
+    assert!(none >= 10 && some >= 30, "{none} {some}");
 }
 
 /// The same interleavings each time, down to single accesses to a segment; short, as most of it is handing over.
