@@ -12,7 +12,8 @@
 //! ```
 //!
 //! **segment** — what the memory of communicator 0, 1, … is made for, the last line also for all beyond, and what was counted there before
-//! (`PAPERSLOTS` 0: no queues of the papers). For runners that can choose; others ignore it.
+//! (`PAPERSLOTS` 0: no queues of the papers). For runners that can choose; others ignore it. Of processes it is communicator 0's alone: those that
+//! are made have their own memory, where as much was counted before as there, but for central barriers.
 //!
 //! **call** — call 0, 1, 2, … in this order, on communicator COMM (0: all ranks). ROOT and, below, RANK are ranks of the communicator.
 //! NAME is one of the seventeen collectives as in MPI (`barrier` … `reduce_scatter_block`, `scan`, `exscan`), or `dup`,

@@ -70,6 +70,12 @@ impl Draw {
         call
     }
 
+    /// A segment that nobody chooses, where counters begin as the world's: of processes, but for central barriers.
+    pub(super) fn unchosen(&self) -> Segment {
+        let [operation, clock, sets, _] = self.program.segment(0).base;
+        Segment { base: [operation, clock, sets, 0], ..Segment::default() }
+    }
+
     /// Bytes around a bound of the code.
     fn bytes(&mut self, comm: usize, most: u64) -> u64 {
         let Segment { slots, fragment, papers, .. } = self.program.segment(comm);

@@ -2,7 +2,7 @@
 
 use super::{Budget, Draw, Open, Random};
 use crate::legal::REQUESTS;
-use crate::program::{Name, Segment, Step, Verb};
+use crate::program::{Name, Step, Verb};
 
 impl Draw {
     pub(super) fn make(&mut self) {
@@ -27,7 +27,7 @@ impl Draw {
         let call = self.plain(parent, name, numbers);
         let made = self.program.calls[call].makes();
         for _ in 0..made.len() {
-            let segment = if self.budget.segments { self.segment() } else { Segment::default() };
+            let segment = if self.budget.segments { self.segment() } else { self.unchosen() };
             self.program.segments.push(segment);
         }
         // Colors that nobody said leave no gaps.
