@@ -163,4 +163,9 @@ mod tests {
         assert!(attach(&region, made.bytes() - 1).is_err());
         assert!(attach(&region, BYTES - 1).is_err());
     }
+
+    #[test]
+    fn a_header_is_fifteen_words() {
+        assert_eq!((BYTES, WORDS), (120, 15));
+    }
 }

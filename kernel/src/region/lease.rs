@@ -141,4 +141,9 @@ mod tests {
             Base { operation: (1 << 62) - 1, clock: (1 << 62) - 1, sets: (1 << 62) - 1, centrals: (1 << 42) - 1 };
         assert_eq!(Term::FIRST.next(last), Some(Term { epoch: 2, base: last }));
     }
+
+    #[test]
+    fn counts_go_to_2_62_and_those_of_all_ranks_no_further() {
+        assert_eq!((Base::MOST, Base::MOST_CENTRALS * u64::from(MAX_RANKS)), (0x4000_0000_0000_0000, Base::MOST));
+    }
 }

@@ -257,4 +257,10 @@ mod tests {
             assert_eq!((refusal.argument, refusal.value), (argument, value), "{refusal}");
         }
     }
+
+    #[test]
+    fn bounds_are_those_of_the_format() {
+        assert_eq!((MOST_FRAGMENT, MOST_NUMBER.ilog2() + FRAGMENT_BITS), (16_777_216, 64));
+        assert_eq!((MOST_NUMBER.count_ones(), Mailboxes::DEFAULT.fragment), (1, 4072));
+    }
 }

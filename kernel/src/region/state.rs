@@ -206,4 +206,10 @@ mod tests {
             assert_eq!(look(&region, &layout), Some(told));
         }
     }
+
+    #[test]
+    fn fields_are_as_wide_as_the_format_says() {
+        assert_eq!([OPERATION.trailing_ones(), OPERATION.count_ones()], [30; 2]);
+        assert_eq!([RANKS.trailing_ones(), RANKS.count_ones()], [20; 2]);
+    }
 }

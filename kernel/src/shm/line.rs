@@ -459,4 +459,9 @@ mod tests {
             assert!(bytes.into_iter().all(|(at, byte)| byte == if at < len { 0x55 } else { 0 }), "{len} bytes");
         }
     }
+
+    #[test]
+    fn a_body_is_fifteen_words_and_a_digest_has_twelve_bits() {
+        assert_eq!((WORDS, Mark::DIGEST), (15, 0xfff));
+    }
 }

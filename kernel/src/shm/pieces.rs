@@ -409,4 +409,9 @@ mod tests {
         assert!(pieces.any(0, 0) && !pieces.any(0, 1) && pieces.any(961, 1) && !pieces.any(960, 1));
         assert!(!Pieces::bare(&member(5, 4096)).any(0, 0));
     }
+
+    #[test]
+    fn who_does_not_know_the_lengths_passes_all_ticks_that_may_be() {
+        assert_eq!((MOST_TICKS, UNKNOWN), (16_777_216, 16_777_217));
+    }
 }

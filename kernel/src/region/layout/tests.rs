@@ -221,3 +221,9 @@ fn the_hash_is_part_of_the_format() {
     assert_eq!(hashes, [15_796_341_635_043_563_059, 11_636_365_648_808_310_938, 11_206_672_148_062_738_272]);
     assert_eq!(plain.with_mailboxes().mailboxes, Some(Mailboxes::DEFAULT));
 }
+
+#[test]
+fn a_line_has_fifteen_words_behind_its_sequence_and_fourteen_behind_its_head() {
+    assert_eq!((LINE, LINE_ROOM, LINE_PAYLOAD), (128, 120, 112));
+    assert_eq!((MAX_RANKS, QUEUE), (1_048_576, 524_288));
+}
