@@ -20,7 +20,7 @@ pub const NO_SUCH_SLOT: P2pError = P2pError(-16);
 /// The peer's rank is not below the size.
 pub const NO_SUCH_RANK: P2pError = P2pError(-17);
 
-/// Most bytes of a message.
+/// Most bytes of a message: `UNISONO_MESSAGES_MOST`.
 const MOST: usize = 1 << 30;
 
 /// Most bytes of a piece; few in tests.

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_is_three() {
+    fn the_version_has_three_parts() {
         assert_eq!(
             [VERSION >> 48, VERSION >> 32 & 0xffff, VERSION & 0xffff_ffff],
             [2, layout::VERSION, unisono::VERSION.into()]

@@ -6,10 +6,10 @@ use super::*;
 use crate::messages::network::{self, Network};
 use crate::offer::Reason;
 use std::ptr::{null, without_provenance, without_provenance_mut};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use unisono::error::unisono_last_error;
 use unisono_kernel::class::Class;
+use unisono_kernel::region::{Counter, Word};
 
 const U64: c_int = 9;
 const I32: c_int = 4;
@@ -23,7 +23,7 @@ struct Seat<'j> {
     me: Rank,
     nodes: &'j [u32],
     /// Barriers that ranks have come to.
-    came: &'j AtomicU32,
+    came: &'j Word,
 }
 
 // SAFETY: one thread uses it.
@@ -45,7 +45,7 @@ fn run(nodes: &[u32], process: impl Fn() -> Process, member: impl Fn(&Seat<'_>) 
     let processes: Vec<_> = nodes.iter().map(|_| process()).collect();
     let (network, endpoints) = network::endpoints(size);
     let members = levels(nodes, &processes, endpoints);
-    let came = AtomicU32::new(0);
+    let came = Word::zero();
     std::thread::scope(|scope| {
         for ((me, levels), process) in (0..).zip(members).zip(&processes) {
             let (came, member) = (&came, &member);
@@ -195,10 +195,11 @@ impl Seat<'_> {
     }
 
     fn barrier(&self, round: u32) {
-        self.came.fetch_add(1, Ordering::Relaxed);
+        self.came.fetch_add(1);
         // SAFETY: a communicator; so of all below, with buffers of so many bytes.
         fine(unsafe { unisono_mpi_levels_barrier(self.levels) });
-        assert!(self.came.load(Ordering::Relaxed) >= (round + 1) * self.size(), "somebody has not come");
+        let all = u64::from((round + 1) * self.size());
+        assert!(Counter::load_acquire(self.came).at_least(all), "somebody has not come");
     }
 
     fn bcast(&self, len: u64, root: Rank) {
