@@ -1,9 +1,19 @@
-# The doors. Each installs what it needs, ends with one line that sums it up, and exits 0 only on success.
+# The doors. Each but install installs what it needs, ends with one line that sums it up, and exits 0 only on success.
 
 PREFIX ?= /usr/local
 SECONDS_EACH ?= 60
 BUILT = $(or $(CARGO_TARGET_DIR),target)/release
 UNISONO = $(BUILT)/unisono
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+
+# Of install: the MPIs, and what has a shared library stripped (STRIPPED= keeps its symbols).
+MPIS ?= openmpi mpich
+STRIPPED ?= -s
+LIB = $(DESTDIR)$(PREFIX)/lib
+# A shared library, as it was built, under the name that it gets: of its version, of its major number, and the linker's.
+library = install $(STRIPPED) -m 755 $(BUILT)/$(1) $(LIB)/$(2).so.$(VERSION) \
+	&& ln -sf $(2).so.$(VERSION) $(LIB)/$(2).so.$(firstword $(subst ., ,$(VERSION))) \
+	&& ln -sf $(2).so.$(firstword $(subst ., ,$(VERSION))) $(LIB)/$(2).so
 
 .PHONY: demo test test-mpi ci bench figures measured soak numa simgrid levels fuzz miri mutants docs install setup release clean
 
@@ -64,19 +74,21 @@ docs: setup ## the API documentation, in target/doc
 	@RUSTDOCFLAGS=-Dwarnings cargo doc --locked --workspace --no-deps --quiet
 	@echo "docs: target/doc/unisono_kernel/index.html"
 
-install: release ## program, C libraries, libraries to preload under the MPIs here, headers, pkg-config file below PREFIX
+install: ## program, C libraries, libraries to preload under the MPIs here, headers, pkg-config files below PREFIX; installs no packages
+	@cargo build --locked --release --quiet -p unisono-cli
 	@cargo build --locked --release --quiet -p unisono-capi -p unisono-capi-posix
-	@install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
+	@install -d $(DESTDIR)$(PREFIX)/bin $(LIB)/pkgconfig $(DESTDIR)$(PREFIX)/include
 	@install -m 755 $(UNISONO) $(DESTDIR)$(PREFIX)/bin/
-	@install -m 755 $(BUILT)/libunisono.so $(BUILT)/libunisono_posix_c.so $(DESTDIR)$(PREFIX)/lib/
-	@install -m 644 $(BUILT)/libunisono.a $(DESTDIR)$(PREFIX)/lib/
-	@if command -v mpicc.openmpi || command -v mpicc.mpich; then hosts/mpi/build.sh || exit 1; \
-	    for mpi in openmpi mpich; do ! command -v mpicc.$$mpi || \
-	        install -m 755 $(BUILT)/libunisono_$$mpi.so $(DESTDIR)$(PREFIX)/lib/ || exit 1; done; \
-	else echo "install: no MPI's compiler here: nothing to preload" >&2; fi >/dev/null
+	@$(call library,libunisono.so,libunisono) && $(call library,libunisono_posix_c.so,libunisono_posix)
+	@install -m 644 $(BUILT)/libunisono.a $(LIB)/
+	@found=; for mpi in $(MPIS); do ! command -v mpicc.$$mpi >/dev/null || found="$$found $$mpi"; done; \
+	if [ "$$found" ]; then hosts/mpi/build.sh >/dev/null || exit 1; \
+	    for mpi in $$found; do install $(STRIPPED) -m 755 $(BUILT)/libunisono_$$mpi.so $(LIB)/ || exit 1; done; \
+	else echo "install: no MPI's compiler here: nothing to preload" >&2; fi
 	@install -m 644 hosts/capi/include/unisono.h hosts/capi-posix/include/unisono_posix.h hosts/mpi/include/unisono_messages.h $(DESTDIR)$(PREFIX)/include/
-	@sed 's|@PREFIX@|$(PREFIX)|' hosts/capi/unisono.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/unisono.pc
-	@echo "install: $$(cd $(DESTDIR)$(PREFIX) && echo bin/unisono lib/libunisono* include/unisono* lib/pkgconfig/unisono.pc) below $(DESTDIR)$(PREFIX)"
+	@sed 's|@PREFIX@|$(PREFIX)|' hosts/capi/unisono.pc.in > $(LIB)/pkgconfig/unisono.pc
+	@sed 's|@PREFIX@|$(PREFIX)|' hosts/capi-posix/unisono_posix.pc.in > $(LIB)/pkgconfig/unisono_posix.pc
+	@echo "install: $$(cd $(DESTDIR)$(PREFIX) && echo bin/unisono lib/libunisono* include/unisono* lib/pkgconfig/unisono*) below $(DESTDIR)$(PREFIX)"
 
 setup:
 	@bash .ci/setup

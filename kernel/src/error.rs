@@ -1,8 +1,7 @@
 //! Errors are values: small, `Copy`, without strings; each names its argument, the value, the bound.
 
 use crate::Rank;
-use crate::p2p::P2pError;
-use crate::shm::line::Kind;
+use crate::collective::Kind;
 use core::fmt;
 
 /// What a refused value was meant for.
@@ -178,6 +177,36 @@ pub enum Bound {
     MultipleOf(u64),
     /// The value must divide this.
     Divides(u64),
+    /// The argument must be so; the value is 1 if it is.
+    Is(Condition),
+}
+
+/// What an argument must be, where no number says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Condition {
+    /// Data in one piece: an operation's elements have no holes.
+    Contiguous,
+    /// A communicator that has failed: a healthy one is not renewed.
+    Failed,
+    /// A request that was made, and was not freed.
+    Known,
+    /// A request that is not active.
+    Inactive,
+}
+
+impl Condition {
+    /// All of them. What a segment says of one is its place here: new ones go to the end.
+    pub(crate) const ALL: [Self; 4] = [Self::Contiguous, Self::Failed, Self::Known, Self::Inactive];
+
+    /// What is said of an argument that is not so.
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Contiguous => "the data has holes, must be contiguous",
+            Self::Failed => "the communicator has not failed: there is nothing to renew",
+            Self::Known => "no such request: it was freed, or never made",
+            Self::Inactive => "the request is active: wait for it first",
+        }
+    }
 }
 
 /// A refused argument: its name, its value, the bound that it broke.
@@ -206,6 +235,11 @@ impl Refusal {
         Ok(())
     }
 
+    /// An argument that is not what it must be.
+    pub const fn not(argument: Argument, condition: Condition) -> Self {
+        Self::new(argument, 0, Bound::Is(condition))
+    }
+
     /// Is `value` acceptable under `bound`?
     ///
     /// # Errors
@@ -219,6 +253,7 @@ impl Refusal {
             Bound::Equals(b) => value == b,
             Bound::MultipleOf(b) => b != 0 && value.is_multiple_of(b),
             Bound::Divides(b) => value != 0 && b.is_multiple_of(value),
+            Bound::Is(_) => value != 0,
         };
         if ok { Ok(value) } else { Err(Self::new(argument, value, bound)) }
     }
@@ -240,11 +275,21 @@ impl fmt::Display for Refusal {
             Bound::Equals(b) => write!(f, "{name} is {value}, must be {b}"),
             Bound::MultipleOf(b) => write!(f, "{name} is {value}, must be a multiple of {b}"),
             Bound::Divides(b) => write!(f, "{name} is {value}, must divide {b}"),
+            Bound::Is(condition) => f.write_str(condition.text()),
         }
     }
 }
 
 impl core::error::Error for Refusal {}
+
+/// The error number of a point-to-point layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct P2pError(pub i32);
+
+impl P2pError {
+    /// A message and its receive differ in length: the one number that all layers share.
+    pub const LENGTH: Self = Self(-1);
+}
 
 /// Why a communicator can't go on, agreed by all its members: the first writer's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -11,14 +11,20 @@
 //! [`p2p`] for messages, [`driver`] for what turns machines into calls.
 #![no_std]
 
+// Words of a segment are of 64 bits: a flag and what it counts change at once.
+#[cfg(not(target_has_atomic = "64"))]
+compile_error!("unisono-kernel needs atomic integers of 64 bits, which this target does not have");
+
 #[cfg(test)]
 extern crate std;
 
+pub mod algorithm;
 pub mod barrier;
 pub mod blocks;
 pub mod buffer;
 pub mod call;
 pub mod class;
+pub mod collective;
 mod collectives;
 pub mod comm;
 pub mod datatype;

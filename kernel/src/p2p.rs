@@ -2,21 +2,13 @@
 
 use crate::Rank;
 use crate::buffer::Buf;
+pub use crate::error::P2pError;
 use crate::error::Poison;
 use crate::step::Slot;
 
 /// Distinguishes the messages of one operation from another's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tag(pub u64);
-
-/// The layer's error number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct P2pError(pub i32);
-
-impl P2pError {
-    /// A message and its receive differ in length: the one number that all layers share.
-    pub const LENGTH: Self = Self(-1);
-}
 
 /// A point-to-point layer: post and test, no blocking. Messages between two ranks with one tag
 /// arrive in the order in which they were posted.

@@ -7,7 +7,7 @@ use crate::Rank;
 use crate::call::Call;
 use crate::comm::{Comm, Member};
 use crate::driver::{Communicator, Stop};
-use crate::error::{Argument, Bound, Error, Poison, Refusal, WaitError};
+use crate::error::{Argument, Condition, Error, Poison, Refusal, WaitError};
 use crate::select::{Any, Barrier};
 use crate::step::{Awaits, Step};
 use crate::transport::{Observe, Transport, Wait};
@@ -162,10 +162,10 @@ where
 
 /// A request that is none, or no longer.
 pub(crate) const fn unknown() -> Error {
-    Error::Refused(Refusal::new(Argument::Requests, 0, Bound::AtLeast(1)))
+    Error::Refused(Refusal::not(Argument::Requests, Condition::Known))
 }
 
 /// A request that is active already.
 pub(crate) const fn active() -> Error {
-    Error::Refused(Refusal::new(Argument::Requests, 2, Bound::AtMost(1)))
+    Error::Refused(Refusal::not(Argument::Requests, Condition::Inactive))
 }

@@ -1,7 +1,7 @@
 //! The bundle of host traits that user code carries as one parameter, and the contexts that machines see.
 
 use crate::Rank;
-use crate::comm::Member;
+use crate::comm::member::Member;
 use crate::error::{Poison, WaitError};
 use crate::p2p::P2p;
 use crate::region::Region;

@@ -126,7 +126,7 @@ fn killed_by(checks: &[(&str, Check)], program: &Program, mutation: Mutation, fa
 const UNACKNOWLEDGED: Mutation =
     Mutation::Forge(|layout, word| (0..layout.ranks()).any(|rank| layout.done(rank).offset() == word.offset), u64::MAX);
 
-/// DESIGN, section 5: 82 of 120 sequences of up to four allreduces and broadcasts overwrite a line
+/// Two lines that alternate are not enough: 82 of 120 sequences of up to four allreduces and broadcasts overwrite a line
 /// under its reader. That is three processes with two roots; two processes have 48.
 #[test]
 fn lines_without_acknowledgement_are_overwritten_under_their_readers() {

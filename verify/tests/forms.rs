@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use unisono_kernel::call::Call;
 use unisono_kernel::datatype::Data;
 use unisono_kernel::driver::Communicator;
-use unisono_kernel::error::{Argument, Bound, Cause, Error, Poison, Refusal};
+use unisono_kernel::error::{Argument, Bound, Cause, Condition, Error, Poison, Refusal};
 use unisono_kernel::op::Op;
 use unisono_kernel::progress::Progress;
 use unisono_kernel::region::Params;
@@ -234,8 +234,8 @@ fn bcast(bytes: &[Cell<u8>]) -> Call<'_> {
     Call::Bcast { data: Data::cells(bytes), root: 0, algorithm: BcastAlgorithm::Auto }
 }
 
-const TWICE: Option<Refusal> = Some(Refusal::new(Argument::Requests, 2, Bound::AtMost(1)));
-const NONE: Option<Refusal> = Some(Refusal::new(Argument::Requests, 0, Bound::AtLeast(1)));
+const TWICE: Option<Refusal> = Some(Refusal::not(Argument::Requests, Condition::Inactive));
+const NONE: Option<Refusal> = Some(Refusal::not(Argument::Requests, Condition::Known));
 
 /// A persistent operation that is inactive is waited for at once; an active one is neither started nor freed.
 #[test]

@@ -56,3 +56,42 @@ fn the_kernel_depends_on_heapless_alone() {
     let expected = heapless.into_iter().chain(["unisono-kernel".to_string()]).collect();
     assert_eq!(kernel, expected);
 }
+
+/// Is there a core library for the target? If not, says how to get it: what it is needed for is passed over.
+fn installed(target: &str) -> bool {
+    let folder = run(Command::new("rustc").args(["--print", "target-libdir", "--target", target])).stdout;
+    let there = Path::new(String::from_utf8_lossy(&folder).trim()).is_dir();
+    if !there {
+        eprintln!("passed over: `rustup target add {target}` is needed");
+    }
+    there
+}
+
+/// Kernels leave vector registers alone: the compiler gives up on code that names them.
+#[test]
+fn a_target_without_vectors_gets_plain_copies() {
+    const NONE: &str = "x86_64-unknown-none";
+    if !installed(NONE) {
+        return;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("nostd");
+    for profile in ["dev", "release"] {
+        let build = ["build", "--locked", "--package", "unisono-shm", "--target", NONE, "--profile", profile];
+        run(cargo("nostd").args(build).arg("--target-dir").arg(&folder));
+    }
+    assert!(folder.join(NONE).join("debug/libunisono_shm.rlib").is_file());
+}
+
+#[test]
+fn a_target_without_atomics_of_64_bits_is_refused_in_a_sentence() {
+    const THUMB: &str = "thumbv7em-none-eabi";
+    if !installed(THUMB) {
+        return;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("nostd");
+    let check = ["check", "--locked", "--package", "unisono-kernel", "--target", THUMB, "--target-dir"];
+    let output = cargo("nostd").args(check).arg(&folder).output().expect("cargo starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{errors}");
+    assert!(errors.contains("error: unisono-kernel needs atomic integers of 64 bits"), "{errors}");
+}

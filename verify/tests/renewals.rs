@@ -13,7 +13,7 @@ use unisono_kernel::blocks::Blocks;
 use unisono_kernel::call::Call;
 use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::driver::Communicator;
-use unisono_kernel::error::{Argument, Bound, Cause, Error, Poison, PollError, Refusal};
+use unisono_kernel::error::{Argument, Cause, Condition, Error, Poison, PollError, Refusal};
 use unisono_kernel::op::{Op, User};
 use unisono_kernel::region::Params;
 use unisono_kernel::select::BarrierAlgorithm;
@@ -241,7 +241,7 @@ proptest! {
 /// A communicator that nothing is wrong with, and one of which a rank died, are not renewed; they are as before.
 #[test]
 fn only_what_all_survived_is_renewed() {
-    let healthy = Some(Refusal::new(Argument::Failures, 0, Bound::AtLeast(1)));
+    let healthy = Some(Refusal::not(Argument::Failures, Condition::Failed));
     let sums = bounded(move || {
         let all_have_theirs = std::sync::Barrier::new(3);
         unisono_local::run(params(3), |mut c| {

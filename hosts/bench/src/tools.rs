@@ -1,7 +1,7 @@
 //! What is installed, and the C program compiled for it.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -44,9 +44,14 @@ impl Programs {
             let include = |folder: &str| format!("-I{HERE}/../{folder}/include");
             let mut cc = Command::new("cc");
             cc.args(["-DUNISONO", &include("capi"), &include("capi-posix")]);
-            // By its whole path: the program finds it there again.
-            let library = fs::canonicalize(library).map_err(|e| format!("{}: {e}", library.display()))?;
-            compile(cc, &[library.to_string_lossy().into_owned()], out.join("collectives.unisono"))
+            let whole = |path: &Path| fs::canonicalize(path).map_err(|e| format!("{}: {e}", path.display()));
+            let (library, out) = (whole(library)?, whole(out)?);
+            // Beside the program, by the name that it asks for.
+            let name = out.join("libunisono_posix.so.0");
+            drop(fs::remove_file(&name));
+            symlink(&library, &name).map_err(|e| format!("{}: {e}", name.display()))?;
+            let last = [library.to_string_lossy().into_owned(), format!("-Wl,-rpath,{}", out.display())];
+            compile(cc, &last, out.join("collectives.unisono"))
         });
         Self {
             ours,

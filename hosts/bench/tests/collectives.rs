@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use std::fs::{read_to_string, remove_file};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use unisono_posix::launch::{Bind, Launch};
@@ -13,13 +14,16 @@ const HERE: &str = env!("CARGO_MANIFEST_DIR");
 /// Compiles the program under a name of its own, every warning an error.
 fn compile(name: &str, flags: &[&str]) -> PathBuf {
     let test = std::env::current_exe().expect("the test has a path");
-    let library = test.parent().expect("it lies in deps").join("libunisono_posix_c.so");
+    let deps = test.parent().expect("it lies in deps");
+    // By this name programs ask for it; another test may have made it.
+    drop(symlink("libunisono_posix_c.so", deps.join("libunisono_posix.so.0")));
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let sources = ["collectives.c", "methods.c", "subjects.c", "backend_mpi.c", "backend_unisono.c"];
     let mut cc = Command::new("cc");
     cc.args(["-O1", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-DUNISONO"]);
     cc.args(["capi", "capi-posix"].map(|folder| format!("-I{HERE}/../{folder}/include")));
-    cc.args(flags).args(sources.map(|source| format!("{HERE}/c/{source}"))).arg("-o").arg(&program).arg(library);
+    cc.args(flags).args(sources.map(|source| format!("{HERE}/c/{source}"))).arg("-o").arg(&program);
+    cc.arg(deps.join("libunisono_posix_c.so")).arg(format!("-Wl,-rpath,{}", deps.display()));
     let output = cc.output().expect("cc starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     program

@@ -2,7 +2,7 @@
  * Unisono for C programs whose processes `unisono run -n N -- PROGRAM` starts: unisono.h, and a
  * call that makes the segment, places and maps it, and watches the other processes; and communicators of some of them.
  *
- *   cc program.c -lunisono_posix_c && unisono run -n 4 -- ./a.out
+ *   cc program.c -lunisono_posix && unisono run -n 4 -- ./a.out
  *
  * The library is all of libunisono and these calls: link one of the two.
  */

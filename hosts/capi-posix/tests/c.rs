@@ -1,5 +1,6 @@
 //! The header and the library, from C: compiled with `cc`, every warning an error, started by our launcher.
 
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -21,6 +22,14 @@ fn run(command: &mut Command) -> Output {
     output
 }
 
+/// The library under the name by which programs ask for it, beside it; answers the flag by which they find it there.
+fn found(library: &Path) -> String {
+    let folder = library.parent().expect("it lies in deps");
+    // Another test may have made it.
+    drop(symlink("libunisono_posix_c.so", folder.join("libunisono_posix.so.0")));
+    format!("-Wl,-rpath,{}", folder.display())
+}
+
 fn compile(source: &str, name: &str) -> PathBuf {
     compile_all(&[&format!("tests/{source}.c")], name)
 }
@@ -31,7 +40,7 @@ fn compile_all(sources: &[&str], name: &str) -> PathBuf {
     cc.args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-std=c11", "-O1"]);
     cc.args(["include", "../capi/include"].map(|folder| format!("-I{HERE}/{folder}")));
     cc.args(sources.iter().map(|source| format!("{HERE}/{source}"))).arg("-o").arg(&program).arg(library());
-    run(&mut cc);
+    run(cc.arg(found(&library())));
     program
 }
 

@@ -91,7 +91,8 @@ int unisono_bytes(const unisono_params *params, uint64_t *bytes);
 /*
  * Makes the `bytes` bytes at `memory` a segment. They are zero, aligned to a page (64 bytes at
  * least), and shared by all processes. Called once, by one process. ERR_ARGUMENT: too few bytes, a
- * parameter out of bounds, memory that is in use.
+ * parameter out of bounds. ERR_SEGMENT: memory that is in use: its first eight bytes are not zero, because a segment is
+ * there already, or something else.
  */
 int unisono_create(void *memory, size_t bytes, const unisono_params *params);
 

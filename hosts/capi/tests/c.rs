@@ -32,10 +32,16 @@ fn compile(source: &str, name: &str, flags: &[&str]) -> PathBuf {
     cc.args(["-Wall", "-Wextra", "-Werror", "-std=c11", "-O1", "-I"]).arg(Path::new(HERE).join("include"));
     cc.args(flags).arg(Path::new(HERE).join(source)).arg("-o").arg(&program);
     if !flags.contains(&"-fsyntax-only") {
-        cc.arg(library("a")).args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
+        let pc = pc();
+        let private = pc.lines().find_map(|line| line.strip_prefix("Libs.private: ")).expect("what it needs");
+        cc.arg(library("a")).args(private.split(' '));
     }
     run(&mut cc);
     program
+}
+
+fn pc() -> String {
+    std::fs::read_to_string(Path::new(HERE).join("unisono.pc.in")).expect("the template is there")
 }
 
 fn header() -> String {
@@ -91,8 +97,7 @@ fn numbers_in_the_header_are_the_librarys() {
     let operations = header.lines().filter(|l| l.contains("((const unisono_op *)")).count();
     assert_eq!(operations, Operation::ALL.len());
     assert!(header.contains(&format!("#define UNISONO_VERSION {}\n", unisono::VERSION)));
-    let pc = std::fs::read_to_string(Path::new(HERE).join("unisono.pc.in")).expect("the template is there");
-    assert!(pc.contains(concat!("Version: ", env!("CARGO_PKG_VERSION"), "\n")));
+    assert!(pc().contains(concat!("Version: ", env!("CARGO_PKG_VERSION"), "\n")));
     assert_eq!(size_of::<CParams>(), 32, "the first release's struct; it may only grow");
     assert_eq!(size_of::<COp>(), 24, "a function, a context, a number");
 }

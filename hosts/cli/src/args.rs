@@ -1,13 +1,7 @@
-//! The command line.
+//! Arguments of the commands whose arguments others share, and what arguments are made of.
 
-use crate::bench::Sides;
-use crate::explain::args::Explain;
 use crate::form::Form;
-use crate::measure::args::Measure;
-use crate::model::args::Model;
-use crate::sim::args::Sim;
-use crate::tune::args::Tune;
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,41 +10,6 @@ use unisono_posix::launch::Bind;
 use unisono_posix::pages::PAGES;
 use unisono_posix::policy::MBIND;
 use unisono_posix::timeout;
-
-/// Collective operations between the processes of a machine: show, run, measure, check.
-#[derive(Debug, Parser)]
-#[command(name = "unisono", version, about, max_term_width = 110)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Start processes, show where their memory lies, broadcast a file, measure
-    Demo(Demo),
-    /// Start N copies of a program that joins through Unisono's bootstrap
-    Run(Run),
-    /// Measure a collective between real processes, beside the machine's floor
-    Bench(Bench),
-    /// Check every algorithm against a sequential oracle on real processes
-    Check(Check),
-    /// Simulate a collective between thousands of ranks: virtual time over LogGP links
-    Sim(Sim),
-    /// Show the machine's topology, what a communicator costs in memory, and groups of processes that share units
-    Topo(Topo),
-    /// Print or plot the papers' figures and tables that follow from formulas
-    Model(Model),
-    /// Say which algorithm runs a call and why: all candidates with predicted and measured times
-    Explain(Explain),
-    /// Measure the algorithms that there are to choose from; write a decision table, and what was measured
-    Tune(Tune),
-    /// Measure the parameters of the papers' models: a network's, a queue's; set models beside measurements
-    Measure(Measure),
-    /// A rank of `demo`, `bench`, `check`, `topo`, `tune` or `measure`: started by the launcher
-    #[command(hide = true)]
-    Worker,
-}
 
 /// How ranks are bound.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, ValueEnum)]
@@ -164,23 +123,6 @@ pub(crate) enum Collective {
     Overlap,
     /// Communicators: dup, split, create group, each with free
     Comm,
-}
-
-impl Collective {
-    /// As one with two sides.
-    pub(crate) const fn sides(self) -> Option<Sides> {
-        Some(match self {
-            Self::Bcast | Self::Barrier | Self::Allreduce | Self::Overlap | Self::Comm => return None,
-            Self::Gather => Sides::Gather,
-            Self::Scatter => Sides::Scatter,
-            Self::Allgather => Sides::Allgather,
-            Self::Alltoall => Sides::Alltoall,
-            Self::Reduce => Sides::Reduce,
-            Self::ReduceScatter => Sides::ReduceScatter,
-            Self::Scan => Sides::Scan,
-            Self::Exscan => Sides::Exscan,
-        })
-    }
 }
 
 /// How to measure.
@@ -389,12 +331,6 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
-
-    #[test]
-    fn the_command_line_is_consistent() {
-        Args::command().debug_assert();
-    }
 
     #[test]
     fn bytes() {

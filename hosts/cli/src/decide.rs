@@ -1,8 +1,7 @@
-//! What is chosen for a call, and what else could be.
+//! Which algorithms there are, what is chosen for a call, and what else could be.
 
 use crate::args::Collective;
 use crate::error::Failure;
-use crate::{bench, sim};
 use clap::ValueEnum;
 use unisono_kernel::table::{self, Ask, Over, Plan, Site};
 use unisono_posix::decisions::decisions;
@@ -36,9 +35,47 @@ pub(crate) fn applies(over: Over, collective: Collective, name: &str, bytes: u64
 /// The algorithms that there are, whether they serve a call or not.
 pub(crate) fn candidates(over: Over, collective: Collective) -> Vec<Plan> {
     let names = match over {
-        Over::Segment => bench::names(collective),
-        Over::Messages => sim::names(collective).map_or(&[][..], |(_, names)| names),
+        Over::Segment => names(collective),
+        Over::Messages => messages(collective).map_or(&[][..], |(_, names)| names),
     };
     let kind = ask(over, collective, 0, 1).map(|ask| ask.collective);
     names.iter().filter_map(|name| Plan::from_name(over, kind?, name)).collect()
+}
+
+/// The algorithms of a collective over a segment, but for further arities.
+pub(crate) fn names(collective: Collective) -> &'static [&'static str] {
+    match collective {
+        Collective::Bcast => &["posted", "queue", "cico-flat", "cico-chain", "cico-binary", "cico-binomial"],
+        Collective::Barrier => &["posted", "dissemination", "central", "combining"],
+        Collective::Allreduce => &["posted", "exchange", "slices"],
+        Collective::Gather | Collective::Scatter | Collective::Allgather => &["exchange", "cico"],
+        Collective::Alltoall
+        | Collective::Reduce
+        | Collective::ReduceScatter
+        | Collective::Scan
+        | Collective::Exscan => &["exchange"],
+        Collective::Overlap | Collective::Comm => &[],
+    }
+}
+
+/// The collective's name, and those of its algorithms over messages, the default first; nothing where messages have none.
+pub(crate) const fn messages(collective: Collective) -> Option<(&'static str, &'static [&'static str])> {
+    Some(match collective {
+        Collective::Barrier => {
+            ("barrier", &["dissemination", "central", "combining-4", "tournament", "bruck", "butterfly"])
+        }
+        Collective::Bcast => {
+            ("bcast", &["binomial", "flat", "knomial-4", "chain-8192", "scatter-allgather", "scatter-doubling"])
+        }
+        Collective::Reduce => ("reduce", &["binomial", "flat", "knomial-4", "chain-8192", "scatter-gather"]),
+        Collective::Allreduce => ("allreduce", &["doubling", "rabenseifner", "ring", "segmented-ring-8192"]),
+        Collective::Gather => ("gather", &["binomial", "linear"]),
+        Collective::Scatter => ("scatter", &["binomial", "linear"]),
+        Collective::Allgather => ("allgather", &["bruck", "ring", "doubling", "bagds"]),
+        Collective::Alltoall => ("alltoall", &["pairwise", "linear", "bruck"]),
+        Collective::ReduceScatter => ("reduce_scatter", &["pairwise", "ring"]),
+        Collective::Scan => ("scan", &["doubling", "chain-8192"]),
+        Collective::Exscan => ("exscan", &["doubling", "chain-8192"]),
+        Collective::Overlap | Collective::Comm => return None,
+    })
 }

@@ -1,10 +1,12 @@
 //! `unisono demo`: real processes, real data, under a minute.
 
 use crate::args::{self, Collective, Method};
-use crate::bench::{self, Contender, Floors, Plan, Subject, Table, progress};
+use crate::bench::{self, Contender, Floors, Plan, Subject, Table};
 use crate::error::Failure;
 use crate::form::Form;
-use crate::job::Team;
+use crate::out::{out, outln};
+use crate::progress::progress;
+use crate::team::Team;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::time::Instant;
@@ -32,7 +34,7 @@ pub(crate) fn work(team: &mut Team, args: &args::Demo) -> Result<(), Failure> {
     broadcast_file(team, &mut joined, args)?;
     measure(team, &mut joined)?;
     if speaker {
-        println!("demo: done");
+        outln!("demo: done")?;
     }
     Ok(())
 }
@@ -47,16 +49,16 @@ fn introduce(team: &mut Team, joined: &Joined) -> Result<(), Failure> {
     if team.rank() > 0 {
         return Ok(());
     }
-    println!("Topology\n{}", Topology::read());
+    outln!("Topology\n{}", Topology::read())?;
     let layout = joined.communicator.comm().member().layout();
-    println!(
+    outln!(
         "Segment: {}; of which {} bytes per rank; waiting: {}",
         joined.pages,
         layout.own_pages(0).len(),
         joined.waiting
-    );
+    )?;
     for (rank, report) in reports.iter().enumerate() {
-        println!("  rank {rank}: process {}, processing units {:?}, {}", report.pid, report.pus, report.placement);
+        outln!("  rank {rank}: process {}, processing units {:?}, {}", report.pid, report.pus, report.placement)?;
     }
     Ok(())
 }
@@ -88,9 +90,9 @@ fn broadcast_file(team: &mut Team, joined: &mut Joined, args: &args::Demo) -> Re
         return Err(Failure::Words(format!("rank {rank} received other bytes than rank 0 sent")));
     }
     if team.rank() == 0 {
-        println!("Broadcast of {} ({length} bytes) in {:.2} ms", path.display(), elapsed.as_secs_f64() * 1e3);
+        outln!("Broadcast of {} ({length} bytes) in {:.2} ms", path.display(), elapsed.as_secs_f64() * 1e3)?;
         for (rank, hash) in hashes.iter().enumerate() {
-            println!("  rank {rank}: SHA-256 {hash}");
+            outln!("  rank {rank}: SHA-256 {hash}")?;
         }
     }
     Ok(())
@@ -118,8 +120,8 @@ fn measure(team: &mut Team, joined: &mut Joined) -> Result<(), Failure> {
     }
     bar.finish_and_clear();
     if team.rank() == 0 {
-        println!("Broadcast, both generations (ours: posted, queue; paper P1's: cico)\n{floors}");
-        print!("{table}");
+        outln!("Broadcast, both generations (ours: posted, queue; paper P1's: cico)\n{floors}")?;
+        out!("{table}")?;
     }
     Ok(())
 }

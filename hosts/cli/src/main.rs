@@ -1,8 +1,11 @@
 //! `unisono`: see collectives work, measure them, check them.
+// They panic where nothing can be written: `out` answers.
+#![deny(clippy::print_stdout)]
 
 mod args;
 mod bench;
 mod check;
+mod command;
 mod decide;
 mod demo;
 mod error;
@@ -11,20 +14,25 @@ mod form;
 mod job;
 mod measure;
 mod model;
+mod out;
+mod progress;
 mod run;
 mod sim;
+mod team;
 mod topo;
 mod tune;
+mod worker;
 
-use args::{Args, Command};
 use clap::Parser;
+use command::{Args, Command};
 use error::Failure;
+use job::Job;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let answer = match Args::parse().command {
-        Command::Demo(args) => job::launch(args.ranks, args.bind, args.memory.variables(), job::Job::Demo(args)),
-        Command::Bench(args) => job::launch(args.ranks, args.bind, args.memory.variables(), job::Job::Bench(args)),
+        Command::Demo(args) => team::launch(args.ranks, args.bind, args.memory.variables(), &Job::Demo(args)),
+        Command::Bench(args) => bench::run(args),
         Command::Check(args) => check::run(args),
         Command::Run(args) => run::run(args),
         Command::Topo(args) => topo::run(args),
@@ -33,9 +41,9 @@ fn main() -> ExitCode {
         Command::Explain(args) => explain::run(&args),
         Command::Tune(args) => tune::run(&args),
         Command::Measure(args) => measure::run(&args),
-        Command::Worker => job::work(),
+        Command::Worker => worker::work(),
     };
-    match answer {
+    match answer.and_then(|()| out::finish()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Silent(code)) => ExitCode::from(code),
         Err(failure) => {

@@ -2,7 +2,7 @@
 
 use crate::args::Run;
 use crate::error::Failure;
-use crate::job;
+use crate::team;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_posix::timeout::TIMEOUT;
 
@@ -12,5 +12,5 @@ pub(crate) fn run(args: Run) -> Result<(), Failure> {
     let program = words.next().ok_or_else(|| Failure::Words("run: no program given".into()))?;
     let bound = args.timeout.map(|seconds| (TIMEOUT.into(), seconds.into()));
     let env = args.memory.variables().into_iter().chain(bound).collect();
-    job::start(args.ranks, args.bind, program, words.collect(), env)
+    team::start(args.ranks, args.bind, program, words.collect(), env)
 }

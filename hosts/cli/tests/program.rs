@@ -353,6 +353,67 @@ fn sim_reads_parameters() {
     std::fs::remove_file(&file).expect("removable");
 }
 
+/// Subcommands that print in different ways: at once, by line, from rank 0 of started ranks.
+const PRINTING: [&[&str]; 10] = [
+    &["topo", "--memory"],
+    &["topo", "--synthetic", "core:2", "--groups", "0,1"],
+    &["model", "--figure", "p1.4"],
+    &["model", "--table", "p1.1"],
+    &["explain", "bcast", "-n", "4"],
+    &["sim", "bcast", "-n", "4"],
+    &["check", "--random", "0", "--seed", "7", "--print", "-n", "2"],
+    &["check", "--random", "0", "--seed", "7"],
+    &["bench", "bcast", "-n", "2", "--bytes", "8", "--iterations", "5", "--json"],
+    &["bench", "comm", "-n", "2", "--iterations", "5"],
+];
+
+/// How a subcommand ends that writes to this, and what it says.
+fn written_to(args: &[&str], to: impl Into<Stdio>) -> (Option<i32>, String) {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_unisono"));
+    let output = program.args(args).stdout(to).output().expect("the program starts");
+    (output.status.code(), text(&output.stderr))
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_no_panic() {
+    for args in PRINTING {
+        let full = std::fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+        let (code, errors) = written_to(args, full);
+        assert_eq!(code, Some(1), "{args:?}: {errors}");
+        assert!(errors.contains("standard output: No space left on device"), "{args:?}: {errors}");
+        assert!(!errors.contains("panicked"), "{args:?}: {errors}");
+    }
+}
+
+#[test]
+fn a_reader_who_is_gone_is_no_error() {
+    for args in PRINTING {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        assert_eq!(written_to(args, writer), (Some(0), String::new()), "{args:?}");
+    }
+}
+
+/// Before any rank is started: one line, in no rank's name.
+#[test]
+fn bench_names_the_algorithms_where_one_is_unknown() {
+    for (collective, words) in [
+        (
+            "bcast",
+            "auto, all, posted, queue, cico-flat, cico-chain, cico-binary, cico-binomial, cico-kary-K, cico-knomial-K",
+        ),
+        ("barrier", "auto, all, posted, dissemination, central, combining, combining-N"),
+        ("allreduce", "auto, all, posted, exchange, slices, hand-written and sketch (8 bytes)"),
+        ("gather", "auto, all, exchange, cico"),
+        ("scan", "auto, all, exchange"),
+    ] {
+        let output = unisono(&["bench", collective, "-n", "3", "--algorithm", "best"]);
+        assert_eq!(output.status.code(), Some(1), "{collective}");
+        let line = format!("unisono: no algorithm \"best\" for {collective}: {words}\n");
+        assert_eq!((text(&output.stderr), text(&output.stdout)), (line, String::new()));
+    }
+}
+
 #[test]
 fn what_is_wrong_is_named() {
     for (args, words) in [

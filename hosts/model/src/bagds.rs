@@ -188,7 +188,7 @@ mod tests {
         algorithm.cost(network, ranks).unwrap()
     }
 
-    /// Stage counts as PAPERS gives them; powers of two take log2 p.
+    /// Stage counts as paper P5 gives them; powers of two take log2 p.
     #[test]
     fn stages() {
         for (ranks, stages) in

@@ -2,16 +2,17 @@
 //!
 //! Others open it as `/proc/PID/fd/FD`, or by `pidfd_getfd` where that is refused. So it has no name: when the
 //! last process that maps it is gone, however it went, the memory is free. It is sealed against shrinking,
-//! growing and further seals before anyone learns of it: no peer can take the pages away under a reader.
+//! growing and further seals before anyone learns of it: no peer can take the pages away under a reader. Its mode
+//! is 0600: it is its maker's user's.
 
 use crate::error::PosixError;
 use crate::pages::Kind;
 use crate::sys;
 use memmap2::{Advice, MmapOptions, MmapRaw};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use unisono_kernel::error::{Argument, Bound, Refusal};
 
 /// What a file is sealed against.
@@ -57,6 +58,9 @@ impl Sealed {
         Refusal::check(Argument::SegmentBytes, bytes, Bound::AtMost(most.min(i64::MAX as u64)))?;
         let file =
             sys::memfd(kind == Kind::Hugetlb).map_err(|e| PosixError::io("memfd_create", &e, "make the segment"))?;
+        // Made open to all, as memfds are: who may open `/proc/PID/fd/FD` would be anyone.
+        file.set_permissions(Permissions::from_mode(0o600))
+            .map_err(|e| PosixError::io("fchmod", &e, "close the segment to other users"))?;
         file.set_len(bytes)
             .map_err(|e| PosixError::io("ftruncate", &e, format!("size the segment to {bytes} bytes")))?;
         sys::add_seals(&file, SEALS).map_err(|e| PosixError::io("fcntl", &e, "seal the segment"))?;
@@ -212,6 +216,15 @@ mod tests {
         assert_eq!(Sealed::open(&handle, 1 << 16).unwrap().handle().unwrap().inode, handle.inode);
         let copy = File::from(copy(&handle).unwrap()).metadata().unwrap();
         assert_eq!((copy.ino(), copy.len()), (handle.inode, 1 << 16));
+    }
+
+    #[test]
+    fn other_users_may_not_open_it() {
+        let sealed = Sealed::create(1 << 16).unwrap();
+        let other = Sealed::open(&sealed.handle().unwrap(), 1 << 16).unwrap();
+        for file in [sealed.file, other.file] {
+            assert_eq!(file.metadata().unwrap().mode() & 0o7777, 0o600);
+        }
     }
 
     #[test]

@@ -5,11 +5,11 @@
 //! | `central_count` | all add 1 | rank 0 | arrivals ever: barrier b is full at b·p |
 //! | `release(0)` | rank 0 | all | the last operation released |
 
+use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::PollError;
 use crate::machine::Machine;
 use crate::region::{Counter, Flag, Region};
-use crate::shm::line::Kind;
 use crate::step::{Await, Awaits, Source, Step, Until};
 use crate::transport::Shared;
 

@@ -9,12 +9,12 @@
 //! | `release(r)` | r | r's children in the binomial tree | the last operation released |
 
 use crate::Rank;
+use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::{PollError, Refusal};
 use crate::machine::Machine;
 use crate::pattern::tree::{Position, Tree};
 use crate::region::{Flag, FlagId, Region};
-use crate::shm::line::Kind;
 use crate::step::{Awaits, Step, Until};
 use crate::transport::Shared;
 

@@ -5,11 +5,11 @@
 //! | `round(r, i)` | r | r + 2ⁱ mod p | the last operation in which r has reached round i |
 
 use crate::Rank;
+use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::PollError;
 use crate::machine::Machine;
 use crate::region::{Flag, Region};
-use crate::shm::line::Kind;
 use crate::step::{Awaits, Step, Until};
 use crate::transport::Shared;
 

@@ -4,10 +4,11 @@
 //! The price is p − 1 lines to look at.
 
 use crate::Rank;
+use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::PollError;
 use crate::machine::Machine;
-use crate::shm::line::{self, Body, Kind};
+use crate::shm::line::{self, Body};
 use crate::step::Step;
 use crate::transport::Shared;
 

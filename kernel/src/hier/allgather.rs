@@ -33,9 +33,7 @@ pub struct Plan<'a> {
 /// # Errors
 /// The algorithm does not apply.
 pub fn plan<'a>(nodes: Nodes<'a>, rows: Rows<'a>, algorithm: allgather::Algorithm) -> Result<Plan<'a>, PlanError> {
-    algorithm
-        .applicable(nodes.count(), None)
-        .map_err(|needs| PlanError::Inapplicable { algorithm: algorithm.into(), needs })?;
+    algorithm.applicable(nodes.count(), None).map_err(PlanError::of(algorithm))?;
     let part = |seat| allgather::plan(seat, rows.parts(), true, algorithm, None);
     Ok(Plan { nodes, rows, between: nodes.led().seat().map(part).transpose()? })
 }

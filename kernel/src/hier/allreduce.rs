@@ -76,7 +76,7 @@ pub fn plan<'n>(
 ) -> Result<Plan<'n>, PlanError> {
     // Every rank says so, not the leaders alone.
     let ordered = if op.commutative() || nodes.in_order() { Ok(()) } else { Err(Needs::Commutative) };
-    let needs = |needs| PlanError::Inapplicable { algorithm: algorithm.into(), needs };
+    let needs = PlanError::of(algorithm);
     ordered.and(algorithm.applicable(&op)).map_err(needs)?;
     op.count(bytes)?;
     let (led, cut) = (nodes.led(), Cut::new(bytes, segment, op.element()));

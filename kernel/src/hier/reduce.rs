@@ -54,7 +54,7 @@ pub fn plan<'n>(
     (algorithm, segment): (reduce::Algorithm, u64),
 ) -> Result<Plan<'n>, PlanError> {
     if !op.commutative() && !nodes.in_order() {
-        return Err(PlanError::Inapplicable { algorithm: algorithm.into(), needs: Needs::Commutative });
+        return Err(PlanError::of(algorithm)(Needs::Commutative));
     }
     op.count(bytes)?;
     let (led, cut) = (nodes.led_by(root)?, Cut::new(bytes, segment, op.element()));

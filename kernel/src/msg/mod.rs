@@ -13,6 +13,7 @@
 //! Data is contiguous: whoever has holes packs first. Two processes whose arguments differ find messages of another
 //! length than they expect, which the layer reports.
 
+mod algorithm;
 pub mod allgather;
 pub mod allreduce;
 pub mod alltoall;
@@ -22,7 +23,7 @@ mod combine;
 pub mod gather;
 pub mod halving;
 pub mod levels;
-mod name;
+mod named;
 pub mod parts;
 pub mod reduce;
 pub mod reduce_scatter;
@@ -33,7 +34,8 @@ pub mod scan;
 pub mod scatter;
 pub mod schedule;
 
-pub use name::{Algorithm, Named, Needs, PlanError};
+pub use algorithm::Algorithm;
+pub use named::{Label, Named, Needs, PlanError};
 pub use parts::Parts;
 pub use rounds::{Memory, Rounds};
 pub use schedule::Schedule;

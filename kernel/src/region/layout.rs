@@ -13,12 +13,10 @@
 //! Pages above 4 KiB (huge ones, so that each rank's area is on its own): `w` is 4 KiB in the formula, and only what
 //! comes before rank 0's area, and each rank's area, are rounded up to the page. Inside an area nothing needs more.
 
-use super::{CounterId, Extent, FlagId, MailId, Mailboxes, Pair};
+use super::{CounterId, Extent, FlagId, LINE, MailId, Mailboxes, Pair};
 use crate::Rank;
 use crate::error::{Argument, Bound, Refusal};
 
-/// One writer's line: two 64-byte lines, which x86 prefetches as a pair.
-pub const LINE: u64 = 128;
 /// Bytes of head and payload in a posted line, behind its sequence word.
 pub const LINE_ROOM: u64 = LINE - 8;
 /// Payload bytes of a posted line, behind its sequence and its head.

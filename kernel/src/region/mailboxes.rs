@@ -17,8 +17,7 @@
 //! | sequence | sender | the count behind this fragment | tag, length and bytes of the fragment |
 //! | taken | receiver | the count behind the last fragment that was copied out; behind the message's last one, that of the next message | those copies, to the sender that writes the slot again |
 
-use super::layout::LINE;
-use super::{Extent, FlagId};
+use super::{Extent, FlagId, LINE};
 use crate::error::{Argument, Bound, Refusal};
 
 /// Most messages of a pair that are under way.

@@ -20,6 +20,9 @@ pub use layout::{Layout, Params};
 pub use lease::{Base, Term};
 pub use mailboxes::{Mailboxes, Pair};
 
+/// One writer's line: two 64-byte lines, which x86 prefetches as a pair.
+pub const LINE: u64 = 128;
+
 /// A shared 64-bit word with one writer, which only grows. By byte offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlagId(pub(crate) u64);

@@ -11,7 +11,7 @@
 
 use super::{Counter, Flag, Layout, Region};
 use crate::Rank;
-use crate::error::{Argument, Bound, Cause, Error, Poison, Refusal};
+use crate::error::{Argument, Bound, Cause, Condition, Error, Poison, Refusal};
 
 const KIND: u32 = 62;
 const RANK: u32 = 30;
@@ -33,6 +33,7 @@ fn encode_bound(bound: Bound) -> (u64, u64) {
         Bound::Equals(b) => (4, b),
         Bound::MultipleOf(b) => (5, b),
         Bound::Divides(b) => (6, b),
+        Bound::Is(condition) => (7, condition as u64),
     }
 }
 
@@ -44,6 +45,7 @@ fn decode_bound(kind: u64, b: u64) -> Option<Bound> {
         4 => Bound::Equals(b),
         5 => Bound::MultipleOf(b),
         6 => Bound::Divides(b),
+        7 => Bound::Is(*Condition::ALL.get(usize::try_from(b).ok()?)?),
         _ => return None,
     })
 }
@@ -111,7 +113,7 @@ pub fn look<R: Region>(region: &R, layout: &Layout) -> Option<Poison> {
 /// Nothing did; or a rank died: the others go on without it.
 pub fn renewable<R: Region>(region: &R, layout: &Layout) -> Result<Poison, Error> {
     match look(region, layout) {
-        None => Err(Error::Refused(Refusal::new(Argument::Failures, 0, Bound::AtLeast(1)))),
+        None => Err(Error::Refused(Refusal::not(Argument::Failures, Condition::Failed))),
         Some(poison) if poison.is_renewable() => Ok(poison),
         Some(poison) => Err(Error::Poisoned(poison)),
     }
@@ -149,7 +151,8 @@ mod tests {
     #[test]
     fn what_is_told_in_words_is_read_from_them() {
         let causes = [Cause::Died, Cause::Late, Cause::Fault, Cause::Messages(-5), Cause::Messages(7)];
-        for cause in causes.into_iter().chain(BOUNDS.map(|bound| refused(bound(99)))) {
+        let conditions = Condition::ALL.map(|condition| refused(Bound::Is(condition)));
+        for cause in causes.into_iter().chain(BOUNDS.map(|bound| refused(bound(99)))).chain(conditions) {
             for rank in [0, 5, (1 << 20) - 1] {
                 assert_eq!(of_words(words(poison_of(rank, cause))), poison_of(rank, cause));
             }
@@ -170,7 +173,9 @@ mod tests {
             [word, 0, value, kind, bound],
             [word, u64::MAX - 1, value, kind, bound],
             [word, argument, value, 0, bound],
-            [word, argument, value, 7, bound],
+            [word, argument, value, 7, Condition::ALL.len() as u64],
+            [word, argument, value, 7, u64::MAX],
+            [word, argument, value, 8, 0],
             [word & !(3 << 62), argument, value, kind, bound],
         ] {
             assert_eq!(of_words(wrong), fault, "{wrong:?}");
@@ -192,7 +197,7 @@ mod tests {
             assert_eq!(renewable.is_ok(), first.is_renewable());
             assert!(renewable == Ok(first) || renewable == Err(Error::Poisoned(first)));
         }
-        let nothing = Refusal::new(Argument::Failures, 0, Bound::AtLeast(1));
+        let nothing = Refusal::not(Argument::Failures, Condition::Failed);
         assert_eq!(renewable(&Words::new(&layout), &layout), Err(Error::Refused(nothing)));
     }
 

@@ -17,9 +17,10 @@
 //!
 //! A collective is a plan: which bytes go into a fragment, and what happens to those of others.
 
-use super::line::{self, Body, Kind};
+use super::line::{self, Body};
 use super::pieces::{Pair, Way};
 use crate::Rank;
+use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::Machine;

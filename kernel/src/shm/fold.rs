@@ -4,7 +4,7 @@ use crate::Rank;
 use crate::buffer::Buf;
 use crate::comm::Member;
 use crate::datatype::Data;
-use crate::error::{Argument, Bound, Refusal};
+use crate::error::{Argument, Bound, Condition, Refusal};
 use crate::op::Op;
 use crate::region::{Extent, Region};
 use crate::shm::pieces::{Pieces, Readers, Way};
@@ -29,7 +29,7 @@ impl<'a> Operand<'a> {
         op.count(send.len())?;
         for data in [Some(send), receive].into_iter().flatten() {
             Refusal::check(Argument::Bytes, data.len(), Bound::Equals(send.len()))?;
-            data.as_contiguous().ok_or(Refusal::new(Argument::Datatype, 0, Bound::AtLeast(1)))?;
+            data.as_contiguous().ok_or(Refusal::not(Argument::Datatype, Condition::Contiguous))?;
         }
         Ok(Self { send, receive, op })
     }

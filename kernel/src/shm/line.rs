@@ -7,134 +7,27 @@
 //!
 //! The line of operation n is that of operation n − K: it may be written when every rank's `done`
 //! is at least n − K ([`Member::line_free`]). Two alternating lines without acknowledgement are
-//! wrong as soon as collectives mix (DESIGN §5). Readers require the sequence to be *equal*.
+//! wrong as soon as collectives mix (`verify/tests/explore.rs`). Readers require the sequence to be *equal*.
 //!
-//! The head says what the line is, and what came before it:
-//!
-//! | bits | |
-//! |---|---|
-//! | 63..60 | the [`Kind`] of collective |
-//! | 59..48 | a digest of the kinds of all operations before this one; 0: not known |
-//! | 47..0 | bytes of the message |
-//!
-//! So who hears a line compares all that the two processes have called with the same look: ranks that make different
-//! collectives where nobody waits for anybody are told at the next line that is heard.
+//! The [head](crate::comm::history) says what the line is, and what came before it.
 //!
 //! Head and payload go through a private [`Body`], word by word: a few bytes moved in wide
 //! registers would wait for the narrow stores before them.
 
 use crate::Rank;
 use crate::buffer::Buf;
-use crate::comm::Member;
+use crate::collective::Kind;
+use crate::comm::divergence::agree;
+use crate::comm::heads::read_head;
+use crate::comm::history::{Mark, length};
+use crate::comm::member::Member;
 use crate::datatype::Data;
-use crate::error::{Argument, Bound, PollError, Refusal};
+use crate::error::PollError;
 use crate::region::layout::{LINE_PAYLOAD, LINE_ROOM};
 use crate::region::{Flag, Region};
 use crate::step::{Awaits, Until};
 use core::cmp::Ordering::{Equal, Greater, Less};
 use core::mem::MaybeUninit;
-
-/// Which collective posted the line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// MPI_Bcast.
-    Bcast = 1,
-    /// MPI_Allreduce.
-    Allreduce = 2,
-    /// MPI_Gather, MPI_Gatherv.
-    Gather = 3,
-    /// MPI_Scatter, MPI_Scatterv.
-    Scatter = 4,
-    /// MPI_Allgather, MPI_Allgatherv.
-    Allgather = 5,
-    /// MPI_Alltoall, MPI_Alltoallv, MPI_Alltoallw.
-    Alltoall = 6,
-    /// MPI_Reduce.
-    Reduce = 7,
-    /// MPI_Reduce_scatter, MPI_Reduce_scatter_block.
-    ReduceScatter = 8,
-    /// MPI_Scan.
-    Scan = 9,
-    /// MPI_Exscan.
-    Exscan = 10,
-    /// MPI_Barrier.
-    Barrier = 11,
-}
-
-impl Kind {
-    /// The collective of this number, as MPI calls it.
-    pub(crate) const fn name(number: u64) -> &'static str {
-        const NAMES: [&str; 12] = [
-            "?",
-            "bcast",
-            "allreduce",
-            "gather",
-            "scatter",
-            "allgather",
-            "alltoall",
-            "reduce",
-            "reduce_scatter",
-            "scan",
-            "exscan",
-            "barrier",
-        ];
-        if number < NAMES.len() as u64 { NAMES[number as usize] } else { "unknown" }
-    }
-}
-
-/// Bits of a head that say the length.
-const LENGTH: u32 = 48;
-
-const fn length(head: u64) -> u64 {
-    head & ((1 << LENGTH) - 1)
-}
-
-/// A head without its length: a kind, and the digest of all before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Mark(u16);
-
-impl Mark {
-    const DIGEST: u16 = (1 << 12) - 1;
-
-    /// Before all operations. The digest is odd ever after.
-    pub(crate) const START: Self = Self(1);
-
-    /// Of an operation of this kind, what came before being unknown.
-    pub(crate) const fn alone(kind: Kind) -> Self {
-        Self((kind as u16) << 12)
-    }
-
-    /// Of the operation behind this one. A single operation of another kind changes the digest for good: the factor
-    /// is odd, and twice the difference of two kinds no multiple of 2¹². So do two operations that change places, unless they
-    /// are a multiple of 64 apart.
-    #[inline(always)]
-    pub(crate) const fn next(self, kind: Kind) -> Self {
-        let digest = self.0.wrapping_mul(5).wrapping_add(self.0 >> 12 << 1);
-        Self((kind as u16) << 12 | digest & Self::DIGEST)
-    }
-
-    /// That of a head.
-    pub(crate) const fn of(head: u64) -> Self {
-        Self((head >> LENGTH) as u16)
-    }
-
-    /// The head with this length.
-    #[inline(always)]
-    const fn head(self, bytes: u64) -> u64 {
-        (self.0 as u64) << LENGTH | bytes
-    }
-
-    /// The kind's number; 0: no operation.
-    pub(crate) const fn kind(self) -> u64 {
-        (self.0 >> 12) as u64
-    }
-
-    /// Were the operations before the same, as far as both know?
-    pub(crate) const fn same_before(self, other: Self) -> bool {
-        let (mine, theirs) = (self.0 & Self::DIGEST, other.0 & Self::DIGEST);
-        mine == theirs || mine == 0 || theirs == 0
-    }
-}
 
 /// Words of a body: the head, then the payload.
 const WORDS: usize = LINE_ROOM as usize / 8;
@@ -348,104 +241,9 @@ pub(crate) fn hear_head<R: Region>(
     Ok(Ok(length(head)))
 }
 
-/// The head of the line that `peer` posted in `operation`, if it has and the line is not another operation's by now.
-///
-/// Of an operation that this process has finished, it may be that of a later one all the same: the line is being reused.
-#[cold]
-pub(crate) fn head_of<R: Region>(region: &R, me: &Member, peer: Rank, operation: u64) -> Option<u64> {
-    // pairs with: post
-    let posted = region.flag(me.layout().line(peer, operation)).load_acquire().is(operation);
-    posted.then(|| read_head(region, me, peer, operation))
-}
-
-#[inline(always)]
-fn read_head<R: Region>(region: &R, me: &Member, peer: Rank, operation: u64) -> u64 {
-    let mut head = [0; 8];
-    // SAFETY: `peer` published the line and reuses it only after our `done`. After that (`head_of`) we ask only because
-    // the processes have fallen out of step: a race there is one word's, which is copied as an atomic (the boundary of
-    // docs/memory-model.md), and whoever asks checks the value. The array is ours.
-    unsafe { region.read(me.layout().line_body(peer, operation, 8), Buf::of_mut(&mut head)) };
-    u64::from_ne_bytes(head)
-}
-
-/// Does a `head` of `peer`'s in `operation` say what this process's mark and length do, as far as both know?
-///
-/// Errors: the collectives differ, here or before, or the lengths do. In this order: who has made other
-/// collectives before means another message.
-#[cold]
-pub(crate) fn agree<R: Region>(
-    region: &R,
-    me: &Member,
-    (peer, operation): (Rank, u64),
-    mine: Mark,
-    bytes: Option<u64>,
-    head: u64,
-) -> Result<(), Refusal> {
-    let theirs = Mark::of(head);
-    if theirs.kind() != mine.kind() {
-        return Err(Refusal::new(Argument::Collective, mine.kind(), Bound::Equals(theirs.kind())));
-    }
-    if !theirs.same_before(mine) {
-        return Err(me.differ_before(region, peer, operation));
-    }
-    match bytes {
-        Some(bytes) if bytes != length(head) => Err(Refusal::new(Argument::Bytes, bytes, Bound::Equals(length(head)))),
-        _ => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const KINDS: [Kind; 11] = [
-        Kind::Bcast,
-        Kind::Allreduce,
-        Kind::Gather,
-        Kind::Scatter,
-        Kind::Allgather,
-        Kind::Alltoall,
-        Kind::Reduce,
-        Kind::ReduceScatter,
-        Kind::Scan,
-        Kind::Exscan,
-        Kind::Barrier,
-    ];
-
-    #[test]
-    fn kinds_have_their_names() {
-        let names = KINDS.map(|kind| Kind::name(kind as u64));
-        assert_eq!((names[0], names[7], names[10]), ("bcast", "reduce_scatter", "barrier"));
-        assert_eq!([0, 12, u64::MAX].map(Kind::name), ["?", "unknown", "unknown"]);
-    }
-
-    #[test]
-    fn a_head_is_a_kind_a_digest_and_a_length() {
-        for kind in KINDS {
-            assert_eq!(Mark::alone(kind).kind(), kind as u64);
-            let mark = Mark::START.next(kind);
-            assert_eq!(mark.head(77), (kind as u64) << 60 | 5 << 48 | 77);
-            assert_eq!((Mark::of(mark.head(77)), length(mark.head(77))), (mark, 77));
-            assert_eq!(mark.next(Kind::Scan).head(0), 9 << 60 | (25 + 2 * kind as u64) << 48);
-        }
-        assert_eq!(Mark::START.kind(), 0);
-    }
-
-    #[test]
-    fn one_operation_of_another_kind_changes_the_digest_for_good() {
-        let after = |kind: Kind| {
-            (0..100).scan(Mark::START.next(kind), |mark, at| {
-                *mark = mark.next(KINDS[at % 11]);
-                Some(*mark)
-            })
-        };
-        for (one, other) in KINDS.into_iter().flat_map(|one| KINDS.map(|other| (one, other))) {
-            let same = after(one).zip(after(other)).filter(|(mine, theirs)| mine.same_before(*theirs)).count();
-            assert_eq!(same, if one == other { 100 } else { 0 }, "{one:?} and {other:?}");
-        }
-        let known = Mark::START.next(Kind::Scan).next(Kind::Scan);
-        assert!(Mark::alone(Kind::Scan).same_before(known) && known.same_before(Mark::alone(Kind::Scan)));
-    }
 
     #[test]
     fn the_rest_of_the_last_word_is_zero() {
@@ -461,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_fifteen_words_and_a_digest_has_twelve_bits() {
-        assert_eq!((WORDS, Mark::DIGEST), (15, 0xfff));
+    fn a_body_is_fifteen_words() {
+        assert_eq!(WORDS, 15);
     }
 }

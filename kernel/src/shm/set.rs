@@ -11,9 +11,9 @@
 //! are behind it do nothing.
 
 use super::copy::{copy_in, copy_out};
-use super::line::Kind;
 use crate::Rank;
 use crate::blocks::Blocks;
+use crate::collective::Kind;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};

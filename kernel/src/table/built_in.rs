@@ -1,15 +1,15 @@
-//! The rules that hold where a table says nothing. Over a segment they are what [`crate::select`] resolves `Auto` to
+//! The rules that hold where a table says nothing. Over a segment they are what [`crate::algorithm`] resolves `Auto` to
 //! in closed form, which costs a call nothing; a test compares the two.
 
 use super::{Collective, Plan, Rule, Span};
+use crate::algorithm::{
+    ALLGATHERED, AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, FEW, LINE_REDUCED, MoveAlgorithm, PAIR,
+    SCATTERED, WHOLE,
+};
 use crate::msg::{
     Algorithm, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan, scatter,
 };
-use crate::select::{
-    ALLGATHERED, AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, FEW, MoveAlgorithm, PAIR, SCATTERED, WHOLE,
-};
-use crate::shm::allreduce::posted::MOST as LINE_REDUCED;
-use crate::shm::bcast::posted::MOST as LINE_SENT;
+use crate::region::layout::LINE_PAYLOAD as LINE_SENT;
 use Collective as C;
 
 const fn shm(collective: C, plan: Plan) -> Rule {

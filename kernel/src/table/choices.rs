@@ -1,7 +1,7 @@
 //! A table cut to one communicator: what is left to look at in a call is its length.
 
 use super::{Ask, BUILT_IN, Collective, Over, Plan, Rule, Site, select};
-use crate::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
+use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use core::fmt;
 use heapless::Vec;
 

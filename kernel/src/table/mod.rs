@@ -15,10 +15,11 @@ mod built_in;
 mod choices;
 mod plan;
 
+pub use crate::collective::Collective;
 pub use between::Between;
 pub use built_in::BUILT_IN;
 pub use choices::{Choices, Chooser, STEPS, Steps, TooMany};
-pub use plan::{Ask, Collective, Over, Plan, Site, Unfit};
+pub use plan::{Ask, Over, Plan, Site, Unfit};
 
 /// A range with both ends in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

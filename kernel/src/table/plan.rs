@@ -1,9 +1,10 @@
 //! What is asked for, and what can be answered: collectives, algorithms, where each applies.
 
-use crate::msg::{Algorithm, Needs, allreduce, alltoall, gather, reduce_scatter, scatter};
+use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, LINE_REDUCED, MoveAlgorithm};
+use crate::collective::Collective;
+use crate::msg::{Algorithm, Label, Needs, allreduce, alltoall, gather, reduce_scatter, scatter};
 use crate::pattern::tree::Tree;
-use crate::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
-use crate::shm;
+use crate::region::layout::LINE_PAYLOAD;
 use core::fmt;
 
 /// Over what a collective runs.
@@ -27,112 +28,6 @@ impl Over {
     /// What a word stands for.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Segment, Self::Messages].into_iter().find(|over| over.name() == name)
-    }
-}
-
-/// A collective, as tables name it. Where ranks don't know each other's lengths it has a name of its own, since
-/// there is no choice by bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Collective {
-    /// MPI 4.1, 7.3.
-    Barrier,
-    /// MPI 4.1, 7.4.
-    Bcast,
-    /// MPI 4.1, 7.5; bytes of a block.
-    Gather,
-    /// MPI 4.1, 7.5.
-    Gatherv,
-    /// MPI 4.1, 7.6; bytes of a block.
-    Scatter,
-    /// MPI 4.1, 7.6.
-    Scatterv,
-    /// MPI 4.1, 7.7, with equal blocks or not; bytes of the longest block.
-    Allgather,
-    /// MPI 4.1, 7.8; bytes of a block.
-    Alltoall,
-    /// MPI 4.1, 7.8.
-    Alltoallv,
-    /// MPI 4.1, 7.9.1.
-    Reduce,
-    /// MPI 4.1, 7.9.6.
-    Allreduce,
-    /// MPI 4.1, 7.10; bytes of the whole vector.
-    ReduceScatter,
-    /// MPI 4.1, 7.11.1.
-    Scan,
-    /// MPI 4.1, 7.11.2.
-    Exscan,
-}
-
-impl Collective {
-    /// All of them.
-    pub const ALL: [Self; 14] = [
-        Self::Barrier,
-        Self::Bcast,
-        Self::Gather,
-        Self::Gatherv,
-        Self::Scatter,
-        Self::Scatterv,
-        Self::Allgather,
-        Self::Alltoall,
-        Self::Alltoallv,
-        Self::Reduce,
-        Self::Allreduce,
-        Self::ReduceScatter,
-        Self::Scan,
-        Self::Exscan,
-    ];
-
-    /// MPI's name, without its prefix.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Barrier => "barrier",
-            Self::Bcast => "bcast",
-            Self::Gather => "gather",
-            Self::Gatherv => "gatherv",
-            Self::Scatter => "scatter",
-            Self::Scatterv => "scatterv",
-            Self::Allgather => "allgather",
-            Self::Alltoall => "alltoall",
-            Self::Alltoallv => "alltoallv",
-            Self::Reduce => "reduce",
-            Self::Allreduce => "allreduce",
-            Self::ReduceScatter => "reduce_scatter",
-            Self::Scan => "scan",
-            Self::Exscan => "exscan",
-        }
-    }
-
-    /// What a name stands for.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|collective| collective.name() == name)
-    }
-
-    /// Do all ranks know the bytes? A barrier has none, and of unequal blocks each rank knows its own.
-    pub const fn has_bytes(self) -> bool {
-        !matches!(self, Self::Barrier | Self::Gatherv | Self::Scatterv | Self::Alltoallv)
-    }
-
-    /// Is there an operation, which may not commute?
-    pub const fn folds(self) -> bool {
-        matches!(self, Self::Reduce | Self::Allreduce | Self::ReduceScatter | Self::Scan | Self::Exscan)
-    }
-
-    /// Its name among the algorithms over messages.
-    const fn family(self) -> &'static str {
-        match self {
-            Self::Gatherv => "gather",
-            Self::Scatterv => "scatter",
-            Self::Alltoallv => "alltoall",
-            Self::Exscan => "scan",
-            other => other.name(),
-        }
-    }
-}
-
-impl fmt::Display for Collective {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 
@@ -223,8 +118,8 @@ impl Plan {
     pub fn applies(self, ask: &Ask) -> Result<(), Unfit> {
         let at_most = |most| if ask.bytes > most { Err(Unfit::Longer(most)) } else { Ok(()) };
         match self {
-            Self::Bcast(BcastAlgorithm::Posted) => at_most(shm::bcast::posted::MOST),
-            Self::Allreduce(AllreduceAlgorithm::Posted) => at_most(shm::allreduce::posted::MOST),
+            Self::Bcast(BcastAlgorithm::Posted) => at_most(LINE_PAYLOAD),
+            Self::Allreduce(AllreduceAlgorithm::Posted) => at_most(LINE_REDUCED),
             _ if self.in_papers_queues() && !ask.site.papers => Err(Unfit::NoQueues),
             Self::Messages(algorithm) => lacks(algorithm, ask).map_or(Ok(()), |needs| Err(Unfit::Needs(needs))),
             _ => Ok(()),
@@ -286,9 +181,9 @@ impl fmt::Display for Plan {
                 Tree::Kary(k) => write!(f, "cico-kary-{k}"),
                 Tree::Knomial(k) => write!(f, "cico-knomial-{k}"),
             },
-            Self::Messages(algorithm) => match algorithm.parts().1 {
-                (name, None) => f.write_str(name),
-                (name, Some(number)) => write!(f, "{name}-{number}"),
+            Self::Messages(algorithm) => match algorithm.label() {
+                Label { algorithm, number: None, .. } => f.write_str(algorithm),
+                Label { algorithm, number: Some(number), .. } => write!(f, "{algorithm}-{number}"),
             },
             Self::Barrier(BarrierAlgorithm::Posted)
             | Self::Bcast(BcastAlgorithm::Posted)

@@ -1,9 +1,9 @@
 use super::*;
+use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use crate::comm::Member;
 use crate::msg::{self, Named};
 use crate::pattern::tree::Tree;
 use crate::region::{Layout, Params};
-use crate::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use std::string::ToString;
 use std::vec::Vec;
 

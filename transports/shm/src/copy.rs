@@ -60,7 +60,7 @@ pub(crate) unsafe fn out_of_segment(from: *mut u8, to: *mut u8, len: usize) {
 /// # Safety
 /// As [`out_of_segment`].
 pub(crate) unsafe fn past_caches(from: *mut u8, to: *mut u8, len: usize) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
     if len >= STREAM {
         // SAFETY: the caller's promise.
         return unsafe { stream(to, from, len) };
@@ -70,11 +70,12 @@ pub(crate) unsafe fn past_caches(from: *mut u8, to: *mut u8, len: usize) {
 }
 
 /// Below this a stream's beginning and end cost more than it saves.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
 const STREAM: usize = 4096;
 
-/// `memcpy` by non-temporal stores, a line of 64 bytes at a time. Miri has none: [`out_of_segment`] is the plain twin.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
+/// `memcpy` by non-temporal stores, a line of 64 bytes at a time. Miri has none, nor have targets for
+/// kernels, which leave vector registers alone: [`out_of_segment`] is the plain twin.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
 #[inline(never)]
 unsafe fn stream(to: *mut u8, from: *const u8, len: usize) {
     use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};

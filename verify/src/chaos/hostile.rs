@@ -3,7 +3,7 @@
 use super::arena::Guarded;
 use super::{Bytes, Segment};
 use unisono_kernel::error::Cause;
-use unisono_kernel::region::{Base, Extent, Layout, Mailboxes, Params, Word, header, layout, state};
+use unisono_kernel::region::{Base, Extent, LINE, Layout, Mailboxes, Params, Word, header, layout, state};
 use unisono_shm::Mapped;
 
 /// Stores a value to a word of the segment, both chosen by the bytes.
@@ -11,7 +11,7 @@ pub(super) fn store(segment: &Segment, choice: u8, bytes: &mut Bytes<'_>) {
     let words = segment.layout.bytes() / 8;
     let place = u64::from(bytes.byte()) << 8 | u64::from(bytes.byte());
     // Most words that steer a machine are the first of their line.
-    let place = if choice & 1 == 0 { place % words } else { place * (layout::LINE / 8) % words };
+    let place = if choice & 1 == 0 { place % words } else { place * (LINE / 8) % words };
     // SAFETY: the place is below the segment's words; the segment is accessed as atomics and through views.
     let word = unsafe { Word::at(segment.region.base().cast::<u64>().wrapping_add(place as usize)) };
     let now = word.load_payload();

@@ -7,7 +7,8 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::op::Op;
-use unisono_kernel::region::layout::{LINE, LINE_ROOM};
+use unisono_kernel::region::LINE;
+use unisono_kernel::region::layout::LINE_ROOM;
 use unisono_kernel::region::{CounterId, Extent, FlagId, Layout, MailId, Region};
 
 /// Where the words of a notice are: outside the layout, as a process's notices are outside its communicators' segments.

@@ -14,7 +14,7 @@
 use super::papers::{LEFT, OPENED, OPENER, Paper, Papers};
 use std::fmt;
 use unisono_kernel::Rank;
-use unisono_kernel::region::layout::LINE;
+use unisono_kernel::region::LINE;
 use unisono_kernel::region::{Base, Layout, Pair};
 
 /// The cells of the bookkeeping.

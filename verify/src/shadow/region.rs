@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use unisono_kernel::Rank;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::op::Op;
-use unisono_kernel::region::layout::LINE;
+use unisono_kernel::region::LINE;
 use unisono_kernel::region::{
     Base, Counter, CounterId, Extent, Flag, FlagId, Layout, MailId, Mailword, Region, Untrusted,
 };

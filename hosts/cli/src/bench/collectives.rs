@@ -4,6 +4,7 @@
 //! whole vector of one rank, which a reduce_scatter cuts into equal blocks of one element at least.
 
 use super::buffers::{fill, holds};
+use crate::args::Collective;
 use unisono_kernel::Rank;
 use unisono_kernel::blocks::Blocks;
 use unisono_kernel::call::Call;
@@ -31,6 +32,25 @@ pub(crate) enum Sides {
 const JUNK: u64 = 1_000_003;
 
 impl Sides {
+    /// Of what is measured: if it has two sides.
+    pub(crate) const fn of(collective: Collective) -> Option<Self> {
+        Some(match collective {
+            Collective::Bcast
+            | Collective::Barrier
+            | Collective::Allreduce
+            | Collective::Overlap
+            | Collective::Comm => return None,
+            Collective::Gather => Self::Gather,
+            Collective::Scatter => Self::Scatter,
+            Collective::Allgather => Self::Allgather,
+            Collective::Alltoall => Self::Alltoall,
+            Collective::Reduce => Self::Reduce,
+            Collective::ReduceScatter => Self::ReduceScatter,
+            Collective::Scan => Self::Scan,
+            Collective::Exscan => Self::Exscan,
+        })
+    }
+
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Gather => "gather",
@@ -52,14 +72,6 @@ impl Sides {
     /// Does it only move bytes?
     pub(crate) const fn moves(self) -> bool {
         matches!(self, Self::Gather | Self::Scatter | Self::Allgather | Self::Alltoall)
-    }
-
-    /// Its algorithms' names.
-    pub(crate) const fn algorithms(self) -> &'static [&'static str] {
-        match self {
-            Self::Gather | Self::Scatter | Self::Allgather => &["exchange", "cico"],
-            _ => &["exchange"],
-        }
     }
 
     /// Bytes that a rank sends and receives.

@@ -12,7 +12,8 @@ use super::clock::{Clock, now};
 use super::methods::{Sample, agree, summary};
 use crate::args::Bench;
 use crate::error::Failure;
-use crate::job::Team;
+use crate::out::outln;
+use crate::team::Team;
 use serde_json::json;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::Params;
@@ -56,10 +57,15 @@ pub(crate) fn work(team: &mut Team, args: &Bench) -> Result<(), Failure> {
     let everyone: Vec<u32> = (0..world.size()).collect();
     let speaker = team.rank() == 0;
     if speaker && !args.json {
-        println!(
+        outln!(
             "{:<14} {:>5} {:>11} {:>11} {:>11} {:>14}",
-            "subject", "ranks", "p50 µs", "p99 µs", "max µs", "KiB each"
-        );
+            "subject",
+            "ranks",
+            "p50 µs",
+            "p99 µs",
+            "max µs",
+            "KiB each"
+        )?;
     }
     for subject in SUBJECTS {
         let bytes = verify(world, subject, &everyone)?;
@@ -73,11 +79,11 @@ pub(crate) fn work(team: &mut Team, args: &Bench) -> Result<(), Failure> {
             let (host, ranks) = ("posix", args.ranks);
             let row = json!({"collective": subject, "host": host, "method": "rate", "ranks": ranks, "bytes_each": bytes,
                 "iterations": iterations, "p50_ns": p50, "p99_ns": p99, "max_ns": max});
-            println!("{row}");
+            outln!("{row}")?;
         } else {
             let [p50, p99, max] = [p50, p99, max].map(|ns| ns / 1e3);
             let kib = bytes as f64 / 1024.0;
-            println!("{subject:<14} {:>5} {p50:>11.3} {p99:>11.3} {max:>11.3} {kib:>14.0}", args.ranks);
+            outln!("{subject:<14} {:>5} {p50:>11.3} {p99:>11.3} {max:>11.3} {kib:>14.0}", args.ranks)?;
         }
     }
     world.barrier()?;

@@ -4,7 +4,7 @@ use super::handwritten::HandWritten;
 use super::subject::Subject;
 use crate::error::Failure;
 use crate::form::Form;
-use crate::job::Team;
+use crate::team::Team;
 use unisono_kernel::Rank;
 use unisono_kernel::call::Call;
 use unisono_kernel::driver::Communicator;

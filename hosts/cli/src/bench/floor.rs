@@ -18,7 +18,7 @@ use super::buffers::Buffers;
 use super::clock::{Clock, now};
 use super::subject::{Bound, Subject};
 use crate::error::Failure;
-use crate::job::Team;
+use crate::team::Team;
 use std::collections::BTreeMap;
 use std::fmt;
 use unisono_kernel::buffer::Buf;

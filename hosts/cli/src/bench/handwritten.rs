@@ -6,7 +6,7 @@
 //!   alone; a dead peer hangs it. What the promises cost is the difference between the two.
 
 use crate::error::Failure;
-use crate::job::Team;
+use crate::team::Team;
 use unisono_kernel::error::Error;
 use unisono_kernel::region::{Flag, FlagId, Layout, Params, Region, Word, state};
 use unisono_kernel::step::{Await, Awaits, Source, Until};

@@ -1,13 +1,21 @@
-//! The two definitions of time (DESIGN §10).
+//! The two definitions of time: latency (`window`), and throughput (`rate`).
 
-use super::Plan;
 use super::buffers::Buffers;
 use super::clock::{Clock, now};
 use super::contender::Contender;
 use crate::error::Failure;
-use crate::job::Team;
+use crate::team::Team;
 use unisono_kernel::driver::Communicator;
 use unisono_posix::{Joined, Posix};
+
+/// How a row is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) iterations: Option<u64>,
+    pub(crate) warm: bool,
+    /// Nanoseconds that a row may take, roughly.
+    pub(crate) budget: f64,
+}
 
 /// What a row says of its samples, in nanoseconds.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,6 @@
 //! `unisono bench`: a collective between real processes, beside the machine's floor.
 //!
-//! The two methods are those of DESIGN §10 (docs/performance.md): `window` is latency, `rate` is
-//! throughput. Results are verified outside the timed part.
+//! There are two [methods]: `window` is latency, `rate` is throughput. Results are verified outside the timed part.
 
 mod buffers;
 pub(crate) mod clock;
@@ -18,51 +17,19 @@ mod table;
 use crate::args::{Bench, Collective, Method};
 use crate::error::Failure;
 use crate::form::Form;
-use crate::job::Team;
+use crate::job::Job;
+use crate::out::{out, outln};
+use crate::progress::progress;
+use crate::team::{self, Team};
 pub(crate) use buffers::{fill, holds};
-pub(crate) use collectives::Sides;
 pub(crate) use contender::Contender;
 pub(crate) use floor::Floors;
-use indicatif::{ProgressBar, ProgressStyle};
-pub(crate) use methods::{rate_times, summary};
-use serde::{Deserialize, Serialize};
-pub(crate) use subject::{Subject, names};
-pub(crate) use table::Table;
+pub(crate) use methods::{Plan, rate_times, summary};
+pub(crate) use subject::Subject;
+pub(crate) use table::{Row, Table};
 use unisono_kernel::region::Params;
 use unisono_kernel::region::layout::Cico;
 use unisono_posix::Joined;
-
-/// One row of a report; the fields are those of DESIGN §9.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Row {
-    pub(crate) collective: String,
-    pub(crate) algorithm: String,
-    /// Blocking, nonblocking or persistent.
-    pub(crate) form: String,
-    /// Is it the one chosen by default?
-    pub(crate) default: bool,
-    pub(crate) host: String,
-    pub(crate) method: String,
-    pub(crate) ranks: u32,
-    pub(crate) bytes: u64,
-    /// Do the buffers stay in the cache?
-    pub(crate) warm: bool,
-    pub(crate) iterations: u64,
-    pub(crate) p50_ns: f64,
-    pub(crate) p99_ns: f64,
-    pub(crate) max_ns: f64,
-    /// Nothing where no formula is known.
-    pub(crate) floor_ns: Option<f64>,
-}
-
-/// How a row is measured.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
-    pub(crate) iterations: Option<u64>,
-    pub(crate) warm: bool,
-    /// Nanoseconds that a row may take, roughly.
-    pub(crate) budget: f64,
-}
 
 /// The segment that the arguments ask for.
 fn params(args: &Bench) -> Params {
@@ -82,6 +49,20 @@ fn params(args: &Bench) -> Params {
     }
 }
 
+/// Starts the ranks, unless nothing of the kind can be measured: said once, and not by each rank.
+pub(crate) fn run(args: Bench) -> Result<(), Failure> {
+    // That there are ranks is checked where they are started.
+    if args.ranks > 0 && !matches!(args.collective, Collective::Overlap | Collective::Comm) {
+        subjects(&args)?;
+    }
+    team::launch(args.ranks, args.bind, args.memory.variables(), &Job::Bench(args))
+}
+
+/// What is to be measured, by size.
+fn subjects(args: &Bench) -> Result<Vec<Vec<Subject>>, Failure> {
+    args.bytes.iter().map(|&bytes| Subject::by_name(args.collective, &args.algorithm, bytes, args.ranks)).collect()
+}
+
 /// A rank of `unisono bench`.
 pub(crate) fn work(team: &mut Team, args: &Bench) -> Result<(), Failure> {
     match args.collective {
@@ -89,12 +70,11 @@ pub(crate) fn work(team: &mut Team, args: &Bench) -> Result<(), Failure> {
         Collective::Comm => return comm::work(team, args),
         _ => {}
     }
-    let by_size = args.bytes.iter().map(|&bytes| Subject::by_name(args.collective, &args.algorithm, bytes, args.ranks));
-    let by_size = by_size.collect::<Result<Vec<_>, _>>()?;
+    let by_size = subjects(args)?;
     let mut joined = team.join(params(args))?;
     let speaker = team.rank() == 0;
     if speaker && !args.json {
-        println!("{} ranks, waiting: {}; segment: {}", team.size(), joined.waiting, joined.pages);
+        outln!("{} ranks, waiting: {}; segment: {}", team.size(), joined.waiting, joined.pages)?;
     }
     let bar = progress(speaker && !args.json, 1 + 2 * by_size.len() as u64);
     bar.set_message("floors");
@@ -112,7 +92,7 @@ pub(crate) fn work(team: &mut Team, args: &Bench) -> Result<(), Failure> {
                 bar.set_message(contenders.iter().map(|one| one.subject.to_string()).collect::<Vec<_>>().join(", "));
                 for row in measure(team, &mut joined, &floors, &mut contenders, method, plan)? {
                     if speaker && args.json {
-                        println!("{}", serde_json::to_string(&row)?);
+                        outln!("{}", serde_json::to_string(&row)?)?;
                     }
                     table.push(row);
                 }
@@ -122,8 +102,8 @@ pub(crate) fn work(team: &mut Team, args: &Bench) -> Result<(), Failure> {
     }
     bar.finish_and_clear();
     if speaker && !args.json {
-        println!("{floors}");
-        print!("{table}");
+        outln!("{floors}")?;
+        out!("{table}")?;
     }
     Ok(())
 }
@@ -164,13 +144,4 @@ pub(crate) fn measure(
         floor_ns: floors.of(subject, team.size()),
     });
     Ok(rows.collect())
-}
-
-/// A progress bar on the terminal's error stream, for whoever speaks.
-pub(crate) fn progress(visible: bool, steps: u64) -> ProgressBar {
-    if !visible {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {msg}");
-    ProgressBar::new(steps).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

@@ -7,7 +7,8 @@ use super::clock::{Clock, now};
 use super::params;
 use crate::args::Bench;
 use crate::error::Failure;
-use crate::job::Team;
+use crate::out::outln;
+use crate::team::Team;
 use serde::Serialize;
 use std::hint::black_box;
 use unisono_kernel::call::Call;
@@ -137,23 +138,23 @@ pub(super) fn work(team: &mut Team, args: &Bench) -> Result<(), Failure> {
     let mut joined = team.join(params(args))?;
     let speaker = team.rank() == 0;
     if speaker && !args.json {
-        println!("{} ranks, waiting: {}", team.size(), joined.waiting);
-        println!("{:>8} {:>14} {:>14} {:>14} {:>8}", "bytes", "allreduce µs", "computing µs", "both µs", "hidden");
+        outln!("{} ranks, waiting: {}", team.size(), joined.waiting)?;
+        outln!("{:>8} {:>14} {:>14} {:>14} {:>8}", "bytes", "allreduce µs", "computing µs", "both µs", "hidden")?;
     }
     let clock = Clock::calibrate();
     for &bytes in &args.bytes {
         let (buffer, rounds) = (vec![0; bytes as usize], args.iterations.unwrap_or(ROUNDS).max(1));
         let row = Rounds { comm: &mut joined.communicator, clock, buffer, rounds }.row(team)?;
         match (speaker, args.json) {
-            (true, true) => println!("{}", serde_json::to_string(&row)?),
-            (true, false) => println!(
+            (true, true) => outln!("{}", serde_json::to_string(&row)?)?,
+            (true, false) => outln!(
                 "{:>8} {:>14.3} {:>14.3} {:>14.3} {:>7.0}%",
                 unisono_plot::bytes(row.bytes),
                 row.alone_ns / 1e3,
                 row.compute_ns / 1e3,
                 row.both_ns / 1e3,
                 100.0 * row.hidden
-            ),
+            )?,
             (false, _) => {}
         }
     }

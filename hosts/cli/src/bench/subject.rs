@@ -3,9 +3,9 @@
 use super::buffers::{fill, holds};
 use super::collectives::Sides;
 use crate::args::Collective;
-use crate::decide;
+use crate::decide::{self, names};
 use crate::error::Failure;
-use crate::job::Team;
+use crate::team::Team;
 use std::fmt;
 use unisono_kernel::Rank;
 use unisono_kernel::call::Call;
@@ -56,17 +56,19 @@ impl Kind {
     }
 }
 
-/// The algorithms of a collective over a segment, but for further arities.
-pub(crate) fn names(collective: Collective) -> &'static [&'static str] {
-    match collective {
-        Collective::Bcast => &["posted", "queue", "cico-flat", "cico-chain", "cico-binary", "cico-binomial"],
-        Collective::Barrier => &["posted", "dissemination", "central", "combining"],
-        Collective::Allreduce => &["posted", "exchange", "slices"],
-        _ => collective.sides().map_or(&[][..], Sides::algorithms),
-    }
-}
-
 const HAND_WRITTEN: [&str; 2] = ["hand-written", "sketch"];
+
+/// No algorithm is called so; which ones there are.
+fn unknown(collective: Collective, name: &str) -> Failure {
+    let further: &[&str] = match collective {
+        Collective::Bcast => &["cico-kary-K", "cico-knomial-K"],
+        Collective::Barrier => &["combining-N"],
+        Collective::Allreduce => &["hand-written and sketch (8 bytes)"],
+        _ => &[],
+    };
+    let known = [&["auto", "all"], names(collective), further].concat().join(", ");
+    Failure::Words(format!("no algorithm {name:?} for {}: {known}", decide::name(collective)))
+}
 
 impl Subject {
     /// The subjects that a name stands for; `all` stands for every algorithm that carries `bytes`.
@@ -84,15 +86,15 @@ impl Subject {
     }
 
     fn one(collective: Collective, name: &str, bytes: u64, ranks: u32) -> Result<Self, Failure> {
-        let unknown = || Failure::Words(format!("no algorithm {name:?} for {collective:?}: see --help"));
+        let unknown = || unknown(collective, name);
         let default = decide::default(Over::Segment, collective, bytes, ranks)?;
         let chosen = match (default, name) {
             (Some(default), "auto") => default.to_string(),
             _ => name.to_owned(),
         };
         let name = chosen.as_str();
-        let kind = match collective.sides() {
-            Some(sides) if sides.algorithms().contains(&name) => {
+        let kind = match Sides::of(collective) {
+            Some(sides) if names(collective).contains(&name) => {
                 Kind::Sides(sides, MoveAlgorithm::from_name(name).ok_or_else(unknown)?)
             }
             Some(_) => return Err(unknown()),

@@ -1,8 +1,31 @@
 //! Rows for a person.
 
-use super::Row;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use unisono_plot::bytes;
+
+/// One row of a report: an object of `--json`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Row {
+    pub(crate) collective: String,
+    pub(crate) algorithm: String,
+    /// Blocking, nonblocking or persistent.
+    pub(crate) form: String,
+    /// Is it the one chosen by default?
+    pub(crate) default: bool,
+    pub(crate) host: String,
+    pub(crate) method: String,
+    pub(crate) ranks: u32,
+    pub(crate) bytes: u64,
+    /// Do the buffers stay in the cache?
+    pub(crate) warm: bool,
+    pub(crate) iterations: u64,
+    pub(crate) p50_ns: f64,
+    pub(crate) p99_ns: f64,
+    pub(crate) max_ns: f64,
+    /// Nothing where no formula is known.
+    pub(crate) floor_ns: Option<f64>,
+}
 
 /// Rows of one report.
 #[derive(Debug, Default)]

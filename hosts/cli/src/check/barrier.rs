@@ -3,7 +3,7 @@
 use super::{Caller, Tally};
 use crate::bench::clock;
 use crate::error::Failure;
-use crate::job::Team;
+use crate::team::Team;
 use unisono_kernel::call::Call;
 use unisono_kernel::select::BarrierAlgorithm;
 

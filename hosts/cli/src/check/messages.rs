@@ -4,7 +4,7 @@ use super::Tally;
 use super::operands::Fold;
 use crate::bench::clock;
 use crate::error::Failure;
-use crate::job::Team;
+use crate::team::Team;
 use unisono_kernel::Rank;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::comm::Comm;

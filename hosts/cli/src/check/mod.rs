@@ -10,16 +10,18 @@ mod large;
 mod messages;
 mod moves;
 mod operands;
-mod random;
+pub(crate) mod random;
 mod reductions;
 mod refused;
 mod side;
 
 use crate::args::Check;
-use crate::bench::progress;
 use crate::error::Failure;
 use crate::form::Form;
-use crate::job::{self, Team};
+use crate::job::Job;
+use crate::out::outln;
+use crate::progress::progress;
+use crate::team::{self, Team};
 use serde::{Deserialize, Serialize};
 use unisono_kernel::call::Call;
 use unisono_kernel::driver::Communicator;
@@ -75,13 +77,11 @@ impl Caller<'_> {
     }
 }
 
-pub(crate) use random::{Programs, work as work_programs};
-
 pub(crate) fn run(args: Check) -> Result<(), Failure> {
     if args.random.is_some() || args.program.is_some() {
         return random::run(&args);
     }
-    job::launch(args.ranks, args.bind, args.memory.variables(), job::Job::Check(args))
+    team::launch(args.ranks, args.bind, args.memory.variables(), &Job::Check(args))
 }
 
 pub(crate) fn work(team: &mut Team, args: &Check) -> Result<(), Failure> {
@@ -135,15 +135,15 @@ fn report(team: &mut Team, args: &Check, tally: &Tally) -> Result<(), Failure> {
         let wrong: Vec<_> = (0..all.len()).filter(|&r| all[r].get(index) != Some(&true)).collect();
         failed += usize::from(!wrong.is_empty());
         if team.rank() == 0 && (args.verbose || !wrong.is_empty()) {
-            println!(
+            outln!(
                 "{} {name}{}",
                 if wrong.is_empty() { "ok    " } else { "FAILED" },
                 if wrong.is_empty() { String::new() } else { format!(" on ranks {wrong:?}") }
-            );
+            )?;
         }
     }
     if team.rank() == 0 {
-        println!("{} passed, {failed} failed", tally.cases.len() - failed);
+        outln!("{} passed, {failed} failed", tally.cases.len() - failed)?;
     }
     if failed == 0 { Ok(()) } else { Err(Failure::Silent(1)) }
 }

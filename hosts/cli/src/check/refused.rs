@@ -3,7 +3,7 @@
 
 use super::{Tally, communicators, params};
 use crate::error::Failure;
-use crate::job::Team;
+use crate::team::Team;
 use unisono_kernel::Rank;
 use unisono_kernel::blocks::Blocks;
 use unisono_kernel::buffer::Buf;

@@ -6,6 +6,7 @@
 pub(crate) mod args;
 
 use crate::error::Failure;
+use crate::out::out;
 use crate::tune::costs::{Costs, Speeds, beside, cached, topology_hash};
 use crate::{decide, sim};
 use args::Explain;
@@ -62,7 +63,7 @@ pub(crate) fn run(args: &Explain) -> Result<(), Failure> {
     if !args.json && costs.is_none() {
         writeln!(text, "measured: nothing; `unisono tune` measures")?;
     }
-    print!("{text}");
+    out!("{text}")?;
     Ok(())
 }
 

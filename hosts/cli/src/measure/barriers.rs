@@ -5,9 +5,9 @@
 use super::args::Barriers;
 use super::logp::BARRIERS;
 use crate::args::Collective;
-use crate::bench::progress;
 use crate::error::Failure;
 use crate::model::table::show;
+use crate::progress::progress;
 use crate::sim;
 use serde_json::{Value, json};
 use unisono_measure::Simulated;

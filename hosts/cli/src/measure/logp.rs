@@ -4,6 +4,7 @@ use super::args::{Logp, Over};
 use super::mpi;
 use crate::error::Failure;
 use crate::model::table::show;
+use crate::out::out;
 use serde_json::{Value, json};
 use unisono_measure::logp::{Measured, Plan, measure};
 use unisono_measure::{Simulated, Threads};
@@ -57,7 +58,7 @@ pub(super) fn run(args: &Logp) -> Result<(), Failure> {
     }
     show(&["parameter", "ns", "from", "to"], &all.map(row), &remark, args.json)?;
     if !args.json {
-        println!();
+        out!("\n")?;
     }
     choices(measured.logp()?, args.most_ranks, args.json)
 }

@@ -9,8 +9,9 @@ pub(crate) mod queue;
 pub(crate) mod skew;
 
 use crate::error::Failure;
-use crate::job::{self, Job};
+use crate::job::Job;
 use crate::sim;
+use crate::team;
 use args::{Measure, Meet, Simulator, What};
 use unisono_sim::{Network, Schedule};
 
@@ -20,10 +21,10 @@ pub(crate) fn run(args: &Measure) -> Result<(), Failure> {
         What::Barriers(args) => barriers::run(args),
         What::Network(args) => network::run(args),
         What::Skew(args) if args.over == Meet::Mpi => skew::over_mpi(args),
-        What::Skew(args) => job::launch(args.ranks, args.bind, Vec::new(), Job::Skew(args.clone())),
+        What::Skew(args) => team::launch(args.ranks, args.bind, Vec::new(), &Job::Skew(args.clone())),
         What::Queue(args) => {
             queue::check(args)?;
-            job::launch(args.ranks, args.bind, Vec::new(), Job::Queue(args.clone()))
+            team::launch(args.ranks, args.bind, Vec::new(), &Job::Queue(args.clone()))
         }
     }
 }

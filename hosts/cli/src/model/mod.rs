@@ -4,10 +4,10 @@ pub(crate) mod args;
 pub(crate) mod table;
 
 use crate::error::Failure;
+use crate::out::{out, outln};
 use args::{Barriers, Logarithms, Model, Which};
 use serde_json::json;
 use std::fmt::Write as _;
-use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 use unisono_model::ModelError;
 use unisono_model::barrier::{Barrier, Logs};
@@ -43,9 +43,9 @@ pub(crate) fn run(args: &Model) -> Result<(), Failure> {
         let series: Vec<_> =
             figure.series.iter().map(|line| json!({"name": line.name, "points": line.points})).collect();
         let object = json!({"title": figure.title, "x": figure.x, "y": figure.y, "series": series});
-        return say(&format!("{object}\n"));
+        return outln!("{object}");
     }
-    say(&lines(&figure)?)
+    out!("{}", lines(&figure)?)
 }
 
 fn make(args: &Model, which: Which) -> Result<Figure, Failure> {
@@ -124,15 +124,7 @@ fn hockney(args: &Model) -> Result<Hockney, ModelError> {
 fn write(path: &Path, figure: &Figure) -> Result<(), Failure> {
     let svg = unisono_plot::figure::draw(figure)?;
     std::fs::write(path, svg).map_err(|e| Failure::Words(format!("{}: {e}", path.display())))?;
-    say(&format!("{}: {}\n", path.display(), figure.title))
-}
-
-/// Everything at once, so that `| head` is no error.
-fn say(text: &str) -> Result<(), Failure> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Failure::Words(format!("standard output: {e}"))),
-        _ => Ok(()),
-    }
+    outln!("{}: {}", path.display(), figure.title)
 }
 
 fn lines(figure: &Figure) -> Result<String, Failure> {

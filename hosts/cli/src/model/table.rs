@@ -1,8 +1,9 @@
 //! The tables.
 
 use super::args::{Model, Table};
-use super::{BARRIER, NETWORK, QUEUE, barriers, hockney, logp, logs, say, times};
+use super::{BARRIER, NETWORK, QUEUE, barriers, hockney, logp, logs, times};
 use crate::error::Failure;
+use crate::out::out;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use unisono_model::ModelError;
@@ -37,7 +38,7 @@ pub(crate) fn show(columns: &[&str], rows: &[Vec<Value>], remark: &str, as_json:
                 columns.iter().map(|name| (*name).to_owned()).zip(row.iter().cloned()).collect();
             writeln!(text, "{}", Value::Object(object))?;
         }
-        return say(&text);
+        return out!("{text}");
     }
     let cell = |value: &Value| match value {
         Value::String(text) => text.clone(),
@@ -60,7 +61,7 @@ pub(crate) fn show(columns: &[&str], rows: &[Vec<Value>], remark: &str, as_json:
         writeln!(text, "{}", line(&row.iter().map(String::as_str).collect::<Vec<_>>()))?;
     }
     writeln!(text, "{remark}")?;
-    say(&text)
+    out!("{text}")
 }
 
 type Made = (Vec<&'static str>, Vec<Vec<Value>>, &'static str);

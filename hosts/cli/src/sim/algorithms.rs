@@ -2,6 +2,7 @@
 
 use super::data::{Case, Memory, OP};
 use crate::args::Collective;
+use crate::decide::messages;
 use crate::error::Failure;
 use unisono_kernel::Rank;
 use unisono_kernel::buffer::Buf;
@@ -40,28 +41,6 @@ impl Choice {
             Kind::Levels(_) => None,
         }
     }
-}
-
-/// The collective's name, and those of its algorithms, the default first; nothing where messages have none.
-pub(crate) const fn names(collective: Collective) -> Option<(&'static str, &'static [&'static str])> {
-    Some(match collective {
-        Collective::Barrier => {
-            ("barrier", &["dissemination", "central", "combining-4", "tournament", "bruck", "butterfly"])
-        }
-        Collective::Bcast => {
-            ("bcast", &["binomial", "flat", "knomial-4", "chain-8192", "scatter-allgather", "scatter-doubling"])
-        }
-        Collective::Reduce => ("reduce", &["binomial", "flat", "knomial-4", "chain-8192", "scatter-gather"]),
-        Collective::Allreduce => ("allreduce", &["doubling", "rabenseifner", "ring", "segmented-ring-8192"]),
-        Collective::Gather => ("gather", &["binomial", "linear"]),
-        Collective::Scatter => ("scatter", &["binomial", "linear"]),
-        Collective::Allgather => ("allgather", &["bruck", "ring", "doubling", "bagds"]),
-        Collective::Alltoall => ("alltoall", &["pairwise", "linear", "bruck"]),
-        Collective::ReduceScatter => ("reduce_scatter", &["pairwise", "ring"]),
-        Collective::Scan => ("scan", &["doubling", "chain-8192"]),
-        Collective::Exscan => ("exscan", &["doubling", "chain-8192"]),
-        Collective::Overlap | Collective::Comm => return None,
-    })
 }
 
 /// Algorithms over levels that are worth a row.
@@ -109,7 +88,7 @@ pub(crate) const fn over_levels(collective: Collective) -> &'static [&'static st
 
 /// The algorithm that a name stands for.
 pub(crate) fn choice(collective: Collective, name: &str) -> Result<Choice, Failure> {
-    let (kind, known) = names(collective).unwrap_or_default();
+    let (kind, known) = messages(collective).unwrap_or_default();
     let family = if kind == "exscan" { "scan" } else { kind };
     let flat = Algorithm::from_name(&format!("{family}/{name}")).map(Kind::Flat);
     let found = flat.or_else(|| levels::Algorithm::from_name(name).map(Kind::Levels));

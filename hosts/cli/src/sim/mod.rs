@@ -9,10 +9,10 @@ mod plot;
 
 use crate::args::Collective;
 use crate::bench::{Row, Table, summary};
-use crate::decide;
+use crate::decide::{self, messages};
 use crate::error::Failure;
 use crate::form::Form;
-pub(crate) use algorithms::names;
+use crate::out::{out, outln};
 use algorithms::{Choice, Tables};
 use args::Sim;
 use clap::ValueEnum;
@@ -48,7 +48,7 @@ struct Count {
 }
 
 pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
-    let (collective, known) = names(args.collective).ok_or_else(|| {
+    let (collective, known) = messages(args.collective).ok_or_else(|| {
         let wanted = args.collective.to_possible_value().map_or_else(String::new, |value| value.get_name().into());
         Failure::Words(format!("{wanted} is no collective over messages"))
     })?;
@@ -137,7 +137,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
                     traffic: traffic.into(),
                     ends_ns,
                 };
-                println!("{}", serde_json::to_string(&report)?);
+                outln!("{}", serde_json::to_string(&report)?)?;
             }
             rows.push(row);
         }
@@ -148,12 +148,12 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
         fs::write(file, svg).map_err(|e| Failure::Words(format!("{}: {e}", file.display())))?;
     }
     if args.compare {
-        print!("{}", compare::table(&rows));
+        out!("{}", compare::table(&rows))?;
     } else if !args.json {
-        println!("{} ranks on {nodes} nodes, {}, virtual time", args.ranks, machine.kind());
+        outln!("{} ranks on {nodes} nodes, {}, virtual time", args.ranks, machine.kind())?;
         let mut table = Table::default();
         rows.into_iter().for_each(|row| table.push(row));
-        print!("{table}");
+        out!("{table}")?;
     }
     Ok(())
 }

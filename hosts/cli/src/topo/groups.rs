@@ -3,7 +3,9 @@
 use super::show;
 use crate::args::Topo;
 use crate::error::Failure;
-use crate::job::{self, Job, Team};
+use crate::job::Job;
+use crate::out::{out, outln};
+use crate::team::{self, Team};
 use std::collections::HashSet;
 use std::time::Instant;
 use unisono_kernel::error::{Argument, Bound, Refusal};
@@ -31,7 +33,7 @@ pub(super) fn run(args: Topo) -> Result<(), Failure> {
         return report(&args, &described(&args, &Topology::synthetic(description)?)?);
     }
     let ranks = args.ranks.map_or_else(|| binding::affinity().map(|pus| pus.len() as u32), Ok)?;
-    job::launch(ranks, args.bind.unwrap_or_default(), Vec::new(), Job::Topo(args))
+    team::launch(ranks, args.bind.unwrap_or_default(), Vec::new(), &Job::Topo(args))
 }
 
 /// A rank on this machine: tells where it may run; rank 0 reports.
@@ -110,9 +112,9 @@ fn report(args: &Topo, processes: &Processes) -> Result<(), Failure> {
         done.map_err(|error| Failure::Words(format!("{}: {error}", path.display())))?;
     }
     match (&args.groups, args.json) {
-        (ranks, true) => println!("{}", show::json(processes, &groups, ranks.as_deref(), took)),
-        (Some(ranks), false) => print!("{}", show::lines(&groups, ranks)),
-        (None, false) => print!("{}", show::tree(processes, &groups)),
+        (ranks, true) => outln!("{}", show::json(processes, &groups, ranks.as_deref(), took))?,
+        (Some(ranks), false) => out!("{}", show::lines(&groups, ranks))?,
+        (None, false) => out!("{}", show::tree(processes, &groups))?,
     }
     Ok(())
 }

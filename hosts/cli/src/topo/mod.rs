@@ -3,6 +3,7 @@
 mod groups;
 mod show;
 
+use crate::out::outln;
 pub(crate) use groups::work;
 
 use crate::args::Topo;
@@ -52,27 +53,30 @@ pub(crate) fn run(args: Topo) -> Result<(), Failure> {
                 json!({"kind": kind.to_string(), "os": os, "bytes": bytes, "pus": pus.iter().collect::<Vec<_>>()})
             })
             .collect();
-        println!(
+        outln!(
             "{}",
             json!({"source": topology.source(), "huge_pages": pages::offer(), "topology": objects, "memory": rows})
-        );
+        )?;
         return Ok(());
     }
-    println!("{topology}");
-    println!("(read by {})", topology.source());
-    println!("{}", pages::offer());
+    outln!("{topology}")?;
+    outln!("(read by {})", topology.source())?;
+    outln!("{}", pages::offer())?;
     if args.memory {
         let (papers, pairs) = ("with papers' queues", "of it, P2's p² flags");
         let huge = "on huge pages";
-        println!("\na communicator's KiB; small: where half of an arena ({ARENA}) is in use");
-        println!(
+        outln!("\na communicator's KiB; small: where half of an arena ({ARENA}) is in use")?;
+        outln!(
             "{:>6} {:>14} {:>14} {:>14} {huge:>14} {papers:>20} {pairs:>20}",
-            "ranks", "KiB", "KiB per rank", "small"
-        );
+            "ranks",
+            "KiB",
+            "KiB per rank",
+            "small"
+        )?;
         for (ranks, ours, small, huge, cico, pairs) in memory {
             let [ours, small, huge, cico, pairs] = [ours, small, huge, cico, pairs].map(|bytes| bytes as f64 / 1024.0);
             let each = ours / f64::from(ranks);
-            println!("{ranks:>6} {ours:>14.0} {each:>14.1} {small:>14.0} {huge:>14.0} {cico:>20.0} {pairs:>20.0}");
+            outln!("{ranks:>6} {ours:>14.0} {each:>14.1} {small:>14.0} {huge:>14.0} {cico:>20.0} {pairs:>20.0}")?;
         }
     }
     Ok(())

@@ -2,6 +2,7 @@
 
 use crate::args::{BindTo, Collective, parse_bytes};
 use crate::sim::args::Shape;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Measures the collectives between real processes, or with --messages in the simulator. Every cell's choice is set
@@ -54,6 +55,19 @@ pub(crate) struct Tune {
 fn parse_minutes(text: &str) -> Result<f64, String> {
     let minutes: f64 = text.parse().map_err(|e| format!("{e}"))?;
     if minutes > 0.0 && minutes <= 1440.0 { Ok(minutes) } else { Err("must be above 0 and at most 1440".into()) }
+}
+
+/// What one number of processes measures.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Work {
+    pub(crate) collectives: Vec<Collective>,
+    pub(crate) bytes: Vec<u64>,
+    /// For all cells.
+    pub(crate) seconds: f64,
+    /// Where rank 0 leaves what it found, in JSON.
+    pub(crate) found: PathBuf,
+    /// Shows no progress.
+    pub(crate) quiet: bool,
 }
 
 #[cfg(test)]

@@ -13,9 +13,12 @@ mod work;
 
 use crate::args::Collective;
 use crate::error::Failure;
-use crate::job::{self, Job};
-use crate::{bench, decide, sim};
-use args::Tune;
+use crate::job::Job;
+use crate::out::outln;
+use crate::progress::progress;
+use crate::team;
+use crate::{decide, sim};
+use args::{Tune, Work};
 use clap::ValueEnum;
 use costs::{Cell, Costs, Speeds, beside, cached, topology_hash};
 use rules::{calls, misses};
@@ -24,7 +27,7 @@ use std::path::Path;
 use unisono_kernel::table::{Over, Rule};
 use unisono_posix::decisions::{TABLE, decisions};
 use work::Found;
-pub(crate) use work::{Work, work};
+pub(crate) use work::work;
 
 /// Bytes of all simulated ranks' buffers together; cells beyond are left out.
 const MOST: u64 = 1 << 30;
@@ -41,8 +44,8 @@ pub(crate) fn run(args: &Tune) -> Result<(), Failure> {
     };
     if path.exists() && !args.check && !args.force {
         let path = path.display();
-        println!("{path}: there is a table of this topology ({topology}); --force measures anew");
-        println!("export {TABLE}={path}");
+        outln!("{path}: there is a table of this topology ({topology}); --force measures anew")?;
+        outln!("export {TABLE}={path}")?;
         return Ok(());
     }
     let (machine, cells) = if args.messages { (Speeds::default(), simulate(args)?) } else { measure(args)? };
@@ -52,7 +55,7 @@ pub(crate) fn run(args: &Tune) -> Result<(), Failure> {
     }
     if args.json {
         for cell in &cells {
-            println!("{}", serde_json::to_string(cell)?);
+            outln!("{}", serde_json::to_string(cell)?)?;
         }
     }
     noise(&cells);
@@ -65,8 +68,8 @@ pub(crate) fn run(args: &Tune) -> Result<(), Failure> {
     write(&path, &table.to_string())?;
     write(&beside(&path), &serde_json::to_string_pretty(&costs)?)?;
     if !args.json {
-        println!("{}: {} rules; beside it what was measured", path.display(), table.rules().len());
-        println!("export {TABLE}={}", path.display());
+        outln!("{}: {} rules; beside it what was measured", path.display(), table.rules().len())?;
+        outln!("export {TABLE}={}", path.display())?;
     }
     Ok(())
 }
@@ -111,7 +114,7 @@ fn measure(args: &Tune) -> Result<(Speeds, Vec<Cell>), Failure> {
             found: found.clone(),
             quiet: args.json,
         };
-        let done = job::launch(ranks, args.bind, Vec::new(), Job::Tune(work));
+        let done = team::launch(ranks, args.bind, Vec::new(), &Job::Tune(work));
         let text = done.and_then(|()| {
             std::fs::read_to_string(&found).map_err(|e| Failure::Words(format!("{}: {e}", found.display())))
         });
@@ -130,7 +133,7 @@ fn simulate(args: &Tune) -> Result<Vec<Cell>, Failure> {
     let network = sim::network(topology, args.parameters.as_deref())?;
     let numbers = if args.ranks.is_empty() { &[2, 4, 8, 16, 64, 256, 1024] } else { &args.ranks[..] };
     let collectives = collectives(args, Over::Messages)?;
-    let bar = bench::progress(!args.json, (numbers.len() * collectives.len()) as u64);
+    let bar = progress(!args.json, (numbers.len() * collectives.len()) as u64);
     let mut cells = Vec::new();
     for &ranks in numbers {
         for &collective in &collectives {
@@ -196,10 +199,10 @@ fn report(as_json: bool, calls: &[rules::Call<'_>], table: &[Rule], whose: &str)
                 "chosen": chosen.algorithm, "chosen_ns": chosen.p50_ns, "best": best.algorithm, "best_ns": best.p50_ns,
                 "doubtful": miss.doubtful,
             });
-            println!("{object}");
+            outln!("{object}")?;
             continue;
         }
-        println!(
+        outln!(
             "miss: {chosen}: {} takes {:.2} µs, {} {:.2} µs: {:.0} % more{}",
             chosen.algorithm,
             chosen.p50_ns / 1e3,
@@ -207,10 +210,10 @@ fn report(as_json: bool, calls: &[rules::Call<'_>], table: &[Rule], whose: &str)
             best.p50_ns / 1e3,
             100.0 * miss.excess,
             if miss.doubtful { ", within the noise" } else { "" }
-        );
+        )?;
     }
     if !as_json {
-        println!("{} cells, {whose} misses the best by more than 10 % in {}", calls.len(), misses.len());
+        outln!("{} cells, {whose} misses the best by more than 10 % in {}", calls.len(), misses.len())?;
     }
     Ok(())
 }

@@ -1,32 +1,21 @@
 //! A rank's part: repetitions of all algorithms of a cell, by turns, until their medians are known well or the cell's
 //! time is over.
 
+use super::args::Work;
 use super::costs::{Cell, Speeds};
 use crate::args::Collective;
-use crate::bench::{Contender, Floors, Plan, Subject, names, progress, rate_times};
+use crate::bench::{Contender, Floors, Plan, Subject, rate_times};
+use crate::decide::names;
 use crate::error::Failure;
 use crate::form::Form;
-use crate::job::Team;
+use crate::progress::progress;
+use crate::team::Team;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
 use std::time::Instant;
 use unisono_kernel::region::Params;
 use unisono_kernel::table::Over;
 use unisono_model::stats::Median;
 use unisono_posix::Joined;
-
-/// What one number of processes measures.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Work {
-    pub(crate) collectives: Vec<Collective>,
-    pub(crate) bytes: Vec<u64>,
-    /// For all cells.
-    pub(crate) seconds: f64,
-    /// Where rank 0 leaves what it found, in JSON.
-    pub(crate) found: PathBuf,
-    /// Shows no progress.
-    pub(crate) quiet: bool,
-}
 
 /// What it found.
 #[derive(Debug, Deserialize, Serialize)]

@@ -18,7 +18,7 @@ use super::birth::Words;
 use crate::arena::World;
 use crate::sealed::Map;
 use std::sync::Arc;
-use unisono_kernel::region::layout::LINE;
+use unisono_kernel::region::LINE;
 use unisono_kernel::region::{Counter, Word, notice};
 
 /// Notices of one process: as many groups may be made of members of which some are late.

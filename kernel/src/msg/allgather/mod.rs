@@ -4,7 +4,7 @@ pub mod bagds;
 pub mod bruck;
 pub mod doubling;
 
-use super::name::{Needs, PlanError, named};
+use super::named::{Needs, PlanError, named};
 use super::parts::Parts;
 use super::ring::Allgather as Ring;
 use super::schedule::{Area, either};
@@ -13,7 +13,7 @@ use crate::pattern::bagds::Table;
 
 named! {
     /// How to gather to everyone.
-    Algorithm {
+    Algorithm of "allgather" {
         /// Round a ring.
         Ring = "ring",
         /// Bruck's: ⌈log2 p⌉ rounds for any p.

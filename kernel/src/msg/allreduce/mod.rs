@@ -4,14 +4,14 @@ pub mod doubling;
 pub mod rabenseifner;
 pub mod ring;
 
-use super::name::{Needs, PlanError, named};
+use super::named::{Needs, PlanError, named};
 use super::schedule::either;
 use crate::op::Op;
 use crate::pattern::Seat;
 
 named! {
     /// How to reduce to everyone.
-    Algorithm {
+    Algorithm of "allreduce" {
         /// Recursive doubling.
         Doubling = "doubling",
         /// Reduce_scatter and allgather round a ring.

@@ -3,7 +3,7 @@
 pub mod bruck;
 pub mod direct;
 
-use super::name::{Needs, PlanError, named};
+use super::named::{Needs, PlanError, named};
 use super::parts::Parts;
 use super::schedule::either;
 use crate::error::{Argument, Bound, Refusal};
@@ -11,7 +11,7 @@ use crate::pattern::Seat;
 
 named! {
     /// How to send everyone a block of one's own.
-    Algorithm {
+    Algorithm of "alltoall" {
         /// All messages at once.
         Linear = "linear",
         /// One exchange per round.

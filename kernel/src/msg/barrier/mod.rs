@@ -4,7 +4,7 @@ pub mod butterfly;
 pub mod hops;
 pub mod tree;
 
-use super::name::named;
+use super::named::named;
 use super::schedule::either;
 use crate::error::Refusal;
 use crate::pattern::bruck::Bruck;
@@ -14,7 +14,7 @@ use crate::pattern::{Seat, butterfly::Butterfly};
 
 named! {
     /// How to wait for all. Each applies to any number of processes.
-    Algorithm {
+    Algorithm of "barrier" {
         /// Everyone tells rank 0, which tells everyone.
         Central = "central",
         /// Up a tree of so many children per vertex, down a binomial tree.

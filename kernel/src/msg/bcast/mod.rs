@@ -5,7 +5,7 @@ pub mod scatter_allgather;
 pub mod scatter_doubling;
 pub mod tree;
 
-use super::name::named;
+use super::named::named;
 use super::schedule::either;
 use crate::Rank;
 use crate::error::Refusal;
@@ -14,7 +14,7 @@ use crate::pattern::tree::Tree;
 
 named! {
     /// How to broadcast. Each applies to any number of processes, root and length.
-    Algorithm {
+    Algorithm of "bcast" {
         /// The root sends to everyone.
         Flat = "flat",
         /// A pipeline of segments of so many bytes.

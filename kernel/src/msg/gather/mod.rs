@@ -3,7 +3,7 @@
 pub mod binomial;
 pub mod linear;
 
-use super::name::{Needs, PlanError, named};
+use super::named::{Needs, PlanError, named};
 use super::parts::Parts;
 use super::schedule::either;
 use crate::Rank;
@@ -11,7 +11,7 @@ use crate::pattern::Seat;
 
 named! {
     /// How to gather.
-    Algorithm {
+    Algorithm of "gather" {
         /// A message per process, to the root.
         Linear = "linear",
         /// Along a binomial tree.

@@ -35,7 +35,7 @@ pub use shape::{Algorithm, Shape, Shapes};
 pub use stages::{Stage, Stages};
 pub use tree::LevelTree;
 
-use super::name::{Needs, PlanError};
+use super::named::{Needs, PlanError};
 use super::parts::Parts;
 use super::schedule::{Area, Bytes, Place};
 use crate::Rank;

@@ -1,6 +1,6 @@
 //! How the members of a group work together, for each level, and the names of all that.
 
-use super::super::name::{Named, Needs, PlanError, number};
+use super::super::named::{Named, Needs, PlanError, number};
 use super::super::{allreduce, bcast, reduce};
 use super::LEVELS;
 use crate::pattern::tree::Tree;

@@ -3,7 +3,7 @@
 pub mod scatter_gather;
 pub mod tree;
 
-use super::name::named;
+use super::named::named;
 use super::schedule::either;
 use crate::Rank;
 use crate::error::Refusal;
@@ -12,7 +12,7 @@ use crate::pattern::Seat;
 
 named! {
     /// How to reduce to a root. Each applies to any associative operation, number of processes, root and length.
-    Algorithm {
+    Algorithm of "reduce" {
         /// Everyone sends to the root.
         Flat = "flat",
         /// A pipeline of segments of so many bytes.

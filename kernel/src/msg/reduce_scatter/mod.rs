@@ -3,7 +3,7 @@
 
 pub mod pairwise;
 
-use super::name::{Needs, PlanError, named};
+use super::named::{Needs, PlanError, named};
 use super::parts::Parts;
 use super::ring::ReduceScatter as Ring;
 use super::schedule::{Area, Bytes, either};
@@ -13,7 +13,7 @@ use crate::pattern::Seat;
 
 named! {
     /// How to reduce to a block per rank.
-    Algorithm {
+    Algorithm of "reduce_scatter" {
         /// Each operand goes straight to whose result it is for.
         Pairwise = "pairwise",
         /// Partial results go round a ring.

@@ -4,7 +4,7 @@ pub mod chain;
 pub mod doubling;
 pub mod tree;
 
-use super::name::named;
+use super::named::named;
 use super::schedule::either;
 use crate::error::Refusal;
 use crate::op::Op;
@@ -12,7 +12,7 @@ use crate::pattern::Seat;
 
 named! {
     /// How to reduce to prefixes. Each applies to any associative operation, number of processes and length.
-    Algorithm {
+    Algorithm of "scan" {
         /// ⌈log2 p⌉ rounds of whole operands.
         Doubling = "doubling",
         /// From rank to rank, in segments of so many bytes.

@@ -13,19 +13,19 @@
 //! the own words; subtract from `readers`. The words take O(p²·s) bytes
 //! ([`pairs`](crate::region::layout::Cico::pairs)); [`super::exchange`] does with O(p).
 //!
-//! Mended against the print (PAPERS.md): everyone runs `max(1, ⌈longest block / (f·s/w)⌉)` sets and counts in
+//! Mended against the print (docs/papers.md): everyone runs `max(1, ⌈longest block / (f·s/w)⌉)` sets and counts in
 //! each, where the print deadlocks on unequal blocks; reading begins at the next rank, not at rank 0, where all would
 //! meet; operations start at 1 over zeroed words; counts and bytes are 64 bits wide. Added: ranks whose
 //! counts differ are an error, where the print hangs.
 
 use crate::blocks::Blocks;
+use crate::collective::Kind;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::Machine;
 use crate::region::{Mailword, Region};
 use crate::shm::copy::copy_private;
-use crate::shm::line::Kind;
 use crate::shm::set::{Halt, PerSet, Sets};
 use crate::step::Step;
 use crate::transport::Shared;

@@ -10,17 +10,19 @@
 //! has finished n − 1: lines become free without a load.
 
 use crate::Rank;
+use crate::algorithm::LINE_REDUCED;
+use crate::collective::Kind;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::Machine;
 use crate::op::Op;
-use crate::shm::line::{self, Body, Kind};
+use crate::shm::line::{self, Body};
 use crate::step::Step;
 use crate::transport::Shared;
 
-/// Longest operand, in bytes: what fits the first 64 bytes of a line.
-pub const MOST: u64 = 48;
+/// Longest operand, in bytes.
+pub const MOST: u64 = LINE_REDUCED;
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

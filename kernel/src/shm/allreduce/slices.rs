@@ -12,6 +12,7 @@
 //! the pieces of different slices travel one behind the other: of k pieces, the first k·p ticks post those of every slice.
 
 use crate::Rank;
+use crate::collective::Kind;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{PollError, Refusal};
@@ -20,7 +21,6 @@ use crate::region::{Extent, Region};
 use crate::shm::copy::copy_private;
 use crate::shm::exchange::{Exchange, Plan};
 use crate::shm::fold::{Operand, Shares, fold_shared, fold_turn};
-use crate::shm::line::Kind;
 use crate::shm::pieces::{Way, get, put};
 
 /// Pieces of a batch: half a queue of the default length, so that a batch can be posted at once.

@@ -12,7 +12,7 @@
 //! `op`; per slot: wait for the control, take and clear it, put it into the children's controls,
 //! copy the fragment out of the root's slot; then subtract from `readers`.
 //!
-//! Mended against the print (PAPERS.md): operations start at 1 over zeroed words, so that a fresh
+//! Mended against the print (docs/papers.md): operations start at 1 over zeroed words, so that a fresh
 //! set can't look open (the printed "1" lost its minus); a fragment is cut per slot, not per set;
 //! reads acquire and the subtraction releases, not only write barriers; `q` divides `s` and is at
 //! most `s` (the layout refuses else); a leaf copies from the *root's* queue; operations are 64
@@ -20,6 +20,7 @@
 //! differs, where the print hangs.
 
 use crate::Rank;
+use crate::collective::Kind;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
@@ -28,7 +29,6 @@ use crate::pattern::tree::{Position, Tree};
 use crate::region::layout::Cico as Queues;
 use crate::region::{Counter, Flag, Mailword, Region};
 use crate::shm::copy::{copy_in, copy_out};
-use crate::shm::line::Kind;
 use crate::shm::set::{check_head, head};
 use crate::step::{Await, Awaits, Source, Step, Until};
 use crate::transport::Shared;

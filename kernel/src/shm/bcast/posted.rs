@@ -8,12 +8,13 @@
 //! The root's return says nothing of the others: a broadcast does not synchronise.
 
 use crate::Rank;
+use crate::collective::Kind;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::Machine;
 use crate::region::layout::LINE_PAYLOAD;
-use crate::shm::line::{self, Body, Kind};
+use crate::shm::line::{self, Body};
 use crate::step::Step;
 use crate::transport::Shared;
 

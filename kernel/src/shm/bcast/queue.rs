@@ -17,6 +17,7 @@
 //! ```
 
 use crate::Rank;
+use crate::collective::Kind;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{PollError, Refusal};
@@ -24,7 +25,7 @@ use crate::machine::Machine;
 use crate::region::layout::Params;
 use crate::region::{Flag, Region};
 use crate::shm::copy::{copy_in, copy_out, copy_out_past_caches};
-use crate::shm::line::{self, Body, Kind};
+use crate::shm::line::{self, Body};
 use crate::step::{Awaits, Step, Until};
 use crate::transport::Shared;
 

@@ -14,13 +14,13 @@
 
 use crate::Rank;
 use crate::blocks::{Blocks, absent};
+use crate::collective::Kind;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::Machine;
 use crate::region::{Mailword, Region};
 use crate::shm::copy::copy_private;
-use crate::shm::line::Kind;
 use crate::shm::set::{Halt, PerSet, Sets};
 use crate::step::Step;
 use crate::transport::Shared;

@@ -9,6 +9,7 @@
 
 use crate::Rank;
 use crate::blocks::{Blocks, absent};
+use crate::collective::Kind;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
@@ -16,7 +17,6 @@ use crate::region::layout::LINE_PAYLOAD;
 use crate::region::{Extent, Region};
 use crate::shm::copy::copy_private;
 use crate::shm::exchange::{Exchange, Plan};
-use crate::shm::line::Kind;
 use crate::shm::pieces::{Cut, UNKNOWN, Way, get, put};
 
 /// One process's part.

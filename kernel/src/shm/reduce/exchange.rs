@@ -12,6 +12,7 @@
 
 use crate::Rank;
 use crate::blocks::absent;
+use crate::collective::Kind;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{PollError, Refusal};
@@ -20,7 +21,6 @@ use crate::region::{Extent, Region};
 use crate::shm::copy::copy_private;
 use crate::shm::exchange::{Exchange, Plan};
 use crate::shm::fold::{Operand, fold_private, fold_shared};
-use crate::shm::line::Kind;
 use crate::shm::pieces::{Cut, Way, get, put};
 
 /// One process's part.

@@ -13,6 +13,7 @@
 
 use crate::Rank;
 use crate::blocks::Blocks;
+use crate::collective::Kind;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
@@ -21,7 +22,6 @@ use crate::region::{Extent, Region};
 use crate::shm::copy::copy_private;
 use crate::shm::exchange::{Exchange, Plan};
 use crate::shm::fold::{Operand, Shares, fold_shared, fold_turn};
-use crate::shm::line::Kind;
 use crate::shm::pieces::get;
 
 /// One process's part.

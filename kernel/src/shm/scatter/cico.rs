@@ -14,7 +14,7 @@
 //! its control. Others, per set: wait `op`; in the first set wait for `rootready`, read the counts, clear the
 //! word; per slot: wait for the control, copy out, clear it. Everyone subtracts from `readers` after each set.
 //!
-//! Mended against the print (PAPERS.md): the waits on `rootready` and `ctrl` wait for what they need, not for its
+//! Mended against the print (docs/papers.md): the waits on `rootready` and `ctrl` wait for what they need, not for its
 //! absence; a reader clears `rootready[rank]`, not `counts[rank]`; a process that is not the root learns the number of sets
 //! from what it was told, after it was told; *everyone* runs `max(1, ⌈longest block but the root's / (f·s/w)⌉)`
 //! sets and counts in each, where the print deadlocks on unequal blocks; one set at least, and everyone consumes
@@ -24,13 +24,13 @@
 
 use crate::Rank;
 use crate::blocks::{Blocks, absent};
+use crate::collective::Kind;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::Machine;
 use crate::region::{Mailword, Region};
 use crate::shm::copy::copy_private;
-use crate::shm::line::Kind;
 use crate::shm::set::{Halt, PerSet, Sets};
 use crate::step::Step;
 use crate::transport::Shared;

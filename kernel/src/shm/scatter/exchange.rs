@@ -7,13 +7,13 @@
 
 use crate::Rank;
 use crate::blocks::{Blocks, absent};
+use crate::collective::Kind;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::region::{Extent, Region};
 use crate::shm::copy::copy_private;
 use crate::shm::exchange::{Exchange, Plan};
-use crate::shm::line::Kind;
 use crate::shm::pairs::{Pairs, through_pairs};
 use crate::shm::pieces::{UNKNOWN, Way};
 

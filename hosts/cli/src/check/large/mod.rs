@@ -7,9 +7,9 @@ mod moves;
 mod reductions;
 
 use super::Tally;
-use crate::bench::progress;
 use crate::error::Failure;
-use crate::job::Team;
+use crate::progress::progress;
+use crate::team::Team;
 use image::Content;
 use indicatif::ProgressBar;
 use unisono_kernel::driver::Communicator;

@@ -6,6 +6,7 @@
 use super::Directory;
 use crate::args::Check;
 use crate::error::Failure;
+use crate::out::outln;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -159,7 +160,7 @@ pub(super) fn check(args: &Check, by: &str, program: Option<Program>, seed: u64)
         if let Some(words) = one(by, &program, LIMIT)? {
             return Err(Failure::Words(words));
         }
-        println!("1 program passed");
+        outln!("1 program passed")?;
         return Ok(());
     }
     let until = Instant::now() + Duration::from_secs(args.random.unwrap_or(0));
@@ -176,16 +177,16 @@ pub(super) fn check(args: &Check, by: &str, program: Option<Program>, seed: u64)
             over += 1;
             continue;
         }
-        println!("seed {}, {} ranks: FAILED\n{words}", next - 1, program.ranks);
+        outln!("seed {}, {} ranks: FAILED\n{words}", next - 1, program.ranks)?;
         let tries = (TRIES, Instant::now() + SHRINK);
         let (short, words) = shrink_by_running(program, words, tries, |program| match one(by, program, SHORT) {
             Ok(Some(words)) if !beneath(program, SHORT).unwrap_or(true) => Err(words),
             _ => Ok(()),
         });
-        println!("shrunk: {}\n{short}", words.replace('\n', "\n        "));
+        outln!("shrunk: {}\n{short}", words.replace('\n', "\n        "))?;
         return Err(Failure::Silent(1));
     }
     let beneath = if args.unless.is_some() { format!(", {over} failed beneath too") } else { String::new() };
-    println!("{passed} programs passed{beneath}; seeds {seed} to {}", next - 1);
+    outln!("{passed} programs passed{beneath}; seeds {seed} to {}", next - 1)?;
     Ok(())
 }

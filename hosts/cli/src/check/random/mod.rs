@@ -5,13 +5,17 @@
 //! hangs or crashes has told nobody else.
 
 mod command;
+pub(crate) mod programs;
 mod worker;
 
+use crate::out::{out, outln};
 pub(crate) use worker::work;
 
 use crate::args::Check;
 use crate::error::Failure;
-use crate::job::{Job, launch_for};
+use crate::job::Job;
+use crate::team::launch_for;
+use programs::{Programs, Source};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -29,25 +33,6 @@ const LIMIT: Duration = Duration::from_secs(10);
 const SHORT: Duration = Duration::from_secs(2);
 const SHRINK: Duration = Duration::from_secs(60);
 const TRIES: u32 = 3;
-
-/// What a team runs.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Programs {
-    source: Source,
-    /// Time for a step of a program.
-    limit: Duration,
-    /// Where ranks leave their reports.
-    reports: PathBuf,
-}
-
-/// Where programs come from.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-enum Source {
-    /// This one, in its text.
-    Text(String),
-    /// Drawn from this seed and those that follow, for so long.
-    Seeds(u64, Duration),
-}
 
 /// What a rank leaves behind: how many programs were right, and what it has to say of the one after.
 #[derive(Debug, Deserialize, Serialize)]
@@ -97,7 +82,7 @@ impl Runner<'_> {
         }
         let job = Job::Programs(Programs { source, limit, reports: reports.clone() });
         let (bind, env) = (self.args.bind, self.args.memory.variables());
-        let outcome = launch_for(ranks, bind, env, job, 3 * limit)?;
+        let outcome = launch_for(ranks, bind, env, &job, 3 * limit)?;
         let left: Vec<_> = (0..ranks).map(|rank| left(reports, rank, &outcome)).collect();
         let right = left.iter().map(|left| left.right).max().unwrap_or(0);
         // Who was not at the last program yet, or any more, has nothing to say of it.
@@ -112,15 +97,15 @@ impl Runner<'_> {
     }
 
     /// A program that failed: prints it, and what is left of it.
-    fn failed(&self, program: Program, seed: Option<u64>, words: String) -> Failure {
+    fn failed(&self, program: Program, seed: Option<u64>, words: String) -> Result<(), Failure> {
         match seed {
-            Some(seed) => println!("seed {seed}, {} ranks: FAILED\n{words}", program.ranks),
-            None => println!("FAILED\n{words}"),
+            Some(seed) => outln!("seed {seed}, {} ranks: FAILED\n{words}", program.ranks)?,
+            None => outln!("FAILED\n{words}")?,
         }
         let until = Instant::now() + SHRINK;
         let (short, words) = shrink_by_running(program, words, (TRIES, until), |program| self.one(program, SHORT));
-        println!("shrunk: {}\n{short}", words.replace('\n', "\n        "));
-        Failure::Silent(1)
+        outln!("shrunk: {}\n{short}", words.replace('\n', "\n        "))?;
+        Err(Failure::Silent(1))
     }
 }
 
@@ -158,7 +143,7 @@ pub(crate) fn run(args: &Check) -> Result<(), Failure> {
     let seed = args.seed.unwrap_or_else(clock);
     if args.print {
         let budget = if args.by.is_some() { command::budget(args.ranks) } else { budget(args.ranks, false) };
-        print!("{}", Program::draw(seed, &budget));
+        out!("{}", Program::draw(seed, &budget))?;
         return Ok(());
     }
     if let Some(by) = &args.by {
@@ -167,7 +152,7 @@ pub(crate) fn run(args: &Check) -> Result<(), Failure> {
     let runner = Runner { args, directory: Directory::new()? };
     if let Some(program) = program {
         program.fits_scopes().and_then(|()| runner.one(&program, LIMIT)).map_err(Failure::Words)?;
-        println!("1 program passed");
+        outln!("1 program passed")?;
         return Ok(());
     }
     let until = Instant::now() + Duration::from_secs(args.random.unwrap_or(0));
@@ -179,7 +164,7 @@ pub(crate) fn run(args: &Check) -> Result<(), Failure> {
         if reports.iter().any(Option::is_some) {
             let program = Program::draw(next, &budget(args.ranks, false));
             if let Err(words) = say(&program, reports) {
-                return Err(runner.failed(program, Some(next), words));
+                return runner.failed(program, Some(next), words);
             }
         }
         // As many programs with a death as take a second or so.
@@ -189,12 +174,12 @@ pub(crate) fn run(args: &Check) -> Result<(), Failure> {
             next += 1;
             if program.steps.iter().any(|step| step.verb == Verb::Kill) {
                 if let Err(words) = runner.one(&program, LIMIT) {
-                    return Err(runner.failed(program, Some(next - 1), words));
+                    return runner.failed(program, Some(next - 1), words);
                 }
                 killed += 1;
             }
         }
     }
-    println!("{passed} programs passed, {killed} more in which a rank was killed; seeds {seed} to {}", next - 1);
+    outln!("{passed} programs passed, {killed} more in which a rank was killed; seeds {seed} to {}", next - 1)?;
     Ok(())
 }

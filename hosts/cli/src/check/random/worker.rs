@@ -1,8 +1,9 @@
 //! A rank that runs programs.
 
-use super::{Left, Programs, Source, budget, report_of};
+use super::programs::{Programs, Source};
+use super::{Left, budget, report_of};
 use crate::error::Failure;
-use crate::job::Team;
+use crate::team::Team;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

@@ -1,0 +1,26 @@
+//! The heads of other processes' posted lines.
+
+use super::member::Member;
+use crate::Rank;
+use crate::buffer::Buf;
+use crate::region::{Flag, Region};
+
+/// The head of the line that `peer` posted in `operation`, if it has and the line is not another operation's by now.
+///
+/// Of an operation that this process has finished, it may be that of a later one all the same: the line is being reused.
+#[cold]
+pub(crate) fn head_of<R: Region>(region: &R, me: &Member, peer: Rank, operation: u64) -> Option<u64> {
+    // pairs with: post
+    let posted = region.flag(me.layout().line(peer, operation)).load_acquire().is(operation);
+    posted.then(|| read_head(region, me, peer, operation))
+}
+
+#[inline(always)]
+pub(crate) fn read_head<R: Region>(region: &R, me: &Member, peer: Rank, operation: u64) -> u64 {
+    let mut head = [0; 8];
+    // SAFETY: `peer` published the line and reuses it only after our `done`. After that (`head_of`) we ask only because
+    // the processes have fallen out of step: a race there is one word's, which is copied as an atomic (the boundary of
+    // docs/memory-model.md), and whoever asks checks the value. The array is ours.
+    unsafe { region.read(me.layout().line_body(peer, operation, 8), Buf::of_mut(&mut head)) };
+    u64::from_ne_bytes(head)
+}

@@ -1,0 +1,205 @@
+//! What one process has called on a communicator, as far as others may compare it: how many operations, and of which kinds.
+//!
+//! The head of a posted line says what the line is, and what came before it:
+//!
+//! | bits | |
+//! |---|---|
+//! | 63..60 | the [`Kind`] of collective |
+//! | 59..48 | a digest of the kinds of all operations before this one; 0: not known |
+//! | 47..0 | bytes of the message |
+//!
+//! So a process that reads a line compares all that the two have called with the same look: ranks that make different
+//! collectives where nobody waits for anybody are told at the next line that one of them reads.
+
+use crate::collective::Kind;
+
+/// Last operations whose marks are known: more than a scope has under way.
+pub(super) const MARKS: usize = 16;
+
+/// Last operations whose kinds are told: four bits each, in a word.
+pub(super) const TOLD: u64 = 16;
+const _: () = assert!(TOLD as usize <= MARKS);
+
+/// Bits of a head that say the length.
+const LENGTH: u32 = 48;
+
+pub(crate) const fn length(head: u64) -> u64 {
+    head & ((1 << LENGTH) - 1)
+}
+
+/// A head without its length: a kind, and the digest of all before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Mark(u16);
+
+impl Mark {
+    const DIGEST: u16 = (1 << 12) - 1;
+
+    /// Before all operations. The digest is odd ever after.
+    pub(crate) const START: Self = Self(1);
+
+    /// Of an operation of this kind, what came before being unknown.
+    pub(crate) const fn alone(kind: Kind) -> Self {
+        Self((kind as u16) << 12)
+    }
+
+    /// Of the operation behind this one. A single operation of another kind changes the digest for good: the factor
+    /// is odd, and twice the difference of two kinds no multiple of 2¹². So do two operations that change places, unless they
+    /// are a multiple of 64 apart.
+    #[inline(always)]
+    pub(crate) const fn next(self, kind: Kind) -> Self {
+        let digest = self.0.wrapping_mul(5).wrapping_add(self.0 >> 12 << 1);
+        Self((kind as u16) << 12 | digest & Self::DIGEST)
+    }
+
+    /// That of a head.
+    pub(crate) const fn of(head: u64) -> Self {
+        Self((head >> LENGTH) as u16)
+    }
+
+    /// The head with this length.
+    #[inline(always)]
+    pub(crate) const fn head(self, bytes: u64) -> u64 {
+        (self.0 as u64) << LENGTH | bytes
+    }
+
+    /// The kind's number; 0: no operation.
+    pub(crate) const fn kind(self) -> u64 {
+        (self.0 >> 12) as u64
+    }
+
+    /// Were the operations before the same, as far as both know?
+    pub(crate) const fn same_before(self, other: Self) -> bool {
+        let (mine, theirs) = (self.0 & Self::DIGEST, other.0 & Self::DIGEST);
+        mine == theirs || mine == 0 || theirs == 0
+    }
+}
+
+/// The operations of one process: their number, and the marks of the last ones.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct History {
+    /// The last operation; the first is 1.
+    operation: u64,
+    /// The marks of the last operations, each at its number modulo their count.
+    marks: [Mark; MARKS],
+}
+
+impl History {
+    /// After `operation`, what came before being the same for all.
+    pub(super) const fn behind(operation: u64) -> Self {
+        Self { operation, marks: [Mark::START; MARKS] }
+    }
+
+    /// The last operation; the first is 1.
+    #[inline]
+    pub(super) const fn operation(&self) -> u64 {
+        self.operation
+    }
+
+    /// Takes the next operation's number, for a collective of this kind.
+    #[inline]
+    pub(super) fn begin(&mut self, kind: Kind) -> u64 {
+        let mark = self.latest().next(kind);
+        self.operation += 1;
+        self.marks[Self::place(self.operation)] = mark;
+        self.operation
+    }
+
+    /// What the next operation changes.
+    #[inline]
+    pub(super) const fn save(&self) -> (u64, Mark) {
+        (self.operation, self.marks[Self::place(self.operation.wrapping_add(1))])
+    }
+
+    /// As it was when that was saved, one operation ago at most.
+    #[inline]
+    pub(super) const fn restore(&mut self, (operation, mark): (u64, Mark)) {
+        self.operation = operation;
+        self.marks[Self::place(operation.wrapping_add(1))] = mark;
+    }
+
+    const fn place(operation: u64) -> usize {
+        operation as usize % MARKS
+    }
+
+    /// The mark of the last operation.
+    pub(super) const fn latest(&self) -> Mark {
+        self.marks[Self::place(self.operation)]
+    }
+
+    /// What the lines of `operation`, of this kind, must say of the collectives up to it.
+    #[inline(always)]
+    pub(super) const fn mark(&self, operation: u64, kind: Kind) -> Mark {
+        if self.knows(operation) { self.marks[Self::place(operation)] } else { Mark::alone(kind) }
+    }
+
+    /// The mark of `operation`, if it is one of the last.
+    pub(super) fn known(&self, operation: u64) -> Option<Mark> {
+        self.knows(operation).then(|| self.marks[Self::place(operation)])
+    }
+
+    #[inline(always)]
+    const fn knows(&self, operation: u64) -> bool {
+        self.operation.wrapping_sub(operation) < MARKS as u64
+    }
+
+    /// The kinds of the last operations, the latest in the lowest bits.
+    pub(super) fn kinds(&self) -> u64 {
+        let kind = |back| self.marks[Self::place(self.operation.wrapping_sub(back))].kind();
+        (0..TOLD).fold(0, |kinds, back| kinds | kind(back) << (4 * back))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::tests::KINDS;
+
+    #[test]
+    fn a_head_is_a_kind_a_digest_and_a_length() {
+        for kind in KINDS {
+            assert_eq!(Mark::alone(kind).kind(), kind as u64);
+            let mark = Mark::START.next(kind);
+            assert_eq!(mark.head(77), (kind as u64) << 60 | 5 << 48 | 77);
+            assert_eq!((Mark::of(mark.head(77)), length(mark.head(77))), (mark, 77));
+            assert_eq!(mark.next(Kind::Scan).head(0), 9 << 60 | (25 + 2 * kind as u64) << 48);
+        }
+        assert_eq!(Mark::START.kind(), 0);
+    }
+
+    #[test]
+    fn one_operation_of_another_kind_changes_the_digest_for_good() {
+        let after = |kind: Kind| {
+            (0..100).scan(Mark::START.next(kind), |mark, at| {
+                *mark = mark.next(KINDS[at % 11]);
+                Some(*mark)
+            })
+        };
+        for (one, other) in KINDS.into_iter().flat_map(|one| KINDS.map(|other| (one, other))) {
+            let same = after(one).zip(after(other)).filter(|(mine, theirs)| mine.same_before(*theirs)).count();
+            assert_eq!(same, if one == other { 100 } else { 0 }, "{one:?} and {other:?}");
+        }
+        let known = Mark::START.next(Kind::Scan).next(Kind::Scan);
+        assert!(Mark::alone(Kind::Scan).same_before(known) && known.same_before(Mark::alone(Kind::Scan)));
+    }
+
+    #[test]
+    fn a_digest_has_twelve_bits() {
+        assert_eq!(Mark::DIGEST, 0xfff);
+    }
+
+    #[test]
+    fn the_last_marks_are_known_and_no_others() {
+        let kinds = [Kind::Bcast, Kind::Barrier, Kind::Reduce, Kind::Scan];
+        let mut history = History::behind(0);
+        (0..40).for_each(|at| _ = history.begin(kinds[at % 4]));
+        assert!((25..=40).all(|operation| history.knows(operation) && history.known(operation).is_some()));
+        assert!(![24, 41, 8].iter().any(|&operation| history.knows(operation) || history.known(operation).is_some()));
+        assert_eq!(history.mark(40, kinds[3]), history.marks[8]);
+        assert_eq!(history.mark(24, Kind::Gather), Mark::alone(Kind::Gather));
+        let saved = history.clone();
+        let last = history.save();
+        history.begin(Kind::Gather);
+        history.restore(last);
+        assert_eq!(history, saved);
+    }
+}

@@ -1,0 +1,98 @@
+use super::*;
+use crate::region::Params;
+use crate::region::words::Words;
+
+const KINDS: [Kind; 4] = [Kind::Bcast, Kind::Barrier, Kind::Reduce, Kind::Scan];
+
+pub(in crate::comm) fn layout(ranks: u32) -> Layout {
+    Layout::new(Params { page: 256, ..Params::new(ranks) }).unwrap()
+}
+
+/// Two members of one segment, after so many operations.
+pub(in crate::comm) fn two(operations: [u64; 2]) -> (Words, [Member; 2]) {
+    let layout = layout(2);
+    let mut members = [0, 1].map(|rank| Member::new(layout, rank).unwrap());
+    for (member, operations) in members.iter_mut().zip(operations) {
+        (0..operations).for_each(|at| _ = member.begin(KINDS[at as usize % 4]));
+    }
+    (Words::new(&layout), members)
+}
+
+#[test]
+fn a_root_is_a_rank() {
+    let (_, [me, _]) = two([0, 0]);
+    assert_eq!([0, 1].map(|root| me.check_root(root)), [Ok(0), Ok(1)]);
+    assert_eq!(me.check_root(2), Err(Refusal::new(Argument::Root, 2, Bound::Below(2))));
+}
+
+#[test]
+fn a_line_is_free_when_all_have_finished_its_last_use() {
+    let (region, [mut me, _]) = two([0, 0]);
+    let done = region.flag(me.layout.done(1));
+    let awaited = |needed, operation| Awaits::flag(me.layout.done(1), Until::AtLeast(needed), 1, operation);
+    let (first, second) = (awaited(1, 65), awaited(4, 68));
+    assert_eq!([1, 64].map(|operation| me.line_free(&region, operation)), [Ok(()); 2]);
+    assert_eq!(me.line_free(&region, 65), Err(first));
+    Flag::store_release(done, 3);
+    assert_eq!(me.line_free(&region, 65), Ok(()));
+    assert_eq!(me.acknowledged, 3);
+    assert_eq!(me.line_free(&region, 67), Ok(()));
+    assert_eq!(me.line_free(&region, 68), Err(second));
+    // Words are the peer's: it says that it has finished what has not begun.
+    Flag::store_release(done, 1000);
+    assert_eq!(me.line_free(&region, 68), Ok(()));
+    assert_eq!(me.acknowledged, 67);
+    me.all_reached(70);
+    me.all_reached(50);
+    assert_eq!(me.acknowledged, 69);
+}
+
+#[test]
+fn a_slot_is_taken_when_all_are_done_with_what_it_held() {
+    let (region, [mut me, _]) = two([1, 0]);
+    let slots = u64::from(me.layout.params().queue_slots);
+    let taken = region.flag(me.layout.taken(1));
+    let awaits = |needed| Awaits::flag(me.layout.taken(1), Until::AtLeast(needed), 1, 1);
+    let (first, third) = (awaits(1), awaits(3));
+    for clock in 0..slots {
+        assert_eq!(me.take_slot(&region, 1, clock), Ok(()), "it never held anything");
+    }
+    assert_eq!(me.take_slot(&region, 1, slots), Err(first));
+    Flag::store_release(taken, 2);
+    assert_eq!([0, 1].map(|more| me.take_slot(&region, 1, slots + more)), [Ok(()); 2]);
+    assert_eq!(me.drained, 2);
+    assert_eq!(me.take_slot(&region, 1, slots + 2), Err(third));
+    Flag::store_release(taken, u64::MAX);
+    assert_eq!(me.take_slot(&region, 1, slots + 2), Ok(()));
+    assert_eq!(me.drained, slots + 2);
+}
+
+#[test]
+fn slots_that_hold_nothing_are_taken_without_a_look() {
+    let layout = Layout::new(Params { queue_slots: 512, ..Params::new(2) }).unwrap();
+    let (region, mut me) = (Words::new(&layout), Member::new(layout, 0).unwrap());
+    assert_eq!(me.take_slot(&region, 1, 0), Ok(()));
+    assert_eq!([300, 513, 514].map(|clock| me.take_slot(&region, 1, clock)), [Ok(()); 3]);
+    let awaits = Awaits::flag(layout.taken(1), Until::AtLeast(1), 1, 1);
+    assert_eq!(me.take_slot(&region, 1, 512), Err(awaits));
+}
+
+#[test]
+fn what_is_counted_begins_behind_the_base() {
+    let base = Base { operation: 7, clock: 11, sets: 13, centrals: 17 };
+    let mut me = Member::resume(layout(3), 2, base).unwrap();
+    assert_eq!(me.base(), base);
+    assert_eq!((me.rank(), me.size(), me.operation()), (2, 3, 7));
+    assert_eq!([1, 2].map(|step| me.after(step)), [0, 1]);
+    assert_eq!((me.take_clock(5), me.take_sets(2), me.take_central()), (11, 14, 18));
+    assert_eq!(me.begin(Kind::Bcast), 8);
+    assert_eq!(me.sets_left(), 2 * Base::MOST - 15);
+    let after = Base { operation: 8, clock: 16, sets: 15, centrals: 18 };
+    assert_eq!(me.base(), after);
+    assert_eq!(me.plan(|me| (me.begin(Kind::Scan), me.take_clock(9), me.take_central())), (9, 16, 19));
+    assert_eq!(me.base(), after, "a plan takes nothing");
+    assert_eq!(me.begin(Kind::Barrier), 9);
+    assert_eq!(me.mark(9, Kind::Barrier).kind(), Kind::Barrier as u64);
+    assert!(Member::resume(layout(3), 3, base).is_err());
+    assert!(Member::resume(layout(3), 0, Base { clock: Base::MOST, ..base }).is_err());
+}
