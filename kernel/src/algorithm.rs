@@ -6,79 +6,119 @@
 use crate::collective::Collective;
 use crate::pattern::tree::Tree;
 use crate::region::layout::LINE_PAYLOAD;
+use core::fmt;
 
 /// Longest operand, in bytes, of an allreduce on posted lines: what fits the first 64 bytes of a line.
 pub(crate) const LINE_REDUCED: u64 = 48;
 
-/// How to broadcast.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum BcastAlgorithm {
-    /// Posted lines where the message fits one, else the monotone queue.
-    #[default]
-    Auto,
-    /// [`crate::shm::bcast::posted`].
-    Posted,
-    /// [`crate::shm::bcast::queue`].
-    Queue,
-    /// [`crate::shm::bcast::cico`], notified along this tree.
-    Cico(Tree),
+/// The algorithms of a collective, each beside its name: `from_name` and `Display` are made of one list. The last one may have
+/// a parameter, whose text follows the name and a hyphen.
+macro_rules! algorithms {
+    ($(#[$about:meta])* $of:ident {
+        $($(#[$doc:meta])* $algorithm:ident = $name:literal,)*
+    } $(or {
+        $(#[$with_doc:meta])* $with:ident($parameter:ty) = $prefix:literal, $read:expr
+    })?) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        pub enum $of {
+            $($(#[$doc])* $algorithm,)*
+            $($(#[$with_doc])* $with($parameter),)?
+        }
+
+        impl $of {
+            /// What a name stands for; `None` for unknown names.
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$algorithm),)*
+                    $(_ if name.starts_with($prefix) => {
+                        let read: fn(&str) -> Option<$parameter> = $read;
+                        read(&name[$prefix.len()..]).map(Self::$with)
+                    })?
+                    _ => None,
+                }
+            }
+        }
+
+        /// The name, as [`Self::from_name`] reads it.
+        impl fmt::Display for $of {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $(Self::$algorithm => f.write_str($name),)*
+                    $(Self::$with(parameter) => write!(f, "{}-{parameter}", $prefix),)?
+                }
+            }
+        }
+    };
 }
 
-/// How to reduce to everyone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum AllreduceAlgorithm {
-    /// Posted lines where the operand fits one, slices where it is long and there are several to share
-    /// the work, else exchange.
-    #[default]
-    Auto,
-    /// [`crate::shm::allreduce::posted`].
-    Posted,
-    /// [`crate::shm::reduce::exchange`]: everyone folds everything.
-    Exchange,
-    /// [`crate::shm::allreduce::slices`].
-    Slices,
-}
-
-/// How to gather, scatter or allgather, in equal blocks or not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum MoveAlgorithm {
-    /// Exchange; where the segment has the papers' queues, long scatters and allgathers go through them.
-    #[default]
-    Auto,
-    /// [`crate::shm::gather::exchange`], [`crate::shm::scatter::exchange`], [`crate::shm::allgather::exchange`].
-    Exchange,
-    /// [`crate::shm::gather::cico`], [`crate::shm::scatter::cico`], [`crate::shm::allgather::cico`]: paper P2's.
-    Cico,
-}
-
-/// How to wait for all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum BarrierAlgorithm {
-    /// Posted lines among three to sixteen, else dissemination.
-    #[default]
-    Auto,
-    /// [`crate::barrier::posted`].
-    Posted,
-    /// [`crate::barrier::dissemination`].
-    Dissemination,
-    /// [`crate::barrier::central`].
-    Central,
-    /// [`crate::barrier::combining`], with this many children per vertex.
-    Combining(u32),
-}
-
-/// What a name stands for; `None` for unknown names.
-impl BcastAlgorithm {
-    /// Names: `auto`, `posted`, `queue`, `cico-flat`, `cico-chain`, `cico-binary`, `cico-binomial`, `cico-kary-K`, `cico-knomial-K`.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "auto" => Self::Auto,
-            "posted" => Self::Posted,
-            "queue" => Self::Queue,
-            _ => Self::Cico(tree(name.strip_prefix("cico-")?)?),
-        })
+algorithms! {
+    /// How to broadcast.
+    BcastAlgorithm {
+        /// Posted lines where the message fits one, else the monotone queue.
+        #[default]
+        Auto = "auto",
+        /// [`crate::shm::bcast::posted`].
+        Posted = "posted",
+        /// [`crate::shm::bcast::queue`].
+        Queue = "queue",
+    } or {
+        /// [`crate::shm::bcast::cico`], notified along this tree.
+        Cico(Tree) = "cico", |text| Tree::from_name(text.strip_prefix('-')?)
     }
+}
 
+algorithms! {
+    /// How to reduce to everyone.
+    AllreduceAlgorithm {
+        /// Posted lines where the operand fits one, slices where it is long and there are several to share
+        /// the work, else exchange.
+        #[default]
+        Auto = "auto",
+        /// [`crate::shm::allreduce::posted`].
+        Posted = "posted",
+        /// [`crate::shm::reduce::exchange`]: everyone folds everything.
+        Exchange = "exchange",
+        /// [`crate::shm::allreduce::slices`].
+        Slices = "slices",
+    }
+}
+
+algorithms! {
+    /// How to gather, scatter or allgather, in equal blocks or not.
+    MoveAlgorithm {
+        /// Exchange; where the segment has the papers' queues, long scatters and allgathers go through them.
+        #[default]
+        Auto = "auto",
+        /// [`crate::shm::gather::exchange`], [`crate::shm::scatter::exchange`], [`crate::shm::allgather::exchange`].
+        Exchange = "exchange",
+        /// [`crate::shm::gather::cico`], [`crate::shm::scatter::cico`], [`crate::shm::allgather::cico`]: paper P2's.
+        Cico = "cico",
+    }
+}
+
+algorithms! {
+    /// How to wait for all.
+    BarrierAlgorithm {
+        /// Posted lines among three to sixteen, else dissemination.
+        #[default]
+        Auto = "auto",
+        /// [`crate::barrier::posted`].
+        Posted = "posted",
+        /// [`crate::barrier::dissemination`].
+        Dissemination = "dissemination",
+        /// [`crate::barrier::central`].
+        Central = "central",
+    } or {
+        /// [`crate::barrier::combining`], with this many children per vertex; the name alone means four.
+        Combining(u32) = "combining", |text| match text {
+            "" => Some(4),
+            _ => text.strip_prefix('-')?.parse().ok().filter(|&children| children > 0),
+        }
+    }
+}
+
+impl BcastAlgorithm {
     /// The algorithm that runs for a message of `bytes`: never [`Self::Auto`].
     #[inline]
     #[must_use]
@@ -92,17 +132,6 @@ impl BcastAlgorithm {
 }
 
 impl AllreduceAlgorithm {
-    /// Names: `auto`, `posted`, `exchange`, `slices`.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "auto" => Self::Auto,
-            "posted" => Self::Posted,
-            "exchange" => Self::Exchange,
-            "slices" => Self::Slices,
-            _ => return None,
-        })
-    }
-
     /// The algorithm that runs for operands of `bytes` of `ranks` processes: never [`Self::Auto`].
     #[inline]
     #[must_use]
@@ -136,16 +165,6 @@ const fn whole(ranks: u32) -> u64 {
 }
 
 impl MoveAlgorithm {
-    /// Names: `auto`, `exchange`, `cico`.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "auto" => Self::Auto,
-            "exchange" => Self::Exchange,
-            "cico" => Self::Cico,
-            _ => return None,
-        })
-    }
-
     /// What `Auto` means for blocks of `bytes` of `ranks` processes in a segment that has the papers' queues: never
     /// [`Self::Auto`]. In others it is exchange.
     #[must_use]
@@ -164,43 +183,19 @@ impl MoveAlgorithm {
 pub(crate) const SCATTERED: (u64, u32) = (128 << 10, 3);
 pub(crate) const ALLGATHERED: (u64, u32) = (32 << 10, 6);
 
-impl BarrierAlgorithm {
-    /// Names: `auto`, `posted`, `dissemination`, `central`, `combining` (4 children), `combining-N`.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "auto" => Self::Auto,
-            "posted" => Self::Posted,
-            "dissemination" => Self::Dissemination,
-            "central" => Self::Central,
-            "combining" => Self::Combining(4),
-            _ => Self::Combining(name.strip_prefix("combining-")?.parse().ok().filter(|&n| n > 0)?),
-        })
-    }
+/// Processes that each look at the lines of all others, at most.
+pub(crate) const LISTENED: u32 = 16;
 
+impl BarrierAlgorithm {
     /// What `Auto` means among so many processes.
     #[inline]
     pub const fn resolve(self, ranks: u32) -> Self {
         match self {
-            Self::Auto if ranks > 2 && ranks <= 16 => Self::Posted,
+            Self::Auto if ranks > PAIR && ranks <= LISTENED => Self::Posted,
             Self::Auto => Self::Dissemination,
             other => other,
         }
     }
-}
-
-fn tree(name: &str) -> Option<Tree> {
-    let tree = match name {
-        "flat" => Tree::Flat,
-        "chain" => Tree::Chain,
-        "binary" => Tree::BINARY,
-        "binomial" => Tree::BINOMIAL,
-        _ => match name.split_once('-')? {
-            ("kary", k) => Tree::Kary(k.parse().ok()?),
-            ("knomial", k) => Tree::Knomial(k.parse().ok()?),
-            _ => return None,
-        },
-    };
-    tree.check().ok()
 }
 
 #[cfg(test)]

@@ -1,14 +1,10 @@
 //! From machines to calls: the blocking loop, and a communicator to call on.
 
 use crate::Rank;
-use crate::barrier::{central::Central, combining::Combining, dissemination::Dissemination, posted};
 use crate::comm::{Comm, Member};
-use crate::datatype::Data;
 use crate::error::{Cause, Error, Poison, PollError, Refusal, WaitError};
-use crate::machine::Machine;
+use crate::machine::{Machine, Operation};
 use crate::region::{Base, Layout, Region};
-use crate::select::{BarrierAlgorithm, BcastAlgorithm};
-use crate::shm::bcast::{cico::Cico, posted::Posted, queue::Queue};
 use crate::step::Step;
 use crate::table::Choices;
 use crate::transport::{Observe, Transport, Wait};
@@ -54,7 +50,7 @@ impl<R: Region> Drop for Unwinding<'_, R> {
     }
 }
 
-/// A communicator of one process: collectives as blocking calls.
+/// A communicator of one process. Its calls are in [`crate::call`].
 ///
 /// It is exclusive by type: every call takes `&mut self`. After an error that poisons, every
 /// process of the communicator gets one at this or its next call, and nobody is left waiting.
@@ -116,58 +112,6 @@ where
         &mut self.wait
     }
 
-    /// Broadcasts `data` from `root` to everyone. Types may differ between ranks, packed bytes must not.
-    ///
-    /// # Errors
-    /// `root` is no rank, lengths differ, a peer died or refused its arguments.
-    ///
-    /// # Standard section
-    /// MPI 4.1, 7.4.
-    #[inline]
-    pub fn bcast_with(&mut self, data: Data<'_>, root: Rank, algorithm: BcastAlgorithm) -> Result<(), Error> {
-        // One loop per algorithm: a small message's machine then lives in registers.
-        match self.comm.member().chooser().bcast_by(algorithm, data.len()) {
-            BcastAlgorithm::Posted => self.call(|me| Posted::new(me, data, root)),
-            BcastAlgorithm::Queue | BcastAlgorithm::Auto => self.call(|me| Queue::new(me, data, root)),
-            BcastAlgorithm::Cico(tree) => self.call(|me| Cico::new(me, data, root, tree)),
-        }
-    }
-
-    /// [`Self::bcast_with`] for bytes and the default algorithm.
-    ///
-    /// # Errors
-    /// As [`Self::bcast_with`].
-    #[inline]
-    pub fn bcast(&mut self, bytes: &mut [u8], root: Rank) -> Result<(), Error> {
-        self.bcast_with(Data::bytes_mut(bytes), root, BcastAlgorithm::Auto)
-    }
-
-    /// Waits until everyone has entered. What anyone did before happens before what anyone does after.
-    ///
-    /// # Errors
-    /// A peer died or refused its arguments.
-    ///
-    /// # Standard section
-    /// MPI 4.1, 7.3.
-    #[inline]
-    pub fn barrier_with(&mut self, algorithm: BarrierAlgorithm) -> Result<(), Error> {
-        match self.comm.member().chooser().barrier_by(algorithm) {
-            BarrierAlgorithm::Posted => self.call(|me| Ok(posted::Posted::new(me))),
-            BarrierAlgorithm::Auto | BarrierAlgorithm::Dissemination => self.call(|me| Ok(Dissemination::new(me))),
-            BarrierAlgorithm::Central => self.call(|me| Ok(Central::new(me))),
-            BarrierAlgorithm::Combining(arity) => self.call(|me| Combining::new(me, arity)),
-        }
-    }
-
-    /// [`Self::barrier_with`] the default algorithm.
-    ///
-    /// # Errors
-    /// As [`Self::barrier_with`].
-    #[inline]
-    pub fn barrier(&mut self) -> Result<(), Error> {
-        self.barrier_with(BarrierAlgorithm::default())
-    }
-
     /// Refuses a collective call for an argument that this process checked itself, and tells the others.
     #[cold]
     pub fn refuse(&mut self, refusal: Refusal) -> Error {
@@ -183,18 +127,17 @@ where
         Error::Refused(refusal)
     }
 
-    /// Makes the next operation and runs it.
+    /// Builds a machine, starts it as the next operation, and runs it to its end.
+    ///
+    /// # Errors
+    /// The communicator is poisoned; an argument is refused; a poll or a wait failed.
     #[inline(always)]
-    pub fn call<M: Machine<Comm<T::Region>>>(
-        &mut self,
-        make: impl FnOnce(&mut Member) -> Result<M, Refusal>,
-    ) -> Result<(), Error> {
-        let machine = make(self.enter()?);
-        self.drive(machine)
+    pub fn call<O: Operation>(&mut self, build: impl FnOnce(&Member) -> Result<O, Refusal>) -> Result<(), Error> {
+        let operation = build(self.enter()?);
+        self.operate(operation)
     }
 
-    /// The private state for making the next operation, unless the communicator is poisoned. Not by a closure where the
-    /// machine is large: built in place, it is written once.
+    /// The private state for building an operation, unless the communicator is poisoned.
     #[inline(always)]
     pub(crate) fn enter(&mut self) -> Result<&mut Member, Error> {
         match self.comm.poison() {
@@ -203,15 +146,23 @@ where
         }
     }
 
-    /// Runs what was made of [`Self::enter`]'s state.
+    /// Starts what was built after [`Self::enter`], and runs it to its end. A result, since a large machine that is taken
+    /// out of one before is written twice.
     #[inline(always)]
-    pub(crate) fn drive<M: Machine<Comm<T::Region>>>(&mut self, machine: Result<M, Refusal>) -> Result<(), Error> {
-        let mut machine = match machine {
-            Ok(machine) => machine,
+    pub(crate) fn operate<O: Operation>(&mut self, operation: Result<O, Refusal>) -> Result<(), Error> {
+        let mut operation = match operation {
+            Ok(operation) => operation,
             Err(refusal) => return Err(self.refuse(refusal)),
         };
+        operation.start(self.comm.member_mut());
+        self.finish(&mut operation)
+    }
+
+    /// Runs what was started to its end.
+    #[inline(always)]
+    pub(crate) fn finish<O: Operation>(&mut self, operation: &mut O) -> Result<(), Error> {
         let guard = Unwinding(&mut self.comm);
-        let result = run(&mut machine, guard.0, &mut self.wait);
+        let result = run(operation, guard.0, &mut self.wait);
         core::mem::forget(guard);
         match result {
             Ok(()) => Ok(()),
@@ -224,13 +175,13 @@ where
         (&mut self.comm, &mut self.wait)
     }
 
-    /// Polls a machine once.
-    pub(crate) fn poll<M: Machine<Comm<T::Region>>>(&mut self, machine: &mut M) -> Result<Step, Error> {
+    /// Polls once.
+    pub(crate) fn poll<O: Operation>(&mut self, operation: &mut O) -> Result<Step, Error> {
         if let Some(poison) = self.comm.poison() {
             return Err(Error::Poisoned(poison));
         }
         let guard = Unwinding(&mut self.comm);
-        let result = machine.poll(guard.0);
+        let result = operation.poll(guard.0);
         core::mem::forget(guard);
         result.map_err(|e| self.fail(Stop::Poll(e)))
     }

@@ -1,7 +1,11 @@
 //! The contract of a collective's state machine, and its composition.
 
+use crate::comm::Member;
 use crate::error::PollError;
+use crate::region::Region;
 use crate::step::Step;
+use crate::transport::Shared;
+use core::hash::Hash;
 
 /// A collective operation of one process, as plain data.
 ///
@@ -14,6 +18,38 @@ use crate::step::Step;
 pub trait Machine<X: ?Sized> {
     /// Advances as far as possible.
     fn poll(&mut self, x: &mut X) -> Result<Step, PollError>;
+}
+
+/// A machine over a segment alone: one operation of a communicator, and then the next one again.
+///
+/// Building one is pure: arguments are checked, and nothing is taken. [`start`](Self::start) takes the numbers, the first
+/// time and every time. One that was never started is done.
+pub trait Operation: Clone + Eq + Hash {
+    /// Becomes the next operation of `me`, in its first state: all ranks start the same operations in the same order. What
+    /// was under way is forgotten.
+    fn start(&mut self, me: &mut Member);
+
+    /// [`Machine::poll`], with the region and this process's private state on it.
+    ///
+    /// # Errors
+    /// Another rank's arguments don't agree with this one's.
+    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError>;
+
+    /// The same machine, started.
+    #[inline(always)]
+    #[must_use]
+    fn started(mut self, me: &mut Member) -> Self {
+        self.start(me);
+        self
+    }
+}
+
+impl<X: Shared + ?Sized, O: Operation> Machine<X> for O {
+    #[inline(always)]
+    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+        let (region, me) = x.shared();
+        self.proceed(region, me)
+    }
 }
 
 /// First `A`, then `B`: `B` is polled only after `A` is done, on this process.
@@ -56,9 +92,11 @@ impl<X: ?Sized, M: Machine<X>> Machine<X> for Option<M> {
 }
 
 /// A machine behind a reference, which may be one of many kinds (`dyn`).
-impl<X: ?Sized, M: Machine<X> + ?Sized> Machine<X> for &mut M {
-    #[inline(always)]
+#[derive(Debug)]
+pub struct ByRef<'m, M: ?Sized>(pub &'m mut M);
+
+impl<X: ?Sized, M: Machine<X> + ?Sized> Machine<X> for ByRef<'_, M> {
     fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
-        (**self).poll(x)
+        self.0.poll(x)
     }
 }

@@ -9,9 +9,9 @@ pub mod blocks;
 
 use blocks::Spread;
 use core::ffi::c_void;
+use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::datatype::Datatype;
 use unisono_kernel::op::{Op, User};
-use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
 
 /// One collective, as all ranks make it.
 #[derive(Clone, Copy, Debug)]

@@ -4,19 +4,20 @@
 mod common;
 
 use common::{bounded, refusal};
+use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::blocks::Blocks;
+use unisono_kernel::call::Call;
 use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Argument, Bound, Error, Refusal};
 use unisono_kernel::op::Op;
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::Params;
-use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_local::Local;
 
 const RANKS: u32 = 4;
 
-type Call = fn(&mut Communicator<Local>) -> Result<(), Error>;
+type Body = fn(&mut Communicator<Local>) -> Result<(), Error>;
 
 const ALGORITHMS: [BcastAlgorithm; 7] = [
     BcastAlgorithm::Auto,
@@ -65,7 +66,7 @@ fn a_root_beyond_the_ranks() {
                 let found = refusals(move |c| {
                     let mut data = [1; 8];
                     let root = if bad >> c.rank() & 1 == 1 { root } else { 0 };
-                    c.bcast_with(Data::bytes_mut(&mut data), root, algorithm)
+                    c.run(&Call::Bcast { data: Data::bytes_mut(&mut data), root, algorithm }).map(drop)
                 });
                 assert_eq!(found, [wanted; RANKS as usize], "{algorithm:?} on ranks {bad:b}");
             }
@@ -84,7 +85,7 @@ fn lengths_that_differ() {
             for odd in [0b1110u32, 0b1000, 0b0010] {
                 let found = refusals(move |c| {
                     let mut data = vec![1; if odd >> c.rank() & 1 == 1 { others } else { root }];
-                    c.bcast_with(Data::bytes_mut(&mut data), 0, algorithm)
+                    c.run(&Call::Bcast { data: Data::bytes_mut(&mut data), root: 0, algorithm }).map(drop)
                 });
                 for Refusal { argument, value, bound } in found {
                     let wanted = [root as u64, others as u64];
@@ -147,20 +148,46 @@ fn operands_that_do_not_fit() {
 #[test]
 fn arities_and_messages_that_an_algorithm_does_not_carry() {
     let zero = Refusal::new(Argument::Arity, 0, Bound::AtLeast(1));
-    let found = refusals(|c| c.barrier_with(BarrierAlgorithm::Combining(if c.rank() == 3 { 0 } else { 2 })));
+    let found = refusals(|c| {
+        c.run(&Call::Barrier { algorithm: BarrierAlgorithm::Combining(if c.rank() == 3 { 0 } else { 2 }) }).map(drop)
+    });
     assert_eq!(found, [zero; RANKS as usize]);
-    let found = refusals(|c| c.bcast_with(Data::bytes_mut(&mut [0; 113]), 0, BcastAlgorithm::Posted));
+    let found = refusals(|c| {
+        c.run(&Call::Bcast { data: Data::bytes_mut(&mut [0; 113]), root: 0, algorithm: BcastAlgorithm::Posted })
+            .map(drop)
+    });
     assert_eq!(found, [Refusal::new(Argument::Bytes, 113, Bound::AtMost(112)); RANKS as usize]);
 }
 
 /// Paper P2's algorithms want queues of the papers, as paper P1's broadcast does.
 #[test]
 fn a_segment_without_the_papers_queues() {
-    let calls: [Call; 4] = [
-        |c| c.bcast_with(Data::bytes_mut(&mut [0; 8]), 0, BcastAlgorithm::Cico(Tree::Flat)),
-        |c| moved(c, |c, one, all| c.gather_with(Some(one), Some(all), 0, MoveAlgorithm::Cico)),
-        |c| moved(c, |c, one, all| c.scatterv_with(Some(all), Some(one), 0, MoveAlgorithm::Cico)),
-        |c| moved(c, |c, one, all| c.allgather_with(Some(one), all, MoveAlgorithm::Cico)),
+    let calls: [Body; 4] = [
+        |c| {
+            c.run(&Call::Bcast {
+                data: Data::bytes_mut(&mut [0; 8]),
+                root: 0,
+                algorithm: BcastAlgorithm::Cico(Tree::Flat),
+            })
+            .map(drop)
+        },
+        |c| {
+            moved(c, |c, one, all| {
+                c.run(&Call::Gather { send: Some(one), receive: Some(all), root: 0, algorithm: MoveAlgorithm::Cico })
+                    .map(drop)
+            })
+        },
+        |c| {
+            moved(c, |c, one, all| {
+                c.run(&Call::Scatterv { send: Some(all), receive: Some(one), root: 0, algorithm: MoveAlgorithm::Cico })
+                    .map(drop)
+            })
+        },
+        |c| {
+            moved(c, |c, one, all| {
+                c.run(&Call::Allgather { send: Some(one), receive: all, algorithm: MoveAlgorithm::Cico }).map(drop)
+            })
+        },
     ];
     for call in calls {
         let answers = bounded(move || unisono_local::run(Params::new(2), move |mut c| call(&mut c)).unwrap());

@@ -1,8 +1,8 @@
 //! The explorer's fast tier: all interleavings of small models, and faults that it must find.
 
+use unisono_kernel::algorithm::BarrierAlgorithm;
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::Base;
-use unisono_kernel::select::BarrierAlgorithm;
 use unisono_verify::explore::{
     Check, Class, Collective, Exchange, Family, Limits, Mutation, Operation, Program, Report, Words, alphabet,
     exchanges, explore, order, run,

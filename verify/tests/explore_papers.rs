@@ -1,8 +1,8 @@
 //! The explorer on paper P2's scatterv, gatherv and allgatherv: alone, with one another, with P1's broadcast,
 //! whose sets they share, and with what uses none; and faults that it must find.
 
+use unisono_kernel::algorithm::BarrierAlgorithm;
 use unisono_kernel::pattern::tree::Tree;
-use unisono_kernel::select::BarrierAlgorithm;
 use unisono_verify::explore::{
     Check, Class, Family, Limits, Mutation, Operation, Program, Words, explore, order, papers, run,
 };

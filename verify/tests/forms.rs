@@ -10,15 +10,15 @@ use family::{Family, Memory};
 use proptest::prelude::*;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::call::Call;
+use unisono_kernel::call::progress::Progress;
+use unisono_kernel::call::scope::{ACTIVE, Request};
 use unisono_kernel::datatype::Data;
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Argument, Bound, Cause, Condition, Error, Poison, Refusal};
 use unisono_kernel::op::Op;
-use unisono_kernel::progress::Progress;
 use unisono_kernel::region::Params;
-use unisono_kernel::request::{ACTIVE, Request};
-use unisono_kernel::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm};
 use unisono_local::{Local, Segment};
 
 /// Queues of few short slots: everything is reused within one operation.

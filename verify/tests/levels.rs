@@ -3,6 +3,7 @@
 mod common;
 
 use common::bounded;
+use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::blocks::Blocks;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::comm::Comm;
@@ -13,7 +14,6 @@ use unisono_kernel::hier::{
 use unisono_kernel::machine::Machine;
 use unisono_kernel::msg::{self, Memory, Needs, Parts, PlanError};
 use unisono_kernel::region::{Counter, Params, Word};
-use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::step::Step;
 use unisono_kernel::transport::Shared;
 use unisono_local::{Mailbox, Mailboxes, Segment};

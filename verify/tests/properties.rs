@@ -5,15 +5,16 @@ use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
+use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::buffer::Buf;
+use unisono_kernel::call::Call;
+use unisono_kernel::call::scope::ACTIVE;
 use unisono_kernel::datatype::Data;
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::Error;
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::Params;
 use unisono_kernel::region::layout::Cico;
-use unisono_kernel::request::ACTIVE;
-use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::shm::{allgather, gather, scatter};
 use unisono_local::Local;
 use unisono_verify::oracle::blocks::{Spread, Way};
@@ -140,12 +141,12 @@ fn blocking(plan: &Plan, c: &mut Communicator<Local>) -> Memory {
     let call = |(index, &operation): (usize, &Operation)| {
         let mut memory = plan.before(rank, index);
         match operation {
-            Operation::Barrier(algorithm) => c.barrier_with(algorithm),
+            Operation::Barrier(algorithm) => c.run(&Call::Barrier { algorithm }).map(drop),
             Operation::Spread(spread) => make(plan.ranks, &spread, c, &mut memory),
             Operation::Bcast { root, algorithm, bytes, seed } => {
                 let shape = Shape::of(seed, rank, bytes);
                 let data = Data::typed(&mut memory, shape.count as u64, shape.datatype()).unwrap();
-                c.bcast_with(data, root, algorithm)
+                c.run(&Call::Bcast { data, root, algorithm }).map(drop)
             }
             Operation::Allreduce { fold, in_place: true, .. } => c.allreduce_in_place(&mut memory, fold.op()),
             Operation::Allreduce { fold, count, .. } => {

@@ -3,13 +3,14 @@
 
 use core::ffi::c_void;
 use unisono_kernel::Rank;
+use unisono_kernel::algorithm::AllreduceAlgorithm;
 use unisono_kernel::blocks::Blocks;
 use unisono_kernel::buffer::Buf;
+use unisono_kernel::call::Call;
 use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::op::{Op, User};
 use unisono_kernel::region::Params;
-use unisono_kernel::select::AllreduceAlgorithm;
 use unisono_local::{Local, run};
 
 type Comm = Communicator<Local>;
@@ -114,7 +115,7 @@ fn one(comm: &mut Comm, seed: usize, fold: Fold, count: usize, in_place: bool) {
     for algorithm in [AllreduceAlgorithm::Auto, AllreduceAlgorithm::Exchange, AllreduceAlgorithm::Slices] {
         (send, receive) = (operand.clone(), fresh(true));
         let (from, into) = sides(&mut send, &mut receive, in_place);
-        comm.allreduce_with(from, into, op, algorithm).unwrap();
+        comm.run(&Call::Allreduce { send: from, receive: into, op, algorithm }).unwrap();
         if fold == Fold::Doubles {
             let mut all = vec![0; size * receive.len()];
             // SAFETY: the vector is ours.
@@ -245,12 +246,12 @@ fn the_longest_elements_of_many_ranks() {
                     "reduce_scatter at {me} of {ranks}"
                 );
                 let mut all = vec![BLANK; sum.len()];
-                comm.allreduce_with(
-                    Data::bytes_mut(&mut send),
-                    Data::bytes_mut(&mut all),
+                comm.run(&Call::Allreduce {
+                    send: Data::bytes_mut(&mut send),
+                    receive: Data::bytes_mut(&mut all),
                     op,
-                    AllreduceAlgorithm::Auto,
-                )
+                    algorithm: AllreduceAlgorithm::Auto,
+                })
                 .unwrap();
                 assert!(all == sum, "allreduce at {me} of {ranks}");
             })

@@ -9,6 +9,7 @@ use common::{bounded, refusal};
 use core::ffi::c_void;
 use family::{Family, Memory};
 use proptest::prelude::*;
+use unisono_kernel::algorithm::BarrierAlgorithm;
 use unisono_kernel::blocks::Blocks;
 use unisono_kernel::call::Call;
 use unisono_kernel::datatype::{Data, Datatype};
@@ -16,7 +17,6 @@ use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Argument, Cause, Condition, Error, Poison, PollError, Refusal};
 use unisono_kernel::op::{Op, User};
 use unisono_kernel::region::Params;
-use unisono_kernel::select::BarrierAlgorithm;
 use unisono_local::{Local, renew};
 
 fn params(ranks: u32) -> Params {

@@ -3,13 +3,13 @@
 mod common;
 
 use common::{bounded, refusal};
+use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::blocks::Blocks;
 use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::op::Op;
 use unisono_kernel::region::Params;
-use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::shm::allgather::exchange::allgather;
 use unisono_kernel::shm::gather;
 use unisono_kernel::shm::reduce::exchange::Reduce;

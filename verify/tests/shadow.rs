@@ -2,17 +2,18 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use unisono_kernel::Rank;
+use unisono_kernel::algorithm::BcastAlgorithm;
 use unisono_kernel::blocks::Blocks;
 use unisono_kernel::buffer::Buf;
+use unisono_kernel::call::Call;
+use unisono_kernel::call::any::Any;
 use unisono_kernel::comm::{Comm, Member};
 use unisono_kernel::datatype::{Data, Datatype};
-use unisono_kernel::machine::Machine;
+use unisono_kernel::machine::{Machine, Operation};
 use unisono_kernel::op::Op;
 use unisono_kernel::region::layout::{Cico, Params};
 use unisono_kernel::region::{Base, Counter, CounterId, Extent, FlagId, Layout, MailId, Mailword, Region};
-use unisono_kernel::select::{Bcast, BcastAlgorithm};
 use unisono_kernel::shm::alltoall::exchange::Alltoall;
-use unisono_kernel::shm::exchange::Exchange;
 use unisono_kernel::step::Step;
 use unisono_local::Segment;
 use unisono_verify::oracle::mix;
@@ -111,33 +112,28 @@ fn content(buf: Buf) -> &'static [u8] {
     unsafe { core::slice::from_raw_parts(buf.ptr(), buf.len()) }
 }
 
-enum Running {
-    Alltoall(Box<Exchange<Alltoall<'static>>>),
-    Bcast(Bcast<'static>),
-}
-
 /// One process: alltoallv and a broadcast by turns.
 struct Process<R> {
     comm: Comm<R>,
     round: u64,
-    machine: Option<(Running, Buf)>,
+    machine: Option<(Any<'static>, Buf)>,
 }
 
 const ROUNDS: u64 = 8;
 
 impl<R: Region> Process<R> {
-    fn machine(me: &mut Member, seed: u64, round: u64) -> (Running, Buf) {
+    fn machine(me: &mut Member, seed: u64, round: u64) -> (Any<'static>, Buf) {
         let (ranks, rank) = (me.size(), me.rank());
         if round.is_multiple_of(2) {
             let (_, send) = blocks(ranks, |to| between(seed, round, rank, to), |to, at| byte(round, rank, to, at));
             let (buf, receive) = blocks(ranks, |from| between(seed, round, from, rank), |_, _| 0);
-            return (Running::Alltoall(Alltoall::vary(me, Some(send), receive).unwrap().into()), buf);
+            return (Any::from(Alltoall::vary(me, Some(send), receive).unwrap()).started(me), buf);
         }
         let (root, len) = ((mix(seed ^ round) % u64::from(ranks)) as Rank, between(seed, round, 0, 0) as usize);
         let buf = Buf::of_mut(leak((0..len).map(|at| if rank == root { byte(round, root, root, at) } else { 0 })));
         // SAFETY: never freed; one poll at a time touches it.
         let data = unsafe { Data::from_raw(buf, len as u64, Datatype::BYTE) }.unwrap();
-        (Running::Bcast(Bcast::new(me, data, root, BcastAlgorithm::Queue).unwrap()), buf)
+        (Call::Bcast { data, root, algorithm: BcastAlgorithm::Queue }.build(me).unwrap().started(me), buf)
     }
 
     /// What a round must have left.
@@ -159,10 +155,7 @@ impl<R: Region> Process<R> {
         }
         let none = || Self::machine(self.comm.member_mut(), seed, self.round);
         let (mut machine, buf) = self.machine.take().unwrap_or_else(none);
-        let step = match &mut machine {
-            Running::Alltoall(machine) => machine.poll(&mut self.comm),
-            Running::Bcast(machine) => machine.poll(&mut self.comm),
-        };
+        let step = machine.poll(&mut self.comm);
         if step.unwrap() == Step::Done {
             assert!(content(buf) == self.expected(seed), "wrong data in round {}", self.round);
             self.round += 1;

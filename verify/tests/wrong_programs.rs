@@ -5,17 +5,19 @@ mod common;
 
 use common::{bounded, refusal};
 use core::ffi::c_void;
+use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::barrier::dissemination::Dissemination;
 use unisono_kernel::blocks::Blocks;
+use unisono_kernel::call::Call;
 use unisono_kernel::comm::Comm;
 use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Argument, Bound, Cause, Error, PollError, Refusal};
 use unisono_kernel::machine::Machine;
+use unisono_kernel::machine::Operation;
 use unisono_kernel::op::{Op, User};
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::{Base, Params};
-use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::shm::bcast::posted::Posted;
 use unisono_kernel::shm::reduce::exchange::Reduce;
 use unisono_kernel::step::Step;
@@ -33,12 +35,22 @@ fn collective(comm: &mut Communicator<Local>, which: usize, root: u32) -> Result
     let own = Data::bytes_mut(&mut one);
     let blocks = Blocks::equal_mut(&mut all, size, 8, Datatype::BYTE).unwrap();
     match which {
-        0 => comm.barrier_with(BarrierAlgorithm::Dissemination),
-        1 => comm.barrier_with(BarrierAlgorithm::Central),
-        2 => comm.barrier_with(BarrierAlgorithm::Combining(2)),
-        3 => comm.bcast_with(Data::bytes_mut(&mut small), root, BcastAlgorithm::Posted),
-        4 => comm.bcast_with(Data::bytes_mut(&mut large), root, BcastAlgorithm::Queue),
-        5 => comm.bcast_with(Data::bytes_mut(&mut small), root, BcastAlgorithm::Cico(Tree::BINARY)),
+        0 => comm.run(&Call::Barrier { algorithm: BarrierAlgorithm::Dissemination }).map(drop),
+        1 => comm.run(&Call::Barrier { algorithm: BarrierAlgorithm::Central }).map(drop),
+        2 => comm.run(&Call::Barrier { algorithm: BarrierAlgorithm::Combining(2) }).map(drop),
+        3 => comm
+            .run(&Call::Bcast { data: Data::bytes_mut(&mut small), root, algorithm: BcastAlgorithm::Posted })
+            .map(drop),
+        4 => comm
+            .run(&Call::Bcast { data: Data::bytes_mut(&mut large), root, algorithm: BcastAlgorithm::Queue })
+            .map(drop),
+        5 => comm
+            .run(&Call::Bcast {
+                data: Data::bytes_mut(&mut small),
+                root,
+                algorithm: BcastAlgorithm::Cico(Tree::BINARY),
+            })
+            .map(drop),
         6 => comm.allreduce_in_place(&mut small, Op::SUM_I64),
         7 => comm.allreduce_in_place(&mut large, Op::SUM_I64),
         8 => comm.gather(Some(own), Some(blocks), root),
@@ -49,7 +61,7 @@ fn collective(comm: &mut Communicator<Local>, which: usize, root: u32) -> Result
         13 => comm.reduce(own, is_root.then_some(own), Op::SUM_I64, root),
         14 => comm.reduce_scatter(blocks, own, Op::SUM_I64),
         15 => comm.scan(own, own, Op::SUM_I64),
-        _ => comm.barrier_with(BarrierAlgorithm::Posted),
+        _ => comm.run(&Call::Barrier { algorithm: BarrierAlgorithm::Posted }).map(drop),
     }
 }
 
@@ -117,13 +129,17 @@ impl Next {
         match self {
             Self::Allreduce => comm.allreduce_in_place(&mut data[..8], Op::SUM_I64),
             Self::LongAllreduce => comm.allreduce_in_place(&mut data, Op::SUM_I64),
-            Self::Bcast => comm.bcast_with(Data::bytes_mut(&mut data[..8]), 0, posted),
-            Self::LongBcast => comm.bcast_with(Data::bytes_mut(&mut data), 0, queue),
+            Self::Bcast => {
+                comm.run(&Call::Bcast { data: Data::bytes_mut(&mut data[..8]), root: 0, algorithm: posted }).map(drop)
+            }
+            Self::LongBcast => {
+                comm.run(&Call::Bcast { data: Data::bytes_mut(&mut data), root: 0, algorithm: queue }).map(drop)
+            }
             Self::Gather => collective(comm, 8, 0),
             Self::BarriersThenAllreduce => {
                 [BarrierAlgorithm::Dissemination, BarrierAlgorithm::Central, BarrierAlgorithm::Combining(2)]
                     .into_iter()
-                    .try_for_each(|barrier| comm.barrier_with(barrier))?;
+                    .try_for_each(|barrier| comm.run(&Call::Barrier { algorithm: barrier }).map(drop))?;
                 comm.allreduce_in_place(&mut data[..8], Op::SUM_I64)
             }
         }
@@ -294,13 +310,14 @@ fn an_old_record_is_not_taken_for_a_new_one() {
         };
         // Rank 1 waits long in a barrier, its operation 8.
         let mut late = at(1, 7);
-        let _ = Dissemination::new(late.member_mut());
+        let _ = Dissemination::default().started(late.member_mut());
         late.compare().unwrap();
         // Rank 0 waits long in an allreduce, so many operations later; rank 1 is on its way there.
         let mut early = at(0, 7 + operations);
         let (mut send, mut receive) = ([1; 8], [0; 8]);
         let operands = (Data::bytes_mut(&mut send), Data::bytes_mut(&mut receive));
-        Reduce::to_all(early.member_mut(), operands.0, operands.1, Op::SUM_I64).unwrap();
+        let reduce = Reduce::to_all(early.member(), operands.0, operands.1, Op::SUM_I64).unwrap();
+        let _ = reduce.started(early.member_mut());
         assert_eq!(early.compare(), Ok(()), "after {operations} operations");
         assert!(!early.waits(1), "after {operations} operations");
         // The other way round, rank 1 is who waits in a later operation.

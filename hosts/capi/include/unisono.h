@@ -117,6 +117,26 @@ int unisono_free(unisono_comm *comm);
 int unisono_rank(const unisono_comm *comm);
 int unisono_size(const unisono_comm *comm);
 
+/* What ran a call (docs/algorithms.md). */
+enum unisono_algorithm {
+    UNISONO_ALGORITHM_NONE = 0,
+    UNISONO_ALGORITHM_POSTED = 1,
+    UNISONO_ALGORITHM_QUEUE = 2,
+    UNISONO_ALGORITHM_EXCHANGE = 3,
+    UNISONO_ALGORITHM_SLICES = 4,
+    UNISONO_ALGORITHM_CICO = 5,
+    UNISONO_ALGORITHM_DISSEMINATION = 6,
+    UNISONO_ALGORITHM_CENTRAL = 7,
+    UNISONO_ALGORITHM_COMBINING = 8,
+};
+
+/*
+ * The algorithm that ran the last blocking collective on `comm` that succeeded, NONE before the first; or a negative error
+ * number. And its name, as decision tables have it; never null, never to be freed.
+ */
+int unisono_ran(const unisono_comm *comm);
+const char *unisono_algorithm_name(int algorithm);
+
 /*
  * Tells all ranks that process `rank` is gone: calls that wait, and all later ones, end with
  * ERR_DIED. For who sees a process end (waitpid, pidfd); may be called while another call uses `comm`.

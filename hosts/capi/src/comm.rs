@@ -4,6 +4,7 @@ use crate::error::{Failure, answer};
 use crate::heap::allocate;
 use crate::params::CParams;
 use crate::progress;
+use crate::ran::Ran;
 use crate::request::State;
 use crate::waiting::{Waiting, waiting};
 use core::any::Any;
@@ -17,7 +18,7 @@ use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Argument, Bound, Cause, Poison, Refusal};
 use unisono_kernel::p2p::Nothing;
 use unisono_kernel::region::{Base, Counter, Flag, Layout, Region, Word, header, state};
-use unisono_kernel::table::{Choices, Chooser};
+use unisono_kernel::table::{Choices, Chooser, Plan};
 use unisono_kernel::transport::Transport;
 use unisono_kernel::wait::Relax;
 use unisono_shm::Mapped;
@@ -57,6 +58,8 @@ pub struct Handle {
     state: UnsafeCell<State>,
     /// Nothing where the memory is the caller's.
     beside: UnsafeCell<Option<Box<dyn Beside>>>,
+    /// What ran the last blocking call, as [`Ran`] numbers it.
+    ran: Word,
 }
 
 impl Handle {
@@ -82,12 +85,25 @@ impl Handle {
         let communicator = Communicator::resume(region, layout, rank, base, wait)?.with_choices(choices);
         let chooser = Chooser { choices, ranks: layout.ranks(), papers: layout.params().cico.is_some() };
         let state = UnsafeCell::new(State::new(communicator));
-        allocate(Self { busy: Word::zero(), region, layout, rank, chooser, state, beside: UnsafeCell::new(beside) })
+        let (busy, ran) = (Word::zero(), Word::zero());
+        allocate(Self { busy, region, layout, rank, chooser, state, beside: UnsafeCell::new(beside), ran })
     }
 
     /// What `Auto` means in the communicator, for who wants to say it.
     pub const fn chooser(&self) -> Chooser {
         self.chooser
+    }
+
+    /// A blocking call was run by this.
+    #[inline(always)]
+    pub(crate) fn set_ran(&self, plan: Plan) {
+        Counter::store_release(&self.ran, Ran::of(plan) as u64);
+    }
+
+    /// What ran the last blocking call that succeeded.
+    pub(crate) fn ran(&self) -> Ran {
+        let number = Counter::load_acquire(&self.ran).unchecked();
+        Ran::ALL.into_iter().find(|ran| *ran as u64 == number).unwrap_or(Ran::Nothing)
     }
 }
 
@@ -108,6 +124,16 @@ const MOVED: u64 = 2;
 pub(crate) struct Claim<'h>(&'h Handle);
 
 impl<'h> Claim<'h> {
+    /// Of the handle behind a pointer from C.
+    ///
+    /// # Safety
+    /// `comm` is null, or comes from this library and was not freed.
+    #[inline(always)]
+    pub(crate) unsafe fn of(comm: *const Handle) -> Result<Self, Failure> {
+        // SAFETY: the caller's promise; the handle is only ever shared, what changes lies in cells.
+        Self::new(unsafe { comm.as_ref() }.ok_or(Failure::Null("comm"))?)
+    }
+
     pub(crate) fn new(handle: &'h Handle) -> Result<Self, Failure> {
         // pairs with: the store in drop
         if handle.busy.claim(FREE, USED).is(FREE) { Ok(Self(handle)) } else { Self::behind_a_move(handle) }
@@ -161,17 +187,6 @@ impl Drop for Claim<'_> {
     }
 }
 
-/// Runs `call` on what is behind `comm`, exclusively.
-///
-/// # Safety
-/// `comm` is null, or comes from `unisono_attach` and was not freed.
-#[inline(always)]
-pub(crate) unsafe fn with(comm: *const Handle, call: impl FnOnce(&mut State) -> Result<(), Failure>) -> c_int {
-    // SAFETY: the caller's promise; the handle is only ever shared, what changes lies in cells.
-    let handle = unsafe { comm.as_ref() };
-    answer((|| call(Claim::new(handle.ok_or(Failure::Null("comm"))?)?.state()))())
-}
-
 /// Runs a host's `call` on what is behind `comm` and what the host keeps beside, exclusively. Answers the error's number.
 ///
 /// # Safety
@@ -180,10 +195,9 @@ pub unsafe fn with_beside(
     comm: *const Handle,
     call: impl FnOnce(&mut State, Option<&mut dyn Any>) -> Result<(), Failure>,
 ) -> c_int {
-    // SAFETY: the caller's promise; the handle is only ever shared, what changes lies in cells.
-    let handle = unsafe { comm.as_ref() };
     answer((|| {
-        let mut claim = Claim::new(handle.ok_or(Failure::Null("comm"))?)?;
+        // SAFETY: the caller's promise.
+        let mut claim = unsafe { Claim::of(comm) }?;
         let (state, beside) = claim.both();
         call(state, beside.map(|beside| beside as &mut dyn Any))
     })())
@@ -267,8 +281,8 @@ pub unsafe extern "C" fn unisono_attach(memory: *mut c_void, bytes: usize, rank:
 pub unsafe extern "C" fn unisono_set_timeout(comm: *const Handle, milliseconds: u64) -> c_int {
     let most = (milliseconds > 0).then(|| Duration::from_millis(milliseconds));
     answer((|| {
-        // SAFETY: the caller's promise; the handle is only ever shared, what changes lies in cells.
-        let mut claim = Claim::new(unsafe { comm.as_ref() }.ok_or(Failure::Null("comm"))?)?;
+        // SAFETY: the caller's promise.
+        let mut claim = unsafe { Claim::of(comm) }?;
         let (state, beside) = claim.both();
         if !state.communicator.wait_policy().host.set_bound(most) {
             return Err(Failure::Host(Class::Other, "the communicator's host has no clock"));
@@ -308,7 +322,7 @@ pub unsafe fn free_after<A>(
     before: impl FnOnce(Option<&mut dyn Any>) -> Result<A, Failure>,
 ) -> Result<A, Failure> {
     // SAFETY: the caller's promise.
-    let mut claim = Claim::new(unsafe { comm.as_ref() }.ok_or(Failure::Null("comm"))?)?;
+    let mut claim = unsafe { Claim::of(comm) }?;
     let (state, mut beside) = claim.both();
     if state.requests > 0 {
         return Err(Failure::Requests(state.requests));

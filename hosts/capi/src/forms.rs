@@ -4,16 +4,14 @@
 //! An argument that is refused is refused as a collective is: the other ranks get an error too, at this or their next
 //! call, and none is left waiting.
 
-use crate::comm::{Embedded, Handle, with};
-use crate::error::Failure;
-use crate::request;
+use crate::comm::{Claim, Handle};
+use crate::error::answer;
 use core::cell::OnceCell;
 use core::ffi::c_int;
 use unisono_kernel::blocks::Block;
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Member;
-use unisono_kernel::driver::Communicator;
-use unisono_kernel::error::{Error, Refusal};
+use unisono_kernel::error::Refusal;
 
 /// Lists that a call refers to and C does not pass: they live as long as its request.
 #[derive(Debug, Default)]
@@ -22,34 +20,35 @@ pub(crate) struct Kept<'a> {
     pub(crate) blocks: OnceCell<Vec<Block<'a>>>,
 }
 
-/// The blocking form.
+/// The blocking form, of one collective: only its machines are built in.
 ///
 /// # Safety
-/// As [`with`]; what `make` answers is valid during the call.
+/// `comm` is null, or comes from `unisono_attach` and was not freed; what `make` makes is valid during the call.
 #[inline(always)]
 pub(crate) unsafe fn blocking<'a>(
     comm: *mut Handle,
     kept: &'a Kept<'a>,
     make: impl FnOnce(&Member, &'a Kept<'a>) -> Result<Call<'a>, Refusal>,
-    call: impl FnOnce(&mut Communicator<Embedded>, &Call<'a>) -> Result<(), Error>,
 ) -> c_int {
-    let run = |state: &mut request::State| {
+    answer((|| {
+        // SAFETY: the caller's promise.
+        let mut claim = unsafe { Claim::of(comm) }?;
+        let state = claim.state();
         // Operations take part in the order of their start.
         state.drain()?;
-        match make(state.communicator.comm().member(), kept) {
-            Ok(made) => Ok(call(&mut state.communicator, &made)?),
-            Err(refusal) => Err(Failure::from(state.communicator.refuse(refusal))),
-        }
-    };
-    // SAFETY: the caller's promise.
-    unsafe { with(comm, run) }
+        let ran = match make(state.communicator.comm().member(), kept) {
+            Ok(call) => state.communicator.run_inlined(&call)?,
+            Err(refusal) => return Err(state.communicator.refuse(refusal).into()),
+        };
+        claim.handle().set_ran(ran);
+        Ok(())
+    })())
 }
 
-/// Three exported functions of each description: its names blocking, nonblocking and persistent; the description; the
-/// variant that it makes, and the method that is the blocking call of that, so that only its machines are built in.
+/// Three exported functions of each description: its names blocking, nonblocking and persistent, and the function that makes
+/// the call.
 macro_rules! forms {
-    ($($(#[$doc:meta])* $blocking:ident, $start:ident, $init:ident: $make:ident($($name:ident: $kind:ty),* $(,)?)
-        => $variant:ident { $($field:ident),* } $method:ident;)*) => {
+    ($($(#[$doc:meta])* $blocking:ident, $start:ident, $init:ident: $make:ident($($name:ident: $kind:ty),* $(,)?);)*) => {
         $(
             $(#[$doc])*
             ///
@@ -59,12 +58,8 @@ macro_rules! forms {
             pub unsafe extern "C-unwind" fn $blocking(comm: *mut $crate::comm::Handle, $($name: $kind),*) -> core::ffi::c_int {
                 // SAFETY: the caller's promise.
                 let make = |me: &_, kept| unsafe { $make(me, kept, $($name),*) };
-                let call = |c: &mut unisono_kernel::driver::Communicator<_>, made: &Call<'_>| match *made {
-                    Call::$variant { $($field),* } => c.$method($($field),*),
-                    _ => c.run(made),
-                };
                 // SAFETY: the caller's promise.
-                unsafe { $crate::forms::blocking(comm, &$crate::forms::Kept::default(), make, call) }
+                unsafe { $crate::forms::blocking(comm, &$crate::forms::Kept::default(), make) }
             }
 
             #[doc = concat!("[`", stringify!($blocking), "`], nonblocking.")]

@@ -16,6 +16,7 @@
 //! | [`typed`] | alltoallw, and moves of elements of a datatype |
 //! | [`reductions`] | reduce, allreduce, reduce_scatter, scan, exscan |
 //! | [`operation`] | their datatypes and operations |
+//! | [`ran`] | which algorithm ran a call |
 //! | [`request`] | their nonblocking and persistent forms: start, test, wait, free |
 
 mod arguments;
@@ -28,6 +29,7 @@ pub mod moves;
 pub mod operation;
 pub mod params;
 mod progress;
+pub mod ran;
 pub mod reductions;
 pub mod request;
 pub mod typed;

@@ -8,12 +8,12 @@
 use crate::arguments::{data, data_or_in_place, equal, is_in_place, list, vary};
 use crate::forms::{Kept, forms};
 use core::ffi::c_void;
+use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::blocks::Blocks;
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Member;
 use unisono_kernel::datatype::Data;
 use unisono_kernel::error::Refusal;
-use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 
 type Made<'a> = Result<Call<'a>, Refusal>;
 
@@ -21,53 +21,43 @@ const AUTO: MoveAlgorithm = MoveAlgorithm::Auto;
 
 forms! {
     /// Waits until every rank has entered.
-    unisono_barrier, unisono_ibarrier, unisono_barrier_init: barrier()
-        => Barrier { algorithm } barrier_with;
+    unisono_barrier, unisono_ibarrier, unisono_barrier_init: barrier();
     /// `bytes` bytes at the root's `buffer` go to everyone's.
-    unisono_bcast, unisono_ibcast, unisono_bcast_init: bcast(buffer: *mut c_void, bytes: u64, root: u32)
-        => Bcast { data, root, algorithm } bcast_with;
+    unisono_bcast, unisono_ibcast, unisono_bcast_init: bcast(buffer: *mut c_void, bytes: u64, root: u32);
     /// Everyone's `bytes` bytes go to its block of the root's `receive`.
     unisono_gather, unisono_igather, unisono_gather_init:
-        gather(send: *const c_void, receive: *mut c_void, bytes: u64, root: u32)
-        => Gather { send, receive, root, algorithm } gather_with;
+        gather(send: *const c_void, receive: *mut c_void, bytes: u64, root: u32);
     /// Everyone's `bytes` bytes go to its block of the root's `receive`: `counts[r]` bytes, `displacements[r]` from there.
     unisono_gatherv, unisono_igatherv, unisono_gatherv_init: gatherv(
         send: *const c_void, bytes: u64,
         receive: *mut c_void, counts: *const u64, displacements: *const u64, root: u32,
-    )
-        => Gatherv { send, receive, root, algorithm } gatherv_with;
+    );
     /// Each block of the root's `send` goes to its rank's `bytes` bytes at `receive`.
     unisono_scatter, unisono_iscatter, unisono_scatter_init:
-        scatter(send: *const c_void, receive: *mut c_void, bytes: u64, root: u32)
-        => Scatter { send, receive, root, algorithm } scatter_with;
+        scatter(send: *const c_void, receive: *mut c_void, bytes: u64, root: u32);
     /// Each block of the root's `send`, `counts[r]` bytes, `displacements[r]` from there, goes to its rank's
     /// `bytes` bytes at `receive`.
     unisono_scatterv, unisono_iscatterv, unisono_scatterv_init: scatterv(
         send: *const c_void, counts: *const u64, displacements: *const u64,
         receive: *mut c_void, bytes: u64, root: u32,
-    )
-        => Scatterv { send, receive, root, algorithm } scatterv_with;
+    );
     /// Everyone's `bytes` bytes at `send` go to its block of everyone's `receive`.
     unisono_allgather, unisono_iallgather, unisono_allgather_init:
-        allgather(send: *const c_void, receive: *mut c_void, bytes: u64)
-        => Allgather { send, receive, algorithm } allgather_with;
+        allgather(send: *const c_void, receive: *mut c_void, bytes: u64);
     /// Everyone's `bytes` bytes at `send` go to its block of everyone's `receive`: `counts[r]` bytes,
     /// `displacements[r]` from there.
     unisono_allgatherv, unisono_iallgatherv, unisono_allgatherv_init: allgatherv(
         send: *const c_void, bytes: u64,
         receive: *mut c_void, counts: *const u64, displacements: *const u64,
-    )
-        => Allgather { send, receive, algorithm } allgather_with;
+    );
     /// Block r of everyone's `send`, `bytes` bytes, goes to rank r's `receive`.
     unisono_alltoall, unisono_ialltoall, unisono_alltoall_init:
-        alltoall(send: *const c_void, receive: *mut c_void, bytes: u64)
-        => Alltoall { send, receive } alltoall;
+        alltoall(send: *const c_void, receive: *mut c_void, bytes: u64);
     /// Block r of everyone's `send` goes to rank r's `receive`; each side has its own counts and displacements.
     unisono_alltoallv, unisono_ialltoallv, unisono_alltoallv_init: alltoallv(
         send: *const c_void, send_counts: *const u64, send_displacements: *const u64,
         receive: *mut c_void, counts: *const u64, displacements: *const u64,
-    )
-        => Alltoallv { send, receive } alltoallv;
+    );
 }
 
 /// Safe: it has no arguments; unsafe as the others are, to be made alike.

@@ -61,7 +61,7 @@ impl List {
             any = true;
             let moving = Moving::new(moves, &claim);
             let state = claim.state();
-            state.look();
+            state.look_aside();
             if state.is_active() {
                 at += 1;
             } else {

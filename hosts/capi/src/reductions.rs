@@ -10,12 +10,12 @@ use crate::arguments::{data, equal, is_in_place, list, scratch, vary};
 use crate::forms::{Kept, forms};
 use crate::operation::{COp, operation};
 use core::ffi::{c_int, c_void};
+use unisono_kernel::algorithm::AllreduceAlgorithm;
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Member;
 use unisono_kernel::datatype::Data;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::op::Op;
-use unisono_kernel::select::AllreduceAlgorithm;
 
 type Made<'a> = Result<Call<'a>, Refusal>;
 
@@ -23,30 +23,24 @@ forms! {
     /// The fold of everyone's `send` goes to the root's `receive`.
     unisono_reduce, unisono_ireduce, unisono_reduce_init: reduce(
         send: *const c_void, receive: *mut c_void, count: u64, datatype: c_int, op: *const COp, root: u32,
-    )
-        => Reduce { send, receive, op, root } reduce;
+    );
     /// The fold of everyone's `send` goes to everyone's `receive`.
     unisono_allreduce, unisono_iallreduce, unisono_allreduce_init:
-        allreduce(send: *const c_void, receive: *mut c_void, count: u64, datatype: c_int, op: *const COp)
-        => Allreduce { send, receive, op, algorithm } allreduce_with;
+        allreduce(send: *const c_void, receive: *mut c_void, count: u64, datatype: c_int, op: *const COp);
     /// The fold of everyone's block r, `counts[r]` elements behind block r - 1, goes to rank r's `receive`.
     unisono_reduce_scatter, unisono_ireduce_scatter, unisono_reduce_scatter_init: reduce_scatter(
         send: *const c_void, receive: *mut c_void, counts: *const u64, datatype: c_int, op: *const COp,
-    )
-        => ReduceScatter { send, receive, op } reduce_scatter;
+    );
     /// The fold of everyone's block r, `count` elements, goes to rank r's `receive`.
     unisono_reduce_scatter_block, unisono_ireduce_scatter_block, unisono_reduce_scatter_block_init: reduce_scatter_block(
         send: *const c_void, receive: *mut c_void, count: u64, datatype: c_int, op: *const COp,
-    )
-        => ReduceScatter { send, receive, op } reduce_scatter;
+    );
     /// The fold of the `send` of ranks 0 … r goes to rank r's `receive`.
     unisono_scan, unisono_iscan, unisono_scan_init:
-        scan(send: *const c_void, receive: *mut c_void, count: u64, datatype: c_int, op: *const COp)
-        => Scan { send, receive, op } scan;
+        scan(send: *const c_void, receive: *mut c_void, count: u64, datatype: c_int, op: *const COp);
     /// The fold of the `send` of the ranks below r goes to rank r's `receive`; rank 0's is left alone.
     unisono_exscan, unisono_iexscan, unisono_exscan_init:
-        exscan(send: *const c_void, receive: *mut c_void, count: u64, datatype: c_int, op: *const COp)
-        => Exscan { send, receive, op } exscan;
+        exscan(send: *const c_void, receive: *mut c_void, count: u64, datatype: c_int, op: *const COp);
 }
 
 /// # Safety

@@ -16,10 +16,11 @@ use core::ptr::null_mut;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use unisono_kernel::call::Call;
+use unisono_kernel::call::any::Any;
+use unisono_kernel::call::in_flight::{InFlight, Storage};
 use unisono_kernel::comm::Member;
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Error, Refusal};
-use unisono_kernel::select::Any;
 use unisono_kernel::transport::Observe;
 
 /// `unisono_request`, opaque in C: an operation that was started, or may be.
@@ -33,22 +34,28 @@ pub struct Request {
     active: bool,
 }
 
-/// How to move what is in flight.
-enum How<'a> {
-    /// Without waiting.
-    Look,
-    /// To its end.
-    Wait,
-    /// As far as one wait allows, and these meanwhile.
-    Among(&'a mut dyn FnMut()),
-}
+/// Active requests, the oldest first; there is room for all that were not freed.
+#[derive(Debug, Default)]
+struct Active(VecDeque<*mut Request>);
 
-impl How<'_> {
-    const fn again(&mut self) -> How<'_> {
-        match self {
-            Self::Look => How::Look,
-            Self::Wait => How::Wait,
-            Self::Among(others) => How::Among(&mut **others),
+impl Storage<'static> for Active {
+    #[inline]
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    #[inline]
+    fn oldest(&mut self) -> Option<&mut Any<'static>> {
+        let oldest = *self.0.front()?;
+        // SAFETY: an active request is not freed, and used under the claim alone.
+        unsafe { (*oldest).machine.as_mut() }
+    }
+
+    #[inline]
+    fn retire_oldest(&mut self) {
+        if let Some(oldest) = self.0.pop_front() {
+            // SAFETY: as above.
+            unsafe { (*oldest).active = false };
         }
     }
 }
@@ -57,10 +64,7 @@ impl How<'_> {
 #[derive(Debug)]
 pub struct State {
     pub(crate) communicator: Communicator<Embedded>,
-    /// Active requests, the oldest first; there is room for all.
-    active: VecDeque<*mut Request>,
-    /// Has the oldest begun?
-    begun: bool,
+    in_flight: InFlight<Active>,
     /// Requests that were not freed.
     pub(crate) requests: usize,
     /// The list that the handle is on.
@@ -69,56 +73,41 @@ pub struct State {
 
 impl State {
     pub(crate) const fn new(communicator: Communicator<Embedded>) -> Self {
-        Self { communicator, active: VecDeque::new(), begun: false, requests: 0, list: None }
+        let in_flight = InFlight::new(Active(VecDeque::new()));
+        Self { communicator, in_flight, requests: 0, list: None }
     }
 
     /// Is an operation in flight?
     #[inline]
     pub(crate) fn is_active(&self) -> bool {
-        !self.active.is_empty()
+        !self.in_flight.storage().is_empty()
     }
 
-    /// Moves what is in flight, without waiting. What fails poisons the communicator: its next call says so.
-    pub(crate) fn look(&mut self) {
-        let _ = self.advance(How::Look);
+    /// [`InFlight::move_oldest`] on this communicator.
+    #[inline]
+    fn move_oldest(
+        &mut self,
+        advance: impl FnOnce(&mut Communicator<Embedded>, &mut Any<'static>) -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
+        self.in_flight.move_oldest(&mut self.communicator, |on, oldest| on.start(oldest), advance)
     }
 
-    /// Moves the oldest operation, and those behind it as far as nobody must wait; if one may wait, the oldest alone.
-    fn advance(&mut self, mut how: How<'_>) -> Result<(), Error> {
-        while let Some(&oldest) = self.active.front() {
-            // SAFETY: an active request is not freed, and used under the claim alone.
-            let request = unsafe { &mut *oldest };
-            let done = match &mut request.machine {
-                None => true,
-                Some(machine) => {
-                    if !self.begun {
-                        self.communicator.begin(machine)?;
-                        self.begun = true;
-                    }
-                    match &mut how {
-                        How::Look => self.communicator.advance(machine)?,
-                        How::Wait => self.communicator.complete(machine).map(|()| true)?,
-                        How::Among(others) => self.communicator.advance_among(machine, &mut **others)?,
-                    }
-                }
-            };
-            if !done {
-                return Ok(());
-            }
-            (request.active, self.begun) = (false, false);
-            self.active.pop_front();
-            if !matches!(how, How::Look) {
-                return Ok(());
-            }
-        }
+    /// Moves what is in flight, as far as nobody must wait.
+    fn look(&mut self) -> Result<(), Error> {
+        while self.move_oldest(|on, oldest| on.advance(oldest))? {}
         Ok(())
+    }
+
+    /// The same for somebody else's sake: what fails poisons the communicator, and its next call says so.
+    pub(crate) fn look_aside(&mut self) {
+        let _ = self.look();
     }
 
     /// Completes all that is active: before a blocking call.
     #[inline(always)]
     pub(crate) fn drain(&mut self) -> Result<(), Error> {
-        while !self.active.is_empty() {
-            self.advance(How::Wait)?;
+        while self.is_active() {
+            self.move_oldest(|on, oldest| on.complete(oldest))?;
         }
         Ok(())
     }
@@ -137,18 +126,20 @@ impl State {
         // SAFETY: not freed, and used under the claim alone.
         unsafe { (*request).active = true };
         // There is room, since it was made.
-        self.active.push_back(request);
-        self.advance(How::Look).inspect_err(|_| self.retire(request))
+        self.in_flight.storage_mut().0.push_back(request);
+        self.look().inspect_err(|_| self.retire(request))
     }
 
     /// Its communicator is poisoned: the request will never be polled again.
     fn retire(&mut self, request: *mut Request) {
         // SAFETY: not freed, and used under the claim alone.
         unsafe { (*request).active = false };
-        if self.active.front() == Some(&request) {
-            self.begun = false;
+        let Active(active) = self.in_flight.storage_mut();
+        let oldest = active.front() == Some(&request);
+        active.retain(|other| *other != request);
+        if oldest {
+            self.in_flight.give_up();
         }
-        self.active.retain(|other| *other != request);
     }
 
     /// Frees a request that is not active.
@@ -198,13 +189,13 @@ pub(crate) unsafe fn create(
         let handle = unsafe { comm.as_ref() }.ok_or(Failure::Null("comm"))?;
         let mut claim = Claim::new(handle)?;
         let state = claim.state();
-        state.active.try_reserve(state.requests + 1).map_err(|_| Failure::Memory)?;
+        state.in_flight.storage_mut().0.try_reserve(state.requests + 1).map_err(|_| Failure::Memory)?;
         let own = allocate(Request { comm, kept: Kept::default(), machine: None, persistent, active: false })?;
         state.requests += 1;
-        let ahead = state.active.len() as u64 - u64::from(state.begun);
+        let ahead = state.in_flight.unstarted();
         // SAFETY: allocated above. Lists in there stay where they are until the request, and its machine, is freed.
         let kept = unsafe { &(*own).kept };
-        let machine = state.communicator.plan(ahead, |me| make(me, kept)?.make(me));
+        let machine = state.communicator.build(ahead, |me| make(me, kept)?.build(me));
         let started = machine.and_then(|machine| {
             // SAFETY: as above; nobody else knows it.
             unsafe { (*own).machine = Some(machine) };
@@ -220,12 +211,16 @@ pub(crate) unsafe fn create(
     })())
 }
 
-/// Completes a request as far as it goes. Is it complete? Then
-/// it is freed, unless persistent.
+/// Moves a request's communicator by `advance`, once or until the request is complete. Is it? Then it is freed, unless it is
+/// persistent.
 ///
 /// # Safety
 /// See the [module](self).
-unsafe fn complete(request: *mut *mut Request, mut how: How<'_>) -> Result<bool, Failure> {
+unsafe fn complete(
+    request: *mut *mut Request,
+    once: bool,
+    mut advance: impl FnMut(&mut State) -> Result<(), Error>,
+) -> Result<bool, Failure> {
     // SAFETY: the caller's promise.
     let own = unsafe { behind(request) }?;
     if own.is_null() {
@@ -238,13 +233,13 @@ unsafe fn complete(request: *mut *mut Request, mut how: How<'_>) -> Result<bool,
     let is_active = || unsafe { (*own).active };
     let mut result = Ok(());
     while is_active() {
-        let moved = state.advance(how.again());
+        let moved = advance(state);
         if let Err(error) = moved {
             if is_active() {
                 state.retire(own);
                 result = Err(error.into());
             }
-        } else if matches!(how, How::Look) && is_active() {
+        } else if once && is_active() {
             return Ok(false);
         }
     }
@@ -294,7 +289,7 @@ pub unsafe extern "C-unwind" fn unisono_test(request: *mut *mut Request, done: *
         let done = unsafe { done.as_mut() }.ok_or(Failure::Null("done"))?;
         *done = 0;
         // SAFETY: the caller's promise.
-        *done = unsafe { complete(request, How::Look) }?.into();
+        *done = unsafe { complete(request, true, State::look) }?.into();
         Ok(())
     })())
 }
@@ -305,8 +300,9 @@ pub unsafe extern "C-unwind" fn unisono_test(request: *mut *mut Request, done: *
 /// See the [module](self).
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn unisono_wait(request: *mut *mut Request) -> c_int {
+    let wait = |state: &mut State| state.move_oldest(|on, oldest| on.complete(oldest)).map(drop);
     // SAFETY: the caller's promise.
-    answer(unsafe { complete(request, How::Wait) }.map(drop))
+    answer(unsafe { complete(request, false, wait) }.map(drop))
 }
 
 /// Waits until all of the `count` requests are complete, and moves the communicators of all meanwhile. Answers the first failure.
@@ -326,8 +322,9 @@ pub unsafe extern "C-unwind" fn unisono_wait_all(count: usize, requests: *mut *m
                 unsafe { move_on(other) };
             }
         };
+        let wait = |state: &mut State| state.move_oldest(|on, oldest| on.advance_among(oldest, &mut others)).map(drop);
         // SAFETY: as above.
-        let one = unsafe { complete(requests.wrapping_add(at), How::Among(&mut others)) };
+        let one = unsafe { complete(requests.wrapping_add(at), false, wait) };
         result = result.and(one.map(drop));
     }
     answer(result)
@@ -345,7 +342,7 @@ unsafe fn move_on(request: *mut *mut Request) {
     }
     // SAFETY: the caller's promise; not null.
     if let Ok(mut claim) = unsafe { claim(own) } {
-        claim.state().look();
+        claim.state().look_aside();
     }
 }
 

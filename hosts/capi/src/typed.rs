@@ -7,13 +7,13 @@ use crate::arguments::{is_in_place, list, memory, scratch};
 use crate::datatype::{Type, resolve};
 use crate::forms::{Kept, forms};
 use core::ffi::c_void;
+use unisono_kernel::algorithm::{BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::blocks::{Block, Blocks};
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Member;
 use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::error::Refusal;
-use unisono_kernel::select::{BcastAlgorithm, MoveAlgorithm};
 
 /// `count` elements of a type, at `address`: one block, or one for each rank.
 #[derive(Clone, Copy)]
@@ -88,39 +88,33 @@ const AUTO: MoveAlgorithm = MoveAlgorithm::Auto;
 forms! {
     /// `count` elements at the root's `buffer` go to everyone's.
     unisono_bcast_typed, unisono_ibcast_typed, unisono_bcast_typed_init:
-        bcast(buffer: *mut c_void, count: u64, datatype: *const Type, root: u32)
-        => Bcast { data, root, algorithm } bcast_with;
+        bcast(buffer: *mut c_void, count: u64, datatype: *const Type, root: u32);
     /// Everyone's elements go to its block of the root's `receive`.
     unisono_gather_typed, unisono_igather_typed, unisono_gather_typed_init: gather(
         send: *const c_void, send_count: u64, send_type: *const Type,
         receive: *mut c_void, count: u64, datatype: *const Type, root: u32,
-    )
-        => Gather { send, receive, root, algorithm } gather_with;
+    );
     /// Each block of the root's `send` goes to its rank's elements at `receive`.
     unisono_scatter_typed, unisono_iscatter_typed, unisono_scatter_typed_init: scatter(
         send: *const c_void, send_count: u64, send_type: *const Type,
         receive: *mut c_void, count: u64, datatype: *const Type, root: u32,
-    )
-        => Scatter { send, receive, root, algorithm } scatter_with;
+    );
     /// Everyone's elements go to its block of everyone's `receive`.
     unisono_allgather_typed, unisono_iallgather_typed, unisono_allgather_typed_init: allgather(
         send: *const c_void, send_count: u64, send_type: *const Type,
         receive: *mut c_void, count: u64, datatype: *const Type,
-    )
-        => Allgather { send, receive, algorithm } allgather_with;
+    );
     /// Block r of everyone's `send` goes to rank r's `receive`.
     unisono_alltoall_typed, unisono_ialltoall_typed, unisono_alltoall_typed_init: alltoall(
         send: *const c_void, send_count: u64, send_type: *const Type,
         receive: *mut c_void, count: u64, datatype: *const Type,
-    )
-        => Alltoall { send, receive } alltoall;
+    );
     /// Block r of everyone's `send` goes to rank r's `receive`; each block of both sides has its own count, displacement
     /// in bytes, and type.
     unisono_alltoallw, unisono_ialltoallw, unisono_alltoallw_init: alltoallw(
         send: *const c_void, send_counts: *const u64, send_displacements: *const u64, send_types: *const *const Type,
         receive: *mut c_void, counts: *const u64, displacements: *const u64, datatypes: *const *const Type,
-    )
-        => Alltoallv { send, receive } alltoallv;
+    );
 }
 
 /// # Safety

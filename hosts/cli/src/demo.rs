@@ -10,9 +10,10 @@ use crate::team::Team;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::time::Instant;
+use unisono_kernel::algorithm::BcastAlgorithm;
+use unisono_kernel::call::Call;
 use unisono_kernel::datatype::Data;
 use unisono_kernel::region::Params;
-use unisono_kernel::select::BcastAlgorithm;
 use unisono_posix::Joined;
 use unisono_posix::topology::Topology;
 
@@ -81,7 +82,11 @@ fn broadcast_file(team: &mut Team, joined: &mut Joined, args: &args::Demo) -> Re
     };
     joined.communicator.barrier()?;
     let begin = Instant::now();
-    joined.communicator.bcast_with(Data::bytes_mut(&mut bytes), 0, BcastAlgorithm::Auto)?;
+    joined.communicator.run(&Call::Bcast {
+        data: Data::bytes_mut(&mut bytes),
+        root: 0,
+        algorithm: BcastAlgorithm::Auto,
+    })?;
     joined.communicator.barrier()?;
     let elapsed = begin.elapsed();
     let hash: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();

@@ -34,7 +34,7 @@ impl Form {
     /// One operation, from its plan to its end.
     pub(crate) fn run(self, comm: &mut Communicator<Posix>, call: Call<'_>) -> Result<(), Error> {
         match self {
-            Self::Blocking => comm.run(&call),
+            Self::Blocking => comm.run(&call).map(drop),
             Self::Nonblocking => comm.scope(|scope| {
                 let request = scope.start(call)?;
                 scope.wait(request)

@@ -29,9 +29,9 @@ use crate::ModelError;
 use crate::barrier::{Barrier, Logs, depth};
 use crate::logp::LogP;
 use crate::queue::{Queue, Times};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::layout::Cico;
-use unisono_kernel::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::shm;
 use unisono_kernel::table::{Collective, Plan};
 

@@ -309,15 +309,10 @@ static int refuse(const struct shim_call *c) {
 }
 
 /* Bytes are those that this rank puts in; where it puts in none, or in place, those that it gets. */
-static void count(const struct shim_call *c) {
+static void count(const struct shim_call *c, int error) {
     struct shim_thread *self = shim_thread();
-    uint64_t length = c->receive.blocks ? c->receive.sum : c->send.sum;
-    int algorithm = !c->on->comm                 ? UNISONO_MPI_TWO_LEVELS
-                    : c->collective == BARRIER   ? unisono_mpi_barrier_algorithm(c->on->comm)
-                    : c->collective == BCAST     ? unisono_mpi_bcast_algorithm(c->on->comm, length)
-                    : c->collective == ALLREDUCE ? unisono_mpi_allreduce_algorithm(c->on->comm, length)
-                                                 : UNISONO_MPI_EXCHANGE;
-    shim_add(&self->calls[c->collective][algorithm], 1);
+    int ran = error ? UNISONO_ALGORITHM_NONE : c->on->comm ? unisono_ran(c->on->comm) : SHIM_TWO_LEVELS;
+    shim_add(&self->calls[c->collective][ran], 1);
     shim_add(&self->bytes[c->collective], c->send.blocks ? c->send.sum : c->receive.blocks ? c->receive.sum : 0);
 }
 
@@ -328,11 +323,11 @@ int shim_run(struct shim_call *c) {
     int error = prepare(s, SLOT_SEND, LOAD_ALL, folds);
     if (!error) error = prepare(r, SLOT_RECEIVE, input(c), folds);
     shim_thread()->inside--;
-    count(c);
     /* Nobody shall wait for this rank. */
     if (error && c->on->comm) unisono_report_death(c->on->comm, (uint32_t)c->on->rank);
     else if (error) unisono_mpi_levels_report(c->on->levels);
     else error = folds || agrees(c) ? call(c) : refuse(c);
+    count(c, error);
     if (!error && r->blocks && r->staged && !(c->collective == BCAST && c->on->rank == c->root)) {
         shim_thread()->inside++;
         if (!transfer(r, LOAD_ALL, false)) error = UNISONO_ERR_OTHER;

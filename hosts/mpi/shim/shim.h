@@ -184,6 +184,9 @@ struct shim_freed {
     struct shim_freed *outer;
 };
 
+/* What runs a call: unisono.h's algorithms in a segment, and this: segments in nodes, messages between them. */
+enum { SHIM_TWO_LEVELS = UNISONO_ALGORITHM_COMBINING + 1, SHIM_ALGORITHMS };
+
 /* What a thread has for itself. It is never freed: a thread that ends leaves it to the next one. */
 struct shim_thread {
     int inside; /* in the MPI, called by us */
@@ -193,7 +196,7 @@ struct shim_thread {
         size_t bytes;
     } slots[SLOTS];
     /* One writer, relaxed. */
-    uint64_t calls[COLLECTIVES][UNISONO_MPI_ALGORITHMS], bytes[COLLECTIVES], reasons[REASONS], packed;
+    uint64_t calls[COLLECTIVES][SHIM_ALGORITHMS], bytes[COLLECTIVES], reasons[REASONS], packed;
     struct shim_thread *next;
     bool idle;
 };

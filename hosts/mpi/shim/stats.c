@@ -87,15 +87,13 @@ void shim_trim(void) {
 
 /* ---- Sums --------------------------------------------------------------------------------------------------- */
 
-static const char *const algorithms[UNISONO_MPI_ALGORITHMS] = {
-    [UNISONO_MPI_EXCHANGE] = "exchange", [UNISONO_MPI_POSTED] = "posted",
-    [UNISONO_MPI_QUEUE] = "queue",       [UNISONO_MPI_SLICES] = "slices",
-    [UNISONO_MPI_DISSEMINATION] = "dissemination", [UNISONO_MPI_CENTRAL] = "central",
-    [UNISONO_MPI_COMBINING] = "combining", [UNISONO_MPI_TWO_LEVELS] = "two levels",
-};
+static const char *name_of(int algorithm) {
+    if (algorithm == SHIM_TWO_LEVELS) return "two levels";
+    return algorithm == UNISONO_ALGORITHM_NONE ? "failed" : unisono_algorithm_name(algorithm);
+}
 
 struct sums {
-    uint64_t calls[COLLECTIVES][UNISONO_MPI_ALGORITHMS], bytes[COLLECTIVES], reasons[REASONS], packed, verified;
+    uint64_t calls[COLLECTIVES][SHIM_ALGORITHMS], bytes[COLLECTIVES], reasons[REASONS], packed, verified;
     unisono_mpi_sums_t library;
 };
 
@@ -107,7 +105,7 @@ static void add_up(struct sums *sums) {
     memset(sums, 0, sizeof *sums);
     pthread_mutex_lock(&lock);
     for (struct shim_thread *t = threads; t; t = t->next) {
-        add_all(sums->calls[0], t->calls[0], COLLECTIVES * UNISONO_MPI_ALGORITHMS);
+        add_all(sums->calls[0], t->calls[0], COLLECTIVES * SHIM_ALGORITHMS);
         add_all(sums->bytes, t->bytes, COLLECTIVES);
         add_all(sums->reasons, t->reasons, REASONS);
         add_all(&sums->packed, &t->packed, 1);
@@ -123,11 +121,11 @@ static void print(const struct sums *s, int ranks) {
     fprintf(stderr, "unisono: statistics, sums of %d ranks\n", ranks);
     for (int i = 0; i < COLLECTIVES; i++) {
         number calls = 0;
-        for (int a = 0; a < UNISONO_MPI_ALGORITHMS; a++) calls += s->calls[i][a];
+        for (int a = 0; a < SHIM_ALGORITHMS; a++) calls += s->calls[i][a];
         if (!calls) continue;
         fprintf(stderr, "unisono:   %-16s %12llu calls %16llu bytes:", shim_names[i], calls, (number)s->bytes[i]);
-        for (int a = 0; a < UNISONO_MPI_ALGORITHMS; a++)
-            if (s->calls[i][a]) fprintf(stderr, " %s %llu", algorithms[a], (number)s->calls[i][a]);
+        for (int a = 0; a < SHIM_ALGORITHMS; a++)
+            if (s->calls[i][a]) fprintf(stderr, " %s %llu", name_of(a), (number)s->calls[i][a]);
         fputc('\n', stderr);
     }
     for (int i = 0; i < REASONS; i++)

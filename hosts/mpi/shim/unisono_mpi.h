@@ -115,23 +115,6 @@ int unisono_mpi_levels_alltoallv(const unisono_mpi_levels *levels, const void *s
                                  const uint64_t *send_displacements, void *receive, const uint64_t *receive_counts,
                                  const uint64_t *receive_displacements);
 
-/* What runs a call: the algorithm that Unisono chooses in this communicator for so many bytes (of a reduction's operand, a
- * broadcast's message). */
-enum {
-    UNISONO_MPI_EXCHANGE,
-    UNISONO_MPI_POSTED,
-    UNISONO_MPI_QUEUE,
-    UNISONO_MPI_SLICES,
-    UNISONO_MPI_DISSEMINATION,
-    UNISONO_MPI_CENTRAL,
-    UNISONO_MPI_COMBINING,
-    UNISONO_MPI_TWO_LEVELS, /* shared memory inside nodes, messages between them */
-    UNISONO_MPI_ALGORITHMS /* how many */
-};
-int unisono_mpi_barrier_algorithm(const unisono_comm *comm);
-int unisono_mpi_bcast_algorithm(const unisono_comm *comm, uint64_t bytes);
-int unisono_mpi_allreduce_algorithm(const unisono_comm *comm, uint64_t bytes);
-
 /* Sums since the start: waits that were not over at once, calls of `progress`, bytes of this process's arena, in use
  * now, and in use at most; communicators attached and released. */
 typedef struct unisono_mpi_sums_t {

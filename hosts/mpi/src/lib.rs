@@ -5,7 +5,6 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`algorithm`] | what runs a call, for statistics |
 //! | [`attach`] | a communicator, from Rust: collectives over messages |
 //! | [`messages`] | messages of an MPI, as the kernel's point-to-point layer |
 //! | [`levels`] | a communicator over several nodes |
@@ -20,7 +19,6 @@
 //!
 //! Nothing here panics or ends the process.
 
-pub mod algorithm;
 pub mod attach;
 pub mod levels;
 pub mod messages;

@@ -96,8 +96,8 @@ pub fn decisions() -> Result<&'static Decisions, PosixError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
     use unisono_kernel::comm::Member;
-    use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
 
     #[test]
     fn a_table_is_cut_to_each_size_once() {

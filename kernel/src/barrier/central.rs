@@ -8,13 +8,12 @@
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::PollError;
-use crate::machine::Machine;
+use crate::machine::Operation;
 use crate::region::{Counter, Flag, Region};
 use crate::step::{Await, Awaits, Source, Step, Until};
-use crate::transport::Shared;
 
 /// One process's part.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Central {
     operation: u64,
     /// Arrivals that fill this barrier.
@@ -22,29 +21,21 @@ pub struct Central {
     state: State,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum State {
     Arrive,
     Release,
+    #[default]
     Done,
 }
 
-impl Central {
-    /// The next operation of `me`.
-    pub fn new(me: &mut Member) -> Self {
+impl Operation for Central {
+    fn start(&mut self, me: &mut Member) {
         let full = me.take_central() * u64::from(me.size());
-        Self { operation: me.begin(Kind::Barrier), full, state: State::Arrive }
+        *self = Self { operation: me.begin(Kind::Barrier), full, state: State::Arrive };
     }
 
-    /// The same again, as the next operation of `me`.
-    pub(crate) fn begin(&mut self, me: &mut Member) {
-        *self = Self::new(me);
-    }
-}
-
-impl<X: Shared + ?Sized> Machine<X> for Central {
-    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
-        let (region, me) = x.shared();
+    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
         let (count, release) = (me.layout().central_count(), me.layout().release(0));
         if self.state == State::Arrive {
             // publishes: all before the barrier here, along the chain of additions, to rank 0

@@ -12,11 +12,10 @@ use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::{PollError, Refusal};
-use crate::machine::Machine;
+use crate::machine::Operation;
 use crate::pattern::tree::{Position, Tree};
 use crate::region::{Flag, FlagId, Region};
 use crate::step::{Awaits, Step, Until};
-use crate::transport::Shared;
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -38,19 +37,14 @@ enum State {
 }
 
 impl Combining {
-    /// The next operation of `me`, with `arity` children per vertex on the way up.
+    /// The part of `me`, with `arity` children per vertex on the way up.
     ///
     /// # Errors
     /// `arity` is 0.
-    pub fn new(me: &mut Member, arity: u32) -> Result<Self, Refusal> {
+    pub fn new(me: &Member, arity: u32) -> Result<Self, Refusal> {
         let up = Tree::Kary(arity).check()?.position(me.rank(), 0, me.size());
         let down = Tree::BINOMIAL.position(me.rank(), 0, me.size());
-        Ok(Self { operation: me.begin(Kind::Barrier), up, down, state: State::Acquire { arrived: 0 } })
-    }
-
-    /// The same again, as the next operation of `me`.
-    pub(crate) fn begin(&mut self, me: &mut Member) {
-        (self.operation, self.state) = (me.begin(Kind::Barrier), State::Acquire { arrived: 0 });
+        Ok(Self { operation: 0, up, down, state: State::Done })
     }
 
     /// Waits for a flag of `peer` to reach this operation.
@@ -64,9 +58,12 @@ impl Combining {
     }
 }
 
-impl<X: Shared + ?Sized> Machine<X> for Combining {
-    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
-        let (region, me) = x.shared();
+impl Operation for Combining {
+    fn start(&mut self, me: &mut Member) {
+        (self.operation, self.state) = (me.begin(Kind::Barrier), State::Acquire { arrived: 0 });
+    }
+
+    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
         let layout = *me.layout();
         if let State::Acquire { arrived } = self.state {
             for (index, child) in (0..).zip(self.up.children()).skip(arrived as usize) {

@@ -8,38 +8,24 @@ use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::PollError;
-use crate::machine::Machine;
+use crate::machine::Operation;
 use crate::region::{Flag, Region};
 use crate::step::{Awaits, Step, Until};
-use crate::transport::Shared;
 
 /// One process's part.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Dissemination {
     operation: u64,
     round: u32,
     state: State,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum State {
     Signal,
     Hear,
+    #[default]
     Done,
-}
-
-impl Dissemination {
-    /// The next operation of `me`.
-    #[inline(always)]
-    pub fn new(me: &mut Member) -> Self {
-        Self { operation: me.begin(Kind::Barrier), round: 0, state: State::Signal }
-    }
-
-    /// The same again, as the next operation of `me`.
-    #[inline]
-    pub(crate) fn begin(&mut self, me: &mut Member) {
-        *self = Self::new(me);
-    }
 }
 
 /// The rank that `me` hears in `round`.
@@ -49,10 +35,14 @@ fn from(me: &Member, round: u32) -> Rank {
     if rank >= step { rank - step } else { rank + me.size() - step }
 }
 
-impl<X: Shared + ?Sized> Machine<X> for Dissemination {
+impl Operation for Dissemination {
     #[inline(always)]
-    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
-        let (region, me) = x.shared();
+    fn start(&mut self, me: &mut Member) {
+        *self = Self { operation: me.begin(Kind::Barrier), round: 0, state: State::Signal };
+    }
+
+    #[inline(always)]
+    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
         if self.state == State::Done {
             return Ok(Step::Done);
         }

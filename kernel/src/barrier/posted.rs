@@ -7,46 +7,37 @@ use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::PollError;
-use crate::machine::Machine;
+use crate::machine::Operation;
+use crate::region::Region;
 use crate::shm::line::{self, Body};
 use crate::step::Step;
-use crate::transport::Shared;
 
 /// One process's part.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Posted {
     operation: u64,
     state: State,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum State {
     Post,
     /// Those below `next` have come.
     Hear {
         next: Rank,
     },
+    #[default]
     Done,
 }
 
-impl Posted {
-    /// The next operation of `me`.
+impl Operation for Posted {
     #[inline(always)]
-    pub fn new(me: &mut Member) -> Self {
-        Self { operation: me.begin(Kind::Barrier), state: State::Post }
+    fn start(&mut self, me: &mut Member) {
+        *self = Self { operation: me.begin(Kind::Barrier), state: State::Post };
     }
 
-    /// The same again, as the next operation of `me`.
-    #[inline]
-    pub(crate) fn begin(&mut self, me: &mut Member) {
-        *self = Self::new(me);
-    }
-}
-
-impl<X: Shared + ?Sized> Machine<X> for Posted {
     #[inline(always)]
-    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
-        let (region, me) = x.shared();
+    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
         let (operation, message) = (self.operation, (Kind::Barrier, 0));
         let mut body = Body::new();
         if self.state == State::Post {

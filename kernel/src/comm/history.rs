@@ -104,19 +104,6 @@ impl History {
         self.operation
     }
 
-    /// What the next operation changes.
-    #[inline]
-    pub(super) const fn save(&self) -> (u64, Mark) {
-        (self.operation, self.marks[Self::place(self.operation.wrapping_add(1))])
-    }
-
-    /// As it was when that was saved, one operation ago at most.
-    #[inline]
-    pub(super) const fn restore(&mut self, (operation, mark): (u64, Mark)) {
-        self.operation = operation;
-        self.marks[Self::place(operation.wrapping_add(1))] = mark;
-    }
-
     const fn place(operation: u64) -> usize {
         operation as usize % MARKS
     }
@@ -196,10 +183,5 @@ mod tests {
         assert!(![24, 41, 8].iter().any(|&operation| history.knows(operation) || history.known(operation).is_some()));
         assert_eq!(history.mark(40, kinds[3]), history.marks[8]);
         assert_eq!(history.mark(24, Kind::Gather), Mark::alone(Kind::Gather));
-        let saved = history.clone();
-        let last = history.save();
-        history.begin(Kind::Gather);
-        history.restore(last);
-        assert_eq!(history, saved);
     }
 }

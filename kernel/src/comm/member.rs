@@ -136,16 +136,6 @@ impl Member {
         self.history.begin(kind)
     }
 
-    /// What `make` makes, checked, its numbers given back: it begins later.
-    #[inline]
-    pub(crate) fn plan<M>(&mut self, make: impl FnOnce(&mut Self) -> M) -> M {
-        let (history, clock, centrals) = (self.history.save(), self.clock, self.centrals);
-        let made = make(self);
-        (self.clock, self.centrals) = (clock, centrals);
-        self.history.restore(history);
-        made
-    }
-
     /// What the lines of `operation`, of this kind, must say of the collectives up to it.
     #[inline(always)]
     pub(crate) const fn mark(&self, operation: u64, kind: Kind) -> Mark {

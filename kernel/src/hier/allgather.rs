@@ -8,17 +8,19 @@
 
 use super::rows::optional;
 use super::{Between, Nodes, Rows, data};
+use crate::algorithm::BcastAlgorithm;
 use crate::buffer::Buf;
+use crate::call::Call;
+use crate::call::any::Any;
 use crate::comm::Member;
 use crate::error::Refusal;
-use crate::machine::Then;
+use crate::machine::{Operation, Then};
 use crate::msg::{Memory, PlanError, Schedule, allgather};
-use crate::select::{self, BcastAlgorithm};
 use crate::shm::exchange::Exchange;
 use crate::shm::gather::exchange::Gather;
 
 /// One process's part.
-pub type Allgather<'a> = Then<Exchange<Gather<'a>>, Then<Between<'a, allgather::Plan<'a>>, select::Bcast<'a>>>;
+pub type Allgather<'a> = Then<Exchange<Gather<'a>>, Then<Between<'a, allgather::Plan<'a>>, Any<'a>>>;
 
 /// What one process does, before it has memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,7 +73,9 @@ impl<'a> Plan<'a> {
             None => Gather::vary(me, own, receive, led.inside()),
         }?;
         // SAFETY: the caller's promise.
-        let back = select::Bcast::new(me, unsafe { data(row) }?, led.inside(), BcastAlgorithm::Auto)?;
+        let data = unsafe { data(row) }?;
+        let back = Call::Bcast { data, root: led.inside(), algorithm: BcastAlgorithm::Auto }.build(me)?;
+        let (gather, back) = (gather.started(me), back.started(me));
         let memory = Memory { send: Memory::NOTHING, receive: row, scratch };
         // SAFETY: the caller's promise; polled only after the node's part is there, and before the row is broadcast.
         let between = unsafe { led.messages(self.between, memory, me.operation()) }?;

@@ -9,17 +9,14 @@
 
 use super::pipe::{self, Cut, Segments, refusal};
 use super::{Among, Led, Nodes, data};
+use crate::algorithm::BcastAlgorithm;
 use crate::buffer::Buf;
+use crate::call::Call;
+use crate::call::any::Any;
 use crate::comm::Member;
-use crate::error::{PollError, Refusal};
-use crate::machine::Machine;
+use crate::error::Refusal;
 use crate::msg::{Memory, Needs, PlanError, Rounds, Schedule, allreduce};
 use crate::op::Op;
-use crate::select::{self, BcastAlgorithm};
-use crate::shm::exchange::Exchange;
-use crate::shm::reduce::exchange;
-use crate::step::Step;
-use crate::transport::Shared;
 
 /// One process's part.
 pub type Allreduce<'a> = pipe::Of<Parts<'a>>;
@@ -43,24 +40,6 @@ pub struct Parts<'n> {
     receive: Buf,
     scratch: Buf,
     tag: u64,
-}
-
-/// An operation of a node.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Inside<'a> {
-    /// To the leader.
-    Reduce(Exchange<exchange::Reduce<'a>>),
-    /// From the leader.
-    Bcast(select::Bcast<'a>),
-}
-
-impl<X: Shared + ?Sized> Machine<X> for Inside<'_> {
-    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
-        match self {
-            Self::Reduce(machine) => machine.poll(x),
-            Self::Bcast(machine) => machine.poll(x),
-        }
-    }
 }
 
 /// The part of a process in a reduction of `bytes` bytes to all, in segments of `segment` bytes.
@@ -109,7 +88,7 @@ impl<'n> Plan<'n> {
     /// outlive the message layer's use of them. A user's operation is as it promised.
     pub unsafe fn machine<'a>(
         self,
-        me: &mut Member,
+        me: &Member,
         send: Buf,
         receive: Buf,
         scratch: Buf,
@@ -120,7 +99,7 @@ impl<'n> Plan<'n> {
         let parts = Parts { plan: self, send, receive, scratch, tag: me.operation() + 1 };
         let last = self.cut.count() - 1;
         for index in [0, parts.inside_count() - 1] {
-            me.plan(|me| parts.inside(me, index))?;
+            parts.inside(me, index)?;
         }
         if self.led.seat().is_some() {
             parts.between(0)?;
@@ -131,7 +110,7 @@ impl<'n> Plan<'n> {
 }
 
 impl<'n> Segments for Parts<'n> {
-    type Inside = Inside<'n>;
+    type Inside = Any<'n>;
     type Schedule = Among<'n, allreduce::Plan>;
 
     fn inside_count(&self) -> u64 {
@@ -155,23 +134,23 @@ impl<'n> Segments for Parts<'n> {
         if index == 0 { 1 } else { 2 * index }
     }
 
-    fn inside(&self, me: &mut Member, index: u64) -> Result<Self::Inside, Refusal> {
+    fn inside(&self, me: &Member, index: u64) -> Result<Self::Inside, Refusal> {
         let Plan { led, cut, op, .. } = self.plan;
         let segment = |buffer, index| {
             // SAFETY: `Plan::machine`'s contract; where messages write the segment, it is polled only after they have.
             unsafe { data(cut.of(buffer, index)) }
         };
-        Ok(match self.broadcast(index) {
+        match self.broadcast(index) {
             Some(back) => {
-                let result = segment(self.receive, back)?;
-                Inside::Bcast(select::Bcast::new(me, result, led.inside(), BcastAlgorithm::Auto)?)
+                let data = segment(self.receive, back)?;
+                Call::Bcast { data, root: led.inside(), algorithm: BcastAlgorithm::Auto }.build(me)
             }
             None => {
                 let index = index.div_ceil(2);
-                let (operand, result) = (segment(self.send, index)?, segment(self.receive, index)?);
-                Inside::Reduce(exchange::Reduce::to_root(me, operand, Some(result), op, led.inside())?)
+                let (send, receive) = (segment(self.send, index)?, Some(segment(self.receive, index)?));
+                Call::Reduce { send, receive, op, root: led.inside() }.build(me)
             }
-        })
+        }
     }
 
     fn between(&self, index: u64) -> Result<Rounds<Self::Schedule>, Refusal> {

@@ -14,7 +14,7 @@ use crate::buffer::Buf;
 use crate::comm::Member;
 use crate::datatype::Datatype;
 use crate::error::{Argument, Bound, Refusal};
-use crate::machine::Then;
+use crate::machine::{Operation, Then};
 use crate::msg::alltoall::direct::Direct;
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::msg::{Memory, Parts, PlanError};
@@ -99,6 +99,7 @@ impl<'a> Plan<'a> {
         let to = unsafe { data(receive) }?;
         let up = Gather::equal(me, Some(from), held, self.led.inside())?;
         let down = Scatter::equal(me, held, Some(to), self.led.inside())?;
+        let (up, down) = (up.started(me), down.started(me));
         let memory = Memory { send: leaves, receive: rest, scratch: vectors };
         // SAFETY: the caller's promise; polled only after the vectors are there, and before they are handed out.
         let between = unsafe { self.led.messages(self.between, memory, me.operation()) }?;

@@ -15,7 +15,7 @@ use crate::blocks::Blocks;
 use crate::buffer::Buf;
 use crate::comm::Member;
 use crate::error::{Argument, Bound, Refusal};
-use crate::machine::Then;
+use crate::machine::{Operation, Then};
 use crate::msg::rounds::WINDOW;
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::msg::{Memory, Parts, PlanError, Rounds};
@@ -75,7 +75,8 @@ impl<'a> Plan<'a> {
         let inside = match equal {
             true => exchange::Alltoall::equal(me, near.0, near.1),
             false => exchange::Alltoall::vary(me, near.0, near.1),
-        }?;
+        }?
+        .started(me);
         let memory = Memory { send: send.unwrap_or(Memory::NOTHING), receive, scratch };
         // SAFETY: the caller's promise; `inside` is polled only after the messages are complete.
         Ok(Then::new(unsafe { Rounds::of(self, memory, me.operation()) }?, inside))

@@ -7,14 +7,16 @@
 //! ```
 
 use super::{Between, Nodes, data};
+use crate::algorithm::{BarrierAlgorithm, BcastAlgorithm};
+use crate::call::Call;
+use crate::call::any::Any;
 use crate::comm::Member;
 use crate::error::Refusal;
-use crate::machine::Then;
+use crate::machine::{Operation, Then};
 use crate::msg::{Memory, barrier};
-use crate::select::{self, BarrierAlgorithm, BcastAlgorithm};
 
 /// One process's part.
-pub type Barrier<'n> = Then<select::Barrier, Then<Between<'n, barrier::Plan>, select::Bcast<'n>>>;
+pub type Barrier<'n> = Then<Any<'n>, Then<Between<'n, barrier::Plan>, Any<'n>>>;
 
 /// The next two operations of `me`.
 ///
@@ -26,10 +28,11 @@ pub fn machine<'n>(
     (outside, inside): (barrier::Algorithm, BarrierAlgorithm),
 ) -> Result<Barrier<'n>, Refusal> {
     let led = nodes.led();
-    let come = select::Barrier::new(me, inside)?;
+    let come = Call::Barrier { algorithm: inside }.build(me)?;
     // SAFETY: no bytes.
     let nothing = unsafe { data(Memory::NOTHING) }?;
-    let go = select::Bcast::new(me, nothing, led.inside(), BcastAlgorithm::Auto)?;
+    let go = Call::Bcast { data: nothing, root: led.inside(), algorithm: BcastAlgorithm::Auto }.build(me)?;
+    let (come, go) = (come.started(me), go.started(me));
     let memory = Memory { send: Memory::NOTHING, receive: Memory::NOTHING, scratch: Memory::NOTHING };
     let plan = led.seat().map(|seat| barrier::plan(seat, outside)).transpose()?;
     // SAFETY: no bytes.

@@ -8,11 +8,13 @@
 use super::pipe::{self, Cut, Segments};
 use super::{Among, Led, Nodes, data};
 use crate::Rank;
+use crate::algorithm::BcastAlgorithm;
 use crate::buffer::Buf;
+use crate::call::Call;
+use crate::call::any::Any;
 use crate::comm::Member;
 use crate::error::Refusal;
 use crate::msg::{Memory, Rounds, bcast};
-use crate::select::{self, BcastAlgorithm};
 
 /// One process's part.
 pub type Bcast<'a> = pipe::Of<Parts<'a>>;
@@ -36,7 +38,7 @@ pub struct Parts<'a> {
 /// # Safety
 /// `buffer` is readable at the root, writable elsewhere, exclusive during `'a`, and outlives the message layer's use of it.
 pub unsafe fn machine<'a>(
-    me: &mut Member,
+    me: &Member,
     nodes: Nodes<'a>,
     buffer: Buf,
     root: Rank,
@@ -45,7 +47,7 @@ pub unsafe fn machine<'a>(
     let (led, cut) = (nodes.led_by(root)?, Cut::new(buffer.len() as u64, segment, 1));
     let parts = Parts { led, buffer, cut, outside, inside, tag: me.operation() + 1 };
     for index in [0, cut.count() - 1] {
-        me.plan(|me| parts.inside(me, index))?;
+        parts.inside(me, index)?;
         if led.seat().is_some() {
             parts.between(index)?;
         }
@@ -54,7 +56,7 @@ pub unsafe fn machine<'a>(
 }
 
 impl<'a> Segments for Parts<'a> {
-    type Inside = select::Bcast<'a>;
+    type Inside = Any<'a>;
     type Schedule = Among<'a, bcast::Plan>;
 
     fn inside_count(&self) -> u64 {
@@ -74,10 +76,10 @@ impl<'a> Segments for Parts<'a> {
         0
     }
 
-    fn inside(&self, me: &mut Member, index: u64) -> Result<Self::Inside, Refusal> {
+    fn inside(&self, me: &Member, index: u64) -> Result<Self::Inside, Refusal> {
         // SAFETY: `machine`'s contract; where messages write the segment, it is polled only after they have.
         let data = unsafe { data(self.cut.of(self.buffer, index)) }?;
-        select::Bcast::new(me, data, self.led.inside(), self.inside)
+        Call::Bcast { data, root: self.led.inside(), algorithm: self.inside }.build(me)
     }
 
     fn between(&self, index: u64) -> Result<Rounds<Self::Schedule>, Refusal> {

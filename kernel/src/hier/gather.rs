@@ -13,7 +13,7 @@ use crate::Rank;
 use crate::buffer::Buf;
 use crate::comm::Member;
 use crate::error::Refusal;
-use crate::machine::Then;
+use crate::machine::{Operation, Then};
 use crate::msg::{Memory, PlanError, Schedule, gather};
 use crate::shm::exchange::Exchange;
 use crate::shm::gather::exchange;
@@ -69,7 +69,8 @@ impl<'a> Plan<'a> {
         let inside = match self.rows.equal() {
             Some(_) => exchange::Gather::equal(me, own, receive, self.led.inside()),
             None => exchange::Gather::vary(me, own, receive, self.led.inside()),
-        }?;
+        }?
+        .started(me);
         let (send, receive) = if self.led.is_root() { (Memory::NOTHING, row) } else { (part, Memory::NOTHING) };
         let memory = Memory { send, receive, scratch: rest };
         // SAFETY: the caller's promise; polled only after the node's part is there.

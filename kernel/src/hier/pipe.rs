@@ -15,7 +15,7 @@
 use crate::buffer::Buf;
 use crate::comm::Member;
 use crate::error::{Argument, Bound, PollError, Refusal};
-use crate::machine::Machine;
+use crate::machine::{Machine, Operation};
 use crate::msg::{PlanError, Rounds};
 use crate::p2p::P2p;
 use crate::step::{Awaits, Step};
@@ -79,11 +79,11 @@ pub trait Segments {
     fn inside_needs(&self, index: u64) -> u64;
     /// How many of the node's operations are complete before operation `index` of the leaders begins.
     fn between_needs(&self, index: u64) -> u64;
-    /// The node's operation of this index, as the next one of `me`.
+    /// The node's operation of this index, not started.
     ///
     /// # Errors
     /// As the plan's, which has asked for the first and the last before.
-    fn inside(&self, me: &mut Member, index: u64) -> Result<Self::Inside, Refusal>;
+    fn inside(&self, me: &Member, index: u64) -> Result<Self::Inside, Refusal>;
     /// The leaders' operation of this index.
     ///
     /// # Errors
@@ -102,13 +102,13 @@ impl<M> Row<M> {
     const NEW: Self = Self { running: None, complete: 0 };
 
     /// Moves them as far as they go: what the first that is not complete waits for; nothing where it may not begin, or all
-    /// `count` are complete. One is made as soon as it is the next: so the node's ranks take its number alike.
+    /// `count` are complete. One is started as soon as it is the next: so the node's ranks take its number alike.
     fn poll<X>(
         &mut self,
         x: &mut X,
         count: u64,
         begins: impl Fn(u64) -> bool,
-        make: impl Fn(&mut X, u64) -> Result<M, Refusal>,
+        start: impl Fn(&mut X, u64) -> Result<M, Refusal>,
     ) -> Result<Option<Awaits>, PollError>
     where
         X: Shared + ?Sized,
@@ -117,7 +117,7 @@ impl<M> Row<M> {
         while self.complete < count {
             let machine = match &mut self.running {
                 Some(machine) => machine,
-                none => none.insert(make(x, self.complete).map_err(|refusal| {
+                none => none.insert(start(x, self.complete).map_err(|refusal| {
                     let peer = x.shared().1.rank();
                     PollError::Mismatch { peer, refusal }
                 })?),
@@ -155,7 +155,7 @@ impl<X, S> Machine<X> for Of<S>
 where
     X: Shared + Messages + ?Sized,
     X::P2p: P2p,
-    S: Segments<Inside: Machine<X>>,
+    S: Segments<Inside: Operation>,
     Rounds<S::Schedule>: Machine<X>,
 {
     fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
@@ -166,8 +166,11 @@ where
             let outer = between.poll(x, segments.between_count(), begins, |_, index| segments.between(index))?;
             let there = between.complete;
             let begins = |index| segments.inside_needs(index) <= there;
-            let make = |x: &mut X, index| segments.inside(x.shared().1, index);
-            let inner = inside.poll(x, segments.inside_count(), begins, make)?;
+            let start = |x: &mut X, index| {
+                let me = x.shared().1;
+                Ok(segments.inside(me, index)?.started(me))
+            };
+            let inner = inside.poll(x, segments.inside_count(), begins, start)?;
             if inside.complete > complete {
                 continue; // the leaders' next may begin now
             }

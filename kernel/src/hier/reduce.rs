@@ -91,13 +91,7 @@ impl<'n> Plan<'n> {
     /// # Safety
     /// `send` is readable, `receive` and `scratch` are writable, all exclusive during `'a`, apart unless in place, and
     /// outlive the message layer's use of them. A user's operation is as it promised.
-    pub unsafe fn machine<'a>(
-        self,
-        me: &mut Member,
-        send: Buf,
-        receive: Buf,
-        scratch: Buf,
-    ) -> Result<Reduce<'a>, Refusal>
+    pub unsafe fn machine<'a>(self, me: &Member, send: Buf, receive: Buf, scratch: Buf) -> Result<Reduce<'a>, Refusal>
     where
         'n: 'a,
     {
@@ -105,7 +99,7 @@ impl<'n> Plan<'n> {
         let target = if self.led.is_root() { receive } else { partial };
         let parts = Parts { plan: self, send, target, scratch, tag: me.operation() + 1 };
         for index in [0, self.cut.count() - 1] {
-            me.plan(|me| parts.inside(me, index))?;
+            parts.inside(me, index)?;
             if self.led.seat().is_some() {
                 parts.between(index)?;
             }
@@ -134,7 +128,7 @@ impl<'n> Segments for Parts<'n> {
         index + 1
     }
 
-    fn inside(&self, me: &mut Member, index: u64) -> Result<Self::Inside, Refusal> {
+    fn inside(&self, me: &Member, index: u64) -> Result<Self::Inside, Refusal> {
         let Plan { led, cut, op, .. } = self.plan;
         // SAFETY: `Plan::machine`'s contract.
         let operand = unsafe { data(cut.of(self.send, index)) }?;

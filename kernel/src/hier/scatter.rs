@@ -13,7 +13,7 @@ use crate::Rank;
 use crate::buffer::Buf;
 use crate::comm::Member;
 use crate::error::Refusal;
-use crate::machine::Then;
+use crate::machine::{Operation, Then};
 use crate::msg::{Memory, PlanError, Schedule, scatter};
 use crate::shm::exchange::Exchange;
 use crate::shm::scatter::exchange;
@@ -69,7 +69,8 @@ impl<'a> Plan<'a> {
         let inside = match self.rows.equal() {
             Some(_) => exchange::Scatter::equal(me, send, own, self.led.inside()),
             None => exchange::Scatter::vary(me, send, own, self.led.inside()),
-        }?;
+        }?
+        .started(me);
         let (send, receive) = if self.led.is_root() { (row, Memory::NOTHING) } else { (Memory::NOTHING, part) };
         let memory = Memory { send, receive, scratch: rest };
         // SAFETY: the caller's promise; `inside` is polled only after the node's part is there.

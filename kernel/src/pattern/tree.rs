@@ -7,6 +7,7 @@
 use super::{Seat, turned};
 use crate::Rank;
 use crate::error::{Argument, Bound, Refusal};
+use core::fmt;
 
 /// The shape of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,6 +46,22 @@ impl Tree {
         Ok(self)
     }
 
+    /// What a name stands for, if its arity is great enough: `flat`, `chain`, `binary`, `binomial`, `kary-K`, `knomial-K`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let tree = match name {
+            "flat" => Self::Flat,
+            "chain" => Self::Chain,
+            "binary" => Self::BINARY,
+            "binomial" => Self::BINOMIAL,
+            _ => match name.split_once('-')? {
+                ("kary", k) => Self::Kary(k.parse().ok()?),
+                ("knomial", k) => Self::Knomial(k.parse().ok()?),
+                _ => return None,
+            },
+        };
+        tree.check().ok()
+    }
+
     /// The place of `rank` in this tree over `size` processes rooted at `root`. The arity must have
     /// been [checked](Self::check); ranks are below `size`.
     #[inline]
@@ -70,6 +87,20 @@ impl Tree {
             }
         };
         Position { root, size, parent: (vertex != 0).then_some(parent), children }
+    }
+}
+
+/// The name, as [`Tree::from_name`] reads it.
+impl fmt::Display for Tree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Flat => f.write_str("flat"),
+            Self::Chain => f.write_str("chain"),
+            Self::BINARY => f.write_str("binary"),
+            Self::BINOMIAL => f.write_str("binomial"),
+            Self::Kary(k) => write!(f, "kary-{k}"),
+            Self::Knomial(k) => write!(f, "knomial-{k}"),
+        }
     }
 }
 

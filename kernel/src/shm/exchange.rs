@@ -23,11 +23,10 @@ use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::{Argument, Bound, PollError, Refusal};
-use crate::machine::Machine;
+use crate::machine::Operation;
 use crate::region::layout::LINE_PAYLOAD;
 use crate::region::{Extent, Flag, Region};
 use crate::step::{Awaits, Step, Until};
-use crate::transport::Shared;
 use core::hash::Hash;
 
 /// What one process does in an exchange: plain data, made of what all know alike where others depend on it.
@@ -159,18 +158,11 @@ enum State {
 }
 
 impl<P: Plan> Exchange<P> {
-    /// The next operation of `me`. All processes give the same `way` and the same `advance`: at least everyone's ticks.
+    /// All processes give the same `way` and the same `advance`: at least everyone's ticks.
     #[inline(always)]
-    pub(crate) fn new(me: &mut Member, way: Way, advance: u64, plan: P) -> Self {
+    pub(crate) fn new(way: Way, advance: u64, plan: P) -> Self {
         let advance = if way == Way::Queues { advance } else { 0 };
-        let (operation, base) = (me.begin(plan.kind()), me.take_clock(advance));
-        Self { operation, way, base, advance, plan, posted: 0, tick: 0, state: State::Enter }
-    }
-
-    /// The same again, as the next operation of `me`.
-    pub(crate) fn begin(&mut self, me: &mut Member) {
-        (self.operation, self.base) = (me.begin(self.plan.kind()), me.take_clock(self.advance));
-        (self.posted, self.tick, self.state) = (0, 0, State::Enter);
+        Self { operation: 0, way, base: 0, advance, plan, posted: 0, tick: 0, state: State::Done }
     }
 
     /// The tick in whose slot `rank`'s fragment of `tick` lies; `None`: in its line.
@@ -298,9 +290,14 @@ impl<P: Plan> Exchange<P> {
     }
 }
 
-impl<X: Shared + ?Sized, P: Plan> Machine<X> for Exchange<P> {
-    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
-        let (region, me) = x.shared();
+impl<P: Plan> Operation for Exchange<P> {
+    #[inline(always)]
+    fn start(&mut self, me: &mut Member) {
+        (self.operation, self.base) = (me.begin(self.plan.kind()), me.take_clock(self.advance));
+        (self.posted, self.tick, self.state) = (0, 0, State::Enter);
+    }
+
+    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
         let queues = self.way == Way::Queues;
         loop {
             match self.state {

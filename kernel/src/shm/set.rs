@@ -74,9 +74,9 @@ pub(crate) trait PerSet {
     fn set<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<(), Halt>;
 
     /// Goes from set to set: a poll.
-    fn go<R: Region>(&mut self, (region, me): (&R, &mut Member)) -> Result<Step, PollError> {
-        self.sets().enroll(me);
+    fn go<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
         while !self.sets().are_done() {
+            self.sets().enroll(me);
             match self.set(region, me) {
                 Ok(()) => self.sets().leave(region, me),
                 Err(Halt::Wait(on)) => return Ok(Step::Wait(on)),
@@ -106,16 +106,16 @@ pub(crate) struct Sets {
 }
 
 impl Sets {
-    /// The sets of the next operation of `me`.
+    /// The sets of an operation of `me`: of one that is over, before it is started.
     ///
     /// Errors: the segment has no queues of the papers.
-    pub(crate) fn new(me: &mut Member, kind: Kind, opener: Rank) -> Result<Self, Refusal> {
+    pub(crate) fn new(me: &Member, kind: Kind, opener: Rank) -> Result<Self, Refusal> {
         let queues = me.layout().params().cico.ok_or(Refusal::new(Argument::Slots, 0, Bound::AtLeast(1)))?;
-        Ok(Self { operation: me.begin(kind), kind, opener, queues, first: 0, at: 0, count: 0, taken: None })
+        Ok(Self { operation: 0, kind, opener, queues, first: 0, at: 1, count: 1, taken: None })
     }
 
-    /// The same again, as the next operation of `me`.
-    pub(crate) fn begin(&mut self, me: &mut Member) {
+    /// Becomes those of the next operation of `me`.
+    pub(crate) fn start(&mut self, me: &mut Member) {
         self.operation = me.begin(self.kind);
         (self.first, self.at, self.count, self.taken) = (0, 0, 0, None);
     }
@@ -385,7 +385,8 @@ mod tests {
         let cico = Some(Queues { slots, fragment, sets });
         let layout = Layout::new(Params { cico, ..Params::new(2) }).unwrap();
         let mut me = Member::new(layout, 0).unwrap();
-        let sets = Sets::new(&mut me, Kind::Scatter, 0).unwrap();
+        let mut sets = Sets::new(&me, Kind::Scatter, 0).unwrap();
+        sets.start(&mut me);
         (me, sets)
     }
 
@@ -437,7 +438,7 @@ mod tests {
         assert_eq!(check(Kind::Bcast, 1000), Ok(()));
         assert_eq!(check(Kind::Bcast, 1001), mismatch(Refusal::new(Argument::Bytes, 1001, Bound::Equals(1000))));
         assert_eq!(check(Kind::Gather, 1000), mismatch(Refusal::new(Argument::Collective, 3, Bound::Equals(1))));
-        let sets = Sets::new(&mut Member::new(layout, 0).unwrap(), Kind::Gather, 1).unwrap();
+        let sets = Sets::new(&Member::new(layout, 0).unwrap(), Kind::Gather, 1).unwrap();
         assert_eq!(sets.agree(8, 8), Ok(()));
         assert_eq!(sets.agree(8, 9), mismatch(Refusal::new(Argument::Bytes, 8, Bound::Equals(9))));
     }

@@ -3,8 +3,8 @@
 
 use super::{Collective, Plan, Rule, Span};
 use crate::algorithm::{
-    ALLGATHERED, AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, FEW, LINE_REDUCED, MoveAlgorithm, PAIR,
-    SCATTERED, WHOLE,
+    ALLGATHERED, AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, FEW, LINE_REDUCED, LISTENED, MoveAlgorithm,
+    PAIR, SCATTERED, WHOLE,
 };
 use crate::msg::{
     Algorithm, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan, scatter,
@@ -82,9 +82,9 @@ const SEGMENT: u64 = 8192;
 /// For every call one rule, whose algorithm applies; before some of them one for segments that have the papers' queues.
 /// Others don't overlap.
 pub const BUILT_IN: &[Rule] = &[
-    ranks(shm(C::Barrier, DISSEMINATION), 1, 2),
-    ranks(shm(C::Barrier, Plan::Barrier(BarrierAlgorithm::Posted)), 3, 16),
-    ranks(shm(C::Barrier, DISSEMINATION), 17, u32::MAX),
+    ranks(shm(C::Barrier, DISSEMINATION), 1, PAIR),
+    ranks(shm(C::Barrier, Plan::Barrier(BarrierAlgorithm::Posted)), PAIR + 1, LISTENED),
+    ranks(shm(C::Barrier, DISSEMINATION), LISTENED + 1, u32::MAX),
     bytes(shm(C::Bcast, Plan::Bcast(BcastAlgorithm::Posted)), 0, LINE_SENT),
     bytes(shm(C::Bcast, Plan::Bcast(BcastAlgorithm::Queue)), LINE_SENT + 1, u64::MAX),
     bytes(shm(C::Allreduce, POSTED), 0, LINE_REDUCED),

@@ -3,7 +3,6 @@
 use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, LINE_REDUCED, MoveAlgorithm};
 use crate::collective::Collective;
 use crate::msg::{Algorithm, Label, Needs, allreduce, alltoall, gather, reduce_scatter, scatter};
-use crate::pattern::tree::Tree;
 use crate::region::layout::LINE_PAYLOAD;
 use core::fmt;
 
@@ -172,34 +171,15 @@ impl fmt::Display for Unfit {
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Barrier(BarrierAlgorithm::Combining(arity)) => write!(f, "combining-{arity}"),
-            Self::Bcast(BcastAlgorithm::Cico(tree)) => match tree {
-                Tree::Flat => f.write_str("cico-flat"),
-                Tree::Chain => f.write_str("cico-chain"),
-                Tree::BINARY => f.write_str("cico-binary"),
-                Tree::BINOMIAL => f.write_str("cico-binomial"),
-                Tree::Kary(k) => write!(f, "cico-kary-{k}"),
-                Tree::Knomial(k) => write!(f, "cico-knomial-{k}"),
-            },
+            Self::Barrier(algorithm) => algorithm.fmt(f),
+            Self::Bcast(algorithm) => algorithm.fmt(f),
+            Self::Move(algorithm) => algorithm.fmt(f),
+            Self::Allreduce(algorithm) => algorithm.fmt(f),
+            Self::Exchange => f.write_str("exchange"),
             Self::Messages(algorithm) => match algorithm.label() {
                 Label { algorithm, number: None, .. } => f.write_str(algorithm),
                 Label { algorithm, number: Some(number), .. } => write!(f, "{algorithm}-{number}"),
             },
-            Self::Barrier(BarrierAlgorithm::Posted)
-            | Self::Bcast(BcastAlgorithm::Posted)
-            | Self::Allreduce(AllreduceAlgorithm::Posted) => f.write_str("posted"),
-            Self::Barrier(BarrierAlgorithm::Dissemination) => f.write_str("dissemination"),
-            Self::Barrier(BarrierAlgorithm::Central) => f.write_str("central"),
-            Self::Bcast(BcastAlgorithm::Queue) => f.write_str("queue"),
-            Self::Allreduce(AllreduceAlgorithm::Slices) => f.write_str("slices"),
-            Self::Move(MoveAlgorithm::Cico) => f.write_str("cico"),
-            Self::Allreduce(AllreduceAlgorithm::Exchange) | Self::Move(MoveAlgorithm::Exchange) | Self::Exchange => {
-                f.write_str("exchange")
-            }
-            Self::Barrier(BarrierAlgorithm::Auto)
-            | Self::Bcast(BcastAlgorithm::Auto)
-            | Self::Allreduce(AllreduceAlgorithm::Auto)
-            | Self::Move(MoveAlgorithm::Auto) => f.write_str("auto"),
         }
     }
 }

@@ -1,9 +1,11 @@
-//! Every barrier waits for everyone, whoever comes last, each time it is begun.
+//! Every barrier waits for everyone, whoever comes last, each time it is started.
 
+use unisono_kernel::algorithm::BarrierAlgorithm;
+use unisono_kernel::call::Call;
+use unisono_kernel::call::any::Any;
 use unisono_kernel::comm::Comm;
-use unisono_kernel::machine::Machine;
+use unisono_kernel::machine::{Machine, Operation};
 use unisono_kernel::region::Params;
-use unisono_kernel::select::{Any, Barrier, BarrierAlgorithm};
 use unisono_kernel::step::Step;
 use unisono_local::Segment;
 
@@ -15,7 +17,7 @@ const ALGORITHMS: [BarrierAlgorithm; 5] = [
     BarrierAlgorithm::Combining(2),
 ];
 
-/// One process: its context, and a barrier that is begun again and again.
+/// One process: its context, and a barrier that is started again and again.
 struct Process(Comm<Segment>, Any<'static>);
 
 impl Process {
@@ -35,8 +37,9 @@ fn nobody_leaves_before_the_last_has_come() {
         let segment = Segment::new(Params { page: 256, ..Params::new(ranks) }).unwrap();
         let process = |rank| {
             let mut comm = Comm::new(segment.clone(), *segment.layout(), rank).unwrap();
-            let barrier = Barrier::new(comm.member_mut(), algorithm).unwrap();
-            Process(comm, Any::Barrier(barrier))
+            let barrier = Call::Barrier { algorithm }.build(comm.member()).unwrap();
+            let barrier = barrier.started(comm.member_mut());
+            Process(comm, barrier)
         };
         let mut processes: Vec<_> = (0..ranks).map(process).collect();
         for late in (0..ranks as usize).chain([0]) {
@@ -52,7 +55,7 @@ fn nobody_leaves_before_the_last_has_come() {
             assert!(sweeps < Some(10), "{name}: {sweeps:?}");
             // Who asks again changes nothing.
             assert!(processes.iter_mut().all(|process| process.is_done() && process.finished()), "{name}");
-            processes.iter_mut().for_each(|Process(comm, barrier)| barrier.begin(comm.member_mut()));
+            processes.iter_mut().for_each(|Process(comm, barrier)| barrier.start(comm.member_mut()));
         }
     }
 }

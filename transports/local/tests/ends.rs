@@ -3,10 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
 use std::time::Duration;
+use unisono_kernel::algorithm::BarrierAlgorithm;
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Cause, Error, Poison};
 use unisono_kernel::region::Params;
-use unisono_kernel::select::BarrierAlgorithm;
 use unisono_local::Local;
 
 /// What `body` answers, if it ends within a time that no machine needs.

@@ -1,14 +1,16 @@
 //! What one member may conclude from another one's words: who has left, who waits, who is behind, where a communicator ended.
 
 use unisono_kernel::Rank;
+use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
+use unisono_kernel::call::Call;
+use unisono_kernel::call::any::Any;
 use unisono_kernel::comm::Comm;
 use unisono_kernel::datatype::Data;
 use unisono_kernel::error::{Cause, Poison};
-use unisono_kernel::machine::Machine;
+use unisono_kernel::machine::{Machine, Operation};
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::lease::{ended_alike, first_present, leave};
 use unisono_kernel::region::{Base, Params};
-use unisono_kernel::select::{Barrier, BarrierAlgorithm, Bcast, BcastAlgorithm};
 use unisono_kernel::step::Step;
 use unisono_kernel::transport::Observe;
 use unisono_local::Segment;
@@ -18,8 +20,12 @@ fn members(ranks: u32) -> Vec<Comm<Segment>> {
     (0..ranks).map(|rank| Comm::new(segment.clone(), *segment.layout(), rank).unwrap()).collect()
 }
 
-fn barrier(comm: &mut Comm<Segment>) -> Barrier {
-    Barrier::new(comm.member_mut(), BarrierAlgorithm::Posted).unwrap()
+fn started<'a>(comm: &mut Comm<Segment>, call: &Call<'a>) -> Any<'a> {
+    call.build(comm.member()).unwrap().started(comm.member_mut())
+}
+
+fn barrier(comm: &mut Comm<Segment>) -> Any<'static> {
+    started(comm, &Call::Barrier { algorithm: BarrierAlgorithm::Posted })
 }
 
 fn died(rank: Rank) -> Poison {
@@ -114,8 +120,9 @@ fn who_waits_in_a_broadcast_has_not_finished_it() {
         let comm = |rank| Comm::new(segment.clone(), *segment.layout(), rank).unwrap();
         let (mut root, mut other) = (comm(0), comm(1));
         let (mut given, mut taken) = (vec![7; bytes], vec![0; bytes]);
-        let mut to = Bcast::new(other.member_mut(), Data::bytes_mut(&mut taken), 0, algorithm).unwrap();
-        let mut from = Bcast::new(root.member_mut(), Data::bytes_mut(&mut given), 0, algorithm).unwrap();
+        let bcast = |data| Call::Bcast { data, root: 0, algorithm };
+        let mut to = started(&mut other, &bcast(Data::bytes_mut(&mut taken)));
+        let mut from = started(&mut root, &bcast(Data::bytes_mut(&mut given)));
         let mut waits = 0;
         while to.poll(&mut other) != Ok(Step::Done) {
             assert_eq!(other.end(), None, "{algorithm:?}");

@@ -12,12 +12,13 @@ use unisono_kernel::buffer::Buf;
 use unisono_kernel::comm::{Comm, Member};
 use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::error::Refusal;
-use unisono_kernel::machine::Machine;
+use unisono_kernel::machine::{Machine, Operation};
 use unisono_kernel::op::Op;
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::layout::Cico;
 use unisono_kernel::region::{Layout, Params, header};
-use unisono_kernel::select::{Barrier, BarrierAlgorithm, Bcast, BcastAlgorithm};
+use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
+use unisono_kernel::call::Call;
 use unisono_kernel::shm::allreduce::posted::Posted;
 use unisono_kernel::step::Step;
 use unisono_shm::Mapped;
@@ -39,14 +40,14 @@ type Failure = u8;
 type Ranks = [Comm<Mapped>; 2];
 
 /// Makes each rank's machine, then polls both in turn until both are done.
-fn together<M: Machine<Comm<Mapped>>>(
+fn together<O: Operation>(
     ranks: &mut Ranks,
     failure: Failure,
-    mut make: impl FnMut(&mut Member, usize) -> Result<M, Refusal>,
+    mut build: impl FnMut(&Member, usize) -> Result<O, Refusal>,
 ) -> Result<(), Failure> {
     let [a, b] = ranks;
-    let mut first = make(a.member_mut(), 0).map_err(|_| failure)?;
-    let mut second = make(b.member_mut(), 1).map_err(|_| failure)?;
+    let mut first = build(a.member(), 0).map_err(|_| failure)?.started(a.member_mut());
+    let mut second = build(b.member(), 1).map_err(|_| failure)?.started(b.member_mut());
     for _ in 0..10_000 {
         let done = [first.poll(a), second.poll(b)];
         if done == [Ok(Step::Done), Ok(Step::Done)] {
@@ -70,7 +71,7 @@ fn bcast<const BYTES: usize>(ranks: &mut Ranks, failure: Failure, algorithm: Bca
             let buf = Buf::new(base[rank], BYTES);
             // SAFETY: each rank's own buffer, which outlives the machines.
             let data = unsafe { Data::from_raw(buf, BYTES as u64, Datatype::BYTE) }?;
-            Bcast::new(me, data, root.into(), algorithm)
+            Call::Bcast { data, root: root.into(), algorithm }.build(me)
         })?;
         if buffers != [pattern; 2] {
             return Err(failure + 3);
@@ -85,7 +86,7 @@ fn allreduce(ranks: &mut Ranks, failure: Failure) -> Result<(), Failure> {
     together(ranks, failure, |me, rank| {
         // SAFETY: each rank's own values, which outlive the machines.
         let data = unsafe { Data::from_raw(Buf::new(base[rank], 24), 24, Datatype::BYTE) }?;
-        Posted::new(me, data, data, Op::SUM_F64)
+        Posted::new(data, data, Op::SUM_F64)
     })?;
     if values == [[1.75, 5.0, 1e9 + 1.0]; 2] { Ok(()) } else { Err(failure + 3) }
 }
@@ -109,9 +110,9 @@ fn main() -> Result<(), Failure> {
         bcast::<112>(&mut ranks, 14, BcastAlgorithm::Auto)?;
         bcast::<3000>(&mut ranks, 18, BcastAlgorithm::Queue)?;
         bcast::<1000>(&mut ranks, 22, BcastAlgorithm::Cico(Tree::BINARY))?;
-        together(&mut ranks, 26, |me, _| Barrier::new(me, BarrierAlgorithm::Dissemination))?;
-        together(&mut ranks, 30, |me, _| Barrier::new(me, BarrierAlgorithm::Central))?;
-        together(&mut ranks, 34, |me, _| Barrier::new(me, BarrierAlgorithm::Combining(2)))?;
+        together(&mut ranks, 26, |me, _| Call::Barrier { algorithm: BarrierAlgorithm::Dissemination }.build(me))?;
+        together(&mut ranks, 30, |me, _| Call::Barrier { algorithm: BarrierAlgorithm::Central }.build(me))?;
+        together(&mut ranks, 34, |me, _| Call::Barrier { algorithm: BarrierAlgorithm::Combining(2) }.build(me))?;
         allreduce(&mut ranks, 38)?;
     }
     Ok(())

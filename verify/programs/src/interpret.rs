@@ -7,11 +7,11 @@ use crate::memory::{Memory, View};
 use crate::program::{Call as Called, Name, Program, Step, Verb};
 use std::time::{Duration, Instant};
 use unisono_kernel::call::Call;
+use unisono_kernel::call::progress::{Among, Progress};
+use unisono_kernel::call::scope::{Persistent, Request, Scope};
 use unisono_kernel::comm::Comm;
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::Error;
-use unisono_kernel::progress::{Among, Progress};
-use unisono_kernel::request::{Persistent, Request, Scope};
 use unisono_kernel::transport::{Transport, Wait};
 
 /// A communicator as programs use it.
@@ -142,7 +142,7 @@ where
     T::Wait: Wait<Comm<T::Region>> + for<'x> Wait<Among<'x, Comm<T::Region>>>,
 {
     // Most calls have nothing else to move.
-    if others.is_empty() { c.run(call) } else { c.run_among(call, others) }
+    if others.is_empty() { c.run(call).map(drop) } else { c.run_among(call, others) }
 }
 
 /// What a rank is beside its communicators.

@@ -11,8 +11,8 @@
 
 use crate::program::{COMMUNICATORS, Call, MOST, Name, Op, Program, Shape, Side, Verb};
 use crate::text::RANKS;
-use unisono_kernel::request::ACTIVE;
-use unisono_kernel::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
+use unisono_kernel::call::scope::ACTIVE;
 
 /// Requests of a rank on one communicator, active and persistent.
 pub const REQUESTS: usize = ACTIVE;

@@ -4,13 +4,13 @@ use crate::fill::{BLANK, Source, arrives};
 use crate::program::{Call as Called, Name, Op, Program, Shape, Side};
 use core::ffi::c_void;
 use std::cell::Cell;
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::blocks::{Block, Blocks as Kernels};
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::call::Call;
 use unisono_kernel::datatype::{Data, Datatype, Field};
 use unisono_kernel::error::Refusal;
 use unisono_kernel::op::{self, User};
-use unisono_kernel::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 
 /// Bytes behind a buffer's last block, which nobody may write.
 const GUARD: u64 = 24;

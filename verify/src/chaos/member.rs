@@ -2,55 +2,31 @@
 
 use super::program::Call;
 use super::stage::Stage;
-use crate::explore::{Exchanging, Spreading, ordered};
+use crate::explore::ordered;
 use unisono_kernel::Rank;
+use unisono_kernel::call;
+use unisono_kernel::call::any::Any;
 use unisono_kernel::comm::{Comm, Member};
 use unisono_kernel::error::{Cause, Poison, PollError, Refusal};
-use unisono_kernel::machine::Machine;
+use unisono_kernel::machine::{Machine, Operation};
 use unisono_kernel::op::Op;
 use unisono_kernel::region::{Base, Layout, Region};
-use unisono_kernel::select::{Barrier, Bcast};
 use unisono_kernel::shm::allreduce::posted::Posted;
-use unisono_kernel::shm::alltoall::exchange::Alltoall;
-use unisono_kernel::shm::exchange::Exchange;
 use unisono_kernel::step::{Awaits, Step};
 use unisono_kernel::transport::Observe;
 
-/// One process's part of a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Running<'s> {
-    Bcast(Bcast<'s>),
-    Barrier(Barrier),
-    Allreduce(Posted<'s>),
-    Spread(Spreading),
-    Exchange(Exchanging),
-    Uneven(Exchange<Alltoall<'static>>),
-}
-
-impl<'s> Running<'s> {
-    fn new(me: &mut Member, stage: &'s Stage<'_>, index: usize) -> Result<Self, Refusal> {
-        let ((send, receive), memory) = (stage.data(index, me.rank()), stage.memory(index, me.rank()));
-        Ok(match stage.calls()[index] {
-            Call::Bcast { algorithm, root, .. } => Self::Bcast(Bcast::new(me, receive, root, algorithm)?),
-            Call::Barrier(algorithm) => Self::Barrier(Barrier::new(me, algorithm)?),
-            Call::Allreduce { op, .. } => Self::Allreduce(Posted::new(me, send, receive, op.op())?),
-            Call::Spread(spread) => Self::Spread(spread.machine(me, memory)?),
-            Call::Uneven(uneven) => Self::Uneven(uneven.machine(me, memory)?),
-            Call::Exchange { exchange, ordered: is } => {
-                let slot = me.layout().params().queue_fragment as usize;
-                Self::Exchange(exchange.machine(me, slot, memory, if is { ordered() } else { Op::SUM_I64 })?)
-            }
-        })
-    }
-
-    fn poll<R: Region>(&mut self, comm: &mut Comm<R>) -> Result<Step, PollError> {
-        match self {
-            Self::Bcast(machine) => machine.poll(comm),
-            Self::Barrier(machine) => machine.poll(comm),
-            Self::Allreduce(machine) => machine.poll(comm),
-            Self::Spread(machine) => machine.poll(comm),
-            Self::Exchange(machine) => machine.poll(comm),
-            Self::Uneven(machine) => machine.poll(comm),
+/// One process's part of a call of a program.
+fn build<'s>(me: &Member, stage: &'s Stage<'_>, index: usize) -> Result<Any<'s>, Refusal> {
+    let ((send, receive), memory) = (stage.data(index, me.rank()), stage.memory(index, me.rank()));
+    match stage.calls()[index] {
+        Call::Bcast { algorithm, root, .. } => call::Call::Bcast { data: receive, root, algorithm }.build(me),
+        Call::Barrier(algorithm) => call::Call::Barrier { algorithm }.build(me),
+        Call::Allreduce { op, .. } => Ok(Posted::new(send, receive, op.op())?.into()),
+        Call::Spread(spread) => spread.machine(me, memory),
+        Call::Uneven(uneven) => Ok(uneven.machine(me, memory)?.into()),
+        Call::Exchange { exchange, ordered: is } => {
+            let slot = me.layout().params().queue_fragment as usize;
+            exchange.machine(me, slot, memory, if is { ordered() } else { Op::SUM_I64 })
         }
     }
 }
@@ -71,7 +47,7 @@ pub(super) struct Process<'s, R> {
     stage: &'s Stage<'s>,
     /// The call that it is at.
     at: usize,
-    machine: Option<Running<'s>>,
+    machine: Option<Any<'s>>,
     /// What the machine answered last.
     waits: Option<Awaits>,
     /// It has failed and gave up.
@@ -103,8 +79,9 @@ impl<'s, R: Region> Process<'s, R> {
         let machine = match &mut self.machine {
             Some(machine) => machine,
             none => {
-                let made = Running::new(self.comm.member_mut(), self.stage, self.at);
-                none.insert(made.expect("the decoder makes no call that is refused"))
+                let made = build(self.comm.member(), self.stage, self.at);
+                let made = made.expect("the decoder makes no call that is refused");
+                none.insert(made.started(self.comm.member_mut()))
             }
         };
         match machine.poll(&mut self.comm) {

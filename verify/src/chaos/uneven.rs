@@ -55,7 +55,7 @@ impl Uneven {
     }
 
     /// Its machine, on such memory.
-    pub(super) fn machine(self, me: &mut Member, memory: *mut u8) -> Result<Exchange<Alltoall<'static>>, Refusal> {
+    pub(super) fn machine(self, me: &Member, memory: *mut u8) -> Result<Exchange<Alltoall<'static>>, Refusal> {
         let (slot, ranks, rank) = (me.layout().params().queue_fragment, me.size(), me.rank());
         let blocks = |at: *mut u8, counts: Vec<u64>| {
             let places = (0..counts.len()).map(|rank| counts[..rank].iter().sum()).collect();

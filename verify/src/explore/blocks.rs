@@ -2,17 +2,14 @@
 
 use super::payload::forever;
 use crate::oracle::blocks::Way;
-use std::hash::Hash;
 use unisono_kernel::Rank;
 use unisono_kernel::blocks::Blocks;
 use unisono_kernel::buffer::Buf;
+use unisono_kernel::call::any::Any;
 use unisono_kernel::comm::Member;
 use unisono_kernel::datatype::{Data, Datatype};
-use unisono_kernel::error::{PollError, Refusal};
-use unisono_kernel::machine::Machine;
+use unisono_kernel::error::Refusal;
 use unisono_kernel::shm::{allgather, gather, scatter};
-use unisono_kernel::step::Step;
-use unisono_kernel::transport::Shared;
 
 /// Bytes of an element.
 const ELEMENT: usize = 4;
@@ -71,7 +68,7 @@ impl Spread {
     }
 
     /// Its machine, on user memory at `memory`.
-    pub(crate) fn machine(&self, me: &mut Member, memory: *mut u8) -> Result<Spreading, Refusal> {
+    pub(crate) fn machine(&self, me: &Member, memory: *mut u8) -> Result<Any<'static>, Refusal> {
         let (ranks, rank) = (me.size(), me.rank());
         let total = self.total(ranks);
         let own = Buf::new(memory.wrapping_add(total), self.len(ranks, rank));
@@ -84,9 +81,9 @@ impl Spread {
         // SAFETY: as above.
         let blocks = unsafe { Blocks::vary(Buf::new(memory, total), counts, displacements, element) }?;
         Ok(match self.way {
-            Way::Scatter => Spreading::Scatter(scatter::cico::Cico::new(me, Some(blocks), own, self.root)?),
-            Way::Gather => Spreading::Gather(gather::cico::Cico::new(me, own, Some(blocks), self.root)?),
-            Way::Allgather => Spreading::Allgather(allgather::cico::Cico::new(me, own, blocks)?),
+            Way::Scatter => scatter::cico::Cico::new(me, Some(blocks), own, self.root)?.into(),
+            Way::Gather => gather::cico::Cico::new(me, own, Some(blocks), self.root)?.into(),
+            Way::Allgather => allgather::cico::Cico::new(me, own, blocks)?.into(),
         })
     }
 
@@ -96,24 +93,6 @@ impl Spread {
             Way::Scatter => "scatterv",
             Way::Gather => "gatherv",
             Way::Allgather => "allgatherv",
-        }
-    }
-}
-
-/// A machine of any of them.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Spreading {
-    Scatter(scatter::cico::Cico<'static>),
-    Gather(gather::cico::Cico<'static>),
-    Allgather(allgather::cico::Cico<'static>),
-}
-
-impl<X: Shared + ?Sized> Machine<X> for Spreading {
-    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
-        match self {
-            Self::Scatter(machine) => machine.poll(x),
-            Self::Gather(machine) => machine.poll(x),
-            Self::Allgather(machine) => machine.poll(x),
         }
     }
 }

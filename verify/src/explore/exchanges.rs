@@ -3,22 +3,19 @@
 use unisono_kernel::Rank;
 use unisono_kernel::blocks::Blocks;
 use unisono_kernel::buffer::Buf;
+use unisono_kernel::call::any::Any;
 use unisono_kernel::comm::Member;
 use unisono_kernel::datatype::{Data, Datatype};
-use unisono_kernel::error::{PollError, Refusal};
-use unisono_kernel::machine::Machine;
+use unisono_kernel::error::Refusal;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::layout::LINE_PAYLOAD;
 use unisono_kernel::shm::allgather::exchange::allgather;
 use unisono_kernel::shm::allreduce::slices::Slices;
 use unisono_kernel::shm::alltoall::exchange::Alltoall;
-use unisono_kernel::shm::exchange::Exchange as Engine;
 use unisono_kernel::shm::gather::exchange::Gather;
 use unisono_kernel::shm::reduce::exchange::Reduce;
 use unisono_kernel::shm::reduce_scatter::exchange::ReduceScatter;
 use unisono_kernel::shm::scatter::exchange::Scatter;
-use unisono_kernel::step::Step;
-use unisono_kernel::transport::Shared;
 
 /// Which collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,7 +188,7 @@ impl Exchange {
     }
 
     /// Its machine, on user memory at `memory`.
-    pub(crate) fn machine(&self, me: &mut Member, slot: usize, memory: *mut u8, op: Op) -> Result<Running, Refusal> {
+    pub(crate) fn machine(&self, me: &Member, slot: usize, memory: *mut u8, op: Op) -> Result<Any<'static>, Refusal> {
         let (ranks, rank, root) = (me.size(), me.rank(), self.root);
         let n = 8 * self.words(ranks, slot);
         let behind = memory.wrapping_add(n * ranks as usize);
@@ -217,24 +214,24 @@ impl Exchange {
         let (send, receive) = (data(memory, words)?, data(behind, words)?);
         Ok(match self.collective {
             Collective::Gatherv => {
-                Running::Gather(Gather::vary(me, Some(data(memory, own)?), Some(vary(behind, &of_each)?), root)?)
+                Gather::vary(me, Some(data(memory, own)?), Some(vary(behind, &of_each)?), root)?.into()
             }
             Collective::Scatterv => {
-                Running::Scatter(Scatter::vary(me, Some(vary(memory, &of_each)?), Some(data(behind, own)?), root)?)
+                Scatter::vary(me, Some(vary(memory, &of_each)?), Some(data(behind, own)?), root)?.into()
             }
-            Collective::Scatter => Running::Scatter(Scatter::equal(me, Some(blocks(memory)?), Some(receive), root)?),
-            Collective::Allgather => Running::Gather(allgather(me, Some(send), blocks(behind)?)?),
-            Collective::Alltoall => Running::Alltoall(Alltoall::equal(me, None, blocks(behind)?)?),
-            Collective::Alltoallv => Running::Alltoall(Alltoall::vary(me, None, vary(behind, &from_each)?)?),
+            Collective::Scatter => Scatter::equal(me, Some(blocks(memory)?), Some(receive), root)?.into(),
+            Collective::Allgather => allgather(me, Some(send), blocks(behind)?)?.into(),
+            Collective::Alltoall => Alltoall::equal(me, None, blocks(behind)?)?.into(),
+            Collective::Alltoallv => Alltoall::vary(me, None, vary(behind, &from_each)?)?.into(),
             Collective::Unequal => {
                 let (send, receive) = (vary(memory, &to_each)?, vary(behind, &from_each)?);
-                Running::Alltoall(Alltoall::vary(me, Some(send), receive)?)
+                Alltoall::vary(me, Some(send), receive)?.into()
             }
-            Collective::Reduce => Running::Reduce(Reduce::to_root(me, send, Some(receive), op, root)?),
-            Collective::Allreduce => Running::Reduce(Reduce::to_all(me, receive, receive, op)?),
-            Collective::Slices => Running::Slices(Slices::new(me, send, receive, op)?),
-            Collective::ReduceScatter => Running::ReduceScatter(ReduceScatter::new(me, blocks(memory)?, receive, op)?),
-            Collective::Scan => Running::Reduce(Reduce::scan(me, send, receive, op)?),
+            Collective::Reduce => Reduce::to_root(me, send, Some(receive), op, root)?.into(),
+            Collective::Allreduce => Reduce::to_all(me, receive, receive, op)?.into(),
+            Collective::Slices => Slices::new(me, send, receive, op)?.into(),
+            Collective::ReduceScatter => ReduceScatter::new(me, blocks(memory)?, receive, op)?.into(),
+            Collective::Scan => Reduce::scan(me, send, receive, op)?.into(),
         })
     }
 
@@ -248,27 +245,3 @@ impl Exchange {
 
 /// A word of memory where nothing has been received yet.
 const BLANK: u64 = 0xEEEE_EEEE_EEEE_EEEE;
-
-/// A machine of any of them.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Running {
-    Gather(Engine<Gather<'static>>),
-    Scatter(Engine<Scatter<'static>>),
-    Alltoall(Engine<Alltoall<'static>>),
-    Reduce(Engine<Reduce<'static>>),
-    Slices(Engine<Slices<'static>>),
-    ReduceScatter(Engine<ReduceScatter<'static>>),
-}
-
-impl<X: Shared + ?Sized> Machine<X> for Running {
-    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
-        match self {
-            Self::Gather(machine) => machine.poll(x),
-            Self::Scatter(machine) => machine.poll(x),
-            Self::Alltoall(machine) => machine.poll(x),
-            Self::Reduce(machine) => machine.poll(x),
-            Self::Slices(machine) => machine.poll(x),
-            Self::ReduceScatter(machine) => machine.poll(x),
-        }
-    }
-}

@@ -8,9 +8,9 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use unisono_kernel::algorithm::BarrierAlgorithm;
 use unisono_kernel::error::Refusal;
 use unisono_kernel::pattern::tree::Tree;
-use unisono_kernel::select::BarrierAlgorithm;
 
 /// One operation of each kind with every root: broadcasts on posted lines, through the queue and
 /// P1's along each of `trees` (of so many fragments), an allreduce whose operation does not commute, four barriers.

@@ -1,22 +1,23 @@
 //! Programs: which operations all processes make, with which data, and what the data must become.
 
 use unisono_kernel::Rank;
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::buffer::Buf;
+use unisono_kernel::call::Call;
+use unisono_kernel::call::any::Any;
 use unisono_kernel::comm::{Comm, Member};
 use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::error::{PollError, Refusal};
-use unisono_kernel::machine::Machine;
+use unisono_kernel::machine::{Machine, Operation as _};
 use unisono_kernel::op::{Op, User};
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::layout::Cico;
 use unisono_kernel::region::{Base, Layout, Mailboxes, Params};
-use unisono_kernel::select::{Barrier, BarrierAlgorithm, Bcast, BcastAlgorithm};
-use unisono_kernel::shm::allreduce::posted::Posted as Allreduce;
 use unisono_kernel::step::Step;
 use unisono_kernel::transport::Shared;
 
-use super::blocks::{Spread, Spreading};
-use super::exchanges::{self, Exchange};
+use super::blocks::Spread;
+use super::exchanges::Exchange;
 use super::hash::spread;
 use super::mail::{Mail, Talk};
 use super::process::{self, Model, Segment, Turn};
@@ -186,22 +187,23 @@ pub(crate) fn ordered() -> Op {
 /// A machine of any operation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Running {
-    Bcast(Bcast<'static>),
-    Barrier(Barrier),
-    Allreduce(Box<Allreduce<'static>>),
-    Spread(Box<Spreading>),
-    Exchange(Box<exchanges::Running>),
+    Call(Box<Any<'static>>),
     Mail(Box<Talk>),
+}
+
+impl Running {
+    fn start(mut self, me: &mut Member) -> Self {
+        if let Self::Call(operation) = &mut self {
+            operation.start(me);
+        }
+        self
+    }
 }
 
 impl<X: Shared + ?Sized> Machine<X> for Running {
     fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
         match self {
-            Self::Bcast(machine) => machine.poll(x),
-            Self::Barrier(machine) => machine.poll(x),
-            Self::Allreduce(machine) => machine.poll(x),
-            Self::Spread(machine) => machine.poll(x),
-            Self::Exchange(machine) => machine.poll(x),
+            Self::Call(operation) => operation.poll(x),
             Self::Mail(machine) => machine.poll(x),
         }
     }
@@ -321,7 +323,7 @@ impl Program {
     }
 
     /// The machine of operation `index`, on user memory that starts at `memory`.
-    pub(crate) fn machine(&self, me: &mut Member, index: usize, memory: *mut u8) -> Result<Running, Refusal> {
+    pub(crate) fn machine(&self, me: &Member, index: usize, memory: *mut u8) -> Result<Running, Refusal> {
         let offset: usize = self.operations[..index].iter().map(|operation| operation.memory(self.params.ranks)).sum();
         let data = |at: usize, len: usize| {
             let memory = Buf::new(memory.wrapping_add(offset + at), len);
@@ -329,24 +331,23 @@ impl Program {
             // one poll at a time touches it.
             unsafe { Data::from_raw(memory, len as u64, Datatype::BYTE) }
         };
-        Ok(match self.operations[index] {
+        let sum = |send, receive, op| Call::Allreduce { send, receive, op, algorithm: AllreduceAlgorithm::Posted };
+        let machine = match self.operations[index] {
             Operation::Bcast { algorithm, root, bytes } => {
-                Running::Bcast(Bcast::new(me, data(0, bytes)?, root, algorithm)?)
+                Call::Bcast { data: data(0, bytes)?, root, algorithm }.build(me)?
             }
-            Operation::Sum => {
-                Running::Allreduce(Allreduce::new(me, data(0, OPERAND)?, data(0, OPERAND)?, Op::SUM_I64)?.into())
-            }
-            Operation::Fold => {
-                Running::Allreduce(Allreduce::new(me, data(0, OPERAND)?, data(OPERAND, OPERAND)?, ordered())?.into())
-            }
+            Operation::Sum => sum(data(0, OPERAND)?, data(0, OPERAND)?, Op::SUM_I64).build(me)?,
+            Operation::Fold => sum(data(0, OPERAND)?, data(OPERAND, OPERAND)?, ordered()).build(me)?,
             Operation::Exchange(exchange) => {
-                let memory = memory.wrapping_add(offset);
-                Running::Exchange(exchange.machine(me, QUEUE_FRAGMENT, memory, ordered())?.into())
+                exchange.machine(me, QUEUE_FRAGMENT, memory.wrapping_add(offset), ordered())?
             }
-            Operation::Spread(spread) => Running::Spread(spread.machine(me, memory.wrapping_add(offset))?.into()),
-            Operation::Mail(mail) => Running::Mail(mail.machine(me, memory.wrapping_add(offset))?.into()),
-            Operation::Barrier(algorithm) => Running::Barrier(Barrier::new(me, algorithm)?),
-        })
+            Operation::Spread(spread) => spread.machine(me, memory.wrapping_add(offset))?,
+            Operation::Mail(mail) => {
+                return Ok(Running::Mail(mail.machine(me, memory.wrapping_add(offset))?.into()));
+            }
+            Operation::Barrier(algorithm) => Call::Barrier { algorithm }.build(me)?,
+        };
+        Ok(Running::Call(machine.into()))
     }
 }
 
@@ -380,7 +381,8 @@ impl<'p> Series<'p> {
     fn next(&self, body: &mut Body) -> Result<(), Refusal> {
         let memory = self.memory.as_ptr().cast_mut().cast();
         let more = body.done < self.program.operations.len();
-        body.machine = more.then(|| self.program.machine(&mut body.member, body.done, memory)).transpose()?;
+        let made = more.then(|| self.program.machine(&body.member, body.done, memory)).transpose()?;
+        body.machine = made.map(|machine| machine.start(&mut body.member));
         Ok(())
     }
 

@@ -11,11 +11,14 @@ use super::tape::Probes;
 use super::world::Mutation;
 use std::collections::VecDeque;
 use unisono_kernel::Rank;
+use unisono_kernel::call::any::Any;
+use unisono_kernel::call::in_flight::{InFlight, Storage};
 use unisono_kernel::comm::{Comm, Member};
+use unisono_kernel::error::PollError;
 use unisono_kernel::error::Refusal;
 use unisono_kernel::machine::Machine;
+use unisono_kernel::machine::Operation as _;
 use unisono_kernel::region::{Layout, Params};
-use unisono_kernel::select::Any;
 use unisono_kernel::step::{Awaits, Step};
 use unisono_programs::memory::{Memory, View};
 use unisono_programs::{Name, Program, Verb};
@@ -76,10 +79,30 @@ struct Body<'m> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Seat<'m> {
     member: Member,
-    /// Calls under way and their machines, the oldest first.
+    in_flight: InFlight<Calls<'m>>,
+}
+
+/// Calls under way, by number, and their machines.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Calls<'m> {
+    /// The oldest first.
     active: VecDeque<(usize, Any<'m>)>,
-    /// Has the oldest begun?
-    begun: bool,
+    /// The last one that was complete, until somebody asks for it.
+    complete: Option<(usize, Any<'m>)>,
+}
+
+impl<'m> Storage<'m> for Calls<'m> {
+    fn len(&self) -> usize {
+        self.active.len()
+    }
+
+    fn oldest(&mut self) -> Option<&mut Any<'m>> {
+        self.active.front_mut().map(|(_, machine)| machine)
+    }
+
+    fn retire_oldest(&mut self) {
+        self.complete = self.active.pop_front();
+    }
 }
 
 /// What a rank has made of a call.
@@ -112,7 +135,7 @@ impl<'m> Text<'m> {
         let Segment { layout, base, ref group } = self.segments[comm];
         let place = group.iter().position(|&member| member == rank);
         let member = place.map(|place| Member::resume(layout, place as Rank, base)).transpose()?;
-        Ok(member.map(|member| Seat { member, active: VecDeque::new(), begun: false }))
+        Ok(member.map(|member| Seat { member, in_flight: InFlight::default() }))
     }
 
     /// One step, as far as it comes.
@@ -140,7 +163,7 @@ impl<'m> Text<'m> {
                     self.move_oldest(body, probes, call.comm)?;
                 }
                 Verb::Init => {
-                    let idle = Some(self.plan(body, number)?);
+                    let idle = Some(self.build(body, number)?);
                     body.calls[number] = Made { persistent: true, idle, ..body.calls[number].clone() };
                 }
                 Verb::Test => {
@@ -162,19 +185,19 @@ impl<'m> Text<'m> {
         Ok(Turn::Goes)
     }
 
-    /// A machine whose arguments are checked: it takes its number when it begins.
-    fn plan(&self, body: &mut Body<'m>, number: usize) -> Result<Any<'m>, String> {
+    /// A machine whose arguments are checked: it takes its number when it is started.
+    fn build(&self, body: &mut Body<'m>, number: usize) -> Result<Any<'m>, String> {
         let (comm, view) = (self.program.calls[number].comm, &self.views[body.rank as usize][number]);
         let (Some(seat), Some(view)) = (&body.comms[comm], view) else { return Err("no communicator".into()) };
         let call = view.call().map_err(|refusal| refusal.to_string())?;
-        call.make(&mut seat.member.clone()).map_err(|refusal| refusal.to_string())
+        call.build(&seat.member).map_err(|refusal| refusal.to_string())
     }
 
     /// The call becomes the youngest of its communicator.
     fn start(&self, body: &mut Body<'m>, number: usize) -> Result<(), String> {
         let machine = match body.calls[number].idle.take() {
             Some(machine) => machine,
-            None => self.plan(body, number)?,
+            None => self.build(body, number)?,
         };
         let made = &mut body.calls[number];
         if let Some(view) = &self.views[body.rank as usize][number] {
@@ -182,7 +205,7 @@ impl<'m> Text<'m> {
         }
         made.started += 1;
         if let Some(seat) = &mut body.comms[self.program.calls[number].comm] {
-            seat.active.push_back((number, machine));
+            seat.in_flight.storage_mut().active.push_back((number, machine));
         }
         Ok(())
     }
@@ -229,25 +252,28 @@ impl<'m> Text<'m> {
     /// Polls the oldest operation of a communicator, if there is one.
     fn poll(&self, body: &mut Body<'m>, probes: &[Probes], comm: usize) -> Result<Option<Step>, String> {
         let Some(seat) = &mut body.comms[comm] else { return Ok(None) };
-        let Some((number, machine)) = seat.active.front_mut() else { return Ok(None) };
-        if !std::mem::replace(&mut seat.begun, true) {
-            machine.begin(&mut seat.member);
-        }
         let mut x = Comm::with_member(&probes[comm], seat.member.clone());
-        let step = machine.poll(&mut x).map_err(|error| error.to_string())?;
+        let mut step = None;
+        let start = |x: &mut Comm<_>, oldest: &mut Any<'m>| {
+            oldest.start(x.member_mut());
+            Ok(())
+        };
+        seat.in_flight.move_oldest(&mut x, start, |x, oldest| {
+            let polled = oldest.poll(x).map_err(|error: PollError| error.to_string())?;
+            step = Some(polled);
+            Ok::<_, String>(polled == Step::Done)
+        })?;
         seat.member = x.member().clone();
-        if step == Step::Done {
-            let (number, made) = (*number, &mut body.calls[*number]);
-            let machine = seat.active.pop_front().map(|active| active.1);
-            seat.begun = false;
-            made.idle = machine.filter(|_| made.persistent);
+        if let Some((number, machine)) = seat.in_flight.storage_mut().complete.take() {
+            let made = &mut body.calls[number];
+            made.idle = made.persistent.then_some(machine);
             made.completed += 1;
             let view = &self.views[body.rank as usize][number];
             if let Some(wrong) = view.as_ref().and_then(|view| view.memory().wrong(made.completed - 1)) {
                 return Err(format!("wrong data: {wrong}"));
             }
         }
-        Ok(Some(step))
+        Ok(step)
     }
 
     /// The call that a rank's step is about.

@@ -5,11 +5,11 @@ use super::seat::{Abandoned, Seat};
 use crate::explore::{Collective, Exchange, Letter, Spread};
 use crate::oracle::blocks::Way;
 use Collective::{Allgather, Alltoall, Gatherv, Reduce, ReduceScatter, Scan, Scatter, Scatterv, Slices};
+use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::error::{Argument, Bound, Cause, Poison, Refusal};
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::layout::Cico;
 use unisono_kernel::region::{Base, Mailboxes, Params};
-use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
 
 /// A model.
 #[derive(Debug)]

@@ -3,14 +3,15 @@
 use super::region::Segment;
 use crate::explore::{Exchange, Spread, fold, ordered};
 use unisono_kernel::Rank;
+use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
+use unisono_kernel::call::Call;
 use unisono_kernel::comm::{Comm, Member};
 use unisono_kernel::datatype::Data;
 use unisono_kernel::driver::{Stop, run};
 use unisono_kernel::error::{Poison, Refusal, WaitError};
-use unisono_kernel::machine::Machine;
+use unisono_kernel::machine::Operation;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::{Base, Flag, Layout, Region, lease, notice, state};
-use unisono_kernel::select::{Barrier, BarrierAlgorithm, Bcast, BcastAlgorithm};
 use unisono_kernel::shm::allreduce::posted::Posted;
 use unisono_kernel::step::Awaits;
 use unisono_kernel::transport::{Observe, Wait};
@@ -57,8 +58,9 @@ impl Seat {
         (self.comm.region(), *self.comm.member().layout(), self.rank())
     }
 
-    fn call<M: Machine<Comm<Segment>>>(&mut self, made: Result<M, Refusal>) -> Result<(), Abandoned> {
-        let mut machine = made.expect("model assertion: arguments are good");
+    fn call<O: Operation>(&mut self, built: Result<O, Refusal>) -> Result<(), Abandoned> {
+        let built = built.expect("model assertion: arguments are good");
+        let mut machine = built.started(self.comm.member_mut());
         match run(&mut machine, &mut self.comm, &mut Abandon) {
             Ok(()) => Ok(()),
             Err(Stop::Wait(_)) => Err(Abandoned),
@@ -71,7 +73,8 @@ impl Seat {
         let operation = self.comm.member().operation() + 1;
         let sent: Vec<u8> = (0..bytes).map(|i| (operation * 31 + u64::from(root) * 7 + i as u64 + 1) as u8).collect();
         let mut data = if self.rank() == root { sent.clone() } else { vec![0; bytes] };
-        let made = Bcast::new(self.comm.member_mut(), Data::bytes_mut(&mut data), root, algorithm);
+        let data_of = Data::bytes_mut(&mut data);
+        let made = Call::Bcast { data: data_of, root, algorithm }.build(self.comm.member());
         self.call(made)?;
         assert_eq!(data, sent, "model assertion: broadcast {operation} on rank {}", self.rank());
         Ok(())
@@ -83,7 +86,7 @@ impl Seat {
         let data =
             |rank: Rank, len| (0..len).map(|i| (operation * 31 + u64::from(rank) * 7 + i as u64 + 1) as u8).collect();
         let mut memory = spread.fill(ranks, rank, false, data);
-        let made = spread.machine(self.comm.member_mut(), memory.as_mut_ptr());
+        let made = spread.machine(self.comm.member(), memory.as_mut_ptr());
         self.call(made)?;
         let wanted = spread.fill(ranks, rank, true, data);
         assert_eq!(memory, wanted, "model assertion: operation {operation} on rank {rank}");
@@ -100,7 +103,7 @@ impl Seat {
             bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
         };
         let mut memory = fill(false);
-        let made = exchange.machine(self.comm.member_mut(), slot, memory.as_mut_ptr().cast(), ordered());
+        let made = exchange.machine(self.comm.member(), slot, memory.as_mut_ptr().cast(), ordered());
         self.call(made)?;
         assert_eq!(memory, fill(true), "model assertion: {exchange:?}, operation {operation} on rank {rank}");
         Ok(())
@@ -112,7 +115,7 @@ impl Seat {
         let term = |rank: Rank| operation * 100 + i64::from(rank);
         let mut data = term(self.rank()).to_le_bytes();
         let both = Data::bytes_mut(&mut data);
-        let made = Posted::new(self.comm.member_mut(), both, both, Op::SUM_I64);
+        let made = Posted::new(both, both, Op::SUM_I64);
         self.call(made)?;
         let wanted: i64 = (0..self.size()).map(term).sum();
         assert_eq!(i64::from_le_bytes(data), wanted, "model assertion: allreduce {operation}");
@@ -121,7 +124,7 @@ impl Seat {
 
     /// A barrier.
     pub fn barrier(&mut self, algorithm: BarrierAlgorithm) -> Result<(), Abandoned> {
-        let made = Barrier::new(self.comm.member_mut(), algorithm);
+        let made = Call::Barrier { algorithm }.build(self.comm.member());
         self.call(made)
     }
 

@@ -1,13 +1,13 @@
 //! Each collective on memory that a rank keeps, and what it must leave there.
 
 use std::cell::Cell;
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::blocks::Blocks;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::call::Call;
 use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::op::Op;
 use unisono_kernel::pattern::tree::Tree;
-use unisono_kernel::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 
 /// A collective, by an algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

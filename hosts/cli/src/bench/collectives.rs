@@ -6,13 +6,13 @@
 use super::buffers::{fill, holds};
 use crate::args::Collective;
 use unisono_kernel::Rank;
+use unisono_kernel::algorithm::MoveAlgorithm;
 use unisono_kernel::blocks::Blocks;
 use unisono_kernel::call::Call;
 use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Argument, Bound, Error, Refusal};
 use unisono_kernel::op::Op;
-use unisono_kernel::select::MoveAlgorithm;
 use unisono_posix::Posix;
 
 /// A collective with two sides.
@@ -120,13 +120,15 @@ impl Sides {
         match self {
             Self::Gather => {
                 let receive = if at_root { Some(equal(receive, ranks)?) } else { None };
-                comm.gather_with(Some(Data::bytes_mut(send)), receive, root, algorithm)
+                comm.run(&Call::Gather { send: Some(Data::bytes_mut(send)), receive, root, algorithm }).map(drop)
             }
             Self::Scatter => {
                 let send = if at_root { Some(equal(send, ranks)?) } else { None };
-                comm.scatter_with(send, Some(Data::bytes_mut(receive)), root, algorithm)
+                comm.run(&Call::Scatter { send, receive: Some(Data::bytes_mut(receive)), root, algorithm }).map(drop)
             }
-            Self::Allgather => comm.allgather_with(Some(Data::bytes_mut(send)), equal(receive, ranks)?, algorithm),
+            Self::Allgather => comm
+                .run(&Call::Allgather { send: Some(Data::bytes_mut(send)), receive: equal(receive, ranks)?, algorithm })
+                .map(drop),
             Self::Alltoall => comm.alltoall(Some(equal(send, ranks)?), equal(receive, ranks)?),
             Self::Reduce => comm.reduce(Data::bytes_mut(send), at_root.then_some(Data::bytes_mut(receive)), op, root),
             Self::ReduceScatter => comm.reduce_scatter(equal(send, ranks)?, Data::bytes_mut(receive), op),

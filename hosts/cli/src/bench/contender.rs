@@ -7,9 +7,9 @@ use crate::form::Form;
 use crate::team::Team;
 use unisono_kernel::Rank;
 use unisono_kernel::call::Call;
+use unisono_kernel::call::any::Any;
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::Error;
-use unisono_kernel::select::Any;
 use unisono_posix::{Joined, Posix};
 
 /// A subject that is ready to be called.
@@ -65,10 +65,10 @@ impl Contender {
                 // SAFETY: only the lifetime changes; the machine is polled below alone, while the buffer of this
                 // address, whose length is the subject's, is borrowed.
                 let call = unsafe { core::mem::transmute::<Call<'_>, Call<'static>>(call) };
-                &mut planned.insert((address, comm.plan(0, |me| call.make(me))?)).1
+                &mut planned.insert((address, comm.build(0, |me| call.build(me))?)).1
             }
         };
-        comm.begin(machine)?;
-        comm.complete(machine)
+        comm.start(machine)?;
+        comm.complete(machine).map(drop)
     }
 }

@@ -11,11 +11,11 @@ use crate::out::outln;
 use crate::team::Team;
 use serde::Serialize;
 use std::hint::black_box;
+use unisono_kernel::algorithm::AllreduceAlgorithm;
 use unisono_kernel::call::Call;
 use unisono_kernel::datatype::Data;
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::op::Op;
-use unisono_kernel::select::AllreduceAlgorithm;
 use unisono_posix::Posix;
 
 /// Tests of the operation during a computation.

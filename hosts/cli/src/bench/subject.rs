@@ -8,12 +8,12 @@ use crate::error::Failure;
 use crate::team::Team;
 use std::fmt;
 use unisono_kernel::Rank;
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::datatype::Data;
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Error, Refusal};
 use unisono_kernel::op::Op;
-use unisono_kernel::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::shm::allreduce;
 use unisono_kernel::table::{Over, Plan};
 use unisono_posix::{Joined, Posix};
@@ -183,11 +183,13 @@ impl Subject {
     #[inline]
     pub(crate) fn call(&self, comm: &mut Communicator<Posix>, buffer: &mut [u8], root: Rank) -> Result<(), Error> {
         match self.kind {
-            Kind::Bcast(algorithm) => comm.bcast_with(Data::bytes_mut(buffer), root, algorithm),
-            Kind::Barrier(algorithm) => comm.barrier_with(algorithm),
+            Kind::Bcast(algorithm) => {
+                comm.run(&Call::Bcast { data: Data::bytes_mut(buffer), root, algorithm }).map(drop)
+            }
+            Kind::Barrier(algorithm) => comm.run(&Call::Barrier { algorithm }).map(drop),
             Kind::Allreduce(algorithm) => {
                 let data = Data::bytes_mut(buffer);
-                comm.allreduce_with(data, data, Op::SUM_F64, algorithm)
+                comm.run(&Call::Allreduce { send: data, receive: data, op: Op::SUM_F64, algorithm }).map(drop)
             }
             Kind::HandWritten { .. } => comm.allreduce_in_place(buffer, Op::SUM_F64),
             Kind::Sides(sides, algorithm) => sides.call(algorithm, comm, buffer, self.bytes, root),

@@ -4,8 +4,8 @@ use super::{Caller, Tally};
 use crate::bench::clock;
 use crate::error::Failure;
 use crate::team::Team;
+use unisono_kernel::algorithm::BarrierAlgorithm;
 use unisono_kernel::call::Call;
-use unisono_kernel::select::BarrierAlgorithm;
 
 const BARRIERS: [&str; 5] = ["posted", "dissemination", "central", "combining", "combining-2"];
 

@@ -3,9 +3,9 @@
 use super::{Caller, FRAGMENT, SLOTS, Tally};
 use crate::error::Failure;
 use unisono_kernel::Rank;
+use unisono_kernel::algorithm::BcastAlgorithm;
 use unisono_kernel::call::Call;
 use unisono_kernel::datatype::{Data, Datatype};
-use unisono_kernel::select::BcastAlgorithm;
 use unisono_kernel::shm::bcast::posted;
 
 const BCASTS: [&str; 9] = [

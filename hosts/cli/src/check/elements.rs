@@ -3,10 +3,10 @@
 
 use super::{Caller, Tally};
 use crate::error::Failure;
+use unisono_kernel::algorithm::AllreduceAlgorithm;
 use unisono_kernel::call::Call;
 use unisono_kernel::datatype::Data;
 use unisono_kernel::op::{Element, Op, Operation};
-use unisono_kernel::select::AllreduceAlgorithm;
 
 /// Bytes of an operand: several widths of a vector register, and a rest.
 const BYTES: usize = 1040;

@@ -4,10 +4,10 @@
 use super::side::{Side, Type, message};
 use super::{Caller, FRAGMENT, QUEUE_SLOTS, Tally};
 use crate::error::Failure;
+use unisono_kernel::algorithm::MoveAlgorithm;
 use unisono_kernel::call::Call;
 use unisono_kernel::error::Error;
 use unisono_kernel::region::layout::LINE_PAYLOAD;
-use unisono_kernel::select::MoveAlgorithm;
 
 /// What is the same for all ranks.
 #[derive(Clone, Copy, Debug)]

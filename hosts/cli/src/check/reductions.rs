@@ -4,6 +4,7 @@
 use super::operands::Fold;
 use super::{Caller, FRAGMENT, QUEUE_SLOTS, Tally};
 use crate::error::Failure;
+use unisono_kernel::algorithm::AllreduceAlgorithm;
 use unisono_kernel::blocks::Blocks;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::call::Call;
@@ -11,7 +12,6 @@ use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::error::Error;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::layout::LINE_PAYLOAD;
-use unisono_kernel::select::AllreduceAlgorithm;
 use unisono_kernel::shm::allreduce::posted;
 
 const ALGORITHMS: [&str; 4] = ["auto", "posted", "exchange", "slices"];

@@ -5,13 +5,14 @@ use super::{Tally, communicators, params};
 use crate::error::Failure;
 use crate::team::Team;
 use unisono_kernel::Rank;
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::blocks::Blocks;
 use unisono_kernel::buffer::Buf;
+use unisono_kernel::call::Call;
 use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Argument, Cause, Error, PollError, Refusal};
 use unisono_kernel::op::Op;
-use unisono_kernel::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_posix::Posix;
 
 /// Bytes of a block or an operand: queues carry it, and several times as much.
@@ -148,22 +149,37 @@ fn call(comm: &mut Communicator<Posix>, name: &str, root: Rank, mistake: Option<
         "scan" => comm.scan(send, receive, op),
         "exscan" => comm.exscan(send, receive, op),
         _ => match name.split_once(' ') {
-            Some(("bcast", name)) => comm.bcast_with(send, root, BcastAlgorithm::from_name(name).unwrap_or_default()),
-            Some(("allreduce", name)) => {
-                comm.allreduce_with(send, receive, op, AllreduceAlgorithm::from_name(name).unwrap_or_default())
-            }
+            Some(("bcast", name)) => comm
+                .run(&Call::Bcast { data: send, root, algorithm: BcastAlgorithm::from_name(name).unwrap_or_default() })
+                .map(drop),
+            Some(("allreduce", name)) => comm
+                .run(&Call::Allreduce {
+                    send,
+                    receive,
+                    op,
+                    algorithm: AllreduceAlgorithm::from_name(name).unwrap_or_default(),
+                })
+                .map(drop),
             Some((name, algorithm)) => {
                 let algorithm = MoveAlgorithm::from_name(algorithm).unwrap_or_default();
                 match name {
-                    "gather" => comm.gather_with(Some(send), at_root(into), root, algorithm),
-                    "gatherv" => comm.gatherv_with(Some(send), at_root(apart), root, algorithm),
-                    "scatter" => comm.scatter_with(at_root(even), Some(receive), root, algorithm),
-                    "scatterv" => comm.scatterv_with(at_root(uneven), Some(receive), root, algorithm),
-                    "allgather" => comm.allgather_with(Some(send), into, algorithm),
-                    _ => comm.allgather_with(Some(send), apart, algorithm),
+                    "gather" => {
+                        comm.run(&Call::Gather { send: Some(send), receive: at_root(into), root, algorithm }).map(drop)
+                    }
+                    "gatherv" => comm
+                        .run(&Call::Gatherv { send: Some(send), receive: at_root(apart), root, algorithm })
+                        .map(drop),
+                    "scatter" => comm
+                        .run(&Call::Scatter { send: at_root(even), receive: Some(receive), root, algorithm })
+                        .map(drop),
+                    "scatterv" => comm
+                        .run(&Call::Scatterv { send: at_root(uneven), receive: Some(receive), root, algorithm })
+                        .map(drop),
+                    "allgather" => comm.run(&Call::Allgather { send: Some(send), receive: into, algorithm }).map(drop),
+                    _ => comm.run(&Call::Allgather { send: Some(send), receive: apart, algorithm }).map(drop),
                 }
             }
-            None => comm.barrier_with(BarrierAlgorithm::Posted),
+            None => comm.run(&Call::Barrier { algorithm: BarrierAlgorithm::Posted }).map(drop),
         },
     }
 }

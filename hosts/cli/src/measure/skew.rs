@@ -9,8 +9,9 @@ use crate::error::Failure;
 use crate::model::table::show;
 use crate::team::Team;
 use serde_json::{Value, json};
+use unisono_kernel::algorithm::BarrierAlgorithm;
+use unisono_kernel::call::Call;
 use unisono_kernel::region::Params;
-use unisono_kernel::select::BarrierAlgorithm;
 use unisono_measure::clocks::Aligned;
 use unisono_measure::skew::{self, Skew as Skewed};
 use unisono_model::stats::Median;
@@ -50,7 +51,7 @@ pub(crate) fn work(team: &mut Team, args: &Skew) -> Result<(), Failure> {
         for _ in 0..args.repetitions {
             let comm = &mut joined.communicator;
             match algorithm.and_then(BarrierAlgorithm::from_name) {
-                Some(algorithm) => comm.barrier_with(algorithm)?,
+                Some(algorithm) => comm.run(&Call::Barrier { algorithm }).map(drop)?,
                 None => {
                     let mut bytes = (now() + clock.ticks(AHEAD)).to_ne_bytes();
                     comm.bcast(&mut bytes, 0)?;

@@ -22,6 +22,7 @@ pub(crate) use machine::{network, topology};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
+use unisono_kernel::machine::ByRef;
 use unisono_kernel::msg::PlanError;
 use unisono_kernel::msg::levels::Line;
 use unisono_kernel::table::{Over, Plan};
@@ -216,7 +217,8 @@ fn simulate(
             case.prepare(rank, memory);
             machines.push(algorithms::machine(case, rank, choice, tables, memory)?);
         }
-        let mut ranks: Vec<_> = world.endpoints().into_iter().zip(machines.iter_mut().map(Box::as_mut)).collect();
+        let mut ranks: Vec<_> =
+            world.endpoints().into_iter().zip(machines.iter_mut().map(|machine| ByRef(machine.as_mut()))).collect();
         let outcome = world.run(&mut ranks);
         let end = outcome.last().map_err(|stuck| named(&stuck))?;
         drop(ranks);

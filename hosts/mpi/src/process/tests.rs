@@ -3,9 +3,9 @@
 use super::*;
 use proptest::prelude::*;
 use unisono::reductions::unisono_allreduce;
+use unisono_kernel::algorithm::BarrierAlgorithm;
 use unisono_kernel::msg::bcast;
 use unisono_kernel::region::{Flag, Region};
-use unisono_kernel::select::BarrierAlgorithm;
 use unisono_posix::arena::page;
 
 const ROOM: u64 = 16 << 20;

@@ -24,15 +24,15 @@ use crate::watch::Watch;
 use std::sync::Arc;
 use std::time::Duration;
 use unisono_kernel::Rank;
+use unisono_kernel::algorithm::{BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::blocks::Blocks;
 use unisono_kernel::call::Call;
+use unisono_kernel::call::progress::{Among, Progress};
 use unisono_kernel::comm::Comm;
 use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Argument, Bound, Cause, Error, Poison, Refusal};
-use unisono_kernel::progress::{Among, Progress};
 use unisono_kernel::region::{Base, Layout, Term, state};
-use unisono_kernel::select::{BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::table::Choices;
 use unisono_kernel::transport::{Transport, Wait};
 
@@ -158,7 +158,7 @@ impl Place {
     where
         T::Wait: Wait<Comm<T::Region>>,
     {
-        self.dup_by(on, &mut |on, call| on.run(call))
+        self.dup_by(on, &mut |on, call| on.run(call).map(drop))
     }
 
     /// [`Self::dup`] that moves `others` meanwhile: scopes of other communicators.
@@ -217,7 +217,7 @@ impl Place {
     where
         T::Wait: Wait<Comm<T::Region>>,
     {
-        self.split_by(on, (color, key), &mut |on, call| on.run(call))
+        self.split_by(on, (color, key), &mut |on, call| on.run(call).map(drop))
     }
 
     /// [`Self::split`] that moves `others` meanwhile: scopes of other communicators.

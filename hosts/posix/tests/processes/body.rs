@@ -7,7 +7,9 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 use unisono_kernel::Rank;
+use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::buffer::Buf;
+use unisono_kernel::call::Call;
 use unisono_kernel::comm::Comm;
 use unisono_kernel::datatype::Data;
 use unisono_kernel::driver;
@@ -17,7 +19,6 @@ use unisono_kernel::msg::{Memory, Parts, Rounds, allgather};
 use unisono_kernel::op::Op;
 use unisono_kernel::pattern::Seat;
 use unisono_kernel::region::Params;
-use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_posix::binding;
 use unisono_posix::bootstrap::{Bootstrap, Launched};
 use unisono_posix::launch::{Bind, Launch};
@@ -125,7 +126,7 @@ fn collectives() -> Result<(), Failure> {
                 let expected: Vec<u8> = (0..bytes).map(|i| (i * 7 + round + root as usize) as u8).collect();
                 let mut data = if rank == root { expected.clone() } else { vec![0; bytes] };
                 let algorithm = BcastAlgorithm::from_name(name).unwrap();
-                communicator.bcast_with(Data::bytes_mut(&mut data), root, algorithm)?;
+                communicator.run(&Call::Bcast { data: Data::bytes_mut(&mut data), root, algorithm })?;
                 assert!(data == expected, "{name} {bytes} bytes from {root}");
                 let mut sum = i64::from(rank + root).to_ne_bytes();
                 communicator.allreduce_in_place(&mut sum, Op::SUM_I64)?;
@@ -134,7 +135,7 @@ fn collectives() -> Result<(), Failure> {
             }
         }
         for name in ["dissemination", "central", "combining"] {
-            communicator.barrier_with(BarrierAlgorithm::from_name(name).unwrap())?;
+            communicator.run(&Call::Barrier { algorithm: BarrierAlgorithm::from_name(name).unwrap() })?;
         }
     }
     Ok(())
@@ -190,9 +191,11 @@ fn mix() -> Result<(), Failure> {
         let size = sizes[random.random_range(0..sizes.len())];
         let root = random.random_range(0..communicator.size());
         match random.random_range(0..3) {
-            0 => communicator.bcast_with(Data::bytes_mut(&mut data[..size]), root, bcasts[algorithm])?,
+            0 => communicator
+                .run(&Call::Bcast { data: Data::bytes_mut(&mut data[..size]), root, algorithm: bcasts[algorithm] })
+                .map(drop)?,
             1 => communicator.allreduce_in_place(&mut data[..8], Op::SUM_I64)?,
-            _ => communicator.barrier_with(barriers[algorithm % barriers.len()])?,
+            _ => communicator.run(&Call::Barrier { algorithm: barriers[algorithm % barriers.len()] }).map(drop)?,
         }
     }
 }
@@ -206,7 +209,7 @@ fn eager() -> Result<(), Failure> {
         std::thread::sleep(Duration::from_millis(300));
     }
     let chain = BcastAlgorithm::from_name("cico-chain").unwrap();
-    communicator.bcast_with(Data::bytes_mut(&mut data), 0, chain)?;
+    communicator.run(&Call::Bcast { data: Data::bytes_mut(&mut data), root: 0, algorithm: chain })?;
     assert!(data == [7; 1000]);
     Ok(())
 }
@@ -218,7 +221,7 @@ fn late() -> Result<(), Failure> {
     if communicator.rank() == 1 {
         std::thread::sleep(Duration::from_secs(1));
     }
-    communicator.barrier_with(BarrierAlgorithm::from_name(&argument()).unwrap())?;
+    communicator.run(&Call::Barrier { algorithm: BarrierAlgorithm::from_name(&argument()).unwrap() })?;
     Ok(())
 }
 

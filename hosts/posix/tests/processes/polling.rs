@@ -4,12 +4,12 @@ use super::body::{Failure, argument, launched, say};
 use super::death::error;
 use super::{Scene, kill};
 use std::time::Duration;
+use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::datatype::Data;
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::Error;
 use unisono_kernel::region::Params;
-use unisono_kernel::select::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_posix::launch::Exit;
 use unisono_posix::{Options, Posix, join};
 

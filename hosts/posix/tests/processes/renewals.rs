@@ -4,13 +4,13 @@ use super::body::{argument, say};
 use super::communicators::{Done, joined, shuffled, succeeds, verify};
 use rand::{RngExt, SeedableRng};
 use rand_xorshift::XorShiftRng;
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::blocks::Blocks;
 use unisono_kernel::call::Call;
 use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Argument, Bound, Cause, Error, Refusal};
 use unisono_kernel::op::Op;
-use unisono_kernel::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_posix::Posix;
 
 /// A call that all ranks of a communicator draw alike.
@@ -24,7 +24,7 @@ struct Draw {
 /// Blocking, nonblocking, persistent.
 fn run(comm: &mut Communicator<Posix>, form: u32, call: Call<'_>) -> Result<(), Error> {
     match form {
-        0 => comm.run(&call),
+        0 => comm.run(&call).map(drop),
         1 => comm.scope(|scope| {
             let request = scope.start(call)?;
             scope.wait(request)

@@ -23,12 +23,11 @@ use crate::collective::Kind;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
-use crate::machine::Machine;
+use crate::machine::Operation;
 use crate::region::{Mailword, Region};
 use crate::shm::copy::copy_private;
 use crate::shm::set::{Halt, PerSet, Sets};
 use crate::step::Step;
-use crate::transport::Shared;
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -39,7 +38,7 @@ pub struct Cico<'a> {
 }
 
 impl<'a> Cico<'a> {
-    /// The next operation of `me`: `send` of rank r goes to block r of everyone's `receive`. `send` is `None`
+    /// The part of `me`: `send` of rank r goes to block r of everyone's `receive`. `send` is `None`
     /// where the own block is in place.
     ///
     /// # Errors
@@ -48,17 +47,12 @@ impl<'a> Cico<'a> {
     ///
     /// # Standard section
     /// MPI 4.1, 7.7.
-    pub fn new(me: &mut Member, send: Option<Data<'a>>, receive: Blocks<'a>) -> Result<Self, Refusal> {
+    pub fn new(me: &Member, send: Option<Data<'a>>, receive: Blocks<'a>) -> Result<Self, Refusal> {
         let receive = receive.apart()?;
         Refusal::check(Argument::Ranks, receive.ranks().into(), Bound::Equals(me.size().into()))?;
         let send = send.unwrap_or(receive.block(me.rank()));
         Refusal::check(Argument::Bytes, send.len(), Bound::Equals(receive.bytes(me.rank())))?;
         Ok(Self { send, receive, sets: Sets::new(me, Kind::Allgather, 0)? })
-    }
-
-    /// The same again, as the next operation of `me`.
-    pub(crate) fn begin(&mut self, me: &mut Member) {
-        self.sets.begin(me);
     }
 
     /// Rank 0: opens the set, the first with its counts. True: just now.
@@ -131,8 +125,12 @@ impl PerSet for Cico<'_> {
     }
 }
 
-impl<X: Shared + ?Sized> Machine<X> for Cico<'_> {
-    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
-        self.go(x.shared())
+impl Operation for Cico<'_> {
+    fn start(&mut self, me: &mut Member) {
+        self.sets.start(me);
+    }
+
+    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
+        self.go(region, me)
     }
 }

@@ -18,7 +18,7 @@ use crate::shm::pieces::{Cut, Way};
 /// Not one block per rank, blocks that overlap, or this process's block has not the length of its `send`.
 #[inline(always)]
 pub fn allgather<'a>(
-    me: &mut Member,
+    me: &Member,
     send: Option<Data<'a>>,
     receive: Blocks<'a>,
 ) -> Result<Exchange<Gather<'a>>, Refusal> {
@@ -26,5 +26,5 @@ pub fn allgather<'a>(
     let most = receive.most();
     let way = Way::of(most);
     let cut = Cut::new(most, way.room(me), 1);
-    Ok(Exchange::new(me, way, cut.ticks(most), plan.cut(cut)))
+    Ok(Exchange::new(way, cut.ticks(most), plan.cut(cut)))
 }

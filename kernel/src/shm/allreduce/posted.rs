@@ -15,11 +15,11 @@ use crate::collective::Kind;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
-use crate::machine::Machine;
+use crate::machine::Operation;
 use crate::op::Op;
+use crate::region::Region;
 use crate::shm::line::{self, Body};
 use crate::step::Step;
-use crate::transport::Shared;
 
 /// Longest operand, in bytes.
 pub const MOST: u64 = LINE_REDUCED;
@@ -46,29 +46,27 @@ enum State {
 }
 
 impl<'a> Posted<'a> {
-    /// The next operation of `me`: `receive` becomes the fold of everyone's `send`. In place: the same data twice.
+    /// The part of any process: `receive` becomes the fold of everyone's `send`. In place: the same data twice.
     ///
     /// # Errors
     /// Operands longer than [`MOST`], no whole number of elements, or of two lengths.
     #[inline(always)]
-    pub fn new(me: &mut Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Self, Refusal> {
+    pub fn new(send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Self, Refusal> {
         Refusal::check(Argument::Bytes, send.len(), Bound::AtMost(MOST))?;
         Refusal::check(Argument::Bytes, receive.len(), Bound::Equals(send.len()))?;
         let count = op.count(send.len())?;
-        Ok(Self { operation: me.begin(Kind::Allreduce), send, receive, op, count, state: State::Post })
-    }
-
-    /// The same again, as the next operation of `me`.
-    #[inline]
-    pub(crate) fn begin(&mut self, me: &mut Member) {
-        (self.operation, self.state) = (me.begin(Kind::Allreduce), State::Post);
+        Ok(Self { operation: 0, send, receive, op, count, state: State::Done })
     }
 }
 
-impl<X: Shared + ?Sized> Machine<X> for Posted<'_> {
+impl Operation for Posted<'_> {
     #[inline(always)]
-    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
-        let (region, me) = x.shared();
+    fn start(&mut self, me: &mut Member) {
+        (self.operation, self.state) = (me.begin(Kind::Allreduce), State::Post);
+    }
+
+    #[inline(always)]
+    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
         let (operation, bytes) = (self.operation, self.send.len());
         let message = (Kind::Allreduce, bytes);
         let mut body = Body::new();

@@ -52,13 +52,13 @@ impl<'a> Slices<'a> {
     ///
     /// # Errors
     /// Data with holes, no whole number of elements, two lengths; an element is longer than a slot.
-    pub fn new(me: &mut Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
+    pub fn new(me: &Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
         Operand::new(send, Some(receive), op)?;
         let slice = op.count(send.len())?.div_ceil(me.size().into()) * op.element();
         let (_, shares) = Shares::new(me, slice, &op, false)?;
         let pieces = shares.pieces.cut.ticks(slice);
         let plan = Self { me: me.rank(), size: me.size(), send, receive, op, slice, shares, pieces };
-        Ok(Exchange::new(me, Way::Queues, plan.ticks(), plan))
+        Ok(Exchange::new(Way::Queues, plan.ticks(), plan))
     }
 
     /// A piece of `rank`'s slice: first byte and length, in the whole vector.

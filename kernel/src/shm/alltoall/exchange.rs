@@ -29,13 +29,13 @@ impl<'a> Alltoall<'a> {
     /// # Errors
     /// Not one block per rank, or blocks of two lengths.
     #[inline(always)]
-    pub fn equal(me: &mut Member, send: Option<Blocks<'a>>, receive: Blocks<'a>) -> Result<Exchange<Self>, Refusal> {
+    pub fn equal(me: &Member, send: Option<Blocks<'a>>, receive: Blocks<'a>) -> Result<Exchange<Self>, Refusal> {
         let send = Self::check(me, send, receive)?;
         let bytes = receive.most();
         send.check_all(bytes)?;
         receive.check_all(bytes)?;
         let (way, ticks, pairs) = Pairs::known(me, bytes)?;
-        Ok(Exchange::new(me, way, ticks, Self { pairs, send, receive }))
+        Ok(Exchange::new(way, ticks, Self { pairs, send, receive }))
     }
 
     /// The same for blocks whose lengths only sender and receiver know.
@@ -43,13 +43,13 @@ impl<'a> Alltoall<'a> {
     /// # Errors
     /// Not one block per rank, blocks of `receive` that overlap, or this process's own have two lengths.
     #[inline(always)]
-    pub fn vary(me: &mut Member, send: Option<Blocks<'a>>, receive: Blocks<'a>) -> Result<Exchange<Self>, Refusal> {
+    pub fn vary(me: &Member, send: Option<Blocks<'a>>, receive: Blocks<'a>) -> Result<Exchange<Self>, Refusal> {
         let receive = receive.apart()?;
         let send = Self::check(me, send, receive)?;
         let own = (send.bytes(me.rank()), receive.bytes(me.rank()));
         Refusal::check(Argument::Bytes, own.0, Bound::Equals(own.1))?;
         let pairs = Pairs::unknown(me, send.most(), receive.most())?;
-        Ok(Exchange::new(me, Way::Queues, UNKNOWN, Self { pairs, send, receive }))
+        Ok(Exchange::new(Way::Queues, UNKNOWN, Self { pairs, send, receive }))
     }
 
     #[inline(always)]

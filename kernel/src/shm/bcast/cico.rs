@@ -24,14 +24,13 @@ use crate::collective::Kind;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
-use crate::machine::Machine;
+use crate::machine::Operation;
 use crate::pattern::tree::{Position, Tree};
 use crate::region::layout::Cico as Queues;
 use crate::region::{Counter, Flag, Mailword, Region};
 use crate::shm::copy::{copy_in, copy_out};
 use crate::shm::set::{check_head, head};
 use crate::step::{Await, Awaits, Source, Step, Until};
-use crate::transport::Shared;
 use core::cmp::Ordering::{Equal, Greater, Less};
 
 /// One process's part.
@@ -69,28 +68,18 @@ enum State {
 }
 
 impl<'a> Cico<'a> {
-    /// The next operation of `me`: `data` goes from `root` to everyone, notified along `tree`.
+    /// The part of `me`: `data` goes from `root` to everyone, notified along `tree`.
     ///
     /// # Errors
     /// `root` is no rank, the tree's arity is too small, or the segment has no queues of P1.
-    pub fn new(me: &mut Member, data: Data<'a>, root: Rank, tree: Tree) -> Result<Self, Refusal> {
+    pub fn new(me: &Member, data: Data<'a>, root: Rank, tree: Tree) -> Result<Self, Refusal> {
         me.check_root(root)?;
         let tree = tree.check()?.position(me.rank(), root, me.size());
         let queues = me.layout().params().cico.ok_or(Refusal::new(Argument::Slots, 0, Bound::AtLeast(1)))?;
         let fragments = data.len().div_ceil(queues.fragment);
         let sets = fragments.div_ceil(u64::from(queues.slots / queues.sets)).max(1);
-        let (operation, state) = (me.begin(Kind::Bcast), Self::first(me, root));
-        Ok(Self { operation, root, data, tree, queues, first_set: 0, sets, fragments, set: 0, state })
-    }
-
-    /// The same again, as the next operation of `me`.
-    pub(crate) fn begin(&mut self, me: &mut Member) {
-        (self.first_set, self.set) = (0, 0);
-        (self.operation, self.state) = (me.begin(Kind::Bcast), Self::first(me, self.root));
-    }
-
-    const fn first(me: &Member, root: Rank) -> State {
-        if me.rank() == root { State::Open } else { State::WaitOpen }
+        let (operation, first_set, set, state) = (0, 0, 0, State::Done);
+        Ok(Self { operation, root, data, tree, queues, first_set, sets, fragments, set, state })
     }
 
     /// P1's `op` of the current set.
@@ -210,9 +199,13 @@ impl<'a> Cico<'a> {
     }
 }
 
-impl<X: Shared + ?Sized> Machine<X> for Cico<'_> {
-    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
-        let (region, me) = x.shared();
+impl Operation for Cico<'_> {
+    fn start(&mut self, me: &mut Member) {
+        (self.operation, self.first_set, self.set) = (me.begin(Kind::Bcast), 0, 0);
+        self.state = if me.rank() == self.root { State::Open } else { State::WaitOpen };
+    }
+
+    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
         if self.first_set == 0 {
             self.first_set = me.take_sets(self.sets);
         }

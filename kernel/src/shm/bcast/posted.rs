@@ -12,11 +12,11 @@ use crate::collective::Kind;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
-use crate::machine::Machine;
+use crate::machine::Operation;
+use crate::region::Region;
 use crate::region::layout::LINE_PAYLOAD;
 use crate::shm::line::{self, Body};
 use crate::step::Step;
-use crate::transport::Shared;
 
 /// Longest message, in bytes.
 pub const MOST: u64 = LINE_PAYLOAD;
@@ -38,33 +38,27 @@ enum State {
 }
 
 impl<'a> Posted<'a> {
-    /// The next operation of `me`: `data` goes from `root` to everyone.
+    /// The part of `me`: `data` goes from `root` to everyone.
     ///
     /// # Errors
     /// `root` is no rank, `data` is longer than [`MOST`].
     #[inline(always)]
-    pub fn new(me: &mut Member, data: Data<'a>, root: Rank) -> Result<Self, Refusal> {
+    pub fn new(me: &Member, data: Data<'a>, root: Rank) -> Result<Self, Refusal> {
         me.check_root(root)?;
         Refusal::check(Argument::Bytes, data.len(), Bound::AtMost(MOST))?;
-        Ok(Self { operation: me.begin(Kind::Bcast), root, data, state: Self::first(me, root) })
-    }
-
-    /// The same again, as the next operation of `me`.
-    #[inline]
-    pub(crate) fn begin(&mut self, me: &mut Member) {
-        (self.operation, self.state) = (me.begin(Kind::Bcast), Self::first(me, self.root));
-    }
-
-    #[inline(always)]
-    const fn first(me: &Member, root: Rank) -> State {
-        if me.rank() == root { State::Post } else { State::Hear }
+        Ok(Self { operation: 0, root, data, state: State::Done })
     }
 }
 
-impl<X: Shared + ?Sized> Machine<X> for Posted<'_> {
+impl Operation for Posted<'_> {
     #[inline(always)]
-    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
-        let (region, me) = x.shared();
+    fn start(&mut self, me: &mut Member) {
+        self.operation = me.begin(Kind::Bcast);
+        self.state = if me.rank() == self.root { State::Post } else { State::Hear };
+    }
+
+    #[inline(always)]
+    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
         let bytes = self.data.len();
         let message = (Kind::Bcast, bytes);
         let mut body = Body::new();

@@ -21,13 +21,12 @@ use crate::collective::Kind;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{PollError, Refusal};
-use crate::machine::Machine;
+use crate::machine::Operation;
 use crate::region::layout::Params;
 use crate::region::{Flag, Region};
 use crate::shm::copy::{copy_in, copy_out, copy_out_past_caches};
 use crate::shm::line::{self, Body};
 use crate::step::{Awaits, Step, Until};
-use crate::transport::Shared;
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -75,27 +74,16 @@ const LEAST: u64 = 4096;
 const CACHED: u64 = 8 << 20;
 
 impl<'a> Queue<'a> {
-    /// The next operation of `me`: `data` goes from `root` to everyone.
+    /// The part of `me`: `data` goes from `root` to everyone.
     ///
     /// # Errors
     /// `root` is no rank.
-    pub fn new(me: &mut Member, data: Data<'a>, root: Rank) -> Result<Self, Refusal> {
+    pub fn new(me: &Member, data: Data<'a>, root: Rank) -> Result<Self, Refusal> {
         me.check_root(root)?;
         let fragment = fragment_bytes(data.len(), me.layout().params());
         let count = data.len().div_ceil(fragment);
         let past_caches = data.len().saturating_mul(u64::from(me.size() - 1)) > CACHED;
-        let (operation, base) = (me.begin(Kind::Bcast), me.take_clock(count));
-        Ok(Self { operation, root, data, fragment, count, base, past_caches, state: Self::first(me, root) })
-    }
-
-    /// The same again, as the next operation of `me`.
-    pub(crate) fn begin(&mut self, me: &mut Member) {
-        (self.operation, self.base) = (me.begin(Kind::Bcast), me.take_clock(self.count));
-        self.state = Self::first(me, self.root);
-    }
-
-    const fn first(me: &Member, root: Rank) -> State {
-        if me.rank() == root { State::Fill { next: 0 } } else { State::Hear }
+        Ok(Self { operation: 0, root, data, fragment, count, base: 0, past_caches, state: State::Done })
     }
 
     /// Packed bytes of fragment `k`: first, and length.
@@ -175,9 +163,13 @@ impl<'a> Queue<'a> {
     }
 }
 
-impl<X: Shared + ?Sized> Machine<X> for Queue<'_> {
-    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
-        let (region, me) = x.shared();
+impl Operation for Queue<'_> {
+    fn start(&mut self, me: &mut Member) {
+        (self.operation, self.base) = (me.begin(Kind::Bcast), me.take_clock(self.count));
+        self.state = if me.rank() == self.root { State::Fill { next: 0 } } else { State::Hear };
+    }
+
+    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
         if self.state == State::Hear {
             let message = (Kind::Bcast, self.data.len());
             if let Some(wait) = line::hear(region, me, self.root, self.operation, message, &mut Body::new(), 0)? {

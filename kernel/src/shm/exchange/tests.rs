@@ -254,27 +254,27 @@ fn lengths_that_all_know_are_compared() {
         let refusal = Refusal::new(Argument::Bytes, bytes, Bound::Equals(bytes + 8));
         assert_eq!(plan.heard(1, bytes + 8), Err(PollError::Mismatch { peer: 1, refusal }));
     }
-    let mut me = Member::new(Layout::new(Params::new(3)).unwrap(), 0).unwrap();
+    let me = Member::new(Layout::new(Params::new(3)).unwrap(), 0).unwrap();
     for bytes in [24, 240_000] {
         let op = op(8, true);
-        compared(Reduce::to_all(&mut me, data(bytes), data(bytes), op), bytes);
-        compared(Reduce::scan(&mut me, data(bytes), data(bytes), op), bytes);
-        compared(ReduceScatter::new(&mut me, blocks(std::vec![bytes; 3]), data(bytes), op), bytes);
-        compared(Slices::new(&mut me, data(bytes), data(bytes), op), bytes);
-        compared(Alltoall::equal(&mut me, Some(blocks(std::vec![bytes; 3])), blocks(std::vec![bytes; 3])), bytes);
+        compared(Reduce::to_all(&me, data(bytes), data(bytes), op), bytes);
+        compared(Reduce::scan(&me, data(bytes), data(bytes), op), bytes);
+        compared(ReduceScatter::new(&me, blocks(std::vec![bytes; 3]), data(bytes), op), bytes);
+        compared(Slices::new(&me, data(bytes), data(bytes), op), bytes);
+        compared(Alltoall::equal(&me, Some(blocks(std::vec![bytes; 3])), blocks(std::vec![bytes; 3])), bytes);
     }
 }
 
 #[test]
 fn short_blocks_of_a_gatherv_travel_in_lines() {
     let params = Params { queue_slots: 4, queue_fragment: 64, ..Params::new(3) };
-    let mut me = Member::new(Layout::new(params).unwrap(), 0).unwrap();
+    let me = Member::new(Layout::new(params).unwrap(), 0).unwrap();
     let counts = std::vec![100, 113, 0];
-    let plan = Gather::vary(&mut me, Some(data(100)), Some(blocks(counts)), 0).unwrap().plan;
+    let plan = Gather::vary(&me, Some(data(100)), Some(blocks(counts)), 0).unwrap().plan;
     assert_eq!([0, 1, 2].map(|writer| plan.slot(0, writer)), [None, Some(0), None]);
     assert_eq!([0, 1].map(|writer| plan.slot(1, writer)), [Some(1); 2], "what does not fit into the first fragment");
     assert_eq!((plan.posts(0), plan.takes_any()), (false, true));
-    let plan = Gather::equal(&mut me, Some(data(200)), None, 1).unwrap().plan;
+    let plan = Gather::equal(&me, Some(data(200)), None, 1).unwrap().plan;
     assert_eq!((plan.slot(0, 0), plan.posts(0), plan.takes_any()), (Some(0), true, false));
     assert_eq!([1, 3, 4].map(|tick| plan.posts(tick)), [true, true, false]);
 }
@@ -284,7 +284,7 @@ fn who_posts_alone_goes_on_in_the_readers_queues() {
     let layout = Layout::new(Params { queue_slots: 2, queue_fragment: 64, ..Params::new(3) }).unwrap();
     let mut me = Member::new(layout, 0).unwrap();
     me.take_clock(5);
-    let scatter = Scatter::equal(&mut me, Some(blocks(std::vec![640; 3])), Some(data(640)), 0).unwrap();
+    let scatter = Scatter::equal(&me, Some(blocks(std::vec![640; 3])), Some(data(640)), 0).unwrap().started(&mut me);
     assert_eq!((scatter.plan.alone(), scatter.base), (Some(3), 5));
     for tick in 1..scatter.plan.ticks() {
         let reader = scatter.plan.partner(tick).unwrap();

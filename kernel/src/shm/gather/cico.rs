@@ -18,12 +18,11 @@ use crate::collective::Kind;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
-use crate::machine::Machine;
+use crate::machine::Operation;
 use crate::region::{Mailword, Region};
 use crate::shm::copy::copy_private;
 use crate::shm::set::{Halt, PerSet, Sets};
 use crate::step::Step;
-use crate::transport::Shared;
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -35,7 +34,7 @@ pub struct Cico<'a> {
 }
 
 impl<'a> Cico<'a> {
-    /// The next operation of `me`: `send` of rank r goes to block r of the root's `receive`. The others' `receive`
+    /// The part of `me`: `send` of rank r goes to block r of the root's `receive`. The others' `receive`
     /// is not looked at; the root's `send` is `None` where its block is in place.
     ///
     /// # Errors
@@ -44,12 +43,7 @@ impl<'a> Cico<'a> {
     ///
     /// # Standard section
     /// MPI 4.1, 7.5.
-    pub fn new(
-        me: &mut Member,
-        send: Option<Data<'a>>,
-        receive: Option<Blocks<'a>>,
-        root: Rank,
-    ) -> Result<Self, Refusal> {
+    pub fn new(me: &Member, send: Option<Data<'a>>, receive: Option<Blocks<'a>>, root: Rank) -> Result<Self, Refusal> {
         me.check_root(root)?;
         if me.rank() != root {
             let send = send.ok_or(absent())?;
@@ -60,11 +54,6 @@ impl<'a> Cico<'a> {
         let send = send.unwrap_or(blocks.block(root));
         Refusal::check(Argument::Bytes, send.len(), Bound::Equals(blocks.bytes(root)))?;
         Ok(Self { send, receive, sets: Sets::new(me, Kind::Gather, root)? })
-    }
-
-    /// The same again, as the next operation of `me`.
-    pub(crate) fn begin(&mut self, me: &mut Member) {
-        self.sets.begin(me);
     }
 
     /// Root: opens the set, tells the counts, and takes everyone's fragments.
@@ -117,8 +106,12 @@ impl PerSet for Cico<'_> {
     }
 }
 
-impl<X: Shared + ?Sized> Machine<X> for Cico<'_> {
-    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
-        self.go(x.shared())
+impl Operation for Cico<'_> {
+    fn start(&mut self, me: &mut Member) {
+        self.sets.start(me);
+    }
+
+    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
+        self.go(region, me)
     }
 }

@@ -44,7 +44,7 @@ impl<'a> Gather<'a> {
     /// `root` is no rank; the root's blocks are not one per rank, or not of the length of its own.
     #[inline(always)]
     pub fn equal(
-        me: &mut Member,
+        me: &Member,
         send: Option<Data<'a>>,
         receive: Option<Blocks<'a>>,
         root: Rank,
@@ -53,7 +53,7 @@ impl<'a> Gather<'a> {
         let bytes = plan.own.len();
         let way = Way::of(bytes);
         let cut = Cut::new(bytes, way.room(me), 1);
-        Ok(Exchange::new(me, way, cut.ticks(bytes), plan.cut(cut)))
+        Ok(Exchange::new(way, cut.ticks(bytes), plan.cut(cut)))
     }
 
     /// A gather of blocks whose lengths only the root knows all of.
@@ -62,7 +62,7 @@ impl<'a> Gather<'a> {
     /// As [`Self::equal`].
     #[inline(always)]
     pub fn vary(
-        me: &mut Member,
+        me: &Member,
         send: Option<Data<'a>>,
         receive: Option<Blocks<'a>>,
         root: Rank,
@@ -71,7 +71,7 @@ impl<'a> Gather<'a> {
         let cut = Cut { fragment: Way::Queues.room(me) };
         let plan = Self { lines: true, ..plan.cut(cut) };
         cut.bounded_ticks(plan.own.len().max(plan.receive.map_or(0, |blocks| blocks.most())), 1)?;
-        Ok(Exchange::new(me, Way::Queues, UNKNOWN, plan))
+        Ok(Exchange::new(Way::Queues, UNKNOWN, plan))
     }
 
     #[inline(always)]

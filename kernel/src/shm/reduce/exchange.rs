@@ -45,7 +45,7 @@ impl<'a> Reduce<'a> {
     /// `root` is no rank; data with holes, or no whole number of elements.
     #[inline(always)]
     pub fn to_root(
-        me: &mut Member,
+        me: &Member,
         send: Data<'a>,
         receive: Option<Data<'a>>,
         op: Op,
@@ -66,7 +66,7 @@ impl<'a> Reduce<'a> {
     /// # Errors
     /// Data with holes, no whole number of elements, or two lengths.
     #[inline(always)]
-    pub fn to_all(me: &mut Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
+    pub fn to_all(me: &Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
         let (posts, highest) = (me.size() > 1, Some(me.size() - 1));
         Self::plan(Kind::Allreduce, me, Operand::new(send, Some(receive), op)?, posts, highest)
     }
@@ -76,7 +76,7 @@ impl<'a> Reduce<'a> {
     /// # Errors
     /// Data with holes, no whole number of elements, or two lengths.
     #[inline(always)]
-    pub fn scan(me: &mut Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
+    pub fn scan(me: &Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
         let (posts, highest) = (me.rank() + 1 < me.size(), Some(me.rank()));
         Self::plan(Kind::Scan, me, Operand::new(send, Some(receive), op)?, posts, highest)
     }
@@ -86,7 +86,7 @@ impl<'a> Reduce<'a> {
     /// # Errors
     /// Data with holes, no whole number of elements, or two lengths.
     #[inline(always)]
-    pub fn exscan(me: &mut Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
+    pub fn exscan(me: &Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
         let (posts, highest) = (me.rank() + 1 < me.size(), me.rank().checked_sub(1));
         Self::plan(Kind::Exscan, me, Operand::new(send, Some(receive), op)?, posts, highest)
     }
@@ -94,7 +94,7 @@ impl<'a> Reduce<'a> {
     #[inline(always)]
     fn plan(
         kind: Kind,
-        me: &mut Member,
+        me: &Member,
         operand: Operand<'a>,
         posts: bool,
         highest: Option<Rank>,
@@ -106,7 +106,7 @@ impl<'a> Reduce<'a> {
         let early = highest.is_some_and(|highest| highest > me.rank());
         let posts = posts || operand.is_in_place() && early;
         let plan = Self { kind, me: me.rank(), size: me.size(), posts, highest, operand, cut };
-        Ok(Exchange::new(me, way, cut.ticks(bytes), plan))
+        Ok(Exchange::new(way, cut.ticks(bytes), plan))
     }
 }
 

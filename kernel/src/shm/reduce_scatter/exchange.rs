@@ -43,7 +43,7 @@ impl<'a> ReduceScatter<'a> {
     /// # Errors
     /// Not one block per rank; the own block and `receive` differ in length; data with holes, or no whole number of elements.
     #[inline(always)]
-    pub fn new(me: &mut Member, send: Blocks<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
+    pub fn new(me: &Member, send: Blocks<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
         Refusal::check(Argument::Ranks, send.ranks().into(), Bound::Equals(me.size().into()))?;
         for rank in 0..me.size() {
             op.count(send.bytes(rank))?;
@@ -52,7 +52,7 @@ impl<'a> ReduceScatter<'a> {
         let (way, shares) = Shares::new(me, send.most(), &op, true)?;
         let ticks = shares.fragments(send.most());
         let plan = Self { me: me.rank(), size: me.size(), send, receive, op, shares, ticks };
-        Ok(Exchange::new(me, way, ticks, plan))
+        Ok(Exchange::new(way, ticks, plan))
     }
 
     /// The part of the own block whose pieces are in a tick's fragments.

@@ -28,12 +28,11 @@ use crate::collective::Kind;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
-use crate::machine::Machine;
+use crate::machine::Operation;
 use crate::region::{Mailword, Region};
 use crate::shm::copy::copy_private;
 use crate::shm::set::{Halt, PerSet, Sets};
 use crate::step::Step;
-use crate::transport::Shared;
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -45,7 +44,7 @@ pub struct Cico<'a> {
 }
 
 impl<'a> Cico<'a> {
-    /// The next operation of `me`: block r of the root's `send` goes to `receive` of rank r. The others' `send` is
+    /// The part of `me`: block r of the root's `send` goes to `receive` of rank r. The others' `send` is
     /// not looked at; the root's `receive` is `None` where its block stays in place.
     ///
     /// # Errors
@@ -54,12 +53,7 @@ impl<'a> Cico<'a> {
     ///
     /// # Standard section
     /// MPI 4.1, 7.6.
-    pub fn new(
-        me: &mut Member,
-        send: Option<Blocks<'a>>,
-        receive: Option<Data<'a>>,
-        root: Rank,
-    ) -> Result<Self, Refusal> {
+    pub fn new(me: &Member, send: Option<Blocks<'a>>, receive: Option<Data<'a>>, root: Rank) -> Result<Self, Refusal> {
         me.check_root(root)?;
         if me.rank() != root {
             let receive = receive.ok_or(absent())?;
@@ -70,11 +64,6 @@ impl<'a> Cico<'a> {
         let receive = receive.unwrap_or(blocks.block(root));
         Refusal::check(Argument::Bytes, receive.len(), Bound::Equals(blocks.bytes(root)))?;
         Ok(Self { send, receive, sets: Sets::new(me, Kind::Scatter, root)? })
-    }
-
-    /// The same again, as the next operation of `me`.
-    pub(crate) fn begin(&mut self, me: &mut Member) {
-        self.sets.begin(me);
     }
 
     /// Root: opens the set, tells the counts, and fills everyone's slots.
@@ -128,8 +117,12 @@ impl PerSet for Cico<'_> {
     }
 }
 
-impl<X: Shared + ?Sized> Machine<X> for Cico<'_> {
-    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
-        self.go(x.shared())
+impl Operation for Cico<'_> {
+    fn start(&mut self, me: &mut Member) {
+        self.sets.start(me);
+    }
+
+    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
+        self.go(region, me)
     }
 }

@@ -36,7 +36,7 @@ impl<'a> Scatter<'a> {
     /// `root` is no rank; the root's blocks are not one per rank, or not of the length of its own.
     #[inline(always)]
     pub fn equal(
-        me: &mut Member,
+        me: &Member,
         send: Option<Blocks<'a>>,
         receive: Option<Data<'a>>,
         root: Rank,
@@ -44,7 +44,7 @@ impl<'a> Scatter<'a> {
         let bytes = Self::check(me, &send, &receive, root)?;
         let (way, ticks, pairs) = Pairs::known(me, bytes)?;
         let plan = Self { pairs, root, send: send.filter(|_| me.rank() == root), receive };
-        Ok(Exchange::new(me, way, ticks, plan))
+        Ok(Exchange::new(way, ticks, plan))
     }
 
     /// A scatter of blocks whose lengths only the root knows all of.
@@ -53,7 +53,7 @@ impl<'a> Scatter<'a> {
     /// As [`Self::equal`].
     #[inline(always)]
     pub fn vary(
-        me: &mut Member,
+        me: &Member,
         send: Option<Blocks<'a>>,
         receive: Option<Data<'a>>,
         root: Rank,
@@ -61,7 +61,7 @@ impl<'a> Scatter<'a> {
         let bytes = Self::check(me, &send, &receive, root)?;
         let send = send.filter(|_| me.rank() == root);
         let pairs = Pairs::unknown(me, send.map_or(0, |blocks| blocks.most()), bytes)?;
-        Ok(Exchange::new(me, Way::Queues, UNKNOWN, Self { pairs, root, send, receive }))
+        Ok(Exchange::new(Way::Queues, UNKNOWN, Self { pairs, root, send, receive }))
     }
 
     /// Checks what was given; bytes of this process's block.

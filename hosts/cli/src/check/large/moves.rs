@@ -4,17 +4,18 @@ use super::far::{BLOCK, Far};
 use super::image::{Content, Image, Part};
 use super::{Case, Cases, FAR, LARGE};
 use crate::error::Failure;
+use unisono_kernel::algorithm::{BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::blocks::{Block, Blocks};
+use unisono_kernel::call::Call;
 use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Error, Refusal};
 use unisono_kernel::pattern::tree::Tree;
-use unisono_kernel::select::{BcastAlgorithm, MoveAlgorithm};
 use unisono_posix::Posix;
 
-type Call = fn(&mut Communicator<Posix>, Case, &Side, MoveAlgorithm) -> Result<bool, Error>;
+type Check = fn(&mut Communicator<Posix>, Case, &Side, MoveAlgorithm) -> Result<bool, Error>;
 
-const MOVES: [(&str, Call); 3] = [("gather", gather), ("scatter", scatter), ("allgather", allgather)];
+const MOVES: [(&str, Check); 3] = [("gather", gather), ("scatter", scatter), ("allgather", allgather)];
 
 pub(super) fn check(cases: &mut Cases<'_>) -> Result<(), Failure> {
     const QUEUE: BcastAlgorithm = BcastAlgorithm::Queue;
@@ -84,7 +85,7 @@ fn bcast(comm: &mut Communicator<Posix>, case: Case, algorithm: BcastAlgorithm) 
     let root = case.size - 1;
     let wanted = Image::whole(LARGE, case.sent(root, 0));
     let mut memory = if case.me == root { wanted.memory() } else { wanted.zeros() };
-    comm.bcast_with(Data::typed(&mut memory, LARGE, Datatype::BYTE)?, root as u32, algorithm)?;
+    comm.run(&Call::Bcast { data: Data::typed(&mut memory, LARGE, Datatype::BYTE)?, root: root as u32, algorithm })?;
     Ok(wanted.held_by(&memory))
 }
 
@@ -103,7 +104,7 @@ fn dense(comm: &mut Communicator<Posix>, case: Case) -> Result<bool, Error> {
     let wanted = (0..BLOCKS).map(part).fold(Image::blank(0), Image::with);
     let mut memory = wanted.zeros();
     let vector = Datatype::Vector { blocks: BLOCKS, block: BLOCK, stride: STRIDE };
-    comm.bcast_with(Data::typed(&mut memory, 1, vector)?, 0, BcastAlgorithm::Auto)?;
+    comm.run(&Call::Bcast { data: Data::typed(&mut memory, 1, vector)?, root: 0, algorithm: BcastAlgorithm::Auto })?;
     Ok(wanted.held_by(&memory))
 }
 
@@ -114,7 +115,7 @@ fn sparse(comm: &mut Communicator<Posix>, case: Case, send: Far, receive: Far) -
     let wanted = kind.put(Image::blank(0), 0, count, case.sent(root, 0));
     let mut memory = if case.me == root { wanted.memory() } else { wanted.zeros() };
     let data = Data::typed(&mut memory, count, kind.datatype())?;
-    comm.bcast_with(data, root as u32, BcastAlgorithm::Auto)?;
+    comm.run(&Call::Bcast { data, root: root as u32, algorithm: BcastAlgorithm::Auto })?;
     Ok(wanted.held_by(&memory))
 }
 
@@ -127,9 +128,9 @@ fn gather(comm: &mut Communicator<Posix>, case: Case, side: &Side, algorithm: Mo
     let send = Some(Data::typed(&mut own, side.counts[me], Datatype::BYTE)?);
     let receive = if me == root { Some(side.blocks(&mut all)?) } else { None };
     if side.vary {
-        comm.gatherv_with(send, receive, root as u32, algorithm)?;
+        comm.run(&Call::Gatherv { send, receive, root: root as u32, algorithm })?;
     } else {
-        comm.gather_with(send, receive, root as u32, algorithm)?;
+        comm.run(&Call::Gather { send, receive, root: root as u32, algorithm })?;
     }
     Ok(sent.held_by(&own) && wanted.held_by(&all))
 }
@@ -143,9 +144,9 @@ fn scatter(comm: &mut Communicator<Posix>, case: Case, side: &Side, algorithm: M
     let send = if me == root { Some(side.blocks(&mut all)?) } else { None };
     let receive = Some(Data::typed(&mut own, side.counts[me], Datatype::BYTE)?);
     if side.vary {
-        comm.scatterv_with(send, receive, root as u32, algorithm)?;
+        comm.run(&Call::Scatterv { send, receive, root: root as u32, algorithm })?;
     } else {
-        comm.scatter_with(send, receive, root as u32, algorithm)?;
+        comm.run(&Call::Scatter { send, receive, root: root as u32, algorithm })?;
     }
     Ok(sent.held_by(&all) && wanted.held_by(&own))
 }
@@ -156,7 +157,7 @@ fn allgather(comm: &mut Communicator<Posix>, case: Case, side: &Side, algorithm:
     let wanted = side.image(|rank| case.sent(rank, 0));
     let (mut own, mut all) = (sent.memory(), wanted.zeros());
     let send = Some(Data::typed(&mut own, side.counts[me], Datatype::BYTE)?);
-    comm.allgather_with(send, side.blocks(&mut all)?, algorithm)?;
+    comm.run(&Call::Allgather { send, receive: side.blocks(&mut all)?, algorithm })?;
     Ok(sent.held_by(&own) && wanted.held_by(&all))
 }
 

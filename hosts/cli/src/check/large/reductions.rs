@@ -4,20 +4,21 @@ use super::image::{Bytewise, Content, Image};
 use super::moves::Side;
 use super::{Case, Cases, LARGE};
 use crate::error::Failure;
+use unisono_kernel::algorithm::AllreduceAlgorithm;
+use unisono_kernel::call::Call;
 use unisono_kernel::datatype::Data;
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::Error;
 use unisono_kernel::op::Op;
-use unisono_kernel::select::AllreduceAlgorithm;
 use unisono_posix::Posix;
 
-type Call = fn(&mut Communicator<Posix>, Data<'_>, Data<'_>, Op) -> Result<(), Error>;
+type Check = fn(&mut Communicator<Posix>, Data<'_>, Data<'_>, Op) -> Result<(), Error>;
 
 /// A reduction of whole operands.
 struct Reduction {
     name: &'static str,
     by: Bytewise,
-    call: Call,
+    call: Check,
     /// How many ranks' operands a rank receives the fold of; none: it receives nothing.
     ranks: fn(Case) -> usize,
 }
@@ -36,13 +37,17 @@ const REDUCTIONS: [Reduction; 5] = [
     Reduction {
         name: "allreduce exchange",
         by: Bytewise::BandU8,
-        call: |comm, send, receive, op| comm.allreduce_with(send, receive, op, AllreduceAlgorithm::Exchange),
+        call: |comm, send, receive, op| {
+            comm.run(&Call::Allreduce { send, receive, op, algorithm: AllreduceAlgorithm::Exchange }).map(drop)
+        },
         ranks: |case| case.size,
     },
     Reduction {
         name: "allreduce slices",
         by: Bytewise::MaxI8,
-        call: |comm, send, receive, op| comm.allreduce_with(send, receive, op, AllreduceAlgorithm::Slices),
+        call: |comm, send, receive, op| {
+            comm.run(&Call::Allreduce { send, receive, op, algorithm: AllreduceAlgorithm::Slices }).map(drop)
+        },
         ranks: |case| case.size,
     },
     Reduction {

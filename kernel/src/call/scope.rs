@@ -5,15 +5,17 @@
 //! Any call on the scope moves its oldest operation (MPI 4.1, 3.7.4: progress). Only the oldest takes part: the next one
 //! gets its number when that is done, so that all ranks count alike.
 
+use super::Call;
+use super::any::Any;
+use super::in_flight::{InFlight, Storage};
+use super::progress::{Among, Progress};
 use crate::Rank;
-use crate::call::Call;
+use crate::algorithm::{BarrierAlgorithm, BcastAlgorithm};
 use crate::comm::{Comm, Member};
 use crate::datatype::Data;
 use crate::driver::Communicator;
-use crate::error::{Argument, Bound, Error, Refusal};
+use crate::error::{Argument, Bound, Condition, Error, Refusal};
 use crate::op::Op;
-use crate::progress::{Among, Progress, active, unknown};
-use crate::select::{Any, BarrierAlgorithm, BcastAlgorithm};
 use crate::transport::{Transport, Wait};
 use core::fmt;
 use heapless::Deque;
@@ -44,18 +46,66 @@ struct Slot<'buf> {
     until: u64,
 }
 
+/// A scope's machines, and which of them are active.
+#[derive(Debug)]
+struct Slots<'buf> {
+    slots: [Option<Slot<'buf>>; ACTIVE],
+    /// The slots of active operations, the oldest first.
+    active: Deque<u8, ACTIVE>,
+    completed: u64,
+}
+
+impl<'buf> Storage<'buf> for Slots<'buf> {
+    #[inline]
+    fn len(&self) -> usize {
+        self.active.len()
+    }
+
+    #[inline]
+    fn oldest(&mut self) -> Option<&mut Any<'buf>> {
+        let slot = self.active.front().and_then(|&at| self.slots.get_mut(usize::from(at))).and_then(Option::as_mut);
+        slot.map(|slot| &mut slot.machine)
+    }
+
+    #[inline]
+    fn retire_oldest(&mut self) {
+        self.completed += 1;
+        let slot = self.active.pop_front().and_then(|at| self.slots.get_mut(usize::from(at)));
+        if let Some(slot) = slot
+            && slot.as_ref().is_some_and(|slot| slot.number.is_none())
+        {
+            *slot = None;
+        }
+    }
+}
+
+impl Slots<'_> {
+    /// Up to which operation a persistent one is active.
+    #[inline]
+    fn last(&self, persistent: Persistent) -> Result<u64, Error> {
+        match self.slots.get(usize::from(persistent.slot)) {
+            Some(Some(slot)) if slot.number == Some(persistent.number) => Ok(slot.until),
+            _ => Err(Error::Refused(Refusal::not(Argument::Requests, Condition::Known))),
+        }
+    }
+
+    /// A persistent one that is not active.
+    #[inline]
+    fn inactive(&self, persistent: Persistent) -> Result<(), Error> {
+        if self.last(persistent)? > self.completed {
+            return Err(Error::Refused(Refusal::not(Argument::Requests, Condition::Inactive)));
+        }
+        Ok(())
+    }
+}
+
 /// Nonblocking operations on one communicator, with buffers that live for `'buf`.
 pub struct Scope<'c, 'buf, T: Transport>
 where
     T::Wait: Wait<Comm<T::Region>>,
 {
     communicator: &'c mut Communicator<T>,
-    slots: [Option<Slot<'buf>>; ACTIVE],
-    /// The slots of active operations, the oldest first.
-    active: Deque<u8, ACTIVE>,
-    /// Has the oldest begun?
-    begun: bool,
-    completed: u64,
+    in_flight: InFlight<Slots<'buf>>,
     /// Persistent ones made so far.
     made: u64,
 }
@@ -72,18 +122,10 @@ where
         &mut self,
         body: impl FnOnce(&mut Scope<'_, 'buf, T>) -> Result<A, Error>,
     ) -> Result<A, Error> {
-        let mut scope = Scope {
-            communicator: self,
-            slots: [const { None }; ACTIVE],
-            active: Deque::new(),
-            begun: false,
-            completed: 0,
-            made: 0,
-        };
+        let slots = Slots { slots: [const { None }; ACTIVE], active: Deque::new(), completed: 0 };
+        let mut scope = Scope { communicator: self, in_flight: InFlight::new(slots), made: 0 };
         let answer = body(&mut scope);
-        while !scope.active.is_empty() {
-            scope.complete_oldest()?;
-        }
+        while scope.move_oldest(|on, oldest| on.complete(oldest))? {}
         answer
     }
 }
@@ -94,7 +136,7 @@ where
 {
     /// Only an unwinding body leaves active operations behind: then the others must not wait for them.
     fn drop(&mut self) {
-        if !self.active.is_empty() {
+        if !self.in_flight.storage().is_empty() {
             self.communicator.abandon();
         }
     }
@@ -105,7 +147,7 @@ where
     T::Wait: Wait<Comm<T::Region>>,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { completed, active, .. } = self;
+        let Slots { completed, active, .. } = self.in_flight.storage();
         f.debug_struct("Scope").field("completed", completed).field("active", &active.len()).finish_non_exhaustive()
     }
 }
@@ -116,7 +158,7 @@ where
 {
     fn progress(&mut self) {
         // What failed has poisoned the communicator: the scope's next call says so.
-        let _ = self.move_oldest();
+        let _ = self.look();
     }
 }
 
@@ -132,18 +174,18 @@ where
     /// # Standard section
     /// MPI 4.1, 7.12.
     pub fn start(&mut self, call: Call<'buf>) -> Result<Request, Error> {
-        self.start_with(|me| call.make(me))
+        self.start_with(|me| call.build(me))
     }
 
-    /// Starts the operation that `make` makes, of whichever collective and algorithm [`Any`] holds.
+    /// Starts the machine that `build` builds, of whichever collective and algorithm [`Any`] holds.
     ///
     /// # Errors
     /// As [`Self::start`].
     pub fn start_with<M: Into<Any<'buf>>>(
         &mut self,
-        make: impl FnOnce(&mut Member) -> Result<M, Refusal>,
+        build: impl FnOnce(&Member) -> Result<M, Refusal>,
     ) -> Result<Request, Error> {
-        let slot = self.place(make, None)?;
+        let slot = self.place(build, None)?;
         self.enqueue(slot)
     }
 
@@ -180,7 +222,7 @@ where
     /// MPI 4.1, 7.13.
     pub fn init(&mut self, call: Call<'buf>) -> Result<Persistent, Error> {
         let number = self.made;
-        let slot = self.place(|me| call.make(me), Some(number))?;
+        let slot = self.place(|me| call.build(me), Some(number))?;
         self.made += 1;
         Ok(Persistent { slot, number })
     }
@@ -191,9 +233,7 @@ where
     /// It is active, or was freed: refused, nothing has changed. The communicator is poisoned.
     #[inline]
     pub fn restart(&mut self, persistent: Persistent) -> Result<Request, Error> {
-        if self.last(persistent)? > self.completed {
-            return Err(active());
-        }
+        self.slots().inactive(persistent)?;
         self.communicator.enter()?;
         self.enqueue(persistent.slot)
     }
@@ -203,10 +243,8 @@ where
     /// # Errors
     /// It is active, or was freed: refused, nothing has changed.
     pub fn free(&mut self, persistent: Persistent) -> Result<(), Error> {
-        if self.last(persistent)? > self.completed {
-            return Err(active());
-        }
-        if let Some(slot) = self.slots.get_mut(usize::from(persistent.slot)) {
+        self.slots().inactive(persistent)?;
+        if let Some(slot) = self.in_flight.storage_mut().slots.get_mut(usize::from(persistent.slot)) {
             *slot = None;
         }
         Ok(())
@@ -217,8 +255,8 @@ where
     /// # Errors
     /// The failure of an operation: the communicator is poisoned.
     pub fn test(&mut self, request: Request) -> Result<bool, Error> {
-        self.move_oldest()?;
-        Ok(request.0 < self.completed)
+        self.look()?;
+        Ok(request.0 < self.slots().completed)
     }
 
     /// Waits until the operation is complete, and so all that were started before it.
@@ -227,10 +265,7 @@ where
     /// As [`Self::test`].
     #[inline]
     pub fn wait(&mut self, request: Request) -> Result<(), Error> {
-        while request.0 >= self.completed && !self.active.is_empty() {
-            self.complete_oldest()?;
-        }
-        Ok(())
+        self.complete_until(request.0 + 1)
     }
 
     /// [`Self::wait`] that moves `others` meanwhile: other processes may wait for operations of several
@@ -243,13 +278,8 @@ where
         T::Wait: for<'x> Wait<Among<'x, Comm<T::Region>>>,
     {
         let mut others = || others.iter_mut().for_each(|other| other.progress());
-        while request.0 >= self.completed {
-            let Some(machine) = oldest(self.communicator, &mut self.slots, &self.active, &mut self.begun)? else {
-                break;
-            };
-            if self.communicator.advance_among(machine, &mut others)? {
-                self.complete();
-            }
+        while request.0 >= self.slots().completed && !self.slots().is_empty() {
+            self.move_oldest(|communicator, oldest| communicator.advance_among(oldest, &mut others))?;
         }
         Ok(())
     }
@@ -259,7 +289,7 @@ where
     /// # Errors
     /// It was freed.
     pub fn is_active(&self, persistent: Persistent) -> Result<bool, Error> {
-        Ok(self.last(persistent)? > self.completed)
+        Ok(self.slots().last(persistent)? > self.slots().completed)
     }
 
     /// Waits for a persistent operation's last start; for none, not at all.
@@ -268,23 +298,23 @@ where
     /// As [`Self::test`]; or it was freed.
     #[inline]
     pub fn wait_persistent(&mut self, persistent: Persistent) -> Result<(), Error> {
-        let until = self.last(persistent)?;
-        while until > self.completed && !self.active.is_empty() {
-            self.complete_oldest()?;
-        }
-        Ok(())
+        self.complete_until(self.slots().last(persistent)?)
     }
 
-    /// Plans a machine into a free slot.
+    const fn slots(&self) -> &Slots<'buf> {
+        self.in_flight.storage()
+    }
+
+    /// Builds a machine in a free slot.
     fn place<M: Into<Any<'buf>>>(
         &mut self,
-        make: impl FnOnce(&mut Member) -> Result<M, Refusal>,
+        build: impl FnOnce(&Member) -> Result<M, Refusal>,
         number: Option<u64>,
     ) -> Result<u8, Error> {
-        let free = (0..).zip(&mut self.slots).find(|(_, slot)| slot.is_none());
+        let ahead = self.in_flight.unstarted();
+        let free = (0..).zip(&mut self.in_flight.storage_mut().slots).find(|(_, slot)| slot.is_none());
         let (at, slot) = free.ok_or(Error::Refused(FULL))?;
-        let ahead = self.active.len() as u64 - u64::from(self.begun);
-        let machine = self.communicator.plan(ahead, make)?;
+        let machine = self.communicator.build(ahead, build)?;
         *slot = Some(Slot { machine, number, until: 0 });
         Ok(at)
     }
@@ -292,79 +322,40 @@ where
     /// Makes the machine of a slot the youngest that is active.
     #[inline]
     fn enqueue(&mut self, at: u8) -> Result<Request, Error> {
-        let request = Request(self.completed + self.active.len() as u64);
-        if let Some(Some(slot)) = self.slots.get_mut(usize::from(at)) {
+        let Slots { slots, active, completed } = self.in_flight.storage_mut();
+        let request = Request(*completed + active.len() as u64);
+        if let Some(Some(slot)) = slots.get_mut(usize::from(at)) {
             slot.until = request.0 + 1;
         }
         // There is room: a slot is active once.
-        let _ = self.active.push_back(at);
-        self.move_oldest()?;
+        let _ = active.push_back(at);
+        self.look()?;
         Ok(request)
     }
 
-    /// Up to which operation a persistent one is active.
+    /// [`InFlight::move_oldest`] on the scope's communicator.
     #[inline]
-    fn last(&self, persistent: Persistent) -> Result<u64, Error> {
-        match self.slots.get(usize::from(persistent.slot)) {
-            Some(Some(slot)) if slot.number == Some(persistent.number) => Ok(slot.until),
-            _ => Err(unknown()),
-        }
+    fn move_oldest(
+        &mut self,
+        advance: impl FnOnce(&mut Communicator<T>, &mut Any<'buf>) -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
+        self.in_flight.move_oldest(self.communicator, |on, oldest| on.start(oldest), advance)
     }
 
     /// Polls the oldest operations until one of them waits.
     #[inline]
-    fn move_oldest(&mut self) -> Result<(), Error> {
-        while let Some(machine) = oldest(self.communicator, &mut self.slots, &self.active, &mut self.begun)? {
-            if !self.communicator.advance(machine)? {
-                return Ok(());
-            }
-            self.complete();
-        }
+    fn look(&mut self) -> Result<(), Error> {
+        while self.move_oldest(|on, oldest| on.advance(oldest))? {}
         Ok(())
     }
 
-    /// Runs the oldest operation to its end, and no other: nobody may have asked for the next one yet.
+    /// Runs the oldest operations to their ends until so many are complete, and no others: nobody may have asked for the next
+    /// one yet.
     #[inline]
-    fn complete_oldest(&mut self) -> Result<(), Error> {
-        if let Some(machine) = oldest(self.communicator, &mut self.slots, &self.active, &mut self.begun)? {
-            self.communicator.complete(machine)?;
-            self.complete();
-        }
+    fn complete_until(&mut self, count: u64) -> Result<(), Error> {
+        while self.slots().completed < count && self.move_oldest(|on, oldest| on.complete(oldest))? {}
         Ok(())
-    }
-
-    /// The oldest operation is done.
-    #[inline]
-    fn complete(&mut self) {
-        self.completed += 1;
-        self.begun = false;
-        let slot = self.active.pop_front().and_then(|at| self.slots.get_mut(usize::from(at)));
-        if let Some(slot) = slot
-            && slot.as_ref().is_some_and(|slot| slot.number.is_none())
-        {
-            *slot = None;
-        }
     }
 }
 
 const FULL: Refusal = Refusal::new(Argument::Requests, ACTIVE as u64 + 1, Bound::AtMost(ACTIVE as u64));
-
-/// The oldest active machine, begun.
-#[inline]
-fn oldest<'s, 'buf, T: Transport>(
-    communicator: &mut Communicator<T>,
-    slots: &'s mut [Option<Slot<'buf>>; ACTIVE],
-    active: &Deque<u8, ACTIVE>,
-    begun: &mut bool,
-) -> Result<Option<&'s mut Any<'buf>>, Error>
-where
-    T::Wait: Wait<Comm<T::Region>>,
-{
-    let slot = active.front().and_then(|&at| slots.get_mut(usize::from(at))).and_then(Option::as_mut);
-    let Some(Slot { machine, .. }) = slot else { return Ok(None) };
-    if !*begun {
-        communicator.begin(machine)?;
-        *begun = true;
-    }
-    Ok(Some(machine))
-}

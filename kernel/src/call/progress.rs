@@ -3,17 +3,18 @@
 //! MPI lets two processes wait for the operations of two communicators in different orders. So a wait may be given
 //! others to move: it polls them between its own looks.
 
+use super::Call;
+use super::any::Any;
 use crate::Rank;
-use crate::call::Call;
 use crate::comm::{Comm, Member};
 use crate::driver::{Communicator, Stop};
-use crate::error::{Argument, Condition, Error, Poison, Refusal, WaitError};
-use crate::select::{Any, Barrier};
+use crate::error::{Error, Poison, Refusal, WaitError};
+use crate::machine::Operation;
 use crate::step::{Awaits, Step};
 use crate::transport::{Observe, Transport, Wait};
 use core::fmt;
 
-/// Something with operations in flight: a [`Scope`](crate::request::Scope) of another communicator, say.
+/// Something with operations in flight: a [`Scope`](super::scope::Scope) of another communicator, say.
 pub trait Progress {
     /// Moves the oldest operation, without waiting. A failure poisons the communicator it is of, and is told by that
     /// one's next call.
@@ -73,58 +74,59 @@ impl<T: Transport> Communicator<T>
 where
     T::Wait: Wait<Comm<T::Region>>,
 {
-    /// A machine whose arguments are checked, with `ahead` others to begin before it. It takes no part before
-    /// [`Self::begin`].
+    /// Builds a call's machine, behind `ahead` others that were built and are not started. It takes no part before
+    /// [`Self::start`].
     ///
     /// # Errors
     /// The communicator is poisoned; an argument is refused, which poisons it.
-    pub fn plan<'buf, M: Into<Any<'buf>>>(
+    pub fn build<'buf, M: Into<Any<'buf>>>(
         &mut self,
         ahead: u64,
-        make: impl FnOnce(&mut Member) -> Result<M, Refusal>,
+        build: impl FnOnce(&Member) -> Result<M, Refusal>,
     ) -> Result<Any<'buf>, Error> {
-        match self.enter()?.plan(make) {
-            Ok(machine) => Ok(machine.into()),
+        match build(self.enter()?) {
+            Ok(operation) => Ok(operation.into()),
             Err(refusal) => Err(self.refuse_behind(ahead, refusal)),
         }
     }
 
-    /// Begins a planned machine, or one that is done, as the next operation: all ranks begin the same ones in the
-    /// same order. One that began is polled until it is done, before the next one begins.
+    /// Starts one that was built, or is done, as the next operation: all ranks start the same ones in the same order. One
+    /// that was started is moved until it is done, before the next one starts.
     ///
     /// # Errors
     /// The communicator is poisoned.
     #[inline]
-    pub fn begin(&mut self, machine: &mut Any<'_>) -> Result<(), Error> {
-        machine.begin(self.enter()?);
+    pub fn start(&mut self, operation: &mut Any<'_>) -> Result<(), Error> {
+        operation.start(self.enter()?);
         Ok(())
     }
 
-    /// Moves a machine that began, without waiting. Is it done? Whoever asks again and again hears of a death or of a
+    /// Moves one that was started, without waiting. Is it done? Whoever asks again and again hears of a death or of a
     /// bound of time as a wait does ([`Wait::look`]).
     ///
     /// # Errors
     /// A poll or a look failed: the communicator is poisoned.
     #[inline]
-    pub fn advance(&mut self, machine: &mut Any<'_>) -> Result<bool, Error> {
-        let Step::Wait(on) = self.poll(machine)? else { return Ok(true) };
+    pub fn advance(&mut self, operation: &mut Any<'_>) -> Result<bool, Error> {
+        let Step::Wait(on) = self.poll(operation)? else { return Ok(true) };
         let (x, wait) = self.parts();
         wait.look(x, &on).map_err(|e| self.fail(Stop::Wait(e)))?;
         Ok(false)
     }
 
-    /// Runs a machine that began to its end, as a blocking call does.
+    /// Runs one that was started to its end, as a blocking call does. True: it is done.
     ///
     /// # Errors
     /// A poll or a wait failed: the communicator is poisoned.
     #[inline]
-    pub fn complete(&mut self, machine: &mut Any<'_>) -> Result<(), Error> {
+    pub fn complete(&mut self, operation: &mut Any<'_>) -> Result<bool, Error> {
         // What is as short as the choice among all machines chooses once, not at each poll.
-        match machine {
-            Any::Barrier(Barrier::Posted(machine)) => self.drive(Ok(machine)),
-            Any::Barrier(Barrier::Dissemination(machine)) => self.drive(Ok(machine)),
-            other => self.drive(Ok(other)),
-        }
+        match operation {
+            Any::PostedBarrier(operation) => self.finish(operation),
+            Any::Dissemination(operation) => self.finish(operation),
+            other => self.finish(other),
+        }?;
+        Ok(true)
     }
 
     /// The blocking call that moves `others` meanwhile: scopes of other communicators, whose operations other processes
@@ -136,11 +138,11 @@ where
     where
         T::Wait: for<'x> Wait<Among<'x, Comm<T::Region>>>,
     {
-        let mut machine = self.plan(0, |me| call.make(me))?;
+        let mut operation = self.build(0, |me| call.build(me))?;
         let mut others = || others.iter_mut().for_each(|other| other.progress());
         let running = Running(self);
-        running.0.begin(&mut machine)?;
-        while !running.0.advance_among(&mut machine, &mut others)? {}
+        running.0.start(&mut operation)?;
+        while !running.0.advance_among(&mut operation, &mut others)? {}
         core::mem::forget(running);
         Ok(())
     }
@@ -149,23 +151,13 @@ where
     ///
     /// # Errors
     /// As [`Self::advance`].
-    pub fn advance_among(&mut self, machine: &mut Any<'_>, others: &mut dyn FnMut()) -> Result<bool, Error>
+    pub fn advance_among(&mut self, operation: &mut Any<'_>, others: &mut dyn FnMut()) -> Result<bool, Error>
     where
         T::Wait: for<'x> Wait<Among<'x, Comm<T::Region>>>,
     {
-        let Step::Wait(on) = self.poll(machine)? else { return Ok(true) };
+        let Step::Wait(on) = self.poll(operation)? else { return Ok(true) };
         let (x, wait) = self.parts();
         wait.wait(&mut Among { x, others }, &on).map_err(|e| self.fail(Stop::Wait(e)))?;
         Ok(false)
     }
-}
-
-/// A request that is none, or no longer.
-pub(crate) const fn unknown() -> Error {
-    Error::Refused(Refusal::not(Argument::Requests, Condition::Known))
-}
-
-/// A request that is active already.
-pub(crate) const fn active() -> Error {
-    Error::Refused(Refusal::not(Argument::Requests, Condition::Inactive))
 }

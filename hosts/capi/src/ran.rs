@@ -1,0 +1,113 @@
+//! Which algorithm ran a call.
+
+use crate::comm::Handle;
+use crate::error::{Failure, answer};
+use core::ffi::{CStr, c_char, c_int};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
+use unisono_kernel::table::Plan;
+
+/// An algorithm, as the header numbers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Ran {
+    /// No call yet.
+    Nothing = 0,
+    /// Posted lines.
+    Posted = 1,
+    /// The monotone queue.
+    Queue = 2,
+    /// Exchange.
+    Exchange = 3,
+    /// Slices.
+    Slices = 4,
+    /// The queues of papers P1 and P2.
+    Cico = 5,
+    /// Dissemination.
+    Dissemination = 6,
+    /// The central counter.
+    Central = 7,
+    /// The combining tree.
+    Combining = 8,
+}
+
+impl Ran {
+    /// All, by number.
+    pub const ALL: [Self; 9] = [
+        Self::Nothing,
+        Self::Posted,
+        Self::Queue,
+        Self::Exchange,
+        Self::Slices,
+        Self::Cico,
+        Self::Dissemination,
+        Self::Central,
+        Self::Combining,
+    ];
+
+    /// What was chosen for a call over a segment.
+    #[inline(always)]
+    pub(crate) const fn of(plan: Plan) -> Self {
+        match plan {
+            Plan::Barrier(BarrierAlgorithm::Posted)
+            | Plan::Bcast(BcastAlgorithm::Posted)
+            | Plan::Allreduce(AllreduceAlgorithm::Posted) => Self::Posted,
+            Plan::Bcast(BcastAlgorithm::Cico(_)) | Plan::Move(MoveAlgorithm::Cico) => Self::Cico,
+            Plan::Bcast(_) => Self::Queue,
+            Plan::Allreduce(AllreduceAlgorithm::Slices) => Self::Slices,
+            Plan::Barrier(BarrierAlgorithm::Central) => Self::Central,
+            Plan::Barrier(BarrierAlgorithm::Combining(_)) => Self::Combining,
+            Plan::Barrier(_) => Self::Dissemination,
+            Plan::Allreduce(_) | Plan::Move(_) | Plan::Exchange | Plan::Messages(_) => Self::Exchange,
+        }
+    }
+
+    /// Its name, as decision tables have it.
+    pub const fn name(self) -> &'static CStr {
+        match self {
+            Self::Nothing => c"none",
+            Self::Posted => c"posted",
+            Self::Queue => c"queue",
+            Self::Exchange => c"exchange",
+            Self::Slices => c"slices",
+            Self::Cico => c"cico",
+            Self::Dissemination => c"dissemination",
+            Self::Central => c"central",
+            Self::Combining => c"combining",
+        }
+    }
+}
+
+/// The algorithm that ran the last blocking call on `comm` that succeeded, or a negative error number.
+///
+/// # Safety
+/// `comm` is null, or comes from this library and was not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_ran(comm: *const Handle) -> c_int {
+    // SAFETY: the caller's promise.
+    match unsafe { comm.as_ref() } {
+        Some(handle) => handle.ran() as c_int,
+        None => answer(Err(Failure::Null("comm"))),
+    }
+}
+
+/// An algorithm's name; "unknown" for numbers that are none. Never null, never to be freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn unisono_algorithm_name(algorithm: c_int) -> *const c_char {
+    let ran = usize::try_from(algorithm).ok().and_then(|at| Ran::ALL.get(at));
+    ran.map_or(c"unknown", |ran| ran.name()).as_ptr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_of_the_header() {
+        let header = include_str!("../include/unisono.h");
+        for (at, ran) in (0..).zip(Ran::ALL) {
+            assert_eq!(ran as c_int, at);
+            let name = ran.name().to_str().unwrap().to_uppercase();
+            assert!(header.contains(&format!("UNISONO_ALGORITHM_{name} = {at},")), "{name} is {at}");
+        }
+    }
+}

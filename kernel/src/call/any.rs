@@ -1,0 +1,79 @@
+//! Machines of any type in one, for who keeps several of them, or starts one again and again.
+
+use crate::barrier;
+use crate::comm::Member;
+use crate::error::PollError;
+use crate::machine::Operation;
+use crate::region::Region;
+use crate::shm::exchange::Exchange;
+use crate::shm::{allgather, allreduce, alltoall, bcast, gather, reduce, reduce_scatter, scatter};
+use crate::step::Step;
+
+/// [`Any`], from its variants.
+macro_rules! any {
+    ($($(#[$doc:meta])* $name:ident($machine:ty),)*) => {
+        /// One process's part of any collective by any algorithm.
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        pub enum Any<'a> {
+            $($(#[$doc])* $name($machine),)*
+        }
+
+        impl Operation for Any<'_> {
+            #[inline]
+            fn start(&mut self, me: &mut Member) {
+                match self {
+                    $(Self::$name(machine) => machine.start(me),)*
+                }
+            }
+
+            fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
+                match self {
+                    $(Self::$name(machine) => machine.proceed(region, me),)*
+                }
+            }
+        }
+
+        $(impl<'a> From<$machine> for Any<'a> {
+            fn from(machine: $machine) -> Self {
+                Self::$name(machine)
+            }
+        })*
+    };
+}
+
+any! {
+    /// Barrier on posted lines.
+    PostedBarrier(barrier::posted::Posted),
+    /// Barrier by dissemination.
+    Dissemination(barrier::dissemination::Dissemination),
+    /// Barrier by a central counter.
+    Central(barrier::central::Central),
+    /// Barrier along a combining tree.
+    Combining(barrier::combining::Combining),
+    /// Broadcast on posted lines.
+    PostedBcast(bcast::posted::Posted<'a>),
+    /// Broadcast through the monotone queue.
+    QueueBcast(bcast::queue::Queue<'a>),
+    /// Paper P1's broadcast.
+    CicoBcast(bcast::cico::Cico<'a>),
+    /// Allreduce on posted lines.
+    PostedAllreduce(allreduce::posted::Posted<'a>),
+    /// Allreduce by slices.
+    Slices(Exchange<allreduce::slices::Slices<'a>>),
+    /// Reduce, allreduce, scan and exscan by exchange.
+    Reduce(Exchange<reduce::exchange::Reduce<'a>>),
+    /// Reduce_scatter by exchange.
+    ReduceScatter(Exchange<reduce_scatter::exchange::ReduceScatter<'a>>),
+    /// Gather and allgather by exchange.
+    Gather(Exchange<gather::exchange::Gather<'a>>),
+    /// Paper P2's gather.
+    CicoGather(gather::cico::Cico<'a>),
+    /// Scatter by exchange.
+    Scatter(Exchange<scatter::exchange::Scatter<'a>>),
+    /// Paper P2's scatter.
+    CicoScatter(scatter::cico::Cico<'a>),
+    /// Paper P2's allgather.
+    CicoAllgather(allgather::cico::Cico<'a>),
+    /// Alltoall by exchange.
+    Alltoall(Exchange<alltoall::exchange::Alltoall<'a>>),
+}

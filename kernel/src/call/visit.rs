@@ -1,0 +1,140 @@
+//! From a call to its machine: the algorithm is chosen once, and a visitor gets the machine with its own type.
+//!
+//! This is the one place that knows which machine runs which call. What is done with it is the visitor's affair: the
+//! blocking call runs it at once, so a small message's machine lives in registers; [`Call::build`] keeps it.
+
+use super::Call;
+use super::any::Any;
+use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
+use crate::barrier::{central::Central, combining::Combining, dissemination::Dissemination, posted};
+use crate::blocks::longest;
+use crate::collective::Collective;
+use crate::comm::Member;
+use crate::error::Refusal;
+use crate::machine::Operation;
+use crate::shm::allgather::exchange::allgather;
+use crate::shm::allreduce::slices::Slices;
+use crate::shm::alltoall::exchange::Alltoall;
+use crate::shm::gather::exchange::Gather;
+use crate::shm::reduce::exchange::Reduce;
+use crate::shm::reduce_scatter::exchange::ReduceScatter;
+use crate::shm::scatter::exchange::Scatter;
+use crate::shm::{allgather, allreduce, bcast, gather, scatter};
+use crate::table::Plan;
+
+/// What is done with a call's machine, whichever it is.
+pub trait Visit<'buf> {
+    /// What comes of it.
+    type Output;
+
+    /// The process whose part it is: what it knows of the communicator decides which algorithm runs.
+    fn member(&self) -> &Member;
+
+    /// `ran` was chosen, and `operation` is its machine, which is not started; or the call's arguments are refused.
+    fn visit<O: Operation + Into<Any<'buf>>>(self, ran: Plan, operation: Result<O, Refusal>) -> Self::Output;
+}
+
+impl<'buf> Call<'buf> {
+    /// Chooses the algorithm, builds its machine, and gives both to the visitor.
+    #[inline(always)]
+    pub fn visit<V: Visit<'buf>>(&self, visitor: V) -> V::Output {
+        let me = visitor.member();
+        let choose = me.chooser();
+        /// One algorithm, and the machine that runs it.
+        macro_rules! by {
+            ($ran:expr, $operation:expr) => {{
+                let operation = $operation;
+                visitor.visit($ran, operation)
+            }};
+        }
+        match *self {
+            Self::Barrier { algorithm } => match choose.barrier_by(algorithm) {
+                it @ BarrierAlgorithm::Posted => by!(Plan::Barrier(it), Ok(posted::Posted::default())),
+                it @ (BarrierAlgorithm::Auto | BarrierAlgorithm::Dissemination) => {
+                    by!(Plan::Barrier(it), Ok(Dissemination::default()))
+                }
+                it @ BarrierAlgorithm::Central => by!(Plan::Barrier(it), Ok(Central::default())),
+                it @ BarrierAlgorithm::Combining(arity) => by!(Plan::Barrier(it), Combining::new(me, arity)),
+            },
+            Self::Bcast { data, root, algorithm } => match choose.bcast_by(algorithm, data.len()) {
+                it @ BcastAlgorithm::Posted => by!(Plan::Bcast(it), bcast::posted::Posted::new(me, data, root)),
+                it @ (BcastAlgorithm::Auto | BcastAlgorithm::Queue) => {
+                    by!(Plan::Bcast(it), bcast::queue::Queue::new(me, data, root))
+                }
+                it @ BcastAlgorithm::Cico(tree) => by!(Plan::Bcast(it), bcast::cico::Cico::new(me, data, root, tree)),
+            },
+            Self::Gather { send, receive, root, algorithm } => {
+                match choose.move_by(algorithm, Collective::Gather, || longest(send, receive)) {
+                    it @ MoveAlgorithm::Cico => by!(Plan::Move(it), gather::cico::Cico::new(me, send, receive, root)),
+                    it => by!(Plan::Move(it), Gather::equal(me, send, receive, root)),
+                }
+            }
+            Self::Gatherv { send, receive, root, algorithm } => {
+                match choose.move_by(algorithm, Collective::Gatherv, || 0) {
+                    it @ MoveAlgorithm::Cico => by!(Plan::Move(it), gather::cico::Cico::new(me, send, receive, root)),
+                    it => by!(Plan::Move(it), Gather::vary(me, send, receive, root)),
+                }
+            }
+            Self::Scatter { send, receive, root, algorithm } => {
+                match choose.move_by(algorithm, Collective::Scatter, || longest(receive, send)) {
+                    it @ MoveAlgorithm::Cico => by!(Plan::Move(it), scatter::cico::Cico::new(me, send, receive, root)),
+                    it => by!(Plan::Move(it), Scatter::equal(me, send, receive, root)),
+                }
+            }
+            Self::Scatterv { send, receive, root, algorithm } => {
+                match choose.move_by(algorithm, Collective::Scatterv, || 0) {
+                    it @ MoveAlgorithm::Cico => by!(Plan::Move(it), scatter::cico::Cico::new(me, send, receive, root)),
+                    it => by!(Plan::Move(it), Scatter::vary(me, send, receive, root)),
+                }
+            }
+            Self::Allgather { send, receive, algorithm } => {
+                match choose.move_by(algorithm, Collective::Allgather, || receive.most()) {
+                    it @ MoveAlgorithm::Cico => by!(Plan::Move(it), allgather::cico::Cico::new(me, send, receive)),
+                    it => by!(Plan::Move(it), allgather(me, send, receive)),
+                }
+            }
+            Self::Allreduce { send, receive, op, algorithm } => {
+                match choose.allreduce_by(algorithm, send.len(), op.commutative()) {
+                    it @ AllreduceAlgorithm::Posted => {
+                        by!(Plan::Allreduce(it), allreduce::posted::Posted::new(send, receive, op))
+                    }
+                    it @ AllreduceAlgorithm::Slices => by!(Plan::Allreduce(it), Slices::new(me, send, receive, op)),
+                    it => by!(Plan::Allreduce(it), Reduce::to_all(me, send, receive, op)),
+                }
+            }
+            Self::Alltoall { send, receive } => by!(Plan::Exchange, Alltoall::equal(me, send, receive)),
+            Self::Alltoallv { send, receive } => by!(Plan::Exchange, Alltoall::vary(me, send, receive)),
+            Self::Reduce { send, receive, op, root } => {
+                by!(Plan::Exchange, Reduce::to_root(me, send, receive, op, root))
+            }
+            Self::ReduceScatter { send, receive, op } => by!(Plan::Exchange, ReduceScatter::new(me, send, receive, op)),
+            Self::Scan { send, receive, op } => by!(Plan::Exchange, Reduce::scan(me, send, receive, op)),
+            Self::Exscan { send, receive, op } => by!(Plan::Exchange, Reduce::exscan(me, send, receive, op)),
+        }
+    }
+
+    /// Its machine for `me`, not started. Nothing is taken and nobody is told.
+    ///
+    /// # Errors
+    /// An argument is refused.
+    pub fn build(&self, me: &Member) -> Result<Any<'buf>, Refusal> {
+        self.visit(Build(me))
+    }
+}
+
+/// Keeps the machine.
+struct Build<'m>(&'m Member);
+
+impl<'buf> Visit<'buf> for Build<'_> {
+    type Output = Result<Any<'buf>, Refusal>;
+
+    #[inline(always)]
+    fn member(&self) -> &Member {
+        self.0
+    }
+
+    #[inline(always)]
+    fn visit<O: Operation + Into<Any<'buf>>>(self, _: Plan, operation: Result<O, Refusal>) -> Self::Output {
+        operation.map(Into::into)
+    }
+}
