@@ -90,7 +90,7 @@ algorithms! {
         /// Exchange; where the segment has the papers' queues, long scatters and allgathers go through them.
         #[default]
         Auto = "auto",
-        /// [`crate::shm::gather::exchange`], [`crate::shm::scatter::exchange`], [`crate::shm::allgather::exchange`].
+        /// [`crate::shm::gather::exchange`], [`crate::shm::scatter::pairwise`], [`crate::shm::allgather::exchange`].
         Exchange = "exchange",
         /// [`crate::shm::gather::cico`], [`crate::shm::scatter::cico`], [`crate::shm::allgather::cico`]: paper P2's.
         Cico = "cico",

@@ -9,9 +9,9 @@ use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::region::Params;
 use unisono_kernel::shm::allgather::exchange::allgather;
-use unisono_kernel::shm::alltoall::exchange::Alltoall;
+use unisono_kernel::shm::alltoall::pairwise::{alltoall, alltoallv};
 use unisono_kernel::shm::gather::exchange::Gather;
-use unisono_kernel::shm::scatter::exchange::Scatter;
+use unisono_kernel::shm::scatter::pairwise::{scatter, scatterv};
 use unisono_local::{Local, run};
 
 type Comm = Communicator<Local>;
@@ -123,7 +123,7 @@ fn one(comm: &mut Comm, seed: usize, most: usize, is_equal: bool, in_place: bool
         let mut mine = vec![BLANK; if odd { 2 * len(me) } else { len(me) }];
         let send = is_root.then(|| vary(&mut all, &counts, &places));
         let receive = if is_root && in_place { None } else { Some(own(&mut mine, odd)) };
-        comm.call(|member| Scatter::vary(member, send, receive, root as Rank)).unwrap();
+        comm.call(|member| scatterv(member, send, receive, root as Rank)).unwrap();
         if !(is_root && in_place) {
             let right = block(seed, root, me, len(me));
             assert_eq!(mine, if odd { spread(&right) } else { right }, "scatterv, root {root}");
@@ -147,7 +147,7 @@ fn one(comm: &mut Comm, seed: usize, most: usize, is_equal: bool, in_place: bool
             let mut mine = vec![BLANK; most];
             let send = is_root.then(|| equal(&mut all, size, most));
             let receive = if is_root && in_place { None } else { Some(own(&mut mine, false)) };
-            comm.call(|member| Scatter::equal(member, send, receive, root as Rank)).unwrap();
+            comm.call(|member| scatter(member, send, receive, root as Rank)).unwrap();
             assert!(is_root && in_place || mine == block(seed, root, me, most), "scatter, root {root}");
         }
     }
@@ -170,7 +170,7 @@ fn one(comm: &mut Comm, seed: usize, most: usize, is_equal: bool, in_place: bool
     let mut all = if in_place { sent.clone() } else { memory(&counts) };
     let send = (!in_place).then(|| vary(&mut source, &counts, &places));
     let receive = vary(&mut all, &counts, &places);
-    comm.call(|member| Alltoall::vary(member, send, receive)).unwrap();
+    comm.call(|member| alltoallv(member, send, receive)).unwrap();
     assert_eq!(all, filled(&counts, |rank| Some(block(seed, rank, me, len(rank)))), "alltoallv");
     // Alltoallw: the same lengths, every second block with holes.
     let vector = |len: u64| Datatype::Vector { blocks: len, block: 1, stride: 2 };
@@ -195,7 +195,7 @@ fn one(comm: &mut Comm, seed: usize, most: usize, is_equal: bool, in_place: bool
     // SAFETY: the vectors are ours.
     let each = |memory: &mut Vec<u8>| unsafe { Blocks::each(Buf::of_mut(memory), &typed) }.unwrap();
     let (send, receive) = (each(&mut source), each(&mut all));
-    comm.call(|member| Alltoall::vary(member, Some(send), receive)).unwrap();
+    comm.call(|member| alltoallv(member, Some(send), receive)).unwrap();
     assert_eq!(all, layout(&|rank| block(seed, rank, me, len(rank))), "alltoallw");
     if is_equal {
         let sent: Vec<u8> = (0..size).flat_map(|rank| block(seed, me, rank, most)).collect();
@@ -203,7 +203,7 @@ fn one(comm: &mut Comm, seed: usize, most: usize, is_equal: bool, in_place: bool
         let mut all = if in_place { sent } else { vec![BLANK; size * most] };
         let send = (!in_place).then(|| equal(&mut source, size, most));
         let receive = equal(&mut all, size, most);
-        comm.call(|member| Alltoall::equal(member, send, receive)).unwrap();
+        comm.call(|member| alltoall(member, send, receive)).unwrap();
         let right: Vec<u8> = (0..size).flat_map(|rank| block(seed, rank, me, most)).collect();
         assert_eq!(all, right, "alltoall");
     }

@@ -13,7 +13,7 @@ use unisono_kernel::machine::{Machine, Operation};
 use unisono_kernel::op::Op;
 use unisono_kernel::region::layout::{Cico, Params};
 use unisono_kernel::region::{Base, Counter, CounterId, Extent, FlagId, Layout, MailId, Mailword, Region};
-use unisono_kernel::shm::alltoall::exchange::Alltoall;
+use unisono_kernel::shm::alltoall::pairwise::alltoallv;
 use unisono_kernel::step::Step;
 use unisono_local::Segment;
 use unisono_verify::oracle::mix;
@@ -127,7 +127,7 @@ impl<R: Region> Process<R> {
         if round.is_multiple_of(2) {
             let (_, send) = blocks(ranks, |to| between(seed, round, rank, to), |to, at| byte(round, rank, to, at));
             let (buf, receive) = blocks(ranks, |from| between(seed, round, from, rank), |_, _| 0);
-            return (Any::from(Alltoall::vary(me, Some(send), receive).unwrap()).started(me), buf);
+            return (Any::from(alltoallv(me, Some(send), receive).unwrap()).started(me), buf);
         }
         let (root, len) = ((mix(seed ^ round) % u64::from(ranks)) as Rank, between(seed, round, 0, 0) as usize);
         let buf = Buf::of_mut(leak((0..len).map(|at| if rank == root { byte(round, root, root, at) } else { 0 })));

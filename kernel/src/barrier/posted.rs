@@ -9,7 +9,7 @@ use crate::comm::Member;
 use crate::error::PollError;
 use crate::machine::Operation;
 use crate::region::Region;
-use crate::shm::line::{self, Body};
+use crate::shm::engine::line::{self, Body};
 use crate::step::Step;
 
 /// One process's part.

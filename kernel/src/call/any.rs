@@ -5,8 +5,9 @@ use crate::comm::Member;
 use crate::error::PollError;
 use crate::machine::Operation;
 use crate::region::Region;
-use crate::shm::exchange::Exchange;
-use crate::shm::{allgather, allreduce, alltoall, bcast, gather, reduce, reduce_scatter, scatter};
+use crate::shm::engine::exchange::Exchange;
+use crate::shm::engine::pairwise::Pairwise;
+use crate::shm::{allgather, allreduce, bcast, gather, reduce, reduce_scatter, scatter};
 use crate::step::Step;
 
 /// [`Any`], from its variants.
@@ -68,12 +69,10 @@ any! {
     Gather(Exchange<gather::exchange::Gather<'a>>),
     /// Paper P2's gather.
     CicoGather(gather::cico::Cico<'a>),
-    /// Scatter by exchange.
-    Scatter(Exchange<scatter::exchange::Scatter<'a>>),
     /// Paper P2's scatter.
     CicoScatter(scatter::cico::Cico<'a>),
     /// Paper P2's allgather.
     CicoAllgather(allgather::cico::Cico<'a>),
-    /// Alltoall by exchange.
-    Alltoall(Exchange<alltoall::exchange::Alltoall<'a>>),
+    /// Scatter and alltoall, a block for each pair of processes.
+    Pairwise(Pairwise<'a>),
 }

@@ -14,11 +14,11 @@ use crate::error::Refusal;
 use crate::machine::Operation;
 use crate::shm::allgather::exchange::allgather;
 use crate::shm::allreduce::slices::Slices;
-use crate::shm::alltoall::exchange::Alltoall;
+use crate::shm::alltoall::pairwise::{alltoall, alltoallv};
 use crate::shm::gather::exchange::Gather;
 use crate::shm::reduce::exchange::Reduce;
 use crate::shm::reduce_scatter::exchange::ReduceScatter;
-use crate::shm::scatter::exchange::Scatter;
+use crate::shm::scatter::pairwise::{scatter, scatterv};
 use crate::shm::{allgather, allreduce, bcast, gather, scatter};
 use crate::table::Plan;
 
@@ -78,13 +78,13 @@ impl<'buf> Call<'buf> {
             Self::Scatter { send, receive, root, algorithm } => {
                 match choose.move_by(algorithm, Collective::Scatter, || longest(receive, send)) {
                     it @ MoveAlgorithm::Cico => by!(Plan::Move(it), scatter::cico::Cico::new(me, send, receive, root)),
-                    it => by!(Plan::Move(it), Scatter::equal(me, send, receive, root)),
+                    it => by!(Plan::Move(it), scatter(me, send, receive, root)),
                 }
             }
             Self::Scatterv { send, receive, root, algorithm } => {
                 match choose.move_by(algorithm, Collective::Scatterv, || 0) {
                     it @ MoveAlgorithm::Cico => by!(Plan::Move(it), scatter::cico::Cico::new(me, send, receive, root)),
-                    it => by!(Plan::Move(it), Scatter::vary(me, send, receive, root)),
+                    it => by!(Plan::Move(it), scatterv(me, send, receive, root)),
                 }
             }
             Self::Allgather { send, receive, algorithm } => {
@@ -102,8 +102,8 @@ impl<'buf> Call<'buf> {
                     it => by!(Plan::Allreduce(it), Reduce::to_all(me, send, receive, op)),
                 }
             }
-            Self::Alltoall { send, receive } => by!(Plan::Exchange, Alltoall::equal(me, send, receive)),
-            Self::Alltoallv { send, receive } => by!(Plan::Exchange, Alltoall::vary(me, send, receive)),
+            Self::Alltoall { send, receive } => by!(Plan::Exchange, alltoall(me, send, receive)),
+            Self::Alltoallv { send, receive } => by!(Plan::Exchange, alltoallv(me, send, receive)),
             Self::Reduce { send, receive, op, root } => {
                 by!(Plan::Exchange, Reduce::to_root(me, send, receive, op, root))
             }

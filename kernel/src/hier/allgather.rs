@@ -16,7 +16,7 @@ use crate::comm::Member;
 use crate::error::Refusal;
 use crate::machine::{Operation, Then};
 use crate::msg::{Memory, PlanError, Schedule, allgather};
-use crate::shm::exchange::Exchange;
+use crate::shm::engine::exchange::Exchange;
 use crate::shm::gather::exchange::Gather;
 
 /// One process's part.

@@ -18,12 +18,13 @@ use crate::machine::{Operation, Then};
 use crate::msg::alltoall::direct::Direct;
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::msg::{Memory, Parts, PlanError};
-use crate::shm::exchange::Exchange;
+use crate::shm::engine::exchange::Exchange;
+use crate::shm::engine::pairwise::Pairwise;
 use crate::shm::gather::exchange::Gather;
-use crate::shm::scatter::exchange::Scatter;
+use crate::shm::scatter::pairwise::scatter;
 
 /// One process's part.
-pub type Alltoall<'a> = Then<Exchange<Gather<'a>>, Then<Between<'a, Turned<'a>>, Exchange<Scatter<'a>>>>;
+pub type Alltoall<'a> = Then<Exchange<Gather<'a>>, Then<Between<'a, Turned<'a>>, Pairwise<'a>>>;
 
 /// What one process does, before it has memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -98,7 +99,7 @@ impl<'a> Plan<'a> {
         // SAFETY: the caller's promise.
         let to = unsafe { data(receive) }?;
         let up = Gather::equal(me, Some(from), held, self.led.inside())?;
-        let down = Scatter::equal(me, held, Some(to), self.led.inside())?;
+        let down = scatter(me, held, Some(to), self.led.inside())?;
         let (up, down) = (up.started(me), down.started(me));
         let memory = Memory { send: leaves, receive: rest, scratch: vectors };
         // SAFETY: the caller's promise; polled only after the vectors are there, and before they are handed out.

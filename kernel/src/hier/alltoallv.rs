@@ -20,11 +20,11 @@ use crate::msg::rounds::WINDOW;
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::msg::{Memory, Parts, PlanError, Rounds};
 use crate::pattern::turned;
-use crate::shm::alltoall::exchange;
-use crate::shm::exchange::Exchange;
+use crate::shm::alltoall::pairwise::{alltoall, alltoallv};
+use crate::shm::engine::pairwise::Pairwise;
 
 /// One process's part.
-pub type Alltoallv<'a> = Then<Rounds<Plan<'a>>, Exchange<exchange::Alltoall<'a>>>;
+pub type Alltoallv<'a> = Then<Rounds<Plan<'a>>, Pairwise<'a>>;
 
 /// What one process does, before it has memory: its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,8 +73,8 @@ impl<'a> Plan<'a> {
     ) -> Result<Alltoallv<'a>, Refusal> {
         let equal = self.send.is_equal() && self.receive.is_equal();
         let inside = match equal {
-            true => exchange::Alltoall::equal(me, near.0, near.1),
-            false => exchange::Alltoall::vary(me, near.0, near.1),
+            true => alltoall(me, near.0, near.1),
+            false => alltoallv(me, near.0, near.1),
         }?
         .started(me);
         let memory = Memory { send: send.unwrap_or(Memory::NOTHING), receive, scratch };

@@ -15,7 +15,7 @@ use crate::comm::Member;
 use crate::error::Refusal;
 use crate::machine::{Operation, Then};
 use crate::msg::{Memory, PlanError, Schedule, gather};
-use crate::shm::exchange::Exchange;
+use crate::shm::engine::exchange::Exchange;
 use crate::shm::gather::exchange;
 
 /// One process's part.

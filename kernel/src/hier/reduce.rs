@@ -14,7 +14,7 @@ use crate::comm::Member;
 use crate::error::Refusal;
 use crate::msg::{Memory, Needs, PlanError, Rounds, Schedule, reduce};
 use crate::op::Op;
-use crate::shm::exchange::Exchange;
+use crate::shm::engine::exchange::Exchange;
 use crate::shm::reduce::exchange;
 
 /// One process's part.

@@ -15,11 +15,11 @@ use crate::comm::Member;
 use crate::error::Refusal;
 use crate::machine::{Operation, Then};
 use crate::msg::{Memory, PlanError, Schedule, scatter};
-use crate::shm::exchange::Exchange;
-use crate::shm::scatter::exchange;
+use crate::shm::engine::pairwise::Pairwise;
+use crate::shm::scatter::pairwise::{scatter, scatterv};
 
 /// One process's part.
-pub type Scatter<'a> = Then<Between<'a, scatter::Plan<'a>>, Exchange<exchange::Scatter<'a>>>;
+pub type Scatter<'a> = Then<Between<'a, scatter::Plan<'a>>, Pairwise<'a>>;
 
 /// What one process does, before it has memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,8 +67,8 @@ impl<'a> Plan<'a> {
         // SAFETY: the caller's promise.
         let own = unsafe { optional(receive) }?;
         let inside = match self.rows.equal() {
-            Some(_) => exchange::Scatter::equal(me, send, own, self.led.inside()),
-            None => exchange::Scatter::vary(me, send, own, self.led.inside()),
+            Some(_) => scatter(me, send, own, self.led.inside()),
+            None => scatterv(me, send, own, self.led.inside()),
         }?
         .started(me);
         let (send, receive) = if self.led.is_root() { (row, Memory::NOTHING) } else { (Memory::NOTHING, part) };

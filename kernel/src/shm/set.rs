@@ -10,7 +10,7 @@
 //! yet ends the poll with what it waits for ([`Halt`]); the next poll goes through the set again, and steps that
 //! are behind it do nothing.
 
-use super::copy::{copy_in, copy_out};
+use super::engine::copy::{copy_in, copy_out};
 use crate::Rank;
 use crate::blocks::Blocks;
 use crate::collective::Kind;

@@ -9,8 +9,8 @@ use unisono_kernel::comm::Member;
 use unisono_kernel::datatype::Datatype;
 use unisono_kernel::error::Refusal;
 use unisono_kernel::region::layout::LINE_PAYLOAD;
-use unisono_kernel::shm::alltoall::exchange::Alltoall;
-use unisono_kernel::shm::exchange::Exchange;
+use unisono_kernel::shm::alltoall::pairwise::alltoallv;
+use unisono_kernel::shm::engine::pairwise::Pairwise;
 
 /// Which lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Uneven {
     }
 
     /// Its machine, on such memory.
-    pub(super) fn machine(self, me: &Member, memory: *mut u8) -> Result<Exchange<Alltoall<'static>>, Refusal> {
+    pub(super) fn machine(self, me: &Member, memory: *mut u8) -> Result<Pairwise<'static>, Refusal> {
         let (slot, ranks, rank) = (me.layout().params().queue_fragment, me.size(), me.rank());
         let blocks = |at: *mut u8, counts: Vec<u64>| {
             let places = (0..counts.len()).map(|rank| counts[..rank].iter().sum()).collect();
@@ -65,6 +65,6 @@ impl Uneven {
         };
         let behind = memory.wrapping_add(self.sent(slot, ranks, rank).sum::<u64>() as usize);
         let send = blocks(memory, self.sent(slot, ranks, rank).collect())?;
-        Alltoall::vary(me, Some(send), blocks(behind, self.received(slot, ranks, rank).collect())?)
+        alltoallv(me, Some(send), blocks(behind, self.received(slot, ranks, rank).collect())?)
     }
 }

@@ -11,11 +11,11 @@ use unisono_kernel::op::Op;
 use unisono_kernel::region::layout::LINE_PAYLOAD;
 use unisono_kernel::shm::allgather::exchange::allgather;
 use unisono_kernel::shm::allreduce::slices::Slices;
-use unisono_kernel::shm::alltoall::exchange::Alltoall;
+use unisono_kernel::shm::alltoall::pairwise::{alltoall, alltoallv};
 use unisono_kernel::shm::gather::exchange::Gather;
 use unisono_kernel::shm::reduce::exchange::Reduce;
 use unisono_kernel::shm::reduce_scatter::exchange::ReduceScatter;
-use unisono_kernel::shm::scatter::exchange::Scatter;
+use unisono_kernel::shm::scatter::pairwise::{scatter, scatterv};
 
 /// Which collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,16 +216,14 @@ impl Exchange {
             Collective::Gatherv => {
                 Gather::vary(me, Some(data(memory, own)?), Some(vary(behind, &of_each)?), root)?.into()
             }
-            Collective::Scatterv => {
-                Scatter::vary(me, Some(vary(memory, &of_each)?), Some(data(behind, own)?), root)?.into()
-            }
-            Collective::Scatter => Scatter::equal(me, Some(blocks(memory)?), Some(receive), root)?.into(),
+            Collective::Scatterv => scatterv(me, Some(vary(memory, &of_each)?), Some(data(behind, own)?), root)?.into(),
+            Collective::Scatter => scatter(me, Some(blocks(memory)?), Some(receive), root)?.into(),
             Collective::Allgather => allgather(me, Some(send), blocks(behind)?)?.into(),
-            Collective::Alltoall => Alltoall::equal(me, None, blocks(behind)?)?.into(),
-            Collective::Alltoallv => Alltoall::vary(me, None, vary(behind, &from_each)?)?.into(),
+            Collective::Alltoall => alltoall(me, None, blocks(behind)?)?.into(),
+            Collective::Alltoallv => alltoallv(me, None, vary(behind, &from_each)?)?.into(),
             Collective::Unequal => {
                 let (send, receive) = (vary(memory, &to_each)?, vary(behind, &from_each)?);
-                Alltoall::vary(me, Some(send), receive)?.into()
+                alltoallv(me, Some(send), receive)?.into()
             }
             Collective::Reduce => Reduce::to_root(me, send, Some(receive), op, root)?.into(),
             Collective::Allreduce => Reduce::to_all(me, receive, receive, op)?.into(),

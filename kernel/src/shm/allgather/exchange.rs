@@ -7,9 +7,9 @@ use crate::blocks::Blocks;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::Refusal;
-use crate::shm::exchange::Exchange;
+use crate::shm::engine::exchange::Exchange;
+use crate::shm::engine::pieces::{Cut, Way};
 use crate::shm::gather::exchange::Gather;
-use crate::shm::pieces::{Cut, Way};
 
 /// Block r of everyone's `receive` becomes rank r's `send`; `None`: it is there already. All know all lengths,
 /// equal or not.
@@ -26,5 +26,5 @@ pub fn allgather<'a>(
     let most = receive.most();
     let way = Way::of(most);
     let cut = Cut::new(most, way.room(me), 1);
-    Ok(Exchange::new(way, cut.ticks(most), plan.cut(cut)))
+    Ok(Exchange::of(way, cut.ticks(most), plan.cut(cut)))
 }

@@ -18,7 +18,7 @@ use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::Operation;
 use crate::op::Op;
 use crate::region::Region;
-use crate::shm::line::{self, Body};
+use crate::shm::engine::line::{self, Body};
 use crate::step::Step;
 
 /// Longest operand, in bytes.

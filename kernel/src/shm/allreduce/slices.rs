@@ -18,10 +18,10 @@ use crate::datatype::Data;
 use crate::error::{PollError, Refusal};
 use crate::op::Op;
 use crate::region::{Extent, Region};
-use crate::shm::copy::copy_private;
-use crate::shm::exchange::{Exchange, Plan};
-use crate::shm::fold::{Operand, Shares, fold_shared, fold_turn};
-use crate::shm::pieces::{Way, get, put};
+use crate::shm::engine::copy::copy_private;
+use crate::shm::engine::exchange::{Exchange, Order, Plan};
+use crate::shm::engine::fold::{Operand, Shares, fold_shared};
+use crate::shm::engine::pieces::{Way, get, put};
 
 /// Pieces of a batch: half a queue of the default length, so that a batch can be posted at once.
 const BATCH: u64 = 8;
@@ -58,7 +58,7 @@ impl<'a> Slices<'a> {
         let (_, shares) = Shares::new(me, slice, &op, false)?;
         let pieces = shares.pieces.cut.ticks(slice);
         let plan = Self { me: me.rank(), size: me.size(), send, receive, op, slice, shares, pieces };
-        Ok(Exchange::new(Way::Queues, plan.ticks(), plan))
+        Ok(Exchange::of(Way::Queues, plan.ticks(), plan))
     }
 
     /// A piece of `rank`'s slice: first byte and length, in the whole vector.
@@ -95,35 +95,31 @@ impl Plan for Slices<'_> {
         self.send.len()
     }
 
-    fn posts(&self, _: u64) -> bool {
-        self.size > 1
-    }
-
-    fn takes_any(&self) -> bool {
-        true
-    }
-
-    fn follows(&self, tick: u64) -> u64 {
-        match self.act(tick) {
+    fn posts(&self, tick: u64) -> Option<u64> {
+        let after = match self.act(tick) {
             (_, Act::Fold(_)) => 0,
             // A result is posted when it is complete: when all pieces of its number are folded.
             (folds, Act::Copy(piece)) => {
                 let (at, turns) = (piece % BATCH, self.shares.turns());
                 tick - at - folds + (at + 1) * turns
             }
-        }
+        };
+        (self.size > 1).then_some(after)
+    }
+
+    fn takes_any(&self) -> bool {
+        true
     }
 
     fn takes(&self, tick: u64, peer: Rank) -> bool {
-        tick == 0
-            || match self.act(tick).1 {
-                Act::Fold(at) => self.shares.is_for(at, self.me) && self.part(self.me, self.shares.piece(at)).1 > 0,
-                Act::Copy(piece) => peer != self.me && self.part(peer, piece).1 > 0,
-            }
+        match self.act(tick).1 {
+            Act::Fold(at) => self.shares.is_for(at, self.me) && self.part(self.me, self.shares.piece(at)).1 > 0,
+            Act::Copy(piece) => peer != self.me && self.part(peer, piece).1 > 0,
+        }
     }
 
-    fn turn(&self, me: Rank, size: u32, index: u32) -> Rank {
-        fold_turn(&self.op, me, size, index)
+    fn order(&self) -> Order {
+        Order::of(&self.op)
     }
 
     unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, tick: u64) {
@@ -141,8 +137,6 @@ impl Plan for Slices<'_> {
 
     unsafe fn take<R: Region>(&mut self, region: &R, place: Extent, tick: u64, peer: Rank) -> Result<(), PollError> {
         let piece = match self.act(tick).1 {
-            // Tick 0 may be another rank's: then there is nothing but a line to hear.
-            Act::Fold(at) if !self.shares.is_for(at, self.me) => return Ok(()),
             Act::Fold(at) => self.shares.piece(at),
             Act::Copy(piece) => {
                 // SAFETY: the caller's promise.
@@ -191,12 +185,12 @@ mod tests {
                     for at in 0..batch * turns {
                         assert!(matches!(plan.act(tick), (folds, Act::Fold(found))
                             if folds == batch * turns && found == first * turns + at));
-                        assert_eq!(plan.follows(tick), 0);
+                        assert_eq!(plan.posts(tick), Some(0));
                         tick += 1;
                     }
                     for at in 0..batch {
                         assert!(matches!(plan.act(tick).1, Act::Copy(found) if found == first + at));
-                        assert_eq!(plan.follows(tick), begin + (at + 1) * turns);
+                        assert_eq!(plan.posts(tick), Some(begin + (at + 1) * turns));
                         tick += 1;
                     }
                 }

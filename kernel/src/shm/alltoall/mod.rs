@@ -1,3 +1,3 @@
 //! Alltoall over a region (MPI 4.1, 7.8).
 
-pub mod exchange;
+pub mod pairwise;

@@ -28,7 +28,7 @@ use crate::machine::Operation;
 use crate::pattern::tree::{Position, Tree};
 use crate::region::layout::Cico as Queues;
 use crate::region::{Counter, Flag, Mailword, Region};
-use crate::shm::copy::{copy_in, copy_out};
+use crate::shm::engine::copy::{copy_in, copy_out};
 use crate::shm::set::{check_head, head};
 use crate::step::{Await, Awaits, Source, Step, Until};
 use core::cmp::Ordering::{Equal, Greater, Less};

@@ -15,7 +15,7 @@ use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::Operation;
 use crate::region::Region;
 use crate::region::layout::LINE_PAYLOAD;
-use crate::shm::line::{self, Body};
+use crate::shm::engine::line::{self, Body};
 use crate::step::Step;
 
 /// Longest message, in bytes.

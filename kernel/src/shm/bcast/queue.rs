@@ -24,8 +24,8 @@ use crate::error::{PollError, Refusal};
 use crate::machine::Operation;
 use crate::region::layout::Params;
 use crate::region::{Flag, Region};
-use crate::shm::copy::{copy_in, copy_out, copy_out_past_caches};
-use crate::shm::line::{self, Body};
+use crate::shm::engine::copy::{copy_in, copy_out, copy_out_past_caches};
+use crate::shm::engine::line::{self, Body};
 use crate::step::{Awaits, Step, Until};
 
 /// One process's part.

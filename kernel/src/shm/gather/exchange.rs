@@ -13,11 +13,10 @@ use crate::collective::Kind;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
-use crate::region::layout::LINE_PAYLOAD;
 use crate::region::{Extent, Region};
-use crate::shm::copy::copy_private;
-use crate::shm::exchange::{Exchange, Plan};
-use crate::shm::pieces::{Cut, UNKNOWN, Way, get, put};
+use crate::shm::engine::copy::copy_private;
+use crate::shm::engine::exchange::{Exchange, Plan};
+use crate::shm::engine::pieces::{Cut, UNKNOWN, Way, get, put};
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,8 +29,6 @@ pub struct Gather<'a> {
     /// Everyone's blocks, where they are received.
     receive: Option<Blocks<'a>>,
     in_place: bool,
-    /// Does each process choose between line and queue?
-    lines: bool,
     cut: Cut,
     ticks: u64,
 }
@@ -53,7 +50,7 @@ impl<'a> Gather<'a> {
         let bytes = plan.own.len();
         let way = Way::of(bytes);
         let cut = Cut::new(bytes, way.room(me), 1);
-        Ok(Exchange::new(way, cut.ticks(bytes), plan.cut(cut)))
+        Ok(Exchange::of(way, cut.ticks(bytes), plan.cut(cut)))
     }
 
     /// A gather of blocks whose lengths only the root knows all of.
@@ -68,10 +65,10 @@ impl<'a> Gather<'a> {
         root: Rank,
     ) -> Result<Exchange<Self>, Refusal> {
         let plan = Self::to_root(me, send, receive, root)?;
-        let cut = Cut { fragment: Way::Queues.room(me) };
-        let plan = Self { lines: true, ..plan.cut(cut) };
+        let cut = Cut { fragment: Way::Either.room(me) };
+        let plan = plan.cut(cut);
         cut.bounded_ticks(plan.own.len().max(plan.receive.map_or(0, |blocks| blocks.most())), 1)?;
-        Ok(Exchange::new(Way::Queues, UNKNOWN, plan))
+        Ok(Exchange::of(Way::Either, UNKNOWN, plan))
     }
 
     #[inline(always)]
@@ -108,7 +105,7 @@ impl<'a> Gather<'a> {
             Refusal::check(Argument::Bytes, own.len(), Bound::Equals(blocks.bytes(me.rank())))?;
         }
         let cut = Cut { fragment: 1 };
-        Ok(Self { kind, me: me.rank(), posts, own, receive, in_place: send.is_none(), lines: false, cut, ticks: 0 })
+        Ok(Self { kind, me: me.rank(), posts, own, receive, in_place: send.is_none(), cut, ticks: 0 })
     }
 
     #[inline(always)]
@@ -136,13 +133,8 @@ impl Plan for Gather<'_> {
         self.receive.map_or(0, |blocks| blocks.bytes(peer))
     }
 
-    fn slot(&self, tick: u64, writer: Rank) -> Option<u64> {
-        let bytes = if writer == self.me { self.own.len() } else { self.expected(writer) };
-        (tick > 0 || !self.lines || bytes > LINE_PAYLOAD).then_some(tick)
-    }
-
-    fn posts(&self, tick: u64) -> bool {
-        self.posts && (tick == 0 || self.cut.part(self.own.len(), tick).1 > 0)
+    fn posts(&self, tick: u64) -> Option<u64> {
+        (self.posts && (tick == 0 || self.cut.part(self.own.len(), tick).1 > 0)).then_some(0)
     }
 
     fn takes_any(&self) -> bool {

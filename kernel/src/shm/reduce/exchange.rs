@@ -18,10 +18,10 @@ use crate::datatype::Data;
 use crate::error::{PollError, Refusal};
 use crate::op::Op;
 use crate::region::{Extent, Region};
-use crate::shm::copy::copy_private;
-use crate::shm::exchange::{Exchange, Plan};
-use crate::shm::fold::{Operand, fold_private, fold_shared};
-use crate::shm::pieces::{Cut, Way, get, put};
+use crate::shm::engine::copy::copy_private;
+use crate::shm::engine::exchange::{Exchange, Order, Plan};
+use crate::shm::engine::fold::{Operand, fold_private, fold_shared};
+use crate::shm::engine::pieces::{Cut, Way, get, put};
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -106,7 +106,7 @@ impl<'a> Reduce<'a> {
         let early = highest.is_some_and(|highest| highest > me.rank());
         let posts = posts || operand.is_in_place() && early;
         let plan = Self { kind, me: me.rank(), size: me.size(), posts, highest, operand, cut };
-        Ok(Exchange::new(way, cut.ticks(bytes), plan))
+        Ok(Exchange::of(way, cut.ticks(bytes), plan))
     }
 }
 
@@ -123,8 +123,8 @@ impl Plan for Reduce<'_> {
         self.operand.bytes()
     }
 
-    fn posts(&self, _: u64) -> bool {
-        self.posts
+    fn posts(&self, _: u64) -> Option<u64> {
+        self.posts.then_some(0)
     }
 
     fn takes_any(&self) -> bool {
@@ -135,8 +135,8 @@ impl Plan for Reduce<'_> {
         self.highest.is_some_and(|highest| peer <= highest)
     }
 
-    fn turn(&self, _: Rank, size: u32, index: u32) -> Rank {
-        size - 1 - index
+    fn order(&self) -> Order {
+        Order::Falling
     }
 
     unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, tick: u64) {

@@ -19,10 +19,10 @@ use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::op::Op;
 use crate::region::{Extent, Region};
-use crate::shm::copy::copy_private;
-use crate::shm::exchange::{Exchange, Plan};
-use crate::shm::fold::{Operand, Shares, fold_shared, fold_turn};
-use crate::shm::pieces::get;
+use crate::shm::engine::copy::copy_private;
+use crate::shm::engine::exchange::{Exchange, Order, Plan};
+use crate::shm::engine::fold::{Operand, Shares, fold_shared};
+use crate::shm::engine::pieces::get;
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -52,7 +52,7 @@ impl<'a> ReduceScatter<'a> {
         let (way, shares) = Shares::new(me, send.most(), &op, true)?;
         let ticks = shares.fragments(send.most());
         let plan = Self { me: me.rank(), size: me.size(), send, receive, op, shares, ticks };
-        Ok(Exchange::new(way, ticks, plan))
+        Ok(Exchange::of(way, ticks, plan))
     }
 
     /// The part of the own block whose pieces are in a tick's fragments.
@@ -75,17 +75,12 @@ impl Plan for ReduceScatter<'_> {
         self.send.most()
     }
 
-    fn posts(&self, _: u64) -> bool {
-        self.size > 1
+    fn posts(&self, _: u64) -> Option<u64> {
+        (self.size > 1).then_some(0)
     }
 
     fn takes_any(&self) -> bool {
         true
-    }
-
-    /// In the first piece of the own block.
-    fn hears(&self, tick: u64) -> bool {
-        tick < self.shares.turns()
     }
 
     fn takes(&self, tick: u64, _: Rank) -> bool {
@@ -93,8 +88,8 @@ impl Plan for ReduceScatter<'_> {
         self.shares.is_for(tick, self.me) && self.part(tick).1 > 0
     }
 
-    fn turn(&self, me: Rank, size: u32, index: u32) -> Rank {
-        fold_turn(&self.op, me, size, index)
+    fn order(&self) -> Order {
+        Order::of(&self.op)
     }
 
     unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, tick: u64) {

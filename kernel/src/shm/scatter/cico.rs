@@ -30,7 +30,7 @@ use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::Operation;
 use crate::region::{Mailword, Region};
-use crate::shm::copy::copy_private;
+use crate::shm::engine::copy::copy_private;
 use crate::shm::set::{Halt, PerSet, Sets};
 use crate::step::Step;
 

@@ -1,4 +1,4 @@
 //! Scatter over a region (MPI 4.1, 7.6).
 
 pub mod cico;
-pub mod exchange;
+pub mod pairwise;

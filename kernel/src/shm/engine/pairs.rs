@@ -126,12 +126,6 @@ impl Pairs {
         Ok(Self { me: me.rank(), size: me.size(), lengths: Lengths::Unknown { short, turns: pieces }, ticks })
     }
 
-    /// This process.
-    #[inline]
-    pub(crate) const fn me(&self) -> Rank {
-        self.me
-    }
-
     /// Turns until all have met: an odd number.
     #[inline]
     pub(crate) const fn turns(&self) -> u64 {
@@ -185,19 +179,17 @@ impl Pairs {
         Ok(())
     }
 
-    /// The tick whose slot has what is taken of `writer` in `tick`: of this process, or of the peer that was heard last;
-    /// `None`: its line has.
+    /// Has a slot what is taken of `writer` in `tick`: of this process, or of the peer that was heard last? Else its line has.
     #[inline(always)]
-    pub(crate) fn slot(&self, tick: u64, writer: Rank) -> Option<u64> {
-        let in_slot = tick > 0
+    pub(crate) fn in_slot(&self, tick: u64, writer: Rank) -> bool {
+        tick > 0
             || match self.lengths {
                 Lengths::Known { spot, .. } => spot == Spot::Slot,
                 Lengths::Unknown { short: Some(short), .. } => {
                     !(if writer == self.me { short.mine } else { short.theirs })
                 }
                 Lengths::Unknown { short: None, .. } => false,
-            };
-        in_slot.then_some(tick)
+            }
     }
 
     /// With whom this process exchanges in `tick`: itself where it pauses; `None`: with everyone.
@@ -322,36 +314,6 @@ impl Pairs {
     }
 }
 
-/// What a plan answers whose blocks travel as its field `$pairs` says.
-macro_rules! through_pairs {
-    ($pairs:ident) => {
-        fn ticks(&self) -> u64 {
-            self.$pairs.ticks()
-        }
-
-        fn announced(&self) -> u64 {
-            self.$pairs.announced()
-        }
-
-        fn hears(&self, tick: u64) -> bool {
-            self.$pairs.hears(tick)
-        }
-
-        fn heard(&mut self, peer: $crate::Rank, announced: u64) -> Result<(), $crate::error::PollError> {
-            self.$pairs.heard(peer, announced)
-        }
-
-        fn slot(&self, tick: u64, writer: $crate::Rank) -> Option<u64> {
-            self.$pairs.slot(tick, writer)
-        }
-
-        fn partner(&self, tick: u64) -> Option<$crate::Rank> {
-            self.$pairs.partner(tick)
-        }
-    };
-}
-pub(crate) use through_pairs;
-
 /// Turns until all of `size` processes have met.
 #[inline(always)]
 const fn turns(size: u32) -> u64 {
@@ -425,10 +387,14 @@ mod tests {
     #[test]
     fn blocks_that_all_know_have_one_length() {
         for (bytes, way, ticks, slot) in
-            [(8, Way::Lines, 1, None), (200, Way::Queues, 1, Some(0)), (20_000, Way::Queues, 16, None)]
+            [(8, Way::Lines, 1, false), (200, Way::Queues, 1, true), (20_000, Way::Queues, 16, false)]
         {
             let (found, advance, mut pairs) = Pairs::known(&member(3, 4096), bytes).unwrap();
-            assert_eq!((found, advance, pairs.ticks(), pairs.slot(0, 0)), (way, ticks, ticks, slot), "{bytes} bytes");
+            assert_eq!(
+                (found, advance, pairs.ticks(), pairs.in_slot(0, 0)),
+                (way, ticks, ticks, slot),
+                "{bytes} bytes"
+            );
             assert_eq!((pairs.announced(), pairs.heard(1, bytes)), (bytes, Ok(())));
             let refusal = Refusal::new(Argument::Bytes, bytes, Bound::Equals(bytes + 1));
             assert_eq!(pairs.heard(1, bytes + 1), Err(PollError::Mismatch { peer: 1, refusal }));
@@ -446,24 +412,24 @@ mod tests {
         let unknown = |ranks, most| Pairs::unknown(&member(ranks, 4096), most, 0).unwrap();
         let refusal = |announced| Refusal::new(Argument::Bytes, announced, Bound::AtMost(2));
         // As long as a line has room for; as a piece has; longer.
-        for (most, spot, slot, ticks) in [(48, 0, None, 1), (49, 1, Some(0), 1), (1985, 1, Some(0), 4)] {
+        for (most, spot, slot, ticks) in [(48, 0, false, 1), (49, 1, true, 1), (1985, 1, true, 4)] {
             let mut pairs = unknown(3, most);
-            assert_eq!((pairs.announced(), pairs.slot(0, 0), pairs.ticks()), (spot, slot, ticks), "{most} bytes");
+            assert_eq!((pairs.announced(), pairs.in_slot(0, 0), pairs.ticks()), (spot, slot, ticks), "{most} bytes");
             assert_eq!([0, 1].map(|tick| pairs.hears(tick)), [true, false], "{most} bytes");
-            for (announced, theirs) in [(0, None), (1, Some(0))] {
-                assert_eq!((pairs.heard(1, announced), pairs.slot(0, 1)), (Ok(()), theirs));
+            for (announced, theirs) in [(0, false), (1, true)] {
+                assert_eq!((pairs.heard(1, announced), pairs.in_slot(0, 1)), (Ok(()), theirs));
             }
             for announced in [2, 3] {
                 let mismatch = PollError::Mismatch { peer: 1, refusal: refusal(announced) };
                 assert_eq!(pairs.heard(1, announced), Err(mismatch));
             }
-            assert_eq!((pairs.slot(1, 0), pairs.slot(1, 1)), (Some(1), Some(1)));
+            assert!(pairs.in_slot(1, 0) && pairs.in_slot(1, 1));
         }
         assert_eq!([1, 2, 3, 4].map(|ranks| unknown(ranks, 1985).turns()), [1, 1, 3, 3]);
         assert_eq!(unknown(1, 9000).ticks(), 1);
         // No room for all side by side: in turns from the beginning, whatever the lengths.
         let mut turns = Pairs::unknown(&member(5, 64), 8, 8).unwrap();
-        assert_eq!((turns.announced(), turns.slot(0, 0), turns.ticks()), (2, None, 6));
+        assert_eq!((turns.announced(), turns.in_slot(0, 0), turns.ticks()), (2, false, 6));
         assert_eq!([0, 5, 6].map(|tick| turns.hears(tick)), [true, true, false]);
         assert_eq!((turns.heard(1, 2), turns.heard(1, 1).is_err(), turns.heard(1, 3).is_err()), (Ok(()), true, true));
     }

@@ -14,19 +14,26 @@
 //! | nothing | who takes nothing takes nothing |
 //! | alone | where one process alone posts, for one reader in each tick, no other does |
 
-use super::*;
+use super::exchange::{Exchange, Plan, ToAll};
+use super::pairwise::{Blockwise, Pairwise};
+use super::pieces::Way;
+use super::ticks::{Clock, Engine, Ticks};
+use crate::Rank;
 use crate::blocks::Blocks;
 use crate::buffer::Buf;
+use crate::comm::Member;
 use crate::datatype::{Data, Datatype};
+use crate::error::Refusal;
+use crate::machine::Operation;
 use crate::op::{Op, User};
-use crate::region::{Layout, Params};
+use crate::region::{Extent, Layout, Params};
 use crate::shm::allgather::exchange::allgather;
 use crate::shm::allreduce::slices::Slices;
-use crate::shm::alltoall::exchange::Alltoall;
+use crate::shm::alltoall::pairwise::{alltoall, alltoallv};
 use crate::shm::gather::exchange::Gather;
 use crate::shm::reduce::exchange::Reduce;
 use crate::shm::reduce_scatter::exchange::ReduceScatter;
-use crate::shm::scatter::exchange::Scatter;
+use crate::shm::scatter::pairwise::{scatter, scatterv};
 use core::ffi::c_void;
 use std::format;
 use std::string::String;
@@ -60,68 +67,159 @@ fn blocks(counts: Vec<u64>) -> Blocks<'static> {
     unsafe { Blocks::vary(memory, counts.leak(), places.leak(), Datatype::BYTE) }.unwrap()
 }
 
-/// Asks all plans of one operation all that the machine asks.
-fn check<P: Plan>(what: &str, layout: Layout, make: impl Fn(&mut Member) -> Result<Exchange<P>, Refusal>) {
-    let mut members: Vec<Member> = (0..layout.ranks()).map(|rank| Member::new(layout, rank).unwrap()).collect();
-    let mut all: Vec<Exchange<P>> = members.iter_mut().map(|me| make(me).unwrap()).collect();
+/// What both engines tell of a process, without moving anything.
+trait Asked: Engine {
+    fn partner(&self, _: u64) -> Option<Rank> {
+        None
+    }
+
+    fn peer(&self, me: Rank, size: u32, index: u32) -> Rank;
+
+    fn takes(&self, tick: u64, peer: Rank) -> bool;
+
+    /// Is `peer`'s line heard in `tick`, if it was `any` that this process has taken from others before?
+    fn hears(&self, tick: u64, any: bool) -> bool;
+
+    fn hear(&mut self, peer: Rank, announced: u64) -> bool;
+
+    fn announced(&self) -> u64;
+
+    fn in_line(&self, me: &Member, tick: u64, writer: Rank) -> bool;
+
+    fn place(&self, me: &Member, clock: &Clock, tick: u64, pair: (Rank, Rank)) -> Extent;
+
+    fn is_rooted(&self) -> bool {
+        false
+    }
+}
+
+impl<P: Plan> Asked for ToAll<P> {
+    fn peer(&self, me: Rank, size: u32, index: u32) -> Rank {
+        self.plan.order().peer(me, size, index)
+    }
+
+    fn takes(&self, tick: u64, peer: Rank) -> bool {
+        self.plan.takes(tick, peer)
+    }
+
+    fn hears(&self, _: u64, any: bool) -> bool {
+        !any
+    }
+
+    fn hear(&mut self, peer: Rank, announced: u64) -> bool {
+        self.plan.expected(peer) == announced
+    }
+
+    fn announced(&self) -> u64 {
+        self.plan.announced()
+    }
+
+    fn in_line(&self, me: &Member, tick: u64, writer: Rank) -> bool {
+        self.in_line(me, tick, writer)
+    }
+
+    fn place(&self, me: &Member, clock: &Clock, tick: u64, (writer, _): (Rank, Rank)) -> Extent {
+        self.place(me, clock, tick, writer)
+    }
+}
+
+impl Asked for Blockwise<'_> {
+    fn partner(&self, tick: u64) -> Option<Rank> {
+        self.pairs.partner(tick)
+    }
+
+    fn peer(&self, me: Rank, size: u32, index: u32) -> Rank {
+        (me + index) % size
+    }
+
+    fn takes(&self, tick: u64, peer: Rank) -> bool {
+        self.takes_of(tick, peer)
+    }
+
+    fn hears(&self, tick: u64, _: bool) -> bool {
+        self.pairs.hears(tick)
+    }
+
+    fn hear(&mut self, peer: Rank, announced: u64) -> bool {
+        self.pairs.heard(peer, announced).is_ok()
+    }
+
+    fn announced(&self) -> u64 {
+        self.pairs.announced()
+    }
+
+    fn in_line(&self, _: &Member, tick: u64, writer: Rank) -> bool {
+        !self.pairs.in_slot(tick, writer)
+    }
+
+    fn place(&self, me: &Member, clock: &Clock, tick: u64, pair: (Rank, Rank)) -> Extent {
+        self.place(me, clock, tick, pair)
+    }
+
+    fn is_rooted(&self) -> bool {
+        self.is_rooted()
+    }
+}
+
+/// Asks all processes of one operation all that the engine asks.
+fn check<E: Asked>(what: &str, layout: Layout, make: impl Fn(&Member) -> Result<Ticks<E>, Refusal>) {
+    let members: Vec<Member> = (0..layout.ranks()).map(|rank| Member::new(layout, rank).unwrap()).collect();
+    let mut all: Vec<Ticks<E>> = members.iter().map(|me| make(me).unwrap().started(&mut me.clone())).collect();
     let fail = |rule: &str, detail: String| panic!("{what} of {} ranks: {rule}: {detail}", layout.ranks());
-    let (way, advance) = (all[0].way, all[0].advance);
+    let advance = all[0].clock.advance();
     for (rank, one) in all.iter().enumerate() {
-        let fits = one.plan.ticks() <= if way == Way::Queues { advance } else { 1 };
-        if one.way != way || one.advance != advance || !fits || one.plan.ticks() == 0 {
-            fail("alike", format!("rank {rank} has {} ticks, advance {}", one.plan.ticks(), one.advance));
+        let ticks = one.engine.ticks();
+        if one.clock.advance() != advance || ticks > advance.max(1) || ticks == 0 {
+            fail("alike", format!("rank {rank} has {ticks} ticks, advance {}", one.clock.advance()));
         }
     }
-    let posts = |all: &[Exchange<P>], writer: Rank, tick| {
-        let plan = &all[writer as usize].plan;
-        tick < plan.ticks() && plan.posts(tick)
+    let posts = |all: &[Ticks<E>], writer: Rank, tick| {
+        let engine = &all[writer as usize].engine;
+        tick < engine.ticks() && engine.posts(tick).is_some()
     };
-    let announced: Vec<u64> = all.iter().map(|one| one.plan.announced()).collect();
+    let announced: Vec<u64> = all.iter().map(|one| one.engine.announced()).collect();
     // What each reader takes: writer, tick.
     let mut taken = Vec::new();
     for me in 0..layout.ranks() {
-        let mut tick = 0;
+        let (mut tick, mut any) = (0, false);
         let mut known = Vec::new();
-        while tick < all[me as usize].plan.ticks() {
-            let partner = all[me as usize].plan.partner(tick);
-            let turns = if partner.is_some() { 1 } else { layout.ranks() };
-            for index in 0..turns {
-                let one = &mut all[me as usize];
-                let peer = partner.unwrap_or_else(|| one.plan.turn(me, layout.ranks(), index));
-                if !one.plan.takes(tick, peer) {
+        while tick < all[me as usize].engine.ticks() {
+            let partner = all[me as usize].engine.partner(tick);
+            let before = taken.len();
+            for index in 0..if partner.is_some() { 1 } else { layout.ranks() } {
+                let Ticks { engine, clock, .. } = &mut all[me as usize];
+                let clock = *clock;
+                let peer = partner.unwrap_or_else(|| engine.peer(me, layout.ranks(), index));
+                if peer == me || !engine.takes(tick, peer) {
                     continue;
                 }
-                if peer == me {
-                    continue;
-                }
-                if !one.plan.takes_any() {
+                if !engine.takes_any() {
                     fail("nothing", format!("rank {me} takes from {peer} in tick {tick}"));
                 }
-                if one.plan.hears(tick) {
-                    one.plan.heard(peer, announced[peer as usize]).unwrap();
+                if engine.hears(tick, any) {
+                    assert!(engine.hear(peer, announced[peer as usize]));
                     known.push(peer);
                 } else if !known.contains(&peer) {
                     fail("heard", format!("rank {me} takes from {peer} in tick {tick}"));
                 }
-                let at = one.slot(tick, peer);
-                let place = one.place(&members[me as usize], tick, (peer, me));
-                let slot = at.unwrap_or(0);
-                if at.is_some_and(|slot| slot < tick) {
-                    fail("in time", format!("rank {me} takes the slot of tick {slot} from {peer} in tick {tick}"));
+                if engine.in_line(&members[me as usize], tick, peer) && tick > 0 {
+                    fail("in time", format!("rank {me} takes the line of {peer} in tick {tick}"));
                 }
+                let place = engine.place(&members[me as usize], &clock, tick, (peer, me));
                 let theirs = &all[peer as usize];
-                let for_me = theirs.plan.partner(slot).is_none_or(|reader| reader == me);
-                let written = theirs.place(&members[peer as usize], slot, (peer, me));
-                if !posts(&all, peer, slot) || !for_me || written != place {
-                    fail("posted", format!("rank {me} takes {place:?} of tick {slot} from {peer} in tick {tick}"));
+                let for_me = theirs.engine.partner(tick).is_none_or(|reader| reader == me);
+                let written = theirs.engine.place(&members[peer as usize], &theirs.clock, tick, (peer, me));
+                if !posts(&all, peer, tick) || !for_me || written != place {
+                    fail("posted", format!("rank {me} takes {place:?} from {peer} in tick {tick}"));
                 }
-                taken.push((me, peer, slot));
+                taken.push((me, peer, tick));
             }
-            let plan = &all[me as usize].plan;
-            let next = plan.next(tick).min(plan.ticks());
+            any |= taken.len() > before;
+            let engine = &all[me as usize].engine;
+            let next = engine.next(tick).min(engine.ticks());
             let between = |tick| {
-                let met = |peer: &Rank| plan.partner(tick).is_none_or(|partner| partner == *peer);
-                (0..layout.ranks()).filter(met).find(|&peer| peer != me && plan.takes(tick, peer))
+                let met = |peer: &Rank| engine.partner(tick).is_none_or(|partner| partner == *peer);
+                (0..layout.ranks()).filter(met).find(|&peer| peer != me && engine.takes(tick, peer))
             };
             if let Some(peer) = (tick + 1..next).find_map(between) {
                 fail("onward", format!("rank {me} goes from tick {tick} to {next}, and takes from {peer} between"));
@@ -134,23 +232,23 @@ fn check<P: Plan>(what: &str, layout: Layout, make: impl Fn(&mut Member) -> Resu
     }
     let mut writers = 0;
     for me in 0..layout.ranks() {
-        let plan = &all[me as usize].plan;
-        let posted = (0..plan.ticks()).filter(|&tick| plan.posts(tick)).collect::<Vec<_>>();
-        for &tick in &posted {
-            if plan.follows(tick) > tick {
-                fail("follows", format!("rank {me} posts tick {tick} after {}", plan.follows(tick)));
+        let engine = &all[me as usize].engine;
+        let posted = (0..engine.ticks()).filter_map(|tick| Some((tick, engine.posts(tick)?))).collect::<Vec<_>>();
+        for &(tick, after) in &posted {
+            if after > tick {
+                fail("follows", format!("rank {me} posts tick {tick} after {after}"));
             }
-            if let Some(reader) = plan.partner(tick)
+            if let Some(reader) = engine.partner(tick)
                 && !taken.contains(&(reader, me, tick))
             {
                 fail("taken", format!("rank {me} posts tick {tick} for {reader}"));
             }
         }
-        let behind = posted.iter().filter(|&&tick| tick > 0);
-        if plan.alone().is_some() && behind.clone().any(|&tick| plan.partner(tick).is_none()) {
+        let behind = posted.iter().filter(|&&(tick, _)| tick > 0);
+        if engine.is_rooted() && behind.clone().any(|&(tick, _)| engine.partner(tick).is_none()) {
             fail("alone", format!("rank {me} posts for all"));
         }
-        writers += u32::from(plan.alone().is_some() && behind.count() > 0);
+        writers += u32::from(engine.is_rooted() && behind.count() > 0);
     }
     if writers > 1 {
         fail("alone", format!("{writers} processes post"));
@@ -195,16 +293,16 @@ fn all_collectives(params: Params, random: &mut Random) {
         Gather::vary(me, Some(own), is_root(me).then(|| blocks(each.clone())), root)
     });
     check("scatter", layout, |me| {
-        Scatter::equal(me, is_root(me).then(|| blocks(std::vec![equal; p])), Some(data(equal)), root)
+        scatter(me, is_root(me).then(|| blocks(std::vec![equal; p])), Some(data(equal)), root)
     });
     check("scatterv", layout, |me| {
         let own = data(each[me.rank() as usize]);
-        Scatter::vary(me, is_root(me).then(|| blocks(each.clone())), Some(own), root)
+        scatterv(me, is_root(me).then(|| blocks(each.clone())), Some(own), root)
     });
     check("allgatherv", layout, |me| allgather(me, Some(data(each[me.rank() as usize])), blocks(each.clone())));
-    check("alltoall", layout, |me| Alltoall::equal(me, Some(blocks(std::vec![equal; p])), blocks(std::vec![equal; p])));
-    check("alltoallv", layout, |me| Alltoall::vary(me, Some(blocks(row(me.rank()))), blocks(column(me.rank()))));
-    check("alltoallv in place", layout, |me| Alltoall::vary(me, None, blocks(both(me.rank()))));
+    check("alltoall", layout, |me| alltoall(me, Some(blocks(std::vec![equal; p])), blocks(std::vec![equal; p])));
+    check("alltoallv", layout, |me| alltoallv(me, Some(blocks(row(me.rank()))), blocks(column(me.rank()))));
+    check("alltoallv in place", layout, |me| alltoallv(me, None, blocks(both(me.rank()))));
     for commutative in [true, false] {
         let element = [8, 8, params.queue_fragment.min(4096)][random.below(3) as usize];
         let op = op(element, commutative);
@@ -248,11 +346,9 @@ fn plans_agree_among_many() {
 
 #[test]
 fn lengths_that_all_know_are_compared() {
-    fn compared<P: Plan>(exchange: Result<Exchange<P>, Refusal>, bytes: u64) {
-        let mut plan = exchange.unwrap().plan;
-        assert_eq!((plan.announced(), plan.heard(1, bytes)), (bytes, Ok(())));
-        let refusal = Refusal::new(Argument::Bytes, bytes, Bound::Equals(bytes + 8));
-        assert_eq!(plan.heard(1, bytes + 8), Err(PollError::Mismatch { peer: 1, refusal }));
+    fn compared<E: Asked>(ticks: Result<Ticks<E>, Refusal>, bytes: u64) {
+        let mut engine = ticks.unwrap().engine;
+        assert_eq!((engine.announced(), engine.hear(1, bytes), engine.hear(1, bytes + 8)), (bytes, true, false));
     }
     let me = Member::new(Layout::new(Params::new(3)).unwrap(), 0).unwrap();
     for bytes in [24, 240_000] {
@@ -261,7 +357,7 @@ fn lengths_that_all_know_are_compared() {
         compared(Reduce::scan(&me, data(bytes), data(bytes), op), bytes);
         compared(ReduceScatter::new(&me, blocks(std::vec![bytes; 3]), data(bytes), op), bytes);
         compared(Slices::new(&me, data(bytes), data(bytes), op), bytes);
-        compared(Alltoall::equal(&me, Some(blocks(std::vec![bytes; 3])), blocks(std::vec![bytes; 3])), bytes);
+        compared(alltoall(&me, Some(blocks(std::vec![bytes; 3])), blocks(std::vec![bytes; 3])), bytes);
     }
 }
 
@@ -270,13 +366,14 @@ fn short_blocks_of_a_gatherv_travel_in_lines() {
     let params = Params { queue_slots: 4, queue_fragment: 64, ..Params::new(3) };
     let me = Member::new(Layout::new(params).unwrap(), 0).unwrap();
     let counts = std::vec![100, 113, 0];
-    let plan = Gather::vary(&me, Some(data(100)), Some(blocks(counts)), 0).unwrap().plan;
-    assert_eq!([0, 1, 2].map(|writer| plan.slot(0, writer)), [None, Some(0), None]);
-    assert_eq!([0, 1].map(|writer| plan.slot(1, writer)), [Some(1); 2], "what does not fit into the first fragment");
-    assert_eq!((plan.posts(0), plan.takes_any()), (false, true));
-    let plan = Gather::equal(&me, Some(data(200)), None, 1).unwrap().plan;
-    assert_eq!((plan.slot(0, 0), plan.posts(0), plan.takes_any()), (Some(0), true, false));
-    assert_eq!([1, 3, 4].map(|tick| plan.posts(tick)), [true, true, false]);
+    let all: Exchange<Gather<'_>> = Gather::vary(&me, Some(data(100)), Some(blocks(counts)), 0).unwrap();
+    assert_eq!([0, 1, 2].map(|writer| all.engine.in_line(&me, 0, writer)), [true, false, true]);
+    assert_eq!([0, 1].map(|writer| all.engine.in_line(&me, 1, writer)), [false; 2], "what does not fit into the line");
+    assert_eq!((all.engine.posts(0), all.engine.takes_any()), (None, true));
+    let one = Gather::equal(&me, Some(data(200)), None, 1).unwrap();
+    assert_eq!(one.engine.way, Way::Queues);
+    assert_eq!((one.engine.in_line(&me, 0, 0), one.engine.posts(0), one.engine.takes_any()), (false, Some(0), false));
+    assert_eq!([1, 3, 4].map(|tick| one.engine.posts(tick)), [Some(0), Some(0), None]);
 }
 
 #[test]
@@ -284,12 +381,14 @@ fn who_posts_alone_goes_on_in_the_readers_queues() {
     let layout = Layout::new(Params { queue_slots: 2, queue_fragment: 64, ..Params::new(3) }).unwrap();
     let mut me = Member::new(layout, 0).unwrap();
     me.take_clock(5);
-    let scatter = Scatter::equal(&me, Some(blocks(std::vec![640; 3])), Some(data(640)), 0).unwrap().started(&mut me);
-    assert_eq!((scatter.plan.alone(), scatter.base), (Some(3), 5));
-    for tick in 1..scatter.plan.ticks() {
-        let reader = scatter.plan.partner(tick).unwrap();
+    let all: Pairwise<'_> = scatter(&me, Some(blocks(std::vec![640; 3])), Some(data(640)), 0).unwrap().started(&mut me);
+    let Ticks { engine, clock, .. } = &all;
+    assert_eq!((engine.is_rooted(), engine.pairs.turns(), clock.at(0)), (true, 3, 5));
+    for tick in 1..engine.ticks() {
+        let reader = engine.partner(tick).unwrap();
         let queue = if tick < 2 { 0 } else { reader };
-        assert_eq!(scatter.place(&me, tick, (0, reader)), layout.slot(queue, 5 + tick), "tick {tick}");
-        assert_eq!(scatter.beyond(&me, tick), (tick >= 2).then_some(6));
+        let place = Asked::place(engine, &me, clock, tick, (0, reader));
+        assert_eq!(place, layout.slot(queue, 5 + tick), "tick {tick}");
+        assert_eq!(engine.beyond(&me, tick), (tick >= 2).then_some(6));
     }
 }

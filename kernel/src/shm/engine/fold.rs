@@ -7,7 +7,7 @@ use crate::datatype::Data;
 use crate::error::{Argument, Bound, Condition, Refusal};
 use crate::op::Op;
 use crate::region::{Extent, Region};
-use crate::shm::pieces::{Pieces, Readers, Way};
+use crate::shm::engine::pieces::{Pieces, Readers, Way};
 
 /// The data of a reduction on one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,17 +42,6 @@ impl<'a> Operand<'a> {
     pub(crate) fn is_in_place(&self) -> bool {
         self.receive == Some(self.send)
     }
-}
-
-/// Whose operand is folded as the `index`-th into a result that one process alone computes: from the own
-/// one on, or from the last rank down to 0 where order counts.
-#[inline]
-pub(crate) fn fold_turn(op: &Op, me: Rank, size: u32, index: u32) -> Rank {
-    if !op.commutative() {
-        return size - 1 - index;
-    }
-    let turn = u64::from(me) + u64::from(index);
-    (if turn < size.into() { turn } else { turn - u64::from(size) }) as Rank
 }
 
 /// How fragments are shared by ranks that each fold a block of their own: all have a piece in each, side by side; or, where

@@ -16,6 +16,8 @@ pub enum Way {
     Lines,
     /// In the queues' slots.
     Queues,
+    /// As each writer chooses: in its line what fits there, else in its queue. For lengths that not all know.
+    Either,
 }
 
 impl Way {
@@ -30,7 +32,7 @@ impl Way {
     pub(crate) const fn room(self, me: &Member) -> u64 {
         match self {
             Self::Lines => LINE_PAYLOAD,
-            Self::Queues => me.layout().params().queue_fragment,
+            Self::Queues | Self::Either => me.layout().params().queue_fragment,
         }
     }
 }
