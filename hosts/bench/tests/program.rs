@@ -49,6 +49,14 @@ fn a_report_becomes_a_well_formed_page_with_all_its_plots() {
     for figure in figures {
         assert_eq!(count(figure, "svg"), 1);
         assert!(count(figure, "polyline") > 0, "a plot has lines");
+        let texts = figure.descendants().filter(|node| node.tag_name().name() == "text");
+        let labels: Vec<_> = texts.filter_map(|node| node.text()).map(str::trim).collect();
+        for wanted in ["8 B", "512 B", "4 KiB"] {
+            assert!(labels.contains(&wanted), "{wanted} below the plot: {labels:?}");
+        }
+        let time = |label: &&&str| label.ends_with(" ns") || label.ends_with(" µs") || label.ends_with(" ms");
+        let beside = labels.iter().filter(time).count();
+        assert_eq!(beside >= 2, labels.contains(&"time"), "units beside a plot of times: {labels:?}");
     }
     for (tag, most) in [("script", 0), ("link", 0), ("img", 0), ("h1", 1)] {
         assert!(count(body, tag) <= most, "{tag}");
