@@ -12,7 +12,7 @@ use unisono_kernel::Rank;
 use unisono_kernel::call::Call;
 use unisono_kernel::datatype::Data;
 use unisono_kernel::driver::Communicator;
-use unisono_kernel::error::{Error, Refusal};
+use unisono_kernel::error::{self, Argument, Error, Refusal};
 use unisono_kernel::op::Op;
 use unisono_kernel::select::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::shm::allreduce;
@@ -59,6 +59,8 @@ impl Kind {
     }
 }
 
+/// Bytes that a process has addresses for: all blocks of a call together have no more.
+const ADDRESSES: u64 = 1 << 47;
 /// The collectives that may have unequal blocks.
 const VARYING: &str = "gatherv, scatterv, allgatherv, alltoallv, alltoallw, reduce_scatter";
 const HAND_WRITTEN: [&str; 2] = ["hand-written", "sketch"];
@@ -88,6 +90,8 @@ impl Subject {
         bytes: u64,
         ranks: u32,
     ) -> Result<Vec<Self>, Failure> {
+        let most = ADDRESSES / u64::from(ranks.max(1));
+        Refusal::check(Argument::Bytes, bytes, error::Bound::AtMost(most))?;
         let sides = Sides::of(collective);
         if blocks == Blocks::Unequal && !sides.is_some_and(Sides::varies) {
             return Err(Failure::Words(format!("{} has no unequal blocks: {VARYING} have", decide::name(collective))));
