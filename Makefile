@@ -6,6 +6,9 @@ BUILT = $(or $(CARGO_TARGET_DIR),target)/release
 UNISONO = $(BUILT)/unisono
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 
+# Crates that others may depend on: those that are not `publish = false`.
+CRATES = kernel shm local sim table posix capi mpi model measure
+
 # Of install: the MPIs, and what has a shared library stripped (STRIPPED= keeps its symbols).
 MPIS ?= openmpi mpich
 STRIPPED ?= -s
@@ -15,7 +18,7 @@ library = install $(STRIPPED) -m 755 $(BUILT)/$(1) $(LIB)/$(2).so.$(VERSION) \
 	&& ln -sf $(2).so.$(VERSION) $(LIB)/$(2).so.$(firstword $(subst ., ,$(VERSION))) \
 	&& ln -sf $(2).so.$(firstword $(subst ., ,$(VERSION))) $(LIB)/$(2).so
 
-.PHONY: demo test test-mpi ci bench figures measured soak numa simgrid levels fuzz miri mutants docs install setup release clean
+.PHONY: demo test test-mpi ci bench figures measured soak numa simgrid levels fuzz miri mutants docs package install setup release clean
 
 help: ## show the doors
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +76,9 @@ mutants: setup ## the code changed in one place, again and again: some test must
 docs: setup ## the API documentation, in target/doc
 	@RUSTDOCFLAGS=-Dwarnings cargo doc --locked --workspace --no-deps --quiet
 	@echo "docs: target/doc/unisono_kernel/index.html"
+
+package: setup ## the crates for others as packages, each built from its package alone (docs/embedding.md)
+	@.ci/package $(addprefix unisono-,$(CRATES))
 
 install: ## program, C libraries, libraries to preload under the MPIs here, headers, pkg-config files below PREFIX; installs no packages
 	@cargo build --locked --release --quiet -p unisono-cli

@@ -4,6 +4,7 @@
 
 use crate::args::Copies;
 use crate::error::Failure;
+use crate::out::outln;
 use crate::stats::median;
 use std::sync::Barrier;
 use std::thread;
@@ -98,15 +99,15 @@ fn time(way: Way, len: usize, cores: usize) -> Result<f64, Failure> {
 /// Measures and prints a line per length.
 pub(crate) fn run(args: &Copies) -> Result<String, Failure> {
     let cores = args.cores.map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from);
-    println!(
+    outln!(
         "{cores} cores at once, µs: a copy; two, through slots of 32 KiB; one across address spaces (process_vm_readv)"
-    );
-    println!("{:>10} {:>10} {:>10} {:>10} {:>14}", "bytes", "one", "two", "across", "across ÷ two");
+    )?;
+    outln!("{:>10} {:>10} {:>10} {:>10} {:>14}", "bytes", "one", "two", "across", "across ÷ two")?;
     for &bytes in &args.bytes {
         let len = usize::try_from(bytes).unwrap_or(usize::MAX).clamp(1, ROTATED);
         let times = [Way::Memory, Way::Slots, Way::Across].map(|way| time(way, len, cores));
         let [one, two, across] = times.into_iter().collect::<Result<Vec<_>, _>>()?.try_into().unwrap_or([0.0; 3]);
-        println!("{len:>10} {one:>10.2} {two:>10.2} {across:>10.2} {:>14.2}", across / two);
+        outln!("{len:>10} {one:>10.2} {two:>10.2} {across:>10.2} {:>14.2}", across / two)?;
     }
     Ok(format!("copies: {} lengths", args.bytes.len()))
 }

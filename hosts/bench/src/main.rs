@@ -10,8 +10,11 @@
 //! floor           what the machine cannot beat, where a formula is known
 //! cells           medians over the rounds, ratios pair by pair, geometric means, losing cells
 //! report          all of it, in JSON; table for a terminal; page for a browser; digest for docs/
+//! out             standard output, where a closed pipe is no error and a full disk is one
 //! ```
 //! What is measured and how: docs/benchmark.md.
+// They panic where nothing can be written: `out` answers.
+#![deny(clippy::print_stdout)]
 
 mod args;
 mod cells;
@@ -22,6 +25,7 @@ mod error;
 mod floor;
 mod launch;
 mod machine;
+mod out;
 mod page;
 mod report;
 mod rounds;
@@ -32,6 +36,7 @@ mod tools;
 use args::{Args, Command, Page, Run};
 use clap::Parser;
 use error::Failure;
+use out::{out, outln};
 use report::Report;
 use std::path::Path;
 use std::process::ExitCode;
@@ -42,11 +47,8 @@ fn main() -> ExitCode {
         Command::Page(args) => redraw(&args),
         Command::Copies(args) => copies::run(&args),
     };
-    match outcome {
-        Ok(summary) => {
-            println!("{summary}");
-            ExitCode::SUCCESS
-        }
+    match outcome.and_then(|summary| outln!("{summary}")).and_then(|()| out::finish()) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("unisono-bench: {failure}");
             ExitCode::FAILURE
@@ -67,10 +69,10 @@ fn run(args: &Run) -> Result<String, Failure> {
     let digest = digest::Digest { report: &report, command: &format!("unisono-bench {}", words.join(" ")) };
     let markdown = out.join("bench.md");
     std::fs::write(&markdown, digest.to_string()).map_err(|e| Failure::file("write", &markdown, &e))?;
-    print!("{}", table::Table(&report));
-    println!("data: {}", json.display());
-    println!("page: {}", html.display());
-    println!("digest: {}", markdown.display());
+    out!("{}", table::Table(&report))?;
+    outln!("data: {}", json.display())?;
+    outln!("page: {}", html.display())?;
+    outln!("digest: {}", markdown.display())?;
     let verdict = report.verdict();
     if report.ours_failed() { Err(Failure::Words(verdict)) } else { Ok(verdict) }
 }

@@ -2,7 +2,7 @@
 
 use roxmltree::{Document, Node, ParsingOptions};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn bench(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_unisono-bench")).args(args).output().expect("the program starts")
@@ -49,6 +49,14 @@ fn a_report_becomes_a_well_formed_page_with_all_its_plots() {
     for figure in figures {
         assert_eq!(count(figure, "svg"), 1);
         assert!(count(figure, "polyline") > 0, "a plot has lines");
+        let texts = figure.descendants().filter(|node| node.tag_name().name() == "text");
+        let labels: Vec<_> = texts.filter_map(|node| node.text()).map(str::trim).collect();
+        for wanted in ["8 B", "512 B", "4 KiB"] {
+            assert!(labels.contains(&wanted), "{wanted} below the plot: {labels:?}");
+        }
+        let time = |label: &&&str| label.ends_with(" ns") || label.ends_with(" µs") || label.ends_with(" ms");
+        let beside = labels.iter().filter(time).count();
+        assert_eq!(beside >= 2, labels.contains(&"time"), "units beside a plot of times: {labels:?}");
     }
     for (tag, most) in [("script", 0), ("link", 0), ("img", 0), ("h1", 1)] {
         assert!(count(body, tag) <= most, "{tag}");
@@ -136,4 +144,46 @@ fn copies_are_timed_and_summed_up() {
     let row: Vec<f64> = text.lines().nth(2).unwrap().split_whitespace().map(|word| word.parse().unwrap()).collect();
     assert!(output.status.success() && row.len() == 5 && row.iter().all(|&time| time > 0.0), "{text}");
     assert_eq!(text.lines().last(), Some("copies: 1 lengths"));
+}
+
+/// How the subcommands that print end, where standard output is this: code and standard error.
+fn written_to(to: impl Fn() -> Stdio) -> Vec<(Option<i32>, String)> {
+    let folder = folder("written");
+    let (json, out) = (folder.join("bench.json"), folder.join("run"));
+    std::fs::write(&json, CANNED).expect("a report");
+    let json = json.to_str().expect("text");
+    let run = ["run", "--rounds", "1", "--ranks", "2", "--bytes", "8", "--unisono", "/no/unisono", "--out"];
+    let run = [&run[..], &[out.to_str().expect("text")]].concat();
+    let of = |args: &[&str]| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_unisono-bench"));
+        let output = program.args(args).env("PATH", "/no/path").stdout(to()).output().expect("the program starts");
+        (output.status.code(), text(&output.stderr))
+    };
+    [&["page", json][..], &["copies", "--bytes", "8K", "--cores", "1"], &run].map(of).into()
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_no_panic() {
+    for (code, errors) in
+        written_to(|| std::fs::File::options().write(true).open("/dev/full").expect("Linux has it").into())
+    {
+        assert_eq!(code, Some(1), "{errors}");
+        assert!(
+            errors.contains("standard output: No space left on device") && !errors.contains("panicked"),
+            "{errors}"
+        );
+    }
+}
+
+#[test]
+fn a_reader_who_is_gone_is_no_error() {
+    let gone = || {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        writer.into()
+    };
+    let [page, copies, run] = &written_to(gone)[..] else { panic!("three subcommands") };
+    assert_eq!((page, copies), (&(Some(0), String::new()), &(Some(0), String::new())));
+    // Unisono is missing there: that alone is its error.
+    assert!(run.0 == Some(1) && run.1.contains("Unisono FAILED") && !run.1.contains("panicked"), "{run:?}");
 }

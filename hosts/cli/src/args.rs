@@ -103,17 +103,30 @@ pub(crate) enum Collective {
     Allreduce,
     /// Gather: bytes of one block
     Gather,
+    /// Gatherv: bytes of one block
+    Gatherv,
     /// Scatter: bytes of one block
     Scatter,
+    /// Scatterv: bytes of one block
+    Scatterv,
     /// Allgather: bytes of one block
     Allgather,
+    /// Allgatherv: bytes of one block
+    Allgatherv,
     /// Alltoall: bytes of one block
     Alltoall,
+    /// Alltoallv: bytes of one block
+    Alltoallv,
+    /// Alltoallw, with a datatype for each block: bytes of one block
+    Alltoallw,
     /// Reduce
     Reduce,
-    /// Reduce_scatter in equal blocks: bytes of the whole vector
+    /// Reduce_scatter, with a count for each rank: bytes of the whole vector
     #[value(name = "reduce_scatter")]
     ReduceScatter,
+    /// Reduce_scatter_block, with one count for all ranks: bytes of the whole vector
+    #[value(name = "reduce_scatter_block")]
+    ReduceScatterBlock,
     /// Scan
     Scan,
     /// Exscan
@@ -123,6 +136,18 @@ pub(crate) enum Collective {
     Overlap,
     /// Communicators: dup, split, create group, each with free
     Comm,
+}
+
+/// Lengths of the blocks of one call.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Blocks {
+    /// All have one length
+    #[default]
+    Equal,
+    /// Rank r's block is r times as long as rank 1's, but those of ranks 0, 4, 8, ... are empty. All together are as long
+    /// as equal ones. Of alltoallv and alltoallw, rank i's block for rank j is as long as that of rank (i + j) modulo N
+    Unequal,
 }
 
 /// How to measure.
@@ -145,14 +170,20 @@ pub(crate) struct Bench {
     /// Number of processes
     #[arg(short = 'n', long, default_value_t = 2, value_name = "N")]
     pub(crate) ranks: u32,
-    /// Message bytes, separated by commas; KiB and MiB as 8K, 4M
+    /// Message bytes, separated by commas; KiB and MiB as 8K, 4M. Of gather(v), scatter(v), allgather(v) and alltoall(v, w)
+    /// the bytes of one block, or the mean of unequal ones; of reduce_scatter and reduce_scatter_block those of the vector
+    /// that each rank brings, which is cut into a block for each rank, of one double at least on average; of the others
+    /// those of one rank's whole vector
     #[arg(long, value_delimiter = ',', value_parser = parse_bytes, default_values = ["8"], value_name = "LIST")]
     pub(crate) bytes: Vec<u64>,
+    /// Lengths of the blocks of gatherv, scatterv, allgatherv, alltoallv, alltoallw and reduce_scatter
+    #[arg(long, value_enum, default_value_t = Blocks::Equal)]
+    pub(crate) blocks: Blocks,
     /// Algorithm by name; `all`: one row each. bcast: auto, posted, queue, cico-flat, cico-chain, cico-binary,
     /// cico-binomial, cico-kary-K, cico-knomial-K. barrier: auto, posted, dissemination, central, combining, combining-N.
     /// allreduce: auto, posted, exchange, slices; for 8 bytes also hand-written, a loop that makes the same
-    /// promises without the kernel's machines, and sketch, a loop that makes none. gather, scatter, allgather: auto,
-    /// exchange, cico. Others: auto, exchange
+    /// promises without the kernel's machines, and sketch, a loop that makes none. gather(v), scatter(v),
+    /// allgather(v): auto, exchange, cico. Others: auto, exchange
     #[arg(long, default_value = "auto", value_name = "NAME")]
     pub(crate) algorithm: String,
     /// How it is called. A persistent operation is planned once per root, on one buffer, as with --warm

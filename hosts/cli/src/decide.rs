@@ -3,16 +3,54 @@
 use crate::args::Collective;
 use crate::error::Failure;
 use clap::ValueEnum;
-use unisono_kernel::table::{self, Ask, Over, Plan, Site};
+use unisono_kernel::table::{self, Ask, Collective as Kind, Over, Plan, Site};
 use unisono_posix::decisions::decisions;
 
 /// A call of the command line, as tables ask for it; nothing where that is no collective. Its operation commutes, and a
 /// segment has the papers' queues, as bench's have.
 pub(crate) fn ask(over: Over, collective: Collective, bytes: u64, ranks: u32) -> Option<Ask> {
-    let collective = table::Collective::from_name(&name(collective))?;
+    let collective = kind(collective)?;
     let bytes = if collective.has_bytes() { bytes } else { 0 };
     let site = Site { papers: true, ..Site::flat(ranks) };
     Some(Ask { over, collective, bytes, commutative: true, site })
+}
+
+/// The collective that the kernel chooses algorithms for; nothing where that is none.
+pub(crate) fn kind(collective: Collective) -> Option<Kind> {
+    Kind::ALL.into_iter().find(|kind| forms(*kind).contains(&collective))
+}
+
+/// What the command line calls a collective of the kernel: MPI's names, where several have one choice.
+const fn forms(kind: Kind) -> &'static [Collective] {
+    match kind {
+        Kind::Barrier => &[Collective::Barrier],
+        Kind::Bcast => &[Collective::Bcast],
+        Kind::Gather => &[Collective::Gather],
+        Kind::Gatherv => &[Collective::Gatherv],
+        Kind::Scatter => &[Collective::Scatter],
+        Kind::Scatterv => &[Collective::Scatterv],
+        Kind::Allgather => &[Collective::Allgather, Collective::Allgatherv],
+        Kind::Alltoall => &[Collective::Alltoall],
+        Kind::Alltoallv => &[Collective::Alltoallv, Collective::Alltoallw],
+        Kind::Reduce => &[Collective::Reduce],
+        Kind::Allreduce => &[Collective::Allreduce],
+        Kind::ReduceScatter => &[Collective::ReduceScatter, Collective::ReduceScatterBlock],
+        Kind::Scan => &[Collective::Scan],
+        Kind::Exscan => &[Collective::Exscan],
+    }
+}
+
+/// The collective that stands for this one in the simulator and in `tune`, which have equal blocks alone; nothing where it
+/// stands for itself.
+pub(crate) const fn stands_for(collective: Collective) -> Option<Collective> {
+    match collective {
+        Collective::Gatherv => Some(Collective::Gather),
+        Collective::Scatterv => Some(Collective::Scatter),
+        Collective::Allgatherv => Some(Collective::Allgather),
+        Collective::Alltoallv | Collective::Alltoallw => Some(Collective::Alltoall),
+        Collective::ReduceScatterBlock => Some(Collective::ReduceScatter),
+        _ => None,
+    }
 }
 
 /// A collective's name.
@@ -38,7 +76,7 @@ pub(crate) fn candidates(over: Over, collective: Collective) -> Vec<Plan> {
         Over::Segment => names(collective),
         Over::Messages => messages(collective).map_or(&[][..], |(_, names)| names),
     };
-    let kind = ask(over, collective, 0, 1).map(|ask| ask.collective);
+    let kind = kind(collective);
     names.iter().filter_map(|name| Plan::from_name(over, kind?, name)).collect()
 }
 
@@ -48,17 +86,25 @@ pub(crate) fn names(collective: Collective) -> &'static [&'static str] {
         Collective::Bcast => &["posted", "queue", "cico-flat", "cico-chain", "cico-binary", "cico-binomial"],
         Collective::Barrier => &["posted", "dissemination", "central", "combining"],
         Collective::Allreduce => &["posted", "exchange", "slices"],
-        Collective::Gather | Collective::Scatter | Collective::Allgather => &["exchange", "cico"],
+        Collective::Gather
+        | Collective::Gatherv
+        | Collective::Scatter
+        | Collective::Scatterv
+        | Collective::Allgather
+        | Collective::Allgatherv => &["exchange", "cico"],
         Collective::Alltoall
+        | Collective::Alltoallv
+        | Collective::Alltoallw
         | Collective::Reduce
         | Collective::ReduceScatter
+        | Collective::ReduceScatterBlock
         | Collective::Scan
         | Collective::Exscan => &["exchange"],
         Collective::Overlap | Collective::Comm => &[],
     }
 }
 
-/// The collective's name, and those of its algorithms over messages, the default first; nothing where messages have none.
+/// The collective's name, or that of its form with equal blocks, and those of its algorithms over messages, the default first; nothing where messages have none.
 pub(crate) const fn messages(collective: Collective) -> Option<(&'static str, &'static [&'static str])> {
     Some(match collective {
         Collective::Barrier => {
@@ -69,13 +115,56 @@ pub(crate) const fn messages(collective: Collective) -> Option<(&'static str, &'
         }
         Collective::Reduce => ("reduce", &["binomial", "flat", "knomial-4", "chain-8192", "scatter-gather"]),
         Collective::Allreduce => ("allreduce", &["doubling", "rabenseifner", "ring", "segmented-ring-8192"]),
-        Collective::Gather => ("gather", &["binomial", "linear"]),
-        Collective::Scatter => ("scatter", &["binomial", "linear"]),
-        Collective::Allgather => ("allgather", &["bruck", "ring", "doubling", "bagds"]),
-        Collective::Alltoall => ("alltoall", &["pairwise", "linear", "bruck"]),
-        Collective::ReduceScatter => ("reduce_scatter", &["pairwise", "ring"]),
+        Collective::Gather | Collective::Gatherv => ("gather", &["binomial", "linear"]),
+        Collective::Scatter | Collective::Scatterv => ("scatter", &["binomial", "linear"]),
+        Collective::Allgather | Collective::Allgatherv => ("allgather", &["bruck", "ring", "doubling", "bagds"]),
+        Collective::Alltoall | Collective::Alltoallv | Collective::Alltoallw => {
+            ("alltoall", &["pairwise", "linear", "bruck"])
+        }
+        Collective::ReduceScatter | Collective::ReduceScatterBlock => ("reduce_scatter", &["pairwise", "ring"]),
         Collective::Scan => ("scan", &["doubling", "chain-8192"]),
         Collective::Exscan => ("exscan", &["doubling", "chain-8192"]),
         Collective::Overlap | Collective::Comm => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// `forms` names every collective of the kernel, or does not compile: so none can be missing here, or be there twice.
+    #[test]
+    fn the_command_line_has_every_collective_of_the_kernel_once() {
+        let forms: Vec<_> = Kind::ALL.into_iter().flat_map(forms).copied().map(name).collect();
+        let beside = [Collective::Overlap, Collective::Comm].map(name);
+        let variants: BTreeSet<_> = Collective::value_variants().iter().copied().map(name).collect();
+        assert_eq!(forms.iter().chain(&beside).cloned().collect::<BTreeSet<_>>(), variants);
+        assert_eq!(forms.len() + beside.len(), variants.len());
+        for kind in Kind::ALL {
+            let form = Collective::from_str(kind.name(), false).expect("MPI's name");
+            assert_eq!(self::kind(form), Some(kind));
+        }
+    }
+
+    /// The C program of `make bench` has them all, too (hosts/bench).
+    #[test]
+    fn the_command_line_has_every_collective_of_the_benchmark_against_mpis() {
+        let text = include_str!("../../bench/c/subjects.c");
+        let list = text.split("subjects[] = {").nth(1).and_then(|rest| rest.split("};").next()).expect("a list");
+        let mut there: Vec<_> = list.split('"').skip(1).step_by(2).map(str::to_owned).collect();
+        let mut here: Vec<_> = Kind::ALL.into_iter().flat_map(forms).copied().map(name).collect();
+        there.sort();
+        here.sort();
+        assert_eq!((here.len(), here), (17, there));
+    }
+
+    #[test]
+    fn every_algorithm_is_one_of_the_kernel() {
+        for &collective in Collective::value_variants() {
+            assert_eq!(candidates(Over::Segment, collective).len(), names(collective).len(), "{collective:?}");
+            let over_messages = messages(collective).map_or(0, |(_, names)| names.len());
+            assert_eq!(candidates(Over::Messages, collective).len(), over_messages, "{collective:?}");
+        }
+    }
 }

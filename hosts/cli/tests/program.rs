@@ -51,7 +51,7 @@ fn bench_knows_every_collective_and_form_of_algorithm() {
     assert_eq!(run(&["bench", "barrier", "--algorithm", "all"]), 4);
     assert_eq!(run(&["bench", "allreduce", "--bytes", "8,48"]), 2);
     assert_eq!(run(&["bench", "allreduce", "--bytes", "8,5000,40000", "--algorithm", "all"]), 5 + 2 + 2);
-    for name in ["gather", "scatter", "allgather", "alltoall", "reduce", "reduce_scatter", "scan", "exscan"] {
+    for name in ["gather", "scatter", "allgather", "alltoall", "reduce", "reduce_scatter_block", "scan", "exscan"] {
         assert_eq!(run(&["bench", name, "--bytes", "0,8,5000"]), 3, "{name}");
         let algorithms = if ["gather", "scatter", "allgather"].contains(&name) { 2 } else { 1 };
         assert_eq!(run(&["bench", name, "--bytes", "0,20000", "--algorithm", "all"]), 2 * algorithms, "{name}");

@@ -4,12 +4,13 @@
 pub mod figure;
 pub mod groups;
 mod sizes;
+mod ticks;
 
 use std::error::Error;
 use std::fmt;
 
 pub use plotters::style::RGBColor;
-pub use sizes::{Frame, Series, bytes, draw, hue};
+pub use sizes::{Frame, Series, Unit, bytes, draw, hue};
 
 const FONT: &str = "sans-serif";
 

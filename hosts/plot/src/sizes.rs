@@ -1,12 +1,17 @@
 //! A plot of lines over message sizes, both axes logarithmic.
 
-use crate::{BOLD, FONT, LIGHT, PlotError, short};
+use crate::{BOLD, FONT, LIGHT, PlotError, short, ticks};
 use plotters::prelude::*;
 use std::error::Error;
 
-/// Pixels of a plot, and of one that has a line for each collective.
+/// Pixels of a plot, and of one that has a line for each collective: width and height.
 const SIZE: (u32, u32) = (460, 320);
 const LARGE: (u32, u32) = (700, 460);
+/// Pixels below and beside the axes, for labels.
+const BELOW: u32 = 38;
+const BESIDE: u32 = 66;
+/// Pixels of an axis that a label takes, with what must be free beside it.
+const LABEL: (u32, u32) = (46, 17);
 
 /// One line of a plot.
 #[derive(Clone, Debug)]
@@ -17,8 +22,17 @@ pub struct Series {
     pub color: RGBColor,
     /// Drawn with more weight.
     pub bold: bool,
-    /// Bytes against a value.
+    /// Bytes against a value, in the plot's unit.
     pub points: Vec<(f64, f64)>,
+}
+
+/// What the values of a plot are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Numbers without a unit, such as ratios.
+    None,
+    /// Times in nanoseconds; labels are in ns, µs, ms or s.
+    Nanoseconds,
 }
 
 /// What a plot says beside its lines.
@@ -26,8 +40,10 @@ pub struct Series {
 pub struct Frame<'t> {
     /// Above the plot.
     pub title: &'t str,
-    /// What the values are.
+    /// What the values are, in words.
     pub y: &'t str,
+    /// And in which unit.
+    pub unit: Unit,
     /// A value to compare with, as a level line; such a plot is larger.
     pub level: Option<f64>,
 }
@@ -78,12 +94,21 @@ fn render(svg: &mut String, frame: Frame<'_>, series: &[Series]) -> Result<bool,
     let size = if frame.level.is_some() { LARGE } else { SIZE };
     let root = SVGBackend::with_string(svg, size).into_drawing_area();
     root.fill(&WHITE)?;
+    let room = ((size.0 - BESIDE) / LABEL.0, (size.1 - BELOW) / LABEL.1);
+    let (along, up) = (ticks::bytes(x, room.0 as usize), ticks::decimals(y, room.1 as usize));
+    let value = |y: &f64| match frame.unit {
+        Unit::None => short(*y),
+        Unit::Nanoseconds => ticks::time(*y),
+    };
     let mut chart = ChartBuilder::on(&root)
         .caption(frame.title, (FONT, 15))
         .margin(8)
-        .x_label_area_size(36)
-        .y_label_area_size(58)
-        .build_cartesian_2d((x.0..x.1).log_scale().base(8.0), (y.0..y.1).log_scale())?;
+        .x_label_area_size(BELOW)
+        .y_label_area_size(BESIDE)
+        .build_cartesian_2d(
+            (x.0..x.1).log_scale().with_key_points(along.labelled).with_light_points(along.faint),
+            (y.0..y.1).log_scale().with_key_points(up.labelled).with_light_points(up.faint),
+        )?;
     chart
         .configure_mesh()
         .light_line_style(LIGHT)
@@ -91,9 +116,8 @@ fn render(svg: &mut String, frame: Frame<'_>, series: &[Series]) -> Result<bool,
         .x_desc("bytes")
         .y_desc(frame.y)
         .x_label_formatter(&|x| bytes(x.round() as u64))
-        .y_label_formatter(&|y| short(*y))
+        .y_label_formatter(&value)
         .label_style((FONT, 11))
-        .y_labels(14)
         .draw()?;
     if let Some(level) = frame.level {
         chart.draw_series(LineSeries::new([(x.0, level), (x.1, level)], BLACK.stroke_width(1)))?;
@@ -114,4 +138,38 @@ fn render(svg: &mut String, frame: Frame<'_>, series: &[Series]) -> Result<bool,
     drop(chart);
     drop(root);
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The texts of a plot of times from 100 ns to 100 µs over 8 bytes to 2 MiB.
+    fn texts(unit: Unit) -> Vec<String> {
+        let points = [(8.0, 100.0), (4096.0, 900.0), (2097152.0, 1e5)].into();
+        let line = Series { name: "one".into(), color: hue(0.0), bold: true, points };
+        let svg = draw(Frame { title: "a title", y: "values", unit, level: None }, &[line]);
+        let svg = svg.expect("it draws").expect("there are points");
+        svg.split("</text>").filter_map(|part| Some(part.rsplit_once('>')?.1.trim().to_owned())).collect()
+    }
+
+    #[test]
+    fn both_axes_have_labels_in_units() {
+        let times = texts(Unit::Nanoseconds);
+        let bytes = ["8 B", "64 B", "512 B", "4 KiB", "32 KiB", "256 KiB", "2 MiB"];
+        for wanted in bytes.iter().chain(&["100 ns", "500 ns", "1 µs", "20 µs", "100 µs", "values", "bytes"]) {
+            assert_eq!(times.iter().filter(|text| text == wanted).count(), 1, "{wanted} in {times:?}");
+        }
+        let numbers = texts(Unit::None);
+        assert!(numbers.iter().any(|text| text == "20000"), "{numbers:?}");
+        assert!(!numbers.iter().any(|text| text.ends_with("µs")), "{numbers:?}");
+    }
+
+    #[test]
+    fn nothing_to_draw_is_no_plot() {
+        let empty = Series { name: "one".into(), color: hue(0.0), bold: true, points: vec![(0.0, -1.0)] };
+        let frame = Frame { title: "a title", y: "values", unit: Unit::None, level: None };
+        assert_eq!(draw(frame, &[empty]), Ok(None));
+        assert_eq!(draw(frame, &[]), Ok(None));
+    }
 }

@@ -9,7 +9,7 @@ use crate::error::Failure;
 use crate::report::{COLLECTIVES, Report, bytes};
 use crate::table::list;
 use std::fmt::Write;
-use unisono_plot::{Frame, RGBColor, Series, hue};
+use unisono_plot::{Frame, RGBColor, Series, Unit, hue};
 
 const STYLE: &str = "
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 90rem; padding: 0 1rem; color: #1c1c1e }
@@ -123,14 +123,17 @@ impl Page {
             lines.filter(|line| !line.points.is_empty()).collect()
         };
         let title = format!("Unisono ÷ best peer, {ranks} ranks, {}", view.name);
-        self.figure(Frame { title: &title, y: "ratio", level: Some(1.0) }, &of_ours(|cell| cell.ratio))?;
+        let frame = Frame { title: &title, y: "ratio", unit: Unit::None, level: Some(1.0) };
+        self.figure(frame, &of_ours(|cell| cell.ratio))?;
         let title = format!("Unisono ÷ floor, {ranks} ranks, {}", view.name);
-        self.figure(Frame { title: &title, y: "time ÷ floor", level: Some(1.0) }, &of_ours(|cell| cell.over_floor))?;
+        let frame = Frame { title: &title, y: "time ÷ floor", unit: Unit::None, level: Some(1.0) };
+        self.figure(frame, &of_ours(|cell| cell.over_floor))?;
         for collective in COLLECTIVES {
             let mine: Vec<&Cell> =
                 cells.iter().copied().filter(|c| c.collective == collective && c.bytes > 0).collect();
             let title = format!("{collective}, {ranks} ranks, {}", view.name);
-            self.figure(Frame { title: &title, y: "µs", level: None }, &latencies(&mine))?;
+            let frame = Frame { title: &title, y: "time", unit: Unit::Nanoseconds, level: None };
+            self.figure(frame, &latencies(&mine))?;
         }
         self.table(&cells);
         self.push("</details>\n");
@@ -179,10 +182,10 @@ impl Page {
     }
 }
 
-/// Microseconds of each configuration in the cells of a collective.
+/// Nanoseconds of each configuration in the cells of a collective.
 fn latencies(cells: &[&Cell]) -> Vec<Series> {
     let line = |(name, color): (&str, RGBColor)| {
-        let point = |cell: &&Cell| Some((cell.bytes as f64, cell.times.get(name)?.p50_ns / 1e3));
+        let point = |cell: &&Cell| Some((cell.bytes as f64, cell.times.get(name)?.p50_ns));
         let points = cells.iter().filter_map(point).collect();
         Series { name: name.into(), color, bold: name == OURS, points }
     };

@@ -1,35 +1,37 @@
-//! How each collective is called on one buffer of a rank: what it sends lies first, then what it receives.
+//! The collectives with two sides: what a rank's buffer holds before a call, and what must be there after it. What it sends
+//! lies first, then what it receives.
 //!
-//! Bytes are those of docs/benchmark.md: one block of gather, scatter, allgather and alltoall; else the
-//! whole vector of one rank, which a reduce_scatter cuts into equal blocks of one element at least.
+//! Bytes are those of docs/benchmark.md: one block of gather(v), scatter(v), allgather(v) and alltoall(v, w), or the mean of
+//! unequal ones; else the whole vector of one rank, which a reduce_scatter cuts into blocks of one element at least.
 
 use super::buffers::{fill, holds};
-use crate::args::Collective;
+use super::shape::Shape;
+use crate::args::{Blocks, Collective};
 use unisono_kernel::Rank;
-use unisono_kernel::algorithm::MoveAlgorithm;
-use unisono_kernel::blocks::Blocks;
-use unisono_kernel::call::Call;
-use unisono_kernel::datatype::{Data, Datatype};
-use unisono_kernel::driver::Communicator;
-use unisono_kernel::error::{Argument, Bound, Error, Refusal};
-use unisono_kernel::op::Op;
-use unisono_posix::Posix;
 
 /// A collective with two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sides {
     Gather,
+    Gatherv,
     Scatter,
+    Scatterv,
     Allgather,
+    Allgatherv,
     Alltoall,
+    Alltoallv,
+    Alltoallw,
     Reduce,
     ReduceScatter,
+    ReduceScatterBlock,
     Scan,
     Exscan,
 }
 
 /// Seed of what is there before.
 const JUNK: u64 = 1_000_003;
+/// Bytes of a double.
+const DOUBLE: u64 = 8;
 
 impl Sides {
     /// Of what is measured: if it has two sides.
@@ -41,11 +43,17 @@ impl Sides {
             | Collective::Overlap
             | Collective::Comm => return None,
             Collective::Gather => Self::Gather,
+            Collective::Gatherv => Self::Gatherv,
             Collective::Scatter => Self::Scatter,
+            Collective::Scatterv => Self::Scatterv,
             Collective::Allgather => Self::Allgather,
+            Collective::Allgatherv => Self::Allgatherv,
             Collective::Alltoall => Self::Alltoall,
+            Collective::Alltoallv => Self::Alltoallv,
+            Collective::Alltoallw => Self::Alltoallw,
             Collective::Reduce => Self::Reduce,
             Collective::ReduceScatter => Self::ReduceScatter,
+            Collective::ReduceScatterBlock => Self::ReduceScatterBlock,
             Collective::Scan => Self::Scan,
             Collective::Exscan => Self::Exscan,
         })
@@ -54,11 +62,17 @@ impl Sides {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Gather => "gather",
+            Self::Gatherv => "gatherv",
             Self::Scatter => "scatter",
+            Self::Scatterv => "scatterv",
             Self::Allgather => "allgather",
+            Self::Allgatherv => "allgatherv",
             Self::Alltoall => "alltoall",
+            Self::Alltoallv => "alltoallv",
+            Self::Alltoallw => "alltoallw",
             Self::Reduce => "reduce",
             Self::ReduceScatter => "reduce_scatter",
+            Self::ReduceScatterBlock => "reduce_scatter_block",
             Self::Scan => "scan",
             Self::Exscan => "exscan",
         }
@@ -66,161 +80,98 @@ impl Sides {
 
     /// Is there a root?
     pub(crate) const fn rooted(self) -> bool {
-        matches!(self, Self::Gather | Self::Scatter | Self::Reduce)
+        matches!(self, Self::Gather | Self::Gatherv | Self::Scatter | Self::Scatterv | Self::Reduce)
     }
 
     /// Does it only move bytes?
     pub(crate) const fn moves(self) -> bool {
-        matches!(self, Self::Gather | Self::Scatter | Self::Allgather | Self::Alltoall)
+        !matches!(self, Self::Reduce | Self::ReduceScatter | Self::ReduceScatterBlock | Self::Scan | Self::Exscan)
     }
 
-    /// Bytes that a rank sends and receives.
-    const fn lengths(self, bytes: u64, ranks: u32) -> (usize, usize) {
-        let (one, all) = (bytes as usize, bytes as usize * ranks as usize);
-        match self {
-            Self::Gather | Self::Allgather => (one, all),
-            Self::Scatter => (all, one),
-            Self::Alltoall => (all, all),
-            Self::Reduce | Self::Scan | Self::Exscan => (one, one),
-            Self::ReduceScatter => {
-                let elements = one / 8 / ranks as usize;
-                let block = 8 * if one > 0 && elements == 0 { 1 } else { elements };
-                (block * ranks as usize, block)
+    /// May its blocks be unequal?
+    pub(crate) const fn varies(self) -> bool {
+        self.to_each_other_varies()
+            || matches!(self, Self::Gatherv | Self::Scatterv | Self::Allgatherv | Self::ReduceScatter)
+    }
+
+    /// Has each rank unequal blocks for each other one?
+    const fn to_each_other_varies(self) -> bool {
+        matches!(self, Self::Alltoallv | Self::Alltoallw)
+    }
+
+    /// A rank's blocks, where the command line says `bytes`.
+    pub(crate) fn shape(self, blocks: Blocks, bytes: u64, (rank, ranks): (Rank, u32)) -> Shape {
+        let (unit, block) = if matches!(self, Self::ReduceScatter | Self::ReduceScatterBlock) {
+            let elements = bytes / DOUBLE / u64::from(ranks.max(1));
+            (DOUBLE, DOUBLE * if bytes > 0 { elements.max(1) } else { 0 })
+        } else {
+            (1, bytes)
+        };
+        match blocks {
+            Blocks::Equal => Shape::equal(block, (rank, ranks)),
+            Blocks::Unequal => {
+                let first = if self.to_each_other_varies() { rank } else { 0 };
+                Shape::unequal(block, unit, first, (rank, ranks))
             }
         }
     }
 
-    /// Bytes of a buffer for both sides.
-    pub(crate) const fn room(self, bytes: u64, ranks: u32) -> u64 {
-        let (send, receive) = self.lengths(bytes, ranks);
+    /// Bytes that a rank sends and receives, where its own block has `own`, and all blocks have `all`.
+    const fn lengths(self, own: usize, all: usize) -> (usize, usize) {
+        match self {
+            Self::Gather | Self::Gatherv | Self::Allgather | Self::Allgatherv => (own, all),
+            Self::Scatter | Self::Scatterv | Self::ReduceScatter | Self::ReduceScatterBlock => (all, own),
+            Self::Alltoall | Self::Alltoallv | Self::Alltoallw => (all, all),
+            Self::Reduce | Self::Scan | Self::Exscan => (own, own),
+        }
+    }
+
+    /// Bytes of a buffer for both sides, the same on all ranks.
+    pub(crate) const fn room(self, shape: &Shape) -> u64 {
+        let (send, receive) = self.lengths(shape.most, shape.all);
         (send.next_multiple_of(64) + receive) as u64
     }
 
-    /// Both sides of a buffer.
+    /// Both sides of a buffer; nothing where it is shorter than [`Self::room`].
     #[inline]
-    fn split(self, buffer: &mut [u8], bytes: u64, ranks: u32) -> Option<(&mut [u8], &mut [u8])> {
-        let (send, receive) = self.lengths(bytes, ranks);
+    pub(super) fn split<'b>(self, buffer: &'b mut [u8], shape: &Shape) -> Option<(&'b mut [u8], &'b mut [u8])> {
+        let (send, receive) = self.lengths(shape.own, shape.all);
         let (from, to) = buffer.split_at_mut_checked(send.next_multiple_of(64))?;
         Some((from.get_mut(..send)?, to.get_mut(..receive)?))
     }
 
-    /// One operation on a buffer of [`Self::room`] bytes; a shorter one is left alone.
-    #[inline]
-    pub(crate) fn call(
-        self,
-        algorithm: MoveAlgorithm,
-        comm: &mut Communicator<Posix>,
-        buffer: &mut [u8],
-        bytes: u64,
-        root: Rank,
-    ) -> Result<(), Error> {
-        let (ranks, at_root) = (comm.size(), comm.rank() == root);
-        let Some((send, receive)) = self.split(buffer, bytes, ranks) else { return Ok(()) };
-        let op = Op::SUM_F64;
-        match self {
-            Self::Gather => {
-                let receive = if at_root { Some(equal(receive, ranks)?) } else { None };
-                comm.run(&Call::Gather { send: Some(Data::bytes_mut(send)), receive, root, algorithm }).map(drop)
-            }
-            Self::Scatter => {
-                let send = if at_root { Some(equal(send, ranks)?) } else { None };
-                comm.run(&Call::Scatter { send, receive: Some(Data::bytes_mut(receive)), root, algorithm }).map(drop)
-            }
-            Self::Allgather => comm
-                .run(&Call::Allgather { send: Some(Data::bytes_mut(send)), receive: equal(receive, ranks)?, algorithm })
-                .map(drop),
-            Self::Alltoall => comm.alltoall(Some(equal(send, ranks)?), equal(receive, ranks)?),
-            Self::Reduce => comm.reduce(Data::bytes_mut(send), at_root.then_some(Data::bytes_mut(receive)), op, root),
-            Self::ReduceScatter => comm.reduce_scatter(equal(send, ranks)?, Data::bytes_mut(receive), op),
-            Self::Scan => comm.scan(Data::bytes_mut(send), Data::bytes_mut(receive), op),
-            Self::Exscan => comm.exscan(Data::bytes_mut(send), Data::bytes_mut(receive), op),
-        }
-    }
-
-    /// The same operation as data.
-    ///
-    /// # Errors
-    /// The buffer is shorter than [`Self::room`].
-    pub(crate) fn describe(
-        self,
-        algorithm: MoveAlgorithm,
-        (rank, ranks): (Rank, u32),
-        buffer: &mut [u8],
-        bytes: u64,
-        root: Rank,
-    ) -> Result<Call<'_>, Refusal> {
-        let (length, room) = (buffer.len() as u64, self.room(bytes, ranks));
-        let short = Refusal::new(Argument::Bytes, length, Bound::AtLeast(room));
-        let (send, receive) = self.split(buffer, bytes, ranks).ok_or(short)?;
-        let (at_root, op) = (rank == root, Op::SUM_F64);
-        Ok(match self {
-            Self::Gather => {
-                let receive = if at_root { Some(equal(receive, ranks)?) } else { None };
-                Call::Gather { send: Some(Data::bytes_mut(send)), receive, root, algorithm }
-            }
-            Self::Scatter => {
-                let send = if at_root { Some(equal(send, ranks)?) } else { None };
-                Call::Scatter { send, receive: Some(Data::bytes_mut(receive)), root, algorithm }
-            }
-            Self::Allgather => {
-                Call::Allgather { send: Some(Data::bytes_mut(send)), receive: equal(receive, ranks)?, algorithm }
-            }
-            Self::Alltoall => Call::Alltoall { send: Some(equal(send, ranks)?), receive: equal(receive, ranks)? },
-            Self::Reduce => {
-                let receive = at_root.then_some(Data::bytes_mut(receive));
-                Call::Reduce { send: Data::bytes_mut(send), receive, op, root }
-            }
-            Self::ReduceScatter => {
-                Call::ReduceScatter { send: equal(send, ranks)?, receive: Data::bytes_mut(receive), op }
-            }
-            Self::Scan => Call::Scan { send: Data::bytes_mut(send), receive: Data::bytes_mut(receive), op },
-            Self::Exscan => Call::Exscan { send: Data::bytes_mut(send), receive: Data::bytes_mut(receive), op },
-        })
-    }
-
     /// Fills a buffer's sides with what this rank sends, and with junk.
-    pub(crate) fn prepare(self, buffer: &mut [u8], bytes: u64, (rank, ranks): (Rank, u32)) {
-        let Some((send, receive)) = self.split(buffer, bytes, ranks) else { return };
+    pub(crate) fn prepare(self, buffer: &mut [u8], shape: &Shape, rank: Rank) {
+        let Some((send, receive)) = self.split(buffer, shape) else { return };
         fill(receive, JUNK);
-        if self.moves() {
-            let block = (bytes as usize).max(1);
-            send.chunks_mut(block).zip(0..).for_each(|(block, to)| fill(block, seed(rank, to)));
-        } else {
-            double(send, |at| operand(rank, at));
+        match self {
+            Self::Gather | Self::Gatherv | Self::Allgather | Self::Allgatherv => fill(send, seed(rank, 0)),
+            _ if self.moves() => shape.parts(send).zip(0..).for_each(|(block, to)| fill(block, seed(rank, to))),
+            _ => double(send, |at| operand(rank, at)),
         }
     }
 
     /// Has the operation left in a prepared buffer what it should?
-    pub(crate) fn right(self, buffer: &mut [u8], bytes: u64, (rank, ranks): (Rank, u32), root: Rank) -> bool {
-        let Some((_, receive)) = self.split(buffer, bytes, ranks) else { return false };
-        let elements = receive.len() / 8;
+    pub(crate) fn right(self, buffer: &mut [u8], shape: &Shape, (rank, ranks): (Rank, u32), root: Rank) -> bool {
+        let Some((_, receive)) = self.split(buffer, shape) else { return false };
         let sums = |receive: &mut [u8], folded: u32, first: usize| {
             let mut wanted = vec![0; receive.len()];
             double(&mut wanted, |at| (0..folded).map(|rank| operand(rank, first + at)).sum());
             receive == wanted
         };
+        let from_each = |receive, to| shape.parts(receive).zip(0..).all(|(block, from)| holds(block, seed(from, to)));
         match self {
-            Self::Gather | Self::Reduce if rank != root => holds(receive, JUNK),
+            Self::Gather | Self::Gatherv | Self::Reduce if rank != root => holds(receive, JUNK),
             Self::Exscan if rank == 0 => holds(receive, JUNK),
-            Self::Scatter => holds(receive, seed(root, rank)),
-            Self::Gather | Self::Allgather | Self::Alltoall => {
-                let to = if self == Self::Alltoall { rank } else { 0 };
-                let mut blocks = receive.chunks((bytes as usize).max(1)).zip(0..);
-                blocks.all(|(block, from)| holds(block, seed(from, to)))
-            }
+            Self::Scatter | Self::Scatterv => holds(receive, seed(root, rank)),
+            Self::Gather | Self::Gatherv | Self::Allgather | Self::Allgatherv => from_each(receive, 0),
+            Self::Alltoall | Self::Alltoallv | Self::Alltoallw => from_each(receive, rank),
             Self::Reduce => sums(receive, ranks, 0),
-            Self::ReduceScatter => sums(receive, ranks, rank as usize * elements),
+            Self::ReduceScatter | Self::ReduceScatterBlock => sums(receive, ranks, shape.begin(rank) / DOUBLE as usize),
             Self::Scan => sums(receive, rank + 1, 0),
             Self::Exscan => sums(receive, rank, 0),
         }
     }
-}
-
-/// A block of bytes for each rank.
-#[inline]
-fn equal(memory: &mut [u8], ranks: u32) -> Result<Blocks<'_>, Refusal> {
-    let block = memory.len() as u64 / u64::from(ranks);
-    Blocks::equal_mut(memory, ranks, block, Datatype::BYTE)
 }
 
 /// Names what goes from one rank to another.
@@ -236,4 +187,44 @@ fn operand(rank: Rank, at: usize) -> f64 {
 /// Fills bytes with doubles.
 fn double(bytes: &mut [u8], value: impl Fn(usize) -> f64) {
     bytes.as_chunks_mut().0.iter_mut().enumerate().for_each(|(at, to)| *to = value(at).to_ne_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was prepared and not called is found wrong, and so is a single other byte.
+    #[test]
+    fn what_did_not_arrive_is_wrong() {
+        for sides in [
+            Sides::Gatherv,
+            Sides::Scatterv,
+            Sides::Allgatherv,
+            Sides::Alltoallv,
+            Sides::Alltoallw,
+            Sides::ReduceScatter,
+            Sides::ReduceScatterBlock,
+        ] {
+            let blocks = if sides.varies() { Blocks::Unequal } else { Blocks::Equal };
+            let shape = sides.shape(blocks, 240, (1, 3));
+            let mut buffer = vec![0; sides.room(&shape) as usize];
+            sides.prepare(&mut buffer, &shape, 1);
+            assert!(!sides.right(&mut buffer, &shape, (1, 3), 1), "{sides:?}");
+            let (_, receive) = sides.split(&mut buffer, &shape).expect("room for both");
+            match sides {
+                Sides::Scatterv => fill(receive, seed(1, 1)),
+                _ if !sides.moves() => double(receive, |at| 6.0 * operand(0, shape.begin(1) / 8 + at)),
+                Sides::Gatherv | Sides::Allgatherv => {
+                    shape.parts(receive).zip(0..).for_each(|(block, from)| fill(block, seed(from, 0)));
+                }
+                _ => shape.parts(receive).zip(0..).for_each(|(block, from)| fill(block, seed(from, 1))),
+            }
+            assert!(sides.right(&mut buffer, &shape, (1, 3), 1), "{sides:?}");
+            let (_, receive) = sides.split(&mut buffer, &shape).expect("room for both");
+            if let Some(byte) = receive.last_mut() {
+                *byte ^= 1;
+            }
+            assert!(!sides.right(&mut buffer, &shape, (1, 3), 1), "{sides:?}");
+        }
+    }
 }

@@ -25,6 +25,7 @@ pub(crate) struct Contender {
 impl Contender {
     /// Makes ready, and checks results from every root. What is written by hand is blocking.
     pub(crate) fn join(team: &mut Team, joined: &mut Joined, subject: Subject, form: Form) -> Result<Self, Failure> {
+        let subject = subject.on(team.rank());
         let hand = subject.is_hand_written().map(|promises| HandWritten::join(team, promises)).transpose()?;
         let form = if hand.is_some() { Form::Blocking } else { form };
         let planned = (0..team.size()).map(|_| None).collect();
@@ -63,7 +64,8 @@ impl Contender {
             _ => {
                 let call = self.subject.describe(comm.rank(), buffer, root)?;
                 // SAFETY: only the lifetime changes; the machine is polled below alone, while the buffer of this
-                // address, whose length is the subject's, is borrowed.
+                // address, whose length is the subject's, is borrowed. The lists of its blocks are the subject's, which
+                // lives as long as the machine and is not changed.
                 let call = unsafe { core::mem::transmute::<Call<'_>, Call<'static>>(call) };
                 &mut planned.insert((address, comm.build(0, |me| call.build(me))?)).1
             }

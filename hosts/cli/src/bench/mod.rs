@@ -3,6 +3,7 @@
 //! There are two [methods]: `window` is latency, `rate` is throughput. Results are verified outside the timed part.
 
 mod buffers;
+mod calls;
 pub(crate) mod clock;
 mod collectives;
 mod comm;
@@ -11,10 +12,11 @@ mod floor;
 mod handwritten;
 mod methods;
 mod overlap;
+mod shape;
 mod subject;
 mod table;
 
-use crate::args::{Bench, Collective, Method};
+use crate::args::{Bench, Blocks, Collective, Method};
 use crate::error::Failure;
 use crate::form::Form;
 use crate::job::Job;
@@ -60,7 +62,8 @@ pub(crate) fn run(args: Bench) -> Result<(), Failure> {
 
 /// What is to be measured, by size.
 fn subjects(args: &Bench) -> Result<Vec<Vec<Subject>>, Failure> {
-    args.bytes.iter().map(|&bytes| Subject::by_name(args.collective, &args.algorithm, bytes, args.ranks)).collect()
+    let of = |&bytes| Subject::of((args.collective, args.blocks), &args.algorithm, bytes, args.ranks);
+    args.bytes.iter().map(of).collect()
 }
 
 /// A rank of `unisono bench`.
@@ -74,7 +77,8 @@ pub(crate) fn work(team: &mut Team, args: &Bench) -> Result<(), Failure> {
     let mut joined = team.join(params(args))?;
     let speaker = team.rank() == 0;
     if speaker && !args.json {
-        outln!("{} ranks, waiting: {}; segment: {}", team.size(), joined.waiting, joined.pages)?;
+        let blocks = if args.blocks == Blocks::Unequal { "; unequal blocks" } else { "" };
+        outln!("{} ranks, waiting: {}; segment: {}{blocks}", team.size(), joined.waiting, joined.pages)?;
     }
     let bar = progress(speaker && !args.json, 1 + 2 * by_size.len() as u64);
     bar.set_message("floors");
@@ -129,6 +133,7 @@ pub(crate) fn measure(
     }
     let rows = contenders.iter().zip(samples).map(|(Contender { subject, form, .. }, sample)| Row {
         collective: subject.collective().into(),
+        blocks: subject.blocks(),
         algorithm: subject.algorithm(),
         form: form.name().into(),
         default: subject.is_default(),

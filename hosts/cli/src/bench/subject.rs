@@ -2,7 +2,8 @@
 
 use super::buffers::{fill, holds};
 use super::collectives::Sides;
-use crate::args::Collective;
+use super::shape::Shape;
+use crate::args::{Blocks, Collective};
 use crate::decide::{self, names};
 use crate::error::Failure;
 use crate::team::Team;
@@ -12,7 +13,7 @@ use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgor
 use unisono_kernel::call::Call;
 use unisono_kernel::datatype::Data;
 use unisono_kernel::driver::Communicator;
-use unisono_kernel::error::{Error, Refusal};
+use unisono_kernel::error::{self, Argument, Error, Refusal};
 use unisono_kernel::op::Op;
 use unisono_kernel::shm::allreduce;
 use unisono_kernel::table::{Over, Plan};
@@ -25,6 +26,8 @@ pub(crate) struct Subject {
     name: String,
     pub(crate) bytes: u64,
     ranks: u32,
+    blocks: Blocks,
+    shape: Shape,
     /// Is it what `auto` stands for?
     default: bool,
 }
@@ -56,6 +59,10 @@ impl Kind {
     }
 }
 
+/// Bytes that a process has addresses for: all blocks of a call together have no more.
+const ADDRESSES: u64 = 1 << 47;
+/// The collectives that may have unequal blocks.
+const VARYING: &str = "gatherv, scatterv, allgatherv, alltoallv, alltoallw, reduce_scatter";
 const HAND_WRITTEN: [&str; 2] = ["hand-written", "sketch"];
 
 /// No algorithm is called so; which ones there are.
@@ -71,23 +78,50 @@ fn unknown(collective: Collective, name: &str) -> Failure {
 }
 
 impl Subject {
-    /// The subjects that a name stands for; `all` stands for every algorithm that carries `bytes`.
+    /// The subjects that a name stands for, of equal blocks; `all` stands for every algorithm that carries `bytes`.
     pub(crate) fn by_name(collective: Collective, name: &str, bytes: u64, ranks: u32) -> Result<Vec<Self>, Failure> {
+        Self::of((collective, Blocks::Equal), name, bytes, ranks)
+    }
+
+    /// [`Self::by_name`], of any blocks; as rank 0 has them, until [`Self::on`] another rank.
+    pub(crate) fn of(
+        (collective, blocks): (Collective, Blocks),
+        name: &str,
+        bytes: u64,
+        ranks: u32,
+    ) -> Result<Vec<Self>, Failure> {
+        let most = ADDRESSES / u64::from(ranks.max(1));
+        Refusal::check(Argument::Bytes, bytes, error::Bound::AtMost(most))?;
+        let sides = Sides::of(collective);
+        if blocks == Blocks::Unequal && !sides.is_some_and(Sides::varies) {
+            return Err(Failure::Words(format!("{} has no unequal blocks: {VARYING} have", decide::name(collective))));
+        }
+        // Of an allgather all know the longest block, and the choice is by that.
+        let asked = match sides {
+            Some(sides @ Sides::Allgatherv) => sides.shape(blocks, bytes, (0, ranks)).most as u64,
+            _ => bytes,
+        };
         let names: Vec<&str> = match name {
             "all" => {
                 let hand_written = collective == Collective::Allreduce && bytes == 8;
-                let applies = |name: &&str| decide::applies(Over::Segment, collective, name, bytes, ranks);
+                let applies = |name: &&str| decide::applies(Over::Segment, collective, name, asked, ranks);
                 let own = names(collective).iter().copied().filter(applies);
                 own.chain(HAND_WRITTEN.into_iter().filter(|_| hand_written)).collect()
             }
             _ => vec![name],
         };
-        names.into_iter().map(|name| Self::one(collective, name, bytes, ranks)).collect()
+        let default = decide::default(Over::Segment, collective, asked, ranks)?;
+        let one = |name| Self::one((collective, blocks, default), name, bytes, ranks);
+        names.into_iter().map(one).collect()
     }
 
-    fn one(collective: Collective, name: &str, bytes: u64, ranks: u32) -> Result<Self, Failure> {
+    fn one(
+        (collective, blocks, default): (Collective, Blocks, Option<Plan>),
+        name: &str,
+        bytes: u64,
+        ranks: u32,
+    ) -> Result<Self, Failure> {
         let unknown = || unknown(collective, name);
-        let default = decide::default(Over::Segment, collective, bytes, ranks)?;
         let chosen = match (default, name) {
             (Some(default), "auto") => default.to_string(),
             _ => name.to_owned(),
@@ -123,7 +157,23 @@ impl Subject {
         }
         let default = default.is_some_and(|default| kind.is(default));
         let bytes = if collective == Collective::Barrier { 0 } else { bytes };
-        Ok(Self { kind, name: chosen, bytes, ranks, default })
+        let shape = match kind {
+            Kind::Sides(sides, _) => sides.shape(blocks, bytes, (0, ranks)),
+            _ => Shape::equal(bytes, (0, ranks)),
+        };
+        Ok(Self { kind, name: chosen, bytes, ranks, blocks, shape, default })
+    }
+
+    /// As this rank has it.
+    pub(crate) fn on(self, rank: Rank) -> Self {
+        match self.kind {
+            Kind::Sides(sides, _) => Self { shape: sides.shape(self.blocks, self.bytes, (rank, self.ranks)), ..self },
+            _ => self,
+        }
+    }
+
+    pub(crate) const fn blocks(&self) -> Blocks {
+        self.blocks
     }
 
     pub(crate) const fn collective(&self) -> &'static str {
@@ -158,7 +208,7 @@ impl Subject {
             Kind::Bcast(_) => Bound::Message,
             Kind::Barrier(_) => Bound::Rounds,
             Kind::Allreduce(_) | Kind::HandWritten { .. } if self.bytes <= allreduce::posted::MOST => Bound::Rounds,
-            Kind::Sides(sides, _) if sides.moves() => Bound::Block,
+            Kind::Sides(sides, _) if sides.moves() && matches!(self.blocks, Blocks::Equal) => Bound::Block,
             Kind::Allreduce(_) | Kind::HandWritten { .. } | Kind::Sides(..) => Bound::Unknown,
         }
     }
@@ -174,7 +224,7 @@ impl Subject {
     /// Bytes of a buffer that it is called on.
     pub(crate) const fn room(&self) -> u64 {
         match self.kind {
-            Kind::Sides(sides, _) => sides.room(self.bytes, self.ranks),
+            Kind::Sides(sides, _) => sides.room(&self.shape),
             _ => self.bytes,
         }
     }
@@ -182,22 +232,12 @@ impl Subject {
     /// One operation on `buffer`, of [`Self::room`] bytes.
     #[inline]
     pub(crate) fn call(&self, comm: &mut Communicator<Posix>, buffer: &mut [u8], root: Rank) -> Result<(), Error> {
-        match self.kind {
-            Kind::Bcast(algorithm) => {
-                comm.run(&Call::Bcast { data: Data::bytes_mut(buffer), root, algorithm }).map(drop)
-            }
-            Kind::Barrier(algorithm) => comm.run(&Call::Barrier { algorithm }).map(drop),
-            Kind::Allreduce(algorithm) => {
-                let data = Data::bytes_mut(buffer);
-                comm.run(&Call::Allreduce { send: data, receive: data, op: Op::SUM_F64, algorithm }).map(drop)
-            }
-            Kind::HandWritten { .. } => comm.allreduce_in_place(buffer, Op::SUM_F64),
-            Kind::Sides(sides, algorithm) => sides.call(algorithm, comm, buffer, self.bytes, root),
-        }
+        comm.run(&self.describe(comm.rank(), buffer, root)?).map(drop)
     }
 
-    /// The same operation as data; of one written by hand, that which it is compared with.
-    pub(crate) fn describe<'b>(&self, rank: Rank, buffer: &'b mut [u8], root: Rank) -> Result<Call<'b>, Refusal> {
+    /// One operation as data; of one written by hand, that which it is compared with.
+    #[inline]
+    pub(crate) fn describe<'b>(&'b self, rank: Rank, buffer: &'b mut [u8], root: Rank) -> Result<Call<'b>, Refusal> {
         Ok(match self.kind {
             Kind::Bcast(algorithm) => Call::Bcast { data: Data::bytes_mut(buffer), root, algorithm },
             Kind::Barrier(algorithm) => Call::Barrier { algorithm },
@@ -209,7 +249,7 @@ impl Subject {
                 let data = Data::bytes_mut(buffer);
                 Call::Allreduce { send: data, receive: data, op: Op::SUM_F64, algorithm: AllreduceAlgorithm::Auto }
             }
-            Kind::Sides(sides, algorithm) => sides.describe(algorithm, (rank, self.ranks), buffer, self.bytes, root)?,
+            Kind::Sides(sides, algorithm) => sides.describe(algorithm, rank, buffer, &self.shape, root)?,
         })
     }
 
@@ -240,9 +280,9 @@ impl Subject {
                     buffer.as_chunks().0.iter().all(|x| *x == sum.to_ne_bytes())
                 }
                 Kind::Sides(sides, _) => {
-                    sides.prepare(&mut buffer, self.bytes, (rank, size));
+                    sides.prepare(&mut buffer, &self.shape, rank);
                     call(&mut joined.communicator, &mut buffer, root)?;
-                    sides.right(&mut buffer, self.bytes, (rank, size), root)
+                    sides.right(&mut buffer, &self.shape, (rank, size), root)
                 }
             };
             if !right {
@@ -273,6 +313,7 @@ pub(crate) enum Bound {
 
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {} B", self.collective(), self.name, self.bytes)
+        let blocks = if self.blocks == Blocks::Unequal { " in unequal blocks" } else { "" };
+        write!(f, "{} {} {} B{blocks}", self.collective(), self.name, self.bytes)
     }
 }

@@ -1,5 +1,6 @@
 //! Rows for a person.
 
+use crate::args::Blocks;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use unisono_plot::bytes;
@@ -8,6 +9,8 @@ use unisono_plot::bytes;
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Row {
     pub(crate) collective: String,
+    /// Of the calls that have blocks: their lengths.
+    pub(crate) blocks: Blocks,
     pub(crate) algorithm: String,
     /// Blocking, nonblocking or persistent.
     pub(crate) form: String,
@@ -41,7 +44,7 @@ impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{:<14} {:<14} {:<11} {:>8} {:<7} {:>5} {:>11} {:>11} {:>11} {:>10} {:>7}",
+            "{:<20} {:<14} {:<11} {:>8} {:<7} {:>5} {:>11} {:>11} {:>11} {:>10} {:>7}",
             "collective",
             "algorithm",
             "form",
@@ -57,7 +60,7 @@ impl fmt::Display for Table {
         for row in &self.0 {
             writeln!(
                 f,
-                "{:<14} {:<14} {:<11} {:>8} {:<7} {:>5} {:>11.3} {:>11.3} {:>11.3} {:>10} {:>7}",
+                "{:<20} {:<14} {:<11} {:>8} {:<7} {:>5} {:>11.3} {:>11.3} {:>11.3} {:>10} {:>7}",
                 row.collective,
                 row.algorithm.clone() + if row.default { " *" } else { "" },
                 row.form,

@@ -103,6 +103,7 @@ fn rows(args: &Explain, over: Over, table: &[Rule], costs: Option<&Costs>) -> Re
         let predicted = match (over, serves) {
             (_, Err(_)) => None,
             (Over::Segment, _) => machine.time(ask.collective, plan, args.ranks, ask.bytes)?,
+            (Over::Messages, _) if decide::stands_for(args.collective).is_some() => None,
             (Over::Messages, _) if !sim::holds(args.collective, args.ranks, ask.bytes, MOST) => None,
             (Over::Messages, _) => sim::price(args.collective, &plan.to_string(), (args.ranks, ask.bytes), network)?,
         };

@@ -81,8 +81,10 @@ pub(crate) const fn over_levels(collective: Collective) -> &'static [&'static st
         ],
         Collective::Gather | Collective::Scatter | Collective::Alltoall => &["levels"],
         Collective::Allgather => &["levels", "levels-8192/binary", "levels-8192/chain"],
-        Collective::Overlap | Collective::Comm => &[],
-        _ => &["levels", "levels/flat", "levels/knomial-4"],
+        Collective::Barrier | Collective::ReduceScatter | Collective::Scan | Collective::Exscan => {
+            &["levels", "levels/flat", "levels/knomial-4"]
+        }
+        _ => &[],
     }
 }
 
@@ -184,10 +186,6 @@ fn levels<'a>(
     let groups = line.groups();
     let blocks = |bytes| Parts::equal(ranks, bytes);
     match collective {
-        // `names` has refused what is no collective.
-        Collective::Barrier | Collective::Overlap | Collective::Comm => {
-            run(levels::barrier::plan(groups, rank, algorithm)?, memory)
-        }
         Collective::Bcast => run(levels::bcast::plan(groups, rank, bytes, root, algorithm)?, memory),
         Collective::Reduce => run(levels::reduce::plan(groups, rank, bytes, OP, root, false, algorithm)?, memory),
         Collective::Allreduce => run(levels::allreduce::plan(groups, rank, bytes, OP, false, algorithm)?, memory),
@@ -203,6 +201,8 @@ fn levels<'a>(
             let exclusive = collective == Collective::Exscan;
             run(levels::scan::plan(groups, rank, bytes, OP, false, exclusive, algorithm)?, memory)
         }
+        // A barrier; `run` has refused what is not simulated.
+        _ => run(levels::barrier::plan(groups, rank, algorithm)?, memory),
     }
 }
 

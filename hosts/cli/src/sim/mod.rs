@@ -7,7 +7,7 @@ mod data;
 mod machine;
 mod plot;
 
-use crate::args::Collective;
+use crate::args::{Blocks, Collective};
 use crate::bench::{Row, Table, summary};
 use crate::decide::{self, messages};
 use crate::error::Failure;
@@ -15,7 +15,6 @@ use crate::form::Form;
 use crate::out::{out, outln};
 use algorithms::{Choice, Tables};
 use args::Sim;
-use clap::ValueEnum;
 use data::{Case, Memory};
 use machine::{Machine, Set, Storage, words};
 pub(crate) use machine::{network, topology};
@@ -49,10 +48,13 @@ struct Count {
 }
 
 pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
-    let (collective, known) = messages(args.collective).ok_or_else(|| {
-        let wanted = args.collective.to_possible_value().map_or_else(String::new, |value| value.get_name().into());
-        Failure::Words(format!("{wanted} is no collective over messages"))
-    })?;
+    let wanted = decide::name(args.collective);
+    if let Some(other) = decide::stands_for(args.collective) {
+        let other = decide::name(other);
+        return Err(Failure::Words(format!("{wanted} is not simulated; {other} is, by the same algorithms")));
+    }
+    let (collective, known) =
+        messages(args.collective).ok_or_else(|| Failure::Words(format!("{wanted} is no collective over messages")))?;
     let machine = Machine::new(args)?;
     let mut rooms: Vec<_> = machine.sets.iter().map(|_| (Storage::default(), vec![0; args.ranks as usize])).collect();
     let groups = machine
@@ -110,6 +112,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
             let sample = summary(samples, args.iterations);
             let row = Row {
                 collective: collective.into(),
+                blocks: Blocks::Equal,
                 default: default.is_some() && default == choice.plan(),
                 algorithm: choice.name,
                 form: Form::Blocking.name().into(),

@@ -87,14 +87,16 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 
 /// The collectives that there is something to choose in.
 fn collectives(args: &Tune, over: Over) -> Result<Vec<Collective>, Failure> {
-    let several = |one: &Collective| decide::candidates(over, *one).len() > 1;
+    let several = |one: &Collective| decide::stands_for(*one).is_none() && decide::candidates(over, *one).len() > 1;
     if args.collectives.is_empty() {
         return Ok(Collective::value_variants().iter().copied().filter(several).collect());
     }
-    match args.collectives.iter().find(|one| !several(one)) {
-        Some(one) => Err(Failure::Words(format!("{one:?} has one algorithm at most: there is nothing to choose"))),
-        None => Ok(args.collectives.clone()),
-    }
+    let Some(&one) = args.collectives.iter().find(|one| !several(one)) else { return Ok(args.collectives.clone()) };
+    let name = decide::name(one);
+    Err(Failure::Words(match decide::stands_for(one) {
+        Some(other) => format!("{name} is not measured here; {} is", decide::name(other)),
+        None => format!("{name} has one algorithm at most: there is nothing to choose"),
+    }))
 }
 
 /// On real processes, one number of them after the other.

@@ -1,0 +1,72 @@
+//! Each collective with two sides as a call. A side that is not significant is none.
+
+use super::collectives::Sides;
+use super::shape::Shape;
+use unisono_kernel::Rank;
+use unisono_kernel::algorithm::MoveAlgorithm;
+use unisono_kernel::call::Call;
+use unisono_kernel::datatype::Data;
+use unisono_kernel::error::{Argument, Bound, Refusal};
+use unisono_kernel::op::Op;
+
+/// What reductions fold with.
+const OP: Op = Op::SUM_F64;
+
+impl Sides {
+    /// One operation on a buffer of [`Self::room`] bytes, as data.
+    ///
+    /// # Errors
+    /// The buffer is shorter than [`Self::room`].
+    #[inline]
+    pub(crate) fn describe<'b>(
+        self,
+        algorithm: MoveAlgorithm,
+        rank: Rank,
+        buffer: &'b mut [u8],
+        shape: &'b Shape,
+        root: Rank,
+    ) -> Result<Call<'b>, Refusal> {
+        let short = Refusal::new(Argument::Bytes, buffer.len() as u64, Bound::AtLeast(self.room(shape)));
+        let (send, receive) = self.split(buffer, shape).ok_or(short)?;
+        let at_root = rank == root;
+        Ok(match self {
+            Self::Gather => {
+                let receive = if at_root { Some(shape.by_one(receive)?) } else { None };
+                Call::Gather { send: Some(Data::bytes_mut(send)), receive, root, algorithm }
+            }
+            Self::Gatherv => {
+                let receive = if at_root { Some(shape.by_rank(receive)?) } else { None };
+                Call::Gatherv { send: Some(Data::bytes_mut(send)), receive, root, algorithm }
+            }
+            Self::Scatter => {
+                let send = if at_root { Some(shape.by_one(send)?) } else { None };
+                Call::Scatter { send, receive: Some(Data::bytes_mut(receive)), root, algorithm }
+            }
+            Self::Scatterv => {
+                let send = if at_root { Some(shape.by_rank(send)?) } else { None };
+                Call::Scatterv { send, receive: Some(Data::bytes_mut(receive)), root, algorithm }
+            }
+            Self::Allgather => {
+                Call::Allgather { send: Some(Data::bytes_mut(send)), receive: shape.by_one(receive)?, algorithm }
+            }
+            Self::Allgatherv => {
+                Call::Allgather { send: Some(Data::bytes_mut(send)), receive: shape.by_rank(receive)?, algorithm }
+            }
+            Self::Alltoall => Call::Alltoall { send: Some(shape.by_one(send)?), receive: shape.by_one(receive)? },
+            Self::Alltoallv => Call::Alltoallv { send: Some(shape.by_rank(send)?), receive: shape.by_rank(receive)? },
+            Self::Alltoallw => Call::Alltoallv { send: Some(shape.by_type(send)?), receive: shape.by_type(receive)? },
+            Self::Reduce => {
+                let receive = at_root.then_some(Data::bytes_mut(receive));
+                Call::Reduce { send: Data::bytes_mut(send), receive, op: OP, root }
+            }
+            Self::ReduceScatter => {
+                Call::ReduceScatter { send: shape.by_rank(send)?, receive: Data::bytes_mut(receive), op: OP }
+            }
+            Self::ReduceScatterBlock => {
+                Call::ReduceScatter { send: shape.by_one(send)?, receive: Data::bytes_mut(receive), op: OP }
+            }
+            Self::Scan => Call::Scan { send: Data::bytes_mut(send), receive: Data::bytes_mut(receive), op: OP },
+            Self::Exscan => Call::Exscan { send: Data::bytes_mut(send), receive: Data::bytes_mut(receive), op: OP },
+        })
+    }
+}
