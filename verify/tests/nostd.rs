@@ -44,17 +44,23 @@ fn a_program_without_a_standard_library_runs_the_kernel() {
 }
 
 #[test]
-fn the_kernel_depends_on_heapless_alone() {
-    let tree = |package: &str| -> BTreeSet<String> {
-        let arguments = ["tree", "--package", package, "--edges", "normal", "--prefix", "none", "--format", "{p}"];
+fn the_kernel_depends_on_heapless_and_on_spins_traits_alone() {
+    let lines = |package: &str, format| -> BTreeSet<String> {
+        let arguments = ["tree", "--package", package, "--edges", "normal", "--prefix", "none", "--format", format];
         let output = run(cargo(".").args(arguments));
-        let names = String::from_utf8_lossy(&output.stdout).into_owned();
-        names.lines().filter_map(|line| line.split(' ').next().map(String::from)).collect()
+        String::from_utf8_lossy(&output.stdout).lines().map(String::from).collect()
+    };
+    let tree = |package: &str| -> BTreeSet<String> {
+        lines(package, "{p}").iter().filter_map(|line| line.split(' ').next().map(String::from)).collect()
     };
     let (kernel, heapless) = (tree("unisono-kernel"), tree("heapless"));
     assert!(heapless.contains("heapless") && heapless.len() < 6, "{heapless:?}");
-    let expected = heapless.into_iter().chain(["unisono-kernel".to_string()]).collect();
+    let expected = heapless.into_iter().chain(["unisono-kernel".to_string(), "spin".to_string()]).collect();
     assert_eq!(kernel, expected);
+    // Without features spin has no locks, and nothing of the standard library.
+    let features = lines("unisono-kernel", "{p}, features: [{f}]");
+    let of_spin: Vec<_> = features.iter().filter(|line| line.starts_with("spin ")).collect();
+    assert!(matches!(of_spin[..], [line] if line.ends_with(", features: []")), "{of_spin:?}");
 }
 
 /// Is there a core library for the target? If not, says how to get it: what it is needed for is passed over.

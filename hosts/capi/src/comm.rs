@@ -229,8 +229,8 @@ pub unsafe extern "C" fn unisono_create(memory: *mut c_void, bytes: usize, param
     answer((|| {
         // SAFETY: the caller's promise.
         let region = unsafe { view(memory, bytes) }?;
-        // SAFETY: null, or a struct of the caller's that nobody writes during the call.
-        let layout = unsafe { params.as_ref() }.ok_or(Failure::Null("params"))?.check()?;
+        // SAFETY: the caller's promise: null, or a struct of the caller's that nobody writes during the call.
+        let layout = unsafe { CParams::read(params) }?.check()?;
         Refusal::check(Argument::SegmentBytes, bytes as u64, Bound::AtLeast(layout.bytes()))?;
         let found = match header::attach(&region, bytes as u64) {
             Err(Refusal { argument: Argument::Magic, value, .. }) => value,

@@ -2,10 +2,12 @@
 
 use crate::error::{Failure, answer};
 use core::ffi::c_int;
+use core::mem::{MaybeUninit, offset_of};
+use memoffset::span_of;
 use unisono_kernel::region::{Layout, Params};
 
 /// `unisono_params`. Fields are only ever added at the end; `size` says which of them the caller knows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct CParams {
     /// Bytes of the struct that the caller was compiled with.
@@ -23,6 +25,27 @@ pub struct CParams {
 }
 
 impl CParams {
+    /// Good values for `ranks` processes, as this version has them.
+    fn new(ranks: u32) -> Self {
+        let Params { page, lines, queue_slots, queue_fragment, .. } = Params::new(ranks);
+        Self { size: size_of::<Self>() as u32, ranks, page, queue_fragment, queue_slots, lines }
+    }
+
+    /// The caller's struct, of whichever version: fields that it does not have are as [`Self::new`] has them.
+    ///
+    /// # Safety
+    /// `params` is null or points to as many readable bytes as its first field says, aligned as the struct.
+    pub(crate) unsafe fn read(params: *const Self) -> Result<Self, Failure> {
+        const { assert!(offset_of!(Self, size) == 0) };
+        if params.is_null() {
+            return Err(Failure::Null("params"));
+        }
+        // SAFETY: not null; the first field, which every version has.
+        let size = known(unsafe { params.cast::<u32>().read() }.into())?;
+        // SAFETY: the caller's promise; all fields are integers.
+        Ok(unsafe { prefix(params, size, Self::new(1)) })
+    }
+
     /// The layout that follows.
     pub(crate) fn check(&self) -> Result<Layout, Failure> {
         known(self.size.into())?;
@@ -31,10 +54,27 @@ impl CParams {
     }
 }
 
-/// Is `size` that of the struct as this version knows it?
-fn known(size: u64) -> Result<(), Failure> {
-    let bound = size_of::<CParams>();
-    if size == bound as u64 { Ok(()) } else { Err(Failure::Size(size, bound)) }
+/// Bytes of the struct in each version of the header, the first one first: up to the last field that it had.
+fn versions() -> [usize; 1] {
+    [span_of!(CParams, ..=lines).end]
+}
+
+/// The bytes of the caller's struct, if `size` is that of a version.
+fn known(size: u64) -> Result<usize, Failure> {
+    let version = versions().into_iter().find(|&version| version as u64 == size);
+    version.ok_or(Failure::Size(size, size_of::<CParams>()))
+}
+
+/// The first `bytes` bytes of `*from`, and of `rest` what follows.
+///
+/// # Safety
+/// `from` points to so many readable bytes; any bytes are a `T`.
+unsafe fn prefix<T: Copy>(from: *const T, bytes: usize, rest: T) -> T {
+    let mut whole = MaybeUninit::new(rest);
+    // SAFETY: readable by the caller's promise; cut to the bytes of `whole`, which is another place.
+    unsafe { whole.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(from.cast(), bytes.min(size_of::<T>())) };
+    // SAFETY: it was made whole; any bytes will do, by the caller's promise.
+    unsafe { whole.assume_init() }
 }
 
 /// Fills `params`, a struct of `size` bytes (`sizeof(unisono_params)`), with good values for `ranks` processes.
@@ -47,11 +87,10 @@ pub unsafe extern "C" fn unisono_params_init(params: *mut CParams, size: usize, 
         if params.is_null() {
             return Err(Failure::Null("params"));
         }
-        known(size as u64)?;
-        let Params { page, lines, queue_slots, queue_fragment, .. } = Params::new(ranks);
-        let filled = CParams { size: size as u32, ranks, page, queue_fragment, queue_slots, lines };
-        // SAFETY: not null, of this size, writable and aligned by the caller's promise.
-        unsafe { params.write(filled) };
+        let size = known(size as u64)?;
+        let filled = CParams { size: size as u32, ..CParams::new(ranks) };
+        // SAFETY: `size` bytes, at most those of `filled`, writable by the caller's promise: the fields that the caller has.
+        unsafe { params.cast::<u8>().copy_from_nonoverlapping((&raw const filled).cast(), size) };
         filled.check()?;
         Ok(())
     })())
@@ -60,12 +99,12 @@ pub unsafe extern "C" fn unisono_params_init(params: *mut CParams, size: usize, 
 /// Writes the bytes of a segment for `params` to `bytes`.
 ///
 /// # Safety
-/// Each pointer is null or points to its struct, `bytes` to a writable one.
+/// `params` is null or points to a struct that has as many bytes as it says, aligned; `bytes` is null or may be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unisono_bytes(params: *const CParams, bytes: *mut u64) -> c_int {
     answer((|| {
-        // SAFETY: null, or a struct of the caller's that nobody writes during the call.
-        let params = unsafe { params.as_ref() }.ok_or(Failure::Null("params"))?;
+        // SAFETY: the caller's promise.
+        let params = unsafe { CParams::read(params) }?;
         if bytes.is_null() {
             return Err(Failure::Null("bytes"));
         }
@@ -74,4 +113,53 @@ pub unsafe extern "C" fn unisono_bytes(params: *const CParams, bytes: *mut u64) 
         unsafe { bytes.write(layout.bytes()) };
         Ok(())
     })())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The struct of a version to come.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[repr(C)]
+    struct Next {
+        now: CParams,
+        more: u32,
+        most: u64,
+    }
+
+    #[test]
+    fn a_version_ends_with_its_last_field() {
+        assert_eq!(versions(), [32]);
+        assert_eq!(versions().last(), Some(&size_of::<CParams>()), "the last one is the struct");
+        assert_eq!([span_of!(Next, ..=now).end, span_of!(Next, ..=more).end, size_of::<Next>()], [32, 36, 48]);
+        assert!([0, 31, 33, 48, u64::MAX].into_iter().all(|size| known(size).is_err()));
+    }
+
+    #[test]
+    fn an_older_callers_fields_are_read_and_no_byte_behind_them() {
+        let rest = Next { now: CParams::new(1), more: 7, most: 9 };
+        // No more memory than the older struct: who reads beyond it is seen by Miri.
+        let old = Box::new(CParams { lines: 16, ..CParams::new(5) });
+        // SAFETY: the bytes of the older struct; integers.
+        let read = unsafe { prefix((&raw const *old).cast::<Next>(), span_of!(Next, ..=now).end, rest) };
+        assert_eq!(read, Next { now: *old, ..rest });
+        let newer = Next { now: *old, more: 1, most: 2 };
+        // SAFETY: all of its bytes; integers.
+        assert_eq!(unsafe { prefix(&raw const newer, usize::MAX, rest) }, newer);
+        // SAFETY: no bytes.
+        assert_eq!(unsafe { prefix(&raw const newer, 0, rest) }, rest);
+    }
+
+    #[test]
+    fn the_first_field_says_how_many_bytes_may_be_read() {
+        let good = CParams::new(2);
+        // SAFETY: a struct of this version.
+        assert_eq!(unsafe { CParams::read(&raw const good) }.unwrap(), good);
+        let alone = 1u32;
+        // SAFETY: a size that is no version's: nothing else is read.
+        assert!(matches!(unsafe { CParams::read((&raw const alone).cast()) }, Err(Failure::Size(1, 32))));
+        // SAFETY: null.
+        assert!(matches!(unsafe { CParams::read(core::ptr::null()) }, Err(Failure::Null("params"))));
+    }
 }

@@ -5,10 +5,11 @@ use crate::heap::allocate;
 use crate::progress;
 use core::fmt;
 use core::time::Duration;
+use spin::relax::Yield;
 use std::time::Instant;
 use unisono_kernel::error::WaitError;
 use unisono_kernel::step::Awaits;
-use unisono_kernel::wait::{Bound, Relax, SpinThen};
+use unisono_kernel::wait::{Bound, Only, Relax, SpinThen};
 
 /// How a handle waits.
 pub type Waiting = SpinThen<Patience>;
@@ -55,23 +56,11 @@ impl Relax for Patience {
     }
 }
 
-/// Gives the core to another process.
-#[derive(Clone, Copy, Debug)]
-pub struct Yield;
-
-impl Relax for Yield {
-    fn relax(&mut self, _: &Awaits) -> Result<(), WaitError> {
-        // SAFETY: no arguments, no memory.
-        unsafe { libc::sched_yield() };
-        Ok(())
-    }
-}
-
 /// How `ranks` processes wait on this machine.
 pub(crate) fn waiting(ranks: u32) -> Result<Waiting, Failure> {
     // SAFETY: no memory is passed.
     let cores = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    let host = Patience::new(Bounded::new(Yield, None))?;
+    let host = Patience::new(Bounded::new(Only::<Yield>::new(), None))?;
     Ok(if i64::from(ranks) <= cores { SpinThen::spinning(host) } else { SpinThen::crowded(host) })
 }
 
@@ -140,9 +129,11 @@ impl<H: Relax> Relax for Bounded<H> {
 mod tests {
     use super::*;
     use unisono_kernel::step::{Await, Slot, Source};
-    use unisono_kernel::wait::Nop;
+    use unisono_kernel::wait::relax::Loop;
 
     const BOUND: Duration = Duration::from_millis(20);
+
+    const NOP: Only<Loop> = Only::new();
 
     fn on() -> Awaits {
         Awaits::one(Await { source: Source::Message(Slot(0)), peer: Some(3), operation: 1, turn: 0 })
@@ -150,7 +141,7 @@ mod tests {
 
     #[test]
     fn who_is_late_has_a_name_and_each_wait_a_bound_of_its_own() {
-        let mut host = Bounded::new(Nop, Some(BOUND));
+        let mut host = Bounded::new(NOP, Some(BOUND));
         for _ in 0..2 {
             host.begin();
             assert_eq!(host.relax(&on()), Ok(()));
@@ -165,7 +156,7 @@ mod tests {
 
     #[test]
     fn who_looks_now_and_then_is_told_too() {
-        let mut host = Bounded::new(Nop, Some(BOUND));
+        let mut host = Bounded::new(NOP, Some(BOUND));
         host.begin();
         let begin = Instant::now();
         let mut looks = (0..100).map(|_| {
@@ -174,6 +165,6 @@ mod tests {
         });
         assert_eq!(looks.find(Result::is_err), Some(Err(WaitError::Late(3))));
         assert!(begin.elapsed() > BOUND);
-        assert_eq!(Bounded::new(Nop, None).glance(&on()), Nop.glance(&on()));
+        assert_eq!(Bounded::new(NOP, None).glance(&on()), { NOP }.glance(&on()));
     }
 }

@@ -22,14 +22,14 @@ use crate::Bounded;
 use crate::messages::{Endpoint, Layer, describe};
 use core::ffi::{CStr, c_int, c_void};
 use core::fmt;
+use spin::relax::Yield;
 use std::time::Duration;
 use unisono_kernel::buffer::Buf;
 use unisono_kernel::driver::{self, Stop};
 use unisono_kernel::error::{PollError, Refusal, WaitError};
 use unisono_kernel::msg::{Memory, Rounds, Schedule};
 use unisono_kernel::p2p::P2pError;
-use unisono_kernel::step::Awaits;
-use unisono_kernel::wait::{Relax, SpinThen};
+use unisono_kernel::wait::{Only, SpinThen};
 
 /// Why a process was not attached, or a collective of a [`Team`] failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -174,22 +174,14 @@ impl Library {
     }
 }
 
-/// Yields the core: asking after a message is what moves the MPI.
-#[derive(Clone, Copy, Debug)]
-struct Yield;
-
-impl Relax for Yield {
-    fn relax(&mut self, _: &Awaits) -> Result<(), WaitError> {
-        std::thread::yield_now();
-        Ok(())
-    }
-}
+/// Yields the core and no more: asking after a message is what moves the MPI.
+type Yields = Bounded<Only<Yield>>;
 
 /// The ranks of an MPI communicator, for collectives over messages alone: any schedule of [`unisono_kernel::msg`].
 #[derive(Debug)]
 pub struct Team {
     endpoint: Endpoint,
-    wait: SpinThen<Bounded<Yield>>,
+    wait: SpinThen<Yields>,
     operation: u64,
     scratch: Vec<u8>,
     /// How it ended.
@@ -202,8 +194,8 @@ impl Team {
         Self { endpoint, wait: Self::waiting(None), operation: 0, scratch: Vec::new(), over: None }
     }
 
-    const fn waiting(bound: Option<Duration>) -> SpinThen<Bounded<Yield>> {
-        SpinThen::new(64, 0, Bounded::new(Yield, bound))
+    const fn waiting(bound: Option<Duration>) -> SpinThen<Yields> {
+        SpinThen::new(64, 0, Bounded::new(Only::new(), bound))
     }
 
     /// Bounds each wait for a message: a collective then fails, and names the rank that it waited for.

@@ -17,7 +17,8 @@ pub fn identity() -> Result<u64, PosixError> {
         let meta = fs::metadata(format!("/proc/self/ns/{name}"));
         meta.map(|meta| meta.ino()).map_err(|error| system("stat", error))
     };
-    let name = fs::read_to_string("/proc/sys/kernel/hostname").map_err(|error| system("open", error))?;
+    let name = rustix::system::uname();
+    let name = name.nodename().to_string_lossy();
     Ok(hash(&format!("{boot}{name}"), [namespace("pid")?, namespace("user")?]))
 }
 

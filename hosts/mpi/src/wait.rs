@@ -1,6 +1,7 @@
 //! What a rank does while it waits: yields if it is crowded, and moves the MPI's own pending operations.
 
 use crate::say::{Cause, once};
+use spin::relax::{RelaxStrategy, Yield};
 use std::sync::{Arc, OnceLock};
 use unisono_kernel::error::WaitError;
 use unisono_kernel::region::{Counter, Word};
@@ -50,7 +51,7 @@ impl Patient {
 
     fn turn(&mut self) {
         if self.yields {
-            std::thread::yield_now();
+            Yield::relax();
         }
         self.calls = self.calls.saturating_add(1);
         self.since += 1;

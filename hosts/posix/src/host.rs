@@ -5,6 +5,7 @@
 //! peers' descriptors. So a killed peer is seen within milliseconds, and a wait that goes well pays nothing.
 
 use crate::watch::Watch;
+use spin::relax::{RelaxStrategy, Yield};
 use std::time::{Duration, Instant};
 use unisono_kernel::error::WaitError;
 use unisono_kernel::step::Awaits;
@@ -57,7 +58,7 @@ impl Relax for Host {
     #[inline]
     fn relax(&mut self, on: &Awaits) -> Result<(), WaitError> {
         if self.yields {
-            std::thread::yield_now();
+            Yield::relax();
         }
         if self.calls > 0 {
             self.calls -= 1;

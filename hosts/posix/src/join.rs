@@ -222,7 +222,7 @@ fn step<A>(bootstrap: &mut dyn Bootstrap, mine: Result<A, PosixError>) -> Result
 
 /// Why a file of `maker` can't be opened: who ends takes its descriptors along, a moment before it can be seen to have ended.
 fn taken_along(error: PosixError, maker: Rank, peers: &[Peer]) -> PosixError {
-    let ended = peers.get(maker as usize).is_some_and(|maker| watch::ends(&maker.process, 100));
+    let ended = peers.get(maker as usize).is_some_and(|maker| watch::ends(&maker.process, Duration::from_millis(100)));
     if ended { watch::gone(maker) } else { error }
 }
 

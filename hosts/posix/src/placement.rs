@@ -15,6 +15,7 @@ use crate::wire::{Reader, Writer};
 use crate::{space, sys};
 use core::fmt;
 use memmap2::Advice;
+use rustix::io::Errno;
 use unisono_kernel::Rank;
 use unisono_kernel::region::{Counter, Extent, Layout, Word};
 
@@ -88,10 +89,10 @@ pub(crate) fn place(segment: &Segment, rank: Rank, policy: Policy, node: u32) ->
     let mut unbound = None;
     for (_, extent) in owned(segment.layout(), rank) {
         if let Err(error) = segment.bind(extent, policy, node) {
-            unbound = Some(error.raw_os_error().unwrap_or(libc::EIO));
+            unbound = Some(sys::errno(&error));
         }
-        segment.reserve(extent).map_err(|error| match error.raw_os_error() {
-            Some(libc::ENOSPC | libc::ENOMEM) => {
+        segment.reserve(extent).map_err(|error| match Errno::from_io_error(&error) {
+            Some(Errno::NOSPC | Errno::NOMEM) => {
                 let (available, _) = space::available();
                 PosixError::Space { needed: extent.len(), available, limit: Limit::Reserve }
             }
@@ -121,10 +122,10 @@ pub(crate) fn verify(segment: &Segment, rank: Rank, node: u32) -> Placement {
                 std::ptr::from_ref(word).cast_mut().cast()
             })
             .collect();
-        let mut nodes = vec![-libc::EAGAIN; pages.len()];
+        let mut nodes = vec![-Errno::AGAIN.raw_os_error(); pages.len()];
         placement.checked += pages.len() as u64;
         if let Err(error) = sys::page_nodes(&pages, &mut nodes) {
-            nodes.fill(-error.raw_os_error().unwrap_or(libc::EIO));
+            nodes.fill(-sys::errno(&error));
         }
         for (page, found) in (0..).zip(nodes) {
             match u32::try_from(found) {
@@ -241,7 +242,7 @@ mod tests {
     fn a_range_has_its_owners_policy_or_the_refusal_is_told() {
         let layout = Layout::new(Params::new(2)).unwrap();
         let node = crate::binding::numa_node().unwrap();
-        for (policy, mode) in [(Policy::Preferred, libc::MPOL_PREFERRED), (Policy::Bind, libc::MPOL_BIND)] {
+        for (policy, mode) in [(Policy::Preferred, sys::MPOL_PREFERRED), (Policy::Bind, sys::MPOL_BIND)] {
             let segment = Segment::create(&layout).unwrap();
             let refused = place(&segment, 1, policy, node).unwrap();
             let mode_at = |extent: Extent| {

@@ -46,8 +46,8 @@ impl Policy {
     pub(crate) const fn mode(self) -> Option<i32> {
         match self {
             Self::FirstTouch => None,
-            Self::Preferred => Some(libc::MPOL_PREFERRED),
-            Self::Bind => Some(libc::MPOL_BIND),
+            Self::Preferred => Some(sys::MPOL_PREFERRED),
+            Self::Bind => Some(sys::MPOL_BIND),
         }
     }
 }

@@ -9,14 +9,16 @@ use crate::error::PosixError;
 use crate::pages::Kind;
 use crate::sys;
 use memmap2::{Advice, MmapOptions, MmapRaw};
-use std::fs::{File, OpenOptions, Permissions};
+use rustix::fs::SealFlags;
+use std::fs::{File, Permissions};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use unisono_kernel::error::{Argument, Bound, Refusal};
 
 /// What a file is sealed against.
-pub const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+pub const SEALS: u32 = FLAGS.bits();
+const FLAGS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
 /// Where a sealed file is to be found, for as long as its maker keeps it open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +65,7 @@ impl Sealed {
             .map_err(|e| PosixError::io("fchmod", &e, "close the segment to other users"))?;
         file.set_len(bytes)
             .map_err(|e| PosixError::io("ftruncate", &e, format!("size the segment to {bytes} bytes")))?;
-        sys::add_seals(&file, SEALS).map_err(|e| PosixError::io("fcntl", &e, "seal the segment"))?;
+        sys::add_seals(&file, FLAGS).map_err(|e| PosixError::io("fcntl", &e, "seal the segment"))?;
         Ok(Self { file, bytes, kind })
     }
 
@@ -86,11 +88,10 @@ impl Sealed {
         same("inode", meta.ino(), handle.inode)?;
         same("device", meta.dev(), handle.device)?;
         let seals = sys::seals(&file).map_err(|e| PosixError::io("fcntl", &e, "read the segment's seals"))?;
-        same("seals", (seals & SEALS) as u64, SEALS as u64)?;
+        same("seals", (seals & FLAGS).bits().into(), SEALS.into())?;
         Refusal::check(Argument::SegmentBytes, meta.len(), Bound::Equals(bytes))?;
-        let system = sys::file_system(&file).map_err(|e| PosixError::io("fstatfs", &e, "look at the segment"))?;
-        let pool = libc::HUGETLBFS_MAGIC as u64;
-        same("being in huge pages", (system == pool).into(), (kind == Kind::Hugetlb).into())?;
+        let huge = sys::is_in_pool(&file).map_err(|e| PosixError::io("fstatfs", &e, "look at the segment"))?;
+        same("being in huge pages", huge.into(), (kind == Kind::Hugetlb).into())?;
         Ok(Self { file, bytes, kind })
     }
 
@@ -139,13 +140,14 @@ impl Sealed {
     ///
     /// # Errors
     /// The file can't be looked at.
-    pub fn seals(&self) -> Result<i32, PosixError> {
-        sys::seals(&self.file).map_err(|e| PosixError::io("fcntl", &e, "read the segment's seals"))
+    pub fn seals(&self) -> Result<u32, PosixError> {
+        let seals = sys::seals(&self.file).map(|seals| seals.bits());
+        seals.map_err(|e| PosixError::io("fcntl", &e, "read the segment's seals"))
     }
 
     /// Reserves memory for a range, on the caller's NUMA node.
     pub(crate) fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
-        sys::allocate(&self.file, 0, offset, len)
+        sys::reserve(&self.file, offset, len)
     }
 
     /// Gives the pages of a range back to the system: it reads as zeros afterwards, in every map.
@@ -153,7 +155,7 @@ impl Sealed {
     /// # Errors
     /// The kernel can't, or forbids it.
     pub fn punch(&self, offset: u64, len: u64) -> Result<(), PosixError> {
-        let done = sys::allocate(&self.file, libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, offset, len);
+        let done = sys::punch(&self.file, offset, len);
         done.map_err(|e| PosixError::io("fallocate", &e, "give memory back"))
     }
 }
@@ -193,10 +195,8 @@ fn same(property: &'static str, found: u64, expected: u64) -> Result<(), PosixEr
 /// Opens the maker's file: by its name in `/proc`, else by a copy of the descriptor.
 fn open(handle: &Handle) -> Result<File, PosixError> {
     let path = format!("/proc/{}/fd/{}", handle.pid, handle.fd);
-    // Not to block, should the number stand for another process's pipe by now.
-    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
-    let opened = OpenOptions::new().read(true).write(true).custom_flags(flags).open(&path);
-    opened.or_else(|error| {
+    // The number may stand for anything of another process's by now.
+    sys::open(&path).or_else(|error| {
         copy(handle).map(File::from).map_err(|_| PosixError::io("open", &error, format!("open the segment {path}")))
     })
 }

@@ -136,7 +136,7 @@ impl Segment {
     ///
     /// # Errors
     /// The file can't be looked at.
-    pub fn seals(&self) -> Result<i32, PosixError> {
+    pub fn seals(&self) -> Result<u32, PosixError> {
         self.0.file.seals()
     }
 

@@ -7,7 +7,12 @@ use crate::error::PosixError;
 use crate::segment::View;
 use crate::sys;
 use core::fmt;
-use std::os::fd::{AsRawFd, OwnedFd};
+use core::ops::Range;
+use core::time::Duration;
+use heapless::Vec as Few;
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use unisono_kernel::Rank;
 use unisono_kernel::region::{Flag, Layout, Region};
@@ -88,9 +93,14 @@ impl fmt::Display for Liveness {
 #[derive(Debug)]
 pub(crate) struct Descriptors(Vec<Option<OwnedFd>>);
 
-/// What `poll` is asked: has the process ended? The kernel skips a negative descriptor.
-fn ended(fd: Option<&OwnedFd>) -> libc::pollfd {
-    libc::pollfd { fd: fd.map_or(-1, AsRawFd::as_raw_fd), events: libc::POLLIN, revents: 0 }
+/// What `poll` is asked: has the process ended?
+fn ended(fd: &OwnedFd) -> PollFd<'_> {
+    PollFd::new(fd, PollFlags::IN)
+}
+
+/// Does the process end within `most`? What can't be told reads as no.
+fn ends_within(fd: &OwnedFd, most: Duration) -> bool {
+    sys::poll(&mut [ended(fd)], Some(most)).is_ok_and(|ready| ready > 0)
 }
 
 impl Descriptors {
@@ -127,7 +137,7 @@ impl Descriptors {
 
     /// Has the process ended? What can't be seen reads as no.
     pub(crate) fn gone(&self, process: u32) -> bool {
-        sys::poll(&mut [ended(self.of(process))], 0).is_ok_and(|ready| ready > 0)
+        self.of(process).is_some_and(|fd| ends_within(fd, Duration::ZERO))
     }
 }
 
@@ -136,10 +146,9 @@ impl Descriptors {
 pub struct Watch {
     region: View,
     layout: Layout,
-    /// Keeps them open.
-    _descriptors: Arc<Descriptors>,
-    /// By rank.
-    fds: Vec<libc::pollfd>,
+    descriptors: Arc<Descriptors>,
+    /// The processes of the job, by rank.
+    members: Vec<u32>,
     /// Where the next window begins.
     next: usize,
 }
@@ -147,8 +156,7 @@ pub struct Watch {
 impl Watch {
     /// Watches the processes `members` of the job, by rank.
     pub(crate) fn new(region: View, layout: Layout, descriptors: Arc<Descriptors>, members: &[u32]) -> Self {
-        let fds = members.iter().map(|&process| ended(descriptors.of(process))).collect();
-        Self { region, layout, _descriptors: descriptors, fds, next: 0 }
+        Self { region, layout, descriptors, members: members.to_vec(), next: 0 }
     }
 
     /// Looks at the peers that are awaited and at a window of the others; answers one whose death
@@ -157,22 +165,30 @@ impl Watch {
         let operation = on.first().operation;
         for peer in on.iter().filter_map(|event| event.peer) {
             let at = peer as usize;
-            if let Some(dead) = self.fallen(at..(at + 1).min(self.fds.len()), operation) {
+            if let Some(dead) = self.fallen(at..at + 1, operation) {
                 return Some(dead);
             }
         }
-        let from = if self.next < self.fds.len() { self.next } else { 0 };
+        let from = if self.next < self.members.len() { self.next } else { 0 };
         self.next = from + WINDOW;
-        self.fallen(from..self.next.min(self.fds.len()), operation)
+        self.fallen(from..self.next, operation)
     }
 
-    fn fallen(&mut self, ranks: core::ops::Range<usize>, operation: u64) -> Option<Rank> {
-        let fds = self.fds.get_mut(ranks.clone())?;
+    /// The first of these ranks, of a window at most, that is gone and had not finished the operation. Nothing is
+    /// allocated: this is called while a program waits.
+    fn fallen(&self, ranks: Range<usize>, operation: u64) -> Option<Rank> {
+        let members = (0..).zip(&self.members).take(ranks.end).skip(ranks.start);
+        let (mut watched, mut fds) = (Few::<Rank, WINDOW>::new(), Few::<PollFd<'_>, WINDOW>::new());
+        for (rank, fd) in members.filter_map(|(rank, &process)| Some((rank, self.descriptors.of(process)?))) {
+            if watched.push(rank).and(fds.push(ended(fd)).map_err(|_| rank)).is_err() {
+                break;
+            }
+        }
         // A failed call (interrupted) is a look that saw nothing; the next one comes soon.
-        if sys::poll(fds, 0).ok()? == 0 {
+        if sys::poll(&mut fds, Some(Duration::ZERO)).ok()? == 0 {
             return None;
         }
-        let gone = ranks.zip(fds).filter(|(_, fd)| fd.revents != 0).map(|(rank, _)| rank as Rank);
+        let gone = watched.iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty()).map(|(rank, _)| *rank);
         // The word is read after the death was seen: it is the peer's last.
         gone.into_iter().find(|&rank| !finished(&self.region, &self.layout, rank, operation))
     }
@@ -194,20 +210,20 @@ fn pidfd(member: &Process, namespace: u64) -> Result<Result<OwnedFd, Blind>, ()>
     }
     let fd = match sys::pidfd_open(member.pid) {
         Ok(fd) => fd,
-        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Err(()),
-        Err(error) => return Ok(Err(Blind::Refused(error.raw_os_error().unwrap_or(libc::EIO)))),
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::SRCH) => return Err(()),
+        Err(error) => return Ok(Err(Blind::Refused(sys::errno(&error)))),
     };
     // Read after opening: if the number still stands for the announced process now, it did then.
     let start = start_time(&member.pid.to_string());
     if start == member.start || member.start == 0 { Ok(Ok(fd)) } else { Err(()) }
 }
 
-/// Is the process gone, or does it go within `milliseconds`? What can't be told reads as no.
-pub(crate) fn ends(member: &Process, milliseconds: i32) -> bool {
+/// Is the process gone, or does it go within `most`? What can't be told reads as no.
+pub(crate) fn ends(member: &Process, most: Duration) -> bool {
     match pidfd(member, Process::this().namespace) {
         Err(()) => true,
         Ok(Err(_)) => false,
-        Ok(Ok(fd)) => sys::poll(&mut [ended(Some(&fd))], milliseconds).is_ok_and(|ready| ready > 0),
+        Ok(Ok(fd)) => ends_within(&fd, most),
     }
 }
 
@@ -220,10 +236,10 @@ mod tests {
         let this = Process::this();
         assert_ne!(this.start, 0);
         assert!(pidfd(&this, this.namespace).unwrap().is_ok());
-        assert!(!ends(&this, 1));
+        assert!(!ends(&this, Duration::from_millis(1)));
         let reused = Process { start: this.start + 1, ..this };
         assert!(pidfd(&reused, this.namespace).is_err());
-        assert!(ends(&reused, 1));
+        assert!(ends(&reused, Duration::from_millis(1)));
         assert_eq!(pidfd(&this, 1).unwrap().err(), Some(Blind::OtherNamespace));
     }
 

@@ -7,46 +7,139 @@
 use super::layout::{Cico, VERSION};
 use super::{Flag, FlagId, Layout, Mailboxes, Params, Region};
 use crate::error::{Argument, Bound, Refusal};
+use core::mem::offset_of;
 
 /// "UNISONO1", little-endian.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"UNISONO1");
 
-const WORDS: usize = 15;
-
 /// Bytes that must be mapped before [`attach`] may look.
-pub const BYTES: u64 = 8 * WORDS as u64;
+pub const BYTES: u64 = size_of::<Header>() as u64;
 
-fn words(layout: &Layout) -> [u64; WORDS] {
-    let Params { ranks, page, lines, queue_slots, queue_fragment, cico, mailboxes } = *layout.params();
-    let c = cico.unwrap_or(Cico { slots: 0, fragment: 0, sets: 0 });
-    let m = mailboxes.unwrap_or(Mailboxes::NONE);
-    [
-        MAGIC,
-        VERSION,
-        layout.hash(),
-        layout.bytes(),
-        ranks.into(),
-        page,
-        lines.into(),
-        queue_slots.into(),
-        queue_fragment,
-        c.slots.into(),
-        c.fragment,
-        c.sets.into(),
-        m.messages.into(),
-        m.slots.into(),
-        m.fragment,
-    ]
+/// A struct of words that lie one behind the other, and access to each by its name.
+macro_rules! words {
+    ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* $field:ident,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(C)]
+        pub struct $name { $($(#[$doc])* pub $field: u64,)* }
+
+        impl $name {
+            /// The words in order, each with its offset in bytes from the segment's beginning.
+            pub const WORDS: [(&'static str, u64); size_of::<Self>() / 8] =
+                [$((stringify!($field), offset_of!(Self, $field) as u64),)*];
+
+            /// Each word is read once, into private memory (R7), in order.
+            fn load<R: Region>(region: &R) -> Self {
+                Self { $($field: region.flag(FlagId(offset_of!(Self, $field) as u64)).load_acquire().unchecked(),)* }
+            }
+
+            /// The words' values, in order.
+            const fn values(&self) -> [u64; size_of::<Self>() / 8] {
+                [$(self.$field,)*]
+            }
+        }
+    };
 }
 
-const fn id(word: usize) -> FlagId {
-    FlagId(8 * word as u64)
+words! {
+    /// The header's words by name, where they lie in the segment: what a tool or a debugger reads there.
+    ///
+    /// In the segment it is a description for offsets and no more: no reference and no pointer to a `Header` is made of a segment's
+    /// bytes (docs/memory-model.md, R1); each word is a [`Flag`], found by [`offset_of!`]. A value of this type is a private
+    /// copy.
+    pub struct Header {
+        /// [`MAGIC`], stored last.
+        magic,
+        /// [`VERSION`].
+        version,
+        /// [`Layout::hash`].
+        hash,
+        /// Bytes of the segment.
+        bytes,
+        /// [`Params::ranks`].
+        ranks,
+        /// [`Params::page`].
+        page,
+        /// [`Params::lines`].
+        lines,
+        /// [`Params::queue_slots`].
+        queue_slots,
+        /// [`Params::queue_fragment`].
+        queue_fragment,
+        /// [`Cico::slots`]; this and the next two are 0 where the papers' queues are absent.
+        slots,
+        /// [`Cico::fragment`].
+        fragment,
+        /// [`Cico::sets`].
+        sets,
+        /// [`Mailboxes::messages`]; this and the next two are 0 where mailboxes are absent.
+        messages,
+        /// [`Mailboxes::slots`].
+        mail_slots,
+        /// [`Mailboxes::fragment`].
+        mail_fragment,
+    }
+}
+
+impl Header {
+    fn of(layout: &Layout) -> Self {
+        let Params { ranks, page, lines, queue_slots, queue_fragment, cico, mailboxes } = *layout.params();
+        let c = cico.unwrap_or(Cico { slots: 0, fragment: 0, sets: 0 });
+        let m = mailboxes.unwrap_or(Mailboxes::NONE);
+        Self {
+            magic: MAGIC,
+            version: VERSION,
+            hash: layout.hash(),
+            bytes: layout.bytes(),
+            ranks: ranks.into(),
+            page,
+            lines: lines.into(),
+            queue_slots: queue_slots.into(),
+            queue_fragment,
+            slots: c.slots.into(),
+            fragment: c.fragment,
+            sets: c.sets.into(),
+            messages: m.messages.into(),
+            mail_slots: m.slots.into(),
+            mail_fragment: m.fragment,
+        }
+    }
+
+    /// What it says that the segment was made for. All is untrusted.
+    fn params(&self) -> Result<Params, Refusal> {
+        let narrow = |argument, value: u64| {
+            u32::try_from(value).map_err(|_| Refusal::new(argument, value, Bound::AtMost(u32::MAX.into())))
+        };
+        let cico = match (self.slots, self.fragment, self.sets) {
+            (0, 0, 0) => None,
+            (slots, fragment, sets) => {
+                Some(Cico { slots: narrow(Argument::Slots, slots)?, fragment, sets: narrow(Argument::Sets, sets)? })
+            }
+        };
+        let mailboxes = match (self.messages, self.mail_slots, self.mail_fragment) {
+            (0, 0, 0) => None,
+            (messages, slots, fragment) => Some(Mailboxes {
+                messages: narrow(Argument::Messages, messages)?,
+                slots: narrow(Argument::MailboxSlots, slots)?,
+                fragment,
+            }),
+        };
+        Ok(Params {
+            ranks: narrow(Argument::Ranks, self.ranks)?,
+            page: self.page,
+            lines: narrow(Argument::Lines, self.lines)?,
+            queue_slots: narrow(Argument::QueueSlots, self.queue_slots)?,
+            queue_fragment: self.queue_fragment,
+            cico,
+            mailboxes,
+        })
+    }
 }
 
 /// Writes the header of a fresh, zeroed segment; the magic last.
 pub fn create<R: Region>(region: &R, layout: &Layout) {
-    for (word, value) in words(layout).into_iter().enumerate().rev() {
-        region.flag(id(word)).store_release(value);
+    for ((_, offset), value) in Header::WORDS.into_iter().zip(Header::of(layout).values()).rev() {
+        region.flag(FlagId(offset)).store_release(value);
     }
 }
 
@@ -57,56 +150,14 @@ pub fn create<R: Region>(region: &R, layout: &Layout) {
 /// beyond `mapped`, or a hash that differs from the layout that follows from the parameters.
 pub fn attach<R: Region>(region: &R, mapped: u64) -> Result<Layout, Refusal> {
     Refusal::check(Argument::SegmentBytes, mapped, Bound::AtLeast(BYTES))?;
-    // Each word is read once, into private memory (R7). The magic first: it publishes the others.
-    let mut read = [0; WORDS];
-    for (word, value) in read.iter_mut().enumerate() {
-        *value = region.flag(id(word)).load_acquire().unchecked();
-    }
-    let [
-        magic,
-        version,
-        hash,
-        bytes,
-        ranks,
-        page,
-        lines,
-        queue_slots,
-        queue_fragment,
-        slots,
-        fragment,
-        sets,
-        mail @ ..,
-    ] = read;
-    Refusal::check(Argument::Magic, magic, Bound::Equals(MAGIC))?;
-    Refusal::check(Argument::Version, version, Bound::Equals(VERSION))?;
-    let narrow = |argument, value: u64| {
-        u32::try_from(value).map_err(|_| Refusal::new(argument, value, Bound::AtMost(u32::MAX.into())))
-    };
-    let cico = if (slots, fragment, sets) == (0, 0, 0) {
-        None
-    } else {
-        Some(Cico { slots: narrow(Argument::Slots, slots)?, fragment, sets: narrow(Argument::Sets, sets)? })
-    };
-    let mailboxes = match mail {
-        [0, 0, 0] => None,
-        [messages, slots, fragment] => Some(Mailboxes {
-            messages: narrow(Argument::Messages, messages)?,
-            slots: narrow(Argument::MailboxSlots, slots)?,
-            fragment,
-        }),
-    };
-    let layout = Layout::new(Params {
-        ranks: narrow(Argument::Ranks, ranks)?,
-        page,
-        lines: narrow(Argument::Lines, lines)?,
-        queue_slots: narrow(Argument::QueueSlots, queue_slots)?,
-        queue_fragment,
-        cico,
-        mailboxes,
-    })?;
-    Refusal::check(Argument::SegmentBytes, bytes, Bound::Equals(layout.bytes()))?;
-    Refusal::check(Argument::SegmentBytes, mapped, Bound::AtLeast(bytes))?;
-    Refusal::check(Argument::Hash, hash, Bound::Equals(layout.hash()))?;
+    // The magic first: it publishes the others.
+    let header = Header::load(region);
+    Refusal::check(Argument::Magic, header.magic, Bound::Equals(MAGIC))?;
+    Refusal::check(Argument::Version, header.version, Bound::Equals(VERSION))?;
+    let layout = Layout::new(header.params()?)?;
+    Refusal::check(Argument::SegmentBytes, header.bytes, Bound::Equals(layout.bytes()))?;
+    Refusal::check(Argument::SegmentBytes, mapped, Bound::AtLeast(header.bytes))?;
+    Refusal::check(Argument::Hash, header.hash, Bound::Equals(layout.hash()))?;
     Ok(layout)
 }
 
@@ -147,11 +198,11 @@ mod tests {
     #[test]
     fn each_word_of_a_header_counts() {
         let made = layout(3);
-        for word in 0..WORDS {
+        for (word, offset) in Header::WORDS {
             for other in [0, 1, 7, u64::MAX] {
                 let region = Words::new(&made);
                 create(&region, &made);
-                let flag = region.flag(id(word));
+                let flag = region.flag(FlagId(offset));
                 if !Flag::load_acquire(flag).is(other) {
                     Flag::store_release(flag, other);
                     assert!(attach(&region, made.bytes()).is_err(), "word {word} is {other}");
@@ -164,8 +215,34 @@ mod tests {
         assert!(attach(&region, BYTES - 1).is_err());
     }
 
+    /// The magic is stored last: whoever sees it sees the rest.
     #[test]
-    fn a_header_is_fifteen_words() {
-        assert_eq!((BYTES, WORDS), (120, 15));
+    fn words_lie_one_behind_the_other_from_the_magic_on() {
+        let offsets: std::vec::Vec<_> = Header::WORDS.iter().map(|(_, offset)| *offset).collect();
+        assert_eq!(offsets, (0..15).map(|word| 8 * word).collect::<std::vec::Vec<_>>());
+        assert_eq!((BYTES, align_of::<Header>(), Header::WORDS[0]), (120, 8, ("magic", 0)));
+    }
+
+    #[test]
+    fn a_header_of_a_layout_is_read_as_it_was_stored() {
+        let params = Params { page: 256, ..Params::new(3).with_cico().with_mailboxes() };
+        let made = Layout::new(params).unwrap();
+        let region = Words::new(&made);
+        create(&region, &made);
+        let header = Header::load(&region);
+        assert_eq!((header, header.params()), (Header::of(&made), Ok(params)));
+        let by_word = |word: u64| Flag::load_acquire(region.flag(FlagId(8 * word))).unchecked();
+        assert_eq!([4, 9, 12, 14].map(by_word), [3, 16, 8, 4072]);
+    }
+
+    /// docs/segment.md has the same words at the same offsets.
+    #[test]
+    fn the_documentation_has_every_word() {
+        let text = include_str!("../../../docs/segment.md");
+        for (name, offset) in Header::WORDS {
+            let row = std::format!("| {offset} | `{name}` |");
+            assert!(text.contains(&row), "docs/segment.md has no row {row}");
+        }
+        assert!(text.contains(&std::format!("`version` | of the layout: {VERSION} |")));
     }
 }

@@ -6,6 +6,7 @@ mod segment;
 
 pub use segment::Segment;
 
+use spin::relax::{RelaxStrategy, Yield};
 use unisono_kernel::Rank;
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Error, Refusal, WaitError};
@@ -56,7 +57,7 @@ impl Thread {
 
 impl Relax for Thread {
     fn relax(&mut self, on: &Awaits) -> Result<(), WaitError> {
-        std::thread::yield_now();
+        Yield::relax();
         self.look(on)
     }
 

@@ -13,9 +13,7 @@ pub(crate) fn now() -> u64 {
     }
     #[cfg(not(target_arch = "x86_64"))]
     {
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `time` is ours to write.
-        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
     }
 }

@@ -43,9 +43,10 @@ pub(crate) fn work(team: &mut Team, args: &Topo) -> Result<(), Failure> {
         return Ok(());
     }
     let bindings: Vec<_> = all.into_iter().map(PuSet::from_words).collect();
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let machine = rustix::system::uname();
+    let name = machine.nodename().to_string_lossy();
     let mut processes = Processes::default();
-    processes.add_node(&Topology::read(), switch(network(args)?.as_ref(), name.trim(), args)?, &bindings);
+    processes.add_node(&Topology::read(), switch(network(args)?.as_ref(), &name, args)?, &bindings);
     report(args, &processes)
 }
 

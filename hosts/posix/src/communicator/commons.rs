@@ -5,6 +5,7 @@ use crate::arena::{Arena, World};
 use crate::host::Host;
 use crate::sealed::Map;
 use crate::watch::{Descriptors, Watch};
+use spin::relax::{RelaxStrategy, Spin, Yield};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use unisono_kernel::Rank;
@@ -83,9 +84,9 @@ impl Commons {
                 if let Some(answer) = ready() {
                     return Ok(answer);
                 }
-                core::hint::spin_loop();
+                Spin::relax();
             }
-            std::thread::yield_now();
+            Yield::relax();
             let now = Instant::now();
             if now >= look {
                 look = now + LOOK;

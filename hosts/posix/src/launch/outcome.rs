@@ -1,6 +1,7 @@
 //! How the ranks ended.
 
 use core::fmt;
+use rustix::process::Signal;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use unisono_kernel::Rank;
@@ -34,19 +35,19 @@ impl fmt::Display for Exit {
             Self::Code(code) => return write!(f, "ended with code {code}"),
             Self::Signal(signal) => signal,
         };
-        let name = match signal {
-            libc::SIGHUP => " (SIGHUP)",
-            libc::SIGINT => " (SIGINT)",
-            libc::SIGQUIT => " (SIGQUIT)",
-            libc::SIGILL => " (SIGILL)",
-            libc::SIGTRAP => " (SIGTRAP)",
-            libc::SIGABRT => " (SIGABRT)",
-            libc::SIGBUS => " (SIGBUS)",
-            libc::SIGFPE => " (SIGFPE)",
-            libc::SIGKILL => " (SIGKILL)",
-            libc::SIGSEGV => " (SIGSEGV)",
-            libc::SIGPIPE => " (SIGPIPE)",
-            libc::SIGTERM => " (SIGTERM)",
+        let name = match Signal::from_named_raw(signal) {
+            Some(Signal::HUP) => " (SIGHUP)",
+            Some(Signal::INT) => " (SIGINT)",
+            Some(Signal::QUIT) => " (SIGQUIT)",
+            Some(Signal::ILL) => " (SIGILL)",
+            Some(Signal::TRAP) => " (SIGTRAP)",
+            Some(Signal::ABORT) => " (SIGABRT)",
+            Some(Signal::BUS) => " (SIGBUS)",
+            Some(Signal::FPE) => " (SIGFPE)",
+            Some(Signal::KILL) => " (SIGKILL)",
+            Some(Signal::SEGV) => " (SIGSEGV)",
+            Some(Signal::PIPE) => " (SIGPIPE)",
+            Some(Signal::TERM) => " (SIGTERM)",
             _ => "",
         };
         write!(f, "was killed by signal {signal}{name}")

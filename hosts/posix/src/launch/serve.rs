@@ -6,9 +6,9 @@
 
 use crate::bootstrap::{MOST, frame};
 use crate::sys;
+use rustix::event::{PollFd, PollFlags};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read};
-use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use unisono_kernel::Rank;
@@ -42,12 +42,12 @@ impl Service {
         Self { lines: streams.map(line).collect(), failed: None }
     }
 
-    /// What to poll for, by rank; closed lines are skipped by the kernel.
-    pub(super) fn interests(&self) -> impl Iterator<Item = libc::pollfd> {
-        self.lines.iter().map(|line| {
-            let writes = if line.outbox.is_empty() { 0 } else { libc::POLLOUT };
-            let fd = if line.open { line.stream.as_raw_fd() } else { -1 };
-            libc::pollfd { fd, events: libc::POLLIN | writes, revents: 0 }
+    /// What to poll for: of each line that is open, with its rank.
+    pub(super) fn interests(&self) -> impl Iterator<Item = (Rank, PollFd<'_>)> {
+        let open = (0..).zip(&self.lines).filter(|(_, line)| line.open);
+        open.map(|(rank, line)| {
+            let writes = if line.outbox.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+            (rank, PollFd::new(&line.stream, PollFlags::IN | writes))
         })
     }
 

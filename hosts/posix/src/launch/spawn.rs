@@ -50,7 +50,7 @@ fn one(launch: &Launch, rank: u32, place: Option<&PuSet>) -> Result<(Child, Unix
         if let Some(place) = &place {
             sys::set_affinity(place.words())?;
         }
-        sys::keep_on_exec(fd)
+        sys::keep_on_exec(&theirs)
     };
     // SAFETY: between fork and exec `prepare` makes system calls on values made before; it neither allocates nor locks.
     unsafe { command.pre_exec(prepare) };

@@ -4,8 +4,9 @@ use super::outcome::{Exit, Outcome};
 use super::serve::Service;
 use crate::error::PosixError;
 use crate::sys;
-use std::io::ErrorKind;
-use std::os::fd::{AsRawFd, OwnedFd};
+use rustix::event::{PollFd, PollFlags};
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -42,34 +43,52 @@ pub(super) fn undertake(
         deadline: None,
     };
     while house.processes.iter().any(|process| process.exit.is_none()) {
-        let ranks = house.processes.len();
-        let mut fds: Vec<libc::pollfd> = service.interests().collect();
-        fds.extend(house.processes.iter().map(Process::interest));
-        let stoppable = if house.killed.is_empty() { stop.as_raw_fd() } else { -1 };
-        fds.push(libc::pollfd { fd: stoppable, events: libc::POLLIN, revents: 0 });
-        let wait = house.patience(Instant::now());
-        match sys::poll(&mut fds, wait) {
-            Err(error) if error.kind() != ErrorKind::Interrupted => {
+        let heard = match listen(&service, &house, stop) {
+            Ok(heard) => heard,
+            Err(error) => {
                 house.kill();
                 return Err(PosixError::io("poll", &error, "serve the start-up"));
             }
-            // What the kernel has not filled in reads as nothing.
-            _ => {}
-        }
-        for (rank, _) in (0..).zip(&fds[..ranks]).filter(|(_, fd)| fd.revents != 0) {
-            service.serve(rank);
+        };
+        for source in &heard {
+            if let Source::Line(rank) = source {
+                service.serve(*rank);
+            }
         }
         let now = Instant::now();
         house.bury(now, grace);
         house.report(&mut service, now);
         service.settle();
-        let stopped = fds.last().is_some_and(|fd| fd.revents != 0);
-        if stopped || house.deadline.is_some_and(|deadline| now >= deadline) {
+        if heard.contains(&Source::Stop) || house.deadline.is_some_and(|deadline| now >= deadline) {
             house.kill();
         }
     }
     let exits = house.processes.iter().filter_map(|process| process.exit).collect();
     Ok(Outcome { exits, killed: std::mem::take(&mut house.killed), first: house.first })
+}
+
+/// What a descriptor tells of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// A rank's socket.
+    Line(Rank),
+    /// The end of a process: of whichever.
+    End,
+    /// The word that all are to be killed.
+    Stop,
+}
+
+/// Waits until a descriptor has something to tell, or something is to be done that none tells. A signal ends it, too.
+fn listen(service: &Service, house: &House, stop: &UnixStream) -> io::Result<Vec<Source>> {
+    let lines = service.interests().map(|(rank, fd)| (Source::Line(rank), fd));
+    let ends = house.processes.iter().filter_map(Process::interest).map(|fd| (Source::End, fd));
+    let stops = house.killed.is_empty().then(|| (Source::Stop, PollFd::new(stop, PollFlags::IN)));
+    let (sources, mut fds): (Vec<_>, Vec<_>) = lines.chain(ends).chain(stops).unzip();
+    match sys::poll(&mut fds, house.patience(Instant::now())) {
+        Err(error) if error.kind() != ErrorKind::Interrupted => Err(error),
+        // What the kernel has not filled in reads as nothing.
+        _ => Ok(sources.into_iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty()).map(|(at, _)| at).collect()),
+    }
 }
 
 /// The processes, while they live and after.
@@ -82,15 +101,16 @@ struct House {
 }
 
 impl Process {
-    fn interest(&self) -> libc::pollfd {
-        let fd = self.pidfd.as_ref().filter(|_| self.exit.is_none()).map_or(-1, AsRawFd::as_raw_fd);
-        libc::pollfd { fd, events: libc::POLLIN, revents: 0 }
+    /// Its end, while that is not known.
+    fn interest(&self) -> Option<PollFd<'_>> {
+        let fd = self.pidfd.as_ref().filter(|_| self.exit.is_none());
+        fd.map(|fd| PollFd::new(fd, PollFlags::IN))
     }
 }
 
 impl House {
-    /// Milliseconds until something is to be done that no descriptor tells; −1: never.
-    fn patience(&self, now: Instant) -> i32 {
+    /// How long until something is to be done that no descriptor tells; `None`: never.
+    fn patience(&self, now: Instant) -> Option<Duration> {
         let running = || self.processes.iter().filter(|process| process.exit.is_none());
         let blind = running().any(|process| process.pidfd.is_none()).then_some(BLIND);
         let until = |at: Instant| at.saturating_duration_since(now);
@@ -98,8 +118,7 @@ impl House {
         let hung =
             running().filter_map(|p| p.hung_up).map(|at| until(at + HANG_UP)).filter(|rest| !rest.is_zero()).min();
         let deadline = self.deadline.filter(|_| self.killed.is_empty()).map(until);
-        let least = [blind, hung, deadline].into_iter().flatten().min();
-        least.map_or(-1, |least| i32::try_from(least.as_millis()).unwrap_or(i32::MAX).saturating_add(1))
+        [blind, hung, deadline].into_iter().flatten().min()
     }
 
     /// Takes the exits of those that have ended.

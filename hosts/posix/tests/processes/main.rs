@@ -17,6 +17,7 @@ mod renewals;
 mod thousand;
 mod threads;
 
+use rustix::process::{Pid, Signal};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -96,15 +97,14 @@ impl Scene {
 
 /// Nanoseconds of the clock that all processes share.
 fn now() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a structure of ours.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 fn kill(pid: u32) {
-    // SAFETY: integer arguments; the process is a child of this one that has not been buried.
-    unsafe { libc::kill(pid as i32, libc::SIGKILL) };
+    // It may have ended, but not been buried.
+    let pid = Pid::from_raw(pid.cast_signed()).expect("a child of this process");
+    let _ = rustix::process::kill_process(pid, Signal::KILL);
 }
 
 /// Takes this thread's new pages from one of the first 64 NUMA nodes.

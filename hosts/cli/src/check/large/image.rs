@@ -1,5 +1,6 @@
 //! Buffers of gigabytes: what lies where in them, written and compared a chunk at a time.
 
+use rustix::mm::{Advice, madvise};
 use unisono_kernel::error::Refusal;
 use unisono_kernel::op::{Element, Op, Operation};
 
@@ -180,7 +181,7 @@ fn huge_pages(memory: &mut [u8]) {
     let skip = memory.as_ptr().align_offset(PAGE).min(memory.len());
     let whole = &mut memory[skip..];
     // SAFETY: whole pages that are this slice's own, whose contents the advice leaves alone.
-    unsafe { libc::madvise(whole.as_mut_ptr().cast(), whole.len() / PAGE * PAGE, libc::MADV_HUGEPAGE) };
+    let _ = unsafe { madvise(whole.as_mut_ptr().cast(), whole.len() / PAGE * PAGE, Advice::LinuxHugepage) };
 }
 
 /// Is nothing in these bytes?

@@ -7,6 +7,7 @@ use super::Directory;
 use crate::args::Check;
 use crate::error::Failure;
 use crate::out::outln;
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -42,8 +43,8 @@ struct Group(Child);
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // SAFETY: signals to a group of processes that was made for the command.
-        unsafe { libc::kill(-(self.0.id() as i32), libc::SIGKILL) };
+        // The group that was made for the command; all of it may have ended.
+        let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
         let _ = self.0.wait();
     }
 }

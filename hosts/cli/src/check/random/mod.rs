@@ -16,6 +16,7 @@ use crate::error::Failure;
 use crate::job::Job;
 use crate::team::launch_for;
 use programs::{Programs, Source};
+use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -33,6 +34,8 @@ const LIMIT: Duration = Duration::from_secs(10);
 const SHORT: Duration = Duration::from_secs(2);
 const SHRINK: Duration = Duration::from_secs(60);
 const TRIES: u32 = 3;
+/// What ends a rank that a program kills.
+const KILL: i32 = Signal::KILL.as_raw();
 
 /// What a rank leaves behind: how many programs were right, and what it has to say of the one after.
 #[derive(Debug, Deserialize, Serialize)]
@@ -117,7 +120,7 @@ fn left(reports: &Path, rank: u32, outcome: &Outcome) -> Left {
             Some(_) if outcome.killed.contains(&rank) => {
                 Report { end: Ending::Late, at: usize::MAX, wrong: Vec::new() }
             }
-            Some(Exit::Signal(libc::SIGKILL)) => Report { end: Ending::Killed, at: usize::MAX, wrong: Vec::new() },
+            Some(Exit::Signal(KILL)) => Report { end: Ending::Killed, at: usize::MAX, wrong: Vec::new() },
             Some(exit) => Report::failed(format!("the process {exit}")),
             None => Report::failed("the process is not known".into()),
         };

@@ -4,6 +4,7 @@ use super::programs::{Programs, Source};
 use super::{Left, budget, report_of};
 use crate::error::Failure;
 use crate::team::Team;
+use rustix::process::{Signal, getpid, kill_process};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -116,8 +117,8 @@ struct Me<'a> {
 
 impl Host for Me<'_> {
     fn kill(&mut self) {
-        // SAFETY: a signal to this process alone; it takes no memory of ours.
-        unsafe { libc::raise(libc::SIGKILL) };
+        // This process may kill itself: no answer comes.
+        let _ = kill_process(getpid(), Signal::KILL);
     }
 
     fn late(&mut self) -> bool {
