@@ -142,6 +142,7 @@ impl PollError {
             Self::Overrun { .. } => Class::Corrupt,
             Self::Messages { code, .. } if *code == P2pError::LENGTH.0 => Class::Mismatch,
             Self::Messages { .. } => Class::Other,
+            Self::NotStarted => Class::Request,
         }
     }
 }

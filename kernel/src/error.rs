@@ -371,6 +371,8 @@ pub enum PollError {
         /// The layer's error number.
         code: i32,
     },
+    /// An operation was built and polled, but not started.
+    NotStarted,
 }
 
 impl fmt::Display for PollError {
@@ -384,6 +386,7 @@ impl fmt::Display for PollError {
                 write!(f, "a message to or from rank {peer} has another length than its receive")
             }
             Self::Messages { peer, code } => write!(f, "message to or from rank {peer} failed: error {code}"),
+            Self::NotStarted => f.write_str("the operation was not started"),
         }
     }
 }

@@ -23,7 +23,7 @@ pub trait Machine<X: ?Sized> {
 /// A machine over a segment alone: one operation of a communicator, and then the next one again.
 ///
 /// Building one is pure: arguments are checked, and nothing is taken. [`start`](Self::start) takes the numbers, the first
-/// time and every time. One that was never started is done.
+/// time and every time.
 pub trait Operation: Clone + Eq + Hash {
     /// Becomes the next operation of `me`, in its first state: all ranks start the same operations in the same order. What
     /// was under way is forgotten.
@@ -32,7 +32,7 @@ pub trait Operation: Clone + Eq + Hash {
     /// [`Machine::poll`], with the region and this process's private state on it.
     ///
     /// # Errors
-    /// Another rank's arguments don't agree with this one's.
+    /// It was never started; another rank's arguments don't agree with this one's; a peer's word can't be.
     fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError>;
 
     /// The same machine, started.
@@ -42,6 +42,12 @@ pub trait Operation: Clone + Eq + Hash {
         self.start(me);
         self
     }
+}
+
+/// What a poll of an operation with this number says that has nothing left to do: the first number is 1.
+#[inline(always)]
+pub(crate) const fn over(operation: u64) -> Result<Step, PollError> {
+    if operation == 0 { Err(PollError::NotStarted) } else { Ok(Step::Done) }
 }
 
 impl<X: Shared + ?Sized, O: Operation> Machine<X> for O {

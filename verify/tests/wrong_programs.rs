@@ -256,7 +256,7 @@ fn more_operations_under_way_than_are_remembered() {
         let [mut sent, mut received] = data.each_mut().map(|memory| memory.iter_mut());
         let mut make = |comms: &mut [Comm<Segment>; 2], rank: usize| {
             let memory = if rank == 0 { &mut sent } else { &mut received }.next().unwrap();
-            Posted::new(comms[rank].member_mut(), Data::bytes_mut(memory), 0).unwrap()
+            Posted::new(comms[rank].member(), Data::bytes_mut(memory), 0).unwrap().started(comms[rank].member_mut())
         };
         let made: Vec<_> = (0..CALLS).map(|_| make(&mut comms, ahead)).collect();
         for mut early in made {

@@ -8,7 +8,7 @@
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::PollError;
-use crate::machine::Operation;
+use crate::machine::{Operation, over};
 use crate::region::{Counter, Flag, Region};
 use crate::step::{Await, Awaits, Source, Step, Until};
 
@@ -59,6 +59,6 @@ impl Operation for Central {
             me.finish(region, operation);
             self.state = State::Done;
         }
-        Ok(Step::Done)
+        over(self.operation)
     }
 }

@@ -12,7 +12,7 @@ use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::{PollError, Refusal};
-use crate::machine::Operation;
+use crate::machine::{Operation, over};
 use crate::pattern::tree::{Position, Tree};
 use crate::region::{Flag, FlagId, Region};
 use crate::step::{Awaits, Step, Until};
@@ -90,6 +90,6 @@ impl Operation for Combining {
             me.finish(region, self.operation);
             self.state = State::Done;
         }
-        Ok(Step::Done)
+        over(self.operation)
     }
 }

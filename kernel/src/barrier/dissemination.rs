@@ -8,7 +8,7 @@ use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::PollError;
-use crate::machine::Operation;
+use crate::machine::{Operation, over};
 use crate::region::{Flag, Region};
 use crate::step::{Awaits, Step, Until};
 
@@ -44,7 +44,7 @@ impl Operation for Dissemination {
     #[inline(always)]
     fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
         if self.state == State::Done {
-            return Ok(Step::Done);
+            return over(self.operation);
         }
         while self.round < me.layout().rounds() {
             if self.state == State::Signal {

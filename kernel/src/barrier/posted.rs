@@ -7,7 +7,7 @@ use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::PollError;
-use crate::machine::Operation;
+use crate::machine::{Operation, over};
 use crate::region::Region;
 use crate::shm::engine::line::{self, Body};
 use crate::step::Step;
@@ -48,7 +48,7 @@ impl Operation for Posted {
             self.state = State::Hear { next: 0 };
         }
         let State::Hear { next } = self.state else {
-            return Ok(Step::Done);
+            return over(operation);
         };
         for peer in (next..me.size()).filter(|&peer| peer != me.rank()) {
             if let Some(wait) = line::hear(region, me, peer, operation, message, &mut body, 0)? {

@@ -17,6 +17,7 @@ use crate::collective::Kind;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
+use crate::machine::over;
 use crate::region::layout::Cico as Queues;
 use crate::region::{Counter, CounterId, Extent, Flag, MailId, Mailword, Region};
 use crate::step::{Await, Awaits, Source, Step, Until};
@@ -83,7 +84,7 @@ pub(crate) trait PerSet {
                 Err(Halt::Failed(error)) => return Err(error),
             }
         }
-        Ok(Step::Done)
+        over(self.sets().operation)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Words of the segment that no member wrote: an error or a wait, and nothing is written outside the buffers.
 
 use super::*;
+use unisono_kernel::machine::Operation;
 use unisono_kernel::region::{Layout, Region};
 
 /// A rank's machine, by polls.
@@ -58,15 +59,15 @@ fn attack(what: usize, index: usize, value: u64, before: usize) -> Option<usize>
             let member = comm.member_mut();
             ranks.push(match what {
                 0 => {
-                    let machine = scatter::cico::Cico::new(member, Some(all), own, 0).unwrap();
+                    let machine = scatter::cico::Cico::new(member, Some(all), own, 0).unwrap().started(member);
                     rank(comm, machine)
                 }
                 1 => {
-                    let machine = gather::cico::Cico::new(member, own, Some(all), 0).unwrap();
+                    let machine = gather::cico::Cico::new(member, own, Some(all), 0).unwrap().started(member);
                     rank(comm, machine)
                 }
                 _ => {
-                    let machine = allgather::cico::Cico::new(member, own, all).unwrap();
+                    let machine = allgather::cico::Cico::new(member, own, all).unwrap().started(member);
                     rank(comm, machine)
                 }
             });

@@ -42,7 +42,7 @@ use unisono_kernel::comm::Comm;
 use unisono_kernel::datatype::{Data, Datatype};
 use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Argument, Bound, Cause, Error, PollError, Refusal};
-use unisono_kernel::machine::Machine;
+use unisono_kernel::machine::{Machine, Operation};
 use unisono_kernel::region::Params;
 use unisono_kernel::region::layout::Cico;
 use unisono_kernel::shm::{allgather, gather, scatter};
@@ -303,7 +303,8 @@ fn everyone_reads_its_neighbour_first() {
         let (mut own, mut all) = ([7; F], [0; P * F]);
         let receive = blocks(&mut all, &counts, &displacements).unwrap();
         let send = Some(Data::bytes_mut(&mut own));
-        let mut machine = allgather::cico::Cico::new(comm.member_mut(), send, receive).unwrap();
+        let allgather = allgather::cico::Cico::new(comm.member(), send, receive).unwrap();
+        let mut machine = allgather.started(comm.member_mut());
         let awaited = match machine.poll(&mut comm).unwrap() {
             Step::Wait(awaits) => awaits.first().peer,
             Step::Done => None,

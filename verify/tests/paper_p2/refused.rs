@@ -2,6 +2,7 @@
 
 use super::*;
 use unisono_kernel::comm::Member;
+use unisono_kernel::machine::Operation;
 use unisono_kernel::region::{Base, Counter, Layout, Mailword, Region};
 
 /// What an error says of the argument that was refused, here or by the rank that poisoned.
@@ -187,7 +188,8 @@ fn counts_that_would_take_more_sets_than_there_are() {
     let (layout, sets) = (*segment.layout(), Base::MOST - 1);
     let mut comm = Comm::resume(segment.clone(), layout, 1, Base { sets, ..Base::default() }).unwrap();
     let mut own = [0; 1];
-    let mut machine = scatter::cico::Cico::new(comm.member_mut(), None, Some(Data::bytes_mut(&mut own)), 0).unwrap();
+    let scatter = scatter::cico::Cico::new(comm.member(), None, Some(Data::bytes_mut(&mut own)), 0).unwrap();
+    let mut machine = scatter.started(comm.member_mut());
     let store = |word, value| segment.counter(word).store_release(value);
     store(layout.set_typesize(0), 1);
     store(layout.set_count(0, 1), 1);

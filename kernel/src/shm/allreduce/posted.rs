@@ -15,7 +15,7 @@ use crate::collective::Kind;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
-use crate::machine::Operation;
+use crate::machine::{Operation, over};
 use crate::op::Op;
 use crate::region::Region;
 use crate::shm::engine::line::{self, Body};
@@ -79,7 +79,7 @@ impl Operation for Posted<'_> {
             self.state = State::Gather { next: 0 };
         }
         let State::Gather { next } = self.state else {
-            return Ok(Step::Done);
+            return over(operation);
         };
         for peer in next..me.size() {
             if peer == me.rank() {

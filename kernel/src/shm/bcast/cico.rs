@@ -24,7 +24,7 @@ use crate::collective::Kind;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
-use crate::machine::Operation;
+use crate::machine::{Operation, over};
 use crate::pattern::tree::{Position, Tree};
 use crate::region::layout::Cico as Queues;
 use crate::region::{Counter, Flag, Mailword, Region};
@@ -218,7 +218,7 @@ impl Operation for Cico<'_> {
                 }
                 State::WaitOpen => self.wait_open(region, me)?,
                 State::CopyOut { fragment } => self.copy_out(region, me, fragment)?,
-                State::Done => return Ok(Step::Done),
+                State::Done => return over(self.operation),
             };
             if let Some(wait) = wait {
                 return Ok(Step::Wait(wait));

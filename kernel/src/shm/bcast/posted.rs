@@ -12,7 +12,7 @@ use crate::collective::Kind;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
-use crate::machine::Operation;
+use crate::machine::{Operation, over};
 use crate::region::Region;
 use crate::region::layout::LINE_PAYLOAD;
 use crate::shm::engine::line::{self, Body};
@@ -76,7 +76,7 @@ impl Operation for Posted<'_> {
                 }
                 body.scatter(&self.data);
             }
-            State::Done => return Ok(Step::Done),
+            State::Done => return over(self.operation),
         }
         me.finish(region, self.operation);
         self.state = State::Done;

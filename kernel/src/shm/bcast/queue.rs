@@ -21,7 +21,7 @@ use crate::collective::Kind;
 use crate::comm::Member;
 use crate::datatype::Data;
 use crate::error::{PollError, Refusal};
-use crate::machine::Operation;
+use crate::machine::{Operation, over};
 use crate::region::layout::Params;
 use crate::region::{Flag, Region};
 use crate::shm::engine::copy::{copy_in, copy_out, copy_out_past_caches};
@@ -187,7 +187,7 @@ impl Operation for Queue<'_> {
                 wait
             }
             State::Drain { next } => self.drain(region, me, next)?,
-            State::Hear | State::Done => return Ok(Step::Done),
+            State::Hear | State::Done => return over(self.operation),
         };
         if let Some(wait) = wait {
             return Ok(Step::Wait(wait));

@@ -20,7 +20,7 @@ use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::PollError;
-use crate::machine::Operation;
+use crate::machine::{Operation, over};
 use crate::region::layout::LINE_PAYLOAD;
 use crate::region::{Extent, Flag, Region};
 use crate::step::{Awaits, Step, Until};
@@ -232,7 +232,7 @@ impl<E: Engine> Operation for Ticks<E> {
                     }
                     self.state = State::Post;
                 }
-                State::Done => return Ok(Step::Done),
+                State::Done => return over(operation),
             }
         }
     }
