@@ -63,7 +63,7 @@ algorithms! {
         /// [`crate::shm::bcast::queue`].
         Queue = "queue",
     } or {
-        /// [`crate::shm::bcast::cico`], notified along this tree.
+        /// [`crate::shm::papers::bcast`], notified along this tree.
         Cico(Tree) = "cico", |text| Tree::from_name(text.strip_prefix('-')?)
     }
 }
@@ -92,7 +92,7 @@ algorithms! {
         Auto = "auto",
         /// [`crate::shm::gather::exchange`], [`crate::shm::scatter::pairwise`], [`crate::shm::allgather::exchange`].
         Exchange = "exchange",
-        /// [`crate::shm::gather::cico`], [`crate::shm::scatter::cico`], [`crate::shm::allgather::cico`]: paper P2's.
+        /// [`crate::shm::papers::gather`], [`crate::shm::papers::scatter`], [`crate::shm::papers::allgather`]: paper P2's.
         Cico = "cico",
     }
 }
@@ -103,14 +103,14 @@ algorithms! {
         /// Posted lines among three to sixteen, else dissemination.
         #[default]
         Auto = "auto",
-        /// [`crate::barrier::posted`].
+        /// [`crate::shm::barrier::posted`].
         Posted = "posted",
-        /// [`crate::barrier::dissemination`].
+        /// [`crate::shm::barrier::dissemination`].
         Dissemination = "dissemination",
-        /// [`crate::barrier::central`].
+        /// [`crate::shm::barrier::central`].
         Central = "central",
     } or {
-        /// [`crate::barrier::combining`], with this many children per vertex; the name alone means four.
+        /// [`crate::shm::barrier::combining`], with this many children per vertex; the name alone means four.
         Combining(u32) = "combining", |text| match text {
             "" => Some(4),
             _ => text.strip_prefix('-')?.parse().ok().filter(|&children| children > 0),

@@ -1,6 +1,6 @@
 //! A collective call as plain data: which one, its buffers, root, operation and algorithm.
 //!
-//! One description serves all forms: [`Communicator::run`](crate::driver::Communicator::run) blocks,
+//! One description serves all forms: [`Communicator::run`](crate::comm::Communicator::run) blocks,
 //! [`Scope::start`](scope::Scope::start) does not, [`Scope::init`](scope::Scope::init) prepares what is started again and
 //! again.
 //!
@@ -24,8 +24,8 @@ pub mod visit;
 
 use crate::Rank;
 use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
-use crate::blocks::Blocks;
-use crate::datatype::Data;
+use crate::data::blocks::Blocks;
+use crate::data::datatype::Data;
 use crate::op::Op;
 
 /// A call of any collective by any algorithm.

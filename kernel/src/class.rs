@@ -4,7 +4,7 @@
 //! No match here has a wildcard: an error without a class does not compile.
 
 use crate::error::{Argument, Cause, Error, Poison, PollError, Refusal, WaitError};
-use crate::p2p::P2pError;
+use crate::machine::p2p::P2pError;
 use core::ffi::CStr;
 
 macro_rules! classes {

@@ -6,19 +6,22 @@
 //! | `history` | what it has called |
 //! | `heads` | what other processes' lines say of that |
 //! | `divergence` | ranks that call different collectives |
+//! | `communicator` | all of it, and a way of waiting: what is called on |
 
+mod communicator;
 pub(crate) mod divergence;
 pub(crate) mod heads;
 pub(crate) mod history;
 pub(crate) mod member;
 
+pub use communicator::Communicator;
 pub use member::Member;
 
 use crate::Rank;
 use crate::error::{Poison, Refusal, WaitError};
+use crate::machine::step::{Awaits, Source};
+use crate::machine::transport::{Observe, Shared};
 use crate::region::{Base, Counter, Flag, Layout, Mailword, Region, state};
-use crate::step::{Awaits, Source};
-use crate::transport::{Observe, Shared};
 
 /// The context of shared-memory machines: a region and a member.
 #[derive(Clone, Debug)]

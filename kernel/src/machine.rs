@@ -1,10 +1,24 @@
 //! The contract of a collective's state machine, and its composition.
+//!
+//! | file | what |
+//! |---|---|
+//! | `step` | what a poll says: done, or what it waits for |
+//! | `transport` | what a host brings, and what machines see of it |
+//! | `p2p` | messages between two processes |
+//! | `wait` | what a process does while it waits |
+//! | `drive` | the blocking loop |
+
+pub mod drive;
+pub mod p2p;
+pub mod step;
+pub mod transport;
+pub mod wait;
 
 use crate::comm::Member;
 use crate::error::PollError;
+use crate::machine::step::Step;
+use crate::machine::transport::Shared;
 use crate::region::Region;
-use crate::step::Step;
-use crate::transport::Shared;
 use core::hash::Hash;
 
 /// A collective operation of one process, as plain data.

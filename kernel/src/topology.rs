@@ -3,6 +3,8 @@
 //! A level is what processes may share: a cache, a memory, a node, a switch. Each process has, per level, the number of the
 //! unit that it uses, or none: one that is bound to a package uses no single L2 cache, one that is not bound shares its node alone.
 
+pub mod group;
+
 use core::fmt;
 use core::str::FromStr;
 

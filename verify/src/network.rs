@@ -9,11 +9,11 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use unisono_kernel::Rank;
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::machine::Machine;
-use unisono_kernel::p2p::{P2p, P2pError, Tag};
-use unisono_kernel::step::{Awaits, Slot, Source, Step};
-use unisono_kernel::transport::Messages;
+use unisono_kernel::machine::p2p::{P2p, P2pError, Tag};
+use unisono_kernel::machine::step::{Awaits, Slot, Source, Step};
+use unisono_kernel::machine::transport::Messages;
 
 /// When a send is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

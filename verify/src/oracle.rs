@@ -10,7 +10,7 @@ pub mod blocks;
 use blocks::Spread;
 use core::ffi::c_void;
 use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
-use unisono_kernel::datatype::Datatype;
+use unisono_kernel::data::datatype::Datatype;
 use unisono_kernel::op::{Op, User};
 
 /// One collective, as all ranks make it.

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 use unisono_kernel::Rank;
-use unisono_kernel::blocks::Blocks;
-use unisono_kernel::buffer::Buf;
 use unisono_kernel::call::Call;
-use unisono_kernel::datatype::Datatype;
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::comm::Communicator;
+use unisono_kernel::data::blocks::Blocks;
+use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::data::datatype::Datatype;
 use unisono_kernel::region::Params;
 use unisono_local::{Local, run};
 

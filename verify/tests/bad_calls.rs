@@ -5,10 +5,10 @@ mod common;
 
 use common::{bounded, refusal};
 use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
-use unisono_kernel::blocks::Blocks;
 use unisono_kernel::call::Call;
-use unisono_kernel::datatype::{Data, Datatype};
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::comm::Communicator;
+use unisono_kernel::data::blocks::Blocks;
+use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::error::{Argument, Bound, Error, Refusal};
 use unisono_kernel::op::Op;
 use unisono_kernel::pattern::tree::Tree;

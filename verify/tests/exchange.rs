@@ -3,10 +3,10 @@
 //! other side, in place; mixed with others, so that lines and slots are reused.
 
 use unisono_kernel::Rank;
-use unisono_kernel::blocks::{Block, Blocks};
-use unisono_kernel::buffer::Buf;
-use unisono_kernel::datatype::{Data, Datatype};
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::comm::Communicator;
+use unisono_kernel::data::blocks::{Block, Blocks};
+use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::region::Params;
 use unisono_kernel::shm::allgather::exchange::allgather;
 use unisono_kernel::shm::alltoall::pairwise::{alltoall, alltoallv};

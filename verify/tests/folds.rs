@@ -8,7 +8,7 @@ mod folds {
 use core::ffi::c_void;
 use folds::model::{self, fold};
 use proptest::prelude::*;
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::op::{Element, Op, Operation, USER_MOST, User};
 use unisono_kernel::region::{Layout, Params, Region};

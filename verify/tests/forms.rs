@@ -14,8 +14,8 @@ use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgor
 use unisono_kernel::call::Call;
 use unisono_kernel::call::progress::Progress;
 use unisono_kernel::call::scope::{ACTIVE, Request};
-use unisono_kernel::datatype::Data;
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::comm::Communicator;
+use unisono_kernel::data::datatype::Data;
 use unisono_kernel::error::{Argument, Bound, Cause, Condition, Error, Poison, Refusal};
 use unisono_kernel::op::Op;
 use unisono_kernel::region::Params;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use unisono_kernel::Rank;
-use unisono_kernel::group::{Groups, Place};
+use unisono_kernel::topology::group::{Groups, Place};
 use unisono_kernel::topology::{Level, Levels, Locality};
 
 /// Groups of one level: leader and members.

@@ -4,18 +4,18 @@ mod common;
 
 use common::bounded;
 use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
-use unisono_kernel::blocks::Blocks;
-use unisono_kernel::buffer::Buf;
 use unisono_kernel::comm::Comm;
-use unisono_kernel::datatype::Datatype;
+use unisono_kernel::data::blocks::Blocks;
+use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::data::datatype::Datatype;
 use unisono_kernel::hier::{
     Home, Levels, Nodes, Rows, allgather, allreduce, alltoall, alltoallv, barrier, bcast, gather, reduce, scatter,
 };
 use unisono_kernel::machine::Machine;
+use unisono_kernel::machine::step::Step;
+use unisono_kernel::machine::transport::Shared;
 use unisono_kernel::msg::{self, Memory, Needs, Parts, PlanError};
 use unisono_kernel::region::{Counter, Params, Word};
-use unisono_kernel::step::Step;
-use unisono_kernel::transport::Shared;
 use unisono_local::{Mailbox, Mailboxes, Segment};
 use unisono_verify::cases::bytes;
 use unisono_verify::cases::{FOLDS, folded, operand, to_bytes};

@@ -2,11 +2,11 @@
 //! anything can do.
 
 use proptest::prelude::*;
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Refusal};
-use unisono_kernel::p2p::{P2p, P2pError, Tag};
+use unisono_kernel::machine::p2p::{P2p, P2pError, Tag};
+use unisono_kernel::machine::step::Slot;
 use unisono_kernel::region::{Flag, Layout, Mailboxes as Shape, Params, Region};
-use unisono_kernel::step::Slot;
 use unisono_local::{Mailbox, Segment};
 use unisono_shm::mailbox::{FULL, NO_SUCH_RANK, NO_SUCH_SLOT, OVERRUN, REQUESTS, TOO_LONG};
 use unisono_shm::{Peer, Post};

@@ -3,12 +3,12 @@
 mod common;
 
 use common::bounded;
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::machine::Machine;
+use unisono_kernel::machine::step::Step;
+use unisono_kernel::machine::transport::Messages;
 use unisono_kernel::msg::bcast::binomial::Binomial;
-use unisono_kernel::step::Step;
-use unisono_kernel::transport::Messages;
 use unisono_local::{Mailbox, Mailboxes};
 
 /// Only messages: what `Binomial` needs.

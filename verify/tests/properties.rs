@@ -6,16 +6,18 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
-use unisono_kernel::buffer::Buf;
 use unisono_kernel::call::Call;
 use unisono_kernel::call::scope::ACTIVE;
-use unisono_kernel::datatype::Data;
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::comm::Communicator;
+use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::data::datatype::Data;
 use unisono_kernel::error::Error;
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::Params;
 use unisono_kernel::region::layout::Cico;
-use unisono_kernel::shm::{allgather, gather, scatter};
+use unisono_kernel::shm::papers::allgather::P2Allgather;
+use unisono_kernel::shm::papers::gather::P2Gather;
+use unisono_kernel::shm::papers::scatter::P2Scatter;
 use unisono_local::Local;
 use unisono_verify::oracle::blocks::{Spread, Way};
 use unisono_verify::oracle::{Fold, Operation, Plan, Shape};
@@ -129,9 +131,9 @@ fn make(ranks: u32, spread: &Spread, c: &mut Communicator<Local>, memory: &mut [
         if half { data = part.data(memory) } else { blocks = part.blocks(memory) }
     }
     match spread.way {
-        Way::Scatter => c.call(|me| scatter::cico::Cico::new(me, blocks, data, spread.root)),
-        Way::Gather => c.call(|me| gather::cico::Cico::new(me, data, blocks, spread.root)),
-        Way::Allgather => c.call(|me| allgather::cico::Cico::new(me, data, blocks.expect("everyone has them"))),
+        Way::Scatter => c.call(|me| P2Scatter::new(me, blocks, data, spread.root)),
+        Way::Gather => c.call(|me| P2Gather::new(me, data, blocks, spread.root)),
+        Way::Allgather => c.call(|me| P2Allgather::new(me, data, blocks.expect("everyone has them"))),
     }
 }
 

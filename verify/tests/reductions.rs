@@ -4,11 +4,11 @@
 use core::ffi::c_void;
 use unisono_kernel::Rank;
 use unisono_kernel::algorithm::AllreduceAlgorithm;
-use unisono_kernel::blocks::Blocks;
-use unisono_kernel::buffer::Buf;
 use unisono_kernel::call::Call;
-use unisono_kernel::datatype::{Data, Datatype};
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::comm::Communicator;
+use unisono_kernel::data::blocks::Blocks;
+use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::op::{Op, User};
 use unisono_kernel::region::Params;
 use unisono_local::{Local, run};

@@ -4,14 +4,14 @@ mod common;
 
 use common::{bounded, refusal};
 use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
-use unisono_kernel::blocks::Blocks;
-use unisono_kernel::datatype::{Data, Datatype};
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::comm::Communicator;
+use unisono_kernel::data::blocks::Blocks;
+use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::op::Op;
 use unisono_kernel::region::Params;
 use unisono_kernel::shm::allgather::exchange::allgather;
-use unisono_kernel::shm::gather;
+use unisono_kernel::shm::papers::gather::P2Gather;
 use unisono_kernel::shm::reduce::exchange::Reduce;
 use unisono_local::{Local, Segment};
 
@@ -70,7 +70,7 @@ fn collectives_of_all_kinds_in_flight_together() {
                 let (operand, sum) = (Data::bytes_mut(&mut operand), Data::bytes_mut(&mut sum));
                 let one = scope.start_with(|me| allgather(me, first, all))?;
                 let two = scope.start_with(|me| Reduce::to_root(me, operand, Some(sum), Op::SUM_I64, 1))?;
-                let three = scope.start_with(|me| gather::cico::Cico::new(me, last, Some(ends), 2))?;
+                let three = scope.start_with(|me| P2Gather::new(me, last, Some(ends), 2))?;
                 while !scope.test(three)? {
                     std::thread::yield_now();
                 }

@@ -4,7 +4,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 use unisono_kernel::Rank;
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::layout::Cico;
 use unisono_kernel::region::{Base, Counter, CounterId, Extent, FlagId, Layout, MailId, Mailword, Region, Untrusted};

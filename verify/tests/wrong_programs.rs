@@ -6,22 +6,22 @@ mod common;
 use common::{bounded, refusal};
 use core::ffi::c_void;
 use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
-use unisono_kernel::barrier::dissemination::Dissemination;
-use unisono_kernel::blocks::Blocks;
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Comm;
-use unisono_kernel::datatype::{Data, Datatype};
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::comm::Communicator;
+use unisono_kernel::data::blocks::Blocks;
+use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::error::{Argument, Bound, Cause, Error, PollError, Refusal};
 use unisono_kernel::machine::Machine;
 use unisono_kernel::machine::Operation;
+use unisono_kernel::machine::step::Step;
+use unisono_kernel::machine::transport::Observe;
 use unisono_kernel::op::{Op, User};
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::{Base, Params};
+use unisono_kernel::shm::barrier::dissemination::Dissemination;
 use unisono_kernel::shm::bcast::posted::Posted;
 use unisono_kernel::shm::reduce::exchange::Reduce;
-use unisono_kernel::step::Step;
-use unisono_kernel::transport::Observe;
 use unisono_local::{Local, Segment};
 
 /// Collectives to be mixed up: each by its number.

@@ -2,9 +2,9 @@
 
 use crate::heap::reserved;
 use core::ffi::c_void;
-use unisono_kernel::blocks::Blocks;
-use unisono_kernel::buffer::Buf;
-use unisono_kernel::datatype::{Data, Datatype};
+use unisono_kernel::data::blocks::Blocks;
+use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::error::{Argument, Bound, Refusal};
 
 /// `UNISONO_IN_PLACE`: an address that no object has.

@@ -14,13 +14,13 @@ use core::fmt;
 use core::time::Duration;
 use unisono_kernel::Rank;
 use unisono_kernel::class::Class;
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::comm::Communicator;
 use unisono_kernel::error::{Argument, Bound, Cause, Poison, Refusal};
-use unisono_kernel::p2p::Nothing;
+use unisono_kernel::machine::p2p::Nothing;
+use unisono_kernel::machine::transport::Transport;
+use unisono_kernel::machine::wait::Relax;
 use unisono_kernel::region::{Base, Counter, Flag, Layout, Region, Word, header, state};
 use unisono_kernel::table::{Choices, Chooser, Plan};
-use unisono_kernel::transport::Transport;
-use unisono_kernel::wait::Relax;
 use unisono_shm::Mapped;
 
 /// Memory that the caller mapped, no messages, waits that the embedder chooses.

@@ -8,8 +8,8 @@ use crate::arguments::array;
 use crate::error::{Failure, answer};
 use crate::heap::{allocate, reserved};
 use core::ffi::c_int;
-use unisono_kernel::buffer::Buf;
-use unisono_kernel::datatype::{Data, Datatype, Field};
+use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::data::datatype::{Data, Datatype, Field};
 use unisono_kernel::error::{Argument, Bound, Refusal};
 
 /// `unisono_type`, opaque in C: how the bytes of an element lie in memory.

@@ -8,9 +8,9 @@ use crate::comm::{Claim, Handle};
 use crate::error::answer;
 use core::cell::OnceCell;
 use core::ffi::c_int;
-use unisono_kernel::blocks::Block;
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Member;
+use unisono_kernel::data::blocks::Block;
 use unisono_kernel::error::Refusal;
 
 /// Lists that a call refers to and C does not pass: they live as long as its request.

@@ -9,10 +9,10 @@ use crate::arguments::{data, data_or_in_place, equal, is_in_place, list, vary};
 use crate::forms::{Kept, forms};
 use core::ffi::c_void;
 use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
-use unisono_kernel::blocks::Blocks;
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Member;
-use unisono_kernel::datatype::Data;
+use unisono_kernel::data::blocks::Blocks;
+use unisono_kernel::data::datatype::Data;
 use unisono_kernel::error::Refusal;
 
 type Made<'a> = Result<Call<'a>, Refusal>;

@@ -13,7 +13,7 @@ use core::ffi::{c_int, c_void};
 use unisono_kernel::algorithm::AllreduceAlgorithm;
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Member;
-use unisono_kernel::datatype::Data;
+use unisono_kernel::data::datatype::Data;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::op::Op;
 

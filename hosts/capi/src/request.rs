@@ -18,10 +18,10 @@ use std::sync::Arc;
 use unisono_kernel::call::Call;
 use unisono_kernel::call::any::Any;
 use unisono_kernel::call::in_flight::{InFlight, Storage};
+use unisono_kernel::comm::Communicator;
 use unisono_kernel::comm::Member;
-use unisono_kernel::driver::Communicator;
 use unisono_kernel::error::{Error, Refusal};
-use unisono_kernel::transport::Observe;
+use unisono_kernel::machine::transport::Observe;
 
 /// `unisono_request`, opaque in C: an operation that was started, or may be.
 #[derive(Debug)]

@@ -8,11 +8,11 @@ use crate::datatype::{Type, resolve};
 use crate::forms::{Kept, forms};
 use core::ffi::c_void;
 use unisono_kernel::algorithm::{BcastAlgorithm, MoveAlgorithm};
-use unisono_kernel::blocks::{Block, Blocks};
-use unisono_kernel::buffer::Buf;
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Member;
-use unisono_kernel::datatype::{Data, Datatype};
+use unisono_kernel::data::blocks::{Block, Blocks};
+use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::error::Refusal;
 
 /// `count` elements of a type, at `address`: one block, or one for each rank.

@@ -8,8 +8,8 @@ use core::time::Duration;
 use spin::relax::Yield;
 use std::time::Instant;
 use unisono_kernel::error::WaitError;
-use unisono_kernel::step::Awaits;
-use unisono_kernel::wait::{Bound, Only, Relax, SpinThen};
+use unisono_kernel::machine::step::Awaits;
+use unisono_kernel::machine::wait::{Bound, Only, Relax, SpinThen};
 
 /// How a handle waits.
 pub type Waiting = SpinThen<Patience>;
@@ -128,8 +128,8 @@ impl<H: Relax> Relax for Bounded<H> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unisono_kernel::step::{Await, Slot, Source};
-    use unisono_kernel::wait::relax::Loop;
+    use unisono_kernel::machine::step::{Await, Slot, Source};
+    use unisono_kernel::machine::wait::relax::Loop;
 
     const BOUND: Duration = Duration::from_millis(20);
 

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use std::time::Instant;
 use unisono_kernel::algorithm::BcastAlgorithm;
 use unisono_kernel::call::Call;
-use unisono_kernel::datatype::Data;
+use unisono_kernel::data::datatype::Data;
 use unisono_kernel::region::Params;
 use unisono_posix::Joined;
 use unisono_posix::topology::Topology;

@@ -5,15 +5,15 @@ use crate::script::{Act, Clock, Script};
 use crate::{MeasureError, Stage};
 use std::ffi::CStr;
 use std::time::{Duration, Instant};
-use unisono_kernel::driver;
 use unisono_kernel::error::{Poison, WaitError};
+use unisono_kernel::machine::drive;
+use unisono_kernel::machine::p2p::P2p;
+use unisono_kernel::machine::step::Awaits;
+use unisono_kernel::machine::transport::{Messages, Observe};
+use unisono_kernel::machine::wait::{Relax, SpinThen};
 use unisono_kernel::msg::parts::Parts;
 use unisono_kernel::msg::{allgather, barrier};
-use unisono_kernel::p2p::P2p;
 use unisono_kernel::pattern::Seat;
-use unisono_kernel::step::Awaits;
-use unisono_kernel::transport::{Messages, Observe};
-use unisono_kernel::wait::{Relax, SpinThen};
 use unisono_mpi::Bounded;
 use unisono_mpi::attach::{AttachError, Library, Team};
 use unisono_mpi::messages::Endpoint;
@@ -160,7 +160,7 @@ impl Stage for Job {
         let mut rank = Rank { endpoint: team.messages_mut(), begin: self.begin, crowded: self.crowded };
         let host = Bounded::new(Waiting { crowded: self.crowded }, Some(BOUND));
         let mut wait = SpinThen::new(1000, 0, host);
-        driver::run(&mut script, &mut rank, &mut wait).map_err(|stop| failed(AttachError::from(stop)))?;
+        drive::run(&mut script, &mut rank, &mut wait).map_err(|stop| failed(AttachError::from(stop)))?;
 
         // All know how many notes each rank has: blocks of the longest.
         let block = 8 * counts.iter().copied().max().unwrap_or(0);

@@ -1,12 +1,12 @@
 //! What one process does in a measurement: acts, one after the other, and moments that it notes.
 
 use unisono_kernel::Rank;
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::PollError;
 use unisono_kernel::machine::Machine;
-use unisono_kernel::p2p::{P2p, P2pError, Tag};
-use unisono_kernel::step::{Await, Awaits, Slot, Source, Step};
-use unisono_kernel::transport::Messages;
+use unisono_kernel::machine::p2p::{P2p, P2pError, Tag};
+use unisono_kernel::machine::step::{Await, Awaits, Slot, Source, Step};
+use unisono_kernel::machine::transport::Messages;
 
 /// A context that has a clock beside its messages.
 pub trait Clock {

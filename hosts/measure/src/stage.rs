@@ -7,8 +7,8 @@ use std::time::Instant;
 use unisono_kernel::Rank;
 use unisono_kernel::error::PollError;
 use unisono_kernel::machine::Machine;
-use unisono_kernel::step::Step;
-use unisono_kernel::transport::Messages;
+use unisono_kernel::machine::step::Step;
+use unisono_kernel::machine::transport::Messages;
 use unisono_local::{Mailbox, Mailboxes};
 use unisono_sim::{Endpoint, Network, Placement, Schedule, Time, World};
 

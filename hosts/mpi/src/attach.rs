@@ -24,12 +24,12 @@ use core::ffi::{CStr, c_int, c_void};
 use core::fmt;
 use spin::relax::Yield;
 use std::time::Duration;
-use unisono_kernel::buffer::Buf;
-use unisono_kernel::driver::{self, Stop};
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{PollError, Refusal, WaitError};
+use unisono_kernel::machine::drive::{self, Stop};
+use unisono_kernel::machine::p2p::P2pError;
+use unisono_kernel::machine::wait::{Only, SpinThen};
 use unisono_kernel::msg::{Memory, Rounds, Schedule};
-use unisono_kernel::p2p::P2pError;
-use unisono_kernel::wait::{Only, SpinThen};
 
 /// Why a process was not attached, or a collective of a [`Team`] failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -232,7 +232,7 @@ impl Team {
             Memory { send: Buf::of(send), receive: Buf::of_mut(receive), scratch: Buf::of_mut(&mut self.scratch) };
         // SAFETY: the buffers are apart, and live through the call, or by the caller's promise until the layer is dropped.
         let mut machine = unsafe { Rounds::of(plan, memory, self.operation) }?;
-        driver::run(&mut machine, &mut self.endpoint, &mut self.wait).map_err(|stop| {
+        drive::run(&mut machine, &mut self.endpoint, &mut self.wait).map_err(|stop| {
             self.endpoint.give_up();
             self.over = Some(stop.into());
             stop.into()

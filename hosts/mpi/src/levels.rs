@@ -17,19 +17,19 @@ use unisono::error::{Failure, answer};
 use unisono::operation::{COp, operation};
 use unisono_kernel::Rank;
 use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
-use unisono_kernel::buffer::Buf;
 use unisono_kernel::comm::{Comm, Member};
-use unisono_kernel::driver::Stop;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Cause, Error, Poison, PollError, Refusal, WaitError};
 use unisono_kernel::hier::{self, Home, Nodes, SEGMENT, allreduce, barrier, bcast, reduce};
 use unisono_kernel::machine::Machine;
+use unisono_kernel::machine::drive::Stop;
+use unisono_kernel::machine::p2p::P2p;
+use unisono_kernel::machine::step::{Awaits, Source, Step};
+use unisono_kernel::machine::transport::{Observe, Shared, Wait};
+use unisono_kernel::machine::wait::{Relax, SpinThen};
 use unisono_kernel::msg::{Memory, PlanError};
 use unisono_kernel::op::Op;
-use unisono_kernel::p2p::P2p;
-use unisono_kernel::step::{Awaits, Source, Step};
 use unisono_kernel::table::Between;
-use unisono_kernel::transport::{Observe, Shared, Wait};
-use unisono_kernel::wait::{Relax, SpinThen};
 use unisono_shm::Mapped;
 
 /// Bytes of working memory that are kept between calls.
@@ -274,7 +274,7 @@ impl Engine {
         self.drive(&mut machine).map_err(|stop| self.fail(stop))
     }
 
-    /// As [`unisono_kernel::driver::run`], but a rank that is late may itself wait: whoever waits for the one that never came shall
+    /// As [`unisono_kernel::machine::drive::run`], but a rank that is late may itself wait: whoever waits for the one that never came shall
     /// say so first. A rank of this node says whether it waits; one of another node may wait for its node.
     fn drive(&mut self, machine: &mut impl Machine<Context>) -> Result<(), Stop> {
         let mut halves = 1;

@@ -8,12 +8,12 @@ use core::ffi::{c_int, c_void};
 use core::fmt;
 use std::time::{Duration, Instant};
 use unisono_kernel::Rank;
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::Poison;
-use unisono_kernel::p2p::{P2p, P2pError, Tag};
+use unisono_kernel::machine::p2p::{P2p, P2pError, Tag};
+use unisono_kernel::machine::step::{Awaits, Slot, Source};
+use unisono_kernel::machine::transport::{Messages, Observe};
 use unisono_kernel::region::state;
-use unisono_kernel::step::{Awaits, Slot, Source};
-use unisono_kernel::transport::{Messages, Observe};
 
 /// The slot is not active.
 pub const NO_SUCH_SLOT: P2pError = P2pError(-16);

@@ -2,7 +2,7 @@
 
 use crate::attach::AttachError;
 use core::ffi::{CStr, c_int, c_void};
-use unisono_kernel::p2p::P2pError;
+use unisono_kernel::machine::p2p::P2pError;
 
 /// An MPI's library in this process, for good. It is loaded so that all see its names.
 #[derive(Clone, Copy, Debug)]

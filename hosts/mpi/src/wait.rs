@@ -4,9 +4,9 @@ use crate::say::{Cause, once};
 use spin::relax::{RelaxStrategy, Yield};
 use std::sync::{Arc, OnceLock};
 use unisono_kernel::error::WaitError;
+use unisono_kernel::machine::step::Awaits;
+use unisono_kernel::machine::wait::Relax;
 use unisono_kernel::region::{Counter, Word};
-use unisono_kernel::step::Awaits;
-use unisono_kernel::wait::Relax;
 use unisono_posix::binding::{PuSet, affinity_of};
 use unisono_posix::{Waiting, cgroup, waiting};
 

@@ -5,7 +5,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use std::error::Error;
 use unisono_kernel::Rank;
-use unisono_kernel::group::Groups;
+use unisono_kernel::topology::group::Groups;
 
 /// Pixels: of the drawing's width, of a row, of its margins, of a letter.
 const WIDTH: u32 = 1200;

@@ -9,10 +9,10 @@ mod shared;
 
 use shared::{Failure, bytes, number, rows, split};
 use std::process::ExitCode;
-use unisono_kernel::blocks::Blocks;
-use unisono_kernel::buffer::Buf;
-use unisono_kernel::datatype::{Data, Datatype};
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::comm::Communicator;
+use unisono_kernel::data::blocks::Blocks;
+use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::op::Op;
 use unisono_posix::Posix;
 

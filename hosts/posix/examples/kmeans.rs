@@ -11,8 +11,8 @@ mod shared;
 
 use shared::{Failure, bytes, number, rows, split};
 use std::process::ExitCode;
-use unisono_kernel::datatype::Data;
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::comm::Communicator;
+use unisono_kernel::data::datatype::Data;
 use unisono_kernel::op::Op;
 use unisono_posix::Posix;
 

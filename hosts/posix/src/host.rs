@@ -8,8 +8,8 @@ use crate::watch::Watch;
 use spin::relax::{RelaxStrategy, Yield};
 use std::time::{Duration, Instant};
 use unisono_kernel::error::WaitError;
-use unisono_kernel::step::Awaits;
-use unisono_kernel::wait::{Bound, Relax};
+use unisono_kernel::machine::step::Awaits;
+use unisono_kernel::machine::wait::{Bound, Relax};
 
 /// Time between two looks at the peers.
 const LOOK: Duration = Duration::from_millis(1);

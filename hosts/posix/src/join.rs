@@ -31,7 +31,7 @@ use core::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use unisono_kernel::Rank;
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::region::layout::VERSION;
 use unisono_kernel::region::{Base, Counter, Layout, Params, Region};

@@ -73,9 +73,9 @@ pub use sys::page;
 pub use topology::Topology;
 pub use waiting::Waiting;
 
-use unisono_kernel::p2p::Nothing;
-use unisono_kernel::transport::Transport;
-use unisono_kernel::wait::SpinThen;
+use unisono_kernel::machine::p2p::Nothing;
+use unisono_kernel::machine::transport::Transport;
+use unisono_kernel::machine::wait::SpinThen;
 
 /// Processes on one machine: a mapped segment, no messages, waits that spin or yield and watch the peers.
 #[derive(Debug)]

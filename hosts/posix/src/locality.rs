@@ -8,7 +8,7 @@ use crate::binding::PuSet;
 use crate::topology::{CacheLevel, Kind, Object, Topology};
 use unisono_kernel::Rank;
 use unisono_kernel::error::Refusal;
-use unisono_kernel::group::{Groups, Place};
+use unisono_kernel::topology::group::{Groups, Place};
 use unisono_kernel::topology::{Level, Levels, Locality};
 
 /// Levels inside a node, and the objects that are their units.

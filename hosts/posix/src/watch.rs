@@ -15,8 +15,8 @@ use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use unisono_kernel::Rank;
+use unisono_kernel::machine::step::Awaits;
 use unisono_kernel::region::{Flag, Layout, Region};
-use unisono_kernel::step::Awaits;
 
 /// Peers looked at by one call.
 const WINDOW: usize = 64;

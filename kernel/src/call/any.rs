@@ -1,14 +1,17 @@
 //! Machines of any type in one, for who keeps several of them, or starts one again and again.
 
-use crate::barrier;
 use crate::comm::Member;
 use crate::error::PollError;
 use crate::machine::Operation;
+use crate::machine::step::Step;
 use crate::region::Region;
 use crate::shm::engine::exchange::Exchange;
 use crate::shm::engine::pairwise::Pairwise;
-use crate::shm::{allgather, allreduce, bcast, gather, reduce, reduce_scatter, scatter};
-use crate::step::Step;
+use crate::shm::papers::allgather::P2Allgather;
+use crate::shm::papers::bcast::P1Bcast;
+use crate::shm::papers::gather::P2Gather;
+use crate::shm::papers::scatter::P2Scatter;
+use crate::shm::{allreduce, barrier, bcast, gather, reduce, reduce_scatter};
 
 /// [`Any`], from its variants.
 macro_rules! any {
@@ -56,7 +59,7 @@ any! {
     /// Broadcast through the monotone queue.
     QueueBcast(bcast::queue::Queue<'a>),
     /// Paper P1's broadcast.
-    CicoBcast(bcast::cico::Cico<'a>),
+    P1Bcast(P1Bcast<'a>),
     /// Allreduce on posted lines.
     PostedAllreduce(allreduce::posted::Posted<'a>),
     /// Allreduce by slices.
@@ -68,11 +71,11 @@ any! {
     /// Gather and allgather by exchange.
     Gather(Exchange<gather::exchange::Gather<'a>>),
     /// Paper P2's gather.
-    CicoGather(gather::cico::Cico<'a>),
+    P2Gather(P2Gather<'a>),
     /// Paper P2's scatter.
-    CicoScatter(scatter::cico::Cico<'a>),
+    P2Scatter(P2Scatter<'a>),
     /// Paper P2's allgather.
-    CicoAllgather(allgather::cico::Cico<'a>),
+    P2Allgather(P2Allgather<'a>),
     /// Scatter and alltoall, a block for each pair of processes.
     Pairwise(Pairwise<'a>),
 }

@@ -8,15 +8,15 @@ use super::any::Any;
 use super::visit::Visit;
 use crate::Rank;
 use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
-use crate::blocks::Blocks;
+use crate::comm::Communicator;
 use crate::comm::{Comm, Member};
-use crate::datatype::Data;
-use crate::driver::Communicator;
+use crate::data::blocks::Blocks;
+use crate::data::datatype::Data;
 use crate::error::{Error, Refusal};
 use crate::machine::Operation;
+use crate::machine::transport::{Transport, Wait};
 use crate::op::Op;
 use crate::table::Plan;
-use crate::transport::{Transport, Wait};
 
 /// Runs the machine where it is built.
 struct Run<'c, T: Transport>(&'c mut Communicator<T>);

@@ -6,12 +6,13 @@
 use super::Call;
 use super::any::Any;
 use crate::Rank;
+use crate::comm::Communicator;
 use crate::comm::{Comm, Member};
-use crate::driver::{Communicator, Stop};
 use crate::error::{Error, Poison, Refusal, WaitError};
 use crate::machine::Operation;
-use crate::step::{Awaits, Step};
-use crate::transport::{Observe, Transport, Wait};
+use crate::machine::drive::Stop;
+use crate::machine::step::{Awaits, Step};
+use crate::machine::transport::{Observe, Transport, Wait};
 use core::fmt;
 
 /// Something with operations in flight: a [`Scope`](super::scope::Scope) of another communicator, say.

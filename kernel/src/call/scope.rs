@@ -11,12 +11,12 @@ use super::in_flight::{InFlight, Storage};
 use super::progress::{Among, Progress};
 use crate::Rank;
 use crate::algorithm::{BarrierAlgorithm, BcastAlgorithm};
+use crate::comm::Communicator;
 use crate::comm::{Comm, Member};
-use crate::datatype::Data;
-use crate::driver::Communicator;
+use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, Condition, Error, Refusal};
+use crate::machine::transport::{Transport, Wait};
 use crate::op::Op;
-use crate::transport::{Transport, Wait};
 use core::fmt;
 use heapless::Deque;
 

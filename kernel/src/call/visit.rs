@@ -6,20 +6,25 @@
 use super::Call;
 use super::any::Any;
 use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
-use crate::barrier::{central::Central, combining::Combining, dissemination::Dissemination, posted};
-use crate::blocks::longest;
 use crate::collective::Collective;
 use crate::comm::Member;
+use crate::data::blocks::longest;
 use crate::error::Refusal;
 use crate::machine::Operation;
 use crate::shm::allgather::exchange::allgather;
 use crate::shm::allreduce::slices::Slices;
 use crate::shm::alltoall::pairwise::{alltoall, alltoallv};
+use crate::shm::barrier::{central::Central, combining::Combining, dissemination::Dissemination, posted};
 use crate::shm::gather::exchange::Gather;
+use crate::shm::papers::allgather::P2Allgather;
+use crate::shm::papers::bcast::P1Bcast;
+use crate::shm::papers::gather::P2Gather;
+use crate::shm::papers::scatter::P2Scatter;
 use crate::shm::reduce::exchange::Reduce;
 use crate::shm::reduce_scatter::exchange::ReduceScatter;
+use crate::shm::scan::exchange::{exscan, scan};
 use crate::shm::scatter::pairwise::{scatter, scatterv};
-use crate::shm::{allgather, allreduce, bcast, gather, scatter};
+use crate::shm::{allreduce, bcast};
 use crate::table::Plan;
 
 /// What is done with a call's machine, whichever it is.
@@ -61,35 +66,47 @@ impl<'buf> Call<'buf> {
                 it @ (BcastAlgorithm::Auto | BcastAlgorithm::Queue) => {
                     by!(Plan::Bcast(it), bcast::queue::Queue::new(me, data, root))
                 }
-                it @ BcastAlgorithm::Cico(tree) => by!(Plan::Bcast(it), bcast::cico::Cico::new(me, data, root, tree)),
+                it @ BcastAlgorithm::Cico(tree) => {
+                    by!(Plan::Bcast(it), P1Bcast::new(me, data, root, tree))
+                }
             },
             Self::Gather { send, receive, root, algorithm } => {
                 match choose.move_by(algorithm, Collective::Gather, || longest(send, receive)) {
-                    it @ MoveAlgorithm::Cico => by!(Plan::Move(it), gather::cico::Cico::new(me, send, receive, root)),
+                    it @ MoveAlgorithm::Cico => {
+                        by!(Plan::Move(it), P2Gather::new(me, send, receive, root))
+                    }
                     it => by!(Plan::Move(it), Gather::equal(me, send, receive, root)),
                 }
             }
             Self::Gatherv { send, receive, root, algorithm } => {
                 match choose.move_by(algorithm, Collective::Gatherv, || 0) {
-                    it @ MoveAlgorithm::Cico => by!(Plan::Move(it), gather::cico::Cico::new(me, send, receive, root)),
+                    it @ MoveAlgorithm::Cico => {
+                        by!(Plan::Move(it), P2Gather::new(me, send, receive, root))
+                    }
                     it => by!(Plan::Move(it), Gather::vary(me, send, receive, root)),
                 }
             }
             Self::Scatter { send, receive, root, algorithm } => {
                 match choose.move_by(algorithm, Collective::Scatter, || longest(receive, send)) {
-                    it @ MoveAlgorithm::Cico => by!(Plan::Move(it), scatter::cico::Cico::new(me, send, receive, root)),
+                    it @ MoveAlgorithm::Cico => {
+                        by!(Plan::Move(it), P2Scatter::new(me, send, receive, root))
+                    }
                     it => by!(Plan::Move(it), scatter(me, send, receive, root)),
                 }
             }
             Self::Scatterv { send, receive, root, algorithm } => {
                 match choose.move_by(algorithm, Collective::Scatterv, || 0) {
-                    it @ MoveAlgorithm::Cico => by!(Plan::Move(it), scatter::cico::Cico::new(me, send, receive, root)),
+                    it @ MoveAlgorithm::Cico => {
+                        by!(Plan::Move(it), P2Scatter::new(me, send, receive, root))
+                    }
                     it => by!(Plan::Move(it), scatterv(me, send, receive, root)),
                 }
             }
             Self::Allgather { send, receive, algorithm } => {
                 match choose.move_by(algorithm, Collective::Allgather, || receive.most()) {
-                    it @ MoveAlgorithm::Cico => by!(Plan::Move(it), allgather::cico::Cico::new(me, send, receive)),
+                    it @ MoveAlgorithm::Cico => {
+                        by!(Plan::Move(it), P2Allgather::new(me, send, receive))
+                    }
                     it => by!(Plan::Move(it), allgather(me, send, receive)),
                 }
             }
@@ -108,8 +125,8 @@ impl<'buf> Call<'buf> {
                 by!(Plan::Exchange, Reduce::to_root(me, send, receive, op, root))
             }
             Self::ReduceScatter { send, receive, op } => by!(Plan::Exchange, ReduceScatter::new(me, send, receive, op)),
-            Self::Scan { send, receive, op } => by!(Plan::Exchange, Reduce::scan(me, send, receive, op)),
-            Self::Exscan { send, receive, op } => by!(Plan::Exchange, Reduce::exscan(me, send, receive, op)),
+            Self::Scan { send, receive, op } => by!(Plan::Exchange, scan(me, send, receive, op)),
+            Self::Exscan { send, receive, op } => by!(Plan::Exchange, exscan(me, send, receive, op)),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::member::Member;
 use crate::Rank;
-use crate::buffer::Buf;
+use crate::data::buffer::Buf;
 use crate::region::{Flag, Region};
 
 /// The head of the line that `peer` posted in `operation`, if it has and the line is not another operation's by now.

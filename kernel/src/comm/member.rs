@@ -4,9 +4,9 @@ use super::history::{History, Mark};
 use crate::Rank;
 use crate::collective::Kind;
 use crate::error::{Argument, Bound, Refusal};
+use crate::machine::step::{Awaits, Until};
 use crate::op::WORDS;
 use crate::region::{Base, Flag, Layout, Region};
-use crate::step::{Awaits, Until};
 use crate::table::{Choices, Chooser};
 
 /// Slots of the own queue whose last use is known one by one.

@@ -9,10 +9,10 @@
 use super::rows::optional;
 use super::{Between, Nodes, Rows, data};
 use crate::algorithm::BcastAlgorithm;
-use crate::buffer::Buf;
 use crate::call::Call;
 use crate::call::any::Any;
 use crate::comm::Member;
+use crate::data::buffer::Buf;
 use crate::error::Refusal;
 use crate::machine::{Operation, Then};
 use crate::msg::{Memory, PlanError, Schedule, allgather};

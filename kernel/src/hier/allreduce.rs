@@ -10,10 +10,10 @@
 use super::pipe::{self, Cut, Segments, refusal};
 use super::{Among, Led, Nodes, data};
 use crate::algorithm::BcastAlgorithm;
-use crate::buffer::Buf;
 use crate::call::Call;
 use crate::call::any::Any;
 use crate::comm::Member;
+use crate::data::buffer::Buf;
 use crate::error::Refusal;
 use crate::msg::{Memory, Needs, PlanError, Rounds, Schedule, allreduce};
 use crate::op::Op;

@@ -9,10 +9,10 @@
 //! Vectors are in the order of [`super::Rows`]: node by node, those of a node in the order of its ranks.
 
 use super::{Between, Led, Nodes, data, split};
-use crate::blocks::Blocks;
-use crate::buffer::Buf;
 use crate::comm::Member;
-use crate::datatype::Datatype;
+use crate::data::blocks::Blocks;
+use crate::data::buffer::Buf;
+use crate::data::datatype::Datatype;
 use crate::error::{Argument, Bound, Refusal};
 use crate::machine::{Operation, Then};
 use crate::msg::alltoall::direct::Direct;

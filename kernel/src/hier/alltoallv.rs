@@ -11,9 +11,9 @@
 
 use super::Nodes;
 use crate::Rank;
-use crate::blocks::Blocks;
-use crate::buffer::Buf;
 use crate::comm::Member;
+use crate::data::blocks::Blocks;
+use crate::data::buffer::Buf;
 use crate::error::{Argument, Bound, Refusal};
 use crate::machine::{Operation, Then};
 use crate::msg::rounds::WINDOW;

@@ -9,10 +9,10 @@ use super::pipe::{self, Cut, Segments};
 use super::{Among, Led, Nodes, data};
 use crate::Rank;
 use crate::algorithm::BcastAlgorithm;
-use crate::buffer::Buf;
 use crate::call::Call;
 use crate::call::any::Any;
 use crate::comm::Member;
+use crate::data::buffer::Buf;
 use crate::error::Refusal;
 use crate::msg::{Memory, Rounds, bcast};
 

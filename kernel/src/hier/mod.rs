@@ -27,15 +27,15 @@ pub use pipe::SEGMENT;
 pub use rows::Rows;
 
 use crate::Rank;
-use crate::buffer::Buf;
 use crate::comm::{Comm, Member};
-use crate::datatype::{Data, Datatype};
+use crate::data::buffer::Buf;
+use crate::data::datatype::{Data, Datatype};
 use crate::error::{Argument, Bound, Poison, Refusal, WaitError};
+use crate::machine::p2p::P2p;
+use crate::machine::step::{Awaits, Source};
+use crate::machine::transport::{Messages, Observe, Shared};
 use crate::msg::Rounds;
-use crate::p2p::P2p;
 use crate::region::Region;
-use crate::step::{Awaits, Source};
-use crate::transport::{Messages, Observe, Shared};
 
 /// Messages between nodes: only leaders take part.
 pub type Between<'n, S> = Option<Rounds<Among<'n, S>>>;

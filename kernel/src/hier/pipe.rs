@@ -12,14 +12,14 @@
 //! order that all ranks of the node, and all leaders, know alike; a process with a part in both polls both. A message of one
 //! segment is the composition without a pipeline.
 
-use crate::buffer::Buf;
 use crate::comm::Member;
+use crate::data::buffer::Buf;
 use crate::error::{Argument, Bound, PollError, Refusal};
+use crate::machine::p2p::P2p;
+use crate::machine::step::{Awaits, Step};
+use crate::machine::transport::{Messages, Shared};
 use crate::machine::{Machine, Operation};
 use crate::msg::{PlanError, Rounds};
-use crate::p2p::P2p;
-use crate::step::{Awaits, Step};
-use crate::transport::{Messages, Shared};
 
 /// Bytes of a segment, where nothing else is said.
 pub const SEGMENT: u64 = 1 << 18;

@@ -9,8 +9,8 @@
 use super::pipe::{self, Cut, Segments};
 use super::{Among, Led, Nodes, data};
 use crate::Rank;
-use crate::buffer::Buf;
 use crate::comm::Member;
+use crate::data::buffer::Buf;
 use crate::error::Refusal;
 use crate::msg::{Memory, Needs, PlanError, Rounds, Schedule, reduce};
 use crate::op::Op;

@@ -3,10 +3,10 @@
 //! So a node's blocks are one message. Where the user's blocks lie otherwise, who calls copies them.
 
 use super::{Led, Nodes, data, split};
-use crate::blocks::Blocks;
-use crate::buffer::Buf;
 use crate::comm::Member;
-use crate::datatype::{Data, Datatype};
+use crate::data::blocks::Blocks;
+use crate::data::buffer::Buf;
+use crate::data::datatype::{Data, Datatype};
 use crate::error::{Argument, Bound, Refusal};
 use crate::msg::Parts;
 use crate::msg::schedule::Area;

@@ -10,8 +10,8 @@
 use super::rows::optional;
 use super::{Between, Led, Nodes, Rows};
 use crate::Rank;
-use crate::buffer::Buf;
 use crate::comm::Member;
+use crate::data::buffer::Buf;
 use crate::error::Refusal;
 use crate::machine::{Operation, Then};
 use crate::msg::{Memory, PlanError, Schedule, scatter};

@@ -9,12 +9,12 @@
 
 use super::schedule::{Area, Message, Moment, Place, Schedule, Work};
 use crate::Rank;
-use crate::buffer::Buf;
+use crate::data::buffer::Buf;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::Machine;
-use crate::p2p::{P2p, P2pError, Tag};
-use crate::step::{Await, Awaits, Slot, Source, Step};
-use crate::transport::Messages;
+use crate::machine::p2p::{P2p, P2pError, Tag};
+use crate::machine::step::{Await, Awaits, Slot, Source, Step};
+use crate::machine::transport::Messages;
 use core::ptr::NonNull;
 
 /// Sends, and receives, that are in flight at once.

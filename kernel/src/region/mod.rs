@@ -13,7 +13,7 @@ pub mod state;
 #[cfg(test)]
 pub(crate) mod words;
 
-use crate::buffer::Buf;
+use crate::data::buffer::Buf;
 use crate::op::Op;
 pub use flag::{Counter, Flag, Mailword, Untrusted, Word};
 pub use layout::{Layout, Params};
@@ -188,35 +188,40 @@ macro_rules! forward_region {
             $crate::region::Region::publish($region, id, value);
         }
         #[inline]
-        unsafe fn write(&self, at: $crate::region::Extent, src: $crate::buffer::Buf) {
+        unsafe fn write(&self, at: $crate::region::Extent, src: $crate::data::buffer::Buf) {
             let $this = self;
             let region: &$to = $region;
             // SAFETY: the caller's promise, passed on.
             unsafe { $crate::region::Region::write(region, at, src) }
         }
         #[inline]
-        unsafe fn read(&self, at: $crate::region::Extent, dst: $crate::buffer::Buf) {
+        unsafe fn read(&self, at: $crate::region::Extent, dst: $crate::data::buffer::Buf) {
             let $this = self;
             let region: &$to = $region;
             // SAFETY: the caller's promise, passed on.
             unsafe { $crate::region::Region::read(region, at, dst) }
         }
         #[inline]
-        unsafe fn read_past_caches(&self, at: $crate::region::Extent, dst: $crate::buffer::Buf) {
+        unsafe fn read_past_caches(&self, at: $crate::region::Extent, dst: $crate::data::buffer::Buf) {
             let $this = self;
             let region: &$to = $region;
             // SAFETY: the caller's promise, passed on.
             unsafe { $crate::region::Region::read_past_caches(region, at, dst) }
         }
         #[inline]
-        unsafe fn fold(&self, at: $crate::region::Extent, acc: $crate::buffer::Buf, op: &$crate::op::Op) {
+        unsafe fn fold(&self, at: $crate::region::Extent, acc: $crate::data::buffer::Buf, op: &$crate::op::Op) {
             let $this = self;
             let region: &$to = $region;
             // SAFETY: the caller's promise, passed on.
             unsafe { $crate::region::Region::fold(region, at, acc, op) }
         }
         #[inline]
-        unsafe fn fold_private(&self, left: $crate::buffer::Buf, acc: $crate::buffer::Buf, op: &$crate::op::Op) {
+        unsafe fn fold_private(
+            &self,
+            left: $crate::data::buffer::Buf,
+            acc: $crate::data::buffer::Buf,
+            op: &$crate::op::Op,
+        ) {
             let $this = self;
             let region: &$to = $region;
             // SAFETY: the caller's promise, passed on.

@@ -1,7 +1,7 @@
 //! A segment of words alone, for tests of what happens in words.
 
 use super::{CounterId, Extent, FlagId, Layout, MailId, Region, Word};
-use crate::buffer::Buf;
+use crate::data::buffer::Buf;
 use crate::op::Op;
 use std::vec::Vec;
 

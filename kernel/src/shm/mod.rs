@@ -3,10 +3,12 @@
 pub mod allgather;
 pub mod allreduce;
 pub mod alltoall;
+pub mod barrier;
 pub mod bcast;
 pub mod engine;
 pub mod gather;
+pub mod papers;
 pub mod reduce;
 pub mod reduce_scatter;
+pub mod scan;
 pub mod scatter;
-mod set;

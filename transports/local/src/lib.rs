@@ -8,12 +8,12 @@ pub use segment::Segment;
 
 use spin::relax::{RelaxStrategy, Yield};
 use unisono_kernel::Rank;
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::comm::Communicator;
 use unisono_kernel::error::{Error, Refusal, WaitError};
+use unisono_kernel::machine::step::Awaits;
+use unisono_kernel::machine::transport::Transport;
+use unisono_kernel::machine::wait::{Relax, SpinThen};
 use unisono_kernel::region::{Params, state};
-use unisono_kernel::step::Awaits;
-use unisono_kernel::transport::Transport;
-use unisono_kernel::wait::{Relax, SpinThen};
 use unisono_shm::{Peer, Post};
 
 /// Threads: shared memory of this process, mailboxes, waits that yield and see who has gone.

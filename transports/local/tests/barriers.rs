@@ -5,9 +5,9 @@ use unisono_kernel::call::Call;
 use unisono_kernel::call::any::Any;
 use unisono_kernel::comm::Comm;
 use unisono_kernel::error::PollError;
+use unisono_kernel::machine::step::Step;
 use unisono_kernel::machine::{Machine, Operation};
 use unisono_kernel::region::Params;
-use unisono_kernel::step::Step;
 use unisono_local::Segment;
 
 const ALGORITHMS: [BarrierAlgorithm; 5] = [

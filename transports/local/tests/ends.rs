@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
 use std::time::Duration;
 use unisono_kernel::algorithm::BarrierAlgorithm;
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::comm::Communicator;
 use unisono_kernel::error::{Cause, Error, Poison};
 use unisono_kernel::region::Params;
 use unisono_local::Local;

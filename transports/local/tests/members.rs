@@ -5,14 +5,14 @@ use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::call::any::Any;
 use unisono_kernel::comm::Comm;
-use unisono_kernel::datatype::Data;
+use unisono_kernel::data::datatype::Data;
 use unisono_kernel::error::{Cause, Poison};
+use unisono_kernel::machine::step::Step;
+use unisono_kernel::machine::transport::Observe;
 use unisono_kernel::machine::{Machine, Operation};
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::lease::{ended_alike, first_present, leave};
 use unisono_kernel::region::{Base, Params};
-use unisono_kernel::step::Step;
-use unisono_kernel::transport::Observe;
 use unisono_local::Segment;
 
 fn members(ranks: u32) -> Vec<Comm<Segment>> {

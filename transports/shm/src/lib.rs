@@ -14,7 +14,7 @@ pub use fold::Level;
 pub use mailbox::{Mailbox, Peer, Post};
 
 use core::ptr::NonNull;
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::op::Op;
 use unisono_kernel::region::{CounterId, Extent, FlagId, MailId, Region, Word};

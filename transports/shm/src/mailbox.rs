@@ -19,12 +19,12 @@
 
 use heapless::Vec;
 use unisono_kernel::Rank;
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Refusal};
-use unisono_kernel::p2p::{P2p, P2pError, Tag};
+use unisono_kernel::machine::p2p::{P2p, P2pError, Tag};
+use unisono_kernel::machine::step::{Await, Slot, Source, Until};
 use unisono_kernel::region::mailboxes::{MOST_NUMBER, count};
 use unisono_kernel::region::{Flag, FlagId, Layout, Pair, Region, Untrusted};
-use unisono_kernel::step::{Await, Slot, Source, Until};
 
 /// The peer's rank is not below the size.
 pub const NO_SUCH_RANK: P2pError = P2pError(1);

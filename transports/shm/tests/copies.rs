@@ -1,6 +1,6 @@
 //! The copy primitives: exactly the bytes asked for, whatever the alignment and the length.
 
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::region::{Layout, Params, Region};
 use unisono_shm::Mapped;
 

@@ -5,10 +5,10 @@ use crate::time::Time;
 use std::cell::RefCell;
 use std::rc::Rc;
 use unisono_kernel::Rank;
-use unisono_kernel::buffer::Buf;
-use unisono_kernel::p2p::{P2p, P2pError, Tag};
-use unisono_kernel::step::Slot;
-use unisono_kernel::transport::Messages;
+use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::machine::p2p::{P2p, P2pError, Tag};
+use unisono_kernel::machine::step::Slot;
+use unisono_kernel::machine::transport::Messages;
 
 /// The peer's rank is not below the size.
 pub const NO_SUCH_RANK: P2pError = P2pError(1);

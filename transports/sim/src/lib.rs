@@ -3,7 +3,7 @@
 //! The machines are those of the kernel; only time is computed (docs/simulator.md).
 //!
 //! ```
-//! use unisono_kernel::buffer::Buf;
+//! use unisono_kernel::data::buffer::Buf;
 //! use unisono_kernel::msg::bcast::binomial::Binomial;
 //! use unisono_sim::{Network, Placement, Schedule, Topology, World};
 //!

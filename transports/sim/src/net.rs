@@ -10,9 +10,9 @@ use crate::schedule::Chance;
 use crate::time::Time;
 use std::collections::{HashMap, VecDeque};
 use unisono_kernel::Rank;
-use unisono_kernel::buffer::Buf;
-use unisono_kernel::p2p::{P2pError, Tag};
-use unisono_kernel::step::Slot;
+use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::machine::p2p::{P2pError, Tag};
+use unisono_kernel::machine::step::Slot;
 
 /// A message, from its posting until it is received.
 #[derive(Debug)]
@@ -141,7 +141,7 @@ impl Net {
     /// Posts a send. The sender is busy for o_s; then the message enters the network.
     ///
     /// # Safety
-    /// As [`unisono_kernel::p2p::P2p::post_send`].
+    /// As [`unisono_kernel::machine::p2p::P2p::post_send`].
     pub(crate) unsafe fn send(&mut self, (from, to): (Rank, Rank), tag: Tag, buf: Buf) -> Slot {
         let (class, path) = self.fabric.route((from, to), &self.placement);
         let busy = self.chance.overhead(from, self.network.link(class).send);
@@ -168,7 +168,7 @@ impl Net {
     /// Posts a receive.
     ///
     /// # Safety
-    /// As [`unisono_kernel::p2p::P2p::post_recv`].
+    /// As [`unisono_kernel::machine::p2p::P2p::post_recv`].
     pub(crate) unsafe fn receive(&mut self, (from, to): (Rank, Rank), tag: Tag, buf: Buf) -> Slot {
         let request = self.seats[to as usize].take(Request::Receive { from, buf, message: None });
         self.pair((from, to), tag, Err(request));

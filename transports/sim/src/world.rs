@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use unisono_kernel::Rank;
 use unisono_kernel::machine::Machine;
-use unisono_kernel::step::{Await, Awaits, Slot, Source, Step};
+use unisono_kernel::machine::step::{Await, Awaits, Slot, Source, Step};
 
 /// Ranks before they run.
 #[derive(Debug)]

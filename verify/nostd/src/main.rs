@@ -8,9 +8,9 @@
 mod entry;
 
 use core::cell::UnsafeCell;
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::comm::{Comm, Member};
-use unisono_kernel::datatype::{Data, Datatype};
+use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::error::Refusal;
 use unisono_kernel::machine::{Machine, Operation};
 use unisono_kernel::op::Op;
@@ -20,7 +20,7 @@ use unisono_kernel::region::{Layout, Params, header};
 use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::shm::allreduce::posted::Posted;
-use unisono_kernel::step::Step;
+use unisono_kernel::machine::step::Step;
 use unisono_shm::Mapped;
 
 const ROOM: usize = 64 << 10;

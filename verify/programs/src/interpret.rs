@@ -10,9 +10,9 @@ use unisono_kernel::call::Call;
 use unisono_kernel::call::progress::{Among, Progress};
 use unisono_kernel::call::scope::{Persistent, Request, Scope};
 use unisono_kernel::comm::Comm;
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::comm::Communicator;
 use unisono_kernel::error::Error;
-use unisono_kernel::transport::{Transport, Wait};
+use unisono_kernel::machine::transport::{Transport, Wait};
 
 /// A communicator as programs use it.
 pub trait Member: Sized {

@@ -5,10 +5,10 @@ use crate::program::{Call as Called, Name, Op, Program, Shape, Side};
 use core::ffi::c_void;
 use std::cell::Cell;
 use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
-use unisono_kernel::blocks::{Block, Blocks as Kernels};
-use unisono_kernel::buffer::Buf;
 use unisono_kernel::call::Call;
-use unisono_kernel::datatype::{Data, Datatype, Field};
+use unisono_kernel::data::blocks::{Block, Blocks as Kernels};
+use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::data::datatype::{Data, Datatype, Field};
 use unisono_kernel::error::Refusal;
 use unisono_kernel::op::{self, User};
 

@@ -13,13 +13,13 @@ use unisono_kernel::Rank;
 use unisono_kernel::algorithm::BarrierAlgorithm;
 use unisono_kernel::call::Call;
 use unisono_kernel::call::progress::Progress;
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::comm::Communicator;
 use unisono_kernel::error::{Error, Refusal, WaitError};
-use unisono_kernel::p2p::Nothing;
+use unisono_kernel::machine::p2p::Nothing;
+use unisono_kernel::machine::step::Awaits;
+use unisono_kernel::machine::transport::Transport;
+use unisono_kernel::machine::wait::{Relax, SpinThen};
 use unisono_kernel::region::{Base, Counter, Layout, Region};
-use unisono_kernel::step::Awaits;
-use unisono_kernel::transport::Transport;
-use unisono_kernel::wait::{Relax, SpinThen};
 use unisono_local::Segment;
 
 /// Threads whose waits see deaths, and end.

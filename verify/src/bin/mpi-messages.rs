@@ -9,11 +9,11 @@
 use std::ffi::{CString, c_int};
 use std::process::exit;
 use std::time::Duration;
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{PollError, WaitError};
+use unisono_kernel::machine::p2p::{P2p, P2pError, Tag};
 use unisono_kernel::msg::{Schedule, allreduce, barrier, bcast};
 use unisono_kernel::op::Op;
-use unisono_kernel::p2p::{P2p, P2pError, Tag};
 use unisono_mpi::attach::{AttachError, Library, Team};
 use unisono_mpi::messages::NO_SUCH_RANK;
 use unisono_mpi::program::Mpi;

@@ -8,12 +8,12 @@ use unisono_kernel::call;
 use unisono_kernel::call::any::Any;
 use unisono_kernel::comm::{Comm, Member};
 use unisono_kernel::error::{Cause, Poison, PollError, Refusal};
+use unisono_kernel::machine::step::{Awaits, Step};
+use unisono_kernel::machine::transport::Observe;
 use unisono_kernel::machine::{Machine, Operation};
 use unisono_kernel::op::Op;
 use unisono_kernel::region::{Base, Layout, Region};
 use unisono_kernel::shm::allreduce::posted::Posted;
-use unisono_kernel::step::{Awaits, Step};
-use unisono_kernel::transport::Observe;
 
 /// One process's part of a call of a program.
 fn build<'s>(me: &Member, stage: &'s Stage<'_>, index: usize) -> Result<Any<'s>, Refusal> {

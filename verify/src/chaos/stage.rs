@@ -4,8 +4,8 @@ use super::arena::Guarded;
 use super::program::{Call, Program};
 use crate::explore::fold;
 use crate::oracle::mix;
-use unisono_kernel::buffer::Buf;
-use unisono_kernel::datatype::{Data, Datatype};
+use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::data::datatype::{Data, Datatype};
 
 /// What buffers hold where nobody has written.
 const FILL: u8 = 0x5C;

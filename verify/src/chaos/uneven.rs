@@ -3,10 +3,10 @@
 use crate::explore::forever;
 use crate::oracle::mix;
 use unisono_kernel::Rank;
-use unisono_kernel::blocks::Blocks;
-use unisono_kernel::buffer::Buf;
 use unisono_kernel::comm::Member;
-use unisono_kernel::datatype::Datatype;
+use unisono_kernel::data::blocks::Blocks;
+use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::data::datatype::Datatype;
 use unisono_kernel::error::Refusal;
 use unisono_kernel::region::layout::LINE_PAYLOAD;
 use unisono_kernel::shm::alltoall::pairwise::alltoallv;

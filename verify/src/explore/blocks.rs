@@ -3,13 +3,15 @@
 use super::payload::forever;
 use crate::oracle::blocks::Way;
 use unisono_kernel::Rank;
-use unisono_kernel::blocks::Blocks;
-use unisono_kernel::buffer::Buf;
 use unisono_kernel::call::any::Any;
 use unisono_kernel::comm::Member;
-use unisono_kernel::datatype::{Data, Datatype};
+use unisono_kernel::data::blocks::Blocks;
+use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::error::Refusal;
-use unisono_kernel::shm::{allgather, gather, scatter};
+use unisono_kernel::shm::papers::allgather::P2Allgather;
+use unisono_kernel::shm::papers::gather::P2Gather;
+use unisono_kernel::shm::papers::scatter::P2Scatter;
 
 /// Bytes of an element.
 const ELEMENT: usize = 4;
@@ -81,9 +83,9 @@ impl Spread {
         // SAFETY: as above.
         let blocks = unsafe { Blocks::vary(Buf::new(memory, total), counts, displacements, element) }?;
         Ok(match self.way {
-            Way::Scatter => scatter::cico::Cico::new(me, Some(blocks), own, self.root)?.into(),
-            Way::Gather => gather::cico::Cico::new(me, own, Some(blocks), self.root)?.into(),
-            Way::Allgather => allgather::cico::Cico::new(me, own, blocks)?.into(),
+            Way::Scatter => P2Scatter::new(me, Some(blocks), own, self.root)?.into(),
+            Way::Gather => P2Gather::new(me, own, Some(blocks), self.root)?.into(),
+            Way::Allgather => P2Allgather::new(me, own, blocks)?.into(),
         })
     }
 

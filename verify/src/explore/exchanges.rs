@@ -1,11 +1,11 @@
 //! The exchange operations: all that move blocks or reduce through posted lines and the queues.
 
 use unisono_kernel::Rank;
-use unisono_kernel::blocks::Blocks;
-use unisono_kernel::buffer::Buf;
 use unisono_kernel::call::any::Any;
 use unisono_kernel::comm::Member;
-use unisono_kernel::datatype::{Data, Datatype};
+use unisono_kernel::data::blocks::Blocks;
+use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::error::Refusal;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::layout::LINE_PAYLOAD;
@@ -15,6 +15,7 @@ use unisono_kernel::shm::alltoall::pairwise::{alltoall, alltoallv};
 use unisono_kernel::shm::gather::exchange::Gather;
 use unisono_kernel::shm::reduce::exchange::Reduce;
 use unisono_kernel::shm::reduce_scatter::exchange::ReduceScatter;
+use unisono_kernel::shm::scan::exchange::scan;
 use unisono_kernel::shm::scatter::pairwise::{scatter, scatterv};
 
 /// Which collective.
@@ -229,7 +230,7 @@ impl Exchange {
             Collective::Allreduce => Reduce::to_all(me, receive, receive, op)?.into(),
             Collective::Slices => Slices::new(me, send, receive, op)?.into(),
             Collective::ReduceScatter => ReduceScatter::new(me, blocks(memory)?, receive, op)?.into(),
-            Collective::Scan => Reduce::scan(me, send, receive, op)?.into(),
+            Collective::Scan => scan(me, send, receive, op)?.into(),
         })
     }
 

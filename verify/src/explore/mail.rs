@@ -3,13 +3,13 @@
 use super::hash::spread;
 use std::hash::Hash;
 use unisono_kernel::Rank;
-use unisono_kernel::buffer::Buf;
 use unisono_kernel::comm::Member;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{PollError, Refusal};
 use unisono_kernel::machine::Machine;
-use unisono_kernel::p2p::{P2p, P2pError, Tag};
-use unisono_kernel::step::{Awaits, Slot, Step};
-use unisono_kernel::transport::Shared;
+use unisono_kernel::machine::p2p::{P2p, P2pError, Tag};
+use unisono_kernel::machine::step::{Awaits, Slot, Step};
+use unisono_kernel::machine::transport::Shared;
 use unisono_shm::{Mailbox, Peer, Post};
 
 /// All that a process has posted waits for what it has not posted.

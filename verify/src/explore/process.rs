@@ -15,8 +15,8 @@ use std::hash::Hash;
 use std::rc::Rc;
 use unisono_kernel::Rank;
 use unisono_kernel::error::Refusal;
+use unisono_kernel::machine::step::Awaits;
 use unisono_kernel::region::{Base, Layout};
-use unisono_kernel::step::Awaits;
 
 /// What the processes of a model do, and on what.
 pub(crate) trait Model {

@@ -2,19 +2,19 @@
 
 use unisono_kernel::Rank;
 use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm};
-use unisono_kernel::buffer::Buf;
 use unisono_kernel::call::Call;
 use unisono_kernel::call::any::Any;
 use unisono_kernel::comm::{Comm, Member};
-use unisono_kernel::datatype::{Data, Datatype};
+use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::error::{PollError, Refusal};
+use unisono_kernel::machine::step::Step;
+use unisono_kernel::machine::transport::Shared;
 use unisono_kernel::machine::{Machine, Operation as _};
 use unisono_kernel::op::{Op, User};
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::layout::Cico;
 use unisono_kernel::region::{Base, Layout, Mailboxes, Params};
-use unisono_kernel::step::Step;
-use unisono_kernel::transport::Shared;
 
 use super::blocks::Spread;
 use super::exchanges::Exchange;

@@ -10,7 +10,7 @@ use super::access::{Access, Class, Span, Word};
 use super::payload::{Payloads, Token};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::{Counter, CounterId, Extent, Flag, FlagId, MailId, Mailword, Region, Untrusted};
 

@@ -18,8 +18,8 @@ use unisono_kernel::error::PollError;
 use unisono_kernel::error::Refusal;
 use unisono_kernel::machine::Machine;
 use unisono_kernel::machine::Operation as _;
+use unisono_kernel::machine::step::{Awaits, Step};
 use unisono_kernel::region::{Layout, Params};
-use unisono_kernel::step::{Awaits, Step};
 use unisono_programs::memory::{Memory, View};
 use unisono_programs::{Name, Program, Verb};
 

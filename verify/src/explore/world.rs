@@ -6,8 +6,8 @@ use super::payload::{Payloads, Token};
 use super::process::{Awaited, Position, Segment};
 use crate::shadow::promises::{Cells, Promises};
 use unisono_kernel::Rank;
+use unisono_kernel::machine::step::{Source, Until};
 use unisono_kernel::region::Layout;
-use unisono_kernel::step::{Source, Until};
 
 /// Words of a layout.
 pub type Words = fn(&Layout, Word) -> bool;

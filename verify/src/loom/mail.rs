@@ -2,8 +2,8 @@
 
 use super::seat::{Abandoned, Seat};
 use crate::explore::Letter;
-use unisono_kernel::buffer::Buf;
-use unisono_kernel::p2p::{P2p, Tag};
+use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::machine::p2p::{P2p, Tag};
 use unisono_shm::{Mailbox, Peer, Post};
 
 /// A message of two words from rank 0 to rank 1 unless said otherwise.

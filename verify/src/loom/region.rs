@@ -5,7 +5,7 @@ use ::loom::cell::UnsafeCell;
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::LINE;
 use unisono_kernel::region::layout::LINE_ROOM;

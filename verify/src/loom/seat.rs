@@ -6,15 +6,15 @@ use unisono_kernel::Rank;
 use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::{Comm, Member};
-use unisono_kernel::datatype::Data;
-use unisono_kernel::driver::{Stop, run};
+use unisono_kernel::data::datatype::Data;
 use unisono_kernel::error::{Poison, Refusal, WaitError};
 use unisono_kernel::machine::Operation;
+use unisono_kernel::machine::drive::{Stop, run};
+use unisono_kernel::machine::step::Awaits;
+use unisono_kernel::machine::transport::{Observe, Wait};
 use unisono_kernel::op::Op;
 use unisono_kernel::region::{Base, Flag, Layout, Region, lease, notice, state};
 use unisono_kernel::shm::allreduce::posted::Posted;
-use unisono_kernel::step::Awaits;
-use unisono_kernel::transport::{Observe, Wait};
 
 /// This execution goes no further on this rank.
 #[derive(Clone, Copy, Debug)]

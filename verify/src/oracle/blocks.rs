@@ -4,9 +4,9 @@
 //! place. The two sides have different datatypes, and all ranks differ.
 
 use super::{Shape, mix};
-use unisono_kernel::blocks::Blocks;
-use unisono_kernel::buffer::Buf;
-use unisono_kernel::datatype::{Data, Datatype};
+use unisono_kernel::data::blocks::Blocks;
+use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::data::datatype::{Data, Datatype};
 
 /// Where blocks go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

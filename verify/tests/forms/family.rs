@@ -2,10 +2,10 @@
 
 use std::cell::Cell;
 use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
-use unisono_kernel::blocks::Blocks;
-use unisono_kernel::buffer::Buf;
 use unisono_kernel::call::Call;
-use unisono_kernel::datatype::{Data, Datatype};
+use unisono_kernel::data::blocks::Blocks;
+use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::op::Op;
 use unisono_kernel::pattern::tree::Tree;
 

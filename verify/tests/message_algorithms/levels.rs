@@ -1,10 +1,10 @@
 //! Collectives over levels: on clusters of all sorts, with ranks in blocks, round robin and in any order.
 
 use super::{Toy, check};
-use unisono_kernel::group::{Groups, Place};
 use unisono_kernel::msg::levels::{self, Algorithm, Line};
 use unisono_kernel::msg::{Needs, Parts, PlanError};
 use unisono_kernel::op::Op;
+use unisono_kernel::topology::group::{Groups, Place};
 use unisono_kernel::topology::{Level, Levels, Locality};
 use unisono_verify::cases::{FOLDS, User, Varying, bytes, folded, length, roots, user};
 use unisono_verify::cases::{allgather_case, alltoall_case, gather_case, reduce_scatter_case, scan_case, scatter_case};

@@ -2,9 +2,9 @@
 
 use super::Net;
 use unisono_kernel::machine::Machine;
-use unisono_kernel::p2p::P2p;
+use unisono_kernel::machine::p2p::P2p;
+use unisono_kernel::machine::step::{Source, Step};
 use unisono_kernel::region::{Mailboxes as Shape, Params};
-use unisono_kernel::step::{Source, Step};
 use unisono_local::Mailboxes;
 use unisono_verify::oracle::mix;
 

@@ -14,10 +14,10 @@ mod refused;
 mod same_bits;
 mod threads;
 
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::machine::transport::Messages;
 use unisono_kernel::msg::{Memory, Rounds, Schedule, barrier};
 use unisono_kernel::pattern::log2_ceil;
-use unisono_kernel::transport::Messages;
 use unisono_local::Mailbox;
 use unisono_verify::cases::{self, Stage, User, bytes, seat};
 use unisono_verify::network::{Mode, run};

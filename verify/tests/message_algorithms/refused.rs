@@ -1,7 +1,7 @@
 //! What does not apply is refused, by name; and so are arguments out of bounds and memory that is too short.
 
 use super::seat;
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::msg::{
     Memory, Needs, Parts, PlanError, Rounds, Schedule, allgather, allreduce, alltoall, bcast, gather, reduce,

@@ -1,11 +1,11 @@
 //! Several operations one after the other between threads, on mailboxes: tags keep them apart.
 
 use super::{Net, bytes, seat};
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::machine::Machine;
+use unisono_kernel::machine::step::Step;
 use unisono_kernel::msg::{Memory, Rounds, Schedule, allreduce, bcast};
 use unisono_kernel::op::Op;
-use unisono_kernel::step::Step;
 use unisono_local::Mailboxes;
 
 fn finish<S: Schedule>(plan: S, net: &mut Net, send: &[u8], receive: &mut [u8], operation: u64) {

@@ -3,6 +3,9 @@
 use super::*;
 use unisono_kernel::machine::Operation;
 use unisono_kernel::region::{Layout, Region};
+use unisono_kernel::shm::papers::allgather::P2Allgather;
+use unisono_kernel::shm::papers::gather::P2Gather;
+use unisono_kernel::shm::papers::scatter::P2Scatter;
 
 /// A rank's machine, by polls.
 type Rank<'a> = Box<dyn FnMut() -> Option<Result<Step, PollError>> + 'a>;
@@ -59,15 +62,15 @@ fn attack(what: usize, index: usize, value: u64, before: usize) -> Option<usize>
             let member = comm.member_mut();
             ranks.push(match what {
                 0 => {
-                    let machine = scatter::cico::Cico::new(member, Some(all), own, 0).unwrap().started(member);
+                    let machine = P2Scatter::new(member, Some(all), own, 0).unwrap().started(member);
                     rank(comm, machine)
                 }
                 1 => {
-                    let machine = gather::cico::Cico::new(member, own, Some(all), 0).unwrap().started(member);
+                    let machine = P2Gather::new(member, own, Some(all), 0).unwrap().started(member);
                     rank(comm, machine)
                 }
                 _ => {
-                    let machine = allgather::cico::Cico::new(member, own, all).unwrap().started(member);
+                    let machine = P2Allgather::new(member, own, all).unwrap().started(member);
                     rank(comm, machine)
                 }
             });

@@ -37,16 +37,16 @@ use printed::{Call, F, S, W, as_printed};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 use turns::{Fault, P, Schedule};
-use unisono_kernel::blocks::Blocks;
 use unisono_kernel::comm::Comm;
-use unisono_kernel::datatype::{Data, Datatype};
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::comm::Communicator;
+use unisono_kernel::data::blocks::Blocks;
+use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::error::{Argument, Bound, Cause, Error, PollError, Refusal};
+use unisono_kernel::machine::step::Step;
 use unisono_kernel::machine::{Machine, Operation};
 use unisono_kernel::region::Params;
 use unisono_kernel::region::layout::Cico;
-use unisono_kernel::shm::{allgather, gather, scatter};
-use unisono_kernel::step::Step;
+use unisono_kernel::shm::papers::allgather::P2Allgather;
 use unisono_local::{Local, Segment};
 
 /// The paper's collectives.
@@ -303,7 +303,7 @@ fn everyone_reads_its_neighbour_first() {
         let (mut own, mut all) = ([7; F], [0; P * F]);
         let receive = blocks(&mut all, &counts, &displacements).unwrap();
         let send = Some(Data::bytes_mut(&mut own));
-        let allgather = allgather::cico::Cico::new(comm.member(), send, receive).unwrap();
+        let allgather = P2Allgather::new(comm.member(), send, receive).unwrap();
         let mut machine = allgather.started(comm.member_mut());
         let awaited = match machine.poll(&mut comm).unwrap() {
             Step::Wait(awaits) => awaits.first().peer,

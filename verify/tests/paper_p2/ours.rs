@@ -4,16 +4,18 @@ use super::What::{self, Allgather, Gather, Scatter};
 use super::printed::{Call, F, S, W, byte};
 use super::turns::{Fault, P, Schedule, Turns};
 use std::sync::Arc;
-use unisono_kernel::blocks::Blocks;
 use unisono_kernel::comm::Comm;
-use unisono_kernel::datatype::{Data, Datatype};
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::comm::Communicator;
+use unisono_kernel::data::blocks::Blocks;
+use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::error::{Error, WaitError};
+use unisono_kernel::machine::step::Awaits;
+use unisono_kernel::machine::transport::{Observe, Transport, Wait};
 use unisono_kernel::region::layout::Cico;
 use unisono_kernel::region::{Params, Region};
-use unisono_kernel::shm::{allgather, gather, scatter};
-use unisono_kernel::step::Awaits;
-use unisono_kernel::transport::{Observe, Transport, Wait};
+use unisono_kernel::shm::papers::allgather::P2Allgather;
+use unisono_kernel::shm::papers::gather::P2Gather;
+use unisono_kernel::shm::papers::scatter::P2Scatter;
 use unisono_local::{Mailbox, Segment};
 
 /// The segment of the printed model: two sets of one slot of four bytes.
@@ -38,9 +40,9 @@ where
     T::Wait: Wait<Comm<T::Region>>,
 {
     match what {
-        Scatter => c.call(|me| scatter::cico::Cico::new(me, Some(all), Some(own), root)),
-        Gather => c.call(|me| gather::cico::Cico::new(me, Some(own), Some(all), root)),
-        Allgather => c.call(|me| allgather::cico::Cico::new(me, Some(own), all)),
+        Scatter => c.call(|me| P2Scatter::new(me, Some(all), Some(own), root)),
+        Gather => c.call(|me| P2Gather::new(me, Some(own), Some(all), root)),
+        Allgather => c.call(|me| P2Allgather::new(me, Some(own), all)),
     }
 }
 

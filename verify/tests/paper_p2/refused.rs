@@ -4,6 +4,8 @@ use super::*;
 use unisono_kernel::comm::Member;
 use unisono_kernel::machine::Operation;
 use unisono_kernel::region::{Base, Counter, Layout, Mailword, Region};
+use unisono_kernel::shm::papers::gather::P2Gather;
+use unisono_kernel::shm::papers::scatter::P2Scatter;
 
 /// What an error says of the argument that was refused, here or by the rank that poisoned.
 fn refusal(error: Error) -> Option<Refusal> {
@@ -150,8 +152,8 @@ fn blocks_and_buffers_that_do_not_fit_here() {
 #[test]
 fn a_buffer_that_is_missing() {
     let absent = Refusal::new(Argument::Buffer, 0, Bound::AtLeast(1));
-    assert_eq!(refusals(|c| c.call(|me| scatter::cico::Cico::new(me, None, None, 0))), [absent; P]);
-    assert_eq!(refusals(|c| c.call(|me| gather::cico::Cico::new(me, None, None, 0))), [absent; P]);
+    assert_eq!(refusals(|c| c.call(|me| P2Scatter::new(me, None, None, 0))), [absent; P]);
+    assert_eq!(refusals(|c| c.call(|me| P2Gather::new(me, None, None, 0))), [absent; P]);
 }
 
 #[test]
@@ -188,7 +190,7 @@ fn counts_that_would_take_more_sets_than_there_are() {
     let (layout, sets) = (*segment.layout(), Base::MOST - 1);
     let mut comm = Comm::resume(segment.clone(), layout, 1, Base { sets, ..Base::default() }).unwrap();
     let mut own = [0; 1];
-    let scatter = scatter::cico::Cico::new(comm.member(), None, Some(Data::bytes_mut(&mut own)), 0).unwrap();
+    let scatter = P2Scatter::new(comm.member(), None, Some(Data::bytes_mut(&mut own)), 0).unwrap();
     let mut machine = scatter.started(comm.member_mut());
     let store = |word, value| segment.counter(word).store_release(value);
     store(layout.set_typesize(0), 1);

@@ -2,14 +2,14 @@
 //! memory before, and what must be there after.
 
 use std::collections::VecDeque;
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::PollError;
 use unisono_kernel::machine::Machine;
+use unisono_kernel::machine::step::Step;
 use unisono_kernel::msg::bcast::binomial::Binomial;
 use unisono_kernel::msg::levels::{self, Algorithm, Line};
 use unisono_kernel::msg::{self, Parts, PlanError, Rounds, Schedule};
 use unisono_kernel::op::{Element, Op, Operation};
-use unisono_kernel::step::Step;
 use unisono_sim::Endpoint;
 use unisono_verify::oracle::mix;
 

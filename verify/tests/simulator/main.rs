@@ -10,9 +10,9 @@ mod programs;
 use calls::{Any, Call, Kind, Memory, Series};
 use rand::{RngExt, SeedableRng};
 use rand_xorshift::XorShiftRng;
-use unisono_kernel::group::{Groups, Place};
 use unisono_kernel::msg::PlanError;
 use unisono_kernel::msg::levels::Line;
+use unisono_kernel::topology::group::{Groups, Place};
 use unisono_kernel::topology::{Level, Levels, Locality};
 use unisono_sim::{Dropped, Fate, Link, Network, Outcome, Placement, Schedule, Topology, World};
 

@@ -3,15 +3,15 @@
 use super::Case;
 use super::calls::{Call, Kind, Memory};
 use std::collections::VecDeque;
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::PollError;
 use unisono_kernel::machine::Machine;
+use unisono_kernel::machine::p2p::{P2p, P2pError, Tag};
+use unisono_kernel::machine::step::{Await, Awaits, Slot, Source, Step};
 use unisono_kernel::msg::Schedule;
 use unisono_kernel::msg::levels::{self, Algorithm};
 use unisono_kernel::msg::schedule::{Bytes, Message, Moment, Work};
-use unisono_kernel::p2p::{P2p, P2pError, Tag};
 use unisono_kernel::pattern::tree::{Position, Tree};
-use unisono_kernel::step::{Await, Awaits, Slot, Source, Step};
 use unisono_sim::Endpoint;
 
 /// Seeds of 50 at which `kind` by `maker` ends with wrong data; each ends.

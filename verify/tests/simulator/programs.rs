@@ -9,15 +9,15 @@ use crate::{Case, number};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use unisono_kernel::Rank;
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::PollError;
 use unisono_kernel::machine::Machine;
+use unisono_kernel::machine::step::Step;
 use unisono_kernel::msg::{
     Memory as Rooms, Named, Parts, PlanError, Rounds, Schedule, allgather, allreduce, alltoall, barrier, bcast, gather,
     reduce, reduce_scatter, scan, scatter,
 };
 use unisono_kernel::pattern::Seat;
-use unisono_kernel::step::Step;
 use unisono_programs::draw::{Budget, Random};
 use unisono_programs::memory::{Blocks, Memory};
 use unisono_programs::program::Side;

@@ -5,7 +5,7 @@ use super::shape::Shape;
 use unisono_kernel::Rank;
 use unisono_kernel::algorithm::MoveAlgorithm;
 use unisono_kernel::call::Call;
-use unisono_kernel::datatype::Data;
+use unisono_kernel::data::datatype::Data;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::op::Op;
 

@@ -8,7 +8,7 @@ use crate::team::Team;
 use unisono_kernel::Rank;
 use unisono_kernel::call::Call;
 use unisono_kernel::call::any::Any;
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::comm::Communicator;
 use unisono_kernel::error::Error;
 use unisono_posix::{Joined, Posix};
 

@@ -21,7 +21,7 @@ use crate::error::Failure;
 use crate::team::Team;
 use std::collections::BTreeMap;
 use std::fmt;
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::region::{Flag, FlagId, Region};
 use unisono_kernel::shm::bcast::posted;
 use unisono_posix::Joined;

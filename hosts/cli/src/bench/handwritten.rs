@@ -8,10 +8,10 @@
 use crate::error::Failure;
 use crate::team::Team;
 use unisono_kernel::error::Error;
+use unisono_kernel::machine::step::{Await, Awaits, Source, Until};
+use unisono_kernel::machine::transport::Transport;
+use unisono_kernel::machine::wait::Relax;
 use unisono_kernel::region::{Flag, FlagId, Layout, Params, Region, Word, state};
-use unisono_kernel::step::{Await, Awaits, Source, Until};
-use unisono_kernel::transport::Transport;
-use unisono_kernel::wait::Relax;
 use unisono_posix::{Joined, Posix};
 
 type View = <Posix as Transport>::Region;
@@ -106,7 +106,7 @@ impl HandWritten {
         Ok(())
     }
 
-    /// Waits as [`SpinThen`](unisono_kernel::wait::SpinThen) does.
+    /// Waits as [`SpinThen`](unisono_kernel::machine::wait::SpinThen) does.
     #[inline]
     fn await_flag(&mut self, flag: FlagId, bound: u64, peer: u32) -> Result<(), Error> {
         let wait = self.scratch.communicator.wait_policy();

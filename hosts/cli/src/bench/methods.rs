@@ -5,7 +5,7 @@ use super::clock::{Clock, now};
 use super::contender::Contender;
 use crate::error::Failure;
 use crate::team::Team;
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::comm::Communicator;
 use unisono_posix::{Joined, Posix};
 
 /// How a row is measured.

@@ -13,8 +13,8 @@ use serde::Serialize;
 use std::hint::black_box;
 use unisono_kernel::algorithm::AllreduceAlgorithm;
 use unisono_kernel::call::Call;
-use unisono_kernel::datatype::Data;
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::comm::Communicator;
+use unisono_kernel::data::datatype::Data;
 use unisono_kernel::op::Op;
 use unisono_posix::Posix;
 

@@ -4,8 +4,8 @@
 //! ranks that ask for 40 bytes each, 0, 33, 67, 100, 0.
 
 use unisono_kernel::Rank;
-use unisono_kernel::blocks::{Block, Blocks};
-use unisono_kernel::datatype::Datatype;
+use unisono_kernel::data::blocks::{Block, Blocks};
+use unisono_kernel::data::datatype::Datatype;
 use unisono_kernel::error::Refusal;
 
 /// One rank's blocks, one for each rank, one after the other.

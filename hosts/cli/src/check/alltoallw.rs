@@ -4,8 +4,8 @@ use super::moves::{SIZES, unequal};
 use super::side::{BLANK, Type, message};
 use super::{Caller, Tally};
 use crate::error::Failure;
-use unisono_kernel::blocks::{Block, Blocks};
 use unisono_kernel::call::Call;
+use unisono_kernel::data::blocks::{Block, Blocks};
 use unisono_kernel::error::Error;
 
 const TYPES: [Type; 4] = [Type::Bytes, Type::Second, Type::Third, Type::Struct];

@@ -5,7 +5,7 @@ use crate::error::Failure;
 use unisono_kernel::Rank;
 use unisono_kernel::algorithm::BcastAlgorithm;
 use unisono_kernel::call::Call;
-use unisono_kernel::datatype::{Data, Datatype};
+use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::shm::bcast::posted;
 
 const BCASTS: [&str; 9] = [

@@ -5,7 +5,7 @@ use super::{Caller, Tally};
 use crate::error::Failure;
 use unisono_kernel::algorithm::AllreduceAlgorithm;
 use unisono_kernel::call::Call;
-use unisono_kernel::datatype::Data;
+use unisono_kernel::data::datatype::Data;
 use unisono_kernel::op::{Element, Op, Operation};
 
 /// Bytes of an operand: several widths of a vector register, and a rest.

@@ -6,10 +6,11 @@ use crate::bench::clock;
 use crate::error::Failure;
 use crate::team::Team;
 use unisono_kernel::Rank;
-use unisono_kernel::buffer::Buf;
 use unisono_kernel::comm::Comm;
-use unisono_kernel::driver;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::hier::Levels;
+use unisono_kernel::machine::drive;
+use unisono_kernel::machine::transport::{Observe, Wait};
 use unisono_kernel::msg::{
     Algorithm, Memory, Parts, PlanError, Rounds, Schedule, allgather, allreduce, alltoall, barrier, bcast, gather,
     reduce, reduce_scatter, scan, scatter,
@@ -17,7 +18,6 @@ use unisono_kernel::msg::{
 use unisono_kernel::pattern::Seat;
 use unisono_kernel::pattern::bagds::{Table, stages, table_words, work_words};
 use unisono_kernel::region::Region;
-use unisono_kernel::transport::{Observe, Wait};
 use unisono_posix::Joined;
 use unisono_shm::{Mailbox, Peer, Post};
 
@@ -96,7 +96,7 @@ where
         let memory = Memory { send: Buf::of(send), receive: Buf::of_mut(receive), scratch: Buf::of_mut(&mut scratch) };
         // SAFETY: the buffers outlive the machine; whoever fails here ends, and posts and tests no more.
         let mut machine = unsafe { Rounds::of(plan, memory, self.operation) }?;
-        driver::run(&mut machine, &mut self.x, self.wait).map_err(|stop| Failure::Call(self.x.comm.fail(stop)))
+        drive::run(&mut machine, &mut self.x, self.wait).map_err(|stop| Failure::Call(self.x.comm.fail(stop)))
     }
 
     /// Nobody leaves before everyone has entered, by the common clock.

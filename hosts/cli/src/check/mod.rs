@@ -24,7 +24,7 @@ use crate::progress::progress;
 use crate::team::{self, Team};
 use serde::{Deserialize, Serialize};
 use unisono_kernel::call::Call;
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::comm::Communicator;
 use unisono_kernel::error::Error;
 use unisono_kernel::region::layout::Cico;
 use unisono_kernel::region::{Mailboxes, Params};

@@ -1,7 +1,7 @@
 //! What a rank sends or receives: blocks in memory of its own, of one of four datatypes.
 
-use unisono_kernel::blocks::Blocks;
-use unisono_kernel::datatype::{Data, Datatype, Field};
+use unisono_kernel::data::blocks::Blocks;
+use unisono_kernel::data::datatype::{Data, Datatype, Field};
 use unisono_kernel::error::Refusal;
 
 /// What nobody has written.

@@ -5,7 +5,7 @@ use crate::args::Collective;
 use crate::decide::messages;
 use crate::error::Failure;
 use unisono_kernel::Rank;
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::Refusal;
 use unisono_kernel::machine::Machine;
 use unisono_kernel::msg::levels::Line;

@@ -5,7 +5,7 @@ use crate::error::Failure;
 use std::fs;
 use std::path::Path;
 use unisono_kernel::error::Refusal;
-use unisono_kernel::group::{self, Groups};
+use unisono_kernel::topology::group::{self, Groups};
 use unisono_kernel::topology::{Level, Levels, Locality};
 use unisono_sim::{Network, Placement, Topology, Unfit};
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::Duration;
 use unisono_kernel::Rank;
-use unisono_kernel::group::{Group, Groups, Place};
+use unisono_kernel::topology::group::{Group, Groups, Place};
 use unisono_kernel::topology::{Level, Levels};
 use unisono_posix::locality::Processes;
 

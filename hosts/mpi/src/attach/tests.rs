@@ -5,9 +5,9 @@ use crate::messages::network;
 use std::time::Instant;
 use unisono_kernel::Rank;
 use unisono_kernel::error::{Argument, Bound};
+use unisono_kernel::machine::p2p::P2p;
 use unisono_kernel::msg::{allreduce, bcast};
 use unisono_kernel::op::{Element, Op, Operation};
-use unisono_kernel::p2p::P2p;
 use unisono_kernel::pattern::Seat;
 
 fn team(ranks: u32, member: impl Fn(Team, Seat) + Sync) {

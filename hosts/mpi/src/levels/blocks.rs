@@ -8,7 +8,7 @@ use super::{Called, Levels, State, lists, refused, unless_in_place, with};
 use core::ffi::{c_int, c_void};
 use unisono::error::Failure;
 use unisono_kernel::Rank;
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::hier::{allgather, gather, scatter, split};
 use unisono_kernel::msg::Memory;

@@ -2,7 +2,7 @@
 
 use super::Place;
 use unisono_kernel::Rank;
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::hier::{Nodes, Rows};
 

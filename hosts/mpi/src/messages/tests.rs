@@ -4,7 +4,7 @@ use super::*;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use unisono_kernel::error::{Argument, Bound, Cause, Refusal};
-use unisono_kernel::step::Await;
+use unisono_kernel::machine::step::Await;
 
 /// A layer of one rank: what it sends waits for it. Requests end when they are asked after for the second time.
 #[derive(Default)]

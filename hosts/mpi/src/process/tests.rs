@@ -53,7 +53,7 @@ fn words(lease: &Lease) -> Vec<u64> {
     let slots = (0..layout.ranks()).map(|rank| {
         let mut word = [0; 8];
         // SAFETY: a buffer of ours; nobody writes to the slot in these tests.
-        unsafe { segment.read(layout.slot(rank, 3), unisono_kernel::buffer::Buf::of_mut(&mut word)) };
+        unsafe { segment.read(layout.slot(rank, 3), unisono_kernel::data::buffer::Buf::of_mut(&mut word)) };
         u64::from_ne_bytes(word)
     });
     ids.map(|id| Flag::load_acquire(segment.flag(id)).unchecked()).chain(slots).collect()
@@ -70,7 +70,7 @@ fn dirty(lease: &Lease) {
             Flag::store_release(segment.flag(id), 0x5a5a);
         }
         // SAFETY: a buffer of ours; nobody reads the slot now.
-        unsafe { segment.write(layout.slot(rank, 3), unisono_kernel::buffer::Buf::of(&[0x5a; 64])) };
+        unsafe { segment.write(layout.slot(rank, 3), unisono_kernel::data::buffer::Buf::of(&[0x5a; 64])) };
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::error::Error;
 use std::process::ExitCode;
-use unisono_kernel::blocks::Blocks;
-use unisono_kernel::datatype::Datatype;
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::comm::Communicator;
+use unisono_kernel::data::blocks::Blocks;
+use unisono_kernel::data::datatype::Datatype;
 use unisono_kernel::error::Refusal;
 use unisono_kernel::region::Params;
 use unisono_posix::bootstrap::Launched;

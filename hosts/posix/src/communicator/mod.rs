@@ -26,9 +26,9 @@ use core::ops::{Deref, DerefMut};
 use core::time::Duration;
 use unisono_kernel::Rank;
 use unisono_kernel::call::progress::Progress;
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::comm::Communicator;
 use unisono_kernel::error::Refusal;
-use unisono_kernel::wait::{Relax, SpinThen};
+use unisono_kernel::machine::wait::{Relax, SpinThen};
 
 /// A communicator of processes, to call collectives on, and to make others from (MPI 4.1, 7.4).
 ///

@@ -25,16 +25,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use unisono_kernel::Rank;
 use unisono_kernel::algorithm::{BcastAlgorithm, MoveAlgorithm};
-use unisono_kernel::blocks::Blocks;
 use unisono_kernel::call::Call;
 use unisono_kernel::call::progress::{Among, Progress};
 use unisono_kernel::comm::Comm;
-use unisono_kernel::datatype::{Data, Datatype};
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::comm::Communicator;
+use unisono_kernel::data::blocks::Blocks;
+use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::error::{Argument, Bound, Cause, Error, Poison, Refusal};
+use unisono_kernel::machine::transport::{Transport, Wait};
 use unisono_kernel::region::{Base, Layout, Term, state};
 use unisono_kernel::table::Choices;
-use unisono_kernel::transport::{Transport, Wait};
 
 /// A process's place in a communicator.
 #[derive(Debug)]

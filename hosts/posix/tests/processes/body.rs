@@ -8,13 +8,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 use unisono_kernel::Rank;
 use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
-use unisono_kernel::buffer::Buf;
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Comm;
-use unisono_kernel::datatype::Data;
-use unisono_kernel::driver;
+use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::data::datatype::Data;
 use unisono_kernel::error::Error;
 use unisono_kernel::hier::Levels;
+use unisono_kernel::machine::drive;
 use unisono_kernel::msg::{Memory, Parts, Rounds, allgather};
 use unisono_kernel::op::Op;
 use unisono_kernel::pattern::Seat;
@@ -156,7 +156,7 @@ fn letters() -> Result<(), Failure> {
         let plan = allgather::plan(seat, parts, false, allgather::Algorithm::Ring, None)?;
         // SAFETY: the vectors outlive the machine; who fails posts and tests no more.
         let mut machine = unsafe { Rounds::of(plan, memory, operation) }?;
-        driver::run(&mut machine, &mut x, joined.communicator.wait_policy()).map_err(|stop| x.comm.fail(stop))?;
+        drive::run(&mut machine, &mut x, joined.communicator.wait_policy()).map_err(|stop| x.comm.fail(stop))?;
         assert!(receive.chunks(50_000).zip(1..).all(|(block, value)| block.iter().all(|byte| *byte == value)));
     }
     Ok(())

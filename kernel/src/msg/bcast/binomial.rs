@@ -2,7 +2,7 @@
 
 use super::tree::Pipeline;
 use crate::Rank;
-use crate::buffer::Buf;
+use crate::data::buffer::Buf;
 use crate::error::Refusal;
 use crate::msg::rounds::{Memory, Rounds};
 use crate::pattern::Seat;

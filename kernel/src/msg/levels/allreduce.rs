@@ -8,11 +8,11 @@ use super::circle::Circles;
 use super::stages::{Areas, Base, Stage};
 use super::{Algorithm, PlanError, bcast, reduce};
 use crate::Rank;
-use crate::group::Groups;
 use crate::msg::allreduce;
 use crate::msg::schedule::{Area, Sequence, either};
 use crate::op::Op;
 use crate::pattern::Seat;
+use crate::topology::group::Groups;
 
 /// Up to rank 0, and down again.
 pub type ReduceBcast<'s> = Sequence<reduce::Plan<'s>, bcast::Plan<'s>>;

@@ -4,8 +4,8 @@ use super::circle::Circles;
 use super::tree::LevelTree;
 use super::{Algorithm, PlanError};
 use crate::Rank;
-use crate::group::Groups;
 use crate::msg::barrier::tree::UpDown;
+use crate::topology::group::Groups;
 
 /// One process's part.
 pub type Plan<'s> = UpDown<LevelTree<'s>>;

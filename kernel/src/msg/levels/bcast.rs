@@ -5,10 +5,10 @@ use super::stages::{Areas, Base, Stage, Stages};
 use super::tree::LevelTree;
 use super::{Algorithm, LEVELS, Needs, PlanError};
 use crate::Rank;
-use crate::group::Groups;
 use crate::msg::bcast;
 use crate::msg::bcast::tree::Pipeline;
 use crate::msg::schedule::{Area, either};
+use crate::topology::group::Groups;
 
 either! {
     #[expect(clippy::large_enum_variant, reason = "plain data of a call; there is no heap to box it in")]

@@ -11,8 +11,8 @@
 use super::LEVELS;
 use crate::Rank;
 use crate::error::{Argument, Bound, Refusal};
-use crate::group::{Group, Groups};
 use crate::pattern::Seat;
+use crate::topology::group::{Group, Groups};
 
 /// A group, whose head is the one member that takes part in the next level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,9 +4,9 @@
 use super::circle::{Circle, Circles};
 use crate::Rank;
 use crate::error::{Argument, Bound, Refusal};
-use crate::group::Groups;
 use crate::msg::parts::Parts;
 use crate::msg::schedule::{Area, Place};
+use crate::topology::group::Groups;
 use core::ops::Range;
 
 /// All ranks in such an order, in the caller's storage.

@@ -40,9 +40,9 @@ use super::parts::Parts;
 use super::schedule::{Area, Bytes, Place};
 use crate::Rank;
 use crate::error::{Argument, Bound, Refusal};
-use crate::group::Groups;
 use crate::op::Op;
 use crate::topology::Level;
+use crate::topology::group::Groups;
 
 /// Most levels.
 const LEVELS: usize = Level::EVERY.len();

@@ -10,12 +10,12 @@ use super::stages::{Areas, Base, Stage, Stages};
 use super::tree::LevelTree;
 use super::{Algorithm, LEVELS, Needs, PlanError};
 use crate::Rank;
-use crate::group::Groups;
 use crate::msg::parts::check_operand;
 use crate::msg::reduce;
 use crate::msg::reduce::tree::{Role, Tributary, hub};
 use crate::msg::schedule::{Area, either};
 use crate::op::Op;
+use crate::topology::group::Groups;
 
 either! {
     #[expect(clippy::large_enum_variant, reason = "plain data of a call; there is no heap to box it in")]

@@ -5,10 +5,10 @@ use super::circle::Circles;
 use super::tree::LevelTree;
 use super::{Algorithm, PlanError};
 use crate::Rank;
-use crate::group::Groups;
 use crate::msg::scan::tree::UpDown;
 use crate::op::Op;
 use crate::pattern::tree::Branches;
+use crate::topology::group::Groups;
 
 /// One process's part.
 pub type Plan<'s> = UpDown<LevelTree<'s>>;

@@ -3,9 +3,9 @@
 //! Everyone posts its block once and takes all others, from the next rank on. Flags: three words per
 //! process, where the paper's allgatherv has one per pair.
 
-use crate::blocks::Blocks;
 use crate::comm::Member;
-use crate::datatype::Data;
+use crate::data::blocks::Blocks;
+use crate::data::datatype::Data;
 use crate::error::Refusal;
 use crate::shm::engine::exchange::Exchange;
 use crate::shm::engine::pieces::{Cut, Way};

@@ -1,4 +1,3 @@
 //! Allgather over a region (MPI 4.1, 7.7).
 
-pub mod cico;
 pub mod exchange;

@@ -14,7 +14,7 @@
 use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
-use crate::datatype::Data;
+use crate::data::datatype::Data;
 use crate::error::{PollError, Refusal};
 use crate::op::Op;
 use crate::region::{Extent, Region};

@@ -2,9 +2,9 @@
 //!
 //! In place needs no other memory: the pieces that a tick receives are those that it has just posted.
 
-use crate::blocks::Blocks;
 use crate::collective::Kind;
 use crate::comm::Member;
+use crate::data::blocks::Blocks;
 use crate::error::{Argument, Bound, Refusal};
 use crate::shm::engine::pairwise::{Pairwise, Receive};
 

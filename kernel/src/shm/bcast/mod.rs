@@ -1,5 +1,4 @@
 //! Broadcast over a region (MPI 4.1, 7.4).
 
-pub mod cico;
 pub mod posted;
 pub mod queue;

@@ -10,13 +10,13 @@
 use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
-use crate::datatype::Data;
+use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
+use crate::machine::step::Step;
 use crate::machine::{Operation, over};
 use crate::region::Region;
 use crate::region::layout::LINE_PAYLOAD;
 use crate::shm::engine::line::{self, Body};
-use crate::step::Step;
 
 /// Longest message, in bytes.
 pub const MOST: u64 = LINE_PAYLOAD;

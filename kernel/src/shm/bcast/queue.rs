@@ -19,14 +19,14 @@
 use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
-use crate::datatype::Data;
+use crate::data::datatype::Data;
 use crate::error::{PollError, Refusal};
+use crate::machine::step::{Awaits, Step, Until};
 use crate::machine::{Operation, over};
 use crate::region::layout::Params;
 use crate::region::{Flag, Region};
 use crate::shm::engine::copy::{copy_in, copy_out, copy_out_past_caches};
 use crate::shm::engine::line::{self, Body};
-use crate::step::{Awaits, Step, Until};
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -1,7 +1,7 @@
 //! Copies between users' data and the segment: at once where the data has no holes, else block by block.
 
-use crate::buffer::Buf;
-use crate::datatype::Data;
+use crate::data::buffer::Buf;
+use crate::data::datatype::Data;
 use crate::region::{Extent, Region};
 
 /// Copies packed bytes `from .. from + at.len()` of `data` into the segment.

@@ -10,10 +10,10 @@ use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::{Argument, Bound, PollError, Refusal};
+use crate::machine::step::Awaits;
 use crate::op::Op;
 use crate::region::layout::LINE_PAYLOAD;
 use crate::region::{Extent, Region};
-use crate::step::Awaits;
 use core::hash::Hash;
 
 /// In which order a process takes the fragments of one tick.

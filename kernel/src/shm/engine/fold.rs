@@ -1,9 +1,9 @@
 //! What reductions have in common: operands, folding a part of one, and sharing fragments among those who fold.
 
 use crate::Rank;
-use crate::buffer::Buf;
 use crate::comm::Member;
-use crate::datatype::Data;
+use crate::data::buffer::Buf;
+use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, Condition, Refusal};
 use crate::op::Op;
 use crate::region::{Extent, Region};

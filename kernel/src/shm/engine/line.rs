@@ -15,17 +15,17 @@
 //! registers would wait for the narrow stores before them.
 
 use crate::Rank;
-use crate::buffer::Buf;
 use crate::collective::Kind;
 use crate::comm::divergence::agree;
 use crate::comm::heads::read_head;
 use crate::comm::history::{Mark, length};
 use crate::comm::member::Member;
-use crate::datatype::Data;
+use crate::data::buffer::Buf;
+use crate::data::datatype::Data;
 use crate::error::PollError;
+use crate::machine::step::{Awaits, Until};
 use crate::region::layout::{LINE_PAYLOAD, LINE_ROOM};
 use crate::region::{Flag, Region};
-use crate::step::{Awaits, Until};
 use core::cmp::Ordering::{Equal, Greater, Less};
 use core::mem::MaybeUninit;
 

@@ -21,9 +21,9 @@
 
 use super::pieces::{Pieces, Readers, Way};
 use crate::Rank;
-use crate::blocks::Blocks;
 use crate::comm::Member;
-use crate::datatype::Data;
+use crate::data::blocks::Blocks;
+use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::region::{Extent, Region};
 

@@ -14,13 +14,13 @@ use super::pairs::Pairs;
 use super::pieces::{UNKNOWN, Way};
 use super::ticks::{Clock, Engine, Taking, Ticks};
 use crate::Rank;
-use crate::blocks::Blocks;
 use crate::collective::Kind;
 use crate::comm::Member;
-use crate::datatype::Data;
+use crate::data::blocks::Blocks;
+use crate::data::datatype::Data;
 use crate::error::{PollError, Refusal};
+use crate::machine::step::Awaits;
 use crate::region::{Extent, Region};
-use crate::step::Awaits;
 
 /// One process's part.
 pub type Pairwise<'a> = Ticks<Blockwise<'a>>;

@@ -2,9 +2,9 @@
 
 use super::copy::{copy_in, copy_out};
 use crate::Rank;
-use crate::buffer::Buf;
 use crate::comm::Member;
-use crate::datatype::Data;
+use crate::data::buffer::Buf;
+use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::region::layout::LINE_PAYLOAD;
 use crate::region::{Extent, Region};

@@ -19,10 +19,10 @@ use super::pairwise::{Blockwise, Pairwise};
 use super::pieces::Way;
 use super::ticks::{Clock, Engine, Ticks};
 use crate::Rank;
-use crate::blocks::Blocks;
-use crate::buffer::Buf;
 use crate::comm::Member;
-use crate::datatype::{Data, Datatype};
+use crate::data::blocks::Blocks;
+use crate::data::buffer::Buf;
+use crate::data::datatype::{Data, Datatype};
 use crate::error::Refusal;
 use crate::machine::Operation;
 use crate::op::{Op, User};
@@ -33,6 +33,7 @@ use crate::shm::alltoall::pairwise::{alltoall, alltoallv};
 use crate::shm::gather::exchange::Gather;
 use crate::shm::reduce::exchange::Reduce;
 use crate::shm::reduce_scatter::exchange::ReduceScatter;
+use crate::shm::scan::exchange::{exscan, scan};
 use crate::shm::scatter::pairwise::{scatter, scatterv};
 use core::ffi::c_void;
 use std::format;
@@ -311,8 +312,8 @@ fn all_collectives(params: Params, random: &mut Random) {
         check("reduce", layout, |me| Reduce::to_root(me, data(vector), is_root(me).then(|| data(vector)), op, root));
         check("allreduce", layout, |me| Reduce::to_all(me, data(vector), data(vector), op));
         check("slices", layout, |me| Slices::new(me, data(vector), data(vector), op));
-        check("scan", layout, |me| Reduce::scan(me, data(vector), data(vector), op));
-        check("exscan", layout, |me| Reduce::exscan(me, data(vector), data(vector), op));
+        check("scan", layout, |me| scan(me, data(vector), data(vector), op));
+        check("exscan", layout, |me| exscan(me, data(vector), data(vector), op));
         let parts: Vec<u64> = each.iter().map(|bytes| whole(*bytes)).collect();
         check("reduce_scatter", layout, |me| {
             ReduceScatter::new(me, blocks(parts.clone()), data(parts[me.rank() as usize]), op)
@@ -354,7 +355,7 @@ fn lengths_that_all_know_are_compared() {
     for bytes in [24, 240_000] {
         let op = op(8, true);
         compared(Reduce::to_all(&me, data(bytes), data(bytes), op), bytes);
-        compared(Reduce::scan(&me, data(bytes), data(bytes), op), bytes);
+        compared(scan(&me, data(bytes), data(bytes), op), bytes);
         compared(ReduceScatter::new(&me, blocks(std::vec![bytes; 3]), data(bytes), op), bytes);
         compared(Slices::new(&me, data(bytes), data(bytes), op), bytes);
         compared(alltoall(&me, Some(blocks(std::vec![bytes; 3])), blocks(std::vec![bytes; 3])), bytes);

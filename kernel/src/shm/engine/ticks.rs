@@ -20,10 +20,10 @@ use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::PollError;
+use crate::machine::step::{Awaits, Step, Until};
 use crate::machine::{Operation, over};
 use crate::region::layout::LINE_PAYLOAD;
 use crate::region::{Extent, Flag, Region};
-use crate::step::{Awaits, Step, Until};
 use core::hash::Hash;
 
 /// Which operation it is, and where its ticks lie on the fragment clock.

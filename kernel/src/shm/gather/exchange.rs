@@ -8,10 +8,10 @@
 //! A gather to everyone is an allgather: the same plan without a root.
 
 use crate::Rank;
-use crate::blocks::{Blocks, absent};
 use crate::collective::Kind;
 use crate::comm::Member;
-use crate::datatype::Data;
+use crate::data::blocks::{Blocks, absent};
+use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::region::{Extent, Region};
 use crate::shm::engine::copy::copy_private;

@@ -1,4 +1,3 @@
 //! Gather over a region (MPI 4.1, 7.5).
 
-pub mod cico;
 pub mod exchange;

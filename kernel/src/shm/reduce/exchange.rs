@@ -1,4 +1,4 @@
-//! Reduce, allreduce, scan and exscan by exchange (ours): operands are posted whole, and folded straight
+//! Reduce and allreduce by exchange (ours): operands are posted whole, and folded straight
 //! from the segment by everyone who wants the result.
 //!
 //! | who | per tick |
@@ -11,10 +11,10 @@
 //! a scan, the one before in an exscan.
 
 use crate::Rank;
-use crate::blocks::absent;
 use crate::collective::Kind;
 use crate::comm::Member;
-use crate::datatype::Data;
+use crate::data::blocks::absent;
+use crate::data::datatype::Data;
 use crate::error::{PollError, Refusal};
 use crate::op::Op;
 use crate::region::{Extent, Region};
@@ -71,28 +71,8 @@ impl<'a> Reduce<'a> {
         Self::plan(Kind::Allreduce, me, Operand::new(send, Some(receive), op)?, posts, highest)
     }
 
-    /// The fold of the `send` of ranks 0 … this one into `receive`.
-    ///
-    /// # Errors
-    /// Data with holes, no whole number of elements, or two lengths.
     #[inline(always)]
-    pub fn scan(me: &Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
-        let (posts, highest) = (me.rank() + 1 < me.size(), Some(me.rank()));
-        Self::plan(Kind::Scan, me, Operand::new(send, Some(receive), op)?, posts, highest)
-    }
-
-    /// The fold of the `send` of the ranks below this one into `receive`, which rank 0 keeps.
-    ///
-    /// # Errors
-    /// Data with holes, no whole number of elements, or two lengths.
-    #[inline(always)]
-    pub fn exscan(me: &Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
-        let (posts, highest) = (me.rank() + 1 < me.size(), me.rank().checked_sub(1));
-        Self::plan(Kind::Exscan, me, Operand::new(send, Some(receive), op)?, posts, highest)
-    }
-
-    #[inline(always)]
-    fn plan(
+    pub(crate) fn plan(
         kind: Kind,
         me: &Member,
         operand: Operand<'a>,

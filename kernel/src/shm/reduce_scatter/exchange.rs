@@ -12,10 +12,10 @@
 //! that does not commute is folded from the last rank down to 0.
 
 use crate::Rank;
-use crate::blocks::Blocks;
 use crate::collective::Kind;
 use crate::comm::Member;
-use crate::datatype::Data;
+use crate::data::blocks::Blocks;
+use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::op::Op;
 use crate::region::{Extent, Region};

@@ -1,4 +1,3 @@
 //! Scatter over a region (MPI 4.1, 7.6).
 
-pub mod cico;
 pub mod pairwise;

@@ -6,10 +6,10 @@
 //! | others | wait for the root's fragment, copy their piece out |
 
 use crate::Rank;
-use crate::blocks::{Blocks, absent};
 use crate::collective::Kind;
 use crate::comm::Member;
-use crate::datatype::Data;
+use crate::data::blocks::{Blocks, absent};
+use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, Refusal};
 use crate::shm::engine::pairwise::{Pairwise, Receive};
 

@@ -2,10 +2,10 @@
 
 use crate::scripts::{Act, Script, network, run};
 use std::rc::Rc;
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::PollError;
+use unisono_kernel::machine::p2p::{P2p, P2pError};
 use unisono_kernel::msg::bcast::binomial::Binomial;
-use unisono_kernel::p2p::{P2p, P2pError};
 use unisono_sim::{Dropped, Endpoint, Fate, Outcome, Placement, Schedule, Topology, World};
 
 fn delayed(seed: u64) -> Schedule {

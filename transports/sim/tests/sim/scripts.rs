@@ -1,10 +1,10 @@
 //! What the simulator's tests share: ranks that follow a script, and links with small numbers.
 
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::PollError;
 use unisono_kernel::machine::Machine;
-use unisono_kernel::p2p::{P2p, P2pError, Tag};
-use unisono_kernel::step::{Await, Awaits, Slot, Source, Step};
+use unisono_kernel::machine::p2p::{P2p, P2pError, Tag};
+use unisono_kernel::machine::step::{Await, Awaits, Slot, Source, Step};
 use unisono_sim::{Endpoint, Link, Network, Outcome, Placement, Schedule, Topology, World};
 
 /// What a rank does next; it waits for the end of each action.

@@ -1,7 +1,7 @@
 //! LogGP times, computed by hand: L = 1, o_s = 2, o_r = 3, g = 5, G = 0.5, nine bytes, so (k − 1)·G = 4.
 
 use crate::scripts::{Act, LINK, Script, network, run};
-use unisono_kernel::buffer::Buf;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::msg::bcast::binomial::Binomial;
 use unisono_sim::{Class, Count, Fate, Link, Network, Outcome, Placement, Schedule, Topology, World};
 

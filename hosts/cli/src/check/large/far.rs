@@ -1,7 +1,7 @@
 //! Datatypes of a few megabytes in blocks that lie gigabytes apart.
 
 use super::image::{Content, Image, Part};
-use unisono_kernel::datatype::{Datatype, Field};
+use unisono_kernel::data::datatype::{Datatype, Field};
 
 /// Bytes of a block.
 pub(super) const BLOCK: u64 = (1 << 20) + 1;

@@ -12,7 +12,7 @@ use crate::progress::progress;
 use crate::team::Team;
 use image::Content;
 use indicatif::ProgressBar;
-use unisono_kernel::driver::Communicator;
+use unisono_kernel::comm::Communicator;
 use unisono_kernel::region::Params;
 use unisono_posix::{Limit, Posix, space};
 

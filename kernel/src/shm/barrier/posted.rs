@@ -7,10 +7,10 @@ use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::PollError;
+use crate::machine::step::Step;
 use crate::machine::{Operation, over};
 use crate::region::Region;
 use crate::shm::engine::line::{self, Body};
-use crate::step::Step;
 
 /// One process's part.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

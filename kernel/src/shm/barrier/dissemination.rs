@@ -8,9 +8,9 @@ use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::PollError;
+use crate::machine::step::{Awaits, Step, Until};
 use crate::machine::{Operation, over};
 use crate::region::{Flag, Region};
-use crate::step::{Awaits, Step, Until};
 
 /// One process's part.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

@@ -2,7 +2,7 @@
 //!
 //! | word | writer | readers | value |
 //! |---|---|---|---|
-//! | `set_op(k)`, `set_readers(k)`, `set_bytes(k)` | | | as in scatterv ([`crate::shm::scatter::cico`]) |
+//! | `set_op(k)`, `set_readers(k)`, `set_bytes(k)` | | | as in scatterv ([`crate::shm::papers::scatter`]) |
 //! | `set_typesize(k)`, `set_count(k, r)`, `set_rootready(k, r)` | | | likewise |
 //! | `control(r, slot)` | r puts, the root clears | the root | P2's `ctrl`: bytes of the fragment in r's slot |
 //!
@@ -13,27 +13,27 @@
 //! Mended against the print: as scatterv.
 
 use crate::Rank;
-use crate::blocks::{Blocks, absent};
 use crate::collective::Kind;
 use crate::comm::Member;
-use crate::datatype::Data;
+use crate::data::blocks::{Blocks, absent};
+use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::Operation;
+use crate::machine::step::Step;
 use crate::region::{Mailword, Region};
 use crate::shm::engine::copy::copy_private;
-use crate::shm::set::{Halt, PerSet, Sets};
-use crate::step::Step;
+use crate::shm::papers::sets::{Halt, PerSet, Sets};
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Cico<'a> {
+pub struct P2Gather<'a> {
     send: Data<'a>,
     /// Everyone's blocks: the root has them.
     receive: Option<Blocks<'a>>,
     sets: Sets,
 }
 
-impl<'a> Cico<'a> {
+impl<'a> P2Gather<'a> {
     /// The part of `me`: `send` of rank r goes to block r of the root's `receive`. The others' `receive`
     /// is not looked at; the root's `send` is `None` where its block is in place.
     ///
@@ -93,7 +93,7 @@ impl<'a> Cico<'a> {
     }
 }
 
-impl PerSet for Cico<'_> {
+impl PerSet for P2Gather<'_> {
     fn sets(&mut self) -> &mut Sets {
         &mut self.sets
     }
@@ -106,7 +106,7 @@ impl PerSet for Cico<'_> {
     }
 }
 
-impl Operation for Cico<'_> {
+impl Operation for P2Gather<'_> {
     fn start(&mut self, me: &mut Member) {
         self.sets.start(me);
     }

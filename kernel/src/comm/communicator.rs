@@ -1,42 +1,15 @@
-//! From machines to calls: the blocking loop, and a communicator to call on.
+//! A communicator to call on: a region, a member, a way of waiting.
 
+use super::{Comm, Member};
 use crate::Rank;
-use crate::comm::{Comm, Member};
 use crate::error::{Cause, Error, Poison, PollError, Refusal, WaitError};
+use crate::machine::drive::{Stop, run};
+use crate::machine::step::Step;
+use crate::machine::transport::{Observe, Transport, Wait};
 use crate::machine::{Machine, Operation};
 use crate::region::{Base, Layout, Region};
-use crate::step::Step;
 use crate::table::Choices;
-use crate::transport::{Observe, Transport, Wait};
 use core::fmt;
-
-/// Why [`run`] ended early.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stop {
-    /// A poll failed.
-    Poll(PollError),
-    /// A wait failed.
-    Wait(WaitError),
-}
-
-/// Polls `machine` until it is done, waiting in between: what "blocking" means here.
-///
-/// # Errors
-/// The first failure of a poll or a wait; the machine is over then.
-#[inline(always)]
-pub fn run<X, M, W>(machine: &mut M, x: &mut X, wait: &mut W) -> Result<(), Stop>
-where
-    X: Observe + ?Sized,
-    M: Machine<X> + ?Sized,
-    W: Wait<X> + ?Sized,
-{
-    loop {
-        match machine.poll(x).map_err(Stop::Poll)? {
-            Step::Done => return Ok(()),
-            Step::Wait(on) => wait.wait(x, &on).map_err(Stop::Wait)?,
-        }
-    }
-}
 
 /// Poisons the communicator if a user's operation unwinds through a call: others must not wait for it.
 struct Unwinding<'a, R: Region>(&'a mut Comm<R>);

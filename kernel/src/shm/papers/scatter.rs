@@ -23,27 +23,27 @@
 //! that differs from the root's is an error, where the print hangs or copies too much.
 
 use crate::Rank;
-use crate::blocks::{Blocks, absent};
 use crate::collective::Kind;
 use crate::comm::Member;
-use crate::datatype::Data;
+use crate::data::blocks::{Blocks, absent};
+use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::Operation;
+use crate::machine::step::Step;
 use crate::region::{Mailword, Region};
 use crate::shm::engine::copy::copy_private;
-use crate::shm::set::{Halt, PerSet, Sets};
-use crate::step::Step;
+use crate::shm::papers::sets::{Halt, PerSet, Sets};
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Cico<'a> {
+pub struct P2Scatter<'a> {
     /// Everyone's blocks: the root has them.
     send: Option<Blocks<'a>>,
     receive: Data<'a>,
     sets: Sets,
 }
 
-impl<'a> Cico<'a> {
+impl<'a> P2Scatter<'a> {
     /// The part of `me`: block r of the root's `send` goes to `receive` of rank r. The others' `send` is
     /// not looked at; the root's `receive` is `None` where its block stays in place.
     ///
@@ -104,7 +104,7 @@ impl<'a> Cico<'a> {
     }
 }
 
-impl PerSet for Cico<'_> {
+impl PerSet for P2Scatter<'_> {
     fn sets(&mut self) -> &mut Sets {
         &mut self.sets
     }
@@ -117,7 +117,7 @@ impl PerSet for Cico<'_> {
     }
 }
 
-impl Operation for Cico<'_> {
+impl Operation for P2Scatter<'_> {
     fn start(&mut self, me: &mut Member) {
         self.sets.start(me);
     }

@@ -12,10 +12,10 @@ use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::{PollError, Refusal};
+use crate::machine::step::{Awaits, Step, Until};
 use crate::machine::{Operation, over};
 use crate::pattern::tree::{Position, Tree};
 use crate::region::{Flag, FlagId, Region};
-use crate::step::{Awaits, Step, Until};
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

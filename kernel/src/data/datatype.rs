@@ -3,7 +3,7 @@
 //! Data has a *packed* order: its bytes without the holes. Machines cut the packed order into
 //! fragments; [`Data::runs`] answers which stretches of memory a fragment is, block by block.
 
-use crate::buffer::Buf;
+use crate::data::buffer::Buf;
 use crate::error::{Argument, Bound, Refusal};
 use core::cell::Cell;
 use core::marker::PhantomData;

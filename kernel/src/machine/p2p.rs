@@ -1,10 +1,10 @@
 //! Point-to-point messages: all that the message family needs from a network.
 
 use crate::Rank;
-use crate::buffer::Buf;
+use crate::data::buffer::Buf;
 pub use crate::error::P2pError;
 use crate::error::Poison;
-use crate::step::Slot;
+use crate::machine::step::Slot;
 
 /// Distinguishes the messages of one operation from another's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,8 +1,8 @@
 //! One block of user data per rank: what scatter, gather, allgather and alltoall send or receive.
 
 use crate::Rank;
-use crate::buffer::Buf;
-use crate::datatype::{Data, Datatype};
+use crate::data::buffer::Buf;
+use crate::data::datatype::{Data, Datatype};
 use crate::error::{Argument, Bound, Refusal};
 
 /// A block of one datatype per rank, in one piece of memory. In place and unused sides are blocks of nothing.

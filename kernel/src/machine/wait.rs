@@ -6,7 +6,7 @@
 //! keep what it needs, and ends a wait that can't end well.
 //!
 //! ```
-//! use unisono_kernel::wait::{Only, SpinThen, relax::RelaxStrategy};
+//! use unisono_kernel::machine::wait::{Only, SpinThen, relax::RelaxStrategy};
 //!
 //! /// Sleeps until an event: an interrupt, or another core's signal.
 //! struct Event;
@@ -36,8 +36,8 @@ pub use host::{Only, Relax};
 pub use spin::relax;
 
 use crate::error::WaitError;
-use crate::step::Awaits;
-use crate::transport::{Observe, Wait};
+use crate::machine::step::Awaits;
+use crate::machine::transport::{Observe, Wait};
 use core::fmt;
 use core::marker::PhantomData;
 use spin::relax::{RelaxStrategy, Spin};

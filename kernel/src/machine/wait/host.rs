@@ -1,7 +1,7 @@
 //! What a host does while a process waits.
 
 use crate::error::WaitError;
-use crate::step::Awaits;
+use crate::machine::step::Awaits;
 use core::fmt;
 use core::marker::PhantomData;
 use core::time::Duration;

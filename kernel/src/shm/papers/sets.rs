@@ -10,17 +10,17 @@
 //! yet ends the poll with what it waits for ([`Halt`]); the next poll goes through the set again, and steps that
 //! are behind it do nothing.
 
-use super::engine::copy::{copy_in, copy_out};
 use crate::Rank;
-use crate::blocks::Blocks;
 use crate::collective::Kind;
 use crate::comm::Member;
-use crate::datatype::Data;
+use crate::data::blocks::Blocks;
+use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::over;
+use crate::machine::step::{Await, Awaits, Source, Step, Until};
 use crate::region::layout::Cico as Queues;
 use crate::region::{Counter, CounterId, Extent, Flag, MailId, Mailword, Region};
-use crate::step::{Await, Awaits, Source, Step, Until};
+use crate::shm::engine::copy::{copy_in, copy_out};
 use core::cmp::Ordering::{Equal, Greater, Less};
 use core::ops::Range;
 
@@ -377,8 +377,8 @@ fn most_but(blocks: &Blocks<'_>, root: Rank) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::Buf;
-    use crate::datatype::Datatype;
+    use crate::data::buffer::Buf;
+    use crate::data::datatype::Datatype;
     use crate::region::words::Words;
     use crate::region::{Layout, Params};
 

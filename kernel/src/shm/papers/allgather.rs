@@ -11,33 +11,33 @@
 //! Everyone knows the counts. Rank 0 opens the sets. Everyone, per set: wait `op`; copy the own fragments into
 //! the own queue and put their sizes into the words of all receivers; copy the others' fragments out and clear
 //! the own words; subtract from `readers`. The words take O(p²·s) bytes
-//! ([`pairs`](crate::region::layout::Cico::pairs)); [`super::exchange`] does with O(p).
+//! ([`pairs`](crate::region::layout::P2Allgather::pairs)); [`super::exchange`] does with O(p).
 //!
 //! Mended against the print (docs/papers.md): everyone runs `max(1, ⌈longest block / (f·s/w)⌉)` sets and counts in
 //! each, where the print deadlocks on unequal blocks; reading begins at the next rank, not at rank 0, where all would
 //! meet; operations start at 1 over zeroed words; counts and bytes are 64 bits wide. Added: ranks whose
 //! counts differ are an error, where the print hangs.
 
-use crate::blocks::Blocks;
 use crate::collective::Kind;
 use crate::comm::Member;
-use crate::datatype::Data;
+use crate::data::blocks::Blocks;
+use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::Operation;
+use crate::machine::step::Step;
 use crate::region::{Mailword, Region};
 use crate::shm::engine::copy::copy_private;
-use crate::shm::set::{Halt, PerSet, Sets};
-use crate::step::Step;
+use crate::shm::papers::sets::{Halt, PerSet, Sets};
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Cico<'a> {
+pub struct P2Allgather<'a> {
     send: Data<'a>,
     receive: Blocks<'a>,
     sets: Sets,
 }
 
-impl<'a> Cico<'a> {
+impl<'a> P2Allgather<'a> {
     /// The part of `me`: `send` of rank r goes to block r of everyone's `receive`. `send` is `None`
     /// where the own block is in place.
     ///
@@ -106,7 +106,7 @@ impl<'a> Cico<'a> {
     }
 }
 
-impl PerSet for Cico<'_> {
+impl PerSet for P2Allgather<'_> {
     fn sets(&mut self) -> &mut Sets {
         &mut self.sets
     }
@@ -125,7 +125,7 @@ impl PerSet for Cico<'_> {
     }
 }
 
-impl Operation for Cico<'_> {
+impl Operation for P2Allgather<'_> {
     fn start(&mut self, me: &mut Member) {
         self.sets.start(me);
     }

@@ -22,20 +22,20 @@
 use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
-use crate::datatype::Data;
+use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
+use crate::machine::step::{Await, Awaits, Source, Step, Until};
 use crate::machine::{Operation, over};
 use crate::pattern::tree::{Position, Tree};
 use crate::region::layout::Cico as Queues;
 use crate::region::{Counter, Flag, Mailword, Region};
 use crate::shm::engine::copy::{copy_in, copy_out};
-use crate::shm::set::{check_head, head};
-use crate::step::{Await, Awaits, Source, Step, Until};
+use crate::shm::papers::sets::{check_head, head};
 use core::cmp::Ordering::{Equal, Greater, Less};
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Cico<'a> {
+pub struct P1Bcast<'a> {
     operation: u64,
     root: Rank,
     data: Data<'a>,
@@ -67,7 +67,7 @@ enum State {
     Done,
 }
 
-impl<'a> Cico<'a> {
+impl<'a> P1Bcast<'a> {
     /// The part of `me`: `data` goes from `root` to everyone, notified along `tree`.
     ///
     /// # Errors
@@ -199,7 +199,7 @@ impl<'a> Cico<'a> {
     }
 }
 
-impl Operation for Cico<'_> {
+impl Operation for P1Bcast<'_> {
     fn start(&mut self, me: &mut Member) {
         (self.operation, self.first_set, self.set) = (me.begin(Kind::Bcast), 0, 0);
         self.state = if me.rank() == self.root { State::Open } else { State::WaitOpen };

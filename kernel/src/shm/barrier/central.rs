@@ -8,9 +8,9 @@
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::PollError;
+use crate::machine::step::{Await, Awaits, Source, Step, Until};
 use crate::machine::{Operation, over};
 use crate::region::{Counter, Flag, Region};
-use crate::step::{Await, Awaits, Source, Step, Until};
 
 /// One process's part.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

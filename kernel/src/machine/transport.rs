@@ -3,9 +3,9 @@
 use crate::Rank;
 use crate::comm::member::Member;
 use crate::error::{Poison, WaitError};
-use crate::p2p::P2p;
+use crate::machine::p2p::P2p;
+use crate::machine::step::Awaits;
 use crate::region::Region;
-use crate::step::Awaits;
 
 /// What a host brings: a kind of region, of messages, of waiting.
 pub trait Transport {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::error::{Cause, Poison};
-use crate::p2p::Tag;
-use crate::step::{Await, Slot, Source};
+use crate::machine::p2p::Tag;
+use crate::machine::step::{Await, Slot, Source};
 use core::time::Duration;
 
 const POISON: Poison = Poison { rank: 1, operation: 1, cause: Cause::Died };

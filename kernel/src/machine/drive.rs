@@ -1,0 +1,34 @@
+//! From a machine to a call: the blocking loop.
+
+use super::Machine;
+use crate::error::{PollError, WaitError};
+use crate::machine::step::Step;
+use crate::machine::transport::{Observe, Wait};
+
+/// Why [`run`] ended early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stop {
+    /// A poll failed.
+    Poll(PollError),
+    /// A wait failed.
+    Wait(WaitError),
+}
+
+/// Polls `machine` until it is done, waiting in between: what "blocking" means here.
+///
+/// # Errors
+/// The first failure of a poll or a wait; the machine is over then.
+#[inline(always)]
+pub fn run<X, M, W>(machine: &mut M, x: &mut X, wait: &mut W) -> Result<(), Stop>
+where
+    X: Observe + ?Sized,
+    M: Machine<X> + ?Sized,
+    W: Wait<X> + ?Sized,
+{
+    loop {
+        match machine.poll(x).map_err(Stop::Poll)? {
+            Step::Done => return Ok(()),
+            Step::Wait(on) => wait.wait(x, &on).map_err(Stop::Wait)?,
+        }
+    }
+}

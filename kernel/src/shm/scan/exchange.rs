@@ -1,0 +1,31 @@
+//! Scan and exscan by exchange (ours): a process folds the operands of the ranks below it, as a [reduction](crate::shm::reduce)
+//! of fewer ranks.
+
+use crate::collective::Kind;
+use crate::comm::Member;
+use crate::data::datatype::Data;
+use crate::error::Refusal;
+use crate::op::Op;
+use crate::shm::engine::exchange::Exchange;
+use crate::shm::engine::fold::Operand;
+use crate::shm::reduce::exchange::Reduce;
+
+/// The fold of the `send` of ranks 0 … this one into `receive`.
+///
+/// # Errors
+/// Data with holes, no whole number of elements, or two lengths.
+#[inline(always)]
+pub fn scan<'a>(me: &Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Reduce<'a>>, Refusal> {
+    let (posts, highest) = (me.rank() + 1 < me.size(), Some(me.rank()));
+    Reduce::plan(Kind::Scan, me, Operand::new(send, Some(receive), op)?, posts, highest)
+}
+
+/// The fold of the `send` of the ranks below this one into `receive`, which rank 0 keeps.
+///
+/// # Errors
+/// Data with holes, no whole number of elements, or two lengths.
+#[inline(always)]
+pub fn exscan<'a>(me: &Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Reduce<'a>>, Refusal> {
+    let (posts, highest) = (me.rank() + 1 < me.size(), me.rank().checked_sub(1));
+    Reduce::plan(Kind::Exscan, me, Operand::new(send, Some(receive), op)?, posts, highest)
+}

@@ -1,0 +1,3 @@
+//! Scan and exscan over a region (MPI 4.1, 7.11).
+
+pub mod exchange;
