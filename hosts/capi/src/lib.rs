@@ -1,8 +1,8 @@
 //! Unisono for C: what `include/unisono.h` declares.
 //!
 //! The header is written by hand; tests compare it with this crate: numbers, sizes of the
-//! structs, exported names. Every function checks its pointers for null and answers an error
-//! number; nothing here panics, prints or keeps state beyond the handle, and per thread the last error and
+//! structs, exported names, parameters of the collectives' forms. Every function checks its pointers for null and answers
+//! an error number; nothing here panics, prints or keeps state beyond the handle, and per thread the last error and
 //! where it has started requests.
 //!
 //! | module | what |

@@ -24,7 +24,7 @@ static enum shim_route begin(struct shim_call *c, enum shim_collective collectiv
     return ROUTE_TAKEN;
 }
 
-#define BEGIN(collective)                                                                                              \
+#define BEGIN()                                                                                                        \
     do {                                                                                                               \
         enum shim_route route = begin(c, collective, comm);                                                            \
         if (route != ROUTE_TAKEN) return route;                                                                        \
@@ -65,14 +65,14 @@ static uint64_t block_bytes(const struct shim_side *side) { return (uint64_t)sid
 
 /* ---- Plans --------------------------------------------------------------------------------------------------- */
 
-enum shim_route shim_barrier(struct shim_call *c, MPI_Comm comm) {
-    BEGIN(BARRIER);
+enum shim_route shim_plan_barrier(struct shim_call *c, enum shim_collective collective, MPI_Comm comm) {
+    BEGIN();
     return ROUTE_TAKEN;
 }
 
-enum shim_route shim_bcast(struct shim_call *c, void *buffer, int64_t count, MPI_Datatype type, int root,
-                           MPI_Comm comm) {
-    BEGIN(BCAST);
+enum shim_route shim_plan_bcast(struct shim_call *c, enum shim_collective collective, void *buffer, int64_t count,
+                                MPI_Datatype type, int root, MPI_Comm comm) {
+    BEGIN();
     c->root = root;
     bool right = is_rank(c, root) && buffer != MPI_IN_PLACE && lay_out(&c->receive, row(buffer, count, type), 1);
     return right ? ROUTE_TAKEN : beneath(REASON_ARGUMENTS);
@@ -94,23 +94,23 @@ static enum shim_route fold(struct shim_call *c, const void *send, void *receive
     return ROUTE_TAKEN;
 }
 
-enum shim_route shim_reduce(struct shim_call *c, const void *send, void *receive, int64_t count, MPI_Datatype type,
-                            MPI_Op op, int root, MPI_Comm comm) {
-    BEGIN(REDUCE);
+enum shim_route shim_plan_reduce(struct shim_call *c, enum shim_collective collective, const void *send, void *receive,
+                                 int64_t count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
+    BEGIN();
     c->root = root;
     if (!is_rank(c, root)) return beneath(REASON_ARGUMENTS);
     return fold(c, send, receive, count, type, op, c->on->rank == root);
 }
 
-enum shim_route shim_allreduce(struct shim_call *c, const void *send, void *receive, int64_t count, MPI_Datatype type,
-                               MPI_Op op, MPI_Comm comm) {
-    BEGIN(ALLREDUCE);
+enum shim_route shim_plan_allreduce(struct shim_call *c, enum shim_collective collective, const void *send,
+                                    void *receive, int64_t count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+    BEGIN();
     return fold(c, send, receive, count, type, op, true);
 }
 
-enum shim_route shim_gather(struct shim_call *c, bool v, struct shim_blocks send, struct shim_blocks receive, int root,
-                            MPI_Comm comm) {
-    BEGIN(v ? GATHERV : GATHER);
+enum shim_route shim_plan_gather(struct shim_call *c, enum shim_collective collective, struct shim_blocks send,
+                                 struct shim_blocks receive, int root, MPI_Comm comm) {
+    BEGIN();
     c->root = root;
     bool is_root = c->on->rank == root;
     c->send_in_place = send.buffer == MPI_IN_PLACE;
@@ -120,9 +120,9 @@ enum shim_route shim_gather(struct shim_call *c, bool v, struct shim_blocks send
     return right ? ROUTE_TAKEN : beneath(REASON_ARGUMENTS);
 }
 
-enum shim_route shim_scatter(struct shim_call *c, bool v, struct shim_blocks send, struct shim_blocks receive, int root,
-                             MPI_Comm comm) {
-    BEGIN(v ? SCATTERV : SCATTER);
+enum shim_route shim_plan_scatter(struct shim_call *c, enum shim_collective collective, struct shim_blocks send,
+                                  struct shim_blocks receive, int root, MPI_Comm comm) {
+    BEGIN();
     c->root = root;
     bool is_root = c->on->rank == root;
     c->receive_in_place = receive.buffer == MPI_IN_PLACE;
@@ -132,18 +132,18 @@ enum shim_route shim_scatter(struct shim_call *c, bool v, struct shim_blocks sen
     return right ? ROUTE_TAKEN : beneath(REASON_ARGUMENTS);
 }
 
-enum shim_route shim_allgather(struct shim_call *c, bool v, struct shim_blocks send, struct shim_blocks receive,
-                               MPI_Comm comm) {
-    BEGIN(v ? ALLGATHERV : ALLGATHER);
+enum shim_route shim_plan_allgather(struct shim_call *c, enum shim_collective collective, struct shim_blocks send,
+                                    struct shim_blocks receive, MPI_Comm comm) {
+    BEGIN();
     c->send_in_place = send.buffer == MPI_IN_PLACE;
     bool right = receive.buffer != MPI_IN_PLACE && (c->send_in_place || lay_out(&c->send, send, 1)) &&
                  lay_out(&c->receive, receive, c->on->size);
     return right ? ROUTE_TAKEN : beneath(REASON_ARGUMENTS);
 }
 
-enum shim_route shim_alltoall(struct shim_call *c, bool v, struct shim_blocks send, struct shim_blocks receive,
-                              MPI_Comm comm) {
-    BEGIN(v ? ALLTOALLV : ALLTOALL);
+enum shim_route shim_plan_alltoall(struct shim_call *c, enum shim_collective collective, struct shim_blocks send,
+                                   struct shim_blocks receive, MPI_Comm comm) {
+    BEGIN();
     c->send_in_place = send.buffer == MPI_IN_PLACE;
     bool right = receive.buffer != MPI_IN_PLACE && (c->send_in_place || lay_out(&c->send, send, c->on->size)) &&
                  lay_out(&c->receive, receive, c->on->size);
@@ -246,37 +246,32 @@ static int prepare(struct shim_side *side, enum shim_slot slot, int load, bool f
 
 /* What of `receive` is input. */
 static int input(const struct shim_call *c) {
-    if (c->collective == BCAST) return c->on->rank == c->root ? LOAD_ALL : LOAD_NONE;
+    if (c->collective == BCAST) return shim_broadcasts(c) ? LOAD_ALL : LOAD_NONE;
     if (!c->send_in_place) return LOAD_NONE;
-    if (c->op != MPI_OP_NULL) return LOAD_ALL;
+    if (shim_folds(c)) return LOAD_ALL;
     return c->collective == ALLTOALL || c->collective == ALLTOALLV ? LOAD_ALL : c->on->rank;
 }
 
 /* ---- Runs ---------------------------------------------------------------------------------------------- */
 
+/*
+ * Calls the collective's function, in a segment or over several nodes. What it gets is said in collectives.def, by the
+ * names that are declared here.
+ */
 static int call(const struct shim_call *c) {
-    unisono_comm *on = c->on->comm;
-    if (__builtin_expect(!on, 0)) return shim_call_levels(c);
+    unisono_comm *segment = c->on->comm;
+    const unisono_mpi_levels *levels = c->on->levels;
     const struct shim_side *s = &c->send, *r = &c->receive;
     void *send = c->send_in_place ? UNISONO_IN_PLACE : s->at, *receive = c->receive_in_place ? UNISONO_IN_PLACE : r->at;
+    /* Bytes of a block. Where all are equal, this rank has one side at least. */
     uint64_t sent = s->blocks ? block_bytes(s) : 0, received = r->blocks ? block_bytes(r) : 0;
-    /* Equal on all ranks, and this one has one side at least. */
     uint64_t block = s->blocks ? sent : received;
     switch (c->collective) {
-    case BARRIER: return unisono_barrier(on);
-    case BCAST: return unisono_bcast(on, receive, received, c->root);
-    case REDUCE:
-        return unisono_reduce(on, send, receive, s->count, s->shape.kind, c->operation, c->root);
-    case ALLREDUCE: return unisono_allreduce(on, send, receive, s->count, s->shape.kind, c->operation);
-    case GATHER: return unisono_gather(on, send, receive, block, c->root);
-    case GATHERV: return unisono_gatherv(on, send, sent, receive, r->bytes, r->starts, c->root);
-    case SCATTER: return unisono_scatter(on, send, receive, block, c->root);
-    case SCATTERV: return unisono_scatterv(on, send, s->bytes, s->starts, receive, received, c->root);
-    case ALLGATHER: return unisono_allgather(on, send, receive, block);
-    case ALLGATHERV: return unisono_allgatherv(on, send, sent, receive, r->bytes, r->starts);
-    case ALLTOALL: return unisono_alltoall(on, send, receive, block);
-    case ALLTOALLV:
-        return unisono_alltoallv(on, send, s->bytes, s->starts, receive, r->bytes, r->starts);
+#define COLLECTIVE(NUMBER, Name, name, plan, parts, ...)                                                               \
+    case NUMBER:                                                                                                       \
+        return __builtin_expect(segment != NULL, 1) ? unisono_##name(segment, ##__VA_ARGS__)                           \
+                                                    : unisono_mpi_levels_##name(levels, ##__VA_ARGS__);
+#include "collectives.def"
     default: return UNISONO_ERR_OTHER;
     }
 }
@@ -318,7 +313,7 @@ static void count(const struct shim_call *c, int error) {
 
 int shim_run(struct shim_call *c) {
     struct shim_side *s = &c->send, *r = &c->receive;
-    bool folds = c->op != MPI_OP_NULL;
+    bool folds = shim_folds(c);
     shim_thread()->inside++;
     int error = prepare(s, SLOT_SEND, LOAD_ALL, folds);
     if (!error) error = prepare(r, SLOT_RECEIVE, input(c), folds);
@@ -328,7 +323,7 @@ int shim_run(struct shim_call *c) {
     else if (error) unisono_mpi_levels_report(c->on->levels);
     else error = folds || agrees(c) ? call(c) : refuse(c);
     count(c, error);
-    if (!error && r->blocks && r->staged && !(c->collective == BCAST && c->on->rank == c->root)) {
+    if (!error && r->blocks && r->staged && !shim_broadcasts(c)) {
         shim_thread()->inside++;
         if (!transfer(r, LOAD_ALL, false)) error = UNISONO_ERR_OTHER;
         shim_thread()->inside--;

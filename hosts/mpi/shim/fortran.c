@@ -18,9 +18,9 @@ typedef MPI_Fint *ints;
 
 #ifdef OPEN_MPI
 /* The sentinels are the addresses of common blocks. One spelling: libmpi has and knows no other. */
-static void *buffer(void *address) {
-    if (address == SHIM_ONCE(shim_symbol, "mpi_fortran_in_place_")) return MPI_IN_PLACE;
-    return address == SHIM_ONCE(shim_symbol, "mpi_fortran_bottom_") ? MPI_BOTTOM : address;
+static void *address(void *passed) {
+    if (passed == SHIM_ONCE(shim_symbol, "mpi_fortran_in_place_")) return MPI_IN_PLACE;
+    return passed == SHIM_ONCE(shim_symbol, "mpi_fortran_bottom_") ? MPI_BOTTOM : passed;
 }
 
 #define NAME(lower) ompi_##lower##_f
@@ -65,17 +65,19 @@ LIFE(init_thread, INIT_THREAD, Init_thread, (ints required, ints provided, ints 
      MPI_Init_thread(NULL, NULL, *required, provided))
 LIFE(finalize, FINALIZE, Finalize, (ints error), (error), MPI_Finalize())
 
-#define COLLECTIVE(...) UNLESS(shim_is_on() || shim_wake(), __VA_ARGS__)
+#define TAKEN(...) UNLESS(shim_is_on() || shim_wake(), __VA_ARGS__)
 
-/*
- * Parts of a call, each with its parameters, their names, and what C wants of them: the end with a root or without; the
- * buffer of a broadcast; both of a reduction; one side of the others, with one count or lists of them.
- */
-#define ALL_PARAMETERS ints comm, ints error
-#define ALL_NAMES comm, error
-#define ALL_IN_C PMPI_Comm_f2c(*comm)
-COLLECTIVE(barrier, BARRIER, Barrier, (ALL_PARAMETERS), (ALL_NAMES), MPI_Barrier(ALL_IN_C))
-
+/* The collectives, of which some have all their names here and some none, as said above. */
+#define CALL(NUMBER, Name, name, plan, parts, ...)                                                                     \
+    TAKEN(name, NUMBER, Name, (SHIM_PARTS(parts, _FORTRAN), ints error), (SHIM_PARTS(parts, _NAMES), error),           \
+          MPI_##Name(SHIM_PARTS(parts, _IN_C)))
+#ifdef OPEN_MPI
+#define COLLECTIVE CALL
+#else
+#define COLLECTIVE(...)
+#define COLLECTIVE_WITHOUT_DATA CALL
+#endif
+#include "collectives.def"
 
 /* Whose communicator is set. */
 #define FREE(name)                                                                                                     \
@@ -85,50 +87,6 @@ COLLECTIVE(barrier, BARRIER, Barrier, (ALL_PARAMETERS), (ALL_NAMES), MPI_Barrier
         *comm = PMPI_Comm_c2f(own_);                                                                                   \
         code_;                                                                                                         \
     })
-COLLECTIVE(comm_free, COMM_FREE, Comm_free, (ALL_PARAMETERS), (ALL_NAMES), FREE(MPI_Comm_free))
-COLLECTIVE(comm_disconnect, COMM_DISCONNECT, Comm_disconnect, (ALL_PARAMETERS), (ALL_NAMES), FREE(MPI_Comm_disconnect))
-
-#ifdef OPEN_MPI
-#define ROOT_PARAMETERS ints root, ALL_PARAMETERS
-#define ROOT_NAMES root, ALL_NAMES
-#define ROOT_IN_C *root, ALL_IN_C
-
-#define FOLD_PARAMETERS void *send, void *receive, ints count, ints type, ints op
-#define FOLD_NAMES send, receive, count, type, op
-#define FOLD_IN_C buffer(send), buffer(receive), *count, PMPI_Type_f2c(*type), PMPI_Op_f2c(*op)
-
-#define SEND_PARAMETERS void *send, ints send_count, ints send_type
-#define SEND_NAMES send, send_count, send_type
-#define SEND_IN_C buffer(send), *send_count, PMPI_Type_f2c(*send_type)
-
-#define SENDS_PARAMETERS void *send, ints send_counts, ints send_displacements, ints send_type
-#define SENDS_NAMES send, send_counts, send_displacements, send_type
-#define SENDS_IN_C buffer(send), send_counts, send_displacements, PMPI_Type_f2c(*send_type)
-
-#define RECEIVE_PARAMETERS void *receive, ints count, ints type
-#define RECEIVE_NAMES receive, count, type
-#define RECEIVE_IN_C buffer(receive), *count, PMPI_Type_f2c(*type)
-
-#define RECEIVES_PARAMETERS void *receive, ints counts, ints displacements, ints type
-#define RECEIVES_NAMES receive, counts, displacements, type
-#define RECEIVES_IN_C buffer(receive), counts, displacements, PMPI_Type_f2c(*type)
-
-#define TWO_PARTS(lower, upper, mixed, one, two)                                                                       \
-    COLLECTIVE(lower, upper, mixed, (one##_PARAMETERS, two##_PARAMETERS), (one##_NAMES, two##_NAMES),                  \
-               MPI_##mixed(one##_IN_C, two##_IN_C))
-#define THREE_PARTS(lower, upper, mixed, one, two, three)                                                              \
-    COLLECTIVE(lower, upper, mixed, (one##_PARAMETERS, two##_PARAMETERS, three##_PARAMETERS),                          \
-               (one##_NAMES, two##_NAMES, three##_NAMES), MPI_##mixed(one##_IN_C, two##_IN_C, three##_IN_C))
-
-TWO_PARTS(bcast, BCAST, Bcast, RECEIVE, ROOT)
-TWO_PARTS(reduce, REDUCE, Reduce, FOLD, ROOT)
-TWO_PARTS(allreduce, ALLREDUCE, Allreduce, FOLD, ALL)
-THREE_PARTS(gather, GATHER, Gather, SEND, RECEIVE, ROOT)
-THREE_PARTS(gatherv, GATHERV, Gatherv, SEND, RECEIVES, ROOT)
-THREE_PARTS(scatter, SCATTER, Scatter, SEND, RECEIVE, ROOT)
-THREE_PARTS(scatterv, SCATTERV, Scatterv, SENDS, RECEIVE, ROOT)
-THREE_PARTS(allgather, ALLGATHER, Allgather, SEND, RECEIVE, ALL)
-THREE_PARTS(allgatherv, ALLGATHERV, Allgatherv, SEND, RECEIVES, ALL)
-THREE_PARTS(alltoall, ALLTOALL, Alltoall, SEND, RECEIVE, ALL)
-THREE_PARTS(alltoallv, ALLTOALLV, Alltoallv, SENDS, RECEIVES, ALL)
-#endif
+TAKEN(comm_free, COMM_FREE, Comm_free, (ints comm, ints error), (comm, error), FREE(MPI_Comm_free))
+TAKEN(comm_disconnect, COMM_DISCONNECT, Comm_disconnect, (ints comm, ints error), (comm, error),
+      FREE(MPI_Comm_disconnect))

@@ -44,33 +44,3 @@ void shim_attach_levels(MPI_Comm comm, struct shim_comm *entry, const unisono_mp
     }
     free(nodes);
 }
-
-/* ---- Calls ------------------------------------------------------------------------------------------- */
-
-int shim_call_levels(const struct shim_call *c) {
-    unisono_mpi_levels *on = c->on->levels;
-    const struct shim_side *s = &c->send, *r = &c->receive;
-    void *send = c->send_in_place ? UNISONO_IN_PLACE : s->at, *receive = c->receive_in_place ? UNISONO_IN_PLACE : r->at;
-    uint64_t sent = s->blocks ? (uint64_t)s->count * s->shape.bytes : 0;
-    uint64_t received = r->blocks ? (uint64_t)r->count * r->shape.bytes : 0;
-    uint64_t block = s->blocks ? sent : received;
-    uint32_t root = (uint32_t)c->root;
-    switch (c->collective) {
-    case BARRIER: return unisono_mpi_levels_barrier(on);
-    case BCAST: return unisono_mpi_levels_bcast(on, receive, received, root);
-    case REDUCE:
-        return unisono_mpi_levels_reduce(on, send, receive, (uint64_t)s->count, s->shape.kind, c->operation, root);
-    case ALLREDUCE:
-        return unisono_mpi_levels_allreduce(on, send, receive, (uint64_t)s->count, s->shape.kind, c->operation);
-    case GATHER: return unisono_mpi_levels_gather(on, send, receive, block, root);
-    case GATHERV: return unisono_mpi_levels_gatherv(on, send, sent, receive, r->bytes, r->starts, root);
-    case SCATTER: return unisono_mpi_levels_scatter(on, send, receive, block, root);
-    case SCATTERV: return unisono_mpi_levels_scatterv(on, send, s->bytes, s->starts, receive, received, root);
-    case ALLGATHER: return unisono_mpi_levels_allgather(on, send, receive, block);
-    case ALLGATHERV: return unisono_mpi_levels_allgatherv(on, send, sent, receive, r->bytes, r->starts);
-    case ALLTOALL: return unisono_mpi_levels_alltoall(on, send, receive, block);
-    case ALLTOALLV:
-        return unisono_mpi_levels_alltoallv(on, send, s->bytes, s->starts, receive, r->bytes, r->starts);
-    default: return UNISONO_ERR_OTHER;
-    }
-}

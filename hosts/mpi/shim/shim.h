@@ -19,6 +19,8 @@
 
 #include <unisono_mpi.h>
 
+#include "arguments.h"
+
 /* ---- The MPI beneath (beneath.c) ------------------------------------------------------------------ */
 
 /* The address of the MPI's symbol; null if there is none. */
@@ -150,8 +152,9 @@ extern MPI_Comm shim_private;
 
 /* ---- Threads and sums (stats.c) --------------------------------------------------------------------- */
 
-enum shim_collective {
-    BARRIER, BCAST, REDUCE, ALLREDUCE, GATHER, GATHERV, SCATTER, SCATTERV, ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV,
+enum shim_collective { /* BARRIER, BCAST ... */
+#define COLLECTIVE(NUMBER, ...) NUMBER,
+#include "collectives.def"
     COLLECTIVES
 };
 
@@ -250,9 +253,6 @@ void shim_finish_comms(void);
 /* Attaches a communicator whose ranks' offers are on several nodes; collective. Leaves entry->levels null if it can't. */
 void shim_attach_levels(MPI_Comm comm, struct shim_comm *entry, const unisono_mpi_offer_t *offers, bool able,
                         unisono_mpi_progress *progress);
-struct shim_call;
-/* Runs it; answers an error of unisono.h's. */
-int shim_call_levels(const struct shim_call *c);
 
 /* ---- Messages (messages.c) ---------------------------------------------------------------------------- */
 
@@ -340,10 +340,16 @@ struct shim_call {
     struct shim_side send, receive; /* a broadcast's buffer is `receive` */
     bool send_in_place, receive_in_place;
     int root;
-    MPI_Op op;
+    MPI_Op op; /* of a reduction; of others MPI_OP_NULL */
     const unisono_op *operation;
     int code;
 };
+
+static inline bool shim_folds(const struct shim_call *c) { return c->op != MPI_OP_NULL; }
+/* Is this rank a broadcast's root, whose buffer is sent? */
+static inline bool shim_broadcasts(const struct shim_call *c) {
+    return c->collective == BCAST && c->on->rank == c->root;
+}
 
 /* What an exported function does with a call. */
 enum shim_route {
@@ -352,28 +358,18 @@ enum shim_route {
     ROUTE_FAILED,  /* answer call->code */
 };
 
-enum shim_route shim_barrier(struct shim_call *c, MPI_Comm comm);
-enum shim_route shim_bcast(struct shim_call *c, void *buffer, int64_t count, MPI_Datatype type, int root,
-                           MPI_Comm comm);
-enum shim_route shim_reduce(struct shim_call *c, const void *send, void *receive, int64_t count, MPI_Datatype type,
-                            MPI_Op op, int root, MPI_Comm comm);
-enum shim_route shim_allreduce(struct shim_call *c, const void *send, void *receive, int64_t count, MPI_Datatype type,
-                               MPI_Op op, MPI_Comm comm);
-/* Of the others, a list that is null at all ranks makes the form without v. */
+/* One side's blocks as the program passes them: of equal lengths, or with lists. */
 struct shim_blocks {
     const void *buffer;
     int64_t count;
     struct shim_list counts, displacements;
     MPI_Datatype type;
 };
-enum shim_route shim_gather(struct shim_call *c, bool v, struct shim_blocks send, struct shim_blocks receive, int root,
-                            MPI_Comm comm);
-enum shim_route shim_scatter(struct shim_call *c, bool v, struct shim_blocks send, struct shim_blocks receive, int root,
-                             MPI_Comm comm);
-enum shim_route shim_allgather(struct shim_call *c, bool v, struct shim_blocks send, struct shim_blocks receive,
-                               MPI_Comm comm);
-enum shim_route shim_alltoall(struct shim_call *c, bool v, struct shim_blocks send, struct shim_blocks receive,
-                              MPI_Comm comm);
+
+/* shim_plan_bcast ...: plans a call. A collective and its form with lists share one, which is told `collective`. */
+#define COLLECTIVE(NUMBER, Name, name, plan, parts, ...)                                                               \
+    enum shim_route shim_plan_##plan(struct shim_call *c, enum shim_collective collective, SHIM_PARTS(parts, _PLANNED));
+#include "collectives.def"
 
 /* Runs what was taken; answers MPI's code, raised. */
 int shim_run(struct shim_call *c);

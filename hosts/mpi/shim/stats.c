@@ -7,10 +7,8 @@
 #include "verify.h"
 
 const char *const shim_names[COLLECTIVES] = {
-    [BARRIER] = "MPI_Barrier",       [BCAST] = "MPI_Bcast",           [REDUCE] = "MPI_Reduce",
-    [ALLREDUCE] = "MPI_Allreduce",   [GATHER] = "MPI_Gather",         [GATHERV] = "MPI_Gatherv",
-    [SCATTER] = "MPI_Scatter",       [SCATTERV] = "MPI_Scatterv",     [ALLGATHER] = "MPI_Allgather",
-    [ALLGATHERV] = "MPI_Allgatherv", [ALLTOALL] = "MPI_Alltoall",     [ALLTOALLV] = "MPI_Alltoallv",
+#define COLLECTIVE(NUMBER, Name, ...) [NUMBER] = "MPI_" #Name,
+#include "collectives.def"
 };
 
 static const char *const reasons[REASONS] = {

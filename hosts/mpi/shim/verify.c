@@ -36,12 +36,10 @@ static void *memory(const struct verify *v, size_t bytes) {
 
 /* ---- What is received, packed ------------------------------------------------------------------ */
 
-static bool reduces(const struct verify *v) { return v->call->collective == REDUCE || v->call->collective == ALLREDUCE; }
-
 /* The blocks that this rank receives: a broadcast's root none, and in place a scatter's. */
 static int blocks_of(const struct verify *v) {
     const struct shim_call *c = v->call;
-    bool sends = c->receive_in_place || (c->collective == BCAST && c->on->rank == c->root);
+    bool sends = c->receive_in_place || shim_broadcasts(c);
     return sends ? 0 : c->receive.blocks;
 }
 
@@ -101,7 +99,7 @@ static void measure(struct verify *v) {
  * operation may write to holes.
  */
 static bool has_holes(const struct verify *v) {
-    return !reduces(v) && v->call->receive.buffer != MPI_BOTTOM && v->packed != (uint64_t)(v->high - v->low);
+    return !shim_folds(v->call) && v->call->receive.buffer != MPI_BOTTOM && v->packed != (uint64_t)(v->high - v->low);
 }
 
 /* Puts `ours` into the copy of the bytes as they were: the buffer should look like that now. */
@@ -129,7 +127,7 @@ static struct real real_of(const struct verify *v) {
         [UNISONO_FLOAT_INT] = {4, false, true},   [UNISONO_DOUBLE_INT] = {8, false, true},
     };
     uint8_t kind = v->call->send.shape.kind;
-    bool known = reduces(v) && kind < sizeof reals / sizeof *reals;
+    bool known = shim_folds(v->call) && kind < sizeof reals / sizeof *reals;
     return known ? reals[kind] : (struct real){0, false, false};
 }
 

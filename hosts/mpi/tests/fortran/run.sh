@@ -13,7 +13,9 @@ build() {
         -o "$work/$1-$2"
 }
 
-collectives="Barrier Bcast Reduce Allreduce Gather Gatherv Scatter Scatterv Allgather Allgatherv Alltoall Alltoallv"
+# Those that are taken over.
+collectives=$(sed -n 's/^COLLECTIVE[A-Z_]*([A-Z_]*, *\([A-Za-z_]*\),.*/\1/p' "$here/../../shim/collectives.def")
+[ -n "$collectives" ] || { echo "no collectives in collectives.def" >&2; exit 1; }
 
 # What is not taken over here: an operation of the program's, Fortran's logical, wrong arguments, communicators of one rank, none, or
 # that are being freed.

@@ -1,0 +1,101 @@
+/*
+ * The parts that MPI's arguments consist of (collectives.def), each in all the forms that the shim needs:
+ *
+ * _NAMES    the names of its parameters
+ * _C        the parameters in C, with counts as wide as SHIM_COUNT and SHIM_DISPLACEMENT are where it is used
+ * _PLANNED  what a plan gets of it: the same for every width
+ * _PLAN     those arguments, made of the C parameters
+ * _FORTRAN  the parameters in Fortran, all addresses
+ * _IN_C     the arguments of the C function, made of Fortran's (fortran.c)
+ *
+ * ALL and ROOT are the last parts; the others end with a comma. SHIM_PARTS(parts, form) is one form of three parts.
+ */
+#ifndef ARGUMENTS_H
+#define ARGUMENTS_H
+
+#define SHIM_PARTS(parts, form) SHIM_PARTS_OF(SHIM_THREE parts, form)
+#define SHIM_THREE(one, two, last) one, two, last
+#define SHIM_PARTS_OF(...) SHIM_JOIN(__VA_ARGS__)
+#define SHIM_JOIN(one, two, last, form) one##form two##form last##form
+
+#define NOTHING_NAMES
+#define NOTHING_C
+#define NOTHING_PLANNED
+#define NOTHING_PLAN
+#define NOTHING_FORTRAN
+#define NOTHING_IN_C
+
+/* The one buffer of a broadcast. */
+#define BUFFER_NAMES buffer, count, type,
+#define BUFFER_C void *buffer, SHIM_COUNT count, shim_handle type,
+#define BUFFER_PLANNED void *buffer, int64_t count, MPI_Datatype type,
+#define BUFFER_PLAN buffer, count, SHIM_TYPE(type),
+#define BUFFER_FORTRAN void *buffer, ints count, ints type,
+#define BUFFER_IN_C address(buffer), *count, PMPI_Type_f2c(*type),
+
+/* Both buffers of a reduction. */
+#define FOLD_NAMES send, receive, count, type, op,
+#define FOLD_C const void *send, void *receive, SHIM_COUNT count, shim_handle type, shim_handle op,
+#define FOLD_PLANNED const void *send, void *receive, int64_t count, MPI_Datatype type, MPI_Op op,
+#define FOLD_PLAN send, receive, count, SHIM_TYPE(type), SHIM_OP(op),
+#define FOLD_FORTRAN void *send, void *receive, ints count, ints type, ints op,
+#define FOLD_IN_C address(send), address(receive), *count, PMPI_Type_f2c(*type), PMPI_Op_f2c(*op),
+
+/* What is sent: blocks that are equal. */
+#define SEND_NAMES send, send_count, send_type,
+#define SEND_C const void *send, SHIM_COUNT send_count, shim_handle send_type,
+#define SEND_PLANNED struct shim_blocks send,
+#define SEND_PLAN SHIM_EQUAL(send, send_count, send_type),
+#define SEND_FORTRAN void *send, ints send_count, ints send_type,
+#define SEND_IN_C address(send), *send_count, PMPI_Type_f2c(*send_type),
+
+/* What is sent: blocks with lists. */
+#define SENDS_NAMES send, send_counts, send_starts, send_type,
+#define SENDS_C                                                                                                        \
+    const void *send, const SHIM_COUNT *send_counts, const SHIM_DISPLACEMENT *send_starts, shim_handle send_type,
+#define SENDS_PLANNED struct shim_blocks send,
+#define SENDS_PLAN SHIM_LISTED(send, send_counts, send_starts, send_type),
+#define SENDS_FORTRAN void *send, ints send_counts, ints send_starts, ints send_type,
+#define SENDS_IN_C address(send), send_counts, send_starts, PMPI_Type_f2c(*send_type),
+
+/* What is received: blocks that are equal. */
+#define RECEIVE_NAMES receive, count, type,
+#define RECEIVE_C void *receive, SHIM_COUNT count, shim_handle type,
+#define RECEIVE_PLANNED struct shim_blocks receive,
+#define RECEIVE_PLAN SHIM_EQUAL(receive, count, type),
+#define RECEIVE_FORTRAN void *receive, ints count, ints type,
+#define RECEIVE_IN_C address(receive), *count, PMPI_Type_f2c(*type),
+
+/* What is received: blocks with lists. */
+#define RECEIVES_NAMES receive, counts, starts, type,
+#define RECEIVES_C void *receive, const SHIM_COUNT *counts, const SHIM_DISPLACEMENT *starts, shim_handle type,
+#define RECEIVES_PLANNED struct shim_blocks receive,
+#define RECEIVES_PLAN SHIM_LISTED(receive, counts, starts, type),
+#define RECEIVES_FORTRAN void *receive, ints counts, ints starts, ints type,
+#define RECEIVES_IN_C address(receive), counts, starts, PMPI_Type_f2c(*type),
+
+/* A communicator without a root, and with one. */
+#define ALL_NAMES comm
+#define ALL_C shim_handle comm
+#define ALL_PLANNED MPI_Comm comm
+#define ALL_PLAN SHIM_COMM(comm)
+#define ALL_FORTRAN ints comm
+#define ALL_IN_C PMPI_Comm_f2c(*comm)
+
+#define ROOT_NAMES root, ALL_NAMES
+#define ROOT_C int root, ALL_C
+#define ROOT_PLANNED int root, ALL_PLANNED
+#define ROOT_PLAN root, ALL_PLAN
+#define ROOT_FORTRAN ints root, ALL_FORTRAN
+#define ROOT_IN_C *root, ALL_IN_C
+
+/* A side's blocks, for a plan; lists are as wide as SHIM_WIDE says. */
+#define SHIM_EQUAL(address, elements, handle)                                                                          \
+    (struct shim_blocks) { .buffer = address, .count = elements, .type = SHIM_TYPE(handle) }
+#define SHIM_LISTED(address, lengths, places, handle)                                                                  \
+    (struct shim_blocks) {                                                                                             \
+        .buffer = address, .counts = {.at = lengths, .wide = SHIM_WIDE},                                               \
+        .displacements = {.at = places, .wide = SHIM_WIDE}, .type = SHIM_TYPE(handle)                                  \
+    }
+
+#endif
