@@ -1,4 +1,4 @@
-# The doors. Each but install installs what it needs, ends with one line that sums it up, and exits 0 only on success.
+# The targets. Each but install installs what it needs, ends with one line that sums it up, and exits 0 only on success.
 
 PREFIX ?= /usr/local
 SECONDS_EACH ?= 60
@@ -20,7 +20,7 @@ library = install $(STRIPPED) -m 755 $(BUILT)/$(1) $(LIB)/$(2).so.$(VERSION) \
 
 .PHONY: demo test test-mpi ci bench figures measured soak numa simgrid levels fuzz miri mutants docs package install setup release clean
 
-help: ## show the doors
+help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: release ## start 4 processes, broadcast a file, print a latency table (under a minute once built)

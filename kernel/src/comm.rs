@@ -19,7 +19,7 @@ pub use member::Member;
 
 use crate::Rank;
 use crate::error::{Poison, Refusal, WaitError};
-use crate::machine::step::{Awaits, Source};
+use crate::machine::poll::{Source, WaitSet};
 use crate::machine::transport::{Observe, Shared};
 use crate::region::{Base, Counter, Flag, Layout, Mailword, Region, state};
 
@@ -111,7 +111,7 @@ impl<R: Region> Shared for Comm<R> {
 
 impl<R: Region> Observe for Comm<R> {
     #[inline]
-    fn ready(&mut self, on: &Awaits) -> bool {
+    fn ready(&mut self, on: &WaitSet) -> bool {
         on.iter().any(|event| self.holds(event.source))
     }
     #[inline]

@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `step` | what a poll says: done, or what it waits for |
+//! | `poll` | what a poll says: done, or what it waits for |
 //! | `transport` | what a host brings, and what machines see of it |
 //! | `p2p` | messages between two processes |
 //! | `wait` | what a process does while it waits |
@@ -10,20 +10,20 @@
 
 pub mod drive;
 pub mod p2p;
-pub mod step;
+pub mod poll;
 pub mod transport;
 pub mod wait;
 
 use crate::comm::Member;
 use crate::error::PollError;
-use crate::machine::step::Step;
+use crate::machine::poll::Poll;
 use crate::machine::transport::Shared;
 use crate::region::Region;
 use core::hash::Hash;
 
 /// A collective operation of one process, as plain data.
 ///
-/// * `poll` never blocks. It does what can be done and answers [`Step::Wait`] with what it waits
+/// * `poll` never blocks. It does what can be done and answers [`Poll::Wait`] with what it waits
 ///   for; a spurious poll changes nothing.
 /// * A machine is `Clone + Eq + Hash`, so that an explorer can snapshot, hash and branch it; what
 ///   lives longer than a poll outside it lies in the context `X`.
@@ -31,7 +31,7 @@ use core::hash::Hash;
 /// * After an error the machine is over; the driver poisons the communicator.
 pub trait Machine<X: ?Sized> {
     /// Advances as far as possible.
-    fn poll(&mut self, x: &mut X) -> Result<Step, PollError>;
+    fn poll(&mut self, x: &mut X) -> Result<Poll, PollError>;
 }
 
 /// A machine over a segment alone: one operation of a communicator, and then the next one again.
@@ -47,7 +47,7 @@ pub trait Operation: Clone + Eq + Hash {
     ///
     /// # Errors
     /// It was never started; another rank's arguments don't agree with this one's; a peer's word can't be.
-    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError>;
+    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError>;
 
     /// The same machine, started.
     #[inline(always)]
@@ -60,13 +60,13 @@ pub trait Operation: Clone + Eq + Hash {
 
 /// What a poll of an operation with this number says that has nothing left to do: the first number is 1.
 #[inline(always)]
-pub(crate) const fn over(operation: u64) -> Result<Step, PollError> {
-    if operation == 0 { Err(PollError::NotStarted) } else { Ok(Step::Done) }
+pub(crate) const fn over(operation: u64) -> Result<Poll, PollError> {
+    if operation == 0 { Err(PollError::NotStarted) } else { Ok(Poll::Done) }
 }
 
 impl<X: Shared + ?Sized, O: Operation> Machine<X> for O {
     #[inline(always)]
-    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+    fn poll(&mut self, x: &mut X) -> Result<Poll, PollError> {
         let (region, me) = x.shared();
         self.proceed(region, me)
     }
@@ -90,9 +90,9 @@ impl<A, B> Then<A, B> {
 }
 
 impl<X: ?Sized, A: Machine<X>, B: Machine<X>> Machine<X> for Then<A, B> {
-    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+    fn poll(&mut self, x: &mut X) -> Result<Poll, PollError> {
         if let Some(first) = &mut self.first {
-            if let wait @ Step::Wait(_) = first.poll(x)? {
+            if let wait @ Poll::Wait(_) = first.poll(x)? {
                 return Ok(wait);
             }
             self.first = None;
@@ -103,10 +103,10 @@ impl<X: ?Sized, A: Machine<X>, B: Machine<X>> Machine<X> for Then<A, B> {
 
 /// `None` takes no part: done at once. For levels in which a process has no role.
 impl<X: ?Sized, M: Machine<X>> Machine<X> for Option<M> {
-    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+    fn poll(&mut self, x: &mut X) -> Result<Poll, PollError> {
         match self {
             Some(machine) => machine.poll(x),
-            None => Ok(Step::Done),
+            None => Ok(Poll::Done),
         }
     }
 }
@@ -116,7 +116,7 @@ impl<X: ?Sized, M: Machine<X>> Machine<X> for Option<M> {
 pub struct ByRef<'m, M: ?Sized>(pub &'m mut M);
 
 impl<X: ?Sized, M: Machine<X> + ?Sized> Machine<X> for ByRef<'_, M> {
-    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+    fn poll(&mut self, x: &mut X) -> Result<Poll, PollError> {
         self.0.poll(x)
     }
 }

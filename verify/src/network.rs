@@ -12,7 +12,7 @@ use unisono_kernel::Rank;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::machine::Machine;
 use unisono_kernel::machine::p2p::{P2p, P2pError, Tag};
-use unisono_kernel::machine::step::{Awaits, Slot, Source, Step};
+use unisono_kernel::machine::poll::{Poll, Slot, Source, WaitSet};
 use unisono_kernel::machine::transport::Messages;
 
 /// When a send is complete.
@@ -115,7 +115,7 @@ impl Endpoint {
         if rank < self.size { Ok(()) } else { Err(UNKNOWN) }
     }
 
-    fn has_happened(&self, on: &Awaits) -> bool {
+    fn has_happened(&self, on: &WaitSet) -> bool {
         let world = self.world.borrow();
         let status = |slot: Slot| world.requests[self.rank as usize][slot.0 as usize];
         on.iter().any(|event| matches!(event.source, Source::Message(slot) if status(slot) != Status::Active))
@@ -190,7 +190,7 @@ pub fn run<M: Machine<Endpoint> + Clone + PartialEq>(machines: &mut [M], mode: M
     let requests = vec![Vec::new(); machines.len()];
     let world = Rc::new(RefCell::new(World { mode, requests, channels: BTreeMap::new() }));
     let mut ends: Vec<_> = (0..size).map(|rank| Endpoint { rank, size, world: Rc::clone(&world) }).collect();
-    let mut steps: Vec<Option<Step>> = vec![None; machines.len()];
+    let mut steps: Vec<Option<Poll>> = vec![None; machines.len()];
     let mut random = seed;
     let mut choose = |among: usize| {
         random = mix(random);
@@ -200,8 +200,8 @@ pub fn run<M: Machine<Endpoint> + Clone + PartialEq>(machines: &mut [M], mode: M
         let ready: Vec<usize> = (0..machines.len())
             .filter(|&rank| match &steps[rank] {
                 None => true,
-                Some(Step::Done) => false,
-                Some(Step::Wait(on)) => ends[rank].has_happened(on),
+                Some(Poll::Done) => false,
+                Some(Poll::Wait(on)) => ends[rank].has_happened(on),
             })
             .collect();
         let deliverable = world.borrow().deliverable();
@@ -214,7 +214,7 @@ pub fn run<M: Machine<Endpoint> + Clone + PartialEq>(machines: &mut [M], mode: M
             steps[rank] = Some(step);
         } else if let Some(&key) = deliverable.get(choice - ready.len()) {
             world.borrow_mut().deliver(key);
-        } else if steps.iter().all(|step| *step == Some(Step::Done)) {
+        } else if steps.iter().all(|step| *step == Some(Poll::Done)) {
             break;
         } else {
             return Err(format!("deadlock: {steps:?}"));
@@ -228,9 +228,9 @@ pub fn run<M: Machine<Endpoint> + Clone + PartialEq>(machines: &mut [M], mode: M
 fn spurious<M: Machine<Endpoint> + Clone + PartialEq>(
     machine: &mut M,
     end: &mut Endpoint,
-    step: Step,
+    step: Poll,
 ) -> Result<(), String> {
-    if matches!(&step, Step::Wait(on) if end.has_happened(on)) {
+    if matches!(&step, Poll::Wait(on) if end.has_happened(on)) {
         return Ok(());
     }
     let before = machine.clone();

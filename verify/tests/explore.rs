@@ -157,7 +157,7 @@ fn lines_without_acknowledgement_are_overwritten_under_their_readers() {
 #[test]
 fn a_queue_that_does_not_ask_what_was_taken_overruns_its_readers() {
     let all_taken = Mutation::Forge(
-        |layout, word| (0..layout.ranks()).any(|rank| layout.taken(rank).offset() == word.offset),
+        |layout, word| (0..layout.ranks()).any(|rank| layout.acked(rank).offset() == word.offset),
         u64::MAX,
     );
     killed(2, 2, &[Operation::queue(0, 3)], all_taken, &["S2: ", "overlap", "corrupt word", "wrong data"]);
@@ -214,7 +214,7 @@ fn awaited() -> [(Words, Vec<Operation>); 10] {
         (|layout, word| word.offset == layout.line(0, 1).offset(), vec![posted]),
         (|layout, word| word.offset == layout.done(1).offset(), vec![posted; 3]),
         (|layout, word| word.offset == layout.ready(0).offset(), vec![Operation::queue(0, 2)]),
-        (|layout, word| word.offset == layout.taken(1).offset(), vec![Operation::queue(0, 3)]),
+        (|layout, word| word.offset == layout.acked(1).offset(), vec![Operation::queue(0, 3)]),
         (|layout, word| word.offset == layout.set_op(1).offset(), cico(1)),
         (|layout, word| word.offset == layout.control(1, 1).offset(), cico(1)),
         (|layout, word| word.offset == layout.round(0, 0).offset(), vec![DISSEMINATION]),
@@ -284,7 +284,7 @@ const POSTED: [(Words, usize); 2] = [
     (|layout, word| (0..layout.ranks()).any(|rank| layout.ready(rank).offset() == word.offset), 2),
 ];
 
-const TAKEN: Words = |layout, word| (0..layout.ranks()).any(|rank| layout.taken(rank).offset() == word.offset);
+const TAKEN: Words = |layout, word| (0..layout.ranks()).any(|rank| layout.acked(rank).offset() == word.offset);
 const DONE: Words = |layout, word| (0..layout.ranks()).any(|rank| layout.done(rank).offset() == word.offset);
 
 /// Someone posts three fragments into two slots, or four operations into two lines, to who posts nothing that

@@ -83,7 +83,7 @@ fn is_sequence(layout: &Layout, word: Word) -> bool {
 }
 
 fn is_taken(layout: &Layout, word: Word) -> bool {
-    layout.mailbox(0, 1).expect("there are mailboxes").taken(0).offset() == word.offset
+    layout.mailbox(0, 1).expect("there are mailboxes").acked(0).offset() == word.offset
 }
 
 #[test]

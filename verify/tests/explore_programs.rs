@@ -67,7 +67,7 @@ fn faults_are_found() {
     let faults: [(&str, Mutation); 5] = [
         ("deadlock", lost(|layout, word| (0..2).any(|rank| layout.ready(rank).offset() == word.offset))),
         ("deadlock", lost(|layout, word| (0..2).any(|rank| layout.round(rank, 0).offset() == word.offset))),
-        ("S2", Mutation::Forge(|layout, word| (0..2).any(|rank| layout.taken(rank).offset() == word.offset), u64::MAX)),
+        ("S2", Mutation::Forge(|layout, word| (0..2).any(|rank| layout.acked(rank).offset() == word.offset), u64::MAX)),
         ("barrier 4", Mutation::Forge(|layout, word| layout.round(0, 0).offset() == word.offset, u64::MAX)),
         ("lost wake-up", Mutation::Deafen(|layout, word| layout.ready(1).offset() == word.offset)),
     ];

@@ -12,7 +12,7 @@ use unisono_kernel::hier::{
     Home, Levels, Nodes, Rows, allgather, allreduce, alltoall, alltoallv, barrier, bcast, gather, reduce, scatter,
 };
 use unisono_kernel::machine::Machine;
-use unisono_kernel::machine::step::Step;
+use unisono_kernel::machine::poll::Poll;
 use unisono_kernel::machine::transport::Shared;
 use unisono_kernel::msg::{self, Memory, Needs, Parts, PlanError};
 use unisono_kernel::region::{Counter, Params, Word};
@@ -51,7 +51,7 @@ struct Member<'n> {
 
 impl Member<'_> {
     fn finish(&mut self, mut machine: impl Machine<Levels<Segment, Mailbox>>) {
-        while let Step::Wait(_) = machine.poll(&mut self.x).expect("a poll that fails") {
+        while let Poll::Wait(_) = machine.poll(&mut self.x).expect("a poll that fails") {
             std::thread::yield_now();
         }
     }

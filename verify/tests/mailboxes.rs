@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Refusal};
 use unisono_kernel::machine::p2p::{P2p, P2pError, Tag};
-use unisono_kernel::machine::step::Slot;
+use unisono_kernel::machine::poll::Slot;
 use unisono_kernel::region::{Flag, Layout, Mailboxes as Shape, Params, Region};
 use unisono_local::{Mailbox, Segment};
 use unisono_shm::mailbox::{FULL, NO_SUCH_RANK, NO_SUCH_SLOT, OVERRUN, REQUESTS, TOO_LONG};
@@ -148,7 +148,7 @@ fn words_that_are_ahead_are_overruns() {
     segment.flag(mailbox.sequence(0, 0)).store_release(7);
     assert_eq!(b.test(got), Err(OVERRUN));
     let sent = send(&mut a, 1, 1, bytes(4, 20));
-    segment.flag(mailbox.taken(0)).store_release(7);
+    segment.flag(mailbox.acked(0)).store_release(7);
     assert_eq!(a.test(sent), Err(OVERRUN));
 }
 
@@ -197,7 +197,7 @@ proptest! {
                     let at = mailbox.head(below(4));
                     match below(3) {
                         0 => segment.flag(mailbox.sequence(below(4), below(2))).store_release(value),
-                        1 => segment.flag(mailbox.taken(below(4))).store_release(value),
+                        1 => segment.flag(mailbox.acked(below(4))).store_release(value),
                         // SAFETY: readable; nobody runs beside this thread.
                         _ => unsafe { segment.write(at.part(8 * below(2), 8), Buf::of(word.as_flattened())) },
                     }

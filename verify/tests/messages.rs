@@ -6,7 +6,7 @@ use common::bounded;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::machine::Machine;
-use unisono_kernel::machine::step::Step;
+use unisono_kernel::machine::poll::Poll;
 use unisono_kernel::machine::transport::Messages;
 use unisono_kernel::msg::bcast::binomial::Binomial;
 use unisono_local::{Mailbox, Mailboxes};
@@ -22,7 +22,7 @@ impl Messages for Net {
 }
 
 fn finish<X: ?Sized>(machine: &mut impl Machine<X>, x: &mut X) {
-    while let Step::Wait(_) = machine.poll(x).expect("a poll that fails") {
+    while let Poll::Wait(_) = machine.poll(x).expect("a poll that fails") {
         std::thread::yield_now();
     }
 }

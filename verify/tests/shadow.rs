@@ -9,7 +9,7 @@ use unisono_kernel::comm::{Comm, Member};
 use unisono_kernel::data::blocks::Blocks;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::data::datatype::{Data, Datatype};
-use unisono_kernel::machine::step::Step;
+use unisono_kernel::machine::poll::Poll;
 use unisono_kernel::machine::{Machine, Operation};
 use unisono_kernel::op::Op;
 use unisono_kernel::region::layout::{Cico, Params};
@@ -156,7 +156,7 @@ impl<R: Region> Process<R> {
         let none = || Self::machine(self.comm.member_mut(), seed, self.round);
         let (mut machine, buf) = self.machine.take().unwrap_or_else(none);
         let step = machine.poll(&mut self.comm);
-        if step.unwrap() == Step::Done {
+        if step.unwrap() == Poll::Done {
             assert!(content(buf) == self.expected(seed), "wrong data in round {}", self.round);
             self.round += 1;
         } else {
@@ -217,7 +217,7 @@ fn found(lie: (Rank, Words, u64), (least, rule): (usize, &str)) {
 /// As a reader of alltoallv once did that put off a fragment, and published that it was done with all of them.
 #[test]
 fn who_releases_a_fragment_too_soon_is_found_at_its_next_look_at_it() {
-    found((0, Layout::taken, 1), (90, "S3: it has released"));
+    found((0, Layout::acked, 1), (90, "S3: it has released"));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::error::{Argument, Bound, Cause, Error, PollError, Refusal};
 use unisono_kernel::machine::Machine;
 use unisono_kernel::machine::Operation;
-use unisono_kernel::machine::step::Step;
+use unisono_kernel::machine::poll::Poll;
 use unisono_kernel::machine::transport::Observe;
 use unisono_kernel::op::{Op, User};
 use unisono_kernel::pattern::tree::Tree;
@@ -262,8 +262,8 @@ fn more_operations_under_way_than_are_remembered() {
         for mut early in made {
             let mut late = make(&mut comms, 1 - ahead);
             let [root, other] = if ahead == 0 { [&mut early, &mut late] } else { [&mut late, &mut early] };
-            assert_eq!(root.poll(&mut comms[0]), Ok(Step::Done));
-            assert_eq!(other.poll(&mut comms[1]), Ok(Step::Done));
+            assert_eq!(root.poll(&mut comms[0]), Ok(Poll::Done));
+            assert_eq!(other.poll(&mut comms[1]), Ok(Poll::Done));
         }
         assert_eq!(data[1], [[7; 8]; CALLS]);
     }

@@ -20,7 +20,7 @@ use unisono_kernel::machine::p2p::Nothing;
 use unisono_kernel::machine::transport::Transport;
 use unisono_kernel::machine::wait::Relax;
 use unisono_kernel::region::{Base, Counter, Flag, Layout, Region, Word, header, state};
-use unisono_kernel::table::{Choices, Chooser, Plan};
+use unisono_kernel::table::{Choice, Choices, Chooser};
 use unisono_shm::Mapped;
 
 /// Memory that the caller mapped, no messages, waits that the embedder chooses.
@@ -96,7 +96,7 @@ impl Handle {
 
     /// A blocking call was run by this.
     #[inline(always)]
-    pub(crate) fn set_ran(&self, plan: Plan) {
+    pub(crate) fn set_ran(&self, plan: Choice) {
         Counter::store_release(&self.ran, Ran::of(plan) as u64);
     }
 

@@ -15,7 +15,7 @@ use unisono_kernel::error::Refusal;
 
 /// Lists that a call refers to and C does not pass: they live as long as its request.
 #[derive(Debug, Default)]
-pub(crate) struct Kept<'a> {
+pub(crate) struct Lists<'a> {
     pub(crate) displacements: OnceCell<Vec<u64>>,
     pub(crate) blocks: OnceCell<Vec<Block<'a>>>,
 }
@@ -27,8 +27,8 @@ pub(crate) struct Kept<'a> {
 #[inline(always)]
 pub(crate) unsafe fn blocking<'a>(
     comm: *mut Handle,
-    kept: &'a Kept<'a>,
-    make: impl FnOnce(&Member, &'a Kept<'a>) -> Result<Call<'a>, Refusal>,
+    lists: &'a Lists<'a>,
+    make: impl FnOnce(&Member, &'a Lists<'a>) -> Result<Call<'a>, Refusal>,
 ) -> c_int {
     answer((|| {
         // SAFETY: the caller's promise.
@@ -36,7 +36,7 @@ pub(crate) unsafe fn blocking<'a>(
         let state = claim.state();
         // Operations take part in the order of their start.
         state.drain()?;
-        let ran = match make(state.communicator.comm().member(), kept) {
+        let ran = match make(state.communicator.comm().member(), lists) {
             Ok(call) => state.communicator.run_inlined(&call)?,
             Err(refusal) => return Err(state.communicator.refuse(refusal).into()),
         };
@@ -57,9 +57,9 @@ macro_rules! forms {
             #[unsafe(no_mangle)]
             pub unsafe extern "C-unwind" fn $blocking(comm: *mut $crate::comm::Handle, $($name: $kind),*) -> core::ffi::c_int {
                 // SAFETY: the caller's promise.
-                let make = |me: &_, kept| unsafe { $make(me, kept, $($name),*) };
+                let make = |me: &_, lists| unsafe { $make(me, lists, $($name),*) };
                 // SAFETY: the caller's promise.
-                unsafe { $crate::forms::blocking(comm, &$crate::forms::Kept::default(), make) }
+                unsafe { $crate::forms::blocking(comm, &$crate::forms::Lists::default(), make) }
             }
 
             #[doc = concat!("[`", stringify!($blocking), "`], nonblocking.")]
@@ -73,7 +73,7 @@ macro_rules! forms {
                 request: *mut *mut $crate::request::Request,
             ) -> core::ffi::c_int {
                 // SAFETY: the caller's promise.
-                let make = |me: &_, kept| unsafe { $make(me, kept, $($name),*) };
+                let make = |me: &_, lists| unsafe { $make(me, lists, $($name),*) };
                 // SAFETY: the caller's promise.
                 unsafe { $crate::request::create(comm, request, false, make) }
             }
@@ -89,7 +89,7 @@ macro_rules! forms {
                 request: *mut *mut $crate::request::Request,
             ) -> core::ffi::c_int {
                 // SAFETY: the caller's promise.
-                let make = |me: &_, kept| unsafe { $make(me, kept, $($name),*) };
+                let make = |me: &_, lists| unsafe { $make(me, lists, $($name),*) };
                 // SAFETY: the caller's promise.
                 unsafe { $crate::request::create(comm, request, true, make) }
             }

@@ -6,7 +6,7 @@
 //! `counts` and `displacements` to a number for each rank, where they count.
 
 use crate::arguments::{data, data_or_in_place, equal, is_in_place, list, vary};
-use crate::forms::{Kept, forms};
+use crate::forms::{Lists, forms};
 use core::ffi::c_void;
 use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::call::Call;
@@ -15,7 +15,7 @@ use unisono_kernel::data::blocks::Blocks;
 use unisono_kernel::data::datatype::Data;
 use unisono_kernel::error::Refusal;
 
-type Made<'a> = Result<Call<'a>, Refusal>;
+type Built<'a> = Result<Call<'a>, Refusal>;
 
 const AUTO: MoveAlgorithm = MoveAlgorithm::Auto;
 
@@ -62,14 +62,14 @@ forms! {
 
 /// Safe: it has no arguments; unsafe as the others are, to be made alike.
 #[inline(always)]
-unsafe fn barrier<'a>(_: &Member, _: &Kept<'a>) -> Made<'a> {
+unsafe fn barrier<'a>(_: &Member, _: &Lists<'a>) -> Built<'a> {
     Ok(Call::Barrier { algorithm: BarrierAlgorithm::Auto })
 }
 
 /// # Safety
 /// See the [module](self): here, and of all below.
 #[inline(always)]
-unsafe fn bcast<'a>(_: &Member, _: &Kept<'a>, buffer: *mut c_void, bytes: u64, root: u32) -> Made<'a> {
+unsafe fn bcast<'a>(_: &Member, _: &Lists<'a>, buffer: *mut c_void, bytes: u64, root: u32) -> Built<'a> {
     // SAFETY: the caller's promise.
     Ok(Call::Bcast { data: unsafe { data(buffer, bytes) }?, root, algorithm: BcastAlgorithm::Auto })
 }
@@ -89,12 +89,12 @@ unsafe fn own<'a>(me: &Member, root: u32, address: *const c_void, bytes: u64) ->
 #[inline(always)]
 unsafe fn gather<'a>(
     me: &Member,
-    _: &Kept<'a>,
+    _: &Lists<'a>,
     send: *const c_void,
     receive: *mut c_void,
     bytes: u64,
     root: u32,
-) -> Made<'a> {
+) -> Built<'a> {
     // SAFETY: the caller's promise.
     let blocks = || unsafe { equal(receive, me.size(), bytes, 1) };
     let receive = if me.rank() == root { Some(blocks()?) } else { None };
@@ -107,14 +107,14 @@ unsafe fn gather<'a>(
 #[expect(clippy::too_many_arguments, reason = "what MPI passes")]
 unsafe fn gatherv<'a>(
     me: &Member,
-    _: &Kept<'a>,
+    _: &Lists<'a>,
     send: *const c_void,
     bytes: u64,
     receive: *mut c_void,
     counts: *const u64,
     displacements: *const u64,
     root: u32,
-) -> Made<'a> {
+) -> Built<'a> {
     // SAFETY: the caller's promise.
     let blocks = || unsafe { blocks(receive, counts, displacements, me.size()) };
     let receive = if me.rank() == root { Some(blocks()?) } else { None };
@@ -126,12 +126,12 @@ unsafe fn gatherv<'a>(
 #[inline(always)]
 unsafe fn scatter<'a>(
     me: &Member,
-    _: &Kept<'a>,
+    _: &Lists<'a>,
     send: *const c_void,
     receive: *mut c_void,
     bytes: u64,
     root: u32,
-) -> Made<'a> {
+) -> Built<'a> {
     // SAFETY: the caller's promise.
     let blocks = || unsafe { equal(send, me.size(), bytes, 1) };
     let send = if me.rank() == root { Some(blocks()?) } else { None };
@@ -144,14 +144,14 @@ unsafe fn scatter<'a>(
 #[expect(clippy::too_many_arguments, reason = "what MPI passes")]
 unsafe fn scatterv<'a>(
     me: &Member,
-    _: &Kept<'a>,
+    _: &Lists<'a>,
     send: *const c_void,
     counts: *const u64,
     displacements: *const u64,
     receive: *mut c_void,
     bytes: u64,
     root: u32,
-) -> Made<'a> {
+) -> Built<'a> {
     // SAFETY: the caller's promise.
     let blocks = || unsafe { blocks(send, counts, displacements, me.size()) };
     let send = if me.rank() == root { Some(blocks()?) } else { None };
@@ -161,7 +161,13 @@ unsafe fn scatterv<'a>(
 }
 
 #[inline(always)]
-unsafe fn allgather<'a>(me: &Member, _: &Kept<'a>, send: *const c_void, receive: *mut c_void, bytes: u64) -> Made<'a> {
+unsafe fn allgather<'a>(
+    me: &Member,
+    _: &Lists<'a>,
+    send: *const c_void,
+    receive: *mut c_void,
+    bytes: u64,
+) -> Built<'a> {
     // SAFETY: the caller's promise.
     let send = unsafe { data_or_in_place(send, bytes) }?;
     // SAFETY: the caller's promise.
@@ -171,13 +177,13 @@ unsafe fn allgather<'a>(me: &Member, _: &Kept<'a>, send: *const c_void, receive:
 #[inline(always)]
 unsafe fn allgatherv<'a>(
     me: &Member,
-    _: &Kept<'a>,
+    _: &Lists<'a>,
     send: *const c_void,
     bytes: u64,
     receive: *mut c_void,
     counts: *const u64,
     displacements: *const u64,
-) -> Made<'a> {
+) -> Built<'a> {
     // SAFETY: the caller's promise.
     let send = unsafe { data_or_in_place(send, bytes) }?;
     // SAFETY: the caller's promise.
@@ -186,7 +192,7 @@ unsafe fn allgatherv<'a>(
 }
 
 #[inline(always)]
-unsafe fn alltoall<'a>(me: &Member, _: &Kept<'a>, send: *const c_void, receive: *mut c_void, bytes: u64) -> Made<'a> {
+unsafe fn alltoall<'a>(me: &Member, _: &Lists<'a>, send: *const c_void, receive: *mut c_void, bytes: u64) -> Built<'a> {
     // SAFETY: the caller's promise.
     let blocks = |at| unsafe { equal(at, me.size(), bytes, 1) };
     let send = if is_in_place(send) { None } else { Some(blocks(send)?) };
@@ -197,14 +203,14 @@ unsafe fn alltoall<'a>(me: &Member, _: &Kept<'a>, send: *const c_void, receive: 
 #[expect(clippy::too_many_arguments, reason = "what MPI passes")]
 unsafe fn alltoallv<'a>(
     me: &Member,
-    _: &Kept<'a>,
+    _: &Lists<'a>,
     send: *const c_void,
     send_counts: *const u64,
     send_displacements: *const u64,
     receive: *mut c_void,
     counts: *const u64,
     displacements: *const u64,
-) -> Made<'a> {
+) -> Built<'a> {
     // SAFETY: the caller's promise.
     let sent = || unsafe { blocks(send, send_counts, send_displacements, me.size()) };
     let send = if is_in_place(send) { None } else { Some(sent()?) };

@@ -4,7 +4,7 @@ use crate::comm::Handle;
 use crate::error::{Failure, answer};
 use core::ffi::{CStr, c_char, c_int};
 use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
-use unisono_kernel::table::Plan;
+use unisono_kernel::table::Choice;
 
 /// An algorithm, as the header numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,18 +46,18 @@ impl Ran {
 
     /// What was chosen for a call over a segment.
     #[inline(always)]
-    pub(crate) const fn of(plan: Plan) -> Self {
+    pub(crate) const fn of(plan: Choice) -> Self {
         match plan {
-            Plan::Barrier(BarrierAlgorithm::Posted)
-            | Plan::Bcast(BcastAlgorithm::Posted)
-            | Plan::Allreduce(AllreduceAlgorithm::Posted) => Self::Posted,
-            Plan::Bcast(BcastAlgorithm::Cico(_)) | Plan::Move(MoveAlgorithm::Cico) => Self::Cico,
-            Plan::Bcast(_) => Self::Queue,
-            Plan::Allreduce(AllreduceAlgorithm::Slices) => Self::Slices,
-            Plan::Barrier(BarrierAlgorithm::Central) => Self::Central,
-            Plan::Barrier(BarrierAlgorithm::Combining(_)) => Self::Combining,
-            Plan::Barrier(_) => Self::Dissemination,
-            Plan::Allreduce(_) | Plan::Move(_) | Plan::Exchange | Plan::Messages(_) => Self::Exchange,
+            Choice::Barrier(BarrierAlgorithm::Posted)
+            | Choice::Bcast(BcastAlgorithm::Posted)
+            | Choice::Allreduce(AllreduceAlgorithm::Posted) => Self::Posted,
+            Choice::Bcast(BcastAlgorithm::Cico(_)) | Choice::Move(MoveAlgorithm::Cico) => Self::Cico,
+            Choice::Bcast(_) => Self::Queue,
+            Choice::Allreduce(AllreduceAlgorithm::Slices) => Self::Slices,
+            Choice::Barrier(BarrierAlgorithm::Central) => Self::Central,
+            Choice::Barrier(BarrierAlgorithm::Combining(_)) => Self::Combining,
+            Choice::Barrier(_) => Self::Dissemination,
+            Choice::Allreduce(_) | Choice::Move(_) | Choice::Exchange | Choice::Messages(_) => Self::Exchange,
         }
     }
 

@@ -7,7 +7,7 @@
 //! call, and returns normally.
 
 use crate::arguments::{data, equal, is_in_place, list, scratch, vary};
-use crate::forms::{Kept, forms};
+use crate::forms::{Lists, forms};
 use crate::operation::{COp, operation};
 use core::ffi::{c_int, c_void};
 use unisono_kernel::algorithm::AllreduceAlgorithm;
@@ -17,7 +17,7 @@ use unisono_kernel::data::datatype::Data;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::op::Op;
 
-type Made<'a> = Result<Call<'a>, Refusal>;
+type Built<'a> = Result<Call<'a>, Refusal>;
 
 forms! {
     /// The fold of everyone's `send` goes to the root's `receive`.
@@ -49,14 +49,14 @@ forms! {
 #[expect(clippy::too_many_arguments, reason = "what MPI passes")]
 unsafe fn reduce<'a>(
     me: &Member,
-    _: &Kept<'a>,
+    _: &Lists<'a>,
     send: *const c_void,
     receive: *mut c_void,
     count: u64,
     datatype: c_int,
     op: *const COp,
     root: u32,
-) -> Made<'a> {
+) -> Built<'a> {
     if me.rank() == root {
         // SAFETY: the caller's promise.
         let (send, receive, op) = unsafe { operands(send, receive, count, datatype, op) }?;
@@ -72,13 +72,13 @@ unsafe fn reduce<'a>(
 #[inline(always)]
 unsafe fn allreduce<'a>(
     _: &Member,
-    _: &Kept<'a>,
+    _: &Lists<'a>,
     send: *const c_void,
     receive: *mut c_void,
     count: u64,
     datatype: c_int,
     op: *const COp,
-) -> Made<'a> {
+) -> Built<'a> {
     // SAFETY: the caller's promise.
     let (send, receive, op) = unsafe { operands(send, receive, count, datatype, op) }?;
     Ok(Call::Allreduce { send, receive, op, algorithm: AllreduceAlgorithm::Auto })
@@ -87,13 +87,13 @@ unsafe fn allreduce<'a>(
 #[inline(always)]
 unsafe fn scan<'a>(
     _: &Member,
-    _: &Kept<'a>,
+    _: &Lists<'a>,
     send: *const c_void,
     receive: *mut c_void,
     count: u64,
     datatype: c_int,
     op: *const COp,
-) -> Made<'a> {
+) -> Built<'a> {
     // SAFETY: the caller's promise.
     let (send, receive, op) = unsafe { operands(send, receive, count, datatype, op) }?;
     Ok(Call::Scan { send, receive, op })
@@ -102,13 +102,13 @@ unsafe fn scan<'a>(
 #[inline(always)]
 unsafe fn exscan<'a>(
     _: &Member,
-    _: &Kept<'a>,
+    _: &Lists<'a>,
     send: *const c_void,
     receive: *mut c_void,
     count: u64,
     datatype: c_int,
     op: *const COp,
-) -> Made<'a> {
+) -> Built<'a> {
     // SAFETY: the caller's promise.
     let (send, receive, op) = unsafe { operands(send, receive, count, datatype, op) }?;
     Ok(Call::Exscan { send, receive, op })
@@ -117,19 +117,19 @@ unsafe fn exscan<'a>(
 #[inline(always)]
 unsafe fn reduce_scatter<'a>(
     me: &Member,
-    kept: &'a Kept<'a>,
+    lists: &'a Lists<'a>,
     send: *const c_void,
     receive: *mut c_void,
     counts: *const u64,
     datatype: c_int,
     op: *const COp,
-) -> Made<'a> {
+) -> Built<'a> {
     // SAFETY: the caller's promise.
     let op = unsafe { operation(datatype, op) }?;
     // SAFETY: the caller's promise.
     let counts = unsafe { list(counts, me.size()) }?;
     let starts = consecutive(counts)?;
-    let displacements = kept.displacements.get_or_init(|| starts);
+    let displacements = lists.displacements.get_or_init(|| starts);
     let from = if is_in_place(send) { receive } else { send };
     // SAFETY: the caller's promise.
     let send = unsafe { vary(from, counts, displacements, op.element()) }?;
@@ -141,13 +141,13 @@ unsafe fn reduce_scatter<'a>(
 #[inline(always)]
 unsafe fn reduce_scatter_block<'a>(
     me: &Member,
-    _: &Kept<'a>,
+    _: &Lists<'a>,
     send: *const c_void,
     receive: *mut c_void,
     count: u64,
     datatype: c_int,
     op: *const COp,
-) -> Made<'a> {
+) -> Built<'a> {
     // SAFETY: the caller's promise.
     let op = unsafe { operation(datatype, op) }?;
     let from = if is_in_place(send) { receive } else { send };

@@ -8,7 +8,7 @@
 
 use crate::comm::{Claim, Embedded, Handle};
 use crate::error::{Failure, answer};
-use crate::forms::Kept;
+use crate::forms::Lists;
 use crate::heap::allocate;
 use crate::progress::{self, List};
 use core::ffi::c_int;
@@ -27,7 +27,7 @@ use unisono_kernel::machine::transport::Observe;
 #[derive(Debug)]
 pub struct Request {
     comm: *const Handle,
-    kept: Kept<'static>,
+    lists: Lists<'static>,
     /// None before the arguments were checked.
     machine: Option<Any<'static>>,
     persistent: bool,
@@ -179,7 +179,7 @@ pub(crate) unsafe fn create(
     comm: *mut Handle,
     request: *mut *mut Request,
     persistent: bool,
-    make: impl FnOnce(&Member, &'static Kept<'static>) -> Result<Call<'static>, Refusal>,
+    make: impl FnOnce(&Member, &'static Lists<'static>) -> Result<Call<'static>, Refusal>,
 ) -> c_int {
     answer((|| {
         // SAFETY: the caller's promise.
@@ -190,12 +190,12 @@ pub(crate) unsafe fn create(
         let mut claim = Claim::new(handle)?;
         let state = claim.state();
         state.in_flight.storage_mut().0.try_reserve(state.requests + 1).map_err(|_| Failure::Memory)?;
-        let own = allocate(Request { comm, kept: Kept::default(), machine: None, persistent, active: false })?;
+        let own = allocate(Request { comm, lists: Lists::default(), machine: None, persistent, active: false })?;
         state.requests += 1;
         let ahead = state.in_flight.unstarted();
         // SAFETY: allocated above. Lists in there stay where they are until the request, and its machine, is freed.
-        let kept = unsafe { &(*own).kept };
-        let machine = state.communicator.build(ahead, |me| make(me, kept)?.build(me));
+        let lists = unsafe { &(*own).lists };
+        let machine = state.communicator.build(ahead, |me| make(me, lists)?.build(me));
         let started = machine.and_then(|machine| {
             // SAFETY: as above; nobody else knows it.
             unsafe { (*own).machine = Some(machine) };

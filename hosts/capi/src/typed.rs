@@ -5,7 +5,7 @@
 
 use crate::arguments::{is_in_place, list, memory, scratch};
 use crate::datatype::{Type, resolve};
-use crate::forms::{Kept, forms};
+use crate::forms::{Lists, forms};
 use core::ffi::c_void;
 use unisono_kernel::algorithm::{BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::call::Call;
@@ -81,7 +81,7 @@ impl Elements {
     }
 }
 
-type Made<'a> = Result<Call<'a>, Refusal>;
+type Built<'a> = Result<Call<'a>, Refusal>;
 
 const AUTO: MoveAlgorithm = MoveAlgorithm::Auto;
 
@@ -121,12 +121,12 @@ forms! {
 /// See the [module](self): here, and of all below.
 unsafe fn bcast<'a>(
     _: &Member,
-    _: &Kept<'a>,
+    _: &Lists<'a>,
     buffer: *mut c_void,
     count: u64,
     datatype: *const Type,
     root: u32,
-) -> Made<'a> {
+) -> Built<'a> {
     // SAFETY: the caller's promise.
     let data = unsafe { Elements::new(buffer, count, datatype).data() }?;
     Ok(Call::Bcast { data, root, algorithm: BcastAlgorithm::Auto })
@@ -135,7 +135,7 @@ unsafe fn bcast<'a>(
 #[expect(clippy::too_many_arguments, reason = "what MPI passes")]
 unsafe fn gather<'a>(
     me: &Member,
-    _: &Kept<'a>,
+    _: &Lists<'a>,
     send: *const c_void,
     send_count: u64,
     send_type: *const Type,
@@ -143,7 +143,7 @@ unsafe fn gather<'a>(
     count: u64,
     datatype: *const Type,
     root: u32,
-) -> Made<'a> {
+) -> Built<'a> {
     let (from, to) = (Elements::new(send, send_count, send_type), Elements::new(receive, count, datatype));
     // SAFETY: the caller's promise.
     let blocks = || unsafe { to.blocks(me.size()) };
@@ -156,7 +156,7 @@ unsafe fn gather<'a>(
 #[expect(clippy::too_many_arguments, reason = "what MPI passes")]
 unsafe fn scatter<'a>(
     me: &Member,
-    _: &Kept<'a>,
+    _: &Lists<'a>,
     send: *const c_void,
     send_count: u64,
     send_type: *const Type,
@@ -164,7 +164,7 @@ unsafe fn scatter<'a>(
     count: u64,
     datatype: *const Type,
     root: u32,
-) -> Made<'a> {
+) -> Built<'a> {
     let (from, to) = (Elements::new(send, send_count, send_type), Elements::new(receive, count, datatype));
     // SAFETY: the caller's promise.
     let blocks = || unsafe { from.blocks(me.size()) };
@@ -177,14 +177,14 @@ unsafe fn scatter<'a>(
 #[expect(clippy::too_many_arguments, reason = "what MPI passes")]
 unsafe fn allgather<'a>(
     me: &Member,
-    _: &Kept<'a>,
+    _: &Lists<'a>,
     send: *const c_void,
     send_count: u64,
     send_type: *const Type,
     receive: *mut c_void,
     count: u64,
     datatype: *const Type,
-) -> Made<'a> {
+) -> Built<'a> {
     let (from, to) = (Elements::new(send, send_count, send_type), Elements::new(receive, count, datatype));
     // SAFETY: the caller's promise.
     let send = unsafe { from.data_or_in_place() }?;
@@ -195,14 +195,14 @@ unsafe fn allgather<'a>(
 #[expect(clippy::too_many_arguments, reason = "what MPI passes")]
 unsafe fn alltoall<'a>(
     me: &Member,
-    _: &Kept<'a>,
+    _: &Lists<'a>,
     send: *const c_void,
     send_count: u64,
     send_type: *const Type,
     receive: *mut c_void,
     count: u64,
     datatype: *const Type,
-) -> Made<'a> {
+) -> Built<'a> {
     let (from, to) = (Elements::new(send, send_count, send_type), Elements::new(receive, count, datatype));
     // SAFETY: the caller's promise.
     let blocks = |elements: Elements| unsafe { elements.blocks(me.size()) };
@@ -247,7 +247,7 @@ impl Side {
 #[expect(clippy::too_many_arguments, reason = "what MPI passes")]
 unsafe fn alltoallw<'a>(
     me: &Member,
-    kept: &'a Kept<'a>,
+    lists: &'a Lists<'a>,
     send: *const c_void,
     send_counts: *const u64,
     send_displacements: *const u64,
@@ -256,7 +256,7 @@ unsafe fn alltoallw<'a>(
     counts: *const u64,
     displacements: *const u64,
     datatypes: *const *const Type,
-) -> Made<'a> {
+) -> Built<'a> {
     let sent = Side { address: send, counts: send_counts, displacements: send_displacements, datatypes: send_types };
     let received = Side { address: receive, counts, displacements, datatypes };
     let mut blocks = scratch(2 * me.size() as usize)?;
@@ -265,7 +265,7 @@ unsafe fn alltoallw<'a>(
     let first = blocks.len();
     // SAFETY: the caller's promise.
     let to = unsafe { received.describe(me.size(), &mut blocks) }?;
-    let (mine, theirs) = kept.blocks.get_or_init(|| blocks).split_at(first);
+    let (mine, theirs) = lists.blocks.get_or_init(|| blocks).split_at(first);
     // SAFETY: the caller's promise.
     let send = from.map(|memory| unsafe { Blocks::each(memory, mine) }).transpose()?;
     // SAFETY: the caller's promise.

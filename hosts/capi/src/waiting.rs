@@ -8,7 +8,7 @@ use core::time::Duration;
 use spin::relax::Yield;
 use std::time::Instant;
 use unisono_kernel::error::WaitError;
-use unisono_kernel::machine::step::Awaits;
+use unisono_kernel::machine::poll::WaitSet;
 use unisono_kernel::machine::wait::{Bound, Only, Relax, SpinThen};
 
 /// How a handle waits.
@@ -40,13 +40,13 @@ impl Relax for Patience {
         self.0.begin();
     }
 
-    fn relax(&mut self, on: &Awaits) -> Result<(), WaitError> {
+    fn relax(&mut self, on: &WaitSet) -> Result<(), WaitError> {
         self.0.relax(on)?;
         progress::move_all();
         Ok(())
     }
 
-    fn glance(&mut self, on: &Awaits) -> Result<u32, WaitError> {
+    fn glance(&mut self, on: &WaitSet) -> Result<u32, WaitError> {
         let calls = self.0.glance(on)?;
         Ok(if progress::move_all() { 0 } else { calls })
     }
@@ -88,7 +88,7 @@ impl<H> Bounded<H> {
     }
 
     /// Is the bound over? Without one no clock is read.
-    fn ask(&mut self, is_over: fn(&mut Bound, Duration) -> bool, on: &Awaits) -> Result<(), WaitError> {
+    fn ask(&mut self, is_over: fn(&mut Bound, Duration) -> bool, on: &WaitSet) -> Result<(), WaitError> {
         if self.bound.most().is_none() {
             return Ok(());
         }
@@ -105,7 +105,7 @@ impl<H: Relax> Relax for Bounded<H> {
         self.host.begin();
     }
 
-    fn relax(&mut self, on: &Awaits) -> Result<(), WaitError> {
+    fn relax(&mut self, on: &WaitSet) -> Result<(), WaitError> {
         match self.calls.checked_sub(1) {
             Some(calls) => self.calls = calls,
             None => self.ask(Bound::waits, on)?,
@@ -113,7 +113,7 @@ impl<H: Relax> Relax for Bounded<H> {
         self.host.relax(on)
     }
 
-    fn glance(&mut self, on: &Awaits) -> Result<u32, WaitError> {
+    fn glance(&mut self, on: &WaitSet) -> Result<u32, WaitError> {
         self.ask(Bound::looks, on)?;
         let calls = self.host.glance(on)?;
         Ok(if self.bound.most().is_some() { calls.min(self.calls) } else { calls })
@@ -128,15 +128,15 @@ impl<H: Relax> Relax for Bounded<H> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unisono_kernel::machine::step::{Await, Slot, Source};
+    use unisono_kernel::machine::poll::{Await, Slot, Source};
     use unisono_kernel::machine::wait::relax::Loop;
 
     const BOUND: Duration = Duration::from_millis(20);
 
     const NOP: Only<Loop> = Only::new();
 
-    fn on() -> Awaits {
-        Awaits::one(Await { source: Source::Message(Slot(0)), peer: Some(3), operation: 1, turn: 0 })
+    fn on() -> WaitSet {
+        WaitSet::one(Await { source: Source::Message(Slot(0)), peer: Some(3), operation: 1, turn: 0 })
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::args::Collective;
 use crate::error::Failure;
 use clap::ValueEnum;
-use unisono_kernel::table::{self, Ask, Collective as Kind, Over, Plan, Site};
+use unisono_kernel::table::{self, Ask, Choice, Collective as Kind, Over, Site};
 use unisono_posix::decisions::decisions;
 
 /// A call of the command line, as tables ask for it; nothing where that is no collective. Its operation commutes, and a
@@ -59,7 +59,7 @@ pub(crate) fn name(collective: Collective) -> String {
 }
 
 /// What `auto` stands for: by the environment's table, else as built in.
-pub(crate) fn default(over: Over, collective: Collective, bytes: u64, ranks: u32) -> Result<Option<Plan>, Failure> {
+pub(crate) fn default(over: Over, collective: Collective, bytes: u64, ranks: u32) -> Result<Option<Choice>, Failure> {
     let Some(ask) = ask(over, collective, bytes, ranks) else { return Ok(None) };
     Ok(table::select(decisions()?.rules(), &ask).map(|chosen| chosen.plan))
 }
@@ -67,17 +67,17 @@ pub(crate) fn default(over: Over, collective: Collective, bytes: u64, ranks: u32
 /// Does the algorithm of this name serve the call?
 pub(crate) fn applies(over: Over, collective: Collective, name: &str, bytes: u64, ranks: u32) -> bool {
     let ask = ask(over, collective, bytes, ranks);
-    ask.is_some_and(|ask| Plan::from_name(over, ask.collective, name).is_some_and(|plan| plan.applies(&ask).is_ok()))
+    ask.is_some_and(|ask| Choice::from_name(over, ask.collective, name).is_some_and(|plan| plan.applies(&ask).is_ok()))
 }
 
 /// The algorithms that there are, whether they serve a call or not.
-pub(crate) fn candidates(over: Over, collective: Collective) -> Vec<Plan> {
+pub(crate) fn candidates(over: Over, collective: Collective) -> Vec<Choice> {
     let names = match over {
         Over::Segment => names(collective),
         Over::Messages => messages(collective).map_or(&[][..], |(_, names)| names),
     };
     let kind = kind(collective);
-    names.iter().filter_map(|name| Plan::from_name(over, kind?, name)).collect()
+    names.iter().filter_map(|name| Choice::from_name(over, kind?, name)).collect()
 }
 
 /// The algorithms of a collective over a segment, but for further arities.

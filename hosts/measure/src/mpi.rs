@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use unisono_kernel::error::{Poison, WaitError};
 use unisono_kernel::machine::drive;
 use unisono_kernel::machine::p2p::P2p;
-use unisono_kernel::machine::step::Awaits;
+use unisono_kernel::machine::poll::WaitSet;
 use unisono_kernel::machine::transport::{Messages, Observe};
 use unisono_kernel::machine::wait::{Relax, SpinThen};
 use unisono_kernel::msg::parts::Parts;
@@ -92,7 +92,7 @@ impl Messages for Rank<'_> {
 }
 
 impl Observe for Rank<'_> {
-    fn ready(&mut self, on: &Awaits) -> bool {
+    fn ready(&mut self, on: &WaitSet) -> bool {
         self.endpoint.ready(on)
     }
 
@@ -129,7 +129,7 @@ struct Waiting {
 }
 
 impl Relax for Waiting {
-    fn relax(&mut self, _: &Awaits) -> Result<(), WaitError> {
+    fn relax(&mut self, _: &WaitSet) -> Result<(), WaitError> {
         if self.crowded {
             std::thread::yield_now();
         }

@@ -5,7 +5,7 @@ use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::PollError;
 use unisono_kernel::machine::Machine;
 use unisono_kernel::machine::p2p::{P2p, P2pError, Tag};
-use unisono_kernel::machine::step::{Await, Awaits, Slot, Source, Step};
+use unisono_kernel::machine::poll::{Await, Poll, Slot, Source, WaitSet};
 use unisono_kernel::machine::transport::Messages;
 
 /// A context that has a clock beside its messages.
@@ -70,7 +70,7 @@ impl Script {
     }
 
     /// Waits for the oldest send, if there is one.
-    fn flush<P: P2p + ?Sized>(&mut self, layer: &mut P) -> Result<Option<Awaits>, PollError> {
+    fn flush<P: P2p + ?Sized>(&mut self, layer: &mut P) -> Result<Option<WaitSet>, PollError> {
         while let Some(&(slot, peer)) = self.sent.first() {
             if !layer.test(slot).map_err(failed(peer))? {
                 return Ok(Some(self.wait(slot, peer)));
@@ -80,8 +80,8 @@ impl Script {
         Ok(None)
     }
 
-    fn wait(&self, slot: Slot, peer: Rank) -> Awaits {
-        Awaits::one(Await { source: Source::Message(slot), peer: Some(peer), operation: 1, turn: self.at as u64 })
+    fn wait(&self, slot: Slot, peer: Rank) -> WaitSet {
+        WaitSet::one(Await { source: Source::Message(slot), peer: Some(peer), operation: 1, turn: self.at as u64 })
     }
 }
 
@@ -90,7 +90,7 @@ fn failed(peer: Rank) -> impl Fn(P2pError) -> PollError {
 }
 
 impl<X: Messages + Clock> Machine<X> for Script {
-    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+    fn poll(&mut self, x: &mut X) -> Result<Poll, PollError> {
         const TAG: Tag = Tag(1);
         while let Some(&act) = self.acts.get(self.at) {
             match act {
@@ -112,7 +112,7 @@ impl<X: Messages + Clock> Machine<X> for Script {
                     };
                     self.receiving = Some(slot);
                     if !x.messages().test(slot).map_err(failed(peer))? {
-                        return Ok(Step::Wait(self.wait(slot, peer)));
+                        return Ok(Poll::Wait(self.wait(slot, peer)));
                     }
                     self.receiving = None;
                 }
@@ -121,12 +121,12 @@ impl<X: Messages + Clock> Machine<X> for Script {
                 Act::Note => self.notes.push(x.now()),
                 Act::Flush => {
                     if let Some(on) = self.flush(x.messages())? {
-                        return Ok(Step::Wait(on));
+                        return Ok(Poll::Wait(on));
                     }
                 }
             }
             self.at += 1;
         }
-        Ok(self.flush(x.messages())?.map_or(Step::Done, Step::Wait))
+        Ok(self.flush(x.messages())?.map_or(Poll::Done, Poll::Wait))
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use unisono_kernel::Rank;
 use unisono_kernel::error::PollError;
 use unisono_kernel::machine::Machine;
-use unisono_kernel::machine::step::Step;
+use unisono_kernel::machine::poll::Poll;
 use unisono_kernel::machine::transport::Messages;
 use unisono_local::{Mailbox, Mailboxes};
 use unisono_sim::{Endpoint, Network, Placement, Schedule, Time, World};
@@ -85,12 +85,12 @@ impl Stage for Threads {
                         let mut spins = 0;
                         loop {
                             match script.poll(&mut thread) {
-                                Ok(Step::Done) => break Ok(script.into_notes()),
-                                Ok(Step::Wait(_)) if crowded || spins >= SPINS => {
+                                Ok(Poll::Done) => break Ok(script.into_notes()),
+                                Ok(Poll::Wait(_)) if crowded || spins >= SPINS => {
                                     spins = 0;
                                     std::thread::yield_now();
                                 }
-                                Ok(Step::Wait(_)) => spins += 1,
+                                Ok(Poll::Wait(_)) => spins += 1,
                                 Err(error) => break Err(error),
                             }
                         }

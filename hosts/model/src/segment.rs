@@ -33,7 +33,7 @@ use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgor
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::layout::Cico;
 use unisono_kernel::shm;
-use unisono_kernel::table::{Collective, Plan};
+use unisono_kernel::table::{Choice, Collective};
 
 /// A machine, and the segment on it. Times in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,7 +87,13 @@ impl Machine {
     ///
     /// # Errors
     /// There is no process; an arity is absurd.
-    pub fn time(&self, collective: Collective, plan: Plan, ranks: u32, bytes: u64) -> Result<Option<f64>, ModelError> {
+    pub fn time(
+        &self,
+        collective: Collective,
+        plan: Choice,
+        ranks: u32,
+        bytes: u64,
+    ) -> Result<Option<f64>, ModelError> {
         ModelError::count("ranks (p)", ranks.into(), 1)?;
         if ranks == 1 {
             return Ok(Some(bytes as f64 * self.copy(1)));
@@ -101,8 +107,8 @@ impl Machine {
         // What fits a line is not copied apart.
         let copied = if bytes <= shm::bcast::posted::MOST { 0.0 } else { m };
         Ok(Some(match plan {
-            Plan::Messages(_) => return Ok(None),
-            Plan::Barrier(algorithm) => match algorithm {
+            Choice::Messages(_) => return Ok(None),
+            Choice::Barrier(algorithm) => match algorithm {
                 BarrierAlgorithm::Posted => all,
                 BarrierAlgorithm::Central => Barrier::Central.time(&logp, ranks, Logs::Rounds)?,
                 BarrierAlgorithm::Combining(children) => {
@@ -110,22 +116,22 @@ impl Machine {
                 }
                 _ => Barrier::Dissemination.time(&logp, ranks, Logs::Rounds)?,
             },
-            Plan::Bcast(BcastAlgorithm::Posted) => message,
-            Plan::Bcast(BcastAlgorithm::Cico(tree)) => self.papers(&logp, t, tree, ranks, bytes)?,
-            Plan::Bcast(_) => {
+            Choice::Bcast(BcastAlgorithm::Posted) => message,
+            Choice::Bcast(BcastAlgorithm::Cico(tree)) => self.papers(&logp, t, tree, ranks, bytes)?,
+            Choice::Bcast(_) => {
                 let more = bytes.div_ceil(self.fragment).saturating_sub(1) as f64;
                 message + bytes.min(self.fragment) as f64 * t + m * t + more * next
             }
-            Plan::Allreduce(AllreduceAlgorithm::Posted) => all + others * m * fold,
-            Plan::Allreduce(AllreduceAlgorithm::Slices) => {
+            Choice::Allreduce(AllreduceAlgorithm::Posted) => all + others * m * fold,
+            Choice::Allreduce(AllreduceAlgorithm::Slices) => {
                 2.0 * all + 2.0 * m * t + others / f64::from(ranks) * m * fold
             }
-            Plan::Allreduce(_) => all + copied * t + others * m * fold,
-            Plan::Move(algorithm) => {
+            Choice::Allreduce(_) => all + copied * t + others * m * fold,
+            Choice::Move(algorithm) => {
                 let more = if algorithm == MoveAlgorithm::Cico { fragments * message } else { 0.0 };
                 all + copied * t + others * m * t + more
             }
-            Plan::Exchange => match collective {
+            Choice::Exchange => match collective {
                 Collective::Alltoall | Collective::Alltoallv => all + (others * copied + others * m) * t,
                 Collective::ReduceScatter => all + copied * t + others / f64::from(ranks) * m * fold,
                 _ => all + copied * t + others * m * fold,
@@ -181,7 +187,7 @@ mod tests {
     }
 
     fn of(collective: Collective, name: &str, ranks: u32, bytes: u64) -> f64 {
-        let plan = Plan::from_name(Over::Segment, collective, name).unwrap();
+        let plan = Choice::from_name(Over::Segment, collective, name).unwrap();
         machine().time(collective, plan, ranks, bytes).unwrap().unwrap()
     }
 
@@ -227,7 +233,7 @@ mod tests {
     fn measured_speeds_by_hand() {
         let fast = machine().with(Some(50.0), Some(0.05), Some(10.0)).unwrap();
         let of = |name, ranks, bytes| {
-            let plan = Plan::from_name(Over::Segment, Collective::Allreduce, name).unwrap();
+            let plan = Choice::from_name(Over::Segment, Collective::Allreduce, name).unwrap();
             fast.time(Collective::Allreduce, plan, ranks, bytes).unwrap().unwrap()
         };
         close(of("exchange", 4, 1000), 420.0); // half of 840
@@ -250,7 +256,7 @@ mod tests {
         assert_eq!(of(-1.0, 0.0, 1), "time per byte folded (F) is -1, must be at least 0");
         assert_eq!(of(0.0, f64::NAN, 1), "turn of a process is NaN, must be at least 0");
         assert_eq!(of(0.0, 0.0, 0), "cores is 0, must be at least 1");
-        let none = machine().time(Collective::Barrier, Plan::Barrier(BarrierAlgorithm::Posted), 0, 0);
+        let none = machine().time(Collective::Barrier, Choice::Barrier(BarrierAlgorithm::Posted), 0, 0);
         assert_eq!(none.unwrap_err().to_string(), "ranks (p) is 0, must be at least 1");
     }
 }

@@ -24,7 +24,7 @@ use unisono_kernel::hier::{self, Home, Nodes, SEGMENT, allreduce, barrier, bcast
 use unisono_kernel::machine::Machine;
 use unisono_kernel::machine::drive::Stop;
 use unisono_kernel::machine::p2p::P2p;
-use unisono_kernel::machine::step::{Awaits, Source, Step};
+use unisono_kernel::machine::poll::{Poll, Source, WaitSet};
 use unisono_kernel::machine::transport::{Observe, Shared, Wait};
 use unisono_kernel::machine::wait::{Relax, SpinThen};
 use unisono_kernel::msg::{Memory, PlanError};
@@ -100,13 +100,13 @@ impl Relax for Both {
         self.host.begin();
     }
 
-    fn relax(&mut self, on: &Awaits) -> Result<(), WaitError> {
+    fn relax(&mut self, on: &WaitSet) -> Result<(), WaitError> {
         self.host.relax(on).map_err(|error| self.named(error, on))
     }
 }
 
 impl Both {
-    const fn named(&self, error: WaitError, on: &Awaits) -> WaitError {
+    const fn named(&self, error: WaitError, on: &WaitSet) -> WaitError {
         match (error, on.first().source) {
             (WaitError::Late(rank), Source::Message(_)) => WaitError::Late(self.inside.saturating_add(rank)),
             _ => error,
@@ -278,7 +278,7 @@ impl Engine {
     /// say so first. A rank of this node says whether it waits; one of another node may wait for its node.
     fn drive(&mut self, machine: &mut impl Machine<Context>) -> Result<(), Stop> {
         let mut halves = 1;
-        while let Step::Wait(on) = machine.poll(&mut self.x).map_err(Stop::Poll)? {
+        while let Poll::Wait(on) = machine.poll(&mut self.x).map_err(Stop::Poll)? {
             match self.wait.wait(&mut self.x, &on) {
                 Ok(()) => halves = 1,
                 Err(WaitError::Late(number)) if halves < self.halves(number) => {

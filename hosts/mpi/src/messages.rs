@@ -11,7 +11,7 @@ use unisono_kernel::Rank;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::Poison;
 use unisono_kernel::machine::p2p::{P2p, P2pError, Tag};
-use unisono_kernel::machine::step::{Awaits, Slot, Source};
+use unisono_kernel::machine::poll::{Slot, Source, WaitSet};
 use unisono_kernel::machine::transport::{Messages, Observe};
 use unisono_kernel::region::state;
 
@@ -380,7 +380,7 @@ impl Messages for Endpoint {
 
 /// Messages alone: no segment that could be poisoned.
 impl Observe for Endpoint {
-    fn ready(&mut self, on: &Awaits) -> bool {
+    fn ready(&mut self, on: &WaitSet) -> bool {
         on.iter().any(|event| match event.source {
             Source::Message(slot) => self.has_ended(slot),
             _ => true,

@@ -4,7 +4,7 @@ use crate::say::{Cause, once};
 use spin::relax::{RelaxStrategy, Yield};
 use std::sync::{Arc, OnceLock};
 use unisono_kernel::error::WaitError;
-use unisono_kernel::machine::step::Awaits;
+use unisono_kernel::machine::poll::WaitSet;
 use unisono_kernel::machine::wait::Relax;
 use unisono_kernel::region::{Counter, Word};
 use unisono_posix::binding::{PuSet, affinity_of};
@@ -72,7 +72,7 @@ impl Relax for Patient {
         self.sums.waits.fetch_add(1);
     }
 
-    fn relax(&mut self, _: &Awaits) -> Result<(), WaitError> {
+    fn relax(&mut self, _: &WaitSet) -> Result<(), WaitError> {
         self.turn();
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::watch::Watch;
 use spin::relax::{RelaxStrategy, Yield};
 use std::time::{Duration, Instant};
 use unisono_kernel::error::WaitError;
-use unisono_kernel::machine::step::Awaits;
+use unisono_kernel::machine::poll::WaitSet;
 use unisono_kernel::machine::wait::{Bound, Relax};
 
 /// Time between two looks at the peers.
@@ -35,7 +35,7 @@ impl Host {
 
     /// Can `on` still come? `is_over`: has it been awaited for too long?
     #[cold]
-    fn ask(&mut self, is_over: fn(&mut Bound, Duration) -> bool, on: &Awaits) -> Result<(), WaitError> {
+    fn ask(&mut self, is_over: fn(&mut Bound, Duration) -> bool, on: &WaitSet) -> Result<(), WaitError> {
         let now = self.begin.elapsed();
         let is_over = is_over(&mut self.bound, now);
         self.calls = self.bound.pace();
@@ -56,7 +56,7 @@ impl Relax for Host {
     }
 
     #[inline]
-    fn relax(&mut self, on: &Awaits) -> Result<(), WaitError> {
+    fn relax(&mut self, on: &WaitSet) -> Result<(), WaitError> {
         if self.yields {
             Yield::relax();
         }
@@ -67,7 +67,7 @@ impl Relax for Host {
         self.ask(Bound::waits, on)
     }
 
-    fn glance(&mut self, on: &Awaits) -> Result<u32, WaitError> {
+    fn glance(&mut self, on: &WaitSet) -> Result<u32, WaitError> {
         self.ask(Bound::looks, on)?;
         Ok(self.calls)
     }

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use unisono_kernel::Rank;
-use unisono_kernel::machine::step::Awaits;
+use unisono_kernel::machine::poll::WaitSet;
 use unisono_kernel::region::{Flag, Layout, Region};
 
 /// Peers looked at by one call.
@@ -161,7 +161,7 @@ impl Watch {
 
     /// Looks at the peers that are awaited and at a window of the others; answers one whose death
     /// ends the awaited operation.
-    pub fn look(&mut self, on: &Awaits) -> Option<Rank> {
+    pub fn look(&mut self, on: &WaitSet) -> Option<Rank> {
         let operation = on.first().operation;
         for peer in on.iter().filter_map(|event| event.peer) {
             let at = peer as usize;

@@ -1,7 +1,7 @@
 //! From text to rules.
 
 use crate::Fault;
-use unisono_kernel::table::{Collective, Over, Plan, Rule, Span};
+use unisono_kernel::table::{Choice, Collective, Over, Rule, Span};
 
 /// Lines that say something, numbered from 1, without comments.
 pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
@@ -41,7 +41,8 @@ pub(crate) fn rule(line: &str) -> Result<Rule, Fault> {
         }
     }
     let name = word("an algorithm")?;
-    let plan = Plan::from_name(over, collective, name).ok_or_else(|| unknown("algorithm of this collective", name))?;
+    let plan =
+        Choice::from_name(over, collective, name).ok_or_else(|| unknown("algorithm of this collective", name))?;
     if let Some(more) = words.next() {
         return Err(Fault::Superfluous(more.into()));
     }

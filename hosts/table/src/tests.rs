@@ -1,6 +1,6 @@
 use super::*;
 use proptest::prelude::*;
-use unisono_kernel::table::{Ask, BUILT_IN, Collective, Over, Plan, Site, Span, select};
+use unisono_kernel::table::{Ask, BUILT_IN, Choice, Collective, Over, Site, Span, select};
 
 const GOOD: &str = "# what tune found
 unisono table 1
@@ -127,7 +127,7 @@ proptest! {
         let (collective, name) = [
             (Collective::Bcast, "queue"), (Collective::Allreduce, "slices"), (Collective::Allgather, "cico"),
         ][which];
-        let plan = Plan::from_name(Over::Segment, collective, name).unwrap();
+        let plan = Choice::from_name(Over::Segment, collective, name).unwrap();
         let rule = Rule {
             bytes: Span::new(least, if open { u64::MAX } else { least + more }),
             ranks: Span::new(ranks, if open { u32::MAX } else { ranks + extra }),

@@ -3,7 +3,7 @@
 use crate::comm::Member;
 use crate::error::PollError;
 use crate::machine::Operation;
-use crate::machine::step::Step;
+use crate::machine::poll::Poll;
 use crate::region::Region;
 use crate::shm::engine::exchange::Exchange;
 use crate::shm::engine::pairwise::Pairwise;
@@ -30,7 +30,7 @@ macro_rules! any {
                 }
             }
 
-            fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
+            fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
                 match self {
                     $(Self::$name(machine) => machine.proceed(region, me),)*
                 }

@@ -16,7 +16,7 @@ use crate::error::{Error, Refusal};
 use crate::machine::Operation;
 use crate::machine::transport::{Transport, Wait};
 use crate::op::Op;
-use crate::table::Plan;
+use crate::table::Choice;
 
 /// Runs the machine where it is built.
 struct Run<'c, T: Transport>(&'c mut Communicator<T>);
@@ -25,7 +25,7 @@ impl<'buf, T: Transport> Visit<'buf> for Run<'_, T>
 where
     T::Wait: Wait<Comm<T::Region>>,
 {
-    type Output = Result<Plan, Error>;
+    type Output = Result<Choice, Error>;
 
     #[inline(always)]
     fn member(&self) -> &Member {
@@ -33,7 +33,7 @@ where
     }
 
     #[inline(always)]
-    fn visit<O: Operation + Into<Any<'buf>>>(self, ran: Plan, operation: Result<O, Refusal>) -> Self::Output {
+    fn visit<O: Operation + Into<Any<'buf>>>(self, ran: Choice, operation: Result<O, Refusal>) -> Self::Output {
         self.0.operate(operation).map(|()| ran)
     }
 }
@@ -51,7 +51,7 @@ where
     /// `root` is no rank; blocks are not one for each rank, or overlap where they are received; lengths differ; operands have
     /// holes, or are no whole number of elements; the named algorithm does not carry this length, or needs queues that
     /// the segment has not; and as for all calls.
-    pub fn run(&mut self, call: &Call<'_>) -> Result<Plan, Error> {
+    pub fn run(&mut self, call: &Call<'_>) -> Result<Choice, Error> {
         self.run_inlined(call)
     }
 
@@ -60,7 +60,7 @@ where
     /// # Errors
     /// As [`Self::run`].
     #[inline(always)]
-    pub fn run_inlined(&mut self, call: &Call<'_>) -> Result<Plan, Error> {
+    pub fn run_inlined(&mut self, call: &Call<'_>) -> Result<Choice, Error> {
         self.enter()?;
         call.visit(Run(self))
     }

@@ -11,7 +11,7 @@ use crate::comm::{Comm, Member};
 use crate::error::{Error, Poison, Refusal, WaitError};
 use crate::machine::Operation;
 use crate::machine::drive::Stop;
-use crate::machine::step::{Awaits, Step};
+use crate::machine::poll::{Poll, WaitSet};
 use crate::machine::transport::{Observe, Transport, Wait};
 use core::fmt;
 
@@ -35,7 +35,7 @@ impl<X: ?Sized> fmt::Debug for Among<'_, X> {
 }
 
 impl<X: Observe + ?Sized> Observe for Among<'_, X> {
-    fn ready(&mut self, on: &Awaits) -> bool {
+    fn ready(&mut self, on: &WaitSet) -> bool {
         self.x.ready(on) || {
             (self.others)();
             self.x.ready(on)
@@ -109,7 +109,7 @@ where
     /// A poll or a look failed: the communicator is poisoned.
     #[inline]
     pub fn advance(&mut self, operation: &mut Any<'_>) -> Result<bool, Error> {
-        let Step::Wait(on) = self.poll(operation)? else { return Ok(true) };
+        let Poll::Wait(on) = self.poll(operation)? else { return Ok(true) };
         let (x, wait) = self.parts();
         wait.look(x, &on).map_err(|e| self.fail(Stop::Wait(e)))?;
         Ok(false)
@@ -156,7 +156,7 @@ where
     where
         T::Wait: for<'x> Wait<Among<'x, Comm<T::Region>>>,
     {
-        let Step::Wait(on) = self.poll(operation)? else { return Ok(true) };
+        let Poll::Wait(on) = self.poll(operation)? else { return Ok(true) };
         let (x, wait) = self.parts();
         wait.wait(&mut Among { x, others }, &on).map_err(|e| self.fail(Stop::Wait(e)))?;
         Ok(false)

@@ -25,7 +25,7 @@ use crate::shm::reduce_scatter::exchange::ReduceScatter;
 use crate::shm::scan::exchange::{exscan, scan};
 use crate::shm::scatter::pairwise::{scatter, scatterv};
 use crate::shm::{allreduce, bcast};
-use crate::table::Plan;
+use crate::table::Choice;
 
 /// What is done with a call's machine, whichever it is.
 pub trait Visit<'buf> {
@@ -36,7 +36,7 @@ pub trait Visit<'buf> {
     fn member(&self) -> &Member;
 
     /// `ran` was chosen, and `operation` is its machine, which is not started; or the call's arguments are refused.
-    fn visit<O: Operation + Into<Any<'buf>>>(self, ran: Plan, operation: Result<O, Refusal>) -> Self::Output;
+    fn visit<O: Operation + Into<Any<'buf>>>(self, ran: Choice, operation: Result<O, Refusal>) -> Self::Output;
 }
 
 impl<'buf> Call<'buf> {
@@ -54,79 +54,81 @@ impl<'buf> Call<'buf> {
         }
         match *self {
             Self::Barrier { algorithm } => match choose.barrier_by(algorithm) {
-                it @ BarrierAlgorithm::Posted => by!(Plan::Barrier(it), Ok(posted::Posted::default())),
+                it @ BarrierAlgorithm::Posted => by!(Choice::Barrier(it), Ok(posted::Posted::default())),
                 it @ (BarrierAlgorithm::Auto | BarrierAlgorithm::Dissemination) => {
-                    by!(Plan::Barrier(it), Ok(Dissemination::default()))
+                    by!(Choice::Barrier(it), Ok(Dissemination::default()))
                 }
-                it @ BarrierAlgorithm::Central => by!(Plan::Barrier(it), Ok(Central::default())),
-                it @ BarrierAlgorithm::Combining(arity) => by!(Plan::Barrier(it), Combining::new(me, arity)),
+                it @ BarrierAlgorithm::Central => by!(Choice::Barrier(it), Ok(Central::default())),
+                it @ BarrierAlgorithm::Combining(arity) => by!(Choice::Barrier(it), Combining::new(me, arity)),
             },
             Self::Bcast { data, root, algorithm } => match choose.bcast_by(algorithm, data.len()) {
-                it @ BcastAlgorithm::Posted => by!(Plan::Bcast(it), bcast::posted::Posted::new(me, data, root)),
+                it @ BcastAlgorithm::Posted => by!(Choice::Bcast(it), bcast::posted::Posted::new(me, data, root)),
                 it @ (BcastAlgorithm::Auto | BcastAlgorithm::Queue) => {
-                    by!(Plan::Bcast(it), bcast::queue::Queue::new(me, data, root))
+                    by!(Choice::Bcast(it), bcast::queue::Queue::new(me, data, root))
                 }
                 it @ BcastAlgorithm::Cico(tree) => {
-                    by!(Plan::Bcast(it), P1Bcast::new(me, data, root, tree))
+                    by!(Choice::Bcast(it), P1Bcast::new(me, data, root, tree))
                 }
             },
             Self::Gather { send, receive, root, algorithm } => {
                 match choose.move_by(algorithm, Collective::Gather, || longest(send, receive)) {
                     it @ MoveAlgorithm::Cico => {
-                        by!(Plan::Move(it), P2Gather::new(me, send, receive, root))
+                        by!(Choice::Move(it), P2Gather::new(me, send, receive, root))
                     }
-                    it => by!(Plan::Move(it), Gather::equal(me, send, receive, root)),
+                    it => by!(Choice::Move(it), Gather::equal(me, send, receive, root)),
                 }
             }
             Self::Gatherv { send, receive, root, algorithm } => {
                 match choose.move_by(algorithm, Collective::Gatherv, || 0) {
                     it @ MoveAlgorithm::Cico => {
-                        by!(Plan::Move(it), P2Gather::new(me, send, receive, root))
+                        by!(Choice::Move(it), P2Gather::new(me, send, receive, root))
                     }
-                    it => by!(Plan::Move(it), Gather::vary(me, send, receive, root)),
+                    it => by!(Choice::Move(it), Gather::vary(me, send, receive, root)),
                 }
             }
             Self::Scatter { send, receive, root, algorithm } => {
                 match choose.move_by(algorithm, Collective::Scatter, || longest(receive, send)) {
                     it @ MoveAlgorithm::Cico => {
-                        by!(Plan::Move(it), P2Scatter::new(me, send, receive, root))
+                        by!(Choice::Move(it), P2Scatter::new(me, send, receive, root))
                     }
-                    it => by!(Plan::Move(it), scatter(me, send, receive, root)),
+                    it => by!(Choice::Move(it), scatter(me, send, receive, root)),
                 }
             }
             Self::Scatterv { send, receive, root, algorithm } => {
                 match choose.move_by(algorithm, Collective::Scatterv, || 0) {
                     it @ MoveAlgorithm::Cico => {
-                        by!(Plan::Move(it), P2Scatter::new(me, send, receive, root))
+                        by!(Choice::Move(it), P2Scatter::new(me, send, receive, root))
                     }
-                    it => by!(Plan::Move(it), scatterv(me, send, receive, root)),
+                    it => by!(Choice::Move(it), scatterv(me, send, receive, root)),
                 }
             }
             Self::Allgather { send, receive, algorithm } => {
                 match choose.move_by(algorithm, Collective::Allgather, || receive.most()) {
                     it @ MoveAlgorithm::Cico => {
-                        by!(Plan::Move(it), P2Allgather::new(me, send, receive))
+                        by!(Choice::Move(it), P2Allgather::new(me, send, receive))
                     }
-                    it => by!(Plan::Move(it), allgather(me, send, receive)),
+                    it => by!(Choice::Move(it), allgather(me, send, receive)),
                 }
             }
             Self::Allreduce { send, receive, op, algorithm } => {
                 match choose.allreduce_by(algorithm, send.len(), op.commutative()) {
                     it @ AllreduceAlgorithm::Posted => {
-                        by!(Plan::Allreduce(it), allreduce::posted::Posted::new(send, receive, op))
+                        by!(Choice::Allreduce(it), allreduce::posted::Posted::new(send, receive, op))
                     }
-                    it @ AllreduceAlgorithm::Slices => by!(Plan::Allreduce(it), Slices::new(me, send, receive, op)),
-                    it => by!(Plan::Allreduce(it), Reduce::to_all(me, send, receive, op)),
+                    it @ AllreduceAlgorithm::Slices => by!(Choice::Allreduce(it), Slices::new(me, send, receive, op)),
+                    it => by!(Choice::Allreduce(it), Reduce::to_all(me, send, receive, op)),
                 }
             }
-            Self::Alltoall { send, receive } => by!(Plan::Exchange, alltoall(me, send, receive)),
-            Self::Alltoallv { send, receive } => by!(Plan::Exchange, alltoallv(me, send, receive)),
+            Self::Alltoall { send, receive } => by!(Choice::Exchange, alltoall(me, send, receive)),
+            Self::Alltoallv { send, receive } => by!(Choice::Exchange, alltoallv(me, send, receive)),
             Self::Reduce { send, receive, op, root } => {
-                by!(Plan::Exchange, Reduce::to_root(me, send, receive, op, root))
+                by!(Choice::Exchange, Reduce::to_root(me, send, receive, op, root))
             }
-            Self::ReduceScatter { send, receive, op } => by!(Plan::Exchange, ReduceScatter::new(me, send, receive, op)),
-            Self::Scan { send, receive, op } => by!(Plan::Exchange, scan(me, send, receive, op)),
-            Self::Exscan { send, receive, op } => by!(Plan::Exchange, exscan(me, send, receive, op)),
+            Self::ReduceScatter { send, receive, op } => {
+                by!(Choice::Exchange, ReduceScatter::new(me, send, receive, op))
+            }
+            Self::Scan { send, receive, op } => by!(Choice::Exchange, scan(me, send, receive, op)),
+            Self::Exscan { send, receive, op } => by!(Choice::Exchange, exscan(me, send, receive, op)),
         }
     }
 
@@ -151,7 +153,7 @@ impl<'buf> Visit<'buf> for Build<'_> {
     }
 
     #[inline(always)]
-    fn visit<O: Operation + Into<Any<'buf>>>(self, _: Plan, operation: Result<O, Refusal>) -> Self::Output {
+    fn visit<O: Operation + Into<Any<'buf>>>(self, _: Choice, operation: Result<O, Refusal>) -> Self::Output {
         operation.map(Into::into)
     }
 }

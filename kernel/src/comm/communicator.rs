@@ -4,7 +4,7 @@ use super::{Comm, Member};
 use crate::Rank;
 use crate::error::{Cause, Error, Poison, PollError, Refusal, WaitError};
 use crate::machine::drive::{Stop, run};
-use crate::machine::step::Step;
+use crate::machine::poll::Poll;
 use crate::machine::transport::{Observe, Transport, Wait};
 use crate::machine::{Machine, Operation};
 use crate::region::{Base, Layout, Region};
@@ -149,7 +149,7 @@ where
     }
 
     /// Polls once.
-    pub(crate) fn poll<O: Operation>(&mut self, operation: &mut O) -> Result<Step, Error> {
+    pub(crate) fn poll<O: Operation>(&mut self, operation: &mut O) -> Result<Poll, Error> {
         if let Some(poison) = self.comm.poison() {
             return Err(Error::Poisoned(poison));
         }

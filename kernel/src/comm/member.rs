@@ -4,7 +4,7 @@ use super::history::{History, Mark};
 use crate::Rank;
 use crate::collective::Kind;
 use crate::error::{Argument, Bound, Refusal};
-use crate::machine::step::{Awaits, Until};
+use crate::machine::poll::{Until, WaitSet};
 use crate::op::WORDS;
 use crate::region::{Base, Flag, Layout, Region};
 use crate::table::{Choices, Chooser};
@@ -147,7 +147,7 @@ impl Member {
         &self.history
     }
 
-    /// Takes `fragments` ticks of the fragment clock; answers the first.
+    /// Takes `fragments` steps of the fragment clock; answers the first.
     pub(crate) fn take_clock(&mut self, fragments: u64) -> u64 {
         let base = self.clock;
         self.clock += fragments;
@@ -189,7 +189,7 @@ impl Member {
     /// May this process write its line of `operation`? Its last use lies one ring back, and every
     /// reader must have finished that operation. Usually known without a load.
     #[inline]
-    pub(crate) fn line_free<R: Region>(&mut self, region: &R, operation: u64) -> Result<(), Awaits> {
+    pub(crate) fn line_free<R: Region>(&mut self, region: &R, operation: u64) -> Result<(), WaitSet> {
         let lines = u64::from(self.layout.params().lines);
         if operation <= self.acknowledged + lines {
             Ok(())
@@ -200,13 +200,13 @@ impl Member {
 
     /// Loads everyone's `done`, at once and rarely: the cached minimum grows by up to a ring.
     #[cold]
-    fn ask_done<R: Region>(&mut self, region: &R, operation: u64, needed: u64) -> Result<(), Awaits> {
+    fn ask_done<R: Region>(&mut self, region: &R, operation: u64, needed: u64) -> Result<(), WaitSet> {
         let mut least = operation - 1;
         for peer in self.peers() {
             // pairs with: finish
             let done = region.flag(self.layout.done(peer)).load_acquire();
             if !done.at_least(needed) {
-                return Err(Awaits::flag(self.layout.done(peer), Until::AtLeast(needed), peer, operation));
+                return Err(WaitSet::flag(self.layout.done(peer), Until::AtLeast(needed), peer, operation));
             }
             least = done.capped(least);
         }
@@ -217,38 +217,38 @@ impl Member {
     /// Takes the slot of fragment `clock` in this process's queue, to write it now: everyone must be done with what
     /// it last held. That is known without a load where the queue was little used.
     #[inline]
-    pub(crate) fn take_slot<R: Region>(&mut self, region: &R, operation: u64, clock: u64) -> Result<(), Awaits> {
+    pub(crate) fn take_slot<R: Region>(&mut self, region: &R, operation: u64, clock: u64) -> Result<(), WaitSet> {
         let slots = u64::from(self.layout.params().queue_slots);
         let entry = (clock & (slots - 1)) as usize % TRACKED;
         // The slot's own last fragment is one queue back at least, whatever its entry's other slots held.
         let needed = self.written[entry].min((clock + 1).saturating_sub(slots));
-        self.all_taken(region, operation, clock, needed)?;
+        self.all_acked(region, operation, clock, needed)?;
         self.written[entry] = clock + 1;
         Ok(())
     }
 
     /// Is everyone done with the fragments below `needed`, before that of `clock` is written?
     #[inline]
-    pub(crate) fn all_taken<R: Region>(
+    pub(crate) fn all_acked<R: Region>(
         &mut self,
         region: &R,
         operation: u64,
         clock: u64,
         needed: u64,
-    ) -> Result<(), Awaits> {
-        if needed > self.drained { self.ask_taken(region, operation, clock, needed) } else { Ok(()) }
+    ) -> Result<(), WaitSet> {
+        if needed > self.drained { self.ask_acked(region, operation, clock, needed) } else { Ok(()) }
     }
 
     #[cold]
-    fn ask_taken<R: Region>(&mut self, region: &R, operation: u64, clock: u64, needed: u64) -> Result<(), Awaits> {
+    fn ask_acked<R: Region>(&mut self, region: &R, operation: u64, clock: u64, needed: u64) -> Result<(), WaitSet> {
         let mut least = clock;
         for peer in self.peers() {
-            // pairs with: taken
-            let taken = region.flag(self.layout.taken(peer)).load_acquire();
-            if !taken.at_least(needed) {
-                return Err(Awaits::flag(self.layout.taken(peer), Until::AtLeast(needed), peer, operation));
+            // pairs with: acknowledge
+            let acked = region.flag(self.layout.acked(peer)).load_acquire();
+            if !acked.at_least(needed) {
+                return Err(WaitSet::flag(self.layout.acked(peer), Until::AtLeast(needed), peer, operation));
             }
-            least = taken.capped(least);
+            least = acked.capped(least);
         }
         self.drained = least;
         Ok(())
@@ -257,8 +257,8 @@ impl Member {
     /// Publishes that this process is done with all queue fragments below `clock`.
     // publishes: the copies out of those fragments, to the root that reuses their slots
     #[inline]
-    pub(crate) fn taken<R: Region>(&self, region: &R, clock: u64) {
-        region.publish(self.layout.taken(self.rank), clock);
+    pub(crate) fn acknowledge<R: Region>(&self, region: &R, clock: u64) {
+        region.publish(self.layout.acked(self.rank), clock);
     }
 
     /// The others.

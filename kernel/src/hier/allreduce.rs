@@ -19,7 +19,7 @@ use crate::msg::{Memory, Needs, PlanError, Rounds, Schedule, allreduce};
 use crate::op::Op;
 
 /// One process's part.
-pub type Allreduce<'a> = pipe::Of<Parts<'a>>;
+pub type Allreduce<'a> = pipe::Pipelined<Parts<'a>>;
 
 /// What one process does, before it has memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

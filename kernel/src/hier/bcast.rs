@@ -17,7 +17,7 @@ use crate::error::Refusal;
 use crate::msg::{Memory, Rounds, bcast};
 
 /// One process's part.
-pub type Bcast<'a> = pipe::Of<Parts<'a>>;
+pub type Bcast<'a> = pipe::Pipelined<Parts<'a>>;
 
 /// What its segments are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -32,7 +32,7 @@ use crate::data::buffer::Buf;
 use crate::data::datatype::{Data, Datatype};
 use crate::error::{Argument, Bound, Poison, Refusal, WaitError};
 use crate::machine::p2p::P2p;
-use crate::machine::step::{Awaits, Source};
+use crate::machine::poll::{Source, WaitSet};
 use crate::machine::transport::{Messages, Observe, Shared};
 use crate::msg::Rounds;
 use crate::region::Region;
@@ -68,10 +68,10 @@ impl<R, P: P2p> Messages for Levels<R, P> {
 }
 
 impl<R: Region, P: P2p> Observe for Levels<R, P> {
-    fn ready(&mut self, on: &Awaits) -> bool {
+    fn ready(&mut self, on: &WaitSet) -> bool {
         on.iter().any(|event| match event.source {
             Source::Message(slot) => self.messages.has_ended(slot),
-            _ => self.comm.ready(&Awaits::one(*event)),
+            _ => self.comm.ready(&WaitSet::one(*event)),
         })
     }
 

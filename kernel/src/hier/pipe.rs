@@ -16,7 +16,7 @@ use crate::comm::Member;
 use crate::data::buffer::Buf;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::p2p::P2p;
-use crate::machine::step::{Awaits, Step};
+use crate::machine::poll::{Poll, WaitSet};
 use crate::machine::transport::{Messages, Shared};
 use crate::machine::{Machine, Operation};
 use crate::msg::{PlanError, Rounds};
@@ -109,7 +109,7 @@ impl<M> Row<M> {
         count: u64,
         begins: impl Fn(u64) -> bool,
         start: impl Fn(&mut X, u64) -> Result<M, Refusal>,
-    ) -> Result<Option<Awaits>, PollError>
+    ) -> Result<Option<WaitSet>, PollError>
     where
         X: Shared + ?Sized,
         M: Machine<X>,
@@ -126,8 +126,8 @@ impl<M> Row<M> {
                 break;
             }
             match machine.poll(x)? {
-                Step::Wait(on) => return Ok(Some(on)),
-                Step::Done => (self.running, self.complete) = (None, self.complete + 1),
+                Poll::Wait(on) => return Ok(Some(on)),
+                Poll::Done => (self.running, self.complete) = (None, self.complete + 1),
             }
         }
         Ok(None)
@@ -143,22 +143,22 @@ pub struct Pipe<S, I, B> {
 }
 
 /// [`Pipe`] of `S`.
-pub type Of<S> = Pipe<S, <S as Segments>::Inside, Rounds<<S as Segments>::Schedule>>;
+pub type Pipelined<S> = Pipe<S, <S as Segments>::Inside, Rounds<<S as Segments>::Schedule>>;
 
-impl<S: Segments> Of<S> {
+impl<S: Segments> Pipelined<S> {
     pub(super) const fn new(segments: S) -> Self {
         Self { segments, inside: Row::NEW, between: Row::NEW }
     }
 }
 
-impl<X, S> Machine<X> for Of<S>
+impl<X, S> Machine<X> for Pipelined<S>
 where
     X: Shared + Messages + ?Sized,
     X::P2p: P2p,
     S: Segments<Inside: Operation>,
     Rounds<S::Schedule>: Machine<X>,
 {
-    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+    fn poll(&mut self, x: &mut X) -> Result<Poll, PollError> {
         let Self { segments, inside, between } = self;
         loop {
             let complete = inside.complete;
@@ -175,11 +175,11 @@ where
                 continue; // the leaders' next may begin now
             }
             return Ok(match (inner, outer) {
-                (None, None) => Step::Done,
-                (Some(on), None) | (None, Some(on)) => Step::Wait(on),
+                (None, None) => Poll::Done,
+                (Some(on), None) | (None, Some(on)) => Poll::Wait(on),
                 // Of a round that has a receive and a send the receive: its messages are all posted (`WINDOW`), so the send's
                 // end lets nothing begin before.
-                (Some(inner), Some(outer)) => Step::Wait(Awaits::either(*inner.first(), *outer.first())),
+                (Some(inner), Some(outer)) => Poll::Wait(WaitSet::either(*inner.first(), *outer.first())),
             });
         }
     }

@@ -18,7 +18,7 @@ use crate::shm::engine::exchange::Exchange;
 use crate::shm::reduce::exchange;
 
 /// One process's part.
-pub type Reduce<'a> = pipe::Of<Parts<'a>>;
+pub type Reduce<'a> = pipe::Pipelined<Parts<'a>>;
 
 /// What one process does, before it has memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

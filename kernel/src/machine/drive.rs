@@ -2,7 +2,7 @@
 
 use super::Machine;
 use crate::error::{PollError, WaitError};
-use crate::machine::step::Step;
+use crate::machine::poll::Poll;
 use crate::machine::transport::{Observe, Wait};
 
 /// Why [`run`] ended early.
@@ -27,8 +27,8 @@ where
 {
     loop {
         match machine.poll(x).map_err(Stop::Poll)? {
-            Step::Done => return Ok(()),
-            Step::Wait(on) => wait.wait(x, &on).map_err(Stop::Wait)?,
+            Poll::Done => return Ok(()),
+            Poll::Wait(on) => wait.wait(x, &on).map_err(Stop::Wait)?,
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::Rank;
 use crate::data::buffer::Buf;
 pub use crate::error::P2pError;
 use crate::error::Poison;
-use crate::machine::step::Slot;
+use crate::machine::poll::Slot;
 
 /// Distinguishes the messages of one operation from another's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

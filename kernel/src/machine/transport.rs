@@ -4,7 +4,7 @@ use crate::Rank;
 use crate::comm::member::Member;
 use crate::error::{Poison, WaitError};
 use crate::machine::p2p::P2p;
-use crate::machine::step::Awaits;
+use crate::machine::poll::WaitSet;
 use crate::region::Region;
 
 /// What a host brings: a kind of region, of messages, of waiting.
@@ -36,7 +36,7 @@ pub trait Messages {
 /// What a wait policy may look at.
 pub trait Observe {
     /// Is a poll worth while: did one of the events happen (or may one have)?
-    fn ready(&mut self, on: &Awaits) -> bool;
+    fn ready(&mut self, on: &WaitSet) -> bool;
     /// The communicator's poison, if it has any.
     fn poison(&self) -> Option<Poison>;
     /// A wait has become long: is everyone in the same collective?
@@ -58,7 +58,7 @@ pub trait Wait<X: Observe + ?Sized> {
     ///
     /// # Errors
     /// It is over in vain.
-    fn wait(&mut self, x: &mut X, on: &Awaits) -> Result<(), WaitError>;
+    fn wait(&mut self, x: &mut X, on: &WaitSet) -> Result<(), WaitError>;
 
     /// Does not wait: a poll answered `on`, and its caller goes on with something else. Called as often as a program tests,
     /// so it costs next to nothing; now and then it asks what a wait asks.
@@ -66,7 +66,7 @@ pub trait Wait<X: Observe + ?Sized> {
     /// # Errors
     /// A wait would be over in vain.
     #[inline]
-    fn look(&mut self, x: &mut X, on: &Awaits) -> Result<(), WaitError> {
+    fn look(&mut self, x: &mut X, on: &WaitSet) -> Result<(), WaitError> {
         let _ = (x, on);
         Ok(())
     }

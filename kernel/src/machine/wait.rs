@@ -36,7 +36,7 @@ pub use host::{Only, Relax};
 pub use spin::relax;
 
 use crate::error::WaitError;
-use crate::machine::step::Awaits;
+use crate::machine::poll::WaitSet;
 use crate::machine::transport::{Observe, Wait};
 use core::fmt;
 use core::marker::PhantomData;
@@ -69,8 +69,8 @@ pub struct SpinThen<H, R = Spin> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Nothing,
-    Waits(Awaits),
-    Looks(Awaits),
+    Waits(WaitSet),
+    Looks(WaitSet),
 }
 
 impl<H> SpinThen<H> {
@@ -143,13 +143,13 @@ impl<H: Relax, R: RelaxStrategy> SpinThen<H, R> {
 
     /// A wait is over. Was it, and so many before, for what is awaited still?
     #[inline]
-    fn over<X: Observe + ?Sized>(&mut self, x: &mut X, on: &Awaits) -> Result<(), WaitError> {
+    fn over<X: Observe + ?Sized>(&mut self, x: &mut X, on: &WaitSet) -> Result<(), WaitError> {
         self.returns = self.returns.wrapping_add(1);
         if self.returns.is_multiple_of(RETURNS) { self.suspect(x, on) } else { Ok(()) }
     }
 
     #[cold]
-    fn suspect<X: Observe + ?Sized>(&mut self, x: &mut X, on: &Awaits) -> Result<(), WaitError> {
+    fn suspect<X: Observe + ?Sized>(&mut self, x: &mut X, on: &WaitSet) -> Result<(), WaitError> {
         let state = State::Waits(*on);
         if self.state != state {
             self.enter(state);
@@ -160,7 +160,7 @@ impl<H: Relax, R: RelaxStrategy> SpinThen<H, R> {
     }
 
     /// A wait that is not over after the first burst.
-    fn long<X: Observe + ?Sized>(&mut self, x: &mut X, on: &Awaits) -> Result<(), WaitError> {
+    fn long<X: Observe + ?Sized>(&mut self, x: &mut X, on: &WaitSet) -> Result<(), WaitError> {
         self.enter(State::Waits(*on));
         loop {
             for _ in 0..self.patient {
@@ -178,7 +178,7 @@ impl<H: Relax, R: RelaxStrategy> SpinThen<H, R> {
     }
 
     #[cold]
-    fn glance<X: Observe + ?Sized>(&mut self, x: &mut X, on: &Awaits) -> Result<(), WaitError> {
+    fn glance<X: Observe + ?Sized>(&mut self, x: &mut X, on: &WaitSet) -> Result<(), WaitError> {
         self.enter(State::Looks(*on));
         self.check(x)?;
         // Looks may be far apart: whoever waits for this process shall hear soon that it waits itself.
@@ -190,7 +190,12 @@ impl<H: Relax, R: RelaxStrategy> SpinThen<H, R> {
     }
 
     /// Whoever waits again after an error begins anew.
-    fn end<X: Observe + ?Sized>(&mut self, x: &X, on: &Awaits, result: Result<(), WaitError>) -> Result<(), WaitError> {
+    fn end<X: Observe + ?Sized>(
+        &mut self,
+        x: &X,
+        on: &WaitSet,
+        result: Result<(), WaitError>,
+    ) -> Result<(), WaitError> {
         result.map_err(|error| {
             self.state = State::Nothing;
             match error {
@@ -204,7 +209,7 @@ impl<H: Relax, R: RelaxStrategy> SpinThen<H, R> {
 
 impl<X: Observe + ?Sized, H: Relax, R: RelaxStrategy> Wait<X> for SpinThen<H, R> {
     #[inline]
-    fn wait(&mut self, x: &mut X, on: &Awaits) -> Result<(), WaitError> {
+    fn wait(&mut self, x: &mut X, on: &WaitSet) -> Result<(), WaitError> {
         for _ in 0..self.eager {
             if x.ready(on) {
                 return self.over(x, on);
@@ -215,7 +220,7 @@ impl<X: Observe + ?Sized, H: Relax, R: RelaxStrategy> Wait<X> for SpinThen<H, R>
     }
 
     #[inline]
-    fn look(&mut self, x: &mut X, on: &Awaits) -> Result<(), WaitError> {
+    fn look(&mut self, x: &mut X, on: &WaitSet) -> Result<(), WaitError> {
         if self.looks > 0 {
             self.looks -= 1;
             return Ok(());

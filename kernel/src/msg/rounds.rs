@@ -13,7 +13,7 @@ use crate::data::buffer::Buf;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::Machine;
 use crate::machine::p2p::{P2p, P2pError, Tag};
-use crate::machine::step::{Await, Awaits, Slot, Source, Step};
+use crate::machine::poll::{Await, Poll, Slot, Source, WaitSet};
 use crate::machine::transport::Messages;
 use core::ptr::NonNull;
 
@@ -169,7 +169,7 @@ impl<S: Schedule> Rounds<S> {
     }
 
     /// Posts and tests until nothing moves: what to wait for, or nothing if the round's messages are complete.
-    fn fly<P: P2p + ?Sized>(&mut self, layer: &mut P) -> Result<Option<Awaits>, PollError> {
+    fn fly<P: P2p + ?Sized>(&mut self, layer: &mut P) -> Result<Option<WaitSet>, PollError> {
         let Self { schedule, memory, operation, round, sends, receives, .. } = self;
         let (tag, operation) = (Tag(*operation), *operation);
         let incoming = |index| schedule.receive(*round, index);
@@ -195,15 +195,15 @@ impl<S: Schedule> Rounds<S> {
             let event = |(slot, peer)| Await { source: Source::Message(slot), peer: Some(peer), operation, turn };
             return Ok(match late {
                 (None, None) => None,
-                (Some(one), None) | (None, Some(one)) => Some(Awaits::one(event(one))),
-                (Some(receive), Some(send)) => Some(Awaits::either(event(receive), event(send))),
+                (Some(one), None) | (None, Some(one)) => Some(WaitSet::one(event(one))),
+                (Some(receive), Some(send)) => Some(WaitSet::either(event(receive), event(send))),
             });
         }
     }
 }
 
 impl<S: Schedule, X: Messages + ?Sized> Machine<X> for Rounds<S> {
-    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+    fn poll(&mut self, x: &mut X) -> Result<Poll, PollError> {
         let layer = x.messages();
         loop {
             match self.state {
@@ -215,15 +215,15 @@ impl<S: Schedule, X: Messages + ?Sized> Machine<X> for Rounds<S> {
                     let late = self.fly(layer)?;
                     self.work(Moment::Meanwhile);
                     if let Some(wait) = late {
-                        return Ok(Step::Wait(wait));
+                        return Ok(Poll::Wait(wait));
                     }
                     self.end();
                 }
                 State::Fly => match self.fly(layer)? {
-                    Some(wait) => return Ok(Step::Wait(wait)),
+                    Some(wait) => return Ok(Poll::Wait(wait)),
                     None => self.end(),
                 },
-                State::Done => return Ok(Step::Done),
+                State::Done => return Ok(Poll::Done),
             }
         }
     }

@@ -379,7 +379,7 @@ impl Layout {
 
     /// Queue fragments that `rank` has done with, on the communicator's fragment clock.
     #[inline]
-    pub const fn taken(&self, rank: Rank) -> FlagId {
+    pub const fn acked(&self, rank: Rank) -> FlagId {
         FlagId(self.control_line(rank, PROGRESS) + 8)
     }
 

@@ -149,7 +149,7 @@ impl Pair {
 
     /// How far the receiver has come in the lane of a message.
     #[inline]
-    pub const fn taken(&self, message: u64) -> FlagId {
+    pub const fn acked(&self, message: u64) -> FlagId {
         FlagId(self.row + 8 * self.lane(message))
     }
 }
@@ -203,7 +203,7 @@ mod tests {
             for (from, to) in (0..ranks).flat_map(|from| (0..ranks).map(move |to| (from, to))) {
                 let mailbox = layout.mailbox(from, to).unwrap();
                 for message in 0..u64::from(messages) {
-                    place(to, mailbox.taken(message).offset(), 8);
+                    place(to, mailbox.acked(message).offset(), 8);
                     place(from, mailbox.head(message).offset(), mailbox.head(message).len());
                     for k in 0..u64::from(slots) {
                         place(from, mailbox.sequence(message, k).offset(), 8);

@@ -3,12 +3,12 @@
 //! Nothing here is a reference to payload bytes. A word is an atomic behind a trait, an extent
 //! is a pair of numbers, and all ids come from a [`layout::Layout`].
 
+pub mod announcement;
 pub mod flag;
 pub mod header;
 pub mod layout;
 pub mod lease;
 pub mod mailboxes;
-pub mod notice;
 pub mod state;
 #[cfg(test)]
 pub(crate) mod words;

@@ -2,7 +2,7 @@
 //! call is its length.
 
 use super::choices::{Steps, TooMany, steps};
-use super::{Ask, Collective, Over, Plan, Rule, Site};
+use super::{Ask, Choice, Collective, Over, Rule, Site};
 use crate::msg::{Algorithm, allgather, allreduce, barrier, bcast, reduce};
 
 /// What goes between nodes, and how: made once, when a communicator over nodes is made. Of gathers, scatters and alltoalls, whose
@@ -20,7 +20,7 @@ pub struct Between {
 /// The algorithm of a collective, as a plan has it.
 macro_rules! of {
     ($variant:ident) => {
-        |plan| if let Plan::Messages(Algorithm::$variant(algorithm)) = plan { Some(algorithm) } else { None }
+        |plan| if let Choice::Messages(Algorithm::$variant(algorithm)) = plan { Some(algorithm) } else { None }
     };
 }
 
@@ -85,7 +85,7 @@ mod tests {
             Rule { bytes: crate::table::Span::new(64, 8191), ..reduce_by(reduce::Algorithm::Flat) },
             allreduce_by(allreduce::Algorithm::Ring),
             // A power of two of nodes alone.
-            Rule::all(Collective::Allgather, Plan::Messages(Algorithm::Allgather(allgather::Algorithm::Doubling))),
+            Rule::all(Collective::Allgather, Choice::Messages(Algorithm::Allgather(allgather::Algorithm::Doubling))),
             // Not on one level.
             Rule { levels: crate::table::Span::new(2, 3), ..Rule::all(Collective::Barrier, CENTRAL) },
         ];
@@ -99,7 +99,7 @@ mod tests {
                         select(rules, &ask).unwrap().plan
                     };
                     let is =
-                        |algorithm: Algorithm, plan| assert_eq!(Plan::Messages(algorithm), plan, "{nodes} {bytes}");
+                        |algorithm: Algorithm, plan| assert_eq!(Choice::Messages(algorithm), plan, "{nodes} {bytes}");
                     is(between.barrier().into(), chosen(Collective::Barrier, true));
                     is(between.bcast(bytes).into(), chosen(Collective::Bcast, true));
                     is(between.reduce(bytes).into(), chosen(Collective::Reduce, true));
@@ -116,17 +116,17 @@ mod tests {
         assert_eq!(four.barrier(), barrier::Algorithm::Dissemination);
     }
 
-    const CENTRAL: Plan = Plan::Messages(Algorithm::Barrier(barrier::Algorithm::Central));
+    const CENTRAL: Choice = Choice::Messages(Algorithm::Barrier(barrier::Algorithm::Central));
 
     fn bcast_by(algorithm: bcast::Algorithm) -> Rule {
-        Rule::all(Collective::Bcast, Plan::Messages(Algorithm::Bcast(algorithm)))
+        Rule::all(Collective::Bcast, Choice::Messages(Algorithm::Bcast(algorithm)))
     }
 
     fn reduce_by(algorithm: reduce::Algorithm) -> Rule {
-        Rule::all(Collective::Reduce, Plan::Messages(Algorithm::Reduce(algorithm)))
+        Rule::all(Collective::Reduce, Choice::Messages(Algorithm::Reduce(algorithm)))
     }
 
     fn allreduce_by(algorithm: allreduce::Algorithm) -> Rule {
-        Rule::all(Collective::Allreduce, Plan::Messages(Algorithm::Allreduce(algorithm)))
+        Rule::all(Collective::Allreduce, Choice::Messages(Algorithm::Allreduce(algorithm)))
     }
 }

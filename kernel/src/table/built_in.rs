@@ -1,7 +1,7 @@
 //! The rules that hold where a table says nothing. Over a segment they are what [`crate::algorithm`] resolves `Auto` to
 //! in closed form, which costs a call nothing; a test compares the two.
 
-use super::{Collective, Plan, Rule, Span};
+use super::{Choice, Collective, Rule, Span};
 use crate::algorithm::{
     ALLGATHERED, AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, FEW, LINE_REDUCED, LISTENED, MoveAlgorithm,
     PAIR, SCATTERED, WHOLE,
@@ -12,7 +12,7 @@ use crate::msg::{
 use crate::region::layout::LINE_PAYLOAD as LINE_SENT;
 use Collective as C;
 
-const fn shm(collective: C, plan: Plan) -> Rule {
+const fn shm(collective: C, plan: Choice) -> Rule {
     Rule::all(collective, plan)
 }
 
@@ -26,12 +26,12 @@ const fn ranks(rule: Rule, least: u32, most: u32) -> Rule {
 
 /// Through the papers' queues, from so many bytes and processes on.
 const fn papers(collective: C, least: (u64, u32)) -> Rule {
-    ranks(bytes(shm(collective, Plan::Move(MoveAlgorithm::Cico)), least.0, u64::MAX), least.1, u32::MAX)
+    ranks(bytes(shm(collective, Choice::Move(MoveAlgorithm::Cico)), least.0, u64::MAX), least.1, u32::MAX)
 }
 
 /// Over messages: for lengths and numbers of processes, both ends included.
 const fn msg(collective: C, algorithm: Algorithm, lengths: (u64, u64), processes: (u32, u32)) -> Rule {
-    let rule = Rule::all(collective, Plan::Messages(algorithm));
+    let rule = Rule::all(collective, Choice::Messages(algorithm));
     ranks(bytes(rule, lengths.0, lengths.1), processes.0, processes.1)
 }
 
@@ -59,11 +59,11 @@ const fn scan(collective: C, algorithm: scan::Algorithm, lengths: (u64, u64), pr
     msg(collective, Algorithm::Scan(algorithm), lengths, processes)
 }
 
-const POSTED: Plan = Plan::Allreduce(AllreduceAlgorithm::Posted);
-const WHOLES: Plan = Plan::Allreduce(AllreduceAlgorithm::Exchange);
-const SLICES: Plan = Plan::Allreduce(AllreduceAlgorithm::Slices);
-const DISSEMINATION: Plan = Plan::Barrier(BarrierAlgorithm::Dissemination);
-const MOVE: Plan = Plan::Move(MoveAlgorithm::Exchange);
+const POSTED: Choice = Choice::Allreduce(AllreduceAlgorithm::Posted);
+const WHOLES: Choice = Choice::Allreduce(AllreduceAlgorithm::Exchange);
+const SLICES: Choice = Choice::Allreduce(AllreduceAlgorithm::Slices);
+const DISSEMINATION: Choice = Choice::Barrier(BarrierAlgorithm::Dissemination);
+const MOVE: Choice = Choice::Move(MoveAlgorithm::Exchange);
 
 /// Any length, any number of processes.
 const ANY: (u64, u64) = (0, u64::MAX);
@@ -83,10 +83,10 @@ const SEGMENT: u64 = 8192;
 /// Others don't overlap.
 pub const BUILT_IN: &[Rule] = &[
     ranks(shm(C::Barrier, DISSEMINATION), 1, PAIR),
-    ranks(shm(C::Barrier, Plan::Barrier(BarrierAlgorithm::Posted)), PAIR + 1, LISTENED),
+    ranks(shm(C::Barrier, Choice::Barrier(BarrierAlgorithm::Posted)), PAIR + 1, LISTENED),
     ranks(shm(C::Barrier, DISSEMINATION), LISTENED + 1, u32::MAX),
-    bytes(shm(C::Bcast, Plan::Bcast(BcastAlgorithm::Posted)), 0, LINE_SENT),
-    bytes(shm(C::Bcast, Plan::Bcast(BcastAlgorithm::Queue)), LINE_SENT + 1, u64::MAX),
+    bytes(shm(C::Bcast, Choice::Bcast(BcastAlgorithm::Posted)), 0, LINE_SENT),
+    bytes(shm(C::Bcast, Choice::Bcast(BcastAlgorithm::Queue)), LINE_SENT + 1, u64::MAX),
     bytes(shm(C::Allreduce, POSTED), 0, LINE_REDUCED),
     ranks(bytes(shm(C::Allreduce, WHOLES), LINE_REDUCED + 1, WHOLE[0]), 1, PAIR),
     ranks(bytes(shm(C::Allreduce, SLICES), WHOLE[0] + 1, u64::MAX), 1, PAIR),
@@ -101,12 +101,12 @@ pub const BUILT_IN: &[Rule] = &[
     shm(C::Scatterv, MOVE),
     papers(C::Allgather, ALLGATHERED),
     shm(C::Allgather, MOVE),
-    shm(C::Alltoall, Plan::Exchange),
-    shm(C::Alltoallv, Plan::Exchange),
-    shm(C::Reduce, Plan::Exchange),
-    shm(C::ReduceScatter, Plan::Exchange),
-    shm(C::Scan, Plan::Exchange),
-    shm(C::Exscan, Plan::Exchange),
+    shm(C::Alltoall, Choice::Exchange),
+    shm(C::Alltoallv, Choice::Exchange),
+    shm(C::Reduce, Choice::Exchange),
+    shm(C::ReduceScatter, Choice::Exchange),
+    shm(C::Scan, Choice::Exchange),
+    shm(C::Exscan, Choice::Exchange),
     msg(C::Barrier, Algorithm::Barrier(barrier::Algorithm::Dissemination), ANY, ALL),
     // Wide trees while start-ups count, chains while all of a long message travels, slices where chains would be long.
     bcast(bcast::Algorithm::Flat, (0, SHORT - 1), (1, 11)),

@@ -1,6 +1,6 @@
 //! A table cut to one communicator: what is left to look at in a call is its length.
 
-use super::{Ask, BUILT_IN, Collective, Over, Plan, Rule, Site, select};
+use super::{Ask, BUILT_IN, Choice, Collective, Over, Rule, Site, select};
 use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use core::fmt;
 use heapless::Vec;
@@ -58,10 +58,10 @@ impl Choices {
     /// It divides a collective into too many ranges.
     pub fn cut(table: &[Rule], site: Site) -> Result<Self, TooMany> {
         let of = |collective, commutative| Ask { over: Over::Segment, collective, bytes: 0, commutative, site };
-        let barrier = |plan| if let Plan::Barrier(algorithm) = plan { Some(algorithm) } else { None };
-        let bcast = |plan| if let Plan::Bcast(algorithm) = plan { Some(algorithm) } else { None };
-        let allreduce = |plan| if let Plan::Allreduce(algorithm) = plan { Some(algorithm) } else { None };
-        let moved = |plan| if let Plan::Move(algorithm) = plan { Some(algorithm) } else { None };
+        let barrier = |plan| if let Choice::Barrier(algorithm) = plan { Some(algorithm) } else { None };
+        let bcast = |plan| if let Choice::Bcast(algorithm) = plan { Some(algorithm) } else { None };
+        let allreduce = |plan| if let Choice::Allreduce(algorithm) = plan { Some(algorithm) } else { None };
+        let moved = |plan| if let Choice::Move(algorithm) = plan { Some(algorithm) } else { None };
         let moves = |at: usize| MOVES.get(at).map_or(Ok(Steps(Vec::new())), |one| steps(table, of(*one, true), moved));
         Ok(Self {
             barrier: steps(table, of(Collective::Barrier, true), barrier)?,
@@ -79,7 +79,7 @@ impl Choices {
 pub(super) fn steps<A: Copy + PartialEq>(
     table: &[Rule],
     ask: Ask,
-    of: fn(Plan) -> Option<A>,
+    of: fn(Choice) -> Option<A>,
 ) -> Result<Steps<A>, TooMany> {
     let mut steps: Vec<(u64, A), STEPS> = Vec::new();
     let mut bytes = 0;

@@ -19,7 +19,7 @@ pub use crate::collective::Collective;
 pub use between::Between;
 pub use built_in::BUILT_IN;
 pub use choices::{Choices, Chooser, STEPS, Steps, TooMany};
-pub use plan::{Ask, Over, Plan, Site, Unfit};
+pub use plan::{Ask, Choice, Over, Site, Unfit};
 
 /// A range with both ends in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,12 +76,12 @@ pub struct Rule {
     /// With an operation that commutes, or one that does not; `None`: with any.
     pub commutative: Option<bool>,
     /// How. It says over what, too.
-    pub plan: Plan,
+    pub plan: Choice,
 }
 
 impl Rule {
     /// For all calls of a collective.
-    pub const fn all(collective: Collective, plan: Plan) -> Self {
+    pub const fn all(collective: Collective, plan: Choice) -> Self {
         let (bytes, ranks, levels) = (Span::<u64>::ANY, Span::<u32>::ANY, Span::<u32>::ANY);
         Self { collective, bytes, ranks, levels, commutative: None, plan }
     }
@@ -111,7 +111,7 @@ impl Rule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Chosen {
     /// The algorithm.
-    pub plan: Plan,
+    pub plan: Choice,
     /// The rule: its place in the table. `None`: a built-in one.
     pub rule: Option<usize>,
 }

@@ -65,7 +65,7 @@ impl Site {
 
 /// An answer: an algorithm of a collective. Never `Auto`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Plan {
+pub enum Choice {
     /// A barrier on a segment.
     Barrier(BarrierAlgorithm),
     /// A broadcast through a segment.
@@ -80,7 +80,7 @@ pub enum Plan {
     Messages(Algorithm),
 }
 
-impl Plan {
+impl Choice {
     /// The algorithm of a name; none for unknown names, `auto`, and those of other collectives.
     pub fn from_name(over: Over, collective: Collective, name: &str) -> Option<Self> {
         if over == Over::Messages {
@@ -167,8 +167,8 @@ impl fmt::Display for Unfit {
     }
 }
 
-/// The name, as [`Plan::from_name`] reads it.
-impl fmt::Display for Plan {
+/// The name, as [`Choice::from_name`] reads it.
+impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Barrier(algorithm) => algorithm.fmt(f),

@@ -46,13 +46,13 @@ fn what_applies_can_be_planned_and_what_does_not_is_refused() -> Result<(), Refu
     let ordered: Op = unsafe { User::new(first, core::ptr::null_mut(), 8, false) }.into();
     let mut planned = 0;
     for (collective, algorithm) in tests::plans() {
-        let Plan::Messages(algorithm) = algorithm else { continue };
+        let Choice::Messages(algorithm) = algorithm else { continue };
         for (ranks, bytes, commutative) in
             (1..=17).flat_map(|ranks| [(ranks, 0, true), (ranks, 64, false), (ranks, 1 << 20, true)])
         {
             let ask = Ask { over: Over::Messages, collective, bytes, commutative, site: Site::flat(ranks) };
             let op = if commutative { Op::SUM_F64 } else { ordered };
-            let applies = Plan::Messages(algorithm).applies(&ask);
+            let applies = Choice::Messages(algorithm).applies(&ask);
             for rank in [0, ranks - 1] {
                 match (plan(&ask, rank, algorithm, op), applies) {
                     (Ok(()), Ok(())) => planned += 1,

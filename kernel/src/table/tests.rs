@@ -30,7 +30,7 @@ fn asks() -> impl Iterator<Item = Ask> {
 }
 
 /// Every algorithm that has a name, of every collective.
-pub(super) fn plans() -> Vec<(Collective, Plan)> {
+pub(super) fn plans() -> Vec<(Collective, Choice)> {
     let shm = ["posted", "queue", "cico-flat", "cico-kary-3", "cico-binomial", "dissemination", "central"];
     let shm = [&shm[..], &["combining-4", "exchange", "slices", "cico"]].concat();
     let msg = ["flat", "chain-8192", "knomial-4", "scatter-allgather", "scatter-gather", "doubling", "ring"];
@@ -39,7 +39,8 @@ pub(super) fn plans() -> Vec<(Collective, Plan)> {
     let mut plans = Vec::new();
     for collective in Collective::ALL {
         for over in [Over::Segment, Over::Messages] {
-            plans.extend(names.iter().filter_map(|name| Some((collective, Plan::from_name(over, collective, name)?))));
+            plans
+                .extend(names.iter().filter_map(|name| Some((collective, Choice::from_name(over, collective, name)?))));
         }
     }
     plans
@@ -89,9 +90,9 @@ fn the_closed_form_is_the_built_in_table() {
     for ask in asks().filter(|ask| ask.over == Over::Segment) {
         let (bytes, ranks) = (ask.bytes, ask.site.ranks);
         let closed = match ask.collective {
-            Collective::Barrier => Plan::Barrier(BarrierAlgorithm::Auto.resolve(ranks)),
-            Collective::Bcast => Plan::Bcast(BcastAlgorithm::Auto.resolve(bytes)),
-            Collective::Allreduce => Plan::Allreduce(AllreduceAlgorithm::Auto.resolve(bytes, ranks)),
+            Collective::Barrier => Choice::Barrier(BarrierAlgorithm::Auto.resolve(ranks)),
+            Collective::Bcast => Choice::Bcast(BcastAlgorithm::Auto.resolve(bytes)),
+            Collective::Allreduce => Choice::Allreduce(AllreduceAlgorithm::Auto.resolve(bytes, ranks)),
             Collective::Gather
             | Collective::Gatherv
             | Collective::Scatter
@@ -99,14 +100,14 @@ fn the_closed_form_is_the_built_in_table() {
             | Collective::Allgather
                 if ask.site.papers =>
             {
-                Plan::Move(MoveAlgorithm::beside_papers(ask.collective, bytes, ranks))
+                Choice::Move(MoveAlgorithm::beside_papers(ask.collective, bytes, ranks))
             }
             Collective::Gather
             | Collective::Gatherv
             | Collective::Scatter
             | Collective::Scatterv
-            | Collective::Allgather => Plan::Move(MoveAlgorithm::Exchange),
-            _ => Plan::Exchange,
+            | Collective::Allgather => Choice::Move(MoveAlgorithm::Exchange),
+            _ => Choice::Exchange,
         };
         assert_eq!(select(&[], &ask).map(|chosen| chosen.plan), Some(closed), "{ask:?}");
     }
@@ -129,21 +130,24 @@ fn select_never_answers_an_algorithm_that_does_not_apply() {
 #[test]
 fn names_are_what_they_print() {
     for (collective, plan) in plans() {
-        assert_eq!(Plan::from_name(plan.over(), collective, &plan.to_string()), Some(plan), "{collective} {plan}");
+        assert_eq!(Choice::from_name(plan.over(), collective, &plan.to_string()), Some(plan), "{collective} {plan}");
     }
     for collective in Collective::ALL {
         assert_eq!(Collective::from_name(collective.name()), Some(collective));
-        assert_eq!(Plan::from_name(Over::Segment, collective, "auto"), None);
+        assert_eq!(Choice::from_name(Over::Segment, collective, "auto"), None);
     }
-    assert_eq!(Plan::from_name(Over::Segment, Collective::Bcast, "slices"), None);
-    assert_eq!(Plan::from_name(Over::Messages, Collective::Exscan, "doubling").map(Plan::over), Some(Over::Messages));
+    assert_eq!(Choice::from_name(Over::Segment, Collective::Bcast, "slices"), None);
+    assert_eq!(
+        Choice::from_name(Over::Messages, Collective::Exscan, "doubling").map(Choice::over),
+        Some(Over::Messages)
+    );
     assert_eq!(msg::bcast::Algorithm::from_name("binomial").map(Named::name), Some(("knomial", Some(2))));
 }
 
 const PAPERS: Site = Site { ranks: 4, levels: 1, papers: true };
 
 fn queue_from(least: u64) -> Rule {
-    let plan = Plan::Bcast(BcastAlgorithm::Cico(Tree::BINARY));
+    let plan = Choice::Bcast(BcastAlgorithm::Cico(Tree::BINARY));
     Rule { bytes: Span::new(least, 1 << 20), ..Rule::all(Collective::Bcast, plan) }
 }
 
@@ -168,11 +172,11 @@ fn a_cut_table_is_the_table() {
     let slices = Rule {
         commutative: Some(false),
         ranks: Span::new(4, 4),
-        ..Rule::all(Collective::Allreduce, Plan::Allreduce(AllreduceAlgorithm::Slices))
+        ..Rule::all(Collective::Allreduce, Choice::Allreduce(AllreduceAlgorithm::Slices))
     };
-    let gather = Rule { bytes: Span::new(0, 64), ..Rule::all(Collective::Gather, Plan::Move(MoveAlgorithm::Cico)) };
+    let gather = Rule { bytes: Span::new(0, 64), ..Rule::all(Collective::Gather, Choice::Move(MoveAlgorithm::Cico)) };
     let table =
-        [queue_from(100), slices, gather, Rule::all(Collective::Barrier, Plan::Barrier(BarrierAlgorithm::Central))];
+        [queue_from(100), slices, gather, Rule::all(Collective::Barrier, Choice::Barrier(BarrierAlgorithm::Central))];
     for site in [PAPERS, Site { papers: false, ..PAPERS }, Site { ranks: 3, ..PAPERS }] {
         let choices = std::boxed::Box::leak(std::boxed::Box::new(Choices::cut(&table, site).unwrap()));
         let mut me = Member::new(Layout::new(Params::new(site.ranks)).unwrap(), 0).unwrap();
@@ -181,13 +185,13 @@ fn a_cut_table_is_the_table() {
             let ask = Ask { site, ..ask };
             let (bytes, plan) = (ask.bytes, select(&table, &ask).unwrap().plan);
             let found = match ask.collective {
-                Collective::Barrier => Plan::Barrier(me.chooser().barrier_by(BarrierAlgorithm::Auto)),
-                Collective::Bcast => Plan::Bcast(me.chooser().bcast_by(BcastAlgorithm::Auto, bytes)),
+                Collective::Barrier => Choice::Barrier(me.chooser().barrier_by(BarrierAlgorithm::Auto)),
+                Collective::Bcast => Choice::Bcast(me.chooser().bcast_by(BcastAlgorithm::Auto, bytes)),
                 Collective::Allreduce => {
-                    Plan::Allreduce(me.chooser().allreduce_by(AllreduceAlgorithm::Auto, bytes, ask.commutative))
+                    Choice::Allreduce(me.chooser().allreduce_by(AllreduceAlgorithm::Auto, bytes, ask.commutative))
                 }
                 Collective::Gather | Collective::Scatter | Collective::Allgather => {
-                    Plan::Move(me.chooser().move_by(MoveAlgorithm::Auto, ask.collective, || bytes))
+                    Choice::Move(me.chooser().move_by(MoveAlgorithm::Auto, ask.collective, || bytes))
                 }
                 _ => continue,
             };

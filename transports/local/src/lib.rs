@@ -10,7 +10,7 @@ use spin::relax::{RelaxStrategy, Yield};
 use unisono_kernel::Rank;
 use unisono_kernel::comm::Communicator;
 use unisono_kernel::error::{Error, Refusal, WaitError};
-use unisono_kernel::machine::step::Awaits;
+use unisono_kernel::machine::poll::WaitSet;
 use unisono_kernel::machine::transport::Transport;
 use unisono_kernel::machine::wait::{Relax, SpinThen};
 use unisono_kernel::region::{Params, state};
@@ -47,7 +47,7 @@ impl Drop for Seat {
 
 impl Thread {
     /// Can `on` still come? Not if a rank has gone before it finished that operation.
-    fn look(&self, on: &Awaits) -> Result<(), WaitError> {
+    fn look(&self, on: &WaitSet) -> Result<(), WaitError> {
         match self.seat.as_ref().and_then(|seat| seat.segment.gone_before(on.first().operation)) {
             Some(rank) => Err(WaitError::Died(rank)),
             None => Ok(()),
@@ -56,12 +56,12 @@ impl Thread {
 }
 
 impl Relax for Thread {
-    fn relax(&mut self, on: &Awaits) -> Result<(), WaitError> {
+    fn relax(&mut self, on: &WaitSet) -> Result<(), WaitError> {
         Yield::relax();
         self.look(on)
     }
 
-    fn glance(&mut self, on: &Awaits) -> Result<u32, WaitError> {
+    fn glance(&mut self, on: &WaitSet) -> Result<u32, WaitError> {
         self.look(on).map(|()| BETWEEN)
     }
 }

@@ -5,7 +5,7 @@ use unisono_kernel::call::Call;
 use unisono_kernel::call::any::Any;
 use unisono_kernel::comm::Comm;
 use unisono_kernel::error::PollError;
-use unisono_kernel::machine::step::Step;
+use unisono_kernel::machine::poll::Poll;
 use unisono_kernel::machine::{Machine, Operation};
 use unisono_kernel::region::Params;
 use unisono_local::Segment;
@@ -23,7 +23,7 @@ struct Process(Comm<Segment>, Any<'static>);
 
 impl Process {
     fn is_done(&mut self) -> bool {
-        self.1.poll(&mut self.0).unwrap() == Step::Done
+        self.1.poll(&mut self.0).unwrap() == Poll::Done
     }
 
     fn finished(&self) -> bool {

@@ -7,7 +7,7 @@ use unisono_kernel::call::any::Any;
 use unisono_kernel::comm::Comm;
 use unisono_kernel::data::datatype::Data;
 use unisono_kernel::error::{Cause, Poison};
-use unisono_kernel::machine::step::Step;
+use unisono_kernel::machine::poll::Poll;
 use unisono_kernel::machine::transport::Observe;
 use unisono_kernel::machine::{Machine, Operation};
 use unisono_kernel::pattern::tree::Tree;
@@ -82,7 +82,7 @@ fn who_has_finished_least_is_late_unless_it_waits_itself() {
     // The last two to come find everyone there.
     for (rank, finishes) in [(0, false), (2, false), (1, true), (0, true)] {
         let step = barriers[rank].poll(&mut members[rank]).unwrap();
-        assert_eq!(step == Step::Done, finishes, "rank {rank}");
+        assert_eq!(step == Poll::Done, finishes, "rank {rank}");
     }
     assert_eq!([0, 1].map(|rank| members[rank].late(None)), [2, 2]);
     // It says that it waits: then it is one of the others.
@@ -98,7 +98,7 @@ fn a_communicator_ends_where_it_has_finished_all_and_nobody_poisoned_it() {
     assert_eq!(me.end(), Some(Base::default()));
     let mut begun = barrier(me);
     assert_eq!(me.end(), None, "an operation has begun");
-    assert_eq!(begun.poll(me), Ok(Step::Done));
+    assert_eq!(begun.poll(me), Ok(Poll::Done));
     assert_eq!(me.end(), Some(Base { operation: 1, ..Base::default() }));
     me.poison_with(died(0));
     assert_eq!(me.end(), None, "it is poisoned");
@@ -124,12 +124,12 @@ fn who_waits_in_a_broadcast_has_not_finished_it() {
         let mut to = started(&mut other, &bcast(Data::bytes_mut(&mut taken)));
         let mut from = started(&mut root, &bcast(Data::bytes_mut(&mut given)));
         let mut waits = 0;
-        while to.poll(&mut other) != Ok(Step::Done) {
+        while to.poll(&mut other) != Ok(Poll::Done) {
             assert_eq!(other.end(), None, "{algorithm:?}");
             waits += 1;
             assert!(waits < 1000 && from.poll(&mut root).is_ok(), "{algorithm:?}");
         }
-        assert_eq!(from.poll(&mut root), Ok(Step::Done), "{algorithm:?}");
+        assert_eq!(from.poll(&mut root), Ok(Poll::Done), "{algorithm:?}");
         assert!(waits == 1 || bytes == LONG && waits > 1, "{algorithm:?}: {waits}");
         assert!(root.end().is_some() && root.end() == other.end(), "{algorithm:?}");
         assert!(taken == given, "{algorithm:?}");

@@ -22,7 +22,7 @@ use unisono_kernel::Rank;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::machine::p2p::{P2p, P2pError, Tag};
-use unisono_kernel::machine::step::{Await, Slot, Source, Until};
+use unisono_kernel::machine::poll::{Await, Slot, Source, Until};
 use unisono_kernel::region::mailboxes::{MOST_NUMBER, count};
 use unisono_kernel::region::{Flag, FlagId, Layout, Pair, Region, Untrusted};
 
@@ -127,7 +127,7 @@ const fn emptied(pair: &Pair, message: u64, fragment: u64) -> Wanted {
     };
     // Nobody takes what is not there yet.
     let most = if fragment == 0 { least } else { count(message, fragment) };
-    Wanted { word: pair.taken(message), least, most }
+    Wanted { word: pair.acked(message), least, most }
 }
 
 /// A process's requests and peers, without the region: plain data.
@@ -280,7 +280,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>> Post<P> {
                 unsafe { region.read(from.payload(message, fragment), part) };
                 let behind = if last { count(message + 1, 0) } else { count(message, fragment + 1) };
                 // publishes: the copy out of the slot, to the sender that writes it again
-                region.publish(from.taken(message), behind);
+                region.publish(from.acked(message), behind);
                 Some(if last { State::Over(Ok(())) } else { State::Receive { message, fragment: fragment + 1 } })
             }
             State::Over(_) => None,

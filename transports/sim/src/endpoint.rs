@@ -7,7 +7,7 @@ use std::rc::Rc;
 use unisono_kernel::Rank;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::machine::p2p::{P2p, P2pError, Tag};
-use unisono_kernel::machine::step::Slot;
+use unisono_kernel::machine::poll::Slot;
 use unisono_kernel::machine::transport::Messages;
 
 /// The peer's rank is not below the size.

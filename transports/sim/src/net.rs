@@ -12,7 +12,7 @@ use std::collections::{HashMap, VecDeque};
 use unisono_kernel::Rank;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::machine::p2p::{P2pError, Tag};
-use unisono_kernel::machine::step::Slot;
+use unisono_kernel::machine::poll::Slot;
 
 /// A message, from its posting until it is received.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use unisono_kernel::Rank;
 use unisono_kernel::error::PollError;
-use unisono_kernel::machine::step::Await;
+use unisono_kernel::machine::poll::Await;
 
 /// Messages, and bytes in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

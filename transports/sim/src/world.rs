@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use unisono_kernel::Rank;
 use unisono_kernel::machine::Machine;
-use unisono_kernel::machine::step::{Await, Awaits, Slot, Source, Step};
+use unisono_kernel::machine::poll::{Await, Poll, Slot, Source, WaitSet};
 
 /// Ranks before they run.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub struct World {
 enum State {
     /// A poll is in the calendar.
     Ready,
-    Waits(Awaits, Time),
+    Waits(WaitSet, Time),
     Over(Fate),
 }
 
@@ -54,7 +54,7 @@ impl World {
     }
 
     /// The same, where a rank that waits is polled for every request of its that is complete: for machines that wait for
-    /// more than [`Awaits`] has room for, and have looked at all of it.
+    /// more than [`WaitSet`] has room for, and have looked at all of it.
     #[must_use]
     pub fn waking_for_any(self) -> Self {
         Self { for_any: true, ..self }
@@ -112,14 +112,14 @@ impl World {
             let mut net = self.net.borrow_mut();
             let clock = net.clock(rank);
             *state = match step {
-                Ok(Step::Done) => State::Over(Fate::Done(clock)),
+                Ok(Poll::Done) => State::Over(Fate::Done(clock)),
                 Err(error) => State::Over(Fate::Failed(error)),
-                Ok(Step::Wait(_)) if *left == 0 => State::Over(Fate::Dropped),
-                Ok(Step::Wait(on)) if messages(&on).any(|slot| net.is_complete(rank, slot)) => {
+                Ok(Poll::Wait(_)) if *left == 0 => State::Over(Fate::Dropped),
+                Ok(Poll::Wait(on)) if messages(&on).any(|slot| net.is_complete(rank, slot)) => {
                     net.calendar.enter(clock, Event::Poll(rank));
                     State::Ready
                 }
-                Ok(Step::Wait(on)) => State::Waits(on, clock),
+                Ok(Poll::Wait(on)) => State::Waits(on, clock),
             };
         }
         let net = self.net.borrow();
@@ -152,7 +152,7 @@ fn wake(net: &mut Net, state: &mut State, rank: Rank, slot: Option<Slot>, now: T
     }
 }
 
-fn messages(on: &Awaits) -> impl Iterator<Item = Slot> {
+fn messages(on: &WaitSet) -> impl Iterator<Item = Slot> {
     on.iter().filter_map(|event| match event.source {
         Source::Message(slot) => Some(slot),
         _ => None,

@@ -20,7 +20,7 @@ use unisono_kernel::region::{Layout, Params, header};
 use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::shm::allreduce::posted::Posted;
-use unisono_kernel::machine::step::Step;
+use unisono_kernel::machine::poll::Poll;
 use unisono_shm::Mapped;
 
 const ROOM: usize = 64 << 10;
@@ -50,7 +50,7 @@ fn together<O: Operation>(
     let mut second = build(b.member(), 1).map_err(|_| failure)?.started(b.member_mut());
     for _ in 0..10_000 {
         let done = [first.poll(a), second.poll(b)];
-        if done == [Ok(Step::Done), Ok(Step::Done)] {
+        if done == [Ok(Poll::Done), Ok(Poll::Done)] {
             return Ok(());
         }
         if done.iter().any(Result::is_err) {

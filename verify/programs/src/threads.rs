@@ -16,7 +16,7 @@ use unisono_kernel::call::progress::Progress;
 use unisono_kernel::comm::Communicator;
 use unisono_kernel::error::{Error, Refusal, WaitError};
 use unisono_kernel::machine::p2p::Nothing;
-use unisono_kernel::machine::step::Awaits;
+use unisono_kernel::machine::poll::WaitSet;
 use unisono_kernel::machine::transport::Transport;
 use unisono_kernel::machine::wait::{Relax, SpinThen};
 use unisono_kernel::region::{Base, Counter, Layout, Region};
@@ -87,7 +87,7 @@ struct Watch {
 
 impl Watch {
     /// Is an awaited peer dead, or is there no more time?
-    fn look(&self, on: &Awaits) -> Result<(), WaitError> {
+    fn look(&self, on: &WaitSet) -> Result<(), WaitError> {
         let group = &self.run.groups[self.comm];
         let is_dead = |peer: &Rank| {
             group.get(*peer as usize).is_some_and(|&rank| self.run.dead[rank as usize].load(Ordering::Acquire))
@@ -105,13 +105,13 @@ impl Watch {
 }
 
 impl Relax for Watch {
-    fn relax(&mut self, on: &Awaits) -> Result<(), WaitError> {
+    fn relax(&mut self, on: &WaitSet) -> Result<(), WaitError> {
         self.run.yields(self.world);
         self.looks += 1;
         if self.looks.is_multiple_of(LOOKS) { self.look(on) } else { Ok(()) }
     }
 
-    fn glance(&mut self, on: &Awaits) -> Result<u32, WaitError> {
+    fn glance(&mut self, on: &WaitSet) -> Result<u32, WaitError> {
         self.run.yields(self.world);
         self.look(on).map(|()| LOOKS)
     }

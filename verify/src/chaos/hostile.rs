@@ -130,7 +130,7 @@ fn inside(layout: &Layout) {
         extent(layout.own_pages(rank));
         extent(layout.leader(rank));
         for flag in
-            [layout.done(rank), layout.taken(rank), layout.ready(rank), layout.arrive(rank), layout.release(rank)]
+            [layout.done(rank), layout.acked(rank), layout.ready(rank), layout.arrive(rank), layout.release(rank)]
         {
             word(flag.offset());
         }
@@ -145,7 +145,7 @@ fn inside(layout: &Layout) {
             let Some(mailbox) = layout.mailbox(rank, to as u32) else { continue };
             for (message, fragment) in [(0, 0), (1, u64::MAX), (u64::MAX, 1), (u64::MAX, u64::MAX)] {
                 word(mailbox.sequence(message, fragment).offset());
-                word(mailbox.taken(message).offset());
+                word(mailbox.acked(message).offset());
                 extent(mailbox.head(message));
                 extent(mailbox.payload(message, fragment));
             }

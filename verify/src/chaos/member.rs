@@ -8,7 +8,7 @@ use unisono_kernel::call;
 use unisono_kernel::call::any::Any;
 use unisono_kernel::comm::{Comm, Member};
 use unisono_kernel::error::{Cause, Poison, PollError, Refusal};
-use unisono_kernel::machine::step::{Awaits, Step};
+use unisono_kernel::machine::poll::{Poll, WaitSet};
 use unisono_kernel::machine::transport::Observe;
 use unisono_kernel::machine::{Machine, Operation};
 use unisono_kernel::op::Op;
@@ -49,7 +49,7 @@ pub(super) struct Process<'s, R> {
     at: usize,
     machine: Option<Any<'s>>,
     /// What the machine answered last.
-    waits: Option<Awaits>,
+    waits: Option<WaitSet>,
     /// It has failed and gave up.
     over: bool,
 }
@@ -67,7 +67,7 @@ impl<'s, R: Region> Process<'s, R> {
     }
 
     /// For reports.
-    pub(super) fn place(&self) -> (Rank, usize, Option<Awaits>) {
+    pub(super) fn place(&self) -> (Rank, usize, Option<WaitSet>) {
         (self.rank(), self.at, self.waits)
     }
 
@@ -85,9 +85,9 @@ impl<'s, R: Region> Process<'s, R> {
             }
         };
         match machine.poll(&mut self.comm) {
-            Ok(Step::Wait(on)) => self.waits = Some(on),
-            Ok(Step::Done) => {
-                assert_eq!(machine.poll(&mut self.comm), Ok(Step::Done), "done stays done");
+            Ok(Poll::Wait(on)) => self.waits = Some(on),
+            Ok(Poll::Done) => {
+                assert_eq!(machine.poll(&mut self.comm), Ok(Poll::Done), "done stays done");
                 self.next();
             }
             Err(error) => return Outcome::Failed(error),

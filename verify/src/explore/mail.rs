@@ -8,7 +8,7 @@ use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{PollError, Refusal};
 use unisono_kernel::machine::Machine;
 use unisono_kernel::machine::p2p::{P2p, P2pError, Tag};
-use unisono_kernel::machine::step::{Awaits, Slot, Step};
+use unisono_kernel::machine::poll::{Poll, Slot, WaitSet};
 use unisono_kernel::machine::transport::Shared;
 use unisono_shm::{Mailbox, Peer, Post};
 
@@ -101,7 +101,7 @@ impl Talk {
 }
 
 impl<X: Shared + ?Sized> Machine<X> for Talk {
-    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+    fn poll(&mut self, x: &mut X) -> Result<Poll, PollError> {
         let failed = |P2pError(code)| PollError::Messages { peer: 0, code };
         let mut mailbox = Mailbox::new(x.shared().0, self.post.clone());
         let mut active = self.active;
@@ -129,11 +129,11 @@ impl<X: Shared + ?Sized> Machine<X> for Talk {
         (self.active, self.post) = (active, mailbox.into_post());
         let mut events = self.active.iter().flatten().filter_map(|slot| self.post.event(*slot, 0));
         Ok(match (events.next(), events.next()) {
-            (None, _) if self.active == [None; 2] => Step::Done,
+            (None, _) if self.active == [None; 2] => Poll::Done,
             // Own requests alone could move these: none is left that would.
             (None, _) => return Err(failed(STUCK)),
-            (Some(one), None) => Step::Wait(Awaits::one(one)),
-            (Some(one), Some(other)) => Step::Wait(Awaits::either(one, other)),
+            (Some(one), None) => Poll::Wait(WaitSet::one(one)),
+            (Some(one), Some(other)) => Poll::Wait(WaitSet::either(one, other)),
         })
     }
 }

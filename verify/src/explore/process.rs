@@ -15,7 +15,7 @@ use std::hash::Hash;
 use std::rc::Rc;
 use unisono_kernel::Rank;
 use unisono_kernel::error::Refusal;
-use unisono_kernel::machine::step::Awaits;
+use unisono_kernel::machine::poll::WaitSet;
 use unisono_kernel::region::{Base, Layout};
 
 /// What the processes of a model do, and on what.
@@ -83,7 +83,7 @@ pub(crate) enum Turn {
 }
 
 /// What is waited for, and in the segment of which number.
-pub(crate) type Awaited = (usize, Awaits);
+pub(crate) type Awaited = (usize, WaitSet);
 
 /// A position, by number.
 pub(crate) type Position = u32;

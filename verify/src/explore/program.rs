@@ -8,7 +8,7 @@ use unisono_kernel::comm::{Comm, Member};
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::error::{PollError, Refusal};
-use unisono_kernel::machine::step::Step;
+use unisono_kernel::machine::poll::Poll;
 use unisono_kernel::machine::transport::Shared;
 use unisono_kernel::machine::{Machine, Operation as _};
 use unisono_kernel::op::{Op, User};
@@ -201,7 +201,7 @@ impl Running {
 }
 
 impl<X: Shared + ?Sized> Machine<X> for Running {
-    fn poll(&mut self, x: &mut X) -> Result<Step, PollError> {
+    fn poll(&mut self, x: &mut X) -> Result<Poll, PollError> {
         match self {
             Self::Call(operation) => operation.poll(x),
             Self::Mail(machine) => machine.poll(x),
@@ -418,7 +418,7 @@ impl Model for Series<'_> {
         let step = machine.poll(&mut comm).map_err(|error| error.to_string())?;
         body.member = comm.member().clone();
         body.memory = self.memory.iter().map(Cell::get).collect();
-        if let Step::Wait(awaits) = step {
+        if let Poll::Wait(awaits) = step {
             return Ok(Turn::Waits(vec![(0, awaits)]));
         }
         body.done += 1;

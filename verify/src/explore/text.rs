@@ -18,7 +18,7 @@ use unisono_kernel::error::PollError;
 use unisono_kernel::error::Refusal;
 use unisono_kernel::machine::Machine;
 use unisono_kernel::machine::Operation as _;
-use unisono_kernel::machine::step::{Awaits, Step};
+use unisono_kernel::machine::poll::{Poll, WaitSet};
 use unisono_kernel::region::{Layout, Params};
 use unisono_programs::memory::{Memory, View};
 use unisono_programs::{Name, Program, Verb};
@@ -224,8 +224,8 @@ impl<'m> Text<'m> {
         let mut on = Vec::new();
         while on.is_empty() && (looks || !is_complete(body)) {
             match self.poll(body, probes, comm)? {
-                Some(Step::Wait(awaits)) => on.push((comm, awaits)),
-                Some(Step::Done) => {}
+                Some(Poll::Wait(awaits)) => on.push((comm, awaits)),
+                Some(Poll::Done) => {}
                 None => break,
             }
         }
@@ -239,18 +239,18 @@ impl<'m> Text<'m> {
     }
 
     /// Polls the oldest operations of a communicator until one of them waits: for that.
-    fn move_oldest(&self, body: &mut Body<'m>, probes: &[Probes], comm: usize) -> Result<Option<Awaits>, String> {
+    fn move_oldest(&self, body: &mut Body<'m>, probes: &[Probes], comm: usize) -> Result<Option<WaitSet>, String> {
         loop {
             match self.poll(body, probes, comm)? {
-                Some(Step::Wait(awaits)) => return Ok(Some(awaits)),
-                Some(Step::Done) => {}
+                Some(Poll::Wait(awaits)) => return Ok(Some(awaits)),
+                Some(Poll::Done) => {}
                 None => return Ok(None),
             }
         }
     }
 
     /// Polls the oldest operation of a communicator, if there is one.
-    fn poll(&self, body: &mut Body<'m>, probes: &[Probes], comm: usize) -> Result<Option<Step>, String> {
+    fn poll(&self, body: &mut Body<'m>, probes: &[Probes], comm: usize) -> Result<Option<Poll>, String> {
         let Some(seat) = &mut body.comms[comm] else { return Ok(None) };
         let mut x = Comm::with_member(&probes[comm], seat.member.clone());
         let mut step = None;
@@ -261,7 +261,7 @@ impl<'m> Text<'m> {
         seat.in_flight.move_oldest(&mut x, start, |x, oldest| {
             let polled = oldest.poll(x).map_err(|error: PollError| error.to_string())?;
             step = Some(polled);
-            Ok::<_, String>(polled == Step::Done)
+            Ok::<_, String>(polled == Poll::Done)
         })?;
         seat.member = x.member().clone();
         if let Some((number, machine)) = seat.in_flight.storage_mut().complete.take() {

@@ -6,7 +6,7 @@ use super::payload::{Payloads, Token};
 use super::process::{Awaited, Position, Segment};
 use crate::shadow::promises::{Cells, Promises};
 use unisono_kernel::Rank;
-use unisono_kernel::machine::step::{Source, Until};
+use unisono_kernel::machine::poll::{Source, Until};
 use unisono_kernel::region::Layout;
 
 /// Words of a layout.

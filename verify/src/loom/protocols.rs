@@ -196,7 +196,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         QUEUE,
     ),
     // Who takes in every tick and then posts tells with `ready` what it has taken: in two slots of two
-    // processes `taken` adds nothing.
+    // processes `acked` adds nothing.
     model("exchange-allgather-2-lines", tiny(2), |s| exchanges(s, Allgather, &[0, 0, 0], 0), LINE),
     model("exchange-allgather-3-lines", tiny(3), |s| exchanges(s, Allgather, &[0], 0), LINE),
     model("exchange-allgather-2", tiny(2), |s| exchanges(s, Allgather, &[0], 2), READY),

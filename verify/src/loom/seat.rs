@@ -10,10 +10,10 @@ use unisono_kernel::data::datatype::Data;
 use unisono_kernel::error::{Poison, Refusal, WaitError};
 use unisono_kernel::machine::Operation;
 use unisono_kernel::machine::drive::{Stop, run};
-use unisono_kernel::machine::step::Awaits;
+use unisono_kernel::machine::poll::WaitSet;
 use unisono_kernel::machine::transport::{Observe, Wait};
 use unisono_kernel::op::Op;
-use unisono_kernel::region::{Base, Flag, Layout, Region, lease, notice, state};
+use unisono_kernel::region::{Base, Flag, Layout, Region, announcement, lease, state};
 use unisono_kernel::shm::allreduce::posted::Posted;
 
 /// This execution goes no further on this rank.
@@ -26,7 +26,7 @@ pub struct Abandoned;
 struct Abandon;
 
 impl<X: Observe + ?Sized> Wait<X> for Abandon {
-    fn wait(&mut self, _: &mut X, _: &Awaits) -> Result<(), WaitError> {
+    fn wait(&mut self, _: &mut X, _: &WaitSet) -> Result<(), WaitError> {
         Err(WaitError::Abandoned)
     }
 }
@@ -179,14 +179,14 @@ impl Seat {
 
     /// Writes a notice that says two numbers which follow from its own.
     pub fn post_notice(&self, number: u64) {
-        notice::post(|at| self.comm.region().notice(at), number, &[10 * number, 10 * number + 1]);
+        announcement::post(|at| self.comm.region().notice(at), number, &[10 * number, 10 * number + 1]);
     }
 
     /// Looks at the notice that is there now: whole, if there is one.
     pub fn look_at_notice(&self) -> Result<(), Abandoned> {
         let word = |at| self.comm.region().notice(at);
-        let number = notice::number(word).ok_or(Abandoned)?;
-        let values = notice::values(word, number).ok_or(Abandoned)?;
+        let number = announcement::number(word).ok_or(Abandoned)?;
+        let values = announcement::values(word, number).ok_or(Abandoned)?;
         assert_eq!(values, [10 * number, 10 * number + 1], "model assertion: notice {number} is read whole");
         Ok(())
     }

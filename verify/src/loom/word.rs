@@ -38,7 +38,7 @@ names! {
         Done = "done",
         /// `left`.
         Left = "left",
-        /// `taken`.
+        /// `acked`.
         Taken = "taken",
         /// `ready`.
         Ready = "ready",
@@ -70,10 +70,10 @@ names! {
         ControlAll = "control-all",
         /// A mailbox's `sequence`.
         MailSequence = "mail-sequence",
-        /// A mailbox's `taken`.
+        /// A mailbox's `acked`.
         MailTaken = "mail-taken",
         /// The words of a notice.
-        Notice = "notice",
+        Announcement = "notice",
     }
 }
 
@@ -99,7 +99,7 @@ impl Role {
         use Role::{Central, Control, ControlAll, Count, RootReady, SetBytes, SetReaders, State, Typesize};
         !matches!(
             self,
-            Self::Notice
+            Self::Announcement
                 | State
                 | Central
                 | SetBytes

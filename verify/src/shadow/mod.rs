@@ -3,11 +3,11 @@
 //! | rule | | broken |
 //! |---|---|---|
 //! | S1 | of two accesses to the same bytes, one of them a write, one happens before the other: release stores and acquiring loads of words order them | at the later access |
-//! | S2 | a line is written when every other process's `done`, a slot when every other's `taken`, has passed what it holds; what another process put into a queue is for the queue's owner alone; a set of the papers' queues is opened, and a fragment of it written, when everyone has left the last use; a mailword is put when it was taken | at the write |
-//! | S3 | what is read of a line or slot is published, and the reader has not released it: its own `done` or `taken` has not passed it; what is read of a set was told to the reader, which has not left it; what is taken from a mailword is there | at the read |
+//! | S2 | a line is written when every other process's `done`, a slot when every other's `acked`, has passed what it holds; what another process put into a queue is for the queue's owner alone; a set of the papers' queues is opened, and a fragment of it written, when everyone has left the last use; a mailword is put when it was taken | at the write |
+//! | S3 | what is read of a line or slot is published, and the reader has not released it: its own `done` or `acked` has not passed it; what is read of a set was told to the reader, which has not left it; what is taken from a mailword is there | at the read |
 //!
 //! S1 finds what is in no order in the interleaving that happened, even if it went well; it holds for all bytes. S2 and S3
-//! take `done`, `taken` and who leaves a set at their word: who says that it is done with a fragment does not come back to
+//! take `done`, `acked` and who leaves a set at their word: who says that it is done with a fragment does not come back to
 //! it, even if nobody writes there now.
 //!
 //! A [`Shadowed`] region wraps any other; the machines are generic over regions and have no line for it. The explorer keeps

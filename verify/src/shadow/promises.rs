@@ -1,7 +1,7 @@
 //! Who still has to hear a line or take a slot: rules S2 and S3.
 //!
 //! What a line or slot holds has a number, by which its readers release it: a line its operation (`done`), a slot the
-//! clock of its fragment (`taken`), a mailbox's slot the message and fragment behind it (the receiver's `taken`). The
+//! clock of its fragment (`acked`), a mailbox's slot the message and fragment behind it (the receiver's `acked`). The
 //! writer's next publication tells it: `ready` the clock behind the fragment, `sequence` the number itself, a line its
 //! operation, and what was written to slots before it are first fragments.
 //!
@@ -90,7 +90,7 @@ struct Mail {
     slot: u64,
 }
 
-/// Cells of a rank before those of its lines and slots: what it has published, and its `taken` at the end of its last operation.
+/// Cells of a rank before those of its lines and slots: what it has published, and its `acked` at the end of its last operation.
 const TAKEN: usize = 0;
 const DONE: usize = 1;
 const BEGAN: usize = 2;
@@ -121,7 +121,7 @@ impl Promises {
         rank as usize * (OWN + UNIT * (params.lines as usize + params.queue_slots as usize))
     }
 
-    /// The mailboxes' cells: of each message of each pair the receiver's `taken`, then those of its slots.
+    /// The mailboxes' cells: of each message of each pair the receiver's `acked`, then those of its slots.
     const fn mail(&self, Mail { from, to, message, slot: _ }: Mail) -> usize {
         let (messages, slots) = match self.layout.params().mailboxes {
             Some(shape) => (shape.messages as usize, shape.slots as usize),
@@ -226,7 +226,7 @@ impl Promises {
     /// `rank` stores `value` to the flag at `offset`.
     pub(crate) fn store(&self, cells: &mut impl Cells, rank: Rank, offset: u64, value: u64) {
         let own = self.own(rank);
-        if offset == self.layout.taken(rank).offset() {
+        if offset == self.layout.acked(rank).offset() {
             cells.set(own + TAKEN, value);
         } else if offset == self.layout.done(rank).offset() {
             cells.set(own + DONE, value);
@@ -322,7 +322,7 @@ impl Promises {
                 if self.holds(cells, unit) == (Holds::Unpublished { writer: rank }) {
                     self.hold(cells, unit, Holds::Published { writer: rank, number: value });
                 }
-            } else if to == rank && offset == pair.taken(message).offset() {
+            } else if to == rank && offset == pair.acked(message).offset() {
                 cells.set(self.mail(mail), value);
             }
         }

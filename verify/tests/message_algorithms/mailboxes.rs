@@ -3,7 +3,7 @@
 use super::Net;
 use unisono_kernel::machine::Machine;
 use unisono_kernel::machine::p2p::P2p;
-use unisono_kernel::machine::step::{Source, Step};
+use unisono_kernel::machine::poll::{Poll, Source};
 use unisono_kernel::region::{Mailboxes as Shape, Params};
 use unisono_local::Mailboxes;
 use unisono_verify::oracle::mix;
@@ -22,9 +22,9 @@ const PATIENCE: usize = 100_000;
 pub(crate) fn run<M: Machine<Net> + Clone + PartialEq>(machines: &mut [M], seed: u64) -> Result<(), String> {
     let boxes = Mailboxes::on(params(machines.len() as u32, mix(seed))).map_err(|refusal| refusal.to_string())?;
     let mut nets: Vec<_> = boxes.into_iter().map(Net).collect();
-    let mut waits: Vec<Option<Step>> = vec![None; machines.len()];
+    let mut waits: Vec<Option<Poll>> = vec![None; machines.len()];
     let (mut random, mut idle) = (seed, 0);
-    while waits.iter().any(|step| *step != Some(Step::Done)) {
+    while waits.iter().any(|step| *step != Some(Poll::Done)) {
         random = mix(random);
         let rank = (random >> 16) as usize % machines.len();
         idle += 1;
@@ -33,15 +33,15 @@ pub(crate) fn run<M: Machine<Net> + Clone + PartialEq>(machines: &mut [M], seed:
         }
         let ready = match &waits[rank] {
             None => true,
-            Some(Step::Done) => false,
-            Some(Step::Wait(on)) => {
+            Some(Poll::Done) => false,
+            Some(Poll::Wait(on)) => {
                 on.iter().any(|event| matches!(event.source, Source::Message(slot) if nets[rank].0.has_ended(slot)))
             }
         };
         if ready {
             let step = machines[rank].poll(&mut nets[rank]).map_err(|error| format!("rank {rank}: {error}"))?;
             (waits[rank], idle) = (Some(step), 0);
-        } else if let (0, Some(wait @ Step::Wait(_))) = (random % 8, &waits[rank]) {
+        } else if let (0, Some(wait @ Poll::Wait(_))) = (random % 8, &waits[rank]) {
             let before = machines[rank].clone();
             let step = machines[rank].poll(&mut nets[rank]).map_err(|error| format!("rank {rank}: {error}"))?;
             if step != *wait || machines[rank] != before {

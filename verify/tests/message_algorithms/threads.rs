@@ -3,7 +3,7 @@
 use super::{Net, bytes, seat};
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::machine::Machine;
-use unisono_kernel::machine::step::Step;
+use unisono_kernel::machine::poll::Poll;
 use unisono_kernel::msg::{Memory, Rounds, Schedule, allreduce, bcast};
 use unisono_kernel::op::Op;
 use unisono_local::Mailboxes;
@@ -13,7 +13,7 @@ fn finish<S: Schedule>(plan: S, net: &mut Net, send: &[u8], receive: &mut [u8], 
     let memory = Memory { send: Buf::of(send), receive: Buf::of_mut(receive), scratch: Buf::of_mut(&mut scratch) };
     // SAFETY: the buffers outlive the machine, which ends below.
     let mut machine = unsafe { Rounds::of(plan, memory, operation) }.expect("enough memory");
-    while let Step::Wait(_) = machine.poll(net).expect("a poll that fails") {
+    while let Poll::Wait(_) = machine.poll(net).expect("a poll that fails") {
         std::thread::yield_now();
     }
 }

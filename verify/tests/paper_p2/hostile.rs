@@ -8,7 +8,7 @@ use unisono_kernel::shm::papers::gather::P2Gather;
 use unisono_kernel::shm::papers::scatter::P2Scatter;
 
 /// A rank's machine, by polls.
-type Rank<'a> = Box<dyn FnMut() -> Option<Result<Step, PollError>> + 'a>;
+type Rank<'a> = Box<dyn FnMut() -> Option<Result<Poll, PollError>> + 'a>;
 
 fn rank<'a, M: Machine<Comm<Segment>> + 'a>(mut comm: Comm<Segment>, mut machine: M) -> Rank<'a> {
     let mut over = false;

@@ -42,7 +42,7 @@ use unisono_kernel::comm::Communicator;
 use unisono_kernel::data::blocks::Blocks;
 use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::error::{Argument, Bound, Cause, Error, PollError, Refusal};
-use unisono_kernel::machine::step::Step;
+use unisono_kernel::machine::poll::Poll;
 use unisono_kernel::machine::{Machine, Operation};
 use unisono_kernel::region::Params;
 use unisono_kernel::region::layout::Cico;
@@ -306,8 +306,8 @@ fn everyone_reads_its_neighbour_first() {
         let allgather = P2Allgather::new(comm.member(), send, receive).unwrap();
         let mut machine = allgather.started(comm.member_mut());
         let awaited = match machine.poll(&mut comm).unwrap() {
-            Step::Wait(awaits) => awaits.first().peer,
-            Step::Done => None,
+            Poll::Wait(awaits) => awaits.first().peer,
+            Poll::Done => None,
         };
         assert_eq!(awaited, (rank + 1 < P as u32).then_some(rank + 1));
     }

@@ -9,7 +9,7 @@ use unisono_kernel::comm::Communicator;
 use unisono_kernel::data::blocks::Blocks;
 use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::error::{Error, WaitError};
-use unisono_kernel::machine::step::Awaits;
+use unisono_kernel::machine::poll::WaitSet;
 use unisono_kernel::machine::transport::{Observe, Transport, Wait};
 use unisono_kernel::region::layout::Cico;
 use unisono_kernel::region::{Params, Region};
@@ -119,7 +119,7 @@ struct InTurns {
 }
 
 impl<X: Observe> Wait<X> for InTurns {
-    fn wait(&mut self, _: &mut X, on: &Awaits) -> Result<(), WaitError> {
+    fn wait(&mut self, _: &mut X, on: &WaitSet) -> Result<(), WaitError> {
         let rank = self.comm.member().rank() as usize;
         let comm = &mut self.comm;
         let over = self.turns.wait(rank, || comm.ready(on) || comm.poison().is_some());

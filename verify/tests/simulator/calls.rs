@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::PollError;
 use unisono_kernel::machine::Machine;
-use unisono_kernel::machine::step::Step;
+use unisono_kernel::machine::poll::Poll;
 use unisono_kernel::msg::bcast::binomial::Binomial;
 use unisono_kernel::msg::levels::{self, Algorithm, Line};
 use unisono_kernel::msg::{self, Parts, PlanError, Rounds, Schedule};
@@ -208,13 +208,13 @@ impl Call {
 pub(crate) struct Series<'a>(pub(crate) VecDeque<Any<'a>>);
 
 impl Machine<Endpoint> for Series<'_> {
-    fn poll(&mut self, end: &mut Endpoint) -> Result<Step, PollError> {
+    fn poll(&mut self, end: &mut Endpoint) -> Result<Poll, PollError> {
         while let Some(machine) = self.0.front_mut() {
-            if let wait @ Step::Wait(_) = machine.poll(end)? {
+            if let wait @ Poll::Wait(_) = machine.poll(end)? {
                 return Ok(wait);
             }
             self.0.pop_front();
         }
-        Ok(Step::Done)
+        Ok(Poll::Done)
     }
 }

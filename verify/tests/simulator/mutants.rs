@@ -7,7 +7,7 @@ use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::PollError;
 use unisono_kernel::machine::Machine;
 use unisono_kernel::machine::p2p::{P2p, P2pError, Tag};
-use unisono_kernel::machine::step::{Await, Awaits, Slot, Source, Step};
+use unisono_kernel::machine::poll::{Await, Poll, Slot, Source, WaitSet};
 use unisono_kernel::msg::Schedule;
 use unisono_kernel::msg::levels::{self, Algorithm};
 use unisono_kernel::msg::schedule::{Bytes, Message, Moment, Work};
@@ -37,7 +37,7 @@ struct Hasty {
 }
 
 impl Machine<Endpoint> for Hasty {
-    fn poll(&mut self, end: &mut Endpoint) -> Result<Step, PollError> {
+    fn poll(&mut self, end: &mut Endpoint) -> Result<Poll, PollError> {
         let failed = |peer| move |P2pError(code)| PollError::Messages { peer, code };
         if !self.posted {
             self.posted = true;
@@ -55,13 +55,18 @@ impl Machine<Endpoint> for Hasty {
         while let Some((slot, peer)) = self.sends.front().copied().or(self.receive) {
             if !end.test(slot).map_err(failed(peer))? {
                 let source = Source::Message(slot);
-                return Ok(Step::Wait(Awaits::one(Await { source, peer: Some(peer), operation: self.tag.0, turn: 0 })));
+                return Ok(Poll::Wait(WaitSet::one(Await {
+                    source,
+                    peer: Some(peer),
+                    operation: self.tag.0,
+                    turn: 0,
+                })));
             }
             if self.sends.pop_front().is_none() {
                 self.receive = None;
             }
         }
-        Ok(Step::Done)
+        Ok(Poll::Done)
     }
 }
 

@@ -12,7 +12,7 @@ use unisono_kernel::Rank;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::PollError;
 use unisono_kernel::machine::Machine;
-use unisono_kernel::machine::step::Step;
+use unisono_kernel::machine::poll::Poll;
 use unisono_kernel::msg::{
     Memory as Rooms, Named, Parts, PlanError, Rounds, Schedule, allgather, allreduce, alltoall, barrier, bcast, gather,
     reduce, reduce_scatter, scan, scatter,
@@ -125,12 +125,12 @@ impl<'m> Walk<'m> {
     }
 
     /// Polls all that is under way; what one of them waits for.
-    fn go_on(&mut self, end: &mut Endpoint) -> Result<Option<Step>, PollError> {
+    fn go_on(&mut self, end: &mut Endpoint) -> Result<Option<Poll>, PollError> {
         let (mut at, mut waits) = (0, None);
         while let Some((call, Machinery { machine, .. })) = self.active.get_mut(at) {
             let group = &self.groups[self.program.calls[*call].comm];
             let mut end = end.among(group).expect("a member");
-            if let step @ Step::Wait(_) = machine.poll(&mut end)? {
+            if let step @ Poll::Wait(_) = machine.poll(&mut end)? {
                 (at, waits) = (at + 1, Some(step));
                 continue;
             }
@@ -144,7 +144,7 @@ impl<'m> Walk<'m> {
 }
 
 impl Machine<Endpoint> for Walk<'_> {
-    fn poll(&mut self, end: &mut Endpoint) -> Result<Step, PollError> {
+    fn poll(&mut self, end: &mut Endpoint) -> Result<Poll, PollError> {
         while let Some(&at) = self.steps.get(self.at) {
             let step = &self.program.steps[at];
             let calls: Vec<usize> = self.program.calls_of(step).collect();
@@ -165,7 +165,7 @@ impl Machine<Endpoint> for Walk<'_> {
             }
             (self.at, self.behind) = (self.at + 1, 0);
         }
-        Ok(Step::Done)
+        Ok(Poll::Done)
     }
 }
 

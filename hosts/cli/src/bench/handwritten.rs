@@ -8,7 +8,7 @@
 use crate::error::Failure;
 use crate::team::Team;
 use unisono_kernel::error::Error;
-use unisono_kernel::machine::step::{Await, Awaits, Source, Until};
+use unisono_kernel::machine::poll::{Await, Source, Until, WaitSet};
 use unisono_kernel::machine::transport::Transport;
 use unisono_kernel::machine::wait::Relax;
 use unisono_kernel::region::{Flag, FlagId, Layout, Params, Region, Word, state};
@@ -120,7 +120,7 @@ impl HandWritten {
             }
         }
         let source = Source::Flag(flag, Until::AtLeast(bound));
-        let on = Awaits::one(Await { source, peer: Some(peer), operation: self.operation, turn: 0 });
+        let on = WaitSet::one(Await { source, peer: Some(peer), operation: self.operation, turn: 0 });
         wait.host.begin();
         loop {
             for _ in 0..wait.patient {

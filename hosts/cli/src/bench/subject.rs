@@ -16,7 +16,7 @@ use unisono_kernel::data::datatype::Data;
 use unisono_kernel::error::{self, Argument, Error, Refusal};
 use unisono_kernel::op::Op;
 use unisono_kernel::shm::allreduce;
-use unisono_kernel::table::{Over, Plan};
+use unisono_kernel::table::{Choice, Over};
 use unisono_posix::{Joined, Posix};
 
 /// One cell of a table.
@@ -47,13 +47,13 @@ enum Kind {
 
 impl Kind {
     /// Is it run by this plan?
-    fn is(self, plan: Plan) -> bool {
+    fn is(self, plan: Choice) -> bool {
         match (self, plan) {
-            (Self::Bcast(one), Plan::Bcast(other)) => one == other,
-            (Self::Barrier(one), Plan::Barrier(other)) => one == other,
-            (Self::Allreduce(one), Plan::Allreduce(other)) => one == other,
-            (Self::Sides(_, one), Plan::Move(other)) => one == other,
-            (Self::Sides(_, one), Plan::Exchange) => one == MoveAlgorithm::Exchange,
+            (Self::Bcast(one), Choice::Bcast(other)) => one == other,
+            (Self::Barrier(one), Choice::Barrier(other)) => one == other,
+            (Self::Allreduce(one), Choice::Allreduce(other)) => one == other,
+            (Self::Sides(_, one), Choice::Move(other)) => one == other,
+            (Self::Sides(_, one), Choice::Exchange) => one == MoveAlgorithm::Exchange,
             _ => false,
         }
     }
@@ -116,7 +116,7 @@ impl Subject {
     }
 
     fn one(
-        (collective, blocks, default): (Collective, Blocks, Option<Plan>),
+        (collective, blocks, default): (Collective, Blocks, Option<Choice>),
         name: &str,
         bytes: u64,
         ranks: u32,

@@ -13,7 +13,7 @@ use args::Explain;
 use serde::Serialize;
 use std::fmt::{self, Write as _};
 use std::path::Path;
-use unisono_kernel::table::{Ask, BUILT_IN, Chosen, Over, Plan, Rule, Site, select};
+use unisono_kernel::table::{Ask, BUILT_IN, Choice, Chosen, Over, Rule, Site, select};
 use unisono_posix::decisions::{Decisions, TABLE, decisions};
 use unisono_table::Line;
 
@@ -97,7 +97,7 @@ fn rows(args: &Explain, over: Over, table: &[Rule], costs: Option<&Costs>) -> Re
     }
     let network = sim::network(sim::topology(args.network, (16, 8)), args.parameters.as_deref())?;
     let machine = costs.map_or_else(Speeds::default, |costs| costs.machine).machine()?;
-    let row = |plan: Plan| {
+    let row = |plan: Choice| {
         let serves = plan.applies(&ask);
         let chosen = chosen.filter(|chosen| chosen.plan == plan);
         let predicted = match (over, serves) {

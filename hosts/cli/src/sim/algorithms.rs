@@ -15,7 +15,7 @@ use unisono_kernel::msg::{
 };
 use unisono_kernel::pattern::Seat;
 use unisono_kernel::pattern::bagds::{self, Table};
-use unisono_kernel::table::Plan;
+use unisono_kernel::table;
 use unisono_sim::Endpoint;
 
 /// An algorithm, by the name that it was asked for.
@@ -35,9 +35,9 @@ enum Kind {
 
 impl Choice {
     /// As a table has it; tables have none over levels.
-    pub(crate) const fn plan(&self) -> Option<Plan> {
+    pub(crate) const fn plan(&self) -> Option<table::Choice> {
         match self.kind {
-            Kind::Flat(algorithm) => Some(Plan::Messages(algorithm)),
+            Kind::Flat(algorithm) => Some(table::Choice::Messages(algorithm)),
             Kind::Levels(_) => None,
         }
     }

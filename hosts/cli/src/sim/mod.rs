@@ -24,7 +24,7 @@ use std::fs;
 use unisono_kernel::machine::ByRef;
 use unisono_kernel::msg::PlanError;
 use unisono_kernel::msg::levels::Line;
-use unisono_kernel::table::{Over, Plan};
+use unisono_kernel::table::{self, Over};
 use unisono_sim::{Class, Fate, Network, Outcome, Schedule, World};
 
 /// A row of the report: bench's keys, and what the simulator knows beside.
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
         let over_levels = if args.levels.is_empty() { &[] } else { algorithms::over_levels(args.collective) };
         let all = args.algorithm == ["all"];
         let chosen = match &args.algorithm[..] {
-            [auto] if auto == "auto" => default.iter().map(Plan::to_string).collect(),
+            [auto] if auto == "auto" => default.iter().map(table::Choice::to_string).collect(),
             _ if all => known.iter().chain(over_levels).map(|name| (*name).to_owned()).collect(),
             named => named.to_vec(),
         };

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use unisono_kernel::table::{Collective, Over, Plan};
+use unisono_kernel::table::{Choice, Collective, Over};
 use unisono_model::ModelError;
 use unisono_model::segment::Machine;
 use unisono_posix::Topology;
@@ -81,8 +81,8 @@ impl Cell {
     }
 
     /// Its algorithm, unless the file names one that there is not.
-    pub(crate) fn plan(&self) -> Option<Plan> {
-        Plan::from_name(Over::from_name(&self.over)?, Collective::from_name(&self.collective)?, &self.algorithm)
+    pub(crate) fn plan(&self) -> Option<Choice> {
+        Choice::from_name(Over::from_name(&self.over)?, Collective::from_name(&self.collective)?, &self.algorithm)
     }
 
     /// Half the interval over the median.
@@ -121,7 +121,7 @@ impl Costs {
     }
 
     /// What was measured of an algorithm in this very cell.
-    pub(crate) fn of(&self, over: Over, collective: Collective, plan: Plan, ranks: u32, bytes: u64) -> Option<&Cell> {
+    pub(crate) fn of(&self, over: Over, collective: Collective, plan: Choice, ranks: u32, bytes: u64) -> Option<&Cell> {
         self.cells.iter().find(|cell| {
             cell.over == over.name()
                 && cell.collective == collective.name()

@@ -2,7 +2,7 @@
 
 use super::costs::Cell;
 use crate::error::Failure;
-use unisono_kernel::table::{Ask, Collective, Over, Plan, Rule, Site, Span, select};
+use unisono_kernel::table::{Ask, Choice, Collective, Over, Rule, Site, Span, select};
 use unisono_table::Table;
 
 /// So much of a time is not worth a rule.
@@ -47,7 +47,7 @@ impl<'c> Call<'c> {
 
     /// What should be chosen: the best one, if it is better than the built-in choice by more than the intervals leave
     /// open, and by enough to be worth a rule.
-    fn better(&self) -> Option<Plan> {
+    fn better(&self) -> Option<Choice> {
         let (best, present) = (self.best()?, self.chosen(&[])?);
         let beyond_doubt = best.high_ns < present.low_ns && best.p50_ns < (1.0 - WORTH) * present.p50_ns;
         beyond_doubt.then(|| best.plan())?
@@ -123,12 +123,12 @@ pub(crate) fn rules(calls: &[Call<'_>]) -> Result<Table, Failure> {
     Table::new(rules).map_err(|e| Failure::Words(e.to_string()))
 }
 
-fn needs_commutative(plan: Plan, ask: &Ask) -> bool {
+fn needs_commutative(plan: Choice, ask: &Ask) -> bool {
     plan.applies(&Ask { commutative: false, ..*ask }).is_err()
 }
 
 /// The part of a range in which the algorithm serves: the upper end comes down to what it carries.
-fn fitting(plan: Plan, ask: &Ask, range: Span<u64>) -> Option<Span<u64>> {
+fn fitting(plan: Choice, ask: &Ask, range: Span<u64>) -> Option<Span<u64>> {
     match plan.applies(&Ask { bytes: range.most, ..*ask }) {
         Ok(()) => Some(range),
         Err(unisono_kernel::table::Unfit::Longer(most)) if most >= range.least => Some(Span::new(range.least, most)),

@@ -4,7 +4,7 @@ use super::*;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use unisono_kernel::error::{Argument, Bound, Cause, Refusal};
-use unisono_kernel::machine::step::Await;
+use unisono_kernel::machine::poll::Await;
 
 /// A layer of one rank: what it sends waits for it. Requests end when they are asked after for the second time.
 #[derive(Default)]
@@ -211,7 +211,7 @@ fn a_receive_waits_for_earlier_ones_of_its_peer_and_tag_alone() {
     };
     assert_eq!((ends[1].rank(), ends[1].size()), (1, 3));
     // What waits for other messages does not keep these back.
-    let on = |slot| Awaits::one(Await { source: Source::Message(slot), peer: Some(1), operation: 1, turn: 0 });
+    let on = |slot| WaitSet::one(Await { source: Source::Message(slot), peer: Some(1), operation: 1, turn: 0 });
     let comes = |ends: &mut [Endpoint], bytes: &[u8], slot| {
         send(&mut ends[1], bytes);
         let looks = (0..9).position(|_| Observe::ready(&mut ends[0], &on(slot)));

@@ -1,6 +1,6 @@
 //! What a process keeps for all its communicators: its arena, the maps of everyone's, everyone's descriptors.
 
-use super::notices::Ring;
+use super::announcements::Ring;
 use crate::arena::{Arena, World};
 use crate::host::Host;
 use crate::sealed::Map;
@@ -29,7 +29,7 @@ pub(crate) struct Commons {
 #[derive(Debug)]
 pub(super) struct Own {
     pub(super) arena: Arena,
-    pub(super) notices: Ring,
+    pub(super) announcements: Ring,
 }
 
 impl Commons {
@@ -40,7 +40,7 @@ impl Commons {
         descriptors: Arc<Descriptors>,
         yields: bool,
     ) -> Self {
-        let own = Mutex::new(Own { arena, notices: Ring::default() });
+        let own = Mutex::new(Own { arena, announcements: Ring::default() });
         Self { me, maps, descriptors, yields, own }
     }
 

@@ -6,17 +6,17 @@
 //! | `tenancy` | a process's time on its memory: until the last view of it goes |
 //! | `commons` | what a process keeps for all of them: arenas, descriptors |
 //! | `birth`, `part` | the words that are told, and what follows from them |
-//! | `notices` | how a group is told without a collective |
+//! | `announcements` | how a group is told without a collective |
 
+mod announcements;
 mod birth;
 mod commons;
-mod notices;
 mod part;
 mod place;
 mod tenancy;
 
+pub(crate) use announcements::head;
 pub(crate) use commons::Commons;
-pub(crate) use notices::head;
 pub use place::{Place, Usage};
 pub(crate) use tenancy::Tenancy;
 

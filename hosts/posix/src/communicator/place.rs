@@ -4,15 +4,15 @@
 //! |---|---|---|
 //! | dup | all | a broadcast from the owner, whose turn it is |
 //! | split | all | an allgather of color, key and offer; all choose alike |
-//! | create group, renew | the group, all | the owner's notice ([`super::notices`]) |
+//! | create group, renew | the group, all | the owner's announcement ([`super::announcements`]) |
 //! | free | each for itself | a word says `left`; the owner finds all of them sometime |
 //!
 //! An owner names memory that is zero, or that all members of the communicator before have left. So whoever
 //! learns of it may begin at once: nobody waits for anybody but for the owner's words.
 
+use super::announcements;
 use super::birth::{Birth, to_bytes, to_words};
 use super::commons::{Commons, Own};
-use super::notices;
 use super::part::{self, Memory, Part};
 use super::tenancy::Tenancy;
 use crate::arena::{Plan, Reserved, Slice, World};
@@ -358,11 +358,11 @@ impl Place {
         let birth = self.offer(worlds.len() as u32);
         let words = birth.encode(self.name);
         let posted = commons.wait(worlds, &[], self.timeout, || {
-            let Own { arena, notices } = &mut *commons.own();
+            let Own { arena, announcements } = &mut *commons.own();
             // Members of an earlier group are awaited here, none of this one.
-            let free = notices.is_free(&commons.maps, commons.me, |process| commons.gone(process));
+            let free = announcements.is_free(&commons.maps, commons.me, |process| commons.gone(process));
             free.then(|| {
-                notices.post(arena.map(), worlds, key, &words);
+                announcements.post(arena.map(), worlds, key, &words);
                 if let Birth::At { offset, .. } = birth {
                     arena.lease(offset, Arc::clone(worlds));
                 }
@@ -382,7 +382,8 @@ impl Place {
     fn listen(&self, worlds: &Arc<[World]>, leader: Rank, key: u64) -> Result<super::birth::Words, PosixError> {
         let commons = &*self.commons;
         let owner = worlds.get(leader as usize).copied().unwrap_or(commons.me);
-        Ok(commons.wait(worlds, &[leader], self.timeout, || notices::take(&commons.maps, owner, commons.me, key))?)
+        Ok(commons
+            .wait(worlds, &[leader], self.timeout, || announcements::take(&commons.maps, owner, commons.me, key))?)
     }
 
     /// Whose turn it is to own the next communicator.

@@ -230,7 +230,7 @@ pub(super) fn groups() -> Done {
         }
     }
     drop(kept);
-    // One that is in all groups, whose notices run out if the others are slow.
+    // One that is in all groups, whose announcements run out if the others are slow.
     for round in 0..60 {
         for other in 1..size {
             if me == 0 || me == other {

@@ -29,7 +29,7 @@ fn a_root_is_a_rank() {
 fn a_line_is_free_when_all_have_finished_its_last_use() {
     let (region, [mut me, _]) = two([0, 0]);
     let done = region.flag(me.layout.done(1));
-    let awaited = |needed, operation| Awaits::flag(me.layout.done(1), Until::AtLeast(needed), 1, operation);
+    let awaited = |needed, operation| WaitSet::flag(me.layout.done(1), Until::AtLeast(needed), 1, operation);
     let (first, second) = (awaited(1, 65), awaited(4, 68));
     assert_eq!([1, 64].map(|operation| me.line_free(&region, operation)), [Ok(()); 2]);
     assert_eq!(me.line_free(&region, 65), Err(first));
@@ -51,8 +51,8 @@ fn a_line_is_free_when_all_have_finished_its_last_use() {
 fn a_slot_is_taken_when_all_are_done_with_what_it_held() {
     let (region, [mut me, _]) = two([1, 0]);
     let slots = u64::from(me.layout.params().queue_slots);
-    let taken = region.flag(me.layout.taken(1));
-    let awaits = |needed| Awaits::flag(me.layout.taken(1), Until::AtLeast(needed), 1, 1);
+    let taken = region.flag(me.layout.acked(1));
+    let awaits = |needed| WaitSet::flag(me.layout.acked(1), Until::AtLeast(needed), 1, 1);
     let (first, third) = (awaits(1), awaits(3));
     for clock in 0..slots {
         assert_eq!(me.take_slot(&region, 1, clock), Ok(()), "it never held anything");
@@ -73,7 +73,7 @@ fn slots_that_hold_nothing_are_taken_without_a_look() {
     let (region, mut me) = (Words::new(&layout), Member::new(layout, 0).unwrap());
     assert_eq!(me.take_slot(&region, 1, 0), Ok(()));
     assert_eq!([300, 513, 514].map(|clock| me.take_slot(&region, 1, clock)), [Ok(()); 3]);
-    let awaits = Awaits::flag(layout.taken(1), Until::AtLeast(1), 1, 1);
+    let awaits = WaitSet::flag(layout.acked(1), Until::AtLeast(1), 1, 1);
     assert_eq!(me.take_slot(&region, 1, 512), Err(awaits));
 }
 

@@ -1,7 +1,7 @@
 //! What a host does while a process waits.
 
 use crate::error::WaitError;
-use crate::machine::step::Awaits;
+use crate::machine::poll::WaitSet;
 use core::fmt;
 use core::marker::PhantomData;
 use core::time::Duration;
@@ -22,7 +22,7 @@ pub trait Relax {
     ///
     /// # Errors
     /// The wait must end: a peer is gone or late.
-    fn relax(&mut self, on: &Awaits) -> Result<(), WaitError>;
+    fn relax(&mut self, on: &WaitSet) -> Result<(), WaitError>;
 
     /// The same for who looks for `on` again and again and computes in between: it must not cost more than a
     /// microsecond. Answers how many looks may go by until it is asked again.
@@ -30,7 +30,7 @@ pub trait Relax {
     /// # Errors
     /// As [`Self::relax`].
     #[inline]
-    fn glance(&mut self, on: &Awaits) -> Result<u32, WaitError> {
+    fn glance(&mut self, on: &WaitSet) -> Result<u32, WaitError> {
         let _ = on;
         Ok(LOOKS)
     }
@@ -74,7 +74,7 @@ impl<R> fmt::Debug for Only<R> {
 
 impl<R: RelaxStrategy> Relax for Only<R> {
     #[inline]
-    fn relax(&mut self, _: &Awaits) -> Result<(), WaitError> {
+    fn relax(&mut self, _: &WaitSet) -> Result<(), WaitError> {
         R::relax();
         Ok(())
     }

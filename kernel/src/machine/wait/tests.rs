@@ -1,7 +1,7 @@
 use super::*;
 use crate::error::{Cause, Poison};
 use crate::machine::p2p::Tag;
-use crate::machine::step::{Await, Slot, Source};
+use crate::machine::poll::{Await, Slot, Source};
 use core::time::Duration;
 
 const POISON: Poison = Poison { rank: 1, operation: 1, cause: Cause::Died };
@@ -16,7 +16,7 @@ struct World {
 const TOGGLED: World = World { ready: true, poison: None, compared: 0 };
 
 impl Observe for World {
-    fn ready(&mut self, _: &Awaits) -> bool {
+    fn ready(&mut self, _: &WaitSet) -> bool {
         self.ready
     }
     fn poison(&self) -> Option<Poison> {
@@ -43,17 +43,17 @@ impl Relax for Calls {
         self.begun += 1;
         self.since = 0;
     }
-    fn relax(&mut self, on: &Awaits) -> Result<(), WaitError> {
+    fn relax(&mut self, on: &WaitSet) -> Result<(), WaitError> {
         self.glance(on).map(drop)
     }
-    fn glance(&mut self, on: &Awaits) -> Result<u32, WaitError> {
+    fn glance(&mut self, on: &WaitSet) -> Result<u32, WaitError> {
         self.since += 1;
         if self.since > BOUND { Err(on.late()) } else { Ok(self.looks) }
     }
 }
 
-fn on(turn: u64) -> Awaits {
-    Awaits::one(Await { source: Source::Message(Slot(0)), peer: Some(1), operation: Tag(1).0, turn })
+fn on(turn: u64) -> WaitSet {
+    WaitSet::one(Await { source: Source::Message(Slot(0)), peer: Some(1), operation: Tag(1).0, turn })
 }
 
 fn policies() -> [SpinThen<Calls>; 3] {
@@ -64,8 +64,8 @@ fn policies() -> [SpinThen<Calls>; 3] {
 /// Waits or looks `times` for what `on` says.
 fn again(
     times: u32,
-    on: impl Fn(u32) -> Awaits,
-    mut once: impl FnMut(&Awaits) -> Result<(), WaitError>,
+    on: impl Fn(u32) -> WaitSet,
+    mut once: impl FnMut(&WaitSet) -> Result<(), WaitError>,
 ) -> Result<(), WaitError> {
     (0..times).try_for_each(|round| once(&on(round)))
 }
@@ -166,7 +166,7 @@ fn who_has_looked_for_some_while_compares_now_and_then() {
 fn who_is_late_is_said_by_the_context() {
     struct Late;
     impl Observe for Late {
-        fn ready(&mut self, _: &Awaits) -> bool {
+        fn ready(&mut self, _: &WaitSet) -> bool {
             false
         }
         fn poison(&self) -> Option<Poison> {
@@ -176,7 +176,7 @@ fn who_is_late_is_said_by_the_context() {
             peer.map_or(7, |peer| peer + 10)
         }
     }
-    let nobody = Awaits::one(Await { source: Source::Message(Slot(0)), peer: None, operation: 1, turn: 1 });
+    let nobody = WaitSet::one(Await { source: Source::Message(Slot(0)), peer: None, operation: 1, turn: 1 });
     for (on, late) in [(on(1), 11), (nobody, 7)] {
         let mut policy = SpinThen::crowded(Calls { since: BOUND, ..Calls::default() });
         policy.host.begun = 0;

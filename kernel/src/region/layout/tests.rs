@@ -170,7 +170,7 @@ fn everything(layout: &Layout) -> std::vec::Vec<(u64, u64)> {
         all.extend((0..ranks).map(|rank| (layout.set_rootready(set, rank).0, LINE)));
     }
     for rank in 0..ranks {
-        all.extend([(layout.done(rank).0, 8), (layout.taken(rank).0, 8), (layout.left(rank).0, LINE - 16)]);
+        all.extend([(layout.done(rank).0, 8), (layout.acked(rank).0, 8), (layout.left(rank).0, LINE - 16)]);
         all.extend([layout.ready(rank), layout.arrive(rank), layout.release(rank)].map(|id| (id.0, LINE)));
         all.extend((0..4).map(|word| (layout.record(rank, word).0, 8)));
         let [operation, kinds] = layout.calling(rank);

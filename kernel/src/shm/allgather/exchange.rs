@@ -8,7 +8,7 @@ use crate::data::blocks::Blocks;
 use crate::data::datatype::Data;
 use crate::error::Refusal;
 use crate::shm::engine::exchange::Exchange;
-use crate::shm::engine::pieces::{Cut, Way};
+use crate::shm::engine::pieces::{Cut, Medium};
 use crate::shm::gather::exchange::Gather;
 
 /// Block r of everyone's `receive` becomes rank r's `send`; `None`: it is there already. All know all lengths,
@@ -24,7 +24,7 @@ pub fn allgather<'a>(
 ) -> Result<Exchange<Gather<'a>>, Refusal> {
     let plan = Gather::to_all(me, send, receive)?;
     let most = receive.most();
-    let way = Way::of(most);
-    let cut = Cut::new(most, way.room(me), 1);
-    Ok(Exchange::of(way, cut.ticks(most), plan.cut(cut)))
+    let medium = Medium::of(most);
+    let cut = Cut::new(most, medium.room(me), 1);
+    Ok(Exchange::of(medium, cut.steps(most), plan.cut(cut)))
 }

@@ -2,7 +2,7 @@
 //!
 //! | step | what |
 //! |---|---|
-//! | *Post* | wait until this process's line is free, write the operand, store the sequence |
+//! | *Publish* | wait until this process's line is free, write the operand, store the sequence |
 //! | *Gather { next }* | for each rank in order: wait for its line, fold its operand from the right |
 //!
 //! Everyone folds the same operands in the same order: the same bits on all ranks, for any
@@ -15,7 +15,7 @@ use crate::collective::Kind;
 use crate::comm::Member;
 use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
-use crate::machine::step::Step;
+use crate::machine::poll::Poll;
 use crate::machine::{Operation, over};
 use crate::op::Op;
 use crate::region::Region;
@@ -37,7 +37,7 @@ pub struct Posted<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum State {
-    Post,
+    Publish,
     /// The fold of the ranks below `next` lies in the member's scratch.
     Gather {
         next: Rank,
@@ -62,20 +62,20 @@ impl<'a> Posted<'a> {
 impl Operation for Posted<'_> {
     #[inline(always)]
     fn start(&mut self, me: &mut Member) {
-        (self.operation, self.state) = (me.begin(Kind::Allreduce), State::Post);
+        (self.operation, self.state) = (me.begin(Kind::Allreduce), State::Publish);
     }
 
     #[inline(always)]
-    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
+    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
         let (operation, bytes) = (self.operation, self.send.len());
         let message = (Kind::Allreduce, bytes);
         let mut body = Body::new();
-        if self.state == State::Post {
+        if self.state == State::Publish {
             if let Err(wait) = me.line_free(region, operation) {
-                return Ok(Step::Wait(wait));
+                return Ok(Poll::Wait(wait));
             }
             body.gather(&self.send);
-            line::post(region, me, operation, message, &mut body, bytes);
+            line::publish(region, me, operation, message, &mut body, bytes);
             self.state = State::Gather { next: 0 };
         }
         let State::Gather { next } = self.state else {
@@ -85,9 +85,9 @@ impl Operation for Posted<'_> {
             if peer == me.rank() {
                 // In place too: `receive` is written last.
                 body.gather(&self.send);
-            } else if let Some(wait) = line::hear(region, me, peer, operation, message, &mut body, bytes)? {
+            } else if let Some(wait) = line::receive(region, me, peer, operation, message, &mut body, bytes)? {
                 self.state = State::Gather { next: peer };
-                return Ok(Step::Wait(wait));
+                return Ok(Poll::Wait(wait));
             }
             let operand = body.words(bytes);
             let sum = &mut me.scratch[..operand.len()];
@@ -104,6 +104,6 @@ impl Operation for Posted<'_> {
         me.all_reached(operation);
         me.finish(region, operation);
         self.state = State::Done;
-        Ok(Step::Done)
+        Ok(Poll::Done)
     }
 }

@@ -1,15 +1,15 @@
 //! Allreduce by slices (ours): everyone folds its share of every fragment, so that all cores work.
 //!
 //! The vector is cut into one slice per process, slices into pieces, and those are worked off in batches of
-//! up to eight. A batch of k pieces takes 2k ticks:
+//! up to eight. A batch of k pieces takes 2k steps:
 //!
-//! | ticks | who | what |
+//! | steps | who | what |
 //! |---|---|---|
 //! | the first k | all | post the next piece of every slice; fold everyone's piece of the own slice |
 //! | the other k | all | post the result's pieces, one after the other; copy everyone else's |
 //!
 //! A slice is folded by one process alone: all get the same bits. Where a slot has not room for an element for each process,
-//! the pieces of different slices travel one behind the other: of k pieces, the first k·p ticks post those of every slice.
+//! the pieces of different slices travel one behind the other: of k pieces, the first k·p steps post those of every slice.
 
 use crate::Rank;
 use crate::collective::Kind;
@@ -21,12 +21,12 @@ use crate::region::{Extent, Region};
 use crate::shm::engine::copy::copy_private;
 use crate::shm::engine::exchange::{Exchange, Order, Plan};
 use crate::shm::engine::fold::{Operand, Shares, fold_shared};
-use crate::shm::engine::pieces::{Way, get, put};
+use crate::shm::engine::pieces::{Medium, get, put};
 
 /// Pieces of a batch: half a queue of the default length, so that a batch can be posted at once.
 const BATCH: u64 = 8;
 
-/// What happens in a tick: to the pieces that are in this fragment of all slices, or to the results of this number.
+/// What happens in a step: to the pieces that are in this fragment of all slices, or to the results of this number.
 enum Act {
     Fold(u64),
     Copy(u64),
@@ -56,9 +56,9 @@ impl<'a> Slices<'a> {
         Operand::new(send, Some(receive), op)?;
         let slice = op.count(send.len())?.div_ceil(me.size().into()) * op.element();
         let (_, shares) = Shares::new(me, slice, &op, false)?;
-        let pieces = shares.pieces.cut.ticks(slice);
+        let pieces = shares.pieces.cut.steps(slice);
         let plan = Self { me: me.rank(), size: me.size(), send, receive, op, slice, shares, pieces };
-        Ok(Exchange::of(Way::Queues, plan.ticks(), plan))
+        Ok(Exchange::of(Medium::Queues, plan.steps(), plan))
     }
 
     /// A piece of `rank`'s slice: first byte and length, in the whole vector.
@@ -69,13 +69,13 @@ impl<'a> Slices<'a> {
         (begin + from, len)
     }
 
-    /// Ticks in which a batch's pieces are folded, of the batch to which `tick` belongs, and what happens in it.
-    fn act(&self, tick: u64) -> (u64, Act) {
+    /// Steps in which a batch's pieces are folded, of the batch to which `step` belongs, and what happens in it.
+    fn act(&self, step: u64) -> (u64, Act) {
         let turns = self.shares.turns();
         let (first, at) = match turns {
             // The same with a divisor that the compiler knows.
-            1 => (tick / (2 * BATCH) * BATCH, tick % (2 * BATCH)),
-            _ => (tick / (BATCH * (turns + 1)) * BATCH, tick % (BATCH * (turns + 1))),
+            1 => (step / (2 * BATCH) * BATCH, step % (2 * BATCH)),
+            _ => (step / (BATCH * (turns + 1)) * BATCH, step % (BATCH * (turns + 1))),
         };
         let folds = BATCH.min(self.pieces - first) * turns;
         (folds, if at < folds { Act::Fold(first * turns + at) } else { Act::Copy(first + at - folds) })
@@ -87,7 +87,7 @@ impl Plan for Slices<'_> {
         Kind::Allreduce
     }
 
-    fn ticks(&self) -> u64 {
+    fn steps(&self) -> u64 {
         self.pieces * (self.shares.turns() + 1)
     }
 
@@ -95,13 +95,13 @@ impl Plan for Slices<'_> {
         self.send.len()
     }
 
-    fn posts(&self, tick: u64) -> Option<u64> {
-        let after = match self.act(tick) {
+    fn posts(&self, step: u64) -> Option<u64> {
+        let after = match self.act(step) {
             (_, Act::Fold(_)) => 0,
             // A result is posted when it is complete: when all pieces of its number are folded.
             (folds, Act::Copy(piece)) => {
                 let (at, turns) = (piece % BATCH, self.shares.turns());
-                tick - at - folds + (at + 1) * turns
+                step - at - folds + (at + 1) * turns
             }
         };
         (self.size > 1).then_some(after)
@@ -111,8 +111,8 @@ impl Plan for Slices<'_> {
         true
     }
 
-    fn takes(&self, tick: u64, peer: Rank) -> bool {
-        match self.act(tick).1 {
+    fn takes(&self, step: u64, peer: Rank) -> bool {
+        match self.act(step).1 {
             Act::Fold(at) => self.shares.is_for(at, self.me) && self.part(self.me, self.shares.piece(at)).1 > 0,
             Act::Copy(piece) => peer != self.me && self.part(peer, piece).1 > 0,
         }
@@ -122,8 +122,8 @@ impl Plan for Slices<'_> {
         Order::of(&self.op)
     }
 
-    unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, tick: u64) {
-        let at = match self.act(tick).1 {
+    unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, step: u64) {
+        let at = match self.act(step).1 {
             Act::Fold(at) => at,
             // SAFETY: the caller's promise.
             Act::Copy(piece) => return unsafe { put(region, place, &self.receive, self.part(self.me, piece)) },
@@ -135,8 +135,8 @@ impl Plan for Slices<'_> {
         }
     }
 
-    unsafe fn take<R: Region>(&mut self, region: &R, place: Extent, tick: u64, peer: Rank) -> Result<(), PollError> {
-        let piece = match self.act(tick).1 {
+    unsafe fn take<R: Region>(&mut self, region: &R, place: Extent, step: u64, peer: Rank) -> Result<(), PollError> {
+        let piece = match self.act(step).1 {
             Act::Fold(at) => self.shares.piece(at),
             Act::Copy(piece) => {
                 // SAFETY: the caller's promise.
@@ -179,22 +179,22 @@ mod tests {
                     _ => Shares::in_turns(&me, slice, &op).unwrap(),
                 };
                 let plan = Slices { me: 0, size: 3, send: data, receive: data, op, slice, shares, pieces };
-                let mut tick = 0;
+                let mut step = 0;
                 for first in (0..pieces).step_by(8) {
-                    let (batch, begin) = (8.min(pieces - first), tick);
+                    let (batch, begin) = (8.min(pieces - first), step);
                     for at in 0..batch * turns {
-                        assert!(matches!(plan.act(tick), (folds, Act::Fold(found))
+                        assert!(matches!(plan.act(step), (folds, Act::Fold(found))
                             if folds == batch * turns && found == first * turns + at));
-                        assert_eq!(plan.posts(tick), Some(0));
-                        tick += 1;
+                        assert_eq!(plan.posts(step), Some(0));
+                        step += 1;
                     }
                     for at in 0..batch {
-                        assert!(matches!(plan.act(tick).1, Act::Copy(found) if found == first + at));
-                        assert_eq!(plan.posts(tick), Some(begin + (at + 1) * turns));
-                        tick += 1;
+                        assert!(matches!(plan.act(step).1, Act::Copy(found) if found == first + at));
+                        assert_eq!(plan.posts(step), Some(begin + (at + 1) * turns));
+                        step += 1;
                     }
                 }
-                assert_eq!((plan.ticks(), plan.announced()), (tick, 3 * slice));
+                assert_eq!((plan.steps(), plan.announced()), (step, 3 * slice));
                 assert_eq!(plan.part(1, pieces), (2 * slice, 0), "no piece behind the last");
             }
         }

@@ -1,6 +1,6 @@
 //! Alltoall, alltoallv and alltoallw (ours): everyone posts a block for each process, and takes its own from each.
 //!
-//! In place needs no other memory: the pieces that a tick receives are those that it has just posted.
+//! In place needs no other memory: the pieces that a step receives are those that it has just posted.
 
 use crate::collective::Kind;
 use crate::comm::Member;

@@ -8,7 +8,7 @@
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::PollError;
-use crate::machine::step::{Await, Awaits, Source, Step, Until};
+use crate::machine::poll::{Await, Poll, Source, Until, WaitSet};
 use crate::machine::{Operation, over};
 use crate::region::{Counter, Flag, Region};
 
@@ -35,7 +35,7 @@ impl Operation for Central {
         *self = Self { operation: me.begin(Kind::Barrier), full, state: State::Arrive };
     }
 
-    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
+    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
         let (count, release) = (me.layout().central_count(), me.layout().release(0));
         if self.state == State::Arrive {
             // publishes: all before the barrier here, along the chain of additions, to rank 0
@@ -48,12 +48,12 @@ impl Operation for Central {
                 // pairs with: the arrivals
                 if !region.counter(count).load_acquire().at_least(self.full) {
                     let source = Source::Counter(count, Until::AtLeast(self.full));
-                    return Ok(Step::Wait(Awaits::one(Await { source, peer: None, operation, turn: 0 })));
+                    return Ok(Poll::Wait(WaitSet::one(Await { source, peer: None, operation, turn: 0 })));
                 }
                 // publishes: all before the barrier everywhere, to everyone
                 region.publish(release, operation);
             } else if !region.flag(release).load_acquire().at_least(operation) {
-                return Ok(Step::Wait(Awaits::flag(release, Until::AtLeast(operation), 0, operation)));
+                return Ok(Poll::Wait(WaitSet::flag(release, Until::AtLeast(operation), 0, operation)));
             }
             me.all_reached(operation);
             me.finish(region, operation);

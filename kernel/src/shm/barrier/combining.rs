@@ -12,7 +12,7 @@ use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::{PollError, Refusal};
-use crate::machine::step::{Awaits, Step, Until};
+use crate::machine::poll::{Poll, Until, WaitSet};
 use crate::machine::{Operation, over};
 use crate::pattern::tree::{Position, Tree};
 use crate::region::{Flag, FlagId, Region};
@@ -37,7 +37,7 @@ enum State {
 }
 
 impl Combining {
-    /// The part of `me`, with `arity` children per vertex on the way up.
+    /// The part of `me`, with `arity` children per vertex on the medium up.
     ///
     /// # Errors
     /// `arity` is 0.
@@ -48,12 +48,12 @@ impl Combining {
     }
 
     /// Waits for a flag of `peer` to reach this operation.
-    fn reached<R: Region>(&self, region: &R, flag: FlagId, peer: Rank) -> Result<(), Awaits> {
+    fn reached<R: Region>(&self, region: &R, flag: FlagId, peer: Rank) -> Result<(), WaitSet> {
         // pairs with: the publications of `arrive` and `release`
         if region.flag(flag).load_acquire().at_least(self.operation) {
             Ok(())
         } else {
-            Err(Awaits::flag(flag, Until::AtLeast(self.operation), peer, self.operation))
+            Err(WaitSet::flag(flag, Until::AtLeast(self.operation), peer, self.operation))
         }
     }
 }
@@ -63,13 +63,13 @@ impl Operation for Combining {
         (self.operation, self.state) = (me.begin(Kind::Barrier), State::Acquire { arrived: 0 });
     }
 
-    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
+    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
         let layout = *me.layout();
         if let State::Acquire { arrived } = self.state {
             for (index, child) in (0..).zip(self.up.children()).skip(arrived as usize) {
                 if let Err(wait) = self.reached(region, layout.arrive(child), child) {
                     self.state = State::Acquire { arrived: index };
-                    return Ok(Step::Wait(wait));
+                    return Ok(Poll::Wait(wait));
                 }
             }
             if self.up.parent().is_some() {
@@ -82,7 +82,7 @@ impl Operation for Combining {
             if let Some(parent) = self.down.parent()
                 && let Err(wait) = self.reached(region, layout.release(parent), parent)
             {
-                return Ok(Step::Wait(wait));
+                return Ok(Poll::Wait(wait));
             }
             // publishes: all before the barrier everywhere, to the children
             region.publish(layout.release(me.rank()), self.operation);

@@ -1,4 +1,4 @@
-//! Dissemination barrier (paper P4): in round i signal rank + 2ⁱ, hear rank − 2ⁱ; ⌈log2 p⌉ rounds.
+//! Dissemination barrier (paper P4): in round i signal rank + 2ⁱ, receive rank − 2ⁱ; ⌈log2 p⌉ rounds.
 //!
 //! | word | writer | reader | value |
 //! |---|---|---|---|
@@ -8,7 +8,7 @@ use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::PollError;
-use crate::machine::step::{Awaits, Step, Until};
+use crate::machine::poll::{Poll, Until, WaitSet};
 use crate::machine::{Operation, over};
 use crate::region::{Flag, Region};
 
@@ -23,12 +23,12 @@ pub struct Dissemination {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum State {
     Signal,
-    Hear,
+    Receive,
     #[default]
     Done,
 }
 
-/// The rank that `me` hears in `round`.
+/// The rank that `me` receives in `round`.
 #[inline]
 fn from(me: &Member, round: u32) -> Rank {
     let (rank, step) = (me.rank(), 1 << round);
@@ -42,21 +42,21 @@ impl Operation for Dissemination {
     }
 
     #[inline(always)]
-    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
+    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
         if self.state == State::Done {
             return over(self.operation);
         }
         while self.round < me.layout().rounds() {
             if self.state == State::Signal {
-                // publishes: all before the barrier, here and where the rounds before heard of it
+                // publishes: all before the barrier, here and where the rounds before received of it
                 region.publish(me.layout().round(me.rank(), self.round), self.operation);
-                self.state = State::Hear;
+                self.state = State::Receive;
             }
             let peer = from(me, self.round);
             let flag = me.layout().round(peer, self.round);
             // pairs with: the signal
             if !region.flag(flag).load_acquire().at_least(self.operation) {
-                return Ok(Step::Wait(Awaits::flag(flag, Until::AtLeast(self.operation), peer, self.operation)));
+                return Ok(Poll::Wait(WaitSet::flag(flag, Until::AtLeast(self.operation), peer, self.operation)));
             }
             self.round += 1;
             self.state = State::Signal;
@@ -64,6 +64,6 @@ impl Operation for Dissemination {
         me.all_reached(self.operation);
         me.finish(region, self.operation);
         self.state = State::Done;
-        Ok(Step::Done)
+        Ok(Poll::Done)
     }
 }

@@ -1,4 +1,4 @@
-//! Barrier on posted lines (ours): everyone posts a line, and hears those of all others.
+//! Barrier on posted lines (ours): everyone posts a line, and receives those of all others.
 //!
 //! A single round: where ranks share cores, each has to run once only between the last one's coming and its own leaving.
 //! The price is p − 1 lines to look at.
@@ -7,7 +7,7 @@ use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::PollError;
-use crate::machine::step::Step;
+use crate::machine::poll::Poll;
 use crate::machine::{Operation, over};
 use crate::region::Region;
 use crate::shm::engine::line::{self, Body};
@@ -21,9 +21,9 @@ pub struct Posted {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum State {
-    Post,
+    Publish,
     /// Those below `next` have come.
-    Hear {
+    Receive {
         next: Rank,
     },
     #[default]
@@ -33,32 +33,32 @@ enum State {
 impl Operation for Posted {
     #[inline(always)]
     fn start(&mut self, me: &mut Member) {
-        *self = Self { operation: me.begin(Kind::Barrier), state: State::Post };
+        *self = Self { operation: me.begin(Kind::Barrier), state: State::Publish };
     }
 
     #[inline(always)]
-    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
+    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
         let (operation, message) = (self.operation, (Kind::Barrier, 0));
         let mut body = Body::new();
-        if self.state == State::Post {
+        if self.state == State::Publish {
             if let Err(wait) = me.line_free(region, operation) {
-                return Ok(Step::Wait(wait));
+                return Ok(Poll::Wait(wait));
             }
-            line::post(region, me, operation, message, &mut body, 0);
-            self.state = State::Hear { next: 0 };
+            line::publish(region, me, operation, message, &mut body, 0);
+            self.state = State::Receive { next: 0 };
         }
-        let State::Hear { next } = self.state else {
+        let State::Receive { next } = self.state else {
             return over(operation);
         };
         for peer in (next..me.size()).filter(|&peer| peer != me.rank()) {
-            if let Some(wait) = line::hear(region, me, peer, operation, message, &mut body, 0)? {
-                self.state = State::Hear { next: peer };
-                return Ok(Step::Wait(wait));
+            if let Some(wait) = line::receive(region, me, peer, operation, message, &mut body, 0)? {
+                self.state = State::Receive { next: peer };
+                return Ok(Poll::Wait(wait));
             }
         }
         me.all_reached(operation);
         me.finish(region, operation);
         self.state = State::Done;
-        Ok(Step::Done)
+        Ok(Poll::Done)
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! | who | step |
 //! |---|---|
-//! | root | *Post*: wait until its line is free, write length and payload, store the sequence; done |
-//! | others | *Hear*: wait for the root's sequence, copy the payload out, publish `done` |
+//! | root | *Publish*: wait until its line is free, write length and payload, store the sequence; done |
+//! | others | *Receive*: wait for the root's sequence, copy the payload out, publish `done` |
 //!
 //! The root's return says nothing of the others: a broadcast does not synchronise.
 
@@ -12,7 +12,7 @@ use crate::collective::Kind;
 use crate::comm::Member;
 use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
-use crate::machine::step::Step;
+use crate::machine::poll::Poll;
 use crate::machine::{Operation, over};
 use crate::region::Region;
 use crate::region::layout::LINE_PAYLOAD;
@@ -32,8 +32,8 @@ pub struct Posted<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum State {
-    Post,
-    Hear,
+    Publish,
+    Receive,
     Done,
 }
 
@@ -54,25 +54,25 @@ impl Operation for Posted<'_> {
     #[inline(always)]
     fn start(&mut self, me: &mut Member) {
         self.operation = me.begin(Kind::Bcast);
-        self.state = if me.rank() == self.root { State::Post } else { State::Hear };
+        self.state = if me.rank() == self.root { State::Publish } else { State::Receive };
     }
 
     #[inline(always)]
-    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
+    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
         let bytes = self.data.len();
         let message = (Kind::Bcast, bytes);
         let mut body = Body::new();
         match self.state {
-            State::Post => {
+            State::Publish => {
                 if let Err(wait) = me.line_free(region, self.operation) {
-                    return Ok(Step::Wait(wait));
+                    return Ok(Poll::Wait(wait));
                 }
                 body.gather(&self.data);
-                line::post(region, me, self.operation, message, &mut body, bytes);
+                line::publish(region, me, self.operation, message, &mut body, bytes);
             }
-            State::Hear => {
-                if let Some(wait) = line::hear(region, me, self.root, self.operation, message, &mut body, bytes)? {
-                    return Ok(Step::Wait(wait));
+            State::Receive => {
+                if let Some(wait) = line::receive(region, me, self.root, self.operation, message, &mut body, bytes)? {
+                    return Ok(Poll::Wait(wait));
                 }
                 body.scatter(&self.data);
             }
@@ -80,6 +80,6 @@ impl Operation for Posted<'_> {
         }
         me.finish(region, self.operation);
         self.state = State::Done;
-        Ok(Step::Done)
+        Ok(Poll::Done)
     }
 }

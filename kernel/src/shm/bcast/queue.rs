@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | the root's posted line | root | all | the message's length; published data: the first fragment |
 //! | `ready(root)` | root | all | fragments published, on the fragment clock, from the second on |
-//! | `taken(r)` | r | the root, when its queue is full | fragments that r is done with, on the clock |
+//! | `acked(r)` | r | the root, when its queue is full | fragments that r is done with, on the clock |
 //! | `done(r)` | r | who reuses a line | the last operation finished |
 //!
 //! The *fragment clock* counts the queue fragments of all operations; since all know every
@@ -21,7 +21,7 @@ use crate::collective::Kind;
 use crate::comm::Member;
 use crate::data::datatype::Data;
 use crate::error::{PollError, Refusal};
-use crate::machine::step::{Awaits, Step, Until};
+use crate::machine::poll::{Poll, Until, WaitSet};
 use crate::machine::{Operation, over};
 use crate::region::layout::Params;
 use crate::region::{Flag, Region};
@@ -52,7 +52,7 @@ enum State {
         next: u64,
     },
     /// Others: listens for the root's line.
-    Hear,
+    Receive,
     /// Others: copies fragment `next` out.
     Drain {
         next: u64,
@@ -93,7 +93,7 @@ impl<'a> Queue<'a> {
         (from, self.fragment.min(self.data.len() - from))
     }
 
-    fn fill<R: Region>(&mut self, region: &R, me: &mut Member, mut next: u64) -> Option<Awaits> {
+    fn fill<R: Region>(&mut self, region: &R, me: &mut Member, mut next: u64) -> Option<WaitSet> {
         let layout = *me.layout();
         loop {
             let clock = self.base + next;
@@ -118,7 +118,7 @@ impl<'a> Queue<'a> {
             } else {
                 // The first fragment travels with the announcement: one line transfer for both.
                 let message = (Kind::Bcast, self.data.len());
-                line::post(region, me, self.operation, message, &mut Body::new(), 0);
+                line::publish(region, me, self.operation, message, &mut Body::new(), 0);
             }
             next += 1;
             if next >= self.count {
@@ -127,12 +127,12 @@ impl<'a> Queue<'a> {
         }
     }
 
-    fn drain<R: Region>(&mut self, region: &R, me: &mut Member, mut next: u64) -> Result<Option<Awaits>, PollError> {
+    fn drain<R: Region>(&mut self, region: &R, me: &mut Member, mut next: u64) -> Result<Option<WaitSet>, PollError> {
         let layout = *me.layout();
         while next < self.count {
             let clock = self.base + next;
             let published = if next == 0 {
-                // The line was heard: it published the first fragment.
+                // The line was received: it published the first fragment.
                 clock + 1
             } else {
                 // pairs with: fill
@@ -140,7 +140,7 @@ impl<'a> Queue<'a> {
                 if !ready.at_least(clock + 1) {
                     self.state = State::Drain { next };
                     let until = Until::AtLeast(clock + 1);
-                    return Ok(Some(Awaits::flag(layout.ready(self.root), until, self.root, self.operation)));
+                    return Ok(Some(WaitSet::flag(layout.ready(self.root), until, self.root, self.operation)));
                 }
                 // The root may be far ahead, in a later operation that left slots alone.
                 ready.capped(self.base + self.count)
@@ -149,14 +149,14 @@ impl<'a> Queue<'a> {
                 let (from, len) = self.cut(next);
                 let slot = layout.slot(self.root, self.base + next).part(0, len);
                 if self.past_caches {
-                    // SAFETY: S3, published, and reused only after our `taken`; the data is ours to write.
+                    // SAFETY: S3, published, and reused only after our `acked`; the data is ours to write.
                     unsafe { copy_out_past_caches(region, slot, &self.data, from) };
                 } else {
                     // SAFETY: as above.
                     unsafe { copy_out(region, slot, &self.data, from) };
                 }
                 next += 1;
-                me.taken(region, self.base + next);
+                me.acknowledge(region, self.base + next);
             }
         }
         Ok(None)
@@ -166,14 +166,14 @@ impl<'a> Queue<'a> {
 impl Operation for Queue<'_> {
     fn start(&mut self, me: &mut Member) {
         (self.operation, self.base) = (me.begin(Kind::Bcast), me.take_clock(self.count));
-        self.state = if me.rank() == self.root { State::Fill { next: 0 } } else { State::Hear };
+        self.state = if me.rank() == self.root { State::Fill { next: 0 } } else { State::Receive };
     }
 
-    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
-        if self.state == State::Hear {
+    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
+        if self.state == State::Receive {
             let message = (Kind::Bcast, self.data.len());
-            if let Some(wait) = line::hear(region, me, self.root, self.operation, message, &mut Body::new(), 0)? {
-                return Ok(Step::Wait(wait));
+            if let Some(wait) = line::receive(region, me, self.root, self.operation, message, &mut Body::new(), 0)? {
+                return Ok(Poll::Wait(wait));
             }
             self.state = State::Drain { next: 0 };
         }
@@ -182,18 +182,18 @@ impl Operation for Queue<'_> {
                 let wait = self.fill(region, me, next);
                 if wait.is_none() {
                     // The root is done with its own fragments too: the next root asks everyone.
-                    me.taken(region, self.base + self.count);
+                    me.acknowledge(region, self.base + self.count);
                 }
                 wait
             }
             State::Drain { next } => self.drain(region, me, next)?,
-            State::Hear | State::Done => return over(self.operation),
+            State::Receive | State::Done => return over(self.operation),
         };
         if let Some(wait) = wait {
-            return Ok(Step::Wait(wait));
+            return Ok(Poll::Wait(wait));
         }
         me.finish(region, self.operation);
         self.state = State::Done;
-        Ok(Step::Done)
+        Ok(Poll::Done)
     }
 }

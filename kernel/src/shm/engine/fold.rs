@@ -7,7 +7,7 @@ use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, Condition, Refusal};
 use crate::op::Op;
 use crate::region::{Extent, Region};
-use crate::shm::engine::pieces::{Pieces, Readers, Way};
+use crate::shm::engine::pieces::{Medium, Pieces, Readers};
 
 /// The data of a reduction on one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,18 +59,18 @@ impl Shares {
     /// # Errors
     /// An element is longer than a slot.
     #[inline(always)]
-    pub(crate) fn new(me: &Member, most: u64, op: &Op, lines: bool) -> Result<(Way, Self), Refusal> {
+    pub(crate) fn new(me: &Member, most: u64, op: &Op, lines: bool) -> Result<(Medium, Self), Refusal> {
         // In rank order the writer takes its own piece as well, between those of others.
         let readers = if op.commutative() { Readers::Others } else { Readers::All };
         let side_by_side = if lines {
             Pieces::known(me, most, op.element(), readers)
         } else {
-            Pieces::queued(me, most, op.element(), readers).map(|pieces| (Way::Queues, pieces))
+            Pieces::queued(me, most, op.element(), readers).map(|pieces| (Medium::Queues, pieces))
         };
-        if let Ok((way, pieces)) = side_by_side {
-            return Ok((way, Self { pieces, turns: 1 }));
+        if let Ok((medium, pieces)) = side_by_side {
+            return Ok((medium, Self { pieces, turns: 1 }));
         }
-        Ok((Way::Queues, Self::in_turns(me, most, op)?))
+        Ok((Medium::Queues, Self::in_turns(me, most, op)?))
     }
 
     /// Each fragment is for one.
@@ -88,7 +88,7 @@ impl Shares {
     /// Fragments for blocks of `bytes`.
     #[inline(always)]
     pub(crate) fn fragments(&self, bytes: u64) -> u64 {
-        self.pieces.cut.ticks(bytes) * self.turns
+        self.pieces.cut.steps(bytes) * self.turns
     }
 
     /// The number of the pieces that are in a fragment.

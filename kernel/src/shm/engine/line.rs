@@ -23,7 +23,7 @@ use crate::comm::member::Member;
 use crate::data::buffer::Buf;
 use crate::data::datatype::Data;
 use crate::error::PollError;
-use crate::machine::step::{Awaits, Until};
+use crate::machine::poll::{Until, WaitSet};
 use crate::region::layout::{LINE_PAYLOAD, LINE_ROOM};
 use crate::region::{Flag, Region};
 use core::cmp::Ordering::{Equal, Greater, Less};
@@ -95,11 +95,11 @@ impl Body {
         self.0[1..].as_mut_ptr().cast()
     }
 
-    /// The payload's words, `bytes` of which were [gathered](Self::gather) or [heard](hear).
+    /// The payload's words, `bytes` of which were [gathered](Self::gather) or [received](receive).
     #[inline(always)]
     pub(crate) fn words(&self, bytes: u64) -> &[u64] {
         let words = &self.0[1..1 + bytes.div_ceil(8) as usize];
-        // SAFETY: `gather` and `hear` have written every word of the message.
+        // SAFETY: `gather` and `receive` have written every word of the message.
         unsafe { words.assume_init_ref() }
     }
 
@@ -155,7 +155,7 @@ unsafe fn copy_words(from: *const u8, to: *mut u8, len: usize) {
 /// Posts this process's line of `operation`, which must be [free](Member::line_free): `bytes` is the
 /// message's length; `inline` of them travel in the line, gathered in `body`.
 #[inline(always)]
-pub(crate) fn post<R: Region>(
+pub(crate) fn publish<R: Region>(
     region: &R,
     me: &Member,
     operation: u64,
@@ -169,18 +169,18 @@ pub(crate) fn post<R: Region>(
     // SAFETY: R10 (S2), the line is free: every reader's `done` has passed its last use. The body's first
     // words are initialised as far as `inline`, and ours.
     unsafe { region.write(at, src) };
-    // publishes: head and payload, read after `hear`
+    // publishes: head and payload, read after `receive`
     region.publish(me.layout().line(me.rank(), operation), operation);
 }
 
 /// Has `peer` posted its line of `operation`? If not, what to wait for. A line that is ahead is an overrun.
 #[inline(always)]
-fn arrived<R: Region>(region: &R, me: &Member, peer: Rank, operation: u64) -> Result<Option<Awaits>, PollError> {
+fn arrived<R: Region>(region: &R, me: &Member, peer: Rank, operation: u64) -> Result<Option<WaitSet>, PollError> {
     let line = me.layout().line(peer, operation);
     // pairs with: post
     let sequence = region.flag(line).load_acquire();
     match sequence.against(operation) {
-        Less => Ok(Some(Awaits::flag(line, Until::AtLeast(operation), peer, operation))),
+        Less => Ok(Some(WaitSet::flag(line, Until::AtLeast(operation), peer, operation))),
         Equal => Ok(None),
         Greater => Err(PollError::Overrun { peer, expected: operation, found: sequence.unchecked() }),
     }
@@ -191,7 +191,7 @@ fn arrived<R: Region>(region: &R, me: &Member, peer: Rank, operation: u64) -> Re
 ///
 /// Errors: a line that is ahead (overrun), of another collective or behind other ones, or for a message of another length.
 #[inline(always)]
-pub(crate) fn hear<R: Region>(
+pub(crate) fn receive<R: Region>(
     region: &R,
     me: &Member,
     peer: Rank,
@@ -199,7 +199,7 @@ pub(crate) fn hear<R: Region>(
     (kind, bytes): (Kind, u64),
     body: &mut Body,
     inline: u64,
-) -> Result<Option<Awaits>, PollError> {
+) -> Result<Option<WaitSet>, PollError> {
     if let Some(wait) = arrived(region, me, peer, operation)? {
         return Ok(Some(wait));
     }
@@ -222,13 +222,13 @@ pub(crate) fn hear<R: Region>(
 ///
 /// Errors: a line that is ahead (overrun), or of another collective or behind other ones.
 #[inline]
-pub(crate) fn hear_head<R: Region>(
+pub(crate) fn receive_head<R: Region>(
     region: &R,
     me: &Member,
     peer: Rank,
     operation: u64,
     kind: Kind,
-) -> Result<Result<u64, Awaits>, PollError> {
+) -> Result<Result<u64, WaitSet>, PollError> {
     if let Some(wait) = arrived(region, me, peer, operation)? {
         return Ok(Err(wait));
     }

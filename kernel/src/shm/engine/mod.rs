@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `ticks` | an operation as a row of ticks: when a process posts, and when it takes |
+//! | `steps` | an operation as a row of steps: when a process posts, and when it takes |
 //! | `exchange` | a message to all: one engine, whose plans are collectives |
 //! | `pairwise`, `pairs` | a block for each pair of processes: the other engine, and where blocks travel |
 //! | `pieces` | how messages become fragments |
@@ -16,7 +16,7 @@ pub(crate) mod line;
 pub(crate) mod pairs;
 pub mod pairwise;
 pub mod pieces;
-pub mod ticks;
+pub mod steps;
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
 //! A block for each pair of processes (ours): alltoall, and scatter, where one process alone has blocks. An engine of
-//! [`ticks`](super::ticks).
+//! [`steps`](super::steps).
 //!
-//! Where blocks travel, and who knows their lengths, [`pairs`](super::pairs) says: in tick 0 side by side, a block for everyone
-//! in one place; in later ticks a fragment is for one reader, and each process exchanges with one other.
+//! Where blocks travel, and who knows their lengths, `pairs` says: in step 0 side by side, a block for everyone
+//! in one place; in later steps a fragment is for one reader, and each process exchanges with one other.
 //!
 //! Where one process alone posts it goes on in its readers' queues when its own is full, so that much is posted before
 //! readers must come.
@@ -11,19 +11,19 @@ use super::copy::copy_private;
 use super::exchange::Order;
 use super::line;
 use super::pairs::Pairs;
-use super::pieces::{UNKNOWN, Way};
-use super::ticks::{Clock, Engine, Taking, Ticks};
+use super::pieces::{Medium, UNKNOWN};
+use super::steps::{Clock, Engine, Steps, Taking};
 use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::data::blocks::Blocks;
 use crate::data::datatype::Data;
 use crate::error::{PollError, Refusal};
-use crate::machine::step::Awaits;
+use crate::machine::poll::WaitSet;
 use crate::region::{Extent, Region};
 
 /// One process's part.
-pub type Pairwise<'a> = Ticks<Blockwise<'a>>;
+pub type Pairwise<'a> = Steps<Blockwise<'a>>;
 
 /// Where blocks are received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,14 +57,14 @@ impl<'a> Pairwise<'a> {
         send: Option<Blocks<'a>>,
         receive: Receive<'a>,
     ) -> Result<Self, Refusal> {
-        let (way, ticks, pairs) = Pairs::known(me, bytes)?;
-        Ok(Self::new(if way == Way::Lines { 0 } else { ticks }, Blockwise { kind, pairs, send, receive }))
+        let (medium, steps, pairs) = Pairs::known(me, bytes)?;
+        Ok(Self::new(if medium == Medium::Lines { 0 } else { steps }, Blockwise { kind, pairs, send, receive }))
     }
 
     /// Blocks whose lengths only writer and reader know. The longest that this process receives from one has `most` bytes.
     ///
     /// # Errors
-    /// More bytes than the clock's ticks for them.
+    /// More bytes than the clock's steps for them.
     #[inline(always)]
     pub(crate) fn vary(
         me: &Member,
@@ -88,30 +88,30 @@ impl<'a> Blockwise<'a> {
         }
     }
 
-    /// Does this process take a fragment of its block from `peer` in `tick`?
+    /// Does this process take a fragment of its block from `peer` in `step`?
     #[inline]
-    fn takes(&self, tick: u64, peer: Rank, block: &Data<'_>) -> bool {
-        self.pairs.takes(tick, peer, || block.len())
+    fn takes(&self, step: u64, peer: Rank, block: &Data<'_>) -> bool {
+        self.pairs.takes(step, peer, || block.len())
     }
 
-    /// Where `writer`'s fragment of `tick` for `reader` lies.
+    /// Where `writer`'s fragment of `step` for `reader` lies.
     #[inline]
-    pub(super) fn place(&self, me: &Member, clock: &Clock, tick: u64, (writer, reader): (Rank, Rank)) -> Extent {
-        if !self.pairs.in_slot(tick, writer) {
+    pub(super) fn place(&self, me: &Member, clock: &Clock, step: u64, (writer, reader): (Rank, Rank)) -> Extent {
+        if !self.pairs.in_slot(step, writer) {
             clock.line(me, writer)
-        } else if self.beyond(me, tick).is_some() {
-            clock.slot(me, reader, tick)
+        } else if self.beyond(me, step).is_some() {
+            clock.slot(me, reader, step)
         } else {
-            clock.slot(me, writer, tick)
+            clock.slot(me, writer, step)
         }
     }
 
-    /// If one process alone posts, and its queue is full with what is before `tick`, so that it goes on in its readers' queues:
-    /// the ticks until it comes to the same slot again, when all slots, a power of two, have been through all turns, an odd number.
+    /// If one process alone posts, and its queue is full with what is before `step`, so that it goes on in its readers' queues:
+    /// the steps until it comes to the same slot again, when all slots, a power of two, have been through all rounds, an odd number.
     #[inline]
-    pub(super) fn beyond(&self, me: &Member, tick: u64) -> Option<u64> {
+    pub(super) fn beyond(&self, me: &Member, step: u64) -> Option<u64> {
         let slots = u64::from(me.layout().params().queue_slots);
-        (tick >= slots && matches!(self.receive, Receive::From(..))).then(|| slots * self.pairs.turns())
+        (step >= slots && matches!(self.receive, Receive::From(..))).then(|| slots * self.pairs.rounds())
     }
 }
 
@@ -122,8 +122,8 @@ impl Engine for Blockwise<'_> {
     }
 
     #[inline]
-    fn ticks(&self) -> u64 {
-        self.pairs.ticks()
+    fn steps(&self) -> u64 {
+        self.pairs.steps()
     }
 
     /// Where one process alone posts it takes from nobody.
@@ -134,44 +134,44 @@ impl Engine for Blockwise<'_> {
 
     /// Where one process alone posts, others have to do with that one alone.
     #[inline]
-    fn next(&self, tick: u64) -> u64 {
+    fn next(&self, step: u64) -> u64 {
         match self.receive {
-            Receive::From(root, _) if self.send.is_none() => self.pairs.next_with(tick, root),
-            _ => tick + 1,
+            Receive::From(root, _) if self.send.is_none() => self.pairs.next_with(step, root),
+            _ => step + 1,
         }
     }
 
     #[inline]
-    fn posts(&self, tick: u64) -> Option<u64> {
+    fn posts(&self, step: u64) -> Option<u64> {
         let blocks = self.send.as_ref()?;
-        self.pairs.posts(tick, |reader| blocks.bytes(reader)).then_some(0)
+        self.pairs.posts(step, |reader| blocks.bytes(reader)).then_some(0)
     }
 
     #[inline]
     fn restart(&mut self) {}
 
     #[inline]
-    fn post<R: Region>(&mut self, region: &R, me: &mut Member, clock: &Clock, tick: u64) -> Result<(), Awaits> {
+    fn post<R: Region>(&mut self, region: &R, me: &mut Member, clock: &Clock, step: u64) -> Result<(), WaitSet> {
         let Some(blocks) = &self.send else { return Ok(()) };
-        if tick == 0 {
+        if step == 0 {
             me.line_free(region, clock.operation())?;
         }
-        if self.pairs.in_slot(tick, me.rank()) {
-            match self.beyond(me, tick) {
+        if self.pairs.in_slot(step, me.rank()) {
+            match self.beyond(me, step) {
                 // What a reader's queue held before this operation is not known here.
                 Some(round) => {
-                    let needed = clock.at(0).max((clock.at(tick) + 1).saturating_sub(round));
-                    me.all_taken(region, clock.operation(), clock.at(tick), needed)?;
+                    let needed = clock.at(0).max((clock.at(step) + 1).saturating_sub(round));
+                    me.all_acked(region, clock.operation(), clock.at(step), needed)?;
                 }
-                None => me.take_slot(region, clock.operation(), clock.at(tick))?,
+                None => me.take_slot(region, clock.operation(), clock.at(step))?,
             }
         }
-        let reader = self.pairs.partner(tick).unwrap_or(me.rank());
-        let place = self.place(me, clock, tick, (me.rank(), reader));
+        let reader = self.pairs.partner(step).unwrap_or(me.rank());
+        let place = self.place(me, clock, step, (me.rank(), reader));
         // SAFETY: R10 (checked as S2), the line is free, and everyone has taken the slot's last fragment, this process
         // too: it takes nothing, or posts less than a queue ahead of what it takes. The data is as the constructor was promised.
-        unsafe { self.pairs.put(region, place, tick, blocks) };
-        clock.publish(region, me, (self.kind, self.pairs.announced()), tick);
+        unsafe { self.pairs.put(region, place, step, blocks) };
+        clock.publish(region, me, (self.kind, self.pairs.announced()), step);
         Ok(())
     }
 
@@ -181,13 +181,13 @@ impl Engine for Blockwise<'_> {
         region: &R,
         me: &Member,
         clock: &Clock,
-        tick: u64,
+        step: u64,
         taking: &mut Taking,
-    ) -> Result<Option<Awaits>, PollError> {
-        let partner = self.pairs.partner(tick);
+    ) -> Result<Option<WaitSet>, PollError> {
+        let partner = self.pairs.partner(step);
         for index in taking.index..if partner.is_some() { 1 } else { me.size() } {
             let peer = partner.unwrap_or_else(|| Order::OwnFirst.peer(me.rank(), me.size(), index));
-            let Some(data) = self.incoming(peer).filter(|data| self.takes(tick, peer, data)) else { continue };
+            let Some(data) = self.incoming(peer).filter(|data| self.takes(step, peer, data)) else { continue };
             if peer == me.rank() {
                 if let Some(blocks) = &self.send {
                     // SAFETY: both are this process's data, as the constructor was promised; in place they are the same.
@@ -195,25 +195,25 @@ impl Engine for Blockwise<'_> {
                 }
                 continue;
             }
-            if self.pairs.hears(tick) && !taking.heard {
-                match line::hear_head(region, me, peer, clock.operation(), self.kind)? {
-                    Ok(announced) => self.pairs.heard(peer, announced)?,
+            if self.pairs.receives(step) && !taking.received {
+                match line::receive_head(region, me, peer, clock.operation(), self.kind)? {
+                    Ok(announced) => self.pairs.received(peer, announced)?,
                     Err(wait) => {
                         taking.index = index;
                         return Ok(Some(wait));
                     }
                 }
             }
-            let unpublished = clock.unpublished(region, me, peer, tick);
+            let unpublished = clock.unpublished(region, me, peer, step);
             if unpublished.is_some() {
-                *taking = Taking { index, heard: true, ..*taking };
+                *taking = Taking { index, received: true, ..*taking };
                 return Ok(unpublished);
             }
-            taking.heard = false;
-            let place = self.place(me, clock, tick, (peer, me.rank()));
-            // SAFETY: S3, heard, and reused only after our `taken` or `done`, which come later; the data is as the
+            taking.received = false;
+            let place = self.place(me, clock, step, (peer, me.rank()));
+            // SAFETY: S3, received, and reused only after our `acked` or `done`, which come later; the data is as the
             // constructor was promised.
-            unsafe { self.pairs.get(region, place, (tick, peer), &data) }?;
+            unsafe { self.pairs.get(region, place, (step, peer), &data) }?;
         }
         Ok(None)
     }
@@ -221,9 +221,9 @@ impl Engine for Blockwise<'_> {
 
 #[cfg(test)]
 impl Blockwise<'_> {
-    /// Does this process take any of `peer`'s fragment of `tick`?
-    pub(super) fn takes_of(&self, tick: u64, peer: Rank) -> bool {
-        self.incoming(peer).is_some_and(|data| self.takes(tick, peer, &data))
+    /// Does this process take any of `peer`'s fragment of `step`?
+    pub(super) fn takes_of(&self, step: u64, peer: Rank) -> bool {
+        self.incoming(peer).is_some_and(|data| self.takes(step, peer, &data))
     }
 
     /// Does one process alone post?

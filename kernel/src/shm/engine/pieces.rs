@@ -11,8 +11,8 @@ use crate::region::{Extent, Region};
 
 /// Where fragments lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Way {
-    /// In posted lines: one tick, at most [`LINE_PAYLOAD`] bytes.
+pub enum Medium {
+    /// In posted lines: one step, at most [`LINE_PAYLOAD`] bytes.
     Lines,
     /// In the queues' slots.
     Queues,
@@ -20,7 +20,7 @@ pub enum Way {
     Either,
 }
 
-impl Way {
+impl Medium {
     /// Lines for what fits them.
     #[inline(always)]
     pub(crate) const fn of(bytes: u64) -> Self {
@@ -37,11 +37,11 @@ impl Way {
     }
 }
 
-/// Most ticks of a message where nobody knows everyone's lengths.
-const MOST_TICKS: u64 = 1 << 24;
+/// Most steps of a message where nobody knows everyone's lengths.
+const MOST_STEPS: u64 = 1 << 24;
 
 /// What the clock advances by then: one more, so that the next such message begins with the next slot.
-pub(crate) const UNKNOWN: u64 = MOST_TICKS + 1;
+pub(crate) const UNKNOWN: u64 = MOST_STEPS + 1;
 
 /// How one message is cut into fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,29 +70,29 @@ impl Cut {
         Ok(Self::new(bytes, room, element))
     }
 
-    /// Ticks of a message: one at least.
+    /// Steps of a message: one at least.
     #[inline(always)]
-    pub(crate) fn ticks(self, bytes: u64) -> u64 {
+    pub(crate) fn steps(self, bytes: u64) -> u64 {
         if bytes <= self.fragment { 1 } else { bytes.div_ceil(self.fragment) }
     }
 
-    /// Ticks of a message where nobody knows everyone's lengths, if each of its fragments takes `turns` of them.
+    /// Steps of a message where nobody knows everyone's lengths, if each of its fragments takes `turns` of them.
     ///
     /// # Errors
     /// It has more than the clock advances by.
     #[inline(always)]
-    pub(crate) fn bounded_ticks(self, bytes: u64, turns: u64) -> Result<u64, Refusal> {
-        let ticks = self.ticks(bytes);
-        if ticks > 1 {
-            Refusal::check(Argument::Bytes, bytes, Bound::AtMost((MOST_TICKS / turns).saturating_mul(self.fragment)))?;
+    pub(crate) fn bounded_steps(self, bytes: u64, turns: u64) -> Result<u64, Refusal> {
+        let steps = self.steps(bytes);
+        if steps > 1 {
+            Refusal::check(Argument::Bytes, bytes, Bound::AtMost((MOST_STEPS / turns).saturating_mul(self.fragment)))?;
         }
-        Ok(ticks * turns)
+        Ok(steps * turns)
     }
 
-    /// The part of a message of `bytes` that is in `tick`: first byte and length.
+    /// The part of a message of `bytes` that is in `step`: first byte and length.
     #[inline]
-    pub(crate) const fn part(self, bytes: u64, tick: u64) -> (u64, u64) {
-        let from = tick.saturating_mul(self.fragment);
+    pub(crate) const fn part(self, bytes: u64, step: u64) -> (u64, u64) {
+        let from = step.saturating_mul(self.fragment);
         if from >= bytes {
             return (bytes, 0);
         }
@@ -144,12 +144,12 @@ impl Pieces {
     /// # Errors
     /// More processes than a slot has room for, or longer elements.
     #[inline(always)]
-    pub(crate) fn known(me: &Member, most: u64, element: u64, readers: Readers) -> Result<(Way, Self), Refusal> {
+    pub(crate) fn known(me: &Member, most: u64, element: u64, readers: Readers) -> Result<(Medium, Self), Refusal> {
         let stride = most.next_multiple_of(8);
         if stride.checked_mul(readers.count(me)).is_some_and(|all| all <= LINE_PAYLOAD) {
-            return Ok((Way::Lines, Self { stride, header: 0, readers, cut: Cut { fragment: stride.max(1) } }));
+            return Ok((Medium::Lines, Self { stride, header: 0, readers, cut: Cut { fragment: stride.max(1) } }));
         }
-        Ok((Way::Queues, Self::queued(me, most, element, readers)?))
+        Ok((Medium::Queues, Self::queued(me, most, element, readers)?))
     }
 
     /// The same, through the queues whatever the length.
@@ -188,13 +188,13 @@ impl Pieces {
     /// Messages in slots, each for one reader, whose length was told elsewhere.
     #[inline(always)]
     pub(crate) fn bare(me: &Member) -> Self {
-        let stride = Way::Queues.room(me);
+        let stride = Medium::Queues.room(me);
         Self { stride, header: 0, readers: Readers::One, cut: Cut { fragment: stride } }
     }
 
     #[inline(always)]
     fn stride(me: &Member, readers: Readers, least: u64) -> Result<u64, Refusal> {
-        let (room, count) = (Way::Queues.room(me), readers.count(me));
+        let (room, count) = (Medium::Queues.room(me), readers.count(me));
         Refusal::check(Argument::Ranks, count, Bound::AtMost(room / least))?;
         let stride = room / count;
         Ok(stride - stride % if stride < 64 { 16 } else { 64 })
@@ -335,9 +335,9 @@ mod tests {
     #[test]
     fn a_message_is_cut_into_whole_fragments_and_a_rest() {
         let cut = Cut { fragment: 64 };
-        assert_eq!([0, 1, 64, 65, 128, 129].map(|bytes| cut.ticks(bytes)), [1, 1, 1, 2, 2, 3]);
-        assert_eq!([0, 1, 2, 3].map(|tick| cut.part(130, tick)), [(0, 64), (64, 64), (128, 2), (130, 0)]);
-        assert_eq!([0, 1, 2].map(|tick| cut.part(128, tick)), [(0, 64), (64, 64), (128, 0)]);
+        assert_eq!([0, 1, 64, 65, 128, 129].map(|bytes| cut.steps(bytes)), [1, 1, 1, 2, 2, 3]);
+        assert_eq!([0, 1, 2, 3].map(|step| cut.part(130, step)), [(0, 64), (64, 64), (128, 2), (130, 0)]);
+        assert_eq!([0, 1, 2].map(|step| cut.part(128, step)), [(0, 64), (64, 64), (128, 0)]);
         assert_eq!(cut.part(u64::MAX, u64::MAX), (u64::MAX, 0));
     }
 
@@ -353,13 +353,13 @@ mod tests {
     }
 
     #[test]
-    fn ticks_of_lengths_that_not_all_know_are_bounded() {
+    fn steps_of_lengths_that_not_all_know_are_bounded() {
         let cut = Cut { fragment: 64 };
-        assert_eq!([0, 64, 65].map(|bytes| cut.bounded_ticks(bytes, 5)), [Ok(5), Ok(5), Ok(10)]);
-        let most = MOST_TICKS / 4 * 64;
-        assert_eq!(cut.bounded_ticks(most, 4), Ok(MOST_TICKS));
-        assert_eq!(cut.bounded_ticks(most + 1, 4), Err(Refusal::new(Argument::Bytes, most + 1, Bound::AtMost(most))));
-        assert_eq!(cut.bounded_ticks(64, 2 * MOST_TICKS), Ok(2 * MOST_TICKS), "what is not cut is never too long");
+        assert_eq!([0, 64, 65].map(|bytes| cut.bounded_steps(bytes, 5)), [Ok(5), Ok(5), Ok(10)]);
+        let most = MOST_STEPS / 4 * 64;
+        assert_eq!(cut.bounded_steps(most, 4), Ok(MOST_STEPS));
+        assert_eq!(cut.bounded_steps(most + 1, 4), Err(Refusal::new(Argument::Bytes, most + 1, Bound::AtMost(most))));
+        assert_eq!(cut.bounded_steps(64, 2 * MOST_STEPS), Ok(2 * MOST_STEPS), "what is not cut is never too long");
     }
 
     #[test]
@@ -394,8 +394,8 @@ mod tests {
     #[test]
     fn short_messages_travel_in_lines() {
         let known = |bytes| {
-            let (way, pieces) = Pieces::known(&member(3, 4096), bytes, 1, Readers::Others).unwrap();
-            (way == Way::Lines, pieces.stride, pieces.cut.fragment)
+            let (medium, pieces) = Pieces::known(&member(3, 4096), bytes, 1, Readers::Others).unwrap();
+            (medium == Medium::Lines, pieces.stride, pieces.cut.fragment)
         };
         assert_eq!([0, 9, 56].map(known), [(true, 0, 1), (true, 16, 16), (true, 56, 56)]);
         assert_eq!(known(57), (false, 2048, 2048));
@@ -414,6 +414,6 @@ mod tests {
 
     #[test]
     fn who_does_not_know_the_lengths_passes_all_ticks_that_may_be() {
-        assert_eq!((MOST_TICKS, UNKNOWN), (16_777_216, 16_777_217));
+        assert_eq!((MOST_STEPS, UNKNOWN), (16_777_216, 16_777_217));
     }
 }

@@ -4,20 +4,20 @@
 //!
 //! | rule | |
 //! |---|---|
-//! | alike | all have the same way and the same advance, and no process has more ticks |
-//! | posted | what is taken was posted, at the same place, in the tick that its reader waits for |
-//! | in time | what is taken in a tick lies in a slot of that tick or a later one: `taken` has not passed it |
-//! | taken | what is posted for one process is taken by it, in the same tick |
-//! | heard | the line is heard when its writer is first taken from |
-//! | onward | the next tick is a later one, and nothing is taken in those between |
-//! | follows | a fragment waits for ticks up to its own only |
+//! | alike | all have the same medium and the same advance, and no process has more steps |
+//! | posted | what is taken was posted, at the same place, in the step that its reader waits for |
+//! | in time | what is taken in a step lies in a slot of that step or a later one: `acked` has not passed it |
+//! | taken | what is posted for one process is taken by it, in the same step |
+//! | received | the line is received when its writer is first taken from |
+//! | onward | the next step is a later one, and nothing is taken in those between |
+//! | follows | a fragment waits for steps up to its own only |
 //! | nothing | who takes nothing takes nothing |
-//! | alone | where one process alone posts, for one reader in each tick, no other does |
+//! | alone | where one process alone posts, for one reader in each step, no other does |
 
 use super::exchange::{Exchange, Plan, ToAll};
 use super::pairwise::{Blockwise, Pairwise};
-use super::pieces::Way;
-use super::ticks::{Clock, Engine, Ticks};
+use super::pieces::Medium;
+use super::steps::{Clock, Engine, Steps};
 use crate::Rank;
 use crate::comm::Member;
 use crate::data::blocks::Blocks;
@@ -76,18 +76,18 @@ trait Asked: Engine {
 
     fn peer(&self, me: Rank, size: u32, index: u32) -> Rank;
 
-    fn takes(&self, tick: u64, peer: Rank) -> bool;
+    fn takes(&self, step: u64, peer: Rank) -> bool;
 
-    /// Is `peer`'s line heard in `tick`, if it was `any` that this process has taken from others before?
-    fn hears(&self, tick: u64, any: bool) -> bool;
+    /// Is `peer`'s line received in `step`, if it was `any` that this process has taken from others before?
+    fn receives(&self, step: u64, any: bool) -> bool;
 
-    fn hear(&mut self, peer: Rank, announced: u64) -> bool;
+    fn receive(&mut self, peer: Rank, announced: u64) -> bool;
 
     fn announced(&self) -> u64;
 
-    fn in_line(&self, me: &Member, tick: u64, writer: Rank) -> bool;
+    fn in_line(&self, me: &Member, step: u64, writer: Rank) -> bool;
 
-    fn place(&self, me: &Member, clock: &Clock, tick: u64, pair: (Rank, Rank)) -> Extent;
+    fn place(&self, me: &Member, clock: &Clock, step: u64, pair: (Rank, Rank)) -> Extent;
 
     fn is_rooted(&self) -> bool {
         false
@@ -99,15 +99,15 @@ impl<P: Plan> Asked for ToAll<P> {
         self.plan.order().peer(me, size, index)
     }
 
-    fn takes(&self, tick: u64, peer: Rank) -> bool {
-        self.plan.takes(tick, peer)
+    fn takes(&self, step: u64, peer: Rank) -> bool {
+        self.plan.takes(step, peer)
     }
 
-    fn hears(&self, _: u64, any: bool) -> bool {
+    fn receives(&self, _: u64, any: bool) -> bool {
         !any
     }
 
-    fn hear(&mut self, peer: Rank, announced: u64) -> bool {
+    fn receive(&mut self, peer: Rank, announced: u64) -> bool {
         self.plan.expected(peer) == announced
     }
 
@@ -115,46 +115,46 @@ impl<P: Plan> Asked for ToAll<P> {
         self.plan.announced()
     }
 
-    fn in_line(&self, me: &Member, tick: u64, writer: Rank) -> bool {
-        self.in_line(me, tick, writer)
+    fn in_line(&self, me: &Member, step: u64, writer: Rank) -> bool {
+        self.in_line(me, step, writer)
     }
 
-    fn place(&self, me: &Member, clock: &Clock, tick: u64, (writer, _): (Rank, Rank)) -> Extent {
-        self.place(me, clock, tick, writer)
+    fn place(&self, me: &Member, clock: &Clock, step: u64, (writer, _): (Rank, Rank)) -> Extent {
+        self.place(me, clock, step, writer)
     }
 }
 
 impl Asked for Blockwise<'_> {
-    fn partner(&self, tick: u64) -> Option<Rank> {
-        self.pairs.partner(tick)
+    fn partner(&self, step: u64) -> Option<Rank> {
+        self.pairs.partner(step)
     }
 
     fn peer(&self, me: Rank, size: u32, index: u32) -> Rank {
         (me + index) % size
     }
 
-    fn takes(&self, tick: u64, peer: Rank) -> bool {
-        self.takes_of(tick, peer)
+    fn takes(&self, step: u64, peer: Rank) -> bool {
+        self.takes_of(step, peer)
     }
 
-    fn hears(&self, tick: u64, _: bool) -> bool {
-        self.pairs.hears(tick)
+    fn receives(&self, step: u64, _: bool) -> bool {
+        self.pairs.receives(step)
     }
 
-    fn hear(&mut self, peer: Rank, announced: u64) -> bool {
-        self.pairs.heard(peer, announced).is_ok()
+    fn receive(&mut self, peer: Rank, announced: u64) -> bool {
+        self.pairs.received(peer, announced).is_ok()
     }
 
     fn announced(&self) -> u64 {
         self.pairs.announced()
     }
 
-    fn in_line(&self, _: &Member, tick: u64, writer: Rank) -> bool {
-        !self.pairs.in_slot(tick, writer)
+    fn in_line(&self, _: &Member, step: u64, writer: Rank) -> bool {
+        !self.pairs.in_slot(step, writer)
     }
 
-    fn place(&self, me: &Member, clock: &Clock, tick: u64, pair: (Rank, Rank)) -> Extent {
-        self.place(me, clock, tick, pair)
+    fn place(&self, me: &Member, clock: &Clock, step: u64, pair: (Rank, Rank)) -> Extent {
+        self.place(me, clock, step, pair)
     }
 
     fn is_rooted(&self) -> bool {
@@ -163,90 +163,90 @@ impl Asked for Blockwise<'_> {
 }
 
 /// Asks all processes of one operation all that the engine asks.
-fn check<E: Asked>(what: &str, layout: Layout, make: impl Fn(&Member) -> Result<Ticks<E>, Refusal>) {
+fn check<E: Asked>(what: &str, layout: Layout, make: impl Fn(&Member) -> Result<Steps<E>, Refusal>) {
     let members: Vec<Member> = (0..layout.ranks()).map(|rank| Member::new(layout, rank).unwrap()).collect();
-    let mut all: Vec<Ticks<E>> = members.iter().map(|me| make(me).unwrap().started(&mut me.clone())).collect();
+    let mut all: Vec<Steps<E>> = members.iter().map(|me| make(me).unwrap().started(&mut me.clone())).collect();
     let fail = |rule: &str, detail: String| panic!("{what} of {} ranks: {rule}: {detail}", layout.ranks());
     let advance = all[0].clock.advance();
     for (rank, one) in all.iter().enumerate() {
-        let ticks = one.engine.ticks();
-        if one.clock.advance() != advance || ticks > advance.max(1) || ticks == 0 {
-            fail("alike", format!("rank {rank} has {ticks} ticks, advance {}", one.clock.advance()));
+        let steps = one.engine.steps();
+        if one.clock.advance() != advance || steps > advance.max(1) || steps == 0 {
+            fail("alike", format!("rank {rank} has {steps} steps, advance {}", one.clock.advance()));
         }
     }
-    let posts = |all: &[Ticks<E>], writer: Rank, tick| {
+    let posts = |all: &[Steps<E>], writer: Rank, step| {
         let engine = &all[writer as usize].engine;
-        tick < engine.ticks() && engine.posts(tick).is_some()
+        step < engine.steps() && engine.posts(step).is_some()
     };
     let announced: Vec<u64> = all.iter().map(|one| one.engine.announced()).collect();
-    // What each reader takes: writer, tick.
+    // What each reader takes: writer, step.
     let mut taken = Vec::new();
     for me in 0..layout.ranks() {
-        let (mut tick, mut any) = (0, false);
+        let (mut step, mut any) = (0, false);
         let mut known = Vec::new();
-        while tick < all[me as usize].engine.ticks() {
-            let partner = all[me as usize].engine.partner(tick);
+        while step < all[me as usize].engine.steps() {
+            let partner = all[me as usize].engine.partner(step);
             let before = taken.len();
             for index in 0..if partner.is_some() { 1 } else { layout.ranks() } {
-                let Ticks { engine, clock, .. } = &mut all[me as usize];
+                let Steps { engine, clock, .. } = &mut all[me as usize];
                 let clock = *clock;
                 let peer = partner.unwrap_or_else(|| engine.peer(me, layout.ranks(), index));
-                if peer == me || !engine.takes(tick, peer) {
+                if peer == me || !engine.takes(step, peer) {
                     continue;
                 }
                 if !engine.takes_any() {
-                    fail("nothing", format!("rank {me} takes from {peer} in tick {tick}"));
+                    fail("nothing", format!("rank {me} takes from {peer} in step {step}"));
                 }
-                if engine.hears(tick, any) {
-                    assert!(engine.hear(peer, announced[peer as usize]));
+                if engine.receives(step, any) {
+                    assert!(engine.receive(peer, announced[peer as usize]));
                     known.push(peer);
                 } else if !known.contains(&peer) {
-                    fail("heard", format!("rank {me} takes from {peer} in tick {tick}"));
+                    fail("received", format!("rank {me} takes from {peer} in step {step}"));
                 }
-                if engine.in_line(&members[me as usize], tick, peer) && tick > 0 {
-                    fail("in time", format!("rank {me} takes the line of {peer} in tick {tick}"));
+                if engine.in_line(&members[me as usize], step, peer) && step > 0 {
+                    fail("in time", format!("rank {me} takes the line of {peer} in step {step}"));
                 }
-                let place = engine.place(&members[me as usize], &clock, tick, (peer, me));
+                let place = engine.place(&members[me as usize], &clock, step, (peer, me));
                 let theirs = &all[peer as usize];
-                let for_me = theirs.engine.partner(tick).is_none_or(|reader| reader == me);
-                let written = theirs.engine.place(&members[peer as usize], &theirs.clock, tick, (peer, me));
-                if !posts(&all, peer, tick) || !for_me || written != place {
-                    fail("posted", format!("rank {me} takes {place:?} from {peer} in tick {tick}"));
+                let for_me = theirs.engine.partner(step).is_none_or(|reader| reader == me);
+                let written = theirs.engine.place(&members[peer as usize], &theirs.clock, step, (peer, me));
+                if !posts(&all, peer, step) || !for_me || written != place {
+                    fail("posted", format!("rank {me} takes {place:?} from {peer} in step {step}"));
                 }
-                taken.push((me, peer, tick));
+                taken.push((me, peer, step));
             }
             any |= taken.len() > before;
             let engine = &all[me as usize].engine;
-            let next = engine.next(tick).min(engine.ticks());
-            let between = |tick| {
-                let met = |peer: &Rank| engine.partner(tick).is_none_or(|partner| partner == *peer);
-                (0..layout.ranks()).filter(met).find(|&peer| peer != me && engine.takes(tick, peer))
+            let next = engine.next(step).min(engine.steps());
+            let between = |step| {
+                let met = |peer: &Rank| engine.partner(step).is_none_or(|partner| partner == *peer);
+                (0..layout.ranks()).filter(met).find(|&peer| peer != me && engine.takes(step, peer))
             };
-            if let Some(peer) = (tick + 1..next).find_map(between) {
-                fail("onward", format!("rank {me} goes from tick {tick} to {next}, and takes from {peer} between"));
+            if let Some(peer) = (step + 1..next).find_map(between) {
+                fail("onward", format!("rank {me} goes from step {step} to {next}, and takes from {peer} between"));
             }
-            if next <= tick {
-                fail("onward", format!("rank {me} goes from tick {tick} to {next}"));
+            if next <= step {
+                fail("onward", format!("rank {me} goes from step {step} to {next}"));
             }
-            tick = next;
+            step = next;
         }
     }
     let mut writers = 0;
     for me in 0..layout.ranks() {
         let engine = &all[me as usize].engine;
-        let posted = (0..engine.ticks()).filter_map(|tick| Some((tick, engine.posts(tick)?))).collect::<Vec<_>>();
-        for &(tick, after) in &posted {
-            if after > tick {
-                fail("follows", format!("rank {me} posts tick {tick} after {after}"));
+        let posted = (0..engine.steps()).filter_map(|step| Some((step, engine.posts(step)?))).collect::<Vec<_>>();
+        for &(step, after) in &posted {
+            if after > step {
+                fail("follows", format!("rank {me} posts step {step} after {after}"));
             }
-            if let Some(reader) = engine.partner(tick)
-                && !taken.contains(&(reader, me, tick))
+            if let Some(reader) = engine.partner(step)
+                && !taken.contains(&(reader, me, step))
             {
-                fail("taken", format!("rank {me} posts tick {tick} for {reader}"));
+                fail("taken", format!("rank {me} posts step {step} for {reader}"));
             }
         }
-        let behind = posted.iter().filter(|&&(tick, _)| tick > 0);
-        if engine.is_rooted() && behind.clone().any(|&(tick, _)| engine.partner(tick).is_none()) {
+        let behind = posted.iter().filter(|&&(step, _)| step > 0);
+        if engine.is_rooted() && behind.clone().any(|&(step, _)| engine.partner(step).is_none()) {
             fail("alone", format!("rank {me} posts for all"));
         }
         writers += u32::from(engine.is_rooted() && behind.count() > 0);
@@ -347,9 +347,9 @@ fn plans_agree_among_many() {
 
 #[test]
 fn lengths_that_all_know_are_compared() {
-    fn compared<E: Asked>(ticks: Result<Ticks<E>, Refusal>, bytes: u64) {
-        let mut engine = ticks.unwrap().engine;
-        assert_eq!((engine.announced(), engine.hear(1, bytes), engine.hear(1, bytes + 8)), (bytes, true, false));
+    fn compared<E: Asked>(steps: Result<Steps<E>, Refusal>, bytes: u64) {
+        let mut engine = steps.unwrap().engine;
+        assert_eq!((engine.announced(), engine.receive(1, bytes), engine.receive(1, bytes + 8)), (bytes, true, false));
     }
     let me = Member::new(Layout::new(Params::new(3)).unwrap(), 0).unwrap();
     for bytes in [24, 240_000] {
@@ -372,9 +372,9 @@ fn short_blocks_of_a_gatherv_travel_in_lines() {
     assert_eq!([0, 1].map(|writer| all.engine.in_line(&me, 1, writer)), [false; 2], "what does not fit into the line");
     assert_eq!((all.engine.posts(0), all.engine.takes_any()), (None, true));
     let one = Gather::equal(&me, Some(data(200)), None, 1).unwrap();
-    assert_eq!(one.engine.way, Way::Queues);
+    assert_eq!(one.engine.medium, Medium::Queues);
     assert_eq!((one.engine.in_line(&me, 0, 0), one.engine.posts(0), one.engine.takes_any()), (false, Some(0), false));
-    assert_eq!([1, 3, 4].map(|tick| one.engine.posts(tick)), [Some(0), Some(0), None]);
+    assert_eq!([1, 3, 4].map(|step| one.engine.posts(step)), [Some(0), Some(0), None]);
 }
 
 #[test]
@@ -383,13 +383,13 @@ fn who_posts_alone_goes_on_in_the_readers_queues() {
     let mut me = Member::new(layout, 0).unwrap();
     me.take_clock(5);
     let all: Pairwise<'_> = scatter(&me, Some(blocks(std::vec![640; 3])), Some(data(640)), 0).unwrap().started(&mut me);
-    let Ticks { engine, clock, .. } = &all;
-    assert_eq!((engine.is_rooted(), engine.pairs.turns(), clock.at(0)), (true, 3, 5));
-    for tick in 1..engine.ticks() {
-        let reader = engine.partner(tick).unwrap();
-        let queue = if tick < 2 { 0 } else { reader };
-        let place = Asked::place(engine, &me, clock, tick, (0, reader));
-        assert_eq!(place, layout.slot(queue, 5 + tick), "tick {tick}");
-        assert_eq!(engine.beyond(&me, tick), (tick >= 2).then_some(6));
+    let Steps { engine, clock, .. } = &all;
+    assert_eq!((engine.is_rooted(), engine.pairs.rounds(), clock.at(0)), (true, 3, 5));
+    for step in 1..engine.steps() {
+        let reader = engine.partner(step).unwrap();
+        let queue = if step < 2 { 0 } else { reader };
+        let place = Asked::place(engine, &me, clock, step, (0, reader));
+        assert_eq!(place, layout.slot(queue, 5 + step), "step {step}");
+        assert_eq!(engine.beyond(&me, step), (step >= 2).then_some(6));
     }
 }

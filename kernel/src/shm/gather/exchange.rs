@@ -1,6 +1,6 @@
 //! Gather and gatherv by exchange (ours): everyone but the root posts its block, the root takes them all.
 //!
-//! | who | per tick |
+//! | who | per step |
 //! |---|---|
 //! | root | the first time, copies its own block; for each rank behind it: waits for the rank's fragment, copies it to the rank's block |
 //! | others | post the next fragment of their block |
@@ -16,7 +16,7 @@ use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::region::{Extent, Region};
 use crate::shm::engine::copy::copy_private;
 use crate::shm::engine::exchange::{Exchange, Plan};
-use crate::shm::engine::pieces::{Cut, UNKNOWN, Way, get, put};
+use crate::shm::engine::pieces::{Cut, Medium, UNKNOWN, get, put};
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,7 +30,7 @@ pub struct Gather<'a> {
     receive: Option<Blocks<'a>>,
     in_place: bool,
     cut: Cut,
-    ticks: u64,
+    steps: u64,
 }
 
 impl<'a> Gather<'a> {
@@ -48,9 +48,9 @@ impl<'a> Gather<'a> {
     ) -> Result<Exchange<Self>, Refusal> {
         let plan = Self::to_root(me, send, receive, root)?;
         let bytes = plan.own.len();
-        let way = Way::of(bytes);
-        let cut = Cut::new(bytes, way.room(me), 1);
-        Ok(Exchange::of(way, cut.ticks(bytes), plan.cut(cut)))
+        let medium = Medium::of(bytes);
+        let cut = Cut::new(bytes, medium.room(me), 1);
+        Ok(Exchange::of(medium, cut.steps(bytes), plan.cut(cut)))
     }
 
     /// A gather of blocks whose lengths only the root knows all of.
@@ -65,10 +65,10 @@ impl<'a> Gather<'a> {
         root: Rank,
     ) -> Result<Exchange<Self>, Refusal> {
         let plan = Self::to_root(me, send, receive, root)?;
-        let cut = Cut { fragment: Way::Either.room(me) };
+        let cut = Cut { fragment: Medium::Either.room(me) };
         let plan = plan.cut(cut);
-        cut.bounded_ticks(plan.own.len().max(plan.receive.map_or(0, |blocks| blocks.most())), 1)?;
-        Ok(Exchange::of(Way::Either, UNKNOWN, plan))
+        cut.bounded_steps(plan.own.len().max(plan.receive.map_or(0, |blocks| blocks.most())), 1)?;
+        Ok(Exchange::of(Medium::Either, UNKNOWN, plan))
     }
 
     #[inline(always)]
@@ -105,13 +105,13 @@ impl<'a> Gather<'a> {
             Refusal::check(Argument::Bytes, own.len(), Bound::Equals(blocks.bytes(me.rank())))?;
         }
         let cut = Cut { fragment: 1 };
-        Ok(Self { kind, me: me.rank(), posts, own, receive, in_place: send.is_none(), cut, ticks: 0 })
+        Ok(Self { kind, me: me.rank(), posts, own, receive, in_place: send.is_none(), cut, steps: 0 })
     }
 
     #[inline(always)]
     pub(crate) fn cut(mut self, cut: Cut) -> Self {
         let most = self.receive.map_or(0, |blocks| blocks.most());
-        (self.cut, self.ticks) = (cut, cut.ticks(self.own.len().max(most)));
+        (self.cut, self.steps) = (cut, cut.steps(self.own.len().max(most)));
         self
     }
 }
@@ -121,8 +121,8 @@ impl Plan for Gather<'_> {
         self.kind
     }
 
-    fn ticks(&self) -> u64 {
-        self.ticks
+    fn steps(&self) -> u64 {
+        self.steps
     }
 
     fn announced(&self) -> u64 {
@@ -133,29 +133,29 @@ impl Plan for Gather<'_> {
         self.receive.map_or(0, |blocks| blocks.bytes(peer))
     }
 
-    fn posts(&self, tick: u64) -> Option<u64> {
-        (self.posts && (tick == 0 || self.cut.part(self.own.len(), tick).1 > 0)).then_some(0)
+    fn posts(&self, step: u64) -> Option<u64> {
+        (self.posts && (step == 0 || self.cut.part(self.own.len(), step).1 > 0)).then_some(0)
     }
 
     fn takes_any(&self) -> bool {
         self.receive.is_some()
     }
 
-    fn takes(&self, tick: u64, peer: Rank) -> bool {
+    fn takes(&self, step: u64, peer: Rank) -> bool {
         let Some(blocks) = &self.receive else { return false };
         if peer == self.me {
             // All of its own block at once, while the others post.
-            return tick == 0 && !self.in_place;
+            return step == 0 && !self.in_place;
         }
-        tick == 0 || self.cut.part(blocks.bytes(peer), tick).1 > 0
+        step == 0 || self.cut.part(blocks.bytes(peer), step).1 > 0
     }
 
-    unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, tick: u64) {
+    unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, step: u64) {
         // SAFETY: the caller's promise.
-        unsafe { put(region, place, &self.own, self.cut.part(self.own.len(), tick)) }
+        unsafe { put(region, place, &self.own, self.cut.part(self.own.len(), step)) }
     }
 
-    unsafe fn take<R: Region>(&mut self, region: &R, place: Extent, tick: u64, peer: Rank) -> Result<(), PollError> {
+    unsafe fn take<R: Region>(&mut self, region: &R, place: Extent, step: u64, peer: Rank) -> Result<(), PollError> {
         let Some(blocks) = &self.receive else { return Ok(()) };
         let block = blocks.block(peer);
         if peer == self.me {
@@ -163,7 +163,7 @@ impl Plan for Gather<'_> {
             unsafe { copy_private(&self.own, &block, (0, block.len())) };
         } else {
             // SAFETY: the caller's promise.
-            unsafe { get(region, place, &block, self.cut.part(block.len(), tick)) };
+            unsafe { get(region, place, &block, self.cut.part(block.len(), step)) };
         }
         Ok(())
     }

@@ -11,7 +11,7 @@
 //! Everyone knows the counts. Rank 0 opens the sets. Everyone, per set: wait `op`; copy the own fragments into
 //! the own queue and put their sizes into the words of all receivers; copy the others' fragments out and clear
 //! the own words; subtract from `readers`. The words take O(p²·s) bytes
-//! ([`pairs`](crate::region::layout::P2Allgather::pairs)); [`super::exchange`] does with O(p).
+//! ([`pairs`](crate::region::layout::Cico::pairs)); [`crate::shm::allgather::exchange`] does with O(p).
 //!
 //! Mended against the print (docs/papers.md): everyone runs `max(1, ⌈longest block / (f·s/w)⌉)` sets and counts in
 //! each, where the print deadlocks on unequal blocks; reading begins at the next rank, not at rank 0, where all would
@@ -24,7 +24,7 @@ use crate::data::blocks::Blocks;
 use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::Operation;
-use crate::machine::step::Step;
+use crate::machine::poll::Poll;
 use crate::region::{Mailword, Region};
 use crate::shm::engine::copy::copy_private;
 use crate::shm::papers::sets::{Halt, PerSet, Sets};
@@ -130,7 +130,7 @@ impl Operation for P2Allgather<'_> {
         self.sets.start(me);
     }
 
-    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
+    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
         self.go(region, me)
     }
 }

@@ -24,7 +24,7 @@ use crate::collective::Kind;
 use crate::comm::Member;
 use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
-use crate::machine::step::{Await, Awaits, Source, Step, Until};
+use crate::machine::poll::{Await, Poll, Source, Until, WaitSet};
 use crate::machine::{Operation, over};
 use crate::pattern::tree::{Position, Tree};
 use crate::region::layout::Cico as Queues;
@@ -124,14 +124,14 @@ impl<'a> P1Bcast<'a> {
         self.state = if self.set < self.sets { again } else { State::Done };
     }
 
-    fn open<R: Region>(&mut self, region: &R, me: &Member) -> Option<Awaits> {
+    fn open<R: Region>(&mut self, region: &R, me: &Member) -> Option<WaitSet> {
         let (layout, k) = (me.layout(), self.k());
         let readers = region.counter(layout.set_readers(k));
         // pairs with: the readers' subtractions; their copies and clears are complete
         if !readers.load_acquire().is(0) {
             let source = Source::Counter(layout.set_readers(k), Until::Equals(0));
             let on = Await { source, peer: None, operation: self.operation, turn: self.op() };
-            return Some(Awaits::one(on));
+            return Some(WaitSet::one(on));
         }
         readers.store_release((me.size() - 1).into());
         region.counter(layout.set_bytes(k)).store_release(head(Kind::Bcast, self.data.len()));
@@ -152,13 +152,13 @@ impl<'a> P1Bcast<'a> {
         self.advance(State::Open);
     }
 
-    fn wait_open<R: Region>(&mut self, region: &R, me: &Member) -> Result<Option<Awaits>, PollError> {
+    fn wait_open<R: Region>(&mut self, region: &R, me: &Member) -> Result<Option<WaitSet>, PollError> {
         let (layout, k, op) = (me.layout(), self.k(), self.op());
         // pairs with: open
         let found = region.flag(layout.set_op(k)).load_acquire();
         match found.against(op) {
             Less => {
-                return Ok(Some(Awaits::flag(layout.set_op(k), Until::AtLeast(op), self.root, self.operation)));
+                return Ok(Some(WaitSet::flag(layout.set_op(k), Until::AtLeast(op), self.root, self.operation)));
             }
             Equal => {}
             // The root can't open the set again before this process has left it.
@@ -169,7 +169,7 @@ impl<'a> P1Bcast<'a> {
         Ok(None)
     }
 
-    fn copy_out<R: Region>(&mut self, region: &R, me: &Member, first: u64) -> Result<Option<Awaits>, PollError> {
+    fn copy_out<R: Region>(&mut self, region: &R, me: &Member, first: u64) -> Result<Option<WaitSet>, PollError> {
         let (layout, op) = (me.layout(), self.op());
         for fragment in first..self.fragments_of_set().end {
             let ((from, size), slot) = (self.cut(fragment), self.slot(fragment));
@@ -181,7 +181,7 @@ impl<'a> P1Bcast<'a> {
                 self.state = State::CopyOut { fragment };
                 let source = Source::Mail(control, Until::Nonzero);
                 let on = Await { source, peer: Some(parent), operation: self.operation, turn: op };
-                return Ok(Some(Awaits::one(on)));
+                return Ok(Some(WaitSet::one(on)));
             }
             if !found.is(size) {
                 let refusal = Refusal::new(Argument::Fragment, size, Bound::Equals(found.unchecked()));
@@ -205,7 +205,7 @@ impl Operation for P1Bcast<'_> {
         self.state = if me.rank() == self.root { State::Open } else { State::WaitOpen };
     }
 
-    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
+    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
         if self.first_set == 0 {
             self.first_set = me.take_sets(self.sets);
         }
@@ -221,7 +221,7 @@ impl Operation for P1Bcast<'_> {
                 State::Done => return over(self.operation),
             };
             if let Some(wait) = wait {
-                return Ok(Step::Wait(wait));
+                return Ok(Poll::Wait(wait));
             }
             if self.state == State::Done {
                 me.finish(region, self.operation);

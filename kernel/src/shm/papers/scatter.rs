@@ -29,7 +29,7 @@ use crate::data::blocks::{Blocks, absent};
 use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::Operation;
-use crate::machine::step::Step;
+use crate::machine::poll::Poll;
 use crate::region::{Mailword, Region};
 use crate::shm::engine::copy::copy_private;
 use crate::shm::papers::sets::{Halt, PerSet, Sets};
@@ -92,7 +92,7 @@ impl<'a> P2Scatter<'a> {
     /// Others: wait until the set is open and for the counts, and take their fragments.
     fn take<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<(), Halt> {
         self.sets.enter(region, me)?;
-        self.sets.hear(region, me, self.receive.len())?;
+        self.sets.receive(region, me, self.receive.len())?;
         while let Some((fragment, _)) = self.sets.turn(1) {
             let slot = self.sets.slot(fragment);
             let (at, control) = (me.layout().fragment(me.rank(), slot), me.layout().control(me.rank(), slot));
@@ -122,7 +122,7 @@ impl Operation for P2Scatter<'_> {
         self.sets.start(me);
     }
 
-    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
+    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
         self.go(region, me)
     }
 }

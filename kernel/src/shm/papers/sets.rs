@@ -17,7 +17,7 @@ use crate::data::blocks::Blocks;
 use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::over;
-use crate::machine::step::{Await, Awaits, Source, Step, Until};
+use crate::machine::poll::{Await, Poll, Source, Until, WaitSet};
 use crate::region::layout::Cico as Queues;
 use crate::region::{Counter, CounterId, Extent, Flag, MailId, Mailword, Region};
 use crate::shm::engine::copy::{copy_in, copy_out};
@@ -56,7 +56,7 @@ pub(crate) fn check_head<R: Region>(
 /// Why a poll does not get through a set.
 #[derive(Debug)]
 pub(crate) enum Halt {
-    Wait(Awaits),
+    Wait(WaitSet),
     Failed(PollError),
 }
 
@@ -75,12 +75,12 @@ pub(crate) trait PerSet {
     fn set<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<(), Halt>;
 
     /// Goes from set to set: a poll.
-    fn go<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Step, PollError> {
+    fn go<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
         while !self.sets().are_done() {
             self.sets().enroll(me);
             match self.set(region, me) {
                 Ok(()) => self.sets().leave(region, me),
-                Err(Halt::Wait(on)) => return Ok(Step::Wait(on)),
+                Err(Halt::Wait(on)) => return Ok(Poll::Wait(on)),
                 Err(Halt::Failed(error)) => return Err(error),
             }
         }
@@ -225,7 +225,7 @@ impl Sets {
         let found = region.flag(layout.set_op(k)).load_acquire();
         match found.against(op) {
             Less => {
-                let on = Awaits::flag(layout.set_op(k), Until::AtLeast(op), self.opener, self.operation);
+                let on = WaitSet::flag(layout.set_op(k), Until::AtLeast(op), self.opener, self.operation);
                 return Err(Halt::Wait(on));
             }
             Equal => check_head(region, layout.set_bytes(k), self.opener, self.kind, 0)?,
@@ -286,7 +286,7 @@ impl Sets {
 
     /// The others of a rooted operation, once: wait for the counts, compare the own one, and learn how many sets
     /// there are.
-    pub(crate) fn hear<R: Region>(&mut self, region: &R, me: &mut Member, own: u64) -> Result<(), Halt> {
+    pub(crate) fn receive<R: Region>(&mut self, region: &R, me: &mut Member, own: u64) -> Result<(), Halt> {
         if self.count > 0 {
             return Ok(());
         }
@@ -366,7 +366,7 @@ impl Sets {
 
     /// A wait for a word that serves every use of the set.
     const fn until(&self, source: Source, peer: Option<Rank>) -> Halt {
-        Halt::Wait(Awaits::one(Await { source, peer, operation: self.operation, turn: self.op() }))
+        Halt::Wait(WaitSet::one(Await { source, peer, operation: self.operation, turn: self.op() }))
     }
 }
 /// The longest block that goes from or to `root` through the queues; the root's own does not.

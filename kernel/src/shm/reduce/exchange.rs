@@ -1,7 +1,7 @@
 //! Reduce and allreduce by exchange (ours): operands are posted whole, and folded straight
 //! from the segment by everyone who wants the result.
 //!
-//! | who | per tick |
+//! | who | per step |
 //! |---|---|
 //! | all whose operand others want | post its next fragment |
 //! | all who want a result | from the highest rank down to 0: copy the first operand, fold the others from the left |
@@ -21,7 +21,7 @@ use crate::region::{Extent, Region};
 use crate::shm::engine::copy::copy_private;
 use crate::shm::engine::exchange::{Exchange, Order, Plan};
 use crate::shm::engine::fold::{Operand, fold_private, fold_shared};
-use crate::shm::engine::pieces::{Cut, Way, get, put};
+use crate::shm::engine::pieces::{Cut, Medium, get, put};
 
 /// One process's part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -80,13 +80,13 @@ impl<'a> Reduce<'a> {
         highest: Option<Rank>,
     ) -> Result<Exchange<Self>, Refusal> {
         let bytes = operand.bytes();
-        let way = Way::of(bytes);
-        let cut = Cut::whole(bytes, way.room(me), operand.op.element())?;
+        let medium = Medium::of(bytes);
+        let cut = Cut::whole(bytes, medium.room(me), operand.op.element())?;
         // In place the own operand is overwritten before its turn: it is folded from the own fragment.
         let early = highest.is_some_and(|highest| highest > me.rank());
         let posts = posts || operand.is_in_place() && early;
         let plan = Self { kind, me: me.rank(), size: me.size(), posts, highest, operand, cut };
-        Ok(Exchange::of(way, cut.ticks(bytes), plan))
+        Ok(Exchange::of(medium, cut.steps(bytes), plan))
     }
 }
 
@@ -95,8 +95,8 @@ impl Plan for Reduce<'_> {
         self.kind
     }
 
-    fn ticks(&self) -> u64 {
-        self.cut.ticks(self.operand.bytes())
+    fn steps(&self) -> u64 {
+        self.cut.steps(self.operand.bytes())
     }
 
     fn announced(&self) -> u64 {
@@ -119,14 +119,14 @@ impl Plan for Reduce<'_> {
         Order::Falling
     }
 
-    unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, tick: u64) {
+    unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, step: u64) {
         // SAFETY: the caller's promise.
-        unsafe { put(region, place, &self.operand.send, self.cut.part(self.operand.bytes(), tick)) }
+        unsafe { put(region, place, &self.operand.send, self.cut.part(self.operand.bytes(), step)) }
     }
 
-    unsafe fn take<R: Region>(&mut self, region: &R, place: Extent, tick: u64, peer: Rank) -> Result<(), PollError> {
+    unsafe fn take<R: Region>(&mut self, region: &R, place: Extent, step: u64, peer: Rank) -> Result<(), PollError> {
         let Operand { send, receive: Some(receive), op } = &self.operand else { return Ok(()) };
-        let part = self.cut.part(send.len(), tick);
+        let part = self.cut.part(send.len(), step);
         let (first, mine) = (Some(peer) == self.highest, peer == self.me);
         match (first, mine) {
             // SAFETY: the caller's promise: both are this process's data; in place they are the same.

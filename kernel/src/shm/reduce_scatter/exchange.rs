@@ -1,7 +1,7 @@
 //! Reduce_scatter and reduce_scatter_block by exchange (ours): everyone posts a piece of each block, and
 //! folds the pieces of its own.
 //!
-//! | who | per tick |
+//! | who | per step |
 //! |---|---|
 //! | all | post the next piece of every block, side by side in one fragment |
 //! | all | begin with the own piece of the own block, fold everyone else's, from the next rank on |
@@ -33,7 +33,7 @@ pub struct ReduceScatter<'a> {
     receive: Data<'a>,
     op: Op,
     shares: Shares,
-    ticks: u64,
+    steps: u64,
 }
 
 impl<'a> ReduceScatter<'a> {
@@ -49,16 +49,16 @@ impl<'a> ReduceScatter<'a> {
             op.count(send.bytes(rank))?;
         }
         Operand::new(send.block(me.rank()), Some(receive), op)?;
-        let (way, shares) = Shares::new(me, send.most(), &op, true)?;
-        let ticks = shares.fragments(send.most());
-        let plan = Self { me: me.rank(), size: me.size(), send, receive, op, shares, ticks };
-        Ok(Exchange::of(way, ticks, plan))
+        let (medium, shares) = Shares::new(me, send.most(), &op, true)?;
+        let steps = shares.fragments(send.most());
+        let plan = Self { me: me.rank(), size: me.size(), send, receive, op, shares, steps };
+        Ok(Exchange::of(medium, steps, plan))
     }
 
-    /// The part of the own block whose pieces are in a tick's fragments.
+    /// The part of the own block whose pieces are in a step's fragments.
     #[inline]
-    fn part(&self, tick: u64) -> (u64, u64) {
-        self.shares.pieces.cut.part(self.receive.len(), self.shares.piece(tick))
+    fn part(&self, step: u64) -> (u64, u64) {
+        self.shares.pieces.cut.part(self.receive.len(), self.shares.piece(step))
     }
 }
 
@@ -67,8 +67,8 @@ impl Plan for ReduceScatter<'_> {
         Kind::ReduceScatter
     }
 
-    fn ticks(&self) -> u64 {
-        self.ticks
+    fn steps(&self) -> u64 {
+        self.steps
     }
 
     fn announced(&self) -> u64 {
@@ -83,25 +83,25 @@ impl Plan for ReduceScatter<'_> {
         true
     }
 
-    fn takes(&self, tick: u64, _: Rank) -> bool {
+    fn takes(&self, step: u64, _: Rank) -> bool {
         // An empty block needs nobody.
-        self.shares.is_for(tick, self.me) && self.part(tick).1 > 0
+        self.shares.is_for(step, self.me) && self.part(step).1 > 0
     }
 
     fn order(&self) -> Order {
         Order::of(&self.op)
     }
 
-    unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, tick: u64) {
-        let piece = self.shares.piece(tick);
-        for reader in self.shares.readers((self.me, self.size), &self.op, tick) {
+    unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, step: u64) {
+        let piece = self.shares.piece(step);
+        for reader in self.shares.readers((self.me, self.size), &self.op, step) {
             // SAFETY: the caller's promise.
             unsafe { self.shares.pieces.put(region, place, (self.me, reader), piece, &self.send.block(reader)) };
         }
     }
 
-    unsafe fn take<R: Region>(&mut self, region: &R, place: Extent, tick: u64, peer: Rank) -> Result<(), PollError> {
-        let part = self.part(tick);
+    unsafe fn take<R: Region>(&mut self, region: &R, place: Extent, step: u64, peer: Rank) -> Result<(), PollError> {
+        let part = self.part(step);
         let ordered = !self.op.commutative();
         if peer == self.me && (!ordered || self.size == 1) {
             // SAFETY: the caller's promise: both are this process's data.

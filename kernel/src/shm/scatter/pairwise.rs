@@ -1,6 +1,6 @@
 //! Scatter and scatterv (ours): the root posts a block for each process, each takes its own.
 //!
-//! | who | per tick |
+//! | who | per step |
 //! |---|---|
 //! | root | posts every block side by side in one fragment; longer ones in turns, a piece for one process, in its own queue and then in theirs |
 //! | others | wait for the root's fragment, copy their piece out |

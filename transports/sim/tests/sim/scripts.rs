@@ -4,7 +4,7 @@ use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::PollError;
 use unisono_kernel::machine::Machine;
 use unisono_kernel::machine::p2p::{P2p, P2pError, Tag};
-use unisono_kernel::machine::step::{Await, Awaits, Slot, Source, Step};
+use unisono_kernel::machine::poll::{Await, Poll, Slot, Source, WaitSet};
 use unisono_sim::{Endpoint, Link, Network, Outcome, Placement, Schedule, Topology, World};
 
 /// What a rank does next; it waits for the end of each action.
@@ -52,18 +52,18 @@ impl Script {
 }
 
 impl Machine<Endpoint> for Script {
-    fn poll(&mut self, end: &mut Endpoint) -> Result<Step, PollError> {
+    fn poll(&mut self, end: &mut Endpoint) -> Result<Poll, PollError> {
         let failed = |peer| move |P2pError(code)| PollError::Messages { peer, code };
         loop {
             if let Some((slot, peer)) = self.waiting {
                 if !end.test(slot).map_err(failed(peer))? {
                     let on =
                         Await { source: Source::Message(slot), peer: Some(peer), operation: self.at as u64, turn: 0 };
-                    return Ok(Step::Wait(Awaits::one(on)));
+                    return Ok(Poll::Wait(WaitSet::one(on)));
                 }
                 self.waiting = None;
             }
-            let Some(act) = self.acts.get(self.at).copied() else { return Ok(Step::Done) };
+            let Some(act) = self.acts.get(self.at).copied() else { return Ok(Poll::Done) };
             self.at += 1;
             match act {
                 Act::Send(to, tag, bytes, value) => {

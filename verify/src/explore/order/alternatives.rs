@@ -5,7 +5,7 @@ use super::super::process::{Model, Next, Position};
 use super::{Done, Run};
 use std::collections::BTreeMap;
 use std::time::Instant;
-use unisono_kernel::machine::step::Until;
+use unisono_kernel::machine::poll::Until;
 
 /// Up to so many processes, looks that follow one another see all combinations of values,
 const ALL_COMBINATIONS: usize = 2;

@@ -36,7 +36,7 @@ use crate::shadow::bytes::{Bytes, Event, join};
 use std::collections::BTreeMap;
 use unisono_kernel::Rank;
 use unisono_kernel::error::Refusal;
-use unisono_kernel::machine::step::Until;
+use unisono_kernel::machine::poll::Until;
 
 /// Most processes.
 const RANKS: usize = 16;

@@ -1,17 +1,17 @@
 //! How a process tells a group of others of a communicator, without a collective: lines in the head of its arena.
 //!
 //! ```text
-//! head of an arena:  notices, a line each  |  taken: a line for each process of the job, a word for each notice
+//! head of an arena:  announcements, a line each  |  taken: a line for each process of the job, a word for each announcement
 //! ```
 //!
 //! | word | writer | readers | value |
 //! |---|---|---|---|
-//! | notice i of L: sequence | L | all | which of L's notices it is, of those that are i modulo their number; 0 while it is written |
-//! | notice i of L: key, birth | L | who looks for the key | communicator, group and tag; the memory |
-//! | taken i for L, of r | r | L | the last of L's notices i that r took |
+//! | announcement i of L: sequence | L | all | which of L's announcements it is, of those that are i modulo their number; 0 while it is written |
+//! | announcement i of L: key, birth | L | who looks for the key | communicator, group and tag; the memory |
+//! | taken i for L, of r | r | L | the last of L's announcements i that r took |
 //!
-//! L writes notice i again when each of the last one's group has taken it, or is gone. Anyone may look at it meanwhile, and
-//! reads it whole or not at all (the kernel's [`notice`], which loom checks). A group that is made again finds its notices in
+//! L writes announcement i again when each of the last one's group has taken it, or is gone. Anyone may look at it meanwhile, and
+//! reads it whole or not at all (the kernel's [`announcement`], which loom checks). A group that is made again finds its announcements in
 //! turn: what it has taken it passes over.
 
 use super::birth::Words;
@@ -19,7 +19,7 @@ use crate::arena::World;
 use crate::sealed::Map;
 use std::sync::Arc;
 use unisono_kernel::region::LINE;
-use unisono_kernel::region::{Counter, Word, notice};
+use unisono_kernel::region::{Counter, Word, announcement};
 
 /// Notices of one process: as many groups may be made of members of which some are late.
 const NOTICES: u64 = LINE / 8;
@@ -44,12 +44,12 @@ fn line<'m>(map: &'m Map, index: u64) -> impl Fn(usize) -> Option<&'m Word> + Co
     move |at| word(map, LINE * index + 8 * at as u64)
 }
 
-/// What `map`'s owner has taken of `of`'s notices.
+/// What `map`'s owner has taken of `of`'s announcements.
 fn taken(map: &Map, of: World, index: u64) -> Option<&Word> {
     word(map, LINE * (NOTICES + u64::from(of)) + 8 * index)
 }
 
-/// What the writer knows of its notices.
+/// What the writer knows of its announcements.
 #[derive(Debug, Default)]
 pub(super) struct Ring {
     /// The last one.
@@ -59,7 +59,7 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Has everyone of its group taken what the next notice would overwrite, or gone?
+    /// Has everyone of its group taken what the next announcement would overwrite, or gone?
     pub(super) fn is_free(&self, maps: &[Arc<Map>], me: World, gone: impl Fn(World) -> bool) -> bool {
         let next = self.sequence + 1;
         let (index, before) = (next % NOTICES, next.saturating_sub(NOTICES));
@@ -72,7 +72,7 @@ impl Ring {
         })
     }
 
-    /// Writes the next notice, if its line [is free](Self::is_free).
+    /// Writes the next announcement, if its line [is free](Self::is_free).
     pub(super) fn post(&mut self, map: &Map, group: &Arc<[World]>, key: u64, birth: &Words) {
         self.sequence += 1;
         let index = self.sequence % NOTICES;
@@ -80,24 +80,24 @@ impl Ring {
             *entry = Some(Arc::clone(group));
         }
         let [one, two, three, four, five, six, seven, eight] = *birth;
-        notice::post(line(map, index), self.sequence, &[key, one, two, three, four, five, six, seven, eight]);
+        announcement::post(line(map, index), self.sequence, &[key, one, two, three, four, five, six, seven, eight]);
     }
 }
 
-/// The first notice of `writer` with this key that `me` has not taken, if there is one by now; it is taken.
+/// The first announcement of `writer` with this key that `me` has not taken, if there is one by now; it is taken.
 pub(super) fn take(maps: &[Arc<Map>], writer: World, me: World, key: u64) -> Option<Words> {
     let (theirs, mine) = (maps.get(writer as usize)?, maps.get(me as usize)?);
     let first = (0..NOTICES).filter_map(|index| {
         let at = line(theirs, index);
-        let (sequence, taken) = (notice::number(at)?, taken(mine, writer, index)?);
+        let (sequence, taken) = (announcement::number(at)?, taken(mine, writer, index)?);
         if Counter::load_acquire(taken).at_least(sequence) {
             return None;
         }
-        let [found, words @ ..]: [u64; 9] = notice::values(at, sequence)?;
+        let [found, words @ ..]: [u64; 9] = announcement::values(at, sequence)?;
         (found == key).then_some((sequence, taken, words))
     });
     let (sequence, taken, words) = first.min_by_key(|(sequence, ..)| *sequence)?;
-    // publishes: the reads of the notice, to the writer that reuses it
+    // publishes: the reads of the announcement, to the writer that reuses it
     Counter::store_release(taken, sequence);
     Some(words)
 }

@@ -59,12 +59,12 @@ pub struct Await {
 
 /// A small bounded set of awaited events; any of them is worth a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Awaits {
+pub struct WaitSet {
     first: Await,
     second: Option<Await>,
 }
 
-impl Awaits {
+impl WaitSet {
     /// Waits for one event.
     #[inline]
     pub const fn one(first: Await) -> Self {
@@ -108,10 +108,10 @@ impl Awaits {
 /// The answer of a poll.
 #[must_use = "a machine that waits must be polled again"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Step {
+pub enum Poll {
     /// The operation is complete here; further polls answer the same.
     Done,
     /// Nothing more can be done until one of these happens. The answer may change after any event
     /// of the set and after nothing else; a poll in between is a no-op.
-    Wait(Awaits),
+    Wait(WaitSet),
 }
