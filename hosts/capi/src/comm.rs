@@ -16,7 +16,6 @@ use unisono_kernel::Rank;
 use unisono_kernel::class::Class;
 use unisono_kernel::comm::Communicator;
 use unisono_kernel::error::{Argument, Bound, Cause, Poison, Refusal};
-use unisono_kernel::machine::p2p::Nothing;
 use unisono_kernel::machine::transport::Transport;
 use unisono_kernel::machine::wait::Relax;
 use unisono_kernel::region::{Base, Counter, Flag, Layout, Region, Word, header, state};
@@ -29,7 +28,6 @@ pub enum Embedded {}
 
 impl Transport for Embedded {
     type Region = Mapped;
-    type P2p = Nothing;
     type Wait = Waiting;
 }
 

@@ -73,7 +73,6 @@ pub use sys::page;
 pub use topology::Topology;
 pub use waiting::Waiting;
 
-use unisono_kernel::machine::p2p::Nothing;
 use unisono_kernel::machine::transport::Transport;
 use unisono_kernel::machine::wait::SpinThen;
 
@@ -83,6 +82,5 @@ pub enum Posix {}
 
 impl Transport for Posix {
     type Region = segment::View;
-    type P2p = Nothing;
     type Wait = SpinThen<Host>;
 }

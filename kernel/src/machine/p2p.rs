@@ -39,25 +39,3 @@ pub trait P2p {
         None
     }
 }
-
-/// No messages: the point-to-point layer of hosts that have none.
-#[derive(Clone, Copy, Debug)]
-pub enum Nothing {}
-
-impl P2p for Nothing {
-    fn rank(&self) -> Rank {
-        match *self {}
-    }
-    fn size(&self) -> u32 {
-        match *self {}
-    }
-    unsafe fn post_send(&mut self, _: Rank, _: Tag, _: Buf) -> Result<Slot, P2pError> {
-        match *self {}
-    }
-    unsafe fn post_recv(&mut self, _: Rank, _: Tag, _: Buf) -> Result<Slot, P2pError> {
-        match *self {}
-    }
-    fn test(&mut self, _: Slot) -> Result<bool, P2pError> {
-        match *self {}
-    }
-}

@@ -7,12 +7,10 @@ use crate::machine::p2p::P2p;
 use crate::machine::poll::WaitSet;
 use crate::region::Region;
 
-/// What a host brings: a kind of region, of messages, of waiting.
+/// What a host brings: a kind of region, and of waiting.
 pub trait Transport {
     /// Shared memory.
     type Region: Region;
-    /// Point-to-point messages.
-    type P2p: P2p;
     /// How to wait.
     type Wait;
 }

@@ -22,7 +22,6 @@ pub enum Local {}
 
 impl Transport for Local {
     type Region = Segment;
-    type P2p = Mailbox;
     type Wait = SpinThen<Thread>;
 }
 

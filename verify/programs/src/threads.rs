@@ -15,7 +15,6 @@ use unisono_kernel::call::Call;
 use unisono_kernel::call::progress::Progress;
 use unisono_kernel::comm::Communicator;
 use unisono_kernel::error::{Error, Refusal, WaitError};
-use unisono_kernel::machine::p2p::Nothing;
 use unisono_kernel::machine::poll::WaitSet;
 use unisono_kernel::machine::transport::Transport;
 use unisono_kernel::machine::wait::{Relax, SpinThen};
@@ -28,7 +27,6 @@ struct Threads<R>(PhantomData<R>);
 
 impl<R: Region> Transport for Threads<R> {
     type Region = R;
-    type P2p = Nothing;
     type Wait = SpinThen<Watch>;
 }
 

@@ -31,7 +31,7 @@ impl Names {
         }
         for rank in 0..layout.ranks() {
             names.insert(layout.done(rank).offset(), format!("done({rank})"));
-            names.insert(layout.acked(rank).offset(), format!("taken({rank})"));
+            names.insert(layout.acked(rank).offset(), format!("acked({rank})"));
             names.insert(layout.ready(rank).offset(), format!("ready({rank})"));
             names.insert(layout.arrive(rank).offset(), format!("arrive({rank})"));
             names.insert(layout.release(rank).offset(), format!("release({rank})"));
@@ -47,7 +47,7 @@ impl Names {
             }
             for (to, mailbox) in (0..layout.ranks()).filter_map(|to| Some((to, layout.mailbox(rank, to)?))) {
                 for message in 0..u64::from(mailbox.shape().messages) {
-                    names.insert(mailbox.acked(message).offset(), format!("mail_taken({rank} to {to}, {message})"));
+                    names.insert(mailbox.acked(message).offset(), format!("mail_acked({rank} to {to}, {message})"));
                     names.insert(mailbox.head(message).offset(), format!("mail_head({rank} to {to}, {message})"));
                     for slot in 0..u64::from(mailbox.shape().slots) {
                         let of = format!("({rank} to {to}, {message}, {slot})");

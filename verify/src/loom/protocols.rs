@@ -71,7 +71,7 @@ const LEFT: &[&str] = &["line.load", "line.store", "left.load", "left.store"];
 const LINE: &[&str] = &["line.load", "line.store"];
 const REUSED_LINE: &[&str] = &["line.load", "line.store", "done.load", "done.store"];
 const READY: &[&str] = &["line.load", "line.store", "ready.load", "ready.store"];
-const QUEUE: &[&str] = &["line.load", "line.store", "ready.load", "ready.store", "taken.load", "taken.store"];
+const QUEUE: &[&str] = &["line.load", "line.store", "ready.load", "ready.store", "acked.load", "acked.store"];
 const CICO: &[&str] = &["set-op.load", "set-op.store", "control.load", "control.store"];
 const CICO_REUSED: &[&str] = &[
     "set-op.load",
@@ -125,7 +125,7 @@ const ROUNDS: &[&str] = &["round.load", "round.store"];
 const MIX: &[&str] = &["line.load", "line.store", "done.load", "done.store", "round.load", "round.store"];
 
 const MAIL: &[&str] = &["mail-sequence.load", "mail-sequence.store"];
-const MAIL_REUSED: &[&str] = &["mail-sequence.load", "mail-sequence.store", "mail-taken.load", "mail-taken.store"];
+const MAIL_REUSED: &[&str] = &["mail-sequence.load", "mail-sequence.store", "mail-acked.load", "mail-acked.store"];
 
 /// All models.
 pub static PROTOCOLS: &[Protocol] = &[

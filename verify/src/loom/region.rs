@@ -63,7 +63,7 @@ impl Segment {
         for rank in 0..layout.ranks() {
             let done = layout.done(rank).offset();
             word(Role::Done, done);
-            word(Role::Taken, layout.acked(rank).offset());
+            word(Role::Acked, layout.acked(rank).offset());
             word(Role::Left, layout.left(rank).offset());
             word(Role::Ready, layout.ready(rank).offset());
             word(Role::Arrive, layout.arrive(rank).offset());
@@ -91,7 +91,7 @@ impl Segment {
             }
             for mailbox in (0..layout.ranks()).filter_map(|to| layout.mailbox(rank, to)) {
                 for message in 0..mailbox.shape().messages.into() {
-                    word(Role::MailTaken, mailbox.acked(message).offset());
+                    word(Role::MailAcked, mailbox.acked(message).offset());
                     extent(mailbox.head(message));
                     for slot in 0..mailbox.shape().slots.into() {
                         word(Role::MailSequence, mailbox.sequence(message, slot).offset());

@@ -39,7 +39,7 @@ names! {
         /// `left`.
         Left = "left",
         /// `acked`.
-        Taken = "taken",
+        Acked = "acked",
         /// `ready`.
         Ready = "ready",
         /// `arrive`.
@@ -71,7 +71,7 @@ names! {
         /// A mailbox's `sequence`.
         MailSequence = "mail-sequence",
         /// A mailbox's `acked`.
-        MailTaken = "mail-taken",
+        MailAcked = "mail-acked",
         /// The words of a notice.
         Announcement = "notice",
     }

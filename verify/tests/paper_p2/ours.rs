@@ -16,7 +16,7 @@ use unisono_kernel::region::{Params, Region};
 use unisono_kernel::shm::papers::allgather::P2Allgather;
 use unisono_kernel::shm::papers::gather::P2Gather;
 use unisono_kernel::shm::papers::scatter::P2Scatter;
-use unisono_local::{Mailbox, Segment};
+use unisono_local::Segment;
 
 /// The segment of the printed model: two sets of one slot of four bytes.
 pub(crate) fn params(ranks: u32) -> Params {
@@ -108,7 +108,6 @@ enum Scheduled {}
 
 impl Transport for Scheduled {
     type Region = Turned;
-    type P2p = Mailbox;
     type Wait = InTurns;
 }
 
