@@ -158,10 +158,10 @@ fn every_page_that_code_names_is_there() {
     }
     assert!(found > 30, "{found} names");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(named("see docs/a-b/c.md, or ../docs/d.svg. docs/ x/docs/e.md").collect::<Vec<_>>(), [
-        "docs/a-b/c.md",
-        "docs/d.svg"
-    ]);
+    assert_eq!(
+        named("see docs/a-b/c.md, or ../docs/d.svg. docs/ x/docs/e.md").collect::<Vec<_>>(),
+        ["docs/a-b/c.md", "docs/d.svg"]
+    );
 }
 
 #[test]
@@ -227,7 +227,8 @@ fn every_variable_that_code_reads_is_in_the_list() {
 #[test]
 fn every_target_is_in_the_list() {
     let makefile = read(&root().join("Makefile"));
-    let targets = makefile.lines().filter(|line| line.contains(": ") && line.contains(" ## ") || line.contains(": ## "));
+    let targets =
+        makefile.lines().filter(|line| line.contains(": ") && line.contains(" ## ") || line.contains(": ## "));
     let targets: BTreeSet<_> = targets.filter_map(|line| line.split(':').next()).collect();
     let page = read(&root().join("docs/reference/targets.md"));
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `make "));
