@@ -164,6 +164,56 @@ fn every_page_that_code_names_is_there() {
     );
 }
 
+/// What is between backquotes and looks like a file of the repository.
+fn quoted_files(text: &str) -> impl Iterator<Item = &str> {
+    let is_path = |word: &&str| word.chars().all(|c| c.is_ascii_alphanumeric() || "/-_.".contains(c));
+    let folders = [".ci/", "fuzz/", "hosts/", "kernel/", "transports/", "verify/"];
+    let quoted = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    quoted.filter(is_path).filter(move |word| folders.iter().any(|folder| word.starts_with(folder)))
+}
+
+/// But for results, which are of their day.
+#[test]
+fn every_file_that_pages_name_is_there() {
+    let pages = pages().into_iter().filter(|page| !page.starts_with(root().join("docs/results")));
+    let mut found = 0;
+    let mut wrong = Vec::new();
+    for page in pages {
+        for file in quoted_files(&read(&page)) {
+            found += 1;
+            if !root().join(file).exists() {
+                wrong.push(format!("{}: {file}", page.display()));
+            }
+        }
+    }
+    assert!(found > 50, "{found} files");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let text = "`kernel/src/none.rs` and `kernel::none`, `hosts/*/src`, or\n`kernel/src` alone";
+    assert_eq!(quoted_files(text).collect::<Vec<_>>(), ["kernel/src/none.rs", "kernel/src"]);
+}
+
+/// The picture has the rows from which it was drawn.
+#[test]
+fn the_picture_is_of_the_table() {
+    let table = read(&root().join("docs/results/bench.md"));
+    let picture = read(&root().join("docs/results/ratios.svg"));
+    let (_, rest) = picture.split_once("<desc>").expect("a description");
+    let (description, _) = rest.split_once("</desc>").expect("its end");
+    let mut lines = description.lines().skip(1);
+    let machine = lines.next().expect("the machine");
+    assert!(table.lines().any(|line| line == machine), "{machine}: run .ci/picture");
+    let rows: Vec<_> = lines.collect();
+    assert_eq!(rows.len(), 10, "{rows:?}");
+    for row in rows {
+        let (panel, row) = row.split_once(": ").expect("p, and a row");
+        let head = format!("\n## {panel}, window, root fixed");
+        let section = table.split(&head).nth(1).and_then(|rest| rest.split("\n## ").next()).expect("a table");
+        assert!(section.lines().any(|line| line == row), "{panel}, {row}: run .ci/picture");
+    }
+    let readme = read(&root().join("README.md"));
+    assert!(readme.contains(&format!("Measured {}", &machine[..10])), "README.md has another date than the picture");
+}
+
 #[test]
 fn the_index_names_every_page() {
     let index = root().join("docs/README.md");
