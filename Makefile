@@ -38,11 +38,11 @@ ci: ## what CI runs
 bench: release ## every collective against the MPIs installed: table, JSON, page; QUICK=1: under five minutes
 	@QUICK=$(QUICK) .ci/bench $(UNISONO)
 
-figures: release ## the figures of docs/performance.md anew, on a quiet machine (about 3 minutes)
+figures: release ## the figures of docs/results/performance.md anew, on a quiet machine (about 3 minutes)
 	@bash .ci/setup python3-minimal
 	@.ci/figures
 
-measured: release ## what docs/papers.md and docs/tuning.md show of measurements anew, on a quiet machine (about 10 minutes)
+measured: release ## what docs/results/papers.md and docs/results/tuning.md show of measurements anew, on a quiet machine (about 10 minutes)
 	@bash .ci/setup python3-minimal openmpi-bin libopenmpi-dev
 	@cargo build --locked --release --quiet -p unisono-bench -p unisono-capi-posix
 	@.ci/measured
@@ -58,7 +58,7 @@ numa: setup ## placement and kills on an emulated machine with two NUMA nodes
 simgrid: setup ## collectives over levels under SimGrid's SMPI, beside what four MPIs choose; to 1024 ranks
 	@.ci/simgrid
 
-levels: release ## the table of paper P3's cluster in docs/simulator.md anew, in virtual time (a quarter of an hour)
+levels: release ## the table of paper P3's cluster in docs/results/levels.md anew, in virtual time (a quarter of an hour)
 	@bash .ci/setup python3-minimal
 	@.ci/levels
 
@@ -77,7 +77,7 @@ docs: setup ## the API documentation, in target/doc
 	@RUSTDOCFLAGS=-Dwarnings cargo doc --locked --workspace --no-deps --quiet
 	@echo "docs: target/doc/unisono_kernel/index.html"
 
-package: setup ## the crates for others as packages, each built from its package alone (docs/embedding.md)
+package: setup ## the crates for others as packages, each built from its package alone (docs/howto/package.md)
 	@.ci/package $(addprefix unisono-,$(CRATES))
 
 install: ## program, C libraries, libraries to preload under the MPIs here, headers, pkg-config files below PREFIX; installs no packages

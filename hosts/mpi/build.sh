@@ -1,8 +1,8 @@
 #!/bin/sh
 # Builds libunisono_openmpi.so and libunisono_mpich.so, to be preloaded, for each MPI whose compiler is here, into
 # ${CARGO_TARGET_DIR:-target}/release. Nothing of the MPI is linked (shim/shim.h says why); -z defs proves it.
-# With SimGrid also libunisono_smpi.so, of which only the messages are of use (docs/simulator.md): its MPI_COMM_WORLD is a
-# variable, so it is linked.
+# With SimGrid also libunisono_smpi.so, of which only the messages are of use (docs/results/simgrid.md): its
+# MPI_COMM_WORLD is a variable, so it is linked.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)

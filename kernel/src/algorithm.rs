@@ -179,7 +179,7 @@ impl MoveAlgorithm {
 }
 
 /// Bytes of a block and number of processes from which scatters and allgathers go through the papers' queues, where a segment has
-/// them: where they are measured to be faster (docs/tuning.md).
+/// them: where they are measured to be faster (docs/results/tuning.md).
 pub(crate) const SCATTERED: (u64, u32) = (128 << 10, 3);
 pub(crate) const ALLGATHERED: (u64, u32) = (32 << 10, 6);
 

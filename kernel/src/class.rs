@@ -1,5 +1,5 @@
 //! Every error as one of a few classes: the numbers of `unisono.h` and MPI's error classes. The one table; what else
-//! lists them (the header, docs/embedding.md, the preload's `errors.c`) is compared with it by tests.
+//! lists them (the header, docs/reference/errors.md, the preload's `errors.c`) is compared with it by tests.
 //!
 //! No match here has a wildcard: an error without a class does not compile.
 

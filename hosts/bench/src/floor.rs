@@ -1,4 +1,4 @@
-//! Floors of cells, from those that `unisono bench bcast` measures (docs/performance.md).
+//! Floors of cells, from those that `unisono bench bcast` measures (docs/reference/measures.md).
 //!
 //! | collective | ranks | floor |
 //! |---|---|---|

@@ -12,7 +12,7 @@
 //! report          all of it, in JSON; table for a terminal; page for a browser; digest for docs/
 //! out             standard output, where a closed pipe is no error and a full disk is one
 //! ```
-//! What is measured and how: docs/benchmark.md.
+//! What is measured and how: docs/reference/measures.md.
 // They panic where nothing can be written: `out` answers.
 #![deny(clippy::print_stdout)]
 

@@ -70,6 +70,22 @@ fn launched_processes_join_and_call() {
     }
 }
 
+/// The program of README.md.
+#[test]
+fn the_example_sums() {
+    let program = compile_all(&["examples/sum.c"], "sum");
+    let said = |rank: u32| program.with_extension(rank.to_string());
+    let command = format!("{0} > {0}.$UNISONO_RANK", program.display());
+    let (args, grace) = (vec!["-c".into(), command.into()], Duration::from_secs(10));
+    let launch = Launch { ranks: 4, bind: Bind::Core, program: "/bin/sh".into(), args, env: Vec::new(), grace };
+    let outcome = launch.run().expect("the ranks start");
+    assert!(outcome.success(), "{outcome}");
+    for rank in 0..4 {
+        let text = std::fs::read_to_string(said(rank)).expect("what it printed");
+        assert_eq!(text, format!("rank {rank} of 4: the sum is 10\n"));
+    }
+}
+
 /// The interpreter of programs' texts in C, and a file with these.
 fn interpreter(name: &str, texts: &str) -> (PathBuf, String) {
     let sources = ["program.c", "by_unisono.c"].map(|name| format!("../../verify/programs/c/{name}"));

@@ -117,7 +117,7 @@ int unisono_free(unisono_comm *comm);
 int unisono_rank(const unisono_comm *comm);
 int unisono_size(const unisono_comm *comm);
 
-/* What ran a call (docs/algorithms.md). */
+/* What ran a call (docs/reference/algorithms.md). */
 enum unisono_algorithm {
     UNISONO_ALGORITHM_NONE = 0,
     UNISONO_ALGORITHM_POSTED = 1,

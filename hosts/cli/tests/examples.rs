@@ -32,6 +32,16 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
+fn every_rank_has_the_sum() {
+    let output = run("sum", &[]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let found = text(&output.stdout);
+    let mut lines: Vec<_> = found.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["rank 0 of 3: the sum is 6", "rank 1 of 3: the sum is 6", "rank 2 of 3: the sum is 6"]);
+}
+
+#[test]
 fn kmeans_finds_the_irises() {
     let output = run("kmeans", &[]);
     assert!(output.status.success(), "{}", text(&output.stderr));

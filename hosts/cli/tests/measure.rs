@@ -23,7 +23,7 @@ fn number(row: &Value, key: &str) -> f64 {
 fn logp_of_the_simulator_is_what_was_put_in() {
     let all = rows(&["measure", "logp", "--over", "sim", "--repetitions", "6", "--json"]);
     let values: Vec<_> = all.iter().take(5).map(|row| (row["parameter"].as_str(), number(row, "ns"))).collect();
-    // The leaf's defaults, docs/simulator.md.
+    // The leaf's defaults, docs/explanation/simulator.md.
     let put_in = [("L", 1000.0), ("o_s", 200.0), ("o_r", 200.0), ("g", 50.0), ("G", 0.08)];
     for ((name, found), (wanted, put_in)) in values.into_iter().zip(put_in) {
         assert_eq!(name, Some(wanted));
@@ -31,7 +31,7 @@ fn logp_of_the_simulator_is_what_was_put_in() {
     }
     let chosen: f64 = all.iter().skip(5).map(|row| number(row, "chosen %")).sum();
     assert!((chosen - 100.0).abs() < 0.5, "{all:?}");
-    // As docs/papers.md says: of the paper's three, with its parameters, dissemination for every size.
+    // As docs/explanation/papers.md says: of the paper's three, with its parameters, dissemination for every size.
     let papers: Vec<_> = all.iter().skip(5).map(|row| row["with the paper's parameters %"].as_f64()).collect();
     assert_eq!(papers, [Some(0.0), Some(0.0), Some(100.0), None, None, None]);
 }

@@ -76,7 +76,7 @@ fn each_package_has_both_licences_and_its_readme() {
     }
 }
 
-/// `make package` and docs/embedding.md name the public crates, and no others.
+/// `make package` and docs/howto/package.md name the public crates, and no others.
 #[test]
 fn the_lists_of_public_crates_agree() {
     let crates = crates();
@@ -85,7 +85,7 @@ fn the_lists_of_public_crates_agree() {
     let makefile = read(Path::new(ROOT).join("Makefile"));
     let list = makefile.lines().find_map(|line| line.strip_prefix("CRATES = ")).expect("a list");
     assert_eq!(list.split(' ').map(|name| format!("unisono-{name}")).collect::<BTreeSet<_>>(), public);
-    let page = read(Path::new(ROOT).join("docs/embedding.md"));
+    let page = read(Path::new(ROOT).join("docs/howto/package.md"));
     let rows = page.lines().filter(|line| line.starts_with("| `unisono-"));
     let names = rows.flat_map(|row| row.split('|').nth(1).unwrap_or_default().split('`').skip(1).step_by(2));
     assert_eq!(names.map(str::to_owned).collect::<BTreeSet<_>>(), public);

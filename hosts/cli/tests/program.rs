@@ -60,7 +60,7 @@ fn bench_knows_every_collective_and_form_of_algorithm() {
     assert_eq!(run(&["bench", "bcast", "--bytes", "5000", "--algorithm", "cico-knomial-3", "--cico-sets", "4"]), 1);
 }
 
-/// A communicator's bytes, as docs/segment.md says: two pages, and per rank control lines, 64 lines, 16 slots.
+/// A communicator's bytes, as docs/reference/segment.md says: two pages, and per rank control lines, 64 lines, 16 slots.
 fn bytes_of(ranks: u64, slot: u64) -> u64 {
     let up = |bytes: u64| bytes.next_multiple_of(4096);
     let control = up(128 * (5 + u64::from(ranks.next_power_of_two().trailing_zeros())));

@@ -4,7 +4,7 @@
 //! AdaptiveBarrierLogP, [`chi2`] its test of model against measurement; [`queue`] is paper P1's queue of
 //! slots; [`segment`] predicts the algorithms over a segment from such parameters (ours); [`hockney`] and [`bagds`] are
 //! paper P5's network and its block all-to-all. [`figure`] puts the papers' figures together that follow from formulas
-//! alone. docs/papers.md sets them beside the papers.
+//! alone. docs/explanation/papers.md sets them beside the papers.
 //!
 //! Times have no unit of their own: an answer is in the unit of the parameters.
 

@@ -9,7 +9,7 @@
  *     ...                                                                      layer.send(layer.context, ...)
  *     layer.close(layer.context);                                              collective, before MPI_Finalize
  *
- * In Rust: unisono_mpi::attach, whose Endpoint is the kernel's P2p; docs/mpi.md has an example.
+ * In Rust: unisono_mpi::attach, whose Endpoint is the kernel's P2p; docs/howto/messages-over-mpi.md has an example.
  *
  * Errors are 0, one of the numbers below, or an error class of the MPI's, which are positive. All of a layer's functions
  * may be called by one thread at a time; layers of several threads need MPI_THREAD_MULTIPLE, as communicators do.

@@ -309,7 +309,8 @@ impl State {
     fn bcast(&mut self, buffer: Buf, root: Rank) -> Called {
         let how = (self.between.bcast(buffer.len() as u64), BcastAlgorithm::Auto, SEGMENT);
         let nodes = self.place.nodes()?;
-        // SAFETY: the caller's memory, for as long as the call runs; after an error the MPI may read it, as docs/mpi.md says.
+        // SAFETY: the caller's memory, for as long as the call runs; after an error the MPI may read it, as
+        // docs/howto/messages-over-mpi.md says.
         self.engine.run(0, |me, _| unsafe { bcast::machine(me, nodes, buffer, root, how) })
     }
 

@@ -1,4 +1,4 @@
-//! Every list of errors against the kernel's table: the preload's switch, and the table in docs/embedding.md.
+//! Every list of errors against the kernel's table: the preload's switch, and the table in docs/reference/errors.md.
 
 use unisono_kernel::class::Class;
 
@@ -32,7 +32,7 @@ fn the_preload_raises_the_class_of_each_number() {
 
 #[test]
 fn the_documentation_has_a_row_for_each_number() {
-    let page = include_str!("../../../docs/embedding.md");
+    let page = include_str!("../../../docs/reference/errors.md");
     let rows = page.lines().filter(|line| line.starts_with("| `UNISONO_ERR_"));
     let found: Vec<_> = rows.map(|row| row.split(" | ").take(3).collect::<Vec<_>>().join(" | ")).collect();
     let row = |&class: &Class| format!("| `{}` | {} | `{}`", name(class), class.number(), class.mpi());

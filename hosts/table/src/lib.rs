@@ -1,4 +1,4 @@
-//! Decision tables as text: which algorithm serves which calls (docs/tuning.md).
+//! Decision tables as text: which algorithm serves which calls (docs/reference/tables.md).
 //!
 //! ```text
 //! unisono table 1

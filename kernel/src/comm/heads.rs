@@ -20,7 +20,7 @@ pub(crate) fn read_head<R: Region>(region: &R, me: &Member, peer: Rank, operatio
     let mut head = [0; 8];
     // SAFETY: `peer` published the line and reuses it only after our `done`. After that (`head_of`) we ask only because
     // the processes have fallen out of step: a race there is one word's, which is copied as an atomic (the boundary of
-    // docs/memory-model.md), and whoever asks checks the value. The array is ours.
+    // docs/explanation/memory-model.md), and whoever asks checks the value. The array is ours.
     unsafe { region.read(me.layout().line_body(peer, operation, 8), Buf::of_mut(&mut head)) };
     u64::from_ne_bytes(head)
 }

@@ -84,7 +84,7 @@ pub trait Counter {
     fn claim(&self, from: u64, to: u64) -> Untrusted<u64>;
 }
 
-/// A word in mapped bytes (docs/memory-model.md, R1: the only reference to a segment's bytes).
+/// A word in mapped bytes (docs/explanation/memory-model.md, R1: the only reference to a segment's bytes).
 #[repr(transparent)]
 #[derive(Debug, Default)]
 pub struct Word(AtomicU64);

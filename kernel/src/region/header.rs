@@ -45,8 +45,8 @@ words! {
     /// The header's words by name, where they lie in the segment: what a tool or a debugger reads there.
     ///
     /// In the segment it is a description for offsets and no more: no reference and no pointer to a `Header` is made of a segment's
-    /// bytes (docs/memory-model.md, R1); each word is a [`Flag`], found by [`offset_of!`]. A value of this type is a private
-    /// copy.
+    /// bytes (docs/explanation/memory-model.md, R1); each word is a [`Flag`], found by [`offset_of!`]. A value of this
+    /// type is a private copy.
     pub struct Header {
         /// [`MAGIC`], stored last.
         magic,
@@ -235,13 +235,13 @@ mod tests {
         assert_eq!([4, 9, 12, 14].map(by_word), [3, 16, 8, 4072]);
     }
 
-    /// docs/segment.md has the same words at the same offsets.
+    /// docs/reference/segment.md has the same words at the same offsets.
     #[test]
     fn the_documentation_has_every_word() {
-        let text = include_str!("../../../docs/segment.md");
+        let text = include_str!("../../../docs/reference/segment.md");
         for (name, offset) in Header::WORDS {
             let row = std::format!("| {offset} | `{name}` |");
-            assert!(text.contains(&row), "docs/segment.md has no row {row}");
+            assert!(text.contains(&row), "docs/reference/segment.md has no row {row}");
         }
         assert!(text.contains(&std::format!("`version` | of the layout: {VERSION} |")));
     }

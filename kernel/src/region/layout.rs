@@ -105,8 +105,8 @@ pub struct Params {
 }
 
 impl Params {
-    /// What measurement found good for `ranks` processes (docs/performance.md), with queues of 512 KiB, without P1's queues
-    /// and without mailboxes.
+    /// What measurement found good for `ranks` processes (docs/explanation/parameters.md), with queues of 512 KiB,
+    /// without P1's queues and without mailboxes.
     pub const fn new(ranks: u32) -> Self {
         let (queue_slots, queue_fragment) = queue_of(QUEUE);
         Self { ranks, page: 4096, lines: 64, queue_slots, queue_fragment, cico: None, mailboxes: None }

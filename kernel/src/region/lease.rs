@@ -8,8 +8,8 @@
 //! next one counts on from where the last one ended ([`Base`]). Its owner may say so only after every member has left
 //! ([`first_present`]) and all have left in the same place of a communicator that was not poisoned ([`ended_alike`]);
 //! else the memory is made zero, and begins anew. So no word of the term before is ahead of the base, and no member of it
-//! reads any more: lines and slots are all free (docs/memory-model.md, R10). Members of the next term learn of it from the
-//! owner, and so after all that was before; a rank may be another process by then.
+//! reads any more: lines and slots are all free (docs/explanation/memory-model.md, R10). Members of the next term learn
+//! of it from the owner, and so after all that was before; a rank may be another process by then.
 
 use super::layout::MAX_RANKS;
 use super::{Flag, Layout, Region, state};

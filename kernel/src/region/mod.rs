@@ -120,7 +120,7 @@ pub unsafe trait Region {
     ///
     /// # Safety
     /// `src` is readable; by sequence and done words no other member reads or writes the extent now
-    /// (a hostile member may all the same: then the bytes are wrong, see docs/memory-model.md).
+    /// (a hostile member may all the same: then the bytes are wrong, see docs/explanation/memory-model.md).
     unsafe fn write(&self, at: Extent, src: Buf);
 
     /// Copies bytes of the segment to `dst`.

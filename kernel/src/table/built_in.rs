@@ -70,8 +70,8 @@ const ANY: (u64, u64) = (0, u64::MAX);
 const ALL: (u32, u32) = (1, u32::MAX);
 
 // Over messages the bounds are those of the simulator's network of a cluster of today, half the way, in ratio, between
-// two points of `unisono tune --messages --check` (docs/tuning.md): 8 KiB lies between 4 and 16, 11 processes between 8
-// and 16.
+// two points of `unisono tune --messages --check` (docs/howto/tuning.md): 8 KiB lies between 4 and 16, 11 processes
+// between 8 and 16.
 const SHORT: u64 = 8 << 10;
 const LONG: u64 = 32 << 10;
 const LONGER: u64 = 128 << 10;

@@ -1,6 +1,27 @@
 //! Ranks as threads of one process: a segment on the heap, and mailboxes for messages.
 //!
-//! For tests, examples and programs that want collectives between threads.
+//! For tests, examples and programs that want collectives between threads. The example is README.md's, too:
+//!
+//! ```
+//! use unisono_kernel::error::Error;
+//! use unisono_kernel::op::Op;
+//! use unisono_kernel::region::Params;
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     // Four ranks, each a thread of this process, run the same body. `run` returns what the bodies return, by rank.
+//!     let sums = unisono_local::run(Params::new(4), |mut communicator| {
+//!         let mut value = u64::from(communicator.rank() + 1).to_ne_bytes();
+//!         communicator.allreduce_in_place(&mut value, Op::SUM_U64)?;
+//!         Ok::<_, Error>(u64::from_ne_bytes(value))
+//!     })?;
+//!     for (rank, sum) in sums.into_iter().enumerate() {
+//!         let sum = sum?;
+//!         println!("rank {rank} of 4: the sum is {sum}");
+//!         assert_eq!(sum, 1 + 2 + 3 + 4);
+//!     }
+//!     Ok(())
+//! }
+//! ```
 
 mod segment;
 

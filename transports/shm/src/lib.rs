@@ -1,7 +1,7 @@
 //! [`Region`] over raw mapped bytes: one segment that several processes have mapped, each at its own address.
 //!
 //! The one place in which a segment's bytes are touched. Words become references to atomics;
-//! payload is copied by one primitive (`copy.rs`), never referred to (docs/memory-model.md, R1).
+//! payload is copied by one primitive (`copy.rs`), never referred to (docs/explanation/memory-model.md, R1).
 //!
 //! Beside it, messages through mailboxes of any region ([`mailbox`]).
 #![no_std]

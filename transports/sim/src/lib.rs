@@ -1,6 +1,6 @@
 //! Ranks in one thread on virtual time: LogGP links, star, crossbar or fat tree, seeded schedules, ranks that stop.
 //!
-//! The machines are those of the kernel; only time is computed (docs/simulator.md).
+//! The machines are those of the kernel; only time is computed (docs/explanation/simulator.md).
 //!
 //! ```
 //! use unisono_kernel::data::buffer::Buf;

@@ -1,4 +1,4 @@
-//! What schedules cost, counted on paper: the tables of docs/algorithms.md are what is counted here.
+//! What schedules cost, counted on paper: the tables of docs/reference/algorithms.md are what is counted here.
 //!
 //! To write them anew: `UNISONO_WRITE_DOCS=1 cargo test -p unisono-verify --test message_algorithms costs`.
 
@@ -176,17 +176,17 @@ fn costs_table() -> String {
     text
 }
 
-/// Compares a table with what stands between its marks in docs/algorithms.md, or writes it there.
+/// Compares a table with what stands between its marks in docs/reference/algorithms.md, or writes it there.
 fn compare(mark: &str, table: &str) {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/algorithms.md");
-    let text = std::fs::read_to_string(path).expect("docs/algorithms.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/algorithms.md");
+    let text = std::fs::read_to_string(path).expect("docs/reference/algorithms.md");
     let (begin, end) = (format!("<!-- {mark} -->\n"), format!("<!-- /{mark} -->"));
     let from = text.find(&begin).expect("the table's mark") + begin.len();
     let to = from + text[from..].find(&end).expect("the table's end");
     if std::env::var_os("UNISONO_WRITE_DOCS").is_some() {
-        std::fs::write(path, format!("{}{table}{}", &text[..from], &text[to..])).expect("docs/algorithms.md");
+        std::fs::write(path, format!("{}{table}{}", &text[..from], &text[to..])).expect("docs/reference/algorithms.md");
     } else {
-        assert!(&text[from..to] == table, "docs/algorithms.md is not what is counted:\n{table}");
+        assert!(&text[from..to] == table, "docs/reference/algorithms.md is not what is counted:\n{table}");
     }
 }
 

@@ -1,5 +1,5 @@
-//! The printed defects of paper P2 (docs/papers.md), each as a test: a model of the printed loop fails with it, the
-//! same model without it passes, and so do the machines that ship, on the same calls under the same schedule.
+//! The printed defects of paper P2 (docs/explanation/papers.md), each as a test: a model of the printed loop fails with
+//! it, the same model without it passes, and so do the machines that ship, on the same calls under the same schedule.
 //!
 //! | what the print has wrong, or leaves open | test | shown in |
 //! |---|---|---|

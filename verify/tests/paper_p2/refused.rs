@@ -196,7 +196,7 @@ fn counts_that_would_take_more_sets_than_there_are() {
     store(layout.set_typesize(0), 1);
     store(layout.set_count(0, 1), 1);
     store(layout.set_count(0, 2), i64::MAX as u64);
-    // A scatter, in docs/segment.md's numbers.
+    // A scatter, in docs/reference/segment.md's numbers.
     store(layout.set_bytes(0), 4 << 56);
     segment.publish(layout.set_op(0), sets + 1);
     segment.mail(layout.set_rootready(0, 1)).put_release(1);

@@ -1,8 +1,9 @@
 //! The collectives with two sides: what a rank's buffer holds before a call, and what must be there after it. What it sends
 //! lies first, then what it receives.
 //!
-//! Bytes are those of docs/benchmark.md: one block of gather(v), scatter(v), allgather(v) and alltoall(v, w), or the mean of
-//! unequal ones; else the whole vector of one rank, which a reduce_scatter cuts into blocks of one element at least.
+//! Bytes are those of docs/reference/measures.md: one block of gather(v), scatter(v), allgather(v) and alltoall(v, w),
+//! or the mean of unequal ones; else the whole vector of one rank, which a reduce_scatter cuts into blocks of one
+//! element at least.
 
 use super::buffers::{fill, holds};
 use super::shape::Shape;

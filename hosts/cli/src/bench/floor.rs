@@ -1,4 +1,4 @@
-//! The machine's floors, measured in the run whose rows they stand beside (docs/performance.md).
+//! The machine's floors, measured in the run whose rows they stand beside (docs/reference/measures.md).
 //!
 //! | ranks | message | floor |
 //! |---|---|---|
@@ -8,7 +8,7 @@
 //! | > cores | `m` bytes | `Y + k·out(m)`: k ranks copy on one core |
 //! | 2 ≤ cores | blocks of `m` bytes | as a bcast: a block crosses to the other rank |
 //!
-//! For other cells no formula is known (docs/benchmark.md).
+//! For other cells no formula is known (docs/reference/measures.md).
 //!
 //! L: one way of a cache line between ranks 0 and 1. in(m): rank 0 copies rotated, dirty buffers into
 //! a queue that rank 1 has just read. out(m): rank 1 copies them out to rotated buffers. The other

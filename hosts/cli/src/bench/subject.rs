@@ -202,7 +202,7 @@ impl Subject {
         }
     }
 
-    /// How the machine bounds its time, in the terms of docs/benchmark.md.
+    /// How the machine bounds its time, in the terms of docs/reference/measures.md.
     pub(crate) const fn bound(&self) -> Bound {
         match self.kind {
             Kind::Bcast(_) => Bound::Message,

@@ -30,7 +30,7 @@ pub(crate) struct Explain {
     /// The network over which messages are predicted, a node per rank
     #[arg(long, value_enum, default_value_t = Shape::Crossbar)]
     pub(crate) network: Shape,
-    /// That network in JSON (docs/simulator.md)
+    /// That network in JSON (docs/explanation/simulator.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) parameters: Option<PathBuf>,
     /// One JSON object per candidate

@@ -68,7 +68,7 @@ pub(crate) struct Simulator {
     /// How the nodes hang together
     #[arg(long, value_enum, default_value_t = Shape::Crossbar)]
     pub(crate) network: Shape,
-    /// The network in JSON (docs/simulator.md)
+    /// The network in JSON (docs/explanation/simulator.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) parameters: Option<PathBuf>,
     /// Each message is delayed by a random span of up to this, in nanoseconds

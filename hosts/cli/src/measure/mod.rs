@@ -1,4 +1,5 @@
-//! `unisono measure`: the parameters of the papers' models, measured, and models beside measurements (docs/papers.md).
+//! `unisono measure`: the parameters of the papers' models, measured, and models beside measurements
+//! (docs/explanation/papers.md).
 
 pub(crate) mod args;
 mod barriers;

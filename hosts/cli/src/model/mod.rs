@@ -1,4 +1,4 @@
-//! `unisono model`: the papers' figures and tables that follow from formulas (docs/papers.md).
+//! `unisono model`: the papers' figures and tables that follow from formulas (docs/explanation/papers.md).
 
 pub(crate) mod args;
 pub(crate) mod table;

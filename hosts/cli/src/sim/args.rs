@@ -54,8 +54,9 @@ pub(crate) struct Sim {
     /// Message bytes, separated by commas; KiB and MiB as 8K, 4M
     #[arg(long, value_delimiter = ',', value_parser = parse_bytes, default_values = ["8"], value_name = "LIST")]
     pub(crate) bytes: Vec<u64>,
-    /// Algorithms over messages by name (docs/algorithms.md), separated by commas; `all`: one row for each that applies; over
-    /// the levels of the machine: levels[-SEGMENT][/SHAPE[:SHAPE...]][+TOP] (docs/topology.md)
+    /// Algorithms over messages by name (docs/reference/algorithms.md), separated by commas; `all`: one row for each
+    /// that applies; over the levels of the machine: levels[-SEGMENT][/SHAPE[:SHAPE...]][+TOP]
+    /// (docs/explanation/topology.md)
     #[arg(long, value_delimiter = ',', default_values = ["auto"], value_name = "NAMES")]
     pub(crate) algorithm: Vec<String>,
     /// The root of a rooted collective
@@ -70,7 +71,8 @@ pub(crate) struct Sim {
     /// Fat tree: links from each of these switches to the upper level
     #[arg(long, default_value_t = 8, value_name = "N")]
     pub(crate) uplinks: u32,
-    /// The network in JSON, instead of the three options above: topology and LogGP's parameters (docs/simulator.md)
+    /// The network in JSON, instead of the three options above: topology and LogGP's parameters
+    /// (docs/explanation/simulator.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) parameters: Option<PathBuf>,
     /// What chance follows from; with several iterations, of the first one

@@ -40,7 +40,7 @@ pub(crate) struct Tune {
     /// The simulated network, a node per rank
     #[arg(long, value_enum, default_value_t = Shape::Crossbar, requires = "messages")]
     pub(crate) network: Shape,
-    /// The simulated network in JSON (docs/simulator.md)
+    /// The simulated network in JSON (docs/explanation/simulator.md)
     #[arg(long, value_name = "FILE", requires = "messages")]
     pub(crate) parameters: Option<PathBuf>,
     /// Where to bind the processes

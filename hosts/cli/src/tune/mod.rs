@@ -1,4 +1,5 @@
-//! `unisono tune`: measures the algorithms that there are to choose from, and writes a decision table (docs/tuning.md).
+//! `unisono tune`: measures the algorithms that there are to choose from, and writes a decision table
+//! (docs/howto/tuning.md).
 //!
 //! | file | what |
 //! |---|---|

@@ -66,11 +66,11 @@ fn fragment_bytes(bytes: u64, params: &Params) -> u64 {
     (bytes / 4).next_multiple_of(64).clamp(params.queue_fragment.min(LEAST), params.queue_fragment)
 }
 
-/// A fragment below this costs more in notification than it gains in overlap (docs/performance.md).
+/// A fragment below this costs more in notification than it gains in overlap (docs/explanation/parameters.md).
 const LEAST: u64 = 4096;
 
 /// Bytes that all copies out write together: more than this would only push each other, and the
-/// queue, out of the caches (docs/performance.md).
+/// queue, out of the caches (docs/explanation/parameters.md).
 const CACHED: u64 = 8 << 20;
 
 impl<'a> Queue<'a> {

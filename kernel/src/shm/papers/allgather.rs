@@ -13,9 +13,9 @@
 //! the own words; subtract from `readers`. The words take O(p²·s) bytes
 //! ([`pairs`](crate::region::layout::Cico::pairs)); [`crate::shm::allgather::exchange`] does with O(p).
 //!
-//! Mended against the print (docs/papers.md): everyone runs `max(1, ⌈longest block / (f·s/w)⌉)` sets and counts in
-//! each, where the print deadlocks on unequal blocks; reading begins at the next rank, not at rank 0, where all would
-//! meet; operations start at 1 over zeroed words; counts and bytes are 64 bits wide. Added: ranks whose
+//! Mended against the print (docs/explanation/papers.md): everyone runs `max(1, ⌈longest block / (f·s/w)⌉)` sets and
+//! counts in each, where the print deadlocks on unequal blocks; reading begins at the next rank, not at rank 0, where
+//! all would meet; operations start at 1 over zeroed words; counts and bytes are 64 bits wide. Added: ranks whose
 //! counts differ are an error, where the print hangs.
 
 use crate::collective::Kind;

@@ -12,7 +12,7 @@
 //! `op`; per slot: wait for the control, take and clear it, put it into the children's controls,
 //! copy the fragment out of the root's slot; then subtract from `readers`.
 //!
-//! Mended against the print (docs/papers.md): operations start at 1 over zeroed words, so that a fresh
+//! Mended against the print (docs/explanation/papers.md): operations start at 1 over zeroed words, so that a fresh
 //! set can't look open (the printed "1" lost its minus); a fragment is cut per slot, not per set;
 //! reads acquire and the subtraction releases, not only write barriers; `q` divides `s` and is at
 //! most `s` (the layout refuses else); a leaf copies from the *root's* queue; operations are 64

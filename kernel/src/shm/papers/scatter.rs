@@ -14,10 +14,11 @@
 //! its control. Others, per set: wait `op`; in the first set wait for `rootready`, read the counts, clear the
 //! word; per slot: wait for the control, copy out, clear it. Everyone subtracts from `readers` after each set.
 //!
-//! Mended against the print (docs/papers.md): the waits on `rootready` and `ctrl` wait for what they need, not for its
-//! absence; a reader clears `rootready[rank]`, not `counts[rank]`; a process that is not the root learns the number of sets
-//! from what it was told, after it was told; *everyone* runs `max(1, ⌈longest block but the root's / (f·s/w)⌉)`
-//! sets and counts in each, where the print deadlocks on unequal blocks; one set at least, and everyone consumes
+//! Mended against the print (docs/explanation/papers.md): the waits on `rootready` and `ctrl` wait for what they need,
+//! not for its absence; a reader clears `rootready[rank]`, not `counts[rank]`; a process that is not the root learns
+//! the number of sets from what it was told, after it was told; *everyone* runs `max(1, ⌈longest block but the root's /
+//! (f·s/w)⌉)` sets and counts in each, where the print deadlocks on unequal blocks; one set at least, and everyone
+//! consumes
 //! `rootready`, so that a stale 1 never shows old counts; operations start at 1 over zeroed words (the print lost
 //! the minus of −1); counts and bytes are 64 bits wide. Added: `set_bytes` names another collective, and a length
 //! that differs from the root's is an error, where the print hangs or copies too much.
