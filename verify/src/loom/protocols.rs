@@ -254,8 +254,8 @@ pub static PROTOCOLS: &[Protocol] = &[
         |s| letters(s, &[Letter { from: 1, to: 0, ..SHORT }, Letter { from: 2, to: 0, ..SHORT }], false),
         MAIL,
     ),
-    model("notice-2", tiny(2), |s| notices(s, 1), &["notice.load", "notice.store"]),
-    model("notice-2-again", tiny(2), |s| notices(s, 2), &["notice.load", "notice.store"]),
+    model("announcement-2", tiny(2), |s| announcements(s, 1), &["announcement.load", "announcement.store"]),
+    model("announcement-2-again", tiny(2), |s| announcements(s, 2), &["announcement.load", "announcement.store"]),
     model("poison-2", tiny(2), poison, &["state.rmw-relaxed", "state.rmw-acquire"]),
     model("poison-3", tiny(3), poison, &["state.load", "state.rmw-relaxed", "state.rmw-acquire"]),
 ];
@@ -417,16 +417,16 @@ fn other_ranks(seat: &mut Seat) -> Result<(), Abandoned> {
     seat.bcast(1, 40, BcastAlgorithm::Posted)
 }
 
-/// Rank 0 writes notices over one another; rank 1 looks at any moment, and finds one of them whole, with what was done
+/// Rank 0 writes announcements over one another; rank 1 looks at any moment, and finds one of them whole, with what was done
 /// before it.
-fn notices(seat: &Seat, times: u64) -> Result<(), Abandoned> {
+fn announcements(seat: &Seat, times: u64) -> Result<(), Abandoned> {
     if seat.rank() == 0 {
         seat.write_note(1);
-        (1..=times).for_each(|number| seat.post_notice(number));
+        (1..=times).for_each(|number| seat.post_announcement(number));
         return Ok(());
     }
-    seat.look_at_notice()?;
-    assert_eq!(seat.note(0), 1, "model assertion: what was done before a notice is seen");
+    seat.look_at_announcement()?;
+    assert_eq!(seat.note(0), 1, "model assertion: what was done before an announcement is seen");
     Ok(())
 }
 

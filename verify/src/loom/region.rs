@@ -11,7 +11,7 @@ use unisono_kernel::region::LINE;
 use unisono_kernel::region::layout::LINE_ROOM;
 use unisono_kernel::region::{CounterId, Extent, FlagId, Layout, MailId, Region};
 
-/// Where the words of a notice are: outside the layout, as a process's notices are outside its communicators' segments.
+/// Where the words of an announcement are: outside the layout, as a process's announcements are outside its communicators' segments.
 const NOTICE: u64 = 1 << 62;
 /// Its number, and what it says.
 const NOTICE_WORDS: u64 = 3;
@@ -119,8 +119,8 @@ impl Segment {
         self.words.get(&offset).unwrap_or_else(|| panic!("model assertion: no word at {offset}"))
     }
 
-    /// The words of a notice, by index.
-    pub fn notice(&self, index: usize) -> Option<&Word> {
+    /// The words of an announcement, by index.
+    pub fn announcement(&self, index: usize) -> Option<&Word> {
         self.words.get(&(NOTICE + 8 * index as u64))
     }
 

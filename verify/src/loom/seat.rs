@@ -177,14 +177,14 @@ impl Seat {
         *self.comm.member_mut() = Member::resume(layout, rank, base).expect("model assertion: a rank of the layout");
     }
 
-    /// Writes a notice that says two numbers which follow from its own.
-    pub fn post_notice(&self, number: u64) {
-        announcement::post(|at| self.comm.region().notice(at), number, &[10 * number, 10 * number + 1]);
+    /// Writes an announcement that says two numbers which follow from its own.
+    pub fn post_announcement(&self, number: u64) {
+        announcement::post(|at| self.comm.region().announcement(at), number, &[10 * number, 10 * number + 1]);
     }
 
     /// Looks at the notice that is there now: whole, if there is one.
-    pub fn look_at_notice(&self) -> Result<(), Abandoned> {
-        let word = |at| self.comm.region().notice(at);
+    pub fn look_at_announcement(&self) -> Result<(), Abandoned> {
+        let word = |at| self.comm.region().announcement(at);
         let number = announcement::number(word).ok_or(Abandoned)?;
         let values = announcement::values(word, number).ok_or(Abandoned)?;
         assert_eq!(values, [10 * number, 10 * number + 1], "model assertion: notice {number} is read whole");

@@ -72,8 +72,8 @@ names! {
         MailSequence = "mail-sequence",
         /// A mailbox's `acked`.
         MailAcked = "mail-acked",
-        /// The words of a notice.
-        Announcement = "notice",
+        /// The words of an announcement.
+        Announcement = "announcement",
     }
 }
 
