@@ -5,19 +5,37 @@ use super::shape::Shape;
 use unisono_kernel::Rank;
 use unisono_kernel::algorithm::MoveAlgorithm;
 use unisono_kernel::call::Call;
+use unisono_kernel::comm::Communicator;
 use unisono_kernel::data::datatype::Data;
-use unisono_kernel::error::{Argument, Bound, Refusal};
+use unisono_kernel::error::{Argument, Bound, Error, Refusal};
 use unisono_kernel::op::Op;
+use unisono_posix::Posix;
 
 /// What reductions fold with.
 const OP: Op = Op::SUM_F64;
 
 impl Sides {
-    /// One operation on a buffer of [`Self::room`] bytes, as data.
+    /// One operation on a buffer of [`Self::room`] bytes.
+    ///
+    /// # Errors
+    /// As [`Self::describe`]; the call's.
+    #[inline]
+    pub(crate) fn run(
+        self,
+        comm: &mut Communicator<Posix>,
+        algorithm: MoveAlgorithm,
+        buffer: &mut [u8],
+        shape: &Shape,
+        root: Rank,
+    ) -> Result<(), Error> {
+        comm.run_inlined(&self.describe(algorithm, comm.rank(), buffer, shape, root)?).map(drop)
+    }
+
+    /// The same operation as data.
     ///
     /// # Errors
     /// The buffer is shorter than [`Self::room`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn describe<'b>(
         self,
         algorithm: MoveAlgorithm,

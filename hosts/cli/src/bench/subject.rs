@@ -232,7 +232,19 @@ impl Subject {
     /// One operation on `buffer`, of [`Self::room`] bytes.
     #[inline]
     pub(crate) fn call(&self, comm: &mut Communicator<Posix>, buffer: &mut [u8], root: Rank) -> Result<(), Error> {
-        comm.run(&self.describe(comm.rank(), buffer, root)?).map(drop)
+        // As a program that knows its collective when it is compiled.
+        match self.kind {
+            Kind::Bcast(algorithm) => {
+                comm.run_inlined(&Call::Bcast { data: Data::bytes_mut(buffer), root, algorithm }).map(drop)
+            }
+            Kind::Barrier(algorithm) => comm.run_inlined(&Call::Barrier { algorithm }).map(drop),
+            Kind::Allreduce(algorithm) => {
+                let data = Data::bytes_mut(buffer);
+                comm.run_inlined(&Call::Allreduce { send: data, receive: data, op: Op::SUM_F64, algorithm }).map(drop)
+            }
+            Kind::HandWritten { .. } => comm.allreduce_in_place(buffer, Op::SUM_F64),
+            Kind::Sides(sides, algorithm) => sides.run(comm, algorithm, buffer, &self.shape, root),
+        }
     }
 
     /// One operation as data; of one written by hand, that which it is compared with.
