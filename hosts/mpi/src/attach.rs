@@ -5,7 +5,7 @@
 //! named by its Fortran handle, which is an integer in every MPI: `MPI_Comm_c2f`.
 //!
 //! ```no_run
-//! use unisono_kernel::{msg, op::Op, pattern::Seat, p2p::P2p};
+//! use unisono_kernel::{machine::p2p::P2p, msg, op::Op, pattern::Seat};
 //! # let world = 0;
 //! let (send, mut receive) = ([0; 64], [0; 64]);
 //! // SAFETY: the library is Unisono's; MPI is initialised, and all ranks of the communicator do this.

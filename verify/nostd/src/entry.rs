@@ -38,6 +38,23 @@ unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, len: usize) -> *mut u8
 /// # Safety
 /// As C's.
 #[unsafe(no_mangle)]
+unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, len: usize) -> *mut u8 {
+    if (to as usize).wrapping_sub(from as usize) >= len {
+        // SAFETY: the caller's promise; forwards, no byte is overwritten before it is read.
+        return unsafe { memcpy(to, from, len) };
+    }
+    let (last, from) = (to.wrapping_add(len).wrapping_sub(1), from.wrapping_add(len).wrapping_sub(1));
+    // SAFETY: the caller's promise; backwards, for the same reason. The direction is put back.
+    unsafe {
+        asm!("std", "rep movsb", "cld", inout("rcx") len => _, inout("rdi") last => _, inout("rsi") from => _,
+            options(nostack));
+    }
+    to
+}
+
+/// # Safety
+/// As C's.
+#[unsafe(no_mangle)]
 unsafe extern "C" fn memset(to: *mut u8, byte: i32, len: usize) -> *mut u8 {
     // SAFETY: the caller's promise.
     unsafe { asm!("rep stosb", inout("rcx") len => _, inout("rdi") to => _, in("al") byte as u8, options(nostack)) }
@@ -56,3 +73,7 @@ unsafe extern "C" fn bcmp(a: *const u8, b: *const u8, len: usize) -> i32 {
     }
     differ
 }
+
+/// Named by functions of `core` that were compiled to unwind: no panic does here, so nobody calls it.
+#[unsafe(no_mangle)]
+extern "C" fn rust_eh_personality() {}

@@ -83,7 +83,7 @@ fn bcast<const BYTES: usize>(ranks: &mut Ranks, failure: Failure, algorithm: Bca
 fn allreduce(ranks: &mut Ranks, failure: Failure) -> Result<(), Failure> {
     let mut values = [[1.5f64, -2.0, 1e9], [0.25, 7.0, 1.0]];
     let base: [*mut u8; 2] = values.each_mut().map(|v| v.as_mut_ptr().cast());
-    together(ranks, failure, |me, rank| {
+    together(ranks, failure, |_, rank| {
         // SAFETY: each rank's own values, which outlive the machines.
         let data = unsafe { Data::from_raw(Buf::new(base[rank], 24), 24, Datatype::BYTE) }?;
         Posted::new(data, data, Op::SUM_F64)

@@ -15,10 +15,11 @@ use unisono_posix::Posix;
 const OP: Op = Op::SUM_F64;
 
 impl Sides {
-    /// One operation on a buffer of [`Self::room`] bytes.
+    /// One operation on a buffer of [`Self::room`] bytes, as a program calls it that knows the collective when it is compiled: a
+    /// call that is made far from where it runs goes through memory.
     ///
     /// # Errors
-    /// As [`Self::describe`]; the call's.
+    /// The buffer is shorter; the call's.
     #[inline]
     pub(crate) fn run(
         self,
@@ -28,14 +29,72 @@ impl Sides {
         shape: &Shape,
         root: Rank,
     ) -> Result<(), Error> {
-        comm.run_inlined(&self.describe(algorithm, comm.rank(), buffer, shape, root)?).map(drop)
+        let (send, receive) = self.sides(buffer, shape)?;
+        let at_root = comm.rank() == root;
+        match self {
+            Self::Gather => {
+                let receive = if at_root { Some(shape.by_one(receive)?) } else { None };
+                comm.run_inlined(&Call::Gather { send: Some(Data::bytes_mut(send)), receive, root, algorithm })
+            }
+            Self::Gatherv => {
+                let receive = if at_root { Some(shape.by_rank(receive)?) } else { None };
+                comm.run_inlined(&Call::Gatherv { send: Some(Data::bytes_mut(send)), receive, root, algorithm })
+            }
+            Self::Scatter => {
+                let send = if at_root { Some(shape.by_one(send)?) } else { None };
+                comm.run_inlined(&Call::Scatter { send, receive: Some(Data::bytes_mut(receive)), root, algorithm })
+            }
+            Self::Scatterv => {
+                let send = if at_root { Some(shape.by_rank(send)?) } else { None };
+                comm.run_inlined(&Call::Scatterv { send, receive: Some(Data::bytes_mut(receive)), root, algorithm })
+            }
+            Self::Allgather => comm.run_inlined(&Call::Allgather {
+                send: Some(Data::bytes_mut(send)),
+                receive: shape.by_one(receive)?,
+                algorithm,
+            }),
+            Self::Allgatherv => comm.run_inlined(&Call::Allgather {
+                send: Some(Data::bytes_mut(send)),
+                receive: shape.by_rank(receive)?,
+                algorithm,
+            }),
+            Self::Alltoall => {
+                comm.run_inlined(&Call::Alltoall { send: Some(shape.by_one(send)?), receive: shape.by_one(receive)? })
+            }
+            Self::Alltoallv => comm
+                .run_inlined(&Call::Alltoallv { send: Some(shape.by_rank(send)?), receive: shape.by_rank(receive)? }),
+            Self::Alltoallw => comm
+                .run_inlined(&Call::Alltoallv { send: Some(shape.by_type(send)?), receive: shape.by_type(receive)? }),
+            Self::Reduce => {
+                let receive = at_root.then_some(Data::bytes_mut(receive));
+                comm.run_inlined(&Call::Reduce { send: Data::bytes_mut(send), receive, op: OP, root })
+            }
+            Self::ReduceScatter => comm.run_inlined(&Call::ReduceScatter {
+                send: shape.by_rank(send)?,
+                receive: Data::bytes_mut(receive),
+                op: OP,
+            }),
+            Self::ReduceScatterBlock => comm.run_inlined(&Call::ReduceScatter {
+                send: shape.by_one(send)?,
+                receive: Data::bytes_mut(receive),
+                op: OP,
+            }),
+            Self::Scan => {
+                comm.run_inlined(&Call::Scan { send: Data::bytes_mut(send), receive: Data::bytes_mut(receive), op: OP })
+            }
+            Self::Exscan => comm.run_inlined(&Call::Exscan {
+                send: Data::bytes_mut(send),
+                receive: Data::bytes_mut(receive),
+                op: OP,
+            }),
+        }
+        .map(drop)
     }
 
     /// The same operation as data.
     ///
     /// # Errors
     /// The buffer is shorter than [`Self::room`].
-    #[inline(always)]
     pub(crate) fn describe<'b>(
         self,
         algorithm: MoveAlgorithm,
@@ -44,8 +103,7 @@ impl Sides {
         shape: &'b Shape,
         root: Rank,
     ) -> Result<Call<'b>, Refusal> {
-        let short = Refusal::new(Argument::Bytes, buffer.len() as u64, Bound::AtLeast(self.room(shape)));
-        let (send, receive) = self.split(buffer, shape).ok_or(short)?;
+        let (send, receive) = self.sides(buffer, shape)?;
         let at_root = rank == root;
         Ok(match self {
             Self::Gather => {
@@ -86,5 +144,10 @@ impl Sides {
             Self::Scan => Call::Scan { send: Data::bytes_mut(send), receive: Data::bytes_mut(receive), op: OP },
             Self::Exscan => Call::Exscan { send: Data::bytes_mut(send), receive: Data::bytes_mut(receive), op: OP },
         })
+    }
+
+    fn sides<'b>(self, buffer: &'b mut [u8], shape: &Shape) -> Result<(&'b mut [u8], &'b mut [u8]), Refusal> {
+        let short = Refusal::new(Argument::Bytes, buffer.len() as u64, Bound::AtLeast(self.room(shape)));
+        self.split(buffer, shape).ok_or(short)
     }
 }
