@@ -119,16 +119,17 @@ where
         }
     }
 
-    /// Starts what was built after [`Self::enter`], and runs it to its end. A result, since a large machine that is taken
-    /// out of one before is written twice.
+    /// Starts what was built after [`Self::enter`], and runs it to its end, where it is: a large machine that is taken out of
+    /// its result is written twice.
     #[inline(always)]
-    pub(crate) fn operate<O: Operation>(&mut self, operation: Result<O, Refusal>) -> Result<(), Error> {
-        let mut operation = match operation {
-            Ok(operation) => operation,
-            Err(refusal) => return Err(self.refuse(refusal)),
-        };
-        operation.start(self.comm.member_mut());
-        self.finish(&mut operation)
+    pub(crate) fn operate<O: Operation>(&mut self, mut operation: Result<O, Refusal>) -> Result<(), Error> {
+        match &mut operation {
+            Ok(operation) => {
+                operation.start(self.comm.member_mut());
+                self.finish(operation)
+            }
+            Err(refusal) => Err(self.refuse(*refusal)),
+        }
     }
 
     /// Runs what was started to its end.
