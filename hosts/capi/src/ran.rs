@@ -100,6 +100,7 @@ pub extern "C" fn unisono_algorithm_name(algorithm: c_int) -> *const c_char {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use unisono_kernel::table::{Collective, Over};
 
     #[test]
     fn numbers_are_those_of_the_header() {
@@ -109,5 +110,21 @@ mod tests {
             let name = ran.name().to_str().unwrap().to_uppercase();
             assert!(header.contains(&format!("UNISONO_ALGORITHM_{name} = {at},")), "{name} is {at}");
         }
+    }
+
+    #[test]
+    fn names_are_those_of_the_choices() {
+        let named = |collective, names: &[&str]| {
+            for name in names {
+                let choice = Choice::from_name(Over::Segment, collective, name).unwrap();
+                let ran = Ran::of(choice).name().to_str().unwrap();
+                assert_eq!(name.split('-').next(), Some(ran), "{collective} by {name}");
+            }
+        };
+        named(Collective::Barrier, &["posted", "dissemination", "central", "combining-3"]);
+        named(Collective::Bcast, &["posted", "queue", "cico-flat"]);
+        named(Collective::Allreduce, &["posted", "exchange", "slices"]);
+        named(Collective::Scatter, &["exchange", "cico"]);
+        named(Collective::Scan, &["exchange"]);
     }
 }

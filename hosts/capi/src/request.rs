@@ -18,8 +18,7 @@ use std::sync::Arc;
 use unisono_kernel::call::Call;
 use unisono_kernel::call::any::Any;
 use unisono_kernel::call::in_flight::{InFlight, Storage};
-use unisono_kernel::comm::Communicator;
-use unisono_kernel::comm::Member;
+use unisono_kernel::comm::{Communicator, Member};
 use unisono_kernel::error::{Error, Refusal};
 use unisono_kernel::machine::transport::Observe;
 

@@ -6,8 +6,7 @@
 use super::Call;
 use super::any::Any;
 use crate::Rank;
-use crate::comm::Communicator;
-use crate::comm::{Comm, Member};
+use crate::comm::{Comm, Communicator, Member};
 use crate::error::{Error, Poison, Refusal, WaitError};
 use crate::machine::Operation;
 use crate::machine::drive::Stop;

@@ -4,7 +4,6 @@ use unisono_kernel::algorithm::BarrierAlgorithm;
 use unisono_kernel::call::Call;
 use unisono_kernel::call::any::Any;
 use unisono_kernel::comm::Comm;
-use unisono_kernel::error::PollError;
 use unisono_kernel::machine::poll::Poll;
 use unisono_kernel::machine::{Machine, Operation};
 use unisono_kernel::region::Params;
@@ -58,17 +57,5 @@ fn nobody_leaves_before_the_last_has_come() {
             assert!(processes.iter_mut().all(|process| process.is_done() && process.finished()), "{name}");
             processes.iter_mut().for_each(|Process(comm, barrier)| barrier.start(comm.member_mut()));
         }
-    }
-}
-
-#[test]
-fn what_was_not_started_is_not_done() {
-    for algorithm in ALGORITHMS {
-        let segment = Segment::new(Params { page: 256, ..Params::new(2) }).unwrap();
-        let mut comm = Comm::new(segment.clone(), *segment.layout(), 0).unwrap();
-        let mut barrier = Call::Barrier { algorithm }.build(comm.member()).unwrap();
-        let before = comm.member().clone();
-        assert_eq!(barrier.poll(&mut comm), Err(PollError::NotStarted), "{algorithm:?}");
-        assert_eq!(*comm.member(), before, "building and polling take no number");
     }
 }

@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 use unisono_kernel::call::Call;
 use unisono_kernel::call::progress::{Among, Progress};
 use unisono_kernel::call::scope::{Persistent, Request, Scope};
-use unisono_kernel::comm::Comm;
-use unisono_kernel::comm::Communicator;
+use unisono_kernel::comm::{Comm, Communicator};
 use unisono_kernel::error::Error;
 use unisono_kernel::machine::transport::{Transport, Wait};
 

@@ -14,8 +14,7 @@
 use super::papers::{LEFT, OPENED, OPENER, Paper, Papers};
 use std::fmt;
 use unisono_kernel::Rank;
-use unisono_kernel::region::LINE;
-use unisono_kernel::region::{Base, Layout, Pair};
+use unisono_kernel::region::{Base, LINE, Layout, Pair};
 
 /// The cells of the bookkeeping.
 pub(crate) trait Cells {

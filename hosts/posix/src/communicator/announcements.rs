@@ -18,8 +18,7 @@ use super::birth::Words;
 use crate::arena::World;
 use crate::sealed::Map;
 use std::sync::Arc;
-use unisono_kernel::region::LINE;
-use unisono_kernel::region::{Counter, Word, announcement};
+use unisono_kernel::region::{Counter, LINE, Word, announcement};
 
 /// Notices of one process: as many groups may be made of members of which some are late.
 const NOTICES: u64 = LINE / 8;

@@ -128,7 +128,7 @@ impl<P: Plan> ToAll<P> {
         if self.in_line(me, step, writer) { clock.line(me, writer) } else { clock.slot(me, writer, step) }
     }
 
-    /// Hears `peer`'s line: it must say what is expected.
+    /// Receives `peer`'s line: it must say what is expected.
     #[inline]
     fn receive<R: Region>(
         &self,

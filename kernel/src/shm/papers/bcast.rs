@@ -206,7 +206,7 @@ impl Operation for P1Bcast<'_> {
     }
 
     fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
-        if self.first_set == 0 {
+        if self.first_set == 0 && self.state != State::Done {
             self.first_set = me.take_sets(self.sets);
         }
         loop {
