@@ -85,8 +85,8 @@ install: ## program, C libraries, libraries to preload under the MPIs here, head
 	@cargo build --locked --release --quiet -p unisono-capi -p unisono-capi-posix
 	@install -d $(DESTDIR)$(PREFIX)/bin $(LIB)/pkgconfig $(DESTDIR)$(PREFIX)/include
 	@install -m 755 $(UNISONO) $(DESTDIR)$(PREFIX)/bin/
-	@$(call library,libunisono.so,libunisono) && $(call library,libunisono_posix_c.so,libunisono_posix)
-	@install -m 644 $(BUILT)/libunisono.a $(LIB)/
+	@$(call library,libunisono_c.so,libunisono) && $(call library,libunisono_posix_c.so,libunisono_posix)
+	@install -m 644 $(BUILT)/libunisono_c.a $(LIB)/libunisono.a
 	@found=; for mpi in $(MPIS); do ! command -v mpicc.$$mpi >/dev/null || found="$$found $$mpi"; done; \
 	if [ "$$found" ]; then hosts/mpi/build.sh >/dev/null || exit 1; \
 	    for mpi in $$found; do install $(STRIPPED) -m 755 $(BUILT)/libunisono_$$mpi.so $(LIB)/ || exit 1; done; \

@@ -32,7 +32,7 @@ fn install() -> PathBuf {
         fs::create_dir_all(folder).expect("a folder");
     }
     let test = std::env::current_exe().expect("the test has a path");
-    for name in ["libunisono.so", "libunisono.a", "libunisono_posix_c.so"] {
+    for name in ["libunisono_c.so", "libunisono_c.a", "libunisono_posix_c.so"] {
         symlink(test.with_file_name(name), built.join(name)).expect("a link");
     }
     script(&built.join("unisono"), "#!/bin/sh\n");

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use unisono::operation::COp;
-use unisono::params::CParams;
+use unisono_c::operation::COp;
+use unisono_c::params::CParams;
 use unisono_kernel::class::Class;
 use unisono_kernel::op::{Element, Operation};
 
@@ -17,11 +17,11 @@ fn run(command: &mut Command) -> Output {
     output
 }
 
-/// `libunisono` of this build: Cargo puts it beside this test, without a hash in its name.
+/// `libunisono_c` of this build: Cargo puts it beside this test, without a hash in its name.
 fn library(extension: &str) -> PathBuf {
     let test = std::env::current_exe().expect("the test has a path");
     let deps = test.parent().expect("it lies in deps");
-    let library = deps.join(format!("libunisono.{extension}"));
+    let library = deps.join(format!("libunisono_c.{extension}"));
     assert!(library.exists(), "{} is missing", library.display());
     library
 }
@@ -96,7 +96,7 @@ fn numbers_in_the_header_are_the_librarys() {
     }
     let operations = header.lines().filter(|l| l.contains("((const unisono_op *)")).count();
     assert_eq!(operations, Operation::ALL.len());
-    assert!(header.contains(&format!("#define UNISONO_VERSION {}\n", unisono::VERSION)));
+    assert!(header.contains(&format!("#define UNISONO_VERSION {}\n", unisono_c::VERSION)));
     assert!(pc().contains(concat!("Version: ", env!("CARGO_PKG_VERSION"), "\n")));
     assert_eq!(size_of::<CParams>(), 32, "the first release's struct; it may only grow");
     assert_eq!(size_of::<COp>(), 24, "a function, a context, a number");

@@ -29,7 +29,7 @@ pub mod program;
 pub mod say;
 pub mod wait;
 
-pub use unisono::waiting::Bounded;
+pub use unisono_c::waiting::Bounded;
 
 use crate::levels::Levels;
 use crate::messages::Layer;
@@ -38,7 +38,7 @@ use crate::process::{Lease, Process, Sums};
 use crate::wait::Progress;
 use core::ffi::c_int;
 use std::sync::OnceLock;
-use unisono::comm::Handle;
+use unisono_c::comm::Handle;
 use unisono_kernel::region::{Counter, Word};
 
 /// 1 in the child of a fork.

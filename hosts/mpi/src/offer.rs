@@ -53,7 +53,7 @@ impl Reason {
 }
 
 /// The words' own version, the layout's, and the library's.
-const VERSION: u64 = 2 << 48 | layout::VERSION << 32 | unisono::VERSION as u64;
+const VERSION: u64 = 2 << 48 | layout::VERSION << 32 | unisono_c::VERSION as u64;
 
 /// Unit of offsets and sizes in an offer.
 const UNIT: u64 = 4096;
@@ -234,7 +234,7 @@ mod tests {
     fn the_version_has_three_parts() {
         assert_eq!(
             [VERSION >> 48, VERSION >> 32 & 0xffff, VERSION & 0xffff_ffff],
-            [2, layout::VERSION, unisono::VERSION.into()]
+            [2, layout::VERSION, unisono_c::VERSION.into()]
         );
         // The largest arena's pages fit their word.
         assert_eq!((MOST / UNIT) >> 31, 1);

@@ -3,8 +3,8 @@
 //! In place of an MPI's collectives, a board: shared memory in which every rank posts words and reads everyone's.
 
 use std::ffi::c_int;
-use unisono::moves::unisono_barrier;
-use unisono::reductions::unisono_allreduce;
+use unisono_c::moves::unisono_barrier;
+use unisono_c::reductions::unisono_allreduce;
 use unisono_kernel::class::Class;
 use unisono_kernel::region::{Flag, Word};
 use unisono_mpi::offer::Reason;
@@ -65,7 +65,7 @@ extern "C" fn progress() {
 }
 
 type Lease = *mut unisono_mpi::process::Lease;
-type Comm = *mut unisono::comm::Handle;
+type Comm = *mut unisono_c::comm::Handle;
 
 /// The first use of a communicator, as the shim does it.
 fn first_use(board: &mut Board) -> Result<(Lease, Comm), Reason> {

@@ -4,7 +4,7 @@
 use super::row::{List, Row, starts};
 use super::{Called, IN_PLACE, Levels, Place, State, lists, refused, with};
 use core::ffi::{c_int, c_void};
-use unisono::error::Failure;
+use unisono_c::error::Failure;
 use unisono_kernel::data::blocks::Blocks;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::data::datatype::Datatype;

@@ -6,7 +6,7 @@
 use super::row::Row;
 use super::{Called, Levels, State, lists, refused, unless_in_place, with};
 use core::ffi::{c_int, c_void};
-use unisono::error::Failure;
+use unisono_c::error::Failure;
 use unisono_kernel::Rank;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Refusal};

@@ -7,7 +7,7 @@ use crate::messages::network::{self, Network};
 use crate::offer::Reason;
 use std::ptr::{null, without_provenance, without_provenance_mut};
 use std::time::Duration;
-use unisono::error::unisono_last_error;
+use unisono_c::error::unisono_last_error;
 use unisono_kernel::class::Class;
 use unisono_kernel::region::{Counter, Word};
 

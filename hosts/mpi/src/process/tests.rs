@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use unisono::reductions::unisono_allreduce;
+use unisono_c::reductions::unisono_allreduce;
 use unisono_kernel::algorithm::BarrierAlgorithm;
 use unisono_kernel::msg::bcast;
 use unisono_kernel::region::{Flag, Region};

@@ -21,7 +21,7 @@ fn compile(name: &str, flags: &[&str]) -> PathBuf {
     let sources = ["collectives.c", "methods.c", "subjects.c", "backend_mpi.c", "backend_unisono.c"];
     let mut cc = Command::new("cc");
     cc.args(["-O1", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-DUNISONO"]);
-    cc.args(["capi", "capi-posix"].map(|folder| format!("-I{HERE}/../{folder}/include")));
+    cc.args(["capi", "capi-posix"].map(|folder| format!("-I{HERE}/../../{folder}/include")));
     cc.args(flags).args(sources.map(|source| format!("{HERE}/c/{source}"))).arg("-o").arg(&program);
     cc.arg(deps.join("libunisono_posix_c.so")).arg(format!("-Wl,-rpath,{}", deps.display()));
     let output = cc.output().expect("cc starts");

@@ -41,7 +41,7 @@ impl Programs {
             compile(Command::new(compiler), &[], out.join(name))
         };
         let ours = existing(unisono).and_then(|_| existing(library)).and_then(|_| {
-            let include = |folder: &str| format!("-I{HERE}/../{folder}/include");
+            let include = |folder: &str| format!("-I{HERE}/../../{folder}/include");
             let mut cc = Command::new("cc");
             cc.args(["-DUNISONO", &include("capi"), &include("capi-posix")]);
             let whole = |path: &Path| fs::canonicalize(path).map_err(|e| format!("{}: {e}", path.display()));

@@ -147,7 +147,7 @@ mod tests {
         }
     }
 
-    /// The C program of `make bench` has them all, too (hosts/bench).
+    /// The C program of `make bench` has them all, too (hosts/tools/bench).
     #[test]
     fn the_command_line_has_every_collective_of_the_benchmark_against_mpis() {
         let text = include_str!("../../bench/c/subjects.c");
