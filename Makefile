@@ -7,7 +7,7 @@ UNISONO = $(BUILT)/unisono
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 
 # Crates that others may depend on: those that are not `publish = false`.
-CRATES = kernel shm local sim table posix capi mpi model measure
+CRATES = unisono unisono-kernel unisono-shm unisono-local unisono-sim unisono-table unisono-posix unisono-capi unisono-mpi unisono-model unisono-measure
 
 # Of install: the MPIs, and what has a shared library stripped (STRIPPED= keeps its symbols).
 MPIS ?= openmpi mpich
@@ -78,7 +78,7 @@ docs: setup ## the API documentation, in target/doc
 	@echo "docs: target/doc/unisono_kernel/index.html"
 
 package: setup ## the crates for others as packages, each built from its package alone (docs/howto/package.md)
-	@.ci/package $(addprefix unisono-,$(CRATES))
+	@.ci/package $(CRATES)
 
 install: ## program, C libraries, libraries to preload under the MPIs here, headers, pkg-config files below PREFIX; installs no packages
 	@cargo build --locked --release --quiet -p unisono-cli

@@ -1,6 +1,6 @@
 //! Ranks as threads of one process: a segment on the heap, and mailboxes for messages.
 //!
-//! For tests, examples and programs that want collectives between threads. The example is README.md's, too:
+//! For tests, examples and programs that want collectives between threads:
 //!
 //! ```
 //! use unisono_kernel::error::Error;

@@ -11,8 +11,8 @@ fn fences<'t>(text: &'t str, language: &str) -> Vec<&'t str> {
 #[test]
 fn the_programs_of_the_readme_are_those_that_tests_run() {
     let text = read(&root().join("README.md"));
-    // The first doctest of `unisono-local`, and what hosts/capi-posix/tests/c.rs compiles.
-    let documentation = read(&root().join("transports/local/src/lib.rs"));
+    // The first doctest of `unisono`, and what hosts/capi-posix/tests/c.rs compiles.
+    let documentation = read(&root().join("hosts/unisono/src/lib.rs"));
     let lines = documentation.lines().map_while(|line| line.strip_prefix("//!"));
     let page: String = lines.map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line))).collect();
     let doctest = page.split("```\n").nth(1).expect("a doctest");
