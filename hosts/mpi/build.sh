@@ -20,9 +20,9 @@ END
 
 built=0
 for mpi in openmpi mpich smpi; do
-    compiler=mpicc.$mpi beneath=
+    compiler=mpicc.$mpi underlying=
     if [ "$mpi" = smpi ]; then
-        compiler=smpicc beneath=-lsimgrid
+        compiler=smpicc underlying=-lsimgrid
         command -v smpicc >/dev/null || continue
     fi
     if ! command -v $compiler >/dev/null; then
@@ -38,7 +38,7 @@ for mpi in openmpi mpich smpi; do
     ${CC:-gcc} -std=gnu11 -O2 -g -fPIC -fvisibility=default -Wall -Wextra -Werror $flags \
         -I"$here/../capi/include" -I"$here/include" -I"$here/shim" -include "$here/shim/shim.h" "$here"/shim/*.c \
         -shared -Wl,-z,defs -Wl,--gc-sections -Wl,--version-script="$exports" \
-        "$release/libunisono_mpi.a" $beneath -lpthread -ldl -lm -lgcc_s \
+        "$release/libunisono_mpi.a" $underlying -lpthread -ldl -lm -lgcc_s \
         -o "$release/libunisono_$mpi.so.new"
     mv "$release/libunisono_$mpi.so.new" "$release/libunisono_$mpi.so"
     echo "$release/libunisono_$mpi.so"

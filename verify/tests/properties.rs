@@ -19,7 +19,7 @@ use unisono_kernel::shm::papers::allgather::P2Allgather;
 use unisono_kernel::shm::papers::gather::P2Gather;
 use unisono_kernel::shm::papers::scatter::P2Scatter;
 use unisono_local::Local;
-use unisono_verify::oracle::blocks::{Spread, Way};
+use unisono_verify::oracle::blocks::{Direction, Spread};
 use unisono_verify::oracle::{Fold, Operation, Plan, Shape};
 
 /// Runs `body`; a body that never returns fails the test instead of hanging it.
@@ -87,11 +87,11 @@ fn operation(params: &Params, (what, root, size, seed): Choice) -> Operation {
             });
         }
         8.. => {
-            let way = [Way::Scatter, Way::Gather, Way::Allgather][usize::from(what % 11) - 8];
+            let direction = [Direction::Scatter, Direction::Gather, Direction::Allgather][usize::from(what % 11) - 8];
             let sizes = sizes(params, BcastAlgorithm::Cico(tree));
             let most = sizes[usize::from(size) % sizes.len()];
             let (in_place, equal) = (seed >> 8 & 1 == 1, seed >> 9 & 3 == 3);
-            return Operation::Spread(Spread { way, root: root % params.ranks, in_place, most, equal, seed });
+            return Operation::Spread(Spread { direction, root: root % params.ranks, in_place, most, equal, seed });
         }
         _ => {
             let fold = [Fold::SumF64, Fold::SumI64, Fold::Affine][root as usize % 3];
@@ -130,10 +130,10 @@ fn make(ranks: u32, spread: &Spread, c: &mut Communicator<Local>, memory: &mut [
         let memory = unsafe { std::slice::from_raw_parts_mut(all.ptr(), all.len()) };
         if half { data = part.data(memory) } else { blocks = part.blocks(memory) }
     }
-    match spread.way {
-        Way::Scatter => c.call(|me| P2Scatter::new(me, blocks, data, spread.root)),
-        Way::Gather => c.call(|me| P2Gather::new(me, data, blocks, spread.root)),
-        Way::Allgather => c.call(|me| P2Allgather::new(me, data, blocks.expect("everyone has them"))),
+    match spread.direction {
+        Direction::Scatter => c.call(|me| P2Scatter::new(me, blocks, data, spread.root)),
+        Direction::Gather => c.call(|me| P2Gather::new(me, data, blocks, spread.root)),
+        Direction::Allgather => c.call(|me| P2Allgather::new(me, data, blocks.expect("everyone has them"))),
     }
 }
 
@@ -272,10 +272,10 @@ fn every_root_and_size_of_blocks() {
         let mut operations = Vec::new();
         for root in 0..ranks {
             for (most, seed) in sizes(&params, BcastAlgorithm::Cico(Tree::Flat)).into_iter().zip(u64::from(root)..) {
-                for way in [Way::Scatter, Way::Gather, Way::Allgather] {
+                for direction in [Direction::Scatter, Direction::Gather, Direction::Allgather] {
                     for (in_place, equal) in [(false, false), (true, false), (false, true), (true, true)] {
                         let seed = seed * 4 + u64::from(in_place);
-                        operations.push(Operation::Spread(Spread { way, root, in_place, most, equal, seed }));
+                        operations.push(Operation::Spread(Spread { direction, root, in_place, most, equal, seed }));
                     }
                 }
             }

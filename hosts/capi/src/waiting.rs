@@ -136,7 +136,7 @@ mod tests {
     const NOP: Only<Loop> = Only::new();
 
     fn on() -> WaitSet {
-        WaitSet::one(Await { source: Source::Message(Slot(0)), peer: Some(3), operation: 1, turn: 0 })
+        WaitSet::one(Await { source: Source::Message(Slot(0)), peer: Some(3), operation: 1, stage: 0 })
     }
 
     #[test]

@@ -4,18 +4,18 @@
  */
 #include <string.h>
 
-static enum shim_route beneath(enum shim_reason reason) {
+static enum shim_route to_underlying(enum shim_reason reason) {
     shim_add(&shim_thread()->reasons[reason], 1);
-    return ROUTE_BENEATH;
+    return ROUTE_UNDERLYING;
 }
 
 /* What all collectives ask first. */
 static enum shim_route begin(struct shim_call *c, enum shim_collective collective, MPI_Comm comm) {
-    if (!shim_is_on() && !shim_wake()) return ROUTE_BENEATH;
-    if (__builtin_expect(shim_thread()->inside, 0)) return beneath(REASON_REENTRANT);
+    if (!shim_is_on() && !shim_wake()) return ROUTE_UNDERLYING;
+    if (__builtin_expect(shim_thread()->inside, 0)) return to_underlying(REASON_REENTRANT);
     const struct shim_comm *on = shim_find(comm);
     if (!on && !(on = shim_attach(comm, &c->code))) return ROUTE_FAILED;
-    if (!on->comm && !on->levels) return beneath(on->reason);
+    if (!on->comm && !on->levels) return to_underlying(on->reason);
     c->collective = collective, c->comm = comm, c->on = on;
     c->send.blocks = c->receive.blocks = 0;
     c->send_in_place = c->receive_in_place = false;
@@ -75,7 +75,7 @@ enum shim_route shim_plan_bcast(struct shim_call *c, enum shim_collective collec
     BEGIN();
     c->root = root;
     bool right = is_rank(c, root) && buffer != MPI_IN_PLACE && lay_out(&c->receive, row(buffer, count, type), 1);
-    return right ? ROUTE_TAKEN : beneath(REASON_ARGUMENTS);
+    return right ? ROUTE_TAKEN : to_underlying(REASON_ARGUMENTS);
 }
 
 /* Predefined operations take predefined types alone, which have no holes that matter. */
@@ -86,11 +86,11 @@ static enum shim_route fold(struct shim_call *c, const void *send, void *receive
     bool right = op != MPI_OP_NULL && (receives ? receive != MPI_IN_PLACE : !c->send_in_place) &&
                  lay_out(&c->send, row(send, count, type), c->send_in_place ? 0 : 1) &&
                  lay_out(&c->receive, row(receive, count, type), receives ? 1 : 0);
-    if (!right) return beneath(REASON_ARGUMENTS);
+    if (!right) return to_underlying(REASON_ARGUMENTS);
     c->operation = shim_operation(op);
-    if (!c->operation) return beneath(REASON_OPERATION);
-    if (!c->send.shape.kind) return beneath(REASON_ELEMENT);
-    if (!(c->send.shape.operations >> (uintptr_t)c->operation & 1)) return beneath(REASON_OPERATION);
+    if (!c->operation) return to_underlying(REASON_OPERATION);
+    if (!c->send.shape.kind) return to_underlying(REASON_ELEMENT);
+    if (!(c->send.shape.operations >> (uintptr_t)c->operation & 1)) return to_underlying(REASON_OPERATION);
     return ROUTE_TAKEN;
 }
 
@@ -98,7 +98,7 @@ enum shim_route shim_plan_reduce(struct shim_call *c, enum shim_collective colle
                                  int64_t count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
     BEGIN();
     c->root = root;
-    if (!is_rank(c, root)) return beneath(REASON_ARGUMENTS);
+    if (!is_rank(c, root)) return to_underlying(REASON_ARGUMENTS);
     return fold(c, send, receive, count, type, op, c->on->rank == root);
 }
 
@@ -117,7 +117,7 @@ enum shim_route shim_plan_gather(struct shim_call *c, enum shim_collective colle
     bool right = is_rank(c, root) && (is_root ? receive.buffer != MPI_IN_PLACE : !c->send_in_place) &&
                  (c->send_in_place || lay_out(&c->send, send, 1)) &&
                  (!is_root || lay_out(&c->receive, receive, c->on->size));
-    return right ? ROUTE_TAKEN : beneath(REASON_ARGUMENTS);
+    return right ? ROUTE_TAKEN : to_underlying(REASON_ARGUMENTS);
 }
 
 enum shim_route shim_plan_scatter(struct shim_call *c, enum shim_collective collective, struct shim_blocks send,
@@ -129,7 +129,7 @@ enum shim_route shim_plan_scatter(struct shim_call *c, enum shim_collective coll
     bool right = is_rank(c, root) && (is_root ? send.buffer != MPI_IN_PLACE : !c->receive_in_place) &&
                  (c->receive_in_place || lay_out(&c->receive, receive, 1)) &&
                  (!is_root || lay_out(&c->send, send, c->on->size));
-    return right ? ROUTE_TAKEN : beneath(REASON_ARGUMENTS);
+    return right ? ROUTE_TAKEN : to_underlying(REASON_ARGUMENTS);
 }
 
 enum shim_route shim_plan_allgather(struct shim_call *c, enum shim_collective collective, struct shim_blocks send,
@@ -138,7 +138,7 @@ enum shim_route shim_plan_allgather(struct shim_call *c, enum shim_collective co
     c->send_in_place = send.buffer == MPI_IN_PLACE;
     bool right = receive.buffer != MPI_IN_PLACE && (c->send_in_place || lay_out(&c->send, send, 1)) &&
                  lay_out(&c->receive, receive, c->on->size);
-    return right ? ROUTE_TAKEN : beneath(REASON_ARGUMENTS);
+    return right ? ROUTE_TAKEN : to_underlying(REASON_ARGUMENTS);
 }
 
 enum shim_route shim_plan_alltoall(struct shim_call *c, enum shim_collective collective, struct shim_blocks send,
@@ -147,7 +147,7 @@ enum shim_route shim_plan_alltoall(struct shim_call *c, enum shim_collective col
     c->send_in_place = send.buffer == MPI_IN_PLACE;
     bool right = receive.buffer != MPI_IN_PLACE && (c->send_in_place || lay_out(&c->send, send, c->on->size)) &&
                  lay_out(&c->receive, receive, c->on->size);
-    return right ? ROUTE_TAKEN : beneath(REASON_ARGUMENTS);
+    return right ? ROUTE_TAKEN : to_underlying(REASON_ARGUMENTS);
 }
 
 /* ---- Buffers ---------------------------------------------------------------------------------------------------- */

@@ -131,13 +131,13 @@ static int deleted(MPI_Comm comm, int key, void *value, void *extra) {
  * nobody would tell of its end, and its handle comes again. So it is forgotten before the first of them, on all ranks, in
  * whatever order each has attributes; and until the MPI's function returns, what this thread calls on it goes to the MPI.
  */
-static int freed(MPI_Comm *comm, int (*beneath)(MPI_Comm *)) {
-    if (!shim_is_on() || !comm) return beneath(comm);
+static int freed(MPI_Comm *comm, int (*underlying)(MPI_Comm *)) {
+    if (!shim_is_on() || !comm) return underlying(comm);
     struct shim_thread *self = shim_thread();
     struct shim_freed mine = {(uintptr_t)*comm, self->freeing};
     if (shim_find(*comm)) PMPI_Comm_delete_attr(*comm, keyval);
     self->freeing = &mine;
-    int code = beneath(comm);
+    int code = underlying(comm);
     self->freeing = mine.outer;
     return code;
 }

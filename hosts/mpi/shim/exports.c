@@ -9,16 +9,16 @@
     int SHIM_NAME(shim_export_##name)(SHIM_PARTS(parts, _C)) __asm__(SHIM_TEXT(SHIM_NAME(MPI_##Name)));                \
     int SHIM_NAME(shim_export_##name)(SHIM_PARTS(parts, _C)) {                                                         \
         typedef int function(SHIM_PARTS(parts, _C));                                                                   \
-        function *beneath = (function *)SHIM_ONCE(shim_function, "P" SHIM_TEXT(SHIM_NAME(MPI_##Name)));                \
+        function *underlying = (function *)SHIM_ONCE(shim_function, "P" SHIM_TEXT(SHIM_NAME(MPI_##Name)));             \
         struct shim_call c;                                                                                            \
         enum shim_route route = shim_plan_##plan(&c, NUMBER, SHIM_PARTS(parts, _PLAN));                                \
-        if (route == ROUTE_BENEATH) return beneath(SHIM_PARTS(parts, _NAMES));                                         \
+        if (route == ROUTE_UNDERLYING) return underlying(SHIM_PARTS(parts, _NAMES));                                   \
         if (route == ROUTE_FAILED) return c.code;                                                                      \
         if (__builtin_expect(!(verified), 1)) return shim_run(&c);                                                     \
         struct verify v;                                                                                               \
         verify_before(&v, &c);                                                                                         \
         int code = shim_run(&c);                                                                                       \
-        if (verify_between(&v, code)) verify_after(&v, beneath(SHIM_PARTS(parts, _NAMES)));                            \
+        if (verify_between(&v, code)) verify_after(&v, underlying(SHIM_PARTS(parts, _NAMES)));                         \
         return code;                                                                                                   \
     }
 

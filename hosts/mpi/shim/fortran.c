@@ -49,9 +49,9 @@ static void *next(const char *name) { return dlsym(RTLD_NEXT, name); }
 /* One that goes on as it came where `ours` does not hold: also the names of its parameters. */
 #define UNLESS(ours, lower, upper, mixed, parameters, names, ...)                                                      \
     static int call_##lower parameters {                                                                               \
-        void(*beneath) parameters;                                                                                     \
-        if (!(ours) && (beneath = SHIM_ONCE(next, NEXT(lower)))) {                                                     \
-            beneath names;                                                                                             \
+        void(*underlying) parameters;                                                                                  \
+        if (!(ours) && (underlying = SHIM_ONCE(next, NEXT(lower)))) {                                                  \
+            underlying names;                                                                                          \
             return error ? *error : MPI_SUCCESS;                                                                       \
         }                                                                                                              \
         return __VA_ARGS__;                                                                                            \

@@ -1,4 +1,4 @@
-/* Point-to-point messages of the MPI beneath, on a communicator of their own (include/unisono_messages.h). */
+/* Point-to-point messages of the underlying MPI, on a communicator of their own (include/unisono_messages.h). */
 #include <stdlib.h>
 
 #include "unisono_messages.h"

@@ -21,7 +21,7 @@
 
 #include "arguments.h"
 
-/* ---- The MPI beneath (beneath.c) ------------------------------------------------------------------ */
+/* ---- The underlying MPI (underlying.c) ------------------------------------------------------------------ */
 
 /* The address of the MPI's symbol; null if there is none. */
 void *shim_symbol(const char *name);
@@ -353,7 +353,7 @@ static inline bool shim_broadcasts(const struct shim_call *c) {
 
 /* What an exported function does with a call. */
 enum shim_route {
-    ROUTE_BENEATH, /* it goes to the MPI */
+    ROUTE_UNDERLYING, /* it goes to the MPI */
     ROUTE_TAKEN,   /* shim_run it */
     ROUTE_FAILED,  /* answer call->code */
 };

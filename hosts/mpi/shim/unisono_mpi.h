@@ -1,7 +1,7 @@
 /*
  * What the preloaded shim (C, knows MPI) needs of the library (Rust, knows no MPI), beside unisono.h.
  *
- * A communicator's first use takes two collectives of the MPI beneath: every rank makes an offer, the offers are
+ * A communicator's first use takes two collectives of the underlying MPI: every rank makes an offer, the offers are
  * allgathered, every rank attaches to the best one (the same for all), and all agree whether everyone could.
  *
  *     unisono_mpi_offer(ranks, &mine);
@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-/* Why a communicator stays with the MPI beneath; 0: it does not. Larger numbers win in an agreement. */
+/* Why a communicator stays with the underlying MPI; 0: it does not. Larger numbers win in an agreement. */
 enum {
     UNISONO_MPI_ATTACHED = 0,
     UNISONO_MPI_ALONE = 1,    /* one rank: nothing to gain */

@@ -5,7 +5,7 @@
 int shim_export_win_test(shim_handle win, int *flag) __asm__("MPI_Win_test");
 int shim_export_win_test(shim_handle win, int *flag) {
     typedef int function(shim_handle, int *);
-    function *beneath = (function *)SHIM_ONCE(shim_function, "PMPI_Win_test");
-    int code = beneath(win, flag);
-    return code == MPI_SUCCESS && !*flag && shim_is_on() ? beneath(win, flag) : code;
+    function *underlying = (function *)SHIM_ONCE(shim_function, "PMPI_Win_test");
+    int code = underlying(win, flag);
+    return code == MPI_SUCCESS && !*flag && shim_is_on() ? underlying(win, flag) : code;
 }

@@ -1,7 +1,7 @@
 //! Unisono under an MPI program: what `shim/unisono_mpi.h` declares, with all of `unisono.h`.
 //!
 //! The shim in C knows MPI, this library does not: a communicator's ranks exchange [`offer`]s by two
-//! collectives of the MPI beneath, and then share a slice of one rank's [`arena`](unisono_posix::arena).
+//! collectives of the underlying MPI, and then share a slice of one rank's [`arena`](unisono_posix::arena).
 //!
 //! | module | what |
 //! |---|---|

@@ -21,7 +21,7 @@ use unisono_posix::sealed::Handle;
 /// An offer as it travels: `unisono_mpi_offer_t`.
 pub type Words = [u64; 8];
 
-/// Why a communicator stays with the MPI beneath. Larger numbers win in an agreement.
+/// Why a communicator stays with the underlying MPI. Larger numbers win in an agreement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(i32)]
 pub enum Reason {

@@ -1,7 +1,7 @@
 //! One line on stderr where the system refuses something.
 //!
 //! The one place of this library that prints. It is a host below a program that knows nothing of it: there is
-//! nobody else to tell why communicators stay with the MPI beneath.
+//! nobody else to tell why communicators stay with the underlying MPI.
 
 use core::fmt;
 use std::io::Write;

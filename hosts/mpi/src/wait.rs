@@ -49,7 +49,7 @@ impl Patient {
         Self { yields, progress, calls: 0, since: 0, sums }
     }
 
-    fn turn(&mut self) {
+    fn pause(&mut self) {
         if self.yields {
             Yield::relax();
         }
@@ -73,7 +73,7 @@ impl Relax for Patient {
     }
 
     fn relax(&mut self, _: &WaitSet) -> Result<(), WaitError> {
-        self.turn();
+        self.pause();
         Ok(())
     }
 }
@@ -146,12 +146,12 @@ mod tests {
             let sums = Arc::new(Waits::default());
             let mut patient = Patient::new(yields, Some(progress), sums.clone());
             patient.begin();
-            (0..SHORT + 10 * stride).for_each(|_| patient.turn());
+            (0..SHORT + 10 * stride).for_each(|_| patient.pause());
             let long = Counter::load_acquire(&sums.progressed);
             assert!(long.at_least(10) && !long.at_least(12), "{long:?}");
             for _ in 0..2 * RARELY {
                 patient.begin();
-                patient.turn();
+                patient.pause();
             }
             assert!(Counter::load_acquire(&sums.waits).is(1 + u64::from(2 * RARELY)));
             let all = Counter::load_acquire(&sums.progressed).unchecked() - long.unchecked();

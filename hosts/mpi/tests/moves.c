@@ -4,7 +4,7 @@
 #include "layout.h"
 
 /* All ranks have the same layouts. */
-static bool beneath;
+static bool underlying;
 
 enum kind { GATHER, SCATTER, ALLGATHER, ALLTOALL, KINDS };
 static const char *const names[KINDS][2] = {
@@ -74,7 +74,7 @@ static struct side side_of(const struct scene *s, bool sending) {
     struct side side = {.used = !only_root || at_root(s), .blocks = blocks_of(s, sending)};
     bool in_place_here = s->in_place && (!rooted(s) || at_root(s));
     side.in_place = in_place_here && (s->kind == SCATTER ? !sending : sending);
-    int pick = ((beneath ? 0 : s->group->rank) + s->shift + !sending) % s->family->count;
+    int pick = ((underlying ? 0 : s->group->rank) + s->shift + !sending) % s->family->count;
     const struct layout *layout = &s->family->layouts[pick];
     side.units = units_of(layout, side.blocks.units);
     side.place = place(&side.units);
@@ -184,8 +184,8 @@ static void forms(struct scene scene) {
     }
 }
 
-void moves(const struct group *group, int most, bool only_beneath) {
-    beneath = only_beneath;
+void moves(const struct group *group, int most, bool only_underlying) {
+    underlying = only_underlying;
     /* Elements of a unit of ints are six: 100,000 of them at most. */
     static const int lengths[] = {0, 1, 7, 333, 16667};
     for (int f = 0; f < FAMILIES; f++)

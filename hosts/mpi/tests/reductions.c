@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /* No long ones in place: values.c. */
-static bool beneath;
+static bool underlying;
 
 enum op { SUM, PROD, MIN, MAX, LAND, LOR, LXOR, BAND, BOR, BXOR, OPS };
 static const char *const op_names[OPS] = {"sum", "prod", "min", "max", "land", "lor", "lxor", "band", "bor", "bxor"};
@@ -139,9 +139,9 @@ static void call(const struct scene *s, const void *wanted) {
     free(send), free(before), free(receive);
 }
 
-/* May it go to the MPI beneath, whatever is preloaded? Operations of the user's, complex and extended numbers do. */
-static bool goes_beneath(const struct type *type) {
-    return beneath || !type->fold || type->fold == fold_float_complex || type->size > 8;
+/* May it go to the underlying MPI, whatever is preloaded? Operations of the user's, complex and extended numbers do. */
+static bool goes_to_underlying(const struct type *type) {
+    return underlying || !type->fold || type->fold == fold_float_complex || type->size > 8;
 }
 
 static void forms(struct scene scene, void (*fold)(const struct scene *, void *onto, const void *of)) {
@@ -157,7 +157,7 @@ static void forms(struct scene scene, void (*fold)(const struct scene *, void *o
         scene.all = true, call(&scene, wanted);
         scene.all = false;
         for (scene.root = 0; scene.root < scene.group->size; scene.root++)
-            if (scene.count < 1000 || (scene.root == scene.group->size - 1 && !(in_place && goes_beneath(scene.type))))
+            if (scene.count < 1000 || (scene.root == scene.group->size - 1 && !(in_place && goes_to_underlying(scene.type))))
                 call(&scene, wanted);
     }
     free(wanted), free(next);
@@ -220,8 +220,8 @@ static void users(const struct group *group, int most) {
     MPI_Type_free(&matrix.type);
 }
 
-void reductions(const struct group *group, int most, bool only_beneath) {
-    beneath = only_beneath;
+void reductions(const struct group *group, int most, bool only_underlying) {
+    underlying = only_underlying;
 #define ENTRY(T, M, OPS_OF) {.name = #T, .type = M, .size = sizeof(T), .make = make_##T, .fold = fold_##T, .same = same_##T, .ops = OPS_OF},
 #define INTEGER_ENTRY(T, M) ENTRY(T, M, INTEGER)
 #define FLOAT_ENTRY(T, M) ENTRY(T, M, FLOATING)

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 
 /* The MPI's own. */
-static void *beneath(const char *name) {
+static void *underlying(const char *name) {
     void *at = dlsym(RTLD_NEXT, name);
     if (!at) abort();
     return at;
@@ -21,7 +21,7 @@ static void *beneath(const char *name) {
 
 int PMPI_Get_library_version(char *version, int *len) {
     const char *name = getenv("STUB_NAME");
-    if (!name) return ((int (*)(char *, int *))beneath("PMPI_Get_library_version"))(version, len);
+    if (!name) return ((int (*)(char *, int *))underlying("PMPI_Get_library_version"))(version, len);
     strcpy(version, name);
     *len = (int)strlen(name);
     return MPI_SUCCESS;
@@ -41,7 +41,7 @@ int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *split) {
     int size;
     MPI_Comm_size(comm, &size);
     if (!nth || size == 1 || ++count % atoi(nth))
-        return ((__typeof__(PMPI_Comm_split) *)beneath("PMPI_Comm_split"))(comm, color, key, split);
+        return ((__typeof__(PMPI_Comm_split) *)underlying("PMPI_Comm_split"))(comm, color, key, split);
     MPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
     return MPI_ERR_OTHER;
 }
@@ -73,17 +73,17 @@ int MPIX_Query_cuda_support(void) { return getenv("STUB_DEVICE") != NULL; }
         stub_open(false);                                                                                              \
         return code;                                                                                                   \
     } while (0)
-#define BENEATH(name) ((__typeof__(name) *)beneath(#name))
+#define UNDERLYING(name) ((__typeof__(name) *)underlying(#name))
 
 int PMPI_Pack(const void *from, int count, MPI_Datatype type, void *to, int size, int *position, MPI_Comm comm) {
-    OPENED(BENEATH(PMPI_Pack)(from, count, type, to, size, position, comm));
+    OPENED(UNDERLYING(PMPI_Pack)(from, count, type, to, size, position, comm));
 }
 
 int PMPI_Unpack(const void *from, int size, int *position, void *to, int count, MPI_Datatype type, MPI_Comm comm) {
-    OPENED(BENEATH(PMPI_Unpack)(from, size, position, to, count, type, comm));
+    OPENED(UNDERLYING(PMPI_Unpack)(from, size, position, to, count, type, comm));
 }
 
 int PMPI_Sendrecv(const void *from, int count, MPI_Datatype type, int dest, int tag, void *to, int counts, MPI_Datatype other,
                   int source, int tags, MPI_Comm comm, MPI_Status *status) {
-    OPENED(BENEATH(PMPI_Sendrecv)(from, count, type, dest, tag, to, counts, other, source, tags, comm, status));
+    OPENED(UNDERLYING(PMPI_Sendrecv)(from, count, type, dest, tag, to, counts, other, source, tags, comm, status));
 }

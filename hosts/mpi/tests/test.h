@@ -11,7 +11,7 @@
 /* Counts; says what failed, the first few times. Two threads may count at once. */
 bool expect(bool holds, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The sums of all ranks, by the MPI beneath: what is tested does not count itself. Finalises; answers the exit status. */
+/* The sums of all ranks, by the underlying MPI: what is tested does not count itself. Finalises; answers the exit status. */
 int finish(const char *name);
 
 static inline void *allocate(size_t bytes) {

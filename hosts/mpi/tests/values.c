@@ -1,6 +1,6 @@
 /*
- * values [--brief] [--beneath]: the results of every collective that may be taken over, against values computed by
- * hand, on communicators of all kinds. --brief: no long messages. --beneath: only what the MPIs get right without us.
+ * values [--brief] [--underlying]: the results of every collective that may be taken over, against values computed by
+ * hand, on communicators of all kinds. --brief: no long messages. --underlying: only what the MPIs get right without us.
  * Where datatypes differ from rank to rank (which MPI allows as long as signatures agree), Open MPI 4.1's
  * MPI_Allgatherv hangs and MPICH 4.0's MPI_Gather aborts; MPICH 4.0's MPI_Reduce in place above 2 KiB crashes at
  * roots other than 0.
@@ -30,13 +30,13 @@ static void barrier(const struct group *group) {
     }
 }
 
-static bool brief, beneath;
+static bool brief, underlying;
 
 static void whole(const char *name, MPI_Comm comm, int units, int elements) {
     struct group group = {name, comm, rank_in(comm), size_of(comm)};
     barrier(&group);
-    moves(&group, units, beneath);
-    reductions(&group, elements, beneath);
+    moves(&group, units, underlying);
+    reductions(&group, elements, underlying);
 }
 
 /* An inter-communicator of even and odd ranks: the MPI's own, whatever is preloaded. */
@@ -64,7 +64,7 @@ static void between(void) {
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
-    for (int i = 1; i < argc; i++) brief |= !strcmp(argv[i], "--brief"), beneath |= !strcmp(argv[i], "--beneath");
+    for (int i = 1; i < argc; i++) brief |= !strcmp(argv[i], "--brief"), underlying |= !strcmp(argv[i], "--underlying");
     MPI_Comm comm;
     int me = rank_in(MPI_COMM_WORLD);
     layouts_make();

@@ -149,7 +149,7 @@ pub fn join_place(
 
     let attached = match made {
         Some(made) => Ok(made),
-        None => Made::read(&all).and_then(|made| {
+        None => Created::read(&all).and_then(|made| {
             let attached = Segment::attach_in(&made.handle, &in_pages(params, made.kind)?, made.kind);
             Ok((attached.map_err(|error| taken_along(error, 0, &peers))?, made))
         }),
@@ -160,7 +160,7 @@ pub fn join_place(
         (Ok(_), Ok(own)) => Ok(write_arena(own)),
     };
     let all = agree(bootstrap, message)?;
-    let ((segment, Made { kind, why, .. }), own) = (attached?, own?);
+    let ((segment, Created { kind, why, .. }), own) = (attached?, own?);
     let layout = *segment.layout();
 
     let node = peers.get(rank as usize).map_or(0, |peer| peer.node);
@@ -314,14 +314,14 @@ impl Reader<'_> {
 }
 
 /// What rank 0 has made.
-struct Made {
+struct Created {
     handle: Handle,
     kind: Kind,
     /// Why it is not of a kind that was asked for before.
     why: String,
 }
 
-impl Made {
+impl Created {
     fn write(&self) -> Vec<u8> {
         Writer::default().words(&words_of(&self.handle, self.kind.code())).bytes(self.why.as_bytes()).0
     }
@@ -352,7 +352,7 @@ fn handle_of(words: &[u64]) -> Option<(Handle, u64)> {
 }
 
 /// Rank 0's part: the first kind of pages that can be had; the header's page is the first to be placed.
-fn create(params: Params, asked: Pages, me: Option<&Peer>) -> Result<(Segment, Made), PosixError> {
+fn create(params: Params, asked: Pages, me: Option<&Peer>) -> Result<(Segment, Created), PosixError> {
     let mut why = String::new();
     for &kind in asked.kinds() {
         let layout = in_pages(params, kind)?;
@@ -366,7 +366,7 @@ fn create(params: Params, asked: Pages, me: Option<&Peer>) -> Result<(Segment, M
         match made {
             Ok(segment) => {
                 let handle = segment.handle()?;
-                return Ok((segment, Made { handle, kind, why }));
+                return Ok((segment, Created { handle, kind, why }));
             }
             Err(error) if kind == Kind::Ordinary => return Err(error),
             Err(error) => {

@@ -1,7 +1,7 @@
 //! Ranks that call different collectives: each may tell the others what it has called of late, and compares.
 
 use super::heads::head_of;
-use super::history::{MARKS, Mark, TOLD, length};
+use super::history::{Digest, KNOWN, TOLD, length};
 use super::member::Member;
 use crate::Rank;
 use crate::error::{Argument, Bound, Refusal, WaitError};
@@ -35,9 +35,9 @@ impl Member {
     #[cold]
     pub(super) fn differ_before<R: Region>(&self, region: &R, peer: Rank, operation: u64) -> Refusal {
         self.tell(region);
-        let by_lines = (operation.saturating_sub(MARKS as u64)..operation).rev().find_map(|at| {
+        let by_lines = (operation.saturating_sub(KNOWN as u64)..operation).rev().find_map(|at| {
             let mine = self.history().known(at)?;
-            let theirs = Mark::of(head_of(region, self, peer, at)?);
+            let theirs = Digest::of(head_of(region, self, peer, at)?);
             if theirs.same_before(mine) { Self::differ(mine.kind(), theirs.kind()) } else { None }
         });
         let by_record =
@@ -98,7 +98,7 @@ impl Member {
     }
 }
 
-/// Does a `head` of `peer`'s in `operation` say what this process's mark and length do, as far as both know?
+/// Does a `head` of `peer`'s in `operation` say what this process's digest and length do, as far as both know?
 ///
 /// Errors: the collectives differ, here or before, or the lengths do. In this order: who has made other
 /// collectives before means another message.
@@ -107,11 +107,11 @@ pub(crate) fn agree<R: Region>(
     region: &R,
     me: &Member,
     (peer, operation): (Rank, u64),
-    mine: Mark,
+    mine: Digest,
     bytes: Option<u64>,
     head: u64,
 ) -> Result<(), Refusal> {
-    let theirs = Mark::of(head);
+    let theirs = Digest::of(head);
     if theirs.kind() != mine.kind() {
         return Err(Refusal::new(Argument::Collective, mine.kind(), Bound::Equals(theirs.kind())));
     }

@@ -13,12 +13,12 @@
 
 use crate::collective::Kind;
 
-/// Last operations whose marks are known: more than a scope has under way.
-pub(super) const MARKS: usize = 16;
+/// Last operations whose digests are known: more than a scope has under way.
+pub(super) const KNOWN: usize = 16;
 
 /// Last operations whose kinds are told: four bits each, in a word.
 pub(super) const TOLD: u64 = 16;
-const _: () = assert!(TOLD as usize <= MARKS);
+const _: () = assert!(TOLD as usize <= KNOWN);
 
 /// Bits of a head that say the length.
 const LENGTH: u32 = 48;
@@ -29,10 +29,10 @@ pub(crate) const fn length(head: u64) -> u64 {
 
 /// A head without its length: a kind, and the digest of all before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Mark(u16);
+pub(crate) struct Digest(u16);
 
-impl Mark {
-    const DIGEST: u16 = (1 << 12) - 1;
+impl Digest {
+    const BITS: u16 = (1 << 12) - 1;
 
     /// Before all operations. The digest is odd ever after.
     pub(crate) const START: Self = Self(1);
@@ -48,7 +48,7 @@ impl Mark {
     #[inline(always)]
     pub(crate) const fn next(self, kind: Kind) -> Self {
         let digest = self.0.wrapping_mul(5).wrapping_add(self.0 >> 12 << 1);
-        Self((kind as u16) << 12 | digest & Self::DIGEST)
+        Self((kind as u16) << 12 | digest & Self::BITS)
     }
 
     /// That of a head.
@@ -69,24 +69,24 @@ impl Mark {
 
     /// Were the operations before the same, as far as both know?
     pub(crate) const fn same_before(self, other: Self) -> bool {
-        let (mine, theirs) = (self.0 & Self::DIGEST, other.0 & Self::DIGEST);
+        let (mine, theirs) = (self.0 & Self::BITS, other.0 & Self::BITS);
         mine == theirs || mine == 0 || theirs == 0
     }
 }
 
-/// The operations of one process: their number, and the marks of the last ones.
+/// The operations of one process: their number, and the digests of the last ones.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct History {
     /// The last operation; the first is 1.
     operation: u64,
-    /// The marks of the last operations, each at its number modulo their count.
-    marks: [Mark; MARKS],
+    /// The digests of the last operations, each at its number modulo their count.
+    digests: [Digest; KNOWN],
 }
 
 impl History {
     /// After `operation`, what came before being the same for all.
     pub(super) const fn behind(operation: u64) -> Self {
-        Self { operation, marks: [Mark::START; MARKS] }
+        Self { operation, digests: [Digest::START; KNOWN] }
     }
 
     /// The last operation; the first is 1.
@@ -98,40 +98,40 @@ impl History {
     /// Takes the next operation's number, for a collective of this kind.
     #[inline]
     pub(super) fn begin(&mut self, kind: Kind) -> u64 {
-        let mark = self.latest().next(kind);
+        let digest = self.latest().next(kind);
         self.operation += 1;
-        self.marks[Self::place(self.operation)] = mark;
+        self.digests[Self::place(self.operation)] = digest;
         self.operation
     }
 
     const fn place(operation: u64) -> usize {
-        operation as usize % MARKS
+        operation as usize % KNOWN
     }
 
-    /// The mark of the last operation.
-    pub(super) const fn latest(&self) -> Mark {
-        self.marks[Self::place(self.operation)]
+    /// The digest of the last operation.
+    pub(super) const fn latest(&self) -> Digest {
+        self.digests[Self::place(self.operation)]
     }
 
     /// What the lines of `operation`, of this kind, must say of the collectives up to it.
     #[inline(always)]
-    pub(super) const fn mark(&self, operation: u64, kind: Kind) -> Mark {
-        if self.knows(operation) { self.marks[Self::place(operation)] } else { Mark::alone(kind) }
+    pub(super) const fn digest(&self, operation: u64, kind: Kind) -> Digest {
+        if self.knows(operation) { self.digests[Self::place(operation)] } else { Digest::alone(kind) }
     }
 
-    /// The mark of `operation`, if it is one of the last.
-    pub(super) fn known(&self, operation: u64) -> Option<Mark> {
-        self.knows(operation).then(|| self.marks[Self::place(operation)])
+    /// The digest of `operation`, if it is one of the last.
+    pub(super) fn known(&self, operation: u64) -> Option<Digest> {
+        self.knows(operation).then(|| self.digests[Self::place(operation)])
     }
 
     #[inline(always)]
     const fn knows(&self, operation: u64) -> bool {
-        self.operation.wrapping_sub(operation) < MARKS as u64
+        self.operation.wrapping_sub(operation) < KNOWN as u64
     }
 
     /// The kinds of the last operations, the latest in the lowest bits.
     pub(super) fn kinds(&self) -> u64 {
-        let kind = |back| self.marks[Self::place(self.operation.wrapping_sub(back))].kind();
+        let kind = |back| self.digests[Self::place(self.operation.wrapping_sub(back))].kind();
         (0..TOLD).fold(0, |kinds, back| kinds | kind(back) << (4 * back))
     }
 }
@@ -144,34 +144,34 @@ mod tests {
     #[test]
     fn a_head_is_a_kind_a_digest_and_a_length() {
         for kind in KINDS {
-            assert_eq!(Mark::alone(kind).kind(), kind as u64);
-            let mark = Mark::START.next(kind);
-            assert_eq!(mark.head(77), (kind as u64) << 60 | 5 << 48 | 77);
-            assert_eq!((Mark::of(mark.head(77)), length(mark.head(77))), (mark, 77));
-            assert_eq!(mark.next(Kind::Scan).head(0), 9 << 60 | (25 + 2 * kind as u64) << 48);
+            assert_eq!(Digest::alone(kind).kind(), kind as u64);
+            let digest = Digest::START.next(kind);
+            assert_eq!(digest.head(77), (kind as u64) << 60 | 5 << 48 | 77);
+            assert_eq!((Digest::of(digest.head(77)), length(digest.head(77))), (digest, 77));
+            assert_eq!(digest.next(Kind::Scan).head(0), 9 << 60 | (25 + 2 * kind as u64) << 48);
         }
-        assert_eq!(Mark::START.kind(), 0);
+        assert_eq!(Digest::START.kind(), 0);
     }
 
     #[test]
     fn one_operation_of_another_kind_changes_the_digest_for_good() {
         let after = |kind: Kind| {
-            (0..100).scan(Mark::START.next(kind), |mark, at| {
-                *mark = mark.next(KINDS[at % 11]);
-                Some(*mark)
+            (0..100).scan(Digest::START.next(kind), |digest, at| {
+                *digest = digest.next(KINDS[at % 11]);
+                Some(*digest)
             })
         };
         for (one, other) in KINDS.into_iter().flat_map(|one| KINDS.map(|other| (one, other))) {
             let same = after(one).zip(after(other)).filter(|(mine, theirs)| mine.same_before(*theirs)).count();
             assert_eq!(same, if one == other { 100 } else { 0 }, "{one:?} and {other:?}");
         }
-        let known = Mark::START.next(Kind::Scan).next(Kind::Scan);
-        assert!(Mark::alone(Kind::Scan).same_before(known) && known.same_before(Mark::alone(Kind::Scan)));
+        let known = Digest::START.next(Kind::Scan).next(Kind::Scan);
+        assert!(Digest::alone(Kind::Scan).same_before(known) && known.same_before(Digest::alone(Kind::Scan)));
     }
 
     #[test]
     fn a_digest_has_twelve_bits() {
-        assert_eq!(Mark::DIGEST, 0xfff);
+        assert_eq!(Digest::BITS, 0xfff);
     }
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
         (0..40).for_each(|at| _ = history.begin(kinds[at % 4]));
         assert!((25..=40).all(|operation| history.knows(operation) && history.known(operation).is_some()));
         assert!(![24, 41, 8].iter().any(|&operation| history.knows(operation) || history.known(operation).is_some()));
-        assert_eq!(history.mark(40, kinds[3]), history.marks[8]);
-        assert_eq!(history.mark(24, Kind::Gather), Mark::alone(Kind::Gather));
+        assert_eq!(history.digest(40, kinds[3]), history.digests[8]);
+        assert_eq!(history.digest(24, Kind::Gather), Digest::alone(Kind::Gather));
     }
 }

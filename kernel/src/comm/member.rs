@@ -1,6 +1,6 @@
 //! One process's private state on a communicator: who it is, and how far everything has come.
 
-use super::history::{History, Mark};
+use super::history::{Digest, History};
 use crate::Rank;
 use crate::collective::Kind;
 use crate::error::{Argument, Bound, Refusal};
@@ -138,8 +138,8 @@ impl Member {
 
     /// What the lines of `operation`, of this kind, must say of the collectives up to it.
     #[inline(always)]
-    pub(crate) const fn mark(&self, operation: u64, kind: Kind) -> Mark {
-        self.history.mark(operation, kind)
+    pub(crate) const fn digest(&self, operation: u64, kind: Kind) -> Digest {
+        self.history.digest(operation, kind)
     }
 
     /// What it has called.

@@ -6,7 +6,7 @@
 //! shared memory    A0 ◄─► A1 ◄─► A2     B0 ◄─► B1
 //! ```
 //! Nobody but sender and receiver knows a block's length, and none is copied on its way. Who is whose partner is a
-//! round-robin tournament: in turn t, ranks a and b with a + b ≡ t modulo p meet; so each pair meets once, both in one
+//! round-robin tournament: in distance t, ranks a and b with a + b ≡ t modulo p meet; so each pair meets once, both in one
 //! round, and in place a round's blocks are all that is put aside. Blocks of no bytes are no messages.
 
 use super::Nodes;
@@ -19,7 +19,7 @@ use crate::machine::{Operation, Then};
 use crate::msg::rounds::WINDOW;
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::msg::{Memory, Parts, PlanError, Rounds};
-use crate::pattern::turned;
+use crate::pattern::rotated;
 use crate::shm::alltoall::pairwise::{alltoall, alltoallv};
 use crate::shm::engine::pairwise::Pairwise;
 
@@ -85,10 +85,10 @@ impl<'a> Plan<'a> {
     /// Whom this process meets in a round, where `parts` have bytes.
     fn partners(&self, round: u64, parts: Parts<'a>) -> impl Iterator<Item = Rank> + use<'a> {
         let (nodes, size) = (self.nodes, self.nodes.size());
-        let turns = (round * u64::from(WINDOW)).min(size.into()) as u32..;
-        let partner = move |turn| turned(turn, size - nodes.me(), size);
+        let distances = (round * u64::from(WINDOW)).min(size.into()) as u32..;
+        let partner = move |distance| rotated(distance, size - nodes.me(), size);
         let meets = move |peer: &Rank| nodes.is_apart(*peer) && parts.len(*peer) > 0;
-        turns.take(WINDOW as usize).take_while(move |&turn| turn < size).map(partner).filter(meets)
+        distances.take(WINDOW as usize).take_while(move |&distance| distance < size).map(partner).filter(meets)
     }
 
     /// What goes to the `index`-th partner of a round: the partner, its block, and where in place that is put aside.
@@ -136,7 +136,7 @@ mod tests {
     use crate::hier::Home;
     use std::vec::Vec;
 
-    /// Ranks 0 … 18 in turns on three nodes; each has (a + b) % 3 bytes for each.
+    /// Ranks 0 … 18 in distances on three nodes; each has (a + b) % 3 bytes for each.
     #[test]
     fn each_pair_of_ranks_on_different_nodes_meets_once_in_one_round() {
         const SIZE: u32 = 19;

@@ -54,7 +54,7 @@ pub struct Await {
     /// The operation that waits, by its number on the communicator.
     pub operation: u64,
     /// What tells it from other waits of the operation for the same event: 0 where a word only grows.
-    pub turn: u64,
+    pub stage: u64,
 }
 
 /// A small bounded set of awaited events; any of them is worth a poll.
@@ -80,7 +80,7 @@ impl WaitSet {
     /// Waits for `flag`, written by `peer`.
     #[inline]
     pub(crate) const fn flag(flag: FlagId, until: Until, peer: Rank, operation: u64) -> Self {
-        Self::one(Await { source: Source::Flag(flag, until), peer: Some(peer), operation, turn: 0 })
+        Self::one(Await { source: Source::Flag(flag, until), peer: Some(peer), operation, stage: 0 })
     }
 
     /// The events.

@@ -3,7 +3,7 @@
 use super::schedule::{Area, Place, Work};
 use crate::error::{Argument, Bound, Refusal};
 use crate::op::Op;
-use crate::pattern::{Seat, turned};
+use crate::pattern::{Seat, rotated};
 
 /// Most bytes of a vector, and of all blocks of an area: sums of a few of them fit 64 bits.
 pub const MOST: u64 = 1 << 61;
@@ -234,7 +234,7 @@ impl Row<'_> {
         let Self { parts, start } = *self;
         let sum = |from: u32, to: u32| match parts.equally() {
             Some(bytes) => u64::from(to - from) * bytes,
-            None => (from..to).map(|index| parts.len(turned(index, start, parts.size))).sum(),
+            None => (from..to).map(|index| parts.len(rotated(index, start, parts.size))).sum(),
         };
         Place::new(area, sum(0, first), sum(first, first + count))
     }
@@ -250,7 +250,7 @@ impl Row<'_> {
             _ => return None,
         };
         let packed = self.place(row, first, count);
-        let rank = if first == size { 0 } else { turned(first, self.start, size) };
+        let rank = if first == size { 0 } else { rotated(first, self.start, size) };
         Some((packed, Place { len: packed.len, ..self.parts.place(area, rank) }))
     }
 

@@ -5,14 +5,14 @@ use super::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::Rank;
 use crate::op::Op;
 use crate::pattern::ring::Ring;
-use crate::pattern::{Hop, Pattern, Seat, turned};
+use crate::pattern::{Hop, Pattern, Seat, rotated};
 
 /// Blocks of the result area go round: in round k a process sends the block that it received in round k − 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Allgather<'a> {
     ring: Ring,
     /// The rank of vertex 0.
-    turn: Rank,
+    first: Rank,
     parts: Parts<'a>,
     /// Where the own block comes from, unless it is in its place.
     own: Option<Area>,
@@ -21,12 +21,12 @@ pub struct Allgather<'a> {
 impl<'a> Allgather<'a> {
     /// Everyone's block goes to everyone; the own one comes from the start of `own`, or is in its place.
     pub const fn new(seat: Seat, parts: Parts<'a>, own: Option<Area>) -> Self {
-        Self { ring: Ring(seat), turn: 0, parts, own }
+        Self { ring: Ring(seat), first: 0, parts, own }
     }
 
-    /// The same by vertices: vertex 0 is rank `turn`. The own block is in its place.
-    pub const fn turned(vertex: Seat, turn: Rank, parts: Parts<'a>) -> Self {
-        Self { ring: Ring(vertex), turn, parts, own: None }
+    /// The same by vertices: vertex 0 is rank `first`. The own block is in its place.
+    pub const fn rotated(vertex: Seat, first: Rank, parts: Parts<'a>) -> Self {
+        Self { ring: Ring(vertex), first, parts, own: None }
     }
 
     fn hop(&self, round: u64, index: u32) -> Option<(Hop, u32)> {
@@ -35,7 +35,7 @@ impl<'a> Allgather<'a> {
     }
 
     fn message(&self, vertex: u32, block: u32) -> Message {
-        let peer = turned(vertex, self.turn, self.ring.0.size());
+        let peer = rotated(vertex, self.first, self.ring.0.size());
         Message { peer, place: self.parts.place(Area::Receive, block) }
     }
 }

@@ -191,8 +191,8 @@ impl<S: Schedule> Rounds<S> {
                 continue;
             }
             // A slot may serve many messages: what tells them apart is how many are complete.
-            let turn = *round << 32 | u64::from(receives.complete.wrapping_add(sends.complete));
-            let event = |(slot, peer)| Await { source: Source::Message(slot), peer: Some(peer), operation, turn };
+            let stage = *round << 32 | u64::from(receives.complete.wrapping_add(sends.complete));
+            let event = |(slot, peer)| Await { source: Source::Message(slot), peer: Some(peer), operation, stage };
             return Ok(match late {
                 (None, None) => None,
                 (Some(one), None) | (None, Some(one)) => Some(WaitSet::one(event(one))),

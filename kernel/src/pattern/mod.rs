@@ -13,7 +13,7 @@ pub mod ring;
 pub mod seat;
 pub mod tree;
 
-pub use seat::{Seat, turned};
+pub use seat::{Seat, rotated};
 
 use crate::Rank;
 

@@ -35,13 +35,13 @@ impl Seat {
     /// The rank `distance` further on round the ring; `distance` is the size at most.
     #[inline]
     pub const fn after(self, distance: u32) -> Rank {
-        turned(self.rank, distance, self.size)
+        rotated(self.rank, distance, self.size)
     }
 
     /// The rank `distance` further back round the ring; `distance` is the size at most.
     #[inline]
     pub const fn before(self, distance: u32) -> Rank {
-        turned(self.rank, self.size - distance, self.size)
+        rotated(self.rank, self.size - distance, self.size)
     }
 
     /// This process's number if counting begins with `root`.
@@ -66,9 +66,9 @@ impl Seat {
     }
 }
 
-/// `rank` turned by `by` round a ring of `size`; `rank` is below `size`, `by` at most.
+/// `rank` rotated by `by` round a ring of `size`; `rank` is below `size`, `by` at most.
 #[inline]
-pub const fn turned(rank: Rank, by: u32, size: u32) -> Rank {
+pub const fn rotated(rank: Rank, by: u32, size: u32) -> Rank {
     let sum = rank as u64 + by as u64;
     (if sum >= size as u64 { sum - size as u64 } else { sum }) as Rank
 }
@@ -87,7 +87,7 @@ mod tests {
                     assert_eq!(away.before(distance), rank, "{seat:?} {distance}");
                 }
                 for root in [0, size - 1] {
-                    assert_eq!(turned(seat.vertex(root), root, size), rank);
+                    assert_eq!(rotated(seat.vertex(root), root, size), rank);
                     assert_eq!(Seat::new(root, size).unwrap().vertex(root), 0);
                 }
             }

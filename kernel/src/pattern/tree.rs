@@ -4,7 +4,7 @@
 //! `(r - root) mod p`. So parent and children need no table, whatever the root: a few operations
 //! for flat, chain and k-ary; for k-nomial the place of the lowest nonzero digit, at most 20 steps.
 
-use super::{Seat, turned};
+use super::{Seat, rotated};
 use crate::Rank;
 use crate::error::{Argument, Bound, Refusal};
 use core::fmt;
@@ -146,14 +146,14 @@ impl Position {
     /// The parent; none for the root.
     #[inline]
     pub fn parent(&self) -> Option<Rank> {
-        self.parent.map(|vertex| turned(vertex, self.root, self.size))
+        self.parent.map(|vertex| rotated(vertex, self.root, self.size))
     }
 
     /// The children; for k-nomial trees the largest subtrees first.
     #[inline]
     pub fn children(&self) -> impl Iterator<Item = Rank> + use<> {
         let Self { root, size, mut children, .. } = *self;
-        core::iter::from_fn(move || children.next(size)).map(move |vertex| turned(vertex, root, size))
+        core::iter::from_fn(move || children.next(size)).map(move |vertex| rotated(vertex, root, size))
     }
 
     /// Number of children.
@@ -169,7 +169,7 @@ impl Position {
     /// another so: the own vertex, then child 0's subtree, then child 1's. A step per place at most.
     #[inline]
     pub fn child(&self, index: u32) -> Option<Rank> {
-        self.vertex(index).map(|vertex| turned(vertex, self.root, self.size))
+        self.vertex(index).map(|vertex| rotated(vertex, self.root, self.size))
     }
 
     /// The vertex of [`Self::child`].

@@ -201,7 +201,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>> Post<P> {
         let index = self.requests.iter().position(|request| request.slot == slot)?;
         let peer = self.requests.get(index)?.peer;
         let Wanted { word, least, .. } = self.wanted(index)?;
-        Some(Await { source: Source::Flag(word, Until::AtLeast(least)), peer: Some(peer), operation, turn: 0 })
+        Some(Await { source: Source::Flag(word, Until::AtLeast(least)), peer: Some(peer), operation, stage: 0 })
     }
 
     fn wanted(&self, index: usize) -> Option<Wanted> {

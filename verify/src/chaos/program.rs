@@ -3,7 +3,7 @@
 use super::Bytes;
 use super::uneven::Uneven;
 use crate::explore::{Collective, Exchange, Spread};
-use crate::oracle::blocks::Way;
+use crate::oracle::blocks::Direction;
 use std::ffi::c_void;
 use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::op::{Op, User};
@@ -155,10 +155,11 @@ impl Program {
                 }
             }
             4 => {
-                let (way, rooted) =
-                    [(Way::Scatter, true), (Way::Gather, true), (Way::Allgather, false)][usize::from(kind >> 3) % 3];
+                let (direction, rooted) =
+                    [(Direction::Scatter, true), (Direction::Gather, true), (Direction::Allgather, false)]
+                        [usize::from(kind >> 3) % 3];
                 Call::Spread(Spread {
-                    way,
+                    direction,
                     root: Self::root(bytes, params, rooted),
                     bytes: 4 * bytes.below(33) as usize,
                 })
@@ -210,7 +211,7 @@ mod tests {
             let input = [0, 0, 0, 0, 0, 0, 0, 0, kind];
             names.extend(Program::decode(&mut Bytes(&input)).calls.iter().map(|call| match call {
                 Call::Exchange { exchange, .. } => format!("{:?}", exchange.collective),
-                Call::Spread(spread) => format!("paper's {:?}", spread.way),
+                Call::Spread(spread) => format!("paper's {:?}", spread.direction),
                 call => format!("{call:?}").chars().take(7).collect(),
             }));
         }

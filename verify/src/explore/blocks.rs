@@ -1,7 +1,7 @@
 //! Paper P2's operations: one block per rank, all of different lengths, one of them empty.
 
 use super::payload::forever;
-use crate::oracle::blocks::Way;
+use crate::oracle::blocks::Direction;
 use unisono_kernel::Rank;
 use unisono_kernel::call::any::Any;
 use unisono_kernel::comm::Member;
@@ -22,7 +22,7 @@ const BLANK: u8 = 0xEE;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spread {
     /// Which.
-    pub way: Way,
+    pub direction: Direction,
     /// The root, 0 in an allgatherv.
     pub root: Rank,
     /// Bytes of the longest block that goes through a queue, a multiple of four.
@@ -33,8 +33,8 @@ impl Spread {
     /// Bytes of a rank's block. The rank after the root has the longest one that is sent, the next one
     /// none, the others one element; a root's own, which is not sent, is longer than all.
     fn len(&self, ranks: u32, rank: Rank) -> usize {
-        match ((rank + ranks - self.root) % ranks, self.way) {
-            (0, Way::Scatter | Way::Gather) => self.bytes + ELEMENT,
+        match ((rank + ranks - self.root) % ranks, self.direction) {
+            (0, Direction::Scatter | Direction::Gather) => self.bytes + ELEMENT,
             (1, _) => self.bytes,
             (2, _) => 0,
             _ => ELEMENT,
@@ -51,12 +51,12 @@ impl Spread {
     }
 
     fn central(&self, rank: Rank) -> bool {
-        self.way == Way::Allgather || rank == self.root
+        self.direction == Direction::Allgather || rank == self.root
     }
 
     /// A process's user memory before or after the operation; `data` are the first bytes of a rank's block.
     pub(crate) fn fill(&self, ranks: u32, rank: Rank, done: bool, data: impl Fn(Rank, usize) -> Vec<u8>) -> Vec<u8> {
-        let scatter = self.way == Way::Scatter;
+        let scatter = self.direction == Direction::Scatter;
         let block = |rank| data(rank, self.len(ranks, rank));
         let mut memory = match self.central(rank) && (scatter || done) {
             true => (0..ranks).flat_map(block).collect(),
@@ -82,19 +82,19 @@ impl Spread {
         let (counts, displacements) = (forever(counts), forever(displacements));
         // SAFETY: as above.
         let blocks = unsafe { Blocks::vary(Buf::new(memory, total), counts, displacements, element) }?;
-        Ok(match self.way {
-            Way::Scatter => P2Scatter::new(me, Some(blocks), own, self.root)?.into(),
-            Way::Gather => P2Gather::new(me, own, Some(blocks), self.root)?.into(),
-            Way::Allgather => P2Allgather::new(me, own, blocks)?.into(),
+        Ok(match self.direction {
+            Direction::Scatter => P2Scatter::new(me, Some(blocks), own, self.root)?.into(),
+            Direction::Gather => P2Gather::new(me, own, Some(blocks), self.root)?.into(),
+            Direction::Allgather => P2Allgather::new(me, own, blocks)?.into(),
         })
     }
 
     /// The operation's name in a program's.
     pub(crate) const fn name(&self) -> &'static str {
-        match self.way {
-            Way::Scatter => "scatterv",
-            Way::Gather => "gatherv",
-            Way::Allgather => "allgatherv",
+        match self.direction {
+            Direction::Scatter => "scatterv",
+            Direction::Gather => "gatherv",
+            Direction::Allgather => "allgatherv",
         }
     }
 }

@@ -22,7 +22,7 @@ use super::hash::spread;
 use super::mail::{Mail, Talk};
 use super::process::{self, Model, Segment, Turn};
 use super::tape::Probes;
-use crate::oracle::blocks::Way;
+use crate::oracle::blocks::Direction;
 use std::cell::Cell;
 use std::ffi::c_void;
 
@@ -85,17 +85,17 @@ impl Operation {
 
     /// Paper P2's scatterv; the longest block that is sent has so many fragments.
     pub const fn scatterv(root: Rank, fragments: usize) -> Self {
-        Self::Spread(Spread { way: Way::Scatter, root, bytes: cut(fragments, CICO_FRAGMENT) })
+        Self::Spread(Spread { direction: Direction::Scatter, root, bytes: cut(fragments, CICO_FRAGMENT) })
     }
 
     /// Paper P2's gatherv, likewise.
     pub const fn gatherv(root: Rank, fragments: usize) -> Self {
-        Self::Spread(Spread { way: Way::Gather, root, bytes: cut(fragments, CICO_FRAGMENT) })
+        Self::Spread(Spread { direction: Direction::Gather, root, bytes: cut(fragments, CICO_FRAGMENT) })
     }
 
     /// Paper P2's allgatherv, likewise.
     pub const fn allgatherv(fragments: usize) -> Self {
-        Self::Spread(Spread { way: Way::Allgather, root: 0, bytes: cut(fragments, CICO_FRAGMENT) })
+        Self::Spread(Spread { direction: Direction::Allgather, root: 0, bytes: cut(fragments, CICO_FRAGMENT) })
     }
 
     /// Algorithm, fragments where a message is cut, root: `posted:0`, `queue-3:1`, `cico-flat-2:0`, `scatterv-2:1`, `allgatherv-1`.
@@ -112,7 +112,8 @@ impl Operation {
             Self::Exchange(exchange) => exchange.name(),
             Self::Spread(spread) => {
                 let (name, fragments) = (spread.name(), spread.bytes.div_ceil(CICO_FRAGMENT));
-                let root = if spread.way == Way::Allgather { String::new() } else { format!(":{}", spread.root) };
+                let root =
+                    if spread.direction == Direction::Allgather { String::new() } else { format!(":{}", spread.root) };
                 format!("{name}-{fragments}{root}")
             }
             Self::Mail(mail) => mail.name(),

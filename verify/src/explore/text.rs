@@ -70,7 +70,7 @@ struct Body<'m> {
     behind: usize,
     /// By number.
     comms: Vec<Option<Seat<'m>>>,
-    calls: Vec<Made<'m>>,
+    calls: Vec<CallState<'m>>,
     memory: Box<[u8]>,
 }
 
@@ -106,7 +106,7 @@ impl<'m> Storage<'m> for Calls<'m> {
 
 /// What a rank has made of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Made<'m> {
+struct CallState<'m> {
     started: u32,
     completed: u32,
     persistent: bool,
@@ -163,7 +163,7 @@ impl<'m> Text<'m> {
                 }
                 Verb::Init => {
                     let idle = Some(self.build(body, number)?);
-                    body.calls[number] = Made { persistent: true, idle, ..body.calls[number].clone() };
+                    body.calls[number] = CallState { persistent: true, idle, ..body.calls[number].clone() };
                 }
                 Verb::Test => {
                     self.move_oldest(body, probes, call.comm)?;
@@ -176,7 +176,9 @@ impl<'m> Text<'m> {
                         body.behind += 1;
                     }
                 }
-                Verb::Free => body.calls[number] = Made { persistent: false, idle: None, ..body.calls[number].clone() },
+                Verb::Free => {
+                    body.calls[number] = CallState { persistent: false, idle: None, ..body.calls[number].clone() }
+                }
                 Verb::Sleep | Verb::Spin | Verb::Kill => {}
             }
         }
@@ -292,7 +294,7 @@ impl<'m> Model for Text<'m> {
     fn start(&self, rank: Rank) -> Result<Body<'m>, Refusal> {
         let mut comms = vec![None; self.groups.len()];
         comms[0] = self.seat(rank, 0)?;
-        let calls = vec![Made::default(); self.program.calls.len()];
+        let calls = vec![CallState::default(); self.program.calls.len()];
         let memory = self.memories(rank).flat_map(Memory::cells).map(|cell| cell.get()).collect();
         Ok(Body { rank, at: 0, behind: 0, comms, calls, memory })
     }

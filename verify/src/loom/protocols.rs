@@ -3,7 +3,7 @@
 use super::mail::{LETTER, letters};
 use super::seat::{Abandoned, Seat};
 use crate::explore::{Collective, Exchange, Letter, Spread};
-use crate::oracle::blocks::Way;
+use crate::oracle::blocks::Direction;
 use Collective::{Allgather, Alltoall, Gatherv, Reduce, ReduceScatter, Scan, Scatter, Scatterv, Slices};
 use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::error::{Argument, Bound, Cause, Poison, Refusal};
@@ -147,15 +147,15 @@ pub static PROTOCOLS: &[Protocol] = &[
     model("cico-3-changing", with_cico(3, 1, 1), |s| cico(s, &[0, 1], 8, Tree::Chain), CICO),
     model("cico-3-reuse", with_cico(3, 1, 1), |s| cico(s, &[0], 16, Tree::Chain), CICO_REUSED),
     model("cico-3-flat", with_cico(3, 1, 1), |s| cico(s, &[0], 16, Tree::Flat), CICO_REUSED),
-    model("scatterv-2", with_cico(2, 1, 1), |s| spread(s, Way::Scatter, &[0, 1], 4), ROOTED),
-    model("scatterv-2-reuse", with_cico(2, 1, 1), |s| spread(s, Way::Scatter, &[0], 12), ROOTED_REUSED),
-    model("scatterv-3", with_cico(3, 1, 1), |s| spread(s, Way::Scatter, &[0], 4), ROOTED),
-    model("gatherv-2", with_cico(2, 1, 1), |s| spread(s, Way::Gather, &[0, 1], 4), ROOTED),
-    model("gatherv-2-reuse", with_cico(2, 1, 1), |s| spread(s, Way::Gather, &[0], 12), ROOTED),
-    model("gatherv-3", with_cico(3, 1, 1), |s| spread(s, Way::Gather, &[0], 4), ROOTED),
-    model("allgatherv-2", with_cico(2, 1, 1), |s| spread(s, Way::Allgather, &[0, 0], 4), PAIRS_REUSED),
-    model("allgatherv-2-reuse", with_cico(2, 1, 1), |s| spread(s, Way::Allgather, &[0], 12), PAIRS),
-    model("allgatherv-3", with_cico(3, 1, 1), |s| spread(s, Way::Allgather, &[0], 4), PAIRS),
+    model("scatterv-2", with_cico(2, 1, 1), |s| spread(s, Direction::Scatter, &[0, 1], 4), ROOTED),
+    model("scatterv-2-reuse", with_cico(2, 1, 1), |s| spread(s, Direction::Scatter, &[0], 12), ROOTED_REUSED),
+    model("scatterv-3", with_cico(3, 1, 1), |s| spread(s, Direction::Scatter, &[0], 4), ROOTED),
+    model("gatherv-2", with_cico(2, 1, 1), |s| spread(s, Direction::Gather, &[0, 1], 4), ROOTED),
+    model("gatherv-2-reuse", with_cico(2, 1, 1), |s| spread(s, Direction::Gather, &[0], 12), ROOTED),
+    model("gatherv-3", with_cico(3, 1, 1), |s| spread(s, Direction::Gather, &[0], 4), ROOTED),
+    model("allgatherv-2", with_cico(2, 1, 1), |s| spread(s, Direction::Allgather, &[0, 0], 4), PAIRS_REUSED),
+    model("allgatherv-2-reuse", with_cico(2, 1, 1), |s| spread(s, Direction::Allgather, &[0], 12), PAIRS),
+    model("allgatherv-3", with_cico(3, 1, 1), |s| spread(s, Direction::Allgather, &[0], 4), PAIRS),
     model("papers-2", with_cico(2, 1, 1), papers, PAPERS),
     model("exchange-gatherv-2", tiny(2), |s| exchanges(s, Gatherv, &[0], 3), QUEUE),
     model(
@@ -310,8 +310,8 @@ fn cico(seat: &mut Seat, roots: &[u32], bytes: usize, tree: Tree) -> Result<(), 
     roots.iter().try_for_each(|&root| seat.bcast(root, bytes, BcastAlgorithm::Cico(tree)))
 }
 
-fn spread(seat: &mut Seat, way: Way, roots: &[u32], bytes: usize) -> Result<(), Abandoned> {
-    roots.iter().try_for_each(|&root| seat.spread(Spread { way, root, bytes }))
+fn spread(seat: &mut Seat, direction: Direction, roots: &[u32], bytes: usize) -> Result<(), Abandoned> {
+    roots.iter().try_for_each(|&root| seat.spread(Spread { direction, root, bytes }))
 }
 
 fn exchanges(seat: &mut Seat, collective: Collective, roots: &[u32], fragments: usize) -> Result<(), Abandoned> {
@@ -328,9 +328,9 @@ fn exchange_mix(seat: &mut Seat) -> Result<(), Abandoned> {
 /// Both papers on one set; rank 0 opens it last, over its queue that rank 1 has read.
 fn papers(seat: &mut Seat) -> Result<(), Abandoned> {
     cico(seat, &[0], 8, Tree::Flat)?;
-    spread(seat, Way::Scatter, &[0], 4)?;
-    spread(seat, Way::Gather, &[1], 4)?;
-    spread(seat, Way::Allgather, &[0], 4)
+    spread(seat, Direction::Scatter, &[0], 4)?;
+    spread(seat, Direction::Gather, &[1], 4)?;
+    spread(seat, Direction::Allgather, &[0], 4)
 }
 
 /// Notes are written before a barrier and read after it, and overwritten after a second one (R13).

@@ -10,7 +10,7 @@ use unisono_kernel::data::datatype::{Data, Datatype};
 
 /// Where blocks go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Direction {
     /// From the root's blocks.
     Scatter,
     /// To the root's blocks.
@@ -23,7 +23,7 @@ pub enum Way {
 #[derive(Clone, Copy, Debug)]
 pub struct Spread {
     /// Which collective.
-    pub way: Way,
+    pub direction: Direction,
     /// The root; of no account in an allgather.
     pub root: u32,
     /// The root's own block stays where it is; everyone's in an allgather.
@@ -72,7 +72,7 @@ impl Spread {
 
     /// Has `rank` everyone's blocks?
     fn central(&self, rank: u32) -> bool {
-        self.way == Way::Allgather || rank == self.root
+        self.direction == Direction::Allgather || rank == self.root
     }
 
     /// What `rank` of `ranks` gives.
@@ -189,13 +189,13 @@ pub(super) fn after(spread: &Spread, ranks: u32, rank: u32, before: impl Fn(u32)
         assert_eq!(to.len(), from.len());
         to.into_iter().zip(from).for_each(|(to, from)| memory[to] = bytes[from]);
     };
-    match spread.way {
-        Way::Scatter => {
+    match spread.direction {
+        Direction::Scatter => {
             let root = spread.of(ranks, spread.root);
             take(own.own_places(), root.block_places(rank), &before(spread.root));
         }
-        Way::Gather if rank != spread.root => {}
-        Way::Gather | Way::Allgather => {
+        Direction::Gather if rank != spread.root => {}
+        Direction::Gather | Direction::Allgather => {
             for peer in 0..ranks {
                 take(own.block_places(peer), spread.of(ranks, peer).own_places(), &before(peer));
             }
@@ -212,8 +212,9 @@ mod tests {
     fn blocks_lie_apart_and_some_are_empty() {
         let mut empty = 0;
         for seed in 0..200 {
-            for way in [Way::Scatter, Way::Gather, Way::Allgather] {
-                let spread = Spread { way, root: 2, in_place: seed % 2 == 0, most: 40, equal: seed % 5 == 0, seed };
+            for direction in [Direction::Scatter, Direction::Gather, Direction::Allgather] {
+                let spread =
+                    Spread { direction, root: 2, in_place: seed % 2 == 0, most: 40, equal: seed % 5 == 0, seed };
                 let part = spread.of(5, 2);
                 let mut places: Vec<usize> = (0..5).flat_map(|peer| part.block_places(peer)).collect();
                 empty += usize::from(part.counts.contains(&0));
@@ -223,7 +224,7 @@ mod tests {
                 places.sort_unstable();
                 places.dedup();
                 assert_eq!(places.len(), all);
-                assert_eq!(spread.of(5, 3).counts.is_empty(), way != Way::Allgather);
+                assert_eq!(spread.of(5, 3).counts.is_empty(), direction != Direction::Allgather);
                 assert!(part.blocks(&mut vec![0; part.memory()]).unwrap().apart().is_ok());
             }
         }

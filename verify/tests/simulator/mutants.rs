@@ -59,7 +59,7 @@ impl Machine<Endpoint> for Hasty {
                     source,
                     peer: Some(peer),
                     operation: self.tag.0,
-                    turn: 0,
+                    stage: 0,
                 })));
             }
             if self.sends.pop_front().is_none() {

@@ -211,7 +211,7 @@ fn a_receive_waits_for_earlier_ones_of_its_peer_and_tag_alone() {
     };
     assert_eq!((ends[1].rank(), ends[1].size()), (1, 3));
     // What waits for other messages does not keep these back.
-    let on = |slot| WaitSet::one(Await { source: Source::Message(slot), peer: Some(1), operation: 1, turn: 0 });
+    let on = |slot| WaitSet::one(Await { source: Source::Message(slot), peer: Some(1), operation: 1, stage: 0 });
     let comes = |ends: &mut [Endpoint], bytes: &[u8], slot| {
         send(&mut ends[1], bytes);
         let looks = (0..9).position(|_| Observe::ready(&mut ends[0], &on(slot)));

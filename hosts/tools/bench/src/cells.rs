@@ -2,7 +2,7 @@
 //!
 //! A configuration's time in a cell is the median of its rounds' p50. The best peer is the one with
 //! the smallest time. The ratio is ours ÷ the best peer's, round by round, and of those the median;
-//! so is the time ÷ floor. A preload is no peer: it is compared with the MPI beneath it alone.
+//! so is the time ÷ floor. A preload is no peer: it is compared with the underlying MPI alone.
 
 use crate::configuration::{ALL, OURS, is_peer, takes_over};
 use crate::floor;
@@ -44,14 +44,14 @@ pub(crate) struct Cell {
     pub(crate) over_floor: Option<f64>,
     /// By preloaded configuration, where both have rows and it runs the collective itself.
     #[serde(default)]
-    pub(crate) over_beneath: BTreeMap<String, OverBeneath>,
+    pub(crate) over_underlying: BTreeMap<String, OverUnderlying>,
 }
 
-/// A preload against the MPI beneath.
+/// A preload against the underlying MPI.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct OverBeneath {
-    /// The configuration beneath.
-    pub(crate) beneath: String,
+pub(crate) struct OverUnderlying {
+    /// The configuration of the underlying MPI.
+    pub(crate) underlying: String,
     /// With the preload ÷ without, round by round, and of those the median.
     pub(crate) ratio: f64,
 }
@@ -99,7 +99,7 @@ pub(crate) struct Summary {
     pub(crate) losing: Vec<Losing>,
 }
 
-/// A cell in which the MPI beneath is faster without the preload.
+/// A cell in which the underlying MPI is faster without the preload.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Slower {
     pub(crate) collective: String,
@@ -123,7 +123,7 @@ impl fmt::Display for Slower {
 pub(crate) struct Preloaded {
     pub(crate) configuration: String,
     /// What it is compared with.
-    pub(crate) beneath: String,
+    pub(crate) underlying: String,
     pub(crate) ranks: u32,
     pub(crate) compared: usize,
     /// The geometric mean of the ratios.
@@ -150,10 +150,10 @@ pub(crate) fn cells(samples: &[Sample], floors: &[Floor], cores: u32) -> Vec<Cel
             let best_peer = peers.min_by(|a, b| a.1.p50_ns.total_cmp(&b.1.p50_ns)).map(|(name, _)| name.clone());
             let ours = p50s(OURS);
             let ratios = best_peer.as_ref().map(|peer| pairwise(&ours, &p50s(peer))).unwrap_or_default();
-            let over_beneath = ALL.iter().filter(|_| takes_over(collective)).filter_map(|above| {
-                let beneath = above.preload?.beneath.iter().find(|name| group.contains_key(**name))?;
-                let ratio = median(pairwise(&p50s(above.name), &p50s(beneath)))?;
-                Some((above.name.to_owned(), OverBeneath { beneath: (*beneath).to_owned(), ratio }))
+            let over_underlying = ALL.iter().filter(|_| takes_over(collective)).filter_map(|above| {
+                let underlying = above.preload?.underlying.iter().find(|name| group.contains_key(**name))?;
+                let ratio = median(pairwise(&p50s(above.name), &p50s(underlying)))?;
+                Some((above.name.to_owned(), OverUnderlying { underlying: (*underlying).to_owned(), ratio }))
             });
             let floors: BTreeMap<u32, f64> = floors
                 .iter()
@@ -170,7 +170,7 @@ pub(crate) fn cells(samples: &[Sample], floors: &[Floor], cores: u32) -> Vec<Cel
                 ratios,
                 floor_ns: median(floors.values().copied()),
                 over_floor: median(pairwise(&ours, &floors)),
-                over_beneath: over_beneath.collect(),
+                over_underlying: over_underlying.collect(),
                 times,
                 best_peer,
             }
@@ -207,7 +207,7 @@ pub(crate) fn preloads(cells: &[Cell]) -> Vec<Preloaded> {
     let both = ranks(cells).into_iter().flat_map(|ranks| names.clone().map(move |name| (ranks, name)));
     both.filter_map(|(ranks, name)| {
         let cells = cells.iter().filter(|cell| cell.ranks == ranks);
-        let compared: Vec<_> = cells.filter_map(|cell| Some((cell, cell.over_beneath.get(name)?))).collect();
+        let compared: Vec<_> = cells.filter_map(|cell| Some((cell, cell.over_underlying.get(name)?))).collect();
         let slower = compared.iter().filter(|(_, over)| over.ratio > 1.0).map(|(cell, over)| Slower {
             collective: cell.collective.clone(),
             bytes: cell.bytes,
@@ -217,7 +217,7 @@ pub(crate) fn preloads(cells: &[Cell]) -> Vec<Preloaded> {
         });
         Some(Preloaded {
             configuration: name.into(),
-            beneath: compared.first()?.1.beneath.clone(),
+            underlying: compared.first()?.1.underlying.clone(),
             ranks,
             compared: compared.len(),
             mean: geometric_mean(compared.iter().map(|(_, over)| over.ratio)),
@@ -324,7 +324,7 @@ mod tests {
             sample("ompi+unisono", 1, "bcast", 8, 10.0),
             sample("ompi+unisono", 0, "barrier", 0, 8.0),
             sample("mpich+unisono", 0, "bcast", 8, 1.0),
-            // Nothing beneath has these.
+            // Nothing underlying has these.
             sample("mpich+unisono", 0, "barrier", 0, 0.5),
             sample("ompi+unisono", 0, "scan", 8, 0.5),
         ]);
@@ -336,25 +336,25 @@ mod tests {
         assert_eq!(peers(&with), peers(&without));
         assert_eq!(peers(&with).len(), 2);
         let scan = with.iter().find(|cell| cell.collective == "scan").unwrap();
-        assert_eq!((&scan.best_peer, scan.over_beneath.len()), (&None, 0));
+        assert_eq!((&scan.best_peer, scan.over_underlying.len()), (&None, 0));
         let told = |cells: &[Cell]| format!("{:?}", summaries(cells));
         assert_eq!(told(&with), told(&without));
 
         assert!(preloads(&without).is_empty());
         let [ompi, mpich] = &preloads(&with)[..] else { panic!("two preloads") };
-        assert_eq!((ompi.configuration.as_str(), ompi.beneath.as_str(), ompi.ranks), ("ompi+unisono", "ompi", 2));
+        assert_eq!((ompi.configuration.as_str(), ompi.underlying.as_str(), ompi.ranks), ("ompi+unisono", "ompi", 2));
         assert_eq!(ompi.compared, 2);
         assert!((ompi.mean.unwrap() - 1.0).abs() < 1e-12, "of 1/4 and 4");
         assert_eq!(ompi.slower.iter().map(Slower::to_string).collect::<Vec<_>>(), ["barrier window 4.00"]);
-        assert_eq!((mpich.configuration.as_str(), mpich.beneath.as_str()), ("mpich+unisono", "mpich"));
+        assert_eq!((mpich.configuration.as_str(), mpich.underlying.as_str()), ("mpich+unisono", "mpich"));
         assert_eq!((mpich.compared, mpich.mean, mpich.slower.len()), (1, Some(0.5), 0));
     }
 
     #[test]
-    fn where_ranks_outnumber_cores_the_yielding_mpich_is_beneath() {
+    fn where_ranks_outnumber_cores_the_yielding_mpich_is_underlying() {
         let samples = [sample("mpich-yield", 0, "bcast", 8, 2.0), sample("mpich+unisono", 0, "bcast", 8, 3.0)];
         let found = preloads(&cells(&samples, &[], 1));
-        assert_eq!((found.len(), found[0].beneath.as_str()), (1, "mpich-yield"));
+        assert_eq!((found.len(), found[0].underlying.as_str()), (1, "mpich-yield"));
         assert_eq!(found[0].slower[0].to_string(), "bcast 8 B window fixed 1.50");
     }
 }

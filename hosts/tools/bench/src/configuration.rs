@@ -23,7 +23,7 @@ pub(crate) struct Preload {
     /// The file, beside this program.
     library: &'static str,
     /// The configurations whose command it joins; one of them takes part at a number of ranks.
-    pub(crate) beneath: &'static [&'static str],
+    pub(crate) underlying: &'static [&'static str],
 }
 
 /// Collectives that a preload leaves to the MPI.
@@ -71,14 +71,14 @@ pub(crate) const ALL: [Configuration; 7] = [
         name: "ompi+unisono",
         title: "Open MPI, Unisono preloaded",
         library: Library::OpenMpi,
-        preload: Some(Preload { library: "libunisono_openmpi.so", beneath: &["ompi"] }),
+        preload: Some(Preload { library: "libunisono_openmpi.so", underlying: &["ompi"] }),
         ..PLAIN
     },
     Configuration {
         name: "mpich+unisono",
         title: "MPICH, Unisono preloaded",
         library: Library::Mpich,
-        preload: Some(Preload { library: "libunisono_mpich.so", beneath: &["mpich", "mpich-yield"] }),
+        preload: Some(Preload { library: "libunisono_mpich.so", underlying: &["mpich", "mpich-yield"] }),
         ..PLAIN
     },
 ];
@@ -175,10 +175,10 @@ mod tests {
         assert_eq!(preloaded.len(), 2);
         for (above, preload) in preloaded {
             for crowded in [false, true] {
-                let beneath = |c: &&Configuration| preload.beneath.contains(&c.name) && c.takes_part(crowded);
-                let beneath: Vec<_> = ALL.iter().filter(beneath).collect();
-                assert_eq!(beneath.len(), 1, "{}", above.name);
-                assert_eq!(beneath[0].library, above.library);
+                let underlying = |c: &&Configuration| preload.underlying.contains(&c.name) && c.takes_part(crowded);
+                let underlying: Vec<_> = ALL.iter().filter(underlying).collect();
+                assert_eq!(underlying.len(), 1, "{}", above.name);
+                assert_eq!(underlying[0].library, above.library);
             }
         }
     }

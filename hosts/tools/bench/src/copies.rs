@@ -18,7 +18,7 @@ const QUEUE: usize = 512 << 10;
 
 /// A way to copy.
 #[derive(Clone, Copy)]
-enum Way {
+enum Path {
     Memory,
     Slots,
     Across,
@@ -37,18 +37,18 @@ impl Buffers {
     }
 
     /// Copies the bytes `at .. at + len`.
-    fn copy(&mut self, way: Way, at: usize, len: usize) -> Result<(), Failure> {
+    fn copy(&mut self, way: Path, at: usize, len: usize) -> Result<(), Failure> {
         let (from, to) = (&self.from[at..at + len], &mut self.to[at..at + len]);
         match way {
-            Way::Memory => to.copy_from_slice(from),
-            Way::Slots => {
+            Path::Memory => to.copy_from_slice(from),
+            Path::Slots => {
                 for ((from, to), slot) in from.chunks(SLOT).zip(to.chunks_mut(SLOT)).zip((0..QUEUE / SLOT).cycle()) {
                     let slot = &mut self.queue[slot * SLOT..][..from.len()];
                     slot.copy_from_slice(from);
                     to.copy_from_slice(std::hint::black_box(slot));
                 }
             }
-            Way::Across => across(from, to)?,
+            Path::Across => across(from, to)?,
         }
         std::hint::black_box(to);
         Ok(())
@@ -73,7 +73,7 @@ fn across(from: &[u8], to: &mut [u8]) -> Result<(), Failure> {
 }
 
 /// Microseconds of one copy, of `cores` threads at once: the median of some rounds of all threads.
-fn time(way: Way, len: usize, cores: usize) -> Result<f64, Failure> {
+fn time(way: Path, len: usize, cores: usize) -> Result<f64, Failure> {
     const ROUNDS: usize = 7;
     let barrier = Barrier::new(cores);
     let one = || -> Result<Vec<f64>, Failure> {
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &Copies) -> Result<String, Failure> {
     outln!("{:>10} {:>10} {:>10} {:>10} {:>14}", "bytes", "one", "two", "across", "across ÷ two")?;
     for &bytes in &args.bytes {
         let len = usize::try_from(bytes).unwrap_or(usize::MAX).clamp(1, ROTATED);
-        let times = [Way::Memory, Way::Slots, Way::Across].map(|way| time(way, len, cores));
+        let times = [Path::Memory, Path::Slots, Path::Across].map(|way| time(way, len, cores));
         let [one, two, across] = times.into_iter().collect::<Result<Vec<_>, _>>()?.try_into().unwrap_or([0.0; 3]);
         outln!("{len:>10} {one:>10.2} {two:>10.2} {across:>10.2} {:>14.2}", across / two)?;
     }

@@ -47,9 +47,9 @@ impl fmt::Display for Digest<'_> {
                 "| p | configuration | against | cells | mean | slower | which |\n|---|---|---|---|---|---|---|"
             )?;
         }
-        for Preloaded { configuration, beneath, ranks, compared, mean, slower } in &report.preloads {
+        for Preloaded { configuration, underlying, ranks, compared, mean, slower } in &report.preloads {
             let (mean, count, which) = (quotient(*mean), slower.len(), list(slower));
-            writeln!(f, "| {ranks} | {configuration} | {beneath} | {compared} | {mean} | {count} | {which} |")?;
+            writeln!(f, "| {ranks} | {configuration} | {underlying} | {compared} | {mean} | {count} | {which} |")?;
         }
         for ranks in report.ranks() {
             VIEWS.iter().try_for_each(|view| self.view(f, *view, ranks))?;

@@ -56,11 +56,11 @@ pub(crate) fn list(slower: &[Slower]) -> String {
 }
 
 fn preload(f: &mut fmt::Formatter<'_>, preloaded: &Preloaded) -> fmt::Result {
-    let Preloaded { configuration, beneath, ranks, compared, mean, slower } = preloaded;
+    let Preloaded { configuration, underlying, ranks, compared, mean, slower } = preloaded;
     let (mean, count) = (quotient(*mean), slower.len());
     writeln!(
         f,
-        "{ranks} ranks, {configuration} against {beneath}: {compared} cells compared; geometric mean {mean}; {count} slower"
+        "{ranks} ranks, {configuration} against {underlying}: {compared} cells compared; geometric mean {mean}; {count} slower"
     )?;
     slower.iter().try_for_each(|cell| writeln!(f, "  slower: {cell}"))
 }

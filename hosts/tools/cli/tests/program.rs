@@ -194,7 +194,7 @@ fn drawn_programs_are_run_by_a_command() {
     );
     assert!(said.contains("\nranks 1\n") && !said.contains("\ncall "), "{said}");
     let over = succeeds(&["check", "--random", "1", "--seed", "1", "--by", wrong, "--unless", wrong]);
-    assert!(over.contains(" failed beneath too; seeds 1 to "), "{over}");
+    assert!(over.contains(" failed under the MPI alone, too; seeds 1 to "), "{over}");
     let right = succeeds(&["check", "--random", "1", "--seed", "1", "--by", "true"]);
     assert!(right.contains("50 programs passed; seeds 1 to ") || right.contains("00 programs passed; "), "{right}");
     let none = unisono(&[&random[..], &["echo nothing here; false"]].concat());

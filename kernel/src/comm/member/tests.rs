@@ -90,7 +90,7 @@ fn what_is_counted_begins_behind_the_base() {
     let after = Base { operation: 8, clock: 16, sets: 15, centrals: 18 };
     assert_eq!(me.base(), after);
     assert_eq!(me.begin(Kind::Barrier), 9);
-    assert_eq!(me.mark(9, Kind::Barrier).kind(), Kind::Barrier as u64);
+    assert_eq!(me.digest(9, Kind::Barrier).kind(), Kind::Barrier as u64);
     assert!(Member::resume(layout(3), 3, base).is_err());
     assert!(Member::resume(layout(3), 0, Base { clock: Base::MOST, ..base }).is_err());
 }

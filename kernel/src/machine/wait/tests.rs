@@ -52,8 +52,8 @@ impl Relax for Calls {
     }
 }
 
-fn on(turn: u64) -> WaitSet {
-    WaitSet::one(Await { source: Source::Message(Slot(0)), peer: Some(1), operation: Tag(1).0, turn })
+fn on(stage: u64) -> WaitSet {
+    WaitSet::one(Await { source: Source::Message(Slot(0)), peer: Some(1), operation: Tag(1).0, stage })
 }
 
 fn policies() -> [SpinThen<Calls>; 3] {
@@ -176,7 +176,7 @@ fn who_is_late_is_said_by_the_context() {
             peer.map_or(7, |peer| peer + 10)
         }
     }
-    let nobody = WaitSet::one(Await { source: Source::Message(Slot(0)), peer: None, operation: 1, turn: 1 });
+    let nobody = WaitSet::one(Await { source: Source::Message(Slot(0)), peer: None, operation: 1, stage: 1 });
     for (on, late) in [(on(1), 11), (nobody, 7)] {
         let mut policy = SpinThen::crowded(Calls { since: BOUND, ..Calls::default() });
         policy.host.begun = 0;

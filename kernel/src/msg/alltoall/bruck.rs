@@ -1,7 +1,7 @@
 //! Alltoall by Bruck's algorithm, for equal blocks: ⌈log2 p⌉ messages per process instead of p − 1; each block
 //! travels as often as the distance to its receiver has ones.
 //!
-//! 1. Turn: block j of the row is the one for the process j further on.
+//! 1. Rotate: block j of the row is the one for the process j further on.
 //! 2. Round k: all blocks j with bit k set go, packed, to the process 2ᵏ further on, which puts them in the same
 //!    places.
 //! 3. Block j of the row came from the process j further back: unpack.
@@ -13,14 +13,14 @@ use crate::pattern::{Pattern, Seat};
 
 /// One process's part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Turns<'a> {
+pub struct Bruck<'a> {
     hops: Dissemination,
     parts: Parts<'a>,
     block: u64,
     in_place: bool,
 }
 
-impl<'a> Turns<'a> {
+impl<'a> Bruck<'a> {
     /// Block r of the input (in place, of the result area) goes to rank r. The blocks are equal.
     pub fn new(seat: Seat, parts: Parts<'a>, in_place: bool) -> Self {
         Self { hops: Dissemination(seat), parts, block: parts.most(), in_place }
@@ -54,7 +54,7 @@ impl<'a> Turns<'a> {
     }
 }
 
-impl Schedule for Turns<'_> {
+impl Schedule for Bruck<'_> {
     fn rounds(&self) -> u64 {
         (self.hops.hops().count() as u64).max(1)
     }

@@ -40,7 +40,7 @@ either! {
         /// Linear and pairwise.
         Direct(direct::Direct<'a>),
         /// Bruck's.
-        Bruck(bruck::Turns<'a>),
+        Bruck(bruck::Bruck<'a>),
     }
 }
 
@@ -65,7 +65,7 @@ pub fn plan<'a>(
         Algorithm::Bruck => {
             let (block, sent) = (receive.len(0), send.unwrap_or(receive).len(0));
             Refusal::check(Argument::Bytes, sent, Bound::Equals(block))?;
-            bruck::Turns::new(seat, receive, send.is_none()).into()
+            bruck::Bruck::new(seat, receive, send.is_none()).into()
         }
     })
 }

@@ -9,7 +9,7 @@ use crate::msg::parts::{Parts, Slices, check_bytes};
 use crate::msg::ring::Allgather;
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Schedule, Sequence, Work};
 use crate::pattern::tree::{Position, Tree, subtree};
-use crate::pattern::{Seat, turned};
+use crate::pattern::{Seat, rotated};
 
 /// One process's part of the first half: it receives its subtree's slices, and sends each child's on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,13 +36,13 @@ impl Spread {
         let tree = Tree::BINOMIAL.position(vertex.rank(), 0, seat.size());
         let slices = Slices::new(bytes, 1, seat.size());
         let first = Self { vertex, root, tree, children: tree.count(), slices };
-        Ok(Sequence::new(first, Allgather::turned(vertex, root, Parts::slices(seat.size(), slices))))
+        Ok(Sequence::new(first, Allgather::rotated(vertex, root, Parts::slices(seat.size(), slices))))
     }
 
     fn message(&self, peer: u32, subtree_of: u32) -> Message {
         let size = self.vertex.size();
         let place = self.slices.place(Area::Receive, subtree_of, subtree(subtree_of, size));
-        Message { peer: turned(peer, self.root, size), place }
+        Message { peer: rotated(peer, self.root, size), place }
     }
 }
 

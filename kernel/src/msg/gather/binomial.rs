@@ -1,5 +1,5 @@
 //! Gather up a binomial tree, for equal blocks: a process receives its children's subtrees behind its own block, and
-//! sends all to its parent. Rows begin with the own block, so a root other than rank 0 turns the row at the end.
+//! sends all to its parent. Rows begin with the own block, so a root other than rank 0 rotates the row at the end.
 
 use crate::Rank;
 use crate::error::Refusal;

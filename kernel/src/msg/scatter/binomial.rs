@@ -1,5 +1,5 @@
 //! Scatter down a binomial tree, for equal blocks: a process receives its subtree's blocks, its own first, and sends
-//! each child its own. A root other than rank 0 turns its blocks into a row first.
+//! each child its own. A root other than rank 0 rotates its blocks into a row first.
 
 use crate::Rank;
 use crate::error::Refusal;

@@ -71,14 +71,14 @@ impl<'a> Slices<'a> {
 
     /// Steps in which a batch's pieces are folded, of the batch to which `step` belongs, and what happens in it.
     fn act(&self, step: u64) -> (u64, Act) {
-        let turns = self.shares.turns();
-        let (first, at) = match turns {
+        let cycle = self.shares.cycle();
+        let (first, at) = match cycle {
             // The same with a divisor that the compiler knows.
             1 => (step / (2 * BATCH) * BATCH, step % (2 * BATCH)),
-            _ => (step / (BATCH * (turns + 1)) * BATCH, step % (BATCH * (turns + 1))),
+            _ => (step / (BATCH * (cycle + 1)) * BATCH, step % (BATCH * (cycle + 1))),
         };
-        let folds = BATCH.min(self.pieces - first) * turns;
-        (folds, if at < folds { Act::Fold(first * turns + at) } else { Act::Copy(first + at - folds) })
+        let folds = BATCH.min(self.pieces - first) * cycle;
+        (folds, if at < folds { Act::Fold(first * cycle + at) } else { Act::Copy(first + at - folds) })
     }
 }
 
@@ -88,7 +88,7 @@ impl Plan for Slices<'_> {
     }
 
     fn steps(&self) -> u64 {
-        self.pieces * (self.shares.turns() + 1)
+        self.pieces * (self.shares.cycle() + 1)
     }
 
     fn announced(&self) -> u64 {
@@ -100,8 +100,8 @@ impl Plan for Slices<'_> {
             (_, Act::Fold(_)) => 0,
             // A result is posted when it is complete: when all pieces of its number are folded.
             (folds, Act::Copy(piece)) => {
-                let (at, turns) = (piece % BATCH, self.shares.turns());
-                step - at - folds + (at + 1) * turns
+                let (at, cycle) = (piece % BATCH, self.shares.cycle());
+                step - at - folds + (at + 1) * cycle
             }
         };
         (self.size > 1).then_some(after)
@@ -166,31 +166,31 @@ mod tests {
     /// Batches of up to eight pieces: first all of their fragments are folded, then each result is copied, once it is complete.
     #[test]
     fn a_batch_is_folded_and_then_copied() {
-        // Two pieces of 32 bytes side by side in a slot; one, for one rank in turns.
-        for (slot, turns, room) in [(64, 1, 32), (64, 3, 64)] {
+        // Two pieces of 32 bytes side by side in a slot; one, for one rank in cycle.
+        for (slot, cycle, room) in [(64, 1, 32), (64, 3, 64)] {
             for pieces in [1, 7, 8, 9, 20] {
                 let layout = Layout::new(Params { queue_fragment: slot, ..Params::new(3) }).unwrap();
                 let me = Member::new(layout, 0).unwrap();
                 let (op, slice) = (Op::SUM_I64, pieces * room);
                 let mut memory = std::vec![0; 3 * slice as usize];
                 let data = Data::bytes_mut(&mut memory);
-                let shares = match turns {
+                let shares = match cycle {
                     1 => Shares::new(&me, slice, &op, false).unwrap().1,
-                    _ => Shares::in_turns(&me, slice, &op).unwrap(),
+                    _ => Shares::one_at_a_time(&me, slice, &op).unwrap(),
                 };
                 let plan = Slices { me: 0, size: 3, send: data, receive: data, op, slice, shares, pieces };
                 let mut step = 0;
                 for first in (0..pieces).step_by(8) {
                     let (batch, begin) = (8.min(pieces - first), step);
-                    for at in 0..batch * turns {
+                    for at in 0..batch * cycle {
                         assert!(matches!(plan.act(step), (folds, Act::Fold(found))
-                            if folds == batch * turns && found == first * turns + at));
+                            if folds == batch * cycle && found == first * cycle + at));
                         assert_eq!(plan.posts(step), Some(0));
                         step += 1;
                     }
                     for at in 0..batch {
                         assert!(matches!(plan.act(step).1, Act::Copy(found) if found == first + at));
-                        assert_eq!(plan.posts(step), Some(begin + (at + 1) * turns));
+                        assert_eq!(plan.posts(step), Some(begin + (at + 1) * cycle));
                         step += 1;
                     }
                 }

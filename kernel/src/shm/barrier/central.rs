@@ -48,7 +48,7 @@ impl Operation for Central {
                 // pairs with: the arrivals
                 if !region.counter(count).load_acquire().at_least(self.full) {
                     let source = Source::Counter(count, Until::AtLeast(self.full));
-                    return Ok(Poll::Wait(WaitSet::one(Await { source, peer: None, operation, turn: 0 })));
+                    return Ok(Poll::Wait(WaitSet::one(Await { source, peer: None, operation, stage: 0 })));
                 }
                 // publishes: all before the barrier everywhere, to everyone
                 region.publish(release, operation);

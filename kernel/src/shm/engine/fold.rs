@@ -45,12 +45,12 @@ impl<'a> Operand<'a> {
 }
 
 /// How fragments are shared by ranks that each fold a block of their own: all have a piece in each, side by side; or, where
-/// a slot has not room for an element for each, a fragment is for one of them, and they take turns.
+/// a slot has not room for an element for each, a fragment is for one of them, in rank order, again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Shares {
     pub(crate) pieces: Pieces,
     /// Fragments until all have had one piece.
-    turns: u64,
+    cycle: u64,
 }
 
 impl Shares {
@@ -68,39 +68,39 @@ impl Shares {
             Pieces::queued(me, most, op.element(), readers).map(|pieces| (Medium::Queues, pieces))
         };
         if let Ok((medium, pieces)) = side_by_side {
-            return Ok((medium, Self { pieces, turns: 1 }));
+            return Ok((medium, Self { pieces, cycle: 1 }));
         }
-        Ok((Medium::Queues, Self::in_turns(me, most, op)?))
+        Ok((Medium::Queues, Self::one_at_a_time(me, most, op)?))
     }
 
     /// Each fragment is for one.
-    pub(crate) fn in_turns(me: &Member, most: u64, op: &Op) -> Result<Self, Refusal> {
+    pub(crate) fn one_at_a_time(me: &Member, most: u64, op: &Op) -> Result<Self, Refusal> {
         let pieces = Pieces::queued(me, most, op.element(), Readers::One)?;
-        Ok(Self { pieces, turns: me.size().into() })
+        Ok(Self { pieces, cycle: me.size().into() })
     }
 
     /// Fragments until all have had one piece.
     #[inline(always)]
-    pub(crate) const fn turns(&self) -> u64 {
-        self.turns
+    pub(crate) const fn cycle(&self) -> u64 {
+        self.cycle
     }
 
     /// Fragments for blocks of `bytes`.
     #[inline(always)]
     pub(crate) fn fragments(&self, bytes: u64) -> u64 {
-        self.pieces.cut.steps(bytes) * self.turns
+        self.pieces.cut.steps(bytes) * self.cycle
     }
 
     /// The number of the pieces that are in a fragment.
     #[inline(always)]
     pub(crate) const fn piece(&self, fragment: u64) -> u64 {
-        if self.turns == 1 { fragment } else { fragment / self.turns }
+        if self.cycle == 1 { fragment } else { fragment / self.cycle }
     }
 
     /// Has `rank` a piece in a fragment?
     #[inline(always)]
     pub(crate) const fn is_for(&self, fragment: u64, rank: Rank) -> bool {
-        self.turns == 1 || fragment % self.turns == rank as u64
+        self.cycle == 1 || fragment % self.cycle == rank as u64
     }
 
     /// For whom `me` of `size` ranks writes a piece of a fragment.

@@ -18,7 +18,7 @@ use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::divergence::agree;
 use crate::comm::heads::read_head;
-use crate::comm::history::{Mark, length};
+use crate::comm::history::{Digest, length};
 use crate::comm::member::Member;
 use crate::data::buffer::Buf;
 use crate::data::datatype::Data;
@@ -163,7 +163,7 @@ pub(crate) fn publish<R: Region>(
     body: &mut Body,
     inline: u64,
 ) {
-    body.0[0].write(me.mark(operation, kind).head(bytes));
+    body.0[0].write(me.digest(operation, kind).head(bytes));
     let src = body.buf(inline);
     let at = me.layout().line_body(me.rank(), operation, src.len() as u64);
     // SAFETY: R10 (S2), the line is free: every reader's `done` has passed its last use. The body's first
@@ -210,9 +210,9 @@ pub(crate) fn receive<R: Region>(
     unsafe { region.read(me.layout().line_body(peer, operation, dst.len() as u64), dst) };
     // SAFETY: written above. If it is the head that is wanted, `read` has filled the whole buffer.
     let head = unsafe { body.0[0].assume_init() };
-    let mark = me.mark(operation, kind);
-    if head != mark.head(bytes) {
-        agree(region, me, (peer, operation), mark, Some(bytes), head)
+    let digest = me.digest(operation, kind);
+    if head != digest.head(bytes) {
+        agree(region, me, (peer, operation), digest, Some(bytes), head)
             .map_err(|refusal| PollError::Mismatch { peer, refusal })?;
     }
     Ok(None)
@@ -233,9 +233,9 @@ pub(crate) fn receive_head<R: Region>(
         return Ok(Err(wait));
     }
     let head = read_head(region, me, peer, operation);
-    let mark = me.mark(operation, kind);
-    if Mark::of(head) != mark {
-        agree(region, me, (peer, operation), mark, None, head)
+    let digest = me.digest(operation, kind);
+    if Digest::of(head) != digest {
+        agree(region, me, (peer, operation), digest, None, head)
             .map_err(|refusal| PollError::Mismatch { peer, refusal })?;
     }
     Ok(Ok(length(head)))

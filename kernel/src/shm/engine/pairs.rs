@@ -126,7 +126,7 @@ impl Pairs {
         Ok(Self { me: me.rank(), size: me.size(), lengths: Lengths::Unknown { short, rounds: pieces }, steps })
     }
 
-    /// Turns until all have met: an odd number.
+    /// Rounds until all have met: an odd number.
     #[inline]
     pub(crate) const fn rounds(&self) -> u64 {
         rounds(self.size)
@@ -314,7 +314,7 @@ impl Pairs {
     }
 }
 
-/// Turns until all of `size` processes have met.
+/// Rounds until all of `size` processes have met.
 #[inline(always)]
 const fn rounds(size: u32) -> u64 {
     (size - 1) as u64 | 1

@@ -76,17 +76,17 @@ impl Cut {
         if bytes <= self.fragment { 1 } else { bytes.div_ceil(self.fragment) }
     }
 
-    /// Steps of a message where nobody knows everyone's lengths, if each of its fragments takes `turns` of them.
+    /// Steps of a message where nobody knows everyone's lengths, if each of its fragments takes `each` of them.
     ///
     /// # Errors
     /// It has more than the clock advances by.
     #[inline(always)]
-    pub(crate) fn bounded_steps(self, bytes: u64, turns: u64) -> Result<u64, Refusal> {
+    pub(crate) fn bounded_steps(self, bytes: u64, each: u64) -> Result<u64, Refusal> {
         let steps = self.steps(bytes);
         if steps > 1 {
-            Refusal::check(Argument::Bytes, bytes, Bound::AtMost((MOST_STEPS / turns).saturating_mul(self.fragment)))?;
+            Refusal::check(Argument::Bytes, bytes, Bound::AtMost((MOST_STEPS / each).saturating_mul(self.fragment)))?;
         }
-        Ok(steps * turns)
+        Ok(steps * each)
     }
 
     /// The part of a message of `bytes` that is in `step`: first byte and length.

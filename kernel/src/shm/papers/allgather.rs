@@ -96,7 +96,7 @@ impl<'a> P2Allgather<'a> {
 
     /// Takes the others' fragments.
     fn take<R: Region>(&mut self, region: &R, me: &Member) -> Result<(), Halt> {
-        while let Some((fragment, step)) = self.sets.turn(me.size() - 1) {
+        while let Some((fragment, step)) = self.sets.next(me.size() - 1) {
             let (peer, slot) = (me.after(step + 1), self.sets.slot(fragment));
             let (at, control) = (me.layout().fragment(peer, slot), me.layout().control_all(peer, slot, me.rank()));
             // SAFETY: S3, the slot's control for us; the block is the caller's to write.

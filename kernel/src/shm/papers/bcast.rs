@@ -130,7 +130,7 @@ impl<'a> P1Bcast<'a> {
         // pairs with: the readers' subtractions; their copies and clears are complete
         if !readers.load_acquire().is(0) {
             let source = Source::Counter(layout.set_readers(k), Until::Equals(0));
-            let on = Await { source, peer: None, operation: self.operation, turn: self.op() };
+            let on = Await { source, peer: None, operation: self.operation, stage: self.op() };
             return Some(WaitSet::one(on));
         }
         readers.store_release((me.size() - 1).into());
@@ -180,7 +180,7 @@ impl<'a> P1Bcast<'a> {
             if found.is(0) {
                 self.state = State::CopyOut { fragment };
                 let source = Source::Mail(control, Until::Nonzero);
-                let on = Await { source, peer: Some(parent), operation: self.operation, turn: op };
+                let on = Await { source, peer: Some(parent), operation: self.operation, stage: op };
                 return Ok(Some(WaitSet::one(on)));
             }
             if !found.is(size) {

@@ -66,7 +66,7 @@ impl<'a> P2Gather<'a> {
                 unsafe { copy_private(&self.send, &receive.block(me.rank()), (0, self.send.len())) };
             }
         }
-        while let Some((fragment, step)) = self.sets.turn(me.size() - 1) {
+        while let Some((fragment, step)) = self.sets.next(me.size() - 1) {
             let (peer, slot) = (me.after(step + 1), self.sets.slot(fragment));
             let (at, control) = (me.layout().fragment(peer, slot), me.layout().control(peer, slot));
             // SAFETY: S3, the slot's own control; the block is the caller's to write.

@@ -94,7 +94,7 @@ impl<'a> P2Scatter<'a> {
     fn take<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<(), Halt> {
         self.sets.enter(region, me)?;
         self.sets.receive(region, me, self.receive.len())?;
-        while let Some((fragment, _)) = self.sets.turn(1) {
+        while let Some((fragment, _)) = self.sets.next(1) {
             let slot = self.sets.slot(fragment);
             let (at, control) = (me.layout().fragment(me.rank(), slot), me.layout().control(me.rank(), slot));
             let root = self.sets.opener();

@@ -173,7 +173,7 @@ impl Sets {
 
     /// The fragment of the current set that this process takes next, and whose, from 0: each fragment of `owners`
     /// queues in turn. `None` behind the last.
-    pub(crate) fn turn(&self, owners: u32) -> Option<(u64, u32)> {
+    pub(crate) fn next(&self, owners: u32) -> Option<(u64, u32)> {
         let (taken, owners) = (self.taken?, u64::from(owners));
         let fragment = self.fragments().start + taken.checked_div(owners)?;
         (fragment < self.fragments().end).then_some((fragment, (taken % owners) as u32))
@@ -366,7 +366,7 @@ impl Sets {
 
     /// A wait for a word that serves every use of the set.
     const fn until(&self, source: Source, peer: Option<Rank>) -> Halt {
-        Halt::Wait(WaitSet::one(Await { source, peer, operation: self.operation, turn: self.op() }))
+        Halt::Wait(WaitSet::one(Await { source, peer, operation: self.operation, stage: self.op() }))
     }
 }
 /// The longest block that goes from or to `root` through the queues; the root's own does not.

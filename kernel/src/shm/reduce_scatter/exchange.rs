@@ -6,7 +6,7 @@
 //! | all | post the next piece of every block, side by side in one fragment |
 //! | all | begin with the own piece of the own block, fold everyone else's, from the next rank on |
 //!
-//! Where a slot has not room for an element for each process, a fragment has a piece of one block, and blocks take turns.
+//! Where a slot has not room for an element for each process, a fragment has a piece of one block, of each rank in its order.
 //!
 //! A result is folded by one process alone, so that its order is its own affair; an operation
 //! that does not commute is folded from the last rank down to 0.

@@ -58,7 +58,7 @@ impl Machine<Endpoint> for Script {
             if let Some((slot, peer)) = self.waiting {
                 if !end.test(slot).map_err(failed(peer))? {
                     let on =
-                        Await { source: Source::Message(slot), peer: Some(peer), operation: self.at as u64, turn: 0 };
+                        Await { source: Source::Message(slot), peer: Some(peer), operation: self.at as u64, stage: 0 };
                     return Ok(Poll::Wait(WaitSet::one(on)));
                 }
                 self.waiting = None;

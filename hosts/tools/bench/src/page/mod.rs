@@ -96,9 +96,9 @@ impl Page {
             return;
         }
         self.push("<h2>Unisono preloaded under an MPI: with ÷ without</h2>\n<table><tr><th>ranks</th><th class=\"text\">configuration</th><th class=\"text\">against</th><th>compared</th><th>geometric mean</th><th class=\"text\">slower cells</th></tr>\n");
-        for Preloaded { configuration, beneath, ranks, compared, mean, slower } in preloads {
+        for Preloaded { configuration, underlying, ranks, compared, mean, slower } in preloads {
             let names =
-                [configuration, beneath].map(|name| format!("<td class=\"text\">{}</td>", escape(name))).concat();
+                [configuration, underlying].map(|name| format!("<td class=\"text\">{}</td>", escape(name))).concat();
             let (mean, which) = (number(*mean), escape(&list(slower)));
             self.push(&format!(
                 "<tr><td>{ranks}</td>{names}<td>{compared}</td><td>{mean}</td><td class=\"text lost\">{which}</td></tr>\n"

@@ -120,7 +120,7 @@ impl HandWritten {
             }
         }
         let source = Source::Flag(flag, Until::AtLeast(bound));
-        let on = WaitSet::one(Await { source, peer: Some(peer), operation: self.operation, turn: 0 });
+        let on = WaitSet::one(Await { source, peer: Some(peer), operation: self.operation, stage: 0 });
         wait.host.begin();
         loop {
             for _ in 0..wait.patient {

@@ -64,7 +64,7 @@ pub(crate) fn show(columns: &[&str], rows: &[Vec<Value>], remark: &str, as_json:
     out!("{text}")
 }
 
-type Made = (Vec<&'static str>, Vec<Vec<Value>>, &'static str);
+type Columns = (Vec<&'static str>, Vec<Vec<Value>>, &'static str);
 
 /// 1152, 4.5, 0.031.
 fn short(value: f64) -> String {
@@ -75,7 +75,7 @@ fn short(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-fn queues(args: &Model) -> Result<Made, Failure> {
+fn queues(args: &Model) -> Result<Columns, Failure> {
     args.only(&[])?;
     let columns = vec!["f", "s=f/2", "s=f/4", "s=f/8", "s=f/16", "s=f/32", "s=f/64", "s=f/128", "s=f/256", "s=f/512"];
     let row = |fragment: u64| {
@@ -86,7 +86,7 @@ fn queues(args: &Model) -> Result<Made, Failure> {
     Ok((columns, table1::fragments().map(row).collect(), remark))
 }
 
-fn rules(args: &Model) -> Result<Made, Failure> {
+fn rules(args: &Model) -> Result<Columns, Failure> {
     args.only(&[&QUEUE[..], &["--message", "--queue-bytes", "--fragment", "--slots"]].concat())?;
     let times = times(args)?;
     let message = args.queue.message.unwrap_or(16 << 20);
@@ -119,7 +119,7 @@ fn rules(args: &Model) -> Result<Made, Failure> {
     Ok((vec!["rule", "given", "f", "s", "f·s", "µs"], rows, remark))
 }
 
-fn choices(args: &Model) -> Result<Made, Failure> {
+fn choices(args: &Model) -> Result<Columns, Failure> {
     args.only(&BARRIER)?;
     let last = args.barrier.most_ranks.unwrap_or(100);
     let mut adaptive = Adaptive::new(logp(args)?, &barriers(args), logs(args))?;
@@ -141,7 +141,7 @@ fn choices(args: &Model) -> Result<Made, Failure> {
     Ok((vec!["barrier", "sizes", "share %", "least P", "greatest P", "paper's claim %"], rows, remark))
 }
 
-fn crossings(args: &Model) -> Result<Made, Failure> {
+fn crossings(args: &Model) -> Result<Columns, Failure> {
     args.only(&NETWORK)?;
     let hockney = hockney(args)?;
     let row = |ranks: u32| -> Result<Vec<Value>, ModelError> {

@@ -33,9 +33,9 @@ impl Reading {
 
 /// One clock's way between two readings.
 #[derive(Clone, Copy, Debug)]
-struct Way(Reading, Reading);
+struct OneWay(Reading, Reading);
 
-impl Way {
+impl OneWay {
     /// `moment` of this clock in rank 0's time.
     fn common(self, moment: f64) -> f64 {
         let Self(first, second) = self;
@@ -122,7 +122,7 @@ impl<S: Stage> Stage for Aligned<S> {
         let after = self.read()?;
         let before = std::mem::replace(&mut self.readings, after);
         let translate = |((notes, first), second): ((Vec<f64>, &Reading), &Reading)| {
-            let way = Way(*first, *second);
+            let way = OneWay(*first, *second);
             notes.into_iter().map(|moment| way.common(moment)).collect()
         };
         Ok(notes.into_iter().zip(&before).zip(&self.readings).map(translate).collect())

@@ -81,7 +81,7 @@ impl Script {
     }
 
     fn wait(&self, slot: Slot, peer: Rank) -> WaitSet {
-        WaitSet::one(Await { source: Source::Message(slot), peer: Some(peer), operation: 1, turn: self.at as u64 })
+        WaitSet::one(Await { source: Source::Message(slot), peer: Some(peer), operation: 1, stage: self.at as u64 })
     }
 }
 

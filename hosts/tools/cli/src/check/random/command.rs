@@ -147,8 +147,8 @@ pub(super) fn check(args: &Check, by: &str, program: Option<Program>, seed: u64)
     let one = |command: &str, program: &Program, limit| {
         run(command, &directory, std::slice::from_ref(program), limit).map(|wrong| wrong.map(|wrong| wrong.words))
     };
-    // Does it fail beneath, too? A fault may show in one run of several.
-    let beneath = |program: &Program, limit| -> Result<bool, Failure> {
+    // Does it fail under the MPI alone, too? A fault may show in one run of several.
+    let fails_alone = |program: &Program, limit| -> Result<bool, Failure> {
         let Some(unless) = &args.unless else { return Ok(false) };
         for _ in 0..TRIES {
             if one(unless, program, limit)?.is_some() {
@@ -174,20 +174,21 @@ pub(super) fn check(args: &Check, by: &str, program: Option<Program>, seed: u64)
         };
         let program = batch[at as usize].clone();
         (next, passed) = (next + at + 1, passed + at);
-        if beneath(&program, LIMIT)? {
+        if fails_alone(&program, LIMIT)? {
             over += 1;
             continue;
         }
         outln!("seed {}, {} ranks: FAILED\n{words}", next - 1, program.ranks)?;
         let tries = (TRIES, Instant::now() + SHRINK);
         let (short, words) = shrink_by_running(program, words, tries, |program| match one(by, program, SHORT) {
-            Ok(Some(words)) if !beneath(program, SHORT).unwrap_or(true) => Err(words),
+            Ok(Some(words)) if !fails_alone(program, SHORT).unwrap_or(true) => Err(words),
             _ => Ok(()),
         });
         outln!("shrunk: {}\n{short}", words.replace('\n', "\n        "))?;
         return Err(Failure::Silent(1));
     }
-    let beneath = if args.unless.is_some() { format!(", {over} failed beneath too") } else { String::new() };
-    outln!("{passed} programs passed{beneath}; seeds {seed} to {}", next - 1)?;
+    let underlying =
+        if args.unless.is_some() { format!(", {over} failed under the MPI alone, too") } else { String::new() };
+    outln!("{passed} programs passed{underlying}; seeds {seed} to {}", next - 1)?;
     Ok(())
 }
