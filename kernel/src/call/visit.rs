@@ -71,7 +71,7 @@ impl<'buf> Call<'buf> {
                 }
             },
             Self::Gather { send, receive, root, algorithm } => {
-                match choose.move_by(algorithm, Collective::Gather, || longest(send, receive)) {
+                match choose.move_by(algorithm, Collective::Gather, || longest(send.as_ref(), receive.as_ref())) {
                     it @ MoveAlgorithm::Cico => {
                         by!(Choice::Move(it), P2Gather::new(me, send, receive, root))
                     }
@@ -87,7 +87,7 @@ impl<'buf> Call<'buf> {
                 }
             }
             Self::Scatter { send, receive, root, algorithm } => {
-                match choose.move_by(algorithm, Collective::Scatter, || longest(receive, send)) {
+                match choose.move_by(algorithm, Collective::Scatter, || longest(receive.as_ref(), send.as_ref())) {
                     it @ MoveAlgorithm::Cico => {
                         by!(Choice::Move(it), P2Scatter::new(me, send, receive, root))
                     }

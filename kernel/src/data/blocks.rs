@@ -161,19 +161,18 @@ impl<'a> Blocks<'a> {
         unsafe { Self::each(Buf::of_mut(memory), blocks) }
     }
 
-    /// The same blocks, where they are to be received: no two may share a byte. Of blocks of a datatype each, only those
+    /// Checks that no two blocks share a byte, as where they are received. Of blocks of a datatype each, only those
     /// without holes are compared.
     ///
     /// # Errors
     /// Two blocks overlap.
     #[inline(always)]
-    pub fn apart(self) -> Result<Self, Refusal> {
+    pub fn apart(&self) -> Result<(), Refusal> {
         match self.cut {
-            Cut::Equal { .. } => {}
-            Cut::Vary { counts, displacements } => counts_apart(counts, displacements)?,
-            Cut::Each(blocks) => each_apart(blocks)?,
+            Cut::Equal { .. } => Ok(()),
+            Cut::Vary { counts, displacements } => counts_apart(counts, displacements),
+            Cut::Each(blocks) => each_apart(blocks),
         }
-        Ok(self)
     }
 
     /// Number of blocks.
@@ -221,7 +220,7 @@ impl<'a> Blocks<'a> {
     pub fn most(&self) -> u64 {
         match self.cut {
             Cut::Equal { count } => self.size * count,
-            Cut::Vary { counts, .. } => self.size * counts.iter().max().copied().unwrap_or(0),
+            Cut::Vary { counts, .. } => self.size * most_of(counts),
             Cut::Each(blocks) => most_of_each(blocks),
         }
     }
@@ -231,7 +230,7 @@ impl<'a> Blocks<'a> {
     pub fn block(&self, rank: Rank) -> Data<'a> {
         if let Cut::Each(blocks) = self.cut {
             return match blocks.get(rank as usize) {
-                Some(block) => self.first.of_type(block.displacement, block.count, block.datatype),
+                Some(block) => self.first.retyped(block.displacement, block.count, block.datatype),
                 None => self.first,
             };
         }
@@ -294,17 +293,29 @@ fn each_apart(blocks: &[Block<'_>]) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Not built into callers: these are small then, and the blocks of most calls stay in registers.
+#[inline(never)]
+fn most_of(counts: &[u64]) -> u64 {
+    counts.iter().max().copied().unwrap_or(0)
+}
+
 /// Packed bytes of the longest of the blocks.
+#[inline(never)]
 fn most_of_each(blocks: &[Block<'_>]) -> u64 {
     blocks.iter().map(Block::bytes).max().unwrap_or(0)
 }
 
-/// The blocks or the data that this side needs were not given.
 /// Bytes of a block, from the side that is there: one block, or all of them.
-pub(crate) fn longest(one: Option<Data<'_>>, all: Option<Blocks<'_>>) -> u64 {
-    one.map_or_else(|| all.map_or(0, |all| all.most()), |one| one.len())
+#[inline(always)]
+pub(crate) fn longest(one: Option<&Data<'_>>, all: Option<&Blocks<'_>>) -> u64 {
+    match (one, all) {
+        (Some(one), _) => one.len(),
+        (None, Some(all)) => all.most(),
+        (None, None) => 0,
+    }
 }
 
+/// The blocks or the data that this side needs were not given.
 pub(crate) const fn absent() -> Refusal {
     Refusal::new(Argument::Buffer, 0, Bound::AtLeast(1))
 }
@@ -353,7 +364,7 @@ mod tests {
         let block = |displacement, count, datatype| Block { displacement, count, datatype };
         let vector = Datatype::Vector { blocks: 2, block: 1, stride: 3 };
         let of = |memory: &mut [u8], blocks: &[Block<'_>]| {
-            Blocks::each_mut(memory, blocks).and_then(Blocks::apart).map(|_| ()).map_err(|e| e.argument)
+            Blocks::each_mut(memory, blocks).and_then(|blocks| blocks.apart()).map_err(|e| e.argument)
         };
         let all = [block(20, 2, vector), block(0, 3, Datatype::BYTE), block(99, 0, vector)];
         assert_eq!(of(&mut memory, &all), Ok(()));
@@ -378,7 +389,7 @@ mod tests {
     fn what_overlaps_or_runs_out_is_refused() {
         let mut memory = [0; 40];
         let refused = |counts: &[u64], displacements: &[u64]| {
-            let refusal = vary(&mut [0; 40], counts, displacements).and_then(Blocks::apart).map(|_| ()).unwrap_err();
+            let refusal = vary(&mut [0; 40], counts, displacements).and_then(|blocks| blocks.apart()).unwrap_err();
             (refusal.argument, refusal.value)
         };
         assert_eq!(refused(&[3, 3], &[0, 2]), (Argument::Displacements, 2));
@@ -386,7 +397,7 @@ mod tests {
         assert_eq!(refused(&[1, 1], &[0, 20]), (Argument::Extent, 42));
         assert_eq!(refused(&[1, u64::MAX], &[0, 1]), (Argument::Extent, u64::MAX));
         assert_eq!(refused(&[1, 1], &[0]), (Argument::Displacements, 1));
-        assert!(vary(&mut memory, &[3, 3, 0], &[3, 0, 1]).and_then(Blocks::apart).is_ok());
+        assert!(vary(&mut memory, &[3, 3, 0], &[3, 0, 1]).and_then(|blocks| blocks.apart()).is_ok());
         let mut equal = |count| Blocks::equal_mut(&mut memory, 3, count, Datatype::BYTE).map(|_| ());
         assert!(equal(13).is_ok());
         assert_eq!(equal(14).unwrap_err().argument, Argument::Extent);

@@ -121,6 +121,9 @@ impl<'a> Shape<'a> {
 }
 
 impl<'a> Data<'a> {
+    /// No bytes.
+    pub(crate) const EMPTY: Self = Self::contiguous(Buf::new(core::ptr::NonNull::dangling().as_ptr(), 0));
+
     /// Contiguous bytes that will be read and written.
     #[inline]
     pub const fn bytes_mut(bytes: &'a mut [u8]) -> Self {
@@ -203,10 +206,15 @@ impl<'a> Data<'a> {
     }
 
     /// `count` elements of `datatype`, starting `offset` bytes from here: checked before, where they are now.
+    #[inline(always)]
+    pub(crate) fn retyped(&self, offset: u64, count: u64, datatype: Datatype<'a>) -> Self {
+        Self::of_type(self.base.wrapping_add(offset as usize), count, datatype)
+    }
+
+    /// [`Self::retyped`] without a reference to data, which would keep all data in memory.
     #[inline(never)]
-    pub(crate) fn of_type(&self, offset: u64, count: u64, datatype: Datatype<'a>) -> Self {
+    fn of_type(base: *mut u8, count: u64, datatype: Datatype<'a>) -> Self {
         let (size, extent) = (datatype.size().unwrap_or(0), datatype.extent().unwrap_or(0));
-        let base = self.base.wrapping_add(offset as usize);
         Self { base, bytes: size * count, shape: Shape::of(datatype, size, extent), life: PhantomData }
     }
 

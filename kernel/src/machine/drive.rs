@@ -26,9 +26,11 @@ where
     W: Wait<X> + ?Sized,
 {
     loop {
-        match machine.poll(x).map_err(Stop::Poll)? {
-            Poll::Done => return Ok(()),
-            Poll::Wait(on) => wait.wait(x, &on).map_err(Stop::Wait)?,
+        // Not `map_err(..)?`: that copies what is awaited, before anything is known to be.
+        match machine.poll(x) {
+            Ok(Poll::Done) => return Ok(()),
+            Ok(Poll::Wait(on)) => wait.wait(x, &on).map_err(Stop::Wait)?,
+            Err(error) => return Err(Stop::Poll(error)),
         }
     }
 }

@@ -3,13 +3,14 @@
 //! Everyone posts its block once and takes all others, from the next rank on. Flags: three words per
 //! process, where the paper's allgatherv has one per pair.
 
+use crate::collective::Kind;
 use crate::comm::Member;
 use crate::data::blocks::Blocks;
 use crate::data::datatype::Data;
 use crate::error::Refusal;
 use crate::shm::engine::exchange::Exchange;
 use crate::shm::engine::pieces::{Cut, Medium};
-use crate::shm::gather::exchange::Gather;
+use crate::shm::gather::exchange::{Gather, check};
 
 /// Block r of everyone's `receive` becomes rank r's `send`; `None`: it is there already. All know all lengths,
 /// equal or not.
@@ -22,9 +23,10 @@ pub fn allgather<'a>(
     send: Option<Data<'a>>,
     receive: Blocks<'a>,
 ) -> Result<Exchange<Gather<'a>>, Refusal> {
-    let plan = Gather::to_all(me, send, receive)?;
+    check(me, send.as_ref(), Some(&receive), true)?;
     let most = receive.most();
     let medium = Medium::of(most);
     let cut = Cut::new(most, medium.room(me), 1);
-    Ok(Exchange::of(medium, cut.steps(most), plan.cut(cut)))
+    let plan = Gather::plan(Kind::Allgather, me, send, Some(receive), me.size() > 1, cut);
+    Ok(Exchange::of(medium, cut.steps(most), plan))
 }

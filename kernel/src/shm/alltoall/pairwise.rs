@@ -27,7 +27,7 @@ pub fn alltoall<'a>(me: &Member, send: Option<Blocks<'a>>, receive: Blocks<'a>) 
 /// Not one block per rank, blocks of `receive` that overlap, or this process's own have two lengths.
 #[inline(always)]
 pub fn alltoallv<'a>(me: &Member, send: Option<Blocks<'a>>, receive: Blocks<'a>) -> Result<Pairwise<'a>, Refusal> {
-    let receive = receive.apart()?;
+    receive.apart()?;
     let send = check(me, send, receive)?;
     let own = (send.bytes(me.rank()), receive.bytes(me.rank()));
     Refusal::check(Argument::Bytes, own.0, Bound::Equals(own.1))?;

@@ -73,25 +73,34 @@ impl<'a> Pairwise<'a> {
         send: Option<Blocks<'a>>,
         receive: Receive<'a>,
     ) -> Result<Self, Refusal> {
-        let pairs = Pairs::unknown(me, send.map_or(0, |blocks| blocks.most()), most)?;
+        let sent = match &send {
+            Some(blocks) => blocks.most(),
+            None => 0,
+        };
+        let pairs = Pairs::unknown(me, sent, most)?;
         Ok(Self::new(UNKNOWN, Blockwise { kind, pairs, send, receive }))
     }
 }
 
 impl<'a> Blockwise<'a> {
-    /// What this process receives from `writer`.
+    /// Where this process receives `writer`'s block.
     #[inline(always)]
-    fn incoming(&self, writer: Rank) -> Option<Data<'a>> {
-        match self.receive {
-            Receive::Each(blocks) => Some(blocks.block(writer)),
-            Receive::From(root, data) => data.filter(|_| writer == root),
+    fn incoming(&self, writer: Rank) -> Data<'a> {
+        match &self.receive {
+            Receive::Each(blocks) => blocks.block(writer),
+            Receive::From(_, Some(data)) => *data,
+            Receive::From(_, None) => Data::EMPTY,
         }
     }
 
     /// Does this process take a fragment of its block from `peer` in `step`?
     #[inline]
-    fn takes(&self, step: u64, peer: Rank, block: &Data<'_>) -> bool {
-        self.pairs.takes(step, peer, || block.len())
+    fn takes(&self, step: u64, peer: Rank) -> bool {
+        match &self.receive {
+            Receive::Each(blocks) => self.pairs.takes(step, peer, || blocks.bytes(peer)),
+            Receive::From(root, Some(data)) => peer == *root && self.pairs.takes(step, peer, || data.len()),
+            Receive::From(_, None) => false,
+        }
     }
 
     /// Where `writer`'s fragment of `step` for `reader` lies.
@@ -187,11 +196,14 @@ impl Engine for Blockwise<'_> {
         let partner = self.pairs.partner(step);
         for index in taking.index..if partner.is_some() { 1 } else { me.size() } {
             let peer = partner.unwrap_or_else(|| Order::OwnFirst.peer(me.rank(), me.size(), index));
-            let Some(data) = self.incoming(peer).filter(|data| self.takes(step, peer, data)) else { continue };
+            if !self.takes(step, peer) {
+                continue;
+            }
             if peer == me.rank() {
                 if let Some(blocks) = &self.send {
+                    let (own, data) = (blocks.block(peer), self.incoming(peer));
                     // SAFETY: both are this process's data, as the constructor was promised; in place they are the same.
-                    unsafe { copy_private(&blocks.block(peer), &data, (0, data.len())) };
+                    unsafe { copy_private(&own, &data, (0, data.len())) };
                 }
                 continue;
             }
@@ -213,7 +225,7 @@ impl Engine for Blockwise<'_> {
             let place = self.place(me, clock, step, (peer, me.rank()));
             // SAFETY: S3, received, and reused only after our `acked` or `done`, which come later; the data is as the
             // constructor was promised.
-            unsafe { self.pairs.get(region, place, (step, peer), &data) }?;
+            unsafe { self.pairs.get(region, place, (step, peer), &self.incoming(peer)) }?;
         }
         Ok(None)
     }
@@ -223,7 +235,7 @@ impl Engine for Blockwise<'_> {
 impl Blockwise<'_> {
     /// Does this process take any of `peer`'s fragment of `step`?
     pub(super) fn takes_of(&self, step: u64, peer: Rank) -> bool {
-        self.incoming(peer).is_some_and(|data| self.takes(step, peer, &data))
+        self.takes(step, peer)
     }
 
     /// Does one process alone post?

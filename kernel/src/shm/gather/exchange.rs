@@ -46,11 +46,13 @@ impl<'a> Gather<'a> {
         receive: Option<Blocks<'a>>,
         root: Rank,
     ) -> Result<Exchange<Self>, Refusal> {
-        let plan = Self::to_root(me, send, receive, root)?;
-        let bytes = plan.own.len();
-        let medium = Medium::of(bytes);
-        let cut = Cut::new(bytes, medium.room(me), 1);
-        Ok(Exchange::of(medium, cut.steps(bytes), plan.cut(cut)))
+        me.check_root(root)?;
+        let receive = if me.rank() == root { receive } else { None };
+        let own = check(me, send.as_ref(), receive.as_ref(), me.rank() == root)?;
+        let medium = Medium::of(own);
+        let cut = Cut::new(own, medium.room(me), 1);
+        let plan = Self::plan(Kind::Gather, me, send, receive, me.rank() != root, cut);
+        Ok(Exchange::of(medium, cut.steps(own), plan))
     }
 
     /// A gather of blocks whose lengths only the root knows all of.
@@ -64,55 +66,67 @@ impl<'a> Gather<'a> {
         receive: Option<Blocks<'a>>,
         root: Rank,
     ) -> Result<Exchange<Self>, Refusal> {
-        let plan = Self::to_root(me, send, receive, root)?;
+        me.check_root(root)?;
+        let receive = if me.rank() == root { receive } else { None };
+        let own = check(me, send.as_ref(), receive.as_ref(), me.rank() == root)?;
         let cut = Cut { fragment: Medium::Either.room(me) };
-        let plan = plan.cut(cut);
-        cut.bounded_steps(plan.own.len().max(plan.receive.map_or(0, |blocks| blocks.most())), 1)?;
+        cut.bounded_steps(longest(own, receive.as_ref()), 1)?;
+        let plan = Self::plan(Kind::Gather, me, send, receive, me.rank() != root, cut);
         Ok(Exchange::of(Medium::Either, UNKNOWN, plan))
     }
 
+    /// The plan for arguments that [`check`] has accepted.
     #[inline(always)]
-    fn to_root(me: &Member, send: Option<Data<'a>>, receive: Option<Blocks<'a>>, root: Rank) -> Result<Self, Refusal> {
-        me.check_root(root)?;
-        let receive = if me.rank() == root { Some(receive.ok_or(absent())?) } else { None };
-        Self::plan(Kind::Gather, me, send, receive, me.rank() != root)
-    }
-
-    /// A gather to everyone.
-    #[inline(always)]
-    pub(crate) fn to_all(me: &Member, send: Option<Data<'a>>, receive: Blocks<'a>) -> Result<Self, Refusal> {
-        Self::plan(Kind::Allgather, me, send, Some(receive), me.size() > 1)
-    }
-
-    #[inline(always)]
-    fn plan(
+    pub(crate) fn plan(
         kind: Kind,
         me: &Member,
         send: Option<Data<'a>>,
         receive: Option<Blocks<'a>>,
         posts: bool,
-    ) -> Result<Self, Refusal> {
-        let receive = receive.map(Blocks::apart).transpose()?;
-        if let Some(blocks) = &receive {
-            Refusal::check(Argument::Ranks, blocks.ranks().into(), Bound::Equals(me.size().into()))?;
-        }
+        cut: Cut,
+    ) -> Self {
+        let in_place = send.is_none();
         let own = match (send, &receive) {
-            (Some(send), _) => send,
             (None, Some(blocks)) => blocks.block(me.rank()),
-            (None, None) => return Err(absent()),
+            (Some(send), _) => send,
+            (None, None) => Data::EMPTY,
         };
-        if let Some(blocks) = &receive {
-            Refusal::check(Argument::Bytes, own.len(), Bound::Equals(blocks.bytes(me.rank())))?;
-        }
-        let cut = Cut { fragment: 1 };
-        Ok(Self { kind, me: me.rank(), posts, own, receive, in_place: send.is_none(), cut, steps: 0 })
+        let steps = cut.steps(longest(own.len(), receive.as_ref()));
+        Self { kind, me: me.rank(), posts, own, receive, in_place, cut, steps }
     }
+}
 
-    #[inline(always)]
-    pub(crate) fn cut(mut self, cut: Cut) -> Self {
-        let most = self.receive.map_or(0, |blocks| blocks.most());
-        (self.cut, self.steps) = (cut, cut.steps(self.own.len().max(most)));
-        self
+/// Bytes of this process's block, if what it sends and what it receives fit each other. A process that `receives` has blocks.
+///
+/// # Errors
+/// A side is missing; blocks overlap, are not one for each rank, or not as long as what is sent.
+#[inline(always)]
+pub(crate) fn check(
+    me: &Member,
+    send: Option<&Data<'_>>,
+    receive: Option<&Blocks<'_>>,
+    receives: bool,
+) -> Result<u64, Refusal> {
+    let blocks = match (receive, send) {
+        (Some(blocks), _) => blocks,
+        (None, Some(send)) if !receives => return Ok(send.len()),
+        _ => return Err(absent()),
+    };
+    blocks.apart()?;
+    Refusal::check(Argument::Ranks, blocks.ranks().into(), Bound::Equals(me.size().into()))?;
+    let expected = blocks.bytes(me.rank());
+    match send {
+        Some(send) => Refusal::check(Argument::Bytes, send.len(), Bound::Equals(expected)),
+        None => Ok(expected),
+    }
+}
+
+/// Bytes of the longest block that this process sends or receives, its own having `own`.
+#[inline(always)]
+fn longest(own: u64, receive: Option<&Blocks<'_>>) -> u64 {
+    match receive {
+        Some(blocks) => own.max(blocks.most()),
+        None => own,
     }
 }
 
@@ -130,7 +144,10 @@ impl Plan for Gather<'_> {
     }
 
     fn expected(&self, peer: Rank) -> u64 {
-        self.receive.map_or(0, |blocks| blocks.bytes(peer))
+        match &self.receive {
+            Some(blocks) => blocks.bytes(peer),
+            None => 0,
+        }
     }
 
     fn posts(&self, step: u64) -> Option<u64> {

@@ -48,7 +48,7 @@ impl<'a> P2Allgather<'a> {
     /// # Standard section
     /// MPI 4.1, 7.7.
     pub fn new(me: &Member, send: Option<Data<'a>>, receive: Blocks<'a>) -> Result<Self, Refusal> {
-        let receive = receive.apart()?;
+        receive.apart()?;
         Refusal::check(Argument::Ranks, receive.ranks().into(), Bound::Equals(me.size().into()))?;
         let send = send.unwrap_or(receive.block(me.rank()));
         Refusal::check(Argument::Bytes, send.len(), Bound::Equals(receive.bytes(me.rank())))?;

@@ -49,7 +49,8 @@ impl<'a> P2Gather<'a> {
             let send = send.ok_or(absent())?;
             return Ok(Self { send, receive: None, sets: Sets::new(me, Kind::Gather, root)? });
         }
-        let blocks = receive.ok_or(absent())?.apart()?;
+        let blocks = receive.ok_or(absent())?;
+        blocks.apart()?;
         Refusal::check(Argument::Ranks, blocks.ranks().into(), Bound::Equals(me.size().into()))?;
         let send = send.unwrap_or(blocks.block(root));
         Refusal::check(Argument::Bytes, send.len(), Bound::Equals(blocks.bytes(root)))?;

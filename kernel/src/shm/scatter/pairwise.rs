@@ -54,7 +54,7 @@ fn check<'a>(
 ) -> Result<(u64, Option<Blocks<'a>>), Refusal> {
     me.check_root(root)?;
     if me.rank() != root {
-        return Ok((receive.map(|data| data.len()).ok_or(absent())?, None));
+        return Ok((receive.as_ref().map(Data::len).ok_or(absent())?, None));
     }
     let blocks = send.as_ref().ok_or(absent())?;
     Refusal::check(Argument::Ranks, blocks.ranks().into(), Bound::Equals(me.size().into()))?;
