@@ -2,151 +2,148 @@
 
 use core::fmt;
 
-/// A collective by number, as heads of lines and errors have it: forms that may meet have one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $number:literal, $name:literal;)*) => {
+        /// A collective by number, as heads of lines and errors have it: forms that may meet have one number.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Kind {
+            $($(#[$doc])* $kind = $number,)*
+        }
+
+        impl Kind {
+            /// All of them.
+            #[cfg(test)]
+            pub(crate) const ALL: [Self; [$($name),*].len()] = [$(Self::$kind),*];
+
+            /// The collective of this number, as MPI calls it.
+            pub(crate) const fn name(number: u64) -> &'static str {
+                match number {
+                    0 => "?",
+                    $($number => $name,)*
+                    _ => "unknown",
+                }
+            }
+        }
+    };
+}
+
+// Numbers are fixed for good: a segment has them. New ones go to the end.
+kinds! {
     /// MPI_Bcast.
-    Bcast = 1,
+    Bcast = 1, "bcast";
     /// MPI_Allreduce.
-    Allreduce = 2,
+    Allreduce = 2, "allreduce";
     /// MPI_Gather, MPI_Gatherv.
-    Gather = 3,
+    Gather = 3, "gather";
     /// MPI_Scatter, MPI_Scatterv.
-    Scatter = 4,
+    Scatter = 4, "scatter";
     /// MPI_Allgather, MPI_Allgatherv.
-    Allgather = 5,
+    Allgather = 5, "allgather";
     /// MPI_Alltoall, MPI_Alltoallv, MPI_Alltoallw.
-    Alltoall = 6,
+    Alltoall = 6, "alltoall";
     /// MPI_Reduce.
-    Reduce = 7,
+    Reduce = 7, "reduce";
     /// MPI_Reduce_scatter, MPI_Reduce_scatter_block.
-    ReduceScatter = 8,
+    ReduceScatter = 8, "reduce_scatter";
     /// MPI_Scan.
-    Scan = 9,
+    Scan = 9, "scan";
     /// MPI_Exscan.
-    Exscan = 10,
+    Exscan = 10, "exscan";
     /// MPI_Barrier.
-    Barrier = 11,
+    Barrier = 11, "barrier";
 }
 
-impl Kind {
-    /// The collective of this number, as MPI calls it.
-    pub(crate) const fn name(number: u64) -> &'static str {
-        const NAMES: [&str; 12] = [
-            "?",
-            "bcast",
-            "allreduce",
-            "gather",
-            "scatter",
-            "allgather",
-            "alltoall",
-            "reduce",
-            "reduce_scatter",
-            "scan",
-            "exscan",
-            "barrier",
-        ];
-        if number < NAMES.len() as u64 { NAMES[number as usize] } else { "unknown" }
-    }
+/// What each rank knows of the bytes of a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bytes {
+    /// There are none.
+    None,
+    /// All ranks know the same number.
+    Alike,
+    /// Blocks may be unequal, and each rank knows its own.
+    Own,
 }
 
-/// A collective, as tables name it. Where ranks don't know each other's lengths it has a name of its own, since
-/// there is no choice by bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Collective {
+/// Whether a collective applies an op.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Applies {
+    Op,
+    Nothing,
+}
+
+macro_rules! collectives {
+    ($($(#[$doc:meta])* $collective:ident: $name:literal, $family:literal, Bytes::$bytes:ident, Applies::$applies:ident;)*) => {
+        /// A collective, as tables name it. Where ranks don't know each other's lengths it has a name of its own, since
+        /// there is no choice by bytes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Collective {
+            $($(#[$doc])* $collective,)*
+        }
+
+        impl Collective {
+            /// All of them.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$collective),*];
+
+            /// MPI's name, without its prefix.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$collective => $name,)* }
+            }
+
+            /// Its name among the algorithms over messages.
+            pub(crate) const fn family(self) -> &'static str {
+                match self { $(Self::$collective => $family,)* }
+            }
+
+            /// Do all ranks know the bytes? A barrier has none, and of unequal blocks each rank knows its own.
+            pub const fn has_bytes(self) -> bool {
+                matches!(match self { $(Self::$collective => Bytes::$bytes,)* }, Bytes::Alike)
+            }
+
+            /// Is there an op, which may not commute?
+            pub const fn folds(self) -> bool {
+                matches!(match self { $(Self::$collective => Applies::$applies,)* }, Applies::Op)
+            }
+        }
+    };
+}
+
+// The one list of the collectives: its name, its family among the algorithms over messages, what ranks know of its bytes, and
+// whether it applies an op. Which machine runs it stands in `call/visit.rs`, which algorithm by default in `table/`.
+collectives! {
     /// MPI 4.1, 7.3.
-    Barrier,
+    Barrier: "barrier", "barrier", Bytes::None, Applies::Nothing;
     /// MPI 4.1, 7.4.
-    Bcast,
+    Bcast: "bcast", "bcast", Bytes::Alike, Applies::Nothing;
     /// MPI 4.1, 7.5; bytes of a block.
-    Gather,
+    Gather: "gather", "gather", Bytes::Alike, Applies::Nothing;
     /// MPI 4.1, 7.5.
-    Gatherv,
+    Gatherv: "gatherv", "gather", Bytes::Own, Applies::Nothing;
     /// MPI 4.1, 7.6; bytes of a block.
-    Scatter,
+    Scatter: "scatter", "scatter", Bytes::Alike, Applies::Nothing;
     /// MPI 4.1, 7.6.
-    Scatterv,
+    Scatterv: "scatterv", "scatter", Bytes::Own, Applies::Nothing;
     /// MPI 4.1, 7.7, with equal blocks or not; bytes of the longest block.
-    Allgather,
+    Allgather: "allgather", "allgather", Bytes::Alike, Applies::Nothing;
     /// MPI 4.1, 7.8; bytes of a block.
-    Alltoall,
+    Alltoall: "alltoall", "alltoall", Bytes::Alike, Applies::Nothing;
     /// MPI 4.1, 7.8.
-    Alltoallv,
+    Alltoallv: "alltoallv", "alltoall", Bytes::Own, Applies::Nothing;
     /// MPI 4.1, 7.9.1.
-    Reduce,
+    Reduce: "reduce", "reduce", Bytes::Alike, Applies::Op;
     /// MPI 4.1, 7.9.6.
-    Allreduce,
+    Allreduce: "allreduce", "allreduce", Bytes::Alike, Applies::Op;
     /// MPI 4.1, 7.10; bytes of the whole vector.
-    ReduceScatter,
+    ReduceScatter: "reduce_scatter", "reduce_scatter", Bytes::Alike, Applies::Op;
     /// MPI 4.1, 7.11.1.
-    Scan,
+    Scan: "scan", "scan", Bytes::Alike, Applies::Op;
     /// MPI 4.1, 7.11.2.
-    Exscan,
+    Exscan: "exscan", "scan", Bytes::Alike, Applies::Op;
 }
 
 impl Collective {
-    /// All of them.
-    pub const ALL: [Self; 14] = [
-        Self::Barrier,
-        Self::Bcast,
-        Self::Gather,
-        Self::Gatherv,
-        Self::Scatter,
-        Self::Scatterv,
-        Self::Allgather,
-        Self::Alltoall,
-        Self::Alltoallv,
-        Self::Reduce,
-        Self::Allreduce,
-        Self::ReduceScatter,
-        Self::Scan,
-        Self::Exscan,
-    ];
-
-    /// MPI's name, without its prefix.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Barrier => "barrier",
-            Self::Bcast => "bcast",
-            Self::Gather => "gather",
-            Self::Gatherv => "gatherv",
-            Self::Scatter => "scatter",
-            Self::Scatterv => "scatterv",
-            Self::Allgather => "allgather",
-            Self::Alltoall => "alltoall",
-            Self::Alltoallv => "alltoallv",
-            Self::Reduce => "reduce",
-            Self::Allreduce => "allreduce",
-            Self::ReduceScatter => "reduce_scatter",
-            Self::Scan => "scan",
-            Self::Exscan => "exscan",
-        }
-    }
-
     /// What a name stands for.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|collective| collective.name() == name)
-    }
-
-    /// Do all ranks know the bytes? A barrier has none, and of unequal blocks each rank knows its own.
-    pub const fn has_bytes(self) -> bool {
-        !matches!(self, Self::Barrier | Self::Gatherv | Self::Scatterv | Self::Alltoallv)
-    }
-
-    /// Is there an operation, which may not commute?
-    pub const fn folds(self) -> bool {
-        matches!(self, Self::Reduce | Self::Allreduce | Self::ReduceScatter | Self::Scan | Self::Exscan)
-    }
-
-    /// Its name among the algorithms over messages.
-    pub(crate) const fn family(self) -> &'static str {
-        match self {
-            Self::Gatherv => "gather",
-            Self::Scatterv => "scatter",
-            Self::Alltoallv => "alltoall",
-            Self::Exscan => "scan",
-            other => other.name(),
-        }
+        Self::ALL.iter().copied().find(|collective| collective.name() == name)
     }
 }
 
@@ -157,27 +154,15 @@ impl fmt::Display for Collective {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-
-    pub(crate) const KINDS: [Kind; 11] = [
-        Kind::Bcast,
-        Kind::Allreduce,
-        Kind::Gather,
-        Kind::Scatter,
-        Kind::Allgather,
-        Kind::Alltoall,
-        Kind::Reduce,
-        Kind::ReduceScatter,
-        Kind::Scan,
-        Kind::Exscan,
-        Kind::Barrier,
-    ];
 
     #[test]
     fn kinds_have_their_names() {
-        let names = KINDS.map(|kind| Kind::name(kind as u64));
-        assert_eq!((names[0], names[7], names[10]), ("bcast", "reduce_scatter", "barrier"));
+        for (at, kind) in (1..).zip(Kind::ALL) {
+            assert_eq!(kind as u64, at, "{kind:?}");
+        }
+        assert_eq!([1, 8, 11].map(Kind::name), ["bcast", "reduce_scatter", "barrier"]);
         assert_eq!([0, 12, u64::MAX].map(Kind::name), ["?", "unknown", "unknown"]);
     }
 }

@@ -139,11 +139,10 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::tests::KINDS;
 
     #[test]
     fn a_head_is_a_kind_a_digest_and_a_length() {
-        for kind in KINDS {
+        for kind in Kind::ALL {
             assert_eq!(Digest::alone(kind).kind(), kind as u64);
             let digest = Digest::START.next(kind);
             assert_eq!(digest.head(77), (kind as u64) << 60 | 5 << 48 | 77);
@@ -157,11 +156,11 @@ mod tests {
     fn one_operation_of_another_kind_changes_the_digest_for_good() {
         let after = |kind: Kind| {
             (0..100).scan(Digest::START.next(kind), |digest, at| {
-                *digest = digest.next(KINDS[at % 11]);
+                *digest = digest.next(Kind::ALL[at % 11]);
                 Some(*digest)
             })
         };
-        for (one, other) in KINDS.into_iter().flat_map(|one| KINDS.map(|other| (one, other))) {
+        for (one, other) in Kind::ALL.into_iter().flat_map(|one| Kind::ALL.map(|other| (one, other))) {
             let same = after(one).zip(after(other)).filter(|(mine, theirs)| mine.same_before(*theirs)).count();
             assert_eq!(same, if one == other { 100 } else { 0 }, "{one:?} and {other:?}");
         }
