@@ -8,6 +8,8 @@
 //! first ranks; ranks may lie among them in any way. Each collective's `plan` says what memory this process needs;
 //! its `machine` takes the numbers of the node's operations, so all ranks make the same ones in the same order. [`alltoallv`] has
 //! no leaders: ranks of different nodes send each other messages.
+//!
+//! [`Communicator`] runs them all: what is called on, for a host that brings a segment, messages and a way of waiting ([`Host`]).
 
 pub mod allgather;
 pub mod allreduce;
@@ -15,16 +17,20 @@ pub mod alltoall;
 pub mod alltoallv;
 pub mod barrier;
 pub mod bcast;
+mod communicator;
 pub mod gather;
 mod nodes;
 pub mod pipe;
+mod places;
 pub mod reduce;
 mod rows;
 pub mod scatter;
 
+pub use communicator::{Communicator, Host, Scratch, Side};
 pub use nodes::{Among, Home, Led, Nodes};
 pub use pipe::SEGMENT;
-pub use rows::Rows;
+pub use places::{Lists, NUMBERS, Places};
+pub use rows::{Rows, Spans};
 
 use crate::Rank;
 use crate::comm::{Comm, Member};
@@ -105,6 +111,6 @@ unsafe fn data<'a>(buffer: Buf) -> Result<Data<'a>, Refusal> {
 ///
 /// # Errors
 /// There are fewer.
-pub fn split(scratch: Buf, len: u64) -> Result<(Buf, Buf), Refusal> {
+fn split(scratch: Buf, len: u64) -> Result<(Buf, Buf), Refusal> {
     scratch.split(len).ok_or(Refusal::new(Argument::Scratch, scratch.len() as u64, Bound::AtLeast(len)))
 }

@@ -17,6 +17,15 @@ use crate::op::Op;
 use crate::shm::engine::exchange::Exchange;
 use crate::shm::reduce::exchange;
 
+/// By which algorithm, in which segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct How {
+    /// Among the leaders.
+    pub between: reduce::Algorithm,
+    /// Bytes of a segment.
+    pub segment: u64,
+}
+
 /// One process's part.
 pub type Reduce<'a> = pipe::Pipelined<Parts<'a>>;
 
@@ -42,23 +51,17 @@ pub struct Parts<'n> {
     tag: u64,
 }
 
-/// The part of a process in a reduction of `bytes` bytes to `root`, in segments of `segment` bytes.
+/// The part of a process in a reduction of `bytes` bytes to `root`, in segments of `how.segment` bytes.
 ///
 /// # Errors
 /// `root` is no rank; the operand is no whole number of elements; the operation does not commute and ranks lie across nodes.
-pub fn plan<'n>(
-    nodes: Nodes<'n>,
-    bytes: u64,
-    op: Op,
-    root: Rank,
-    (algorithm, segment): (reduce::Algorithm, u64),
-) -> Result<Plan<'n>, PlanError> {
+pub fn plan<'n>(nodes: Nodes<'n>, bytes: u64, op: Op, root: Rank, how: How) -> Result<Plan<'n>, PlanError> {
     if !op.commutative() && !nodes.in_order() {
-        return Err(PlanError::of(algorithm)(Needs::Commutative));
+        return Err(PlanError::of(how.between)(Needs::Commutative));
     }
     op.count(bytes)?;
-    let (led, cut) = (nodes.led_by(root)?, Cut::new(bytes, segment, op.element()));
-    let mut plan = Plan { led, cut, op, algorithm, between: 0 };
+    let (led, cut) = (nodes.led_by(root)?, Cut::new(bytes, how.segment, op.element()));
+    let mut plan = Plan { led, cut, op, algorithm: how.between, between: 0 };
     if led.seat().is_some() {
         for len in cut.lengths() {
             plan.between = plan.between.max(plan.part(len)?.bytes().scratch);
