@@ -155,7 +155,7 @@ impl Levels {
     }
 }
 
-/// How a call ended: without working memory, C's number says so.
+/// The result of a call as C has it: a refusal for want of working memory has a number of its own.
 fn ended(result: Result<(), Error>) -> Called {
     result.map_err(|error| match error {
         Error::Refused(Refusal { argument: Argument::Scratch, .. }) => Failure::Memory,

@@ -64,9 +64,8 @@ impl Scratch for &mut [u8] {
 ///
 /// * What is sent is readable, what is received is writable, nothing else uses either during the call, and the two are apart
 ///   unless the call allows them to be the same.
-/// * After an error, these buffers and the memory of [`Host::Scratch`] and [`Host::Places`] stay as they are until the message
-///   layer reads them no more: when the communicator has been dropped, or what the layer itself promises after
-///   [`Tell::give_up`].
+/// * After an error, these buffers and the memory of [`Host::Scratch`] and [`Host::Places`] stay where they are until the
+///   communicator is dropped: messages that were sent may still be read there. A message layer may ask for more.
 ///
 /// A call fails with [`Error::Refused`] where this process's own argument is refused, and all ranks are told. Where
 /// [`Host::Scratch`] has too little memory the argument is [`Argument::Scratch`], and all ranks are told that this one died. A rank
@@ -271,14 +270,14 @@ impl<H: Host> Communicator<H> {
         }
     }
 
-    /// How a call ends that ended early; all ranks are told that do not know.
+    /// The error of a call that ended early. Ranks that do not know of it are told.
     #[cold]
     fn end(&mut self, end: End) -> Error {
         match end {
             End::Poisoned(poison) => Error::Poisoned(self.named(poison)),
             End::Refused(refusal) => self.refuse(refusal),
             End::Memory(bytes) => {
-                // Nobody may wait for this rank.
+                // The others must not wait for this rank.
                 self.poison(Cause::Died);
                 Error::Refused(Refusal::new(Argument::Scratch, 0, Bound::AtLeast(bytes)))
             }
@@ -290,7 +289,7 @@ impl<H: Host> Communicator<H> {
         }
     }
 
-    /// How a call ends whose machine or wait failed. Where this rank was told of the failure, so were the others.
+    /// The error of a call whose machine or wait failed. Where this rank was told of the failure, so were the others.
     fn fail(&mut self, stop: Stop) -> Error {
         let told = matches!(stop, Stop::Wait(WaitError::Poisoned(_)));
         let error = match self.engine.levels.comm.fail(stop) {

@@ -92,15 +92,13 @@ impl<H: Host> Call<'_, H> {
             let (source, target) = (send.map(|send| send.buffer()), receive.buffer());
             // SAFETY: the caller's promise; so of all below.
             let receive = unsafe { Blocks::vary(target, to.lengths, to.starts, Datatype::BYTE) }?;
-            let send = match source.zip(from) {
+            let outward = source.zip(from).map(|(source, from)| {
                 // SAFETY: as above.
-                Some((source, from)) => {
-                    Some(unsafe { Blocks::vary(source, from.lengths, from.starts, Datatype::BYTE) }?)
-                }
-                None => None,
-            };
+                unsafe { Blocks::vary(source, from.lengths, from.starts, Datatype::BYTE) }
+            });
+            let near = alltoallv::Near { send: outward.transpose()?, receive };
             // SAFETY: as above.
-            unsafe { plan.machine(me, source, target, alltoallv::Near { send, receive }, scratch) }
+            unsafe { plan.machine(me, source, target, near, scratch) }
         })?;
         Ok(())
     }

@@ -169,7 +169,8 @@ pub(super) fn rows_told<'r>(
     lengths.iter_mut().zip(told).for_each(|(length, told)| *length = told);
     let all = lengths.iter().try_fold(0, |sum, &len| add(sum, len))?;
     starts_of(lengths, starts);
-    (parts.fill(0), begins.fill(0));
+    parts.fill(0);
+    begins.fill(0);
     parts.get_mut(nodes.home().node as usize).into_iter().for_each(|part| *part = all);
     Rows::told(nodes, Spans { lengths, starts }, Spans { lengths: parts, starts: begins })
 }
