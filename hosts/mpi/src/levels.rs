@@ -20,7 +20,6 @@ use unisono_kernel::comm::Comm;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Cause, Error, Refusal};
 use unisono_kernel::hier::{self, Home, Lists, NUMBERS, Places, Scratch, Spans};
-use unisono_kernel::machine::p2p::P2p;
 use unisono_kernel::machine::transport::Observe;
 use unisono_kernel::machine::wait::SpinThen;
 use unisono_kernel::msg::Memory;
@@ -129,9 +128,9 @@ impl Levels {
     pub fn into_lease(self) -> Lease {
         let Self { communicator, lease } = self;
         let mut communicator = communicator.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let levels = communicator.levels_mut();
-        if levels.poison().is_some() {
-            while levels.messages.news().is_some() {}
+        if communicator.levels().poison().is_some() {
+            // Takes what others have told.
+            communicator.failure();
             core::mem::forget(communicator);
         }
         lease

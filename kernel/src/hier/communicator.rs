@@ -228,9 +228,12 @@ impl<H: Host> Communicator<H> {
         &self.engine.levels
     }
 
-    /// The same, to ask for news.
-    pub const fn levels_mut(&mut self) -> &mut Levels<H::Region, H::Messages> {
-        &mut self.engine.levels
+    /// Why the communicator has failed, if it has: on this node, or on another one whose ranks have told this one. Takes all that
+    /// they have told so far.
+    pub fn failure(&mut self) -> Option<Poison> {
+        while self.engine.levels.hear().is_some() {}
+        let poison = self.engine.levels.poison()?;
+        Some(self.named(poison))
     }
 
     /// The working memory.

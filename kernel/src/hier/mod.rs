@@ -57,6 +57,16 @@ pub struct Levels<R, P> {
     pub messages: P,
 }
 
+impl<R: Region, P: P2p> Levels<R, P> {
+    /// Takes one piece of news from another process, if there is any, and poisons the segment for it. Returns the poison that
+    /// counts.
+    fn hear(&mut self) -> Option<Poison> {
+        let told = self.messages.news()?;
+        let rank = self.comm.member().size().saturating_add(told.rank);
+        Some(self.comm.poison_with(Poison { rank, ..told }))
+    }
+}
+
 impl<R: Region, P> Shared for Levels<R, P> {
     type Region = R;
     #[inline]
@@ -86,11 +96,10 @@ impl<R: Region, P: P2p> Observe for Levels<R, P> {
     }
 
     fn compare(&mut self) -> Result<(), WaitError> {
-        if let Some(told) = self.messages.news() {
-            let rank = self.comm.member().size().saturating_add(told.rank);
-            return Err(WaitError::Poisoned(self.comm.poison_with(Poison { rank, ..told })));
+        match self.hear() {
+            Some(poison) => Err(WaitError::Poisoned(poison)),
+            None => self.comm.compare(),
         }
-        self.comm.compare()
     }
 
     fn late(&self, peer: Option<Rank>) -> Rank {

@@ -208,16 +208,17 @@ fn what_one_rank_refuses_all_ranks_of_both_nodes_hear() {
         |_| ENOUGH,
         |communicator| {
             communicator.barrier().unwrap();
-            match communicator.rank() {
+            let result = match communicator.rank() {
                 // SAFETY: no bytes.
                 4 => unsafe { communicator.bcast(Buf::of(&[]), 9) },
                 _ => communicator.barrier(),
-            }
-            .and_then(|()| communicator.barrier())
-            .unwrap_err()
+            };
+            let end = result.and_then(|()| communicator.barrier()).unwrap_err();
+            (end, communicator.failure())
         },
     );
-    for (rank, end) in ends.into_iter().enumerate() {
+    for (rank, (end, failure)) in ends.into_iter().enumerate() {
+        assert_eq!(failure.map(|poison| (poison.rank, poison.cause)), Some((4, Cause::Refused(refusal))), "{rank}");
         match end {
             Error::Refused(mine) => assert_eq!((rank, mine), (4, refusal)),
             Error::Poisoned(poison) => assert_eq!((poison.rank, poison.cause), (4, Cause::Refused(refusal)), "{rank}"),

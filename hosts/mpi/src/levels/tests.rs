@@ -497,10 +497,8 @@ fn told_of(nodes: &[u32], late: Rank, bound: Duration) -> Vec<String> {
     let told = Mutex::new(Vec::new());
     failing(nodes, Some(bound), |seat| {
         seat.barrier(0);
-        while seat.me == late && !seat.inner(|inner| inner.levels().poison().is_some()) {
+        while seat.me == late && seat.inner(|inner| inner.failure()).is_none() {
             std::thread::sleep(Duration::from_millis(20));
-            // A message's news.
-            let _ = seat.inner(|inner| inner.levels_mut().compare());
         }
         let (text, again) = (seat.next(), seat.next());
         assert_eq!(text, again);
