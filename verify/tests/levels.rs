@@ -9,7 +9,8 @@ use unisono_kernel::data::blocks::Blocks;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::data::datatype::Datatype;
 use unisono_kernel::hier::{
-    Home, Levels, Nodes, Rows, allgather, allreduce, alltoall, alltoallv, barrier, bcast, gather, reduce, scatter,
+    Home, Levels, Nodes, Rows, Spans, allgather, allreduce, alltoall, alltoallv, barrier, bcast, gather, reduce,
+    scatter,
 };
 use unisono_kernel::machine::Machine;
 use unisono_kernel::machine::poll::Poll;
@@ -98,11 +99,11 @@ fn broadcasts() {
         for root in 0..me.size() {
             for (len, outside) in LENGTHS.into_iter().flat_map(|len| [(len, Knomial(2)), (len, ScatterAllgather)]) {
                 for segment in SEGMENTS {
-                    let how = (outside, BcastAlgorithm::Auto, segment);
+                    let algorithms = bcast::Algorithms { between: outside, inside: BcastAlgorithm::Auto, segment };
                     let mut data = bytes(me.rank, len);
                     let (nodes, buffer) = (me.nodes, Buf::of_mut(&mut data));
                     // SAFETY: `data` is this thread's, and outlives the machine, which ends below.
-                    let machine = unsafe { bcast::machine(me.x.shared().1, nodes, buffer, root, how) };
+                    let machine = unsafe { bcast::machine(me.x.shared().1, nodes, buffer, root, algorithms) };
                     me.finish(machine.unwrap());
                     assert_eq!(data, bytes(root, len), "{nodes:?} root={root} {segment}");
                 }
@@ -120,12 +121,13 @@ fn barriers() {
             let before = COME.fetch_add(1).unchecked();
             let outside = [msg::barrier::Algorithm::Dissemination, msg::barrier::Algorithm::Tournament][time % 2];
             let nodes = me.nodes;
-            let machine = barrier::machine(me.x.shared().1, nodes, (outside, BarrierAlgorithm::Auto)).unwrap();
+            let algorithms = barrier::Algorithms { between: outside, inside: BarrierAlgorithm::Auto };
+            let machine = barrier::machine(me.x.shared().1, nodes, algorithms).unwrap();
             me.finish(machine);
             let size = u64::from(me.size());
             // Of this placement, at least so many have come since this one did in the round before.
             assert!(Counter::load_acquire(&COME).at_least(before / size * size + size), "{nodes:?}");
-            let machine = barrier::machine(me.x.shared().1, nodes, (outside, BarrierAlgorithm::Auto)).unwrap();
+            let machine = barrier::machine(me.x.shared().1, nodes, algorithms).unwrap();
             me.finish(machine);
             if me.rank == 0 && time == 20 {
                 Counter::store_release(&COME, 0);
@@ -163,7 +165,8 @@ fn allreduces() {
             for (outside, segment) in [Doubling, Rabenseifner, Ring].into_iter().flat_map(with_segments) {
                 let mut operand = to_bytes(&operand(fold, me.rank, elements));
                 let (len, op) = (operand.len() as u64, fold.op());
-                let plan = match allreduce::plan(me.nodes, len, op, (outside, segment)) {
+                let plan = match allreduce::plan(me.nodes, len, op, allreduce::Algorithms { between: outside, segment })
+                {
                     Ok(plan) => plan,
                     Err(PlanError::Inapplicable { needs: Needs::Commutative, .. }) => {
                         assert!(fold == Fold::Affine && (outside == Ring || !me.nodes.in_order()));
@@ -191,11 +194,15 @@ fn reduces() {
     everywhere(|me| {
         for root in 0..me.size() {
             for ((fold, elements, in_place), (outside, segment)) in folds().flat_map(|case| {
-                [Knomial(2), ScatterGather].into_iter().flat_map(with_segments).map(move |how| (case, how))
+                [Knomial(2), ScatterGather]
+                    .into_iter()
+                    .flat_map(with_segments)
+                    .map(move |algorithms| (case, algorithms))
             }) {
                 let mut operand = to_bytes(&operand(fold, me.rank, elements));
                 let (len, op) = (operand.len() as u64, fold.op());
-                let plan = match reduce::plan(me.nodes, len, op, root, (outside, segment)) {
+                let plan = match reduce::plan(me.nodes, len, op, root, reduce::Algorithms { between: outside, segment })
+                {
                     Ok(plan) => plan,
                     Err(PlanError::Inapplicable { needs: Needs::Commutative, .. }) => {
                         assert!(fold == Fold::Affine && !me.nodes.in_order());
@@ -235,6 +242,10 @@ fn starts(lengths: &[u64]) -> Vec<u64> {
     lengths.iter().scan(0, |sum, len| Some(std::mem::replace(sum, *sum + len))).collect()
 }
 
+fn spans((lengths, starts): &(Vec<u64>, Vec<u64>)) -> Spans<'_> {
+    Spans { lengths, starts }
+}
+
 impl Row {
     /// Blocks of lengths that differ, or of one.
     fn new(homes: &[Home], node: u32, equal: Option<u64>) -> Self {
@@ -255,7 +266,7 @@ impl Row {
     }
 
     fn rows(&self, nodes: &Nodes<'_>) -> Rows<'_> {
-        Rows::new(nodes, (&self.inside.0, &self.inside.1), (&self.between.0, &self.between.1)).unwrap()
+        Rows::new(nodes, spans(&self.inside), spans(&self.between)).unwrap()
     }
 
     fn block(&self, rank: u32) -> Vec<u8> {
@@ -356,7 +367,7 @@ fn gathervs_and_scattervs() {
                 inside = all.inside.clone();
                 between.0[home.node as usize] = all.between.0[home.node as usize];
             }
-            let rows = Rows::told(&me.nodes, (&inside.0, &inside.1), (&between.0, &between.1)).unwrap();
+            let rows = Rows::told(&me.nodes, spans(&inside), spans(&between)).unwrap();
 
             let eight = Row::new(&homes, home.node, Some(8));
             let mut lengths = vec![0; if is_root { eight.bytes } else { 0 }];
@@ -460,9 +471,9 @@ fn alltoalls_between_ranks() {
                 // SAFETY: as above; only read.
                 unsafe { Blocks::vary(source, &lists[0], &lists[1], Datatype::BYTE) }.unwrap()
             });
-            let scratch = Buf::of_mut(&mut scratch);
+            let (near, scratch) = (alltoallv::Near { send: outward, receive: inward }, Buf::of_mut(&mut scratch));
             // SAFETY: as above.
-            let machine = unsafe { plan.machine(me.x.shared().1, source, target, (outward, inward), scratch) };
+            let machine = unsafe { plan.machine(me.x.shared().1, source, target, near, scratch) };
             me.finish(machine.unwrap());
             assert!(receive == wanted, "{:?} {in_place} {equal}", me.nodes);
         }
@@ -487,7 +498,7 @@ fn alltoalls_through_leaders() {
                 true => (Buf::of_mut(&mut send), Buf::of_mut(&mut send)),
                 false => (Buf::of(&send), Buf::of_mut(&mut receive)),
             };
-            let plan = alltoall::plan(me.nodes, &ranks, &starts, block).unwrap();
+            let plan = alltoall::plan(me.nodes, Spans { lengths: &ranks, starts: &starts }, block).unwrap();
             let mut scratch = vec![0; plan.scratch() as usize];
             // SAFETY: this thread's memory, which outlives the machine: it ends below.
             let machine = unsafe { plan.machine(me.x.shared().1, from, to, Buf::of_mut(&mut scratch)) };

@@ -31,7 +31,7 @@ pub mod wait;
 
 pub use unisono_c::waiting::Bounded;
 
-use crate::levels::Levels;
+use crate::levels::{Levels, Waiting};
 use crate::messages::Layer;
 use crate::offer::{Owner, Reason, Words};
 use crate::process::{Lease, Process, Sums};
@@ -195,7 +195,7 @@ pub unsafe extern "C" fn unisono_mpi_levels_settle(
     let offers = unsafe { core::slice::from_raw_parts(offers, ranks as usize) };
     let yields = wait::crowded(core::iter::once(std::process::id()), local_ranks);
     // SAFETY: the caller's promise.
-    let levels = unsafe { levels::join(process, *lease, layer, offers, rank, (yields, progress)) };
+    let levels = unsafe { levels::join(process, *lease, layer, offers, rank, Waiting { yields, progress }) };
     levels.map_or(core::ptr::null_mut(), |levels| Box::into_raw(Box::new(levels)))
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use unisono_kernel::Rank;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::Poison;
-use unisono_kernel::machine::p2p::{P2p, P2pError, Tag};
+use unisono_kernel::machine::p2p::{P2p, P2pError, Tag, Tell};
 use unisono_kernel::machine::poll::{Slot, Source, WaitSet};
 use unisono_kernel::machine::transport::{Messages, Observe};
 use unisono_kernel::region::state;
@@ -368,6 +368,16 @@ impl P2p for Endpoint {
         }
         self.advance_or_fail(at);
         !matches!(self.slots.get(at), Some(Posted::Send(_) | Posted::Receive(_)))
+    }
+}
+
+impl Tell for Endpoint {
+    fn tell(&mut self, ranks: impl Iterator<Item = Rank>, why: Poison) {
+        Self::tell(self, ranks, why);
+    }
+
+    fn give_up(&mut self) {
+        Self::give_up(self);
     }
 }
 

@@ -18,6 +18,15 @@ use crate::error::Refusal;
 use crate::msg::{Memory, Needs, PlanError, Rounds, Schedule, allreduce};
 use crate::op::Op;
 
+/// By which algorithm, in which segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Algorithms {
+    /// Among the leaders.
+    pub between: allreduce::Algorithm,
+    /// Bytes of a segment.
+    pub segment: u64,
+}
+
 /// One process's part.
 pub type Allreduce<'a> = pipe::Pipelined<Parts<'a>>;
 
@@ -42,24 +51,19 @@ pub struct Parts<'n> {
     tag: u64,
 }
 
-/// The part of a process in a reduction of `bytes` bytes to all, in segments of `segment` bytes.
+/// The part of a process in a reduction of `bytes` bytes to all, in segments of `algorithms.segment` bytes.
 ///
 /// # Errors
 /// The operand is no whole number of elements; the algorithm does not apply; the operation does not commute and ranks lie
 /// across nodes.
-pub fn plan<'n>(
-    nodes: Nodes<'n>,
-    bytes: u64,
-    op: Op,
-    (algorithm, segment): (allreduce::Algorithm, u64),
-) -> Result<Plan<'n>, PlanError> {
+pub fn plan<'n>(nodes: Nodes<'n>, bytes: u64, op: Op, algorithms: Algorithms) -> Result<Plan<'n>, PlanError> {
     // Every rank says so, not the leaders alone.
     let ordered = if op.commutative() || nodes.in_order() { Ok(()) } else { Err(Needs::Commutative) };
-    let needs = PlanError::of(algorithm);
-    ordered.and(algorithm.applicable(&op)).map_err(needs)?;
+    let needs = PlanError::of(algorithms.between);
+    ordered.and(algorithms.between.applicable(&op)).map_err(needs)?;
     op.count(bytes)?;
-    let (led, cut) = (nodes.led(), Cut::new(bytes, segment, op.element()));
-    let mut plan = Plan { led, cut, op, algorithm, between: 0 };
+    let (led, cut) = (nodes.led(), Cut::new(bytes, algorithms.segment, op.element()));
+    let mut plan = Plan { led, cut, op, algorithm: algorithms.between, between: 0 };
     if led.seat().is_some() {
         for len in cut.lengths() {
             plan.between = plan.between.max(plan.part(len)?.bytes().scratch);

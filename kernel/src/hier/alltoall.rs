@@ -8,7 +8,7 @@
 //! ```
 //! Vectors are in the order of [`super::Rows`]: node by node, those of a node in the order of its ranks.
 
-use super::{Between, Led, Nodes, data, split};
+use super::{Between, Led, Nodes, Spans, data, split};
 use crate::comm::Member;
 use crate::data::blocks::Blocks;
 use crate::data::buffer::Buf;
@@ -43,20 +43,20 @@ pub const fn through_leaders(bytes: u64, most: u32) -> bool {
     most > 1 && bytes <= LONG / most as u64
 }
 
-/// The part of a process in an alltoall of blocks of `block` bytes. `ranks` and `starts` are, for each node, how many ranks it
-/// has and how many are on the nodes before it.
+/// The part of a process in an alltoall of blocks of `block` bytes. `ranks` says, for each node, how many ranks it has, and how
+/// many are on the nodes before it.
 ///
 /// # Errors
 /// Not one per node; the blocks are too long.
-pub fn plan<'a>(nodes: Nodes<'a>, ranks: &'a [u64], starts: &'a [u64], block: u64) -> Result<Plan<'a>, PlanError> {
+pub fn plan<'a>(nodes: Nodes<'a>, ranks: Spans<'a>, block: u64) -> Result<Plan<'a>, PlanError> {
     let (led, size) = (nodes.led(), nodes.size());
     let vector = Parts::equal(size, block)?.total();
-    let inside = ranks.get(nodes.home().node as usize).copied().unwrap_or(0);
+    let inside = ranks.lengths.get(nodes.home().node as usize).copied().unwrap_or(0);
     let part = |seat| -> Result<Turned<'a>, Refusal> {
         Parts::equal(size, vector)?;
-        let parts = Parts::vary(nodes.count(), ranks, starts, inside * block)?;
+        let parts = Parts::vary(nodes.count(), ranks.lengths, ranks.starts, inside * block)?;
         let between = Direct::new(seat, Some(parts), parts, false)?;
-        Ok(Turned { between, ranks, starts, size: size.into(), inside, block })
+        Ok(Turned { between, ranks, size: size.into(), inside, block })
     };
     Ok(Plan { led, between: led.seat().map(part).transpose()?, vector })
 }
@@ -113,8 +113,8 @@ impl<'a> Plan<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Turned<'a> {
     between: Direct<'a>,
-    ranks: &'a [u64],
-    starts: &'a [u64],
+    /// Of each node: how many ranks it has, and how many are on the nodes before it.
+    ranks: Spans<'a>,
     size: u64,
     /// Ranks of this node.
     inside: u64,
@@ -134,9 +134,9 @@ impl Turned<'_> {
 
     /// What the rank here of this number has for the ranks of a node; by rank here and node.
     fn pack(&self, index: u64) -> Option<Work> {
-        let nodes = self.ranks.len() as u64;
+        let nodes = self.ranks.lengths.len() as u64;
         let (mine, node) = (index / nodes, (index % nodes) as usize);
-        let (start, there) = (*self.starts.get(node)?, *self.ranks.get(node)?);
+        let (start, there) = (*self.ranks.starts.get(node)?, *self.ranks.lengths.get(node)?);
         (mine < self.inside).then(|| Work::Copy {
             from: self.place(Area::Scratch, mine * self.size + start, there),
             to: self.place(Area::Send, start * self.inside + mine * there, there),

@@ -23,6 +23,15 @@ use crate::pattern::rotated;
 use crate::shm::alltoall::pairwise::{alltoall, alltoallv};
 use crate::shm::engine::pairwise::Pairwise;
 
+/// The blocks for and from the ranks of this node.
+#[derive(Clone, Copy, Debug)]
+pub struct Near<'a> {
+    /// For them; none in place.
+    pub send: Option<Blocks<'a>>,
+    /// From them.
+    pub receive: Blocks<'a>,
+}
+
 /// One process's part.
 pub type Alltoallv<'a> = Then<Rounds<Plan<'a>>, Pairwise<'a>>;
 
@@ -68,13 +77,13 @@ impl<'a> Plan<'a> {
         me: &mut Member,
         send: Option<Buf>,
         receive: Buf,
-        near: (Option<Blocks<'a>>, Blocks<'a>),
+        near: Near<'a>,
         scratch: Buf,
     ) -> Result<Alltoallv<'a>, Refusal> {
         let equal = self.send.is_equal() && self.receive.is_equal();
         let inside = match equal {
-            true => alltoall(me, near.0, near.1),
-            false => alltoallv(me, near.0, near.1),
+            true => alltoall(me, near.send, near.receive),
+            false => alltoallv(me, near.send, near.receive),
         }?
         .started(me);
         let memory = Memory { send: send.unwrap_or(Memory::NOTHING), receive, scratch };

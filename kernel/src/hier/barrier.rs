@@ -15,6 +15,15 @@ use crate::error::Refusal;
 use crate::machine::{Operation, Then};
 use crate::msg::{Memory, barrier};
 
+/// By which algorithms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Algorithms {
+    /// Among the leaders.
+    pub between: barrier::Algorithm,
+    /// In each node.
+    pub inside: BarrierAlgorithm,
+}
+
 /// One process's part.
 pub type Barrier<'n> = Then<Any<'n>, Then<Between<'n, barrier::Plan>, Any<'n>>>;
 
@@ -22,19 +31,15 @@ pub type Barrier<'n> = Then<Any<'n>, Then<Between<'n, barrier::Plan>, Any<'n>>>;
 ///
 /// # Errors
 /// What the algorithms refuse.
-pub fn machine<'n>(
-    me: &mut Member,
-    nodes: Nodes<'n>,
-    (outside, inside): (barrier::Algorithm, BarrierAlgorithm),
-) -> Result<Barrier<'n>, Refusal> {
+pub fn machine<'n>(me: &mut Member, nodes: Nodes<'n>, algorithms: Algorithms) -> Result<Barrier<'n>, Refusal> {
     let led = nodes.led();
-    let come = Call::Barrier { algorithm: inside }.build(me)?;
+    let come = Call::Barrier { algorithm: algorithms.inside }.build(me)?;
     // SAFETY: no bytes.
     let nothing = unsafe { data(Memory::NOTHING) }?;
     let go = Call::Bcast { data: nothing, root: led.inside(), algorithm: BcastAlgorithm::Auto }.build(me)?;
     let (come, go) = (come.started(me), go.started(me));
     let memory = Memory { send: Memory::NOTHING, receive: Memory::NOTHING, scratch: Memory::NOTHING };
-    let plan = led.seat().map(|seat| barrier::plan(seat, outside)).transpose()?;
+    let plan = led.seat().map(|seat| barrier::plan(seat, algorithms.between)).transpose()?;
     // SAFETY: no bytes.
     let between = unsafe { led.messages(plan, memory, me.operation()) }?;
     Ok(Then::new(come, Then::new(between, go)))

@@ -16,6 +16,17 @@ use crate::data::buffer::Buf;
 use crate::error::Refusal;
 use crate::msg::{Memory, Rounds, bcast};
 
+/// By which algorithms, in which segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Algorithms {
+    /// Among the leaders.
+    pub between: bcast::Algorithm,
+    /// In each node.
+    pub inside: BcastAlgorithm,
+    /// Bytes of a segment.
+    pub segment: u64,
+}
+
 /// One process's part.
 pub type Bcast<'a> = pipe::Pipelined<Parts<'a>>;
 
@@ -25,12 +36,11 @@ pub struct Parts<'a> {
     led: Led<'a>,
     buffer: Buf,
     cut: Cut,
-    outside: bcast::Algorithm,
-    inside: BcastAlgorithm,
+    algorithms: Algorithms,
     tag: u64,
 }
 
-/// The next operations of `me`: `buffer` goes from rank `root` to everyone, in segments of `segment` bytes.
+/// The next operations of `me`: `buffer` goes from rank `root` to everyone, in segments of `algorithms.segment` bytes.
 ///
 /// # Errors
 /// `root` is no rank; what the algorithms refuse.
@@ -42,10 +52,10 @@ pub unsafe fn machine<'a>(
     nodes: Nodes<'a>,
     buffer: Buf,
     root: Rank,
-    (outside, inside, segment): (bcast::Algorithm, BcastAlgorithm, u64),
+    algorithms: Algorithms,
 ) -> Result<Bcast<'a>, Refusal> {
-    let (led, cut) = (nodes.led_by(root)?, Cut::new(buffer.len() as u64, segment, 1));
-    let parts = Parts { led, buffer, cut, outside, inside, tag: me.operation() + 1 };
+    let (led, cut) = (nodes.led_by(root)?, Cut::new(buffer.len() as u64, algorithms.segment, 1));
+    let parts = Parts { led, buffer, cut, algorithms, tag: me.operation() + 1 };
     for index in [0, cut.count() - 1] {
         parts.inside(me, index)?;
         if led.seat().is_some() {
@@ -79,11 +89,11 @@ impl<'a> Segments for Parts<'a> {
     fn inside(&self, me: &Member, index: u64) -> Result<Self::Inside, Refusal> {
         // SAFETY: `machine`'s contract; where messages write the segment, it is polled only after they have.
         let data = unsafe { data(self.cut.of(self.buffer, index)) }?;
-        Call::Bcast { data, root: self.led.inside(), algorithm: self.inside }.build(me)
+        Call::Bcast { data, root: self.led.inside(), algorithm: self.algorithms.inside }.build(me)
     }
 
     fn between(&self, index: u64) -> Result<Rounds<Self::Schedule>, Refusal> {
-        let plan = bcast::plan(self.led.between()?, self.cut.len(index), self.led.node(), self.outside)?;
+        let plan = bcast::plan(self.led.between()?, self.cut.len(index), self.led.node(), self.algorithms.between)?;
         let receive = self.cut.of(self.buffer, index);
         let memory = Memory { send: Memory::NOTHING, receive, scratch: Memory::NOTHING };
         // SAFETY: `machine`'s contract; the node's broadcast only reads what is sent, and reads after what is received.

@@ -8,6 +8,8 @@
 //! first ranks; ranks may lie among them in any way. Each collective's `plan` says what memory this process needs;
 //! its `machine` takes the numbers of the node's operations, so all ranks make the same ones in the same order. [`alltoallv`] has
 //! no leaders: ranks of different nodes send each other messages.
+//!
+//! [`Communicator`] runs them all: what is called on, for a host that brings a segment, messages and a way of waiting ([`Host`]).
 
 pub mod allgather;
 pub mod allreduce;
@@ -15,16 +17,20 @@ pub mod alltoall;
 pub mod alltoallv;
 pub mod barrier;
 pub mod bcast;
+mod communicator;
 pub mod gather;
 mod nodes;
 pub mod pipe;
+mod places;
 pub mod reduce;
 mod rows;
 pub mod scatter;
 
+pub use communicator::{Communicator, Host, Scratch, Side};
 pub use nodes::{Among, Home, Led, Nodes};
 pub use pipe::SEGMENT;
-pub use rows::Rows;
+pub use places::{Lists, NUMBERS, Places};
+pub use rows::{Rows, Spans};
 
 use crate::Rank;
 use crate::comm::{Comm, Member};
@@ -49,6 +55,16 @@ pub struct Levels<R, P> {
     pub comm: Comm<R>,
     /// Messages among all ranks.
     pub messages: P,
+}
+
+impl<R: Region, P: P2p> Levels<R, P> {
+    /// Takes one piece of news from another process, if there is any, and poisons the segment for it. Returns the poison that
+    /// counts.
+    fn hear(&mut self) -> Option<Poison> {
+        let told = self.messages.news()?;
+        let rank = self.comm.member().size().saturating_add(told.rank);
+        Some(self.comm.poison_with(Poison { rank, ..told }))
+    }
 }
 
 impl<R: Region, P> Shared for Levels<R, P> {
@@ -80,11 +96,10 @@ impl<R: Region, P: P2p> Observe for Levels<R, P> {
     }
 
     fn compare(&mut self) -> Result<(), WaitError> {
-        if let Some(told) = self.messages.news() {
-            let rank = self.comm.member().size().saturating_add(told.rank);
-            return Err(WaitError::Poisoned(self.comm.poison_with(Poison { rank, ..told })));
+        match self.hear() {
+            Some(poison) => Err(WaitError::Poisoned(poison)),
+            None => self.comm.compare(),
         }
-        self.comm.compare()
     }
 
     fn late(&self, peer: Option<Rank>) -> Rank {
@@ -105,6 +120,6 @@ unsafe fn data<'a>(buffer: Buf) -> Result<Data<'a>, Refusal> {
 ///
 /// # Errors
 /// There are fewer.
-pub fn split(scratch: Buf, len: u64) -> Result<(Buf, Buf), Refusal> {
+fn split(scratch: Buf, len: u64) -> Result<(Buf, Buf), Refusal> {
     scratch.split(len).ok_or(Refusal::new(Argument::Scratch, scratch.len() as u64, Bound::AtLeast(len)))
 }

@@ -59,6 +59,11 @@ impl<'n> Nodes<'n> {
         self.homes.get(rank as usize).is_some_and(|home| home.node != self.home.node)
     }
 
+    /// A rank's home.
+    pub(super) fn home_of(&self, rank: Rank) -> Option<Home> {
+        self.homes.get(rank as usize).copied()
+    }
+
     /// This process's rank.
     pub(super) const fn me(&self) -> Rank {
         self.me

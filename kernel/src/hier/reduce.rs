@@ -17,6 +17,15 @@ use crate::op::Op;
 use crate::shm::engine::exchange::Exchange;
 use crate::shm::reduce::exchange;
 
+/// By which algorithm, in which segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Algorithms {
+    /// Among the leaders.
+    pub between: reduce::Algorithm,
+    /// Bytes of a segment.
+    pub segment: u64,
+}
+
 /// One process's part.
 pub type Reduce<'a> = pipe::Pipelined<Parts<'a>>;
 
@@ -42,7 +51,7 @@ pub struct Parts<'n> {
     tag: u64,
 }
 
-/// The part of a process in a reduction of `bytes` bytes to `root`, in segments of `segment` bytes.
+/// The part of a process in a reduction of `bytes` bytes to `root`, in segments of `algorithms.segment` bytes.
 ///
 /// # Errors
 /// `root` is no rank; the operand is no whole number of elements; the operation does not commute and ranks lie across nodes.
@@ -51,14 +60,14 @@ pub fn plan<'n>(
     bytes: u64,
     op: Op,
     root: Rank,
-    (algorithm, segment): (reduce::Algorithm, u64),
+    algorithms: Algorithms,
 ) -> Result<Plan<'n>, PlanError> {
     if !op.commutative() && !nodes.in_order() {
-        return Err(PlanError::of(algorithm)(Needs::Commutative));
+        return Err(PlanError::of(algorithms.between)(Needs::Commutative));
     }
     op.count(bytes)?;
-    let (led, cut) = (nodes.led_by(root)?, Cut::new(bytes, segment, op.element()));
-    let mut plan = Plan { led, cut, op, algorithm, between: 0 };
+    let (led, cut) = (nodes.led_by(root)?, Cut::new(bytes, algorithms.segment, op.element()));
+    let mut plan = Plan { led, cut, op, algorithm: algorithms.between, between: 0 };
     if led.seat().is_some() {
         for len in cut.lengths() {
             plan.between = plan.between.max(plan.part(len)?.bytes().scratch);

@@ -11,12 +11,20 @@ use crate::error::{Argument, Bound, Refusal};
 use crate::msg::Parts;
 use crate::msg::schedule::Area;
 
+/// Pieces of memory: how many bytes each has, and how many bytes from the memory's start it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Spans<'a> {
+    /// Bytes of each.
+    pub lengths: &'a [u64],
+    /// Where each begins.
+    pub starts: &'a [u64],
+}
+
 /// Where blocks lie in the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rows<'a> {
     nodes: Parts<'a>,
-    lengths: &'a [u64],
-    starts: &'a [u64],
+    inside: Spans<'a>,
     node: u32,
     /// Do all ranks know all lengths alike?
     known: bool,
@@ -28,14 +36,11 @@ impl<'a> Rows<'a> {
     ///
     /// # Errors
     /// Not one per node; the row is too long.
-    pub fn new(
-        nodes: &Nodes<'_>,
-        (lengths, starts): (&'a [u64], &'a [u64]),
-        between: (&'a [u64], &'a [u64]),
-    ) -> Result<Self, Refusal> {
-        Refusal::check(Argument::Displacements, starts.len() as u64, Bound::Equals(lengths.len() as u64))?;
-        let parts = Parts::vary(nodes.count(), between.0, between.1, 1)?;
-        Ok(Self { nodes: parts, lengths, starts, node: nodes.home().node, known: true })
+    pub fn new(nodes: &Nodes<'_>, inside: Spans<'a>, between: Spans<'a>) -> Result<Self, Refusal> {
+        let lengths = inside.lengths.len() as u64;
+        Refusal::check(Argument::Displacements, inside.starts.len() as u64, Bound::Equals(lengths))?;
+        let parts = Parts::vary(nodes.count(), between.lengths, between.starts, 1)?;
+        Ok(Self { nodes: parts, inside, node: nodes.home().node, known: true })
     }
 
     /// Lengths of a gatherv or scatterv: only leaders know those `inside` their nodes, and of those `between` only the root
@@ -44,11 +49,7 @@ impl<'a> Rows<'a> {
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub fn told(
-        nodes: &Nodes<'_>,
-        inside: (&'a [u64], &'a [u64]),
-        between: (&'a [u64], &'a [u64]),
-    ) -> Result<Self, Refusal> {
+    pub fn told(nodes: &Nodes<'_>, inside: Spans<'a>, between: Spans<'a>) -> Result<Self, Refusal> {
         Ok(Self { known: false, ..Self::new(nodes, inside, between)? })
     }
 
@@ -87,6 +88,11 @@ impl<'a> Rows<'a> {
         Ok((part, blocks, rest))
     }
 
+    /// Bytes of the longest node's part.
+    pub(super) fn longest_part(&self) -> u64 {
+        self.nodes.most()
+    }
+
     /// Bytes of this node's part.
     pub(super) fn part(&self) -> u64 {
         self.nodes.len(self.node)
@@ -109,14 +115,14 @@ impl<'a> Rows<'a> {
             // SAFETY: the caller's promise.
             Some(len) => unsafe { Blocks::equal(part, me.size(), len, Datatype::BYTE) },
             // SAFETY: the caller's promise.
-            None => unsafe { Blocks::vary(part, self.lengths, self.starts, Datatype::BYTE) },
+            None => unsafe { Blocks::vary(part, self.inside.lengths, self.inside.starts, Datatype::BYTE) },
         }
     }
 
     /// The length of all blocks of this node, if it is one and all know it.
     pub(super) fn equal(&self) -> Option<u64> {
-        let first = *self.lengths.first()?;
-        (self.known && self.lengths.iter().all(|&len| len == first)).then_some(first)
+        let first = *self.inside.lengths.first()?;
+        (self.known && self.inside.lengths.iter().all(|&len| len == first)).then_some(first)
     }
 }
 

@@ -39,3 +39,13 @@ pub trait P2p {
         None
     }
 }
+
+/// A message layer that can also tell other processes of an error: what collectives over several nodes need besides messages.
+pub trait Tell: P2p {
+    /// Tells `ranks` why this process takes part in nothing any more, so that they stop waiting for it: [`P2p::news`] returns
+    /// it there. Called after an error. Returns soon, whether or not all of them have heard it.
+    fn tell(&mut self, ranks: impl Iterator<Item = Rank>, why: Poison);
+    /// Gives up all that was posted, after an error. No receive writes its buffer any more; a send that no receiver has taken
+    /// may read its buffer until the layer is dropped.
+    fn give_up(&mut self);
+}

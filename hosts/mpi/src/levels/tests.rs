@@ -8,6 +8,7 @@ use crate::offer::Reason;
 use std::ptr::{null, without_provenance, without_provenance_mut};
 use std::time::Duration;
 use unisono_c::error::unisono_last_error;
+use unisono_kernel::algorithm::BarrierAlgorithm;
 use unisono_kernel::class::Class;
 use unisono_kernel::region::{Counter, Word};
 
@@ -75,10 +76,10 @@ fn levels(nodes: &[u32], processes: &[Process], endpoints: Vec<Endpoint>) -> Vec
     let on = |node: &u32| -> Vec<Words> {
         nodes.iter().zip(&offers).filter(|(other, _)| *other == node).map(|(_, words)| *words).collect()
     };
-    let numbers: Vec<_> = homes(nodes).0;
-    let mut leases: Vec<_> = (processes.iter().zip(nodes).zip(&numbers))
-        .map(|((process, node), home)| {
-            let (reason, lease) = process.attach_level(&on(node), home.rank);
+    let mut leases: Vec<_> = (processes.iter().zip(nodes).enumerate())
+        .map(|(rank, (process, node))| {
+            let inside = nodes[..rank].iter().filter(|other| *other == node).count() as Rank;
+            let (reason, lease) = process.attach_level(&on(node), inside);
             assert_eq!(reason, Reason::Attached);
             lease
         })
@@ -86,11 +87,11 @@ fn levels(nodes: &[u32], processes: &[Process], endpoints: Vec<Endpoint>) -> Vec
     for (process, lease) in processes.iter().zip(&mut leases) {
         assert!(process.settle(lease, true).is_some());
     }
-    (0..)
-        .zip(processes.iter().zip(leases).zip(endpoints))
-        .map(|(me, ((process, lease), messages))| {
+    (processes.iter().zip(leases).zip(endpoints))
+        .map(|((process, lease), messages)| {
             let between = Between::cut(&[], nodes.iter().max().unwrap() + 1).unwrap();
-            Levels::new(process, lease, messages, (nodes, between), me, (true, None)).unwrap()
+            let waiting = Waiting { yields: true, progress: None };
+            Levels::new(process, lease, messages, nodes, between, waiting).unwrap()
         })
         .collect()
 }
@@ -365,9 +366,9 @@ impl Seat<'_> {
         }
     }
 
-    fn state<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
+    fn inner<T>(&self, look: impl FnOnce(&mut Communicator) -> T) -> T {
         // SAFETY: lives through the job.
-        look(&mut unsafe { &*self.levels }.state.try_lock().unwrap())
+        look(&mut unsafe { &*self.levels }.communicator.try_lock().unwrap())
     }
 }
 
@@ -390,7 +391,7 @@ fn inside_a_node_the_table_chooses() {
         let chosen = Mutex::new(Vec::new());
         let process = || rules.map_or_else(|| Process::new(true, ROOM), table);
         run(&[0, 1, 0], process, |seat| {
-            let chooser = seat.state(|state| state.engine.x.comm.member().chooser());
+            let chooser = seat.inner(|inner| inner.levels().comm.member().chooser());
             chosen.lock().unwrap().push(chooser.barrier_by(BarrierAlgorithm::Auto));
         });
         chosen.into_inner().unwrap()
@@ -410,10 +411,10 @@ fn long_messages_go_in_segments_and_working_memory_is_given_back() {
         let counts = vec![KEPT as u64 / 2 + 1; 3];
         seat.gather(counts, Lie::Backwards, 0, false, false);
         if seat.me == 0 {
-            assert!(seat.state(|state| state.engine.scratch.len()) > KEPT);
+            assert!(seat.inner(|inner| inner.scratch().0.len()) > KEPT);
         }
         seat.reduce(1, None, false);
-        let kept = seat.state(|state| state.engine.scratch.capacity());
+        let kept = seat.inner(|inner| inner.scratch().0.capacity());
         assert!(kept <= KEPT && (kept == KEPT || seat.me != 0), "{kept}");
     });
 }
@@ -496,10 +497,8 @@ fn told_of(nodes: &[u32], late: Rank, bound: Duration) -> Vec<String> {
     let told = Mutex::new(Vec::new());
     failing(nodes, Some(bound), |seat| {
         seat.barrier(0);
-        while seat.me == late && !seat.state(|state| state.engine.x.poison().is_some()) {
+        while seat.me == late && seat.inner(|inner| inner.failure()).is_none() {
             std::thread::sleep(Duration::from_millis(20));
-            // A message's news.
-            let _ = seat.state(|state| state.engine.x.compare());
         }
         let (text, again) = (seat.next(), seat.next());
         assert_eq!(text, again);
@@ -525,15 +524,17 @@ fn who_is_late_is_named_by_all() {
 
 #[test]
 fn each_wait_has_a_bound_of_its_own() {
-    use unisono_kernel::machine::poll::{Await, Slot};
+    use unisono_kernel::error::WaitError;
+    use unisono_kernel::machine::poll::{Await, Slot, Source, WaitSet};
+    use unisono_kernel::machine::wait::Relax;
     let bound = Some(Duration::from_millis(300));
-    let mut both = Both { host: Bounded::new(Patient::new(true, None, Default::default()), bound), inside: 3 };
-    let on = WaitSet::one(Await { source: Source::Message(Slot(0)), peer: Some(2), operation: 1, stage: 0 });
+    let mut host = Bounded::new(Patient::new(true, None, Default::default()), bound);
+    let on = WaitSet::one(Await { source: Source::Message(Slot(0)), peer: Some(2), operation: 1, turn: 0 });
     for _ in 0..2 {
-        both.begin();
-        assert_eq!(both.relax(&on), Ok(()));
-        let error = core::iter::repeat_with(|| both.relax(&on)).find_map(Result::err);
-        assert_eq!(error, Some(WaitError::Late(5)));
+        host.begin();
+        assert_eq!(host.relax(&on), Ok(()));
+        let error = core::iter::repeat_with(|| host.relax(&on)).find_map(Result::err);
+        assert_eq!(error, Some(WaitError::Late(2)));
     }
 }
 
@@ -558,7 +559,7 @@ fn a_rank_that_can_take_part_no_more_tells_all() {
 fn calls_that_can_not_be_are_refused() {
     job(&[0, 1], |seat| {
         // SAFETY: lives through the job.
-        let busy = unsafe { &*seat.levels }.state.lock().unwrap();
+        let busy = unsafe { &*seat.levels }.communicator.lock().unwrap();
         // SAFETY: a communicator.
         assert_eq!(unsafe { unisono_mpi_levels_barrier(seat.levels) }, Class::Busy.number());
         drop(busy);

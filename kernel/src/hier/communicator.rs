@@ -1,0 +1,423 @@
+//! A communicator over several nodes: a segment in each node, messages between nodes.
+//!
+//! The host brings both, and what [`Host`] names; this file runs the collectives on it, and says how they end. After an error
+//! all ranks have one, on all nodes: a rank that fails writes why into its node's segment and tells the ranks of the other nodes
+//! ([`Tell`]).
+
+mod alltoall;
+mod blocks;
+mod row;
+
+pub use alltoall::Side;
+
+use super::pipe::refusal;
+use super::places::{Placement, Places};
+use super::{Levels, SEGMENT, allreduce, barrier, bcast, reduce};
+use crate::Rank;
+use crate::algorithm::{BarrierAlgorithm, BcastAlgorithm};
+use crate::comm::Member;
+use crate::data::buffer::Buf;
+use crate::error::{Argument, Bound, Cause, Error, Poison, PollError, Refusal, WaitError};
+use crate::machine::Machine;
+use crate::machine::drive::Stop;
+use crate::machine::p2p::{P2p, Tell};
+use crate::machine::poll::{Await, Poll, Source, WaitSet};
+use crate::machine::transport::{Observe, Shared, Wait};
+use crate::msg::PlanError;
+use crate::op::Op;
+use crate::region::Region;
+use crate::table::Between;
+use core::fmt;
+
+/// What a host brings for a communicator over several nodes.
+pub trait Host {
+    /// A node's shared memory.
+    type Region: Region;
+    /// Messages among all ranks.
+    type Messages: Tell;
+    /// How a process waits: for words of its node, and for messages. A bound of time is half of what a rank may take: the
+    /// communicator asks again for a rank that may itself wait. A wait that ends with [`WaitError::Died`] names a rank of the node
+    /// by its rank there.
+    type Wait: Wait<Levels<Self::Region, Self::Messages>>;
+    /// Memory for the lists of ranks and nodes.
+    type Places: Places;
+    /// Working memory.
+    type Scratch: Scratch;
+}
+
+/// Working memory of the calls of a communicator: a host with a heap keeps what grows, a host without gives a slice.
+pub trait Scratch {
+    /// `bytes` bytes or more, which are the communicator's until it asks again; `None` where there are not so many. They lie
+    /// where they are until then, and after an error for as long as messages may read them.
+    fn room(&mut self, bytes: u64) -> Option<&mut [u8]>;
+}
+
+impl Scratch for &mut [u8] {
+    fn room(&mut self, bytes: u64) -> Option<&mut [u8]> {
+        (self.len() as u64 >= bytes).then_some(&mut **self)
+    }
+}
+
+/// One process's communicator over several nodes. All its ranks make the same calls in the same order.
+///
+/// Buffers are raw: messages may still read one after an error. So each call that takes a buffer asks for this:
+///
+/// * What is sent is readable, what is received is writable, nothing else uses either during the call, and the two are apart
+///   unless the call allows them to be the same.
+/// * After an error, these buffers and the memory of [`Host::Scratch`] and [`Host::Places`] stay where they are until the
+///   communicator is dropped: messages that were sent may still be read there. A message layer may ask for more.
+///
+/// A call fails with [`Error::Refused`] where this process's own argument is refused, and all ranks are told. Where
+/// [`Host::Scratch`] has too little memory the argument is [`Argument::Scratch`], and all ranks are told that this one died. A rank
+/// in a [`Poison`] is a rank of this communicator.
+pub struct Communicator<H: Host> {
+    engine: Engine<H>,
+    places: H::Places,
+    algorithms: Between,
+    /// Number of ranks, and of nodes.
+    size: usize,
+    nodes: usize,
+}
+
+impl<H: Host> fmt::Debug for Communicator<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = f.debug_struct("Communicator");
+        text.field("rank", &self.rank()).field("size", &self.size).field("nodes", &self.nodes).finish_non_exhaustive()
+    }
+}
+
+/// What runs machines.
+struct Engine<H: Host> {
+    levels: Levels<H::Region, H::Messages>,
+    wait: H::Wait,
+    scratch: H::Scratch,
+}
+
+/// Why a call ended early. Ranks are named as [`Levels`] does.
+enum End {
+    /// The communicator was poisoned before.
+    Poisoned(Poison),
+    /// This process refuses an argument of its own.
+    Refused(Refusal),
+    /// There is not so much working memory.
+    Memory(u64),
+    /// A poll or a wait failed.
+    Stopped(Stop),
+    /// What rank `peer` of the communicator says does not fit what this process says.
+    Disagree { peer: Rank, refusal: Refusal },
+}
+
+impl From<Refusal> for End {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// The algorithms that are chosen here apply to all operations that commute.
+impl From<PlanError> for End {
+    fn from(error: PlanError) -> Self {
+        Self::Refused(refusal(error))
+    }
+}
+
+impl<H: Host> Engine<H> {
+    /// So much working memory.
+    fn scratch(&mut self, bytes: u64) -> Result<Buf, End> {
+        self.scratch.room(bytes).map(Buf::of_mut).ok_or(End::Memory(bytes))
+    }
+
+    /// Makes the machine of the next operation, in `scratch` bytes of working memory, and runs it. Returns that memory.
+    fn run<M: Machine<Levels<H::Region, H::Messages>>>(
+        &mut self,
+        scratch: u64,
+        make: impl FnOnce(&mut Member, Buf) -> Result<M, Refusal>,
+    ) -> Result<Buf, End> {
+        if let Some(poison) = self.levels.poison() {
+            return Err(End::Poisoned(poison));
+        }
+        let scratch = self.scratch(scratch)?;
+        let mut machine = make(self.levels.shared().1, scratch)?;
+        self.drive(&mut machine).map(|()| scratch).map_err(End::Stopped)
+    }
+
+    /// As [`crate::machine::drive::run`], but a rank that is late may itself wait for one that never came: a process that waits
+    /// for the latter must name it first. So the bound of time is asked for in halves: see [`Self::halves`].
+    fn drive(&mut self, machine: &mut impl Machine<Levels<H::Region, H::Messages>>) -> Result<(), Stop> {
+        let (mut halves, inside) = (1, self.levels.comm.member().size());
+        while let Poll::Wait(on) = machine.poll(&mut self.levels).map_err(Stop::Poll)? {
+            match self.wait.wait(&mut self.levels, &on).map_err(|error| numbered(error, &on, inside)) {
+                Ok(()) => halves = 1,
+                Err(WaitError::Late(number)) if halves < self.halves(number) => {
+                    halves += 1;
+                    // Says that this rank waits, and asks for news.
+                    self.levels.compare().map_err(Stop::Wait)?;
+                }
+                Err(error) => return Err(Stop::Wait(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Halves of the bound after which a rank is given up. A rank of this node says whether it waits; one of another node may
+    /// wait for its node.
+    fn halves(&self, number: Rank) -> u32 {
+        if number >= self.levels.comm.member().size() {
+            3
+        } else if self.levels.comm.waits(number) {
+            4
+        } else {
+            2
+        }
+    }
+}
+
+/// A rank that is late by the number that [`Levels`] gives it, where the node has `inside` ranks: a wait policy names a rank of
+/// the node that a word of the segment is awaited from, and a rank of all that a message is awaited from.
+const fn numbered(error: WaitError, on: &WaitSet, inside: u32) -> WaitError {
+    match (error, on.first()) {
+        (WaitError::Late(rank), Await { source: Source::Message(_), peer: Some(_), .. }) => {
+            WaitError::Late(inside.saturating_add(rank))
+        }
+        _ => error,
+    }
+}
+
+/// A rank of the communicator, by its number in poison; `inside` are the ranks of this node.
+fn rank_of(inside: &[Rank], number: Rank) -> Rank {
+    let other = number.saturating_sub(inside.len() as Rank);
+    inside.get(number as usize).copied().unwrap_or(other)
+}
+
+impl<H: Host> Communicator<H> {
+    /// Of the ranks that `levels.messages` connects, where rank r is on node `nodes[r]`. Nodes are numbered in the order of their
+    /// first ranks; those of a node share the segment of `levels.comm`, in the order of their ranks. `algorithms` are for as many
+    /// nodes, and the same on all ranks.
+    ///
+    /// # Errors
+    /// The nodes are numbered otherwise; they are not those of the messages' ranks, or of the segment's; `places` is too short.
+    pub fn new(
+        levels: Levels<H::Region, H::Messages>,
+        wait: H::Wait,
+        mut places: H::Places,
+        scratch: H::Scratch,
+        nodes: &[u32],
+        algorithms: Between,
+    ) -> Result<Self, Refusal> {
+        let (me, size) = (levels.messages.rank(), nodes.len());
+        Refusal::check(Argument::Ranks, size as u64, Bound::Equals(levels.messages.size().into()))?;
+        let count = places.lists().fill(nodes)? as usize;
+        let placement = Placement::new(places.lists(), size, count, me)?;
+        let (inside, rank) = (placement.inside().len() as u64, placement.nodes.home().rank);
+        Refusal::check(Argument::Ranks, levels.comm.member().size().into(), Bound::Equals(inside))?;
+        Refusal::check(Argument::Rank, levels.comm.member().rank().into(), Bound::Equals(rank.into()))?;
+        Ok(Self { engine: Engine { levels, wait, scratch }, places, algorithms, size, nodes: count })
+    }
+
+    /// This process.
+    pub fn rank(&self) -> Rank {
+        self.engine.levels.messages.rank()
+    }
+
+    /// Number of processes.
+    pub const fn size(&self) -> u32 {
+        self.size as u32
+    }
+
+    /// The node's segment and the messages.
+    pub const fn levels(&self) -> &Levels<H::Region, H::Messages> {
+        &self.engine.levels
+    }
+
+    /// Why the communicator has failed, if it has: on this node, or on another one whose ranks have told this one. Takes all that
+    /// they have told so far.
+    pub fn failure(&mut self) -> Option<Poison> {
+        while self.engine.levels.hear().is_some() {}
+        let poison = self.engine.levels.poison()?;
+        Some(self.named(poison))
+    }
+
+    /// The working memory.
+    pub const fn scratch(&self) -> &H::Scratch {
+        &self.engine.scratch
+    }
+
+    /// This process takes part in nothing any more: all ranks learn why.
+    pub fn poison(&mut self, cause: Cause) {
+        let me = self.engine.levels.comm.member();
+        let mine = Poison { rank: me.rank(), operation: me.operation() + 1, cause };
+        let counts = self.engine.levels.comm.poison_with(mine);
+        self.tell(counts);
+    }
+
+    /// Refuses a collective call for an argument that the host checked itself, and tells all ranks, unless the communicator has
+    /// failed before.
+    pub fn refuse(&mut self, refusal: Refusal) -> Error {
+        if self.engine.levels.poison().is_none() {
+            self.poison(Cause::Refused(refusal));
+        }
+        Error::Refused(refusal)
+    }
+
+    /// The lists, and what runs machines.
+    fn parts(&mut self) -> Result<Call<'_, H>, Refusal> {
+        let me = self.rank();
+        let Self { engine, places, algorithms, size, nodes } = self;
+        Ok(Call { engine, algorithms, placement: Placement::new(places.lists(), *size, *nodes, me)? })
+    }
+
+    /// Runs one call.
+    fn call<A>(&mut self, run: impl FnOnce(Call<'_, H>) -> Result<A, End>) -> Result<(), Error> {
+        match self.parts().map_err(End::Refused).and_then(run) {
+            Ok(_) => Ok(()),
+            Err(end) => Err(self.end(end)),
+        }
+    }
+
+    /// The error of a call that ended early. Ranks that do not know of it are told.
+    #[cold]
+    fn end(&mut self, end: End) -> Error {
+        match end {
+            End::Poisoned(poison) => Error::Poisoned(self.named(poison)),
+            End::Refused(refusal) => self.refuse(refusal),
+            End::Memory(bytes) => {
+                // The others must not wait for this rank.
+                self.poison(Cause::Died);
+                Error::Refused(Refusal::new(Argument::Scratch, 0, Bound::AtLeast(bytes)))
+            }
+            End::Stopped(stop) => self.fail(stop),
+            End::Disagree { peer, refusal } => {
+                self.poison(Cause::Refused(refusal));
+                Error::Poll(PollError::Mismatch { peer, refusal })
+            }
+        }
+    }
+
+    /// The error of a call whose machine or wait failed. Where this rank was told of the failure, so were the others.
+    fn fail(&mut self, stop: Stop) -> Error {
+        let told = matches!(stop, Stop::Wait(WaitError::Poisoned(_)));
+        let error = match self.engine.levels.comm.fail(stop) {
+            Error::Poisoned(poison) => Error::Poisoned(self.named(poison)),
+            Error::Poll(PollError::Mismatch { peer, refusal }) => {
+                Error::Poll(PollError::Mismatch { peer: self.rank_of(peer), refusal })
+            }
+            Error::Poll(PollError::Overrun { peer, expected, found }) => {
+                Error::Poll(PollError::Overrun { peer: self.rank_of(peer), expected, found })
+            }
+            other => other,
+        };
+        if let Some(poison) = self.engine.levels.poison()
+            && !told
+        {
+            self.tell(poison);
+        }
+        self.engine.levels.messages.give_up();
+        error
+    }
+
+    /// Tells the other nodes; this one's ranks look at their segment.
+    fn tell(&mut self, poison: Poison) {
+        let poison = self.named(poison);
+        if let Ok(Call { engine, placement, .. }) = self.parts() {
+            engine.levels.messages.tell(placement.outside(), poison);
+        }
+    }
+
+    /// The rank of the communicator that has this number in poison.
+    fn rank_of(&mut self, number: Rank) -> Rank {
+        self.parts().map_or(number, |call| rank_of(call.placement.inside(), number))
+    }
+
+    fn named(&mut self, poison: Poison) -> Poison {
+        Poison { rank: self.rank_of(poison.rank), ..poison }
+    }
+
+    /// Waits until all ranks have come.
+    ///
+    /// # Errors
+    /// The communicator fails, or has failed.
+    pub fn barrier(&mut self) -> Result<(), Error> {
+        self.call(|Call { engine, algorithms, placement }| {
+            let by = barrier::Algorithms { between: algorithms.barrier(), inside: BarrierAlgorithm::Auto };
+            engine.run(0, |me, _| barrier::machine(me, placement.nodes, by))
+        })
+    }
+
+    /// `buffer` goes from rank `root` to everyone.
+    ///
+    /// # Errors
+    /// `root` is not below the size; the communicator fails, or has failed.
+    ///
+    /// # Safety
+    /// See [`Communicator`]: `buffer` is sent at the root, and received elsewhere.
+    pub unsafe fn bcast(&mut self, buffer: Buf, root: Rank) -> Result<(), Error> {
+        self.call(|Call { engine, algorithms, placement }| {
+            let between = algorithms.bcast(buffer.len() as u64);
+            let by = bcast::Algorithms { between, inside: BcastAlgorithm::Auto, segment: SEGMENT };
+            // SAFETY: the caller's promise.
+            engine.run(0, |me, _| unsafe { bcast::machine(me, placement.nodes, buffer, root, by) })
+        })
+    }
+
+    /// The fold of everyone's `send` with `op`, in rank order, goes to the root's `receive`. In place at the root: the same buffer
+    /// twice. Other ranks' `receive` is not used.
+    ///
+    /// # Errors
+    /// `root` is not below the size; the operand is not a whole number of elements; the operation does not commute, and the ranks
+    /// of a node do not follow one another; the communicator fails, or has failed.
+    ///
+    /// # Safety
+    /// See [`Communicator`]; in place is allowed. A user's operation is as it promised.
+    pub unsafe fn reduce(&mut self, send: Buf, receive: Buf, op: Op, root: Rank) -> Result<(), Error> {
+        self.call(|Call { engine, algorithms, placement }| {
+            let bytes = send.len() as u64;
+            let by = reduce::Algorithms { between: algorithms.reduce(bytes), segment: SEGMENT };
+            let plan = reduce::plan(placement.nodes, bytes, op, root, by)?;
+            // SAFETY: the caller's promise.
+            engine.run(plan.scratch(), |me, scratch| unsafe { plan.machine(me, send, receive, scratch) })
+        })
+    }
+
+    /// The fold of everyone's `send` with `op`, in rank order, goes to everyone's `receive`: the same bits on all ranks. In place:
+    /// the same buffer twice.
+    ///
+    /// # Errors
+    /// As [`Self::reduce`].
+    ///
+    /// # Safety
+    /// As [`Self::reduce`].
+    pub unsafe fn allreduce(&mut self, send: Buf, receive: Buf, op: Op) -> Result<(), Error> {
+        self.call(|Call { engine, algorithms, placement }| {
+            let bytes = send.len() as u64;
+            let by = allreduce::Algorithms { between: algorithms.allreduce(bytes, op.commutative()), segment: SEGMENT };
+            let plan = allreduce::plan(placement.nodes, bytes, op, by)?;
+            // SAFETY: the caller's promise.
+            engine.run(plan.scratch(), |me, scratch| unsafe { plan.machine(me, send, receive, scratch) })
+        })
+    }
+}
+
+/// What a call uses.
+struct Call<'c, H: Host> {
+    engine: &'c mut Engine<H>,
+    algorithms: &'c Between,
+    placement: Placement<'c>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::poll::{Slot, Until};
+    use crate::region::FlagId;
+
+    #[test]
+    fn who_is_late_is_named_by_node_or_by_all() {
+        let on = |source, peer| WaitSet::one(Await { source, peer, operation: 1, stage: 0 });
+        let message = on(Source::Message(Slot(0)), Some(2));
+        assert_eq!(numbered(WaitError::Late(2), &message, 3), WaitError::Late(5));
+        assert_eq!(numbered(WaitError::Abandoned, &message, 3), WaitError::Abandoned);
+        let word = on(Source::Flag(FlagId(0), Until::AtLeast(1)), Some(2));
+        assert_eq!(numbered(WaitError::Late(2), &word, 3), WaitError::Late(2));
+        // Ranks 1, 3 and 6 of the communicator are on this node.
+        assert_eq!([0, 2, 3, 5].map(|number| rank_of(&[1, 3, 6], number)), [1, 6, 0, 2]);
+    }
+}

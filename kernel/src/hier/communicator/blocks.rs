@@ -1,0 +1,338 @@
+//! The collectives that move a block for each rank, to or from a root or all.
+//!
+//! Blocks travel in a row, node by node. Where the caller's lie so, they are the row; else it is working memory, and they are
+//! copied. Where only the root knows all lengths, these travel first.
+
+use super::row::{Block, Row, equal, rows_told, vary};
+use super::{Call, Communicator, End, Engine, Host};
+use crate::Rank;
+use crate::data::buffer::Buf;
+use crate::error::{Argument, Bound, Error, Refusal};
+use crate::hier::places::take;
+use crate::hier::{Nodes, Rows, Spans, allgather, gather, scatter, split};
+use crate::msg::Memory;
+
+/// Bytes of a length on its way.
+const LENGTH: u64 = size_of::<u64>() as u64;
+
+/// `len` bytes of the caller's memory that begin `begin` bytes behind `base`.
+const fn row_at(base: *mut u8, begin: u64, len: u64) -> Buf {
+    Buf::new(base.wrapping_add(begin as usize), len as usize)
+}
+
+/// Is there a block for each of `size` ranks?
+fn check(spans: Spans<'_>, size: u32) -> Result<(), Refusal> {
+    Refusal::check(Argument::Ranks, spans.lengths.len() as u64, Bound::Equals(size.into()))?;
+    Refusal::check(Argument::Displacements, spans.starts.len() as u64, Bound::Equals(size.into()))?;
+    Ok(())
+}
+
+/// A gatherv's or scatterv's blocks, which only the root has: elsewhere none.
+fn at_root(blocks: Spans<'_>, is_root: bool, size: u32) -> Result<Spans<'_>, Refusal> {
+    if !is_root {
+        return Ok(Spans { lengths: &[], starts: &[] });
+    }
+    check(blocks, size).map(|()| blocks)
+}
+
+/// What a leader was told of its node's blocks: the lengths at the start of its working memory.
+///
+/// # Safety
+/// The memory has so many, initialised.
+unsafe fn told_at(scratch: Buf, count: usize) -> impl ExactSizeIterator<Item = u64> {
+    let count = count.min(scratch.len() / LENGTH as usize);
+    // SAFETY: the caller's promise; within the memory. It is not aligned.
+    (0..count).map(move |at| unsafe { scratch.ptr().cast::<u64>().wrapping_add(at).read_unaligned() })
+}
+
+impl<H: Host> Engine<H> {
+    /// Everyone's `send` goes to its block of everyone's memory at `base`; without `send` it is there.
+    ///
+    /// # Safety
+    /// As [`Communicator::allgather`].
+    unsafe fn allgather<F: Fn(Rank) -> Block>(
+        &mut self,
+        nodes: Nodes<'_>,
+        plan: allgather::Plan<'_>,
+        send: Option<Buf>,
+        base: *mut u8,
+        row: &Row<'_, F>,
+    ) -> Result<(), End> {
+        let lies = row.lies_at();
+        // A leader's block that is in the row already is left where it is.
+        let own = match send {
+            None if lies.is_some() && nodes.led().seat().is_some() => None,
+            send => Some(send.unwrap_or(row.block(nodes.me(), base))),
+        };
+        let staged = if lies.is_some() { 0 } else { row.bytes };
+        let scratch = self.run(plan.scratch() + staged, |me, scratch| {
+            let (kept, rest) = split(scratch, staged)?;
+            let all = lies.map_or(kept, |begin| row_at(base, begin, row.bytes));
+            // SAFETY: the caller's promise.
+            unsafe { plan.machine(me, own, all, rest) }
+        })?;
+        if lies.is_none() {
+            // SAFETY: the row is in the working memory that the machine had; the caller's blocks are writable.
+            unsafe { row.hand_out(split(scratch, staged)?.0, base) };
+        }
+        Ok(())
+    }
+
+    /// Everyone's `send` goes to its block of the root's memory at `base`; without `send` it is there. Returns the working memory
+    /// after it.
+    ///
+    /// # Safety
+    /// As [`Communicator::gather`].
+    unsafe fn gather<F: Fn(Rank) -> Block>(
+        &mut self,
+        nodes: Nodes<'_>,
+        rows: Rows<'_>,
+        send: Option<Buf>,
+        base: *mut u8,
+        row: &Row<'_, F>,
+        root: Rank,
+    ) -> Result<Buf, End> {
+        let plan = gather::plan(nodes, rows, root)?;
+        let (is_root, lies) = (nodes.me() == root, row.lies_at());
+        let own = match send {
+            None if lies.is_some() => None,
+            send => Some(send.unwrap_or(row.block(nodes.me(), base))),
+        };
+        let staged = if is_root && lies.is_none() { row.bytes } else { 0 };
+        let scratch = self.run(plan.scratch() + staged, |me, scratch| {
+            let (kept, rest) = split(scratch, staged)?;
+            let all = match lies {
+                _ if !is_root => Memory::NOTHING,
+                Some(begin) => row_at(base, begin, row.bytes),
+                None => kept,
+            };
+            // SAFETY: the caller's promise.
+            unsafe { plan.machine(me, own, all, rest) }
+        })?;
+        if staged > 0 {
+            // SAFETY: as in `allgather`.
+            unsafe { row.hand_out(split(scratch, staged)?.0, base) };
+        }
+        Ok(scratch)
+    }
+
+    /// Each rank's block of the root's memory at `base` goes to its `receive`; without `receive` it stays there. Returns the
+    /// working memory after it.
+    ///
+    /// # Safety
+    /// As [`Communicator::scatter`].
+    unsafe fn scatter<F: Fn(Rank) -> Block>(
+        &mut self,
+        nodes: Nodes<'_>,
+        rows: Rows<'_>,
+        base: *mut u8,
+        receive: Option<Buf>,
+        row: &Row<'_, F>,
+        root: Rank,
+    ) -> Result<Buf, End> {
+        let plan = scatter::plan(nodes, rows, root)?;
+        let (is_root, lies) = (nodes.me() == root, row.lies_at());
+        let staged = if is_root && lies.is_none() { row.bytes } else { 0 };
+        self.run(plan.scratch() + staged, |me, scratch| {
+            let (kept, rest) = split(scratch, staged)?;
+            let all = match lies {
+                _ if !is_root => Memory::NOTHING,
+                Some(begin) => row_at(base, begin, row.bytes),
+                None => {
+                    // SAFETY: working memory for the row; the caller's blocks are readable.
+                    unsafe { row.fill(kept, base) };
+                    kept
+                }
+            };
+            // SAFETY: the caller's promise.
+            unsafe { plan.machine(me, all, receive, rest) }
+        })
+    }
+}
+
+/// The blocks of a gatherv or scatterv after their lengths have travelled: a leader has those of its node's ranks in the
+/// `scratch` of the operation by which they travelled.
+///
+/// # Errors
+/// `root` is not below the size; the row is too long.
+///
+/// # Safety
+/// That operation is complete, and the memory is as it left it.
+unsafe fn told_rows<'r, F: Fn(Rank) -> Block>(
+    nodes: Nodes<'_>,
+    inside: u32,
+    row: &Row<'_, F>,
+    scratch: Buf,
+    root: Rank,
+    room: &'r mut [u64],
+) -> Result<Rows<'r>, Refusal> {
+    let led = nodes.led_by(root)?;
+    if led.is_root() {
+        return row.rows_at_root(&nodes, inside, room);
+    }
+    let count = if led.seat().is_some() { inside as usize } else { 0 };
+    // SAFETY: the caller's promise.
+    rows_told(&nodes, unsafe { told_at(scratch, count) }, room)
+}
+
+impl<H: Host> Call<'_, H> {
+    /// # Safety
+    /// As [`Communicator::allgather`], with blocks as `of` says.
+    unsafe fn allgather(self, send: Option<Buf>, base: *mut u8, of: impl Fn(Rank) -> Block) -> Result<(), End> {
+        let Self { engine, algorithms, placement } = self;
+        let (nodes, inside) = (placement.nodes, placement.inside().len() as u32);
+        let row = Row::new(placement.order, of)?;
+        let rows = row.rows(&nodes, inside, placement.room)?;
+        let plan = allgather::plan(nodes, rows, algorithms.allgather(rows.longest_part()))?;
+        // SAFETY: the caller's promise.
+        unsafe { engine.allgather(nodes, plan, send, base, &row) }
+    }
+}
+
+impl<H: Host> Communicator<H> {
+    /// Everyone's `send`, of `block` bytes, goes to everyone's `receive`, a block for each rank. In place: without `send`, which is
+    /// this rank's block of `receive`.
+    ///
+    /// # Errors
+    /// The blocks are too long; the communicator fails, or has failed.
+    ///
+    /// # Safety
+    /// See [`Communicator`]: `receive` is a block for each rank.
+    pub unsafe fn allgather(&mut self, send: Option<Buf>, receive: *mut u8, block: u64) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        self.call(|call| unsafe { call.allgather(send, receive, equal(block)) })
+    }
+
+    /// The same with blocks of any lengths, which lie in `receive` as `blocks` says: of everyone's `send`, rank r's has
+    /// `lengths[r]` bytes.
+    ///
+    /// # Errors
+    /// As [`Self::allgather`]; not one block for each rank.
+    ///
+    /// # Safety
+    /// As [`Self::allgather`], with such blocks.
+    pub unsafe fn allgatherv(&mut self, send: Option<Buf>, receive: *mut u8, blocks: Spans<'_>) -> Result<(), Error> {
+        let size = self.size();
+        self.call(|call| {
+            check(blocks, size)?;
+            // SAFETY: the caller's promise.
+            unsafe { call.allgather(send, receive, vary(blocks)) }
+        })
+    }
+
+    /// Everyone's `send`, of `block` bytes, goes to the root's `receive`, a block for each rank. In place at the root: without
+    /// `send`. Other ranks' `receive` is not used.
+    ///
+    /// # Errors
+    /// `root` is not below the size; the blocks are too long; the communicator fails, or has failed.
+    ///
+    /// # Safety
+    /// See [`Communicator`]: at the root, `receive` is a block for each rank.
+    pub unsafe fn gather(&mut self, send: Option<Buf>, receive: *mut u8, block: u64, root: Rank) -> Result<(), Error> {
+        self.call(|Call { engine, placement, .. }| {
+            let (nodes, inside) = (placement.nodes, placement.inside().len() as u32);
+            let row = Row::new(placement.order, equal(block))?;
+            let rows = row.rows(&nodes, inside, placement.room)?;
+            // SAFETY: the caller's promise.
+            unsafe { engine.gather(nodes, rows, send, receive, &row, root) }
+        })
+    }
+
+    /// The same with blocks of any lengths, which lie in the root's `receive` as `blocks` says; other ranks' `blocks` is not read.
+    ///
+    /// # Errors
+    /// As [`Self::gather`]; not one block for each rank; at the root, a rank sends another length than the root expects.
+    ///
+    /// # Safety
+    /// As [`Self::gather`], with such blocks.
+    pub unsafe fn gatherv(
+        &mut self,
+        send: Option<Buf>,
+        receive: *mut u8,
+        blocks: Spans<'_>,
+        root: Rank,
+    ) -> Result<(), Error> {
+        self.call(|Call { engine, mut placement, .. }| {
+            let nodes = placement.nodes;
+            let (me, is_root, inside) = (nodes.me(), nodes.me() == root, placement.inside().len() as u32);
+            let blocks = at_root(blocks, is_root, nodes.size())?;
+            let of = vary(blocks);
+            let own = send.map_or_else(|| of(me).len, |send| send.len() as u64).to_ne_bytes();
+            let told = take(&mut placement.room, if is_root { nodes.size() as usize } else { 0 })?;
+            let lengths = Row::new(placement.order, equal(LENGTH))?;
+            let rows = lengths.rows(&nodes, inside, placement.room)?;
+            let base = told.as_mut_ptr().cast();
+            // SAFETY: a length of ours, which is copied into the segment; the lists' room for all lengths.
+            let scratch = unsafe { engine.gather(nodes, rows, Some(Buf::of(&own)), base, &lengths, root) }?;
+            for (peer, &sent) in (0..).zip(&*told) {
+                let expected = of(peer).len;
+                if sent != expected {
+                    let refusal = Refusal::new(Argument::Bytes, expected, Bound::Equals(sent));
+                    return Err(End::Disagree { peer, refusal });
+                }
+            }
+            let row = Row::new(if is_root { placement.order } else { &[] }, of)?;
+            // SAFETY: the gather of lengths is complete.
+            let rows = unsafe { told_rows(nodes, inside, &row, scratch, root, placement.room) }?;
+            // SAFETY: the caller's promise.
+            unsafe { engine.gather(nodes, rows, send, receive, &row, root) }
+        })
+    }
+
+    /// Each rank's block, of `block` bytes, of the root's `send` goes to its `receive`. In place at the root: without `receive`, its
+    /// block stays where it is. Other ranks' `send` is not used.
+    ///
+    /// # Errors
+    /// As [`Self::gather`].
+    ///
+    /// # Safety
+    /// See [`Communicator`]: at the root, `send` is a block for each rank.
+    pub unsafe fn scatter(&mut self, send: *mut u8, receive: Option<Buf>, block: u64, root: Rank) -> Result<(), Error> {
+        self.call(|Call { engine, placement, .. }| {
+            let (nodes, inside) = (placement.nodes, placement.inside().len() as u32);
+            let row = Row::new(placement.order, equal(block))?;
+            let rows = row.rows(&nodes, inside, placement.room)?;
+            // SAFETY: the caller's promise.
+            unsafe { engine.scatter(nodes, rows, send, receive, &row, root) }
+        })
+    }
+
+    /// The same with blocks of any lengths, which lie in the root's `send` as `blocks` says; other ranks' `blocks` is not read.
+    ///
+    /// # Errors
+    /// As [`Self::scatter`]; not one block for each rank; `receive` has another length than the root sends.
+    ///
+    /// # Safety
+    /// As [`Self::scatter`], with such blocks.
+    pub unsafe fn scatterv(
+        &mut self,
+        send: *mut u8,
+        blocks: Spans<'_>,
+        receive: Option<Buf>,
+        root: Rank,
+    ) -> Result<(), Error> {
+        self.call(|Call { engine, mut placement, .. }| {
+            let nodes = placement.nodes;
+            let (is_root, inside) = (nodes.me() == root, placement.inside().len() as u32);
+            let blocks = at_root(blocks, is_root, nodes.size())?;
+            let all = take(&mut placement.room, blocks.lengths.len())?;
+            all.copy_from_slice(blocks.lengths);
+            let mut told = [0; LENGTH as usize];
+            let lengths = Row::new(placement.order, equal(LENGTH))?;
+            let rows = lengths.rows(&nodes, inside, placement.room)?;
+            let (base, own) = (all.as_mut_ptr().cast(), Some(Buf::of_mut(&mut told)));
+            // SAFETY: the lists' room with all lengths; one of ours, which is copied out of the segment.
+            let scratch = unsafe { engine.scatter(nodes, rows, base, own, &lengths, root) }?;
+            let told = u64::from_ne_bytes(told);
+            if let Some(own) = receive.map(|receive| receive.len() as u64).filter(|&own| own != told) {
+                let refusal = Refusal::new(Argument::Bytes, own, Bound::Equals(told));
+                return Err(End::Disagree { peer: root, refusal });
+            }
+            let row = Row::new(if is_root { placement.order } else { &[] }, vary(blocks))?;
+            // SAFETY: the scatter of lengths is complete.
+            let rows = unsafe { told_rows(nodes, inside, &row, scratch, root, placement.room) }?;
+            // SAFETY: the caller's promise.
+            unsafe { engine.scatter(nodes, rows, send, receive, &row, root) }
+        })
+    }
+}
