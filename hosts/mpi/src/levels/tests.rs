@@ -529,7 +529,7 @@ fn each_wait_has_a_bound_of_its_own() {
     use unisono_kernel::machine::wait::Relax;
     let bound = Some(Duration::from_millis(300));
     let mut host = Bounded::new(Patient::new(true, None, Default::default()), bound);
-    let on = WaitSet::one(Await { source: Source::Message(Slot(0)), peer: Some(2), operation: 1, turn: 0 });
+    let on = WaitSet::one(Await { source: Source::Message(Slot(0)), peer: Some(2), operation: 1, stage: 0 });
     for _ in 0..2 {
         host.begin();
         assert_eq!(host.relax(&on), Ok(()));
