@@ -244,7 +244,7 @@ impl Refusal {
     ///
     /// # Errors
     /// It is not.
-    #[inline]
+    #[inline(always)]
     pub fn check(argument: Argument, value: u64, bound: Bound) -> Result<u64, Self> {
         let ok = match bound {
             Bound::Below(b) => value < b,

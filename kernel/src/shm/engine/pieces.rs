@@ -56,6 +56,10 @@ impl Cut {
     #[inline(always)]
     pub(crate) fn new(bytes: u64, room: u64, element: u64) -> Self {
         const LEAST: u64 = 4096;
+        if bytes <= room.min(LEAST) {
+            // One fragment: where it ends is not asked, and nothing is divided.
+            return Self { fragment: room.max(1) };
+        }
         let fragment = (bytes / 4).next_multiple_of(64).clamp(room.min(LEAST.max(element)), room);
         Self { fragment: (fragment - if element > 1 { fragment % element } else { 0 }).max(1) }
     }
