@@ -3,7 +3,7 @@
 use crate::Rank;
 use crate::data::buffer::Buf;
 use crate::data::datatype::{Data, Datatype};
-use crate::error::{Argument, Bound, Refusal};
+use crate::error::{Argument, Bound, Condition, Refusal};
 
 /// A block of one datatype per rank, in one piece of memory. In place and unused sides are blocks of nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -262,33 +262,37 @@ impl<'a> Blocks<'a> {
 
 /// No two of the blocks share an element.
 fn counts_apart(counts: &[u64], displacements: &[u64]) -> Result<(), Refusal> {
-    let blocks = || counts.iter().zip(displacements).filter(|(count, _)| **count > 0);
+    let blocks = || counts.iter().zip(displacements);
     // In the usual order one pass is enough.
     let mut end = 0;
-    let ordered = blocks().all(|(count, displacement)| {
+    let ordered = blocks().filter(|(count, _)| **count > 0).all(|(count, displacement)| {
         let begin = core::mem::replace(&mut end, count + displacement);
         *displacement >= begin
     });
     if ordered {
         return Ok(());
     }
-    for (at, (count, displacement)) in blocks().enumerate() {
-        for (other, begin) in blocks().skip(at + 1) {
-            if *begin < displacement + count && *displacement < begin + other {
-                let bound = Bound::AtLeast((displacement + count).min(begin + other));
-                return Err(Refusal::new(Argument::Displacements, *(displacement.max(begin)), bound));
-            }
-        }
-    }
-    Ok(())
+    // A block of no elements shares nothing, wherever its displacement points.
+    let spans = || {
+        blocks().map(|(&count, &displacement)| (count > 0).then(|| (displacement, displacement.saturating_add(count))))
+    };
+    spans_apart(spans)
 }
 
 /// No two of the blocks without holes share a byte.
 fn each_apart(blocks: &[Block<'_>]) -> Result<(), Refusal> {
-    for (at, (begin, end)) in blocks.iter().filter_map(Block::dense).enumerate() {
-        let mut others = blocks.iter().filter_map(Block::dense).skip(at + 1);
-        if let Some((other, least)) = others.find(|other| other.0 < end && begin < other.1) {
-            return Err(Refusal::new(Argument::Displacements, begin.max(other), Bound::AtLeast(end.min(least))));
+    spans_apart(|| blocks.iter().map(Block::dense))
+}
+
+/// No two of the spans overlap: one for each rank, its first place and the first place after it. `None`s are not
+/// compared.
+fn spans_apart<I: Iterator<Item = Option<(u64, u64)>>>(spans: impl Fn() -> I) -> Result<(), Refusal> {
+    let all = || (0_u64..).zip(spans());
+    for (rank, span) in all() {
+        let Some((start, end)) = span else { continue };
+        let mut later = all().skip(rank as usize + 1);
+        if let Some((other, _)) = later.find(|(_, other)| other.is_some_and(|other| other.0 < end && start < other.1)) {
+            return Err(Refusal::new(Argument::Displacements, rank, Bound::Apart(other)));
         }
     }
     Ok(())
@@ -299,14 +303,14 @@ fn most_of_each(blocks: &[Block<'_>]) -> u64 {
     blocks.iter().map(Block::bytes).max().unwrap_or(0)
 }
 
-/// The blocks or the data that this side needs were not given.
-/// Bytes of a block, from the side that is there: one block, or all of them.
+/// Bytes of the longest block, from the side that was given: one block, or all of them; 0 if neither was.
 pub(crate) fn longest(one: Option<Data<'_>>, all: Option<Blocks<'_>>) -> u64 {
     one.map_or_else(|| all.map_or(0, |all| all.most()), |one| one.len())
 }
 
+/// The refusal of a call in which this rank needs data, or blocks, that were not given.
 pub(crate) const fn absent() -> Refusal {
-    Refusal::new(Argument::Buffer, 0, Bound::AtLeast(1))
+    Refusal::not(Argument::Buffer, Condition::Given)
 }
 
 /// `memory` from byte `at` on.
@@ -353,7 +357,7 @@ mod tests {
         let block = |displacement, count, datatype| Block { displacement, count, datatype };
         let vector = Datatype::Vector { blocks: 2, block: 1, stride: 3 };
         let of = |memory: &mut [u8], blocks: &[Block<'_>]| {
-            Blocks::each_mut(memory, blocks).and_then(Blocks::apart).map(|_| ()).map_err(|e| e.argument)
+            Blocks::each_mut(memory, blocks).and_then(Blocks::apart).map(|_| ())
         };
         let all = [block(20, 2, vector), block(0, 3, Datatype::BYTE), block(99, 0, vector)];
         assert_eq!(of(&mut memory, &all), Ok(()));
@@ -364,9 +368,11 @@ mod tests {
         );
         let pair = Datatype::Contiguous { bytes: 2 };
         assert_eq!(of(&mut memory, &[block(20, 2, pair), block(9, 0, pair), block(8, 2, pair)]), Ok(()));
-        assert_eq!(of(&mut memory, &[block(20, 2, pair), block(23, 1, Datatype::BYTE)]), Err(Argument::Displacements));
-        assert_eq!(of(&mut memory, &[block(33, 2, vector)]), Err(Argument::Extent));
-        assert_eq!(of(&mut memory, &[block(u64::MAX, 1, vector)]), Err(Argument::Extent));
+        // Ranks are those of the list, with the blocks that are not compared.
+        let overlap = [block(0, 2, vector), block(20, 2, pair), block(21, 0, pair), block(23, 1, Datatype::BYTE)];
+        assert_eq!(of(&mut memory, &overlap), Err(Refusal::new(Argument::Displacements, 1, Bound::Apart(3))));
+        let beyond = |at| of(&mut [0; 40], &[block(at, 2, vector)]).map_err(|refusal| refusal.argument);
+        assert_eq!((beyond(33), beyond(u64::MAX)), (Err(Argument::Extent), Err(Argument::Extent)));
         let blocks = Blocks::each_mut(&mut memory, &all).unwrap();
         assert_eq!([0, 1, 2, 3].map(|rank| blocks.bytes(rank)), [4, 3, 0, 0]);
         let runs: Vec<_> = blocks.block(0).runs(0, 9).map(|(at, run)| (at, run.ptr() as usize - base)).collect();
@@ -378,14 +384,17 @@ mod tests {
     fn what_overlaps_or_runs_out_is_refused() {
         let mut memory = [0; 40];
         let refused = |counts: &[u64], displacements: &[u64]| {
-            let refusal = vary(&mut [0; 40], counts, displacements).and_then(Blocks::apart).map(|_| ()).unwrap_err();
-            (refusal.argument, refusal.value)
+            vary(&mut [0; 40], counts, displacements).and_then(Blocks::apart).map(|_| ()).unwrap_err()
         };
-        assert_eq!(refused(&[3, 3], &[0, 2]), (Argument::Displacements, 2));
-        assert_eq!(refused(&[3, 3, 3], &[10, 0, 12]), (Argument::Displacements, 12));
-        assert_eq!(refused(&[1, 1], &[0, 20]), (Argument::Extent, 42));
-        assert_eq!(refused(&[1, u64::MAX], &[0, 1]), (Argument::Extent, u64::MAX));
-        assert_eq!(refused(&[1, 1], &[0]), (Argument::Displacements, 1));
+        let overlap = |one, other| Refusal::new(Argument::Displacements, one, Bound::Apart(other));
+        let extent = |value| Refusal::new(Argument::Extent, value, Bound::AtMost(40));
+        assert_eq!(refused(&[3, 3], &[0, 2]), overlap(0, 1));
+        assert_eq!(refused(&[3, 3, 3], &[10, 0, 12]), overlap(0, 2));
+        assert_eq!(refused(&[3, 0, 3, 0, 3], &[10, 11, 0, 1, 12]), overlap(0, 4));
+        assert_eq!(refused(&[2, 4, 1, 4], &[14, 0, 13, 3]), overlap(1, 3));
+        assert_eq!(refused(&[1, 1], &[0, 20]), extent(42));
+        assert_eq!(refused(&[1, u64::MAX], &[0, 1]), extent(u64::MAX));
+        assert_eq!(refused(&[1, 1], &[0]), Refusal::new(Argument::Displacements, 1, Bound::Equals(2)));
         assert!(vary(&mut memory, &[3, 3, 0], &[3, 0, 1]).and_then(Blocks::apart).is_ok());
         let mut equal = |count| Blocks::equal_mut(&mut memory, 3, count, Datatype::BYTE).map(|_| ());
         assert!(equal(13).is_ok());

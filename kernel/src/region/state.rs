@@ -34,6 +34,7 @@ fn encode_bound(bound: Bound) -> (u64, u64) {
         Bound::MultipleOf(b) => (5, b),
         Bound::Divides(b) => (6, b),
         Bound::Is(condition) => (7, condition as u64),
+        Bound::Apart(b) => (8, b),
     }
 }
 
@@ -46,6 +47,7 @@ fn decode_bound(kind: u64, b: u64) -> Option<Bound> {
         5 => Bound::MultipleOf(b),
         6 => Bound::Divides(b),
         7 => Bound::Is(*Condition::ALL.get(usize::try_from(b).ok()?)?),
+        8 => Bound::Apart(b),
         _ => return None,
     })
 }
@@ -137,8 +139,8 @@ mod tests {
     use crate::region::Params;
     use crate::region::words::Words;
 
-    const BOUNDS: [fn(u64) -> Bound; 6] =
-        [Bound::Below, Bound::AtMost, Bound::AtLeast, Bound::Equals, Bound::MultipleOf, Bound::Divides];
+    const BOUNDS: [fn(u64) -> Bound; 7] =
+        [Bound::Below, Bound::AtMost, Bound::AtLeast, Bound::Equals, Bound::MultipleOf, Bound::Divides, Bound::Apart];
 
     fn poison_of(rank: Rank, cause: Cause) -> Poison {
         Poison { rank, operation: 0x2aaa_aaab, cause }
@@ -175,7 +177,7 @@ mod tests {
             [word, argument, value, 0, bound],
             [word, argument, value, 7, Condition::ALL.len() as u64],
             [word, argument, value, 7, u64::MAX],
-            [word, argument, value, 8, 0],
+            [word, argument, value, 9, 0],
             [word & !(3 << 62), argument, value, kind, bound],
         ] {
             assert_eq!(of_words(wrong), fault, "{wrong:?}");
