@@ -1,8 +1,9 @@
-//! Which collectives there are: by number in a segment, and by name in tables and errors.
+//! The collectives: by number in a segment, and by name in tables and errors.
 
 use core::fmt;
 
-/// A collective by number, as heads of lines and errors have it: forms that may meet have one.
+/// A collective by number, as the heads of lines and errors have it. Collectives that match each other between ranks,
+/// such as gather and gatherv, share a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// MPI_Bcast.
@@ -50,8 +51,8 @@ impl Kind {
     }
 }
 
-/// A collective, as tables name it. Where ranks don't know each other's lengths it has a name of its own, since
-/// there is no choice by bytes.
+/// A collective, as decision tables name it. Variants in which ranks don't know each other's lengths have a name of
+/// their own: for them no algorithm can be chosen by bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Collective {
     /// MPI 4.1, 7.3.
@@ -123,17 +124,17 @@ impl Collective {
         }
     }
 
-    /// What a name stands for.
+    /// The collective of this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|collective| collective.name() == name)
     }
 
-    /// Do all ranks know the bytes? A barrier has none, and of unequal blocks each rank knows its own.
+    /// Do all ranks know the bytes? A barrier has none, and of unequal blocks a rank may know its own alone.
     pub const fn has_bytes(self) -> bool {
         !matches!(self, Self::Barrier | Self::Gatherv | Self::Scatterv | Self::Alltoallv)
     }
 
-    /// Is there an operation, which may not commute?
+    /// Is it a reduction? Its op may not commute.
     pub const fn folds(self) -> bool {
         matches!(self, Self::Reduce | Self::Allreduce | Self::ReduceScatter | Self::Scan | Self::Exscan)
     }
