@@ -101,7 +101,8 @@ static void bad_op(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
     double x = 0;
     int32_t ten = 10;
     const unisono_op op = {rank == ranks - 1 ? NULL : append, &ten, 1};
-    refused(comm, rank, ranks, unisono_allreduce(comm, &x, &x, 2, UNISONO_OPAQUE(4), &op), "function of the operation is null");
+    refused(comm, rank, ranks, unisono_allreduce(comm, &x, &x, 2, UNISONO_OPAQUE(4), &op),
+            "function of the operation is null");
 }
 
 /* Lengths that differ: the rank that sees it says so, the others hear of it. */

@@ -1,11 +1,11 @@
-//! One block of user data per rank: what scatter, gather, allgather and alltoall send or receive.
+//! One block of user data per rank, which scatter, gather, allgather and alltoall send or receive.
 
 use crate::Rank;
 use crate::data::buffer::Buf;
 use crate::data::datatype::{Data, Datatype};
 use crate::error::{Argument, Bound, Condition, Refusal};
 
-/// A block of one datatype per rank, in one piece of memory. In place and unused sides are blocks of nothing.
+/// One block per rank, in one piece of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Blocks<'a> {
     /// The memory, and the datatype that the blocks are made of.
@@ -22,7 +22,7 @@ pub struct Blocks<'a> {
 enum Cut<'a> {
     /// Blocks of `count` elements, one after the other.
     Equal { count: u64 },
-    /// Block `r` has `counts[r]` elements and begins `displacements[r]` extents into the memory.
+    /// Block `r` has `counts[r]` elements and starts `displacements[r]` extents after the memory's start.
     Vary { counts: &'a [u64], displacements: &'a [u64] },
     /// Each block is of a datatype of its own.
     Each(&'a [Block<'a>]),
@@ -33,9 +33,9 @@ enum Cut<'a> {
 pub struct Block<'a> {
     /// Bytes from the memory's start.
     pub displacement: u64,
-    /// Elements.
+    /// Number of elements.
     pub count: u64,
-    /// What they are.
+    /// Their datatype.
     pub datatype: Datatype<'a>,
 }
 
@@ -46,8 +46,8 @@ impl Block<'_> {
         self.datatype.size().unwrap_or(0) * self.count
     }
 
-    /// Its first byte and the one behind its last, where it has bytes and no holes: what holes are for is that
-    /// other blocks may lie in them, as the columns of a matrix.
+    /// Offsets of its first byte and of the first byte after it; `None` if it has no bytes, or holes: other blocks may
+    /// lie in its holes, as with the columns of a matrix.
     fn dense(&self) -> Option<(u64, u64)> {
         let (size, extent) = sizes(self.datatype);
         let bytes = size.saturating_mul(self.count);
@@ -73,7 +73,7 @@ impl<'a> Blocks<'a> {
         Ok(Self { first, size, extent, ranks, cut: Cut::Equal { count } })
     }
 
-    /// Block `r` has `counts[r]` elements and begins `displacements[r]` extents into `memory`
+    /// Block `r` has `counts[r]` elements and starts `displacements[r]` extents after the start of `memory`
     /// (MPI_Scatterv, MPI_Gatherv, ...).
     ///
     /// # Errors
@@ -106,7 +106,7 @@ impl<'a> Blocks<'a> {
         Ok(Self { first, size, extent, ranks: ranks as u32, cut: Cut::Vary { counts, displacements } })
     }
 
-    /// Blocks of a datatype each (MPI_Alltoallw).
+    /// Blocks that have a datatype each (MPI_Alltoallw).
     ///
     /// # Errors
     /// A block reaches beyond `memory`; a datatype is refused as by [`Data::from_raw`].
@@ -161,11 +161,11 @@ impl<'a> Blocks<'a> {
         unsafe { Self::each(Buf::of_mut(memory), blocks) }
     }
 
-    /// The same blocks, where they are to be received: no two may share a byte. Of blocks of a datatype each, only those
+    /// Checks blocks that are to be received: no two may share a byte. Of blocks that have a datatype each, only those
     /// without holes are compared.
     ///
     /// # Errors
-    /// Two blocks overlap.
+    /// Two blocks overlap: the refusal names both ([`Bound::Apart`]).
     #[inline(always)]
     pub fn apart(self) -> Result<Self, Refusal> {
         match self.cut {
@@ -182,19 +182,19 @@ impl<'a> Blocks<'a> {
         self.ranks
     }
 
-    /// Packed bytes of `rank`'s block; 0 beyond the last block.
+    /// Packed bytes of `rank`'s block; 0 for a rank without a block.
     #[inline(always)]
     pub fn bytes(&self, rank: Rank) -> u64 {
         self.size * self.place(rank).0
     }
 
-    /// Packed bytes of one element.
+    /// Packed bytes of one element; 1 if each block has a datatype of its own.
     #[inline(always)]
     pub const fn element(&self) -> u64 {
         self.size
     }
 
-    /// Elements of `rank`'s block; 0 beyond the last block.
+    /// Elements of `rank`'s block; 0 for a rank without a block. Bytes if each block has a datatype of its own.
     #[inline(always)]
     pub fn count(&self, rank: Rank) -> u64 {
         self.place(rank).0
@@ -203,7 +203,7 @@ impl<'a> Blocks<'a> {
     /// Checks that every block has `bytes` packed bytes.
     ///
     /// # Errors
-    /// One has not.
+    /// A block has another length.
     #[inline(always)]
     pub(crate) fn check_all(&self, bytes: u64) -> Result<(), Refusal> {
         let differing = match self.cut {
@@ -239,7 +239,7 @@ impl<'a> Blocks<'a> {
         self.first.moved(displacement * self.extent, count * self.size)
     }
 
-    /// Elements of a block, and its displacement in extents.
+    /// Elements of a block, and its displacement in extents; both in bytes if each block has a datatype of its own.
     #[inline(always)]
     fn place(&self, rank: Rank) -> (u64, u64) {
         match self.cut {
@@ -251,7 +251,7 @@ impl<'a> Blocks<'a> {
                     _ => (0, 0),
                 }
             }
-            // In bytes: the blocks have no element in common.
+            // In bytes: the blocks have no common element.
             Cut::Each(blocks) => match blocks.get(rank as usize) {
                 Some(block) => (block.bytes(), block.displacement),
                 None => (0, 0),
@@ -260,7 +260,7 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// No two of the blocks share an element.
+/// Checks that no two blocks share an element.
 fn counts_apart(counts: &[u64], displacements: &[u64]) -> Result<(), Refusal> {
     let blocks = || counts.iter().zip(displacements);
     // In the usual order one pass is enough.
@@ -279,7 +279,7 @@ fn counts_apart(counts: &[u64], displacements: &[u64]) -> Result<(), Refusal> {
     spans_apart(spans)
 }
 
-/// No two of the blocks without holes share a byte.
+/// Checks that no two blocks without holes share a byte.
 fn each_apart(blocks: &[Block<'_>]) -> Result<(), Refusal> {
     spans_apart(|| blocks.iter().map(Block::dense))
 }
@@ -361,7 +361,7 @@ mod tests {
         };
         let all = [block(20, 2, vector), block(0, 3, Datatype::BYTE), block(99, 0, vector)];
         assert_eq!(of(&mut memory, &all), Ok(()));
-        // In each other's holes; nothing, in the middle of something.
+        // Blocks in each other's holes, and a block of no bytes inside another one.
         assert_eq!(
             of(&mut memory, &[block(20, 2, vector), block(21, 2, vector), block(20, 0, Datatype::BYTE)]),
             Ok(())
