@@ -170,19 +170,26 @@ impl MoveAlgorithm {
     /// [`Self::Auto`]. In a segment without them `Auto` means exchange.
     #[must_use]
     pub const fn beside_papers(collective: Collective, bytes: u64, ranks: u32) -> Self {
-        let (least, several) = match collective {
+        let least = match collective {
             Collective::Scatter => SCATTERED,
             Collective::Allgather => ALLGATHERED,
             _ => return Self::Exchange,
         };
-        if bytes >= least && ranks >= several { Self::Cico } else { Self::Exchange }
+        if bytes >= least.bytes && ranks >= least.ranks { Self::Cico } else { Self::Exchange }
     }
 }
 
 /// Least bytes of a block and least number of processes with which scatter and allgather go through the papers' queues,
 /// in a segment that has them: from there on they were measured to be faster (docs/results/tuning.md).
-pub(crate) const SCATTERED: (u64, u32) = (128 << 10, 3);
-pub(crate) const ALLGATHERED: (u64, u32) = (32 << 10, 6);
+pub(crate) const SCATTERED: Least = Least { bytes: 128 << 10, ranks: 3 };
+pub(crate) const ALLGATHERED: Least = Least { bytes: 32 << 10, ranks: 6 };
+
+/// Least bytes of a block and least number of processes from which an algorithm runs.
+#[derive(Clone, Copy)]
+pub(crate) struct Least {
+    pub(crate) bytes: u64,
+    pub(crate) ranks: u32,
+}
 
 /// Most processes of a barrier in which each one reads the lines of all others.
 pub(crate) const LISTENED: u32 = 16;

@@ -117,7 +117,8 @@ impl Refusal {
             | Argument::MailboxSlots
             | Argument::MailboxFragment
             | Argument::Failures
-            | Argument::Function => Class::Argument,
+            | Argument::Function
+            | Argument::List => Class::Argument,
         }
     }
 }

@@ -78,6 +78,8 @@ pub enum Argument {
     Base,
     /// The function of an op that the caller defines.
     Function,
+    /// Address of a list of a number or a datatype for each rank.
+    List,
 }
 
 impl Argument {
@@ -118,11 +120,12 @@ impl Argument {
             Self::Failures => "failures",
             Self::Base => "base",
             Self::Function => "function of the operation",
+            Self::List => "list of counts, displacements or datatypes",
         }
     }
 
     /// All of them. A segment has their numbers: new ones go to the end.
-    const ALL: [Self; 34] = [
+    const ALL: [Self; 35] = [
         Self::Ranks,
         Self::Rank,
         Self::Root,
@@ -157,6 +160,7 @@ impl Argument {
         Self::Failures,
         Self::Base,
         Self::Function,
+        Self::List,
     ];
 
     /// Its number in the segment: a peer's word is never read as an enum.
@@ -362,7 +366,10 @@ impl fmt::Display for Poison {
                 write!(f, "a message of rank {rank} failed in operation {operation}: error {code}")
             }
             Cause::Late => {
-                write!(f, "rank {rank} was late: the bound on waiting for it is over (operation {operation})")
+                write!(
+                    f,
+                    "rank {rank} was late: a rank waited for it longer than its bound of time (operation {operation})"
+                )
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! A level is a kind of unit that processes share: a cache, a memory, a node, a switch. A process has, per level, the
 //! number of the unit that it runs on, if it is a single one: a process that is bound to a package does not run on a
-//! single L2 cache, and one that is not bound has a unit from the node on only.
+//! single L2 cache, and one that is not bound has units on the levels of nodes and switches only.
 
 pub mod group;
 
@@ -339,7 +339,7 @@ pub struct Malformed {
 pub enum Fault {
     /// An unknown name.
     Unknown,
-    /// A name for the second time.
+    /// A repeated name.
     Repeated,
     /// A number is missing.
     Number,
@@ -353,10 +353,10 @@ impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.fault {
             Fault::Unknown => "an unknown name",
-            Fault::Repeated => "a name for the second time",
-            Fault::Number => "no number",
+            Fault::Repeated => "a repeated name",
+            Fault::Number => "a missing number",
             Fault::Large => "a number above 4294967294",
-            Fault::Backwards => "a range that ends before it begins",
+            Fault::Backwards => "a range whose end is below its start",
         };
         write!(f, "{what} at byte {}", self.at)
     }

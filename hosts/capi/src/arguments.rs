@@ -10,9 +10,6 @@ use unisono_kernel::error::{Argument, Bound, Condition, Refusal};
 /// `UNISONO_IN_PLACE`: an address that no object has.
 const IN_PLACE: usize = usize::MAX;
 
-/// The refusal of a null address of a buffer or a list.
-const NULL: Refusal = Refusal::not(Argument::Buffer, Condition::NotNull);
-
 pub(crate) fn is_in_place(address: *const c_void) -> bool {
     address.addr() == IN_PLACE
 }
@@ -22,7 +19,7 @@ pub(crate) fn is_in_place(address: *const c_void) -> bool {
 pub(crate) fn memory(address: *const c_void, bytes: u64) -> Result<Buf, Refusal> {
     Refusal::check(Argument::Buffer, address.addr() as u64, Bound::Below(IN_PLACE as u64))?;
     if bytes > 0 && address.is_null() {
-        return Err(NULL);
+        return Err(Refusal::not(Argument::Buffer, Condition::NotNull));
     }
     Refusal::check(Argument::Bytes, bytes, Bound::AtMost(isize::MAX as u64))?;
     Ok(Buf::new(address.cast_mut().cast(), bytes as usize))
@@ -106,7 +103,7 @@ pub(crate) unsafe fn list<'a, T>(address: *const T, ranks: u32) -> Result<&'a [T
 #[inline(always)]
 pub(crate) unsafe fn array<'a, T>(address: *const T, len: usize) -> Result<&'a [T], Refusal> {
     if address.is_null() {
-        return Err(NULL);
+        return Err(Refusal::not(Argument::List, Condition::NotNull));
     }
     Refusal::check(Argument::Buffer, address.addr() as u64, Bound::MultipleOf(align_of::<T>() as u64))?;
     // SAFETY: not null, aligned; the caller's promise.

@@ -155,8 +155,8 @@ BAD(scatter_away, "buffer address is 1844674407370955161", unisono_scatter(comm,
 BAD(bcast_away, "buffer address is 1844674407370955161", unisono_bcast(comm, bad ? UNISONO_IN_PLACE : here, 8, 0))
 BAD(both_away, "buffer address is 1844674407370955161", unisono_allgather(comm, here, bad ? UNISONO_IN_PLACE : there, 8))
 BAD(long_bytes, "bytes is 18446744073709551615", unisono_alltoall(comm, here, there, bad ? UINT64_MAX / 2 : 8))
-BAD(null_counts, "buffer address is null", unisono_allgatherv(comm, here, 8, there, bad ? NULL : eights, starts))
-BAD(null_starts, "buffer address is null",
+BAD(null_counts, "datatypes is null", unisono_allgatherv(comm, here, 8, there, bad ? NULL : eights, starts))
+BAD(null_starts, "datatypes is null",
     unisono_scatterv(comm, here, eights, bad ? NULL : starts, there, 8, ranks - 1))
 BAD(own_length, "bytes is 7, must be 8", unisono_allgatherv(comm, here, bad ? 7 : 8, there, eights, starts))
 

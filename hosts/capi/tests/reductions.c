@@ -167,7 +167,7 @@ BAD(no_element, "datatype is 0, must be at least 1",
     unisono_reduce_scatter(comm, here, there, ones, bad ? UNISONO_OPAQUE(0) : UNISONO_I64, &user))
 BAD(large_element, "extent is 4097, must be at most 4096",
     unisono_allreduce(comm, here, there, 0, bad ? UNISONO_OPAQUE(4097) : UNISONO_I64, &user))
-BAD(no_counts, "buffer address is null", unisono_reduce_scatter(comm, here, there, bad ? NULL : ones, SUM))
+BAD(no_counts, "datatypes is null", unisono_reduce_scatter(comm, here, there, bad ? NULL : ones, SUM))
 BAD(overflow, "count is 18446744073709551615, must be at most 18446744073709551614",
     unisono_reduce_scatter(comm, here, there, bad ? many : ones, SUM))
 BAD(long_block, "bytes is 18446744073709551615",

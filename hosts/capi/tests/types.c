@@ -266,9 +266,9 @@ static uint64_t starts[4] = {0, 4, 8, 12}, mixed[4] = {8, 2, 3, 12}, away[4] = {
 #define FROM here, ones, starts, pairs
 #define TO there, ones, starts, pairs
 
-BAD(null_types, "buffer address is null", unisono_alltoallw(comm, here, ones, starts, bad ? NULL : pairs, TO))
-BAD(null_counts, "buffer address is null", unisono_alltoallw(comm, FROM, there, bad ? NULL : ones, starts, pairs))
-BAD(null_starts, "buffer address is null", unisono_alltoallw(comm, FROM, there, ones, bad ? NULL : starts, pairs))
+BAD(null_types, "datatypes is null", unisono_alltoallw(comm, here, ones, starts, bad ? NULL : pairs, TO))
+BAD(null_counts, "datatypes is null", unisono_alltoallw(comm, FROM, there, bad ? NULL : ones, starts, pairs))
+BAD(null_starts, "datatypes is null", unisono_alltoallw(comm, FROM, there, ones, bad ? NULL : starts, pairs))
 BAD(null_type, "datatype is null", unisono_alltoallw(comm, FROM, there, ones, starts, bad ? gap : pairs))
 BAD(null_memory, "buffer address is null", unisono_alltoallw(comm, FROM, bad ? NULL : there, ones, starts, pairs))
 BAD(both_away, "buffer address is 1844674407370955161",

@@ -123,9 +123,9 @@ where
     ) -> Result<A, Error> {
         let slots = Slots { slots: [const { None }; ACTIVE], active: Deque::new(), completed: 0 };
         let mut scope = Scope { communicator: self, in_flight: InFlight::new(slots), made: 0 };
-        let answer = body(&mut scope);
+        let result = body(&mut scope);
         while scope.move_oldest(|on, oldest| on.complete(oldest))? {}
-        answer
+        result
     }
 }
 

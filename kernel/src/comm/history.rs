@@ -86,7 +86,7 @@ pub(crate) struct History {
 
 impl History {
     /// The history after `operation`, where all ranks have called the same before.
-    pub(super) const fn behind(operation: u64) -> Self {
+    pub(super) const fn after(operation: u64) -> Self {
         Self { operation, digests: [Digest::START; KNOWN] }
     }
 
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn the_last_marks_are_known_and_no_others() {
         let kinds = [Kind::Bcast, Kind::Barrier, Kind::Reduce, Kind::Scan];
-        let mut history = History::behind(0);
+        let mut history = History::after(0);
         (0..40).for_each(|at| _ = history.begin(kinds[at % 4]));
         assert!((25..=40).all(|operation| history.knows(operation) && history.known(operation).is_some()));
         assert!(![24, 41, 8].iter().any(|&operation| history.knows(operation) || history.known(operation).is_some()));

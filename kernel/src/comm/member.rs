@@ -62,7 +62,7 @@ impl Member {
         Ok(Self {
             layout,
             rank,
-            history: History::behind(operation),
+            history: History::after(operation),
             acknowledged: operation,
             clock,
             drained: clock,

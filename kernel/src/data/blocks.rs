@@ -65,8 +65,8 @@ impl<'a> Blocks<'a> {
     /// As [`Data::from_raw`].
     #[inline(always)]
     pub unsafe fn equal(memory: Buf, ranks: u32, count: u64, datatype: Datatype<'a>) -> Result<Self, Refusal> {
-        let beyond = Refusal::new(Argument::Count, count, Bound::AtMost(u64::MAX / u64::from(ranks.max(1))));
-        let all = count.checked_mul(ranks.into()).ok_or(beyond)?;
+        let too_large = Refusal::new(Argument::Count, count, Bound::AtMost(u64::MAX / u64::from(ranks.max(1))));
+        let all = count.checked_mul(ranks.into()).ok_or(too_large)?;
         // SAFETY: the caller's promise.
         let first = unsafe { Data::from_raw(memory, all, datatype) }?;
         let (size, extent) = sizes(datatype);

@@ -176,7 +176,7 @@ impl<'a> Data<'a> {
     /// [`Self::from_raw`], of any datatype.
     fn checked(memory: Buf, count: u64, datatype: Datatype<'a>) -> Result<Self, Refusal> {
         let room = memory.len() as u64;
-        let beyond = Refusal::new(Argument::Extent, u64::MAX, Bound::AtMost(room));
+        let too_large = Refusal::new(Argument::Extent, u64::MAX, Bound::AtMost(room));
         if let Datatype::Vector { block, stride, .. } = datatype {
             Refusal::check(Argument::Extent, stride, Bound::AtLeast(block))?;
         }
@@ -186,10 +186,10 @@ impl<'a> Data<'a> {
                 Refusal::check(Argument::Extent, extent, Bound::AtLeast(end))?;
             }
         }
-        let (size, extent) = (datatype.size().ok_or(beyond)?, datatype.extent().ok_or(beyond)?);
-        let reach = extent.checked_mul(count).ok_or(beyond)?;
+        let (size, extent) = (datatype.size().ok_or(too_large)?, datatype.extent().ok_or(too_large)?);
+        let reach = extent.checked_mul(count).ok_or(too_large)?;
         Refusal::check(Argument::Extent, reach, Bound::AtMost(room))?;
-        let bytes = size.checked_mul(count).ok_or(beyond)?;
+        let bytes = size.checked_mul(count).ok_or(too_large)?;
         // Indexed blocks that overlap may pack to more bytes than their extent: these must fit 63 bits, too.
         Refusal::check(Argument::Bytes, bytes, Bound::AtMost(i64::MAX as u64))?;
         Ok(Self { base: memory.ptr(), bytes, shape: Shape::of(datatype, size, extent), life: PhantomData })

@@ -98,7 +98,7 @@ mod tests {
     use std::vec::Vec;
 
     #[test]
-    fn everyone_is_inside_or_a_neighbours_partner_and_numbers_rise() {
+    fn each_rank_is_inside_or_a_neighbours_partner_and_numbers_rise() {
         for size in 1..=33 {
             for favourite in 0..size {
                 let core = |rank| Core::new(Seat { rank, size }, favourite);

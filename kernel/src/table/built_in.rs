@@ -3,8 +3,8 @@
 
 use super::{Choice, Collective, Rule, Span};
 use crate::algorithm::{
-    ALLGATHERED, AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, FEW, LINE_REDUCED, LISTENED, MoveAlgorithm,
-    PAIR, SCATTERED, WHOLE,
+    ALLGATHERED, AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, FEW, LINE_REDUCED, LISTENED, Least,
+    MoveAlgorithm, PAIR, SCATTERED, WHOLE,
 };
 use crate::msg::{
     Algorithm, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan, scatter,
@@ -25,8 +25,8 @@ const fn ranks(rule: Rule, least: u32, most: u32) -> Rule {
 }
 
 /// A rule for the papers' queues, from so many bytes and processes on.
-const fn papers(collective: C, least: (u64, u32)) -> Rule {
-    ranks(bytes(shm(collective, Choice::Move(MoveAlgorithm::Cico)), least.0, u64::MAX), least.1, u32::MAX)
+const fn papers(collective: C, least: Least) -> Rule {
+    ranks(bytes(shm(collective, Choice::Move(MoveAlgorithm::Cico)), least.bytes, u64::MAX), least.ranks, u32::MAX)
 }
 
 /// A rule over messages, for ranges of lengths and of numbers of processes, both ends included.

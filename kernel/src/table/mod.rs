@@ -87,7 +87,7 @@ impl Rule {
         Self { collective, bytes, ranks, levels, commutative: None, plan }
     }
 
-    /// Is the rule for this call?
+    /// Does the rule match this call?
     pub fn matches(&self, ask: &Ask) -> bool {
         self.collective == ask.collective
             && self.plan.over() == ask.over
@@ -97,7 +97,7 @@ impl Rule {
             && self.commutative.is_none_or(|wanted| wanted == ask.commutative)
     }
 
-    /// Is there a call for which both rules are?
+    /// Is there a call that both rules match?
     pub fn meets(&self, other: &Self) -> bool {
         self.collective == other.collective
             && self.plan.over() == other.plan.over()
