@@ -124,7 +124,8 @@ impl Refusal {
 }
 
 impl Poison {
-    /// Its class. A refusal here is another rank's: the rank that refused gets [`Error::Refused`] or [`Error::Poll`].
+    /// Its class. A refusal counts as another rank's: the call that refused returns [`Error::Refused`] or [`Error::Poll`]
+    /// instead; later calls, also of the rank that refused, have this class.
     pub const fn class(&self) -> Class {
         match self.cause {
             Cause::Died => Class::Died,

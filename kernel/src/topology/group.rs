@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn who_shares_no_unit_takes_part_from_the_node_level_on() {
+    fn a_rank_without_a_shared_unit_is_a_member_from_the_node_level_on() {
         let mut localities = paper();
         for rank in [0, 1, 40] {
             localities[rank] =
