@@ -1,7 +1,7 @@
-//! Algorithms over a segment, by name, and the choice among them.
+//! The algorithms over a segment, by name, and the built-in rules that choose among them.
 //!
-//! The choice may use only what all ranks know alike: bytes, ranks, the segment's parameters. `Auto` is resolved by
-//! the communicator's table ([`crate::table`]), if it was made with one, else here, in closed form.
+//! The choice may use only what is the same on all ranks: bytes, number of ranks, the segment's parameters. `Auto` is
+//! resolved by the communicator's decision table ([`crate::table`]), if it was made with one, else by the rules here.
 
 use crate::collective::Collective;
 use crate::pattern::tree::Tree;
@@ -11,8 +11,8 @@ use core::fmt;
 /// Longest operand, in bytes, of an allreduce on posted lines: what fits the first 64 bytes of a line.
 pub(crate) const LINE_REDUCED: u64 = 48;
 
-/// The algorithms of a collective, each beside its name: `from_name` and `Display` are made of one list. The last one may have
-/// a parameter, whose text follows the name and a hyphen.
+/// Makes the algorithms of a collective, with `from_name` and `Display`, from one list of names. The last algorithm may
+/// have a parameter: its text follows the name and a hyphen.
 macro_rules! algorithms {
     ($(#[$about:meta])* $of:ident {
         $($(#[$doc:meta])* $algorithm:ident = $name:literal,)*
@@ -27,7 +27,7 @@ macro_rules! algorithms {
         }
 
         impl $of {
-            /// What a name stands for; `None` for unknown names.
+            /// The algorithm of this name; `None` for unknown names.
             pub fn from_name(name: &str) -> Option<Self> {
                 match name {
                     $($name => Some(Self::$algorithm),)*
@@ -53,9 +53,9 @@ macro_rules! algorithms {
 }
 
 algorithms! {
-    /// How to broadcast.
+    /// Algorithms of broadcast.
     BcastAlgorithm {
-        /// Posted lines where the message fits one, else the monotone queue.
+        /// Posted lines if the message fits one, else the queue.
         #[default]
         Auto = "auto",
         /// [`crate::shm::bcast::posted`].
@@ -63,29 +63,29 @@ algorithms! {
         /// [`crate::shm::bcast::queue`].
         Queue = "queue",
     } or {
-        /// [`crate::shm::papers::bcast`], notified along this tree.
+        /// [`crate::shm::papers::bcast`], paper P1's; ranks notify each other along this tree.
         Cico(Tree) = "cico", |text| Tree::from_name(text.strip_prefix('-')?)
     }
 }
 
 algorithms! {
-    /// How to reduce to everyone.
+    /// Algorithms of allreduce.
     AllreduceAlgorithm {
-        /// Posted lines where the operand fits one, slices where it is long and there are several to share
-        /// the work, else exchange.
+        /// Posted lines if the operand fits one, slices if it is long enough that sharing the folds pays, else
+        /// exchange.
         #[default]
         Auto = "auto",
         /// [`crate::shm::allreduce::posted`].
         Posted = "posted",
-        /// [`crate::shm::reduce::exchange`]: everyone folds everything.
+        /// [`crate::shm::reduce::exchange`]: each rank folds all operands.
         Exchange = "exchange",
-        /// [`crate::shm::allreduce::slices`].
+        /// [`crate::shm::allreduce::slices`]: each rank folds its share of every fragment.
         Slices = "slices",
     }
 }
 
 algorithms! {
-    /// How to gather, scatter or allgather, in equal blocks or not.
+    /// Algorithms of gather, scatter and allgather, with equal blocks or not.
     MoveAlgorithm {
         /// Exchange; where the segment has the papers' queues, long scatters and allgathers go through them.
         #[default]
@@ -98,9 +98,9 @@ algorithms! {
 }
 
 algorithms! {
-    /// How to wait for all.
+    /// Algorithms of barrier.
     BarrierAlgorithm {
-        /// Posted lines among three to sixteen, else dissemination.
+        /// Posted lines among three to sixteen ranks, else dissemination.
         #[default]
         Auto = "auto",
         /// [`crate::shm::barrier::posted`].
@@ -145,10 +145,11 @@ impl AllreduceAlgorithm {
     }
 }
 
-/// Bytes of an operand that is not worth being cut into slices: its slices take one more turn of everybody, which is dear
-/// where processes share cores; but of long operands everyone folds p whole ones.
+/// Up to so many bytes an allreduce folds whole operands, for a pair of ranks, few and many. Slices need one more step
+/// of all ranks, which is slow where processes share cores; without slices each rank folds p whole operands, which is
+/// slow for long ones.
 pub(crate) const WHOLE: [u64; 3] = [5 << 10, 16 << 10, 1 << 10];
-/// Numbers of processes up to which the first two of them hold.
+/// Largest numbers of processes that count as a pair and as few.
 pub(crate) const PAIR: u32 = 2;
 pub(crate) const FEW: u32 = 11;
 
@@ -166,28 +167,35 @@ const fn whole(ranks: u32) -> u64 {
 
 impl MoveAlgorithm {
     /// What `Auto` means for blocks of `bytes` of `ranks` processes in a segment that has the papers' queues: never
-    /// [`Self::Auto`]. In others it is exchange.
+    /// [`Self::Auto`]. In a segment without them `Auto` means exchange.
     #[must_use]
     pub const fn beside_papers(collective: Collective, bytes: u64, ranks: u32) -> Self {
-        let (least, several) = match collective {
+        let least = match collective {
             Collective::Scatter => SCATTERED,
             Collective::Allgather => ALLGATHERED,
             _ => return Self::Exchange,
         };
-        if bytes >= least && ranks >= several { Self::Cico } else { Self::Exchange }
+        if bytes >= least.bytes && ranks >= least.ranks { Self::Cico } else { Self::Exchange }
     }
 }
 
-/// Bytes of a block and number of processes from which scatters and allgathers go through the papers' queues, where a segment has
-/// them: where they are measured to be faster (docs/results/tuning.md).
-pub(crate) const SCATTERED: (u64, u32) = (128 << 10, 3);
-pub(crate) const ALLGATHERED: (u64, u32) = (32 << 10, 6);
+/// Least bytes of a block and least number of processes with which scatter and allgather go through the papers' queues,
+/// in a segment that has them: from there on they were measured to be faster (docs/results/tuning.md).
+pub(crate) const SCATTERED: Least = Least { bytes: 128 << 10, ranks: 3 };
+pub(crate) const ALLGATHERED: Least = Least { bytes: 32 << 10, ranks: 6 };
 
-/// Processes that each look at the lines of all others, at most.
+/// Least bytes of a block and least number of processes from which an algorithm runs.
+#[derive(Clone, Copy)]
+pub(crate) struct Least {
+    pub(crate) bytes: u64,
+    pub(crate) ranks: u32,
+}
+
+/// Most processes of a barrier in which each one reads the lines of all others.
 pub(crate) const LISTENED: u32 = 16;
 
 impl BarrierAlgorithm {
-    /// What `Auto` means among so many processes.
+    /// The algorithm that runs among `ranks` processes: never [`Self::Auto`].
     #[inline]
     pub const fn resolve(self, ranks: u32) -> Self {
         match self {

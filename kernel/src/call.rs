@@ -1,19 +1,18 @@
-//! A collective call as plain data: which one, its buffers, root, operation and algorithm.
+//! A collective call as plain data: the collective, its buffers, root, op and algorithm.
 //!
-//! One description serves all forms: [`Communicator::run`](crate::comm::Communicator::run) blocks,
-//! [`Scope::start`](scope::Scope::start) does not, [`Scope::init`](scope::Scope::init) prepares what is started again and
-//! again.
+//! All forms take the same description: [`Communicator::run`](crate::comm::Communicator::run) is the blocking call,
+//! [`Scope::start`](scope::Scope::start) the nonblocking one, [`Scope::init`](scope::Scope::init) the persistent one.
 //!
 //! | file | what |
 //! |---|---|
 //! | `visit` | from a call to the machine that runs it |
-//! | `any` | machines of any type in one |
+//! | `any` | one type for the machines of all calls |
 //! | `blocking` | calls that return when they are complete |
-//! | `in_flight` | operations that were started and are not complete, in their order |
+//! | `in_flight` | operations that were started and are not complete, in the order of their starts |
 //! | `scope` | nonblocking and persistent calls |
-//! | `progress` | moving one operation, and those of other communicators while waiting |
+//! | `progress` | moves one operation, and those of other communicators while it waits |
 //!
-//! A side that MPI calls not significant is `None`, and so is a send side in place.
+//! A buffer that MPI calls not significant is `None`, and so is a send buffer in place.
 
 pub mod any;
 mod blocking;
@@ -31,138 +30,144 @@ use crate::op::Op;
 /// A call of any collective by any algorithm.
 #[derive(Clone, Copy, Debug)]
 pub enum Call<'buf> {
-    /// Waits until everyone has entered. What anyone did before happens before what anyone does after (MPI 4.1, 7.3).
+    /// Waits until all ranks have called it. What any rank did before happens before what any rank does after (MPI 4.1,
+    /// 7.3).
     Barrier {
-        /// How.
+        /// The algorithm.
         algorithm: BarrierAlgorithm,
     },
-    /// Broadcasts `data` from `root` to everyone. Types may differ between ranks, packed bytes must not (MPI 4.1, 7.4).
+    /// Broadcasts `data` from `root` to all ranks. Datatypes may differ between ranks, packed bytes must not (MPI 4.1,
+    /// 7.4).
     Bcast {
         /// What the root sends and the others receive.
         data: Data<'buf>,
-        /// Who sends.
+        /// The rank that sends.
         root: Rank,
-        /// How.
+        /// The algorithm.
         algorithm: BcastAlgorithm,
     },
-    /// Everyone's `send` goes to its block of the root's `receive`. All blocks have one length (MPI 4.1, 7.5).
+    /// Each rank's `send` goes to its block of the root's `receive`. All blocks have one length (MPI 4.1, 7.5).
     Gather {
         /// This process's block.
         send: Option<Data<'buf>>,
-        /// Everyone's, at the root.
+        /// A block from each rank; significant at the root.
         receive: Option<Blocks<'buf>>,
-        /// Who receives.
+        /// The rank that receives.
         root: Rank,
-        /// How.
+        /// The algorithm.
         algorithm: MoveAlgorithm,
     },
-    /// [`Self::Gather`] of blocks whose lengths only the root knows all of (MPI 4.1, 7.5).
+    /// [`Self::Gather`] of blocks of different lengths; only the root knows all of them (MPI 4.1, 7.5).
     Gatherv {
         /// This process's block.
         send: Option<Data<'buf>>,
-        /// Everyone's, at the root.
+        /// A block from each rank; significant at the root.
         receive: Option<Blocks<'buf>>,
-        /// Who receives.
+        /// The rank that receives.
         root: Rank,
-        /// How.
+        /// The algorithm.
         algorithm: MoveAlgorithm,
     },
     /// Each block of the root's `send` goes to its rank's `receive`. All blocks have one length (MPI 4.1, 7.6).
     Scatter {
-        /// Everyone's blocks, at the root.
+        /// A block for each rank; significant at the root.
         send: Option<Blocks<'buf>>,
-        /// This process's.
+        /// This process's block.
         receive: Option<Data<'buf>>,
-        /// Who sends.
+        /// The rank that sends.
         root: Rank,
-        /// How.
+        /// The algorithm.
         algorithm: MoveAlgorithm,
     },
-    /// [`Self::Scatter`] of blocks whose lengths only the root knows all of (MPI 4.1, 7.6).
+    /// [`Self::Scatter`] of blocks of different lengths; only the root knows all of them (MPI 4.1, 7.6).
     Scatterv {
-        /// Everyone's blocks, at the root.
+        /// A block for each rank; significant at the root.
         send: Option<Blocks<'buf>>,
-        /// This process's.
+        /// This process's block.
         receive: Option<Data<'buf>>,
-        /// Who sends.
+        /// The rank that sends.
         root: Rank,
-        /// How.
+        /// The algorithm.
         algorithm: MoveAlgorithm,
     },
-    /// Everyone's `send` goes to its block of everyone's `receive`. All know all lengths, equal or not (MPI 4.1, 7.7).
+    /// Each rank's `send` goes to its block of every rank's `receive`. All ranks know all lengths, equal or not (MPI
+    /// 4.1, 7.7).
     Allgather {
         /// This process's block.
         send: Option<Data<'buf>>,
-        /// Everyone's.
+        /// A block from each rank.
         receive: Blocks<'buf>,
-        /// How.
+        /// The algorithm.
         algorithm: MoveAlgorithm,
     },
-    /// Block r of everyone's `send` goes to rank r's `receive`. All blocks of all ranks have one length (MPI 4.1, 7.8).
+    /// Block r of each rank's `send` goes to rank r's `receive`. All blocks of all ranks have one length (MPI 4.1,
+    /// 7.8).
     Alltoall {
-        /// A block for each.
+        /// A block for each rank.
         send: Option<Blocks<'buf>>,
-        /// A block from each.
+        /// A block from each rank.
         receive: Blocks<'buf>,
     },
-    /// [`Self::Alltoall`] of blocks whose lengths only sender and receiver know; alltoallw, too (MPI 4.1, 7.8).
+    /// [`Self::Alltoall`] of blocks of different lengths; only a block's sender and receiver know its length.
+    /// Alltoallw, too (MPI 4.1, 7.8).
     Alltoallv {
-        /// A block for each.
+        /// A block for each rank.
         send: Option<Blocks<'buf>>,
-        /// A block from each.
+        /// A block from each rank.
         receive: Blocks<'buf>,
     },
-    /// The fold of everyone's `send` with `op`, in rank order, goes to the root's `receive`. In place at the root: the
-    /// same data twice (MPI 4.1, 7.9.1).
+    /// The fold of all ranks' `send` with `op`, in rank order, goes to the root's `receive`. In place at the root:
+    /// `send` and `receive` are the same data (MPI 4.1, 7.9.1).
     Reduce {
         /// This process's operand.
         send: Data<'buf>,
-        /// The result, at the root.
+        /// The result; significant at the root.
         receive: Option<Data<'buf>>,
-        /// What folds.
+        /// The op.
         op: Op,
-        /// Who receives.
+        /// The rank that receives.
         root: Rank,
     },
-    /// The fold of everyone's `send` with `op`, in rank order, goes to everyone's `receive`: the same bits on all ranks.
-    /// In place: the same data twice (MPI 4.1, 7.9.6).
+    /// The fold of all ranks' `send` with `op`, in rank order, goes to every rank's `receive`: the same bits on all
+    /// ranks. In place: `send` and `receive` are the same data (MPI 4.1, 7.9.6).
     Allreduce {
         /// This process's operand.
         send: Data<'buf>,
         /// The result.
         receive: Data<'buf>,
-        /// What folds.
+        /// The op.
         op: Op,
-        /// How.
+        /// The algorithm.
         algorithm: AllreduceAlgorithm,
     },
-    /// The fold of everyone's block r goes to rank r's `receive`. All know all lengths, equal or not. In place: `receive`
-    /// lies where the blocks begin (MPI 4.1, 7.10).
+    /// The fold of all ranks' block r goes to rank r's `receive`. All ranks know all lengths, equal or not. In place:
+    /// `receive` is at the address of the first block (MPI 4.1, 7.10).
     ReduceScatter {
-        /// An operand for each.
+        /// An operand for each rank.
         send: Blocks<'buf>,
         /// This process's result.
         receive: Data<'buf>,
-        /// What folds.
+        /// The op.
         op: Op,
     },
-    /// The fold of the `send` of ranks 0 … r goes to rank r's `receive`. In place: the same data twice (MPI 4.1, 7.11.1).
+    /// The fold of the `send` of ranks 0 … r goes to rank r's `receive`. In place: `send` and `receive` are the same
+    /// data (MPI 4.1, 7.11.1).
     Scan {
         /// This process's operand.
         send: Data<'buf>,
         /// The result.
         receive: Data<'buf>,
-        /// What folds.
+        /// The op.
         op: Op,
     },
-    /// The fold of the `send` of the ranks below r goes to rank r's `receive`; rank 0's is left alone. In place: the same
-    /// data twice (MPI 4.1, 7.11.2).
+    /// The fold of the `send` of the ranks below r goes to rank r's `receive`; rank 0's is not written. In place:
+    /// `send` and `receive` are the same data (MPI 4.1, 7.11.2).
     Exscan {
         /// This process's operand.
         send: Data<'buf>,
-        /// The result; rank 0's is left alone.
+        /// The result; rank 0's is not written.
         receive: Data<'buf>,
-        /// What folds.
+        /// The op.
         op: Op,
     },
 }

@@ -1,5 +1,6 @@
-//! Every error as one of a few classes: the numbers of `unisono.h` and MPI's error classes. The one table; what else
-//! lists them (the header, docs/reference/errors.md, the preload's `errors.c`) is compared with it by tests.
+//! Every error belongs to one of a few classes. Here is the one table of them, with their numbers in `unisono.h` and
+//! MPI's error classes; tests compare the other lists with it (the header, docs/reference/errors.md, the preload's
+//! `errors.c`).
 //!
 //! No match here has a wildcard: an error without a class does not compile.
 
@@ -9,7 +10,7 @@ use core::ffi::CStr;
 
 macro_rules! classes {
     ($($(#[$doc:meta])* $class:ident = $number:literal, $name:literal, $mpi:literal, $text:literal;)*) => {
-        /// What kind of failure an error is. Numbers are fixed for good: new ones go to the end.
+        /// The class of an error. Its number never changes: new classes go to the end.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         #[repr(i32)]
@@ -31,7 +32,7 @@ macro_rules! classes {
                 match self { $(Self::$class => $mpi,)* }
             }
 
-            /// What it means, in a few words.
+            /// A short text for the class.
             pub const fn text(self) -> &'static CStr {
                 match self { $(Self::$class => $text,)* }
             }
@@ -48,23 +49,23 @@ classes! {
     Busy = -3, c"UNISONO_ERR_BUSY", "MPI_ERR_OTHER", c"the communicator is in use by another call";
     /// The memory holds no segment yet. C alone.
     NotReady = -4, c"UNISONO_ERR_NOT_READY", "MPI_ERR_OTHER", c"the segment was not created yet";
-    /// The memory holds something else, or a segment of another version or layout.
+    /// The memory holds something other than a segment, or a segment of another version or layout.
     Segment = -5, c"UNISONO_ERR_SEGMENT", "MPI_ERR_INTERN", c"the memory holds no segment that this version understands";
     /// This rank's arguments do not fit those of another.
     Mismatch = -6, c"UNISONO_ERR_MISMATCH", "MPI_ERR_TRUNCATE", c"the ranks' arguments disagree";
     /// Another rank refused its arguments, at this or an earlier operation.
     Peer = -7, c"UNISONO_ERR_PEER", "MPI_ERR_OTHER", c"another rank refused its arguments";
-    /// A rank is gone.
+    /// A rank died.
     Died = -8, c"UNISONO_ERR_DIED", "MPI_ERR_OTHER", c"a rank died";
     /// A rank was waited for longer than its bound of time.
     Late = -9, c"UNISONO_ERR_LATE", "MPI_ERR_OTHER", c"a rank was late";
-    /// Words in the segment that no member writes.
+    /// The segment holds words that no member writes.
     Corrupt = -10, c"UNISONO_ERR_CORRUPT", "MPI_ERR_INTERN", c"the segment is corrupt";
     /// No memory for a handle, or for a segment.
     Memory = -11, c"UNISONO_ERR_MEMORY", "MPI_ERR_NO_MEM", c"out of memory";
-    /// None of the others.
+    /// Any other error.
     Other = -12, c"UNISONO_ERR_OTHER", "MPI_ERR_OTHER", c"another error";
-    /// A start-up between processes failed.
+    /// The processes could not be connected at start-up.
     Host = -13, c"UNISONO_ERR_HOST", "MPI_ERR_OTHER", c"the processes could not be joined";
     /// A request is active, or can't be started. C alone.
     Request = -14, c"UNISONO_ERR_REQUEST", "MPI_ERR_REQUEST", c"a request is in the way";
@@ -83,7 +84,7 @@ impl Class {
 }
 
 impl Refusal {
-    /// Its class: what a segment tells of itself is no argument of a caller.
+    /// Its class. Magic, version, hash and base come from the segment, not from the caller.
     pub const fn class(&self) -> Class {
         match self.argument {
             Argument::Magic | Argument::Version | Argument::Hash | Argument::Base => Class::Segment,
@@ -115,13 +116,16 @@ impl Refusal {
             | Argument::Messages
             | Argument::MailboxSlots
             | Argument::MailboxFragment
-            | Argument::Failures => Class::Argument,
+            | Argument::Failures
+            | Argument::Function
+            | Argument::List => Class::Argument,
         }
     }
 }
 
 impl Poison {
-    /// Its class. A refusal is another rank's: the one that refused has its own error.
+    /// Its class. A refusal counts as another rank's: the call that refused returns [`Error::Refused`] or [`Error::Poll`]
+    /// instead; later calls, also of the rank that refused, have this class.
     pub const fn class(&self) -> Class {
         match self.cause {
             Cause::Died => Class::Died,
@@ -189,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn how_an_operation_ends_is_told_alike_by_who_waits_and_who_calls() {
+    fn a_wait_and_a_call_report_the_same_class() {
         let refusal = Refusal::new(Argument::Root, 9, Bound::Below(4));
         let poison = |cause| Poison { rank: 1, operation: 7, cause };
         for (cause, class) in [

@@ -4,7 +4,8 @@ use core::fmt;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $number:literal, $name:literal;)*) => {
-        /// A collective by number, as heads of lines and errors have it: forms that may meet have one number.
+        /// A collective by number, as the heads of lines and errors have it. Collectives that match each other between
+        /// ranks, such as gather and gatherv, share a number.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Kind {
             $($(#[$doc])* $kind = $number,)*
@@ -73,8 +74,8 @@ enum Applies {
 
 macro_rules! collectives {
     ($($(#[$doc:meta])* $collective:ident: $name:literal, $family:literal, Bytes::$bytes:ident, Applies::$applies:ident;)*) => {
-        /// A collective, as tables name it. Where ranks don't know each other's lengths it has a name of its own, since
-        /// there is no choice by bytes.
+        /// A collective, as decision tables name it. Variants in which ranks don't know each other's lengths have a
+        /// name of their own: for them no algorithm can be chosen by bytes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Collective {
             $($(#[$doc])* $collective,)*
@@ -94,12 +95,12 @@ macro_rules! collectives {
                 match self { $(Self::$collective => $family,)* }
             }
 
-            /// Do all ranks know the bytes? A barrier has none, and of unequal blocks each rank knows its own.
+            /// Do all ranks know the bytes? A barrier has none, and of unequal blocks a rank may know its own alone.
             pub const fn has_bytes(self) -> bool {
                 matches!(match self { $(Self::$collective => Bytes::$bytes,)* }, Bytes::Alike)
             }
 
-            /// Is there an op, which may not commute?
+            /// Is it a reduction? Its op may not commute.
             pub const fn folds(self) -> bool {
                 matches!(match self { $(Self::$collective => Applies::$applies,)* }, Applies::Op)
             }
@@ -141,7 +142,7 @@ collectives! {
 }
 
 impl Collective {
-    /// What a name stands for.
+    /// The collective of this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|collective| collective.name() == name)
     }

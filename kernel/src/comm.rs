@@ -1,12 +1,12 @@
-//! A communicator as one process sees it: the region, and private state that all keep in lockstep.
+//! A communicator as one process sees it: the region, and private state with counts that are equal on all ranks.
 //!
 //! | file | what |
 //! |---|---|
-//! | `member` | who this process is, and how far everything has come |
-//! | `history` | what it has called |
-//! | `heads` | what other processes' lines say of that |
+//! | `member` | this process's rank, and what it has counted |
+//! | `history` | the collectives that it has called |
+//! | `heads` | what the heads of other processes' lines say of theirs |
 //! | `divergence` | ranks that call different collectives |
-//! | `communicator` | all of it, and a way of waiting: what is called on |
+//! | `communicator` | all of it with a wait policy: the object that has the calls |
 
 mod communicator;
 pub(crate) mod divergence;
@@ -39,23 +39,23 @@ impl<R: Region> Comm<R> {
         Self::resume(region, layout, rank, Base::default())
     }
 
-    /// The same where a communicator was before: as [`Member::resume`].
+    /// The same on the memory of an earlier communicator: see [`Member::resume`].
     ///
     /// # Errors
-    /// `rank` is not below the layout's number of ranks.
+    /// As [`Member::resume`].
     pub fn resume(region: R, layout: Layout, rank: Rank, base: Base) -> Result<Self, Refusal> {
         Ok(Self { region, member: Member::resume(layout, rank, base)? })
     }
 
-    /// Where this process stands, if it has finished all that it began and nobody has poisoned the communicator: where
-    /// the next one on this memory may begin.
+    /// This process's counts, if it has finished all operations that it started and the communicator is not poisoned.
+    /// The next communicator on this memory may start from them.
     pub fn end(&self) -> Option<Base> {
         let (base, done) = (self.member.base(), self.member.layout().done(self.member.rank()));
         let finished = self.region.flag(done).load_acquire().is(base.operation);
         (finished && state::look(&self.region, self.member.layout()).is_none()).then_some(base)
     }
 
-    /// The same process with private state that was saved: how a checker restores a snapshot.
+    /// A process with private state that was saved: a checker restores a snapshot with it.
     pub const fn with_member(region: R, member: Member) -> Self {
         Self { region, member }
     }
@@ -78,12 +78,12 @@ impl<R: Region> Comm<R> {
         &self.region
     }
 
-    /// Poisons the communicator; answers the poison that counts (the first).
+    /// Poisons the communicator; returns the poison that counts (the first).
     pub fn poison_with(&self, poison: Poison) -> Poison {
         state::poison(&self.region, self.member.layout(), self.member.rank(), poison)
     }
 
-    /// Has `peer` waited long in the operation in which this process is, or a later one? Then it is not who is late.
+    /// Has `peer` itself waited long in this process's operation or a later one? Then `peer` is not late.
     pub fn waits(&self, peer: Rank) -> bool {
         peer < self.member.size() && self.member.waits(&self.region, peer)
     }
@@ -95,7 +95,7 @@ impl<R: Region> Comm<R> {
             Source::Flag(id, until) => until.holds(self.region.flag(id).load_acquire().unchecked()),
             Source::Mail(id, until) => until.holds(self.region.mail(id).peek_acquire().unchecked()),
             Source::Counter(id, until) => until.holds(self.region.counter(id).load_acquire().unchecked()),
-            // Messages make progress by polling alone.
+            // Only a poll can tell.
             Source::Message(_) => true,
         }
     }
@@ -123,7 +123,7 @@ impl<R: Region> Observe for Comm<R> {
     }
     fn late(&self, peer: Option<Rank>) -> Rank {
         let done = |rank: Rank| self.region.flag(self.member.layout().done(rank)).load_acquire().unchecked();
-        // Who says that it waits is not late; of the others, who is furthest behind.
+        // A rank that waits itself is not late. Of the others, the one that has finished the fewest operations is.
         let others = self.member.peers().filter(|&rank| !self.waits(rank));
         let awaited = peer.filter(|&peer| !self.waits(peer));
         awaited.or_else(|| others.min_by_key(|&rank| done(rank))).or(peer).unwrap_or(0)

@@ -1,10 +1,11 @@
-//! Errors are values: small, `Copy`, without strings; each names its argument, the value, the bound.
+//! Errors: small values, `Copy`, without strings. A refusal names the argument, its value and the bound, or the
+//! condition that it does not meet.
 
 use crate::Rank;
 use crate::collective::Kind;
 use core::fmt;
 
-/// What a refused value was meant for.
+/// The argument that a refusal names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Argument {
@@ -18,15 +19,15 @@ pub enum Argument {
     Bytes,
     /// Number of elements.
     Count,
-    /// Extent of a datatype in bytes, against the memory given.
+    /// Extent of all elements of a datatype, in bytes.
     Extent,
     /// Page size of the segment in bytes.
     Page,
     /// Posted lines per rank.
     Lines,
-    /// Slots of a monotone queue.
+    /// Slots of a rank's queue.
     QueueSlots,
-    /// Bytes in one slot of a monotone queue.
+    /// Bytes in one slot of a rank's queue.
     QueueFragment,
     /// Paper P1's `s`: slots per process.
     Slots,
@@ -44,9 +45,10 @@ pub enum Argument {
     Version,
     /// Hash of the segment's layout.
     Hash,
-    /// Kind of collective that a peer runs.
+    /// The collective, by its number ([`Kind`]).
     Collective,
-    /// Kind of a collective that a peer ran before; 0: the peers' collectives differ, it is not known how.
+    /// A collective before this one, by its number ([`Kind`]); 0: earlier collectives differ, and it is not known
+    /// which.
     EarlierCollective,
     /// Requests in flight.
     Requests,
@@ -54,26 +56,30 @@ pub enum Argument {
     Address,
     /// Address of a caller's buffer.
     Buffer,
-    /// A datatype's number.
+    /// A datatype's number or address.
     Datatype,
-    /// An operation's number or address.
+    /// An op's number or address.
     Operation,
-    /// Displacements of blocks, in extents; or how many of them there are.
+    /// Displacements of blocks, or how many displacements there are.
     Displacements,
-    /// Bytes of an operation's element.
+    /// Bytes of an op's element.
     Element,
     /// Bytes of working memory that the caller gives.
     Scratch,
-    /// Messages of a mailbox that may be under way.
+    /// Messages that may be in flight in a mailbox.
     Messages,
-    /// Slots of a mailbox's message.
+    /// Slots for each message of a mailbox.
     MailboxSlots,
     /// Bytes in one slot of a mailbox.
     MailboxFragment,
     /// Failures of the communicator.
     Failures,
-    /// A count at which a communicator begins on memory that was used before.
+    /// A count at which a communicator starts on memory that was used before.
     Base,
+    /// The function of an op that the caller defines.
+    Function,
+    /// Address of a list of a number or a datatype for each rank.
+    List,
 }
 
 impl Argument {
@@ -113,10 +119,13 @@ impl Argument {
             Self::MailboxFragment => "mailbox fragment",
             Self::Failures => "failures",
             Self::Base => "base",
+            Self::Function => "function of the operation",
+            Self::List => "list of counts, displacements or datatypes",
         }
     }
 
-    const ALL: [Self; 33] = [
+    /// All of them. A segment has their numbers: new ones go to the end.
+    const ALL: [Self; 35] = [
         Self::Ranks,
         Self::Rank,
         Self::Root,
@@ -150,9 +159,11 @@ impl Argument {
         Self::MailboxFragment,
         Self::Failures,
         Self::Base,
+        Self::Function,
+        Self::List,
     ];
 
-    /// A number for the segment, where enums must not be read from bytes.
+    /// Its number in the segment: a peer's word is never read as an enum.
     pub(crate) const fn code(self) -> u64 {
         self as u64
     }
@@ -162,7 +173,7 @@ impl Argument {
     }
 }
 
-/// How a value missed its bound.
+/// The bound that a value must keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bound {
     /// The value must be below this.
@@ -173,43 +184,55 @@ pub enum Bound {
     AtLeast(u64),
     /// The value must equal this.
     Equals(u64),
-    /// The value must be a multiple (or power) of this.
+    /// The value must be a multiple of this.
     MultipleOf(u64),
     /// The value must divide this.
     Divides(u64),
-    /// The argument must be so; the value is 1 if it is.
+    /// The argument must meet this condition; the value is 1 if it does.
     Is(Condition),
+    /// Blocks that are received must not overlap: the value is the rank of one block, this is the rank of the other.
+    Apart(u64),
 }
 
-/// What an argument must be, where no number says it.
+/// What an argument must be, where a number can't express it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Condition {
     /// Data in one piece: an operation's elements have no holes.
     Contiguous,
     /// A communicator that has failed: a healthy one is not renewed.
     Failed,
-    /// A request that was made, and was not freed.
+    /// A request that exists: it was made, and was not freed.
     Known,
     /// A request that is not active.
     Inactive,
+    /// An address other than null.
+    NotNull,
+    /// A buffer, or blocks, that this rank needs for its part of the collective.
+    Given,
+    /// A segment that has the queues of papers P1 and P2.
+    PaperQueues,
 }
 
 impl Condition {
-    /// All of them. What a segment says of one is its place here: new ones go to the end.
-    pub(crate) const ALL: [Self; 4] = [Self::Contiguous, Self::Failed, Self::Known, Self::Inactive];
+    /// All of them. A segment has a condition as its index here: new ones go to the end.
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Contiguous, Self::Failed, Self::Known, Self::Inactive, Self::NotNull, Self::Given, Self::PaperQueues];
 
-    /// What is said of an argument that is not so.
+    /// The error text for an argument that does not meet the condition.
     const fn text(self) -> &'static str {
         match self {
             Self::Contiguous => "the data has holes, must be contiguous",
             Self::Failed => "the communicator has not failed: there is nothing to renew",
             Self::Known => "no such request: it was freed, or never made",
             Self::Inactive => "the request is active: wait for it first",
+            Self::NotNull => "an address is null",
+            Self::Given => "this rank needs a buffer that was not given",
+            Self::PaperQueues => "the segment has no queues of papers P1 and P2: make it with `with_cico`",
         }
     }
 }
 
-/// A refused argument: its name, its value, the bound that it broke.
+/// A refused argument: which one, its value, and the bound that the value breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Refusal {
     /// Which argument.
@@ -221,7 +244,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal of `value` for `argument`.
+    /// The refusal of this value of this argument.
     pub const fn new(argument: Argument, value: u64, bound: Bound) -> Self {
         Self { argument, value, bound }
     }
@@ -229,13 +252,13 @@ impl Refusal {
     /// Is the address `at` a multiple of `align`?
     ///
     /// # Errors
-    /// It is not; the argument named is the segment's address.
+    /// It is not. The refusal names the segment's address.
     pub fn check_aligned(at: u64, align: u64) -> Result<(), Self> {
         Self::check(Argument::Address, at, Bound::MultipleOf(align))?;
         Ok(())
     }
 
-    /// An argument that is not what it must be.
+    /// The refusal of an argument that does not meet a condition.
     pub const fn not(argument: Argument, condition: Condition) -> Self {
         Self::new(argument, 0, Bound::Is(condition))
     }
@@ -254,6 +277,8 @@ impl Refusal {
             Bound::MultipleOf(b) => b != 0 && value.is_multiple_of(b),
             Bound::Divides(b) => value != 0 && b.is_multiple_of(value),
             Bound::Is(_) => value != 0,
+            // Two ranks don't say where their blocks lie: this bound is made by the check that compares them.
+            Bound::Apart(_) => false,
         };
         if ok { Ok(value) } else { Err(Self::new(argument, value, bound)) }
     }
@@ -275,7 +300,9 @@ impl fmt::Display for Refusal {
             Bound::Equals(b) => write!(f, "{name} is {value}, must be {b}"),
             Bound::MultipleOf(b) => write!(f, "{name} is {value}, must be a multiple of {b}"),
             Bound::Divides(b) => write!(f, "{name} is {value}, must divide {b}"),
+            Bound::Is(Condition::NotNull) => write!(f, "{name} is null"),
             Bound::Is(condition) => f.write_str(condition.text()),
+            Bound::Apart(other) => write!(f, "blocks {value} and {other} overlap"),
         }
     }
 }
@@ -287,40 +314,41 @@ impl core::error::Error for Refusal {}
 pub struct P2pError(pub i32);
 
 impl P2pError {
-    /// A message and its receive differ in length: the one number that all layers share.
+    /// A message and its receive differ in length. All layers use this number for it; other numbers are a layer's own.
     pub const LENGTH: Self = Self(-1);
 }
 
-/// Why a communicator can't go on, agreed by all its members: the first writer's word.
+/// Why a communicator has failed. The first poison that a member writes counts; all members return that one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Poison {
-    /// The rank at fault; from the segment's number of ranks on one of another node ([`crate::hier::Levels`]).
+    /// The rank at fault. A rank that is not below the segment's number of ranks is one of another node
+    /// ([`crate::hier::Levels`]).
     pub rank: Rank,
-    /// The operation (number on this communicator, the first is 1; modulo 2³⁰ where a peer wrote it).
+    /// The operation's number on this communicator; the first is 1. Modulo 2³⁰ if another rank wrote the poison.
     pub operation: u64,
     /// What happened there.
     pub cause: Cause,
 }
 
 impl Poison {
-    /// Are all its ranks there, to go on together on a communicator of the same ranks? Not where one died.
+    /// Can all ranks go on together on a renewed communicator? Not if one died.
     pub const fn is_renewable(&self) -> bool {
         !matches!(self.cause, Cause::Died)
     }
 }
 
-/// What a [`Poison`] tells of its rank.
+/// What happened at the rank of a [`Poison`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
-    /// The process is gone.
+    /// The process died.
     Died,
-    /// It refused an argument of its own, or what a peer's argument said.
+    /// It refused an argument of its own, or a peer's argument that does not fit its own.
     Refused(Refusal),
     /// It found words in the segment that no member writes.
     Fault,
-    /// A message of its failed: the layer's error number.
+    /// One of its messages failed; the error number of the point-to-point layer.
     Messages(i32),
-    /// It was waited for longer than the bound of time.
+    /// Another rank waited for it longer than the bound of time.
     Late,
 }
 
@@ -338,24 +366,27 @@ impl fmt::Display for Poison {
                 write!(f, "a message of rank {rank} failed in operation {operation}: error {code}")
             }
             Cause::Late => {
-                write!(f, "rank {rank} was late: the bound on waiting for it is over (operation {operation})")
+                write!(
+                    f,
+                    "rank {rank} was late: a rank waited for it longer than its bound of time (operation {operation})"
+                )
             }
         }
     }
 }
 
-/// Why a poll failed. The operation is over; the communicator must be poisoned.
+/// Why a poll failed. The operation has failed, and the communicator must be poisoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PollError {
-    /// A peer's argument does not fit ours: `value` is ours, the bound is the peer's.
+    /// A peer's argument does not fit this rank's: the refusal's value is this rank's, its bound the peer's.
     Mismatch {
         /// The peer.
         peer: Rank,
-        /// Our value against its bound.
+        /// This rank's value, and the peer's as the bound.
         refusal: Refusal,
     },
-    /// A word of `peer` is ahead of where any member can be: line overrun or corrupt segment.
+    /// A word of `peer` is larger than any member can have written: the segment is corrupt.
     Overrun {
         /// The peer.
         peer: Rank,
@@ -364,7 +395,7 @@ pub enum PollError {
         /// The value found.
         found: u64,
     },
-    /// The point-to-point layer failed; its own number.
+    /// The point-to-point layer failed.
     Messages {
         /// The peer.
         peer: Rank,
@@ -393,21 +424,21 @@ impl fmt::Display for PollError {
 
 impl core::error::Error for PollError {}
 
-/// Why a wait ended without what it waited for.
+/// Why a wait failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WaitError {
     /// The communicator is poisoned.
     Poisoned(Poison),
-    /// The peer that was waited for is gone.
+    /// The awaited peer died.
     Died(Rank),
-    /// The bound of time (or of polls) is over; the peer that was waited for.
+    /// The wait took longer than its bound; the awaited peer.
     Late(Rank),
-    /// The peer makes another collective at this place: its number, where this process's stands.
+    /// The peer calls another collective than this process in the same place.
     Diverged {
-        /// Who.
+        /// The peer.
         peer: Rank,
-        /// What is refused: this process's collective, against the peer's.
+        /// This process's collective, and the peer's as the bound.
         refusal: Refusal,
     },
     /// A checker gave this execution up: not a failure.
@@ -420,10 +451,11 @@ pub enum WaitError {
 pub enum Error {
     /// An argument of this call was refused here.
     Refused(Refusal),
-    /// The communicator is poisoned, by this call or an earlier one, here or elsewhere. Where no rank died ([`Poison::is_renewable`])
-    /// all renew it and go on (`Intracomm::renew`, `unisono_comm_renew`, `unisono_local::renew`); else the others make a group.
+    /// The communicator is poisoned, by this call or an earlier one, on this or another rank. If no rank died
+    /// ([`Poison::is_renewable`]), all ranks may renew it and go on (`Intracomm::renew`, `unisono_comm_renew`,
+    /// `unisono_local::renew`); else the living ranks may make a communicator of their own.
     Poisoned(Poison),
-    /// The machine failed; the communicator is poisoned from now on.
+    /// A poll failed; the communicator is poisoned from now on.
     Poll(PollError),
     /// A checker gave this execution up: not a failure.
     Abandoned,
@@ -447,3 +479,34 @@ impl fmt::Display for Error {
 }
 
 impl core::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn every_argument_has_one_number_and_is_found_by_it() {
+        for (at, argument) in (0..).zip(Argument::ALL) {
+            assert_eq!((argument.code(), Argument::from_code(at)), (at, Some(argument)));
+        }
+        assert_eq!(Argument::from_code(Argument::ALL.len() as u64), None);
+        for (at, condition) in Condition::ALL.into_iter().enumerate() {
+            assert_eq!(condition as usize, at);
+        }
+    }
+
+    #[test]
+    fn what_no_number_says_is_said_in_words() {
+        let null = |argument| Refusal::not(argument, Condition::NotNull).to_string();
+        assert_eq!(null(Argument::Buffer), "buffer address is null");
+        assert_eq!(null(Argument::Function), "function of the operation is null");
+        let missing = Refusal::not(Argument::Buffer, Condition::Given);
+        assert_eq!(missing.to_string(), "this rank needs a buffer that was not given");
+        let queues = Refusal::not(Argument::Slots, Condition::PaperQueues).to_string();
+        assert_eq!(queues, "the segment has no queues of papers P1 and P2: make it with `with_cico`");
+        let overlap = Refusal::new(Argument::Displacements, 1, Bound::Apart(3));
+        assert_eq!(overlap.to_string(), "blocks 1 and 3 overlap");
+        assert_eq!(Refusal::check(Argument::Displacements, 1, Bound::Apart(3)), Err(overlap));
+    }
+}

@@ -1,17 +1,16 @@
 //! Collective operations as polled state machines.
 //!
-//! A collective is a small machine that is polled; all that it needs from the world (shared
-//! words, bytes, messages, waiting) comes through traits. So the same machine runs between
-//! processes on a NUMA server, over messages between servers, inside a model checker and inside
-//! a fuzzer.
+//! Each process runs its part of a collective as a small state machine, which is polled. All that a machine needs from
+//! outside (shared words, bytes, messages, waiting) comes through traits. So the same machine runs between processes on
+//! a NUMA server, over messages between servers, inside a model checker and inside a fuzzer.
 //!
-//! The crate has no `std`, no `alloc`, no operating system, no clock and no threads in it.
+//! The crate uses neither `std` nor `alloc`, no operating system, no clock and no threads.
 //!
-//! Read [`machine`] for the contract of a machine, [`region`] for shared memory, [`machine::p2p`] for messages, [`call`] for
-//! what turns machines into calls.
+//! Read [`machine`] for the contract of a machine, [`region`] for shared memory, [`machine::p2p`] for messages, and
+//! [`call`] for how a call runs its machine.
 #![no_std]
 
-// Words of a segment are of 64 bits: a flag and what it counts change at once.
+// Words of a segment have 64 bits, and are read and written as one atomic.
 #[cfg(not(target_has_atomic = "64"))]
 compile_error!("unisono-kernel needs atomic integers of 64 bits, which this target does not have");
 

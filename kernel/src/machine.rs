@@ -2,8 +2,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `poll` | what a poll says: done, or what it waits for |
-//! | `transport` | what a host brings, and what machines see of it |
+//! | `poll` | what a poll returns: done, or what the machine waits for |
+//! | `transport` | what a host provides, and what machines see of it |
 //! | `p2p` | messages between two processes |
 //! | `wait` | what a process does while it waits |
 //! | `drive` | the blocking loop |
@@ -23,30 +23,31 @@ use core::hash::Hash;
 
 /// A collective operation of one process, as plain data.
 ///
-/// * `poll` never blocks. It does what can be done and answers [`Poll::Wait`] with what it waits
+/// * `poll` never blocks. It does what can be done and returns [`Poll::Wait`] with what it waits
 ///   for; a spurious poll changes nothing.
-/// * A machine is `Clone + Eq + Hash`, so that an explorer can snapshot, hash and branch it; what
-///   lives longer than a poll outside it lies in the context `X`.
+/// * A machine is `Clone + Eq + Hash`, so that an explorer can copy and compare its states. State that outlives a poll
+///   and is not the machine's lies in the context `X`.
 /// * Roles (root, leaf, parent) are fixed when the machine is built.
-/// * After an error the machine is over; the driver poisons the communicator.
+/// * After an error the machine must not be polled again; the driver poisons the communicator.
 pub trait Machine<X: ?Sized> {
     /// Advances as far as possible.
     fn poll(&mut self, x: &mut X) -> Result<Poll, PollError>;
 }
 
-/// A machine over a segment alone: one operation of a communicator, and then the next one again.
+/// A machine over one segment: it runs one operation of a communicator at a time, and may be started again.
 ///
-/// Building one is pure: arguments are checked, and nothing is taken. [`start`](Self::start) takes the numbers, the first
-/// time and every time.
+/// Building one checks the arguments, and changes nothing else. Each [`start`](Self::start) takes the operation's
+/// number.
 pub trait Operation: Clone + Eq + Hash {
-    /// Becomes the next operation of `me`, in its first state: all ranks start the same operations in the same order. What
-    /// was under way is forgotten.
+    /// Becomes the next operation of `me`, in its first state: all ranks start the same operations in the same order.
+    /// An operation that was not complete is dropped.
     fn start(&mut self, me: &mut Member);
 
     /// [`Machine::poll`], with the region and this process's private state on it.
     ///
     /// # Errors
-    /// It was never started; another rank's arguments don't agree with this one's; a peer's word can't be.
+    /// It was never started; another rank's arguments don't agree with this rank's; a peer's word has an impossible
+    /// value.
     fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError>;
 
     /// The same machine, started.
@@ -58,7 +59,8 @@ pub trait Operation: Clone + Eq + Hash {
     }
 }
 
-/// What a poll of an operation with this number says that has nothing left to do: the first number is 1.
+/// What a poll returns when nothing is left to do. `operation` is the machine's operation number; 0: it was never
+/// started.
 #[inline(always)]
 pub(crate) const fn over(operation: u64) -> Result<Poll, PollError> {
     if operation == 0 { Err(PollError::NotStarted) } else { Ok(Poll::Done) }
@@ -72,10 +74,10 @@ impl<X: Shared + ?Sized, O: Operation> Machine<X> for O {
     }
 }
 
-/// First `A`, then `B`: `B` is polled only after `A` is done, on this process.
+/// First `A`, then `B`: on this process `B` is polled only after `A` is done.
 ///
-/// What `A` wrote here happens before all of `B` here; across processes only what the leaf
-/// machines promise.
+/// On this process all of `A` happens before all of `B`. Between processes only those orders hold that the two machines
+/// promise themselves.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Then<A, B> {
     first: Option<A>,
@@ -101,7 +103,7 @@ impl<X: ?Sized, A: Machine<X>, B: Machine<X>> Machine<X> for Then<A, B> {
     }
 }
 
-/// `None` takes no part: done at once. For levels in which a process has no role.
+/// `None` is done at once: for levels in which a process has no role.
 impl<X: ?Sized, M: Machine<X>> Machine<X> for Option<M> {
     fn poll(&mut self, x: &mut X) -> Result<Poll, PollError> {
         match self {
@@ -111,7 +113,7 @@ impl<X: ?Sized, M: Machine<X>> Machine<X> for Option<M> {
     }
 }
 
-/// A machine behind a reference, which may be one of many kinds (`dyn`).
+/// A machine by reference, which may be a `dyn` machine.
 #[derive(Debug)]
 pub struct ByRef<'m, M: ?Sized>(pub &'m mut M);
 

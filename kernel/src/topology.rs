@@ -1,14 +1,15 @@
-//! Levels of machines and their network, and where a process is on each (paper P3, section 2.1).
+//! Levels of machines and their network, and which unit of each level a process runs on (paper P3, section 2.1).
 //!
-//! A level is what processes may share: a cache, a memory, a node, a switch. Each process has, per level, the number of the
-//! unit that it uses, or none: one that is bound to a package uses no single L2 cache, one that is not bound shares its node alone.
+//! A level is a kind of unit that processes share: a cache, a memory, a node, a switch. A process has, per level, the
+//! number of the unit that it runs on, if it is a single one: a process that is bound to a package does not run on a
+//! single L2 cache, and one that is not bound has units on the levels of nodes and switches only.
 
 pub mod group;
 
 use core::fmt;
 use core::str::FromStr;
 
-/// What processes may share, from the inside to the outside: the order in which groups are built.
+/// A kind of unit that processes share. The order, from the inside to the outside, is that in which groups are built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Level {
@@ -26,7 +27,8 @@ pub enum Level {
     Switch1,
     /// A group of switches of level 2 (spine).
     Switch2,
-    /// The communicator. No level of P3's: it joins what the levels in use leave apart, and can't be switched off.
+    /// The communicator. P3 does not have this level: it joins the groups that the levels in use leave separate, and
+    /// can't be switched off.
     All,
 }
 
@@ -35,7 +37,8 @@ impl Level {
     pub const EVERY: [Self; 8] =
         [Self::L2, Self::L3, Self::Numa, Self::Package, Self::Node, Self::Switch1, Self::Switch2, Self::All];
 
-    /// Names: the one printed (P3's, section 6, where it has one), then hwloc's and others that are understood.
+    /// Names: first the one that is printed (P3's, section 6, if it has one), then hwloc's and others that are
+    /// understood.
     const fn names(self) -> &'static [&'static str] {
         match self {
             Self::L2 => &["L2", "L2Cache"],
@@ -57,7 +60,7 @@ impl Level {
         }
     }
 
-    /// The level of a name in P3's or hwloc's words, in small or capital letters; [`Self::All`] is not to be named.
+    /// The level of a name in P3's or hwloc's words, in upper or lower case. [`Self::All`] can't be named.
     pub fn from_name(name: &str) -> Option<Self> {
         let known = |level: &Self| level.names().iter().any(|known| known.eq_ignore_ascii_case(name));
         Self::EVERY.into_iter().find(known).filter(|&level| level != Self::All)
@@ -79,7 +82,7 @@ impl fmt::Display for Level {
 pub struct Levels(u8);
 
 impl Levels {
-    /// The communicator alone: no hierarchy.
+    /// [`Level::All`] alone: no hierarchy.
     pub const NONE: Self = Self(Level::All.bit());
     /// Every level.
     pub const EVERY: Self = Self(u8::MAX);
@@ -89,13 +92,13 @@ impl Levels {
         self.0 & level.bit() != 0
     }
 
-    /// With one more.
+    /// The set with `level`.
     #[must_use]
     pub const fn with(self, level: Level) -> Self {
         Self(self.0 | level.bit())
     }
 
-    /// Without one.
+    /// The set without `level`.
     #[must_use]
     pub const fn without(self, level: Level) -> Self {
         Self(self.0 & !level.bit() | Self::NONE.0)
@@ -113,7 +116,7 @@ impl Levels {
         Self(self.0 | other.0)
     }
 
-    /// From the inside to the outside.
+    /// Its levels, from the inside to the outside.
     pub fn iter(self) -> impl Iterator<Item = Level> {
         Level::EVERY.into_iter().filter(move |&level| self.contains(level))
     }
@@ -142,7 +145,7 @@ impl FromStr for Levels {
     }
 }
 
-/// P3's notation, `NM-ND-SW`, without the communicator.
+/// P3's notation, `NM-ND-SW`, without [`Level::All`].
 impl fmt::Display for Levels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut dash = "";
@@ -154,16 +157,16 @@ impl fmt::Display for Levels {
     }
 }
 
-/// Where a process is: the number of the unit that it uses, per level.
+/// A process's locality: the number of the unit that it runs on, per level.
 ///
-/// Units inside a node are numbered in that node. As text it is P3's locality string, which is PMIx's
-/// (`SK1:L31:L218:L118:CR18:NM1`): what is inside the node alone, and of that what is known.
+/// Units inside a node are numbered per node. Its text is P3's locality string, which is PMIx's
+/// (`SK1:L31:L218:L118:CR18:NM1`). The text has only the units inside the node, and of those only the known ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Locality([u32; 9]);
 
-/// No single unit.
+/// The process does not run on a single unit.
 const NOWHERE: u32 = u32::MAX;
-/// Places in a [`Locality`] beyond the levels.
+/// Places in a [`Locality`] after those of the levels.
 const L1: usize = Level::All as usize;
 const CORE: usize = L1 + 1;
 
@@ -176,7 +179,7 @@ const FIELDS: [(&str, usize); 6] = [
     ("CR", CORE),
     ("NM", Level::Numa as usize),
 ];
-/// PMIx's field for the PUs of a core: understood and passed over.
+/// PMIx's field for the PUs of a core: read and ignored.
 const THREADS: &str = "HT";
 
 impl Default for Locality {
@@ -186,7 +189,7 @@ impl Default for Locality {
 }
 
 impl Locality {
-    /// Nothing known.
+    /// Without any unit: nothing is known.
     pub const NOWHERE: Self = Self([NOWHERE; 9]);
 
     /// The unit on a level, if there is a single one.
@@ -207,25 +210,26 @@ impl Locality {
         self.get(L1)
     }
 
-    /// With this unit on a level; `u32::MAX` is no unit. The communicator has one unit, which can't be set.
+    /// The same with this unit on a level; `u32::MAX`: without a unit. [`Level::All`] has one unit, which can't be set.
     #[must_use]
     pub const fn with(self, level: Level, unit: u32) -> Self {
         if matches!(level, Level::All) { self } else { self.set(level as usize, unit) }
     }
 
-    /// On this core.
+    /// The same with this core.
     #[must_use]
     pub const fn with_core(self, core: u32) -> Self {
         self.set(CORE, core)
     }
 
-    /// At this L1 cache.
+    /// The same with this L1 cache.
     #[must_use]
     pub const fn with_l1(self, l1: u32) -> Self {
         self.set(L1, l1)
     }
 
-    /// A number that processes have in common which share their unit on a level, and no others; `None`: it shares none.
+    /// A number that is equal for processes on the same unit of a level, and differs for others; `None`: the process
+    /// does not run on a single unit.
     pub(crate) fn key(&self, level: Level) -> Option<u64> {
         let unit = self.unit(level)?.into();
         if level >= Level::Node {
@@ -261,7 +265,7 @@ impl fmt::Display for Locality {
 }
 
 /// Reads P3's and PMIx's locality strings: fields in any order, each once. A field may list several units (`L20-3`, `CR0,4`):
-/// then the process has no single one there. An empty string is that of a process that is not bound.
+/// then the process does not run on a single one. An empty string is that of a process that is not bound.
 impl FromStr for Locality {
     type Err = Malformed;
 
@@ -290,7 +294,7 @@ impl FromStr for Locality {
     }
 }
 
-/// The only number of a list such as `3` or `0-3,8`; `None` where it has several.
+/// The only number of a list such as `3`; `None` for a list of several, such as `0-3,8`.
 fn single(list: &str) -> Result<Option<u32>, Fault> {
     let number = |digits: &str| match digits.parse() {
         _ if !digits.bytes().all(|byte| byte.is_ascii_digit()) || digits.is_empty() => Err(Fault::Number),
@@ -311,7 +315,7 @@ fn single(list: &str) -> Result<Option<u32>, Fault> {
     Ok(only.filter(|_| runs == 1))
 }
 
-/// The parts of a text between separators, each with the byte that it begins at.
+/// The parts of a text between separators, each with the byte at which it starts.
 fn parts<'t>(text: &'t str, separators: &'static [char]) -> impl Iterator<Item = (usize, &'t str)> {
     let mut at = 0;
     text.split(separators).map(move |part| {
@@ -324,7 +328,7 @@ fn parts<'t>(text: &'t str, separators: &'static [char]) -> impl Iterator<Item =
 /// Why a list of levels or a locality string is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Malformed {
-    /// The byte of the text at which the wrong part begins.
+    /// The byte of the text at which the wrong part starts.
     pub at: usize,
     /// What is wrong.
     pub fault: Fault,
@@ -333,15 +337,15 @@ pub struct Malformed {
 /// What is wrong with a part of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
-    /// No such name.
+    /// An unknown name.
     Unknown,
-    /// It was there before.
+    /// A repeated name.
     Repeated,
-    /// No number where one must be.
+    /// A number is missing.
     Number,
     /// A number of 2³² − 1 or more.
     Large,
-    /// A range whose end is before its beginning.
+    /// A range whose end is below its start.
     Backwards,
 }
 
@@ -349,10 +353,10 @@ impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.fault {
             Fault::Unknown => "an unknown name",
-            Fault::Repeated => "a name for the second time",
-            Fault::Number => "no number",
+            Fault::Repeated => "a repeated name",
+            Fault::Number => "a missing number",
             Fault::Large => "a number above 4294967294",
-            Fault::Backwards => "a range that ends before it begins",
+            Fault::Backwards => "a range whose end is below its start",
         };
         write!(f, "{what} at byte {}", self.at)
     }

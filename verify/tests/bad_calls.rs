@@ -9,7 +9,7 @@ use unisono_kernel::call::Call;
 use unisono_kernel::comm::Communicator;
 use unisono_kernel::data::blocks::Blocks;
 use unisono_kernel::data::datatype::{Data, Datatype};
-use unisono_kernel::error::{Argument, Bound, Error, Refusal};
+use unisono_kernel::error::{Argument, Bound, Condition, Error, Refusal};
 use unisono_kernel::op::Op;
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::Params;
@@ -192,7 +192,7 @@ fn a_segment_without_the_papers_queues() {
     for call in calls {
         let answers = bounded(move || unisono_local::run(Params::new(2), move |mut c| call(&mut c)).unwrap());
         for answer in answers {
-            let wanted = Refusal::new(Argument::Slots, 0, Bound::AtLeast(1));
+            let wanted = Refusal::not(Argument::Slots, Condition::PaperQueues);
             assert_eq!(answer.err().and_then(refusal), Some(wanted));
         }
     }

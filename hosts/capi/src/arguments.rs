@@ -5,7 +5,7 @@ use core::ffi::c_void;
 use unisono_kernel::data::blocks::Blocks;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::data::datatype::{Data, Datatype};
-use unisono_kernel::error::{Argument, Bound, Refusal};
+use unisono_kernel::error::{Argument, Bound, Condition, Refusal};
 
 /// `UNISONO_IN_PLACE`: an address that no object has.
 const IN_PLACE: usize = usize::MAX;
@@ -17,9 +17,9 @@ pub(crate) fn is_in_place(address: *const c_void) -> bool {
 /// `bytes` bytes at `address`, which is not that of in place, and null only for no bytes.
 #[inline(always)]
 pub(crate) fn memory(address: *const c_void, bytes: u64) -> Result<Buf, Refusal> {
-    let at = Refusal::check(Argument::Buffer, address.addr() as u64, Bound::Below(IN_PLACE as u64))?;
-    if bytes > 0 {
-        Refusal::check(Argument::Buffer, at, Bound::AtLeast(1))?;
+    Refusal::check(Argument::Buffer, address.addr() as u64, Bound::Below(IN_PLACE as u64))?;
+    if bytes > 0 && address.is_null() {
+        return Err(Refusal::not(Argument::Buffer, Condition::NotNull));
     }
     Refusal::check(Argument::Bytes, bytes, Bound::AtMost(isize::MAX as u64))?;
     Ok(Buf::new(address.cast_mut().cast(), bytes as usize))
@@ -102,7 +102,9 @@ pub(crate) unsafe fn list<'a, T>(address: *const T, ranks: u32) -> Result<&'a [T
 /// `address` is null, or points to `len` items that nobody writes during the call.
 #[inline(always)]
 pub(crate) unsafe fn array<'a, T>(address: *const T, len: usize) -> Result<&'a [T], Refusal> {
-    Refusal::check(Argument::Buffer, address.addr() as u64, Bound::AtLeast(1))?;
+    if address.is_null() {
+        return Err(Refusal::not(Argument::List, Condition::NotNull));
+    }
     Refusal::check(Argument::Buffer, address.addr() as u64, Bound::MultipleOf(align_of::<T>() as u64))?;
     // SAFETY: not null, aligned; the caller's promise.
     Ok(unsafe { core::slice::from_raw_parts(address, len) })

@@ -10,7 +10,7 @@ use crate::heap::{allocate, reserved};
 use core::ffi::c_int;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::data::datatype::{Data, Datatype, Field};
-use unisono_kernel::error::{Argument, Bound, Refusal};
+use unisono_kernel::error::{Argument, Bound, Condition, Refusal};
 
 /// `unisono_type`, opaque in C: how the bytes of an element lie in memory.
 #[derive(Debug)]
@@ -41,7 +41,9 @@ impl Description {
 /// # Safety
 /// `handle` is null, or comes from a function of this module and is not freed during `'a`.
 pub(crate) unsafe fn resolve<'a>(handle: *const Type) -> Result<Datatype<'a>, Refusal> {
-    Refusal::check(Argument::Datatype, handle.addr() as u64, Bound::AtLeast(1))?;
+    if handle.is_null() {
+        return Err(Refusal::not(Argument::Datatype, Condition::NotNull));
+    }
     Refusal::check(Argument::Datatype, handle.addr() as u64, Bound::MultipleOf(align_of::<Type>() as u64))?;
     // SAFETY: not null, aligned; the caller's promise.
     Ok(unsafe { &*handle }.0.datatype())

@@ -1,7 +1,7 @@
 //! Datatypes and operations of reductions, as C names them: numbers for what is predefined, the kernel's own.
 
 use core::ffi::{c_int, c_void};
-use unisono_kernel::error::{Argument, Bound, Refusal};
+use unisono_kernel::error::{Argument, Bound, Condition, Refusal};
 use unisono_kernel::op::{Element, Op, Operation, User, UserFunction};
 
 /// `unisono_op`: an operation of the caller's. Addresses that no object has, from 1 on, are
@@ -20,7 +20,7 @@ pub struct COp {
 /// No object lies below this address.
 const OBJECTS: usize = 4096;
 
-/// A refusal of a number that is not one of those from 1 to `most`.
+/// The refusal of a number of a predefined datatype or operation, which are those from 1 to `most`.
 fn unknown(argument: Argument, number: u64, most: usize) -> Refusal {
     let bound = if number == 0 { Bound::AtLeast(1) } else { Bound::AtMost(most as u64) };
     Refusal::new(argument, number, bound)
@@ -43,6 +43,9 @@ fn predefined(datatype: c_int) -> Result<Element, Refusal> {
 #[inline(always)]
 pub unsafe fn operation(datatype: c_int, op: *const COp) -> Result<Op, Refusal> {
     let number = op.addr() as u64;
+    if op.is_null() {
+        return Err(Refusal::not(Argument::Operation, Condition::NotNull));
+    }
     if op.addr() < OBJECTS {
         let operation =
             Operation::from_number(number).ok_or(unknown(Argument::Operation, number, Operation::ALL.len()))?;
@@ -52,7 +55,7 @@ pub unsafe fn operation(datatype: c_int, op: *const COp) -> Result<Op, Refusal> 
     // SAFETY: neither null nor a number, and aligned: a struct, by the caller's promise.
     let COp { function, context, commutative } = unsafe { op.read() };
     let element = if datatype < 0 { datatype.unsigned_abs().into() } else { predefined(datatype)?.bytes() };
-    let function = function.ok_or(Refusal::new(Argument::Operation, 0, Bound::AtLeast(1)))?;
+    let function = function.ok_or(Refusal::not(Argument::Function, Condition::NotNull))?;
     // SAFETY: the caller's promise.
     Ok(Op::User(unsafe { User::new(function, context, element, commutative != 0) }))
 }

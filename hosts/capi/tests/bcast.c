@@ -81,7 +81,7 @@ static void bad_root(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
 static void bad_buffer(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
     int64_t x = 0;
     void *buffer = rank == ranks - 1 ? NULL : &x;
-    refused(comm, rank, ranks, unisono_bcast(comm, buffer, sizeof x, 0), "buffer address is 0");
+    refused(comm, rank, ranks, unisono_bcast(comm, buffer, sizeof x, 0), "buffer address is null");
 }
 
 static void bad_count(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
@@ -101,7 +101,8 @@ static void bad_op(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
     double x = 0;
     int32_t ten = 10;
     const unisono_op op = {rank == ranks - 1 ? NULL : append, &ten, 1};
-    refused(comm, rank, ranks, unisono_allreduce(comm, &x, &x, 2, UNISONO_OPAQUE(4), &op), "operation is 0");
+    refused(comm, rank, ranks, unisono_allreduce(comm, &x, &x, 2, UNISONO_OPAQUE(4), &op),
+            "function of the operation is null");
 }
 
 /* Lengths that differ: the rank that sees it says so, the others hear of it. */

@@ -149,22 +149,23 @@ static uint64_t eights[4] = {8, 8, 8, 8}, starts[4] = {0, 8, 16, 24};
 
 BAD(gather_root, "root is 4, must be below 4", unisono_gather(comm, here, there, 8, bad ? 4 : 0))
 BAD(scatter_root, "root is 4294967295", unisono_scatter(comm, here, there, 8, bad ? UINT32_MAX : 0))
-BAD(gather_null, "buffer address is 0", unisono_gather(comm, here, bad ? NULL : there, 8, ranks - 1))
+BAD(gather_null, "buffer address is null", unisono_gather(comm, here, bad ? NULL : there, 8, ranks - 1))
 BAD(gather_away, "buffer address is 1844674407370955161", unisono_gather(comm, bad ? UNISONO_IN_PLACE : here, there, 8, 0))
 BAD(scatter_away, "buffer address is 1844674407370955161", unisono_scatter(comm, here, bad ? UNISONO_IN_PLACE : there, 8, 0))
 BAD(bcast_away, "buffer address is 1844674407370955161", unisono_bcast(comm, bad ? UNISONO_IN_PLACE : here, 8, 0))
 BAD(both_away, "buffer address is 1844674407370955161", unisono_allgather(comm, here, bad ? UNISONO_IN_PLACE : there, 8))
 BAD(long_bytes, "bytes is 18446744073709551615", unisono_alltoall(comm, here, there, bad ? UINT64_MAX / 2 : 8))
-BAD(null_counts, "buffer address is 0", unisono_allgatherv(comm, here, 8, there, bad ? NULL : eights, starts))
-BAD(null_starts, "buffer address is 0", unisono_scatterv(comm, here, eights, bad ? NULL : starts, there, 8, ranks - 1))
+BAD(null_counts, "datatypes is null", unisono_allgatherv(comm, here, 8, there, bad ? NULL : eights, starts))
+BAD(null_starts, "datatypes is null",
+    unisono_scatterv(comm, here, eights, bad ? NULL : starts, there, 8, ranks - 1))
 BAD(own_length, "bytes is 7, must be 8", unisono_allgatherv(comm, here, bad ? 7 : 8, there, eights, starts))
 
 static uint64_t shared[4] = {0, 8, 12, 24}, away[4] = {0, 8, UINT64_MAX - 4, 24};
-BAD(overlap_gatherv, "displacements is 12, must be at least 16",
+BAD(overlap_gatherv, "blocks 1 and 2 overlap",
     unisono_gatherv(comm, here, 8, there, eights, bad ? shared : starts, ranks - 1))
-BAD(overlap_allgatherv, "displacements is 12, must be at least 16",
+BAD(overlap_allgatherv, "blocks 1 and 2 overlap",
     unisono_allgatherv(comm, here, 8, there, eights, bad ? shared : starts))
-BAD(overlap_alltoallv, "displacements is 12, must be at least 16",
+BAD(overlap_alltoallv, "blocks 1 and 2 overlap",
     unisono_alltoallv(comm, here, eights, starts, there, eights, bad ? shared : starts))
 BAD(overflow, "bytes is 18446744073709551615",
     unisono_alltoallv(comm, here, eights, bad ? away : starts, there, eights, starts))

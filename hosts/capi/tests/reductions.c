@@ -148,12 +148,12 @@ static const unisono_op user = {compose, &calls, 1}, null = {NULL, &calls, 1};
 #define SUM UNISONO_I64, UNISONO_SUM
 
 BAD(root, "root is 4, must be below 4", unisono_reduce(comm, here, there, 1, SUM, bad ? 4 : 0))
-BAD(no_result, "buffer address is 0", unisono_reduce(comm, here, bad ? NULL : there, 1, SUM, ranks - 1))
+BAD(no_result, "buffer address is null", unisono_reduce(comm, here, bad ? NULL : there, 1, SUM, ranks - 1))
 BAD(away, "buffer address is 1844674407370955161",
     unisono_reduce(comm, bad ? UNISONO_IN_PLACE : here, there, 1, SUM, 0))
 BAD(both_away, "buffer address is 1844674407370955161",
     unisono_scan(comm, UNISONO_IN_PLACE, bad ? UNISONO_IN_PLACE : there, 1, SUM))
-BAD(no_op, "operation is 0, must be at least 1",
+BAD(no_op, "operation is null",
     unisono_exscan(comm, here, there, 1, UNISONO_I64, bad ? NULL : UNISONO_SUM))
 BAD(unknown_op, "operation is 13, must be at most 12",
     unisono_scan(comm, here, there, 1, UNISONO_I64, bad ? (const unisono_op *)13 : UNISONO_SUM))
@@ -161,13 +161,13 @@ BAD(undefined_op, "datatype is 5, must be at least 14",
     unisono_scan(comm, here, there, 1, UNISONO_I64, bad ? UNISONO_MINLOC : UNISONO_SUM))
 BAD(opaque_sum, "datatype is 4294967288, must be at most 19",
     unisono_allreduce(comm, here, there, 1, bad ? UNISONO_OPAQUE(8) : UNISONO_I64, UNISONO_SUM))
-BAD(no_function, "operation is 0, must be at least 1",
+BAD(no_function, "function of the operation is null",
     unisono_reduce_scatter_block(comm, here, there, 1, UNISONO_I64, bad ? &null : &user))
 BAD(no_element, "datatype is 0, must be at least 1",
     unisono_reduce_scatter(comm, here, there, ones, bad ? UNISONO_OPAQUE(0) : UNISONO_I64, &user))
 BAD(large_element, "extent is 4097, must be at most 4096",
     unisono_allreduce(comm, here, there, 0, bad ? UNISONO_OPAQUE(4097) : UNISONO_I64, &user))
-BAD(no_counts, "buffer address is 0", unisono_reduce_scatter(comm, here, there, bad ? NULL : ones, SUM))
+BAD(no_counts, "datatypes is null", unisono_reduce_scatter(comm, here, there, bad ? NULL : ones, SUM))
 BAD(overflow, "count is 18446744073709551615, must be at most 18446744073709551614",
     unisono_reduce_scatter(comm, here, there, bad ? many : ones, SUM))
 BAD(long_block, "bytes is 18446744073709551615",

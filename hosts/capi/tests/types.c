@@ -266,14 +266,14 @@ static uint64_t starts[4] = {0, 4, 8, 12}, mixed[4] = {8, 2, 3, 12}, away[4] = {
 #define FROM here, ones, starts, pairs
 #define TO there, ones, starts, pairs
 
-BAD(null_types, "buffer address is 0", unisono_alltoallw(comm, here, ones, starts, bad ? NULL : pairs, TO))
-BAD(null_counts, "buffer address is 0", unisono_alltoallw(comm, FROM, there, bad ? NULL : ones, starts, pairs))
-BAD(null_starts, "buffer address is 0", unisono_alltoallw(comm, FROM, there, ones, bad ? NULL : starts, pairs))
-BAD(null_type, "datatype is 0, must be at least 1", unisono_alltoallw(comm, FROM, there, ones, starts, bad ? gap : pairs))
-BAD(null_memory, "buffer address is 0", unisono_alltoallw(comm, FROM, bad ? NULL : there, ones, starts, pairs))
+BAD(null_types, "datatypes is null", unisono_alltoallw(comm, here, ones, starts, bad ? NULL : pairs, TO))
+BAD(null_counts, "datatypes is null", unisono_alltoallw(comm, FROM, there, bad ? NULL : ones, starts, pairs))
+BAD(null_starts, "datatypes is null", unisono_alltoallw(comm, FROM, there, ones, bad ? NULL : starts, pairs))
+BAD(null_type, "datatype is null", unisono_alltoallw(comm, FROM, there, ones, starts, bad ? gap : pairs))
+BAD(null_memory, "buffer address is null", unisono_alltoallw(comm, FROM, bad ? NULL : there, ones, starts, pairs))
 BAD(both_away, "buffer address is 1844674407370955161",
     unisono_alltoallw(comm, FROM, bad ? UNISONO_IN_PLACE : there, ones, starts, pairs))
-BAD(overlap, "displacements is 3, must be at least 4",
+BAD(overlap, "blocks 1 and 2 overlap",
     unisono_alltoallw(comm, FROM, there, ones, bad ? mixed : starts, densest))
 BAD(far_block, "bytes is 18446744073709551615, must be at most 9223372036854775807",
     unisono_alltoallw(comm, here, ones, bad ? away : starts, pairs, TO))
@@ -282,7 +282,7 @@ BAD(many_elements, "bytes is 18446744073709551615, must be at most 9223372036854
 BAD(huge_elements, "bytes is 9223372036854775811, must be at most 9223372036854775807",
     unisono_alltoallw(comm, here, ones, starts, bad ? hugest : pairs, TO))
 BAD(own_length, "bytes is 2, must be 4", unisono_alltoallw(comm, FROM, there, bad ? twos : ones, starts, pairs))
-BAD(bcast_type, "datatype is 0, must be at least 1", unisono_bcast_typed(comm, here, 1, bad ? NULL : pair, 0))
+BAD(bcast_type, "datatype is null", unisono_bcast_typed(comm, here, 1, bad ? NULL : pair, 0))
 BAD(bcast_away, "buffer address is 1844674407370955161",
     unisono_bcast_typed(comm, bad ? UNISONO_IN_PLACE : here, 1, pair, 0))
 BAD(gather_count, "bytes is 18446744073709551615, must be at most 9223372036854775807",

@@ -1,4 +1,4 @@
-//! Machines of any type in one, for who keeps several of them, or starts one again and again.
+//! One type for the machines of all calls, for code that keeps several of them or starts one many times.
 
 use crate::comm::Member;
 use crate::error::PollError;
@@ -13,10 +13,10 @@ use crate::shm::papers::gather::P2Gather;
 use crate::shm::papers::scatter::P2Scatter;
 use crate::shm::{allreduce, barrier, bcast, gather, reduce, reduce_scatter};
 
-/// [`Any`], from its variants.
+/// Makes [`Any`] from a list of machines.
 macro_rules! any {
     ($($(#[$doc:meta])* $name:ident($machine:ty),)*) => {
-        /// One process's part of any collective by any algorithm.
+        /// A machine of any collective and any algorithm.
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         pub enum Any<'a> {
             $($(#[$doc])* $name($machine),)*
@@ -56,7 +56,7 @@ any! {
     Combining(barrier::combining::Combining),
     /// Broadcast on posted lines.
     PostedBcast(bcast::posted::Posted<'a>),
-    /// Broadcast through the monotone queue.
+    /// Broadcast through the root's queue.
     QueueBcast(bcast::queue::Queue<'a>),
     /// Paper P1's broadcast.
     P1Bcast(P1Bcast<'a>),

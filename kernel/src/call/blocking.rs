@@ -1,7 +1,8 @@
 //! Calls that return when they are complete on this process.
 //!
-//! Each collective has a method for the default algorithm; [`Communicator::run`] takes any [`Call`]. A side that MPI calls not
-//! significant is `None`, and so is a send side in place. Lengths are packed bytes; datatypes may differ between the sides.
+//! Each collective has a method for the default algorithm; [`Communicator::run`] takes any [`Call`]. A buffer that MPI
+//! calls not significant is `None`, and so is a send buffer in place. Lengths are packed bytes; datatypes may differ
+//! between the sides.
 
 use super::Call;
 use super::any::Any;
@@ -17,7 +18,7 @@ use crate::machine::transport::{Transport, Wait};
 use crate::op::Op;
 use crate::table::Choice;
 
-/// Runs the machine where it is built.
+/// Runs the machine in the place where it was built.
 struct Run<'c, T: Transport>(&'c mut Communicator<T>);
 
 impl<'buf, T: Transport> Visit<'buf> for Run<'_, T>
@@ -37,24 +38,25 @@ where
     }
 }
 
-/// Calls. Errors of all: an argument is refused, here or on another rank; arguments don't agree with another rank's (lengths,
-/// the collective itself); a process died, or was late where waits are bounded. All of them poison the communicator.
+/// Blocking calls. Every call may return these errors: an argument was refused, on this or another rank; arguments
+/// don't agree with another rank's (lengths, the collective itself); a process died, or was late where waits are
+/// bounded. Each of them poisons the communicator.
 impl<T: Transport> Communicator<T>
 where
     T::Wait: Wait<Comm<T::Region>>,
 {
-    /// Runs a call to its end, and says which algorithm ran.
+    /// Runs a call until it is complete, and returns which algorithm ran.
     /// [`Self::run_among`](Communicator::run_among) moves operations of other communicators meanwhile.
     ///
     /// # Errors
-    /// `root` is no rank; blocks are not one for each rank, or overlap where they are received; lengths differ; operands have
-    /// holes, or are no whole number of elements; the named algorithm does not carry this length, or needs queues that
-    /// the segment has not; and as for all calls.
+    /// `root` is not a rank; the number of blocks is not that of ranks, or blocks overlap where they are received;
+    /// lengths differ; operands have holes, or are not a whole number of elements; the named algorithm can't carry this
+    /// length, or needs queues that the segment does not have; and as for all calls.
     pub fn run(&mut self, call: &Call<'_>) -> Result<Choice, Error> {
         self.run_inlined(call)
     }
 
-    /// [`Self::run`] for who knows the collective when it is compiled: only that one's machines are built in.
+    /// [`Self::run`] for a caller whose collective is known at compile time: only that one's machines are compiled in.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -76,7 +78,7 @@ where
     /// [`Call::Bcast`] of bytes.
     ///
     /// # Errors
-    /// `root` is no rank; and as all calls.
+    /// `root` is not a rank; and as all calls.
     #[inline]
     pub fn bcast(&mut self, bytes: &mut [u8], root: Rank) -> Result<(), Error> {
         let data = Data::bytes_mut(bytes);

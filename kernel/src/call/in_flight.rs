@@ -1,17 +1,17 @@
 //! Operations of a communicator that were started and are not complete, the oldest first.
 //!
-//! Only the oldest takes part: the next one gets its number when that is done, so that all ranks count alike (MPI 4.1, 7.12:
-//! all processes call their collectives in the same order). What keeps the machines is a [`Storage`]: places in a scope, or
-//! requests on a host's heap.
+//! Only the oldest one is polled. The next one gets its number when that is complete, so that all ranks count alike
+//! (MPI 4.1, 7.12: all processes call their collectives in the same order). A [`Storage`] keeps the machines: slots of
+//! a scope, or requests on a host's heap.
 
 use super::any::Any;
 
 /// Keeps operations in the order of their starts.
 pub trait Storage<'buf> {
-    /// How many are in flight.
+    /// Number of operations in flight.
     fn len(&self) -> usize;
 
-    /// Is none in flight?
+    /// Is no operation in flight?
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -19,11 +19,11 @@ pub trait Storage<'buf> {
     /// The oldest one.
     fn oldest(&mut self) -> Option<&mut Any<'buf>>;
 
-    /// The oldest one is complete: it is in flight no longer.
+    /// Removes the oldest one, which is complete.
     fn retire_oldest(&mut self);
 }
 
-/// What is in flight, and whether the oldest has been started.
+/// The operations in flight, and whether the oldest one has got its number.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct InFlight<S> {
     storage: S,
@@ -31,29 +31,29 @@ pub struct InFlight<S> {
 }
 
 impl<S> InFlight<S> {
-    /// Nothing is in flight in `storage`.
+    /// With a storage in which nothing is in flight.
     pub const fn new(storage: S) -> Self {
         Self { storage, started: false }
     }
 
-    /// What keeps them.
+    /// The storage.
     #[inline]
     pub const fn storage(&self) -> &S {
         &self.storage
     }
 
-    /// What keeps them: new ones go behind all others.
+    /// The storage, for adding an operation as the youngest one.
     #[inline]
     pub const fn storage_mut(&mut self) -> &mut S {
         &mut self.storage
     }
 
-    /// The oldest will never be moved again: its communicator is poisoned.
+    /// The oldest will not be moved again: its communicator is poisoned.
     pub const fn give_up(&mut self) {
         self.started = false;
     }
 
-    /// How many have no number yet.
+    /// How many operations have no number yet.
     #[inline]
     pub fn unstarted<'buf>(&self) -> u64
     where
@@ -62,8 +62,8 @@ impl<S> InFlight<S> {
         self.storage.len() as u64 - u64::from(self.started)
     }
 
-    /// Starts the oldest on `on`, unless it is started, and moves it by `advance`, which says whether it is complete. False:
-    /// it is not, or nothing is in flight.
+    /// Starts the oldest on `on`, unless it is started, and moves it by `advance`, which returns whether it is
+    /// complete. Returns false if it is not, or nothing is in flight.
     ///
     /// # Errors
     /// Those of `start` and `advance`.

@@ -1,7 +1,7 @@
-//! Moving what is in flight: one machine after the other, and those of other communicators while waiting.
+//! Moves operations in flight: the oldest of a communicator, and those of other communicators while it waits.
 //!
-//! MPI lets two processes wait for the operations of two communicators in different orders. So a wait may be given
-//! others to move: it polls them between its own looks.
+//! MPI lets two processes wait for the operations of two communicators in different orders. So a waiting call may be
+//! given the other communicators: it polls their operations between its own looks.
 
 use super::Call;
 use super::any::Any;
@@ -14,14 +14,15 @@ use crate::machine::poll::{Poll, WaitSet};
 use crate::machine::transport::{Observe, Transport, Wait};
 use core::fmt;
 
-/// Something with operations in flight: a [`Scope`](super::scope::Scope) of another communicator, say.
+/// Something that has operations in flight, such as a [`Scope`](super::scope::Scope) of another communicator.
 pub trait Progress {
-    /// Moves the oldest operation, without waiting. A failure poisons the communicator it is of, and is told by that
-    /// one's next call.
+    /// Moves the oldest operation, without waiting. A failure poisons its communicator, whose next call returns the
+    /// error.
     fn progress(&mut self);
 }
 
-/// A context, and what moves while someone waits for it: for the bounds of calls that are given [`Progress`].
+/// A context, and a function that moves other operations during a wait. It appears in the bounds of calls that take
+/// [`Progress`].
 pub struct Among<'x, X: ?Sized> {
     x: &'x mut X,
     others: &'x mut dyn FnMut(),
@@ -54,7 +55,7 @@ impl<X: Observe + ?Sized> Observe for Among<'_, X> {
     }
 }
 
-/// A call that is not over: if it unwinds, nobody shall wait for it.
+/// A running call: if it unwinds, the communicator is poisoned, so that no rank waits for it.
 struct Running<'a, T: Transport>(&'a mut Communicator<T>)
 where
     T::Wait: Wait<Comm<T::Region>>;
@@ -69,13 +70,13 @@ where
     }
 }
 
-/// Operations in flight that are kept by who holds the communicator.
+/// Operations in flight that the owner of the communicator keeps.
 impl<T: Transport> Communicator<T>
 where
     T::Wait: Wait<Comm<T::Region>>,
 {
-    /// Builds a call's machine, behind `ahead` others that were built and are not started. It takes no part before
-    /// [`Self::start`].
+    /// Builds a call's machine. `ahead` is the number of machines that were built before and are not started. Nothing
+    /// moves before [`Self::start`].
     ///
     /// # Errors
     /// The communicator is poisoned; an argument is refused, which poisons it.
@@ -90,8 +91,8 @@ where
         }
     }
 
-    /// Starts one that was built, or is done, as the next operation: all ranks start the same ones in the same order. One
-    /// that was started is moved until it is done, before the next one starts.
+    /// Starts a machine that was built, or is done, as the next operation: all ranks start the same operations in the
+    /// same order. It must be done before the next one starts.
     ///
     /// # Errors
     /// The communicator is poisoned.
@@ -101,8 +102,8 @@ where
         Ok(())
     }
 
-    /// Moves one that was started, without waiting. Is it done? Whoever asks again and again hears of a death or of a
-    /// bound of time as a wait does ([`Wait::look`]).
+    /// Moves a started operation, without waiting, and returns whether it is done. Repeated calls detect a dead or late
+    /// rank as a wait does ([`Wait::look`]).
     ///
     /// # Errors
     /// A poll or a look failed: the communicator is poisoned.
@@ -114,13 +115,13 @@ where
         Ok(false)
     }
 
-    /// Runs one that was started to its end, as a blocking call does. True: it is done.
+    /// Runs a started operation until it is done, as a blocking call does; returns true.
     ///
     /// # Errors
     /// A poll or a wait failed: the communicator is poisoned.
     #[inline]
     pub fn complete(&mut self, operation: &mut Any<'_>) -> Result<bool, Error> {
-        // What is as short as the choice among all machines chooses once, not at each poll.
+        // These take as little time as the choice among all machines: so it is made once, not at each poll.
         match operation {
             Any::PostedBarrier(operation) => self.finish(operation),
             Any::Dissemination(operation) => self.finish(operation),
@@ -129,8 +130,8 @@ where
         Ok(true)
     }
 
-    /// The blocking call that moves `others` meanwhile: scopes of other communicators, whose operations other processes
-    /// may wait for before they come to this call.
+    /// The blocking call that moves `others` while it waits: scopes of other communicators, whose operations other
+    /// processes may wait for before they make this call.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -147,7 +148,7 @@ where
         Ok(())
     }
 
-    /// [`Self::advance`] that waits once, and moves `others` meanwhile.
+    /// [`Self::advance`] that waits once if the operation is not done, and moves `others` meanwhile.
     ///
     /// # Errors
     /// As [`Self::advance`].

@@ -1,9 +1,9 @@
 //! Nonblocking and persistent operations: started in order, completed in order, several in flight.
 //!
-//! A [`Scope`] borrows the communicator and outlives no buffer: requests are numbers, so dropping
-//! or forgetting one frees nothing and loses nothing; the scope's end completes what is active.
-//! Any call on the scope moves its oldest operation (MPI 4.1, 3.7.4: progress). Only the oldest takes part: the next one
-//! gets its number when that is done, so that all ranks count alike.
+//! A [`Scope`] borrows the communicator, and all buffers live longer than it. Requests are numbers: one that is dropped
+//! or forgotten is completed all the same, at the latest at the scope's end. Any call on the scope moves its oldest
+//! operation (MPI 4.1, 3.7.4: progress). Only the oldest is polled: the next one gets its number when that is complete,
+//! so that all ranks count alike.
 
 use super::Call;
 use super::any::Any;
@@ -19,7 +19,7 @@ use crate::op::Op;
 use core::fmt;
 use heapless::Deque;
 
-/// Requests that there may be of one communicator: active, or persistent.
+/// Most requests of one scope: nonblocking ones that are active, and persistent ones.
 pub const ACTIVE: usize = 8;
 
 /// A started operation: its number in the scope.
@@ -27,7 +27,7 @@ pub const ACTIVE: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Request(u64);
 
-/// An operation that is planned once and started many times: its place in the scope, and its number there.
+/// A persistent operation, which is planned once and started many times: its slot in the scope, and its number there.
 #[must_use = "start it"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Persistent {
@@ -39,9 +39,9 @@ pub struct Persistent {
 #[derive(Debug)]
 struct Slot<'buf> {
     machine: Any<'buf>,
-    /// The number of a persistent one.
+    /// The number of a persistent operation; `None` for a nonblocking one.
     number: Option<u64>,
-    /// Operations that must be complete before it is inactive: its last start, and those before.
+    /// It is inactive when so many operations of the scope are complete: all up to its last start.
     until: u64,
 }
 
@@ -79,7 +79,7 @@ impl<'buf> Storage<'buf> for Slots<'buf> {
 }
 
 impl Slots<'_> {
-    /// Up to which operation a persistent one is active.
+    /// How many operations must be complete before the persistent operation is inactive.
     #[inline]
     fn last(&self, persistent: Persistent) -> Result<u64, Error> {
         match self.slots.get(usize::from(persistent.slot)) {
@@ -88,7 +88,7 @@ impl Slots<'_> {
         }
     }
 
-    /// A persistent one that is not active.
+    /// Checks that the persistent operation is not active.
     #[inline]
     fn inactive(&self, persistent: Persistent) -> Result<(), Error> {
         if self.last(persistent)? > self.completed {
@@ -105,7 +105,7 @@ where
 {
     communicator: &'c mut Communicator<T>,
     in_flight: InFlight<Slots<'buf>>,
-    /// Persistent ones made so far.
+    /// Number of persistent operations made so far.
     made: u64,
 }
 
@@ -113,19 +113,19 @@ impl<T: Transport> Communicator<T>
 where
     T::Wait: Wait<Comm<T::Region>>,
 {
-    /// Runs `body` with a scope for nonblocking operations; returns after all that it started is complete.
+    /// Runs `body` with a scope for nonblocking operations; returns when all operations that it started are complete.
     ///
     /// # Errors
-    /// The first failure of an operation, else what `body` answers.
+    /// The first failure of an operation, else the error that `body` returns.
     pub fn scope<'buf, A>(
         &mut self,
         body: impl FnOnce(&mut Scope<'_, 'buf, T>) -> Result<A, Error>,
     ) -> Result<A, Error> {
         let slots = Slots { slots: [const { None }; ACTIVE], active: Deque::new(), completed: 0 };
         let mut scope = Scope { communicator: self, in_flight: InFlight::new(slots), made: 0 };
-        let answer = body(&mut scope);
+        let result = body(&mut scope);
         while scope.move_oldest(|on, oldest| on.complete(oldest))? {}
-        answer
+        result
     }
 }
 
@@ -133,7 +133,8 @@ impl<T: Transport> Drop for Scope<'_, '_, T>
 where
     T::Wait: Wait<Comm<T::Region>>,
 {
-    /// Only an unwinding body leaves active operations behind: then the others must not wait for them.
+    /// Operations are still active only after an error or an unwinding body: then the other ranks must not wait for
+    /// them.
     fn drop(&mut self) {
         if !self.in_flight.storage().is_empty() {
             self.communicator.abandon();
@@ -156,7 +157,7 @@ where
     T::Wait: Wait<Comm<T::Region>>,
 {
     fn progress(&mut self) {
-        // What failed has poisoned the communicator: the scope's next call says so.
+        // A failure has poisoned the communicator: the scope's next call returns it.
         let _ = self.look();
     }
 }
@@ -168,7 +169,8 @@ where
     /// Starts a call.
     ///
     /// # Errors
-    /// As the blocking call; or there are [`ACTIVE`] requests: then nothing was started, and a later call may succeed.
+    /// As the blocking call; or there are [`ACTIVE`] requests already: then nothing was started, and a later call may
+    /// succeed.
     ///
     /// # Standard section
     /// MPI 4.1, 7.12.
@@ -176,7 +178,7 @@ where
         self.start_with(|me| call.build(me))
     }
 
-    /// Starts the machine that `build` builds, of whichever collective and algorithm [`Any`] holds.
+    /// Starts the machine that `build` builds, of any collective and algorithm in [`Any`].
     ///
     /// # Errors
     /// As [`Self::start`].
@@ -212,7 +214,7 @@ where
         self.start(Call::allreduce(send, receive, op))
     }
 
-    /// Plans a call, once for many starts: arguments are checked here, and the machine stays where it is.
+    /// Makes a persistent operation of a call: arguments are checked here, once for all its starts.
     ///
     /// # Errors
     /// As [`Self::start`].
@@ -229,7 +231,7 @@ where
     /// Starts a persistent operation (MPI_Start).
     ///
     /// # Errors
-    /// It is active, or was freed: refused, nothing has changed. The communicator is poisoned.
+    /// It is active, or was freed: then nothing has changed. Or the communicator is poisoned.
     #[inline]
     pub fn restart(&mut self, persistent: Persistent) -> Result<Request, Error> {
         self.slots().inactive(persistent)?;
@@ -237,10 +239,10 @@ where
         self.enqueue(persistent.slot)
     }
 
-    /// Frees a persistent operation that is not active (MPI_Request_free). One that is not freed goes with the scope.
+    /// Frees a persistent operation that is not active (MPI_Request_free). The scope's end frees the others.
     ///
     /// # Errors
-    /// It is active, or was freed: refused, nothing has changed.
+    /// It is active, or was freed: then nothing has changed.
     pub fn free(&mut self, persistent: Persistent) -> Result<(), Error> {
         self.slots().inactive(persistent)?;
         if let Some(slot) = self.in_flight.storage_mut().slots.get_mut(usize::from(persistent.slot)) {
@@ -258,7 +260,7 @@ where
         Ok(request.0 < self.slots().completed)
     }
 
-    /// Waits until the operation is complete, and so all that were started before it.
+    /// Waits until the operation is complete, and with it all that were started before.
     ///
     /// # Errors
     /// As [`Self::test`].
@@ -267,7 +269,7 @@ where
         self.complete_until(request.0 + 1)
     }
 
-    /// [`Self::wait`] that moves `others` meanwhile: other processes may wait for operations of several
+    /// [`Self::wait`] that moves `others` meanwhile, since other processes may wait for operations of several
     /// communicators in another order.
     ///
     /// # Errors
@@ -291,7 +293,7 @@ where
         Ok(self.slots().last(persistent)? > self.slots().completed)
     }
 
-    /// Waits for a persistent operation's last start; for none, not at all.
+    /// Waits until the last start of a persistent operation is complete; returns at once if it was never started.
     ///
     /// # Errors
     /// As [`Self::test`]; or it was freed.
@@ -318,7 +320,7 @@ where
         Ok(at)
     }
 
-    /// Makes the machine of a slot the youngest that is active.
+    /// Makes the machine of a slot the youngest active one.
     #[inline]
     fn enqueue(&mut self, at: u8) -> Result<Request, Error> {
         let Slots { slots, active, completed } = self.in_flight.storage_mut();
@@ -326,7 +328,7 @@ where
         if let Some(Some(slot)) = slots.get_mut(usize::from(at)) {
             slot.until = request.0 + 1;
         }
-        // There is room: a slot is active once.
+        // There is room: each slot is active once at most.
         let _ = active.push_back(at);
         self.look()?;
         Ok(request)
@@ -348,8 +350,8 @@ where
         Ok(())
     }
 
-    /// Runs the oldest operations to their ends until so many are complete, and no others: nobody may have asked for the next
-    /// one yet.
+    /// Completes the oldest operations until `count` are complete. It must not wait for further ones: other ranks may
+    /// not have started them yet.
     #[inline]
     fn complete_until(&mut self, count: u64) -> Result<(), Error> {
         while self.slots().completed < count && self.move_oldest(|on, oldest| on.complete(oldest))? {}

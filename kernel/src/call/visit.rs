@@ -1,7 +1,7 @@
 //! From a call to its machine: the algorithm is chosen once, and a visitor gets the machine with its own type.
 //!
-//! This is the one place that knows which machine runs which call. What is done with it is the visitor's affair: the
-//! blocking call runs it at once, so a small message's machine lives in registers; [`Call::build`] keeps it.
+//! This is the one place that knows which machine runs which call. The visitor decides what to do with it: the
+//! blocking call runs it at once, so that a small message's machine lives in registers; [`Call::build`] keeps it.
 
 use super::Call;
 use super::any::Any;
@@ -27,15 +27,15 @@ use crate::shm::scatter::pairwise::{scatter, scatterv};
 use crate::shm::{allreduce, bcast};
 use crate::table::Choice;
 
-/// What is done with a call's machine, whichever it is.
+/// What to do with a call's machine, of whichever type.
 pub trait Visit<'buf> {
-    /// What comes of it.
+    /// What [`Self::visit`] returns.
     type Output;
 
-    /// The process whose part it is: what it knows of the communicator decides which algorithm runs.
+    /// The calling process's state on the communicator, which decides which algorithm runs.
     fn member(&self) -> &Member;
 
-    /// `ran` was chosen, and `operation` is its machine, which is not started; or the call's arguments are refused.
+    /// `ran` is the chosen algorithm, and `operation` its machine, not started, or the refusal of an argument.
     fn visit<O: Operation + Into<Any<'buf>>>(self, ran: Choice, operation: Result<O, Refusal>) -> Self::Output;
 }
 
@@ -132,7 +132,7 @@ impl<'buf> Call<'buf> {
         }
     }
 
-    /// Its machine for `me`, not started. Nothing is taken and nobody is told.
+    /// Its machine for `me`, not started. A refusal is not told to other ranks.
     ///
     /// # Errors
     /// An argument is refused.

@@ -1,4 +1,4 @@
-//! A communicator to call on: a region, a member, a way of waiting.
+//! The communicator, the object that has the calls: a region, a member, a wait policy.
 
 use super::{Comm, Member};
 use crate::Rank;
@@ -25,8 +25,8 @@ impl<R: Region> Drop for Unwinding<'_, R> {
 
 /// A communicator of one process. Its calls are in [`crate::call`].
 ///
-/// It is exclusive by type: every call takes `&mut self`. After an error that poisons, every
-/// process of the communicator gets one at this or its next call, and nobody is left waiting.
+/// Its type allows one call at a time: every call takes `&mut self`. After an error that poisons the communicator,
+/// every process gets an error from this or its next call, and no process is left waiting.
 pub struct Communicator<T: Transport> {
     comm: Comm<T::Region>,
     wait: T::Wait,
@@ -50,7 +50,7 @@ where
         Self::resume(region, layout, rank, Base::default(), wait)
     }
 
-    /// The same where a communicator was before: as [`Member::resume`].
+    /// The same on the memory of an earlier communicator: see [`Member::resume`].
     ///
     /// # Errors
     /// `rank` is not below the layout's number of ranks.
@@ -58,7 +58,7 @@ where
         Ok(Self { comm: Comm::resume(region, layout, rank, base)?, wait })
     }
 
-    /// The same, with what `Auto` means here. All members say the same, or their calls do not match.
+    /// Sets what `Auto` means. All ranks must set the same, or their calls don't match.
     #[must_use]
     pub const fn with_choices(mut self, choices: Option<&'static Choices>) -> Self {
         self.comm.member_mut().set_choices(choices);
@@ -75,12 +75,12 @@ where
         self.comm.member().size()
     }
 
-    /// What the machines see.
+    /// The context of the machines.
     pub const fn comm(&self) -> &Comm<T::Region> {
         &self.comm
     }
 
-    /// How this process waits.
+    /// The wait policy.
     pub const fn wait_policy(&mut self) -> &mut T::Wait {
         &mut self.wait
     }
@@ -91,7 +91,7 @@ where
         self.refuse_behind(0, refusal)
     }
 
-    /// [`Self::refuse`], with `ahead` operations that were started and have not begun.
+    /// [`Self::refuse`], where `ahead` operations before this one have no number yet.
     #[cold]
     pub(crate) fn refuse_behind(&mut self, ahead: u64, refusal: Refusal) -> Error {
         let me = self.comm.member();
@@ -144,7 +144,7 @@ where
         }
     }
 
-    /// What the machines see, and how this process waits.
+    /// The context of the machines, and the wait policy.
     pub(crate) const fn parts(&mut self) -> (&mut Comm<T::Region>, &mut T::Wait) {
         (&mut self.comm, &mut self.wait)
     }
@@ -160,7 +160,7 @@ where
         result.map_err(|e| self.fail(Stop::Poll(e)))
     }
 
-    /// Poisons the communicator: operations of this process were given up unfinished.
+    /// Poisons the communicator: this process has given up operations that are not complete.
     #[cold]
     pub(crate) fn abandon(&mut self) {
         drop(Unwinding(&mut self.comm));
@@ -174,7 +174,8 @@ where
 }
 
 impl<R: Region> Comm<R> {
-    /// Poisons the communicator for what ended a machine, so that nobody waits for this process: how the call ends.
+    /// Poisons the communicator for the failure of a machine, so that no rank waits for this process. Returns the
+    /// call's error.
     #[cold]
     pub fn fail(&self, stop: Stop) -> Error {
         let (rank, operation) = (self.member().rank(), self.member().operation());
@@ -197,7 +198,7 @@ impl<R: Region> Comm<R> {
                 Error::Poisoned(self.poison_with(Poison { rank: peer, operation, cause: Cause::Died }))
             }
             Stop::Wait(WaitError::Late(peer)) => {
-                // The poison names who is late, not who noticed.
+                // The poison names the rank that is late, not the rank that noticed.
                 Error::Poisoned(self.poison_with(Poison { rank: peer, operation, cause: Cause::Late }))
             }
             Stop::Wait(WaitError::Abandoned) => Error::Abandoned,

@@ -1,4 +1,4 @@
-//! Ranks that call different collectives: each may tell the others what it has called of late, and compares.
+//! Detects ranks that call different collectives: each rank tells the others its last collectives, and compares.
 
 use super::heads::head_of;
 use super::history::{Digest, KNOWN, TOLD, length};
@@ -8,11 +8,11 @@ use crate::error::{Argument, Bound, Refusal, WaitError};
 use crate::region::{Counter, Region};
 
 impl Member {
-    /// Says which collectives this process has made of late, and looks whether another process has made a
-    /// different one in the same place: a program that would hang.
+    /// Tells the other ranks this process's last collectives, and checks whether another process has called a different
+    /// one in the same place: such a program would hang.
     ///
     /// # Errors
-    /// One has.
+    /// Another process has.
     #[cold]
     pub(crate) fn compare<R: Region>(&self, region: &R) -> Result<(), WaitError> {
         self.tell(region);
@@ -30,8 +30,8 @@ impl Member {
         Ok(())
     }
 
-    /// `peer`'s line of `operation` names the same collective, but other ones before it: how they differ first,
-    /// as far as `peer`'s lines and its record still tell.
+    /// `peer`'s line of `operation` names the same collective, but other ones before it. Returns the first difference
+    /// that `peer`'s lines and its record still show.
     #[cold]
     pub(super) fn differ_before<R: Region>(&self, region: &R, peer: Rank, operation: u64) -> Refusal {
         self.tell(region);
@@ -46,7 +46,7 @@ impl Member {
         Refusal::new(Argument::EarlierCollective, value, bound)
     }
 
-    /// Says which collectives this process has made of late. The operation's word is 0 while the other one changes.
+    /// Writes the kinds of this process's last collectives. The operation's word is 0 while the word of kinds changes.
     // publishes: each word the stores before it
     pub(super) fn tell<R: Region>(&self, region: &R) {
         let [operation, kinds] = self.layout().calling(self.rank()).map(|id| region.counter(id));
@@ -55,9 +55,9 @@ impl Member {
         operation.store_release(self.operation());
     }
 
-    /// What `peer` has told: its operation, and the kinds of its last collectives. `None`: nothing yet, or it is telling
-    /// just now.
-    // pairs with: tell. Who sees the kinds of a later telling sees the 0 before them, too.
+    /// What `peer` has told: its operation, and the kinds of its last collectives. `None`: nothing yet, or it is
+    /// writing just now.
+    // pairs with: tell. A reader that sees kinds of a later `tell` also sees the 0 that was stored before them.
     pub(super) fn told<R: Region>(&self, region: &R, peer: Rank) -> Option<(u64, u64)> {
         let [operation, kinds] = self.layout().calling(peer).map(|id| region.counter(id));
         let before = operation.load_acquire();
@@ -66,12 +66,12 @@ impl Member {
         (after != 0 && before.is(after)).then_some((after, kinds))
     }
 
-    /// Has `peer` waited long in the operation in which this process is, or a later one?
+    /// Has `peer` waited long in this process's operation or a later one?
     pub(crate) fn waits<R: Region>(&self, region: &R, peer: Rank) -> bool {
         self.told(region, peer).is_some_and(|(operation, _)| operation >= self.operation())
     }
 
-    /// The operations that `peer` has told of and this process knows, the latest first: whether their kinds differ.
+    /// The operations that `peer` has told of and this process knows, the latest first, and whether their kinds differ.
     pub(super) fn both_know<R: Region>(
         &self,
         region: &R,
@@ -88,7 +88,7 @@ impl Member {
         })
     }
 
-    /// How the kinds of one operation differ; 0: it is none.
+    /// How the kinds of one operation differ; 0: unknown.
     pub(super) fn differ(mine: u64, theirs: u64) -> Option<Refusal> {
         (mine != theirs && mine != 0 && theirs != 0).then_some(Refusal::new(
             Argument::Collective,
@@ -98,10 +98,10 @@ impl Member {
     }
 }
 
-/// Does a `head` of `peer`'s in `operation` say what this process's digest and length do, as far as both know?
+/// Does the head of `peer`'s line in `operation` agree with this process's digest and length, as far as both know?
 ///
-/// Errors: the collectives differ, here or before, or the lengths do. In this order: who has made other
-/// collectives before means another message.
+/// Errors: the collectives differ, now or before, or the lengths differ. Checked in this order: where the collectives
+/// differ, lengths can't be compared.
 #[cold]
 pub(crate) fn agree<R: Region>(
     region: &R,

@@ -1,26 +1,27 @@
-//! What one process has called on a communicator, as far as others may compare it: how many operations, and of which kinds.
+//! The collectives that one process has called on a communicator, as far as others can compare them: how many, and
+//! their kinds.
 //!
 //! The head of a posted line says what the line is, and what came before it:
 //!
 //! | bits | |
 //! |---|---|
 //! | 63..60 | the [`Kind`] of collective |
-//! | 59..48 | a digest of the kinds of all operations before this one; 0: not known |
+//! | 59..48 | a digest of the kinds of all operations before this one; 0: unknown |
 //! | 47..0 | bytes of the message |
 //!
-//! So a process that reads a line compares all that the two have called with the same look: ranks that make different
-//! collectives where nobody waits for anybody are told at the next line that one of them reads.
+//! So a process that reads a line also compares all that the two ranks have called before. Ranks that called different
+//! collectives, and did not wait for each other in them, learn it at the next line that one of them reads.
 
 use crate::collective::Kind;
 
-/// Last operations whose digests are known: more than a scope has under way.
+/// A process keeps the digests of so many last operations: more than a scope has in flight.
 pub(super) const KNOWN: usize = 16;
 
-/// Last operations whose kinds are told: four bits each, in a word.
+/// A process tells others the kinds of so many last operations: four bits each, in one word.
 pub(super) const TOLD: u64 = 16;
 const _: () = assert!(TOLD as usize <= KNOWN);
 
-/// Bits of a head that say the length.
+/// Bits of a head that hold the length.
 const LENGTH: u32 = 48;
 
 pub(crate) const fn length(head: u64) -> u64 {
@@ -37,21 +38,21 @@ impl Digest {
     /// Before all operations. The digest is odd ever after.
     pub(crate) const START: Self = Self(1);
 
-    /// Of an operation of this kind, what came before being unknown.
+    /// The digest of an operation of this kind after unknown ones.
     pub(crate) const fn alone(kind: Kind) -> Self {
         Self((kind as u16) << 12)
     }
 
-    /// Of the operation behind this one. A single operation of another kind changes the digest for good: the factor
-    /// is odd, and twice the difference of two kinds no multiple of 2¹². So do two operations that change places, unless they
-    /// are a multiple of 64 apart.
+    /// The digest of the next operation, which is of this kind. If one operation is of another kind, all later digests
+    /// differ: the factor is odd, and twice the difference of two kinds is not a multiple of 2¹². They differ also if
+    /// two operations change places, unless these are a multiple of 64 apart.
     #[inline(always)]
     pub(crate) const fn next(self, kind: Kind) -> Self {
         let digest = self.0.wrapping_mul(5).wrapping_add(self.0 >> 12 << 1);
         Self((kind as u16) << 12 | digest & Self::BITS)
     }
 
-    /// That of a head.
+    /// The digest in a head.
     pub(crate) const fn of(head: u64) -> Self {
         Self((head >> LENGTH) as u16)
     }
@@ -67,7 +68,7 @@ impl Digest {
         (self.0 >> 12) as u64
     }
 
-    /// Were the operations before the same, as far as both know?
+    /// Were the operations before this one the same? True where one side does not know.
     pub(crate) const fn same_before(self, other: Self) -> bool {
         let (mine, theirs) = (self.0 & Self::BITS, other.0 & Self::BITS);
         mine == theirs || mine == 0 || theirs == 0
@@ -84,8 +85,8 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// After `operation`, what came before being the same for all.
-    pub(super) const fn behind(operation: u64) -> Self {
+    /// The history after `operation`, where all ranks have called the same before.
+    pub(super) const fn after(operation: u64) -> Self {
         Self { operation, digests: [Digest::START; KNOWN] }
     }
 
@@ -113,7 +114,7 @@ impl History {
         self.digests[Self::place(self.operation)]
     }
 
-    /// What the lines of `operation`, of this kind, must say of the collectives up to it.
+    /// The digest that the lines of `operation`, of this kind, must have.
     #[inline(always)]
     pub(super) const fn digest(&self, operation: u64, kind: Kind) -> Digest {
         if self.knows(operation) { self.digests[Self::place(operation)] } else { Digest::alone(kind) }
@@ -176,7 +177,7 @@ mod tests {
     #[test]
     fn the_last_marks_are_known_and_no_others() {
         let kinds = [Kind::Bcast, Kind::Barrier, Kind::Reduce, Kind::Scan];
-        let mut history = History::behind(0);
+        let mut history = History::after(0);
         (0..40).for_each(|at| _ = history.begin(kinds[at % 4]));
         assert!((25..=40).all(|operation| history.knows(operation) && history.known(operation).is_some()));
         assert!(![24, 41, 8].iter().any(|&operation| history.knows(operation) || history.known(operation).is_some()));

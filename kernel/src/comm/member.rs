@@ -1,4 +1,4 @@
-//! One process's private state on a communicator: who it is, and how far everything has come.
+//! One process's private state on a communicator: its rank, and what it has counted.
 
 use super::history::{Digest, History};
 use crate::Rank;
@@ -9,36 +9,36 @@ use crate::op::WORDS;
 use crate::region::{Base, Flag, Layout, Region};
 use crate::table::{Choices, Chooser};
 
-/// Slots of the own queue whose last use is known one by one.
+/// Slots of this process's queue whose last use is known one by one.
 const TRACKED: usize = 16;
 
-/// Private state of one process on one communicator: who it is, and how far everything has come.
+/// Private state of one process on one communicator: its rank, and what it has counted.
 ///
-/// The counts are in lockstep: every process makes the same operations in the same order, so all
-/// compute the same numbers without asking.
+/// The counts are equal on all ranks: every process starts the same operations in the same order, so all
+/// compute the same numbers without communication.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Member {
     layout: Layout,
     rank: Rank,
-    /// The operations made here.
+    /// The operations that this process has started.
     history: History,
     /// Every process is known to have finished this operation: lines of it and before are free.
     acknowledged: u64,
-    /// Queue fragments of all operations made so far: the fragment clock.
+    /// Queue fragments of all operations so far: the fragment clock.
     clock: u64,
     /// Every process is known to be done with fragments below this.
     drained: u64,
-    /// What this process has written to its queue: the clock behind each slot's last fragment, of slots that share
-    /// an entry the latest.
+    /// For each slot of this process's queue, the clock after its last fragment. Slots may share an entry, which then
+    /// has the latest.
     written: [u64; TRACKED],
-    /// The papers' `op`: sets opened by all operations made so far.
+    /// The papers' `op`: sets of all operations so far.
     sets: u64,
-    /// Central counter barriers made so far.
+    /// Central counter barriers so far.
     centrals: u64,
     /// What `Auto` means here; `None`: the built-in rules.
     choices: Option<&'static Choices>,
-    /// A partial result of the operation that is polled now; zero between operations. Here, not in
-    /// the machine, so that machines stay small enough to live in registers.
+    /// A partial result of the operation that is polled now; zero between operations. It is kept here, not in
+    /// the machine, so that machines stay small enough for registers.
     pub(crate) scratch: [u64; WORDS],
 }
 
@@ -51,18 +51,18 @@ impl Member {
         Self::resume(layout, rank, Base::default())
     }
 
-    /// Process `rank` of a segment whose last communicator ended at `base`, and which all of its members have
-    /// [left](crate::region::lease): all lines and slots are free.
+    /// Process `rank` of a segment whose last communicator ended with the counts `base`, and was
+    /// [left](crate::region::lease) by all its members: all lines and slots are free.
     ///
     /// # Errors
-    /// `rank` is not below the layout's number of ranks; no communicator ends at `base`.
+    /// `rank` is not below the layout's number of ranks; a count of `base` is larger than a communicator can reach.
     pub fn resume(layout: Layout, rank: Rank, base: Base) -> Result<Self, Refusal> {
         Refusal::check(Argument::Rank, rank.into(), Bound::Below(layout.ranks().into()))?;
         let Base { operation, clock, sets, centrals } = base.check()?;
         Ok(Self {
             layout,
             rank,
-            history: History::behind(operation),
+            history: History::after(operation),
             acknowledged: operation,
             clock,
             drained: clock,
@@ -74,7 +74,7 @@ impl Member {
         })
     }
 
-    /// What has been counted so far.
+    /// The counts so far.
     pub const fn base(&self) -> Base {
         let Self { clock, sets, centrals, .. } = *self;
         Base { operation: self.operation(), clock, sets, centrals }
@@ -92,7 +92,7 @@ impl Member {
         self.layout.ranks()
     }
 
-    /// The `step`-th rank after this one, `step` being below the size; behind the last comes the first.
+    /// The rank `step` after this one; rank 0 follows the last one. `step` is below the size.
     #[inline]
     pub(crate) const fn after(&self, step: u32) -> Rank {
         (self.rank + step) % self.layout.ranks()
@@ -112,12 +112,12 @@ impl Member {
         Chooser { choices: self.choices, ranks: self.layout.ranks(), papers }
     }
 
-    /// Says what `Auto` means here: the same on all ranks, before the first operation.
+    /// Sets what `Auto` means here: the same on all ranks, before the first operation.
     pub const fn set_choices(&mut self, choices: Option<&'static Choices>) {
         self.choices = choices;
     }
 
-    /// The last operation made here; the first is 1.
+    /// The number of the last operation started here; the first is 1.
     #[inline]
     pub const fn operation(&self) -> u64 {
         self.history.operation()
@@ -136,33 +136,33 @@ impl Member {
         self.history.begin(kind)
     }
 
-    /// What the lines of `operation`, of this kind, must say of the collectives up to it.
+    /// The digest that the lines of `operation`, of this kind, must have.
     #[inline(always)]
     pub(crate) const fn digest(&self, operation: u64, kind: Kind) -> Digest {
         self.history.digest(operation, kind)
     }
 
-    /// What it has called.
+    /// The collectives that this process has called.
     pub(super) const fn history(&self) -> &History {
         &self.history
     }
 
-    /// Takes `fragments` steps of the fragment clock; answers the first.
+    /// Takes `fragments` steps of the fragment clock; returns the first.
     pub(crate) fn take_clock(&mut self, fragments: u64) -> u64 {
         let base = self.clock;
         self.clock += fragments;
         base
     }
 
-    /// Takes `sets` of the papers' operation counter, while the operation runs: P2's learn how many they need.
-    /// Answers the first, which is at least 1.
+    /// Takes `sets` of the papers' operation counter. Paper P2's operations call it while they run, when they learn how
+    /// many they need. Returns the first, which is at least 1.
     pub(crate) fn take_sets(&mut self, sets: u64) -> u64 {
         let base = self.sets + 1;
         self.sets += sets;
         base
     }
 
-    /// Sets that there may still be: more than any members make.
+    /// Sets that may still be counted: more than a communicator ever uses.
     pub(crate) const fn sets_left(&self) -> u64 {
         (2 * Base::MOST).saturating_sub(self.sets)
     }
@@ -174,20 +174,20 @@ impl Member {
     }
 
     /// Publishes that this process has finished `operation`.
-    // publishes: every read of a line or slot that the operation made, to whoever reuses the line
+    // publishes: every read of a line or slot in this operation, to the process that reuses the line
     #[inline]
     pub(crate) fn finish<R: Region>(&self, region: &R, operation: u64) {
         region.publish(self.layout.done(self.rank), operation);
     }
 
-    /// Everyone has been seen inside `operation`: all before it is finished everywhere.
+    /// Every rank has been seen inside `operation`: all operations before it are finished on all ranks.
     #[inline]
     pub(crate) fn all_reached(&mut self, operation: u64) {
         self.acknowledged = self.acknowledged.max(operation - 1);
     }
 
-    /// May this process write its line of `operation`? Its last use lies one ring back, and every
-    /// reader must have finished that operation. Usually known without a load.
+    /// May this process write its line of `operation`? The line was last used one ring of operations ago, and every
+    /// rank must have finished that operation. Usually known without a load.
     #[inline]
     pub(crate) fn line_free<R: Region>(&mut self, region: &R, operation: u64) -> Result<(), WaitSet> {
         let lines = u64::from(self.layout.params().lines);
@@ -198,7 +198,7 @@ impl Member {
         }
     }
 
-    /// Loads everyone's `done`, at once and rarely: the cached minimum grows by up to a ring.
+    /// Loads `done` of all ranks: rarely, since the cached minimum then serves for up to a ring of operations.
     #[cold]
     fn ask_done<R: Region>(&mut self, region: &R, operation: u64, needed: u64) -> Result<(), WaitSet> {
         let mut least = operation - 1;
@@ -214,20 +214,20 @@ impl Member {
         Ok(())
     }
 
-    /// Takes the slot of fragment `clock` in this process's queue, to write it now: everyone must be done with what
-    /// it last held. That is known without a load where the queue was little used.
+    /// Takes the slot of fragment `clock` in this process's queue, to write it now: all ranks must be done with what
+    /// it last held. If the queue was little used, that is known without a load.
     #[inline]
     pub(crate) fn take_slot<R: Region>(&mut self, region: &R, operation: u64, clock: u64) -> Result<(), WaitSet> {
         let slots = u64::from(self.layout.params().queue_slots);
         let entry = (clock & (slots - 1)) as usize % TRACKED;
-        // The slot's own last fragment is one queue back at least, whatever its entry's other slots held.
+        // The slot's last fragment is at least one queue of fragments ago, whatever other slots of the entry held.
         let needed = self.written[entry].min((clock + 1).saturating_sub(slots));
         self.all_acked(region, operation, clock, needed)?;
         self.written[entry] = clock + 1;
         Ok(())
     }
 
-    /// Is everyone done with the fragments below `needed`, before that of `clock` is written?
+    /// Are all ranks done with the fragments below `needed`? Asked before the fragment of `clock` is written.
     #[inline]
     pub(crate) fn all_acked<R: Region>(
         &mut self,
@@ -261,7 +261,7 @@ impl Member {
         region.publish(self.layout.acked(self.rank), clock);
     }
 
-    /// The others.
+    /// The other ranks.
     pub(super) fn peers(&self) -> impl Iterator<Item = Rank> + use<> {
         let me = self.rank;
         (0..self.size()).filter(move |&peer| peer != me)

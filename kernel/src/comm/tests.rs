@@ -5,7 +5,7 @@ use crate::error::{Argument, Bound, Cause};
 use crate::region::words::Words;
 use std::vec::Vec;
 
-/// What `peer` has told, put there word by word.
+/// Stores the words that `peer` tells, one by one.
 fn put(region: &Words, peer: &Member, [operation, kinds]: [u64; 2]) {
     for (id, value) in peer.layout().calling(peer.rank()).into_iter().zip([operation, kinds]) {
         Counter::store_release(region.counter(id), value);
@@ -29,7 +29,7 @@ fn nothing_is_told_while_the_words_change() {
     assert_eq!(me.told(&region, 1), None, "it tells again just now");
 }
 
-/// Where the two differ, of what one has told the other, by operation.
+/// The operations that one has told the other, and whether their kinds differ.
 fn differences(operations: [u64; 2], other: impl Fn(&mut Member)) -> Vec<(u64, bool)> {
     let (region, [me, mut peer]) = two(operations);
     other(&mut peer);
@@ -58,25 +58,25 @@ fn kinds_differ_if_both_are_known() {
 }
 
 #[test]
-fn who_has_called_another_collective_is_named() {
+fn a_rank_that_has_called_another_collective_is_named() {
     let (region, [me, mut peer]) = two([21, 20]);
     assert_eq!(me.compare(&region), Ok(()));
     peer.begin(Kind::Gather);
     peer.tell(&region);
     let refusal = Refusal::new(Argument::Collective, 1, Bound::Equals(3));
     assert_eq!(me.compare(&region), Err(WaitError::Diverged { peer: 1, refusal }));
-    // Later operations hide nothing that is still told.
+    // Later operations don't hide an earlier difference that is still told.
     let before = Refusal::new(Argument::EarlierCollective, 1, Bound::Equals(3));
     assert_eq!(me.differ_before(&region, 1, 22), before);
     assert_eq!(me.differ_before(&region, 1, 21).value, 0, "before the last nothing differed");
 }
 
 #[test]
-fn who_is_no_member_waits_for_nothing() {
+fn a_rank_beyond_the_size_never_waits() {
     let layout = layout(2);
     let region = Words::new(&layout);
     let me = Comm::new(&region, layout, 0).unwrap();
-    // Here words beyond the segment panic.
+    // In this region words beyond the segment panic.
     assert!(!me.waits(2));
 }
 

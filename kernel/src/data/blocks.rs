@@ -1,11 +1,11 @@
-//! One block of user data per rank: what scatter, gather, allgather and alltoall send or receive.
+//! One block of user data per rank, which scatter, gather, allgather and alltoall send or receive.
 
 use crate::Rank;
 use crate::data::buffer::Buf;
 use crate::data::datatype::{Data, Datatype};
-use crate::error::{Argument, Bound, Refusal};
+use crate::error::{Argument, Bound, Condition, Refusal};
 
-/// A block of one datatype per rank, in one piece of memory. In place and unused sides are blocks of nothing.
+/// One block per rank, in one piece of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Blocks<'a> {
     /// The memory, and the datatype that the blocks are made of.
@@ -22,7 +22,7 @@ pub struct Blocks<'a> {
 enum Cut<'a> {
     /// Blocks of `count` elements, one after the other.
     Equal { count: u64 },
-    /// Block `r` has `counts[r]` elements and begins `displacements[r]` extents into the memory.
+    /// Block `r` has `counts[r]` elements and starts `displacements[r]` extents after the memory's start.
     Vary { counts: &'a [u64], displacements: &'a [u64] },
     /// Each block is of a datatype of its own.
     Each(&'a [Block<'a>]),
@@ -33,9 +33,9 @@ enum Cut<'a> {
 pub struct Block<'a> {
     /// Bytes from the memory's start.
     pub displacement: u64,
-    /// Elements.
+    /// Number of elements.
     pub count: u64,
-    /// What they are.
+    /// Their datatype.
     pub datatype: Datatype<'a>,
 }
 
@@ -46,8 +46,8 @@ impl Block<'_> {
         self.datatype.size().unwrap_or(0) * self.count
     }
 
-    /// Its first byte and the one behind its last, where it has bytes and no holes: what holes are for is that
-    /// other blocks may lie in them, as the columns of a matrix.
+    /// Offsets of its first byte and of the first byte after it; `None` if it has no bytes, or holes: other blocks may
+    /// lie in its holes, as with the columns of a matrix.
     fn dense(&self) -> Option<(u64, u64)> {
         let (size, extent) = sizes(self.datatype);
         let bytes = size.saturating_mul(self.count);
@@ -65,15 +65,15 @@ impl<'a> Blocks<'a> {
     /// As [`Data::from_raw`].
     #[inline(always)]
     pub unsafe fn equal(memory: Buf, ranks: u32, count: u64, datatype: Datatype<'a>) -> Result<Self, Refusal> {
-        let beyond = Refusal::new(Argument::Count, count, Bound::AtMost(u64::MAX / u64::from(ranks.max(1))));
-        let all = count.checked_mul(ranks.into()).ok_or(beyond)?;
+        let too_large = Refusal::new(Argument::Count, count, Bound::AtMost(u64::MAX / u64::from(ranks.max(1))));
+        let all = count.checked_mul(ranks.into()).ok_or(too_large)?;
         // SAFETY: the caller's promise.
         let first = unsafe { Data::from_raw(memory, all, datatype) }?;
         let (size, extent) = sizes(datatype);
         Ok(Self { first, size, extent, ranks, cut: Cut::Equal { count } })
     }
 
-    /// Block `r` has `counts[r]` elements and begins `displacements[r]` extents into `memory`
+    /// Block `r` has `counts[r]` elements and starts `displacements[r]` extents after the start of `memory`
     /// (MPI_Scatterv, MPI_Gatherv, ...).
     ///
     /// # Errors
@@ -106,7 +106,7 @@ impl<'a> Blocks<'a> {
         Ok(Self { first, size, extent, ranks: ranks as u32, cut: Cut::Vary { counts, displacements } })
     }
 
-    /// Blocks of a datatype each (MPI_Alltoallw).
+    /// Blocks that have a datatype each (MPI_Alltoallw).
     ///
     /// # Errors
     /// A block reaches beyond `memory`; a datatype is refused as by [`Data::from_raw`].
@@ -161,11 +161,11 @@ impl<'a> Blocks<'a> {
         unsafe { Self::each(Buf::of_mut(memory), blocks) }
     }
 
-    /// Checks that no two blocks share a byte, as where they are received. Of blocks of a datatype each, only those
+    /// Checks blocks that are to be received: no two may share a byte. Of blocks that have a datatype each, only those
     /// without holes are compared.
     ///
     /// # Errors
-    /// Two blocks overlap.
+    /// Two blocks overlap: the refusal names both ([`Bound::Apart`]).
     #[inline(always)]
     pub fn apart(&self) -> Result<(), Refusal> {
         match self.cut {
@@ -181,19 +181,19 @@ impl<'a> Blocks<'a> {
         self.ranks
     }
 
-    /// Packed bytes of `rank`'s block; 0 beyond the last block.
+    /// Packed bytes of `rank`'s block; 0 for a rank without a block.
     #[inline(always)]
     pub fn bytes(&self, rank: Rank) -> u64 {
         self.size * self.place(rank).0
     }
 
-    /// Packed bytes of one element.
+    /// Packed bytes of one element; 1 if each block has a datatype of its own.
     #[inline(always)]
     pub const fn element(&self) -> u64 {
         self.size
     }
 
-    /// Elements of `rank`'s block; 0 beyond the last block.
+    /// Elements of `rank`'s block; 0 for a rank without a block. Bytes if each block has a datatype of its own.
     #[inline(always)]
     pub fn count(&self, rank: Rank) -> u64 {
         self.place(rank).0
@@ -202,7 +202,7 @@ impl<'a> Blocks<'a> {
     /// Checks that every block has `bytes` packed bytes.
     ///
     /// # Errors
-    /// One has not.
+    /// A block has another length.
     #[inline(always)]
     pub(crate) fn check_all(&self, bytes: u64) -> Result<(), Refusal> {
         let differing = match self.cut {
@@ -238,7 +238,7 @@ impl<'a> Blocks<'a> {
         self.first.moved(displacement * self.extent, count * self.size)
     }
 
-    /// Elements of a block, and its displacement in extents.
+    /// Elements of a block, and its displacement in extents; both in bytes if each block has a datatype of its own.
     #[inline(always)]
     fn place(&self, rank: Rank) -> (u64, u64) {
         match self.cut {
@@ -250,7 +250,7 @@ impl<'a> Blocks<'a> {
                     _ => (0, 0),
                 }
             }
-            // In bytes: the blocks have no element in common.
+            // In bytes: the blocks have no common element.
             Cut::Each(blocks) => match blocks.get(rank as usize) {
                 Some(block) => (block.bytes(), block.displacement),
                 None => (0, 0),
@@ -259,35 +259,39 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// No two of the blocks share an element.
+/// Checks that no two blocks share an element.
 fn counts_apart(counts: &[u64], displacements: &[u64]) -> Result<(), Refusal> {
-    let blocks = || counts.iter().zip(displacements).filter(|(count, _)| **count > 0);
+    let blocks = || counts.iter().zip(displacements);
     // In the usual order one pass is enough.
     let mut end = 0;
-    let ordered = blocks().all(|(count, displacement)| {
+    let ordered = blocks().filter(|(count, _)| **count > 0).all(|(count, displacement)| {
         let begin = core::mem::replace(&mut end, count + displacement);
         *displacement >= begin
     });
     if ordered {
         return Ok(());
     }
-    for (at, (count, displacement)) in blocks().enumerate() {
-        for (other, begin) in blocks().skip(at + 1) {
-            if *begin < displacement + count && *displacement < begin + other {
-                let bound = Bound::AtLeast((displacement + count).min(begin + other));
-                return Err(Refusal::new(Argument::Displacements, *(displacement.max(begin)), bound));
-            }
-        }
-    }
-    Ok(())
+    // A block of no elements shares nothing, wherever its displacement points.
+    let spans = || {
+        blocks().map(|(&count, &displacement)| (count > 0).then(|| (displacement, displacement.saturating_add(count))))
+    };
+    spans_apart(spans)
 }
 
-/// No two of the blocks without holes share a byte.
+/// Checks that no two blocks without holes share a byte.
 fn each_apart(blocks: &[Block<'_>]) -> Result<(), Refusal> {
-    for (at, (begin, end)) in blocks.iter().filter_map(Block::dense).enumerate() {
-        let mut others = blocks.iter().filter_map(Block::dense).skip(at + 1);
-        if let Some((other, least)) = others.find(|other| other.0 < end && begin < other.1) {
-            return Err(Refusal::new(Argument::Displacements, begin.max(other), Bound::AtLeast(end.min(least))));
+    spans_apart(|| blocks.iter().map(Block::dense))
+}
+
+/// No two of the spans overlap: one for each rank, its first place and the first place after it. `None`s are not
+/// compared.
+fn spans_apart<I: Iterator<Item = Option<(u64, u64)>>>(spans: impl Fn() -> I) -> Result<(), Refusal> {
+    let all = || (0_u64..).zip(spans());
+    for (rank, span) in all() {
+        let Some((start, end)) = span else { continue };
+        let mut later = all().skip(rank as usize + 1);
+        if let Some((other, _)) = later.find(|(_, other)| other.is_some_and(|other| other.0 < end && start < other.1)) {
+            return Err(Refusal::new(Argument::Displacements, rank, Bound::Apart(other)));
         }
     }
     Ok(())
@@ -305,7 +309,7 @@ fn most_of_each(blocks: &[Block<'_>]) -> u64 {
     blocks.iter().map(Block::bytes).max().unwrap_or(0)
 }
 
-/// Bytes of a block, from the side that is there: one block, or all of them.
+/// Bytes of the longest block, from the side that was given: one block, or all of them; 0 if neither was.
 #[inline(always)]
 pub(crate) fn longest(one: Option<&Data<'_>>, all: Option<&Blocks<'_>>) -> u64 {
     match (one, all) {
@@ -315,9 +319,9 @@ pub(crate) fn longest(one: Option<&Data<'_>>, all: Option<&Blocks<'_>>) -> u64 {
     }
 }
 
-/// The blocks or the data that this side needs were not given.
+/// The refusal of a call in which this rank needs data, or blocks, that were not given.
 pub(crate) const fn absent() -> Refusal {
-    Refusal::new(Argument::Buffer, 0, Bound::AtLeast(1))
+    Refusal::not(Argument::Buffer, Condition::Given)
 }
 
 /// `memory` from byte `at` on.
@@ -364,20 +368,22 @@ mod tests {
         let block = |displacement, count, datatype| Block { displacement, count, datatype };
         let vector = Datatype::Vector { blocks: 2, block: 1, stride: 3 };
         let of = |memory: &mut [u8], blocks: &[Block<'_>]| {
-            Blocks::each_mut(memory, blocks).and_then(|blocks| blocks.apart()).map_err(|e| e.argument)
+            Blocks::each_mut(memory, blocks).and_then(|blocks| blocks.apart())
         };
         let all = [block(20, 2, vector), block(0, 3, Datatype::BYTE), block(99, 0, vector)];
         assert_eq!(of(&mut memory, &all), Ok(()));
-        // In each other's holes; nothing, in the middle of something.
+        // Blocks in each other's holes, and a block of no bytes inside another one.
         assert_eq!(
             of(&mut memory, &[block(20, 2, vector), block(21, 2, vector), block(20, 0, Datatype::BYTE)]),
             Ok(())
         );
         let pair = Datatype::Contiguous { bytes: 2 };
         assert_eq!(of(&mut memory, &[block(20, 2, pair), block(9, 0, pair), block(8, 2, pair)]), Ok(()));
-        assert_eq!(of(&mut memory, &[block(20, 2, pair), block(23, 1, Datatype::BYTE)]), Err(Argument::Displacements));
-        assert_eq!(of(&mut memory, &[block(33, 2, vector)]), Err(Argument::Extent));
-        assert_eq!(of(&mut memory, &[block(u64::MAX, 1, vector)]), Err(Argument::Extent));
+        // Ranks are those of the list, with the blocks that are not compared.
+        let overlap = [block(0, 2, vector), block(20, 2, pair), block(21, 0, pair), block(23, 1, Datatype::BYTE)];
+        assert_eq!(of(&mut memory, &overlap), Err(Refusal::new(Argument::Displacements, 1, Bound::Apart(3))));
+        let beyond = |at| of(&mut [0; 40], &[block(at, 2, vector)]).map_err(|refusal| refusal.argument);
+        assert_eq!((beyond(33), beyond(u64::MAX)), (Err(Argument::Extent), Err(Argument::Extent)));
         let blocks = Blocks::each_mut(&mut memory, &all).unwrap();
         assert_eq!([0, 1, 2, 3].map(|rank| blocks.bytes(rank)), [4, 3, 0, 0]);
         let runs: Vec<_> = blocks.block(0).runs(0, 9).map(|(at, run)| (at, run.ptr() as usize - base)).collect();
@@ -389,14 +395,17 @@ mod tests {
     fn what_overlaps_or_runs_out_is_refused() {
         let mut memory = [0; 40];
         let refused = |counts: &[u64], displacements: &[u64]| {
-            let refusal = vary(&mut [0; 40], counts, displacements).and_then(|blocks| blocks.apart()).unwrap_err();
-            (refusal.argument, refusal.value)
+            vary(&mut [0; 40], counts, displacements).and_then(|blocks| blocks.apart()).unwrap_err()
         };
-        assert_eq!(refused(&[3, 3], &[0, 2]), (Argument::Displacements, 2));
-        assert_eq!(refused(&[3, 3, 3], &[10, 0, 12]), (Argument::Displacements, 12));
-        assert_eq!(refused(&[1, 1], &[0, 20]), (Argument::Extent, 42));
-        assert_eq!(refused(&[1, u64::MAX], &[0, 1]), (Argument::Extent, u64::MAX));
-        assert_eq!(refused(&[1, 1], &[0]), (Argument::Displacements, 1));
+        let overlap = |one, other| Refusal::new(Argument::Displacements, one, Bound::Apart(other));
+        let extent = |value| Refusal::new(Argument::Extent, value, Bound::AtMost(40));
+        assert_eq!(refused(&[3, 3], &[0, 2]), overlap(0, 1));
+        assert_eq!(refused(&[3, 3, 3], &[10, 0, 12]), overlap(0, 2));
+        assert_eq!(refused(&[3, 0, 3, 0, 3], &[10, 11, 0, 1, 12]), overlap(0, 4));
+        assert_eq!(refused(&[2, 4, 1, 4], &[14, 0, 13, 3]), overlap(1, 3));
+        assert_eq!(refused(&[1, 1], &[0, 20]), extent(42));
+        assert_eq!(refused(&[1, u64::MAX], &[0, 1]), extent(u64::MAX));
+        assert_eq!(refused(&[1, 1], &[0]), Refusal::new(Argument::Displacements, 1, Bound::Equals(2)));
         assert!(vary(&mut memory, &[3, 3, 0], &[3, 0, 1]).and_then(|blocks| blocks.apart()).is_ok());
         let mut equal = |count| Blocks::equal_mut(&mut memory, 3, count, Datatype::BYTE).map(|_| ());
         assert!(equal(13).is_ok());

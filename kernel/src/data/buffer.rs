@@ -1,16 +1,16 @@
 //! Raw user buffers.
 
-/// A user's contiguous bytes: address and length, bound when an operation is made.
+/// A user's contiguous bytes: address and length.
 ///
-/// Not a reference: a point-to-point layer may hold the address across polls, and in place is
-/// just two equal `Buf`s. Making one is safe; using one is what the machine's constructor asks for.
+/// It is not a reference: a point-to-point layer may keep the address between polls, and an operation in place has
+/// two equal `Buf`s. Making one is safe; the unsafe functions that take one say how they use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Buf {
     ptr: *mut u8,
     len: usize,
 }
 
-// SAFETY: a Buf is an address and a length; whoever dereferences it proves its own right to.
+// SAFETY: a Buf is an address and a length; code that dereferences it must have its own reason why it may.
 unsafe impl Send for Buf {}
 
 impl Buf {
@@ -50,7 +50,7 @@ impl Buf {
         self.len == 0
     }
 
-    /// The first `len` bytes, and the rest; none if there are fewer.
+    /// The first `len` bytes, and the rest; `None` if there are fewer.
     #[inline]
     pub fn split(self, len: u64) -> Option<(Self, Self)> {
         let len = usize::try_from(len).ok().filter(|&len| len <= self.len)?;

@@ -1,7 +1,7 @@
 //! Datatypes as blocks (MPI 4.1, chapter 5): contiguous, vector, indexed blocks, struct; and user data of such a type.
 //!
 //! Data has a *packed* order: its bytes without the holes. Machines cut the packed order into
-//! fragments; [`Data::runs`] answers which stretches of memory a fragment is, block by block.
+//! fragments; [`Data::runs`] returns the stretches of memory that a fragment consists of.
 
 use crate::data::buffer::Buf;
 use crate::error::{Argument, Bound, Refusal};
@@ -17,7 +17,7 @@ pub enum Datatype<'a> {
         bytes: u64,
     },
     /// `blocks` blocks of `block` bytes, `stride` bytes from start to start (MPI_Type_create_hvector).
-    /// The extent ends with the last block.
+    /// The extent ends at the end of the last block.
     Vector {
         /// Number of blocks.
         blocks: u64,
@@ -27,7 +27,7 @@ pub enum Datatype<'a> {
         stride: u64,
     },
     /// A block of `block` bytes at each displacement (MPI_Type_create_hindexed_block). The extent
-    /// ends with the block that lies furthest.
+    /// ends at the end of the block with the largest displacement.
     Indexed {
         /// Bytes of a block.
         block: u64,
@@ -35,7 +35,7 @@ pub enum Datatype<'a> {
         displacements: &'a [u64],
     },
     /// Fields of any length, in packed order (MPI_Type_create_struct, MPI_Type_create_hindexed). The
-    /// extent is given, so that padding at the end counts.
+    /// extent is given, so that it may include padding at the end.
     Struct {
         /// The fields.
         fields: &'a [Field],
@@ -54,10 +54,10 @@ pub struct Field {
 }
 
 impl Datatype<'_> {
-    /// Bytes.
+    /// One byte (MPI_BYTE).
     pub const BYTE: Datatype<'static> = Datatype::Contiguous { bytes: 1 };
 
-    /// Packed bytes of one element; `None` beyond 2⁶⁴.
+    /// Packed bytes of one element; `None` if that is beyond 2⁶⁴.
     pub const fn size(&self) -> Option<u64> {
         match *self {
             Self::Contiguous { bytes } => Some(bytes),
@@ -76,7 +76,7 @@ impl Datatype<'_> {
         }
     }
 
-    /// Bytes from the first to the last byte of one element, holes included; `None` beyond 2⁶⁴.
+    /// Bytes from one element's start to the next one's, holes included; `None` if that is beyond 2⁶⁴.
     pub fn extent(&self) -> Option<u64> {
         match *self {
             Self::Contiguous { bytes } => Some(bytes),
@@ -130,8 +130,8 @@ impl<'a> Data<'a> {
         Self::contiguous(Buf::of_mut(bytes))
     }
 
-    /// Contiguous bytes that the caller keeps: to fill and to read between the starts of a persistent operation. Data
-    /// never leaves its thread, so that nobody else uses them at the same time.
+    /// Contiguous bytes that the caller may still write and read, between the starts of a persistent operation. Data
+    /// never leaves its thread, so no other thread uses them at the same time.
     #[inline]
     pub const fn cells(bytes: &'a [Cell<u8>]) -> Self {
         Self::contiguous(Buf::new(bytes.as_ptr().cast::<u8>().cast_mut(), bytes.len()))
@@ -148,10 +148,10 @@ impl<'a> Data<'a> {
         Self { base: memory.ptr(), bytes: memory.len() as u64, shape: Shape::Dense, life: PhantomData }
     }
 
-    /// `count` elements of `datatype`, starting with `memory`.
+    /// `count` elements of `datatype`, from the start of `memory` on.
     ///
     /// # Errors
-    /// The elements reach beyond `memory`, or a vector's blocks overlap.
+    /// The elements reach beyond `memory`, a vector's blocks overlap, or a struct's field ends after its extent.
     pub fn typed(memory: &'a mut [u8], count: u64, datatype: Datatype<'a>) -> Result<Self, Refusal> {
         // SAFETY: the slice is writable and exclusive for 'a.
         unsafe { Self::from_raw(Buf::of_mut(memory), count, datatype) }
@@ -163,10 +163,10 @@ impl<'a> Data<'a> {
     /// As [`Self::typed`].
     ///
     /// # Safety
-    /// `memory` is readable, and writable where the operation receives, and nobody else writes it during `'a`.
+    /// During `'a` `memory` is readable, and writable where the operation receives, and nothing else writes it.
     #[inline(always)]
     pub unsafe fn from_raw(memory: Buf, count: u64, datatype: Datatype<'a>) -> Result<Self, Refusal> {
-        // What most calls bring, without a detour through memory.
+        // Most calls have contiguous data: this path keeps it in registers.
         if let Datatype::Contiguous { bytes } = datatype
             && let Some(all) = count.checked_mul(bytes)
             && all <= (memory.len() as u64).min(i64::MAX as u64)
@@ -179,7 +179,7 @@ impl<'a> Data<'a> {
     /// [`Self::from_raw`], of any datatype.
     fn checked(memory: Buf, count: u64, datatype: Datatype<'a>) -> Result<Self, Refusal> {
         let room = memory.len() as u64;
-        let beyond = Refusal::new(Argument::Extent, u64::MAX, Bound::AtMost(room));
+        let too_large = Refusal::new(Argument::Extent, u64::MAX, Bound::AtMost(room));
         if let Datatype::Vector { block, stride, .. } = datatype {
             Refusal::check(Argument::Extent, stride, Bound::AtLeast(block))?;
         }
@@ -189,23 +189,23 @@ impl<'a> Data<'a> {
                 Refusal::check(Argument::Extent, extent, Bound::AtLeast(end))?;
             }
         }
-        let (size, extent) = (datatype.size().ok_or(beyond)?, datatype.extent().ok_or(beyond)?);
-        let reach = extent.checked_mul(count).ok_or(beyond)?;
+        let (size, extent) = (datatype.size().ok_or(too_large)?, datatype.extent().ok_or(too_large)?);
+        let reach = extent.checked_mul(count).ok_or(too_large)?;
         Refusal::check(Argument::Extent, reach, Bound::AtMost(room))?;
-        let bytes = size.checked_mul(count).ok_or(beyond)?;
-        // Overlapping indexed blocks may pack to more bytes than their extent: a count of machine size all the same.
+        let bytes = size.checked_mul(count).ok_or(too_large)?;
+        // Indexed blocks that overlap may pack to more bytes than their extent: these must fit 63 bits, too.
         Refusal::check(Argument::Bytes, bytes, Bound::AtMost(i64::MAX as u64))?;
         Ok(Self { base: memory.ptr(), bytes, shape: Shape::of(datatype, size, extent), life: PhantomData })
     }
 
-    /// As many elements of the same kind as pack to `bytes`, starting `offset` bytes from here: a block of
-    /// memory that was checked as a whole.
+    /// As many elements of the same datatype as pack to `bytes`, starting `offset` bytes after this data's start: a
+    /// block of memory that was checked as a whole.
     #[inline(always)]
     pub(crate) const fn moved(&self, offset: u64, bytes: u64) -> Self {
         Self { base: self.base.wrapping_add(offset as usize), bytes, shape: self.shape, life: PhantomData }
     }
 
-    /// `count` elements of `datatype`, starting `offset` bytes from here: checked before, where they are now.
+    /// `count` elements of `datatype`, starting `offset` bytes after this data's start: they were checked before.
     #[inline(always)]
     pub(crate) fn retyped(&self, offset: u64, count: u64, datatype: Datatype<'a>) -> Self {
         Self::of_type(self.base.wrapping_add(offset as usize), count, datatype)
@@ -230,7 +230,7 @@ impl<'a> Data<'a> {
         self.bytes == 0
     }
 
-    /// The memory, where it has no holes.
+    /// The memory; `None` if the data has holes.
     #[inline]
     pub const fn as_contiguous(&self) -> Option<Buf> {
         match self.shape {
@@ -239,7 +239,7 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// The memory of the packed bytes `from .. from + len`, as far as there are such, where it has no holes.
+    /// The memory of the packed bytes `from .. from + len`, cut at the data's end; `None` if the data has holes.
     #[inline(always)]
     pub(crate) const fn stretch(&self, from: u64, len: u64) -> Option<Buf> {
         let Shape::Dense = self.shape else { return None };
@@ -249,14 +249,14 @@ impl<'a> Data<'a> {
     }
 
     /// The stretches of memory that hold the packed bytes `from .. from + len`, in packed order.
-    /// What lies beyond the data's end is left out.
+    /// Bytes beyond the data's end are left out.
     #[inline(always)]
     pub fn runs(&self, from: u64, len: u64) -> Runs<'a> {
         let end = from.saturating_add(len).min(self.bytes);
         Runs { data: *self, at: from.min(end), end }
     }
 
-    /// Offset in memory and bytes to the block's end, for packed byte `at`. `at < self.bytes`.
+    /// For packed byte `at`, which is below `self.bytes`: its offset in memory, and the bytes up to the block's end.
     #[inline]
     fn locate(&self, at: u64) -> (u64, u64) {
         let Shape::Blocks { size, extent, datatype } = self.shape else { return (at, self.bytes - at) };
@@ -298,7 +298,7 @@ pub struct Runs<'a> {
 }
 
 impl Iterator for Runs<'_> {
-    /// The stretch, and its first byte's place in the packed order.
+    /// The place of the stretch's first byte in the packed order, and the stretch.
     type Item = (u64, Buf);
 
     #[inline]

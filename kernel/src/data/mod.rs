@@ -1,10 +1,10 @@
-//! User memory: what a call reads and writes.
+//! User memory that a call reads and writes.
 //!
 //! | file | what |
 //! |---|---|
 //! | `buffer` | an address and a length |
-//! | `datatype` | elements with holes, and a message of them |
-//! | `blocks` | a block for each process, equal or not |
+//! | `datatype` | datatypes, and data of a datatype |
+//! | `blocks` | one block per rank, equal or not |
 
 pub mod blocks;
 pub mod buffer;

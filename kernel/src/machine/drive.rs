@@ -1,4 +1,4 @@
-//! From a machine to a call: the blocking loop.
+//! The blocking loop: polls a machine, and waits between two polls.
 
 use super::Machine;
 use crate::error::{PollError, WaitError};
@@ -14,10 +14,10 @@ pub enum Stop {
     Wait(WaitError),
 }
 
-/// Polls `machine` until it is done, waiting in between: what "blocking" means here.
+/// Polls `machine` until it is done, and waits between two polls: a blocking call.
 ///
 /// # Errors
-/// The first failure of a poll or a wait; the machine is over then.
+/// The first failure of a poll or a wait; the machine must not be polled after it.
 #[inline(always)]
 pub fn run<X, M, W>(machine: &mut M, x: &mut X, wait: &mut W) -> Result<(), Stop>
 where

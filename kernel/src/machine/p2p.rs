@@ -1,4 +1,4 @@
-//! Point-to-point messages: all that the message family needs from a network.
+//! Point-to-point messages: all that algorithms over messages need from a network.
 
 use crate::Rank;
 use crate::data::buffer::Buf;
@@ -6,7 +6,7 @@ pub use crate::error::P2pError;
 use crate::error::Poison;
 use crate::machine::poll::Slot;
 
-/// Distinguishes the messages of one operation from another's.
+/// Distinguishes the messages of one operation from those of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tag(pub u64);
 
@@ -17,24 +17,25 @@ pub trait P2p {
     fn rank(&self) -> Rank;
     /// Number of processes.
     fn size(&self) -> u32;
-    /// Posts a send of `buf` to `to`. The bytes stay readable until [`P2p::test`] says true.
+    /// Posts a send of `buf` to `to`. The bytes stay readable until [`P2p::test`] returns true.
     ///
     /// # Safety
-    /// `buf` is readable, and nobody writes it, until `test` of the slot answered true or the layer is dropped.
+    /// `buf` is readable, and is not written, until `test` of the slot has returned true or the layer is dropped.
     unsafe fn post_send(&mut self, to: Rank, tag: Tag, buf: Buf) -> Result<Slot, P2pError>;
-    /// Posts a receive into `buf` from `from`; a message of another length is an error of `test`.
+    /// Posts a receive into `buf` from `from`. If the message has another length, `test` returns an error.
     ///
     /// # Safety
-    /// `buf` is writable, and nobody else touches it, until `test` of the slot answered true or the layer is dropped.
+    /// `buf` is writable, and nothing else reads or writes it, until `test` of the slot has returned true or the layer
+    /// is dropped.
     unsafe fn post_recv(&mut self, from: Rank, tag: Tag, buf: Buf) -> Result<Slot, P2pError>;
     /// Is the request complete? True frees the slot.
     fn test(&mut self, slot: Slot) -> Result<bool, P2pError>;
-    /// Would [`P2p::test`] answer true, or an error? Frees nothing. A layer that can't say so answers true, which costs
-    /// whoever waits a poll.
+    /// Would [`P2p::test`] return true, or an error? Frees nothing. A layer that can't tell returns true, which costs
+    /// a waiting process one poll.
     fn has_ended(&mut self, _: Slot) -> bool {
         true
     }
-    /// Has a process given up, and told this one why? Whoever waits long asks. The rank is the layer's.
+    /// Has a process given up, and told this one why? Called in a long wait. The rank is one of this layer.
     fn news(&mut self) -> Option<Poison> {
         None
     }

@@ -1,4 +1,4 @@
-//! What a poll answers: done, or what it waits for.
+//! What a poll returns: done, or what the machine waits for.
 
 use crate::Rank;
 use crate::error::WaitError;
@@ -16,7 +16,7 @@ pub enum Until {
 }
 
 impl Until {
-    /// Does `value` satisfy the wait? The value may come from a hostile peer: a lie costs a spurious poll.
+    /// Does `value` satisfy the wait? The value may come from a faulty peer: a wrong one costs a spurious poll.
     #[inline]
     pub fn holds(self, value: u64) -> bool {
         match self {
@@ -31,7 +31,7 @@ impl Until {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slot(pub u32);
 
-/// Where the awaited thing happens.
+/// What is awaited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     /// A flag of the region.
@@ -40,20 +40,20 @@ pub enum Source {
     Mail(MailId, Until),
     /// A counter of the region.
     Counter(CounterId, Until),
-    /// A point-to-point request.
+    /// The completion of a point-to-point request.
     Message(Slot),
 }
 
 /// One awaited event, with the peer that must bring it about and the operation that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Await {
-    /// Where it happens.
+    /// The event.
     pub source: Source,
-    /// Whose doing it is: who is late has a name. `None`: any member's (a shared counter).
+    /// The rank that must bring it about: an error names it if it is late. `None`: any member (a shared counter).
     pub peer: Option<Rank>,
-    /// The operation that waits, by its number on the communicator.
+    /// The number of the operation that waits, on its communicator.
     pub operation: u64,
-    /// What tells it from other waits of the operation for the same event: 0 where a word only grows.
+    /// Tells this wait from the operation's other waits for the same event: 0 for words that only grow.
     pub stage: u64,
 }
 
@@ -71,7 +71,7 @@ impl WaitSet {
         Self { first, second: None }
     }
 
-    /// Waits for either of two events: a message that comes and one that goes.
+    /// Waits for either of two events, such as a receive and a send.
     #[inline]
     pub const fn either(first: Await, second: Await) -> Self {
         Self { first, second: Some(second) }
@@ -89,13 +89,14 @@ impl WaitSet {
         core::iter::once(&self.first).chain(&self.second)
     }
 
-    /// The first event: what a report names.
+    /// The first event, which reports name.
     #[inline]
     pub const fn first(&self) -> &Await {
         &self.first
     }
 
-    /// The time is over. Where nobody in particular is awaited, the wait policy names who is furthest behind.
+    /// The error of a wait that took too long. It names the awaited peer, or rank 0 if the event has none: then the
+    /// wait policy replaces it ([`Observe::late`](crate::machine::transport::Observe::late)).
     #[inline]
     pub const fn late(&self) -> WaitError {
         WaitError::Late(match self.first.peer {
@@ -105,13 +106,12 @@ impl WaitSet {
     }
 }
 
-/// The answer of a poll.
+/// What a poll returns.
 #[must_use = "a machine that waits must be polled again"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Poll {
-    /// The operation is complete here; further polls answer the same.
+    /// The operation is complete on this process; further polls return the same.
     Done,
-    /// Nothing more can be done until one of these happens. The answer may change after any event
-    /// of the set and after nothing else; a poll in between is a no-op.
+    /// Nothing more can be done before one of these events; a poll in between changes nothing.
     Wait(WaitSet),
 }

@@ -1,4 +1,4 @@
-//! The bundle of host traits that user code carries as one parameter, and the contexts that machines see.
+//! What a host provides, as one type parameter of user code, and the contexts that machines see.
 
 use crate::Rank;
 use crate::comm::member::Member;
@@ -7,62 +7,63 @@ use crate::machine::p2p::P2p;
 use crate::machine::poll::WaitSet;
 use crate::region::Region;
 
-/// What a host brings: a kind of region, and of waiting.
+/// What a host provides: a type of region, and a wait policy.
 pub trait Transport {
     /// Shared memory.
     type Region: Region;
-    /// How to wait.
+    /// The wait policy.
     type Wait;
 }
 
-/// A context with shared memory in it: what the machines of `shm` and `barrier` ask for.
+/// A context with shared memory: the machines of [`crate::shm`] need one.
 pub trait Shared {
-    /// Its region.
+    /// The type of its region.
     type Region: Region;
     /// The region, and this process's private state on it.
     fn shared(&mut self) -> (&Self::Region, &mut Member);
 }
 
-/// A context with messages in it: what the machines of `msg` ask for.
+/// A context with messages: the machines of [`crate::msg`] need one.
 pub trait Messages {
-    /// Its layer.
+    /// The type of its point-to-point layer.
     type P2p: P2p;
-    /// The layer.
+    /// The point-to-point layer.
     fn messages(&mut self) -> &mut Self::P2p;
 }
 
-/// What a wait policy may look at.
+/// What a wait policy may ask of a context.
 pub trait Observe {
-    /// Is a poll worth while: did one of the events happen (or may one have)?
+    /// Has one of the events happened? True where the context can't tell: then a poll must find out.
     fn ready(&mut self, on: &WaitSet) -> bool;
     /// The communicator's poison, if it has any.
     fn poison(&self) -> Option<Poison>;
-    /// A wait has become long: is everyone in the same collective?
+    /// Called in a long wait: are all ranks in the same collective?
     ///
     /// # Errors
-    /// Someone is in another one.
+    /// A rank is in another one.
     fn compare(&mut self) -> Result<(), WaitError> {
         Ok(())
     }
-    /// Whom to name when the time is over: `peer`, who is awaited, unless it waits itself or is nobody in particular.
+    /// The rank that is late, when a wait took too long: `peer`, which is awaited, or another rank if `peer` itself
+    /// waits. `None`: no particular rank is awaited.
     fn late(&self, peer: Option<Rank>) -> Rank {
         peer.unwrap_or(0)
     }
 }
 
-/// A wait policy: returns when one of the events may have happened, or never will.
+/// A wait policy: how a process waits for events.
 pub trait Wait<X: Observe + ?Sized> {
-    /// Waits. A return that is too early costs one poll.
+    /// Returns when one of the events has happened. It may return too early, which costs one poll.
     ///
     /// # Errors
-    /// It is over in vain.
+    /// The events can't happen any more, or took too long.
     fn wait(&mut self, x: &mut X, on: &WaitSet) -> Result<(), WaitError>;
 
-    /// Does not wait: a poll answered `on`, and its caller goes on with something else. Called as often as a program tests,
-    /// so it costs next to nothing; now and then it asks what a wait asks.
+    /// Called where a wait would be, by a caller that computes meanwhile: a poll returned `on`. It returns at once, and
+    /// costs little, since programs test often; now and then it checks what a wait checks.
     ///
     /// # Errors
-    /// A wait would be over in vain.
+    /// As [`Self::wait`].
     #[inline]
     fn look(&mut self, x: &mut X, on: &WaitSet) -> Result<(), WaitError> {
         let _ = (x, on);

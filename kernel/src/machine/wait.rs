@@ -1,9 +1,10 @@
-//! How to wait: spin, then let the host do something useful, and again. How to look: now and then, what a wait asks.
+//! The wait policy: spin, then let the host do something useful, and repeat. A test checks now and then what a wait
+//! checks.
 //!
 //! What a process does between two looks is a [`RelaxStrategy`] of the crate spin: [`relax::Spin`] tells the processor that
 //! it waits, [`relax::Loop`] does nothing, and with spin's feature `std` there is `Yield`, which gives the core to another
-//! process. An embedder may bring a type of its own. A strategy has no state and cannot fail; a [`Relax`], the host, may
-//! keep what it needs, and ends a wait that can't end well.
+//! process. An embedder may provide a type of its own. A strategy has no state and cannot fail. The host, a [`Relax`],
+//! may have state, and may end a wait with an error.
 //!
 //! ```
 //! use unisono_kernel::machine::wait::{Only, SpinThen, relax::RelaxStrategy};
@@ -47,8 +48,8 @@ use spin::relax::{RelaxStrategy, Spin};
 ///
 /// With a core per process: many spins. With more processes than cores: none, and a host that yields.
 ///
-/// A wait that returns although nothing has come, because a peer sets a word and takes it back, comes again: it goes on
-/// where it stood, with the same bound of time.
+/// A wait may return although its event has not happened, if a peer sets a word and takes it back. The next wait for
+/// the same event then counts as the same one, with the same bound of time.
 pub struct SpinThen<H, R = Spin> {
     /// Looks without a pause, once per wait.
     pub eager: u32,
@@ -56,16 +57,16 @@ pub struct SpinThen<H, R = Spin> {
     pub patient: u32,
     /// The host.
     pub host: H,
-    /// What the host was asked about last, and how often.
+    /// What this process did when the host was last asked, and how often the host was asked about it.
     state: State,
     asked: u32,
-    /// Returns that were not looked into, and looks until the host is asked.
+    /// Waits that returned; and how many looks may still pass until the host is asked.
     returns: u32,
     looks: u32,
     pause: PhantomData<fn() -> R>,
 }
 
-/// What a process does that is not over.
+/// What the host is asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Nothing,
@@ -79,12 +80,12 @@ impl<H> SpinThen<H> {
         Self::new(2000, 64, host)
     }
 
-    /// For more processes than cores: whoever waits is in the way of whom it waits for.
+    /// For more processes than cores: a process that spins would keep the core from the process that it waits for.
     pub const fn crowded(host: H) -> Self {
         Self::new(0, 0, host)
     }
 
-    /// So many looks without a pause, and with one.
+    /// With so many looks without a pause, and so many with one.
     pub const fn new(eager: u32, patient: u32, host: H) -> Self {
         Self::begun(eager, patient, host)
     }
@@ -114,17 +115,17 @@ impl<H: fmt::Debug, R> fmt::Debug for SpinThen<H, R> {
     }
 }
 
-/// Calls of the host, a microsecond each at least, after which a wait is long enough to ask whether it can end.
+/// A wait of so many calls of the host, which take a microsecond each at least, is long: then collectives are compared.
 const LONG: u32 = 1024;
 
-/// Questions of who looks, after which it looks for long.
+/// After so many looks at which the host was asked, collectives are compared.
 const SOME: u32 = 16;
 
-/// Returns of which one is looked into: was it in vain?
+/// One of so many returns is checked: was it too early?
 const RETURNS: u32 = 1024;
 
 impl<H: Relax, R: RelaxStrategy> SpinThen<H, R> {
-    /// The host is to be asked about this.
+    /// The host will be asked about this.
     fn enter(&mut self, state: State) {
         if self.state != state {
             self.host.begin();
@@ -132,7 +133,7 @@ impl<H: Relax, R: RelaxStrategy> SpinThen<H, R> {
         }
     }
 
-    /// Can what is awaited still come?
+    /// Can the awaited event still happen?
     fn check<X: Observe + ?Sized>(&mut self, x: &mut X) -> Result<(), WaitError> {
         if let Some(poison) = x.poison() {
             return Err(WaitError::Poisoned(poison));
@@ -141,7 +142,7 @@ impl<H: Relax, R: RelaxStrategy> SpinThen<H, R> {
         if self.asked.is_multiple_of(LONG) { x.compare() } else { Ok(()) }
     }
 
-    /// A wait is over. Was it, and so many before, for what is awaited still?
+    /// A wait returns. One of [`RETURNS`] is checked.
     #[inline]
     fn over<X: Observe + ?Sized>(&mut self, x: &mut X, on: &WaitSet) -> Result<(), WaitError> {
         self.returns = self.returns.wrapping_add(1);
@@ -159,7 +160,7 @@ impl<H: Relax, R: RelaxStrategy> SpinThen<H, R> {
         self.end(x, on, result)
     }
 
-    /// A wait that is not over after the first burst.
+    /// A wait that goes on after its first looks.
     fn long<X: Observe + ?Sized>(&mut self, x: &mut X, on: &WaitSet) -> Result<(), WaitError> {
         self.enter(State::Waits(*on));
         loop {
@@ -181,7 +182,8 @@ impl<H: Relax, R: RelaxStrategy> SpinThen<H, R> {
     fn glance<X: Observe + ?Sized>(&mut self, x: &mut X, on: &WaitSet) -> Result<(), WaitError> {
         self.enter(State::Looks(*on));
         self.check(x)?;
-        // Looks may be far apart: whoever waits for this process shall hear soon that it waits itself.
+        // Looks may be far apart: this compares early, so that processes that wait for this one learn that it waits
+        // itself.
         if self.asked >= SOME && self.asked.is_power_of_two() {
             x.compare()?;
         }
@@ -189,7 +191,7 @@ impl<H: Relax, R: RelaxStrategy> SpinThen<H, R> {
         Ok(())
     }
 
-    /// Whoever waits again after an error begins anew.
+    /// Ends a wait or a look. After an error the next wait is a new one.
     fn end<X: Observe + ?Sized>(
         &mut self,
         x: &X,

@@ -1,4 +1,4 @@
-//! What can be folded, and how: operations, element types, and which pairs of them MPI defines (MPI 4.1, 7.9.2).
+//! Predefined operations and element types of reductions, and which pairs of them MPI defines (MPI 4.1, 7.9.2).
 
 use core::fmt;
 
@@ -16,14 +16,14 @@ macro_rules! names {
             /// All of them, by number.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
-            /// The name, as users write it.
+            /// The name.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
                 }
             }
 
-            /// The number, as refusals name it.
+            /// The number, which C callers pass and refusals name.
             pub const fn number(self) -> u64 {
                 self as u64 + $first
             }
@@ -54,32 +54,32 @@ names! {
         Sum = "sum",
         /// Product; integers wrap.
         Prod = "prod",
-        /// Minimum. Of floats: −0 is less than +0, and NaN if either is NaN, always of the same bits.
+        /// Minimum. For floats −0 is less than +0, and the result is NaN if either is, always with the same bits.
         Min = "min",
         /// Maximum; zeros and NaN as in [`Operation::Min`].
         Max = "max",
-        /// Are both nonzero? 1 or 0.
+        /// Logical and: 1 if both are nonzero, else 0.
         Land = "land",
-        /// Is either nonzero? 1 or 0.
+        /// Logical or: 1 if either is nonzero, else 0.
         Lor = "lor",
-        /// Is exactly one nonzero? 1 or 0.
+        /// Logical exclusive or: 1 if exactly one is nonzero, else 0.
         Lxor = "lxor",
-        /// Bits of both.
+        /// Bitwise and.
         Band = "band",
-        /// Bits of either.
+        /// Bitwise or.
         Bor = "bor",
-        /// Bits of exactly one.
+        /// Bitwise exclusive or.
         Bxor = "bxor",
-        /// The least value with its index, the lowest of them where values are equal. NaN counts as the least.
+        /// The least value and its index; of equal values the lowest index. NaN counts as the least.
         Minloc = "minloc",
-        /// The greatest value with its index, the lowest of them where values are equal. NaN counts as the greatest.
+        /// The greatest value and its index; of equal values the lowest index. NaN counts as the greatest.
         Maxloc = "maxloc",
     }
 }
 
 names! {
-    /// A predefined type of element. Pairs lie as a C compiler with 64-bit `long` lays them out.
-    /// Their order is such that each operation is defined for a range of them ([`Operation::elements`]).
+    /// A predefined type of element. Pairs have the layout of a C compiler with 64-bit `long`.
+    /// The types are in such an order that each operation is defined for a range of them ([`Operation::elements`]).
     Element from 1 {
         /// One byte, zero or not (C's `_Bool`).
         Bool = "bool",
@@ -91,13 +91,13 @@ names! {
         I32 = "i32",
         /// 64 bits, signed.
         I64 = "i64",
-        /// 8 bits.
+        /// 8 bits, unsigned.
         U8 = "u8",
-        /// 16 bits.
+        /// 16 bits, unsigned.
         U16 = "u16",
-        /// 32 bits.
+        /// 32 bits, unsigned.
         U32 = "u32",
-        /// 64 bits.
+        /// 64 bits, unsigned.
         U64 = "u64",
         /// Single precision.
         F32 = "f32",
@@ -129,7 +129,7 @@ impl Element {
         1 << self.shift()
     }
 
-    /// Every size is a power of two: this one.
+    /// The power of two that is the size: log2 of the element's bytes.
     #[inline]
     pub(super) const fn shift(self) -> u32 {
         match self {

@@ -1,8 +1,8 @@
 //! The loops of the predefined operations: `right[i] = left[i] ∘ right[i]`, for operands of any alignment.
 //!
-//! Everything here is inlined into its caller, so that a host compiles it once per instruction set.
-//! No value decides about control flow or an address: elements that a peer overwrites meanwhile
-//! yield wrong results and no more.
+//! Everything here is inlined into its caller, so that a host can compile it once per instruction set.
+//! No control flow and no address depends on a value: elements that a peer overwrites meanwhile
+//! give wrong results, and nothing worse.
 
 use super::element::{Element, Operation};
 use core::mem::offset_of;
@@ -23,7 +23,7 @@ impl Operands {
         Self { left, right, bytes }
     }
 
-    /// `right[i] = f(left[i], right[i])`. `T` is a number, or an array of them: any bits are one.
+    /// `right[i] = f(left[i], right[i])`. `T` is a number or an array of numbers: any bits are a valid value.
     #[inline(always)]
     fn each<T: Copy>(self, f: impl Fn(T, T) -> T) {
         let (left, right) = (self.left.cast::<T>(), self.right.cast::<T>());
@@ -49,7 +49,7 @@ impl Operands {
             let (from, to) = (l.wrapping_add(index).cast::<I>(), r.wrapping_add(index).cast::<I>());
             // SAFETY: a value lies at the start of pair `i`, inside `bytes` (`new`).
             let values = (unsafe { l.cast::<V>().read_unaligned() }, unsafe { r.cast::<V>().read_unaligned() });
-            // SAFETY: and its index behind it.
+            // SAFETY: as above; its index follows the value.
             let indices = (unsafe { from.read_unaligned() }, unsafe { to.read_unaligned() });
             let tied = !before(values.1, values.0) & (indices.0 < indices.1);
             let take = before(values.0, values.1) | tied;
@@ -61,14 +61,15 @@ impl Operands {
     }
 }
 
-/// A value and where it was found, as C lays it out.
+/// A value and its index, as C lays them out.
 #[repr(C)]
 struct Pair<V, I> {
     value: V,
     index: I,
 }
 
-/// Folds by one operation on integers of one width; `$signed` and `$unsigned` differ in their order alone.
+/// Folds by one operation on integers of one width. `$ordered` is the type whose order minimum and maximum use,
+/// `$unsigned` the unsigned type of this width.
 macro_rules! integers {
     ($operands:expr, $operation:expr, $ordered:ident, $unsigned:ident) => {
         match $operation {
@@ -97,7 +98,8 @@ macro_rules! floats {
     };
 }
 
-/// Folds by one operation on complex numbers: C's plain product, without a second look at infinities.
+/// Folds by one operation on complex numbers. The product is the plain formula, without C's special treatment of
+/// infinities.
 macro_rules! complex {
     ($operands:expr, $operation:expr, $float:ident) => {
         match $operation {
@@ -136,7 +138,7 @@ macro_rules! integer_pairs {
 #[inline(always)]
 pub(super) fn fold(operation: Operation, element: Element, operands: Operands) {
     match (operation, element) {
-        // Bits have no width.
+        // Bitwise operations don't depend on the width.
         (Operation::Band, _) => operands.each(|l: u8, r| l & r),
         (Operation::Bor, _) => operands.each(|l: u8, r| l | r),
         (Operation::Bxor, _) => operands.each(|l: u8, r| l ^ r),
@@ -161,7 +163,7 @@ pub(super) fn fold(operation: Operation, element: Element, operands: Operands) {
     }
 }
 
-/// IEEE 754-2019's `minimum` and `maximum`, with one NaN for all: the order of operands doesn't show in the bits.
+/// IEEE 754-2019's `minimum` and `maximum`, with the same NaN always: exchanging the operands does not change a bit.
 trait Float: Sized {
     fn minimum(self, other: Self) -> Self;
     fn maximum(self, other: Self) -> Self;

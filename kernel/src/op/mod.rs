@@ -1,7 +1,7 @@
 //! Reduction operations (MPI 4.1, 7.9): a predefined operation on elements of a type, or a user's own.
 //!
 //! Folds keep the order of their operands. Predefined operations on the same operands give the same
-//! bits wherever they are computed; where a sum or product is NaN, which NaN it is is not said.
+//! bits wherever they are computed, except that a sum or product that is NaN may be any NaN.
 
 mod element;
 mod loops;
@@ -35,9 +35,9 @@ impl Predefined {
         self.element
     }
 
-    /// `right[i] = left[i] ∘ right[i]` for the whole elements in `bytes`, of any alignment. Inlined: for
-    /// hosts that compile it for more than one instruction set, and fold straight from a segment. `left`
-    /// may change meanwhile if the compiler can't see it: then results are wrong, and nothing else is.
+    /// `right[i] = left[i] ∘ right[i]` for the whole elements in `bytes`, of any alignment. It is inlined, for
+    /// hosts that compile it for several instruction sets, and fold straight from a segment. Another process
+    /// may change `left` meanwhile: then results are wrong, and nothing else is.
     ///
     /// # Safety
     /// `left` holds `bytes` readable bytes, `right` as many writable, private ones.
@@ -50,7 +50,7 @@ impl Predefined {
     }
 }
 
-/// What a reduction does with two elements.
+/// The op of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     /// A predefined operation; made by [`Op::new`].
@@ -61,7 +61,7 @@ pub enum Op {
 
 macro_rules! constants {
     ($($(#[$meta:meta])* $name:ident = $operation:ident, $element:ident;)*) => {
-        /// The commonest.
+        /// The ops that are used most.
         impl Op {
             $($(#[$meta])* pub const $name: Self =
                 Self::Predefined(Predefined { operation: Operation::$operation, element: Element::$element });)*
@@ -96,18 +96,18 @@ constants! {
     MIN_F64 = Min, F64;
     /// Maximum of `f64`.
     MAX_F64 = Max, F64;
-    /// Bits of both.
+    /// Bitwise and of `u64`.
     BAND_U64 = Band, U64;
-    /// Bits of either.
+    /// Bitwise or of `u64`.
     BOR_U64 = Bor, U64;
-    /// Bits of exactly one.
+    /// Bitwise exclusive or of `u64`.
     BXOR_U64 = Bxor, U64;
 }
 
-/// Most words of an operand of a small reduction: what fits the first 64 bytes of a posted line.
+/// Most words of an operand of a small reduction: as many as fit the first 64 bytes of a posted line.
 pub const WORDS: usize = 6;
 
-/// An operand in words, as a user's function may see it.
+/// An operand in words, aligned for a user's function.
 #[repr(C, align(16))]
 struct Aligned([u64; WORDS]);
 
@@ -115,7 +115,7 @@ impl Op {
     /// `operation` on elements of type `element`.
     ///
     /// # Errors
-    /// MPI does not define it: the element's number is beyond those of [`Operation::elements`].
+    /// MPI does not define it: the element is not one of [`Operation::elements`].
     pub const fn new(operation: Operation, element: Element) -> Result<Self, Refusal> {
         let ((first, last), number) = (operation.elements(), element.number());
         if number < first.number() {
@@ -136,7 +136,7 @@ impl Op {
         }
     }
 
-    /// May operands be exchanged?
+    /// Does it commute?
     pub const fn commutative(&self) -> bool {
         match self {
             Self::Predefined(_) => true,
@@ -147,7 +147,7 @@ impl Op {
     /// Number of elements in `bytes`.
     ///
     /// # Errors
-    /// `bytes` is no multiple of the element, or the element is empty or larger than [`USER_MOST`].
+    /// `bytes` is not a multiple of the element, or the element has no bytes or more than [`USER_MOST`].
     #[inline]
     pub(crate) fn count(&self, bytes: u64) -> Result<u64, Refusal> {
         match self {
@@ -167,7 +167,7 @@ impl Op {
         .ok_or(Refusal::new(Argument::Bytes, bytes, Bound::MultipleOf(self.element())))
     }
 
-    /// Number of whole elements in `bytes`; 0 for an empty element.
+    /// Number of whole elements in `bytes`; 0 for an element of no bytes.
     #[inline]
     pub const fn whole(&self, bytes: u64) -> u64 {
         match self {
@@ -182,8 +182,8 @@ impl Op {
     /// `right[i] = left[i] ∘ right[i]` for `count` elements of two private operands, of any alignment.
     ///
     /// # Safety
-    /// `left` holds `count` readable elements, `right` as many writable ones; nobody else writes them now.
-    /// They are equal or apart. `User::new`'s promise holds.
+    /// `left` holds `count` readable elements, `right` as many writable ones; nothing else writes them now.
+    /// They are the same memory or don't overlap. `User::new`'s promise holds.
     #[inline(never)]
     pub unsafe fn fold_raw(&self, left: *const u8, right: *mut u8, count: u64) {
         match self {
@@ -215,10 +215,10 @@ impl Op {
         }
     }
 
-    /// [`Self::fold`] of any operation.
+    /// [`Self::fold`] for any op.
     #[inline(never)]
     fn fold_words(&self, left: &mut [u64], right: &[u64], count: u64) {
-        // MPI folds into the right operand; here the left one goes on.
+        // MPI folds into the right operand; here the result goes to the left one.
         let mut folded = Aligned([0; WORDS]);
         folded.0.iter_mut().zip(right).for_each(|(to, from)| *to = *from);
         debug_assert!(count * self.element() <= 8 * left.len() as u64 && left.len() <= WORDS);

@@ -28,7 +28,7 @@ fn names_and_numbers_lead_back() {
     assert_eq!(Op::SUM_F64.to_string(), "sum of f64");
 }
 
-/// The words of small operands fold as their bytes do; the result goes left.
+/// Words of small operands fold as their bytes do; the result goes to the left operand.
 #[test]
 fn words_fold_as_bytes() {
     let words = |seed: u64| -> Vec<u64> {

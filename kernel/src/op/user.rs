@@ -4,12 +4,12 @@ use core::ffi::c_void;
 use core::hash::{Hash, Hasher};
 
 /// The signature of a user's operation: folds `count` elements of `left` into `right`:
-/// `right[i] = left[i] ∘ right[i]`, as MPI_User_function. It must not jump; if it unwinds, the communicator
-/// is poisoned, so that nobody waits for this process.
+/// `right[i] = left[i] ∘ right[i]`, as MPI_User_function. It must not leave by `longjmp`; if it unwinds, the
+/// communicator is poisoned, so that no rank waits for this process.
 pub type UserFunction =
     unsafe extern "C-unwind" fn(left: *const c_void, right: *mut c_void, count: u64, context: *mut c_void);
 
-/// Bytes that are folded at a time where operands must be copied first; so also the largest element.
+/// Bytes that are folded at a time if operands must be copied first; so also the largest element.
 pub const MOST: usize = 4096;
 
 /// Alignment of operands as a user's function sees them.
@@ -30,7 +30,8 @@ impl User {
     ///
     /// # Safety
     /// `function` may be called with `context` on any two arrays of up to `count` elements, as long
-    /// as an operation with it is active; it does not jump, or touch anything else of ours.
+    /// as an operation with it is active. It does not leave by `longjmp`, and touches nothing of the library but its
+    /// arguments.
     pub const unsafe fn new(function: UserFunction, context: *mut c_void, element: u64, commutative: bool) -> Self {
         Self { function, context, element, commutative }
     }
@@ -41,12 +42,12 @@ impl User {
         self.element
     }
 
-    /// May operands be exchanged?
+    /// Does it commute?
     pub const fn commutative(&self) -> bool {
         self.commutative
     }
 
-    /// Elements that fit a [`Block`]; whole lines of alignment, where elements are small.
+    /// Elements that fit a [`Block`]; a multiple of the alignment if elements are small.
     const fn at_once(&self) -> usize {
         let fit = MOST / if self.element == 0 { 1 } else { self.element as usize };
         if fit < ALIGN { fit } else { fit & !(ALIGN - 1) }
@@ -54,7 +55,7 @@ impl User {
 
     /// `right[i] = left[i] ∘ right[i]` for `count` elements, where `read(to, at, len)` copies bytes
     /// `at .. at + len` of the left operand to private memory: a block at a time.
-    /// Elements larger than [`MOST`] are left alone.
+    /// Elements larger than [`MOST`] are not folded.
     ///
     /// # Safety
     /// `right` holds `count` private elements; `read` fills `len` bytes at `to`.
@@ -79,7 +80,7 @@ impl User {
     /// The same for two private operands.
     ///
     /// # Safety
-    /// `left` and `right` hold `count` private elements, and are equal or apart.
+    /// `left` and `right` hold `count` private elements, and are the same memory or don't overlap.
     pub(super) unsafe fn fold(&self, left: *const u8, right: *mut u8, count: u64) {
         if is_aligned(left) && is_aligned(right) && self.at_once() != 0 {
             // SAFETY: the caller's promise; both are aligned.
@@ -94,7 +95,7 @@ impl User {
     }
 
     /// # Safety
-    /// `n` elements at both; they fit a block; `left` is aligned and apart from `right`.
+    /// `n` elements at both, which fit a block; `left` is aligned and does not overlap `right`.
     unsafe fn fold_aligned_left(&self, left: *const u8, right: *mut u8, n: usize) {
         if is_aligned(right) {
             // SAFETY: the caller's promise; both are aligned.
@@ -114,7 +115,7 @@ impl User {
         unsafe { core::ptr::copy_nonoverlapping(right, into, len) };
         // SAFETY: the caller's promise; blocks are aligned.
         unsafe { self.call(left, into, n as u64) };
-        // SAFETY: back again.
+        // SAFETY: the same `len` bytes, copied back.
         unsafe { core::ptr::copy_nonoverlapping(into, right, len) };
     }
 
@@ -131,7 +132,7 @@ fn is_aligned(at: *const u8) -> bool {
     (at as usize).is_multiple_of(ALIGN)
 }
 
-/// Room for a block of elements, aligned.
+/// Aligned memory for a block of elements.
 #[repr(C, align(16))]
 struct Block(core::mem::MaybeUninit<[u8; MOST]>);
 

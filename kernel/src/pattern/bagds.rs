@@ -1,14 +1,15 @@
 //! BAGDS, the block algorithm of global data distribution (paper P5): every process ends with every block.
 //!
-//! `data_mask[i]` is the set of blocks that process i has, itself at first. In each stage every process i without a
-//! partner takes the first j without a partner that has something i lacks; both then have what either had. Pairs
-//! exchange only what the other lacks; one direction may be empty. The stages end when all have all.
+//! `data_mask[i]` is the set of blocks that process i has: its own at first. In each stage every process i without a
+//! partner takes the first process j without a partner that has a block i lacks; both then have what either had. They
+//! send each other only blocks that the other lacks; one direction may be empty. The stages end when all have all
+//! blocks.
 //!
 //! The paper runs a stage "when at most one process is left unpaired": at p = 5 that never happens. Here a stage runs
 //! when a scan of all processes finds no further pair.
 //!
-//! Everything follows from p. A process computes it once, in working memory of p² bits, and keeps its own
-//! row of stages: a [`Table`].
+//! The stages depend on p alone. A process computes them once, in working memory of p² bits, and keeps its own
+//! stages: a [`Table`].
 
 use super::Seat;
 use crate::Rank;
@@ -53,7 +54,7 @@ pub struct Table<'a> {
 /// What one process does in a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stage<'a> {
-    /// With whom.
+    /// The partner.
     pub partner: Rank,
     /// Blocks that the partner lacks.
     pub give: Set<'a>,
@@ -110,7 +111,7 @@ impl<'a> Table<'a> {
         (self.words.len() / table_words(self.size, 1)) as u32
     }
 
-    /// What this process does in `stage`; nothing where it has no partner.
+    /// What this process does in `stage`; `None` if it has no partner.
     #[inline]
     pub fn stage(&self, stage: u32) -> Option<Stage<'a>> {
         let begin = table_words(self.size, stage);
@@ -133,7 +134,7 @@ impl<'a> Set<'a> {
         })
     }
 
-    /// The block before which there are `index` others.
+    /// The block of this index, in rising order, from 0.
     pub fn nth(self, index: u32) -> Option<Rank> {
         let mut left = index;
         for (word, &bits) in (0..).zip(self.0) {
@@ -157,8 +158,8 @@ impl<'a> Set<'a> {
     }
 }
 
-/// The paper's masks: what every process has, stage by stage. For who needs all processes' stages; one process's are a
-/// [`Table`].
+/// The paper's masks: the blocks that every process has, stage by stage. This is for code that needs the stages of all
+/// processes; the stages of one are a [`Table`].
 #[derive(Debug)]
 pub struct Masks<'a> {
     size: u32,
@@ -190,7 +191,7 @@ impl<'a> Masks<'a> {
         rank as usize * set..(rank as usize + 1) * set
     }
 
-    /// What a process has.
+    /// The blocks that a process has.
     fn set(&self, rank: Rank) -> Set<'_> {
         Set(self.data.get(self.row(rank)).unwrap_or_default())
     }
@@ -199,13 +200,14 @@ impl<'a> Masks<'a> {
         self.partners.get(rank as usize) == Some(&self.size.into())
     }
 
-    /// Has `peer` something that `rank` lacks?
+    /// Does `peer` have a block that `rank` lacks?
     fn offers(&self, peer: u32, rank: u32) -> bool {
         self.set(peer).0.iter().zip(self.set(rank).0).any(|(theirs, mine)| theirs & !mine != 0)
     }
 
-    /// Forms the pairs of a stage and tells each, who takes first first, with what both have before the exchange; false
-    /// if there is none: all have all.
+    /// Forms the pairs of a stage, and calls `pair` for each: first the process that takes a partner, then that
+    /// partner, each with the blocks that it has before the exchange. Returns false if there is no pair: all have all
+    /// blocks.
     pub fn stage(&mut self, mut pair: impl FnMut((Rank, Set<'_>), (Rank, Set<'_>))) -> bool {
         self.partners.fill(self.size.into());
         let mut any = false;

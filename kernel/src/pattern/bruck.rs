@@ -1,4 +1,5 @@
-//! Bruck's concatenation (Bruck et al. 1997): in round k from the process 2ᵏ further on, which has 2ᵏ blocks in a row.
+//! Bruck's concatenation (Bruck et al. 1997): in round k a process receives from the one 2ᵏ ranks after it, which has
+//! 2ᵏ blocks in a row.
 
 use super::{Hop, Pattern, Seat, log2_ceil};
 
@@ -7,7 +8,7 @@ use super::{Hop, Pattern, Seat, log2_ceil};
 pub struct Bruck(pub Seat);
 
 impl Bruck {
-    /// Blocks that travel in `round`: as many as the sender has, if the receiver lacks so many.
+    /// Blocks that are sent in `round`: those that the sender has, but not more than the receiver lacks.
     #[inline]
     pub fn blocks(self, round: u32) -> u32 {
         (1 << round).min(self.0.size() - (1 << round))

@@ -1,5 +1,5 @@
-//! Brooks' butterfly (Brooks 1986): in round k with the process whose number differs in bit k. Where p is no power of
-//! two, numbers p … 2ᴸ − 1 are played by ranks 0, 1, … beside their own.
+//! Brooks' butterfly (Brooks 1986): in round k a process communicates with the one whose number differs in bit k. If p
+//! is not a power of two, ranks 0, 1, … also take the numbers p … 2ᴸ − 1.
 
 use super::{Seat, log2_ceil};
 use crate::Rank;
@@ -15,7 +15,7 @@ impl Butterfly {
         log2_ceil(self.0.size())
     }
 
-    /// The partners of this process in `round`, each for one of its numbers; no number meets its own player.
+    /// The partners of this process in `round`, one for each of its numbers, without itself.
     #[inline]
     pub fn partners(self, round: u32) -> impl Iterator<Item = Rank> {
         let (size, all) = (u64::from(self.0.size()), 1u64 << self.rounds());
@@ -34,7 +34,7 @@ mod tests {
     use std::vec::Vec;
 
     #[test]
-    fn partners_agree_and_all_hear_of_all() {
+    fn partners_agree_and_data_reaches_all() {
         for size in (1..=33).chain([100]) {
             let of = |rank| Butterfly(Seat { rank, size });
             let mut heard: Vec<Vec<bool>> = (0..size).map(|r| (0..size).map(|peer| peer == r).collect()).collect();

@@ -1,4 +1,4 @@
-//! Dissemination (Hensgen, Finkel, Manber 1988; paper P4): in round k to the process 2ᵏ further on.
+//! Dissemination (Hensgen, Finkel, Manber 1988; paper P4): in round k a process sends to the one 2ᵏ ranks after it.
 
 use super::{Hop, Pattern, Seat, log2_ceil};
 
@@ -20,7 +20,7 @@ mod tests {
     use crate::pattern::tests::{assert_meets, assert_spreads};
 
     #[test]
-    fn all_hear_of_all() {
+    fn data_reaches_all() {
         for size in (1..=33).chain([100]) {
             assert_meets(size, Dissemination);
             assert_spreads(size, Dissemination);

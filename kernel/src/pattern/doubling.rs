@@ -1,8 +1,9 @@
-//! Recursive doubling: partners exchange all that they have; neighbours first, so that groups stay in rank order.
+//! Recursive doubling: partners exchange all that they have, neighbours first, so that what a process has comes from
+//! consecutive ranks.
 
 use super::{Hop, Pattern, Seat};
 
-/// log2 p rounds. Only where p is a power of two; see [`super::power`] for others.
+/// log2 p rounds. p must be a power of two; see [`super::power`] for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Doubling(pub Seat);
 
@@ -23,7 +24,7 @@ mod tests {
     use crate::pattern::tests::{assert_meets, assert_spreads};
 
     #[test]
-    fn all_hear_of_all() {
+    fn data_reaches_all() {
         for size in [1, 2, 4, 8, 16, 64] {
             assert_meets(size, Doubling);
             assert_spreads(size, Doubling);

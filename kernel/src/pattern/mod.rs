@@ -1,4 +1,4 @@
-//! Rank arithmetic: who talks to whom. No region, no message in here.
+//! Rank arithmetic: which ranks communicate with each other. Pure functions, without regions or messages.
 //!
 //! A [`Pattern`] is one process's view: in each round it sends to one process and receives from one.
 
@@ -17,7 +17,7 @@ pub use seat::{Seat, rotated};
 
 use crate::Rank;
 
-/// Whom a process sends to and receives from in one round.
+/// The ranks that a process sends to and receives from in one round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Hop {
     /// The receiver of what this process sends.
@@ -26,9 +26,9 @@ pub struct Hop {
     pub from: Rank,
 }
 
-/// A row of rounds with one hop each.
+/// Rounds with one hop each, as one process sees them.
 pub trait Pattern: Copy {
-    /// The hop of this round, counted from 0; none past the last.
+    /// The hop of this round, counted from 0; `None` after the last.
     fn hop(self, round: u32) -> Option<Hop>;
 
     /// All hops, in order.
@@ -37,7 +37,7 @@ pub trait Pattern: Copy {
     }
 }
 
-/// ⌈log2 size⌉: the rounds in which one process can hear of all by doubling.
+/// ⌈log2 size⌉: the rounds in which data of one process can reach all by doubling.
 #[inline]
 pub const fn log2_ceil(size: u32) -> u32 {
     u32::BITS - size.saturating_sub(1).leading_zeros()
@@ -48,7 +48,7 @@ pub(crate) mod tests {
     use super::*;
     use std::vec::Vec;
 
-    /// In each round whoever sends is who is received from: nobody waits for a message that does not come.
+    /// In each round, a process receives from exactly the process that sends to it.
     pub(crate) fn assert_meets<P: Pattern>(size: u32, make: impl Fn(Seat) -> P) {
         let all: Vec<P> = (0..size).map(|rank| make(Seat { rank, size })).collect();
         let rounds = all.iter().map(|pattern| pattern.hops().count() as u32).max().unwrap_or(0);
@@ -61,7 +61,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// After all rounds, in each of which a process passes on all that it has heard, everyone has heard of everyone.
+    /// If a process sends all that it has in each round, all processes have everything after all rounds.
     pub(crate) fn assert_spreads<P: Pattern>(size: u32, make: impl Fn(Seat) -> P) {
         let all: Vec<P> = (0..size).map(|rank| make(Seat { rank, size })).collect();
         let mut heard: Vec<Vec<bool>> = (0..size).map(|rank| (0..size).map(|peer| peer == rank).collect()).collect();

@@ -1,5 +1,5 @@
-//! Pairwise exchange: each process meets each other one once; both partners meet in one round where p is a power of
-//! two.
+//! Pairwise exchange: each process sends to every other one once. If p is a power of two, the process that it sends to
+//! in a round is also the one that it receives from.
 
 use super::{Hop, Pattern, Seat};
 

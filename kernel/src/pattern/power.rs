@@ -1,5 +1,6 @@
-//! The core: the largest power of two of processes. Of each of the first p − 2ᴸ pairs of neighbours one is outside,
-//! and lends its part to the other. Numbers inside rise with ranks, so that operands keep their order.
+//! Algorithms for a power of two of processes, with any number p of them: 2ᴸ processes, the most that are a power of
+//! two, form the core. In each of the first p − 2ᴸ pairs of neighbours one process is outside the core, and the other
+//! does its part. Numbers inside the core rise with ranks, so that operands keep their order.
 
 use super::Seat;
 use crate::Rank;
@@ -8,19 +9,19 @@ use crate::Rank;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Core {
     seat: Seat,
-    /// Always inside.
+    /// A rank that must be inside, such as the root.
     favourite: Rank,
 }
 
-/// Where a process stands.
+/// Whether a process is in the core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Outside; the partner inside does its part.
+    /// Outside the core; its partner inside does its part.
     Outside {
         /// Its partner inside.
         partner: Rank,
     },
-    /// Inside.
+    /// Inside the core.
     Inside {
         /// Its number inside, below [`Core::size`].
         number: u32,
@@ -30,7 +31,7 @@ pub enum Role {
 }
 
 impl Core {
-    /// The core in which `favourite` is.
+    /// The core, with `favourite` inside.
     #[inline]
     pub const fn new(seat: Seat, favourite: Rank) -> Self {
         Self { seat, favourite }
@@ -53,7 +54,7 @@ impl Core {
         self.seat.size() - self.size()
     }
 
-    /// The rank of who has this number inside.
+    /// The rank of the process that has this number inside.
     #[inline]
     pub const fn rank_of(self, number: u32) -> Rank {
         if number >= self.outside() {
@@ -65,18 +66,18 @@ impl Core {
         }
     }
 
-    /// The number inside of the favourite.
+    /// The favourite's number inside.
     #[inline]
     pub const fn favourite(self) -> u32 {
         self.number(self.favourite)
     }
 
-    /// The number inside of `rank` or of its partner.
+    /// The number inside of `rank`, or of its partner if `rank` is outside.
     const fn number(self, rank: Rank) -> u32 {
         if rank < 2 * self.outside() { rank / 2 } else { rank - self.outside() }
     }
 
-    /// Where this process stands.
+    /// Whether this process is inside, and its partner.
     #[inline]
     pub const fn role(self) -> Role {
         let (rank, number) = (self.seat.rank(), self.number(self.seat.rank()));
@@ -97,7 +98,7 @@ mod tests {
     use std::vec::Vec;
 
     #[test]
-    fn everyone_is_inside_or_a_neighbours_partner_and_numbers_rise() {
+    fn each_rank_is_inside_or_a_neighbours_partner_and_numbers_rise() {
         for size in 1..=33 {
             for favourite in 0..size {
                 let core = |rank| Core::new(Seat { rank, size }, favourite);

@@ -1,4 +1,5 @@
-//! Ring: always to the next rank, from the one before; in round k what arrived in round k − 1 goes on.
+//! Ring: a process always sends to the next rank and receives from the previous one. In round k it sends what it
+//! received in round k − 1.
 
 use super::{Hop, Pattern, Seat};
 use crate::Rank;
@@ -8,13 +9,13 @@ use crate::Rank;
 pub struct Ring(pub Seat);
 
 impl Ring {
-    /// Whose block this process sends in `round`: its own in round 0.
+    /// The rank whose block this process sends in `round`: itself in round 0.
     #[inline]
     pub const fn sent(self, round: u32) -> Rank {
         self.0.before(round)
     }
 
-    /// Whose block it receives in `round`.
+    /// The rank whose block it receives in `round`.
     #[inline]
     pub const fn received(self, round: u32) -> Rank {
         self.0.before(round + 1)

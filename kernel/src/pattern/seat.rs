@@ -1,4 +1,4 @@
-//! A process's place among `size`, and steps round the ring of ranks.
+//! A process's rank and the number of processes; ranks modulo that number.
 
 use crate::Rank;
 use crate::error::{Argument, Bound, Refusal};
@@ -32,25 +32,25 @@ impl Seat {
         self.size
     }
 
-    /// The rank `distance` further on round the ring; `distance` is the size at most.
+    /// The rank `distance` after this one, modulo the size; `distance` is the size at most.
     #[inline]
     pub const fn after(self, distance: u32) -> Rank {
         rotated(self.rank, distance, self.size)
     }
 
-    /// The rank `distance` further back round the ring; `distance` is the size at most.
+    /// The rank `distance` before this one, modulo the size; `distance` is the size at most.
     #[inline]
     pub const fn before(self, distance: u32) -> Rank {
         rotated(self.rank, self.size - distance, self.size)
     }
 
-    /// This process's number if counting begins with `root`.
+    /// This process's number if `root` has number 0.
     #[inline]
     pub const fn vertex(self, root: Rank) -> u32 {
         self.before(root)
     }
 
-    /// This process's place if counting begins with `root`.
+    /// This seat with ranks counted from `root` on, which has number 0.
     #[inline]
     #[must_use]
     pub const fn seen_from(self, root: Rank) -> Self {
@@ -60,13 +60,13 @@ impl Seat {
     /// Checks a root.
     ///
     /// # Errors
-    /// `root` is no rank.
+    /// `root` is not a rank.
     pub fn check_root(self, root: Rank) -> Result<(), Refusal> {
         Refusal::check(Argument::Root, root.into(), Bound::Below(self.size.into())).map(|_| ())
     }
 }
 
-/// `rank` rotated by `by` round a ring of `size`; `rank` is below `size`, `by` at most.
+/// `(rank + by) mod size`; `rank` is below `size`, `by` is `size` at most.
 #[inline]
 pub const fn rotated(rank: Rank, by: u32, size: u32) -> Rank {
     let sum = rank as u64 + by as u64;

@@ -1,8 +1,8 @@
 //! Rooted trees over ranks (paper P1, section 4.2): flat, chain, k-ary, k-nomial, for any root.
 //!
-//! A tree is built over *vertices* `0 .. p`, vertex 0 being the root; rank `r` sits at vertex
-//! `(r - root) mod p`. So parent and children need no table, whatever the root: a few operations
-//! for flat, chain and k-ary; for k-nomial the place of the lowest nonzero digit, at most 20 steps.
+//! A tree is built over *vertices* `0 .. p`; vertex 0 is the root, and rank `r` is vertex
+//! `(r - root) mod p`. So parent and children need no table, whatever the root: they take a few operations
+//! for flat, chain and k-ary trees, and for k-nomial ones a search for the lowest nonzero digit, of at most 20 steps.
 
 use super::{Seat, rotated};
 use crate::Rank;
@@ -12,7 +12,7 @@ use core::fmt;
 /// The shape of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tree {
-    /// The root is everyone's parent.
+    /// The root is the parent of all other vertices.
     Flat,
     /// Each vertex has one child (P1: linear).
     Chain,
@@ -46,7 +46,8 @@ impl Tree {
         Ok(self)
     }
 
-    /// What a name stands for, if its arity is great enough: `flat`, `chain`, `binary`, `binomial`, `kary-K`, `knomial-K`.
+    /// The tree of this name: `flat`, `chain`, `binary`, `binomial`, `kary-K`, `knomial-K`. `None` for other names, and
+    /// if K is too small.
     pub fn from_name(name: &str) -> Option<Self> {
         let tree = match name {
             "flat" => Self::Flat,
@@ -76,7 +77,7 @@ impl Tree {
                 (vertex.wrapping_sub(1) / k, Children::run(first, k.into(), size))
             }
             Self::Knomial(k) => {
-                // `place` = kⁱ of the lowest nonzero digit; for the root, beyond the highest.
+                // `place` = kⁱ of the lowest nonzero digit; for the root, above the highest digit.
                 let mut place = 1u64;
                 while place < u64::from(size) && u64::from(vertex).is_multiple_of(place * u64::from(k)) {
                     place *= u64::from(k);
@@ -104,15 +105,16 @@ impl fmt::Display for Tree {
     }
 }
 
-/// One rank's neighbours in a tree. Subtrees follow one another: the own vertex, then child 0's subtree, then child 1's.
+/// One rank's neighbours in a tree. Its subtree's vertices are in this order: its own, then child 0's subtree, then
+/// child 1's.
 pub trait Branches: Copy + Eq + core::hash::Hash {
-    /// The parent; none for the root.
+    /// The parent; `None` for the root.
     fn parent(&self) -> Option<Rank>;
 
     /// Number of children.
     fn count(&self) -> u32;
 
-    /// The child of this index; none past the last.
+    /// The child of this index; `None` after the last.
     fn child(&self, index: u32) -> Option<Rank>;
 }
 
@@ -143,7 +145,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// The parent; none for the root.
+    /// The parent; `None` for the root.
     #[inline]
     pub fn parent(&self) -> Option<Rank> {
         self.parent.map(|vertex| rotated(vertex, self.root, self.size))
@@ -165,8 +167,8 @@ impl Position {
         }
     }
 
-    /// The child of this index, from the lowest vertex up. In flat, chain and k-nomial trees the subtrees follow one
-    /// another so: the own vertex, then child 0's subtree, then child 1's. A step per place at most.
+    /// The child of this index, from the lowest vertex up. In flat, chain and k-nomial trees the vertices of a subtree
+    /// are in this order: its own, then child 0's subtree, then child 1's. One step per digit at most.
     #[inline]
     pub fn child(&self, index: u32) -> Option<Rank> {
         self.vertex(index).map(|vertex| rotated(vertex, self.root, self.size))
@@ -186,7 +188,8 @@ impl Position {
     }
 }
 
-/// Vertices of the subtree of `vertex` in the binomial tree over `size` vertices: `vertex` and those that follow it.
+/// Number of vertices of the subtree of `vertex` in the binomial tree over `size` vertices: `vertex` and those that
+/// follow it.
 #[inline]
 pub const fn subtree(vertex: u32, size: u32) -> u32 {
     let (rest, whole) = (size - vertex, vertex & vertex.wrapping_neg());

@@ -1,24 +1,24 @@
-//! A announcement: words of one process that anyone may read at any time, and that are written again and again.
+//! An announcement: words of one process that any process may read at any time, and that are written many times.
 //!
 //! | word | writer | readers | value | what it publishes |
 //! |---|---|---|---|---|
-//! | 0 | one | all | the announcement's number, not 0; 0 while it is written | the other words, and all that the writer did before |
-//! | 1, 2, … | the same | all | what it says | that word 0 was 0 before |
+//! | 0 | one process | all | the announcement's number, not 0; 0 while it is written | the other words, and all that the writer did before |
+//! | 1, 2, … | the same process | all | the announcement's values | that word 0 was 0 before |
 //!
-//! Who finds one number before and after has read the words of that announcement: who reads a word of a later one finds, with
-//! it, that the number has been cleared since.
+//! A reader that finds the same number before and after the values has read that announcement's values: a reader of a
+//! later announcement's value also sees that the number has been cleared since.
 
 use super::Counter;
 
-/// Writes a announcement of this number, which is not 0, over the last one. `word` has the words, by index; what it has not is left
-/// out.
+/// Writes an announcement of this number, which is not 0, over the last one. `word` returns the word of an index;
+/// values without a word are left out.
 pub fn post<'w, C: Counter + 'w>(word: impl Fn(usize) -> Option<&'w C>, number: u64, values: &[u64]) {
     let store = |at, value| word(at).into_iter().for_each(|word| word.store_release(value));
     store(0, 0);
     for (at, value) in (1..).zip(values) {
         store(at, *value);
     }
-    // publishes: the values, and what they tell of
+    // publishes: the values, and all that the writer did before
     store(0, number);
 }
 
@@ -28,7 +28,8 @@ pub fn number<'w, C: Counter + 'w>(word: impl Fn(usize) -> Option<&'w C>) -> Opt
     Some(word(0)?.load_acquire().unchecked()).filter(|&number| number != 0)
 }
 
-/// What the announcement of this number says; `None` if it is another one by now. Words of whoever wrote them: to be checked.
+/// The values of the announcement of this number; `None` if there is another one by now. They are another process's
+/// words: the caller must check them.
 pub fn values<'w, const N: usize, C: Counter + 'w>(
     word: impl Fn(usize) -> Option<&'w C>,
     number: u64,
@@ -44,7 +45,7 @@ mod tests {
     use crate::region::Word;
 
     #[test]
-    fn a_notice_is_read_whole_or_not_at_all() {
+    fn an_announcement_is_read_whole_or_not_at_all() {
         let words = [const { Word::zero() }; 3];
         let word = |at: usize| words.get(at);
         assert_eq!(number(word), None, "before the first one");
@@ -59,7 +60,7 @@ mod tests {
         assert_eq!(number(|_| None::<&Word>), None);
     }
 
-    /// The number is cleared first and put last.
+    /// The number is cleared first and stored last.
     #[test]
     fn a_number_stands_for_its_own_words() {
         let words = [const { Word::zero() }; 2];

@@ -1,16 +1,16 @@
-//! The words of a segment, and the one home of memory orderings.
+//! The words of a segment. No other file of the kernel names a memory ordering.
 //!
 //! | word | writers | store | load | what the pair publishes |
 //! |---|---|---|---|---|
 //! | [`Flag`] | one, only grows | release | acquire | all that the writer did before |
-//! | [`Mailword`] | one puts, the other clears | put: release, clear: relaxed | acquire | the fragment named by the value; the clear is published by the counter that retires the set |
+//! | [`Mailword`] | one process sets it, another clears it | put: release, clear: relaxed | acquire | the fragment named by the value; the clear is published by the counter that retires the set |
 //! | [`Counter`] | several | add, sub, claim: acquire + release | acquire | the arrivals before it, through the chain of read-modify-writes |
 //!
-//! Each ordering has a mutant in `verify` that loom must catch.
+//! For each ordering, `verify` has a mutant with a weaker one, which loom must catch.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// A value read from the segment: a peer's word, not to be used before it is checked against a private one.
+/// A value read from the segment: a peer's word, which must be checked against a private value before use.
 #[derive(Clone, Copy, Debug)]
 pub struct Untrusted<T>(T);
 
@@ -21,7 +21,7 @@ impl Untrusted<u64> {
         Self(value)
     }
 
-    /// Where the value stands against a private one.
+    /// Compares the value with a private one.
     #[inline]
     pub fn against(self, private: u64) -> core::cmp::Ordering {
         self.0.cmp(&private)
@@ -39,7 +39,7 @@ impl Untrusted<u64> {
         self.0 == private
     }
 
-    /// The value, cut to a private bound: safe to use as a count.
+    /// The value, but `bound` at most: safe to use as a count.
     #[inline]
     pub const fn capped(self, bound: u64) -> u64 {
         if self.0 < bound { self.0 } else { bound }
@@ -52,35 +52,35 @@ impl Untrusted<u64> {
     }
 }
 
-/// A word with one writer; it only grows.
+/// A word that one process writes and that only grows.
 pub trait Flag {
     /// Loads; what the writer did before the store is visible afterwards.
     fn load_acquire(&self) -> Untrusted<u64>;
-    /// Stores; all that this process did before is visible to who loads the value.
+    /// Stores; all that this process did before is visible to a process that loads the value.
     fn store_release(&self, value: u64);
 }
 
-/// A control word of the papers: one process puts a nonzero value, the other takes and clears it.
+/// A control word of the papers: one process stores a nonzero value, another reads and clears it.
 pub trait Mailword {
-    /// Loads; what the writer did before `put_release` is visible when the value is not zero.
+    /// Loads; what the writer did before `put_release` is visible if the value is not zero.
     fn peek_acquire(&self) -> Untrusted<u64>;
-    /// Puts a value.
+    /// Stores a value.
     fn put_release(&self, value: u64);
-    /// Clears the word. Not a publication: a later release (the counter that retires the set) orders it.
+    /// Clears the word. This publishes nothing: a later release (the counter that retires the set) orders it.
     fn clear(&self);
 }
 
-/// A word with several writers.
+/// A word that several processes write.
 pub trait Counter {
-    /// Loads; what was done before the adds and subs seen is visible afterwards.
+    /// Loads; what other processes did before the additions and subtractions in the value is visible afterwards.
     fn load_acquire(&self) -> Untrusted<u64>;
-    /// Stores, by the one process that the protocol lets store now.
+    /// Stores. Only the one process that the protocol lets store now may call it.
     fn store_release(&self, value: u64);
-    /// Adds, wrapping; answers the value before.
+    /// Adds, wrapping; returns the value before.
     fn fetch_add(&self, n: u64) -> Untrusted<u64>;
-    /// Subtracts, wrapping; answers the value before.
+    /// Subtracts, wrapping; returns the value before.
     fn fetch_sub(&self, n: u64) -> Untrusted<u64>;
-    /// Stores `to` if the word is `from`: the first writer wins. The value before is the answer.
+    /// Stores `to` if the word is `from`: the first writer wins. Returns the value before.
     fn claim(&self, from: u64, to: u64) -> Untrusted<u64>;
 }
 
@@ -105,7 +105,8 @@ impl Word {
         unsafe { &*ptr.cast::<Self>() }
     }
 
-    /// Loads payload: ordered by the flag that published it, atomic so that a hostile writer is no data race.
+    /// Loads payload. The flag that published it orders the load; it is atomic, so that a faulty writer makes no data
+    /// race.
     #[inline]
     pub fn load_payload(&self) -> u64 {
         self.0.load(Ordering::Relaxed)

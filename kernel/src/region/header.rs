@@ -1,8 +1,8 @@
-//! The segment's first page: what it was made for, so that an attacher can refuse.
+//! The segment's first page: its parameters, so that a process that attaches can check them.
 //!
 //! Words: magic, version, layout hash, total bytes, then the parameters. The magic is stored
-//! last, with release; who sees it sees the rest. All is untrusted: an attacher plans its own
-//! layout from the words and compares.
+//! last, with release: a process that sees it sees the rest. All words are untrusted: a process that attaches plans its
+//! own layout from them and compares.
 
 use super::layout::{Cico, VERSION};
 use super::{Flag, FlagId, Layout, Mailboxes, Params, Region};
@@ -12,10 +12,10 @@ use core::mem::offset_of;
 /// "UNISONO1", little-endian.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"UNISONO1");
 
-/// Bytes that must be mapped before [`attach`] may look.
+/// Bytes that must be mapped before [`attach`] may read them.
 pub const BYTES: u64 = size_of::<Header>() as u64;
 
-/// A struct of words that lie one behind the other, and access to each by its name.
+/// Makes a struct of words that lie one after the other, and access to each by its name.
 macro_rules! words {
     ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* $field:ident,)* }) => {
         $(#[$about])*
@@ -24,11 +24,11 @@ macro_rules! words {
         pub struct $name { $($(#[$doc])* pub $field: u64,)* }
 
         impl $name {
-            /// The words in order, each with its offset in bytes from the segment's beginning.
+            /// The words in order: each one's name, and its offset in bytes from the segment's start.
             pub const WORDS: [(&'static str, u64); size_of::<Self>() / 8] =
                 [$((stringify!($field), offset_of!(Self, $field) as u64),)*];
 
-            /// Each word is read once, into private memory (R7), in order.
+            /// Reads each word once, in order, into private memory (R7).
             fn load<R: Region>(region: &R) -> Self {
                 Self { $($field: region.flag(FlagId(offset_of!(Self, $field) as u64)).load_acquire().unchecked(),)* }
             }
@@ -42,9 +42,9 @@ macro_rules! words {
 }
 
 words! {
-    /// The header's words by name, where they lie in the segment: what a tool or a debugger reads there.
+    /// The header's words by name, in their order in the segment, for tools and debuggers.
     ///
-    /// In the segment it is a description for offsets and no more: no reference and no pointer to a `Header` is made of a segment's
+    /// For the segment it only gives offsets: no reference or pointer to a `Header` is made from a segment's
     /// bytes (docs/explanation/memory-model.md, R1); each word is a [`Flag`], found by [`offset_of!`]. A value of this
     /// type is a private copy.
     pub struct Header {
@@ -66,13 +66,13 @@ words! {
         queue_slots,
         /// [`Params::queue_fragment`].
         queue_fragment,
-        /// [`Cico::slots`]; this and the next two are 0 where the papers' queues are absent.
+        /// [`Cico::slots`]; this and the next two are 0 in a segment without the papers' queues.
         slots,
         /// [`Cico::fragment`].
         fragment,
         /// [`Cico::sets`].
         sets,
-        /// [`Mailboxes::messages`]; this and the next two are 0 where mailboxes are absent.
+        /// [`Mailboxes::messages`]; this and the next two are 0 in a segment without mailboxes.
         messages,
         /// [`Mailboxes::slots`].
         mail_slots,
@@ -105,7 +105,7 @@ impl Header {
         }
     }
 
-    /// What it says that the segment was made for. All is untrusted.
+    /// The segment's parameters, as the header has them: untrusted.
     fn params(&self) -> Result<Params, Refusal> {
         let narrow = |argument, value: u64| {
             u32::try_from(value).map_err(|_| Refusal::new(argument, value, Bound::AtMost(u32::MAX.into())))
@@ -146,8 +146,8 @@ pub fn create<R: Region>(region: &R, layout: &Layout) {
 /// Reads the header of a segment of `mapped` bytes and plans its layout.
 ///
 /// # Errors
-/// Magic (also while the creator has not finished), version, a parameter out of bounds, a size
-/// beyond `mapped`, or a hash that differs from the layout that follows from the parameters.
+/// The magic is wrong (also while the creator has not finished), or the version is; a parameter is out of bounds; the
+/// size is more than `mapped`; or the hash is not that of the layout that follows from the parameters.
 pub fn attach<R: Region>(region: &R, mapped: u64) -> Result<Layout, Refusal> {
     Refusal::check(Argument::SegmentBytes, mapped, Bound::AtLeast(BYTES))?;
     // The magic first: it publishes the others.
@@ -161,10 +161,10 @@ pub fn attach<R: Region>(region: &R, mapped: u64) -> Result<Layout, Refusal> {
     Ok(layout)
 }
 
-/// The same, and the layout must be the one that this process expects.
+/// The same, and checks that the layout is the one that this process expects.
 ///
 /// # Errors
-/// As [`attach`]; a layout other than `expected` is a refused hash.
+/// As [`attach`]; or the layout differs from `expected`: the refusal names the ranks or the hash.
 pub fn attach_expecting<R: Region>(region: &R, mapped: u64, expected: &Layout) -> Result<(), Refusal> {
     let found = attach(region, mapped)?;
     Refusal::check(Argument::Ranks, found.ranks().into(), Bound::Equals(expected.ranks().into()))?;
@@ -215,9 +215,9 @@ mod tests {
         assert!(attach(&region, BYTES - 1).is_err());
     }
 
-    /// The magic is stored last: whoever sees it sees the rest.
+    /// The magic is stored last: a process that sees it sees the rest.
     #[test]
-    fn words_lie_one_behind_the_other_from_the_magic_on() {
+    fn words_lie_one_after_the_other_from_the_magic_on() {
         let offsets: std::vec::Vec<_> = Header::WORDS.iter().map(|(_, offset)| *offset).collect();
         assert_eq!(offsets, (0..15).map(|word| 8 * word).collect::<std::vec::Vec<_>>());
         assert_eq!((BYTES, align_of::<Header>(), Header::WORDS[0]), (120, 8, ("magic", 0)));

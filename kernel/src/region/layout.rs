@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! header page | lease page | [leaders pages | q set pages | q pages of counts and rootready] | rank 0's area | ...
-//!                            '------------- papers P1 and P2, if asked for -------------'
+//!                            '------- papers P1 and P2, if their queues are wanted ------'
 //! rank's area, page-aligned, on the rank's own NUMA node:
 //!   control lines | ring of K posted lines | queue: slots × fragment | [P1: s control pages | s fragments | P2: ctrlall] |
 //!   [p mailboxes to others | p rows of words of mailboxes from others]
@@ -11,22 +11,22 @@
 //! where ⌈x⌉ rounds up to pages and ⟨x⟩ to lines. One line of 128 bytes has one writer.
 //! [`super::mailboxes`] has the part of the mailboxes.
 //! Pages above 4 KiB (huge ones, so that each rank's area is on its own): `w` is 4 KiB in the formula, and only what
-//! comes before rank 0's area, and each rank's area, are rounded up to the page. Inside an area nothing needs more.
+//! comes before rank 0's area, and each rank's area, are rounded up to the page, not the parts of an area.
 
 use super::{CounterId, Extent, FlagId, LINE, MailId, Mailboxes, Pair};
 use crate::Rank;
 use crate::error::{Argument, Bound, Refusal};
 
-/// Bytes of head and payload in a posted line, behind its sequence word.
+/// Bytes of head and payload in a posted line, after its sequence word.
 pub const LINE_ROOM: u64 = LINE - 8;
-/// Payload bytes of a posted line, behind its sequence and its head.
+/// Payload bytes of a posted line, after its sequence and its head.
 pub const LINE_PAYLOAD: u64 = LINE - 16;
 /// Most processes of one segment.
 pub const MAX_RANKS: u32 = 1 << 20;
 /// Version of this layout, in the header.
 pub const VERSION: u64 = 4;
 
-/// Most that the parts of an area are aligned to: a page of most machines.
+/// Largest alignment of the parts of an area: the page of most machines.
 const PART: u64 = 4096;
 
 /// Control lines of a rank before its dissemination rounds.
@@ -37,7 +37,7 @@ const RELEASE: u64 = 3;
 const RECORD: u64 = 4;
 const ROUNDS: u64 = 5;
 
-/// The parameters of papers P1 and P2, which share their queues: what these look like.
+/// The shape of the queues of papers P1 and P2, which share them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cico {
     /// `s`: slots in one process's queue.
@@ -49,8 +49,8 @@ pub struct Cico {
 }
 
 impl Cico {
-    /// The shape that P1's model finds best (f* and s*) where a queue has at most so many bytes, but a page at least; in two sets,
-    /// which pay where messages are longer than a queue.
+    /// The shape that P1's model finds best (f* and s*) for a queue of at most so many bytes, but a page at least. It
+    /// has two sets, which pay if messages are longer than a queue.
     #[must_use]
     pub const fn of_bytes(bytes: u64) -> Self {
         let (slots, fragment) = queue_of(bytes);
@@ -58,7 +58,7 @@ impl Cico {
     }
 
     /// Bytes of P1's own segment, its section 4.1: `⌈4p/w⌉·w + w·q + p·s·(w + ⌈f⌉)`.
-    /// `None` where that is beyond 2⁶⁴.
+    /// `None` if that is beyond 2⁶⁴.
     pub fn bytes(self, ranks: u32, page: u64) -> Option<u64> {
         let shared = pages(4 * u64::from(ranks), page)?.checked_add(page.checked_mul(self.sets.into())?)?;
         let slot = page.checked_add(pages(self.fragment, page)?)?;
@@ -66,53 +66,53 @@ impl Cico {
         own.checked_mul(ranks.into())?.checked_add(shared)
     }
 
-    /// Bytes of what P2 adds to it: `q·(⌈8 + 8p⌉ + ⌈128·p⌉)` for its rooted operations and the
-    /// [`pairs`](Self::pairs) of all ranks. `None` where that is beyond 2⁶⁴.
+    /// Bytes that P2 adds to it: `q·(⌈8 + 8p⌉ + ⌈128·p⌉)` for its rooted operations and the
+    /// [`pairs`](Self::pairs) of all ranks. `None` if that is beyond 2⁶⁴.
     pub fn bytes_of_p2(self, ranks: u32, page: u64) -> Option<u64> {
         let told = told(ranks, page)?.checked_mul(self.sets.into())?;
         self.pairs(ranks, page)?.checked_mul(ranks.into())?.checked_add(told)
     }
 
-    /// Bytes of one rank's `ctrlall[s·p]`, `⌈p·⟨8s⟩⌉`: p of them are the O(p²) of P2's allgatherv.
-    /// `None` where that is beyond 2⁶⁴.
+    /// Bytes of one rank's `ctrlall[s·p]`, `⌈p·⟨8s⟩⌉`: those of p ranks are the O(p²) memory of P2's allgatherv.
+    /// `None` if that is beyond 2⁶⁴.
     pub fn pairs(self, ranks: u32, page: u64) -> Option<u64> {
         pages(self.pair().checked_mul(ranks.into())?, page)
     }
 
-    /// The words of one pair of ranks: a slot each, on lines of their own.
+    /// Bytes of the words of one pair of ranks: a word for each slot, on lines of their own.
     const fn pair(self) -> u64 {
         (8 * self.slots as u64).next_multiple_of(LINE)
     }
 }
 
-/// What a segment is made for. One rank plans; all compare the hash of the layout.
+/// The parameters of a segment. One rank plans; all compare the hash of the layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Params {
     /// Number of processes.
     pub ranks: u32,
-    /// Bytes of a page: a power of two, 256 at least (two lines). Each rank's area begins on one.
+    /// Bytes of a page: a power of two, 256 at least (two lines). Each rank's area starts at a page.
     pub page: u64,
     /// `K`: posted lines per rank, a power of two, 2 at least.
     pub lines: u32,
-    /// Slots of a rank's monotone queue, a power of two.
+    /// Slots of a rank's queue, a power of two.
     pub queue_slots: u32,
-    /// Bytes in one slot of a monotone queue, a multiple of 64.
+    /// Bytes in one slot of a queue, a multiple of 64.
     pub queue_fragment: u64,
-    /// The queues of papers P1 and P2 beside ours, if wanted.
+    /// The queues of papers P1 and P2, in addition to those above, if wanted.
     pub cico: Option<Cico>,
     /// Mailboxes for point-to-point messages, if wanted.
     pub mailboxes: Option<Mailboxes>,
 }
 
 impl Params {
-    /// What measurement found good for `ranks` processes (docs/explanation/parameters.md), with queues of 512 KiB,
-    /// without P1's queues and without mailboxes.
+    /// Parameters for `ranks` processes that were good in measurements (docs/explanation/parameters.md), with queues of
+    /// 512 KiB, without the papers' queues and without mailboxes.
     pub const fn new(ranks: u32) -> Self {
         let (queue_slots, queue_fragment) = queue_of(QUEUE);
         Self { ranks, page: 4096, lines: 64, queue_slots, queue_fragment, cico: None, mailboxes: None }
     }
 
-    /// The same with at most so many bytes for each rank's monotone queue, but a page at least: its slots are those that paper
+    /// The same with at most `bytes` for each rank's queue, but a page at least: its slots are those that paper
     /// P1's model finds best (f* and s*).
     #[must_use]
     pub const fn with_queue_bytes(self, bytes: u64) -> Self {
@@ -120,12 +120,12 @@ impl Params {
         Self { queue_slots, queue_fragment, ..self }
     }
 
-    /// Bytes of a rank's monotone queue.
+    /// Bytes of a rank's queue.
     pub const fn queue_bytes(&self) -> u64 {
         self.queue_fragment.saturating_mul(self.queue_slots as u64)
     }
 
-    /// The same with the papers' queues, of 512 KiB too.
+    /// The same with the papers' queues, of 512 KiB each.
     #[must_use]
     pub const fn with_cico(self) -> Self {
         Self { cico: Some(Cico::of_bytes(QUEUE)), ..self }
@@ -138,11 +138,12 @@ impl Params {
     }
 }
 
-/// Bytes of a rank's queue, of either kind, where nobody says how many.
+/// Default bytes of a rank's queue, the papers' or the other.
 const QUEUE: u64 = 512 << 10;
 
-/// Bytes that are copied while one core hears of another's store: t_W/t of paper P1's model, typical of servers
-/// (`unisono measure queue`). f* takes its root: where it is off by four, f is off by two, and time by little.
+/// Bytes that are copied in the time in which a core sees another core's store: t_W/t of paper P1's model, typical of
+/// servers (`unisono measure queue`). f* takes its square root: if it is wrong by a factor of four, f is by two, and
+/// time by little.
 const NOTICE: u64 = 4096;
 
 /// Slots and bytes of a slot of a queue of `bytes` (b): f* = √(b·t_W/t), down to a power of two of a page at least, and b/f
@@ -160,7 +161,7 @@ const fn queue_of(bytes: u64) -> (u32, u64) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     params: Params,
-    /// What the parts of an area are aligned to.
+    /// Alignment of the parts of an area.
     part: u64,
     leaders: u64,
     sets: u64,
@@ -184,8 +185,8 @@ const fn pages(bytes: u64, page: u64) -> Option<u64> {
     bytes.checked_next_multiple_of(page)
 }
 
-/// Bytes of a set's `typesize`, `counts` and `rootready`: those that are only read side by side, a line
-/// per rank for what the rank clears.
+/// Bytes of a set's `typesize`, `counts` and `rootready`: words that ranks only read lie side by side, and the word
+/// that a rank clears has a line of its own.
 fn told(ranks: u32, page: u64) -> Option<u64> {
     pages(8 * (1 + u64::from(ranks)), page)?.checked_add(pages(LINE * u64::from(ranks), page)?)
 }
@@ -223,7 +224,7 @@ impl Layout {
         Self::place(params).ok_or(Refusal::new(Argument::SegmentBytes, u64::MAX, Bound::AtMost(i64::MAX as u64)))
     }
 
-    /// The arithmetic; `None` where a size leaves 63 bits.
+    /// The arithmetic; `None` if a size does not fit 63 bits.
     fn place(params: Params) -> Option<Self> {
         let Params { ranks, page, lines, queue_slots, queue_fragment, cico, mailboxes } = params;
         let (p, area) = (u64::from(ranks), page);
@@ -281,7 +282,7 @@ impl Layout {
         })
     }
 
-    /// What the segment was planned for.
+    /// The parameters of the segment.
     pub const fn params(&self) -> &Params {
         &self.params
     }
@@ -303,7 +304,7 @@ impl Layout {
         self.rounds
     }
 
-    /// FNV-1a over the parameters, the version and the size: what all members compare.
+    /// A hash of the parameters, the version and the size (FNV-1a), which all members compare.
     pub fn hash(&self) -> u64 {
         let c = self.params.cico.unwrap_or(Cico { slots: 0, fragment: 0, sets: 0 });
         let Mailboxes { messages, slots, fragment } = self.params.mailboxes.unwrap_or(Mailboxes::NONE);
@@ -329,12 +330,12 @@ impl Layout {
             .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
     }
 
-    /// The header and lease pages with P1's shared pages: what rank 0 touches first.
+    /// The header and lease pages, and the papers' shared pages: rank 0 touches them first.
     pub const fn shared_pages(&self) -> Extent {
         Extent::new(0, self.ranks)
     }
 
-    /// All of a rank's own area: what the rank touches first and what lies on its NUMA node.
+    /// A rank's own area: the rank touches it first, so that it lies on the rank's NUMA node.
     pub const fn own_pages(&self, rank: Rank) -> Extent {
         Extent::new(self.own(rank), self.stride)
     }
@@ -355,17 +356,19 @@ impl Layout {
         CounterId(self.part)
     }
 
-    /// In which operation `rank` has waited long, and the kinds of its last collectives: see [`crate::comm::Member`].
+    /// The operation in which `rank` has waited long, and the kinds of its last collectives: see
+    /// [`crate::comm::Member`].
     pub(crate) const fn calling(&self, rank: Rank) -> [CounterId; 2] {
         [CounterId(self.record(rank, 4).offset()), CounterId(self.record(rank, 5).offset())]
     }
 
-    /// Where the words of refusal records lie: `rank` refused an argument; 4 words.
+    /// The word of this index in `rank`'s refusal record, which has 4 words.
     pub(crate) const fn record(&self, rank: Rank, word: u64) -> FlagId {
         FlagId(self.control_line(rank, RECORD) + 8 * word)
     }
 
-    /// Arrivals of the central counter barrier, ever. Not in the line of the state word, which every call reads.
+    /// Arrivals in all central counter barriers so far. It is not in the line of the state word, which every call
+    /// reads.
     #[inline]
     pub const fn central_count(&self) -> CounterId {
         CounterId(self.part + LINE)
@@ -377,19 +380,20 @@ impl Layout {
         FlagId(self.control_line(rank, PROGRESS))
     }
 
-    /// Queue fragments that `rank` has done with, on the communicator's fragment clock.
+    /// The fragment clock up to which `rank` is done with queue fragments.
     #[inline]
     pub const fn acked(&self, rank: Rank) -> FlagId {
         FlagId(self.control_line(rank, PROGRESS) + 8)
     }
 
-    /// Whether `rank` has left, and where (see [`super::lease`]).
+    /// Whether `rank` has left, and with which counts (see [`super::lease`]).
     #[inline]
     pub const fn left(&self, rank: Rank) -> FlagId {
         FlagId(self.control_line(rank, PROGRESS) + 16)
     }
 
-    /// Queue fragments that `rank` has published, on the fragment clock: in its own queue, a scatter's also in its readers'.
+    /// The fragment clock up to which `rank` has published queue fragments: in its own queue, and in a scatter also in
+    /// its readers' queues.
     #[inline]
     pub const fn ready(&self, rank: Rank) -> FlagId {
         FlagId(self.control_line(rank, READY))
@@ -401,7 +405,7 @@ impl Layout {
         FlagId(self.control_line(rank, ARRIVE))
     }
 
-    /// The last barrier from which `rank` releases its children (the central counter's root: everyone).
+    /// The last barrier from which `rank` has released its children (the central counter's root: all ranks).
     #[inline]
     pub const fn release(&self, rank: Rank) -> FlagId {
         FlagId(self.control_line(rank, RELEASE))
@@ -413,20 +417,20 @@ impl Layout {
         FlagId(self.control_line(rank, ROUNDS + round as u64))
     }
 
-    /// The posted line of `rank` for operation `operation`: its sequence word.
+    /// The sequence word of `rank`'s posted line for `operation`.
     #[inline]
     pub const fn line(&self, rank: Rank, operation: u64) -> FlagId {
         let index = operation & (self.params.lines as u64 - 1);
         FlagId(self.own(rank) + self.lines + index * LINE)
     }
 
-    /// Head and payload behind the sequence word of a posted line: its first `len` bytes.
+    /// The first `len` bytes after the sequence word of a posted line: head and payload.
     #[inline]
     pub const fn line_body(&self, rank: Rank, operation: u64, len: u64) -> Extent {
         Extent::new(self.line(rank, operation).0 + 8, LINE_ROOM).part(0, len)
     }
 
-    /// The slot of `rank`'s monotone queue for fragment `clock`.
+    /// The slot of `rank`'s queue for fragment `clock`.
     #[inline]
     pub const fn slot(&self, rank: Rank, clock: u64) -> Extent {
         let index = clock & (self.params.queue_slots as u64 - 1);
@@ -458,14 +462,14 @@ impl Layout {
         FlagId(self.set(set))
     }
 
-    /// Which collective opened the set, and the bytes of a broadcast's message: written before `set_op`, so that
-    /// all can compare. In neither paper.
+    /// The collective that opened the set, and the bytes of a broadcast's message: written before `set_op`, so that
+    /// all ranks can compare. Neither paper has it.
     #[inline]
     pub const fn set_bytes(&self, set: u32) -> CounterId {
         CounterId(self.set(set) + 8)
     }
 
-    /// P1: `shm_nreaders` of a set; P2: its `nproc`. Not in the line of `set_op`, which those who wait read.
+    /// P1: `shm_nreaders` of a set; P2: its `nproc`. It is not in the line of `set_op`, which waiting ranks read.
     #[inline]
     pub const fn set_readers(&self, set: u32) -> CounterId {
         CounterId(self.set(set) + LINE)
@@ -483,7 +487,7 @@ impl Layout {
         CounterId(self.told(set) + 8 + 8 * rank as u64)
     }
 
-    /// P2: `rootready[rank]` of a set: the counts are there.
+    /// P2: `rootready[rank]` of a set: the root has written the counts.
     #[inline]
     pub const fn set_rootready(&self, set: u32, rank: Rank) -> MailId {
         let counts = (8 + 8 * self.params.ranks as u64).next_multiple_of(self.part);

@@ -1,22 +1,24 @@
-//! A communicator's term on its memory: who has left, and where the next communicator there begins.
+//! A communicator's term on its memory: which ranks have left it, and from which counts the next communicator there
+//! starts.
 //!
 //! | word | writer | reader | value | what it publishes |
 //! |---|---|---|---|---|
-//! | `left(r)` | r | who owns the memory | the term's epoch · 2³² + a digest of where r ended | all that r ever did in the term |
+//! | `left(r)` | r | the owner of the memory | the term's epoch · 2³² + a digest of r's last counts | all that r did in the term |
 //!
 //! Control words only grow, so memory goes from one communicator to the next as it is, warm and without a store: the
-//! next one counts on from where the last one ended ([`Base`]). Its owner may say so only after every member has left
-//! ([`first_present`]) and all have left in the same place of a communicator that was not poisoned ([`ended_alike`]);
-//! else the memory is made zero, and begins anew. So no word of the term before is ahead of the base, and no member of it
-//! reads any more: lines and slots are all free (docs/explanation/memory-model.md, R10). Members of the next term learn
-//! of it from the owner, and so after all that was before; a rank may be another process by then.
+//! next one counts on from the last one's counts ([`Base`]). The owner may pass it on so only after every member has
+//! left ([`first_present`]), all of them with the same counts, and if the communicator was not poisoned
+//! ([`ended_alike`]); else the memory is made zero, and counts start at 0. So no word of the term before is ahead of
+//! the base, and no member of that term reads any more: lines and slots are all free (docs/explanation/memory-model.md,
+//! R10). Members of the next term get it from the owner, and so all that happened in the last term happens before; a
+//! rank may then be another process.
 
 use super::layout::MAX_RANKS;
 use super::{Flag, Layout, Region, state};
 use crate::Rank;
 use crate::error::{Argument, Bound, Refusal};
 
-/// Where a communicator begins or ends: what all its members have counted alike.
+/// The counts at which a communicator starts or ends, equal on all its ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Base {
     /// Operations.
@@ -30,18 +32,18 @@ pub struct Base {
 }
 
 impl Base {
-    /// Counts beyond this are not continued: a communicator then has as many before it as ever fit.
+    /// Counts from here on are not continued, so that every communicator can count as far as it ever needs.
     pub const MOST: u64 = 1 << 62;
-    /// The same of central barriers, in each of which all ranks count.
+    /// The same for central barriers, in each of which all ranks count.
     pub const MOST_CENTRALS: u64 = Self::MOST / MAX_RANKS as u64;
 
-    /// What the central barrier's counter holds here: of the words of zeroed memory the one that a communicator which begins
-    /// here could not do with, for checks that begin where counters wrap.
+    /// The value of the central barrier's counter at these counts. A check that starts a communicator from these counts
+    /// on zeroed memory must store it; all other words may be zero.
     pub const fn arrivals(&self, ranks: u32) -> u64 {
         self.centrals.wrapping_mul(ranks as u64)
     }
 
-    /// Never 0.
+    /// A digest of the counts; never 0.
     fn digest(&self) -> u64 {
         let Self { operation, clock, sets, centrals } = *self;
         let mixed = [operation, clock, sets, centrals].into_iter().fold(0xcbf2_9ce4_8422_2325_u64, |mixed, word| {
@@ -50,10 +52,10 @@ impl Base {
         (mixed >> 32) | 1
     }
 
-    /// May a communicator begin here? Who is told of a base asks this before it counts on from there.
+    /// May a communicator start from these counts? A process that is told of a base checks it first.
     ///
     /// # Errors
-    /// A count that is beyond all that members ever come to.
+    /// A count is larger than a communicator can reach.
     pub fn check(self) -> Result<Self, Refusal> {
         let Self { operation, clock, sets, centrals } = self;
         for (count, most) in [operation, clock, sets]
@@ -72,7 +74,7 @@ impl Base {
 pub struct Term {
     /// Its number since the memory was zero; the first is 1.
     pub epoch: u32,
-    /// Where it begins.
+    /// The counts at which it starts.
     pub base: Base,
 }
 
@@ -80,13 +82,13 @@ impl Term {
     /// The first on zeroed memory.
     pub const FIRST: Self = Self { epoch: 1, base: Base { operation: 0, clock: 0, sets: 0, centrals: 0 } };
 
-    /// The next one, if this one ended there. `None`: the memory must be made zero.
+    /// The next term, if this one ended with the counts `end`. `None`: the memory must be made zero.
     pub fn next(self, end: Base) -> Option<Self> {
         Some(Self { epoch: self.epoch.checked_add(1)?, base: end.check().ok()? })
     }
 }
 
-/// Says that `rank` does nothing any more in this term; `end`: where it stands, if it finished all that it began there.
+/// Stores that `rank` has left this term. `end`: its counts, if it finished all operations that it started.
 // publishes: all accesses of this rank to the memory, to the owner that reuses it
 pub fn leave<R: Region>(region: &R, layout: &Layout, rank: Rank, epoch: u32, end: Option<Base>) {
     let digest = end.map_or(0, |end| end.digest());
@@ -100,7 +102,8 @@ pub fn first_present<R: Region>(region: &R, layout: &Layout, epoch: u32, first: 
     (first..layout.ranks()).find(|&rank| !has_left(rank))
 }
 
-/// Have all left this term at `end`, unpoisoned? To be asked when [`first_present`] is `None`.
+/// Have all ranks left this term with the counts `end`, and without a poison? To be called when [`first_present`] is
+/// `None`.
 pub fn ended_alike<R: Region>(region: &R, layout: &Layout, epoch: u32, end: Base) -> bool {
     let wanted = u64::from(epoch) << 32 | end.digest();
     let alike = |rank| region.flag(layout.left(rank)).load_acquire().is(wanted);

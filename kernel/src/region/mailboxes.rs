@@ -1,51 +1,52 @@
-//! Where the mailboxes of a segment lie: one for each ordered pair of ranks, for messages from one to the other.
+//! The layout of a segment's mailboxes: one for each ordered pair of ranks, for messages from one to the other.
 //!
 //! ```text
 //! in the sender's area:    [ sequence | tag | length | f bytes ]  × s slots  × m messages  × p receivers
 //! in the receiver's area:  [ m words taken ]                                               × p senders
 //! ```
-//! Message n of a pair travels through lane n modulo m, its fragment k through slot k modulo s of that lane. So m
-//! messages of a pair may be under way at once, whatever the order in which they are received, and message n begins
-//! when message n − m has been taken. Words say how far a lane has come by a [`count`]: a message's number and so many
-//! of its fragments, in one word that only grows.
+//! Message n of a pair goes through lane n modulo m, its fragment k through slot k modulo s of that lane. So m
+//! messages of a pair may be in flight at once, in whatever order they are received, and message n can start
+//! when message n − m has been received. A word says how far a lane has come as a [`count`]: the message's number, and
+//! the number of its fragments so far, in one word that only grows.
 //!
 //! Bytes per pair: `m·s·⟨24 + f⟩ + ⟨8·m⟩`, ⟨x⟩ rounding up to lines; each rank's p mailboxes, and its p rows of words,
 //! round up to pages.
 //!
 //! | word | writer | value | publishes |
 //! |---|---|---|---|
-//! | sequence | sender | the count behind this fragment | tag, length and bytes of the fragment |
-//! | taken | receiver | the count behind the last fragment that was copied out; behind the message's last one, that of the next message | those copies, to the sender that writes the slot again |
+//! | sequence | sender | the count after this fragment | tag, length and bytes of the fragment |
+//! | taken | receiver | the count after the last fragment that was copied out; after a message's last fragment, the count at which the lane's next message starts | those copies, to the sender that writes the slot again |
 
 use super::{Extent, FlagId, LINE};
 use crate::error::{Argument, Bound, Refusal};
 
-/// Most messages of a pair that are under way.
+/// Most messages of a pair that may be in flight.
 pub const MOST_MESSAGES: u32 = 64;
 /// Most bytes of a fragment.
 pub const MOST_FRAGMENT: u64 = 1 << 24;
 
-/// Bytes of a slot's head: tag, length of the message.
+/// Bytes of a slot's head: the message's tag and length.
 const HEAD: u64 = 16;
 /// Bits of a count that number fragments; the others number messages.
 const FRAGMENT_BITS: u32 = 24;
 
-/// What the mailboxes of a segment look like.
+/// The shape of a segment's mailboxes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mailboxes {
-    /// `m`: messages of a pair that may be under way, a power of two.
+    /// `m`: messages of a pair that may be in flight, a power of two.
     pub messages: u32,
-    /// `s`: slots of a message, a power of two: the sender fills one while the receiver empties another.
+    /// `s`: slots of a lane, a power of two: the sender fills one while the receiver empties another.
     pub slots: u32,
-    /// `f`: bytes in one slot, a multiple of 8. With the three words before them, a multiple of a line wastes nothing.
+    /// `f`: bytes in one slot, a multiple of 8. Nothing is wasted if `f + 24` is a multiple of a line: three words come
+    /// before.
     pub fragment: u64,
 }
 
 impl Mailboxes {
-    /// As many messages as a schedule has under way, in slots of a page.
+    /// As many messages as a schedule has in flight, in slots of a page.
     pub const DEFAULT: Self = Self { messages: 8, slots: 2, fragment: 4096 - 24 };
 
-    /// What stands for no mailboxes in a header.
+    /// What a header has if there are no mailboxes.
     pub(super) const NONE: Self = Self { messages: 0, slots: 0, fragment: 0 };
 
     /// Checks the parameters.
@@ -63,7 +64,7 @@ impl Mailboxes {
         Ok(())
     }
 
-    /// Bytes of one pair, in both areas. `None` where that is beyond 2⁶⁴.
+    /// Bytes of one pair, in both areas. `None` if that is beyond 2⁶⁴.
     pub fn pair(self) -> Option<u64> {
         self.lanes()?.checked_add(self.row())
     }
@@ -83,8 +84,8 @@ impl Mailboxes {
         (8 + HEAD + self.fragment).next_multiple_of(LINE)
     }
 
-    /// Fragments of a message of so many bytes: one at least, which says that the message is there. `None`: more than a
-    /// count can number.
+    /// Fragments of a message of so many bytes: one at least, also for no bytes, since its sequence announces the
+    /// message. `None`: more than a count can number.
     #[inline]
     pub const fn fragments(self, bytes: u64) -> Option<u64> {
         let fragments = if bytes == 0 { 1 } else { bytes.div_ceil(self.fragment) };
@@ -95,7 +96,7 @@ impl Mailboxes {
 /// Messages of a pair that a count can number.
 pub const MOST_NUMBER: u64 = 1 << (64 - FRAGMENT_BITS);
 
-/// All messages of a pair before `message`, and so many `fragments` of it.
+/// The count of all messages of a pair before `message`, and so many `fragments` of it.
 #[inline]
 pub const fn count(message: u64, fragments: u64) -> u64 {
     message << FRAGMENT_BITS | fragments
@@ -114,7 +115,7 @@ impl Pair {
         Self { shape, lanes, row }
     }
 
-    /// What it looks like.
+    /// Its shape.
     #[inline]
     pub const fn shape(&self) -> &Mailboxes {
         &self.shape
@@ -129,7 +130,7 @@ impl Pair {
         self.lanes + (self.lane(message) * slots + (fragment & (slots - 1))) * self.shape.slot()
     }
 
-    /// The word of the slot of a message's fragment: [`count`]`(message, fragment + 1)` when it is there.
+    /// The sequence word of a fragment's slot: [`count`]`(message, fragment + 1)` when the fragment is there.
     #[inline]
     pub const fn sequence(&self, message: u64, fragment: u64) -> FlagId {
         FlagId(self.slot(message, fragment))
@@ -186,7 +187,7 @@ mod tests {
         );
     }
 
-    /// Words and bytes of all pairs, which lie apart, each in its writer's area.
+    /// Words and bytes of all pairs don't overlap, and each lies in its writer's area.
     #[test]
     fn mailboxes_lie_apart_and_in_their_writers_areas() {
         for (ranks, page, messages, slots, fragment) in

@@ -1,6 +1,6 @@
 //! Shared memory as the kernel sees it: words and extents, by index.
 //!
-//! Nothing here is a reference to payload bytes. A word is an atomic behind a trait, an extent
+//! No reference to payload bytes is ever made. A word is an atomic behind a trait, an extent
 //! is a pair of numbers, and all ids come from a [`layout::Layout`].
 
 pub mod announcement;
@@ -20,18 +20,18 @@ pub use layout::{Layout, Params};
 pub use lease::{Base, Term};
 pub use mailboxes::{Mailboxes, Pair};
 
-/// One writer's line: two 64-byte lines, which x86 prefetches as a pair.
+/// Bytes of a line, which has one writer: two cache lines of 64 bytes, which x86 prefetches as a pair.
 pub const LINE: u64 = 128;
 
-/// A shared 64-bit word with one writer, which only grows. By byte offset.
+/// The byte offset of a shared 64-bit word that one process writes and that only grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlagId(pub(crate) u64);
 
-/// A control word of the papers: written by one process, cleared by the other. By byte offset.
+/// The byte offset of a mailword: a control word of the papers, which one process sets and another clears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MailId(pub(crate) u64);
 
-/// A shared 64-bit word with several writers. By byte offset.
+/// The byte offset of a shared 64-bit word that several processes write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CounterId(pub(crate) u64);
 
@@ -48,7 +48,7 @@ macro_rules! offset {
 }
 offset!(FlagId, MailId, CounterId);
 
-/// Payload bytes of the segment.
+/// A range of payload bytes of the segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Extent {
     offset: u64,
@@ -91,14 +91,14 @@ impl Extent {
 /// A segment that several processes map.
 ///
 /// # Safety
-/// One id or extent is the same memory in every member; words start at zero; words behave as one
-/// atomic each with the orderings of [`flag`]; `write` and `read` copy exactly
-/// `min(extent, buffer)` bytes, `fold` folds the whole elements among them; all stay inside the
-/// segment whatever the extent, and touch nothing else.
+/// An id or extent names the same memory in every member. Words start at zero, and each is one
+/// atomic with the orderings of [`flag`]. `write` and `read` copy exactly
+/// `min(extent, buffer)` bytes, and `fold` folds the whole elements among them. None of them leaves the
+/// segment, whatever the extent, or touches anything else.
 pub unsafe trait Region {
     /// Words with one writer.
     type Flag: Flag;
-    /// Words that one writes and the other clears.
+    /// Words that one process sets and another clears.
     type Mailword: Mailword;
     /// Words with several writers.
     type Counter: Counter;
@@ -110,7 +110,7 @@ pub unsafe trait Region {
     /// The counter at `id`, likewise.
     fn counter(&self, id: CounterId) -> &Self::Counter;
 
-    /// Stores `value` with release order, then wakes whoever asked for it: the host's one place to do so.
+    /// Stores `value` with release order. A host that puts waiting processes to sleep wakes them here.
     #[inline]
     fn publish(&self, id: FlagId, value: u64) {
         self.flag(id).store_release(value);
@@ -119,17 +119,18 @@ pub unsafe trait Region {
     /// Copies `src` into the segment.
     ///
     /// # Safety
-    /// `src` is readable; by sequence and done words no other member reads or writes the extent now
-    /// (a hostile member may all the same: then the bytes are wrong, see docs/explanation/memory-model.md).
+    /// `src` is readable; the protocol's sequence and done words exclude that another member reads or writes the extent
+    /// now (a faulty member may do it all the same: then the bytes are wrong, see docs/explanation/memory-model.md).
     unsafe fn write(&self, at: Extent, src: Buf);
 
     /// Copies bytes of the segment to `dst`.
     ///
     /// # Safety
-    /// `dst` is writable and exclusive; by sequence words no other member writes the extent now.
+    /// `dst` is writable and exclusive; the protocol's sequence words exclude that another member writes the extent
+    /// now.
     unsafe fn read(&self, at: Extent, dst: Buf);
 
-    /// The same for bytes that are not read again soon: past the caches, where the host can.
+    /// The same for bytes that are not read again soon: past the caches, if the host can.
     ///
     /// # Safety
     /// As [`Self::read`].
@@ -143,13 +144,14 @@ pub unsafe trait Region {
     /// function sees a private copy.
     ///
     /// # Safety
-    /// `acc` is readable, writable and exclusive; by sequence words no other member writes the extent now.
+    /// `acc` is readable, writable and exclusive; the protocol's sequence words exclude that another member writes the
+    /// extent now.
     unsafe fn fold(&self, at: Extent, acc: Buf, op: &Op);
 
-    /// The same for private elements: `acc[i] = left[i] ∘ acc[i]`, with the host's best instructions.
+    /// The same for private elements: `acc[i] = left[i] ∘ acc[i]`. A host may use its best instructions.
     ///
     /// # Safety
-    /// `left` is readable; `acc` is readable, writable and exclusive; they are equal or apart.
+    /// `left` is readable; `acc` is readable, writable and exclusive; they are the same memory or don't overlap.
     #[inline]
     unsafe fn fold_private(&self, left: Buf, acc: Buf, op: &Op) {
         let count = op.whole(left.len().min(acc.len()) as u64);

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! bits 63..62  kind: 0 live, 1 died, 2 refused or fault (the rank's record says which), 3 late
-//! bits 61..50  0: a poisoned communicator's memory is made zero before another one begins there
-//! bits 49..30  rank; from the number of ranks on one of another node ([`crate::hier`])
+//! bits 61..50  0: a poisoned communicator's memory is made zero before another one starts there
+//! bits 49..30  rank; a rank that is not below the number of ranks is one of another node ([`crate::hier`])
 //! bits 29..0   operation modulo 2^30
 //! ```
-//! A refusal leaves its argument in the record of the rank that refused, or told of another node's (code, value, bound kind,
-//! bound), written before the state word is claimed.
+//! The argument of a refusal lies in the record of the rank that wrote the poison: four words (the argument's code,
+//! value, kind of bound, bound), written before the state word is claimed.
 
 use super::{Counter, Flag, Layout, Region};
 use crate::Rank;
@@ -34,6 +34,7 @@ fn encode_bound(bound: Bound) -> (u64, u64) {
         Bound::MultipleOf(b) => (5, b),
         Bound::Divides(b) => (6, b),
         Bound::Is(condition) => (7, condition as u64),
+        Bound::Apart(b) => (8, b),
     }
 }
 
@@ -46,11 +47,12 @@ fn decode_bound(kind: u64, b: u64) -> Option<Bound> {
         5 => Bound::MultipleOf(b),
         6 => Bound::Divides(b),
         7 => Bound::Is(*Condition::ALL.get(usize::try_from(b).ok()?)?),
+        8 => Bound::Apart(b),
         _ => return None,
     })
 }
 
-/// A poison as the state word, and the record of a refusal: what ranks of other nodes are told.
+/// A poison as words: the state word, then the record of a refusal. Ranks of other nodes get these words in messages.
 pub fn words(poison: Poison) -> [u64; 5] {
     let (kind, record) = match poison.cause {
         Cause::Died => (DIED, [0; 4]),
@@ -67,7 +69,7 @@ pub fn words(poison: Poison) -> [u64; 5] {
     [kind << KIND | rank << RANK | (poison.operation & OPERATION), argument, value, bound, of]
 }
 
-/// The poison that was told in [`words`]. Words that are none read as a fault.
+/// The poison of these [`words`]. Words that no poison has read as a fault.
 pub fn of_words([word, argument, value, kind, bound]: [u64; 5]) -> Poison {
     let refusal = || {
         if argument == MESSAGES {
@@ -85,9 +87,10 @@ pub fn of_words([word, argument, value, kind, bound]: [u64; 5]) -> Poison {
     Poison { rank: (word >> RANK & RANKS) as Rank, operation: word & OPERATION, cause }
 }
 
-/// Poisons the lease. A second poison is dropped: the answer is the one that counts.
+/// Poisons the lease, unless it is poisoned already. Returns the poison that counts, the first one.
 ///
-/// `writer` is the caller: a refusal or a fault is its own, or of another node's rank; it may report any rank's death.
+/// `writer` is the calling rank. A refusal or a fault must be its own or that of a rank of another node; it may report
+/// any rank's death.
 pub fn poison<R: Region>(region: &R, layout: &Layout, writer: Rank, poison: Poison) -> Poison {
     let [word, record @ ..] = words(poison);
     if let Cause::Refused(_) | Cause::Messages(_) = poison.cause {
@@ -99,18 +102,18 @@ pub fn poison<R: Region>(region: &R, layout: &Layout, writer: Rank, poison: Pois
     if before.is(0) { poison } else { look(region, layout).unwrap_or(poison) }
 }
 
-/// The lease's poison, if it has any. One load on the way of every operation.
+/// The lease's poison, if it has any. Every operation makes this one load.
 #[inline]
 pub fn look<R: Region>(region: &R, layout: &Layout) -> Option<Poison> {
     let word = region.counter(layout.state()).load_acquire();
     if word.is(0) { None } else { Some(decode(region, layout, word.unchecked())) }
 }
 
-/// What ended the lease, if all its ranks may go on together on another one. All are told alike, whenever they ask: the
-/// first poison is the only one. So no agreement is needed beside it.
+/// The poison of the lease, if all its ranks may go on together on another one. All ranks get the same result, whenever
+/// they call, since only the first poison counts: so they need not agree on it.
 ///
 /// # Errors
-/// Nothing did; or a rank died: the others go on without it.
+/// The lease is not poisoned; or a rank died: the other ranks must go on without it.
 pub fn renewable<R: Region>(region: &R, layout: &Layout) -> Result<Poison, Error> {
     match look(region, layout) {
         None => Err(Error::Refused(Refusal::not(Argument::Failures, Condition::Failed))),
@@ -121,7 +124,7 @@ pub fn renewable<R: Region>(region: &R, layout: &Layout) -> Result<Poison, Error
 
 #[cold]
 fn decode<R: Region>(region: &R, layout: &Layout, word: u64) -> Poison {
-    // Each field is cut to its bits; an unknown kind reads as a fault.
+    // Each field has only its own bits; an unknown kind reads as a fault.
     let rank = of_words([word, 0, 0, 0, 0]).rank;
     let record = |rank, word| region.flag(layout.record(rank, word)).load_acquire().unchecked();
     let inside = (rank < layout.ranks()).then_some(rank);
@@ -137,8 +140,8 @@ mod tests {
     use crate::region::Params;
     use crate::region::words::Words;
 
-    const BOUNDS: [fn(u64) -> Bound; 6] =
-        [Bound::Below, Bound::AtMost, Bound::AtLeast, Bound::Equals, Bound::MultipleOf, Bound::Divides];
+    const BOUNDS: [fn(u64) -> Bound; 7] =
+        [Bound::Below, Bound::AtMost, Bound::AtLeast, Bound::Equals, Bound::MultipleOf, Bound::Divides, Bound::Apart];
 
     fn poison_of(rank: Rank, cause: Cause) -> Poison {
         Poison { rank, operation: 0x2aaa_aaab, cause }
@@ -160,13 +163,13 @@ mod tests {
         let [word, record @ ..] = words(poison_of(5, Cause::Died));
         assert_eq!((word, record), (1 << 62 | 5 << 30 | 0x2aaa_aaab, [0; 4]));
         assert_eq!(words(poison_of(5, Cause::Late))[0] >> 62, 3);
-        // What does not fit is cut, and touches nothing beside it.
+        // A value that does not fit is cut, and changes no other field.
         let long = Poison { operation: 1 << 30 | 9, ..poison_of(1 << 20, Cause::Died) };
         assert_eq!(words(long)[0], 1 << 62 | 0xf_ffff << 30 | 9);
     }
 
     #[test]
-    fn words_that_are_none_read_as_a_fault() {
+    fn words_that_no_poison_has_read_as_a_fault() {
         let [word, argument, value, kind, bound] = words(poison_of(1, refused(Bound::Below(5))));
         let fault = poison_of(1, Cause::Fault);
         for wrong in [
@@ -175,7 +178,7 @@ mod tests {
             [word, argument, value, 0, bound],
             [word, argument, value, 7, Condition::ALL.len() as u64],
             [word, argument, value, 7, u64::MAX],
-            [word, argument, value, 8, 0],
+            [word, argument, value, 9, 0],
             [word & !(3 << 62), argument, value, kind, bound],
         ] {
             assert_eq!(of_words(wrong), fault, "{wrong:?}");
@@ -202,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_of_another_nodes_rank_is_read_from_who_told_of_it() {
+    fn a_refusal_of_another_nodes_rank_is_in_the_record_of_the_rank_that_told_it() {
         let layout = Layout::new(Params { page: 256, ..Params::new(3) }).unwrap();
         for outside in [3, 40] {
             let region = Words::new(&layout);

@@ -1,4 +1,4 @@
-//! A segment of words alone, for tests of what happens in words.
+//! A segment of words without payload bytes, for tests.
 
 use super::{CounterId, Extent, FlagId, Layout, MailId, Region, Word};
 use crate::data::buffer::Buf;
@@ -17,10 +17,10 @@ impl Words {
     }
 }
 
-/// A test that copies bytes asks for what is not here.
+/// The panic of a test that copies bytes.
 const NO_BYTES: &str = "a segment of words alone has no bytes to copy";
 
-// SAFETY: one thread, one memory; no bytes are copied anywhere: who asks for that panics.
+// SAFETY: one thread, one memory; no bytes are copied: the functions that would copy panic.
 unsafe impl Region for Words {
     type Flag = Word;
     type Mailword = Word;

@@ -1,23 +1,23 @@
-//! A table cut to the messages between nodes, whose leaders are ranks on nodes of their own: what is left to look at in a
-//! call is its length.
+//! The part of a table for messages between the leaders of nodes: for each collective, the algorithm by the length of
+//! the call.
 
 use super::choices::{Steps, TooMany, steps};
 use super::{Ask, Choice, Collective, Over, Rule, Site};
 use crate::msg::{Algorithm, allgather, allreduce, barrier, bcast, reduce};
 
-/// What goes between nodes, and how: made once, when a communicator over nodes is made. Of gathers, scatters and alltoalls, whose
-/// nodes' parts may have any lengths, nothing is chosen.
+/// The algorithms between nodes, by length. It is made once, together with a communicator over nodes. Gather, scatter
+/// and alltoall have no choice here, since the nodes' parts may have any lengths.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Between {
     barrier: Steps<barrier::Algorithm>,
     bcast: Steps<bcast::Algorithm>,
     reduce: Steps<reduce::Algorithm>,
-    /// Of an operation that does not commute, and of one that does.
+    /// For ops that don't commute, and for ops that do.
     allreduce: [Steps<allreduce::Algorithm>; 2],
     allgather: Steps<allgather::Algorithm>,
 }
 
-/// The algorithm of a collective, as a plan has it.
+/// Makes a closure that returns the algorithm of one collective from a [`Choice`].
 macro_rules! of {
     ($variant:ident) => {
         |plan| if let Choice::Messages(Algorithm::$variant(algorithm)) = plan { Some(algorithm) } else { None }
@@ -25,10 +25,10 @@ macro_rules! of {
 }
 
 impl Between {
-    /// What a table says of messages among `nodes` ranks on one level; without rules, what is built in.
+    /// The part of `table` for messages among `nodes` ranks on one level; where it has no rule, the built-in rules.
     ///
     /// # Errors
-    /// It divides a collective into too many ranges.
+    /// The table divides a collective into too many ranges.
     pub fn cut(table: &[Rule], nodes: u32) -> Result<Self, TooMany> {
         let site = Site::flat(nodes);
         let ask = |collective, commutative| Ask { over: Over::Messages, collective, bytes: 0, commutative, site };
@@ -42,28 +42,28 @@ impl Between {
         })
     }
 
-    /// A barrier.
+    /// The algorithm of a barrier.
     pub fn barrier(&self) -> barrier::Algorithm {
         self.barrier.at(0).unwrap_or(barrier::Algorithm::Dissemination)
     }
 
-    /// A broadcast of `bytes`.
+    /// The algorithm of a broadcast of `bytes`.
     pub fn bcast(&self, bytes: u64) -> bcast::Algorithm {
         self.bcast.at(bytes).unwrap_or(bcast::Algorithm::Knomial(2))
     }
 
-    /// A reduction of operands of `bytes` to one node.
+    /// The algorithm of a reduce of operands of `bytes`.
     pub fn reduce(&self, bytes: u64) -> reduce::Algorithm {
         self.reduce.at(bytes).unwrap_or(reduce::Algorithm::Knomial(2))
     }
 
-    /// A reduction of operands of `bytes` to all.
+    /// The algorithm of an allreduce of operands of `bytes`.
     pub fn allreduce(&self, bytes: u64, commutative: bool) -> allreduce::Algorithm {
         let [ordered, any] = &self.allreduce;
         if commutative { any } else { ordered }.at(bytes).unwrap_or(allreduce::Algorithm::Doubling)
     }
 
-    /// An allgather of nodes' parts of `bytes`, the longest of them.
+    /// The algorithm of an allgather of which the longest node's part has `bytes`.
     pub fn allgather(&self, bytes: u64) -> allgather::Algorithm {
         self.allgather.at(bytes).unwrap_or(allgather::Algorithm::Bruck)
     }
@@ -77,16 +77,16 @@ mod tests {
     const LENGTHS: [u64; 12] =
         [0, 1, 8191, 8192, 32 << 10, 100_000, 128 << 10, 511 << 10, 512 << 10, 1 << 20, 1 << 40, u64::MAX];
 
-    /// Of every collective, every length and number of nodes: what [`select`] says, with a table and without.
+    /// For every collective, length and number of nodes it has the choice of [`select`], with a table and without.
     #[test]
     fn a_cut_says_what_select_says() {
         let table = [
             Rule { ranks: crate::table::Span::new(4, 9), ..bcast_by(bcast::Algorithm::Chain(4096)) },
             Rule { bytes: crate::table::Span::new(64, 8191), ..reduce_by(reduce::Algorithm::Flat) },
             allreduce_by(allreduce::Algorithm::Ring),
-            // A power of two of nodes alone.
+            // Applies to a power of two of nodes only.
             Rule::all(Collective::Allgather, Choice::Messages(Algorithm::Allgather(allgather::Algorithm::Doubling))),
-            // Not on one level.
+            // Does not match one level.
             Rule { levels: crate::table::Span::new(2, 3), ..Rule::all(Collective::Barrier, CENTRAL) },
         ];
         for rules in [&[][..], &table] {

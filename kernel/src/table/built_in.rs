@@ -1,10 +1,10 @@
-//! The rules that hold where a table says nothing. Over a segment they are what [`crate::algorithm`] resolves `Auto` to
-//! in closed form, which costs a call nothing; a test compares the two.
+//! The rules for calls that no rule of a table matches. Over a segment [`crate::algorithm`] has the same rules as code,
+//! which costs a call nothing; a test compares the two.
 
 use super::{Choice, Collective, Rule, Span};
 use crate::algorithm::{
-    ALLGATHERED, AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, FEW, LINE_REDUCED, LISTENED, MoveAlgorithm,
-    PAIR, SCATTERED, WHOLE,
+    ALLGATHERED, AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, FEW, LINE_REDUCED, LISTENED, Least,
+    MoveAlgorithm, PAIR, SCATTERED, WHOLE,
 };
 use crate::msg::{
     Algorithm, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan, scatter,
@@ -24,12 +24,12 @@ const fn ranks(rule: Rule, least: u32, most: u32) -> Rule {
     Rule { ranks: Span::new(least, most), ..rule }
 }
 
-/// Through the papers' queues, from so many bytes and processes on.
-const fn papers(collective: C, least: (u64, u32)) -> Rule {
-    ranks(bytes(shm(collective, Choice::Move(MoveAlgorithm::Cico)), least.0, u64::MAX), least.1, u32::MAX)
+/// A rule for the papers' queues, from so many bytes and processes on.
+const fn papers(collective: C, least: Least) -> Rule {
+    ranks(bytes(shm(collective, Choice::Move(MoveAlgorithm::Cico)), least.bytes, u64::MAX), least.ranks, u32::MAX)
 }
 
-/// Over messages: for lengths and numbers of processes, both ends included.
+/// A rule over messages, for ranges of lengths and of numbers of processes, both ends included.
 const fn msg(collective: C, algorithm: Algorithm, lengths: (u64, u64), processes: (u32, u32)) -> Rule {
     let rule = Rule::all(collective, Choice::Messages(algorithm));
     ranks(bytes(rule, lengths.0, lengths.1), processes.0, processes.1)
@@ -69,9 +69,9 @@ const MOVE: Choice = Choice::Move(MoveAlgorithm::Exchange);
 const ANY: (u64, u64) = (0, u64::MAX);
 const ALL: (u32, u32) = (1, u32::MAX);
 
-// Over messages the bounds are those of the simulator's network of a cluster of today, half the way, in ratio, between
-// two points of `unisono tune --messages --check` (docs/howto/tuning.md): 8 KiB lies between 4 and 16, 11 processes
-// between 8 and 16.
+// Over messages the bounds come from the simulator, with the network of a present-day cluster. Each is the geometric
+// mean of two points of `unisono tune --messages --check` (docs/howto/tuning.md): 8 KiB of 4 and 16, 11 processes of 8
+// and 16.
 const SHORT: u64 = 8 << 10;
 const LONG: u64 = 32 << 10;
 const LONGER: u64 = 128 << 10;
@@ -79,8 +79,8 @@ const LONGEST: u64 = 512 << 10;
 /// Bytes of a segment down a chain.
 const SEGMENT: u64 = 8192;
 
-/// For every call one rule, whose algorithm applies; before some of them one for segments that have the papers' queues.
-/// Others don't overlap.
+/// For every call one rule whose algorithm applies. Before some of them comes a rule for segments that have the papers'
+/// queues; other rules don't overlap.
 pub const BUILT_IN: &[Rule] = &[
     ranks(shm(C::Barrier, DISSEMINATION), 1, PAIR),
     ranks(shm(C::Barrier, Choice::Barrier(BarrierAlgorithm::Posted)), PAIR + 1, LISTENED),
@@ -108,7 +108,8 @@ pub const BUILT_IN: &[Rule] = &[
     shm(C::Scan, Choice::Exchange),
     shm(C::Exscan, Choice::Exchange),
     msg(C::Barrier, Algorithm::Barrier(barrier::Algorithm::Dissemination), ANY, ALL),
-    // Wide trees while start-ups count, chains while all of a long message travels, slices where chains would be long.
+    // Wide trees for short messages, whose time is start-ups; chains for long ones; scatter and doubling where a chain
+    // would be long.
     bcast(bcast::Algorithm::Flat, (0, SHORT - 1), (1, 11)),
     bcast(bcast::Algorithm::Knomial(4), (0, SHORT - 1), (12, u32::MAX)),
     bcast(bcast::Algorithm::Knomial(2), (SHORT, u64::MAX), (1, 2)),

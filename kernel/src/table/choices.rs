@@ -1,14 +1,14 @@
-//! A table cut to one communicator: what is left to look at in a call is its length.
+//! The part of a table that one communicator needs: for each collective, the algorithm by the length of the call.
 
 use super::{Ask, BUILT_IN, Choice, Collective, Over, Rule, Site, select};
 use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use core::fmt;
 use heapless::Vec;
 
-/// Ranges of lengths that a collective may be divided into, at most, for one number of processes.
+/// Most ranges of lengths of one collective, for one number of processes.
 pub const STEPS: usize = 16;
 
-/// Algorithms by the greatest length that each serves, the shortest first.
+/// Algorithms, each with the greatest length for which it runs, in rising order of lengths.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Steps<A>(Vec<(u64, A), STEPS>);
 
@@ -19,26 +19,26 @@ impl<A: Copy> Steps<A> {
     }
 }
 
-/// What `Auto` means in a communicator over a segment: made once, when the communicator is made.
+/// What `Auto` means on a communicator over a segment. It is made once, together with the communicator.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Choices {
     barrier: Steps<BarrierAlgorithm>,
     bcast: Steps<BcastAlgorithm>,
-    /// Of an operation that does not commute, and of one that does.
+    /// For ops that don't commute, and for ops that do.
     allreduce: [Steps<AllreduceAlgorithm>; 2],
-    /// In the order of [`MOVES`].
+    /// For the collectives of [`MOVES`], in that order.
     moves: [Steps<MoveAlgorithm>; MOVES.len()],
 }
 
 const MOVES: [Collective; 5] =
     [Collective::Gather, Collective::Gatherv, Collective::Scatter, Collective::Scatterv, Collective::Allgather];
 
-/// A collective is divided into more than [`STEPS`] ranges of lengths.
+/// A table divides a collective into more than [`STEPS`] ranges of lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TooMany {
-    /// Which.
+    /// The collective.
     pub collective: Collective,
-    /// For so many processes.
+    /// The number of processes.
     pub ranks: u32,
 }
 
@@ -52,10 +52,10 @@ impl fmt::Display for TooMany {
 impl core::error::Error for TooMany {}
 
 impl Choices {
-    /// What a table says of a site.
+    /// The part of a table that a communicator at `site` needs.
     ///
     /// # Errors
-    /// It divides a collective into too many ranges.
+    /// The table divides a collective into too many ranges.
     pub fn cut(table: &[Rule], site: Site) -> Result<Self, TooMany> {
         let of = |collective, commutative| Ask { over: Over::Segment, collective, bytes: 0, commutative, site };
         let barrier = |plan| if let Choice::Barrier(algorithm) = plan { Some(algorithm) } else { None };
@@ -75,7 +75,7 @@ impl Choices {
     }
 }
 
-/// Walks up the lengths, from one end of a rule to the next.
+/// The algorithms of one collective by length: asks the table at every length at which a rule starts or ends.
 pub(super) fn steps<A: Copy + PartialEq>(
     table: &[Rule],
     ask: Ask,
@@ -103,20 +103,20 @@ pub(super) fn steps<A: Copy + PartialEq>(
     }
 }
 
-/// What `Auto` means in a communicator over a segment: the built-in rules in closed form, unless it was made with a table.
-/// Inlined: without a table it is a look at one word.
+/// What `Auto` means on a communicator over a segment: the built-in rules of [`crate::algorithm`], unless it was made
+/// with a table. Inlined: without a table it costs the load of one word.
 #[derive(Clone, Copy, Debug)]
 pub struct Chooser {
-    /// The table, cut to the communicator.
+    /// The communicator's part of the table, if it was made with one.
     pub choices: Option<&'static Choices>,
-    /// Its size.
+    /// The number of its processes.
     pub ranks: u32,
-    /// Has its segment the papers' queues?
+    /// Does its segment have the papers' queues?
     pub papers: bool,
 }
 
 impl Chooser {
-    /// For a barrier.
+    /// The algorithm of a barrier.
     #[inline(always)]
     #[must_use]
     pub fn barrier_by(self, algorithm: BarrierAlgorithm) -> BarrierAlgorithm {
@@ -127,7 +127,7 @@ impl Chooser {
         .resolve(self.ranks)
     }
 
-    /// For a broadcast.
+    /// The algorithm of a broadcast.
     #[inline(always)]
     #[must_use]
     pub fn bcast_by(self, algorithm: BcastAlgorithm, bytes: u64) -> BcastAlgorithm {
@@ -138,7 +138,7 @@ impl Chooser {
         .resolve(bytes)
     }
 
-    /// For an allreduce.
+    /// The algorithm of an allreduce.
     #[inline(always)]
     #[must_use]
     pub fn allreduce_by(self, algorithm: AllreduceAlgorithm, bytes: u64, commutative: bool) -> AllreduceAlgorithm {
@@ -152,7 +152,7 @@ impl Chooser {
         .resolve(bytes, self.ranks)
     }
 
-    /// For a gather(v), scatter(v) or allgather; `bytes` is asked for only if there is a table, or a choice.
+    /// The algorithm of a gather(v), scatter(v) or allgather. `bytes` is called only if the choice depends on it.
     #[inline(always)]
     #[must_use]
     pub fn move_by(

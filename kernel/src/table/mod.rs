@@ -1,14 +1,15 @@
-//! The decision table: which algorithm runs a call, chosen by what all ranks know alike.
+//! The decision table: which algorithm runs a call. The choice depends only on what is the same on all ranks.
 //!
 //! | file | what |
 //! |---|---|
-//! | `plan` | collectives, algorithms, where each applies |
-//! | `built_in` | the rules that hold where a table says nothing |
-//! | `choices` | a table cut to one communicator, for the way of a call |
+//! | `plan` | calls, algorithms, and to which calls each algorithm applies |
+//! | `built_in` | the rules for calls that no rule of a table matches |
+//! | `choices` | the part of a table that one communicator needs, for a fast look-up by each call |
 //! | `between` | the same for messages between nodes |
 //!
-//! A table is a slice of [`Rule`]s: plain data, read from a file by `unisono-table` or written down by an embedder.
-//! [`select`] is pure: the first rule that matches and whose algorithm applies, else the built-in one.
+//! A table is a slice of [`Rule`]s: plain data, read from a file by `unisono-table` or made by an embedder.
+//! [`select`] returns the algorithm of the first rule that matches and whose algorithm applies, else that of a built-in
+//! rule.
 
 mod between;
 mod built_in;
@@ -36,17 +37,17 @@ impl<N: Copy + PartialOrd> Span<N> {
         Self { least, most }
     }
 
-    /// Is the value in it?
+    /// Is the value in the range?
     pub fn has(&self, value: N) -> bool {
         self.least <= value && value <= self.most
     }
 
-    /// Has it a value in common with another one?
+    /// Have the two ranges a common value?
     pub fn meets(&self, other: &Self) -> bool {
         self.least <= other.most && other.least <= self.most
     }
 
-    /// Is there nothing in it?
+    /// Is no value in the range?
     pub fn is_empty(&self) -> bool {
         self.least > self.most
     }
@@ -58,35 +59,35 @@ impl Span<u64> {
 }
 
 impl Span<u32> {
-    /// Any count that is none of nothing.
+    /// Any count from 1 on.
     pub const ANY: Self = Self::new(1, u32::MAX);
 }
 
-/// One line of a table: calls, and the algorithm that serves them.
+/// One line of a table: the calls that it is for, and their algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rule {
-    /// Which collective.
+    /// The collective.
     pub collective: Collective,
-    /// Of these lengths.
+    /// Bytes, as [`Collective`] says for each collective.
     pub bytes: Span<u64>,
-    /// Of so many processes.
+    /// Numbers of processes.
     pub ranks: Span<u32>,
-    /// On so many levels.
+    /// Numbers of levels.
     pub levels: Span<u32>,
-    /// With an operation that commutes, or one that does not; `None`: with any.
+    /// Whether the op commutes; `None`: any op.
     pub commutative: Option<bool>,
-    /// How. It says over what, too.
+    /// The algorithm. It also says whether the rule is for a segment or for messages.
     pub plan: Choice,
 }
 
 impl Rule {
-    /// For all calls of a collective.
+    /// The rule that gives all calls of a collective this algorithm.
     pub const fn all(collective: Collective, plan: Choice) -> Self {
         let (bytes, ranks, levels) = (Span::<u64>::ANY, Span::<u32>::ANY, Span::<u32>::ANY);
         Self { collective, bytes, ranks, levels, commutative: None, plan }
     }
 
-    /// Is the call one of these?
+    /// Does the rule match this call?
     pub fn matches(&self, ask: &Ask) -> bool {
         self.collective == ask.collective
             && self.plan.over() == ask.over
@@ -96,7 +97,7 @@ impl Rule {
             && self.commutative.is_none_or(|wanted| wanted == ask.commutative)
     }
 
-    /// Is there a call that both match?
+    /// Is there a call that both rules match?
     pub fn meets(&self, other: &Self) -> bool {
         self.collective == other.collective
             && self.plan.over() == other.plan.over()
@@ -107,17 +108,17 @@ impl Rule {
     }
 }
 
-/// What [`select`] answers.
+/// What [`select`] returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Chosen {
     /// The algorithm.
     pub plan: Choice,
-    /// The rule: its place in the table. `None`: a built-in one.
+    /// The rule's index in the table; `None`: a built-in rule.
     pub rule: Option<usize>,
 }
 
-/// The algorithm for a call: that of the first rule of `table` that matches and applies, else of the first such in
-/// [`BUILT_IN`], which has one for every call.
+/// The algorithm for a call: that of the first rule of `table` that matches and whose algorithm applies, else of the
+/// first such rule in [`BUILT_IN`], which has one for every call.
 pub fn select(table: &[Rule], ask: &Ask) -> Option<Chosen> {
     let serves = |rule: &Rule| rule.matches(ask) && rule.plan.applies(ask).is_ok();
     match table.iter().position(serves) {

@@ -1,4 +1,4 @@
-//! What is asked for, and what can be answered: collectives, algorithms, where each applies.
+//! Calls and algorithms, as rules name them, and to which calls each algorithm applies.
 
 use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, LINE_REDUCED, MoveAlgorithm};
 use crate::collective::Collective;
@@ -6,10 +6,10 @@ use crate::msg::{Algorithm, Label, Needs, allreduce, alltoall, gather, reduce_sc
 use crate::region::layout::LINE_PAYLOAD;
 use core::fmt;
 
-/// Over what a collective runs.
+/// What a collective runs over: shared memory or messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Over {
-    /// A shared segment: `shm`.
+    /// A segment: `shm`.
     Segment,
     /// Messages: `msg`.
     Messages,
@@ -24,46 +24,46 @@ impl Over {
         }
     }
 
-    /// What a word stands for.
+    /// The value of this word.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Segment, Self::Messages].into_iter().find(|over| over.name() == name)
     }
 }
 
-/// A call, as far as all ranks know it alike.
+/// What is the same on all ranks of a call: the choice of an algorithm depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ask {
-    /// Over what.
+    /// What it runs over.
     pub over: Over,
-    /// Which.
+    /// The collective.
     pub collective: Collective,
-    /// Of each rank, as [`Collective`] says; 0 where not all know them.
+    /// Bytes of each rank, as [`Collective`] says; 0 if not all ranks know them.
     pub bytes: u64,
-    /// Does the operation commute? True where there is none.
+    /// Does the op commute? True for collectives without an op.
     pub commutative: bool,
-    /// Where.
+    /// The communicator.
     pub site: Site,
 }
 
-/// What is the same for all calls of a communicator.
+/// What the choice of an algorithm needs to know of a communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Site {
-    /// Its processes.
+    /// Number of its processes.
     pub ranks: u32,
-    /// Levels of groups that it is divided into; 1: none.
+    /// Number of levels of its hierarchy; 1: it has no hierarchy.
     pub levels: u32,
-    /// Has the segment the papers' queues?
+    /// Does the segment have the papers' queues?
     pub papers: bool,
 }
 
 impl Site {
-    /// One level, without the papers' queues.
+    /// A communicator of one level, without the papers' queues.
     pub const fn flat(ranks: u32) -> Self {
         Self { ranks, levels: 1, papers: false }
     }
 }
 
-/// An answer: an algorithm of a collective. Never `Auto`.
+/// An algorithm of a collective; never `Auto`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Choice {
     /// A barrier on a segment.
@@ -81,7 +81,7 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// The algorithm of a name; none for unknown names, `auto`, and those of other collectives.
+    /// The algorithm of a name; `None` for unknown names, `auto`, and names of other collectives' algorithms.
     pub fn from_name(over: Over, collective: Collective, name: &str) -> Option<Self> {
         if over == Over::Messages {
             return Algorithm::of(collective.family(), name).map(Self::Messages);
@@ -100,7 +100,7 @@ impl Choice {
         })
     }
 
-    /// Over what it runs.
+    /// What it runs over.
     pub const fn over(self) -> Over {
         if matches!(self, Self::Messages(_)) { Over::Messages } else { Over::Segment }
     }
@@ -110,10 +110,10 @@ impl Choice {
         matches!(self, Self::Bcast(BcastAlgorithm::Cico(_)) | Self::Move(MoveAlgorithm::Cico))
     }
 
-    /// Can it serve this call?
+    /// Checks that it can run this call.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why it can't.
     pub fn applies(self, ask: &Ask) -> Result<(), Unfit> {
         let at_most = |most| if ask.bytes > most { Err(Unfit::Longer(most)) } else { Ok(()) };
         match self {
@@ -126,7 +126,7 @@ impl Choice {
     }
 }
 
-/// What an algorithm over messages needs that a call has not.
+/// What an algorithm over messages needs and this call does not have.
 fn lacks(algorithm: Algorithm, ask: &Ask) -> Option<Needs> {
     use allreduce::Algorithm::{Ring, SegmentedRing};
     let equal = !matches!(ask.collective, Collective::Gatherv | Collective::Scatterv | Collective::Alltoallv);
@@ -137,20 +137,20 @@ fn lacks(algorithm: Algorithm, ask: &Ask) -> Option<Needs> {
         Algorithm::Gather(gather::Algorithm::Binomial)
         | Algorithm::Scatter(scatter::Algorithm::Binomial)
         | Algorithm::Alltoall(alltoall::Algorithm::Bruck) => (!equal).then_some(Needs::EqualBlocks),
-        // A table of stages is its caller's: BAGDS is called by name.
+        // BAGDS needs a table of stages from its caller: it runs only if it is called by name.
         Algorithm::Allgather(algorithm) => algorithm.applicable(ask.site.ranks, None).err(),
         _ => None,
     }
 }
 
-/// Why an algorithm does not serve a call.
+/// Why an algorithm can't run a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unfit {
-    /// It carries so many bytes at most.
+    /// It can carry so many bytes at most.
     Longer(u64),
     /// The segment has no queues of the papers.
     NoQueues,
-    /// It needs something of the call.
+    /// The call lacks something that it needs.
     Needs(Needs),
 }
 
@@ -159,7 +159,7 @@ impl fmt::Display for Unfit {
         match self {
             Self::Longer(most) => write!(f, "carries {most} bytes at most"),
             Self::NoQueues => f.write_str("needs the papers' queues in the segment"),
-            // Rules are for many numbers of ranks.
+            // A rule is for many numbers of ranks, so the text has no number.
             Self::Needs(Needs::PowerOfTwo(_)) => f.write_str("needs a power of two of ranks"),
             Self::Needs(Needs::Table) => f.write_str("needs a table of stages, which its caller brings"),
             Self::Needs(needs) => write!(f, "needs {needs}"),

@@ -1,4 +1,4 @@
-//! Tests: what is chosen over messages can be planned.
+//! Tests: the algorithms that are chosen over messages can be planned.
 
 use super::*;
 use crate::error::Refusal;
@@ -10,7 +10,7 @@ use crate::op::{Op, User};
 use crate::pattern::Seat;
 use core::ffi::c_void;
 
-/// Plans a rank's part by an algorithm; of unequal blocks where the collective has them.
+/// Plans a rank's part by an algorithm; with unequal blocks if the collective has them.
 fn plan(ask: &Ask, rank: u32, algorithm: Algorithm, op: Op) -> Result<(), PlanError> {
     let (seat, bytes) = (Seat::new(rank, ask.site.ranks)?, ask.bytes / 8 * 8);
     let counts: std::vec::Vec<u64> = (0..ask.site.ranks.into()).collect();
@@ -39,7 +39,7 @@ fn plan(ask: &Ask, rank: u32, algorithm: Algorithm, op: Op) -> Result<(), PlanEr
 
 unsafe extern "C-unwind" fn first(_: *const c_void, _: *mut c_void, _: u64, _: *mut c_void) {}
 
-/// What `applies` says is what the planners say, for every algorithm with a name and every number of processes to 17.
+/// `applies` agrees with the planners, for every algorithm that has a name and every number of processes up to 17.
 #[test]
 fn what_applies_can_be_planned_and_what_does_not_is_refused() -> Result<(), Refusal> {
     // SAFETY: the function touches nothing.

@@ -57,7 +57,7 @@ fn there_is_a_built_in_rule_for_every_call_and_only_one() {
         let chosen = select(&[], &ask).unwrap();
         assert_eq!((chosen.rule, chosen.plan.applies(&ask)), (None, Ok(())), "{ask:?}");
     }
-    // At every end of every rule, and beside it.
+    // At both ends of every rule's ranges, and next to them.
     let around = |end: u64| [end.saturating_sub(1), end, end.saturating_add(1)];
     let lengths: Vec<u64> =
         BUILT_IN.iter().flat_map(|rule| [rule.bytes.least, rule.bytes.most]).flat_map(around).collect();
@@ -77,14 +77,14 @@ fn there_is_a_built_in_rule_for_every_call_and_only_one() {
     for (at, one) in others.iter().enumerate() {
         assert!(others.iter().skip(at + 1).all(|other| !one.meets(other)), "{one:?}");
     }
-    // What is for segments with the papers' queues comes before what serves all.
+    // Rules for segments with the papers' queues come before those for all segments.
     let place = |rule: &Rule| BUILT_IN.iter().position(|other| other == rule);
     for rule in BUILT_IN.iter().filter(of_papers) {
         assert!(others.iter().filter(|other| other.meets(rule)).all(|other| place(rule) < place(other)), "{rule:?}");
     }
 }
 
-/// The closed form, which a call without a table takes, is the built-in rules.
+/// The code that resolves `Auto` without a table has the built-in rules.
 #[test]
 fn the_closed_form_is_the_built_in_table() {
     for ask in asks().filter(|ask| ask.over == Over::Segment) {
@@ -113,7 +113,7 @@ fn the_closed_form_is_the_built_in_table() {
     }
 }
 
-/// Whatever a table says, of all calls and all algorithms: what is chosen applies.
+/// Whatever rules a table has, the chosen algorithm applies, for all calls and all algorithms.
 #[test]
 fn select_never_answers_an_algorithm_that_does_not_apply() {
     for (collective, plan) in plans() {

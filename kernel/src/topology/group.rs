@@ -1,18 +1,20 @@
 //! Groups of processes per level, and their leaders (paper P3, section 2.2), without sub-communicators.
 //!
-//! From the inside to the outside, the members of a level that share a unit form a group; its leader is the lowest rank;
-//! leaders are the members of the next level. Whoever shares no unit is a group of one, and its leader.
+//! From the inside to the outside, the members of a level that share a unit form a group. Its leader is the lowest
+//! rank, and the leaders are the members of the next level. A process that shares no unit forms a group alone, and
+//! leads it.
 //!
 //! ```text
 //! index 2    (0          6)                 leaders of index 1
 //! index 1    (0   3)    (6)                 a group of one is kept: dropping it would take 6 out of index 2
 //! index 0    (0 1 2)    (3 4 5)    (6 7)    all ranks
 //! ```
-//! A level on which every group would have one member is left out: it moves nothing. Leaders that the levels in use leave
-//! apart are joined by [`Level::All`], so the last level is one group, led by rank 0.
+//! A level on which every group would have one member is left out: nothing would be communicated on it. [`Level::All`]
+//! joins the leaders that the levels in use leave separate, so the last level is one group, led by rank 0.
 //!
-//! Stored as a tree: a rank takes part in the levels up to the one on which another leads it, and leads its group on all
-//! before. That is a leader, a level and a place in the order per rank, twelve bytes, whatever the number of levels.
+//! The groups are stored as a tree: a rank is a member of the levels up to the one on which another rank leads it, and
+//! leads its group on all levels before. That takes a leader, a level and a place in the order per rank: twelve bytes,
+//! whatever the number of levels.
 
 use crate::Rank;
 use crate::error::{Argument, Bound, Refusal};
@@ -23,9 +25,9 @@ use core::fmt;
 /// A rank's place in the hierarchy: storage for [`Groups::build`], one per rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// Index of the last level that the rank takes part in; of rank 0, one more.
+    /// Index of the last level of which the rank is a member; for rank 0, one more.
     last: u8,
-    /// Who leads its group there.
+    /// The leader of its group on that level.
     leader: Rank,
 }
 
@@ -34,18 +36,18 @@ pub struct Place {
 pub struct Groups<'s> {
     levels: heapless::Vec<Level, { Level::EVERY.len() }>,
     places: &'s [Place],
-    /// The ranks, sorted by their places: those that one leader leads on one level lie side by side, ascending.
+    /// The ranks, sorted by their places: those that one leader leads on one level follow each other, ascending.
     order: &'s [Rank],
 }
 
 impl<'s> Groups<'s> {
-    /// Groups processes by their localities, one per rank, on the levels in use: the active ones that are not switched off.
+    /// Groups processes by their localities, one per rank, on these levels.
     /// Every process that gives the same arguments gets the same groups.
     ///
-    /// O(L · P · log P) time, O(1) memory beside `places` and `order`, one element per rank each.
+    /// O(L · P · log P) time, O(1) memory in addition to `places` and `order`, which have one element per rank each.
     ///
     /// # Errors
-    /// No rank, or more than 2³² − 1; storage of another length.
+    /// There are no localities, or more than 2³² − 1; storage has another length.
     pub fn build(
         localities: &[Locality],
         levels: Levels,
@@ -61,7 +63,7 @@ impl<'s> Groups<'s> {
         Ok(Self::build_by(key, levels, places, order))
     }
 
-    /// As [`Self::build`], where processes share a unit if they have the same key on its level.
+    /// As [`Self::build`]; processes share a unit of a level if they have the same key there.
     fn build_by(
         key: impl Fn(Rank, Level) -> Option<u64>,
         in_use: Levels,
@@ -76,7 +78,7 @@ impl<'s> Groups<'s> {
             ranks.sort_unstable_by_key(|&rank| (key(rank, level), rank));
             members = lead(ranks, places, count(&levels), |rank| key(rank, level));
             if members < ranks.len() {
-                // A set has no more levels than fit.
+                // There is room: the vector can hold every level.
                 let _ = levels.push(level);
             }
         }
@@ -98,12 +100,13 @@ impl<'s> Groups<'s> {
         self.places.len() as u32
     }
 
-    /// Number of levels that a rank takes part in, the innermost ones; 0 for what is no rank.
+    /// Number of levels of which a rank is a member, which are the innermost ones; 0 if `rank` is not below the size.
     pub fn count(&self, rank: Rank) -> usize {
         self.places.get(rank as usize).map_or(0, |place| self.levels.len().min(usize::from(place.last) + 1))
     }
 
-    /// The group of a rank on a level, by its index in [`Self::levels`]; `None`: it takes no part there. O(log P).
+    /// The group of a rank on the level of this index in [`Self::levels`]; `None`: the rank is not a member there.
+    /// O(log P).
     pub fn group(&self, rank: Rank, index: usize) -> Option<Group<'s>> {
         let level = *self.levels.get(index)?;
         let index = index as u8;
@@ -121,7 +124,8 @@ impl<'s> Groups<'s> {
         (0..self.count(rank)).filter_map(move |index| self.group(rank, index))
     }
 
-    /// The member of a level under whom a rank is: itself, or who leads it on the way there. O(L).
+    /// The member of a level that acts for a rank there: the rank itself, or its leader, or its leader's leader and so
+    /// on. O(L).
     pub fn above(&self, rank: Rank, index: usize) -> Rank {
         let mut at = rank;
         let led = |at: Rank| self.places.get(at as usize).filter(|place| usize::from(place.last) < index);
@@ -131,8 +135,8 @@ impl<'s> Groups<'s> {
         at
     }
 
-    /// Do the ranks below each member of each group follow one another? Then operands that are folded group by group keep
-    /// the order of ranks. O(P).
+    /// Are the ranks for which each member of each group acts consecutive? Then a fold group by group keeps the order
+    /// of ranks. O(P).
     pub fn are_runs(&self) -> bool {
         let mut leading = [0; Level::EVERY.len()];
         (0..).zip(self.places).skip(1).all(|(rank, place)| {
@@ -152,15 +156,15 @@ fn count(levels: &[Level]) -> u8 {
     levels.len() as u8
 }
 
-/// All ranks, ascending.
+/// Fills `order` with all ranks, ascending.
 fn number(order: &mut [Rank]) {
     for (rank, place) in (0..).zip(order) {
         *place = rank;
     }
 }
 
-/// Gives each but the first of a run of ranks with one key its place under the first; moves the first ones to the front,
-/// answers how many they are.
+/// `ranks` is sorted by key. The first rank of each run of equal keys leads the others of the run, which get their
+/// places. Moves the leaders to the front, and returns how many there are.
 fn lead(ranks: &mut [Rank], places: &mut [Place], index: u8, key: impl Fn(Rank) -> Option<u64>) -> usize {
     let ranks = Cell::from_mut(ranks).as_slice_of_cells();
     let mut front = ranks.iter();
@@ -184,7 +188,7 @@ fn lead(ranks: &mut [Rank], places: &mut [Place], index: u8, key: impl Fn(Rank) 
     ranks.len() - front.len()
 }
 
-/// Processes that share a unit of a level, or are the leaders of those that do.
+/// The members of a level that share a unit of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Group<'s> {
     level: Level,
@@ -304,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn who_shares_no_unit_takes_part_from_the_node_level_on() {
+    fn a_rank_without_a_shared_unit_is_a_member_from_the_node_level_on() {
         let mut localities = paper();
         for rank in [0, 1, 40] {
             localities[rank] =

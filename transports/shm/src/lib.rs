@@ -15,7 +15,7 @@ pub use mailbox::{Mailbox, Peer, Post};
 
 use core::ptr::NonNull;
 use unisono_kernel::data::buffer::Buf;
-use unisono_kernel::error::{Argument, Bound, Refusal};
+use unisono_kernel::error::{Argument, Condition, Refusal};
 use unisono_kernel::op::Op;
 use unisono_kernel::region::{CounterId, Extent, FlagId, MailId, Region, Word};
 
@@ -47,7 +47,7 @@ impl Mapped {
     /// was zero before its first use as a segment.
     pub unsafe fn new(base: *mut u8, bytes: u64) -> Result<Self, Refusal> {
         Refusal::check_aligned(base as u64, 64)?;
-        let base = NonNull::new(base).ok_or(Refusal::new(Argument::SegmentBytes, 0, Bound::AtLeast(1)))?;
+        let base = NonNull::new(base).ok_or(Refusal::not(Argument::Address, Condition::NotNull))?;
         Ok(Self { base, bytes, level: Level::BASELINE })
     }
 

@@ -1,6 +1,7 @@
 //! The copy primitives: exactly the bytes asked for, whatever the alignment and the length.
 
 use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::error::{Argument, Condition, Refusal};
 use unisono_kernel::region::{Layout, Params, Region};
 use unisono_shm::Mapped;
 
@@ -63,7 +64,7 @@ fn nothing_beyond_the_segment_is_touched() {
     assert!(region.flag(layout.done(1)).load_acquire().is(0));
     // SAFETY: null and misaligned addresses are refused before anything is made of them.
     let refused = unsafe { Mapped::new(std::ptr::null_mut(), 4096) };
-    assert!(refused.is_err());
+    assert_eq!(refused.err(), Some(Refusal::not(Argument::Address, Condition::NotNull)));
     // SAFETY: as above.
     let refused = unsafe { Mapped::new(region.base().wrapping_add(8), 4096) };
     assert!(refused.is_err());

@@ -40,7 +40,7 @@ use turns::{Fault, P, Schedule};
 use unisono_kernel::comm::{Comm, Communicator};
 use unisono_kernel::data::blocks::Blocks;
 use unisono_kernel::data::datatype::{Data, Datatype};
-use unisono_kernel::error::{Argument, Bound, Cause, Error, PollError, Refusal};
+use unisono_kernel::error::{Argument, Bound, Cause, Condition, Error, PollError, Refusal};
 use unisono_kernel::machine::poll::Poll;
 use unisono_kernel::machine::{Machine, Operation};
 use unisono_kernel::region::Params;

@@ -118,7 +118,7 @@ fn blocks_that_overlap_where_they_are_received() {
             let places = if bad >> me & 1 == 1 { [0, 3, 13] } else { PLACES };
             call_with(c, what, 0, (&COUNTS, &places), COUNTS[me as usize] as usize)
         });
-        assert_eq!(found, [Refusal::new(Argument::Displacements, 3, Bound::AtLeast(4)); P], "{what:?}");
+        assert_eq!(found, [Refusal::new(Argument::Displacements, 0, Bound::Apart(1)); P], "{what:?}");
     }
 }
 
@@ -151,7 +151,7 @@ fn blocks_and_buffers_that_do_not_fit_here() {
 
 #[test]
 fn a_buffer_that_is_missing() {
-    let absent = Refusal::new(Argument::Buffer, 0, Bound::AtLeast(1));
+    let absent = Refusal::not(Argument::Buffer, Condition::Given);
     assert_eq!(refusals(|c| c.call(|me| P2Scatter::new(me, None, None, 0))), [absent; P]);
     assert_eq!(refusals(|c| c.call(|me| P2Gather::new(me, None, None, 0))), [absent; P]);
 }
@@ -172,7 +172,7 @@ fn ranks_that_call_different_collectives() {
 
 #[test]
 fn a_segment_without_the_papers_queues() {
-    let wanted = Refusal::new(Argument::Slots, 0, Bound::AtLeast(1));
+    let wanted = Refusal::not(Argument::Slots, Condition::PaperQueues);
     let errors = bounded(|| {
         unisono_local::run(Params::new(P as u32), |mut c| {
             let own = COUNTS[c.rank() as usize] as usize;

@@ -156,7 +156,7 @@ fn what_is_wrong_is_named() {
         (&["--nodes", "a,a"], "--nodes: \"a\""),
         (&["--nodes", "a,"], "--nodes: \"\""),
         (&["--levels", "NM-XX"], "an unknown name at byte 3"),
-        (&["--levels", "NM-ND-NM"], "a name for the second time at byte 6"),
+        (&["--levels", "NM-ND-NM"], "a repeated name at byte 6"),
         (&["--groups", "36"], "rank is 36, must be below 36"),
         (&["-n", "37"], "ranks is 37, must be at most 36"),
         (&["-n", "0"], "ranks is 0, must be at least 1"),

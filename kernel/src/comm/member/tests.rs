@@ -38,7 +38,7 @@ fn a_line_is_free_when_all_have_finished_its_last_use() {
     assert_eq!(me.acknowledged, 3);
     assert_eq!(me.line_free(&region, 67), Ok(()));
     assert_eq!(me.line_free(&region, 68), Err(second));
-    // Words are the peer's: it says that it has finished what has not begun.
+    // The peer's word may be wrong: here it claims operations that have not started.
     Flag::store_release(done, 1000);
     assert_eq!(me.line_free(&region, 68), Ok(()));
     assert_eq!(me.acknowledged, 67);
@@ -78,7 +78,7 @@ fn slots_that_hold_nothing_are_taken_without_a_look() {
 }
 
 #[test]
-fn what_is_counted_begins_behind_the_base() {
+fn counts_go_on_from_the_base() {
     let base = Base { operation: 7, clock: 11, sets: 13, centrals: 17 };
     let mut me = Member::resume(layout(3), 2, base).unwrap();
     assert_eq!(me.base(), base);

@@ -2,60 +2,61 @@
 
 use core::time::Duration;
 
-/// How long one wait may take, and how often to look at the clock. Times are those of any clock that does not go back.
+/// How long one wait may take, and how often to read the clock. Times may come from any clock that does not go back.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bound {
     most: Option<Duration>,
-    /// How long the present wait has taken, since it was first asked about.
+    /// How long the present wait has taken, since the first call about it.
     waited: Option<Duration>,
-    /// When anyone asked last.
+    /// The time of the last call.
     asked: Duration,
+    /// See [`Self::pace`].
     pace: u32,
 }
 
-/// Calls that may go by between two looks at the clock, at most; and how soon they must be over.
+/// Most calls that may pass between two readings of the clock; and the time within which they must pass.
 const CALLS: u32 = 31;
 const SOON: Duration = Duration::from_micros(500);
 
 impl Bound {
-    /// So long at most; `None`: for ever.
+    /// A wait may take `most`; `None`: for ever.
     pub const fn new(most: Option<Duration>) -> Self {
         Self { most, waited: None, asked: Duration::ZERO, pace: 0 }
     }
 
-    /// How long.
+    /// How long a wait may take.
     pub const fn most(&self) -> Option<Duration> {
         self.most
     }
 
-    /// From now on, so long at most.
+    /// From now on a wait may take `most`.
     pub const fn set(&mut self, most: Option<Duration>) {
         (self.most, self.waited) = (most, None);
     }
 
-    /// Another wait begins when it is first asked about.
+    /// Another wait starts: its time counts from the next call on.
     pub const fn begin(&mut self) {
         self.waited = None;
     }
 
-    /// Calls that may go by until the clock is read again: none if they take long, as when a yield or what a program
-    /// computes lies in between.
+    /// Calls that may pass until the clock is read again: 0 if calls are far apart, as when the process yields or
+    /// computes in between.
     pub const fn pace(&self) -> u32 {
         self.pace
     }
 
-    /// Has it been too long for who waits all the time?
+    /// Has a process that only waits waited too long?
     pub fn waits(&mut self, now: Duration) -> bool {
         self.count(now, Duration::MAX)
     }
 
-    /// Has it been too long for who looks now and then? Who computed for long in between has not waited so long: that
-    /// counts for half the bound at most.
+    /// Has a process that looks now and then waited too long? The time between two looks, in which it may have
+    /// computed, counts for half the bound at most.
     pub fn looks(&mut self, now: Duration) -> bool {
         self.count(now, self.most.map_or(Duration::MAX, |most| most / 2))
     }
 
-    /// Counts the time since the last call, or `longest` of it; none before the first.
+    /// Adds the time since the last call, `longest` at most; the first call of a wait adds nothing.
     fn count(&mut self, now: Duration, longest: Duration) -> bool {
         let since = now.saturating_sub(self.asked);
         self.pace = if since < SOON { (2 * self.pace + 1).min(CALLS) } else { 0 };

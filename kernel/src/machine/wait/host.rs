@@ -7,25 +7,24 @@ use core::marker::PhantomData;
 use core::time::Duration;
 use spin::relax::RelaxStrategy;
 
-/// Looks of which one asks a host that has no reason to choose another number.
+/// By default a host is asked at one of so many looks.
 const LOOKS: u32 = 32;
 
 /// What a host does between two bursts of spinning: yield the core, move its own messages, look
 /// whether the awaited peers live.
 pub trait Relax {
-    /// A wait begins that was not over after the first burst, or looks in vain for something new: a bound of time
-    /// counts from here.
+    /// A wait starts to be long, or a first look for an event failed: a bound of time counts from here.
     #[inline]
     fn begin(&mut self) {}
 
     /// Called again and again while `on` has not happened.
     ///
     /// # Errors
-    /// The wait must end: a peer is gone or late.
+    /// The wait must end: a peer died or is late.
     fn relax(&mut self, on: &WaitSet) -> Result<(), WaitError>;
 
-    /// The same for who looks for `on` again and again and computes in between: it must not cost more than a
-    /// microsecond. Answers how many looks may go by until it is asked again.
+    /// The same for a process that looks for `on` again and again and computes in between. It must not take more than a
+    /// microsecond. Returns how many looks may pass until it is called again.
     ///
     /// # Errors
     /// As [`Self::relax`].
@@ -35,14 +34,15 @@ pub trait Relax {
         Ok(LOOKS)
     }
 
-    /// From now on each wait may take so long at most; `None`: for ever. False: this host has no clock.
+    /// From now on each wait may take `most`; `None`: for ever. Returns false if the host has no clock, and so no
+    /// bound.
     fn set_bound(&mut self, most: Option<Duration>) -> bool {
         most.is_none()
     }
 }
 
-/// A host that only relaxes, as `R` says, and lets every wait go on: `Only<Loop>` does nothing, for embedders with a core per
-/// process; `Only<Yield>` gives the core to another one.
+/// A host that only relaxes, as `R` says, and never ends a wait: `Only<Loop>` does nothing, for embedders with a core
+/// per process; `Only<Yield>` gives the core to another process.
 pub struct Only<R>(PhantomData<fn() -> R>);
 
 impl<R> Only<R> {

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 const POISON: Poison = Poison { rank: 1, operation: 1, cause: Cause::Died };
 
-/// A context whose word is there, or not, and that is poisoned, or not.
+/// A context whose event has happened or not, and that is poisoned or not.
 struct World {
     ready: bool,
     poison: Option<Poison>,
@@ -28,7 +28,7 @@ impl Observe for World {
     }
 }
 
-/// Has a bound: of calls since a wait began.
+/// A host that bounds the calls of one wait.
 #[derive(Default)]
 struct Calls {
     begun: u32,
@@ -95,12 +95,12 @@ fn each_event_has_a_bound_of_its_own() {
 }
 
 #[test]
-fn who_looks_again_and_again_hears_what_a_wait_hears() {
+fn looks_end_with_the_errors_of_a_wait() {
     for mut policy in policies() {
         let mut x = World { ready: false, ..TOGGLED };
         assert_eq!(again(MANY, |_| on(1), |on| policy.look(&mut x, on)), Err(WaitError::Late(1)));
         assert!(x.compared > 0);
-        // A bound that is over begins anew for who goes on.
+        // After the error a bound starts anew.
         assert_eq!(again(BOUND, |_| on(1), |on| policy.look(&mut x, on)), Ok(()));
         let mut x = World { poison: Some(POISON), ..x };
         assert_eq!(policy.look(&mut x, &on(1)), Err(WaitError::Poisoned(POISON)));
@@ -108,12 +108,12 @@ fn who_looks_again_and_again_hears_what_a_wait_hears() {
 }
 
 #[test]
-fn a_host_says_how_often_it_is_asked_by_who_looks() {
+fn a_host_says_at_how_many_looks_it_is_asked() {
     let host = Calls { looks: 9, ..Calls::default() };
     let (mut policy, mut x) = (SpinThen::spinning(host), World { ready: false, ..TOGGLED });
     assert_eq!(again(100, |_| on(1), |on| policy.look(&mut x, on)), Ok(()));
     assert_eq!((policy.host.begun, policy.host.since), (1, 10));
-    // A wait for what was looked for begins.
+    // A wait for the same event starts.
     x.ready = true;
     let mut policy = SpinThen { eager: 0, ..policy };
     assert_eq!(policy.wait(&mut x, &on(1)), Ok(()));
@@ -138,14 +138,14 @@ fn a_pause_and_a_host_are_what_the_embedder_gives() {
             PAUSES.set(PAUSES.get() + 1);
         }
     }
-    // No pause among the eager looks, one behind each patient one; the host is asked once for three of them.
+    // The eager looks have no pause, each patient one has one; the host is asked after three of them.
     let mut policy = SpinThen::new(7, 3, Calls::default()).pausing::<Counted>();
     let mut x = World { ready: false, ..TOGGLED };
     assert_eq!(policy.wait(&mut x, &on(1)), Err(WaitError::Late(1)));
     assert_eq!((PAUSES.replace(0), policy.host.since), (3 * (BOUND + 1), BOUND + 1));
     assert_eq!(Only::<Counted>::new().relax(&on(1)), Ok(()));
     assert_eq!(PAUSES.get(), 1);
-    // What was given is kept by who takes another host.
+    // Another host leaves the numbers of looks and the pause as they are.
     let mut policy = policy.map(|_| Calls { since: BOUND, ..Calls::default() });
     assert_eq!((policy.eager, policy.patient), (7, 3));
     assert!(policy.long(&mut x, &on(1)).is_err());
@@ -153,7 +153,7 @@ fn a_pause_and_a_host_are_what_the_embedder_gives() {
 }
 
 #[test]
-fn who_has_looked_for_some_while_compares_now_and_then() {
+fn long_looking_compares_now_and_then() {
     let (mut policy, mut x) = (SpinThen::crowded(Calls::default()), World { ready: false, ..TOGGLED });
     let compared = [15, 1, 15, 1, 31, 1].map(|looks| {
         assert_eq!(again(looks, |_| on(1), |on| policy.look(&mut x, on)), Ok(()));
@@ -163,7 +163,7 @@ fn who_has_looked_for_some_while_compares_now_and_then() {
 }
 
 #[test]
-fn who_is_late_is_said_by_the_context() {
+fn the_context_names_the_late_rank() {
     struct Late;
     impl Observe for Late {
         fn ready(&mut self, _: &WaitSet) -> bool {
@@ -176,8 +176,8 @@ fn who_is_late_is_said_by_the_context() {
             peer.map_or(7, |peer| peer + 10)
         }
     }
-    let nobody = WaitSet::one(Await { source: Source::Message(Slot(0)), peer: None, operation: 1, stage: 1 });
-    for (on, late) in [(on(1), 11), (nobody, 7)] {
+    let any = WaitSet::one(Await { source: Source::Message(Slot(0)), peer: None, operation: 1, stage: 1 });
+    for (on, late) in [(on(1), 11), (any, 7)] {
         let mut policy = SpinThen::crowded(Calls { since: BOUND, ..Calls::default() });
         policy.host.begun = 0;
         let waited = (0..=BOUND).find_map(|_| policy.wait(&mut Late, &on).err());

@@ -89,13 +89,13 @@ fn areas_on_huge_pages_are_rounded_up_as_a_whole() {
         for rank in [0, ranks - 1] {
             let own = large.own_pages(rank);
             assert_eq!((own.offset() % huge, own.len()), (0, up(small.own_pages(rank))));
-            // Within an area everything lies where it did.
+            // Offsets within an area don't change.
             assert_eq!(large.ready(rank).0 - own.offset(), small.ready(rank).0 - small.own_pages(rank).offset());
         }
         assert_eq!(large.state(), small.state());
         assert_ne!(large.hash(), small.hash());
     }
-    // Eight ranks: 2 MiB that all share, 2 MiB each.
+    // Eight ranks: 2 MiB shared by all, and 2 MiB for each.
     assert_eq!(Layout::new(Params { page: huge, ..Params::new(8) }).unwrap().bytes(), 9 * huge);
 }
 
@@ -153,7 +153,7 @@ fn a_queue_has_the_slots_that_the_model_finds_best() {
     assert_eq!(Params::new(2).with_cico().cico, Some(Cico::of_bytes(Params::new(2).queue_bytes())));
 }
 
-/// Begin and length of everything in a segment, in the order in which it lies there.
+/// Start and length of everything in a segment, in order of offsets.
 fn everything(layout: &Layout) -> std::vec::Vec<(u64, u64)> {
     let Params { ranks, lines, queue_slots, cico, .. } = *layout.params();
     let extent = |extent: Extent| (extent.offset(), extent.len());
@@ -207,13 +207,13 @@ fn everything_lies_in_order_and_apart() {
             assert_eq!(layout.own_pages(0).offset(), layout.shared_pages().len());
             assert_eq!(layout.own_pages(ranks - 1).offset() + layout.own_pages(0).len(), layout.bytes());
             assert!((0..ranks).all(|rank| layout.done(rank).0 == layout.own_pages(rank).offset()));
-            // Lines and slots come again.
+            // Lines and slots are reused.
             assert_eq!((layout.line(0, 6), layout.slot(0, 7)), (layout.line(0, 2), layout.slot(0, 3)));
         }
     }
 }
 
-/// Members of one segment may be built at different times: what they compare is part of the format.
+/// Members of one segment may have been compiled at different times: the hash is part of the format.
 #[test]
 fn the_hash_is_part_of_the_format() {
     let plain = Params::new(2);

@@ -58,7 +58,7 @@ impl Cut {
         const LEAST: u64 = 4096;
         if bytes <= room.min(LEAST) {
             // One fragment: where it ends is not asked, and nothing is divided.
-            return Self { fragment: room.max(1) };
+            return Self { fragment: room.clamp(1, LEAST) };
         }
         let fragment = (bytes / 4).next_multiple_of(64).clamp(room.min(LEAST.max(element)), room);
         Self { fragment: (fragment - if element > 1 { fragment % element } else { 0 }).max(1) }

@@ -23,7 +23,7 @@ use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::data::datatype::Data;
-use crate::error::{Argument, Bound, PollError, Refusal};
+use crate::error::{Argument, Bound, Condition, PollError, Refusal};
 use crate::machine::poll::{Await, Poll, Source, Until, WaitSet};
 use crate::machine::{Operation, over};
 use crate::pattern::tree::{Position, Tree};
@@ -75,7 +75,7 @@ impl<'a> P1Bcast<'a> {
     pub fn new(me: &Member, data: Data<'a>, root: Rank, tree: Tree) -> Result<Self, Refusal> {
         me.check_root(root)?;
         let tree = tree.check()?.position(me.rank(), root, me.size());
-        let queues = me.layout().params().cico.ok_or(Refusal::new(Argument::Slots, 0, Bound::AtLeast(1)))?;
+        let queues = me.layout().params().cico.ok_or(Refusal::not(Argument::Slots, Condition::PaperQueues))?;
         let fragments = data.len().div_ceil(queues.fragment);
         let sets = fragments.div_ceil(u64::from(queues.slots / queues.sets)).max(1);
         let (operation, first_set, set, state) = (0, 0, 0, State::Done);

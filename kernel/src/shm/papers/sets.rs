@@ -15,7 +15,7 @@ use crate::collective::Kind;
 use crate::comm::Member;
 use crate::data::blocks::Blocks;
 use crate::data::datatype::Data;
-use crate::error::{Argument, Bound, PollError, Refusal};
+use crate::error::{Argument, Bound, Condition, PollError, Refusal};
 use crate::machine::over;
 use crate::machine::poll::{Await, Poll, Source, Until, WaitSet};
 use crate::region::layout::Cico as Queues;
@@ -111,7 +111,7 @@ impl Sets {
     ///
     /// Errors: the segment has no queues of the papers.
     pub(crate) fn new(me: &Member, kind: Kind, opener: Rank) -> Result<Self, Refusal> {
-        let queues = me.layout().params().cico.ok_or(Refusal::new(Argument::Slots, 0, Bound::AtLeast(1)))?;
+        let queues = me.layout().params().cico.ok_or(Refusal::not(Argument::Slots, Condition::PaperQueues))?;
         Ok(Self { operation: 0, kind, opener, queues, first: 0, at: 1, count: 1, taken: None })
     }
 
