@@ -350,9 +350,11 @@ mod tests {
         let fragments = [1000, 20_000, 40_000, 1 << 20].map(|bytes| Cut::new(bytes, 32 << 10, 1).fragment);
         assert_eq!(fragments, [4096, 5056, 10_048, 32 << 10]);
         assert_eq!(Cut::new(40_000, 64, 1).fragment, 64, "no more than there is room for");
-        assert_eq!([3, 48, 5000].map(|element| Cut::new(0, 32 << 10, element).fragment), [4095, 4080, 5000]);
+        assert_eq!([3, 48, 5000].map(|element| Cut::new(5000, 32 << 10, element).fragment), [4095, 4080, 5000]);
         assert_eq!(Cut::whole(100, 64, 64).map(|cut| cut.fragment), Ok(64));
-        assert_eq!(Cut::whole(32, 64, 65).map(|cut| cut.fragment), Ok(1), "there is no element so long");
+        let short = [0, 48, 64].map(|bytes| Cut::new(bytes, 64, 48).part(bytes, 0));
+        assert_eq!(short, [(0, 0), (0, 48), (0, 64)], "one fragment has all");
+        assert_eq!(Cut::whole(32, 64, 65).map(|cut| cut.steps(32)), Ok(1), "there is no element so long");
         assert_eq!(Cut::whole(65, 64, 65), Err(Refusal::new(Argument::Element, 65, Bound::AtMost(64))));
     }
 
