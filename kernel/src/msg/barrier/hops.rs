@@ -1,4 +1,5 @@
-//! Barriers of one hop per round: dissemination, and Bruck's, which goes round the other way.
+//! Barriers in which a process sends one message and receives one in each round: dissemination, and Bruck's, which
+//! sends in the other direction round the ring.
 
 use crate::msg::schedule::{Bytes, Message, Moment, Place, Schedule, Work};
 use crate::pattern::Pattern;

@@ -6,8 +6,7 @@
 //! | `set_typesize(k)`, `set_count(k, r)`, `set_rootready(k, r)` | | | likewise |
 //! | `control(r, slot)` | r puts, the root clears | the root | P2's `ctrl`: bytes of the fragment in r's slot |
 //!
-//! The paper's steps, for each set, the mirror of scatterv's ([`super::sets`] has those that all three collectives
-//! share):
+//! The paper's steps, for each set, the mirror of scatterv's (`sets` has those that all three collectives share):
 //!
 //! | rank | step | what |
 //! |---|---|---|
