@@ -347,7 +347,7 @@ fn plans_agree_among_many() {
 }
 
 #[test]
-fn lengths_that_all_ranks_know_are_compared() {
+fn lengths_that_all_know_are_compared() {
     fn compared<E: Asked>(steps: Result<Steps<E>, Refusal>, bytes: u64) {
         let mut engine = steps.unwrap().engine;
         assert_eq!((engine.announced(), engine.receive(1, bytes), engine.receive(1, bytes + 8)), (bytes, true, false));
