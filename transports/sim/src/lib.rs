@@ -16,7 +16,7 @@
 //!     ranks.push((end, unsafe { Binomial::new(rank, 3, Buf::of_mut(bytes), 0, 1) }?));
 //! }
 //! let outcome = world.run(&mut ranks);
-//! // Rank 0 posts both sends at once. The last rank is done after twice o_s, then 7·G, L and o_r of the second message;
+//! // Rank 0 posts both sends at once. The last rank is done after twice o_s, then 7·G, L and o_r of the second one;
 //! // the first message's bytes leave during the second o_s.
 //! assert_eq!(outcome.last()?.ns(), 2.0 * 200.0 + 0.56 + 1000.0 + 200.0);
 //! assert_eq!(data, [[7; 8]; 3]);

@@ -7,7 +7,7 @@ use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::pattern::bruck::Bruck;
 use crate::pattern::{Hop, Pattern, Seat};
 
-/// One process's part.
+/// One process's part of an allgather.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Concatenation<'a> {
     bruck: Bruck,

@@ -9,7 +9,7 @@ use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::pattern::doubling::Doubling as Pairs;
 use crate::pattern::{Pattern, Seat};
 
-/// One process's part.
+/// One process's part of an allgather.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Doubling<'a> {
     pairs: Pairs,

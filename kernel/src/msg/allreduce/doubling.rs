@@ -8,7 +8,7 @@ use crate::msg::schedule::Sequence;
 use crate::op::Op;
 use crate::pattern::Seat;
 
-/// One process's part.
+/// One process's part of an allreduce.
 pub type Doubling = Sequence<Sequence<Enter, Fold>, Leave>;
 
 /// The operands of all ranks, `bytes` bytes each, are folded into the result areas of all ranks.

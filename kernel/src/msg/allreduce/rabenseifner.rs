@@ -7,7 +7,7 @@ use crate::msg::schedule::Sequence;
 use crate::op::Op;
 use crate::pattern::Seat;
 
-/// One process's part.
+/// One process's part of an allreduce.
 pub type Rabenseifner = Sequence<Sequence<Enter, Fold>, Sequence<Unfold, Leave>>;
 
 /// The operands of all ranks, `bytes` bytes each, are folded into the result areas of all ranks.

@@ -9,7 +9,7 @@ use crate::msg::schedule::{Area, Sequence};
 use crate::op::Op;
 use crate::pattern::Seat;
 
-/// One process's part.
+/// One process's part of an allreduce.
 pub type Ring = Sequence<ReduceScatter<'static>, Allgather<'static>>;
 
 /// The operands of all ranks, `bytes` bytes each, are folded into the result areas of all ranks. Each slice travels

@@ -11,7 +11,7 @@ use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::pattern::dissemination::Dissemination;
 use crate::pattern::{Pattern, Seat};
 
-/// One process's part.
+/// One process's part of an alltoall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bruck<'a> {
     hops: Dissemination,

@@ -5,7 +5,7 @@ use crate::msg::schedule::{Bytes, Message, Moment, Place, Schedule, Work};
 use crate::pattern::Pattern;
 use core::hash::Hash;
 
-/// One process's part.
+/// One process's part of a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Hops<P>(pub P);
 

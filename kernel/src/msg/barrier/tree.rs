@@ -12,7 +12,7 @@ use crate::msg::schedule::{Bytes, Message, Moment, Place, Schedule, Work};
 use crate::pattern::Seat;
 use crate::pattern::tree::{Branches, Position, Tree};
 
-/// One process's part.
+/// One process's part of a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UpDown<T = Position> {
     up: T,

@@ -9,7 +9,7 @@ use crate::msg::rounds::{Memory, Rounds};
 use crate::pattern::Seat;
 use crate::pattern::tree::Tree;
 
-/// One process's part.
+/// One process's part of a broadcast.
 pub type Binomial = Rounds<Pipeline>;
 
 impl Binomial {

@@ -13,7 +13,7 @@ use crate::msg::parts::check_bytes;
 use crate::msg::schedule::Sequence;
 use crate::pattern::Seat;
 
-/// One process's part.
+/// One process's part of a broadcast.
 pub type ScatterDoubling = Sequence<Spread, Sequence<Unfold, Leave>>;
 
 /// `bytes` bytes of the result area go from `root` to all ranks.

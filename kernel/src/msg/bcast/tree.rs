@@ -14,7 +14,7 @@ use crate::msg::schedule::{Area, Bytes, Message, Moment, Schedule, Work};
 use crate::pattern::Seat;
 use crate::pattern::tree::{Branches, Position, Tree};
 
-/// One process's part.
+/// One process's part of a broadcast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pipeline<T = Position> {
     position: T,

@@ -16,7 +16,7 @@ use crate::Rank;
 use crate::msg::parts::Parts;
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Sequence, Work};
 
-/// One process's part.
+/// One process's part of an alltoall over levels.
 pub type Alltoall<'s> = Sequence<Gather<'s>, Sequence<Exchange<'s>, Scatter<'s>>>;
 
 /// The part of `rank` in an alltoall of blocks of `block` bytes. In place, the result area holds the blocks to send.

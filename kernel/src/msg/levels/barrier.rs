@@ -7,7 +7,7 @@ use crate::Rank;
 use crate::msg::barrier::tree::UpDown;
 use crate::topology::group::Groups;
 
-/// One process's part.
+/// One process's part of a barrier over levels.
 pub type Plan<'s> = UpDown<LevelTree<'s>>;
 
 /// The part of `rank` in a barrier.

@@ -10,7 +10,7 @@ use crate::msg::parts::Parts;
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use core::ops::Range;
 
-/// One process's part.
+/// One process's part of a gather over levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Gather<'s> {
     fan: Fan<'s>,

@@ -10,7 +10,7 @@ use crate::msg::parts::Parts;
 use crate::msg::schedule::{Area, Sequence};
 use crate::op::Op;
 
-/// One process's part.
+/// One process's part of a reduce_scatter over levels.
 pub type ReduceScatter<'s> = Sequence<Stage<'s, reduce::Plan<'s>>, Stage<'s, Scatter<'s>>>;
 
 /// The part of `rank` in a reduce_scatter of `parts`, which lie one after the other. In place the result area holds

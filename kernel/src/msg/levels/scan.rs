@@ -10,7 +10,7 @@ use crate::op::Op;
 use crate::pattern::tree::Branches;
 use crate::topology::group::Groups;
 
-/// One process's part.
+/// One process's part of a scan or exscan over levels.
 pub type Plan<'s> = UpDown<LevelTree<'s>>;
 
 /// The part of `rank` in a scan of `bytes` bytes, or in an exscan if `exclusive`.

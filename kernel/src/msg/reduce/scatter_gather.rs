@@ -10,7 +10,7 @@ use crate::msg::schedule::Sequence;
 use crate::op::Op;
 use crate::pattern::Seat;
 
-/// One process's part.
+/// One process's part of a reduce.
 pub type ScatterGather = Sequence<Sequence<Enter, Fold>, Unfold>;
 
 /// The operands of all ranks, `bytes` bytes each, are folded into `root`'s result area.

@@ -14,7 +14,7 @@ use crate::op::Op;
 use crate::pattern::Seat;
 use crate::pattern::tree::{Branches, Position, Tree};
 
-/// One process's part.
+/// One process's part of a reduce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tributary<T = Position> {
     position: T,

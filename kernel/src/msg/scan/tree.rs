@@ -16,7 +16,7 @@ use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::op::Op;
 use crate::pattern::tree::Branches;
 
-/// One process's part.
+/// One process's part of a scan or exscan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UpDown<T> {
     tree: T,

@@ -9,7 +9,7 @@ use crate::msg::rooted::Branch;
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::pattern::Seat;
 
-/// One process's part.
+/// One process's part of a scatter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Binomial(Branch);
 

@@ -7,7 +7,7 @@ use crate::msg::rooted::Rooted;
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::pattern::Seat;
 
-/// One process's part.
+/// One process's part of a scatter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Linear<'a>(Rooted<'a>);
 

@@ -25,7 +25,7 @@ use crate::shm::engine::line::{self, Body, Heading};
 /// The longest operand, in bytes.
 pub const MOST: u64 = LINE_REDUCED;
 
-/// One process's part.
+/// One process's part of an allreduce.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Posted<'a> {
     operation: u64,

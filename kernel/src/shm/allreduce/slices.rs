@@ -34,7 +34,7 @@ enum Act {
     Copy(u64),
 }
 
-/// One process's part.
+/// One process's part of an allreduce.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Slices<'a> {
     me: Rank,

@@ -12,7 +12,7 @@ use crate::machine::poll::{Await, Poll, Source, Until, WaitSet};
 use crate::machine::{Operation, over};
 use crate::region::{Counter, Flag, Region};
 
-/// One process's part.
+/// One process's part of a barrier.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Central {
     operation: u64,

@@ -17,7 +17,7 @@ use crate::machine::{Operation, over};
 use crate::pattern::tree::{Position, Tree};
 use crate::region::{Flag, FlagId, Region};
 
-/// One process's part.
+/// One process's part of a barrier.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Combining {
     operation: u64,

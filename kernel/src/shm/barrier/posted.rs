@@ -12,7 +12,7 @@ use crate::machine::{Operation, over};
 use crate::region::Region;
 use crate::shm::engine::line::{self, Body, Heading};
 
-/// One process's part.
+/// One process's part of a barrier.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Posted {
     operation: u64,

@@ -21,7 +21,7 @@ use crate::shm::engine::line::{self, Body, Heading};
 /// The longest message, in bytes.
 pub const MOST: u64 = LINE_PAYLOAD;
 
-/// One process's part.
+/// One process's part of a broadcast.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Posted<'a> {
     operation: u64,

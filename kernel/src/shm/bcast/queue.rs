@@ -29,7 +29,7 @@ use crate::shm::engine::copy::{copy_in, copy_out, copy_out_past_caches};
 use crate::shm::engine::line::{self, Body, Heading};
 use crate::shm::engine::pieces::Part;
 
-/// One process's part.
+/// One process's part of a broadcast.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Queue<'a> {
     operation: u64,

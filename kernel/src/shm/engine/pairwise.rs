@@ -11,7 +11,7 @@ use super::copy::copy_private;
 use super::exchange::Order;
 use super::line::{self, Heading};
 use super::pairs::Pairs;
-use super::pieces::{Medium, Pair, Part, UNKNOWN};
+use super::pieces::{Medium, Pair, Part, UNKNOWN_ADVANCE};
 use super::steps::{Clock, Engine, Steps, Taking};
 use crate::Rank;
 use crate::collective::Kind;
@@ -22,7 +22,7 @@ use crate::error::{PollError, Refusal};
 use crate::machine::poll::WaitSet;
 use crate::region::{Extent, Region};
 
-/// One process's part.
+/// One process's part of such an operation.
 pub type Pairwise<'a> = Steps<Blockwise<'a>>;
 
 /// Which blocks this process receives, and where they go.
@@ -74,7 +74,7 @@ impl<'a> Pairwise<'a> {
         receive: Receive<'a>,
     ) -> Result<Self, Refusal> {
         let pairs = Pairs::unknown(me, send.map_or(0, |blocks| blocks.most()), most)?;
-        Ok(Self::new(UNKNOWN, Blockwise { kind, pairs, send, receive }))
+        Ok(Self::new(UNKNOWN_ADVANCE, Blockwise { kind, pairs, send, receive }))
     }
 }
 

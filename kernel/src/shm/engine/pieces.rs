@@ -43,7 +43,7 @@ impl Medium {
 const MOST_STEPS: u64 = 1 << 24;
 
 /// The clock values that such an operation takes: one more, so that the next such operation starts with the next slot.
-pub(crate) const UNKNOWN: u64 = MOST_STEPS + 1;
+pub(crate) const UNKNOWN_ADVANCE: u64 = MOST_STEPS + 1;
 
 /// Bytes `from .. from + len` of a message's packed bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -445,6 +445,6 @@ mod tests {
 
     #[test]
     fn the_clock_passes_all_steps_that_unknown_lengths_may_take() {
-        assert_eq!((MOST_STEPS, UNKNOWN), (16_777_216, 16_777_217));
+        assert_eq!((MOST_STEPS, UNKNOWN_ADVANCE), (16_777_216, 16_777_217));
     }
 }

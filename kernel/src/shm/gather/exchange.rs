@@ -16,9 +16,9 @@ use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::region::{Extent, Region};
 use crate::shm::engine::copy::copy_private;
 use crate::shm::engine::exchange::{Exchange, Plan};
-use crate::shm::engine::pieces::{Cut, Medium, Part, UNKNOWN, get, put};
+use crate::shm::engine::pieces::{Cut, Medium, Part, UNKNOWN_ADVANCE, get, put};
 
-/// One process's part.
+/// One process's part of a gather or an allgather.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Gather<'a> {
     kind: Kind,
@@ -71,7 +71,7 @@ impl<'a> Gather<'a> {
         let cut = Cut { fragment: Medium::Either.room(me) };
         let plan = plan.cut(cut);
         cut.bounded_steps(plan.own.len().max(plan.receive.map_or(0, |blocks| blocks.most())), 1)?;
-        Ok(Exchange::of(Medium::Either, UNKNOWN, plan))
+        Ok(Exchange::of(Medium::Either, UNKNOWN_ADVANCE, plan))
     }
 
     #[inline(always)]

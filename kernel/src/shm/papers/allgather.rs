@@ -42,7 +42,7 @@ use crate::shm::engine::copy::copy_private;
 use crate::shm::engine::pieces::Part;
 use crate::shm::papers::sets::{Halt, PerSet, Sets};
 
-/// One process's part.
+/// One process's part of an allgatherv.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct P2Allgather<'a> {
     send: Data<'a>,

@@ -43,7 +43,7 @@ use crate::shm::engine::pieces::Part;
 use crate::shm::papers::sets::{check_head, head};
 use core::cmp::Ordering::{Equal, Greater, Less};
 
-/// One process's part.
+/// One process's part of a broadcast.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct P1Bcast<'a> {
     operation: u64,
@@ -190,7 +190,8 @@ impl<'a> P1Bcast<'a> {
             let (Part { from, len }, slot) = (self.cut(fragment), self.slot(fragment));
             let control = layout.control(me.rank(), slot);
             let parent = self.tree.parent().unwrap_or(self.root);
-            // T2. pairs with: notify
+            // T2.
+            // pairs with: notify
             let found = region.mail(control).peek_acquire();
             if found.is(0) {
                 self.state = State::CopyOut { fragment };
@@ -209,7 +210,8 @@ impl<'a> P1Bcast<'a> {
             // SAFETY: S3, our control word told of the fragment; the set is opened again only after our subtraction.
             unsafe { copy_out(region, layout.fragment(self.root, slot).part(0, len), &self.data, from) };
         }
-        // T5. publishes: the copies out of the set's slots and the clears of its control words, to the next root
+        // T5.
+        // publishes: the copies out of the set's slots and the clears of its control words, to the next root
         region.counter(layout.set_readers(self.k())).fetch_sub(1);
         self.advance(State::WaitOpen);
         Ok(None)

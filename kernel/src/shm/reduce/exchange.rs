@@ -3,8 +3,8 @@
 //!
 //! | rank | per step |
 //! |---|---|
-//! | whose operand another rank folds | posts the next fragment of its operand |
-//! | that gets a result | from rank h down to 0: copies the operand of h, folds the others into it from the left |
+//! | each rank whose operand another one folds | posts the next fragment of its operand |
+//! | each rank that gets a result | from rank h down to 0: copies h's operand, folds the others into it from the left |
 //!
 //! The result is x₀ ∘ (x₁ ∘ (… ∘ xₕ)), the same on all ranks with the same h, for any
 //! associative op, commutative or not. In a reduction h is the last rank, in a scan this
@@ -23,7 +23,7 @@ use crate::shm::engine::exchange::{Exchange, Order, Plan};
 use crate::shm::engine::fold::{Operand, fold_private, fold_shared};
 use crate::shm::engine::pieces::{Cut, Medium, get, put};
 
-/// One process's part.
+/// One process's part of a reduce, an allreduce, a scan or an exscan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reduce<'a> {
     kind: Kind,

@@ -25,7 +25,7 @@ use crate::shm::engine::exchange::{Exchange, Order, Plan};
 use crate::shm::engine::fold::{Operand, Shares, fold_shared};
 use crate::shm::engine::pieces::{Pair, Part, get};
 
-/// One process's part.
+/// One process's part of a reduce_scatter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReduceScatter<'a> {
     me: Rank,
