@@ -4,23 +4,23 @@ use super::named::{Label, Named};
 use super::{allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan, scatter};
 use core::fmt;
 
-/// [`Algorithm`], from its variants: the collective's name and its module.
+/// Defines [`Algorithm`] from its variants, each with the collective's module.
 macro_rules! algorithms {
     ($($(#[$doc:meta])* $variant:ident($module:ident),)*) => {
-        /// An algorithm of any collective over messages: for who keeps several of them, and for messages.
+        /// An algorithm of any collective over messages.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Algorithm {
             $($(#[$doc])* $variant($module::Algorithm),)*
         }
 
         impl Algorithm {
-            /// What `COLLECTIVE/ALGORITHM` stands for, as `bcast/knomial-4`; none for unknown names.
+            /// The algorithm with the name `COLLECTIVE/ALGORITHM`, such as `bcast/knomial-4`; `None` for unknown names.
             pub fn from_name(name: &str) -> Option<Self> {
                 let (collective, algorithm) = name.split_once('/')?;
                 Self::of(collective, algorithm)
             }
 
-            /// The algorithm of a collective that has this name.
+            /// The algorithm of a collective that has this name; `None` for unknown names.
             pub fn of(collective: &str, algorithm: &str) -> Option<Self> {
                 $(if collective == $module::Algorithm::COLLECTIVE {
                     return $module::Algorithm::from_name(algorithm).map(Self::$variant);
@@ -28,11 +28,11 @@ macro_rules! algorithms {
                 None
             }
 
-            /// Each collective's name, and the names of its algorithms, with whether a number stands behind.
+            /// Each collective's name, and [`Named::NAMES`] of its algorithms.
             pub const NAMES: &'static [(&'static str, &'static [(&'static str, bool)])] =
                 &[$(($module::Algorithm::COLLECTIVE, $module::Algorithm::NAMES),)*];
 
-            /// Its names.
+            /// Its full name.
             pub fn label(self) -> Label {
                 match self {
                     $(Self::$variant(algorithm) => Label::of(algorithm),)*

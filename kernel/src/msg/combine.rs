@@ -1,12 +1,13 @@
-//! Folding what a partner sent into what a process has.
+//! Folding a partner's operand into this process's own.
 
 use super::schedule::{Place, Work};
 use crate::op::Op;
 
-/// The `index`-th piece of work that makes `mine` the fold of both, by `is_left` the partner's operand first or last.
+/// The `index`-th piece of work that makes `mine` the fold of both operands. `is_left`: the partner's operand is the
+/// left one.
 ///
-/// Predefined operations give the same bits in either order; a user's are always folded in rank order, so that both
-/// partners get the same.
+/// A predefined op of two operands gives the same bits in either order. A user's op is always applied in rank order,
+/// so that both partners get the same bits.
 #[inline]
 pub(super) fn combine(op: &Op, mine: Place, theirs: Place, is_left: bool, index: u32) -> Option<Work> {
     let either = matches!(op, Op::Predefined(_));

@@ -1,10 +1,18 @@
-//! The phases of Rabenseifner's algorithms, and of recursive doubling, for any number of processes and any
-//! associative operation: into the core, halving, then gathering to the root or doubling. A broadcast has halves of the
-//! root's data instead of halves that are folded.
+//! The phases of Rabenseifner's algorithms, and of recursive doubling, for any number of processes p and any
+//! associative op.
 //!
-//! Who is outside the core lends its operand to its neighbour inside. Inside, in round k partners whose
-//! numbers differ in bit k each take half of the range that both hold: nearest ones first, so that the operands of a
-//! range stay in rank order. The way back is the mirror.
+//! | phase | what |
+//! |---|---|
+//! | [`Enter`] | ranks outside the core send their operands to a neighbour inside, which folds them |
+//! | [`Fold`] | inside: partners fold halves of what both hold (halving), or all of it (doubling) |
+//! | [`Spread`] | a broadcast, instead of these two: halves of the root's data go out from the root |
+//! | [`Unfold`] | inside: ranges grow together again, at all ranks (doubling) or only towards the root (gather) |
+//! | [`Leave`] | ranks outside the core receive the result from their neighbour inside |
+//!
+//! The core is 2^⌊log2 p⌋ of the processes, which have numbers in the order of their ranks. In round k of `Fold` two
+//! processes are partners if their numbers differ in bit k only, and each takes half of the range that both hold. So
+//! the nearest ones are partners first, and the operands folded into a range are those of consecutive ranks, in rank
+//! order.
 
 use super::combine::combine;
 use super::parts::Slices;
@@ -14,21 +22,21 @@ use crate::op::Op;
 use crate::pattern::Seat;
 use crate::pattern::power::{Core, Role};
 
-/// What the phases of one process have in common.
+/// What all phases of one process use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Halves {
     core: Core,
     bytes: u64,
     slices: Slices,
-    /// Where the operand lies.
+    /// The area in which the operand lies.
     source: Area,
-    /// Where the result grows: the result area, or working memory behind what arrives.
+    /// The area in which the result grows: the result area, or working memory after the `bytes` for what arrives.
     result: Area,
 }
 
 impl Halves {
-    /// Of whole elements of `element` bytes. `favourite` is inside the core; `keeps` says whether the result area may be
-    /// used.
+    /// A vector of `bytes` bytes in elements of `element` bytes. `favourite`, which is the root where there is one,
+    /// is inside the core. `keeps`: this process may use its result area; else its result grows in working memory.
     pub(super) fn new(seat: Seat, favourite: Rank, bytes: u64, element: u64, in_place: bool, keeps: bool) -> Self {
         let core = Core::new(seat, favourite);
         let source = if in_place { Area::Receive } else { Area::Send };
@@ -36,22 +44,23 @@ impl Halves {
         Self { core, bytes, slices: Slices::new(bytes, element, core.size()), source, result }
     }
 
-    /// A place of the operand, in the growing result.
+    /// The place of these bytes of the vector in the growing result.
     fn mine(&self, place: Place) -> Place {
         place.moved(self.result, if self.result == Area::Scratch { self.bytes } else { 0 })
     }
 
+    /// The whole vector.
     fn whole(&self) -> Place {
         Place::new(self.result, 0, self.bytes)
     }
 
-    /// The slices that number `number` holds before round `round`.
+    /// The slices that the process with number `number` holds before round `round` of halving.
     fn range(&self, number: u32, round: u32) -> Place {
         let first = (0..round).filter(|bit| number >> bit & 1 == 1).map(|bit| self.core.size() >> (bit + 1)).sum();
         self.slices.place(self.result, first, self.core.size() >> round)
     }
 
-    /// The number inside; none outside.
+    /// This process's number inside the core; `None` outside.
     fn number(&self) -> Option<u32> {
         match self.core.role() {
             Role::Inside { number, .. } => Some(number),
@@ -59,12 +68,12 @@ impl Halves {
         }
     }
 
-    /// Where what arrives lies.
+    /// The place of what arrives.
     const fn arrived(len: u64) -> Place {
         Place::new(Area::Scratch, 0, len)
     }
 
-    /// What folding needs.
+    /// The memory that a phase with folds needs.
     fn bytes(&self) -> Bytes {
         let at = |area, place| if area == place { self.bytes } else { 0 };
         let scratch = match (self.number(), self.result) {
@@ -76,7 +85,7 @@ impl Halves {
         Bytes { send: at(self.source, Area::Send), receive, scratch }
     }
 
-    /// What ranges need that are passed on as they are.
+    /// The memory that a phase without folds needs.
     fn moved(&self) -> Bytes {
         match self.result {
             Area::Scratch => self.bytes(),
@@ -85,7 +94,7 @@ impl Halves {
     }
 }
 
-/// Into the core: operands from outside are folded in.
+/// The way into the core: a process outside sends its operand to its neighbour inside, which folds it into its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Enter {
     pub(super) halves: Halves,
@@ -144,20 +153,36 @@ impl Schedule for Enter {
 pub struct Fold {
     pub(super) halves: Halves,
     pub(super) op: Op,
-    /// Do partners halve what they fold?
+    /// Does each partner fold one half of the vector? Else both fold all of it.
     pub(super) halving: bool,
 }
 
+/// What a process of the core does in one round of [`Fold`].
+struct Swap {
+    partner: Rank,
+    /// Are the partner's operands the left ones?
+    is_left: bool,
+    /// The part of the vector that this process folds.
+    stays: Place,
+    /// The part that it sends, and the partner folds.
+    goes: Place,
+}
+
 impl Fold {
-    /// The partner of a round, whether its operands come first, what stays here, and what goes there.
-    fn at(&self, round: u64) -> Option<(Rank, bool, Place, Place)> {
+    /// What happens in a round; `None` outside the core.
+    fn at(&self, round: u64) -> Option<Swap> {
         let (number, round) = (self.halves.number()?, round as u32);
         let partner = number ^ 1 << round;
         let stays = |number| match self.halving {
             true => self.halves.range(number, round + 1),
             false => self.halves.whole(),
         };
-        Some((self.halves.core.rank_of(partner), partner < number, stays(number), stays(partner)))
+        Some(Swap {
+            partner: self.halves.core.rank_of(partner),
+            is_left: partner < number,
+            stays: stays(number),
+            goes: stays(partner),
+        })
     }
 }
 
@@ -167,17 +192,17 @@ impl Schedule for Fold {
     }
 
     fn send(&self, round: u64, index: u32) -> Option<Message> {
-        let (peer, _, _, goes) = self.at(round).filter(|_| index == 0)?;
-        Some(Message { peer, place: self.halves.mine(goes) })
+        let Swap { partner, goes, .. } = self.at(round).filter(|_| index == 0)?;
+        Some(Message { peer: partner, place: self.halves.mine(goes) })
     }
 
     fn receive(&self, round: u64, index: u32) -> Option<Message> {
-        let (peer, _, stays, _) = self.at(round).filter(|_| index == 0)?;
-        Some(Message { peer, place: Halves::arrived(stays.len) })
+        let Swap { partner, stays, .. } = self.at(round).filter(|_| index == 0)?;
+        Some(Message { peer: partner, place: Halves::arrived(stays.len) })
     }
 
     fn work(&self, round: u64, moment: Moment, index: u32) -> Option<Work> {
-        let (_, is_left, stays, _) = self.at(round).filter(|_| moment == Moment::After)?;
+        let Swap { is_left, stays, .. } = self.at(round).filter(|_| moment == Moment::After)?;
         combine(&self.op, self.halves.mine(stays), Halves::arrived(stays.len), is_left, index)
     }
 
@@ -190,12 +215,13 @@ impl Schedule for Fold {
     }
 }
 
-/// Halves of the favourite's range: in round k who has a range already gives its partner one half.
+/// The halves of the favourite's vector go out: in round k each process that has a range sends its partner one half
+/// of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Spread(pub(super) Halves);
 
 impl Spread {
-    /// The partner of a round, and the half that goes from the one to the other; which of both this is.
+    /// The message of a round, and whether this process sends it (else it receives it); `None` where it does neither.
     fn at(&self, round: u64) -> Option<(Message, bool)> {
         let number = self.0.number()?;
         let (bit, distance) = (round as u32, number ^ self.0.core.favourite());
@@ -203,7 +229,7 @@ impl Spread {
         let sends = match distance >> bit {
             0 => true,
             1 => false,
-            // Further away: its turn has not come.
+            // Further from the favourite: it has no range yet.
             _ => return None,
         };
         let place = self.0.range(if sends { partner } else { number }, bit + 1);
@@ -233,17 +259,26 @@ impl Schedule for Spread {
     }
 }
 
-/// The mirror of halving: ranges grow together again, everywhere or towards the favourite.
+/// The mirror of halving: ranges grow together again, at all processes of the core, or at the favourite only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Unfold {
     pub(super) halves: Halves,
-    /// Only the favourite wants the result.
+    /// Does only the favourite get the result?
     pub(super) to_favourite: bool,
 }
 
+/// What a process of the core does in one round of [`Unfold`].
+struct Join {
+    partner: Rank,
+    /// The range that this process sends, if it does.
+    sends: Option<Place>,
+    /// The range that it receives, if it does.
+    receives: Option<Place>,
+}
+
 impl Unfold {
-    /// The partner of a round, what is sent, and what arrives.
-    fn at(&self, round: u64) -> Option<(Rank, Option<Place>, Option<Place>)> {
+    /// What happens in a round; `None` outside the core.
+    fn at(&self, round: u64) -> Option<Join> {
         let number = self.halves.number()?;
         let bit = self.halves.core.log2() - 1 - round as u32;
         let partner = number ^ 1 << bit;
@@ -251,12 +286,15 @@ impl Unfold {
         let distance = number ^ self.halves.core.favourite();
         let (sends, receives) = match self.to_favourite {
             false => (true, true),
-            // Who is further from the favourite has handed its range over.
+            // A process further from the favourite has handed over its range before.
             true if distance >> bit > 1 => (false, false),
             true => (distance >> bit == 1, distance >> bit == 0),
         };
-        let peer = self.halves.core.rank_of(partner);
-        Some((peer, range(number).filter(|_| sends), range(partner).filter(|_| receives)))
+        Some(Join {
+            partner: self.halves.core.rank_of(partner),
+            sends: range(number).filter(|_| sends),
+            receives: range(partner).filter(|_| receives),
+        })
     }
 }
 
@@ -266,13 +304,13 @@ impl Schedule for Unfold {
     }
 
     fn send(&self, round: u64, index: u32) -> Option<Message> {
-        let (peer, place, _) = self.at(round).filter(|_| index == 0)?;
-        Some(Message { peer, place: place? })
+        let Join { partner, sends, .. } = self.at(round).filter(|_| index == 0)?;
+        Some(Message { peer: partner, place: sends? })
     }
 
     fn receive(&self, round: u64, index: u32) -> Option<Message> {
-        let (peer, _, place) = self.at(round).filter(|_| index == 0)?;
-        Some(Message { peer, place: place? })
+        let Join { partner, receives, .. } = self.at(round).filter(|_| index == 0)?;
+        Some(Message { peer: partner, place: receives? })
     }
 
     fn work(&self, _: u64, _: Moment, _: u32) -> Option<Work> {
@@ -284,7 +322,7 @@ impl Schedule for Unfold {
     }
 }
 
-/// Out of the core: who is outside is told the result.
+/// The way out of the core: a process inside sends the result to its neighbour outside, if it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Leave(pub(super) Halves);
 

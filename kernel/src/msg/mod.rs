@@ -1,17 +1,17 @@
 //! Collectives over point-to-point messages: one folder per collective, one file per algorithm.
 //!
-//! An algorithm is a [`schedule`]: a pure function that says what is sent to whom, received from whom and done, round
-//! by round. Each collective's `plan` makes the schedule of one process; [`rounds::Rounds`] is the machine that runs
-//! it.
+//! An algorithm is a [`schedule`]: a pure function that says, round by round, which messages a process sends and
+//! receives, and which copies and folds it does. Each collective's `plan` makes the schedule of one process.
+//! [`rounds::Rounds`] is the machine that runs it.
 //!
 //! ```text
 //! let plan = allreduce::plan(seat, bytes, op, in_place, algorithm)?;
-//! let scratch = plan.bytes().scratch;            // the caller brings so much
+//! let scratch = plan.bytes().scratch;            // bytes of working memory that the caller must give
 //! let machine = Rounds::of(plan, memory, operation)?;
 //! ```
 //!
-//! Data is contiguous: whoever has holes packs first. Two processes whose arguments differ find messages of another
-//! length than they expect, which the layer reports.
+//! Data is contiguous: a caller whose datatype has holes packs first. If the arguments of two processes differ, a
+//! message has another length than its receive, which the point-to-point layer reports.
 
 mod algorithm;
 pub mod allgather;

@@ -1,26 +1,26 @@
-//! Names of algorithms, and why one does not apply.
+//! Names of algorithms, and the reasons why an algorithm does not apply.
 
 use crate::error::Refusal;
 use core::fmt;
 
-/// An algorithm that users name, with a number where it has a parameter: `knomial-4`.
+/// An algorithm with a name for users. If it has a parameter, a number is part of the name: `knomial-4`.
 pub trait Named: Copy + Sized + 'static {
     /// The collective's name.
     const COLLECTIVE: &'static str;
 
-    /// All names, and whether a number stands behind.
+    /// All names without their numbers, and whether a number follows.
     const NAMES: &'static [(&'static str, bool)];
 
-    /// What a name stands for; none for unknown names.
+    /// The algorithm of this name; `None` for unknown names.
     fn from_name(name: &str) -> Option<Self>;
 
-    /// The name, and the number behind it.
+    /// The name without its number, and the number.
     fn name(self) -> (&'static str, Option<u64>);
 }
 
-/// The algorithms of a collective, each with its name, and the least of its parameter if it has one:
-/// `Variant = "name"`, or `Variant(parameter: type from least) = "name"`, which is called `name-NUMBER`. Behind them,
-/// another name for one: `"name" is Variant(number)`.
+/// Defines the algorithms of a collective as an enum. `Variant = "name"` has no parameter;
+/// `Variant(parameter: type from least) = "name"` has one, which is `least` at least, and is called `name-NUMBER`.
+/// After them there may be a second name for one of them: `"name" is Variant(number)`.
 macro_rules! named {
     (
         $(#[$outer:meta])*
@@ -67,24 +67,24 @@ macro_rules! named {
 }
 pub(super) use named;
 
-/// The number in `name`, which is `text-NUMBER`, if it is `least` at least.
+/// The number in `name`, if `name` is `text-NUMBER` and the number is at least `least`.
 pub(super) fn number<N: core::str::FromStr + PartialOrd>(name: &str, text: &str, least: N) -> Option<N> {
     name.strip_prefix(text)?.strip_prefix('-')?.parse().ok().filter(|number| *number >= least)
 }
 
-/// What an algorithm is called: `bcast/knomial-4`.
+/// The full name of an algorithm, such as `bcast/knomial-4`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Label {
-    /// The collective.
+    /// The collective's name.
     pub collective: &'static str,
-    /// The algorithm.
+    /// The algorithm's name, without its number.
     pub algorithm: &'static str,
-    /// The number behind its name.
+    /// The number in its name.
     pub number: Option<u64>,
 }
 
 impl Label {
-    /// That of an algorithm.
+    /// The full name of an algorithm.
     pub fn of<A: Named>(algorithm: A) -> Self {
         let (algorithm, number) = algorithm.name();
         Self { collective: A::COLLECTIVE, algorithm, number }
@@ -101,20 +101,20 @@ impl fmt::Display for Label {
     }
 }
 
-/// What an algorithm needs that a call has not.
+/// What an algorithm needs and a call does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Needs {
-    /// An operation that commutes.
+    /// An op that commutes.
     Commutative,
-    /// A power of two of processes; there are so many.
+    /// A number of ranks that is a power of two; this is the call's number.
     PowerOfTwo(u32),
-    /// Blocks of one length, in a row.
+    /// Blocks of one length, one after the other.
     EqualBlocks,
-    /// A table of stages.
+    /// A table of stages ([`crate::pattern::bagds::Table`]).
     Table,
-    /// Trees on all levels.
+    /// A tree as the shape of every level.
     Trees,
-    /// Groups that are runs of ranks.
+    /// Groups that are runs of consecutive ranks.
     Runs,
 }
 
@@ -139,9 +139,9 @@ pub enum PlanError {
     Refused(Refusal),
     /// The algorithm that was asked for does not apply.
     Inapplicable {
-        /// Which.
+        /// The algorithm.
         algorithm: Label,
-        /// Why.
+        /// What it needs.
         needs: Needs,
     },
     /// The composition over levels that was asked for does not apply.
@@ -155,7 +155,7 @@ impl From<Refusal> for PlanError {
 }
 
 impl PlanError {
-    /// `needs` of `algorithm`.
+    /// Makes the error of `algorithm` from what it needs.
     pub(crate) fn of<A: Named>(algorithm: A) -> impl Fn(Needs) -> Self {
         let algorithm = Label::of(algorithm);
         move |needs| Self::Inapplicable { algorithm, needs }

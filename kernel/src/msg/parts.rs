@@ -5,15 +5,15 @@ use crate::error::{Argument, Bound, Refusal};
 use crate::op::Op;
 use crate::pattern::{Seat, rotated};
 
-/// Most bytes of a vector, and of all blocks of an area: sums of a few of them fit 64 bits.
+/// Most bytes of a vector, and of all blocks of an area: the sum of a few such numbers fits 64 bits.
 pub const MOST: u64 = 1 << 61;
 
-/// Are these bytes no more than [`MOST`]?
+/// Checks that these are at most [`MOST`] bytes.
 pub(super) fn check_bytes(bytes: u64) -> Result<(), Refusal> {
     Refusal::check(Argument::Bytes, bytes, Bound::AtMost(MOST)).map(|_| ())
 }
 
-/// Is a reduction's operand no more than [`MOST`] bytes, and a whole number of elements?
+/// Checks that a reduction's operand has at most [`MOST`] bytes, and a whole number of elements.
 pub(super) fn check_operand(bytes: u64, op: &Op) -> Result<(), Refusal> {
     check_bytes(bytes)?;
     op.count(bytes).map(|_| ())
@@ -28,20 +28,21 @@ pub struct Parts<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Cut<'a> {
-    /// `bytes` bytes each, in a row.
+    /// Blocks of `bytes` bytes each, one after the other.
     Equal { bytes: u64 },
-    /// Rank r's has `counts[r]` elements and begins `displacements[r]` elements into the area.
+    /// Rank r's block has `counts[r]` elements and starts `displacements[r]` elements into the area.
     Vary { counts: &'a [u64], displacements: &'a [u64], element: u64 },
-    /// A vector cut into slices in a row whose lengths differ by an element at most.
+    /// The slices of a vector, one after the other; their lengths differ by one element at most.
     Slices(Slices),
 }
 
 impl<'a> Parts<'a> {
-    /// Blocks of any lengths, as in MPI_Allgatherv: rank r's has `counts[r]` elements of `element` bytes and begins
-    /// `displacements[r]` elements into the area.
+    /// Blocks of any lengths, as in MPI_Allgatherv: rank r's block has `counts[r]` elements of `element` bytes and
+    /// starts `displacements[r]` elements into the area.
     ///
     /// # Errors
-    /// Not as many counts or displacements as ranks; a block ends beyond [`MOST`] bytes, or all have more.
+    /// There are not as many counts or displacements as ranks; a block ends after [`MOST`] bytes; all blocks together
+    /// have more.
     pub fn vary(size: u32, counts: &'a [u64], displacements: &'a [u64], element: u64) -> Result<Self, Refusal> {
         Refusal::check(Argument::Ranks, counts.len() as u64, Bound::Equals(size.into()))?;
         Refusal::check(Argument::Displacements, displacements.len() as u64, Bound::Equals(size.into()))?;
@@ -64,7 +65,7 @@ impl<'a> Parts<'a> {
         Ok(Self { size, cut: Cut::Equal { bytes } })
     }
 
-    /// The slices of a vector, of which there is one per rank.
+    /// The slices of a vector, one per rank.
     pub const fn slices(size: u32, slices: Slices) -> Self {
         Self { size, cut: Cut::Slices(slices) }
     }
@@ -74,7 +75,7 @@ impl<'a> Parts<'a> {
         self.size
     }
 
-    /// Checks that there is a block per rank.
+    /// Checks that there is one block per rank.
     ///
     /// # Errors
     /// There are fewer or more.
@@ -82,7 +83,7 @@ impl<'a> Parts<'a> {
         Refusal::check(Argument::Ranks, self.size.into(), Bound::Equals(seat.size().into())).map(|_| ())
     }
 
-    /// The length of all blocks, if they are equally long and in a row.
+    /// The length of every block in bytes, if all are equally long and one after the other.
     #[inline]
     pub const fn equally(&self) -> Option<u64> {
         match self.cut {
@@ -91,7 +92,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Are all blocks equally long and in a row?
+    /// Are all blocks equally long and one after the other?
     pub const fn is_equal(&self) -> bool {
         self.equally().is_some()
     }
@@ -111,7 +112,7 @@ impl<'a> Parts<'a> {
     pub fn place(&self, area: Area, rank: u32) -> Place {
         let at = match self.cut {
             Cut::Equal { bytes } => u64::from(rank) * bytes,
-            // A block of nothing may lie anywhere.
+            // An empty block may have any displacement.
             Cut::Vary { .. } if self.len(rank) == 0 => 0,
             Cut::Vary { displacements, element, .. } => displacements.get(rank as usize).map_or(0, |d| d * element),
             Cut::Slices(slices) => slices.at(rank),
@@ -149,20 +150,21 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// A vector cut into slices in a row, at whole elements; the first ones are longer by one.
+/// A vector cut into slices of whole elements, one after the other; the first slices have one element more than the
+/// others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slices {
     /// Bytes of an element.
     element: u64,
-    /// Elements of a slice, or one more.
+    /// Elements of a slice; the first ones have one more.
     whole: u64,
-    /// Slices that have one more.
+    /// Number of slices that have one more.
     rest: u32,
 }
 
 impl Slices {
-    /// `bytes` of elements of `element` bytes, cut into `slices`; elements have one byte at least, and there is one
-    /// slice.
+    /// A vector of `bytes` bytes, whose elements have `element` bytes, cut into `slices` slices. 0 as `element` or
+    /// `slices` is taken as 1.
     pub const fn new(bytes: u64, element: u64, slices: u32) -> Self {
         let element = if element == 0 { 1 } else { element };
         let (elements, slices) = (bytes / element, if slices == 0 { 1 } else { slices as u64 });
@@ -183,7 +185,8 @@ impl Slices {
     }
 }
 
-/// Bytes cut into segments in a row, of equal length but for the last; one at least, even of nothing.
+/// Bytes cut into segments, one after the other, of equal length but for the last. There is at least one segment,
+/// which is empty if there are no bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Segments {
     bytes: u64,
@@ -204,13 +207,13 @@ impl Segments {
         if self.bytes == 0 { 1 } else { self.bytes.div_ceil(self.segment) }
     }
 
-    /// The `index`-th segment of bytes that begin at 0 of `area`; none past the last.
+    /// The `index`-th segment of bytes that start at 0 of `area`; `None` past the last.
     #[inline]
     pub fn place(&self, area: Area, index: u64) -> Option<Place> {
         (index < self.count()).then(|| self.of(Place::new(area, 0, self.bytes), index))
     }
 
-    /// The `index`-th segment of a place; nothing past its end.
+    /// The `index`-th segment of a place; an empty one past its end.
     #[inline]
     pub fn of(&self, place: Place, index: u64) -> Place {
         let at = index.saturating_mul(self.segment).min(place.len);
@@ -218,17 +221,19 @@ impl Segments {
     }
 }
 
-/// The blocks of all ranks packed in a row, beginning with that of rank `start`.
+/// A row: the blocks of all ranks packed one after the other, from that of rank `start` on and around to the rank
+/// before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Row<'a> {
     /// The blocks.
     pub parts: Parts<'a>,
-    /// Whose block comes first.
+    /// The rank whose block comes first.
     pub start: u32,
 }
 
 impl Row<'_> {
-    /// `count` blocks from the `first` on, in a row that begins at 0 of `area`. Blocks that vary cost an addition each.
+    /// `count` blocks from the `first`-th on, in a row that starts at 0 of `area`. Blocks of different lengths cost
+    /// an addition each.
     #[inline]
     pub fn place(&self, area: Area, first: u32, count: u32) -> Place {
         let Self { parts, start } = *self;
@@ -239,11 +244,12 @@ impl Row<'_> {
         Place::new(area, sum(0, first), sum(first, first + count))
     }
 
-    /// The `index`-th pair of a stretch of the row in `row`, and the same blocks where they lie in `area`.
+    /// The `index`-th run of blocks that lie one after the other both in the row and among the user's blocks: its
+    /// place in the row, which is in `row`, and its place in `area`.
     fn run(&self, row: Area, area: Area, index: u32) -> Option<(Place, Place)> {
         let size = self.parts.size;
         let (first, count) = match (self.parts.is_equal(), index) {
-            // Until the last rank's, then from rank 0 on.
+            // From `start` to the last rank, then from rank 0 on.
             (true, 0) => (0, size - self.start),
             (true, 1) => (size - self.start, self.start),
             (false, index) if index < size => (index, 1),
@@ -254,13 +260,13 @@ impl Row<'_> {
         Some((packed, Place { len: packed.len, ..self.parts.place(area, rank) }))
     }
 
-    /// The `index`-th copy of [`Self::runs`] that packs the blocks of `area` into a row in `row`.
+    /// The `index`-th of the [`Self::runs`] copies that pack the blocks of `area` into a row in `row`.
     #[inline]
     pub fn pack(&self, area: Area, row: Area, index: u32) -> Option<Work> {
         self.run(row, area, index).map(|(to, from)| Work::Copy { from, to })
     }
 
-    /// The `index`-th copy of [`Self::runs`] that unpacks a row in `row` into the blocks of `area`.
+    /// The `index`-th of the [`Self::runs`] copies that unpack a row in `row` into the blocks of `area`.
     #[inline]
     pub fn unpack(&self, row: Area, area: Area, index: u32) -> Option<Work> {
         self.run(row, area, index).map(|(from, to)| Work::Copy { from, to })

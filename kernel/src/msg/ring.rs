@@ -1,4 +1,4 @@
-//! Two phases round a ring: reduce_scatter and allgather.
+//! Two phases round a ring of all ranks: reduce_scatter and allgather.
 
 use super::parts::{Parts, Segments};
 use super::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
@@ -7,28 +7,30 @@ use crate::op::Op;
 use crate::pattern::ring::Ring;
 use crate::pattern::{Hop, Pattern, Seat, rotated};
 
-/// Blocks of the result area go round: in round k a process sends the block that it received in round k − 1.
+/// Allgather round a ring: in round 0 a process sends its own block to the next rank, in round k the block that it
+/// received in round k − 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Allgather<'a> {
     ring: Ring,
     /// The rank of vertex 0.
     first: Rank,
     parts: Parts<'a>,
-    /// Where the own block comes from, unless it is in its place.
+    /// The area from which this process's block is copied to its place; `None`: it is there already.
     own: Option<Area>,
 }
 
 impl<'a> Allgather<'a> {
-    /// Everyone's block goes to everyone; the own one comes from the start of `own`, or is in its place.
+    /// The blocks of all ranks go to all ranks. This process's block is at the start of `own`; `None`: in its place.
     pub const fn new(seat: Seat, parts: Parts<'a>, own: Option<Area>) -> Self {
         Self { ring: Ring(seat), first: 0, parts, own }
     }
 
-    /// The same by vertices: vertex 0 is rank `first`. The own block is in its place.
+    /// The same with vertices instead of ranks: vertex 0 is rank `first`. This process's block is in its place.
     pub const fn rotated(vertex: Seat, first: Rank, parts: Parts<'a>) -> Self {
         Self { ring: Ring(vertex), first, parts, own: None }
     }
 
+    /// The hop of a round, with the round as 32 bits; `None` past the last message.
     fn hop(&self, round: u64, index: u32) -> Option<(Hop, u32)> {
         let round = u32::try_from(round).ok().filter(|_| index == 0)?;
         Some((self.ring.hop(round)?, round))
@@ -72,11 +74,13 @@ impl Schedule for Allgather<'_> {
     }
 }
 
-/// Partial results go round, and each process folds its operand in; rank r ends with block r.
+/// Reduce_scatter round a ring: partial results go round, and each process folds its operand into them. Rank r ends
+/// with the result of block r.
 ///
-/// Blocks travel in segments. In round (step, segment) a segment of block r − step − 2 arrives; the own operand is
-/// folded into it while the next one travels, where there are two segments at least. A block is folded by each process
-/// in turn, from the owner's next rank on: for commutative operations only; the result has the same bits for all.
+/// Blocks travel in segments. In round (step, segment) a segment of block r − step − 2 arrives at rank r, which folds
+/// its own operand into it; if there are at least two segments, while the next one travels. The ranks fold a block in
+/// turn, from the rank after its owner on: for ops that commute only. Each block is folded once, so all ranks see the
+/// same bits.
 ///
 /// ```text
 /// step 0        step 1              step p − 2
@@ -87,40 +91,41 @@ pub struct ReduceScatter<'a> {
     seat: Seat,
     parts: Parts<'a>,
     op: Op,
-    /// Where the operand lies.
+    /// The area in which the operand lies.
     source: Area,
-    /// Where the result goes, in the result area.
+    /// The first byte of the result in the result area.
     result: u64,
     segments: Segments,
 }
 
 impl<'a> ReduceScatter<'a> {
-    /// Block r of everyone's `source` is folded to byte `result` of rank r's result area, in segments of `segment`
-    /// bytes.
+    /// Block r of the `source` of all ranks is folded to byte `result` of rank r's result area, in segments of
+    /// `segment` bytes.
     pub(super) fn new(seat: Seat, parts: Parts<'a>, op: Op, source: Area, result: u64, segment: u64) -> Self {
         let segments = Segments::new(parts.most(), segment, op.element());
         Self { seat, parts, op, source, result, segments }
     }
 
-    /// The step and the segment of a round; none beyond the last.
+    /// The step and the segment of a round; `None` past the last.
     fn at(&self, round: u64) -> Option<(u32, u64)> {
         let (step, segment) = (round / self.segments.count(), round % self.segments.count());
         Some((step as u32, segment)).filter(|_| step + 1 < self.seat.size().into())
     }
 
-    /// The part of the operand that is sent (or folded into what arrived) so many steps later.
+    /// A segment of this process's operand for the rank `back` ranks before it. With `back` = 1 it is sent in step 0;
+    /// else it is folded into what arrives in step `back` − 2.
     fn operand(&self, back: u32, segment: u64) -> Place {
         self.segments.of(self.parts.place(self.source, self.seat.before(back)), segment)
     }
 
-    /// Where the segment that arrives in a step lies.
+    /// The place in working memory of a segment that arrives in a step.
     fn arrived(&self, step: u32, segment: u64) -> Place {
         let most = self.parts.most();
         let block = Place::new(Area::Scratch, u64::from(step % 2) * most, self.parts.len(self.seat.before(step + 2)));
         self.segments.of(block, segment)
     }
 
-    /// Folds what has arrived in `round`.
+    /// Folds this process's operand into what has arrived in `round`.
     fn fold(&self, round: u64) -> Option<Work> {
         let (step, segment) = self.at(round)?;
         Some(Work::Fold { left: self.operand(step + 2, segment), right: self.arrived(step, segment) })
@@ -148,7 +153,7 @@ impl Schedule for ReduceScatter<'_> {
 
     fn work(&self, round: u64, moment: Moment, index: u32) -> Option<Work> {
         let last = round + 1 == self.rounds();
-        // With one segment the fold comes before the next round's send; with more, while that one's segment travels.
+        // With one segment, the fold is done before the next round's send; with more, while the next segment travels.
         let overlaps = self.segments.count() > 1;
         match (moment, index) {
             (Moment::Meanwhile, 0) if overlaps => self.fold(round.checked_sub(1)?),

@@ -1,11 +1,12 @@
-//! The machine that runs a schedule: round by round, receives and sends of a round in flight together.
+//! The machine that runs a schedule, round by round. The receives and sends of a round are in flight together.
 //!
-//! A round: the work before it; receives and sends are posted, [`WINDOW`] of each at a time, and complete in order
-//! of their index; the work that fits between; when all messages are complete, the work after them. The machine waits
-//! for its oldest receive or its oldest send. All its messages carry the operation's number as their tag.
+//! A round has these parts: the work before its messages; receives and sends are posted, [`WINDOW`] of each at a
+//! time, and are completed in order of their index; the work to be done meanwhile; when all messages are complete,
+//! the work after them. The machine waits for its oldest receive or its oldest send. All its messages have the
+//! operation's number as their tag.
 //!
-//! Nobody waits in a circle, even where a send is complete only when its receive is posted: the i-th message of a
-//! round waits for the one before alone, and schedules send and receive between two processes in one order.
+//! There is no deadlock, even where a send is complete only when its receive is posted: the i-th message of a
+//! round waits only for the one before, and the messages between two processes are sent and received in the same order.
 
 use super::schedule::{Area, Message, Moment, Place, Schedule, Work};
 use crate::Rank;
@@ -17,17 +18,17 @@ use crate::machine::poll::{Await, Poll, Slot, Source, WaitSet};
 use crate::machine::transport::Messages;
 use core::ptr::NonNull;
 
-/// Sends, and receives, that are in flight at once.
+/// Most sends that are in flight at once, and most receives.
 pub const WINDOW: u32 = 8;
 
 /// A process's memory for one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Memory {
-    /// The user's input; nothing in place.
+    /// The user's input; no bytes in place.
     pub send: Buf,
     /// The user's result.
     pub receive: Buf,
-    /// Working memory.
+    /// Working memory, given by the caller.
     pub scratch: Buf,
 }
 
@@ -35,7 +36,7 @@ impl Memory {
     /// No bytes.
     pub const NOTHING: Buf = Buf::new(NonNull::dangling().as_ptr(), 0);
 
-    /// The bytes of a place, as far as they are there.
+    /// The memory of a place, cut to the end of its area.
     #[inline]
     fn at(&self, place: Place) -> Buf {
         let all = match place.area {
@@ -62,9 +63,9 @@ pub struct Rounds<S> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum State {
-    /// The round has not begun.
+    /// The current round has not started.
     Begin,
-    /// Its messages are in flight.
+    /// The round's messages are in flight.
     Fly,
     Done,
 }
@@ -72,16 +73,16 @@ enum State {
 /// Messages of a round in one direction, oldest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Flight {
-    /// Messages of smaller indices are complete.
+    /// The messages below this index are complete.
     complete: u32,
-    /// Messages of smaller indices are posted.
+    /// The messages below this index are posted.
     posted: u32,
-    /// The request of message i is at i modulo the window; 0 where there is none.
+    /// The request of message i is at i modulo the window; 0: no request.
     slots: [u32; WINDOW as usize],
 }
 
 impl Flight {
-    /// Posts what the window admits.
+    /// Posts further messages, as far as the window has room.
     #[inline]
     fn post(
         &mut self,
@@ -97,7 +98,8 @@ impl Flight {
         Ok(())
     }
 
-    /// Tests from the oldest on, until one is not complete: it, and who is on its other side.
+    /// Tests requests from the oldest on. Returns the first that is not complete, and its peer; `None` if all that
+    /// are posted are complete.
     #[inline]
     fn test(
         &mut self,
@@ -123,14 +125,16 @@ fn failed(peer: Rank) -> impl FnOnce(P2pError) -> PollError {
 }
 
 impl<S: Schedule> Rounds<S> {
-    /// Runs `schedule` in `memory`, as `operation`: the tag of its messages, which no other operation in flight has.
+    /// A machine that runs `schedule` in `memory`. `operation` is the tag of its messages, which no other operation
+    /// in flight has.
     ///
     /// # Errors
-    /// An area has fewer bytes than the schedule needs; or the input is no whole number of the operation's elements.
+    /// An area has fewer bytes than the schedule needs.
     ///
     /// # Safety
-    /// The input is readable, the result and the working memory are writable and nobody else's, until the machine is
-    /// done or the point-to-point layer is dropped. They are apart. A user's operation is as it promised.
+    /// The input is readable; the result and the working memory are writable, and nothing else accesses them, until
+    /// the machine is done or the point-to-point layer is dropped. The three don't overlap. A user's op keeps
+    /// `User::new`'s promise.
     pub unsafe fn of(schedule: S, memory: Memory, operation: u64) -> Result<Self, Refusal> {
         let bytes = schedule.bytes();
         Refusal::check(Argument::Bytes, memory.send.len() as u64, Bound::AtLeast(bytes.send))?;
@@ -145,6 +149,7 @@ impl<S: Schedule> Rounds<S> {
         &self.schedule
     }
 
+    /// Does the round's work of this moment.
     fn work(&self, moment: Moment) {
         for index in 0.. {
             match self.schedule.work(self.round, moment, index) {
@@ -168,7 +173,8 @@ impl<S: Schedule> Rounds<S> {
         }
     }
 
-    /// Posts and tests until nothing moves: what to wait for, or nothing if the round's messages are complete.
+    /// Posts and tests until nothing advances. Returns what to wait for; `None` if all of the round's messages are
+    /// complete.
     fn fly<P: P2p + ?Sized>(&mut self, layer: &mut P) -> Result<Option<WaitSet>, PollError> {
         let Self { schedule, memory, operation, round, sends, receives, .. } = self;
         let (tag, operation) = (Tag(*operation), *operation);
@@ -176,7 +182,7 @@ impl<S: Schedule> Rounds<S> {
         let outgoing = |index| schedule.send(*round, index);
         loop {
             receives.post(incoming, |Message { peer, place }| {
-                // SAFETY: `of`'s contract; the schedule lets nothing else touch the place in this round.
+                // SAFETY: `of`'s contract; by the schedule's contract nothing else accesses the place in this round.
                 unsafe { layer.post_recv(peer, tag, memory.at(place)) }
             })?;
             sends.post(outgoing, |Message { peer, place }| {
@@ -190,7 +196,7 @@ impl<S: Schedule> Rounds<S> {
             if more(receives, incoming(posted.0)) || more(sends, outgoing(posted.1)) {
                 continue;
             }
-            // A slot may serve many messages: what tells them apart is how many are complete.
+            // Many messages may use the same slot, one after the other: the number of complete ones tells them apart.
             let stage = *round << 32 | u64::from(receives.complete.wrapping_add(sends.complete));
             let event = |(slot, peer)| Await { source: Source::Message(slot), peer: Some(peer), operation, stage };
             return Ok(match late {
@@ -211,7 +217,7 @@ impl<S: Schedule, X: Messages + ?Sized> Machine<X> for Rounds<S> {
                 State::Begin => {
                     self.work(Moment::Before);
                     self.state = State::Fly;
-                    // Messages that are complete at once wait for the work all the same.
+                    // Even if all messages are complete at once, the work meanwhile comes before the work after them.
                     let late = self.fly(layer)?;
                     self.work(Moment::Meanwhile);
                     if let Some(wait) = late {
@@ -230,7 +236,7 @@ impl<S: Schedule, X: Messages + ?Sized> Machine<X> for Rounds<S> {
 }
 
 impl<S: Schedule> Rounds<S> {
-    /// The round's messages are complete.
+    /// Ends a round whose messages are complete, and goes to the next.
     fn end(&mut self) {
         self.work(Moment::After);
         self.round += 1;

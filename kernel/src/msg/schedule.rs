@@ -1,7 +1,8 @@
-//! What an algorithm over messages is: a schedule, a pure function of who is where and of how many bytes.
+//! An algorithm over messages is a schedule: a pure function of rank, size, root and bytes.
 //!
-//! A schedule answers, for one process, what it sends, receives and does in each round. It holds no address: bytes
-//! are named by [`Place`]s. So the same schedule is run by a machine ([`super::rounds`]), read on paper, and priced.
+//! A schedule says, for one process, what it sends, receives, copies and folds in each round. It contains no address: a
+//! [`Place`] names bytes by their offset in an [`Area`]. So the same schedule can be run by a machine
+//! ([`super::rounds`]), checked by a test without memory, and priced by a cost model.
 
 use crate::Rank;
 use crate::op::Op;
@@ -10,7 +11,7 @@ use core::hash::Hash;
 /// A part of a process's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Area {
-    /// The user's input. Only read; not used in place.
+    /// The user's input. It is only read; in place it is not used.
     Send,
     /// The user's result; in place also the input.
     Receive,
@@ -21,16 +22,16 @@ pub enum Area {
 /// Bytes `at .. at + len` of an area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
-    /// Which memory.
+    /// The area.
     pub area: Area,
-    /// First byte.
+    /// Offset of the first byte in the area.
     pub at: u64,
     /// Number of bytes.
     pub len: u64,
 }
 
 impl Place {
-    /// Nothing: the content of a message that only says that it came.
+    /// No bytes: for a message without data, as in a barrier.
     pub const NOTHING: Self = Self::new(Area::Scratch, 0, 0);
 
     /// Bytes `at .. at + len` of `area`.
@@ -39,7 +40,7 @@ impl Place {
         Self { area, at, len }
     }
 
-    /// The same bytes of another memory: `at` is where byte 0 of this place's area would lie.
+    /// This place in another area, in which byte 0 of this place's area lies at `at`.
     #[inline]
     #[must_use]
     pub const fn moved(self, area: Area, at: u64) -> Self {
@@ -50,55 +51,55 @@ impl Place {
 /// A message of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Message {
-    /// The other side.
+    /// The rank to which or from which it goes.
     pub peer: Rank,
-    /// What is sent, or where what is received goes.
+    /// The bytes that are sent, or the place for the received ones.
     pub place: Place,
 }
 
 /// A piece of local work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Work {
-    /// Copies; the places are equally long, and apart.
+    /// Copies `from` to `to`. The places are equally long and don't overlap.
     Copy {
         /// Source.
         from: Place,
         /// Target.
         to: Place,
     },
-    /// `right = left ∘ right`; the places are equally long, and apart.
+    /// `right = left ∘ right`. The places are equally long and don't overlap.
     Fold {
-        /// The left operand, which stays.
+        /// The left operand, which is only read.
         left: Place,
         /// The right operand, which becomes the result.
         right: Place,
     },
 }
 
-/// When in a round work is done.
+/// When a piece of work is done in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Moment {
-    /// Before its messages are posted.
+    /// Before the round's messages are posted.
     Before,
-    /// While they travel: touches nothing that they touch.
+    /// While they are in flight. Such work accesses none of their places.
     Meanwhile,
-    /// After all are complete.
+    /// After all of them are complete.
     After,
 }
 
-/// Bytes of memory.
+/// How many bytes of each area a schedule needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Bytes {
-    /// Of the user's input.
+    /// Bytes of the user's input.
     pub send: u64,
-    /// Of the user's result.
+    /// Bytes of the user's result.
     pub receive: u64,
-    /// Of working memory.
+    /// Bytes of working memory.
     pub scratch: u64,
 }
 
 impl Bytes {
-    /// As much as either.
+    /// The larger number for each area: enough for two schedules that run one after the other.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
         Self {
@@ -111,26 +112,27 @@ impl Bytes {
 
 /// One process's part of a collective.
 ///
-/// The messages of a round may travel at once, and are posted in order of their index. Between two processes
-/// the messages that one sends, round by round, are those that the other receives, in the same order. What is
-/// received in a round overlaps nothing else of the round. Rounds past the last are never asked for.
+/// The messages of a round may be in flight together, and are posted in order of their index. For any two processes,
+/// the messages that one sends to the other are, round by round, those that the other receives from it, in the same
+/// order. The place of a received message overlaps no other place of the round. The functions are never called with a
+/// round past the last.
 pub trait Schedule: Clone + PartialEq + Eq + Hash {
-    /// Rounds of this process; they need not be as many as another one's.
+    /// Number of rounds of this process; another process's may differ.
     fn rounds(&self) -> u64;
 
-    /// The message of this index that is sent in `round`; none past the last.
+    /// The message of this index that is sent in `round`; `None` past the last.
     fn send(&self, round: u64, index: u32) -> Option<Message>;
 
-    /// The message of this index that is received in `round`; none past the last.
+    /// The message of this index that is received in `round`; `None` past the last.
     fn receive(&self, round: u64, index: u32) -> Option<Message>;
 
-    /// The piece of work of this index in `round`; none past the last.
+    /// The piece of work of this index at this moment of `round`; `None` past the last.
     fn work(&self, round: u64, moment: Moment, index: u32) -> Option<Work>;
 
-    /// What memory it needs.
+    /// How much memory it needs.
     fn bytes(&self) -> Bytes;
 
-    /// The operation of [`Work::Fold`].
+    /// The op that [`Work::Fold`] applies.
     fn op(&self) -> Option<Op> {
         None
     }
@@ -185,7 +187,7 @@ impl<A: Schedule, B: Schedule> Schedule for Sequence<A, B> {
     }
 }
 
-/// An enum of schedules, one of which runs: `From` each, and [`Schedule`] by whichever it is.
+/// Defines an enum of schedules. It implements `From` each of them, and [`Schedule`] by the one that it holds.
 macro_rules! either {
     ($(#[$outer:meta])* $name:ident { $($variants:tt)* }) => {
         either!(@ $(#[$outer])* $name [] { $($variants)* });

@@ -1,4 +1,5 @@
-//! Machines over a region. One folder per collective, one file per algorithm.
+//! Collectives in shared memory: machines over a region. One folder per collective, one file per algorithm.
+//! `papers` has the algorithms of papers P1 and P2, `engine` what the other machines are made of.
 
 pub mod allgather;
 pub mod allreduce;

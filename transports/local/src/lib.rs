@@ -1,4 +1,4 @@
-//! Ranks as threads of one process: a segment on the heap, and mailboxes for messages.
+//! Ranks that are threads of one process: a segment on the heap, and mailboxes for messages.
 //!
 //! For tests, examples and programs that want collectives between threads:
 //!
@@ -37,7 +37,8 @@ use unisono_kernel::machine::wait::{Relax, SpinThen};
 use unisono_kernel::region::{Params, state};
 use unisono_shm::{Peer, Post};
 
-/// Threads: shared memory of this process, mailboxes, waits that yield and see who has gone.
+/// The transport of such ranks: shared memory of this process, mailboxes, and waits that yield the core and notice
+/// ranks that have left.
 #[derive(Debug)]
 pub enum Local {}
 
@@ -46,13 +47,13 @@ impl Transport for Local {
     type Wait = SpinThen<Thread>;
 }
 
-/// A rank's waiting: gives the core to another thread, and sees which ranks of its segment have gone.
+/// How a rank waits: it yields its core to another thread, and checks which ranks have left its segment.
 #[derive(Debug)]
 pub struct Thread {
     seat: Option<Seat>,
 }
 
-/// A rank of a segment, until its communicator is dropped: by a body that returns or panics.
+/// A rank's presence in a segment. It ends when its communicator is dropped, also when its body returns or panics.
 #[derive(Debug)]
 struct Seat {
     segment: Segment,
@@ -66,9 +67,9 @@ impl Drop for Seat {
 }
 
 impl Thread {
-    /// Can `on` still come? Not if a rank has gone before it finished that operation.
+    /// Fails if a rank has left before it finished the operation of `on`: then the event may never come.
     fn look(&self, on: &WaitSet) -> Result<(), WaitError> {
-        match self.seat.as_ref().and_then(|seat| seat.segment.gone_before(on.first().operation)) {
+        match self.seat.as_ref().and_then(|seat| seat.segment.left_before(on.first().operation)) {
             Some(rank) => Err(WaitError::Died(rank)),
             None => Ok(()),
         }
@@ -86,30 +87,30 @@ impl Relax for Thread {
     }
 }
 
-/// Looks of who does not wait between two at who has gone.
+/// A rank that only tests its requests checks for ranks that have left once in this many tests.
 const BETWEEN: u32 = 32;
 
-/// Waits that suit `ranks` threads on this machine. Who has gone is not seen.
+/// The wait policy for `ranks` threads on this machine. It does not notice ranks that have left.
 pub fn waiting(ranks: u32) -> SpinThen<Thread> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let host = Thread { seat: None };
     if ranks as usize <= cores { SpinThen::spinning(host) } else { SpinThen::crowded(host) }
 }
 
-/// The waiting of a rank that others see going.
+/// The wait policy of `rank`, which notices ranks that have left; the other ranks notice when this one leaves.
 fn seated(segment: &Segment, rank: Rank) -> SpinThen<Thread> {
     let seat = Seat { segment: segment.clone(), rank };
     waiting(segment.layout().ranks()).map(|_| Thread { seat: Some(seat) })
 }
 
-/// Runs `body` on `params.ranks` threads, each with its communicator; answers what they answer, by rank. Who waits for a
-/// rank whose body has ended, or has dropped its communicator, is told that it died.
+/// Runs `body` on `params.ranks` threads, each with its communicator. Returns what the bodies return, by rank. A rank
+/// that waits for one whose body has ended, or that has dropped its communicator, gets the error that the rank died.
 ///
 /// # Errors
-/// Parameters that do not fit.
+/// `params` does not describe a segment.
 ///
 /// # Panics
-/// When a body panics: its panic goes on here, after the other ranks have ended.
+/// If a body panics: its panic continues here, after the bodies of the other ranks have ended.
 pub fn run<A: Send>(params: Params, body: impl Fn(Communicator<Local>) -> A + Sync) -> Result<Vec<A>, Refusal> {
     let segment = Segment::new(params)?;
     let make = |rank: Rank| Communicator::new(segment.clone(), *segment.layout(), rank, seated(&segment, rank));
@@ -121,11 +122,11 @@ pub fn run<A: Send>(params: Params, body: impl Fn(Communicator<Local>) -> A + Sy
     }))
 }
 
-/// Goes on, with the same ranks on another segment, after a failure. All ranks call, once each has its error: who has
-/// finished the operation in which it happened has one at its next operation.
+/// Renews a communicator after a failure: the same ranks continue on another segment. All ranks call this, each after
+/// it got its error. A rank that had finished the operation that failed gets the error in its next operation.
 ///
 /// # Errors
-/// The communicator is not over, or was told that a rank died: it is as before.
+/// The communicator has not failed, or it failed because a rank died. It stays as it was.
 pub fn renew(communicator: &mut Communicator<Local>) -> Result<(), Error> {
     let (segment, member) = (communicator.comm().region(), communicator.comm().member());
     state::renewable(segment, member.layout())?;
@@ -135,7 +136,7 @@ pub fn renew(communicator: &mut Communicator<Local>) -> Result<(), Error> {
     Ok(())
 }
 
-/// One rank's end of the mailboxes of a segment.
+/// One rank's point-to-point layer on the mailboxes of a segment.
 pub type Mailbox = unisono_shm::Mailbox<Segment, Vec<Peer>>;
 
 /// Mailboxes between threads.
@@ -143,15 +144,15 @@ pub type Mailbox = unisono_shm::Mailbox<Segment, Vec<Peer>>;
 pub enum Mailboxes {}
 
 impl Mailboxes {
-    /// Mailboxes among `size` ranks; element `r` of the answer is rank r's. None, where there can't be so many.
+    /// The mailboxes of `size` ranks; element r of the result is rank r's. An empty list if there can't be so many.
     pub fn connect(size: u32) -> Vec<Mailbox> {
         Self::on(Params::new(size).with_mailboxes()).unwrap_or_default()
     }
 
-    /// The mailboxes of a fresh segment.
+    /// The mailboxes of a fresh segment, by rank.
     ///
     /// # Errors
-    /// Parameters that do not fit, or have no mailboxes.
+    /// `params` does not describe a segment, or one without mailboxes.
     pub fn on(params: Params) -> Result<Vec<Mailbox>, Refusal> {
         let segment = Segment::new(params)?;
         let peers = vec![Peer::default(); params.ranks as usize];

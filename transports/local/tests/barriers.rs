@@ -1,4 +1,4 @@
-//! Every barrier waits for everyone, whoever comes last, each time it is started.
+//! In every barrier each rank waits for all ranks, whichever enters last, each time that the barrier is started.
 
 use unisono_kernel::algorithm::BarrierAlgorithm;
 use unisono_kernel::call::Call;
@@ -31,7 +31,7 @@ impl Process {
 }
 
 #[test]
-fn nobody_leaves_before_the_last_has_come() {
+fn no_rank_leaves_before_the_last_has_entered() {
     for (algorithm, ranks) in ALGORITHMS.into_iter().flat_map(|algorithm| (1..10).map(move |ranks| (algorithm, ranks)))
     {
         let segment = Segment::new(Params { page: 256, ..Params::new(ranks) }).unwrap();
@@ -53,7 +53,7 @@ fn nobody_leaves_before_the_last_has_come() {
             let sweeps =
                 (0..).find(|_| processes.iter_mut().filter_map(|it| (!it.is_done()).then_some(())).count() == 0);
             assert!(sweeps < Some(10), "{name}: {sweeps:?}");
-            // Who asks again changes nothing.
+            // Another poll changes nothing.
             assert!(processes.iter_mut().all(|process| process.is_done() && process.finished()), "{name}");
             processes.iter_mut().for_each(|Process(comm, barrier)| barrier.start(comm.member_mut()));
         }

@@ -1,4 +1,4 @@
-//! A rank whose body ends while others wait for it is named to them.
+//! If a rank's body ends while other ranks wait for it, they get an error that names it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
@@ -9,7 +9,7 @@ use unisono_kernel::error::{Cause, Error, Poison};
 use unisono_kernel::region::Params;
 use unisono_local::Local;
 
-/// What `body` answers, if it ends within a time that no machine needs.
+/// What `body` returns. Fails if it does not end within far more time than it needs on any machine.
 fn bounded<A: Send + 'static>(body: impl FnOnce() -> A + Send + 'static) -> A {
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || send.send(body()));
@@ -35,7 +35,7 @@ fn died(result: Result<(), Error>) -> bool {
 }
 
 #[test]
-fn who_returns_early_is_named_to_those_who_wait_and_to_those_who_look() {
+fn a_rank_that_returns_early_is_named_to_ranks_that_wait_and_to_ranks_that_test() {
     for ranks in [2, 3, 8] {
         for forever in [waits, looks] {
             let told = bounded(move || {
@@ -51,7 +51,7 @@ fn who_returns_early_is_named_to_those_who_wait_and_to_those_who_look() {
 }
 
 #[test]
-fn who_panics_is_named_to_the_others_before_the_panic_goes_on() {
+fn a_rank_that_panics_is_named_to_the_others_before_the_panic_continues() {
     let (told, panic) = bounded(|| {
         let told = std::sync::Mutex::new(0);
         let run = || {
@@ -68,9 +68,9 @@ fn who_panics_is_named_to_the_others_before_the_panic_goes_on() {
     assert!(panic.unwrap().contains("one gives up"));
 }
 
-/// Whose part is done may go: a root of broadcasts, long before the others come.
+/// A rank that has finished its part may leave: the root of a broadcast, long before the others enter.
 #[test]
-fn who_is_not_needed_any_more_may_go() {
+fn a_rank_that_is_not_needed_any_more_may_leave() {
     let received = bounded(|| {
         unisono_local::run(Params::new(3), |mut communicator| {
             let mut bytes = if communicator.rank() == 0 { [7; 100] } else { [0; 100] };

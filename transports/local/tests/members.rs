@@ -1,4 +1,5 @@
-//! What one member may conclude from another one's words: who has left, who waits, who is behind, where a communicator ended.
+//! What one member concludes from another's words: that it has left, that it waits, that it is late, and at which
+//! operation it ended.
 
 use unisono_kernel::Rank;
 use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
@@ -33,7 +34,7 @@ fn died(rank: Rank) -> Poison {
 }
 
 #[test]
-fn a_term_has_ended_alike_only_if_all_say_so_and_nobody_poisoned_it() {
+fn a_term_has_ended_alike_only_if_all_ranks_say_so_and_none_has_poisoned_it() {
     let members = members(3);
     let (region, layout) = (members[0].region(), *members[0].member().layout());
     let end = Base { operation: 7, clock: 5, ..Base::default() };
@@ -49,15 +50,15 @@ fn a_term_has_ended_alike_only_if_all_say_so_and_nobody_poisoned_it() {
     assert!(!ended_alike(region, &layout, 1, end));
     assert!(!ended_alike(region, &layout, 2, Base { operation: 8, ..end }));
     leave(region, &layout, 1, 2, None);
-    assert!(!ended_alike(region, &layout, 2, end), "one has not finished what it began");
+    assert!(!ended_alike(region, &layout, 2, end), "one rank has not finished an operation that it started");
     leave(region, &layout, 1, 2, Some(end));
     assert!(ended_alike(region, &layout, 2, end));
     members[0].poison_with(died(2));
-    assert!(!ended_alike(region, &layout, 2, end), "a poisoned one is not continued");
+    assert!(!ended_alike(region, &layout, 2, end), "it is poisoned");
 }
 
 #[test]
-fn who_has_told_of_this_operation_or_a_later_one_waits() {
+fn a_rank_that_has_told_of_this_operation_or_a_later_one_waits() {
     let mut members = members(2);
     let [me, peer] = &mut members[..] else { unreachable!() };
     for _ in 0..2 {
@@ -74,30 +75,30 @@ fn who_has_told_of_this_operation_or_a_later_one_waits() {
 }
 
 #[test]
-fn who_has_finished_least_is_late_unless_it_waits_itself() {
+fn the_rank_that_has_finished_least_is_late_unless_it_waits_itself() {
     let mut members = members(3);
     assert_eq!(members[2].late(None), 0);
     assert_eq!(members[2].late(Some(1)), 1);
     let mut barriers: Vec<_> = members.iter_mut().map(barrier).collect();
-    // The last two to come find everyone there.
+    // The last rank to enter, and one that is polled again after it, find all lines posted.
     for (rank, finishes) in [(0, false), (2, false), (1, true), (0, true)] {
         let step = barriers[rank].poll(&mut members[rank]).unwrap();
         assert_eq!(step == Poll::Done, finishes, "rank {rank}");
     }
     assert_eq!([0, 1].map(|rank| members[rank].late(None)), [2, 2]);
-    // It says that it waits: then it is one of the others.
+    // Rank 2 says that it waits: then another rank is late.
     barrier(&mut members[2]);
     members[2].compare().unwrap();
     assert_eq!([members[0].late(Some(2)), members[1].late(None)], [1, 0]);
 }
 
 #[test]
-fn a_communicator_ends_where_it_has_finished_all_and_nobody_poisoned_it() {
+fn a_communicator_ends_where_it_has_finished_all_operations_and_is_not_poisoned() {
     let mut members = members(1);
     let me = &mut members[0];
     assert_eq!(me.end(), Some(Base::default()));
     let mut begun = barrier(me);
-    assert_eq!(me.end(), None, "an operation has begun");
+    assert_eq!(me.end(), None, "an operation is in flight");
     assert_eq!(begun.poll(me), Ok(Poll::Done));
     assert_eq!(me.end(), Some(Base { operation: 1, ..Base::default() }));
     me.poison_with(died(0));

@@ -1,4 +1,5 @@
-//! Whatever its algorithm, an operation that was built and not started says so when it is polled, and has taken nothing.
+//! An operation of any algorithm that was built and not started fails when it is polled, and does not change the
+//! member.
 
 use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::call::Call;

@@ -1,14 +1,15 @@
-//! The copy primitive: the documented boundary at which a hostile peer may race (R2).
+//! The copy primitive: the documented boundary at which a hostile peer may race (docs/explanation/memory-model.md, R2).
 //!
-//! A line's worth of words goes by relaxed atomics: no race, whatever the peer does. More goes by
-//! `memcpy`, ordered by the flags among members that keep the protocol; it is behind a call that
-//! the compiler can't see through, so a racing writer yields wrong bytes and no more.
+//! Up to a line's worth of words is copied by relaxed atomics: there is no data race, whatever the peer does. Longer
+//! copies use `memcpy`. Among members that keep the protocol, the flags order it. It is in a function that the
+//! compiler can't look into, so a peer that writes at the same time causes wrong bytes and nothing worse.
 
 use unisono_kernel::region::Word;
 
-/// Most bytes that go word by word: what a posted line holds.
+/// Most bytes that are copied word by word: those of a posted line.
 const WORDWISE: usize = 120;
 
+/// Are these bytes copied word by word?
 #[inline(always)]
 fn wordwise(segment: *const u8, len: usize) -> bool {
     len <= WORDWISE && (segment as usize | len).is_multiple_of(8)
@@ -25,7 +26,7 @@ pub(crate) unsafe fn into_segment(to: *mut u8, from: *const u8, len: usize) {
         for i in 0..len / 8 {
             // SAFETY: word `i` lies inside `len` readable bytes.
             let value = unsafe { from.wrapping_add(i).read_unaligned() };
-            // SAFETY: aligned (the test) and mapped (the caller's promise).
+            // SAFETY: aligned (`wordwise`) and mapped (the caller's promise).
             unsafe { Word::at(to.wrapping_add(i)) }.store_payload(value);
         }
     } else {
@@ -43,7 +44,7 @@ pub(crate) unsafe fn out_of_segment(from: *mut u8, to: *mut u8, len: usize) {
     if wordwise(from, len) {
         let (to, from) = (to.cast::<u64>(), from.cast::<u64>());
         for i in 0..len / 8 {
-            // SAFETY: aligned (the test) and mapped (the caller's promise).
+            // SAFETY: aligned (`wordwise`) and mapped (the caller's promise).
             let value = unsafe { Word::at(from.wrapping_add(i)) }.load_payload();
             // SAFETY: word `i` lies inside `len` writable bytes.
             unsafe { to.wrapping_add(i).write_unaligned(value) };
@@ -54,8 +55,8 @@ pub(crate) unsafe fn out_of_segment(from: *mut u8, to: *mut u8, len: usize) {
     }
 }
 
-/// Copies `len` bytes of the segment to private memory that is not read again soon: past the caches,
-/// so that neither the old contents are fetched nor others' lines evicted.
+/// Copies `len` bytes of the segment to private memory that will not be read soon, with stores that bypass the caches:
+/// so its old contents are not fetched, and other cache lines are not evicted.
 ///
 /// # Safety
 /// As [`out_of_segment`].
@@ -69,12 +70,13 @@ pub(crate) unsafe fn past_caches(from: *mut u8, to: *mut u8, len: usize) {
     unsafe { out_of_segment(from, to, len) }
 }
 
-/// Below this a stream's beginning and end cost more than it saves.
+/// Bytes of the shortest copy that bypasses the caches: in a shorter one, the start and the end cost more than it
+/// saves.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
 const STREAM: usize = 4096;
 
-/// `memcpy` by non-temporal stores, a line of 64 bytes at a time. Miri has none, nor have targets for
-/// kernels, which leave vector registers alone: [`out_of_segment`] is the plain twin.
+/// `memcpy` by non-temporal stores, a cache line of 64 bytes at a time. Where these stores don't exist, in Miri and on
+/// targets for operating-system kernels, which don't use vector registers, [`past_caches`] is [`out_of_segment`].
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
 #[inline(never)]
 unsafe fn stream(to: *mut u8, from: *const u8, len: usize) {
@@ -96,7 +98,7 @@ unsafe fn stream(to: *mut u8, from: *const u8, len: usize) {
     }
     // SAFETY: the bytes from `tail` to `len`.
     unsafe { core::ptr::copy_nonoverlapping(from.wrapping_add(tail), to.wrapping_add(tail), len - tail) };
-    // The streamed bytes are visible before whatever the caller stores next.
+    // The streamed bytes become visible before anything that the caller stores next.
     // SAFETY: SSE is part of x86-64.
     unsafe { _mm_sfence() };
 }

@@ -1,13 +1,14 @@
-//! The fold primitive: like the copy primitive, a boundary at which a hostile peer may race (R2).
+//! The fold primitive: like the copy primitive, a boundary at which a hostile peer may race
+//! (docs/explanation/memory-model.md, R2).
 //!
-//! Predefined operations fold straight from the segment, behind a call that the compiler can't see
-//! through: a racing writer yields wrong results and no more. A user's function never sees the
-//! segment: its operands are copied out first, a block at a time.
+//! Predefined ops fold straight from the segment, in a function that the compiler can't look
+//! into: a peer that writes at the same time causes wrong results and nothing worse. A user's function never gets
+//! the segment's memory: its operands are copied out first, a block at a time.
 
 use crate::copy;
 use unisono_kernel::op::{Op, Predefined};
 
-/// Which instructions folds may use: the host asks the processor once ([`level!`](crate::level)).
+/// The vector instructions that folds may use. A host finds them once, with [`level!`](crate::level).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level(Set);
 
@@ -21,13 +22,13 @@ enum Set {
 }
 
 impl Level {
-    /// What every processor of this architecture has.
+    /// The instructions that every processor of this architecture has.
     pub const BASELINE: Self = Self(Set::Baseline);
 
-    /// The best that the processor has of these: AVX2, and AVX-512 (F, BW, DQ, VL).
+    /// The best of these: AVX2 if `avx2`, AVX-512 (F, BW, DQ, VL) if `avx512`.
     ///
     /// # Safety
-    /// The processor, and the operating system's handling of registers, has what is said to be there.
+    /// The processor and the operating system support what is given as true.
     #[cfg(target_arch = "x86_64")]
     pub const unsafe fn of(avx2: bool, avx512: bool) -> Self {
         Self(match (avx2, avx512) {
@@ -38,7 +39,7 @@ impl Level {
     }
 }
 
-/// The [`Level`] of the processor that this runs on: for hosts with a standard library, which is asked.
+/// The [`Level`] of the processor that this runs on. It needs the standard library, which detects the instructions.
 #[macro_export]
 macro_rules! level {
     () => {{
@@ -46,7 +47,7 @@ macro_rules! level {
         {
             use ::std::arch::is_x86_feature_detected as has;
             let avx512 = has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl");
-            // SAFETY: just asked.
+            // SAFETY: the standard library has detected them.
             unsafe { $crate::Level::of(has!("avx2"), avx512) }
         }
         #[cfg(not(target_arch = "x86_64"))]
@@ -64,10 +65,10 @@ pub(crate) unsafe fn from_segment(level: Level, from: *mut u8, acc: *mut u8, len
         Op::Predefined(op) => unsafe { opaque(level, *op, from, acc, len) },
         Op::User(user) => {
             let read = |to: *mut u8, at: usize, len: usize| {
-                // SAFETY: `fold_with` asks for bytes of whole elements in `len` alone, into a private block.
+                // SAFETY: `fold_with` calls it for whole elements inside `len` only, with a private block.
                 unsafe { copy::out_of_segment(from.wrapping_add(at), to, len) };
             };
-            // SAFETY: the caller's promise; `read` fills what it is asked for.
+            // SAFETY: the caller's promise; `read` writes all bytes that it is called for.
             unsafe { user.fold_with(read, acc, op.whole(len as u64)) }
         }
     }
@@ -76,7 +77,8 @@ pub(crate) unsafe fn from_segment(level: Level, from: *mut u8, acc: *mut u8, len
 /// `acc[i] = left[i] ∘ acc[i]` for the whole elements in `len` bytes, all private.
 ///
 /// # Safety
-/// `left` holds `len` readable bytes, `acc` as many writable ones; they are equal or apart; `op` keeps `User::new`'s promise.
+/// `left` holds `len` readable bytes, `acc` as many writable ones; they are the same memory or don't overlap; `op`
+/// keeps `User::new`'s promise.
 pub(crate) unsafe fn private(level: Level, left: *const u8, acc: *mut u8, len: usize, op: &Op) {
     match op {
         // SAFETY: the caller's promise.
@@ -94,10 +96,10 @@ unsafe fn opaque(level: Level, op: Predefined, from: *const u8, acc: *mut u8, le
         // SAFETY: the caller's promise.
         Set::Baseline => unsafe { op.fold_inline(from, acc, len) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the caller's promise; `Level::of` was told that this is there.
+        // SAFETY: the caller's promise; by `Level::of`'s contract the processor has AVX2.
         Set::Avx2 => unsafe { avx2(op, from, acc, len) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above.
+        // SAFETY: as above, AVX-512.
         Set::Avx512 => unsafe { avx512(op, from, acc, len) },
     }
 }

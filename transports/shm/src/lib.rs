@@ -1,9 +1,9 @@
 //! [`Region`] over raw mapped bytes: one segment that several processes have mapped, each at its own address.
 //!
-//! The one place in which a segment's bytes are touched. Words become references to atomics;
-//! payload is copied by one primitive (`copy.rs`), never referred to (docs/explanation/memory-model.md, R1).
+//! Only this crate accesses a segment's bytes. Words become references to atomics. Payload is copied by one
+//! primitive (`copy.rs`); there is never a reference to it (docs/explanation/memory-model.md, R1).
 //!
-//! Beside it, messages through mailboxes of any region ([`mailbox`]).
+//! [`mailbox`] has point-to-point messages through the mailboxes of any region.
 #![no_std]
 
 mod copy;
@@ -19,7 +19,7 @@ use unisono_kernel::error::{Argument, Condition, Refusal};
 use unisono_kernel::op::Op;
 use unisono_kernel::region::{CounterId, Extent, FlagId, MailId, Region, Word};
 
-/// A mapped segment. A view: it neither maps nor unmaps.
+/// A view of a mapped segment. It neither maps nor unmaps the memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Mapped {
     base: NonNull<u8>,
@@ -27,23 +27,23 @@ pub struct Mapped {
     level: Level,
 }
 
-// SAFETY: an address and a length; all access goes through atomics and the copy primitive, from any thread.
+// SAFETY: an address and a length; all access, from any thread, goes through atomics and the copy primitive.
 unsafe impl Send for Mapped {}
 // SAFETY: as above.
 unsafe impl Sync for Mapped {}
 
-/// What ids beyond the segment yield: nobody stores to it but who holds such an id.
+/// The word that ids outside the segment refer to. Only callers with such an id store to it.
 static BEYOND: Word = Word::zero();
 
 impl Mapped {
-    /// `bytes` mapped bytes at `base`.
+    /// A view of `bytes` mapped bytes at `base`.
     ///
     /// # Errors
     /// `base` is null or not aligned to 64 bytes.
     ///
     /// # Safety
-    /// The bytes stay mapped, readable and writable, as long as this view or a copy of it is used;
-    /// in this process they are accessed through such views alone, here or elsewhere; the memory
+    /// The bytes stay mapped, readable and writable, as long as this view or a copy of it is used.
+    /// This process accesses them only through such views. The memory
     /// was zero before its first use as a segment.
     pub unsafe fn new(base: *mut u8, bytes: u64) -> Result<Self, Refusal> {
         Refusal::check_aligned(base as u64, 64)?;
@@ -51,7 +51,7 @@ impl Mapped {
         Ok(Self { base, bytes, level: Level::BASELINE })
     }
 
-    /// The same, folding with these instructions.
+    /// The same view, which folds with these instructions.
     #[must_use]
     pub const fn with_level(self, level: Level) -> Self {
         Self { level, ..self }
@@ -62,7 +62,7 @@ impl Mapped {
         self.bytes
     }
 
-    /// First byte.
+    /// The address of the first byte.
     pub const fn base(&self) -> *mut u8 {
         self.base.as_ptr()
     }
@@ -71,14 +71,14 @@ impl Mapped {
     fn word(&self, offset: u64) -> &Word {
         if offset & 7 == 0 && offset < self.bytes & !7 {
             let at = self.base.as_ptr().wrapping_add(offset as usize);
-            // SAFETY: in bounds and aligned by the test above, mapped by `new`'s contract; R1, R4.
+            // SAFETY: inside the segment and aligned by the test above, mapped by `new`'s contract; R1, R4.
             unsafe { Word::at(at.cast()) }
         } else {
             &BEYOND
         }
     }
 
-    /// The address of an extent, where all of it is inside.
+    /// The address of an extent; `None` if it is not wholly inside the segment.
     #[inline]
     fn inside(&self, at: Extent) -> Option<*mut u8> {
         let end = at.offset().checked_add(at.len())?;
@@ -86,8 +86,8 @@ impl Mapped {
     }
 }
 
-// SAFETY: a word or extent is an offset into one segment (the maps are of the same memory, `new`);
-// atomics are `Word`s; copies are cut to both lengths and stay inside (`inside`).
+// SAFETY: a word or extent is an offset into one segment, which all views map (`new`);
+// atomics are `Word`s; copies are cut to both lengths and stay inside the segment (`inside`).
 unsafe impl Region for Mapped {
     type Flag = Word;
     type Mailword = Word;

@@ -1,21 +1,21 @@
 //! Point-to-point messages inside a segment: the kernel's [`P2p`] over the mailboxes of its layout
 //! ([`unisono_kernel::region::mailboxes`]), for any kind of region.
 //!
-//! A message is cut into fragments. The sender writes a fragment to its slot and publishes the slot's sequence word;
-//! the receiver copies it out and publishes how far it has come. A send is complete when its last fragment is in the
-//! mailbox, a receive when it has copied its last one out.
+//! A message is cut into fragments. The sender writes a fragment to its slot and publishes the slot's sequence word.
+//! The receiver copies the fragment out and publishes how many it has copied. A send is complete when its last
+//! fragment is in the mailbox, a receive when it has copied its last fragment out.
 //!
-//! Messages of a pair begin in the order in which they were posted, so a receiver looks at them in that order: a
-//! receive takes the first one with its tag. It finds it among the `m` oldest of the pair that have not been taken
-//! (`m` being the layout's [`messages`](unisono_kernel::region::Mailboxes::messages)): who receives in another order
-//! than was sent may leave m − 1 messages behind.
+//! The messages of a pair of ranks start in the order in which they were posted, so a receiver looks at them in that
+//! order: a receive matches the first message with its tag. It looks only among the `m` oldest messages of the pair
+//! that have not been received, where `m` is the layout's [`messages`](unisono_kernel::region::Mailboxes::messages).
+//! So a process that receives in another order than was sent may skip up to m − 1 messages.
 //!
-//! Everything moves when a process calls: each post and test moves all that this process has posted. Nothing blocks,
-//! nothing is allocated: a process has [`REQUESTS`] requests at once.
+//! Requests make progress only in calls: each send that is posted and each test advances all requests of this
+//! process. No call blocks or allocates. A process may have [`REQUESTS`] requests at once.
 //!
-//! What a peer writes is checked against private copies: a word that is ahead of what it can be is [`OVERRUN`], another
-//! length than the receive's is [`P2pError::LENGTH`], and the message stays where it is; a tag that nobody asks for stays where it is. Wrong bytes remain
-//! possible, as in any payload.
+//! Words that a peer writes are checked against private copies. A word larger than it can be is [`OVERRUN`]. If the
+//! length of a message differs from the receive's, the error is [`P2pError::LENGTH`], and the message stays in the
+//! mailbox. So does a message whose tag no receive has. Wrong bytes in a payload can't be noticed.
 
 use heapless::Vec;
 use unisono_kernel::Rank;
@@ -28,38 +28,41 @@ use unisono_kernel::region::{Flag, FlagId, Layout, Pair, Region, Untrusted};
 
 /// The peer's rank is not below the size.
 pub const NO_SUCH_RANK: P2pError = P2pError(1);
-/// The slot is not active.
+/// The slot has no active request.
 pub const NO_SUCH_SLOT: P2pError = P2pError(3);
-/// More than [`REQUESTS`] requests.
+/// The process has [`REQUESTS`] requests already.
 pub const FULL: P2pError = P2pError(4);
-/// A peer's word is ahead of what it can be: it does not keep the protocol, or the segment was written to.
+/// A peer's word is larger than it can be: the peer does not keep the protocol, or something else has written to the
+/// segment.
 pub const OVERRUN: P2pError = P2pError(5);
-/// The message has more fragments than can be numbered, or the pair more messages.
+/// The message has more fragments, or the pair of ranks more messages, than can be numbered.
 pub const TOO_LONG: P2pError = P2pError(6);
 
-/// Requests of a process at once.
+/// Most requests that a process has at once.
 pub const REQUESTS: usize = 64;
 
 /// What a process knows of its messages with one other process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Peer {
-    /// Messages to it that were posted, and that have begun to travel.
+    /// Number of messages to it that were posted.
     posted: u64,
+    /// Number of messages to it whose first fragment is in the mailbox.
     begun: u64,
-    /// Messages from it: all before `first` have met their receives; bit i: so has `first` + i.
+    /// All messages from it before this one were matched with a receive.
     first: u64,
+    /// Bit i: message `first` + i from it was matched, too.
     met: u64,
 }
 
 impl Peer {
-    /// The first message from it that has met no receive, from `message` on.
+    /// The first message from it, from `message` on, that was not matched with a receive.
     fn unmet(&self, message: u64) -> u64 {
         let message = message.max(self.first);
-        let behind = (message - self.first).min(63);
-        message + u64::from((self.met >> behind).trailing_ones())
+        let bit = (message - self.first).min(63);
+        message + u64::from((self.met >> bit).trailing_ones())
     }
 
-    /// Message `message` from it has met its receive.
+    /// Notes that message `message` from it was matched.
     fn meet(&mut self, message: u64) {
         self.met |= 1 << (message - self.first).min(63);
         let met = self.met.trailing_ones();
@@ -68,16 +71,17 @@ impl Peer {
     }
 }
 
-/// How far a request has come.
+/// The state of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum State {
-    /// Message `message` to the peer, fragments before `fragment` are in the mailbox.
+    /// It sends message `message` to the peer; the fragments before `fragment` are in the mailbox.
     Send { message: u64, fragment: u64 },
-    /// No message has come yet for this receive: all before `next` have met others, or have other tags.
+    /// A receive that was not matched yet: the messages before `next` were matched with other receives, or have other
+    /// tags.
     Expect { next: u64 },
-    /// Message `message` from the peer, fragments before `fragment` have been copied out.
+    /// It receives message `message` from the peer; the fragments before `fragment` were copied out.
     Receive { message: u64, fragment: u64 },
-    /// The end.
+    /// It is complete, or has failed.
     Over(Result<(), P2pError>),
 }
 
@@ -90,7 +94,7 @@ struct Request {
     state: State,
 }
 
-/// A value that a word must reach, and the largest that its writer may have come to.
+/// A word for which a request waits: the value that it must reach, and the largest that it can have.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     word: FlagId,
@@ -99,24 +103,24 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// Is it there?
+    /// Has the word reached the value?
     #[inline]
     fn look<R: Region>(&self, region: &R) -> Result<bool, P2pError> {
-        // A slot that was never used before is free: no word says so.
+        // A slot that was never used is free; then there is no word to load.
         let word = if self.least == 0 { Untrusted::new(0) } else { region.flag(self.word).load_acquire() };
         if word.against(self.most).is_gt() { Err(OVERRUN) } else { Ok(word.at_least(self.least)) }
     }
 }
 
-/// Fragment `fragment` of `message` in the mailbox.
+/// Fragment `fragment` of `message` is in the mailbox.
 #[inline]
 const fn filled(pair: &Pair, message: u64, fragment: u64) -> Wanted {
     let there = count(message, fragment + 1);
     Wanted { word: pair.sequence(message, fragment), least: there, most: there }
 }
 
-/// The slot of fragment `fragment` of `message`, all before it being in the mailbox: what it held last has been copied
-/// out.
+/// The slot of fragment `fragment` of `message` is free: the fragment that it held last was copied out. The fragments
+/// before this one are in the mailbox.
 #[inline]
 const fn emptied(pair: &Pair, message: u64, fragment: u64) -> Wanted {
     let (messages, slots) = (pair.shape().messages as u64, pair.shape().slots as u64);
@@ -125,26 +129,27 @@ const fn emptied(pair: &Pair, message: u64, fragment: u64) -> Wanted {
         (None, Some(last)) => count(last + 1, 0),
         (None, None) => 0,
     };
-    // Nobody takes what is not there yet.
+    // The receiver can't have copied out more than was written.
     let most = if fragment == 0 { least } else { count(message, fragment) };
     Wanted { word: pair.acked(message), least, most }
 }
 
-/// A process's requests and peers, without the region: plain data.
+/// A process's requests, and what it knows of its peers, without the region: plain data.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Post<P> {
     layout: Layout,
     rank: Rank,
     peers: P,
-    /// In the order in which they were posted.
+    /// The requests, in the order in which they were posted.
     requests: Vec<Request, REQUESTS>,
 }
 
 impl<P: AsRef<[Peer]> + AsMut<[Peer]>> Post<P> {
-    /// Process `rank` of a fresh segment of this layout. `peers` holds one for each rank, all `Peer::default()`.
+    /// The state of process `rank` on a fresh segment of this layout. `peers` has one element per rank, each
+    /// `Peer::default()`.
     ///
     /// # Errors
-    /// `rank` is not below the number of ranks, the segment has no mailboxes, `peers` are too few.
+    /// `rank` is not below the number of ranks, the segment has no mailboxes, or `peers` has too few elements.
     pub fn new(layout: Layout, rank: Rank, peers: P) -> Result<Self, Refusal> {
         Refusal::check(Argument::Rank, rank.into(), Bound::Below(layout.ranks().into()))?;
         layout.mailbox(rank, rank).ok_or(Refusal::new(Argument::Messages, 0, Bound::AtLeast(1)))?;
@@ -152,7 +157,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>> Post<P> {
         Ok(Self { layout, rank, peers, requests: Vec::new() })
     }
 
-    /// Notes a request in the first free slot.
+    /// Adds a request, in the first free slot.
     fn note(&mut self, peer: Rank, tag: Tag, buf: Buf, state: State) -> Result<Slot, P2pError> {
         let used = self.requests.iter().fold(0u64, |used, request| used | 1 << request.slot);
         let slot = used.trailing_ones();
@@ -178,7 +183,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>> Post<P> {
         self.note(from, tag, buf, State::Expect { next: 0 })
     }
 
-    /// Is the request over? True and errors free its slot.
+    /// Is the request complete? If so, or if it has failed, its slot is freed.
     fn test(&mut self, Slot(slot): Slot) -> Result<bool, P2pError> {
         let index = self.requests.iter().position(|request| request.slot == slot).ok_or(NO_SUCH_SLOT)?;
         match self.requests.get(index) {
@@ -190,13 +195,13 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>> Post<P> {
         }
     }
 
-    /// Is the request over, or unknown?
+    /// Is the request complete, has it failed, or is there none in this slot?
     pub fn is_over(&self, Slot(slot): Slot) -> bool {
         !self.requests.iter().any(|request| request.slot == slot && !matches!(request.state, State::Over(_)))
     }
 
-    /// The event that an active request waits for, where that is a word of a peer: not where another request of this
-    /// process comes first. `operation` is whose request it is.
+    /// The event for which an active request waits. `None` if the request waits for another request of this process,
+    /// or is complete or has failed. `operation` is the operation to which it belongs.
     pub fn event(&self, Slot(slot): Slot, operation: u64) -> Option<Await> {
         let index = self.requests.iter().position(|request| request.slot == slot)?;
         let peer = self.requests.get(index)?.peer;
@@ -204,6 +209,8 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>> Post<P> {
         Some(Await { source: Source::Flag(word, Until::AtLeast(least)), peer: Some(peer), operation, stage: 0 })
     }
 
+    /// The word for which a request waits; `None` if it waits for another request of this process, or is complete or
+    /// has failed.
     fn wanted(&self, index: usize) -> Option<Wanted> {
         let Request { peer, tag, state, .. } = *self.requests.get(index)?;
         let (to, from) = (self.layout.mailbox(self.rank, peer)?, self.layout.mailbox(peer, self.rank)?);
@@ -224,7 +231,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>> Post<P> {
         }
     }
 
-    /// Moves all requests as far as they come.
+    /// Advances all requests as far as possible.
     fn advance<R: Region>(&mut self, region: &R) {
         for index in 0..self.requests.len() {
             while let Some(wanted) = self.wanted(index) {
@@ -239,7 +246,8 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>> Post<P> {
         }
     }
 
-    /// Moves a request by one fragment, or past one message that is not its own; what it waited for is there.
+    /// Advances a request, whose word has reached its value, by one fragment, or past one message with another tag.
+    /// Returns its new state.
     fn step<R: Region>(&mut self, region: &R, index: usize) -> Option<State> {
         let Request { peer, tag, buf, state, .. } = *self.requests.get(index)?;
         let (to, from) = (self.layout.mailbox(self.rank, peer)?, self.layout.mailbox(peer, self.rank)?);
@@ -250,11 +258,12 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>> Post<P> {
                 if fragment == 0 {
                     let head = [tag.0, buf.len() as u64];
                     let words = Buf::new(head.as_ptr().cast_mut().cast(), size_of_val(&head));
-                    // SAFETY: two words of ours; what the slot held was copied out (`emptied`).
+                    // SAFETY: two local words; what the slot held was copied out (`emptied`).
                     unsafe { region.write(to.head(message), words) };
                     known.begun += 1;
                 }
-                // SAFETY: `post_send`'s contract: readable until the request is over; the slot as above.
+                // SAFETY: `post_send`'s contract: readable until the request is complete or has failed; the slot as
+                // above.
                 unsafe { region.write(to.payload(message, fragment), part) };
                 // publishes: the head and the bytes, to the receiver
                 region.publish(to.sequence(message, fragment), count(message, fragment + 1));
@@ -264,7 +273,8 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>> Post<P> {
                 let message = known.unmet(next);
                 let mut head = [0u64; 2];
                 let words = Buf::new(head.as_mut_ptr().cast(), size_of_val(&head));
-                // SAFETY: two words of ours; the sender writes the slot again when all of it was taken (`filled`).
+                // SAFETY: two local words; the slot is filled (`filled`), and the sender writes it again only after
+                // our `acked`.
                 unsafe { region.read(from.head(message), words) };
                 let [found, len] = head;
                 if tag.0 != found {
@@ -276,11 +286,12 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>> Post<P> {
             }
             State::Receive { message, fragment } => {
                 let (part, last) = cut(&from, buf, fragment);
-                // SAFETY: `post_recv`'s contract: writable and ours until the request is over; the slot as above.
+                // SAFETY: `post_recv`'s contract: writable, and accessed by nothing else until the request is
+                // complete or has failed; the slot as above.
                 unsafe { region.read(from.payload(message, fragment), part) };
-                let behind = if last { count(message + 1, 0) } else { count(message, fragment + 1) };
+                let copied = if last { count(message + 1, 0) } else { count(message, fragment + 1) };
                 // publishes: the copy out of the slot, to the sender that writes it again
-                region.publish(from.acked(message), behind);
+                region.publish(from.acked(message), copied);
                 Some(if last { State::Over(Ok(())) } else { State::Receive { message, fragment: fragment + 1 } })
             }
             State::Over(_) => None,
@@ -288,7 +299,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>> Post<P> {
     }
 }
 
-/// One rank's end: a [`Post`] and the region that it is for.
+/// One rank's point-to-point layer: a [`Post`] and its region.
 #[derive(Clone, Debug)]
 pub struct Mailbox<R, P> {
     region: R,
@@ -296,17 +307,17 @@ pub struct Mailbox<R, P> {
 }
 
 impl<R: Region, P: AsRef<[Peer]> + AsMut<[Peer]>> Mailbox<R, P> {
-    /// `post` on the region whose layout it has.
+    /// `post` on `region`, which has `post`'s layout.
     pub const fn new(region: R, post: Post<P>) -> Self {
         Self { region, post }
     }
 
-    /// The private state.
+    /// This process's private state.
     pub const fn post(&self) -> &Post<P> {
         &self.post
     }
 
-    /// The end of it.
+    /// Gives the private state back.
     pub fn into_post(self) -> Post<P> {
         self.post
     }
@@ -342,7 +353,7 @@ impl<R: Region, P: AsRef<[Peer]> + AsMut<[Peer]>> P2p for Mailbox<R, P> {
     }
 }
 
-/// The bytes of a fragment; is it the last one?
+/// The bytes of a fragment, and whether it is the last one.
 fn cut(pair: &Pair, buf: Buf, fragment: u64) -> (Buf, bool) {
     let room = pair.shape().fragment;
     let at = (fragment * room).min(buf.len() as u64) as usize;

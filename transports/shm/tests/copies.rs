@@ -1,4 +1,4 @@
-//! The copy primitives: exactly the bytes asked for, whatever the alignment and the length.
+//! The copy primitives copy exactly the bytes that were asked for, with any alignment and length.
 
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Condition, Refusal};
@@ -7,12 +7,12 @@ use unisono_shm::Mapped;
 
 const GUARD: u8 = 0xa5;
 
-/// A segment on the heap, aligned to pages; the memory outlives the view by the caller's care.
+/// A segment on the heap, aligned to pages. The caller keeps the memory as long as it uses the view.
 fn segment(layout: &Layout) -> (Vec<u64>, Mapped) {
     let mut memory = vec![0u64; (layout.bytes() as usize + 4096) / 8];
     let base: *mut u8 = memory.as_mut_ptr().cast();
     let base = base.wrapping_add(base.align_offset(4096));
-    // SAFETY: zeroed, aligned, large enough; the tests keep `memory` alive and touch it through the view alone.
+    // SAFETY: zeroed, aligned, large enough; the tests keep `memory` alive and access it only through the view.
     let region = unsafe { Mapped::new(base, layout.bytes()) }.unwrap();
     (memory, region)
 }
@@ -26,7 +26,7 @@ fn what_is_written_is_read() {
         for skew in [0, 1, 8, 17, 63] {
             let sent: Vec<u8> = (0..length + skew).map(|i| (i * 7 + length) as u8).collect();
             let at = layout.slot(1, 3).part(0, length as u64);
-            // SAFETY: this thread alone uses the segment; the slice is readable.
+            // SAFETY: only this thread uses the segment; the slice is readable.
             unsafe { region.write(at, Buf::of(&sent[skew..])) };
             for past_caches in [false, true] {
                 let mut got = vec![GUARD; skew + length + 64];
@@ -62,7 +62,7 @@ fn nothing_beyond_the_segment_is_touched() {
     use unisono_kernel::region::Flag;
     region.publish(larger.done(63), 1);
     assert!(region.flag(layout.done(1)).load_acquire().is(0));
-    // SAFETY: null and misaligned addresses are refused before anything is made of them.
+    // SAFETY: null and misaligned addresses are refused before they are used.
     let refused = unsafe { Mapped::new(std::ptr::null_mut(), 4096) };
     assert_eq!(refused.err(), Some(Refusal::not(Argument::Address, Condition::NotNull)));
     // SAFETY: as above.

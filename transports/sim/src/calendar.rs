@@ -1,36 +1,40 @@
-//! What happens when: the queue of events.
+//! The queue of events, ordered by virtual time.
 
 use crate::time::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use unisono_kernel::Rank;
 
-/// Something that happens.
+/// What happens at a moment of virtual time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
     /// The rank's machine is polled.
     Poll(Rank),
-    /// A message comes to the port of this stage of its path.
+    /// The message arrives at port number `stage` of its path.
     Enter { message: usize, stage: usize },
-    /// A message's last byte has left the sender.
+    /// The message's last byte has left the sender.
     Sent { message: usize },
-    /// A message's last byte is there.
+    /// The message's last byte has arrived at the receiver.
     Arrived { message: usize },
 }
 
-/// Events by time; those of one time in the order in which they were entered.
+/// Events ordered by time; those of the same time in the order in which they were added.
 #[derive(Debug, Default)]
 pub(crate) struct Calendar {
+    /// Time, number in the order of adding, event.
     queue: BinaryHeap<Reverse<(Time, u64, Event)>>,
-    entered: u64,
+    /// Number of events added so far.
+    added: u64,
 }
 
 impl Calendar {
-    pub(crate) fn enter(&mut self, at: Time, event: Event) {
-        self.queue.push(Reverse((at, self.entered, event)));
-        self.entered += 1;
+    /// Adds an event that happens at `at`.
+    pub(crate) fn add(&mut self, at: Time, event: Event) {
+        self.queue.push(Reverse((at, self.added, event)));
+        self.added += 1;
     }
 
+    /// Removes the next event.
     pub(crate) fn next(&mut self) -> Option<(Time, Event)> {
         self.queue.pop().map(|Reverse((at, _, event))| (at, event))
     }

@@ -1,5 +1,6 @@
-//! A rank's end of the network.
+//! The point-to-point layer of one rank on the simulated network.
 
+use crate::fabric::Channel;
 use crate::net::Net;
 use crate::time::Time;
 use std::cell::RefCell;
@@ -12,16 +13,16 @@ use unisono_kernel::machine::transport::Messages;
 
 /// The peer's rank is not below the size.
 pub const NO_SUCH_RANK: P2pError = P2pError(1);
-/// The slot is not active.
+/// The slot has no active request.
 pub const NO_SUCH_SLOT: P2pError = P2pError(2);
 
-/// One rank's end: a point-to-point layer on virtual time. Sending and receiving take the rank's own time, o_s and o_r;
-/// a send is complete when its last byte has left.
+/// One rank's point-to-point layer, on virtual time. A send takes o_s of the rank's own time, and is complete when
+/// its last byte has left. A receive takes o_r.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     rank: Rank,
     size: u32,
-    /// Who the ranks are in the world; `None`: themselves.
+    /// In a group: the world rank of each rank of the group. `None`: ranks are world ranks.
     members: Option<Rc<[Rank]>>,
     net: Rc<RefCell<Net>>,
 }
@@ -31,8 +32,8 @@ impl Endpoint {
         Self { rank, size, members: None, net }
     }
 
-    /// The same end, in a group: rank i of the group is `members[i]` here. Nothing where this rank is no member, or a
-    /// member no rank.
+    /// This rank's layer in a group, whose rank i is `members[i]` here. `None` if this rank is not a member, or if a
+    /// member is not a rank.
     #[must_use]
     pub fn among(&self, members: &Rc<[Rank]>) -> Option<Self> {
         let mine = self.in_world(self.rank).ok()?;
@@ -41,12 +42,12 @@ impl Endpoint {
         Some(Self { rank, size: members.len() as u32, members: Some(members), net: Rc::clone(&self.net) })
     }
 
-    /// How far this rank has come.
+    /// This rank's clock.
     pub fn now(&self) -> Time {
         self.in_world(self.rank).map_or(Time::ZERO, |rank| self.net.borrow().clock(rank))
     }
 
-    /// This rank computes: it is busy for so long.
+    /// Simulates a computation: this rank is busy for `span`.
     pub fn work(&mut self, span: Time) {
         if let Ok(rank) = self.in_world(self.rank) {
             let mut net = self.net.borrow_mut();
@@ -55,6 +56,7 @@ impl Endpoint {
         }
     }
 
+    /// The world rank of a rank.
     fn in_world(&self, rank: Rank) -> Result<Rank, P2pError> {
         match &self.members {
             _ if rank >= self.size => Err(NO_SUCH_RANK),
@@ -81,13 +83,13 @@ impl P2p for Endpoint {
     }
 
     unsafe fn post_send(&mut self, to: Rank, tag: Tag, buf: Buf) -> Result<Slot, P2pError> {
-        let channel = (self.in_world(self.rank)?, self.in_world(to)?);
+        let channel = Channel { from: self.in_world(self.rank)?, to: self.in_world(to)? };
         // SAFETY: the caller's promise.
         Ok(unsafe { self.net.borrow_mut().send(channel, tag, buf) })
     }
 
     unsafe fn post_recv(&mut self, from: Rank, tag: Tag, buf: Buf) -> Result<Slot, P2pError> {
-        let channel = (self.in_world(from)?, self.in_world(self.rank)?);
+        let channel = Channel { from: self.in_world(from)?, to: self.in_world(self.rank)? };
         // SAFETY: the caller's promise.
         Ok(unsafe { self.net.borrow_mut().receive(channel, tag, buf) })
     }

@@ -1,25 +1,33 @@
-//! The ports and links that messages share, and which of them a message passes.
+//! The ports and links that messages share, and the path of a message through them.
 //!
-//! | message | passes |
+//! | message | path |
 //! |---|---|
 //! | inside a node | the sender's own port, the receiver's own port |
 //! | star | the switch, the receiving node's port |
 //! | crossbar, or one leaf switch | the sending node's port, the receiving node's port |
 //! | fat tree, both levels | the sending node's port, an up-link, a down-link, the receiving node's port |
 //!
-//! A message of k bytes keeps each of them for (k − 1)·G and lets g pass behind it. Bytes are not stored on the way: the
-//! first goes on while the last has not come. L lies before the last port. What waits at a port waits in the order of coming.
+//! A message of k bytes occupies each port of its path for (k − 1)·G, and the next message may follow g later.
+//! Messages are not stored on the way: the first byte goes on to the next port before the last one has arrived. L
+//! passes before the last port. Messages that wait at a port pass it in the order of their arrival there.
 
 use crate::network::{Class, Link, Network, Topology};
 use crate::placement::Placement;
 use crate::time::Time;
 use unisono_kernel::Rank;
 
-/// A port or a link: its place in the table.
+/// An ordered pair of ranks: messages go from `from` to `to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Channel {
+    pub(crate) from: Rank,
+    pub(crate) to: Rank,
+}
+
+/// A port or a link: its index in [`Fabric::free`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Port(usize);
 
-/// The ports of a message, in order.
+/// The ports that a message passes, in order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
     ports: [Port; 4],
@@ -35,21 +43,34 @@ impl Path {
         path
     }
 
+    /// The port at this index of the path.
     pub(crate) fn port(&self, stage: usize) -> Option<Port> {
         self.ports.get(..self.len)?.get(stage).copied()
     }
 
+    /// The index of the last port.
     pub(crate) const fn last(&self) -> usize {
         self.len - 1
     }
 }
 
-/// When each port is free again.
+/// When a message passes a port.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Passage {
+    /// The moment of its first byte.
+    pub(crate) first: Time,
+    /// The moment of its last byte.
+    pub(crate) last: Time,
+}
+
+/// All ports and links.
 #[derive(Debug)]
 pub(crate) struct Fabric {
     network: Network,
     nodes: usize,
     ranks: usize,
+    /// The moment from which each port is free: the ranks' ports to send, those to receive; the nodes' ports to send,
+    /// those to receive; the links.
     free: Vec<Time>,
 }
 
@@ -66,8 +87,8 @@ impl Fabric {
         Self { network, nodes, ranks, free: vec![Time::ZERO; 2 * (ranks + nodes) + links] }
     }
 
-    /// The class of a message between ranks, and its path.
-    pub(crate) fn route(&self, (from, to): (Rank, Rank), placement: &Placement) -> (Class, Path) {
+    /// The class and the path of the messages of a channel.
+    pub(crate) fn route(&self, Channel { from, to }: Channel, placement: &Placement) -> (Class, Path) {
         let (from_node, to_node) = (placement.node(from), placement.node(to));
         let class = match self.network.class(from_node, to_node) {
             Class::Node if placement.numa(from).is_some() && placement.numa(from) == placement.numa(to) => Class::Numa,
@@ -90,12 +111,12 @@ impl Fabric {
         (class, path)
     }
 
-    /// A message of `bytes` comes to `port` at `now`: when its first byte passes, and when its last.
-    pub(crate) fn pass(&mut self, port: Port, link: &Link, bytes: usize, now: Time) -> (Time, Time) {
-        let Some(free) = self.free.get_mut(port.0) else { return (now, now) };
+    /// A message of `bytes` arrives at `port` at `now`: returns when it passes, and occupies the port.
+    pub(crate) fn pass(&mut self, port: Port, link: &Link, bytes: usize, now: Time) -> Passage {
+        let Some(free) = self.free.get_mut(port.0) else { return Passage { first: now, last: now } };
         let first = now.max(*free);
         let last = first + link.stream(bytes);
         *free = last + Time::from_ns(link.gap);
-        (first, last)
+        Passage { first, last }
     }
 }

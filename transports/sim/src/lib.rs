@@ -1,6 +1,7 @@
-//! Ranks in one thread on virtual time: LogGP links, star, crossbar or fat tree, seeded schedules, ranks that stop.
+//! A simulator: all ranks in one thread, on virtual time, with LogGP links, a star, a crossbar or a fat tree, seeded
+//! schedules, and ranks that stop.
 //!
-//! The machines are those of the kernel; only time is computed (docs/explanation/simulator.md).
+//! It runs the kernel's machines as they are; only time is simulated (docs/explanation/simulator.md).
 //!
 //! ```
 //! use unisono_kernel::data::buffer::Buf;
@@ -15,7 +16,8 @@
 //!     ranks.push((end, unsafe { Binomial::new(rank, 3, Buf::of_mut(bytes), 0, 1) }?));
 //! }
 //! let outcome = world.run(&mut ranks);
-//! // Both sends are posted at once: twice o_s, then 7 G, L and o_r of the second, the first one's bytes having left meanwhile.
+//! // Rank 0 posts both sends at once. The last rank is done after twice o_s, then 7·G, L and o_r of the second one;
+//! // the first message's bytes leave during the second o_s.
 //! assert_eq!(outcome.last()?.ns(), 2.0 * 200.0 + 0.56 + 1000.0 + 200.0);
 //! assert_eq!(data, [[7; 8]; 3]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

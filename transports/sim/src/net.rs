@@ -1,8 +1,8 @@
-//! The network while it runs: clocks, requests, messages under way, and what happens to them.
+//! The network while it runs: the ranks' clocks and requests, the messages in flight, and what events do to them.
 
 use crate::calendar::{Calendar, Event};
 use crate::endpoint::NO_SUCH_SLOT;
-use crate::fabric::{Fabric, Path};
+use crate::fabric::{Channel, Fabric, Passage, Path};
 use crate::network::{Class, Network};
 use crate::outcome::Traffic;
 use crate::placement::Placement;
@@ -17,34 +17,52 @@ use unisono_kernel::machine::poll::Slot;
 /// A message, from its posting until it is received.
 #[derive(Debug)]
 struct Message {
-    from: Rank,
-    to: Rank,
+    channel: Channel,
     /// The sender's request.
     request: usize,
-    /// The sender's bytes: read when the last of them leaves.
+    /// The sender's buffer. It is read when the last byte leaves.
     buf: Buf,
-    /// The bytes, from then on.
+    /// A copy of the bytes, from that moment on.
     bytes: Option<Box<[u8]>>,
     class: Class,
     path: Path,
-    /// The receiver's request.
+    /// The receiver's request, if the message was matched.
     matched: Option<usize>,
     arrived: bool,
 }
 
-/// A request of a rank.
+/// A slot for a request of a rank.
 #[derive(Clone, Copy, Debug)]
 enum Request {
     Free,
-    Send { to: Rank, done: bool },
-    Receive { from: Rank, buf: Buf, message: Option<usize> },
+    Send {
+        to: Rank,
+        done: bool,
+    },
+    /// `message`: the number of the message with which it was matched.
+    Receive {
+        from: Rank,
+        buf: Buf,
+        message: Option<usize>,
+    },
 }
 
-/// What waits for its other half, in the order of posting.
+/// Messages or receives of one channel and tag that were not matched yet, in the order of posting.
 #[derive(Debug)]
 enum Waiting {
+    /// Numbers of messages.
     Messages(VecDeque<usize>),
+    /// The receiver's requests.
     Receives(VecDeque<usize>),
+}
+
+/// A message or a receive that is to be matched.
+#[derive(Clone, Copy, Debug)]
+enum Half {
+    /// The number of a message.
+    Message(usize),
+    /// A request of the receiver.
+    Receive(usize),
 }
 
 /// One rank's state.
@@ -52,12 +70,14 @@ enum Waiting {
 struct Seat {
     clock: Time,
     requests: Vec<Request>,
+    /// The free slots of `requests`.
     free: Vec<usize>,
-    /// By sender and tag.
+    /// What was not matched yet, by sender and tag.
     waiting: HashMap<(Rank, Tag), Waiting>,
 }
 
 impl Seat {
+    /// Puts a request into a free slot, and returns the slot's index.
     fn take(&mut self, request: Request) -> usize {
         match self.free.pop() {
             Some(at) => {
@@ -71,21 +91,25 @@ impl Seat {
         }
     }
 
+    /// Frees a slot.
     fn release(&mut self, at: usize) {
         self.requests[at] = Request::Free;
         self.free.push(at);
     }
 }
 
-/// All ranks' ends, and what lies between them.
+/// The state of all ranks and of the network.
 #[derive(Debug)]
 pub(crate) struct Net {
     network: Network,
     placement: Placement,
     fabric: Fabric,
     chance: Chance,
+    /// By rank.
     seats: Vec<Seat>,
+    /// By the message's number; `None`: a free number.
     messages: Vec<Option<Message>>,
+    /// The free numbers of `messages`.
     free: Vec<usize>,
     pub(crate) calendar: Calendar,
     pub(crate) traffic: Traffic,
@@ -109,17 +133,18 @@ impl Net {
         }
     }
 
+    /// The rank's clock.
     pub(crate) fn clock(&self, rank: Rank) -> Time {
         self.seats[rank as usize].clock
     }
 
-    /// The rank has nothing to do before `at`.
+    /// Advances the rank's clock to `at`, unless it is later already.
     pub(crate) fn advance(&mut self, rank: Rank, at: Time) {
         let clock = &mut self.seats[rank as usize].clock;
         *clock = at.max(*clock);
     }
 
-    /// Is the request complete, a receive's bytes apart?
+    /// Is the request complete? A receive's bytes are copied by [`Self::test`].
     pub(crate) fn is_complete(&self, rank: Rank, Slot(slot): Slot) -> bool {
         match self.seats[rank as usize].requests.get(slot as usize) {
             Some(Request::Send { done, .. }) => *done,
@@ -130,7 +155,7 @@ impl Net {
         }
     }
 
-    /// Who must bring the request about: in a group, an endpoint calls it by another name.
+    /// The world rank on the other side of the request. (An endpoint in a group has other numbers.)
     pub(crate) fn peer(&self, rank: Rank, Slot(slot): Slot) -> Option<Rank> {
         match *self.seats[rank as usize].requests.get(slot as usize)? {
             Request::Free => None,
@@ -142,13 +167,14 @@ impl Net {
     ///
     /// # Safety
     /// As [`unisono_kernel::machine::p2p::P2p::post_send`].
-    pub(crate) unsafe fn send(&mut self, (from, to): (Rank, Rank), tag: Tag, buf: Buf) -> Slot {
-        let (class, path) = self.fabric.route((from, to), &self.placement);
+    pub(crate) unsafe fn send(&mut self, channel: Channel, tag: Tag, buf: Buf) -> Slot {
+        let Channel { from, to } = channel;
+        let (class, path) = self.fabric.route(channel, &self.placement);
         let busy = self.chance.overhead(from, self.network.link(class).send);
         let seat = &mut self.seats[from as usize];
         seat.clock = seat.clock + busy;
         let (ready, request) = (seat.clock, seat.take(Request::Send { to, done: false }));
-        let message = Message { from, to, request, buf, bytes: None, class, path, matched: None, arrived: false };
+        let message = Message { channel, request, buf, bytes: None, class, path, matched: None, arrived: false };
         let number = match self.free.pop() {
             Some(at) => {
                 self.messages[at] = Some(message);
@@ -159,9 +185,9 @@ impl Net {
                 self.messages.len() - 1
             }
         };
-        self.pair((from, to), tag, Ok(number));
+        self.pair(channel, tag, Half::Message(number));
         self.traffic.count(class, buf.len());
-        self.calendar.enter(ready, Event::Enter { message: number, stage: 0 });
+        self.calendar.add(ready, Event::Enter { message: number, stage: 0 });
         Slot(request as u32)
     }
 
@@ -169,25 +195,25 @@ impl Net {
     ///
     /// # Safety
     /// As [`unisono_kernel::machine::p2p::P2p::post_recv`].
-    pub(crate) unsafe fn receive(&mut self, (from, to): (Rank, Rank), tag: Tag, buf: Buf) -> Slot {
+    pub(crate) unsafe fn receive(&mut self, channel: Channel, tag: Tag, buf: Buf) -> Slot {
+        let Channel { from, to } = channel;
         let request = self.seats[to as usize].take(Request::Receive { from, buf, message: None });
-        self.pair((from, to), tag, Err(request));
+        self.pair(channel, tag, Half::Receive(request));
         Slot(request as u32)
     }
 
-    /// Brings a message (`Ok`) or a receive's request (`Err`) together with the oldest other half of its channel and tag,
-    /// or lets it wait for one.
-    fn pair(&mut self, (from, to): (Rank, Rank), tag: Tag, half: Result<usize, usize>) {
+    /// Matches a message or a receive with the oldest counterpart of the same channel and tag; without one, it waits.
+    fn pair(&mut self, Channel { from, to }: Channel, tag: Tag, half: Half) {
         let waiting = &mut self.seats[to as usize].waiting;
         let (message, request) = match (waiting.get_mut(&(from, tag)), half) {
-            (Some(Waiting::Receives(requests)), Ok(message)) => (Some(message), requests.pop_front()),
-            (Some(Waiting::Messages(messages)), Err(request)) => (messages.pop_front(), Some(request)),
-            (Some(Waiting::Messages(messages)), Ok(message)) => return messages.push_back(message),
-            (Some(Waiting::Receives(requests)), Err(request)) => return requests.push_back(request),
+            (Some(Waiting::Receives(requests)), Half::Message(message)) => (Some(message), requests.pop_front()),
+            (Some(Waiting::Messages(messages)), Half::Receive(request)) => (messages.pop_front(), Some(request)),
+            (Some(Waiting::Messages(messages)), Half::Message(message)) => return messages.push_back(message),
+            (Some(Waiting::Receives(requests)), Half::Receive(request)) => return requests.push_back(request),
             (None, half) => {
                 let first = match half {
-                    Ok(message) => Waiting::Messages([message].into()),
-                    Err(request) => Waiting::Receives([request].into()),
+                    Half::Message(message) => Waiting::Messages([message].into()),
+                    Half::Receive(request) => Waiting::Receives([request].into()),
                 };
                 waiting.insert((from, tag), first);
                 return;
@@ -208,7 +234,7 @@ impl Net {
         }
     }
 
-    /// Is the request complete? Receiving takes o_r; true frees the request.
+    /// Is the request complete? If so, its slot is freed; for a receive the bytes are copied, and o_r passes.
     pub(crate) fn test(&mut self, rank: Rank, slot: Slot) -> Result<bool, P2pError> {
         let at = slot.0 as usize;
         let request = self.seats[rank as usize].requests.get(at).copied().unwrap_or(Request::Free);
@@ -236,48 +262,49 @@ impl Net {
         Ok(true)
     }
 
-    /// Moves a message on: the rank whose request is complete now, if there is one.
+    /// Does what an event says. Returns the request that it completes, and its rank, if there is one.
     ///
     /// # Safety
-    /// The buffers of sends whose last byte has not left are readable: no machine and no buffer has been given up.
+    /// The buffers of sends whose last byte has not left are readable: no machine and no buffer was dropped.
     pub(crate) unsafe fn happen(&mut self, now: Time, event: Event) -> Option<(Rank, Slot)> {
         match event {
             Event::Poll(_) => None,
             Event::Enter { message: number, stage } => {
                 let message = self.messages[number].as_ref()?;
                 let (link, path) = (*self.network.link(message.class), message.path);
-                let (first, last) = self.fabric.pass(path.port(stage)?, &link, message.buf.len(), now);
+                let Passage { first, last } = self.fabric.pass(path.port(stage)?, &link, message.buf.len(), now);
                 if stage == 0 {
-                    self.calendar.enter(last, Event::Sent { message: number });
+                    self.calendar.add(last, Event::Sent { message: number });
                 }
                 if stage == path.last() {
-                    self.calendar.enter(last, Event::Arrived { message: number });
+                    self.calendar.add(last, Event::Arrived { message: number });
                 } else {
                     let stage = stage + 1;
                     let at = if stage == path.last() {
-                        self.chance.delayed((message.from, message.to), first + Time::from_ns(link.latency))
+                        self.chance.delayed(message.channel, first + Time::from_ns(link.latency))
                     } else {
                         first
                     };
-                    self.calendar.enter(at, Event::Enter { message: number, stage });
+                    self.calendar.add(at, Event::Enter { message: number, stage });
                 }
                 None
             }
             Event::Sent { message } => {
                 let message = self.messages[message].as_mut()?;
                 let mut bytes = vec![0; message.buf.len()].into_boxed_slice();
-                // SAFETY: the caller's promise with `send`'s: readable until its `test`, which can't have said true
-                // yet; the copy is as long, and ours.
+                // SAFETY: the caller's promise with `send`'s: readable until its `test` returns true, which it can't
+                // have done yet; the copy is as long, and private.
                 unsafe { std::ptr::copy_nonoverlapping(message.buf.ptr(), bytes.as_mut_ptr(), bytes.len()) };
                 message.bytes = Some(bytes);
-                let done = self.seats[message.from as usize].requests.get_mut(message.request)?;
-                *done = Request::Send { to: message.to, done: true };
-                Some((message.from, Slot(message.request as u32)))
+                let Channel { from, to } = message.channel;
+                let sent = self.seats[from as usize].requests.get_mut(message.request)?;
+                *sent = Request::Send { to, done: true };
+                Some((from, Slot(message.request as u32)))
             }
             Event::Arrived { message } => {
                 let message = self.messages[message].as_mut()?;
                 message.arrived = true;
-                Some((message.to, Slot(message.matched? as u32)))
+                Some((message.channel.to, Slot(message.matched? as u32)))
             }
         }
     }

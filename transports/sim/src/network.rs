@@ -1,4 +1,4 @@
-//! What a network costs: LogGP's parameters per class of link, and a topology.
+//! The parameters of a network: LogGP's for each class of link, and a topology.
 //!
 //! In JSON (times in nanoseconds, `G` per byte):
 //!
@@ -18,29 +18,30 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// L: from the last byte's departure to its arrival.
+    /// L: latency, from a byte's departure to its arrival.
     #[serde(rename = "L")]
     pub latency: f64,
-    /// o_s: of the sending process, per message.
+    /// o_s: overhead of the sending process, per message.
     #[serde(rename = "os")]
     pub send: f64,
-    /// o_r: of the receiving process, per message.
+    /// o_r: overhead of the receiving process, per message.
     #[serde(rename = "or")]
     pub receive: f64,
-    /// g: from a message's last byte to the next one's first, at a port.
+    /// g: gap at a port, from a message's last byte to the next message's first byte.
     #[serde(rename = "g")]
     pub gap: f64,
-    /// G: per byte behind the first.
+    /// G: gap per byte, for each byte after the first.
     #[serde(rename = "G")]
     pub gap_per_byte: f64,
 }
 
 impl Link {
-    /// From the first byte to the last at a port: (k − 1)·G; no bytes travel as one.
+    /// The time from the first byte to the last at a port: (k − 1)·G. An empty message takes as long as one byte.
     pub(crate) fn stream(&self, bytes: usize) -> Time {
         Time::from_ns(bytes.saturating_sub(1) as f64 * self.gap_per_byte)
     }
 
+    /// Checks that all parameters are in their ranges.
     fn check(&self, class: Class) -> Result<(), Unfit> {
         let Self { latency, send, receive, gap, gap_per_byte } = *self;
         let all = [
@@ -51,7 +52,7 @@ impl Link {
             ("G", gap_per_byte, SLOWEST),
         ];
         for (name, value, most) in all {
-            // No number is in no range.
+            // NaN is not in any range.
             if !(0.0..=most).contains(&value) {
                 return Err(Unfit { parameter: format!("{class}.{name}"), value, least: 0.0, most });
             }
@@ -60,17 +61,17 @@ impl Link {
     }
 }
 
-/// Most of a link's times: a second.
+/// The longest of a link's times, in nanoseconds: a second.
 const SECOND: f64 = 1e9;
-/// Most nanoseconds per byte: a thousand bytes per second.
+/// The most nanoseconds per byte: a thousand bytes per second.
 const SLOWEST: f64 = 1e6;
 
-/// Where a message goes.
+/// The class of link that a message takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// Inside a NUMA node.
     Numa,
-    /// Inside a node; where it has NUMA nodes, between them.
+    /// Inside a node; if it has NUMA nodes, between two of them.
     Node,
     /// Between nodes, through one switch.
     Leaf,
@@ -79,7 +80,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// All of them.
+    /// All classes.
     pub const ALL: [Self; 4] = [Self::Numa, Self::Node, Self::Leaf, Self::Spine];
 }
 
@@ -94,19 +95,20 @@ impl fmt::Display for Class {
     }
 }
 
-/// How the nodes hang together.
+/// How the nodes are connected.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Topology {
-    /// A blocking switch: one message at a time, whoever sends.
+    /// A blocking switch: only one message at a time passes it.
     Star,
-    /// A switch that blocks nobody: only a node's own port is busy.
+    /// A switch that does not block: messages wait only at the ports of nodes.
     Crossbar,
     /// Two levels of switches.
     FatTree {
-        /// Nodes at a switch of the lower level.
+        /// Number of nodes at each switch of the lower level.
         nodes_per_leaf: u32,
-        /// Links from each of these switches to the upper level, one to each switch there. A message to node n takes link n mod `uplinks`.
+        /// Number of links from each of these switches to the upper level, one to each switch there. A message to
+        /// node n takes link n mod `uplinks`.
         uplinks: u32,
     },
 }
@@ -115,21 +117,21 @@ pub enum Topology {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
-    /// How the nodes hang together.
+    /// How the nodes are connected.
     pub topology: Topology,
-    /// Inside a NUMA node; in JSON it may be left out: as inside a node.
+    /// The link inside a NUMA node. `None`, or left out in JSON: the same as inside a node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numa: Option<Link>,
-    /// Inside a node.
+    /// The link inside a node.
     pub node: Link,
-    /// Between nodes, through one switch.
+    /// The link between nodes, through one switch.
     pub leaf: Link,
-    /// Between nodes, through both levels of a fat tree.
+    /// The link between nodes, through both levels of a fat tree.
     pub spine: Link,
 }
 
 impl Network {
-    /// A cluster of today: 100 Gb/s and a microsecond between nodes, messages through shared memory inside.
+    /// Typical parameters: 100 Gb/s and a microsecond between nodes, shared memory inside a node.
     pub const fn new(topology: Topology) -> Self {
         let leaf = Link { latency: 1000.0, send: 200.0, receive: 200.0, gap: 50.0, gap_per_byte: 0.08 };
         let node = Link { latency: 100.0, send: 50.0, receive: 50.0, gap: 20.0, gap_per_byte: 0.05 };
@@ -156,12 +158,13 @@ impl Network {
         }
     }
 
-    /// Is every parameter a time?
+    /// Checks that all parameters are in their ranges.
     ///
     /// # Errors
-    /// The first one that is not: negative, absurdly large, no number; a fat tree without nodes or up-links, or with too many.
+    /// The first parameter that is not: a time that is negative, too large or not a number; a fat tree without nodes
+    /// or up-links, or with too many.
     pub fn check(&self) -> Result<(), Unfit> {
-        // What is left out is named by whose it takes.
+        // A `numa` that is left out is the same as `node`, which is checked under its own name.
         for class in Class::ALL.into_iter().filter(|class| *class != Class::Numa || self.numa.is_some()) {
             self.link(class).check(class)?;
         }
@@ -176,7 +179,7 @@ impl Network {
         Ok(())
     }
 
-    /// The same, for a network of `nodes` nodes.
+    /// The same, for a network of `nodes` nodes, which may have only so many up-links together.
     pub(crate) fn check_for(&self, nodes: u32) -> Result<(), Unfit> {
         self.check()?;
         if let Topology::FatTree { nodes_per_leaf, uplinks } = self.topology {
@@ -190,21 +193,21 @@ impl Network {
     }
 }
 
-/// Most links of a switch.
+/// Most links of one switch.
 const MOST_LINKS: u32 = 1 << 16;
 /// Most up-links of all switches together: each is a word of the simulator's memory.
 const MOST_ALL_LINKS: u32 = 1 << 24;
 
-/// A parameter that is no parameter.
+/// A parameter that is out of its range.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unfit {
-    /// Its name: `leaf.G`.
+    /// Its name, such as `leaf.G`.
     pub parameter: String,
     /// Its value.
     pub value: f64,
-    /// The least that it may be.
+    /// The least value that it may have.
     pub least: f64,
-    /// The most that it may be.
+    /// The largest value that it may have.
     pub most: f64,
 }
 

@@ -1,4 +1,4 @@
-//! What became of each rank, and of the network.
+//! The outcome of a simulated run: how each rank ended, and what was sent.
 
 use crate::network::Class;
 use crate::time::Time;
@@ -8,12 +8,12 @@ use unisono_kernel::Rank;
 use unisono_kernel::error::PollError;
 use unisono_kernel::machine::poll::Await;
 
-/// Messages, and bytes in them.
+/// Numbers of messages, and of bytes in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Messages.
+    /// Number of messages.
     pub messages: u64,
-    /// Bytes.
+    /// Number of bytes in them.
     pub bytes: u64,
 }
 
@@ -22,11 +22,12 @@ pub struct Count {
 pub struct Traffic([Count; Class::ALL.len()]);
 
 impl Traffic {
-    /// What went over links of this class.
+    /// What was sent over links of this class.
     pub const fn of(&self, class: Class) -> Count {
         self.0[class as usize]
     }
 
+    /// Counts a message.
     pub(crate) fn count(&mut self, class: Class, bytes: usize) {
         let count = &mut self.0[class as usize];
         count.messages += 1;
@@ -34,14 +35,14 @@ impl Traffic {
     }
 }
 
-/// What became of a rank.
+/// How a rank ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Its machine was done at this moment.
     Done(Time),
-    /// It waits, since this moment, for what never came.
+    /// It has waited since this moment for an event that did not happen.
     Waits(Time),
-    /// It had something to do at the deadline.
+    /// It could have continued at the deadline.
     Late,
     /// Its machine failed.
     Failed(PollError),
@@ -49,18 +50,18 @@ pub enum Fate {
     Dropped,
 }
 
-/// A run's end.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// When each rank began.
+    /// When each rank started, by rank.
     pub begin: Vec<Time>,
-    /// What became of each rank.
+    /// How each rank ended, by rank.
     pub fates: Vec<Fate>,
-    /// Who waits in the end, and for what: of several events of one rank any would do. Peers are ranks of the world.
+    /// The ranks that wait at the end, each with the events of which it needs one. Peers are world ranks.
     pub waits: Vec<(Rank, Await)>,
     /// What was sent.
     pub traffic: Traffic,
-    /// Polls of machines, of all ranks together.
+    /// Number of polls of machines, of all ranks together.
     pub polls: u64,
 }
 
@@ -68,7 +69,7 @@ impl Outcome {
     /// When the last rank was done.
     ///
     /// # Errors
-    /// A rank was not: who waits for whom.
+    /// A rank was not done; the error says which ranks wait, for which others.
     pub fn last(&self) -> Result<Time, Stuck> {
         let mut last = Time::ZERO;
         for fate in &self.fates {
@@ -81,13 +82,13 @@ impl Outcome {
     }
 }
 
-/// Why not every rank was done.
+/// Why not all ranks were done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stuck {
-    /// Who waits, and for what: any of a rank's events would do.
+    /// The ranks that wait, each with the events of which it needs one.
     pub waits: Vec<(Rank, Await)>,
-    /// Whose fault it is: those that are waited for (or failed) and wait for nobody themselves; where there is none, a
-    /// circle of ranks that wait for each other.
+    /// The causes: ranks that stopped, failed or were late, and ranks that were done while others wait for them. If
+    /// there are none: a circle of ranks that wait for each other.
     pub culprits: Vec<(Rank, Fate)>,
 }
 
@@ -108,7 +109,7 @@ impl Stuck {
     }
 }
 
-/// Ranks that wait for each other, each for the next one and the last for the first.
+/// Ranks that wait for each other: each for the next one, and the last for the first.
 fn circle(waits: &[(Rank, Await)]) -> Vec<Rank> {
     let next: BTreeMap<Rank, Rank> = waits.iter().filter_map(|(rank, on)| Some((*rank, on.peer?))).collect();
     let mut walked = Vec::new();
@@ -123,7 +124,7 @@ fn circle(waits: &[(Rank, Await)]) -> Vec<Rank> {
     Vec::new()
 }
 
-/// Waits that a report names.
+/// Most waits that a report names, and most causes.
 const NAMED: usize = 8;
 
 impl fmt::Display for Stuck {
@@ -132,7 +133,7 @@ impl fmt::Display for Stuck {
         for (rank, on) in waits.iter().take(NAMED) {
             match on.peer {
                 Some(peer) => write!(f, "rank {rank} waits for rank {peer} in operation {}; ", on.operation)?,
-                None => write!(f, "rank {rank} waits for anyone in operation {}; ", on.operation)?,
+                None => write!(f, "rank {rank} waits for any rank in operation {}; ", on.operation)?,
             }
         }
         if waits.len() > NAMED {

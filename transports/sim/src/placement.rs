@@ -1,4 +1,4 @@
-//! Which rank runs on which node, and in which of its NUMA nodes.
+//! On which node each rank runs, and on which of its NUMA nodes.
 
 use crate::network::Unfit;
 use unisono_kernel::Rank;
@@ -7,17 +7,18 @@ use unisono_kernel::region::layout::MAX_RANKS;
 /// The node of each rank, and its NUMA node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
+    /// By rank.
     node_of: Vec<u32>,
     nodes: u32,
-    /// Per rank, in its node; empty: nodes have no parts.
+    /// By rank, the index of the NUMA node in the rank's node; empty: nodes have no NUMA nodes.
     numa_of: Vec<u32>,
 }
 
 impl Placement {
-    /// `ranks` ranks in blocks on `nodes` nodes, as evenly as they go.
+    /// `ranks` ranks on `nodes` nodes, consecutive ranks on the same node, as evenly as possible.
     ///
     /// # Errors
-    /// No rank, too many ranks, no node, more nodes than ranks.
+    /// There are no ranks, too many ranks, no nodes, or more nodes than ranks.
     pub fn blocks(ranks: u32, nodes: u32) -> Result<Self, Unfit> {
         within("ranks", ranks.into(), MAX_RANKS)?;
         within("nodes", nodes.into(), ranks)?;
@@ -25,7 +26,7 @@ impl Placement {
         Ok(Self { node_of: (0..ranks).map(node).collect(), nodes, numa_of: Vec::new() })
     }
 
-    /// `ranks` ranks on `nodes` nodes in turns: neighbours are on different nodes.
+    /// `ranks` ranks on `nodes` nodes in turns: rank r is on node r modulo `nodes`.
     ///
     /// # Errors
     /// As [`Self::blocks`].
@@ -34,10 +35,11 @@ impl Placement {
         Ok(Self { node_of: (0..ranks).map(|rank| rank % nodes).collect(), ..blocks })
     }
 
-    /// With `each` NUMA nodes in each node, which its ranks fill one after the other, as evenly as they go.
+    /// The same with `each` NUMA nodes in each node. The node's ranks fill them one after the other, as evenly as
+    /// possible.
     ///
     /// # Errors
-    /// None of them, or more than ranks.
+    /// `each` is 0, or more than there are ranks.
     pub fn with_numa(mut self, each: u32) -> Result<Self, Unfit> {
         within("NUMA nodes", each.into(), self.ranks())?;
         let mut here = vec![0u64; self.nodes as usize];
@@ -52,10 +54,10 @@ impl Placement {
         Ok(self)
     }
 
-    /// Rank r on node `node_of[r]`.
+    /// Rank r is on node `node_of[r]`.
     ///
     /// # Errors
-    /// No rank, too many ranks, a node beyond the number of ranks.
+    /// There are no ranks, or too many, or a node's number is not below the number of ranks.
     pub fn new(node_of: Vec<u32>) -> Result<Self, Unfit> {
         within("ranks", node_of.len() as u64, MAX_RANKS)?;
         let last = node_of.iter().copied().max().unwrap_or(0);
@@ -73,18 +75,19 @@ impl Placement {
         self.nodes
     }
 
-    /// The NUMA node of `rank` in its node, if nodes have any.
+    /// The index of `rank`'s NUMA node in its node; `None` if nodes have no NUMA nodes, or for a rank that does not
+    /// exist.
     pub fn numa(&self, rank: Rank) -> Option<u32> {
         self.numa_of.get(rank as usize).copied()
     }
 
-    /// The node of `rank`; of no rank: one that nobody is on.
+    /// The node of `rank`; for a rank that does not exist, the number of nodes.
     pub fn node(&self, rank: Rank) -> u32 {
         self.node_of.get(rank as usize).copied().unwrap_or(self.nodes)
     }
 }
 
-/// Is `value` one at least, and `most` at most?
+/// Checks that `value` is at least 1 and at most `most`.
 fn within(name: &str, value: u64, most: u32) -> Result<(), Unfit> {
     if (1..=most.into()).contains(&value) {
         return Ok(());

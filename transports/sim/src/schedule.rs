@@ -1,5 +1,7 @@
-//! What may go differently: delays, late and slow ranks, ranks that stop. All of it follows from one seed.
+//! Deviations from the plain model: delays, late and slow ranks, ranks that stop. All that is random follows from one
+//! seed.
 
+use crate::fabric::Channel;
 use crate::network::Unfit;
 use crate::time::Time;
 use rand::{RngExt, SeedableRng};
@@ -7,37 +9,37 @@ use rand_xorshift::XorShiftRng;
 use std::collections::BTreeMap;
 use unisono_kernel::Rank;
 
-/// A rank that stops: it is polled so many times, and never again. What it has sent is still on its way.
+/// A rank that stops: it is polled this many times, and never again. Messages that it has sent still arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dropped {
-    /// Which.
+    /// The rank.
     pub rank: Rank,
-    /// Polls before it stops; 0: it never runs.
+    /// Number of polls before it stops; 0: it never runs.
     pub polls: u64,
 }
 
-/// What goes differently from the plain model. Spans are virtual nanoseconds.
+/// Deviations from the plain model. Times are virtual nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
-    /// All chance follows from it.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// Each message is delayed by a random span of up to this on its way. So messages of different channels (ordered pairs of
-    /// ranks) overtake each other; those of one channel never do.
+    /// Each message is delayed by a random time of up to this. So messages of different channels (ordered pairs of
+    /// ranks) may overtake each other; those of one channel never do.
     pub delay: f64,
-    /// Each rank begins at a random moment of up to this.
+    /// Each rank starts at a random moment from 0 to this.
     pub skew: f64,
-    /// How many ranks, chosen by chance, are stragglers.
+    /// Number of randomly chosen ranks that are slow (stragglers).
     pub stragglers: u32,
     /// A straggler's overheads o_s and o_r are this many times as long.
     pub slowdown: f64,
-    /// Ranks that stop.
+    /// The ranks that stop.
     pub dropped: Vec<Dropped>,
-    /// Nothing happens after this moment: who still waits then is late.
+    /// The run ends at this moment. A rank that could still continue then is late.
     pub deadline: f64,
 }
 
 impl Default for Schedule {
-    /// The plain model: nothing is left to chance, nobody stops, a day may pass.
+    /// The plain model: nothing is random, no rank stops, and the deadline is a day.
     fn default() -> Self {
         Self { seed: 0, delay: 0.0, skew: 0.0, stragglers: 0, slowdown: 1.0, dropped: Vec::new(), deadline: DAY }
     }
@@ -47,6 +49,7 @@ impl Default for Schedule {
 const DAY: f64 = 86_400e9;
 
 impl Schedule {
+    /// Checks that all parameters are in their ranges, for this number of ranks.
     pub(crate) fn check(&self, ranks: u32) -> Result<(), Unfit> {
         let ranks = f64::from(ranks);
         let all = [
@@ -66,27 +69,27 @@ impl Schedule {
     }
 }
 
-/// A schedule while it runs.
+/// The random part of a schedule, while it runs.
 #[derive(Debug)]
 pub(crate) struct Chance {
     random: XorShiftRng,
     delay: Time,
     slowdown: f64,
-    /// By rank.
+    /// By rank: is it a straggler?
     slow: Vec<bool>,
-    /// When the last message of each delayed channel came.
-    channels: BTreeMap<(Rank, Rank), Time>,
+    /// When the last message of each channel arrives at its last port, if there are delays.
+    channels: BTreeMap<Channel, Time>,
 }
 
 impl Chance {
-    /// With the moment at which each rank begins.
+    /// The state at the start of a run, and the moments at which the ranks start.
     pub(crate) fn new(schedule: &Schedule, ranks: u32) -> (Self, Vec<Time>) {
         let mut random = XorShiftRng::seed_from_u64(schedule.seed);
         let skew = Time::from_ns(schedule.skew).ps();
         let begin = (0..ranks).map(|_| Time::from_ps(random.random_range(0..=skew))).collect();
         let mut slow = vec![false; ranks as usize];
         let mut left = schedule.stragglers;
-        // As many of those not yet looked at are left to choose: each set of ranks is equally likely.
+        // `left` stragglers are to be chosen among `unseen` ranks. So each set of ranks is equally likely.
         for (slow, unseen) in slow.iter_mut().zip((1..=ranks).rev()) {
             *slow = random.random_range(0..unseen) < left;
             left -= u32::from(*slow);
@@ -95,14 +98,15 @@ impl Chance {
         (Self { random, delay, slowdown: schedule.slowdown, slow, channels: BTreeMap::new() }, begin)
     }
 
-    /// An overhead of `ns` on `rank`.
+    /// The time of an overhead of `ns` nanoseconds on `rank`.
     pub(crate) fn overhead(&self, rank: Rank, ns: f64) -> Time {
         let slow = self.slow.get(rank as usize).is_some_and(|slow| *slow);
         Time::from_ns(if slow { ns * self.slowdown } else { ns })
     }
 
-    /// When a message that would come at `at` comes: never before one of its channel that left earlier.
-    pub(crate) fn delayed(&mut self, channel: (Rank, Rank), at: Time) -> Time {
+    /// The moment at which a message arrives that would arrive at `at` without delay: never before an earlier one of
+    /// its channel.
+    pub(crate) fn delayed(&mut self, channel: Channel, at: Time) -> Time {
         if self.delay == Time::ZERO {
             return at;
         }

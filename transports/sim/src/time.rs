@@ -1,19 +1,19 @@
-//! Virtual time: whole picoseconds, so that equal sums are equal and events have one order.
+//! Virtual time in whole picoseconds, so that sums don't depend on rounding and the order of events is unique.
 
 use std::fmt;
 use std::ops::Add;
 
-/// A moment, or a span, of virtual time.
+/// A moment of virtual time, or a time between two moments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
 impl Time {
-    /// The beginning.
+    /// The start of a run; no time.
     pub const ZERO: Self = Self(0);
 
-    /// `ns` nanoseconds, to the nearest picosecond; below zero, or no number: none.
+    /// `ns` nanoseconds, rounded to the nearest picosecond; 0 if `ns` is negative or not a number.
     pub fn from_ns(ns: f64) -> Self {
-        // A cast of a float saturates.
+        // A cast of a float saturates, and makes NaN 0.
         Self((ns * 1e3).round() as u64)
     }
 
@@ -22,12 +22,12 @@ impl Time {
         self.0 as f64 / 1e3
     }
 
-    /// The picoseconds.
+    /// In picoseconds.
     pub(crate) const fn ps(self) -> u64 {
         self.0
     }
 
-    /// So many picoseconds.
+    /// `ps` picoseconds.
     pub(crate) const fn from_ps(ps: u64) -> Self {
         Self(ps)
     }

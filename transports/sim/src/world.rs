@@ -1,4 +1,5 @@
-//! Ranks on a network: polls each machine when what it waits for has happened.
+//! The simulation loop: takes one event after the other, and polls a rank's machine when the event for which it waits
+//! has happened.
 
 use crate::calendar::Event;
 use crate::endpoint::Endpoint;
@@ -14,31 +15,34 @@ use unisono_kernel::Rank;
 use unisono_kernel::machine::Machine;
 use unisono_kernel::machine::poll::{Await, Poll, Slot, Source, WaitSet};
 
-/// Ranks before they run.
+/// All ranks and their network, before a run.
 #[derive(Debug)]
 pub struct World {
     size: u32,
+    /// When each rank starts, by rank.
     begin: Vec<Time>,
     schedule: Schedule,
-    /// Is a rank that waits polled for every request of its that is complete?
+    /// Is a waiting rank polled whenever any of its requests completes? Else only for the requests for which it waits.
     for_any: bool,
     net: Rc<RefCell<Net>>,
 }
 
-/// Where a rank stands.
+/// The state of a rank.
 #[derive(Clone, Copy, Debug)]
 enum State {
     /// A poll is in the calendar.
     Ready,
+    /// It waits for these events, since this moment.
     Waits(WaitSet, Time),
+    /// It has ended.
     Over(Fate),
 }
 
 impl World {
-    /// A world.
+    /// The ranks of `placement` on this network.
     ///
     /// # Errors
-    /// A parameter that is none.
+    /// A parameter is out of its range.
     pub fn new(network: Network, placement: Placement, schedule: Schedule) -> Result<Self, Unfit> {
         network.check_for(placement.nodes())?;
         let size = placement.ranks();
@@ -53,8 +57,8 @@ impl World {
         })
     }
 
-    /// The same, where a rank that waits is polled for every request of its that is complete: for machines that wait for
-    /// more than [`WaitSet`] has room for, and have looked at all of it.
+    /// The same, but a waiting rank is polled whenever any of its requests completes: for machines that wait for
+    /// more events than a [`WaitSet`] has room for.
     #[must_use]
     pub fn waking_for_any(self) -> Self {
         Self { for_any: true, ..self }
@@ -65,14 +69,14 @@ impl World {
         self.size
     }
 
-    /// The ranks' ends, by rank.
+    /// The ranks' point-to-point layers, by rank.
     pub fn endpoints(&self) -> Vec<Endpoint> {
         (0..self.size).map(|rank| Endpoint::new(rank, self.size, Rc::clone(&self.net))).collect()
     }
 
-    /// Runs the machines, one per rank with its context, until each is done, or can't go on, or the deadline is over.
+    /// Runs the machines, one per rank with its context, until each is done or can't continue, or until the deadline.
     ///
-    /// Ranks for which there is no machine never run, like dropped ones. Messages that are still under way in the end are lost.
+    /// A rank without a machine never runs, like a dropped one. Messages that are still in flight at the end are lost.
     pub fn run<X>(self, ranks: &mut [(X, impl Machine<X>)]) -> Outcome {
         let deadline = Time::from_ns(self.schedule.deadline);
         let mut states = vec![State::Over(Fate::Dropped); self.size as usize];
@@ -83,7 +87,7 @@ impl World {
         let mut net = self.net.borrow_mut();
         for (rank, at) in (0..).zip(self.begin.iter().copied()).take(ranks.len()) {
             states[rank as usize] = State::Ready;
-            net.calendar.enter(at, Event::Poll(rank));
+            net.calendar.add(at, Event::Poll(rank));
         }
         drop(net);
         let mut polls = 0;
@@ -94,8 +98,8 @@ impl World {
                 // SAFETY: the machines and their buffers are borrowed or owned by `ranks` while this runs.
                 let complete = unsafe { self.net.borrow_mut().happen(now, event) };
                 if let Some((rank, slot)) = complete {
-                    let named = (!self.for_any).then_some(slot);
-                    wake(&mut self.net.borrow_mut(), &mut states[rank as usize], rank, named, now);
+                    let only = (!self.for_any).then_some(slot);
+                    wake(&mut self.net.borrow_mut(), &mut states[rank as usize], rank, only, now);
                 }
                 continue;
             };
@@ -116,7 +120,7 @@ impl World {
                 Err(error) => State::Over(Fate::Failed(error)),
                 Ok(Poll::Wait(_)) if *left == 0 => State::Over(Fate::Dropped),
                 Ok(Poll::Wait(on)) if messages(&on).any(|slot| net.is_complete(rank, slot)) => {
-                    net.calendar.enter(clock, Event::Poll(rank));
+                    net.calendar.add(clock, Event::Poll(rank));
                     State::Ready
                 }
                 Ok(Poll::Wait(on)) => State::Waits(on, clock),
@@ -142,16 +146,18 @@ impl World {
     }
 }
 
-/// A request of `rank` is complete: it is polled, if it waits for that, or for any, and has come so far.
+/// A request of `rank` is complete. If the rank waits for the one in `slot` (`None`: for any), a poll is added to the
+/// calendar, not before the rank's clock.
 fn wake(net: &mut Net, state: &mut State, rank: Rank, slot: Option<Slot>, now: Time) {
     if let State::Waits(on, _) = state
         && slot.is_none_or(|slot| messages(on).any(|awaited| awaited == slot))
     {
-        net.calendar.enter(now.max(net.clock(rank)), Event::Poll(rank));
+        net.calendar.add(now.max(net.clock(rank)), Event::Poll(rank));
         *state = State::Ready;
     }
 }
 
+/// The requests among the events of a wait.
 fn messages(on: &WaitSet) -> impl Iterator<Item = Slot> {
     on.iter().filter_map(|event| match event.source {
         Source::Message(slot) => Some(slot),

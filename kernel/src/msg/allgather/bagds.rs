@@ -1,4 +1,10 @@
-//! Allgather by BAGDS (paper P5): in each stage pairs exchange exactly the blocks that the other lacks, packed.
+//! Allgather by BAGDS (paper P5). In each stage of the table, the partners of a pair send each other exactly the
+//! blocks that the other lacks, packed into one message. One round is one stage:
+//!
+//! 1. In the first stage, copy this process's block to its place in the result area.
+//! 2. Pack the blocks that the table says to give.
+//! 3. Send them to the stage's partner; receive those to take.
+//! 4. Unpack these into the result area.
 
 use crate::error::{Argument, Bound, Refusal};
 use crate::msg::parts::Parts;
@@ -6,19 +12,20 @@ use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::pattern::Seat;
 use crate::pattern::bagds::{Set, Stage, Table};
 
-/// One process's part.
+/// One process's part of an allgather.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bagds<'a> {
     seat: Seat,
     table: Table<'a>,
     parts: Parts<'a>,
     in_place: bool,
-    /// Most bytes that leave in a stage: what arrives lies behind them.
+    /// Most bytes that are sent in a stage. Received bytes lie after so many in working memory.
     gives: u64,
 }
 
 impl<'a> Bagds<'a> {
-    /// Everyone's block goes to everyone's result area; in place it is there. `table` is this process's.
+    /// The blocks of all ranks go to the result areas of all ranks. In place, this rank's block is there already.
+    /// `table` has the stages of this process.
     ///
     /// # Errors
     /// The table is for another number of processes.
@@ -28,6 +35,7 @@ impl<'a> Bagds<'a> {
         Ok(Self { seat, table, parts, in_place, gives })
     }
 
+    /// Bytes of all blocks of a set.
     fn packed(&self, set: Set<'_>) -> u64 {
         match self.parts.equally() {
             Some(bytes) => bytes * u64::from(set.count()),
@@ -35,18 +43,19 @@ impl<'a> Bagds<'a> {
         }
     }
 
-    /// Most bytes of a set of any stage.
+    /// Most bytes of a set, over all stages.
     fn most(&self, set: impl Fn(Stage<'a>) -> Set<'a>) -> u64 {
         let sets = (0..self.table.stages()).filter_map(|stage| self.table.stage(stage).map(&set));
         sets.map(|set| self.packed(set)).max().unwrap_or(0)
     }
 
-    /// The message that carries a set, packed from `at` on; none for no blocks.
+    /// The message that carries a set, which is packed in working memory from `at` on; `None` for an empty set.
     fn message(&self, peer: u32, set: Set<'_>, at: u64) -> Option<Message> {
         (set.count() > 0).then(|| Message { peer, place: Place::new(Area::Scratch, at, self.packed(set)) })
     }
 
-    /// The `index`-th block of a set: packed from `at` on, and in its place.
+    /// The `index`-th block of a set: its place in the set, which is packed from `at` on, and its place in the result
+    /// area.
     fn block(&self, set: Set<'_>, at: u64, index: u32) -> Option<(Place, Place)> {
         let block = set.nth(index)?;
         let before: u64 = match self.parts.equally() {

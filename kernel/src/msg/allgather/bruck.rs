@@ -1,13 +1,13 @@
-//! Allgather by Bruck's algorithm: ⌈log2 p⌉ rounds for any p. Blocks are gathered in a row from the own one on, and
-//! unpacked at the end. Blocks that vary cost p additions a round and p² / 2 at the end: for few processes, or small
-//! blocks.
+//! Allgather by Bruck's algorithm: ⌈log2 p⌉ rounds for any p. A process gathers the blocks in working memory, in a
+//! row that starts with its own, and unpacks them at the end. Blocks of different lengths cost p additions per round,
+//! and p² / 2 at the end: use it then for few processes, or small blocks.
 
 use crate::msg::parts::{Parts, Row};
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::pattern::bruck::Bruck;
 use crate::pattern::{Hop, Pattern, Seat};
 
-/// One process's part.
+/// One process's part of an allgather.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Concatenation<'a> {
     bruck: Bruck,
@@ -16,7 +16,7 @@ pub struct Concatenation<'a> {
 }
 
 impl<'a> Concatenation<'a> {
-    /// Everyone's block goes to everyone's result area; in place it is there.
+    /// The blocks of all ranks go to the result areas of all ranks. In place, this rank's block is there already.
     pub const fn new(seat: Seat, parts: Parts<'a>, in_place: bool) -> Self {
         Self { bruck: Bruck(seat), parts, in_place }
     }

@@ -1,13 +1,15 @@
-//! Allgather by recursive doubling: partners exchange all that they have. For a power of two of processes.
+//! Allgather by recursive doubling: in each round partners send each other all blocks that they have. The number of
+//! processes is a power of two.
 //!
-//! Equal blocks grow together in the result area; others in a row in working memory, from which they are unpacked.
+//! Equal blocks are gathered in the result area; blocks of different lengths in a row in working memory, which is
+//! unpacked at the end.
 
 use crate::msg::parts::{Parts, Row};
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::pattern::doubling::Doubling as Pairs;
 use crate::pattern::{Pattern, Seat};
 
-/// One process's part.
+/// One process's part of an allgather.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Doubling<'a> {
     pairs: Pairs,
@@ -16,7 +18,8 @@ pub struct Doubling<'a> {
 }
 
 impl<'a> Doubling<'a> {
-    /// Everyone's block goes to everyone's result area; in place it is there. The size is a power of two.
+    /// The blocks of all ranks go to the result areas of all ranks. In place, this rank's block is there already. The
+    /// size is a power of two.
     pub const fn new(seat: Seat, parts: Parts<'a>, in_place: bool) -> Self {
         Self { pairs: Pairs(seat), parts, in_place }
     }
@@ -29,7 +32,7 @@ impl<'a> Doubling<'a> {
         if self.parts.is_equal() { Area::Receive } else { Area::Scratch }
     }
 
-    /// What `rank` has before `round`.
+    /// The blocks that `rank` has before `round`.
     fn has(&self, rank: u32, round: u64) -> Place {
         self.row().place(self.area(), rank >> round << round, 1 << round)
     }

@@ -1,4 +1,4 @@
-//! Allgather and allgatherv over messages (MPI 4.1, 7.7). All ranks know all blocks.
+//! Allgather and allgatherv over messages (MPI 4.1, 7.7). All ranks know the lengths of all blocks.
 
 pub mod bagds;
 pub mod bruck;
@@ -12,24 +12,24 @@ use crate::pattern::Seat;
 use crate::pattern::bagds::Table;
 
 named! {
-    /// How to gather to everyone.
+    /// The algorithms of an allgather.
     Algorithm of "allgather" {
-        /// Round a ring.
+        /// Blocks go round a ring of all ranks.
         Ring = "ring",
-        /// Bruck's: ⌈log2 p⌉ rounds for any p.
+        /// Bruck's algorithm: ⌈log2 p⌉ rounds for any p.
         Bruck = "bruck",
-        /// Recursive doubling.
+        /// Recursive doubling, for a power of two of ranks.
         Doubling = "doubling",
-        /// Paper P5's, with a table of stages.
+        /// BAGDS of paper P5, with a table of stages.
         Bagds = "bagds",
     }
 }
 
 impl Algorithm {
-    /// Can it serve so many processes, with this table or none?
+    /// Does the algorithm apply to `size` processes, with this table or without one?
     ///
     /// # Errors
-    /// It needs a power of two of them, or a table.
+    /// It needs a power of two of processes, or a table.
     pub const fn applicable(self, size: u32, table: Option<&Table<'_>>) -> Result<(), Needs> {
         match self {
             Self::Doubling if !size.is_power_of_two() => Err(Needs::PowerOfTwo(size)),
@@ -44,7 +44,7 @@ either! {
     Plan<'a> {
         /// Ring.
         Ring(Ring<'a>),
-        /// Bruck's.
+        /// Bruck's algorithm.
         Bruck(bruck::Concatenation<'a>),
         /// Recursive doubling.
         Doubling(doubling::Doubling<'a>),
@@ -53,10 +53,10 @@ either! {
     }
 }
 
-/// The part of `seat` in an allgather of `parts`; in place the own block is in its place.
+/// The part of `seat` in an allgather of `parts`. In place, this rank's block is in the result area already.
 ///
 /// # Errors
-/// The algorithm does not apply; the table is for another number of processes.
+/// The algorithm does not apply; there is not one block per rank; the table is for another number of processes.
 pub fn plan<'a>(
     seat: Seat,
     parts: Parts<'a>,

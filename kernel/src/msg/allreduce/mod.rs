@@ -10,13 +10,13 @@ use crate::op::Op;
 use crate::pattern::Seat;
 
 named! {
-    /// How to reduce to everyone.
+    /// The algorithms of an allreduce.
     Algorithm of "allreduce" {
         /// Recursive doubling.
         Doubling = "doubling",
         /// Reduce_scatter and allgather round a ring.
         Ring = "ring",
-        /// The same in segments of so many bytes, folded while the next one travels.
+        /// The same in segments of this many bytes; each is folded while the next one travels.
         SegmentedRing(bytes: u64 from 1) = "segmented-ring",
         /// Reduce_scatter by halving, allgather by doubling.
         Rabenseifner = "rabenseifner",
@@ -24,10 +24,10 @@ named! {
 }
 
 impl Algorithm {
-    /// Can it fold with `op`?
+    /// Does the algorithm apply to `op`?
     ///
     /// # Errors
-    /// A ring folds in another order than the ranks'.
+    /// The op does not commute, and the algorithm is a ring, which does not fold in rank order.
     pub fn applicable(self, op: &Op) -> Result<(), Needs> {
         match self {
             Self::Ring | Self::SegmentedRing(_) if !op.commutative() => Err(Needs::Commutative),
@@ -43,7 +43,7 @@ either! {
         Doubling(doubling::Doubling),
         /// Ring, in segments or not.
         Ring(ring::Ring),
-        /// Rabenseifner's.
+        /// Rabenseifner's algorithm.
         Rabenseifner(rabenseifner::Rabenseifner),
     }
 }
@@ -51,7 +51,7 @@ either! {
 /// The part of `seat` in an allreduce of `bytes` bytes.
 ///
 /// # Errors
-/// The algorithm does not apply; the operand is no whole number of elements; a segment has no bytes.
+/// The algorithm does not apply; the operand is not a whole number of elements, or too long; a segment has no bytes.
 pub fn plan(seat: Seat, bytes: u64, op: Op, in_place: bool, algorithm: Algorithm) -> Result<Plan, PlanError> {
     algorithm.applicable(&op).map_err(PlanError::of(algorithm))?;
     Ok(match algorithm {

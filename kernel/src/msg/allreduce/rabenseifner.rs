@@ -7,13 +7,13 @@ use crate::msg::schedule::Sequence;
 use crate::op::Op;
 use crate::pattern::Seat;
 
-/// One process's part.
+/// One process's part of an allreduce.
 pub type Rabenseifner = Sequence<Sequence<Enter, Fold>, Sequence<Unfold, Leave>>;
 
-/// Everyone's `bytes` bytes are folded into everyone's result area.
+/// The operands of all ranks, `bytes` bytes each, are folded into the result areas of all ranks.
 ///
 /// # Errors
-/// The operand is no whole number of elements.
+/// The operand is not a whole number of elements, or too long.
 pub fn rabenseifner(seat: Seat, bytes: u64, op: Op, in_place: bool) -> Result<Rabenseifner, Refusal> {
     check_operand(bytes, &op)?;
     let halves = Halves::new(seat, 0, bytes, op.element(), in_place, true);

@@ -1,6 +1,6 @@
-//! Allreduce round a ring: reduce_scatter, then allgather, of a slice per process; in segments, each is folded while
-//! the next one travels. Every process sends 2·(p − 1)/p of the vector, the least that is possible. For commutative
-//! operations.
+//! Allreduce round a ring, for ops that commute: a reduce_scatter to one slice per process, then an allgather of the
+//! slices. In segments, each is folded while the next one travels. Every process sends 2·(p − 1)/p of the vector,
+//! which is the least that is possible.
 
 use crate::error::{Argument, Bound, Refusal};
 use crate::msg::parts::{Parts, Slices, check_operand};
@@ -9,13 +9,14 @@ use crate::msg::schedule::{Area, Sequence};
 use crate::op::Op;
 use crate::pattern::Seat;
 
-/// One process's part.
+/// One process's part of an allreduce.
 pub type Ring = Sequence<ReduceScatter<'static>, Allgather<'static>>;
 
-/// Everyone's `bytes` bytes are folded into everyone's result area, in segments of `segment` bytes of each slice.
+/// The operands of all ranks, `bytes` bytes each, are folded into the result areas of all ranks. Each slice travels
+/// in segments of `segment` bytes.
 ///
 /// # Errors
-/// The operand is no whole number of elements, or a segment has no bytes.
+/// The operand is not a whole number of elements, or too long, or a segment has no bytes.
 pub fn ring(seat: Seat, bytes: u64, op: Op, in_place: bool, segment: u64) -> Result<Ring, Refusal> {
     check_operand(bytes, &op)?;
     Refusal::check(Argument::Fragment, segment, Bound::AtLeast(1))?;

@@ -1,17 +1,17 @@
-//! Alltoall by Bruck's algorithm, for equal blocks: ⌈log2 p⌉ messages per process instead of p − 1; each block
-//! travels as often as the distance to its receiver has ones.
+//! Alltoall by Bruck's algorithm, for equal blocks: ⌈log2 p⌉ messages per process instead of p − 1. A block is sent
+//! once for each bit that is set in the distance to its receiver.
 //!
-//! 1. Rotate: block j of the row is the one for the process j further on.
-//! 2. Round k: all blocks j with bit k set go, packed, to the process 2ᵏ further on, which puts them in the same
-//!    places.
-//! 3. Block j of the row came from the process j further back: unpack.
+//! 1. Pack the blocks of rank r into a row: its block j is the one for rank r + j, modulo p.
+//! 2. In round k, send all blocks j with bit k set, packed, to rank r + 2ᵏ, which puts them into the same places of its
+//!    row.
+//! 3. Now block j of the row came from rank r − j: unpack.
 
 use crate::msg::parts::{Parts, Row};
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::pattern::dissemination::Dissemination;
 use crate::pattern::{Pattern, Seat};
 
-/// One process's part.
+/// One process's part of an alltoall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bruck<'a> {
     hops: Dissemination,
@@ -21,7 +21,7 @@ pub struct Bruck<'a> {
 }
 
 impl<'a> Bruck<'a> {
-    /// Block r of the input (in place, of the result area) goes to rank r. The blocks are equal.
+    /// Block r of the input, or in place of the result area, goes to rank r. The blocks are equal.
     pub fn new(seat: Seat, parts: Parts<'a>, in_place: bool) -> Self {
         Self { hops: Dissemination(seat), parts, block: parts.most(), in_place }
     }
@@ -30,24 +30,24 @@ impl<'a> Bruck<'a> {
         self.hops.0.size()
     }
 
-    /// The `index`-th number below p with bit `round` set.
+    /// The `index`-th block that is sent in `round`: the `index`-th number below p with bit `round` set.
     fn travels(&self, round: u64, index: u32) -> Option<u64> {
         let (low, index) = (1u64 << round, u64::from(index));
         Some((index & !(low - 1)) << 1 | low | index & (low - 1)).filter(|&block| block < self.size().into())
     }
 
-    /// Blocks that travel in `round`.
+    /// Number of blocks that are sent in `round`.
     fn count(&self, round: u64) -> u64 {
         let (low, size) = (1u64 << round, u64::from(self.size()));
         size / (2 * low) * low + (size % (2 * low)).saturating_sub(low)
     }
 
-    /// Blocks of working memory: the row; behind it what leaves; behind that what arrives.
+    /// Blocks of working memory: first the row, then the packed blocks to send, then the received ones.
     fn place(&self, first: u64, count: u64) -> Place {
         Place::new(Area::Scratch, first * self.block, count * self.block)
     }
 
-    /// Where the packed blocks of a round lie.
+    /// The packed blocks of a round: the received ones if `arrives`, else those to send.
     fn packed(&self, arrives: bool, first: u64, count: u64) -> Place {
         let size = u64::from(self.size());
         self.place(size + if arrives { size / 2 } else { 0 } + first, count)

@@ -1,7 +1,7 @@
-//! Alltoall in p − 1 messages per process, each from one process to another.
+//! Alltoall in p − 1 messages per process: each block goes straight to its receiver.
 //!
-//! **Linear**: all are posted in one round, a window at a time, each process beginning with its neighbours.
-//! **Pairwise**: one exchange per round, so that each process sends one message and receives one at a time.
+//! **Linear**: all messages are posted in one round, a window at a time; each process starts with its neighbours.
+//! **Pairwise**: in each round a process sends one message and receives one.
 
 use crate::error::{Argument, Bound, Refusal};
 use crate::msg::parts::Parts;
@@ -9,7 +9,7 @@ use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::pattern::pairwise::Pairwise;
 use crate::pattern::{Pattern, Seat};
 
-/// One process's part.
+/// One process's part of an alltoall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Direct<'a> {
     seat: Seat,
@@ -20,11 +20,12 @@ pub struct Direct<'a> {
 }
 
 impl<'a> Direct<'a> {
-    /// Block r of `send` goes to rank r, which puts it into block (own rank) of its `receive`. In place the blocks to
-    /// send are those of `receive`, as they are before; they must be as long on both sides.
+    /// Block r of `send` goes to rank r, which puts it into the sender's block of its `receive`. `send` is `None` in
+    /// place: then the blocks of `receive` are sent, as they were before, and two ranks' blocks for each other must
+    /// be equally long.
     ///
     /// # Errors
-    /// The own block has two lengths.
+    /// This rank's blocks for itself differ in length.
     pub fn new(seat: Seat, send: Option<Parts<'a>>, receive: Parts<'a>, pairwise: bool) -> Result<Self, Refusal> {
         let (in_place, send) = (send.is_none(), send.unwrap_or(receive));
         let (own, kept) = (send.len(seat.rank()), receive.len(seat.rank()));
@@ -32,12 +33,12 @@ impl<'a> Direct<'a> {
         Ok(Self { seat, send, receive, in_place, pairwise })
     }
 
-    /// Where what goes to `peer` lies; in place it was copied aside.
+    /// The block for `peer`; in place it is in a copy in working memory.
     fn outgoing(&self, peer: u32) -> Place {
         self.send.place(if self.in_place { Area::Scratch } else { Area::Send }, peer)
     }
 
-    /// Are there so many other processes?
+    /// Are there more than `index` other processes?
     fn is_other(&self, index: u32) -> bool {
         index + 1 < self.seat.size()
     }

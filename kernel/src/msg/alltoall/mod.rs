@@ -10,22 +10,23 @@ use crate::error::{Argument, Bound, Refusal};
 use crate::pattern::Seat;
 
 named! {
-    /// How to send everyone a block of one's own.
+    /// The algorithms of an alltoall.
     Algorithm of "alltoall" {
-        /// All messages at once.
+        /// All messages in one round.
         Linear = "linear",
         /// One exchange per round.
         Pairwise = "pairwise",
-        /// Bruck's: ⌈log2 p⌉ rounds.
+        /// Bruck's algorithm: ⌈log2 p⌉ rounds.
         Bruck = "bruck",
     }
 }
 
 impl Algorithm {
-    /// Can it move these blocks?
+    /// Does the algorithm apply to these blocks?
     ///
     /// # Errors
-    /// Nobody knows the lengths of blocks between others, so nobody can pass them on if they vary.
+    /// Bruck's algorithm needs equal blocks: no rank knows the lengths of blocks between others, so it can't pass
+    /// these on.
     pub const fn applicable(self, parts: &Parts<'_>) -> Result<(), Needs> {
         match self {
             Self::Bruck if !parts.is_equal() => Err(Needs::EqualBlocks),
@@ -39,15 +40,15 @@ either! {
     Plan<'a> {
         /// Linear and pairwise.
         Direct(direct::Direct<'a>),
-        /// Bruck's.
+        /// Bruck's algorithm.
         Bruck(bruck::Bruck<'a>),
     }
 }
 
-/// The part of `seat` in an alltoall from blocks `send` to blocks `receive`; in place without `send`.
+/// The part of `seat` in an alltoall from blocks `send` to blocks `receive`; `send` is `None` in place.
 ///
 /// # Errors
-/// The algorithm does not apply; the own block has two lengths.
+/// The algorithm does not apply; there is not one block per rank; this rank's blocks for itself differ in length.
 pub fn plan<'a>(
     seat: Seat,
     send: Option<Parts<'a>>,

@@ -1,9 +1,10 @@
-//! Brooks' butterfly: partners tell each other that they have come; a process plays for a missing one beside itself.
+//! Brooks' butterfly: in each round pairs of partners send each other an empty message. Where the number of processes
+//! is not a power of two, some processes also take the part of a missing one.
 
 use crate::msg::schedule::{Bytes, Message, Moment, Place, Schedule, Work};
 use crate::pattern::butterfly::Butterfly as Pairs;
 
-/// One process's part.
+/// One process's part of a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Butterfly(pub Pairs);
 

@@ -1,10 +1,11 @@
-//! Barriers of one hop per round: dissemination, and Bruck's, which goes round the other way.
+//! Barriers in which a process sends one message and receives one in each round: dissemination, and Bruck's, which
+//! sends in the other direction round the ring.
 
 use crate::msg::schedule::{Bytes, Message, Moment, Place, Schedule, Work};
 use crate::pattern::Pattern;
 use core::hash::Hash;
 
-/// One process's part.
+/// One process's part of a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Hops<P>(pub P);
 

@@ -13,19 +13,19 @@ use crate::pattern::tree::Tree;
 use crate::pattern::{Seat, butterfly::Butterfly};
 
 named! {
-    /// How to wait for all. Each applies to any number of processes.
+    /// The algorithms of a barrier. Each applies to any number of processes.
     Algorithm of "barrier" {
-        /// Everyone tells rank 0, which tells everyone.
+        /// All ranks send to rank 0, which then sends to all.
         Central = "central",
-        /// Up a tree of so many children per vertex, down a binomial tree.
+        /// Up a tree with up to n children per vertex, down a binomial tree.
         Combining(n: u32 from 1) = "combining",
-        /// ⌈log2 p⌉ rounds, up the ring.
+        /// ⌈log2 p⌉ rounds of messages to higher ranks, modulo p.
         Dissemination = "dissemination",
-        /// Up a binomial tree, and down again.
+        /// Up a binomial tree, and down the same one.
         Tournament = "tournament",
-        /// ⌈log2 p⌉ rounds, down the ring.
+        /// ⌈log2 p⌉ rounds of messages to lower ranks, modulo p.
         Bruck = "bruck",
-        /// ⌈log2 p⌉ rounds of pairs.
+        /// ⌈log2 p⌉ rounds of exchanges between pairs.
         Butterfly = "butterfly",
     }
 }
@@ -33,11 +33,11 @@ named! {
 either! {
     /// One process's part of a barrier by any algorithm.
     Plan {
-        /// Up and down trees.
+        /// Up one tree and down one.
         UpDown(tree::UpDown),
         /// Dissemination.
         Dissemination(hops::Hops<Dissemination>),
-        /// Bruck's.
+        /// Bruck's algorithm.
         Bruck(hops::Hops<Bruck>),
         /// Brooks' butterfly.
         Butterfly(butterfly::Butterfly),

@@ -1,18 +1,18 @@
-//! Barriers that gather up one tree and release down another: a process hears its children, tells its parent, hears the
-//! release, and passes it on.
+//! Barriers with arrivals up one tree and the release down another. A process receives from its children, sends to
+//! its parent, receives the release from its parent in the other tree, and sends it to its children there.
 //!
 //! | barrier | up | down |
 //! |---|---|---|
 //! | central counter | flat | flat |
 //! | combining tree | n-ary | binomial (paper P4) |
-//! | tournament | binomial: who loses round k has bit k set, and tells the winner | the same, mirrored |
+//! | tournament | binomial: the loser of round k has bit k set, and sends to the winner | the same, mirrored |
 
 use crate::error::Refusal;
 use crate::msg::schedule::{Bytes, Message, Moment, Place, Schedule, Work};
 use crate::pattern::Seat;
 use crate::pattern::tree::{Branches, Position, Tree};
 
-/// One process's part.
+/// One process's part of a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UpDown<T = Position> {
     up: T,
@@ -21,10 +21,10 @@ pub struct UpDown<T = Position> {
 }
 
 impl UpDown {
-    /// Up one tree, down another; rank 0 is the root of both.
+    /// Arrivals up one tree, the release down another; rank 0 is the root of both.
     ///
     /// # Errors
-    /// A tree has no such arity.
+    /// A tree's arity is too small.
     pub fn new(seat: Seat, up: Tree, down: Tree) -> Result<Self, Refusal> {
         let position = |tree: Tree| Ok(tree.check()?.position(seat.rank(), 0, seat.size()));
         Ok(Self::along(position(up)?, position(down)?))
@@ -32,7 +32,7 @@ impl UpDown {
 }
 
 impl<T: Branches> UpDown<T> {
-    /// The same along any trees, whose root is one process.
+    /// The same along any two trees that have the same root.
     pub(in crate::msg) fn along(up: T, down: T) -> Self {
         Self { up, down, released: down.count() }
     }

@@ -1,4 +1,4 @@
-//! Broadcast over messages (MPI 4.1, 7.4). The data is in the result area, at the root too.
+//! Broadcast over messages (MPI 4.1, 7.4). The data is in the result area, also at the root.
 
 pub mod binomial;
 pub mod scatter_allgather;
@@ -13,17 +13,17 @@ use crate::pattern::Seat;
 use crate::pattern::tree::Tree;
 
 named! {
-    /// How to broadcast. Each applies to any number of processes, root and length.
+    /// The algorithms of a broadcast. Each applies to any number of processes, root and length.
     Algorithm of "bcast" {
-        /// The root sends to everyone.
+        /// The root sends to all other ranks.
         Flat = "flat",
-        /// A pipeline of segments of so many bytes.
+        /// A chain of all ranks, in segments of this many bytes.
         Chain(bytes: u64 from 1) = "chain",
-        /// A k-nomial tree; binomial is 2.
+        /// A k-nomial tree; k = 2 is binomial.
         Knomial(k: u32 from 2) = "knomial",
-        /// Slices down a binomial tree, then round a ring.
+        /// A scatter of slices down a binomial tree, then an allgather round a ring.
         ScatterAllgather = "scatter-allgather",
-        /// Halves of halves, then recursive doubling.
+        /// A scatter by recursive halving, then an allgather by recursive doubling.
         ScatterDoubling = "scatter-doubling",
     }
     "binomial" is Knomial(2)
@@ -44,7 +44,8 @@ either! {
 /// The part of `seat` in a broadcast of `bytes` bytes from `root`.
 ///
 /// # Errors
-/// `root` is no rank; a tree has no such arity, a segment no bytes.
+/// `root` is not a rank of the communicator; the tree's arity is too small; a segment has no bytes; the message is
+/// too long.
 pub fn plan(seat: Seat, bytes: u64, root: Rank, algorithm: Algorithm) -> Result<Plan, Refusal> {
     let along = |tree, segment| tree::Pipeline::new(seat, bytes, root, tree, segment).map(Plan::from);
     match algorithm {

@@ -1,7 +1,8 @@
 //! Broadcast by scatter and allgather (van de Geijn): slices go down a binomial tree, then round a ring.
 //!
-//! Slices are numbered by vertices, so that a subtree's are in a row. A process in the tree has its subtree's slices
-//! before the ring begins, and is sent them again: the ring has p − 1 rounds for all.
+//! Slices are numbered by vertices of the tree, so that the slices of a subtree lie one after the other. A process
+//! with a subtree has all of its slices before the ring starts, and receives them again: the ring has p − 1 rounds
+//! for all ranks.
 
 use crate::Rank;
 use crate::error::Refusal;
@@ -11,7 +12,7 @@ use crate::msg::schedule::{Area, Bytes, Message, Moment, Schedule, Sequence, Wor
 use crate::pattern::tree::{Position, Tree, subtree};
 use crate::pattern::{Seat, rotated};
 
-/// One process's part of the first half: it receives its subtree's slices, and sends each child's on.
+/// One process's part of the scatter: it receives the slices of its subtree, and sends each child those of the child's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Spread {
     vertex: Seat,
@@ -21,14 +22,14 @@ pub struct Spread {
     slices: Slices,
 }
 
-/// One process's part.
+/// One process's part of the broadcast.
 pub type ScatterAllgather = Sequence<Spread, Allgather<'static>>;
 
 impl Spread {
-    /// `bytes` bytes of the result area go from `root` to everyone.
+    /// The whole broadcast: `bytes` bytes of the result area go from `root` to all ranks.
     ///
     /// # Errors
-    /// `root` is no rank.
+    /// `root` is not a rank of the communicator; the message is too long.
     pub fn then_ring(seat: Seat, bytes: u64, root: Rank) -> Result<ScatterAllgather, Refusal> {
         seat.check_root(root)?;
         check_bytes(bytes)?;
@@ -39,6 +40,7 @@ impl Spread {
         Ok(Sequence::new(first, Allgather::rotated(vertex, root, Parts::slices(seat.size(), slices))))
     }
 
+    /// The slices of a vertex's subtree, to or from vertex `peer`.
     fn message(&self, peer: u32, subtree_of: u32) -> Message {
         let size = self.vertex.size();
         let place = self.slices.place(Area::Receive, subtree_of, subtree(subtree_of, size));

@@ -1,8 +1,9 @@
-//! Broadcast along a tree, in segments: a process receives segment k and sends segment k − 1 to its children at once.
+//! Broadcast along a tree, in segments: in one round a process receives segment k, and sends segment k − 1 to its
+//! children.
 //!
 //! | tree | segments | what it is |
 //! |---|---|---|
-//! | flat | one | the root sends to everyone |
+//! | flat | one | the root sends to all other ranks |
 //! | k-nomial | one | ⌈logₖ p⌉ levels |
 //! | chain | many | a pipeline: p + segments − 2 steps |
 
@@ -13,7 +14,7 @@ use crate::msg::schedule::{Area, Bytes, Message, Moment, Schedule, Work};
 use crate::pattern::Seat;
 use crate::pattern::tree::{Branches, Position, Tree};
 
-/// One process's part.
+/// One process's part of a broadcast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pipeline<T = Position> {
     position: T,
@@ -23,10 +24,11 @@ pub struct Pipeline<T = Position> {
 }
 
 impl Pipeline {
-    /// `bytes` bytes of the result area go from `root` to everyone along `tree`, in segments of `segment` bytes.
+    /// `bytes` bytes of the result area go from `root` to all ranks along `tree`, in segments of `segment` bytes.
     ///
     /// # Errors
-    /// `root` is no rank, the tree has no such arity, or a segment has no bytes.
+    /// `root` is not a rank of the communicator, the tree's arity is too small, a segment has no bytes, or the
+    /// message is too long.
     pub fn new(seat: Seat, bytes: u64, root: Rank, tree: Tree, segment: u64) -> Result<Self, Refusal> {
         seat.check_root(root)?;
         Self::along(tree.check()?.position(seat.rank(), root, seat.size()), bytes, segment)
@@ -34,7 +36,7 @@ impl Pipeline {
 }
 
 impl<T: Branches> Pipeline<T> {
-    /// The same along any tree: where there is no parent is the root.
+    /// The same along any tree; the process without a parent is the root.
     pub(in crate::msg) fn along(position: T, bytes: u64, segment: u64) -> Result<Self, Refusal> {
         check_bytes(bytes)?;
         Refusal::check(Argument::Fragment, segment, Bound::AtLeast(1))?;
@@ -51,8 +53,9 @@ impl<T: Branches> Schedule for Pipeline<T> {
 
     #[inline]
     fn send(&self, round: u64, index: u32) -> Option<Message> {
-        let behind = u64::from(self.position.parent().is_some());
-        let place = self.segments.place(Area::Receive, round.checked_sub(behind)?)?;
+        // A process that receives sends each segment one round later.
+        let later = u64::from(self.position.parent().is_some());
+        let place = self.segments.place(Area::Receive, round.checked_sub(later)?)?;
         // The largest subtree first.
         let peer = self.position.child(self.children.checked_sub(index + 1)?)?;
         Some(Message { peer, place })

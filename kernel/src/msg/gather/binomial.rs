@@ -1,5 +1,6 @@
-//! Gather up a binomial tree, for equal blocks: a process receives its children's subtrees behind its own block, and
-//! sends all to its parent. Rows begin with the own block, so a root other than rank 0 rotates the row at the end.
+//! Gather up a binomial tree, for equal blocks. A process receives the blocks of its children's subtrees after its
+//! own block, and sends all to its parent. A row starts with the process's own block, so a root other than rank 0
+//! unpacks it at the end.
 
 use crate::Rank;
 use crate::error::Refusal;
@@ -8,20 +9,20 @@ use crate::msg::rooted::Branch;
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::pattern::Seat;
 
-/// One process's part.
+/// One process's part of a gather.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Binomial(Branch);
 
 impl Binomial {
-    /// Everyone's `block` bytes go to `root`. In place the root's are there.
+    /// Each rank's block of `block` bytes goes to `root`. In place, the root's own block is there already.
     ///
     /// # Errors
-    /// `root` is no rank; the blocks are too long.
+    /// `root` is not a rank of the communicator; the blocks are too long.
     pub fn new(seat: Seat, block: u64, root: Rank, in_place: bool) -> Result<Self, Refusal> {
         Branch::new(seat, block, root, in_place).map(Self)
     }
 
-    /// Where the row of this process's subtree lies: in the result area, if it is in the right order there.
+    /// The area in which the row of this process's subtree lies: the result area, if the row is in rank order.
     const fn area(&self) -> Area {
         match (self.0.blocks.is_root(), self.0.blocks.root, self.0.children) {
             (true, 0, _) => Area::Receive,

@@ -1,4 +1,4 @@
-//! Gather by one message per process, all posted by the root at once, a window at a time.
+//! Gather by one message from each rank. The root posts all receives in one round, a window at a time.
 
 use crate::Rank;
 use crate::error::Refusal;
@@ -7,16 +7,17 @@ use crate::msg::rooted::Rooted;
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::pattern::Seat;
 
-/// One process's part.
+/// One process's part of a gather.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Linear<'a>(Rooted<'a>);
 
 impl<'a> Linear<'a> {
-    /// Everyone's `own` bytes go to their block of `parts` at `root`; others need not know the blocks. In place the
-    /// root's is there.
+    /// This rank's `own` bytes go to its block of `parts` at `root`. `parts` are significant only at the root. In
+    /// place, the root's own block is there already.
     ///
     /// # Errors
-    /// `root` is no rank; the root's own block has two lengths.
+    /// `root` is not a rank of the communicator; at the root there is not one block per rank, or `own` differs from
+    /// its block's length.
     pub fn new(seat: Seat, own: u64, parts: Parts<'a>, root: Rank, in_place: bool) -> Result<Self, Refusal> {
         Rooted::new(seat, own, parts, root, in_place).map(Self)
     }

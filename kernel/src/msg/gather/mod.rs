@@ -10,20 +10,20 @@ use crate::Rank;
 use crate::pattern::Seat;
 
 named! {
-    /// How to gather.
+    /// The algorithms of a gather.
     Algorithm of "gather" {
-        /// A message per process, to the root.
+        /// A message from each rank to the root.
         Linear = "linear",
-        /// Along a binomial tree.
+        /// Up a binomial tree.
         Binomial = "binomial",
     }
 }
 
 impl Algorithm {
-    /// Can it move these blocks?
+    /// Does the algorithm apply to these blocks?
     ///
     /// # Errors
-    /// Where blocks vary, only the root knows how long they are, and nobody can pass on another one's.
+    /// A tree needs equal blocks: if they vary, only the root knows their lengths, so no other rank can pass them on.
     pub const fn applicable(self, parts: &Parts<'_>) -> Result<(), Needs> {
         match self {
             Self::Binomial if !parts.is_equal() => Err(Needs::EqualBlocks),
@@ -42,11 +42,12 @@ either! {
     }
 }
 
-/// The part of `seat` in a gather to `root`: `own` bytes of its own, the root's `parts`. Whether the blocks are equal
-/// all ranks say alike.
+/// The part of `seat` in a gather to `root`: this rank's block has `own` bytes; the lengths in `parts` are
+/// significant only at the root, but all ranks must agree on whether the blocks are equal.
 ///
 /// # Errors
-/// The algorithm does not apply; `root` is no rank; the own block has two lengths.
+/// The algorithm does not apply; `root` is not a rank of the communicator; at the root there is not one block per
+/// rank, or `own` differs from its block's length.
 pub fn plan<'a>(
     seat: Seat,
     own: u64,

@@ -1,23 +1,27 @@
-//! Allgather over levels: blocks are gathered up to the members of the last level's group, go round among these, and all
-//! go down the trees below them, in segments.
+//! Allgather over levels, in four steps:
+//!
+//! 1. Each member of the last level's group gathers the blocks of the ranks below it, level by level ([`Gather`]).
+//! 2. These blocks go round a ring of these members, until each has the blocks of all ranks ([`Round`]).
+//! 3. Each member broadcasts all blocks down the tree of the levels below it, in segments.
+//! 4. Every rank unpacks the blocks into its result area, unless they are in rank order there ([`Unpack`]).
 
 use super::circle::{Circle, Circles};
 use super::gather::Gather;
-use super::line::{Line, Row, below};
+use super::line::{Fan, Line, Row, below};
 use super::stages::{Areas, Base, Stage};
 use super::{Algorithm, PlanError, bcast};
 use crate::Rank;
 use crate::msg::parts::Parts;
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Schedule, Sequence, Work};
 
-/// One process's part.
+/// One process's part of an allgather over levels.
 pub type Allgather<'s> = Sequence<Sequence<Gather<'s>, Round<'s>>, Sequence<Stage<'s, bcast::Plan<'s>>, Unpack<'s>>>;
 
-/// The part of `rank` in an allgather of `parts`; in place the own block is in its place. The algorithm is that of the
-/// way down.
+/// The part of `rank` in an allgather of `parts`. In place, this rank's block is in the result area already.
+/// `algorithm` is that of the broadcast in step 3.
 ///
 /// # Errors
-/// `rank` is no rank; not as many blocks as ranks; what a broadcast refuses.
+/// `rank` is not a rank of the communicator; there is not one block per rank; the errors of [`bcast::plan`].
 pub fn plan<'s>(
     line: Line<'s>,
     rank: Rank,
@@ -31,7 +35,7 @@ pub fn plan<'s>(
     let area = if row.is_as_it_lies() { Area::Receive } else { Area::Scratch };
     let held = top.map_or(0..line.len(), |circle| below(&line, &circle, circle.own()));
     let own = super::own(&parts, rank, in_place);
-    let up = Gather::within((line, rank, circles), held, parts, own, (area, Some(0)))?;
+    let up = Gather::within(Fan::new(line, rank, circles, held), parts, own, area, Some(0))?;
     let down = bcast::within(&circles, parts.total(), algorithm)?;
     let areas = Areas { send: Base::start(Area::Send), receive: Base::start(area), scratch: Base::scratch(0) };
     let down = Stage { circle: None, areas, plan: down };
@@ -39,7 +43,7 @@ pub fn plan<'s>(
     Ok(Sequence::new(Sequence::new(up, Round { row, top, area }), Sequence::new(down, unpack)))
 }
 
-/// Stretches of the row go round among the members of the last level's group.
+/// Step 2: the blocks of the ranks below each member of the last level's group go round a ring of these members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Round<'s> {
     row: Row<'s>,
@@ -48,7 +52,8 @@ pub struct Round<'s> {
 }
 
 impl Round<'_> {
-    /// Exchanges with the member `ahead` of the own one: the stretch that began `back` members before.
+    /// The message to or from the member `ahead` positions after this one: the blocks below the member `back`
+    /// positions before this one.
     fn message(&self, ahead: u32, back: u64) -> Option<Message> {
         let circle = self.top?;
         let size = u64::from(circle.size());
@@ -84,7 +89,7 @@ impl Schedule for Round<'_> {
     }
 }
 
-/// The row becomes the user's result.
+/// Step 4: copies the blocks from the line's order to their places in the user's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Unpack<'s> {
     row: Row<'s>,

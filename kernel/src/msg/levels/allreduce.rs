@@ -1,8 +1,11 @@
 //! Allreduce over levels (paper P3, section 5).
 //!
-//! **ReduceBcast**: up to rank 0, and down again.
-//! **ReduceAllreduceBcast**: up to the members of the last level's group, an allreduce among them, and down again. As
-//! printed, a leader adds its operand again on each level, and with a single level the result area is never written.
+//! **ReduceBcast**: a reduce up the levels to rank 0, then a broadcast down the levels.
+//! **ReduceAllreduceBcast**: a reduce up the levels to the members of the last level's group, an allreduce among these,
+//! then a broadcast down the levels.
+//!
+//! In the printed pseudocode a leader adds its operand again on each level, and with a
+//! single level the result area is never written; neither happens here.
 
 use super::circle::Circles;
 use super::stages::{Areas, Base, Stage};
@@ -14,18 +17,18 @@ use crate::op::Op;
 use crate::pattern::Seat;
 use crate::topology::group::Groups;
 
-/// Up to rank 0, and down again.
+/// A reduce to rank 0, then a broadcast.
 pub type ReduceBcast<'s> = Sequence<reduce::Plan<'s>, bcast::Plan<'s>>;
-/// The way up, an allreduce at the top, the way down.
+/// A reduce, an allreduce among the members of the last level's group, then a broadcast.
 pub type ReduceAllreduceBcast<'s> = Sequence<reduce::Plan<'s>, Sequence<Stage<'s, allreduce::Plan>, bcast::Plan<'s>>>;
 
 either! {
     #[expect(clippy::large_enum_variant, reason = "plain data of a call; there is no heap to box it in")]
     /// One process's part of an allreduce over levels.
     Plan<'s> {
-        /// Not at the top, or without an allreduce there.
+        /// ReduceBcast; or ReduceAllreduceBcast on a rank that is not a member of the last level's group.
         ReduceBcast(ReduceBcast<'s>),
-        /// At the top.
+        /// ReduceAllreduceBcast on a member of the last level's group.
         ReduceAllreduceBcast(ReduceAllreduceBcast<'s>),
     }
 }
@@ -33,8 +36,9 @@ either! {
 /// The part of `rank` in an allreduce of `bytes` bytes.
 ///
 /// # Errors
-/// `rank` is no rank; the operand is no whole number of elements; a segment has no bytes; slices don't go in segments;
-/// the operation does not commute, and groups are no runs of ranks, or the allreduce at the top needs one that does.
+/// `rank` is not a rank of the communicator; the operand is not a whole number of elements; a segment has no bytes;
+/// the shapes have slices, which can't be segmented; the op does not commute, and groups are not runs of ranks, or
+/// the allreduce at the top needs one that does.
 pub fn plan<'s>(
     groups: &Groups<'s>,
     rank: Rank,

@@ -1,4 +1,4 @@
-//! Barrier over levels: up one tree, and down it again.
+//! Barrier over levels: arrivals go up one tree through all levels, the release goes down the same tree.
 
 use super::circle::Circles;
 use super::tree::LevelTree;
@@ -7,13 +7,13 @@ use crate::Rank;
 use crate::msg::barrier::tree::UpDown;
 use crate::topology::group::Groups;
 
-/// One process's part.
+/// One process's part of a barrier over levels.
 pub type Plan<'s> = UpDown<LevelTree<'s>>;
 
 /// The part of `rank` in a barrier.
 ///
 /// # Errors
-/// `rank` is no rank; a shape is no tree.
+/// `rank` is not a rank of the communicator; a level's shape is not a tree.
 pub fn plan<'s>(groups: &Groups<'s>, rank: Rank, algorithm: Algorithm) -> Result<Plan<'s>, PlanError> {
     let tree = LevelTree::new(&Circles::new(groups, rank, 0)?, &algorithm.shapes)?;
     Ok(UpDown::along(tree, tree))

@@ -1,4 +1,4 @@
-//! Broadcast over levels (paper P3, section 4): down one tree, or one level after the other.
+//! Broadcast over levels (paper P3, section 4): along one tree through all levels, or one level after the other.
 
 use super::circle::Circles;
 use super::stages::{Areas, Base, Stage, Stages};
@@ -14,7 +14,7 @@ either! {
     #[expect(clippy::large_enum_variant, reason = "plain data of a call; there is no heap to box it in")]
     /// One process's part of a broadcast over levels.
     Plan<'s> {
-        /// Down one tree.
+        /// Along one tree through all levels.
         Tree(Pipeline<LevelTree<'s>>),
         /// One level after the other.
         Stages(Stages<'s, bcast::Plan>),
@@ -24,7 +24,8 @@ either! {
 /// The part of `rank` in a broadcast of `bytes` bytes from `root`.
 ///
 /// # Errors
-/// `rank` or `root` is no rank; a segment has no bytes; slices don't go in segments.
+/// `rank` or `root` is not a rank of the communicator; a segment has no bytes; the shapes have slices, which can't be
+/// segmented.
 pub fn plan<'s>(
     groups: &Groups<'s>,
     rank: Rank,
@@ -35,7 +36,7 @@ pub fn plan<'s>(
     within(&Circles::new(groups, rank, root)?, bytes, algorithm)
 }
 
-/// The same in these circles: from the head of the last one.
+/// The same in these circles, from the head of the last one.
 pub(super) fn within<'s>(circles: &Circles<'s>, bytes: u64, algorithm: Algorithm) -> Result<Plan<'s>, PlanError> {
     algorithm.check()?;
     let shapes = algorithm.shapes;

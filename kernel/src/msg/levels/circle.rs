@@ -1,7 +1,8 @@
-//! A group as one of its members sees it, while the root of an operation stands in the place of those who lead it.
+//! A circle: a group as one of its members sees it, in an operation whose root takes the places of its own leaders.
 //!
-//! Paper P3 sends the root's data to rank 0 first, or the result from there. Here the root takes the place of its leader
-//! on each level, in which the leader is an ordinary member: no message more, whoever is the root.
+//! In paper P3 a root that is not rank 0 first sends its data to rank 0, or receives the result from it. Here the
+//! root takes the place of its leader on each level, and the leader is an ordinary member. So no root needs an
+//! additional message.
 //!
 //! ```text
 //! root 0    (0   3)              root 5    (0   5)
@@ -14,20 +15,20 @@ use crate::error::{Argument, Bound, Refusal};
 use crate::pattern::Seat;
 use crate::topology::group::{Group, Groups};
 
-/// A group, whose head is the one member that takes part in the next level.
+/// A group, and its head: the one member that takes part in the next level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Circle<'s> {
     group: Group<'s>,
-    /// The own position.
+    /// This process's position in the group.
     own: u32,
-    /// The position of the head: the leader's, or that of whom the root stands for.
+    /// The head's position: the leader's; in the root's group, that of the member whose place the root takes.
     head: u32,
-    /// Who is there.
+    /// The head's rank: the leader, or the root.
     headed_by: Rank,
 }
 
 impl Circle<'_> {
-    /// The own place among the members.
+    /// This process's seat among the members.
     pub(super) fn seat(&self) -> Result<Seat, Refusal> {
         Seat::new(self.own, self.group.size())
     }
@@ -48,38 +49,39 @@ impl Circle<'_> {
         self.own == self.head
     }
 
-    /// Who is at a position.
+    /// The rank that takes part at a position: the group's member, or the root in its place.
     pub(super) fn rank(&self, position: u32) -> Rank {
         if position == self.head { self.headed_by } else { self.member(position) }
     }
 
-    /// The member whose place that is, with all ranks below it.
+    /// The group's own member at a position, which has the ranks below it.
     pub(super) fn member(&self, position: u32) -> Rank {
         self.group.member(position).unwrap_or(self.headed_by)
     }
 }
 
-/// The circles of one process by level, from the inside to the outside; it heads all but the last, which the root heads,
-/// too. Who is alone in a group has nothing to do there, so groups of one are not in it.
+/// The circles of one process by level, from the innermost to the outermost. The process is the head of all but its
+/// last one; the root is the head of all. `None` for a level on which the process takes no part or is alone in its
+/// group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Circles<'s>([Option<Circle<'s>>; LEVELS]);
 
 impl<'s> Circles<'s> {
-    /// Those of `rank`.
+    /// The circles of `rank` in an operation with this root.
     ///
     /// # Errors
-    /// `rank` or `root` is no rank.
+    /// `rank` or `root` is not a rank of the communicator.
     pub(super) fn new(groups: &Groups<'s>, rank: Rank, root: Rank) -> Result<Self, Refusal> {
         Refusal::check(Argument::Rank, rank.into(), Bound::Below(groups.ranks().into()))?;
         Refusal::check(Argument::Root, root.into(), Bound::Below(groups.ranks().into()))?;
         let mut circles = Self([None; LEVELS]);
-        // Who takes part for the root's side where the root does not stand in.
+        // The member whose place the root takes on this level: itself, then its leader, then that one's leader.
         let mut deputy = root;
         for (index, circle) in circles.0.iter_mut().enumerate() {
             let Some(roots) = groups.group(deputy, index) else { break };
             let me = match rank == root {
                 true => deputy,
-                // The root plays for it from here on.
+                // The root takes this process's place from this level on.
                 false if rank == deputy => break,
                 false => rank,
             };
@@ -98,22 +100,22 @@ impl<'s> Circles<'s> {
         Ok(circles)
     }
 
-    /// Each with its level's index.
+    /// All circles, each with its level's index.
     pub(super) fn iter(&self) -> impl Iterator<Item = (usize, Circle<'s>)> + use<'s> {
         self.0.into_iter().enumerate().filter_map(|(index, circle)| Some((index, circle?)))
     }
 
-    /// Does this process head all of them?
+    /// Is this process the head of all of them?
     pub(super) fn is_head(&self) -> bool {
         self.iter().all(|(_, circle)| circle.is_head())
     }
 
-    /// Is this process in none?
+    /// Are there no circles?
     pub(super) fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
 
-    /// Without the one on level `index`, and what that was.
+    /// The circles without that of level `index`, and that one.
     pub(super) fn split(mut self, index: usize) -> (Self, Option<Circle<'s>>) {
         let circle = self.0.get_mut(index).and_then(Option::take);
         (self, circle)

@@ -1,5 +1,6 @@
-//! Gather over levels: on each level the members of a group send their head all blocks below them, as one message. All
-//! ranks know all blocks: where they vary, lengths go round first (MPI_Gatherv tells them to the root alone).
+//! Gather over levels: on each level the members of a group send all blocks of the ranks below them to the group's
+//! head, as one message. All ranks must know the lengths of all blocks. (In MPI_Gatherv only the root does: then the
+//! caller first makes an allgather of the lengths.)
 
 use super::PlanError;
 use super::circle::Circles;
@@ -9,24 +10,25 @@ use crate::msg::parts::Parts;
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use core::ops::Range;
 
-/// One process's part.
+/// One process's part of a gather over levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Gather<'s> {
     fan: Fan<'s>,
     row: Row<'s>,
-    /// The own block.
+    /// The place of this rank's own block.
     own: Place,
-    /// Where the row lies, and the place of the block with which it begins.
+    /// The area in which the row lies.
     area: Area,
+    /// The place in the line of the row's first block.
     from: u32,
-    /// Does the row end in the user's result?
+    /// Is the row unpacked into the user's result at the end?
     unpacks: bool,
 }
 
 /// The part of `rank` in a gather of `parts` to `root`.
 ///
 /// # Errors
-/// `rank` or `root` is no rank; not as many blocks as ranks.
+/// `rank` or `root` is not a rank of the communicator; there is not one block per rank.
 pub fn plan<'s>(
     line: Line<'s>,
     rank: Rank,
@@ -41,24 +43,25 @@ pub fn plan<'s>(
     let row = super::row(line, parts)?;
     let direct = rank == root && row.is_as_it_lies();
     let area = if direct { Area::Receive } else { Area::Scratch };
-    Ok(Gather { fan, row, own, area, from: fan.holds.0, unpacks: rank == root && !direct })
+    Ok(Gather { fan, row, own, area, from: fan.holds.start, unpacks: rank == root && !direct })
 }
 
 impl<'s> Gather<'s> {
-    /// To the head of these circles, which holds the blocks of `all`; there they stay, in a row in `area` that begins with
-    /// the block at place `from`.
+    /// A gather to the head of `fan`'s circles, which keeps the blocks in a row in `area`. The row starts with the
+    /// block at place `from` of the line; `None`: with the first block that the process holds. `own` is this rank's
+    /// block.
     pub(super) fn within(
-        (line, rank, circles): (Line<'s>, Rank, Circles<'s>),
-        all: Range<u32>,
+        fan: Fan<'s>,
         parts: Parts<'s>,
         own: Place,
-        (area, from): (Area, Option<u32>),
+        area: Area,
+        from: Option<u32>,
     ) -> Result<Self, PlanError> {
-        let fan = Fan::new(line, rank, circles, all);
-        let row = super::row(line, parts)?;
-        Ok(Self { fan, row, own, area, from: from.unwrap_or(fan.holds.0), unpacks: false })
+        let row = super::row(fan.line, parts)?;
+        Ok(Self { fan, row, own, area, from: from.unwrap_or(fan.holds.start), unpacks: false })
     }
 
+    /// The blocks of these places of the line, in the row.
     fn place(&self, places: Range<u32>) -> Place {
         self.row.place(self.area, self.from, places)
     }

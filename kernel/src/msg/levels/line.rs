@@ -1,5 +1,5 @@
-//! The ranks in a line in which those below each member of each group lie side by side, so that their blocks travel
-//! together.
+//! A line: all ranks in an order in which the ranks below each member of each group are consecutive, so that their
+//! blocks can travel as one message.
 
 use super::circle::{Circle, Circles};
 use crate::Rank;
@@ -9,7 +9,7 @@ use crate::msg::schedule::{Area, Place};
 use crate::topology::group::Groups;
 use core::ops::Range;
 
-/// All ranks in such an order, in the caller's storage.
+/// All ranks in this order, in the caller's storage. A rank's index in it is its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Line<'s> {
     groups: &'s Groups<'s>,
@@ -17,10 +17,11 @@ pub struct Line<'s> {
 }
 
 impl<'s> Line<'s> {
-    /// Of these groups; each process builds the same one. O(L · P · log P) time; `order` has an element per rank.
+    /// Builds the line of these groups, the same on every process, in O(L · P · log P) time for L levels and P ranks.
+    /// `order` has one element per rank.
     ///
     /// # Errors
-    /// Storage of another length.
+    /// `order` has another length.
     pub fn build(groups: &'s Groups<'s>, order: &'s mut [Rank]) -> Result<Self, Refusal> {
         Refusal::check(Argument::Ranks, order.len() as u64, Bound::Equals(groups.ranks().into()))?;
         for (rank, place) in (0..).zip(order.iter_mut()) {
@@ -45,7 +46,7 @@ impl<'s> Line<'s> {
         self.order.get(place as usize).copied().unwrap_or(0)
     }
 
-    /// The places of the ranks below a member of the level of this index.
+    /// The places of the ranks below `member` of a group on the level of this index.
     pub(super) fn below(&self, member: Rank, index: usize) -> Range<u32> {
         let begin = self.order.partition_point(|&rank| path(self.groups, rank).lt(path(self.groups, member)));
         let rest = self.order.get(begin..).unwrap_or_default();
@@ -54,12 +55,12 @@ impl<'s> Line<'s> {
     }
 }
 
-/// Whom a rank is below, from the outside to the inside.
+/// The members that a rank is below, from the outermost level to the innermost.
 fn path<'s>(groups: &'s Groups<'_>, rank: Rank) -> impl Iterator<Item = Rank> + use<'s> {
     (0..groups.levels().len().max(1)).rev().map(move |index| groups.above(rank, index))
 }
 
-/// The blocks of all ranks packed in a line.
+/// A row: the blocks of all ranks, packed in the order of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Row<'s> {
     pub(super) line: Line<'s>,
@@ -67,6 +68,7 @@ pub(super) struct Row<'s> {
 }
 
 impl Row<'_> {
+    /// Bytes of the blocks at these places.
     fn bytes(&self, places: Range<u32>) -> u64 {
         match self.parts.equally() {
             Some(bytes) => u64::from(places.end.saturating_sub(places.start)) * bytes,
@@ -74,50 +76,64 @@ impl Row<'_> {
         }
     }
 
-    /// The blocks of a stretch, in a row that begins with the block at place `from`.
+    /// The blocks at `places`, in a row in `area` that starts with the block at place `from`.
     pub(super) fn place(&self, area: Area, from: u32, places: Range<u32>) -> Place {
         Place::new(area, self.bytes(from..places.start), self.bytes(places))
     }
 
-    /// Are the blocks in the order of the line where they lie?
+    /// Are the user's blocks, as they lie, a row already?
     pub(super) fn is_as_it_lies(&self) -> bool {
         self.parts.is_equal() && self.line.order.iter().copied().eq(0..self.line.len())
     }
 
-    /// The `index`-th block of the row in `area`, and where it lies among those of all ranks in `user`.
+    /// The `index`-th block of the row in `area`, and the same block among the user's blocks in `user`.
     pub(super) fn block(&self, area: Area, user: Area, index: u32) -> Option<(Place, Place)> {
         let rank = self.line.order.get(index as usize).copied()?;
         Some((self.place(area, 0, index..index + 1), self.parts.place(user, rank)))
     }
 }
 
-/// A process and those whose blocks it passes on: all members of the groups that it heads.
+/// Places `start .. end` of a line: a `Range` that can be copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Places {
+    pub(super) start: u32,
+    pub(super) end: u32,
+}
+
+impl From<Range<u32>> for Places {
+    fn from(Range { start, end }: Range<u32>) -> Self {
+        Self { start, end }
+    }
+}
+
+/// A process of a gather or scatter, with its parent and its children: the other members of the groups of which it is
+/// the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Fan<'s> {
     circles: Circles<'s>,
-    line: Line<'s>,
-    /// The places of the ranks whose blocks come through this process.
-    pub(super) holds: (u32, u32),
-    /// The own place.
+    pub(super) line: Line<'s>,
+    /// The places of the ranks whose blocks pass through this process, its own among them.
+    pub(super) holds: Places,
+    /// This process's place.
     pub(super) own: u32,
 }
 
 impl<'s> Fan<'s> {
-    /// In these circles; the head of all of them holds the blocks of `all`.
+    /// The part of `rank` in these circles. The head of all of them holds the blocks at the places `all`.
     pub(super) fn new(line: Line<'s>, rank: Rank, circles: Circles<'s>, all: Range<u32>) -> Self {
         let led = circles.iter().find(|(_, circle)| !circle.is_head());
         let holds = led.map_or(all, |(index, _)| line.below(rank, index));
         let own = line.below(rank, 0).find(|&place| line.rank(place) == rank).unwrap_or(0);
-        Self { circles, line, holds: (holds.start, holds.end), own }
+        Self { circles, line, holds: holds.into(), own }
     }
 
-    /// Who the blocks go to, or come from; none for the head of all.
+    /// The rank to which its blocks go, or from which they come; `None` for the head of all circles.
     pub(super) fn parent(&self) -> Option<Rank> {
         let (_, circle) = self.circles.iter().find(|(_, circle)| !circle.is_head())?;
         Some(circle.rank(circle.head()))
     }
 
-    /// The `index`-th other member, and the places below it.
+    /// The `index`-th child, and the places of the ranks below it.
     pub(super) fn child(&self, mut index: u32) -> Option<(Rank, Range<u32>)> {
         for (level, circle) in self.circles.iter().filter(|(_, circle)| circle.is_head()) {
             let others = circle.size() - 1;
@@ -130,17 +146,18 @@ impl<'s> Fan<'s> {
         None
     }
 
-    /// Has it nobody to pass blocks on for?
+    /// Does only its own block pass through this process?
     pub(super) fn is_leaf(&self) -> bool {
         self.parent().is_some() && self.child(0).is_none()
     }
 
+    /// The places of the ranks whose blocks pass through this process.
     pub(super) fn holds(&self) -> Range<u32> {
-        self.holds.0..self.holds.1
+        self.holds.start..self.holds.end
     }
 }
 
-/// The places below a position of a circle of the last level.
+/// The places of the ranks below the member at a position of a circle of the last level.
 pub(super) fn below(line: &Line<'_>, circle: &Circle<'_>, position: u32) -> Range<u32> {
     line.below(circle.member(position), line.groups.levels().len().saturating_sub(1))
 }

@@ -1,9 +1,11 @@
-//! Reduce over levels (paper P3, section 3): up one tree, or one level after the other.
+//! Reduce over levels (paper P3, section 3): along one tree through all levels, or one level after the other.
 //!
-//! Going level by level, partial results alternate between two places, as printed; but for the printed test whether to
-//! exchange them on level 0, which is the wrong way round, and for a single level, whose result stayed where it was.
-//! Operations that don't commute need groups that are runs of ranks. One tree then ends at rank 0, whose result goes to
-//! the root; level by level each group keeps the order of its members itself.
+//! One level after the other, partial results alternate between two places, as printed. Two errors of the printed
+//! pseudocode are corrected: its test on level 0 of whether to exchange the two places is inverted, and with a single
+//! level the result never gets to the result area.
+//!
+//! Ops that don't commute need groups that are runs of consecutive ranks. Then the one tree has root 0, and rank 0
+//! sends the result to the root; level by level, the algorithm of each group keeps the order of its members.
 
 use super::circle::Circles;
 use super::stages::{Areas, Base, Stage, Stages};
@@ -21,7 +23,7 @@ either! {
     #[expect(clippy::large_enum_variant, reason = "plain data of a call; there is no heap to box it in")]
     /// One process's part of a reduce over levels.
     Plan<'s> {
-        /// Up one tree.
+        /// Along one tree through all levels.
         Tree(Tributary<LevelTree<'s>>),
         /// One level after the other.
         Stages(Stages<'s, reduce::Plan>),
@@ -31,8 +33,9 @@ either! {
 /// The part of `rank` in a reduction of `bytes` bytes to `root`.
 ///
 /// # Errors
-/// `rank` or `root` is no rank; the operand is no whole number of elements; a segment has no bytes; slices don't go in
-/// segments; the operation does not commute, and groups are no runs of ranks.
+/// `rank` or `root` is not a rank of the communicator; the operand is not a whole number of elements; a segment has
+/// no bytes; the shapes have slices, which can't be segmented; the op does not commute, and groups are not runs of
+/// ranks.
 pub fn plan<'s>(
     groups: &Groups<'s>,
     rank: Rank,
@@ -43,7 +46,7 @@ pub fn plan<'s>(
     algorithm: Algorithm,
 ) -> Result<Plan<'s>, PlanError> {
     super::check_order(groups, &op, &algorithm)?;
-    // In place is the root's affair.
+    // `in_place` is significant only at the root.
     let in_place = in_place && rank == root;
     let circles = Circles::new(groups, rank, root)?;
     if !algorithm.shapes.are_trees() {
@@ -53,7 +56,7 @@ pub fn plan<'s>(
     tree(&Circles::new(groups, rank, hub)?, Role::of(rank, hub, root), bytes, op, in_place, algorithm)
 }
 
-/// To the head of the last of these circles. In place, the operand of this process is in its result area.
+/// A reduce to the head of the last of these circles. In place, this process's operand is in its result area.
 pub(super) fn within<'s>(
     circles: &Circles<'s>,
     bytes: u64,
@@ -66,12 +69,13 @@ pub(super) fn within<'s>(
     let role = if is_root { Role::Root } else { Role::Vertex { told_by: None } };
     match algorithm.shapes.are_trees() {
         true => tree(circles, role, bytes, op, in_place, algorithm),
-        // Who is alone has no stage, but a tree of one vertex.
+        // A process without circles has no stages; a tree of one vertex copies its operand.
         false if circles.is_empty() => tree(circles, role, bytes, op, in_place, Algorithm::BINOMIAL),
         false => stages(circles, is_root, bytes, op, in_place, algorithm),
     }
 }
 
+/// A reduce along one tree through all levels.
 fn tree<'s>(
     circles: &Circles<'s>,
     role: Role,
@@ -84,6 +88,7 @@ fn tree<'s>(
     Ok(Tributary::along(tree, role, bytes, op, in_place, algorithm.segment())?.into())
 }
 
+/// A reduce one level after the other.
 fn stages<'s>(
     circles: &Circles<'s>,
     is_root: bool,
@@ -103,7 +108,7 @@ fn stages<'s>(
         };
         let shape = algorithm.shapes.at(index).reduce().ok_or(PlanError::OverLevels(Needs::Trees))?;
         let seat = circle.seat()?;
-        // A group works in place where its operand lies in the result already.
+        // A group's reduce is in place if this process's operand lies in the place for the result already.
         let plan = reduce::plan(seat, bytes, op, circle.head(), send == receive, shape)?;
         *slot = Some(Stage {
             circle: Some(circle),

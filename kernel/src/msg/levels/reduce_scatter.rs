@@ -1,4 +1,4 @@
-//! Reduce_scatter over levels: up one tree to rank 0, and a scatter down again.
+//! Reduce_scatter over levels: a reduce to rank 0, then a scatter.
 
 use super::circle::Circles;
 use super::line::Line;
@@ -10,14 +10,15 @@ use crate::msg::parts::Parts;
 use crate::msg::schedule::{Area, Sequence};
 use crate::op::Op;
 
-/// One process's part.
+/// One process's part of a reduce_scatter over levels.
 pub type ReduceScatter<'s> = Sequence<Stage<'s, reduce::Plan<'s>>, Stage<'s, Scatter<'s>>>;
 
-/// The part of `rank` in a reduce_scatter of `parts`, which are in a row. In place the result area holds the operand.
+/// The part of `rank` in a reduce_scatter of `parts`, which lie one after the other. In place the result area holds
+/// the operand.
 ///
 /// # Errors
-/// `rank` is no rank; not as many blocks as ranks, or one that is no whole number of elements; what a reduce over levels
-/// refuses.
+/// `rank` is not a rank of the communicator; there is not one block per rank, or one is not a whole number of
+/// elements; the errors of [`reduce::plan`].
 pub fn plan<'s>(
     line: Line<'s>,
     rank: Rank,

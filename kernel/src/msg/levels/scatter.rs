@@ -1,5 +1,5 @@
-//! Scatter over levels: on each level the head of a group sends each member all blocks below it, as one message. All ranks
-//! know all blocks, as in a gather over levels.
+//! Scatter over levels: on each level the head of a group sends each member all blocks of the ranks below it, as one
+//! message. All ranks must know the lengths of all blocks, as in a gather over levels.
 
 use super::PlanError;
 use super::circle::Circles;
@@ -9,23 +9,23 @@ use crate::msg::parts::Parts;
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use core::ops::Range;
 
-/// One process's part.
+/// One process's part of a scatter over levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Scatter<'s> {
     fan: Fan<'s>,
     row: Row<'s>,
-    /// Where the row lies.
+    /// The area in which the row lies.
     area: Area,
-    /// Does the row come from the user's input?
+    /// Is the row packed from the user's input first?
     packs: bool,
-    /// The own block's place in the result; none in place.
+    /// The place for this rank's own block in the result; `None` in place.
     result: Option<Place>,
 }
 
 /// The part of `rank` in a scatter of `parts` from `root`.
 ///
 /// # Errors
-/// `rank` or `root` is no rank; not as many blocks as ranks.
+/// `rank` or `root` is not a rank of the communicator; there is not one block per rank.
 pub fn plan<'s>(
     line: Line<'s>,
     rank: Rank,
@@ -43,20 +43,16 @@ pub fn plan<'s>(
 }
 
 impl<'s> Scatter<'s> {
-    /// From the head of these circles, which has the blocks of `all` in a row at the start of `area`.
-    pub(super) fn within(
-        (line, rank, circles): (Line<'s>, Rank, Circles<'s>),
-        all: Range<u32>,
-        parts: Parts<'s>,
-        area: Area,
-    ) -> Result<Self, PlanError> {
-        let fan = Fan::new(line, rank, circles, all);
+    /// A scatter from the head of `fan`'s circles, which has the blocks that it holds in a row at the start of
+    /// `area`. `fan` is that of `rank`.
+    pub(super) fn within(fan: Fan<'s>, rank: Rank, parts: Parts<'s>, area: Area) -> Result<Self, PlanError> {
         let result = Some(Place::new(Area::Receive, 0, parts.len(rank)));
-        Ok(Self { fan, row: super::row(line, parts)?, area, packs: false, result })
+        Ok(Self { fan, row: super::row(fan.line, parts)?, area, packs: false, result })
     }
 
+    /// The blocks of these places of the line, in the row.
     fn place(&self, places: Range<u32>) -> Place {
-        self.row.place(self.area, self.fan.holds.0, places)
+        self.row.place(self.area, self.fan.holds.start, places)
     }
 }
 

@@ -1,4 +1,4 @@
-//! How the members of a group work together, for each level, and the names of all that.
+//! The shape of the communication in a group, one for each level, and the names of algorithms over levels.
 
 use super::super::named::{Named, Needs, PlanError, number};
 use super::super::{allreduce, bcast, reduce};
@@ -6,21 +6,22 @@ use super::LEVELS;
 use crate::pattern::tree::Tree;
 use core::fmt;
 
-/// How the members of one group work together.
+/// The shape of the communication among the members of one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Shape {
-    /// Each with the head.
+    /// Each member communicates with the head.
     Flat,
-    /// One after the other.
+    /// A chain of all members.
     Chain,
     /// A k-nomial tree.
     Knomial(u32),
-    /// A tree of so many children per vertex: in segments, short and with little to send for each. Its subtrees don't
-    /// follow one another, so operations must commute.
+    /// A tree with up to this many children per vertex. In segments it is short, and no member sends much. The ranks
+    /// of a subtree are not consecutive, so the op must commute.
     Kary(u32),
-    /// In slices: scatter and allgather round a ring, or reduce_scatter and gather. Not in segments.
+    /// The vector is cut into slices: a broadcast is a scatter and an allgather round a ring, a reduce is a
+    /// reduce_scatter and a gather. It can't be segmented.
     Slices,
-    /// In slices too, all by halving and doubling: fewer rounds. Not in segments.
+    /// The same by recursive halving and doubling, in fewer rounds. It can't be segmented.
     Halves,
 }
 
@@ -38,7 +39,7 @@ impl Shape {
         })
     }
 
-    /// The tree, if it is one.
+    /// The tree of this shape; `None` if it is not a tree.
     pub(super) const fn tree(self) -> Option<Tree> {
         match self {
             Self::Flat => Some(Tree::Flat),
@@ -49,7 +50,7 @@ impl Shape {
         }
     }
 
-    /// As an algorithm of a whole communicator; there is none in k-ary trees.
+    /// The broadcast of this shape among the ranks of a whole communicator; there is none for k-ary trees.
     pub(super) const fn bcast(self) -> Option<bcast::Algorithm> {
         Some(match self {
             Self::Flat => bcast::Algorithm::Flat,
@@ -61,7 +62,7 @@ impl Shape {
         })
     }
 
-    /// As an algorithm of a whole communicator; there is none in k-ary trees.
+    /// The reduce of this shape among the ranks of a whole communicator; there is none for k-ary trees.
     pub(super) const fn reduce(self) -> Option<reduce::Algorithm> {
         Some(match self {
             Self::Flat => reduce::Algorithm::Flat,
@@ -86,17 +87,18 @@ impl fmt::Display for Shape {
     }
 }
 
-/// A shape for each level that has groups, from the inside to the outside.
+/// A shape for each level that has groups, from the innermost to the outermost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shapes([Shape; LEVELS]);
 
 impl Shapes {
-    /// The same on all levels.
+    /// The same shape on all levels.
     pub const fn all(shape: Shape) -> Self {
         Self([shape; LEVELS])
     }
 
-    /// Those of a list; the last one counts for all further levels. Nothing for an empty list, or one of too many.
+    /// The shapes of a list; the last one counts for all further levels. `None` if the list is empty or has more
+    /// shapes than there are levels.
     pub fn new(list: impl IntoIterator<Item = Shape>) -> Option<Self> {
         let mut list = list.into_iter();
         let mut last = list.next()?;
@@ -114,12 +116,13 @@ impl Shapes {
         self.0.get(index).copied().unwrap_or(Shape::Flat)
     }
 
-    /// Do subtrees follow one another on all levels?
+    /// Are the ranks of subtrees consecutive on all levels?
     pub(super) fn are_ordered(&self) -> bool {
         !self.0.iter().any(|shape| matches!(shape, Shape::Kary(_)))
     }
 
-    /// Checks that it is a tree on all levels, also on those in which this process takes no part: all ranks answer alike.
+    /// Checks that the shape is a tree on all levels, also on those in which this process takes no part: so all ranks
+    /// get the same result.
     pub(super) fn check_trees(&self) -> Result<(), PlanError> {
         for shape in &self.0 {
             shape.tree().ok_or(PlanError::OverLevels(Needs::Trees))?.check()?;
@@ -127,31 +130,32 @@ impl Shapes {
         Ok(())
     }
 
-    /// Is it a tree on all levels?
+    /// Is the shape a tree on all levels?
     pub(super) fn are_trees(&self) -> bool {
         self.0.iter().all(|shape| shape.tree().is_some())
     }
 }
 
-/// How a collective goes over levels.
+/// The algorithm of a collective over levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Algorithm {
-    /// On each level. Gather, scatter, allgather and alltoall are flat on all.
+    /// The shape on each level. Gather, scatter, allgather and alltoall are flat on all levels, whatever it is.
     pub shapes: Shapes,
-    /// Bytes of the segments in which bcast, reduce and allreduce are pipelined across levels; none: in one piece.
+    /// Bytes of the segments in which bcast, reduce and allreduce are pipelined across levels; `None`: in one segment.
     pub segment: Option<u64>,
-    /// Of an allreduce: paper P3's ReduceAllreduceBcast, with this algorithm among the members of the last level; none:
-    /// ReduceBcast.
+    /// For allreduce only. `Some`: paper P3's ReduceAllreduceBcast, with this allreduce among the members of the last
+    /// level's group. `None`: ReduceBcast.
     pub top: Option<allreduce::Algorithm>,
 }
 
 impl Algorithm {
-    /// Binomial trees on all levels, in one piece.
+    /// Binomial trees on all levels, in one segment.
     pub const BINOMIAL: Self = Self { shapes: Shapes::all(Shape::Knomial(2)), segment: None, top: None };
 
-    /// What a name stands for: `levels[-BYTES][/SHAPE[:SHAPE…]][+TOP]`, as `levels`, `levels-8192/chain:binomial`,
-    /// `levels/flat+doubling`. Shapes are `flat`, `chain`, `knomial-K`, `binomial`, `kary-K`, `binary`, `slices`, `halves`,
-    /// from the inside to the outside; without any: binomial. None for what is no name.
+    /// The algorithm with the name `levels[-BYTES][/SHAPE[:SHAPE…]][+TOP]`, such as `levels`,
+    /// `levels-8192/chain:binomial`, `levels/flat+doubling`. Shapes are `flat`, `chain`, `knomial-K`, `binomial`,
+    /// `kary-K`, `binary`, `slices`, `halves`, from the innermost level to the outermost; without any: binomial.
+    /// `None` for other names.
     pub fn from_name(name: &str) -> Option<Self> {
         let (name, top) = match name.split_once('+') {
             None => (name, None),
@@ -174,8 +178,8 @@ impl Algorithm {
         Some(Self { shapes, segment, top })
     }
 
-    /// Can it go along one tree through all levels, or one level after the other? Every rank must answer alike, whatever
-    /// levels it takes part in.
+    /// Checks that it can go along one tree through all levels, or one level after the other. All ranks get the same
+    /// result, on whatever levels they take part.
     pub(super) fn check(&self) -> Result<(), PlanError> {
         let by_level = self.shapes.are_ordered() && self.segment.is_none();
         if self.shapes.are_trees() || by_level { Ok(()) } else { Err(PlanError::OverLevels(Needs::Trees)) }
@@ -197,9 +201,9 @@ impl fmt::Display for Algorithm {
         }
         let Shapes(shapes) = &self.shapes;
         let last = shapes.last().copied().unwrap_or(Shape::Flat);
-        // What is repeated to the end is said once.
-        let said = shapes.iter().rposition(|shape| *shape != last).map_or(1, |index| index + 2);
-        for (shape, separator) in shapes.iter().take(said).zip(core::iter::once('/').chain(core::iter::repeat(':'))) {
+        // A shape that is repeated to the end is shown once.
+        let shown = shapes.iter().rposition(|shape| *shape != last).map_or(1, |index| index + 2);
+        for (shape, separator) in shapes.iter().take(shown).zip(core::iter::once('/').chain(core::iter::repeat(':'))) {
             write!(f, "{separator}{shape}")?;
         }
         match self.top.map(Named::name) {

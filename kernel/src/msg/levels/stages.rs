@@ -1,14 +1,14 @@
-//! One level after the other, each by any algorithm for its group: paper P3's composition as it is printed.
+//! A collective one level after the other, with any algorithm in each group: paper P3's composition as it is printed.
 //!
-//! An algorithm of a whole communicator runs among the members of a group as it is: positions become ranks, and areas
-//! become places in the memory of the composition.
+//! A schedule for a whole communicator runs among the members of a group: its ranks are positions in the group, which
+//! are translated to ranks of the communicator; its areas are translated to places in the memory of the composition.
 
 use super::LEVELS;
 use super::circle::Circle;
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::op::Op;
 
-/// Where byte 0 of an area lies.
+/// The place of byte 0 of a schedule's area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Base {
     pub(super) area: Area,
@@ -25,7 +25,7 @@ impl Base {
     }
 }
 
-/// Where the three areas of a schedule lie.
+/// The places of a schedule's three areas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Areas {
     pub(super) send: Base,
@@ -34,6 +34,7 @@ pub(super) struct Areas {
 }
 
 impl Areas {
+    /// The translation of a schedule's place.
     pub(super) const fn place(&self, place: Place) -> Place {
         let base = match place.area {
             Area::Send => self.send,
@@ -43,7 +44,7 @@ impl Areas {
         place.moved(base.area, base.at)
     }
 
-    /// What memory a schedule needs that needs so much in these areas.
+    /// The memory of the composition that a schedule needs which itself needs `needed`.
     pub(super) fn bytes(&self, needed: Bytes) -> Bytes {
         let mut all = Bytes::default();
         for (base, bytes) in [(self.send, needed.send), (self.receive, needed.receive), (self.scratch, needed.scratch)]
@@ -59,7 +60,7 @@ impl Areas {
     }
 }
 
-/// A schedule elsewhere: among the members of a circle, if there is one, and in other areas.
+/// A translated schedule: its ranks are positions in a circle, if there is one, and its areas lie at other places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stage<'s, S> {
     pub(super) circle: Option<Circle<'s>>,
@@ -68,6 +69,7 @@ pub struct Stage<'s, S> {
 }
 
 impl<S> Stage<'_, S> {
+    /// The translation of a schedule's message.
     fn message(&self, Message { peer, place }: Message) -> Message {
         let peer = self.circle.map_or(peer, |circle| circle.rank(peer));
         Message { peer, place: self.areas.place(place) }

@@ -1,9 +1,9 @@
-//! The trees of all levels' groups as one tree: a process hangs from its parent on its last level, and under it hang its
-//! children on all of its levels, the innermost first.
+//! The trees of all groups of all levels as one tree: a process's parent is the one on its outermost level, and its
+//! children are those on all of its levels, the innermost level's first.
 //!
-//! A segmented schedule along this tree is pipelined across the levels: a leader passes a segment on to the inside while
-//! the next one comes from the outside. If the ranks below each member are runs, subtrees follow one another in rank
-//! order.
+//! A segmented schedule along this tree is pipelined across the levels: a leader sends a segment on to the inner
+//! levels while the next one arrives from the outer level. If the ranks below each member are consecutive, subtrees
+//! follow one another in rank order.
 
 use super::circle::{Circle, Circles};
 use super::shape::Shapes;
@@ -11,7 +11,7 @@ use super::{LEVELS, Needs, PlanError};
 use crate::Rank;
 use crate::pattern::tree::{Branches, Position, Tree};
 
-/// One process's neighbours: O(levels) bytes.
+/// One process's parent and children, in O(levels) bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LevelTree<'s> {
     parent: Option<Rank>,
@@ -19,7 +19,7 @@ pub struct LevelTree<'s> {
     rungs: [Option<Rung<'s>>; LEVELS],
 }
 
-/// The part of one level.
+/// The part of the tree on one level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Rung<'s> {
     circle: Circle<'s>,
@@ -34,7 +34,7 @@ impl Rung<'_> {
 }
 
 impl<'s> LevelTree<'s> {
-    /// The tree of these circles; on each level of the shape that is said for it.
+    /// The tree of these circles, with each level's shape.
     pub(super) fn new(circles: &Circles<'s>, shapes: &Shapes) -> Result<Self, PlanError> {
         shapes.check_trees()?;
         let mut all = Self { parent: None, children: 0, rungs: [None; LEVELS] };

@@ -11,15 +11,15 @@ use crate::op::Op;
 use crate::pattern::Seat;
 
 named! {
-    /// How to reduce to a root. Each applies to any associative operation, number of processes, root and length.
+    /// The algorithms of a reduce. Each applies to any associative op, number of processes, root and length.
     Algorithm of "reduce" {
-        /// Everyone sends to the root.
+        /// All other ranks send to the root.
         Flat = "flat",
-        /// A pipeline of segments of so many bytes.
+        /// A chain of all ranks, in segments of this many bytes.
         Chain(bytes: u64 from 1) = "chain",
-        /// A k-nomial tree; binomial is 2.
+        /// A k-nomial tree; k = 2 is binomial.
         Knomial(k: u32 from 2) = "knomial",
-        /// Reduce_scatter by halving, then gather.
+        /// A reduce_scatter by recursive halving, then a gather.
         ScatterGather = "scatter-gather",
     }
     "binomial" is Knomial(2)
@@ -38,7 +38,8 @@ either! {
 /// The part of `seat` in a reduction of `bytes` bytes to `root`.
 ///
 /// # Errors
-/// `root` is no rank; the operand is no whole number of elements; a tree has no such arity, a segment no bytes.
+/// `root` is not a rank of the communicator; the operand is not a whole number of elements, or too long; the tree's
+/// arity is too small; a segment has no bytes.
 pub fn plan(seat: Seat, bytes: u64, op: Op, root: Rank, in_place: bool, algorithm: Algorithm) -> Result<Plan, Refusal> {
     let along = |shape| tree::Tributary::new(seat, bytes, op, root, in_place, shape).map(Plan::from);
     match algorithm {

@@ -1,5 +1,6 @@
-//! Reduce by reduce_scatter and gather: halves of ranges are folded between partners, then the ranges are gathered at
-//! the root. Each operand travels once, where along a tree it travels whole at each level.
+//! Reduce by reduce_scatter and gather: in recursive halving each partner folds one half of the range that both hold;
+//! then the ranges are gathered at the root. A process sends about one operand in the halving, and a tree one on each
+//! of its levels.
 
 use crate::Rank;
 use crate::error::Refusal;
@@ -9,13 +10,13 @@ use crate::msg::schedule::Sequence;
 use crate::op::Op;
 use crate::pattern::Seat;
 
-/// One process's part.
+/// One process's part of a reduce.
 pub type ScatterGather = Sequence<Sequence<Enter, Fold>, Unfold>;
 
-/// Everyone's `bytes` bytes are folded into `root`'s result area.
+/// The operands of all ranks, `bytes` bytes each, are folded into `root`'s result area.
 ///
 /// # Errors
-/// `root` is no rank; the operand is no whole number of elements.
+/// `root` is not a rank of the communicator; the operand is not a whole number of elements, or too long.
 pub fn scatter_gather(seat: Seat, bytes: u64, op: Op, root: Rank, in_place: bool) -> Result<ScatterGather, Refusal> {
     seat.check_root(root)?;
     check_operand(bytes, &op)?;

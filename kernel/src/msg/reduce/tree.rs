@@ -1,10 +1,10 @@
-//! Reduce along a tree, in segments: a process folds its children's results into its operand, in rank order, and
-//! sends the result on while the next segment arrives.
+//! Reduce along a tree, in segments: a process folds the results of its children's subtrees with its operand, in rank
+//! order, and sends the result to its parent while the next segment arrives.
 //!
-//! Subtrees follow one another in vertex order, so that x₀ ∘ x₁ ∘ … keeps its order if vertices are ranks. Operations
-//! that don't commute therefore go to rank 0, and from there to the root. Each fold's result lies where its right
-//! operand arrived, so nothing is copied: results alternate between two places, the last of which is the root's result
-//! area.
+//! The subtrees of a vertex follow one another in vertex order, so x₀ ∘ x₁ ∘ … keeps its order if vertices are ranks,
+//! which they are in a tree with root 0. So an op that does not commute is reduced to rank 0 (the hub), whose result
+//! goes to the root. A fold's result lies where its right operand arrived, so nothing is copied: results alternate
+//! between two places; at the root the last one is the result area.
 
 use crate::Rank;
 use crate::error::{Argument, Bound, Refusal};
@@ -14,7 +14,7 @@ use crate::op::Op;
 use crate::pattern::Seat;
 use crate::pattern::tree::{Branches, Position, Tree};
 
-/// One process's part.
+/// One process's part of a reduce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tributary<T = Position> {
     position: T,
@@ -26,39 +26,40 @@ pub struct Tributary<T = Position> {
     role: Role,
 }
 
+/// What a process is in the tree, and in the reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::msg) enum Role {
-    /// The tree ends here, and so does the reduction.
+    /// The tree's root, and the root of the reduction.
     Root,
-    /// The tree ends here; the root is another one.
+    /// The tree's root, which sends the result to the root of the reduction.
     Hub { root: Rank },
-    /// The root is told by the process at which the tree ends, if it is another one.
+    /// Any other vertex. If it is the root of the reduction, it receives the result from the hub `told_by`.
     Vertex { told_by: Option<Rank> },
 }
 
 impl Tributary {
-    /// Everyone's `bytes` bytes are folded into `root`'s result area, along `tree`, in segments of `segment` bytes.
+    /// The operands of all ranks, `bytes` bytes each, are folded into `root`'s result area, along a tree of this shape.
     ///
     /// # Errors
-    /// `root` is no rank, the tree has no such arity, a segment has no bytes, the operand is no whole number of
-    /// elements.
+    /// `root` is not a rank of the communicator, the tree's arity is too small, a segment has no bytes, or the
+    /// operand is not a whole number of elements, or too long.
     pub fn new(seat: Seat, bytes: u64, op: Op, root: Rank, in_place: bool, shape: Shape) -> Result<Self, Refusal> {
         seat.check_root(root)?;
         let (tree, segment) = shape.parameters();
         let (rank, hub) = (seat.rank(), hub(&op, root));
         let position = tree.check()?.position(rank, hub, seat.size());
-        // In place is the root's affair.
+        // `in_place` is significant only at the root.
         Self::along(position, Role::of(rank, hub, root), bytes, op, in_place && rank == root, segment)
     }
 }
 
-/// Where the tree of a reduction to `root` ends.
+/// The root of the tree for a reduction to `root`.
 pub(in crate::msg) const fn hub(op: &Op, root: Rank) -> Rank {
     if op.commutative() { root } else { 0 }
 }
 
 impl Role {
-    /// Of `rank`, where the tree ends at `hub`.
+    /// The role of `rank` in a tree with root `hub`, in a reduction to `root`.
     pub(in crate::msg) fn of(rank: Rank, hub: Rank, root: Rank) -> Self {
         match rank {
             rank if rank == hub && hub == root => Self::Root,
@@ -69,7 +70,7 @@ impl Role {
 }
 
 impl<T: Branches> Tributary<T> {
-    /// The same along any tree. In place the own operand is in the result area, at others than the root too.
+    /// The same along any tree. In place, the operand is in the result area, also on ranks that are not the root.
     pub(in crate::msg) fn along(
         position: T,
         role: Role,
@@ -84,13 +85,13 @@ impl<T: Branches> Tributary<T> {
         Ok(Self { position, children, bytes, segments, op, in_place, role })
     }
 
-    /// Where the fold of the own operand and so many children's results lies.
+    /// The area with the fold of this process's operand and the results of its first `children` children.
     fn folded(&self, children: u32) -> Area {
         let own = if self.in_place { Area::Receive } else { Area::Send };
         if children == 0 { own } else { Area::Scratch }
     }
 
-    /// A segment of it.
+    /// A segment of that fold.
     fn place(&self, children: u32, segment: u64) -> Option<Place> {
         let area = self.folded(children);
         if area != Area::Scratch {
@@ -105,28 +106,29 @@ impl<T: Branches> Tributary<T> {
         })
     }
 
-    /// In place, the first child's result must not arrive on the own operand.
+    /// Must the root copy the last result to its result area? In place with an odd number of children: the first
+    /// child's result must not arrive on the root's operand, so the two places are swapped.
     fn detours(&self) -> bool {
         self.role == Role::Root && self.in_place && self.children % 2 == 1
     }
 
-    /// Rounds of one segment: one per child, or one.
+    /// Number of rounds of one segment: one per child, at least one.
     fn per_segment(&self) -> u64 {
         u64::from(self.children.max(1))
     }
 
-    /// What is sent up a round after it is complete, or at once where there are no children.
-    fn behind(&self) -> u64 {
+    /// Number of rounds between a segment's first round and the one in which it is sent to the parent.
+    fn delay(&self) -> u64 {
         if self.children == 0 { 0 } else { self.per_segment() }
     }
 
-    /// Rounds of the tree.
+    /// Number of rounds along the tree, without the message from hub to root.
     fn tree_rounds(&self) -> u64 {
         let sends = self.position.parent().is_some() && self.children > 0;
         self.segments.count() * self.per_segment() + u64::from(sends)
     }
 
-    /// The child and the segment of a round.
+    /// The index of the child and of the segment of a round.
     fn at(&self, round: u64) -> (u32, u64) {
         ((round % self.per_segment()) as u32, round / self.per_segment())
     }
@@ -150,7 +152,7 @@ impl<T: Branches> Schedule for Tributary<T> {
             let result = self.place(self.children, 0)?;
             return Some(Message { peer: root, place: Place { len: self.bytes, ..result } });
         }
-        let (child, segment) = self.at(round.checked_sub(self.behind())?);
+        let (child, segment) = self.at(round.checked_sub(self.delay())?);
         let place = self.place(self.children, segment)?;
         Some(Message { peer: self.position.parent().filter(|_| child == 0)?, place })
     }
@@ -203,14 +205,14 @@ impl<T: Branches> Schedule for Tributary<T> {
     }
 }
 
-/// Trees whose subtrees follow one another, and bytes of a segment.
+/// A tree whose subtrees follow one another in vertex order, and the bytes of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Shape {
-    /// Everyone sends to the root.
+    /// All other ranks send to the root, in one segment.
     Flat,
-    /// A pipeline of segments of so many bytes.
+    /// A chain, in segments of this many bytes.
     Chain(u64),
-    /// k-nomial with this k, in one piece.
+    /// A k-nomial tree with this k, in one segment.
     Knomial(u32),
 }
 

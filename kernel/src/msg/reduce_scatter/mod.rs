@@ -1,5 +1,6 @@
-//! Reduce_scatter and reduce_scatter_block over messages (MPI 4.1, 7.10). All ranks know all blocks, which are in a
-//! row. In place the result area holds the operand, and the own block of the result ends at its start.
+//! Reduce_scatter and reduce_scatter_block over messages (MPI 4.1, 7.10). All ranks know the lengths of all blocks,
+//! which lie one after the other. In place the result area holds the operand; each rank's result goes to the start of
+//! the area.
 
 pub mod pairwise;
 
@@ -12,20 +13,20 @@ use crate::op::Op;
 use crate::pattern::Seat;
 
 named! {
-    /// How to reduce to a block per rank.
+    /// The algorithms of a reduce_scatter.
     Algorithm of "reduce_scatter" {
-        /// Each operand goes straight to whose result it is for.
+        /// Each rank sends each block of its operand straight to the rank whose result it is for.
         Pairwise = "pairwise",
-        /// Partial results go round a ring.
+        /// Partial results go round a ring of all ranks.
         Ring = "ring",
     }
 }
 
 impl Algorithm {
-    /// Can it fold with `op`?
+    /// Does the algorithm apply to `op`?
     ///
     /// # Errors
-    /// A ring folds in another order than the ranks'.
+    /// The op does not commute, and the algorithm is a ring, which does not fold in rank order.
     pub fn applicable(self, op: &Op) -> Result<(), Needs> {
         match self {
             Self::Ring if !op.commutative() => Err(Needs::Commutative),
@@ -47,7 +48,7 @@ either! {
 /// The part of `seat` in a reduce_scatter of `parts`.
 ///
 /// # Errors
-/// The algorithm does not apply; a block is no whole number of elements.
+/// The algorithm does not apply; there is not one block per rank; a block is not a whole number of elements.
 pub fn plan<'a>(
     seat: Seat,
     parts: Parts<'a>,
@@ -66,7 +67,7 @@ pub fn plan<'a>(
     })
 }
 
-/// Is there a block per rank, and every block a whole number of elements?
+/// Checks that there is one block per rank, and that every block is a whole number of elements.
 fn check(seat: Seat, parts: Parts<'_>, op: Op) -> Result<(), Refusal> {
     parts.check(seat)?;
     match parts.equally() {
@@ -75,7 +76,7 @@ fn check(seat: Seat, parts: Parts<'_>, op: Op) -> Result<(), Refusal> {
     }
 }
 
-/// Memory of a process whose operand lies in `source`.
+/// The memory that a process needs whose operand lies in `source`.
 fn bytes(seat: Seat, parts: Parts<'_>, source: Area, scratch: u64) -> Bytes {
     let (operand, own) = (parts.reach(), parts.len(seat.rank()));
     match source {

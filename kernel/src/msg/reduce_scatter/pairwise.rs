@@ -1,6 +1,9 @@
-//! Reduce_scatter by pairwise messages: in round k a process sends block r + k to rank r + k, and folds what rank r − k
-//! sends for its own block. Any associative operation: operands of lower ranks arrive in falling order before
-//! those of higher ranks, which are folded apart.
+//! Reduce_scatter by pairwise messages, for any associative op. In round k = 1 … p − 1 rank r sends block r + k of
+//! its operand to rank r + k, and folds what rank r − k sends for block r, all modulo p.
+//!
+//! The operands of the ranks below r arrive first, from r − 1 down to 0; then those of the ranks above, from p − 1
+//! down to r + 1. Each group is folded from the left into a partial result of its own; the last round folds both
+//! together.
 
 use crate::error::Refusal;
 use crate::msg::parts::Parts;
@@ -8,7 +11,7 @@ use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::op::Op;
 use crate::pattern::Seat;
 
-/// One process's part.
+/// One process's part of a reduce_scatter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pairwise<'a> {
     seat: Seat,
@@ -17,38 +20,40 @@ pub struct Pairwise<'a> {
     source: Area,
 }
 
-/// Where working memory holds a block.
+/// The three blocks of working memory.
 #[derive(Clone, Copy)]
 enum Room {
-    /// x₀ ∘ … ∘ xᵣ.
+    /// The fold of ranks 0 … r: x₀ ∘ … ∘ xᵣ.
     Lower,
-    /// xᵣ₊₁ ∘ … ∘ xₚ₋₁.
+    /// The fold of ranks r + 1 … p − 1: xᵣ₊₁ ∘ … ∘ xₚ₋₁.
     Higher,
-    /// What arrives.
+    /// The operand that arrives.
     Arrived,
 }
 
 impl<'a> Pairwise<'a> {
-    /// Block r of everyone's operand is folded to the start of rank r's result area.
+    /// Block r of the operands of all ranks is folded to the start of rank r's result area.
     ///
     /// # Errors
-    /// A block is no whole number of elements.
+    /// There is not one block per rank; a block is not a whole number of elements.
     pub fn new(seat: Seat, parts: Parts<'a>, op: Op, in_place: bool) -> Result<Self, Refusal> {
         super::check(seat, parts, op)?;
         Ok(Self { seat, parts, op, source: if in_place { Area::Receive } else { Area::Send } })
     }
 
+    /// The place of one of the blocks of working memory; each is as long as this rank's block.
     fn own(&self, room: Room) -> Place {
         let len = self.parts.len(self.seat.rank());
         Place::new(Area::Scratch, room as u64 * len, len)
     }
 
-    /// The distance of a round; none past the last.
+    /// k of a round, which counts from 0; `None` past the last.
     fn distance(&self, round: u64) -> Option<u32> {
         u32::try_from(round + 1).ok().filter(|distance| *distance < self.seat.size())
     }
 
-    /// Where what arrives from so far back goes: the highest rank's operand begins the fold of the higher ones.
+    /// The place of the operand that arrives from `distance` ranks before this one: that of rank p − 1 is the first
+    /// of the fold of the higher ranks, and goes there; all others are folded afterwards.
     fn arrives(&self, distance: u32) -> Place {
         self.own(if distance == self.seat.rank() + 1 { Room::Higher } else { Room::Arrived })
     }

@@ -1,5 +1,6 @@
-//! Scan and exscan along the chain of ranks, in segments: a segment arrives from the rank before, the own operand is
-//! folded in, and the result goes on while the next segment arrives. Each process sends its vector once.
+//! Scan and exscan along the chain of ranks, in segments: a segment of a partial result arrives from the rank before,
+//! the process folds its operand into it, and sends the result to the next rank while the next segment arrives. Each
+//! process sends one vector.
 
 use crate::error::{Argument, Bound, Refusal};
 use crate::msg::parts::{Segments, check_operand};
@@ -7,7 +8,7 @@ use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::op::Op;
 use crate::pattern::Seat;
 
-/// One process's part.
+/// One process's part of a scan or exscan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Chain {
     seat: Seat,
@@ -22,19 +23,20 @@ impl Chain {
     /// As [`super::doubling::Doubling::new`], in segments of `segment` bytes.
     ///
     /// # Errors
-    /// The operand is no whole number of elements, or a segment has no bytes.
+    /// The operand is not a whole number of elements, or too long, or a segment has no bytes.
     pub fn new(seat: Seat, bytes: u64, op: Op, in_place: bool, exclusive: bool, segment: u64) -> Result<Self, Refusal> {
         check_operand(bytes, &op)?;
         Refusal::check(Argument::Fragment, segment, Bound::AtLeast(1))?;
         Ok(Self { seat, bytes, segments: Segments::new(bytes, segment, op.element()), op, in_place, exclusive })
     }
 
+    /// A segment of this process's operand.
     fn operand(&self, segment: u64) -> Option<Place> {
         self.segments.place(if self.in_place { Area::Receive } else { Area::Send }, segment)
     }
 
-    /// What goes on: the fold that includes the own operand. Exclusive, that is in the second half of working memory,
-    /// and what arrived is this process's result.
+    /// A segment of what this process sends on: the fold up to and with its own operand. In an exscan it lies in the
+    /// second half of working memory, since what arrived is this process's result.
     fn onward(&self, segment: u64) -> Option<Place> {
         match (self.seat.rank(), self.exclusive) {
             (0, true) => self.operand(segment),
@@ -70,7 +72,7 @@ impl Schedule for Chain {
         let (operand, onward) = (self.operand(round)?, self.onward(round)?);
         let (first, last) = (self.seat.rank() == 0, self.is_last());
         match (moment, index) {
-            // Exclusive, the last rank's operand is nobody's.
+            // In an exscan no rank needs the last rank's operand.
             (Moment::Before, 0) if operand != onward && !(self.exclusive && last) => {
                 Some(Work::Copy { from: operand, to: onward })
             }

@@ -1,5 +1,6 @@
-//! Scan and exscan by doubling (Hillis and Steele 1986): in round k a process folds in what the one 2ᵏ before has,
-//! which covers 2ᵏ ranks. ⌈log2 p⌉ rounds, one more for exscan; any associative operation.
+//! Scan and exscan by doubling (Hillis and Steele 1986), for any associative op: in round k a process receives the
+//! partial result of the rank 2ᵏ below it, which covers 2ᵏ ranks, and folds it into its own. ⌈log2 p⌉ rounds; an
+//! exscan first moves all operands up by one rank, in one more round.
 
 use crate::error::Refusal;
 use crate::msg::parts::check_operand;
@@ -7,23 +8,23 @@ use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::op::Op;
 use crate::pattern::{Seat, log2_ceil};
 
-/// One process's part.
+/// One process's part of a scan or exscan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Doubling {
     seat: Seat,
     bytes: u64,
     op: Op,
     in_place: bool,
-    /// Without the own operand: operands move up by one rank first, and rank 0 has none.
+    /// Is it an exscan? Then operands move up by one rank first, and rank 0 has none.
     exclusive: bool,
 }
 
 impl Doubling {
-    /// Rank r's result area becomes the fold of the operands of ranks 0 … r, or of 0 … r − 1 if `exclusive`: then rank
-    /// 0's stays as it is.
+    /// Rank r's result area becomes the fold of the operands of ranks 0 … r. If `exclusive`, it is that of ranks 0 …
+    /// r − 1, and rank 0's result area stays as it is.
     ///
     /// # Errors
-    /// The operand is no whole number of elements.
+    /// The operand is not a whole number of elements, or too long.
     pub fn new(seat: Seat, bytes: u64, op: Op, in_place: bool, exclusive: bool) -> Result<Self, Refusal> {
         check_operand(bytes, &op)?;
         Ok(Self { seat, bytes, op, in_place, exclusive })
@@ -42,7 +43,7 @@ impl Doubling {
         self.exclusive && round == 0
     }
 
-    /// How far what is folded travels in `round`, and the first rank that has something.
+    /// The distance in ranks that messages go in `round`, and the lowest rank that has something to send.
     const fn distance(&self, round: u64) -> (u32, u32) {
         match (self.exclusive, round.checked_sub(1)) {
             (false, _) => (1 << round, 0),

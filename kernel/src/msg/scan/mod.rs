@@ -11,11 +11,11 @@ use crate::op::Op;
 use crate::pattern::Seat;
 
 named! {
-    /// How to reduce to prefixes. Each applies to any associative operation, number of processes and length.
+    /// The algorithms of scan and exscan. Each applies to any associative op, number of processes and length.
     Algorithm of "scan" {
         /// ⌈log2 p⌉ rounds of whole operands.
         Doubling = "doubling",
-        /// From rank to rank, in segments of so many bytes.
+        /// From rank to rank, in segments of this many bytes.
         Chain(bytes: u64 from 1) = "chain",
     }
 }
@@ -33,7 +33,7 @@ either! {
 /// The part of `seat` in a scan of `bytes` bytes, or in an exscan if `exclusive`.
 ///
 /// # Errors
-/// The operand is no whole number of elements, or a segment has no bytes.
+/// The operand is not a whole number of elements, or too long, or a segment has no bytes.
 pub fn plan(
     seat: Seat,
     bytes: u64,

@@ -1,13 +1,14 @@
-//! Scan and exscan along a tree: totals go up, prefixes come down. Subtrees follow one another in rank order, so a process
-//! hands each child the fold of all ranks before it: what came from above, the own operand, and the totals of the
-//! children before.
+//! Scan and exscan along a tree: totals of subtrees go up, prefixes come down. The ranks of a subtree are
+//! consecutive, and the subtrees of a process's children follow one another in rank order after the process itself.
+//! So a process can send each child the fold of all ranks before the child's subtree: the prefix that came from its
+//! parent, its own operand, and the totals of the children before.
 //!
 //! ```text
 //! up    round i: child i's total arrives          slot i + 1 = own ∘ total 0 ∘ … ∘ total i
 //!       then: slot of the last child to the parent, while the prefix of all ranks before arrives in slot 0
-//! down  child i gets prefix ∘ slot i              the result is prefix ∘ own, or the prefix alone if exclusive
+//! down  child i gets prefix ∘ slot i              the result is prefix ∘ own, or the prefix alone in an exscan
 //! ```
-//! Nobody asks for the totals of whom no rank follows.
+//! A subtree that ends with the last rank sends no total: no rank after it needs one.
 
 use crate::error::Refusal;
 use crate::msg::parts::check_operand;
@@ -15,7 +16,7 @@ use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::op::Op;
 use crate::pattern::tree::Branches;
 
-/// One process's part.
+/// One process's part of a scan or exscan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UpDown<T> {
     tree: T,
@@ -29,11 +30,11 @@ pub struct UpDown<T> {
 }
 
 impl<T: Branches> UpDown<T> {
-    /// As [`super::doubling::Doubling::new`], along a tree whose root is rank 0; `is_last` where the last rank is below
-    /// this process, or is it.
+    /// As [`super::doubling::Doubling::new`], along a tree whose root is rank 0. `is_last`: the last rank is in this
+    /// process's subtree.
     ///
     /// # Errors
-    /// The operand is no whole number of elements.
+    /// The operand is not a whole number of elements, or too long.
     pub(in crate::msg) fn along(
         tree: T,
         is_last: bool,
@@ -46,11 +47,12 @@ impl<T: Branches> UpDown<T> {
         Ok(Self { tree, children: tree.count(), is_last, bytes, op, in_place, exclusive })
     }
 
-    /// Children whose totals are asked for.
+    /// Number of children that send their totals.
     fn totals(&self) -> u32 {
         self.children - u32::from(self.is_last && self.children > 0)
     }
 
+    /// A slot of working memory, as in the figure above.
     fn slot(&self, slot: u32) -> Place {
         Place::new(Area::Scratch, u64::from(slot) * self.bytes, self.bytes)
     }
@@ -63,22 +65,22 @@ impl<T: Branches> UpDown<T> {
         Place::new(Area::Receive, 0, self.bytes)
     }
 
-    /// The own operand and so many children's totals.
+    /// The fold of this process's operand and the totals of its first `totals` children.
     fn folded(&self, totals: u32) -> Place {
         if totals == 0 { self.operand() } else { self.slot(totals) }
     }
 
-    /// What child `index` is told.
+    /// The place of the prefix that child `index` receives.
     fn prefix(&self, index: u32) -> Place {
         match (index, self.tree.parent().is_some(), self.exclusive) {
             (0, true, false) => self.result(),
-            // The total has gone up; its slot is free.
+            // The total was sent to the parent; its slot is free.
             (0, true, true) => self.slot(self.children),
             _ => self.folded(index),
         }
     }
 
-    /// Work when the prefix has come: into slots 1 …, then with the own operand.
+    /// The `index`-th piece of work after the prefix has arrived: it is folded into slots 1 …, then into the operand.
     fn join(&self, index: u32) -> Option<Work> {
         let own = (self.children.saturating_sub(1), self.slot(0));
         let (operand, result) = (self.operand(), self.result());

@@ -1,5 +1,6 @@
-//! Scatter down a binomial tree, for equal blocks: a process receives its subtree's blocks, its own first, and sends
-//! each child its own. A root other than rank 0 rotates its blocks into a row first.
+//! Scatter down a binomial tree, for equal blocks. A process receives the blocks of its subtree, its own first, and
+//! sends each child those of the child's subtree. A root other than rank 0 first packs its blocks into a row that
+//! starts with its own.
 
 use crate::Rank;
 use crate::error::Refusal;
@@ -8,20 +9,20 @@ use crate::msg::rooted::Branch;
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
 use crate::pattern::Seat;
 
-/// One process's part.
+/// One process's part of a scatter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Binomial(Branch);
 
 impl Binomial {
-    /// Everyone gets `block` bytes from `root`. In place the root's stay where they are.
+    /// Each rank gets `block` bytes from `root`. In place, the root's own block stays where it is.
     ///
     /// # Errors
-    /// `root` is no rank; the blocks are too long.
+    /// `root` is not a rank of the communicator; the blocks are too long.
     pub fn new(seat: Seat, block: u64, root: Rank, in_place: bool) -> Result<Self, Refusal> {
         Branch::new(seat, block, root, in_place).map(Self)
     }
 
-    /// Where the row of this process's subtree lies.
+    /// The area in which the row of this process's subtree lies.
     const fn area(&self) -> Area {
         match (self.0.blocks.is_root(), self.0.blocks.root, self.0.children) {
             (true, 0, _) => Area::Send,

@@ -1,7 +1,7 @@
-//! Allgather and allgatherv by exchange (ours): a [gather](crate::shm::gather::exchange) to everyone.
+//! Allgather and allgatherv by exchange (ours): a [gather](crate::shm::gather::exchange) to all ranks.
 //!
-//! Everyone posts its block once and takes all others, from the next rank on. Flags: three words per
-//! process, where the paper's allgatherv has one per pair.
+//! Each rank posts its block once and takes all others, from the next rank on. It takes three words per
+//! process, where paper P2's allgatherv takes one per pair of processes and slot.
 
 use crate::collective::Kind;
 use crate::comm::Member;
@@ -12,11 +12,11 @@ use crate::shm::engine::exchange::Exchange;
 use crate::shm::engine::pieces::{Cut, Medium};
 use crate::shm::gather::exchange::{Gather, check};
 
-/// Block r of everyone's `receive` becomes rank r's `send`; `None`: it is there already. All know all lengths,
-/// equal or not.
+/// Block r of the `receive` of all ranks becomes rank r's `send`; `None`: in place, the block is there already. All
+/// ranks know all lengths, equal or not.
 ///
 /// # Errors
-/// Not one block per rank, blocks that overlap, or this process's block has not the length of its `send`.
+/// `receive` does not have one block per rank; blocks overlap; this rank's block and `send` differ in length.
 #[inline(always)]
 pub fn allgather<'a>(
     me: &Member,

@@ -1,13 +1,14 @@
-//! Allreduce of small operands on posted lines (ours): post mine, read all, fold in rank order.
+//! Allreduce of small operands on posted lines (ours): each rank posts its operand, reads all operands, and folds
+//! them in rank order.
 //!
 //! | step | what |
 //! |---|---|
 //! | *Publish* | wait until this process's line is free, write the operand, store the sequence |
 //! | *Gather { next }* | for each rank in order: wait for its line, fold its operand from the right |
 //!
-//! Everyone folds the same operands in the same order: the same bits on all ranks, for any
-//! operation, commutative or not. Having read everyone's line of operation n proves that everyone
-//! has finished n − 1: lines become free without a load.
+//! All ranks fold the same operands in the same order, so all get the same bits, for any op, commutative or not.
+//! A rank that has received all lines of operation n knows that all ranks have finished n − 1: it needs no load of
+//! `done` to know that its next line is free.
 
 use crate::Rank;
 use crate::algorithm::LINE_REDUCED;
@@ -19,12 +20,12 @@ use crate::machine::poll::Poll;
 use crate::machine::{Operation, over};
 use crate::op::Op;
 use crate::region::Region;
-use crate::shm::engine::line::{self, Body};
+use crate::shm::engine::line::{self, Body, Heading};
 
-/// Longest operand, in bytes.
+/// The longest operand, in bytes.
 pub const MOST: u64 = LINE_REDUCED;
 
-/// One process's part.
+/// One process's part of an allreduce.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Posted<'a> {
     operation: u64,
@@ -46,10 +47,10 @@ enum State {
 }
 
 impl<'a> Posted<'a> {
-    /// The part of any process: `receive` becomes the fold of everyone's `send`. In place: the same data twice.
+    /// The part of any process: `receive` becomes the fold of the `send` of all ranks. In place: `receive` is `send`.
     ///
     /// # Errors
-    /// Operands longer than [`MOST`], no whole number of elements, or of two lengths.
+    /// `send` is longer than [`MOST`] or not a whole number of elements, or `receive` has another length.
     #[inline(always)]
     pub fn new(send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Self, Refusal> {
         Refusal::check(Argument::Bytes, send.len(), Bound::AtMost(MOST))?;
@@ -68,14 +69,14 @@ impl Operation for Posted<'_> {
     #[inline(always)]
     fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
         let (operation, bytes) = (self.operation, self.send.len());
-        let message = (Kind::Allreduce, bytes);
+        let heading = Heading { kind: Kind::Allreduce, bytes };
         let mut body = Body::new();
         if self.state == State::Publish {
             if let Err(wait) = me.line_free(region, operation) {
                 return Ok(Poll::Wait(wait));
             }
             body.gather(&self.send);
-            line::publish(region, me, operation, message, &mut body, bytes);
+            line::publish(region, me, operation, heading, &mut body, bytes);
             self.state = State::Gather { next: 0 };
         }
         let State::Gather { next } = self.state else {
@@ -83,9 +84,9 @@ impl Operation for Posted<'_> {
         };
         for peer in next..me.size() {
             if peer == me.rank() {
-                // In place too: `receive` is written last.
+                // This is right in place, too: `receive` is written last.
                 body.gather(&self.send);
-            } else if let Some(wait) = line::receive(region, me, peer, operation, message, &mut body, bytes)? {
+            } else if let Some(wait) = line::receive(region, me, peer, operation, heading, &mut body, bytes)? {
                 self.state = State::Gather { next: peer };
                 return Ok(Poll::Wait(wait));
             }

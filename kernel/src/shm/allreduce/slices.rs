@@ -1,15 +1,15 @@
-//! Allreduce by slices (ours): everyone folds its share of every fragment, so that all cores work.
+//! Allreduce by slices (ours): each rank folds one slice of the vector, so that all cores work.
 //!
-//! The vector is cut into one slice per process, slices into pieces, and those are worked off in batches of
+//! The vector is cut into one slice per rank, and each slice into pieces. Pieces are processed in batches of
 //! up to eight. A batch of k pieces takes 2k steps:
 //!
-//! | steps | who | what |
-//! |---|---|---|
-//! | the first k | all | post the next piece of every slice; fold everyone's piece of the own slice |
-//! | the other k | all | post the result's pieces, one after the other; copy everyone else's |
+//! | steps | what every rank does |
+//! |---|---|
+//! | the first k | post the next piece of every slice; fold all ranks' pieces of its own slice |
+//! | the other k | post the next result piece of its own slice; copy those of the other ranks |
 //!
-//! A slice is folded by one process alone: all get the same bits. Where a slot has not room for an element for each process,
-//! the pieces of different slices travel one behind the other: of k pieces, the first k·p steps post those of every slice.
+//! Only one rank folds a slice, so all ranks get the same bits. If a slot has no room for an element of each slice, a
+//! fragment has a piece of one slice only: then the first part of a batch takes k·p steps instead of k.
 
 use crate::Rank;
 use crate::collective::Kind;
@@ -21,18 +21,20 @@ use crate::region::{Extent, Region};
 use crate::shm::engine::copy::copy_private;
 use crate::shm::engine::exchange::{Exchange, Order, Plan};
 use crate::shm::engine::fold::{Operand, Shares, fold_shared};
-use crate::shm::engine::pieces::{Medium, get, put};
+use crate::shm::engine::pieces::{Medium, Pair, Part, get, put};
 
-/// Pieces of a batch: half a queue of the default length, so that a batch can be posted at once.
+/// Most pieces of a batch: half a queue of the default length, so that a batch can be posted at once.
 const BATCH: u64 = 8;
 
-/// What happens in a step: to the pieces that are in this fragment of all slices, or to the results of this number.
+/// What happens in a step.
 enum Act {
+    /// The pieces in the fragment of this index are folded.
     Fold(u64),
+    /// The result pieces of this index are copied.
     Copy(u64),
 }
 
-/// One process's part.
+/// One process's part of an allreduce.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Slices<'a> {
     me: Rank,
@@ -40,18 +42,19 @@ pub struct Slices<'a> {
     send: Data<'a>,
     receive: Data<'a>,
     op: Op,
-    /// Bytes of a slice; the last ones may be shorter, or empty.
+    /// Bytes of a slice; the last slices may be shorter, or empty.
     slice: u64,
     shares: Shares,
-    /// Pieces of a slice.
+    /// Number of pieces of a slice.
     pieces: u64,
 }
 
 impl<'a> Slices<'a> {
-    /// The fold of everyone's `send` into everyone's `receive`. In place: the same data twice.
+    /// The fold of the `send` of all ranks into the `receive` of all ranks. In place: `receive` is `send`.
     ///
     /// # Errors
-    /// Data with holes, no whole number of elements, two lengths; an element is longer than a slot.
+    /// Data with holes; a length that is not a whole number of elements; `send` and `receive` differ in length; an
+    /// element is longer than a slot.
     pub fn new(me: &Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
         Operand::new(send, Some(receive), op)?;
         let slice = op.count(send.len())?.div_ceil(me.size().into()) * op.element();
@@ -61,19 +64,19 @@ impl<'a> Slices<'a> {
         Ok(Exchange::of(Medium::Queues, plan.steps(), plan))
     }
 
-    /// A piece of `rank`'s slice: first byte and length, in the whole vector.
-    fn part(&self, rank: Rank, piece: u64) -> (u64, u64) {
+    /// The part of the vector that is the piece of this index of `rank`'s slice.
+    fn part(&self, rank: Rank, piece: u64) -> Part {
         let all = self.send.len();
         let begin = (u64::from(rank) * self.slice).min(all);
-        let (from, len) = self.shares.pieces.cut.part(self.slice.min(all - begin), piece);
-        (begin + from, len)
+        let Part { from, len } = self.shares.pieces.cut.part(self.slice.min(all - begin), piece);
+        Part { from: begin + from, len }
     }
 
-    /// Steps in which a batch's pieces are folded, of the batch to which `step` belongs, and what happens in it.
+    /// What happens in `step`; and before it, the number of steps of its batch in which pieces are folded.
     fn act(&self, step: u64) -> (u64, Act) {
         let cycle = self.shares.cycle();
         let (first, at) = match cycle {
-            // The same with a divisor that the compiler knows.
+            // The same as below, with a divisor that the compiler knows.
             1 => (step / (2 * BATCH) * BATCH, step % (2 * BATCH)),
             _ => (step / (BATCH * (cycle + 1)) * BATCH, step % (BATCH * (cycle + 1))),
         };
@@ -98,7 +101,7 @@ impl Plan for Slices<'_> {
     fn posts(&self, step: u64) -> Option<u64> {
         let after = match self.act(step) {
             (_, Act::Fold(_)) => 0,
-            // A result is posted when it is complete: when all pieces of its number are folded.
+            // A result piece is posted when it is complete: when all pieces of its index are folded.
             (folds, Act::Copy(piece)) => {
                 let (at, cycle) = (piece % BATCH, self.shares.cycle());
                 step - at - folds + (at + 1) * cycle
@@ -113,8 +116,8 @@ impl Plan for Slices<'_> {
 
     fn takes(&self, step: u64, peer: Rank) -> bool {
         match self.act(step).1 {
-            Act::Fold(at) => self.shares.is_for(at, self.me) && self.part(self.me, self.shares.piece(at)).1 > 0,
-            Act::Copy(piece) => peer != self.me && self.part(peer, piece).1 > 0,
+            Act::Fold(at) => self.shares.is_for(at, self.me) && self.part(self.me, self.shares.piece(at)).len > 0,
+            Act::Copy(piece) => peer != self.me && self.part(peer, piece).len > 0,
         }
     }
 
@@ -128,10 +131,10 @@ impl Plan for Slices<'_> {
             // SAFETY: the caller's promise.
             Act::Copy(piece) => return unsafe { put(region, place, &self.receive, self.part(self.me, piece)) },
         };
-        for reader in self.shares.readers((self.me, self.size), &self.op, at) {
-            let part = self.part(reader, self.shares.piece(at));
+        for reader in self.shares.readers(self.me, self.size, &self.op, at) {
+            let (part, pair) = (self.part(reader, self.shares.piece(at)), Pair { writer: self.me, reader });
             // SAFETY: the caller's promise.
-            unsafe { put(region, self.shares.pieces.of(place, (self.me, reader)), &self.send, part) };
+            unsafe { put(region, self.shares.pieces.of(place, pair), &self.send, part) };
         }
     }
 
@@ -145,13 +148,13 @@ impl Plan for Slices<'_> {
             }
         };
         let (part, ordered) = (self.part(self.me, piece), !self.op.commutative());
-        let place = self.shares.pieces.of(place, (peer, self.me));
+        let place = self.shares.pieces.of(place, Pair { writer: peer, reader: self.me });
         match (ordered, peer == self.me, peer == self.size - 1) {
             // SAFETY: the caller's promise: both are this process's data; in place they are the same.
             (false, true, _) | (true, true, true) => unsafe { copy_private(&self.send, &self.receive, part) },
             // SAFETY: the caller's promise.
             (true, false, true) => unsafe { get(region, place, &self.receive, part) },
-            // SAFETY: the caller's promise; this process has posted its own piece where order counts.
+            // SAFETY: the caller's promise; for an op that does not commute this process has posted its own piece, too.
             _ => unsafe { fold_shared(region, place, &self.receive, part, &self.op) },
         }
         Ok(())
@@ -163,10 +166,11 @@ mod tests {
     use super::*;
     use crate::region::{Layout, Params};
 
-    /// Batches of up to eight pieces: first all of their fragments are folded, then each result is copied, once it is complete.
+    /// Batches of up to eight pieces: first all fragments of a batch are folded, then each result piece is copied,
+    /// once it is complete.
     #[test]
     fn a_batch_is_folded_and_then_copied() {
-        // Two pieces of 32 bytes side by side in a slot; one, for one rank in cycle.
+        // Two pieces of 32 bytes side by side in a slot; then one piece of 64 bytes in a slot, for each rank in turn.
         for (slot, cycle, room) in [(64, 1, 32), (64, 3, 64)] {
             for pieces in [1, 7, 8, 9, 20] {
                 let layout = Layout::new(Params { queue_fragment: slot, ..Params::new(3) }).unwrap();
@@ -195,7 +199,8 @@ mod tests {
                     }
                 }
                 assert_eq!((plan.steps(), plan.announced()), (step, 3 * slice));
-                assert_eq!(plan.part(1, pieces), (2 * slice, 0), "no piece behind the last");
+                let end = Part { from: 2 * slice, len: 0 };
+                assert_eq!(plan.part(1, pieces), end, "no piece after the last");
             }
         }
     }

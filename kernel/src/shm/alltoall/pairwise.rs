@@ -1,6 +1,6 @@
-//! Alltoall, alltoallv and alltoallw (ours): everyone posts a block for each process, and takes its own from each.
+//! Alltoall, alltoallv and alltoallw (ours): each rank posts a block for each other, and takes the blocks for itself.
 //!
-//! In place needs no other memory: the pieces that a step receives are those that it has just posted.
+//! In place it needs no other memory: a step overwrites only the pieces that it has just posted.
 
 use crate::collective::Kind;
 use crate::comm::Member;
@@ -8,10 +8,11 @@ use crate::data::blocks::Blocks;
 use crate::error::{Argument, Bound, Refusal};
 use crate::shm::engine::pairwise::{Pairwise, Receive};
 
-/// Block r of `send` goes to block `me` of rank r's `receive`; `None`: in place. All blocks of all processes have one length.
+/// Block r of `send` goes to block `me` of rank r's `receive`; `send` is `None` in place. All blocks of all ranks
+/// have the same length.
 ///
 /// # Errors
-/// Not one block per rank, or blocks of two lengths.
+/// `send` or `receive` does not have one block per rank, or blocks differ in length.
 #[inline(always)]
 pub fn alltoall<'a>(me: &Member, send: Option<Blocks<'a>>, receive: Blocks<'a>) -> Result<Pairwise<'a>, Refusal> {
     let send = check(me, send, receive)?;
@@ -24,7 +25,8 @@ pub fn alltoall<'a>(me: &Member, send: Option<Blocks<'a>>, receive: Blocks<'a>) 
 /// The same for blocks whose lengths only sender and receiver know.
 ///
 /// # Errors
-/// Not one block per rank, blocks of `receive` that overlap, or this process's own have two lengths.
+/// `send` or `receive` does not have one block per rank; blocks of `receive` overlap; this rank's blocks for itself
+/// differ in length.
 #[inline(always)]
 pub fn alltoallv<'a>(me: &Member, send: Option<Blocks<'a>>, receive: Blocks<'a>) -> Result<Pairwise<'a>, Refusal> {
     receive.apart()?;
@@ -34,6 +36,7 @@ pub fn alltoallv<'a>(me: &Member, send: Option<Blocks<'a>>, receive: Blocks<'a>)
     Pairwise::vary(me, Kind::Alltoall, receive.most(), Some(send), Receive::Each(receive))
 }
 
+/// Checks the number of blocks. Returns the blocks to send: in place, those of `receive`.
 #[inline(always)]
 fn check<'a>(me: &Member, send: Option<Blocks<'a>>, receive: Blocks<'a>) -> Result<Blocks<'a>, Refusal> {
     let send = send.unwrap_or(receive);

@@ -1,9 +1,9 @@
-//! Central counter barrier (paper P4): gather to a root, then release.
+//! Central counter barrier (paper P4): all ranks add to one counter; when all have, rank 0 releases them.
 //!
 //! | word | writers | readers | value |
 //! |---|---|---|---|
-//! | `central_count` | all add 1 | rank 0 | arrivals ever: barrier b is full at b·p |
-//! | `release(0)` | rank 0 | all | the last operation released |
+//! | `central_count` | all add 1 | rank 0 | arrivals of all central barriers so far: the b-th one is full at b·p |
+//! | `release(0)` | rank 0 | all | the last operation that rank 0 has released |
 
 use crate::collective::Kind;
 use crate::comm::Member;
@@ -12,11 +12,11 @@ use crate::machine::poll::{Await, Poll, Source, Until, WaitSet};
 use crate::machine::{Operation, over};
 use crate::region::{Counter, Flag, Region};
 
-/// One process's part.
+/// One process's part of a barrier.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Central {
     operation: u64,
-    /// Arrivals that fill this barrier.
+    /// The counter's value when all ranks have arrived.
     full: u64,
     state: State,
 }
@@ -38,7 +38,7 @@ impl Operation for Central {
     fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
         let (count, release) = (me.layout().central_count(), me.layout().release(0));
         if self.state == State::Arrive {
-            // publishes: all before the barrier here, along the chain of additions, to rank 0
+            // publishes: all that this process did before the barrier, along the chain of additions, to rank 0
             region.counter(count).fetch_add(1);
             self.state = State::Release;
         }
@@ -50,7 +50,7 @@ impl Operation for Central {
                     let source = Source::Counter(count, Until::AtLeast(self.full));
                     return Ok(Poll::Wait(WaitSet::one(Await { source, peer: None, operation, stage: 0 })));
                 }
-                // publishes: all before the barrier everywhere, to everyone
+                // publishes: all that any rank did before the barrier, to all ranks
                 region.publish(release, operation);
             } else if !region.flag(release).load_acquire().at_least(operation) {
                 return Ok(Poll::Wait(WaitSet::flag(release, Until::AtLeast(operation), 0, operation)));

@@ -1,12 +1,12 @@
-//! Combining tree barrier (paper P4): arrivals go up an n-ary tree, the release down a binomial tree.
+//! Combining tree barrier (paper P4): arrivals go up an n-ary tree, the release goes down a binomial tree.
 //!
-//! The arity `n` counts a vertex's children, its parent not among them (the paper's formula fits
-//! groups that include the parent).
+//! Here the arity n is the number of a vertex's children. (The paper's formula fits groups of n that include the
+//! parent.)
 //!
 //! | word | writer | reader | value |
 //! |---|---|---|---|
 //! | `arrive(r)` | r | r's parent in the n-ary tree | the last operation in which r's subtree has arrived |
-//! | `release(r)` | r | r's children in the binomial tree | the last operation released |
+//! | `release(r)` | r | r's children in the binomial tree | the last operation that r has released |
 
 use crate::Rank;
 use crate::collective::Kind;
@@ -17,7 +17,7 @@ use crate::machine::{Operation, over};
 use crate::pattern::tree::{Position, Tree};
 use crate::region::{Flag, FlagId, Region};
 
-/// One process's part.
+/// One process's part of a barrier.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Combining {
     operation: u64,
@@ -28,7 +28,7 @@ pub struct Combining {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum State {
-    /// Children whose subtrees have arrived.
+    /// Waits for the children; the subtrees of the first `arrived` ones have arrived.
     Acquire {
         arrived: u32,
     },
@@ -37,7 +37,7 @@ enum State {
 }
 
 impl Combining {
-    /// The part of `me`, with `arity` children per vertex on the medium up.
+    /// The part of `me`, with up to `arity` children per vertex on the way up.
     ///
     /// # Errors
     /// `arity` is 0.
@@ -47,7 +47,7 @@ impl Combining {
         Ok(Self { operation: 0, up, down, state: State::Done })
     }
 
-    /// Waits for a flag of `peer` to reach this operation.
+    /// Has a flag of `peer` reached this operation? The error says what to wait for.
     fn reached<R: Region>(&self, region: &R, flag: FlagId, peer: Rank) -> Result<(), WaitSet> {
         // pairs with: the publications of `arrive` and `release`
         if region.flag(flag).load_acquire().at_least(self.operation) {
@@ -73,7 +73,7 @@ impl Operation for Combining {
                 }
             }
             if self.up.parent().is_some() {
-                // publishes: all before the barrier in this subtree, to the parent
+                // publishes: all that this subtree's ranks did before the barrier, to the parent
                 region.publish(layout.arrive(me.rank()), self.operation);
             }
             self.state = State::Release;
@@ -84,7 +84,7 @@ impl Operation for Combining {
             {
                 return Ok(Poll::Wait(wait));
             }
-            // publishes: all before the barrier everywhere, to the children
+            // publishes: all that any rank did before the barrier, to the children
             region.publish(layout.release(me.rank()), self.operation);
             me.all_reached(self.operation);
             me.finish(region, self.operation);

@@ -1,4 +1,5 @@
-//! Dissemination barrier (paper P4): in round i signal rank + 2ⁱ, receive rank − 2ⁱ; ⌈log2 p⌉ rounds.
+//! Dissemination barrier (paper P4): in round i a process signals rank + 2ⁱ and waits for the signal of rank − 2ⁱ,
+//! modulo p; ⌈log2 p⌉ rounds.
 //!
 //! | word | writer | reader | value |
 //! |---|---|---|---|
@@ -12,7 +13,7 @@ use crate::machine::poll::{Poll, Until, WaitSet};
 use crate::machine::{Operation, over};
 use crate::region::{Flag, Region};
 
-/// One process's part.
+/// One process's part of a barrier.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Dissemination {
     operation: u64,
@@ -28,7 +29,7 @@ enum State {
     Done,
 }
 
-/// The rank that `me` receives in `round`.
+/// The rank whose signal `me` waits for in `round`.
 #[inline]
 fn from(me: &Member, round: u32) -> Rank {
     let (rank, step) = (me.rank(), 1 << round);
@@ -48,7 +49,7 @@ impl Operation for Dissemination {
         }
         while self.round < me.layout().rounds() {
             if self.state == State::Signal {
-                // publishes: all before the barrier, here and where the rounds before received of it
+                // publishes: all before the barrier of this process, and of those whose signals it has seen
                 region.publish(me.layout().round(me.rank(), self.round), self.operation);
                 self.state = State::Receive;
             }

@@ -1,7 +1,7 @@
 //! Barriers over a region (MPI 4.1, 7.3; paper P4).
 //!
-//! What they promise, beyond MPI: all that any process did before entering happens before all that
-//! any process does after leaving (R13).
+//! They promise more than MPI's: all that any process did before it entered happens before all that
+//! any process does after it has left (docs/explanation/memory-model.md, R13).
 
 pub mod central;
 pub mod combining;

@@ -1,7 +1,7 @@
-//! Barrier on posted lines (ours): everyone posts a line, and receives those of all others.
+//! Barrier on posted lines (ours): each rank posts a line, and receives those of all others.
 //!
-//! A single round: where ranks share cores, each has to run once only between the last one's coming and its own leaving.
-//! The price is p − 1 lines to look at.
+//! There is one round only: where ranks share cores, each has to run only once after the last one has entered.
+//! The price is that each rank reads p − 1 lines.
 
 use crate::Rank;
 use crate::collective::Kind;
@@ -10,9 +10,9 @@ use crate::error::PollError;
 use crate::machine::poll::Poll;
 use crate::machine::{Operation, over};
 use crate::region::Region;
-use crate::shm::engine::line::{self, Body};
+use crate::shm::engine::line::{self, Body, Heading};
 
-/// One process's part.
+/// One process's part of a barrier.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Posted {
     operation: u64,
@@ -22,7 +22,7 @@ pub struct Posted {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum State {
     Publish,
-    /// Those below `next` have come.
+    /// The lines of all ranks below `next` were received.
     Receive {
         next: Rank,
     },
@@ -38,20 +38,20 @@ impl Operation for Posted {
 
     #[inline(always)]
     fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
-        let (operation, message) = (self.operation, (Kind::Barrier, 0));
+        let (operation, heading) = (self.operation, Heading { kind: Kind::Barrier, bytes: 0 });
         let mut body = Body::new();
         if self.state == State::Publish {
             if let Err(wait) = me.line_free(region, operation) {
                 return Ok(Poll::Wait(wait));
             }
-            line::publish(region, me, operation, message, &mut body, 0);
+            line::publish(region, me, operation, heading, &mut body, 0);
             self.state = State::Receive { next: 0 };
         }
         let State::Receive { next } = self.state else {
             return over(operation);
         };
         for peer in (next..me.size()).filter(|&peer| peer != me.rank()) {
-            if let Some(wait) = line::receive(region, me, peer, operation, message, &mut body, 0)? {
+            if let Some(wait) = line::receive(region, me, peer, operation, heading, &mut body, 0)? {
                 self.state = State::Receive { next: peer };
                 return Ok(Poll::Wait(wait));
             }

@@ -1,11 +1,11 @@
-//! Broadcast of small messages on posted lines (ours): one line transfer.
+//! Broadcast of small messages on posted lines (ours): the message travels in one line of the root.
 //!
-//! | who | step |
+//! | rank | steps |
 //! |---|---|
-//! | root | *Publish*: wait until its line is free, write length and payload, store the sequence; done |
+//! | root | *Publish*: wait until its line is free, write head and payload, store the sequence, publish `done` |
 //! | others | *Receive*: wait for the root's sequence, copy the payload out, publish `done` |
 //!
-//! The root's return says nothing of the others: a broadcast does not synchronise.
+//! The root may return before the others have entered: a broadcast does not synchronise.
 
 use crate::Rank;
 use crate::collective::Kind;
@@ -16,12 +16,12 @@ use crate::machine::poll::Poll;
 use crate::machine::{Operation, over};
 use crate::region::Region;
 use crate::region::layout::LINE_PAYLOAD;
-use crate::shm::engine::line::{self, Body};
+use crate::shm::engine::line::{self, Body, Heading};
 
-/// Longest message, in bytes.
+/// The longest message, in bytes.
 pub const MOST: u64 = LINE_PAYLOAD;
 
-/// One process's part.
+/// One process's part of a broadcast.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Posted<'a> {
     operation: u64,
@@ -38,10 +38,10 @@ enum State {
 }
 
 impl<'a> Posted<'a> {
-    /// The part of `me`: `data` goes from `root` to everyone.
+    /// The part of `me`: `data` goes from `root` to all ranks.
     ///
     /// # Errors
-    /// `root` is no rank, `data` is longer than [`MOST`].
+    /// `root` is not a rank of the communicator, or `data` is longer than [`MOST`].
     #[inline(always)]
     pub fn new(me: &Member, data: Data<'a>, root: Rank) -> Result<Self, Refusal> {
         me.check_root(root)?;
@@ -60,7 +60,7 @@ impl Operation for Posted<'_> {
     #[inline(always)]
     fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
         let bytes = self.data.len();
-        let message = (Kind::Bcast, bytes);
+        let heading = Heading { kind: Kind::Bcast, bytes };
         let mut body = Body::new();
         match self.state {
             State::Publish => {
@@ -68,10 +68,10 @@ impl Operation for Posted<'_> {
                     return Ok(Poll::Wait(wait));
                 }
                 body.gather(&self.data);
-                line::publish(region, me, self.operation, message, &mut body, bytes);
+                line::publish(region, me, self.operation, heading, &mut body, bytes);
             }
             State::Receive => {
-                if let Some(wait) = line::receive(region, me, self.root, self.operation, message, &mut body, bytes)? {
+                if let Some(wait) = line::receive(region, me, self.root, self.operation, heading, &mut body, bytes)? {
                     return Ok(Poll::Wait(wait));
                 }
                 body.scatter(&self.data);

@@ -1,19 +1,19 @@
-//! Broadcast of larger messages through the root's monotone queue (ours).
+//! Broadcast of larger messages through the root's queue, whose words only grow (ours).
 //!
 //! | word | writer | readers | value |
 //! |---|---|---|---|
 //! | the root's posted line | root | all | the message's length; published data: the first fragment |
-//! | `ready(root)` | root | all | fragments published, on the fragment clock, from the second on |
-//! | `acked(r)` | r | the root, when its queue is full | fragments that r is done with, on the clock |
-//! | `done(r)` | r | who reuses a line | the last operation finished |
+//! | `ready(root)` | root | all | published: all fragments below this clock; used from the second one on |
+//! | `acked(r)` | r | the root, when its queue is full | r needs no fragment below this clock any more |
+//! | `done(r)` | r | ranks that reuse a line | the last operation that r has finished |
 //!
-//! The *fragment clock* counts the queue fragments of all operations; since all know every
-//! length, all agree on it. Fragment c lies in slot c mod S of the root's queue, which is free
-//! once everyone has taken fragment c − S. No word is ever reset.
+//! The *fragment clock* counts the queue fragments of all operations. Since all ranks know every
+//! length, all compute the same clock. Fragment c lies in slot c mod S of the root's queue, which is free
+//! once all ranks have taken fragment c − S. No word is ever reset.
 //!
 //! ```text
-//! root    in 0 | in 1 | in 2 | in 3 ...            (in: copy to slot, then publish)
-//! others         out 0 | out 1 | out 2 | out 3     (out: copy from slot, then publish taken)
+//! root    in 0 | in 1 | in 2 | in 3 ...            (in: copy to the slot, then publish `ready`)
+//! others         out 0 | out 1 | out 2 | out 3     (out: copy from the slot, then publish `acked`)
 //! ```
 
 use crate::Rank;
@@ -26,9 +26,10 @@ use crate::machine::{Operation, over};
 use crate::region::layout::Params;
 use crate::region::{Flag, Region};
 use crate::shm::engine::copy::{copy_in, copy_out, copy_out_past_caches};
-use crate::shm::engine::line::{self, Body};
+use crate::shm::engine::line::{self, Body, Heading};
+use crate::shm::engine::pieces::Part;
 
-/// One process's part.
+/// One process's part of a broadcast.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Queue<'a> {
     operation: u64,
@@ -38,9 +39,9 @@ pub struct Queue<'a> {
     fragment: u64,
     /// Fragments of this message.
     count: u64,
-    /// The clock at this message's first fragment.
+    /// The fragment clock at this message's first fragment.
     base: u64,
-    /// Do the copies out go past the caches?
+    /// Do the copies out bypass the caches?
     past_caches: bool,
     state: State,
 }
@@ -51,33 +52,34 @@ enum State {
     Fill {
         next: u64,
     },
-    /// Others: listens for the root's line.
+    /// Others: wait for the root's line.
     Receive,
-    /// Others: copies fragment `next` out.
+    /// Others: copy fragment `next` out.
     Drain {
         next: u64,
     },
     Done,
 }
 
-/// Bytes in one fragment of a message of `bytes`: a slot's, but short messages are cut in four, so
-/// that copying in and out overlap. A pure function of what all ranks know.
+/// Bytes of one fragment of a message of `bytes`: a slot's, but shorter messages are cut into four, so
+/// that copying in and copying out overlap. All ranks know the arguments, so all compute the same.
 fn fragment_bytes(bytes: u64, params: &Params) -> u64 {
     (bytes / 4).next_multiple_of(64).clamp(params.queue_fragment.min(LEAST), params.queue_fragment)
 }
 
-/// A fragment below this costs more in notification than it gains in overlap (docs/explanation/parameters.md).
+/// Bytes of the shortest fragment: a shorter one costs more in notification than it gains in overlap
+/// (docs/explanation/parameters.md).
 const LEAST: u64 = 4096;
 
-/// Bytes that all copies out write together: more than this would only push each other, and the
-/// queue, out of the caches (docs/explanation/parameters.md).
+/// Most bytes that the copies out of all ranks write together through the caches: more would evict each other, and the
+/// queue (docs/explanation/parameters.md).
 const CACHED: u64 = 8 << 20;
 
 impl<'a> Queue<'a> {
-    /// The part of `me`: `data` goes from `root` to everyone.
+    /// The part of `me`: `data` goes from `root` to all ranks.
     ///
     /// # Errors
-    /// `root` is no rank.
+    /// `root` is not a rank of the communicator.
     pub fn new(me: &Member, data: Data<'a>, root: Rank) -> Result<Self, Refusal> {
         me.check_root(root)?;
         let fragment = fragment_bytes(data.len(), me.layout().params());
@@ -86,13 +88,15 @@ impl<'a> Queue<'a> {
         Ok(Self { operation: 0, root, data, fragment, count, base: 0, past_caches, state: State::Done })
     }
 
-    /// Packed bytes of fragment `k`: first, and length.
+    /// The packed bytes of fragment `k`.
     #[inline]
-    fn cut(&self, k: u64) -> (u64, u64) {
+    fn cut(&self, k: u64) -> Part {
         let from = k * self.fragment;
-        (from, self.fragment.min(self.data.len() - from))
+        Part { from, len: self.fragment.min(self.data.len() - from) }
     }
 
+    /// Root: copies fragments in, from `next` on, and publishes each. Returns what to wait for, or `None` after the
+    /// last.
     fn fill<R: Region>(&mut self, region: &R, me: &mut Member, mut next: u64) -> Option<WaitSet> {
         let layout = *me.layout();
         loop {
@@ -108,17 +112,17 @@ impl<'a> Queue<'a> {
                 return Some(wait);
             }
             if next < self.count {
-                let (from, len) = self.cut(next);
-                // SAFETY: R10 (S2), everyone has taken the slot's last fragment; the data is the caller's to read.
+                let Part { from, len } = self.cut(next);
+                // SAFETY: R10 (S2), all ranks have taken the slot's last fragment; the caller may read the data.
                 unsafe { copy_in(region, layout.slot(self.root, clock).part(0, len), &self.data, from) };
             }
             if next > 0 {
                 // publishes: fragment `next`, read after ready > clock
                 region.publish(layout.ready(self.root), clock + 1);
             } else {
-                // The first fragment travels with the announcement: one line transfer for both.
-                let message = (Kind::Bcast, self.data.len());
-                line::publish(region, me, self.operation, message, &mut Body::new(), 0);
+                // The line publishes the first fragment, too: readers wait for one word only.
+                let heading = Heading { kind: Kind::Bcast, bytes: self.data.len() };
+                line::publish(region, me, self.operation, heading, &mut Body::new(), 0);
             }
             next += 1;
             if next >= self.count {
@@ -127,12 +131,14 @@ impl<'a> Queue<'a> {
         }
     }
 
+    /// Others: copies out all fragments that are published, from `next` on. Returns what to wait for, or `None` after
+    /// the last.
     fn drain<R: Region>(&mut self, region: &R, me: &mut Member, mut next: u64) -> Result<Option<WaitSet>, PollError> {
         let layout = *me.layout();
         while next < self.count {
             let clock = self.base + next;
             let published = if next == 0 {
-                // The line was received: it published the first fragment.
+                // The line, which was received, has published the first fragment.
                 clock + 1
             } else {
                 // pairs with: fill
@@ -142,14 +148,14 @@ impl<'a> Queue<'a> {
                     let until = Until::AtLeast(clock + 1);
                     return Ok(Some(WaitSet::flag(layout.ready(self.root), until, self.root, self.operation)));
                 }
-                // The root may be far ahead, in a later operation that left slots alone.
+                // The root may already be in a later operation, which has published more.
                 ready.capped(self.base + self.count)
             };
             while self.base + next < published {
-                let (from, len) = self.cut(next);
+                let Part { from, len } = self.cut(next);
                 let slot = layout.slot(self.root, self.base + next).part(0, len);
                 if self.past_caches {
-                    // SAFETY: S3, published, and reused only after our `acked`; the data is ours to write.
+                    // SAFETY: S3, published, and reused only after our `acked`; the caller may write the data.
                     unsafe { copy_out_past_caches(region, slot, &self.data, from) };
                 } else {
                     // SAFETY: as above.
@@ -171,8 +177,8 @@ impl Operation for Queue<'_> {
 
     fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
         if self.state == State::Receive {
-            let message = (Kind::Bcast, self.data.len());
-            if let Some(wait) = line::receive(region, me, self.root, self.operation, message, &mut Body::new(), 0)? {
+            let heading = Heading { kind: Kind::Bcast, bytes: self.data.len() };
+            if let Some(wait) = line::receive(region, me, self.root, self.operation, heading, &mut Body::new(), 0)? {
                 return Ok(Poll::Wait(wait));
             }
             self.state = State::Drain { next: 0 };
@@ -181,7 +187,7 @@ impl Operation for Queue<'_> {
             State::Fill { next } => {
                 let wait = self.fill(region, me, next);
                 if wait.is_none() {
-                    // The root is done with its own fragments too: the next root asks everyone.
+                    // The root acknowledges its own fragments, too: a later root waits for all ranks.
                     me.acknowledge(region, self.base + self.count);
                 }
                 wait

@@ -1,5 +1,6 @@
-//! Copies between users' data and the segment: at once where the data has no holes, else block by block.
+//! Copies between users' data and the segment: as one copy where the data has no holes, else block by block.
 
+use super::pieces::Part;
 use crate::data::buffer::Buf;
 use crate::data::datatype::Data;
 use crate::region::{Extent, Region};
@@ -24,7 +25,7 @@ pub(crate) unsafe fn copy_out<R: Region>(region: &R, at: Extent, data: &Data<'_>
     stretches(at, data, from, |part, run| unsafe { region.read(part, run) });
 }
 
-/// [`copy_out`] past the caches.
+/// [`copy_out`] with stores that bypass the caches.
 ///
 /// # Safety
 /// As [`copy_out`].
@@ -34,7 +35,8 @@ pub(crate) unsafe fn copy_out_past_caches<R: Region>(region: &R, at: Extent, dat
     stretches(at, data, from, |part, run| unsafe { region.read_past_caches(part, run) });
 }
 
-/// Calls `copy` for each part of the extent and the stretch of memory that belongs to it.
+/// Calls `copy` for each contiguous run of packed bytes `from .. from + at.len()` of `data`, with the part of the
+/// extent that belongs to it.
 #[inline(always)]
 fn stretches(at: Extent, data: &Data<'_>, from: u64, copy: impl Fn(Extent, Buf)) {
     if let Some(run) = data.stretch(from, at.len()) {
@@ -45,17 +47,18 @@ fn stretches(at: Extent, data: &Data<'_>, from: u64, copy: impl Fn(Extent, Buf))
     }
 }
 
-/// Copies packed bytes of `from` to packed bytes of `to`, private to private: bytes `at .. at + len` of both.
+/// Copies a part of `from`'s packed bytes to the same part of `to`'s. Both are this process's private memory. Where
+/// both are the same memory nothing is copied.
 ///
 /// # Safety
-/// `from`'s memory is readable, `to`'s writable and exclusive. Equal memory is left alone.
+/// `from`'s memory is readable, `to`'s writable and exclusive.
 #[inline(always)]
-pub(crate) unsafe fn copy_private(from: &Data<'_>, to: &Data<'_>, (at, len): (u64, u64)) {
-    match (from.stretch(at, len), to.stretch(at, len)) {
+pub(crate) unsafe fn copy_private(from: &Data<'_>, to: &Data<'_>, part: Part) {
+    match (from.stretch(part.from, part.len), to.stretch(part.from, part.len)) {
         // SAFETY: the caller's promise.
         (Some(from), Some(to)) => unsafe { copy_stretch(from.ptr(), to) },
         // SAFETY: the caller's promise.
-        _ => unsafe { copy_blocks(from, to, (at, len)) },
+        _ => unsafe { copy_blocks(from, to, part) },
     }
 }
 
@@ -63,8 +66,8 @@ pub(crate) unsafe fn copy_private(from: &Data<'_>, to: &Data<'_>, (at, len): (u6
 ///
 /// # Safety
 /// As [`copy_private`].
-unsafe fn copy_blocks(from: &Data<'_>, to: &Data<'_>, (at, len): (u64, u64)) {
-    for (packed, source) in from.runs(at, len) {
+unsafe fn copy_blocks(from: &Data<'_>, to: &Data<'_>, part: Part) {
+    for (packed, source) in from.runs(part.from, part.len) {
         for (target_at, target) in to.runs(packed, source.len() as u64) {
             // SAFETY: runs lie inside their data, which is as the caller promised.
             unsafe { copy_stretch(source.ptr().wrapping_add((target_at - packed) as usize), target) };
@@ -72,7 +75,7 @@ unsafe fn copy_blocks(from: &Data<'_>, to: &Data<'_>, (at, len): (u64, u64)) {
     }
 }
 
-/// Fills `to` from `from`, unless they are the same.
+/// Copies `to.len()` bytes from `from` to `to`, unless both are at the same address.
 ///
 /// # Safety
 /// As many readable bytes at `from` as `to` has, and those are writable.

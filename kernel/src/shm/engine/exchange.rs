@@ -1,9 +1,11 @@
-//! A message to all (ours): each process's message is the same for everyone who takes it. An engine of [`steps`](super::steps).
+//! The engine for messages to all ranks (ours): all processes that take a message take the same bytes. Its loop is in
+//! [`steps`](super::steps).
 //!
-//! A collective is a [`Plan`]: which bytes go into a fragment, and what happens to those of others. Where lengths are
-//! not known to all, each writer chooses: what fits its line travels there, in step 0, and the rest through its queue.
+//! A collective is a [`Plan`]: which bytes a process puts into a fragment, and what it does with the fragments of
+//! others. Where not all ranks know all lengths, each writer chooses: a message that fits its line travels there, in
+//! step 0; a longer one travels through its queue.
 
-use super::line;
+use super::line::{self, Heading};
 use super::pieces::Medium;
 use super::steps::{Clock, Engine, Steps, Taking};
 use crate::Rank;
@@ -16,23 +18,24 @@ use crate::region::layout::LINE_PAYLOAD;
 use crate::region::{Extent, Region};
 use core::hash::Hash;
 
-/// In which order a process takes the fragments of one step.
+/// The order in which a process takes the fragments of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
-    /// Its own, while the others post; then theirs from the next rank on, so that not all begin with the same one.
+    /// Its own fragment first, while the others post; then from the next rank on, so that not all start with the same
+    /// rank.
     OwnFirst,
     /// From the last rank down to 0.
     Falling,
 }
 
 impl Order {
-    /// For a fold into a result that one process alone computes.
+    /// The order for a result that only one process computes: an op that does not commute needs `Falling`.
     #[inline]
     pub(crate) const fn of(op: &Op) -> Self {
         if op.commutative() { Self::OwnFirst } else { Self::Falling }
     }
 
-    /// The `index`-th, among `size` processes.
+    /// The `index`-th rank in this order, for process `me` of `size`.
     #[inline]
     pub(super) fn peer(self, me: Rank, size: u32, index: u32) -> Rank {
         if self == Self::Falling {
@@ -43,48 +46,50 @@ impl Order {
     }
 }
 
-/// What one process does in an exchange: plain data, made of what all know alike where others depend on it.
+/// What one process does in an exchange, as plain data. What other processes rely on is computed from values that all
+/// ranks know.
 pub trait Plan: Clone + PartialEq + Eq + Hash {
     /// Which collective this is.
     fn kind(&self) -> Kind;
 
-    /// Steps of this process.
+    /// Number of steps of this process.
     fn steps(&self) -> u64;
 
-    /// What this process's line says of its length.
+    /// The message length, in bytes, that this process's line announces.
     fn announced(&self) -> u64;
 
-    /// What `peer`'s line must say.
+    /// The message length, in bytes, that `peer`'s line must announce.
     fn expected(&self, _peer: Rank) -> u64 {
         self.announced()
     }
 
-    /// If this process has a fragment in `step` (in step 0: if anyone waits for its line): the steps below this must have been
-    /// taken before it can be written, `step` at most.
+    /// `None` if this process posts nothing in `step`; in step 0 it posts where another rank waits for its line.
+    /// `Some(n)`, with n ≤ `step`: it posts a fragment, once it has taken the fragments of all steps below n.
     fn posts(&self, step: u64) -> Option<u64>;
 
-    /// Whom this process takes from at all: nobody's fragments are its own business if false.
+    /// Does this process take any fragment in this operation?
     fn takes_any(&self) -> bool;
 
-    /// Does it take `peer`'s fragment of `step`? `peer` may be this process. In the first step in which it takes any it takes one
-    /// of each process that it ever takes from: then it receives their lines.
+    /// Does this process take `peer`'s fragment of `step`? `peer` may be this process. In the first step in which it
+    /// takes anything it must take from each process from which it takes at all, since it receives their lines then.
     fn takes(&self, step: u64, peer: Rank) -> bool;
 
-    /// In which order.
+    /// The order in which it takes the fragments of one step.
     fn order(&self) -> Order {
         Order::OwnFirst
     }
 
-    /// Writes this process's fragment of `step` to its place.
+    /// Writes this process's fragment of `step` to `place`.
     ///
     /// # Safety
     /// No other process reads or writes the place now. The plan's data is valid for its side.
     unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, step: u64);
 
-    /// Takes what `peer` has posted in `step` from its place; for this process itself, what it would have taken.
+    /// Takes the fragment that `peer` posted in `step` from `place`. If `peer` is this process: takes its own
+    /// contribution, which need not have been posted.
     ///
     /// # Errors
-    /// What the place says does not agree with what this process knows.
+    /// A length in the place differs from the one that this process knows.
     ///
     /// # Safety
     /// `peer` has published the place and does not write it now. The plan's data is valid for its side.
@@ -94,17 +99,17 @@ pub trait Plan: Clone + PartialEq + Eq + Hash {
 /// One process's part in a collective of this plan.
 pub type Exchange<P> = Steps<ToAll<P>>;
 
-/// The engine.
+/// The engine for messages to all ranks, which runs a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ToAll<P> {
     pub(super) medium: Medium,
     pub(super) plan: P,
-    /// The lines of all from which this process takes were received.
+    /// Has this process received the lines of all ranks from which it takes?
     received: bool,
 }
 
 impl<P: Plan> Exchange<P> {
-    /// All processes give the same `medium` and the same `advance`: at least everyone's steps.
+    /// All ranks give the same `medium` and the same `advance`, which is at least the number of steps of every rank.
     #[inline(always)]
     pub(crate) const fn of(medium: Medium, advance: u64, plan: P) -> Self {
         Self::new(if matches!(medium, Medium::Lines) { 0 } else { advance }, ToAll { medium, plan, received: false })
@@ -123,12 +128,14 @@ impl<P: Plan> ToAll<P> {
         }
     }
 
+    /// The place of `writer`'s fragment of `step`: its line or a slot of its queue.
     #[inline]
     pub(super) fn place(&self, me: &Member, clock: &Clock, step: u64, writer: Rank) -> Extent {
         if self.in_line(me, step, writer) { clock.line(me, writer) } else { clock.slot(me, writer, step) }
     }
 
-    /// Receives `peer`'s line: it must say what is expected.
+    /// Receives `peer`'s line and compares the length in it with the expected one. Returns what to wait for where the
+    /// line was not posted yet.
     #[inline]
     fn receive<R: Region>(
         &self,
@@ -188,10 +195,11 @@ impl<P: Plan> Engine for ToAll<P> {
             me.take_slot(region, clock.operation(), clock.at(step))?;
         }
         let place = self.place(me, clock, step, me.rank());
-        // SAFETY: R10 (checked as S2), the line is free, and everyone has taken the slot's last fragment, this process
-        // too: it takes nothing, or posts less than a queue ahead of what it takes. The data is as the plan's constructor was promised.
+        // SAFETY: R10 (checked as S2), the line is free, and all ranks have taken the slot's last fragment, this
+        // process too: it takes nothing, or posts less than a queue ahead of what it takes. The data is as the plan's
+        // constructor was promised.
         unsafe { self.plan.fill(region, place, step) };
-        clock.publish(region, me, (self.plan.kind(), self.plan.announced()), step);
+        clock.publish(region, me, Heading { kind: self.plan.kind(), bytes: self.plan.announced() }, step);
         Ok(())
     }
 
@@ -217,7 +225,7 @@ impl<P: Plan> Engine for ToAll<P> {
                         return Ok(unreceived);
                     }
                 }
-                // What lies in a line was published by it.
+                // A fragment in a line was published together with the line.
                 let unpublished = clock.unpublished(region, me, peer, step);
                 if unpublished.is_some() {
                     *taking = Taking { index, received: true, ..*taking };
@@ -226,8 +234,8 @@ impl<P: Plan> Engine for ToAll<P> {
                 (taking.received, taking.any) = (false, true);
             }
             let place = self.place(me, clock, step, peer);
-            // SAFETY: S3, received, and reused only after our `acked` or `done`, which come later; the data is as the plan's
-            // constructor was promised.
+            // SAFETY: S3, received, and reused only after our `acked` or `done`, which come later; the data is as the
+            // plan's constructor was promised.
             unsafe { self.plan.take(region, place, step, peer) }?;
         }
         self.received |= taking.any;

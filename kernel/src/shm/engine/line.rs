@@ -2,17 +2,18 @@
 //!
 //! | word | writer | readers | value |
 //! |---|---|---|---|
-//! | `line(r, n)` | r | who operation n says | n, stored last; published data: head and payload |
-//! | `done(r)` | r | who reuses a line | the last operation that r finished |
+//! | `line(r, n)` | r | ranks that receive from r in operation n | n, stored last; published data: head and payload |
+//! | `done(r)` | r | ranks that reuse a line | the last operation that r finished |
 //!
-//! The line of operation n is that of operation n − K: it may be written when every rank's `done`
-//! is at least n − K ([`Member::line_free`]). Two alternating lines without acknowledgement are
-//! wrong as soon as collectives mix (`verify/tests/explore.rs`). Readers require the sequence to be *equal*.
+//! Each rank has K lines. Operation n uses the same one as operation n − K: it may be written when every rank's `done`
+//! is at least n − K ([`Member::line_free`]). Two alternating lines without acknowledgement would be
+//! wrong as soon as collectives mix (`verify/tests/explore.rs`). Readers require the sequence to be *equal* to n.
 //!
-//! The [head](crate::comm::history) says what the line is, and what came before it.
+//! The [head](crate::comm::history) says which collective the line is of, the message's length, and which collectives
+//! came before.
 //!
-//! Head and payload go through a private [`Body`], word by word: a few bytes moved in wide
-//! registers would wait for the narrow stores before them.
+//! Head and payload go through a private [`Body`], word by word: a load in a wide register would stall
+//! on the narrow stores just before it.
 
 use crate::Rank;
 use crate::collective::Kind;
@@ -32,24 +33,32 @@ use core::mem::MaybeUninit;
 /// Words of a body: the head, then the payload.
 const WORDS: usize = LINE_ROOM as usize / 8;
 
-/// Head and payload, as they lie in the line behind its sequence word.
-/// Only the words that are used are ever initialised; it is filled in place and never moved.
+/// What a line's head says beside the [`Digest`]: which collective the line is of, and the message's length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Heading {
+    pub(crate) kind: Kind,
+    /// Bytes of the message.
+    pub(crate) bytes: u64,
+}
+
+/// Head and payload, as they lie in the line after its sequence word.
+/// Only the words that are used are initialised. It is filled in place and never moved.
 pub(crate) struct Body([MaybeUninit<u64>; WORDS]);
 
 impl Body {
-    /// Nothing yet.
+    /// A body with no word initialised.
     #[inline(always)]
     pub(crate) const fn new() -> Self {
         Self([MaybeUninit::uninit(); WORDS])
     }
 
-    /// The first bytes of head and payload, in whole words.
+    /// The head and the first `payload` bytes of the payload, in whole words.
     #[inline(always)]
     fn buf(&mut self, payload: u64) -> Buf {
         Buf::new(self.0.as_mut_ptr().cast(), 8 + payload.next_multiple_of(8) as usize)
     }
 
-    /// Takes `data`, at most [`LINE_PAYLOAD`] bytes, into the payload; the last word's rest is zero.
+    /// Copies `data`, at most [`LINE_PAYLOAD`] bytes, into the payload. The unused bytes of the last word become zero.
     #[inline(always)]
     pub(crate) fn gather(&mut self, data: &Data<'_>) {
         let len = data.len().min(LINE_PAYLOAD);
@@ -57,7 +66,7 @@ impl Body {
             self.0[1 + len as usize / 8].write(0);
         }
         match data.as_contiguous() {
-            // SAFETY: `len` bytes of the data, which are the caller's to read, into the payload, which holds them.
+            // SAFETY: `len` bytes of the data, which the caller may read, into the payload, which has room for them.
             Some(memory) => unsafe { copy_private(memory.ptr(), self.payload(), len as usize) },
             None => self.gather_blocks(data, len),
         }
@@ -66,17 +75,17 @@ impl Body {
     #[cold]
     fn gather_blocks(&mut self, data: &Data<'_>, len: u64) {
         for (at, run) in data.runs(0, len) {
-            // SAFETY: `runs` ends at `len`, inside the payload; the run is the caller's to read.
+            // SAFETY: `runs` ends at `len`, inside the payload; the caller may read the run.
             unsafe { copy_private(run.ptr(), self.payload().wrapping_add(at as usize), run.len()) };
         }
     }
 
-    /// Puts the payload into `data`, whose length it has.
+    /// Copies the payload to `data`, which is as long.
     #[inline(always)]
     pub(crate) fn scatter(&mut self, data: &Data<'_>) {
         let len = data.len().min(LINE_PAYLOAD);
         match data.as_contiguous() {
-            // SAFETY: `len` bytes of the payload, into the data, which is the caller's to write.
+            // SAFETY: `len` bytes of the payload, into the data, which the caller may write.
             Some(memory) => unsafe { copy_private(self.payload(), memory.ptr(), len as usize) },
             None => self.scatter_blocks(data, len),
         }
@@ -85,7 +94,7 @@ impl Body {
     #[cold]
     fn scatter_blocks(&mut self, data: &Data<'_>, len: u64) {
         for (at, run) in data.runs(0, len) {
-            // SAFETY: `runs` ends at `len`, inside the payload; the run is the caller's to write.
+            // SAFETY: `runs` ends at `len`, inside the payload; the caller may write the run.
             unsafe { copy_private(self.payload().wrapping_add(at as usize), run.ptr(), run.len()) };
         }
     }
@@ -103,7 +112,7 @@ impl Body {
         unsafe { words.assume_init_ref() }
     }
 
-    /// A payload of these words, to be scattered.
+    /// Sets the payload's first words, which [`Self::scatter`] then copies out.
     #[inline(always)]
     pub(crate) fn assign(&mut self, words: &[u64]) {
         self.0[1..].iter_mut().zip(words).for_each(|(to, from)| {
@@ -115,7 +124,7 @@ impl Body {
 /// Copies between private buffers, whole words first.
 ///
 /// # Safety
-/// `len` readable bytes at `from`, `len` writable ones at `to`, apart from each other.
+/// `len` readable bytes at `from` and `len` writable bytes at `to`, which don't overlap.
 #[inline(always)]
 unsafe fn copy_private(from: *const u8, to: *mut u8, len: usize) {
     if len == 8 {
@@ -129,7 +138,7 @@ unsafe fn copy_private(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// [`copy_private`] of any length; a call, so that the commonest one stays small.
+/// [`copy_private`] of any length; not inlined, so that the code for the commonest length, 8 bytes, stays small.
 ///
 /// # Safety
 /// As [`copy_private`].
@@ -152,28 +161,29 @@ unsafe fn copy_words(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// Posts this process's line of `operation`, which must be [free](Member::line_free): `bytes` is the
-/// message's length; `inline` of them travel in the line, gathered in `body`.
+/// Posts this process's line of `operation`, which must be [free](Member::line_free). The first `inline` bytes of the
+/// message travel in the line; the caller has gathered them in `body`.
 #[inline(always)]
 pub(crate) fn publish<R: Region>(
     region: &R,
     me: &Member,
     operation: u64,
-    (kind, bytes): (Kind, u64),
+    heading: Heading,
     body: &mut Body,
     inline: u64,
 ) {
-    body.0[0].write(me.digest(operation, kind).head(bytes));
+    body.0[0].write(me.digest(operation, heading.kind).head(heading.bytes));
     let src = body.buf(inline);
     let at = me.layout().line_body(me.rank(), operation, src.len() as u64);
-    // SAFETY: R10 (S2), the line is free: every reader's `done` has passed its last use. The body's first
-    // words are initialised as far as `inline`, and ours.
+    // SAFETY: R10 (S2), the line is free: every reader's `done` has passed its last use. The body is private, and its
+    // words are initialised as far as `inline`.
     unsafe { region.write(at, src) };
     // publishes: head and payload, read after `receive`
     region.publish(me.layout().line(me.rank(), operation), operation);
 }
 
-/// Has `peer` posted its line of `operation`? If not, what to wait for. A line that is ahead is an overrun.
+/// Returns `None` if `peer` has posted its line of `operation`, else what to wait for. A sequence that is larger is
+/// an overrun.
 #[inline(always)]
 fn arrived<R: Region>(region: &R, me: &Member, peer: Rank, operation: u64) -> Result<Option<WaitSet>, PollError> {
     let line = me.layout().line(peer, operation);
@@ -186,41 +196,44 @@ fn arrived<R: Region>(region: &R, me: &Member, peer: Rank, operation: u64) -> Re
     }
 }
 
-/// Listens for `peer`'s line of `operation`: where it has been posted, `inline` bytes of its payload
-/// are in `body`; else what to wait for.
+/// Receives `peer`'s line of `operation`. If it was posted, copies `inline` bytes of its payload to `body` and
+/// returns `None`; else returns what to wait for.
 ///
-/// Errors: a line that is ahead (overrun), of another collective or behind other ones, or for a message of another length.
+/// Errors: the line's sequence is larger (overrun); its head has another collective or length than `heading`; `peer`
+/// made other collectives before it.
 #[inline(always)]
 pub(crate) fn receive<R: Region>(
     region: &R,
     me: &Member,
     peer: Rank,
     operation: u64,
-    (kind, bytes): (Kind, u64),
+    heading: Heading,
     body: &mut Body,
     inline: u64,
 ) -> Result<Option<WaitSet>, PollError> {
     if let Some(wait) = arrived(region, me, peer, operation)? {
         return Ok(Some(wait));
     }
-    // No member's head: a region that leaves the body alone is found below.
+    // 0 can't be a head: if the region copies nothing into the body, the comparison below fails.
     body.0[0].write(0);
     let dst = body.buf(inline);
-    // SAFETY: S3, `peer` published the line and reuses it only after our `done`. `body` is ours.
+    // SAFETY: S3, `peer` published the line and reuses it only after our `done`. `body` is private.
     unsafe { region.read(me.layout().line_body(peer, operation, dst.len() as u64), dst) };
-    // SAFETY: written above. If it is the head that is wanted, `read` has filled the whole buffer.
+    // SAFETY: written above. If it is the expected head, `read` has filled the whole buffer.
     let head = unsafe { body.0[0].assume_init() };
-    let digest = me.digest(operation, kind);
-    if head != digest.head(bytes) {
-        agree(region, me, (peer, operation), digest, Some(bytes), head)
+    let digest = me.digest(operation, heading.kind);
+    if head != digest.head(heading.bytes) {
+        agree(region, me, (peer, operation), digest, Some(heading.bytes), head)
             .map_err(|refusal| PollError::Mismatch { peer, refusal })?;
     }
     Ok(None)
 }
 
-/// Listens for `peer`'s line of `operation`, of whatever length it says: the length, or what to wait for.
+/// Receives the head of `peer`'s line of `operation`, for a message of any length. Returns `Ok(Ok(length))` if the
+/// line was posted, `Ok(Err(what to wait for))` if not.
 ///
-/// Errors: a line that is ahead (overrun), or of another collective or behind other ones.
+/// Errors: the line's sequence is larger (overrun); its head has another collective; `peer` made other collectives
+/// before it.
 #[inline]
 pub(crate) fn receive_head<R: Region>(
     region: &R,

@@ -2,12 +2,12 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `steps` | an operation as a row of steps: when a process posts, and when it takes |
-//! | `exchange` | a message to all: one engine, whose plans are collectives |
-//! | `pairwise`, `pairs` | a block for each pair of processes: the other engine, and where blocks travel |
-//! | `pieces` | how messages become fragments |
+//! | `steps` | the loop of both engines: in which step a process posts a fragment, and in which it takes others |
+//! | `exchange` | the engine for messages to all ranks; each collective is a plan for it |
+//! | `pairwise`, `pairs` | the engine for a block of each pair of ranks, and the places through which blocks travel |
+//! | `pieces` | how messages are cut into fragments |
 //! | `line` | posted lines: a head and up to 112 bytes |
-//! | `copy`, `fold` | between user memory and the segment |
+//! | `copy`, `fold` | copies and reductions between user memory and the segment |
 
 pub(crate) mod copy;
 pub mod exchange;

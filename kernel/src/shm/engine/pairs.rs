@@ -1,5 +1,5 @@
-//! A block from each process to each other one, or from one to all others: where they travel, and who knows their
-//! lengths. For alltoall and scatter.
+//! Through which places the blocks of each pair of ranks travel (alltoall), or the blocks of a root (scatter), and
+//! which ranks know their lengths.
 //!
 //! | packing | steps | place |
 //! |---|---|---|
@@ -7,19 +7,21 @@
 //! | slot | 0 | side by side in one slot |
 //! | pairwise | 1 … | a slot holds a fragment for one reader; in each step, pairs of processes exchange |
 //!
-//! Pairwise a fragment is as long as a slot, however many processes there are: short pieces, far from each other in
-//! the users' memory, are slow to copy. Who is whose partner is a round-robin tournament, in which all meet within
-//! p − 1 rounds (p odd: p, and one pauses). Both post before they take, so an exchange in place needs no other memory.
+//! Pairwise, a fragment is as long as a slot, whatever the number of processes: short pieces, far from each other in
+//! the users' memory, would be slow to copy. A round-robin tournament says which two ranks are partners in a round.
+//! Within p − 1 rounds each rank has met each other; if p is odd there are p rounds, and one rank pauses in each.
+//! Both partners post before they take, so an exchange in place needs no other memory.
 //!
-//! Where all know that all blocks have one length, all choose the packing alike. Else writer and reader of each block do, by
-//! its length, which both know: short ones travel side by side, long ones pairwise. Side by side the length stands before each
-//! block, and before nothing where a long one follows pairwise: so all lengths are compared in step 0. The writer's line says
-//! whether its step 0 is in the line. Where a slot has not room for a piece for each process, all blocks travel pairwise.
+//! If all ranks know one length for all blocks, all choose the same packing. Else writer and reader of a block
+//! choose, by its length, which both know: short blocks travel side by side, long ones pairwise. Side by side, each
+//! piece has its block's length before it; the piece of a block that follows pairwise has only the length. So all
+//! lengths are compared in step 0. The writer's line says whether its step 0 lies in the line. If a slot has no room
+//! for a piece for each rank, all blocks travel pairwise.
 //!
-//! Whatever is posted in step 0 is taken in step 0: what is put off would be overwritten, since
-//! `acked` tells of steps, not of writers.
+//! What is posted in step 0 must be taken in step 0: later it may be overwritten, since `acked` names a step for all
+//! writers together.
 
-use super::pieces::{Medium, Pieces, Readers};
+use super::pieces::{Medium, Pair, Pieces, Readers};
 use crate::Rank;
 use crate::comm::Member;
 use crate::data::blocks::Blocks;
@@ -27,10 +29,10 @@ use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::region::{Extent, Region};
 
-/// Longest blocks that lie side by side in a slot.
+/// Length in bytes of the longest block that lies side by side with others in a slot.
 const SIDE_BY_SIDE: u64 = 4096;
 
-/// Where blocks travel.
+/// Through which places blocks travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Packing {
     Line,
@@ -38,28 +40,30 @@ enum Packing {
     Pairwise,
 }
 
-/// Who knows how long blocks are.
+/// Which ranks know how long blocks are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Lengths {
-    /// All: they have this length, and travel so.
+    /// All ranks: every block has `bytes` bytes.
     Known { bytes: u64, packing: Packing, pieces: Pieces },
-    /// Writer and reader: short ones travel so, others pairwise.
+    /// Only writer and reader of a block: short blocks travel as `short` says, all others pairwise, in `rounds`.
     Unknown { short: Option<Short>, rounds: Pieces },
 }
 
-/// Blocks that travel side by side, and the lengths of all.
+/// Step 0 of blocks of unknown lengths: the short blocks side by side, and the lengths of all blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Short {
-    /// How they lie in a line, if it has room; and in a slot.
+    /// The pieces of a line, if it has room for them.
     line: Option<Pieces>,
+    /// The pieces of a slot.
     slot: Pieces,
-    /// Are this process's in its line? Are those of the peer whose line was received last?
+    /// Does this process's step 0 lie in its line?
     mine: bool,
+    /// Does that of the peer whose line was received last?
     theirs: bool,
 }
 
 impl Short {
-    /// Bytes of the longest.
+    /// Length in bytes of the longest short block.
     #[inline(always)]
     fn most(&self) -> u64 {
         self.slot.cut.fragment.min(SIDE_BY_SIDE)
@@ -74,27 +78,28 @@ impl Short {
     }
 }
 
-/// How blocks travel between one process and the others.
+/// How blocks travel between this process and the others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Pairs {
     me: Rank,
     size: u32,
     lengths: Lengths,
-    /// Steps of this process.
+    /// Number of steps of this process.
     steps: u64,
 }
 
 impl Pairs {
-    /// Blocks of `bytes` between any two.
+    /// All blocks have `bytes` bytes. Returns the medium and the number of steps, too.
     ///
     /// # Errors
-    /// More processes than a slot has room for.
+    /// A slot has no room for a byte, which no layout allows.
     #[inline(always)]
     pub(crate) fn known(me: &Member, bytes: u64) -> Result<(Medium, u64, Self), Refusal> {
         let (medium, packing, pieces) = match Pieces::known(me, bytes, 1, Readers::Others) {
             Ok((Medium::Lines, pieces)) => (Medium::Lines, Packing::Line, pieces),
             Ok((medium, pieces)) if bytes <= pieces.cut.fragment.min(SIDE_BY_SIDE) => (medium, Packing::Slot, pieces),
-            // What goes to all others is cut, not each block: while one copies out, the next one's is copied in.
+            // The bytes for all ranks together are cut into four, not each block: while one reader copies out, the
+            // writer copies in for the next.
             _ => {
                 let all = bytes.saturating_mul(rounds(me.size()));
                 (Medium::Queues, Packing::Pairwise, Pieces::queued(me, all, 1, Readers::One)?)
@@ -106,11 +111,11 @@ impl Pairs {
         Ok((medium, steps, pairs))
     }
 
-    /// Blocks whose lengths only writer and reader know: this process writes at most `send` bytes to one other, and
-    /// takes at most `receive` from one.
+    /// Blocks whose lengths only writer and reader know: this process's longest block for a rank has `send` bytes, the
+    /// longest from a rank `receive`.
     ///
     /// # Errors
-    /// More bytes than the clock's steps for them.
+    /// A block has more bytes than the steps of such an operation can carry.
     #[inline(always)]
     pub(crate) fn unknown(me: &Member, send: u64, receive: u64) -> Result<Self, Refusal> {
         let short = Pieces::unknown(me, Readers::Others).ok().map(|slot| {
@@ -118,7 +123,7 @@ impl Pairs {
             let mine = line.is_some_and(|line| send <= line.cut.fragment.min(slot.cut.fragment));
             Short { line, slot, mine, theirs: mine }
         });
-        // Where step 0 has told the lengths, what follows pairwise need not.
+        // Where step 0 has told the lengths, the pairwise fragments have no header.
         let pieces = if short.is_some() { Pieces::bare(me) } else { Pieces::unknown(me, Readers::One)? };
         let most = send.max(receive);
         let long = me.size() > 1 && short.is_none_or(|short| most > short.most());
@@ -126,19 +131,20 @@ impl Pairs {
         Ok(Self { me: me.rank(), size: me.size(), lengths: Lengths::Unknown { short, rounds: pieces }, steps })
     }
 
-    /// Rounds until all have met: an odd number.
+    /// Number of rounds until each rank has met each other: an odd number.
     #[inline]
     pub(crate) const fn rounds(&self) -> u64 {
         rounds(self.size)
     }
 
-    /// Steps of this process.
+    /// Number of steps of this process.
     #[inline]
     pub(crate) const fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// What the line says: a length, or the packing of step 0.
+    /// The value that this process's line announces: the length of all blocks where all ranks know it, else the
+    /// packing of step 0.
     #[inline]
     pub(crate) const fn announced(&self) -> u64 {
         match self.lengths {
@@ -149,8 +155,8 @@ impl Pairs {
         }
     }
 
-    /// Must the line of who is taken from be received in `step`? Where blocks travel pairwise from the beginning, when the two
-    /// first meet.
+    /// Must this process receive the line of the rank from which it takes in `step`? Where all blocks travel pairwise
+    /// it does so when the two meet for the first time.
     #[inline]
     pub(crate) const fn receives(&self, step: u64) -> bool {
         match self.lengths {
@@ -159,10 +165,10 @@ impl Pairs {
         }
     }
 
-    /// What `peer`'s line says.
+    /// Notes the value that `peer`'s line announces.
     ///
     /// # Errors
-    /// Another length, or a packing that this segment has not.
+    /// It is another length than this process's, or a packing that can't be.
     #[inline]
     pub(crate) fn received(&mut self, peer: Rank, announced: u64) -> Result<(), PollError> {
         let mismatch =
@@ -179,7 +185,8 @@ impl Pairs {
         Ok(())
     }
 
-    /// Has a slot what is taken of `writer` in `step`: of this process, or of the peer whose line was received last? Else its line has.
+    /// Does `writer`'s fragment of `step` lie in a slot? Else it lies in its line. `writer` is this process, or the
+    /// peer whose line was received last.
     #[inline(always)]
     pub(crate) fn in_slot(&self, step: u64, writer: Rank) -> bool {
         step > 0
@@ -192,20 +199,21 @@ impl Pairs {
             }
     }
 
-    /// With whom this process exchanges in `step`: itself where it pauses; `None`: with everyone.
+    /// The rank with which this process exchanges in `step`: itself if it pauses. `None` in step 0, which is for all
+    /// ranks.
     #[inline]
     pub(crate) fn partner(&self, step: u64) -> Option<Rank> {
         let round = step.checked_sub(1)? % rounds(self.size);
         Some(meet(self.me, self.size, round as u32))
     }
 
-    /// The step behind `step` in which this process exchanges with `peer`.
+    /// The next step after `step` in which this process exchanges with `peer`.
     #[inline]
     pub(crate) const fn next_with(&self, step: u64, peer: Rank) -> u64 {
         if step == 0 { 1 + met(self.me, peer, self.size) as u64 } else { step + rounds(self.size) }
     }
 
-    /// Has this process a fragment in `step`? `send` is how long its block for another one is.
+    /// Does this process post a fragment in `step`? `send` returns the length of its block for a rank.
     #[inline(always)]
     pub(crate) fn posts(&self, step: u64, send: impl Fn(Rank) -> u64) -> bool {
         match self.partner(step) {
@@ -214,22 +222,23 @@ impl Pairs {
         }
     }
 
-    /// Does it take that of `peer`, whose block for it has `bytes`? Its own block is all taken in step 0.
+    /// Does this process take `peer`'s fragment of `step`? `bytes` returns the length of `peer`'s block for it. It
+    /// takes its own block as a whole in step 0.
     #[inline(always)]
     pub(crate) fn takes(&self, step: u64, peer: Rank, bytes: impl Fn() -> u64) -> bool {
-        if step == 0 { peer == self.me || self.is_first() } else { peer != self.me && self.in_round(step, bytes()) }
+        if step == 0 { peer == self.me || self.has_first() } else { peer != self.me && self.in_round(step, bytes()) }
     }
 
-    /// Has step 0 more than a line that names the operation?
+    /// Does step 0 carry blocks or lengths? Else its line only names the operation.
     #[inline(always)]
-    const fn is_first(&self) -> bool {
+    const fn has_first(&self) -> bool {
         match self.lengths {
             Lengths::Known { packing, .. } => !matches!(packing, Packing::Pairwise),
             Lengths::Unknown { short, .. } => short.is_some(),
         }
     }
 
-    /// Has a block of `bytes` a fragment in the round that `step` is?
+    /// Does a block of `bytes` have a fragment in `step`, which is a pairwise one?
     #[inline(always)]
     fn in_round(&self, step: u64, bytes: u64) -> bool {
         match &self.lengths {
@@ -240,13 +249,13 @@ impl Pairs {
         }
     }
 
-    /// Which fragment of each block is in this step: pairwise, all meet before the next one.
+    /// The index of the fragment of each block that travels in this step: all pairs meet for one before the next.
     #[inline]
     const fn index(&self, step: u64) -> u64 {
         if step < 2 { 0 } else { (step - 1) / rounds(self.size) }
     }
 
-    /// How blocks lie that all know, or that travel pairwise.
+    /// The pieces of blocks whose lengths all ranks know, or of those that travel pairwise.
     #[inline]
     const fn pieces(&self) -> &Pieces {
         match &self.lengths {
@@ -255,19 +264,19 @@ impl Pairs {
         }
     }
 
-    /// Writes this process's fragment of `step`.
+    /// Writes this process's fragment of `step` to `place`.
     ///
     /// # Safety
     /// As [`super::pieces::put`].
     #[inline(always)]
     pub(crate) unsafe fn put<R: Region>(&self, region: &R, place: Extent, step: u64, send: &Blocks<'_>) {
         if let Some(reader) = self.partner(step) {
-            let (pair, block) = ((self.me, reader), send.block(reader));
+            let (pair, block) = (Pair { writer: self.me, reader }, send.block(reader));
             // SAFETY: the caller's promise.
             return unsafe { self.pieces().put(region, place, pair, self.index(step), &block) };
         }
-        for reader in (0..self.size).filter(|&reader| reader != self.me && self.is_first()) {
-            let (pair, block) = ((self.me, reader), send.block(reader));
+        for reader in (0..self.size).filter(|&reader| reader != self.me && self.has_first()) {
+            let (pair, block) = (Pair { writer: self.me, reader }, send.block(reader));
             match &self.lengths {
                 // SAFETY: the caller's promise.
                 Lengths::Unknown { short: Some(short), .. } if block.len() > short.most() => unsafe {
@@ -283,10 +292,11 @@ impl Pairs {
         }
     }
 
-    /// Copies what the fragment of `peer`, whose line was received last, has for this process to `data`.
+    /// Copies this process's piece of `peer`'s fragment of `step` to `data`. In step 0 `peer` is the rank whose line
+    /// was received last.
     ///
     /// # Errors
-    /// The writer has another length for it.
+    /// The writer's length for the block differs from `data`'s.
     ///
     /// # Safety
     /// As [`super::pieces::get`].
@@ -295,10 +305,11 @@ impl Pairs {
         &self,
         region: &R,
         place: Extent,
-        (step, peer): (u64, Rank),
+        step: u64,
+        peer: Rank,
         data: &Data<'_>,
     ) -> Result<(), PollError> {
-        let pair = (peer, self.me);
+        let pair = Pair { writer: peer, reader: self.me };
         match &self.lengths {
             Lengths::Unknown { short: Some(short), .. } if step == 0 && data.len() > short.most() => {
                 // SAFETY: the caller's promise.
@@ -314,19 +325,19 @@ impl Pairs {
     }
 }
 
-/// Rounds until all of `size` processes have met.
+/// Number of rounds until each of `size` processes has met each other.
 #[inline(always)]
 const fn rounds(size: u32) -> u64 {
     (size - 1) as u64 | 1
 }
 
-/// Whom `me` meets in a round: a round-robin tournament among an odd number of processes, `me` itself if it pauses. Of an even
-/// number the last one stays out and meets who would pause.
+/// The rank that `me` meets in a round; `me` itself if it pauses. The round-robin tournament is among an odd number of
+/// processes; if `size` is even, the last rank is not among these, and meets the rank that would pause.
 #[inline(always)]
 const fn meet(me: Rank, size: u32, round: u32) -> Rank {
     let odd = rounds(size) as u32;
     if me == odd {
-        // Twice who pauses is the round.
+        // The rank that would pause is half the round's number, modulo the odd number.
         return if round.is_multiple_of(2) { round / 2 } else { (round + odd) / 2 };
     }
     let partner = if me <= round { round - me } else { round + odd - me };
@@ -338,7 +349,7 @@ const fn meet(me: Rank, size: u32, round: u32) -> Rank {
 const fn met(one: Rank, other: Rank, size: u32) -> u32 {
     let odd = rounds(size);
     let (one, other) = (one as u64, other as u64);
-    // Who stays out meets who would pause.
+    // The last rank of an even number meets the rank that would pause.
     let sum = if one == odd {
         2 * other
     } else if other == odd {
@@ -400,7 +411,7 @@ mod tests {
             assert_eq!(pairs.received(1, bytes + 1), Err(PollError::Mismatch { peer: 1, refusal }));
             assert_eq!([0, 3, 4].map(|step| pairs.receives(step)), [true, true, false]);
         }
-        // Alone, nothing travels.
+        // With one rank nothing travels.
         for bytes in [8, 200, 20_000] {
             let (_, steps, pairs) = Pairs::known(&member(1, 4096), bytes).unwrap();
             assert_eq!((steps, pairs.posts(0, |_| bytes)), (1, false));
@@ -408,10 +419,10 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_two_know_are_announced_by_their_spot() {
+    fn blocks_that_two_know_are_announced_by_their_packing() {
         let unknown = |ranks, most| Pairs::unknown(&member(ranks, 4096), most, 0).unwrap();
         let refusal = |announced| Refusal::new(Argument::Bytes, announced, Bound::AtMost(2));
-        // As long as a line has room for; as a piece has; longer.
+        // The longest that fits a line's piece; one that needs a slot's piece; one that travels pairwise.
         for (most, packing, slot, steps) in [(48, 0, false, 1), (49, 1, true, 1), (1985, 1, true, 4)] {
             let mut pairs = unknown(3, most);
             assert_eq!((pairs.announced(), pairs.in_slot(0, 0), pairs.steps()), (packing, slot, steps), "{most} bytes");
@@ -427,7 +438,7 @@ mod tests {
         }
         assert_eq!([1, 2, 3, 4].map(|ranks| unknown(ranks, 1985).rounds()), [1, 1, 3, 3]);
         assert_eq!(unknown(1, 9000).steps(), 1);
-        // No room for all side by side: pairwise from the beginning, whatever the lengths.
+        // A slot has no room for a piece for each rank: all blocks travel pairwise, even short ones.
         let mut rounds = Pairs::unknown(&member(5, 64), 8, 8).unwrap();
         assert_eq!((rounds.announced(), rounds.in_slot(0, 0), rounds.steps()), (2, false, 6));
         assert_eq!([0, 5, 6].map(|step| rounds.receives(step)), [true, true, false]);

@@ -1,17 +1,17 @@
-//! A block for each pair of processes (ours): alltoall, and scatter, where one process alone has blocks. An engine of
-//! [`steps`](super::steps).
+//! The engine for a block of each pair of ranks (ours): alltoall, and scatter, in which only the root has blocks. Its
+//! loop is in [`steps`](super::steps).
 //!
-//! Where blocks travel, and who knows their lengths, `pairs` says: in step 0 side by side, a block for everyone
-//! in one place; in later steps a fragment is for one reader, and each process exchanges with one other.
+//! `pairs` says through which places blocks travel, and which ranks know their lengths. In step 0 the blocks for all
+//! ranks lie side by side in one place. In each later step a process exchanges fragments with one other.
 //!
-//! Where one process alone posts it goes on in its readers' queues when its own is full, so that much is posted before
-//! readers must come.
+//! A root that alone posts continues in its readers' queues when its own queue is full, so that it can post more before
+//! it must wait for readers.
 
 use super::copy::copy_private;
 use super::exchange::Order;
-use super::line;
+use super::line::{self, Heading};
 use super::pairs::Pairs;
-use super::pieces::{Medium, UNKNOWN};
+use super::pieces::{Medium, Pair, Part, UNKNOWN_ADVANCE};
 use super::steps::{Clock, Engine, Steps, Taking};
 use crate::Rank;
 use crate::collective::Kind;
@@ -22,33 +22,33 @@ use crate::error::{PollError, Refusal};
 use crate::machine::poll::WaitSet;
 use crate::region::{Extent, Region};
 
-/// One process's part.
+/// One process's part of such an operation.
 pub type Pairwise<'a> = Steps<Blockwise<'a>>;
 
-/// Where blocks are received.
+/// Which blocks this process receives, and where they go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Receive<'a> {
-    /// One from each process.
+    /// One block from each process.
     Each(Blocks<'a>),
-    /// One from this process, who alone has blocks; none where that one's own stays in place.
+    /// One block from this root, which alone has blocks; `None` at a root whose own block stays in place.
     From(Rank, Option<Data<'a>>),
 }
 
-/// The engine.
+/// The engine for a block of each pair of ranks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Blockwise<'a> {
     kind: Kind,
     pub(super) pairs: Pairs,
-    /// A block for each process, where this one has any.
+    /// A block for each rank, if this process has blocks to send.
     send: Option<Blocks<'a>>,
     receive: Receive<'a>,
 }
 
 impl<'a> Pairwise<'a> {
-    /// Blocks of `bytes` between any two, as all know.
+    /// All blocks have `bytes` bytes, and all ranks know it.
     ///
     /// # Errors
-    /// More processes than a slot has room for.
+    /// A slot has no room for a byte, which no layout allows.
     #[inline(always)]
     pub(crate) fn equal(
         me: &Member,
@@ -61,10 +61,10 @@ impl<'a> Pairwise<'a> {
         Ok(Self::new(if medium == Medium::Lines { 0 } else { steps }, Blockwise { kind, pairs, send, receive }))
     }
 
-    /// Blocks whose lengths only writer and reader know. The longest that this process receives from one has `most` bytes.
+    /// Blocks whose lengths only writer and reader know. The longest block that this process receives has `most` bytes.
     ///
     /// # Errors
-    /// More bytes than the clock's steps for them.
+    /// A block has more bytes than the steps of such an operation can carry.
     #[inline(always)]
     pub(crate) fn vary(
         me: &Member,
@@ -78,12 +78,12 @@ impl<'a> Pairwise<'a> {
             None => 0,
         };
         let pairs = Pairs::unknown(me, sent, most)?;
-        Ok(Self::new(UNKNOWN, Blockwise { kind, pairs, send, receive }))
+        Ok(Self::new(UNKNOWN_ADVANCE, Blockwise { kind, pairs, send, receive }))
     }
 }
 
 impl<'a> Blockwise<'a> {
-    /// Where this process receives `writer`'s block.
+    /// Memory for the block that this process receives from `writer`.
     #[inline(always)]
     fn incoming(&self, writer: Rank) -> Data<'a> {
         match &self.receive {
@@ -103,22 +103,23 @@ impl<'a> Blockwise<'a> {
         }
     }
 
-    /// Where `writer`'s fragment of `step` for `reader` lies.
+    /// The place of the fragment of `step` that `pair.writer` writes for `pair.reader`.
     #[inline]
-    pub(super) fn place(&self, me: &Member, clock: &Clock, step: u64, (writer, reader): (Rank, Rank)) -> Extent {
-        if !self.pairs.in_slot(step, writer) {
-            clock.line(me, writer)
-        } else if self.beyond(me, step).is_some() {
-            clock.slot(me, reader, step)
+    pub(super) fn place(&self, me: &Member, clock: &Clock, step: u64, pair: Pair) -> Extent {
+        if !self.pairs.in_slot(step, pair.writer) {
+            clock.line(me, pair.writer)
+        } else if self.in_readers_queue(me, step).is_some() {
+            clock.slot(me, pair.reader, step)
         } else {
-            clock.slot(me, writer, step)
+            clock.slot(me, pair.writer, step)
         }
     }
 
-    /// If one process alone posts, and its queue is full with what is before `step`, so that it goes on in its readers' queues:
-    /// the steps until it comes to the same slot again, when all slots, a power of two, have been through all rounds, an odd number.
+    /// Does the fragment of `step` lie in its reader's queue, since only the root posts and its own queue is full? If
+    /// so: the number of steps after which the root comes to the same slot of the same queue again. The number of
+    /// slots is a power of two and the number of rounds is odd, so that is their product.
     #[inline]
-    pub(super) fn beyond(&self, me: &Member, step: u64) -> Option<u64> {
+    pub(super) fn in_readers_queue(&self, me: &Member, step: u64) -> Option<u64> {
         let slots = u64::from(me.layout().params().queue_slots);
         (step >= slots && matches!(self.receive, Receive::From(..))).then(|| slots * self.pairs.rounds())
     }
@@ -135,13 +136,13 @@ impl Engine for Blockwise<'_> {
         self.pairs.steps()
     }
 
-    /// Where one process alone posts it takes from nobody.
+    /// In a rooted operation the root takes from no other rank.
     #[inline]
     fn takes_any(&self) -> bool {
         matches!(self.receive, Receive::Each(_)) || self.send.is_none()
     }
 
-    /// Where one process alone posts, others have to do with that one alone.
+    /// In a rooted operation the other ranks skip all steps in which they don't meet the root.
     #[inline]
     fn next(&self, step: u64) -> u64 {
         match self.receive {
@@ -166,21 +167,23 @@ impl Engine for Blockwise<'_> {
             me.line_free(region, clock.operation())?;
         }
         if self.pairs.in_slot(step, me.rank()) {
-            match self.beyond(me, step) {
-                // What a reader's queue held before this operation is not known here.
-                Some(round) => {
-                    let needed = clock.at(0).max((clock.at(step) + 1).saturating_sub(round));
+            match self.in_readers_queue(me, step) {
+                // This process does not know which fragments of earlier operations a reader's queue held: it waits
+                // until all ranks have acknowledged those, too.
+                Some(period) => {
+                    let needed = clock.at(0).max((clock.at(step) + 1).saturating_sub(period));
                     me.all_acked(region, clock.operation(), clock.at(step), needed)?;
                 }
                 None => me.take_slot(region, clock.operation(), clock.at(step))?,
             }
         }
         let reader = self.pairs.partner(step).unwrap_or(me.rank());
-        let place = self.place(me, clock, step, (me.rank(), reader));
-        // SAFETY: R10 (checked as S2), the line is free, and everyone has taken the slot's last fragment, this process
-        // too: it takes nothing, or posts less than a queue ahead of what it takes. The data is as the constructor was promised.
+        let place = self.place(me, clock, step, Pair { writer: me.rank(), reader });
+        // SAFETY: R10 (checked as S2), the line is free, and all ranks have taken the slot's last fragment, this
+        // process too: it takes nothing, or posts less than a queue ahead of what it takes. The data is as the
+        // constructor was promised.
         unsafe { self.pairs.put(region, place, step, blocks) };
-        clock.publish(region, me, (self.kind, self.pairs.announced()), step);
+        clock.publish(region, me, Heading { kind: self.kind, bytes: self.pairs.announced() }, step);
         Ok(())
     }
 
@@ -203,7 +206,7 @@ impl Engine for Blockwise<'_> {
                 if let Some(blocks) = &self.send {
                     let (own, data) = (blocks.block(peer), self.incoming(peer));
                     // SAFETY: both are this process's data, as the constructor was promised; in place they are the same.
-                    unsafe { copy_private(&own, &data, (0, data.len())) };
+                    unsafe { copy_private(&own, &data, Part::first(data.len())) };
                 }
                 continue;
             }
@@ -222,10 +225,10 @@ impl Engine for Blockwise<'_> {
                 return Ok(unpublished);
             }
             taking.received = false;
-            let place = self.place(me, clock, step, (peer, me.rank()));
+            let place = self.place(me, clock, step, Pair { writer: peer, reader: me.rank() });
             // SAFETY: S3, received, and reused only after our `acked` or `done`, which come later; the data is as the
             // constructor was promised.
-            unsafe { self.pairs.get(region, place, (step, peer), &self.incoming(peer)) }?;
+            unsafe { self.pairs.get(region, place, step, peer, &self.incoming(peer)) }?;
         }
         Ok(None)
     }
@@ -233,12 +236,12 @@ impl Engine for Blockwise<'_> {
 
 #[cfg(test)]
 impl Blockwise<'_> {
-    /// Does this process take any of `peer`'s fragment of `step`?
+    /// Does this process take `peer`'s fragment of `step`?
     pub(super) fn takes_of(&self, step: u64, peer: Rank) -> bool {
         self.takes(step, peer)
     }
 
-    /// Does one process alone post?
+    /// Does only the root post?
     pub(super) const fn is_rooted(&self) -> bool {
         matches!(self.receive, Receive::From(..))
     }

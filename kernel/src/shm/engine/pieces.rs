@@ -1,4 +1,5 @@
-//! How messages become fragments: cut into parts, and side by side where a fragment is for several readers.
+//! How messages become fragments: a message is cut into parts, and the parts for several readers lie side by side in
+//! one fragment.
 
 use super::copy::{copy_in, copy_out};
 use crate::Rank;
@@ -16,18 +17,19 @@ pub enum Medium {
     Lines,
     /// In the queues' slots.
     Queues,
-    /// As each writer chooses: in its line what fits there, else in its queue. For lengths that not all know.
+    /// As each writer chooses: in its line if the message fits there, else in its queue. For lengths that not all
+    /// ranks know.
     Either,
 }
 
 impl Medium {
-    /// Lines for what fits them.
+    /// The medium of messages of up to `bytes`, which all ranks know: lines where they fit.
     #[inline(always)]
     pub(crate) const fn of(bytes: u64) -> Self {
         if bytes <= LINE_PAYLOAD { Self::Lines } else { Self::Queues }
     }
 
-    /// Bytes of a fragment's place.
+    /// Bytes that a place of this medium has room for.
     #[inline(always)]
     pub(crate) const fn room(self, me: &Member) -> u64 {
         match self {
@@ -37,11 +39,26 @@ impl Medium {
     }
 }
 
-/// Most steps of a message where nobody knows everyone's lengths.
+/// Most steps of an operation in which no rank knows the lengths of all messages.
 const MOST_STEPS: u64 = 1 << 24;
 
-/// What the clock advances by then: one more, so that the next such message begins with the next slot.
-pub(crate) const UNKNOWN: u64 = MOST_STEPS + 1;
+/// The clock values that such an operation takes: one more, so that the next such operation starts with the next slot.
+pub(crate) const UNKNOWN_ADVANCE: u64 = MOST_STEPS + 1;
+
+/// Bytes `from .. from + len` of a message's packed bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Part {
+    pub(crate) from: u64,
+    pub(crate) len: u64,
+}
+
+impl Part {
+    /// The first `len` bytes.
+    #[inline(always)]
+    pub(crate) const fn first(len: u64) -> Self {
+        Self { from: 0, len }
+    }
+}
 
 /// How one message is cut into fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,8 +68,8 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
-    /// Fragments of at most `room` bytes for messages of up to `bytes`, whole elements of `element`. A long
-    /// message is cut in four at least, so that copying in and out overlap.
+    /// Fragments of at most `room` bytes for messages of up to `bytes`, in whole elements of `element` bytes. A long
+    /// message is cut into at least four fragments, so that copying in and copying out overlap.
     #[inline(always)]
     pub(crate) fn new(bytes: u64, room: u64, element: u64) -> Self {
         const LEAST: u64 = 4096;
@@ -64,7 +81,7 @@ impl Cut {
         Self { fragment: (fragment - if element > 1 { fragment % element } else { 0 }).max(1) }
     }
 
-    /// The same for whole elements that may be long.
+    /// The same for elements that may be longer than `room`.
     ///
     /// # Errors
     /// An element is longer than `room`.
@@ -74,16 +91,17 @@ impl Cut {
         Ok(Self::new(bytes, room, element))
     }
 
-    /// Steps of a message: one at least.
+    /// Number of steps of a message of `bytes`: at least one.
     #[inline(always)]
     pub(crate) fn steps(self, bytes: u64) -> u64 {
         if bytes <= self.fragment { 1 } else { bytes.div_ceil(self.fragment) }
     }
 
-    /// Steps of a message where nobody knows everyone's lengths, if each of its fragments takes `each` of them.
+    /// Number of steps of a message of `bytes` where no rank knows the lengths of all messages, and where each
+    /// fragment takes `each` steps.
     ///
     /// # Errors
-    /// It has more than the clock advances by.
+    /// They are more than [`MOST_STEPS`].
     #[inline(always)]
     pub(crate) fn bounded_steps(self, bytes: u64, each: u64) -> Result<u64, Refusal> {
         let steps = self.steps(bytes);
@@ -93,38 +111,39 @@ impl Cut {
         Ok(steps * each)
     }
 
-    /// The part of a message of `bytes` that is in `step`: first byte and length.
+    /// The part of a message of `bytes` that travels in `step`; empty after the message's end.
     #[inline]
-    pub(crate) const fn part(self, bytes: u64, step: u64) -> (u64, u64) {
+    pub(crate) const fn part(self, bytes: u64, step: u64) -> Part {
         let from = step.saturating_mul(self.fragment);
         if from >= bytes {
-            return (bytes, 0);
+            return Part { from: bytes, len: 0 };
         }
         let rest = bytes - from;
-        (from, if rest < self.fragment { rest } else { self.fragment })
+        Part { from, len: if rest < self.fragment { rest } else { self.fragment } }
     }
 }
 
-/// How a place is divided among those that take from it.
+/// How a place is divided into pieces, one for each reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Pieces {
-    /// Bytes from one piece to the next one.
+    /// Bytes from one piece to the next.
     stride: u64,
-    /// Bytes before a piece in which its writer says how long the whole message for its reader is; or 0.
+    /// Bytes at the start of a piece in which the writer says how long the whole message for that reader is; 0:
+    /// lengths don't stand there.
     header: u64,
     readers: Readers,
     /// How each message is cut.
     pub(crate) cut: Cut,
 }
 
-/// Who has a piece in a place.
+/// The ranks for which a place has a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Readers {
-    /// Every process, its writer too.
+    /// All ranks, also the writer.
     All,
-    /// Every process but its writer.
+    /// All ranks but the writer.
     Others,
-    /// One process: all of it.
+    /// One rank, which has all of the place.
     One,
 }
 
@@ -139,14 +158,19 @@ impl Readers {
     }
 }
 
-/// Who writes, and who reads.
-pub(crate) type Pair = (Rank, Rank);
+/// The rank that writes a piece, and the rank that reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Pair {
+    pub(crate) writer: Rank,
+    pub(crate) reader: Rank,
+}
 
 impl Pieces {
-    /// Messages of up to `most` bytes between any two, known to all; whole elements of `element` bytes.
+    /// Messages of up to `most` bytes between any two ranks, in whole elements of `element` bytes. All ranks know
+    /// `most`.
     ///
     /// # Errors
-    /// More processes than a slot has room for, or longer elements.
+    /// A slot has no room for a piece for each reader, or for one element.
     #[inline(always)]
     pub(crate) fn known(me: &Member, most: u64, element: u64, readers: Readers) -> Result<(Medium, Self), Refusal> {
         let stride = most.next_multiple_of(8);
@@ -156,7 +180,7 @@ impl Pieces {
         Ok((Medium::Queues, Self::queued(me, most, element, readers)?))
     }
 
-    /// The same, through the queues whatever the length.
+    /// The same, through the queues even if the messages fit into lines.
     ///
     /// # Errors
     /// As [`Self::known`].
@@ -169,7 +193,7 @@ impl Pieces {
     /// Messages in slots, whose lengths only writer and reader know.
     ///
     /// # Errors
-    /// More processes than a slot has room for.
+    /// A slot has no room for a piece for each reader.
     #[inline(always)]
     pub(crate) fn unknown(me: &Member, readers: Readers) -> Result<Self, Refusal> {
         let stride = Self::stride(me, readers, 32)?;
@@ -177,7 +201,7 @@ impl Pieces {
         Ok(Self { stride, header, readers, cut: Cut { fragment: stride - header } })
     }
 
-    /// The same in a line, if it has room.
+    /// The same in a line, if it has room for a piece for each reader.
     #[inline(always)]
     pub(crate) fn unknown_in_line(me: &Member) -> Option<Self> {
         let (stride, header) = (LINE_PAYLOAD / Readers::Others.count(me) / 8 * 8, 8);
@@ -189,13 +213,14 @@ impl Pieces {
         })
     }
 
-    /// Messages in slots, each for one reader, whose length was told elsewhere.
+    /// Messages in slots, each slot for one reader, which was told the length elsewhere.
     #[inline(always)]
     pub(crate) fn bare(me: &Member) -> Self {
         let stride = Medium::Queues.room(me);
         Self { stride, header: 0, readers: Readers::One, cut: Cut { fragment: stride } }
     }
 
+    /// Bytes of a slot for each reader, rounded down to 16 or 64; an error if there are fewer than `least` for each.
     #[inline(always)]
     fn stride(me: &Member, readers: Readers, least: u64) -> Result<u64, Refusal> {
         let (room, count) = (Medium::Queues.room(me), readers.count(me));
@@ -204,9 +229,9 @@ impl Pieces {
         Ok(stride - stride % if stride < 64 { 16 } else { 64 })
     }
 
-    /// The piece of a reader, with its header.
+    /// The reader's piece of a place, with its header.
     #[inline]
-    fn whole(&self, place: Extent, (writer, reader): Pair) -> Extent {
+    fn whole(&self, place: Extent, Pair { writer, reader }: Pair) -> Extent {
         let index = match self.readers {
             Readers::All => reader,
             Readers::Others => reader - u32::from(reader > writer),
@@ -215,19 +240,20 @@ impl Pieces {
         place.part(u64::from(index) * self.stride, self.stride)
     }
 
-    /// The piece of a reader, behind its header.
+    /// The reader's piece of a place, after its header.
     #[inline]
     pub(crate) fn of(&self, place: Extent, pair: Pair) -> Extent {
         self.whole(place, pair).part(self.header, self.stride)
     }
 
-    /// Has `data` anything for the piece of its `index`-th fragment? The first one has a length to tell.
+    /// Does a message of `bytes` have anything for the piece of its `index`-th fragment? The first piece carries the
+    /// length, even of an empty message.
     #[inline]
     pub(crate) fn any(&self, bytes: u64, index: u64) -> bool {
-        self.header > 0 && index == 0 || self.cut.part(bytes, index).1 > 0
+        self.header > 0 && index == 0 || self.cut.part(bytes, index).len > 0
     }
 
-    /// Writes the piece of the `index`-th fragment.
+    /// Writes the `index`-th fragment of `data` to the pair's piece, with the length before the first one.
     ///
     /// # Safety
     /// As [`put`].
@@ -241,10 +267,10 @@ impl Pieces {
         unsafe { put(region, self.of(place, pair), data, self.cut.part(data.len(), index)) }
     }
 
-    /// Copies the piece of the `index`-th fragment to `data`.
+    /// Copies the pair's piece, which is the `index`-th fragment of `data`, to `data`.
     ///
     /// # Errors
-    /// The writer has another length for it.
+    /// The writer's length for the message differs from `data`'s.
     ///
     /// # Safety
     /// As [`get`].
@@ -266,22 +292,22 @@ impl Pieces {
         Ok(())
     }
 
-    /// Writes how long a message is before its piece, if lengths stand there.
+    /// Writes the length of a message into its piece's header, if pieces have headers.
     ///
     /// # Safety
     /// As [`put`].
     #[inline(always)]
     pub(crate) unsafe fn tell<R: Region>(&self, region: &R, place: Extent, pair: Pair, bytes: u64) {
         if self.header > 0 {
-            // SAFETY: the caller's promise for the place; the number is ours.
+            // SAFETY: the caller's promise for the place; the number is a local variable.
             unsafe { region.write(self.whole(place, pair).part(0, 8), Buf::of(&bytes.to_ne_bytes())) };
         }
     }
 
-    /// Compares what was [told](Self::tell) with what this process knows, if lengths stand there.
+    /// Compares the length that the writer [told](Self::tell) with `bytes`, if pieces have headers.
     ///
     /// # Errors
-    /// The writer has another length.
+    /// They differ.
     ///
     /// # Safety
     /// As [`get`].
@@ -297,13 +323,14 @@ impl Pieces {
             return Ok(());
         }
         let mut found = [0; 8];
-        // SAFETY: the caller's promise; the array is ours.
+        // SAFETY: the caller's promise; the array is a local variable.
         unsafe { region.read(self.whole(place, pair).part(0, 8), Buf::of_mut(&mut found)) };
         let found = u64::from_ne_bytes(found);
         if found == bytes {
             return Ok(());
         }
-        Err(PollError::Mismatch { peer: pair.0, refusal: Refusal::new(Argument::Bytes, bytes, Bound::Equals(found)) })
+        let refusal = Refusal::new(Argument::Bytes, bytes, Bound::Equals(found));
+        Err(PollError::Mismatch { peer: pair.writer, refusal })
     }
 }
 
@@ -312,9 +339,9 @@ impl Pieces {
 /// # Safety
 /// As [`copy_in`].
 #[inline]
-pub(crate) unsafe fn put<R: Region>(region: &R, place: Extent, data: &Data<'_>, (from, len): (u64, u64)) {
+pub(crate) unsafe fn put<R: Region>(region: &R, place: Extent, data: &Data<'_>, part: Part) {
     // SAFETY: the caller's promise.
-    unsafe { copy_in(region, place.part(0, len), data, from) }
+    unsafe { copy_in(region, place.part(0, part.len), data, part.from) }
 }
 
 /// Copies the segment's bytes to a part of `data`.
@@ -322,9 +349,9 @@ pub(crate) unsafe fn put<R: Region>(region: &R, place: Extent, data: &Data<'_>, 
 /// # Safety
 /// As [`copy_out`].
 #[inline]
-pub(crate) unsafe fn get<R: Region>(region: &R, place: Extent, data: &Data<'_>, (from, len): (u64, u64)) {
+pub(crate) unsafe fn get<R: Region>(region: &R, place: Extent, data: &Data<'_>, part: Part) {
     // SAFETY: the caller's promise.
-    unsafe { copy_out(region, place.part(0, len), data, from) }
+    unsafe { copy_out(region, place.part(0, part.len), data, part.from) }
 }
 
 #[cfg(test)]
@@ -340,9 +367,13 @@ mod tests {
     fn a_message_is_cut_into_whole_fragments_and_a_rest() {
         let cut = Cut { fragment: 64 };
         assert_eq!([0, 1, 64, 65, 128, 129].map(|bytes| cut.steps(bytes)), [1, 1, 1, 2, 2, 3]);
-        assert_eq!([0, 1, 2, 3].map(|step| cut.part(130, step)), [(0, 64), (64, 64), (128, 2), (130, 0)]);
-        assert_eq!([0, 1, 2].map(|step| cut.part(128, step)), [(0, 64), (64, 64), (128, 0)]);
-        assert_eq!(cut.part(u64::MAX, u64::MAX), (u64::MAX, 0));
+        let part = |bytes, step| {
+            let Part { from, len } = cut.part(bytes, step);
+            (from, len)
+        };
+        assert_eq!([0, 1, 2, 3].map(|step| part(130, step)), [(0, 64), (64, 64), (128, 2), (130, 0)]);
+        assert_eq!([0, 1, 2].map(|step| part(128, step)), [(0, 64), (64, 64), (128, 0)]);
+        assert_eq!(part(u64::MAX, u64::MAX), (u64::MAX, 0));
     }
 
     #[test]
@@ -353,7 +384,7 @@ mod tests {
         assert_eq!([3, 48, 5000].map(|element| Cut::new(5000, 32 << 10, element).fragment), [4095, 4080, 5000]);
         assert_eq!(Cut::whole(100, 64, 64).map(|cut| cut.fragment), Ok(64));
         let short = [0, 48, 64].map(|bytes| Cut::new(bytes, 64, 48).part(bytes, 0));
-        assert_eq!(short, [(0, 0), (0, 48), (0, 64)], "one fragment has all");
+        assert_eq!(short, [0, 48, 64].map(Part::first), "one fragment has all");
         assert_eq!(Cut::whole(32, 64, 65).map(|cut| cut.steps(32)), Ok(1), "there is no element so long");
         assert_eq!(Cut::whole(65, 64, 65), Err(Refusal::new(Argument::Element, 65, Bound::AtMost(64))));
     }
@@ -411,15 +442,15 @@ mod tests {
     fn each_reader_has_a_piece_of_its_own() {
         let place = Extent::new(1000, 4096);
         let pieces = Pieces::unknown(&member(5, 4096), Readers::Others).unwrap();
-        let of = [0, 1, 3, 4].map(|reader| pieces.of(place, (2, reader)));
+        let of = [0, 1, 3, 4].map(|reader| pieces.of(place, Pair { writer: 2, reader }));
         assert_eq!(of, [0, 1, 2, 3].map(|index| Extent::new(1064 + 1024 * index, 960)));
-        assert_eq!(Pieces::bare(&member(5, 4096)).of(place, (2, 4)), place);
+        assert_eq!(Pieces::bare(&member(5, 4096)).of(place, Pair { writer: 2, reader: 4 }), place);
         assert!(pieces.any(0, 0) && !pieces.any(0, 1) && pieces.any(961, 1) && !pieces.any(960, 1));
         assert!(!Pieces::bare(&member(5, 4096)).any(0, 0));
     }
 
     #[test]
-    fn who_does_not_know_the_lengths_passes_all_ticks_that_may_be() {
-        assert_eq!((MOST_STEPS, UNKNOWN), (16_777_216, 16_777_217));
+    fn the_clock_passes_all_steps_that_unknown_lengths_may_take() {
+        assert_eq!((MOST_STEPS, UNKNOWN_ADVANCE), (16_777_216, 16_777_217));
     }
 }

@@ -1,21 +1,23 @@
-//! An operation as a row of steps (ours): every process posts fragments, and takes the fragments of those that it needs.
+//! The loop of both engines (ours): an operation is a row of steps, in which a process posts fragments and takes
+//! those of others.
 //!
 //! | word | writer | readers | value |
 //! |---|---|---|---|
-//! | `line(r, n)` | r | who takes from r in operation n | n; published data: the head, and the first fragment |
-//! | `ready(r)` | r | who takes from r | r has posted its fragments below this |
-//! | `acked(r)` | r | whoever posts | r is done with everyone's fragments below this |
+//! | `line(r, n)` | r | ranks that take from r in operation n | n; published data: the head, and the first fragment |
+//! | `ready(r)` | r | ranks that take from r | r has posted its fragments below this |
+//! | `acked(r)` | r | ranks that post | r needs no fragment below this any more, of any rank |
 //!
-//! In each step a process posts its fragment, if it has one, and then takes those of others. It is half a queue ahead with
-//! what it posts: who shares a core with others does much in its turn. The fragment of step k lies in the slot of clock
-//! `base + k`, which all queues share, of a queue: it may be written when all have taken what it held before. The first
-//! step is announced by the line, whose head names collective and length; where everything fits into lines they are the
-//! slots, and the only step needs no queue.
+//! In each step a process posts its fragment, if it has one, and then takes those of others. It posts up to half a
+//! queue ahead of what it takes: where several ranks share a core, each does more before the next one runs. All ranks
+//! share one fragment clock. The fragment of step k lies in the slot of clock `base + k` of a queue, which may be
+//! written when all ranks have taken the slot's last fragment. The line announces step 0: its head names the
+//! collective and the length. Where all messages fit into lines, the lines take the place of the slots: there is one
+//! step, and no queue is used.
 //!
-//! Whose fragments a process takes, and where they lie, is its [`Engine`]'s affair: a message to all
-//! ([`exchange`](super::exchange)), or a block for each pair ([`pairwise`](super::pairwise)).
+//! The [`Engine`] says from which ranks a process takes fragments, and where these lie: for messages to all ranks
+//! ([`exchange`](super::exchange)), or for a block of each pair of ranks ([`pairwise`](super::pairwise)).
 
-use super::line::{self, Body};
+use super::line::{self, Body, Heading};
 use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
@@ -26,13 +28,13 @@ use crate::region::layout::LINE_PAYLOAD;
 use crate::region::{Extent, Flag, Region};
 use core::hash::Hash;
 
-/// Which operation it is, and where its steps lie on the fragment clock.
+/// The operation's number, and where its steps lie on the fragment clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Clock {
     operation: u64,
-    /// The clock of step 0.
+    /// The fragment clock at step 0.
     base: u64,
-    /// What it has advanced by for all when the operation is done; 0: no queue is used.
+    /// The clock values that this operation takes, the same on all ranks; 0: it uses no queue.
     advance: u64,
 }
 
@@ -43,19 +45,19 @@ impl Clock {
         self.operation
     }
 
-    /// The clock at a step.
+    /// The fragment clock at a step.
     #[inline]
     pub(crate) const fn at(&self, step: u64) -> u64 {
         self.base + step
     }
 
-    /// What the clock advances by.
+    /// The clock values that this operation takes.
     #[cfg(test)]
     pub(super) const fn advance(&self) -> u64 {
         self.advance
     }
 
-    /// The place in `writer`'s line.
+    /// The payload of `writer`'s line.
     #[inline]
     pub(crate) const fn line(&self, me: &Member, writer: Rank) -> Extent {
         me.layout().line_body(writer, self.operation, 8 + LINE_PAYLOAD).part(8, LINE_PAYLOAD)
@@ -67,18 +69,20 @@ impl Clock {
         me.layout().slot(queue, self.at(step))
     }
 
-    /// Publishes the fragment of `step`, which is written: the first by the line, which says what is announced of its length.
+    /// Publishes this process's fragment of `step`, which has been written: that of step 0 by the line, with
+    /// `heading`; later ones by `ready`.
     #[inline]
-    pub(crate) fn publish<R: Region>(&self, region: &R, me: &Member, (kind, announced): (Kind, u64), step: u64) {
+    pub(crate) fn publish<R: Region>(&self, region: &R, me: &Member, heading: Heading, step: u64) {
         if step == 0 {
-            line::publish(region, me, self.operation, (kind, announced), &mut Body::new(), 0);
+            line::publish(region, me, self.operation, heading, &mut Body::new(), 0);
         } else {
             // publishes: the fragment of this step, read after ready > clock
             region.publish(me.layout().ready(me.rank()), self.at(step) + 1);
         }
     }
 
-    /// What to wait for before `peer`'s fragment, whose line was received, is there: nothing where the line published it.
+    /// What to wait for until `peer` has published its fragment of `step`; `None` if it has. `peer`'s line was
+    /// received before, which published the fragment of step 0.
     #[inline]
     pub(crate) fn unpublished<R: Region>(&self, region: &R, me: &Member, peer: Rank, step: u64) -> Option<WaitSet> {
         if step == 0 {
@@ -91,47 +95,49 @@ impl Clock {
     }
 }
 
-/// How far a process has come with what it takes in one step.
+/// How much of one step's fragments a process has taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Taking {
-    /// The first of its peers, in the order in which it takes from them, from which it has not taken.
+    /// Index of the first peer from which it has not taken, in the order in which it takes from them.
     pub(crate) index: u32,
-    /// That one's line was received.
+    /// Was that peer's line received?
     pub(crate) received: bool,
-    /// It has taken from another process.
+    /// Has it taken from another process in this step?
     pub(crate) any: bool,
 }
 
-/// What one process posts and takes: plain data, made of what all know alike where others depend on it.
+/// What one process posts and takes, as plain data. What other processes rely on is computed from values that all
+/// ranks know.
 pub trait Engine: Clone + Eq + Hash {
     /// Which collective this is: a line of another one is refused.
     fn kind(&self) -> Kind;
 
-    /// Steps of this process: one at least, and no more than the clock advances by.
+    /// Number of steps of this process: at least 1, and at most what the clock advances by.
     fn steps(&self) -> u64;
 
-    /// Whether this process takes from any other at all.
+    /// Does this process take a fragment from any other in this operation?
     fn takes_any(&self) -> bool;
 
-    /// The step behind `step` in which this process may have anything to do.
+    /// The next step after `step` in which this process may take something.
     fn next(&self, step: u64) -> u64;
 
-    /// If this process has a fragment in `step`: the steps below this must have been taken before, `step` at most.
+    /// `None` if this process posts nothing in `step`. `Some(n)`, with n ≤ `step`: it posts a fragment, once it has
+    /// taken the fragments of all steps below n.
     fn posts(&self, step: u64) -> Option<u64>;
 
-    /// Becomes as it was built.
+    /// Returns to the state in which it was built, for the next operation.
     fn restart(&mut self);
 
     /// Writes this process's fragment of `step`, and publishes it.
     ///
     /// # Errors
-    /// Its place is not free: what to wait for.
+    /// The fragment's place is not free yet; the error says what to wait for.
     fn post<R: Region>(&mut self, region: &R, me: &mut Member, clock: &Clock, step: u64) -> Result<(), WaitSet>;
 
-    /// Takes the fragments of `step`, from where `taking` stands. What is to be waited for, if it does not come to the end.
+    /// Takes the fragments of `step`, starting at `taking`. Returns `None` when all are taken, else what to wait for.
     ///
     /// # Errors
-    /// A peer's line or fragment does not agree with what this process knows.
+    /// A peer's line or fragment has another collective or length than this process's call.
     fn take<R: Region>(
         &mut self,
         region: &R,
@@ -142,14 +148,14 @@ pub trait Engine: Clone + Eq + Hash {
     ) -> Result<Option<WaitSet>, PollError>;
 }
 
-/// One process's part.
+/// One process's part of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Steps<E> {
     pub(super) clock: Clock,
     pub(super) engine: E,
-    /// Fragments of steps below this are posted.
+    /// The fragments of all steps below this are posted.
     posted: u64,
-    /// The step that is taken.
+    /// The step whose fragments are taken now.
     step: u64,
     state: State,
 }
@@ -163,14 +169,15 @@ enum State {
 }
 
 impl<E: Engine> Steps<E> {
-    /// All processes give the same `advance`: at least everyone's steps, or 0 where no queue is used.
+    /// All ranks give the same `advance`: at least the number of steps of every rank, or 0 where no queue is used.
     #[inline(always)]
     pub(super) const fn new(advance: u64, engine: E) -> Self {
         Self { clock: Clock { operation: 0, base: 0, advance }, engine, posted: 0, step: 0, state: State::Done }
     }
 
-    /// Posts this step's fragment, and those of later steps up to half a queue: no process waits for one that is not
-    /// as far as itself, since a slot's last fragment is taken by who has come to this step.
+    /// Posts this step's fragment, and those of later steps up to half a queue ahead. Here a process never waits for
+    /// a rank that is in the same step or a later one: such a rank has taken all fragments that the slots in question
+    /// held last.
     #[inline]
     fn post_ahead<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<(), WaitSet> {
         let ahead = u64::from(me.layout().params().queue_slots / 2).max(1);
@@ -203,7 +210,7 @@ impl<E: Engine> Operation for Steps<E> {
             match self.state {
                 State::Enter => {
                     if queues && !self.engine.takes_any() {
-                        // Nobody needs to wait for who takes nothing.
+                        // This process takes nothing: it acknowledges all at once, so that no rank waits for it.
                         me.acknowledge(region, base + advance);
                     }
                     self.state = State::Publish;

@@ -1,22 +1,22 @@
-//! What the plans of all processes of one operation must agree on, read on paper: no memory, no interleaving, any number
-//! of processes. The machine relies on each of these rules; a plan that breaks one overwrites, waits for ever, or leaves
-//! bytes where they are.
+//! The rules on which the plans of all ranks of one operation must agree. They are checked on the plans alone: no
+//! memory, no interleaving, any number of ranks. The machine relies on each rule. With a plan that breaks one, a rank
+//! overwrites a fragment, waits for ever, or leaves bytes behind.
 //!
 //! | rule | |
 //! |---|---|
-//! | alike | all have the same medium and the same advance, and no process has more steps |
-//! | posted | what is taken was posted, at the same place, in the step that its reader waits for |
-//! | in time | what is taken in a step lies in a slot of that step or a later one: `acked` has not passed it |
-//! | taken | what is posted for one process is taken by it, in the same step |
-//! | received | the line is received when its writer is first taken from |
-//! | onward | the next step is a later one, and nothing is taken in those between |
-//! | follows | a fragment waits for steps up to its own only |
-//! | nothing | who takes nothing takes nothing |
-//! | alone | where one process alone posts, for one reader in each step, no other does |
+//! | alike | all ranks have the same medium and the same advance, and no rank has more steps than that |
+//! | posted | a fragment that is taken was posted, at the same place, in the step that its reader waits for |
+//! | in time | a fragment is taken from a slot of the same step or a later one: `acked` has not passed it |
+//! | taken | a fragment that is posted for one rank is taken by it, in the same step |
+//! | received | a reader receives a writer's line when it takes from the writer for the first time |
+//! | onward | the next step is a later one, and nothing is taken in the steps between |
+//! | follows | a fragment waits only for steps up to its own |
+//! | nothing | a rank whose `takes_any` is false takes nothing |
+//! | alone | in a rooted operation only the root posts after step 0, for one reader in each step |
 
 use super::exchange::{Exchange, Plan, ToAll};
 use super::pairwise::{Blockwise, Pairwise};
-use super::pieces::Medium;
+use super::pieces::{Medium, Pair};
 use super::steps::{Clock, Engine, Steps};
 use crate::Rank;
 use crate::comm::Member;
@@ -40,7 +40,7 @@ use std::format;
 use std::string::String;
 use std::vec::Vec;
 
-/// Numbers that a seed gives.
+/// Pseudo-random numbers from a seed.
 struct Random(u64);
 
 impl Random {
@@ -50,17 +50,17 @@ impl Random {
     }
 }
 
-/// Memory that nobody reads or writes.
+/// Memory that is never read or written.
 fn nowhere(bytes: u64) -> Buf {
     Buf::new(core::ptr::without_provenance_mut(4096), bytes as usize)
 }
 
 fn data(bytes: u64) -> Data<'static> {
-    // SAFETY: plans are made and asked, never run: the memory is not accessed.
+    // SAFETY: plans are built and queried, never run: the memory is not accessed.
     unsafe { Data::from_raw(nowhere(bytes), bytes, Datatype::BYTE) }.unwrap()
 }
 
-/// Blocks of these lengths, one behind the other.
+/// Blocks of these lengths, one after the other.
 fn blocks(counts: Vec<u64>) -> Blocks<'static> {
     let places: Vec<u64> = counts.iter().scan(0, |at, count| Some(core::mem::replace(at, *at + count))).collect();
     let memory = nowhere(counts.iter().sum());
@@ -68,7 +68,7 @@ fn blocks(counts: Vec<u64>) -> Blocks<'static> {
     unsafe { Blocks::vary(memory, counts.leak(), places.leak(), Datatype::BYTE) }.unwrap()
 }
 
-/// What both engines tell of a process, without moving anything.
+/// What the rules ask of an engine; no data moves.
 trait Asked: Engine {
     fn partner(&self, _: u64) -> Option<Rank> {
         None
@@ -78,7 +78,7 @@ trait Asked: Engine {
 
     fn takes(&self, step: u64, peer: Rank) -> bool;
 
-    /// Is `peer`'s line received in `step`, if it was `any` that this process has taken from others before?
+    /// Is a line received in `step`? `any`: this process has taken from another one before.
     fn receives(&self, step: u64, any: bool) -> bool;
 
     fn receive(&mut self, peer: Rank, announced: u64) -> bool;
@@ -87,7 +87,7 @@ trait Asked: Engine {
 
     fn in_line(&self, me: &Member, step: u64, writer: Rank) -> bool;
 
-    fn place(&self, me: &Member, clock: &Clock, step: u64, pair: (Rank, Rank)) -> Extent;
+    fn place(&self, me: &Member, clock: &Clock, step: u64, pair: Pair) -> Extent;
 
     fn is_rooted(&self) -> bool {
         false
@@ -119,8 +119,8 @@ impl<P: Plan> Asked for ToAll<P> {
         self.in_line(me, step, writer)
     }
 
-    fn place(&self, me: &Member, clock: &Clock, step: u64, (writer, _): (Rank, Rank)) -> Extent {
-        self.place(me, clock, step, writer)
+    fn place(&self, me: &Member, clock: &Clock, step: u64, pair: Pair) -> Extent {
+        self.place(me, clock, step, pair.writer)
     }
 }
 
@@ -153,7 +153,7 @@ impl Asked for Blockwise<'_> {
         !self.pairs.in_slot(step, writer)
     }
 
-    fn place(&self, me: &Member, clock: &Clock, step: u64, pair: (Rank, Rank)) -> Extent {
+    fn place(&self, me: &Member, clock: &Clock, step: u64, pair: Pair) -> Extent {
         self.place(me, clock, step, pair)
     }
 
@@ -162,7 +162,7 @@ impl Asked for Blockwise<'_> {
     }
 }
 
-/// Asks all processes of one operation all that the engine asks.
+/// Checks all rules for one operation of all ranks.
 fn check<E: Asked>(what: &str, layout: Layout, make: impl Fn(&Member) -> Result<Steps<E>, Refusal>) {
     let members: Vec<Member> = (0..layout.ranks()).map(|rank| Member::new(layout, rank).unwrap()).collect();
     let mut all: Vec<Steps<E>> = members.iter().map(|me| make(me).unwrap().started(&mut me.clone())).collect();
@@ -179,7 +179,7 @@ fn check<E: Asked>(what: &str, layout: Layout, make: impl Fn(&Member) -> Result<
         step < engine.steps() && engine.posts(step).is_some()
     };
     let announced: Vec<u64> = all.iter().map(|one| one.engine.announced()).collect();
-    // What each reader takes: writer, step.
+    // What was taken: reader, writer, step.
     let mut taken = Vec::new();
     for me in 0..layout.ranks() {
         let (mut step, mut any) = (0, false);
@@ -206,10 +206,11 @@ fn check<E: Asked>(what: &str, layout: Layout, make: impl Fn(&Member) -> Result<
                 if engine.in_line(&members[me as usize], step, peer) && step > 0 {
                     fail("in time", format!("rank {me} takes the line of {peer} in step {step}"));
                 }
-                let place = engine.place(&members[me as usize], &clock, step, (peer, me));
+                let pair = Pair { writer: peer, reader: me };
+                let place = engine.place(&members[me as usize], &clock, step, pair);
                 let theirs = &all[peer as usize];
                 let for_me = theirs.engine.partner(step).is_none_or(|reader| reader == me);
-                let written = theirs.engine.place(&members[peer as usize], &theirs.clock, step, (peer, me));
+                let written = theirs.engine.place(&members[peer as usize], &theirs.clock, step, pair);
                 if !posts(&all, peer, step) || !for_me || written != place {
                     fail("posted", format!("rank {me} takes {place:?} from {peer} in step {step}"));
                 }
@@ -245,11 +246,11 @@ fn check<E: Asked>(what: &str, layout: Layout, make: impl Fn(&Member) -> Result<
                 fail("taken", format!("rank {me} posts step {step} for {reader}"));
             }
         }
-        let behind = posted.iter().filter(|&&(step, _)| step > 0);
-        if engine.is_rooted() && behind.clone().any(|&(step, _)| engine.partner(step).is_none()) {
+        let later = posted.iter().filter(|&&(step, _)| step > 0);
+        if engine.is_rooted() && later.clone().any(|&(step, _)| engine.partner(step).is_none()) {
             fail("alone", format!("rank {me} posts for all"));
         }
-        writers += u32::from(engine.is_rooted() && behind.count() > 0);
+        writers += u32::from(engine.is_rooted() && later.count() > 0);
     }
     if writers > 1 {
         fail("alone", format!("{writers} processes post"));
@@ -258,13 +259,13 @@ fn check<E: Asked>(what: &str, layout: Layout, make: impl Fn(&Member) -> Result<
 
 unsafe extern "C-unwind" fn none(_: *const c_void, _: *mut c_void, _: u64, _: *mut c_void) {}
 
-/// An operation on elements of so many bytes.
+/// An op on elements of `element` bytes.
 fn op(element: u64, commutative: bool) -> Op {
     // SAFETY: never called.
     Op::User(unsafe { User::new(none, core::ptr::null_mut(), element, commutative) })
 }
 
-/// Lengths at the bounds of lines, slots and their pieces, and many that are nothing.
+/// A random length: around the bounds of lines, slots and their pieces, often 0.
 fn length(random: &mut Random, params: &Params) -> u64 {
     let (slot, p) = (params.queue_fragment, u64::from(params.ranks));
     let bounds =
@@ -369,7 +370,7 @@ fn short_blocks_of_a_gatherv_travel_in_lines() {
     let counts = std::vec![100, 113, 0];
     let all: Exchange<Gather<'_>> = Gather::vary(&me, Some(data(100)), Some(blocks(counts)), 0).unwrap();
     assert_eq!([0, 1, 2].map(|writer| all.engine.in_line(&me, 0, writer)), [true, false, true]);
-    assert_eq!([0, 1].map(|writer| all.engine.in_line(&me, 1, writer)), [false; 2], "what does not fit into the line");
+    assert_eq!([0, 1].map(|writer| all.engine.in_line(&me, 1, writer)), [false; 2], "only step 0 lies in lines");
     assert_eq!((all.engine.posts(0), all.engine.takes_any()), (None, true));
     let one = Gather::equal(&me, Some(data(200)), None, 1).unwrap();
     assert_eq!(one.engine.medium, Medium::Queues);
@@ -378,7 +379,7 @@ fn short_blocks_of_a_gatherv_travel_in_lines() {
 }
 
 #[test]
-fn who_posts_alone_goes_on_in_the_readers_queues() {
+fn a_root_that_posts_alone_continues_in_the_readers_queues() {
     let layout = Layout::new(Params { queue_slots: 2, queue_fragment: 64, ..Params::new(3) }).unwrap();
     let mut me = Member::new(layout, 0).unwrap();
     me.take_clock(5);
@@ -388,8 +389,8 @@ fn who_posts_alone_goes_on_in_the_readers_queues() {
     for step in 1..engine.steps() {
         let reader = engine.partner(step).unwrap();
         let queue = if step < 2 { 0 } else { reader };
-        let place = Asked::place(engine, &me, clock, step, (0, reader));
+        let place = Asked::place(engine, &me, clock, step, Pair { writer: 0, reader });
         assert_eq!(place, layout.slot(queue, 5 + step), "step {step}");
-        assert_eq!(engine.beyond(&me, step), (step >= 2).then_some(6));
+        assert_eq!(engine.in_readers_queue(&me, step), (step >= 2).then_some(6));
     }
 }

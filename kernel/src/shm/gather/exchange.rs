@@ -1,11 +1,11 @@
-//! Gather and gatherv by exchange (ours): everyone but the root posts its block, the root takes them all.
+//! Gather and gatherv by exchange (ours): each rank but the root posts its block, and the root takes all blocks.
 //!
-//! | who | per step |
+//! | rank | per step |
 //! |---|---|
-//! | root | the first time, copies its own block; for each rank behind it: waits for the rank's fragment, copies it to the rank's block |
+//! | root | in step 0 copies its own block; for each other rank: waits for its fragment, copies it to its block |
 //! | others | post the next fragment of their block |
 //!
-//! A gather to everyone is an allgather: the same plan without a root.
+//! An allgather is the same plan without a root: each rank posts its block, and takes those of all others.
 
 use crate::Rank;
 use crate::collective::Kind;
@@ -16,17 +16,18 @@ use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::region::{Extent, Region};
 use crate::shm::engine::copy::copy_private;
 use crate::shm::engine::exchange::{Exchange, Plan};
-use crate::shm::engine::pieces::{Cut, Medium, UNKNOWN, get, put};
+use crate::shm::engine::pieces::{Cut, Medium, Part, UNKNOWN_ADVANCE, get, put};
 
-/// One process's part.
+/// One process's part of a gather or an allgather.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Gather<'a> {
     kind: Kind,
     me: Rank,
-    /// Does another process take this one's block?
+    /// Does another rank take this one's block?
     posts: bool,
+    /// This rank's block.
     own: Data<'a>,
-    /// Everyone's blocks, where they are received.
+    /// The blocks of all ranks, where this one receives them.
     receive: Option<Blocks<'a>>,
     in_place: bool,
     cut: Cut,
@@ -34,11 +35,13 @@ pub struct Gather<'a> {
 }
 
 impl<'a> Gather<'a> {
-    /// A gather of equal blocks to `root`: `send` is this process's block, `None` where the root's is in
-    /// place; `receive` counts at the root alone.
+    /// A gather of equal blocks to `root`. `send` is this rank's block; `None` at a root whose block is in
+    /// place. `receive` is significant only at the root.
     ///
     /// # Errors
-    /// `root` is no rank; the root's blocks are not one per rank, or not of the length of its own.
+    /// `root` is not a rank of the communicator; the root's `receive` does not have one block per rank, or blocks
+    /// that overlap; the root's `send` and its block in `receive` differ in length; an argument that this rank needs
+    /// is missing.
     #[inline(always)]
     pub fn equal(
         me: &Member,
@@ -55,10 +58,10 @@ impl<'a> Gather<'a> {
         Ok(Exchange::of(medium, cut.steps(own), plan))
     }
 
-    /// A gather of blocks whose lengths only the root knows all of.
+    /// A gather of blocks of any lengths; only the root knows all of them.
     ///
     /// # Errors
-    /// As [`Self::equal`].
+    /// As [`Self::equal`]; a block has more bytes than the steps of such an operation can carry.
     #[inline(always)]
     pub fn vary(
         me: &Member,
@@ -72,7 +75,7 @@ impl<'a> Gather<'a> {
         let cut = Cut { fragment: Medium::Either.room(me) };
         cut.bounded_steps(longest(own, receive.as_ref()), 1)?;
         let plan = Self::plan(Kind::Gather, me, send, receive, me.rank() != root, cut);
-        Ok(Exchange::of(Medium::Either, UNKNOWN, plan))
+        Ok(Exchange::of(Medium::Either, UNKNOWN_ADVANCE, plan))
     }
 
     /// The plan for arguments that [`check`] has accepted.
@@ -151,7 +154,7 @@ impl Plan for Gather<'_> {
     }
 
     fn posts(&self, step: u64) -> Option<u64> {
-        (self.posts && (step == 0 || self.cut.part(self.own.len(), step).1 > 0)).then_some(0)
+        (self.posts && (step == 0 || self.cut.part(self.own.len(), step).len > 0)).then_some(0)
     }
 
     fn takes_any(&self) -> bool {
@@ -161,10 +164,10 @@ impl Plan for Gather<'_> {
     fn takes(&self, step: u64, peer: Rank) -> bool {
         let Some(blocks) = &self.receive else { return false };
         if peer == self.me {
-            // All of its own block at once, while the others post.
+            // This rank's own block is copied as a whole in step 0, while the others post.
             return step == 0 && !self.in_place;
         }
-        step == 0 || self.cut.part(blocks.bytes(peer), step).1 > 0
+        step == 0 || self.cut.part(blocks.bytes(peer), step).len > 0
     }
 
     unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, step: u64) {
@@ -177,7 +180,7 @@ impl Plan for Gather<'_> {
         let block = blocks.block(peer);
         if peer == self.me {
             // SAFETY: the caller's promise: both are this process's data.
-            unsafe { copy_private(&self.own, &block, (0, block.len())) };
+            unsafe { copy_private(&self.own, &block, Part::first(block.len())) };
         } else {
             // SAFETY: the caller's promise.
             unsafe { get(region, place, &block, self.cut.part(block.len(), step)) };

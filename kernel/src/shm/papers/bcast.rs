@@ -2,22 +2,31 @@
 //!
 //! | word | writer | readers | value |
 //! |---|---|---|---|
-//! | `set_op(k)` | the root | all | the operation that opened set k, counted in sets; 0: never opened |
-//! | `set_bytes(k)` | the root | all | that it is a broadcast, the message's length; published by `set_op` |
+//! | `set_op(k)` | the root | all | P1's `op`: the number of the set that was opened last in place k; 0: none yet |
+//! | `set_bytes(k)` | the root | all | that it is a broadcast, and the message's length; published by `set_op` |
 //! | `set_readers(k)` | root sets, readers subtract | the root | readers that have not finished set k |
 //! | `control(r, slot)` | r's tree parent puts, r clears | r | bytes of the fragment in the root's slot |
 //!
-//! Root, per set k = op mod q: wait `readers == 0`, store `readers = p − 1`, store `op`; per slot of
-//! the set: copy the fragment in, put its size into the children's controls. Others, per set: wait
-//! `op`; per slot: wait for the control, take and clear it, put it into the children's controls,
-//! copy the fragment out of the root's slot; then subtract from `readers`.
+//! All operations of a communicator together number their sets with `op`, from 1; set `op` lies in place k = op mod q
+//! of the queue. The paper's steps, for each set of the message:
 //!
-//! Mended against the print (docs/explanation/papers.md): operations start at 1 over zeroed words, so that a fresh
-//! set can't look open (the printed "1" lost its minus); a fragment is cut per slot, not per set;
-//! reads acquire and the subtraction releases, not only write barriers; `q` divides `s` and is at
-//! most `s` (the layout refuses else); a leaf copies from the *root's* queue; operations are 64
-//! bits wide. Added: an empty message opens one set too, and `set_bytes` names a length that
-//! differs, where the print hangs.
+//! | rank | step | what |
+//! |---|---|---|
+//! | root | R1 | wait until `readers` is 0: all ranks have left the last use of place k |
+//! | | R2 | store `readers` = p − 1, then `op`: the set is open |
+//! | | R3 | for each slot of the set: copy a fragment in, put its size into the children's control words |
+//! | others | T1 | wait for `op`: the set is open |
+//! | | T2 | for each slot of the set: wait for its own control word, and clear it |
+//! | | T3 | put the fragment's size into the control words of its own children in the tree |
+//! | | T4 | copy the fragment out of the root's slot; go on with T2 for the next slot |
+//! | | T5 | subtract 1 from `readers` |
+//!
+//! Corrected against the printed pseudocode (docs/explanation/papers.md): `op` starts at 1 and words start at 0, so
+//! that a set that was never opened can't look open (the printed "1" lost its minus); a fragment is cut per slot, not
+//! per set; loads acquire and the subtraction releases, where the print has write barriers only; `q` divides `s` and
+//! is at most `s` (the layout refuses other values); a leaf copies from the *root's* queue; `op` has 64 bits. Added:
+//! an empty message opens one set, too; ranks whose lengths differ get an error, by `set_bytes`, where the printed
+//! algorithm hangs.
 
 use crate::Rank;
 use crate::collective::Kind;
@@ -30,10 +39,11 @@ use crate::pattern::tree::{Position, Tree};
 use crate::region::layout::Cico as Queues;
 use crate::region::{Counter, Flag, Mailword, Region};
 use crate::shm::engine::copy::{copy_in, copy_out};
+use crate::shm::engine::pieces::Part;
 use crate::shm::papers::sets::{check_head, head};
 use core::cmp::Ordering::{Equal, Greater, Less};
 
-/// One process's part.
+/// One process's part of a broadcast.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct P1Bcast<'a> {
     operation: u64,
@@ -41,26 +51,26 @@ pub struct P1Bcast<'a> {
     data: Data<'a>,
     tree: Position,
     queues: Queues,
-    /// P1's `op` of this message's first set; 0 before it is taken, at the first poll.
+    /// P1's `op` of this message's first set; 0 before the first poll, which takes it.
     first_set: u64,
-    /// Sets that this message opens, one at least.
+    /// Number of sets of this message, at least one.
     sets: u64,
-    /// Fragments of this message.
+    /// Number of fragments of this message.
     fragments: u64,
-    /// The set that this process is at, from 0.
+    /// Index of the set in which this process is, from 0.
     set: u64,
     state: State,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum State {
-    /// Root: waits until the set's last readers are gone, opens it.
+    /// Root, R1 and R2.
     Open,
-    /// Root: copies the fragments of the set in and notifies.
+    /// Root, R3.
     CopyIn,
-    /// Others: wait until the set is open.
+    /// Others, T1.
     WaitOpen,
-    /// Others: the fragment that is waited for, from 0.
+    /// Others, T2 to T5; `fragment`, from 0, is the message's fragment for which this process waits.
     CopyOut {
         fragment: u64,
     },
@@ -68,10 +78,10 @@ enum State {
 }
 
 impl<'a> P1Bcast<'a> {
-    /// The part of `me`: `data` goes from `root` to everyone, notified along `tree`.
+    /// The part of `me`: `data` goes from `root` to all ranks, which are notified along `tree`.
     ///
     /// # Errors
-    /// `root` is no rank, the tree's arity is too small, or the segment has no queues of P1.
+    /// `root` is not a rank of the communicator, the tree's arity is too small, or the segment has no queues of P1.
     pub fn new(me: &Member, data: Data<'a>, root: Rank, tree: Tree) -> Result<Self, Refusal> {
         me.check_root(root)?;
         let tree = tree.check()?.position(me.rank(), root, me.size());
@@ -82,35 +92,36 @@ impl<'a> P1Bcast<'a> {
         Ok(Self { operation, root, data, tree, queues, first_set, sets, fragments, set, state })
     }
 
-    /// P1's `op` of the current set.
+    /// `op` of the current set.
     fn op(&self) -> u64 {
         self.first_set + self.set
     }
 
-    /// `k = op mod q`.
+    /// k = op mod q: the current set's place in the queue.
     fn k(&self) -> u32 {
         (self.op() % u64::from(self.queues.sets)) as u32
     }
 
-    /// The fragments of the current set: each has a slot `k·s/q + i`.
+    /// The fragments of the current set, by their index in the message. The i-th of them lies in slot k·s/q + i.
     fn fragments_of_set(&self) -> core::ops::Range<u64> {
         let per_set = u64::from(self.queues.slots / self.queues.sets);
         let first = self.set * per_set;
         first..(first + per_set).min(self.fragments)
     }
 
+    /// The slot of a fragment of the current set.
     fn slot(&self, fragment: u64) -> u32 {
         let per_set = self.queues.slots / self.queues.sets;
         self.k() * per_set + (fragment - self.set * u64::from(per_set)) as u32
     }
 
-    /// `get_next_fragment`: first packed byte and length.
-    fn cut(&self, fragment: u64) -> (u64, u64) {
+    /// P1's `get_next_fragment`: the packed bytes of a fragment.
+    fn cut(&self, fragment: u64) -> Part {
         let from = fragment * self.queues.fragment;
-        (from, self.queues.fragment.min(self.data.len() - from))
+        Part { from, len: self.queues.fragment.min(self.data.len() - from) }
     }
 
-    /// Puts the size of a fragment into the children's controls.
+    /// In R3 and T3: puts the size of a fragment into the control words of this process's children in the tree.
     // publishes: the fragment (the root's copy-in, passed on from parent to child)
     fn notify<R: Region>(&self, region: &R, me: &Member, slot: u32, size: u64) {
         for child in self.tree.children() {
@@ -118,12 +129,13 @@ impl<'a> P1Bcast<'a> {
         }
     }
 
-    /// After a set: the next one, or the end.
-    fn advance(&mut self, again: State) {
+    /// After a set: `first` is the state in which the next set starts, if there is one.
+    fn advance(&mut self, first: State) {
         self.set += 1;
-        self.state = if self.set < self.sets { again } else { State::Done };
+        self.state = if self.set < self.sets { first } else { State::Done };
     }
 
+    /// Root, R1: waits until all ranks have left the last use of the set's place. R2: opens the set.
     fn open<R: Region>(&mut self, region: &R, me: &Member) -> Option<WaitSet> {
         let (layout, k) = (me.layout(), self.k());
         let readers = region.counter(layout.set_readers(k));
@@ -135,23 +147,25 @@ impl<'a> P1Bcast<'a> {
         }
         readers.store_release((me.size() - 1).into());
         region.counter(layout.set_bytes(k)).store_release(head(Kind::Bcast, self.data.len()));
-        // publishes: readers and bytes of the set
+        // publishes: the set's `readers` and `bytes`
         region.publish(layout.set_op(k), self.op());
         self.state = State::CopyIn;
         None
     }
 
+    /// Root, R3: copies the set's fragments in, and notifies the children of each.
     fn copy_in<R: Region>(&mut self, region: &R, me: &Member) {
         for fragment in self.fragments_of_set() {
-            let ((from, size), slot) = (self.cut(fragment), self.slot(fragment));
-            let at = me.layout().fragment(self.root, slot).part(0, size);
-            // SAFETY: R10 (S2), `readers` of the set was 0: everyone has left it, with all copies out.
+            let (Part { from, len }, slot) = (self.cut(fragment), self.slot(fragment));
+            let at = me.layout().fragment(self.root, slot).part(0, len);
+            // SAFETY: R10 (S2), `readers` of the set was 0: all ranks have left it, with all copies out.
             unsafe { copy_in(region, at, &self.data, from) };
-            self.notify(region, me, slot, size);
+            self.notify(region, me, slot, len);
         }
         self.advance(State::Open);
     }
 
+    /// Others, T1: wait until the set is open, and compare the call with the root's.
     fn wait_open<R: Region>(&mut self, region: &R, me: &Member) -> Result<Option<WaitSet>, PollError> {
         let (layout, k, op) = (me.layout(), self.k(), self.op());
         // pairs with: open
@@ -169,12 +183,14 @@ impl<'a> P1Bcast<'a> {
         Ok(None)
     }
 
+    /// Others, T2 to T4 for each fragment of the set from `first` on; then T5.
     fn copy_out<R: Region>(&mut self, region: &R, me: &Member, first: u64) -> Result<Option<WaitSet>, PollError> {
         let (layout, op) = (me.layout(), self.op());
         for fragment in first..self.fragments_of_set().end {
-            let ((from, size), slot) = (self.cut(fragment), self.slot(fragment));
+            let (Part { from, len }, slot) = (self.cut(fragment), self.slot(fragment));
             let control = layout.control(me.rank(), slot);
             let parent = self.tree.parent().unwrap_or(self.root);
+            // T2.
             // pairs with: notify
             let found = region.mail(control).peek_acquire();
             if found.is(0) {
@@ -183,16 +199,19 @@ impl<'a> P1Bcast<'a> {
                 let on = Await { source, peer: Some(parent), operation: self.operation, stage: op };
                 return Ok(Some(WaitSet::one(on)));
             }
-            if !found.is(size) {
-                let refusal = Refusal::new(Argument::Fragment, size, Bound::Equals(found.unchecked()));
+            if !found.is(len) {
+                let refusal = Refusal::new(Argument::Fragment, len, Bound::Equals(found.unchecked()));
                 return Err(PollError::Mismatch { peer: parent, refusal });
             }
             region.mail(control).clear();
-            self.notify(region, me, slot, size);
-            // SAFETY: S3, our control told of the fragment; the set is opened again only after our subtraction.
-            unsafe { copy_out(region, layout.fragment(self.root, slot).part(0, size), &self.data, from) };
+            // T3.
+            self.notify(region, me, slot, len);
+            // T4.
+            // SAFETY: S3, our control word told of the fragment; the set is opened again only after our subtraction.
+            unsafe { copy_out(region, layout.fragment(self.root, slot).part(0, len), &self.data, from) };
         }
-        // publishes: the copies out of the set's slots and the clears of its controls, to the next root
+        // T5.
+        // publishes: the copies out of the set's slots and the clears of its control words, to the next root
         region.counter(layout.set_readers(self.k())).fetch_sub(1);
         self.advance(State::WaitOpen);
         Ok(None)

@@ -6,11 +6,20 @@
 //! | `set_typesize(k)`, `set_count(k, r)`, `set_rootready(k, r)` | | | likewise |
 //! | `control(r, slot)` | r puts, the root clears | the root | P2's `ctrl`: bytes of the fragment in r's slot |
 //!
-//! The mirror of scatterv: the root opens the sets and tells the counts; each process copies its fragments into its
-//! own queue and puts the sizes into its own controls; the root copies them out and clears the controls, before
-//! it leaves the set itself. Everyone subtracts from `readers` after each set.
+//! The paper's steps, for each set, the mirror of scatterv's (`sets` has those that all three collectives share):
 //!
-//! Mended against the print: as scatterv.
+//! | rank | step | what |
+//! |---|---|---|
+//! | root | R1 | wait until `readers` is 0, store `readers` = p |
+//! | | R2 | store `op`: the set is open |
+//! | | R3 | in the first set: write the counts, put 1 into each `rootready`, copy the root's own block |
+//! | | R4 | for each slot, for each rank with bytes left: wait for its `ctrl`, clear it, copy the fragment out |
+//! | others | T1 | wait for `op`: the set is open |
+//! | | T2 | in the first set: wait for `rootready`, read the counts, clear the word |
+//! | | T3 | for each slot of its block: copy a fragment into its own queue, put the size into its own `ctrl` |
+//! | all | L | subtract 1 from `readers`: this process has left the set; the root after it has taken all fragments |
+//!
+//! Corrected against the printed pseudocode as scatterv is.
 
 use crate::Rank;
 use crate::collective::Kind;
@@ -22,24 +31,26 @@ use crate::machine::Operation;
 use crate::machine::poll::Poll;
 use crate::region::{Mailword, Region};
 use crate::shm::engine::copy::copy_private;
+use crate::shm::engine::pieces::Part;
 use crate::shm::papers::sets::{Halt, PerSet, Sets};
 
-/// One process's part.
+/// One process's part of a gatherv.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct P2Gather<'a> {
     send: Data<'a>,
-    /// Everyone's blocks: the root has them.
+    /// The blocks of all ranks, at the root.
     receive: Option<Blocks<'a>>,
     sets: Sets,
 }
 
 impl<'a> P2Gather<'a> {
-    /// The part of `me`: `send` of rank r goes to block r of the root's `receive`. The others' `receive`
-    /// is not looked at; the root's `send` is `None` where its block is in place.
+    /// The part of `me`: `send` of rank r goes to block r of the root's `receive`. `receive` is significant only at
+    /// the root; the root's `send` is `None` where its block is in place.
     ///
     /// # Errors
-    /// `root` is no rank; the root's `receive` is missing, has not a block per rank, blocks that overlap, or another
-    /// length for the root than `send`; another's `send` is missing; the segment has no queues of the papers.
+    /// `root` is not a rank of the communicator; the root's `receive` is missing, or does not have one block per
+    /// rank, or its blocks overlap; the root's block and its `send` differ in length; another rank's `send` is
+    /// missing; the segment has no queues of the papers.
     ///
     /// # Standard section
     /// MPI 4.1, 7.5.
@@ -57,34 +68,33 @@ impl<'a> P2Gather<'a> {
         Ok(Self { send, receive, sets: Sets::new(me, Kind::Gather, root)? })
     }
 
-    /// Root: opens the set, tells the counts, and takes everyone's fragments.
+    /// Root, R1 to R4: opens the set, tells the counts, and takes the fragments of all ranks.
     fn collect<R: Region>(&mut self, region: &R, me: &mut Member, receive: &Blocks<'_>) -> Result<(), Halt> {
         if self.sets.claim(region, me)? {
             self.sets.open(region, me);
             if self.sets.is_first() {
                 self.sets.tell(region, me, receive);
-                // SAFETY: both are this process's own; the block is as long, and the caller's to write.
-                unsafe { copy_private(&self.send, &receive.block(me.rank()), (0, self.send.len())) };
+                // SAFETY: both are this process's memory; the block is as long, and the caller may write it.
+                unsafe { copy_private(&self.send, &receive.block(me.rank()), Part::first(self.send.len())) };
             }
         }
         while let Some((fragment, step)) = self.sets.next(me.size() - 1) {
             let (peer, slot) = (me.after(step + 1), self.sets.slot(fragment));
             let (at, control) = (me.layout().fragment(peer, slot), me.layout().control(peer, slot));
-            // SAFETY: S3, the slot's own control; the block is the caller's to write.
-            unsafe { self.sets.take(region, (peer, control), at, fragment, &receive.block(peer)) }?;
+            // SAFETY: S3, `control` is the slot's; the caller may write the block.
+            unsafe { self.sets.take(region, peer, control, at, fragment, &receive.block(peer)) }?;
         }
         Ok(())
     }
 
-    /// Others: wait until the set is open and for the counts, and fill their slots.
+    /// Others, T1 to T3: wait until the set is open and the counts are there, and fill their slots.
     fn give<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<(), Halt> {
         self.sets.enter(region, me)?;
         self.sets.receive(region, me, self.send.len())?;
         for fragment in self.sets.fragments() {
             let slot = self.sets.slot(fragment);
             let (at, control) = (me.layout().fragment(me.rank(), slot), me.layout().control(me.rank(), slot));
-            // SAFETY: S2, this process alone writes its slots, in a set that it has entered; `send` is the caller's to
-            // read.
+            // SAFETY: S2, only this process writes its slots, in a set that it has entered; the caller may read `send`.
             if let Some(size) = unsafe { self.sets.fill(region, at, fragment, &self.send) } {
                 // publishes: the fragment
                 region.mail(control).put_release(size);

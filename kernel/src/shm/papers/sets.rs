@@ -1,14 +1,25 @@
-//! The sets of the papers' queues, as one operation of paper P2 goes through them.
+//! How one operation of paper P2 goes through the sets of the papers' queues.
 //!
-//! A queue's slots are split into sets. One process opens a set when the last operation on it has been
-//! left by all; then each makes the fragments of that set, and leaves it. How many sets an operation
-//! takes follows from its longest block, and all run exactly so many: a process whose block ends before the
-//! longest one leaves the rest too. The counter of sets is private, and taken when an operation begins and when
-//! it has learnt its counts: operations of a communicator run one after the other.
+//! A queue's s slots are split into q sets of s/q slots. One rank opens a set when all ranks have left its last use;
+//! then each rank copies its fragments of that set, and leaves it. The longest block says how many sets an operation
+//! takes, and all ranks go through all of them: a rank whose block ends earlier enters and leaves the others, too.
+//! The operation's sets get consecutive numbers, `op`, from a private counter that is equal on all ranks. A process
+//! takes the first number at its first poll, and the others when it knows the counts. This is possible since the
+//! operations on one communicator run one after the other.
 //!
-//! A collective says what a process does in one set ([`PerSet`]), in the paper's order. A step that can't be made
-//! yet ends the poll with what it waits for ([`Halt`]); the next poll goes through the set again, and steps that
-//! are behind it do nothing.
+//! | the paper's step | function |
+//! |---|---|
+//! | wait until `readers` is 0, store `readers` = p | [`claim`](Sets::claim) |
+//! | store `op` | [`open`](Sets::open) |
+//! | wait for `op` | [`enter`](Sets::enter) |
+//! | write the counts, put `rootready` | [`tell`](Sets::tell) |
+//! | wait for `rootready`, read the counts, clear it | [`receive`](Sets::receive) |
+//! | copy a fragment in | [`fill`](Sets::fill) |
+//! | wait for `ctrl`, clear it, copy a fragment out | [`take`](Sets::take) |
+//! | subtract 1 from `readers` | `leave` |
+//!
+//! A collective says what a process does in one set ([`PerSet::set`]), in the paper's order. A step that has to wait
+//! ends the poll ([`Halt`]). The next poll runs `set` from its start again; steps that were done then do nothing.
 
 use crate::Rank;
 use crate::collective::Kind;
@@ -21,18 +32,20 @@ use crate::machine::poll::{Await, Poll, Source, Until, WaitSet};
 use crate::region::layout::Cico as Queues;
 use crate::region::{Counter, CounterId, Extent, Flag, MailId, Mailword, Region};
 use crate::shm::engine::copy::{copy_in, copy_out};
+use crate::shm::engine::pieces::Part;
 use core::cmp::Ordering::{Equal, Greater, Less};
 use core::ops::Range;
 
+/// The lowest bit of the collective in `set_bytes`; the bits below are the message's bytes.
 const KIND: u32 = 56;
 
-/// What `set_bytes` says: the collective that opened the set, and a message's bytes.
+/// The value of `set_bytes`: the collective that opened the set, and the bytes of its message.
 #[inline]
 pub(crate) const fn head(kind: Kind, bytes: u64) -> u64 {
     (kind as u64) << KIND | bytes
 }
 
-/// Is the set's head ours?
+/// Compares `set_bytes`, which `peer` wrote, with this process's collective and length.
 pub(crate) fn check_head<R: Region>(
     region: &R,
     word: CounterId,
@@ -53,10 +66,12 @@ pub(crate) fn check_head<R: Region>(
     Err(PollError::Mismatch { peer, refusal })
 }
 
-/// Why a poll does not get through a set.
+/// Why a poll does not get to the end of a set.
 #[derive(Debug)]
 pub(crate) enum Halt {
+    /// It has to wait for this.
     Wait(WaitSet),
+    /// The operation failed.
     Failed(PollError),
 }
 
@@ -71,10 +86,10 @@ pub(crate) trait PerSet {
     /// The operation's sets.
     fn sets(&mut self) -> &mut Sets;
 
-    /// Goes through the current set, up to leaving it.
+    /// Does all that this process does in the current set, but for leaving it.
     fn set<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<(), Halt>;
 
-    /// Goes from set to set: a poll.
+    /// Polls the operation: goes from set to set as far as possible.
     fn go<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
         while !self.sets().are_done() {
             self.sets().enroll(me);
@@ -93,21 +108,21 @@ pub(crate) trait PerSet {
 pub(crate) struct Sets {
     operation: u64,
     kind: Kind,
-    /// Who opens them.
+    /// The rank that opens the sets.
     opener: Rank,
     queues: Queues,
     /// The papers' `op` of the first set; 0 before it is taken.
     first: u64,
-    /// The set that this process is at, from 0.
+    /// Index of the set in which this process is, from 0.
     at: u64,
-    /// Sets of this operation, one at least; 0 before the counts are known.
+    /// Number of sets of this operation, at least one; 0 before the counts are known.
     count: u64,
-    /// Fragments of the current set that this process has taken; `None` before it is in the set.
+    /// Number of fragments of the current set that this process has taken; `None` before it has entered the set.
     taken: Option<u64>,
 }
 
 impl Sets {
-    /// The sets of an operation of `me`: of one that is over, before it is started.
+    /// The sets of an operation of `me` that was not started yet: as those of a complete one.
     ///
     /// Errors: the segment has no queues of the papers.
     pub(crate) fn new(me: &Member, kind: Kind, opener: Rank) -> Result<Self, Refusal> {
@@ -115,37 +130,39 @@ impl Sets {
         Ok(Self { operation: 0, kind, opener, queues, first: 0, at: 1, count: 1, taken: None })
     }
 
-    /// Becomes those of the next operation of `me`.
+    /// Becomes the sets of the next operation of `me`.
     pub(crate) fn start(&mut self, me: &mut Member) {
         self.operation = me.begin(self.kind);
         (self.first, self.at, self.count, self.taken) = (0, 0, 0, None);
     }
 
-    /// Who opens the sets.
+    /// The rank that opens the sets.
     pub(crate) const fn opener(&self) -> Rank {
         self.opener
     }
 
-    /// Takes the first set, once: one is opened even for no bytes, since who receives none can't know.
+    /// Takes the number of the first set, once. There is a set even if no bytes go through the queues, since a rank
+    /// that receives none can't know that before the root has told it.
     fn enroll(&mut self, me: &mut Member) {
         if self.first == 0 {
             self.first = me.take_sets(1);
         }
     }
 
-    /// The sets of an operation whose longest block through the queues has `most` bytes.
+    /// Number of sets of an operation whose longest block through the queues has `most` bytes.
     fn sets_of(&self, most: u64) -> u64 {
         let per_set = u64::from(self.queues.slots / self.queues.sets);
         most.div_ceil(self.queues.fragment).div_ceil(per_set).max(1)
     }
 
-    /// Takes the other sets: the longest block that goes through the queues has `most` bytes.
+    /// Computes the number of sets and takes the other sets' numbers: the longest block that goes through the queues
+    /// has `most` bytes.
     pub(crate) fn learn(&mut self, me: &mut Member, most: u64) {
         self.count = self.sets_of(most);
         me.take_sets(self.count - 1);
     }
 
-    /// Has this process left the last one?
+    /// Has this process left the last set?
     const fn are_done(&self) -> bool {
         self.count > 0 && self.at == self.count
     }
@@ -160,19 +177,19 @@ impl Sets {
         self.first + self.at
     }
 
-    /// Which of the queue's sets it is.
+    /// k = op mod q: the current set's place in the queue.
     pub(crate) const fn k(&self) -> u32 {
         (self.op() % self.queues.sets as u64) as u32
     }
 
-    /// The fragments of the current set.
+    /// The fragments of the current set, by their index in a block.
     pub(crate) const fn fragments(&self) -> Range<u64> {
         let per_set = (self.queues.slots / self.queues.sets) as u64;
         self.at * per_set..(self.at + 1) * per_set
     }
 
-    /// The fragment of the current set that this process takes next, and whose, from 0: each fragment of `owners`
-    /// queues in turn. `None` behind the last.
+    /// The fragment of the current set that this process takes next, and the index of the queue in which it lies: it
+    /// takes each fragment from `owners` queues in turn. `None` after the last.
     pub(crate) fn next(&self, owners: u32) -> Option<(u64, u32)> {
         let (taken, owners) = (self.taken?, u64::from(owners));
         let fragment = self.fragments().start + taken.checked_div(owners)?;
@@ -185,13 +202,14 @@ impl Sets {
         self.k() * per_set + (fragment - self.at * per_set as u64) as u32
     }
 
-    /// A fragment of a block of `bytes`: its first packed byte and its length, 0 behind the block's end.
-    fn cut(&self, fragment: u64, bytes: u64) -> (u64, u64) {
+    /// The packed bytes of a fragment of a block of `bytes`; none after the block's end.
+    fn cut(&self, fragment: u64, bytes: u64) -> Part {
         let from = fragment.saturating_mul(self.queues.fragment);
-        (from, self.queues.fragment.min(bytes.saturating_sub(from)))
+        Part { from, len: self.queues.fragment.min(bytes.saturating_sub(from)) }
     }
 
-    /// Who opens: waits until all have left the set's last use, then has it alone. False: it has it already.
+    /// The opener waits until all ranks have left the set's last use; then no other rank is in the set. Returns true
+    /// if this poll claimed it, false if an earlier one did.
     pub(crate) fn claim<R: Region>(&mut self, region: &R, me: &Member) -> Result<bool, Halt> {
         if self.taken.is_some() {
             return Ok(false);
@@ -209,13 +227,14 @@ impl Sets {
         Ok(true)
     }
 
-    /// Who opens: lets the others in.
+    /// The opener lets the others into the set.
     // publishes: all that was written since `claim`
     pub(crate) fn open<R: Region>(&self, region: &R, me: &Member) {
         region.publish(me.layout().set_op(self.k()), self.op());
     }
 
-    /// The others: wait until the set is open for this operation. False: it has been so before.
+    /// The others wait until the set is open for this operation. Returns true if this poll entered it, false if an
+    /// earlier one did.
     pub(crate) fn enter<R: Region>(&mut self, region: &R, me: &Member) -> Result<bool, Halt> {
         if self.taken.is_some() {
             return Ok(false);
@@ -229,7 +248,7 @@ impl Sets {
                 return Err(Halt::Wait(on));
             }
             Equal => check_head(region, layout.set_bytes(k), self.opener, self.kind, 0)?,
-            // Nobody can open the set again before this process has left it.
+            // The opener can't open the set again before this process has left it.
             Greater => {
                 return Err(PollError::Overrun { peer: self.opener, expected: op, found: found.unchecked() }.into());
             }
@@ -238,8 +257,8 @@ impl Sets {
         Ok(true)
     }
 
-    /// Leaves the set; with the last one, the operation is finished here.
-    // publishes: the copies out of the set's slots and the clears of its words, to whoever opens it next
+    /// Leaves the set. After the last one this process has finished the operation.
+    // publishes: the copies out of the set's slots and the clears of its words, to the rank that opens it next
     fn leave<R: Region>(&mut self, region: &R, me: &Member) {
         region.counter(me.layout().set_readers(self.k())).fetch_sub(1);
         self.at += 1;
@@ -249,7 +268,7 @@ impl Sets {
         }
     }
 
-    /// Who opens the first set of an operation: writes everyone's counts.
+    /// The opener writes the counts of all ranks, in the first set.
     pub(crate) fn write_counts<R: Region>(&self, region: &R, me: &Member, blocks: &Blocks<'_>) {
         let (layout, k) = (me.layout(), self.k());
         region.counter(layout.set_typesize(k)).store_release(blocks.element());
@@ -258,7 +277,7 @@ impl Sets {
         }
     }
 
-    /// The bytes of a rank's block, as the opener says: a peer's word, each read once.
+    /// Returns a function that reads the bytes of a rank's block from the opener's words, which are not trusted.
     pub(crate) fn told<'r, R: Region>(&self, region: &'r R, me: &Member) -> impl Fn(Rank) -> u64 + use<'r, R> {
         let (layout, k) = (*me.layout(), self.k());
         let typesize = region.counter(layout.set_typesize(k)).load_acquire().unchecked();
@@ -268,13 +287,13 @@ impl Sets {
         }
     }
 
-    /// Is what the opener says of a block what this process knows of it?
+    /// Compares the bytes of a block that the opener `told` with those that this process knows.
     pub(crate) fn agree(&self, own: u64, told: u64) -> Result<(), PollError> {
         let disagree = |refusal| PollError::Mismatch { peer: self.opener, refusal };
         Refusal::check(Argument::Bytes, own, Bound::Equals(told)).map(|_| ()).map_err(disagree)
     }
 
-    /// Root of a rooted operation: tells the others the counts, which say how many sets there are.
+    /// The root tells the others the counts. From these all compute the number of sets.
     pub(crate) fn tell<R: Region>(&mut self, region: &R, me: &mut Member, blocks: &Blocks<'_>) {
         self.write_counts(region, me, blocks);
         for rank in (0..me.size()).filter(|&rank| rank != self.opener) {
@@ -284,8 +303,8 @@ impl Sets {
         self.learn(me, most_but(blocks, self.opener));
     }
 
-    /// The others of a rooted operation, once: wait for the counts, compare the own one, and learn how many sets
-    /// there are.
+    /// The others of a rooted operation wait for the counts, once; they compare their own with `own`, in bytes, and
+    /// compute the number of sets.
     pub(crate) fn receive<R: Region>(&mut self, region: &R, me: &mut Member, own: u64) -> Result<(), Halt> {
         if self.count > 0 {
             return Ok(());
@@ -303,19 +322,19 @@ impl Sets {
             }
             most = most.max(bytes);
         }
-        // No memory holds more: this is no member's word.
-        let beyond = |refusal| PollError::Mismatch { peer: self.opener, refusal };
-        Refusal::check(Argument::Bytes, most, Bound::AtMost(i64::MAX as u64)).map_err(beyond)?;
-        Refusal::check(Argument::Sets, self.sets_of(most), Bound::AtMost(me.sets_left())).map_err(beyond)?;
+        // No memory holds more bytes: a larger number was not written by a member that keeps the protocol.
+        let mismatch = |refusal| PollError::Mismatch { peer: self.opener, refusal };
+        Refusal::check(Argument::Bytes, most, Bound::AtMost(i64::MAX as u64)).map_err(mismatch)?;
+        Refusal::check(Argument::Sets, self.sets_of(most), Bound::AtMost(me.sets_left())).map_err(mismatch)?;
         region.mail(rootready).clear();
         self.learn(me, most);
         Ok(())
     }
 
-    /// Copies a fragment of `data` into its slot of a queue; its size, where there is something to copy.
+    /// Copies a fragment of `data` into `slot`. Returns its size; `None` after the end of `data`.
     ///
     /// # Safety
-    /// This process is in the set and its slot's one writer there; `data`'s memory is readable.
+    /// This process has entered the set and is the only writer of the slot in it; `data`'s memory is readable.
     pub(crate) unsafe fn fill<R: Region>(
         &self,
         region: &R,
@@ -323,37 +342,38 @@ impl Sets {
         fragment: u64,
         data: &Data<'_>,
     ) -> Option<u64> {
-        let (from, size) = self.cut(fragment, data.len());
-        // SAFETY: R10 (S2), who opened the set has seen its `readers` at 0: everyone has left it, with all copies out.
-        (size > 0).then(|| unsafe { copy_in(region, slot.part(0, size), data, from) }).map(|()| size)
+        let Part { from, len } = self.cut(fragment, data.len());
+        // SAFETY: R10 (S2), the opener has seen the set's `readers` at 0: all ranks have left it, with all copies out.
+        (len > 0).then(|| unsafe { copy_in(region, slot.part(0, len), data, from) }).map(|()| len)
     }
 
-    /// Takes the fragment whose turn it is: waits for `control`, in which `peer` puts its size, clears it, and
-    /// copies the fragment from its slot to `data`.
+    /// Takes the next fragment: waits for `control`, into which `peer` puts its size, clears the word, and
+    /// copies the fragment from `slot` to `data`. After the end of `data` there is nothing to wait for.
     ///
     /// # Safety
     /// `control` is the slot's; `data`'s memory is writable and exclusive.
     pub(crate) unsafe fn take<R: Region>(
         &mut self,
         region: &R,
-        (peer, control): (Rank, MailId),
+        peer: Rank,
+        control: MailId,
         slot: Extent,
         fragment: u64,
         data: &Data<'_>,
     ) -> Result<(), Halt> {
-        let (from, size) = self.cut(fragment, data.len());
-        if size > 0 {
+        let Part { from, len } = self.cut(fragment, data.len());
+        if len > 0 {
             // pairs with: the caller's put after `fill`
             let found = region.mail(control).peek_acquire();
             if found.is(0) {
                 return Err(self.until_put(control, peer));
             }
             let disagree = |refusal| PollError::Mismatch { peer, refusal };
-            Refusal::check(Argument::Fragment, size, Bound::Equals(found.unchecked())).map_err(disagree)?;
+            Refusal::check(Argument::Fragment, len, Bound::Equals(found.unchecked())).map_err(disagree)?;
             region.mail(control).clear();
             // SAFETY: S3, `control` told of the fragment; its writer reuses the slot in a set that is opened only after
             // we have left this one.
-            unsafe { copy_out(region, slot.part(0, size), data, from) };
+            unsafe { copy_out(region, slot.part(0, len), data, from) };
         }
         self.taken = self.taken.map(|taken| taken + 1);
         Ok(())
@@ -364,12 +384,13 @@ impl Sets {
         self.until(Source::Mail(word, Until::Nonzero), Some(peer))
     }
 
-    /// A wait for a word that serves every use of the set.
+    /// A wait for a word that every use of the set has; `stage` tells the uses apart.
     const fn until(&self, source: Source, peer: Option<Rank>) -> Halt {
         Halt::Wait(WaitSet::one(Await { source, peer, operation: self.operation, stage: self.op() }))
     }
 }
-/// The longest block that goes from or to `root` through the queues; the root's own does not.
+
+/// Bytes of the longest block that goes from or to `root` through the queues; the root's own block does not.
 fn most_but(blocks: &Blocks<'_>, root: Rank) -> u64 {
     (0..blocks.ranks()).filter(|&rank| rank != root).map(|rank| blocks.bytes(rank)).max().unwrap_or(0)
 }
@@ -398,10 +419,10 @@ mod tests {
         let bytes = (5 << 32) + 3;
         sets.learn(&mut me, bytes);
         assert_eq!(sets.count, bytes.div_ceil(4 * 8192));
-        assert_eq!(sets.cut(bytes / 8192, bytes), (5 << 32, 3));
-        assert_eq!(sets.cut(bytes / 8192 + 1, bytes).1, 0);
-        assert_eq!(sets.cut(u64::MAX, bytes).1, 0);
-        // The next operation begins behind this one's last set.
+        assert_eq!(sets.cut(bytes / 8192, bytes), Part { from: 5 << 32, len: 3 });
+        assert_eq!(sets.cut(bytes / 8192 + 1, bytes).len, 0);
+        assert_eq!(sets.cut(u64::MAX, bytes).len, 0);
+        // The next operation starts after this one's last set.
         assert_eq!(me.take_sets(1), 1 + sets.count);
     }
 
@@ -422,14 +443,14 @@ mod tests {
     fn the_roots_own_block_takes_no_set() {
         let (counts, displacements) = ([1, 100, 7], [0, 1, 101]);
         let mut memory = [0; 108];
-        // SAFETY: the array is ours.
+        // SAFETY: the array is a local variable.
         let blocks = unsafe { Blocks::vary(Buf::of_mut(&mut memory), &counts, &displacements, Datatype::BYTE) };
         let blocks = blocks.unwrap();
         assert_eq!([0, 1, 2].map(|root| most_but(&blocks, root)), [100, 7, 100]);
     }
 
     #[test]
-    fn who_opened_a_set_for_something_else_is_told() {
+    fn a_set_that_was_opened_for_another_call_is_an_error() {
         let layout = Layout::new(Params::new(2).with_cico()).unwrap();
         let (region, word) = (Words::new(&layout), layout.set_bytes(0));
         Counter::store_release(region.counter(word), head(Kind::Bcast, 1000));

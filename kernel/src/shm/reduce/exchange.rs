@@ -1,14 +1,14 @@
-//! Reduce and allreduce by exchange (ours): operands are posted whole, and folded straight
-//! from the segment by everyone who wants the result.
+//! Reduce and allreduce by exchange (ours): ranks post their whole operands, and each rank that gets a result folds
+//! all operands straight from the segment.
 //!
-//! | who | per step |
+//! | rank | per step |
 //! |---|---|
-//! | all whose operand others want | post its next fragment |
-//! | all who want a result | from the highest rank down to 0: copy the first operand, fold the others from the left |
+//! | each rank whose operand another one folds | posts the next fragment of its operand |
+//! | each rank that gets a result | from rank h down to 0: copies h's operand, folds the others into it from the left |
 //!
-//! The result of elements 0 … h is x₀ ∘ (x₁ ∘ (… ∘ xₕ)), the same on every process, for any
-//! associative operation, commutative or not. `h` is the last rank in a reduction, the own one in
-//! a scan, the one before in an exscan.
+//! The result is x₀ ∘ (x₁ ∘ (… ∘ xₕ)), the same on all ranks with the same h, for any
+//! associative op, commutative or not. In a reduction h is the last rank, in a scan this
+//! rank, in an exscan the rank before this one.
 
 use crate::Rank;
 use crate::collective::Kind;
@@ -23,26 +23,27 @@ use crate::shm::engine::exchange::{Exchange, Order, Plan};
 use crate::shm::engine::fold::{Operand, fold_private, fold_shared};
 use crate::shm::engine::pieces::{Cut, Medium, get, put};
 
-/// One process's part.
+/// One process's part of a reduce, an allreduce, a scan or an exscan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reduce<'a> {
     kind: Kind,
     me: Rank,
     size: u32,
-    /// Does anyone else, or this process in place, fold from this one's fragments?
+    /// Is this rank's operand folded from its fragments: by another rank, or in place by itself?
     posts: bool,
-    /// The highest rank whose operand is folded here; none where no result is wanted.
+    /// h: the highest rank whose operand is folded here; `None` if this rank gets no result.
     highest: Option<Rank>,
     operand: Operand<'a>,
     cut: Cut,
 }
 
 impl<'a> Reduce<'a> {
-    /// The fold of everyone's `send` into the root's `receive`, which other ranks may leave out. In place: the
-    /// same data twice.
+    /// The fold of the `send` of all ranks into the root's `receive`, which is significant only there. In place:
+    /// `receive` is `send`.
     ///
     /// # Errors
-    /// `root` is no rank; data with holes, or no whole number of elements.
+    /// `root` is not a rank of the communicator; the root's `receive` is missing; data with holes; a length that is
+    /// not a whole number of elements; `send` and `receive` differ in length.
     #[inline(always)]
     pub fn to_root(
         me: &Member,
@@ -61,16 +62,17 @@ impl<'a> Reduce<'a> {
         Self::plan(Kind::Reduce, me, Operand::new(send, receive, op)?, !mine, highest)
     }
 
-    /// The fold of everyone's `send` into everyone's `receive`.
+    /// The fold of the `send` of all ranks into the `receive` of all ranks.
     ///
     /// # Errors
-    /// Data with holes, no whole number of elements, or two lengths.
+    /// Data with holes; a length that is not a whole number of elements; `send` and `receive` differ in length.
     #[inline(always)]
     pub fn to_all(me: &Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
         let (posts, highest) = (me.size() > 1, Some(me.size() - 1));
         Self::plan(Kind::Allreduce, me, Operand::new(send, Some(receive), op)?, posts, highest)
     }
 
+    /// The plan of this rank: `posts` where another rank folds its operand; `highest` is h.
     #[inline(always)]
     pub(crate) fn plan(
         kind: Kind,
@@ -82,7 +84,8 @@ impl<'a> Reduce<'a> {
         let bytes = operand.bytes();
         let medium = Medium::of(bytes);
         let cut = Cut::whole(bytes, medium.room(me), operand.op.element())?;
-        // In place the own operand is overwritten before its turn: it is folded from the own fragment.
+        // In place, this rank's operand is overwritten before it is folded: so it is posted, and folded from the
+        // fragment.
         let early = highest.is_some_and(|highest| highest > me.rank());
         let posts = posts || operand.is_in_place() && early;
         let plan = Self { kind, me: me.rank(), size: me.size(), posts, highest, operand, cut };

@@ -1,14 +1,15 @@
-//! Reduce_scatter and reduce_scatter_block by exchange (ours): everyone posts a piece of each block, and
-//! folds the pieces of its own.
+//! Reduce_scatter and reduce_scatter_block by exchange (ours): each rank posts a piece of each block, and
+//! folds the pieces of its own block.
 //!
-//! | who | per step |
-//! |---|---|
-//! | all | post the next piece of every block, side by side in one fragment |
-//! | all | begin with the own piece of the own block, fold everyone else's, from the next rank on |
+//! In each step every rank does this:
 //!
-//! Where a slot has not room for an element for each process, a fragment has a piece of one block, of each rank in its order.
+//! 1. Post the next piece of every block, side by side in one fragment.
+//! 2. Copy its own piece of its own block to the result; fold those of the others into it, from the next rank on.
 //!
-//! A result is folded by one process alone, so that its order is its own affair; an operation
+//! If a slot has no room for an element of each block, a fragment has a piece of one block only: of rank 0's, rank
+//! 1's, … in turn.
+//!
+//! Only one rank folds a block, so it may fold in any order if the op commutes. An op
 //! that does not commute is folded from the last rank down to 0.
 
 use crate::Rank;
@@ -22,9 +23,9 @@ use crate::region::{Extent, Region};
 use crate::shm::engine::copy::copy_private;
 use crate::shm::engine::exchange::{Exchange, Order, Plan};
 use crate::shm::engine::fold::{Operand, Shares, fold_shared};
-use crate::shm::engine::pieces::get;
+use crate::shm::engine::pieces::{Pair, Part, get};
 
-/// One process's part.
+/// One process's part of a reduce_scatter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReduceScatter<'a> {
     me: Rank,
@@ -37,11 +38,12 @@ pub struct ReduceScatter<'a> {
 }
 
 impl<'a> ReduceScatter<'a> {
-    /// `receive` becomes the fold of everyone's block `me` of `send`. All know all lengths. In place: `receive`
-    /// lies where the blocks begin.
+    /// `receive` becomes the fold of block `me` of the `send` of all ranks. All ranks know all lengths. In place:
+    /// `receive` starts where the blocks start.
     ///
     /// # Errors
-    /// Not one block per rank; the own block and `receive` differ in length; data with holes, or no whole number of elements.
+    /// `send` does not have one block per rank; this rank's block and `receive` differ in length; data with holes; a
+    /// length that is not a whole number of elements.
     #[inline(always)]
     pub fn new(me: &Member, send: Blocks<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
         Refusal::check(Argument::Ranks, send.ranks().into(), Bound::Equals(me.size().into()))?;
@@ -55,9 +57,9 @@ impl<'a> ReduceScatter<'a> {
         Ok(Exchange::of(medium, steps, plan))
     }
 
-    /// The part of the own block whose pieces are in a step's fragments.
+    /// The part of this rank's block whose pieces are in a step's fragments.
     #[inline]
-    fn part(&self, step: u64) -> (u64, u64) {
+    fn part(&self, step: u64) -> Part {
         self.shares.pieces.cut.part(self.receive.len(), self.shares.piece(step))
     }
 }
@@ -84,8 +86,8 @@ impl Plan for ReduceScatter<'_> {
     }
 
     fn takes(&self, step: u64, _: Rank) -> bool {
-        // An empty block needs nobody.
-        self.shares.is_for(step, self.me) && self.part(step).1 > 0
+        // Nothing is taken for an empty block.
+        self.shares.is_for(step, self.me) && self.part(step).len > 0
     }
 
     fn order(&self) -> Order {
@@ -94,9 +96,10 @@ impl Plan for ReduceScatter<'_> {
 
     unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, step: u64) {
         let piece = self.shares.piece(step);
-        for reader in self.shares.readers((self.me, self.size), &self.op, step) {
+        for reader in self.shares.readers(self.me, self.size, &self.op, step) {
+            let pair = Pair { writer: self.me, reader };
             // SAFETY: the caller's promise.
-            unsafe { self.shares.pieces.put(region, place, (self.me, reader), piece, &self.send.block(reader)) };
+            unsafe { self.shares.pieces.put(region, place, pair, piece, &self.send.block(reader)) };
         }
     }
 
@@ -108,9 +111,9 @@ impl Plan for ReduceScatter<'_> {
             unsafe { copy_private(&self.send.block(self.me), &self.receive, part) };
             return Ok(());
         }
-        let place = self.shares.pieces.of(place, (peer, self.me));
+        let place = self.shares.pieces.of(place, Pair { writer: peer, reader: self.me });
         if ordered && peer == self.size - 1 {
-            // SAFETY: the caller's promise; this process has posted its own piece too.
+            // SAFETY: the caller's promise; this process has posted its own piece, too.
             unsafe { get(region, place, &self.receive, part) };
             return Ok(());
         }

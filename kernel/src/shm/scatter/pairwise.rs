@@ -1,9 +1,11 @@
-//! Scatter and scatterv (ours): the root posts a block for each process, each takes its own.
+//! Scatter and scatterv (ours): the root posts a block for each rank, and each rank takes its own.
 //!
-//! | who | per step |
+//! | rank | what it does |
 //! |---|---|
-//! | root | posts every block side by side in one fragment; longer ones in turns, a piece for one process, in its own queue and then in theirs |
+//! | root | posts short blocks side by side in one fragment; of long ones, a fragment for each rank in turn |
 //! | others | wait for the root's fragment, copy their piece out |
+//!
+//! The root posts long blocks in its own queue until that is full, and then in the readers' queues.
 
 use crate::Rank;
 use crate::collective::Kind;
@@ -13,11 +15,12 @@ use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, Refusal};
 use crate::shm::engine::pairwise::{Pairwise, Receive};
 
-/// A scatter of equal blocks from `root`: `send` counts at the root alone, `receive` is this process's block, `None` where the
-/// root's stays in place.
+/// A scatter of equal blocks from `root`. `send` is significant only at the root. `receive` is this rank's block;
+/// `None` at a root whose block stays in place.
 ///
 /// # Errors
-/// `root` is no rank; the root's blocks are not one per rank, or not of the length of its own.
+/// `root` is not a rank of the communicator; the root's `send` does not have one block per rank; the root's `receive`
+/// and its block in `send` differ in length; an argument that this rank needs is missing.
 #[inline(always)]
 pub fn scatter<'a>(
     me: &Member,
@@ -29,7 +32,7 @@ pub fn scatter<'a>(
     Pairwise::equal(me, Kind::Scatter, bytes, send, Receive::From(root, receive))
 }
 
-/// A scatter of blocks whose lengths only the root knows all of.
+/// A scatter of blocks of any lengths; only the root knows all of them.
 ///
 /// # Errors
 /// As [`scatter`].
@@ -44,7 +47,7 @@ pub fn scatterv<'a>(
     Pairwise::vary(me, Kind::Scatter, bytes, send, Receive::From(root, receive))
 }
 
-/// Checks what was given: bytes of this process's block, and everyone's at the root.
+/// Checks the arguments. Returns the bytes of this rank's block, and at the root the blocks of all ranks.
 #[inline(always)]
 fn check<'a>(
     me: &Member,

@@ -1,4 +1,4 @@
-//! Parameters: their JSON, and those that are refused.
+//! Parameters: their JSON form, and values that are refused.
 
 use unisono_sim::{Dropped, Link, Network, Placement, Schedule, Topology, World};
 
@@ -31,7 +31,7 @@ fn json() {
 }
 
 #[test]
-fn what_is_no_time_is_refused() {
+fn parameters_out_of_range_are_refused() {
     let base = Network::new(Topology::Crossbar);
     for (link, words) in [
         (Link { latency: -1.0, ..base.leaf }, "leaf.L is -1, must be between 0 and 1000000000"),

@@ -1,4 +1,5 @@
-//! Seeded schedules: the same seed the same run; order inside a channel; ranks that stop, are slow, or wait for each other.
+//! Seeded schedules: the same seed gives the same run; messages of a channel keep their order; ranks stop, are slow,
+//! or wait for each other.
 
 use crate::scripts::{Act, Script, network, run};
 use std::rc::Rc;
@@ -42,7 +43,8 @@ fn messages_of_one_channel_stay_in_order_and_those_of_two_do_not() {
     const COUNT: u64 = 12;
     let mut overtaken = 0;
     for seed in 0..200 {
-        // Rank 0 posts receives from 1 with tags 1 … 12 and one from 2; when 1's last message is there, all before it must be.
+        // Rank 0 posts receives from 1 with tags 1 … 12 and one from 2; when 1's last message is there, all before it
+        // must be.
         let posts = (1..=COUNT).map(|tag| Act::Post(1, tag, 1)).chain([Act::Post(2, 99, 1), Act::Receive(1, 0, 1)]);
         let receiver = Script::new(posts.chain((0..=COUNT as usize).map(Act::Test)));
         let sender = Script::new((1..=COUNT).chain([0]).map(|tag| Act::Send(0, tag, 1, tag as u8)));
@@ -70,7 +72,7 @@ fn equal_tags_match_in_the_order_of_posting() {
 }
 
 #[test]
-fn who_has_stopped_is_named_by_all_who_wait() {
+fn a_rank_that_has_stopped_is_named_as_the_cause() {
     // 0 → 4, 2, 1; 4 → 6, 5; 6 → 7; 2 → 3. Without 4 the ranks 5, 6, 7 wait.
     let dropped = vec![Dropped { rank: 4, polls: 0 }];
     let (outcome, _) = broadcast(8, 0, Schedule { dropped, ..Schedule::default() });
@@ -120,7 +122,7 @@ fn a_circle_of_waits_is_a_deadlock() {
 }
 
 #[test]
-fn who_waits_for_one_that_is_done_says_so() {
+fn a_rank_that_is_done_while_another_waits_for_it_is_the_cause() {
     let mut scripts = vec![Script::new([]), Script::new([Act::Receive(0, 3, 1)])];
     let outcome = run(network(Topology::Crossbar), Schedule::default(), &mut scripts);
     let report = outcome.last().unwrap_err().to_string();
@@ -155,8 +157,8 @@ fn a_group_has_its_own_numbers_and_its_reports_the_worlds() {
         let schedule = Schedule { dropped: dropped.clone(), ..Schedule::default() };
         let world = World::new(network(Topology::Crossbar), Placement::blocks(7, 7).unwrap(), schedule).unwrap();
         let ends = world.endpoints();
-        assert!(ends[0].among(&members).is_none(), "no member");
-        assert!(ends[6].among(&[6, 7].into()).is_none(), "no rank");
+        assert!(ends[0].among(&members).is_none(), "rank 0 is not a member");
+        assert!(ends[6].among(&[6, 7].into()).is_none(), "7 is not a rank");
         let mut data = [[0; 1]; 7];
         data[6] = [7];
         let part = |(end, byte): (Endpoint, &mut [u8; 1])| match end.among(&members) {

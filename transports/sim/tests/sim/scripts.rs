@@ -1,4 +1,4 @@
-//! What the simulator's tests share: ranks that follow a script, and links with small numbers.
+//! What the simulator's tests share: ranks that follow a script, and links with small parameters.
 
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::PollError;
@@ -7,16 +7,16 @@ use unisono_kernel::machine::p2p::{P2p, P2pError, Tag};
 use unisono_kernel::machine::poll::{Await, Poll, Slot, Source, WaitSet};
 use unisono_sim::{Endpoint, Link, Network, Outcome, Placement, Schedule, Topology, World};
 
-/// What a rank does next; it waits for the end of each action.
+/// What a rank does next.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Act {
-    /// Sends to a rank, with a tag, so many bytes of this value.
+    /// Sends and waits: the rank, the tag, the number of bytes, their value.
     Send(u32, u64, usize, u8),
-    /// Receives from a rank, with a tag, so many bytes.
+    /// Receives and waits: the rank, the tag, the number of bytes.
     Receive(u32, u64, usize),
-    /// Posts a receive, and does not wait for it.
+    /// Posts a receive and does not wait: the rank, the tag, the number of bytes.
     Post(u32, u64, usize),
-    /// Asks for the receive that was posted as the n-th; goes on whatever the answer.
+    /// Tests the n-th posted receive, and continues whether it is complete or not.
     Test(usize),
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Script {
     waiting: Option<(Slot, u32)>,
     posted: Vec<(Slot, u32)>,
     buffers: Vec<Vec<u8>>,
-    /// Answers of `Test`.
+    /// What each `Test` returned.
     pub(crate) complete: Vec<bool>,
 }
 
@@ -45,7 +45,7 @@ impl Script {
     }
 
     fn buffer(&mut self, value: u8, bytes: usize) -> Buf {
-        // A buffer of its own for each act: they stay where they are until the script is dropped.
+        // Each act has its own buffer, which stays where it is until the script is dropped.
         self.buffers.push(vec![value; bytes]);
         Buf::of_mut(self.buffers.last_mut().expect("pushed above"))
     }
@@ -68,13 +68,13 @@ impl Machine<Endpoint> for Script {
             match act {
                 Act::Send(to, tag, bytes, value) => {
                     let buffer = self.buffer(value, bytes);
-                    // SAFETY: the buffer is this script's, which outlives the run, and nobody writes it.
+                    // SAFETY: the buffer is this script's, which outlives the run, and nothing writes it.
                     let slot = unsafe { end.post_send(to, Tag(tag), buffer) };
                     self.waiting = Some((slot.map_err(failed(to))?, to));
                 }
                 Act::Receive(from, tag, bytes) | Act::Post(from, tag, bytes) => {
                     let buffer = self.buffer(0, bytes);
-                    // SAFETY: the buffer is this script's, which outlives the run, and nobody else touches it.
+                    // SAFETY: the buffer is this script's, which outlives the run, and nothing else accesses it.
                     let slot = (unsafe { end.post_recv(from, Tag(tag), buffer) }.map_err(failed(from))?, from);
                     match act {
                         Act::Receive(..) => self.waiting = Some(slot),
@@ -98,7 +98,7 @@ pub(crate) const fn network(topology: Topology) -> Network {
     Network { topology, numa: None, node: LINK, leaf: LINK, spine: LINK }
 }
 
-/// Runs scripts, a rank per node.
+/// Runs scripts, with one rank per node.
 pub(crate) fn run(network: Network, schedule: Schedule, scripts: &mut Vec<Script>) -> Outcome {
     let ranks = scripts.len() as u32;
     let world = World::new(network, Placement::blocks(ranks, ranks).unwrap(), schedule).unwrap();

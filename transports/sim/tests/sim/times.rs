@@ -85,7 +85,8 @@ fn binomial_broadcasts() {
         assert_eq!(ends(&binomial(topology, 2)), [6.0, 10.0]);
         assert_eq!(ends(&binomial(topology, 3)), [15.0, 19.0, 10.0]);
     }
-    // Four: 2 → 3 is ready at 12. On a crossbar it leaves at once; on a star 0 → 1 has the switch from 11 to 15, and g passes.
+    // Four: 2 → 3 is ready at 12. On a crossbar it leaves at once; on a star 0 → 1 occupies the switch from 11 to 15,
+    // and then g passes.
     assert_eq!(ends(&binomial(Topology::Crossbar, 4)), [15.0, 19.0, 16.0, 20.0]);
     assert_eq!(ends(&binomial(Topology::Star, 4)), [15.0, 19.0, 24.0, 28.0]);
 }
