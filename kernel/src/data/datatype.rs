@@ -230,6 +230,18 @@ impl<'a> Data<'a> {
         self.bytes == 0
     }
 
+    /// Has the data no holes?
+    #[inline(always)]
+    pub(crate) const fn is_contiguous(&self) -> bool {
+        matches!(self.shape, Shape::Dense)
+    }
+
+    /// The address of its first element.
+    #[inline(always)]
+    pub(crate) const fn start(&self) -> *mut u8 {
+        self.base
+    }
+
     /// The memory; `None` if the data has holes.
     #[inline]
     pub const fn as_contiguous(&self) -> Option<Buf> {

@@ -56,7 +56,7 @@ impl<'a> Slices<'a> {
     /// Data with holes; a length that is not a whole number of elements; `send` and `receive` differ in length; an
     /// element is longer than a slot.
     pub fn new(me: &Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
-        Operand::new(send, Some(receive), op)?;
+        Operand::check(&send, Some(&receive), &op)?;
         let slice = op.count(send.len())?.div_ceil(me.size().into()) * op.element();
         let (_, shares) = Shares::new(me, slice, &op, false)?;
         let pieces = shares.pieces.cut.steps(slice);

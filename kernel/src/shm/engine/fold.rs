@@ -20,20 +20,21 @@ pub(crate) struct Operand<'a> {
     pub(crate) op: Op,
 }
 
-impl<'a> Operand<'a> {
-    /// Operand `send` and memory `receive` for the result. In place: `receive` is `send`.
+impl Operand<'_> {
+    /// Checks operand `send` and memory `receive` for the result. In place: `receive` is `send`.
     ///
     /// # Errors
     /// Data with holes (pack it first: an op's elements have none), a length that is not a whole number of
     /// elements, or a `receive` of another length.
     #[inline(always)]
-    pub(crate) fn new(send: Data<'a>, receive: Option<Data<'a>>, op: Op) -> Result<Self, Refusal> {
+    pub(crate) fn check(send: &Data<'_>, receive: Option<&Data<'_>>, op: &Op) -> Result<(), Refusal> {
         op.count(send.len())?;
-        for data in [Some(send), receive].into_iter().flatten() {
-            Refusal::check(Argument::Bytes, data.len(), Bound::Equals(send.len()))?;
-            data.as_contiguous().ok_or(Refusal::not(Argument::Datatype, Condition::Contiguous))?;
+        check_contiguous(send)?;
+        if let Some(receive) = receive {
+            Refusal::check(Argument::Bytes, receive.len(), Bound::Equals(send.len()))?;
+            check_contiguous(receive)?;
         }
-        Ok(Self { send, receive, op })
+        Ok(())
     }
 
     pub(crate) const fn bytes(&self) -> u64 {
@@ -41,9 +42,16 @@ impl<'a> Operand<'a> {
     }
 
     /// Does the result replace the operand?
+    #[inline(always)]
     pub(crate) fn is_in_place(&self) -> bool {
-        self.receive == Some(self.send)
+        // Both are contiguous and of one length.
+        matches!(&self.receive, Some(receive) if receive.start() == self.send.start())
     }
+}
+
+#[inline(always)]
+fn check_contiguous(data: &Data<'_>) -> Result<(), Refusal> {
+    if data.is_contiguous() { Ok(()) } else { Err(Refusal::not(Argument::Datatype, Condition::Contiguous)) }
 }
 
 /// How fragments are shared by ranks that each fold a block of their own. If a slot has room for an element of each

@@ -54,12 +54,13 @@ impl<'a> Reduce<'a> {
     ) -> Result<Exchange<Self>, Refusal> {
         me.check_root(root)?;
         let mine = me.rank() == root;
-        if mine {
-            receive.ok_or(absent())?;
+        if mine && receive.is_none() {
+            return Err(absent());
         }
-        let receive = receive.filter(|_| mine);
+        let receive = if mine { receive } else { None };
+        Operand::check(&send, receive.as_ref(), &op)?;
         let highest = mine.then(|| me.size() - 1);
-        Self::plan(Kind::Reduce, me, Operand::new(send, receive, op)?, !mine, highest)
+        Self::plan(Kind::Reduce, me, Operand { send, receive, op }, !mine, highest)
     }
 
     /// The fold of the `send` of all ranks into the `receive` of all ranks.
@@ -68,8 +69,9 @@ impl<'a> Reduce<'a> {
     /// Data with holes; a length that is not a whole number of elements; `send` and `receive` differ in length.
     #[inline(always)]
     pub fn to_all(me: &Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
+        Operand::check(&send, Some(&receive), &op)?;
         let (posts, highest) = (me.size() > 1, Some(me.size() - 1));
-        Self::plan(Kind::Allreduce, me, Operand::new(send, Some(receive), op)?, posts, highest)
+        Self::plan(Kind::Allreduce, me, Operand { send, receive: Some(receive), op }, posts, highest)
     }
 
     /// The plan of this rank: `posts` where another rank folds its operand; `highest` is h.

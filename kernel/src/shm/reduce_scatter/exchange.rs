@@ -50,7 +50,7 @@ impl<'a> ReduceScatter<'a> {
         for rank in 0..me.size() {
             op.count(send.bytes(rank))?;
         }
-        Operand::new(send.block(me.rank()), Some(receive), op)?;
+        Operand::check(&send.block(me.rank()), Some(&receive), &op)?;
         let (medium, shares) = Shares::new(me, send.most(), &op, true)?;
         let steps = shares.fragments(send.most());
         let plan = Self { me: me.rank(), size: me.size(), send, receive, op, shares, steps };

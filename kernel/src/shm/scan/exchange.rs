@@ -17,7 +17,8 @@ use crate::shm::reduce::exchange::Reduce;
 #[inline(always)]
 pub fn scan<'a>(me: &Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Reduce<'a>>, Refusal> {
     let (posts, highest) = (me.rank() + 1 < me.size(), Some(me.rank()));
-    Reduce::plan(Kind::Scan, me, Operand::new(send, Some(receive), op)?, posts, highest)
+    Operand::check(&send, Some(&receive), &op)?;
+    Reduce::plan(Kind::Scan, me, Operand { send, receive: Some(receive), op }, posts, highest)
 }
 
 /// The fold of the `send` of the ranks below this one into `receive`. Rank 0's `receive` stays as it is.
@@ -27,5 +28,6 @@ pub fn scan<'a>(me: &Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Resul
 #[inline(always)]
 pub fn exscan<'a>(me: &Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Reduce<'a>>, Refusal> {
     let (posts, highest) = (me.rank() + 1 < me.size(), me.rank().checked_sub(1));
-    Reduce::plan(Kind::Exscan, me, Operand::new(send, Some(receive), op)?, posts, highest)
+    Operand::check(&send, Some(&receive), &op)?;
+    Reduce::plan(Kind::Exscan, me, Operand { send, receive: Some(receive), op }, posts, highest)
 }

@@ -28,7 +28,8 @@ pub fn scatter<'a>(
     receive: Option<Data<'a>>,
     root: Rank,
 ) -> Result<Pairwise<'a>, Refusal> {
-    let (bytes, send) = check(me, send, &receive, root)?;
+    let bytes = check(me, send.as_ref(), receive.as_ref(), root)?;
+    let send = if me.rank() == root { send } else { None };
     Pairwise::equal(me, Kind::Scatter, bytes, send, Receive::From(root, receive))
 }
 
@@ -43,27 +44,23 @@ pub fn scatterv<'a>(
     receive: Option<Data<'a>>,
     root: Rank,
 ) -> Result<Pairwise<'a>, Refusal> {
-    let (bytes, send) = check(me, send, &receive, root)?;
+    let bytes = check(me, send.as_ref(), receive.as_ref(), root)?;
+    let send = if me.rank() == root { send } else { None };
     Pairwise::vary(me, Kind::Scatter, bytes, send, Receive::From(root, receive))
 }
 
-/// Checks the arguments. Returns the bytes of this rank's block, and at the root the blocks of all ranks.
+/// Checks the arguments. Returns the bytes of this rank's block.
 #[inline(always)]
-fn check<'a>(
-    me: &Member,
-    send: Option<Blocks<'a>>,
-    receive: &Option<Data<'a>>,
-    root: Rank,
-) -> Result<(u64, Option<Blocks<'a>>), Refusal> {
+fn check(me: &Member, send: Option<&Blocks<'_>>, receive: Option<&Data<'_>>, root: Rank) -> Result<u64, Refusal> {
     me.check_root(root)?;
     if me.rank() != root {
-        return Ok((receive.as_ref().map(Data::len).ok_or(absent())?, None));
+        return receive.map(Data::len).ok_or(absent());
     }
-    let blocks = send.as_ref().ok_or(absent())?;
+    let blocks = send.ok_or(absent())?;
     Refusal::check(Argument::Ranks, blocks.ranks().into(), Bound::Equals(me.size().into()))?;
     let bytes = blocks.bytes(root);
     if let Some(data) = receive {
         Refusal::check(Argument::Bytes, data.len(), Bound::Equals(bytes))?;
     }
-    Ok((bytes, send))
+    Ok(bytes)
 }
