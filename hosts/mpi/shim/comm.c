@@ -78,7 +78,7 @@ static struct shim_comm *new_entry(void) {
 static void insert(struct shim_comm *entry, uintptr_t key) {
     pthread_mutex_lock(&lock);
     __atomic_store_n(&entry->key, key, __ATOMIC_RELAXED);
-    make_room(); /* several threads may have called new_entry before one inserts; the other half of the table is spare */
+    make_room(); /* several threads may have called new_entry before one inserts; half of the table is spare */
     put(table, entry);
     pthread_mutex_unlock(&lock);
 }
