@@ -196,10 +196,10 @@ static bool pack_some(void *at, int count, MPI_Datatype type, char *packed, int 
 /* MPICH refuses to pack from address 0, which is MPI_BOTTOM. So this packs from a higher address, with a type that has
  * a negative displacement. */
 static bool pack_at_zero(int count, MPI_Datatype type, char *packed, int bytes, bool pack) {
-    MPI_Aint behind = 4096, back = -behind;
+    MPI_Aint above = 4096, back = -above;
     MPI_Datatype shifted;
     if (PMPI_Type_create_hindexed(1, &count, &back, type, &shifted) != MPI_SUCCESS) return false;
-    bool done = PMPI_Type_commit(&shifted) == MPI_SUCCESS && pack_some((void *)behind, 1, shifted, packed, bytes, pack);
+    bool done = PMPI_Type_commit(&shifted) == MPI_SUCCESS && pack_some((void *)above, 1, shifted, packed, bytes, pack);
     PMPI_Type_free(&shifted);
     return done;
 }

@@ -23,9 +23,9 @@ fn offers<'p>(members: impl Iterator<Item = &'p Process>) -> Vec<Words> {
 
 /// Attaches all members; returns the largest reason, and their leases.
 fn attach(members: &[&Process], offers: &[Words]) -> (Reason, Vec<Lease>) {
-    let answers: Vec<_> = (0..).zip(members).map(|(rank, process)| process.attach(offers, rank, CROWD, None)).collect();
-    let worst = answers.iter().map(|(reason, _)| *reason).max().unwrap();
-    (worst, answers.into_iter().map(|(_, lease)| lease).collect())
+    let results: Vec<_> = (0..).zip(members).map(|(rank, process)| process.attach(offers, rank, CROWD, None)).collect();
+    let worst = results.iter().map(|(reason, _)| *reason).max().unwrap();
+    (worst, results.into_iter().map(|(_, lease)| lease).collect())
 }
 
 /// A communicator of these members, or the reason why there is none.

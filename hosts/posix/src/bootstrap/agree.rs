@@ -59,7 +59,7 @@ fn encode_failure(rank: Rank, text: &str) -> Vec<u8> {
     [&[FAILED], &rank.to_le_bytes()[..], &text[..text.len().min(TEXT)]].concat()
 }
 
-/// Reads a failure; `None` if the message is none.
+/// Reads a failure; `None` if the message is not a failure.
 fn decode_failure(message: &[u8]) -> Option<Failure> {
     let (rank, text) = message.strip_prefix(&[FAILED])?.split_first_chunk()?;
     Some(Failure { rank: Rank::from_le_bytes(*rank), cause: String::from_utf8_lossy(text).into_owned() })

@@ -65,14 +65,14 @@ impl Commons {
         Host::new(self.yields, timeout, watch)
     }
 
-    /// Waits until `ready` returns a value. `whom` are the ranks in `members` on which that depends.
+    /// Waits until `ready` returns a value. `awaited` are the ranks in `members` on which that depends.
     ///
     /// # Errors
-    /// A process in `whom` has ended, or the wait took longer than `timeout`.
+    /// A process in `awaited` has ended, or the wait took longer than `timeout`.
     pub(super) fn wait<A>(
         &self,
         members: &[WorldRank],
-        whom: &[Rank],
+        awaited: &[Rank],
         timeout: Option<Duration>,
         mut ready: impl FnMut() -> Option<A>,
     ) -> Result<A, Error> {
@@ -92,13 +92,13 @@ impl Commons {
             if now >= look {
                 look = now + LOOK;
                 let gone = |rank: &&Rank| members.get(**rank as usize).is_some_and(|&process| self.gone(process));
-                if let Some(&rank) = whom.iter().find(gone) {
+                if let Some(&rank) = awaited.iter().find(gone) {
                     // It may have done its part before it ended.
                     return ready().ok_or(over(rank, Cause::Died));
                 }
             }
             if timeout.is_some_and(|bound| now - begin > bound) {
-                return Err(over(whom.first().copied().unwrap_or(0), Cause::Late));
+                return Err(over(awaited.first().copied().unwrap_or(0), Cause::Late));
             }
         }
     }

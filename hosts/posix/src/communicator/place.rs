@@ -330,8 +330,8 @@ impl Place {
     /// unchanged then.
     pub fn renew(&self) -> Result<Self, PosixError> {
         state::renewable(&self.region, &self.layout)?;
-        let everyone: Vec<Rank> = (0..self.layout.ranks()).collect();
-        self.create(&everyone, RENEWAL)
+        let all: Vec<Rank> = (0..self.layout.ranks()).collect();
+        self.create(&all, RENEWAL)
     }
 
     /// A communicator of these ranks of this one; all of them call with this tag. Its memory is from the arena of the
