@@ -1,7 +1,7 @@
 #!/bin/sh
-# Builds libunisono_openmpi.so and libunisono_mpich.so, to be preloaded, for each MPI whose compiler is here, into
-# ${CARGO_TARGET_DIR:-target}/release. Nothing of the MPI is linked (shim/shim.h says why); -z defs proves it.
-# With SimGrid also libunisono_smpi.so, of which only the messages are of use (docs/results/simgrid.md): its
+# Builds libunisono_openmpi.so and libunisono_mpich.so, to be preloaded, for each MPI whose compiler is installed, into
+# ${CARGO_TARGET_DIR:-target}/release. They are not linked with the MPI (shim/shim.h says why); -z defs proves it.
+# With SimGrid also libunisono_smpi.so, of which only the messages are useful (docs/results/simgrid.md): SimGrid's
 # MPI_COMM_WORLD is a variable, so it is linked.
 set -eu
 
@@ -12,7 +12,7 @@ release=$target/release
 
 (cd "$root" && cargo build --locked --release -p unisono-mpi)
 
-# Names that are exported: the MPI's, of C and Fortran, and what include/unisono_messages.h declares.
+# The exported names: the MPI's, for C and Fortran, and those of include/unisono_messages.h.
 exports=$release/unisono_mpi_exports
 cat >"$exports" <<'END'
 { global: MPI_*; mpi_*; ompi_*_f; unisono_messages_connect; local: *; };

@@ -1,13 +1,13 @@
 //! The C library for processes that `unisono run` starts: all of `unisono.h`, `unisono_join`, and communicators.
 //!
-//! It is a crate of its own, so that the plain C library maps nothing and starts nothing.
+//! It is a separate crate, so that the plain C library has no code that maps memory or starts processes.
 
 use core::any::Any;
 use core::ffi::c_int;
 use core::fmt;
 use std::io::Write;
 use std::time::Duration;
-use unisono_c::comm::{Beside, Handle, free_after, unisono_free, with_beside};
+use unisono_c::comm::{Handle, HostState, free_after, unisono_free, with_host_state};
 use unisono_c::error::{Failure, UNISONO_OK, answer};
 use unisono_c::request::State;
 use unisono_c::waiting::{Patience, Waiting};
@@ -20,15 +20,15 @@ use unisono_posix::decisions::decisions;
 use unisono_posix::segment::View;
 use unisono_posix::{Options, Place, PosixError, join_place};
 
-/// What lies beside a handle's communicator: its place among the processes, and a hold on its memory.
+/// The host's state of a handle: the communicator's place, and a view that keeps its memory.
 #[derive(Debug)]
-struct Seat {
+struct PlaceState {
     place: Place,
     has_ended: bool,
     _view: View,
 }
 
-impl Beside for Seat {
+impl HostState for PlaceState {
     fn ended(&mut self, end: Option<Base>) {
         self.has_ended = true;
         self.place.leave(end);
@@ -43,8 +43,8 @@ impl Beside for Seat {
     }
 }
 
-impl Drop for Seat {
-    /// Where there was no memory for the handle: the others shall not wait for this rank.
+impl Drop for PlaceState {
+    /// If there was no memory for the handle, poisons the communicator, so that no other rank waits for this one.
     fn drop(&mut self) {
         if !self.has_ended {
             self.place.give_up();
@@ -52,38 +52,39 @@ impl Drop for Seat {
     }
 }
 
-/// A failure with the words of `cause`. They are never freed: a job is joined once.
+/// A failure with the text of `cause`, which is never freed: a process joins a job once.
 fn failure(cause: PosixError) -> Failure {
     Failure::Host(cause.class(), cause.to_string().leak())
 }
 
-/// What the environment asks for and is not to be had: there is nobody else to tell. A closed stderr is no error.
+/// Writes to stderr which options of the environment could not be fulfilled: the C caller has passed no place for it. A
+/// closed stderr is ignored.
 fn say(line: fmt::Arguments<'_>) {
     let _ = std::io::stderr().write_all(format!("unisono: {line}\n").as_bytes());
 }
 
-/// A failure of a call that makes a communicator.
+/// The failure of a call that makes a communicator.
 fn refusal(error: PosixError) -> Failure {
     match error {
         PosixError::Refused(refusal) => Failure::Refused(refusal),
         PosixError::Call(error) => Failure::Collective(error),
-        PosixError::Space { needed, available, .. } => Failure::Full(needed, available),
+        PosixError::Space { needed, available, .. } => Failure::Full { needed, free: available },
         PosixError::Setting { .. } => Failure::Group,
         other => Failure::Host(other.class(), "the system refused a communicator"),
     }
 }
 
 fn handle(place: Place) -> Result<*mut Handle, Failure> {
-    let (view, plan, yields) = (place.region(), place.plan(), place.yields());
-    // SAFETY: the view lies beside the communicator, and goes with it.
+    let (view, (layout, rank, base), yields) = (place.region(), place.plan(), place.yields());
+    // SAFETY: the handle keeps the view with the communicator, and drops both together.
     let region = unsafe { view.mapped() };
-    let seat = Seat { place, has_ended: false, _view: view };
-    let host = Patience::new(seat.place.host())?;
+    let state = PlaceState { place, has_ended: false, _view: view };
+    let host = Patience::new(state.place.host())?;
     let wait: Waiting = if yields { SpinThen::crowded(host) } else { SpinThen::spinning(host) };
-    Handle::allocate_beside(region, plan, wait, Some(Box::new(seat)))
+    Handle::allocate_with_host(region, layout, rank, base, wait, Some(Box::new(state)))
 }
 
-/// Makes a handle, and writes it to `made`, or null.
+/// Makes a handle and writes it to `made`, null on an error. `name` is the argument's name for an error.
 ///
 /// # Safety
 /// `made` is null or points to a pointer that may be written.
@@ -123,45 +124,49 @@ pub unsafe extern "C" fn unisono_join(comm: *mut *mut Handle) -> c_int {
     answer(unsafe { write(comm, "comm", make) })
 }
 
-/// The place beside a handle.
-fn place(beside: Option<&mut dyn Any>) -> Result<&mut Place, Failure> {
-    let seat = beside.and_then(|beside| beside.downcast_mut::<Seat>());
-    seat.map(|seat| &mut seat.place)
-        .ok_or(Failure::Host(Class::Host, "the communicator is of no job: it must come from unisono_join"))
+/// The place in a handle's host state.
+fn place(host: Option<&mut dyn Any>) -> Result<&mut Place, Failure> {
+    let state = host.and_then(|host| host.downcast_mut::<PlaceState>());
+    let foreign = "the communicator does not belong to a job: it must come from unisono_join";
+    state.map(|state| &mut state.place).ok_or(Failure::Host(Class::Host, foreign))
 }
 
-/// Makes a communicator from `comm`'s, and writes its handle to `made`, or null where it makes none.
+/// Makes a communicator from `comm`, and writes its handle to `made`; null if there is none for this rank. `name` is
+/// the argument's name for an error.
 ///
 /// # Safety
-/// `comm` is null, or a handle of this library's that was not freed; `made` is null or points to a pointer that may be written.
+/// `comm` is null, or a handle of this library that was not freed; `made` is null or points to a pointer that may be
+/// written.
 unsafe fn derive(
     comm: *const Handle,
-    (made, name): (*mut *mut Handle, &'static str),
+    made: *mut *mut Handle,
+    name: &'static str,
     make: impl FnOnce(&mut State, &mut Place) -> Result<Option<Place>, PosixError>,
 ) -> c_int {
-    let call = |on: &mut State, beside: Option<&mut dyn Any>| {
-        let make = || make(on, place(beside)?).map_err(refusal)?.map_or(Ok(core::ptr::null_mut()), handle);
+    let call = |on: &mut State, host: Option<&mut dyn Any>| {
+        let make = || make(on, place(host)?).map_err(refusal)?.map_or(Ok(core::ptr::null_mut()), handle);
         // SAFETY: the caller's promise.
         unsafe { write(made, name, make) }
     };
     // SAFETY: the caller's promise.
-    unsafe { with_beside(comm, call) }
+    unsafe { with_host_state(comm, call) }
 }
 
-/// Makes a communicator of the same processes.
+/// Makes a communicator of the same processes in the same order.
 ///
 /// # Safety
-/// `comm` is null, or a handle of this library's that was not freed; `dup` is null or points to a pointer that may be written.
+/// `comm` is null, or a handle of this library that was not freed; `dup` is null or points to a pointer that may be
+/// written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn unisono_comm_dup(comm: *const Handle, dup: *mut *mut Handle) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe { derive(comm, (dup, "dup"), |on, place| place.dup(on.drained()?).map(Some)) }
+    unsafe { derive(comm, dup, "dup", |on, place| place.dup(on.drained()?).map(Some)) }
 }
 
-/// No color.
+/// `UNISONO_UNDEFINED`: no color.
 const UNDEFINED: u32 = u32::MAX;
 
-/// Makes a communicator of those with this color.
+/// Makes a communicator of the ranks that pass the same color.
 ///
 /// # Safety
 /// As [`unisono_comm_dup`].
@@ -174,13 +179,13 @@ pub unsafe extern "C-unwind" fn unisono_comm_split(
 ) -> c_int {
     let color = (color != UNDEFINED).then_some(color);
     // SAFETY: the caller's promise.
-    unsafe { derive(comm, (part, "part"), |on, place| place.split(on.drained()?, color, key)) }
+    unsafe { derive(comm, part, "part", |on, place| place.split(on.drained()?, color, key)) }
 }
 
-/// Makes a communicator of these ranks, who alone call.
+/// Makes a communicator of these ranks; only they call.
 ///
 /// # Safety
-/// As [`unisono_comm_dup`]; `ranks` is null or points to `count` ranks that nobody writes during the call.
+/// As [`unisono_comm_dup`]; `ranks` is null or points to `count` ranks that are not written during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unisono_comm_create_group(
     comm: *const Handle,
@@ -195,10 +200,10 @@ pub unsafe extern "C" fn unisono_comm_create_group(
     // SAFETY: not null; `count` ranks by the caller's promise.
     let ranks = unsafe { core::slice::from_raw_parts(ranks, count as usize) };
     // SAFETY: the caller's promise.
-    unsafe { derive(comm, (group, "group"), |_, place| place.create_group(ranks, tag).map(Some)) }
+    unsafe { derive(comm, group, "group", |_, place| place.create_group(ranks, tag).map(Some)) }
 }
 
-/// Puts a communicator of the same processes in the place of one that failed.
+/// Replaces a communicator that failed by one of the same processes.
 ///
 /// # Safety
 /// As [`unisono_comm_free`].
@@ -207,17 +212,17 @@ pub unsafe extern "C" fn unisono_comm_renew(comm: *mut *mut Handle) -> c_int {
     answer((|| {
         // SAFETY: the caller's promise.
         let comm = unsafe { comm.as_mut() }.ok_or(Failure::Null("comm"))?;
-        let renew = |beside: Option<&mut dyn Any>| handle(place(beside)?.renew().map_err(refusal)?);
+        let renew = |host: Option<&mut dyn Any>| handle(place(host)?.renew().map_err(refusal)?);
         // SAFETY: the caller's promise.
         *comm = unsafe { free_after(*comm, renew) }?;
         Ok(())
     })())
 }
 
-/// Frees the communicator, and makes the caller's pointer null.
+/// Frees the communicator, and sets the caller's pointer to null.
 ///
 /// # Safety
-/// `comm` is null, or points to null or to a handle of this library's that no call uses that starts later.
+/// `comm` is null, or points to null or to a handle of this library that no later call uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unisono_comm_free(comm: *mut *mut Handle) -> c_int {
     if comm.is_null() {

@@ -1,4 +1,5 @@
-//! The header and the library, from C: compiled with `cc`, every warning an error, started by our launcher.
+//! The header and the library, from C: compiled with `cc`, every warning an error, and started by this project's
+//! launcher.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use unisono_programs::draw::Budget;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
-/// The library of this build: Cargo puts it beside this test, without a hash in its name.
+/// The library of this build: Cargo puts it next to this test, without a hash in its name.
 fn library() -> PathBuf {
     let test = std::env::current_exe().expect("the test has a path");
     test.parent().expect("it lies in deps").join("libunisono_posix_c.so")
@@ -22,7 +23,7 @@ fn run(command: &mut Command) -> Output {
     output
 }
 
-/// The library under the name by which programs ask for it, beside it; answers the flag by which they find it there.
+/// Links the library under the name that programs load it by, in its folder; returns the linker's flag for that folder.
 fn found(library: &Path) -> String {
     let folder = library.parent().expect("it lies in deps");
     // Another test may have made it.
@@ -86,7 +87,7 @@ fn the_example_sums() {
     }
 }
 
-/// The interpreter of programs' texts in C, and a file with these.
+/// The interpreter in C of drawn programs, and a file with these programs' texts.
 fn interpreter(name: &str, texts: &str) -> (PathBuf, String) {
     let sources = ["program.c", "by_unisono.c"].map(|name| format!("../../verify/programs/c/{name}"));
     let program = compile_all(&sources.each_ref().map(String::as_str), name);
@@ -106,7 +107,7 @@ fn drawn_programs_pass() {
     }
 }
 
-/// Its part of a communicator is made and freed, and it goes: no death to who is not as far.
+/// A process may make a communicator, free it, and end: ranks that are still making it must not take that for a death.
 #[test]
 fn a_process_may_end_while_others_make_its_communicator() {
     let split = "ranks 3\nseed 1\ncall 0 0 split auto 0 0 none 1 0 2 -1 2 -2 -1 0\n* run 0\n";
@@ -127,7 +128,7 @@ fn a_rank_that_does_not_come_is_named_when_a_bound_is_over() {
     let program = compile("late", "late");
     let bound = [("UNISONO_TIMEOUT", "0.3")];
     for (part, env) in
-        [("environment", &bound[..]), ("looks", &bound), ("inherits", &[]), ("memory", &[]), ("killed", &[])]
+        [("environment", &bound[..]), ("tests", &bound), ("inherits", &[]), ("memory", &[]), ("killed", &[])]
     {
         let outcome = start(program.clone(), 3, part, env);
         let last = if part == "killed" { Exit::Signal(9) } else { Exit::Code(0) };
@@ -136,7 +137,7 @@ fn a_rank_that_does_not_come_is_named_when_a_bound_is_over() {
 }
 
 #[test]
-fn a_bound_that_is_none_is_named() {
+fn a_timeout_that_is_not_a_number_is_named() {
     let outcome = start(compile("join", "bound"), 3, "together", &[("UNISONO_TIMEOUT", "soon")]);
     assert!(outcome.exits.iter().all(|exit| *exit == Exit::Code(1)), "{outcome}");
 }

@@ -1,4 +1,4 @@
-/* What the tests in C share. */
+/* Shared by the tests in C. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

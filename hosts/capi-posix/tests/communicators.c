@@ -1,7 +1,7 @@
-/* Communicators as a C program makes them; run by c.rs among five processes. */
+/* Making communicators from C; run by c.rs in five processes. */
 #include "check.h"
 
-/* The sum of everyone's rank in the job, by `comm`. */
+/* The sum over `comm` of its processes' ranks in the job. */
 static int sum(unisono_comm *comm, int world) {
     int64_t mine = world, all = -1;
     CHECK(unisono_allreduce(comm, &mine, &all, 1, UNISONO_I64, UNISONO_SUM) == UNISONO_OK);
@@ -23,7 +23,7 @@ int main(void) {
     }
     CHECK(unisono_comm_free(&dup) == UNISONO_OK);
 
-    /* What is active is completed before a dup and a split; a communicator with requests is not freed. */
+    /* Active requests are completed before a dup and a split; a communicator with requests is not freed. */
     unisono_request *request;
     int64_t before = me, total = -1;
     CHECK(unisono_comm_dup(world, &other) == UNISONO_OK);
@@ -37,7 +37,7 @@ int main(void) {
     CHECK(unisono_comm_free(&other) == UNISONO_OK && sum(dup, me) == 10 && sum(part, me) == 10);
     CHECK(unisono_comm_free(&dup) == UNISONO_OK && unisono_comm_free(&part) == UNISONO_OK);
 
-    /* Ranks 0 and 2 and 4 backwards, 1 and 3 not at all. */
+    /* A part of ranks 4, 2 and 0, in this order, without 1 and 3. */
     uint32_t color = me % 2 ? UNISONO_UNDEFINED : 7;
     part = (unisono_comm *)&me;
     CHECK(unisono_comm_split(world, color, -me, &part) == UNISONO_OK);
@@ -45,7 +45,7 @@ int main(void) {
     if (part) {
         CHECK(unisono_size(part) == 3 && unisono_rank(part) == (4 - me) / 2);
         CHECK(sum(part, me) == 6);
-        /* A communicator of a communicator of a communicator, which outlives what it came from. */
+        /* A communicator made from another one outlives it. */
         CHECK(unisono_comm_dup(part, &other) == UNISONO_OK);
         CHECK(unisono_comm_free(&part) == UNISONO_OK);
         CHECK(sum(other, me) == 6);
@@ -58,7 +58,7 @@ int main(void) {
     CHECK(sum(group, me) == (me % 2 ? 4 : 6));
     CHECK(unisono_comm_free(&group) == UNISONO_OK);
 
-    /* A refused argument on one rank ends a communicator for all, by name; all renew it, and go on. */
+    /* An argument that one rank refuses fails the communicator on all ranks; all renew it, and continue. */
     CHECK(unisono_comm_dup(world, &dup) == UNISONO_OK);
     other = dup;
     CHECK(unisono_comm_renew(&dup) == UNISONO_ERR_ARGUMENT && dup == other);
@@ -90,7 +90,7 @@ int main(void) {
     CHECK(unisono_comm_split(NULL, 0, 0, &dup) == UNISONO_ERR_NULL);
     CHECK(unisono_comm_free(NULL) == UNISONO_ERR_NULL);
 
-    /* Until no arena has room: the same everywhere, and harmless. */
+    /* Until no arena has room: all ranks get the error, and nothing is lost. */
     static unisono_comm *all[1 << 12];
     int made = 0, code;
     while ((code = unisono_comm_dup(world, &all[made])) == UNISONO_OK) made++;
@@ -103,7 +103,7 @@ int main(void) {
     CHECK(unisono_comm_free(&dup) == UNISONO_OK);
     CHECK(unisono_comm_free(&world) == UNISONO_OK && world == NULL);
 
-    /* One of the caller's own memory has no job. */
+    /* A communicator on the caller's own memory does not belong to a job. */
     static _Alignas(4096) unsigned char memory[1 << 20];
     unisono_params params;
     CHECK(unisono_params_init(&params, sizeof params, 1) == UNISONO_OK);

@@ -1,17 +1,17 @@
-//! `make install`: what lies where, and that C programs find it through pkg-config.
+//! `make install`: the installed files, and that C programs find them through pkg-config.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use unisono_posix::launch::{Bind, Launch};
-// So that the library is built beside this test.
+// So that Cargo builds the library for this test.
 use unisono_posix_c as _;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What it printed; it must succeed.
+/// Runs a command, which must succeed; returns its output.
 fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     assert!(output.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&output.stderr));
@@ -23,7 +23,7 @@ fn script(path: &Path, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it is ours");
 }
 
-/// Installs this build, as if it were a release; answers the prefix. Whoever asks for packages fails.
+/// Installs this build as if it were a release; returns the prefix. Commands that would install packages fail.
 fn install() -> PathBuf {
     let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("install");
     drop(fs::remove_dir_all(&root));
@@ -54,7 +54,7 @@ fn install() -> PathBuf {
     prefix
 }
 
-/// Compiles a program by what pkg-config says of a library.
+/// Compiles a program with the flags that pkg-config gives for a library.
 fn compile(prefix: &Path, source: &str, library: &str, name: &str, flags: &[&str]) -> PathBuf {
     let mut words = Command::new("pkg-config");
     words.args(flags.iter().filter(|flag| **flag == "-static").map(|_| "--static"));

@@ -1,4 +1,4 @@
-/* The C library's start-up as a C program sees it; run by c.rs, its argument says which part. */
+/* The C library's start-up, from C. Run by c.rs; the argument says which case. */
 #include "check.h"
 
 int main(int argc, char **argv) {

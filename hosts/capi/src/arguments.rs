@@ -1,4 +1,4 @@
-//! What C passes, checked: addresses, bytes, one block per rank.
+//! Checks arguments from C: addresses, bytes, one block per rank.
 
 use crate::heap::reserved;
 use core::ffi::c_void;
@@ -14,7 +14,7 @@ pub(crate) fn is_in_place(address: *const c_void) -> bool {
     address.addr() == IN_PLACE
 }
 
-/// `bytes` bytes at `address`, which is not that of in place, and null only for no bytes.
+/// `bytes` bytes at `address`. Refuses `UNISONO_IN_PLACE`, and null unless `bytes` is 0.
 #[inline(always)]
 pub(crate) fn memory(address: *const c_void, bytes: u64) -> Result<Buf, Refusal> {
     Refusal::check(Argument::Buffer, address.addr() as u64, Bound::Below(IN_PLACE as u64))?;
@@ -25,7 +25,7 @@ pub(crate) fn memory(address: *const c_void, bytes: u64) -> Result<Buf, Refusal>
     Ok(Buf::new(address.cast_mut().cast(), bytes as usize))
 }
 
-/// `bytes` bytes of the caller's.
+/// `bytes` bytes of the caller's memory.
 ///
 /// # Safety
 /// As [`Data::from_raw`], where `address` is not refused.
@@ -81,7 +81,7 @@ pub(crate) unsafe fn vary<'a>(
     unsafe { Blocks::vary(memory, counts, displacements, Datatype::Contiguous { bytes: element }) }
 }
 
-/// An empty list with room for `len` items of this call; where memory is short, none may be had.
+/// An empty list with room for `len` items, for the duration of this call. Refused if memory is short.
 pub(crate) fn scratch<T>(len: usize) -> Result<Vec<T>, Refusal> {
     reserved(len).ok_or(Refusal::new(Argument::Displacements, len as u64, Bound::AtMost(0)))
 }
@@ -99,7 +99,7 @@ pub(crate) unsafe fn list<'a, T>(address: *const T, ranks: u32) -> Result<&'a [T
 /// `len` items, of at most `isize::MAX` bytes.
 ///
 /// # Safety
-/// `address` is null, or points to `len` items that nobody writes during the call.
+/// `address` is null, or points to `len` items that are not written during the call.
 #[inline(always)]
 pub(crate) unsafe fn array<'a, T>(address: *const T, len: usize) -> Result<&'a [T], Refusal> {
     if address.is_null() {

@@ -22,7 +22,7 @@ use unisono_kernel::region::{Base, Counter, Flag, Layout, Region, Word, header, 
 use unisono_kernel::table::{Choice, Choices, Chooser};
 use unisono_shm::Mapped;
 
-/// Memory that the caller mapped, no messages, waits that the embedder chooses.
+/// Memory that the caller mapped, no messages; the host chooses how to wait.
 #[derive(Debug)]
 pub enum Embedded {}
 
@@ -31,15 +31,16 @@ impl Transport for Embedded {
     type Wait = Waiting;
 }
 
-/// What a host keeps beside a handle's communicator: it goes with the handle.
-pub trait Beside: Any {
-    /// The handle is freed, and nobody uses it any more. `end`: where the communicator stands, if all that it began is finished.
+/// What a host keeps with a handle's communicator. It is dropped with the handle.
+pub trait HostState: Any {
+    /// Called when the handle is freed and no call uses it any more. `end`: the communicator's counts, if all its
+    /// operations are complete.
     fn ended(&mut self, end: Option<Base>);
 
-    /// The handle's bound on each wait is this from now on, and that of communicators that are made from it.
+    /// Called when the longest wait of the handle was set; communicators that are made from it inherit it.
     fn set_timeout(&mut self, _most: Option<Duration>) {}
 
-    /// What `Auto` means in the communicator, where all members agreed on a table.
+    /// What `Auto` means in the communicator, if all members agreed on a table.
     fn choices(&self) -> Option<&'static Choices> {
         None
     }
@@ -47,58 +48,60 @@ pub trait Beside: Any {
 
 /// `unisono_comm`, opaque in C: a communicator that one call uses at a time.
 pub struct Handle {
-    /// [`FREE`], [`USED`] or [`MOVED`].
+    /// [`FREE`], [`USED`] or [`IN_PROGRESS`].
     busy: Word,
     region: Mapped,
     layout: Layout,
     rank: Rank,
     chooser: Chooser,
     state: UnsafeCell<State>,
-    /// Nothing where the memory is the caller's.
-    beside: UnsafeCell<Option<Box<dyn Beside>>>,
-    /// What ran the last blocking call, as [`Ran`] numbers it.
+    /// `None` if the memory is the caller's.
+    host: UnsafeCell<Option<Box<dyn HostState>>>,
+    /// The algorithm that ran the last blocking call, as [`Ran`] numbers it.
     ran: Word,
 }
 
 impl Handle {
-    /// A handle for C, on the heap: `rank` on a segment of this layout, waiting as told. It goes by [`unisono_free`].
+    /// A handle for C, on the heap: `rank` on a segment of this layout. [`unisono_free`] frees it.
     ///
     /// # Errors
-    /// `rank` is none of the layout's; no memory.
+    /// `rank` is out of the layout's range; no memory.
     pub fn allocate(region: Mapped, layout: Layout, rank: Rank, wait: Waiting) -> Result<*mut Self, Failure> {
-        Self::allocate_beside(region, (layout, rank, Base::default()), wait, None)
+        Self::allocate_with_host(region, layout, rank, Base::default(), wait, None)
     }
 
-    /// The same on memory where a communicator ended at a base, with something of a host's beside it.
+    /// The same with a host's state, on memory whose communicator starts with the counts `base`.
     ///
     /// # Errors
     /// As [`Self::allocate`].
-    pub fn allocate_beside(
+    pub fn allocate_with_host(
         region: Mapped,
-        (layout, rank, base): (Layout, Rank, Base),
+        layout: Layout,
+        rank: Rank,
+        base: Base,
         wait: Waiting,
-        beside: Option<Box<dyn Beside>>,
+        host: Option<Box<dyn HostState>>,
     ) -> Result<*mut Self, Failure> {
-        let choices = beside.as_ref().and_then(|beside| beside.choices());
+        let choices = host.as_ref().and_then(|host| host.choices());
         let communicator = Communicator::resume(region, layout, rank, base, wait)?.with_choices(choices);
         let chooser = Chooser { choices, ranks: layout.ranks(), papers: layout.params().cico.is_some() };
         let state = UnsafeCell::new(State::new(communicator));
         let (busy, ran) = (Word::zero(), Word::zero());
-        allocate(Self { busy, region, layout, rank, chooser, state, beside: UnsafeCell::new(beside), ran })
+        allocate(Self { busy, region, layout, rank, chooser, state, host: UnsafeCell::new(host), ran })
     }
 
-    /// What `Auto` means in the communicator, for who wants to say it.
+    /// What `Auto` means in the communicator.
     pub const fn chooser(&self) -> Chooser {
         self.chooser
     }
 
-    /// A blocking call was run by this.
+    /// Records the algorithm that ran a blocking call.
     #[inline(always)]
     pub(crate) fn set_ran(&self, plan: Choice) {
         Counter::store_release(&self.ran, Ran::of(plan) as u64);
     }
 
-    /// What ran the last blocking call that succeeded.
+    /// The algorithm that ran the last successful blocking call.
     pub(crate) fn ran(&self) -> Ran {
         let number = Counter::load_acquire(&self.ran).unchecked();
         Ran::ALL.into_iter().find(|ran| *ran as u64 == number).unwrap_or(Ran::Nothing)
@@ -111,53 +114,54 @@ impl fmt::Debug for Handle {
     }
 }
 
-/// Nobody uses a communicator.
+/// No call uses the communicator.
 const FREE: u64 = 0;
-/// A call does.
+/// A call on it uses it.
 const USED: u64 = 1;
-/// A wait for another one moves it, which is over soon.
-const MOVED: u64 = 2;
+/// A wait on another communicator makes progress on it, which takes a short time.
+const IN_PROGRESS: u64 = 2;
 
 /// The exclusive use of a handle, until it is dropped.
 pub(crate) struct Claim<'h>(&'h Handle);
 
 impl<'h> Claim<'h> {
-    /// Of the handle behind a pointer from C.
+    /// Claims the handle that a pointer from C points to.
     ///
     /// # Safety
     /// `comm` is null, or comes from this library and was not freed.
     #[inline(always)]
     pub(crate) unsafe fn of(comm: *const Handle) -> Result<Self, Failure> {
-        // SAFETY: the caller's promise; the handle is only ever shared, what changes lies in cells.
+        // SAFETY: the caller's promise; there are only shared references to the handle, and its changing parts are
+        // cells.
         Self::new(unsafe { comm.as_ref() }.ok_or(Failure::Null("comm"))?)
     }
 
     pub(crate) fn new(handle: &'h Handle) -> Result<Self, Failure> {
         // pairs with: the store in drop
-        if handle.busy.claim(FREE, USED).is(FREE) { Ok(Self(handle)) } else { Self::behind_a_move(handle) }
+        if handle.busy.claim(FREE, USED).is(FREE) { Ok(Self(handle)) } else { Self::after_progress(handle) }
     }
 
-    /// Somebody uses it: whoever only moves it is waited for.
+    /// The handle is in use. Waits if the other thread only makes progress on it; otherwise the handle is busy.
     #[cold]
-    fn behind_a_move(handle: &'h Handle) -> Result<Self, Failure> {
+    fn after_progress(handle: &'h Handle) -> Result<Self, Failure> {
         loop {
             // pairs with: as above
             let before = handle.busy.claim(FREE, USED);
             if before.is(FREE) {
                 return Ok(Self(handle));
             }
-            // A user's operation that is called by the move may call this, too.
-            if before.is(USED) || progress::is_moving(handle) {
+            // A user's operation that this thread's progress calls may get here, too.
+            if before.is(USED) || progress::is_in_progress(handle) {
                 return Err(Failure::Busy);
             }
             std::thread::yield_now();
         }
     }
 
-    /// For one look, if nobody uses it.
-    pub(crate) fn to_move(handle: &'h Handle) -> Option<Self> {
+    /// Claims the handle to make progress on it, if it is free.
+    pub(crate) fn for_progress(handle: &'h Handle) -> Option<Self> {
         // pairs with: as above
-        handle.busy.claim(FREE, MOVED).is(FREE).then(|| Self(handle))
+        handle.busy.claim(FREE, IN_PROGRESS).is(FREE).then(|| Self(handle))
     }
 
     pub(crate) const fn handle(&self) -> &'h Handle {
@@ -169,12 +173,12 @@ impl<'h> Claim<'h> {
         unsafe { &mut *self.0.state.get() }
     }
 
-    fn both(&mut self) -> (&mut State, Option<&mut dyn Beside>) {
-        // SAFETY: as above; the two are apart.
+    fn state_and_host(&mut self) -> (&mut State, Option<&mut dyn HostState>) {
+        // SAFETY: as above; the two are different fields.
         let state = unsafe { &mut *self.0.state.get() };
         // SAFETY: as above.
-        let beside = unsafe { &mut *self.0.beside.get() };
-        (state, beside.as_deref_mut())
+        let host = unsafe { &mut *self.0.host.get() };
+        (state, host.as_deref_mut())
     }
 }
 
@@ -185,19 +189,20 @@ impl Drop for Claim<'_> {
     }
 }
 
-/// Runs a host's `call` on what is behind `comm` and what the host keeps beside, exclusively. Answers the error's number.
+/// Runs a host's `call` with exclusive use of the communicator of `comm` and of the host's state. Returns the error
+/// number.
 ///
 /// # Safety
 /// `comm` is null, or comes from this library and was not freed.
-pub unsafe fn with_beside(
+pub unsafe fn with_host_state(
     comm: *const Handle,
     call: impl FnOnce(&mut State, Option<&mut dyn Any>) -> Result<(), Failure>,
 ) -> c_int {
     answer((|| {
         // SAFETY: the caller's promise.
         let mut claim = unsafe { Claim::of(comm) }?;
-        let (state, beside) = claim.both();
-        call(state, beside.map(|beside| beside as &mut dyn Any))
+        let (state, host) = claim.state_and_host();
+        call(state, host.map(|host| host as &mut dyn Any))
     })())
 }
 
@@ -214,10 +219,10 @@ unsafe fn view(memory: *mut c_void, bytes: usize) -> Result<Mapped, Failure> {
     Ok(mapped.with_level(unisono_shm::level!()))
 }
 
-/// The magic of fresh memory.
+/// The magic word of fresh memory.
 const FRESH: u64 = 0;
 
-/// Writes the header of a segment into `bytes` zeroed bytes at `memory`. One process does it once.
+/// Writes the header of a segment into the `bytes` zeroed bytes at `memory`. One process calls it, once.
 ///
 /// # Safety
 /// `memory` is null or the address of `bytes` mapped bytes, readable and writable, that this
@@ -227,7 +232,7 @@ pub unsafe extern "C" fn unisono_create(memory: *mut c_void, bytes: usize, param
     answer((|| {
         // SAFETY: the caller's promise.
         let region = unsafe { view(memory, bytes) }?;
-        // SAFETY: the caller's promise: null, or a struct of the caller's that nobody writes during the call.
+        // SAFETY: the caller's promise: null, or a struct that is not written during the call.
         let layout = unsafe { CParams::read(params) }?.check()?;
         Refusal::check(Argument::SegmentBytes, bytes as u64, Bound::AtLeast(layout.bytes()))?;
         let found = match header::attach(&region, bytes as u64) {
@@ -261,7 +266,7 @@ pub unsafe extern "C" fn unisono_attach(memory: *mut c_void, bytes: usize, rank:
         })?;
         Refusal::check(Argument::Rank, rank.into(), Bound::Below(layout.ranks().into()))?;
         let handle = waiting(layout.ranks()).and_then(|wait| Handle::allocate(region, layout, rank, wait));
-        // The others shall not wait for a rank that can't come.
+        // On an error the other ranks must not wait for this one.
         let handle = handle.inspect_err(|_| {
             state::poison(&region, &layout, rank, Poison { rank, operation: 1, cause: Cause::Died });
         })?;
@@ -271,7 +276,7 @@ pub unsafe extern "C" fn unisono_attach(memory: *mut c_void, bytes: usize, rank:
     })())
 }
 
-/// Bounds each wait inside a call on `comm`; 0: not at all.
+/// Sets the longest time that a call on `comm` waits for another rank; 0: no bound.
 ///
 /// # Safety
 /// `comm` is null, or comes from this library and was not freed.
@@ -281,18 +286,18 @@ pub unsafe extern "C" fn unisono_set_timeout(comm: *const Handle, milliseconds: 
     answer((|| {
         // SAFETY: the caller's promise.
         let mut claim = unsafe { Claim::of(comm) }?;
-        let (state, beside) = claim.both();
+        let (state, host) = claim.state_and_host();
         if !state.communicator.wait_policy().host.set_bound(most) {
             return Err(Failure::Host(Class::Other, "the communicator's host has no clock"));
         }
-        if let Some(beside) = beside {
-            beside.set_timeout(most);
+        if let Some(host) = host {
+            host.set_timeout(most);
         }
         Ok(())
     })())
 }
 
-/// Frees a handle; the memory stays the caller's. Null is no error; a handle in use, or with requests, is not freed.
+/// Frees a handle; the memory stays the caller's. Null is allowed. A handle in use, or with requests, is not freed.
 ///
 /// # Safety
 /// `comm` is null, or comes from [`unisono_attach`], was not freed, and is used by no call that starts later.
@@ -307,34 +312,34 @@ pub unsafe extern "C" fn unisono_free(comm: *mut Handle) -> c_int {
     })())
 }
 
-/// Frees a handle that no request is left of, after `before` has succeeded with what the host keeps beside it. On an
-/// error it stays.
+/// Frees a handle without requests, after `before` has succeeded with the host's state. On an error the handle is not
+/// freed.
 ///
 /// # Safety
 /// As [`unisono_free`].
 ///
 /// # Errors
-/// It is null, in use, or has requests; `before`'s.
+/// The handle is null, in use, or has requests; those of `before`.
 pub unsafe fn free_after<A>(
     comm: *mut Handle,
     before: impl FnOnce(Option<&mut dyn Any>) -> Result<A, Failure>,
 ) -> Result<A, Failure> {
     // SAFETY: the caller's promise.
     let mut claim = unsafe { Claim::of(comm) }?;
-    let (state, mut beside) = claim.both();
+    let (state, mut host) = claim.state_and_host();
     if state.requests > 0 {
         return Err(Failure::Requests(state.requests));
     }
-    let answer = before(beside.as_deref_mut().map(|beside| beside as &mut dyn Any))?;
-    if let Some(beside) = beside {
-        beside.ended(state.communicator.comm().end());
+    let result = before(host.as_deref_mut().map(|host| host as &mut dyn Any))?;
+    if let Some(host) = host {
+        host.ended(state.communicator.comm().end());
     }
     progress::unlist(&mut claim);
-    // Never given back: there is nothing to give back to.
+    // The claim is not released: the handle is freed below.
     core::mem::forget(claim);
-    // SAFETY: allocated by `unisono_attach` as a box would be; claimed, so no call uses it.
+    // SAFETY: allocated by `unisono_attach` with a box's layout; claimed, so no call uses it.
     drop(unsafe { Box::from_raw(comm) });
-    Ok(answer)
+    Ok(result)
 }
 
 /// This process's rank, or a negative error number.
@@ -363,8 +368,8 @@ pub unsafe extern "C" fn unisono_size(comm: *const Handle) -> c_int {
     }
 }
 
-/// Reports that the process with `rank` is gone: every call that waits, and every later one, on
-/// every rank, ends with `UNISONO_ERR_DIED`. The one function that may be called while another call is using `comm`.
+/// Reports that the process with `rank` has died: every call that waits, and every later one, on every rank, returns
+/// `UNISONO_ERR_DIED`. This function may be called while another call uses `comm`.
 ///
 /// # Safety
 /// As [`unisono_rank`].

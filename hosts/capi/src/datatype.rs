@@ -1,7 +1,7 @@
 //! Datatypes with holes, as opaque handles: the kernel's, each with the lists that it is made of.
 //!
-//! A type is never changed, so any number of calls may use it at a time. Safety of all: `datatype` is null
-//! or points to a pointer that may be written; lists are null or have the length that is passed, and nobody writes them
+//! A type never changes, so any number of calls may use it at a time. Safety of all functions: `datatype` is null or
+//! points to a pointer that may be written; lists are null or have the length that is passed, and are not written
 //! during the call.
 
 use crate::arguments::array;
@@ -12,11 +12,11 @@ use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::data::datatype::{Data, Datatype, Field};
 use unisono_kernel::error::{Argument, Bound, Condition, Refusal};
 
-/// `unisono_type`, opaque in C: how the bytes of an element lie in memory.
+/// `unisono_type`, opaque in C: how the bytes of one element lie in memory.
 #[derive(Debug)]
 pub struct Type(Description);
 
-/// A kernel's datatype that owns its lists.
+/// The kernel's datatype, with lists of its own.
 #[derive(Debug)]
 enum Description {
     Contiguous { bytes: u64 },
@@ -36,7 +36,7 @@ impl Description {
     }
 }
 
-/// The datatype behind a handle that a collective gets.
+/// The datatype of a handle that was passed to a collective.
 ///
 /// # Safety
 /// `handle` is null, or comes from a function of this module and is not freed during `'a`.
@@ -49,7 +49,7 @@ pub(crate) unsafe fn resolve<'a>(handle: *const Type) -> Result<Datatype<'a>, Re
     Ok(unsafe { &*handle }.0.datatype())
 }
 
-/// Writes the handle of what `describe` answers to `datatype`, or null where it is refused.
+/// Makes a type of the description that `describe` returns, and writes its handle to `datatype`; null on an error.
 ///
 /// # Safety
 /// See the [module](self).
@@ -61,9 +61,9 @@ unsafe fn create(datatype: *mut *mut Type, describe: impl FnOnce() -> Result<Des
         // SAFETY: not null, writable by the caller's promise.
         unsafe { datatype.write(core::ptr::null_mut()) };
         let description = describe()?;
-        // In as much memory as there can be: refuses what no element could ever lie in.
+        // Checks one element against the largest possible memory: refuses a type that can't lie in any.
         let memory = Buf::new(core::ptr::null_mut(), isize::MAX as usize);
-        // SAFETY: nobody reads or writes what the data names: it is dropped here.
+        // SAFETY: the data is dropped here, and its memory is never accessed.
         unsafe { Data::from_raw(memory, 1, description.datatype()) }?;
         let handle = allocate(Type(description))?;
         // SAFETY: as the first write.
@@ -72,7 +72,7 @@ unsafe fn create(datatype: *mut *mut Type, describe: impl FnOnce() -> Result<Des
     })())
 }
 
-/// The `len` numbers at `address`, the argument of this `name`.
+/// The `len` numbers at `address`; `name` is the argument's name for an error.
 ///
 /// # Safety
 /// See the [module](self).
@@ -85,7 +85,7 @@ unsafe fn numbers<'a>(name: &'static str, address: *const u64, len: u64) -> Resu
     Ok(if len == 0 { &[] } else { unsafe { array(address, len as usize) }? })
 }
 
-/// A type of `bytes` bytes in a row.
+/// A type of `bytes` bytes without holes.
 ///
 /// # Safety
 /// See the [module](self).
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn unisono_type_contiguous(bytes: u64, datatype: *mut *mut
     unsafe { create(datatype, || Ok(Description::Contiguous { bytes })) }
 }
 
-/// A type of `blocks` blocks of `block` bytes, `stride` bytes from start to start.
+/// A type of `blocks` blocks of `block` bytes, `stride` bytes from the start of one to the start of the next.
 ///
 /// # Safety
 /// See the [module](self).
@@ -127,8 +127,8 @@ pub unsafe extern "C" fn unisono_type_indexed(
     unsafe { create(datatype, describe) }
 }
 
-/// A type of `fields` fields: field i has `bytes[i]` bytes, `displacements[i]` from the element's start; elements lie
-/// `extent` bytes apart.
+/// A type of `fields` fields: field i has `bytes[i]` bytes and starts `displacements[i]` bytes after the element's
+/// start; elements are `extent` bytes apart.
 ///
 /// # Safety
 /// See the [module](self).
@@ -154,14 +154,14 @@ pub unsafe extern "C" fn unisono_type_struct(
     unsafe { create(datatype, describe) }
 }
 
-/// Frees a type; null is no error.
+/// Frees a type; null is allowed.
 ///
 /// # Safety
 /// `datatype` is null, or comes from a function of this module, was not freed, and no call uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unisono_type_free(datatype: *mut Type) -> c_int {
     if !datatype.is_null() {
-        // SAFETY: allocated as a box would be, and freed once, by the caller's promise.
+        // SAFETY: allocated with a box's layout, and freed once, by the caller's promise.
         drop(unsafe { Box::from_raw(datatype) });
     }
     answer(Ok(()))

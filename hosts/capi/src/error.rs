@@ -1,4 +1,4 @@
-//! Errors as numbers, those of the kernel's table, and the text of a thread's last error.
+//! Errors as numbers, which are the kernel's classes, and the text of a thread's last error.
 
 use core::ffi::{c_char, c_int};
 use core::fmt::{self, Write};
@@ -18,24 +18,34 @@ pub enum Failure {
     Busy,
     /// The first word of the segment is zero.
     NotReady,
-    /// No memory for the handle.
+    /// No memory for a handle.
     Memory,
-    /// A request's state does not allow it: why, in words.
+    /// A request's state does not allow the call: the text says why.
     Request(&'static str),
-    /// This many requests of the communicator were not freed.
+    /// So many requests of the communicator were not freed.
     Requests(usize),
-    /// A struct's `size` is this, not that of this version's struct.
-    Size(u64, usize),
-    /// Creating or attaching: an argument or the memory.
+    /// A struct's `size` is not that of a known version of the struct.
+    Size {
+        /// The size that the caller gave.
+        given: u64,
+        /// The size of this version's struct.
+        expected: usize,
+    },
+    /// Creating or attaching a segment: an argument or the memory was refused.
     Refused(Refusal),
-    /// A collective call.
+    /// A collective call failed.
     Collective(Error),
-    /// The system that starts the processes: what failed, in words that outlive the call.
+    /// The host failed: the error's class, and a text.
     Host(Class, &'static str),
-    /// A group's ranks.
+    /// The ranks of a group are wrong.
     Group,
-    /// No member's arena has room for a communicator: bytes that are needed, and the most that are free in one.
-    Full(u64, u64),
+    /// No member's arena has room for a communicator.
+    Full {
+        /// Bytes that are needed.
+        needed: u64,
+        /// The most bytes that are free in one arena.
+        free: u64,
+    },
 }
 
 impl From<Refusal> for Failure {
@@ -51,15 +61,15 @@ impl From<Error> for Failure {
 }
 
 impl Failure {
-    /// The number.
+    /// The error number.
     pub const fn code(&self) -> c_int {
         let class = match self {
             Self::Null(_) => Class::Null,
             Self::Busy => Class::Busy,
             Self::NotReady => Class::NotReady,
-            Self::Memory | Self::Full(..) => Class::Memory,
+            Self::Memory | Self::Full { .. } => Class::Memory,
             Self::Request(_) | Self::Requests(_) => Class::Request,
-            Self::Size(..) | Self::Group => Class::Argument,
+            Self::Size { .. } | Self::Group => Class::Argument,
             Self::Refused(refusal) => refusal.class(),
             Self::Collective(error) => error.class(),
             Self::Host(class, _) => *class,
@@ -75,7 +85,7 @@ impl fmt::Display for Failure {
             Self::Busy => f.write_str("the communicator is in use by another call: one call at a time"),
             Self::NotReady => f.write_str("magic is 0: the segment was not created yet"),
             Self::Memory => f.write_str("out of memory for a handle"),
-            Self::Size(value, bound) => write!(f, "size is {value}, must be {bound}: sizeof(unisono_params)"),
+            Self::Size { given, expected } => write!(f, "size is {given}, must be {expected}: sizeof(unisono_params)"),
             Self::Refused(refusal) => refusal.fmt(f),
             Self::Collective(error) => error.fmt(f),
             Self::Requests(count) => {
@@ -83,7 +93,7 @@ impl fmt::Display for Failure {
             }
             Self::Host(_, words) | Self::Request(words) => f.write_str(words),
             Self::Group => f.write_str("ranks must be distinct ranks of the communicator, the caller's among them"),
-            Self::Full(needed, free) => {
+            Self::Full { needed, free } => {
                 write!(
                     f,
                     "a communicator needs {needed} bytes, {free} are free in the members' arenas: UNISONO_ARENA bounds them"
@@ -97,33 +107,33 @@ thread_local! {
     static LAST: Cell<Option<Failure>> = const { Cell::new(None) };
 }
 
-/// What a function of the library answers; keeps the failure for [`unisono_last_error`].
+/// The number that a function of the library returns for a result. Keeps the failure for [`unisono_last_error`].
 pub fn answer(result: Result<(), Failure>) -> c_int {
     match result {
         Ok(()) => UNISONO_OK,
         Err(failure) => {
-            // A thread that is ending has no last error any more: the number must do.
+            // A thread that is ending can't keep the text any more.
             let _ = LAST.try_with(|last| last.set(Some(failure)));
             failure.code()
         }
     }
 }
 
-/// A short text for an error number; never null, never to be freed.
+/// A short text for an error number; never null, not to be freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn unisono_strerror(code: c_int) -> *const c_char {
     let text = if code == UNISONO_OK { c"no error" } else { c"unknown error number" };
     Class::from_number(code).map_or(text, Class::text).as_ptr()
 }
 
-/// The name of an error number as the header writes it; never null, never to be freed.
+/// The name of an error number as in the header; never null, not to be freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn unisono_error_name(code: c_int) -> *const c_char {
     let name = if code == UNISONO_OK { c"UNISONO_OK" } else { c"UNISONO_ERR_UNKNOWN" };
     Class::from_number(code).map_or(name, Class::name).as_ptr()
 }
 
-/// A C string under construction: what does not fit is counted and dropped.
+/// A C string that is being written: characters that do not fit are dropped, but counted.
 struct Text {
     to: *mut u8,
     room: usize,
@@ -143,9 +153,8 @@ impl Write for Text {
     }
 }
 
-/// Writes the text of the calling thread's last error, which names argument, value and bound, and a
-/// final zero into the `len` bytes at `buf`; answers the bytes of the whole text without the zero,
-/// as `snprintf`. Empty if no call of this thread has failed.
+/// Writes the text of the calling thread's last error, and a final zero, into the `len` bytes at `buf`. Returns the
+/// length of the whole text without the zero, like `snprintf`. The text is empty if no call of this thread has failed.
 ///
 /// # Safety
 /// `buf` is null or points to `len` writable bytes.

@@ -1,8 +1,8 @@
 //! The three forms of every collective: blocking, nonblocking, persistent. Each collective is described once, by a function
-//! that makes a [`Call`] of what C passes.
+//! that makes a [`Call`] from the arguments of C.
 //!
-//! An argument that is refused is refused as a collective is: the other ranks get an error too, at this or their next
-//! call, and none is left waiting.
+//! If an argument is refused, the collective fails: the other ranks get an error too, from this or their next call, and
+//! no rank waits for ever.
 
 use crate::comm::{Claim, Handle};
 use crate::error::answer;
@@ -13,17 +13,18 @@ use unisono_kernel::comm::Member;
 use unisono_kernel::data::blocks::Block;
 use unisono_kernel::error::Refusal;
 
-/// Lists that a call refers to and C does not pass: they live as long as its request.
+/// Lists that a call needs and C does not pass; they live as long as the call or its request.
 #[derive(Debug, Default)]
 pub(crate) struct Lists<'a> {
     pub(crate) displacements: OnceCell<Vec<u64>>,
     pub(crate) blocks: OnceCell<Vec<Block<'a>>>,
 }
 
-/// The blocking form, of one collective: only its machines are built in.
+/// Runs the blocking form of one collective. It is inlined, so that each function contains only its own machines.
 ///
 /// # Safety
-/// `comm` is null, or comes from `unisono_attach` and was not freed; what `make` makes is valid during the call.
+/// `comm` is null, or comes from `unisono_attach` and was not freed; the memory in the call that `make` returns is
+/// valid during the call.
 #[inline(always)]
 pub(crate) unsafe fn blocking<'a>(
     comm: *mut Handle,
@@ -34,7 +35,7 @@ pub(crate) unsafe fn blocking<'a>(
         // SAFETY: the caller's promise.
         let mut claim = unsafe { Claim::of(comm) }?;
         let state = claim.state();
-        // Operations take part in the order of their start.
+        // Operations are completed in the order of their start.
         state.drain()?;
         let ran = match make(state.communicator.comm().member(), lists) {
             Ok(call) => state.communicator.run_inlined(&call)?,
@@ -45,8 +46,8 @@ pub(crate) unsafe fn blocking<'a>(
     })())
 }
 
-/// Three exported functions of each description: its names blocking, nonblocking and persistent, and the function that makes
-/// the call.
+/// Defines three exported functions for each description: the names of the blocking, nonblocking and persistent form,
+/// and the function that makes the call.
 macro_rules! forms {
     ($($(#[$doc:meta])* $blocking:ident, $start:ident, $init:ident: $make:ident($($name:ident: $kind:ty),* $(,)?);)*) => {
         $(
@@ -78,7 +79,7 @@ macro_rules! forms {
                 unsafe { $crate::request::create(comm, request, false, make) }
             }
 
-            #[doc = concat!("[`", stringify!($blocking), "`], planned: [`unisono_start`](crate::request::unisono_start) starts it.")]
+            #[doc = concat!("[`", stringify!($blocking), "`], persistent: [`unisono_start`](crate::request::unisono_start) starts it.")]
             ///
             /// # Safety
             /// See the [module](self), until the request is freed; and [`request`](crate::request).

@@ -1,12 +1,12 @@
-//! Memory from the heap that may be refused: a C caller gets an error number where it is short, not an abort.
+//! Heap memory that may be refused: if memory is short, a C caller gets an error number instead of an abort.
 
 use crate::error::Failure;
 use std::alloc::{Layout, alloc};
 
-/// `value` on the heap, as a box would have it: it goes by [`Box::from_raw`].
+/// Puts `value` on the heap with a box's layout: [`Box::from_raw`] takes it over.
 pub(crate) fn allocate<T>(value: T) -> Result<*mut T, Failure> {
     const { assert!(size_of::<T>() > 0) };
-    // SAFETY: not of size zero.
+    // SAFETY: the layout's size is not zero.
     let place = unsafe { alloc(Layout::new::<T>()) }.cast::<T>();
     if place.is_null() {
         return Err(Failure::Memory);

@@ -1,23 +1,23 @@
-//! Unisono for C: what `include/unisono.h` declares.
+//! Unisono for C: the functions that `include/unisono.h` declares.
 //!
-//! The header is written by hand; tests compare it with this crate: numbers, sizes of the
-//! structs, exported names, parameters of the collectives' forms. Every function checks its pointers for null and answers
-//! an error number; nothing here panics, prints or keeps state beyond the handle, and per thread the last error and
-//! where it has started requests.
+//! The header is written by hand; tests compare it with this crate: numbers, sizes of the structs, exported names,
+//! parameters of the collectives' forms. Every function checks its pointers for null and returns an error number.
+//! Nothing here panics or prints. State is kept in the handle, and for each thread its last error and the communicators
+//! on which it has started requests.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
 //! | [`error`] | the fixed numbers, and the text of the last error |
-//! | [`params`] | what a segment is made for |
+//! | [`params`] | a segment's parameters |
 //! | [`comm`] | segments and handles: create, attach, free |
 //! | [`waiting`] | how handles wait, and for how long |
 //! | [`moves`] | barrier, broadcast, scatter, gather, allgather, alltoall |
 //! | [`datatype`] | datatypes with holes, as handles |
 //! | [`typed`] | alltoallw, and moves of elements of a datatype |
 //! | [`reductions`] | reduce, allreduce, reduce_scatter, scan, exscan |
-//! | [`operation`] | their datatypes and operations |
+//! | [`operation`] | datatypes and operations of reductions |
 //! | [`ran`] | which algorithm ran a call |
-//! | [`request`] | their nonblocking and persistent forms: start, test, wait, free |
+//! | [`request`] | nonblocking and persistent operations: start, test, wait, free |
 
 mod arguments;
 pub mod comm;
@@ -49,7 +49,7 @@ pub const VERSION: u32 = number(env!("CARGO_PKG_VERSION_MAJOR")) * 10000
     + number(env!("CARGO_PKG_VERSION_MINOR")) * 100
     + number(env!("CARGO_PKG_VERSION_PATCH"));
 
-/// Answers [`VERSION`]: compare it with the header's `UNISONO_VERSION`.
+/// Returns [`VERSION`], to be compared with the header's `UNISONO_VERSION`.
 #[unsafe(no_mangle)]
 pub extern "C" fn unisono_version() -> u32 {
     VERSION

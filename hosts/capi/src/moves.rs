@@ -1,9 +1,10 @@
-//! Barrier, and the collectives that move bytes. Bytes, counts and displacements are bytes of one block.
+//! Barrier, and the collectives that move bytes. `bytes` is the length of one block; counts and displacements are in
+//! bytes.
 //!
-//! Safety of all: `comm` is null, or comes from `unisono_attach` and was not freed. An address is null
-//! for no bytes, is `UNISONO_IN_PLACE` where the header says so, or points to its bytes, readable where they
-//! are sent and writable where they are received, that nobody else uses during the call; so do
-//! `counts` and `displacements` to a number for each rank, where they count.
+//! Safety of all functions: `comm` is null, or comes from `unisono_attach` and was not freed. An address is null for no
+//! bytes, is `UNISONO_IN_PLACE` where the header allows it, or points to its bytes, readable if they are sent and
+//! writable if they are received, which nothing else uses during the call. Where they are significant, `counts` and
+//! `displacements` are null or point to a number for each rank.
 
 use crate::arguments::{data, data_or_in_place, equal, is_in_place, list, vary};
 use crate::forms::{Lists, forms};
@@ -20,14 +21,15 @@ type Built<'a> = Result<Call<'a>, Refusal>;
 const AUTO: MoveAlgorithm = MoveAlgorithm::Auto;
 
 forms! {
-    /// Waits until every rank has entered.
+    /// Returns when all ranks have called it.
     unisono_barrier, unisono_ibarrier, unisono_barrier_init: barrier();
-    /// `bytes` bytes at the root's `buffer` go to everyone's.
+    /// `bytes` bytes at the root's `buffer` go to every rank's `buffer`.
     unisono_bcast, unisono_ibcast, unisono_bcast_init: bcast(buffer: *mut c_void, bytes: u64, root: u32);
-    /// Everyone's `bytes` bytes go to its block of the root's `receive`.
+    /// Each rank's `bytes` bytes at `send` go to its block of the root's `receive`.
     unisono_gather, unisono_igather, unisono_gather_init:
         gather(send: *const c_void, receive: *mut c_void, bytes: u64, root: u32);
-    /// Everyone's `bytes` bytes go to its block of the root's `receive`: `counts[r]` bytes, `displacements[r]` from there.
+    /// Each rank's `bytes` bytes at `send` go to its block of the root's `receive`: `counts[r]` bytes at the
+    /// displacement `displacements[r]`.
     unisono_gatherv, unisono_igatherv, unisono_gatherv_init: gatherv(
         send: *const c_void, bytes: u64,
         receive: *mut c_void, counts: *const u64, displacements: *const u64, root: u32,
@@ -35,46 +37,47 @@ forms! {
     /// Each block of the root's `send` goes to its rank's `bytes` bytes at `receive`.
     unisono_scatter, unisono_iscatter, unisono_scatter_init:
         scatter(send: *const c_void, receive: *mut c_void, bytes: u64, root: u32);
-    /// Each block of the root's `send`, `counts[r]` bytes, `displacements[r]` from there, goes to its rank's
+    /// Each block of the root's `send`, `counts[r]` bytes at the displacement `displacements[r]`, goes to its rank's
     /// `bytes` bytes at `receive`.
     unisono_scatterv, unisono_iscatterv, unisono_scatterv_init: scatterv(
         send: *const c_void, counts: *const u64, displacements: *const u64,
         receive: *mut c_void, bytes: u64, root: u32,
     );
-    /// Everyone's `bytes` bytes at `send` go to its block of everyone's `receive`.
+    /// Each rank's `bytes` bytes at `send` go to its block of every rank's `receive`.
     unisono_allgather, unisono_iallgather, unisono_allgather_init:
         allgather(send: *const c_void, receive: *mut c_void, bytes: u64);
-    /// Everyone's `bytes` bytes at `send` go to its block of everyone's `receive`: `counts[r]` bytes,
-    /// `displacements[r]` from there.
+    /// Each rank's `bytes` bytes at `send` go to its block of every rank's `receive`: `counts[r]` bytes at the
+    /// displacement `displacements[r]`.
     unisono_allgatherv, unisono_iallgatherv, unisono_allgatherv_init: allgatherv(
         send: *const c_void, bytes: u64,
         receive: *mut c_void, counts: *const u64, displacements: *const u64,
     );
-    /// Block r of everyone's `send`, `bytes` bytes, goes to rank r's `receive`.
+    /// Block r of rank s's `send`, `bytes` bytes, goes to block s of rank r's `receive`.
     unisono_alltoall, unisono_ialltoall, unisono_alltoall_init:
         alltoall(send: *const c_void, receive: *mut c_void, bytes: u64);
-    /// Block r of everyone's `send` goes to rank r's `receive`; each side has its own counts and displacements.
+    /// Block r of rank s's `send` goes to block s of rank r's `receive`; each side has its own counts and
+    /// displacements.
     unisono_alltoallv, unisono_ialltoallv, unisono_alltoallv_init: alltoallv(
         send: *const c_void, send_counts: *const u64, send_displacements: *const u64,
         receive: *mut c_void, counts: *const u64, displacements: *const u64,
     );
 }
 
-/// Safe: it has no arguments; unsafe as the others are, to be made alike.
+/// Has no arguments, and is `unsafe` only because the macro calls all of them alike.
 #[inline(always)]
 unsafe fn barrier<'a>(_: &Member, _: &Lists<'a>) -> Built<'a> {
     Ok(Call::Barrier { algorithm: BarrierAlgorithm::Auto })
 }
 
 /// # Safety
-/// See the [module](self): here, and of all below.
+/// See the [module](self), for this and all functions below.
 #[inline(always)]
 unsafe fn bcast<'a>(_: &Member, _: &Lists<'a>, buffer: *mut c_void, bytes: u64, root: u32) -> Built<'a> {
     // SAFETY: the caller's promise.
     Ok(Call::Bcast { data: unsafe { data(buffer, bytes) }?, root, algorithm: BcastAlgorithm::Auto })
 }
 
-/// A rank's own block of a rooted collective, which the root alone may have in place.
+/// A rank's own block of a collective with a root; only the root may pass `UNISONO_IN_PLACE`.
 #[inline(always)]
 unsafe fn own<'a>(me: &Member, root: u32, address: *const c_void, bytes: u64) -> Result<Option<Data<'a>>, Refusal> {
     if me.rank() == root {
@@ -219,7 +222,7 @@ unsafe fn alltoallv<'a>(
     Ok(Call::Alltoallv { send, receive })
 }
 
-/// A block of `counts[r]` bytes for each rank r, `displacements[r]` bytes from `address` on.
+/// A block of `counts[r]` bytes for each rank r, `displacements[r]` bytes after `address`.
 #[inline(always)]
 unsafe fn blocks<'a>(
     address: *const c_void,

@@ -1,23 +1,23 @@
-//! Datatypes and operations of reductions, as C names them: numbers for what is predefined, the kernel's own.
+//! Datatypes and operations of reductions in C. Predefined ones are the kernel's numbers.
 
 use core::ffi::{c_int, c_void};
 use unisono_kernel::error::{Argument, Bound, Condition, Refusal};
 use unisono_kernel::op::{Element, Op, Operation, User, UserFunction};
 
-/// `unisono_op`: an operation of the caller's. Addresses that no object has, from 1 on, are
-/// the numbers of predefined ones.
+/// `unisono_op`: an operation of the caller's own. Predefined operations are passed as addresses that no object has,
+/// from 1 on, which are their numbers.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct COp {
     /// `function(left, right, count, context)` stores `left[i] op right[i]` into `right[i]`.
     pub function: Option<UserFunction>,
-    /// What the function gets besides.
+    /// The function's last argument.
     pub context: *mut c_void,
-    /// May operands be exchanged? 0: no.
+    /// 0: the operation is not commutative.
     pub commutative: c_int,
 }
 
-/// No object lies below this address.
+/// No object has an address below this one.
 const OBJECTS: usize = 4096;
 
 /// The refusal of a number of a predefined datatype or operation, which are those from 1 to `most`.
@@ -26,20 +26,21 @@ fn unknown(argument: Argument, number: u64, most: usize) -> Refusal {
     Refusal::new(argument, number, bound)
 }
 
-/// The predefined type of this number. Numbers are named as the caller wrote them, modulo 2³².
+/// The predefined type of this number. A refusal shows the number modulo 2³².
 fn predefined(datatype: c_int) -> Result<Element, Refusal> {
     let number = u64::from(datatype as u32);
     Element::from_number(number).ok_or(unknown(Argument::Datatype, number, Element::ALL.len()))
 }
 
-/// The operation at `op` on elements of `datatype`: a predefined type's number, or minus the bytes of an element.
+/// The operation `op` on elements of `datatype`, which is a predefined type's number, or minus the bytes of an element.
 ///
 /// # Errors
-/// Neither is one of those numbers; a function that is null, an element of no bytes.
+/// An unknown number of a datatype or an operation; a function that is null; a datatype on which the operation is not
+/// defined.
 ///
 /// # Safety
-/// `op` is a number, or points to its struct, that nobody writes during the call; a function there may be
-/// called with its context on two arrays of elements during the call, and returns normally.
+/// `op` is a number, or points to a struct that is not written during the call. Its function may be called with its
+/// context on two arrays of elements during the call, and returns normally.
 #[inline(always)]
 pub unsafe fn operation(datatype: c_int, op: *const COp) -> Result<Op, Refusal> {
     let number = op.addr() as u64;

@@ -1,4 +1,4 @@
-//! What a segment is made for, as a plain struct that carries its own size.
+//! A segment's parameters, as a C struct that has its own size in a field.
 
 use crate::error::{Failure, answer};
 use core::ffi::c_int;
@@ -6,7 +6,7 @@ use core::mem::{MaybeUninit, offset_of};
 use memoffset::span_of;
 use unisono_kernel::region::{Layout, Params};
 
-/// `unisono_params`. Fields are only ever added at the end; `size` says which of them the caller knows.
+/// `unisono_params`. Later versions add fields only at the end; `size` says which fields the caller knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct CParams {
@@ -16,22 +16,22 @@ pub struct CParams {
     pub ranks: u32,
     /// Bytes of a page.
     pub page: u64,
-    /// Bytes in one slot of a rank's queue.
+    /// Bytes of one slot of a rank's queue.
     pub queue_fragment: u64,
-    /// Slots of a rank's queue.
+    /// Number of slots of a rank's queue.
     pub queue_slots: u32,
-    /// Posted lines per rank.
+    /// Number of posted lines of each rank.
     pub lines: u32,
 }
 
 impl CParams {
-    /// Good values for `ranks` processes, as this version has them.
+    /// This version's default values for `ranks` processes.
     fn new(ranks: u32) -> Self {
         let Params { page, lines, queue_slots, queue_fragment, .. } = Params::new(ranks);
         Self { size: size_of::<Self>() as u32, ranks, page, queue_fragment, queue_slots, lines }
     }
 
-    /// The caller's struct, of whichever version: fields that it does not have are as [`Self::new`] has them.
+    /// Reads the caller's struct, of any version; fields that it does not have get the default values.
     ///
     /// # Safety
     /// `params` is null or points to as many readable bytes as its first field says, aligned as the struct.
@@ -46,7 +46,7 @@ impl CParams {
         Ok(unsafe { prefix(params, size, Self::new(1)) })
     }
 
-    /// The layout that follows.
+    /// The layout of a segment with these parameters.
     pub(crate) fn check(&self) -> Result<Layout, Failure> {
         known(self.size.into())?;
         let Self { ranks, page, queue_fragment, queue_slots, lines, .. } = *self;
@@ -54,30 +54,30 @@ impl CParams {
     }
 }
 
-/// Bytes of the struct in each version of the header, the first one first: up to the last field that it had.
+/// Bytes of the struct in each version of the header, the first version first: up to its last field.
 fn versions() -> [usize; 1] {
     [span_of!(CParams, ..=lines).end]
 }
 
-/// The bytes of the caller's struct, if `size` is that of a version.
+/// The size of the caller's struct, if it is that of a known version.
 fn known(size: u64) -> Result<usize, Failure> {
     let version = versions().into_iter().find(|&version| version as u64 == size);
-    version.ok_or(Failure::Size(size, size_of::<CParams>()))
+    version.ok_or(Failure::Size { given: size, expected: size_of::<CParams>() })
 }
 
-/// The first `bytes` bytes of `*from`, and of `rest` what follows.
+/// A copy of `rest` with its first `bytes` bytes replaced by those at `from`.
 ///
 /// # Safety
-/// `from` points to so many readable bytes; any bytes are a `T`.
+/// `from` points to so many readable bytes; any bytes are a valid `T`.
 unsafe fn prefix<T: Copy>(from: *const T, bytes: usize, rest: T) -> T {
     let mut whole = MaybeUninit::new(rest);
-    // SAFETY: readable by the caller's promise; cut to the bytes of `whole`, which is another place.
+    // SAFETY: readable by the caller's promise; cut to the size of `whole`, which does not overlap `from`.
     unsafe { whole.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(from.cast(), bytes.min(size_of::<T>())) };
-    // SAFETY: it was made whole; any bytes will do, by the caller's promise.
+    // SAFETY: it was initialized; any bytes are a valid `T`, by the caller's promise.
     unsafe { whole.assume_init() }
 }
 
-/// Fills `params`, a struct of `size` bytes (`sizeof(unisono_params)`), with good values for `ranks` processes.
+/// Fills `params`, a struct of `size` bytes (`sizeof(unisono_params)`), with default values for `ranks` processes.
 ///
 /// # Safety
 /// `params` is null or points to `size` writable bytes, aligned as the struct.
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn unisono_params_init(params: *mut CParams, size: usize, 
     })())
 }
 
-/// Writes the bytes of a segment for `params` to `bytes`.
+/// Writes the size of a segment with these parameters to `bytes`.
 ///
 /// # Safety
 /// `params` is null or points to a struct that has as many bytes as it says, aligned; `bytes` is null or may be written.
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn unisono_bytes(params: *const CParams, bytes: *mut u64) 
 mod tests {
     use super::*;
 
-    /// The struct of a version to come.
+    /// The struct of a later version.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[repr(C)]
     struct Next {
@@ -137,9 +137,9 @@ mod tests {
     }
 
     #[test]
-    fn an_older_callers_fields_are_read_and_no_byte_behind_them() {
+    fn an_older_callers_fields_are_read_and_no_byte_after_them() {
         let rest = Next { now: CParams::new(1), more: 7, most: 9 };
-        // No more memory than the older struct: who reads beyond it is seen by Miri.
+        // Exactly the older struct's memory: Miri finds a read after its end.
         let old = Box::new(CParams { lines: 16, ..CParams::new(5) });
         // SAFETY: the bytes of the older struct; integers.
         let read = unsafe { prefix((&raw const *old).cast::<Next>(), span_of!(Next, ..=now).end, rest) };
@@ -157,8 +157,9 @@ mod tests {
         // SAFETY: a struct of this version.
         assert_eq!(unsafe { CParams::read(&raw const good) }.unwrap(), good);
         let alone = 1u32;
-        // SAFETY: a size that is no version's: nothing else is read.
-        assert!(matches!(unsafe { CParams::read((&raw const alone).cast()) }, Err(Failure::Size(1, 32))));
+        // SAFETY: the size is not a version's, so nothing else is read.
+        let refused = unsafe { CParams::read((&raw const alone).cast()) };
+        assert!(matches!(refused, Err(Failure::Size { given: 1, expected: 32 })));
         // SAFETY: null.
         assert!(matches!(unsafe { CParams::read(core::ptr::null()) }, Err(Failure::Null("params"))));
     }

@@ -1,11 +1,12 @@
-//! What moves while a thread waits or looks: the communicators on which it has started requests.
+//! Progress on other communicators while a thread waits or tests: on those where it has started requests.
 //!
-//! MPI lets ranks make the operations of several communicators in different orders, as long as each one's are in order.
-//! So a thread that waits in one moves those of its others, without waiting there. A communicator is on one thread's list
-//! at most: that of the last one to start a request. It leaves the list when it is found without active requests, or freed.
+//! MPI lets ranks call the operations of several communicators in different orders, as long as the order on each one is
+//! the same. So a thread that waits on one makes progress on its others, without waiting there. A communicator is on at
+//! most one thread's list: that of the last thread to start a request. It leaves the list when it is found without
+//! active requests, or is freed.
 //!
-//! Safety: what is on a list was not freed. Who frees a handle claims it and takes it off its list, under the list's lock;
-//! who moves one claims it under that lock.
+//! Safety: a handle on a list was not freed. A thread that frees a handle claims it first, and takes it off its list
+//! under the list's lock; a thread that makes progress on one claims it under that lock.
 
 use crate::comm::{Claim, Handle};
 use crate::request::State;
@@ -16,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The communicators of one thread.
 #[derive(Debug)]
 pub(crate) struct List {
-    /// A child of fork has its parent's list, and may not use it.
+    /// The process that made it: a child of fork has a copy of its parent's list, and must not use it.
     process: u32,
     handles: Mutex<Vec<Listed>>,
 }
@@ -41,12 +42,13 @@ impl List {
         self.process == std::process::id()
     }
 
-    /// The first handle from `at` on that nobody uses, claimed; `at` is its place. None while another thread changes the list.
+    /// Claims the first free handle from index `at` on, and sets `at` to its index. `None` too while another thread
+    /// changes the list.
     fn claim<'h>(&self, at: &mut usize) -> Option<Claim<'h>> {
         let handles = self.handles.try_lock().ok()?;
         while let Some(&Listed(handle)) = handles.get(*at) {
-            // SAFETY: what is on a list was not freed, nor will be before the lock is released, or the claim.
-            if let Some(claim) = Claim::to_move(unsafe { &*handle }) {
+            // SAFETY: a handle on a list was not freed, nor will be before the lock or the claim is released.
+            if let Some(claim) = Claim::for_progress(unsafe { &*handle }) {
                 return self.is_this_process().then_some(claim);
             }
             *at += 1;
@@ -54,71 +56,72 @@ impl List {
         None
     }
 
-    /// Moves all that nobody uses. Was there any?
-    fn advance(&self, moves: &Cell<*const Handle>) -> bool {
+    /// Makes progress on all free handles. Returns whether there were any.
+    fn advance(&self, current: &Cell<*const Handle>) -> bool {
         let (mut at, mut any) = (0, false);
         while let Some(mut claim) = self.claim(&mut at) {
             any = true;
-            let moving = Moving::new(moves, &claim);
+            let mark = InProgress::new(current, &claim);
             let state = claim.state();
-            state.look_aside();
+            state.progress_ignoring_errors();
             if state.is_active() {
                 at += 1;
             } else {
                 unlist(&mut claim);
             }
-            drop(moving);
+            drop(mark);
         }
         any
     }
 }
 
-/// What a thread has.
+/// A thread's list, and its state.
 struct Own {
     list: RefCell<Option<Arc<List>>>,
-    /// What it moves now: null but inside of [`move_all`].
-    moves: Cell<*const Handle>,
+    /// The handle on which [`progress_all`] makes progress now; null outside of it.
+    current: Cell<*const Handle>,
 }
 
 thread_local! {
-    static OWN: Own = const { Own { list: RefCell::new(None), moves: Cell::new(ptr::null()) } };
+    static OWN: Own = const { Own { list: RefCell::new(None), current: Cell::new(ptr::null()) } };
 }
 
-/// This thread moves a handle, until this is dropped: also by a user's operation that unwinds.
-struct Moving<'a>(&'a Cell<*const Handle>);
+/// Marks a handle as this thread's current one until it is dropped, also if a user's operation unwinds.
+struct InProgress<'a>(&'a Cell<*const Handle>);
 
-impl<'a> Moving<'a> {
-    fn new(moves: &'a Cell<*const Handle>, claim: &Claim<'_>) -> Self {
-        moves.set(claim.handle());
-        Self(moves)
+impl<'a> InProgress<'a> {
+    fn new(current: &'a Cell<*const Handle>, claim: &Claim<'_>) -> Self {
+        current.set(claim.handle());
+        Self(current)
     }
 }
 
-impl Drop for Moving<'_> {
+impl Drop for InProgress<'_> {
     fn drop(&mut self) {
         self.0.set(ptr::null());
     }
 }
 
-/// Is this thread inside of [`move_all`], at this handle?
-pub(crate) fn is_moving(handle: &Handle) -> bool {
-    OWN.try_with(|own| ptr::eq(own.moves.get(), handle)).unwrap_or(false)
+/// Is this thread inside of [`progress_all`], at this handle?
+pub(crate) fn is_in_progress(handle: &Handle) -> bool {
+    OWN.try_with(|own| ptr::eq(own.current.get(), handle)).unwrap_or(false)
 }
 
-/// Moves this thread's communicators that nobody uses; not from inside such a move. Was there any?
-pub(crate) fn move_all() -> bool {
-    // A thread that is ending moves nothing.
-    let moved = OWN.try_with(|own| {
-        if !own.moves.get().is_null() {
+/// Makes progress on this thread's free communicators. It does nothing if it is called from inside itself. Returns
+/// whether there were any.
+pub(crate) fn progress_all() -> bool {
+    // A thread that is ending has no list any more.
+    let any = OWN.try_with(|own| {
+        if !own.current.get().is_null() {
             return false;
         }
         let list = own.list.borrow().clone();
-        list.is_some_and(|list| list.advance(&own.moves))
+        list.is_some_and(|list| list.advance(&own.current))
     });
-    moved.unwrap_or(false)
+    any.unwrap_or(false)
 }
 
-/// A request was started: if it is not over, this thread's waits move its communicator.
+/// To be called after a request was started: if it is not complete, puts its communicator on this thread's list.
 #[inline]
 pub(crate) fn list(claim: &mut Claim<'_>) {
     if claim.state().is_active() {
@@ -139,7 +142,7 @@ fn enlist(own: &Own, claim: &mut Claim<'_>) {
         other => other.insert(List::new()),
     };
     let mut handles = own.lock();
-    // Without memory it moves in calls of its own alone.
+    // Without memory only calls on this communicator make progress on it.
     if handles.try_reserve(1).is_ok() {
         handles.push(Listed(claim.handle()));
         drop(handles);
@@ -147,7 +150,7 @@ fn enlist(own: &Own, claim: &mut Claim<'_>) {
     }
 }
 
-/// Takes a handle off its list: it is freed, or has nothing to move.
+/// Takes a handle off its list, because it is freed or has no operation in flight.
 pub(crate) fn unlist(claim: &mut Claim<'_>) {
     let handle = Listed(claim.handle());
     let State { list, .. } = claim.state();

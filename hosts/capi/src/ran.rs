@@ -6,7 +6,7 @@ use core::ffi::{CStr, c_char, c_int};
 use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::table::Choice;
 
-/// An algorithm, as the header numbers it.
+/// The algorithm that ran a call, as the header numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Ran {
@@ -14,7 +14,7 @@ pub enum Ran {
     Nothing = 0,
     /// Posted lines.
     Posted = 1,
-    /// The monotone queue.
+    /// The queue.
     Queue = 2,
     /// Exchange.
     Exchange = 3,
@@ -44,7 +44,7 @@ impl Ran {
         Self::Combining,
     ];
 
-    /// What was chosen for a call over a segment.
+    /// The algorithm of a choice for a call over a segment.
     #[inline(always)]
     pub(crate) const fn of(plan: Choice) -> Self {
         match plan {
@@ -61,7 +61,7 @@ impl Ran {
         }
     }
 
-    /// Its name, as decision tables have it.
+    /// The name in decision tables.
     pub const fn name(self) -> &'static CStr {
         match self {
             Self::Nothing => c"none",
@@ -77,7 +77,7 @@ impl Ran {
     }
 }
 
-/// The algorithm that ran the last blocking call on `comm` that succeeded, or a negative error number.
+/// Returns the algorithm that ran the last successful blocking call on `comm`, or a negative error number.
 ///
 /// # Safety
 /// `comm` is null, or comes from this library and was not freed.
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn unisono_ran(comm: *const Handle) -> c_int {
     }
 }
 
-/// An algorithm's name; "unknown" for numbers that are none. Never null, never to be freed.
+/// An algorithm's name; "unknown" for other numbers. Never null, not to be freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn unisono_algorithm_name(algorithm: c_int) -> *const c_char {
     let ran = usize::try_from(algorithm).ok().and_then(|at| Ran::ALL.get(at));

@@ -1,10 +1,10 @@
-//! The collectives that reduce. Counts are elements of `datatype`.
+//! The reductions. Counts are numbers of elements of `datatype`.
 //!
-//! Safety of all: `comm` is null, or comes from `unisono_attach` and was not freed. `send` is
-//! `UNISONO_IN_PLACE` where the header says so, equal to `receive`, or points to its elements, readable and apart
-//! from `receive`, which points to writable ones; `counts` is null or points to a number for each rank; `op` is a
-//! predefined operation's number, or points to a struct whose function may be called with its context during the
-//! call, and returns normally.
+//! Safety of all functions: `comm` is null, or comes from `unisono_attach` and was not freed. `receive` points to
+//! writable elements. `send` is `UNISONO_IN_PLACE` where the header allows it, equal to `receive`, or points to
+//! readable elements that do not overlap `receive`. `counts` is null or points to a number for each rank. `op` is a
+//! predefined operation's number, or points to a struct whose function may be called with its context during the call,
+//! and returns normally.
 
 use crate::arguments::{data, equal, is_in_place, list, scratch, vary};
 use crate::forms::{Lists, forms};
@@ -20,31 +20,31 @@ use unisono_kernel::op::Op;
 type Built<'a> = Result<Call<'a>, Refusal>;
 
 forms! {
-    /// The fold of everyone's `send` goes to the root's `receive`.
+    /// The fold of all ranks' `send` goes to the root's `receive`.
     unisono_reduce, unisono_ireduce, unisono_reduce_init: reduce(
         send: *const c_void, receive: *mut c_void, count: u64, datatype: c_int, op: *const COp, root: u32,
     );
-    /// The fold of everyone's `send` goes to everyone's `receive`.
+    /// The fold of all ranks' `send` goes to every rank's `receive`.
     unisono_allreduce, unisono_iallreduce, unisono_allreduce_init:
         allreduce(send: *const c_void, receive: *mut c_void, count: u64, datatype: c_int, op: *const COp);
-    /// The fold of everyone's block r, `counts[r]` elements behind block r - 1, goes to rank r's `receive`.
+    /// The fold of all ranks' block r, `counts[r]` elements after block r - 1, goes to rank r's `receive`.
     unisono_reduce_scatter, unisono_ireduce_scatter, unisono_reduce_scatter_init: reduce_scatter(
         send: *const c_void, receive: *mut c_void, counts: *const u64, datatype: c_int, op: *const COp,
     );
-    /// The fold of everyone's block r, `count` elements, goes to rank r's `receive`.
+    /// The fold of all ranks' block r, `count` elements, goes to rank r's `receive`.
     unisono_reduce_scatter_block, unisono_ireduce_scatter_block, unisono_reduce_scatter_block_init: reduce_scatter_block(
         send: *const c_void, receive: *mut c_void, count: u64, datatype: c_int, op: *const COp,
     );
     /// The fold of the `send` of ranks 0 … r goes to rank r's `receive`.
     unisono_scan, unisono_iscan, unisono_scan_init:
         scan(send: *const c_void, receive: *mut c_void, count: u64, datatype: c_int, op: *const COp);
-    /// The fold of the `send` of the ranks below r goes to rank r's `receive`; rank 0's is left alone.
+    /// The fold of the `send` of the ranks below r goes to rank r's `receive`; rank 0's is not written.
     unisono_exscan, unisono_iexscan, unisono_exscan_init:
         exscan(send: *const c_void, receive: *mut c_void, count: u64, datatype: c_int, op: *const COp);
 }
 
 /// # Safety
-/// See the [module](self): here, and of all below.
+/// See the [module](self), for this and all functions below.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "what MPI passes")]
 unsafe fn reduce<'a>(
@@ -165,7 +165,7 @@ fn bytes(count: u64, op: Op) -> Result<u64, Refusal> {
     Ok(Refusal::check(Argument::Count, count, Bound::AtMost(isize::MAX as u64 / element))? * element)
 }
 
-/// Both sides, `count` elements each, and the operation.
+/// What is sent and what is received, `count` elements each, and the operation.
 ///
 /// # Safety
 /// See the [module](self).
@@ -187,7 +187,7 @@ unsafe fn operands<'a>(
     Ok((from, to, op))
 }
 
-/// Where blocks of `counts` elements begin that lie one behind the other.
+/// The displacements of blocks of `counts` elements, one after the other.
 fn consecutive(counts: &[u64]) -> Result<Vec<u64>, Refusal> {
     let mut displacements = scratch(counts.len())?;
     let mut end = 0_u64;

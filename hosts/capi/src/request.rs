@@ -1,10 +1,11 @@
 //! Nonblocking and persistent operations, as handles on this library's heap.
 //!
-//! A communicator keeps the order in which its requests were started; any call on one moves the oldest, and a wait moves
-//! those that its thread has started on others (`progress.rs`). Requests are used under the communicator's claim alone.
+//! A communicator keeps the order in which its requests were started. Every call on it makes progress on the oldest
+//! request, and a wait makes progress on requests that its thread has started on other communicators too
+//! (`progress.rs`). A request is used only under the claim of its communicator.
 //!
-//! Safety of all: `request` is null or points to a request's pointer, which is null or comes from a function of this library,
-//! and was not freed; its communicator was not freed either. No other thread uses the request.
+//! Safety of all functions: `request` is null or points to a request's pointer, which is null or comes from a function
+//! of this library and was not freed; its communicator was not freed either. No other thread uses the request.
 
 use crate::comm::{Claim, Embedded, Handle};
 use crate::error::{Failure, answer};
@@ -22,18 +23,18 @@ use unisono_kernel::comm::{Communicator, Member};
 use unisono_kernel::error::{Error, Refusal};
 use unisono_kernel::machine::transport::Observe;
 
-/// `unisono_request`, opaque in C: an operation that was started, or may be.
+/// `unisono_request`, opaque in C: a nonblocking or a persistent operation.
 #[derive(Debug)]
 pub struct Request {
     comm: *const Handle,
     lists: Lists<'static>,
-    /// None before the arguments were checked.
+    /// `None` until the arguments are checked.
     machine: Option<Any<'static>>,
     persistent: bool,
     active: bool,
 }
 
-/// Active requests, the oldest first; there is room for all that were not freed.
+/// The active requests, the oldest first. It has room for all requests that were not freed.
 #[derive(Debug, Default)]
 struct Active(VecDeque<*mut Request>);
 
@@ -46,7 +47,7 @@ impl Storage<'static> for Active {
     #[inline]
     fn oldest(&mut self) -> Option<&mut Any<'static>> {
         let oldest = *self.0.front()?;
-        // SAFETY: an active request is not freed, and used under the claim alone.
+        // SAFETY: an active request is not freed, and is used only under the claim.
         unsafe { (*oldest).machine.as_mut() }
     }
 
@@ -59,14 +60,14 @@ impl Storage<'static> for Active {
     }
 }
 
-/// What a claimed handle gives access to: the communicator, and its requests.
+/// The part of a handle that needs the claim: the communicator, and its requests.
 #[derive(Debug)]
 pub struct State {
     pub(crate) communicator: Communicator<Embedded>,
     in_flight: InFlight<Active>,
-    /// Requests that were not freed.
+    /// Number of requests that were not freed.
     pub(crate) requests: usize,
-    /// The list that the handle is on.
+    /// The thread's list that the handle is on.
     pub(crate) list: Option<Arc<List>>,
 }
 
@@ -91,18 +92,18 @@ impl State {
         self.in_flight.move_oldest(&mut self.communicator, |on, oldest| on.start(oldest), advance)
     }
 
-    /// Moves what is in flight, as far as nobody must wait.
-    fn look(&mut self) -> Result<(), Error> {
+    /// Makes progress on the operations in flight without waiting.
+    fn progress(&mut self) -> Result<(), Error> {
         while self.move_oldest(|on, oldest| on.advance(oldest))? {}
         Ok(())
     }
 
-    /// The same for somebody else's sake: what fails poisons the communicator, and its next call says so.
-    pub(crate) fn look_aside(&mut self) {
-        let _ = self.look();
+    /// The same from a call on another communicator. A failure poisons this one, and its next call returns the error.
+    pub(crate) fn progress_ignoring_errors(&mut self) {
+        let _ = self.progress();
     }
 
-    /// Completes all that is active: before a blocking call.
+    /// Completes all active requests, before a blocking call.
     #[inline(always)]
     pub(crate) fn drain(&mut self) -> Result<(), Error> {
         while self.is_active() {
@@ -111,27 +112,27 @@ impl State {
         Ok(())
     }
 
-    /// The communicator, for collectives of a host's: what is active is completed before.
+    /// The communicator, for a host's collectives, after all active requests are complete.
     ///
     /// # Errors
-    /// An active operation's.
+    /// The error of an active operation.
     pub fn drained(&mut self) -> Result<&mut Communicator<Embedded>, Error> {
         self.drain()?;
         Ok(&mut self.communicator)
     }
 
-    /// Makes a request the youngest active one, and moves the oldest.
+    /// Makes a request active, as the last one, and makes progress.
     fn start(&mut self, request: *mut Request) -> Result<(), Error> {
-        // SAFETY: not freed, and used under the claim alone.
+        // SAFETY: not freed, and used only under the claim.
         unsafe { (*request).active = true };
-        // There is room, since it was made.
+        // Room was reserved when the request was made.
         self.in_flight.storage_mut().0.push_back(request);
-        self.look().inspect_err(|_| self.retire(request))
+        self.progress().inspect_err(|_| self.retire(request))
     }
 
-    /// Its communicator is poisoned: the request will never be polled again.
+    /// Makes a request inactive because its communicator is poisoned: it will never be polled again.
     fn retire(&mut self, request: *mut Request) {
-        // SAFETY: not freed, and used under the claim alone.
+        // SAFETY: not freed, and used only under the claim.
         unsafe { (*request).active = false };
         let Active(active) = self.in_flight.storage_mut();
         let oldest = active.front() == Some(&request);
@@ -144,16 +145,16 @@ impl State {
     /// Frees a request that is not active.
     fn free(&mut self, request: *mut Request) {
         self.requests -= 1;
-        // SAFETY: made by `allocate`, freed once; nothing refers to it.
+        // SAFETY: made by `allocate`, freed once; no reference to it is left.
         drop(unsafe { Box::from_raw(request) });
     }
 }
 
-/// The request behind `request`, null where there is none.
+/// The request at `request`, which may be null.
 ///
 /// # Safety
 /// See the [module](self).
-unsafe fn behind(request: *mut *mut Request) -> Result<*mut Request, Failure> {
+unsafe fn read(request: *mut *mut Request) -> Result<*mut Request, Failure> {
     // SAFETY: the caller's promise.
     unsafe { request.as_ref() }.copied().ok_or(Failure::Null("request"))
 }
@@ -169,11 +170,11 @@ unsafe fn claim<'h>(request: *mut Request) -> Result<Claim<'h>, Failure> {
     Claim::new(unsafe { &*comm })
 }
 
-/// Makes a request of the call that `make` makes, and starts it if it is not persistent.
+/// Makes a request of the call that `make` returns, and starts it if it is not persistent.
 ///
 /// # Safety
 /// `comm` is null, or comes from `unisono_attach` and was not freed; `request` is null or points to a pointer that may be
-/// written; what the call names is valid until the request is freed.
+/// written; the memory in the call is valid until the request is freed.
 pub(crate) unsafe fn create(
     comm: *mut Handle,
     request: *mut *mut Request,
@@ -184,19 +185,20 @@ pub(crate) unsafe fn create(
         // SAFETY: the caller's promise.
         let to = unsafe { request.as_mut() }.ok_or(Failure::Null("request"))?;
         *to = null_mut();
-        // SAFETY: the caller's promise; the handle is only ever shared, what changes lies in cells.
+        // SAFETY: the caller's promise; there are only shared references to the handle, and its changing parts are
+        // cells.
         let handle = unsafe { comm.as_ref() }.ok_or(Failure::Null("comm"))?;
         let mut claim = Claim::new(handle)?;
         let state = claim.state();
         state.in_flight.storage_mut().0.try_reserve(state.requests + 1).map_err(|_| Failure::Memory)?;
         let own = allocate(Request { comm, lists: Lists::default(), machine: None, persistent, active: false })?;
         state.requests += 1;
-        let ahead = state.in_flight.unstarted();
-        // SAFETY: allocated above. Lists in there stay where they are until the request, and its machine, is freed.
+        let before = state.in_flight.unstarted();
+        // SAFETY: allocated above. The lists in it keep their address until the request, and its machine, is freed.
         let lists = unsafe { &(*own).lists };
-        let machine = state.communicator.build(ahead, |me| make(me, lists)?.build(me));
+        let machine = state.communicator.build(before, |me| make(me, lists)?.build(me));
         let started = machine.and_then(|machine| {
-            // SAFETY: as above; nobody else knows it.
+            // SAFETY: as above; nothing else has its address yet.
             unsafe { (*own).machine = Some(machine) };
             if persistent { Ok(()) } else { state.start(own) }
         });
@@ -210,8 +212,8 @@ pub(crate) unsafe fn create(
     })())
 }
 
-/// Moves a request's communicator by `advance`, once or until the request is complete. Is it? Then it is freed, unless it is
-/// persistent.
+/// Makes progress on a request's communicator by `advance`, once or until the request is complete. Returns whether it
+/// is; if so, it is freed, unless it is persistent.
 ///
 /// # Safety
 /// See the [module](self).
@@ -221,14 +223,14 @@ unsafe fn complete(
     mut advance: impl FnMut(&mut State) -> Result<(), Error>,
 ) -> Result<bool, Failure> {
     // SAFETY: the caller's promise.
-    let own = unsafe { behind(request) }?;
+    let own = unsafe { read(request) }?;
     if own.is_null() {
         return Ok(true);
     }
     // SAFETY: the caller's promise; not null.
     let mut claim = unsafe { claim(own) }?;
     let state = claim.state();
-    // SAFETY: not freed, and used under the claim alone.
+    // SAFETY: not freed, and used only under the claim.
     let is_active = || unsafe { (*own).active };
     let mut result = Ok(());
     while is_active() {
@@ -254,7 +256,7 @@ unsafe fn complete(
 /// Starts a persistent request.
 ///
 /// # Safety
-/// See the [module](self): `request` is null, or the request.
+/// See the [module](self); `request` is null, or the request itself.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn unisono_start(request: *mut Request) -> c_int {
     answer((|| {
@@ -263,7 +265,7 @@ pub unsafe extern "C-unwind" fn unisono_start(request: *mut Request) -> c_int {
         }
         // SAFETY: the caller's promise; not null.
         let mut claim = unsafe { claim(request) }?;
-        // SAFETY: not freed, and used under the claim alone.
+        // SAFETY: not freed, and used only under the claim.
         let Request { persistent, active, .. } = unsafe { &*request };
         match (*persistent, *active) {
             (false, _) => Err(Failure::Request("the request is nonblocking: it was started when it was made")),
@@ -277,7 +279,7 @@ pub unsafe extern "C-unwind" fn unisono_start(request: *mut Request) -> c_int {
     })())
 }
 
-/// Moves what is in flight, and writes to `done` whether the request is complete.
+/// Makes progress, and writes to `done` whether the request is complete.
 ///
 /// # Safety
 /// See the [module](self); `done` is null or may be written.
@@ -288,7 +290,7 @@ pub unsafe extern "C-unwind" fn unisono_test(request: *mut *mut Request, done: *
         let done = unsafe { done.as_mut() }.ok_or(Failure::Null("done"))?;
         *done = 0;
         // SAFETY: the caller's promise.
-        *done = unsafe { complete(request, true, State::look) }?.into();
+        *done = unsafe { complete(request, true, State::progress) }?.into();
         Ok(())
     })())
 }
@@ -304,7 +306,8 @@ pub unsafe extern "C-unwind" fn unisono_wait(request: *mut *mut Request) -> c_in
     answer(unsafe { complete(request, false, wait) }.map(drop))
 }
 
-/// Waits until all of the `count` requests are complete, and moves the communicators of all meanwhile. Answers the first failure.
+/// Waits until all `count` requests are complete, and makes progress on the communicators of all of them. Returns the
+/// first failure.
 ///
 /// # Safety
 /// `requests` is null, or points to `count` pointers as in the [module](self).
@@ -317,8 +320,8 @@ pub unsafe extern "C-unwind" fn unisono_wait_all(count: usize, requests: *mut *m
     for at in 0..count {
         let mut others = || {
             for other in (at + 1..count).map(|other| requests.wrapping_add(other)) {
-                // SAFETY: the caller's promise, of all below `count`.
-                unsafe { move_on(other) };
+                // SAFETY: the caller's promise, for all indices below `count`.
+                unsafe { progress_on(other) };
             }
         };
         let wait = |state: &mut State| state.move_oldest(|on, oldest| on.advance_among(oldest, &mut others)).map(drop);
@@ -329,19 +332,19 @@ pub unsafe extern "C-unwind" fn unisono_wait_all(count: usize, requests: *mut *m
     answer(result)
 }
 
-/// Moves a request's communicator, unless a call is using it.
+/// Makes progress on a request's communicator, unless a call is using it.
 ///
 /// # Safety
 /// See the [module](self).
-unsafe fn move_on(request: *mut *mut Request) {
+unsafe fn progress_on(request: *mut *mut Request) {
     // SAFETY: the caller's promise.
-    let Ok(own) = (unsafe { behind(request) }) else { return };
+    let Ok(own) = (unsafe { read(request) }) else { return };
     if own.is_null() {
         return;
     }
     // SAFETY: the caller's promise; not null.
     if let Ok(mut claim) = unsafe { claim(own) } {
-        claim.state().look_aside();
+        claim.state().progress_ignoring_errors();
     }
 }
 
@@ -353,14 +356,14 @@ unsafe fn move_on(request: *mut *mut Request) {
 pub unsafe extern "C-unwind" fn unisono_request_free(request: *mut *mut Request) -> c_int {
     answer((|| {
         // SAFETY: the caller's promise.
-        let own = unsafe { behind(request) }?;
+        let own = unsafe { read(request) }?;
         if own.is_null() {
             return Ok(());
         }
         // SAFETY: the caller's promise; not null.
         let mut claim = unsafe { claim(own) }?;
         let state = claim.state();
-        // SAFETY: not freed, and used under the claim alone.
+        // SAFETY: not freed, and used only under the claim.
         if unsafe { (*own).active } {
             if state.communicator.comm().poison().is_some() {
                 state.retire(own);

@@ -1,7 +1,8 @@
-//! The collectives that move elements of a datatype: alltoallw, and the equal forms with a count and a type per side.
+//! The collectives that move elements of a datatype: alltoallw, and those with equal blocks and a count and a type on
+//! each side.
 //!
-//! Safety of all: as in [`moves`](crate::moves), of the bytes that the elements' types describe; a type
-//! is null, or comes from [`datatype`](crate::datatype) and is not freed during the call.
+//! Safety of all functions: as in [`moves`](crate::moves), for the bytes that the elements' types describe. A type is
+//! null, or comes from [`datatype`](crate::datatype) and is not freed during the call.
 
 use crate::arguments::{is_in_place, list, memory, scratch};
 use crate::datatype::{Type, resolve};
@@ -23,7 +24,7 @@ struct Elements {
     datatype: *const Type,
 }
 
-/// Bytes that `count` elements of an accepted type reach over; the largest number, where they are more.
+/// Bytes from the start of `count` elements of a type to their end; `u64::MAX` if they are more.
 fn reach(count: u64, datatype: Datatype<'_>) -> u64 {
     datatype.extent().unwrap_or(u64::MAX).saturating_mul(count)
 }
@@ -54,7 +55,7 @@ impl Elements {
         if is_in_place(self.address) { Ok(None) } else { unsafe { self.data() }.map(Some) }
     }
 
-    /// A rank's own block of a rooted collective, which the root alone may have in place.
+    /// A rank's own block of a collective with a root; only the root may pass `UNISONO_IN_PLACE`.
     ///
     /// # Safety
     /// See the [module](self).
@@ -86,10 +87,10 @@ type Built<'a> = Result<Call<'a>, Refusal>;
 const AUTO: MoveAlgorithm = MoveAlgorithm::Auto;
 
 forms! {
-    /// `count` elements at the root's `buffer` go to everyone's.
+    /// `count` elements at the root's `buffer` go to every rank's `buffer`.
     unisono_bcast_typed, unisono_ibcast_typed, unisono_bcast_typed_init:
         bcast(buffer: *mut c_void, count: u64, datatype: *const Type, root: u32);
-    /// Everyone's elements go to its block of the root's `receive`.
+    /// Each rank's elements go to its block of the root's `receive`.
     unisono_gather_typed, unisono_igather_typed, unisono_gather_typed_init: gather(
         send: *const c_void, send_count: u64, send_type: *const Type,
         receive: *mut c_void, count: u64, datatype: *const Type, root: u32,
@@ -99,18 +100,18 @@ forms! {
         send: *const c_void, send_count: u64, send_type: *const Type,
         receive: *mut c_void, count: u64, datatype: *const Type, root: u32,
     );
-    /// Everyone's elements go to its block of everyone's `receive`.
+    /// Each rank's elements go to its block of every rank's `receive`.
     unisono_allgather_typed, unisono_iallgather_typed, unisono_allgather_typed_init: allgather(
         send: *const c_void, send_count: u64, send_type: *const Type,
         receive: *mut c_void, count: u64, datatype: *const Type,
     );
-    /// Block r of everyone's `send` goes to rank r's `receive`.
+    /// Block r of rank s's `send` goes to block s of rank r's `receive`.
     unisono_alltoall_typed, unisono_ialltoall_typed, unisono_alltoall_typed_init: alltoall(
         send: *const c_void, send_count: u64, send_type: *const Type,
         receive: *mut c_void, count: u64, datatype: *const Type,
     );
-    /// Block r of everyone's `send` goes to rank r's `receive`; each block of both sides has its own count, displacement
-    /// in bytes, and type.
+    /// Block r of rank s's `send` goes to block s of rank r's `receive`; each block of both sides has its own count,
+    /// displacement in bytes, and type.
     unisono_alltoallw, unisono_ialltoallw, unisono_alltoallw_init: alltoallw(
         send: *const c_void, send_counts: *const u64, send_displacements: *const u64, send_types: *const *const Type,
         receive: *mut c_void, counts: *const u64, displacements: *const u64, datatypes: *const *const Type,
@@ -118,7 +119,7 @@ forms! {
 }
 
 /// # Safety
-/// See the [module](self): here, and of all below.
+/// See the [module](self), for this and all functions below.
 unsafe fn bcast<'a>(
     _: &Member,
     _: &Lists<'a>,
@@ -210,7 +211,8 @@ unsafe fn alltoall<'a>(
     Ok(Call::Alltoall { send, receive: blocks(to)? })
 }
 
-/// One side of alltoallw: for each rank r `counts[r]` elements of `datatypes[r]`, `displacements[r]` bytes from `address` on.
+/// One side of alltoallw: for each rank r `counts[r]` elements of `datatypes[r]`, `displacements[r]` bytes after
+/// `address`.
 #[derive(Clone, Copy)]
 struct Side {
     address: *const c_void,
@@ -220,7 +222,7 @@ struct Side {
 }
 
 impl Side {
-    /// Appends the block of each rank to `blocks`; answers the memory that they lie in.
+    /// Appends the block of each rank to `blocks`; returns the memory that the blocks lie in.
     ///
     /// # Safety
     /// See the [module](self).
@@ -235,7 +237,7 @@ impl Side {
         for ((&count, &displacement), &datatype) in counts.iter().zip(displacements).zip(datatypes) {
             // SAFETY: the caller's promise.
             let datatype = unsafe { resolve(datatype) }?;
-            // A block of nothing lies nowhere.
+            // The displacement of an empty block is ignored.
             let displacement = if count > 0 { displacement } else { 0 };
             end = end.max(displacement.saturating_add(reach(count, datatype)));
             blocks.push(Block { displacement, count, datatype });

@@ -1,4 +1,4 @@
-//! How handles wait: spins, then what their maker chose, for as long as their bound of time allows.
+//! How handles wait: they spin, then do what their maker chose, until the bound on a wait is over.
 
 use crate::error::Failure;
 use crate::heap::allocate;
@@ -18,13 +18,13 @@ pub type Waiting = SpinThen<Patience>;
 pub struct Patience(pub Box<dyn Relax>);
 
 impl Patience {
-    /// Of a host.
+    /// Puts a host's waiting on the heap.
     ///
     /// # Errors
     /// No memory.
     pub fn new(host: impl Relax + 'static) -> Result<Self, Failure> {
         let host: *mut dyn Relax = allocate(host)?;
-        // SAFETY: allocated as a box would be, and nobody else's.
+        // SAFETY: allocated with a box's layout, and owned by nothing else.
         Ok(Self(unsafe { Box::from_raw(host) }))
     }
 }
@@ -42,13 +42,13 @@ impl Relax for Patience {
 
     fn relax(&mut self, on: &WaitSet) -> Result<(), WaitError> {
         self.0.relax(on)?;
-        progress::move_all();
+        progress::progress_all();
         Ok(())
     }
 
     fn glance(&mut self, on: &WaitSet) -> Result<u32, WaitError> {
         let calls = self.0.glance(on)?;
-        Ok(if progress::move_all() { 0 } else { calls })
+        Ok(if progress::progress_all() { 0 } else { calls })
     }
 
     fn set_bound(&mut self, most: Option<Duration>) -> bool {
@@ -64,30 +64,30 @@ pub(crate) fn waiting(ranks: u32) -> Result<Waiting, Failure> {
     Ok(if i64::from(ranks) <= cores { SpinThen::spinning(host) } else { SpinThen::crowded(host) })
 }
 
-/// Another one's waiting, for so long at most.
+/// Another host's waiting, with a bound on each wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounded<H> {
     host: H,
     bound: Bound,
-    /// When a clock was first needed.
+    /// When the clock was read first.
     begin: Option<Instant>,
-    /// Calls until it is read.
+    /// Calls until the clock is read again.
     calls: u32,
 }
 
 impl<H> Bounded<H> {
-    /// `host`'s waiting; `None`: without a bound.
+    /// `host`'s waiting with the longest wait `most`; `None`: no bound.
     pub const fn new(host: H, most: Option<Duration>) -> Self {
         Self { host, bound: Bound::new(most), begin: None, calls: 0 }
     }
 
-    /// With half the bound: for whoever asks twice.
+    /// The same with half the bound, for a caller that waits twice.
     #[must_use]
     pub fn halved(self) -> Self {
         Self::new(self.host, self.bound.most().map(|most| most / 2))
     }
 
-    /// Is the bound over? Without one no clock is read.
+    /// Checks the bound by `is_over`. Without a bound no clock is read.
     fn ask(&mut self, is_over: fn(&mut Bound, Duration) -> bool, on: &WaitSet) -> Result<(), WaitError> {
         if self.bound.most().is_none() {
             return Ok(());
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_late_has_a_name_and_each_wait_a_bound_of_its_own() {
+    fn a_late_rank_is_named_and_each_wait_has_its_own_bound() {
         let mut host = Bounded::new(NOP, Some(BOUND));
         for _ in 0..2 {
             host.begin();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn who_looks_now_and_then_is_told_too() {
+    fn a_caller_that_polls_now_and_then_gets_the_error_too() {
         let mut host = Bounded::new(NOP, Some(BOUND));
         host.begin();
         let begin = Instant::now();

@@ -1,11 +1,11 @@
-/* Segments, errors, broadcast and allreduce as a C program sees them. Built and run by c.rs; each failed check is named and ends the program. */
+/* Segments, errors, broadcast and allreduce from C. Built and run by c.rs; a check that fails ends the program. */
 #include "members.h"
 
 enum { MIB = 1 << 20 };
 
 static unsigned char pattern(uint64_t i, uint32_t root) { return (unsigned char)(i * 31 + i / 251 + root * 7 + 1); }
 
-/* Bytes around the buffer stay as they are. */
+/* Broadcasts, and checks that the bytes around the buffer are not written. */
 static void bcast_of(unisono_comm *comm, unsigned char *room, uint64_t bytes, uint32_t rank, uint32_t root) {
     unsigned char *data = room + 64;
     memset(room, 0xEE, bytes + 128);
@@ -16,7 +16,7 @@ static void bcast_of(unisono_comm *comm, unsigned char *room, uint64_t bytes, ui
     for (int i = 0; i < 64; i++) CHECK(room[i] == 0xEE && data[bytes + i] == 0xEE);
 }
 
-/* right = left * 10 + right: neither commutative nor told to be. */
+/* right = left * 10 + right: not commutative, and not declared so. */
 static void append(const void *left, void *right, uint64_t count, void *context) {
     const int32_t *l = left;
     int32_t *r = right;
@@ -51,7 +51,7 @@ static void collectives(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
     free(room);
 }
 
-/* Null arguments and a busy handle change nothing; the communicator goes on. */
+/* An operation that calls the communicator in use: null arguments and a busy handle change nothing. */
 static void busy(const void *left, void *right, uint64_t count, void *comm) {
     (void)left, (void)right, (void)count;
     CHECK(unisono_barrier(comm) == UNISONO_ERR_BUSY);
@@ -105,7 +105,7 @@ static void bad_op(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
             "function of the operation is null");
 }
 
-/* Lengths that differ: the rank that sees it says so, the others hear of it. */
+/* Lengths differ: the rank that finds it gets ERR_MISMATCH, the others ERR_PEER. */
 static void mismatch(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
     char x[16] = {0};
     (void)ranks;
@@ -120,7 +120,7 @@ static void mismatch(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
     SAYS("rank 1 refused operation 1: bytes is 16, must be 8");
 }
 
-/* Rank 1 never comes; rank 0 says that it is gone. */
+/* Rank 1 never calls; rank 0 reports its death. */
 static void death(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
     if (rank == 1) return;
     if (rank == 0) {
@@ -131,7 +131,7 @@ static void death(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
     SAYS("rank 1 died (seen in operation 1)");
 }
 
-/* Segments that are refused, without any other process. */
+/* Segments that are refused, in one process. */
 static void segments(void) {
     unisono_params params;
     unisono_comm *comm = (unisono_comm *)&params;
@@ -203,7 +203,7 @@ static void numbers(void) {
     CHECK(strcmp(unisono_error_name(-999), "UNISONO_ERR_UNKNOWN") == 0);
     CHECK(unisono_version() == UNISONO_VERSION);
 
-    /* A text that does not fit is cut, and its length is told. */
+    /* A text that does not fit is cut, and its whole length is returned. */
     char small[5] = "####";
     CHECK(unisono_last_error(NULL, 0) == 0 && unisono_last_error(small, 5) == 0 && small[0] == 0);
     CHECK(unisono_barrier(NULL) == UNISONO_ERR_NULL);

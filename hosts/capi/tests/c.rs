@@ -17,7 +17,7 @@ fn run(command: &mut Command) -> Output {
     output
 }
 
-/// `libunisono_c` of this build: Cargo puts it beside this test, without a hash in its name.
+/// `libunisono_c` of this build: Cargo puts it next to this test, without a hash in its name.
 fn library(extension: &str) -> PathBuf {
     let test = std::env::current_exe().expect("the test has a path");
     let deps = test.parent().expect("it lies in deps");
@@ -110,7 +110,8 @@ fn the_library_exports_what_the_header_declares() {
     assert_eq!(exported, declared(&header()));
 }
 
-/// Names in front of a parenthesis, outside comments, that are functions: not the one function type.
+/// The names of the functions that the header declares: names before a parenthesis outside of comments, but for the
+/// function type.
 fn declared(header: &str) -> BTreeSet<String> {
     let mut code = String::new();
     let mut rest = header;

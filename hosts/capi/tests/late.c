@@ -1,16 +1,16 @@
-/* Whoever does not come, is killed, writes what no rank writes, or can't attach: nobody else waits for ever. Built and
- * run by c.rs. */
+/* A rank does not call, is killed, writes random words, or can't attach: no other rank waits for ever. Built and run by
+ * c.rs. */
 #include "members.h"
 #include <stdbool.h>
 
 enum { RANKS = 3 };
 
-/* What malloc does in the process that can't attach. */
+/* Makes malloc fail, in the process that can't attach. */
 static bool refuses;
 extern void *__libc_malloc(size_t bytes);
 void *malloc(size_t bytes) { return refuses ? NULL : __libc_malloc(bytes); }
 
-/* Calls a collective in one of the forms; answers its error. */
+/* Calls a collective in one of the forms; returns its error. */
 typedef int form(unisono_comm *comm);
 
 static int blocks(unisono_comm *comm) { return unisono_barrier(comm); }
@@ -29,7 +29,7 @@ static int waits_for_all(unisono_comm *comm) {
     return code == UNISONO_OK ? ended : code;
 }
 
-static int looks(unisono_comm *comm, unsigned pause) {
+static int tests(unisono_comm *comm, unsigned pause) {
     unisono_request *request;
     int done = 0, code = unisono_ibarrier(comm, &request);
     while (code == UNISONO_OK && !done) {
@@ -39,8 +39,8 @@ static int looks(unisono_comm *comm, unsigned pause) {
     return code;
 }
 
-static int looks_again(unisono_comm *comm) { return looks(comm, 0); }
-static int looks_now_and_then(unisono_comm *comm) { return looks(comm, 20000); }
+static int tests_often(unisono_comm *comm) { return tests(comm, 0); }
+static int tests_now_and_then(unisono_comm *comm) { return tests(comm, 20000); }
 
 static int starts_again(unisono_comm *comm) {
     unisono_request *request;
@@ -51,11 +51,11 @@ static int starts_again(unisono_comm *comm) {
     return code;
 }
 
-static form *const FORMS[] = {blocks, waits, waits_for_all, looks_again, looks_now_and_then, starts_again};
+static form *const FORMS[] = {blocks, waits, waits_for_all, tests_often, tests_now_and_then, starts_again};
 enum { COUNT = sizeof FORMS / sizeof *FORMS };
 
 static int attach(void *memory, uint64_t bytes, uint32_t rank, unisono_comm **comm) {
-    alarm(60); /* who waits for ever is killed, and its status says so */
+    alarm(60); /* a process that waits for ever is killed, and its status says so */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     return unisono_attach(memory, bytes, rank, comm);
 }
@@ -75,7 +75,7 @@ static void is_killed(void *memory, uint64_t bytes) {
 }
 
 static void is_hostile(void *memory, uint64_t bytes) {
-    /* Sets words everywhere but in the header, and takes them back. */
+    /* Writes random values and zeros to words everywhere but in the header. */
     uint64_t *words = memory;
     for (uint64_t seed = (uint64_t)getpid();; seed = seed * 6364136223846793005u + 1442695040888963407u) {
         uint64_t at = 512 + (seed >> 32) % (bytes / 8 - 512);
@@ -90,8 +90,8 @@ static void can_not_attach(void *memory, uint64_t bytes) {
     pause();
 }
 
-/* All ranks but the last call in this form; `bound`: milliseconds. Each must end with an error, which is `code` unless that
- * is 0, and names the last rank. */
+/* All ranks but the last call `call`; `bound`: their timeout in milliseconds. Each must get an error that names the
+ * last rank: `code`, or any if that is 0. */
 static void others(form *call, absent *last, uint64_t bound, int code) {
     uint64_t bytes;
     void *memory = fresh(RANKS, &bytes);
@@ -109,7 +109,7 @@ static void others(form *call, absent *last, uint64_t bound, int code) {
         CHECK(attach(memory, bytes, rank, &comm) == UNISONO_OK);
         CHECK(unisono_set_timeout(comm, bound) == UNISONO_OK);
         int found = call(comm);
-        while (code == 0 && found == UNISONO_OK) found = call(comm); /* the hostile one may say that it has come */
+        while (code == 0 && found == UNISONO_OK) found = call(comm); /* the hostile rank may write that it has called */
         CHECK(found != UNISONO_OK && (code == 0 || found == code));
         if (code != 0) SAYS("rank 2");
         CHECK(unisono_barrier(comm) != UNISONO_OK);
@@ -132,7 +132,7 @@ int main(void) {
         for (int round = 0; round < 2; round++) others(FORMS[at], is_hostile, 100, 0);
     }
     others(blocks, is_killed, 200, UNISONO_ERR_LATE);
-    others(looks_again, is_killed, 200, UNISONO_ERR_LATE);
+    others(tests_often, is_killed, 200, UNISONO_ERR_LATE);
 
     uint64_t bytes;
     void *memory = fresh(1, &bytes);

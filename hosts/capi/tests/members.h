@@ -1,4 +1,4 @@
-/* What the C tests share: checks that end the program, and a member function run in several processes. */
+/* Shared by the C tests: checks that end the program, and running a function in several processes. */
 #ifndef MEMBERS_H
 #define MEMBERS_H
 
@@ -48,7 +48,7 @@ static inline void *fresh(uint32_t ranks, uint64_t *bytes) {
     return memory;
 }
 
-/* Runs `member` in `ranks` processes over one segment; every one must end well. */
+/* Runs `member` in `ranks` processes over one segment; all must succeed. */
 static inline void processes(uint32_t ranks, member_function *member) {
     uint64_t bytes;
     void *memory = fresh(ranks, &bytes);
@@ -74,7 +74,7 @@ static inline void processes(uint32_t ranks, member_function *member) {
     CHECK(munmap(memory, bytes) == 0);
 }
 
-/* The last rank errs; the others learn what it was, at this operation or the next. */
+/* The last rank passed a wrong argument; the others get its error from this operation or the next. */
 static inline void refused(unisono_comm *comm, uint32_t rank, uint32_t ranks, int code, const char *words) {
     if (rank == ranks - 1) {
         CHECK(code == UNISONO_ERR_ARGUMENT);
@@ -83,10 +83,10 @@ static inline void refused(unisono_comm *comm, uint32_t rank, uint32_t ranks, in
         code = unisono_barrier(comm);
     }
     if (rank != ranks - 1) {
-        char who[32];
-        snprintf(who, sizeof who, "rank %u refused", (unsigned)ranks - 1);
+        char culprit[32];
+        snprintf(culprit, sizeof culprit, "rank %u refused", (unsigned)ranks - 1);
         CHECK(code == UNISONO_ERR_PEER);
-        SAYS(who);
+        SAYS(culprit);
         SAYS(words);
     }
     CHECK(unisono_barrier(comm) == UNISONO_ERR_PEER);

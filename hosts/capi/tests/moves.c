@@ -1,4 +1,4 @@
-/* The collectives that move bytes, as a C program sees them. Built and run by c.rs. */
+/* The collectives that move bytes, from C. Built and run by c.rs. */
 #include "members.h"
 
 enum { RANKS_MOST = 5, BLOCK_MOST = 100000 };
@@ -10,7 +10,7 @@ static unsigned char *room(size_t bytes) {
     return memory;
 }
 
-/* What rank `from` sends to rank `to`. */
+/* Byte i of the message from rank `from` to rank `to`. */
 static unsigned char pattern(uint64_t i, uint32_t from, uint32_t to) {
     return (unsigned char)(i * 31 + i / 251 + from * 7 + to * 77 + 1);
 }
@@ -31,7 +31,7 @@ static int untouched(const unsigned char *at, uint64_t bytes) {
     return 1;
 }
 
-/* Blocks of equal and of different lengths: `bytes` once or (rank + 1) times, a gap of 3, in reverse order. */
+/* Blocks of different lengths: rank r's has (r + 1) * `bytes` bytes; the last rank's is first; gaps of 3 bytes. */
 struct blocks {
     uint64_t counts[RANKS_MOST], displacements[RANKS_MOST], all;
 };
@@ -138,7 +138,7 @@ static void moves(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
         }
 }
 
-/* Arguments that the last of four ranks alone gets wrong. */
+/* Wrong arguments, only on the last of four ranks. */
 static unsigned char here[64], there[64];
 static uint64_t eights[4] = {8, 8, 8, 8}, starts[4] = {0, 8, 16, 24};
 #define BAD(name, words, call)                                                                      \
@@ -170,7 +170,7 @@ BAD(overlap_alltoallv, "blocks 1 and 2 overlap",
 BAD(overflow, "bytes is 18446744073709551615",
     unisono_alltoallv(comm, here, eights, bad ? away : starts, there, eights, starts))
 
-/* Lengths that differ between ranks: someone sees it, and all hear of it. */
+/* Lengths that differ between ranks: one rank finds it, and all get an error. */
 static void mismatch(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
     (void)ranks;
     int code = unisono_allgather(comm, here, there, rank == 1 ? 16 : 8);

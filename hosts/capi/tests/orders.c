@@ -1,12 +1,12 @@
-/* Ranks that make the operations of several communicators in different orders: what a thread has started moves while it
- * waits for something else. Built and run by c.rs; a failed check is named. */
+/* Ranks that call the operations of several communicators in different orders: a thread that waits for one operation
+ * makes progress on the others that it has started. Built and run by c.rs. */
 #include "members.h"
 #include <pthread.h>
 #include <stdbool.h>
 
 enum { BYTES = 1 << 20, COMMS = 3, ROUNDS = 40 };
 
-/* Runs `member` in `ranks` processes with `count` segments, to attach to as it likes. */
+/* Runs `member` in `ranks` processes with `count` segments, to which it attaches itself. */
 static void run(uint32_t ranks, void (*member)(void **, uint64_t, uint32_t), int count) {
     uint64_t bytes;
     void *memory[ROUNDS + 1];
@@ -43,7 +43,7 @@ static void right(const char *buffer, int round) {
     for (int i = 0; i < BYTES; i++) CHECK(buffer[i] == (char)(i + round));
 }
 
-/* The ways to wait for the other rank on a communicator. */
+/* Different calls that wait for the other rank on a communicator. */
 static void barrier(unisono_comm *comm) { CHECK(unisono_barrier(comm) == UNISONO_OK); }
 
 static void reduction(unisono_comm *comm) {
@@ -56,7 +56,7 @@ static void wait_for(unisono_comm *comm) {
     CHECK(unisono_ibarrier(comm, &request) == UNISONO_OK && unisono_wait(&request) == UNISONO_OK);
 }
 
-static void look(unisono_comm *comm, unsigned pause) {
+static void test(unisono_comm *comm, unsigned pause) {
     unisono_request *request;
     int done = 0;
     CHECK(unisono_ibarrier(comm, &request) == UNISONO_OK);
@@ -66,8 +66,8 @@ static void look(unisono_comm *comm, unsigned pause) {
     }
 }
 
-static void look_again(unisono_comm *comm) { look(comm, 0); }
-static void look_now_and_then(unisono_comm *comm) { look(comm, 5000); }
+static void test_often(unisono_comm *comm) { test(comm, 0); }
+static void test_now_and_then(unisono_comm *comm) { test(comm, 5000); }
 
 static void drain(unisono_comm *comm) {
     unisono_request *request;
@@ -76,21 +76,21 @@ static void drain(unisono_comm *comm) {
     CHECK(unisono_wait(&request) == UNISONO_OK);
 }
 
-static void (*const WAYS[])(unisono_comm *) = {barrier, reduction, wait_for, look_again, look_now_and_then, drain};
-enum { COUNT = sizeof WAYS / sizeof *WAYS };
+static void (*const WAITS[])(unisono_comm *) = {barrier, reduction, wait_for, test_often, test_now_and_then, drain};
+enum { COUNT = sizeof WAITS / sizeof *WAITS };
 
-/* Rank 0 comes to B before it waits for A's, rank 1 after. */
+/* Rank 0 calls on B before it waits for the operation on A, rank 1 afterwards. */
 static void crossed(void **memory, uint64_t bytes, uint32_t rank) {
     unisono_comm *a = attach(memory[0], bytes, rank), *b = attach(memory[1], bytes, rank);
     static char buffer[BYTES];
     unisono_request *request;
-    for (int way = 0; way < COUNT; way++) {
-        fill(buffer, rank == 1, way);
+    for (int n = 0; n < COUNT; n++) {
+        fill(buffer, rank == 1, n);
         CHECK(unisono_ibcast(a, buffer, BYTES, 1, &request) == UNISONO_OK);
-        if (rank == 0) WAYS[way](b);
+        if (rank == 0) WAITS[n](b);
         CHECK(unisono_wait(&request) == UNISONO_OK);
-        if (rank == 1) WAYS[way](b);
-        right(buffer, way);
+        if (rank == 1) WAITS[n](b);
+        right(buffer, n);
     }
     CHECK(unisono_bcast_init(a, buffer, BYTES, 1, &request) == UNISONO_OK);
     for (int round = 0; round < 5; round++) {
@@ -105,7 +105,8 @@ static void crossed(void **memory, uint64_t bytes, uint32_t rank) {
     CHECK(unisono_free(a) == UNISONO_OK && unisono_free(b) == UNISONO_OK);
 }
 
-/* All start on all communicators; barriers come in one order, waits in each rank's own. */
+/* All ranks start operations on all communicators. They call barriers in the same order, and waits in an order of their
+ * own. */
 static void mixed(void **memory, uint64_t bytes, uint32_t rank) {
     unisono_comm *comms[COMMS];
     unisono_request *requests[COMMS];
@@ -131,16 +132,16 @@ static void mixed(void **memory, uint64_t bytes, uint32_t rank) {
     for (int n = 0; n < COMMS; n++) CHECK(unisono_free(comms[n]) == UNISONO_OK);
 }
 
-/* What one thread started another one completes, and frees, while the first waits elsewhere. */
+/* One thread starts an operation; another completes and frees it while the first waits on another communicator. */
 typedef struct {
     unisono_comm *comm;
     unisono_request *request;
-    bool looks;
+    bool tests;
 } handed;
 
 static void *finish(void *argument) {
     handed *it = argument;
-    if (it->looks)
+    if (it->tests)
         for (int done = 0; !done;) CHECK(unisono_test(&it->request, &done) == UNISONO_OK);
     else
         CHECK(unisono_wait(&it->request) == UNISONO_OK);
@@ -161,12 +162,12 @@ static void handed_over(void **memory, uint64_t bytes, uint32_t rank) {
         for (int n = 0; n < 10; n++) barrier(b);
         CHECK(pthread_join(thread, NULL) == 0);
         right(buffer, round);
-        for (int n = 0; n < 10; n++) barrier(b); /* what was freed is not moved */
+        for (int n = 0; n < 10; n++) barrier(b); /* no progress on a freed communicator */
     }
     CHECK(unisono_free(b) == UNISONO_OK);
 }
 
-/* A child of fork waits; its parent's operation is not the child's to move: the root's can't end. */
+/* A child of fork that waits makes no progress on its parent's operation: so the root's can't complete. */
 static void forked(void **memory, uint64_t bytes, uint32_t rank) {
     unisono_comm *a = attach(memory[0], bytes, rank), *b = attach(memory[1], bytes, rank);
     static char buffer[8 * BYTES];
@@ -198,7 +199,7 @@ static void forked(void **memory, uint64_t bytes, uint32_t rank) {
     CHECK(unisono_free(a) == UNISONO_OK && unisono_free(b) == UNISONO_OK);
 }
 
-/* What fails while it is moved is told by its own calls, and by no others. */
+/* An operation that fails during another communicator's call: only calls on its own communicator return the error. */
 static void failing(void **memory, uint64_t bytes, uint32_t rank) {
     unisono_comm *a = attach(memory[0], bytes, rank), *b = attach(memory[1], bytes, rank);
     static char buffer[BYTES];

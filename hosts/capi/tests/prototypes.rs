@@ -1,10 +1,10 @@
 //! The header's prototypes of the three forms of every collective, against the descriptions that the forms are made from.
 
-/// What `forms!` is given in each file that describes collectives.
+/// The files that describe collectives by `forms!`.
 const DESCRIBED: [&str; 3] =
     [include_str!("../src/moves.rs"), include_str!("../src/typed.rs"), include_str!("../src/reductions.rs")];
 
-/// A parameter's type in C, up to the name; by its type in Rust.
+/// For a parameter's type in Rust its type in C, up to the name.
 const TYPES: [(&str, &str); 9] = [
     ("c_int", "int "),
     ("u32", "uint32_t "),
@@ -18,10 +18,10 @@ const TYPES: [(&str, &str); 9] = [
 ];
 
 fn parameter(rust: &str) -> String {
-    let (name, kind) = rust.split_once(": ").unwrap_or_else(|| panic!("{rust:?} is no parameter"));
+    let (name, kind) = rust.split_once(": ").unwrap_or_else(|| panic!("{rust:?} is not a parameter"));
     let known = TYPES.iter().find(|(rust, _)| *rust == kind);
     let (_, c) = known.unwrap_or_else(|| panic!("{name} is of type {kind}, which this test does not know"));
-    // `type` is a word of Rust's own.
+    // `type` is a keyword in Rust.
     let name = if kind.ends_with("Type") { name.replace("datatype", "type") } else { name.to_string() };
     format!("{c}{name}")
 }
@@ -40,7 +40,7 @@ fn prototypes(description: &str) -> [String; 3] {
     [prototype(&[]), prototype(&["unisono_request **request"]), prototype(&["unisono_request **request"])]
 }
 
-/// Without line breaks and what they are indented by.
+/// The text with each line break and indentation replaced by a space.
 fn on_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

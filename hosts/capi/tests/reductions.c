@@ -1,9 +1,9 @@
-/* The collectives that reduce, as a C program sees them. Built and run by c.rs. */
+/* Reductions from C. Built and run by c.rs. */
 #include "members.h"
 
 enum { RANKS_MOST = 5, COUNT_MOST = 20000 };
 
-/* Everyone's element i, and the sum of those of ranks 0 .. last: a plain loop. */
+/* A rank's element i, and the sum of element i over ranks 0 .. last, by a loop. */
 static int64_t element(uint64_t i, uint32_t rank) { return (int64_t)(i * 3 + rank * rank + 1); }
 static int64_t sum(uint64_t i, int64_t last) {
     int64_t all = 0;
@@ -14,7 +14,7 @@ static int64_t sum(uint64_t i, int64_t last) {
 static int64_t send[RANKS_MOST * COUNT_MOST], receive[RANKS_MOST * COUNT_MOST + 1];
 enum { JUNK = -77 };
 
-/* Fills `send`, or `receive` in place, and answers what to pass. */
+/* Fills `send`, or `receive` if in place, and returns the send argument. */
 static const void *operands(uint64_t count, uint32_t rank, int in_place) {
     for (uint64_t i = 0; i <= count; i++) receive[i] = JUNK;
     for (uint64_t i = 0; i < count; i++) (in_place ? receive : send)[i] = element(i, rank);
@@ -43,7 +43,7 @@ static void sums(unisono_comm *c, uint32_t rank, uint32_t ranks, uint64_t n, int
     for (uint64_t i = 0; i < n; i++) CHECK(receive[i] == sum(rank * n + i, ranks - 1));
     CHECK(in_place || receive[n] == JUNK);
 
-    /* Blocks of n elements for ranks 0 and 2, of a third for others, of none for rank 3. */
+    /* Blocks of n elements for even ranks, of n / 3 for rank 1, and of no elements for rank 3. */
     uint64_t counts[RANKS_MOST], all = 0, before = 0;
     for (uint32_t r = 0; r < ranks; r++) counts[r] = r == 3 ? 0 : r % 2 ? n / 3 : n, all += counts[r];
     for (uint32_t r = 0; r < rank; r++) before += counts[r];
@@ -109,7 +109,7 @@ static void operations(unisono_comm *c, uint32_t rank, uint32_t ranks) {
     FOLD(uint64_t, UNISONO_U64, UNISONO_MAX, (uint64_t)rank << 60, (uint64_t)(ranks - 1) << 60);
     FOLD(_Bool, UNISONO_BOOL, UNISONO_LAND, rank != 0, 0);
     FOLD(int32_t, UNISONO_I32, UNISONO_LOR, rank * 5, ranks > 1);
-    FOLD(uint8_t, UNISONO_U8, UNISONO_LXOR, 4, ranks == 1 ? 4 : ranks % 2); /* one operand stays as it is */
+    FOLD(uint8_t, UNISONO_U8, UNISONO_LXOR, 4, ranks == 1 ? 4 : ranks % 2); /* one operand: unchanged */
     FOLD(uint32_t, UNISONO_U32, UNISONO_BAND, ~(1u << rank), ~bits);
     FOLD(uint32_t, UNISONO_U32, UNISONO_BOR, 1u << rank, bits);
     FOLD(int16_t, UNISONO_I16, UNISONO_BXOR, 1 << rank, bits);
@@ -135,7 +135,7 @@ static void reductions(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
     operations(comm, rank, ranks);
 }
 
-/* Arguments that the last of four ranks alone gets wrong. */
+/* Wrong arguments, only on the last of four ranks. */
 static int64_t here[8], there[8];
 static uint64_t ones[4] = {1, 1, 1, 1}, many[4] = {1, UINT64_MAX, 1, 1};
 static int calls;

@@ -1,4 +1,4 @@
-/* Nonblocking and persistent operations as a C program sees them. Built and run by c.rs; a failed check is named. */
+/* Nonblocking and persistent operations from C. Built and run by c.rs. */
 #include "members.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -7,7 +7,7 @@ enum { MOST = 5, WORDS = 3000 };
 
 static int64_t word(uint32_t from, uint32_t to, int round) { return from * 1000 + to * 10 + round; }
 
-/* What the collectives send and receive. */
+/* The buffers of the collectives. */
 typedef struct {
     int64_t bcast[WORDS], one[4], block[MOST], all[MOST], gathered[MOST], scattered[1], to[MOST], from[MOST];
     int64_t sum[2], part[MOST], own[1], scan[1], exscan[1], mine[1], long_sum[WORDS], wide[MOST];
@@ -60,7 +60,7 @@ static void right(const buffers *b, uint32_t rank, uint32_t ranks, int round) {
     START(10, unisono_##I##allreduce##S(comm, UNISONO_IN_PLACE, b->sum, 2, SUM, &requests[10]));       \
     START(11, unisono_##I##reduce##S(comm, rank == 0 ? UNISONO_IN_PLACE : b->wide, b->wide, 1, SUM, 0, &requests[11]))
 
-/* All of them in flight together, waited for in several orders. */
+/* All collectives in flight together, completed in several orders. */
 static void in_flight(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
     buffers *b = malloc(sizeof *b);
     unisono_request *requests[12];
@@ -72,7 +72,7 @@ static void in_flight(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
         SAYS("requests of the communicator is 12, must be 0");
         int done = 0;
         switch (round) {
-        case 0: /* the last one's test moves all */
+        case 0: /* testing the last request makes progress on all */
             while (!done) CHECK(unisono_test(&requests[11], &done) == UNISONO_OK);
             CHECK(requests[11] == NULL);
             for (int n = 0; n < 11; n++) {
@@ -83,7 +83,7 @@ static void in_flight(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
         case 1: /* from the last to the first */
             for (int n = 11; n >= 0; n--) CHECK(unisono_wait(&requests[n]) == UNISONO_OK && requests[n] == NULL);
             break;
-        case 2: /* a blocking call comes behind all of them */
+        case 2: /* a blocking call completes all of them first */
             CHECK(unisono_barrier(comm) == UNISONO_OK);
             right(b, rank, ranks, round);
             for (int n = 0; n < 12; n++) CHECK(unisono_request_free(&requests[n]) == UNISONO_OK && requests[n] == NULL);
@@ -96,7 +96,7 @@ static void in_flight(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
     free(b);
 }
 
-/* Planned once, started again and again. */
+/* Persistent requests, started again and again. */
 static void again(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
     buffers *b = malloc(sizeof *b);
     unisono_request *requests[12];
@@ -104,7 +104,7 @@ static void again(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
     EACH(, _init);
     for (int round = 0; round < 5; round++) {
         fill(b, rank, ranks, round);
-        /* The order of the starts counts, not that of the inits. */
+        /* The order of the starts matters, not that of the inits. */
         for (int n = 0; n < 12; n++) CHECK(unisono_start(requests[(n + round) % 12]) == UNISONO_OK);
         int done;
         CHECK(unisono_wait_all(12, requests) == UNISONO_OK);
@@ -120,7 +120,7 @@ static void again(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
     free(b);
 }
 
-/* Counts, displacements and types on both sides: lists of the library's own live as long as the request. */
+/* Counts, displacements and types on both sides: the library's own lists live as long as the request. */
 static void lists(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
     uint64_t counts[MOST], places[MOST], ones[MOST], starts[MOST];
     int64_t mine[MOST], all[MOST], to[MOST], from[MOST], typed[MOST], part[MOST], own[1], pair[2], pairs[2 * MOST];
@@ -185,7 +185,7 @@ static unisono_comm *second(uint32_t rank) {
     return comm;
 }
 
-/* What requests do not allow changes nothing. */
+/* A call that a request's state does not allow changes nothing. */
 static void misuse(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
     int64_t x = rank == 0 ? 7 : 0;
     int done;
@@ -203,7 +203,7 @@ static void misuse(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
     if (ranks > 1) {
         unisono_comm *other = second(rank);
         if (rank == 0) {
-            /* Nobody else starts it before the barrier below. */
+            /* No other rank starts it before the barrier below. */
             CHECK(unisono_start(started) == UNISONO_OK && unisono_test(&started, &done) == UNISONO_OK && !done);
             CHECK(unisono_start(started) == UNISONO_ERR_REQUEST);
             SAYS("active");
@@ -228,7 +228,7 @@ static void misuse(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
     CHECK(unisono_request_free(&request) == UNISONO_OK);
 }
 
-/* A refused argument poisons as the blocking call does; what is in flight ends, and can be freed. */
+/* A refused argument poisons the communicator as in a blocking call; operations in flight fail, and can be freed. */
 static void poisoned(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
     int64_t x = 1, y = 0;
     int done;
@@ -240,7 +240,7 @@ static void poisoned(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
         CHECK(unisono_bcast_init(comm, &x, sizeof x, 99, &bad) == UNISONO_ERR_ARGUMENT && bad == NULL);
         SAYS("root is 99, must be below");
     } else {
-        /* The barrier can't be complete: the last rank never enters it. */
+        /* The barrier can't complete: the last rank never calls it. */
         int code = unisono_ibarrier(comm, &flight);
         CHECK(code == UNISONO_OK || (code == UNISONO_ERR_PEER && flight == NULL));
         if (code == UNISONO_OK && rank == 0) {
@@ -281,7 +281,7 @@ typedef struct {
     atomic_int inside, leave;
 } folding;
 
-/* An operation that stays inside its call until it is told to leave. */
+/* A user's operation that returns only after `leave` is set. */
 static void linger(const void *left, void *right, uint64_t count, void *context) {
     folding *state = context;
     for (uint64_t i = 0; i < count; i++) ((int64_t *)right)[i] += ((const int64_t *)left)[i];
@@ -320,7 +320,7 @@ static void threads(void) {
     CHECK(unisono_barrier_init(comms[0], &request) == UNISONO_OK);
     for (int n = 0; n < 2; n++) CHECK(pthread_create(&ids[n], NULL, fold, &states[n]) == 0);
     while (!atomic_load(&states[0].inside)) usleep(100);
-    /* Another thread is inside a call on it: every call is refused, and changes nothing. */
+    /* Another thread is inside a call on the communicator: every call is refused, and changes nothing. */
     CHECK(unisono_barrier(comms[0]) == UNISONO_ERR_BUSY);
     CHECK(unisono_start(request) == UNISONO_ERR_BUSY && unisono_wait(&request) == UNISONO_ERR_BUSY);
     CHECK(unisono_request_free(&request) == UNISONO_ERR_BUSY && unisono_free(comms[0]) == UNISONO_ERR_BUSY);
@@ -328,7 +328,7 @@ static void threads(void) {
     for (int n = 0; n < 2; n++) atomic_store(&states[n].leave, 1);
     for (int n = 0; n < 2; n++) CHECK(pthread_join(ids[n], NULL) == 0);
     CHECK(unisono_request_free(&request) == UNISONO_OK);
-    /* Threads on communicators of their own are fine. */
+    /* Threads may use different communicators at the same time. */
     for (int n = 0; n < 4; n++) CHECK(pthread_create(&ids[n], NULL, rounds, comms[n]) == 0);
     for (int n = 0; n < 4; n++) CHECK(pthread_join(ids[n], NULL) == 0);
     for (int n = 0; n < 4; n++) CHECK(unisono_free(comms[n]) == UNISONO_OK);

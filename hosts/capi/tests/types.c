@@ -1,9 +1,10 @@
-/* Datatypes with holes, and what moves them, as a C program sees them. Built and run by c.rs. */
+/* Datatypes with holes, and the collectives that move them, from C. Built and run by c.rs. */
 #include "members.h"
 
 enum { RANKS_MOST = 5, LAYOUTS = 6, SIZE_MOST = 6, BLANK = 0xEE };
 
-/* A type, and by hand: its packed bytes, its extent, where packed byte i lies. `per`: how many make 6 bytes. */
+/* A type, and what the test expects of it: its packed bytes, its extent, the offset of packed byte i. `per`: the number
+ * of elements with 6 packed bytes. */
 static struct layout {
     unisono_type *type;
     uint64_t size, extent, at[SIZE_MOST], per;
@@ -31,12 +32,12 @@ static void free_types(void) {
     CHECK(unisono_type_free(NULL) == UNISONO_OK);
 }
 
-/* What rank `from` sends to rank `to`. */
+/* Packed byte i of the message from rank `from` to rank `to`. */
 static unsigned char pattern(uint64_t i, uint32_t from, uint32_t to) {
     return (unsigned char)(i * 31 + i / 251 + from * 7 + to * 77 + 1);
 }
 
-/* A buffer and what it must hold, both blank at first; a guard at the end. */
+/* A buffer and its expected contents, both blank at first, with 16 bytes more at the end that must stay blank. */
 struct room {
     unsigned char *memory, *wanted;
     uint64_t bytes;
@@ -49,7 +50,7 @@ static struct room room(uint64_t bytes) {
     return room;
 }
 
-/* Is it as it must be, holes and guard too? */
+/* Does the buffer have the expected contents, also in holes and at the end? */
 static int right(struct room room) {
     int equal = !memcmp(room.memory, room.wanted, room.bytes);
     free(room.memory), free(room.wanted);
@@ -63,11 +64,11 @@ static void put(unsigned char *memory, const struct layout *as, uint64_t six, ui
 }
 
 static uint64_t extent(const struct layout *as, uint64_t six) { return six * as->per * as->extent; }
-/* A side of a call: elements, type. */
+/* The arguments of one side of a call: count and type. */
 #define ELEMENTS(as) six * (as)->per, (as)->type
 
 static void to_root(unisono_comm *c, uint32_t me, uint32_t ranks, uint64_t six, uint32_t root, int in_place) {
-    /* Every rank has another type for its own side, the root one more for the other. */
+    /* Each rank has its own type for its side, and the root another one for all ranks' blocks. */
     const struct layout *own = &layouts[(me + root) % LAYOUTS], *other = &layouts[(root * 2 + 1 + six) % LAYOUTS];
     const struct layout *none = &(struct layout){NULL, 1, 1, {0}, UINT64_MAX};
     int here = me == root, away = here && in_place;
@@ -122,7 +123,7 @@ static void to_all(unisono_comm *c, uint32_t me, uint32_t ranks, uint64_t six, i
     CHECK(right(mine) && right(all));
 }
 
-/* One side of alltoallw: the last block first, 3 bytes between them, blocks of nothing nowhere. */
+/* One side of alltoallw: the last rank's block first, gaps of 3 bytes, and absurd displacements for empty blocks. */
 struct side {
     struct room room;
     const struct layout *as[RANKS_MOST];
@@ -147,7 +148,7 @@ static void put_block(unsigned char *memory, const struct side *s, uint32_t r, u
     if (s->counts[r]) put(memory + s->displacements[r], s->as[r], s->sixes[r], from, to);
 }
 
-/* What i sends to j has a length that follows from i + j, so that it may also be in place. */
+/* The length of the block from i to j depends on i + j only, so that the call may also be in place. */
 static void each_to_all(unisono_comm *c, uint32_t me, uint32_t ranks, uint64_t six, int in_place) {
     struct side from = side(me, ranks, six, 1), to = side(me, ranks, six, 5);
     for (uint32_t r = 0; r < ranks; r++) {
@@ -163,7 +164,7 @@ static void each_to_all(unisono_comm *c, uint32_t me, uint32_t ranks, uint64_t s
     CHECK(right(from.room) && right(to.room));
 }
 
-/* Everyone's column r of a matrix becomes a row at rank r, and back: blocks lie in each other's holes. */
+/* Column r of each rank's matrix becomes a row at rank r, and back: blocks lie in each other's holes. */
 static void columns_to_rows(unisono_comm *c, uint32_t me, uint32_t ranks) {
     enum { ROWS = 3 };
     uint16_t matrix[ROWS][RANKS_MOST], columns[RANKS_MOST][ROWS];
@@ -201,7 +202,7 @@ static void moves(unisono_comm *comm, uint32_t me, uint32_t ranks) {
     columns_to_rows(comm, me, ranks);
 }
 
-/* Elements of nothing and elements of types of nothing. */
+/* No elements, and elements of types without bytes. */
 static void nothing(unisono_comm *comm, uint32_t me, uint32_t ranks) {
     unisono_type *none[3];
     CHECK(unisono_type_contiguous(0, &none[0]) == UNISONO_OK);
@@ -217,7 +218,7 @@ static void nothing(unisono_comm *comm, uint32_t me, uint32_t ranks) {
     for (int t = 0; t < 3; t++) CHECK(unisono_type_free(none[t]) == UNISONO_OK);
 }
 
-/* Types that are refused: nobody but the caller learns of it. */
+/* Types that are refused: only the caller learns of it. */
 static void refused_types(void) {
     const uint64_t far[] = {0, UINT64_MAX - 7}, long_fields[] = {4, UINT64_MAX}, starts[] = {0, 4};
     const uint64_t most = (uint64_t)PTRDIFF_MAX;
@@ -252,7 +253,7 @@ static void refused_types(void) {
     SAYS("comm is NULL");
 }
 
-/* Arguments that the last of four ranks alone gets wrong. Two bytes of four, by elements and as a whole. */
+/* Wrong arguments, only on the last of four ranks. `pair` has two packed bytes in an extent of four. */
 static unsigned char here[64], there[64];
 static unisono_type *pair, *huge, *dense;
 static const unisono_type *pairs[4], *gap[4], *hugest[4], *densest[4];
@@ -292,7 +293,7 @@ BAD(allgather_own, "bytes is 4, must be 2", unisono_allgather_typed(comm, here, 
 BAD(alltoall_type, "datatype is 12, must be a multiple of 8",
     unisono_alltoall_typed(comm, here, 1, bad ? (unisono_type *)12 : pair, there, 1, pair))
 
-/* Packed bytes that differ between ranks: someone sees it, and all hear of it. */
+/* Packed bytes that differ between ranks: one rank finds it, and all get an error. */
 static void mismatch(unisono_comm *comm, uint32_t rank, uint32_t ranks) {
     uint64_t counts[3] = {1, 1, 1};
     if (rank == 1) counts[0] = 2;

@@ -1,4 +1,4 @@
-/* An MPI program that knows nothing of Unisono: preload the library to have it run there (docs/howto/mpi.md). */
+/* An MPI program that knows nothing of Unisono. With the preload, Unisono runs its collectives (docs/howto/mpi.md). */
 #include <mpi.h>
 #include <stdio.h>
 

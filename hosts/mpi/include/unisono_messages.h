@@ -1,8 +1,8 @@
 /*
- * Attaching to an MPI communicator: its point-to-point messages, for the library's algorithms.
+ * Attaching to an MPI communicator: point-to-point messages of the MPI, for the library's algorithms.
  *
- * libunisono_openmpi.so and libunisono_mpich.so export what is declared here, beside the collectives that they take
- * over. They link no MPI: they find the one in the process, so MPI must be loaded, and initialised.
+ * libunisono_openmpi.so and libunisono_mpich.so export the function below, besides the collectives that they take over.
+ * They are not linked with an MPI, but find the one in the process: so MPI must be loaded, and initialised.
  *
  *     struct unisono_messages layer;
  *     int error = unisono_messages_connect(MPI_Comm_c2f(comm), &layer);        collective over comm
@@ -11,8 +11,8 @@
  *
  * In Rust: unisono_mpi::attach, whose Endpoint is the kernel's P2p; docs/howto/messages-over-mpi.md has an example.
  *
- * Errors are 0, one of the numbers below, or an error class of the MPI's, which are positive. All of a layer's functions
- * may be called by one thread at a time; layers of several threads need MPI_THREAD_MULTIPLE, as communicators do.
+ * Functions return 0, one of the errors below, or an error class of the MPI, which is positive. One thread at a time
+ * may call a layer's functions. Threads that use different layers need MPI_THREAD_MULTIPLE, as with communicators.
  */
 #ifndef UNISONO_MESSAGES_H
 #define UNISONO_MESSAGES_H
@@ -26,40 +26,41 @@ extern "C" {
 enum {
     UNISONO_MESSAGES_NOT_RUNNING = -2,       /* MPI is not initialised, or finalised */
     UNISONO_MESSAGES_NO_COMMUNICATOR = -3,   /* MPI_COMM_NULL */
-    UNISONO_MESSAGES_INTERCOMMUNICATOR = -4, /* it has two groups of ranks */
+    UNISONO_MESSAGES_INTERCOMMUNICATOR = -4, /* an inter-communicator */
     UNISONO_MESSAGES_FOREIGN = -5            /* the library was built for another MPI */
 };
 
-/* Most bytes of one message here; the library sends longer ones in pieces. */
+/* The most bytes of one message of a layer; the library sends longer ones in pieces. */
 #define UNISONO_MESSAGES_MOST (UINT64_C(1) << 30)
 
-/* From any rank: for `probe` and `receive`. */
+/* As MPI_ANY_SOURCE, for `probe` and `receive`. */
 #define UNISONO_MESSAGES_ANY UINT32_MAX
 
 /*
- * A point-to-point layer: its functions take `context` first. Nothing blocks but `close`.
+ * A point-to-point layer. Pass `context` to its functions as the first argument. Only `close` blocks.
  *
- * Receives are not posted before their message has come, and its length is compared: an MPI may end the job where a message
- * is longer than its receive (MPICH does, from MPI_Test), and says nothing where it is shorter.
+ * A receive is started only after its message has arrived and its length was compared. The reason: if a message is
+ * longer than its receive, an MPI may end the job (MPICH does, from MPI_Test), and if it is shorter, MPI reports no
+ * error.
  */
 struct unisono_messages {
     void *context;
     uint32_t rank, size; /* of the communicator */
     uint64_t tags;       /* tags are 0 ... tags - 1 */
-    /* Begins a send: *request is a number of the layer's. The bytes stay as they are until it has ended. */
+    /* Starts a send; *request is the layer's number for it. The bytes must not change until it is complete. */
     int (*send)(void *context, const void *bytes, uint64_t len, uint32_t to, int tag, uintptr_t *request);
-    /* *found says whether a message has come, *len how long the first one is. */
+    /* *found: whether a message has arrived; *len: the bytes of the first one. */
     int (*probe)(void *context, uint32_t from, int tag, int *found, uint64_t *len);
-    /* Begins to receive the message that was found. */
+    /* Starts to receive the message that `probe` has found. */
     int (*receive)(void *context, void *bytes, uint64_t len, uint32_t from, int tag, uintptr_t *request);
-    /* *done says whether it has ended. A request that has ended, by an error too, is none. */
+    /* *done: whether the request is complete. After it is complete or has failed, the request must not be used. */
     int (*test)(void *context, uintptr_t *request, int *done);
-    /* No request is left. The layer is gone. */
+    /* Frees the layer, which must have no requests. */
     int (*close)(void *context);
 };
 
-/* Connects the ranks of an intra-communicator, given by its Fortran handle, on a communicator of their own: no message
- * of the program's is ever taken for one of theirs. Collective. */
+/* Connects the ranks of an intra-communicator, given by its Fortran handle. The layer sends on a communicator of its
+ * own, so its messages never match the program's receives, nor the program's messages the layer's. Collective. */
 int unisono_messages_connect(int fortran_handle, struct unisono_messages *layer);
 
 #ifdef __cplusplus

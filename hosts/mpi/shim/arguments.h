@@ -1,14 +1,14 @@
 /*
- * The parts that MPI's arguments consist of (collectives.def), each in all the forms that the shim needs:
+ * The parts of MPI's argument lists (collectives.def), each in all the forms that the shim needs:
  *
- * _NAMES    the names of its parameters
- * _C        the parameters in C, with counts as wide as SHIM_COUNT and SHIM_DISPLACEMENT are where it is used
- * _PLANNED  what a plan gets of it: the same for every width
- * _PLAN     those arguments, made of the C parameters
+ * _NAMES    the names of the parameters
+ * _C        the parameters in C; SHIM_COUNT and SHIM_DISPLACEMENT are the types of counts and displacements there
+ * _PLANNED  the parameters of a plan, the same for counts of every width
+ * _PLAN     the arguments for a plan, from the C parameters
  * _FORTRAN  the parameters in Fortran, all addresses
- * _IN_C     the arguments of the C function, made of Fortran's (fortran.c)
+ * _IN_C     the arguments of the C function, from Fortran's parameters (fortran.c)
  *
- * ALL and ROOT are the last parts; the others end with a comma. SHIM_PARTS(parts, form) is one form of three parts.
+ * ALL and ROOT come last; the other parts end with a comma. SHIM_PARTS(parts, form) expands three parts in one form.
  */
 #ifndef ARGUMENTS_H
 #define ARGUMENTS_H
@@ -25,7 +25,7 @@
 #define NOTHING_FORTRAN
 #define NOTHING_IN_C
 
-/* The one buffer of a broadcast. */
+/* The buffer of a broadcast. */
 #define BUFFER_NAMES buffer, count, type,
 #define BUFFER_C void *buffer, SHIM_COUNT count, shim_handle type,
 #define BUFFER_PLANNED void *buffer, int64_t count, MPI_Datatype type,
@@ -33,7 +33,7 @@
 #define BUFFER_FORTRAN void *buffer, ints count, ints type,
 #define BUFFER_IN_C address(buffer), *count, PMPI_Type_f2c(*type),
 
-/* Both buffers of a reduction. */
+/* The two buffers of a reduction. */
 #define FOLD_NAMES send, receive, count, type, op,
 #define FOLD_C const void *send, void *receive, SHIM_COUNT count, shim_handle type, shim_handle op,
 #define FOLD_PLANNED const void *send, void *receive, int64_t count, MPI_Datatype type, MPI_Op op,
@@ -41,7 +41,7 @@
 #define FOLD_FORTRAN void *send, void *receive, ints count, ints type, ints op,
 #define FOLD_IN_C address(send), address(receive), *count, PMPI_Type_f2c(*type), PMPI_Op_f2c(*op),
 
-/* What is sent: blocks that are equal. */
+/* The send side: equal blocks. */
 #define SEND_NAMES send, send_count, send_type,
 #define SEND_C const void *send, SHIM_COUNT send_count, shim_handle send_type,
 #define SEND_PLANNED struct shim_blocks send,
@@ -49,7 +49,7 @@
 #define SEND_FORTRAN void *send, ints send_count, ints send_type,
 #define SEND_IN_C address(send), *send_count, PMPI_Type_f2c(*send_type),
 
-/* What is sent: blocks with lists. */
+/* The send side: blocks with lists. */
 #define SENDS_NAMES send, send_counts, send_starts, send_type,
 #define SENDS_C                                                                                                        \
     const void *send, const SHIM_COUNT *send_counts, const SHIM_DISPLACEMENT *send_starts, shim_handle send_type,
@@ -58,7 +58,7 @@
 #define SENDS_FORTRAN void *send, ints send_counts, ints send_starts, ints send_type,
 #define SENDS_IN_C address(send), send_counts, send_starts, PMPI_Type_f2c(*send_type),
 
-/* What is received: blocks that are equal. */
+/* The receive side: equal blocks. */
 #define RECEIVE_NAMES receive, count, type,
 #define RECEIVE_C void *receive, SHIM_COUNT count, shim_handle type,
 #define RECEIVE_PLANNED struct shim_blocks receive,
@@ -66,7 +66,7 @@
 #define RECEIVE_FORTRAN void *receive, ints count, ints type,
 #define RECEIVE_IN_C address(receive), *count, PMPI_Type_f2c(*type),
 
-/* What is received: blocks with lists. */
+/* The receive side: blocks with lists. */
 #define RECEIVES_NAMES receive, counts, starts, type,
 #define RECEIVES_C void *receive, const SHIM_COUNT *counts, const SHIM_DISPLACEMENT *starts, shim_handle type,
 #define RECEIVES_PLANNED struct shim_blocks receive,
@@ -74,7 +74,7 @@
 #define RECEIVES_FORTRAN void *receive, ints counts, ints starts, ints type,
 #define RECEIVES_IN_C address(receive), counts, starts, PMPI_Type_f2c(*type),
 
-/* A communicator without a root, and with one. */
+/* The communicator, without and with a root. */
 #define ALL_NAMES comm
 #define ALL_C shim_handle comm
 #define ALL_PLANNED MPI_Comm comm
@@ -89,7 +89,7 @@
 #define ROOT_FORTRAN ints root, ALL_FORTRAN
 #define ROOT_IN_C *root, ALL_IN_C
 
-/* A side's blocks, for a plan; lists are as wide as SHIM_WIDE says. */
+/* A side's blocks, for a plan; SHIM_WIDE: the lists have items of 64 bits. */
 #define SHIM_EQUAL(address, elements, handle)                                                                          \
     (struct shim_blocks) { .buffer = address, .count = elements, .type = SHIM_TYPE(handle) }
 #define SHIM_LISTED(address, lengths, places, handle)                                                                  \

@@ -1,6 +1,6 @@
 /*
- * Plans a call: where it goes, and what its two buffers are; then runs it. A plan looks at nothing that may differ
- * between ranks, but for what is an error at this one.
+ * Plans a call (whether it is taken over, and its two sides), then runs it. A plan decides by properties that are the
+ * same on all ranks, except for errors in this rank's arguments.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@ static enum shim_route to_underlying(enum shim_reason reason) {
     return ROUTE_UNDERLYING;
 }
 
-/* What all collectives ask first. */
+/* The first part of every plan. */
 static enum shim_route begin(struct shim_call *c, enum shim_collective collective, MPI_Comm comm) {
     if (!shim_is_on() && !shim_wake()) return ROUTE_UNDERLYING;
     if (__builtin_expect(shim_thread()->inside, 0)) return to_underlying(REASON_REENTRANT);
@@ -34,13 +34,13 @@ static int64_t count_of(const struct shim_side *side, int block) {
     return side->counts.at ? shim_item(side->counts, block) : side->count;
 }
 
-/* Where a block begins in the program's buffer, which may be MPI_BOTTOM. */
+/* The address of a block in the program's buffer, which may be MPI_BOTTOM. */
 static void *block_at(const struct shim_side *side, int block) {
     int64_t elements = side->counts.at ? shim_item(side->displacements, block) : block * side->count;
     return (void *)((uintptr_t)side->buffer + (uintptr_t)(elements * side->shape.extent));
 }
 
-/* False: wrong arguments, of this rank. */
+/* Fills a side. False: this rank's arguments are wrong. */
 static bool lay_out(struct shim_side *side, struct shim_blocks of, int blocks) {
     side->buffer = (void *)of.buffer, side->blocks = blocks;
     side->count = of.count, side->counts = of.counts, side->displacements = of.displacements;
@@ -78,7 +78,7 @@ enum shim_route shim_plan_bcast(struct shim_call *c, enum shim_collective collec
     return right ? ROUTE_TAKEN : to_underlying(REASON_ARGUMENTS);
 }
 
-/* Predefined operations take predefined types alone, which have no holes that matter. */
+/* Plans a reduction. Predefined operations are defined for predefined types only, whose holes do not matter. */
 static enum shim_route fold(struct shim_call *c, const void *send, void *receive, int64_t count, MPI_Datatype type,
                             MPI_Op op, bool receives) {
     c->send_in_place = send == MPI_IN_PLACE;
@@ -152,7 +152,7 @@ enum shim_route shim_plan_alltoall(struct shim_call *c, enum shim_collective col
 
 /* ---- Buffers ---------------------------------------------------------------------------------------------------- */
 
-/* Packs block `only`, or all (-1), of a staged side; or unpacks. */
+/* Packs block `only` of a staged side, or all blocks (-1); or unpacks them. */
 static bool transfer(const struct shim_side *side, int only, bool pack) {
     char *packed = side->at;
     if (side->copied)
@@ -168,8 +168,8 @@ static bool transfer(const struct shim_side *side, int only, bool pack) {
 }
 
 /*
- * Do two blocks share an element? Erroneous where they are received, but MPIs take it; here it is a matter of this rank
- * alone, which receives them packed: the last one's stays.
+ * Do two blocks share an element? For received blocks that is erroneous, but MPIs accept it. Only this rank has to
+ * know: it receives such blocks packed, and unpacks them in order, so that the last block's data stays.
  */
 static bool overlap(const struct shim_side *side) {
     int64_t end = INT64_MIN;
@@ -191,7 +191,7 @@ static bool overlap(const struct shim_side *side) {
     return false;
 }
 
-/* Lists of bytes: of the packed blocks, or of the program's, from the first one. */
+/* Makes the lists in bytes: for the packed blocks, or for the program's, counted from the lowest one. */
 static void list(struct shim_side *side) {
     uint64_t sum = 0;
     int64_t first = INT64_MAX;
@@ -210,7 +210,7 @@ static void list(struct shim_side *side) {
             side->starts[b] = (uint64_t)((shim_item(side->displacements, b) - first) * side->shape.extent);
 }
 
-/* Where the MPI knows memory of devices: is the side in one's? */
+/* Is the side's data in a device's memory? */
 static bool on_device(const struct shim_side *side) {
     for (int b = 0; b < side->blocks; b++)
         if (count_of(side, b)) return !shim_is_readable(block_at(side, b));
@@ -219,9 +219,9 @@ static bool on_device(const struct shim_side *side) {
 
 enum load { LOAD_NONE = -2, LOAD_ALL = -1 /* or a block */ };
 
-/* Where Unisono finds the side's data. Answers an error of unisono.h's, of this rank's alone. */
+/* Provides the side's data for Unisono. Returns an error of unisono.h, which only this rank has. */
 static int prepare(struct shim_side *side, enum shim_slot slot, int load, bool folds) {
-    static char nothing; /* unisono.h wants addresses even of no bytes */
+    static char nothing; /* unisono.h requires an address also for no bytes */
     side->overlaps = side->copied = false;
     if (!side->blocks) return UNISONO_OK;
     side->staged = !folds && !side->shape.dense; /* pairs are folded with their holes */
@@ -244,7 +244,7 @@ static int prepare(struct shim_side *side, enum shim_slot slot, int load, bool f
     return load == LOAD_NONE || transfer(side, load, true) ? UNISONO_OK : UNISONO_ERR_OTHER;
 }
 
-/* What of `receive` is input. */
+/* Which blocks of `receive` are input. */
 static int input(const struct shim_call *c) {
     if (c->collective == BCAST) return shim_broadcasts(c) ? LOAD_ALL : LOAD_NONE;
     if (!c->send_in_place) return LOAD_NONE;
@@ -255,15 +255,15 @@ static int input(const struct shim_call *c) {
 /* ---- Runs ---------------------------------------------------------------------------------------------- */
 
 /*
- * Calls the collective's function, in a segment or over several nodes. What it gets is said in collectives.def, by the
- * names that are declared here.
+ * Calls the collective's function, in a segment or over several nodes. collectives.def has its arguments, in the names
+ * that are declared here.
  */
 static int call(const struct shim_call *c) {
     unisono_comm *segment = c->on->comm;
     const unisono_mpi_levels *levels = c->on->levels;
     const struct shim_side *s = &c->send, *r = &c->receive;
     void *send = c->send_in_place ? UNISONO_IN_PLACE : s->at, *receive = c->receive_in_place ? UNISONO_IN_PLACE : r->at;
-    /* Bytes of a block. Where all are equal, this rank has one side at least. */
+    /* Bytes of a block. If all blocks are equal, this rank uses at least one side. */
     uint64_t sent = s->blocks ? block_bytes(s) : 0, received = r->blocks ? block_bytes(r) : 0;
     uint64_t block = s->blocks ? sent : received;
     switch (c->collective) {
@@ -276,7 +276,7 @@ static int call(const struct shim_call *c) {
     }
 }
 
-/* Does this rank receive from itself as many bytes as it sends? In place it sends none. */
+/* Does this rank receive from itself as many bytes as it sends to itself? In place it sends none. */
 static bool agrees(const struct shim_call *c) {
     const struct shim_side *s = &c->send, *r = &c->receive;
     int me = c->on->rank;
@@ -285,7 +285,8 @@ static bool agrees(const struct shim_call *c) {
     return sent == (uint64_t)count_of(r, r->blocks > 1 ? me : 0) * r->shape.bytes;
 }
 
-/* Where it doesn't, only forms with lists can say so: Unisono refuses those, and tells all ranks. */
+/* Called if it doesn't. Only forms with lists can express that: Unisono refuses such a call, and all ranks get an
+ * error. */
 static int refuse(const struct shim_call *c) {
     struct shim_call listed = *c;
     if (!c->on->comm) return unisono_mpi_levels_report(c->on->levels), UNISONO_ERR_MISMATCH;
@@ -303,7 +304,8 @@ static int refuse(const struct shim_call *c) {
     return UNISONO_ERR_MISMATCH;
 }
 
-/* Bytes are those that this rank puts in; where it puts in none, or in place, those that it gets. */
+/* Adds the call to the statistics. The bytes are those that this rank sends; if it sends none, or in place, those that
+ * it receives. */
 static void count(const struct shim_call *c, int error) {
     struct shim_thread *self = shim_thread();
     int ran = error ? UNISONO_ALGORITHM_NONE : c->on->comm ? unisono_ran(c->on->comm) : SHIM_TWO_LEVELS;
@@ -318,7 +320,7 @@ int shim_run(struct shim_call *c) {
     int error = prepare(s, SLOT_SEND, LOAD_ALL, folds);
     if (!error) error = prepare(r, SLOT_RECEIVE, input(c), folds);
     shim_thread()->inside--;
-    /* Nobody shall wait for this rank. */
+    /* On an error the other ranks must not wait for this one. */
     if (error && c->on->comm) unisono_report_death(c->on->comm, (uint32_t)c->on->rank);
     else if (error) unisono_mpi_levels_report(c->on->levels);
     else error = folds || agrees(c) ? call(c) : refuse(c);

@@ -1,7 +1,8 @@
 /*
- * What is known of a communicator, found by its handle without a lock. Only writers lock. A reader may pass entries
- * that are moved or reused meanwhile, as their memory stays theirs: at worst it misses, and looks again under the lock.
- * A handle's own entry stays put in memory while the handle is used.
+ * The entries of communicators, in a hash table that is searched by the handle without a lock. Only writers lock.
+ * Entries may be moved or reused while a reader searches; this is safe because their memory is never freed. At worst
+ * the reader does not find an entry, and searches again under the lock. A handle's entry keeps its address while the
+ * handle is used.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@ MPI_Comm shim_private;
 
 /* ---- The table --------------------------------------------------------------------------------------- */
 
-/* Open addressing, at most half full. */
+/* A hash table with open addressing, at most half full. */
 struct table {
     unsigned bits;
     size_t used;
@@ -50,7 +51,8 @@ static void put(struct table *t, struct shim_comm *entry) {
     t->used++;
 }
 
-/* Locked. Old tables stay, as readers may be in them: all together are no larger than the newest. */
+/* Called under the lock. Old tables are kept, because readers may be in them; all together they are no larger than the
+ * newest one. */
 static bool make_room(void) {
     struct table *old = table;
     if (old->used + 1 <= (size_t)1 << (old->bits - 1)) return true;
@@ -62,7 +64,7 @@ static bool make_room(void) {
     return true;
 }
 
-/* An entry of its own for `comm`, not in the table yet, which has room for it. */
+/* A new entry, which is not in the table yet; the table has room for it. */
 static struct shim_comm *new_entry(void) {
     pthread_mutex_lock(&lock);
     struct shim_comm *entry = unused;
@@ -76,12 +78,12 @@ static struct shim_comm *new_entry(void) {
 static void insert(struct shim_comm *entry, uintptr_t key) {
     pthread_mutex_lock(&lock);
     __atomic_store_n(&entry->key, key, __ATOMIC_RELAXED);
-    make_room(); /* several threads may have asked before one of them inserts; half of it is left otherwise */
+    make_room(); /* several threads may have called new_entry before one inserts; half of the table is spare */
     put(table, entry);
     pthread_mutex_unlock(&lock);
 }
 
-/* Those behind move up, so that no search ends at the gap. */
+/* Removes an entry. Entries after it move up, so that no search ends at the gap. */
 static void take_out(struct table *t, const struct shim_comm *entry) {
     size_t mask = ((size_t)1 << t->bits) - 1, gap = place(entry->key, t->bits);
     while (t->slots[gap] && t->slots[gap] != entry) gap = (gap + 1) & mask;
@@ -127,9 +129,10 @@ static int deleted(MPI_Comm comm, int key, void *value, void *extra) {
 }
 
 /*
- * Delete callbacks of the program's may call collectives on the communicator. Nothing may be attached to it any more then, as
- * nobody would tell of its end, and its handle comes again. So it is forgotten before the first of them, on all ranks, in
- * whatever order each has attributes; and until the MPI's function returns, what this thread calls on it goes to the MPI.
+ * The program's delete callbacks may call collectives on the communicator that is being freed. It must not be attached
+ * again then: its own attribute would not be deleted any more, and the handle will be reused for another communicator.
+ * So its entry is removed before the first callback, on all ranks, whatever the order of each rank's attributes. Until
+ * the MPI's function returns, this thread's calls on it go to the MPI.
  */
 static int freed(MPI_Comm *comm, int (*underlying)(MPI_Comm *)) {
     if (!shim_is_on() || !comm) return underlying(comm);
@@ -161,7 +164,7 @@ static int query(void *extra, MPI_Status *status) { return (void)extra, (void)st
 static int release(void *extra) { return (void)extra, MPI_SUCCESS; }
 static int cancel(void *extra, int complete) { return (void)extra, (void)complete, MPI_SUCCESS; }
 
-/* By a split, as a duplicate would get the program's attributes. */
+/* Made by MPI_Comm_split, because a duplicate would get copies of the program's attributes. */
 static void make_private(void) {
     MPI_Comm comm;
     shim_private = MPI_COMM_NULL;
@@ -185,8 +188,8 @@ void shim_finish_comms(void) {
 }
 
 /*
- * Moves all that is pending: asking after a request that isn't complete does, in both MPIs, from any thread. (To probe
- * a communicator of one rank doesn't, in MPICH.)
+ * Makes the MPI progress all pending operations. In both MPIs, getting the status of a request that is not complete
+ * does that, from any thread. (In MPICH, probing a communicator of one rank does not.)
  */
 static void progress(void) {
     int flag;
@@ -196,7 +199,7 @@ static void progress(void) {
     self->inside--;
 }
 
-/* Are all ranks of this MPI_COMM_WORLD? The answer is the same at all: no rank has foreign peers alone. */
+/* Are all ranks in this process's MPI_COMM_WORLD? The result is the same on all ranks. */
 static bool one_world(MPI_Comm comm, int size) {
     MPI_Group world, group;
     bool one = false;
@@ -224,18 +227,18 @@ MPI_Errhandler shim_hush(MPI_Comm comm) {
 void shim_unhush(MPI_Comm comm, MPI_Errhandler handler) {
     if (handler == MPI_ERRHANDLER_NULL) return;
     PMPI_Comm_set_errhandler(comm, handler);
-    PMPI_Errhandler_free(&handler); /* the reference that asking for it made */
+    PMPI_Errhandler_free(&handler); /* the reference that PMPI_Comm_get_errhandler has made */
 }
 
-/* Two collectives of the MPI's, as unisono_mpi.h shows; `unable` is this rank's own reason. */
+/* Attaches by two collectives of the MPI, as unisono_mpi.h shows. `unable`: a reason of this rank not to attach. */
 static int agree(MPI_Comm comm, struct shim_comm *entry, int unable) {
     int reason, worst = REASON_REFUSED;
     unisono_mpi_offer_t mine, *all = calloc(entry->size, sizeof *all);
     unisono_mpi_lease *lease = NULL;
-    if (!all) return REASON_REFUSED; /* others wait then, as with an MPI that finds no memory */
+    if (!all) return REASON_REFUSED; /* the other ranks wait for ever then, as if the MPI had no memory */
     unisono_mpi_offer(entry->size, &mine);
     int code = PMPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, comm);
-    if (code != MPI_SUCCESS) { /* the own offer beside none: it is given up */
+    if (code != MPI_SUCCESS) { /* without the others' offers: so the own offer is given up */
         memset(all, 0, sizeof *all * entry->size);
         all[entry->rank] = mine;
     }
@@ -252,7 +255,7 @@ static int agree(MPI_Comm comm, struct shim_comm *entry, int unable) {
 }
 
 static int judge(MPI_Comm comm, struct shim_comm *entry, bool inter) {
-    bool known = PMPI_Comm_set_attr(comm, keyval, entry) == MPI_SUCCESS; /* so its end will be, too */
+    bool known = PMPI_Comm_set_attr(comm, keyval, entry) == MPI_SUCCESS; /* `deleted` will be called */
     if (inter) return REASON_INTERCOMMUNICATOR;
     if (entry->size == 1) return REASON_ALONE;
     if (shim_leaves_devices) return REASON_DEVICE;
@@ -286,7 +289,7 @@ struct shim_comm *shim_attach(MPI_Comm comm, int *code) {
     static struct shim_comm freed_one = {.reason = REASON_FREED};
     if (is_being_freed(comm)) return &freed_one;
     pthread_mutex_lock(&lock);
-    struct shim_comm *entry = shim_find(comm); /* a search without the lock may have missed it */
+    struct shim_comm *entry = shim_find(comm); /* the search without the lock may have missed it */
     pthread_mutex_unlock(&lock);
     if (entry) return entry;
     struct shim_thread *self = shim_thread();

@@ -1,6 +1,7 @@
 /*
- * Memory of devices. Where the MPI says that it knows some, a buffer that the processor can't read is the MPI's to copy: it is packed
- * into memory of the host, and unpacked from there. That is a matter of this rank alone, as with a datatype that has holes.
+ * Memory of devices. If the MPI says that it knows devices, it copies a buffer that the processor can't read: the
+ * buffer is packed into memory of the host, and unpacked from there. The other ranks are not involved, as with a
+ * datatype with holes.
  */
 #include <errno.h>
 #include <sys/syscall.h>
@@ -17,7 +18,8 @@ void shim_prepare_devices(void) {
     }
 }
 
-/* A call that is refused, but reads first: it answers EFAULT where there is nothing to read. */
+/* Makes a system call that is refused, but reads its argument first: the error is EFAULT if the memory can't be
+ * read. */
 bool shim_is_readable(const void *at) {
     int before = errno;
     uintptr_t word = (uintptr_t)at & ~(uintptr_t)7;

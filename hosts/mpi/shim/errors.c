@@ -1,4 +1,4 @@
-/* unisono.h's errors as MPI's classes: the kernel's table (kernel/src/class.rs), compared by tests/classes.rs. */
+/* MPI's error class for each error of unisono.h: as in kernel/src/class.rs, with which tests/classes.rs compares it. */
 #include <stdio.h>
 
 static int class_of(int error) {
@@ -22,7 +22,7 @@ static int class_of(int error) {
 }
 
 int shim_raise(MPI_Comm comm, enum shim_collective collective, int error) {
-    /* MPI's text says no more than the class: what happened is said here. */
+    /* MPI's error text has only the class, so the cause is printed here. */
     char text[256] = "";
     unisono_last_error(text, sizeof text);
     fprintf(stderr, "unisono: %s: %s%s%s\n", shim_names[collective], unisono_strerror(error), *text ? ": " : "", text);

@@ -1,9 +1,9 @@
-/* The functions of C that stand before the MPI's: those of all collectives, with counts of both widths. */
+/* The C functions that replace the MPI's: all collectives, with counts of both widths. */
 #include "verify.h"
 
 /*
- * The function that stands before MPI_Bcast, or MPI_Bcast_c ...: plans the call; runs it, or hands it to the MPI as it
- * came. `verified`: whether the MPI's result is compared.
+ * Defines the function that replaces MPI_Bcast, or MPI_Bcast_c ... It plans the call, then runs it or passes it
+ * unchanged to the MPI. `verified`: whether the result is compared with the MPI's.
  */
 #define EXPORT(verified, NUMBER, Name, name, plan, parts, ...)                                                         \
     int SHIM_NAME(shim_export_##name)(SHIM_PARTS(parts, _C)) __asm__(SHIM_TEXT(SHIM_NAME(MPI_##Name)));                \

@@ -1,14 +1,14 @@
 /*
- * Fortran's names. Only those where the MPI's own wrapper calls PMPI_* past us, as `nm -D` and objdump show:
+ * Functions for Fortran: only those whose wrapper in the MPI calls PMPI_* directly, as `nm -D` and objdump show:
  *
  * - Open MPI: all. mpi_bcast_ and its other spellings are one function of libmpi_mpifh, ompi_bcast_f, which
  *   mpi_f08's wrapper calls too; it calls PMPI_Bcast.
- * - MPICH: mpi_bcast_ and mpi_f08's mpi_bcast_f08ts_ call MPI_Bcast, which is ours. But mpi_f08's wrappers of what has no
- *   buffer, mpi_barrier_f08_, mpi_comm_free_f08_ and those that start and end the MPI, call PMPI_*.
+ * - MPICH: mpi_bcast_ and mpi_f08's mpi_bcast_f08ts_ call MPI_Bcast, which is the shim's. But mpi_f08's wrappers of
+ *   functions without a buffer, mpi_barrier_f08_, mpi_comm_free_f08_ and those that start and end the MPI, call PMPI_*.
  *
- * These here call the C functions that are ours, as the wrappers should: handles are translated, Fortran's MPI_BOTTOM
- * and MPI_IN_PLACE become C's. While nothing is taken over (another MPI's handles may differ) they call what
- * they stand before.
+ * The functions here call the shim's C functions, as the wrappers should: handles are translated, and Fortran's
+ * MPI_BOTTOM and MPI_IN_PLACE become C's. While no call is taken over (another MPI's handles may differ) they call the
+ * functions that they replace.
  */
 #include <dlfcn.h>
 
@@ -17,7 +17,7 @@ _Static_assert(sizeof(MPI_Fint) == sizeof(int), "lists of counts are passed on a
 typedef MPI_Fint *ints;
 
 #ifdef OPEN_MPI
-/* The sentinels are the addresses of common blocks. One spelling: libmpi has and knows no other. */
+/* The sentinels are the addresses of common blocks, in the one spelling that libmpi has. */
 static void *address(void *passed) {
     if (passed == SHIM_ONCE(shim_symbol, "mpi_fortran_in_place_")) return MPI_IN_PLACE;
     return passed == SHIM_ONCE(shim_symbol, "mpi_fortran_bottom_") ? MPI_BOTTOM : passed;
@@ -35,7 +35,8 @@ static void *address(void *passed) {
 #define OTHERS(lower, upper, mixed)
 #endif
 
-/* A function of Fortran, all of whose parameters are addresses, and the call in C. mpi_f08 may leave `error` out. */
+/* Defines a function for Fortran, all of whose parameters are addresses, by a call in C. mpi_f08 may leave `error`
+ * out. */
 #define FORTRAN(lower, upper, mixed, parameters, ...)                                                                  \
     void NAME(lower) parameters;                                                                                       \
     void NAME(lower) parameters {                                                                                      \
@@ -46,7 +47,8 @@ static void *address(void *passed) {
 
 static void *next(const char *name) { return dlsym(RTLD_NEXT, name); }
 
-/* One that goes on as it came where `ours` does not hold: also the names of its parameters. */
+/* The same, but if `ours` is false the call is passed unchanged to the replaced function; `names`: its parameters'
+ * names. */
 #define UNLESS(ours, lower, upper, mixed, parameters, names, ...)                                                      \
     static int call_##lower parameters {                                                                               \
         void(*underlying) parameters;                                                                                  \
@@ -67,7 +69,7 @@ LIFE(finalize, FINALIZE, Finalize, (ints error), (error), MPI_Finalize())
 
 #define TAKEN(...) UNLESS(shim_is_on() || shim_wake(), __VA_ARGS__)
 
-/* The collectives, of which some have all their names here and some none, as said above. */
+/* The collectives: some need all their names here and some none, as said above. */
 #define CALL(NUMBER, Name, name, plan, parts, ...)                                                                     \
     TAKEN(name, NUMBER, Name, (SHIM_PARTS(parts, _FORTRAN), ints error), (SHIM_PARTS(parts, _NAMES), error),           \
           MPI_##Name(SHIM_PARTS(parts, _IN_C)))
@@ -79,7 +81,7 @@ LIFE(finalize, FINALIZE, Finalize, (ints error), (error), MPI_Finalize())
 #endif
 #include "collectives.def"
 
-/* Whose communicator is set. */
+/* These set the communicator to MPI_COMM_NULL. */
 #define FREE(name)                                                                                                     \
     ({                                                                                                                 \
         MPI_Comm own_ = PMPI_Comm_f2c(*comm);                                                                          \

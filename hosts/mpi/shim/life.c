@@ -1,4 +1,4 @@
-/* MPI_Init to MPI_Finalize: is this the right MPI, what is switched on, and for whom. */
+/* From MPI_Init to MPI_Finalize: whether this is the right MPI, and what the environment switches on. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static bool stats;
 
 static void become(enum shim_state state) { __atomic_store_n(&shim_state, (int)state, __ATOMIC_RELAXED); }
 
-/* The launcher's variable for it, or `other`. */
+/* A number from the launcher's environment, or `other` if the variable is not set. */
 static long launcher(const char *open_mpi, const char *mpich, long other) {
     const char *value = getenv(open_mpi);
     if (!value) value = getenv(mpich);
@@ -31,7 +31,7 @@ uint32_t shim_local_ranks(void) {
 
 /* ---- Before MPI_Init ------------------------------------------------------------------------------ */
 
-/* A symbol that programs need which were built with this MPI's mpi.h, and no others. */
+/* A symbol that every program built with this MPI's mpi.h needs, and no other program. */
 #ifdef OPEN_MPI
 #define BUILT_FOR "Open MPI"
 #define MARK "ompi_mpi_comm_world"
@@ -46,7 +46,8 @@ uint32_t shim_local_ranks(void) {
 static pthread_once_t asked = PTHREAD_ONCE_INIT;
 static bool foreign;
 
-/* A library with the standard's handles (MPI 5), whose names and version may be those of the MPI that it is made of. */
+/* Is it a library with the standard ABI's handles (MPI 5)? Its symbols and version may be those of the MPI it belongs
+ * to. */
 static bool is_standard(void) {
     int (*ask)(int *, int *) = shim_symbol("PMPI_Abi_get_version");
     int major = -1, minor = -1;
@@ -85,7 +86,7 @@ static void forked(void) {
     unisono_mpi_forked();
 }
 
-/* What one rank's environment asks for, all do. */
+/* What one rank's environment asks for, all ranks do. */
 enum { ASKS_OFF = 1, ASKS_STATS = 2, ASKS_VERIFY = 4, ASKS_DEVICE = 8 };
 
 static void start(bool together) {
@@ -111,7 +112,7 @@ static void start(bool together) {
 
 static pthread_mutex_t waking = PTHREAD_MUTEX_INITIALIZER;
 
-/* `together`: all ranks of MPI_COMM_WORLD do so now. */
+/* Decides whether calls are taken over. `together`: all ranks of MPI_COMM_WORLD do so now. */
 static void wake(bool together) {
     int initialized = 0, finalized = 0;
     if (!shim_symbol("PMPI_Init") || shim_is_foreign()) {
@@ -125,7 +126,7 @@ static void wake(bool together) {
 }
 
 static void wake_once(bool together) {
-    static _Thread_local bool waking_here; /* from inside: the MPI calls MPI_* */
+    static _Thread_local bool waking_here; /* this thread is inside already: the MPI calls MPI_* itself */
     if (waking_here || __atomic_load_n(&shim_state, __ATOMIC_RELAXED) != SHIM_ASLEEP) return;
     waking_here = true;
     pthread_mutex_lock(&waking);
@@ -152,7 +153,7 @@ void shim_finishing(void) {
     shim_finish_comms();
 }
 
-/* ---- What is exported --------------------------------------------------------------------------------- */
+/* ---- Exported functions ------------------------------------------------------------------------------- */
 
 int MPI_Init(int *argc, char ***argv) { return shim_started(SHIM_FUNCTION(PMPI_Init)(argc, argv)); }
 

@@ -9,7 +9,7 @@ struct link {
 
 static MPI_Comm comm_of(void *context) { return ((struct link *)context)->comm; }
 
-/* What the MPI calls in turn is not taken over. */
+/* Calls the MPI; collectives that it calls meanwhile are not taken over. */
 #define INSIDE(call)                                                                                                   \
     ({                                                                                                                 \
         struct shim_thread *self_ = shim_thread();                                                                     \
@@ -88,7 +88,7 @@ static int close_link(void *context) {
 static uint64_t tags(void) {
     int *largest, found = 0;
     int code = PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &largest, &found);
-    return 1 + (uint64_t)(code == MPI_SUCCESS && found ? *largest : 32767); /* as large as any MPI's */
+    return 1 + (uint64_t)(code == MPI_SUCCESS && found ? *largest : 32767); /* the least that MPI allows */
 }
 
 int shim_connect(MPI_Comm comm, struct unisono_messages *layer) {
@@ -98,10 +98,10 @@ int shim_connect(MPI_Comm comm, struct unisono_messages *layer) {
     if (code != MPI_SUCCESS) return class_of(code);
     if (inter) return UNISONO_MESSAGES_INTERCOMMUNICATOR;
     struct link *link = malloc(sizeof *link);
-    if (!link) return MPI_ERR_NO_MEM; /* others wait then, as with an MPI that finds no memory */
+    if (!link) return MPI_ERR_NO_MEM; /* the other ranks wait for ever then, as if the MPI had no memory */
     PMPI_Comm_rank(comm, &rank);
     PMPI_Comm_size(comm, &size);
-    /* By a split, as a duplicate would get the program's attributes. */
+    /* By MPI_Comm_split, because a duplicate would get copies of the program's attributes. */
     MPI_Errhandler handler = shim_hush(comm);
     code = INSIDE(PMPI_Comm_split(comm, 0, rank, &link->comm));
     shim_unhush(comm, handler);

@@ -1,11 +1,12 @@
-/* Derived datatypes, taken apart: whether their bytes lie in a row, and how to pack what is too long for one PMPI_Pack. */
+/* Decodes derived datatypes: whether their bytes are contiguous, and how to pack elements too long for one
+ * PMPI_Pack. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- What a datatype is made of, one level down ------------------------------------------------------------ */
+/* ---- Contents of a datatype, one level down ---------------------------------------------------------------- */
 
-/* As MPI_Type_get_contents says it: of numbers, those in bytes are in `bytes`, if they are no integers of the program's. */
+/* The result of MPI_Type_get_contents: integers and large counts in `numbers`, addresses (in bytes) in `bytes`. */
 struct contents {
     int combiner, types;
     int64_t *numbers, *bytes;
@@ -19,7 +20,8 @@ static bool is_made(int combiner) {
 }
 
 #if MPI_VERSION >= 4
-/* Of a type that was made with large counts, all are in one list; but a subarray's dimensions and order are integers. */
+/* For a type that was made with large counts, moves these to `numbers` and `bytes`: MPI has all of them in one list,
+ * but for a subarray's number of dimensions and its order, which are integers. */
 static void sort(struct contents *c, int64_t *large) {
     if (c->combiner == MPI_COMBINER_SUBARRAY) {
         int64_t dimensions = c->numbers[0], order = c->numbers[1];
@@ -32,7 +34,7 @@ static void sort(struct contents *c, int64_t *large) {
 }
 #endif
 
-/* False: no memory, or the MPI can't say. What was read is to be forgotten. */
+/* Reads a type's contents, which `forget` frees. False: no memory, or the MPI has failed. */
 static bool read_contents(MPI_Datatype type, struct contents *c) {
 #if MPI_VERSION >= 4
     MPI_Count numbers, bytes, large, types;
@@ -82,13 +84,15 @@ static void forget(struct contents *c) {
     free(c->memory);
 }
 
-/* `count` elements of one type, one behind the other. */
+/* `count` elements of one type, one after the other. */
 struct part {
-    int64_t at, count; /* bytes from the element's start */
+    int64_t at; /* bytes from the element's start */
+    int64_t count;
     MPI_Datatype type;
 };
 
-/* In the order in which they are packed; -1: not known here (MPI_Type_create_darray, MPI-1's for Fortran). */
+/* The number of parts, in the order in which they are packed; -1: not known here (MPI_Type_create_darray, and Fortran
+ * combiners of MPI-1). */
 static int64_t parts_of(const struct contents *c) {
     switch (c->combiner) {
     case MPI_COMBINER_DUP:
@@ -102,7 +106,7 @@ static int64_t parts_of(const struct contents *c) {
     case MPI_COMBINER_HINDEXED_BLOCK:
     case MPI_COMBINER_STRUCT: return c->numbers[0];
     case MPI_COMBINER_SUBARRAY: {
-        /* Rows along the dimension in which elements are neighbours. */
+        /* Rows along the dimension in which elements are contiguous. */
         int64_t dimensions = c->numbers[0], rows = 1;
         const int64_t *lengths = c->numbers + 1 + dimensions;
         bool last = c->numbers[1 + 3 * dimensions] == MPI_ORDER_C;
@@ -126,7 +130,7 @@ static struct part row_of(const struct contents *c, int64_t i, int64_t extent) {
     return (struct part){at, count, c->type[0]};
 }
 
-/* Part i; `extent`: of the first type. */
+/* Part i; `extent`: the extent of the first type. */
 static struct part part_of(const struct contents *c, int64_t i, int64_t extent) {
     const int64_t *n = c->numbers;
     switch (c->combiner) {
@@ -143,9 +147,9 @@ static struct part part_of(const struct contents *c, int64_t i, int64_t extent) 
     }
 }
 
-/* ---- Bytes in a row ------------------------------------------------------------------------------------------ */
+/* ---- Contiguous bytes ---------------------------------------------------------------------------------------- */
 
-/* An element's bytes lie in memory as they are packed, from `first` on; if they do. */
+/* An element: `whole`: its bytes in memory are contiguous, in packed order, from `first` on. */
 struct run {
     bool whole;
     int64_t first, bytes, extent;
@@ -157,7 +161,7 @@ static struct run run_of(MPI_Datatype type) {
     struct contents c;
     shim_measure(type, &shape, &lower, &length);
     struct run run = {(int64_t)shape.bytes == length, lower, (int64_t)shape.bytes, shape.extent};
-    /* Nothing; holes; one number; parts in another order, perhaps. */
+    /* Without bytes, with holes, or predefined: decided. Otherwise the parts may be in another order. */
     if (!run.bytes || !run.whole || shim_is_predefined(type)) return run;
     if (!read_contents(type, &c)) return run.whole = false, run;
     int64_t parts = c.types ? parts_of(&c) : 0, end = lower;
@@ -189,12 +193,13 @@ static bool pack_some(void *at, int count, MPI_Datatype type, char *packed, int 
     return code == MPI_SUCCESS && position == bytes;
 }
 
-/* MPICH refuses to pack from address 0, which is MPI_BOTTOM: an address behind it, and a type that goes back. */
+/* MPICH refuses to pack from address 0, which is MPI_BOTTOM. So this packs from a higher address, with a type that has
+ * a negative displacement. */
 static bool pack_at_zero(int count, MPI_Datatype type, char *packed, int bytes, bool pack) {
-    MPI_Aint behind = 4096, back = -behind;
+    MPI_Aint above = 4096, back = -above;
     MPI_Datatype shifted;
     if (PMPI_Type_create_hindexed(1, &count, &back, type, &shifted) != MPI_SUCCESS) return false;
-    bool done = PMPI_Type_commit(&shifted) == MPI_SUCCESS && pack_some((void *)behind, 1, shifted, packed, bytes, pack);
+    bool done = PMPI_Type_commit(&shifted) == MPI_SUCCESS && pack_some((void *)above, 1, shifted, packed, bytes, pack);
     PMPI_Type_free(&shifted);
     return done;
 }
@@ -205,7 +210,7 @@ static bool pack_piece(void *at, int count, MPI_Datatype type, char *packed, int
 
 static void *moved(void *at, int64_t by) { return (void *)((uintptr_t)at + (uintptr_t)by); }
 
-/* Parts of one type, each short, that are packed by one call. */
+/* Short parts of the same type, which are packed by one call. */
 struct group {
     int n;
     int64_t bytes;
@@ -251,7 +256,7 @@ static bool pack_parts(const struct contents *c, struct group *g, void *at, char
     return parts >= 0 && pack_group(g, at, &packed, pack);
 }
 
-/* An element that is too long for one call of PMPI_Pack, by its parts. */
+/* Packs an element that is too long for one call of PMPI_Pack, part by part. */
 static bool pack_long(void *at, MPI_Datatype type, char *packed, bool pack) {
     struct contents c;
     if (!read_contents(type, &c)) return false;

@@ -1,9 +1,10 @@
 /*
- * What the files of the shim share. One source for every MPI; mpi.h says which one it is built for.
+ * Declarations for all files of the shim. The source is the same for every MPI; mpi.h says which one it is built for.
  *
- * Nothing of the MPI is linked: a preload is also loaded into mpirun and sh, which have none, and into programs of
- * another MPI. Its functions and its handles (which are addresses in Open MPI) are looked up when they are first used.
- * build.sh includes this header before every file, so PMPI_Bcast and MPI_INT are written as ever.
+ * The shim is not linked with the MPI, because a preload is also loaded into mpirun and sh, which have no MPI, and into
+ * programs of another MPI. The MPI's functions and handles (which are addresses in Open MPI) are looked up when they
+ * are first used. build.sh includes this header before every file, so that the files write PMPI_Bcast and MPI_INT as
+ * usual.
  */
 #ifndef SHIM_H
 #define SHIM_H
@@ -23,16 +24,17 @@
 
 /* ---- The underlying MPI (underlying.c) ------------------------------------------------------------------ */
 
-/* The address of the MPI's symbol; null if there is none. */
+/* The address of a symbol of the MPI; null if there is none. */
 void *shim_symbol(const char *name);
-/* The same for a function; never null: what is missing says so, and answers MPI_ERR_OTHER. */
+/* The same for a function; never null: in place of a missing one, a function that prints that and returns
+ * MPI_ERR_OTHER. */
 void *shim_function(const char *name);
 
-/* Another MPI than the one built for. */
+/* Is the process's MPI another one than the one that this was built for? */
 bool shim_is_foreign(void);
 #define shim_foreign shim_is_foreign()
 
-/* Looked up once per place; every thread finds the same. */
+/* Looks a name up, once for each place in the code; threads that do so at the same time find the same address. */
 #define SHIM_ONCE(look_up, name)                                                                                       \
     ({                                                                                                                 \
         static void *known_;                                                                                           \
@@ -46,7 +48,7 @@ bool shim_is_foreign(void);
 #define OMPI_PREDEFINED_GLOBAL(type, global) ((type)SHIM_ONCE(shim_symbol, #global))
 #endif
 
-/* A function of the MPI's; one that is missing below does not link (-z defs). */
+/* A function of the MPI. A call of one that is not in the list below does not link (-z defs). */
 #define SHIM_FUNCTION(name) (*(__typeof__(name) *)SHIM_ONCE(shim_function, #name))
 
 #define PMPI_Abort SHIM_FUNCTION(PMPI_Abort)
@@ -114,8 +116,8 @@ bool shim_is_foreign(void);
 #endif
 
 /*
- * A handle as a caller passes it, in all its bits: in a program of another MPI it goes on as it came, though it
- * may be an address there and is an int here.
+ * A handle as the caller passes it, with all its bits. In a program of another MPI it is passed on unchanged, although
+ * it may be an address there and an int in the MPI that this was built for.
  */
 typedef uintptr_t shim_handle;
 #define SHIM_COMM(handle) ((MPI_Comm)(handle))
@@ -125,29 +127,31 @@ typedef uintptr_t shim_handle;
 /* ---- From MPI_Init to MPI_Finalize (life.c) -------------------------------------------------------- */
 
 enum shim_state {
-    SHIM_ASLEEP, /* before MPI_Init, or nobody looked yet */
+    SHIM_ASLEEP, /* not decided: before MPI_Init, or before the first call after it */
     SHIM_ON,
     SHIM_OFF, /* UNISONO=off, another MPI, a forked child, after MPI_Finalize */
 };
-extern int shim_state; /* read and written relaxed */
+extern int shim_state; /* accessed by relaxed atomics */
 
 static inline bool shim_is_on(void) { return __atomic_load_n(&shim_state, __ATOMIC_RELAXED) == SHIM_ON; }
 
-/* UNISONO_DEVICE=mpi, on some rank: communicators stay with an MPI that knows devices. Agreed on by MPI_Init. */
+/* UNISONO_DEVICE=mpi is set on some rank, and the MPI knows devices: communicators stay with the MPI. All ranks agree
+ * on it in MPI_Init. */
 extern bool shim_leaves_devices;
 
-/* Whether calls are taken over, when they weren't yet: wakes what sleeps. */
+/* Whether calls are taken over; decides it if it is not decided yet. */
 bool shim_wake(void);
-/* After the MPI's Init, Init_thread (in any language) answered `code`; collective. Answers `code`. */
+/* To be called after the MPI's Init or Init_thread (in any language) has returned `code`; collective. Returns
+ * `code`. */
 int shim_started(int code);
-/* Before the MPI's Finalize; collective. Nothing is taken over afterwards. */
+/* To be called before the MPI's Finalize; collective. No call is taken over afterwards. */
 void shim_finishing(void);
 
-/* The own rank's, and those that share its node; as the launcher says, before MPI_Init too. */
-bool shim_speaks(void); /* of all ranks, one says what all would */
-uint32_t shim_local_ranks(void);
+/* From the launcher's environment; they work before MPI_Init too. */
+bool shim_speaks(void); /* is this the rank that prints what all ranks would print? */
+uint32_t shim_local_ranks(void); /* the number of ranks on this node */
 
-/* A communicator of this process alone, to pack for; its errors return. From the first attachment on. */
+/* A communicator of this process only, for PMPI_Pack; its error handler is MPI_ERRORS_RETURN. */
 extern MPI_Comm shim_private;
 
 /* ---- Threads and sums (stats.c) --------------------------------------------------------------------- */
@@ -158,7 +162,7 @@ enum shim_collective { /* BARRIER, BCAST ... */
     COLLECTIVES
 };
 
-/* Why a call went to the MPI; the first ones are those of unisono_mpi.h. */
+/* Why a call goes to the MPI; the first reasons are those of unisono_mpi.h. */
 enum shim_reason {
     REASON_NONE = UNISONO_MPI_ATTACHED,
     REASON_ALONE = UNISONO_MPI_ALONE,
@@ -167,38 +171,39 @@ enum shim_reason {
     REASON_REFUSED = UNISONO_MPI_REFUSED,
     REASON_VERSIONS = UNISONO_MPI_VERSIONS,
     REASON_OFF = UNISONO_MPI_OFF,
-    REASON_INTERCOMMUNICATOR, /* or none: MPI_COMM_NULL */
+    REASON_INTERCOMMUNICATOR, /* an inter-communicator, or MPI_COMM_NULL */
     REASON_WORLDS,            /* ranks of several MPI_COMM_WORLDs: spawned, connected */
-    REASON_OPERATION,         /* the caller's, or none that MPI defines for these elements */
-    REASON_ELEMENT,           /* no kind of unisono.h's: long double, Fortran's logical */
-    REASON_REENTRANT,         /* from inside the MPI, called by us */
-    REASON_ARGUMENTS,         /* this rank's are wrong: the MPI says how */
+    REASON_OPERATION,         /* the program's own operation, or one that MPI does not define for the datatype */
+    REASON_ELEMENT,           /* a datatype that unisono.h does not have: long double, Fortran's logical */
+    REASON_REENTRANT,         /* called by the MPI while the shim is in one of its functions */
+    REASON_ARGUMENTS,         /* this rank's arguments are wrong: the MPI raises the error */
     REASON_DEVICE,            /* UNISONO_DEVICE=mpi, and the MPI knows devices */
-    REASON_FREED,             /* the communicator is being freed: from a delete callback of the program's */
+    REASON_FREED,             /* the communicator is being freed: called by the program's delete callback */
     REASONS
 };
 
 /* Buffers that a thread keeps. */
 enum shim_slot { SLOT_SEND, SLOT_RECEIVE, SLOT_SEND_LISTS, SLOT_RECEIVE_LISTS, SLOTS };
 
-/* A communicator that a thread is freeing, from the stack of MPI_Comm_free; a delete callback may free another one. */
+/* A communicator that a thread is freeing, on the stack of MPI_Comm_free. A delete callback may free another one:
+ * `outer` is the one whose callback that is. */
 struct shim_freed {
     uintptr_t key;
     struct shim_freed *outer;
 };
 
-/* What runs a call: unisono.h's algorithms in a segment, and this: segments in nodes, messages between them. */
+/* The algorithms of unisono.h, in one segment; and one more: segments in the nodes, and messages between them. */
 enum { SHIM_TWO_LEVELS = UNISONO_ALGORITHM_COMBINING + 1, SHIM_ALGORITHMS };
 
-/* What a thread has for itself. It is never freed: a thread that ends leaves it to the next one. */
+/* A thread's state. It is never freed: when a thread ends, another one takes it over. */
 struct shim_thread {
-    int inside; /* in the MPI, called by us */
+    int inside; /* above 0: the shim has called the MPI */
     struct shim_freed *freeing;
     struct {
         void *at;
         size_t bytes;
     } slots[SLOTS];
-    /* One writer, relaxed. */
+    /* Only the thread itself writes these, by relaxed atomics. */
     uint64_t calls[COLLECTIVES][SHIM_ALGORITHMS], bytes[COLLECTIVES], reasons[REASONS], packed;
     struct shim_thread *next;
     bool idle;
@@ -208,106 +213,109 @@ extern _Thread_local struct shim_thread *shim_self __attribute__((tls_model("ini
 struct shim_thread *shim_new_thread(void);
 static inline struct shim_thread *shim_thread(void) { return shim_self ? shim_self : shim_new_thread(); }
 
-/* One more; only the own thread writes, so no locked instruction. */
+/* Adds to a sum of the calling thread. Only that thread writes it, so no locked instruction is needed. */
 static inline void shim_add(uint64_t *sum, uint64_t more) {
     __atomic_store_n(sum, __atomic_load_n(sum, __ATOMIC_RELAXED) + more, __ATOMIC_RELAXED);
 }
 
-/* At least `bytes` bytes, the thread's own until it asks again; null: no memory. */
+/* A buffer of at least `bytes` bytes, for the calling thread until it calls this again for the slot; null: no
+ * memory. */
 void *shim_buffer(enum shim_slot slot, size_t bytes);
-/* Gives large ones back. */
+/* Frees the calling thread's large buffers. */
 void shim_trim(void);
 
-/* Sums of all ranks, on stderr; collective. */
+/* Prints the sums over all ranks on stderr; collective. */
 void shim_print_stats(void);
 
 extern const char *const shim_names[COLLECTIVES]; /* "MPI_Bcast" */
 
 /* ---- Communicators (comm.c) ------------------------------------------------------------------------- */
 
-/* What is known of a communicator. */
+/* The shim's entry for a communicator. */
 struct shim_comm {
     uintptr_t key;      /* the handle's value; 0: unused */
-    unisono_comm *comm; /* null: stays with the MPI */
-    unisono_mpi_levels *levels; /* of several nodes, whatever `reason` says; null: none */
+    unisono_comm *comm; /* the communicator in shared memory; null: there is none */
+    unisono_mpi_levels *levels; /* the communicator over several nodes, also if `reason` is not 0; null: none */
     int reason;
     int rank, size;
     unisono_mpi_lease *lease;
-    struct shim_comm *next; /* unused */
+    struct shim_comm *next; /* in the list of unused entries */
 };
 
-/* That of a communicator that was attached, or couldn't be; null: not used yet. */
+/* The entry of a communicator on which a collective was called before; null: there is none. */
 struct shim_comm *shim_find(MPI_Comm comm);
-/* The same at its first use: collective. Null: an error, in *code, which was raised. */
+/* Makes the entry, at the communicator's first use: collective. Null: an error, which was raised, and is in *code. */
 struct shim_comm *shim_attach(MPI_Comm comm, int *code);
-/* Errors of what we ask of the MPI on a program's communicator are ours, not its handler's; until it has that back. */
+/* Sets MPI_ERRORS_RETURN, so that errors of the shim's own calls do not reach the program's error handler; returns that
+ * handler, which shim_unhush sets again. */
 MPI_Errhandler shim_hush(MPI_Comm comm);
 void shim_unhush(MPI_Comm comm, MPI_Errhandler handler);
-/* Once, after MPI_Init. */
+/* To be called once, after MPI_Init. */
 bool shim_prepare_comms(void);
-/* Once, before MPI_Finalize. */
+/* To be called once, before MPI_Finalize. */
 void shim_finish_comms(void);
 
 /* ---- Several nodes (levels.c) -------------------------------------------------------------------------- */
 
-/* Attaches a communicator whose ranks' offers are on several nodes; collective. Leaves entry->levels null if it can't. */
+/* Attaches a communicator whose ranks are on several nodes; collective. `able`: this rank can take part. Sets
+ * entry->levels, or leaves it null if a rank can't. */
 void shim_attach_levels(MPI_Comm comm, struct shim_comm *entry, const unisono_mpi_offer_t *offers, bool able,
                         unisono_mpi_progress *progress);
 
 /* ---- Messages (messages.c) ---------------------------------------------------------------------------- */
 
 struct unisono_messages;
-/* unisono_messages_connect, by the MPI's handle, of an MPI that is running. */
+/* As unisono_messages_connect, with a C handle; MPI must be initialised and not finalised. */
 int shim_connect(MPI_Comm comm, struct unisono_messages *layer);
-/* MPI_Finalize has begun: communicators are its own to free. */
+/* MPI_Finalize was called: it frees the communicators itself. */
 extern bool shim_ending;
 
 /* ---- Datatypes and operations (types.c) -------------------------------------------------------------- */
 
 struct shim_shape {
     uint64_t bytes;      /* of an element, without holes */
-    int64_t extent;      /* from element to element */
-    bool dense;          /* any number of elements lie in memory as they are packed */
-    uint8_t kind;        /* UNISONO_F64 ...; 0: none */
-    uint16_t operations; /* bit i: that with unisono.h's number i is defined by MPI */
+    int64_t extent;      /* bytes from the start of one element to the next */
+    bool dense;          /* any number of elements have in memory the same bytes as when packed */
+    uint8_t kind;        /* UNISONO_F64 ...; 0: not one of these */
+    uint16_t operations; /* bit i: MPI defines the operation with unisono.h's number i for the type */
 };
 
 void shim_prepare_types(void);
-/* False: no type that data can be sent with. */
+/* False: the type can't be used to send data. */
 bool shim_shape(MPI_Datatype type, struct shim_shape *shape);
-/* Null: none of unisono.h's. */
+/* The operation in unisono.h; null: it does not have it. */
 const unisono_op *shim_operation(MPI_Op op);
 
 bool shim_is_predefined(MPI_Datatype type);
-/* `lower` and `length`: the true extent. No kind, no operations; not dense. */
+/* Writes bytes and extent of `shape` and sets the rest to zero; `lower` and `length`: the true extent. */
 void shim_measure(MPI_Datatype type, struct shim_shape *shape, MPI_Count *lower, MPI_Count *length);
 
 /* ---- Derived datatypes (parts.c) --------------------------------------------------------------------- */
 
-/* Do any number of elements lie in memory as they are packed? Takes the type apart. */
+/* Do any number of elements have in memory the same bytes as when packed? Decodes the type. */
 bool shim_is_dense(MPI_Datatype type);
 
-/* Packs `count` elements at `at` into `packed`, or unpacks them from there. False: the MPI can't. */
+/* Packs `count` elements at `at` into `packed`, or unpacks them from there. False: the MPI has failed. */
 bool shim_pack(void *at, uint64_t count, MPI_Datatype type, const struct shim_shape *shape, char *packed, bool pack);
 
 /* ---- Memory of devices (device.c) --------------------------------------------------------------------- */
 
-/* Does the MPI take addresses of a device's memory? Never changed after shim_prepare_devices. */
+/* Does the MPI accept addresses of a device's memory? It does not change after shim_prepare_devices. */
 extern bool shim_knows_devices;
 void shim_prepare_devices(void);
 /* Can the processor read there? */
 bool shim_is_readable(const void *at);
-/* Elements of a predefined type, by the MPI. */
+/* Copies elements of a predefined type, by the MPI. */
 bool shim_copy(void *to, void *from, uint64_t count, MPI_Datatype type, const struct shim_shape *shape);
 
 /* ---- Errors (errors.c) ------------------------------------------------------------------------------ */
 
-/* Raises unisono.h's error in the communicator's error handler; answers MPI's class. */
+/* Raises an error of unisono.h in the communicator's error handler; returns MPI's error class. */
 int shim_raise(MPI_Comm comm, enum shim_collective collective, int error);
 
 /* ---- Calls (collectives.c) --------------------------------------------------------------------------- */
 
-/* Counts or displacements: ints, or 64 bits wide (MPI_Count, MPI_Aint). */
+/* Counts or displacements: ints, or numbers of 64 bits (MPI_Count, MPI_Aint). */
 struct shim_list {
     const void *at;
     bool wide;
@@ -317,20 +325,21 @@ static inline int64_t shim_item(struct shim_list list, int i) {
     return list.wide ? ((const int64_t *)list.at)[i] : ((const int *)list.at)[i];
 }
 
-/* One of a call's two buffers, at this rank. */
+/* One of a call's two sides, on this rank. */
 struct shim_side {
     void *buffer;
-    int blocks;                            /* 0: this rank has none */
-    int64_t count;                         /* elements of a block, one behind the other; unless there are lists */
+    int blocks;                            /* number of blocks; 0: the side is not used on this rank */
+    int64_t count;                         /* without lists: elements of each block, which lie one after the other */
     struct shim_list counts, displacements;
     MPI_Datatype type;
     struct shim_shape shape;
-    /* Where Unisono finds it: there, or packed. Lists are in bytes. Set when the call runs. */
+    /* Set when the call runs: the data for Unisono, in the buffer or packed, and lists in bytes. */
     char *at;
     uint64_t *bytes, *starts;
     uint64_t sum; /* bytes of all blocks */
-    bool staged, overlaps;
-    bool copied; /* staged as it is, not packed: a reduction's, in a device's memory */
+    bool staged;   /* the data is packed into other memory */
+    bool overlaps; /* received blocks share elements */
+    bool copied;   /* staged, but copied with its holes, not packed: for a reduction, from a device's memory */
 };
 
 struct shim_call {
@@ -340,22 +349,22 @@ struct shim_call {
     struct shim_side send, receive; /* a broadcast's buffer is `receive` */
     bool send_in_place, receive_in_place;
     int root;
-    MPI_Op op; /* of a reduction; of others MPI_OP_NULL */
+    MPI_Op op; /* MPI_OP_NULL if the call is not a reduction */
     const unisono_op *operation;
     int code;
 };
 
 static inline bool shim_folds(const struct shim_call *c) { return c->op != MPI_OP_NULL; }
-/* Is this rank a broadcast's root, whose buffer is sent? */
+/* Is this rank the root of a broadcast, whose buffer is sent? */
 static inline bool shim_broadcasts(const struct shim_call *c) {
     return c->collective == BCAST && c->on->rank == c->root;
 }
 
 /* What an exported function does with a call. */
 enum shim_route {
-    ROUTE_UNDERLYING, /* it goes to the MPI */
-    ROUTE_TAKEN,   /* shim_run it */
-    ROUTE_FAILED,  /* answer call->code */
+    ROUTE_UNDERLYING, /* calls the MPI */
+    ROUTE_TAKEN,      /* calls shim_run */
+    ROUTE_FAILED,     /* returns call->code */
 };
 
 /* One side's blocks as the program passes them: of equal lengths, or with lists. */
@@ -366,12 +375,13 @@ struct shim_blocks {
     MPI_Datatype type;
 };
 
-/* shim_plan_bcast ...: plans a call. A collective and its form with lists share one, which is told `collective`. */
+/* shim_plan_bcast ...: plans a call. A collective and its form with lists share a plan; `collective` says which it
+ * is. */
 #define COLLECTIVE(NUMBER, Name, name, plan, parts, ...)                                                               \
     enum shim_route shim_plan_##plan(struct shim_call *c, enum shim_collective collective, SHIM_PARTS(parts, _PLANNED));
 #include "collectives.def"
 
-/* Runs what was taken; answers MPI's code, raised. */
+/* Runs a call that was taken over. Returns MPI_SUCCESS, or MPI's error class after raising the error. */
 int shim_run(struct shim_call *c);
 
 #endif

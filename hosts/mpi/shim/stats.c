@@ -1,4 +1,4 @@
-/* What each thread has for itself, and the sums that UNISONO_STATS=1 prints. */
+/* Each thread's state, and the sums that UNISONO_STATS=1 prints. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static void leave(void *mine) {
 static void make_key(void) { pthread_key_create(&ended, leave); }
 
 struct shim_thread *shim_new_thread(void) {
-    static struct shim_thread last_resort; /* no memory: sums may go wrong then */
+    static struct shim_thread last_resort; /* if there is no memory; sums may be wrong then */
     pthread_once(&once, make_key);
     pthread_mutex_lock(&lock);
     struct shim_thread *t = threads;
@@ -113,7 +113,7 @@ static void add_up(struct sums *sums) {
     unisono_mpi_sums(&sums->library);
 }
 
-/* One line per collective and reason that occurred; tests read it. */
+/* Prints a line for each collective and reason that occurred; tests read it. */
 static void print(const struct sums *s, int ranks) {
     typedef unsigned long long number;
     fprintf(stderr, "unisono: statistics, sums of %d ranks\n", ranks);

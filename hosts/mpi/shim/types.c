@@ -1,4 +1,4 @@
-/* What the shim has to know of datatypes and operations. */
+/* Properties of datatypes and operations. */
 #include <stdlib.h>
 
 /* ---- Operations ------------------------------------------------------------------------------------------ */
@@ -6,7 +6,7 @@
 static inline uint16_t bit(const unisono_op *op) { return (uint16_t)(1u << (uintptr_t)op); }
 
 const unisono_op *shim_operation(MPI_Op op) {
-    /* The commonest first. */
+    /* The most frequent ones first. */
     if (op == MPI_SUM) return UNISONO_SUM;
     if (op == MPI_MAX) return UNISONO_MAX;
     if (op == MPI_MIN) return UNISONO_MIN;
@@ -37,21 +37,21 @@ static int forget_none(MPI_Datatype type, int key, void *value, void *extra) {
     return MPI_SUCCESS;
 }
 
-/* What was found out is an attribute of the type: one of two addresses. */
+/* Caches the result of shim_is_dense as an attribute of the type: one of two addresses. */
 static bool is_dense(MPI_Datatype type) {
-    static char answers[2];
-    void *answer;
+    static char results[2];
+    void *result;
     int found = 0;
     if (cached == MPI_KEYVAL_INVALID) return shim_is_dense(type);
-    if (PMPI_Type_get_attr(type, cached, &answer, &found) == MPI_SUCCESS && found) return answer == &answers[1];
+    if (PMPI_Type_get_attr(type, cached, &result, &found) == MPI_SUCCESS && found) return result == &results[1];
     bool dense = shim_is_dense(type);
-    PMPI_Type_set_attr(type, cached, &answers[dense]);
+    PMPI_Type_set_attr(type, cached, &results[dense]);
     return dense;
 }
 
 /* ---- Predefined types -------------------------------------------------------------------------------------- */
 
-/* MPI's groups of types (MPI 4.1, 7.9.2), as far as unisono.h has kinds of them. */
+/* MPI's groups of types (MPI 4.1, 7.9.2), as far as unisono.h has them. */
 enum group { OTHER, SIGNED, UNSIGNED, FORTRAN_INTEGER, FLOATING, COMPLEX, BOOLEAN, BYTE, PAIR };
 
 static uint16_t operations_of(enum group group) {
@@ -72,7 +72,7 @@ static uint16_t operations_of(enum group group) {
     }
 }
 
-/* The kind of a number of `bytes` bytes; those of UNISONO_I8 to I64 and U8 to U64 follow one another. */
+/* The kind of a number of `bytes` bytes; UNISONO_I8 to I64 and U8 to U64 have consecutive numbers. */
 static uint8_t kind_of(enum group group, uint64_t bytes) {
     int power = bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : bytes == 8 ? 3 : bytes == 16 ? 4 : -1;
     switch (group) {
@@ -87,7 +87,7 @@ static uint8_t kind_of(enum group group, uint64_t bytes) {
     }
 }
 
-/* Never changed after shim_prepare_types. */
+/* The predefined types, in a hash table that does not change after shim_prepare_types. */
 enum { BITS = 9, PLACES = 1 << BITS };
 static struct {
     MPI_Datatype type;
@@ -115,7 +115,7 @@ void shim_measure(MPI_Datatype type, struct shim_shape *shape, MPI_Count *lower,
     *shape = (struct shim_shape){.bytes = (uint64_t)bytes, .extent = extent};
 }
 
-/* A type that this MPI doesn't have is a null one. */
+/* Adds a type; one that this MPI does not have is null. */
 static void add(MPI_Datatype type, enum group group, uint8_t kind) {
     MPI_Count lower, length;
     struct shim_shape shape;
@@ -130,7 +130,7 @@ static void add(MPI_Datatype type, enum group group, uint8_t kind) {
     known[i].type = type, known[i].shape = shape, known[i].used = true;
 }
 
-/* A pair whose memory is that of unisono.h's: checked by its extent. */
+/* Adds a pair, if it has the same memory layout as in unisono.h, which is checked by its extent. */
 static void add_pair(MPI_Datatype type, uint8_t kind, size_t bytes) {
     MPI_Count lower, length;
     struct shim_shape shape;
@@ -184,7 +184,7 @@ void shim_prepare_types(void) {
 bool shim_shape(MPI_Datatype type, struct shim_shape *shape) {
     const struct shim_shape *predefined = find(type);
     if (predefined) return *shape = *predefined, true;
-    /* Null, freed, not committed: packing nothing tells, without a word to the program's error handler. */
+    /* A null, freed or uncommitted type: packing no elements finds it, without calling the program's error handler. */
     char nothing;
     int position = 0;
     if (!type || type == MPI_DATATYPE_NULL) return false;

@@ -1,4 +1,4 @@
-/* Finds the MPI in the process, linked or loaded later (mpi4py), and looks up its symbols. */
+/* Finds the MPI in the process, which is linked or was loaded later (mpi4py), and looks up its symbols. */
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
@@ -8,7 +8,8 @@
 static void *library; /* for dlsym; valid after look_for_mpi */
 static bool found;
 
-/* Libraries of a name that an MPI may have; the list of all can't be walked while one is opened. */
+/* The loaded libraries whose name an MPI may have. They are collected first, because dlopen can't be called while the
+ * list of all libraries is walked. */
 enum { MOST = 8, LENGTH = 512 };
 struct candidates {
     char names[MOST][LENGTH];

@@ -1,8 +1,9 @@
 /*
- * What the preloaded shim (C, knows MPI) needs of the library (Rust, knows no MPI), beside unisono.h.
+ * The functions of the Rust library, which does not call MPI, for the preloaded shim in C, which does; besides
+ * unisono.h.
  *
  * A communicator's first use takes two collectives of the underlying MPI: every rank makes an offer, the offers are
- * allgathered, every rank attaches to the best one (the same for all), and all agree whether everyone could.
+ * allgathered, every rank attaches to the best one (the same for all), and all agree whether all ranks could attach.
  *
  *     unisono_mpi_offer(ranks, &mine);
  *     PMPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, comm);
@@ -24,10 +25,10 @@
 extern "C" {
 #endif
 
-/* Why a communicator stays with the underlying MPI; 0: it does not. Larger numbers win in an agreement. */
+/* Why a communicator stays with the underlying MPI; 0: it does not. When ranks agree, the largest number wins. */
 enum {
     UNISONO_MPI_ATTACHED = 0,
-    UNISONO_MPI_ALONE = 1,    /* one rank: nothing to gain */
+    UNISONO_MPI_ALONE = 1,    /* one rank: nothing is to be gained */
     UNISONO_MPI_NODES = 2,    /* ranks on several nodes, or in namespaces that can't share memory */
     UNISONO_MPI_FULL = 3,     /* no arena has room (UNISONO_ARENA) */
     UNISONO_MPI_REFUSED = 4,  /* the system refused to make or map memory; a line on stderr said why, once */
@@ -35,39 +36,41 @@ enum {
     UNISONO_MPI_OFF = 6       /* switched off on some rank (UNISONO=off), or after a fork */
 };
 
-/* What one rank offers; plain bytes, made by unisono_mpi_offer, for unisono_mpi_attach alone. */
+/* One rank's offer: plain bytes, written by unisono_mpi_offer and read by unisono_mpi_attach. */
 typedef struct unisono_mpi_offer_t { uint64_t words[8]; } unisono_mpi_offer_t;
 
 /* One communicator's memory, from attach to release. */
 typedef struct unisono_mpi_lease unisono_mpi_lease;
 
-/* Moves the rank's own pending operations; called again and again while a rank waits. */
+/* Makes progress on the rank's pending operations of the MPI; called repeatedly while a rank waits. */
 typedef void unisono_mpi_progress(void);
 
-/* Makes this process's arena and looks at its surroundings, so that the first communicator need not. */
+/* Makes this process's arena and reads the machine's settings, so that the first communicator does not have to. */
 void unisono_mpi_prepare(void);
 
-/* Reserves room for a communicator of `ranks` in this process's arena, until attach decides; writes the offer. An offer
- * without room says why: so this can't fail. */
+/* Reserves memory for a communicator of `ranks` ranks in this process's arena, until attach decides, and writes the
+ * offer. It can't fail: without memory the offer has the reason. */
 void unisono_mpi_offer(uint32_t ranks, unisono_mpi_offer_t *mine);
 
-/* Chooses among the offers of all ranks (the same on each), gives up the own reservation if it was not chosen, and
- * maps the chosen memory. Answers UNISONO_MPI_ATTACHED or a reason, and always a lease, to be settled. */
+/* Chooses among the offers of all ranks (the same on each), gives up this process's reservation if it was not chosen,
+ * and maps the chosen memory. Returns UNISONO_MPI_ATTACHED or a reason, and always writes a lease, which must be
+ * settled. */
 int unisono_mpi_attach(const unisono_mpi_offer_t *offers, uint32_t ranks, uint32_t rank, uint32_t local_ranks,
                        unisono_mpi_progress *progress, unisono_mpi_lease **lease);
 
-/* What all agreed on: UNISONO_MPI_ATTACHED gives the communicator, which the lease owns; anything else frees the lease
- * and gives null. */
+/* `agreed`: the result on which all ranks agreed. UNISONO_MPI_ATTACHED: returns the communicator, which the lease owns.
+ * Otherwise frees the lease and returns null. */
 unisono_comm *unisono_mpi_settle(unisono_mpi_lease *lease, int agreed);
 
-/* This rank is done with the communicator; its owner reuses the memory when all are. Null is no error. */
+/* Frees this rank's part of the communicator; the owner reuses the memory when all ranks have called. Null is
+ * allowed. */
 void unisono_mpi_release(unisono_mpi_lease *lease);
 
 /*
  * A communicator whose ranks are on several nodes: a segment in each, messages between them. After attach has said
  * UNISONO_MPI_NODES,
  *
- *     unisono_mpi_nodes(all, ranks, nodes);                      each rank's node, numbered by first ranks
+ *     unisono_mpi_nodes(all, ranks, nodes);                      each rank's node, in the order of their first ranks
  *     PMPI_Comm_split(comm, nodes[rank], rank, &inside);
  *     unisono_mpi_levels_offer(ranks_inside, &mine);
  *     PMPI_Allgather(..., inside);
@@ -78,7 +81,8 @@ void unisono_mpi_release(unisono_mpi_lease *lease);
  *     ...
  *     unisono_mpi_levels_release(levels);
  *
- * A call that uses one at a time; operations as in unisono.h, with the MPI communicator's ranks.
+ * One call at a time may use such a communicator. The collectives are as in unisono.h, with the MPI communicator's
+ * ranks.
  */
 typedef struct unisono_mpi_levels unisono_mpi_levels;
 struct unisono_messages;
@@ -86,12 +90,13 @@ int unisono_mpi_nodes(const unisono_mpi_offer_t *offers, uint32_t ranks, uint32_
 void unisono_mpi_levels_offer(uint32_t ranks, unisono_mpi_offer_t *mine);
 int unisono_mpi_levels_attach(const unisono_mpi_offer_t *offers, uint32_t ranks, uint32_t rank,
                               unisono_mpi_lease **lease);
-/* The layer is the communicator's from now on, if `agreed` is UNISONO_MPI_ATTACHED. Null: it is not, or no memory. */
+/* If `agreed` is UNISONO_MPI_ATTACHED, the layer belongs to the communicator from now on. Null: `agreed` is another
+ * number, or there is no memory. */
 unisono_mpi_levels *unisono_mpi_levels_settle(unisono_mpi_lease *lease, int agreed, const struct unisono_messages *layer,
                                               const unisono_mpi_offer_t *offers, uint32_t ranks, uint32_t rank,
                                               uint32_t local_ranks, unisono_mpi_progress *progress);
 void unisono_mpi_levels_release(unisono_mpi_levels *levels);
-/* This rank can't take part in the next call: tells its node. */
+/* Tells the ranks of this node that this rank can't take part in the next call. */
 void unisono_mpi_levels_report(const unisono_mpi_levels *levels);
 int unisono_mpi_levels_barrier(const unisono_mpi_levels *levels);
 int unisono_mpi_levels_bcast(const unisono_mpi_levels *levels, void *buffer, uint64_t bytes, uint32_t root);
@@ -115,14 +120,15 @@ int unisono_mpi_levels_alltoallv(const unisono_mpi_levels *levels, const void *s
                                  const uint64_t *send_displacements, void *receive, const uint64_t *receive_counts,
                                  const uint64_t *receive_displacements);
 
-/* Sums since the start: waits that were not over at once, calls of `progress`, bytes of this process's arena, in use
- * now, and in use at most; communicators attached and released. */
+/* Sums since the start: waits that did not end at once; calls of `progress`; bytes of this process's arena, those in
+ * use now, and the most that were in use; communicators attached and released. */
 typedef struct unisono_mpi_sums_t {
     uint64_t waits, progressed, arena, used, most_used, attached, released;
 } unisono_mpi_sums_t;
 void unisono_mpi_sums(unisono_mpi_sums_t *sums);
 
-/* In the child after a fork: nothing of the parent's may be used any more. Offers say UNISONO_MPI_OFF from now on. */
+/* To be called in the child after a fork, which must not use anything of the parent. From now on offers say
+ * UNISONO_MPI_OFF. */
 void unisono_mpi_forked(void);
 
 #ifdef __cplusplus

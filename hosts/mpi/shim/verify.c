@@ -1,6 +1,7 @@
 /*
- * Compares what ours received with what the MPI receives (verify.h). Data is kept packed, so that any datatype, and
- * MPI_BOTTOM, will do; that ours left the holes alone is checked on a copy of the bytes from the first to the last.
+ * Compares the data that Unisono's collective received with the data that the MPI's receives (verify.h). Data is kept
+ * packed, so that it works for any datatype and MPI_BOTTOM. That holes were not written is checked on a copy of the
+ * bytes from the first to the last.
  */
 #include "verify.h"
 
@@ -12,7 +13,7 @@
 #include <string.h>
 
 bool verify_on;
-static uint64_t calls; /* by several threads */
+static uint64_t calls; /* added to by several threads */
 
 uint64_t verify_calls(void) { return __atomic_load_n(&calls, __ATOMIC_RELAXED); }
 
@@ -36,7 +37,7 @@ static void *memory(const struct verify *v, size_t bytes) {
 
 /* ---- What is received, packed ------------------------------------------------------------------ */
 
-/* The blocks that this rank receives: a broadcast's root none, and in place a scatter's. */
+/* The number of blocks that this rank receives: none as root of a broadcast, or of a scatter in place. */
 static int blocks_of(const struct verify *v) {
     const struct shim_call *c = v->call;
     bool sends = c->receive_in_place || shim_broadcasts(c);
@@ -48,23 +49,23 @@ static int64_t count_of(const struct verify *v, int block) {
     return r->counts.at ? shim_item(r->counts, block) : r->count;
 }
 
-/* Where a block begins, from the start of the buffer. */
+/* A block's offset from the start of the buffer. */
 static int64_t start_of(const struct verify *v, int block) {
     const struct shim_side *r = &v->call->receive;
     return (r->displacements.at ? shim_item(r->displacements, block) : block * r->count) * r->shape.extent;
 }
 
-/* Addresses are numbers here: of MPI_BOTTOM, and of a copy of the bytes that matter, only a part exists. */
+/* Computes with addresses as numbers: the base may be MPI_BOTTOM, or lie before a copy of which only a part exists. */
 static void *shifted(const void *base, int64_t by) { return (void *)((uintptr_t)base + (uintptr_t)by); }
 
-/* By the MPI: PMPI_Pack, PMPI_Unpack. */
+/* Packs or unpacks one block, by PMPI_Pack or PMPI_Unpack. */
 static void transfer(const struct verify *v, void *at, int64_t count, const struct shim_side *side, char *image,
                      bool pack) {
     if (!shim_pack(at, count, side->type, &side->shape, image, pack))
         stop(v, "the data can't be %s", pack ? "packed" : "unpacked");
 }
 
-/* The same for all blocks, of the buffer or of a copy of it at `base`. */
+/* The same for all blocks of the buffer, or of a copy of it at `base`. */
 static void transfer_all(const struct verify *v, void *base, char *image, bool pack) {
     const struct shim_side *r = &v->call->receive;
     for (int b = 0; b < blocks_of(v); b++) {
@@ -95,14 +96,14 @@ static void measure(struct verify *v) {
 }
 
 /*
- * Holes can be compared where all lies in one object, which absolute addresses need not. A reduction's
- * operation may write to holes.
+ * Holes can be compared only if all blocks lie in one object, which need not be so with absolute addresses. A reduction
+ * may write to holes.
  */
 static bool has_holes(const struct verify *v) {
     return !shim_folds(v->call) && v->call->receive.buffer != MPI_BOTTOM && v->packed != (uint64_t)(v->high - v->low);
 }
 
-/* Puts `ours` into the copy of the bytes as they were: the buffer should look like that now. */
+/* Unpacks `ours` into the copy of the bytes before the call: the buffer must be equal to that now. */
 static void compare_holes(const struct verify *v) {
     transfer_all(v, shifted(v->span, -v->low), v->ours, false);
     const char *is = shifted(v->call->receive.buffer, v->low);
@@ -114,7 +115,7 @@ static void compare_holes(const struct verify *v) {
 
 /* ---- Floating-point numbers -------------------------------------------------------------------- */
 
-/* Elements of floats or doubles alone, and the pairs of MINLOC and MAXLOC that begin with one. */
+/* Elements that consist of floats or doubles, and the pairs of MINLOC and MAXLOC that start with one. */
 struct real {
     size_t width; /* bytes of one number; 0: something else */
     bool complex, pair;
@@ -146,23 +147,24 @@ static double magnitude(const char *image, size_t i, struct real real) {
 }
 
 /*
- * What another order explains, for p operands x of one component, e the distance from 1 to the next number:
+ * The differences that another order explains, for p operands x of one component; e is the distance from 1 to the next
+ * number:
  *
- * sum:      each order's error is at most about p e/2 times the sum of all |x|: 2 p e sum |x| allowed, any
- *           result where that sum is no finite number of the type (a partial sum may overflow, or a NaN is in it);
- * product:  p e/2 times the result, four times that for complex numbers: 8 p e |result| allowed; any result
- *           where the product of those |x| above 1, or of those below, leaves the type's range (a partial
- *           product may overflow or vanish, or a NaN is in it);
- * min, max: the same value; any where one is NaN, which the standard says nothing about.
+ * sum:      each order's error is at most about p e/2 times the sum of all |x|. Allowed: 2 p e sum |x|, and any result
+ *   if that sum is not finite in the type (a partial sum may overflow, or an operand is NaN);
+ * product:  p e/2 times the result, four times that for complex numbers. Allowed: 8 p e |result|, and any result if the
+ *           product of the |x| above 1, or of those below, leaves the type's range (a partial product may overflow or
+ *           underflow, or an operand is NaN);
+ * min, max: the same value; any if one is NaN, for which the standard defines nothing.
  *
- * Of other elements the bytes must be the same.
+ * For other elements the bytes must be the same.
  */
 struct scale {
     double *more, *less; /* sums of |x|; or products of those above 1, and of those below */
     int ranks;
 };
 
-/* All ranks' operands take part: a collective, which all call or none. */
+/* Computes the scales from all ranks' operands. Collective: either all ranks call it, or none. */
 static struct scale scale_of(const struct verify *v, struct real real) {
     const struct shim_call *c = v->call;
     const struct shim_side *side = &c->send; /* in place too, but for the buffer */
@@ -189,7 +191,7 @@ static struct scale scale_of(const struct verify *v, struct real real) {
     return s;
 }
 
-/* May the i-th component differ so? */
+/* Is the difference in the i-th component allowed? */
 static bool explained(const struct verify *v, struct real real, const struct scale *s, const char *theirs,
                       size_t i) {
     double a = number(v->ours + i * real.width, real.width), b = number(theirs + i * real.width, real.width);
@@ -202,7 +204,7 @@ static bool explained(const struct verify *v, struct real real, const struct sca
     return fabs(a - b) <= 8 * s->ranks * epsilon * fmax(magnitude(v->ours, i, real), magnitude(theirs, i, real));
 }
 
-/* A pair's value, then its index: the lowest of equal values, zeros are equal. */
+/* Compares two pairs: the values (zeros of both signs are equal), then the indices. */
 static bool same_pair(const char *ours, const char *theirs, size_t width, size_t size) {
     double a = number(ours, width), b = number(theirs, width);
     return isnan(a) || isnan(b) || (a == b && !memcmp(ours + width, theirs + width, size - width));
@@ -262,7 +264,7 @@ bool verify_between(struct verify *v, int code) {
         drop(v);
         return false;
     }
-    shim_thread()->inside++; /* up to the comparison's end */
+    shim_thread()->inside++; /* until the end of the comparison */
     v->ours = received(v);
     if (v->span) compare_holes(v);
     transfer_all(v, v->call->receive.buffer, v->input, false);
@@ -277,7 +279,7 @@ void verify_after(struct verify *v, int code) {
         stop(v, "ours succeeded, the MPI's failed: %s", text);
     }
     char *theirs = received(v);
-    if (!v->call->receive.overlaps) compare(v, theirs); /* else either is right */
+    if (!v->call->receive.overlaps) compare(v, theirs); /* overlapping blocks: both results are right */
     transfer_all(v, v->call->receive.buffer, v->ours, false);
     free(theirs);
     drop(v);

@@ -1,6 +1,7 @@
 /*
- * MPI_Win_test, asked twice. MPICH's looks before it moves anything: a program that comes to it through a barrier behind its
- * peer's MPI_Win_complete finds the window open once more than under MPICH's own barrier, which would have moved the message.
+ * MPI_Win_test, which calls the MPI's function twice. MPICH's tests the window before it makes progress. A program that
+ * calls it after a barrier that follows its peer's MPI_Win_complete would find the window open once, which does not
+ * happen with MPICH's own barrier, because that makes progress on the message.
  */
 int shim_export_win_test(shim_handle win, int *flag) __asm__("MPI_Win_test");
 int shim_export_win_test(shim_handle win, int *flag) {

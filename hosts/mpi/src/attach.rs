@@ -1,8 +1,8 @@
 //! Attaching to an MPI communicator from Rust.
 //!
-//! `libunisono_openmpi.so` and `libunisono_mpich.so` know the MPIs' handles; this crate does not. They are preloaded, or
-//! linked, or loaded here; the MPI itself is the one that the process has loaded and initialised. A communicator is
-//! named by its Fortran handle, which is an integer in every MPI: `MPI_Comm_c2f`.
+//! `libunisono_openmpi.so` and `libunisono_mpich.so` know the MPIs' handles; this crate does not. One of them is
+//! preloaded, or linked, or loaded here; the MPI itself is the one that the process has loaded and initialised. A
+//! communicator is given by its Fortran handle (`MPI_Comm_c2f`), which is an integer in every MPI.
 //!
 //! ```no_run
 //! use unisono_kernel::{machine::p2p::P2p, msg, op::Op, pattern::Seat};
@@ -35,9 +35,9 @@ use unisono_kernel::msg::{Memory, Rounds, Schedule};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AttachError {
-    /// The library could not be loaded, or is not Unisono's: the loader's words.
+    /// The library could not be loaded, or is not Unisono's: the loader's text.
     Library(String),
-    /// The MPI's or the layer's error.
+    /// An error of the MPI or of the layer.
     Messages(P2pError),
     /// An argument was refused.
     Refused(Refusal),
@@ -66,14 +66,14 @@ impl fmt::Display for AttachError {
 impl core::error::Error for AttachError {}
 
 impl AttachError {
-    /// What the loader said last.
+    /// The loader's last error.
     pub(crate) fn of_loader() -> Self {
-        // SAFETY: answers null or a string of this thread's.
+        // SAFETY: returns null or a string of this thread.
         let text = unsafe { libc::dlerror() };
         if text.is_null() {
             return Self::Library("the loader found nothing".into());
         }
-        // SAFETY: a string, until the loader is called again.
+        // SAFETY: a string, which is valid until the loader is called again.
         Self::Library(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
     }
 }
@@ -99,7 +99,7 @@ impl From<Stop> for AttachError {
     }
 }
 
-/// `libunisono_openmpi.so` or `libunisono_mpich.so`, in this process for good.
+/// `libunisono_openmpi.so` or `libunisono_mpich.so`, which stays loaded in this process.
 #[derive(Clone, Copy, Debug)]
 pub struct Library {
     connect: Connect,
@@ -108,20 +108,20 @@ pub struct Library {
 type Connect = unsafe extern "C" fn(c_int, *mut Layer) -> c_int;
 
 impl Library {
-    /// The one that is preloaded, or linked.
+    /// The library that is preloaded or linked.
     ///
     /// # Errors
-    /// None is.
+    /// No such library is in the process.
     ///
     /// # Safety
-    /// A function `unisono_messages_connect` of this process is Unisono's.
+    /// If the process has a function `unisono_messages_connect`, it is Unisono's.
     pub unsafe fn of_process() -> Result<Self, AttachError> {
         // SAFETY: the caller's promise.
         unsafe { Self::of(libc::RTLD_DEFAULT) }
     }
 
-    /// The one at `path`, or of this name where the loader looks. What it takes over, it takes over only where it is
-    /// preloaded or linked.
+    /// The library at `path`, or of this name in the loader's folders. Loaded in this way it does not take over the
+    /// program's collectives: for that it must be preloaded or linked.
     ///
     /// # Errors
     /// The loader's.
@@ -139,7 +139,7 @@ impl Library {
     }
 
     /// # Safety
-    /// `handle` is one of the loader's, and what is found there is Unisono's.
+    /// `handle` is a handle of the loader, for Unisono's library.
     unsafe fn of(handle: *mut c_void) -> Result<Self, AttachError> {
         // SAFETY: a handle and a string.
         let found = unsafe { libc::dlsym(handle, c"unisono_messages_connect".as_ptr()) };
@@ -154,17 +154,18 @@ impl Library {
     /// This process's end of an intra-communicator, given by its Fortran handle. Collective.
     ///
     /// # Errors
-    /// MPI is not initialised or finalised, or another one; the communicator is none, or has two groups; the MPI's own.
+    /// MPI is not initialised, or is finalised, or is another MPI than the library's; the communicator is MPI_COMM_NULL
+    /// or an inter-communicator; the MPI's errors.
     ///
     /// # Safety
-    /// The handle is one of the MPI's. More than one thread uses the endpoint, or the MPI, only as `MPI_Init_thread`
-    /// granted. The endpoint is dropped on all ranks before `MPI_Finalize`.
+    /// The handle is one of the MPI's. More than one thread uses the endpoint, or the MPI, only if `MPI_Init_thread`
+    /// has granted that. The endpoint is dropped on all ranks before `MPI_Finalize`.
     pub unsafe fn connect(&self, fortran_handle: c_int) -> Result<Endpoint, AttachError> {
         let mut layer = core::mem::MaybeUninit::<Layer>::uninit();
         // SAFETY: the function's contract: a handle, and memory for a layer.
         match unsafe { (self.connect)(fortran_handle, layer.as_mut_ptr()) } {
             0 => {
-                // SAFETY: written, as the answer says.
+                // SAFETY: the function has written it, since it returned 0.
                 let layer = unsafe { layer.assume_init() };
                 // SAFETY: connected just now; the caller's promise.
                 Ok(unsafe { Endpoint::new(layer) })
@@ -174,22 +175,22 @@ impl Library {
     }
 }
 
-/// Yields the core and no more: asking after a message is what moves the MPI.
+/// Waiting that only yields the core: testing a message makes the MPI progress.
 type Yields = Bounded<Only<Yield>>;
 
-/// The ranks of an MPI communicator, for collectives over messages alone: any schedule of [`unisono_kernel::msg`].
+/// The ranks of an MPI communicator, for collectives over messages only: any schedule of [`unisono_kernel::msg`].
 #[derive(Debug)]
 pub struct Team {
     endpoint: Endpoint,
     wait: SpinThen<Yields>,
     operation: u64,
     scratch: Vec<u8>,
-    /// How it ended.
+    /// The error after which it can't be used.
     over: Option<AttachError>,
 }
 
 impl Team {
-    /// On an endpoint. Waits without a bound.
+    /// A team on an endpoint. Its waits have no bound.
     pub const fn new(endpoint: Endpoint) -> Self {
         Self { endpoint, wait: Self::waiting(None), operation: 0, scratch: Vec::new(), over: None }
     }
@@ -198,7 +199,8 @@ impl Team {
         SpinThen::new(64, 0, Bounded::new(Only::new(), bound))
     }
 
-    /// Bounds each wait for a message: a collective then fails, and names the rank that it waited for.
+    /// Sets the longest wait for a message. A collective that waits longer fails, and names the rank that it waited
+    /// for.
     pub const fn set_timeout(&mut self, bound: Option<Duration>) {
         self.wait = Self::waiting(bound);
     }
@@ -208,20 +210,20 @@ impl Team {
         &self.endpoint
     }
 
-    /// The same, to post to.
+    /// The point-to-point layer, for sends and receives.
     pub const fn messages_mut(&mut self) -> &mut Endpoint {
         &mut self.endpoint
     }
 
-    /// Runs a collective: `plan` is this rank's part. All ranks run the same ones in the same order. After an error every
-    /// call fails with it.
+    /// Runs a collective: `plan` is this rank's schedule. All ranks run the same collectives in the same order. After
+    /// an error every call returns that error.
     ///
     /// # Errors
     /// A buffer is shorter than the plan needs; messages of other lengths; a rank is late; the MPI's errors.
     ///
     /// # Safety
-    /// Where the call fails, `send` and `receive` stay where they are until the team is dropped: the MPI may still read
-    /// what no receiver has taken.
+    /// If the call fails, `send` and `receive` stay valid until the team is dropped, because the MPI may still read
+    /// data of sends that are not complete.
     pub unsafe fn run<S: Schedule>(&mut self, plan: S, send: &[u8], receive: &mut [u8]) -> Result<(), AttachError> {
         if let Some(error) = &self.over {
             return Err(error.clone());
@@ -230,7 +232,8 @@ impl Team {
         self.scratch.resize(plan.bytes().scratch as usize, 0);
         let memory =
             Memory { send: Buf::of(send), receive: Buf::of_mut(receive), scratch: Buf::of_mut(&mut self.scratch) };
-        // SAFETY: the buffers are apart, and live through the call, or by the caller's promise until the layer is dropped.
+        // SAFETY: the buffers do not overlap, and are valid during the call and, by the caller's promise, until the
+        // layer is dropped if it fails.
         let mut machine = unsafe { Rounds::of(plan, memory, self.operation) }?;
         drive::run(&mut machine, &mut self.endpoint, &mut self.wait).map_err(|stop| {
             self.endpoint.give_up();

@@ -1,21 +1,21 @@
-//! Unisono under an MPI program: what `shim/unisono_mpi.h` declares, with all of `unisono.h`.
+//! Unisono under an MPI program: the functions that `shim/unisono_mpi.h` declares, and all of `unisono.h`.
 //!
-//! The shim in C knows MPI, this library does not: a communicator's ranks exchange [`offer`]s by two
-//! collectives of the underlying MPI, and then share a slice of one rank's [`arena`](unisono_posix::arena).
+//! The shim in C calls MPI; this library does not. A communicator's ranks exchange [`offer`]s by two collectives of the
+//! underlying MPI, and then share a slice of one rank's [`arena`](unisono_posix::arena).
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | [`attach`] | a communicator, from Rust: collectives over messages |
+//! | [`attach`] | attaching to an MPI communicator from Rust: collectives over messages |
 //! | [`messages`] | messages of an MPI, as the kernel's point-to-point layer |
 //! | [`levels`] | a communicator over several nodes |
 //! | [`program`] | an MPI that a program in Rust starts itself |
-//! | [`process`] | what a process keeps: its arena, the peers' arenas; offer, attach, settle, release |
-//! | [`offer`] | what ranks tell each other, and what follows from all offers |
+//! | [`process`] | a process's state: its arena, the peers' arenas; offer, attach, settle, release |
+//! | [`offer`] | the offers, and the choice that all ranks make from them |
 //! | [`node`] | which processes can share memory |
 //! | [`wait`] | what a rank does while it waits |
-//! | [`say`] | one line on stderr where the system refuses something |
+//! | [`say`] | one line on stderr if the system refuses something |
 //!
-//! A child of fork has none of it: what it releases is let be, what it offers is nothing.
+//! In a child of fork nothing of it is used: the child's offers are empty, and its releases do nothing.
 //!
 //! Nothing here panics or ends the process.
 
@@ -44,15 +44,15 @@ use unisono_kernel::region::{Counter, Word};
 /// 1 in the child of a fork.
 static FORKED: Word = Word::zero();
 
-/// This process, made at its first use, for good. `None` in the child of a fork: the parent's memory is not
-/// mapped there, and one of its threads may have held a lock.
+/// This process's state, which is made at its first use and never freed. `None` in the child of a fork: the parent's
+/// memory is not mapped there, and one of the parent's threads may have held a lock.
 fn process() -> Option<&'static Process> {
     static PROCESS: OnceLock<Process> = OnceLock::new();
     let forked = Counter::load_acquire(&FORKED).at_least(1);
     (!forked).then(|| PROCESS.get_or_init(Process::from_env))
 }
 
-/// Makes this process's arena and looks at its surroundings, so that the first communicator need not.
+/// Makes this process's arena and reads the machine's settings, so that the first communicator does not have to.
 #[unsafe(no_mangle)]
 pub extern "C" fn unisono_mpi_prepare() {
     if let Some(process) = process() {
@@ -60,7 +60,7 @@ pub extern "C" fn unisono_mpi_prepare() {
     }
 }
 
-/// Reserves room for a communicator of `ranks` in this process's arena, and writes the offer to `mine`.
+/// Reserves memory for a communicator of `ranks` ranks in this process's arena, and writes the offer to `mine`.
 ///
 /// # Safety
 /// `mine` is null, which does nothing, or points to an offer that may be written.
@@ -74,11 +74,11 @@ pub unsafe extern "C" fn unisono_mpi_offer(ranks: u32, mine: *mut Words) {
     }
 }
 
-/// Chooses among the offers of all ranks, maps the chosen memory, and writes a lease to `lease`, which is to be
-/// settled. Answers a [`Reason`].
+/// Chooses among the offers of all ranks, maps the chosen memory, and writes a lease to `lease`, which must be settled.
+/// Returns a [`Reason`].
 ///
 /// # Safety
-/// `offers` is null, which is refused, or points to `ranks` offers that nobody writes during the call; `lease` is
+/// `offers` is null, which is refused, or points to `ranks` offers that are not written during the call; `lease` is
 /// null, which is refused, or points to a pointer that may be written; `progress` is null or may be called as long as
 /// the communicator lives, by every thread that calls collectives on it.
 #[unsafe(no_mangle)]
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn unisono_mpi_attach(
     reason as c_int
 }
 
-/// The communicator, if all agreed on [`Reason::Attached`]; else frees the lease and answers null.
+/// Returns the communicator, if all agreed on [`Reason::Attached`]; otherwise frees the lease and returns null.
 ///
 /// # Safety
 /// `lease` is null, or comes from [`unisono_mpi_attach`] and was not settled.
@@ -117,13 +117,13 @@ pub unsafe extern "C" fn unisono_mpi_settle(lease: *mut Lease, agreed: c_int) ->
     if let Some(handle) = process.settle(settled, agreed == Reason::Attached as c_int) {
         return handle;
     }
-    // SAFETY: a box of `unisono_mpi_attach`'s, which nobody uses any more.
+    // SAFETY: a box of `unisono_mpi_attach`, which nothing uses any more.
     drop(unsafe { Box::from_raw(lease) });
     core::ptr::null_mut()
 }
 
-/// Writes the node of each rank to `nodes`, numbered in the order of their first ranks; answers whether all offers can be
-/// read, which is the same on all ranks.
+/// Writes the node of each rank to `nodes`, numbered in the order of their first ranks. Returns 1 if all offers can be
+/// read, else 0; the result is the same on all ranks.
 ///
 /// # Safety
 /// `offers` points to `ranks` offers, `nodes` to as many numbers that may be written.
@@ -137,7 +137,7 @@ pub unsafe extern "C" fn unisono_mpi_nodes(offers: *const Words, ranks: u32, nod
     1
 }
 
-/// As [`unisono_mpi_offer`], to the ranks of one node of several; it may be one.
+/// As [`unisono_mpi_offer`], for the ranks of one node of several; there may be one rank.
 ///
 /// # Safety
 /// As [`unisono_mpi_offer`], not null.
@@ -168,12 +168,13 @@ pub unsafe extern "C" fn unisono_mpi_levels_attach(
     reason as c_int
 }
 
-/// The communicator over nodes, if all agreed on [`Reason::Attached`]; else frees the lease and answers null.
+/// Returns the communicator over nodes, if all agreed on [`Reason::Attached`]; otherwise frees the lease and returns
+/// null.
 ///
 /// # Safety
-/// `lease` comes from [`unisono_mpi_levels_attach`] and was not settled. Where all agreed, `layer` was connected over all
-/// ranks, and is the communicator's from now on; `offers` are those that [`unisono_mpi_nodes`] numbered, `ranks` of them;
-/// `progress` as in [`unisono_mpi_attach`].
+/// `lease` comes from [`unisono_mpi_levels_attach`] and was not settled. If all agreed, `layer` was connected over all
+/// ranks, and belongs to the communicator from now on; `offers` are the `ranks` offers that were passed to
+/// [`unisono_mpi_nodes`]; `progress` as in [`unisono_mpi_attach`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unisono_mpi_levels_settle(
     lease: *mut Lease,
@@ -185,7 +186,7 @@ pub unsafe extern "C" fn unisono_mpi_levels_settle(
     local_ranks: u32,
     progress: Option<Progress>,
 ) -> *mut Levels {
-    // SAFETY: a box of `unisono_mpi_levels_attach`'s, which nobody uses any more.
+    // SAFETY: a box of `unisono_mpi_levels_attach`, which nothing else uses.
     let mut lease = unsafe { Box::from_raw(lease) };
     let Some(process) = process() else { return core::ptr::null_mut() };
     if process.settle(&mut lease, agreed == Reason::Attached as c_int).is_none() {
@@ -199,7 +200,7 @@ pub unsafe extern "C" fn unisono_mpi_levels_settle(
     levels.map_or(core::ptr::null_mut(), |levels| Box::into_raw(Box::new(levels)))
 }
 
-/// This rank is done with the communicator over nodes. Null is no error.
+/// Frees this rank's part of the communicator over nodes. Null is allowed.
 ///
 /// # Safety
 /// `levels` is null, or comes from [`unisono_mpi_levels_settle`], and no call uses it now or later.
@@ -208,12 +209,12 @@ pub unsafe extern "C" fn unisono_mpi_levels_release(levels: *mut Levels) {
     if let Some(process) = process()
         && !levels.is_null()
     {
-        // SAFETY: a box of `unisono_mpi_levels_settle`'s, which nobody uses any more.
+        // SAFETY: a box of `unisono_mpi_levels_settle`, which nothing uses any more.
         process.release(unsafe { Box::from_raw(levels) }.into_lease());
     }
 }
 
-/// This rank is done with the communicator. Null is no error.
+/// Frees this rank's part of the communicator. Null is allowed.
 ///
 /// # Safety
 /// `lease` is null, or was settled with a communicator that no call uses now or later, and was not released.
@@ -222,13 +223,13 @@ pub unsafe extern "C" fn unisono_mpi_release(lease: *mut Lease) {
     if let Some(process) = process()
         && !lease.is_null()
     {
-        // SAFETY: a box of `unisono_mpi_attach`'s, which nobody uses any more.
+        // SAFETY: a box of `unisono_mpi_attach`, which nothing uses any more.
         let lease = unsafe { Box::from_raw(lease) };
         process.release(*lease);
     }
 }
 
-/// Writes the sums since the start.
+/// Writes the sums since the process's start.
 ///
 /// # Safety
 /// `sums` is null, which does nothing, or points to a struct that may be written.
@@ -240,7 +241,8 @@ pub unsafe extern "C" fn unisono_mpi_sums(sums: *mut Sums) {
     }
 }
 
-/// In the child after a fork: offers say [`Reason::Off`] from now on, and releases do nothing. Takes no lock and no memory.
+/// Called in the child after a fork: from now on offers say [`Reason::Off`], and releases do nothing. It neither locks
+/// nor allocates.
 #[unsafe(no_mangle)]
 pub extern "C" fn unisono_mpi_forked() {
     Counter::store_release(&FORKED, 1);

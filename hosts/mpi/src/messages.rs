@@ -1,8 +1,10 @@
-//! Point-to-point messages of an MPI, as the kernel's [`P2p`]: what `include/unisono_messages.h` declares.
+//! Point-to-point messages of an MPI, as the kernel's [`P2p`], through the functions that `include/unisono_messages.h`
+//! declares.
 //!
-//! A message of 2³⁰ bytes or more goes in pieces of so many, the last one shorter, maybe empty: so no count is beyond a
-//! C `int`, and two lengths that differ differ in a piece, which its receiver sees. Tags are operations' numbers modulo the
-//! MPI's number of tags but one: the last tag is that of news, by which a process that has failed tells others why.
+//! A message of 2³⁰ bytes or more is sent in pieces of 2³⁰ bytes; the last piece is shorter, and may be empty. So every
+//! count fits a C `int`, and if the lengths of send and receive differ, the receiver sees it in a piece. Tags are the
+//! operations' numbers modulo the MPI's number of tags less one. The last tag is for news, by which a process that has
+//! failed tells others why.
 
 use core::ffi::{c_int, c_void};
 use core::fmt;
@@ -15,24 +17,24 @@ use unisono_kernel::machine::poll::{Slot, Source, WaitSet};
 use unisono_kernel::machine::transport::{Messages, Observe};
 use unisono_kernel::region::state;
 
-/// The slot is not active.
+/// Error: the slot has no request.
 pub const NO_SUCH_SLOT: P2pError = P2pError(-16);
-/// The peer's rank is not below the size.
+/// Error: the peer's rank is out of range.
 pub const NO_SUCH_RANK: P2pError = P2pError(-17);
 
-/// Most bytes of a message: `UNISONO_MESSAGES_MOST`.
+/// The most bytes of a message of the layer: `UNISONO_MESSAGES_MOST`.
 const MOST: usize = 1 << 30;
 
-/// Most bytes of a piece; few in tests.
+/// Bytes of a piece; fewer in tests.
 const PIECE: usize = if cfg!(test) { 1 << 12 } else { MOST };
 
-/// From any rank: `UNISONO_MESSAGES_ANY`.
+/// Any source: `UNISONO_MESSAGES_ANY`.
 const ANY: Rank = Rank::MAX;
 
-/// How long whoever tells news sees to it that they leave.
+/// How long a process that sends news tests these sends.
 const LEAVE: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 1000 });
 
-/// `struct unisono_messages`: functions of C, and what they take first.
+/// `struct unisono_messages`: C functions, and their first argument.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Layer {
@@ -47,12 +49,12 @@ pub struct Layer {
     close: unsafe extern "C" fn(*mut c_void) -> c_int,
 }
 
-/// Success, or the error's number.
-fn answer(code: c_int) -> Result<(), P2pError> {
+/// The result of a layer's function: success, or the error's number.
+fn checked(code: c_int) -> Result<(), P2pError> {
     if code == 0 { Ok(()) } else { Err(P2pError(code)) }
 }
 
-/// What an error's number means; the MPI's own are its error classes.
+/// The text of an error; positive numbers are the MPI's error classes.
 pub fn describe(error: P2pError) -> impl fmt::Display {
     fmt::from_fn(move |f| match error.0 {
         _ if error == P2pError::LENGTH => f.write_str("a message has another length than its receive"),
@@ -66,49 +68,51 @@ pub fn describe(error: P2pError) -> impl fmt::Display {
     })
 }
 
-/// A send or a receive that the MPI works on.
+/// The layer's number for a send or receive in flight.
 type Request = usize;
 
-/// What a slot holds.
+/// The state of a slot.
 #[derive(Debug)]
 enum Posted {
     Free,
-    /// The pieces that have not ended, the last one first.
+    /// A send, with its pieces that are not complete, the last one first.
     Send(Vec<Request>),
     Receive(Receive),
+    /// Complete or failed.
     Ended(Result<(), P2pError>),
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Receive {
-    /// The order of posts.
+    /// Number of receives posted before it.
     number: u64,
     peer: Rank,
     tag: c_int,
     buf: Buf,
-    /// Pieces that have been received.
+    /// Number of pieces that were received.
     pieces: usize,
-    /// The next one, once its message has come.
+    /// The receive of the next piece, which is started when its message has arrived.
     under_way: Option<Request>,
 }
 
 impl Receive {
-    /// Has every piece met its message?
-    fn has_met(&self) -> bool {
+    /// Has the message of every piece arrived?
+    fn has_arrived(&self) -> bool {
         self.pieces + usize::from(self.under_way.is_some()) > self.buf.len() / PIECE
     }
 }
 
 /// One process's end of an MPI communicator.
 ///
-/// When it is dropped, sends that no receiver has taken are waited for: an MPI can't take them back.
+/// When it is dropped, it waits for sends that are not complete, because an MPI can't take them back.
 #[derive(Debug)]
 pub struct Endpoint {
     layer: Layer,
     slots: Vec<Posted>,
-    /// Receives posted so far.
+    /// Number of receives posted so far.
     receives: u64,
-    /// What was given up, and has not ended; with the memory that a message of a wrong length goes to.
+    /// Requests that were given up and are not complete, with memory of their own: for a message of a wrong length, or
+    /// for news.
     left: Vec<(Request, Vec<u8>)>,
 }
 
@@ -117,17 +121,17 @@ pub struct Endpoint {
 unsafe impl Send for Endpoint {}
 
 impl Endpoint {
-    /// On a layer of C's.
+    /// An endpoint on a layer from C.
     ///
     /// # Safety
-    /// The layer was connected by `unisono_messages_connect`, or does what the header says, and is this endpoint's alone.
-    /// More than one thread uses it, or the MPI, only as `MPI_Init_thread` granted.
+    /// The layer was connected by `unisono_messages_connect`, or does what the header says, and nothing else uses it.
+    /// More than one thread uses it, or the MPI, only if `MPI_Init_thread` has granted that.
     pub const unsafe fn new(layer: Layer) -> Self {
         Self { layer, slots: Vec::new(), receives: 0, left: Vec::new() }
     }
 
-    /// Gives up all that was posted, after an error: nothing is received any more, messages that were on their way here are
-    /// awaited. Sends that no receiver has taken are still read until the endpoint is dropped: how many.
+    /// Gives up all that was posted, after an error. It waits for receives that have started; others are dropped.
+    /// Returns the number of sends that are not complete: the MPI may read their memory until the endpoint is dropped.
     pub fn give_up(&mut self) -> usize {
         for posted in std::mem::take(&mut self.slots) {
             match posted {
@@ -139,12 +143,13 @@ impl Endpoint {
         self.left.len()
     }
 
-    /// Tells `ranks` how the operations of this process ended, so that nobody waits for it: once at most, after an error.
+    /// Sends `ranks` the error with which this process's operations ended, so that they do not wait for it. To be
+    /// called once at most, after an error.
     pub fn tell(&mut self, ranks: impl IntoIterator<Item = Rank>, how: Poison) {
         let news: Vec<u8> = state::words(how).into_iter().flat_map(u64::to_le_bytes).collect();
         let begun = ranks.into_iter().filter_map(|rank| {
             let news = news.clone();
-            // Whoever can't be told is not.
+            // A rank to which the send fails is skipped.
             Some((self.layer.send(rank, self.layer.news(), Buf::of(&news)).ok()?, news))
         });
         let (mut under_way, begin): (Vec<_>, _) = (begun.collect(), Instant::now());
@@ -176,7 +181,7 @@ impl Endpoint {
         (tag % (self.layer.tags - 1)) as c_int
     }
 
-    /// Moves what is in a slot.
+    /// Makes progress on the request in a slot.
     fn advance(&mut self, at: usize) -> Result<(), P2pError> {
         let Self { layer, slots, left, .. } = self;
         match slots.get_mut(at) {
@@ -196,7 +201,7 @@ impl Endpoint {
                         }
                         (receive.pieces, receive.under_way) = (receive.pieces + 1, None);
                     } else {
-                        receive.under_way = layer.meet(receive, left)?;
+                        receive.under_way = layer.start_receive(receive, left)?;
                         if receive.under_way.is_none() {
                             return Ok(());
                         }
@@ -209,12 +214,13 @@ impl Endpoint {
         Ok(())
     }
 
-    /// The receives that take the messages of one peer and tag before the one in a slot.
+    /// The slots of receives of the same peer and tag that were posted before the one in this slot, in order: messages
+    /// go to them first.
     fn before(&self, at: usize) -> Vec<usize> {
         let Some(Posted::Receive(receive)) = self.slots.get(at) else { return Vec::new() };
         let earlier = |posted: &Posted| match posted {
             Posted::Receive(other) if other.peer == receive.peer && other.tag == receive.tag => {
-                (other.number < receive.number && !other.has_met()).then_some(other.number)
+                (other.number < receive.number && !other.has_arrived()).then_some(other.number)
             }
             _ => None,
         };
@@ -236,7 +242,7 @@ impl Endpoint {
     }
 }
 
-/// The piece of this number.
+/// The piece with this number.
 fn piece(buf: Buf, number: usize) -> Buf {
     let at = number * PIECE;
     Buf::new(buf.ptr().wrapping_add(at), (buf.len() - at).min(PIECE))
@@ -251,41 +257,45 @@ impl Layer {
     fn send(&self, to: Rank, tag: c_int, buf: Buf) -> Result<Request, P2pError> {
         let mut request = 0;
         // SAFETY: `Endpoint::new`'s contract; the bytes are readable by `post_send`'s.
-        answer(unsafe { (self.send)(self.context, buf.ptr(), buf.len() as u64, to, tag, &raw mut request) })?;
+        checked(unsafe { (self.send)(self.context, buf.ptr(), buf.len() as u64, to, tag, &raw mut request) })?;
         Ok(request)
     }
 
-    /// Begins to receive the next piece, if its message has come.
-    fn meet(&self, receive: &Receive, left: &mut Vec<(Request, Vec<u8>)>) -> Result<Option<Request>, P2pError> {
+    /// Starts to receive the next piece, if its message has arrived.
+    fn start_receive(
+        &self,
+        receive: &Receive,
+        left: &mut Vec<(Request, Vec<u8>)>,
+    ) -> Result<Option<Request>, P2pError> {
         let Receive { peer, tag, buf, pieces, .. } = *receive;
         let (mut found, mut len, mut request) = (0, 0, 0);
         // SAFETY: `Endpoint::new`'s contract; integers of ours.
-        answer(unsafe { (self.probe)(self.context, peer, tag, &raw mut found, &raw mut len) })?;
+        checked(unsafe { (self.probe)(self.context, peer, tag, &raw mut found, &raw mut len) })?;
         if found == 0 {
             return Ok(None);
         }
         let buf = piece(buf, pieces);
         if len != buf.len() as u64 {
-            // Its sender shall not wait: it goes elsewhere.
+            // It is received into other memory, so that its sender does not wait.
             let mut elsewhere = vec![0; len as usize];
             // SAFETY: `Endpoint::new`'s contract; the memory is kept until the request has ended.
-            answer(unsafe { (self.receive)(self.context, elsewhere.as_mut_ptr(), len, peer, tag, &raw mut request) })?;
+            checked(unsafe { (self.receive)(self.context, elsewhere.as_mut_ptr(), len, peer, tag, &raw mut request) })?;
             left.push((request, elsewhere));
             return Err(P2pError::LENGTH);
         }
         // SAFETY: `Endpoint::new`'s contract; the bytes are writable by `post_recv`'s.
-        answer(unsafe { (self.receive)(self.context, buf.ptr(), len, peer, tag, &raw mut request) })?;
+        checked(unsafe { (self.receive)(self.context, buf.ptr(), len, peer, tag, &raw mut request) })?;
         Ok(Some(request))
     }
 
     fn has_ended(&self, request: &mut Request) -> Result<bool, P2pError> {
         let mut done = 0;
         // SAFETY: `Endpoint::new`'s contract; a request of this layer's that has not ended.
-        answer(unsafe { (self.test)(self.context, request, &raw mut done) })?;
+        checked(unsafe { (self.test)(self.context, request, &raw mut done) })?;
         Ok(done != 0)
     }
 
-    /// Waits until it has ended, well or not.
+    /// Waits until a request is complete or has failed.
     fn wait(&self, mut request: Request) {
         while self.has_ended(&mut request) == Ok(false) {
             std::thread::yield_now();
@@ -296,12 +306,12 @@ impl Layer {
 impl Drop for Endpoint {
     fn drop(&mut self) {
         self.give_up();
-        // What others told, and nobody asked after.
+        // Receives news that were not asked for.
         while self.news().is_some() {}
         for (request, _) in &self.left {
             self.layer.wait(*request);
         }
-        // SAFETY: `Endpoint::new`'s contract: the layer is this endpoint's, which has no requests any more.
+        // SAFETY: `Endpoint::new`'s contract: only this endpoint uses the layer, and it has no requests any more.
         let _ = unsafe { (self.layer.close)(self.layer.context) };
     }
 }
@@ -353,7 +363,7 @@ impl P2p for Endpoint {
         let mut words = [[0; 8]; 5];
         let buf = Buf::of_mut(words.as_flattened_mut());
         let receive = Receive { number: 0, peer: ANY, tag: self.layer.news(), buf, pieces: 0, under_way: None };
-        let request = self.layer.meet(&receive, &mut self.left).ok()??;
+        let request = self.layer.start_receive(&receive, &mut self.left).ok()??;
         self.layer.wait(request);
         Some(state::of_words(words.map(u64::from_le_bytes)))
     }
@@ -362,7 +372,7 @@ impl P2p for Endpoint {
         let at = slot.0 as usize;
         for earlier in self.before(at) {
             self.advance_or_fail(earlier);
-            if matches!(self.slots.get(earlier), Some(Posted::Receive(receive)) if !receive.has_met()) {
+            if matches!(self.slots.get(earlier), Some(Posted::Receive(receive)) if !receive.has_arrived()) {
                 return false;
             }
         }
@@ -388,7 +398,7 @@ impl Messages for Endpoint {
     }
 }
 
-/// Messages alone: no segment that could be poisoned.
+/// Only messages: there is no segment that could be poisoned.
 impl Observe for Endpoint {
     fn ready(&mut self, on: &WaitSet) -> bool {
         on.iter().any(|event| match event.source {

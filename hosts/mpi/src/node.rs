@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use unisono_posix::PosixError;
 
-/// A number that is equal on two processes if, and nearly only if, they run under one boot of one kernel, in one
-/// namespace of process numbers and one of users, and under one host name: what an MPI takes for several nodes is several
-/// here too.
+/// A number for this process's node. Two processes have the same number if they run under the same boot of a kernel, in
+/// the same PID and user namespaces, and under the same host name (by the latter, nodes that an MPI takes for different
+/// ones are different here too). Otherwise the numbers differ, unless the hashes collide.
 ///
 /// # Errors
 /// `/proc` can't be read.

@@ -1,16 +1,17 @@
-//! What the ranks of a communicator tell each other, and what follows: the same on every rank.
+//! The offers that the ranks of a communicator exchange, and the choice that every rank makes from them alike.
 //!
 //! ```text
-//! word 0  version of this library and of the segment's layout; what differs here has other words behind
-//!      1  ranks (32 bits), small slots (8), reason (8)
+//! word 0  version of this library and of the segment's layout; if it differs, the other words may mean something else
+//!      1  number of ranks (32 bits), small slots (8), reason (8)
 //!      2  node
 //!      3  process (32), its descriptor (32)
 //!      4  device        5  inode        of the arena's file
 //!      6  offset of the slice in the arena (32), bytes of the arena (32), both in pages of 4096
-//!      7  bytes that are free beside it, in pages of 4096 (32); a hash of the process's decision table (32), 0 for none
+//!      7  bytes of the arena that are still free, in pages of 4096 (32); a hash of the process's decision table (32),
+//! or 0
 //! ```
-//! All of it comes from other processes: nothing is used before it is checked, here or by the kernel when the file is
-//! opened. What no check can find (a slice that is not free) yields wrong data or errors, as corrupt segments do.
+//! Offers come from other processes, so everything is checked before it is used, here or when the file is opened. A
+//! fault that no check can find (a slice that is not free) causes wrong data or errors, as any corrupt segment does.
 
 use core::ffi::c_int;
 use unisono_kernel::Rank;
@@ -18,16 +19,16 @@ use unisono_kernel::region::{Term, layout};
 use unisono_posix::arena::Reserved;
 use unisono_posix::sealed::Handle;
 
-/// An offer as it travels: `unisono_mpi_offer_t`.
+/// The words of an offer: `unisono_mpi_offer_t`.
 pub type Words = [u64; 8];
 
-/// Why a communicator stays with the underlying MPI. Larger numbers win in an agreement.
+/// Why a communicator stays with the underlying MPI. When ranks agree, the largest number wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(i32)]
 pub enum Reason {
-    /// It does not.
+    /// It does not stay: it is attached.
     Attached = 0,
-    /// One rank: nothing to gain.
+    /// It has one rank, so nothing is to be gained.
     Alone = 1,
     /// Ranks on several nodes, or in namespaces that can't share memory.
     Nodes = 2,
@@ -37,7 +38,7 @@ pub enum Reason {
     Refused = 4,
     /// Another version of this library on another rank.
     Versions = 5,
-    /// Switched off on some rank, or after a fork.
+    /// Switched off on some rank, or in the child of a fork.
     Off = 6,
 }
 
@@ -46,13 +47,13 @@ impl Reason {
     pub const ALL: [Self; 7] =
         [Self::Attached, Self::Alone, Self::Nodes, Self::Full, Self::Refused, Self::Versions, Self::Off];
 
-    /// The reason of this number; a number of none reads as a refusal.
+    /// The reason of this number; [`Reason::Refused`] for other numbers.
     fn from_code(code: u64) -> Self {
         Self::ALL.into_iter().find(|reason| *reason as c_int as u64 == code).unwrap_or(Self::Refused)
     }
 }
 
-/// The words' own version, the layout's, and the library's.
+/// The versions of the words, of the layout, and of the library.
 const VERSION: u64 = 2 << 48 | layout::VERSION << 32 | unisono_c::VERSION as u64;
 
 /// Unit of offsets and sizes in an offer.
@@ -61,17 +62,17 @@ const UNIT: u64 = 4096;
 /// Bytes of the largest arena whose slices an offer can name.
 pub const MOST: u64 = UNIT << 31;
 
-/// Who offers.
+/// The process that makes an offer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Owner {
     /// Its node.
     pub node: u64,
-    /// Its process.
+    /// Its process number.
     pub pid: u32,
 }
 
 impl Owner {
-    /// An offer of nothing to `ranks` ranks, with the reason.
+    /// An offer without memory to `ranks` ranks, with the reason.
     pub const fn refuse(self, ranks: u32, reason: Reason) -> Words {
         [VERSION, (reason as u64) << 40 | ranks as u64, self.node, (self.pid as u64) << 32, 0, 0, 0, 0]
     }
@@ -91,7 +92,7 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// As it travels, to `ranks` ranks.
+    /// The words of the offer to `ranks` ranks.
     pub fn encode(&self, ranks: u32) -> Words {
         let Self { node, handle, arena, reserved } = *self;
         let Handle { pid, fd, device, inode } = handle;
@@ -102,8 +103,8 @@ impl Offer {
     }
 }
 
-/// Reads an offer to `ranks` ranks: who offers, and a slice, unless its arena is full. Any other reason is one for
-/// all ranks, and an error.
+/// Reads an offer to `ranks` ranks: its owner, and the slice, or `None` if the owner's arena is full. Any other reason
+/// holds for all ranks, and is an error.
 fn decode(words: &Words, ranks: u32) -> Result<(Owner, Option<Offer>), Reason> {
     let &[version, what, node, process, device, inode, place, free] = words;
     if version != VERSION {
@@ -136,23 +137,23 @@ fn decode(words: &Words, ranks: u32) -> Result<(Owner, Option<Offer>), Reason> {
     ))
 }
 
-/// The same offer of a process whose decision table has this hash.
+/// The same offer, with the hash of the process's decision table.
 pub fn with_table(words: Words, hash: u64) -> Words {
     let [version, what, node, process, device, inode, place, free] = words;
     [version, what, node, process, device, inode, place, free | u64::from((hash ^ hash >> 32) as u32)]
 }
 
-/// The first rank whose decision table is not that of rank 0; `None`: all have one table, or none has one.
+/// The first rank whose decision table differs from rank 0's; `None` if all have the same table, or no rank has one.
 pub fn other_table(offers: &[Words]) -> Option<Rank> {
     let table = |&[.., free]: &Words| free as u32;
     let of_0 = table(offers.first()?);
     (0..).zip(offers).find(|(_, words)| table(words) != of_0).map(|(rank, _)| rank)
 }
 
-/// Whose slice is taken; every rank computes the same from the same offers.
+/// The slice that is taken, and the rank that offers it; every rank computes the same from the same offers.
 ///
 /// # Errors
-/// The largest reason among the offers; else that there is one rank, or several nodes, or no room.
+/// The largest reason among the offers; or that there is one rank, or several nodes, or no room.
 pub fn choose(offers: &[Words]) -> Result<(Rank, Offer), Reason> {
     let ranks = u32::try_from(offers.len()).map_err(|_| Reason::Refused)?;
     let mut worst = if ranks > 1 { Reason::Attached } else { Reason::Alone };
@@ -165,7 +166,7 @@ pub fn choose(offers: &[Words]) -> Result<(Rank, Offer), Reason> {
                 if *first_node.get_or_insert(node) != node {
                     worst = worst.max(Reason::Nodes);
                 }
-                // Of equals the first stays.
+                // Of equal offers the first is taken.
                 if let Some(offer) = offer
                     && best.is_none_or(|(_, best)| best.reserved.free < offer.reserved.free)
                 {
@@ -177,12 +178,12 @@ pub fn choose(offers: &[Words]) -> Result<(Rank, Offer), Reason> {
     if worst > Reason::Attached { Err(worst) } else { best.ok_or(Reason::Full) }
 }
 
-/// The slice that `rank` has on offer, if its offer can be read.
+/// The slice that `rank` offers, if its offer can be read.
 pub fn slice_of(offers: &[Words], rank: Rank) -> Option<Offer> {
     decode(offers.get(rank as usize)?, offers.len() as u32).ok()?.1
 }
 
-/// The node of each rank, numbered in the order of their first ranks; none if an offer can't be read.
+/// The node of each rank, numbered in the order of their first ranks; `None` if an offer can't be read.
 pub fn nodes(offers: &[Words]) -> Option<Vec<u32>> {
     let mut seen = Vec::new();
     let number = |words| {
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_room_is_taken_and_of_equals_the_first() {
+    fn the_arena_with_most_room_is_taken_and_of_equal_ones_the_first() {
         let offers = [3, 5, 5, 4].map(|free| offer(1, free).encode(4));
         assert_eq!(choose(&offers).map(|(rank, _)| rank), Ok(1));
         let offers = [Owner { node: 1, pid: 7 }.refuse(2, Reason::Full), offer(1, 0).encode(2)];
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_another_table_is_named() {
+    fn a_rank_with_another_table_is_named() {
         let full = Owner { node: 1, pid: 7 }.refuse(3, Reason::Full);
         let fine = offer(1, 1).encode(3);
         let one = 5 << 32 | 6;
@@ -288,7 +289,7 @@ mod tests {
         assert_eq!(other_table(&[with_table(fine, one), with_table(full, one), fine]), Some(2));
         assert_eq!(other_table(&[fine, with_table(full, one), with_table(fine, one + 1)]), Some(1));
         assert_eq!(other_table(&[]), None);
-        // Both halves of a hash count, each in its place.
+        // Both halves of a hash matter, and which one is which.
         for (mine, other) in [(6, one), (0, 6), (7, one), (5 << 32, 5), (5 << 32, 0)] {
             let differ = other_table(&[with_table(fine, mine), with_table(fine, other)]);
             assert_eq!(differ, (mine != 5 << 32 || other != 5).then_some(1), "{mine} {other}");
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn no_words_are_read_as_a_reason_that_is_none() {
+    fn no_words_are_read_as_an_unknown_reason() {
         let mut words = offer(1, 1).encode(2);
         words[1] |= 9 << 40;
         assert_eq!(decode(&words, 2), Err(Reason::Refused));

@@ -1,10 +1,10 @@
-//! What a process keeps between communicators, and the life of one communicator in it.
+//! A process's state, and the life of one communicator in it.
 //!
 //! ```text
-//! offer   -> a slice of the own arena is reserved
-//! attach  -> all offers are known: the own slice is given up, or leased; the chosen one is mapped, the handle made
-//! settle  -> all could, and the handle is used; or not, and all is as before
-//! release -> the handle is freed, then the rank leaves; the owner reuses the slice when all have left
+//! offer   -> a slice of the process's own arena is reserved
+//! attach  -> all offers are known: the own slice is chosen or given up; the chosen one is mapped, the handle made
+//! settle  -> all ranks could attach: the handle is used; otherwise handle and slice are given up
+//! release -> the handle is freed, then the rank leaves the slice; the owner reuses it when all ranks have left
 //! ```
 
 use crate::Bounded;
@@ -15,7 +15,7 @@ use crate::wait::{self, Patient, Progress, Waits};
 use std::ffi::OsStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use unisono_c::comm::{Beside, Handle as Comm, unisono_free};
+use unisono_c::comm::{Handle as Comm, HostState, unisono_free};
 use unisono_c::error::UNISONO_OK;
 use unisono_c::waiting::{Patience, Waiting};
 use unisono_kernel::Rank;
@@ -29,26 +29,26 @@ use unisono_posix::sealed::{Handle, Map, Sealed};
 use unisono_posix::timeout;
 use unisono_shm::Mapped;
 
-/// Environment: `off` takes nothing over.
+/// Environment variable: with `off` all calls go to the underlying MPI.
 pub const SWITCH: &str = "UNISONO";
 
-/// Sums since the start: `unisono_mpi_sums_t`.
+/// Sums since the process's start: `unisono_mpi_sums_t`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Sums {
-    /// Waits that were not over at once.
+    /// Number of waits that did not end at once.
     pub waits: u64,
-    /// Calls of the progress function.
+    /// Number of calls of the progress function.
     pub progressed: u64,
     /// Bytes of this process's arena; 0 until it is made.
     pub arena: u64,
-    /// Bytes of it in use, offered ones included.
+    /// Bytes of it that are in use or offered.
     pub used: u64,
-    /// The same, at most.
+    /// The largest value of `used` so far.
     pub most_used: u64,
-    /// Communicators attached.
+    /// Number of communicators attached.
     pub attached: u64,
-    /// Communicators released.
+    /// Number of communicators released.
     pub released: u64,
 }
 
@@ -57,7 +57,7 @@ pub struct Sums {
 pub struct Lease(Option<Attached>);
 
 impl Lease {
-    /// The segment of a node's ranks, and this rank there.
+    /// The segment of a node's ranks, its layout, and this process's rank in it.
     ///
     /// # Safety
     /// The lease lives as long as the view or a copy of it is used.
@@ -67,7 +67,7 @@ impl Lease {
         Some((unsafe { slice.segment() }, *slice.plan().layout(), *rank))
     }
 
-    /// What `Auto` means there, where it is not as built in.
+    /// What `Auto` means in the communicator; `None`: the built-in rules.
     pub fn choices(&self) -> Option<&'static Choices> {
         self.0.as_ref().and_then(|attached| attached.choices)
     }
@@ -77,18 +77,18 @@ impl Lease {
 struct Attached {
     slice: Slice,
     rank: Rank,
-    /// The slice is one of this process's own arena.
+    /// The slice is in this process's own arena.
     own: bool,
-    /// Of the table that all ranks have.
+    /// The choices by the table that all ranks have.
     choices: Option<&'static Choices>,
-    /// Null on one node among several.
+    /// Null in a communicator over several nodes.
     comm: *mut Comm,
 }
 
-/// The choices go with the communicator.
-struct Chosen(Option<&'static Choices>);
+/// The host's state of a communicator's handle: its choices.
+struct TableChoices(Option<&'static Choices>);
 
-impl Beside for Chosen {
+impl HostState for TableChoices {
     fn ended(&mut self, _: Option<Base>) {}
 
     fn choices(&self) -> Option<&'static Choices> {
@@ -96,7 +96,7 @@ impl Beside for Chosen {
     }
 }
 
-// SAFETY: the handle is this lease's alone, and may be used from any thread, by one at a time.
+// SAFETY: only this lease owns the handle, which any thread may use, one at a time.
 unsafe impl Send for Attached {}
 
 /// The state of a process.
@@ -106,7 +106,7 @@ pub struct Process {
     arena_bytes: u64,
     /// Its decision table.
     decisions: Option<&'static Decisions>,
-    /// Of each wait.
+    /// The longest wait.
     bound: Option<Duration>,
     attached: Word,
     released: Word,
@@ -114,16 +114,32 @@ pub struct Process {
     state: Mutex<State>,
 }
 
-/// What is made at first use, and kept.
+/// The part that is made at first use.
 #[derive(Debug, Default)]
 struct State {
-    /// Node and arena; or they could not be made.
-    own: Option<Result<(u64, Arena), PosixError>>,
+    /// `None`: not tried yet.
+    own: Option<Result<Own, PosixError>>,
+    /// The arenas of other processes that are mapped.
     peers: Vec<(Handle, Arc<Map>)>,
 }
 
+/// This process's node and arena.
+#[derive(Debug)]
+struct Own {
+    node: u64,
+    arena: Arena,
+}
+
+/// The slice of a chosen offer.
+struct Taken {
+    slice: Slice,
+    /// It is in this process's own arena.
+    own: bool,
+}
+
 impl Process {
-    /// As the environment says. A value that can't be is one line on stderr, and the default.
+    /// A process with the environment's settings. A wrong value is reported by one line on stderr, and the default is
+    /// used.
     pub fn from_env() -> Self {
         let on = std::env::var_os(SWITCH).is_none_or(|value| value != OsStr::new("off"));
         let bytes = arena::from_env().unwrap_or_else(|error| {
@@ -142,26 +158,26 @@ impl Process {
         Self { decisions, ..Self::new(on, bytes) }.bounded(bound)
     }
 
-    /// With an arena of at most `arena_bytes`.
+    /// A process with an arena of at most `arena_bytes` bytes; `on`: communicators may be attached.
     pub fn new(on: bool, arena_bytes: u64) -> Self {
         let (attached, released) = (Word::zero(), Word::zero());
-        // Beyond, an offer can't name a slice.
+        // In a larger arena an offer can't name every slice.
         let arena_bytes = arena_bytes.min(offer::MOST);
         let (waits, state) = (Arc::default(), Mutex::default());
         Self { on, arena_bytes, decisions: None, bound: None, attached, released, waits, state }
     }
 
-    /// The same with a bound of each wait.
+    /// The same with a longest wait.
     pub fn bounded(self, bound: Option<Duration>) -> Self {
         Self { bound, ..self }
     }
 
-    /// Nothing that panics runs under the lock; if it did, the state is one between two whole steps.
+    /// Locks the state. Code under the lock does not panic; if it did, the state would still be consistent.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does now what else the first offer and the first attachment would.
+    /// Does now what otherwise the first offer and the first attachment would do.
     pub fn prepare(&self) {
         if self.on {
             self.state().own(self.arena_bytes);
@@ -169,7 +185,7 @@ impl Process {
         }
     }
 
-    /// Reserves room for a communicator of `ranks`; answers the offer.
+    /// Reserves memory for a communicator of `ranks` ranks; returns the offer.
     pub fn offer(&self, ranks: u32) -> Words {
         if self.on && ranks <= 1 {
             return Owner::default().refuse(ranks, Reason::Alone);
@@ -177,13 +193,13 @@ impl Process {
         self.offer_level(ranks)
     }
 
-    /// The same for the ranks of one node among several: it may be one.
+    /// The same for the ranks of one node among several; there may be one rank.
     pub fn offer_level(&self, ranks: u32) -> Words {
         if !self.on {
             return Owner::default().refuse(ranks, Reason::Off);
         }
         let mut state = self.state();
-        let Some((node, arena)) = state.own(self.arena_bytes) else {
+        let Some(&mut Own { node, ref mut arena }) = state.own(self.arena_bytes) else {
             return Owner::default().refuse(ranks, Reason::Refused);
         };
         let reserved = arena.reserve(ranks, &mut arena::alive);
@@ -198,7 +214,7 @@ impl Process {
         offer::with_table(offer, self.decisions.map_or(0, Decisions::hash))
     }
 
-    /// Takes the best of all offers; `rank` is this process's.
+    /// Attaches to the best of all offers; `rank` is this process's.
     pub fn attach(
         &self,
         offers: &[Words],
@@ -210,13 +226,15 @@ impl Process {
             return (Reason::Off, Lease::default());
         }
         let yields = |offers| wait::crowded(offer::pids(offers), local_ranks);
-        self.take(offers, rank, offer::choose(offers), |slice, own| {
+        self.take(offers, rank, offer::choose(offers), |Taken { slice, own }| {
             let choices = self.choices(&slice, rank, offers);
-            self.handle((slice, own, rank, choices), yields(offers), progress)
+            let attached = Attached { slice, rank, own, choices, comm: core::ptr::null_mut() };
+            self.handle(attached, yields(offers), progress)
         })
     }
 
-    /// The same for the ranks of one node among several. The lease has no communicator: [`Lease::level`] is what it has.
+    /// The same for the ranks of one node among several. The lease has no communicator, but a segment
+    /// ([`Lease::level`]).
     pub fn attach_level(&self, offers: &[Words], rank: Rank) -> (Reason, Lease) {
         if !self.on {
             return (Reason::Off, Lease::default());
@@ -225,44 +243,47 @@ impl Process {
             [_] => offer::slice_of(offers, 0).map(|offer| (0, offer)).ok_or(Reason::Full),
             _ => offer::choose(offers),
         };
-        self.take(offers, rank, chosen, |slice, own| {
+        self.take(offers, rank, chosen, |Taken { slice, own }| {
             let choices = self.choices(&slice, rank, offers);
             Ok(Attached { slice, rank, own, choices, comm: core::ptr::null_mut() })
         })
     }
 
-    /// What `Auto` means on a slice: by the table that all ranks have, else as built in, on each of them.
+    /// What `Auto` means on a slice, by the table that all ranks have; `None`, on all ranks, if they do not have the
+    /// same.
     fn choices(&self, slice: &Slice, rank: Rank, offers: &[Words]) -> Option<&'static Choices> {
         self.agreed(rank, offers, "choices are built in")?.choices(slice.plan().layout())
     }
 
-    /// How messages go between `nodes` nodes: by the table that the ranks of all of them have, whose offers these are, else as
-    /// built in.
+    /// The choices for messages between `nodes` nodes: by the table that all ranks have, whose offers these are, else
+    /// the built-in rules.
     pub fn between(&self, nodes: u32, rank: Rank, offers: &[Words]) -> Option<Between> {
         let rules = self.agreed(rank, offers, "choices between nodes are built in").map_or(&[][..], Decisions::rules);
         // A table that can't be cut was refused when it was read.
         Between::cut(rules, nodes).ok()
     }
 
-    /// The table, if all ranks have the same; rank 0 says what follows if not.
-    fn agreed(&self, rank: Rank, offers: &[Words], else_: &str) -> Option<&'static Decisions> {
+    /// The table, if all ranks have the same. If not, rank 0 prints that, with `consequence`.
+    fn agreed(&self, rank: Rank, offers: &[Words], consequence: &str) -> Option<&'static Decisions> {
         let Some(other) = offer::other_table(offers) else { return self.decisions };
         if rank == 0 {
             let text = "another decision table than rank 0";
-            once(Cause::Table, format_args!("rank {other} has {text} ({TABLE}, {RULES}): {else_}"));
+            once(Cause::Table, format_args!("rank {other} has {text} ({TABLE}, {RULES}): {consequence}"));
         }
         None
     }
 
+    /// Takes the slice of the chosen offer and calls `attach` with it; gives this process's own offer up if it was not
+    /// chosen.
     fn take(
         &self,
         offers: &[Words],
         rank: Rank,
         chosen: Result<(Rank, Offer), Reason>,
-        attach: impl FnOnce(Slice, bool) -> Result<Attached, Reason>,
+        attach: impl FnOnce(Taken) -> Result<Attached, Reason>,
     ) -> (Reason, Lease) {
         let chosen = chosen.and_then(|chosen| {
-            // A rank that is none has no offer.
+            // A rank out of range has no offer.
             if (rank as usize) < offers.len() { Ok(chosen) } else { Err(Reason::Refused) }
         });
         let mine = offer::slice_of(offers, rank);
@@ -270,12 +291,12 @@ impl Process {
             let mut state = self.state();
             let taken = chosen.and_then(|(owner, offer)| state.take(&offer, owner == rank, offers.len() as u32));
             match (&taken, mine) {
-                (Ok((_, true)), _) | (_, None) => {}
+                (Ok(Taken { own: true, .. }), _) | (_, None) => {}
                 (_, Some(mine)) => state.give_up(&mine),
             }
             taken
         };
-        match taken.and_then(|(slice, own)| attach(slice, own)) {
+        match taken.and_then(attach) {
             Ok(attached) => (Reason::Attached, Lease(Some(attached))),
             Err(reason) => (reason, Lease::default()),
         }
@@ -287,21 +308,18 @@ impl Process {
         if yields { SpinThen::crowded(host) } else { SpinThen::spinning(host) }
     }
 
-    fn handle(
-        &self,
-        (slice, own, rank, choices): (Slice, bool, Rank, Option<&'static Choices>),
-        yields: bool,
-        progress: Option<Progress>,
-    ) -> Result<Attached, Reason> {
+    /// Makes the handle of what was attached.
+    fn handle(&self, attached: Attached, yields: bool, progress: Option<Progress>) -> Result<Attached, Reason> {
+        let Attached { ref slice, rank, own, choices, .. } = attached;
         let wait: Waiting = self.patient(yields, progress).map(|host| Patience(Box::new(host)));
-        // SAFETY: the slice lies beside the handle in the lease, and is dropped after it was freed.
+        // SAFETY: the lease keeps the slice with the handle, and drops it after the handle was freed.
         let segment = unsafe { slice.segment() };
         let layout = *slice.plan().layout();
-        let beside = choices.map(|_| Box::new(Chosen(choices)) as Box<dyn Beside>);
-        match Comm::allocate_beside(segment, (layout, rank, Base::default()), wait, beside).ok() {
-            Some(comm) => Ok(Attached { slice, rank, own, choices, comm }),
+        let host = choices.map(|_| Box::new(TableChoices(choices)) as Box<dyn HostState>);
+        match Comm::allocate_with_host(segment, layout, rank, Base::default(), wait, host).ok() {
+            Some(comm) => Ok(Attached { comm, ..attached }),
             None => {
-                if own && let Some((_, arena)) = self.state().arena() {
+                if own && let Some(Own { arena, .. }) = self.state().made() {
                     arena.give_up(slice.offset());
                 }
                 once(Cause::Handle, "no memory for a communicator");
@@ -310,47 +328,47 @@ impl Process {
         }
     }
 
-    /// All agreed, or not: answers the communicator, or gives up what was attached.
+    /// If all ranks agreed, returns the communicator; otherwise gives up what was attached.
     pub fn settle(&self, lease: &mut Lease, agreed: bool) -> Option<*mut Comm> {
         if agreed {
             let Attached { slice, own, comm, .. } = lease.0.as_ref()?;
-            if *own && let Some((_, arena)) = self.state().arena() {
+            if *own && let Some(Own { arena, .. }) = self.state().made() {
                 arena.lease(slice.offset(), Arc::default());
             }
             self.attached.fetch_add(1);
             return Some(*comm);
         }
         let Attached { slice, own, comm, .. } = lease.0.take()?;
-        // SAFETY: made by `handle`, and given to nobody.
+        // SAFETY: made by `handle`, and not given out.
         unsafe { unisono_free(comm) };
-        if own && let Some((_, arena)) = self.state().arena() {
+        if own && let Some(Own { arena, .. }) = self.state().made() {
             arena.give_up(slice.offset());
         }
         None
     }
 
-    /// This rank is done.
+    /// Frees this rank's part of a communicator.
     pub fn release(&self, lease: Lease) {
         let Some(Attached { slice, rank, comm, .. }) = lease.0 else { return };
         // SAFETY: made by `handle`; the caller of `unisono_mpi_release` promises that it is not used any more.
         if unsafe { unisono_free(comm) } != UNISONO_OK {
-            // A call uses it all the same: then this rank never leaves, and the slice stays in use.
+            // A call still uses the handle: then this rank never leaves, and the slice stays in use.
             core::mem::forget(slice);
             return;
         }
-        // Slices are made zero for their next communicator, which is always the first there.
+        // Slices are zeroed for their next communicator, so its term is always the first.
         slice.leave(rank, Term::FIRST.epoch, None);
         self.released.fetch_add(1);
-        if let Some((_, arena)) = self.state().arena() {
+        if let Some(Own { arena, .. }) = self.state().made() {
             arena.collect_some();
             say(arena);
         }
     }
 
-    /// The sums, after looking which leases are free.
+    /// The sums, after a look at all leases.
     pub fn sums(&self) -> Sums {
         let mut state = self.state();
-        let room = state.arena().map(|(_, arena)| {
+        let room = state.made().map(|Own { arena, .. }| {
             arena.collect(usize::MAX, &mut arena::alive);
             say(arena);
             (arena.used(), arena.room())
@@ -368,7 +386,7 @@ impl Process {
     }
 }
 
-/// Says once that the system took no memory back.
+/// Prints once that the system did not take memory back.
 fn say(arena: &mut Arena) {
     if let Some(error) = arena.take_refusal() {
         once(Cause::Punch, format_args!("{error}; freed communicators keep their memory for later ones"));
@@ -377,15 +395,14 @@ fn say(arena: &mut Arena) {
 
 impl State {
     /// Node and arena, if they were made.
-    fn arena(&mut self) -> Option<(u64, &mut Arena)> {
-        let (node, arena) = self.own.as_mut()?.as_mut().ok()?;
-        Some((*node, arena))
+    fn made(&mut self) -> Option<&mut Own> {
+        self.own.as_mut()?.as_mut().ok()
     }
 
-    /// The same, made now if nobody has tried yet.
-    fn own(&mut self, bytes: u64) -> Option<(u64, &mut Arena)> {
+    /// The same; makes them if that was not tried yet.
+    fn own(&mut self, bytes: u64) -> Option<&mut Own> {
         if self.own.is_none() {
-            let made = node::identity().and_then(|node| Ok((node, Arena::create(0, bytes)?)));
+            let made = node::identity().and_then(|node| Ok(Own { node, arena: Arena::create(0, bytes)? }));
             if let Err(error) = &made {
                 once(
                     Cause::Arena,
@@ -394,17 +411,17 @@ impl State {
             }
             self.own = Some(made);
         }
-        self.arena()
+        self.made()
     }
 
-    /// The slice on offer, and whether it is one of this process's own arena.
-    fn take(&mut self, offer: &Offer, own: bool, ranks: u32) -> Result<(Slice, bool), Reason> {
+    /// The slice of an offer; `own`: this process has made the offer.
+    fn take(&mut self, offer: &Offer, own: bool, ranks: u32) -> Result<Taken, Reason> {
         if own {
-            let slice = self.arena().and_then(|(_, arena)| arena.reserved(offer.reserved.offset).cloned());
-            // What this process has on offer it knows: the plan is its own.
+            let slice = self.made().and_then(|Own { arena, .. }| arena.reserved(offer.reserved.offset).cloned());
+            // The plan is the one that this process has reserved, not that of the words.
             return slice
                 .filter(|slice| slice.plan().ranks() == ranks)
-                .map(|slice| (slice, true))
+                .map(|slice| Taken { slice, own: true })
                 .ok_or(Reason::Refused);
         }
         let plan = Plan::new(ranks, offer.reserved.small).ok_or(Reason::Refused)?;
@@ -412,7 +429,8 @@ impl State {
             once(Cause::Peer, format_args!("{error}; communicators stay with the MPI"));
             Reason::Refused
         })?;
-        Slice::new(map, offer.reserved.offset, plan).map(|slice| (slice, false)).ok_or(Reason::Refused)
+        let slice = Slice::new(map, offer.reserved.offset, plan).ok_or(Reason::Refused)?;
+        Ok(Taken { slice, own: false })
     }
 
     /// The map of another process's arena: opened, checked and mapped once.
@@ -429,7 +447,7 @@ impl State {
     }
 
     fn give_up(&mut self, offer: &Offer) {
-        if let Some((_, arena)) = self.arena() {
+        if let Some(Own { arena, .. }) = self.made() {
             arena.give_up(offer.reserved.offset);
         }
     }

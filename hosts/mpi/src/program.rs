@@ -1,10 +1,11 @@
-//! A program in Rust that starts an MPI itself: the MPI's library is found when it runs, so that one program serves all.
+//! For a program in Rust that starts an MPI itself. The MPI's library is loaded at run time, so that one program works
+//! with every MPI.
 
 use crate::attach::AttachError;
 use core::ffi::{CStr, c_int, c_void};
 use unisono_kernel::machine::p2p::P2pError;
 
-/// An MPI's library in this process, for good. It is loaded so that all see its names.
+/// An MPI's library, which stays loaded in this process, with its names visible to all libraries.
 #[derive(Clone, Copy, Debug)]
 pub struct Mpi {
     init: Init,
@@ -16,12 +17,12 @@ type Init = unsafe extern "C" fn(*mut c_int, *mut c_void) -> c_int;
 type Finalize = unsafe extern "C" fn() -> c_int;
 type ToFortran = unsafe extern "C" fn(*mut c_void) -> c_int;
 
-/// How `MPI_COMM_WORLD`'s Fortran handle is had.
+/// How to get the Fortran handle of `MPI_COMM_WORLD`.
 #[derive(Clone, Copy, Debug)]
 enum World {
-    /// MPICH and its kin: handles of Fortran and of C are the same numbers.
+    /// MPICH and MPIs derived from it: handles in Fortran and in C are the same numbers.
     Number,
-    /// Open MPI: a handle is the object's address.
+    /// Open MPI: a handle in C is the object's address.
     Address(*mut c_void, ToFortran),
 }
 
@@ -29,13 +30,13 @@ enum World {
 const MPICH_WORLD: c_int = 0x4400_0000;
 
 impl Mpi {
-    /// The library at `path`, or of this name where the loader looks.
+    /// Loads the library at `path`, or of this name in the loader's folders.
     ///
     /// # Errors
-    /// The loader's; it is no MPI's.
+    /// The loader's; the library is not an MPI's.
     ///
     /// # Safety
-    /// The file is an MPI's.
+    /// The file is an MPI's library.
     pub unsafe fn load(path: &CStr) -> Result<Self, AttachError> {
         // SAFETY: a string; what the file does when it is loaded is the caller's promise.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
@@ -43,7 +44,7 @@ impl Mpi {
             return Err(AttachError::of_loader());
         }
         let symbol = |name: &CStr| {
-            // SAFETY: a handle of the loader's, and a string.
+            // SAFETY: a handle of the loader, and a string.
             unsafe { libc::dlsym(handle, name.as_ptr()) }
         };
         let (init, finalize, to_fortran) = (symbol(c"MPI_Init"), symbol(c"MPI_Finalize"), symbol(c"MPI_Comm_c2f"));
@@ -58,37 +59,37 @@ impl Mpi {
         if world.is_null() || to_fortran.is_null() {
             return Ok(Self { init, finalize, world: World::Number });
         }
-        // SAFETY: as above; in Open MPI, which alone has that object, handles are pointers.
+        // SAFETY: as above; only Open MPI has that object, and its handles are pointers.
         let to_fortran = unsafe { core::mem::transmute::<*mut c_void, ToFortran>(to_fortran) };
         Ok(Self { init, finalize, world: World::Address(world, to_fortran) })
     }
 
-    /// `MPI_Init`, and the Fortran handle of `MPI_COMM_WORLD`.
+    /// Calls `MPI_Init`; returns the Fortran handle of `MPI_COMM_WORLD`.
     ///
     /// # Errors
     /// The MPI's.
     ///
     /// # Safety
-    /// Once in a process.
+    /// It is called once in a process.
     pub unsafe fn init(&self) -> Result<c_int, AttachError> {
         // SAFETY: MPI allows null for both.
         match unsafe { (self.init)(core::ptr::null_mut(), core::ptr::null_mut()) } {
             0 => Ok(match self.world {
                 World::Number => MPICH_WORLD,
-                // SAFETY: the address of the object is the handle, of an MPI that is initialised now.
+                // SAFETY: the object's address is a handle of the MPI, which is initialised now.
                 World::Address(object, to_fortran) => unsafe { to_fortran(object) },
             }),
             code => Err(P2pError(code).into()),
         }
     }
 
-    /// `MPI_Finalize`.
+    /// Calls `MPI_Finalize`.
     ///
     /// # Errors
     /// The MPI's.
     ///
     /// # Safety
-    /// Once, after `init`, and after all endpoints are dropped.
+    /// It is called once, after `init`, and after all endpoints are dropped.
     pub unsafe fn finalize(&self) -> Result<(), AttachError> {
         // SAFETY: the caller's promise.
         match unsafe { (self.finalize)() } {

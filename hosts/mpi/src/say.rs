@@ -1,7 +1,7 @@
-//! One line on stderr where the system refuses something.
+//! One line on stderr if the system refuses something.
 //!
-//! The one place of this library that prints. It is a host below a program that knows nothing of it: there is
-//! nobody else to tell why communicators stay with the underlying MPI.
+//! Nothing else in this library prints. It runs below a program that does not know of it, so stderr is the only place
+//! to say why communicators stay with the underlying MPI.
 
 use core::fmt;
 use std::io::Write;
@@ -10,19 +10,19 @@ use unisono_kernel::region::{Counter, Word};
 /// What was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The value of a variable of the environment.
+    /// The value of an environment variable.
     Setting,
     /// A decision table.
     Table,
-    /// To make this process's arena.
+    /// Making this process's arena.
     Arena,
-    /// To map another process's arena.
+    /// Mapping another process's arena.
     Peer,
-    /// To say which node this is.
+    /// Finding out which node this is.
     Node,
-    /// To give memory back.
+    /// Giving memory back.
     Punch,
-    /// A handle on a communicator.
+    /// Memory for a communicator's handle.
     Handle,
 }
 
@@ -30,11 +30,11 @@ const CAUSES: usize = 7;
 
 static SAID: [Word; CAUSES] = [const { Word::zero() }; CAUSES];
 
-/// Prints one line, once per process and cause. A closed stderr is no error.
+/// Prints one line, once for each process and cause. A closed stderr is ignored.
 pub fn once(cause: Cause, text: impl fmt::Display) {
     let first = SAID.get(cause as usize).is_some_and(|said| said.claim(0, 1).is(0));
     if first {
-        // Whole, so that the lines of several ranks do not mix.
+        // In one call, so that the lines of several ranks do not mix.
         let line = format!("unisono: process {}: {text}\n", std::process::id());
         let _ = std::io::stderr().write_all(line.as_bytes());
     }

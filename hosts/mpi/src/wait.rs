@@ -1,4 +1,5 @@
-//! What a rank does while it waits: yields if it is crowded, and moves the MPI's own pending operations.
+//! What a rank does while it waits: it yields if ranks are crowded, and makes the underlying MPI progress its own
+//! pending operations.
 
 use crate::say::{Cause, once};
 use spin::relax::{RelaxStrategy, Yield};
@@ -10,25 +11,25 @@ use unisono_kernel::region::{Counter, Word};
 use unisono_posix::binding::{PuSet, affinity_of};
 use unisono_posix::{Waiting, cgroup, waiting};
 
-/// Moves the rank's own pending operations.
+/// Makes progress on the rank's pending operations of the underlying MPI.
 pub type Progress = extern "C" fn();
 
-/// Calls between two of [`Progress`] in a long wait, where a call follows on a burst of spins.
+/// In a long wait, number of pauses between two calls of [`Progress`] if each pause is a burst of spins.
 const SPINNING: u32 = 8;
-/// The same where a call is a yield, which may take long.
+/// The same if each pause is a yield, which may take long.
 const CROWDED: u32 = 4;
-/// Calls after which a wait is long. A short one calls [`Progress`] rarely: it costs as much as the wait, and an MPI
-/// that yields when idle gives the core away once more.
+/// Number of pauses after which a wait is long. Short waits call [`Progress`] rarely: it takes as long as the wait
+/// itself, and an MPI that yields when idle gives the core away once more.
 const SHORT: u32 = 16;
-/// Calls between two of [`Progress`] if all waits are short.
+/// Number of pauses between two calls of [`Progress`] if all waits are short.
 const RARELY: u32 = 256;
 
 /// Sums over all communicators of a process.
 #[derive(Debug, Default)]
 pub struct Waits {
-    /// Waits that were not over at once.
+    /// Number of waits that did not end at once.
     pub waits: Word,
-    /// Calls of [`Progress`].
+    /// Number of calls of [`Progress`].
     pub progressed: Word,
 }
 
@@ -37,8 +38,9 @@ pub struct Waits {
 pub struct Patient {
     yields: bool,
     progress: Option<Progress>,
-    /// Calls of this wait, and since the last `progress`.
+    /// Pauses in this wait.
     calls: u32,
+    /// Pauses since the last call of `progress`.
     since: u32,
     sums: Arc<Waits>,
 }
@@ -78,8 +80,9 @@ impl Relax for Patient {
     }
 }
 
-/// Does whoever waits stand in the way of whom it waits for? From where the processes of a communicator may run,
-/// how many processes the job has on this node, what the control group allows, and `UNISONO_WAIT`.
+/// Should ranks yield while they wait? `pids` are the processes of a communicator, `local_ranks` the number of the
+/// job's processes on this node. Decided from where the processes may run, what the control group allows, and
+/// `UNISONO_WAIT`.
 pub fn crowded(pids: impl Iterator<Item = u32>, local_ranks: u32) -> bool {
     let mut sets: Vec<_> = pids.filter_map(|pid| affinity_of(pid).ok()).collect();
     pad(&mut sets, local_ranks as usize);
@@ -95,8 +98,8 @@ pub fn crowded(pids: impl Iterator<Item = u32>, local_ranks: u32) -> bool {
     )
 }
 
-/// The job's processes that are not in the communicator: where they may run is not known. Where those that are known
-/// all share the same PUs, the others are taken to share them too; else to have others.
+/// Adds sets for the job's processes that are not in the communicator, whose PUs are not known. If all known processes
+/// have the same PUs, the others are assumed to have them too; otherwise to have different ones.
 fn pad(sets: &mut Vec<PuSet>, local_ranks: usize) {
     if let [first, rest @ ..] = sets.as_slice()
         && rest.iter().all(|set| set == first)
@@ -115,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_a_job_crowds_those_who_share_their_pus() {
+    fn the_rest_of_a_job_crowds_ranks_that_share_their_pus() {
         let yields = |lists: &[&str], local| {
             let mut sets = sets(lists);
             pad(&mut sets, local);

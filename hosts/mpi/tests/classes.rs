@@ -1,4 +1,5 @@
-//! Every list of errors against the kernel's table: the preload's switch, and the table in docs/reference/errors.md.
+//! Compares every list of errors with the kernel's table: the preload's switch, and the table in
+//! docs/reference/errors.md.
 
 use unisono_kernel::class::Class;
 
@@ -6,7 +7,7 @@ fn name(class: Class) -> &'static str {
     class.name().to_str().expect("text")
 }
 
-/// The labels of a C switch with what each returns: several may stand before one `return`.
+/// The labels of a C switch with the value that each returns; several labels may precede one `return`.
 fn cases(c: &str) -> Vec<(&str, &str)> {
     let (mut waiting, mut all) = (Vec::new(), Vec::new());
     for line in c.lines().map(str::trim) {

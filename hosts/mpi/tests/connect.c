@@ -1,4 +1,4 @@
-/* connect: attaching to a communicator from C: when it is refused, and a message each way. Linked with the library. */
+/* connect: attaching to a communicator from C: when it is refused, and messages. Linked with the library. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static void wait_for(struct unisono_messages *layer, uintptr_t request) {
         if (layer->test(layer->context, &request, &done)) exit(1);
 }
 
-/* A message of `len` bytes from rank 0 to rank 1, which a message of the program's with the same tag does not meet. */
+/* Sends `len` bytes from rank 0 to rank 1; a message of the program with the same tag must not be mixed up with it. */
 static void message(struct unisono_messages *layer, MPI_Comm comm, uint64_t len) {
     enum { TAG = 5 };
     char *bytes = calloc(len + 1, 1), other = 0;

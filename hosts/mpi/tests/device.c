@@ -1,6 +1,6 @@
 /*
- * device: buffers in the memory of a device (stub.c), on some ranks or on all, beside the host's: as an MPI does that knows devices,
- * each collective must do, whose ranks all decide alike.
+ * device: buffers in the memory of a device (stub.c), on some ranks or on all, and others in the host's memory. As in
+ * an MPI that knows devices, each collective must work with both, and all ranks must take it over alike.
  */
 #include "test.h"
 
@@ -12,7 +12,7 @@ static void (*open_device)(bool);
 static MPI_Comm comm;
 static int me, size;
 
-/* Buffer 0 sends, 1 receives; it lies on the device by the bits of `where`, one rank after the other. */
+/* Buffer 0 is sent, buffer 1 received. `where` has two bits for each rank: whether each buffer is on the device. */
 static bool is_there(int where, int buffer) { return where >> (2 * me + buffer) & 1; }
 static void *buffer(int where, int which) { return is_there(where, which) ? memory + which * ROOM : host[which]; }
 
@@ -21,9 +21,9 @@ static void *contents(int where, int which) {
     return host[which];
 }
 
-static int value(int turn, int from, int to, int i) { return turn * 7919 + from * 1009 + to * 101 + i; }
+static int value(int round, int from, int to, int i) { return round * 7919 + from * 1009 + to * 101 + i; }
 
-static void turn(int number, int where, int n) {
+static void one_round(int number, int where, int n) {
     int counts[RANKS], starts[RANKS], *s = (int *)host[0], *r = (int *)host[1], root = number % size;
     for (int k = 0; k < size; k++) counts[k] = n, starts[k] = (size - 1 - k) * (n + 1);
 #define INPUT(to, i, which)                                                                                            \
@@ -42,7 +42,7 @@ static void turn(int number, int where, int n) {
         open_device(false);                                                                                            \
         for (int k = 0; k < rows; k++)                                                                                 \
             for (int i = 0; i < n; i++) right_ &= r[at + i] == wanted;                                                 \
-        expect(right_, "turn %d, on the device 0x%x: %s", number, where, name);                                        \
+        expect(right_, "round %d, on the device 0x%x: %s", number, where, name);                                        \
     } while (0)
     void *in = buffer(where, 0), *out = buffer(where, 1);
     (void)s;
@@ -91,7 +91,7 @@ static void turn(int number, int where, int n) {
     open_device(false);
     bool right = true;
     for (int i = 0; i < n; i++) right &= pairs[i].value == -1.5 && pairs[i].rank == i % size;
-    expect(right, "turn %d, on the device 0x%x: allreduce of pairs", number, where);
+    expect(right, "round %d, on the device 0x%x: allreduce of pairs", number, where);
 }
 
 int main(int argc, char **argv) {
@@ -106,7 +106,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < 2; i++) host[i] = calloc(1, ROOM);
     int number = 0;
     for (int where = 0; where < 1 << (size < 4 ? 2 * size : 8); where += size < 3 ? 1 : 5)
-        for (int l = 0; l < 3; l++) turn(number++, where, lengths[l]);
+        for (int l = 0; l < 3; l++) one_round(number++, where, lengths[l]);
     MPI_Comm_free(&comm);
     return finish("device");
 }

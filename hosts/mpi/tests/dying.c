@@ -1,6 +1,6 @@
 /*
- * dying: delete callbacks that call collectives on the communicator that goes, which every MPI allows; and communicators that
- * come later at the same handle, which must not be taken for it.
+ * dying: delete callbacks that call collectives on the communicator that is being freed, which every MPI allows; and
+ * later communicators with the same handle, which must not be taken for it.
  */
 #include "test.h"
 
@@ -24,7 +24,7 @@ struct value {
     MPI_Comm other; /* freed by the callback, unless null */
 };
 
-static int gone(MPI_Comm comm, int key, void *of, void *extra) {
+static int deleted(MPI_Comm comm, int key, void *of, void *extra) {
     (void)key, (void)extra;
     struct value *value = of;
     rounds_of_callback++;
@@ -37,7 +37,7 @@ static int gone(MPI_Comm comm, int key, void *of, void *extra) {
     return MPI_SUCCESS;
 }
 
-enum order { BEFORE, AFTER, MIXED, ORDERS }; /* the program's attribute, and the first use: on odd ranks the other way */
+enum order { BEFORE, AFTER, MIXED, ORDERS }; /* when the attribute is set: MIXED: before the first use on odd ranks */
 enum made { DUP, SPLIT, CREATE, MADE };
 
 static MPI_Comm make(enum made made, int round) {
@@ -51,7 +51,7 @@ static MPI_Comm make(enum made made, int round) {
     return comm;
 }
 
-static void turn(int round, enum made made, enum order order, bool disconnect, bool nested) {
+static void one_round(int round, enum made made, enum order order, bool disconnect, bool nested) {
     struct value value = {.round = round, .other = MPI_COMM_NULL};
     MPI_Comm comm = make(made, round);
     if (nested) MPI_Comm_dup(MPI_COMM_WORLD, &value.other);
@@ -63,13 +63,13 @@ static void turn(int round, enum made made, enum order order, bool disconnect, b
     if (disconnect) MPI_Comm_disconnect(&comm);
     else MPI_Comm_free(&comm);
     expect(comm == MPI_COMM_NULL, "round %d: the handle is kept", round);
-    /* The same handle, as a rule, with other ranks or another order. */
+    /* It usually has the same handle, with other ranks or another order. */
     comm = make((made + 1) % MADE, round);
     expect(works(comm, round + 1), "round %d: the next one", round);
     MPI_Comm_free(&comm);
 }
 
-/* A free that a callback forbids: the communicator stays, and works. */
+/* A callback forbids MPI_Comm_free: the communicator can still be used. */
 static bool forbidden;
 static int forbid(MPI_Comm comm, int key, void *value, void *extra) {
     (void)comm, (void)key, (void)value, (void)extra;
@@ -97,9 +97,9 @@ static void refuse(int round) {
 int main(int argc, char **argv) {
     int round = 0;
     MPI_Init(&argc, &argv);
-    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, gone, &keyval, NULL);
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, deleted, &keyval, NULL);
     for (; round < 200; round++)
-        turn(round, round % MADE, round / MADE % ORDERS, round % 2, round / (MADE * ORDERS) % 2);
+        one_round(round, round % MADE, round / MADE % ORDERS, round % 2, round / (MADE * ORDERS) % 2);
     expect(rounds_of_callback == round, "%d delete callbacks, not %d", rounds_of_callback, round);
     for (; round < 210; round++) refuse(round);
     MPI_Comm_free_keyval(&keyval);

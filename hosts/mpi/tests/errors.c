@@ -1,6 +1,7 @@
 /*
- * errors [freed]: the classes of errors, one line each, by what the ranks are given back and by how often a handler of
- * the user's is called. What is printed without a preload is printed with one: the door compares. freed: a freed handle.
+ * errors [freed]: for each error a line with the class that rank 0 gets and how often the user's error handler is
+ * called. The output with a preload must be the same as without; the script that runs this compares. freed: a freed
+ * handle.
  */
 #include "test.h"
 
@@ -19,7 +20,7 @@ static void report(const char *name, int code) {
     handled = class_handled = 0;
 }
 
-/* All ranks make the same mistake, and none waits for another. */
+/* All ranks make the same mistake, so no rank waits for another. */
 static void mistakes(MPI_Comm comm, const char *kind) {
     enum { MOST = 64 };
     int a[MOST] = {0}, b[MOST] = {0}, counts[MOST], ats[MOST], size = size_of(comm);
@@ -61,7 +62,7 @@ static void mistakes(MPI_Comm comm, const char *kind) {
     MISTAKE(Alltoall(a, -1, MPI_INT, b, 1, MPI_INT, comm));
     MISTAKE(Alltoall(a, 1, MPI_DATATYPE_NULL, b, 1, MPI_INT, comm));
     MISTAKE(Alltoallv(a, counts, ats, MPI_INT, b, counts, ats, MPI_INT, comm));
-    /* After all of that, what is right is right. */
+    /* After the errors a right call works. */
     a[0] = rank_in(comm);
     report("a right call after", MPI_Allreduce(a, b, 1, MPI_INT, MPI_SUM, comm));
     expect(b[0] == size * (size - 1) / 2, "allreduce after mistakes is %d", b[0]);
@@ -75,7 +76,7 @@ static void null_handles(void) {
     report("null: alltoall", MPI_Alltoall(&a, 1, MPI_INT, &b, 1, MPI_INT, MPI_COMM_NULL));
 }
 
-/* A handle that was valid, and had collectives. */
+/* A freed handle, on which collectives were called before. */
 static void freed(void) {
     MPI_Comm comm, kept;
     int a = 1, b = 0;

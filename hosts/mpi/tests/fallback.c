@@ -1,6 +1,6 @@
 /*
- * fallback [MIB]: what a call that goes to the MPI costs more, what the first use of a communicator costs, and what a
- * thousand live ones need, of arenas of MIB (256). Times are printed and judged by people: none fails a test.
+ * fallback [MIB]: the additional time of a call that goes to the MPI, the time of a communicator's first use, and the
+ * memory of a thousand live communicators in arenas of MIB (256). Times are only printed: none fails the test.
  */
 #include "test.h"
 
@@ -26,7 +26,7 @@ static double median(double *of, int n) {
         (PMPI_Wtime() - begin) / BATCH * 1e9; \
     })
 
-/* A communicator of one rank stays with the MPI: both ways in turn, batch by batch. */
+/* A communicator of one rank stays with the MPI: calls of PMPI_Barrier and MPI_Barrier, in alternating batches. */
 static void fallback(void) {
     double more[BATCHES], bare[BATCHES];
     for (int batch = 0; batch < BATCHES; batch++) {
@@ -62,7 +62,7 @@ static void first_use(void) {
                size_of(MPI_COMM_WORLD), median(times[0], USES) * 1e6, median(times[1], USES) * 1e6);
 }
 
-/* Bytes that exist of this process's arena: pages that were touched. */
+/* Bytes of the pages of this process's arena that were touched. */
 static double touched(void) {
     double bytes = 0;
     DIR *folder = opendir("/proc/self/fd");

@@ -1,7 +1,7 @@
 /*
- * large: one element of a datatype that has more bytes than an int counts, the idiom for large messages before MPI 4: 3 x 2^30
- * bytes without holes, made in several ways, and a little more than 2^31 with holes of several kinds. From a type to bytes in a row
- * and back. Two ranks; 9 GiB of memory.
+ * large: one element of a datatype with more bytes than an int counts, as programs sent large messages before MPI 4: 3
+ * x 2^30 bytes without holes, made in several ways, and a little more than 2^31 with holes of several kinds. Rank 0
+ * uses the type, rank 1 contiguous bytes; in both directions. Two ranks; 9 GiB of memory.
  */
 #include "test.h"
 
@@ -23,7 +23,7 @@ static MPI_Datatype row(MPI_Aint mebi) {
     return committed(type);
 }
 
-/* As libraries for large counts do it: chunks that an int counts, and the rest behind them. */
+/* As libraries for large counts do it: chunks that an int counts, and the rest after them. */
 static MPI_Datatype chunks(void) {
     const int64_t chunk = INT32_MAX, all = (int64_t)LONGEST * MEBI, rest = all % chunk;
     MPI_Datatype parts[2], type;
@@ -42,7 +42,7 @@ static MPI_Datatype indexed(void) {
     return committed(type);
 }
 
-/* Blocks of `words` words with one word between any two: so many bytes. */
+/* Blocks of `words` words with a hole of one word after each, HOLES MiB in all. */
 static MPI_Datatype blocks(int words, MPI_Aint *extent) {
     MPI_Datatype type;
     MPI_Aint lower;
@@ -52,7 +52,7 @@ static MPI_Datatype blocks(int words, MPI_Aint *extent) {
     return committed(type);
 }
 
-/* Two long pieces of one element, of which the second lies before the first, and a short one: of several types. */
+/* An element of two long pieces, the second at a lower address than the first, and a short piece of another type. */
 static MPI_Datatype pieces(MPI_Aint *extent) {
     MPI_Aint mebi = HOLES / 2;
     MPI_Datatype half = row(mebi), few, type;
@@ -63,14 +63,14 @@ static MPI_Datatype pieces(MPI_Aint *extent) {
     return committed(type);
 }
 
-/* Word i of what `blocks` and `pieces` pack lies here. */
+/* The position in memory of packed word i of `blocks` and of `pieces`. */
 static uint64_t in_blocks(uint64_t i, uint64_t words) { return i + i / words; }
 static uint64_t in_pieces(uint64_t i) {
     uint64_t half = (uint64_t)HOLES / 2 * MEBI / 8;
     return i < half ? half + 8 + i : i < 2 * half ? i - half : half + 2 + 2 * (i - 2 * half);
 }
 
-/* `words`: of a block, 0 of pieces, 1 of a row. From a type at rank 0 to a row at rank 1, or back. */
+/* `words`: words of a block; 0 for pieces, 1 for a row. Broadcasts between the type on rank 0 and a row on rank 1. */
 static void send(const char *name, MPI_Datatype type, MPI_Aint bytes, MPI_Aint extent, uint64_t words, int from) {
     int me = rank_in(MPI_COMM_WORLD);
     uint64_t n = (uint64_t)bytes / 8, sum = 0, wrong = 0;

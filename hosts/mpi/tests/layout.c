@@ -36,7 +36,7 @@ static void ints(struct family *family) {
     MPI_Type_contiguous(6, MPI_INT, &type);
     map(add(family, "contiguous", type, 1), 0, 24);
 
-    /* A hole of its own before, and the next unit's after. */
+    /* A hole before the ints, and one after them. */
     MPI_Type_create_hindexed(1, (int[]){6}, (MPI_Aint[]){8}, MPI_INT, &column);
     MPI_Type_create_resized(column, 0, 40, &type);
     MPI_Type_free(&column);
@@ -74,7 +74,7 @@ static void structs(struct family *family) {
     }
 }
 
-/* Nothing. */
+/* Types without bytes. */
 static void nothings(struct family *family) {
     MPI_Datatype type;
     MPI_Type_contiguous(0, MPI_INT, &type);
@@ -123,13 +123,13 @@ void place_free(struct place *place) {
     if (place->made) MPI_Type_free(&place->type);
 }
 
-/* The byte `index` of what has this key. */
+/* Byte `index` of the data with this key. */
 static unsigned char byte(unsigned key, size_t index) {
     unsigned mixed = (unsigned)index * 2654435761u + key * 40503u + 1;
     return (unsigned char)(mixed >> 13);
 }
 
-/* In whole units, so that the inner loop has a plain map. */
+/* The offset of a unit: callers go unit by unit, so that their inner loop only needs the map. */
 static size_t first(const struct units *units, size_t unit) { return unit * (size_t)units->layout->extent; }
 
 void fill(struct units *units, size_t at, size_t count, unsigned key) {

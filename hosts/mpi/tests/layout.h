@@ -1,6 +1,6 @@
 /*
- * Datatypes with their maps. A layout is a datatype, how many of it make a unit, and where in memory each byte of a
- * packed unit lies. Layouts of one family have the same signature: a sender's may differ from its receiver's.
+ * Datatypes with their maps. A layout is a datatype, the number of its elements in a unit, and the memory offset of
+ * each byte of a packed unit. Layouts of one family have the same signature: a sender's may differ from its receiver's.
  */
 #ifndef LAYOUT_H
 #define LAYOUT_H
@@ -10,10 +10,10 @@
 struct layout {
     const char *name;
     MPI_Datatype type;
-    int times;   /* instances in a unit */
+    int times;   /* elements in a unit */
     int packed;  /* bytes of a packed unit */
     int extent;  /* bytes from one unit to the next */
-    int offsets[32]; /* of each packed byte of the first unit */
+    int offsets[32]; /* the offset of each packed byte of the first unit */
     bool absolute;   /* to be used with MPI_BOTTOM: see place() */
 };
 
@@ -38,7 +38,7 @@ struct units {
     size_t bytes; /* of memory */
 };
 
-/* Memory for so many units, full of junk. */
+/* Memory for so many units, filled with junk. */
 struct units units_of(const struct layout *layout, size_t units);
 void units_free(struct units *units);
 
@@ -51,11 +51,11 @@ struct place {
 struct place place(const struct units *units);
 void place_free(struct place *place);
 
-/* Writes what has this key to `count` units from unit `at` on. */
+/* Writes the data with this key to `count` units from unit `at` on. */
 void fill(struct units *units, size_t at, size_t count, unsigned key);
-/* Do they hold it? They are junk again after. */
+/* Do the units hold that data? Afterwards they are junk again. */
 bool holds(struct units *units, size_t at, size_t count, unsigned key);
-/* Is there nothing but junk? Holes, gaps, and what no one may write to. */
+/* Is all memory junk, after `holds` has checked the data: holes, gaps, and memory that must not be written? */
 bool untouched(const struct units *units);
 
 #endif

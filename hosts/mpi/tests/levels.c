@@ -1,6 +1,6 @@
 /*
- * levels [disagree]: each collective where ranks are on several nodes, on many ranks: few lengths, each root. disagree: the
- * last rank and the root, which are on different nodes, say different lengths of a block.
+ * levels [disagree]: each collective on many ranks on several nodes: few lengths, each root. disagree: the last rank
+ * and the root, which are on different nodes, pass different lengths of a block.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,8 @@ static void rooted(MPI_Comm comm, int root, int n, int64_t *mine, int64_t *all) 
     for (int i = 0; i < n; i++) same(mine + i, number(me, i), "scatter", i);
 }
 
-/* Blocks of n numbers or half as many, by rank, with gaps; answers how many numbers they reach over. */
+/* Blocks of n numbers or half as many, by rank, with gaps; returns the numbers from the first block's start to the
+ * end. */
 static int lay_out(int n, int size, int *counts, int *starts) {
     int end = 0;
     for (int r = 0; r < size; r++) counts[r] = r % 2 ? n : n / 2, starts[r] = end, end += counts[r] + r % 3;
@@ -59,7 +60,8 @@ static void rooted_varying(MPI_Comm comm, int root, int n, int64_t *mine, int64_
     }
 }
 
-/* Blocks of n numbers for everyone; then of lengths that are the same both ways, as in place wants it, some none. */
+/* Blocks of n numbers for each rank; then of lengths that are equal in both directions, as in place requires; some are
+ * empty. */
 static void to_each(MPI_Comm comm, int n, int64_t *mine, int64_t *all) {
     int me = rank_in(comm), size = size_of(comm), counts[64], starts[64], end = 0;
     for (int form = 0; form < 4; form++) {
@@ -114,11 +116,11 @@ static void disagree(int64_t *mine, int64_t *all) {
     if (me == 0) refused(code, "gatherv of a block that is longer than the root expects");
     code = MPI_Scatterv(all, counts, starts, MPI_INT64_T, mine, own, MPI_INT64_T, 0, comms[1]);
     if (me == size - 1) refused(code, "scatterv to a rank that expects more");
-    /* Communicators that failed are left as they are. */
+    /* Communicators that failed are not freed. */
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Several segments, the last one odd. */
+/* Several segments of a long message, the last one short. */
 static void segments(MPI_Comm comm, int root, int n, int64_t *mine, int64_t *all) {
     int me = rank_in(comm), size = size_of(comm), wrong[3] = {0};
     for (int i = 0; i < n; i++) mine[i] = me == root ? number(root, i) : 0;

@@ -1,7 +1,8 @@
 /*
- * lifetime [brief | spawn | TURNS]: communicators made and freed by the thousand, two threads at once, forks between collectives,
- * and MPI_Finalize without freeing. brief: by the hundred. spawn: MPI_Comm_spawn of this program. TURNS: that many duplicates,
- * each used and freed, and nothing else: the statistics at the end must come out even.
+ * lifetime [brief | spawn | ROUNDS]: thousands of communicators made and freed, two threads at once, forks between
+ * collectives, and MPI_Finalize without freeing. brief: hundreds. spawn: MPI_Comm_spawn of this program. ROUNDS: that
+ * many duplicates, each used and freed, and nothing else: in the statistics at the end all attached ones must be
+ * released.
  */
 #include "test.h"
 
@@ -9,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A collective whose result depends on every rank, of each shape. */
+/* Collectives of several kinds, whose results depend on every rank. */
 static bool works(MPI_Comm comm, int seed) {
     int rank = rank_in(comm), size = size_of(comm), sum = 0, sent = rank == seed % size ? seed : -1;
     int mine = rank + seed;
@@ -17,11 +18,11 @@ static bool works(MPI_Comm comm, int seed) {
     return !MPI_Bcast(&sent, 1, MPI_INT, seed % size, comm) && sent == seed && !MPI_Barrier(comm);
 }
 
-enum { TURNS = 2000, LIVE = 1000 };
-static int part = 1; /* of which one is done */
+enum { ROUNDS = 2000, LIVE = 1000 };
+static int part = 1; /* the numbers above are divided by this */
 
 static void churn(void) {
-    for (int i = 0; i < TURNS / part; i++) {
+    for (int i = 0; i < ROUNDS / part; i++) {
         MPI_Comm dup, split;
         MPI_Comm_dup(MPI_COMM_WORLD, &dup);
         expect(works(dup, i), "duplicate %d", i);
@@ -32,18 +33,19 @@ static void churn(void) {
     }
 }
 
-static void crowd(int turn) {
+static void crowd(int round) {
     static MPI_Comm live[LIVE];
     for (int i = 0; i < LIVE / part; i++) {
         MPI_Comm_dup(MPI_COMM_WORLD, &live[i]);
-        expect(works(live[i], i), "turn %d, live communicator %d", turn, i);
+        expect(works(live[i], i), "round %d, live communicator %d", round, i);
     }
-    for (int i = 0; i < LIVE / part; i++) expect(works(live[i], i + 1), "turn %d, live communicator %d again", turn, i);
-    /* Not in the order they were made. */
+    for (int i = 0; i < LIVE / part; i++)
+        expect(works(live[i], i + 1), "round %d, live communicator %d again", round, i);
+    /* Not in the order in which they were made. */
     for (int i = 0; i < LIVE / part; i++) MPI_Comm_free(&live[i * 7 % (LIVE / part)]);
 }
 
-/* A handle that comes again for other ranks. */
+/* A handle that is reused for other ranks. */
 static void reuse(void) {
     MPI_Comm comm;
     int me = rank_in(MPI_COMM_WORLD), size = size_of(MPI_COMM_WORLD);
@@ -85,7 +87,7 @@ static void forks(void) {
     }
 }
 
-/* Both sides of a spawn: a broadcast from parents to children, and each side's own world. */
+/* Either side of a spawn: collectives on its own MPI_COMM_WORLD, and on the merged communicator. */
 static void spawned(MPI_Comm other, bool child) {
     MPI_Comm all;
     expect(works(MPI_COMM_WORLD, 3), "own world");
@@ -105,14 +107,14 @@ static void spawn(const char *program) {
     expect(works(MPI_COMM_WORLD, 2), "after spawn");
 }
 
-static void accounts(long turns) {
-    for (long i = 0; i < turns; i++) {
+static void accounts(long rounds) {
+    for (long i = 0; i < rounds; i++) {
         MPI_Comm dup;
         MPI_Comm_dup(MPI_COMM_WORLD, &dup);
         expect(works(dup, (int)i), "duplicate %ld", i);
         MPI_Comm_free(&dup);
     }
-    PMPI_Barrier(MPI_COMM_WORLD); /* all have let go */
+    PMPI_Barrier(MPI_COMM_WORLD); /* all ranks have freed theirs */
 }
 
 int main(int argc, char **argv) {
@@ -137,7 +139,7 @@ int main(int argc, char **argv) {
     reuse();
     forks();
     churn();
-    for (int turn = 0; turn < 2; turn++) crowd(turn);
+    for (int round = 0; round < 2; round++) crowd(round);
     if (level == MPI_THREAD_MULTIPLE) threads();
     else if (rank_in(MPI_COMM_WORLD) == 0) printf("lifetime: skipped: two threads, the MPI's level is %d\n", level);
     for (int i = 0; i < 10; i++) {

@@ -1,7 +1,7 @@
 /*
- * mismatch: lengths that differ between who sends and who receives, which MPI calls erroneous in every collective, also where the
- * receiver's is longer: with the preload an error that is told to all, and nothing is written beyond a block. And addresses that
- * are null: of nothing they are right; else the error is the MPI's.
+ * mismatch: lengths that differ between sender and receiver, which MPI calls erroneous in every collective, also if the
+ * receiver's is longer. With the preload all ranks get an error, and nothing is written after a block. And null
+ * addresses: they are right for no elements; otherwise the MPI raises its error.
  */
 #include "test.h"
 
@@ -24,7 +24,8 @@ static void begin(void) {
     for (int i = 0; i < ROOM; i++) s[i] = 100 * me + i, r[i] = JUNK;
 }
 
-/* Some rank was told why; all learn of it, at this call or at the next that waits. `written`: ints of r at most. */
+/* Some rank gets MPI_ERR_TRUNCATE, and all ranks get an error, from this call or the next that waits. `written`: the
+ * most ints of r that may be written. */
 static void wrong(const char *name, int code, int written) {
     int truncated = class_of(code) == MPI_ERR_TRUNCATE, told = code != 0, any = 0, all = 0;
     if (!told) told = MPI_Barrier(comm) != MPI_SUCCESS;
@@ -32,12 +33,12 @@ static void wrong(const char *name, int code, int written) {
     PMPI_Allreduce(&told, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     expect(any && all, "%s: class %d, truncated somewhere %d, told to all %d", name, class_of(code), any, all);
     for (int i = written; i < ROOM; i++)
-        if (!expect(r[i] == JUNK, "%s: int %d behind %d is written", name, i, written)) break;
+        if (!expect(r[i] == JUNK, "%s: int %d after %d is written", name, i, written)) break;
     MPI_Comm_free(&comm);
 }
 #define WRONG(written, call) (begin(), wrong(#call, MPI_##call, written))
 
-/* All ranks get this class, and the communicator goes on. */
+/* All ranks get this class, and the communicator can still be used. */
 static void alike(const char *name, int code, int class) {
     int sum = 0, one = 1;
     expect(class_of(code) == class, "%s: class %d, not %d", name, class_of(code), class);
@@ -82,7 +83,7 @@ int main(int argc, char **argv) {
     ALIKE(MPI_SUCCESS, Gather(s, 2, MPI_INT, me ? NULL : r, me ? 0 : 2, me ? MPI_DATATYPE_NULL : MPI_INT, 0, comm));
     ALIKE(MPI_SUCCESS, Gatherv(s, 4, MPI_INT, me ? NULL : r, me ? NULL : long_counts, me ? NULL : starts, MPI_INT, 0, comm));
     ALIKE(MPI_SUCCESS, Gatherv(NULL, 0, MPI_INT, NULL, none, none, MPI_INT, 0, comm));
-#ifdef MPICH /* Open MPI reads there */
+#ifdef MPICH /* Open MPI reads from the null address */
     ALIKE(MPI_ERR_BUFFER, Bcast(NULL, 3, MPI_INT, 0, comm));
     ALIKE(MPI_ERR_BUFFER, Allreduce(NULL, r, 2, MPI_INT, MPI_SUM, comm));
     ALIKE(MPI_ERR_BUFFER, Allgatherv(NULL, 2, MPI_INT, r, short_counts, starts, MPI_INT, comm));

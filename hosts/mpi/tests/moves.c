@@ -1,4 +1,5 @@
-/* Collectives that move: every rank with a layout of its own on either side, results and holes checked by bytes. */
+/* Collectives that move data: every rank has its own layouts on both sides; results and holes are checked byte by
+ * byte. */
 #include "values.h"
 
 #include "layout.h"
@@ -10,17 +11,17 @@ enum kind { GATHER, SCATTER, ALLGATHER, ALLTOALL, KINDS };
 static const char *const names[KINDS][2] = {
     {"gather", "gatherv"}, {"scatter", "scatterv"}, {"allgather", "allgatherv"}, {"alltoall", "alltoallv"}};
 
-/* One call, the same on every rank but for its rank. */
+/* One call: the same values on every rank, except for the rank in `group`. */
 struct scene {
     const struct group *group;
     const struct family *family;
     enum kind kind;
-    bool vector;   /* the v form: lengths differ, blocks lie in reverse order with gaps */
+    bool vector;   /* the v form: lengths differ, blocks are in reverse order with gaps */
     bool in_place;
     int root, units, shift;
 };
 
-/* Where blocks lie, in units. */
+/* Lengths and positions of blocks, in units. */
 struct blocks {
     int count[RANKS_MOST], at[RANKS_MOST];
     size_t units;
@@ -32,7 +33,7 @@ struct side {
     struct blocks blocks; /* in units */
     struct units units;
     struct place place;
-    int counts[RANKS_MOST], displacements[RANKS_MOST]; /* in instances of the type */
+    int counts[RANKS_MOST], displacements[RANKS_MOST]; /* in elements of the type */
 };
 
 static bool rooted(const struct scene *s) { return s->kind == GATHER || s->kind == SCATTER; }
@@ -61,7 +62,7 @@ static struct blocks blocks_of(const struct scene *s, bool sending) {
         int r = s->vector && many ? size - 1 - i : i;
         int peer = many ? r : s->root;
         blocks.count[r] = sending ? length(s, me, peer) : length(s, peer, me);
-        /* Alone, MPICH 4.0's own MPI_Allgatherv looks past its displacement. */
+        /* With one rank, MPICH 4.0's own MPI_Allgatherv ignores the displacement. */
         blocks.units += s->vector && many && size > 1;
         blocks.at[r] = (int)blocks.units;
         blocks.units += (size_t)blocks.count[r];
@@ -82,7 +83,7 @@ static struct side side_of(const struct scene *s, bool sending) {
         side.counts[r] = side.blocks.count[r] * layout->times;
         side.displacements[r] = side.blocks.at[r] * layout->times;
     }
-    /* What no one may look at. */
+    /* Arguments that are not significant: wrong values. */
     if (side.in_place || !side.used) place_free(&side.place), side.place = (struct place){NULL, MPI_DATATYPE_NULL, false};
     if (side.in_place) side.place.buffer = MPI_IN_PLACE;
     return side;
@@ -116,7 +117,7 @@ static int call(const struct scene *s, struct side *send, struct side *receive) 
     }
 }
 
-/* Does the side hold what goes from `from` to `to` in its block of `peer`? */
+/* Does the side's block of `peer` hold the data with this key? */
 static void check(const struct scene *s, struct side *side, int peer, unsigned key, const char *what) {
     bool right = holds(&side->units, (size_t)side->blocks.at[peer], (size_t)side->blocks.count[peer], key);
     expect(right, "%s: %s of %d units of %s on %s, root %d, in place %d, layout %s: block %d",
@@ -128,7 +129,7 @@ static void fill_send(const struct scene *s, struct side *send, struct side *rec
     int me = s->group->rank, size = s->group->size;
     for (int to = 0; to < size; to++) {
         int block = sends_many(s) ? to : 0;
-        /* In place, what is sent lies where what is received will lie. */
+        /* In place, the data to send is in the receive buffer. */
         if (send->in_place)
             block = s->kind == ALLTOALL ? to : me, fill(&receive->units, (size_t)receive->blocks.at[block],
                                                         (size_t)receive->blocks.count[block], key(s, me, to));
@@ -147,11 +148,11 @@ static void move(const struct scene *s) {
     if (receive.used && !receive.in_place)
         for (int r = 0; r < (receives_many(s) ? size : 1); r++) {
             int from = receives_many(s) ? r : s->root;
-            check(s, &receive, r, key(s, from, me), "what arrived");
+            check(s, &receive, r, key(s, from, me), "the received data");
         }
     if (send.used && !send.in_place)
         for (int r = 0; r < (sends_many(s) ? size : 1); r++)
-            check(s, &send, r, key(s, me, r), "what was sent");
+            check(s, &send, r, key(s, me, r), "the sent data");
     expect(untouched(&receive.units) && untouched(&send.units), "%s: holes on %s: %d units of %s, layouts %s, %s",
            names[s->kind][s->vector], s->group->name, s->units, s->family->name, send.units.layout->name,
            receive.units.layout->name);
@@ -172,7 +173,7 @@ static void bcast(const struct scene *s) {
     side_free(&side);
 }
 
-/* All forms from one root. */
+/* All forms with one root. */
 static void forms(struct scene scene) {
     scene.kind = SCATTER, bcast(&scene);
     for (scene.kind = 0; scene.kind < KINDS; scene.kind++) {
@@ -186,21 +187,21 @@ static void forms(struct scene scene) {
 
 void moves(const struct group *group, int most, bool only_underlying) {
     underlying = only_underlying;
-    /* Elements of a unit of ints are six: 100,000 of them at most. */
+    /* A unit of ints has six elements: so 100,000 elements at most. */
     static const int lengths[] = {0, 1, 7, 333, 16667};
     for (int f = 0; f < FAMILIES; f++)
         for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
             struct scene scene = {.group = group, .family = &families[f], .units = lengths[i], .shift = (int)i};
             if (lengths[i] > most || (lengths[i] > 333 && f > 1)) continue;
-            /* The long ones from one root, with as many mixes of layouts. */
+            /* The long ones with one root, and two mixes of layouts. */
             bool large = lengths[i] > 333;
             for (scene.root = large ? group->size - 1 : 0; scene.root < group->size; scene.root++)
                 scene.shift++, forms(scene);
-            /* Collectives without a root: the loop above had them at root 0 alone. */
+            /* Collectives without a root are skipped for other roots than 0, so this runs them. */
             scene.root = 0;
             if (large) scene.shift++, forms(scene);
         }
-    /* Each layout meets each: small. */
+    /* Each layout with each other one, for short messages. */
     for (int shift = 0; shift < families[0].count; shift++)
         forms((struct scene){.group = group, .family = &families[0], .units = 5, .shift = shift});
 }

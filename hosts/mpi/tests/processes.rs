@@ -1,6 +1,7 @@
 //! The C functions in real processes, made by fork: this program has no threads.
 //!
-//! In place of an MPI's collectives, a board: shared memory in which every rank posts words and reads everyone's.
+//! In place of an MPI's collectives they use a board: shared memory in which every rank posts words and reads all
+//! ranks'.
 
 use std::ffi::c_int;
 use unisono_c::moves::unisono_barrier;
@@ -16,11 +17,11 @@ use unisono_mpi::{
 use unisono_posix::sealed::{Map, Sealed};
 
 const RANKS: u32 = 4;
-/// Words of a rank's posting.
+/// Words of one posting.
 const WORDS: usize = 8;
 
-/// A rank's view of the board. Postings alternate between two places: who posts n + 2 has read all of n + 1, so all
-/// have read all of n.
+/// A rank's view of the board. Postings alternate between two places: a rank that posts n + 2 has read all ranks' n +
+/// 1, so all ranks have read all of n.
 struct Board<'m> {
     map: &'m Map,
     ranks: u32,
@@ -32,7 +33,7 @@ impl Board<'_> {
     fn word(&self, rank: u32, word: usize) -> &Word {
         let place = (self.posted as usize % 2 * RANKS as usize + rank as usize) * (WORDS + 1) + word;
         assert!((place as u64 + 1) * 8 <= self.map.bytes());
-        // SAFETY: inside the map, aligned, and only words are there.
+        // SAFETY: inside the map, aligned, and accessed by words only.
         unsafe { Word::at(self.map.base().cast::<u64>().wrapping_add(place)) }
     }
 
@@ -41,7 +42,7 @@ impl Board<'_> {
         for (word, value) in (1..).zip(mine) {
             self.word(self.rank, word).store_payload(value);
         }
-        // publishes: the words, to all
+        // publishes: the words, to all ranks
         self.word(self.rank, 0).store_release(self.posted);
         let read = |rank| {
             while !Flag::load_acquire(self.word(rank, 0)).at_least(self.posted) {
@@ -67,13 +68,13 @@ extern "C" fn progress() {
 type Lease = *mut unisono_mpi::process::Lease;
 type Comm = *mut unisono_c::comm::Handle;
 
-/// The first use of a communicator, as the shim does it.
+/// A communicator's first use, as in the shim.
 fn first_use(board: &mut Board) -> Result<(Lease, Comm), Reason> {
     let (mut mine, mut lease) = ([0; WORDS], std::ptr::null_mut());
-    // SAFETY: an offer of ours.
+    // SAFETY: a local offer.
     unsafe { unisono_mpi_offer(board.ranks, &raw mut mine) };
     let all = board.allgather(mine);
-    // SAFETY: an offer per rank, a lease of ours, a function that may always be called.
+    // SAFETY: an offer for each rank, a local lease, a function that may always be called.
     let reason =
         unsafe { unisono_mpi_attach(all.as_ptr(), board.ranks, board.rank, RANKS, Some(progress), &raw mut lease) };
     let worst = board.max(reason);
@@ -91,20 +92,20 @@ fn sum(comm: Comm, mine: u64) -> u64 {
     const SUM: usize = 1;
     let mut result = 0u64;
     let (from, to) = ((&raw const mine).cast(), (&raw mut result).cast());
-    // SAFETY: a handle that is in no other use; one element each.
+    // SAFETY: nothing else uses the handle; one element each.
     let code = unsafe { unisono_allreduce(comm, from, to, 1, U64, std::ptr::without_provenance(SUM)) };
     assert_eq!(code, 0);
     result
 }
 
 fn release(lease: Lease) {
-    // SAFETY: settled with a communicator, which is not used any more.
+    // SAFETY: the lease was settled, and its communicator is not used any more.
     unsafe { unisono_mpi_release(lease) }
 }
 
 fn sums() -> Sums {
     let mut sums = Sums::default();
-    // SAFETY: a struct of ours.
+    // SAFETY: a local struct.
     unsafe { unisono_mpi_sums(&raw mut sums) };
     sums
 }
@@ -116,7 +117,7 @@ fn fork() -> libc::pid_t {
     pid
 }
 
-/// Ends a child, without this program's `main`.
+/// Ends a child without returning to `main`.
 fn end(work: impl FnOnce() + std::panic::UnwindSafe) -> ! {
     let code = std::panic::catch_unwind(work).map_or(1, |()| 0);
     // SAFETY: an integer.
@@ -125,13 +126,13 @@ fn end(work: impl FnOnce() + std::panic::UnwindSafe) -> ! {
 
 fn wait(pid: libc::pid_t) -> c_int {
     let mut status = 0;
-    // SAFETY: an integer of ours.
+    // SAFETY: a local integer.
     let ended = unsafe { libc::waitpid(pid, &raw mut status, 0) };
     assert_eq!(ended, pid);
     status
 }
 
-/// Runs `member` in as many processes as ranks, unless the command line names other tests; all must end well.
+/// Runs `member` in a process for each rank, unless the command line names other tests; all must succeed.
 fn processes(what: &str, member: impl Fn(&Map, u32)) {
     let mut names = std::env::args().skip(1).filter(|name| !name.starts_with('-')).peekable();
     if names.peek().is_some() && !names.any(|name| what.contains(&name)) {
@@ -167,7 +168,7 @@ fn maps() -> usize {
     std::fs::read_to_string("/proc/self/maps").unwrap().lines().filter(|line| line.contains("unisono")).count()
 }
 
-/// Pages of the arena that exist, in bytes.
+/// Bytes of the arena's pages that exist.
 fn resident() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/smaps").unwrap();
     let blocks = stat.split("memfd:unisono").skip(1);
@@ -189,7 +190,7 @@ fn a_thousand_communicators(map: &Map, rank: u32) {
             (files, mapped) = (count("/proc/self/fd"), maps());
         }
     }
-    // Everyone has released before anyone looks.
+    // All ranks have released before a rank looks.
     board.max(0);
     assert_eq!((files, mapped), (count("/proc/self/fd"), maps()));
     let sums = sums();
@@ -197,7 +198,7 @@ fn a_thousand_communicators(map: &Map, rank: u32) {
     assert_eq!(sums.arena, 256 << 20);
     assert!(sums.most_used > 0 && sums.most_used < 16 << 20, "{sums:?}");
     assert_eq!(sums.progressed, PROGRESSED.load_payload());
-    // All have given their pages back.
+    // All have given back their pages.
     board.max(0);
     assert!(resident() < 1 << 20, "{} bytes of freed communicators", resident());
 }
@@ -210,7 +211,7 @@ fn communicators_live_side_by_side(map: &Map, rank: u32) {
             assert_eq!(sum(*comm, at * 10 + u64::from(rank)), 40 * at + 6, "round {round}");
         }
     }
-    // Each rank in an order of its own.
+    // Each rank releases in an order of its own.
     while !live.is_empty() {
         let (lease, _) = live.swap_remove((live.len() * 7 + 5 * rank as usize) % live.len());
         release(lease);
@@ -229,10 +230,10 @@ fn a_child_of_fork_has_nothing(map: &Map, rank: u32) {
             unisono_mpi_forked();
             assert_eq!(maps(), 1, "the board alone");
             let (mut offer, mut none) = ([[0; WORDS]; 2], std::ptr::null_mut());
-            // SAFETY: an offer of ours.
+            // SAFETY: a local offer.
             unsafe { unisono_mpi_offer(2, &raw mut offer[0]) };
             offer[1] = offer[0];
-            // SAFETY: two offers, a lease of ours.
+            // SAFETY: two local offers and a local lease.
             let reason = unsafe { unisono_mpi_attach(offer.as_ptr(), 2, 0, 2, None, &raw mut none) };
             assert_eq!(reason, Reason::Off as c_int);
             // SAFETY: the lease that was just made.
@@ -242,21 +243,21 @@ fn a_child_of_fork_has_nothing(map: &Map, rank: u32) {
         }));
     }
     assert_eq!(wait(child), 0);
-    // The parent's is as before.
+    // The parent's communicator can still be used.
     assert_eq!(sum(comm, 2), 8);
     release(lease);
     board.max(0);
     assert_eq!(sums().used, 0);
 }
 
-/// A member that ends without releasing: the slice stays in use, the others go on without it.
+/// A member ends without releasing: the slice stays in use, and the others continue without it.
 fn a_member_that_dies_keeps_its_slice(map: &Map, rank: u32) {
     let mut board = world(map, rank);
     let (lease, comm) = first_use(&mut board).unwrap();
     assert_eq!(sum(comm, 1), 4);
     let all = board.allgather([sums().used; WORDS]);
     assert_eq!(all.iter().filter(|words| words[0] > 0).count(), 1);
-    // The others go on without the last rank and may post over what it is to read next: nobody reads that.
+    // The others continue without the last rank, and may overwrite words that it would read next.
     board.max(0);
     if rank == RANKS - 1 {
         return;
@@ -272,15 +273,15 @@ fn a_member_that_dies_keeps_its_slice(map: &Map, rank: u32) {
     assert_eq!(sums().used, all[rank as usize][0]);
 }
 
-/// The arena is one rank's limit of file sizes away: refused, not killed; all learn why, once.
+/// One rank's limit of file sizes is smaller than the arena: it is refused, not killed, and all ranks print why, once.
 fn a_refusal_is_a_reason_for_all(map: &Map, rank: u32) {
     let (said, stderr) = std::io::pipe().unwrap();
-    // SAFETY: descriptors of ours.
+    // SAFETY: local descriptors.
     unsafe { libc::dup2(std::os::fd::AsRawFd::as_raw_fd(&stderr), 2) };
     drop(stderr);
     if rank == 1 {
         let limit = libc::rlimit { rlim_cur: 1 << 20, rlim_max: 1 << 20 };
-        // SAFETY: a struct of ours.
+        // SAFETY: a local struct.
         unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) };
     }
     let mut board = world(map, rank);
@@ -288,7 +289,7 @@ fn a_refusal_is_a_reason_for_all(map: &Map, rank: u32) {
         assert_eq!(first_use(&mut board).unwrap_err(), Reason::Refused);
     }
     assert_eq!(sums().used, 0);
-    // SAFETY: an integer; the pipe has no writer any more.
+    // SAFETY: an integer; the writing end of the pipe is closed.
     unsafe { libc::close(2) };
     let text = std::io::read_to_string(said).unwrap();
     let lines: Vec<_> = text.lines().collect();
@@ -329,7 +330,7 @@ fn code_of_a_barrier(comm: Comm) -> c_int {
     unsafe { unisono_barrier(comm) }
 }
 
-/// `UNISONO_TIMEOUT`: who waits for a rank that never comes is told so.
+/// `UNISONO_TIMEOUT`: a rank that waits for one that never calls gets an error.
 fn a_bound_of_the_environment(map: &Map, rank: u32) {
     let mut board = world(map, rank);
     let (lease, comm) = first_use(&mut board).unwrap();
@@ -342,10 +343,10 @@ fn a_bound_of_the_environment(map: &Map, rank: u32) {
     release(lease);
 }
 
-/// `UNISONO_RULES`: the last rank has others, which rank 0 says once, and so none count.
+/// `UNISONO_RULES`: the last rank has other rules; rank 0 prints that once, and no rank uses rules.
 fn rules_of_the_environment(map: &Map, rank: u32) {
     let (said, stderr) = std::io::pipe().unwrap();
-    // SAFETY: descriptors of ours.
+    // SAFETY: local descriptors.
     unsafe { libc::dup2(std::os::fd::AsRawFd::as_raw_fd(&stderr), 2) };
     drop(stderr);
     if rank == RANKS - 1 {
@@ -359,7 +360,7 @@ fn rules_of_the_environment(map: &Map, rank: u32) {
         release(lease);
     }
     board.max(0);
-    // SAFETY: an integer; the pipe has no writer any more.
+    // SAFETY: an integer; the writing end of the pipe is closed.
     unsafe { libc::close(2) };
     let text = std::io::read_to_string(said).unwrap();
     let lines = text.lines().filter(|line| line.contains("rank 3 has another decision table than rank 0")).count();

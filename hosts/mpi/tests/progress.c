@@ -1,17 +1,17 @@
 /*
- * progress: a rank that waits in a collective moves its own pending messages; else these programs, which are right,
- * would not end. An alarm ends one that hangs.
+ * progress: a rank that waits in a collective makes progress on its pending messages; otherwise these programs, which
+ * are correct, would hang. An alarm ends one that hangs.
  */
 #include "test.h"
 
 #include <unistd.h>
 
-/* A rendezvous: the sender must act when the receiver has come. */
+/* Large enough for the rendezvous protocol: the sender must act after the receiver has called. */
 enum { LARGE = 4 << 20, LIMIT_S = 60 };
 
 enum { BCAST, BARRIER, ALLREDUCE, GATHER, ALLTOALL, SHAPES };
 
-/* One of our collectives. */
+/* A collective that the preload takes over. */
 static void collective(int shape, MPI_Comm comm) {
     enum { MOST = 64 };
     int rank = rank_in(comm), size = size_of(comm), mine = rank + 1, got[MOST] = {0}, all[MOST] = {0};
@@ -43,7 +43,8 @@ static bool filled(const unsigned char *large, int with) {
     return true;
 }
 
-/* One rank starts, enters the collective and waits there; its peer finishes the message first and then enters. */
+/* One rank starts a message, calls the collective and waits there; its peer completes the message first and then
+ * calls. */
 static void pending(int shape, bool starter_sends, unsigned char *large) {
     MPI_Comm comm = MPI_COMM_WORLD;
     int rank = rank_in(comm), from = starter_sends ? 0 : 1;
@@ -64,7 +65,7 @@ static void pending(int shape, bool starter_sends, unsigned char *large) {
     if (rank < 2) expect(filled(large, with), "message beside collective %d", shape);
 }
 
-/* A nonblocking collective of the MPI's is under way while blocking ones of ours run. */
+/* Nonblocking collectives of the MPI are in flight while the preload's blocking ones run. */
 static void nonblocking(unsigned char *large) {
     MPI_Comm comm = MPI_COMM_WORLD;
     int rank = rank_in(comm), size = size_of(comm), mine = rank + 1, sum = 0;
@@ -79,7 +80,8 @@ static void nonblocking(unsigned char *large) {
     expect(sum == size * (size + 1) / 2, "iallreduce is %d", sum);
 }
 
-/* What rank 0 completed before a barrier, the others find complete behind it. False: the MPI has no windows here. */
+/* An epoch that rank 0 completed before a barrier is complete for the others after it. False: the MPI has no windows
+ * here. */
 static bool window(void) {
     int rank = rank_in(MPI_COMM_WORLD), none = 0, zero = 0, flag = 1;
     MPI_Win win;
@@ -106,7 +108,7 @@ static bool window(void) {
         MPI_Barrier(MPI_COMM_WORLD);
         MPI_Barrier(MPI_COMM_WORLD);
         MPI_Win_test(win, &flag);
-        expect(flag, "a window that was completed before a barrier is not behind it");
+        expect(flag, "a window that was completed before a barrier is not complete after it");
         if (!flag) MPI_Win_wait(win);
     }
     MPI_Group_free(&others);
@@ -123,8 +125,8 @@ int main(int argc, char **argv) {
         pending(shape, true, large);
         pending(shape, false, large);
     }
-    for (int turn = 0; turn < 5; turn++) nonblocking(large);
-    for (int turn = 0; turn < 20 && window(); turn++) {}
+    for (int round = 0; round < 5; round++) nonblocking(large);
+    for (int round = 0; round < 20 && window(); round++) {}
     free(large);
     return finish("progress");
 }

@@ -1,10 +1,10 @@
-/* Reductions: every predefined operation on the types it is defined for, and operations of the user's. */
+/* Reductions: every predefined operation on the types for which it is defined, and the user's operations. */
 #include "values.h"
 
 #include <complex.h>
 #include <stdint.h>
 
-/* No long ones in place: values.c. */
+/* Without long ones in place: see values.c. */
 static bool underlying;
 
 enum op { SUM, PROD, MIN, MAX, LAND, LOR, LXOR, BAND, BOR, BXOR, OPS };
@@ -15,7 +15,7 @@ static MPI_Op op_of(enum op op) {
     return all[op];
 }
 
-/* A type with its elements by hand: one of a rank, and one folded onto another. */
+/* A type, with functions that make a rank's elements, fold elements, and compare them. */
 struct type {
     const char *name;
     MPI_Datatype type;
@@ -72,7 +72,7 @@ typedef _Bool boolean;
 MAKE_AND_SAME(boolean)
 FOLD(boolean, LOGIC(boolean))
 
-/* Pairs: the smaller index wins among equals. */
+/* Pairs: of equal values the smaller index wins. */
 struct float_int { float value; int index; };
 struct double_int { double value; int index; };
 struct long_int { long value; int index; };
@@ -118,7 +118,7 @@ static void expect_same(const struct scene *s, const void *result, const void *w
            s->in_place);
 }
 
-/* One call: `wanted` is the result. */
+/* One call; `wanted` is the expected result. */
 static void call(const struct scene *s, const void *wanted) {
     size_t bytes = (size_t)s->count * s->type->size;
     bool receives = s->all || s->group->rank == s->root, in_place = s->in_place && receives;
@@ -134,12 +134,13 @@ static void call(const struct scene *s, const void *wanted) {
     if (receives) expect_same(s, receive, wanted, NULL);
     bool tail = true;
     for (size_t i = receives ? bytes : 0; i < bytes + 16; i++) tail &= receive[i] == 0x5a;
-    expect(tail, "reduction of %s: written behind its end", s->type->name);
-    expect_same(s, send, before, "what was sent");
+    expect(tail, "reduction of %s: written after its end", s->type->name);
+    expect_same(s, send, before, "the sent data");
     free(send), free(before), free(receive);
 }
 
-/* May it go to the underlying MPI, whatever is preloaded? Operations of the user's, complex and extended numbers do. */
+/* May the call go to the underlying MPI, also with a preload? The user's operations, complex and extended numbers
+ * do. */
 static bool goes_to_underlying(const struct type *type) {
     return underlying || !type->fold || type->fold == fold_float_complex || type->size > 8;
 }
@@ -176,7 +177,8 @@ static void lengths(struct scene scene, int most, void (*fold)(const struct scen
     }
 }
 
-/* Operations of the user's: 2 x 2 matrices modulo a prime, whose product depends on the order of ranks; and their sums. */
+/* The user's operations: products of 2 x 2 matrices modulo a prime, which depend on the order of ranks; and their
+ * sums. */
 enum { PRIME = 10007 };
 struct matrix { int at[2][2]; };
 static void make_matrix(void *to, int n, int rank) {
@@ -228,7 +230,7 @@ void reductions(const struct group *group, int most, bool only_underlying) {
 #define COMPLEX_ENTRY(T, M) ENTRY(T, M, COMPLEX)
     const struct type types[] = {
         INTEGERS(INTEGER_ENTRY) FLOATS(FLOAT_ENTRY) COMPLEXES(COMPLEX_ENTRY) ENTRY(boolean, MPI_C_BOOL, LOGICAL)
-        /* Types that are other names of these. */
+        /* Types that are other names for these. */
         {"int", MPI_INT, sizeof(int), make_int32_t, fold_int32_t, same_int32_t, INTEGER},
         {"long", MPI_LONG, sizeof(long), make_int64_t, fold_int64_t, same_int64_t, INTEGER},
         {"long long", MPI_LONG_LONG, sizeof(long long), make_int64_t, fold_int64_t, same_int64_t, INTEGER},
@@ -241,7 +243,7 @@ void reductions(const struct group *group, int most, bool only_underlying) {
         for (enum op op = 0; op < OPS; op++) {
             if (!types[t].ops[op]) continue;
             folded = op;
-            /* Long ones of a few only. */
+            /* Long ones for a few types only. */
             bool long_too = op == SUM && (types[t].type == MPI_DOUBLE || types[t].type == MPI_INT || types[t].size == 1);
             struct scene scene = {.group = group, .type = &types[t], .op_name = op_names[op], .op = op_of(op)};
             lengths(scene, long_too ? most : most < 1025 ? most : 1025, fold_predefined);

@@ -1,6 +1,6 @@
 /*
- * silent late|refused: the last rank never comes, and there is a bound (UNISONO_TIMEOUT); or its arguments are not those of
- * the others, and there is none. Every rank gets one error, in the communicator's handler.
+ * silent late|refused: the last rank calls too late, with a timeout (UNISONO_TIMEOUT); or its arguments differ from
+ * those of the others, without one. Every rank gets one error, in the communicator's handler.
  */
 #include <unistd.h>
 
@@ -21,19 +21,19 @@ static void wants(int code, int class, const char *what) {
     handled = class_handled = 0;
 }
 
-/* Whoever goes on after the first error gets it again. */
+/* A rank that calls again after the first error gets it again. */
 static void over(MPI_Comm comm) {
     wants(MPI_Barrier(comm), MPI_ERR_OTHER, "after an error");
 }
 
 static void late(MPI_Comm comm, bool last) {
     double mine = 1, sum = 0;
-    /* Beyond the bound: then it has been given up. */
+    /* Longer than the timeout: the others have given up then. */
     if (last) sleep(5);
     int code = MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, comm);
-    /* All that it waits for may have been sent before it came. */
+    /* The data that it waits for may have been sent before, so that its first call succeeds. */
     for (int call = 0; last && code == MPI_SUCCESS && call < 3; call++) code = MPI_Barrier(comm);
-    wants(code, MPI_ERR_OTHER, last ? "who was late" : "who waited");
+    wants(code, MPI_ERR_OTHER, last ? "the late rank" : "a rank that waited");
     over(comm);
 }
 
@@ -41,7 +41,7 @@ static void refused(MPI_Comm comm, bool last) {
     static char bytes[100000];
     int code = MPI_Bcast(bytes, (int)sizeof bytes - last, MPI_CHAR, 0, comm);
     if (last) wants(code, MPI_ERR_TRUNCATE, "another length");
-    /* The others learn of it at this call, or at one at which they wait. */
+    /* The others get the error from this call, or from a later one in which they wait. */
     for (int call = 0; code == MPI_SUCCESS && call < 3; call++) code = MPI_Barrier(comm);
     if (!last) wants(code, MPI_ERR_OTHER, "a peer's refusal");
     over(comm);

@@ -1,8 +1,8 @@
 /*
- * A library that is preloaded behind Unisono's and stands before parts of the MPI, which so answers what none does here:
- * STUB_NAME=TEXT: the MPI's version is TEXT. STUB_ABI=N: it has the standard's handles in version N; -1: it has not.
- * STUB_SPLIT=N: it can't make every Nth communicator that is split off one of several ranks.
- * STUB_DEVICE=1: it knows a device, whose memory the processor can't touch: pages that only this library opens.
+ * A library that is preloaded after Unisono's and replaces some functions of the MPI, so that the MPI has properties
+ * that none has here. STUB_NAME=TEXT: its version is TEXT. STUB_ABI=N: it has the standard ABI's handles in version N;
+ * -1: it does not. STUB_SPLIT=N: every Nth MPI_Comm_split of a communicator of several ranks fails.
+ * STUB_DEVICE=1: it knows a device, whose memory the processor can't access: pages that only this library opens.
  */
 #include <mpi.h>
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 #include <dlfcn.h>
 #include <sys/mman.h>
 
-/* The MPI's own. */
+/* The MPI's own function. */
 static void *underlying(const char *name) {
     void *at = dlsym(RTLD_NEXT, name);
     if (!at) abort();
@@ -51,7 +51,7 @@ int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *split) {
 enum { MEMORY = 1 << 24 };
 static char *device;
 
-/* Its memory, which is closed; for the program. */
+/* Returns the device's memory, which is closed, to the program. */
 void *stub_device(void);
 void *stub_device(void) {
     if (!device) device = mmap(NULL, MEMORY, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -2,7 +2,7 @@
 
 #include <stdarg.h>
 
-/* Failures of a rank that are printed; the others are counted only. */
+/* The most failures of a rank that are printed; further ones are only counted. */
 enum { SHOWN = 10 };
 
 static struct { long passed, failed; } tally;

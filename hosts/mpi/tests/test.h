@@ -1,4 +1,4 @@
-/* What all these programs share: expectations are counted on every rank, and rank 0 sums them up in one line. */
+/* Shared by all these programs: every rank counts its expectations, and rank 0 prints the sums in one line. */
 #ifndef TEST_H
 #define TEST_H
 
@@ -8,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Counts; says what failed, the first few times. Two threads may count at once. */
+/* Counts an expectation; prints the first few that fail. Several threads may call it at once. */
 bool expect(bool holds, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The sums of all ranks, by the underlying MPI: what is tested does not count itself. Finalises; answers the exit status. */
+/* Prints the sums of all ranks, which it computes by the underlying MPI, not by the code under test. Calls
+ * MPI_Finalize; returns the exit status. */
 int finish(const char *name);
 
 static inline void *allocate(size_t bytes) {

@@ -1,7 +1,7 @@
 /*
- * types [ROUNDS]: derived datatypes at random, another one on each rank, all of one signature. What each receives is what the root's
- * type packs; holes stay. At the end rank 0 says how many bytes had to be packed, as they did not lie in a row in the order of the
- * type: Unisono's statistics must say the same.
+ * types [ROUNDS]: random derived datatypes, different on each rank, with the same signature. Each rank must receive the
+ * data that the root's type packs, and holes must not be written. At the end rank 0 prints how many bytes had to be
+ * packed because they were not contiguous in packed order: Unisono's statistics must say the same.
  */
 #include "test.h"
 
@@ -11,7 +11,7 @@ static int below(int n) {
     return (int)((state >> 33) % (unsigned)n);
 }
 
-/* A quarter of all types is made with large counts, where the MPI has them. */
+/* A quarter of all types is made with large counts, if the MPI has them. */
 #if MPI_VERSION >= 4
 #define MADE(narrow, large) ((below(4) ? narrow : large), commit(type, old))
 #else
@@ -32,7 +32,7 @@ static MPI_Aint extent_of(MPI_Datatype type) {
     return extent;
 }
 
-/* From 0 to its last byte, with a hole behind at times. */
+/* The type with an extent from 0 to its last byte, sometimes with a hole at the end. */
 static MPI_Datatype trimmed(MPI_Datatype old) {
     MPI_Aint lower, extent;
     MPI_Datatype type;
@@ -44,7 +44,7 @@ static MPI_Datatype trimmed(MPI_Datatype old) {
 
 static MPI_Datatype make(int ints, int depth);
 
-/* `parts` parts of so many elements of one type: all combiners of one type. */
+/* `parts` parts of `each` elements of one type, by one of the combiners for that. */
 static MPI_Datatype row(int parts, int each, MPI_Datatype old) {
     int counts[MOST], starts[MOST], order[MOST], gap = below(3) == 0, most = 0;
     MPI_Aint places[MOST], extent = extent_of(old);
@@ -92,7 +92,7 @@ static MPI_Datatype row(int parts, int each, MPI_Datatype old) {
     }
 }
 
-/* Of several types, one behind the other or in another order. */
+/* A struct of several types, one after the other or in another order. */
 static MPI_Datatype several(int ints, int depth) {
     MPI_Datatype types[MOST], type;
     int counts[MOST], n = 0;
@@ -140,7 +140,7 @@ static MPI_Datatype make(int ints, int depth) {
 
 static long long to_pack;
 
-/* Do the bytes of `count` elements lie in a row, as they are packed? By what the MPI unpacks. */
+/* Are the bytes of `count` elements contiguous in packed order? Found by unpacking with the MPI. */
 static bool in_a_row(MPI_Datatype type, int count, int *packed, int bytes, char *memory, int room) {
     int position = 0;
     MPI_Aint extent = extent_of(type);
@@ -149,7 +149,7 @@ static bool in_a_row(MPI_Datatype type, int count, int *packed, int bytes, char 
     return extent * count == bytes && !memcmp(memory, packed, (size_t)bytes);
 }
 
-static void turn(int number) {
+static void one_round(int number) {
     enum { ROOM = 1 << 18 };
     static char memory[ROOM], wanted[ROOM];
     static int packed[ROOM / 4], data[ROOM / 4];
@@ -171,24 +171,24 @@ static void turn(int number) {
     MPI_Unpack(data, bytes, &position, wanted, count, type, MPI_COMM_WORLD);
     if (me == root) memcpy(memory, wanted, (size_t)length);
     MPI_Bcast(memory, count, type, root, MPI_COMM_WORLD);
-    if (!expect(!memcmp(memory, wanted, (size_t)length), "turn %d: broadcast of %d of %d ints", number, count, ints)) {
+    if (!expect(!memcmp(memory, wanted, (size_t)length), "round %d: broadcast of %d of %d ints", number, count, ints)) {
         position = 0;
         MPI_Pack(memory, count, type, packed, bytes, &position, MPI_COMM_WORLD);
         for (int i = 0; i < ints * count; i++)
             if (packed[i] != data[i]) { expect(false, "int %d of %d is %d", i, ints * count, packed[i]); break; }
     }
-    /* Once more: what is known of the type is kept. */
+    /* Once more, with what the library has cached for the type. */
     memset(memory, 0x55, (size_t)length);
     if (me == root) memcpy(memory, wanted, (size_t)length);
     MPI_Bcast(memory, count, type, root, MPI_COMM_WORLD);
-    expect(!memcmp(memory, wanted, (size_t)length), "turn %d: the same again", number);
+    expect(!memcmp(memory, wanted, (size_t)length), "round %d: the same again", number);
     MPI_Type_free(&type);
 }
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     int rounds = argc > 1 ? atoi(argv[1]) : 3000;
-    for (int i = 0; i < rounds; i++) turn(i);
+    for (int i = 0; i < rounds; i++) one_round(i);
     long long sum = 0;
     PMPI_Reduce(&to_pack, &sum, 1, MPI_LONG_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
     if (rank_in(MPI_COMM_WORLD) == 0) printf("types: to pack %lld bytes\n", sum);

@@ -1,9 +1,9 @@
 /*
- * values [--brief] [--underlying]: the results of every collective that may be taken over, against values computed by
- * hand, on communicators of all kinds. --brief: no long messages. --underlying: only what the MPIs get right without us.
- * Where datatypes differ from rank to rank (which MPI allows as long as signatures agree), Open MPI 4.1's
- * MPI_Allgatherv hangs and MPICH 4.0's MPI_Gather aborts; MPICH 4.0's MPI_Reduce in place above 2 KiB crashes at
- * roots other than 0.
+ * values [--brief] [--underlying]: compares the results of every collective that may be taken over with values that
+ * this program computes, on communicators of all kinds. --brief: no long messages. --underlying: only calls that the
+ * MPIs get right without the preload. If datatypes differ between ranks (which MPI allows if signatures agree), Open
+ * MPI 4.1's MPI_Allgatherv hangs and MPICH 4.0's MPI_Gather aborts; MPICH 4.0's MPI_Reduce in place above 2 KiB crashes
+ * with other roots than 0.
  */
 #include "values.h"
 
@@ -18,7 +18,7 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Nobody leaves a barrier before the last has entered; all ranks read one clock. */
+/* No rank leaves a barrier before the last one has entered; all ranks read the same clock. */
 static void barrier(const struct group *group) {
     for (int late = 0; late < group->size; late++) {
         if (group->rank == late) usleep(2000);
@@ -39,7 +39,7 @@ static void whole(const char *name, MPI_Comm comm, int units, int elements) {
     reductions(&group, elements, underlying);
 }
 
-/* An inter-communicator of even and odd ranks: the MPI's own, whatever is preloaded. */
+/* An inter-communicator of even and odd ranks, whose calls go to the MPI, also with a preload. */
 static void between(void) {
     MPI_Comm half, inter;
     int me = rank_in(MPI_COMM_WORLD), size = size_of(MPI_COMM_WORLD), side = me % 2;

@@ -13,9 +13,9 @@ struct group {
     int rank, size;
 };
 
-/* Collectives that move, of up to `most` units; `underlying`: only what the MPIs get right (values.c). */
+/* Collectives that move data, up to `most` units; `underlying`: only calls that the MPIs get right (values.c). */
 void moves(const struct group *group, int most, bool underlying);
-/* Reductions, of up to `most` elements. */
+/* Reductions of up to `most` elements. */
 void reductions(const struct group *group, int most, bool underlying);
 
 #endif

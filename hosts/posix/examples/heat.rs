@@ -1,9 +1,9 @@
 //! The heat equation on a square plate, its rows spread over ranks.
 //!
-//! One edge is kept at 1, the others at 0. In each step a point takes in a fifth of each difference to its four
-//! neighbours (explicit Euler); ranks exchange their outermost rows with their neighbours in one
-//! alltoallv, whose other blocks are empty. An allreduce finds the largest change: the plate is at rest
-//! when that is small. Rank 0 gathers the plate and compares it with a sequential run, bit by bit.
+//! One edge is kept at 1, the others at 0. In each step a point changes by a fifth of the difference to each of its
+//! four neighbours (explicit Euler). Ranks exchange their outermost rows with their neighbours in one alltoallv, whose
+//! other blocks are empty. An allreduce finds the largest change: the plate is at rest when that is small. Rank 0
+//! gathers the plate and compares it with a sequential run, bit by bit.
 
 mod shared;
 
@@ -20,7 +20,7 @@ const USAGE: &str = "usage: unisono run -n RANKS -- heat [POINTS [STEPS]]
   POINTS  inner points along an edge, one for each rank at least; default 64
   STEPS   most steps; default 5000";
 
-/// The part of a difference that a step takes in; the scheme is stable up to 1/4.
+/// The part of a difference by which a point changes in a step; the scheme is stable up to 1/4.
 const RATE: f64 = 0.2;
 /// The largest change of a plate at rest.
 const REST: f64 = 1e-5;
@@ -44,7 +44,7 @@ fn heat(comm: &mut Communicator<Posix>, points: usize, steps: usize) -> Result<(
         Ok(largest[0])
     })?;
 
-    // Rank 0 learns the whole plate, without its edges.
+    // Rank 0 gathers the whole plate, without its edges.
     let width = plate.width;
     let mut whole = vec![0.0; if rank == 0 { points * width } else { 0 }];
     let receive = if rank == 0 { Some(rows(&mut whole, width, &counts, &first)?) } else { None };
@@ -62,7 +62,7 @@ fn heat(comm: &mut Communicator<Posix>, points: usize, steps: usize) -> Result<(
     Ok(())
 }
 
-/// Some rows of the plate with a row of neighbours above and below, and an edge point left and right.
+/// Some rows of the plate, with a row of the neighbours above and below, and an edge point left and right.
 struct Plate {
     width: usize,
     rows: usize,
@@ -86,7 +86,8 @@ impl Plate {
         &mut self.now[self.width..(self.rows + 1) * self.width]
     }
 
-    /// Steps until rest: how many, and the last change. `agree` takes this part's largest change, and answers everyone's.
+    /// Steps until rest; returns the number of steps and the last change. `agree` takes this part's largest change, and
+    /// returns the largest of all ranks.
     fn run(
         &mut self,
         steps: usize,
@@ -103,7 +104,7 @@ impl Plate {
         Ok((steps, last))
     }
 
-    /// One step: the largest change of a point.
+    /// Makes one step; returns the largest change of a point.
     fn step(&mut self) -> f64 {
         let width = self.width;
         let mut largest: f64 = 0.0;
@@ -124,7 +125,7 @@ impl Plate {
         largest
     }
 
-    /// Gives the outermost inner rows to the neighbours, and takes theirs.
+    /// Sends the outermost inner rows to the neighbours, and receives theirs.
     fn exchange(&mut self, comm: &mut Communicator<Posix>) -> Result<(), Failure> {
         let (rank, size) = (comm.rank() as usize, comm.size() as usize);
         let mut counts = vec![0; size];
@@ -137,9 +138,9 @@ impl Plate {
         }
         let row = Datatype::Contiguous { bytes: 8 * self.width as u64 };
         let memory = Buf::of_mut(bytes(&mut self.now));
-        // SAFETY: the plate is ours until the call ends; inner rows are only read.
+        // SAFETY: nothing else uses the plate until the call ends; inner rows are only read.
         let send = unsafe { Blocks::vary(memory, &counts, &give, row) }?;
-        // SAFETY: as above; what is written are the rows of neighbours, apart from the inner ones.
+        // SAFETY: as above; the rows of the neighbours are written, which are not inner rows.
         let receive = unsafe { Blocks::vary(memory, &counts, &take, row) }?;
         comm.alltoallv(Some(send), receive)?;
         Ok(())

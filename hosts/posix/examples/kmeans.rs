@@ -2,7 +2,7 @@
 //!
 //! Rank 0 reads and scatters the rows. In each round, every rank assigns its rows to the nearest centre and
 //! sums them up; one allreduce of the sums makes the next centres, the same bits on all ranks.
-//! The end is gathered and compared with a sequential run.
+//! The result is gathered and compared with a sequential run.
 //!
 //! The file by default is `iris.csv`: R. A. Fisher's 150 irises (1936), as scikit-learn 1.9.1 ships
 //! them (`sklearn/datasets/data/iris.csv`, unchanged): a head line, then four lengths in cm and the species.
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     shared::run("kmeans", |comm| kmeans(comm, number(&words, 0, 3)?, words.get(1)))
 }
 
-/// Rows of numbers, one after the other, and a label each.
+/// Rows of numbers, one after the other, and a label for each row.
 struct Table {
     columns: usize,
     values: Vec<f64>,
@@ -36,7 +36,7 @@ struct Table {
 }
 
 impl Table {
-    /// Reads numbers separated by commas; a first line with anything else in it is a head.
+    /// Reads numbers separated by commas; a first line with anything else in it is skipped.
     fn read(text: &str) -> Result<Self, Failure> {
         let mut table = Self { columns: 0, values: Vec::new(), labels: Vec::new() };
         for (at, line) in text.lines().enumerate() {
@@ -73,7 +73,7 @@ fn kmeans(comm: &mut Communicator<Posix>, clusters: usize, file: Option<&String>
         return Err(format!("{clusters} clusters of {count} rows").into());
     }
 
-    // Everyone gets its rows, and the first centres: rows at equal distances.
+    // Every rank gets its rows, and the first centres: rows at equal distances.
     let (counts, first) = split(count, size);
     let mut mine = vec![0.0; counts[rank as usize] as usize * columns];
     let mut centres = vec![0.0; clusters * columns];
@@ -90,7 +90,7 @@ fn kmeans(comm: &mut Communicator<Posix>, clusters: usize, file: Option<&String>
     let allreduce = |sums: &mut [f64]| comm.allreduce_in_place(bytes(sums), Op::SUM_F64).map_err(Failure::from);
     let (mut nearest, rounds) = cluster(&mine, columns, &mut centres, allreduce)?;
 
-    // Rank 0 learns everyone's assignments.
+    // Rank 0 gathers all assignments.
     let mut all = vec![0.0; if rank == 0 { count } else { 0 }];
     let receive = if rank == 0 { Some(rows(&mut all, 1, &counts, &first)?) } else { None };
     comm.gatherv(Some(Data::bytes_mut(bytes(&mut nearest))), receive, 0)?;
@@ -105,7 +105,8 @@ fn start(values: &[f64], columns: usize, clusters: usize) -> Vec<f64> {
     (0..clusters).flat_map(|c| &values[c * count / clusters * columns..][..columns]).copied().collect()
 }
 
-/// Rounds until no row changes its cluster: each row's cluster, and the number of rounds. `sum` adds up all ranks'.
+/// Rounds until no row changes its cluster; returns each row's cluster and the number of rounds. `sum` adds up the sums
+/// of all ranks.
 fn cluster(
     values: &[f64],
     columns: usize,
@@ -114,7 +115,7 @@ fn cluster(
 ) -> Result<(Vec<f64>, usize), Failure> {
     let mut nearest = vec![-1.0; values.len() / columns];
     for round in 1..=ROUNDS {
-        // Of each cluster the sum of its rows and their number; then how many rows have changed.
+        // For each cluster the sum of its rows and their number; at the end the number of rows that have changed.
         let mut sums = vec![0.0; centres.len() / columns * (columns + 1) + 1];
         for (row, nearest) in values.chunks(columns).zip(&mut nearest) {
             let distance = |centre: &[f64]| centre.iter().zip(row).map(|(c, x)| (c - x) * (c - x)).sum::<f64>();
@@ -150,13 +151,13 @@ fn report(table: &Table, centres: &[f64], nearest: &[f64], rounds: usize) {
         let mine: Vec<f64> =
             table.labels.iter().zip(nearest).filter(|(_, c)| **c == cluster as f64).map(|(label, _)| *label).collect();
         let of = |label: &f64| mine.iter().filter(|l| *l == label).count();
-        // More labels than this are no classes.
+        // Many labels are numbers, not classes: only the first ten are counted.
         let found: Vec<_> = labels.iter().take(10).map(|l| format!("{} of label {l}", of(l))).collect();
         println!("cluster {cluster}: {} rows, centre {centre:.3?}: {}", mine.len(), found.join(", "));
     }
 }
 
-/// Compares with one process that does it all alone.
+/// Compares with a sequential run.
 fn check(table: &Table, centres: &[f64], nearest: &[f64]) -> Result<(), Failure> {
     let mut alone = start(&table.values, table.columns, centres.len() / table.columns);
     let (right, _) = cluster(&table.values, table.columns, &mut alone, |_| Ok(()))?;

@@ -9,7 +9,7 @@ use std::fs::read_to_string;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PuSet(Vec<u64>);
 
-/// PUs beyond this are not believed.
+/// Higher numbers than this are ignored or refused.
 const MOST: u32 = 1 << 18;
 
 impl PuSet {
@@ -22,7 +22,7 @@ impl PuSet {
         Self(words)
     }
 
-    /// Parses a list such as `0-3,8`; `None` where it is none.
+    /// Parses a list such as `0-3,8`; `None` if the text is not such a list.
     pub fn from_list(list: &str) -> Option<Self> {
         let mut set = Self::default();
         for part in list.trim().split(',').filter(|part| !part.is_empty()) {
@@ -115,7 +115,7 @@ impl fmt::Display for PuSet {
 /// The PUs on which the calling thread may run.
 ///
 /// # Errors
-/// The kernel's.
+/// The system call's.
 pub fn affinity() -> Result<PuSet, PosixError> {
     affinity_of(0)
 }
@@ -123,7 +123,7 @@ pub fn affinity() -> Result<PuSet, PosixError> {
 /// The PUs on which the first thread of a process may run; 0: the calling thread.
 ///
 /// # Errors
-/// The kernel's.
+/// The system call's.
 pub fn affinity_of(pid: u32) -> Result<PuSet, PosixError> {
     let words = sys::affinity(pid).map_err(|e| PosixError::io("sched_getaffinity", &e, "read the binding"))?;
     Ok(PuSet::from_words(words))
@@ -132,7 +132,7 @@ pub fn affinity_of(pid: u32) -> Result<PuSet, PosixError> {
 /// Confines the calling thread, and threads that it starts, to these PUs.
 ///
 /// # Errors
-/// None of them exists or is allowed.
+/// No PU of the set exists and is allowed.
 pub fn bind(pus: &PuSet) -> Result<(), PosixError> {
     let done = sys::set_affinity(pus.words());
     done.map_err(|e| PosixError::io("sched_setaffinity", &e, format!("bind to PUs {pus}")))
@@ -142,7 +142,7 @@ pub fn bind(pus: &PuSet) -> Result<(), PosixError> {
 /// which it runs now.
 ///
 /// # Errors
-/// The kernel's.
+/// The system call's.
 pub fn numa_node() -> Result<u32, PosixError> {
     let (_, now) = sys::here().map_err(|e| PosixError::io("getcpu", &e, "learn the NUMA node"))?;
     let allowed = affinity()?;
@@ -150,18 +150,18 @@ pub fn numa_node() -> Result<u32, PosixError> {
     Ok(around.map_or(now, |(node, _)| node))
 }
 
-/// Runs `work` with the calling thread confined to a NUMA node, as far as it may run there; then it
-/// may run where it could before. A rank that is not bound would place its pages wherever it is moved.
+/// Runs `work` with the calling thread confined to a NUMA node, if it may run there; afterwards the thread may run
+/// where it could before. Without this a rank that is not bound would place its pages wherever the scheduler moves it.
 pub(crate) fn on_node<A>(node: u32, work: impl FnOnce() -> A) -> A {
     let before = affinity().unwrap_or_default();
     let near = nodes().into_iter().find(|(other, _)| *other == node).map(|(_, pus)| pus.intersection(&before));
     let confined = near.is_some_and(|pus| !pus.is_empty() && pus != before && bind(&pus).is_ok());
-    let answer = work();
+    let result = work();
     if confined {
         // Allowed before, so allowed now, unless an administrator has changed that: then the kernel's choice stays.
         let _ = bind(&before);
     }
-    answer
+    result
 }
 
 /// The machine's NUMA nodes that have PUs, as the kernel lists them.

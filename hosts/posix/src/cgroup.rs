@@ -15,7 +15,7 @@ impl Groups {
     fn find(controller: &str) -> Option<Self> {
         let cgroup = read_to_string("/proc/self/cgroup").ok()?;
         let mounts = read_to_string("/proc/self/mountinfo").ok()?;
-        // A controller is in one version or the other; where both are mounted, version 1 has it.
+        // A controller belongs to one version; if both versions are mounted, version 1 is looked at first.
         Self::locate(&cgroup, &mounts, Some(controller)).or_else(|| Self::locate(&cgroup, &mounts, None))
     }
 
@@ -36,7 +36,7 @@ impl Groups {
             fits.then_some((before.next()?, before.next()?))
         })?;
         let mount = PathBuf::from(mount);
-        // Below the mount's root; outside of it (another name space) the mount is all that is seen.
+        // The group below the mount's root. A group outside of it (another name space) is not visible: then the mount.
         let below = Path::new(path).strip_prefix(root).unwrap_or(Path::new(""));
         let below = below.strip_prefix("/").unwrap_or(below);
         Some(Self { unified: controller.is_none(), group: mount.join(below), mount })
@@ -62,7 +62,7 @@ pub fn memory() -> Option<u64> {
     groups
         .directories()
         .filter_map(|directory| {
-            // "max" is no number: no limit.
+            // "max" means no limit, and is skipped because it does not parse.
             let limit = number(&directory.join(limit))?;
             let used = number(&directory.join(usage))?;
             let stat = read_to_string(directory.join("memory.stat")).unwrap_or_default();

@@ -1,8 +1,9 @@
-//! The decision table of a process: what the environment says `Auto` means, read once, agreed by all ranks when they
-//! join.
+//! The decision table of a process: what `Auto` means, as the environment says. It is read once, and all ranks compare
+//! theirs when they join.
 //!
-//! Two variables: a file ([`TABLE`]) and rules ([`RULES`]) that come before it. Without either, choices are built in.
-//! Each communicator has the table cut to its size; a cut is made once for each size and stays for the process's life.
+//! There are two variables: a file ([`TABLE`]), and rules ([`RULES`]) that are looked at before the file's. Without
+//! either the built-in rules apply. Each communicator uses the table cut to its number of ranks; a cut is made once for
+//! each number and is kept until the process ends.
 
 use crate::error::PosixError;
 use std::collections::HashMap;
@@ -12,12 +13,12 @@ use unisono_kernel::region::{Layout, Params};
 use unisono_kernel::table::{Choices, Rule, Site};
 use unisono_table::Table;
 
-/// Environment: a decision table's file.
+/// Environment variable: a decision table's file.
 pub const TABLE: &str = "UNISONO_TABLE";
-/// Environment: rules between semicolons, which come before the file's.
+/// Environment variable: rules separated by semicolons, which are looked at before the file's.
 pub const RULES: &str = "UNISONO_RULES";
 
-/// A table, and what has been cut from it.
+/// A table and its cuts.
 #[derive(Debug, Default)]
 pub struct Decisions {
     table: Table,
@@ -25,7 +26,7 @@ pub struct Decisions {
 }
 
 impl Decisions {
-    /// From a file and rules, either of which may be absent.
+    /// Reads a file and rules; either may be absent.
     ///
     /// # Errors
     /// The file can't be read; a rule is wrong.
@@ -43,23 +44,23 @@ impl Decisions {
         Ok(Self { table: rules.before(file).map_err(refused)?, cuts: Mutex::default() })
     }
 
-    /// The rules; none: choices are built in.
+    /// The rules; if there are none, the built-in rules apply.
     pub fn rules(&self) -> &[Rule] {
         self.table.rules()
     }
 
-    /// The segment of `ranks` ranks where nobody says how it is to be: it has the papers' queues if a rule uses them.
+    /// The default parameters of a segment for `ranks` ranks: with the papers' queues if a rule uses them.
     pub fn params(&self, ranks: u32) -> Params {
         let used = self.rules().iter().any(|rule| rule.plan.in_papers_queues());
         if used { Params::new(ranks).with_cico() } else { Params::new(ranks) }
     }
 
-    /// What ranks compare; 0 without rules.
+    /// The hash that ranks compare; 0 without rules.
     pub fn hash(&self) -> u64 {
         if self.rules().is_empty() { 0 } else { self.table.hash() }
     }
 
-    /// What `Auto` means in a communicator of this layout; `None`: as built in.
+    /// What `Auto` means in a communicator of this layout; `None`: the built-in rules.
     pub fn choices(&self, layout: &Layout) -> Option<&'static Choices> {
         if self.rules().is_empty() {
             return None;
@@ -72,14 +73,14 @@ impl Decisions {
         }
         // A table that can't be cut was refused when it was read.
         let choices = Choices::cut(self.rules(), site).ok()?;
-        // For the process's life: one for each size that a communicator ever had.
+        // Never freed: one for each number of ranks that a communicator ever had.
         let choices: &'static Choices = Box::leak(Box::new(choices));
         cuts.insert(site, choices);
         Some(choices)
     }
 }
 
-/// What the environment says, read when it is first asked.
+/// The environment's decision table, read by the first call.
 ///
 /// # Errors
 /// As [`Decisions::read`], each time.

@@ -1,18 +1,18 @@
-//! What can go wrong between a process and its machine.
+//! Errors of the start-up, the launcher, and the machine.
 
 use core::fmt;
 use unisono_kernel::Rank;
 use unisono_kernel::class::Class;
 use unisono_kernel::error::{Error, Refusal};
 
-/// Which limit on memory was the tightest.
+/// Which limit on memory was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Limit {
     /// `MemAvailable` of the machine.
     Machine,
     /// A control group's limit.
     Cgroup,
-    /// The kernel, when it was asked to reserve.
+    /// The kernel refused to reserve pages.
     Reserve,
     /// The arenas of a communicator's members.
     Arena,
@@ -22,9 +22,9 @@ pub enum Limit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PosixError {
-    /// An argument missed its bound.
+    /// An argument was refused.
     Refused(Refusal),
-    /// A setting (an environment variable, an option) has a value that it can't have.
+    /// An environment variable or an option has a wrong value.
     Setting {
         /// Its name.
         name: &'static str,
@@ -51,7 +51,7 @@ pub enum PosixError {
     Space {
         /// Bytes that were asked for.
         needed: u64,
-        /// Bytes that are there.
+        /// Bytes that are available.
         available: u64,
         /// Whose limit it is.
         limit: Limit,
@@ -65,14 +65,14 @@ pub enum PosixError {
         /// What it must be.
         expected: u64,
     },
-    /// Another rank failed in the start-up, which is over for all.
+    /// Another rank failed in the start-up, so it failed on all ranks.
     Peer {
-        /// The rank at fault.
+        /// The rank that failed.
         rank: Rank,
-        /// What it, or the launcher, says about it.
+        /// The cause, as that rank or the launcher reports it.
         cause: String,
     },
-    /// A collective that the call makes failed.
+    /// A collective inside the call failed.
     Call(Error),
     /// The bootstrap itself failed.
     Bootstrap {
@@ -82,7 +82,7 @@ pub enum PosixError {
 }
 
 impl PosixError {
-    /// The failure of `call`, from an error of the standard library.
+    /// The error of a system call `call`, from an error of the standard library; `purpose`: what the call was for.
     pub fn io(call: &'static str, error: &std::io::Error, purpose: impl Into<String>) -> Self {
         match error.raw_os_error() {
             Some(errno) => Self::System { call, errno, purpose: purpose.into() },
@@ -97,7 +97,7 @@ impl PosixError {
 }
 
 impl PosixError {
-    /// Its class. No wildcard: an error without a class does not compile.
+    /// The error's class. The match has no wildcard, so that an error without a class does not compile.
     pub const fn class(&self) -> Class {
         match self {
             Self::Refused(refusal) => refusal.class(),
@@ -136,7 +136,7 @@ impl fmt::Display for PosixError {
                     Limit::Machine => "the machine's available memory",
                     Limit::Cgroup => "the control group's memory limit",
                     Limit::Reserve => "available when the kernel refused to reserve",
-                    Limit::Arena => "the most of one member's arena",
+                    Limit::Arena => "the most that one member's arena has",
                 };
                 write!(f, "the segment needs {needed} bytes, {available} are available ({limit})")
             }

@@ -1,8 +1,9 @@
-//! What a rank does while it waits: yields if it is crowded, and every millisecond looks at its peers.
+//! What a rank does while it waits: it yields if ranks are crowded, and looks at its peers every millisecond.
 //!
-//! The kernel calls [`Host`] after each burst of spins, or at once when crowded, and after some looks of who only looks. A
-//! call is a counter; every few calls it reads the clock (fewer, the longer they take); every millisecond it looks at the
-//! peers' descriptors. So a killed peer is seen within milliseconds, and a wait that goes well pays nothing.
+//! The kernel calls [`Host`] after each burst of spins (at once when crowded), and after some polls of a caller that
+//! polls by itself. Most calls only count down. Every few calls the clock is read (after fewer calls, the longer a call
+//! takes), and every millisecond the peers' descriptors are looked at. So a killed peer is noticed within milliseconds,
+//! and a short wait costs nothing.
 
 use crate::watch::Watch;
 use spin::relax::{RelaxStrategy, Yield};
@@ -11,7 +12,7 @@ use unisono_kernel::error::WaitError;
 use unisono_kernel::machine::poll::WaitSet;
 use unisono_kernel::machine::wait::{Bound, Relax};
 
-/// Time between two looks at the peers.
+/// Least time between two looks at the peers.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// A rank's waiting: yielding, liveness, and a bound of time.
@@ -21,7 +22,7 @@ pub struct Host {
     /// Calls until the clock is read.
     calls: u32,
     begin: Instant,
-    /// When the peers are looked at, since the beginning.
+    /// When the peers are looked at next, since `begin`.
     look: Duration,
     bound: Bound,
     watch: Watch,
@@ -33,7 +34,7 @@ impl Host {
         Self { yields, calls: 0, begin: Instant::now(), look: Duration::ZERO, bound: Bound::new(timeout), watch }
     }
 
-    /// Can `on` still come? `is_over`: has it been awaited for too long?
+    /// Looks whether a peer in `on` has died, and by `is_over` whether the wait has taken longer than its bound.
     #[cold]
     fn ask(&mut self, is_over: fn(&mut Bound, Duration) -> bool, on: &WaitSet) -> Result<(), WaitError> {
         let now = self.begin.elapsed();

@@ -3,10 +3,10 @@
 //! | step | rank 0 | the others | what the allgather after it orders |
 //! |---|---|---|---|
 //! | greet | plans; process, binding, node | the same | all compare plans before anything is made |
-//! | create | room? file, its pages, seals, map, header | – | the handle exists before anyone opens it |
-//! | attach | makes its arena | opens, checks, maps the segment; makes its arena | rank 0's descriptor may go; the file lives by its maps |
-//! | place | maps the others' arenas; reserves and touches the shared pages and its own | its own | P1's leaders lie on placed pages |
-//! | verify | looks up its pages, opens its peers' descriptors | the same | everyone is ready: the first operation may begin |
+//! | create | checks the room; makes file, pages, seals, map, header | – | the file exists before another rank opens it |
+//! | attach | makes its arena | opens, checks, maps the segment; makes its arena | rank 0 may close its descriptor; the maps keep the file |
+//! | place | maps the others' arenas; reserves and touches the shared pages and its own | the same without the shared pages | the words `leaders` (P1) are written to placed pages |
+//! | verify | looks up its pages, opens its peers' descriptors | the same | all ranks are ready: the first operation may start |
 //!
 //! Every step ends in an allgather that carries "fine" or a failure; see [`crate::bootstrap`].
 
@@ -41,22 +41,22 @@ use unisono_kernel::region::{Base, Counter, Layout, Params, Region};
 pub struct Options {
     /// The segment's parameters, in place of the plan. The same on every rank.
     pub params: Option<Params>,
-    /// Bound on one wait inside an operation: who is later is an error. `None`: as the environment says
-    /// ([`timeout::TIMEOUT`]), else wait for the living for ever.
+    /// The longest wait inside an operation; an operation that waits longer for a peer fails. `None`: what the
+    /// environment says ([`timeout::TIMEOUT`]), else no bound, and only a peer's death ends a wait with an error.
     pub timeout: Option<Duration>,
     /// How to wait.
     pub spin: Waiting,
-    /// What the segment's pages are to be. The same on every rank.
+    /// Which pages the segment should have. The same on every rank.
     pub pages: Pages,
-    /// Whether each rank's own range is bound to its node, beside first touch.
+    /// Whether each rank's own pages are also bound to its NUMA node by a memory policy. First touch is always done.
     pub policy: Policy,
-    /// Called on rank 0 with one line for each thing that was asked for and is not to be had, and why.
+    /// Called on rank 0 with one line for each option that could not be fulfilled, and why.
     pub log: Option<fn(fmt::Arguments<'_>)>,
-    /// Bound on this process's arena, from which communicators get their memory. `None`: as the environment says
-    /// ([`arena::VARIABLE`]), else [`arena::DEFAULT`].
+    /// Size of this process's arena in bytes, from which communicators get their memory. `None`: what the environment
+    /// says ([`arena::VARIABLE`]), else [`arena::DEFAULT`].
     pub arena: Option<u64>,
-    /// What the communicator counts as done before it, which is nothing, and what others count on fresh memory, but for central
-    /// barriers: for checks that begin where counters wrap. The same on every rank.
+    /// For checks that start where counters wrap: the counts with which the first communicator starts, and later ones
+    /// on fresh memory (there the count of central barriers is zero). The same on every rank.
     #[doc(hidden)]
     pub begin: Base,
 }
@@ -75,27 +75,27 @@ pub struct Peer {
 /// A rank that is ready.
 #[derive(Debug)]
 pub struct Joined<C = Intracomm> {
-    /// To call collectives on, and to make other communicators from.
+    /// All ranks' communicator: for collectives, and to make other communicators from.
     pub communicator: C,
-    /// The segment under it.
+    /// The communicator's segment.
     pub segment: Segment,
     /// Where this rank's pages are, page by page.
     pub placement: Placement,
-    /// Where everyone's pages are, by rank, in figures.
+    /// The same as numbers, of all ranks, by rank.
     pub placements: Vec<Summary>,
-    /// What the segment's pages are, and why.
+    /// Which pages the segment has, and why.
     pub pages: pages::Choice,
     /// How this rank waits, and why.
     pub waiting: Choice,
-    /// How this rank learns that a peer is gone.
+    /// How this rank learns that a peer has died.
     pub liveness: Liveness,
-    /// Everyone, by rank.
+    /// All ranks' processes, by rank.
     pub peers: Vec<Peer>,
 }
 
 impl Joined {
-    /// Where everyone is, by their bindings when they joined: what groups are built from. Every rank of a machine sees the
-    /// same, unless control groups show them different parts of it.
+    /// Where all ranks run, from their bindings when they joined: the groups of each level are built from it. All ranks
+    /// of a machine get the same result, unless control groups show them different parts of the machine.
     pub fn processes(&self) -> Processes {
         let bindings: Vec<_> = self.peers.iter().map(|peer| peer.pus.clone()).collect();
         let mut processes = Processes::default();
@@ -104,8 +104,8 @@ impl Joined {
     }
 }
 
-/// Starts this rank up: bind first, then call. `plan` gives the parameters for a number of ranks,
-/// the same on every rank.
+/// Starts this rank. All ranks call; a process that is to be bound to PUs is bound before. `plan` returns the segment's
+/// parameters for a number of ranks, the same on every rank.
 ///
 /// # Errors
 /// One rank's failure is an error on every rank, which names that rank and the cause.
@@ -120,7 +120,7 @@ pub fn join(
     Ok(Joined { communicator, segment, placement, placements, pages, waiting, liveness, peers })
 }
 
-/// [`join`] for hosts that make a communicator of their own type: the place is to be opened by them.
+/// [`join`] for hosts that make a communicator of their own type: they open the place themselves.
 ///
 /// # Errors
 /// As [`join`].
@@ -135,7 +135,7 @@ pub fn join_place(
     let greeting = Greeting::of(params, size, options);
     let all = agree(bootstrap, greeting.as_ref().map(Greeting::write).map_err(Clone::clone))?;
     let Greeting { layout, pages: asked, policy, timeout, .. } = greeting?;
-    let (peers, quota) = meet(&layout, &all)?;
+    let (peers, quota) = compare(&layout, &all)?;
     let waiting = {
         let sets: Vec<_> = peers.iter().map(|peer| peer.pus.clone()).collect();
         waiting::decide(options.spin, waiting::choose(&sets, quota))
@@ -151,7 +151,7 @@ pub fn join_place(
         Some(made) => Ok(made),
         None => Created::read(&all).and_then(|made| {
             let attached = Segment::attach_in(&made.handle, &in_pages(params, made.kind)?, made.kind);
-            Ok((attached.map_err(|error| taken_along(error, 0, &peers))?, made))
+            Ok((attached.map_err(|error| open_failure(error, 0, &peers))?, made))
         }),
     };
     let own = own_arena(options, size);
@@ -164,13 +164,13 @@ pub fn join_place(
     let layout = *segment.layout();
 
     let node = peers.get(rank as usize).map_or(0, |peer| peer.node);
-    let placed = map_arenas(&own, (rank, &peers), &all).and_then(|maps| {
+    let placed = map_arenas(&own, rank, &peers, &all).and_then(|maps| {
         let unbound = binding::on_node(node, || placement::place(&segment, rank, policy, node))?;
         Ok((maps, unbound))
     });
     let (maps, unbound) = step(bootstrap, placed)?;
 
-    lead(&segment, rank, &peers);
+    write_leader(&segment, rank, &peers);
     if rank == 0 && options.begin != Base::default() {
         segment.region().counter(layout.central_count()).store_release(options.begin.arrivals(size));
     }
@@ -181,26 +181,26 @@ pub fn join_place(
     let (descriptors, liveness) = watching?;
     let placements: Option<_> = (0..).zip(&all).map(|(rank, message)| Summary::read(rank, message)).collect();
     let placements: Vec<Summary> = placements.ok_or_else(malformed)?;
-    let pages = pages::Choice { asked, kind, bytes: segment.bytes(), mapped: add(&placements), why };
+    let pages = pages::Choice { asked, kind, bytes: segment.bytes(), mapped: sum_mapped(&placements), why };
     if let (Some(log), 0) = (options.log, rank) {
-        tell(log, &pages, policy, &placements);
+        log_fallbacks(log, &pages, policy, &placements);
     }
 
     let commons = Commons::new(rank, own, maps, descriptors.into(), waiting.yields);
-    let communicator = Place::world(commons.into(), segment.region(), (layout, options.begin), timeout);
+    let communicator = Place::world(commons.into(), segment.region(), layout, options.begin, timeout);
     Ok(Joined { communicator, segment, placement, placements, pages, waiting, liveness, peers })
 }
 
-/// All ranks' maps; `None` where a rank could not look.
-fn add(placements: &[Summary]) -> Option<Mapped> {
+/// What all ranks together have mapped; `None` if a rank could not look it up.
+fn sum_mapped(placements: &[Summary]) -> Option<Mapped> {
     placements.iter().try_fold(Mapped::default(), |sum, Summary { mapped, .. }| {
         let Mapped { bytes, huge } = (*mapped)?;
         Some(Mapped { bytes: sum.bytes.saturating_add(bytes), huge: sum.huge.saturating_add(huge) })
     })
 }
 
-/// One line for each thing that was asked for and is not to be had.
-fn tell(log: fn(fmt::Arguments<'_>), pages: &pages::Choice, policy: Policy, placements: &[Summary]) {
+/// Logs one line for each option that could not be fulfilled.
+fn log_fallbacks(log: fn(fmt::Arguments<'_>), pages: &pages::Choice, policy: Policy, placements: &[Summary]) {
     if pages.fell_back() {
         log(format_args!("huge pages were asked for, the segment has {pages}: {}", pages.why));
     }
@@ -214,23 +214,24 @@ fn tell(log: fn(fmt::Arguments<'_>), pages: &pages::Choice, policy: Policy, plac
     }
 }
 
-/// A step that has nothing to tell but whether it went well.
+/// Ends a step that has no data for the other ranks: they learn only whether it succeeded here.
 fn step<A>(bootstrap: &mut dyn Bootstrap, mine: Result<A, PosixError>) -> Result<A, PosixError> {
     agree(bootstrap, mine.as_ref().map(|_| vec![]).map_err(Clone::clone))?;
     mine
 }
 
-/// Why a file of `maker` can't be opened: who ends takes its descriptors along, a moment before it can be seen to have ended.
-fn taken_along(error: PosixError, maker: Rank, peers: &[Peer]) -> PosixError {
+/// Why a file of `maker` can't be opened. A process that ends loses its descriptors a moment before others can see that
+/// it has ended: so this waits for that a little.
+fn open_failure(error: PosixError, maker: Rank, peers: &[Peer]) -> PosixError {
     let ended = peers.get(maker as usize).is_some_and(|maker| watch::ends(&maker.process, Duration::from_millis(100)));
     if ended { watch::gone(maker) } else { error }
 }
 
 fn malformed() -> PosixError {
-    PosixError::bootstrap("a rank sent a message that is no part of this start-up")
+    PosixError::bootstrap("a rank sent a message that does not belong to this start-up")
 }
 
-/// What a rank tells of itself.
+/// What a rank sends about itself in the first allgather.
 struct Greeting {
     layout: Layout,
     me: Peer,
@@ -240,7 +241,7 @@ struct Greeting {
     /// The decision table's hash.
     table: u64,
     begin: Base,
-    /// The bound on one wait: each rank's own.
+    /// The longest wait; ranks may differ in it.
     timeout: Option<Duration>,
 }
 
@@ -267,9 +268,9 @@ impl Greeting {
     }
 }
 
-/// Reads everyone's greeting. Every rank makes the same comparisons, in the same order, of the same
-/// bytes: all pass or all fail alike.
-fn meet(layout: &Layout, all: &[Vec<u8>]) -> Result<(Vec<Peer>, Option<u64>), PosixError> {
+/// Reads all ranks' greetings: the peers, and the smallest quota of processor time. Every rank makes the same
+/// comparisons, in the same order, of the same bytes: so all succeed, or all fail with the same error.
+fn compare(layout: &Layout, all: &[Vec<u8>]) -> Result<(Vec<Peer>, Option<u64>), PosixError> {
     let hash_of_0 = Reader(all.first().map_or(&[][..], Vec::as_slice)).words_after_version();
     let mut peers = Vec::with_capacity(all.len());
     let (mut pages_of_0, mut table_of_0, mut begin_of_0) = (None, None, None);
@@ -291,7 +292,7 @@ fn meet(layout: &Layout, all: &[Vec<u8>]) -> Result<(Vec<Peer>, Option<u64>), Po
             let cause = format!("has another decision table than rank 0 ({TABLE}, {RULES})");
             return Err(PosixError::Peer { rank, cause });
         }
-        // After the table, by which the plan may differ.
+        // After the table: different tables may be the cause of different plans.
         let expected = hash_of_0.unwrap_or_else(|| layout.hash());
         Refusal::check(Argument::Hash, hash, Bound::Equals(expected)).map_err(differs)?;
         let pus = PuSet::from_words(reader.words().ok_or_else(malformed)?);
@@ -306,18 +307,18 @@ fn meet(layout: &Layout, all: &[Vec<u8>]) -> Result<(Vec<Peer>, Option<u64>), Po
 }
 
 impl Reader<'_> {
-    /// The plan's hash in a greeting.
+    /// The layout's hash in a greeting.
     fn words_after_version(mut self) -> Option<u64> {
         self.word()?;
         self.word()
     }
 }
 
-/// What rank 0 has made.
+/// The segment that rank 0 has made, as the other ranks learn of it.
 struct Created {
     handle: Handle,
     kind: Kind,
-    /// Why it is not of a kind that was asked for before.
+    /// Why it does not have the kinds of pages that were tried before.
     why: String,
 }
 
@@ -341,7 +342,7 @@ fn in_pages(params: Params, kind: Kind) -> Result<Layout, Refusal> {
     Layout::new(Params { page, ..params })
 }
 
-/// A file's handle, and a word about the file, as they travel.
+/// A file's handle and one more word about the file, as words of a message.
 fn words_of(&Handle { pid, fd, device, inode }: &Handle, about: u64) -> [u64; 5] {
     [pid.into(), fd as u64, device, inode, about]
 }
@@ -351,13 +352,13 @@ fn handle_of(words: &[u64]) -> Option<(Handle, u64)> {
     Some((Handle { pid: pid.try_into().ok()?, fd: fd.try_into().ok()?, device, inode }, about))
 }
 
-/// Rank 0's part: the first kind of pages that can be had; the header's page is the first to be placed.
+/// Rank 0 makes the segment, in the first kind of pages that it gets; the header's page is the first to be placed.
 fn create(params: Params, asked: Pages, me: Option<&Peer>) -> Result<(Segment, Created), PosixError> {
     let mut why = String::new();
     for &kind in asked.kinds() {
         let layout = in_pages(params, kind)?;
         let made = kind.check().and_then(|()| {
-            // The pool is no part of what is available, and promises its pages by itself.
+            // The pool of huge pages is not counted as available memory, and reserves its pages by itself.
             if kind != Kind::Hugetlb {
                 space::check(layout.bytes())?;
             }
@@ -378,10 +379,9 @@ fn create(params: Params, asked: Pages, me: Option<&Peer>) -> Result<(Segment, C
     Err(PosixError::bootstrap("no kind of pages is allowed"))
 }
 
-/// This process's arena, as large as it may be.
+/// Makes this process's arena, as large as asked for and as the limit on files allows.
 fn own_arena(options: &Options, size: u32) -> Result<Arena, PosixError> {
     let bytes = options.arena.map_or_else(arena::from_env, Ok)?;
-    // Who may make small files only gets a small arena.
     let most = sys::file_limit().saturating_sub(head(size).next_multiple_of(arena::page()));
     Ok(Arena::create(head(size), bytes.min(most))?.beginning(options.begin))
 }
@@ -390,26 +390,26 @@ fn write_arena(arena: &Arena) -> Vec<u8> {
     Writer::default().words(&words_of(arena.handle(), arena.bytes())).0
 }
 
-/// The arenas of all, by rank. They stay mapped: what communicators are made of later maps nothing.
-fn map_arenas(own: &Arena, (me, peers): (Rank, &[Peer]), all: &[Vec<u8>]) -> Result<Vec<Arc<Map>>, PosixError> {
+/// Maps the arenas of all ranks, by rank. They stay mapped, so that making a communicator maps nothing.
+fn map_arenas(own: &Arena, me: Rank, peers: &[Peer], all: &[Vec<u8>]) -> Result<Vec<Arc<Map>>, PosixError> {
     let map = |(rank, message): (Rank, &Vec<u8>)| {
         if rank == me {
             return Ok(Arc::clone(own.map()));
         }
         let (handle, bytes) = Reader(message).words().and_then(|words| handle_of(&words)).ok_or_else(malformed)?;
-        let map = Sealed::open(&handle, bytes).map_err(|error| taken_along(error, rank, peers))?.map()?;
+        let map = Sealed::open(&handle, bytes).map_err(|error| open_failure(error, rank, peers))?.map()?;
         map.keep_from_children()?;
         Ok(Arc::new(map))
     };
     (0..).zip(all).map(map).collect()
 }
 
-/// P1's `leaders`: the lowest rank on this rank's NUMA node.
-fn lead(segment: &Segment, rank: Rank, peers: &[Peer]) {
+/// Writes this rank's element of P1's `leaders`: the lowest rank on its NUMA node.
+fn write_leader(segment: &Segment, rank: Rank, peers: &[Peer]) {
     let node = |rank: Rank| peers.get(rank as usize).map(|peer| peer.node);
     let leader = (0..rank).find(|&other| node(other) == node(rank)).unwrap_or(rank);
     let bytes = (leader as i32).to_ne_bytes();
-    // SAFETY: this rank alone writes its element, and nobody reads before the next allgather; the bytes are ours.
+    // SAFETY: this rank alone writes its element, and no rank reads it before the next allgather; the bytes are ours.
     unsafe { segment.region().write(segment.layout().leader(rank), Buf::of(&bytes)) }
 }
 
@@ -457,10 +457,10 @@ mod tests {
         };
         let (mine, theirs) = (greeting(16).unwrap(), greeting(32).unwrap());
         for layout in [mine.0, theirs.0] {
-            let error = meet(&layout, &[mine.1.clone(), theirs.1.clone()]).unwrap_err();
+            let error = compare(&layout, &[mine.1.clone(), theirs.1.clone()]).unwrap_err();
             assert!(error.to_string().starts_with("rank 1: layout hash is"), "{error}");
         }
-        assert!(meet(&mine.0, &[mine.1.clone(), vec![1, 2]]).is_err());
+        assert!(compare(&mine.0, &[mine.1.clone(), vec![1, 2]]).is_err());
     }
 
     #[test]
@@ -470,12 +470,12 @@ mod tests {
             Greeting::of(Params::new(1), 1, &Options { begin, ..Options::default() }).unwrap()
         };
         let (mine, theirs) = (greeting(3), greeting(4));
-        assert!(meet(&mine.layout, &[mine.write(), mine.write()]).is_ok());
-        let error = meet(&mine.layout, &[mine.write(), theirs.write()]).unwrap_err().to_string();
+        assert!(compare(&mine.layout, &[mine.write(), mine.write()]).is_ok());
+        let error = compare(&mine.layout, &[mine.write(), theirs.write()]).unwrap_err().to_string();
         assert_eq!(error, "rank 1: base is 4, must be 3 (as rank 0 has it)");
     }
 
-    /// Those on fresh memory begin as the first one; what follows on warm memory counts on.
+    /// Communicators on fresh memory start like the first one; one on warm memory continues its counts.
     #[test]
     fn communicators_that_are_made_begin_there_too() {
         let begin = Base { operation: (1 << 16) - 3, clock: (1 << 24) - 2, sets: 5, centrals: 6 };
@@ -499,11 +499,11 @@ mod tests {
     fn every_rank_finds_the_rank_with_another_decision_table() {
         let greeting = |table| Greeting { table, ..Greeting::of(Params::new(1), 1, &Options::default()).unwrap() };
         let (mine, theirs) = (greeting(7), greeting(8));
-        assert!(meet(&mine.layout, &[mine.write(), mine.write()]).is_ok());
-        // A table may give another plan: it is the table that is named.
+        assert!(compare(&mine.layout, &[mine.write(), mine.write()]).is_ok());
+        // Another table may give another plan too: the error names the table.
         let queues = Layout::new(Params::new(1).with_cico()).unwrap();
         for theirs in [theirs, Greeting { layout: queues, ..greeting(8) }] {
-            let error = meet(&mine.layout, &[mine.write(), theirs.write()]).unwrap_err().to_string();
+            let error = compare(&mine.layout, &[mine.write(), theirs.write()]).unwrap_err().to_string();
             assert!(error.contains("rank 1") && error.contains("UNISONO_TABLE"), "{error}");
         }
     }

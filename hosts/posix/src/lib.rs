@@ -1,22 +1,21 @@
 //! Unisono between processes of one Linux machine.
 //!
 //! ```text
-//! launch     starts N processes, binds them, serves their bootstrap, buries them
-//! bootstrap  an allgather of bytes: all that a start-up needs from the world
+//! launch     starts N processes, binds them, serves their bootstrap, waits for their ends
+//! bootstrap  an allgather of bytes: all that a start-up needs from outside
 //! join       the start-up of one rank: segment, space, placement, liveness, waiting
-//! sealed     anonymous, sealed files in memory: nothing has a name
-//! segment    such a file with a header, mapped by all
+//! sealed     anonymous, sealed files in memory, which have no name in the file system
+//! segment    such a file with a header, mapped by all ranks
 //! arena      such a file of one process, of which communicators lease slices
-//! communicator   dup, split, create group, free: each on a slice
-//! pages, policy   huge pages and memory policies, where they are asked for
-//! topology, binding, placement, waiting   what the machine is, and what was made of it
+//! communicator   dup, split, create group, free: each communicator is on a slice
+//! pages, policy   huge pages and memory policies, if they are asked for
+//! topology, binding, placement, waiting   the machine, and where ranks run, have their pages, and how they wait
 //! timeout    a bound on each wait, from the environment
-//! locality, switches   where processes are on machines and networks, for groups per level
+//! locality, switches   where processes are on machines and networks, for the groups of each level
 //! ```
-//! Nothing is left behind, whatever dies at whatever moment: the segment has no name and goes
-//! with its last map; processes are killed when the launcher's thread ends; and no rank waits for
-//! one that is gone, since every step of the start-up carries failures and every later wait looks
-//! at its peers.
+//! Nothing is left behind, whichever process dies at whichever moment. The segment has no name and is freed with its
+//! last map. Processes are killed when the launcher's thread ends. No rank waits for one that has died, because every
+//! step of the start-up reports failures to all, and every later wait looks at its peers.
 //!
 //! ```no_run
 //! use unisono_kernel::region::Params;
@@ -76,7 +75,7 @@ pub use waiting::Waiting;
 use unisono_kernel::machine::transport::Transport;
 use unisono_kernel::machine::wait::SpinThen;
 
-/// Processes on one machine: a mapped segment, no messages, waits that spin or yield and watch the peers.
+/// Processes on one machine: a mapped segment, no messages; waits spin or yield, and look whether peers live.
 #[derive(Debug)]
 pub enum Posix {}
 

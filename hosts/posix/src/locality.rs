@@ -1,7 +1,7 @@
-//! Where processes are, from their bindings: what paper P3's groups are built from (section 2.1).
+//! Where processes run, from their bindings. Paper P3's groups are built from it (section 2.1).
 //!
 //! A process uses a unit of a level if all PUs on which it may run are in it. One that may run on every PU of a machine of
-//! several cores is not bound: of what lies inside the node nothing can be said, so it takes part from the node level on.
+//! several cores is not bound: nothing is known of its place inside the node, so it takes part from the node level on.
 //! A level is active if two or more cores share a unit of it.
 
 use crate::binding::PuSet;
@@ -33,7 +33,8 @@ pub fn locality(topology: &Topology, pus: &PuSet) -> Option<Locality> {
     Some(unit(Kind::Core).map_or(locality, |core| locality.with_core(core)))
 }
 
-/// The levels of a machine that are active: inside it, those with a unit that several cores share. Nodes and switches always are.
+/// The active levels of a machine: inside it, those with a unit that several cores share. Nodes and switches are always
+/// active.
 pub fn active(topology: &Topology) -> Levels {
     let cores = topology.cores();
     let shared = |object: &Object| object.pus.len() > 1 && !cores.iter().any(|core| object.pus.is_subset(core));
@@ -57,8 +58,8 @@ impl Default for Processes {
 }
 
 impl Processes {
-    /// Adds a node with its processes, the next ranks, by the PUs on which each may run. Nodes without a switch are those
-    /// of a network that nobody has described.
+    /// Adds a node with its processes, which get the next ranks; `bindings` has the PUs on which each may run. `switch`
+    /// is `None` if the network is not described.
     pub fn add_node(&mut self, topology: &Topology, switch: Option<u32>, bindings: &[PuSet]) {
         self.active = self.active.union(active(topology));
         let mut place = Locality::NOWHERE.with(Level::Node, self.nodes);
@@ -77,7 +78,7 @@ impl Processes {
         }
     }
 
-    /// Where each is.
+    /// Each process's locality, by rank.
     pub fn localities(&self) -> &[Locality] {
         &self.localities
     }
@@ -92,7 +93,7 @@ impl Processes {
         &self.unbound
     }
 
-    /// One line for a log, where ranks are not bound.
+    /// One line for a log, if some ranks are not bound.
     pub fn warning(&self) -> Option<String> {
         let ranks: PuSet = self.unbound.iter().copied().collect();
         let (all, some) = (self.localities.len(), self.unbound.len());
@@ -100,7 +101,7 @@ impl Processes {
             .then(|| format!("{some} of {all} ranks are not bound ({ranks}): they take part from the node level on"))
     }
 
-    /// Their groups on those active levels that are left on.
+    /// The processes' groups on those active levels that are also in `levels`.
     ///
     /// # Errors
     /// There is no process.
@@ -111,7 +112,7 @@ impl Processes {
     }
 }
 
-/// What groups are kept in.
+/// The memory that groups are built in.
 #[derive(Clone, Debug, Default)]
 pub struct Storage {
     places: Vec<Place>,

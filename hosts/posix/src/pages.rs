@@ -1,37 +1,37 @@
-//! What a segment's pages are: ordinary, or huge where huge ones are asked for and can be had.
+//! The pages of a segment: ordinary ones, or huge ones if they are asked for and available.
 //!
-//! | kind | made by | refused where |
+//! | kind | made by | refused if |
 //! |---|---|---|
 //! | hugetlb | `memfd_create(MFD_HUGETLB \| MFD_HUGE_2MB)` | the pool is too small: `mmap` reserves all pages or fails |
 //! | transparent | `madvise(MADV_HUGEPAGE)`, faulted in before they are reserved | `shmem_enabled` is never or deny |
 //! | ordinary | `memfd_create` | |
 //!
-//! Rank 0 tries them in this order, before anything is touched, and tells the others which it was and why none
-//! before. What was got is not believed: each rank looks at `/proc/self/smaps` once its pages are there.
+//! Rank 0 tries them in this order, before anything is touched, and tells the others which kind it got and why not one
+//! before. Each rank verifies the kind in `/proc/self/smaps` when its pages exist.
 
 use crate::error::PosixError;
 use crate::sys;
 use core::fmt;
 use std::fs::read_to_string;
 
-/// Environment: overrides what is asked for.
+/// Environment variable: `default` or `huge`, which overrides the option.
 pub const PAGES: &str = "UNISONO_PAGES";
 
 /// Bytes of a huge page.
 pub const HUGE: u64 = 2 << 20;
 
-/// Where the kernel tells of its pool.
+/// The kernel's directory of its pool of huge pages.
 const POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB";
-/// Where the kernel tells of transparent huge pages.
+/// The kernel's directory of transparent huge pages.
 const TRANSPARENT: &str = "/sys/kernel/mm/transparent_hugepage";
 
-/// What is asked for.
+/// Which pages are asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pages {
     /// The machine's ordinary pages.
     #[default]
     Default,
-    /// Huge pages of 2 MiB, where they can be had.
+    /// Huge pages of 2 MiB, if available.
     Huge,
 }
 
@@ -45,15 +45,15 @@ impl Pages {
         }
     }
 
-    /// What the environment asks for, else this.
+    /// The environment's value, else this one.
     ///
     /// # Errors
-    /// It asks for something else.
+    /// The environment's value is neither.
     pub(crate) fn decide(self) -> Result<Self, PosixError> {
         sys::setting(PAGES, "default or huge", Self::from_name).map(|found| found.unwrap_or(self))
     }
 
-    /// The kinds that will do, the best first.
+    /// The kinds to try, the best first.
     pub(crate) const fn kinds(self) -> &'static [Kind] {
         match self {
             Self::Default => &[Kind::Ordinary],
@@ -68,16 +68,16 @@ pub enum Kind {
     /// The machine's ordinary pages.
     #[default]
     Ordinary,
-    /// Ordinary memory, in huge pages where the kernel finds some.
+    /// Ordinary memory that the kernel puts in huge pages where it finds some.
     Transparent,
-    /// Huge pages of the kernel's pool.
+    /// Huge pages from the kernel's pool.
     Hugetlb,
 }
 
 impl Kind {
     const ALL: [Self; 3] = [Self::Ordinary, Self::Transparent, Self::Hugetlb];
 
-    /// Bytes of a page that is reserved, faulted in and looked up at once.
+    /// Bytes of the unit in which pages are reserved, touched and looked up.
     pub fn page(self) -> u64 {
         match self {
             Self::Ordinary | Self::Transparent => sys::page(),
@@ -85,7 +85,7 @@ impl Kind {
         }
     }
 
-    /// Bytes to which a rank's area is aligned, at least.
+    /// The least alignment of a rank's area, in bytes.
     pub fn area(self) -> u64 {
         match self {
             Self::Ordinary => sys::page(),
@@ -102,10 +102,10 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 
-    /// Does the kernel refuse such pages whatever their number?
+    /// Checks that the kernel is set to give such pages at all.
     ///
     /// # Errors
-    /// It does: the setting that says so.
+    /// The kernel's setting that forbids them.
     pub(crate) fn check(self) -> Result<(), PosixError> {
         match self {
             Self::Ordinary | Self::Hugetlb => Ok(()),
@@ -116,7 +116,7 @@ impl Kind {
         }
     }
 
-    /// Why a file of `bytes` bytes in such pages failed.
+    /// The text that says why a file of `bytes` bytes in such pages could not be made.
     pub(crate) fn failure(self, bytes: u64, error: &PosixError) -> String {
         match (self, pool()) {
             (Self::Hugetlb, Some((total, free))) if !matches!(error, PosixError::Refused(_)) => {
@@ -147,8 +147,8 @@ impl fmt::Display for Kind {
     }
 }
 
-/// May shared memory lie on transparent huge pages? `all`: the setting for all sizes; `size`: that for 2 MiB, on
-/// kernels that have it.
+/// Checks that shared memory may have transparent huge pages. `all`: the text of the setting for all sizes; `size`: of
+/// that for 2 MiB, on kernels that have it.
 fn transparent(all: &str, size: Option<&str>) -> Result<(), PosixError> {
     let chosen =
         |text: &str| text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word.to_owned());
@@ -169,26 +169,26 @@ fn transparent(all: &str, size: Option<&str>) -> Result<(), PosixError> {
     }
 }
 
-/// Pages of the kernel's pool, and those of them that are neither used nor promised.
+/// Number of pages in the kernel's pool, and of those that are neither used nor reserved.
 fn pool() -> Option<(u64, u64)> {
     let number = |name: &str| read_to_string(format!("{POOL}/{name}")).ok()?.trim().parse::<u64>().ok();
     let (total, free, promised) = (number("nr_hugepages")?, number("free_hugepages")?, number("resv_hugepages")?);
     Some((total, free.saturating_sub(promised)))
 }
 
-/// What this machine offers, in words.
+/// A sentence about the huge pages that this machine offers.
 pub fn offer() -> String {
     let pool = pool().map_or("no pool".into(), |(total, free)| format!("{free} of {total} free in the pool"));
     let transparent = Kind::Transparent.check().map_or_else(|why| format!("not: {why}"), |()| "on request".into());
     format!("Huge pages of 2 MiB: {pool}; transparent: {transparent}")
 }
 
-/// How much of a map is there, in this process, and how much of that is in huge pages.
+/// How much of a map this process has mapped, and how much of that in huge pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mapped {
     /// Bytes of pages that are mapped.
     pub bytes: u64,
-    /// Bytes of these that huge pages map.
+    /// Bytes of these in huge pages.
     pub huge: u64,
 }
 
@@ -197,7 +197,7 @@ pub(crate) fn look(base: u64, bytes: u64) -> Option<Mapped> {
     mapped(&read_to_string("/proc/self/smaps").ok()?, base, base.saturating_add(bytes))
 }
 
-/// The same, of smaps' text: all areas that begin in `base..end`.
+/// The same from the text of smaps: all areas that start in `base..end`.
 fn mapped(smaps: &str, base: u64, end: u64) -> Option<Mapped> {
     let hex = |digits| u64::from_str_radix(digits, 16).ok();
     let (mut inside, mut found) = (false, None);
@@ -217,7 +217,7 @@ fn mapped(smaps: &str, base: u64, end: u64) -> Option<Mapped> {
         match field {
             "Rss" => all.bytes += of,
             "ShmemPmdMapped" => all.huge += of,
-            // No part of Rss.
+            // These are not counted in Rss.
             "Shared_Hugetlb" | "Private_Hugetlb" => {
                 all.bytes += of;
                 all.huge += of;
@@ -228,30 +228,30 @@ fn mapped(smaps: &str, base: u64, end: u64) -> Option<Mapped> {
     found
 }
 
-/// What was asked for, and what came of it.
+/// The pages that were asked for, and those that the segment has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// What was asked for.
+    /// The pages that were asked for.
     pub asked: Pages,
     /// How the segment was made.
     pub kind: Kind,
     /// Bytes of the segment.
     pub bytes: u64,
-    /// All ranks' maps, added up, as each found them when its pages were there; `None`: somebody could not look.
+    /// The sum over all ranks of what each has mapped after its pages were placed; `None`: a rank could not look it up.
     pub mapped: Option<Mapped>,
-    /// Why what was asked for was not to be had; empty where it was.
+    /// Why better kinds were not available; empty if the best one was.
     pub why: String,
 }
 
 impl Choice {
-    /// Are there ordinary pages though huge ones were asked for, as far as is known?
+    /// Were huge pages asked for, and are ordinary ones used, as far as is known?
     pub fn fell_back(&self) -> bool {
         let all_huge = self.kind != Kind::Ordinary && self.mapped.is_none_or(|Mapped { bytes, huge }| bytes == huge);
         self.asked == Pages::Huge && !all_huge
     }
 }
 
-/// What is there; not why.
+/// The pages that the segment has, without the reason.
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, bytes, mapped, .. } = self;

@@ -1,11 +1,11 @@
 //! Where the segment's pages are: reserved and touched first by their owner, then looked up.
 //!
-//! Where that is asked for, each rank first sets a policy for its own area with `mbind`; where it is refused, first touch
-//! must do. Each rank, bound or else confined to its node for this step, reserves its own area with `fallocate` (the kernel takes those
-//! pages from the caller's node, and a shortage is an error here instead of a kill later), touches
-//! every page under `MADV_RANDOM` (one fault, one page), and asks `move_pages` where each one is.
-//! That call knows only pages that the caller has mapped, so each is read before. Where the call
-//! is missing or forbidden the pages are unknown, with the reason.
+//! On request each rank first sets a memory policy for its own area with `mbind`; if that is refused, first touch
+//! decides. Each rank is bound, or confined to its node for this step. It reserves its own area with `fallocate`: the
+//! kernel takes those pages from the caller's node, and a shortage is an error here instead of a kill later. It touches
+//! every page under `MADV_RANDOM` (one page for each fault), and asks `move_pages` where each one is. That call knows
+//! only pages that the caller has mapped, so each is read before. Where the call is missing or forbidden, the pages
+//! count as unknown, with the reason.
 
 use crate::error::{Limit, PosixError};
 use crate::pages::Mapped;
@@ -22,9 +22,9 @@ use unisono_kernel::region::{Counter, Extent, Layout, Word};
 /// A page that is not on its owner's NUMA node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Misplaced {
-    /// In the shared pages (header, lease, P1's sets) that rank 0 owns, else in the rank's own area.
+    /// True: it is one of the shared pages (header, lease, P1's sets) that rank 0 owns. False: in the rank's own area.
     pub shared: bool,
-    /// Its index there.
+    /// Its index in that area.
     pub page: u64,
     /// The node that it is on.
     pub found: u32,
@@ -32,59 +32,59 @@ pub struct Misplaced {
     pub expected: u32,
 }
 
-/// What one rank found out about its pages.
+/// Where the pages of one rank are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
     /// The rank.
     pub rank: Rank,
     /// Its NUMA node.
     pub node: u32,
-    /// Pages looked at: all that the rank owns.
+    /// Number of pages that were looked up: all that the rank owns.
     pub checked: u64,
-    /// Bytes of each of them.
+    /// Bytes of a page.
     pub page: u64,
-    /// Every page on another node.
+    /// The pages on another node.
     pub misplaced: Vec<Misplaced>,
-    /// Pages whose node is not known.
+    /// Number of pages whose node is not known.
     pub unknown: u64,
-    /// Why not: the last error number.
+    /// Why it is not known: the last error number.
     pub errno: Option<i32>,
-    /// What of the segment the rank has mapped, and how much of it in huge pages; `None`: it could not look.
+    /// How many bytes of the segment the rank has mapped, and how many in huge pages; `None`: the kernel does not say.
     pub mapped: Option<Mapped>,
-    /// The error number with which `mbind` was refused, where it was asked for.
+    /// The error number of `mbind`, if it was asked for and refused.
     pub unbound: Option<i32>,
 }
 
-/// A [`Placement`] in figures: what every rank knows of every rank.
+/// A [`Placement`] as numbers, which all ranks know of each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// The rank.
     pub rank: Rank,
     /// Its NUMA node.
     pub node: u32,
-    /// Pages looked at: all that the rank owns.
+    /// Number of pages that were looked up: all that the rank owns.
     pub checked: u64,
-    /// Pages on another node.
+    /// Number of pages on another node.
     pub misplaced: u64,
-    /// Pages whose node is not known.
+    /// Number of pages whose node is not known.
     pub unknown: u64,
-    /// What of the segment the rank has mapped, and how much of it in huge pages; `None`: it could not look.
+    /// How many bytes of the segment the rank has mapped, and how many in huge pages; `None`: the kernel does not say.
     pub mapped: Option<Mapped>,
-    /// The error number with which `mbind` was refused, where it was asked for.
+    /// The error number of `mbind`, if it was asked for and refused.
     pub unbound: Option<i32>,
 }
 
-/// The extents that `rank` owns: its area, and rank 0 the shared pages; true for those.
+/// The extents that `rank` owns: its area, and for rank 0 the shared pages too (with true).
 fn owned(layout: &Layout, rank: Rank) -> impl Iterator<Item = (bool, Extent)> {
     let shared = (rank == 0).then(|| (true, layout.shared_pages()));
     shared.into_iter().chain([(false, layout.own_pages(rank))])
 }
 
-/// Reserves the pages of `rank` and touches each, on the caller's NUMA node, which is `node` for the policy. Answers
-/// the error number with which the policy was refused.
+/// Reserves the pages of `rank` and touches each, on the caller's NUMA node. `node` is that node's number, for the
+/// policy. Returns the error number of the policy's call, if it was refused.
 ///
 /// # Errors
-/// [`PosixError::Space`] where there is no room; other refusals of the kernel.
+/// [`PosixError::Space`] if there is not enough memory; other errors of the system calls.
 pub(crate) fn place(segment: &Segment, rank: Rank, policy: Policy, node: u32) -> Result<Option<i32>, PosixError> {
     let mut unbound = None;
     for (_, extent) in owned(segment.layout(), rank) {
@@ -105,8 +105,8 @@ pub(crate) fn place(segment: &Segment, rank: Rank, policy: Policy, node: u32) ->
     Ok(unbound)
 }
 
-/// Writes to a page without changing it, whatever another rank does there: adds nothing, in a way
-/// that the compiler can't leave out.
+/// Writes to a page without changing it, even if another rank writes there: adds 0 atomically, in a way that the
+/// compiler can't leave out.
 fn touch(word: &Word) {
     word.fetch_add(core::hint::black_box(0));
 }
@@ -143,14 +143,14 @@ pub(crate) fn verify(segment: &Segment, rank: Rank, node: u32) -> Placement {
 }
 
 impl Placement {
-    /// In figures.
+    /// The same as numbers.
     pub fn summary(&self) -> Summary {
         let Self { rank, node, checked, unknown, mapped, unbound, .. } = *self;
         Summary { rank, node, checked, misplaced: self.misplaced.len() as u64, unknown, mapped, unbound }
     }
 }
 
-/// In a message: nobody could look.
+/// In a message: the kernel did not say what is mapped.
 const UNKNOWN: u64 = u64::MAX;
 
 impl Summary {
@@ -181,7 +181,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// The summary, then every misplaced page, runs of neighbours on one line.
+/// The summary, then every misplaced page; neighbouring pages share a line.
 impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.summary().fmt(f)?;
@@ -191,23 +191,26 @@ impl fmt::Display for Placement {
         let run = |a: &Misplaced, b: &Misplaced| b.page == a.page + 1 && (a.shared, a.found) == (b.shared, b.found);
         for run in self.misplaced.chunk_by(run) {
             let [first, .., last] = run else {
-                write!(f, "\n  {}", One(&run[0], None))?;
+                write!(f, "\n  {}", Line { first: &run[0], last: None })?;
                 continue;
             };
-            write!(f, "\n  {}", One(first, Some(last.page)))?;
+            write!(f, "\n  {}", Line { first, last: Some(last.page) })?;
         }
         Ok(())
     }
 }
 
-/// One line of a report: a page, or a run up to the last one.
-struct One<'a>(&'a Misplaced, Option<u64>);
+/// One line of a report: a page, or the pages from it to the index `last`.
+struct Line<'a> {
+    first: &'a Misplaced,
+    last: Option<u64>,
+}
 
-impl fmt::Display for One<'_> {
+impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Misplaced { shared, page, found, expected } = self.0;
+        let Misplaced { shared, page, found, expected } = self.first;
         let area = if *shared { "shared" } else { "own" };
-        match self.1 {
+        match self.last {
             None => write!(f, "{area} page {page}: on node {found}, expected {expected}"),
             Some(last) => write!(f, "{area} pages {page}-{last}: on node {found}, expected {expected}"),
         }
@@ -255,7 +258,7 @@ mod tests {
             }
             let summary = Summary { rank: 1, unbound: refused, ..Summary::default() };
             assert_eq!(summary.to_string().contains("mbind refused"), refused.is_some());
-            // There is no such node: told, and the pages are there all the same.
+            // There is no such node: the refusal is returned, and the pages are placed by first touch.
             let segment = Segment::create(&layout).unwrap();
             assert_ne!(place(&segment, 0, policy, 1000), Ok(None));
             assert_eq!(verify(&segment, 0, node).misplaced, []);

@@ -1,25 +1,25 @@
-//! How a rank's pages come to lie on its NUMA node: by first touch, and on request by `mbind` too.
+//! How a rank's pages are placed on its NUMA node: by first touch, and on request by `mbind` too.
 //!
-//! First touch places pages on the node where the owner runs at that moment. A policy on the range itself holds
-//! whoever touches it and whenever, also for pages that are given back and come again. Containers often forbid
-//! the call; then first touch stays, and the refusal is reported.
+//! First touch places pages on the node where the owner runs at that moment. A memory policy on the range itself
+//! applies whichever process touches a page at whichever time, also to pages that are given back and touched again.
+//! Containers often forbid the call; then first touch decides, and the refusal is reported.
 
 use crate::error::PosixError;
 use crate::sys;
 use core::fmt;
 
-/// Environment: overrides what is asked for.
+/// Environment variable: `none`, `preferred` or `bind`, which overrides the option.
 pub const MBIND: &str = "UNISONO_MBIND";
 
 /// A policy for each rank's own range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// None but first touch.
+    /// Only first touch.
     #[default]
     FirstTouch,
-    /// `MPOL_PREFERRED`: the owner's node, another one where it is full.
+    /// `MPOL_PREFERRED`: the owner's node, or another one if it is full.
     Preferred,
-    /// `MPOL_BIND`: the owner's node alone. Where that is full the start-up fails, or the kernel kills a process.
+    /// `MPOL_BIND`: only the owner's node. If that is full, the start-up fails or the kernel kills a process.
     Bind,
 }
 
@@ -34,10 +34,10 @@ impl Policy {
         }
     }
 
-    /// What the environment asks for, else this.
+    /// The environment's value, else this one.
     ///
     /// # Errors
-    /// It asks for something else.
+    /// The environment's value is none of these.
     pub(crate) fn decide(self) -> Result<Self, PosixError> {
         sys::setting(MBIND, "none, preferred or bind", Self::from_name).map(|found| found.unwrap_or(self))
     }

@@ -1,9 +1,9 @@
-//! Memory between processes without a name: an anonymous file, sealed, found through its maker's process.
+//! Shared memory without a name: an anonymous, sealed file that others find through its maker's process.
 //!
-//! Others open it as `/proc/PID/fd/FD`, or by `pidfd_getfd` where that is refused. So it has no name: when the
-//! last process that maps it is gone, however it went, the memory is free. It is sealed against shrinking,
-//! growing and further seals before anyone learns of it: no peer can take the pages away under a reader. Its mode
-//! is 0600: it is its maker's user's.
+//! Others open it as `/proc/PID/fd/FD`, or by `pidfd_getfd` if that is refused. Because it has no name, the memory is
+//! freed when the last process that maps it ends, in whichever way. It is sealed against shrinking, growing and further
+//! seals before another process learns of it, so that no peer can take pages away from a reader. Its mode is 0600: only
+//! processes of the maker's user may open it.
 
 use crate::error::PosixError;
 use crate::pages::Kind;
@@ -16,16 +16,16 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use unisono_kernel::error::{Argument, Bound, Refusal};
 
-/// What a file is sealed against.
+/// The seals of a file: against shrinking, growing, and further seals.
 pub const SEALS: u32 = FLAGS.bits();
 const FLAGS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
-/// Where a sealed file is to be found, for as long as its maker keeps it open.
+/// How a sealed file is found, for as long as its maker keeps it open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handle {
     /// The maker's process.
     pub pid: u32,
-    /// Its descriptor there.
+    /// The descriptor in that process.
     pub fd: i32,
     /// The file system's device.
     pub device: u64,
@@ -45,7 +45,7 @@ impl Sealed {
     /// Makes a file of `bytes` bytes.
     ///
     /// # Errors
-    /// The kernel's refusals.
+    /// The system calls' errors.
     pub fn create(bytes: u64) -> Result<Self, PosixError> {
         Self::create_in(bytes, Kind::Ordinary)
     }
@@ -53,14 +53,14 @@ impl Sealed {
     /// The same, in pages of this kind, of which `bytes` is a multiple.
     ///
     /// # Errors
-    /// The kernel's refusals. A pool of huge pages that is too small is one of [`Self::map`].
+    /// The system calls' errors. If the pool of huge pages is too small, [`Self::map`] fails, not this call.
     pub fn create_in(bytes: u64, kind: Kind) -> Result<Self, PosixError> {
-        // Beyond the limit, sizing a file is not refused: it kills the process.
+        // Setting a size above the limit would kill the process by a signal.
         let most = sys::file_limit();
         Refusal::check(Argument::SegmentBytes, bytes, Bound::AtMost(most.min(i64::MAX as u64)))?;
         let file =
             sys::memfd(kind == Kind::Hugetlb).map_err(|e| PosixError::io("memfd_create", &e, "make the segment"))?;
-        // Made open to all, as memfds are: who may open `/proc/PID/fd/FD` would be anyone.
+        // A new memfd has mode 0777: processes of every user could open `/proc/PID/fd/FD`.
         file.set_permissions(Permissions::from_mode(0o600))
             .map_err(|e| PosixError::io("fchmod", &e, "close the segment to other users"))?;
         file.set_len(bytes)
@@ -73,7 +73,7 @@ impl Sealed {
     /// sealed, and that it has `bytes` bytes.
     ///
     /// # Errors
-    /// What does not fit, or the kernel's refusals.
+    /// What differs from the announced file; the system calls' errors.
     pub fn open(handle: &Handle, bytes: u64) -> Result<Self, PosixError> {
         Self::open_in(handle, bytes, Kind::Ordinary)
     }
@@ -95,10 +95,11 @@ impl Sealed {
         Ok(Self { file, bytes, kind })
     }
 
-    /// Maps all of it. The pool's huge pages are promised by the first map: nobody who touches them finds none.
+    /// Maps the whole file. The first map reserves all huge pages of the pool that it needs, so that no later access
+    /// lacks one.
     ///
     /// # Errors
-    /// The kernel's refusal.
+    /// The system call's.
     pub fn map(&self) -> Result<Map, PosixError> {
         let bytes = self.bytes;
         let most = Refusal::new(Argument::SegmentBytes, bytes, Bound::AtMost(isize::MAX as u64));
@@ -106,27 +107,27 @@ impl Sealed {
         let raw = MmapOptions::new().len(len).map_raw(&self.file);
         let raw = raw.map_err(|e| PosixError::io("mmap", &e, format!("map the segment's {bytes} bytes")))?;
         if self.kind == Kind::Transparent {
-            // Refused: ordinary pages, as who looks will find.
+            // If this is refused, the pages are ordinary ones, and `mapped_pages` says so.
             drop(raw.advise(Advice::HugePage));
         }
         Ok(Map(raw))
     }
 
-    /// Where others find the file while this process keeps it.
+    /// How other processes find the file while this process keeps it.
     ///
     /// # Errors
-    /// The file can't be looked at.
+    /// The system calls' errors.
     pub fn handle(&self) -> Result<Handle, PosixError> {
         let meta = self.file.metadata().map_err(|e| PosixError::io("fstat", &e, "look at the segment"))?;
         Ok(Handle { pid: std::process::id(), fd: self.file.as_raw_fd(), device: meta.dev(), inode: meta.ino() })
     }
 
-    /// Bytes of its pages that exist: those that somebody has touched. 0 where the system does not say.
+    /// Bytes of its pages that exist because a process has touched them; 0 if the system does not say.
     pub fn touched(&self) -> u64 {
         self.file.metadata().map_or(0, |meta| 512 * meta.blocks())
     }
 
-    /// What its pages are.
+    /// The kind of its pages.
     pub const fn kind(&self) -> Kind {
         self.kind
     }
@@ -139,7 +140,7 @@ impl Sealed {
     /// The seals that the file has now.
     ///
     /// # Errors
-    /// The file can't be looked at.
+    /// The system calls' errors.
     pub fn seals(&self) -> Result<u32, PosixError> {
         let seals = sys::seals(&self.file).map(|seals| seals.bits());
         seals.map_err(|e| PosixError::io("fcntl", &e, "read the segment's seals"))
@@ -153,32 +154,32 @@ impl Sealed {
     /// Gives the pages of a range back to the system: it reads as zeros afterwards, in every map.
     ///
     /// # Errors
-    /// The kernel can't, or forbids it.
+    /// The kernel can't do it, or forbids it.
     pub fn punch(&self, offset: u64, len: u64) -> Result<(), PosixError> {
         let done = sys::punch(&self.file, offset, len);
         done.map_err(|e| PosixError::io("fallocate", &e, "give memory back"))
     }
 }
 
-/// A map of a [`Sealed`] file; it keeps the memory without the file.
+/// A map of a [`Sealed`] file. It keeps the memory, also after the file is closed.
 #[derive(Debug)]
 pub struct Map(MmapRaw);
 
 impl Map {
-    /// First byte; mapped, readable and writable, as long as this value lives.
+    /// Address of the first byte. The bytes are readable and writable as long as this value lives.
     pub fn base(&self) -> *mut u8 {
         self.0.as_mut_ptr()
     }
 
-    /// Bytes.
+    /// Length in bytes.
     pub fn bytes(&self) -> u64 {
         self.0.len() as u64
     }
 
-    /// A child of fork does not get the map.
+    /// Keeps the map from children of fork.
     ///
     /// # Errors
-    /// The kernel's refusal.
+    /// The system call's.
     pub fn keep_from_children(&self) -> Result<(), PosixError> {
         self.0.advise(Advice::DontFork).map_err(|e| PosixError::io("madvise", &e, "keep the segment from children"))
     }
@@ -195,7 +196,7 @@ fn same(property: &'static str, found: u64, expected: u64) -> Result<(), PosixEr
 /// Opens the maker's file: by its name in `/proc`, else by a copy of the descriptor.
 fn open(handle: &Handle) -> Result<File, PosixError> {
     let path = format!("/proc/{}/fd/{}", handle.pid, handle.fd);
-    // The number may stand for anything of another process's by now.
+    // By now the number may be another process's: the caller checks the file.
     sys::open(&path).or_else(|error| {
         copy(handle).map(File::from).map_err(|_| PosixError::io("open", &error, format!("open the segment {path}")))
     })
@@ -248,7 +249,7 @@ mod tests {
         let map = sealed.map().unwrap();
         let word = |offset| map.base().wrapping_add(offset).cast::<u64>();
         for offset in [0, 4096, 8192] {
-            // SAFETY: inside the map, aligned, and nobody else's.
+            // SAFETY: inside the map, aligned, and used by this test only.
             unsafe { word(offset).write_volatile(7) };
         }
         sealed.punch(4096, 4096).unwrap();

@@ -27,14 +27,15 @@ struct Shared {
     layout: Layout,
 }
 
-/// The region of a segment: a view that keeps the map alive, and of a communicator's slice the time that this process has there.
+/// The region of a segment: a view that keeps the map alive. The view of an arena's slice also keeps this process's
+/// lease.
 #[derive(Clone, Debug)]
 pub struct View {
     mapped: Mapped,
     _hold: Hold,
 }
 
-/// What keeps a view's map: read by nobody.
+/// What keeps a view's map alive. It is never read.
 #[derive(Clone, Debug)]
 enum Hold {
     Segment(#[expect(dead_code, reason = "kept alive")] Arc<Shared>),
@@ -42,7 +43,7 @@ enum Hold {
 }
 
 impl View {
-    /// The view without its hold on the map: for who keeps this one beside it.
+    /// The view without its hold on the map, for a caller that keeps this one beside it.
     ///
     /// # Safety
     /// This view or a clone of it lives as long as the other one or a copy of it is used.
@@ -50,7 +51,7 @@ impl View {
         self.mapped
     }
 
-    /// Of a slice of an arena.
+    /// The view of an arena's slice.
     pub(crate) fn of(tenancy: &Arc<Tenancy>) -> Self {
         // SAFETY: the view holds the slice, which holds its map.
         let mapped = unsafe { tenancy.slice().segment() };
@@ -64,10 +65,10 @@ impl View {
 }
 
 impl Segment {
-    /// Makes a segment: file, size, seals, map, header. No page but the header's is there yet.
+    /// Makes a segment: file, size, seals, map, header. Only the header's page exists then.
     ///
     /// # Errors
-    /// A page size that this machine has not; the kernel's refusals.
+    /// The layout's page size is not a multiple of this machine's; the system calls' errors.
     pub fn create(layout: &Layout) -> Result<Self, PosixError> {
         Self::create_in(layout, Kind::Ordinary)
     }
@@ -75,7 +76,7 @@ impl Segment {
     /// The same, in pages of this kind.
     ///
     /// # Errors
-    /// As [`Self::create`]; areas that do not begin on such pages.
+    /// As [`Self::create`]; areas of the layout that do not start on such pages.
     pub fn create_in(layout: &Layout, kind: Kind) -> Result<Self, PosixError> {
         check_page(layout, kind)?;
         let segment = Self::map(Sealed::create_in(layout.bytes(), kind)?, *layout)?;
@@ -90,7 +91,7 @@ impl Segment {
     /// announced, that it is sealed, and that it has the size and the header of `expected`.
     ///
     /// # Errors
-    /// What does not fit, or the kernel's refusals.
+    /// What differs from the announced segment; the system calls' errors.
     pub fn attach(handle: &Handle, expected: &Layout) -> Result<Self, PosixError> {
         Self::attach_in(handle, expected, Kind::Ordinary)
     }
@@ -109,15 +110,15 @@ impl Segment {
     fn map(file: Sealed, layout: Layout) -> Result<Self, PosixError> {
         let map = file.map()?;
         // SAFETY: `map` maps these bytes, readable and writable, as long as the Arc lives that every
-        // view holds; nobody else uses its address; a fresh file reads as zeros, and its size is sealed.
+        // view holds; nothing else uses its address; a fresh file reads as zeros, and its size is sealed.
         let mapped = unsafe { Mapped::new(map.base(), map.bytes()) }?.with_level(unisono_shm::level!());
         Ok(Self(Arc::new(Shared { map, file, mapped, layout })))
     }
 
-    /// Where others find the file while this process keeps the segment.
+    /// How other processes find the file while this process keeps the segment.
     ///
     /// # Errors
-    /// The file can't be looked at.
+    /// The system calls' errors.
     pub fn handle(&self) -> Result<Handle, PosixError> {
         self.0.file.handle()
     }
@@ -135,7 +136,7 @@ impl Segment {
     /// The seals that the file has now.
     ///
     /// # Errors
-    /// The file can't be looked at.
+    /// The system calls' errors.
     pub fn seals(&self) -> Result<u32, PosixError> {
         self.0.file.seals()
     }
@@ -145,7 +146,7 @@ impl Segment {
         View { mapped: self.0.mapped, _hold: Hold::Segment(Arc::clone(&self.0)) }
     }
 
-    /// The region without its hold on the map: for who keeps the segment beside it.
+    /// The region without its hold on the map, for a caller that keeps the segment beside it.
     ///
     /// # Safety
     /// The segment, a clone or a region of it lives as long as this view or a copy of it is used.
@@ -153,23 +154,25 @@ impl Segment {
         self.0.mapped
     }
 
-    /// Maps every page now, where the kernel can: no later access faults. Once all ranks have placed theirs: it
-    /// would place what is not there yet.
+    /// Maps every page now, where the kernel can, so that no later access faults. To be called after all ranks have
+    /// placed their pages: a page that does not exist yet would be placed by this call.
     pub fn populate(&self) {
         drop(self.0.map.raw().advise(Advice::PopulateWrite));
     }
 
-    /// What its pages were made as.
+    /// The kind of its pages.
     pub fn kind(&self) -> Kind {
         self.0.file.kind()
     }
 
-    /// What of it this process has mapped, and how much of that huge pages map; `None` where that can't be known.
+    /// How many of its bytes this process has mapped, and how many of them in huge pages; `None` if the kernel does not
+    /// say.
     pub fn mapped_pages(&self) -> Option<InPages> {
         pages::look(self.0.map.base() as u64, self.bytes())
     }
 
-    /// Has an extent lie on `node`, whoever touches it. Before it is reserved.
+    /// Sets the memory policy of an extent, so that its pages lie on `node` whichever process touches them first. To be
+    /// called before the extent is reserved.
     pub(crate) fn bind(&self, at: Extent, policy: Policy, node: u32) -> io::Result<()> {
         let base = self.0.map.base().wrapping_add(at.offset() as usize);
         policy.mode().map_or(Ok(()), |mode| sys::mbind(base, at.len(), mode, node))
@@ -182,14 +185,14 @@ impl Segment {
 
     fn reserve_bytes(&self, offset: u64, len: u64) -> io::Result<()> {
         if self.kind() == Kind::Transparent {
-            // Where shared memory has huge pages for who asks, only faults of a map that asks bring some. What the
-            // kernel can't do so is reserved below, or refused there.
+            // Where shared memory gets huge pages only on request (`advise`), only page faults of a map that requested
+            // them bring some. Pages that can't be had so are reserved below, or refused there.
             drop(self.0.map.raw().advise_range(Advice::PopulateWrite, offset as usize, len as usize));
         }
         self.0.file.reserve(offset, len)
     }
 
-    /// Tells the kernel how an extent will be accessed. Random: a fault brings one page and no neighbours.
+    /// Tells the kernel how an extent will be accessed. With `Random` a fault brings one page and no neighbours.
     pub(crate) fn advise(&self, at: Extent, advice: Advice) -> Result<(), PosixError> {
         let (offset, len) = (at.offset() as usize, at.len() as usize);
         let done = self.0.map.raw().advise_range(advice, offset, len);

@@ -1,11 +1,11 @@
-//! Is there room for a segment? Asked before anything is mapped: a page that can't be had kills
-//! the process that touches it.
+//! Is there enough memory for a segment? Checked before anything is mapped, because a page that can't be had kills the
+//! process that touches it.
 
 use crate::cgroup;
 use crate::error::{Limit, PosixError};
 use std::fs::read_to_string;
 
-/// Bytes that can be had now, and whose limit that is.
+/// Bytes that are available now, and the limit that says so.
 pub fn available() -> (u64, Limit) {
     let machine = read_to_string("/proc/meminfo").ok().and_then(|text| mem_available(&text)).unwrap_or(u64::MAX);
     match cgroup::memory() {
@@ -22,7 +22,7 @@ fn mem_available(meminfo: &str) -> Option<u64> {
 /// Refuses a segment that does not fit.
 ///
 /// # Errors
-/// [`PosixError::Space`], with what is needed and what is there.
+/// [`PosixError::Space`], with the bytes that are needed and those that are available.
 pub fn check(needed: u64) -> Result<(), PosixError> {
     let (available, limit) = available();
     if needed <= available { Ok(()) } else { Err(PosixError::Space { needed, available, limit }) }

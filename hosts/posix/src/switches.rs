@@ -1,7 +1,7 @@
 //! Paper P3's description of a network (section 2.1, figure 2): a text file with a line `NODE SWITCH` per compute node.
 //!
-//! Empty lines and what follows a `#` count for nothing. Switches of level 2 are not in the file: all switches of
-//! level 1 hang on one group of them (P3, table 1).
+//! Empty lines, and the rest of a line from a `#` on, are ignored. Switches of level 2 are not in the file: all
+//! switches of level 1 are connected to one group of them (P3, table 1).
 
 use core::fmt;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use std::path::Path;
 pub struct Switches {
     /// The switches' names, in order of appearance.
     names: Vec<String>,
-    /// Per node its switch, and the line that says so.
+    /// For each node its switch, and the line that says so.
     nodes: HashMap<String, (u32, usize)>,
     lines: usize,
 }
@@ -21,7 +21,7 @@ impl Switches {
     /// Reads a file.
     ///
     /// # Errors
-    /// The file can't be read, or as [`Self::parse`].
+    /// The file can't be read; those of [`Self::parse`].
     pub fn read(path: &Path) -> Result<Self, SwitchError> {
         Self::parse(&std::fs::read_to_string(path).map_err(|error| SwitchError::Unreadable(error.to_string()))?)
     }
@@ -29,7 +29,7 @@ impl Switches {
     /// Reads a file's text.
     ///
     /// # Errors
-    /// A line that is not two words; a node for the second time.
+    /// A line that is not two words; a second line for a node.
     pub fn parse(text: &str) -> Result<Self, SwitchError> {
         let mut switches = Self::default();
         let mut numbers = HashMap::new();
@@ -73,13 +73,13 @@ impl Switches {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SwitchError {
-    /// The file can't be read, and why.
+    /// The file can't be read, for this reason.
     Unreadable(String),
     /// A line is not a node and a switch.
     Malformed {
         /// The line, from 1.
         line: usize,
-        /// Words on it.
+        /// Its number of words.
         words: usize,
     },
     /// A node has a line already.
@@ -95,7 +95,7 @@ pub enum SwitchError {
     Unknown {
         /// The node.
         node: String,
-        /// Lines of the file.
+        /// Number of lines of the file.
         lines: usize,
     },
 }

@@ -4,13 +4,14 @@ use crate::error::PosixError;
 use crate::sys;
 use std::time::Duration;
 
-/// Environment: the bound, in seconds. Without it there is none: a rank may compute for as long as it likes.
+/// Environment variable: the bound, in seconds. Without it there is no bound, and a rank may compute as long as it
+/// needs.
 pub const TIMEOUT: &str = "UNISONO_TIMEOUT";
 
 /// The bound that the environment sets.
 ///
 /// # Errors
-/// The variable is no number above 0.
+/// The variable is not a number above 0.
 pub fn from_env() -> Result<Option<Duration>, PosixError> {
     sys::setting(TIMEOUT, "seconds, above 0", seconds)
 }

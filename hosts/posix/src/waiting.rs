@@ -1,21 +1,21 @@
-//! Spin or yield: chosen from the ranks on this machine, where they may run, and what the control
-//! group allows.
+//! Spin or yield: chosen from the number of ranks on this machine, the PUs on which they may run, and the processor
+//! time that the control group allows.
 //!
-//! Spinning is right while every rank has a PU for itself. With more ranks than PUs whoever waits
-//! is in the way of whom it waits for, and must yield at once.
+//! Spinning is right while every rank has a PU for itself. With more ranks than PUs a rank that waits may occupy the PU
+//! of the rank that it waits for, and must yield at once.
 
 use crate::binding::PuSet;
 use crate::error::PosixError;
 use crate::sys;
 use core::fmt;
 
-/// Environment: overrides the choice.
+/// Environment variable: `spin` or `yield`, which overrides the choice.
 pub const WAIT: &str = "UNISONO_WAIT";
 
 /// What the caller asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Waiting {
-    /// Choose.
+    /// Choose by [`choose`].
     #[default]
     Auto,
     /// Spin.
@@ -27,7 +27,7 @@ pub enum Waiting {
 /// How to wait, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// Yield at once, else spin.
+    /// True: yield at once. False: spin.
     pub yields: bool,
     /// Why.
     pub reason: Reason,
@@ -37,7 +37,7 @@ pub struct Choice {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The ranks that may run on these PUs only, and the PUs: the tightest such set.
+    /// So many ranks may run on these PUs only: of all such sets the one with the fewest PUs per rank.
     Pus {
         /// Ranks.
         ranks: u32,
@@ -71,7 +71,7 @@ pub fn choose(affinities: &[PuSet], quota: Option<u64>) -> Choice {
     let union: PuSet = affinities.iter().flat_map(PuSet::iter).collect();
     let mut tightest = (ranks, union);
     for (rank, set) in affinities.iter().enumerate() {
-        // Ranks that are not bound all have one set: looked at once.
+        // Ranks with equal sets, such as all that are not bound, are looked at once.
         if affinities.iter().take(rank).any(|other| other == set) {
             continue;
         }
@@ -84,7 +84,7 @@ pub fn choose(affinities: &[PuSet], quota: Option<u64>) -> Choice {
     Choice { yields: ranks as usize > pus.len(), reason: Reason::Pus { ranks, pus } }
 }
 
-/// The choice after the environment and the caller's options had their say.
+/// The environment's word, else the caller's, else `choice`.
 ///
 /// # Errors
 /// The environment's word is neither `spin` nor `yield`.

@@ -1,7 +1,7 @@
-//! Do the peers live? A descriptor per peer (pidfd), looked at without blocking.
+//! Whether peers live: by a descriptor (pidfd) per peer, looked at without blocking.
 //!
-//! A peer that is gone is a failure only if it had not finished the operation that is waited for:
-//! its `done` word says. So a rank that did its part and left early (an eager root) fails nobody.
+//! A peer's death is an error only if the peer had not finished the operation that is waited for, as its `done` word
+//! says. So a rank that did its part and ended early, such as a root, is not an error for the others.
 
 use crate::error::PosixError;
 use crate::segment::View;
@@ -18,17 +18,17 @@ use unisono_kernel::Rank;
 use unisono_kernel::machine::poll::WaitSet;
 use unisono_kernel::region::{Flag, Layout, Region};
 
-/// Peers looked at by one call.
+/// Number of peers that one call looks at.
 const WINDOW: usize = 64;
 
-/// A process, such that a reused number is not taken for it.
+/// A process, identified so that a later process with the same number is not taken for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Process {
     /// Its number.
     pub pid: u32,
     /// When it started: field 22 of `/proc/PID/stat`; 0 if unknown.
     pub start: u64,
-    /// Its name space of numbers; 0 if unknown.
+    /// Its PID namespace; 0 if unknown.
     pub namespace: u64,
 }
 
@@ -42,19 +42,19 @@ impl Process {
     }
 }
 
-/// Field 22 of a process's `stat`; the second is in parentheses and may hold anything.
+/// Field 22 of a process's `stat`. Field 2 is in parentheses and may contain any characters.
 fn start_time(process: &str) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let after = stat.rsplit_once(") ").map_or("", |(_, after)| after);
     after.split(' ').nth(19).and_then(|field| field.parse().ok()).unwrap_or(0)
 }
 
-/// How a rank learns that a peer is gone.
+/// How a rank learns that a peer has died.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Liveness {
-    /// By its descriptor, all peers.
+    /// All peers are watched by their descriptors.
     Watched,
-    /// Only by the communicator's poison, at least for this peer.
+    /// At least one peer's death shows only by the communicator's poison.
     Unwatched {
         /// The first such peer.
         rank: Rank,
@@ -66,9 +66,9 @@ pub enum Liveness {
 /// Why a peer can't be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Blind {
-    /// It lives in another name space of process numbers.
+    /// It is in another PID namespace.
     OtherNamespace,
-    /// The kernel refused a descriptor: the error number.
+    /// The kernel refused a descriptor, with this error number.
     Refused(i32),
 }
 
@@ -77,7 +77,7 @@ impl fmt::Display for Liveness {
         match self {
             Self::Watched => f.write_str("peers are watched by pidfd"),
             Self::Unwatched { rank, why } => {
-                write!(f, "rank {rank} is not watched, its death shows by the launcher or a bound on waiting: ")?;
+                write!(f, "rank {rank} is not watched, only the launcher or a timeout shows its death: ")?;
                 match why {
                     Blind::OtherNamespace => f.write_str("it is in another PID namespace"),
                     Blind::Refused(errno) => {
@@ -89,16 +89,16 @@ impl fmt::Display for Liveness {
     }
 }
 
-/// Descriptors of the processes of a job; none for this process and for those that can't be watched.
+/// Descriptors of the processes of a job; `None` for this process and for those that can't be watched.
 #[derive(Debug)]
 pub(crate) struct Descriptors(Vec<Option<OwnedFd>>);
 
-/// What `poll` is asked: has the process ended?
+/// The argument of `poll` that asks whether the process has ended.
 fn ended(fd: &OwnedFd) -> PollFd<'_> {
     PollFd::new(fd, PollFlags::IN)
 }
 
-/// Does the process end within `most`? What can't be told reads as no.
+/// Does the process end within `most`? False if that is not known.
 fn ends_within(fd: &OwnedFd, most: Duration) -> bool {
     sys::poll(&mut [ended(fd)], Some(most)).is_ok_and(|ready| ready > 0)
 }
@@ -107,7 +107,7 @@ impl Descriptors {
     /// Opens the peers' descriptors.
     ///
     /// # Errors
-    /// A peer is gone already.
+    /// A peer has died already.
     pub(crate) fn open(me: Rank, members: &[Process]) -> Result<(Self, Liveness), PosixError> {
         let mut liveness = Liveness::Watched;
         let mut open = Vec::with_capacity(members.len());
@@ -135,7 +135,7 @@ impl Descriptors {
         self.0.get(process as usize)?.as_ref()
     }
 
-    /// Has the process ended? What can't be seen reads as no.
+    /// Has the process ended? False if that is not known.
     pub(crate) fn gone(&self, process: u32) -> bool {
         self.of(process).is_some_and(|fd| ends_within(fd, Duration::ZERO))
     }
@@ -147,36 +147,36 @@ pub struct Watch {
     region: View,
     layout: Layout,
     descriptors: Arc<Descriptors>,
-    /// The processes of the job, by rank.
+    /// The members by rank, each by its rank in the job.
     members: Vec<u32>,
-    /// Where the next window begins.
+    /// The first rank of the next window.
     next: usize,
 }
 
 impl Watch {
-    /// Watches the processes `members` of the job, by rank.
+    /// Watches the processes `members`, which are ranks in the job, by rank in the communicator.
     pub(crate) fn new(region: View, layout: Layout, descriptors: Arc<Descriptors>, members: &[u32]) -> Self {
         Self { region, layout, descriptors, members: members.to_vec(), next: 0 }
     }
 
-    /// Looks at the peers that are awaited and at a window of the others; answers one whose death
-    /// ends the awaited operation.
+    /// Looks at the peers in `on` and at a window of the others. Returns a dead peer that had not finished the
+    /// operation.
     pub fn look(&mut self, on: &WaitSet) -> Option<Rank> {
         let operation = on.first().operation;
         for peer in on.iter().filter_map(|event| event.peer) {
             let at = peer as usize;
-            if let Some(dead) = self.fallen(at..at + 1, operation) {
+            if let Some(dead) = self.first_dead(at..at + 1, operation) {
                 return Some(dead);
             }
         }
         let from = if self.next < self.members.len() { self.next } else { 0 };
         self.next = from + WINDOW;
-        self.fallen(from..self.next, operation)
+        self.first_dead(from..self.next, operation)
     }
 
-    /// The first of these ranks, of a window at most, that is gone and had not finished the operation. Nothing is
-    /// allocated: this is called while a program waits.
-    fn fallen(&self, ranks: Range<usize>, operation: u64) -> Option<Rank> {
+    /// The first of these ranks (at most a window) that has died and had not finished the operation. It does not
+    /// allocate, because it is called while a program waits.
+    fn first_dead(&self, ranks: Range<usize>, operation: u64) -> Option<Rank> {
         let members = (0..).zip(&self.members).take(ranks.end).skip(ranks.start);
         let (mut watched, mut fds) = (Few::<Rank, WINDOW>::new(), Few::<PollFd<'_>, WINDOW>::new());
         for (rank, fd) in members.filter_map(|(rank, &process)| Some((rank, self.descriptors.of(process)?))) {
@@ -184,12 +184,12 @@ impl Watch {
                 break;
             }
         }
-        // A failed call (interrupted) is a look that saw nothing; the next one comes soon.
+        // A failed call, such as an interrupted one, counts as no deaths; the next look comes soon.
         if sys::poll(&mut fds, Some(Duration::ZERO)).ok()? == 0 {
             return None;
         }
         let gone = watched.iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty()).map(|(rank, _)| *rank);
-        // The word is read after the death was seen: it is the peer's last.
+        // The word is read after the peer's death was seen, so it is the peer's last value.
         gone.into_iter().find(|&rank| !finished(&self.region, &self.layout, rank, operation))
     }
 }
@@ -198,12 +198,12 @@ fn finished(region: &View, layout: &Layout, rank: Rank, operation: u64) -> bool 
     region.flag(layout.done(rank)).load_acquire().at_least(operation)
 }
 
-/// What a rank says of a peer that it found gone.
+/// The error for a peer that was found dead in the start-up.
 pub(crate) fn gone(rank: Rank) -> PosixError {
     PosixError::Peer { rank, cause: "died in the start-up".to_owned() }
 }
 
-/// A descriptor of a process; the outer error: it is gone.
+/// A descriptor of a process. The outer error: the process has ended.
 fn pidfd(member: &Process, namespace: u64) -> Result<Result<OwnedFd, Blind>, ()> {
     if member.namespace != namespace {
         return Ok(Err(Blind::OtherNamespace));
@@ -213,12 +213,12 @@ fn pidfd(member: &Process, namespace: u64) -> Result<Result<OwnedFd, Blind>, ()>
         Err(error) if Errno::from_io_error(&error) == Some(Errno::SRCH) => return Err(()),
         Err(error) => return Ok(Err(Blind::Refused(sys::errno(&error)))),
     };
-    // Read after opening: if the number still stands for the announced process now, it did then.
+    // Read after opening: if the number belongs to the announced process now, it did so when it was opened.
     let start = start_time(&member.pid.to_string());
     if start == member.start || member.start == 0 { Ok(Ok(fd)) } else { Err(()) }
 }
 
-/// Is the process gone, or does it go within `most`? What can't be told reads as no.
+/// Has the process ended, or does it end within `most`? False if that is not known.
 pub(crate) fn ends(member: &Process, most: Duration) -> bool {
     match pidfd(member, Process::this().namespace) {
         Err(()) => true,

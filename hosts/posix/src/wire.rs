@@ -1,7 +1,7 @@
 //! Bytes of the start-up's messages: little-endian words and counted byte strings.
 //!
-//! What is read comes from another process: every read is checked, nothing is allocated by a count
-//! that the bytes do not carry.
+//! Messages come from other processes: every read is checked, and a count in a message allocates no more than the
+//! message has bytes for.
 
 /// Appends to a message.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl Writer {
     }
 }
 
-/// Takes a message apart; `None` where it ends too early.
+/// Reads a message from its start; `None` where it ends too early.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 

@@ -4,10 +4,10 @@
 //! |---|---|
 //! | threads of this process | [`threads`] |
 //! | processes of this machine, which `unisono run` or another launcher starts | [`processes`] |
-//! | what you say: memory, messages and waiting are your own | [`embed`] |
+//! | anything else: memory, messages and waiting are the program's own | [`embed`] |
 //!
-//! The calls are the same everywhere: those of [`Communicator`]. This crate has no code of its own. A runtime that wants
-//! fewer dependencies takes `unisono-kernel` (`no_std`, no heap) and only the crates that it needs beside it.
+//! The calls are the same everywhere: those of [`Communicator`]. This crate only re-exports. A runtime that wants fewer
+//! dependencies uses `unisono-kernel` (`no_std`, no heap) and only those other crates that it needs.
 //!
 //! # A sum over ranks
 //!
@@ -32,8 +32,8 @@
 //!
 //! # Blocks of unequal lengths, to a root
 //!
-//! Rank r sends r + 1 bytes to rank 2, which receives them in the order of ranks (MPI_Gatherv). Only the root says where
-//! to receive, as in MPI.
+//! Rank r sends r + 1 bytes to rank 2, which receives them in the order of ranks (MPI_Gatherv). As in MPI, only the
+//! root passes the receive blocks.
 //!
 //! ```
 //! use unisono::{Blocks, Data, Datatype, Error, Params, threads};
@@ -60,8 +60,8 @@
 //!
 //! # Nonblocking operations
 //!
-//! A [`Scope`] keeps several operations of a communicator in flight. It ends when all are complete, so buffers outlive
-//! their operations.
+//! A [`Scope`] has several operations of a communicator in flight. It ends when all are complete, so that buffers
+//! outlive their operations.
 //!
 //! ```
 //! use unisono::{Data, Error, Op, Params, threads};
@@ -74,7 +74,7 @@
 //!     communicator.scope(|scope| {
 //!         let first = scope.start_allreduce(&mine, &mut largest, Op::MAX_F64)?;
 //!         let second = scope.start_bcast(Data::bytes_mut(&mut word), 1, Default::default())?;
-//!         // Work that does not need the results stands here.
+//!         // Work that does not need the results can be done here.
 //!         scope.wait(first)?;
 //!         scope.wait(second)
 //!     })?;
@@ -143,15 +143,15 @@ pub mod processes {
     pub use unisono_posix::{Intracomm, Joined, Options, Pages, Placement, Policy, Posix, PosixError, join};
 }
 
-/// A host of your own: what a runtime brings to the kernel, and the parts of ours that fit beside it.
+/// For a host of one's own: the traits that a runtime implements for the kernel, and parts that it can reuse.
 ///
-/// Two ranks on memory of the program's own, each in a thread of its own that waits by yielding:
+/// Two ranks on the program's own memory, each in its own thread, which waits by yielding:
 ///
 /// ```
 /// use unisono::embed::{Layout, Mapped, Only, SpinThen, Transport, Yield, header};
 /// use unisono::{Communicator, Op, Params};
 ///
-/// /// What this host brings: memory that is mapped, and threads that yield.
+/// /// This host: memory that is mapped, and threads that yield.
 /// enum Mine {}
 ///
 /// impl Transport for Mine {
@@ -172,7 +172,7 @@ pub mod processes {
 /// std::thread::scope(|scope| {
 ///     for rank in 0..2 {
 ///         scope.spawn(move || {
-///             // Nothing that the segment says is believed unchecked: a member asks for the layout that it expects.
+///             // A member checks that the segment has the layout that it expects.
 ///             header::attach_expecting(&segment, layout.bytes(), &layout).expect("this layout");
 ///             let wait = SpinThen::crowded(Only::default());
 ///             let mut communicator = Communicator::<Mine>::new(segment, layout, rank, wait).expect("a rank");

@@ -1,4 +1,4 @@
-//! Teams of threads, on messages through memory.
+//! Teams whose ranks are threads, with messages through memory.
 
 use super::*;
 use crate::messages::network;
@@ -47,7 +47,7 @@ fn a_team_runs_one_collective_after_another() {
 }
 
 #[test]
-fn a_buffer_that_is_too_short_is_refused_and_the_team_lives() {
+fn a_buffer_that_is_too_short_is_refused_and_the_team_can_be_used() {
     team(2, |mut team, seat| {
         // SAFETY: refused.
         let error = unsafe { team.run(plan_of(seat, 64, 0), &[], &mut [0; 63]) }.unwrap_err();
@@ -61,7 +61,7 @@ fn a_buffer_that_is_too_short_is_refused_and_the_team_lives() {
 }
 
 #[test]
-fn who_waits_too_long_names_the_rank_and_the_team_is_over() {
+fn a_wait_that_is_too_long_names_the_rank_and_the_team_fails() {
     team(2, |mut team, seat| {
         team.set_timeout(Some(Duration::from_millis(100)));
         if seat.rank() == 1 {
@@ -81,7 +81,7 @@ fn who_waits_too_long_names_the_rank_and_the_team_is_over() {
 fn messages_of_other_lengths_are_named() {
     team(2, |mut team, seat| {
         let (bytes, mut buffer) = (8 + u64::from(seat.rank()), [0; 9]);
-        // SAFETY: what is sent is copied at once.
+        // SAFETY: the data is copied at once.
         let result = unsafe { team.run(plan_of(seat, bytes, 0), &[], &mut buffer) };
         if seat.rank() == 1 {
             let text = "message to or from rank 0: a message has another length than its receive";
@@ -103,7 +103,7 @@ fn errors_say_what_they_are() {
 }
 
 #[test]
-fn what_is_no_library_of_ours_is_an_error_in_the_loaders_words() {
+fn a_library_that_is_not_unisonos_is_an_error_with_the_loaders_text() {
     // SAFETY: there is no such file.
     let error = unsafe { Library::load(c"/nowhere/libunisono.so") }.unwrap_err();
     assert!(error.to_string().contains("/nowhere/libunisono.so"), "{error}");

@@ -1,7 +1,7 @@
-//! Messages between threads of one process: a layer for tests, as strict as an MPI may be.
+//! Messages between threads of one process: a layer for tests, as slow as an MPI may be.
 //!
-//! A message is found when it is looked for the second time, and a receive ends when it is asked after for the second time; its
-//! bytes are spoilt until then. The bytes of a long message are read when it is received, and its send ends then.
+//! A message is found by the second probe, and a receive is complete at its second test; until then its bytes are
+//! garbage. The bytes of a long message are read when it is received, and its send is complete then.
 
 use super::{ANY, Endpoint, Layer};
 use core::ffi::{c_int, c_void};
@@ -9,14 +9,14 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use unisono_kernel::Rank;
 
-/// Most bytes of a message that is copied when it is sent.
+/// The most bytes of a message that is copied when it is sent.
 const EAGER: u64 = 16;
 
 const TAGS: u64 = 1 << 20;
 
 enum Bytes {
     Copied(Vec<u8>),
-    /// At an address of the sender's.
+    /// At an address of the sender, with this length.
     At(usize, u64),
 }
 
@@ -39,7 +39,7 @@ struct Message {
 
 enum Request {
     Send(Arc<Mutex<bool>>),
-    /// What is written there in the end; was it asked after?
+    /// The address, the bytes that are written there at completion, and whether it was tested before.
     Receive(usize, Vec<u8>, bool),
     Ended,
 }
@@ -51,7 +51,7 @@ struct State {
     closed: usize,
 }
 
-/// What all ranks share.
+/// The state that all ranks share.
 #[derive(Clone, Default)]
 pub(crate) struct Network(Arc<Mutex<State>>);
 
@@ -74,7 +74,7 @@ impl Network {
         (network, layers)
     }
 
-    /// Layers that were closed; messages that nobody has taken.
+    /// The number of layers that were closed, and of messages that were not received.
     pub(crate) fn left(&self) -> (usize, usize) {
         let state = self.0.lock().unwrap();
         (state.closed, state.sent.iter().map(VecDeque::len).sum())
@@ -89,13 +89,13 @@ pub(crate) fn endpoints(ranks: u32) -> (Network, Vec<Endpoint>) {
 }
 
 fn of<'s>(context: *mut c_void) -> &'s mut Seat {
-    // SAFETY: a seat of `layers`', which one thread uses, until it is closed.
+    // SAFETY: a seat of `layers`, which one thread uses until it is closed.
     unsafe { &mut *context.cast() }
 }
 
 fn begin(seat: &mut Seat, begun: Request, request: *mut usize) -> c_int {
     seat.requests.push(begun);
-    // SAFETY: an integer of the caller's.
+    // SAFETY: an integer of the caller.
     unsafe { request.write(seat.requests.len() - 1) };
     0
 }
@@ -108,7 +108,7 @@ unsafe extern "C" fn send(
     tag: c_int,
     request: *mut usize,
 ) -> c_int {
-    assert!((0..TAGS as c_int).contains(&tag), "{tag} is no tag");
+    assert!((0..TAGS as c_int).contains(&tag), "{tag} is not a tag");
     let (seat, taken) = (of(at), Arc::new(Mutex::new(len <= EAGER)));
     let bytes = match len {
         // SAFETY: readable, by the contract.
@@ -130,7 +130,7 @@ unsafe extern "C" fn probe(at: *mut c_void, from: u32, tag: c_int, found: *mut c
     let message = first(sent, from, tag).map(|at| &mut sent[at]);
     let len_of =
         message.and_then(|message| std::mem::replace(&mut message.looked_for, true).then(|| message.bytes.len()));
-    // SAFETY: an integer of the caller's.
+    // SAFETY: an integer of the caller.
     unsafe { found.write(len_of.is_some().into()) };
     // SAFETY: as above.
     unsafe { len.write(len_of.unwrap_or(0)) };
@@ -167,7 +167,7 @@ unsafe extern "C" fn receive(
 
 unsafe extern "C" fn test(at: *mut c_void, request: *mut usize, done: *mut c_int) -> c_int {
     let seat = of(at);
-    // SAFETY: an integer of the caller's.
+    // SAFETY: an integer of the caller.
     let request = &mut seat.requests[unsafe { request.read() }];
     let has_ended = match request {
         Request::Send(taken) => *taken.lock().unwrap(),
@@ -177,18 +177,18 @@ unsafe extern "C" fn test(at: *mut c_void, request: *mut usize, done: *mut c_int
             unsafe { core::ptr::with_exposed_provenance_mut::<u8>(*to).copy_from(bytes.as_ptr(), bytes.len()) };
             true
         }
-        Request::Ended => panic!("a request that has ended is asked after"),
+        Request::Ended => panic!("a complete request is tested"),
     };
     if has_ended {
         *request = Request::Ended;
     }
-    // SAFETY: an integer of the caller's.
+    // SAFETY: an integer of the caller.
     unsafe { done.write(has_ended.into()) };
     0
 }
 
 unsafe extern "C" fn close(at: *mut c_void) -> c_int {
-    // SAFETY: a seat of `layers`', which nobody uses any more.
+    // SAFETY: a seat of `layers`, which nothing uses any more.
     let seat = unsafe { Box::from_raw(at.cast::<Seat>()) };
     assert!(seat.requests.iter().all(|request| matches!(request, Request::Ended)), "a request is left");
     seat.network.0.lock().unwrap().closed += 1;

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use unisono_kernel::error::{Argument, Bound, Cause, Refusal};
 use unisono_kernel::machine::poll::Await;
 
-/// A layer of one rank: what it sends waits for it. Requests end when they are asked after for the second time.
+/// A layer of one rank, whose messages go to itself. Requests are complete at their second test.
 #[derive(Default)]
 struct Loop {
     sent: VecDeque<(c_int, Vec<u8>)>,
@@ -21,7 +21,7 @@ fn of<'l>(context: *mut c_void) -> std::cell::RefMut<'l, Loop> {
 
 fn begin(on: &mut Loop, request: *mut usize) -> c_int {
     on.asked.push(false);
-    // SAFETY: an integer of the caller's.
+    // SAFETY: an integer of the caller.
     unsafe { request.write(on.asked.len() - 1) };
     0
 }
@@ -35,7 +35,7 @@ unsafe extern "C" fn send(
     request: *mut usize,
 ) -> c_int {
     let mut on = of(at);
-    assert!((0..16).contains(&tag), "{tag} is no tag");
+    assert!((0..16).contains(&tag), "{tag} is not a tag");
     // SAFETY: readable, by the contract.
     on.sent.push_back((tag, unsafe { core::slice::from_raw_parts(from, len as usize) }.to_vec()));
     begin(&mut on, request)
@@ -43,7 +43,7 @@ unsafe extern "C" fn send(
 
 unsafe extern "C" fn probe(at: *mut c_void, _: u32, tag: c_int, found: *mut c_int, len: *mut u64) -> c_int {
     let first = of(at).sent.iter().find(|(sent, _)| *sent == tag).map(|(_, bytes)| bytes.len());
-    // SAFETY: integers of the caller's.
+    // SAFETY: integers of the caller.
     unsafe { found.write(first.is_some().into()) };
     // SAFETY: as above.
     unsafe { len.write(first.unwrap_or(0) as u64) };
@@ -62,7 +62,7 @@ unsafe extern "C" fn receive(at: *mut c_void, to: *mut u8, len: u64, _: u32, tag
 
 unsafe extern "C" fn test(at: *mut c_void, request: *mut usize, done: *mut c_int) -> c_int {
     let mut on = of(at);
-    // SAFETY: integers of the caller's.
+    // SAFETY: integers of the caller.
     let asked = &mut on.asked[unsafe { request.read() }];
     // SAFETY: as above.
     unsafe { done.write((*asked).into()) };
@@ -88,17 +88,17 @@ fn post(end: &mut Endpoint, tag: u64, bytes: &[u8]) -> Slot {
 }
 
 fn want(end: &mut Endpoint, tag: u64, bytes: &mut [u8]) -> Slot {
-    // SAFETY: the tests keep the bytes, and look at them when the receive has ended.
+    // SAFETY: the tests keep the bytes, and read them after the receive is complete.
     unsafe { end.post_recv(0, Tag(tag), Buf::of_mut(bytes)) }.unwrap()
 }
 
 #[test]
-fn messages_go_to_receives_in_the_order_of_posts_whichever_is_asked_after() {
+fn messages_go_to_receives_in_the_order_of_posts_whichever_is_tested() {
     let on = RefCell::default();
     let mut end = endpoint(&on);
     let mut got = [[0; 1]; 3];
     let [a, b, c] = got.each_mut();
-    // 3 and 18 are one tag of sixteen, of which one is not for operations.
+    // 3 and 18 are the same tag: there are sixteen tags, one of which is not for operations.
     let (first, second, other) = (want(&mut end, 3, a), want(&mut end, 18, b), want(&mut end, 4, c));
     for (tag, byte) in [(4, 40), (3, 30), (3, 31)] {
         let sent = post(&mut end, tag, &[byte]);
@@ -123,7 +123,7 @@ fn another_length_is_an_error_and_nothing_is_written() {
         post(&mut end, 0, &vec![1; sent]);
         assert!(end.has_ended(slot));
         assert_eq!(end.test(slot), Err(P2pError::LENGTH));
-        // The message is taken all the same: its sender does not wait.
+        // The message is received into other memory, so that its sender does not wait.
         assert_eq!((got, on.borrow().sent.len()), (vec![7; wanted], 0));
         assert_eq!(end.give_up(), 2);
         drop(end);
@@ -132,7 +132,7 @@ fn another_length_is_an_error_and_nothing_is_written() {
 }
 
 #[test]
-fn what_is_given_up_receives_nothing() {
+fn receives_that_are_given_up_receive_nothing() {
     let on = RefCell::default();
     let mut end = endpoint(&on);
     let mut got = [7];
@@ -144,7 +144,7 @@ fn what_is_given_up_receives_nothing() {
 }
 
 #[test]
-fn news_are_told_once_and_taken_for_no_message() {
+fn news_are_received_once_and_not_taken_for_a_message() {
     let on = RefCell::default();
     let mut end = endpoint(&on);
     assert_eq!(end.news(), None);
@@ -157,14 +157,14 @@ fn news_are_told_once_and_taken_for_no_message() {
         assert!(!end.has_ended(slot));
         assert_eq!((end.news(), end.news(), end.give_up()), (Some(told), None, 0));
     }
-    // Those that nobody asks after are taken all the same.
+    // News that are not asked for are received when the endpoint is dropped.
     end.tell([0, 0], Poison { rank: 1, operation: 1, cause: Cause::Late });
     drop(end);
     assert!(on.borrow().sent.is_empty());
 }
 
 #[test]
-fn ranks_that_are_none_are_refused() {
+fn ranks_out_of_range_are_refused() {
     let on = RefCell::default();
     let mut end = endpoint(&on);
     // SAFETY: refused.
@@ -184,7 +184,7 @@ fn long_messages_go_in_pieces_to_their_own_receives() {
         let sent = [post(&mut end, 1, &bytes), post(&mut end, 1, &[&bytes[..], &[9]].concat())];
         assert_eq!(on.borrow().sent.len(), len / PIECE + 1 + (len + 1) / PIECE + 1);
         assert!(on.borrow().sent.iter().all(|(_, piece)| piece.len() <= PIECE));
-        // The second one asks first: the pieces of the first are taken before its own.
+        // The second receive is tested first: the pieces of the first are received before its own.
         for slot in [slots[1], slots[0], sent[1], sent[0]] {
             while !end.test(slot).unwrap() {}
         }
@@ -194,7 +194,7 @@ fn long_messages_go_in_pieces_to_their_own_receives() {
 }
 
 #[test]
-fn a_receive_waits_for_earlier_ones_of_its_peer_and_tag_alone() {
+fn a_receive_waits_only_for_earlier_ones_of_its_peer_and_tag() {
     let (_, mut ends) = network::endpoints(3);
     let mut got = [[0; 1]; 4];
     let [a, b, c, d] = got.each_mut();
@@ -210,7 +210,7 @@ fn a_receive_waits_for_earlier_ones_of_its_peer_and_tag_alone() {
         assert!(end.has_ended(sent));
     };
     assert_eq!((ends[1].rank(), ends[1].size()), (1, 3));
-    // What waits for other messages does not keep these back.
+    // Receives that wait for other messages do not delay these.
     let on = |slot| WaitSet::one(Await { source: Source::Message(slot), peer: Some(1), operation: 1, stage: 0 });
     let comes = |ends: &mut [Endpoint], bytes: &[u8], slot| {
         send(&mut ends[1], bytes);
@@ -229,7 +229,7 @@ fn a_receive_waits_for_earlier_ones_of_its_peer_and_tag_alone() {
 }
 
 #[test]
-fn who_tells_news_waits_a_while_for_those_who_listen_and_not_for_ever() {
+fn a_process_that_sends_news_waits_a_while_for_receivers_and_not_for_ever() {
     let (network, mut ends) = network::endpoints(3);
     let told = Poison { rank: 0, operation: 1, cause: Cause::Died };
     let begin = Instant::now();
@@ -244,7 +244,7 @@ fn who_tells_news_waits_a_while_for_those_who_listen_and_not_for_ever() {
 }
 
 #[test]
-fn what_is_on_its_way_is_awaited_when_it_is_given_up() {
+fn a_receive_that_has_started_is_waited_for_when_it_is_given_up() {
     let (network, mut ends) = network::endpoints(2);
     let mut got = [7];
     // SAFETY: copied at once.
@@ -276,7 +276,7 @@ fn an_error_of_the_layer_is_that_of_the_call() {
 }
 
 #[test]
-fn a_long_send_is_awaited_when_its_endpoint_goes() {
+fn a_long_send_is_waited_for_when_its_endpoint_is_dropped() {
     let (network, mut ends) = network::endpoints(2);
     let (bytes, mut got) = (vec![7; PIECE + 5], vec![0; PIECE + 5]);
     // SAFETY: the bytes outlive both endpoints.

@@ -1,4 +1,4 @@
-//! Several processes' states in one process: each has its arena, and maps the others' as it would.
+//! The states of several processes in one process: each has its arena, and maps the others' arenas.
 
 use super::*;
 use proptest::prelude::*;
@@ -21,14 +21,14 @@ fn offers<'p>(members: impl Iterator<Item = &'p Process>) -> Vec<Words> {
     members.iter().map(|process| process.offer(members.len() as u32)).collect()
 }
 
-/// What everyone answers; all agree on the worst.
+/// Attaches all members; returns the largest reason, and their leases.
 fn attach(members: &[&Process], offers: &[Words]) -> (Reason, Vec<Lease>) {
-    let answers: Vec<_> = (0..).zip(members).map(|(rank, process)| process.attach(offers, rank, CROWD, None)).collect();
-    let worst = answers.iter().map(|(reason, _)| *reason).max().unwrap();
-    (worst, answers.into_iter().map(|(_, lease)| lease).collect())
+    let results: Vec<_> = (0..).zip(members).map(|(rank, process)| process.attach(offers, rank, CROWD, None)).collect();
+    let worst = results.iter().map(|(reason, _)| *reason).max().unwrap();
+    (worst, results.into_iter().map(|(_, lease)| lease).collect())
 }
 
-/// A communicator of these members, or why not.
+/// A communicator of these members, or the reason why there is none.
 fn communicator(members: &[&Process]) -> Result<Vec<Lease>, Reason> {
     let offers = offers(members.iter().copied());
     let (reason, mut leases) = attach(members, &offers);
@@ -43,7 +43,7 @@ fn attached(lease: &Lease) -> &Attached {
     lease.0.as_ref().unwrap()
 }
 
-/// First word of each page, as all ranks see it.
+/// The first word of each page.
 fn words(lease: &Lease) -> Vec<u64> {
     let slice = &attached(lease).slice;
     let layout = slice.plan().layout();
@@ -52,14 +52,14 @@ fn words(lease: &Lease) -> Vec<u64> {
     let ids = (0..layout.ranks()).flat_map(|rank| [layout.done(rank), layout.line(rank, 1), layout.ready(rank)]);
     let slots = (0..layout.ranks()).map(|rank| {
         let mut word = [0; 8];
-        // SAFETY: a buffer of ours; nobody writes to the slot in these tests.
+        // SAFETY: a buffer of this test; nothing writes to the slot now.
         unsafe { segment.read(layout.slot(rank, 3), unisono_kernel::data::buffer::Buf::of_mut(&mut word)) };
         u64::from_ne_bytes(word)
     });
     ids.map(|id| Flag::load_acquire(segment.flag(id)).unchecked()).chain(slots).collect()
 }
 
-/// Writes where [`words`] looks.
+/// Writes to the words that [`words`] reads.
 fn dirty(lease: &Lease) {
     let slice = &attached(lease).slice;
     let layout = slice.plan().layout();
@@ -69,7 +69,7 @@ fn dirty(lease: &Lease) {
         for id in [layout.done(rank), layout.line(rank, 1), layout.ready(rank)] {
             Flag::store_release(segment.flag(id), 0x5a5a);
         }
-        // SAFETY: a buffer of ours; nobody reads the slot now.
+        // SAFETY: a buffer of this test; nothing reads the slot now.
         unsafe { segment.write(layout.slot(rank, 3), unisono_kernel::data::buffer::Buf::of(&[0x5a; 64])) };
     }
 }
@@ -79,7 +79,7 @@ fn used(process: &Process) -> u64 {
 }
 
 #[test]
-fn two_communicators_reduce_each_and_all_is_free_in_the_end() {
+fn two_communicators_reduce_and_all_memory_is_free_at_the_end() {
     let ranks = processes(3, ROOM);
     let members: Vec<_> = ranks.iter().collect();
     let (all, pair) = (communicator(&members).unwrap(), communicator(&members[1..]).unwrap());
@@ -93,7 +93,7 @@ fn two_communicators_reduce_each_and_all_is_free_in_the_end() {
                     for _ in 0..100 {
                         let (mine, mut result) = (u64::from(rank) + 1 + group, 0u64);
                         let (from, to) = ((&raw const mine).cast(), (&raw mut result).cast());
-                        // SAFETY: the handle is this thread's; an element each; 9 is UNISONO_U64, 1 UNISONO_SUM.
+                        // SAFETY: only this thread uses the handle; one element each; 9 is UNISONO_U64, 1 UNISONO_SUM.
                         let code = unsafe { unisono_allreduce(comm, from, to, 1, 9, core::ptr::without_provenance(1)) };
                         assert_eq!((code, result), (UNISONO_OK, sum));
                     }
@@ -132,7 +132,7 @@ fn slots_are_small_once_half_is_used_and_then_the_arena_is_full() {
     for process in &ranks {
         assert!(ROOM - used(process) < small);
     }
-    // One that goes makes room for one.
+    // Releasing one makes room for one.
     for (process, lease) in members.iter().zip(leases.pop().unwrap()) {
         process.release(lease);
     }
@@ -146,7 +146,7 @@ fn slots_are_small_once_half_is_used_and_then_the_arena_is_full() {
 }
 
 #[test]
-fn an_arena_that_is_full_leaves_the_others() {
+fn if_one_arena_is_full_another_is_used() {
     let mut ranks = processes(2, ROOM);
     ranks.push(Process::new(true, 0));
     ranks.push(Process::new(true, page()));
@@ -196,7 +196,7 @@ fn memory_is_zero_when_it_is_reused() {
 }
 
 #[test]
-fn who_is_off_decides_for_all_and_one_rank_is_alone() {
+fn a_rank_that_is_off_decides_for_all_and_one_rank_is_alone() {
     let mut ranks = processes(2, ROOM);
     assert_eq!(communicator(&[&ranks[0]]).unwrap_err(), Reason::Alone);
     ranks.push(Process::new(false, ROOM));
@@ -207,8 +207,8 @@ fn who_is_off_decides_for_all_and_one_rank_is_alone() {
     assert_eq!(ranks[2].sums().arena, 0);
 }
 
-/// Every word of the winner's offer, and each of its halves, with other values: the peer refuses, or gets a slice that is of no
-/// use but inside the arena.
+/// Every word of the chosen offer, and each of its halves, with other values: the peer refuses it, or gets a wrong
+/// slice that is inside the arena.
 #[test]
 fn a_forged_offer_is_refused_or_harmless() {
     let ranks = processes(2, ROOM);
@@ -224,9 +224,9 @@ fn a_forged_offer_is_refused_or_harmless() {
             if reason == Reason::Attached {
                 let slice = &attached(&lease).slice;
                 assert!(slice.offset() + slice.plan().bytes() <= ROOM);
-                assert!(word != 0, "a version that is none");
+                assert!(word != 0, "a wrong version");
             }
-            // Anything but the room left over and the place in the arena is found out. A thread of the owner's has its memory.
+            // All but the free bytes and the offset in the arena is checked. (A thread shares the owner's memory.)
             let is_thread = std::fs::exists(format!("/proc/self/task/{}", forged[0][3] >> 32)).unwrap_or(false);
             let may_pass = matches!(word, 1 | 6 | 7) || word == 3 && is_thread;
             assert!(may_pass || reason != Reason::Attached, "word {word}, change {change:#x}: {reason:?}");
@@ -235,29 +235,29 @@ fn a_forged_offer_is_refused_or_harmless() {
             let _ = ranks[1].offer(2);
         }
     }
-    // Its own offer, forged: nothing of its own is taken for it.
+    // Its own offer, forged: it is not taken for one of its slices.
     let mut forged = honest.clone();
     (forged[1][6], forged[1][7]) = (7 << 32, u64::MAX);
     assert_eq!(ranks[1].attach(&forged, 1, 2, None).0, Reason::Refused);
-    // Neither is a rank that is none, nor no offers.
+    // A rank out of range is refused, and so is an empty list of offers.
     assert_eq!(ranks[1].attach(&honest, 2, 2, None).0, Reason::Refused);
     assert_eq!(ranks[1].attach(&[], 0, 2, None).0, Reason::Alone);
 }
 
 #[derive(Clone, Debug)]
 enum Action {
-    /// The ranks of these bits make a communicator; or one of them can't.
+    /// The ranks of these bits make a communicator, or one of them fails.
     Make(u8, bool),
     /// A rank of a communicator releases it.
     Release(usize, usize),
 }
 
-/// A communicator that not all have released.
+/// A communicator that not all ranks have released.
 struct Live {
-    /// Whose arena it is in.
+    /// The process whose arena it is in.
     owner: usize,
     bytes: u64,
-    /// Who has not released.
+    /// The ranks that have not released it.
     leases: Vec<(usize, Lease)>,
 }
 
@@ -346,7 +346,7 @@ fn between_nodes_the_table_of_all_ranks_chooses_too() {
 }
 
 #[test]
-fn a_table_that_all_have_chooses_and_another_one_on_a_rank_chooses_nowhere() {
+fn a_table_is_used_if_all_ranks_have_it_and_on_no_rank_otherwise() {
     let barriers = |members: &[&Process]| {
         let leases = communicator(members).unwrap();
         // SAFETY: the leases live.

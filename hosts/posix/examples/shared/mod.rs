@@ -28,7 +28,7 @@ pub(crate) fn run(name: &str, body: impl FnOnce(&mut Communicator<Posix>) -> Res
     }
 }
 
-/// The command line's words; nothing, and the usage is printed, if help is asked for or they are too many.
+/// The command line's words. If help is asked for or there are too many, prints the usage and returns `None`.
 pub(crate) fn words(most: usize, usage: &str) -> Option<Vec<String>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if words.len() > most || words.iter().any(|word| word.starts_with('-')) {

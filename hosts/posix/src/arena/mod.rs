@@ -1,13 +1,13 @@
 //! A process's arena: one sealed file in memory, mapped once, of which communicators lease slices.
 //!
-//! Its pages exist once they are touched. The owner alone allocates; which slices it has given out is private to it.
-//! A slice is reserved when it is offered, leased when the offer was taken, and retired when all ranks have left: the owner
-//! looks at some leases whenever it releases one, and at all where room is short. An offer with room looks at none: it is
-//! on the way of a communicator's first use.
+//! Its pages exist once they are touched. Only the owner allocates; which slices it has given out is private to it.
+//! A slice is reserved when it is offered to a new communicator, leased when the offer was accepted, and retired when
+//! all ranks have left. The owner looks at a few leases whenever it releases one, and at all of them when memory is
+//! short. An offer looks at no lease as long as there is memory, because a new communicator waits for it.
 //!
-//! A retired slice stays as it is, *warm*, for the next communicator of its shape, if all ranks left it in the same place
-//! ([`unisono_kernel::region::lease`]) and the owner said where ([`Arena::end`]); else its pages go back to the system. So
-//! do warm ones where room is short.
+//! A retired slice is kept unchanged (*warm*) for the next communicator with the same number of ranks, if all ranks
+//! left it with the same counts ([`unisono_kernel::region::lease`]) and the owner recorded these counts
+//! ([`Arena::end`]). Otherwise its pages go back to the system; so do those of warm slices when memory is short.
 //!
 //! ```text
 //! room -> reserved -> leased -> room, with zeros in it
@@ -28,19 +28,19 @@ use std::sync::Arc;
 use unisono_kernel::Rank;
 use unisono_kernel::region::{Base, Term};
 
-/// Leases looked at by one release: more than one communicator adds.
+/// Leases that one release looks at. More than one, so that finished leases do not pile up.
 const LOOKS: usize = 8;
 
-/// Bytes of an arena, if nothing is said.
+/// Default size of an arena in bytes.
 pub const DEFAULT: u64 = 256 << 20;
 
-/// Environment: the bound of a process's arena.
+/// Environment variable: the size of a process's arena.
 pub const VARIABLE: &str = "UNISONO_ARENA";
 
-/// The bound that the environment sets, or the default.
+/// The size of an arena that the environment sets, or the default.
 ///
 /// # Errors
-/// The variable is no number of bytes.
+/// The variable is not a number of bytes.
 pub fn from_env() -> Result<u64, PosixError> {
     let Some(value) = std::env::var_os(VARIABLE) else { return Ok(DEFAULT) };
     value.to_str().and_then(parse_bytes).ok_or_else(|| {
@@ -65,38 +65,38 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-/// A process, by its number in the job: who may be asked whether it is gone.
-pub type World = u32;
+/// A process, by its rank in the communicator of all processes of the job.
+pub type WorldRank = u32;
 
-/// Nobody is known to be gone.
-pub fn alive(_: World) -> bool {
+/// For `gone`: no process is known to have ended.
+pub fn alive(_: WorldRank) -> bool {
     false
 }
 
-/// A slice, and the term that it is kept for.
+/// A slice, and the term that it is reserved, leased or kept for.
 #[derive(Debug)]
 struct Held {
     slice: Slice,
     term: Term,
 }
 
-/// A slice that was offered and taken.
+/// A slice that was offered and accepted.
 #[derive(Debug)]
 struct Leased {
     held: Held,
-    /// Who are its ranks, if their deaths can be seen.
-    members: Arc<[World]>,
-    /// All ranks below have left, or are gone.
+    /// The processes of its ranks; empty if their deaths can't be seen.
+    members: Arc<[WorldRank]>,
+    /// All ranks below this one have left, or their processes have ended.
     present: Rank,
-    /// Some are gone.
+    /// Some processes have ended without leaving.
     orphaned: bool,
-    /// Where the owner ended.
+    /// The owner's counts at its end.
     end: Option<Base>,
 }
 
 impl Leased {
-    /// Has every rank left, or gone?
-    fn is_over(&mut self, gone: &mut dyn FnMut(World) -> bool) -> bool {
+    /// Has every rank left, or its process ended?
+    fn is_over(&mut self, gone: &mut dyn FnMut(WorldRank) -> bool) -> bool {
         while let Some(rank) = self.held.slice.first_present(self.held.term.epoch, self.present) {
             self.present = rank;
             if !self.members.get(rank as usize).is_some_and(|&member| gone(member)) {
@@ -107,7 +107,7 @@ impl Leased {
         true
     }
 
-    /// The term after this one, if the slice can be left as it is.
+    /// The term after this one, if the slice can be kept unchanged.
     fn next(&self) -> Option<Term> {
         let (Held { slice, term }, end) = (&self.held, self.end?);
         if self.orphaned || !slice.ended_alike(term.epoch, end) { None } else { term.next(end) }
@@ -121,35 +121,45 @@ pub struct Arena {
     handle: Handle,
     map: Arc<Map>,
     room: Room,
-    /// Offered, not settled.
+    /// Slices that are offered, and neither accepted nor given up yet.
     reserved: Vec<Held>,
-    /// The next to be looked at in front.
+    /// The one to look at next is first.
     leased: VecDeque<Leased>,
-    /// The latest behind.
+    /// The one that was used last is last.
     warm: Vec<Held>,
-    /// The term on zeroed memory.
+    /// The first term on zeroed memory.
     first: Term,
     refusal: Option<PosixError>,
+}
+
+/// A range of free bytes of an arena.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Range {
+    /// Its offset in the arena's file.
+    pub offset: u64,
+    /// Its bytes.
+    pub len: u64,
 }
 
 /// A slice that was reserved for an offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reserved {
-    /// Where it begins.
+    /// Its offset in the arena.
     pub offset: u64,
-    /// With small slots.
+    /// It has small slots.
     pub small: bool,
-    /// Bytes that are free beside it.
+    /// Bytes of the arena that are still free.
     pub free: u64,
-    /// Where a communicator begins on it.
+    /// The term that starts on it.
     pub term: Term,
 }
 
 impl Arena {
-    /// Makes an arena of `bytes` bytes, cut to pages, with `head` bytes before them that are not for communicators.
+    /// Makes an arena of `bytes` bytes, rounded down to whole pages, after a head of `head` bytes that are not for
+    /// communicators.
     ///
     /// # Errors
-    /// The system's refusals.
+    /// The system calls' errors.
     pub fn create(head: u64, bytes: u64) -> Result<Self, PosixError> {
         let (head, total) = (head.next_multiple_of(page()), bytes - bytes % page());
         let file = Sealed::create(head.saturating_add(total))?;
@@ -160,18 +170,19 @@ impl Arena {
         Ok(Self { file, handle, map, room, reserved, leased, warm, first: Term::FIRST, refusal: None })
     }
 
-    /// Lets communicators begin there on zeroed memory, for checks; but their central barriers' counter is zero, and so are those.
+    /// For checks: communicators on zeroed memory start with these counts. Their central barriers' counter is zeroed
+    /// memory too, so the count of central barriers is zero.
     #[must_use]
     pub fn beginning(self, base: Base) -> Self {
         Self { first: Term { base: Base { centrals: 0, ..base }, ..Term::FIRST }, ..self }
     }
 
-    /// The term on zeroed memory.
+    /// The first term on zeroed memory.
     pub const fn first(&self) -> Term {
         self.first
     }
 
-    /// Where other processes find it.
+    /// How other processes find its file.
     pub const fn handle(&self) -> &Handle {
         &self.handle
     }
@@ -186,12 +197,12 @@ impl Arena {
         self.file.bytes()
     }
 
-    /// Bytes of its pages that exist.
+    /// Bytes of those of its pages that exist.
     pub fn touched(&self) -> u64 {
         self.file.touched()
     }
 
-    /// Its bytes for communicators; warm slices are not free there.
+    /// Its bytes for communicators. Warm slices do not count as free there.
     pub const fn room(&self) -> &Room {
         &self.room
     }
@@ -201,32 +212,34 @@ impl Arena {
         self.room.used() - self.warm.iter().map(|held| held.slice.plan().bytes()).sum::<u64>()
     }
 
-    /// Slices that wait for their next communicator.
+    /// Number of warm slices.
     pub fn warm(&self) -> usize {
         self.warm.len()
     }
 
-    /// The first refusal of the system to take memory back since the last call: the slice was written over instead.
+    /// The first error of the system when memory was given back, since the last call of this function. Such a slice was
+    /// overwritten with zeros instead.
     pub const fn take_refusal(&mut self) -> Option<PosixError> {
         self.refusal.take()
     }
 
-    /// Reserves a slice for `ranks`: a warm one; else a small one where half of the arena is in use, or a large one has no
-    /// room. `None`: no room. Where room is short, `gone` is asked about processes that hold some.
-    pub fn reserve(&mut self, ranks: u32, gone: &mut dyn FnMut(World) -> bool) -> Option<Reserved> {
+    /// Reserves a slice for `ranks` ranks: a warm one, else one with large slots, else (if half of the arena is in use,
+    /// or a large one does not fit) one with small slots. `None`: the arena is full. When memory is short, `gone` is
+    /// asked whether processes that have leases have ended.
+    pub fn reserve(&mut self, ranks: u32, gone: &mut dyn FnMut(WorldRank) -> bool) -> Option<Reserved> {
         let (large, small) = (Plan::new(ranks, false)?, Plan::new(ranks, true)?);
         let first = self.reserve_warm(|of| of == ranks).or_else(|| self.take_large(&large));
         first.or_else(|| {
             self.collect(usize::MAX, gone);
             let now = self.reserve_warm(|of| of == ranks).or_else(|| self.take_large(&large));
             now.or_else(|| {
-                self.chill();
+                self.clear_warm();
                 self.take_large(&large).or_else(|| self.take(&small))
             })
         })
     }
 
-    /// Reserves the latest warm slice for a number of ranks that is `fit`, if there is one.
+    /// Reserves the warm slice that was used last among those whose number of ranks passes `fit`, if there is one.
     pub fn reserve_warm(&mut self, fit: impl Fn(u32) -> bool) -> Option<Reserved> {
         let at = self.warm.iter().rposition(|held| fit(held.slice.plan().ranks()))?;
         let held = self.warm.remove(at);
@@ -249,18 +262,19 @@ impl Arena {
         Some(Reserved { offset, small, free: self.room.total() - self.used(), term })
     }
 
-    /// Takes a range of `most` bytes, or the longest that is there: its offset and length, until [`Self::cut`].
-    pub fn take_most(&mut self, most: u64, gone: &mut dyn FnMut(World) -> bool) -> (u64, u64) {
+    /// Takes a range of `most` bytes, or the longest free one, until [`Self::cut`].
+    pub fn take_most(&mut self, most: u64, gone: &mut dyn FnMut(WorldRank) -> bool) -> Range {
         if self.room.longest() < most {
             self.collect(usize::MAX, gone);
-            self.chill();
+            self.clear_warm();
         }
         let len = self.room.longest().min(most);
-        self.room.take(len).map_or((0, 0), |offset| (offset, len))
+        self.room.take(len).map_or_else(Range::default, |offset| Range { offset, len })
     }
 
-    /// Reserves the beginning of a range that was taken for a slice of this plan, and gives the rest back; all, if there is none.
-    pub fn cut(&mut self, (offset, len): (u64, u64), plan: Option<&Plan>) -> Option<Reserved> {
+    /// Reserves a slice of this plan at the start of a range that [`Self::take_most`] returned, and frees the rest;
+    /// without a plan, or if it does not fit, frees the whole range.
+    pub fn cut(&mut self, Range { offset, len }: Range, plan: Option<&Plan>) -> Option<Reserved> {
         let plan = plan.filter(|plan| plan.bytes() <= len);
         let kept = plan.map_or(0, Plan::bytes);
         self.room.give(offset + kept, len - kept);
@@ -268,18 +282,18 @@ impl Arena {
         self.hold(Held { slice, term: self.first })
     }
 
-    /// What was reserved at `offset`, which is so no longer.
+    /// Takes the slice at `offset` off the list of reserved ones.
     fn unreserve(&mut self, offset: u64) -> Option<Held> {
         let at = self.reserved.iter().position(|held| held.slice.offset() == offset)?;
         Some(self.reserved.swap_remove(at))
     }
 
-    /// The slice that is reserved at `offset`, if one is.
+    /// The slice that is reserved at `offset`, if there is one.
     pub fn reserved(&self, offset: u64) -> Option<&Slice> {
         self.reserved.iter().map(|held| &held.slice).find(|slice| slice.offset() == offset)
     }
 
-    /// The offer at `offset` was not taken: its slice, which nobody has touched, is as it was.
+    /// The offer at `offset` was not accepted: its slice, which no process has touched, is free or warm again.
     pub fn give_up(&mut self, offset: u64) {
         if let Some(held) = self.unreserve(offset) {
             if held.term == self.first {
@@ -290,28 +304,28 @@ impl Arena {
         }
     }
 
-    /// The offer at `offset` was taken: its slice is leased until all ranks have left, or their processes, if they are
-    /// known, are gone.
-    pub fn lease(&mut self, offset: u64, members: Arc<[World]>) {
+    /// The offer at `offset` was accepted: its slice is leased until all ranks have left or their processes (`members`,
+    /// by rank; empty if they are not known) have ended.
+    pub fn lease(&mut self, offset: u64, members: Arc<[WorldRank]>) {
         if let Some(held) = self.unreserve(offset) {
             self.leased.push_back(Leased { held, members, present: 0, orphaned: false, end: None });
         }
     }
 
-    /// The owner ended its term on the slice at `offset` here: it may stay as it is.
+    /// The owner ended its term on the slice at `offset` with these counts: the slice may be kept warm.
     pub fn end(&mut self, offset: u64, end: Base) {
         if let Some(leased) = self.leased.iter_mut().find(|leased| leased.held.slice.offset() == offset) {
             leased.end = Some(end);
         }
     }
 
-    /// Looks at a few leases.
+    /// As [`Self::collect`], for a few leases.
     pub fn collect_some(&mut self) {
         self.collect(LOOKS, &mut alive);
     }
 
-    /// Looks at leases, at most `looks` of them; retires the slices that all ranks have left.
-    pub fn collect(&mut self, looks: usize, gone: &mut dyn FnMut(World) -> bool) {
+    /// Looks at up to `looks` leases, and retires the slices that all ranks have left.
+    pub fn collect(&mut self, looks: usize, gone: &mut dyn FnMut(WorldRank) -> bool) {
         for _ in 0..looks.min(self.leased.len()) {
             let Some(mut leased) = self.leased.pop_front() else { break };
             if !leased.is_over(gone) {
@@ -324,8 +338,8 @@ impl Arena {
         }
     }
 
-    /// Warm slices go back to the room.
-    fn chill(&mut self) {
+    /// Gives the memory of all warm slices back.
+    fn clear_warm(&mut self) {
         for held in core::mem::take(&mut self.warm) {
             self.clear(&held.slice);
         }

@@ -1,11 +1,11 @@
-//! Which bytes of an arena are free: a first-fit allocator of numbers.
+//! Which bytes of an arena are free: a first-fit allocator that only keeps offsets and lengths.
 
 use std::collections::BTreeMap;
 
 /// Free and taken bytes.
 #[derive(Clone, Debug)]
 pub struct Room {
-    /// Free ranges, offset to length; none touches the next.
+    /// Free ranges, offset to length; two of them never adjoin.
     free: BTreeMap<u64, u64>,
     total: u64,
     used: u64,
@@ -13,13 +13,13 @@ pub struct Room {
 }
 
 impl Room {
-    /// All of `total` bytes from `start` on is free.
+    /// The `total` bytes from `start` on, all of them free.
     pub fn new(start: u64, total: u64) -> Self {
         let free = (total > 0).then_some((start, total)).into_iter().collect();
         Self { free, total, used: 0, most_used: 0 }
     }
 
-    /// Takes the first range that has room for `len` bytes, at least one.
+    /// Takes `len` bytes, at least one, from the first free range that has room; returns their offset.
     pub fn take(&mut self, len: u64) -> Option<u64> {
         let (&at, &room) = self.free.iter().find(|(_, room)| (1..=**room).contains(&len))?;
         self.free.remove(&at);
@@ -31,7 +31,7 @@ impl Room {
         Some(at)
     }
 
-    /// Gives back what was taken, or a part of it.
+    /// Frees bytes that were taken, all or a part of them.
     pub fn give(&mut self, at: u64, len: u64) {
         if len == 0 {
             return;
@@ -65,7 +65,7 @@ impl Room {
         self.used
     }
 
-    /// Bytes taken at most.
+    /// The largest number of bytes that were taken at one time.
     pub const fn most_used(&self) -> u64 {
         self.most_used
     }

@@ -1,8 +1,8 @@
 //! A communicator's slice of an arena: a segment, as kernel/src/region/layout.rs plans it, without a header.
 //!
-//! All ranks plan the same slice, from the number of ranks and one bit of the offer. Fresh memory is zero, and zero
-//! words are a fresh segment; what was left by all is continued (`kernel/src/region/lease.rs`): so nothing is written to
-//! set a communicator up.
+//! All ranks plan the same slice, from the number of ranks and one bit of the offer. Fresh memory is zero, and zeros
+//! are a valid fresh segment; on a slice that all ranks have left, the counts continue (`kernel/src/region/lease.rs`).
+//! So nothing is written to set up a communicator.
 
 use crate::sealed::Map;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use unisono_kernel::Rank;
 use unisono_kernel::region::{Base, Layout, Params, Word, lease};
 use unisono_shm::Mapped;
 
-/// Bytes of a queue's slot where room is short.
+/// Bytes of a queue's slot when memory is short.
 const SMALL_FRAGMENT: u64 = 4096;
 
-/// What a slice looks like.
+/// The layout of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     layout: Layout,
 }
 
 impl Plan {
-    /// For a communicator of `ranks`; `small`: with small slots. `None` where no segment has so many.
+    /// For a communicator of `ranks` ranks; `small`: with small slots. `None` if a segment can't have so many ranks.
     pub fn new(ranks: u32, small: bool) -> Option<Self> {
         let params = Params { page: page(), ..Params::new(ranks) };
         let params = if small { Params { queue_fragment: SMALL_FRAGMENT, ..params } } else { params };
@@ -48,12 +48,12 @@ impl Plan {
     }
 }
 
-/// Bytes of a page: what is leased begins and ends on one.
+/// Bytes of a page: slices start and end on page boundaries.
 pub fn page() -> u64 {
     crate::page().max(Params::new(1).page)
 }
 
-/// A slice of a mapped arena: it lies inside.
+/// A slice of a mapped arena, checked to lie inside it.
 #[derive(Clone, Debug)]
 pub struct Slice {
     map: Arc<Map>,
@@ -63,7 +63,7 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// The slice at `offset`; `None` where it does not lie inside the map, on a page's start.
+    /// The slice at `offset`; `None` if it does not lie inside the map or does not start on a page.
     pub fn new(map: Arc<Map>, offset: u64, plan: Plan) -> Option<Self> {
         let end = offset.checked_add(plan.bytes())?;
         if end > map.bytes() || !offset.is_multiple_of(page()) {
@@ -77,12 +77,12 @@ impl Slice {
         Some(Self { map, offset, plan, mapped })
     }
 
-    /// Where it begins in the arena.
+    /// Its offset in the arena.
     pub const fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// What it looks like.
+    /// Its plan.
     pub const fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -92,29 +92,29 @@ impl Slice {
         &self.map
     }
 
-    /// Says that `rank` does nothing here any more in this term, and where it ended.
+    /// Writes that `rank` has left this term, and its counts at the end.
     pub fn leave(&self, rank: Rank, epoch: u32, end: Option<Base>) {
         if rank < self.plan.ranks() {
             lease::leave(&self.mapped, self.plan.layout(), rank, epoch, end);
         }
     }
 
-    /// The first rank from `first` on that has not left this term.
+    /// The lowest rank, `first` or higher, that has not left this term.
     pub fn first_present(&self, epoch: u32, first: Rank) -> Option<Rank> {
         lease::first_present(&self.mapped, self.plan.layout(), epoch, first)
     }
 
-    /// Have all left this term there, unpoisoned?
+    /// Have all ranks left this term with the counts `end`, and is the communicator not poisoned?
     pub fn ended_alike(&self, epoch: u32, end: Base) -> bool {
         lease::ended_alike(&self.mapped, self.plan.layout(), epoch, end)
     }
 
-    /// Makes all words zero, where the system does not.
+    /// Writes zeros to all words, for a system that can't give the pages back.
     pub fn clear(&self) {
         for offset in (0..self.plan.bytes()).step_by(8) {
             let address = self.mapped.base().wrapping_add(offset as usize);
-            // SAFETY: inside the slice and aligned; the map lives as long as the slice (R1). Nobody else uses the slice
-            // now, so no access is of another size (R4).
+            // SAFETY: inside the slice and aligned; the map lives as long as the slice (R1). No other process uses the
+            // slice now, so no access is of another size (R4).
             unsafe { Word::at(address.cast()) }.store_payload(0);
         }
     }

@@ -14,7 +14,7 @@ fn bytes_are_parsed() {
     }
 }
 
-/// A slice that its ranks have not all left.
+/// A slice that not all its ranks have left.
 #[derive(Debug)]
 struct Live {
     offset: u64,
@@ -27,13 +27,13 @@ struct Live {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Reserves for so many ranks; takes it or gives it up; this many operations follow.
+    /// Reserves a slice for so many ranks; leases it or gives it up; so many operations run on it.
     Make(u32, bool, u64),
-    /// A rank leaves a communicator, in a good end or not.
+    /// A rank leaves a communicator, with all operations complete or not.
     Leave(usize, usize, bool),
-    /// Somebody poisons a communicator.
+    /// A communicator is poisoned.
     Poison(usize),
-    /// The owner looks.
+    /// The owner looks at leases.
     Collect,
 }
 
@@ -50,7 +50,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..Default::default() })]
 
-    /// What is in use is what has not been left; live slices lie apart; each begins where the one before it there ended, or on zeros.
+    /// The bytes in use are those of slices that not all ranks have left; live slices do not overlap; each starts with
+    /// the counts of the slice before it in the same place, or on zeros.
     #[test]
     fn leases_sum_to_zero_and_terms_continue(steps in steps(), kilobytes in 200u64..4000) {
         let mut arena = Arena::create(100, kilobytes << 10).unwrap();
@@ -112,7 +113,7 @@ proptest! {
         prop_assert_eq!(arena.take_refusal(), None);
     }
 
-    /// The allocator against a map of bytes.
+    /// The allocator against a list of what was taken.
     #[test]
     fn room_is_never_given_twice(steps in prop::collection::vec((1u64..40, any::<bool>(), any::<usize>()), 1..200)) {
         let mut room = Room::new(0, 256);
@@ -140,7 +141,7 @@ proptest! {
 }
 
 #[test]
-fn who_is_gone_counts_as_having_left_and_the_slice_is_made_zero() {
+fn a_process_that_ended_counts_as_having_left_and_the_slice_is_zeroed() {
     let mut arena = Arena::create(0, 8 << 20).unwrap();
     let reserved = arena.reserve(2, &mut alive).unwrap();
     let slice = arena.reserved(reserved.offset).unwrap().clone();

@@ -1,8 +1,7 @@
-//! One step of a start-up: everyone did its part, or everyone learns who did not and why.
+//! One step of a start-up: all ranks did their part, or all learn which rank did not, and why.
 //!
-//! A message is `FINE` and bytes, or `FAILED`, the rank at fault and a text. A rank blames itself,
-//! or one that it saw gone. A rank that is gone is named before all others: what failed
-//! elsewhere may follow from it (its files went with it).
+//! A message is `FINE` and bytes, or `FAILED`, the rank at fault and a text. A rank blames itself, or another that it
+//! saw dead. A dead rank is named before all others, because other failures may follow from it: its files went with it.
 
 use super::{Bootstrap, MOST};
 use crate::error::PosixError;
@@ -13,11 +12,11 @@ const FAILED: u8 = 1;
 /// Most bytes of a failure's text.
 const TEXT: usize = 4096;
 
-/// Tells everyone what this rank's part came to; answers everyone's bytes, by rank.
+/// Tells all ranks the result of this rank's part; returns all ranks' bytes, by rank.
 ///
 /// # Errors
-/// On every rank as soon as one failed: [`PosixError::Peer`] with a rank that is gone; if none is,
-/// the rank's own error, elsewhere `Peer` with the lowest rank that failed.
+/// On every rank if one failed: [`PosixError::Peer`] with a dead rank, if a rank reports one; otherwise the rank's own
+/// error, or `Peer` with the lowest rank that failed.
 pub(crate) fn agree(
     bootstrap: &mut dyn Bootstrap,
     mine: Result<Vec<u8>, PosixError>,
@@ -28,14 +27,14 @@ pub(crate) fn agree(
     });
     let message = match &mine {
         Ok(bytes) => [&[FINE], bytes.as_slice()].concat(),
-        Err(PosixError::Peer { rank, cause }) => failure(*rank, cause),
-        Err(error) => failure(bootstrap.rank(), &error.to_string()),
+        Err(PosixError::Peer { rank, cause }) => encode_failure(*rank, cause),
+        Err(error) => encode_failure(bootstrap.rank(), &error.to_string()),
     };
     let gathered = match (mine, bootstrap.allgather(&message)) {
         (_, Err(gone @ PosixError::Peer { .. })) => return Err(gone),
         (Err(error), Err(_)) | (Ok(_), Err(error)) => return Err(error),
         (mine, Ok(gathered)) => {
-            if let Some((rank, cause)) = blame(&gathered) {
+            if let Some(Failure { rank, cause }) = blame(&gathered) {
                 return Err(PosixError::Peer { rank, cause });
             }
             mine?;
@@ -46,33 +45,40 @@ pub(crate) fn agree(
     if found != size as usize {
         return Err(PosixError::bootstrap(format!("the allgather gave {found} messages for {size} ranks")));
     }
-    (0..).zip(gathered).map(open).collect()
+    (0..).zip(gathered).map(|(rank, message)| decode(rank, message)).collect()
 }
 
-fn failure(rank: Rank, text: &str) -> Vec<u8> {
+/// A rank at fault, and why.
+struct Failure {
+    rank: Rank,
+    cause: String,
+}
+
+fn encode_failure(rank: Rank, text: &str) -> Vec<u8> {
     let text = text.as_bytes();
     [&[FAILED], &rank.to_le_bytes()[..], &text[..text.len().min(TEXT)]].concat()
 }
 
-/// The rank at fault and the text of a failure.
-fn failed(message: &[u8]) -> Option<(Rank, String)> {
+/// Reads a failure; `None` if the message is not a failure.
+fn decode_failure(message: &[u8]) -> Option<Failure> {
     let (rank, text) = message.strip_prefix(&[FAILED])?.split_first_chunk()?;
-    Some((Rank::from_le_bytes(*rank), String::from_utf8_lossy(text).into_owned()))
+    Some(Failure { rank: Rank::from_le_bytes(*rank), cause: String::from_utf8_lossy(text).into_owned() })
 }
 
-/// The first blame that one rank puts on another.
-fn blame(gathered: &[Vec<u8>]) -> Option<(Rank, String)> {
-    let failures = (0..).zip(gathered).filter_map(|(sender, message)| Some((sender, failed(message)?)));
-    failures.into_iter().find(|(sender, (rank, _))| sender != rank).map(|(_, failure)| failure)
+/// The first failure in which a rank names another rank.
+fn blame(gathered: &[Vec<u8>]) -> Option<Failure> {
+    let failures = (0..).zip(gathered).filter_map(|(sender, message)| Some((sender, decode_failure(message)?)));
+    failures.into_iter().find(|(sender, failure)| *sender != failure.rank).map(|(_, failure)| failure)
 }
 
-fn open((rank, mut message): (Rank, Vec<u8>)) -> Result<Vec<u8>, PosixError> {
+/// The bytes of the message of `rank`, or its failure.
+fn decode(rank: Rank, mut message: Vec<u8>) -> Result<Vec<u8>, PosixError> {
     if message.first() == Some(&FINE) {
         message.remove(0);
         return Ok(message);
     }
-    let unknown = || (rank, "sent a message that is no part of a start-up".to_owned());
-    let (rank, cause) = failed(&message).unwrap_or_else(unknown);
+    let unknown = || Failure { rank, cause: "sent a message that does not belong to a start-up".to_owned() };
+    let Failure { rank, cause } = decode_failure(&message).unwrap_or_else(unknown);
     Err(PosixError::Peer { rank, cause })
 }
 
@@ -80,7 +86,7 @@ fn open((rank, mut message): (Rank, Vec<u8>)) -> Result<Vec<u8>, PosixError> {
 mod tests {
     use super::*;
 
-    /// Answers prepared messages beside one's own.
+    /// Returns prepared messages of the other ranks.
     struct Scripted(Vec<Vec<u8>>);
 
     impl Bootstrap for Scripted {
@@ -98,20 +104,20 @@ mod tests {
     }
 
     #[test]
-    fn one_failure_is_everyones() {
-        let mut peers = Scripted(vec![vec![], b"\0yes".to_vec(), failure(2, "no room")]);
+    fn one_failure_is_an_error_on_all_ranks() {
+        let mut peers = Scripted(vec![vec![], b"\0yes".to_vec(), encode_failure(2, "no room")]);
         let error = agree(&mut peers, Ok(vec![])).unwrap_err();
         assert_eq!(error.to_string(), "rank 2: no room");
         let mut fine = Scripted(vec![vec![], b"\0yes".to_vec()]);
         assert_eq!(agree(&mut fine, Ok(b"I".to_vec())), Ok(vec![b"I".to_vec(), b"yes".to_vec()]));
-        let mut blames = Scripted(vec![vec![], failure(1, "no file"), failure(0, "gone")]);
+        let mut blames = Scripted(vec![vec![], encode_failure(1, "no file"), encode_failure(0, "gone")]);
         let error = agree(&mut blames, Err(PosixError::bootstrap("mine"))).unwrap_err();
         assert_eq!(error.to_string(), "rank 0: gone");
         let mut garbage = Scripted(vec![vec![], vec![]]);
         assert!(matches!(agree(&mut garbage, Ok(vec![])), Err(PosixError::Peer { rank: 1, .. })));
     }
 
-    /// A bootstrap one of whose ranks is gone.
+    /// A bootstrap with a dead rank.
     struct Broken;
 
     impl Bootstrap for Broken {
@@ -127,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_gone_is_named_before_what_follows_from_it() {
+    fn a_dead_rank_is_named_before_failures_that_follow_from_it() {
         for mine in [Ok(vec![]), Err(PosixError::bootstrap("its file is not there"))] {
             assert_eq!(agree(&mut Broken, mine).unwrap_err().to_string(), "rank 1: gone");
         }

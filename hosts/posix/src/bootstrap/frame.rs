@@ -3,8 +3,8 @@
 //! | kind | from | bytes |
 //! |---|---|---|
 //! | `CONTRIBUTE` | process | its part of an allgather, at most [`MOST`](super::MOST) |
-//! | `GATHERED` | launcher | everyone's parts, counted, by rank |
-//! | `FAILED` | launcher | the rank that is gone, and the cause as text |
+//! | `GATHERED` | launcher | all ranks' parts, each with its length, by rank |
+//! | `FAILED` | launcher | the rank that failed, and the cause as text |
 
 use crate::wire::{Reader, Writer};
 use unisono_kernel::Rank;
@@ -16,7 +16,7 @@ pub(crate) const FAILED: u64 = 3;
 /// Bytes of kind and length.
 pub(crate) const HEAD: usize = 16;
 
-/// A whole frame.
+/// Makes a frame.
 pub(crate) fn frame(kind: u64, body: &[u8]) -> Vec<u8> {
     Writer::default().word(kind).bytes(body).0
 }
@@ -32,7 +32,7 @@ pub(crate) fn gathered<'a>(parts: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     parts.fold(Writer::default(), Writer::bytes).0
 }
 
-/// Takes a `GATHERED` body apart.
+/// Reads a `GATHERED` body.
 pub(crate) fn parts(body: &[u8], size: u32) -> Option<Vec<Vec<u8>>> {
     let mut reader = Reader(body);
     let parts = (0..size).map(|_| reader.bytes().map(<[u8]>::to_vec)).collect();
@@ -44,7 +44,7 @@ pub(crate) fn failure(rank: Rank, cause: &str) -> Vec<u8> {
     Writer::default().word(rank.into()).bytes(cause.as_bytes()).0
 }
 
-/// Takes a `FAILED` body apart.
+/// Reads a `FAILED` body.
 pub(crate) fn failed(body: &[u8]) -> Option<(Rank, String)> {
     let mut reader = Reader(body);
     Some((reader.number()?, String::from_utf8_lossy(reader.bytes()?).into_owned()))

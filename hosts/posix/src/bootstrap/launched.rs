@@ -1,4 +1,4 @@
-//! The bootstrap of a process that our launcher started.
+//! The bootstrap of a process that this project's launcher started.
 
 use super::variables::{BOOTSTRAP_FD, RANK, SIZE};
 use super::{Bootstrap, MOST, frame};
@@ -18,14 +18,13 @@ pub struct Launched {
 }
 
 impl Launched {
-    /// From the environment that the launcher has set; `None` where it set none.
+    /// From the variables that the launcher has set; `None` if none of them is set.
     ///
-    /// The descriptor is duplicated, and the inherited one is closed when this process executes
-    /// another program: processes that it starts are no ranks.
+    /// The descriptor is duplicated, and the inherited one is closed when this process executes another program, so
+    /// that processes that it starts are not taken for ranks.
     ///
     /// # Errors
-    /// Variables that are missing or make no sense; a descriptor that is no socket, as in a
-    /// process that a launched one has started.
+    /// A variable is missing or wrong; the descriptor is not a socket, as in a process that a rank has started.
     pub fn from_env() -> Result<Option<Self>, PosixError> {
         if [RANK, SIZE, BOOTSTRAP_FD].iter().all(|name| std::env::var_os(name).is_none()) {
             return Ok(None);

@@ -1,9 +1,8 @@
 //! How processes find each other: an allgather of bytes, and nothing else.
 //!
-//! An embedder brings its own (MPI, PMIx); [`Launched`] is served by our launcher; [`Alone`] is
-//! one process by itself. A start-up is a few allgathers in which every message says "fine" or
-//! what went wrong (`agree`), so that one rank's failure is every rank's error and nobody waits
-//! for a rank that has given up.
+//! A host may bring its own (from MPI or PMIx). [`Launched`] is served by this project's launcher; [`Alone`] is one
+//! process by itself. A start-up is a few allgathers in which every message says "fine" or what went wrong (`agree`):
+//! so one rank's failure is an error on all ranks, and no rank waits for one that has given up.
 
 mod agree;
 pub(crate) mod frame;
@@ -16,19 +15,19 @@ pub use launched::Launched;
 use crate::error::PosixError;
 use unisono_kernel::Rank;
 
-/// Most bytes that one rank gives to one allgather.
+/// The largest number of bytes of one rank in one allgather.
 pub const MOST: usize = 1 << 20;
 
-/// What a start-up needs from the world.
+/// What a start-up needs from outside: an allgather.
 pub trait Bootstrap {
-    /// This process.
+    /// This process's rank.
     fn rank(&self) -> Rank;
     /// Number of processes.
     fn size(&self) -> u32;
-    /// Everyone's bytes, by rank. Blocks until all have called; every rank calls as often.
+    /// All ranks' bytes, by rank. Blocks until all ranks have called; all make the same number of calls.
     ///
     /// # Errors
-    /// A rank or the service is gone. Every later call fails too.
+    /// A rank or the service has ended. Every later call fails too.
     fn allgather(&mut self, mine: &[u8]) -> Result<Vec<Vec<u8>>, PosixError>;
 }
 

@@ -1,4 +1,4 @@
-//! The environment by which the launcher speaks to a process.
+//! The environment variables that the launcher sets for a process.
 
 /// The process's rank.
 pub const RANK: &str = "UNISONO_RANK";

@@ -1,4 +1,4 @@
-//! How a process tells a group of others of a communicator, without a collective: lines in the head of its arena.
+//! How a process announces a communicator to a group of others without a collective: lines in the head of its arena.
 //!
 //! ```text
 //! head of an arena:  announcements, a line each  |  taken: a line for each process of the job, a word for each announcement
@@ -6,21 +6,22 @@
 //!
 //! | word | writer | readers | value |
 //! |---|---|---|---|
-//! | announcement i of L: sequence | L | all | which of L's announcements it is, of those that are i modulo their number; 0 while it is written |
-//! | announcement i of L: key, birth | L | who looks for the key | communicator, group and tag; the memory |
-//! | taken i for L, of r | r | L | the last of L's announcements i that r took |
+//! | line i of L: sequence | L | all | the announcement's number, i modulo the lines' number; 0 while it is written |
+//! | line i of L: key, birth | L | the group's ranks | a hash of communicator, group and tag; the memory |
+//! | taken i for L, of r | r | L | the number of the last announcement in line i of L that r took |
 //!
-//! L writes announcement i again when each of the last one's group has taken it, or is gone. Anyone may look at it meanwhile, and
-//! reads it whole or not at all (the kernel's [`announcement`], which loom checks). A group that is made again finds its announcements in
-//! turn: what it has taken it passes over.
+//! L overwrites line i when each process of the last announcement's group has taken it or has ended. Any process may
+//! read the line meanwhile, and reads the whole announcement or none (the kernel's [`announcement`], which loom
+//! checks). If a group is made several times with the same key, each process finds its announcements in order, because
+//! it skips those that it has taken.
 
 use super::birth::Words;
-use crate::arena::World;
+use crate::arena::WorldRank;
 use crate::sealed::Map;
 use std::sync::Arc;
 use unisono_kernel::region::{Counter, LINE, Word, announcement};
 
-/// Notices of one process: as many groups may be made of members of which some are late.
+/// Announcement lines of one process: so many groups may be in creation while some of their members are late.
 const NOTICES: u64 = LINE / 8;
 
 /// Bytes of the head, in a job of `size` processes.
@@ -28,14 +29,14 @@ pub(crate) fn head(size: u32) -> u64 {
     LINE * (NOTICES + u64::from(size))
 }
 
-/// The word at `offset` of the head, of an arena that has one.
+/// The word at `offset` of an arena's head; `None` outside of the map.
 fn word(map: &Map, offset: u64) -> Option<&Word> {
     if offset + 8 > map.bytes() {
         return None;
     }
     let address = map.base().wrapping_add(offset as usize);
-    // SAFETY: inside the map, and aligned: all offsets here are multiples of 8; the map lives as long as its borrow (R1). Heads
-    // are accessed as words alone (R4).
+    // SAFETY: inside the map, and aligned: all offsets here are multiples of 8; the map lives as long as its borrow
+    // (R1). Heads are accessed by words only (R4).
     Some(unsafe { Word::at(address.cast()) })
 }
 
@@ -43,23 +44,24 @@ fn line<'m>(map: &'m Map, index: u64) -> impl Fn(usize) -> Option<&'m Word> + Co
     move |at| word(map, LINE * index + 8 * at as u64)
 }
 
-/// What `map`'s owner has taken of `of`'s announcements.
-fn taken(map: &Map, of: World, index: u64) -> Option<&Word> {
+/// The word of `map`'s owner that says which announcement in line `index` of `of` it has taken last.
+fn taken(map: &Map, of: WorldRank, index: u64) -> Option<&Word> {
     word(map, LINE * (NOTICES + u64::from(of)) + 8 * index)
 }
 
-/// What the writer knows of its announcements.
+/// The writer's private record of its announcements.
 #[derive(Debug, Default)]
 pub(super) struct Ring {
-    /// The last one.
+    /// The number of the last one.
     sequence: u64,
-    /// The groups of the last ones.
-    groups: [Option<Arc<[World]>>; NOTICES as usize],
+    /// The group of the last announcement in each line.
+    groups: [Option<Arc<[WorldRank]>>; NOTICES as usize],
 }
 
 impl Ring {
-    /// Has everyone of its group taken what the next announcement would overwrite, or gone?
-    pub(super) fn is_free(&self, maps: &[Arc<Map>], me: World, gone: impl Fn(World) -> bool) -> bool {
+    /// May the next announcement be written: has each process of the group whose announcement it overwrites taken that
+    /// one, or ended?
+    pub(super) fn is_free(&self, maps: &[Arc<Map>], me: WorldRank, gone: impl Fn(WorldRank) -> bool) -> bool {
         let next = self.sequence + 1;
         let (index, before) = (next % NOTICES, next.saturating_sub(NOTICES));
         let group = self.groups.get(index as usize).and_then(Option::as_deref).unwrap_or_default();
@@ -72,7 +74,7 @@ impl Ring {
     }
 
     /// Writes the next announcement, if its line [is free](Self::is_free).
-    pub(super) fn post(&mut self, map: &Map, group: &Arc<[World]>, key: u64, birth: &Words) {
+    pub(super) fn post(&mut self, map: &Map, group: &Arc<[WorldRank]>, key: u64, birth: &Words) {
         self.sequence += 1;
         let index = self.sequence % NOTICES;
         if let Some(entry) = self.groups.get_mut(index as usize) {
@@ -83,8 +85,8 @@ impl Ring {
     }
 }
 
-/// The first announcement of `writer` with this key that `me` has not taken, if there is one by now; it is taken.
-pub(super) fn take(maps: &[Arc<Map>], writer: World, me: World, key: u64) -> Option<Words> {
+/// Takes the first announcement of `writer` with this key that `me` has not taken, if there is one by now.
+pub(super) fn take(maps: &[Arc<Map>], writer: WorldRank, me: WorldRank, key: u64) -> Option<Words> {
     let (theirs, mine) = (maps.get(writer as usize)?, maps.get(me as usize)?);
     let first = (0..NOTICES).filter_map(|index| {
         let at = line(theirs, index);
@@ -112,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn each_member_takes_each_notice_once_and_in_turn() {
+    fn each_member_takes_each_notice_once_and_in_order() {
         let maps = maps(3);
         let (mut ring, group) = (Ring::default(), Arc::from([0, 1, 2]));
         for round in 0..5 {
@@ -144,7 +146,7 @@ mod tests {
         assert!(!ring.is_free(&maps, 2, |_| false));
         assert!(take(&maps, 2, 0, 5).is_some());
         assert!(!ring.is_free(&maps, 2, |_| false));
-        assert!(ring.is_free(&maps, 2, |process| process == 1), "who is gone takes nothing any more");
+        assert!(ring.is_free(&maps, 2, |process| process == 1), "a process that ended takes nothing any more");
         assert!(take(&maps, 2, 1, 5).is_some());
         assert!(ring.is_free(&maps, 2, |_| false));
     }

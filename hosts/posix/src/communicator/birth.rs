@@ -1,37 +1,37 @@
-//! What the members of a new communicator are told of its memory: eight words, from the process whose arena it is in.
+//! Where the memory of a new communicator is: eight words that the process whose arena it is in sends to the members.
 //!
 //! ```text
-//! word 0  what the words are (48 bits), small slots (8), full (8)
-//!      1  offset of the slice in the arena; full: bytes that are needed
-//!      2  epoch of the term; full: bytes that are free
-//!      3  operations   4  fragment clock   5  the papers' sets   6  central barriers: where the term begins
-//!      7  parent: what all members must say alike
+//! word 0  magic number (48 bits), small slots (8), the arena is full (8)
+//!      1  offset of the slice in the arena; if full: bytes that are needed
+//!      2  epoch of the term; if full: bytes that are free
+//!      3  operations   4  fragment clock   5  the papers' sets   6  central barriers: the term's counts at its start
+//!      7  the name of the parent communicator, which must be the receiver's
 //! ```
-//! They come from another process: the slice is checked against the arena's map ([`crate::arena::Slice::new`]); a base that
-//! is not the slice's yields errors or wrong data, as corrupt segments do.
+//! The words come from another process, so the slice is checked against the arena's map ([`crate::arena::Slice::new`]).
+//! Wrong counts cause errors or wrong data, as any corrupt segment does.
 
 use crate::arena::Reserved;
 use unisono_kernel::region::{Base, Term};
 
-/// As it travels.
+/// The words of the message.
 pub(super) type Words = [u64; 8];
 
-/// "birth" in its upper bits: no program's broadcast is taken for one.
+/// The letters "birth" and a version in the upper bits, so that no other broadcast is taken for such a message.
 const MAGIC: u64 = 0x6269_7274_6801 << 16;
 
-/// Where a new communicator begins.
+/// Where the memory of a new communicator is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Birth {
-    /// On this slice.
+    /// In this slice of the sender's arena.
     At {
         /// Its offset in the arena.
         offset: u64,
-        /// With small slots.
+        /// It has small slots.
         small: bool,
-        /// Where it begins.
+        /// The term that starts on it.
         term: Term,
     },
-    /// The arena is full.
+    /// The sender's arena is full.
     Full {
         /// Bytes of the smallest slice that would do.
         needed: u64,
@@ -47,7 +47,7 @@ impl From<Reserved> for Birth {
 }
 
 impl Birth {
-    /// As it travels among the members of `parent`.
+    /// The message to the members of `parent`.
     pub(super) fn encode(&self, parent: u64) -> Words {
         match *self {
             Self::At { offset, small, term: Term { epoch, base } } => {
@@ -58,7 +58,7 @@ impl Birth {
         }
     }
 
-    /// Reads it; `None`: it is none, or another communicator's.
+    /// Reads such a message; `None`: the words are something else, or of another communicator.
     pub(super) fn decode(words: &Words, parent: u64) -> Option<Self> {
         let &[what, place, epoch, operation, clock, sets, centrals, of] = words;
         if of != parent {

@@ -1,7 +1,7 @@
-//! What a process keeps for all its communicators: its arena, the maps of everyone's, everyone's descriptors.
+//! What a process keeps for all its communicators: its arena, the maps of all processes' arenas, and their descriptors.
 
 use super::announcements::Ring;
-use crate::arena::{Arena, World};
+use crate::arena::{Arena, WorldRank};
 use crate::host::Host;
 use crate::sealed::Map;
 use crate::watch::{Descriptors, Watch};
@@ -11,21 +11,21 @@ use std::time::{Duration, Instant};
 use unisono_kernel::Rank;
 use unisono_kernel::error::{Cause, Error, Poison};
 
-/// Between two looks at who is gone.
+/// Time between two looks at whether processes have ended.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// The process in its job.
+/// The process's state that all its communicators share.
 #[derive(Debug)]
 pub(crate) struct Commons {
-    pub(super) me: World,
-    /// By rank in the job: the arenas, mapped for good.
+    pub(super) me: WorldRank,
+    /// All processes' arenas, by rank in the job; they stay mapped.
     pub(super) maps: Vec<Arc<Map>>,
     pub(super) descriptors: Arc<Descriptors>,
     yields: bool,
     own: Mutex<Own>,
 }
 
-/// What is its owner's alone.
+/// The parts that one thread at a time may use.
 #[derive(Debug)]
 pub(super) struct Own {
     pub(super) arena: Arena,
@@ -34,7 +34,7 @@ pub(super) struct Own {
 
 impl Commons {
     pub(crate) fn new(
-        me: World,
+        me: WorldRank,
         arena: Arena,
         maps: Vec<Arc<Map>>,
         descriptors: Arc<Descriptors>,
@@ -44,34 +44,35 @@ impl Commons {
         Self { me, maps, descriptors, yields, own }
     }
 
-    /// Nothing that panics runs under the lock; if it did, the state is one between two whole steps.
+    /// Locks the process's own arena. Code under the lock does not panic; if it did, the state would still be
+    /// consistent.
     pub(super) fn own(&self) -> MutexGuard<'_, Own> {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Is a process of the job gone? Where it can't be seen, no.
-    pub(super) fn gone(&self, process: World) -> bool {
+    /// Has a process of the job ended? False if that can't be seen.
+    pub(super) fn gone(&self, process: WorldRank) -> bool {
         process != self.me && self.descriptors.gone(process)
     }
 
-    /// Does whoever waits yield at once?
+    /// Does a rank that waits yield at once?
     pub(super) const fn yields(&self) -> bool {
         self.yields
     }
 
-    /// How a rank of a communicator waits.
+    /// What a rank of a communicator does while it waits.
     pub(super) fn host(&self, timeout: Option<Duration>, watch: Watch) -> Host {
         Host::new(self.yields, timeout, watch)
     }
 
-    /// Waits until `ready` answers, which one of `members` must bring about: `whom`, ranks among them.
+    /// Waits until `ready` returns a value. `awaited` are the ranks in `members` on which that depends.
     ///
     /// # Errors
-    /// One of those is gone, or the bound on one wait is over.
+    /// A process in `awaited` has ended, or the wait took longer than `timeout`.
     pub(super) fn wait<A>(
         &self,
-        members: &[World],
-        whom: &[Rank],
+        members: &[WorldRank],
+        awaited: &[Rank],
         timeout: Option<Duration>,
         mut ready: impl FnMut() -> Option<A>,
     ) -> Result<A, Error> {
@@ -81,8 +82,8 @@ impl Commons {
         let mut look = begin;
         loop {
             for _ in 0..if self.yields { 1 } else { SPINS } {
-                if let Some(answer) = ready() {
-                    return Ok(answer);
+                if let Some(value) = ready() {
+                    return Ok(value);
                 }
                 Spin::relax();
             }
@@ -91,13 +92,13 @@ impl Commons {
             if now >= look {
                 look = now + LOOK;
                 let gone = |rank: &&Rank| members.get(**rank as usize).is_some_and(|&process| self.gone(process));
-                if let Some(&rank) = whom.iter().find(gone) {
-                    // What it did before it went counts.
+                if let Some(&rank) = awaited.iter().find(gone) {
+                    // It may have done its part before it ended.
                     return ready().ok_or(over(rank, Cause::Died));
                 }
             }
             if timeout.is_some_and(|bound| now - begin > bound) {
-                return Err(over(whom.first().copied().unwrap_or(0), Cause::Late));
+                return Err(over(awaited.first().copied().unwrap_or(0), Cause::Late));
             }
         }
     }

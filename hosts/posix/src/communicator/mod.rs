@@ -1,12 +1,12 @@
-//! Communicators of the processes of a job: the one that [`crate::join()`] answers, and those that follow from it.
+//! Communicators of the processes of a job: the one that [`crate::join()`] returns, and those that are made from it.
 //!
 //! | file | what |
 //! |---|---|
-//! | `place` | who belongs together, on which memory; dup, split, create group, renew, leave |
-//! | `tenancy` | a process's time on its memory: until the last view of it goes |
-//! | `commons` | what a process keeps for all of them: arenas, descriptors |
-//! | `birth`, `part` | the words that are told, and what follows from them |
-//! | `announcements` | how a group is told without a collective |
+//! | `place` | a process's membership: the members and the memory; dup, split, create group, renew, leave |
+//! | `tenancy` | this process's use of the memory, until its last view is dropped |
+//! | `commons` | what a process keeps for all its communicators: arenas, descriptors |
+//! | `birth`, `part` | the messages by which a communicator is made, and what the ranks conclude from them |
+//! | `announcements` | how a group learns of its communicator without a collective |
 
 mod announcements;
 mod birth;
@@ -32,9 +32,10 @@ use unisono_kernel::machine::wait::{Relax, SpinThen};
 
 /// A communicator of processes, to call collectives on, and to make others from (MPI 4.1, 7.4).
 ///
-/// Making one is collective, except [`Self::create_group`]; so is freeing, in MPI's sense, but nobody waits: each member
-/// leaves for itself, by [`Self::free`] or by dropping it, and the memory is used again when all have. Operations in flight
-/// borrow the communicator: it can't be freed under them.
+/// Making one is collective over this communicator; [`Self::create_group`] is collective over the group. Freeing is
+/// collective too, but no rank waits for another: each leaves by [`Self::free`] or by dropping its value, and the
+/// memory is used again when all have left. Operations in flight borrow the communicator, so it can't be freed while
+/// they run.
 #[derive(Debug)]
 pub struct Intracomm {
     communicator: Communicator<Posix>,
@@ -42,7 +43,7 @@ pub struct Intracomm {
 }
 
 impl Intracomm {
-    /// On a place that nobody has opened.
+    /// Opens a place, which must not have been opened before.
     pub(crate) fn open(place: Place) -> Result<Self, Refusal> {
         let (host, yields) = (place.host(), place.yields());
         let wait = if yields { SpinThen::crowded(host) } else { SpinThen::spinning(host) };
@@ -61,8 +62,8 @@ impl Intracomm {
         Ok(Self::open(place)?)
     }
 
-    /// [`Self::dup`] that moves `others` meanwhile: other processes may wait for operations of other communicators before
-    /// they come to this call.
+    /// [`Self::dup`] that also makes progress on `others` while it waits: other processes may wait for operations of
+    /// other communicators before they make this call.
     ///
     /// # Errors
     /// As [`Place::dup`].
@@ -71,8 +72,8 @@ impl Intracomm {
         Ok(Self::open(place)?)
     }
 
-    /// A communicator of those who say the same color, in the order of their keys, then of their ranks here; `None` for who
-    /// says no color.
+    /// A communicator of the ranks that pass the same color, in the order of their keys, then of their ranks here;
+    /// `None` on a rank that passes no color (MPI_UNDEFINED).
     ///
     /// # Errors
     /// As [`Place::split`].
@@ -84,7 +85,7 @@ impl Intracomm {
         Ok(place.map(Self::open).transpose()?)
     }
 
-    /// [`Self::split`] that moves `others` meanwhile, as [`Self::dup_among`].
+    /// [`Self::split`] that also makes progress on `others` while it waits, as [`Self::dup_among`].
     ///
     /// # Errors
     /// As [`Place::split`].
@@ -98,7 +99,7 @@ impl Intracomm {
         Ok(place.map(Self::open).transpose()?)
     }
 
-    /// A communicator of these ranks, in this order, who alone call.
+    /// A communicator of these ranks, in this order. Only they call.
     ///
     /// # Errors
     /// As [`Place::create_group`].
@@ -109,31 +110,32 @@ impl Intracomm {
         Ok(Self::open(self.place.create_group(ranks, tag)?)?)
     }
 
-    /// Goes on, with the same ranks on other memory, after a failure that all survived. All ranks call, once each has its
-    /// error: who has finished the operation in which it happened has one at its next operation. What was in flight is lost,
-    /// requests too; the operation that failed has a number in its error ([`unisono_kernel::error::Poison`]).
+    /// Replaces this communicator, after a failure that all ranks survived, by one of the same ranks on other memory.
+    /// All ranks call, each after an operation has returned the error to it; a rank that had completed the failed
+    /// operation gets the error from its next one. Operations in flight are lost, and their requests. The error has the
+    /// number of the failed operation ([`unisono_kernel::error::Poison`]).
     ///
     /// # Errors
-    /// As [`Place::renew`]: the communicator is as before.
+    /// As [`Place::renew`]; the communicator is unchanged then.
     pub fn renew(&mut self) -> Result<(), PosixError> {
         *self = Self::open(self.place.renew()?)?;
         Ok(())
     }
 
-    /// This process is done with the communicator. Waits for nobody; the same as dropping it.
+    /// Frees the communicator in this process, without waiting for other ranks; the same as dropping it.
     ///
     /// # Standard section
     /// MPI 4.1, 7.4.3.
     pub fn free(self) {}
 
-    /// Bounds each wait here, and in communicators that are made from this one from now on; `None`: wait for the living
-    /// for ever.
+    /// Sets the longest wait here, and in communicators that are made from this one from now on. `None`: no bound; only
+    /// a peer's death ends a wait with an error.
     pub fn set_timeout(&mut self, timeout: Option<Duration>) {
         self.communicator.wait_policy().host.set_bound(timeout);
         self.place.set_timeout(timeout);
     }
 
-    /// Where it stands: members, memory.
+    /// Its members and its memory.
     pub const fn place(&self) -> &Place {
         &self.place
     }
@@ -156,7 +158,7 @@ impl DerefMut for Intracomm {
 impl Drop for Intracomm {
     fn drop(&mut self) {
         let comm = self.communicator.comm();
-        // Two communicators may have been swapped: another one's end says nothing of this memory.
+        // A caller may have swapped two communicators' kernel parts: another one's counts say nothing of this memory.
         let end = comm.end().filter(|_| comm.region().is(&self.place.region()));
         self.place.leave(end);
     }

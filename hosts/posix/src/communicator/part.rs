@@ -1,35 +1,43 @@
-//! A split: what each rank says, and what follows, the same on every rank.
+//! A split: each rank's message, and the communicators that all ranks compute from the messages alike.
 
-use crate::arena::{Plan, Reserved};
+use crate::arena::{Plan, Range, Reserved};
 use unisono_kernel::Rank;
 use unisono_kernel::region::{Base, Term};
 
-/// As it travels: it fits a posted line.
+/// The words of the message. It fits a posted line.
 pub(super) type Words = [u64; 12];
-/// Its bytes.
+/// Bytes of the message.
 pub(super) const BYTES: usize = 8 * 12;
 
-/// What one rank says: its wishes, and the memory that it offers.
+/// One rank's message: its color and key, and the memory that it offers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Part {
-    /// Who has the same one gets the same communicator; `None`: who gets none.
+    /// Ranks with the same color get the same communicator; `None`: this rank gets none.
     pub(super) color: Option<u32>,
-    /// The order there.
+    /// Orders the ranks of the new communicator.
     pub(super) key: i64,
-    /// Zeroed memory, to be cut: offset and length.
-    pub(super) room: (u64, u64),
-    /// Bytes that are free in the arena, what is offered included.
+    /// Zeroed memory that is offered; the new communicator takes its first bytes.
+    pub(super) room: Range,
+    /// Bytes that are free in the arena, including those that are offered.
     pub(super) free: u64,
-    /// A warm slice for so many ranks.
-    pub(super) warm: Option<(u32, Reserved)>,
+    /// A warm slice that is offered too.
+    pub(super) warm: Option<Warm>,
+}
+
+/// A warm slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Warm {
+    /// The number of ranks that it is for.
+    pub(super) ranks: u32,
+    pub(super) reserved: Reserved,
 }
 
 impl Part {
-    /// As it travels.
+    /// The message.
     pub(super) fn encode(&self) -> Words {
-        let Self { color, key, room: (offset, len), free, warm } = *self;
+        let Self { color, key, room: Range { offset, len }, free, warm } = *self;
         let color = color.map_or(0, |color| 1 << 32 | u64::from(color));
-        let [what, place, epoch, operation, clock, sets, centrals] = warm.map_or([0; 7], |(ranks, reserved)| {
+        let [what, place, epoch, operation, clock, sets, centrals] = warm.map_or([0; 7], |Warm { ranks, reserved }| {
             let Reserved { offset, small, term: Term { epoch, base }, .. } = reserved;
             let Base { operation, clock, sets, centrals } = base;
             [u64::from(small) << 32 | u64::from(ranks), offset, epoch.into(), operation, clock, sets, centrals]
@@ -37,7 +45,7 @@ impl Part {
         [color, key as u64, offset, len, free, what, place, epoch, operation, clock, sets, centrals]
     }
 
-    /// Reads it; `None`: no rank says that.
+    /// Reads a message; `None` if no rank can have sent it.
     pub(super) fn decode(words: &Words) -> Option<Self> {
         let &[color, key, offset, len, free, what, place, epoch, operation, clock, sets, centrals] = words;
         let color = match color >> 32 {
@@ -52,20 +60,30 @@ impl Part {
         };
         let term = Term { epoch: epoch.try_into().ok()?, base: Base { operation, clock, sets, centrals } };
         let reserved = Reserved { offset: place, small, free, term };
-        let warm = (what as u32 != 0).then_some((what as u32, reserved));
-        Some(Self { color, key: key as i64, room: (offset, len), free, warm })
+        let warm = (what as u32 != 0).then_some(Warm { ranks: what as u32, reserved });
+        Some(Self { color, key: key as i64, room: Range { offset, len }, free, warm })
     }
 }
 
-/// Whose memory a part of the communicator takes.
+/// Which memory the communicator of one color takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Memory {
-    /// The warm slice of this rank.
+    /// The warm slice that this rank offers.
     Warm(Rank),
-    /// The beginning of this rank's room; with small slots.
-    Room(Rank, bool),
-    /// Nobody's suffices: bytes of the smallest slice, and the most that are free in one arena.
-    Full(u64, u64),
+    /// The first bytes of the zeroed memory that this rank offers.
+    Room {
+        /// The rank.
+        rank: Rank,
+        /// The slice has small slots.
+        small: bool,
+    },
+    /// No rank offers enough.
+    Full {
+        /// Bytes of the smallest slice that would do.
+        needed: u64,
+        /// The most bytes that are free in one arena.
+        free: u64,
+    },
 }
 
 /// The ranks of `color`, in the order of their keys, then of their ranks (MPI 4.1, 7.4.2).
@@ -76,23 +94,24 @@ pub(super) fn members(parts: &[Part], color: u32) -> Vec<Rank> {
     members.into_iter().map(|(_, rank)| rank).collect()
 }
 
-/// Whose memory `members` take: a warm slice of their number before room, and of several the one whose turn it is.
-pub(super) fn choose(parts: &[Part], members: &[Rank], turn: u64) -> Memory {
+/// Which memory `members` take: a warm slice for their number of ranks, else zeroed memory. If several ranks offer such
+/// memory, the first one counted from the member `round` modulo their number, so that successive splits use all arenas.
+pub(super) fn choose(parts: &[Part], members: &[Rank], round: u64) -> Memory {
     let size = members.len() as u32;
-    let first = turn.checked_rem(size.into()).unwrap_or(0) as usize;
-    let in_turn = || members.iter().cycle().skip(first).take(members.len()).copied();
+    let first = round.checked_rem(size.into()).unwrap_or(0) as usize;
+    let rotated = || members.iter().cycle().skip(first).take(members.len()).copied();
     let part = |rank: Rank| parts.get(rank as usize).copied().unwrap_or_default();
-    let is_warm = |rank: &Rank| part(*rank).warm.is_some_and(|(ranks, _)| ranks == size);
-    if let Some(rank) = in_turn().find(is_warm) {
+    let is_warm = |rank: &Rank| part(*rank).warm.is_some_and(|warm| warm.ranks == size);
+    if let Some(rank) = rotated().find(is_warm) {
         return Memory::Warm(rank);
     }
     let bytes = |small| Plan::new(size, small).map_or(u64::MAX, |plan| plan.bytes());
     for small in [false, true] {
-        if let Some(rank) = in_turn().find(|&rank| part(rank).room.1 >= bytes(small)) {
-            return Memory::Room(rank, small);
+        if let Some(rank) = rotated().find(|&rank| part(rank).room.len >= bytes(small)) {
+            return Memory::Room { rank, small };
         }
     }
-    Memory::Full(bytes(true), members.iter().map(|&rank| part(rank).free).max().unwrap_or(0))
+    Memory::Full { needed: bytes(true), free: members.iter().map(|&rank| part(rank).free).max().unwrap_or(0) }
 }
 
 #[cfg(test)]
@@ -110,7 +129,12 @@ mod tests {
         for part in [
             part(None, 0),
             part(Some(u32::MAX), i64::MIN),
-            Part { room: (8192, 1), free: 9, warm: Some((4, reserved)), ..part(Some(0), -1) },
+            Part {
+                room: Range { offset: 8192, len: 1 },
+                free: 9,
+                warm: Some(Warm { ranks: 4, reserved }),
+                ..part(Some(0), -1)
+            },
         ] {
             assert_eq!(Part::decode(&part.encode()), Some(part));
         }
@@ -126,17 +150,19 @@ mod tests {
     }
 
     #[test]
-    fn warm_memory_is_taken_before_room_and_each_in_its_turn() {
+    fn warm_memory_is_taken_before_room_and_all_ranks_by_rotation() {
         let [large, small] = [false, true].map(|small| Plan::new(2, small).unwrap().bytes());
         let reserved = Reserved { offset: 0, small: false, free: 0, term: Term::FIRST };
-        let with = |len, warm| Part { room: (0, len), free: len, warm, ..part(Some(0), 0) };
-        let warm = |ranks| Some((ranks, reserved));
+        let with = |len, warm| Part { room: Range { offset: 0, len }, free: len, warm, ..part(Some(0), 0) };
+        let warm = |ranks| Some(Warm { ranks, reserved });
+        let room = |rank, small| Memory::Room { rank, small };
         let both = [with(large, None), with(large, None)];
-        assert_eq!([0, 1, 2].map(|turn| choose(&both, &[0, 1], turn)), [0, 1, 0].map(|rank| Memory::Room(rank, false)));
+        assert_eq!([0, 1, 2].map(|round| choose(&both, &[0, 1], round)), [0, 1, 0].map(|rank| room(rank, false)));
         assert_eq!(choose(&[with(large, None), with(0, warm(2))], &[0, 1], 0), Memory::Warm(1));
-        assert_eq!(choose(&[with(large, None), with(0, warm(3))], &[0, 1], 0), Memory::Room(0, false));
-        assert_eq!(choose(&[with(small, None), with(large, None)], &[0, 1], 0), Memory::Room(1, false));
-        assert_eq!(choose(&[with(7, None), with(small, None)], &[0, 1], 0), Memory::Room(1, true));
-        assert_eq!(choose(&[with(7, None), with(small - 1, None)], &[0, 1], 0), Memory::Full(small, small - 1));
+        assert_eq!(choose(&[with(large, None), with(0, warm(3))], &[0, 1], 0), room(0, false));
+        assert_eq!(choose(&[with(small, None), with(large, None)], &[0, 1], 0), room(1, false));
+        assert_eq!(choose(&[with(7, None), with(small, None)], &[0, 1], 0), room(1, true));
+        let full = Memory::Full { needed: small, free: small - 1 };
+        assert_eq!(choose(&[with(7, None), with(small - 1, None)], &[0, 1], 0), full);
     }
 }

@@ -1,21 +1,21 @@
-//! A process's place in a communicator: with whom, on which memory; and how further communicators follow from it.
+//! A process's place in a communicator: the members and the memory, and how further communicators are made from it.
 //!
-//! | call | who | how many learn of the memory |
+//! | call | called by | how the members learn of the memory |
 //! |---|---|---|
-//! | dup | all | a broadcast from the owner, whose turn it is |
-//! | split | all | an allgather of color, key and offer; all choose alike |
-//! | create group, renew | the group, all | the owner's announcement ([`super::announcements`]) |
-//! | free | each for itself | a word says `left`; the owner finds all of them sometime |
+//! | dup | all ranks | a broadcast from the owner; the ranks own new communicators by rotation |
+//! | split | all ranks | an allgather of color, key and offered memory; all ranks choose the same |
+//! | create group, renew | the group; all ranks | the owner's announcement ([`super::announcements`]) |
+//! | free | each rank for itself | a word says `left`; the owner looks at these words later |
 //!
-//! An owner names memory that is zero, or that all members of the communicator before have left. So whoever
-//! learns of it may begin at once: nobody waits for anybody but for the owner's words.
+//! An owner offers memory that is zero, or that all members of the communicator before have left. So a rank that learns
+//! of it may start operations at once: it has waited for the owner's message only.
 
 use super::announcements;
 use super::birth::{Birth, to_bytes, to_words};
 use super::commons::{Commons, Own};
-use super::part::{self, Memory, Part};
+use super::part::{self, Memory, Part, Warm};
 use super::tenancy::Tenancy;
-use crate::arena::{Plan, Reserved, Slice, World};
+use crate::arena::{Plan, Reserved, Slice, WorldRank};
 use crate::decisions::decisions;
 use crate::error::{Limit, PosixError};
 use crate::host::Host;
@@ -35,36 +35,42 @@ use unisono_kernel::machine::transport::{Transport, Wait};
 use unisono_kernel::region::{Base, Layout, Term, state};
 use unisono_kernel::table::Choices;
 
+/// The members of a communicator to be made, and this process's rank in it.
+struct Group {
+    members: Arc<[WorldRank]>,
+    rank: Rank,
+}
+
 /// A process's place in a communicator.
 #[derive(Debug)]
 pub struct Place {
     commons: Arc<Commons>,
     /// The processes, by rank.
-    members: Arc<[World]>,
+    members: Arc<[WorldRank]>,
     rank: Rank,
     region: View,
     layout: Layout,
-    /// Where the communicator begins.
+    /// The counts with which the communicator starts.
     base: Base,
-    /// None: on the job's own segment.
+    /// This process's use of a slice; `None` on the job's first segment.
     tenancy: Option<Arc<Tenancy>>,
-    /// What all members call the communicator among themselves: no two that live have the same owner, slice and term.
+    /// A hash of owner, slice and term, the same on all members. No two live communicators have the same three.
     name: u64,
-    /// Communicators that all members have asked for: whose turn it is to own the next one.
+    /// Number of communicators made from this one; it says which rank owns the next one.
     births: u64,
-    /// Ranks of the part that this process got of the last split.
+    /// Number of ranks of the communicator that the last split gave to this process.
     parts: u32,
-    /// Bound on one wait here, and in communicators that are made from this one.
+    /// The longest wait here, and in communicators that are made from this one.
     timeout: Option<Duration>,
 }
 
-/// How a call on a communicator is run.
+/// Runs a call on a communicator.
 type Run<'r, T> = dyn FnMut(&mut Communicator<T>, &Call<'_>) -> Result<(), Error> + 'r;
 
-/// The tag of a group that is a communicator's next: no caller's, which has 32 bits.
+/// The tag of a renewal. A caller's tags have 32 bits, so they differ from it.
 const RENEWAL: u64 = 1 << 32;
 
-/// FNV-1a over words, stirred.
+/// FNV-1a over words, with a rotation after each.
 fn hash(words: impl Iterator<Item = u64>) -> u64 {
     words.fold(0xcbf2_9ce4_8422_2325, |hash, word| (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23))
 }
@@ -74,33 +80,35 @@ fn full(needed: u64, available: u64) -> PosixError {
 }
 
 impl Place {
-    /// In the communicator of all processes of the job, on its segment, which begins there.
+    /// The place in the communicator of all processes of the job, on its segment; `base`: the counts with which it
+    /// starts.
     pub(crate) fn world(
         commons: Arc<Commons>,
         region: View,
-        (layout, base): (Layout, Base),
+        layout: Layout,
+        base: Base,
         timeout: Option<Duration>,
     ) -> Self {
         let (members, rank) = ((0..layout.ranks()).collect(), commons.me);
         Self { commons, members, rank, region, layout, base, tenancy: None, name: 0, births: 0, parts: 0, timeout }
     }
 
-    /// The processes by rank: their ranks in the job.
-    pub fn members(&self) -> &[World] {
+    /// The members by rank, each by its rank in the job.
+    pub fn members(&self) -> &[WorldRank] {
         &self.members
     }
 
-    /// Bytes of its memory.
+    /// Bytes of the communicator's memory.
     pub const fn bytes(&self) -> u64 {
         self.layout.bytes()
     }
 
-    /// Does whoever waits yield at once?
+    /// Does a rank that waits yield at once?
     pub fn yields(&self) -> bool {
         self.commons.yields()
     }
 
-    /// The region; its view holds the memory.
+    /// The region. This process has not left the memory as long as a view of it lives.
     pub fn region(&self) -> View {
         self.region.clone()
     }
@@ -114,21 +122,21 @@ impl Place {
         self.commons.host(self.timeout, self.watch())
     }
 
-    /// Bounds each wait of communicators that are made from this one, from now on.
+    /// Sets the longest wait in communicators that are made from this one from now on.
     pub const fn set_timeout(&mut self, timeout: Option<Duration>) {
         self.timeout = timeout;
     }
 
-    /// This process can't open its place: nobody shall wait for it there.
+    /// Poisons the communicator because this process can't open its place, so that no rank waits for it there.
     pub fn give_up(&self) {
         let poison = Poison { rank: self.rank, operation: self.base.operation + 1, cause: Cause::Died };
         state::poison(&self.region, &self.layout, self.rank, poison);
     }
 
-    /// The communicator, once: on `region`, which is this place's, seen in the transport's way.
+    /// Opens the communicator; to be called once. `region` is this place's, as the transport sees it.
     ///
     /// # Errors
-    /// None that a place makes: as [`Communicator::resume`].
+    /// As [`Communicator::resume`]; a place causes none of them.
     pub fn open<T: Transport>(&self, region: T::Region, wait: T::Wait) -> Result<Communicator<T>, Refusal>
     where
         T::Wait: Wait<Comm<T::Region>>,
@@ -136,20 +144,23 @@ impl Place {
         Ok(Communicator::resume(region, self.layout, self.rank, self.base, wait)?.with_choices(self.choices()))
     }
 
-    /// What `Auto` means in the communicator, by the table that all ranks agreed on when they joined; `None`: as built in.
+    /// What `Auto` means in the communicator, by the table that all ranks agreed on when they joined; `None`: the
+    /// built-in rules.
     pub fn choices(&self) -> Option<&'static Choices> {
         decisions().ok().and_then(|decisions| decisions.choices(&self.layout))
     }
 
-    /// The layout of its memory, this process's rank, and where the communicator begins: for hosts that make their own of it.
+    /// The layout of its memory, this process's rank, and the counts with which the communicator starts: for hosts that
+    /// make a communicator of their own type.
     pub const fn plan(&self) -> (Layout, Rank, Base) {
         (self.layout, self.rank, self.base)
     }
 
-    /// A communicator of the same processes in the same order; `on` is this place's, and all its members call.
+    /// A communicator of the same processes in the same order. `on` is this place's communicator; all its ranks call.
     ///
     /// # Errors
-    /// No member's arena has room ([`PosixError::Space`]; `on` is as good as before); a member is gone; `on` fails.
+    /// No member's arena has room ([`PosixError::Space`]; `on` can be used as before); a member has died; the broadcast
+    /// on `on` fails.
     ///
     /// # Standard section
     /// MPI 4.1, 7.4.2.
@@ -160,7 +171,7 @@ impl Place {
         self.dup_by(on, &mut |on, call| on.run(call).map(drop))
     }
 
-    /// [`Self::dup`] that moves `others` meanwhile: scopes of other communicators.
+    /// [`Self::dup`] that also makes progress on `others`, scopes of other communicators, while it waits.
     ///
     /// # Errors
     /// As [`Self::dup`].
@@ -182,28 +193,31 @@ impl Place {
         let size = self.layout.ranks();
         let mut lack = (0, 0);
         for _ in 0..size {
-            let owner = self.turn();
+            let owner = self.next_owner();
             let mine = (owner == self.rank).then(|| self.offer(size));
             let mut bytes: [u8; 64] = to_bytes(&mine.map_or([0; 8], |birth| birth.encode(self.name)));
             let call = Call::Bcast { data: Data::bytes_mut(&mut bytes), root: owner, algorithm: BcastAlgorithm::Auto };
             if let Err(error) = run(on, &call) {
-                // The root fails before it posts, or not at all: nobody has heard of the slice.
+                // A root that fails has not posted: no rank knows of the slice.
                 self.take_back(mine);
                 return Err(error.into());
             }
             match Birth::decode(&to_words(&bytes), self.name) {
                 Some(Birth::Full { needed, free }) => lack = (needed, free.max(lack.1)),
-                birth => return self.enter(birth, owner, (Arc::clone(&self.members), self.rank)),
+                birth => {
+                    return self.enter(birth, owner, Group { members: Arc::clone(&self.members), rank: self.rank });
+                }
             }
         }
         Err(full(lack.0, lack.1))
     }
 
-    /// A communicator of those who say the same color, in the order of their keys, then of their ranks here; `None` for who says
-    /// no color. `on` is this place's, and all its members call.
+    /// A communicator of the ranks that pass the same color, in the order of their keys, then of their ranks here;
+    /// `None` on a rank that passes no color. `on` is this place's communicator; all its ranks call.
     ///
     /// # Errors
-    /// No arena of the color's members has room ([`PosixError::Space`]; `on` is as good as before); a member is gone; `on` fails.
+    /// No arena of the color's members has room ([`PosixError::Space`]; `on` can be used as before); a member has died;
+    /// the allgather on `on` fails.
     ///
     /// # Standard section
     /// MPI 4.1, 7.4.2.
@@ -216,10 +230,10 @@ impl Place {
     where
         T::Wait: Wait<Comm<T::Region>>,
     {
-        self.split_by(on, (color, key), &mut |on, call| on.run(call).map(drop))
+        self.split_by(on, color, key, &mut |on, call| on.run(call).map(drop))
     }
 
-    /// [`Self::split`] that moves `others` meanwhile: scopes of other communicators.
+    /// [`Self::split`] that also makes progress on `others`, scopes of other communicators, while it waits.
     ///
     /// # Errors
     /// As [`Self::split`].
@@ -233,13 +247,14 @@ impl Place {
     where
         T::Wait: Wait<Comm<T::Region>> + for<'x> Wait<Among<'x, Comm<T::Region>>>,
     {
-        self.split_by(on, (color, key), &mut |on, call| on.run_among(call, others))
+        self.split_by(on, color, key, &mut |on, call| on.run_among(call, others))
     }
 
     fn split_by<T: Transport>(
         &mut self,
         on: &mut Communicator<T>,
-        (color, key): (Option<u32>, i64),
+        color: Option<u32>,
+        key: i64,
         run: &mut Run<'_, T>,
     ) -> Result<Option<Self>, PosixError>
     where
@@ -255,13 +270,13 @@ impl Place {
             run(on, &Call::Allgather { send, receive, algorithm: MoveAlgorithm::Auto })
         });
         if let Err(error) = told {
-            // Others may have heard the offer once the operation has begun, and use it: then it stays in use for good.
+            // Once the operation has started, other ranks may know the offer and use it: then it stays in use for ever.
             if on.comm().member().operation() == before {
                 self.withdraw(&mine);
             }
             return Err(error.into());
         }
-        let turn = self.births;
+        let round = self.births;
         self.births += 1;
         let (chunks, _) = all.as_chunks::<{ part::BYTES }>();
         let parts: Option<Vec<_>> = chunks.iter().map(|chunk| Part::decode(&to_words(chunk))).collect();
@@ -271,29 +286,32 @@ impl Place {
         };
         let ranks = part::members(&parts, color);
         self.parts = ranks.len() as u32;
-        let memory = part::choose(&parts, &ranks, turn);
+        let memory = part::choose(&parts, &ranks, round);
         self.settle(&mine, memory, &ranks);
-        let worlds: Arc<[World]> = ranks.iter().filter_map(|&rank| self.members.get(rank as usize)).copied().collect();
+        let worlds: Arc<[WorldRank]> =
+            ranks.iter().filter_map(|&rank| self.members.get(rank as usize)).copied().collect();
         let of = |rank: Rank| parts.get(rank as usize).copied().unwrap_or_default();
         let (owner, birth) = match memory {
-            Memory::Warm(rank) => (rank, of(rank).warm.map(|(_, reserved)| reserved.into())),
-            Memory::Room(rank, small) => {
-                // Every rank's arena has the same.
+            Memory::Warm(rank) => (rank, of(rank).warm.map(|warm| warm.reserved.into())),
+            Memory::Room { rank, small } => {
+                // The first term is the same in every rank's arena.
                 let term = self.commons.own().arena.first();
-                (rank, Some(Birth::At { offset: of(rank).room.0, small, term }))
+                (rank, Some(Birth::At { offset: of(rank).room.offset, small, term }))
             }
-            Memory::Full(needed, free) => return Err(full(needed, free)),
+            Memory::Full { needed, free } => return Err(full(needed, free)),
         };
         let me = ranks.iter().position(|&rank| rank == self.rank).unwrap_or(0) as Rank;
-        self.enter(birth, owner, (worlds, me)).map(Some)
+        let group = Group { members: worlds, rank: me };
+        self.enter(birth, owner, group).map(Some)
     }
 
-    /// A communicator of these ranks of this one, in this order; they alone call, each with the same ranks and the same
-    /// tag. Groups that have no process in common, or other tags, may be made at the same time, by several threads too. Works
-    /// on a communicator that is poisoned, among those who live.
+    /// A communicator of these ranks of this one, in this order. Only they call, each with the same ranks and the same
+    /// tag. Groups that have no process in common, or have different tags, may be made at the same time, also by
+    /// several threads. It works on a poisoned communicator too, among ranks that live.
     ///
     /// # Errors
-    /// Ranks that are none, one twice, or not this process's; no member's arena has room; a member is gone.
+    /// A rank out of range, one named twice, or this process's own rank missing; no member's arena has room; a member
+    /// has died.
     ///
     /// # Standard section
     /// MPI 4.1, 7.4.2 (MPI_Comm_create_group).
@@ -302,63 +320,67 @@ impl Place {
     }
 
     /// A communicator of the same processes in the same order, in place of this one, which is over because a rank refused
-    /// an argument, was late, or found a fault. All its ranks call, once each has its error: who has finished the operation
-    /// in which it happened has one at its next operation. That they are all told alike needs no agreement
-    /// ([`state::renewable`]); the memory is told of as a group's ([`Self::create_group`]).
+    /// an argument, was late, or found a fault. All its ranks call, each after an operation has returned the error to
+    /// it; a rank that had completed the failed operation gets the error from its next one. All ranks read the same
+    /// error, so they need not agree on it ([`state::renewable`]). The members learn of the memory as in
+    /// [`Self::create_group`].
     ///
     /// # Errors
-    /// The communicator is not over; a rank died (make a group of the others); no member's arena has room. The place is as before.
+    /// The communicator is not over; a rank died (make a group of the others); no member's arena has room. The place is
+    /// unchanged then.
     pub fn renew(&self) -> Result<Self, PosixError> {
         state::renewable(&self.region, &self.layout)?;
-        let everyone: Vec<Rank> = (0..self.layout.ranks()).collect();
-        self.create(&everyone, RENEWAL)
+        let all: Vec<Rank> = (0..self.layout.ranks()).collect();
+        self.create(&all, RENEWAL)
     }
 
-    /// A communicator of these ranks of this one, which all of them ask for by this tag: on memory of the member whose turn
-    /// it is by the key, or of the next one that has room.
+    /// A communicator of these ranks of this one; all of them call with this tag. Its memory is from the arena of the
+    /// member that a hash of communicator, group and tag selects, or of the next member that has room.
     fn create(&self, ranks: &[Rank], tag: u64) -> Result<Self, PosixError> {
-        let (worlds, me) = self.group(ranks)?;
+        let group = self.group(ranks)?;
+        let (worlds, me) = (&group.members, group.rank);
         let key = hash([self.name, tag].into_iter().chain(worlds.iter().map(|&world| world.into())));
         let size = ranks.len() as u64;
         let first = key.checked_rem(size).unwrap_or(0);
         let mut lack = (0, 0);
-        for leader in (0..size).map(|turn| ((first + turn) % size) as Rank) {
+        for leader in (0..size).map(|next| ((first + next) % size) as Rank) {
             let owner = ranks.get(leader as usize).copied().unwrap_or(0);
-            let birth = if leader == me { self.announce(&worlds, key)? } else { self.listen(&worlds, leader, key)? };
+            let birth = if leader == me { self.announce(worlds, key)? } else { self.listen(worlds, leader, key)? };
             match Birth::decode(&birth, self.name) {
                 Some(Birth::Full { needed, free }) => lack = (needed, free.max(lack.1)),
-                birth => return self.enter(birth, owner, (worlds, me)),
+                birth => return self.enter(birth, owner, group),
             }
         }
         Err(full(lack.0, lack.1))
     }
 
     /// The processes of a group, and this one's rank in it.
-    fn group(&self, ranks: &[Rank]) -> Result<(Arc<[World]>, Rank), PosixError> {
+    fn group(&self, ranks: &[Rank]) -> Result<Group, PosixError> {
         let wrong = || PosixError::Setting {
             name: "group",
             value: format!("{ranks:?}"),
             bound: "distinct ranks of the communicator, this process's among them",
         };
-        let worlds: Option<Arc<[World]>> = ranks.iter().map(|&rank| self.members.get(rank as usize).copied()).collect();
+        let worlds: Option<Arc<[WorldRank]>> =
+            ranks.iter().map(|&rank| self.members.get(rank as usize).copied()).collect();
         let mut sorted = ranks.to_vec();
         sorted.sort_unstable();
         sorted.dedup();
         let me = ranks.iter().position(|&rank| rank == self.rank);
         match (worlds, me) {
-            (Some(worlds), Some(me)) if sorted.len() == ranks.len() => Ok((worlds, me as Rank)),
+            (Some(members), Some(me)) if sorted.len() == ranks.len() => Ok(Group { members, rank: me as Rank }),
             _ => Err(wrong()),
         }
     }
 
-    /// The owner's part of a group's creation.
-    fn announce(&self, worlds: &Arc<[World]>, key: u64) -> Result<super::birth::Words, PosixError> {
+    /// The owner's part of a group's creation: reserves memory and announces it.
+    fn announce(&self, worlds: &Arc<[WorldRank]>, key: u64) -> Result<super::birth::Words, PosixError> {
         let commons = &*self.commons;
         let birth = self.offer(worlds.len() as u32);
         let words = birth.encode(self.name);
         let posted = commons.wait(worlds, &[], self.timeout, || {
             let Own { arena, announcements } = &mut *commons.own();
-            // Members of an earlier group are awaited here, none of this one.
+            // This waits for members of an earlier group, not of this one.
             let free = announcements.is_free(&commons.maps, commons.me, |process| commons.gone(process));
             free.then(|| {
                 announcements.post(arena.map(), worlds, key, &words);
@@ -369,7 +391,7 @@ impl Place {
             })
         });
         posted.map_err(|error| {
-            // Too late: nothing was posted.
+            // The wait took too long: nothing was posted.
             if let Birth::At { offset, .. } = birth {
                 commons.own().arena.give_up(offset);
             }
@@ -377,22 +399,22 @@ impl Place {
         })
     }
 
-    /// The others' part.
-    fn listen(&self, worlds: &Arc<[World]>, leader: Rank, key: u64) -> Result<super::birth::Words, PosixError> {
+    /// The other members' part: waits for the owner's announcement.
+    fn listen(&self, worlds: &Arc<[WorldRank]>, leader: Rank, key: u64) -> Result<super::birth::Words, PosixError> {
         let commons = &*self.commons;
         let owner = worlds.get(leader as usize).copied().unwrap_or(commons.me);
         Ok(commons
             .wait(worlds, &[leader], self.timeout, || announcements::take(&commons.maps, owner, commons.me, key))?)
     }
 
-    /// Whose turn it is to own the next communicator.
-    const fn turn(&mut self) -> Rank {
-        let turn = self.births % self.layout.ranks() as u64;
+    /// The rank that owns the next communicator: all ranks by rotation.
+    const fn next_owner(&mut self) -> Rank {
+        let owner = self.births % self.layout.ranks() as u64;
         self.births += 1;
-        turn as Rank
+        owner as Rank
     }
 
-    /// A slice for `ranks` of this process's arena; leased where the members follow from the call.
+    /// Reserves a slice of this process's arena for `ranks` ranks. It becomes a lease when the members are known.
     fn offer(&self, ranks: u32) -> Birth {
         let commons = &*self.commons;
         let arena = &mut commons.own().arena;
@@ -420,13 +442,14 @@ impl Place {
         let bytes = |small| Plan::new(size, small).map_or(0, |plan| plan.bytes());
         let warm =
             arena.reserve_warm(|ranks| ranks == self.parts).or_else(|| arena.reserve_warm(|ranks| ranks <= size));
-        let warm = warm.and_then(|reserved| Some((arena.reserved(reserved.offset)?.plan().ranks(), reserved)));
+        let warm =
+            warm.and_then(|reserved| Some(Warm { ranks: arena.reserved(reserved.offset)?.plan().ranks(), reserved }));
         let most = bytes(arena.used() >= arena.room().total() / 2);
         let mut gone = |process| commons.gone(process);
         let mut room = arena.take_most(most, &mut gone);
-        // Room for a part of any size comes before a warm slice that may fit none.
-        let warm = if room.1 < bytes(true)
-            && let Some((_, reserved)) = warm
+        // Memory that suffices for any number of ranks is more useful than a warm slice, which may fit no color.
+        let warm = if room.len < bytes(true)
+            && let Some(Warm { reserved, .. }) = warm
         {
             arena.give_up(reserved.offset);
             arena.cut(room, None);
@@ -435,23 +458,24 @@ impl Place {
         } else {
             warm
         };
-        Part { color, key, room, free: room.1.max(arena.room().longest()), warm }
+        Part { color, key, room, free: room.len.max(arena.room().longest()), warm }
     }
 
-    /// Nobody has heard of the offer.
+    /// Takes back an offer that no other rank knows of.
     fn withdraw(&self, mine: &Part) {
-        self.settle(mine, Memory::Full(0, 0), &[]);
+        self.settle(mine, Memory::Full { needed: 0, free: 0 }, &[]);
     }
 
-    /// All have chosen: what of this process's offer was not taken is as before.
+    /// After all ranks have chosen `memory` for `ranks`: leases what they take of this process's offer, and frees the
+    /// rest.
     fn settle(&self, mine: &Part, memory: Memory, ranks: &[Rank]) {
         let arena = &mut self.commons.own().arena;
         let plan = match memory {
-            Memory::Room(rank, small) if rank == self.rank => Plan::new(ranks.len() as u32, small),
+            Memory::Room { rank, small } if rank == self.rank => Plan::new(ranks.len() as u32, small),
             _ => None,
         };
         let cut: Option<Reserved> = arena.cut(mine.room, plan.as_ref());
-        let warm = mine.warm.map(|(_, reserved)| reserved);
+        let warm = mine.warm.map(|warm| warm.reserved);
         let taken = if memory == Memory::Warm(self.rank) { warm } else { cut };
         if let Some(reserved) = taken {
             let worlds = ranks.iter().filter_map(|&rank| self.members.get(rank as usize)).copied().collect();
@@ -462,7 +486,7 @@ impl Place {
         }
     }
 
-    /// The words of another rank are no member's.
+    /// Refuses a message that no rank of this communicator can have sent.
     fn corrupt<T: Transport>(&self, on: &mut Communicator<T>) -> PosixError
     where
         T::Wait: Wait<Comm<T::Region>>,
@@ -470,13 +494,8 @@ impl Place {
         on.refuse(Refusal::new(Argument::Magic, 0, Bound::AtLeast(1))).into()
     }
 
-    /// The place in a new communicator, of these processes, on memory of `owner`, a rank of this one.
-    fn enter(
-        &self,
-        birth: Option<Birth>,
-        owner: Rank,
-        (members, rank): (Arc<[World]>, Rank),
-    ) -> Result<Self, PosixError> {
+    /// The place in a new communicator of this group, in the arena of `owner`, a rank of this one.
+    fn enter(&self, birth: Option<Birth>, owner: Rank, Group { members, rank }: Group) -> Result<Self, PosixError> {
         let malformed = || Error::from(Refusal::new(Argument::Address, 0, Bound::AtLeast(1)));
         let Some(Birth::At { offset, small, term: Term { epoch, base } }) = birth else {
             return Err(malformed().into());
@@ -488,24 +507,25 @@ impl Place {
         if owner == self.commons.me {
             self.commons.own().arena.lease(offset, Arc::clone(&members));
         }
-        let tenancy = Arc::new(Tenancy::new(Arc::clone(&self.commons), (slice, epoch), owner, rank));
+        let tenancy = Arc::new(Tenancy::new(Arc::clone(&self.commons), slice, epoch, owner, rank));
         let (region, layout) = (View::of(&tenancy), *plan.layout());
         let name = hash([owner.into(), offset, epoch.into()].into_iter());
         let (commons, tenancy) = (Arc::clone(&self.commons), Some(tenancy));
         let (births, parts, timeout) = (0, 0, self.timeout);
-        // Who is gone by now may have left it before, with all that it had to do there: whoever waits for it learns of its death.
+        // A process that has ended by now may have left the new communicator already, all its operations complete. So
+        // this is not an error; a rank that waits for it learns of its death.
         Ok(Self { commons, members, rank, region, layout, base, tenancy, name, births, parts, timeout })
     }
 
-    /// The communicator on this place ended; `end`: where it stands, if it finished all that it began. The process leaves the
-    /// memory with the last [view](Self::region) of it.
+    /// The communicator on this place ended; `end`: its counts, if all its operations are complete. The process leaves
+    /// the memory when its last [view](Self::region) is dropped.
     pub fn leave(&mut self, end: Option<Base>) {
         if let Some(tenancy) = self.tenancy.take() {
             tenancy.end_at(end);
         }
     }
 
-    /// This process's arena, after looking at all that it has given out.
+    /// How much of this process's arena is in use, after a look at all its leases.
     pub fn usage(&self) -> Usage {
         let commons = &*self.commons;
         let arena = &mut commons.own().arena;
@@ -515,15 +535,15 @@ impl Place {
     }
 }
 
-/// What is in use of a process's arena.
+/// How much of a process's arena is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// Bytes for communicators.
     pub total: u64,
-    /// Bytes of communicators that not all members have freed.
+    /// Bytes of communicators that not all their ranks have freed.
     pub leased: u64,
-    /// Slices that wait, as they are, for their next communicator.
+    /// Number of slices that are kept unchanged for a next communicator.
     pub warm: usize,
-    /// Bytes of pages that exist, the arena's head and warm slices among them: what communicators cost in memory.
+    /// Bytes of the pages that exist, including the arena's head and warm slices: the memory that communicators cost.
     pub touched: u64,
 }

@@ -1,27 +1,28 @@
-//! A process's time on a slice of an arena. It ends when nobody in this process can use the slice any more: each
-//! [`View`](crate::segment::View) of it holds the tenancy, and the last one that goes says that this process has left.
+//! A process's use of a slice of an arena. It ends when nothing in this process can access the slice any more: each
+//! [`View`](crate::segment::View) of it holds the tenancy, and when the last one is dropped, this process leaves the
+//! slice.
 
 use super::commons::Commons;
-use crate::arena::{Slice, World};
+use crate::arena::{Slice, WorldRank};
 use std::sync::{Arc, OnceLock};
 use unisono_kernel::Rank;
 use unisono_kernel::region::Base;
 
-/// A process's time on a slice.
+/// A process's use of a slice.
 #[derive(Debug)]
 pub(crate) struct Tenancy {
     commons: Arc<Commons>,
     slice: Slice,
     epoch: u32,
-    /// In whose arena the slice is.
-    owner: World,
+    /// The process whose arena the slice is in.
+    owner: WorldRank,
     rank: Rank,
-    /// Where the communicator ended; not set: it may have operations unfinished, and the memory will be made zero.
+    /// The communicator's counts at its end. Not set: operations may be incomplete, and the memory will be zeroed.
     end: OnceLock<Base>,
 }
 
 impl Tenancy {
-    pub(super) fn new(commons: Arc<Commons>, (slice, epoch): (Slice, u32), owner: World, rank: Rank) -> Self {
+    pub(super) fn new(commons: Arc<Commons>, slice: Slice, epoch: u32, owner: WorldRank, rank: Rank) -> Self {
         Self { commons, slice, epoch, owner, rank, end: OnceLock::new() }
     }
 
@@ -30,7 +31,7 @@ impl Tenancy {
         &self.slice
     }
 
-    /// The communicator finished all that it began, and stands there.
+    /// Records the communicator's counts at its end, if all its operations are complete.
     pub(super) fn end_at(&self, end: Option<Base>) {
         if let Some(end) = end {
             let _ = self.end.set(end);

@@ -1,9 +1,9 @@
-//! The launcher: N copies of a program, bound, with a bootstrap between them.
+//! The launcher: starts N copies of a program, binds them, and serves a bootstrap between them.
 //!
-//! A thread of its own starts the processes, serves their allgathers and buries them; each process
-//! is killed by the kernel when that thread ends, however it ends. A rank that dies while others
-//! wait in the start-up is named to them; after the first rank that ends badly the others have a
-//! grace to say so and end by themselves, then they are killed.
+//! A separate thread starts the processes, serves their allgathers and waits for their ends; the kernel kills each
+//! process when that thread ends, in whichever way. If a rank dies while others wait in the start-up, they learn which
+//! one. After the first rank has failed (ended with another code than 0, or by a signal), the others have a grace
+//! period to end by themselves; then they are killed.
 //!
 //! The environment of a rank: `UNISONO_RANK`, `UNISONO_SIZE` and `UNISONO_BOOTSTRAP_FD`, its end of
 //! a socket to the launcher; see [`crate::bootstrap::Launched`]. Standard streams are inherited.
@@ -11,7 +11,7 @@
 mod outcome;
 mod serve;
 mod spawn;
-mod undertake;
+mod supervise;
 
 pub use outcome::{Exit, Outcome};
 
@@ -29,7 +29,7 @@ use unisono_kernel::region::layout::MAX_RANKS;
 /// Where ranks may run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Bind {
-    /// Wherever the launcher may.
+    /// Wherever the launcher may run.
     #[default]
     None,
     /// One PU each, round-robin over the PUs that the launcher may use, a core's first PU before its second.
@@ -39,7 +39,8 @@ pub enum Bind {
 }
 
 impl Bind {
-    /// The places that ranks take in turn on a machine of these cores and NUMA nodes, of which they may use some PUs; none: no binding.
+    /// The places to which ranks are bound round-robin, on a machine of these cores and NUMA nodes of which the PUs
+    /// `allowed` may be used. Empty: ranks are not bound.
     pub fn places(self, cores: &[PuSet], nodes: &[PuSet], allowed: &PuSet) -> Vec<PuSet> {
         match self {
             Self::None => Vec::new(),
@@ -49,7 +50,7 @@ impl Bind {
                 if nodes.is_empty() { vec![allowed.clone()] } else { nodes }
             }
             Self::Core => {
-                // A PU's place among its core's: all first ones before all second ones.
+                // A PU's index in its core: the first PUs of all cores come before all second ones.
                 let sibling = |pu: u32| {
                     let core = cores.iter().find(|core| core.contains(pu));
                     core.map_or(0, |core| core.iter().take_while(|&other| other != pu).count())
@@ -73,9 +74,9 @@ pub struct Launch {
     pub program: OsString,
     /// Its arguments.
     pub args: Vec<OsString>,
-    /// Variables beside the launcher's own environment.
+    /// Variables that are added to the launcher's environment.
     pub env: Vec<(OsString, OsString)>,
-    /// From the first rank that ends badly to the killing of the others.
+    /// Time from the first rank's failure to the killing of the others.
     pub grace: Duration,
 }
 
@@ -83,7 +84,7 @@ impl Launch {
     /// Starts the processes and waits for all of them.
     ///
     /// # Errors
-    /// A process could not be started: then none is left.
+    /// A process could not be started; those that were started are killed then.
     pub fn run(self) -> Result<Outcome, PosixError> {
         self.spawn()?.wait()
     }
@@ -106,7 +107,7 @@ impl Launch {
                 }
             };
             let _ = tell.send(Ok(children.iter().map(|(child, _)| child.id()).collect()));
-            undertake::undertake(children, &stopped, self.grace)
+            supervise::supervise(children, &stopped, self.grace)
         };
         let thread = std::thread::Builder::new().name("unisono-launch".to_owned()).spawn(body);
         let thread = thread.map_err(|e| PosixError::io("clone", &e, "start the launcher's thread"))?;
@@ -127,12 +128,12 @@ pub struct Running {
 }
 
 impl Running {
-    /// The processes, by rank. A number is a rank's only until that rank has ended.
+    /// The process numbers, by rank. A number may be reused after its rank has ended.
     pub fn pids(&self) -> &[u32] {
         &self.pids
     }
 
-    /// Waits until all have ended.
+    /// Waits until all processes have ended.
     ///
     /// # Errors
     /// The launcher itself failed; no process is left.
@@ -140,9 +141,9 @@ impl Running {
         self.join()
     }
 
-    /// Kills all that still run.
+    /// Kills all processes that still run.
     pub fn kill(&self) {
-        // A launcher that does not listen any more has nothing left to kill.
+        // If the launcher's thread does not listen any more, no process is left.
         let _ = sys::send(&self.stop, &[1]);
     }
 
@@ -166,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_take_places_in_turn() {
+    fn ranks_take_places_round_robin() {
         let set = |list| PuSet::from_list(list).unwrap();
         let (cores, nodes) = (["0,4", "1,5", "2,6", "3,7"].map(set), ["0-1,4-5", "2-3,6-7"].map(set));
         let places = |bind: Bind, allowed| {

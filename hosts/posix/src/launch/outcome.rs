@@ -9,14 +9,14 @@ use unisono_kernel::Rank;
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Exit {
-    /// By itself, with this code.
+    /// It exited with this code.
     Code(i32),
-    /// By this signal.
+    /// It was killed by this signal.
     Signal(i32),
 }
 
 impl Exit {
-    /// By itself, with code 0.
+    /// Did it exit with code 0?
     pub const fn success(self) -> bool {
         matches!(self, Self::Code(0))
     }
@@ -24,7 +24,7 @@ impl Exit {
 
 impl From<ExitStatus> for Exit {
     fn from(status: ExitStatus) -> Self {
-        // What has ended has a code or a signal.
+        // A process that has ended has a code or a signal.
         status.code().map_or_else(|| Self::Signal(status.signal().unwrap_or(0)), Self::Code)
     }
 }
@@ -57,22 +57,22 @@ impl fmt::Display for Exit {
 /// How all ranks ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// By rank.
+    /// Each process's end, by rank.
     pub exits: Vec<Exit>,
-    /// Ranks that still ran when the grace was over, or when the caller had all killed.
+    /// Ranks that the launcher killed, because the grace period was over or the caller asked for it.
     pub killed: Vec<Rank>,
-    /// The rank that ended badly first.
+    /// The rank that failed first.
     pub first: Option<Rank>,
 }
 
 impl Outcome {
-    /// All ended with code 0.
+    /// Did all exit with code 0?
     pub fn success(&self) -> bool {
         self.exits.iter().all(|exit| exit.success())
     }
 }
 
-/// The failing ranks, the first one first; those that the launcher killed at last.
+/// The ranks that failed, the first one first, and last those that the launcher killed.
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.success() {
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_outcome_names_who_failed_first() {
+    fn an_outcome_names_the_rank_that_failed_first() {
         let exits = vec![Exit::Code(1), Exit::Code(0), Exit::Signal(9), Exit::Signal(9)];
         let outcome = Outcome { exits, killed: vec![3], first: Some(2) };
         let text = "rank 2 was killed by signal 9 (SIGKILL); rank 0 ended with code 1; \

@@ -1,8 +1,7 @@
 //! The launcher's side of the bootstrap: allgathers over one socket per rank.
 //!
-//! Nothing here blocks: what a rank does not read waits in its line, so a rank that is stopped
-//! holds up nobody but the allgather that needs it. What comes from a rank is checked against its
-//! bound before it is kept.
+//! Nothing here blocks: bytes that a rank does not read yet are queued for it, so a rank that is stopped delays only
+//! the allgather that needs it. A rank's message is checked against its bound before it is kept.
 
 use crate::bootstrap::{MOST, frame};
 use crate::sys;
@@ -13,17 +12,18 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use unisono_kernel::Rank;
 
-/// One rank's socket.
+/// The connection to one rank.
 #[derive(Debug)]
 struct Line {
     stream: UnixStream,
     open: bool,
-    /// Bytes of a frame that is not whole yet.
+    /// Received bytes of a frame that is not complete yet.
     inbox: Vec<u8>,
-    /// The rank's part of the present allgather.
+    /// The rank's part of the current allgather.
     part: Option<Vec<u8>>,
-    /// Frames to send, and how much of the first is sent.
+    /// Frames to send.
     outbox: VecDeque<Rc<[u8]>>,
+    /// Bytes of the first of them that are sent.
     sent: usize,
 }
 
@@ -31,7 +31,7 @@ struct Line {
 #[derive(Debug)]
 pub(super) struct Service {
     lines: Vec<Line>,
-    /// The failure that ended the start-up: the answer to every allgather from then on.
+    /// The frame of the failure that ended the start-up: the result of every allgather from then on.
     failed: Option<Rc<[u8]>>,
 }
 
@@ -42,7 +42,7 @@ impl Service {
         Self { lines: streams.map(line).collect(), failed: None }
     }
 
-    /// What to poll for: of each line that is open, with its rank.
+    /// What to poll for: each open connection with its rank.
     pub(super) fn interests(&self) -> impl Iterator<Item = (Rank, PollFd<'_>)> {
         let open = (0..).zip(&self.lines).filter(|(_, line)| line.open);
         open.map(|(rank, line)| {
@@ -51,7 +51,7 @@ impl Service {
         })
     }
 
-    /// Moves a rank's bytes, both ways.
+    /// Receives from a rank and sends to it.
     pub(super) fn serve(&mut self, rank: Rank) {
         if let Some(line) = self.lines.get_mut(rank as usize) {
             line.receive();
@@ -59,31 +59,31 @@ impl Service {
         }
     }
 
-    /// Has the rank hung up?
+    /// Has the rank closed its connection?
     pub(super) fn hung_up(&self, rank: Rank) -> bool {
         self.lines.get(rank as usize).is_none_or(|line| !line.open)
     }
 
-    /// Does anyone wait in an allgather?
+    /// Does a rank wait in an allgather?
     pub(super) fn awaited(&self) -> bool {
         self.lines.iter().any(|line| line.part.is_some())
     }
 
-    /// Has the rank given its part of the present allgather?
+    /// Has the rank given its part of the current allgather?
     pub(super) fn gave(&self, rank: Rank) -> bool {
         self.lines.get(rank as usize).is_some_and(|line| line.part.is_some())
     }
 
-    /// Ends the start-up: whoever waits, now or later, hears of `rank`.
+    /// Ends the start-up: each rank that waits, now or later, learns that `rank` failed.
     pub(super) fn fail(&mut self, rank: Rank, cause: &str) {
         if self.failed.is_none() {
             self.failed = Some(frame::frame(frame::FAILED, &frame::failure(rank, cause)).into());
         }
     }
 
-    /// Answers the allgather if it is complete, or over.
+    /// Sends the result of the allgather, if all parts are there or the start-up has failed.
     pub(super) fn settle(&mut self) {
-        let answer: Rc<[u8]> = match &self.failed {
+        let result: Rc<[u8]> = match &self.failed {
             Some(failure) => Rc::clone(failure),
             None if self.lines.iter().all(|line| line.part.is_some()) => {
                 let parts = self.lines.iter().filter_map(|line| line.part.as_deref());
@@ -93,7 +93,7 @@ impl Service {
         };
         for line in &mut self.lines {
             if line.part.take().is_some() && line.open {
-                line.outbox.push_back(Rc::clone(&answer));
+                line.outbox.push_back(Rc::clone(&result));
                 line.send();
             }
         }
@@ -117,8 +117,8 @@ impl Line {
         }
     }
 
-    /// Takes a whole frame out of the inbox. False: the rank does not keep the protocol (unknown
-    /// kind, too long, a second part before the first is answered).
+    /// Takes a complete frame out of the inbox. False: the rank breaks the protocol (unknown kind, too long, a second
+    /// part before the first one's result).
     fn take_frame(&mut self) -> bool {
         let Some(head) = self.inbox.first_chunk() else { return true };
         let (kind, len) = frame::head(head);
@@ -168,7 +168,7 @@ mod tests {
         (Service::new(ours.into_iter()), theirs)
     }
 
-    fn hear(mut stream: &UnixStream) -> (u64, Vec<u8>) {
+    fn read_frame(mut stream: &UnixStream) -> (u64, Vec<u8>) {
         let mut head = [0; frame::HEAD];
         stream.read_exact(&mut head).unwrap();
         let (kind, len) = frame::head(&head);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn everyone_hears_everyones_part() {
+    fn all_ranks_receive_all_parts() {
         let (mut service, mut ranks) = service(3);
         for (rank, stream) in (0..).zip(&mut ranks) {
             stream.write_all(&frame::frame(frame::CONTRIBUTE, &[rank; 5])).unwrap();
@@ -187,7 +187,7 @@ mod tests {
         }
         service.settle();
         for stream in &ranks {
-            let (kind, body) = hear(stream);
+            let (kind, body) = read_frame(stream);
             assert_eq!(kind, frame::GATHERED);
             assert_eq!(frame::parts(&body, 3), Some(vec![vec![0; 5], vec![1; 5], vec![2; 5]]));
         }
@@ -195,20 +195,20 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_answers_who_waits_and_who_comes_later() {
+    fn a_failure_is_sent_to_ranks_that_wait_and_to_later_ones() {
         let (mut service, mut ranks) = service(2);
         service.fail(1, "gone");
         for _ in 0..2 {
             ranks[0].write_all(&frame::frame(frame::CONTRIBUTE, b"x")).unwrap();
             service.serve(0);
             service.settle();
-            let (kind, body) = hear(&ranks[0]);
+            let (kind, body) = read_frame(&ranks[0]);
             assert_eq!((kind, frame::failed(&body)), (frame::FAILED, Some((1, "gone".to_owned()))));
         }
     }
 
     #[test]
-    fn who_breaks_the_protocol_is_hung_up_on() {
+    fn a_rank_that_breaks_the_protocol_is_disconnected() {
         let long = crate::wire::Writer::default().word(frame::CONTRIBUTE).word(u64::MAX).0;
         let twice = frame::frame(frame::CONTRIBUTE, b"x").repeat(2);
         for bytes in [vec![9; 16], long, twice, frame::frame(frame::GATHERED, b"")] {

@@ -11,9 +11,9 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
-/// Starts all; answers each with the launcher's end of its socket.
+/// Starts all processes; returns each with the launcher's end of its socket.
 ///
-/// On an error those that run already are killed and buried.
+/// On an error those that run already are killed and waited for.
 pub(super) fn spawn(launch: &Launch) -> Result<Vec<(Child, UnixStream)>, PosixError> {
     let places = places(launch.bind)?;
     let mut children = Vec::new();
@@ -58,7 +58,7 @@ fn one(launch: &Launch, rank: u32, place: Option<&PuSet>) -> Result<(Child, Unix
     Ok((child, ours))
 }
 
-/// The places on this machine that ranks take in turn; none: no binding.
+/// The places of this machine to which ranks are bound round-robin; empty: no binding.
 fn places(bind: Bind) -> Result<Vec<PuSet>, PosixError> {
     let allowed = if bind == Bind::None { PuSet::default() } else { binding::affinity()? };
     let cores = if bind == Bind::Core { Topology::read().cores() } else { Vec::new() };

@@ -1,8 +1,8 @@
-//! System calls that the standard library has not, as safe functions. Each answers `io::Error`;
-//! the caller adds what the call was for.
+//! System calls that the standard library does not have, as safe functions. Each returns an `io::Error`; the caller
+//! adds what the call was for.
 //!
-//! The calls are rustix's; here they get the flags that this crate wants, and are repeated where a signal interrupts
-//! them. What rustix has not is in `raw.rs`, by libc: the one file of this crate with hand-written calls.
+//! The calls are rustix's. Here they get the flags that this crate needs, and are repeated if a signal interrupts them.
+//! Calls that rustix does not have are in `raw.rs`, through libc: no other file of this crate calls libc's functions.
 
 mod raw;
 
@@ -23,15 +23,15 @@ use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// The error number of a failed call; EIO for an error that is no call's.
+/// The error number of a failed call; EIO for an error without a number.
 pub(crate) fn errno(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(Errno::IO.raw_os_error())
 }
 
-/// A setting of the environment; `None` where there is none.
+/// The value of an environment variable; `None` if it is not set.
 ///
 /// # Errors
-/// A value that `read` does not know.
+/// `read` returns `None` for the value.
 pub(crate) fn setting<V>(
     name: &'static str,
     bound: &'static str,
@@ -47,14 +47,14 @@ pub(crate) fn file_limit() -> u64 {
     rustix::process::getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
 }
 
-/// An anonymous file in memory, closed on exec, open to seals; `huge`: in the pool's pages of 2 MiB.
+/// An anonymous file in memory, closed on exec, that may be sealed; `huge`: in the pool's pages of 2 MiB.
 pub(crate) fn memfd(huge: bool) -> io::Result<File> {
     let huge = if huge { MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB } else { MemfdFlags::empty() };
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | huge;
     Ok(rustix::fs::memfd_create(c"unisono", flags)?.into())
 }
 
-/// Opens a file to be read and written. Not to block, should a pipe be there; no terminal is adopted.
+/// Opens a file for reading and writing. It does not block if the file is a pipe, and does not adopt a terminal.
 pub(crate) fn open(path: &str) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     Ok(retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))?.into())
@@ -80,7 +80,7 @@ pub(crate) fn reserve(file: &File, offset: u64, len: u64) -> io::Result<()> {
     allocate(file, FallocateFlags::empty(), offset, len)
 }
 
-/// Gives bytes of a file back: they read as zeros.
+/// Gives bytes of a file back to the system: they read as zeros afterwards.
 pub(crate) fn punch(file: &File, offset: u64, len: u64) -> io::Result<()> {
     allocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)
 }
@@ -92,7 +92,7 @@ fn allocate(file: &File, mode: FallocateFlags, offset: u64, len: u64) -> io::Res
 /// A descriptor of a process, for `poll`.
 ///
 /// # Errors
-/// The kernel's; EINVAL for a number that is no process's.
+/// The system call's; EINVAL for a number that can't be a process.
 pub(crate) fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::INVAL)?;
     Ok(rustix::process::pidfd_open(pid, PidfdFlags::empty())?)
@@ -101,26 +101,27 @@ pub(crate) fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
 /// A copy of another process's descriptor.
 ///
 /// # Errors
-/// The kernel's; EBADF for a number that is no descriptor's.
+/// The system call's; EBADF for a negative number.
 pub(crate) fn pidfd_getfd(process: &OwnedFd, fd: RawFd) -> io::Result<OwnedFd> {
-    // Numbers are told by other processes; rustix takes for granted that they are not negative.
+    // The number comes from another process, and rustix requires that it is not negative.
     if fd < 0 {
         return Err(Errno::BADF.into());
     }
     Ok(rustix::process::pidfd_getfd(process, fd, PidfdGetfdFlags::empty())?)
 }
 
-/// Waits for events on descriptors, for so long at most; `None` waits for ever. Answers how many have some.
+/// Waits for events on descriptors, `most` at the longest; `None` waits for ever. Returns how many descriptors have
+/// events.
 ///
 /// # Errors
-/// The kernel's; a signal is `Interrupted`.
+/// The system call's; `Interrupted` for a signal.
 pub(crate) fn poll(fds: &mut [PollFd<'_>], most: Option<Duration>) -> io::Result<usize> {
-    // More seconds than a `Timespec` counts are for ever.
+    // More seconds than a `Timespec` can hold mean for ever.
     let most = most.and_then(|most| Timespec::try_from(most).ok());
     Ok(rustix::event::poll(fds, most.as_ref())?)
 }
 
-/// Sends all bytes; a peer that is gone is an error, not a signal.
+/// Sends all bytes. If the peer has closed its end, the result is an error, not a signal.
 pub(crate) fn send_all(stream: &UnixStream, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         let sent = retry_on_intr(|| rustix::net::send(stream, bytes, SendFlags::NOSIGNAL))?;
@@ -129,7 +130,7 @@ pub(crate) fn send_all(stream: &UnixStream, mut bytes: &[u8]) -> io::Result<()> 
     Ok(())
 }
 
-/// Sends what fits.
+/// Sends as many bytes as fit, and returns their number.
 pub(crate) fn send(stream: &UnixStream, bytes: &[u8]) -> io::Result<usize> {
     Ok(rustix::net::send(stream, bytes, SendFlags::NOSIGNAL)?)
 }
@@ -151,7 +152,7 @@ pub(crate) fn keep_on_exec(fd: impl AsFd) -> io::Result<()> {
     Ok(rustix::io::fcntl_setfd(fd, FdFlags::empty())?)
 }
 
-/// Has the caller killed when the thread that forked it ends. May be called between fork and exec.
+/// Asks the kernel to kill the caller when the thread that forked it ends. May be called between fork and exec.
 pub(crate) fn die_with_parent(parent: u32) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     if Pid::as_raw(rustix::process::getppid()).cast_unsigned() == parent {
@@ -166,8 +167,8 @@ pub(crate) fn die_with_parent(parent: u32) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn number<A: std::fmt::Debug>(answer: io::Result<A>) -> Option<i32> {
-        answer.unwrap_err().raw_os_error()
+    fn number<A: std::fmt::Debug>(result: io::Result<A>) -> Option<i32> {
+        result.unwrap_err().raw_os_error()
     }
 
     #[test]

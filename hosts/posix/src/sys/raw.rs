@@ -1,13 +1,13 @@
-//! What rustix has not, by libc: memory policies and the nodes of pages, masks of any number of PUs, the page size without
-//! a look at `/proc`, and what is known of a number before it is a descriptor.
+//! Calls that rustix does not have, through libc: memory policies and the nodes of pages, masks of any number of PUs,
+//! the page size without reading `/proc`, and whether an inherited number is an open descriptor.
 
 use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
 
 pub(crate) use libc::{HUGETLBFS_MAGIC, MPOL_BIND, MPOL_PREFERRED};
 
-/// The answer of a call that says −1 for failure.
-fn answer<T: Copy + PartialEq + From<i8>>(value: T) -> io::Result<T> {
+/// The result of a call that returns −1 for failure.
+fn checked<T: Copy + PartialEq + From<i8>>(value: T) -> io::Result<T> {
     if value == T::from(-1) { Err(io::Error::last_os_error()) } else { Ok(value) }
 }
 
@@ -17,15 +17,15 @@ pub fn page() -> u64 {
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as u64
 }
 
-/// Looks at the descriptor of this number, which the process that started this one left open.
+/// Calls `look` with the descriptor of this number, which was inherited from the process that started this one.
 ///
 /// # Errors
-/// None is open; those of `look`.
+/// The descriptor is not open; those of `look`.
 pub(crate) fn inherited<A>(fd: RawFd, look: impl FnOnce(BorrowedFd<'_>) -> io::Result<A>) -> io::Result<A> {
-    // SAFETY: integer arguments; a number that is no descriptor's is an error.
-    answer(unsafe { libc::fcntl(fd, libc::F_GETFD) })?;
-    // SAFETY: open, by the call above, and so not −1; borrowed while `look` looks. Nobody here owns what was inherited,
-    // so nobody closes it.
+    // SAFETY: integer arguments; a number that is not an open descriptor is an error.
+    checked(unsafe { libc::fcntl(fd, libc::F_GETFD) })?;
+    // SAFETY: open, by the call above, and so not −1; borrowed while `look` runs. No value in this process owns an
+    // inherited descriptor, so nothing closes it.
     look(unsafe { BorrowedFd::borrow_raw(fd) })
 }
 
@@ -39,10 +39,10 @@ pub(crate) fn page_nodes(pages: &[*mut libc::c_void], nodes: &mut [i32]) -> io::
     // SAFETY: two arrays of `count` elements; without target nodes the call moves nothing.
     let done =
         unsafe { libc::syscall(libc::SYS_move_pages, process, count, pages.as_ptr(), to, nodes.as_mut_ptr(), flags) };
-    answer(done).map(drop)
+    checked(done).map(drop)
 }
 
-/// Sets the memory policy `mode` with one node on `len` mapped bytes; what is there already stays where it is.
+/// Sets the memory policy `mode` with one node for `len` mapped bytes; pages that exist already stay where they are.
 ///
 /// # Errors
 /// The kernel has no such call, or forbids it; there is no such node.
@@ -51,11 +51,11 @@ pub(crate) fn mbind(base: *mut u8, len: u64, mode: i32, node: u32) -> io::Result
     if let Some(last) = mask.last_mut() {
         *last = 1 << (node % 64);
     }
-    // The kernel reads one bit less than it is told.
+    // The kernel reads one bit less than this number.
     let bits = mask.len() * 64 + 1;
     let flags = 0;
     // SAFETY: the mask has one word for each 64 of the bits; the range is not accessed.
-    answer(unsafe { libc::syscall(libc::SYS_mbind, base, len, mode, mask.as_ptr(), bits, flags) }).map(drop)
+    checked(unsafe { libc::syscall(libc::SYS_mbind, base, len, mode, mask.as_ptr(), bits, flags) }).map(drop)
 }
 
 /// The memory policy of an address: its mode.
@@ -66,7 +66,7 @@ pub(crate) fn policy_at(address: *mut u8) -> io::Result<i32> {
     // MPOL_F_ADDR of linux/mempolicy.h.
     let by_address = 1 << 1;
     // SAFETY: an integer and a mask of `bits` bits of ours.
-    answer(unsafe {
+    checked(unsafe {
         libc::syscall(libc::SYS_get_mempolicy, &raw mut mode, mask.as_mut_ptr(), bits, address, by_address)
     })?;
     Ok(mode)
@@ -77,7 +77,7 @@ pub(crate) fn here() -> io::Result<(u32, u32)> {
     let (mut pu, mut node) = (0u32, 0u32);
     let unused = std::ptr::null_mut::<libc::c_void>();
     // SAFETY: two words of ours; the third argument is unused.
-    answer(unsafe { libc::syscall(libc::SYS_getcpu, &raw mut pu, &raw mut node, unused) })?;
+    checked(unsafe { libc::syscall(libc::SYS_getcpu, &raw mut pu, &raw mut node, unused) })?;
     Ok((pu, node))
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn affinity(pid: u32) -> io::Result<Vec<u64>> {
         let bytes = words.len() * 8;
         // SAFETY: the mask has `bytes` bytes.
         let got = unsafe { libc::syscall(libc::SYS_sched_getaffinity, pid, bytes, words.as_mut_ptr()) };
-        match answer(got) {
+        match checked(got) {
             // The kernel's mask is longer than ours.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) && words.len() < 1 << 12 => {
                 words.resize(words.len() * 2, 0);
@@ -102,5 +102,5 @@ pub(crate) fn affinity(pid: u32) -> io::Result<Vec<u64>> {
 /// Confines the caller to PUs. May be called between fork and exec.
 pub(crate) fn set_affinity(words: &[u64]) -> io::Result<()> {
     // SAFETY: the mask's address and bytes.
-    answer(unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(words), words.as_ptr()) }).map(drop)
+    checked(unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(words), words.as_ptr()) }).map(drop)
 }

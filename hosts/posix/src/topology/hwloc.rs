@@ -10,7 +10,7 @@ use crate::binding::PuSet;
 use hwloc2::{CpuSet, ObjectType, TopologyObject};
 use std::collections::BTreeMap;
 
-/// All objects; `None` where hwloc has no answer.
+/// All objects; `None` if hwloc fails.
 pub(super) fn objects() -> Option<Vec<Object>> {
     let topology = hwloc2::Topology::new()?;
     if topology.depth() == 0 || topology.size_at_depth(0) == 0 {
@@ -56,7 +56,7 @@ fn kind(object: &TopologyObject) -> Option<Kind> {
 }
 
 fn bits(set: &CpuSet) -> PuSet {
-    // An infinite set has no last bit: it tells nothing.
+    // An infinite set has no last bit, and is taken for empty but for bit 0.
     let last = u32::try_from(set.last()).unwrap_or(0);
     (0..=last).filter(|&bit| set.is_set(bit)).collect()
 }

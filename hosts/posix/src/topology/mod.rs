@@ -1,7 +1,7 @@
 //! The machine: packages, NUMA nodes, caches, cores and PUs, each with the PUs below it.
 //!
-//! Three readers fill the same list of objects: hwloc (feature `hwloc`); the kernel's `/sys`, which needs no C library
-//! and stands in where hwloc answers nothing; and one for descriptions of machines that are not there.
+//! Three readers make the same list of objects: hwloc (feature `hwloc`); one for the operating system's `/sys`, which
+//! needs no C library and is used if hwloc fails; and one for descriptions of other machines.
 
 #[cfg(feature = "hwloc")]
 mod hwloc;
@@ -64,9 +64,9 @@ impl CacheLevel {
 pub struct Object {
     /// What it is.
     pub kind: Kind,
-    /// The operating system's number; of a cache, its place among its kind.
+    /// The operating system's number; for a cache hwloc's number, or 0 when read from `/sys`.
     pub os: u32,
-    /// Bytes of a cache or of a NUMA node's memory; else 0.
+    /// Bytes of a cache or of a NUMA node's memory; 0 for other kinds.
     pub bytes: u64,
     /// The PUs in it.
     pub pus: PuSet,
@@ -80,7 +80,7 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Reads this machine's.
+    /// Reads this machine's objects.
     pub fn read() -> Self {
         #[cfg(feature = "hwloc")]
         if let Some(objects) = hwloc::objects() {
@@ -89,17 +89,18 @@ impl Topology {
         Self::from_sys()
     }
 
-    /// Reads this machine's from `/sys`.
+    /// Reads this machine's objects from `/sys`.
     pub fn from_sys() -> Self {
         Self::new("sys", sysfs::objects())
     }
 
-    /// The machine that hwloc's words describe, such as `package:2 [numa] core:18`: levels from the outside to the inside, each
-    /// a type and the number in each object of the level before; `[numa]` attaches a NUMA node to each of them. PUs are
-    /// numbered in logical order (`indexes=` is passed over); a last level of no PUs gets one in each object.
+    /// The machine of a synthetic description as hwloc has them, such as `package:2 [numa] core:18`: levels from the
+    /// outside to the inside, each a type and the number of such objects in each object of the level before; `[numa]`
+    /// attaches a NUMA node to each of them. PUs are numbered in logical order (`indexes=` is ignored). If the last
+    /// level is not PUs, each of its objects gets one.
     ///
     /// # Errors
-    /// What is no such description, from the place on that is wrong; more than 4096 PUs.
+    /// The part of the description from the place on where it is wrong; more than 4096 PUs.
     pub fn synthetic(description: &str) -> Result<Self, PosixError> {
         synthetic::read(description)
     }
@@ -115,7 +116,7 @@ impl Topology {
         Self { source, objects }
     }
 
-    /// Who was asked: `hwloc`, `sys`, or `synthetic`.
+    /// Which reader made the list: `hwloc`, `sys`, or `synthetic`.
     pub const fn source(&self) -> &'static str {
         self.source
     }

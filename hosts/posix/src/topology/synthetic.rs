@@ -1,21 +1,21 @@
-//! Machines that are only described, in hwloc's words: `package:2 [numa] core:18 pu:2`.
+//! Reads a synthetic description of a machine, as hwloc has them: `package:2 [numa] core:18 pu:2`.
 //!
-//! Each level is a type and the number of such objects in each object of the level before; `[numa]` attaches a NUMA node to each
-//! object of the level before, or to the machine. Types may be shortened, in small or capital letters. Read here as hwloc 2
-//! reads it, with these differences: levels without a type are refused; where the last level is no PU (hwloc refuses that), each
-//! of its objects is a core of one PU, or a PU if there are cores above; `indexes=` is passed over, so PUs have their logical
-//! numbers; NUMA nodes are of one level.
+//! Each level is a type and the number of such objects in each object of the level before; `[numa]` attaches a NUMA
+//! node to each object of the level before, or to the machine. Types may be shortened, in small or capital letters.
+//! This reads as hwloc 2 does, with these differences: levels without a type are refused. If the last level is not PUs
+//! (hwloc refuses that), each of its objects gets a core with one PU, or only a PU if there are cores above. `indexes=`
+//! is ignored, so PUs have their logical numbers. NUMA nodes are on one level only.
 
 use super::{CacheLevel, Kind, Object, Topology};
 use crate::error::PosixError;
 
-/// Most PUs of a description.
+/// The largest number of PUs that a description may have.
 const MOST: u32 = 4096;
 
 /// One level of the description.
 #[derive(Clone, Copy)]
 struct Step {
-    /// What is kept of it; a die, a group or an instruction cache only multiplies.
+    /// The kind of its objects; `None` for a die, a group or an instruction cache, which only multiply.
     kind: Option<Kind>,
     /// Objects in each of the level before.
     count: u32,
@@ -23,14 +23,30 @@ struct Step {
     bytes: u64,
 }
 
+/// One part of a description.
+struct Item {
+    step: Step,
+    /// It stands in brackets: attached to the level before, not a level.
+    attached: bool,
+}
+
+/// Where the NUMA nodes are.
+#[derive(Clone, Copy, Default)]
+struct Numa {
+    /// Index of the level that they are attached to.
+    level: usize,
+    /// Bytes of each.
+    bytes: u64,
+}
+
 /// The machine of a description.
 pub(super) fn read(description: &str) -> Result<Topology, PosixError> {
     let mut steps = vec![Step { kind: Some(Kind::Machine), count: 1, bytes: 0 }];
-    let mut memory = None;
+    let mut memory: Option<Numa> = None;
     let mut rest = description.trim_start();
     while !rest.is_empty() {
         let here = rest;
-        let (attached, step) = item(&mut rest).map_err(|bound| refusal(here, bound))?;
+        let Item { step, attached } = item(&mut rest).map_err(|bound| refusal(here, bound))?;
         let numa = step.kind == Some(Kind::NumaNode);
         let bound = match step.kind {
             kind if attached && kind != Some(Kind::NumaNode) => Some("[numa]: nothing else can be attached"),
@@ -47,7 +63,7 @@ pub(super) fn read(description: &str) -> Result<Topology, PosixError> {
             steps.push(Step { kind: step.kind.filter(|_| !numa), ..step });
         }
         if numa {
-            memory = Some((steps.len() - 1, step.bytes));
+            memory = Some(Numa { level: steps.len() - 1, bytes: step.bytes });
         }
         rest = rest.trim_start();
     }
@@ -61,15 +77,16 @@ pub(super) fn read(description: &str) -> Result<Topology, PosixError> {
     }
     let pus = steps.iter().try_fold(1u32, |product, step| product.checked_mul(step.count));
     let pus = pus.filter(|pus| (1..=MOST).contains(pus)).ok_or_else(|| refusal(description, "1 to 4096 PUs"))?;
-    Ok(Topology::new("synthetic", objects(&steps, memory.unwrap_or((0, 0)), pus)))
+    Ok(Topology::new("synthetic", objects(&steps, memory.unwrap_or_default(), pus)))
 }
 
 fn has(steps: &[Step], kind: Kind) -> bool {
     steps.iter().any(|step| step.kind == Some(kind))
 }
 
-/// Takes one level, `TYPE:NUMBER(ATTRIBUTES)`, or what is attached, `[TYPE(ATTRIBUTES)]`: then true. Else what it must be.
-fn item(rest: &mut &str) -> Result<(bool, Step), &'static str> {
+/// Takes one part off the start of `rest`: a level, `TYPE:NUMBER(ATTRIBUTES)`, or an attached object,
+/// `[TYPE(ATTRIBUTES)]`. The error says what the text must be.
+fn item(rest: &mut &str) -> Result<Item, &'static str> {
     let attached = rest.strip_prefix('[');
     let name = take(attached.unwrap_or(rest), rest, |c| c.is_ascii_alphanumeric());
     let kind = kind(name).ok_or("a type of hwloc's: numa, package, l3, core, pu …")?;
@@ -87,16 +104,16 @@ fn item(rest: &mut &str) -> Result<(bool, Step), &'static str> {
     if attached.is_some() {
         *rest = rest.strip_prefix(']').ok_or("closed by ]")?;
     }
-    Ok((attached.is_some(), step))
+    Ok(Item { step, attached: attached.is_some() })
 }
 
-/// All objects of `pus` PUs; NUMA nodes lie at the level of this index.
-fn objects(steps: &[Step], (memory, bytes): (usize, u64), pus: u32) -> Vec<Object> {
+/// All objects of a machine of `pus` PUs.
+fn objects(steps: &[Step], memory: Numa, pus: u32) -> Vec<Object> {
     let mut objects = Vec::new();
     let mut width = 1;
     for (index, step) in steps.iter().enumerate() {
         width *= step.count;
-        let numa = (index == memory).then_some((Kind::NumaNode, bytes));
+        let numa = (index == memory.level).then_some((Kind::NumaNode, memory.bytes));
         for (kind, bytes) in step.kind.map(|kind| (kind, step.bytes)).into_iter().chain(numa) {
             let each = pus / width;
             let object = |os| Object { kind, os, bytes, pus: (os * each..(os + 1) * each).collect() };
@@ -106,14 +123,14 @@ fn objects(steps: &[Step], (memory, bytes): (usize, u64), pus: u32) -> Vec<Objec
     objects
 }
 
-/// The longest beginning whose characters are such; `rest` is what follows.
+/// The longest start of `text` whose characters pass `such`; `rest` becomes the text after it.
 fn take<'t>(text: &'t str, rest: &mut &'t str, such: impl Fn(char) -> bool) -> &'t str {
     let (taken, after) = text.split_at(text.find(|c| !such(c)).unwrap_or(text.len()));
     *rest = after;
     taken
 }
 
-/// The type of a name: `None` where there is no such type, `Some(None)` where nothing is kept of it.
+/// The kind that a name stands for: `None` if there is no such type, `Some(None)` if its objects are not kept.
 fn kind(name: &str) -> Option<Option<Kind>> {
     let name = name.to_ascii_lowercase();
     let short = |full: &str, least: usize| name.len() >= least && full.starts_with(&name);

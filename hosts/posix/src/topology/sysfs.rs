@@ -15,7 +15,7 @@ fn number(path: &Path) -> Option<u32> {
     read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// All objects. What `/sys` does not tell is put as simply as it can be: one package, one node, a core per PU.
+/// All objects. Where `/sys` does not say, the simplest machine is assumed: one package, one NUMA node, a core per PU.
 pub(super) fn objects() -> Vec<Object> {
     let online = list(&Path::new(CPU).join("online")).or_else(|| binding::affinity().ok()).unwrap_or_default();
     let mut objects: Vec<Object> = Vec::new();
@@ -53,7 +53,7 @@ pub(super) fn objects() -> Vec<Object> {
     objects
 }
 
-/// Each PU tells of what it shares: an object is kept once.
+/// Adds an object, unless it is there: each PU that shares it reports it.
 fn add(objects: &mut Vec<Object>, object: Object) {
     if !objects.iter().any(|known| known.kind == object.kind && known.pus == object.pus) {
         objects.push(object);

@@ -1,4 +1,4 @@
-//! What the ranks do.
+//! The bodies: what the ranks of each test do.
 
 use super::{ARGUMENT, BODY, DIRECTORY, communicators, now, polling, renewals, thousand, threads};
 use rand::{RngExt, SeedableRng};
@@ -36,7 +36,7 @@ fn my_rank() -> Rank {
     std::env::var("UNISONO_RANK").ok().and_then(|rank| rank.parse().ok()).unwrap_or(0)
 }
 
-/// Leaves a text for the test, whole or not at all.
+/// Writes a text for the test to read: the whole file appears at once.
 pub(super) fn say(topic: &str, text: impl Display) {
     let directory = PathBuf::from(std::env::var_os(DIRECTORY).unwrap());
     let rank = my_rank();
@@ -45,7 +45,7 @@ pub(super) fn say(topic: &str, text: impl Display) {
     std::fs::rename(unfinished, directory.join(format!("{topic}-{rank}"))).unwrap();
 }
 
-/// Runs the body that the environment names; ends the process.
+/// Runs the body that the environment names, then ends the process.
 pub(super) fn run() -> ! {
     std::panic::set_hook(Box::new(|info| say("panic", info)));
     let body = match std::env::var(BODY).unwrap().as_str() {
@@ -106,7 +106,7 @@ fn joined() -> Result<Joined, PosixError> {
     Ok(joined)
 }
 
-/// All collectives, all roots, sizes around every border; and what the start-up reports.
+/// All collectives, all roots, lengths around each change of algorithm; and what the start-up reports.
 fn collectives() -> Result<(), Failure> {
     let Joined { mut communicator, segment, placement, placements, pages, liveness, waiting, peers } = joined()?;
     assert_eq!((pages.asked, pages.bytes), (Pages::Default, segment.bytes()));
@@ -154,7 +154,7 @@ fn letters() -> Result<(), Failure> {
         let (send, mut receive) = (vec![rank as u8 + 1; 50_000], vec![0; parts.reach() as usize]);
         let memory = Memory { send: Buf::of(&send), receive: Buf::of_mut(&mut receive), scratch: Memory::NOTHING };
         let plan = allgather::plan(seat, parts, false, allgather::Algorithm::Ring, None)?;
-        // SAFETY: the vectors outlive the machine; who fails posts and tests no more.
+        // SAFETY: the vectors outlive the machine; after a failure nothing is posted or tested any more.
         let mut machine = unsafe { Rounds::of(plan, memory, operation) }?;
         drive::run(&mut machine, &mut x, joined.communicator.wait_policy()).map_err(|stop| x.comm.fail(stop))?;
         assert!(receive.chunks(50_000).zip(1..).all(|(block, value)| block.iter().all(|byte| *byte == value)));
@@ -200,7 +200,7 @@ fn mix() -> Result<(), Failure> {
     }
 }
 
-/// The root leaves as soon as its part is done; rank 2 waits for rank 1 meanwhile, who sleeps.
+/// The root ends as soon as its part is done, while rank 2 waits for rank 1, which sleeps.
 fn eager() -> Result<(), Failure> {
     let mut communicator = joined()?.communicator;
     let rank = communicator.rank();
@@ -214,7 +214,7 @@ fn eager() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Rank 1 lives but does not come.
+/// Rank 1 lives but does not call in time.
 fn late() -> Result<(), Failure> {
     let options = Options { timeout: Some(Duration::from_millis(300)), ..Options::default() };
     let mut communicator = join(&mut launched()?, plan, &options)?.communicator;
@@ -261,8 +261,8 @@ fn other_plan() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What this process's map of the segment is, read here as a person would: bytes, bytes in huge pages, and
-/// whether an area says that the kernel's own page is a huge one.
+/// This process's map of the segment, from `/proc/self/smaps`: bytes, bytes in huge pages, and whether the kernel's
+/// page size of an area is a huge one.
 fn smaps() -> (Mapped, bool) {
     let text = std::fs::read_to_string("/proc/self/smaps").unwrap();
     let (mut mapped, mut inside, mut pool) = (Mapped::default(), false, false);
@@ -271,7 +271,7 @@ fn smaps() -> (Mapped, bool) {
         let kilobytes = || words[1].parse::<u64>().unwrap() * 1024;
         match words[0] {
             first if !first.ends_with(':') => inside = line.contains("/memfd:unisono"),
-            // The arena beside the segment is of ordinary pages.
+            // The arena is another such file, of ordinary pages.
             "KernelPageSize:" if inside => pool |= kilobytes() == HUGE,
             "Rss:" if inside => mapped.bytes += kilobytes(),
             "ShmemPmdMapped:" if inside => mapped.huge += kilobytes(),
@@ -285,7 +285,7 @@ fn smaps() -> (Mapped, bool) {
     (mapped, pool)
 }
 
-/// Huge pages and a policy are asked for: what is reported is what smaps says, and collectives work.
+/// Asks for huge pages and a policy: the report agrees with smaps, and collectives work.
 fn pages() -> Result<(), Failure> {
     let log = |line: std::fmt::Arguments<'_>| {
         say(if line.to_string().starts_with("mbind") { "unbound" } else { "log" }, line)
@@ -336,7 +336,7 @@ pub(super) fn die() -> ! {
     unreachable!("SIGKILL")
 }
 
-/// Rank 2 dies before it says anything.
+/// Rank 2 dies before it sends anything.
 fn dies_before() -> Result<(), Failure> {
     if my_rank() == 2 {
         std::thread::sleep(Duration::from_millis(50));
@@ -346,7 +346,7 @@ fn dies_before() -> Result<(), Failure> {
     Ok(())
 }
 
-/// A bootstrap whose rank dies when it comes to its last allgather.
+/// A bootstrap whose rank dies when it calls its last allgather.
 struct Doomed {
     inner: Launched,
     left: Option<u32>,
@@ -369,12 +369,12 @@ impl Bootstrap for Doomed {
     }
 }
 
-/// Argument: who dies, and at which allgather.
+/// Argument: the rank that dies, and at which allgather.
 fn dies_at() -> Result<(), Failure> {
     let argument = argument();
-    let (who, step) = argument.split_once(' ').unwrap();
+    let (victim, step) = argument.split_once(' ').unwrap();
     let inner = launched()?;
-    let left = (inner.rank() == who.parse::<u32>().unwrap()).then(|| step.parse().unwrap());
+    let left = (inner.rank() == victim.parse::<u32>().unwrap()).then(|| step.parse().unwrap());
     let mut communicator = join(&mut Doomed { inner, left }, plan, &Options::default())?.communicator;
     until_it_fails(|| communicator.barrier())
 }
@@ -387,7 +387,7 @@ fn placed() -> Result<(), Failure> {
     Ok(())
 }
 
-/// A bootstrap whose rank goes to another NUMA node as soon as it has told everyone of its own.
+/// A bootstrap whose rank moves to another NUMA node as soon as it has told all ranks its own.
 struct Astray {
     inner: Launched,
     away: Option<String>,
@@ -410,7 +410,7 @@ impl Bootstrap for Astray {
     }
 }
 
-/// Rank 1 goes to rank 0's node; argument: with its PUs or with its memory.
+/// Rank 1 moves to rank 0's node; argument: its PUs or its memory.
 fn astray() -> Result<(), Failure> {
     let inner = launched()?;
     let away = (inner.rank() == 1).then(argument);
@@ -420,7 +420,7 @@ fn astray() -> Result<(), Failure> {
     Ok(())
 }
 
-/// A process that a rank starts has the rank's environment, but is none.
+/// A process that a rank starts has the rank's environment, but is not a rank.
 fn grandchild() -> Result<(), Failure> {
     let _bootstrap = launched()?;
     let mut command = std::process::Command::new(std::env::current_exe()?);
@@ -430,12 +430,12 @@ fn grandchild() -> Result<(), Failure> {
 }
 
 fn orphan() -> Result<(), Failure> {
-    let error = Launched::from_env().expect_err("a grandchild is no rank");
+    let error = Launched::from_env().expect_err("a grandchild is not a rank");
     assert!(error.to_string().starts_with("UNISONO_BOOTSTRAP_FD is"), "{error}");
     Ok(())
 }
 
-/// A launcher to be killed.
+/// A launcher that the test kills.
 fn launcher() -> Result<(), Failure> {
     let launch = Launch {
         ranks: 3,

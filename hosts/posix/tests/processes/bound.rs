@@ -1,8 +1,8 @@
-//! How long after a kill each survivor has its error: measured, and held against a bound.
+//! How long after a kill each survivor has its error: measured, and compared with a bound.
 //!
-//! It depends on how fast the machine is and on what else runs there, so it is no part of the fast
-//! tier: `make soak` runs it. Environment: `UNISONO_KILLS`, kills for each number of ranks;
-//! `UNISONO_BOUND_MS`, the bound, 0 to print the times without one (an emulated machine).
+//! It depends on how fast the machine is and on what else runs there, so the fast tests do not include it: `make soak`
+//! runs it. Environment: `UNISONO_KILLS`, kills for each number of ranks; `UNISONO_BOUND_MS`, the bound, 0 to print the
+//! times without one (an emulated machine).
 
 use super::death::error;
 use super::{Scene, kill, now};
@@ -16,8 +16,8 @@ fn setting(name: &str, default: u64) -> u64 {
     given.map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{name} is {value:?}, must be a number")))
 }
 
-/// Kills a random one of `ranks` ranks at a random moment of a mix of collectives; the nanoseconds
-/// from just before the kill to each survivor's error, which must name the victim.
+/// Kills a random one of `ranks` ranks at a random moment of a mix of collectives. Returns the nanoseconds from just
+/// before the kill to each survivor's error, which must name the victim.
 fn one_kill(ranks: u32, random: &mut XorShiftRng) -> Vec<u64> {
     let scene = Scene::new(&format!("bound-{ranks}"));
     let running = scene.spawn("mix", ranks);

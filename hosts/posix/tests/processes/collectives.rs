@@ -1,4 +1,4 @@
-//! What goes well.
+//! Runs without failures.
 
 use super::Scene;
 use unisono_posix::binding;
@@ -23,7 +23,7 @@ fn every_collective_is_right_for_1_2_and_5_ranks() {
 }
 
 #[test]
-fn a_root_that_leaves_early_fails_nobody() {
+fn a_root_that_ends_early_is_not_an_error() {
     let scene = Scene::new("eager");
     let outcome = scene.run("eager", "", 3);
     assert!(outcome.success(), "{outcome}");
@@ -54,7 +54,7 @@ fn ranks_are_bound_round_robin() {
 }
 
 #[test]
-fn a_process_that_a_rank_starts_is_no_rank() {
+fn a_process_that_a_rank_starts_is_not_a_rank() {
     let scene = Scene::new("grandchild");
     let outcome = scene.run("grandchild", "", 1);
     assert!(outcome.success(), "{outcome}");

@@ -1,4 +1,4 @@
-//! Communicators from communicators: bodies of ranks, and the tests that start them.
+//! Communicators that are made from others: bodies of ranks, and the tests that start them.
 
 use super::Scene;
 use super::body::{Failure, argument, die, launched, say};
@@ -18,7 +18,7 @@ pub(super) fn joined(arena: Option<u64>) -> Result<Intracomm, Failure> {
     Ok(join(&mut launched()?, Params::new, &Options { arena, ..Options::default() })?.communicator)
 }
 
-/// A few collectives on a communicator of these processes, from every root; short ones and one through the queues.
+/// A few collectives on a communicator of these processes, with every root: short ones, and one through the queues.
 pub(super) fn verify(comm: &mut Intracomm, seed: u64, members: &[u32]) -> Result<(), PosixError> {
     assert_eq!(comm.place().members(), members);
     let sum: u64 = members.iter().map(|&world| u64::from(world) + seed).sum();
@@ -35,7 +35,7 @@ pub(super) fn verify(comm: &mut Intracomm, seed: u64, members: &[u32]) -> Result
     comm.barrier().map_err(PosixError::from)
 }
 
-/// All have freed everything, and all know it: nothing is leased.
+/// After all ranks have freed all their communicators: nothing is leased.
 pub(super) fn nothing_is_leased(world: &mut Intracomm) -> Done {
     world.barrier()?;
     let usage = world.place().usage();
@@ -44,13 +44,13 @@ pub(super) fn nothing_is_leased(world: &mut Intracomm) -> Done {
     Ok(())
 }
 
-/// What all ranks know alike of a communicator, and this rank's handle, if it is in it.
+/// The members of a communicator, known to all ranks, and this rank's handle, if it is a member.
 struct Vertex {
     members: Vec<u32>,
     comm: Option<Intracomm>,
 }
 
-/// What a rank draws of its own: the order of what needs no order.
+/// The items in an order of this rank's own.
 pub(super) fn shuffled<A>(mut items: Vec<A>, random: &mut XorShiftRng) -> Vec<A> {
     for i in (1..items.len()).rev() {
         items.swap(i, random.random_range(0..=i));
@@ -58,7 +58,7 @@ pub(super) fn shuffled<A>(mut items: Vec<A>, random: &mut XorShiftRng) -> Vec<A>
     items
 }
 
-/// A random tree of communicators: all ranks draw the same; frees come in an order of each rank's own.
+/// A random tree of communicators, the same on all ranks; each rank frees them in an order of its own.
 pub(super) fn tree() -> Done {
     let seed: u64 = argument().parse()?;
     let mut world = joined(Some(48 << 20))?;
@@ -80,7 +80,7 @@ pub(super) fn tree() -> Done {
                 live.push(Vertex { members, comm });
             }
             1 => {
-                // The last color is none.
+                // The last of the values means no color.
                 let of = |world: u32| Some(world % (color + 1)).filter(|&mine| mine < color);
                 let key = |world: u32| if flip { -i64::from(world / 2) } else { 7 };
                 let part = match parent {
@@ -128,12 +128,13 @@ pub(super) fn tree() -> Done {
     Ok(())
 }
 
-/// Maps of this process.
+/// Number of this library's maps in this process.
 fn maps() -> usize {
     std::fs::read_to_string("/proc/self/maps").unwrap().lines().filter(|line| line.contains("/memfd:unisono")).count()
 }
 
-/// Thousands are made and freed: none maps anything, and they go on where those before ended.
+/// Thousands of communicators are made and freed: none maps anything, and later ones continue the counts of earlier
+/// ones.
 pub(super) fn thousands() -> Done {
     let mut world = joined(Some(64 << 20))?;
     let everyone: Vec<u32> = (0..world.size()).collect();
@@ -162,7 +163,7 @@ pub(super) fn thousands() -> Done {
     Ok(())
 }
 
-/// Until no arena has room; then one goes, and one more fits.
+/// Makes communicators until no arena has room; then one is freed, and one more fits.
 pub(super) fn full() -> Done {
     let small = Plan::new(2, true).unwrap().bytes();
     let mut world = joined(Some(3 * small + 5000))?;
@@ -174,7 +175,7 @@ pub(super) fn full() -> Done {
             Err(error) => break error,
         }
     };
-    // Large slices have no room at all: three small ones fit each arena.
+    // A large slice does not fit at all; three small ones fit each arena.
     assert_eq!(live.len(), 6);
     let is_full = |error: PosixError| match error {
         PosixError::Space { needed, available, limit: Limit::Arena } => {
@@ -189,7 +190,7 @@ pub(super) fn full() -> Done {
     for comm in &mut live {
         verify(comm, 2, &everyone)?;
     }
-    // A renewal needs memory before it gives some back.
+    // A renewal needs memory before it gives its own back.
     live[0].bcast(&mut [0], 9).unwrap_err();
     is_full(live[0].renew().unwrap_err());
     drop(live.swap_remove(3));
@@ -206,13 +207,13 @@ pub(super) fn full() -> Done {
     }
     live.clear();
     nothing_is_leased(&mut world)?;
-    // Of one rank each: other shapes take the place of warm ones.
+    // Communicators of one rank each: slices of other sizes replace warm ones.
     let parts: Vec<_> = (0..4).map(|_| world.split(Some(world.rank()), 0)).collect::<Result<_, _>>()?;
     drop(parts);
     nothing_is_leased(&mut world)
 }
 
-/// Groups that are made by their members alone: apart from each other, again and again, and with members that come late.
+/// Groups that only their members make: disjoint ones, the same again and again, and with members that call late.
 pub(super) fn groups() -> Done {
     let mut world = joined(None)?;
     let (me, size) = (world.rank(), world.size());
@@ -230,7 +231,7 @@ pub(super) fn groups() -> Done {
         }
     }
     drop(kept);
-    // One that is in all groups, whose announcements run out if the others are slow.
+    // Rank 0 is in all groups; its announcement lines run out if the others are slow.
     for round in 0..60 {
         for other in 1..size {
             if me == 0 || me == other {
@@ -243,7 +244,7 @@ pub(super) fn groups() -> Done {
         let error = world.create_group(wrong, 0).unwrap_err().to_string();
         assert!(error.starts_with(&format!("group is \"{wrong:?}\", must be distinct ranks")), "{error}");
     }
-    // Everyone alone, and nobody at all.
+    // Each rank alone, and no color at all.
     let mut alone = world.split(Some(me), 0)?.expect("a color");
     verify(&mut alone, 1, &[me])?;
     drop(alone);
@@ -254,7 +255,7 @@ pub(super) fn groups() -> Done {
     verify(&mut nested, 1, &[me])?;
     drop((of_group, nested));
     nothing_is_leased(&mut world)?;
-    // Swapped communicators keep their memory: what is dropped gives back neither's while one of them is used.
+    // Two communicators whose kernel parts were swapped: dropping one gives back no memory that the other one uses.
     let everyone: Vec<u32> = (0..size).collect();
     let (mut one, mut other) = (world.dup()?, world.dup()?);
     verify(&mut one, 3, &everyone)?;
@@ -275,7 +276,8 @@ pub(super) fn groups() -> Done {
     nothing_is_leased(&mut world)
 }
 
-/// Rank 1 dies among creations (argument: of which kind). The others have an error that names it, and shrink.
+/// Rank 1 dies while communicators are made (argument: by which call). The others get an error that names it, and make
+/// a group of the survivors.
 pub(super) fn bereft() -> Done {
     let (kind, mut world) = (argument(), joined(None)?);
     let (me, everyone) = (world.rank(), (0..world.size()).collect::<Vec<u32>>());
@@ -284,7 +286,7 @@ pub(super) fn bereft() -> Done {
         "split" => world.split(Some(3), 0).map(|part| part.expect("a color")),
         _ => world.create_group(&everyone, 3),
     };
-    // Some are held when it dies.
+    // Communicators that live when it dies.
     let mut held: Vec<Intracomm> = (0..6).map(|_| make(&mut world)).collect::<Result<_, _>>()?;
     let mut round = 0u64;
     let error = loop {
@@ -308,7 +310,8 @@ pub(super) fn bereft() -> Done {
     let survivors: Vec<u32> = everyone.iter().copied().filter(|&rank| rank != 1).collect();
     let mut shrunk = world.create_group(&survivors, 1)?;
     verify(&mut shrunk, 5, &survivors)?;
-    // All survivors have freed what they had; the dead one counts as having left. What was on offer in a split that failed stays.
+    // All survivors have freed their communicators; the dead rank counts as having left. Memory that was offered in a
+    // split that failed stays in use.
     let mut again = shrunk.dup()?;
     verify(&mut again, 6, &survivors)?;
     drop(again);
@@ -319,7 +322,7 @@ pub(super) fn bereft() -> Done {
     Ok(())
 }
 
-/// What the ranks left that failed.
+/// The error texts of the ranks that failed.
 pub(super) fn complaints(scene: &Scene, ranks: u32) -> String {
     let read = |topic, rank| std::fs::read_to_string(scene.directory.join(format!("{topic}-{rank}")));
     (0..ranks).flat_map(|rank| ["error", "panic"].map(|topic| read(topic, rank).unwrap_or_default())).collect()

@@ -1,4 +1,4 @@
-//! Whatever dies at whatever moment: the others hear of it by name, and nothing is left.
+//! A process dies at some moment: the error of all others names it, and nothing is left behind.
 
 use super::{Scene, eventually, kill, mappers, now, runs, shared_files};
 use unisono_posix::launch::Exit;
@@ -39,11 +39,11 @@ fn a_rank_killed_in_mid_loop_is_named_by_all_others_and_nothing_is_left() {
         assert_eq!(mappers(&inode), [""; 0]);
         assert!(pids.iter().all(|&pid| !runs(pid)));
     }
-    // Other programs may make files meanwhile: ours have no name that could show here.
+    // Other programs may make files meanwhile; this library's files never have a name here.
     eventually("/dev/shm has no new files", || shared_files().iter().all(|name| before.contains(name)));
 }
 
-/// Who waits for its message, and who waits for one of theirs.
+/// Both a rank that waits for the victim's message and one that waits for another rank's name the victim.
 #[test]
 fn a_rank_killed_among_messages_is_named_by_all_others() {
     for ranks in [2, 4] {
@@ -127,8 +127,8 @@ fn a_killed_launcher_takes_its_ranks_along() {
 }
 
 #[test]
-fn kills_at_any_moment_leave_nobody_waiting() {
-    // From the exec through the start-up into the loop: whoever survives ends with an error.
+fn kills_at_any_moment_leave_no_rank_waiting() {
+    // From the exec through the start-up into the loop: each survivor ends with an error.
     for round in 0..24u64 {
         let scene = Scene::new(&format!("moment-{round}"));
         let running = scene.spawn("endless", 3);

@@ -1,8 +1,8 @@
 //! Real processes: this binary launches itself, once per rank.
 //!
-//! A test names a body; the launcher starts ranks that run only the ignored test `rank`, which
-//! runs that body and leaves what it has to say in a file of the test's directory.
-//! Nothing here depends on how fast the machine is: bounds of time only end what would hang.
+//! A test names a body. The launcher starts ranks that run only the ignored test `rank`, which runs that body and
+//! writes its results to files in the test's directory. No test here depends on how fast the machine is: time limits
+//! only end runs that would hang.
 
 mod body;
 mod bound;
@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use unisono_posix::launch::{Bind, Launch, Outcome, Running};
 
-/// Environment: the body that a rank runs, its argument, and where it says what it found.
+/// Environment variables: the body that a rank runs, its argument, and the directory for its results.
 const BODY: &str = "UNISONO_TEST_BODY";
 const ARGUMENT: &str = "UNISONO_TEST_ARGUMENT";
 const DIRECTORY: &str = "UNISONO_TEST_DIRECTORY";
@@ -36,7 +36,7 @@ fn rank() {
     }
 }
 
-/// A directory of its own for each test, gone afterwards.
+/// A test's own directory, which is removed afterwards.
 struct Scene {
     directory: PathBuf,
 }
@@ -54,7 +54,7 @@ impl Scene {
         Self { directory }
     }
 
-    /// How to start `ranks` that run a body. Their standard output is the harness's, of no interest.
+    /// How to start `ranks` ranks that run a body. Their standard output is the test harness's, and is discarded.
     fn launch(&self, body: &str, argument: &str, ranks: u32, bind: Bind) -> Launch {
         let exe = std::env::current_exe().unwrap();
         let words = ["-c", "exec \"$@\" > /dev/null 2>&1", "sh"].map(OsString::from);
@@ -81,7 +81,7 @@ impl Scene {
         self.launch(body, argument, ranks, Bind::None).run().unwrap()
     }
 
-    /// What a rank said about a topic; waits for it.
+    /// Waits for a rank's text about a topic, and returns it.
     fn said(&self, rank: u32, topic: &str) -> String {
         let path = self.directory.join(format!("{topic}-{rank}"));
         let begin = Instant::now();
@@ -102,7 +102,7 @@ fn now() -> u64 {
 }
 
 fn kill(pid: u32) {
-    // It may have ended, but not been buried.
+    // It may have ended already.
     let pid = Pid::from_raw(pid.cast_signed()).expect("a child of this process");
     let _ = rustix::process::kill_process(pid, Signal::KILL);
 }
@@ -110,12 +110,12 @@ fn kill(pid: u32) {
 /// Takes this thread's new pages from one of the first 64 NUMA nodes.
 fn confine_memory(node: u32) {
     let mask = 1u64 << node;
-    // SAFETY: the mask has 64 bits; the kernel reads one less than it is told.
+    // SAFETY: the mask has 64 bits; the kernel reads one bit less than the number that it gets.
     let done = unsafe { libc::syscall(libc::SYS_set_mempolicy, libc::MPOL_BIND, &raw const mask, 65) };
     assert_eq!(done, 0, "set_mempolicy: {}", std::io::Error::last_os_error());
 }
 
-/// Does the process run still? What nobody has buried yet does not.
+/// Does the process still run? A zombie does not.
 fn runs(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, after)| !after.starts_with(['Z', 'X']))

@@ -1,5 +1,5 @@
-//! Where pages land on a machine with several NUMA nodes. A machine with one can't tell right from
-//! wrong, so these are ignored: `make numa` runs them in an emulated machine.
+//! Where pages are placed on a machine with several NUMA nodes. On a machine with one node every page is right, so
+//! these tests are ignored by default: `make numa` runs them in an emulated machine.
 
 use super::Scene;
 use std::collections::BTreeSet;
@@ -43,13 +43,13 @@ fn a_rank_that_is_bound_wrong_is_reported() {
         let [right, wrong] = [0, 1].map(|rank| scene.said(rank, "placement"));
         println!("{mistake} elsewhere: {wrong}");
         assert!(right.ends_with(" 0 misplaced, 0 unknown"), "{right}");
-        // Rank 1 announced its node, then went to rank 0's: all its pages are there, and all are named.
+        // Rank 1 announced its node, then moved to rank 0's: all its pages are there, and the report names all of them.
         let (first, report) = wrong.split_once('\n').expect("a line for the pages");
         let (here, there) = (node(&wrong), node(&right));
         let pages: u64 = first.split(' ').nth(4).and_then(|word| word.parse().ok()).expect("a number of pages");
         assert_eq!(first, format!("rank 1, node {here}: {pages} pages, {pages} misplaced, 0 unknown"));
         assert_eq!(report, format!("  own pages 0-{}: on node {there}, expected {here}", pages - 1));
-        // Every other rank knows it, in figures.
+        // Every other rank knows the numbers.
         assert_eq!(scene.said(0, "of-1"), first);
     }
 }

@@ -1,11 +1,11 @@
-//! Huge pages and memory policies on request. Whether a machine has any is not known here: either outcome is right,
-//! as long as what is reported is what the kernel says (the body looks itself) and a fallback says why, once.
+//! Huge pages and memory policies on request. The test does not know whether the machine has huge pages: both outcomes
+//! are right, if the report agrees with the kernel (the body reads smaps itself) and a fallback is explained once.
 
 use super::Scene;
 use super::communicators::complaints;
 use unisono_posix::launch::Bind;
 
-/// A log that was written, if one was: the ranks have ended.
+/// The log that the ranks, which have ended, wrote about a topic, if they wrote one.
 fn log(scene: &Scene, topic: &str) -> Option<String> {
     std::fs::read_to_string(scene.directory.join(format!("{topic}-0"))).ok()
 }

@@ -1,4 +1,4 @@
-//! Who only looks hears of a death, and of a bound, as who waits does.
+//! A rank that only tests its requests gets the errors of dead and late peers, as a rank that waits does.
 
 use super::body::{Failure, argument, launched, say};
 use super::death::error;
@@ -13,7 +13,7 @@ use unisono_kernel::region::Params;
 use unisono_posix::launch::Exit;
 use unisono_posix::{Options, Posix, join};
 
-/// Looks at an operation that never ends, in one of the forms.
+/// Tests an operation that never completes, in one of the forms.
 fn look(communicator: &mut Communicator<Posix>, form: &str) -> Result<(), Error> {
     let call = Call::Barrier { algorithm: BarrierAlgorithm::default() };
     communicator.scope(|scope| {
@@ -32,7 +32,7 @@ fn look(communicator: &mut Communicator<Posix>, form: &str) -> Result<(), Error>
     })
 }
 
-/// Rank 1 takes no part: it sleeps until it is killed, or until all others must have given it up.
+/// Rank 1 does not call: it sleeps until it is killed, or until the others' waits have timed out.
 pub(super) fn polling() -> Result<(), Failure> {
     let argument = argument();
     let (form, timeout) = argument.split_once(' ').unwrap();
@@ -51,7 +51,7 @@ pub(super) fn polling() -> Result<(), Failure> {
     Ok(look(&mut communicator, form)?)
 }
 
-/// Rank 0 comes to the second communicator's barrier before it waits for the first one's broadcast, rank 1 after.
+/// Rank 0 calls the second communicator's barrier before it waits for the first one's broadcast, rank 1 afterwards.
 pub(super) fn crossed() -> Result<(), Failure> {
     let options = Options { timeout: Some(Duration::from_secs(10)), ..Options::default() };
     let mut first = join(&mut launched()?, Params::new, &options)?.communicator;
@@ -70,7 +70,7 @@ pub(super) fn crossed() -> Result<(), Failure> {
 }
 
 #[test]
-fn a_blocking_call_moves_the_scopes_that_it_is_given() {
+fn a_blocking_call_makes_progress_on_the_scopes_that_it_is_given() {
     let outcome = Scene::new("crossed").run("crossed", "", 2);
     assert!(outcome.success(), "{outcome}");
 }

@@ -1,4 +1,4 @@
-//! Bad input: an error that names argument, value and bound, on every rank; nobody hangs.
+//! Wrong arguments: every rank gets an error that names argument, value and bound; no rank hangs.
 
 use super::Scene;
 use std::io::{Seek, SeekFrom, Write};
@@ -8,7 +8,7 @@ use unisono_posix::Segment;
 use unisono_posix::launch::{Bind, Exit};
 use unisono_posix::segment::Handle;
 
-/// Runs a body that must fail on every rank; answers what the ranks said.
+/// Runs a body that must fail on every rank; returns the ranks' error texts.
 fn errors(body: &str, ranks: u32) -> Vec<String> {
     let scene = Scene::new(body);
     let outcome = scene.run(body, "", ranks);
@@ -18,7 +18,7 @@ fn errors(body: &str, ranks: u32) -> Vec<String> {
 }
 
 #[test]
-fn a_root_that_is_no_rank_is_named_everywhere() {
+fn a_root_out_of_range_is_named_on_all_ranks() {
     let said = errors("root", 3);
     assert_eq!(said[1], "root is 9, must be below 3");
     for rank in [0, 2] {

@@ -1,4 +1,4 @@
-//! Refusals, and how processes go on after them: a body of ranks, and the test that starts it.
+//! Refusals, and how processes continue after them: a body of ranks, and the test that starts it.
 
 use super::body::{argument, say};
 use super::communicators::{Done, joined, shuffled, succeeds, verify};
@@ -13,7 +13,7 @@ use unisono_kernel::error::{Argument, Bound, Cause, Error, Refusal};
 use unisono_kernel::op::Op;
 use unisono_posix::Posix;
 
-/// A call that all ranks of a communicator draw alike.
+/// A random call, the same on all ranks of a communicator.
 #[derive(Clone, Copy, Debug)]
 struct Draw {
     which: u32,
@@ -21,7 +21,7 @@ struct Draw {
     bytes: usize,
 }
 
-/// Blocking, nonblocking, persistent.
+/// Runs a call; `form`: 0 blocking, 1 nonblocking, 2 persistent.
 fn run(comm: &mut Communicator<Posix>, form: u32, call: Call<'_>) -> Result<(), Error> {
     match form {
         0 => comm.run(&call).map(drop),
@@ -41,7 +41,7 @@ fn run(comm: &mut Communicator<Posix>, form: u32, call: Call<'_>) -> Result<(), 
 }
 
 impl Draw {
-    /// What is refused where the call is wrong.
+    /// The refusal of the call with a wrong argument.
     fn refusal(self, size: u32) -> Refusal {
         let (bytes, size) = (self.bytes as u64, u64::from(size));
         match self.which {
@@ -72,8 +72,8 @@ impl Draw {
     }
 }
 
-/// Random sequences of collectives on three communicators, the job's own among them, in which now and then an argument of one
-/// rank is refused: all are told, renew, and go on. Argument: the seed.
+/// Random sequences of collectives on three communicators, one of them that of all processes. Sometimes an argument of
+/// one rank is refused: all ranks get the error, renew the communicator, and continue. Argument: the seed.
 pub(super) fn renewals() -> Done {
     let seed: u64 = argument().parse()?;
     let mut world = joined(Some(48 << 20))?;
@@ -96,11 +96,13 @@ pub(super) fn renewals() -> Done {
             verify(comm, step, members)?;
             continue;
         }
-        // Who is refused may leave a barrier while others are still in it: not so one of another communicator.
+        // The refused rank may return while others are still in the call before. A barrier on another communicator
+        // prevents that.
         beside.barrier()?;
         let is_culprit = comm.rank() == culprit;
         let first = draw.call(comm, is_culprit);
-        let error = first.and_then(|()| comm.barrier()).expect_err("nobody leaves a barrier that one never enters");
+        let error =
+            first.and_then(|()| comm.barrier()).expect_err("no rank leaves a barrier that one rank never enters");
         let told = match error {
             Error::Refused(refusal) => Some((comm.rank(), refusal)),
             Error::Poisoned(poison) => match poison.cause {
@@ -115,7 +117,7 @@ pub(super) fn renewals() -> Done {
         verify(comm, step, members)?;
     }
     drop(shuffled(live, &mut own));
-    // All have freed everything but this one.
+    // All ranks have freed all communicators but this one.
     beside.barrier()?;
     let mut leased = beside.place().usage().leased.to_ne_bytes();
     beside.allreduce_in_place(&mut leased, Op::SUM_U64)?;

@@ -1,4 +1,4 @@
-//! A thousand communicators that live at once: each has queues of its own, and memory only where it was used.
+//! A thousand communicators that live at once: each has its own queues, and memory exists only where it was used.
 
 use super::communicators::{Done, joined, succeeds};
 use unisono_kernel::op::Op;
@@ -19,7 +19,7 @@ fn touched(world: &mut Intracomm) -> Result<u64, PosixError> {
     sum(world, mine)
 }
 
-/// A thousand live ones, each with one short allreduce.
+/// Makes a thousand communicators, each with one short allreduce.
 pub(super) fn thousand() -> Done {
     let mut world = joined(None)?;
     let size = u64::from(world.size());
@@ -32,7 +32,7 @@ pub(super) fn thousand() -> Done {
         live.push(comm);
     }
     let each = (touched(&mut world)? - before) / THOUSAND;
-    // The page of the state word; of each rank a page of control lines, and one of posted lines.
+    // The page of the state word; for each rank a page of control lines and one of posted lines.
     assert_eq!(each, page() + size * 2 * page(), "touched by each, in bytes");
     assert!(each < bytes / THOUSAND / 5);
     Ok(())

@@ -1,14 +1,15 @@
-//! Two threads of each process on two communicators at once, each making others, failing and renewing.
+//! Two threads of each process use two communicators at the same time: each makes others, lets calls fail, and renews.
 
 use super::communicators::{Done, joined, nothing_is_leased, succeeds, verify};
 use unisono_posix::{Intracomm, PosixError};
 
-/// Communicators of all three kinds, one after the other; every fifth one is over for a wrong root, and renewed.
-fn work(mut comm: Intracomm, turn: u64) -> Result<(), PosixError> {
+/// Makes communicators by all three calls, one after the other; every fifth one gets a wrong root and is renewed.
+/// `thread` numbers the threads.
+fn work(mut comm: Intracomm, thread: u64) -> Result<(), PosixError> {
     let everyone: Vec<u32> = (0..comm.size()).collect();
     let color = comm.rank() % 2;
     for round in 0..60 {
-        let mut made = match (round + turn) % 3 {
+        let mut made = match (round + thread) % 3 {
             0 => comm.dup()?,
             1 => comm.split(Some(color), 0)?.expect("a color"),
             _ => comm.create_group(&everyone, 1)?,
@@ -19,7 +20,7 @@ fn work(mut comm: Intracomm, turn: u64) -> Result<(), PosixError> {
             verified?;
             continue;
         }
-        // Who is slow hears of the refusal while it still verifies.
+        // A slow rank gets the refusal while it still verifies.
         let error = match verified {
             Ok(()) => made.bcast(&mut [0], 1000).expect_err("no such root").into(),
             Err(error) => error,
@@ -35,7 +36,7 @@ pub(super) fn threads() -> Done {
     let mut world = joined(Some(32 << 20))?;
     let comms = [world.dup()?, world.dup()?];
     std::thread::scope(|scope| {
-        let threads = (0..).zip(comms).map(|(turn, comm)| scope.spawn(move || work(comm, turn)));
+        let threads = (0..).zip(comms).map(|(thread, comm)| scope.spawn(move || work(comm, thread)));
         threads.collect::<Vec<_>>().into_iter().try_for_each(|thread| thread.join().expect("it does not panic"))
     })?;
     nothing_is_leased(&mut world)

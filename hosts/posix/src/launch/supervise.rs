@@ -1,4 +1,4 @@
-//! The launcher's loop: serves the bootstrap while processes run, and buries each that ends.
+//! The launcher's loop: serves the bootstrap while processes run, and takes the exit status of each that ends.
 
 use super::outcome::{Exit, Outcome};
 use super::serve::Service;
@@ -12,9 +12,9 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 use unisono_kernel::Rank;
 
-/// How long a rank that has hung up may take to end, so that its end can be told instead.
+/// How long a rank that has closed its connection may take to end, so that its exit status is reported instead.
 const HANG_UP: Duration = Duration::from_millis(100);
-/// Between two looks at processes that have no descriptor.
+/// Time between two looks at processes that have no descriptor.
 const BLIND: Duration = Duration::from_millis(5);
 
 struct Process {
@@ -24,8 +24,8 @@ struct Process {
     hung_up: Option<Instant>,
 }
 
-/// Runs until all processes have ended. A word on `stop`, or its end, kills them.
-pub(super) fn undertake(
+/// Runs until all processes have ended. They are killed when `stop` receives a byte or its other end is closed.
+pub(super) fn supervise(
     children: Vec<(Child, UnixStream)>,
     stop: &UnixStream,
     grace: Duration,
@@ -36,17 +36,13 @@ pub(super) fn undertake(
         let pidfd = sys::pidfd_open(child.id()).ok();
         Process { child, pidfd, exit: None, hung_up: None }
     };
-    let mut house = House {
-        processes: children.into_iter().map(process).collect(),
-        first: None,
-        killed: Vec::new(),
-        deadline: None,
-    };
-    while house.processes.iter().any(|process| process.exit.is_none()) {
-        let heard = match listen(&service, &house, stop) {
+    let mut job =
+        Job { processes: children.into_iter().map(process).collect(), first: None, killed: Vec::new(), deadline: None };
+    while job.processes.iter().any(|process| process.exit.is_none()) {
+        let heard = match listen(&service, &job, stop) {
             Ok(heard) => heard,
             Err(error) => {
-                house.kill();
+                job.kill();
                 return Err(PosixError::io("poll", &error, "serve the start-up"));
             }
         };
@@ -56,76 +52,76 @@ pub(super) fn undertake(
             }
         }
         let now = Instant::now();
-        house.bury(now, grace);
-        house.report(&mut service, now);
+        job.take_exits(now, grace);
+        job.report(&mut service, now);
         service.settle();
-        if heard.contains(&Source::Stop) || house.deadline.is_some_and(|deadline| now >= deadline) {
-            house.kill();
+        if heard.contains(&Source::Stop) || job.deadline.is_some_and(|deadline| now >= deadline) {
+            job.kill();
         }
     }
-    let exits = house.processes.iter().filter_map(|process| process.exit).collect();
-    Ok(Outcome { exits, killed: std::mem::take(&mut house.killed), first: house.first })
+    let exits = job.processes.iter().filter_map(|process| process.exit).collect();
+    Ok(Outcome { exits, killed: std::mem::take(&mut job.killed), first: job.first })
 }
 
-/// What a descriptor tells of.
+/// What a descriptor with an event belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// A rank's socket.
+    /// A rank's connection.
     Line(Rank),
-    /// The end of a process: of whichever.
+    /// Some process has ended.
     End,
-    /// The word that all are to be killed.
+    /// All processes are to be killed.
     Stop,
 }
 
-/// Waits until a descriptor has something to tell, or something is to be done that none tells. A signal ends it, too.
-fn listen(service: &Service, house: &House, stop: &UnixStream) -> io::Result<Vec<Source>> {
+/// Waits until a descriptor has an event, or until the time of [`Job::patience`]. A signal ends the wait too.
+fn listen(service: &Service, job: &Job, stop: &UnixStream) -> io::Result<Vec<Source>> {
     let lines = service.interests().map(|(rank, fd)| (Source::Line(rank), fd));
-    let ends = house.processes.iter().filter_map(Process::interest).map(|fd| (Source::End, fd));
-    let stops = house.killed.is_empty().then(|| (Source::Stop, PollFd::new(stop, PollFlags::IN)));
+    let ends = job.processes.iter().filter_map(Process::interest).map(|fd| (Source::End, fd));
+    let stops = job.killed.is_empty().then(|| (Source::Stop, PollFd::new(stop, PollFlags::IN)));
     let (sources, mut fds): (Vec<_>, Vec<_>) = lines.chain(ends).chain(stops).unzip();
-    match sys::poll(&mut fds, house.patience(Instant::now())) {
+    match sys::poll(&mut fds, job.patience(Instant::now())) {
         Err(error) if error.kind() != ErrorKind::Interrupted => Err(error),
-        // What the kernel has not filled in reads as nothing.
+        // After an interrupted call no descriptor has an event.
         _ => Ok(sources.into_iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty()).map(|(at, _)| at).collect()),
     }
 }
 
-/// The processes, while they live and after.
-struct House {
+/// All processes, by rank, running or ended.
+struct Job {
     processes: Vec<Process>,
     first: Option<Rank>,
     killed: Vec<Rank>,
-    /// When those that still run are killed.
+    /// When the processes that still run are killed.
     deadline: Option<Instant>,
 }
 
 impl Process {
-    /// Its end, while that is not known.
+    /// What to poll for: its end, if it has not ended.
     fn interest(&self) -> Option<PollFd<'_>> {
         let fd = self.pidfd.as_ref().filter(|_| self.exit.is_none());
         fd.map(|fd| PollFd::new(fd, PollFlags::IN))
     }
 }
 
-impl House {
-    /// How long until something is to be done that no descriptor tells; `None`: never.
+impl Job {
+    /// How long until something is to be done without an event; `None`: never.
     fn patience(&self, now: Instant) -> Option<Duration> {
         let running = || self.processes.iter().filter(|process| process.exit.is_none());
         let blind = running().any(|process| process.pidfd.is_none()).then_some(BLIND);
         let until = |at: Instant| at.saturating_duration_since(now);
-        // A hang-up that has been told matters no more: only the first moments after it do.
+        // A closed connection matters until HANG_UP has passed; then it has been reported.
         let hung =
             running().filter_map(|p| p.hung_up).map(|at| until(at + HANG_UP)).filter(|rest| !rest.is_zero()).min();
         let deadline = self.deadline.filter(|_| self.killed.is_empty()).map(until);
         [blind, hung, deadline].into_iter().flatten().min()
     }
 
-    /// Takes the exits of those that have ended.
+    /// Takes the exit status of processes that have ended, and finds the first that failed.
     ///
-    /// One look may find a rank that was killed together with those that ended because of it:
-    /// then the killed one was first. It may have been passed over a moment before: look twice.
-    fn bury(&mut self, now: Instant, grace: Duration) {
+    /// One look may find a rank that was killed together with ranks that failed because of it: then the killed one was
+    /// first. It may have ended just after this look passed it, so look twice.
+    fn take_exits(&mut self, now: Instant, grace: Duration) {
         let mut bad = self.look();
         if !bad.is_empty() && self.first.is_none() {
             bad.extend(self.look());
@@ -135,7 +131,7 @@ impl House {
         }
     }
 
-    /// Takes the exits of those that have ended since the last look; answers those that ended badly.
+    /// Takes the exit status of processes that have ended since the last look; returns those that failed.
     fn look(&mut self) -> Vec<(Rank, Exit)> {
         let mut bad = Vec::new();
         for (rank, process) in (0..).zip(&mut self.processes) {
@@ -152,7 +148,7 @@ impl House {
         bad
     }
 
-    /// Tells those who wait in an allgather of a rank that will not come.
+    /// Tells ranks that wait in an allgather of a rank that will not take part.
     fn report(&mut self, service: &mut Service, now: Instant) {
         for (rank, process) in (0..).zip(&mut self.processes) {
             if service.hung_up(rank) && process.hung_up.is_none() {
@@ -162,7 +158,7 @@ impl House {
         if !service.awaited() {
             return;
         }
-        // Who ended badly is the cause; who ended well or only hung up is named if nobody did.
+        // A rank that failed is the cause; otherwise a rank that ended with code 0, or closed its connection.
         let missing = |&(rank, _): &(Rank, &Process)| !service.gave(rank);
         let absent: Vec<_> = (0..).zip(&self.processes).filter(missing).collect();
         let bad = absent.iter().find(|(rank, _)| Some(*rank) == self.first);
@@ -180,20 +176,20 @@ impl House {
         }
     }
 
-    /// Kills all that still run.
+    /// Kills all processes that still run.
     fn kill(&mut self) {
         for (rank, process) in (0..).zip(&mut self.processes) {
             if process.exit.is_none() && !self.killed.contains(&rank) {
                 self.killed.push(rank);
-                // It may have ended by itself since.
+                // It may have ended meanwhile.
                 let _ = process.child.kill();
             }
         }
     }
 }
 
-impl Drop for House {
-    /// Whatever ended the loop: no process is left, and none unburied.
+impl Drop for Job {
+    /// However the loop ended, no process is left running or as a zombie.
     fn drop(&mut self) {
         for process in &mut self.processes {
             if process.exit.is_none() {
