@@ -153,7 +153,7 @@ impl<'a> Words<'a> {
 }
 
 fn number<N: std::str::FromStr>(word: &str, what: &str) -> Result<N, String> {
-    word.parse().map_err(|_| format!("{what} \"{word}\" is no number that fits"))
+    word.parse().map_err(|_| format!("{what} \"{word}\" is not a number that fits"))
 }
 
 impl Program {
@@ -287,7 +287,8 @@ call 4 1 free auto 0 0 none 1 0
         };
         assert_eq!(wrong("call 1 1", "call 2 1"), "line 6: call 2, must be 1");
         assert_eq!(wrong("alltoallv", "alltoallx"), "line 6: collective \"alltoallx\" is none");
-        assert_eq!(wrong("seed 4294967295", "seed 4294967296"), "line 2: seed \"4294967296\" is no number that fits");
+        let refused = wrong("seed 4294967295", "seed 4294967296");
+        assert_eq!(refused, "line 2: seed \"4294967296\" is not a number that fits");
         assert_eq!(wrong("type 1 0 0 1 2 3", "type 1 0 0 1 2"), "line 7: no gap");
         assert_eq!(wrong("type 1 0 0 1 2 3", "type 1 0 0 1 2 3 4"), "line 7: \"4\" is too much");
         assert_eq!(wrong("type 1 0 0 1 2 3", "type 1 0 0 4 2 3"), "line 7: kind 4, must be at most 3");

@@ -83,7 +83,8 @@ pub(crate) struct Run {
     pub(crate) bind: BindTo,
     #[command(flatten)]
     pub(crate) memory: Memory,
-    /// Bound on each wait inside a collective, in seconds: a rank that comes later is named in an error (UNISONO_TIMEOUT)
+    /// Bound on each wait inside a collective, in seconds: a rank that comes later is named in an error
+    /// (UNISONO_TIMEOUT)
     #[arg(long, value_parser = bound, value_name = "SECONDS")]
     pub(crate) timeout: Option<String>,
     /// The program and its arguments
@@ -171,9 +172,9 @@ pub(crate) struct Bench {
     #[arg(short = 'n', long, default_value_t = 2, value_name = "N")]
     pub(crate) ranks: u32,
     /// Message bytes, separated by commas; KiB and MiB as 8K, 4M. For gather(v), scatter(v), allgather(v) and
-    /// alltoall(v, w): the bytes of one block, or the mean of unequal ones. For reduce_scatter and reduce_scatter_block:
-    /// the bytes of each rank's operand, which is cut into a block for each rank, of at least one double on average.
-    /// For the others: the bytes of one rank's whole vector
+    /// alltoall(v, w): the bytes of one block, or the mean of unequal ones. For reduce_scatter and
+    /// reduce_scatter_block: the bytes of each rank's operand, which is cut into a block for each rank, of at least one
+    /// double on average. For the others: the bytes of one rank's whole vector
     #[arg(long, value_delimiter = ',', value_parser = parse_bytes, default_values = ["8"], value_name = "LIST")]
     pub(crate) bytes: Vec<u64>,
     /// Lengths of the blocks of gatherv, scatterv, allgatherv, alltoallv, alltoallw and reduce_scatter
@@ -292,8 +293,8 @@ pub(crate) struct Check {
     /// Run this program, a text as --random prints it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["large_counts", "form", "random", "ranks"])]
     pub(crate) program: Option<PathBuf>,
-    /// Let this command run the programs: a line for the shell, in which {n} is the number of ranks; a file of programs is
-    /// its last argument. For instance the interpreter in C, verify/programs/c, under an MPI
+    /// Let this command run the programs: a line for the shell, in which {n} is the number of ranks; a file of programs
+    /// is its last argument. For instance the interpreter in C, verify/programs/c, under an MPI
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["bind", "large_counts"])]
     pub(crate) by: Option<String>,
     /// Pass over programs that fail under this command, too: an MPI without the library that is checked
@@ -314,8 +315,8 @@ pub(crate) struct Topo {
     /// options below print all groups as a tree
     #[arg(long, value_delimiter = ',', value_name = "RANKS")]
     pub(crate) groups: Option<Vec<u32>>,
-    /// Groups on machines that hwloc's synthetic description gives, such as "package:2 [numa] core:18", with a process on
-    /// each core. Default: groups on this machine, of processes that the launcher starts and binds
+    /// Groups on machines that hwloc's synthetic description gives, such as "package:2 [numa] core:18", with a process
+    /// on each core. Default: groups on this machine, of processes that the launcher starts and binds
     #[arg(long, value_name = "DESCRIPTION")]
     pub(crate) synthetic: Option<String>,
     /// Names of the described machines, separated by commas; ranks fill one after the other. Default: one machine

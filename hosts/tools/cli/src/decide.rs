@@ -6,8 +6,8 @@ use clap::ValueEnum;
 use unisono_kernel::table::{self, Ask, Choice, Collective as Kind, Over, Site};
 use unisono_posix::decisions::decisions;
 
-/// The question that a call of the command line puts to a decision table; nothing for `overlap` and `comm`, which are not
-/// collectives. Its operation commutes, and a segment has the papers' queues, as bench's segments have.
+/// The question that a call of the command line puts to a decision table; nothing for `overlap` and `comm`, which are
+/// not collectives. Its operation commutes, and a segment has the papers' queues, as bench's segments have.
 pub(crate) fn ask(over: Over, collective: Collective, bytes: u64, ranks: u32) -> Option<Ask> {
     let collective = kind(collective)?;
     let bytes = if collective.has_bytes() { bytes } else { 0 };
@@ -104,8 +104,8 @@ pub(crate) fn names(collective: Collective) -> &'static [&'static str] {
     }
 }
 
-/// The name of the collective or of its form with equal blocks, and the names of its algorithms over messages, the default
-/// first; nothing where it has no algorithm over messages.
+/// The name of the collective or of its form with equal blocks, and the names of its algorithms over messages, the
+/// default first; nothing where it has no algorithm over messages.
 pub(crate) const fn messages(collective: Collective) -> Option<(&'static str, &'static [&'static str])> {
     Some(match collective {
         Collective::Barrier => {

@@ -1,6 +1,6 @@
 //! `unisono measure barriers`: every barrier over messages in the simulator, beside its formula with LogGP's parameters
 //! as measured there; and AdaptiveBarrierLogP's choice against fixed ones. Barriers that the model does not tell apart are
-//! measured before one is chosen, by other seeds than those that judge it.
+//! measured before one is chosen, with other seeds than those of the final comparison.
 
 use super::args::Barriers;
 use super::logp::BARRIERS;
@@ -17,7 +17,7 @@ use unisono_model::barrier::{Barrier, Logs};
 use unisono_model::chi2::{ChiSquare, pearson, weighted};
 use unisono_sim::Schedule;
 
-/// Formulas that differ by less than this part of the least don't tell barriers apart whose latencies vary.
+/// Where latencies vary, formulas that are within this part of the least one do not tell which barrier is faster.
 const NEAR: f64 = 0.05;
 
 /// Means and their standard errors, by size.
@@ -32,7 +32,7 @@ pub(super) fn run(args: &Barriers) -> Result<(), Failure> {
     };
     let (schedules, trials) = (seeds(0), seeds(args.repetitions));
     let times = |barrier: Barrier, ranks: u32, schedules: &[Schedule]| -> Result<(f64, f64), Failure> {
-        let found = sim::times(Collective::Barrier, &name(barrier), (ranks, 0), network, schedules)?;
+        let found = sim::times(Collective::Barrier, &name(barrier), ranks, 0, network, schedules)?;
         Ok(mean(&found.unwrap_or_default()))
     };
     let sizes = || 2..=args.most_ranks;
@@ -69,7 +69,7 @@ pub(super) fn run(args: &Barriers) -> Result<(), Failure> {
     for (barrier, times) in &all {
         let model = sizes().map(|ranks| barrier.time(&logp, ranks, Logs::Rounds)).collect::<Result<Vec<_>, _>>()?;
         let (means, errors): (Vec<f64>, Vec<f64>) = times.iter().copied().unzip();
-        // Without a delay there is no error to divide by: the statistic of the paper alone.
+        // Without a delay there is no error to divide by: only the paper's statistic is computed.
         let test = if errors.contains(&0.0) { None } else { Some(weighted(&means, &errors, &model, 0)?) };
         let paper = pearson(&in_us(&means), &in_us(&model), 0)?;
         let off = means.iter().zip(&model).map(|(mean, model)| (model / mean - 1.0).abs()).fold(0.0, f64::max);

@@ -12,8 +12,8 @@ pub(crate) struct Tune {
     /// Minutes that measuring may take, roughly
     #[arg(long, default_value_t = 3.0, value_parser = parse_minutes, value_name = "M")]
     pub(crate) minutes: f64,
-    /// Numbers of processes; for numbers between them, the rules of the nearest one hold. Default: 2,4,8; with --messages
-    /// up to 1024
+    /// Numbers of processes; for numbers between them, the rules of the nearest one hold. Default: 2,4,8; with
+    /// --messages up to 1024
     #[arg(short = 'n', long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(2..), value_name = "LIST")]
     pub(crate) ranks: Vec<u32>,
     /// Collectives; default: all that have several algorithms
@@ -25,8 +25,8 @@ pub(crate) struct Tune {
         default_values = ["8", "64", "512", "4K", "16K", "64K", "256K", "1M"]
     )]
     pub(crate) bytes: Vec<u64>,
-    /// Where to write the table; what was measured goes beside it, as .json. Default: a file in the user's cache, named by
-    /// the topology
+    /// Where to write the table; what was measured goes beside it, as .json. Default: a file in the user's cache, named
+    /// by the topology
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Measure, and compare with the present choice (built in, or UNISONO_TABLE); write nothing
