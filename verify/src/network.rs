@@ -1,6 +1,6 @@
 //! A network in one thread, for machines over messages: every order of deliveries and polls that a seed gives.
 //!
-//! What it is strict about: a receive's bytes are spoilt when it is posted and written when it is delivered; a send's
+//! It is strict: a receive's bytes are overwritten with junk when it is posted and written when it is delivered; a send's
 //! bytes are read when it is delivered; in rendezvous mode a send is complete only then. A process is polled when
 //! one of the events that it named has happened, and now and then when none has, which must change nothing.
 
@@ -24,7 +24,7 @@ pub enum Mode {
     Rendezvous,
 }
 
-/// No such rank, or no such slot.
+/// The rank or the slot does not exist.
 const UNKNOWN: P2pError = P2pError(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl World {
         self.requests[rank as usize][slot.0 as usize] = status;
     }
 
-    /// Channels whose next message has met its receive.
+    /// Channels whose next message matches a posted receive.
     fn deliverable(&self) -> Vec<(Rank, Rank, u64)> {
         let met = |channel: &Channel| !channel.sent.is_empty() && !channel.posted.is_empty();
         self.channels.iter().filter(|(_, channel)| met(channel)).map(|(key, _)| *key).collect()
@@ -91,7 +91,7 @@ impl World {
         };
         let fits = from.len() == to.len();
         if fits {
-            // SAFETY: the contracts of `post_send` and `post_recv`: neither request has been answered yet.
+            // SAFETY: the contracts of `post_send` and `post_recv`: neither request is complete yet.
             unsafe { core::ptr::copy(from.ptr(), to.ptr(), to.len()) };
         }
         let status = if fits { Status::Complete } else { Status::Failed };
@@ -102,7 +102,7 @@ impl World {
     }
 }
 
-/// One process's end.
+/// One process's endpoint.
 #[derive(Debug)]
 pub struct Endpoint {
     rank: Rank,
@@ -152,7 +152,7 @@ impl P2p for Endpoint {
         self.check(from)?;
         let mut world = self.world.borrow_mut();
         let slot = world.request(self.rank, Status::Active);
-        // SAFETY: the caller's promise: writable from now on. Whoever reads before the end shall see it.
+        // SAFETY: the caller's promise: writable from now on. A process that reads before the end sees junk.
         unsafe { core::ptr::write_bytes(buf.ptr(), 0xee, buf.len()) };
         world.channels.entry((from, self.rank, tag.0)).or_default().posted.push_back((slot, buf));
         Ok(slot)
@@ -183,8 +183,8 @@ impl Messages for Endpoint {
 /// Runs one machine per rank until all are done, in the order that `seed` gives.
 ///
 /// # Errors
-/// A poll that fails, a spurious poll that changes something, a deadlock (who waits for whom), a message that
-/// nobody received.
+/// A poll that fails, a spurious poll that changes something, a deadlock (which process waits for which), a message that
+/// was not received.
 pub fn run<M: Machine<Endpoint> + Clone + PartialEq>(machines: &mut [M], mode: Mode, seed: u64) -> Result<(), String> {
     let size = machines.len() as u32;
     let requests = vec![Vec::new(); machines.len()];
@@ -221,10 +221,10 @@ pub fn run<M: Machine<Endpoint> + Clone + PartialEq>(machines: &mut [M], mode: M
         }
     }
     let left = world.borrow().channels.values().any(|channel| !channel.sent.is_empty() || !channel.posted.is_empty());
-    if left { Err("a message that nobody received, or a receive that got none".into()) } else { Ok(()) }
+    if left { Err("a message that was not received, or a receive without a message".into()) } else { Ok(()) }
 }
 
-/// A poll right after another one: where nothing has happened, nothing changes.
+/// Polls a second time, when nothing has happened since the first poll: nothing may change.
 fn spurious<M: Machine<Endpoint> + Clone + PartialEq>(
     machine: &mut M,
     end: &mut Endpoint,

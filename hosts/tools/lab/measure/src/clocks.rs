@@ -4,8 +4,8 @@
 //! rank 0   t₀ ───►              t₁        of many round trips the shortest one: rank r's t lies between t₀ and t₁,
 //! rank r         ───► t ───►              most likely in their middle, and never further off than half the trip
 //! ```
-//! Round trips before and after the measurement give each clock's offset at two moments. Between them the offset is taken from a
-//! straight line, which corrects a clock that is too fast. This is Cristian's method (Probabilistic clock
+//! Round trips before and after the measurement give each clock's offset at two moments. Between them the offset is
+//! taken from a straight line, which corrects a clock that is too fast. This is Cristian's method (Probabilistic clock
 //! synchronization, 1989) with a line through two readings.
 
 use crate::script::Act;

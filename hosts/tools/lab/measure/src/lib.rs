@@ -1,4 +1,5 @@
-//! Measures a network by messages alone: LogGP's parameters, Hockney's, and a switch's bandwidth when all pairs exchange.
+//! Measures a network by messages alone: LogGP's parameters, Hockney's, and a switch's bandwidth when all pairs
+//! exchange.
 //!
 //! | file | what |
 //! |---|---|

@@ -11,8 +11,8 @@
 //! | L | PRTT(1, 0, 1)/2 − o_s − o_r |
 //! | g, G | a straight line through I(s) = (PRTT(n, 0, s) − PRTT(1, 0, s)) / (n − 1) = g + (s − 1)·G |
 //!
-//! I(s) is max{o_s, o_r, g + (s − 1)·G}: where the processes are slower than the network, short messages do not depend on
-//! g. So only lengths count whose I(s) is well above both overheads, and g is where their line meets s = 1. Netgauge
+//! I(s) is max{o_s, o_r, g + (s − 1)·G}: where the processes are slower than the network, short messages do not depend
+//! on g. So only lengths count whose I(s) is well above both overheads, and g is where their line meets s = 1. Netgauge
 //! takes all lengths, and finds o for g there.
 //!
 //! A repetition measures everything once; each parameter is the median of the repetitions' values.

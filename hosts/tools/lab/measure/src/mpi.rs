@@ -1,5 +1,5 @@
-//! Scripts on the ranks of an MPI job: each process makes the same measurement, runs its own script, and receives the times that
-//! all ranks noted. So all ranks find the same values, and decide alike.
+//! Scripts on the ranks of an MPI job: each process makes the same measurement, runs its own script, and receives the
+//! times that all ranks noted. So all ranks find the same values, and decide alike.
 
 use crate::script::{Act, Clock, Script};
 use crate::{MeasureError, Stage};

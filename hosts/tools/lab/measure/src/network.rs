@@ -36,8 +36,8 @@ fn middle(mut times: Vec<f64>) -> f64 {
     times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Star or crossbar: compares the bandwidth, in bytes per nanosecond, of one pair that exchanges with that of all ranks that
-/// exchange with each other; `bytes` bytes each, `exchanges` in a row, `repetitions` times.
+/// Star or crossbar: compares the bandwidth, in bytes per nanosecond, of one pair that exchanges with that of all ranks
+/// that exchange with each other; `bytes` bytes each, `exchanges` in a row, `repetitions` times.
 ///
 /// # Errors
 /// Fewer than four ranks, fewer than two repetitions; the stage fails.

@@ -33,8 +33,8 @@ pub enum Act {
     Flush,
 }
 
-/// A process that performs a list of acts. Messages have no meaningful content; a process sends from one buffer and receives
-/// into another.
+/// A process that performs a list of acts. Messages have no meaningful content; a process sends from one buffer and
+/// receives into another.
 #[derive(Debug)]
 pub struct Script {
     acts: Vec<Act>,

@@ -1,5 +1,5 @@
-//! How far apart in time ranks go on: after a barrier, and at a deadline that they agreed before. (Paper P5 used a trigger
-//! outside the cluster: 60 µs apart, and 200 µs after MPI_Barrier.)
+//! How far apart in time ranks go on: after a barrier, and at a deadline that they agreed before. (Paper P5 used a
+//! trigger outside the cluster: 60 µs apart, and 200 µs after MPI_Barrier.)
 
 use crate::clocks::Aligned;
 use crate::script::Act;

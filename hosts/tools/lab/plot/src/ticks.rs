@@ -9,8 +9,8 @@ pub(crate) struct Ticks {
     pub(crate) faint: Vec<f64>,
 }
 
-/// Lines of an axis of bytes: powers of 8 with labels, powers of 2 between them. Where that makes more than `room` labels, powers
-/// of 64 have them, and so on. Where the axis has fewer than two powers of 8, powers of 2 have labels.
+/// Lines of an axis of bytes: powers of 8 with labels, powers of 2 between them. Where that makes more than `room`
+/// labels, powers of 64 have them, and so on. Where the axis has fewer than two powers of 8, powers of 2 have labels.
 pub(crate) fn bytes(span: (f64, f64), room: usize) -> Ticks {
     let powers = |step: usize| -> Vec<f64> {
         (0..u64::BITS).step_by(step).map(|power| (1_u64 << power) as f64).filter(within(span)).collect()
@@ -26,8 +26,8 @@ pub(crate) fn bytes(span: (f64, f64), room: usize) -> Ticks {
     Ticks { labelled: powers(step), faint: powers(faint) }
 }
 
-/// Lines of an axis of any values above 0: powers of 10 with labels, and 2 and 5 times them if there are at most `room` labels
-/// then; lines at all digits. On a shorter axis, whole multiples of 1, 2 or 5 times a power of 10.
+/// Lines of an axis of any values above 0: powers of 10 with labels, and 2 and 5 times them if there are at most `room`
+/// labels then; lines at all digits. On a shorter axis, whole multiples of 1, 2 or 5 times a power of 10.
 pub(crate) fn decimals(span: (f64, f64), room: usize) -> Ticks {
     let (Some(low), Some(high)) = (decade(span.0), decade(span.1)) else { return Ticks::default() };
     let digits = |digits: &[f64], step: usize| -> Vec<f64> {

@@ -16,8 +16,8 @@ pub(crate) fn check(rules: &[(usize, Rule)]) -> Result<(), (usize, Fault)> {
     cuts(&bare).map_err(|fault| (rules.last().map_or(1, |(line, _)| *line), fault))
 }
 
-/// Checks that the algorithm applies to every call that the rule matches. A rule for the papers' queues is not an error:
-/// it is passed over where the segment does not have them.
+/// Checks that the algorithm applies to every call that the rule matches. A rule for the papers' queues is not an
+/// error: it is passed over where the segment does not have them.
 fn fits(rule: &Rule) -> Result<(), Unfit> {
     let site = Site { ranks: rule.ranks.least, levels: rule.levels.least, papers: true };
     let ask = Ask {

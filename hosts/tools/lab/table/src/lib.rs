@@ -9,8 +9,8 @@
 //! ```
 //!
 //! A line is a rule. Conditions come in any order, each once; `A..B` includes both ends, either may be left out, and
-//! `A` alone is `A..A`. Bytes may have the suffix K, M or G. Calls that no rule matches use the built-in choice. Rules of
-//! one text do not overlap, so their order means nothing.
+//! `A` alone is `A..A`. Bytes may have the suffix K, M or G. Calls that no rule matches use the built-in choice. Rules
+//! of one text do not overlap, so their order means nothing.
 //!
 //! A text is read whole or refused: [`TableError`] has the line. Several texts make one table, the first one's rules
 //! first.
