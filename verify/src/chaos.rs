@@ -126,7 +126,8 @@ pub fn corrupt(data: &[u8]) {
             hostile::store(&segment, byte, &mut bytes);
         } else {
             let chosen = usize::from(byte >> 2) % processes.len();
-            // The bytes choose whether the driver looks at the state word before a poll, and whether a process that failed goes on.
+            // The bytes choose whether the driver looks at the state word before a poll, and whether a process that
+            // failed goes on.
             processes[chosen].poll_hostile(byte & 1 != 0, byte & 2 != 0);
         }
     }

@@ -1,8 +1,8 @@
 //! A network in one thread, for machines over messages: every order of deliveries and polls that a seed gives.
 //!
-//! It is strict: a receive's bytes are overwritten with junk when it is posted and written when it is delivered; a send's
-//! bytes are read when it is delivered; in rendezvous mode a send is complete only then. A process is polled when
-//! one of the events that it named has happened, and now and then when none has, which must change nothing.
+//! It is strict: a receive's bytes are overwritten with junk when it is posted and written when it is delivered; a
+//! send's bytes are read when it is delivered; in rendezvous mode a send is complete only then. A process is polled
+//! when one of the events that it named has happened, and now and then when none has, which must change nothing.
 
 use crate::oracle::mix;
 use std::cell::RefCell;
@@ -183,8 +183,8 @@ impl Messages for Endpoint {
 /// Runs one machine per rank until all are done, in the order that `seed` gives.
 ///
 /// # Errors
-/// A poll that fails, a spurious poll that changes something, a deadlock (which process waits for which), a message that
-/// was not received.
+/// A poll that fails, a spurious poll that changes something, a deadlock (which process waits for which), a message
+/// that was not received.
 pub fn run<M: Machine<Endpoint> + Clone + PartialEq>(machines: &mut [M], mode: Mode, seed: u64) -> Result<(), String> {
     let size = machines.len() as u32;
     let requests = vec![Vec::new(); machines.len()];

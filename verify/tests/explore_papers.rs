@@ -122,7 +122,7 @@ fn a_waiter_that_is_not_woken_is_found() {
 #[test]
 fn who_opens_a_set_that_is_not_left_overwrites_its_words() {
     let no_readers = Mutation::Forge(|layout, word| (0..2).any(|k| layout.set_readers(k).offset() == word.offset), 0);
-    let faults = ["S2: rank", "a word is stored while someone may look at it"];
+    let faults = ["S2: rank", "a word is stored while a process may look at it"];
     for operation in [SCATTERV, ALLGATHERV] {
         killed(2, 1, &[operation; 2], no_readers, &faults);
         killed(3, 2, &[operation; 3], no_readers, &faults);

@@ -1,5 +1,6 @@
 //! The explorer's long tier: all mixes of operations up to a length, from the smallest family to
-//! the largest, until the budget is spent. It prints for each family which models were explored and which were cut short.
+//! the largest, until the budget is spent. It prints for each family which models were explored and which were cut
+//! short.
 
 use std::process::ExitCode;
 use std::thread::available_parallelism;
@@ -137,8 +138,8 @@ impl Tier {
         self.family.spread().filter(new).map(|program| program.with_slots(self.slots))
     }
 
-    /// An estimate of the number of states, by which models are ordered. The places of one process in one operation were
-    /// measured with four processes, those of exchanges that run ahead with two.
+    /// An estimate of the number of states, by which models are ordered. The places of one process in one operation
+    /// were measured with four processes, those of exchanges that run ahead with two.
     fn cost(&self) -> u64 {
         let Family { ranks, length, sets, .. } = self.family;
         let places = if sets == 1 { [10, 15, 31] } else { [14, 25, 57] }[self.fragments.clamp(1, FRAGMENTS) - 1];

@@ -103,7 +103,8 @@ fn plan(word: impl Fn(usize) -> u64) -> Result<Layout, ()> {
     Layout::new(Params { ranks, page: word(5), lines, queue_slots, queue_fragment, cico, mailboxes }).map_err(drop)
 }
 
-/// Asserts that every word and extent of the layout lies inside its bytes, for the first and the last ranks, slots and operations.
+/// Asserts that every word and extent of the layout lies inside its bytes, for the first and the last ranks, slots and
+/// operations.
 fn inside(layout: &Layout) {
     let edges = |n: u64| [0, 1, n / 2, n.saturating_sub(2), n - 1].map(|i| i.min(n - 1));
     let word = |offset: u64| {

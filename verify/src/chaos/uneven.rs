@@ -41,7 +41,8 @@ impl Uneven {
         (0..ranks).map(move |from| self.len(slot, from, rank))
     }
 
-    /// A process's memory before or after the call: its send blocks, then its receive blocks; `data(from, to, bytes)` is a block.
+    /// A process's memory before or after the call: its send blocks, then its receive blocks; `data(from, to, bytes)`
+    /// is a block.
     pub(super) fn fill(
         self,
         (ranks, slot): (u32, u64),

@@ -54,8 +54,8 @@ struct Stretch {
 pub(crate) struct Bytes(BTreeMap<u64, Stretch>);
 
 impl Bytes {
-    /// `event`, which has this clock, reads or writes an extent. It must happen after the last write of each byte and, if it
-    /// writes, after all reads.
+    /// `event`, which has this clock, reads or writes an extent. It must happen after the last write of each byte and,
+    /// if it writes, after all reads.
     pub(crate) fn touch(&mut self, event: Event, clock: &Clock, at: Span, writes: bool) -> Result<(), Race> {
         let (from, to) = (at.offset, at.end());
         self.cut(from);

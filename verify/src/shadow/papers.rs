@@ -1,5 +1,5 @@
-//! The bytes and words that the papers' machines share: the set of their queues to which each belongs, the word that publishes
-//! it to which rank, and its cell in the shadow's records.
+//! The bytes and words that the papers' machines share: the set of their queues to which each belongs, the word that
+//! publishes it to which rank, and its cell in the shadow's records.
 //!
 //! | | written by | published by the word | to |
 //! |---|---|---|---|
@@ -117,8 +117,8 @@ impl Papers {
         self.sets().find(|&set| offset == self.layout.set_op(set).offset())
     }
 
-    /// The data that a mailword publishes when `rank` sets it, and the reader. It may stand for two fragments, one of which is
-    /// there.
+    /// The data that a mailword publishes when `rank` sets it, and the reader. It may stand for two fragments, one of
+    /// which is there.
     pub(super) fn tells(&self, rank: Rank, offset: u64, opener: impl Fn(u32) -> Rank) -> Vec<(Paper, Rank)> {
         let (layout, is_at) = (&self.layout, |word: MailId| word.offset() == offset);
         let of_set = self.sets().flat_map(|set| self.ranks().map(move |reader| (set, reader)));

@@ -1,13 +1,15 @@
 //! The processes that have not yet received a line or taken a slot: rules S2 and S3.
 //!
-//! The contents of a line or slot have a number, by which readers release them: a line's number is its operation (`done`), a
-//! slot's the clock of its fragment (`acked`), a mailbox slot's the number of message and fragment, plus one (the receiver's
-//! `acked`). The writer's next publication tells the number: `ready` is the clock after the fragment, `sequence` the number
-//! itself, a line has its operation, and the slots written before it hold first fragments.
+//! The contents of a line or slot have a number, by which readers release them: a line's number is its operation
+//! (`done`), a slot's the clock of its fragment (`acked`), a mailbox slot's the number of message and fragment, plus
+//! one (the receiver's `acked`). The writer's next publication tells the number: `ready` is the clock after the
+//! fragment, `sequence` the number itself, a line has its operation, and the slots written before it hold first
+//! fragments.
 //!
-//! The contents of a set of the [papers'](super::papers) queues are released with the set: their number is how often the set was
-//! opened, by a store to `set_readers`; a process that subtracts there releases all of them. Each reader is told by a word of its
-//! own, which is set by the rank that has written the data or was told of them before, as in P1's trees.
+//! The contents of a set of the [papers'](super::papers) queues are released with the set: their number is how often
+//! the set was opened, by a store to `set_readers`; a process that subtracts there releases all of them. Each reader is
+//! told by a word of its own, which is set by the rank that has written the data or was told of them before, as in P1's
+//! trees.
 //!
 //! All this is arithmetic over a few cells, which the explorer hashes and restores with the rest of its world.
 
@@ -89,8 +91,8 @@ struct Mail {
     slot: u64,
 }
 
-/// Cells of a rank before those of its lines and slots: the value that it has published, and its `acked` at the end of its last
-/// operation.
+/// Cells of a rank before those of its lines and slots: the value that it has published, and its `acked` at the end of
+/// its last operation.
 const TAKEN: usize = 0;
 const DONE: usize = 1;
 const BEGAN: usize = 2;
