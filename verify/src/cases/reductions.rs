@@ -33,7 +33,7 @@ pub fn folded(fold: Fold, ranks: std::ops::Range<u32>, elements: u64) -> Vec<u8>
     to_bytes(&result)
 }
 
-/// A process's memory before: the operand is the input, or in place in the result area, where the result goes.
+/// A process's memory before the call: the operand is the input, or in place it lies in the result area.
 pub fn user(fold: Fold, rank: u32, elements: u64, in_place: bool, wants: bool) -> User {
     let operand = to_bytes(&operand(fold, rank, elements));
     match (in_place, wants) {
@@ -68,7 +68,7 @@ pub fn reduces(size: u32, stage: &mut impl Stage) {
     }
 }
 
-/// Reductions to everyone among `size` processes.
+/// Reductions to all ranks among `size` processes.
 pub fn allreduces(size: u32, stage: &mut impl Stage) {
     use allreduce::Algorithm::{Doubling, Rabenseifner, Ring, SegmentedRing};
     for algorithm in [Doubling, Ring, SegmentedRing(8), SegmentedRing(16), SegmentedRing(40), Rabenseifner] {
@@ -90,7 +90,7 @@ pub fn allreduces(size: u32, stage: &mut impl Stage) {
     }
 }
 
-/// Reductions of a block for each among `size` processes.
+/// Reductions of a block for each rank among `size` processes.
 pub fn reduce_scatters(size: u32, stage: &mut impl Stage) {
     use reduce_scatter::Algorithm::{Pairwise, Ring};
     let varying: Vec<u64> = (0..size).map(|rank| mix(rank.into()) % 5).collect();
@@ -119,7 +119,7 @@ pub fn reduce_scatters(size: u32, stage: &mut impl Stage) {
     }
 }
 
-/// A reduction of a block for each as `plan` does it.
+/// A reduction of a block for each rank by `plan`.
 pub fn reduce_scatter_case<S: Schedule>(
     stage: &mut impl Stage,
     name: &str,
@@ -161,7 +161,7 @@ pub fn scans(size: u32, stage: &mut impl Stage) {
     }
 }
 
-/// A scan as `plan` does it.
+/// A scan by `plan`.
 pub fn scan_case<S: Schedule>(
     stage: &mut impl Stage,
     name: &str,
