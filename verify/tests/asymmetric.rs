@@ -11,12 +11,12 @@ use unisono_kernel::data::datatype::Datatype;
 use unisono_kernel::region::Params;
 use unisono_local::{Local, run};
 
-/// What `from` sends to `to` in round `round`.
+/// The data that `from` sends to `to` in round `round`.
 fn byte(round: usize, from: usize, to: usize, at: usize) -> u8 {
     (round.wrapping_mul(131) ^ from.wrapping_mul(29) ^ to.wrapping_mul(53) ^ at.wrapping_mul(7) ^ (at >> 8)) as u8
 }
 
-/// Blocks one behind the other.
+/// Blocks one after the other.
 fn places(counts: &[u64]) -> Vec<u64> {
     counts.iter().scan(0, |at, count| Some(std::mem::replace(at, *at + count))).collect()
 }
@@ -45,7 +45,7 @@ impl Side {
     }
 }
 
-/// What a rank sends, where it receives, and what it must have received.
+/// A rank's send buffer, its receive buffer, and the right result.
 fn sides(me: usize, size: usize, round: usize, count: impl Fn(usize, usize) -> u64) -> (Side, Side, Vec<u8>) {
     let send = Side::new((0..size).map(|to| count(me, to)).collect(), |to, at| byte(round, me, to, at));
     let wanted = Side::new((0..size).map(|from| count(from, me)).collect(), |from, at| byte(round, from, me, at));

@@ -63,7 +63,7 @@ fn the_kernel_depends_on_heapless_and_on_spins_traits_alone() {
     assert!(matches!(of_spin[..], [line] if line.ends_with(", features: []")), "{of_spin:?}");
 }
 
-/// Is there a core library for the target? If not, says how to get it: what it is needed for is passed over.
+/// Is there a core library for the target? If not, prints how to get it; tests that need it are passed over.
 fn installed(target: &str) -> bool {
     let folder = run(Command::new("rustc").args(["--print", "target-libdir", "--target", target])).stdout;
     let there = Path::new(String::from_utf8_lossy(&folder).trim()).is_dir();

@@ -69,7 +69,7 @@ fn sizes(params: &Params, algorithm: BcastAlgorithm) -> Vec<usize> {
     }
 }
 
-/// Numbers from which an operation is derived, so that what shrinks stays valid.
+/// Numbers from which an operation is derived, so that shrunk values stay valid.
 type Choice = (u8, u32, u8, u64);
 
 fn operation(params: &Params, (what, root, size, seed): Choice) -> Operation {

@@ -1,5 +1,5 @@
-//! Programs that are wrong: ranks that call different collectives, operations that unwind. Everyone is told,
-//! and nobody hangs.
+//! Programs that are wrong: ranks that call different collectives, operations that unwind. Every rank gets an error,
+//! and none hangs.
 
 mod common;
 
@@ -63,13 +63,13 @@ fn collective(comm: &mut Communicator<Local>, which: usize, root: u32) -> Result
     }
 }
 
-/// The numbers that the lines of [`collective`]'s calls bear.
+/// The operations' numbers in the lines of [`collective`]'s calls.
 const KINDS: [u64; COLLECTIVES] = [11, 11, 11, 1, 1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8, 9, 11];
 
 /// [`collective`]'s broadcast of paper P1: it has no lines.
 const WITHOUT_LINES: usize = 5;
 
-/// Collectives that some ranks only post in: the rooted ones, and a scan's first rank.
+/// Collectives in which some ranks only post: the rooted ones, and a scan (its first rank).
 fn may_only_post(which: usize) -> bool {
     [1, 3, 4, 7, 9].contains(&KINDS[which])
 }
@@ -106,7 +106,7 @@ fn ranks_in_different_collectives_are_told_so() {
     }
 }
 
-/// What comes after collectives that were mixed up.
+/// The collectives that follow those that were mixed up.
 #[derive(Clone, Copy, Debug)]
 enum Next {
     Allreduce,
@@ -145,7 +145,7 @@ impl Next {
 }
 
 /// All ranks' errors where rank `odd` makes `mine` and the others `theirs`, and then all make `next`; and whether
-/// anybody noticed before that.
+/// any rank noticed before that.
 fn mixed_up((ranks, odd): (u32, u32), root: u32, [mine, theirs]: [usize; 2], next: Next) -> Vec<(bool, Option<Error>)> {
     bounded(move || {
         unisono_local::run(Params::new(ranks).with_cico(), |mut comm| {
@@ -243,7 +243,8 @@ fn differences_that_lie_far_back() {
     }
 }
 
-/// Who has more operations under way than marks are kept of says so, and nobody takes that for a difference.
+/// A rank that has more operations in flight than records are kept of publishes that, and no rank takes it for a
+/// difference.
 #[test]
 fn more_operations_under_way_than_are_remembered() {
     const CALLS: usize = 40;
@@ -297,8 +298,8 @@ fn an_operation_that_unwinds_leaves_nobody_waiting() {
     }
 }
 
-/// A rank said what it had called long ago, and has not waited long since: what it said is not about the operation
-/// of today, however many there were in between.
+/// A rank has published what it called long ago, and has not waited long since: its record is not taken for the present
+/// operation, however many there were in between.
 #[test]
 fn an_old_record_is_not_taken_for_a_new_one() {
     for operations in [16, 1 << 23, 1 << 24, 3 << 24, 1 << 25, 1 << 32, 1 << 40, 1 << 61] {

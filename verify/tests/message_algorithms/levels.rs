@@ -10,14 +10,14 @@ use unisono_verify::cases::{FOLDS, User, Varying, bytes, folded, length, roots, 
 use unisono_verify::cases::{allgather_case, alltoall_case, gather_case, reduce_scatter_case, scan_case, scatter_case};
 use unisono_verify::oracle::{Fold, mix};
 
-/// Who is where among so many ranks; units nest, nodes have different numbers of ranks.
+/// The places of so many ranks; units nest, nodes have different numbers of ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     /// Ranks fill units one after the other.
     Blocks,
     /// Neighbours are in different units.
     RoundRobin,
-    /// By chance; a few share no unit inside a node.
+    /// By chance; a few ranks share no unit inside a node.
     Any,
 }
 
@@ -87,7 +87,8 @@ fn broadcasts() {
     }
 }
 
-/// Checks that an operation that does not commute is refused where groups are no runs, and by k-ary trees; does it apply?
+/// Checks that an operation that does not commute is refused where groups are not runs of ranks, and by k-ary trees;
+/// returns whether the algorithm applies.
 fn applies<P>(groups: &Groups<'_>, name: &str, fold: Fold, plan: impl Fn(u32) -> Result<P, PlanError>) -> bool {
     let (needs, applies) = match name.contains("kary") {
         true => (Needs::Commutative, fold.op().commutative()),
@@ -259,7 +260,7 @@ fn reduce_scatters_and_scans() {
     });
 }
 
-/// Whoever is the root: no process sends or receives more than a process of its place has neighbours.
+/// Whichever rank is the root, no process sends or receives more messages than it has neighbours in its tree.
 #[test]
 fn every_root_costs_the_same_messages() {
     use unisono_kernel::msg::Schedule;

@@ -97,7 +97,7 @@ fn fails(what: What, calls: &'static [Call], defects: &'static [Defect], schedul
     pass(what, calls);
 }
 
-/// Rank 0, the root mostly, is as slow as can be; or as fast.
+/// Schedules in which rank 0, mostly the root, is as slow as possible, or as fast.
 const SLOW_ROOT: Schedule = Schedule::First([1, 2, 0]);
 const FAST_ROOT: Schedule = Schedule::First([0, 1, 2]);
 
@@ -282,7 +282,7 @@ fn who_reads_clears() {
     }
 }
 
-/// No fault, but in the order 0 … p−1 everyone meets at one process's memory.
+/// Not a fault, but in the order 0 … p−1 all processes read one process's memory at the same time.
 #[test]
 fn everyone_reads_its_neighbour_first() {
     const CALL: Call = (0, [F, F, F]);

@@ -109,8 +109,8 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Nanoseconds of an operation with a barrier after it, and of dirtying its buffers before it: rank 0's medians of a few.
- * The number of iterations follows from them. */
+/* Nanoseconds of an operation with a barrier after it, and of dirtying its buffers before it, by rank 0's medians. The
+ * number of iterations follows from them. */
 static double estimate(const struct row *row, double *dirtying) {
     double ns[20], before[20];
     size_t tries = 0;
@@ -217,7 +217,7 @@ struct sample window(const struct plan *plan, const struct cell *cell, operation
     return sample;
 }
 
-/* The least number of operations of a repetition: with a single one all ranks start and end together, which is not a rate. */
+/* The least number of operations of a repetition: with a single one all ranks would start and end together. */
 enum { BACK_TO_BACK = 4 };
 
 struct sample rate(const struct plan *plan, const struct cell *cell, operation *call, bool rotating) {
