@@ -53,7 +53,7 @@ fn sides(me: usize, size: usize, round: usize, count: impl Fn(usize, usize) -> u
     (send, receive, wanted.memory)
 }
 
-/// A rank that exchanges long blocks with one that sends it a short one is behind, while that one goes on.
+/// A rank that exchanges long blocks is late, while the one that sends it a short block goes on.
 #[test]
 fn a_short_block_is_taken_before_its_slot_is_reused() {
     let params = Params { queue_slots: 16, queue_fragment: 32 << 10, ..Params::new(2) };

@@ -130,7 +130,7 @@ impl Crate {
     fn imports(&self) -> BTreeMap<Words, BTreeSet<Words>> {
         let of = |(module, text): (&Words, &String)| {
             let (passed, imported) = uses(text);
-            // What is only passed on is no need of this file's own.
+            // A file does not depend on what it only re-exports.
             let own =
                 text.split(';').filter(|statement| !statement.contains("pub use ") && !statement.contains(") use "));
             let paths = imported.into_iter().chain(own.flat_map(named)).filter(|path| !passed.contains(path));

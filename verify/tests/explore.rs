@@ -439,7 +439,8 @@ fn faults_of_who_runs_ahead_are_found() {
         ahead_killed(&long(collective, 5), Mutation::Lose(POSTED[1].0, None), &["deadlock"]);
         ahead_killed(&long(collective, 5), Mutation::Forge(POSTED[1].0, u64::MAX), &early);
     }
-    // Elsewhere `ready` tells what was taken: who has posted a tick has taken all but the last two before it.
+    // Elsewhere `ready` tells what was taken: a process that has posted a step has taken all but the last two before
+    // it.
     for collective in ONE_SIDED {
         ahead_killed(&asking(collective, 6), Mutation::Forge(TAKEN, u64::MAX), &early);
         ahead_killed(&asking(collective, 6), Mutation::Deafen(TAKEN), &["lost wake-up"]);

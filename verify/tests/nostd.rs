@@ -33,7 +33,7 @@ fn a_program_without_a_standard_library_runs_the_kernel() {
     // Its exit status names the step that went wrong.
     run(&mut Command::new(&program));
     let undefined = run(Command::new("nm").arg("-u").arg(&program)).stdout;
-    assert_eq!(String::from_utf8_lossy(&undefined), "", "symbols that nobody defines");
+    assert_eq!(String::from_utf8_lossy(&undefined), "", "symbols that are not defined");
     let symbols = run(Command::new("nm").arg(&program)).stdout;
     let symbols = String::from_utf8_lossy(&symbols);
     assert!(symbols.contains("unisono_kernel"), "the kernel is linked in");

@@ -194,7 +194,7 @@ fn program(mut c: Communicator<Local>, phases: &[Phase]) -> usize {
         if result.is_ok() && at + 1 < phases.len() {
             result = phases[at + 1].run(&mut c, at, false);
         }
-        let error = result.and_then(|()| c.barrier()).expect_err("nobody leaves a barrier that one rank never enters");
+        let error = result.and_then(|()| c.barrier()).expect_err("no rank leaves a barrier that one rank never enters");
         // Others may have been told when they were one operation behind.
         let failed = (at..phases.len()).find(|&at| phases[at].wrong(c.size()).is_some()).expect("one is wrong");
         let (_, culprit, mistake, argument) = phases[failed].wrong(c.size()).expect("it is wrong");
@@ -204,7 +204,7 @@ fn program(mut c: Communicator<Local>, phases: &[Phase]) -> usize {
             c.rank(),
             phases[failed]
         );
-        renew(&mut c).expect("nobody died");
+        renew(&mut c).expect("no rank died");
         renewals += 1;
         // All agree where to go on.
         let mut next = (failed as u64 + 1).to_ne_bytes();

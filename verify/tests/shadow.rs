@@ -175,7 +175,7 @@ fn run(ranks: u32, seed: u64, lie: Option<(Rank, Words, u64)>) -> Result<(), Str
     caught(|| {
         for _ in 0..100_000 {
             random = mix(random);
-            // Runs of polls: some processes are far behind.
+            // Runs of polls, so that some processes are late by many operations.
             for _ in 0..1 + random % 7 {
                 processes[(random >> 8) as usize % ranks as usize].poll(seed);
             }

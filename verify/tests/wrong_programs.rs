@@ -91,7 +91,7 @@ fn ranks_in_different_collectives_are_told_so() {
                         })
                         .unwrap()
                     });
-                    // Where nobody waits for anybody, the next barrier tells what was mixed up before it.
+                    // Where no rank waits for another, the next barrier tells what was mixed up before it.
                     let later = may_only_post(mine) && may_only_post(theirs)
                         || mine == WITHOUT_LINES
                         || theirs == WITHOUT_LINES;
@@ -183,7 +183,7 @@ fn collectives_mixed_up_where_nobody_waits_are_told_of_at_the_next_line() {
                     match argument {
                         Argument::Collective => {}
                         Argument::EarlierCollective if (value, bound) == (0, 0) => {
-                            // Only who has posted a line in it says how it differs.
+                            // Only a rank that has posted a line in it says how it differs.
                             let one_posts = ranks > 2 && [1, 4].contains(&kinds[1]);
                             assert!(one_posts || [mine, theirs].contains(&WITHOUT_LINES), "{what}: {error}");
                             assert!(error.to_string().ends_with(": earlier collectives differ"), "{what}: {error}");
@@ -207,7 +207,7 @@ fn collectives_mixed_up_where_nobody_waits_are_told_of_at_the_next_line() {
                         noticed += 1;
                     }
                 }
-                assert!(noticed > 0, "{what}: nobody says who");
+                assert!(noticed > 0, "{what}: no error names a rank");
             }
         }
     }
@@ -221,14 +221,14 @@ fn differences_that_lie_far_back() {
     for (places, barriers) in [(vec![3, 8], 200), (vec![8, 3, 3], 0), (vec![3, 8, 8], 17), (vec![8], 60_000)] {
         let found = bounded(move || {
             unisono_local::run(Params::new(2), |mut comm| {
-                // Rank 0 broadcasts to nobody, rank 1 gathers nothing: or the other way round, in the other order.
+                // Rank 0 broadcasts to no rank, rank 1 gathers nothing: or the other way round, in the other order.
                 let mut calls = places.clone();
                 if comm.rank() == 1 {
                     calls.iter_mut().for_each(|which| *which = 11 - *which);
                 }
                 let own = comm.rank();
                 for which in calls {
-                    // Who is the root of a broadcast, or not that of a gather, waits for nobody.
+                    // The root of a broadcast, and the other ranks of a gather, wait for no rank.
                     collective(&mut comm, which, if which == 3 { own } else { 1 - own }).unwrap();
                 }
                 (0..barriers).for_each(|_| comm.barrier().unwrap());
@@ -319,7 +319,7 @@ fn an_old_record_is_not_taken_for_a_new_one() {
         let _ = reduce.started(early.member_mut());
         assert_eq!(early.compare(), Ok(()), "after {operations} operations");
         assert!(!early.waits(1), "after {operations} operations");
-        // The other way round, rank 1 is who waits in a later operation.
+        // The other way round, rank 1 waits in a later operation.
         assert!(late.waits(0));
     }
 }

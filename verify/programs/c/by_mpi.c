@@ -270,7 +270,7 @@ void host_call(struct part *part, host_comm *of, enum form form) {
     case REDUCE_SCATTER_BLOCK: CALL(Reduce_scatter_block, reduce_scatter_block, s->buffer, r->buffer, count, type, own->op, comm); break;
     case SCAN: CALL(Scan, scan, s->buffer, r->buffer, count, type, own->op, comm); break;
     case EXSCAN: CALL(Exscan, exscan, s->buffer, r->buffer, count, type, own->op, comm); break;
-    default: fail("call %d is none of a library", call->number);
+    default: fail("call %d is not a collective of a library", call->number);
     }
 }
 

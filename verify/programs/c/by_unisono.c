@@ -195,7 +195,7 @@ void host_call(struct part *part, host_comm *of, enum form form) {
     case REDUCE_SCATTER_BLOCK: CALL(reduce_scatter_block, comm, s->buffer, r->buffer, count, type, op); break;
     case SCAN: CALL(scan, comm, s->buffer, r->buffer, count, type, op); break;
     case EXSCAN: CALL(exscan, comm, s->buffer, r->buffer, count, type, op); break;
-    default: fail("call %d is none of a library", call->number);
+    default: fail("call %d is not a collective of a library", call->number);
     }
 }
 

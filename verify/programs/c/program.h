@@ -1,6 +1,6 @@
 /*
- * Programs of collectives from their text (its format: ../src/text.rs), in C: a rank's calls and memory, for any library.
- * program.c reads the text, fills buffers, makes the steps and checks results; by_mpi.c and by_unisono.c make the calls.
+ * Programs of collectives from their text (its format: ../src/text.rs), in C: a rank's calls and memory, for any
+ * library. program.c reads the text, fills buffers, makes the steps and checks results; by_mpi.c and by_unisono.c call.
  */
 #ifndef PROGRAM_H
 #define PROGRAM_H

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 /// The smallest program found that fails as `program` does. `fails` is asked of legal programs alone, of those that need no
-/// moving if `program` needs none, and that fit scopes if it does; `None`: there is no more time.
+/// moving if `program` needs none, and that fit scopes if it does; `None`: the time is up.
 pub fn shrink(program: Program, mut fails: impl FnMut(&Program) -> Option<bool>) -> Program {
     let (unmoved, scopes) = (program.ends_unmoved(), program.fits_scopes().is_ok());
     let legal = |program: &Program| {

@@ -67,7 +67,7 @@ fn elements_longer_than_a_slot_are_refused_and_nobody_hangs() {
         let reports = threads::run(&program, LIMIT).unwrap();
         let members = &program.groups()[comm];
         for (rank, report) in reports.iter().enumerate() {
-            // Who has no part in it may find that one who had has ended.
+            // A rank that does not take part may find that one that did has ended.
             let told = match &report.end {
                 Ending::Failed(error) => error.contains(&words) || error.contains("refused"),
                 Ending::Bereft => true,

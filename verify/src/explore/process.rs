@@ -180,7 +180,7 @@ impl<'p, M: Model> Processes<'p, M> {
         &self.tape
     }
 
-    /// The position behind the next access, given what it answers.
+    /// The position after the next access, given its answer.
     #[inline]
     pub(crate) fn step(&mut self, position: Position, answer: u64) -> Position {
         if let Some(&behind) = self.edges.get(&(position, answer)) {

@@ -35,7 +35,7 @@ impl Cells for Vec<u64> {
     }
 }
 
-/// A promise that is broken.
+/// A broken rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Breach {
     /// S2: this rank has not released the contents of the place.
@@ -99,7 +99,7 @@ const BEGAN: usize = 2;
 const OWN: usize = 3;
 /// Cells of a line or slot.
 const UNIT: usize = 2;
-/// The promises of a layout's members.
+/// The rules S2 and S3 for the members of a layout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Promises {
     layout: Layout,

@@ -25,7 +25,7 @@ fn every_page_that_code_names_is_there() {
     let mut found = 0;
     let mut wrong = Vec::new();
     for source in sources.iter().filter(|source| !is_ours(source)) {
-        // What is no text names no page.
+        // Files that are not text are passed over.
         let Ok(text) = fs::read_to_string(source) else { continue };
         for path in named(&text) {
             found += 1;

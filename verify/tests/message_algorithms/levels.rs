@@ -283,7 +283,7 @@ fn what_is_wrong_is_named() {
         assert_eq!(refused("levels", 5, 0), "rank is 5, must be below 5");
         assert_eq!(refused("levels", 0, 5), "root is 5, must be below 5");
         assert!(refused("levels/slices:kary-2", 0, 0).contains("needs trees on all levels, not slices"));
-        // Also by who takes part in no level of slices.
+        // Also by a rank that takes part in no level of slices.
         let error = |rank| levels::barrier::plan(groups, rank, named("levels/flat:flat:slices")).unwrap_err();
         assert!((0..5).all(|rank| error(rank) == PlanError::OverLevels(Needs::Trees)));
         for name in ["levels-8/slices", "levels-8/flat:halves"] {

@@ -183,7 +183,7 @@ impl Call {
                 let exclusive = self.kind == Kind::Exscan;
                 match levels::scan::plan(groups, rank, bytes, op, false, exclusive, trees) {
                     Ok(plan) => self.run(plan, memory),
-                    // Groups are no runs of ranks.
+                    // Groups are not runs of ranks.
                     Err(_) => {
                         let seat = unisono_kernel::pattern::Seat::new(rank, groups.ranks())?;
                         let algorithm = msg::scan::Algorithm::Doubling;
