@@ -1,6 +1,6 @@
 /*
- * program FILE: runs the programs of FILE, one after the other; each begins with its line `ranks`. Rank 0 writes the
- * number of the program that it begins to FILE.begun, since output may be lost when a process crashes. A rank that finds
+ * program FILE: runs the programs of FILE, one after the other; each begins with its line `ranks`. Rank 0 writes
+ * the number of the program that it begins to FILE.begun, since output may be lost when a process crashes. A rank that finds
  * something wrong prints it, with the program's number, and ends the job. PROGRAM_SECONDS: the longest time of a step.
  */
 #define _GNU_SOURCE
