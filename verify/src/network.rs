@@ -53,12 +53,20 @@ struct Channel {
     posted: VecDeque<(Slot, Buf)>,
 }
 
+/// Messages with the same route are received in the order of their posts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Route {
+    from: Rank,
+    to: Rank,
+    tag: u64,
+}
+
 #[derive(Debug)]
 struct World {
     mode: Mode,
     requests: Vec<Vec<Status>>,
-    /// By sender, receiver, tag: messages in the order of their posts.
-    channels: BTreeMap<(Rank, Rank, u64), Channel>,
+    /// The messages of each route in the order of their posts.
+    channels: BTreeMap<Route, Channel>,
 }
 
 impl World {
@@ -76,14 +84,14 @@ impl World {
         self.requests[rank as usize][slot.0 as usize] = status;
     }
 
-    /// Channels whose next message matches a posted receive.
-    fn deliverable(&self) -> Vec<(Rank, Rank, u64)> {
+    /// Routes whose next message matches a posted receive.
+    fn deliverable(&self) -> Vec<Route> {
         let met = |channel: &Channel| !channel.sent.is_empty() && !channel.posted.is_empty();
-        self.channels.iter().filter(|(_, channel)| met(channel)).map(|(key, _)| *key).collect()
+        self.channels.iter().filter(|(_, channel)| met(channel)).map(|(route, _)| *route).collect()
     }
 
-    fn deliver(&mut self, key: (Rank, Rank, u64)) {
-        let Some(channel) = self.channels.get_mut(&key) else { return };
+    fn deliver(&mut self, route: Route) {
+        let Some(channel) = self.channels.get_mut(&route) else { return };
         let (Some(sent), Some((slot, to))) = (channel.sent.pop_front(), channel.posted.pop_front()) else { return };
         let from = match &sent.content {
             Content::Copied(bytes) => Buf::of(bytes),
@@ -95,9 +103,9 @@ impl World {
             unsafe { core::ptr::copy(from.ptr(), to.ptr(), to.len()) };
         }
         let status = if fits { Status::Complete } else { Status::Failed };
-        self.set(key.1, slot, status);
+        self.set(route.to, slot, status);
         if let Content::Lent(_) = sent.content {
-            self.set(key.0, sent.slot, status);
+            self.set(route.from, sent.slot, status);
         }
     }
 }
@@ -144,7 +152,12 @@ impl P2p for Endpoint {
             }
         };
         let slot = world.request(self.rank, status);
-        world.channels.entry((self.rank, to, tag.0)).or_default().sent.push_back(Sent { slot, content });
+        world
+            .channels
+            .entry(Route { from: self.rank, to, tag: tag.0 })
+            .or_default()
+            .sent
+            .push_back(Sent { slot, content });
         Ok(slot)
     }
 
@@ -154,7 +167,7 @@ impl P2p for Endpoint {
         let slot = world.request(self.rank, Status::Active);
         // SAFETY: the caller's promise: writable from now on. A process that reads before the end sees junk.
         unsafe { core::ptr::write_bytes(buf.ptr(), 0xee, buf.len()) };
-        world.channels.entry((from, self.rank, tag.0)).or_default().posted.push_back((slot, buf));
+        world.channels.entry(Route { from, to: self.rank, tag: tag.0 }).or_default().posted.push_back((slot, buf));
         Ok(slot)
     }
 
@@ -212,8 +225,8 @@ pub fn run<M: Machine<Endpoint> + Clone + PartialEq>(machines: &mut [M], mode: M
                 spurious(&mut machines[rank], &mut ends[rank], step)?;
             }
             steps[rank] = Some(step);
-        } else if let Some(&key) = deliverable.get(choice - ready.len()) {
-            world.borrow_mut().deliver(key);
+        } else if let Some(&route) = deliverable.get(choice - ready.len()) {
+            world.borrow_mut().deliver(route);
         } else if steps.iter().all(|step| *step == Some(Poll::Done)) {
             break;
         } else {

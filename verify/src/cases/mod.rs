@@ -8,7 +8,7 @@ mod reductions;
 
 pub use moves::{Varying, allgather_case, alltoall_case, gather_case, scatter_case};
 pub use moves::{allgathers, alltoalls, barriers, broadcasts, gathers_and_scatters};
-pub use reductions::{FOLDS, folded, length, operand, reduce_scatter_case, scan_case, to_bytes, user};
+pub use reductions::{FOLDS, Operand, folded, length, operand, reduce_scatter_case, scan_case, to_bytes, user};
 pub use reductions::{allreduces, reduce_scatters, reduces, scans};
 
 use crate::oracle::mix;

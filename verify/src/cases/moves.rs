@@ -78,7 +78,7 @@ pub fn gathers_and_scatters(size: u32, stage: &mut impl Stage) {
                         gather::plan(seat(rank, size), parts.len(rank), parts, root, in_place, algorithm)
                             .expect("a plan")
                     };
-                    gather_case(stage, &name, (size, parts), root, in_place, plan);
+                    gather_case(stage, &name, size, parts, root, in_place, plan);
                 }
             }
             for algorithm in [Scatter::Linear, Scatter::Binomial] {
@@ -88,7 +88,7 @@ pub fn gathers_and_scatters(size: u32, stage: &mut impl Stage) {
                         scatter::plan(seat(rank, size), parts.len(rank), parts, root, in_place, algorithm)
                             .expect("a plan")
                     };
-                    scatter_case(stage, &name, (size, parts), root, in_place, plan);
+                    scatter_case(stage, &name, size, parts, root, in_place, plan);
                 }
             }
         }
@@ -99,7 +99,8 @@ pub fn gathers_and_scatters(size: u32, stage: &mut impl Stage) {
 pub fn gather_case<S: Schedule>(
     stage: &mut impl Stage,
     name: &str,
-    (size, parts): (u32, Parts<'_>),
+    size: u32,
+    parts: Parts<'_>,
     root: u32,
     in_place: bool,
     plan: impl Fn(u32) -> S,
@@ -113,7 +114,8 @@ pub fn gather_case<S: Schedule>(
 pub fn scatter_case<S: Schedule>(
     stage: &mut impl Stage,
     name: &str,
-    (size, parts): (u32, Parts<'_>),
+    size: u32,
+    parts: Parts<'_>,
     root: u32,
     in_place: bool,
     plan: impl Fn(u32) -> S,
@@ -170,7 +172,7 @@ pub fn allgathers(size: u32, stage: &mut impl Stage) {
                     let table = Some(tables[rank as usize]);
                     allgather::plan(seat(rank, size), parts, in_place, algorithm, table).expect("a plan")
                 };
-                allgather_case(stage, &name, (size, parts), in_place, plan);
+                allgather_case(stage, &name, size, parts, in_place, plan);
             }
         }
     }
@@ -180,7 +182,8 @@ pub fn allgathers(size: u32, stage: &mut impl Stage) {
 pub fn allgather_case<S: Schedule>(
     stage: &mut impl Stage,
     name: &str,
-    (size, parts): (u32, Parts<'_>),
+    size: u32,
+    parts: Parts<'_>,
     in_place: bool,
     plan: impl Fn(u32) -> S,
 ) {

@@ -113,7 +113,7 @@ pub fn reduce_scatters(size: u32, stage: &mut impl Stage) {
                 let plan = |rank| {
                     reduce_scatter::plan(seat(rank, size), parts, fold.op(), in_place, algorithm).expect("a plan")
                 };
-                reduce_scatter_case(stage, &name, (size, parts), fold, in_place, plan);
+                reduce_scatter_case(stage, &name, size, parts, fold, in_place, plan);
             }
         }
     }
@@ -123,7 +123,8 @@ pub fn reduce_scatters(size: u32, stage: &mut impl Stage) {
 pub fn reduce_scatter_case<S: Schedule>(
     stage: &mut impl Stage,
     name: &str,
-    (size, parts): (u32, Parts<'_>),
+    size: u32,
+    parts: Parts<'_>,
     fold: Fold,
     in_place: bool,
     plan: impl Fn(u32) -> S,
@@ -155,10 +156,21 @@ pub fn scans(size: u32, stage: &mut impl Stage) {
                 let (bytes, op) = (length(fold, elements), fold.op());
                 let plan =
                     |rank| scan::plan(seat(rank, size), bytes, op, in_place, exclusive, algorithm).expect("a plan");
-                scan_case(stage, &name, size, (fold, elements, in_place), exclusive, plan);
+                scan_case(stage, &name, size, Operand { fold, elements, in_place }, exclusive, plan);
             }
         }
     }
+}
+
+/// The operand of a scan.
+#[derive(Clone, Copy, Debug)]
+pub struct Operand {
+    /// The operation and its elements.
+    pub fold: Fold,
+    /// The number of elements.
+    pub elements: u64,
+    /// Does the operand lie in the result area?
+    pub in_place: bool,
 }
 
 /// A scan by `plan`.
@@ -166,10 +178,11 @@ pub fn scan_case<S: Schedule>(
     stage: &mut impl Stage,
     name: &str,
     size: u32,
-    (fold, elements, in_place): (Fold, u64, bool),
+    operand: Operand,
     exclusive: bool,
     plan: impl Fn(u32) -> S,
 ) {
+    let Operand { fold, elements, in_place } = operand;
     let before = |rank| user(fold, rank, elements, in_place, true);
     let after = |rank| match (exclusive, rank) {
         (true, 0) => before(0).receive,

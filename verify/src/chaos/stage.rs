@@ -124,7 +124,7 @@ impl<'p> Stage<'p> {
     pub(super) fn new(program: &'p Program) -> Self {
         let (ranks, slot) = (program.params.ranks, program.params.queue_fragment as usize);
         let of_call =
-            |(index, call): (usize, &Call)| (0..ranks).map(|rank| buffers(index, *call, rank, (ranks, slot))).collect();
+            |(index, call): (usize, &Call)| (0..ranks).map(|rank| buffers(index, *call, rank, ranks, slot)).collect();
         Self { program, buffers: program.calls.iter().enumerate().map(of_call).collect() }
     }
 
@@ -180,7 +180,7 @@ fn filled(bytes: &[u8], skew: usize) -> Guarded {
 }
 
 /// The buffers of `rank` in a call, and what the oracle expects in them.
-fn buffers(index: usize, call: Call, rank: u32, (ranks, slot): (u32, usize)) -> Buffers {
+fn buffers(index: usize, call: Call, rank: u32, ranks: u32, slot: usize) -> Buffers {
     let skew = (index * 3 + rank as usize * 5) % 16;
     let pattern = |rank: u32, bytes| pattern(index, rank as usize, bytes);
     match call {
@@ -213,16 +213,17 @@ fn buffers(index: usize, call: Call, rank: u32, (ranks, slot): (u32, usize)) -> 
         Call::Uneven(uneven) => {
             let block = |from: u32, to: u32, len| self::pattern(index + 16 * to as usize, from as usize, len);
             let all = |byte: u8| move |_, len: u64| vec![byte; len as usize];
-            let (shape, sent) = ((ranks, slot as u64), |to, len| block(rank, to, len));
-            let before = uneven.fill(shape, rank, all(FILL), sent);
-            let after = uneven.fill(shape, rank, |from, len| block(from, rank, len), sent);
-            let written = uneven.fill(shape, rank, all(1), all(0)).into_iter().map(|byte| byte == 1).collect();
+            let sent = |to, len| block(rank, to, len);
+            let before = uneven.fill(ranks, slot as u64, rank, all(FILL), sent);
+            let after = uneven.fill(ranks, slot as u64, rank, |from, len| block(from, rank, len), sent);
+            let written =
+                uneven.fill(ranks, slot as u64, rank, all(1), all(0)).into_iter().map(|byte| byte == 1).collect();
             Buffers::new((before, after), written, skew)
         }
         Call::Exchange { exchange, ordered } => {
             let word = |rank: u32, k: usize| mix((index as u64) << 40 | u64::from(rank) << 32 | k as u64);
             let fold = if ordered { fold } else { u64::wrapping_add };
-            let [before, after] = [false, true].map(|done| exchange.fill((ranks, slot), rank, done, word, fold));
+            let [before, after] = [false, true].map(|done| exchange.fill(ranks, slot, rank, done, word, fold));
             // The operation that does not commute takes whole words.
             Buffers::of_units(before, after, 8, skew / 8 * 8)
         }

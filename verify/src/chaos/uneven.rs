@@ -45,7 +45,8 @@ impl Uneven {
     /// is a block.
     pub(super) fn fill(
         self,
-        (ranks, slot): (u32, u64),
+        ranks: u32,
+        slot: u64,
         rank: Rank,
         received: impl Fn(Rank, u64) -> Vec<u8>,
         sent: impl Fn(Rank, u64) -> Vec<u8>,

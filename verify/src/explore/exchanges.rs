@@ -135,7 +135,8 @@ impl Exchange {
     /// A process's user memory before or after the operation; `word(r, k)` is the k-th word that rank r sends.
     pub(crate) fn fill(
         &self,
-        (ranks, slot): (u32, usize),
+        ranks: u32,
+        slot: usize,
         rank: Rank,
         done: bool,
         word: impl Fn(Rank, usize) -> u64,

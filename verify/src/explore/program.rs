@@ -301,7 +301,7 @@ impl Program {
                 }
                 Operation::Exchange(exchange) => {
                     let word = |rank, k| word(index, rank, k);
-                    memory.extend(exchange.fill((self.params.ranks, QUEUE_FRAGMENT), rank, done, word, fold));
+                    memory.extend(exchange.fill(self.params.ranks, QUEUE_FRAGMENT, rank, done, word, fold));
                 }
                 Operation::Mail(mail) => memory.extend(mail.fill(rank, done, BLANK)),
                 Operation::Sum if done => memory.extend(self.reduced(index, u64::wrapping_add)),

@@ -99,7 +99,7 @@ impl Seat {
         let slot = self.comm.member().layout().params().queue_fragment as usize;
         let word = |rank: Rank, k: usize| operation << 32 | u64::from(rank) << 16 | (k as u64 + 1);
         let fill = |done| -> Vec<u64> {
-            let bytes = exchange.fill((ranks, slot), rank, done, word, fold);
+            let bytes = exchange.fill(ranks, slot, rank, done, word, fold);
             bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
         };
         let mut memory = fill(false);

@@ -6,7 +6,7 @@ use unisono_kernel::msg::{Needs, Parts, PlanError};
 use unisono_kernel::op::Op;
 use unisono_kernel::topology::group::{Groups, Place};
 use unisono_kernel::topology::{Level, Levels, Locality};
-use unisono_verify::cases::{FOLDS, User, Varying, bytes, folded, length, roots, user};
+use unisono_verify::cases::{FOLDS, Operand, User, Varying, bytes, folded, length, roots, user};
 use unisono_verify::cases::{allgather_case, alltoall_case, gather_case, reduce_scatter_case, scan_case, scatter_case};
 use unisono_verify::oracle::{Fold, mix};
 
@@ -205,14 +205,14 @@ fn gathers_scatters_and_allgathers() {
                 for root in roots(size) {
                     let case = format!("levels {cluster} root={root} {parts:?} {in_place}");
                     let plan = |rank| levels::gather::plan(line, rank, parts, root, in_place).unwrap();
-                    gather_case(&mut Toy, &format!("gather {case}"), (size, parts), root, in_place, plan);
+                    gather_case(&mut Toy, &format!("gather {case}"), size, parts, root, in_place, plan);
                     let plan = |rank| levels::scatter::plan(line, rank, parts, root, in_place).unwrap();
-                    scatter_case(&mut Toy, &format!("scatter {case}"), (size, parts), root, in_place, plan);
+                    scatter_case(&mut Toy, &format!("scatter {case}"), size, parts, root, in_place, plan);
                 }
                 for name in ["levels", "levels-8/chain", "levels/slices"] {
                     let plan = |rank| levels::allgather::plan(line, rank, parts, in_place, named(name)).unwrap();
                     let case = format!("allgather {name} {cluster} {parts:?} {in_place}");
-                    allgather_case(&mut Toy, &case, (size, parts), in_place, plan);
+                    allgather_case(&mut Toy, &case, size, parts, in_place, plan);
                 }
             }
         }
@@ -240,7 +240,7 @@ fn reduce_scatters_and_scans() {
                 let plan = |rank| levels::reduce_scatter::plan(line, rank, parts, op, in_place, named(name));
                 let case = format!("reduce_scatter {name} {cluster} {fold:?} {elements} {in_place}");
                 if applies(line.groups(), name, fold, plan) {
-                    reduce_scatter_case(&mut Toy, &case, (size, parts), fold, in_place, |rank| plan(rank).unwrap());
+                    reduce_scatter_case(&mut Toy, &case, size, parts, fold, in_place, |rank| plan(rank).unwrap());
                 }
             }
             for name in ["levels", "levels/flat:chain", "levels/knomial-3"] {
@@ -253,7 +253,9 @@ fn reduce_scatters_and_scans() {
                         continue;
                     }
                     let case = format!("scan {name} {cluster} {fold:?} {elements} {in_place} {exclusive}");
-                    scan_case(&mut Toy, &case, size, (fold, elements, in_place), exclusive, |rank| plan(rank).unwrap());
+                    scan_case(&mut Toy, &case, size, Operand { fold, elements, in_place }, exclusive, |rank| {
+                        plan(rank).unwrap()
+                    });
                 }
             }
         }

@@ -61,7 +61,7 @@ pub(crate) fn work(team: &mut Team, args: &Queue) -> Result<(), Failure> {
         let remark = if joined.waiting.yields {
             format!(
                 "\nCrowded: {} ranks share cores, so t_WO and t_W are turns of processes, not transfers of a line. For f* and s*, \
-                 use at most as many ranks (-n) as cores.\n",
+                 take at most as many ranks (-n) as cores.\n",
                 args.ranks
             )
         } else {
