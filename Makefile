@@ -9,11 +9,12 @@ VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 # Crates that others may depend on: those that are not `publish = false`.
 CRATES = unisono unisono-kernel unisono-shm unisono-local unisono-sim unisono-table unisono-posix unisono-capi unisono-mpi unisono-model unisono-measure
 
-# Of install: the MPIs, and what has a shared library stripped (STRIPPED= keeps its symbols).
+# For install: the MPIs, and the option that strips a shared library (STRIPPED= keeps its symbols).
 MPIS ?= openmpi mpich
 STRIPPED ?= -s
 LIB = $(DESTDIR)$(PREFIX)/lib
-# A shared library, as it was built, under the name that it gets: of its version, of its major number, and the linker's.
+# Installs a shared library, given its name as built and as installed: a file with the full version, and links with the
+# major number and without one.
 library = install $(STRIPPED) -m 755 $(BUILT)/$(1) $(LIB)/$(2).so.$(VERSION) \
 	&& ln -sf $(2).so.$(VERSION) $(LIB)/$(2).so.$(firstword $(subst ., ,$(VERSION))) \
 	&& ln -sf $(2).so.$(firstword $(subst ., ,$(VERSION))) $(LIB)/$(2).so
@@ -32,7 +33,7 @@ test: setup ## the fast tier: format, lints, tests, documentation
 test-mpi: setup ## real MPI programs with the libraries preloaded, mpi4py's own tests among them, drawn programs for RANDOM_SECONDS (120) under each MPI
 	@.ci/test-mpi
 
-ci: ## what CI runs
+ci: ## the checks that CI runs
 	@.ci/run
 
 bench: release ## every collective against the MPIs installed: table, JSON, page; QUICK=1: under five minutes
@@ -42,7 +43,7 @@ figures: release ## the figures of docs/results/performance.md anew, on a quiet 
 	@bash .ci/setup python3-minimal
 	@.ci/figures
 
-measured: release ## what docs/results/papers.md and docs/results/tuning.md show of measurements anew, on a quiet machine (about 10 minutes)
+measured: release ## the measurements in docs/results/papers.md and docs/results/tuning.md anew, on a quiet machine (about 10 minutes)
 	@bash .ci/setup python3-minimal openmpi-bin libopenmpi-dev
 	@cargo build --locked --release --quiet -p unisono-bench -p unisono-capi-posix
 	@.ci/measured
@@ -66,10 +67,10 @@ fuzz: setup ## each fuzz target for SECONDS_EACH seconds
 	@bash .ci/setup g++
 	@fuzz/run.sh $(SECONDS_EACH)
 
-miri: ## what ships between threads under Miri, on the nightly, for SECONDS seconds (300)
+miri: ## the code that ships, between threads, under Miri, on the nightly compiler, for SECONDS seconds (300)
 	@.ci/miri $(or $(SECONDS),300)
 
-mutants: setup ## the code changed in one place, again and again: some test must notice (an hour; SHARD=1/10: a tenth)
+mutants: setup ## changes the code in one place at a time: some test must notice (an hour; SHARD=1/10: a tenth)
 	@bash .ci/setup python3
 	@SHARD=$(SHARD) .ci/mutants $(FILES)
 

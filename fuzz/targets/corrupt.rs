@@ -1,4 +1,4 @@
-//! The same with a peer that stores anything anywhere between two polls.
+//! As `interleave`, with a peer that stores any value to any word between two polls.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

@@ -4,7 +4,7 @@
  *     collectives LAYER PER_NODE PER_LEAF BYTES[,BYTES...] TASK...
  *
  * A TASK is `bcast`, `reduce`, `allreduce` of the MPI, or one of ours: `bcast/levels-8192/chain`, `bcast/levels/flat@ND` over these
- * levels alone; with `=BYTES` behind it, of this length alone. LAYER: `waiting`, or the file of a library that exports
+ * levels alone; with `=BYTES` at the end, of this length alone. LAYER: `waiting`, or the file of a library that exports
  * unisono_messages_connect. PER_NODE ranks are on a node, PER_LEAF nodes at a switch. Each line of output is a task, its bytes, and
  * the nanoseconds from a start that all ranks share to the last rank's end; or `-`: does not apply. The MPI's own are run twice,
  * and the second run is timed: the first one may make communicators. Exit status 1 where data was wrong.
@@ -47,7 +47,7 @@ static int wanted(const char *task, int rank, int size) {
 
 /* ---- A run ------------------------------------------------------------------------------------------- */
 
-/* Waits until all ranks are here, and some virtual time more: everyone's start. */
+/* Waits until all ranks are here, and some virtual time more; all ranks start then. */
 static double start(void) {
     double now = MPI_Wtime(), begin;
     MPI_Allreduce(&now, &begin, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
@@ -66,7 +66,7 @@ static int run(const char *task, struct party *party, void *send, void *receive,
     return MPI_Allreduce(send, receive, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
 }
 
-/* Does the task, the MPI's twice; answers whether this rank's data is right. */
+/* Runs the task, the MPI's own ones twice; returns whether this rank's data is right. */
 static int measure(const char *task, struct party *party, void *send, void *receive, uint64_t bytes, int rank, int size) {
     int right = 1, code = 0;
     double begin = 0, end = 0;

@@ -63,7 +63,7 @@ def cells(work):
 
 
 def missed(times, peer):
-    """Half a per cent is no miss: SMPI's clock ticks in nanoseconds."""
+    """Half a per cent is not a miss: SMPI's clock ticks in nanoseconds."""
     return best(times)[0] > 1.005 * peer[0]
 
 

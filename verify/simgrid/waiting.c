@@ -1,10 +1,10 @@
 /*
- * A layer of unisono_messages.h for SMPI that waits where others poll: there a poll that fails costs virtual time, or none
- * passes at all.
+ * A layer of unisono_messages.h for SMPI that waits where other layers poll: in SMPI a poll that finds nothing costs
+ * virtual time, or no time passes at all.
  *
  * Receives are posted when their message is first asked for, to memory of this layer. After some calls in a row that found
- * nothing new the process waits for whichever of its requests ends first: it goes on at that very moment. No clock is read, and
- * nothing is asked twice.
+ * nothing new the process waits for whichever of its requests is complete first, and goes on at that very moment. No
+ * clock is read, and nothing is tested twice.
  */
 #include <mpi.h>
 #include <stdbool.h>

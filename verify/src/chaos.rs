@@ -1,13 +1,13 @@
-//! Bodies for fuzzing: bytes choose everything, over raw memory and the machines that ship.
+//! Bodies of fuzz targets: the bytes of an input make all choices, over raw memory and the machines that ship.
 //!
 //! | body | the bytes choose | what must hold |
 //! |---|---|---|
-//! | [`interleave`] | layout, program, who is polled next | every rank finishes with the oracle's data; a poll moves exactly when an awaited event has happened; the rules of [`shadow`](crate::shadow) |
+//! | [`interleave`] | layout, program, which process is polled next | every rank finishes with the oracle's data; a poll moves exactly when an awaited event has happened; the rules of [`shadow`](crate::shadow) |
 //! | [`attach`] | a segment's memory | an error, or a layout that lies inside |
 //! | [`poison`] | the state word and the records | a poison within its bounds that can be printed |
-//! | [`corrupt`] | as `interleave`, and what a hostile peer stores between two polls | polls return; nothing outside the segment and the buffers is touched |
+//! | [`corrupt`] | as `interleave`, and the words that a hostile peer stores between two polls | polls return; nothing outside the segment and the buffers is touched |
 //!
-//! A body panics when something does not hold. `tests/chaos.rs` runs them on pseudo-random bytes,
+//! A body panics when one of these conditions does not hold. `tests/chaos.rs` runs them on pseudo-random bytes,
 //! the workspace in `fuzz/` under libFuzzer.
 
 mod arena;
@@ -27,13 +27,13 @@ use stage::Stage;
 use unisono_kernel::region::{Base, Counter, Layout, Region, header};
 use unisono_shm::Mapped;
 
-/// Most bytes of an input that are looked at: longer ones only take longer.
+/// The bytes of an input that are used at most: longer inputs only take longer.
 pub const MOST: usize = 4096;
 
-/// Rounds of polling everyone after which a program that is left alone must be over.
+/// Rounds of polling all processes after which a program without a hostile peer must be complete.
 const ROUNDS: u32 = 20_000;
 
-/// The same where a hostile peer may have made it wait for ever.
+/// Rounds of polling after which a program with a hostile peer, which may make it wait for ever, is given up.
 const HOSTILE_ROUNDS: u32 = 50;
 
 /// The input, taken byte by byte.
@@ -86,7 +86,7 @@ impl Segment {
 /// Real machines, polled in an order that the bytes choose: all must finish, with the right data.
 ///
 /// # Panics
-/// When something does not hold.
+/// When a condition does not hold.
 pub fn interleave(data: &[u8]) {
     let mut bytes = Bytes(&data[..data.len().min(MOST)]);
     let program = Program::decode(&mut bytes);
@@ -111,7 +111,7 @@ pub fn interleave(data: &[u8]) {
     assert!(segment.memory.intact(), "beyond the segment");
 }
 
-/// The same, with a peer that stores anything anywhere between two polls.
+/// As [`interleave`], with a peer that stores any value to any word between two polls.
 ///
 /// # Panics
 /// When memory outside the segment and the buffers is touched, or a poll panics.
@@ -126,7 +126,8 @@ pub fn corrupt(data: &[u8]) {
             hostile::store(&segment, byte, &mut bytes);
         } else {
             let chosen = usize::from(byte >> 2) % processes.len();
-            // The driver looks at the state word before a poll or does not; a process that failed goes on or does not.
+            // The bytes choose whether the driver looks at the state word before a poll, and whether a process that
+            // failed goes on.
             processes[chosen].poll_hostile(byte & 1 != 0, byte & 2 != 0);
         }
     }

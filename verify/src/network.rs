@@ -1,8 +1,8 @@
 //! A network in one thread, for machines over messages: every order of deliveries and polls that a seed gives.
 //!
-//! What it is strict about: a receive's bytes are spoilt when it is posted and written when it is delivered; a send's
-//! bytes are read when it is delivered; in rendezvous mode a send is complete only then. A process is polled when
-//! one of the events that it named has happened, and now and then when none has, which must change nothing.
+//! It is strict: a receive's bytes are overwritten with junk when it is posted and written when it is delivered; a
+//! send's bytes are read when it is delivered; in rendezvous mode a send is complete only then. A process is polled
+//! when one of the events that it named has happened, and now and then when none has, which must change nothing.
 
 use crate::oracle::mix;
 use std::cell::RefCell;
@@ -24,7 +24,7 @@ pub enum Mode {
     Rendezvous,
 }
 
-/// No such rank, or no such slot.
+/// The rank or the slot does not exist.
 const UNKNOWN: P2pError = P2pError(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,12 +53,20 @@ struct Channel {
     posted: VecDeque<(Slot, Buf)>,
 }
 
+/// Messages with the same route are received in the order of their posts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Route {
+    from: Rank,
+    to: Rank,
+    tag: u64,
+}
+
 #[derive(Debug)]
 struct World {
     mode: Mode,
     requests: Vec<Vec<Status>>,
-    /// By sender, receiver, tag: messages in the order of their posts.
-    channels: BTreeMap<(Rank, Rank, u64), Channel>,
+    /// The messages of each route in the order of their posts.
+    channels: BTreeMap<Route, Channel>,
 }
 
 impl World {
@@ -76,14 +84,14 @@ impl World {
         self.requests[rank as usize][slot.0 as usize] = status;
     }
 
-    /// Channels whose next message has met its receive.
-    fn deliverable(&self) -> Vec<(Rank, Rank, u64)> {
+    /// Routes whose next message matches a posted receive.
+    fn deliverable(&self) -> Vec<Route> {
         let met = |channel: &Channel| !channel.sent.is_empty() && !channel.posted.is_empty();
-        self.channels.iter().filter(|(_, channel)| met(channel)).map(|(key, _)| *key).collect()
+        self.channels.iter().filter(|(_, channel)| met(channel)).map(|(route, _)| *route).collect()
     }
 
-    fn deliver(&mut self, key: (Rank, Rank, u64)) {
-        let Some(channel) = self.channels.get_mut(&key) else { return };
+    fn deliver(&mut self, route: Route) {
+        let Some(channel) = self.channels.get_mut(&route) else { return };
         let (Some(sent), Some((slot, to))) = (channel.sent.pop_front(), channel.posted.pop_front()) else { return };
         let from = match &sent.content {
             Content::Copied(bytes) => Buf::of(bytes),
@@ -91,18 +99,18 @@ impl World {
         };
         let fits = from.len() == to.len();
         if fits {
-            // SAFETY: the contracts of `post_send` and `post_recv`: neither request has been answered yet.
+            // SAFETY: the contracts of `post_send` and `post_recv`: neither request is complete yet.
             unsafe { core::ptr::copy(from.ptr(), to.ptr(), to.len()) };
         }
         let status = if fits { Status::Complete } else { Status::Failed };
-        self.set(key.1, slot, status);
+        self.set(route.to, slot, status);
         if let Content::Lent(_) = sent.content {
-            self.set(key.0, sent.slot, status);
+            self.set(route.from, sent.slot, status);
         }
     }
 }
 
-/// One process's end.
+/// One process's endpoint.
 #[derive(Debug)]
 pub struct Endpoint {
     rank: Rank,
@@ -144,7 +152,12 @@ impl P2p for Endpoint {
             }
         };
         let slot = world.request(self.rank, status);
-        world.channels.entry((self.rank, to, tag.0)).or_default().sent.push_back(Sent { slot, content });
+        world
+            .channels
+            .entry(Route { from: self.rank, to, tag: tag.0 })
+            .or_default()
+            .sent
+            .push_back(Sent { slot, content });
         Ok(slot)
     }
 
@@ -152,9 +165,9 @@ impl P2p for Endpoint {
         self.check(from)?;
         let mut world = self.world.borrow_mut();
         let slot = world.request(self.rank, Status::Active);
-        // SAFETY: the caller's promise: writable from now on. Whoever reads before the end shall see it.
+        // SAFETY: the caller's promise: writable from now on. A process that reads before the end sees junk.
         unsafe { core::ptr::write_bytes(buf.ptr(), 0xee, buf.len()) };
-        world.channels.entry((from, self.rank, tag.0)).or_default().posted.push_back((slot, buf));
+        world.channels.entry(Route { from, to: self.rank, tag: tag.0 }).or_default().posted.push_back((slot, buf));
         Ok(slot)
     }
 
@@ -183,8 +196,8 @@ impl Messages for Endpoint {
 /// Runs one machine per rank until all are done, in the order that `seed` gives.
 ///
 /// # Errors
-/// A poll that fails, a spurious poll that changes something, a deadlock (who waits for whom), a message that
-/// nobody received.
+/// A poll that fails, a spurious poll that changes something, a deadlock (which process waits for which), a message
+/// that was not received.
 pub fn run<M: Machine<Endpoint> + Clone + PartialEq>(machines: &mut [M], mode: Mode, seed: u64) -> Result<(), String> {
     let size = machines.len() as u32;
     let requests = vec![Vec::new(); machines.len()];
@@ -212,8 +225,8 @@ pub fn run<M: Machine<Endpoint> + Clone + PartialEq>(machines: &mut [M], mode: M
                 spurious(&mut machines[rank], &mut ends[rank], step)?;
             }
             steps[rank] = Some(step);
-        } else if let Some(&key) = deliverable.get(choice - ready.len()) {
-            world.borrow_mut().deliver(key);
+        } else if let Some(&route) = deliverable.get(choice - ready.len()) {
+            world.borrow_mut().deliver(route);
         } else if steps.iter().all(|step| *step == Some(Poll::Done)) {
             break;
         } else {
@@ -221,10 +234,10 @@ pub fn run<M: Machine<Endpoint> + Clone + PartialEq>(machines: &mut [M], mode: M
         }
     }
     let left = world.borrow().channels.values().any(|channel| !channel.sent.is_empty() || !channel.posted.is_empty());
-    if left { Err("a message that nobody received, or a receive that got none".into()) } else { Ok(()) }
+    if left { Err("a message that was not received, or a receive without a message".into()) } else { Ok(()) }
 }
 
-/// A poll right after another one: where nothing has happened, nothing changes.
+/// Polls a second time, when nothing has happened since the first poll: nothing may change.
 fn spurious<M: Machine<Endpoint> + Clone + PartialEq>(
     machine: &mut M,
     end: &mut Endpoint,

@@ -1,9 +1,9 @@
-//! Sequential oracle: what a sequence of collectives must leave in every rank's memory, computed
+//! Sequential oracle: the contents of every rank's memory after a sequence of collectives, computed
 //! with plain arrays and without the kernel's packing, trees or queues.
 //!
 //! A [`Plan`] is a list of operations that all ranks make. Every rank has one block of memory per
 //! operation, filled with bytes that differ from rank to rank; the holes of its datatype and the
-//! send half of a reduction must keep theirs.
+//! send half of a reduction must keep their bytes.
 
 pub mod blocks;
 
@@ -20,7 +20,7 @@ pub enum Operation {
     Bcast {
         /// The root.
         root: u32,
-        /// How.
+        /// The algorithm.
         algorithm: BcastAlgorithm,
         /// Packed bytes.
         bytes: usize,
@@ -31,7 +31,7 @@ pub enum Operation {
     Barrier(BarrierAlgorithm),
     /// An allreduce; memory holds the send half, then the receive half (one half if in place).
     Allreduce {
-        /// What is folded.
+        /// The operation and its elements.
         fold: Fold,
         /// Elements.
         count: usize,
@@ -167,7 +167,7 @@ impl Shape {
         }
     }
 
-    /// Where each packed byte lies.
+    /// The offset in memory of each packed byte.
     fn places(&self) -> impl Iterator<Item = usize> + '_ {
         let extent = self.extent();
         (0..self.count).flat_map(move |element| {
@@ -180,7 +180,7 @@ impl Shape {
         (self.displacements.len() - 1) * self.stride + self.block
     }
 
-    /// Bytes of memory, with a guard behind the last element.
+    /// Bytes of memory, with a guard after the last element.
     fn memory(&self) -> usize {
         self.count * self.extent() + 3
     }

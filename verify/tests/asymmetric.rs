@@ -11,12 +11,12 @@ use unisono_kernel::data::datatype::Datatype;
 use unisono_kernel::region::Params;
 use unisono_local::{Local, run};
 
-/// What `from` sends to `to` in round `round`.
+/// The data that `from` sends to `to` in round `round`.
 fn byte(round: usize, from: usize, to: usize, at: usize) -> u8 {
     (round.wrapping_mul(131) ^ from.wrapping_mul(29) ^ to.wrapping_mul(53) ^ at.wrapping_mul(7) ^ (at >> 8)) as u8
 }
 
-/// Blocks one behind the other.
+/// Blocks one after the other.
 fn places(counts: &[u64]) -> Vec<u64> {
     counts.iter().scan(0, |at, count| Some(std::mem::replace(at, *at + count))).collect()
 }
@@ -45,7 +45,7 @@ impl Side {
     }
 }
 
-/// What a rank sends, where it receives, and what it must have received.
+/// A rank's send buffer, its receive buffer, and the right result.
 fn sides(me: usize, size: usize, round: usize, count: impl Fn(usize, usize) -> u64) -> (Side, Side, Vec<u8>) {
     let send = Side::new((0..size).map(|to| count(me, to)).collect(), |to, at| byte(round, me, to, at));
     let wanted = Side::new((0..size).map(|from| count(from, me)).collect(), |from, at| byte(round, from, me, at));
@@ -53,7 +53,7 @@ fn sides(me: usize, size: usize, round: usize, count: impl Fn(usize, usize) -> u
     (send, receive, wanted.memory)
 }
 
-/// A rank that exchanges long blocks with one that sends it a short one is behind, while that one goes on.
+/// A rank that exchanges long blocks is late, while the one that sends it a short block goes on.
 #[test]
 fn a_short_block_is_taken_before_its_slot_is_reused() {
     let params = Params { queue_slots: 16, queue_fragment: 32 << 10, ..Params::new(2) };

@@ -1,5 +1,5 @@
 //! Calls with bad arguments: every rank gets an error that names argument, value and bound, at the call or at the
-//! next one, and nobody hangs. (A refusal poisons the communicator for good.)
+//! next one, and no rank hangs. (A refusal poisons the communicator for good.)
 
 mod common;
 
@@ -29,7 +29,7 @@ const ALGORITHMS: [BcastAlgorithm; 7] = [
     BcastAlgorithm::Cico(Tree::Knomial(2)),
 ];
 
-/// Each rank makes `call`, then barriers until one fails; answers the first refusal that each got.
+/// Each rank makes `call`, then barriers until one fails; returns the first refusal that each got.
 fn refusals(call: impl Fn(&mut Communicator<Local>) -> Result<(), Error> + Send + Sync + 'static) -> Vec<Refusal> {
     refusals_of(RANKS, call)
 }
@@ -159,7 +159,7 @@ fn arities_and_messages_that_an_algorithm_does_not_carry() {
     assert_eq!(found, [Refusal::new(Argument::Bytes, 113, Bound::AtMost(112)); RANKS as usize]);
 }
 
-/// Paper P2's algorithms want queues of the papers, as paper P1's broadcast does.
+/// Paper P2's algorithms need queues of the papers, as paper P1's broadcast does.
 #[test]
 fn a_segment_without_the_papers_queues() {
     let calls: [Body; 4] = [

@@ -19,7 +19,7 @@ impl Random {
     }
 }
 
-/// Runs `body` on `count` inputs, or on one in so many of them as `UNISONO_CHAOS_ONE_IN` says; an input that fails is named, to be
+/// Runs `body` on `count` inputs, or on one in `UNISONO_CHAOS_ONE_IN` of them; an input that fails is printed, to be
 /// kept as a regression.
 fn many(count: u64, most: u64, body: fn(&[u8])) {
     let one_in = std::env::var("UNISONO_CHAOS_ONE_IN").ok().and_then(|one_in| one_in.parse().ok()).unwrap_or(1);

@@ -1,19 +1,20 @@
-//! No files of the kernel, or of the command-line program, import each other in a circle: whoever reads one has read, or
-//! can read first, all that it rests on.
+//! No files of the kernel, or of the command-line program, import each other in a circle: a reader of a file can read
+//! all files first on which it depends.
 //!
-//! What a file names is followed through re-exports to the file that defines it. A file of tests may name anything.
+//! Names that a file uses are followed through re-exports to the file that defines them. A file of tests may name
+//! anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// A module, or an item in one: the words of its path behind `crate`.
+/// A module, or an item in one: the words of its path after `crate`.
 type Words = Vec<String>;
 
 struct Crate {
-    /// What each file says, by its module.
+    /// The text of each file, by its module.
     files: BTreeMap<Words, String>,
-    /// What a file passes on under its own name: the item, and where it comes from.
+    /// The re-exports of a file: the item, and the path from which it comes.
     passed_on: BTreeMap<Words, BTreeMap<String, Words>>,
 }
 
@@ -39,7 +40,7 @@ fn read(directory: &Path, module: &Words, files: &mut BTreeMap<Words, String>) {
     }
 }
 
-/// The paths of a `use`: what stands in braces, one by one.
+/// The paths of a `use`, with those in braces one by one.
 fn expand(before: &str, tree: &str, paths: &mut Vec<String>) {
     let Some(open) = tree.find('{') else {
         let path = tree.split(" as ").next().unwrap_or_default();
@@ -64,7 +65,7 @@ fn expand(before: &str, tree: &str, paths: &mut Vec<String>) {
     }
 }
 
-/// The paths of all `use` in a text, by whether they pass something on.
+/// The paths of all `use` in a text, each with whether it is a re-export.
 fn uses(text: &str) -> (Vec<String>, Vec<String>) {
     let (mut passed, mut imported) = (Vec::new(), Vec::new());
     for statement in text.split_inclusive(';').filter_map(|statement| statement.strip_suffix(';')) {
@@ -99,7 +100,7 @@ impl Crate {
         this
     }
 
-    /// A path as seen from a module; none if it leads to another crate.
+    /// A path, resolved from a module; `None` if it leads to another crate.
     fn inside(&self, module: &Words, path: &str) -> Option<Words> {
         let words: Words = path.split("::").filter(|word| !word.is_empty()).map(str::to_owned).collect();
         let ups = words.iter().take_while(|word| *word == "super").count();
@@ -125,11 +126,11 @@ impl Crate {
         }
     }
 
-    /// What each file rests on.
+    /// The files on which each file depends.
     fn imports(&self) -> BTreeMap<Words, BTreeSet<Words>> {
         let of = |(module, text): (&Words, &String)| {
             let (passed, imported) = uses(text);
-            // What is only passed on is no need of this file's own.
+            // A file does not depend on what it only re-exports.
             let own =
                 text.split(';').filter(|statement| !statement.contains("pub use ") && !statement.contains(") use "));
             let paths = imported.into_iter().chain(own.flat_map(named)).filter(|path| !passed.contains(path));
@@ -139,7 +140,7 @@ impl Crate {
         self.files.iter().map(of).collect()
     }
 
-    /// The files of circles, and those that rest on them.
+    /// The files of circles, and those that depend on them.
     fn circles(&self) -> Vec<String> {
         let mut left = self.imports();
         while let Some(ground) = left.iter().find(|(_, on)| on.is_empty()).map(|(file, _)| file.clone()) {

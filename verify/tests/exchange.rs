@@ -1,5 +1,5 @@
-//! The exchange collectives between threads, against what MPI says they leave in memory: every p from 1
-//! to 9, every root, equal and unequal blocks, none at all, several ticks and queues, other datatypes on the
+//! The exchange collectives between threads, compared with the results that MPI defines: every p from 1
+//! to 9, every root, equal and unequal blocks, empty ones, several steps and queues, other datatypes on the
 //! other side, in place; mixed with others, so that lines and slots are reused.
 
 use unisono_kernel::Rank;
@@ -86,7 +86,7 @@ fn equal(memory: &mut [u8], ranks: usize, count: usize) -> Blocks<'_> {
     unsafe { Blocks::equal(Buf::of_mut(memory), ranks as u32, count as u64, Datatype::BYTE) }.unwrap()
 }
 
-/// Data of the same bytes with a hole behind each, for odd ranks.
+/// Data of the same bytes with a hole after each, for odd ranks.
 fn own(memory: &mut [u8], odd: bool) -> Data<'_> {
     let count = memory.len() as u64;
     if odd {

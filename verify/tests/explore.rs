@@ -16,7 +16,7 @@ fn family(ranks: u32, sets: u32, alphabet: Vec<Operation>, length: u32) -> Famil
     Family { ranks, sets, alphabet, length }
 }
 
-/// Explores a family to the end; nothing may fail, nothing may be cut.
+/// Explores a family to the end; no model may fail or be cut short.
 fn explore_all(family: &Family) {
     let report = pass(explore, family.spread(), family.models());
     assert!(report.states > report.models && report.transitions > report.states);
@@ -69,13 +69,13 @@ fn five_ranks_each_broadcast_and_barrier() {
     explore_all(&family(5, 2, [0, 4].into_iter().flat_map(rooted).chain(barriers).collect(), 1));
 }
 
-/// Decides a family by the order that waits force; nothing may fail.
+/// Decides a family by the order that waits force; no model may fail.
 fn order_all(family: &Family) {
     let report = pass(order, family.spread(), family.models());
     assert!(report.states > report.transitions && report.transitions > report.models);
 }
 
-/// Checks so many models to the end; nothing may fail, nothing may be cut.
+/// Checks so many models to the end; none may fail or be cut short.
 fn pass(check: Check, models: impl Iterator<Item = Program> + Send, count: u64) -> Report {
     let mut models = models.peekable();
     let name = models.peek().map(Program::name).unwrap_or_default();
@@ -206,7 +206,7 @@ fn data_read_before_it_is_published_is_found() {
     killed(2, 2, &[Operation::queue(0, 2)], early, &["S3: ", "overlap"]);
 }
 
-/// Each word of the protocols, and a program in which someone waits for it.
+/// Each word of the protocols, and a program in which a process waits for it.
 fn awaited() -> [(Words, Vec<Operation>); 10] {
     let posted = Operation::posted(0);
     let cico = |count| vec![Operation::cico(0, Tree::Flat, 1); count];
@@ -278,7 +278,7 @@ fn program_of_three(operations: Vec<Operation>) -> Program {
     Program::new(3, 1, operations.repeat(times))
 }
 
-/// Words that say that a fragment is there: the line for the first one, `ready` for others.
+/// Words that publish a fragment: the line for the first one, `ready` for others.
 const POSTED: [(Words, usize); 2] = [
     (|layout, word| (0..layout.ranks()).any(|rank| (0..2).any(|n| layout.line(rank, n).offset() == word.offset)), 0),
     (|layout, word| (0..layout.ranks()).any(|rank| layout.ready(rank).offset() == word.offset), 2),
@@ -287,8 +287,8 @@ const POSTED: [(Words, usize); 2] = [
 const TAKEN: Words = |layout, word| (0..layout.ranks()).any(|rank| layout.acked(rank).offset() == word.offset);
 const DONE: Words = |layout, word| (0..layout.ranks()).any(|rank| layout.done(rank).offset() == word.offset);
 
-/// Someone posts three fragments into two slots, or four operations into two lines, to who posts nothing that
-/// would say that it has taken them.
+/// A process posts three fragments into two slots, or four operations into two lines, for a process that posts nothing
+/// by which the first one could see that they were taken.
 const ONE_SIDED: [Collective; 4] = [Collective::Gatherv, Collective::Scatterv, Collective::Reduce, Collective::Scan];
 
 #[test]
@@ -334,7 +334,7 @@ fn an_exchange_that_does_not_ask_what_was_taken_or_done_overruns_its_readers() {
     }
 }
 
-/// Models with four slots: processes post two ticks ahead.
+/// Models with four slots: processes post two steps ahead.
 fn ahead(family: &Family) -> impl Iterator<Item = Program> + Send + '_ {
     family.spread().map(|program| program.with_slots(4))
 }
@@ -359,7 +359,7 @@ fn exchanges_run_ahead_of_what_they_take() {
     }
 }
 
-/// An own slot may have been used last several operations ago, under another root; lengths that
+/// A process's own slot may have been last used several operations ago, under another root; lengths that
 /// only the root knows advance the clock by more than there are fragments.
 #[test]
 fn queues_whose_writers_change() {
@@ -405,7 +405,7 @@ fn queues_much_longer_than_what_is_known_of_their_slots() {
     long_queues(64);
 }
 
-/// [`killed`] with four slots, with two processes, and with three by order. Slices have twice the ticks, and by
+/// [`killed`] with four slots, with two processes, and with three by order. Slices have twice the steps, and by
 /// states too many.
 fn ahead_killed(operations: &[Operation], mutation: Mutation, faults: &[&str]) {
     let slices = |operation: &Operation| {
@@ -416,12 +416,13 @@ fn ahead_killed(operations: &[Operation], mutation: Mutation, faults: &[&str]) {
     killed_by(&BOTH[1..], &program(3), mutation, faults);
 }
 
-/// An exchange of so many ticks, about.
+/// An exchange of about so many steps.
 fn long(collective: Collective, ticks: usize) -> Vec<Operation> {
     vec![exchange(collective, if collective == Collective::Slices { ticks.div_ceil(2) } else { ticks })]
 }
 
-/// One that must ask what was taken. A scatter has its readers' queues too, where it asks for the operation before.
+/// An exchange that must look at what was taken. A scatter also uses its readers' queues, where it looks at the
+/// operation before.
 fn asking(collective: Collective, ticks: usize) -> Vec<Operation> {
     let mut operations = long(collective, ticks);
     if collective == Collective::Scatterv {
@@ -438,14 +439,15 @@ fn faults_of_who_runs_ahead_are_found() {
         ahead_killed(&long(collective, 5), Mutation::Lose(POSTED[1].0, None), &["deadlock"]);
         ahead_killed(&long(collective, 5), Mutation::Forge(POSTED[1].0, u64::MAX), &early);
     }
-    // Elsewhere `ready` tells what was taken: who has posted a tick has taken all but the last two before it.
+    // Elsewhere `ready` tells what was taken: a process that has posted a step has taken all but the last two before
+    // it.
     for collective in ONE_SIDED {
         ahead_killed(&asking(collective, 6), Mutation::Forge(TAKEN, u64::MAX), &early);
         ahead_killed(&asking(collective, 6), Mutation::Deafen(TAKEN), &["lost wake-up"]);
     }
 }
 
-/// Messages whose lengths only the root knows go round the queue, as others do: the first four wait for nobody.
+/// Messages whose lengths only the root knows go round the queue, as others do: the first four wait for no process.
 #[test]
 fn private_lengths_begin_with_the_next_slot() {
     let of = |times| Program::new(2, 1, vec![exchange(Collective::Gatherv, 1); times]).with_slots(4);
@@ -454,7 +456,8 @@ fn private_lengths_begin_with_the_next_slot() {
     assert!(unheard(5)[0].contains("deadlock"));
 }
 
-/// Who reads in turns reads what is side by side, too, before it says that it is done with it.
+/// A process that reads pairwise also reads the blocks that lie side by side, before it publishes that it has taken
+/// them.
 #[test]
 fn lengths_that_differ_both_ways() {
     for ranks in 2..=3 {
@@ -465,7 +468,7 @@ fn lengths_that_differ_both_ways() {
     pass(explore, [Program::new(2, 1, vec![exchange(Collective::Unequal, 2), Operation::queue(1, 2)])].into_iter(), 1);
 }
 
-/// Where a counter of 16, 24, 32 or 40 bits would wrap, and near the end: two operations before it, and two behind.
+/// Where a counter of 16, 24, 32 or 40 bits would wrap, and near the end: two operations before it, and two after.
 #[test]
 fn counters_begin_near_every_wrap() {
     for wrap in [1 << 16, 1 << 24, 1 << 32, 1 << 40, Base::MOST] {

@@ -70,7 +70,7 @@ fn three_ranks() {
     }
 }
 
-/// One message of a mailbox at a time: who asks for the second and third one first waits for itself.
+/// One message of a mailbox at a time: a process that receives the second and third one first waits for itself.
 #[test]
 fn a_mailbox_of_one_message_keeps_the_order() {
     let stuck = checked(program(2, (1, 1), falling(&[SHORT, OTHER, NOTHING])), Mutation::None);

@@ -1,5 +1,5 @@
 //! The explorer on paper P2's scatterv, gatherv and allgatherv: alone, with one another, with P1's broadcast,
-//! whose sets they share, and with what uses none; and faults that it must find.
+//! whose sets they share, and with operations that use no sets; and faults that it must find.
 
 use unisono_kernel::algorithm::BarrierAlgorithm;
 use unisono_kernel::pattern::tree::Tree;
@@ -11,7 +11,7 @@ fn family(ranks: u32, sets: u32, alphabet: Vec<Operation>, length: u32) -> Famil
     Family { ranks, sets, alphabet, length }
 }
 
-/// Checks a family to the end; nothing may fail, nothing may be cut.
+/// Checks a family to the end; no model may fail or be cut short.
 fn all(check: Check, family: &Family) {
     let report = run(check, family.spread(), Mutation::None, Limits::default(), 2);
     println!("p={} length {}: {report}, {:?}, largest {:?}", family.ranks, family.length, report.time, report.largest);
@@ -82,7 +82,7 @@ const SCATTERV: Operation = Operation::scatterv(0, 1);
 const GATHERV: Operation = Operation::gatherv(0, 1);
 const ALLGATHERV: Operation = Operation::allgatherv(1);
 
-/// Each word of the protocols, and a program in which someone waits for it. Sets are taken from 1 on.
+/// Each word of the protocols, and a program in which a process waits for it. Sets are taken from 1 on.
 fn awaited() -> [(Words, Operation); 8] {
     let op: Words = |layout, word| word.offset == layout.set_op(1).offset();
     let rootready: Words = |layout, word| word.offset == layout.set_rootready(1, 1).offset();
@@ -122,7 +122,7 @@ fn a_waiter_that_is_not_woken_is_found() {
 #[test]
 fn who_opens_a_set_that_is_not_left_overwrites_its_words() {
     let no_readers = Mutation::Forge(|layout, word| (0..2).any(|k| layout.set_readers(k).offset() == word.offset), 0);
-    let faults = ["S2: rank", "a word is stored while someone may look at it"];
+    let faults = ["S2: rank", "a word is stored while a process may look at it"];
     for operation in [SCATTERV, ALLGATHERV] {
         killed(2, 1, &[operation; 2], no_readers, &faults);
         killed(3, 2, &[operation; 3], no_readers, &faults);

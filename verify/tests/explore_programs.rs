@@ -1,4 +1,4 @@
-//! Programs' texts in the explorer: one with all forms, and small drawn ones.
+//! Texts of programs in the explorer: one with all forms, and small drawn ones.
 
 use std::time::{Duration, Instant};
 use unisono_programs::Program;

@@ -37,7 +37,7 @@ impl Arena {
     }
 }
 
-/// Every instruction set that folds are compiled for, as far as it is here.
+/// Every instruction set for which folds are compiled and which this processor has.
 #[cfg(target_arch = "x86_64")]
 fn levels() -> Vec<Level> {
     use std::arch::is_x86_feature_detected as has;
@@ -75,7 +75,7 @@ fn folded(right: &[u8], skew: usize, by: impl FnOnce(Buf)) -> Vec<u8> {
     found.to_vec()
 }
 
-/// Folds privately and from a segment in every way there is; each must equal the model.
+/// Folds private memory, and from a segment with every instruction set; each result must equal the model's.
 fn check(arena: &mut Arena, count: usize, skew: (usize, usize), seed: u64) {
     for (operation, element, op) in defined() {
         let bytes = count * element.bytes() as usize;
@@ -182,7 +182,7 @@ fn what_mpi_does_not_define_is_refused() {
     assert_eq!(Op::new(Operation::Band, Element::Bool), refused(Element::Bool, Bound::AtLeast(first)));
 }
 
-/// What the user's function below is told, and what it tells.
+/// The context of the user's function below, and its record of calls.
 struct Watch {
     segment: std::ops::Range<usize>,
     element: usize,

@@ -1,4 +1,4 @@
-//! Every collective in every form between threads, against what MPI says it leaves in memory; several in flight on two
+//! Every collective in every form between threads, compared with the results that MPI defines; several in flight on two
 //! communicators, started in any interleaving; requests that are misused.
 
 mod common;
@@ -88,7 +88,7 @@ fn every_collective_in_every_form() {
     }
 }
 
-/// What happens in a phase: which collectives are started on each of two communicators.
+/// The collectives that are started in a phase on each of two communicators.
 type Phase = [Vec<(usize, usize)>; 2];
 
 /// Numbers that look random.
@@ -173,8 +173,8 @@ proptest! {
     }
 }
 
-/// Rank 0 comes to the second communicator's call before it waits for the first one's broadcast, rank 1 after: the call
-/// moves the broadcast, whether it spins or yields.
+/// Rank 0 makes the second communicator's call before it waits for the first one's broadcast, rank 1 after: the call
+/// progresses the broadcast, whether it spins or yields.
 #[test]
 fn blocking_calls_move_the_scopes_that_they_are_given() {
     const MANY: usize = 1 << 20;
@@ -207,7 +207,7 @@ fn blocking_calls_move_the_scopes_that_they_are_given() {
     }
 }
 
-/// What is moved may fail, or panic: the call that moves it does not, or is over for all.
+/// An operation that a call progresses may fail, or panic: then the call itself goes on, or all ranks get an error.
 #[test]
 fn a_call_that_unwinds_among_others_is_over_for_all() {
     struct Falls;
@@ -223,7 +223,7 @@ fn a_call_that_unwinds_among_others_is_over_for_all() {
     assert!(matches!(other.barrier(), Err(Error::Poisoned(Poison { rank: 0, cause: Cause::Fault, .. }))));
 }
 
-/// Both ends of a communicator in one thread: the order of events is certain.
+/// Both ranks of a communicator in one thread: the order of events is certain.
 fn ends() -> [Communicator<Local>; 2] {
     let segment = Segment::new(params(2)).unwrap();
     let layout = *segment.layout();
@@ -274,7 +274,7 @@ fn a_persistent_operation_is_started_when_it_is_not_active() {
         .unwrap();
 }
 
-/// There is room for so many requests, persistent or active; what is refused has changed nothing.
+/// There is room for so many requests, persistent or active; a refused one has changed nothing.
 #[test]
 fn a_full_scope_refuses_and_goes_on() {
     let [mut root, mut other] = ends();
@@ -302,7 +302,8 @@ fn a_full_scope_refuses_and_goes_on() {
     assert_eq!(bytes[0].get(), 99);
 }
 
-/// Who waits for one operation does not wait for those that were started after it: nobody may have asked for them yet.
+/// A wait for one operation does not wait for those that were started after it: other ranks may not have called them
+/// yet.
 #[test]
 fn a_wait_is_for_what_was_started_before() {
     bounded(|| {
@@ -325,7 +326,8 @@ fn a_wait_is_for_what_was_started_before() {
     });
 }
 
-/// A scope that unwinds leaves nobody waiting for what it had started, and nothing behind if that was complete.
+/// A scope that unwinds leaves no rank waiting for the operations that it started, and the communicator works if they
+/// were complete.
 #[test]
 fn a_scope_that_unwinds_is_over_for_all() {
     for active in [false, true] {
@@ -346,7 +348,7 @@ fn a_scope_that_unwinds_is_over_for_all() {
     }
 }
 
-/// Requests are numbers: who forgets one that is active loses nothing, the scope's end completes it.
+/// Requests are numbers: an active one that is forgotten is completed by the scope's end.
 #[test]
 fn forgotten_requests_are_completed_by_the_scopes_end() {
     let segment = params(2);
@@ -368,8 +370,8 @@ fn forgotten_requests_are_completed_by_the_scopes_end() {
     assert_eq!(found, [[5; 3]; 2]);
 }
 
-/// A refused argument is refused when the operation is planned, with the number that it would have had; persistent ones
-/// that exist give the poison when they are started, and nothing is written any more.
+/// A wrong argument is refused when the operation is initialised, with the number that it would have had; persistent
+/// ones that exist give the poison when they are started, and nothing is written any more.
 #[test]
 fn a_poisoned_communicator_starts_nothing() {
     let [mut bad, mut other] = ends();
@@ -414,7 +416,7 @@ fn an_idle_persistent_operation_gives_the_poison() {
     assert!(matches!(error, Err(Error::Poisoned(_))));
 }
 
-/// Planning takes no number: ranks that plan different things run the same ones.
+/// Initialising takes no number: ranks that initialise different operations can run the same ones.
 #[test]
 fn planning_takes_part_in_nothing() {
     let found = bounded(|| {

@@ -29,7 +29,7 @@ fn clusters() -> impl Strategy<Value = (Vec<Locality>, Levels)> {
     })
 }
 
-/// The groups of every level, built by the kernel, and what it says of each rank.
+/// The groups of every level, built by the kernel, checked with what it returns for each rank.
 fn built(localities: &[Locality], levels: Levels) -> Vec<(Level, Row)> {
     let (mut places, mut order) = (vec![Place::default(); localities.len()], vec![0; localities.len()]);
     let groups = Groups::build(localities, levels, &mut places, &mut order).expect("the storage fits");

@@ -112,7 +112,7 @@ fn broadcasts() {
     });
 }
 
-/// Nobody leaves a barrier before all have come: each rank's broadcast of a count comes after.
+/// No rank leaves a barrier before all have entered: each rank's broadcast of a count comes after.
 #[test]
 fn barriers() {
     static COME: Word = Word::zero();
@@ -141,7 +141,7 @@ fn with_segments<A: Copy>(algorithm: A) -> impl Iterator<Item = (A, u64)> {
     SEGMENTS.into_iter().map(move |segment| (algorithm, segment))
 }
 
-/// What of a rank's operand is input, and what its result: the same memory in place.
+/// A rank's input and its result area; in place they are the same memory.
 fn sides(operand: &mut [u8], result: &mut [u8], in_place: bool) -> (Buf, Buf) {
     if !in_place {
         return (Buf::of(operand), Buf::of_mut(result));
@@ -233,7 +233,7 @@ struct Row {
     lengths: Vec<u64>,
     inside: (Vec<u64>, Vec<u64>),
     between: (Vec<u64>, Vec<u64>),
-    /// By rank: where its block begins.
+    /// By rank: the displacement of its block.
     at: Vec<usize>,
     bytes: usize,
 }
@@ -247,7 +247,7 @@ fn spans((lengths, starts): &(Vec<u64>, Vec<u64>)) -> Spans<'_> {
 }
 
 impl Row {
-    /// Blocks of lengths that differ, or of one.
+    /// Blocks of different lengths, or of one length.
     fn new(homes: &[Home], node: u32, equal: Option<u64>) -> Self {
         let length = |rank: usize| equal.unwrap_or(mix(rank as u64) % 90);
         let lengths: Vec<u64> = (0..homes.len()).map(length).collect();
@@ -349,7 +349,8 @@ fn gathers_and_scatters() {
     });
 }
 
-/// Lengths that only a root knows all of travel first, then the blocks; each process holds what it may know, and no more.
+/// Where only the root knows all lengths, the lengths travel first, then the blocks; each process is given only the
+/// lengths that it may know.
 #[test]
 fn gathervs_and_scattervs() {
     everywhere(|me| {
@@ -417,7 +418,7 @@ fn between(from: u32, to: u32, len: u64) -> Vec<u8> {
     bytes(1000 * from + to, len)
 }
 
-/// Blocks of these lengths, one for each rank, with gaps below `gaps` between them; `block` says what is in each.
+/// Blocks of these lengths, one for each rank, with gaps below `gaps` between them; `block` gives the data of each.
 fn laid_out(lengths: &[u64], gaps: usize, block: impl Fn(u32, u64) -> Vec<u8>) -> (Vec<u64>, Vec<u8>) {
     let (mut starts, mut memory) = (Vec::new(), Vec::new());
     for (rank, &len) in (0..).zip(lengths) {

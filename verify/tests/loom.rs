@@ -112,7 +112,7 @@ fn flawed_protocols_fail() {
     });
 }
 
-/// The list of orderings that are stronger than they must be is true, and none of them is needed elsewhere.
+/// The list of orderings that are stronger than they must be is right, and none of them is needed elsewhere.
 #[test]
 fn spare_orderings_are_spare() {
     let all: Vec<&str> = PROTOCOLS.iter().flat_map(|p| p.needs).copied().collect();

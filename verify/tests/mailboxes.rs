@@ -1,5 +1,5 @@
-//! Mailboxes of a segment as a point-to-point layer: order, tags, lengths; what is refused; and what a peer that writes
-//! anything can do.
+//! Mailboxes of a segment as a point-to-point layer: order, tags, lengths; refusals; and a peer that writes
+//! arbitrary words.
 
 use proptest::prelude::*;
 use unisono_kernel::data::buffer::Buf;
@@ -26,7 +26,7 @@ fn bytes(seed: u64, len: usize) -> Vec<u8> {
     (0..len as u64).map(|at| mix(seed << 32 ^ at) as u8).collect()
 }
 
-/// Bytes that outlive every request of a test: who does not complete leaves them to the layer.
+/// Bytes that outlive every request of a test: a request that is not complete leaves them to the layer.
 fn leak(bytes: Vec<u8>) -> Buf {
     Buf::of_mut(bytes.leak())
 }
@@ -47,7 +47,7 @@ fn content(buf: Buf) -> Vec<u8> {
     unsafe { core::slice::from_raw_parts(buf.ptr(), buf.len()) }.to_vec()
 }
 
-/// Tests both until both are over.
+/// Tests both requests until both are complete.
 fn finish(a: (&mut Mailbox, Slot), b: (&mut Mailbox, Slot)) {
     let mut over = (false, false);
     for _ in 0..10_000 {
@@ -155,8 +155,8 @@ fn words_that_are_ahead_are_overruns() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
-    /// Three ranks send each other messages while words and heads of all mailboxes become anything: requests end well,
-    /// with an error, or not at all; nothing is written beyond a buffer, and nothing into what is sent.
+    /// Three ranks send each other messages while words and heads of all mailboxes get arbitrary values: requests are
+    /// complete, fail, or never end; nothing is written outside a buffer, and nothing into a send buffer.
     #[test]
     fn corrupt_words_give_errors_and_no_more(
         (messages, slots) in (0u32..3, 0u32..2), fragment in 1u64..4, seed in any::<u64>(),

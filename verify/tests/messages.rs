@@ -11,7 +11,7 @@ use unisono_kernel::machine::transport::Messages;
 use unisono_kernel::msg::bcast::binomial::Binomial;
 use unisono_local::{Mailbox, Mailboxes};
 
-/// Only messages: what `Binomial` needs.
+/// A context with messages only, which is all that `Binomial` needs.
 struct Net(Mailbox);
 
 impl Messages for Net {

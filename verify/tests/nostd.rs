@@ -33,7 +33,7 @@ fn a_program_without_a_standard_library_runs_the_kernel() {
     // Its exit status names the step that went wrong.
     run(&mut Command::new(&program));
     let undefined = run(Command::new("nm").arg("-u").arg(&program)).stdout;
-    assert_eq!(String::from_utf8_lossy(&undefined), "", "symbols that nobody defines");
+    assert_eq!(String::from_utf8_lossy(&undefined), "", "symbols that are not defined");
     let symbols = run(Command::new("nm").arg(&program)).stdout;
     let symbols = String::from_utf8_lossy(&symbols);
     assert!(symbols.contains("unisono_kernel"), "the kernel is linked in");
@@ -63,7 +63,7 @@ fn the_kernel_depends_on_heapless_and_on_spins_traits_alone() {
     assert!(matches!(of_spin[..], [line] if line.ends_with(", features: []")), "{of_spin:?}");
 }
 
-/// Is there a core library for the target? If not, says how to get it: what it is needed for is passed over.
+/// Is there a core library for the target? If not, prints how to get it; tests that need it are passed over.
 fn installed(target: &str) -> bool {
     let folder = run(Command::new("rustc").args(["--print", "target-libdir", "--target", target])).stdout;
     let there = Path::new(String::from_utf8_lossy(&folder).trim()).is_dir();

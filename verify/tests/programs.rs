@@ -13,7 +13,7 @@ use unisono_verify::shadow::{Shadow, Shadowed};
 /// Time for a program, which takes milliseconds on a machine that does nothing else.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Runs what a seed draws; the rule that is broken, the data that is wrong, or who did not end in time.
+/// Runs the program of a seed; the error is the broken rule, the wrong data, or the rank that did not end in time.
 fn run(ranks: u32, seed: u64) -> Result<(), String> {
     let program = Program::draw(seed, &Budget::new(ranks));
     let shadows = Mutex::new(BTreeMap::<usize, Shadow>::new());
@@ -29,7 +29,7 @@ fn run(ranks: u32, seed: u64) -> Result<(), String> {
     judge(&program, &reports.unwrap()).map_err(|words| format!("{ranks} ranks, seed {seed}: {words}"))
 }
 
-/// As many as fit in ten seconds, or in so many as `UNISONO_SHADOW_SECONDS` says.
+/// As many programs as fit in ten seconds, or in `UNISONO_SHADOW_SECONDS`.
 #[test]
 fn drawn_programs_keep_the_rules() {
     let seconds = std::env::var("UNISONO_SHADOW_SECONDS").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(10);

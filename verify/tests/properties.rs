@@ -69,7 +69,7 @@ fn sizes(params: &Params, algorithm: BcastAlgorithm) -> Vec<usize> {
     }
 }
 
-/// Numbers from which an operation is derived, so that what shrinks stays valid.
+/// Numbers from which an operation is derived, so that shrunk values stay valid.
 type Choice = (u8, u32, u8, u64);
 
 fn operation(params: &Params, (what, root, size, seed): Choice) -> Operation {
@@ -133,7 +133,7 @@ fn make(ranks: u32, spread: &Spread, c: &mut Communicator<Local>, memory: &mut [
     match spread.direction {
         Direction::Scatter => c.call(|me| P2Scatter::new(me, blocks, data, spread.root)),
         Direction::Gather => c.call(|me| P2Gather::new(me, data, blocks, spread.root)),
-        Direction::Allgather => c.call(|me| P2Allgather::new(me, data, blocks.expect("everyone has them"))),
+        Direction::Allgather => c.call(|me| P2Allgather::new(me, data, blocks.expect("all ranks have them"))),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Reductions between threads: every p from 1 to 9, every root, no element to several queues of them,
+//! Reductions between threads: every p from 1 to 9, every root, from no elements to several queues full,
 //! in place and not, operations that commute and one that does not, every algorithm.
 
 use core::ffi::c_void;
@@ -57,7 +57,7 @@ impl Fold {
         if matches!(self, Self::Maps) { 2 } else { 1 }
     }
 
-    /// What `rank` brings: words that no two ranks share; doubles whose sum depends on the order.
+    /// The operand of `rank`: words that no two ranks share; doubles whose sum depends on the order.
     fn operand(self, seed: usize, rank: usize, count: usize) -> Vec<u64> {
         (0..count * self.words())
             .map(|at| {
@@ -91,7 +91,7 @@ fn bytes(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-/// The same data for both sides in place, else apart.
+/// In place the same memory for both sides, else two buffers.
 fn sides<'a>(send: &'a mut [u8], receive: &'a mut [u8], in_place: bool) -> (Data<'a>, Data<'a>) {
     let receive = Data::bytes_mut(receive);
     (if in_place { receive } else { Data::bytes_mut(send) }, receive)
@@ -205,7 +205,7 @@ fn slots_that_are_short_for_so_many_ranks() {
     }
 }
 
-/// XOR of elements that only it understands, of the bytes that its context says.
+/// A user's XOR of opaque elements, whose length is in its context.
 unsafe extern "C-unwind" fn xor(left: *const c_void, right: *mut c_void, count: u64, element: *mut c_void) {
     // SAFETY: the context points to the length of an element.
     let bytes = count as usize * unsafe { element.cast::<u64>().read() } as usize;

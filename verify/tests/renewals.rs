@@ -1,5 +1,5 @@
-//! Random programs with refused arguments: every rank is told who, which argument, which value and which bound; all renew
-//! the communicator, agree where to go on, and do; what they compute then is right.
+//! Random programs with refused arguments: every rank's error names the rank, the argument, its value and its bound.
+//! All renew the communicator, agree where to go on, and go on; the results on it are right.
 
 mod common;
 #[path = "forms/family.rs"]
@@ -23,10 +23,10 @@ fn params(ranks: u32) -> Params {
     Params { queue_slots: 4, queue_fragment: 512, lines: 4, ..Params::new(ranks).with_cico() }
 }
 
-/// What is wrong with one rank's call.
+/// The mistake in one rank's call.
 #[derive(Clone, Copy, Debug)]
 enum Mistake {
-    /// The root is no rank.
+    /// The root is not a rank of the communicator.
     Root,
     /// The operation has elements of no bytes.
     Operation,
@@ -90,7 +90,7 @@ enum Form {
     Persistent,
 }
 
-/// A few collectives in one form; and whose call among them is wrong, and how.
+/// A few collectives in one form, with a mistake in one rank's call.
 #[derive(Clone, Debug)]
 struct Phase {
     calls: Vec<(usize, usize)>,
@@ -106,7 +106,7 @@ impl Phase {
         Memory::new(Family::ALL[family % Family::ALL.len()], who, WORDS[words % WORDS.len()] + more)
     }
 
-    /// Which call is wrong, on which rank, how, and what is refused then.
+    /// The wrong call, its rank, the mistake, and the refused argument.
     fn wrong(&self, size: u32) -> Option<(usize, u32, Mistake, Argument)> {
         let (at, culprit, mistake) = self.wrong?;
         let (at, culprit) = (at % self.calls.len(), culprit % size);
@@ -121,7 +121,7 @@ impl Phase {
         })
     }
 
-    /// Runs it, wrongly or not, and checks the results of those calls that are right.
+    /// Runs the collectives, with or without the mistake, and checks the results of the right calls.
     fn run(&self, c: &mut Communicator<Local>, round: usize, wrongly: bool) -> Result<(), Error> {
         let (me, size) = (c.rank(), c.size());
         let who = (me as usize, size as usize);
@@ -167,7 +167,7 @@ impl Phase {
     }
 }
 
-/// Does the error say what is wrong, and whose doing it is?
+/// Does the error name the refused argument and the rank at fault?
 fn tells(error: Error, me: u32, (culprit, mistake, argument): (u32, Mistake, Argument)) -> bool {
     let named = match error {
         Error::Refused(_) => me == culprit,
@@ -181,7 +181,7 @@ fn tells(error: Error, me: u32, (culprit, mistake, argument): (u32, Mistake, Arg
     named && refusal(error).is_some_and(|refusal| refusal.argument == argument || differs(refusal.argument))
 }
 
-/// One rank's program; answers how often it renewed its communicator.
+/// One rank's program; returns how often it renewed its communicator.
 fn program(mut c: Communicator<Local>, phases: &[Phase]) -> usize {
     let (mut at, mut renewals) = (0, 0);
     while let Some(phase) = phases.get(at) {
@@ -194,7 +194,7 @@ fn program(mut c: Communicator<Local>, phases: &[Phase]) -> usize {
         if result.is_ok() && at + 1 < phases.len() {
             result = phases[at + 1].run(&mut c, at, false);
         }
-        let error = result.and_then(|()| c.barrier()).expect_err("nobody leaves a barrier that one rank never enters");
+        let error = result.and_then(|()| c.barrier()).expect_err("no rank leaves a barrier that one rank never enters");
         // Others may have been told when they were one operation behind.
         let failed = (at..phases.len()).find(|&at| phases[at].wrong(c.size()).is_some()).expect("one is wrong");
         let (_, culprit, mistake, argument) = phases[failed].wrong(c.size()).expect("it is wrong");
@@ -204,7 +204,7 @@ fn program(mut c: Communicator<Local>, phases: &[Phase]) -> usize {
             c.rank(),
             phases[failed]
         );
-        renew(&mut c).expect("nobody died");
+        renew(&mut c).expect("no rank died");
         renewals += 1;
         // All agree where to go on.
         let mut next = (failed as u64 + 1).to_ne_bytes();
@@ -238,7 +238,7 @@ proptest! {
     }
 }
 
-/// A communicator that nothing is wrong with, and one of which a rank died, are not renewed; they are as before.
+/// A communicator that has not failed, and one of which a rank died, are not renewed; they are unchanged.
 #[test]
 fn only_what_all_survived_is_renewed() {
     let healthy = Some(Refusal::not(Argument::Failures, Condition::Failed));
@@ -264,7 +264,7 @@ fn only_what_all_survived_is_renewed() {
     assert_eq!(sums, [3; 3]);
 }
 
-/// A user's operation that unwinds, and a rank that was late, are survived by all.
+/// After a user's operation that unwinds, and after a rank that was late, all ranks renew the communicator.
 #[test]
 fn whatever_all_survived_is_renewed() {
     for cause in [Cause::Fault, Cause::Late] {

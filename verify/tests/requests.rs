@@ -15,7 +15,7 @@ use unisono_kernel::shm::papers::gather::P2Gather;
 use unisono_kernel::shm::reduce::exchange::Reduce;
 use unisono_local::{Local, Segment};
 
-/// Rank 1 never waits: testing the second of two operations is all that moves the first.
+/// Rank 1 never waits: only its tests of the second operation move the first one.
 #[test]
 fn testing_the_second_operation_moves_the_first() {
     let params = Params::new(2);
@@ -91,7 +91,7 @@ fn collectives_of_all_kinds_in_flight_together() {
     }
 }
 
-/// One thread holds both ends, so the order is certain: the second operation can't be complete
+/// One thread holds both ranks, so the order is certain: the second operation can't be complete
 /// before the peer acts, and a test of it completes the first as soon as its message is there.
 #[test]
 fn requests_complete_in_order_and_a_full_scope_refuses() {

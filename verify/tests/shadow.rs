@@ -1,4 +1,4 @@
-//! The shadow: legal programs keep its rules in any order of polls, and members that lie break one at once.
+//! The shadow: legal programs keep its rules in any order of polls, and members with a fault break one at once.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use unisono_kernel::Rank;
@@ -22,7 +22,7 @@ use unisono_verify::shadow::{Shadow, Shadowed};
 /// Words of one kind, of a rank.
 type Words = fn(&Layout, Rank) -> FlagId;
 
-/// A member that publishes some of its words too soon: by so much.
+/// A member with a fault: it publishes some of its words too soon, by this difference.
 struct Hasty<R> {
     region: R,
     word: Option<FlagId>,
@@ -67,7 +67,7 @@ fn params(ranks: u32) -> Params {
     Params { page: 256, lines: 4, queue_slots: 4, queue_fragment: 256, ..Params::new(ranks) }
 }
 
-/// The members' views of one segment with a shadow, of which one may lie.
+/// The members' views of one segment with a shadow, one of which may have a fault.
 fn views(params: Params, lie: Option<(Rank, Words, u64)>) -> (Layout, impl Fn(Rank) -> Hasty<Shadowed<Segment>>) {
     let segment = Segment::new(params).unwrap();
     let layout = *segment.layout();
@@ -80,7 +80,7 @@ fn views(params: Params, lie: Option<(Rank, Words, u64)>) -> (Layout, impl Fn(Ra
     (layout, view)
 }
 
-/// Bytes of what `from` has for `to` in a round: in lines, in a slot or in turns, and often nothing.
+/// Bytes of the block from `from` to `to` in a round: for a line, for a slot, or for pairwise rounds, and often 0.
 fn between(seed: u64, round: u64, from: Rank, to: Rank) -> u64 {
     const ALL: [u64; 12] = [0, 0, 0, 1, 8, 31, 64, 120, 240, 300, 900, 2000];
     // Now and then one process has short blocks only, and so another place for them.
@@ -92,12 +92,12 @@ fn byte(round: u64, from: Rank, to: Rank, at: usize) -> u8 {
     mix(round << 40 ^ u64::from(from) << 36 ^ u64::from(to) << 32 ^ at as u64) as u8
 }
 
-/// As long as the program runs: machines refer to it.
+/// Leaks a value, since machines refer to it for as long as the program runs.
 fn leak<T>(all: impl IntoIterator<Item = T>) -> &'static mut [T] {
     Vec::leak(all.into_iter().collect())
 }
 
-/// Blocks side by side, block r as `of` says.
+/// Blocks one after the other, with block r from `of`.
 fn blocks(ranks: u32, len: impl Fn(Rank) -> u64, of: impl Fn(Rank, usize) -> u8) -> (Buf, Blocks<'static>) {
     let counts = leak((0..ranks).map(&len));
     let places = leak((0..ranks as usize).map(|rank| counts[..rank].iter().sum::<u64>()));
@@ -136,7 +136,7 @@ impl<R: Region> Process<R> {
         (Call::Bcast { data, root, algorithm: BcastAlgorithm::Queue }.build(me).unwrap().started(me), buf)
     }
 
-    /// What a round must have left.
+    /// The right data after a round.
     fn expected(&self, seed: u64) -> Vec<u8> {
         let (ranks, rank, round) = (self.comm.member().size(), self.comm.member().rank(), self.round);
         if round.is_multiple_of(2) {
@@ -148,7 +148,7 @@ impl<R: Region> Process<R> {
         (0..between(seed, round, 0, 0) as usize).map(|at| byte(round, root, root, at)).collect()
     }
 
-    /// Polls once; is everything done?
+    /// Polls once; are all rounds done?
     fn poll(&mut self, seed: u64) -> bool {
         if self.round == ROUNDS {
             return true;
@@ -166,7 +166,7 @@ impl<R: Region> Process<R> {
     }
 }
 
-/// Runs the seed's program in the seed's order of polls; what panics.
+/// Runs the seed's program in the seed's order of polls; returns the text of a panic.
 fn run(ranks: u32, seed: u64, lie: Option<(Rank, Words, u64)>) -> Result<(), String> {
     let (layout, view) = views(params(ranks), lie);
     let process = |rank| Process { comm: Comm::new(view(rank), layout, rank).unwrap(), round: 0, machine: None };
@@ -175,7 +175,7 @@ fn run(ranks: u32, seed: u64, lie: Option<(Rank, Words, u64)>) -> Result<(), Str
     caught(|| {
         for _ in 0..100_000 {
             random = mix(random);
-            // Runs of polls: some processes are far behind.
+            // Runs of polls, so that some processes are late by many operations.
             for _ in 0..1 + random % 7 {
                 processes[(random >> 8) as usize % ranks as usize].poll(seed);
             }
@@ -203,8 +203,8 @@ fn blocks_of_any_lengths_keep_the_rules() {
     }
 }
 
-/// So many of 100 seeds show the lie at least, by this rule or another one. (Who reads a slot that was written anew, and has
-/// heard so, breaks no rule by that: its data is wrong.)
+/// At least so many of 100 seeds find the fault, by this rule or another one. (A process that reads a slot that was
+/// written anew, after it has seen the word that says so, breaks no rule: its data is wrong.)
 fn found(lie: (Rank, Words, u64), (least, rule): (usize, &str)) {
     for ranks in 2..=4 {
         let faults = (0..100).filter_map(|seed| run(ranks, seed, Some(lie)).err());
@@ -230,7 +230,8 @@ fn who_publishes_before_it_writes_is_found() {
     found((0, Layout::ready, 1), (2, "S3: "));
 }
 
-/// Of a fragment of the papers, step by step: S2 and S3 know what is told and released, S1 whether anybody has looked.
+/// A fragment of the papers, step by step: S2 and S3 depend on what is published and released, S1 on the loads that
+/// were made.
 #[test]
 fn what_no_word_orders_is_found_even_if_it_went_well() {
     let params = Params { cico: Some(Cico { slots: 1, fragment: 8, sets: 1 }), ..params(2) };
@@ -262,7 +263,7 @@ fn what_no_word_orders_is_found_even_if_it_went_well() {
     assert_eq!(write(), Ok(()));
 }
 
-/// As in a tree of P1, where rank 1 passes on to rank 2 what it was told of, and where it was not.
+/// As in a tree of P1, where rank 1 passes a fragment on to rank 2, after it was told of it, and without that.
 #[test]
 fn who_was_not_told_of_a_fragment_tells_nobody() {
     let params = Params { cico: Some(Cico { slots: 1, fragment: 8, sets: 1 }), ..params(3) };
@@ -291,7 +292,7 @@ fn who_was_not_told_of_a_fragment_tells_nobody() {
     assert_eq!(take(&grandchild, 2), Ok(()));
 }
 
-/// A set's words have the same rules: who opens it, who puts what nobody has taken, who takes what nobody has put.
+/// Rules of a set's words: opening it too early, setting a mailword that was not taken, taking one that was not set.
 #[test]
 fn words_of_a_set_are_told_and_released() {
     let params = Params { cico: Some(Cico { slots: 1, fragment: 8, sets: 1 }), ..params(2) };

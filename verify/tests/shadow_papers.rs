@@ -13,23 +13,23 @@ use unisono_programs::judge::judge;
 use unisono_programs::{Program, threads};
 use unisono_verify::shadow::{Shadow, Shadowed};
 
-/// What the machines of all ranks do wrong.
+/// The fault of all ranks' machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
-    /// They leave a set when they take their first word there, and copy out what it tells of afterwards.
+    /// They leave a set when they take their first word there, and copy its fragment out afterwards.
     LeavesFirst,
-    /// They put a word before they copy in what it tells of.
+    /// They set a word before they copy its fragment in.
     PutsFirst,
-    /// They do not wait for the words that tell of fragments.
+    /// They do not wait for the words that publish fragments.
     ReadsFirst,
-    /// They do not wait for the words that tell of counts.
+    /// They do not wait for the words that publish counts.
     CountsFirst,
-    /// They open a set without a look at who is still there.
+    /// They open a set without a look at its readers.
     OpensFirst,
 }
 
-/// A rank's view of a segment, through which its machines do something wrong.
+/// A rank's view of a segment, which puts the fault into its machines' accesses.
 struct Faulty {
     view: Rc<View>,
     mails: Box<[OnceCell<Word<MailId>>]>,
@@ -40,9 +40,9 @@ struct View {
     region: Shadowed<Segment>,
     layout: Layout,
     fault: Fault,
-    /// By set: it is left, too early.
+    /// By set: was it left too early?
     left: Vec<Cell<bool>>,
-    /// What is copied in late, and whether its word has been put.
+    /// The copy that is made late, and whether its word has been set.
     late: RefCell<Option<(Extent, Vec<u8>)>>,
     put: Cell<bool>,
 }
@@ -57,7 +57,7 @@ impl View {
         self.layout.params().cico.unwrap()
     }
 
-    /// The set of a word that tells of a fragment.
+    /// The set of a word that publishes a fragment.
     fn set_of(&self, word: MailId) -> Option<u32> {
         let (Cico { slots, sets, .. }, ranks) = (self.queues(), self.layout.ranks());
         let tells = |slot| {
@@ -70,7 +70,7 @@ impl View {
         (0..slots).find(|&slot| tells(slot)).map(|slot| slot / (slots / sets))
     }
 
-    /// Makes up for what is late.
+    /// Makes the late copy.
     fn catch_up(&self) {
         if let Some((at, mut bytes)) = self.late.take() {
             // SAFETY: the bytes are ours; what is wrong about the time is what the shadow must find.
@@ -79,7 +79,7 @@ impl View {
         self.put.set(false);
     }
 
-    /// Before an access.
+    /// Called before each access.
     fn accessed(&self) -> &Shadowed<Segment> {
         if self.put.get() {
             self.catch_up();
@@ -120,7 +120,7 @@ impl Word<CounterId> {
         self.view.region.counter(self.id)
     }
 
-    /// The set whose readers these are.
+    /// The set whose readers this word counts.
     fn set(&self) -> Option<u32> {
         (0..self.view.queues().sets).find(|&set| self.view.layout.set_readers(set) == self.id)
     }
@@ -228,7 +228,7 @@ fn program((name, algorithm, rooted): Machine, ranks: u32, (slots, sets): (u32, 
     Program::parse(&text).unwrap()
 }
 
-/// Runs a program in the interleaving that a seed says; what is wrong.
+/// Runs a program in the interleaving of a seed; the error says what is wrong.
 fn run(program: &Program, seed: u64, fault: Fault) -> Result<(), String> {
     let shadow = std::sync::OnceLock::<Shadow>::new();
     let reports =

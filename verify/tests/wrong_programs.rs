@@ -1,5 +1,5 @@
-//! Programs that are wrong: ranks that call different collectives, operations that unwind. Everyone is told,
-//! and nobody hangs.
+//! Programs that are wrong: ranks that call different collectives, operations that unwind. Every rank gets an error,
+//! and none hangs.
 
 mod common;
 
@@ -63,13 +63,13 @@ fn collective(comm: &mut Communicator<Local>, which: usize, root: u32) -> Result
     }
 }
 
-/// The numbers that the lines of [`collective`]'s calls bear.
+/// The operations' numbers in the lines of [`collective`]'s calls.
 const KINDS: [u64; COLLECTIVES] = [11, 11, 11, 1, 1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8, 9, 11];
 
 /// [`collective`]'s broadcast of paper P1: it has no lines.
 const WITHOUT_LINES: usize = 5;
 
-/// Collectives that some ranks only post in: the rooted ones, and a scan's first rank.
+/// Collectives in which some ranks only post: the rooted ones, and a scan (its first rank).
 fn may_only_post(which: usize) -> bool {
     [1, 3, 4, 7, 9].contains(&KINDS[which])
 }
@@ -91,7 +91,7 @@ fn ranks_in_different_collectives_are_told_so() {
                         })
                         .unwrap()
                     });
-                    // Where nobody waits for anybody, the next barrier tells what was mixed up before it.
+                    // Where no rank waits for another, the next barrier tells what was mixed up before it.
                     let later = may_only_post(mine) && may_only_post(theirs)
                         || mine == WITHOUT_LINES
                         || theirs == WITHOUT_LINES;
@@ -106,7 +106,7 @@ fn ranks_in_different_collectives_are_told_so() {
     }
 }
 
-/// What comes after collectives that were mixed up.
+/// The collectives that follow those that were mixed up.
 #[derive(Clone, Copy, Debug)]
 enum Next {
     Allreduce,
@@ -145,7 +145,7 @@ impl Next {
 }
 
 /// All ranks' errors where rank `odd` makes `mine` and the others `theirs`, and then all make `next`; and whether
-/// anybody noticed before that.
+/// any rank noticed before that.
 fn mixed_up((ranks, odd): (u32, u32), root: u32, [mine, theirs]: [usize; 2], next: Next) -> Vec<(bool, Option<Error>)> {
     bounded(move || {
         unisono_local::run(Params::new(ranks).with_cico(), |mut comm| {
@@ -183,7 +183,7 @@ fn collectives_mixed_up_where_nobody_waits_are_told_of_at_the_next_line() {
                     match argument {
                         Argument::Collective => {}
                         Argument::EarlierCollective if (value, bound) == (0, 0) => {
-                            // Only who has posted a line in it says how it differs.
+                            // Only a rank that has posted a line in it says how it differs.
                             let one_posts = ranks > 2 && [1, 4].contains(&kinds[1]);
                             assert!(one_posts || [mine, theirs].contains(&WITHOUT_LINES), "{what}: {error}");
                             assert!(error.to_string().ends_with(": earlier collectives differ"), "{what}: {error}");
@@ -207,7 +207,7 @@ fn collectives_mixed_up_where_nobody_waits_are_told_of_at_the_next_line() {
                         noticed += 1;
                     }
                 }
-                assert!(noticed > 0, "{what}: nobody says who");
+                assert!(noticed > 0, "{what}: no error names a rank");
             }
         }
     }
@@ -221,14 +221,14 @@ fn differences_that_lie_far_back() {
     for (places, barriers) in [(vec![3, 8], 200), (vec![8, 3, 3], 0), (vec![3, 8, 8], 17), (vec![8], 60_000)] {
         let found = bounded(move || {
             unisono_local::run(Params::new(2), |mut comm| {
-                // Rank 0 broadcasts to nobody, rank 1 gathers nothing: or the other way round, in the other order.
+                // Rank 0 broadcasts to no rank, rank 1 gathers nothing: or the other way round, in the other order.
                 let mut calls = places.clone();
                 if comm.rank() == 1 {
                     calls.iter_mut().for_each(|which| *which = 11 - *which);
                 }
                 let own = comm.rank();
                 for which in calls {
-                    // Who is the root of a broadcast, or not that of a gather, waits for nobody.
+                    // The root of a broadcast, and the other ranks of a gather, wait for no rank.
                     collective(&mut comm, which, if which == 3 { own } else { 1 - own }).unwrap();
                 }
                 (0..barriers).for_each(|_| comm.barrier().unwrap());
@@ -243,7 +243,8 @@ fn differences_that_lie_far_back() {
     }
 }
 
-/// Who has more operations under way than marks are kept of says so, and nobody takes that for a difference.
+/// A rank that has more operations in flight than records are kept of publishes that, and no rank takes it for a
+/// difference.
 #[test]
 fn more_operations_under_way_than_are_remembered() {
     const CALLS: usize = 40;
@@ -297,8 +298,8 @@ fn an_operation_that_unwinds_leaves_nobody_waiting() {
     }
 }
 
-/// A rank said what it had called long ago, and has not waited long since: what it said is not about the operation
-/// of today, however many there were in between.
+/// A rank has published what it called long ago, and has not waited long since: its record is not taken for the present
+/// operation, however many there were in between.
 #[test]
 fn an_old_record_is_not_taken_for_a_new_one() {
     for operations in [16, 1 << 23, 1 << 24, 3 << 24, 1 << 25, 1 << 32, 1 << 40, 1 << 61] {
@@ -318,7 +319,7 @@ fn an_old_record_is_not_taken_for_a_new_one() {
         let _ = reduce.started(early.member_mut());
         assert_eq!(early.compare(), Ok(()), "after {operations} operations");
         assert!(!early.waits(1), "after {operations} operations");
-        // The other way round, rank 1 is who waits in a later operation.
+        // The other way round, rank 1 waits in a later operation.
         assert!(late.waits(0));
     }
 }

@@ -1,4 +1,4 @@
-//! What a standard library would bring: the entry, the exit, the panic handler, and the memory
+//! The parts that a standard library would bring: the entry, the exit, the panic handler, and the memory
 //! functions that a compiler may call (rustc takes them from a C library on this target).
 
 use core::arch::{asm, naked_asm};
@@ -74,6 +74,6 @@ unsafe extern "C" fn bcmp(a: *const u8, b: *const u8, len: usize) -> i32 {
     differ
 }
 
-/// Named by functions of `core` that were compiled to unwind: no panic does here, so nobody calls it.
+/// Named by functions of `core` that were compiled to unwind: no panic does here, so it is never called.
 #[unsafe(no_mangle)]
 extern "C" fn rust_eh_personality() {}

@@ -1,7 +1,7 @@
 //! A program without a standard library, an allocator or a C library, that runs the kernel.
 //!
-//! Memory is a static array; two ranks are polled in turn by the one thread there is. The exit
-//! status says what happened: 0 all is well, 1 to 99 the step that went wrong, 101 a panic.
+//! Memory is a static array; the program's only thread polls two ranks in turn. The exit
+//! status is 0 on success, 1 to 99 for the step that failed, 101 after a panic.
 #![no_std]
 #![no_main]
 
@@ -91,7 +91,7 @@ fn allreduce(ranks: &mut Ranks, failure: Failure) -> Result<(), Failure> {
     if values == [[1.75, 5.0, 1e9 + 1.0]; 2] { Ok(()) } else { Err(failure + 3) }
 }
 
-/// Everything; called by the entry.
+/// Runs all steps; called by the entry.
 fn main() -> Result<(), Failure> {
     let cico = Some(Cico { slots: 4, fragment: 64, sets: 2 });
     let params = Params { queue_slots: 4, queue_fragment: 256, page: 256, cico, ..Params::new(2) };

@@ -1,5 +1,5 @@
 /*
- * Programs by an MPI's calls.
+ * Runs programs by the calls of an MPI.
  *
  * A predefined operation that the MPI itself gets wrong is replaced by one of the program's, and rank 0 says so: Open MPI 4.1.4 adds
  * MPI_UINT8_T with saturation where the CPU has AVX, MPICH 4.0.2 takes MPI_UINT64_T for signed in MPI_MAX.
@@ -179,7 +179,7 @@ void host_prepare(struct part *part) {
     if (!part->in_place) return;
     bool scatters = call->name == SCATTER || call->name == SCATTERV;
     own->sides[scatters ? RECEIVE : SEND].buffer = MPI_IN_PLACE;
-    /* What a fold in place is of, stands on the other side. */
+    /* The operand of a reduction in place is in the buffer of the other side. */
     if (call->op != NONE) own->sides[SEND].type = own->sides[RECEIVE].type;
 }
 
@@ -270,7 +270,7 @@ void host_call(struct part *part, host_comm *of, enum form form) {
     case REDUCE_SCATTER_BLOCK: CALL(Reduce_scatter_block, reduce_scatter_block, s->buffer, r->buffer, count, type, own->op, comm); break;
     case SCAN: CALL(Scan, scan, s->buffer, r->buffer, count, type, own->op, comm); break;
     case EXSCAN: CALL(Exscan, exscan, s->buffer, r->buffer, count, type, own->op, comm); break;
-    default: fail("call %d is none of a library", call->number);
+    default: fail("call %d is not a collective of a library", call->number);
     }
 }
 

@@ -1,4 +1,4 @@
-/* Programs by unisono.h and unisono_posix.h. */
+/* Runs programs by the calls of unisono.h and unisono_posix.h. */
 #include "program.h"
 
 #include <stdio.h>
@@ -67,7 +67,7 @@ host_comm *host_split(host_comm *comm, int64_t color, int64_t key) {
     return NULL;
 }
 
-/* What has requests stays (unisono_posix.h). */
+/* A communicator with requests can't be freed (unisono_posix.h). */
 bool host_free(host_comm *comm, int requests) {
     int code = unisono_comm_free(&comm->comm);
     if (requests > 0 && code == UNISONO_ERR_REQUEST && comm->comm) return false;
@@ -195,7 +195,7 @@ void host_call(struct part *part, host_comm *of, enum form form) {
     case REDUCE_SCATTER_BLOCK: CALL(reduce_scatter_block, comm, s->buffer, r->buffer, count, type, op); break;
     case SCAN: CALL(scan, comm, s->buffer, r->buffer, count, type, op); break;
     case EXSCAN: CALL(exscan, comm, s->buffer, r->buffer, count, type, op); break;
-    default: fail("call %d is none of a library", call->number);
+    default: fail("call %d is not a collective of a library", call->number);
     }
 }
 

@@ -1,7 +1,7 @@
 /*
- * program FILE: runs the programs of FILE, one behind the other: each begins with its line `ranks`. Rank 0 writes the place of the one that it
- * begins to FILE.begun, since what a process prints may be lost when it crashes; who finds something wrong says so, with the program's
- * place, and ends the job. PROGRAM_SECONDS: how long a step may take.
+ * program FILE: runs the programs of FILE, one after the other; each begins with its line `ranks`. Rank 0 writes
+ * the number of the program that it begins to FILE.begun, since output may be lost when a process crashes. A rank that finds
+ * something wrong prints it, with the program's number, and ends the job. PROGRAM_SECONDS: the longest time of a step.
  */
 #define _GNU_SOURCE
 #include "program.h"
@@ -136,7 +136,7 @@ static struct group *group_of(struct program *p, int64_t comm) {
     return &p->groups[comm];
 }
 
-/* Who is where, once all lines are read. */
+/* The members of all communicators, once all lines are read. */
 static void group(struct program *p) {
     struct group *world = group_of(p, 0);
     world->size = p->ranks, world->ranks = allocate(p->ranks * sizeof(int));
@@ -255,7 +255,7 @@ static unsigned char *folded(uint32_t seed, const struct part *part, uint32_t ro
     return all;
 }
 
-/* What must be in the block of `peer`, packed, to be freed; null: it is as it was. */
+/* The packed bytes that must be in the block of `peer`, to be freed; null: the block is unchanged. */
 static unsigned char *arrives(uint32_t seed, const struct part *part, uint32_t round, int peer, uint64_t *bytes) {
     int rank = part->rank, root = part->call->root;
     switch (part->call->name) {
@@ -281,7 +281,7 @@ static uint64_t extent_of(struct shape shape, uint64_t element) {
     }
 }
 
-/* Where a packed byte of an element lies in it. */
+/* The offset of a packed byte in an element. */
 static uint64_t place_of(struct shape shape, uint64_t element, uint64_t at) {
     uint64_t block = shape.block, stride = block + shape.gap;
     switch (shape.kind) {
@@ -294,7 +294,7 @@ static uint64_t place_of(struct shape shape, uint64_t element, uint64_t at) {
 
 static bool in_bytes(const struct part *part) { return part->call->name == ALLTOALLW; }
 
-/* Where packed byte `at` of a block lies. */
+/* The offset of packed byte `at` of a block. */
 static uint64_t place(const struct part *part, const struct buffer *buffer, int block, uint64_t at) {
     int kind = in_bytes(part) ? block % 2 : 0;
     uint64_t element = part->call->element, extent = buffer->extents[kind];
@@ -317,7 +317,7 @@ static void lay(struct part *part, int side, bool each) {
     }
     for (int kind = 0; kind < 2; kind++) buffer->extents[kind] = extent_of(buffer->shapes[kind], call->element);
     buffer->counts = allocate(blocks * sizeof(uint64_t)), buffer->displacements = allocate(blocks * sizeof(uint64_t));
-    /* In place operands lie where results do: they are what this rank sends. */
+    /* In place operands lie in the receive buffer; this rank sends them. */
     bool sends = side == SEND || folds(call->name);
     for (int peer = 0; peer < blocks; peer++) {
         buffer->counts[peer] = !each ? part->own
@@ -350,7 +350,7 @@ static void prepare(struct part *part, const struct call *call, int rank, int si
     if (receives) lay(part, RECEIVE, gathers || collects || exchanges || (reduces_parts && part->in_place));
 }
 
-/* How many blocks this rank sends, and where the first one lies. */
+/* The number of blocks that this rank sends, and the place of the first one. */
 static int blocks_sent(const struct part *part, int *first) {
     enum name name = part->call->name;
     bool gathers = name == GATHER || name == GATHERV || name == ALLGATHER || name == ALLGATHERV;
@@ -392,7 +392,7 @@ static void fill(uint32_t seed, struct part *part) {
     part->rounds++;
 }
 
-/* Is everything as it must be after the last round? */
+/* Is all data right after the last round? */
 static void look(uint32_t seed, const struct part *part) {
     enum name name = part->call->name;
     bool scatters = name == SCATTER || name == SCATTERV;
@@ -409,7 +409,7 @@ static void look(uint32_t seed, const struct part *part) {
             uint64_t bytes;
             unsigned char *arrived = arrives(seed, part, round, block, &bytes);
             if (arrived) put(part, buffer, wanted, block, arrived, bytes);
-            /* What the operands leave behind the result is not said. */
+            /* The bytes of operands after the result are undefined. */
             if (arrived && undefined) result = bytes;
             free(arrived);
         }
@@ -428,7 +428,7 @@ static void look(uint32_t seed, const struct part *part) {
 struct member {
     host_comm *comm;
     int requests; /* active and persistent */
-    bool leaves;  /* is to be freed when none is left */
+    bool leaves;  /* is freed when no request is left */
 };
 
 struct rank {
@@ -443,7 +443,7 @@ static void leave(struct member *member) {
     if (!member->leaves) member->comm = NULL;
 }
 
-/* A request is no more. */
+/* A request was freed or is complete. */
 static void forget_request(struct rank *rank, const struct part *part) {
     struct member *member = &rank->members[part->call->comm];
     if (--member->requests == 0 && member->leaves) leave(member);
@@ -543,7 +543,7 @@ static void make_step(struct rank *rank, const struct step *step) {
     }
 }
 
-/* What is said if this step takes too long. */
+/* The text that is printed if this step takes too long. */
 static char late[128];
 
 static void too_late(int signal) {

@@ -1,6 +1,6 @@
 /*
- * Programs of collectives from their text (../src/text.rs says what it means), in C: what a rank calls and has in memory,
- * whatever library is called. program.c reads, fills, walks and looks; by_mpi.c and by_unisono.c call.
+ * Programs of collectives from their text (its format: ../src/text.rs), in C: a rank's calls and memory, for any
+ * library. program.c reads the text, fills buffers, makes the steps and checks results; by_mpi.c and by_unisono.c call.
  */
 #ifndef PROGRAM_H
 #define PROGRAM_H
@@ -36,8 +36,8 @@ enum { SEND, RECEIVE };
 
 /* One side's memory: a block, or one for each rank. */
 struct buffer {
-    unsigned char *memory; /* null: this side is not there */
-    size_t bytes;          /* without the guard behind */
+    unsigned char *memory; /* null: the call does not have this side */
+    size_t bytes;          /* without the guard at the end */
     int blocks;
     uint64_t *counts, *displacements; /* displacements in extents; of alltoallw in bytes */
     struct shape shapes[2];           /* of blocks of even ranks, and of odd ones */
@@ -50,19 +50,19 @@ enum form { RUN, START, INIT };
 struct part {
     const struct call *call;
     int rank, size; /* in its communicator */
-    bool in_place;  /* here */
+    bool in_place;  /* is it in place on this rank? */
     uint64_t own;   /* elements of a block that is alone in its buffer */
     struct buffer sides[2];
     uint32_t rounds;
     bool active, persistent;
-    void *host; /* what the library needs: host_prepare() makes it */
+    void *host; /* the library's data, made by host_prepare() */
 };
 
 /* right = left op right, for `count` elements: a user's operation. */
 void fold(enum op op, uint64_t element, uint64_t count, const unsigned char *left, unsigned char *right);
 
 void *allocate(size_t bytes);
-/* Says what is wrong, and ends this process and with it the job. */
+/* Prints what is wrong, and ends this process and with it the job. */
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- The library ------------------------------------------------------------------------------ */
@@ -71,18 +71,18 @@ void host_begin(int *rank, int *size);
 void host_end(void);
 _Noreturn void host_abort(void);
 
-/* Has it datatypes with holes for this collective? */
+/* Does the library have datatypes with holes for this collective? */
 bool host_has_types(enum name name);
 
 typedef struct host_comm host_comm;
 /* The communicator of all ranks, which is never freed; and what is made from others. */
 host_comm *host_world(void);
 host_comm *host_dup(host_comm *comm);
-host_comm *host_split(host_comm *comm, int64_t color, int64_t key); /* color -1: answers null */
-/* Frees it, of which so many requests are left; false: it stays until none is. */
+host_comm *host_split(host_comm *comm, int64_t color, int64_t key); /* color -1: returns null */
+/* Frees the communicator, on which so many requests are left; false: it can be freed only when none is left. */
 bool host_free(host_comm *comm, int requests);
 
-/* What the library needs for a part, from before its first round to the program's end. */
+/* Makes and frees the library's data of a part, from before its first round to the program's end. */
 void host_prepare(struct part *part);
 void host_forget(struct part *part);
 

@@ -1,27 +1,27 @@
-//! Which bytes are sent, and so which ones arrive.
+//! The rule for the bytes that are sent, and so for those that are received.
 //!
 //! ```text
 //! uint32 x = seed ^ (call·0x9E3779B1 + round·0x85EBCA77 + from·0xC2B2AE3D + to·0x27D4EB2F + index·0x165667B1)
 //! x ^= x >> 15;  x *= 0x2C1B3C6D;  x ^= x >> 12;  x *= 0x297A2D39;  x ^= x >> 15;  byte = x & 255
 //! ```
 //! all modulo 2³². `call` is the call's number; `round` counts its starts on this rank from 0, blocking runs too; `from` and
-//! `to` are ranks of the communicator, `to` being 0 where a rank sends everyone the same (bcast, gather, gatherv, allgather,
-//! allgatherv, reduce, allreduce, scan, exscan); `index` counts packed bytes of that block from 0. For the operation `affine`
-//! a byte at an even place of its element is made odd (`byte | 1`), so that maps can be told apart.
-//! Before each start every byte of a buffer that is not to be sent is [`BLANK`]: holes, gaps, and what is not received
-//! must still be so when the call is complete.
+//! `to` are ranks of the communicator, `to` being 0 where a rank sends the same to all (bcast, gather, gatherv,
+//! allgather, allgatherv, reduce, allreduce, scan, exscan); `index` counts packed bytes of that block from 0. For the
+//! operation `affine` a byte at an even place of its element is made odd (`byte | 1`), so that maps can be told apart.
+//! Before each start every byte of a buffer that is not to be sent is [`BLANK`]: holes, gaps, and bytes that are not
+//! received must still be so when the call is complete.
 
 use crate::program::{Call, Name, Op};
 
-/// What nobody has sent.
+/// The value of bytes that were not received.
 pub const BLANK: u8 = 0xA5;
 
-/// Who sends what: all but the index.
+/// The parameters of a block's bytes: all but the index.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
     seed: u32,
     sum: u32,
-    /// Bytes of an element whose even bytes are odd; 0: none are.
+    /// For `affine`: the bytes of an element, whose bytes at even places are made odd; else 0.
     affine: u64,
 }
 
@@ -52,14 +52,14 @@ impl Source {
     }
 }
 
-/// Does a rank send everyone the same?
+/// Does a rank send the same to all ranks?
 const fn one_for_all(name: Name) -> bool {
     use Name::*;
     matches!(name, Bcast | Gather | Gatherv | Allgather | Allgatherv | Reduce | Allreduce | Scan | Exscan)
 }
 
-/// What `rank` of `size` must have in the block of `peer` when a round is complete, packed; `None`: the block is as it was.
-/// A call whose result is one block has it as that of peer 0.
+/// The packed bytes that `rank` of `size` must have in the block of `peer` when a round is complete; `None`: the block
+/// is unchanged. A call whose result is one block has it as that of peer 0.
 pub fn arrives(seed: u32, call: (usize, &Call), round: u32, size: u32, rank: u32, peer: u32) -> Option<Vec<u8>> {
     use Name::*;
     let (_, what) = call;

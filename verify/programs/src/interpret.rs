@@ -15,10 +15,10 @@ use unisono_kernel::machine::transport::{Transport, Wait};
 
 /// A communicator as programs use it.
 pub trait Member: Sized {
-    /// What ends a program early.
+    /// The error that ends a program early.
     type Error: From<Error>;
 
-    /// A blocking call, which moves `others` meanwhile.
+    /// A blocking call, which progresses `others` meanwhile.
     ///
     /// # Errors
     /// As the call.
@@ -30,10 +30,10 @@ pub trait Member: Sized {
     /// As [`Communicator::scope`].
     fn scope<'buf>(&mut self, body: &mut Body<'_, 'buf>) -> Result<(), Error>;
 
-    /// Makes the communicator of this number, a duplicate, or by color and key; moves `others` meanwhile.
+    /// Makes the communicator of this number, by dup or by split; progresses `others` meanwhile.
     ///
     /// # Errors
-    /// Whatever prevents it.
+    /// The communicator can't be made.
     fn make(
         &mut self,
         comm: usize,
@@ -42,15 +42,15 @@ pub trait Member: Sized {
     ) -> Result<Option<Self>, Self::Error>;
 }
 
-/// What is done with a scope.
+/// A function that is called with a scope.
 pub type Body<'x, 'buf> = dyn FnMut(&mut dyn Requests<'buf>) -> Result<(), Error> + 'x;
 
 /// How a communicator is made from another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Making {
-    /// Of the same ranks.
+    /// By dup, with the same ranks.
     Dup,
-    /// By color and key.
+    /// By split, with color and key.
     Split(Option<u32>, i64),
 }
 
@@ -144,12 +144,12 @@ where
     if others.is_empty() { c.run(call).map(drop) } else { c.run_among(call, others) }
 }
 
-/// What a rank is beside its communicators.
+/// The rank's host, apart from its communicators.
 pub trait Host {
-    /// Is killed: comes back, if at all, when everything is over.
+    /// Kills the rank: returns, if at all, when the program has ended.
     fn kill(&mut self);
 
-    /// Is there no more time? Asked by those who look for ever.
+    /// Is the time up? A rank that tests again and again asks this.
     fn late(&mut self) -> bool;
 
     /// Lets other ranks go on, between two looks.
@@ -177,33 +177,33 @@ pub fn wait_out(verb: Verb, pause: Duration) {
     }
 }
 
-/// How a rank's program ended.
+/// The end of a rank's program.
 #[derive(Debug)]
 pub enum End<E> {
-    /// With its last step.
+    /// It made its last step.
     Done,
     /// It was killed.
     Killed,
-    /// It looked for so long that it gave up.
+    /// It tested for so long that it gave up.
     Late,
-    /// It did not begin: the program does not [fit scopes](Program::fits_scopes).
+    /// It did not start: the program does not [fit scopes](Program::fits_scopes).
     Unfit(String),
-    /// With an error.
+    /// A call returned an error.
     Failed(E),
 }
 
-/// What a rank has to say of a program.
+/// A rank's report of a program.
 #[derive(Debug)]
 pub struct Told<E> {
-    /// How it ended.
+    /// The end.
     pub end: End<E>,
     /// The step at which it ended.
     pub at: usize,
-    /// Results that were wrong.
+    /// The wrong results.
     pub wrong: Vec<String>,
 }
 
-/// A rank runs its part of a legal program, from the world's communicator on.
+/// Runs a rank's part of a legal program, on the communicator of all ranks and those that it makes.
 pub fn interpret<M: Member>(program: &Program, rank: u32, world: M, host: &mut dyn Host) -> Told<M::Error> {
     if let Err(why) = program.fits_scopes() {
         return Told { end: End::Unfit(why), at: usize::MAX, wrong: Vec::new() };
@@ -239,7 +239,7 @@ pub fn interpret<M: Member>(program: &Program, rank: u32, world: M, host: &mut d
     Told { end, at, wrong: walk.wrong }
 }
 
-/// What ends the steps of a rank.
+/// Why a rank stops its steps.
 enum Stop<E> {
     Killed,
     Late,
@@ -269,7 +269,7 @@ struct Walk<'x, 'buf, M> {
     rank: u32,
     views: &'buf [Option<View<'buf>>],
     steps: Vec<usize>,
-    /// Of the steps.
+    /// The number of the next step.
     at: usize,
     comms: Vec<Option<M>>,
     /// Requests of each communicator.
@@ -280,7 +280,7 @@ struct Walk<'x, 'buf, M> {
 }
 
 impl<'buf, M: Member> Walk<'_, 'buf, M> {
-    /// Makes steps until the innermost scope is needed no longer.
+    /// Makes steps until the innermost scope is no longer needed.
     fn go(&mut self, open: &mut Open<'_, 'buf>) -> Result<(), Stop<M::Error>> {
         let innermost = open.last().map(|scope| scope.0);
         let mut used = false;

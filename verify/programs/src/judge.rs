@@ -1,4 +1,4 @@
-//! Is what the ranks of a program told right?
+//! Judges the reports of a program's ranks.
 
 use crate::interpret::{End, Told};
 use crate::program::{Program, Verb};
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use unisono_kernel::error::{Cause, Error};
 
-/// What a rank says that was told so.
+/// The report of a rank that was told of a death.
 pub(crate) const BEREFT: &str = "told that a rank died";
 
-/// How a rank's program ended.
+/// The end of a rank's program.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub enum Ending {
-    /// With its last step.
+    /// It made its last step.
     Done,
     /// It was killed.
     Killed,
@@ -20,18 +20,18 @@ pub enum Ending {
     Bereft,
     /// It did not end in time.
     Late,
-    /// With another error.
+    /// Another error.
     Failed(String),
 }
 
-/// What a rank told, in words.
+/// A rank's report, in words.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// How it ended.
+    /// The end.
     pub end: Ending,
-    /// The step at which it did.
+    /// The step at which it ended.
     pub at: usize,
-    /// Results that were wrong.
+    /// The wrong results.
     pub wrong: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ impl Tells for Error {
 }
 
 impl Report {
-    /// What an interpreter told.
+    /// The report of an interpreter.
     pub fn of<E: Tells>(told: Told<E>) -> Self {
         let Told { end, at, wrong } = told;
         let end = match end {
@@ -65,16 +65,16 @@ impl Report {
         Self { end, at, wrong }
     }
 
-    /// Of a rank that could not begin, or went down.
+    /// The report of a rank that could not start, or crashed.
     pub const fn failed(words: String) -> Self {
         Self { end: Ending::Failed(words), at: 0, wrong: Vec::new() }
     }
 }
 
-/// Is it right?
+/// Checks the reports of all ranks.
 ///
 /// # Errors
-/// What is wrong, a line for each rank that has something to say.
+/// What is wrong, a line for each rank that reports something.
 pub fn judge(program: &Program, reports: &[Report]) -> Result<(), String> {
     let killed = program.steps.iter().any(|step| step.verb == Verb::Kill);
     let mut words = Vec::new();

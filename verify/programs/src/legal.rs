@@ -1,9 +1,10 @@
-//! Which programs are legal in MPI's sense.
+//! Checks whether a program is legal in MPI's sense.
 //!
-//! A program is made step by step as if every collective waited for all ranks: what ends then ends under every
-//! implementation that lets a rank that waits move its other requests. So every order is legal that can't deadlock, and in
-//! which all ranks of a communicator call the same on it, in the same order. Two rules are ours: of one communicator a rank has at most
-//! [`REQUESTS`]; and an element that is folded is at most as long as a slot of its communicator's segment, unless there is none.
+//! The check runs a program step by step as if every collective waited for all ranks: a program that ends then ends
+//! under every implementation in which a rank that waits progresses its other requests. So every order is legal that
+//! can't deadlock, and in which all ranks of a communicator call the same collectives on it, in the same order. Two
+//! rules are ours: of one communicator a rank has at most [`REQUESTS`]; and an element that is folded is at most as
+//! long as a slot of its communicator's segment, unless there is none.
 //!
 //! Where requests live in scopes ([`Program::fits_scopes`]), a communicator is freed, or another one made from it, by ranks that have no scope of
 //! it open. A scope borrows its communicator: it opens with the first request, and closes when none is left and the scopes that were opened
@@ -17,10 +18,10 @@ use unisono_kernel::call::scope::ACTIVE;
 /// Requests of a rank on one communicator, active and persistent.
 pub const REQUESTS: usize = ACTIVE;
 
-/// What a communicator's members must do alike.
+/// An event that all members of a communicator must have in common.
 type Event = (usize, Verb, bool);
 
-/// What a rank knows of a call.
+/// The state of a call on a rank.
 #[derive(Clone, Copy, Debug, Default)]
 struct Request {
     persistent: bool,
@@ -28,19 +29,19 @@ struct Request {
     active: Option<usize>,
 }
 
-/// What runners differ in.
+/// The rules in which runners differ.
 #[derive(Clone, Copy)]
 struct Runner {
-    /// Do blocking calls move requests of other communicators?
+    /// Do blocking calls progress requests of other communicators?
     moving: bool,
     /// Do requests live in scopes?
     scopes: bool,
 }
 
-/// The one that MPI promises.
+/// The rules that MPI guarantees.
 const MPI: Runner = Runner { moving: true, scopes: false };
 
-/// What a rank can do at a step.
+/// The outcome of a step on a rank.
 enum Can {
     Go,
     Wait,
@@ -138,7 +139,7 @@ impl Program {
                 return Err("must have a number, or a color and a key for each rank".into());
             }
             None if call.makes().contains(&0) || name == Dup && call.numbers[0] < 0 => {
-                return Err("communicator 0 is there".into());
+                return Err("communicator 0 exists already".into());
             }
             _ => {}
         }
@@ -146,7 +147,7 @@ impl Program {
             return Err(format!("element of {element} bytes, must be 1 to {MOST}"));
         }
         if call.root >= if name.rooted() { size } else { 1 } {
-            return Err(format!("root {} is none", call.root));
+            return Err(format!("root {} is not a rank of the communicator", call.root));
         }
         if call.in_place && !name.may_be_in_place() {
             return Err("can't be in place".into());
@@ -189,7 +190,7 @@ impl Program {
         self.check_algorithm(call)
     }
 
-    /// Is the algorithm there, and may it be named for what is called?
+    /// Checks that the algorithm exists, and applies to the call.
     fn check_algorithm(&self, call: &Call) -> Result<(), String> {
         use Name::*;
         let name = call.algorithm.as_str();
@@ -213,7 +214,7 @@ impl Program {
             },
             _ => false,
         };
-        if fits { Ok(()) } else { Err(format!("algorithm \"{name}\" is none, or does not apply")) }
+        if fits { Ok(()) } else { Err(format!("algorithm \"{name}\" does not exist, or does not apply")) }
     }
 }
 
@@ -322,7 +323,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// A rank's part of a call: begins once, ends when it may.
+    /// A rank's part of a call: it starts once, and is complete when it may be.
     fn enter(&mut self, rank: u32, verb: Verb, number: usize) -> Result<Can, String> {
         let (me, call) = (rank as usize, &self.program.calls[number]);
         let comm = call.comm;
@@ -381,7 +382,7 @@ impl<'p> Walk<'p> {
         Ok(Can::Go)
     }
 
-    /// A rank takes up all that it has called, on one communicator or all.
+    /// A rank enters all calls that it has started, on one communicator or all.
     fn take_up(&mut self, rank: u32, only: Option<usize>) {
         for (comm, group) in self.groups.iter().enumerate().filter(|(comm, _)| only.is_none_or(|only| only == *comm)) {
             if let Some(place) = group.iter().position(|&member| member == rank) {

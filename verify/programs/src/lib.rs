@@ -1,4 +1,4 @@
-//! Legal programs of collectives: what ranks call, when, and what each must receive.
+//! Legal programs of collectives: the ranks' calls, their order, and the data that each rank must receive.
 //!
 //! A [`Program`] is plain data, with a text ([`text`]) that other interpreters can run too. It says what each call moves
 //! and, apart from that, in which order each rank starts, tests and waits: ranks may differ in that as far as MPI lets

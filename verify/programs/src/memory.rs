@@ -1,4 +1,5 @@
-//! A rank's buffers for one call: where blocks lie, what is filled in, what must be there when a round is complete.
+//! A rank's buffers for one call: the places of blocks, the data before a round, and the right data when it is
+//! complete.
 
 use crate::fill::{BLANK, Source, arrives};
 use crate::program::{Call as Called, Name, Op, Program, Shape, Side};
@@ -12,7 +13,7 @@ use unisono_kernel::data::datatype::{Data, Datatype, Field};
 use unisono_kernel::error::Refusal;
 use unisono_kernel::op::{self, User};
 
-/// Bytes behind a buffer's last block, which nobody may write.
+/// Bytes after a buffer's last block, which must not be written.
 const GUARD: u64 = 24;
 
 /// A datatype's arrays.
@@ -59,9 +60,9 @@ impl Kind {
 struct Buffer {
     cells: Vec<Cell<u8>>,
     counts: Vec<u64>,
-    /// Where blocks begin: in extents, of `alltoallw` in bytes.
+    /// The blocks' displacements: in extents, for `alltoallw` in bytes.
     displacements: Vec<u64>,
-    /// Of blocks of even ranks, and of odd ones.
+    /// The shapes of blocks of even ranks, and of odd ones.
     kinds: [Kind; 2],
     in_bytes: bool,
 }
@@ -91,7 +92,7 @@ impl Buffer {
         &self.kinds[if self.in_bytes { peer % 2 } else { 0 }]
     }
 
-    /// Where a packed byte of a block lies.
+    /// The offset of a packed byte of a block.
     fn place(&self, peer: usize, at: u64) -> usize {
         let kind = self.kind(peer);
         let begin = self.displacements[peer] * if self.in_bytes { 1 } else { kind.extent() };
@@ -138,18 +139,18 @@ impl Buffer {
     }
 }
 
-/// A side's blocks as plain bytes: for who knows no datatypes, and where they are dense.
+/// A side's blocks as plain bytes: for runners without datatypes, where blocks have no holes.
 #[derive(Clone, Debug)]
 pub struct Blocks {
-    /// Its memory.
+    /// The side's memory.
     pub memory: Buf,
-    /// Of each block, its bytes.
+    /// The bytes of each block.
     pub bytes: Vec<u64>,
-    /// And where it begins.
+    /// The displacement of each block.
     pub begins: Vec<u64>,
 }
 
-/// What a rank sends and receives in a call, round after round.
+/// A rank's data in a call, round after round.
 #[derive(Debug)]
 pub struct Memory<'p> {
     seed: u32,
@@ -162,7 +163,7 @@ pub struct Memory<'p> {
 }
 
 impl<'p> Memory<'p> {
-    /// The buffers of a rank of the whole program, for each call on a communicator of its.
+    /// The buffers of a rank of the whole program, for each call on a communicator of which it is a member.
     pub fn all(program: &'p Program, groups: &[Vec<u32>], rank: u32) -> Vec<Option<Self>> {
         let one = |(number, call): (usize, &Called)| {
             let group = &groups[call.comm];
@@ -172,7 +173,7 @@ impl<'p> Memory<'p> {
         program.calls.iter().enumerate().map(one).collect()
     }
 
-    /// All bytes, of both sides.
+    /// All bytes of both sides.
     pub fn cells(&self) -> impl Iterator<Item = &Cell<u8>> {
         self.send.iter().chain(&self.receive).flat_map(|buffer| &buffer.cells)
     }
@@ -196,7 +197,7 @@ impl<'p> Memory<'p> {
             Gather | Gatherv => at_root.then(|| all.clone().map(from_each).collect()),
             Allgather | Allgatherv | Alltoall | Alltoallv | Alltoallw => Some(all.clone().map(from_each).collect()),
             Reduce => at_root.then(|| vec![own]),
-            // In place everyone's operands lie where the result goes.
+            // In place all ranks' operands lie in the receive buffer.
             ReduceScatter | ReduceScatterBlock if call.in_place => send.clone(),
             _ => Some(vec![own]),
         };
@@ -222,7 +223,7 @@ impl<'p> Memory<'p> {
         })
     }
 
-    /// What the call folds with.
+    /// The call's reduction operation.
     pub fn op(&self) -> op::Op {
         operation(self.call)
     }
@@ -250,7 +251,7 @@ impl<'p> Memory<'p> {
         Source::new(self.seed, (self.number, self.call), round, (self.rank, to)).bytes(count * self.call.element)
     }
 
-    /// Fills in what is sent in a round.
+    /// Fills the buffers with the data that is sent in a round.
     pub fn fill(&self, round: u32) {
         for buffer in self.send.iter().chain(&self.receive) {
             buffer.cells.iter().for_each(|cell| cell.set(BLANK));
@@ -263,7 +264,7 @@ impl<'p> Memory<'p> {
         }
     }
 
-    /// What is not as it must be after a round.
+    /// What is wrong after a round.
     pub fn wrong(&self, round: u32) -> Option<String> {
         use Name::*;
         let folded = matches!(self.call.name, ReduceScatter | ReduceScatterBlock) && self.in_place();
@@ -287,7 +288,7 @@ impl<'p> Memory<'p> {
                     if let Some(bytes) = arrived {
                         put(block, &bytes);
                         if folded {
-                            // What the operands leave behind the result is not said.
+                            // The bytes of operands after the result are undefined.
                             let result = buffer.place(0, 0)..bytes.len();
                             let all = wanted.len() - GUARD as usize;
                             wanted[result.end..all].fill(None);
@@ -320,7 +321,7 @@ pub struct View<'m> {
 }
 
 impl<'m> View<'m> {
-    /// Of this memory.
+    /// The arrays for this memory.
     pub fn new(memory: &'m Memory<'m>) -> Self {
         let each = |buffer: &'m Option<Buffer>| match buffer {
             Some(buffer) if buffer.in_bytes => buffer.each(),

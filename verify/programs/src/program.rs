@@ -33,7 +33,7 @@ macro_rules! named {
 }
 
 named! {
-    /// What is called.
+    /// The procedure of a call.
     Name {
         /// MPI_Barrier.
         Barrier = "barrier",
@@ -79,16 +79,16 @@ named! {
 }
 
 impl Name {
-    /// The seventeen that move or reduce.
+    /// The seventeen collectives that move data, reduce or synchronise.
     pub const COLLECTIVES: &'static [Self] = Self::ALL.split_at(17).0;
 
-    /// Has it a root?
+    /// Does it have a root?
     pub const fn rooted(self) -> bool {
         use Name::*;
         matches!(self, Bcast | Gather | Gatherv | Scatter | Scatterv | Reduce)
     }
 
-    /// Does it fold?
+    /// Does it reduce?
     pub const fn folds(self) -> bool {
         use Name::*;
         matches!(self, Reduce | Allreduce | ReduceScatter | ReduceScatterBlock | Scan | Exscan)
@@ -105,7 +105,7 @@ impl Name {
         matches!(self, Gatherv | Scatterv | Allgatherv | Alltoallv | Alltoallw | ReduceScatter)
     }
 
-    /// How many counts its line has on a communicator of `size`; `None`: numbers that are no counts.
+    /// The number of counts in its line on a communicator of `size`; `None`: its numbers are not counts.
     pub const fn counts(self, size: usize) -> Option<usize> {
         use Name::*;
         match self {
@@ -124,9 +124,9 @@ impl Name {
 }
 
 named! {
-    /// What folds two elements; `MOST` bytes at most.
+    /// A reduction's operation, on elements of at most `MOST` bytes.
     Op {
-        /// Nothing: the call does not fold.
+        /// No operation: the call does not reduce.
         None = "none",
         /// Sum of u8, wrapping (predefined).
         Sum8 = "sum8",
@@ -143,7 +143,7 @@ named! {
     }
 }
 
-/// Most bytes of an element.
+/// The most bytes of an element.
 pub const MOST: u64 = 4096;
 
 impl Op {
@@ -185,7 +185,7 @@ impl Op {
     }
 }
 
-/// How the packed bytes of one element lie in memory.
+/// The layout of one element's packed bytes in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Shape {
     /// In a row.
@@ -198,18 +198,18 @@ pub enum Shape {
         /// Bytes between two.
         gap: u64,
     },
-    /// The same blocks backwards: the first one lies last.
+    /// The same blocks in reverse order: the first one lies last.
     Backwards {
         /// Bytes of a block.
         block: u64,
         /// Bytes between two.
         gap: u64,
     },
-    /// The first `block` bytes behind the others, `gap` bytes between and at the end.
+    /// The first `block` bytes after the others, `gap` bytes between and at the end.
     Struct {
         /// Bytes of the first field.
         block: u64,
-        /// Bytes between the fields, and behind the last.
+        /// Bytes between the fields, and after the last one.
         gap: u64,
     },
 }
@@ -247,7 +247,7 @@ impl Shape {
         }
     }
 
-    /// Where packed byte `at` of an element lies in it.
+    /// The offset of packed byte `at` in an element.
     pub const fn place(self, element: u64, at: u64) -> u64 {
         match self {
             Self::Dense => at,
@@ -259,42 +259,42 @@ impl Shape {
     }
 }
 
-/// Which buffer.
+/// A buffer of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Side {
-    /// What is sent; a broadcast's only buffer.
+    /// The send buffer; a broadcast's only buffer.
     Send,
-    /// What is received.
+    /// The receive buffer.
     Receive,
 }
 
-/// A collective call, as all ranks of its communicator make it. Ranks are those of the communicator.
+/// A collective call with the arguments of all ranks of its communicator. Ranks are those of the communicator.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Call {
     /// The communicator's number.
     pub comm: usize,
-    /// What is called.
+    /// The procedure.
     pub name: Name,
-    /// By which algorithm, as the program `unisono` names them.
+    /// The algorithm, by its name in the program `unisono`.
     pub algorithm: String,
     /// The root; 0 where there is none.
     pub root: u32,
-    /// Is the send side in place: at the root, or where there is none everywhere?
+    /// Is the send side in place: at the root of a rooted call, else on all ranks?
     pub in_place: bool,
-    /// What folds.
+    /// The reduction's operation.
     pub op: Op,
     /// Bytes of an element.
     pub element: u64,
-    /// In which order blocks of their own lengths lie: see [`Call::reversed`].
+    /// The order in memory of blocks with lengths of their own: see [`Call::reversed`].
     pub order: u64,
-    /// Counts in elements: see the text's format; of `dup` and `split` what they make.
+    /// Counts in elements: see the text's format; for `dup` and `split` the communicators that they make.
     pub numbers: Vec<i64>,
-    /// The shapes that are not dense: rank, side, shape.
+    /// The shapes that have holes or another order: rank, side, shape.
     pub shapes: Vec<(u32, Side, Shape)>,
 }
 
 impl Call {
-    /// How an element of this rank's side lies in memory, in the block of `peer`.
+    /// The layout of an element in memory, on this rank's side, in the block of `peer`.
     pub fn shape(&self, rank: u32, side: Side, peer: u32) -> Shape {
         if self.name == Name::Alltoallw && peer % 2 == 1 {
             return Shape::Dense;
@@ -334,17 +334,17 @@ impl Call {
 }
 
 named! {
-    /// What a rank does at a step.
+    /// A rank's action in a step.
     Verb {
         /// The blocking call.
         Run = "run",
         /// Starts the nonblocking call, or a persistent one again.
         Start = "start",
-        /// Plans the persistent call.
+        /// Initialises the persistent call.
         Init = "init",
-        /// Looks once whether the call is complete.
+        /// Tests once whether the call is complete.
         Test = "test",
-        /// Looks until it is.
+        /// Tests until it is.
         Poll = "poll",
         /// Waits for the call.
         Wait = "wait",
@@ -362,27 +362,27 @@ named! {
 }
 
 impl Verb {
-    /// Is the number a call's?
+    /// Is its number that of a call?
     pub const fn calls(self) -> bool {
         !matches!(self, Self::Sleep | Self::Spin | Self::Kill)
     }
 }
 
-/// What a rank does, or all that have to do with the call.
+/// A step of one rank, or of all ranks that take part in the call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Step {
-    /// Which rank of the whole program; `None`: all ranks of the call's communicator.
+    /// The rank of the whole program; `None`: all ranks of the call's communicator.
     pub who: Option<u32>,
-    /// What it does.
+    /// The action.
     pub verb: Verb,
-    /// Calls, or microseconds.
+    /// Numbers of calls, or microseconds.
     pub numbers: Vec<u64>,
 }
 
 /// Communicators are numbered below this.
 pub const COMMUNICATORS: usize = 1024;
 
-/// What a communicator's memory is made for, where the runner can choose it.
+/// The parameters of a communicator's memory, where the runner can choose them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Segment {
     /// Posted lines.
@@ -393,7 +393,7 @@ pub struct Segment {
     pub fragment: u64,
     /// The papers' queues, if any: slots, bytes of a slot, sets.
     pub papers: Option<(u32, u64, u32)>,
-    /// What was counted before: operations, the fragment clock, sets, central counter barriers.
+    /// The counts at the beginning: operations, the fragment clock, sets, central counter barriers.
     pub base: [u64; 4],
 }
 
@@ -404,7 +404,7 @@ impl Default for Segment {
 }
 
 impl Segment {
-    /// Its parameters, for so many ranks.
+    /// The segment's parameters, for so many ranks.
     pub const fn params(&self, ranks: u32) -> Params {
         let cico = match self.papers {
             Some((slots, fragment, sets)) => Some(Cico { slots, fragment, sets }),
@@ -414,7 +414,7 @@ impl Segment {
         Params { lines, queue_slots, queue_fragment, cico, ..Params::new(ranks) }
     }
 
-    /// Where its communicator begins to count.
+    /// The counts at which its communicator begins.
     pub const fn begins(&self) -> Base {
         let [operation, clock, sets, centrals] = self.base;
         Base { operation, clock, sets, centrals }
@@ -426,18 +426,18 @@ impl Segment {
 pub struct Program {
     /// Number of ranks.
     pub ranks: u32,
-    /// Goes into every byte that is sent.
+    /// The seed of every byte that is sent.
     pub seed: u32,
-    /// Segments of communicators, by number; the last one's are those of all beyond.
+    /// Segments of communicators, by number; the last one is also that of all further communicators.
     pub segments: Vec<Segment>,
     /// The calls, by number.
     pub calls: Vec<Call>,
-    /// What ranks do, in order; each does those that are for it.
+    /// The steps, in order; each rank makes its own ones.
     pub steps: Vec<Step>,
 }
 
 impl Program {
-    /// The world ranks of each communicator, by rank there; of numbers that nothing makes, none.
+    /// The ranks of the whole program in each communicator, by rank there; empty for numbers that no call makes.
     pub fn groups(&self) -> Vec<Vec<u32>> {
         let mut groups = vec![(0..self.ranks).collect::<Vec<u32>>()];
         for call in &self.calls {

@@ -1,7 +1,8 @@
-//! Short programs that fail as long ones did.
+//! Shrinks a program that fails to a short one that fails in the same way.
 //!
-//! Whatever makes a program smaller is tried, from coarse to fine, again and again: fewer calls, fewer ranks, fewer steps, blocking calls, smaller
-//! counts, plain datatypes and algorithms, counters from zero. What is not [legal](Program::check), or does not fail any longer, is put back.
+//! All ways to make a program smaller are tried, from coarse to fine, again and again: fewer calls, fewer ranks, fewer
+//! steps, blocking calls, smaller counts, plain datatypes and algorithms, counters from zero. A change after which the
+//! program is not [legal](Program::check), or no longer fails, is undone.
 
 use crate::judge::BEREFT;
 use crate::program::{Name, Op, Program, Segment, Step, Verb};
@@ -9,7 +10,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 /// The smallest program found that fails as `program` does. `fails` is asked of legal programs alone, of those that need no
-/// moving if `program` needs none, and that fit scopes if it does; `None`: there is no more time.
+/// moving if `program` needs none, and that fit scopes if it does; `None`: the time is up.
 pub fn shrink(program: Program, mut fails: impl FnMut(&Program) -> Option<bool>) -> Program {
     let (unmoved, scopes) = (program.ends_unmoved(), program.fits_scopes().is_ok());
     let legal = |program: &Program| {
@@ -37,7 +38,7 @@ pub fn shrink(program: Program, mut fails: impl FnMut(&Program) -> Option<bool>)
 }
 
 /// [`shrink`] of a program that was run and failed with `words`: `run` is asked up to `tries` times for each attempt, until
-/// `until`. Answers the words of the last failure, too.
+/// `until`. Returns the words of the last failure, too.
 pub fn shrink_by_running(
     program: Program,
     words: String,
@@ -62,21 +63,21 @@ pub fn shrink_by_running(
     (short, last)
 }
 
-/// What went wrong, without who and how much: one fault shall not be taken for another one.
+/// The kind of a failure, without ranks and numbers, so that one fault is not taken for another one.
 fn kinds(words: &str) -> BTreeSet<String> {
     let kind = |line: &str| {
         let what = line.rsplit(": ").next().unwrap_or(line);
         what.chars().filter(|letter| !letter.is_ascii_digit()).collect::<String>()
     };
     let mut kinds: BTreeSet<_> = words.lines().map(kind).collect();
-    // Who is told so is told because of what another one says.
+    // A rank that was told of a death reports it because of another rank's fault.
     if kinds.len() > 1 {
         kinds.remove(BEREFT);
     }
     kinds
 }
 
-/// What shrinks: ranks, calls, steps, then what stands in them.
+/// The parts that shrink: ranks, calls, steps, then their arguments.
 fn size(program: &Program) -> (u32, usize, usize, u64) {
     let of_call = |call: &crate::Call| {
         let plain = u64::from(call.algorithm == "auto") + u64::from(!call.in_place) + u64::from(call.order == 0);
@@ -204,7 +205,7 @@ fn numbers(program: &Program, at: usize) -> Option<Option<Program>> {
     Some(Some(smaller))
 }
 
-/// What makes a call or a segment plainer.
+/// Changes that make a call or a segment plainer.
 fn plain(program: &Program, at: usize) -> Option<Option<Program>> {
     let mut smaller = program.clone();
     let (place, how) = (at / 8, at % 8);

@@ -1,5 +1,5 @@
 //! The text of a program: one line per call, then one line per step. Words and decimal numbers, separated by spaces; `#` begins a
-//! comment, empty lines count for nothing. Lines come in this order: `ranks`, `seed`, `segment`s, `call`s with
+//! comment, empty lines are ignored. Lines come in this order: `ranks`, `seed`, `segment`s, `call`s with
 //! their `type`s, steps.
 //!
 //! ```text
@@ -11,9 +11,10 @@
 //! WHO VERB NUMBER...
 //! ```
 //!
-//! **segment** — what the memory of communicator 0, 1, … is made for, the last line also for all beyond, and what was counted there before
-//! (`PAPERSLOTS` 0: no queues of the papers). For runners that can choose; others ignore it. Of processes it is communicator 0's alone: those that
-//! are made have their own memory, where as much was counted before as there, but for central barriers.
+//! **segment** — the parameters of the memory of communicator 0, 1, … (the last line also for all further ones), and
+//! the counts at which it begins (`PAPERSLOTS` 0: no queues of the papers). Runners that can't choose it ignore it.
+//! Between processes it holds for communicator 0 alone: those that are made have their own memory, whose counts begin
+//! at the same values, except for central barriers.
 //!
 //! **call** — call 0, 1, 2, … in this order, on communicator COMM (0: all ranks). ROOT and, below, RANK are ranks of the communicator.
 //! NAME is one of the seventeen collectives as in MPI (`barrier` … `reduce_scatter_block`, `scan`, `exscan`), or `dup`,
@@ -28,19 +29,19 @@
 //! |---|---|
 //! | barrier, free | none |
 //! | bcast, gather, scatter, allgather, alltoall, reduce, allreduce, reduce_scatter_block, scan, exscan | 1: of a block, or of the operand; of reduce_scatter_block, of the result |
-//! | gatherv, allgatherv | one for each rank: what it sends |
-//! | scatterv, reduce_scatter | one for each rank: what it receives |
-//! | alltoallv, alltoallw | size · size, row by row: number i·size + j is what rank i sends to rank j |
+//! | gatherv, allgatherv | one for each rank: the elements that it sends |
+//! | scatterv, reduce_scatter | one for each rank: the elements that it receives |
+//! | alltoallv, alltoallw | size · size, row by row: number i·size + j is the count that rank i sends to rank j |
 //! | dup | 1: the number of the communicator that it makes |
 //! | split | color and key of each rank of COMM; the color is the number of the communicator that it makes, -1: none |
 //!
-//! ORDER says where blocks lie that have a length each (gatherv, scatterv, allgatherv, alltoallv, alltoallw): 0: in rank order, one behind the other; 1: in
-//! reverse rank order, one element's extent between two blocks, also beside empty ones; 2: as 0 on even ranks, as 1 on odd ones. Everything
-//! else lies in rank order without gaps.
+//! ORDER says where blocks lie that have a length each (gatherv, scatterv, allgatherv, alltoallv, alltoallw): 0: in
+//! rank order, one after the other; 1: in reverse rank order, one element's extent between two blocks, also beside
+//! empty ones; 2: as 0 on even ranks, as 1 on odd ones. Everything else lies in rank order without gaps.
 //!
 //! **type** — the element's datatype in the buffer of RANK, SIDE 0 (send) or 1 (receive), of a call that folds nothing; without such a line
-//! KIND is 0. A bcast has one buffer, SIDE 0. In place, the buffer that there is is of its own side. In alltoallw it is the type of blocks from and to even ranks;
-//! those of odd ones are of KIND 0. E is ELEMENT:
+//! KIND is 0. A bcast has one buffer, SIDE 0. In place, the only buffer belongs to its own side. In alltoallw it is the
+//! type of blocks from and to even ranks; those of odd ones are of KIND 0. E is ELEMENT:
 //!
 //! | KIND | packed bytes of an element lie | extent |
 //! |---|---|---|
@@ -55,33 +56,33 @@
 //! | verb | number | |
 //! |---|---|---|
 //! | run | call | the blocking call |
-//! | start | call | the nonblocking call, not waited for; if the call was planned by `init`, its start |
-//! | init | call | plans the persistent call |
-//! | test | call | looks once; nothing follows from what it says |
-//! | poll | call | looks until it is complete |
+//! | start | call | starts the nonblocking call; if the call was initialised by `init`, starts it |
+//! | init | call | initialises the persistent call |
+//! | test | call | tests once; the result is ignored |
+//! | poll | call | tests until it is complete |
 //! | wait | call | waits for it |
 //! | waitall | calls | waits for all of them at once |
 //! | free | call | frees the persistent request |
 //! | sleep, spin | microseconds | sleeps, or computes |
 //! | kill | 0 | this rank is killed (SIGKILL): the others must end, in time, with results that are right or an error |
 //!
-//! A call that a test saw complete is not waited for again: `wait` then does nothing. What each call sends and must
-//! leave is said in [`fill`](crate::fill). A communicator may have requests of its own when others are made from it, and when it is freed,
-//! which they outlive; a runner whose requests borrow their communicators refuses that program
-//! ([`Program::fits_scopes`]).
+//! A call that a test found complete is not waited for again: `wait` then does nothing. [`fill`](crate::fill) has the
+//! data that each call sends and must receive. A communicator may have requests of its own when others are made from
+//! it, and when it is freed, which they outlive; a runner whose requests borrow their communicators refuses that
+//! program ([`Program::fits_scopes`]).
 
 use crate::program::{Call, Name, Op, Program, Segment, Shape, Side, Step, Verb};
 use std::fmt;
 
-/// Most ranks of a program.
+/// The most ranks of a program.
 pub const RANKS: u32 = 4096;
 
-/// What is wrong with a text.
+/// The error of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
     /// The line, from 1; 0: all can be read, but the program is not legal.
     pub line: usize,
-    /// What.
+    /// What is wrong.
     pub what: String,
 }
 
@@ -148,12 +149,12 @@ impl<'a> Words<'a> {
 
     fn named<N>(&mut self, what: &str, from: fn(&str) -> Option<N>) -> Result<N, String> {
         let name = self.word(what)?;
-        from(name).ok_or_else(|| format!("{what} \"{name}\" is none"))
+        from(name).ok_or_else(|| format!("{what} \"{name}\" does not exist"))
     }
 }
 
 fn number<N: std::str::FromStr>(word: &str, what: &str) -> Result<N, String> {
-    word.parse().map_err(|_| format!("{what} \"{word}\" is no number that fits"))
+    word.parse().map_err(|_| format!("{what} \"{word}\" is not a number that fits"))
 }
 
 impl Program {
@@ -169,7 +170,7 @@ impl Program {
             let Some(first) = words.0.next() else { continue };
             let read = program.line(first, &mut words).and_then(|()| match words.0.next() {
                 None => Ok(()),
-                Some(word) => Err(format!("\"{word}\" is too much")),
+                Some(word) => Err(format!("\"{word}\" is one word too many")),
             });
             read.map_err(|what| Wrong { line: at + 1, what })?;
         }
@@ -218,7 +219,7 @@ impl Program {
                 let numbers = [words.number("kind")?, words.number("block")?, words.number("gap")?];
                 let shape =
                     Shape::from_numbers(numbers).ok_or_else(|| format!("kind {}, must be at most 3", numbers[0]))?;
-                let call = self.calls.get_mut(at).ok_or_else(|| format!("call {at} is not there"))?;
+                let call = self.calls.get_mut(at).ok_or_else(|| format!("call {at} does not exist"))?;
                 call.shapes.push((rank, side, shape));
             }
             who => {
@@ -286,12 +287,13 @@ call 4 1 free auto 0 0 none 1 0
             Program::parse(&text).map_err(|wrong| wrong.to_string()).unwrap_err()
         };
         assert_eq!(wrong("call 1 1", "call 2 1"), "line 6: call 2, must be 1");
-        assert_eq!(wrong("alltoallv", "alltoallx"), "line 6: collective \"alltoallx\" is none");
-        assert_eq!(wrong("seed 4294967295", "seed 4294967296"), "line 2: seed \"4294967296\" is no number that fits");
+        assert_eq!(wrong("alltoallv", "alltoallx"), "line 6: collective \"alltoallx\" does not exist");
+        let refused = wrong("seed 4294967295", "seed 4294967296");
+        assert_eq!(refused, "line 2: seed \"4294967296\" is not a number that fits");
         assert_eq!(wrong("type 1 0 0 1 2 3", "type 1 0 0 1 2"), "line 7: no gap");
-        assert_eq!(wrong("type 1 0 0 1 2 3", "type 1 0 0 1 2 3 4"), "line 7: \"4\" is too much");
+        assert_eq!(wrong("type 1 0 0 1 2 3", "type 1 0 0 1 2 3 4"), "line 7: \"4\" is one word too many");
         assert_eq!(wrong("type 1 0 0 1 2 3", "type 1 0 0 4 2 3"), "line 7: kind 4, must be at most 3");
-        assert_eq!(wrong("* run 0", "* walk 0"), "line 12: verb \"walk\" is none");
+        assert_eq!(wrong("* run 0", "* walk 0"), "line 12: verb \"walk\" does not exist");
     }
 
     #[test]
@@ -335,7 +337,7 @@ call 4 1 free auto 0 0 none 1 0
         assert!(legal("0 start 1\n0 run 2\n1 run 2\n1 start 1\n* wait 1\n"));
     }
 
-    /// A communicator with a request under way is duplicated and freed: legal, where requests are not borrowed from it.
+    /// A communicator with a request in flight is duplicated and freed: legal, where requests do not borrow it.
     #[test]
     fn what_no_scope_can_is_legal_and_refused_to_scopes() {
         let calls = "ranks 2\nsegment 4 2 256 0 0 0 0 0 0 0\ncall 0 0 dup auto 0 0 none 1 0 1\ncall 1 1 barrier auto 0 0 none 1 0\n\

@@ -1,4 +1,4 @@
-//! Ranks as threads, each communicator on a segment of its own, made for what the program says.
+//! Ranks as threads, each communicator on a segment of its own with the program's parameters.
 
 use crate::interpret::{self, Body, Host, Making, Member, interpret, wait_out};
 use crate::judge::{Ending, Report};
@@ -21,7 +21,7 @@ use unisono_kernel::machine::wait::{Relax, SpinThen};
 use unisono_kernel::region::{Base, Counter, Layout, Region};
 use unisono_local::Segment;
 
-/// Threads whose waits see deaths, and end.
+/// Threads whose waits see deaths and then end.
 #[derive(Debug)]
 struct Threads<R>(PhantomData<R>);
 
@@ -30,7 +30,7 @@ impl<R: Region> Transport for Threads<R> {
     type Wait = SpinThen<Watch>;
 }
 
-/// What all ranks know of a run.
+/// The state of a run that all ranks share.
 #[derive(Debug)]
 struct Run {
     segments: Vec<(Segment, Base)>,
@@ -38,19 +38,19 @@ struct Run {
     dead: Vec<AtomicBool>,
     /// Ranks that have ended; dead ones have not.
     ended: AtomicUsize,
-    /// Nothing is waited for any more.
+    /// The run is ended: no rank waits any more.
     over: AtomicBool,
     crowded: bool,
-    /// Who is next, if ranks take turns.
+    /// The rank whose turn it is, if ranks take turns.
     turns: Option<Arc<Turns>>,
-    /// When it began, how much later any rank last began a step, in milliseconds, and how long nobody may do so.
+    /// The run's start; the milliseconds from it to the last start of a step on any rank; the longest time without one.
     begin: Instant,
     stepped: AtomicU64,
     limit: Duration,
 }
 
 impl Run {
-    /// Lets others go on.
+    /// Lets other ranks go on.
     fn yields(&self, rank: u32) {
         match &self.turns {
             Some(turns) => turns.pass(rank as usize),
@@ -58,7 +58,7 @@ impl Run {
         }
     }
 
-    /// A rank goes on no longer.
+    /// Stops a rank for good.
     fn leaves(&self, rank: usize) {
         if let Some(turns) = &self.turns {
             turns.leave(rank);
@@ -71,7 +71,7 @@ impl Run {
     }
 }
 
-/// Calls of a host of which one looks at the peers.
+/// One of so many calls of the host looks at the peers.
 const LOOKS: u32 = 16;
 
 /// Looks at the peers of a communicator.
@@ -115,7 +115,7 @@ impl Relax for Watch {
     }
 }
 
-/// What a member sees of a communicator's segment: of this number, at its rank there.
+/// A member's view of a communicator's segment, by the communicator's number and the rank there.
 pub type View<'v, R> = dyn Fn((usize, &Segment, Base), Rank) -> R + Sync + 'v;
 
 /// A rank's communicator.
@@ -127,7 +127,7 @@ struct Thread<'v, R: Region> {
 }
 
 impl<'v, R: Region> Thread<'v, R> {
-    /// A rank's end of communicator `comm`, if it is a member.
+    /// A rank's handle of communicator `comm`, if it is a member.
     fn new(run: &Arc<Run>, comm: usize, world: u32, view: &'v View<'v, R>) -> Result<Option<Self>, Refusal> {
         let place = run.groups[comm].iter().position(|&rank| rank == world);
         let Some(place) = place else { return Ok(None) };
@@ -160,7 +160,7 @@ impl<R: Region> Member for Thread<'_, R> {
     }
 }
 
-/// What a communicator's memory is made for.
+/// The layout of a communicator's memory.
 ///
 /// # Errors
 /// Parameters that do not fit.
@@ -171,8 +171,8 @@ pub fn segment(program: &Program, comm: usize, ranks: u32) -> Result<(Segment, B
     Ok((segment, base))
 }
 
-/// Makes zeroed memory such that a communicator may begin there at `base`: of all words only the arrivals of the central
-/// counter barrier are not below what the first operations ask for.
+/// Prepares zeroed memory so that a communicator may begin there at `base`: only the word of the central counter
+/// barrier must be set, since all other words are below the values for which the first operations wait.
 pub fn count_on<R: Region>(region: &R, layout: &Layout, base: Base) {
     region.counter(layout.central_count()).store_release(base.arrivals(layout.ranks()));
 }
@@ -187,7 +187,7 @@ impl Host for Me {
         self.run.dead[self.rank].store(true, Ordering::Release);
         self.run.ended.fetch_add(1, Ordering::AcqRel);
         self.run.leaves(self.rank);
-        // The others find out by themselves.
+        // The other ranks find out by themselves.
         while self.run.ended.load(Ordering::Acquire) < self.run.dead.len() && !self.run.is_over() {
             std::thread::sleep(Duration::from_micros(100));
         }
@@ -208,14 +208,14 @@ impl Host for Me {
 
     fn pause(&mut self, verb: Verb, pause: Duration) {
         match &self.run.turns {
-            // In turns, a microsecond is one.
+            // Where ranks take turns, a microsecond is one turn.
             Some(turns) => (0..pause.as_micros()).for_each(|_| turns.pass(self.rank)),
             None => wait_out(verb, pause),
         }
     }
 }
 
-/// Runs a program, until nobody has begun a step for `limit`; what each rank has to say of it.
+/// Runs a program, until no rank has begun a step for `limit`; returns each rank's report.
 ///
 /// # Errors
 /// A segment's parameters do not fit.
@@ -223,8 +223,8 @@ pub fn run(program: &Program, limit: Duration) -> Result<Vec<Report>, Refusal> {
     run_on(program, limit, &|(_, segment, _), _| segment.clone())
 }
 
-/// The same where one rank moves at a time, and `seed` says which: between any two of its accesses to a segment another one may go on. One
-/// seed is one interleaving, unless the time is over.
+/// As [`run`], but one rank moves at a time, which `seed` chooses: between any two of its accesses to a segment another
+/// one may go on. One seed is one interleaving, unless the time is up.
 ///
 /// # Errors
 /// A segment's parameters do not fit.
@@ -232,7 +232,7 @@ pub fn run_in_turns(program: &Program, limit: Duration, seed: u64) -> Result<Vec
     run_in_turns_on(program, limit, seed, &|(_, segment, _), _| segment.clone())
 }
 
-/// Both: in turns, on what `view` makes of the segments.
+/// Runs a program in turns, on the views of segments that `view` makes.
 ///
 /// # Errors
 /// A segment's parameters do not fit.
@@ -250,7 +250,7 @@ pub fn run_in_turns_on<R: Region>(
     run_all(program, limit, &view, Some(turns.clone()))
 }
 
-/// The same on what `view` makes of the segments: how a checker looks on.
+/// As [`run`], on the views of segments that `view` makes, by which a checker observes the accesses.
 ///
 /// # Errors
 /// A segment's parameters do not fit.
@@ -298,7 +298,7 @@ fn run_all<R: Region>(
             let words = words.or(panic.downcast_ref::<&str>().copied());
             Report::failed(format!("panic: {}", words.unwrap_or("without words")))
         });
-        // Who ends early is dead to the others.
+        // A rank that ends early counts as dead for the others.
         if !matches!(report.end, Ending::Done | Ending::Killed) {
             run.dead[rank].store(true, Ordering::Release);
         }

@@ -1,14 +1,14 @@
-//! One rank at a time: a seed says who is next.
+//! One rank moves at a time: a seed chooses the next one.
 
 use crate::draw::Random;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use unisono_kernel::forward_region;
 use unisono_kernel::region::Region;
 
-/// Of so many accesses to a segment one is followed by another rank's turn.
+/// After one of so many accesses to a segment, another rank gets its turn.
 const ACCESSES: u64 = 4;
 
-/// Whose turn it is.
+/// The rank whose turn it is.
 #[derive(Debug)]
 pub(crate) struct Turns {
     state: Mutex<State>,
@@ -51,12 +51,12 @@ impl Turns {
         }
     }
 
-    /// The first turn of a rank: everything it does comes after.
+    /// Waits for the first turn of a rank, before it does anything.
     pub(crate) fn begin(&self, rank: usize) {
         self.wait(self.lock(), rank);
     }
 
-    /// It is somebody's turn, perhaps the same one's. Who has left goes on as it likes.
+    /// Gives the turn to a rank, perhaps the same one. A rank that has left goes on freely.
     pub(crate) fn pass(&self, rank: usize) {
         let mut state = self.lock();
         if state.there[rank] {
@@ -68,7 +68,7 @@ impl Turns {
         }
     }
 
-    /// Now and then.
+    /// As [`Self::pass`], now and then.
     fn may_pass(&self, rank: usize) {
         let passes = self.lock().random.below(ACCESSES) == 0;
         if passes {
@@ -82,7 +82,7 @@ impl Turns {
         self.lock().random.next()
     }
 
-    /// A rank takes no more turns.
+    /// Ends a rank's turns.
     pub(crate) fn leave(&self, rank: usize) {
         let mut state = self.lock();
         if std::mem::replace(&mut state.there[rank], false) && state.now == rank {

@@ -1,11 +1,11 @@
-//! Drawn programs, small and the same in every run: what a changed line is shown first (`.ci/mutants`).
+//! Small drawn programs, the same in every run, which `make mutants` runs first on a changed line (`.ci/mutants`).
 
 use std::time::Duration;
 use unisono_programs::draw::Budget;
 use unisono_programs::judge::judge;
 use unisono_programs::{Program, threads};
 
-/// For a step that takes microseconds.
+/// The time for a step, which takes microseconds.
 const LIMIT: Duration = Duration::from_secs(4);
 
 fn run(seeds: std::ops::Range<u64>, budget: impl Fn(u64) -> Budget, turns: bool) {

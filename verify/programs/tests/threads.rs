@@ -7,7 +7,7 @@ use unisono_programs::judge::{Ending, Report, judge};
 use unisono_programs::program::MOST;
 use unisono_programs::{Call, Op, Program, threads};
 
-/// For a step that takes microseconds, on a machine that does much else.
+/// The time for a step, which takes microseconds, on a machine that does much else.
 const LIMIT: Duration = Duration::from_secs(20);
 
 fn run(program: &Program) -> Result<(), String> {
@@ -15,7 +15,7 @@ fn run(program: &Program) -> Result<(), String> {
     judge(program, &reports)
 }
 
-/// Each once failed: the comment in its first line says how.
+/// Programs that once failed; the comment in the first line of each says how.
 #[test]
 fn what_was_found_passes_now() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("found");
@@ -31,7 +31,7 @@ fn what_was_found_passes_now() {
     }
 }
 
-/// Drawn programs of two to six ranks; which fails is said by its seed.
+/// Drawn programs of two to six ranks; a failure names the seed.
 #[test]
 fn drawn_programs_pass() {
     for seed in 0..150 {
@@ -42,7 +42,8 @@ fn drawn_programs_pass() {
     }
 }
 
-/// An element that is folded is longer than a slot: the call is refused, which all ranks are told, whatever else is under way.
+/// An element that is folded is longer than a slot: the call is refused, which all ranks are told, whatever else is in
+/// flight.
 #[test]
 fn elements_longer_than_a_slot_are_refused_and_nobody_hangs() {
     let (mut none, mut some) = (0, 0);
@@ -66,7 +67,7 @@ fn elements_longer_than_a_slot_are_refused_and_nobody_hangs() {
         let reports = threads::run(&program, LIMIT).unwrap();
         let members = &program.groups()[comm];
         for (rank, report) in reports.iter().enumerate() {
-            // Who has no part in it may find that one who had has ended.
+            // A rank that does not take part may find that one that did has ended.
             let told = match &report.end {
                 Ending::Failed(error) => error.contains(&words) || error.contains("refused"),
                 Ending::Bereft => true,
@@ -82,7 +83,8 @@ fn elements_longer_than_a_slot_are_refused_and_nobody_hangs() {
     assert!(none >= 10 && some >= 30, "{none} {some}");
 }
 
-/// The same interleavings each time, down to single accesses to a segment; short, as most of it is handing over.
+/// The same interleavings each time, down to single accesses to a segment. The programs are short, as handing over
+/// takes most of the time.
 #[test]
 fn drawn_programs_pass_in_turns() {
     for seed in 0..150 {

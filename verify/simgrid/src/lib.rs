@@ -1,6 +1,8 @@
-//! Algorithms over messages under SimGrid's SMPI: what `collectives.c` calls, by name, on the layer that it brings.
+//! Algorithms over messages under SimGrid's SMPI: the functions that `collectives.c` calls, by name, on its own message
+//! layer.
 //!
-//! The same [`Team`] runs the same schedules over a real MPI. All ranks are contexts of one process here: nothing is static.
+//! The same [`Team`] runs the same schedules over a real MPI. All ranks are contexts of one process here, so nothing is
+//! static.
 
 use core::ffi::{CStr, c_char, c_int};
 use core::fmt;
@@ -15,12 +17,12 @@ use unisono_kernel::topology::{Level, Levels, Locality};
 use unisono_mpi::attach::{AttachError, Team};
 use unisono_mpi::messages::{Endpoint, Layer};
 
-/// What reductions fold with.
+/// The operation of reductions.
 const OP: Op = Op::SUM_I32;
 /// The root.
 const ROOT: Rank = 0;
 
-/// One rank's end, and where everyone is.
+/// One rank's endpoint, and the places of all ranks.
 #[derive(Debug)]
 pub struct Party {
     team: Team,
@@ -33,7 +35,7 @@ pub struct Party {
 /// Why a call did not succeed.
 #[derive(Debug)]
 enum Failure {
-    /// No such algorithm, or no such levels.
+    /// The algorithm or the levels do not exist.
     Unknown,
     Plan(PlanError),
     Attach(AttachError),
@@ -81,8 +83,8 @@ impl Party {
         Ok(Self { team, seat, places, order, localities: (0..size).map(locality).collect() })
     }
 
-    /// Runs `COLLECTIVE/ALGORITHM`, as `bcast/binomial`, `reduce/levels-8192/chain`; with `@LEVELS` behind it, over these
-    /// levels alone.
+    /// Runs `COLLECTIVE/ALGORITHM`, as `bcast/binomial`, `reduce/levels-8192/chain`; with `@LEVELS` at the end, over
+    /// these levels alone.
     fn run(&mut self, name: &str, send: &[u8], receive: &mut [u8], bytes: u64) -> Result<(), Failure> {
         let Self { team, seat, places, order, localities } = self;
         let (name, levels) = match name.split_once('@') {
@@ -117,7 +119,7 @@ fn go(team: &mut Team, plan: impl Schedule, send: &[u8], receive: &mut [u8]) -> 
     Ok(unsafe { team.run(plan, send, receive) }?)
 }
 
-/// This rank's end, on its layer; null where the communicator has no rank.
+/// This rank's endpoint, on its layer; null where the communicator has no ranks.
 ///
 /// # Safety
 /// The layer does what `unisono_messages.h` says, and is given to this call.

@@ -1,5 +1,6 @@
 //! The explorer's long tier: all mixes of operations up to a length, from the smallest family to
-//! the largest, until the budget is spent. Says of each family what was explored and what was cut.
+//! the largest, until the budget is spent. It prints for each family which models were explored and which were cut
+//! short.
 
 use std::process::ExitCode;
 use std::thread::available_parallelism;
@@ -77,7 +78,7 @@ impl Options {
                 "--budget" => options.budget = number(&name, &value, 1..=1 << 20)?,
                 "--states" => options.states = number(&name, &value, 1..=1 << 40)?,
                 "--threads" => options.threads = number(&name, &value, 1..=1024)?,
-                _ => return Err(format!("{name} is no option")),
+                _ => return Err(format!("{name} is not an option")),
             }
         }
         Ok(Some(options))
@@ -93,10 +94,10 @@ fn number<N: TryFrom<u64>>(name: &str, value: &str, bounds: std::ops::RangeInclu
 /// Most fragments of a message: one more than there are slots.
 const FRAGMENTS: usize = 3;
 
-/// Slots of the queues that exchanges run ahead in: a tick more than the one they take.
+/// Slots of the queues in which exchanges post ahead: one step more than the one that is taken.
 const AHEAD: u32 = 4;
 
-/// A family, how many fragments its cut messages have, and how many slots the queues.
+/// A family, the number of fragments of its long messages, and the number of slots of the queues.
 struct Tier {
     family: Family,
     fragments: usize,
@@ -104,8 +105,8 @@ struct Tier {
 }
 
 impl Tier {
-    /// All mixes of one length, the papers' queue in so many sets. Mixes of one or two operations are made of all
-    /// trees up to three processes, of sums in place and of paper P2's operations too.
+    /// All mixes of one length, with the papers' queue in so many sets. Mixes of one or two operations also have all
+    /// trees (up to three processes), sums in place and paper P2's operations.
     fn new(ranks: u32, length: u32, fragments: usize, sets: u32) -> Self {
         let trees: &[Tree] = match (ranks, length) {
             (..=2, _) => &[Tree::Flat],
@@ -120,14 +121,14 @@ impl Tier {
         Self { family: Family { ranks, sets, alphabet, length }, fragments, slots: 2 }
     }
 
-    /// All mixes of exchanges and the queue's broadcasts, in queues in which they run ahead.
+    /// All mixes of exchanges and the queue's broadcasts, in queues in which they post ahead.
     fn ahead(ranks: u32, length: u32, fragments: usize) -> Self {
         let mut alphabet = exchanges(ranks, fragments);
         alphabet.extend((0..ranks).map(|root| Operation::queue(root, fragments)));
         Self { family: Family { ranks, sets: 1, alphabet, length }, fragments, slots: AHEAD }
     }
 
-    /// The mixes that no other tier has.
+    /// The mixes that are in no other tier.
     fn models(&self) -> impl Iterator<Item = Program> + '_ {
         let sets = |program: &Program| program.operations.iter().any(Operation::has_sets);
         let cut = |program: &Program| program.operations.iter().any(Operation::is_cut);
@@ -137,8 +138,8 @@ impl Tier {
         self.family.spread().filter(new).map(|program| program.with_slots(self.slots))
     }
 
-    /// A guess of the states: what to explore first. The places of one process in one operation were
-    /// measured with four processes, those of exchanges that run ahead with two.
+    /// An estimate of the number of states, by which models are ordered. The places of one process in one operation
+    /// were measured with four processes, those of exchanges that run ahead with two.
     fn cost(&self) -> u64 {
         let Family { ranks, length, sets, .. } = self.family;
         let places = if sets == 1 { [10, 15, 31] } else { [14, 25, 57] }[self.fragments.clamp(1, FRAGMENTS) - 1];
@@ -199,7 +200,7 @@ fn tiers(options: &Options) -> Report {
     total
 }
 
-/// Drawn programs; by order those that have no requests.
+/// Explores drawn programs; by order only those without requests.
 fn random(options: &Options, time: Duration) -> Drawn {
     let limits = Limits { states: options.states, until: Some(Instant::now() + time) };
     let (low, high) = options.ranks;

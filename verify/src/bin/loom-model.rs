@@ -1,6 +1,6 @@
 //! Runs one loom model, sound or flawed, or one of its mutants: `loom-model PROTOCOL [MUTANT]`, `loom-model --list`.
 //!
-//! Exit code 0: no execution failed and some completed on all ranks. A race or wrong data panics.
+//! Exit code 0: no execution failed, and at least one completed on all ranks. A race or wrong data panics.
 
 use std::process::ExitCode;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! Every algorithm over messages on real MPI messages, against the oracle; and what goes wrong with messages.
+//! Every algorithm over messages on real MPI messages, against the oracle; and errors of messages.
 //!
 //! ```text
 //! mpirun -n 5 mpi-messages LIBUNISONO LIBMPI [--large] [--each N]   on the last rank's stdout: messages: N passed, N failed
@@ -22,7 +22,7 @@ use unisono_verify::cases::{self, Stage, User, bytes, seat};
 /// This rank's share of all checks.
 struct Check {
     team: Team,
-    /// Cases so far, and of how many one is run.
+    /// The number of cases so far; one of so many is run.
     cases: u64,
     each: u64,
     passed: u64,
@@ -65,7 +65,7 @@ impl Check {
 
 impl Stage for Check {
     fn lengths(&self) -> &'static [u64] {
-        // Beyond what the MPIs send at once.
+        // Longer than a message that the MPIs send at once.
         &[20_000]
     }
 
@@ -107,12 +107,12 @@ fn team(library: &Library, world: c_int, bound: Duration) -> Team {
     team
 }
 
-/// Did it fail so?
+/// Checks that the result is this error.
 fn fails_with(result: Result<(), AttachError>, wanted: AttachError) -> Result<(), String> {
     if result == Err(wanted.clone()) { Ok(()) } else { Err(format!("{result:?}, not {wanted:?}")) }
 }
 
-/// What goes wrong, each on a team of its own: who is told, and by what name.
+/// Errors, each on a team of its own: the rank that gets the error, and the rank that it names.
 fn faults(check: &mut Check, connect: impl Fn(Duration) -> Team) {
     let (me, size) = (check.rank(), check.size());
     for (sent, received) in [(10, 5), (5, 10), (1 << 20, 5), (1 << 20, (1 << 20) + 1)] {
@@ -128,7 +128,7 @@ fn faults(check: &mut Check, connect: impl Fn(Duration) -> Team) {
         }
         drop(team);
     }
-    // Nobody sends to the last rank: its wait ends, and names rank 0.
+    // No rank sends to the last rank: its wait ends, and the error names rank 0.
     let mut team = connect(Duration::from_millis(200));
     if me == size - 1 {
         let mut data = [0; 8];
@@ -144,10 +144,13 @@ fn faults(check: &mut Check, connect: impl Fn(Duration) -> Team) {
     let mut byte = [0; 1];
     // SAFETY: refused, so nothing holds the byte.
     let posted = unsafe { team.messages_mut().post_recv(size, Tag(0), Buf::of_mut(&mut byte)) };
-    check.count("a rank that is none", if posted == Err(NO_SUCH_RANK) { Ok(()) } else { Err(format!("{posted:?}")) });
+    check.count(
+        "a rank that does not exist",
+        if posted == Err(NO_SUCH_RANK) { Ok(()) } else { Err(format!("{posted:?}")) },
+    );
 }
 
-/// Tags beyond the MPI's: each collective has its own all the same.
+/// Operations' numbers above the MPI's largest tag: each collective still has a tag of its own.
 fn tags(check: &mut Check) {
     let (me, size) = (check.rank(), check.size());
     for tag in [0, 1, (1 << 20) - 1, 1 << 30, (1 << 31) - 1, 1 << 31, u64::from(u32::MAX) + 7, u64::MAX] {
@@ -168,7 +171,7 @@ fn tags(check: &mut Check) {
     }
 }
 
-/// A message whose bytes no C `int` counts.
+/// A message with more bytes than a C `int` can count.
 fn large(check: &mut Check) {
     const BYTES: u64 = (1 << 31) + 4099;
     let (me, size) = (check.rank(), check.size());

@@ -1,13 +1,14 @@
-//! Every algorithm over messages, as cases: what each rank plans, what its memory holds before, and after.
+//! Every algorithm over messages, as cases: each rank's plan, and its memory before and after.
 //!
-//! Whoever runs them is a [`Stage`]: the toy network of the tests runs all ranks of a case, a process of an MPI job its own.
+//! A [`Stage`] runs them: the tests' network in one thread runs all ranks of a case, a process of an MPI job its own
+//! rank.
 
 mod moves;
 mod reductions;
 
 pub use moves::{Varying, allgather_case, alltoall_case, gather_case, scatter_case};
 pub use moves::{allgathers, alltoalls, barriers, broadcasts, gathers_and_scatters};
-pub use reductions::{FOLDS, folded, length, operand, reduce_scatter_case, scan_case, to_bytes, user};
+pub use reductions::{FOLDS, Operand, folded, length, operand, reduce_scatter_case, scan_case, to_bytes, user};
 pub use reductions::{allreduces, reduce_scatters, reduces, scans};
 
 use crate::oracle::mix;
@@ -25,12 +26,12 @@ pub struct User {
 
 /// Runs cases.
 pub trait Stage {
-    /// Lengths beside those of all stages: bytes or elements.
+    /// Lengths in addition to those of all stages: bytes or elements.
     fn lengths(&self) -> &'static [u64] {
         &[]
     }
 
-    /// Runs a case of `size` ranks: by rank, what each plans, its memory before, and its result after.
+    /// Runs a case of `size` ranks, given each rank's plan, its memory before, and its result after.
     fn case<S: Schedule>(
         &mut self,
         name: &str,
@@ -60,7 +61,7 @@ fn lengths(size: u32, all: &[u64], stage: &impl Stage) -> std::vec::IntoIter<u64
     [few, stage.lengths()].concat().into_iter()
 }
 
-/// Roots worth a case: the ends and what lies between.
+/// The roots of cases: the first, the last and one between.
 pub fn roots(size: u32) -> impl Iterator<Item = u32> {
     let mut roots = vec![0, 1, size / 2, size - 1];
     roots.retain(|&root| root < size);
@@ -71,7 +72,7 @@ pub fn roots(size: u32) -> impl Iterator<Item = u32> {
 /// Rank `rank` of `size`.
 ///
 /// # Panics
-/// It is none.
+/// `rank` is not below `size`.
 pub fn seat(rank: u32, size: u32) -> Seat {
     Seat::new(rank, size).expect("a rank below the size")
 }

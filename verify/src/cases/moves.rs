@@ -6,7 +6,7 @@ use unisono_kernel::msg::schedule::Area;
 use unisono_kernel::msg::{Parts, Schedule, allgather, alltoall, barrier, bcast, gather, scatter};
 use unisono_kernel::pattern::bagds::{Table, stages, table_words, work_words};
 
-/// Counts and displacements of blocks that vary, in falling order and with gaps; one in four has nothing.
+/// Counts and displacements of blocks that vary, in reverse order and with gaps; one in four is empty.
 #[derive(Clone, Debug)]
 pub struct Varying {
     counts: Vec<u64>,
@@ -34,14 +34,14 @@ impl Varying {
 
 /// `block` at a rank's place in `memory`.
 fn put(memory: &mut [u8], parts: Parts<'_>, rank: u32, block: &[u8]) {
-    // A block of nothing may lie anywhere.
+    // An empty block may lie anywhere.
     if !block.is_empty() {
         let at = parts.place(Area::Receive, rank).at as usize;
         memory[at..at + block.len()].copy_from_slice(block);
     }
 }
 
-/// What the block from `sender` to `receiver` holds.
+/// The data of the block from `sender` to `receiver`.
 fn between(sender: u32, receiver: u32, len: u64) -> Vec<u8> {
     bytes(sender * 64 + receiver, len)
 }
@@ -78,7 +78,7 @@ pub fn gathers_and_scatters(size: u32, stage: &mut impl Stage) {
                         gather::plan(seat(rank, size), parts.len(rank), parts, root, in_place, algorithm)
                             .expect("a plan")
                     };
-                    gather_case(stage, &name, (size, parts), root, in_place, plan);
+                    gather_case(stage, &name, size, parts, root, in_place, plan);
                 }
             }
             for algorithm in [Scatter::Linear, Scatter::Binomial] {
@@ -88,18 +88,19 @@ pub fn gathers_and_scatters(size: u32, stage: &mut impl Stage) {
                         scatter::plan(seat(rank, size), parts.len(rank), parts, root, in_place, algorithm)
                             .expect("a plan")
                     };
-                    scatter_case(stage, &name, (size, parts), root, in_place, plan);
+                    scatter_case(stage, &name, size, parts, root, in_place, plan);
                 }
             }
         }
     }
 }
 
-/// A gather of `parts` as `plan` does it.
+/// A gather of `parts` by `plan`.
 pub fn gather_case<S: Schedule>(
     stage: &mut impl Stage,
     name: &str,
-    (size, parts): (u32, Parts<'_>),
+    size: u32,
+    parts: Parts<'_>,
     root: u32,
     in_place: bool,
     plan: impl Fn(u32) -> S,
@@ -109,11 +110,12 @@ pub fn gather_case<S: Schedule>(
     stage.case(name, size, plan, before, after);
 }
 
-/// A scatter of `parts` as `plan` does it.
+/// A scatter of `parts` by `plan`.
 pub fn scatter_case<S: Schedule>(
     stage: &mut impl Stage,
     name: &str,
-    (size, parts): (u32, Parts<'_>),
+    size: u32,
+    parts: Parts<'_>,
     root: u32,
     in_place: bool,
     plan: impl Fn(u32) -> S,
@@ -127,7 +129,7 @@ pub fn scatter_case<S: Schedule>(
     stage.case(name, size, plan, before, after);
 }
 
-/// The memory of a rank that has a block of its own, and has everyone's if it is `central`.
+/// The memory of a rank that has a block of its own, and all ranks' blocks if it is `central`.
 fn before(rank: u32, parts: Parts<'_>, in_place: bool, central: bool) -> User {
     let (block, mut receive) = (bytes(rank, parts.len(rank)), vec![0x55; parts.reach() as usize]);
     match (central, in_place) {
@@ -140,7 +142,7 @@ fn before(rank: u32, parts: Parts<'_>, in_place: bool, central: bool) -> User {
     }
 }
 
-/// The blocks of all, with what lies between them.
+/// The blocks of all ranks, with the gaps between them.
 fn gathered(size: u32, parts: Parts<'_>) -> Vec<u8> {
     let mut all = vec![0x55; parts.reach() as usize];
     (0..size).for_each(|rank| put(&mut all, parts, rank, &bytes(rank, parts.len(rank))));
@@ -170,17 +172,18 @@ pub fn allgathers(size: u32, stage: &mut impl Stage) {
                     let table = Some(tables[rank as usize]);
                     allgather::plan(seat(rank, size), parts, in_place, algorithm, table).expect("a plan")
                 };
-                allgather_case(stage, &name, (size, parts), in_place, plan);
+                allgather_case(stage, &name, size, parts, in_place, plan);
             }
         }
     }
 }
 
-/// An allgather of `parts` as `plan` does it.
+/// An allgather of `parts` by `plan`.
 pub fn allgather_case<S: Schedule>(
     stage: &mut impl Stage,
     name: &str,
-    (size, parts): (u32, Parts<'_>),
+    size: u32,
+    parts: Parts<'_>,
     in_place: bool,
     plan: impl Fn(u32) -> S,
 ) {
@@ -190,7 +193,7 @@ pub fn allgather_case<S: Schedule>(
 /// Alltoalls among `size` processes.
 pub fn alltoalls(size: u32, stage: &mut impl Stage) {
     use alltoall::Algorithm::{Bruck, Linear, Pairwise};
-    // The block from s to r is as long as both say: counts of a symmetric matrix, so that they serve in place too.
+    // The counts are a symmetric matrix, so that they can be used in place, too.
     let count =
         |sender: u32, receiver: u32| mix(u64::from(sender.min(receiver)) << 8 | u64::from(sender.max(receiver))) % 4;
     let rows: Vec<Varying> = (0..size)
@@ -222,7 +225,7 @@ pub fn alltoalls(size: u32, stage: &mut impl Stage) {
     }
 }
 
-/// An alltoall as `plan` does it; `parts` are the blocks each rank has for the others, as long as theirs for it.
+/// An alltoall by `plan`; `parts` are the blocks of each rank for the others, as long as theirs for it.
 pub fn alltoall_case<'p, S: Schedule>(
     stage: &mut impl Stage,
     name: &str,

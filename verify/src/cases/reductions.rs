@@ -33,7 +33,7 @@ pub fn folded(fold: Fold, ranks: std::ops::Range<u32>, elements: u64) -> Vec<u8>
     to_bytes(&result)
 }
 
-/// A process's memory before: the operand is the input, or in place in the result area, where the result goes.
+/// A process's memory before the call: the operand is the input, or in place it lies in the result area.
 pub fn user(fold: Fold, rank: u32, elements: u64, in_place: bool, wants: bool) -> User {
     let operand = to_bytes(&operand(fold, rank, elements));
     match (in_place, wants) {
@@ -68,7 +68,7 @@ pub fn reduces(size: u32, stage: &mut impl Stage) {
     }
 }
 
-/// Reductions to everyone among `size` processes.
+/// Reductions to all ranks among `size` processes.
 pub fn allreduces(size: u32, stage: &mut impl Stage) {
     use allreduce::Algorithm::{Doubling, Rabenseifner, Ring, SegmentedRing};
     for algorithm in [Doubling, Ring, SegmentedRing(8), SegmentedRing(16), SegmentedRing(40), Rabenseifner] {
@@ -90,7 +90,7 @@ pub fn allreduces(size: u32, stage: &mut impl Stage) {
     }
 }
 
-/// Reductions of a block for each among `size` processes.
+/// Reductions of a block for each rank among `size` processes.
 pub fn reduce_scatters(size: u32, stage: &mut impl Stage) {
     use reduce_scatter::Algorithm::{Pairwise, Ring};
     let varying: Vec<u64> = (0..size).map(|rank| mix(rank.into()) % 5).collect();
@@ -113,17 +113,18 @@ pub fn reduce_scatters(size: u32, stage: &mut impl Stage) {
                 let plan = |rank| {
                     reduce_scatter::plan(seat(rank, size), parts, fold.op(), in_place, algorithm).expect("a plan")
                 };
-                reduce_scatter_case(stage, &name, (size, parts), fold, in_place, plan);
+                reduce_scatter_case(stage, &name, size, parts, fold, in_place, plan);
             }
         }
     }
 }
 
-/// A reduction of a block for each as `plan` does it.
+/// A reduction of a block for each rank by `plan`.
 pub fn reduce_scatter_case<S: Schedule>(
     stage: &mut impl Stage,
     name: &str,
-    (size, parts): (u32, Parts<'_>),
+    size: u32,
+    parts: Parts<'_>,
     fold: Fold,
     in_place: bool,
     plan: impl Fn(u32) -> S,
@@ -155,21 +156,33 @@ pub fn scans(size: u32, stage: &mut impl Stage) {
                 let (bytes, op) = (length(fold, elements), fold.op());
                 let plan =
                     |rank| scan::plan(seat(rank, size), bytes, op, in_place, exclusive, algorithm).expect("a plan");
-                scan_case(stage, &name, size, (fold, elements, in_place), exclusive, plan);
+                scan_case(stage, &name, size, Operand { fold, elements, in_place }, exclusive, plan);
             }
         }
     }
 }
 
-/// A scan as `plan` does it.
+/// The operand of a scan.
+#[derive(Clone, Copy, Debug)]
+pub struct Operand {
+    /// The operation and its elements.
+    pub fold: Fold,
+    /// The number of elements.
+    pub elements: u64,
+    /// Does the operand lie in the result area?
+    pub in_place: bool,
+}
+
+/// A scan by `plan`.
 pub fn scan_case<S: Schedule>(
     stage: &mut impl Stage,
     name: &str,
     size: u32,
-    (fold, elements, in_place): (Fold, u64, bool),
+    operand: Operand,
     exclusive: bool,
     plan: impl Fn(u32) -> S,
 ) {
+    let Operand { fold, elements, in_place } = operand;
     let before = |rank| user(fold, rank, elements, in_place, true);
     let after = |rank| match (exclusive, rank) {
         (true, 0) => before(0).receive,

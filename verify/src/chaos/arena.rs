@@ -40,14 +40,14 @@ impl Guarded {
     /// Overwrites the bytes between the guards.
     pub(super) fn set(&self, bytes: &[u8]) {
         assert_eq!(bytes.len(), self.len);
-        // SAFETY: `len` bytes lie behind `base`, in cells; nobody else is running.
+        // SAFETY: `len` bytes lie from `base` on, in cells; no other thread runs.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.base(), self.len) };
     }
 
     /// A copy of all bytes, guards included.
     fn all(&self) -> Vec<u8> {
         let mut all = vec![0; self.lines.len() * LINE];
-        // SAFETY: as many bytes as there are lines, in cells; nobody else is running.
+        // SAFETY: as many bytes as there are lines, in cells; no other thread runs.
         unsafe { std::ptr::copy_nonoverlapping(self.first(), all.as_mut_ptr(), all.len()) };
         all
     }

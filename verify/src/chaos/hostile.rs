@@ -1,4 +1,4 @@
-//! What a hostile peer leaves in a segment: words between two polls, a header, a state word.
+//! A hostile peer's stores to a segment: words between two polls, a header, a state word.
 
 use super::arena::Guarded;
 use super::{Bytes, Segment};
@@ -30,12 +30,12 @@ pub(super) fn store(segment: &Segment, choice: u8, bytes: &mut Bytes<'_>) {
 
 /// Attaches to arbitrary bytes: an error, or a layout that lies inside what is mapped.
 ///
-/// The first byte says how much of the header is mended, so that a fuzzer gets past the checks:
-/// nothing, magic and version, also size and hash, also the size that is said to be mapped.
-/// Answers whether a layout was found.
+/// The first byte chooses how much of the header is corrected, so that a fuzzer gets past the checks:
+/// nothing; magic and version; also size and hash; also the size of the mapping that is passed.
+/// Returns whether a layout was found.
 ///
 /// # Panics
-/// When something does not hold.
+/// When a condition does not hold.
 pub fn attach(data: &[u8]) -> bool {
     let Some((&mode, memory)) = data.split_first() else { return false };
     let memory = &memory[..memory.len().min(1 << 16)];
@@ -59,7 +59,7 @@ pub fn attach(data: &[u8]) -> bool {
     // SAFETY: guarded above, accessed through this view alone while it lives.
     let region = unsafe { Mapped::new(guarded.base(), contents.len() as u64) }.expect("a line is aligned");
     let mapped = match planned {
-        // A view stays within its own bytes whatever `attach` is told.
+        // A view stays within its own bytes, whatever size is passed to `attach`.
         Some(layout) if mode & 3 == 3 => layout.bytes(),
         _ => contents.len() as u64,
     };
@@ -87,7 +87,7 @@ fn put(memory: &mut [u8], word: usize, value: u64) {
     }
 }
 
-/// The layout that follows from the header's parameters, if they are good.
+/// The layout that follows from the header's parameters, if they are valid.
 fn plan(word: impl Fn(usize) -> u64) -> Result<Layout, ()> {
     let narrow = |i| u32::try_from(word(i)).map_err(drop);
     let cico = match (word(9), word(10), word(11)) {
@@ -103,7 +103,8 @@ fn plan(word: impl Fn(usize) -> u64) -> Result<Layout, ()> {
     Layout::new(Params { ranks, page: word(5), lines, queue_slots, queue_fragment, cico, mailboxes }).map_err(drop)
 }
 
-/// Every word and extent of the layout lies inside its bytes, for ranks, slots and operations at the edges.
+/// Asserts that every word and extent of the layout lies inside its bytes, for the first and the last ranks, slots and
+/// operations.
 fn inside(layout: &Layout) {
     let edges = |n: u64| [0, 1, n / 2, n.saturating_sub(2), n - 1].map(|i| i.min(n - 1));
     let word = |offset: u64| {
@@ -181,7 +182,7 @@ pub fn poison(data: &[u8]) {
     let Some(found) = state::look(&segment.region, &segment.layout) else { return };
     assert!(found.rank < 1 << 20 && found.operation < 1 << 30, "{found:?}");
     assert!(!found.to_string().is_empty());
-    // The first poison counts, whoever comes later.
+    // The first poison counts, whichever rank comes later.
     let later = unisono_kernel::error::Poison { rank: 0, operation: 1, cause: Cause::Died };
     assert_eq!(state::poison(&segment.region, &segment.layout, 0, later), found);
 }

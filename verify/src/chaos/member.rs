@@ -1,4 +1,4 @@
-//! One process of a program: its communicator, the call that it is at, the machine of that call.
+//! One process of a program: its communicator, its present call, the machine of that call.
 
 use super::program::Call;
 use super::stage::Stage;
@@ -31,9 +31,9 @@ fn build<'s>(me: &Member, stage: &'s Stage<'_>, index: usize) -> Result<Any<'s>,
     }
 }
 
-/// What a poll has led to.
+/// The outcome of a poll.
 pub(super) enum Outcome {
-    /// There is more to do.
+    /// The process is not complete yet.
     Going,
     /// All calls are complete here.
     Finished,
@@ -45,17 +45,17 @@ pub(super) enum Outcome {
 pub(super) struct Process<'s, R> {
     comm: Comm<R>,
     stage: &'s Stage<'s>,
-    /// The call that it is at.
+    /// The number of the present call.
     at: usize,
     machine: Option<Any<'s>>,
-    /// What the machine answered last.
+    /// What the machine returned last.
     waits: Option<WaitSet>,
-    /// It has failed and gave up.
+    /// The process has failed and given up.
     over: bool,
 }
 
 impl<'s, R: Region> Process<'s, R> {
-    /// The processes of a segment, of which each has a view.
+    /// The processes of a segment; each has a view of it.
     pub(super) fn all((layout, base): (Layout, Base), view: impl Fn(Rank) -> R, stage: &'s Stage<'s>) -> Vec<Self> {
         let comm = |rank| Comm::resume(view(rank), layout, rank, base).expect("the rank is below the layout's");
         let process = |rank| Self { comm: comm(rank), stage, at: 0, machine: None, waits: None, over: false };
@@ -66,7 +66,7 @@ impl<'s, R: Region> Process<'s, R> {
         self.comm.member().rank()
     }
 
-    /// For reports.
+    /// The present call, for reports.
     pub(super) fn place(&self) -> (Rank, usize, Option<WaitSet>) {
         (self.rank(), self.at, self.waits)
     }
@@ -101,8 +101,8 @@ impl<'s, R: Region> Process<'s, R> {
     }
 
     /// Polls once, among members that keep the protocol: without an awaited event nothing changes,
-    /// and what is waited for has not happened yet.
-    /// `segment` is for looks that are no process's.
+    /// and no event for which it waits has happened yet. `segment` is a view through which
+    /// the check looks, without being a process.
     pub(super) fn poll_checked(&mut self, segment: impl Region) -> Outcome {
         let mut looker = Comm::with_member(segment, self.comm.member().clone());
         let idle = self.waits.filter(|on| !looker.ready(on));
@@ -118,7 +118,7 @@ impl<'s, R: Region> Process<'s, R> {
         outcome
     }
 
-    /// Polls once, as a driver does on a segment that may hold anything.
+    /// Polls once, as a driver does, on a segment whose words may have any values.
     pub(super) fn poll_hostile(&mut self, looks: bool, goes_on: bool) {
         if self.over || self.at == self.stage.calls().len() {
             return;
@@ -133,13 +133,13 @@ impl<'s, R: Region> Process<'s, R> {
             };
             let (rank, operation) = (self.rank(), self.comm.member().operation());
             let counts = self.comm.poison_with(Poison { rank, operation, cause });
-            // A rank beyond the members is one of another node.
+            // A rank that is not a member would be one of another node.
             assert!(counts.rank < 1 << 20);
             self.fail(goes_on);
         }
     }
 
-    /// The call is over; a driver whose state word was cleared may make another.
+    /// The call has ended; a driver whose state word was cleared may make another call.
     fn fail(&mut self, goes_on: bool) {
         self.next();
         self.over = !goes_on;

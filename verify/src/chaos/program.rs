@@ -1,4 +1,4 @@
-//! What the processes run: a layout and a few calls, decoded from bytes.
+//! The program that the processes run: a layout and a few calls, decoded from bytes.
 
 use super::Bytes;
 use super::uneven::Uneven;
@@ -23,13 +23,13 @@ pub(super) enum Call {
     Allreduce { op: Fold, bytes: u64, in_place: u8 },
     /// Paper P2's collectives.
     Spread(Spread),
-    /// Those that exchange through lines and queues; `ordered`: reductions do not commute.
+    /// The collectives that exchange through lines and queues; `ordered`: the reduction does not commute.
     Exchange { exchange: Exchange, ordered: bool },
-    /// Blocks of a length for each pair.
+    /// Alltoallv, with a length of its own for each pair.
     Uneven(Uneven),
 }
 
-/// Which operation.
+/// The collective.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fold {
     SumF64,
@@ -78,7 +78,7 @@ impl Fold {
     }
 }
 
-/// A place for all counts to begin: zero, or three operations before a counter of 16 bits would wrap, and so on.
+/// The value from which all counts begin: zero, or three operations before a counter of 16 bits would wrap, and so on.
 fn near(which: u8) -> Base {
     let wrap = match which % 6 {
         0 => return Base::default(),
@@ -97,7 +97,7 @@ fn near(which: u8) -> Base {
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     pub(super) params: Params,
-    /// Where all counts begin.
+    /// The value from which all counts begin.
     pub(super) base: Base,
     pub(super) calls: Vec<Call>,
 }
@@ -113,7 +113,7 @@ impl Program {
             page: 256,
             lines: 2 << bytes.below(2),
             queue_slots: 1 << bytes.below(3),
-            // At least a piece of the least size for everyone.
+            // At least a piece of the smallest size for each process.
             queue_fragment: (64 * (1 + bytes.below(3))).max(32 * u64::from(ranks)).next_multiple_of(64),
             cico: Some(Cico { slots, fragment: 1 + bytes.below(97), sets }),
             mailboxes: None,

@@ -1,4 +1,4 @@
-//! The buffers of a program's calls: what they hold before, and what the oracle expects in them afterwards.
+//! The buffers of a program's calls: their contents before, and those that the oracle expects afterwards.
 
 use super::arena::Guarded;
 use super::program::{Call, Program};
@@ -7,10 +7,10 @@ use crate::oracle::mix;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::data::datatype::{Data, Datatype};
 
-/// What buffers hold where nobody has written.
+/// The value of bytes that no rank has written.
 const FILL: u8 = 0x5C;
 
-/// How one rank's bytes of one call lie in its buffer.
+/// The layout of one rank's bytes of one call in its buffer.
 struct Shape {
     bytes: usize,
     block: usize,
@@ -38,7 +38,7 @@ impl Shape {
         Self { bytes, block, displacements: (0..count).map(displacement).collect(), kind }
     }
 
-    /// Where packed byte `i` lies, by the definition of the datatype.
+    /// The offset of packed byte `i`, by the definition of the datatype.
     fn place(&self, i: usize) -> usize {
         self.displacements[i / self.block] as usize + i % self.block
     }
@@ -81,18 +81,18 @@ impl Shape {
 /// One rank's buffers of one call.
 struct Buffers {
     shape: Shape,
-    /// What is sent from other memory, and its bytes.
+    /// A separate send buffer, and its bytes.
     send: Option<(Guarded, Vec<u8>)>,
     receive: Guarded,
-    /// What `receive` holds before and after.
+    /// The contents of `receive` before and after.
     before: Vec<u8>,
     after: Vec<u8>,
-    /// Which of its bytes the call may write.
+    /// For each of its bytes: may the call write it?
     written: Vec<bool>,
 }
 
 impl Buffers {
-    /// `receive` alone, of which `written` may change.
+    /// The buffer `receive` alone, of which the bytes `written` may change.
     fn new((before, after): (Vec<u8>, Vec<u8>), written: Vec<bool>, skew: usize) -> Self {
         let receive = filled(&before, skew);
         Self { shape: Shape::new(0, 0), send: None, receive, before, after, written }
@@ -113,7 +113,7 @@ pub(super) struct Stage<'p> {
     buffers: Vec<Vec<Buffers>>,
 }
 
-/// Packed bytes of a rank in a call; finite as numbers of any kind.
+/// The packed bytes of a rank in a call, which are finite as numbers of any type.
 fn pattern(call: usize, rank: usize, bytes: u64) -> Vec<u8> {
     let byte = |i: usize| (i * 37 + i / 255 + call * 11 + rank * 101 + 1) as u8;
     // The topmost byte of each word stays small: no infinities, no NaNs.
@@ -124,7 +124,7 @@ impl<'p> Stage<'p> {
     pub(super) fn new(program: &'p Program) -> Self {
         let (ranks, slot) = (program.params.ranks, program.params.queue_fragment as usize);
         let of_call =
-            |(index, call): (usize, &Call)| (0..ranks).map(|rank| buffers(index, *call, rank, (ranks, slot))).collect();
+            |(index, call): (usize, &Call)| (0..ranks).map(|rank| buffers(index, *call, rank, ranks, slot)).collect();
         Self { program, buffers: program.calls.iter().enumerate().map(of_call).collect() }
     }
 
@@ -132,14 +132,14 @@ impl<'p> Stage<'p> {
         &self.program.calls
     }
 
-    /// The data that `rank` passes to call `index`: what it sends, and what it receives.
+    /// The data that `rank` passes to call `index`: to send, and to receive.
     pub(super) fn data(&self, index: usize, rank: u32) -> (Data<'_>, Data<'_>) {
         let Buffers { shape, send, receive, .. } = &self.buffers[index][rank as usize];
         let receive = shape.data(receive);
         (send.as_ref().map_or(receive, |(send, _)| shape.data(send)), receive)
     }
 
-    /// The memory that `rank` passes to call `index`, where that divides it by itself.
+    /// The memory that `rank` passes to call `index`, where the call itself divides it into send and receive buffers.
     pub(super) fn memory(&self, index: usize, rank: u32) -> *mut u8 {
         self.buffers[index][rank as usize].receive.base()
     }
@@ -151,14 +151,14 @@ impl<'p> Stage<'p> {
         })
     }
 
-    /// Every buffer holds the oracle's bytes, between blocks what it held before.
+    /// Asserts that every buffer holds the oracle's bytes, and its old ones between blocks.
     pub(super) fn check_data(&self) {
         for (buffers, place) in self.each() {
             assert_eq!(buffers.receive.get(), buffers.after, "{place}");
         }
     }
 
-    /// Guards, holes between blocks, and what is only read are as they were.
+    /// Asserts that guards, holes between blocks, and send buffers are unchanged.
     pub(super) fn check_frame(&self) {
         for (Buffers { send, receive, before, written, .. }, place) in self.each() {
             assert!(receive.intact(), "beyond a buffer: {place}");
@@ -180,7 +180,7 @@ fn filled(bytes: &[u8], skew: usize) -> Guarded {
 }
 
 /// The buffers of `rank` in a call, and what the oracle expects in them.
-fn buffers(index: usize, call: Call, rank: u32, (ranks, slot): (u32, usize)) -> Buffers {
+fn buffers(index: usize, call: Call, rank: u32, ranks: u32, slot: usize) -> Buffers {
     let skew = (index * 3 + rank as usize * 5) % 16;
     let pattern = |rank: u32, bytes| pattern(index, rank as usize, bytes);
     match call {
@@ -205,7 +205,7 @@ fn buffers(index: usize, call: Call, rank: u32, (ranks, slot): (u32, usize)) -> 
             Buffers { shape: Shape::new(bytes, 0), send, ..Buffers::new((before, after), written, skew) }
         }
         Call::Spread(spread) => {
-            // No byte is as if nothing had been received.
+            // Every byte differs from its value before the call.
             let data = |rank, len: usize| pattern(rank, len as u64).iter().map(|byte| byte & 0x7F).collect();
             let [before, after] = [false, true].map(|done| spread.fill(ranks, rank, done, data));
             Buffers::of_units(before, after, 4, skew)
@@ -213,17 +213,18 @@ fn buffers(index: usize, call: Call, rank: u32, (ranks, slot): (u32, usize)) -> 
         Call::Uneven(uneven) => {
             let block = |from: u32, to: u32, len| self::pattern(index + 16 * to as usize, from as usize, len);
             let all = |byte: u8| move |_, len: u64| vec![byte; len as usize];
-            let (shape, sent) = ((ranks, slot as u64), |to, len| block(rank, to, len));
-            let before = uneven.fill(shape, rank, all(FILL), sent);
-            let after = uneven.fill(shape, rank, |from, len| block(from, rank, len), sent);
-            let written = uneven.fill(shape, rank, all(1), all(0)).into_iter().map(|byte| byte == 1).collect();
+            let sent = |to, len| block(rank, to, len);
+            let before = uneven.fill(ranks, slot as u64, rank, all(FILL), sent);
+            let after = uneven.fill(ranks, slot as u64, rank, |from, len| block(from, rank, len), sent);
+            let written =
+                uneven.fill(ranks, slot as u64, rank, all(1), all(0)).into_iter().map(|byte| byte == 1).collect();
             Buffers::new((before, after), written, skew)
         }
         Call::Exchange { exchange, ordered } => {
             let word = |rank: u32, k: usize| mix((index as u64) << 40 | u64::from(rank) << 32 | k as u64);
             let fold = if ordered { fold } else { u64::wrapping_add };
-            let [before, after] = [false, true].map(|done| exchange.fill((ranks, slot), rank, done, word, fold));
-            // The operation that does not commute wants whole words.
+            let [before, after] = [false, true].map(|done| exchange.fill(ranks, slot, rank, done, word, fold));
+            // The operation that does not commute takes whole words.
             Buffers::of_units(before, after, 8, skew / 8 * 8)
         }
     }

@@ -1,4 +1,4 @@
-//! Alltoallv whose blocks have lengths of their own for each pair and each direction.
+//! Alltoallv whose blocks have a length of their own for each pair and each direction.
 
 use crate::explore::forever;
 use crate::oracle::mix;
@@ -12,12 +12,12 @@ use unisono_kernel::region::layout::LINE_PAYLOAD;
 use unisono_kernel::shm::alltoall::pairwise::alltoallv;
 use unisono_kernel::shm::engine::pairwise::Pairwise;
 
-/// Which lengths.
+/// The lengths of a call's blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Uneven(pub(super) u8);
 
 impl Uneven {
-    /// Bytes of what `from` has for `to`: often nothing, else around a bound of lines and of slots of so many bytes. The
+    /// Bytes of the block from `from` to `to`: often 0, else around a bound of lines and of slots of so many bytes. The
     /// blocks of some processes are all short.
     fn len(self, slot: u64, from: Rank, to: Rank) -> u64 {
         let pair = u64::from(self.0) << 32 | u64::from(from) << 8 | u64::from(to);
@@ -41,10 +41,12 @@ impl Uneven {
         (0..ranks).map(move |from| self.len(slot, from, rank))
     }
 
-    /// A process's memory before or after: what it sends, then what it receives; `data(from, to, bytes)` is a block.
+    /// A process's memory before or after the call: its send blocks, then its receive blocks; `data(from, to, bytes)`
+    /// is a block.
     pub(super) fn fill(
         self,
-        (ranks, slot): (u32, u64),
+        ranks: u32,
+        slot: u64,
         rank: Rank,
         received: impl Fn(Rank, u64) -> Vec<u8>,
         sent: impl Fn(Rank, u64) -> Vec<u8>,
@@ -54,7 +56,7 @@ impl Uneven {
         sent.chain(received).collect()
     }
 
-    /// Its machine, on such memory.
+    /// The process's machine, on such memory.
     pub(super) fn machine(self, me: &Member, memory: *mut u8) -> Result<Pairwise<'static>, Refusal> {
         let (slot, ranks, rank) = (me.layout().params().queue_fragment, me.size(), me.rank());
         let blocks = |at: *mut u8, counts: Vec<u64>| {

@@ -1,29 +1,29 @@
-//! Shared accesses: what one transition does.
+//! Accesses to shared memory; one access is one transition.
 
 use super::payload::Token;
 use unisono_kernel::region::Extent;
 
-/// What a word is for.
+/// The class of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// One writer, only grows.
     Flag,
-    /// One puts, the other clears.
+    /// A mailword: one process sets it, the other clears it.
     Mail,
     /// Several writers.
     Counter,
 }
 
-/// A word: of a segment, or of all that a model has, one behind the other.
+/// A word: of one segment, or of all segments of a model, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Word {
-    /// What it is for.
+    /// The word's class.
     pub class: Class,
     /// Byte offset.
     pub offset: u64,
 }
 
-/// Bytes of a model's segments, one behind the other.
+/// An extent of a model's segments, which lie one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Span {
     pub(crate) offset: u64,
@@ -36,7 +36,7 @@ impl Span {
         Self { offset: begin + at.offset(), len: at.len() }
     }
 
-    /// Behind its last byte.
+    /// The offset after its last byte.
     pub(crate) const fn end(self) -> u64 {
         self.offset + self.len
     }
@@ -55,16 +55,16 @@ pub(crate) enum Access {
     Claim(Word, u64, u64),
     /// Begins to copy into the segment.
     BeginWrite(Span),
-    /// The bytes are there.
+    /// Ends a copy into the segment: the bytes are there.
     EndWrite(Span, Token),
     /// Begins to copy out of the segment.
     BeginRead(Span),
-    /// The bytes are out.
+    /// Ends a copy out of the segment: the bytes are read.
     EndRead(Span),
 }
 
 impl Access {
-    /// The copy that is under way before this access: its extent, and whether it writes.
+    /// The copy that this access ends: its extent, and whether it writes.
     pub(crate) const fn under_way(&self) -> Option<(Span, bool)> {
         match *self {
             Self::EndWrite(at, _) => Some((at, true)),
@@ -83,7 +83,7 @@ impl Access {
     }
 }
 
-/// Do they share a byte?
+/// Do the two extents share a byte?
 pub(crate) const fn overlap(a: Span, b: Span) -> bool {
     a.offset < b.end() && b.offset < a.end()
 }

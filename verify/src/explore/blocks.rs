@@ -1,4 +1,4 @@
-//! Paper P2's operations: one block per rank, all of different lengths, one of them empty.
+//! Paper P2's operations: one block per rank, of different lengths, one of them empty.
 
 use super::payload::forever;
 use crate::oracle::blocks::Direction;
@@ -21,7 +21,7 @@ const BLANK: u8 = 0xEE;
 /// A scatterv, gatherv or allgatherv.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spread {
-    /// Which.
+    /// The collective.
     pub direction: Direction,
     /// The root, 0 in an allgatherv.
     pub root: Rank,
@@ -30,8 +30,8 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Bytes of a rank's block. The rank after the root has the longest one that is sent, the next one
-    /// none, the others one element; a root's own, which is not sent, is longer than all.
+    /// Bytes of a rank's block. The rank after the root has the longest one that is sent, the next rank
+    /// an empty one, the others one element; the root's own block, which is not sent, is the longest of all.
     fn len(&self, ranks: u32, rank: Rank) -> usize {
         match ((rank + ranks - self.root) % ranks, self.direction) {
             (0, Direction::Scatter | Direction::Gather) => self.bytes + ELEMENT,
@@ -45,7 +45,7 @@ impl Spread {
         (0..ranks).map(|rank| self.len(ranks, rank)).sum()
     }
 
-    /// Bytes of user memory that one process gives: everyone's blocks, then its own.
+    /// Bytes of user memory of one process: all ranks' blocks, then its own.
     pub(crate) fn memory(&self, ranks: u32) -> usize {
         self.total(ranks) + self.bytes + ELEMENT
     }
@@ -69,7 +69,7 @@ impl Spread {
         memory
     }
 
-    /// Its machine, on user memory at `memory`.
+    /// The process's machine, on user memory at `memory`.
     pub(crate) fn machine(&self, me: &Member, memory: *mut u8) -> Result<Any<'static>, Refusal> {
         let (ranks, rank) = (me.size(), me.rank());
         let total = self.total(ranks);
@@ -89,7 +89,7 @@ impl Spread {
         })
     }
 
-    /// The operation's name in a program's.
+    /// The operation's name, a part of the program's name.
     pub(crate) const fn name(&self) -> &'static str {
         match self.direction {
             Direction::Scatter => "scatterv",

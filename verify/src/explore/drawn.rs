@@ -1,4 +1,4 @@
-//! Drawn programs' texts, one after the other, until one fails or the time is over.
+//! Explores drawn programs' texts, one after the other, until one fails or the time is up.
 
 use super::search::{Limits, Outcome};
 use super::world::Mutation;
@@ -14,10 +14,10 @@ use unisono_programs::shrink::shrink_by_running;
 /// A way to decide a text: [`explore_text`](super::explore_text) or [`order_text`](super::order_text).
 pub type TextCheck = fn(&Program, Mutation, Limits) -> Result<Outcome, Refusal>;
 
-/// How long a program that fails may be shrunk.
+/// The time for shrinking a program that fails.
 const SHRINKING: Duration = Duration::from_secs(60);
 
-/// What came of drawn programs.
+/// The outcome of drawn programs.
 #[derive(Clone, Debug, Default)]
 pub struct Drawn {
     /// Programs explored to the end.
@@ -28,7 +28,7 @@ pub struct Drawn {
     pub states: u64,
     /// Transitions likewise.
     pub transitions: u64,
-    /// The first program that failed: its seed, how, and what is left of it when it is shrunk.
+    /// The first program that failed: its seed, the fault, and the shrunk program.
     pub failure: Option<String>,
 }
 
@@ -41,7 +41,8 @@ impl fmt::Display for Drawn {
     }
 }
 
-/// Checks what the seeds from `first` on draw, on `threads` threads, until the limits' moment or the first failure.
+/// Checks the programs of the seeds from `first` on, on `threads` threads, until the limits' moment or the first
+/// failure.
 pub fn drawn(
     check: TextCheck,
     budget: impl Fn(u64) -> Budget + Sync,
@@ -80,7 +81,7 @@ fn lock<V>(mutex: &Mutex<V>) -> std::sync::MutexGuard<'_, V> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The outcome, or the fault and what led to it.
+/// The outcome, or the fault and the accesses that led to it.
 fn checked(check: TextCheck, program: &Program, limits: Limits) -> Result<Outcome, String> {
     match check(program, Mutation::None, limits) {
         Ok(Outcome { failure: Some(fault), .. }) => Err(fault),
@@ -89,7 +90,7 @@ fn checked(check: TextCheck, program: &Program, limits: Limits) -> Result<Outcom
     }
 }
 
-/// What to say of a program that failed: what is left of it, and the accesses that lead to the fault.
+/// The report of a program that failed: the shrunk program, and the accesses that lead to the fault.
 fn shrunk(check: TextCheck, seed: u64, program: Program, fault: String, states: u64) -> String {
     let until = Instant::now() + SHRINKING;
     let words = |fault: &str| fault.lines().next().unwrap_or_default().to_string();

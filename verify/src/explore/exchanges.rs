@@ -1,4 +1,4 @@
-//! The exchange operations: all that move blocks or reduce through posted lines and the queues.
+//! The exchange operations: all collectives that move blocks or reduce through posted lines and the queues.
 
 use unisono_kernel::Rank;
 use unisono_kernel::call::any::Any;
@@ -18,7 +18,7 @@ use unisono_kernel::shm::reduce_scatter::exchange::ReduceScatter;
 use unisono_kernel::shm::scan::exchange::scan;
 use unisono_kernel::shm::scatter::pairwise::{scatter, scatterv};
 
-/// Which collective.
+/// A collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Collective {
     /// Blocks to the root; lengths that only the root knows.
@@ -31,24 +31,25 @@ pub enum Collective {
     Allgather,
     /// Blocks from all to all, in place.
     Alltoall,
-    /// The same of lengths that only two know, long ones between ranks 0 and 1 alone.
+    /// The same with lengths that only two ranks know; only those between ranks 0 and 1 are long.
     Alltoallv,
-    /// The same, not in place: long from every second rank to the next one, side by side the other way and between others.
+    /// The same, not in place: long from every second rank to the next one; short (side by side) the other way, and
+    /// between others.
     Unequal,
     /// A fold to the root.
     Reduce,
-    /// A fold to all, by everyone, in place.
+    /// A fold to all, which every process computes, in place.
     Allreduce,
     /// A fold to all, by slices.
     Slices,
     /// A fold of a block each.
     ReduceScatter,
-    /// A fold of the lower ranks' and the own operand.
+    /// A fold of the lower ranks' and the process's own operand.
     Scan,
 }
 
 impl Collective {
-    /// All of them, and whether they have a root.
+    /// All collectives, and whether they have a root.
     pub const ALL: [(Self, bool); 12] = [
         (Self::Gatherv, true),
         (Self::Scatterv, true),
@@ -65,10 +66,10 @@ impl Collective {
     ];
 }
 
-/// An operation: the collective, its root (0 where it has none), and its ticks; 0: in lines.
+/// An operation: the collective, its root (0 where it has none), and the number of its fragments; 0: in lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// Which collective.
+    /// The collective.
     pub collective: Collective,
     /// The root.
     pub root: Rank,
@@ -85,7 +86,7 @@ impl Exchange {
         use Collective::{Alltoall, Alltoallv, Gatherv, ReduceScatter, Scatter, Scatterv, Slices, Unequal};
         const LINE: usize = LINE_PAYLOAD as usize / 8;
         let (all, others) = (ranks as usize, (ranks as usize - 1).max(1));
-        // Words of one of the pieces of a slot.
+        // Words of one of the pieces in a slot.
         let piece = |pieces| {
             let stride = slot / pieces;
             (stride - stride % if stride < 64 { 16 } else { 64 }) / 8
@@ -93,8 +94,8 @@ impl Exchange {
         match (self.collective, self.fragments) {
             (Slices, n) => all * piece(all) * n.max(1) - 1,
             (_, 0) => 1,
-            // One word more than what goes in lines, then than what lies side by side: from then on, in turns. Before
-            // unknown lengths stands a header side by side: one word in a line.
+            // One word more than fits a line, then than fits side by side; longer blocks go pairwise. Where lengths
+            // are not known to all, a header comes first: side by side, or one word in a line.
             (Scatterv | Alltoallv | Unequal, 1) => LINE / others,
             (Scatterv | Alltoallv | Unequal, n) => ((n - 1) * (slot / 8) + 1).max(LINE / others),
             (Scatter | Alltoall, 1) => LINE / others + 1,
@@ -115,7 +116,7 @@ impl Exchange {
         }
     }
 
-    /// Words of what `from` has for `to`, where each pair has a length of its own.
+    /// Words of the block from `from` to `to`, where each pair has a length of its own.
     fn between(&self, ranks: u32, slot: usize, from: Rank, to: Rank) -> usize {
         let long = match self.collective {
             Collective::Alltoallv if from + to != 1 => return ((from + to) % 2) as usize,
@@ -126,7 +127,7 @@ impl Exchange {
         if long { words } else { words.min([0, side_by_side, 1][(from + 2 * to) as usize % 3]) }
     }
 
-    /// Bytes of user memory that one process gives: what it sends, then what it receives.
+    /// Bytes of user memory of one process: its send buffer, then its receive buffer.
     pub(crate) fn memory(&self, ranks: u32, slot: usize) -> usize {
         2 * 8 * ranks as usize * self.words(ranks, slot)
     }
@@ -134,7 +135,8 @@ impl Exchange {
     /// A process's user memory before or after the operation; `word(r, k)` is the k-th word that rank r sends.
     pub(crate) fn fill(
         &self,
-        (ranks, slot): (u32, usize),
+        ranks: u32,
+        slot: usize,
         rank: Rank,
         done: bool,
         word: impl Fn(Rank, usize) -> u64,
@@ -174,7 +176,7 @@ impl Exchange {
             Collective::Scan => (0..n).for_each(|k| receive[k] = Some(folded(k, rank))),
             Collective::Gatherv | Collective::Reduce => {}
         }
-        // In place, what is received overwrites what was sent.
+        // In place, the received data overwrites the sent data.
         if matches!(self.collective, Collective::Alltoall | Collective::Alltoallv | Collective::Allreduce) {
             let sent = std::mem::replace(&mut send, vec![None; n * p]);
             receive = if done { receive } else { sent };
@@ -188,7 +190,7 @@ impl Exchange {
         send.into_iter().chain(receive).flat_map(|word| word.unwrap_or(BLANK).to_le_bytes()).collect()
     }
 
-    /// Its machine, on user memory at `memory`.
+    /// The process's machine, on user memory at `memory`.
     pub(crate) fn machine(&self, me: &Member, slot: usize, memory: *mut u8, op: Op) -> Result<Any<'static>, Refusal> {
         let (ranks, rank, root) = (me.size(), me.rank(), self.root);
         let n = 8 * self.words(ranks, slot);
@@ -234,7 +236,7 @@ impl Exchange {
         })
     }
 
-    /// The operation's name in a program's.
+    /// The operation's name, a part of the program's name.
     pub(crate) fn name(&self) -> String {
         let rooted = Collective::ALL.iter().any(|&(one, rooted)| one == self.collective && rooted);
         let name = format!("exchange-{:?}-{}", self.collective, self.fragments).to_lowercase();

@@ -43,7 +43,7 @@ impl Hasher for Multiply {
     }
 }
 
-/// Takes a fingerprint as its own hash.
+/// A hasher that returns the fingerprint itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Identity(u64);
 

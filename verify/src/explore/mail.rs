@@ -1,4 +1,4 @@
-//! Messages through mailboxes: what each process sends and receives, and the machine that does it.
+//! Messages through mailboxes: the messages of each process, and the machine that sends and receives them.
 
 use super::hash::spread;
 use std::hash::Hash;
@@ -12,7 +12,7 @@ use unisono_kernel::machine::poll::{Poll, Slot, WaitSet};
 use unisono_kernel::machine::transport::Shared;
 use unisono_shm::{Mailbox, Peer, Post};
 
-/// All that a process has posted waits for what it has not posted.
+/// The error of a process whose posted requests all wait for requests that it has not posted.
 const STUCK: P2pError = P2pError(-1);
 
 /// A message.
@@ -28,12 +28,12 @@ pub struct Letter {
     pub len: usize,
 }
 
-/// Messages, one mailbox's all in one model. Each process posts its own in this order, two at a time.
+/// The messages of a model. Each process posts its own ones in this order, two at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mail {
     /// The messages.
     pub letters: &'static [Letter],
-    /// Rank 1 posts in falling order.
+    /// Rank 1 posts in reverse order.
     pub falling: bool,
 }
 
@@ -58,7 +58,7 @@ impl Mail {
         self.letters.iter().enumerate().flat_map(of).collect()
     }
 
-    /// The machine, on user memory that starts at `memory`.
+    /// The process's machine, on user memory that starts at `memory`.
     pub(crate) fn machine(self, me: &Member, memory: *mut u8) -> Result<Talk, Refusal> {
         let post = Post::new(*me.layout(), me.rank(), [Peer::default(); 3])?;
         Ok(Talk { mail: self, rank: me.rank(), memory, post, next: 0, active: [None; 2] })
@@ -120,7 +120,7 @@ impl<X: Shared + ?Sized> Machine<X> for Talk {
                     (*place, moved) = (None, true);
                 }
             }
-            // A test may end the other one too.
+            // A test may complete the other request, too.
             moved |= active.iter().flatten().any(|slot| mailbox.post().is_over(*slot));
             if !moved {
                 break;
@@ -130,7 +130,7 @@ impl<X: Shared + ?Sized> Machine<X> for Talk {
         let mut events = self.active.iter().flatten().filter_map(|slot| self.post.event(*slot, 0));
         Ok(match (events.next(), events.next()) {
             (None, _) if self.active == [None; 2] => Poll::Done,
-            // Own requests alone could move these: none is left that would.
+            // Only this process's requests could move these, and it has no further ones.
             (None, _) => return Err(failed(STUCK)),
             (Some(one), None) => Poll::Wait(WaitSet::one(one)),
             (Some(one), Some(other)) => Poll::Wait(WaitSet::either(one, other)),

@@ -51,7 +51,7 @@ pub struct Family {
     pub ranks: u32,
     /// P1's sets in two slots: 1 or 2.
     pub sets: u32,
-    /// What the mixes are made of.
+    /// The operations of which mixes are made.
     pub alphabet: Vec<Operation>,
     /// Operations in a mix.
     pub length: u32,
@@ -70,7 +70,7 @@ impl Family {
         Program::new(self.ranks, self.sets, (0..self.length).map(digit).collect())
     }
 
-    /// The mixes in an order that a budget may cut anywhere: it jumps about the whole family.
+    /// The mixes in an order that is spread over the whole family, so that a budget may cut it anywhere.
     pub fn spread(&self) -> impl Iterator<Item = Program> + '_ {
         let models = self.models();
         let stride = (models * 5 / 8..).find(|&stride| coprime(stride.max(1), models)).unwrap_or(1).max(1);
@@ -85,7 +85,7 @@ const fn coprime(mut a: u64, mut b: u64) -> bool {
     a == 1
 }
 
-/// What came of many models.
+/// The outcome of many models.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Models explored to the end, failed ones among them.
@@ -98,7 +98,7 @@ pub struct Report {
     pub largest: (u64, String),
     /// Models given up at a limit.
     pub cut: Vec<String>,
-    /// Models not even begun.
+    /// Models that were not started.
     pub skipped: u64,
     /// Models that failed: the fault and the accesses that lead to it.
     pub failures: Vec<String>,
@@ -124,7 +124,7 @@ impl Report {
         self.models += 1;
     }
 
-    /// Adds up.
+    /// Adds another report to this one.
     pub fn absorb(&mut self, other: Self) {
         self.models += other.models;
         self.states += other.states;

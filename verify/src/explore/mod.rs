@@ -1,12 +1,12 @@
 //! An explicit-state explorer of the real machines.
 //!
-//! All interleavings, sequentially consistent, of what ships: [`Machine::poll`] of the kernel's
+//! All sequentially consistent interleavings of the code that ships: [`Machine::poll`] of the kernel's
 //! broadcasts, barriers, allreduce and collectives on blocks, on a segment so small that everything in it is reused within
-//! a few operations. Orderings are loom's part; here memory is as strong as can be.
+//! a few operations. Memory orderings are checked by loom; here memory is sequentially consistent.
 //!
 //! | file | what |
 //! |---|---|
-//! | `program`, `blocks`, `exchanges`, `mail` | what the processes do, and the oracle of their data |
+//! | `program`, `blocks`, `exchanges`, `mail` | the processes' operations, and the oracle of their data |
 //! | `access`, `payload`, `names` | shared accesses, byte strings by number, names for reports |
 //! | `tape` | the region that replays a poll up to its next access |
 //! | `process` | a process as an automaton over accesses |
@@ -14,7 +14,7 @@
 //! | `search` | depth first over all states, and the checks |
 //! | `order` | all interleavings from one, where everything in it is forced |
 //! | `mixes` | families of models, run on several threads within a budget |
-//! | `text`, `drawn` | programs' texts as models, and many that are drawn |
+//! | `text`, `drawn` | texts of drawn programs as models, and a search through many of them |
 //!
 //! [`Machine::poll`]: unisono_kernel::machine::Machine::poll
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use unisono_kernel::Rank;
 use unisono_kernel::region::Layout;
 
-/// What lies where in a segment.
+/// The names of the words and extents of a segment.
 #[derive(Debug)]
 pub(crate) struct Names(BTreeMap<u64, String>);
 
@@ -78,7 +78,7 @@ impl Names {
         Self(world.parts().iter().enumerate().flat_map(named).collect())
     }
 
-    /// The last name before an offset, and how far behind it that is.
+    /// The last name before an offset, and the distance from it.
     pub(crate) fn at(&self, offset: u64) -> String {
         match self.0.range(..=offset).next_back() {
             Some((&at, name)) if at == offset => name.clone(),
@@ -91,12 +91,12 @@ impl Names {
         self.at(word.offset)
     }
 
-    /// A name for bytes, and how many they are.
+    /// A name for an extent, and its length.
     pub(crate) fn span(&self, at: Span) -> String {
         format!("{}[..{}]", self.at(at.offset), at.len)
     }
 
-    /// An access and its answer.
+    /// An access and the value that it returned.
     fn access(&self, access: Access, answer: u64, payloads: &Payloads) -> String {
         let bytes = |token| {
             let bytes = payloads.bytes(token);
@@ -115,7 +115,7 @@ impl Names {
         }
     }
 
-    /// What a poll waits for.
+    /// The events for which a poll waits.
     fn awaits(&self, world: &World, awaits: &[Awaited]) -> String {
         let events = awaits.iter().flat_map(|(segment, on)| on.iter().map(|event| (*segment, event.source)));
         let event = |(segment, source)| match world.awaited(segment, source) {
@@ -125,7 +125,7 @@ impl Names {
         events.map(event).collect::<Vec<_>>().join(" or ")
     }
 
-    /// A fault, with the accesses that led to it, one per line, and where everyone stands.
+    /// A fault, with the accesses that led to it, one per line, and the position of every process.
     pub(crate) fn report<M: Model>(
         model: &M,
         processes: &Processes<'_, M>,

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Token(pub(crate) u64);
 
-/// All byte strings that a model has copied.
+/// All byte strings that a model has copied, by number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Payloads {
     tokens: Table<Rc<[u8]>, u64>,
@@ -28,13 +28,13 @@ impl Payloads {
         Token(token)
     }
 
-    /// The bytes of a token; none for a number that is no token.
+    /// The bytes of a token; empty for a number that is not a token.
     pub(crate) fn bytes(&self, token: Token) -> &[u8] {
         self.strings.get(token.0 as usize).map_or(&[], |string| string)
     }
 }
 
-/// The same numbers for as long as the program runs: machines without a lifetime refer to them.
+/// Numbers that live as long as the program, since machines without a lifetime refer to them.
 pub(crate) fn forever(numbers: Vec<u64>) -> &'static [u64] {
     static ALL: Mutex<BTreeSet<&'static [u64]>> = Mutex::new(BTreeSet::new());
     let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);

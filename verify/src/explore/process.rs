@@ -1,11 +1,12 @@
-//! A process as an automaton, unfolded from the real machines as far as the search comes.
+//! A process as an automaton, unfolded from the real machines as far as the search needs.
 //!
-//! A *position* is all that a process is between two shared accesses: its [body](Model::Body) at the start of the
-//! current poll, what the poll has seen so far, and what the last poll waits for. The next access follows from it. Each
-//! pair of position and answer is polled once per model; after that it is one look-up.
+//! A *position* is the whole state of a process between two shared accesses: its [body](Model::Body) at the start of
+//! the current poll, the values that the poll has seen so far, and the events for which the last poll waits. The next
+//! access follows from it. The *answer* of an access is the value that it returns. Each pair of position and answer is
+//! polled once per model; after that it is one look-up.
 //!
-//! A poll that ends without a further access is no transition: the position behind it is that of
-//! the next poll, or of the next operation's first.
+//! A poll that ends without a further access is not a transition: the position after it is that of
+//! the next poll, or of the next operation's first one.
 
 use super::access::Access;
 use super::hash::Table;
@@ -18,9 +19,9 @@ use unisono_kernel::error::Refusal;
 use unisono_kernel::machine::poll::WaitSet;
 use unisono_kernel::region::{Base, Layout};
 
-/// What the processes of a model do, and on what.
+/// A model: the processes' operations and segments.
 pub(crate) trait Model {
-    /// All that a process is between two polls: private state, machines, user memory.
+    /// The state of a process between two polls: private state, machines, user memory.
     type Body: Clone + Debug + Eq + Hash;
 
     /// The segments, with the ranks of their members, in the order of their ranks there.
@@ -32,17 +33,17 @@ pub(crate) trait Model {
     /// An argument is refused.
     fn start(&self, rank: Rank) -> Result<Self::Body, Refusal>;
 
-    /// One poll of a process that is not finished, whose accesses go to the probes of each segment. What it does
-    /// follows from the body and from what the probes answer.
+    /// One poll of a process that is not finished, whose accesses go to the probes of each segment. It depends only on
+    /// the body and the values that the probes return.
     ///
     /// # Errors
-    /// It failed, or left wrong data.
+    /// The poll failed, or left wrong data.
     fn poll(&self, body: &mut Self::Body, probes: &[Probes]) -> Result<Turn, String>;
 
-    /// Has the process nothing left to do?
+    /// Is the process finished?
     fn is_finished(&self, body: &Self::Body) -> bool;
 
-    /// The operation that it makes now, if it makes one.
+    /// The process's present operation, if there is one.
     fn operation(&self, body: &Self::Body) -> Option<Operation>;
 
     /// Has the process entered an operation, if it has `looked` at something in this poll or the one before?
@@ -51,13 +52,13 @@ pub(crate) trait Model {
     /// The barrier that was left between two bodies.
     fn left(&self, from: &Self::Body, to: &Self::Body) -> Option<Operation>;
 
-    /// Who takes part in an operation.
+    /// The ranks that take part in an operation.
     fn members(&self, operation: Operation) -> Vec<Rank>;
 
     /// The model's name in reports.
     fn name(&self) -> String;
 
-    /// What a process does at present, in a few words.
+    /// The process's present action, in a few words.
     fn describe(&self, body: &Self::Body) -> String;
 }
 
@@ -76,19 +77,19 @@ pub(crate) struct Segment {
 /// How a poll ended.
 #[derive(Clone, Debug)]
 pub(crate) enum Turn {
-    /// It goes on at once.
+    /// It can be polled again at once.
     Goes,
     /// It waits for any of these events, each in the segment of this number.
     Waits(Vec<Awaited>),
 }
 
-/// What is waited for, and in the segment of which number.
+/// Events that a process waits for, and the number of their segment.
 pub(crate) type Awaited = (usize, WaitSet);
 
 /// A position, by number.
 pub(crate) type Position = u32;
 
-/// What a position is.
+/// The parts of a position.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Local<B> {
     body: B,
@@ -96,7 +97,7 @@ struct Local<B> {
     awaits: Vec<Awaited>,
 }
 
-/// What follows.
+/// What follows after a position.
 #[derive(Clone, Debug)]
 pub(crate) enum Next {
     /// This access.
@@ -107,7 +108,7 @@ pub(crate) enum Next {
     Failed(String),
 }
 
-/// A position, and what the search asks of it.
+/// A position, and what the search needs to know about it.
 #[derive(Clone, Debug)]
 pub(crate) struct Node<B> {
     local: Rc<Local<B>>,
@@ -120,12 +121,12 @@ impl<B> Node<B> {
         &self.local.body
     }
 
-    /// What the last poll waits for, if that was the last thing that happened.
+    /// The events for which the last poll waits, if no access came after it.
     pub(crate) fn awaits(&self) -> &[Awaited] {
         &self.local.awaits
     }
 
-    /// Is a poll under way?
+    /// Is the process inside a poll?
     pub(crate) fn mid_poll(&self) -> bool {
         !self.local.log.is_empty()
     }
@@ -148,7 +149,7 @@ pub(crate) struct Processes<'p, M: Model> {
 }
 
 impl<'p, M: Model> Processes<'p, M> {
-    /// Nothing unfolded yet.
+    /// An automaton of which nothing is unfolded yet.
     pub(crate) fn new(model: &'p M) -> Self {
         let tape = Rc::new(Tape::default());
         let mut begin = 0;
@@ -168,7 +169,7 @@ impl<'p, M: Model> Processes<'p, M> {
         Ok(self.settle(Local { body, log: Vec::new(), awaits: Vec::new() }))
     }
 
-    /// What is known of a position.
+    /// The facts about a position.
     #[inline]
     pub(crate) fn node(&self, position: Position) -> &Node<M::Body> {
         &self.nodes[position as usize]
@@ -179,7 +180,7 @@ impl<'p, M: Model> Processes<'p, M> {
         &self.tape
     }
 
-    /// The position behind the next access, given what it answers.
+    /// The position after the next access, given its answer.
     #[inline]
     pub(crate) fn step(&mut self, position: Position, answer: u64) -> Position {
         if let Some(&behind) = self.edges.get(&(position, answer)) {
@@ -216,7 +217,7 @@ impl<'p, M: Model> Processes<'p, M> {
 
     fn intern(&mut self, mut local: Local<M::Body>, next: Next) -> Position {
         if !local.log.is_empty() {
-            // A new poll is under way: what the last one waited for is history.
+            // A new poll has begun: the events for which the last one waited no longer count.
             local.awaits.clear();
         }
         if let (Some(&position), Next::Access(_) | Next::Finished) = (self.positions.get(&local), &next) {

@@ -1,4 +1,4 @@
-//! Programs: which operations all processes make, with which data, and what the data must become.
+//! Programs: the operations that all processes call, their data, and the right results.
 
 use unisono_kernel::Rank;
 use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm};
@@ -31,16 +31,16 @@ use std::ffi::c_void;
 pub enum Operation {
     /// A broadcast.
     Bcast {
-        /// How.
+        /// The algorithm.
         algorithm: BcastAlgorithm,
-        /// From whom.
+        /// The root.
         root: Rank,
         /// Bytes of the message.
         bytes: usize,
     },
     /// Paper P2's collectives.
     Spread(Spread),
-    /// Those that exchange through lines and queues.
+    /// The collectives that exchange through lines and queues.
     Exchange(Exchange),
     /// An allreduce in place: sums of two `i64`.
     Sum,
@@ -54,9 +54,9 @@ pub enum Operation {
 
 /// Bytes of a reduction's operand: two words.
 const OPERAND: usize = 16;
-/// Slots of the monotone queue, unless a program has others.
+/// Slots of the queue, unless a program has another number.
 const SLOTS: u32 = 2;
-/// Bytes of a slot in the monotone queue, and in P1's.
+/// Bytes of a slot in the queue, and in P1's.
 const QUEUE_FRAGMENT: usize = 192;
 const CICO_FRAGMENT: usize = 8;
 /// What user memory holds where nothing has been received yet.
@@ -73,7 +73,7 @@ impl Operation {
         Self::Bcast { algorithm: BcastAlgorithm::Posted, root, bytes: 12 }
     }
 
-    /// A broadcast of so many fragments through the monotone queue.
+    /// A broadcast of so many fragments through the queue.
     pub const fn queue(root: Rank, fragments: usize) -> Self {
         Self::Bcast { algorithm: BcastAlgorithm::Queue, root, bytes: cut(fragments, QUEUE_FRAGMENT) }
     }
@@ -131,12 +131,12 @@ impl Operation {
         matches!(self, Self::Bcast { algorithm: BcastAlgorithm::Queue, .. }) || self.has_sets()
     }
 
-    /// Is it a paper's, through sets of queues?
+    /// Is it a paper's algorithm, through sets of queues?
     pub const fn has_sets(&self) -> bool {
         matches!(self, Self::Bcast { algorithm: BcastAlgorithm::Cico(_), .. } | Self::Spread(_))
     }
 
-    /// Bytes of user memory that one process gives to the operation.
+    /// Bytes of user memory of one process for the operation.
     fn memory(&self, ranks: u32) -> usize {
         match *self {
             Self::Spread(spread) => spread.memory(ranks),
@@ -210,12 +210,12 @@ impl<X: Shared + ?Sized> Machine<X> for Running {
     }
 }
 
-/// The operations that all processes of a model make, in this order, and the segment they run on.
+/// The operations that all processes of a model call, in this order, and their segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// The segment.
     pub params: Params,
-    /// Where all counts begin.
+    /// The value from which all counts begin.
     pub base: Base,
     /// The operations.
     pub operations: Vec<Operation>,
@@ -241,14 +241,14 @@ impl Program {
         }
     }
 
-    /// The same on memory where a communicator ended there.
+    /// The same on memory on which a communicator ended with these counts.
     #[must_use]
     pub const fn from_base(mut self, base: Base) -> Self {
         self.base = base;
         self
     }
 
-    /// The same with so many slots in each monotone queue.
+    /// The same with so many slots in each queue.
     #[must_use]
     pub fn with_slots(mut self, slots: u32) -> Self {
         self.params.queue_slots = slots;
@@ -283,7 +283,7 @@ impl Program {
         Layout::new(self.params)
     }
 
-    /// A process's user memory when `done` operations are complete there: what each must have received.
+    /// A process's user memory after `done` operations: the right results.
     pub(crate) fn memory(&self, rank: Rank, done: usize) -> Vec<u8> {
         let mut memory = Vec::new();
         for (index, operation) in self.operations.iter().enumerate() {
@@ -301,7 +301,7 @@ impl Program {
                 }
                 Operation::Exchange(exchange) => {
                     let word = |rank, k| word(index, rank, k);
-                    memory.extend(exchange.fill((self.params.ranks, QUEUE_FRAGMENT), rank, done, word, fold));
+                    memory.extend(exchange.fill(self.params.ranks, QUEUE_FRAGMENT, rank, done, word, fold));
                 }
                 Operation::Mail(mail) => memory.extend(mail.fill(rank, done, BLANK)),
                 Operation::Sum if done => memory.extend(self.reduced(index, u64::wrapping_add)),
@@ -317,7 +317,7 @@ impl Program {
         memory
     }
 
-    /// The fold of everyone's operand in rank order.
+    /// The fold of all ranks' operands in rank order.
     fn reduced(&self, index: usize, op: fn(u64, u64) -> u64) -> Vec<u8> {
         let fold = |k| (1..self.params.ranks).fold(word(index, 0, k), |sum, rank| op(sum, word(index, rank, k)));
         (0..OPERAND / 8).flat_map(|k| fold(k).to_le_bytes()).collect()
@@ -357,7 +357,7 @@ impl Program {
 pub(crate) struct Series<'p> {
     program: &'p Program,
     layout: Layout,
-    /// The one piece of real user memory: each poll fills it first.
+    /// The real user memory, of which there is one: each poll fills it first.
     memory: Box<[Cell<u8>]>,
 }
 
@@ -367,7 +367,7 @@ pub(crate) struct Body {
     /// Operations that are done.
     done: usize,
     member: Member,
-    /// None behind the last operation.
+    /// The present operation's machine; nothing after the last operation.
     machine: Option<Running>,
     memory: Box<[u8]>,
 }
@@ -378,7 +378,7 @@ impl<'p> Series<'p> {
         Ok(Self { program, layout: program.layout()?, memory })
     }
 
-    /// Makes the next operation.
+    /// Starts the next operation.
     fn next(&self, body: &mut Body) -> Result<(), Refusal> {
         let memory = self.memory.as_ptr().cast_mut().cast();
         let more = body.done < self.program.operations.len();
@@ -387,7 +387,7 @@ impl<'p> Series<'p> {
         Ok(())
     }
 
-    /// The first byte of user memory that is not what the operations done so far must have left.
+    /// The first byte of user memory that is wrong after the operations done so far.
     fn wrong_byte(&self, body: &Body) -> Option<String> {
         let right = self.program.memory(body.member.rank(), body.done);
         let at = body.memory.iter().zip(&right).position(|(found, expected)| found != expected)?;
@@ -460,7 +460,7 @@ impl Model for Series<'_> {
     }
 }
 
-/// Word `k` of what `rank` brings to operation `index`: no two alike.
+/// Word `k` of the data of `rank` in operation `index`; all such words differ.
 const fn word(index: usize, rank: Rank, k: usize) -> u64 {
     spread((index as u64) << 32 | (rank as u64) << 16 | (k as u64 + 1))
 }

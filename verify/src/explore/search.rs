@@ -1,10 +1,10 @@
 //! The search: every interleaving of one model, depth first, each state once.
 //!
 //! One transition is one shared access of one process; a copy is two (begin, end). A process whose
-//! poll answered `Wait` may be polled again at any time, whether the awaited word is there or not.
+//! poll returned `Wait` may be polled again at any time, whether the awaited event has happened or not.
 //! Checked at every transition: no copy overlaps another process's copy of which one writes; the rules of
 //! flags and mailwords; no poll fails; each operation leaves the right data; no process leaves a
-//! barrier that another has not entered. Checked in every state: someone can go on (no deadlock);
+//! barrier that another has not entered. Checked in every state: some process can go on (no deadlock);
 //! a poll without the awaited event changes nothing, one with it goes on (no lost wake-up).
 
 use super::access::{Access, overlap};
@@ -20,9 +20,9 @@ use unisono_kernel::error::Refusal;
 /// When to give a model up.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Most states of one model: 32 bytes of memory each.
+    /// The most states of one model: each takes 32 bytes of memory.
     pub states: u64,
-    /// No later than this.
+    /// The moment at which the search is given up.
     pub until: Option<Instant>,
 }
 
@@ -32,14 +32,14 @@ impl Default for Limits {
     }
 }
 
-/// What came of a model.
+/// The outcome of a model.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Distinct states.
     pub states: u64,
     /// Transitions; polls that change nothing are not among them.
     pub transitions: u64,
-    /// All states were explored. False for a model that failed or met a limit.
+    /// Were all states explored? False for a model that failed or met a limit.
     pub complete: bool,
     /// The first fault found, with the accesses that lead to it.
     pub failure: Option<String>,
@@ -47,11 +47,11 @@ pub struct Outcome {
 
 /// One step of the path from the start.
 struct Frame {
-    /// Who came here, from which position, with which answer; the start has none.
+    /// The rank whose access led here, its position before, and the access's answer; the start has none.
     came: Option<(Rank, Position, u64)>,
     /// The rank that is tried next.
     next: Rank,
-    /// How to go back to where this step began.
+    /// The mark of the world before this step.
     mark: usize,
 }
 
@@ -126,7 +126,7 @@ impl<M: Model> Search<'_, M> {
         outcome
     }
 
-    /// One transition of `rank`: its answer, or nothing where `rank` can't move or a poll changes nothing.
+    /// One transition of `rank`: the access's answer, or nothing where `rank` can't move or a poll changes nothing.
     fn step(&mut self, rank: Rank, from: Position) -> Result<Option<u64>, String> {
         let Next::Access(access) = self.processes.node(from).next else { return Ok(None) };
         if let Some((at, writes)) = access.begins() {
@@ -157,7 +157,7 @@ impl<M: Model> Search<'_, M> {
         Ok(Some(answer))
     }
 
-    /// Has everyone entered the barrier?
+    /// Have all ranks entered the barrier?
     fn all_entered(&self, barrier: Operation) -> Result<(), String> {
         for peer in self.model.members(barrier) {
             let node = self.processes.node(self.world.position(peer));
@@ -168,7 +168,7 @@ impl<M: Model> Search<'_, M> {
         Ok(())
     }
 
-    /// The checks of a state: someone can go on, and waits say truly what they wait for.
+    /// The checks of a state: some process can go on, and polls return the right events.
     fn check(&mut self) -> Result<(), String> {
         let (mut stuck, mut unfinished) = (true, false);
         for rank in 0..self.ranks {
@@ -189,10 +189,10 @@ impl<M: Model> Search<'_, M> {
                 return Err(format!("{what} of rank {rank}"));
             }
         }
-        if stuck && unfinished { Err("deadlock: nobody's awaited event holds".into()) } else { Ok(()) }
+        if stuck && unfinished { Err("deadlock: no process's awaited event holds".into()) } else { Ok(()) }
     }
 
-    /// Would one poll from `start` get anywhere, if all others stood still?
+    /// Would one poll from `start` change something, if no other process moved?
     fn progresses(&mut self, start: Position) -> bool {
         let mut position = start;
         while let Next::Access(Access::Load(word)) = self.processes.node(position).next {

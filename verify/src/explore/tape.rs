@@ -1,10 +1,11 @@
-//! The explorer's region: replays what a poll has seen so far, notes its next access, then goes dead.
+//! The explorer's region: it replays the values that a poll has seen so far, records the next access, and ignores all
+//! later ones.
 //!
-//! A poll is deterministic given what its accesses answered. So a process in the middle of a poll is
-//! the machine at the poll's start and the *log* of answers. To look one access further, the poll is
-//! run again: accesses in the log are answered from it and do nothing, the first one beyond it is
-//! noted, and all that follow are ignored and answered with 0 and empty bytes. What such a poll returns and
-//! leaves in private memory is thrown away. 0 ends every poll: machines go on only where a word says so.
+//! A poll is deterministic, given the values that its accesses returned (their answers). So a process in the middle of
+//! a poll is the machine at the poll's start and the *log* of answers. To find the next access, the poll is run again:
+//! accesses in the log return its answers and do nothing, the first one after the log is recorded, and all that follow
+//! are ignored and return 0 and empty bytes. The result of such a poll and its changes of private memory are thrown
+//! away. 0 ends every poll: machines go on only where a word says so.
 
 use super::access::{Access, Class, Span, Word};
 use super::payload::{Payloads, Token};
@@ -24,7 +25,7 @@ pub(crate) struct Tape {
 }
 
 impl Tape {
-    /// Rewinds to the start of a poll whose accesses answer `log`.
+    /// Rewinds to the start of a poll whose accesses return `log`.
     pub(crate) fn rewind(&self, log: &[u64]) {
         let mut own = self.log.borrow_mut();
         own.clear();
@@ -33,12 +34,12 @@ impl Tape {
         self.next.set(None);
     }
 
-    /// The first access beyond the log, if the poll came to one.
+    /// The first access after the log, if the poll made one.
     pub(crate) fn next(&self) -> Option<Access> {
         self.next.get()
     }
 
-    /// One access: its answer, if the log has it.
+    /// Makes one access; returns its answer, if the log has it.
     fn access(&self, make: impl FnOnce() -> Access) -> Option<u64> {
         let log = self.log.borrow();
         let at = self.at.get();
@@ -116,7 +117,7 @@ pub(crate) struct Probes {
 }
 
 impl Probes {
-    /// A segment of `bytes` bytes, `begin` bytes behind the first one's begin, whose accesses go to `tape`.
+    /// A segment of `bytes` bytes at offset `begin` from the first one, whose accesses go to `tape`.
     pub(crate) fn new(tape: Rc<Tape>, begin: u64, bytes: u64) -> Self {
         let probe = |offset| Probe { offset: begin + offset, tape: Rc::clone(&tape) };
         let (words, beyond) = ((0..bytes / 8).map(|index| probe(8 * index)).collect(), probe(bytes));

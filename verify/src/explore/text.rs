@@ -1,8 +1,9 @@
-//! Programs' texts as models, with their oracle: what `verify/programs` draws, small.
+//! Texts of drawn programs (`verify/programs`), small ones, as models with their oracle.
 //!
 //! The machines are the real ones. What a communicator's scope and a rank's steps do with them is written here on plain
-//! data, which can be hashed: operations of a communicator begin and end in order, any call on it moves the oldest, and
-//! who waits moves those of other communicators. Where it makes a communicator, the segment is there already.
+//! data, which can be hashed: operations of a communicator start and complete in order, any call on it moves the
+//! oldest, and a rank that waits moves those of other communicators. A communicator that the program makes has its
+//! segment from the beginning.
 
 use super::order::decide;
 use super::process::{Awaited, Model, Operation, Segment, Turn};
@@ -55,7 +56,7 @@ struct Text<'m> {
     program: &'m Program,
     groups: &'m [Vec<Rank>],
     segments: Vec<Segment>,
-    /// Of each rank.
+    /// The buffers of each rank.
     steps: Vec<Vec<usize>>,
     views: &'m [Views<'m>],
 }
@@ -64,11 +65,11 @@ struct Text<'m> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Body<'m> {
     rank: Rank,
-    /// Of its steps.
+    /// The number of its present step.
     at: usize,
-    /// Calls of the step that are behind it: those that were waited for, or the one that was entered.
+    /// Calls of the step that are done: those for which it has waited, or the one that was entered.
     behind: usize,
-    /// By number.
+    /// By the communicator's number.
     comms: Vec<Option<Seat<'m>>>,
     calls: Vec<CallState<'m>>,
     memory: Box<[u8]>,
@@ -81,12 +82,12 @@ struct Seat<'m> {
     in_flight: InFlight<Calls<'m>>,
 }
 
-/// Calls under way, by number, and their machines.
+/// Calls in flight, by number, and their machines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Calls<'m> {
-    /// The oldest first.
+    /// The operations in flight, the oldest first.
     active: VecDeque<(usize, Any<'m>)>,
-    /// The last one that was complete, until somebody asks for it.
+    /// The last one that was complete, until the rank asks for it.
     complete: Option<(usize, Any<'m>)>,
 }
 
@@ -104,7 +105,7 @@ impl<'m> Storage<'m> for Calls<'m> {
     }
 }
 
-/// What a rank has made of a call.
+/// The state of a call on a rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct CallState<'m> {
     started: u32,
@@ -137,7 +138,7 @@ impl<'m> Text<'m> {
         Ok(member.map(|member| Seat { member, in_flight: InFlight::default() }))
     }
 
-    /// One step, as far as it comes.
+    /// Makes one step, as far as it can go at once.
     fn step(&self, body: &mut Body<'m>, probes: &[Probes]) -> Result<Turn, String> {
         let step = &self.program.steps[self.steps[body.rank as usize][body.at]];
         let calls: Vec<usize> = self.program.calls_of(step).collect();
@@ -194,7 +195,7 @@ impl<'m> Text<'m> {
         call.build(&seat.member).map_err(|refusal| refusal.to_string())
     }
 
-    /// The call becomes the youngest of its communicator.
+    /// The call becomes the youngest in flight on its communicator.
     fn start(&self, body: &mut Body<'m>, number: usize) -> Result<(), String> {
         let machine = match body.calls[number].idle.take() {
             Some(machine) => machine,
@@ -211,8 +212,8 @@ impl<'m> Text<'m> {
         Ok(())
     }
 
-    /// Moves what must be complete before the call is, then the other communicators; what all wait for, if it is not complete.
-    /// Who looks again and again moves all of its communicator.
+    /// Moves the operations before the call, then the other communicators; returns the awaited events, if the call is
+    /// not complete. A rank that tests again and again moves all operations of the call's communicator.
     fn wait(
         &self,
         body: &mut Body<'m>,
@@ -239,7 +240,7 @@ impl<'m> Text<'m> {
         Ok(Some(on))
     }
 
-    /// Polls the oldest operations of a communicator until one of them waits: for that.
+    /// Polls the oldest operations of a communicator until one of them waits; returns its events.
     fn move_oldest(&self, body: &mut Body<'m>, probes: &[Probes], comm: usize) -> Result<Option<WaitSet>, String> {
         loop {
             match self.poll(body, probes, comm)? {

@@ -12,17 +12,17 @@ use unisono_kernel::region::Layout;
 /// Words of a layout.
 pub type Words = fn(&Layout, Word) -> bool;
 
-/// A fault put into the world on purpose, to show that the search finds it.
+/// A fault that is put into the world on purpose, to show that the search finds it.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Mutation {
     /// None: the world as it is.
     #[default]
     None,
-    /// Loads of these words answer this value, whatever is there.
+    /// Loads of these words return this value, whatever was stored.
     Forge(Words, u64),
     /// Stores and additions to these words are lost: those of this value, or all.
     Lose(Words, Option<u64>),
-    /// Who waits for these words is never woken.
+    /// A process that waits for these words is never woken.
     Deafen(Words),
 }
 
@@ -34,16 +34,16 @@ pub(crate) struct Part {
     pub(crate) layout: Layout,
     group: Vec<Rank>,
     promises: Promises,
-    /// The first cell of what is promised.
+    /// The first cell of the shadow's records.
     promised: usize,
 }
 
-/// All that is shared, and who stands where.
+/// The shared memory, and the position of every process.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     parts: Vec<Part>,
     mutation: Mutation,
-    /// The segments' words, then one position per rank, then what is promised.
+    /// The segments' words, then one position per rank, then the shadow's records.
     cells: Vec<u64>,
     words: usize,
     ranks: Rank,
@@ -89,13 +89,13 @@ impl World {
         &self.parts[behind]
     }
 
-    /// The word as its segment names it, if it is one of these.
+    /// Is the word one of these, by its name in its segment?
     fn is_of(&self, words: Words, word: Word) -> bool {
         let part = self.part(word.offset);
         words(&part.layout, Word { offset: word.offset - part.begin, ..word })
     }
 
-    /// What tells this state from others.
+    /// The fingerprint of this state.
     pub(crate) const fn fingerprint(&self) -> u128 {
         self.fingerprint
     }
@@ -114,18 +114,18 @@ impl World {
         }
     }
 
-    /// Where a rank stands.
+    /// A rank's position.
     #[inline]
     pub(crate) fn position(&self, rank: Rank) -> Position {
         self.cells[self.words + rank as usize] as Position
     }
 
-    /// Moves a rank.
+    /// Moves a rank to a position.
     pub(crate) fn place(&mut self, rank: Rank, position: Position) {
         self.set(self.words + rank as usize, position.into());
     }
 
-    /// What a load of `word` answers.
+    /// The value that a load of `word` returns.
     #[inline]
     pub(crate) fn load(&self, word: Word) -> u64 {
         match self.mutation {
@@ -134,12 +134,12 @@ impl World {
         }
     }
 
-    /// What is there.
+    /// The value that is stored, without mutations.
     pub(crate) fn cell(&self, word: Word) -> u64 {
         self.cells[(word.offset / 8) as usize]
     }
 
-    /// Are loads of `word` answered by a mutation?
+    /// Does a mutation forge the loads of `word`?
     pub(crate) fn forges(&self, word: Word) -> bool {
         matches!(self.mutation, Mutation::Forge(words, _) if self.is_of(words, word))
     }
@@ -162,7 +162,7 @@ impl World {
             .any(|(segment, source)| self.awaited(segment, source).is_some_and(|(word, until)| self.wakes(word, until)))
     }
 
-    /// Is who waits for this woken now?
+    /// Is a process that waits for this woken now?
     pub(crate) fn wakes(&self, word: Word, until: Until) -> bool {
         let deaf = matches!(self.mutation, Mutation::Deafen(words) if self.is_of(words, word));
         !deaf && until.holds(self.load(word))
@@ -200,7 +200,7 @@ impl World {
         Ok(0)
     }
 
-    /// What a look of `rank` at `word` answers, or the rule that it breaks.
+    /// The value that `rank` loads from `word`, or the rule that the load breaks.
     pub(crate) fn look(&mut self, rank: Rank, word: Word) -> Result<u64, String> {
         if word.class == Class::Counter {
             self.touch(rank, word.offset, false)?;
@@ -213,7 +213,7 @@ impl World {
         touched.map_err(|breach| breach.to_string())
     }
 
-    /// Asks what is promised of what `rank` does at this offset.
+    /// Checks an access of `rank` at this offset by the shadow's rules.
     fn promise<A>(
         &mut self,
         rank: Rank,
@@ -296,7 +296,7 @@ fn seat(group: &[Rank], rank: Rank) -> Rank {
     group.iter().position(|&member| member == rank).unwrap_or(0) as Rank
 }
 
-/// The cells of a world that say what is promised, from the first one on.
+/// The cells of a world with the shadow's records, from the first one on.
 struct Promised<'w>(&'w mut World, usize);
 
 impl Cells for Promised<'_> {

@@ -6,10 +6,10 @@ use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::machine::p2p::{P2p, Tag};
 use unisono_shm::{Mailbox, Peer, Post};
 
-/// A message of two words from rank 0 to rank 1 unless said otherwise.
+/// A letter: a message of two words, by default from rank 0 to rank 1.
 pub(super) const LETTER: Letter = Letter { from: 0, to: 1, tag: 7, len: 16 };
 
-/// Sends and receives all letters, receives in falling order if so said; checks what came.
+/// Sends and receives all letters, in reverse order of receives if that is chosen; checks the data.
 pub(super) fn letters(seat: &Seat, letters: &[Letter], falling: bool) -> Result<(), Abandoned> {
     let (region, layout, me) = seat.parts();
     let post = Post::new(layout, me, [Peer::default(); 3]).expect("model assertion: there are mailboxes");
@@ -28,7 +28,7 @@ pub(super) fn letters(seat: &Seat, letters: &[Letter], falling: bool) -> Result<
     }
     for &at in &order {
         let Letter { from, tag, .. } = letters[at];
-        // SAFETY: as above; nobody else touches it until the end.
+        // SAFETY: as above; nothing else touches it until the end.
         slots.push(unsafe { mailbox.post_recv(from, Tag(tag), Buf::of_mut(&mut memory[at])) });
     }
     for slot in slots {

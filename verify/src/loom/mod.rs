@@ -3,7 +3,7 @@
 //! Each [`Protocol`] is a few operations of two or three ranks. Loom runs every interleaving and
 //! every value that the C11 model lets a load return, and fails on a race for payload; the seats
 //! check the data. A wait gives the execution up (see [`seat`]), so each run also counts the
-//! executions in which *all* ranks completed: none means that nothing was checked.
+//! executions in which *all* ranks completed: if there are none, nothing was checked.
 //!
 //! For every ordering that a protocol needs there is a [`Mutant`] that weakens it and must fail.
 //! Failures end in a panic, so models and mutants run as processes of `loom-model`.
@@ -23,10 +23,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use unisono_kernel::region::Layout;
 
-/// What a run of a model saw.
+/// The counts of a model's run.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
-    /// Executions.
+    /// All executions.
     pub executions: u64,
     /// Executions in which every rank completed.
     pub completed: u64,

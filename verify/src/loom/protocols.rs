@@ -16,12 +16,12 @@ use unisono_kernel::region::{Base, Mailboxes, Params};
 pub struct Protocol {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What the segment is made for.
+    /// The segment's parameters.
     pub params: Params,
     /// At most this many preemptions, where all would take too long. (None so far: with a bound of
     /// 3 the mixes of three ranks complete no execution.)
     pub preemptions: Option<usize>,
-    /// What one rank does.
+    /// The body that each rank runs.
     pub body: fn(&mut Seat) -> Result<(), Abandoned>,
     /// The mutants that must fail, by name.
     pub needs: &'static [&'static str],
@@ -61,7 +61,7 @@ const fn model(
 }
 
 impl Protocol {
-    /// For the long tier.
+    /// Puts the model into the long tier.
     const fn long(self) -> Self {
         Self { long: true, ..self }
     }
@@ -195,7 +195,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         |s| exchanges(s, ReduceScatter, &[0], 2),
         QUEUE,
     ),
-    // Who takes in every tick and then posts tells with `ready` what it has taken: in two slots of two
+    // A process that takes in every step and then posts tells with `ready` what it has taken: with two slots and two
     // processes `acked` adds nothing.
     model("exchange-allgather-2-lines", tiny(2), |s| exchanges(s, Allgather, &[0, 0, 0], 0), LINE),
     model("exchange-allgather-3-lines", tiny(3), |s| exchanges(s, Allgather, &[0], 0), LINE),
@@ -282,13 +282,13 @@ pub static SPARE: &[(&str, &str, &str)] = &[
     ("allgatherv-3", "count.load", "set-op was acquired before"),
     ("poison-3", "record.store", "the claim publishes it"),
     ("poison-3", "record.load", "the state was acquired before"),
-    ("poison-3", "state.rmw-release", "who loses the claim loads the state again"),
+    ("poison-3", "state.rmw-release", "a rank that loses the claim loads the state again"),
 ];
 
-/// Counts that pass 2¹⁶, 2²⁴ and 2³² in the model's second operation, set or tick.
+/// Counts that pass 2¹⁶, 2²⁴ and 2³² in the model's second operation, set or step.
 const NEAR: Base = Base { operation: (1 << 24) - 2, clock: (1 << 32) - 1, sets: (1 << 16) - 2, centrals: 0 };
 
-/// The body on a communicator that has counted so far.
+/// The body on a communicator whose counts begin at these values.
 fn near(seat: &mut Seat, body: fn(&mut Seat) -> Result<(), Abandoned>) -> Result<(), Abandoned> {
     seat.resume(seat.rank(), NEAR);
     body(seat)
@@ -318,7 +318,7 @@ fn exchanges(seat: &mut Seat, collective: Collective, roots: &[u32], fragments: 
     roots.iter().try_for_each(|&root| seat.exchange(Exchange { collective, root, fragments }))
 }
 
-/// Queues that all share: several writers at once, then one, then the broadcast's.
+/// Different operations on the same queues: several writers at once, then one, then the broadcast's.
 fn exchange_mix(seat: &mut Seat) -> Result<(), Abandoned> {
     exchanges(seat, Alltoall, &[0], 1)?;
     queue(seat, &[1], 64)?;
@@ -343,8 +343,8 @@ fn barriers(seat: &mut Seat, algorithm: BarrierAlgorithm) -> Result<(), Abandone
     Ok(())
 }
 
-/// The users of posted lines' ring in a row: the last operation reuses the first one's line, of
-/// which only `done` tells that it was read.
+/// The operations that use posted lines, one after the other: the last one reuses the first one's line, and
+/// only `done` tells that it was read.
 fn mix(seat: &mut Seat) -> Result<(), Abandoned> {
     seat.write_note(1);
     seat.barrier(BarrierAlgorithm::Dissemination)?;
@@ -375,12 +375,12 @@ fn mix_barrier(seat: &mut Seat) -> Result<(), Abandoned> {
 enum Flaw {
     /// The owner does not wait until all have left.
     Early,
-    /// The second communicator begins as on fresh memory.
+    /// The second communicator begins with counts of zero, as on fresh memory.
     OldBase,
 }
 
-/// A communicator ends and another one begins on its memory, as soon as its owner, rank 0, knows that all have left: rank 1
-/// may still read what it is to take over.
+/// A communicator ends, and another one begins on its memory as soon as its owner, rank 0, knows that all have left:
+/// rank 1 may not have read the announcement yet.
 fn terms(seat: &mut Seat, algorithm: BcastAlgorithm, flaw: Option<Flaw>) -> Result<(), Abandoned> {
     term(seat, algorithm)?;
     let end = seat.leave(1);
@@ -390,12 +390,12 @@ fn terms(seat: &mut Seat, algorithm: BcastAlgorithm, flaw: Option<Flaw>) -> Resu
     term(seat, algorithm)
 }
 
-/// Broadcasts that fill what the memory has.
+/// Broadcasts that use all lines and slots of the memory.
 fn term(seat: &mut Seat, algorithm: BcastAlgorithm) -> Result<(), Abandoned> {
     (0..if algorithm == BcastAlgorithm::Posted { 2 } else { 1 }).try_for_each(|_| seat.bcast(0, 40, algorithm))
 }
 
-/// The owner tells that the memory is free, if it is; the others hear it.
+/// The owner tells that the memory is free, if it is; the others wait for that.
 fn follow(seat: &Seat, free: bool) -> Result<(), Abandoned> {
     match seat.rank() {
         0 if free => seat.announce(2),
@@ -406,7 +406,7 @@ fn follow(seat: &Seat, free: bool) -> Result<(), Abandoned> {
     Ok(())
 }
 
-/// The same where the two processes have changed places in the second communicator: words have other writers.
+/// As above, but the two processes have exchanged ranks in the second communicator: words have other writers.
 fn other_ranks(seat: &mut Seat) -> Result<(), Abandoned> {
     term(seat, BcastAlgorithm::Queue)?;
     let end = seat.leave(1);
@@ -417,8 +417,8 @@ fn other_ranks(seat: &mut Seat) -> Result<(), Abandoned> {
     seat.bcast(1, 40, BcastAlgorithm::Posted)
 }
 
-/// Rank 0 writes announcements over one another; rank 1 looks at any moment, and finds one of them whole, with what was done
-/// before it.
+/// Rank 0 writes announcements over one another; rank 1 looks at any moment, finds one of them whole, and sees what
+/// happened before it.
 fn announcements(seat: &Seat, times: u64) -> Result<(), Abandoned> {
     if seat.rank() == 0 {
         seat.write_note(1);
@@ -430,7 +430,7 @@ fn announcements(seat: &Seat, times: u64) -> Result<(), Abandoned> {
     Ok(())
 }
 
-/// Ranks 0 and 1 poison the lease with refusals of their own; everyone sees one of them whole, and the same.
+/// Ranks 0 and 1 poison the lease with refusals of their own; all ranks see one of them whole, and the same one.
 fn poison(seat: &mut Seat) -> Result<(), Abandoned> {
     let of = |rank: u32| {
         let refusal = Refusal::new(Argument::Root, 70 + u64::from(rank), Bound::Below(u64::from(rank) + 2));

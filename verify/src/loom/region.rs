@@ -11,9 +11,10 @@ use unisono_kernel::region::LINE;
 use unisono_kernel::region::layout::LINE_ROOM;
 use unisono_kernel::region::{CounterId, Extent, FlagId, Layout, MailId, Region};
 
-/// Where the words of an announcement are: outside the layout, as a process's announcements are outside its communicators' segments.
+/// The offset of an announcement's words: outside the layout, as a process's announcements are outside its
+/// communicators' segments.
 const NOTICE: u64 = 1 << 62;
-/// Its number, and what it says.
+/// The announcement's words: its number, and its contents.
 const NOTICE_WORDS: u64 = 3;
 
 /// Payload may be padding of a private buffer (R15): copied, not looked at.
@@ -31,7 +32,7 @@ struct Shared {
     /// By first byte. A line's body, a slot or a fragment is one cell: one writer, no part of it
     /// is written while another is read.
     payload: BTreeMap<u64, UnsafeCell<Bytes>>,
-    /// One plain word per rank, outside the layout: what barriers must order (R13).
+    /// One plain word per rank, outside the layout, whose accesses barriers must order (R13).
     notes: Vec<UnsafeCell<u64>>,
 }
 

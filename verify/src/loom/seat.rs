@@ -16,7 +16,7 @@ use unisono_kernel::op::Op;
 use unisono_kernel::region::{Base, Flag, Layout, Region, announcement, lease, state};
 use unisono_kernel::shm::allreduce::posted::Posted;
 
-/// This execution goes no further on this rank.
+/// Why this execution ends on this rank.
 #[derive(Clone, Copy, Debug)]
 pub struct Abandoned;
 
@@ -53,7 +53,7 @@ impl Seat {
         self.comm.member().size()
     }
 
-    /// What messages need: the region, its layout, this rank.
+    /// The parts that messages need: the region, its layout, this rank.
     pub(super) const fn parts(&self) -> (&Segment, Layout, Rank) {
         (self.comm.region(), *self.comm.member().layout(), self.rank())
     }
@@ -99,7 +99,7 @@ impl Seat {
         let slot = self.comm.member().layout().params().queue_fragment as usize;
         let word = |rank: Rank, k: usize| operation << 32 | u64::from(rank) << 16 | (k as u64 + 1);
         let fill = |done| -> Vec<u64> {
-            let bytes = exchange.fill((ranks, slot), rank, done, word, fold);
+            let bytes = exchange.fill(ranks, slot, rank, done, word, fold);
             bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
         };
         let mut memory = fill(false);
@@ -133,7 +133,7 @@ impl Seat {
         self.comm.region().write_note(self.rank(), value);
     }
 
-    /// Everyone's note is `value`.
+    /// Asserts that every rank's note is `value`.
     pub fn check_notes(&self, value: u64) {
         for rank in 0..self.size() {
             let note = self.comm.region().read_note(rank);
@@ -146,14 +146,14 @@ impl Seat {
         self.comm.region().read_note(rank)
     }
 
-    /// Leaves the memory at the end of this term; answers where it ended.
+    /// Leaves the memory at the end of this term; returns its last counts.
     pub fn leave(&self, epoch: u32) -> Base {
         let end = self.comm.end();
         lease::leave(self.comm.region(), self.comm.member().layout(), self.rank(), epoch, end);
         end.expect("model assertion: all is finished")
     }
 
-    /// Have all left this term, at this end?
+    /// Have all ranks left this term, at the same counts?
     pub fn all_left(&self, epoch: u32, end: Base) -> bool {
         let (region, layout) = (self.comm.region(), self.comm.member().layout());
         let over = lease::first_present(region, layout, epoch, 0).is_none();
@@ -161,28 +161,28 @@ impl Seat {
         over
     }
 
-    /// Tells the others that the memory is free: as a line of another communicator would.
+    /// Tells the others that the memory is free, as a line of another communicator would.
     pub fn announce(&self, epoch: u32) {
         self.comm.region().publish(self.comm.member().layout().arrive(0), epoch.into());
     }
 
-    /// Has rank 0 told?
+    /// Has rank 0 told that the memory is free?
     pub fn is_announced(&self, epoch: u32) -> bool {
         self.comm.region().flag(self.comm.member().layout().arrive(0)).load_acquire().at_least(epoch.into())
     }
 
-    /// Goes on as this rank of a new communicator on the same memory.
+    /// Becomes a rank of a new communicator on the same memory.
     pub fn resume(&mut self, rank: Rank, base: Base) {
         let layout = *self.comm.member().layout();
         *self.comm.member_mut() = Member::resume(layout, rank, base).expect("model assertion: a rank of the layout");
     }
 
-    /// Writes an announcement that says two numbers which follow from its own.
+    /// Writes an announcement with two numbers that follow from its own number.
     pub fn post_announcement(&self, number: u64) {
         announcement::post(|at| self.comm.region().announcement(at), number, &[10 * number, 10 * number + 1]);
     }
 
-    /// Looks at the notice that is there now: whole, if there is one.
+    /// Reads the present announcement, and asserts that it is whole, if there is one.
     pub fn look_at_announcement(&self) -> Result<(), Abandoned> {
         let word = |at| self.comm.region().announcement(at);
         let number = announcement::number(word).ok_or(Abandoned)?;
@@ -191,7 +191,7 @@ impl Seat {
         Ok(())
     }
 
-    /// Poisons the lease; answers the poison that counts.
+    /// Poisons the lease; returns the poison that counts.
     pub fn poison(&mut self, poison: Poison) -> Poison {
         self.comm.poison_with(poison)
     }

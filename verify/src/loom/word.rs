@@ -17,7 +17,7 @@ macro_rules! names {
             /// All of them.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
-            /// As a command line writes it.
+            /// The weakening's name on the command line.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
@@ -28,7 +28,7 @@ macro_rules! names {
 }
 
 names! {
-    /// What a word is for: its function in the layout.
+    /// A word's function in the layout.
     Role {
         /// `state`: the lease's poison.
         State = "state",
@@ -116,9 +116,9 @@ impl Role {
 /// One ordering of one role's words weakened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mutant {
-    /// Whose words.
+    /// The role of the words.
     pub role: Role,
-    /// Which ordering.
+    /// The ordering that is weakened.
     pub weak: Weak,
 }
 
@@ -203,7 +203,7 @@ impl Mailword for Word {
     fn put_release(&self, value: u64) {
         self.mine().store(value, self.store);
     }
-    /// Relaxed, as the kernel's: there is nothing to weaken.
+    /// Relaxed, as in the kernel: it can't be weakened.
     fn clear(&self) {
         self.mine().store(0, Ordering::Relaxed);
     }

@@ -1,6 +1,6 @@
 //! Scatter, gather and allgather: one block per rank on one side, a rank's own block on the other.
 //!
-//! The memory of a rank holds everyone's blocks, where it has them, then its own block, unless that is in
+//! The memory of a rank holds all ranks' blocks, where it has them, then its own block, unless that is in
 //! place. The two sides have different datatypes, and all ranks differ.
 
 use super::{Shape, mix};
@@ -8,25 +8,25 @@ use unisono_kernel::data::blocks::Blocks;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::data::datatype::{Data, Datatype};
 
-/// Where blocks go.
+/// The direction of the blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the root's blocks.
     Scatter,
     /// To the root's blocks.
     Gather,
-    /// To everyone's blocks.
+    /// To the blocks of all ranks.
     Allgather,
 }
 
 /// A collective on blocks, as all ranks make it.
 #[derive(Clone, Copy, Debug)]
 pub struct Spread {
-    /// Which collective.
+    /// The collective.
     pub direction: Direction,
-    /// The root; of no account in an allgather.
+    /// The root; ignored in an allgather.
     pub root: u32,
-    /// The root's own block stays where it is; everyone's in an allgather.
+    /// The root's own block stays in place; in an allgather every rank's own block.
     pub in_place: bool,
     /// Packed bytes of the longest block that is possible.
     pub most: usize,
@@ -36,7 +36,7 @@ pub struct Spread {
     pub seed: u64,
 }
 
-/// What one rank gives to a [`Spread`].
+/// One rank's arguments of a [`Spread`].
 #[derive(Clone, Debug)]
 pub struct Part {
     equal: bool,
@@ -47,11 +47,11 @@ pub struct Part {
     counts: Vec<u64>,
     displacements: Vec<u64>,
     own: Option<Shape>,
-    /// Bytes before the own block: everyone's blocks.
+    /// Bytes before the own block: all ranks' blocks.
     area: usize,
 }
 
-/// Displacements of an element whose bytes lie backwards, every other one.
+/// Displacements of an element whose bytes lie in reverse order, in every other byte.
 const BACKWARDS: [u64; 12] = [22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0];
 
 impl Spread {
@@ -59,7 +59,7 @@ impl Spread {
         [1, 3, 12][self.seed as usize % 3]
     }
 
-    /// Elements of `rank`'s block: one in four has none.
+    /// Elements of `rank`'s block: one block in four is empty.
     fn count(&self, rank: u32) -> u64 {
         let most = (self.most / self.unit()) as u64;
         let random = mix(self.seed ^ if self.equal { 0 } else { u64::from(rank) << 20 });
@@ -70,12 +70,12 @@ impl Spread {
         }
     }
 
-    /// Has `rank` everyone's blocks?
+    /// Does `rank` have all ranks' blocks?
     fn central(&self, rank: u32) -> bool {
         self.direction == Direction::Allgather || rank == self.root
     }
 
-    /// What `rank` of `ranks` gives.
+    /// The arguments of `rank` among `ranks`.
     pub fn of(&self, ranks: u32, rank: u32) -> Part {
         let (unit, kind) = (self.unit(), mix(self.seed ^ u64::from(rank) << 8) % 3);
         let (mut counts, mut displacements) = (Vec::new(), Vec::new());
@@ -89,7 +89,7 @@ impl Spread {
             }
             for peer in order {
                 let gap = if self.equal { 0 } else { mix(self.seed ^ u64::from(peer)) % 2 };
-                // A block of nothing may lie anywhere.
+                // An empty block may lie anywhere.
                 if counts[peer as usize] > 0 || self.equal {
                     displacements[peer as usize] = elements + gap;
                     elements += gap + counts[peer as usize];
@@ -126,12 +126,12 @@ impl Part {
         if self.kind == 0 { self.unit } else { 2 * self.unit - 1 }
     }
 
-    /// Bytes of memory, with a guard behind.
+    /// Bytes of memory, with a guard at the end.
     pub fn memory(&self) -> usize {
         self.area + self.own.as_ref().map_or(0, Shape::memory) + 3
     }
 
-    /// Everyone's blocks, where this rank has them.
+    /// All ranks' blocks, where this rank has them.
     ///
     /// # Panics
     /// When the memory is too small.
@@ -161,7 +161,7 @@ impl Part {
         Some(data.expect("the block lies in the memory"))
     }
 
-    /// Where each packed byte of `peer`'s block lies.
+    /// The offset of each packed byte of `peer`'s block.
     fn block_places(&self, peer: u32) -> Vec<usize> {
         let byte = |within: usize| match self.kind {
             0 => within,
@@ -173,7 +173,7 @@ impl Part {
         elements.flat_map(|at| (0..self.unit).map(move |within| first + at * self.extent() + byte(within))).collect()
     }
 
-    /// Where each packed byte of the own block lies.
+    /// The offset of each packed byte of the own block.
     fn own_places(&self) -> Vec<usize> {
         match &self.own {
             Some(own) => own.places().map(|at| self.area + at).collect(),
@@ -182,7 +182,7 @@ impl Part {
     }
 }
 
-/// The memory of `rank` after the operation, given everyone's before it.
+/// The memory of `rank` after the operation, given all ranks' memory before it.
 pub(super) fn after(spread: &Spread, ranks: u32, rank: u32, before: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
     let (mut memory, own) = (before(rank), spread.of(ranks, rank));
     let mut take = |to: Vec<usize>, from: Vec<usize>, bytes: &[u8]| {

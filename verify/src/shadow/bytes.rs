@@ -1,19 +1,19 @@
-//! Who touched which bytes last: rule S1.
+//! The last accesses to all bytes of a segment, for rule S1.
 
 use crate::explore::Span;
 use std::collections::BTreeMap;
 use std::fmt;
 use unisono_kernel::Rank;
 
-/// Of each process, how far its accesses happen before this point: a vector clock.
+/// A vector clock: for each process, the number of its accesses that happen before this point.
 pub(crate) type Clock = [u32];
 
-/// Everything before `other` is before `clock`, too.
+/// Joins `other` into `clock`: what happens before `other` happens before `clock`, too.
 pub(crate) fn join(clock: &mut Clock, other: &Clock) {
     clock.iter_mut().zip(other).for_each(|(own, other)| *own = (*own).max(*other));
 }
 
-/// An access by number: one process's, from 1.
+/// An access: a process, and the access's number in it, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) rank: Rank,
@@ -21,13 +21,13 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    /// Does it happen before what has this clock?
+    /// Does it happen before an event with this clock?
     pub(crate) fn is_before(self, clock: &Clock) -> bool {
         clock[self.rank as usize] >= self.number
     }
 }
 
-/// Another process's access to the same bytes, in no order.
+/// Another process's access to the same bytes, without an order between the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Race {
     rank: Rank,
@@ -40,21 +40,22 @@ impl fmt::Display for Race {
     }
 }
 
-/// Bytes that were always touched alike.
+/// A stretch of bytes that had the same accesses.
 #[derive(Clone, Debug, Default)]
 struct Stretch {
     end: u64,
     written: Option<Event>,
-    /// Last reads since, by rank; none yet if empty.
+    /// The last reads since the write, by rank; empty if there is none yet.
     read: Vec<u32>,
 }
 
-/// All bytes of a segment that were touched, by the first byte of each stretch.
+/// All bytes of a segment that were accessed, by the first byte of each stretch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bytes(BTreeMap<u64, Stretch>);
 
 impl Bytes {
-    /// `event`, which has this clock, reads or writes: after the last write of each byte and, if it writes, after all reads.
+    /// `event`, which has this clock, reads or writes an extent. It must happen after the last write of each byte and,
+    /// if it writes, after all reads.
     pub(crate) fn touch(&mut self, event: Event, clock: &Clock, at: Span, writes: bool) -> Result<(), Race> {
         let (from, to) = (at.offset, at.end());
         self.cut(from);
@@ -82,7 +83,7 @@ impl Bytes {
         Ok(())
     }
 
-    /// Lets a stretch begin at `offset`, if there is one around it.
+    /// Splits the stretch around `offset`, if there is one.
     fn cut(&mut self, offset: u64) {
         if let Some((_, stretch)) = self.0.range_mut(..offset).next_back().filter(|(_, stretch)| stretch.end > offset) {
             let behind = stretch.clone();
@@ -91,7 +92,7 @@ impl Bytes {
         }
     }
 
-    /// Makes stretches of the bytes that nobody has touched.
+    /// Makes stretches of bytes that were not accessed yet.
     fn fill(&mut self, from: u64, to: u64) {
         let mut at = from;
         let known: Vec<_> = self.0.range(from..to).map(|(&from, stretch)| (from, stretch.end)).collect();

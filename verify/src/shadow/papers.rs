@@ -1,19 +1,19 @@
-//! What the papers' machines share: which bytes and words belong to which set of their queues, which words tell whom of
-//! them, and where the books have them.
+//! The bytes and words that the papers' machines share: the set of their queues to which each belongs, the word that
+//! publishes it to which rank, and its cell in the shadow's records.
 //!
-//! | | put there by | told by | to |
+//! | | written by | published by the word | to |
 //! |---|---|---|---|
-//! | head (`set_bytes`) | who opens the set | `set_op` | all |
-//! | counts (`set_typesize`, `set_count`) | who opens the set | allgatherv: `set_op`; scatterv, gatherv: `rootready` | all; its reader |
-//! | fragment, broadcast | who opens the set, in its own queue | `control` of a reader, put by its parent in the tree | the reader |
-//! | fragment, scatterv | who opens the set, in its reader's queue | `control` of the reader | the reader |
-//! | fragment, gatherv | each, in its own queue | its own `control` | who opened the set |
-//! | fragment, allgatherv | each, in its own queue | `control_all` of a pair | the pair's reader |
+//! | head (`set_bytes`) | the rank that opens the set | `set_op` | all |
+//! | counts (`set_typesize`, `set_count`) | the rank that opens the set | allgatherv: `set_op`; scatterv, gatherv: `rootready` | all; its reader |
+//! | fragment, broadcast | the rank that opens the set, in its own queue | `control` of a reader, set by its parent in the tree | the reader |
+//! | fragment, scatterv | the rank that opens the set, in its reader's queue | `control` of the reader | the reader |
+//! | fragment, gatherv | each rank, in its own queue | its own `control` | the rank that opened the set |
+//! | fragment, allgatherv | each rank, in its own queue | `control_all` of a pair | the pair's reader |
 
 use unisono_kernel::Rank;
 use unisono_kernel::region::{Layout, MailId};
 
-/// What is told to each of its readers, and released with its set.
+/// Data that is published to each of its readers, and released with its set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Paper {
     Head(u32),
@@ -21,22 +21,22 @@ pub(super) enum Paper {
     Fragment(Rank, u32),
 }
 
-/// Cells of a set: how often it was opened, by whom, then of each rank the last use that it has left.
+/// Cells of a set: how often it was opened, by which rank; then for each rank the last use that it has left.
 pub(super) const OPENED: usize = 0;
 pub(super) const OPENER: usize = 1;
 pub(super) const LEFT: usize = 2;
 
-/// The papers' part of a layout, whose cells begin behind others.
+/// The papers' part of a layout, whose cells follow the other ones.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Papers {
     layout: Layout,
     begin: usize,
-    /// Cells of a thing: some of what it holds, then one for each rank.
+    /// Cells of a head, counts or a fragment: some for its contents, then one for each rank.
     each: usize,
 }
 
 impl Papers {
-    /// Each thing has so many cells before those of the ranks.
+    /// The number of cells before those of the ranks.
     pub(super) const fn new(layout: Layout, begin: usize, cells: usize) -> Self {
         Self { layout, begin, each: cells + layout.ranks() as usize }
     }
@@ -74,7 +74,7 @@ impl Papers {
         self.cell(Paper::Fragment(ranks, 0)) + set as usize * (LEFT + ranks as usize)
     }
 
-    /// Behind the last cell.
+    /// The end of the cells.
     pub(super) const fn end(&self) -> usize {
         self.set(self.queues().1)
     }
@@ -95,7 +95,7 @@ impl Papers {
         (slot < self.queues().0).then_some(Paper::Fragment(rank, slot))
     }
 
-    /// What the counter at this offset belongs to.
+    /// The set to which the counter at this offset belongs.
     pub(super) fn counter(&self, offset: u64) -> Option<Paper> {
         let counts = |set| {
             let end = self.layout.set_count(set, self.layout.ranks()).offset();
@@ -117,7 +117,8 @@ impl Papers {
         self.sets().find(|&set| offset == self.layout.set_op(set).offset())
     }
 
-    /// Of what a mailword tells when `rank` puts it, and whom. It may tell of two fragments, of which one is there.
+    /// The data that a mailword publishes when `rank` sets it, and the reader. It may stand for two fragments, one of
+    /// which is there.
     pub(super) fn tells(&self, rank: Rank, offset: u64, opener: impl Fn(u32) -> Rank) -> Vec<(Paper, Rank)> {
         let (layout, is_at) = (&self.layout, |word: MailId| word.offset() == offset);
         let of_set = self.sets().flat_map(|set| self.ranks().map(move |reader| (set, reader)));

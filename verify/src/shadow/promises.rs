@@ -1,26 +1,28 @@
-//! Who still has to hear a line or take a slot: rules S2 and S3.
+//! The processes that have not yet received a line or taken a slot: rules S2 and S3.
 //!
-//! What a line or slot holds has a number, by which its readers release it: a line its operation (`done`), a slot the
-//! clock of its fragment (`acked`), a mailbox's slot the message and fragment behind it (the receiver's `acked`). The
-//! writer's next publication tells it: `ready` the clock behind the fragment, `sequence` the number itself, a line its
-//! operation, and what was written to slots before it are first fragments.
+//! The contents of a line or slot have a number, by which readers release them: a line's number is its operation
+//! (`done`), a slot's the clock of its fragment (`acked`), a mailbox slot's the number of message and fragment, plus
+//! one (the receiver's `acked`). The writer's next publication tells the number: `ready` is the clock after the
+//! fragment, `sequence` the number itself, a line has its operation, and the slots written before it hold first
+//! fragments.
 //!
-//! What a set of the [papers'](super::papers) queues has is released with the set: its number is how often the set was
-//! opened, by a store to `set_readers`; who subtracts there releases all of it. Each reader is told by a word of its own,
-//! by who has written it or was told of it before, as in P1's trees.
+//! The contents of a set of the [papers'](super::papers) queues are released with the set: their number is how often
+//! the set was opened, by a store to `set_readers`; a process that subtracts there releases all of them. Each reader is
+//! told by a word of its own, which is set by the rank that has written the data or was told of them before, as in P1's
+//! trees.
 //!
-//! Plain arithmetic over a few cells, which the explorer hashes and takes back with the rest of its world.
+//! All this is arithmetic over a few cells, which the explorer hashes and restores with the rest of its world.
 
 use super::papers::{LEFT, OPENED, OPENER, Paper, Papers};
 use std::fmt;
 use unisono_kernel::Rank;
 use unisono_kernel::region::{Base, LINE, Layout, Pair};
 
-/// The cells of the bookkeeping.
+/// The cells of the records.
 pub(crate) trait Cells {
-    /// What is there.
+    /// The value of a cell.
     fn get(&self, cell: usize) -> u64;
-    /// Changes it.
+    /// Sets a cell.
     fn set(&mut self, cell: usize, value: u64);
 }
 
@@ -33,20 +35,20 @@ impl Cells for Vec<u64> {
     }
 }
 
-/// A promise that is broken.
+/// A broken rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Breach {
-    /// S2: what the place holds was not released by this rank.
+    /// S2: this rank has not released the contents of the place.
     Pending(Rank),
     /// S2: this rank writes there, and has not published it.
     Unpublished(Rank),
     /// S3: nothing is published there.
     Nothing,
-    /// S3: whoever reads has released what is there.
+    /// S3: the reader has released the contents.
     Released,
-    /// S2: a control word is put over this value, which nobody has taken.
+    /// S2: a control word is set over this value, which was not taken.
     Untaken(u64),
-    /// S3: a control word is taken in which nothing is.
+    /// S3: an empty control word is taken.
     Empty,
 }
 
@@ -63,7 +65,7 @@ impl fmt::Display for Breach {
     }
 }
 
-/// What a line or slot holds.
+/// The contents of a line or slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holds {
     Nothing,
@@ -71,7 +73,7 @@ enum Holds {
     Published { writer: Rank, number: u64 },
 }
 
-/// A line or a slot of a rank, a slot of a mailbox, or what a set of the papers' queues has.
+/// A line or a slot of a rank, a slot of a mailbox, or data in a set of the papers' queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
     Line(Rank, u64),
@@ -89,14 +91,15 @@ struct Mail {
     slot: u64,
 }
 
-/// Cells of a rank before those of its lines and slots: what it has published, and its `acked` at the end of its last operation.
+/// Cells of a rank before those of its lines and slots: the value that it has published, and its `acked` at the end of
+/// its last operation.
 const TAKEN: usize = 0;
 const DONE: usize = 1;
 const BEGAN: usize = 2;
 const OWN: usize = 3;
 /// Cells of a line or slot.
 const UNIT: usize = 2;
-/// The promises of a layout's members.
+/// The rules S2 and S3 for the members of a layout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Promises {
     layout: Layout,
@@ -120,7 +123,7 @@ impl Promises {
         rank as usize * (OWN + UNIT * (params.lines as usize + params.queue_slots as usize))
     }
 
-    /// The mailboxes' cells: of each message of each pair the receiver's `acked`, then those of its slots.
+    /// The mailboxes' cells: for each message of each pair the receiver's `acked`, then those of its slots.
     const fn mail(&self, Mail { from, to, message, slot: _ }: Mail) -> usize {
         let (messages, slots) = match self.layout.params().mailboxes {
             Some(shape) => (shape.messages as usize, shape.slots as usize),
@@ -142,23 +145,23 @@ impl Promises {
         })
     }
 
-    /// The papers' cells, behind all others.
+    /// The papers' cells, after all others.
     const fn papers(&self) -> Papers {
         let begin = self.mail(Mail { from: self.layout.ranks(), to: 0, message: 0, slot: 0 });
         Papers::new(self.layout, begin, UNIT)
     }
 
-    /// The cells of the set to which it belongs.
+    /// The cells of the set to which the data belong.
     const fn set(&self, paper: Paper) -> usize {
         self.papers().set(self.papers().set_of(paper))
     }
 
-    /// Number of cells, all of them zero at first.
+    /// The number of cells, which are zero at first.
     pub(crate) const fn cells(&self) -> usize {
         self.papers().end()
     }
 
-    /// Lets everyone begin at `base`.
+    /// Lets all ranks begin at `base`.
     pub(crate) fn begin(&self, cells: &mut impl Cells, base: Base) {
         for own in (0..self.layout.ranks()).map(|rank| self.own(rank)) {
             cells.set(own + TAKEN, base.clock);
@@ -197,7 +200,7 @@ impl Promises {
         cells.set(cell + 1, number);
     }
 
-    /// What lies at this offset: bytes, or a counter.
+    /// The line, slot or set to which the bytes or the counter at this offset belong.
     fn unit(&self, offset: u64) -> Option<Unit> {
         let first = self.layout.own_pages(0);
         if offset < first.offset() {
@@ -229,7 +232,7 @@ impl Promises {
             cells.set(own + TAKEN, value);
         } else if offset == self.layout.done(rank).offset() {
             cells.set(own + DONE, value);
-            // By its end an operation has taken all of its ticks.
+            // At its end an operation has taken all of its steps.
             cells.set(own + BEGAN, cells.get(own + TAKEN));
         } else if offset == self.layout.ready(rank).offset() {
             self.publish(cells, rank, value.saturating_sub(self.slots()));
@@ -273,7 +276,7 @@ impl Promises {
         }
     }
 
-    /// `rank` puts something into the mailword at `offset`, or clears it: what was there, and what is now.
+    /// `rank` sets the mailword at `offset`, or clears it; given are the old and the new value.
     pub(crate) fn put(
         &self,
         cells: &mut impl Cells,
@@ -294,7 +297,7 @@ impl Promises {
         Ok(())
     }
 
-    /// `rank` tells `reader` of what is there, if it has written it in this use of the set, or was told of it.
+    /// `rank` publishes the data to `reader`, if it has written them in this use of the set, or was told of them.
     fn tell(&self, cells: &mut impl Cells, paper: Paper, rank: Rank, reader: Rank) {
         let (unit, now) = (Unit::Paper(paper), cells.get(self.set(paper) + OPENED));
         if self.holds(cells, unit) == (Holds::Unpublished { writer: rank }) {
@@ -308,12 +311,12 @@ impl Promises {
         }
     }
 
-    /// Was `reader` told of what has this number there?
+    /// Was `reader` told of the data with this number there?
     fn is_told(&self, cells: &impl Cells, unit: Unit, reader: Rank, number: u64) -> bool {
         !matches!(unit, Unit::Paper(_)) || cells.get(self.cell(unit) + UNIT + reader as usize) == number
     }
 
-    /// The same, of a mailbox's words.
+    /// `rank` stores `value` to the mailbox's word at `offset`.
     fn store_mail(&self, cells: &mut impl Cells, rank: Rank, offset: u64, value: u64) {
         for (mail @ Mail { from, to, message, slot }, pair) in self.mails() {
             let unit = Unit::Mail(mail);
@@ -327,7 +330,7 @@ impl Promises {
         }
     }
 
-    /// Publishes what `rank` has written to slots: fragments of the clocks from `from` on.
+    /// Publishes the slots that `rank` has written: fragments of the clocks from `from` on.
     fn publish(&self, cells: &mut impl Cells, rank: Rank, from: u64) {
         for (owner, index) in (0..self.layout.ranks()).flat_map(|owner| (0..self.slots()).map(move |at| (owner, at))) {
             let slot = Unit::Slot(owner, index);
@@ -370,7 +373,7 @@ impl Promises {
         Ok(())
     }
 
-    /// Has `reader` released what has this number there?
+    /// Has `reader` released the contents with this number there?
     fn released(&self, cells: &impl Cells, unit: Unit, reader: Rank, number: u64) -> bool {
         match unit {
             Unit::Line(..) => cells.get(self.own(reader) + DONE) >= number,

@@ -1,4 +1,4 @@
-//! The region that keeps the shadow of another one.
+//! The region that wraps another one and keeps its shadow.
 
 use super::bytes::{Bytes, Event, join};
 use super::promises::{Breach, Promises};
@@ -14,15 +14,15 @@ use unisono_kernel::region::{
     Base, Counter, CounterId, Extent, Flag, FlagId, Layout, MailId, Mailword, Region, Untrusted,
 };
 
-/// What is known of a segment, for all of its members.
+/// The shadow of a segment, for all of its members.
 #[derive(Clone)]
 pub struct Shadow(Arc<Mutex<Books>>);
 
 struct Books {
     layout: Layout,
-    /// By rank; the own part counts the rank's releases, and is 1 at first.
+    /// By rank: its vector clock. A rank's own component counts its releases, and is 1 at first.
     clocks: Vec<Vec<u32>>,
-    /// By offset of a word: the clock that its value carries, if it carries one.
+    /// By offset of a word: the clock that was released with its value, if there is one.
     words: HashMap<u64, Vec<u32>>,
     bytes: Bytes,
     promises: Promises,
@@ -36,7 +36,7 @@ impl fmt::Debug for Shadow {
 }
 
 impl Shadow {
-    /// Of a segment on which all members begin at `base`.
+    /// The shadow of a segment on which all members begin at `base`.
     pub fn new(layout: Layout, base: Base) -> Self {
         let ranks = layout.ranks() as usize;
         let promises = Promises::new(layout);
@@ -49,13 +49,13 @@ impl Shadow {
     }
 
     fn books(&self) -> MutexGuard<'_, Books> {
-        // Whoever breaks a rule panics with the books in order.
+        // A thread that breaks a rule panics, and the records stay consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Books {
-    /// `rank` loads the word: what was before the store is before it.
+    /// `rank` loads the word: what happened before the store happens before the load.
     fn acquire(&mut self, rank: Rank, offset: u64) {
         if let Some(carried) = self.words.get(&offset) {
             join(&mut self.clocks[rank as usize], carried);
@@ -82,7 +82,7 @@ impl Books {
         })
     }
 
-    /// Ends here where `rank`'s access to the word breaks a rule.
+    /// Panics if `rank`'s access to the word breaks a rule.
     fn keep(&self, rank: Rank, offset: u64, kept: Result<(), Breach>) {
         kept.unwrap_or_else(|breach| panic!("rank {rank} at {}: {breach}", Names::new(&self.layout).at(offset)));
     }
@@ -124,7 +124,7 @@ impl<R: Region> Shadowed<R> {
     }
 }
 
-/// The words of one kind, as they are asked for: by line, each in its place.
+/// The words of one kind, by line and place in it; each is made when it is used for the first time.
 #[derive(Debug)]
 struct Table<R, I> {
     lines: Box<[OnceLock<Line<R, I>>]>,
@@ -150,7 +150,7 @@ impl<R, I: Copy> Table<R, I> {
     }
 }
 
-/// A word whose loads and stores order what happens around them.
+/// A word whose loads and stores are recorded as order.
 #[derive(Debug)]
 pub struct Watched<R, I> {
     view: Arc<View<R>>,
@@ -158,7 +158,7 @@ pub struct Watched<R, I> {
 }
 
 impl<R, I> Watched<R, I> {
-    /// An access of which nobody else's comes between it and its entry in the books.
+    /// Makes an access and records it, with no other process's access between the two.
     fn entered<A>(&self, access: impl FnOnce(&R) -> A, enter: impl FnOnce(&mut Books, Rank, &A)) -> A {
         let View { region, shadow, rank } = &*self.view;
         let mut books = shadow.books();
@@ -215,13 +215,13 @@ impl<R: Region> Mailword for Watched<R, MailId> {
         self.put(value, |word| word.put_release(value), Books::release);
     }
     fn clear(&self) {
-        // Relaxed: who sees it learns of nothing.
+        // Relaxed: it orders nothing for a process that sees it.
         self.put(0, |word| word.clear(), |books, _, offset| drop(books.words.remove(&offset)));
     }
 }
 
 impl<R: Region> Watched<R, CounterId> {
-    /// A read-modify-write: it carries on what its word carried.
+    /// A read-modify-write: the clock that the word carried is kept and joined.
     fn change(&self, change: impl FnOnce(&R) -> Untrusted<u64>, stores: impl FnOnce(u64) -> bool) -> Untrusted<u64> {
         self.entered(change, |books, rank, before| {
             books.acquire(rank, self.id.offset());

@@ -1,4 +1,4 @@
-//! What tests of bad calls share.
+//! Functions for tests of bad calls.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(crate) fn bounded<A: Send + 'static>(body: impl FnOnce() -> A + Send + 'stat
     }
 }
 
-/// What an error says of the argument that was refused, here or by the rank that poisoned.
+/// The refused argument in an error, of this rank or of the rank that poisoned the communicator.
 #[allow(dead_code, reason = "not every test is refused something")]
 pub(crate) fn refusal(error: Error) -> Option<Refusal> {
     match error {

@@ -1,5 +1,5 @@
-//! What README.md, CHANGELOG.md, CONTRIBUTING.md and docs/ say of the repository is there: pages, links, files, variables,
-//! targets, and the programs that README.md shows.
+//! README.md, CHANGELOG.md, CONTRIBUTING.md and docs/ name only what exists: pages, links, files, variables, targets,
+//! and the programs that README.md shows.
 
 mod links;
 mod lists;
@@ -18,7 +18,7 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// All files below `folder` for which `keep` holds, but what is built or found.
+/// All files below `folder` for which `keep` holds, except those that are built or found by checks.
 fn files(folder: &Path, keep: &dyn Fn(&Path) -> bool, into: &mut Vec<PathBuf>) {
     let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
     for path in entries.map(|entry| entry.expect("an entry").path()) {
@@ -33,7 +33,7 @@ fn files(folder: &Path, keep: &dyn Fn(&Path) -> bool, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// These tests, which name what is not there.
+/// These tests, which name files that do not exist.
 fn is_ours(path: &Path) -> bool {
     path.starts_with(root().join("verify/tests/docs"))
 }
@@ -60,7 +60,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What stands between `](` and `)`.
+/// The targets of links: the text between `](` and `)`.
 fn links(text: &str) -> Vec<&str> {
     prose(text)
         .flat_map(|line| line.split("](").skip(1))

@@ -1,4 +1,4 @@
-//! Pages and files that are named by their paths are there.
+//! Pages and files that are named by their paths exist.
 
 use super::{files, is_ours, pages, read, root};
 use std::fs;
@@ -25,7 +25,7 @@ fn every_page_that_code_names_is_there() {
     let mut found = 0;
     let mut wrong = Vec::new();
     for source in sources.iter().filter(|source| !is_ours(source)) {
-        // What is no text names no page.
+        // Files that are not text are passed over.
         let Ok(text) = fs::read_to_string(source) else { continue };
         for path in named(&text) {
             found += 1;
@@ -42,7 +42,7 @@ fn every_page_that_code_names_is_there() {
     );
 }
 
-/// What is between backquotes and looks like a file of the repository.
+/// Text between backquotes that looks like a file of the repository.
 fn quoted_files(text: &str) -> impl Iterator<Item = &str> {
     let is_path = |word: &&str| word.chars().all(|c| c.is_ascii_alphanumeric() || "/-_.".contains(c));
     let folders = [".ci/", "fuzz/", "hosts/", "kernel/", "transports/", "verify/"];
@@ -50,7 +50,7 @@ fn quoted_files(text: &str) -> impl Iterator<Item = &str> {
     quoted.filter(is_path).filter(move |word| folders.iter().any(|folder| word.starts_with(folder)))
 }
 
-/// But for results, which are of their day.
+/// Except in results, which are dated.
 #[test]
 fn every_file_that_pages_name_is_there() {
     let pages = pages().into_iter().filter(|page| !page.starts_with(root().join("docs/results")));

@@ -1,8 +1,8 @@
-//! What README.md shows: programs that tests run, and a picture of a table.
+//! README.md shows programs that tests run, and a picture of a table.
 
 use super::{read, root};
 
-/// What the fences of a language hold, in their order.
+/// The contents of a language's fences, in their order.
 fn fences<'t>(text: &'t str, language: &str) -> Vec<&'t str> {
     let open = format!("\n```{language}\n");
     text.split(&open).skip(1).filter_map(|rest| rest.split_once("\n```").map(|(code, _)| code)).collect()

@@ -1,4 +1,4 @@
-//! The model: one element at a time, by numbers wide enough; and elements to feed it with.
+//! The model: one element at a time, by numbers wide enough; and elements for its input.
 
 use unisono_kernel::op::{Element, Operation};
 

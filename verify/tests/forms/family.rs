@@ -1,4 +1,4 @@
-//! Each collective on memory that a rank keeps, and what it must leave there.
+//! Each collective on memory that a rank keeps, and the right results.
 
 use std::cell::Cell;
 use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
@@ -78,7 +78,7 @@ impl Family {
     }
 }
 
-/// What one rank sends and receives.
+/// One rank's send and receive buffers.
 #[derive(Debug)]
 pub(crate) struct Memory {
     family: Family,
@@ -127,13 +127,13 @@ impl Memory {
         self.words % self.size
     }
 
-    /// Which rank's block a word of all blocks is in, and where there.
+    /// The rank in whose block a word of all blocks lies, and its place there.
     const fn block(&self, at: usize) -> (usize, usize) {
         let (block, within) = (at / self.words, at % self.words);
         (if self.family.vary() { self.size - 1 - block } else { block }, within)
     }
 
-    /// What this rank sends in a round, and nothing where it receives.
+    /// Fills this rank's send buffer for a round, and clears its receive buffer.
     pub(crate) fn fill(&self, round: usize) {
         let Self { me, .. } = *self;
         put(&self.receive, |_| BLANK);
@@ -147,7 +147,7 @@ impl Memory {
         }
     }
 
-    /// Has the round left what it must?
+    /// Are the results of the round right?
     pub(crate) fn right(&self, round: usize) -> bool {
         let Self { me, size, .. } = *self;
         let root = self.root();

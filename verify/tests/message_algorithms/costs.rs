@@ -1,4 +1,5 @@
-//! What schedules cost, counted on paper: the tables of docs/reference/algorithms.md are what is counted here.
+//! The costs of schedules, counted without running them: the tables of docs/reference/algorithms.md are compared with
+//! them.
 //!
 //! To write them anew: `UNISONO_WRITE_DOCS=1 cargo test -p unisono-verify --test message_algorithms costs`.
 
@@ -12,7 +13,7 @@ use unisono_kernel::op::Op;
 use unisono_kernel::pattern::bagds::{Table, stages, table_words, work_words};
 use unisono_kernel::pattern::log2_ceil;
 
-/// What an algorithm costs, over all ranks.
+/// The cost of an algorithm, over all ranks.
 #[derive(Default)]
 struct Cost {
     /// Messages that follow one another, each sent after what its sender received in earlier rounds.
@@ -176,7 +177,7 @@ fn costs_table() -> String {
     text
 }
 
-/// Compares a table with what stands between its marks in docs/reference/algorithms.md, or writes it there.
+/// Compares a table with the text between its marks in docs/reference/algorithms.md, or writes it there.
 fn compare(mark: &str, table: &str) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/algorithms.md");
     let text = std::fs::read_to_string(path).expect("docs/reference/algorithms.md");

@@ -6,18 +6,18 @@ use unisono_kernel::msg::{Needs, Parts, PlanError};
 use unisono_kernel::op::Op;
 use unisono_kernel::topology::group::{Groups, Place};
 use unisono_kernel::topology::{Level, Levels, Locality};
-use unisono_verify::cases::{FOLDS, User, Varying, bytes, folded, length, roots, user};
+use unisono_verify::cases::{FOLDS, Operand, User, Varying, bytes, folded, length, roots, user};
 use unisono_verify::cases::{allgather_case, alltoall_case, gather_case, reduce_scatter_case, scan_case, scatter_case};
 use unisono_verify::oracle::{Fold, mix};
 
-/// Who is where among so many ranks; units nest, nodes have different numbers of ranks.
+/// The places of so many ranks; units nest, nodes have different numbers of ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     /// Ranks fill units one after the other.
     Blocks,
     /// Neighbours are in different units.
     RoundRobin,
-    /// By chance; a few share no unit inside a node.
+    /// By chance; a few ranks share no unit inside a node.
     Any,
 }
 
@@ -87,7 +87,8 @@ fn broadcasts() {
     }
 }
 
-/// Checks that an operation that does not commute is refused where groups are no runs, and by k-ary trees; does it apply?
+/// Checks that an operation that does not commute is refused where groups are not runs of ranks, and by k-ary trees;
+/// returns whether the algorithm applies.
 fn applies<P>(groups: &Groups<'_>, name: &str, fold: Fold, plan: impl Fn(u32) -> Result<P, PlanError>) -> bool {
     let (needs, applies) = match name.contains("kary") {
         true => (Needs::Commutative, fold.op().commutative()),
@@ -204,14 +205,14 @@ fn gathers_scatters_and_allgathers() {
                 for root in roots(size) {
                     let case = format!("levels {cluster} root={root} {parts:?} {in_place}");
                     let plan = |rank| levels::gather::plan(line, rank, parts, root, in_place).unwrap();
-                    gather_case(&mut Toy, &format!("gather {case}"), (size, parts), root, in_place, plan);
+                    gather_case(&mut Toy, &format!("gather {case}"), size, parts, root, in_place, plan);
                     let plan = |rank| levels::scatter::plan(line, rank, parts, root, in_place).unwrap();
-                    scatter_case(&mut Toy, &format!("scatter {case}"), (size, parts), root, in_place, plan);
+                    scatter_case(&mut Toy, &format!("scatter {case}"), size, parts, root, in_place, plan);
                 }
                 for name in ["levels", "levels-8/chain", "levels/slices"] {
                     let plan = |rank| levels::allgather::plan(line, rank, parts, in_place, named(name)).unwrap();
                     let case = format!("allgather {name} {cluster} {parts:?} {in_place}");
-                    allgather_case(&mut Toy, &case, (size, parts), in_place, plan);
+                    allgather_case(&mut Toy, &case, size, parts, in_place, plan);
                 }
             }
         }
@@ -239,7 +240,7 @@ fn reduce_scatters_and_scans() {
                 let plan = |rank| levels::reduce_scatter::plan(line, rank, parts, op, in_place, named(name));
                 let case = format!("reduce_scatter {name} {cluster} {fold:?} {elements} {in_place}");
                 if applies(line.groups(), name, fold, plan) {
-                    reduce_scatter_case(&mut Toy, &case, (size, parts), fold, in_place, |rank| plan(rank).unwrap());
+                    reduce_scatter_case(&mut Toy, &case, size, parts, fold, in_place, |rank| plan(rank).unwrap());
                 }
             }
             for name in ["levels", "levels/flat:chain", "levels/knomial-3"] {
@@ -252,14 +253,16 @@ fn reduce_scatters_and_scans() {
                         continue;
                     }
                     let case = format!("scan {name} {cluster} {fold:?} {elements} {in_place} {exclusive}");
-                    scan_case(&mut Toy, &case, size, (fold, elements, in_place), exclusive, |rank| plan(rank).unwrap());
+                    scan_case(&mut Toy, &case, size, Operand { fold, elements, in_place }, exclusive, |rank| {
+                        plan(rank).unwrap()
+                    });
                 }
             }
         }
     });
 }
 
-/// Whoever is the root: no process sends or receives more than a process of its place has neighbours.
+/// Whichever rank is the root, no process sends or receives more messages than it has neighbours in its tree.
 #[test]
 fn every_root_costs_the_same_messages() {
     use unisono_kernel::msg::Schedule;
@@ -282,7 +285,7 @@ fn what_is_wrong_is_named() {
         assert_eq!(refused("levels", 5, 0), "rank is 5, must be below 5");
         assert_eq!(refused("levels", 0, 5), "root is 5, must be below 5");
         assert!(refused("levels/slices:kary-2", 0, 0).contains("needs trees on all levels, not slices"));
-        // Also by who takes part in no level of slices.
+        // Also by a rank that takes part in no level of slices.
         let error = |rank| levels::barrier::plan(groups, rank, named("levels/flat:flat:slices")).unwrap_err();
         assert!((0..5).all(|rank| error(rank) == PlanError::OverLevels(Needs::Trees)));
         for name in ["levels-8/slices", "levels-8/flat:halves"] {

@@ -1,4 +1,4 @@
-//! Through the mailboxes of a segment: small ones, so that messages wait for slots and for each other.
+//! The algorithms through mailboxes of a segment: small ones, so that messages wait for slots and for each other.
 
 use super::Net;
 use unisono_kernel::machine::Machine;
@@ -14,11 +14,11 @@ fn params(ranks: u32, seed: u64) -> Params {
     Params { page: 256, queue_slots: 1, queue_fragment: 64, mailboxes: Some(shape), ..Params::new(ranks) }
 }
 
-/// Polls that may pass without an end of any machine.
+/// The most polls without the end of a machine.
 const PATIENCE: usize = 100_000;
 
 /// Runs one machine per rank until all are done, in the order that `seed` gives. A process is polled when something that it
-/// waits for is over, and now and then when nothing is: then nothing may change.
+/// waits for has happened, and now and then when nothing has: then nothing may change.
 pub(crate) fn run<M: Machine<Net> + Clone + PartialEq>(machines: &mut [M], seed: u64) -> Result<(), String> {
     let boxes = Mailboxes::on(params(machines.len() as u32, mix(seed))).map_err(|refusal| refusal.to_string())?;
     let mut nets: Vec<_> = boxes.into_iter().map(Net).collect();

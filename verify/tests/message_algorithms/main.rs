@@ -1,9 +1,9 @@
 //! Every algorithm over messages against what a sequential program computes: p = 1 … 17, roots, lengths, in place,
 //! orders.
 //!
-//! Each case runs on the toy network, once with eager sends and once with sends that wait for their receives, in
-//! another order of deliveries each time; and through the mailboxes of a segment, in slots of a word or two; and its
-//! schedules are read on paper.
+//! Each case runs on the strict network in one thread, once with eager sends and once with sends that wait for their
+//! receives, in another order of deliveries each time; and through the mailboxes of a segment, in slots of a word or
+//! two; and its schedules are checked without running them.
 
 mod costs;
 mod levels;
@@ -60,7 +60,7 @@ collectives! {
     scans: [],
 }
 
-/// All ranks of a case on the toy network.
+/// All ranks of a case on the strict network.
 struct Toy;
 
 impl Stage for Toy {
@@ -88,16 +88,16 @@ fn barriers_of_log2_rounds() {
     }
 }
 
-/// Under what a schedule runs.
+/// The layer on which a schedule runs.
 #[derive(Clone, Copy, Debug)]
 enum Under {
-    /// The toy network.
+    /// The strict network in one thread.
     Network(Mode),
     /// The mailboxes of a segment.
     Mailboxes,
 }
 
-/// Runs one schedule per rank, in memory that begins as `before` says: how it ends.
+/// Runs one schedule per rank, in memory whose contents are `before`; returns the contents at the end.
 fn outcome<S: Schedule>(name: &str, plans: &[S], before: &[User], under: Under) -> Result<Vec<User>, String> {
     let mut memory = before.to_vec();
     let mut scratch: Vec<Vec<u8>> = plans.iter().map(|plan| vec![0xaa; plan.bytes().scratch as usize]).collect();
@@ -116,7 +116,7 @@ fn outcome<S: Schedule>(name: &str, plans: &[S], before: &[User], under: Under) 
     Ok(memory)
 }
 
-/// Checks that what begins as `before` says ends as `after` says, and the schedules on paper.
+/// Checks that memory with the contents `before` ends with `after`, and checks the schedules without running them.
 fn check<S: Schedule>(name: &str, plans: &[S], before: &[User], after: impl Fn(u32) -> Vec<u8>) {
     paper::check(name, plans);
     let wanted: Vec<_> = (0..plans.len() as u32).map(after).collect();

@@ -1,4 +1,4 @@
-//! Mutants: a schedule without one piece of its work ends otherwise, or the piece was not needed.
+//! Mutants: a schedule without one piece of its work must have another result, or the piece is not needed.
 
 use super::{Under, User, outcome};
 use unisono_kernel::msg::Schedule;
@@ -41,7 +41,7 @@ impl<S: Schedule> Schedule for Mutant<S> {
     }
 }
 
-/// The pieces of work that do something: in place, a block may be unpacked where it was all the time.
+/// The pieces of work that change something: in place, a block may be unpacked to the place where it lies already.
 fn pieces<S: Schedule>(plan: &S, before: &[u8], wanted: &[u8]) -> Vec<(u64, Moment, u32)> {
     let moments = [Moment::Before, Moment::Meanwhile, Moment::After];
     let rounds = (0..plan.rounds()).flat_map(|round| moments.map(|moment| (round, moment)));

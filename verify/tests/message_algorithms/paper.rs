@@ -1,4 +1,5 @@
-//! Schedules read on paper: places lie in the memory that was asked for, messages meet, receives overlap nothing.
+//! Checks of schedules without running them: places lie in the memory that was asked for, sends match receives,
+//! receives overlap nothing.
 
 use std::collections::BTreeMap;
 use unisono_kernel::msg::Schedule;

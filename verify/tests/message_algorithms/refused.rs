@@ -1,4 +1,5 @@
-//! What does not apply is refused, by name; and so are arguments out of bounds and memory that is too short.
+//! An algorithm that does not apply is refused by name; and so are arguments out of bounds and memory that is too
+//! short.
 
 use super::seat;
 use unisono_kernel::data::buffer::Buf;
@@ -72,7 +73,7 @@ fn arguments_out_of_bounds() {
     assert_eq!(own.unwrap_err(), PlanError::Refused(Refusal::new(Argument::Bytes, 7, Bound::Equals(8))));
 }
 
-/// Two processes that differ in the length: the layer says so, of the right peer.
+/// Two processes with different lengths: the layer's error names the right peer.
 #[test]
 fn lengths_that_differ() {
     let plan = |rank| bcast::plan(seat(rank, 2), 8 + u64::from(rank), 0, bcast::Algorithm::Flat).unwrap();
@@ -87,7 +88,7 @@ fn lengths_that_differ() {
     assert_eq!(fault, "rank 1: a message to or from rank 0 has another length than its receive");
 }
 
-/// Who waits for a message that comes and for one that goes names both.
+/// A process that waits for a receive and for a send names both peers.
 #[test]
 fn a_wait_for_two_peers() {
     let plan =

@@ -1,4 +1,4 @@
-//! Words of the segment that no member wrote: an error or a wait, and nothing is written outside the buffers.
+//! Words of the segment that no member wrote lead to an error or a wait, and nothing is written outside the buffers.
 
 use super::*;
 use unisono_kernel::machine::Operation;

@@ -6,7 +6,7 @@
 //! | the wait on `rootready` is inverted | `who_waits_for_rootready_…` | S G |
 //! | the waits on `ctrl`, `ctrlall` are inverted | `who_waits_for_a_fragment_…` | S G A |
 //! | a reader clears `counts[rank]`, not `rootready[rank]` | `a_reader_clears_…`, `a_count_is_not_cleared_…` | S G |
-//! | who is not the root uses `scounts` before it is told them | `counts_are_used_after_…` | S G |
+//! | a rank that is not the root uses `scounts` before it is told them | `counts_are_used_after_…` | S G |
 //! | a process whose block ends before the longest leaves | `unequal_blocks_…`, `who_has_no_bytes_…` | S G A |
 //! | so does a root whose own block is the longest | `a_root_whose_own_block_is_the_longest_…` | S G |
 //! | no bytes open no set | `no_bytes_at_all_…` | S G, no defect in A |
@@ -15,15 +15,16 @@
 //! | `p·sizeof(scounts)` bytes are copied | `counts_are_copied_as_counts` | S G |
 //! | byte totals are ints | `totals_are_wider_than_an_int`, `two_gigabytes_…` | S G A |
 //! | `ctrl` is cleared after the own decrement | `words_are_cleared_before_…` | S G A |
-//! | nobody is said to clear `ctrl` (gatherv), `ctrlall` | `who_reads_clears` | G A |
+//! | the text names no process that clears `ctrl` (gatherv), `ctrlall` | `who_reads_clears` | G A |
 //! | reading in the order 0 … p−1 meets at process 0 | `everyone_reads_its_neighbour_first` | A |
 //!
 //! S, G, A: scatterv, gatherv, allgatherv. That allgatherv's processes leave with their own block is a reading of
 //! Fig. 1: its prose does not say when they do, and with the other reading (all blocks are received) they leave
 //! together. Everyone knows the counts there: no `rootready`, nothing to be told, and all skip a call without bytes.
 //!
-//! Not tests: that `rootready` is redundant, and that the words are O(p²), are no faults. Where `ctrlall` lies,
-//! at the sender, decides who waits for whose memory and nothing else. Orderings are loom's (`tests/loom.rs`).
+//! Without a test: `rootready` is redundant, and the words are O(p²), which are not faults. The place of `ctrlall`,
+//! at the sender, decides only which process waits for whose memory. Memory orderings are checked by loom
+//! (`tests/loom.rs`).
 
 mod hostile;
 mod ours;
@@ -97,13 +98,13 @@ fn fails(what: What, calls: &'static [Call], defects: &'static [Defect], schedul
     pass(what, calls);
 }
 
-/// Rank 0, the root mostly, is as slow as can be; or as fast.
+/// Schedules in which rank 0, mostly the root, is as slow as possible, or as fast.
 const SLOW_ROOT: Schedule = Schedule::First([1, 2, 0]);
 const FAST_ROOT: Schedule = Schedule::First([0, 1, 2]);
 
 #[test]
 fn unequal_blocks_do_not_deadlock() {
-    // Rank 1 takes one set, rank 2 takes four; then the next call finds everyone at the same set.
+    // Rank 1 takes one set, rank 2 takes four; then the next call finds all ranks at the same set.
     for what in ALL {
         let calls = &[(0, [0, 1, 4 * F]), (0, [2, F, F])];
         fails(what, calls, &[EndsEarly], FAST_ROOT, Fault::Deadlock);
@@ -131,7 +132,7 @@ fn a_root_whose_own_block_is_the_longest_does_not_deadlock() {
 
 #[test]
 fn no_bytes_at_all_take_one_set() {
-    // Who has nothing can't know that nobody else has anything.
+    // A rank without bytes can't know that no other rank has any.
     let calls: &[Call] = &[(0, [0, 0, 0]), (0, [5, 0, 0]), (1, [1, 1, 1])];
     for what in ROOTED {
         fails(what, calls, &[NoSet], FAST_ROOT, Fault::Deadlock);
@@ -282,7 +283,7 @@ fn who_reads_clears() {
     }
 }
 
-/// No fault, but in the order 0 … p−1 everyone meets at one process's memory.
+/// Not a fault, but in the order 0 … p−1 all processes read one process's memory at the same time.
 #[test]
 fn everyone_reads_its_neighbour_first() {
     const CALL: Call = (0, [F, F, F]);

@@ -47,7 +47,7 @@ where
 
 const GUARD: [u8; 16] = [0xA5; 16];
 
-/// A call of the model's, with its bytes; what comes of it here.
+/// A call of the model's, with its bytes, and its result here.
 fn check<T: Transport>(c: &mut Communicator<T>, what: What, number: usize, (root, counts): Call) -> Result<(), Fault>
 where
     T::Wait: Wait<Comm<T::Region>>,

@@ -15,10 +15,10 @@ pub(crate) const S: usize = 2;
 pub(crate) const W: usize = 2;
 pub(crate) const F: usize = 4;
 
-/// One call: the root, and the bytes of everyone's block.
+/// One call: the root, and the bytes of each rank's block.
 pub(crate) type Call = (usize, [usize; P]);
 
-/// What the print has wrong, or leaves open.
+/// The defects of the print, and what it leaves open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Defect {
     /// The wait on `rootready` is inverted.
@@ -27,7 +27,7 @@ pub(crate) enum Defect {
     InvertedCtrl,
     /// The reader clears `counts[rank]`, not `rootready[rank]`.
     ClearsCounts,
-    /// Who is not the root uses `scounts` before it is told them: they are zeros then.
+    /// A rank that is not the root uses `scounts` before it is told them: they are zeros then.
     Untold,
     /// A process leaves when its own block has gone through, or all blocks that it has to send.
     EndsEarly,
@@ -35,7 +35,7 @@ pub(crate) enum Defect {
     OwnBlock,
     /// No set is opened for no bytes.
     NoSet,
-    /// Who has no bytes does not consume `rootready`.
+    /// A rank without bytes does not consume `rootready`.
     Unconsumed,
     /// `p·sizeof(scounts)` bytes of counts are copied, the size being a pointer's: two ints.
     WideCopy,
@@ -45,15 +45,15 @@ pub(crate) enum Defect {
     LostMinus,
     /// `op` starts at 0, as zeroed memory does.
     ZeroedOp,
-    /// Who reads clears `ctrl` after its own decrement.
+    /// A reader clears `ctrl` after its own decrement.
     LateClear,
-    /// Nobody clears `ctrl` or `ctrlall`.
+    /// No process clears `ctrl` or `ctrlall`.
     NeverClears,
-    /// Everyone reads in the order 0 … p−1.
+    /// All processes read in the order 0 … p−1.
     FromZero,
 }
 
-/// An operation with all that the print has wrong in it.
+/// An operation with all defects of the print that concern it.
 pub(crate) const fn as_printed(what: What) -> &'static [Defect] {
     const ROOTED: [Defect; 11] = [
         InvertedRootready,
@@ -74,7 +74,7 @@ pub(crate) const fn as_printed(what: What) -> &'static [Defect] {
     }
 }
 
-/// A set's words. What lies behind the counts is the rest of their page.
+/// A set's words. After the counts comes the rest of their page.
 #[derive(Clone, Copy, Debug)]
 struct Set {
     op: i64,
@@ -83,7 +83,7 @@ struct Set {
     rootready: [bool; P],
 }
 
-/// What all share. `ctrl` and `ctrlall` are one: of an owner's slot, by reader; rooted operations use the first.
+/// The shared words. `ctrl` and `ctrlall` are one: of an owner's slot, by reader; rooted operations use the first.
 #[derive(Debug)]
 struct World {
     sets: [Set; W],
@@ -100,7 +100,7 @@ struct Lane {
     data: Vec<u8>,
 }
 
-/// What lies behind a process's own counts.
+/// The value of the memory after a process's own counts.
 const GUARD: [usize; P] = [0xA5; P];
 
 struct Process<'w> {
@@ -142,7 +142,7 @@ impl Process<'_> {
         most.div_ceil(F * S / W)
     }
 
-    /// The same, and one at least.
+    /// The same, but at least one.
     fn at_least_one(&self, nops: usize) -> usize {
         nops.max(usize::from(!self.has(NoSet)))
     }
@@ -218,7 +218,7 @@ impl Process<'_> {
         Ok(())
     }
 
-    /// Where this process looks, of the words of a slot.
+    /// The index of this process's word, among the words of a slot.
     fn column(&self) -> usize {
         if self.what == Allgather { self.rank } else { 0 }
     }

@@ -1,4 +1,4 @@
-//! Bad input: every rank gets an error that names argument, value and bound, and nobody hangs.
+//! Bad input: every rank gets an error that names argument, value and bound, and no rank hangs.
 
 use super::*;
 use unisono_kernel::comm::Member;
@@ -7,7 +7,7 @@ use unisono_kernel::region::{Base, Counter, Layout, Mailword, Region};
 use unisono_kernel::shm::papers::gather::P2Gather;
 use unisono_kernel::shm::papers::scatter::P2Scatter;
 
-/// What an error says of the argument that was refused, here or by the rank that poisoned.
+/// The refused argument in an error, of this rank or of the rank that poisoned the communicator.
 fn refusal(error: Error) -> Option<Refusal> {
     match error {
         Error::Refused(refusal) | Error::Poll(PollError::Mismatch { refusal, .. }) => Some(refusal),
@@ -19,7 +19,7 @@ fn refusal(error: Error) -> Option<Refusal> {
     }
 }
 
-/// Each rank makes `call`, then barriers until one fails; answers the first refusal that each got.
+/// Each rank makes `call`, then barriers until one fails; returns the first refusal that each got.
 fn refusals(call: impl Fn(&mut Communicator<Local>) -> Result<(), Error> + Send + Sync + 'static) -> Vec<Refusal> {
     let errors = bounded(move || {
         unisono_local::run(params(P as u32), |mut c| match call(&mut c) {
@@ -64,7 +64,7 @@ fn a_root_beyond_the_ranks() {
     }
 }
 
-/// A rank whose own block is not what the root, or rank 0, says of it.
+/// A rank whose own block has another length than the root, or rank 0, says.
 #[test]
 fn counts_that_differ_between_ranks() {
     for what in [Scatter, Gather, Allgather] {
@@ -90,7 +90,7 @@ fn counts_that_differ_between_ranks() {
     }
 }
 
-/// In an allgatherv all know all counts: one may be wrong about another's block.
+/// In an allgatherv all ranks pass all counts: one may be wrong about another's block.
 #[test]
 fn a_rank_that_is_wrong_about_another() {
     for (wrong, about, count) in [(0, 1, 8), (2, 0, 5), (1, 2, 0), (1, 0, 40)] {
@@ -182,7 +182,7 @@ fn a_segment_without_the_papers_queues() {
     assert_eq!(errors.unwrap().into_iter().map(|e| refusal(e.unwrap_err())).collect::<Vec<_>>(), [Some(wanted); P]);
 }
 
-/// A hostile root tells of the longest block that there may be, in slots of one byte, to who comes to its last sets.
+/// A hostile root announces the longest possible block, in slots of one byte, to a rank that reaches its last sets.
 #[test]
 fn counts_that_would_take_more_sets_than_there_are() {
     let cico = Some(Cico { slots: 1, fragment: 1, sets: 1 });
@@ -204,7 +204,7 @@ fn counts_that_would_take_more_sets_than_there_are() {
     assert_eq!(machine.poll(&mut comm), Err(PollError::Mismatch { peer: 0, refusal }));
 }
 
-/// Who is told that a communicator begins where none ends does not count on from there.
+/// A rank that is told to begin at counts at which no communicator can end does not continue from there.
 #[test]
 fn a_base_beyond_all_counts() {
     let layout = Layout::new(params(2)).unwrap();

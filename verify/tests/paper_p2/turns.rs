@@ -1,4 +1,4 @@
-//! Ranks that take turns: one access to what they share at a time, in the order that a schedule gives. The
+//! Ranks that take turns: one access to shared memory at a time, in the order that a schedule gives. The
 //! printed loops and the machines that ship run under the same schedules.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -6,14 +6,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 /// Processes.
 pub(crate) const P: usize = 3;
 
-/// Who makes the next access, of those that can go on.
+/// The choice of the next rank, of those that can go on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Schedule {
-    /// The first of these: whoever stands last is as slow as can be.
+    /// The first rank of this list: the last one is as slow as possible.
     First([usize; P]),
-    /// The next one after who made the last.
+    /// The next rank after the one that made the last access.
     Round,
-    /// Anyone, by this seed.
+    /// Any rank, by this seed.
     Random(u64),
 }
 
@@ -25,29 +25,29 @@ impl Schedule {
     }
 }
 
-/// How a run fails.
+/// The failure of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// All who have not ended wait for what does not come.
+    /// A deadlock: all ranks that have not ended wait.
     Deadlock,
-    /// Someone has other bytes than were sent.
+    /// A rank has received other bytes than were sent.
     Wrong,
-    /// Someone's memory behind its buffer is overwritten.
+    /// The memory after a rank's buffer is overwritten.
     Overrun,
 }
 
-/// Whose queue each rank has read first.
+/// By rank: the owner of the queue that it has read first.
 pub(crate) type Firsts = [Option<usize>; P];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seat {
-    /// Makes its access, and what private steps follow.
+    /// Makes its access, and the private steps that follow.
     Busy,
     /// Can go on.
     Asks,
-    /// Can't, by its last look.
+    /// Can't go on, by its last look.
     Waits,
-    /// Never will.
+    /// Has ended.
     Stuck,
     Ended,
 }
@@ -62,7 +62,7 @@ struct Table {
 }
 
 impl Table {
-    /// Gives the turn on, when nobody has it.
+    /// Chooses the next rank, when no rank has the turn.
     fn give(&mut self) {
         if self.seats.contains(&Seat::Busy) {
             return;
@@ -98,7 +98,7 @@ impl Turns {
         self.table.lock().unwrap()
     }
 
-    /// Gives the turn back, and answers when it comes again, or never can.
+    /// Gives the turn back, and returns when it comes again, or never can.
     fn sit(&self, rank: usize, seat: Seat) -> Seat {
         let mut table = self.table();
         table.seats[rank] = seat;
@@ -110,13 +110,13 @@ impl Turns {
         table.seats[rank]
     }
 
-    /// Returns when it is `rank`'s turn for an access, which may be what others wait for.
+    /// Returns when it is `rank`'s turn for an access, for which other ranks may wait.
     pub(crate) fn turn(&self, rank: usize) {
         self.sit(rank, Seat::Asks);
         self.table().turn_all(Seat::Waits, Seat::Asks);
     }
 
-    /// Lets `rank` look, at its turns, until it sees what it waits for.
+    /// Lets `rank` look, at its turns, until it sees the awaited value.
     pub(crate) fn wait(&self, rank: usize, mut until: impl FnMut() -> bool) -> Result<(), Fault> {
         let mut seat = Seat::Asks;
         loop {
@@ -161,7 +161,7 @@ impl Turns {
     }
 }
 
-/// A rank leaves the table, even by a panic.
+/// Ends a rank's turns, even after a panic.
 struct End<'a>(&'a Turns, usize);
 
 impl Drop for End<'_> {

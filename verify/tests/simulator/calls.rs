@@ -1,5 +1,5 @@
-//! What a case calls: a broadcast by ranks alone, and every collective over the levels of its machine; what is in a rank's
-//! memory before, and what must be there after.
+//! The calls of a case: a flat broadcast, and every collective over the levels of its machine; a rank's memory before a
+//! call, and the right results after it.
 
 use std::collections::VecDeque;
 use unisono_kernel::data::buffer::Buf;
@@ -27,7 +27,7 @@ const NAMES: [&str; 8] = [
     "levels/halves",
 ];
 
-/// Which collective.
+/// A collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Binomial,
@@ -109,7 +109,7 @@ impl Call {
         sum
     }
 
-    /// What `rank` of `size` sends.
+    /// The send buffer of `rank` of `size`.
     pub(crate) fn send(&self, rank: u32, size: u32) -> Vec<u8> {
         let all = || (0..size).flat_map(|to| self.block(rank, to)).collect();
         match self.kind {
@@ -120,7 +120,7 @@ impl Call {
         }
     }
 
-    /// What `rank` of `size` has in its result area before.
+    /// The result area of `rank` of `size` before the call.
     pub(crate) fn before(&self, rank: u32, size: u32) -> Vec<u8> {
         let bytes = match self.kind {
             Kind::Binomial | Kind::Bcast if rank == self.root => return self.block(rank, 0).collect(),
@@ -132,7 +132,7 @@ impl Call {
         vec![0x55; bytes]
     }
 
-    /// What `rank` of `size` has in its result area after.
+    /// The result area of `rank` of `size` after the call.
     pub(crate) fn after(&self, rank: u32, size: u32) -> Vec<u8> {
         let one = |from, to| self.block(from, to).collect();
         match self.kind {
@@ -150,7 +150,7 @@ impl Call {
         }
     }
 
-    /// Its machine at `rank`, on memory that outlives it.
+    /// The call's machine at `rank`, on memory that outlives it.
     pub(crate) fn machine<'a>(&self, line: Line<'a>, rank: u32, memory: &'a mut Memory) -> Result<Any<'a>, PlanError> {
         let (groups, bytes, root) = (line.groups(), self.bytes as u64, self.root);
         let algorithm = Algorithm::from_name(NAMES[self.algorithm as usize % NAMES.len()]).expect("a name");
@@ -183,7 +183,7 @@ impl Call {
                 let exclusive = self.kind == Kind::Exscan;
                 match levels::scan::plan(groups, rank, bytes, op, false, exclusive, trees) {
                     Ok(plan) => self.run(plan, memory),
-                    // Groups are no runs of ranks.
+                    // Groups are not runs of ranks.
                     Err(_) => {
                         let seat = unisono_kernel::pattern::Seat::new(rank, groups.ranks())?;
                         let algorithm = msg::scan::Algorithm::Doubling;

@@ -1,7 +1,8 @@
 //! Searches on virtual time: sequences of collectives over messages under seeded schedules, on every topology.
 //!
-//! A seed gives the number of ranks, who runs where, the network, the levels in use, the calls with their roots and lengths,
-//! delays, late and slow ranks. `SIM_SEEDS` is how many seeds (1,000), `SIM_RANKS` the number of ranks (by the seed: 1 … 17).
+//! A seed gives the number of ranks, their places, the network, the levels in use, the calls with their roots and
+//! lengths, delays, late and slow ranks. `SIM_SEEDS` is the number of seeds (1,000), `SIM_RANKS` the number of ranks
+//! (by the seed: 1 … 17).
 
 mod calls;
 mod mutants;
@@ -16,7 +17,7 @@ use unisono_kernel::topology::group::{Groups, Place};
 use unisono_kernel::topology::{Level, Levels, Locality};
 use unisono_sim::{Dropped, Fate, Link, Network, Outcome, Placement, Schedule, Topology, World};
 
-/// What a seed stands for.
+/// The case of a seed.
 struct Case {
     ranks: u32,
     network: Network,
@@ -88,7 +89,7 @@ impl Case {
         Self { ranks, network, placement, localities, levels, calls, schedule }
     }
 
-    /// Runs it; answers what became of the ranks, and of their memory by rank and call.
+    /// Runs the case; returns the outcome, and the memory by rank and call.
     fn run(&self, dropped: Vec<Dropped>, maker: Maker) -> (Outcome, Vec<Vec<Memory>>) {
         let schedule = Schedule { dropped, ..self.schedule.clone() };
         let world = World::new(self.network, self.placement.clone(), schedule).expect("parameters");
@@ -112,13 +113,13 @@ impl Case {
         (outcome, memory)
     }
 
-    /// Has this rank all results?
+    /// Does this rank have all results?
     fn holds(&self, rank: usize, memory: &[Memory]) -> bool {
         let right = |(call, memory): (&Call, &Memory)| memory.receive == call.after(rank as u32, self.ranks);
         self.calls.iter().zip(memory).all(right)
     }
 
-    /// Has every rank?
+    /// Does every rank have all results?
     fn all_hold(&self, memory: &[Vec<Memory>]) -> bool {
         memory.iter().enumerate().all(|(rank, memory)| self.holds(rank, memory))
     }

@@ -26,7 +26,7 @@ fn wrong(kind: Kind, maker: super::Maker) -> usize {
     (0..50).filter(is_wrong).count()
 }
 
-/// Passes a message on before it has come.
+/// Passes a message on before it has received it.
 struct Hasty {
     tree: Position,
     tag: Tag,

@@ -1,8 +1,8 @@
 //! Drawn programs on virtual time: each collective by an algorithm over messages, requests of all communicators in flight
 //! together, under drawn delays.
 //!
-//! Message machines move plain bytes, so datatypes are made dense. `SIM_PROGRAMS` is how many seeds (600), `SIM_RANKS` the
-//! number of ranks (by the seed: 2 … 9).
+//! Message machines move plain bytes, so datatypes have no holes. `SIM_PROGRAMS` is the number of seeds (600),
+//! `SIM_RANKS` the number of ranks (by the seed: 2 … 9).
 
 use crate::calls::Any;
 use crate::{Case, number};
@@ -25,7 +25,7 @@ use unisono_programs::shrink::shrink_by_running;
 use unisono_programs::{Name, Program, Verb};
 use unisono_sim::{Endpoint, Time, World};
 
-/// What a rank has of a call.
+/// A rank's part of a call.
 struct Part<'p> {
     memory: Memory<'p>,
     place: Rank,
@@ -33,7 +33,7 @@ struct Part<'p> {
     send: Option<Blocks>,
     receive: Option<Blocks>,
     one_buffer: bool,
-    /// The blocks of all, where there are such.
+    /// The blocks of all ranks, where the call has them.
     parts: Blocks,
 }
 
@@ -79,13 +79,13 @@ fn own_tag(number: usize, round: u32) -> u64 {
     (number as u64) << 32 | u64::from(round)
 }
 
-/// A rank on its way through a program.
+/// A rank during a program.
 struct Walk<'m> {
     program: &'m Program,
     groups: Vec<Rc<[Rank]>>,
     parts: &'m [Option<Part<'m>>],
     steps: Vec<usize>,
-    /// Of the steps, and of a step's calls.
+    /// The number of the present step, and of the call in it.
     at: usize,
     behind: usize,
     /// Starts of each call, and how many are complete.
@@ -124,7 +124,7 @@ impl<'m> Walk<'m> {
         self.active.push((number, machine));
     }
 
-    /// Polls all that is under way; what one of them waits for.
+    /// Polls all calls in flight; returns the events for which one of them waits.
     fn go_on(&mut self, end: &mut Endpoint) -> Result<Option<Poll>, PollError> {
         let (mut at, mut waits) = (0, None);
         while let Some((call, Machinery { machine, .. })) = self.active.get_mut(at) {
@@ -244,7 +244,7 @@ fn run(program: &Program, case: &Case, tag: Tags) -> Result<(), String> {
     }
 }
 
-/// What a seed draws: a program of dense datatypes, and a network with its schedule.
+/// The case of a seed: a program whose datatypes have no holes, and a network with its schedule.
 fn drawn(seed: u64) -> (Program, Case) {
     let ranks = crate::ranks().unwrap_or(2 + (seed % 8) as u32);
     let (calls, bytes) = if ranks > 9 { (6, 20_000) } else { (12, 20_000) };
@@ -267,7 +267,7 @@ fn drawn_programs_pass() {
     }
 }
 
-/// Requests in flight together are told apart by their tags: with one for all, somebody gets another call's bytes.
+/// Requests in flight together are told apart by their tags: with one tag for all, some rank gets another call's bytes.
 #[test]
 fn calls_with_one_tag_are_mixed_up() {
     let fails = |seed| {

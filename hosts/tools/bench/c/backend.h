@@ -1,11 +1,11 @@
-/* What the benchmark asks of a library. backend_mpi.c and backend_unisono.c answer. */
+/* What the benchmark needs from a library. backend_mpi.c and backend_unisono.c implement it. */
 #ifndef BACKEND_H
 #define BACKEND_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* One collective call. Elements are 8 bytes: opaque for what moves, doubles for what reduces. */
+/* One collective call. Elements are 8 bytes: opaque where data are moved, doubles where they are reduced. */
 struct call {
     const void *send;
     void *receive;
@@ -13,7 +13,7 @@ struct call {
     int root;
 };
 
-/* Answers 0, or the library's error number. */
+/* Returns 0, or the library's error number. */
 typedef int operation(const struct call *call);
 
 void backend_start(int *argc, char ***argv);
@@ -22,7 +22,7 @@ int backend_rank(void);
 int backend_size(void);
 /* The library's name and version, on one line. */
 const char *backend_name(void);
-/* What the error number says. */
+/* The text of the error number. */
 const char *backend_error(int code);
 /* Ends all ranks. */
 void backend_abort(int status) __attribute__((noreturn));
@@ -30,7 +30,7 @@ void backend_abort(int status) __attribute__((noreturn));
 /* The operation of this name for `n` elements; null where the library has none. */
 operation *backend_find(const char *collective, size_t n);
 
-/* Outside the timed part. */
+/* A barrier, outside the timed part. */
 int backend_barrier(void);
 int backend_bcast_bytes(void *bytes, size_t count, int root);
 

@@ -1,4 +1,4 @@
-/* The backend for an MPI: predefined types, as OSU has them, char for what moves. */
+/* The backend for an MPI: predefined types, as in OSU's benchmarks; MPI_CHAR where data are moved. */
 #ifndef UNISONO
 #include "backend.h"
 

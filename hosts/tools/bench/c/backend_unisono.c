@@ -1,4 +1,4 @@
-/* The backend for Unisono: a collective that the library gains gets a function and an entry in the table. */
+/* The backend for Unisono. For a new collective of the library, add a function and an entry to the table. */
 #ifdef UNISONO
 #include "backend.h"
 

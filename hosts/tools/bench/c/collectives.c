@@ -115,7 +115,7 @@ static void measure(const struct plan *plan, const struct cell *cell) {
         if (listed(options.methods, "window") && (!root || listed(options.roots, name)))
             print(cell, "window", name, window(plan, cell, run, rotating));
     }
-    /* From one root a broadcast back to back measures how far the root runs ahead: here it rotates. */
+    /* The root rotates: from one root, broadcasts back to back would measure how far the root runs ahead. */
     if (listed(options.methods, "rate"))
         print(cell, "rate", root ? "rotating" : "none", rate(plan, cell, run, root));
 }

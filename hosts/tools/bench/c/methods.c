@@ -69,7 +69,7 @@ static inline void run(const struct row *row, size_t i, int root) {
     check(row->run(&call), row->cell->subject->name);
 }
 
-/* Dirties what this rank sends and receives. */
+/* Dirties this rank's send and receive buffers. */
 static void soil(const struct row *row, size_t i, int root) {
     dirty(send_at(&row->buffers, i), sends(row->cell, root));
     dirty(receive_at(&row->buffers, i), receives(row->cell, root));
@@ -109,8 +109,8 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Nanoseconds of an operation with a barrier after it, and of dirtying its buffers before, rank 0's medians of a few:
- * what the number of iterations follows from. */
+/* Nanoseconds of an operation with a barrier after it, and of dirtying its buffers before it, by rank 0's medians. The
+ * number of iterations follows from them. */
 static double estimate(const struct row *row, double *dirtying) {
     double ns[20], before[20];
     size_t tries = 0;
@@ -135,7 +135,7 @@ static struct sample summary(double *samples, size_t count, uint64_t iterations)
     return (struct sample){iterations, samples[(count - 1) / 2], samples[(count - 1) * 99 / 100], samples[count - 1]};
 }
 
-/* Everyone's `words` words, by rank, in plan->times; one's own lie at their place already. */
+/* Gathers all ranks' `words` words, by rank, in plan->times; this rank's own already lie in their place. */
 static void gather_times(const struct row *row, size_t words) {
     for (int rank = 0; rank < row->cell->size; rank++)
         check(backend_bcast_bytes(row->plan->times + rank * words, words * 8, rank), "gather times");
@@ -153,8 +153,8 @@ void verify(const struct plan *plan, const struct cell *cell, operation *call) {
     }
 }
 
-/* Operations between two agreements on a deadline: one that is stalled spoils no more than these. Words of an
- * operation's record: start, end, lateness. Nanoseconds that a rank may miss the deadline by. */
+/* Operations between two agreements on a deadline: a stall spoils no more than these. Words of an
+ * operation's record: start, end, lateness. Nanoseconds by which a rank may miss the deadline. */
 enum { TRAIN = 32, EACH = 3, LATE_NS = 300 };
 
 struct sample window(const struct plan *plan, const struct cell *cell, operation *call, bool rotating) {
@@ -207,7 +207,7 @@ struct sample window(const struct plan *plan, const struct cell *cell, operation
         all[i] = (struct timing){(double)late * clock.tick, ns_between(clock, first, last)};
         if (all[i].late <= LATE_NS) in_time++;
     }
-    /* Crowded, lateness is part of the figure; else the punctual ones count, or the tenth that is least late. */
+    /* When crowded, lateness is part of the figure; else operations in time count, or the tenth that is least late. */
     qsort(all, iterations, sizeof *all, by_value);
     size_t count = plan->crowded ? iterations : in_time > iterations / 10 ? in_time : iterations / 10 + 1;
     for (size_t i = 0; i < count; i++) kept[i] = all[i].ns;
@@ -217,7 +217,7 @@ struct sample window(const struct plan *plan, const struct cell *cell, operation
     return sample;
 }
 
-/* Operations of a repetition, at least: one alone begins and ends with everyone in step, which is no rate. */
+/* The least number of operations of a repetition: with a single one all ranks would start and end together. */
 enum { BACK_TO_BACK = 4 };
 
 struct sample rate(const struct plan *plan, const struct cell *cell, operation *call, bool rotating) {

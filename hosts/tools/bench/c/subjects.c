@@ -1,4 +1,4 @@
-/* Patterns: an element follows from who sends it, its place there and a seed; sums are exact in doubles. */
+/* Patterns: an element follows from its sender's rank, its place there and a seed; sums are exact in doubles. */
 #include "subjects.h"
 
 #include <string.h>

@@ -41,7 +41,7 @@ pub(crate) struct Run {
     /// Fewer rounds, ranks and sizes: under five minutes on two cores
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Times that all configurations run in turn [default: 5; quick: 3]
+    /// Rounds, in each of which all configurations run in turn [default: 5; quick: 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: Option<u32>,
     /// Numbers of processes [default: 2,4,8]
@@ -56,25 +56,25 @@ pub(crate) struct Run {
     /// Definitions of time
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = ["window", "rate"], default_values = ["window", "rate"])]
     pub(crate) methods: Vec<String>,
-    /// Roots of the window; a rate's root rotates [default: fixed,rotating; quick: fixed]
+    /// Roots for the method window; the root of a rate rotates [default: fixed,rotating; quick: fixed]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = ["fixed", "rotating"])]
     pub(crate) roots: Option<Vec<String>>,
-    /// Who takes part
+    /// The configurations to compare
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PossibleValuesParser::new(NAMES), default_values = NAMES)]
     pub(crate) configurations: Vec<String>,
     /// Milliseconds of the timed part of a row in one round, roughly [default: 20; quick: 10]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=60000))]
     pub(crate) budget: Option<u32>,
-    /// Operations of a row in one round, at least, however slow
+    /// The least number of operations of a row in one round, however slow they are
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=2000))]
     pub(crate) least: u32,
     /// Repetitions of a rate in one round
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) repetitions: u32,
-    /// Minutes after which no further round begins, if it would end later [default: 24; quick: 3]
+    /// Minutes: a round that would end later is not started [default: 24; quick: 3]
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..=100000))]
     pub(crate) minutes: Option<u32>,
-    /// Seconds after which a run of a configuration is given up
+    /// Seconds after which a configuration's run is given up
     #[arg(long, value_name = "S", default_value_t = 180, value_parser = clap::value_parser!(u32).range(1..=86400))]
     pub(crate) timeout: u32,
     /// Folder for the results and the compiled programs
@@ -121,12 +121,12 @@ impl Run {
 pub(crate) struct Page {
     /// A report that `run` wrote
     pub(crate) report: PathBuf,
-    /// Where the page goes [default: beside the report, .html]
+    /// File for the page [default: beside the report, .html]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 }
 
-/// The largest message that the program's buffers are made for.
+/// The largest message for which the program has buffers.
 const MOST: u64 = 64 << 20;
 
 /// A number of bytes: `4096`, `8K`, `4M`.

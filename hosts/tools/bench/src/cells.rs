@@ -1,8 +1,8 @@
 //! From samples to cells and summaries.
 //!
 //! A configuration's time in a cell is the median of its rounds' p50. The best peer is the one with
-//! the smallest time. The ratio is ours ÷ the best peer's, round by round, and of those the median;
-//! so is the time ÷ floor. A preload is no peer: it is compared with the underlying MPI alone.
+//! the smallest time. The ratio is the median over rounds of ours ÷ the best peer's; so is the time ÷
+//! floor. A preload is not a peer: it is compared with the underlying MPI alone.
 
 use crate::configuration::{ALL, OURS, is_peer, takes_over};
 use crate::floor;
@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What one configuration needs for a cell.
+/// One configuration's times in a cell.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Time {
     pub(crate) p50_ns: f64,
-    /// The median of the rounds'.
+    /// The median of the rounds' p99.
     pub(crate) p99_ns: f64,
-    /// The largest of the rounds'.
+    /// The largest of the rounds' max.
     pub(crate) max_ns: f64,
     /// (largest - smallest) ÷ median of the rounds' p50.
     pub(crate) spread: f64,
@@ -33,10 +33,10 @@ pub(crate) struct Cell {
     pub(crate) method: String,
     pub(crate) root: String,
     pub(crate) ranks: u32,
-    /// By configuration.
+    /// The times, by configuration.
     pub(crate) times: BTreeMap<String, Time>,
     pub(crate) best_peer: Option<String>,
-    /// Ours ÷ the best peer's, round by round, and the median.
+    /// The median over rounds of ours ÷ the best peer's.
     pub(crate) ratios: Vec<f64>,
     pub(crate) ratio: Option<f64>,
     pub(crate) floor_ns: Option<f64>,
@@ -52,11 +52,11 @@ pub(crate) struct Cell {
 pub(crate) struct OverUnderlying {
     /// The configuration of the underlying MPI.
     pub(crate) underlying: String,
-    /// With the preload ÷ without, round by round, and of those the median.
+    /// The median over rounds of the time with the preload ÷ without.
     pub(crate) ratio: f64,
 }
 
-/// Cells that belong together: a definition of time, and the roots it goes with.
+/// Cells that are shown together: a definition of time, and kinds of roots.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View {
     pub(crate) name: &'static str,
@@ -122,7 +122,7 @@ impl fmt::Display for Slower {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Preloaded {
     pub(crate) configuration: String,
-    /// What it is compared with.
+    /// The configuration with which it is compared.
     pub(crate) underlying: String,
     pub(crate) ranks: u32,
     pub(crate) compared: usize,
@@ -324,7 +324,7 @@ mod tests {
             sample("ompi+unisono", 1, "bcast", 8, 10.0),
             sample("ompi+unisono", 0, "barrier", 0, 8.0),
             sample("mpich+unisono", 0, "bcast", 8, 1.0),
-            // Nothing underlying has these.
+            // The underlying MPI has no rows of these.
             sample("mpich+unisono", 0, "barrier", 0, 0.5),
             sample("ompi+unisono", 0, "scan", 8, 0.5),
         ]);

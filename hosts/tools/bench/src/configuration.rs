@@ -1,4 +1,4 @@
-//! Who is compared: a library with its best flags for the number of ranks.
+//! The configurations that are compared: a library with its best flags for the number of ranks.
 
 use crate::tools::{Library, Programs};
 use std::path::Path;
@@ -11,9 +11,9 @@ pub(crate) struct Configuration {
     pub(crate) title: &'static str,
     pub(crate) library: Library,
     flags: &'static [&'static str],
-    /// Our library under an MPI.
+    /// Our library that is preloaded under an MPI.
     pub(crate) preload: Option<Preload>,
-    /// Takes part where ranks outnumber cores: always, only there, or never there.
+    /// Whether it takes part always, only where ranks outnumber cores, or never there.
     when: When,
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct Configuration {
 pub(crate) struct Preload {
     /// The file, beside this program.
     library: &'static str,
-    /// The configurations whose command it joins; one of them takes part at a number of ranks.
+    /// The configurations to whose commands it is added; one of them takes part at each number of ranks.
     pub(crate) underlying: &'static [&'static str],
 }
 
@@ -41,7 +41,7 @@ enum When {
     Roomy,
 }
 
-/// Ours.
+/// The name of our configuration.
 pub(crate) const OURS: &str = "unisono";
 
 /// All names, for the command line.
@@ -83,7 +83,7 @@ pub(crate) const ALL: [Configuration; 7] = [
     },
 ];
 
-/// Unisono as it is; the others say what differs.
+/// Unisono's configuration; the others are defined by what differs.
 const PLAIN: Configuration = Configuration {
     name: OURS,
     title: "Unisono",
@@ -93,7 +93,7 @@ const PLAIN: Configuration = Configuration {
     when: When::Always,
 };
 
-/// Is a configuration of this name what ours is compared with? Neither ours nor a preload is.
+/// Is a configuration of this name a peer, with which ours is compared? Ours and the preloads are not.
 pub(crate) fn is_peer(name: &str) -> bool {
     ALL.iter().any(|configuration| configuration.name == name && name != OURS && configuration.preload.is_none())
 }

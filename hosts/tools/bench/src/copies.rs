@@ -1,4 +1,4 @@
-//! What a copy costs on this machine: one in memory, two through slots, and one across address spaces (CMA).
+//! The time of a copy on this machine: one copy in memory, two through slots, and one across address spaces (CMA).
 //!
 //! Every core copies at once, from and to buffers that rotate over more than the caches.
 
@@ -10,7 +10,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
-/// Bytes that sources and destinations rotate over, each.
+/// Bytes over which the sources rotate, and the destinations, too.
 const ROTATED: usize = 64 << 20;
 /// Bytes of a slot, and of the slots that are used in turn: a process's queue.
 const SLOT: usize = 32 << 10;
@@ -24,7 +24,7 @@ enum Path {
     Across,
 }
 
-/// What a thread copies with.
+/// A thread's buffers.
 struct Buffers {
     from: Vec<u8>,
     to: Vec<u8>,
@@ -55,7 +55,7 @@ impl Buffers {
     }
 }
 
-/// One call of `process_vm_readv`, on this process itself: the kernel goes the same way as to another one.
+/// One call of `process_vm_readv`, on this process itself: the kernel does the same as for another process.
 fn across(from: &[u8], to: &mut [u8]) -> Result<(), Failure> {
     let local = libc::iovec { iov_base: to.as_mut_ptr().cast(), iov_len: to.len() };
     let remote = libc::iovec { iov_base: from.as_ptr().cast_mut().cast(), iov_len: from.len() };

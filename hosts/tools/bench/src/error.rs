@@ -4,10 +4,10 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// A failure, in words for a person.
+/// A failure, in words for the user.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// As it is.
+    /// Any failure, in words.
     Words(String),
     /// A report could not be read or written.
     Json(serde_json::Error),

@@ -1,4 +1,4 @@
-//! One run of a program that prints an object per line: its lines, or why they are not there.
+//! One run of a program that prints a JSON object per line: its lines, or the reason why there are none.
 
 use serde::de::DeserializeOwned;
 use std::io::Read;
@@ -7,8 +7,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Runs `command` and answers its lines. A reason names the status, or the time that was up, and
-/// the last words on the error stream.
+/// Runs `command` and returns its lines. The error has the status, or the time that was exceeded, and
+/// the last words on standard error.
 pub(crate) fn lines<L: DeserializeOwned>(mut command: Command, timeout: Duration) -> Result<Vec<L>, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
@@ -28,7 +28,7 @@ pub(crate) fn lines<L: DeserializeOwned>(mut command: Command, timeout: Duration
 fn read(mut stream: impl Read + Send + 'static) -> JoinHandle<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What came before an error is kept.
+        // Output before an error is kept.
         let _ = stream.read_to_end(&mut bytes);
         String::from_utf8_lossy(&bytes).into_owned()
     })
@@ -40,7 +40,7 @@ fn parse<L: DeserializeOwned>(out: &str) -> Result<Vec<L>, String> {
     objects.map(|line| serde_json::from_str(line).map_err(|e| format!("{e} in {line}"))).collect()
 }
 
-/// The line that says most.
+/// The line of standard error that tells most.
 fn reason(err: &str) -> String {
     let telling = ["wrong result", "collectives:", "must be", "rror"];
     let found = telling.iter().find_map(|word| err.lines().find(|line| line.contains(word)));
@@ -48,7 +48,7 @@ fn reason(err: &str) -> String {
     line.trim().chars().take(200).collect()
 }
 
-/// Waits; `None` if the time was up: then the group is asked to end, and killed if it does not.
+/// Waits for the end; `None` if the time is up: then the process group is asked to end, and killed if it does not.
 fn wait(child: &mut Child, timeout: Duration) -> std::io::Result<Option<ExitStatus>> {
     let ended = |child: &mut Child, by: Duration| -> std::io::Result<Option<ExitStatus>> {
         let begin = Instant::now();

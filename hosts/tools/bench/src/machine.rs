@@ -16,7 +16,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// This one, now.
+    /// This machine, now.
     pub(crate) fn this() -> Self {
         let word = |path: &str| read_to_string(path).unwrap_or_default().trim().to_owned();
         let info = word("/proc/cpuinfo");

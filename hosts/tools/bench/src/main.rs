@@ -3,17 +3,17 @@
 //! ```text
 //! args            the command line
 //! tools           what is installed, and the C program compiled for it (c/, one source for all)
-//! configuration   who is compared: a library with its flags, and the command that starts ranks
+//! configuration   what is compared: a library with its flags, and the command that starts ranks
 //! launch          one run of the program: rows, or the reason why there are none
 //! rounds          all configurations in turn, again and again: samples
-//! copies          what copies cost here, in memory, through slots, across address spaces
+//! copies          the time of copies here, in memory, through slots, across address spaces
 //! floor           what the machine cannot beat, where a formula is known
 //! cells           medians over the rounds, ratios pair by pair, geometric means, losing cells
 //! report          all of it, in JSON; table for a terminal; page for a browser; digest for docs/
-//! out             standard output, where a closed pipe is no error and a full disk is one
+//! out             standard output, where a closed pipe is not an error and a full disk is one
 //! ```
 //! What is measured and how: docs/reference/measures.md.
-// They panic where nothing can be written: `out` answers.
+// `print!` panics where it can't write; `out`'s macros return an error.
 #![deny(clippy::print_stdout)]
 
 mod args;

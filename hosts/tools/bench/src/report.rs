@@ -1,4 +1,4 @@
-//! All that a run found, as it is written to bench.json.
+//! The whole result of a run, as it is written to bench.json.
 
 use crate::cells::{self, Cell, Preloaded, Summary};
 use crate::configuration::OURS;
@@ -27,7 +27,7 @@ pub(crate) const COLLECTIVES: [&str; 17] = [
     "exscan",
 ];
 
-/// Has the collective a root?
+/// Does the collective have a root?
 pub(crate) fn rooted(collective: &str) -> bool {
     matches!(collective, "bcast" | "reduce" | "scatter" | "scatterv" | "gather" | "gatherv")
 }
@@ -62,11 +62,11 @@ pub(crate) struct Sample {
 pub(crate) struct Member {
     pub(crate) name: String,
     pub(crate) title: String,
-    /// As the library names itself.
+    /// The library's own name and version.
     pub(crate) library: Option<String>,
     /// Its commands, without the program's arguments.
     pub(crate) commands: Vec<String>,
-    /// For which ranks it was left out, with the reason.
+    /// The numbers of ranks at which it was left out, with the reason.
     pub(crate) left_out: Vec<String>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Floor {
     pub(crate) bcasts: Bcasts,
 }
 
-/// Everything.
+/// The whole result of a run.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Report {
     pub(crate) machine: Machine,
@@ -86,7 +86,7 @@ pub(crate) struct Report {
     pub(crate) rounds: u32,
     pub(crate) members: Vec<Member>,
     pub(crate) summaries: Vec<Summary>,
-    /// Our library under an MPI, against that MPI.
+    /// The preloads, each compared with the underlying MPI.
     #[serde(default)]
     pub(crate) preloads: Vec<Preloaded>,
     pub(crate) cells: Vec<Cell>,
@@ -95,7 +95,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Is ours left out anywhere?
+    /// Is Unisono left out anywhere?
     pub(crate) fn ours_failed(&self) -> bool {
         self.members.iter().any(|member| member.name == OURS && !member.left_out.is_empty())
     }

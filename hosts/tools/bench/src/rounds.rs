@@ -1,4 +1,4 @@
-//! All configurations in turn, again and again, so that a disturbance meets all of them alike.
+//! Runs all configurations in turn, round by round, so that a disturbance hits all of them alike.
 
 use crate::args::Run;
 use crate::cells::{cells, preloads, summaries};
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What the C program prints.
+/// A line that the C program prints.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Line {
@@ -22,7 +22,7 @@ enum Line {
     Hello { library: String },
 }
 
-/// A configuration on its way through the rounds.
+/// A configuration during the rounds.
 struct Runner {
     configuration: Configuration,
     member: Member,
@@ -30,7 +30,7 @@ struct Runner {
     failed: BTreeSet<u32>,
 }
 
-/// What has been found so far.
+/// The results so far.
 #[derive(Default)]
 struct Found {
     samples: Vec<Sample>,
@@ -55,7 +55,7 @@ pub(crate) fn measure(args: &Run, out: &Path) -> Result<Report, Failure> {
     let (begin, limit) = (Instant::now(), Duration::from_secs(60 * u64::from(args.minutes())));
     let mut rounds = 0;
     for round in 0..args.rounds() {
-        // By the mean of the rounds so far.
+        // The time of the next round is estimated by the mean of the rounds so far.
         if begin.elapsed() * (round + 1) > limit * round.max(1) && round > 0 {
             break;
         }
@@ -71,7 +71,7 @@ pub(crate) fn measure(args: &Run, out: &Path) -> Result<Report, Failure> {
                 bar.inc(1);
             }
         }
-        // Nobody always goes first.
+        // Each round starts with another configuration.
         runners.rotate_left(1);
         rounds += 1;
     }
@@ -120,7 +120,7 @@ impl Runner {
             Err(reason) => {
                 self.failed.insert(ranks);
                 self.member.left_out.push(format!("{ranks} ranks: {reason}"));
-                // What it gave before is no ground for a comparison.
+                // Its earlier results are not used in a comparison.
                 found.samples.retain(|s| s.configuration != self.member.name || s.row.ranks != ranks);
             }
         }
@@ -149,7 +149,7 @@ impl Runner {
     }
 }
 
-/// A bar on the terminal's error stream.
+/// A progress bar on standard error.
 fn progress(steps: u64) -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {msg}");
     ProgressBar::new(steps).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// The median: of an even number, the mean of the two in the middle. `None` of nothing.
+/// The median; for an even number of values, the mean of the two in the middle. `None` without values.
 pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
@@ -23,7 +23,7 @@ pub(crate) fn pairwise(ours: &BTreeMap<u32, f64>, theirs: &BTreeMap<u32, f64>) -
     ours.iter().filter_map(|(round, a)| Some(a / theirs.get(round)?)).collect()
 }
 
-/// The geometric mean. `None` of nothing.
+/// The geometric mean. `None` without values.
 pub(crate) fn geometric_mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let (sum, count) = values.into_iter().fold((0.0, 0), |(sum, count), value| (sum + value.ln(), count + 1));
     (count > 0).then(|| (sum / f64::from(count)).exp())

@@ -1,4 +1,4 @@
-//! The report for a person at a terminal.
+//! The report as a table for the terminal.
 
 use crate::cells::{Cell, Preloaded, Slower, Summary, VIEWS, View};
 use crate::configuration::OURS;

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What a program is compiled against.
+/// The library against which a program is compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Library {
     Unisono,
@@ -13,7 +13,7 @@ pub(crate) enum Library {
     Mpich,
 }
 
-/// The compiled programs, or why there is none.
+/// The compiled programs, or the reasons why there are none.
 #[derive(Debug)]
 pub(crate) struct Programs {
     ours: Result<PathBuf, String>,
@@ -21,9 +21,9 @@ pub(crate) struct Programs {
     mpich: Result<PathBuf, String>,
     shim: Result<PathBuf, String>,
     unisono: PathBuf,
-    /// Where this program lies, and libraries to preload.
+    /// The folder of this program and of the libraries to preload.
     folder: PathBuf,
-    /// Does this process run as root? Open MPI wants to know.
+    /// Does this process run as root? Then Open MPI needs an option.
     pub(crate) root: bool,
 }
 
@@ -33,8 +33,8 @@ const SOURCES: [&str; 5] = ["collectives.c", "methods.c", "subjects.c", "backend
 const FLAGS: [&str; 4] = ["-O2", "-std=gnu11", "-Wall", "-Wextra"];
 
 impl Programs {
-    /// Compiles into `out`; what can't be compiled has its reason kept. `unisono` is our launcher,
-    /// `library` our shared library; `folder` has what is preloaded.
+    /// Compiles into `out`, and keeps the reason where that fails. `unisono` is our launcher,
+    /// `library` our shared library; `folder` has the libraries to preload.
     pub(crate) fn compile(out: &Path, unisono: &Path, library: &Path, folder: PathBuf) -> Self {
         let mpi = |compiler: &str, name: &str| {
             installed(&compiler.replace("mpicc", "mpirun"))?;

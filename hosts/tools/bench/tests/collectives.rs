@@ -29,7 +29,7 @@ fn compile(name: &str, flags: &[&str]) -> PathBuf {
     program
 }
 
-/// Runs the program on some ranks; answers rank 0's lines, everyone's errors, and whether all ended well.
+/// Runs the program on some ranks; returns rank 0's lines, all ranks' errors, and whether all ended with success.
 fn run(program: &Path, ranks: u32, args: &[&str]) -> (Vec<Value>, String, bool) {
     let at = |stream: &str, rank: u32| PathBuf::from(format!("{}.{stream}.{rank}", program.display()));
     (0..ranks).for_each(|rank| ["out", "err"].iter().for_each(|stream| drop(remove_file(at(stream, rank)))));

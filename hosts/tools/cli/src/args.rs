@@ -1,4 +1,4 @@
-//! Arguments of the commands whose arguments others share, and what arguments are made of.
+//! Arguments of `demo`, `run`, `bench`, `check` and `topo`, and types that several commands' arguments use.
 
 use crate::form::Form;
 use clap::ValueEnum;
@@ -34,14 +34,14 @@ impl From<BindTo> for Bind {
     }
 }
 
-/// What the segments' memory is; what is not given is as the environment says.
+/// The memory of the segments. An option that is not given is taken from the environment.
 #[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
 pub(crate) struct Memory {
-    /// Pages of the segments: huge ones of 2 MiB from the kernel's pool, else transparent ones, else ordinary
-    /// ones and a line that says why (UNISONO_PAGES)
+    /// Pages of the segments. huge: of 2 MiB from the kernel's pool, else transparent huge pages, else ordinary
+    /// ones, and a line that says why (UNISONO_PAGES)
     #[arg(long, value_parser = ["default", "huge"], value_name = "KIND")]
     pages: Option<String>,
-    /// Policy for each process's own part, beside first touch (UNISONO_MBIND)
+    /// Memory policy for each process's own part of a segment, beside first touch (UNISONO_MBIND)
     #[arg(long, value_parser = ["none", "preferred", "bind"], value_name = "POLICY")]
     mbind: Option<String>,
 }
@@ -68,7 +68,7 @@ pub(crate) struct Demo {
     pub(crate) file: Option<PathBuf>,
 }
 
-/// A bound of time, as the environment has it.
+/// A bound of time, in seconds, with the rules of UNISONO_TIMEOUT.
 fn bound(text: &str) -> Result<String, &'static str> {
     timeout::seconds(text).map(|_| text.to_owned()).ok_or("must be seconds, above 0")
 }
@@ -83,7 +83,8 @@ pub(crate) struct Run {
     pub(crate) bind: BindTo,
     #[command(flatten)]
     pub(crate) memory: Memory,
-    /// Bound on each wait inside a collective, in seconds: whoever is later is named in an error (UNISONO_TIMEOUT)
+    /// Bound on each wait inside a collective, in seconds: a rank that comes later is named in an error
+    /// (UNISONO_TIMEOUT)
     #[arg(long, value_parser = bound, value_name = "SECONDS")]
     pub(crate) timeout: Option<String>,
     /// The program and its arguments
@@ -131,10 +132,10 @@ pub(crate) enum Collective {
     Scan,
     /// Exscan
     Exscan,
-    /// A nonblocking allreduce, a computation that is as long, and both together: bytes of the whole vector. No other
-    /// options count but -n, --bytes, --iterations, --bind, --json and those of the segment
+    /// A nonblocking allreduce, a computation that takes as long, and both together: bytes of the whole vector. Only
+    /// -n, --bytes, --iterations, --bind, --json and the options of the segment have an effect
     Overlap,
-    /// Communicators: dup, split, create group, each with free
+    /// Communicators: the time of dup, split and create group, each with free
     Comm,
 }
 
@@ -142,11 +143,11 @@ pub(crate) enum Collective {
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Blocks {
-    /// All have one length
+    /// All blocks have the same length
     #[default]
     Equal,
-    /// Rank r's block is r times as long as rank 1's, but those of ranks 0, 4, 8, ... are empty. All together are as long
-    /// as equal ones. Of alltoallv and alltoallw, rank i's block for rank j is as long as that of rank (i + j) modulo N
+    /// Rank r's block is r times as long as rank 1's, but those of ranks 0, 4, 8, ... are empty. The sum is that of
+    /// equal blocks. In alltoallv and alltoallw, rank i's block for rank j has the length of rank (i + j) modulo N
     Unequal,
 }
 
@@ -158,7 +159,7 @@ pub(crate) enum Method {
     Window,
     /// Wall time ÷ iterations of the slowest rank, root rotating
     Rate,
-    /// One after the other
+    /// First window, then rate
     Both,
 }
 
@@ -170,10 +171,10 @@ pub(crate) struct Bench {
     /// Number of processes
     #[arg(short = 'n', long, default_value_t = 2, value_name = "N")]
     pub(crate) ranks: u32,
-    /// Message bytes, separated by commas; KiB and MiB as 8K, 4M. Of gather(v), scatter(v), allgather(v) and alltoall(v, w)
-    /// the bytes of one block, or the mean of unequal ones; of reduce_scatter and reduce_scatter_block those of the vector
-    /// that each rank brings, which is cut into a block for each rank, of one double at least on average; of the others
-    /// those of one rank's whole vector
+    /// Message bytes, separated by commas; KiB and MiB as 8K, 4M. For gather(v), scatter(v), allgather(v) and
+    /// alltoall(v, w): the bytes of one block, or the mean of unequal ones. For reduce_scatter and
+    /// reduce_scatter_block: the bytes of each rank's operand, which is cut into a block for each rank, of at least one
+    /// double on average. For the others: the bytes of one rank's whole vector
     #[arg(long, value_delimiter = ',', value_parser = parse_bytes, default_values = ["8"], value_name = "LIST")]
     pub(crate) bytes: Vec<u64>,
     /// Lengths of the blocks of gatherv, scatterv, allgatherv, alltoallv, alltoallw and reduce_scatter
@@ -181,18 +182,18 @@ pub(crate) struct Bench {
     pub(crate) blocks: Blocks,
     /// Algorithm by name; `all`: one row each. bcast: auto, posted, queue, cico-flat, cico-chain, cico-binary,
     /// cico-binomial, cico-kary-K, cico-knomial-K. barrier: auto, posted, dissemination, central, combining, combining-N.
-    /// allreduce: auto, posted, exchange, slices; for 8 bytes also hand-written, a loop that makes the same
-    /// promises without the kernel's machines, and sketch, a loop that makes none. gather(v), scatter(v),
+    /// allreduce: auto, posted, exchange, slices; for 8 bytes also hand-written, a loop that gives the same
+    /// guarantees without the kernel's machines, and sketch, a loop that gives none. gather(v), scatter(v),
     /// allgather(v): auto, exchange, cico. Others: auto, exchange
     #[arg(long, default_value = "auto", value_name = "NAME")]
     pub(crate) algorithm: String,
-    /// How it is called. A persistent operation is planned once per root, on one buffer, as with --warm
+    /// Form of the calls. A persistent operation is initialised once per root, on one buffer, as with --warm
     #[arg(long, value_enum, default_value_t = Form::Blocking)]
     pub(crate) form: Form,
     /// Operations per repetition; default: by size, about a tenth of a second
     #[arg(long, value_name = "K")]
     pub(crate) iterations: Option<u64>,
-    /// How to measure
+    /// Definition of time
     #[arg(long, value_enum, default_value_t = Method::Both)]
     pub(crate) method: Method,
     /// Use one buffer again and again instead of rotating over more than the private cache
@@ -209,16 +210,16 @@ pub(crate) struct Bench {
     /// Posted lines per rank
     #[arg(long, value_name = "K")]
     pub(crate) lines: Option<u32>,
-    /// Bytes of the monotone queue: its slots are those that paper P1's model finds best
+    /// Bytes of each rank's queue, cut into the slots that paper P1's model finds best
     #[arg(long, value_parser = parse_bytes, value_name = "BYTES")]
     pub(crate) queue_bytes: Option<u64>,
-    /// Slots of the monotone queue
+    /// Slots of each rank's queue
     #[arg(long, value_name = "S")]
     pub(crate) queue_slots: Option<u32>,
-    /// Bytes of a slot of the monotone queue
+    /// Bytes of a slot of that queue
     #[arg(long, value_parser = parse_bytes, value_name = "BYTES")]
     pub(crate) queue_fragment: Option<u64>,
-    /// Bytes of the papers' queues: as --queue-bytes
+    /// Bytes of each rank's queue for the papers' algorithms (cico), cut into slots as with --queue-bytes
     #[arg(long, value_parser = parse_bytes, value_name = "BYTES")]
     pub(crate) cico_bytes: Option<u64>,
     /// Paper P1's s: slots per process
@@ -240,14 +241,14 @@ pub(crate) enum Forms {
     Blocking,
     /// Start, then wait
     Nonblocking,
-    /// Plan, start, wait
+    /// Initialise, start, wait
     Persistent,
     /// All three
     All,
 }
 
 impl Forms {
-    /// Is it one of these?
+    /// Is `form` one of these?
     pub(crate) const fn has(self, form: Form) -> bool {
         match self {
             Self::Blocking => matches!(form, Form::Blocking),
@@ -279,29 +280,29 @@ pub(crate) struct Check {
     /// 13 GiB of memory for two processes
     #[arg(long)]
     pub(crate) large_counts: bool,
-    /// Draw legal programs of all collectives, and run one after the other for so many seconds; every third time, a rank is
-    /// killed. One that fails is printed with its seed, and shrunk
+    /// Draw legal programs of all collectives, and run one after the other for so many seconds; for a part of the time,
+    /// programs in which a rank is killed. A program that fails is printed with its seed, and shrunk
     #[arg(long, value_name = "SECONDS", conflicts_with_all = ["large_counts", "form"])]
     pub(crate) random: Option<u64>,
     /// The first program's seed; the next one's is one more. Default: from the clock
     #[arg(long, requires = "random", value_name = "S")]
     pub(crate) seed: Option<u64>,
-    /// Print the program of the seed, and run nothing; with --by, what is drawn for a command
+    /// Print the program of the seed, and run nothing; with --by, the program that the command would run
     #[arg(long, requires = "seed")]
     pub(crate) print: bool,
-    /// Run this program, as --random prints them
+    /// Run this program, a text as --random prints it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["large_counts", "form", "random", "ranks"])]
     pub(crate) program: Option<PathBuf>,
-    /// Let this command run the programs: a shell's words, where {n} is the number of ranks; a file of programs is its last
-    /// argument. Such as the interpreter in C, verify/programs/c, under an MPI
+    /// Let this command run the programs: a line for the shell, in which {n} is the number of ranks; a file of programs
+    /// is its last argument. For instance the interpreter in C, verify/programs/c, under an MPI
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["bind", "large_counts"])]
     pub(crate) by: Option<String>,
-    /// Pass over what fails under this command, too: an MPI without the library that is checked
+    /// Pass over programs that fail under this command, too: an MPI without the library that is checked
     #[arg(long, value_name = "COMMAND", requires = "by")]
     pub(crate) unless: Option<String>,
 }
 
-/// Without an option of groups: this machine.
+/// Options of `unisono topo`. Without an option of groups it shows this machine.
 #[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
 pub(crate) struct Topo {
     /// Bytes per communicator for 1 to 1024 processes
@@ -310,21 +311,21 @@ pub(crate) struct Topo {
     /// One JSON object
     #[arg(long)]
     pub(crate) json: bool,
-    /// Groups of ranks, one rank a line: `36: G1(36-53) G2(36,54) G3(0,36)`. Other options below without this one: all
-    /// groups, as a tree
+    /// Print the groups of these ranks, one rank a line: `36: G1(36-53) G2(36,54) G3(0,36)`. Without this option, the
+    /// options below print all groups as a tree
     #[arg(long, value_delimiter = ',', value_name = "RANKS")]
     pub(crate) groups: Option<Vec<u32>>,
-    /// Groups on machines that hwloc's words describe, such as "package:2 [numa] core:18", with a process on each core;
-    /// otherwise on this machine, of processes that the launcher starts and binds
+    /// Groups on machines that hwloc's synthetic description gives, such as "package:2 [numa] core:18", with a process
+    /// on each core. Default: groups on this machine, of processes that the launcher starts and binds
     #[arg(long, value_name = "DESCRIPTION")]
     pub(crate) synthetic: Option<String>,
-    /// Names of the described machines, separated by commas; ranks fill them in turn. Default: one machine
+    /// Names of the described machines, separated by commas; ranks fill one after the other. Default: one machine
     #[arg(long, value_delimiter = ',', requires = "synthetic", value_name = "NAMES")]
     pub(crate) nodes: Vec<String>,
     /// File with a line `NODE SWITCH` per node, # for comments
     #[arg(long, value_name = "FILE")]
     pub(crate) switches: Option<PathBuf>,
-    /// Levels that stay switched on, such as NM-ND-SW: L2, L3, NM (NUMANode), SK (Package), ND (Machine), SW, SW2
+    /// Levels on which groups are built, such as NM-ND-SW: L2, L3, NM (NUMANode), SK (Package), ND (Machine), SW, SW2
     #[arg(long, value_parser = parse_levels, value_name = "NAMES")]
     pub(crate) levels: Option<String>,
     /// Number of processes; default: one for each core of the described machines, or for each PU that this program may use

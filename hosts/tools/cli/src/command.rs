@@ -18,9 +18,9 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Start processes, show where their memory lies, broadcast a file, measure
+    /// Start processes, show where their memory lies, broadcast a file, print a latency table
     Demo(Demo),
-    /// Start N copies of a program that joins through Unisono's bootstrap
+    /// Start N copies of a program; each joins the others by Unisono's start-up
     Run(Run),
     /// Measure a collective between real processes, beside the machine's floor
     Bench(Bench),
@@ -28,17 +28,17 @@ pub(crate) enum Command {
     Check(Check),
     /// Simulate a collective between thousands of ranks: virtual time over LogGP links
     Sim(Sim),
-    /// Show the machine's topology, what a communicator costs in memory, and groups of processes that share units
+    /// Show the machine's topology, the memory of a communicator, and groups of processes that share units
     Topo(Topo),
     /// Print or plot the papers' figures and tables that follow from formulas
     Model(Model),
     /// Say which algorithm runs a call and why: all candidates with predicted and measured times
     Explain(Explain),
-    /// Measure the algorithms that there are to choose from; write a decision table, and what was measured
+    /// Measure the algorithms; write a decision table, and what was measured
     Tune(Tune),
-    /// Measure the parameters of the papers' models: a network's, a queue's; set models beside measurements
+    /// Measure the parameters of the papers' models, of a network or a queue; compare the models with measurements
     Measure(Measure),
-    /// A rank of `demo`, `bench`, `check`, `topo`, `tune` or `measure`: started by the launcher
+    /// A rank of `demo`, `bench`, `check`, `topo`, `tune` or `measure`, which the launcher starts
     #[command(hide = true)]
     Worker,
 }

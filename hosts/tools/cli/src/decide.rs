@@ -1,4 +1,4 @@
-//! Which algorithms there are, what is chosen for a call, and what else could be.
+//! The algorithms of each collective, the choice for a call, and the alternatives.
 
 use crate::args::Collective;
 use crate::error::Failure;
@@ -6,8 +6,8 @@ use clap::ValueEnum;
 use unisono_kernel::table::{self, Ask, Choice, Collective as Kind, Over, Site};
 use unisono_posix::decisions::decisions;
 
-/// A call of the command line, as tables ask for it; nothing where that is no collective. Its operation commutes, and a
-/// segment has the papers' queues, as bench's have.
+/// The question that a call of the command line puts to a decision table; nothing for `overlap` and `comm`, which are
+/// not collectives. Its operation commutes, and a segment has the papers' queues, as bench's segments have.
 pub(crate) fn ask(over: Over, collective: Collective, bytes: u64, ranks: u32) -> Option<Ask> {
     let collective = kind(collective)?;
     let bytes = if collective.has_bytes() { bytes } else { 0 };
@@ -15,12 +15,12 @@ pub(crate) fn ask(over: Over, collective: Collective, bytes: u64, ranks: u32) ->
     Some(Ask { over, collective, bytes, commutative: true, site })
 }
 
-/// The collective that the kernel chooses algorithms for; nothing where that is none.
+/// The collective for which the kernel chooses an algorithm; nothing for `overlap` and `comm`.
 pub(crate) fn kind(collective: Collective) -> Option<Kind> {
     Kind::ALL.into_iter().find(|kind| forms(*kind).contains(&collective))
 }
 
-/// What the command line calls a collective of the kernel: MPI's names, where several have one choice.
+/// The command line's names of a collective of the kernel, which are MPI's. Several have one choice.
 const fn forms(kind: Kind) -> &'static [Collective] {
     match kind {
         Kind::Barrier => &[Collective::Barrier],
@@ -64,13 +64,13 @@ pub(crate) fn default(over: Over, collective: Collective, bytes: u64, ranks: u32
     Ok(table::select(decisions()?.rules(), &ask).map(|chosen| chosen.plan))
 }
 
-/// Does the algorithm of this name serve the call?
+/// Does the algorithm of this name apply to the call?
 pub(crate) fn applies(over: Over, collective: Collective, name: &str, bytes: u64, ranks: u32) -> bool {
     let ask = ask(over, collective, bytes, ranks);
     ask.is_some_and(|ask| Choice::from_name(over, ask.collective, name).is_some_and(|plan| plan.applies(&ask).is_ok()))
 }
 
-/// The algorithms that there are, whether they serve a call or not.
+/// All algorithms of a collective, whether they apply to a call or not.
 pub(crate) fn candidates(over: Over, collective: Collective) -> Vec<Choice> {
     let names = match over {
         Over::Segment => names(collective),
@@ -80,7 +80,7 @@ pub(crate) fn candidates(over: Over, collective: Collective) -> Vec<Choice> {
     names.iter().filter_map(|name| Choice::from_name(over, kind?, name)).collect()
 }
 
-/// The algorithms of a collective over a segment, but for further arities.
+/// The algorithms of a collective over a segment; of trees with an arity, not every arity.
 pub(crate) fn names(collective: Collective) -> &'static [&'static str] {
     match collective {
         Collective::Bcast => &["posted", "queue", "cico-flat", "cico-chain", "cico-binary", "cico-binomial"],
@@ -104,7 +104,8 @@ pub(crate) fn names(collective: Collective) -> &'static [&'static str] {
     }
 }
 
-/// The collective's name, or that of its form with equal blocks, and those of its algorithms over messages, the default first; nothing where messages have none.
+/// The name of the collective or of its form with equal blocks, and the names of its algorithms over messages, the
+/// default first; nothing where it has no algorithm over messages.
 pub(crate) const fn messages(collective: Collective) -> Option<(&'static str, &'static [&'static str])> {
     Some(match collective {
         Collective::Barrier => {

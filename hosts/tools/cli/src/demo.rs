@@ -20,7 +20,7 @@ use unisono_posix::topology::Topology;
 /// Sizes of the latency table, 8 B to 4 MiB.
 const SIZES: [u64; 7] = [8, 64, 1 << 10, 8 << 10, 64 << 10, 512 << 10, 4 << 20];
 
-/// What a rank tells of itself.
+/// What a rank reports about itself.
 #[derive(Debug, Deserialize, Serialize)]
 struct Report {
     pid: u32,
@@ -68,7 +68,7 @@ fn introduce(team: &mut Team, joined: &Joined) -> Result<(), Failure> {
 fn broadcast_file(team: &mut Team, joined: &mut Joined, args: &args::Demo) -> Result<(), Failure> {
     let own = std::env::current_exe().map_err(|e| Failure::Words(format!("own path: {e}")))?;
     let path = args.file.as_ref().unwrap_or(&own);
-    // Everyone learns whether rank 0 could read it, before anyone waits for its bytes.
+    // All ranks learn whether rank 0 could read the file, before any rank waits for its bytes.
     let read = if team.rank() == 0 { Some(std::fs::read(path).map_err(|e| e.to_string())) } else { None };
     let length = read.as_ref().map(|answer| answer.as_ref().map(Vec::len).map_err(Clone::clone));
     let length = match team.gather(&length)?.swap_remove(0) {

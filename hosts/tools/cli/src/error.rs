@@ -16,7 +16,7 @@ pub(crate) enum Failure {
     Plan(PlanError),
     /// Anything else, in words.
     Words(String),
-    /// Somebody has said why already.
+    /// The reason was printed already; only the exit code is left.
     Silent(u8),
 }
 

@@ -1,4 +1,4 @@
-//! The forms of a call, between which programs choose.
+//! The forms of a call: blocking, nonblocking, persistent.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use unisono_kernel::comm::Communicator;
 use unisono_kernel::error::Error;
 use unisono_posix::Posix;
 
-/// How a collective is called.
+/// The form in which a collective is called.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Form {
@@ -16,7 +16,7 @@ pub(crate) enum Form {
     Blocking,
     /// Start, then wait
     Nonblocking,
-    /// Plan once, then start and wait
+    /// Initialise once, then start and wait
     Persistent,
 }
 
@@ -31,7 +31,7 @@ impl Form {
         }
     }
 
-    /// One operation, from its plan to its end.
+    /// One operation in this form, from its initialisation until it is complete.
     pub(crate) fn run(self, comm: &mut Communicator<Posix>, call: Call<'_>) -> Result<(), Error> {
         match self {
             Self::Blocking => comm.run(&call).map(drop),

@@ -1,4 +1,4 @@
-//! Jobs of the ranks that this program starts of itself: what they are told.
+//! The jobs of ranks that are processes of this program: what a rank is to do, and with which arguments.
 
 use crate::args::{Bench, Check, Demo, Topo};
 use crate::check::random::programs::Programs;
@@ -6,7 +6,7 @@ use crate::measure::args::{Queue, Skew};
 use crate::tune::args::Work;
 use serde::{Deserialize, Serialize};
 
-/// What the ranks do.
+/// What the ranks of a job do.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) enum Job {
     Demo(Demo),

@@ -1,5 +1,5 @@
 //! `unisono`: see collectives work, measure them, check them.
-// They panic where nothing can be written: `out` answers.
+// `print!` panics where it can't write; `out`'s macros return an error.
 #![deny(clippy::print_stdout)]
 
 mod args;

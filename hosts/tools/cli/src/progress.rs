@@ -1,8 +1,8 @@
-//! How far a long command is.
+//! The progress bar of a long command.
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A progress bar on the terminal's error stream, for whoever speaks.
+/// A progress bar on standard error, if that is a terminal and `visible` is set, as on rank 0.
 pub(crate) fn progress(visible: bool, steps: u64) -> ProgressBar {
     if !visible {
         return ProgressBar::hidden();

@@ -1,6 +1,6 @@
-//! Ranks that this program starts, of itself or of others, and what connects them.
+//! Ranks that this program starts, as processes of this program or of another one, and what connects them.
 //!
-//! The launcher's process only starts the ranks and names who failed; rank 0 speaks to the user.
+//! The launcher's process only starts the ranks and names those that failed; rank 0 prints for the user.
 
 use crate::args::BindTo;
 use crate::error::Failure;
@@ -19,7 +19,7 @@ use unisono_posix::{Joined, Options};
 /// The job, in JSON.
 const VARIABLE: &str = "UNISONO_JOB";
 
-/// How long survivors of a failed rank may take to say so.
+/// How long survivors of a failed rank may take to report their errors.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Variables of the ranks' environment.
@@ -65,7 +65,7 @@ pub(crate) struct Team {
 }
 
 impl Team {
-    /// That of a rank which [`launch`] has started, and its job.
+    /// The team of a rank that [`launch`] has started, and its job.
     pub(crate) fn from_env() -> Result<(Self, Job), Failure> {
         let missing = || {
             let commands = "`unisono demo`, `bench`, `check`, `topo`, `tune` or `measure`";
@@ -89,21 +89,21 @@ impl Team {
         self.join_from(params, None, Base::default())
     }
 
-    /// The same, with a bound on each wait, and with what is counted as done before.
+    /// The same, with a bound on each wait, and with the counts from which its operations start.
     pub(crate) fn join_from(
         &mut self,
         params: Params,
         timeout: Option<Duration>,
         begin: Base,
     ) -> Result<Joined, Failure> {
-        // What is not to be had for the first segment is not for others: said once.
+        // If huge pages can't be had for the first segment, they can't for others: the line is printed once.
         let log = if self.joined { None } else { Some(say as fn(fmt::Arguments<'_>)) };
         self.joined = true;
         let options = Options { log, timeout, begin, ..Options::default() };
         Ok(unisono_posix::join(&mut self.bootstrap, |ranks| Params { ranks, ..params }, &options)?)
     }
 
-    /// Everyone's value, by rank. For reports: it is slow, and no collective of ours.
+    /// The values of all ranks, by rank. For reports: it is slow, and does not use Unisono's collectives.
     pub(crate) fn gather<V: Serialize + DeserializeOwned>(&mut self, mine: &V) -> Result<Vec<V>, Failure> {
         let all = self.bootstrap.allgather(&serde_json::to_vec(mine)?)?;
         all.iter().map(|bytes| Ok(serde_json::from_slice(bytes)?)).collect()

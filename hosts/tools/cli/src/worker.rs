@@ -1,11 +1,11 @@
-//! A rank that this program has started of itself.
+//! A rank that is a process of this program.
 
 use crate::error::Failure;
 use crate::job::Job;
 use crate::team::Team;
 use crate::{bench, check, demo, measure, topo, tune};
 
-/// A rank's whole life.
+/// Runs the rank's job.
 pub(crate) fn work() -> Result<(), Failure> {
     let (mut team, job) = Team::from_env()?;
     let rank = team.rank();

@@ -76,7 +76,7 @@ fn what_a_table_chooses_is_right() {
 fn a_wrong_table_is_refused_with_its_line() {
     for (rules, said) in [
         ("shm bcast use slices", "UNISONO_RULES:1: no algorithm of this collective is called \"slices\""),
-        ("shm bcast use queue; shm bcast ranks 2 use cico-flat", "UNISONO_RULES:2: line 1 says something"),
+        ("shm bcast use queue; shm bcast ranks 2 use cico-flat", "UNISONO_RULES:2: line 1 has a rule"),
     ] {
         for args in [&["bench", "barrier", "--iterations", "1"][..], &["explain", "bcast"], &["demo", "-n", "2"]] {
             let output = unisono(args, &[("UNISONO_RULES", rules)]);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// Builds the examples where this test was built, and answers where they lie.
+/// Builds the examples where this test was built, and returns the folder in which they lie.
 fn examples() -> PathBuf {
     let test = std::env::current_exe().expect("the test has a path");
     let folder = test.ancestors().nth(2).expect("it lies in PROFILE/deps");

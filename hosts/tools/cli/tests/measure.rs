@@ -49,7 +49,7 @@ fn the_adaptive_barrier_is_as_fast_as_any_fixed_one() {
     }
 }
 
-/// Where messages take what they take, there is no noise: the choice is the fastest for every size.
+/// Without delays of messages there is no noise: the choice is the fastest for every size.
 #[test]
 fn without_noise_the_adaptive_barrier_is_the_fastest_of_all() {
     let all = rows(&["measure", "barriers", "--most-ranks", "40", "--repetitions", "2", "--json"]);

@@ -177,7 +177,7 @@ fn drawn_programs_pass_on_real_processes() {
     assert!(text(&output.stderr).contains("call 1 (dup) on communicator 0, which the open scope"), "{output:?}");
     std::fs::write(&file, "ranks 2\nseed x\n").expect("a file");
     let output = unisono(&["check", "--program", file.to_str().expect("a path in words")]);
-    assert!(text(&output.stderr).contains("line 2: seed \"x\" is no number that fits"), "{output:?}");
+    assert!(text(&output.stderr).contains("line 2: seed \"x\" is not a number that fits"), "{output:?}");
     std::fs::remove_file(&file).expect("it is there");
 }
 
@@ -198,7 +198,7 @@ fn drawn_programs_are_run_by_a_command() {
     let right = succeeds(&["check", "--random", "1", "--seed", "1", "--by", "true"]);
     assert!(right.contains("50 programs passed; seeds 1 to ") || right.contains("00 programs passed; "), "{right}");
     let none = unisono(&[&random[..], &["echo nothing here; false"]].concat());
-    assert!(text(&none.stderr).contains("begins no program\nnothing here"), "{none:?}");
+    assert!(text(&none.stderr).contains("started no program\nnothing here"), "{none:?}");
 }
 
 #[test]
@@ -431,7 +431,7 @@ fn what_is_wrong_is_named() {
         (&["sim", "bcast", "-n", "4", "--nodes", "5"], "nodes is 5, must be between 1 and 4"),
         (&["sim", "bcast", "--root", "16"], "root is 16, must be below 16"),
         (&["sim", "bcast", "--algorithm", "best"], "no algorithm \"best\" for bcast: binomial"),
-        (&["sim", "overlap"], "overlap is no collective over messages"),
+        (&["sim", "overlap"], "overlap is not a collective over messages"),
         (
             &["sim", "allgather", "-n", "6", "--algorithm", "doubling"],
             "allgather/doubling needs a power of two of ranks",

@@ -1,17 +1,17 @@
-//! What is called: what it moves, of which types, by which algorithm, on what memory.
+//! Draws calls: data, datatypes, algorithms, and segments.
 
 use super::{Draw, Random};
 use crate::program::{Call, MOST, Name, Op, Segment, Shape, Side};
 use unisono_kernel::region::Base;
 
 impl Draw {
-    /// A drawn call; of this root, if any.
+    /// Draws a call; with this root, if one is given.
     pub(super) fn call(&mut self, comm: usize, root: Option<u32>) -> usize {
         use Name::*;
         let size = self.groups[comm].len() as u32;
         let name = loop {
             let name = *self.random.of(Name::COLLECTIVES);
-            // What each pair has a length of its own for comes more often.
+            // Collectives in which each pair has a length of its own are drawn more often.
             let name = if self.random.chance(15) { Alltoallv } else { name };
             if root.is_none() || name.rooted() {
                 break name;
@@ -46,7 +46,7 @@ impl Draw {
             let up = self.random.chance(30) && bytes > 0;
             numbers.push((bytes / element + u64::from(up && bytes % element > 0)) as i64);
         }
-        // Of what is longer than a slot there is nothing to fold.
+        // Elements longer than a slot can't be folded.
         if user && slot < MOST && numbers.iter().all(|&count| count == 0) {
             element = slot + 1 + self.random.below(MOST - slot);
         }
@@ -70,13 +70,14 @@ impl Draw {
         call
     }
 
-    /// A segment that nobody chooses, where counters begin as the world's: of processes, but for central barriers.
+    /// The segment of a communicator whose memory can't be chosen. Between processes its counts begin where the first
+    /// communicator's do, except for central barriers.
     pub(super) fn unchosen(&self) -> Segment {
         let [operation, clock, sets, _] = self.program.segment(0).base;
         Segment { base: [operation, clock, sets, 0], ..Segment::default() }
     }
 
-    /// Bytes around a bound of the code.
+    /// A number of bytes around a bound in the code.
     fn bytes(&mut self, comm: usize, most: u64) -> u64 {
         let Segment { slots, fragment, papers, .. } = self.program.segment(comm);
         let queue = u64::from(slots) * fragment;
@@ -152,7 +153,7 @@ impl Draw {
 
     pub(super) fn segment(&mut self) -> Segment {
         let random = &mut self.random;
-        /// Of how many lines, slots, bytes of a slot; of the papers' slots, and their bytes.
+        /// The numbers of lines, slots and bytes of a slot; of the papers' slots, and their bytes.
         type Sizes<'a> = (&'a [u32], &'a [u32], &'a [u64], &'a [u32], &'a [u64]);
         let (lines, slots, fragments, papers, parts): Sizes<'_> = match self.budget.tiny {
             true => (&[2, 4], &[1, 2, 2, 4, 4], &[64, 64, 128, 192], &[1, 2, 2], &[8, 24, 64]),

@@ -9,24 +9,24 @@ mod steps;
 
 use crate::program::{Program, Step, Verb};
 
-/// How large programs become.
+/// The limits of drawn programs.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     /// Number of ranks.
     pub ranks: u32,
     /// Calls, without those that make communicators.
     pub calls: usize,
-    /// Bytes of a buffer, at most, roughly.
+    /// The most bytes of a buffer, roughly.
     pub bytes: u64,
-    /// Longest pause in microseconds; 0: none.
+    /// The longest pause in microseconds; 0: no pauses.
     pub pause: u64,
     /// May segments have the papers' queues, and calls named algorithms?
     pub algorithms: bool,
     /// May counters begin near where they wrap?
     pub wraps: bool,
-    /// May the segments of communicators that are made be chosen, beside the world's?
+    /// May the segments of communicators that the program makes be chosen, in addition to the first one's?
     pub segments: bool,
-    /// Must blocking calls move requests of other communicators ([`Program::ends_unmoved`])?
+    /// Must blocking calls progress requests of other communicators ([`Program::ends_unmoved`])?
     pub moving: bool,
     /// May a communicator with requests of its own be freed, and others be made from it? Where requests live in scopes, no
     /// ([`Program::fits_scopes`]).
@@ -40,7 +40,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// What threads do in milliseconds.
+    /// Programs that threads run in milliseconds.
     pub const fn new(ranks: u32) -> Self {
         Self {
             ranks,
@@ -58,7 +58,7 @@ impl Budget {
         }
     }
 
-    /// What has some thousands of states.
+    /// Programs with some thousands of states.
     pub const fn tiny(ranks: u32) -> Self {
         Self { calls: 2, bytes: 500, pause: 0, tiny: true, ..Self::new(ranks) }
     }
@@ -69,7 +69,7 @@ impl Budget {
 pub struct Random(u64);
 
 impl Random {
-    /// From a seed.
+    /// The numbers of a seed.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -120,7 +120,7 @@ impl Program {
     }
 }
 
-/// A call under way: how often it will be started again, if it is persistent.
+/// A call in flight: how often it will be started again, if it is persistent.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     call: usize,
@@ -134,7 +134,7 @@ struct Draw {
     program: Program,
     groups: Vec<Vec<u32>>,
     open: Vec<Open>,
-    /// Of each rank, the communicators whose scopes are open, the outermost first.
+    /// For each rank, the communicators whose scopes are open, the outermost first.
     scopes: Vec<Vec<usize>>,
     freed: Vec<usize>,
 }
@@ -189,7 +189,7 @@ impl Draw {
         self.program.steps.push(Step { who, verb, numbers });
     }
 
-    /// A communicator that is there: the world, more often than not.
+    /// A communicator that exists: more often than not that of all ranks.
     fn comm(&mut self) -> usize {
         let comm = self.random.below(self.groups.len() as u64) as usize;
         let there = !self.freed.contains(&comm) && self.groups.get(comm).is_some_and(|group| !group.is_empty());

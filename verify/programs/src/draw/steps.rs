@@ -1,4 +1,4 @@
-//! When ranks call it: what is under way beside what, and which rank does it earlier or later than others.
+//! Draws steps: which calls are in flight together, and which rank makes a step earlier or later than others.
 
 use super::{Budget, Draw, Open, Random};
 use crate::legal::REQUESTS;
@@ -15,7 +15,7 @@ impl Draw {
             let color = |random: &mut Random| random.below(colors + 1) as i64 - 1;
             let mut numbers = Vec::new();
             for rank in 0..size {
-                // The first rank says the first color, so that the communicator has a member.
+                // The first rank has the first color, so that the communicator has a member.
                 let color = if rank == 0 { 0 } else { color(&mut self.random) };
                 numbers.push(if color < 0 { -1 } else { comm as i64 + color });
                 numbers.push(self.random.below(5) as i64 - 2);
@@ -30,7 +30,7 @@ impl Draw {
             let segment = if self.budget.segments { self.segment() } else { self.unchosen() };
             self.program.segments.push(segment);
         }
-        // Colors that nobody said leave no gaps.
+        // Colors that no rank has leave no gaps.
         let numbers = &mut self.program.calls[call].numbers;
         if split {
             for color in numbers.iter_mut().step_by(2).filter(|color| **color >= 0) {
@@ -46,7 +46,7 @@ impl Draw {
         let comm = self.comm();
         if comm > 0 {
             self.leave(comm);
-            // Nothing is started on what was freed.
+            // Nothing is started on a freed communicator.
             let starts = |draw: &Self, open: &Open| draw.program.calls[open.call].comm == comm && open.starts > Some(0);
             while let Some(at) = self.open.iter().position(|open| starts(self, open)) {
                 self.complete(at, true);
@@ -57,7 +57,7 @@ impl Draw {
         }
     }
 
-    /// Rooted calls of one root, while somebody sleeps: who only sends, or only receives, runs ahead.
+    /// Rooted calls of one root, while a rank sleeps: ranks that only send, or only receive, run ahead.
     pub(super) fn ahead(&mut self) -> usize {
         let comm = self.comm();
         let root = self.random.below(self.groups[comm].len() as u64) as u32;
@@ -103,7 +103,7 @@ impl Draw {
         self.open.push(open);
     }
 
-    /// Something happens to a call that is under way.
+    /// Draws a step for a call that is in flight.
     pub(super) fn go_on(&mut self) {
         if self.open.is_empty() {
             return;
@@ -126,7 +126,7 @@ impl Draw {
         self.complete(at, false);
     }
 
-    /// Ends what is active of a call; all that it was to do, if nothing may be left.
+    /// Completes an active call; and all of its further starts, if nothing may be left.
     fn complete(&mut self, at: usize, all: bool) {
         let Open { call, starts, active } = self.open[at];
         let verb = if self.random.chance(40) { Verb::Poll } else { Verb::Wait };
@@ -151,7 +151,7 @@ impl Draw {
         }
     }
 
-    /// Each rank waits for all that it has under way.
+    /// Each rank waits for all of its calls in flight.
     fn wait_all(&mut self) {
         let active: Vec<_> = self.open.iter().filter(|open| open.active).map(|open| open.call).collect();
         for rank in 0..self.program.ranks {
@@ -177,7 +177,7 @@ impl Draw {
         }
     }
 
-    /// Closes the scopes that need not be open any longer, the innermost first, as every rank does at its next step.
+    /// Closes the scopes that are no longer needed, the innermost first, as every rank does at its next step.
     fn settle(&mut self) {
         let comms: Vec<_> = self.open.iter().map(|open| self.program.calls[open.call].comm).collect();
         for scopes in &mut self.scopes {

@@ -1,4 +1,4 @@
-//! What a process might have seen instead: it must come to the same.
+//! The values that a process might have seen instead: with each of them it must make the same accesses.
 
 use super::super::access::{Access, Word};
 use super::super::process::{Model, Next, Position};
@@ -7,23 +7,23 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 use unisono_kernel::machine::poll::Until;
 
-/// Up to so many processes, looks that follow one another see all combinations of values,
+/// With at most so many processes, looks that follow one another see all combinations of values,
 const ALL_COMBINATIONS: usize = 2;
 /// of a process that has at most so many.
 const MOST_COMBINATIONS: u64 = 1 << 9;
 
-/// What a process knows beyond what the run saw: the value of a flag, by offset.
+/// The values of flags, by offset, that a process knows in addition to those of the run.
 type Known = BTreeMap<u64, u64>;
-/// What the looks see that follow one another here.
+/// Which values the looks see that follow one another here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Eye {
     Any,
     Least,
     Last,
 }
-/// Where a process may be.
+/// A place at which a process may be.
 type Place = (Position, Eye);
-/// And what it knows there at least.
+/// The values that it knows there at least.
 type Places = BTreeMap<Place, Known>;
 
 fn merge(places: &mut Places, place: Place, known: Known) {
@@ -38,7 +38,7 @@ fn merge(places: &mut Places, place: Place, known: Known) {
     }
 }
 
-/// A value that is too little for who waits for this.
+/// A value that is too small for a process that waits for this.
 const fn little(until: Option<Until>) -> u64 {
     match until {
         Some(Until::Equals(value)) => !value,
@@ -47,7 +47,7 @@ const fn little(until: Option<Until>) -> u64 {
 }
 
 impl<M: Model> Run<'_, M> {
-    /// Each process alone, with all that it might have seen instead.
+    /// Runs each process alone, with all values that it might have seen instead.
     pub(super) fn alternatives(&mut self) -> Result<(), String> {
         for rank in self.ranks() {
             let mut trace = std::mem::take(&mut self.traces[rank as usize]);
@@ -115,8 +115,8 @@ impl<M: Model> Run<'_, M> {
         if places.keys().all(finished) { Ok(()) } else { Err("it makes accesses that it did not make".into()) }
     }
 
-    /// Of the places before the first of some looks, one of each that would wait alike: what a machine keeps
-    /// of earlier looks shows in what it waits with.
+    /// Of the places before the first of some looks, keeps one of all that would wait in the same way: what a machine
+    /// keeps from earlier looks shows in the events for which it waits.
     fn alike(&mut self, trace: &[Done], at: usize, places: Places) -> Places {
         let look = |at: usize| trace.get(at).is_some_and(|done| done.until.is_some());
         let (true, Access::Load(word)) = (look(at) && !at.checked_sub(1).is_some_and(look), trace[at].access) else {
@@ -136,7 +136,7 @@ impl<M: Model> Run<'_, M> {
         alike
     }
 
-    /// Where a process at `position` may come to by the last access of this trace.
+    /// The places that a process at `position` may reach by the last access of this trace.
     fn alternatives_at(
         &mut self,
         trace: &[Done],
@@ -153,7 +153,7 @@ impl<M: Model> Run<'_, M> {
             let to = self.go(position, done.answer)?;
             merge(behind, (to, Eye::Any), known.clone());
             if let Access::Add(..) = done.access {
-                // Additions commute: it may have been any of them.
+                // Additions commute: the answer may be that after any of them.
                 for answer in [0, !done.answer] {
                     let to = self.go(position, answer)?;
                     merge(behind, (to, Eye::Any), known.clone());
@@ -177,8 +177,8 @@ impl<M: Model> Run<'_, M> {
         Ok(())
     }
 
-    /// Where a process comes to look at `word` again after it saw too little at `position`: it must wait,
-    /// for the same value whatever little it saw, and a poll in between must change nothing.
+    /// The place at which a process looks at `word` again after it saw too small a value at `position`: it must wait
+    /// for the same value, whichever small value it saw, and a poll in between must change nothing.
     fn too_little(
         &mut self,
         before: &[Done],
@@ -236,7 +236,7 @@ impl<M: Model> Run<'_, M> {
         Ok(found)
     }
 
-    /// Where a look leads: what it saw, or any later value.
+    /// The places to which a look leads, with the value that it saw or any later one.
     fn see(&mut self, look: &Done, (position, eye): Place, known: &Known, behind: &mut Places) -> Result<(), String> {
         let Access::Load(word) = look.access else { return Ok(()) };
         let all = self.all_combinations;

@@ -7,15 +7,15 @@
 //!
 //! | access | must be forced |
 //! |---|---|
-//! | a look at a flag | its machine waits for a bound (it says so itself when it is shown too little); the first store that reached the bound happens before what follows |
-//! | a store to a flag | one writer at a time, growing; who may see the value instead of an earlier one must bear it (below) |
-//! | a mailword | put, taken and cleared in turn, each after the other |
-//! | a counter | stored by who has it alone; additions commute, and all of them are needed by who waits for their sum |
+//! | a look at a flag | its machine waits for a bound (its poll returns it when it is shown too small a value); the first store that reached the bound happens before what follows |
+//! | a store to a flag | one writer at a time, growing; a process that may see the value instead of an earlier one must do the same (below) |
+//! | a mailword | set, taken and cleared in turn, each after the other |
+//! | a counter | stored by a process that has it alone; additions commute, and a process that waits for their sum needs all of them |
 //! | a copy | after the last write of each byte, and for a write, after all reads of it |
-//! | a barrier's end | after everyone's entry |
+//! | a barrier's end | after all ranks have entered |
 //!
 //! Then each process alone goes through its accesses again, with all that it might have seen
-//! instead: too little first, so that it waits and polls again, and all later values that no order
+//! instead: too small a value first, so that it waits and polls again, and all later values that no order
 //! forbids. (Of two processes all combinations of values, up to a few hundred. Beyond, looks that follow one another all see
 //! the least that is enough, or all the last there is, since machines keep the minimum of such looks; and
 //! those that lead to the same place either way are not combined with others.) Each such way must come to the same accesses, with the same answers, and end; it may only
@@ -38,20 +38,20 @@ use unisono_kernel::Rank;
 use unisono_kernel::error::Refusal;
 use unisono_kernel::machine::poll::Until;
 
-/// Most processes.
+/// The largest number of processes.
 const RANKS: usize = 16;
-/// Of each process, how many of its accesses happen before this point.
+/// For each process, the number of its accesses that happen before this point.
 type Clock = [u32; RANKS];
 
-/// What has been done to a word.
+/// The accesses to a word so far.
 #[derive(Debug, Default)]
 struct History {
-    /// Values stored, with the clocks of their stores; of a counter, the last one and all additions since.
+    /// The values stored, with the clocks of their stores; for a counter, the last one and all additions since.
     stores: Vec<(u64, Event, Clock)>,
     additions: Vec<(Event, Clock)>,
-    /// Looks that were answered.
+    /// The looks at the word.
     looks: Vec<Event>,
-    /// Is each value awaited? A word that someone reads as data must keep still under that reader.
+    /// Is each value awaited? A word that a process reads as data must not change during that read.
     data: bool,
 }
 
@@ -61,9 +61,9 @@ struct Done {
     from: Position,
     access: Access,
     answer: u64,
-    /// What the machine waits for, if it looks until something is there.
+    /// The value for which the machine waits, if this is the look of a wait.
     until: Option<Until>,
-    /// Later values that it may have seen instead: no order forbids them.
+    /// Later values that the access may have seen instead, since no order forbids them.
     later: Vec<u64>,
 }
 
@@ -75,11 +75,11 @@ struct Run<'p, M: Model> {
     words: BTreeMap<u64, History>,
     bytes: Bytes,
     traces: Vec<Vec<Done>>,
-    /// Who made the next access: for reports.
+    /// The ranks of the accesses, in the order of the run; for reports.
     order: Vec<Rank>,
     /// By operation: each rank's first access there.
     entries: BTreeMap<Operation, [u32; RANKS]>,
-    /// Of the process that is looked at alone: does it see all combinations of values?
+    /// For the process that runs alone: does it see all combinations of values?
     all_combinations: bool,
     limits: Limits,
     /// Was a limit met?
@@ -89,7 +89,8 @@ struct Run<'p, M: Model> {
 
 /// Decides a program by the order that its waits force.
 ///
-/// The outcome's transitions are accesses; its states are places of single processes, all that they might have seen included.
+/// The outcome's transitions are accesses; its states are places of single processes, also those with other values
+/// seen.
 ///
 /// # Errors
 /// The program's parameters do not make a segment.
@@ -133,7 +134,7 @@ impl<M: Model> Run<'_, M> {
         0..self.clocks.len() as Rank
     }
 
-    /// One run: each process as far as it comes, in turn.
+    /// Makes one run: each process in turn, as far as it can go.
     fn run(&mut self) -> Result<(), String> {
         loop {
             let before = self.order.len();
@@ -145,7 +146,7 @@ impl<M: Model> Run<'_, M> {
                 return Ok(());
             }
             if self.order.len() == before {
-                return Err("deadlock: nobody's awaited event holds".into());
+                return Err("deadlock: no process's awaited event holds".into());
             }
         }
     }
@@ -194,7 +195,8 @@ impl<M: Model> Run<'_, M> {
         Ok(true)
     }
 
-    /// What the machine at `position` waits for in `word`: what it says when it is shown nothing, or too much.
+    /// The value for which the machine at `position` waits in `word`: it is found by showing it 0, or too large a
+    /// value.
     fn awaited(&mut self, position: Position, word: Word) -> Option<Until> {
         [0, u64::MAX].into_iter().find_map(|value| {
             let behind = self.processes.step(position, value);
@@ -202,14 +204,14 @@ impl<M: Model> Run<'_, M> {
         })
     }
 
-    /// What a poll that has just ended at `position` waits for, if it is `word`.
+    /// The awaited value of `word`, if a poll that has just ended at `position` waits for it.
     fn waits(&self, position: Position, word: Word) -> Option<Until> {
         let (segment, on) = self.processes.node(position).awaits().first()?;
         let (awaited, until) = self.world.awaited(*segment, on.first().source)?;
         (awaited.offset == word.offset).then_some(until)
     }
 
-    /// A look that finds what it waits for, or that reads a word as data.
+    /// A look that finds the awaited value, or that reads a word as data.
     fn look(&mut self, event: Event, word: Word, until: Option<Until>) -> Result<u64, String> {
         let value = self.world.look(event.rank, word)?;
         let clock = &mut self.clocks[event.rank as usize];
@@ -217,10 +219,10 @@ impl<M: Model> Run<'_, M> {
         history.looks.push(event);
         let mut later = Vec::new();
         let answer = match (until, word.class) {
-            // The least that is enough: more is among the alternatives.
+            // The least value that is enough; larger ones are among the alternatives.
             (Some(Until::AtLeast(bound)), Class::Flag) => {
                 let enough = history.stores.iter().find(|(value, ..)| *value >= bound);
-                let (_, _, store) = enough.ok_or("undecided: a bound that nobody's store has reached")?;
+                let (_, _, store) = enough.ok_or("undecided: a bound that no store has reached")?;
                 let known = history
                     .stores
                     .iter()
@@ -299,7 +301,7 @@ impl<M: Model> Run<'_, M> {
         if word.class != Class::Flag || history.data {
             let looks = history.looks.iter().all(|look| look.is_before(clock));
             if !looks || !history.additions.iter().all(|(addition, _)| addition.is_before(clock)) {
-                return Err("a word is stored while someone may look at it".into());
+                return Err("a word is stored while a process may look at it".into());
             }
             history.additions.clear();
         }
@@ -311,7 +313,7 @@ impl<M: Model> Run<'_, M> {
         Ok(())
     }
 
-    /// Has everyone entered the barrier before `rank` goes on?
+    /// Have all ranks entered the barrier before `rank` goes on?
     fn all_entered(&self, rank: Rank, barrier: Operation) -> Result<(), String> {
         let clock = &self.clocks[rank as usize];
         for peer in self.model.members(barrier) {

@@ -26,7 +26,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Draws.
+    /// Draws the page.
     pub(crate) fn draw(report: &Report) -> Result<Self, Failure> {
         let mut page = Self { html: String::new(), plots: 0 };
         page.head(report);
@@ -57,7 +57,7 @@ impl Page {
         self.push(&format!("<h1>Unisono beside other MPIs</h1>\n<p>{}</p>\n", escape(&place)));
         self.push(&format!("<p>{}</p>\n", escape(&report.verdict())));
         self.push("<p>Every result was verified outside the timed part. A time is the median of the rounds' medians; a ratio is Unisono ÷ the best peer, round by round, and of those the median: below 1 Unisono is faster. <b>window</b>: from the first start (rooted: the root's) to the last end of each operation. <b>rate</b>: wall time by iterations of the slowest rank, back to back.</p>\n");
-        self.push("<h2>Who took part</h2>\n<table><tr><th>name</th><th class=\"text\">library</th><th class=\"text\">commands</th></tr>\n");
+        self.push("<h2>What was compared</h2>\n<table><tr><th>name</th><th class=\"text\">library</th><th class=\"text\">commands</th></tr>\n");
         for member in &report.members {
             let mut cells: Vec<String> =
                 member.commands.iter().map(|command| format!("<code>{}</code>", escape(command))).collect();

@@ -1,10 +1,10 @@
-//! Buffers that rotate over more than the private cache.
+//! Buffers that rotate over more memory than the private cache holds.
 
 /// More than the private caches of today's cores (2 MiB); the shared one may be hundreds of megabytes.
 const POOL: usize = 16 << 20;
-/// At least this many buffers, unless warm.
+/// The least number of buffers, unless warm.
 const LEAST: usize = 4;
-/// At most this many: each lies on lines of its own.
+/// The largest number of buffers: each lies on lines of its own.
 const MOST: usize = 4096;
 
 /// A rank's buffers for one row.

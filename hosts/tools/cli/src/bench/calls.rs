@@ -1,4 +1,4 @@
-//! Each collective with two sides as a call. A side that is not significant is none.
+//! Each collective with a send and a receive buffer as a call. A buffer that is not significant at a rank is left out.
 
 use super::collectives::Sides;
 use super::shape::Shape;
@@ -15,8 +15,8 @@ use unisono_posix::Posix;
 const OP: Op = Op::SUM_F64;
 
 impl Sides {
-    /// One operation on a buffer of [`Self::room`] bytes, as a program calls it that knows the collective when it is compiled: a
-    /// call that is made far from where it runs goes through memory.
+    /// One operation on a buffer of [`Self::room`] bytes, as in a program that knows the collective when it is
+    /// compiled. (A `Call` that is built elsewhere and passed here would go through memory.)
     ///
     /// # Errors
     /// The buffer is shorter; the call's.
@@ -91,7 +91,7 @@ impl Sides {
         .map(drop)
     }
 
-    /// The same operation as data.
+    /// The same operation as a `Call`.
     ///
     /// # Errors
     /// The buffer is shorter than [`Self::room`].

@@ -23,12 +23,12 @@ pub(crate) fn now() -> u64 {
 pub(crate) struct Clock {
     /// Nanoseconds of a tick.
     pub(crate) tick: f64,
-    /// What reading the clock twice costs, in ticks: subtracted from each interval.
+    /// Ticks that two readings of the clock take; they are subtracted from each interval.
     pub(crate) cost: u64,
 }
 
 impl Clock {
-    /// Compares the counter with the system's clock, five times for 4 ms: the median, since any of
+    /// Compares the counter with the system's clock, five times for 4 ms, and takes the median, since any of
     /// them may be interrupted.
     pub(crate) fn calibrate() -> Self {
         let mut ticks: Vec<f64> = (0..5).map(|_| tick(Duration::from_millis(4))).collect();

@@ -1,5 +1,5 @@
-//! The collectives with two sides: what a rank's buffer holds before a call, and what must be there after it. What it sends
-//! lies first, then what it receives.
+//! The collectives with a send and a receive buffer ("two sides"): what a rank's buffers hold before a call, and what
+//! they must hold after it. One piece of memory has both: first the send buffer, then the receive buffer.
 //!
 //! Bytes are those of docs/reference/measures.md: one block of gather(v), scatter(v), allgather(v) and alltoall(v, w),
 //! or the mean of unequal ones; else the whole vector of one rank, which a reduce_scatter cuts into blocks of one
@@ -10,7 +10,7 @@ use super::shape::Shape;
 use crate::args::{Blocks, Collective};
 use unisono_kernel::Rank;
 
-/// A collective with two sides.
+/// A collective with a send and a receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sides {
     Gather,
@@ -29,13 +29,13 @@ pub(crate) enum Sides {
     Exscan,
 }
 
-/// Seed of what is there before.
+/// Seed of what receive buffers hold before a call.
 const JUNK: u64 = 1_000_003;
 /// Bytes of a double.
 const DOUBLE: u64 = 8;
 
 impl Sides {
-    /// Of what is measured: if it has two sides.
+    /// The collective, if it has a send and a receive buffer.
     pub(crate) const fn of(collective: Collective) -> Option<Self> {
         Some(match collective {
             Collective::Bcast
@@ -84,7 +84,7 @@ impl Sides {
         matches!(self, Self::Gather | Self::Gatherv | Self::Scatter | Self::Scatterv | Self::Reduce)
     }
 
-    /// Does it only move bytes?
+    /// Does it only move bytes (and reduce nothing)?
     pub(crate) const fn moves(self) -> bool {
         !matches!(self, Self::Reduce | Self::ReduceScatter | Self::ReduceScatterBlock | Self::Scan | Self::Exscan)
     }
@@ -95,13 +95,13 @@ impl Sides {
             || matches!(self, Self::Gatherv | Self::Scatterv | Self::Allgatherv | Self::ReduceScatter)
     }
 
-    /// Has each rank unequal blocks for each other one?
+    /// Does each rank have a block of its own length for each other rank?
     const fn to_each_other_varies(self) -> bool {
         matches!(self, Self::Alltoallv | Self::Alltoallw)
     }
 
-    /// A rank's blocks, where the command line says `bytes`.
-    pub(crate) fn shape(self, blocks: Blocks, bytes: u64, (rank, ranks): (Rank, u32)) -> Shape {
+    /// The blocks of `rank` among `ranks`, where the command line says `bytes`.
+    pub(crate) fn shape(self, blocks: Blocks, bytes: u64, rank: Rank, ranks: u32) -> Shape {
         let (unit, block) = if matches!(self, Self::ReduceScatter | Self::ReduceScatterBlock) {
             let elements = bytes / DOUBLE / u64::from(ranks.max(1));
             (DOUBLE, DOUBLE * if bytes > 0 { elements.max(1) } else { 0 })
@@ -109,15 +109,15 @@ impl Sides {
             (1, bytes)
         };
         match blocks {
-            Blocks::Equal => Shape::equal(block, (rank, ranks)),
+            Blocks::Equal => Shape::equal(block, rank, ranks),
             Blocks::Unequal => {
                 let first = if self.to_each_other_varies() { rank } else { 0 };
-                Shape::unequal(block, unit, first, (rank, ranks))
+                Shape::unequal(block, unit, first, rank, ranks)
             }
         }
     }
 
-    /// Bytes that a rank sends and receives, where its own block has `own`, and all blocks have `all`.
+    /// Bytes that a rank sends and receives, where its own block has `own` bytes, and all blocks together have `all`.
     const fn lengths(self, own: usize, all: usize) -> (usize, usize) {
         match self {
             Self::Gather | Self::Gatherv | Self::Allgather | Self::Allgatherv => (own, all),
@@ -127,13 +127,13 @@ impl Sides {
         }
     }
 
-    /// Bytes of a buffer for both sides, the same on all ranks.
+    /// Bytes of memory for both buffers, the same on all ranks.
     pub(crate) const fn room(self, shape: &Shape) -> u64 {
         let (send, receive) = self.lengths(shape.most, shape.all);
         (send.next_multiple_of(64) + receive) as u64
     }
 
-    /// Both sides of a buffer; nothing where it is shorter than [`Self::room`].
+    /// The send and the receive buffer in `buffer`; nothing where it is shorter than [`Self::room`].
     #[inline]
     pub(super) fn split<'b>(self, buffer: &'b mut [u8], shape: &Shape) -> Option<(&'b mut [u8], &'b mut [u8])> {
         let (send, receive) = self.lengths(shape.own, shape.all);
@@ -141,7 +141,7 @@ impl Sides {
         Some((from.get_mut(..send)?, to.get_mut(..receive)?))
     }
 
-    /// Fills a buffer's sides with what this rank sends, and with junk.
+    /// Fills the send buffer with this rank's data, and the receive buffer with junk.
     pub(crate) fn prepare(self, buffer: &mut [u8], shape: &Shape, rank: Rank) {
         let Some((send, receive)) = self.split(buffer, shape) else { return };
         fill(receive, JUNK);
@@ -152,8 +152,8 @@ impl Sides {
         }
     }
 
-    /// Has the operation left in a prepared buffer what it should?
-    pub(crate) fn right(self, buffer: &mut [u8], shape: &Shape, (rank, ranks): (Rank, u32), root: Rank) -> bool {
+    /// Does a buffer that was prepared hold the right result after the operation?
+    pub(crate) fn right(self, buffer: &mut [u8], shape: &Shape, rank: Rank, ranks: u32, root: Rank) -> bool {
         let Some((_, receive)) = self.split(buffer, shape) else { return false };
         let sums = |receive: &mut [u8], folded: u32, first: usize| {
             let mut wanted = vec![0; receive.len()];
@@ -175,12 +175,12 @@ impl Sides {
     }
 }
 
-/// Names what goes from one rank to another.
+/// Seed of the data that goes from one rank to another.
 const fn seed(from: Rank, to: Rank) -> u64 {
     from as u64 * 65_537 + to as u64
 }
 
-/// Whole numbers: sums are exact.
+/// Element `at` of a rank's operand: a whole number, so that sums are exact.
 fn operand(rank: Rank, at: usize) -> f64 {
     f64::from(rank + 1) * (at % 1009 + 1) as f64
 }
@@ -194,7 +194,7 @@ fn double(bytes: &mut [u8], value: impl Fn(usize) -> f64) {
 mod tests {
     use super::*;
 
-    /// What was prepared and not called is found wrong, and so is a single other byte.
+    /// A buffer that was prepared and not used in a call is found wrong, and so is one with a single wrong byte.
     #[test]
     fn what_did_not_arrive_is_wrong() {
         for sides in [
@@ -207,10 +207,10 @@ mod tests {
             Sides::ReduceScatterBlock,
         ] {
             let blocks = if sides.varies() { Blocks::Unequal } else { Blocks::Equal };
-            let shape = sides.shape(blocks, 240, (1, 3));
+            let shape = sides.shape(blocks, 240, 1, 3);
             let mut buffer = vec![0; sides.room(&shape) as usize];
             sides.prepare(&mut buffer, &shape, 1);
-            assert!(!sides.right(&mut buffer, &shape, (1, 3), 1), "{sides:?}");
+            assert!(!sides.right(&mut buffer, &shape, 1, 3, 1), "{sides:?}");
             let (_, receive) = sides.split(&mut buffer, &shape).expect("room for both");
             match sides {
                 Sides::Scatterv => fill(receive, seed(1, 1)),
@@ -220,12 +220,12 @@ mod tests {
                 }
                 _ => shape.parts(receive).zip(0..).for_each(|(block, from)| fill(block, seed(from, 1))),
             }
-            assert!(sides.right(&mut buffer, &shape, (1, 3), 1), "{sides:?}");
+            assert!(sides.right(&mut buffer, &shape, 1, 3, 1), "{sides:?}");
             let (_, receive) = sides.split(&mut buffer, &shape).expect("room for both");
             if let Some(byte) = receive.last_mut() {
                 *byte ^= 1;
             }
-            assert!(!sides.right(&mut buffer, &shape, (1, 3), 1), "{sides:?}");
+            assert!(!sides.right(&mut buffer, &shape, 1, 3, 1), "{sides:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `unisono bench comm`: what it costs to make a communicator and to free it.
+//! `unisono bench comm`: the time to make a communicator and to free it.
 //!
 //! | subject | what one rank does |
 //! |---|---|
@@ -21,13 +21,13 @@ use unisono_posix::{Intracomm, PosixError};
 
 const SUBJECTS: [&str; 3] = ["dup", "split", "create_group"];
 const REPETITIONS: u64 = 11;
-/// Nanoseconds for a subject, roughly.
+/// Nanoseconds that a subject's measurement takes, roughly.
 const BUDGET: f64 = 5e8;
 
 fn make(world: &mut Intracomm, subject: &str, everyone: &[u32]) -> Result<Intracomm, PosixError> {
     match subject {
         "dup" => world.dup(),
-        // All have a color: there is a part.
+        // All ranks have a color, so each gets a communicator.
         "split" => match world.split(Some(world.rank() % 2), 0)? {
             Some(part) => Ok(part),
             None => world.dup(),
@@ -36,7 +36,7 @@ fn make(world: &mut Intracomm, subject: &str, everyone: &[u32]) -> Result<Intrac
     }
 }
 
-/// Makes one, and checks that it has its ranks and reduces.
+/// Makes a communicator, and checks its members and an allreduce.
 fn verify(world: &mut Intracomm, subject: &str, everyone: &[u32]) -> Result<u64, Failure> {
     let mut comm = make(world, subject, everyone)?;
     let halves = subject == "split";

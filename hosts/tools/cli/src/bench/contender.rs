@@ -1,4 +1,4 @@
-//! A way to make an operation: the kernel's machine in one of its forms, or a loop written by hand.
+//! What a row of the benchmark measures: the kernel's machine in one of its forms, or a loop written by hand.
 
 use super::handwritten::HandWritten;
 use super::subject::Subject;
@@ -23,7 +23,7 @@ pub(crate) struct Contender {
 }
 
 impl Contender {
-    /// Makes ready, and checks results from every root. What is written by hand is blocking.
+    /// Makes a subject ready, and checks results from every root. A loop that is written by hand is always blocking.
     pub(crate) fn join(team: &mut Team, joined: &mut Joined, subject: Subject, form: Form) -> Result<Self, Failure> {
         let subject = subject.on(team.rank());
         let hand = subject.is_hand_written().map(|promises| HandWritten::join(team, promises)).transpose()?;
@@ -40,7 +40,7 @@ impl Contender {
         subject.verify(team, joined, |comm, buffer, root| self.call(comm, buffer, root))
     }
 
-    /// One operation on `buffer`. A persistent one is planned when a buffer is seen first.
+    /// One operation on `buffer`. A persistent one is initialised when a buffer is used for the first time.
     #[inline]
     pub(crate) fn call(&mut self, comm: &mut Communicator<Posix>, buffer: &mut [u8], root: Rank) -> Result<(), Error> {
         match (&mut self.hand, self.form) {
@@ -54,7 +54,7 @@ impl Contender {
         }
     }
 
-    /// Starts what is planned for this buffer and root, and waits.
+    /// Starts the persistent operation of this buffer and root, and waits for it.
     #[inline]
     fn again(&mut self, comm: &mut Communicator<Posix>, buffer: &mut [u8], root: Rank) -> Result<(), Error> {
         let address = buffer.as_ptr();

@@ -29,7 +29,7 @@ use unisono_posix::Joined;
 /// First or last fragment of a pipeline.
 const FRAGMENT: u64 = 4096;
 
-/// What this machine can't beat.
+/// The least times that this machine allows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Floors {
     crowded: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Floors {
 }
 
 impl Floors {
-    /// Measures; every rank answers the same. `sizes`: message bytes that will be asked for.
+    /// Measures; every rank returns the same. `sizes`: the message bytes for which floors will be asked.
     pub(crate) fn measure(team: &mut Team, joined: &Joined, sizes: &[u64], warm: bool) -> Result<Self, Failure> {
         let mut floors = Self { crowded: joined.waiting.yields, ..Self::default() };
         if team.size() < 2 {
@@ -71,12 +71,12 @@ impl Floors {
         if self.crowded { self.ring } else { self.line }
     }
 
-    /// What one rank of a crowded core takes for its turn.
+    /// Nanoseconds that one rank of a crowded core takes for its turn.
     pub(crate) fn turn(&self) -> Option<f64> {
         (self.crowded && self.sharing > 0.0).then_some(self.ring / self.sharing)
     }
 
-    /// Nanoseconds of copying so many bytes in and out, of a message that was to be measured.
+    /// Nanoseconds of copying so many bytes in and out; nothing for a size that was not measured.
     pub(crate) fn copies(&self, bytes: u64) -> Option<(f64, f64)> {
         self.copy_in.get(&bytes).copied().zip(self.copy_out.get(&bytes).copied())
     }
@@ -121,7 +121,7 @@ impl fmt::Display for Floors {
     }
 }
 
-/// Runs `body` on ranks 0 and 1 while the others sleep in the bootstrap; answers rank 0's number.
+/// Runs `body` on ranks 0 and 1 while the others sleep in the bootstrap; returns rank 0's number.
 fn share(team: &mut Team, body: impl FnOnce(u32) -> f64) -> Result<f64, Failure> {
     let rank = team.rank();
     team.gather(&())?;
@@ -129,7 +129,7 @@ fn share(team: &mut Team, body: impl FnOnce(u32) -> f64) -> Result<f64, Failure>
     Ok(team.gather(&mine)?[0])
 }
 
-/// Publishes own progress, and waits for a peer's.
+/// Publishes this rank's progress, and waits for a peer's.
 fn publish(scratch: &Joined, flag: FlagId, value: u64) {
     scratch.communicator.comm().region().flag(flag).store_release(value);
 }

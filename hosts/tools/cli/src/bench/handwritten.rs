@@ -1,9 +1,10 @@
-//! An allreduce of one `f64` as one would write it by hand: what the kernel's generality costs is the difference.
+//! An allreduce of one `f64` as one would write it by hand: the difference in time is the cost of the kernel's
+//! generality.
 //!
-//! * `hand-written` makes the promises of the kernel's machine, for this one case: a line that names
+//! * `hand-written` gives the guarantees of the kernel's machine, for this one case: a line that names
 //!   its operation and its length, bounds, acknowledgement, poison, liveness.
-//! * `sketch` makes none: two alternating lines per rank, right for pure sequences of allreduces
-//!   alone; a dead peer hangs it. What the promises cost is the difference between the two.
+//! * `sketch` gives none: two alternating lines per rank, correct for sequences of allreduces
+//!   alone; a dead peer hangs it. The difference between the two is the cost of the guarantees.
 
 use crate::error::Failure;
 use crate::team::Team;
@@ -40,7 +41,7 @@ impl HandWritten {
         Ok(Self { scratch, region, layout, rank, promises, operation: 0, acknowledged: 0 })
     }
 
-    /// Sums everyone's `buffer`, in place.
+    /// Sums all ranks' `buffer`, in place.
     #[inline]
     pub(crate) fn call(&mut self, buffer: &mut [u8]) -> Result<(), Error> {
         let Some(mine) = buffer.first_chunk_mut() else { return Ok(()) };
@@ -51,7 +52,7 @@ impl HandWritten {
     #[inline]
     fn line(&self, rank: u32) -> [&Word; 3] {
         let sequence: *const Word = self.region.flag(self.layout.line(rank, self.operation));
-        // SAFETY: the words behind the sequence word lie in the same line of 128 bytes; R1, R4.
+        // SAFETY: the words after the sequence word lie in the same line of 128 bytes; R1, R4.
         [0, 1, 2].map(|word| unsafe { &*sequence.wrapping_add(word) })
     }
 

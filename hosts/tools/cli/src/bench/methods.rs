@@ -17,7 +17,7 @@ pub(crate) struct Plan {
     pub(crate) budget: f64,
 }
 
-/// What a row says of its samples, in nanoseconds.
+/// A row's summary of its samples, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     pub(crate) iterations: u64,
@@ -36,7 +36,7 @@ pub(crate) fn summary(mut samples: Vec<f64>, iterations: u64) -> Sample {
     Sample { iterations, p50: at(0.5), p99: at(0.99), max: at(1.0) }
 }
 
-/// Wall nanoseconds of one operation, back to back: what the number of iterations follows from.
+/// Wall nanoseconds of one operation, back to back; the number of iterations follows from it.
 fn estimate(
     joined: &mut Joined,
     contender: &mut Contender,
@@ -53,7 +53,7 @@ fn estimate(
     Ok(clock.ns(begin, now()) / TRIES as f64)
 }
 
-/// Everyone takes rank 0's number.
+/// All ranks get rank 0's number.
 pub(super) fn agree(comm: &mut Communicator<Posix>, value: u64) -> Result<u64, Failure> {
     let mut bytes = value.to_ne_bytes();
     comm.bcast(&mut bytes, 0)?;
@@ -128,7 +128,7 @@ fn dirty(buffer: &mut [u8], i: u64) {
 }
 
 /// `rate`: wall time ÷ iterations of the slowest rank, root rotating; data verified after each
-/// repetition. Contenders take turns, repetition by repetition: what the machine does to one, it does to all.
+/// repetition. Contenders take turns, repetition by repetition, so that disturbances hit all of them alike.
 pub(crate) fn rate(
     team: &mut Team,
     joined: &mut Joined,
@@ -136,19 +136,28 @@ pub(crate) fn rate(
     plan: Plan,
 ) -> Result<Vec<Sample>, Failure> {
     let all = rate_times(team, joined, contenders, plan)?;
-    Ok(all.into_iter().map(|(times, iterations)| summary(times, iterations)).collect())
+    Ok(all.into_iter().map(|times| summary(times.ns, times.operations)).collect())
 }
 
 /// Repetitions of [`rate`].
 const REPETITIONS: u64 = 11;
 
-/// The repetitions of [`rate`], for each contender: nanoseconds per operation of each, and operations of all.
+/// What [`rate`] measured of one contender.
+#[derive(Clone, Debug)]
+pub(crate) struct Times {
+    /// By repetition: nanoseconds per operation, on the slowest rank.
+    pub(crate) ns: Vec<f64>,
+    /// Operations of all repetitions together.
+    operations: u64,
+}
+
+/// The repetitions of [`rate`], for each contender.
 pub(crate) fn rate_times(
     team: &mut Team,
     joined: &mut Joined,
     contenders: &mut [Contender],
     plan: Plan,
-) -> Result<Vec<(Vec<f64>, u64)>, Failure> {
+) -> Result<Vec<Times>, Failure> {
     let clock = Clock::calibrate();
     let Some(bytes) = contenders.first().map(|contender| contender.subject.room()) else { return Ok(Vec::new()) };
     let mut buffers = Buffers::new(bytes, plan.warm);
@@ -163,16 +172,25 @@ pub(crate) fn rate_times(
     for repetition in 0..REPETITIONS {
         for ((contender, times), &iterations) in contenders.iter_mut().zip(&mut mine).zip(&iterations) {
             let seed = repetition * buffers.count() as u64;
-            times.push(repeat(team, joined, contender, &mut buffers, (seed, iterations), clock)?);
+            times.push(repeat(team, joined, contender, &mut buffers, Repetition { seed, iterations }, clock)?);
         }
     }
     let all = team.gather(&mine)?;
     let slowest = |contender: usize, i: usize| all.iter().map(|rank| rank[contender][i]).fold(0.0, f64::max);
     let samples = (0..).zip(iterations).map(|(contender, iterations)| {
-        let times = (0..REPETITIONS as usize).map(|i| slowest(contender, i)).collect();
-        (times, iterations * REPETITIONS)
+        let ns = (0..REPETITIONS as usize).map(|i| slowest(contender, i)).collect();
+        Times { ns, operations: iterations * REPETITIONS }
     });
     Ok(samples.collect())
+}
+
+/// What distinguishes one repetition of [`rate`] from another.
+#[derive(Clone, Copy, Debug)]
+struct Repetition {
+    /// Seed of the pattern that a broadcast carries.
+    seed: u64,
+    /// Operations, one after the other.
+    iterations: u64,
 }
 
 /// One repetition of [`rate`]: nanoseconds per operation on this rank.
@@ -181,15 +199,16 @@ fn repeat(
     joined: &mut Joined,
     contender: &mut Contender,
     buffers: &mut Buffers,
-    (seed, iterations): (u64, u64),
+    repetition: Repetition,
     clock: Clock,
 ) -> Result<f64, Failure> {
     let (rank, size) = (team.rank(), team.size());
+    let Repetition { seed, iterations } = repetition;
     buffers.fill(if rank == 0 { seed } else { seed + 1_000_003 });
     let comm = &mut joined.communicator;
     let carries_pattern = contender.subject.carries_pattern();
     if carries_pattern {
-        // The root rotates: everyone holds the pattern from here on, and keeps it.
+        // The root rotates: all ranks hold the pattern from here on, and keep it.
         for i in 0..buffers.count().min(iterations as usize) {
             contender.call(comm, buffers.get(i), 0)?;
         }

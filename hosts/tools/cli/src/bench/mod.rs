@@ -51,7 +51,7 @@ fn params(args: &Bench) -> Params {
     }
 }
 
-/// Starts the ranks, unless nothing of the kind can be measured: said once, and not by each rank.
+/// Starts the ranks. What can't be measured is refused here, once, and not on each rank.
 pub(crate) fn run(args: Bench) -> Result<(), Failure> {
     // That there are ranks is checked where they are started.
     if args.ranks > 0 && !matches!(args.collective, Collective::Overlap | Collective::Comm) {
@@ -62,7 +62,7 @@ pub(crate) fn run(args: Bench) -> Result<(), Failure> {
 
 /// What is to be measured, by size.
 fn subjects(args: &Bench) -> Result<Vec<Vec<Subject>>, Failure> {
-    let of = |&bytes| Subject::of((args.collective, args.blocks), &args.algorithm, bytes, args.ranks);
+    let of = |&bytes| Subject::of(args.collective, args.blocks, &args.algorithm, bytes, args.ranks);
     args.bytes.iter().map(of).collect()
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn work(team: &mut Team, args: &Bench) -> Result<(), Failure> {
     bar.set_message("floors");
     let floors = Floors::measure(team, &joined, &args.bytes, args.warm)?;
     bar.inc(1);
-    // A persistent operation is planned for a buffer.
+    // A persistent operation is initialised for one buffer.
     let warm = args.warm || args.form == Form::Persistent;
     let plan = Plan { iterations: args.iterations, warm, budget: 5e8 };
     let mut table = Table::default();
@@ -112,7 +112,7 @@ pub(crate) fn work(team: &mut Team, args: &Bench) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Measures contenders of one size side by side, a row each; every rank answers the same.
+/// Measures contenders of one size side by side, a row each; every rank returns the same.
 pub(crate) fn measure(
     team: &mut Team,
     joined: &mut Joined,

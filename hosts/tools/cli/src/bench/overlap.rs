@@ -1,4 +1,4 @@
-//! `bench overlap`: how much of a nonblocking allreduce hides behind a computation.
+//! `bench overlap`: how much of a nonblocking allreduce is hidden by a computation.
 //!
 //! The computation is a chain of multiplications, calibrated to take as long as the allreduce alone, cut into pieces between
 //! which the operation is tested. Each row is the median over its rounds, of the slowest rank.
@@ -20,7 +20,7 @@ use unisono_posix::Posix;
 
 /// Tests of the operation during a computation.
 const PIECES: u64 = 64;
-/// Rounds of each of the three, where none are asked for.
+/// Rounds of each of the three, without --iterations.
 const ROUNDS: u64 = 200;
 
 /// One row of the report.
@@ -38,7 +38,7 @@ struct Row {
     compute_ns: f64,
     /// The allreduce started, the computation with tests in between, the wait.
     both_ns: f64,
-    /// The share of the allreduce that took no time of its own: 1, all of it; 0 or less, none.
+    /// The share of the allreduce that the computation hid: 1 is all of it; 0 or less, nothing.
     hidden: f64,
 }
 
@@ -66,7 +66,7 @@ struct Rounds<'r> {
 }
 
 impl Rounds<'_> {
-    /// The median over everyone's slowest of `round`, which is given the operation's part.
+    /// The median over rounds of the slowest rank's time for `round`, which is given the scope of the operation.
     fn measure(
         &mut self,
         team: &mut Team,
@@ -112,7 +112,7 @@ impl Rounds<'_> {
                 scope.wait(request)
             })?)
         })?;
-        // Zeros in, zeros out: the data is checked elsewhere, here that it was not disturbed.
+        // The operands are zeros, and so is the sum: data is checked elsewhere; here, that it was not disturbed.
         if self.buffer.iter().any(|byte| *byte != 0) {
             return Err(Failure::Words("overlap: wrong data".into()));
         }

@@ -1,22 +1,25 @@
 //! How long the blocks of a call are, and where they lie.
 //!
-//! Unequal blocks are as long together as equal ones. Rank r's is in proportion to r, but each fourth one is empty: of five
-//! ranks that ask for 40 bytes each, 0, 33, 67, 100, 0.
+//! The sum of unequal blocks is that of equal ones. Rank r's block is in proportion to r, but each fourth one is empty:
+//! for five ranks and a mean of 40 bytes the blocks have 0, 33, 67, 100 and 0 bytes.
 
 use unisono_kernel::Rank;
 use unisono_kernel::data::blocks::{Block, Blocks};
 use unisono_kernel::data::datatype::Datatype;
 use unisono_kernel::error::Refusal;
 
-/// One rank's blocks, one for each rank, one after the other.
+/// The blocks of one rank: one for each rank, one after the other in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
-    /// Bytes of this rank's own block, of the longest one, of all together.
+    /// Bytes of this rank's own block.
     pub(crate) own: usize,
+    /// Bytes of the longest block.
     pub(crate) most: usize,
+    /// Bytes of all blocks together.
     pub(crate) all: usize,
-    /// By rank: bytes, and the first one.
+    /// By rank: the block's bytes.
     counts: Vec<u64>,
+    /// By rank: the offset of the block's first byte.
     begins: Vec<u64>,
     /// The same as blocks with a datatype each.
     each: Vec<Block<'static>>,
@@ -24,13 +27,13 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// A block of `block` bytes for each rank.
-    pub(crate) fn equal(block: u64, (rank, ranks): (Rank, u32)) -> Self {
+    pub(crate) fn equal(block: u64, rank: Rank, ranks: u32) -> Self {
         Self::of(vec![block; ranks as usize], rank)
     }
 
-    /// Blocks that are as long together, each of whole units of `unit` bytes; those of a rank begin with the block of
-    /// number `first`.
-    pub(crate) fn unequal(block: u64, unit: u64, first: Rank, (rank, ranks): (Rank, u32)) -> Self {
+    /// Unequal blocks with the same sum, each of whole units of `unit` bytes. Block 0 has the length of number `first`,
+    /// and so on round the ranks.
+    pub(crate) fn unequal(block: u64, unit: u64, first: Rank, rank: Rank, ranks: u32) -> Self {
         let mut counts = lengths(block / unit, ranks);
         counts.iter_mut().for_each(|count| *count *= unit);
         let first = first as usize % counts.len().max(1);
@@ -52,7 +55,7 @@ impl Shape {
         }
     }
 
-    /// The first byte of a rank's block.
+    /// The offset of a rank's block.
     pub(crate) fn begin(&self, rank: Rank) -> usize {
         self.begins.get(rank as usize).copied().unwrap_or(0) as usize
     }
@@ -62,7 +65,7 @@ impl Shape {
         self.counts.iter().map_while(move |&count| memory.split_off_mut(..count as usize))
     }
 
-    /// Blocks by one count.
+    /// The blocks as [`Blocks`] of one count.
     #[inline]
     pub(crate) fn by_one<'a>(&self, memory: &'a mut [u8]) -> Result<Blocks<'a>, Refusal> {
         let ranks = self.counts.len() as u32;
@@ -70,13 +73,13 @@ impl Shape {
         Blocks::equal_mut(memory, ranks, block, Datatype::BYTE)
     }
 
-    /// Blocks by a count for each rank.
+    /// The blocks as [`Blocks`] of a count and a displacement for each rank.
     #[inline]
     pub(crate) fn by_rank<'a>(&'a self, memory: &'a mut [u8]) -> Result<Blocks<'a>, Refusal> {
         Blocks::vary_mut(memory, &self.counts, &self.begins, Datatype::BYTE)
     }
 
-    /// Blocks with a datatype for each rank.
+    /// The blocks as [`Blocks`] of a datatype for each rank.
     #[inline]
     pub(crate) fn by_type<'a>(&'a self, memory: &'a mut [u8]) -> Result<Blocks<'a>, Refusal> {
         Blocks::each_mut(memory, &self.each)
@@ -127,7 +130,7 @@ mod tests {
     #[test]
     fn ranks_agree_about_each_block() {
         for ranks in [1, 2, 3, 8, 13] {
-            let shapes: Vec<_> = (0..ranks).map(|rank| Shape::unequal(24, 8, rank, (rank, ranks))).collect();
+            let shapes: Vec<_> = (0..ranks).map(|rank| Shape::unequal(24, 8, rank, rank, ranks)).collect();
             for (i, shape) in shapes.iter().enumerate() {
                 assert_eq!(shape.all, 24 * ranks as usize);
                 assert!(shape.counts.iter().all(|count| count.is_multiple_of(8)), "{:?}", shape.counts);
@@ -140,7 +143,7 @@ mod tests {
 
     #[test]
     fn blocks_lie_one_after_the_other() {
-        let shape = Shape::unequal(40, 1, 0, (2, 5));
+        let shape = Shape::unequal(40, 1, 0, 2, 5);
         assert_eq!((shape.own, shape.most, shape.all, shape.begin(3)), (67, 100, 200, 100));
         let mut memory = vec![0; 200];
         assert_eq!(shape.parts(&mut memory).map(|part| part.len()).collect::<Vec<_>>(), [0, 33, 67, 100, 0]);
@@ -151,6 +154,6 @@ mod tests {
             ];
             assert_eq!(bytes, [Ok(shape.counts[rank as usize]); 2]);
         }
-        assert_eq!(Shape::equal(40, (2, 5)).by_one(&mut memory).map(|blocks| blocks.bytes(4)), Ok(40));
+        assert_eq!(Shape::equal(40, 2, 5).by_one(&mut memory).map(|blocks| blocks.bytes(4)), Ok(40));
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct Subject {
     ranks: u32,
     blocks: Blocks,
     shape: Shape,
-    /// Is it what `auto` stands for?
+    /// Is it the algorithm that `auto` stands for?
     default: bool,
 }
 
@@ -37,16 +37,16 @@ enum Kind {
     Bcast(BcastAlgorithm),
     Barrier(BarrierAlgorithm),
     Allreduce(AllreduceAlgorithm),
-    /// An allreduce without the kernel's machines, to compare with: does it keep their promises?
+    /// An allreduce without the kernel's machines, to compare with: does it give their guarantees?
     HandWritten {
-        promises: bool,
+        guarantees: bool,
     },
-    /// With this algorithm, where there are several.
+    /// This collective, by this algorithm.
     Sides(Sides, MoveAlgorithm),
 }
 
 impl Kind {
-    /// Is it run by this plan?
+    /// Is this the algorithm of the choice?
     fn is(self, plan: Choice) -> bool {
         match (self, plan) {
             (Self::Bcast(one), Choice::Bcast(other)) => one == other,
@@ -59,13 +59,13 @@ impl Kind {
     }
 }
 
-/// Bytes that a process has addresses for: all blocks of a call together have no more.
+/// Bytes for which a process has addresses: all blocks of a call together have at most so many.
 const ADDRESSES: u64 = 1 << 47;
 /// The collectives that may have unequal blocks.
 const VARYING: &str = "gatherv, scatterv, allgatherv, alltoallv, alltoallw, reduce_scatter";
 const HAND_WRITTEN: [&str; 2] = ["hand-written", "sketch"];
 
-/// No algorithm is called so; which ones there are.
+/// The error for an unknown algorithm; it lists those that there are.
 fn unknown(collective: Collective, name: &str) -> Failure {
     let further: &[&str] = match collective {
         Collective::Bcast => &["cico-kary-K", "cico-knomial-K"],
@@ -78,14 +78,16 @@ fn unknown(collective: Collective, name: &str) -> Failure {
 }
 
 impl Subject {
-    /// The subjects that a name stands for, of equal blocks; `all` stands for every algorithm that carries `bytes`.
+    /// The subjects that an algorithm's name stands for, with equal blocks; `all` stands for every algorithm that
+    /// applies to `bytes`.
     pub(crate) fn by_name(collective: Collective, name: &str, bytes: u64, ranks: u32) -> Result<Vec<Self>, Failure> {
-        Self::of((collective, Blocks::Equal), name, bytes, ranks)
+        Self::of(collective, Blocks::Equal, name, bytes, ranks)
     }
 
-    /// [`Self::by_name`], of any blocks; as rank 0 has them, until [`Self::on`] another rank.
+    /// [`Self::by_name`] for any blocks. The blocks are rank 0's; [`Self::on`] gives those of another rank.
     pub(crate) fn of(
-        (collective, blocks): (Collective, Blocks),
+        collective: Collective,
+        blocks: Blocks,
         name: &str,
         bytes: u64,
         ranks: u32,
@@ -96,9 +98,9 @@ impl Subject {
         if blocks == Blocks::Unequal && !sides.is_some_and(Sides::varies) {
             return Err(Failure::Words(format!("{} has no unequal blocks: {VARYING} have", decide::name(collective))));
         }
-        // Of an allgather all know the longest block, and the choice is by that.
+        // All ranks of an allgather know the longest block, and the choice is made by its length.
         let asked = match sides {
-            Some(sides @ Sides::Allgatherv) => sides.shape(blocks, bytes, (0, ranks)).most as u64,
+            Some(sides @ Sides::Allgatherv) => sides.shape(blocks, bytes, 0, ranks).most as u64,
             _ => bytes,
         };
         let names: Vec<&str> = match name {
@@ -111,13 +113,15 @@ impl Subject {
             _ => vec![name],
         };
         let default = decide::default(Over::Segment, collective, asked, ranks)?;
-        let one = |name| Self::one((collective, blocks, default), name, bytes, ranks);
+        let one = |name| Self::one(collective, name, default, blocks, bytes, ranks);
         names.into_iter().map(one).collect()
     }
 
     fn one(
-        (collective, blocks, default): (Collective, Blocks, Option<Choice>),
+        collective: Collective,
         name: &str,
+        default: Option<Choice>,
+        blocks: Blocks,
         bytes: u64,
         ranks: u32,
     ) -> Result<Self, Failure> {
@@ -139,7 +143,7 @@ impl Subject {
                 Kind::Barrier(BarrierAlgorithm::from_name(name).ok_or_else(unknown)?)
             }
             None if HAND_WRITTEN.contains(&name) && bytes == 8 => {
-                Kind::HandWritten { promises: name == "hand-written" }
+                Kind::HandWritten { guarantees: name == "hand-written" }
             }
             None => Kind::Allreduce(AllreduceAlgorithm::from_name(name).ok_or_else(unknown)?),
         };
@@ -158,16 +162,16 @@ impl Subject {
         let default = default.is_some_and(|default| kind.is(default));
         let bytes = if collective == Collective::Barrier { 0 } else { bytes };
         let shape = match kind {
-            Kind::Sides(sides, _) => sides.shape(blocks, bytes, (0, ranks)),
-            _ => Shape::equal(bytes, (0, ranks)),
+            Kind::Sides(sides, _) => sides.shape(blocks, bytes, 0, ranks),
+            _ => Shape::equal(bytes, 0, ranks),
         };
         Ok(Self { kind, name: chosen, bytes, ranks, blocks, shape, default })
     }
 
-    /// As this rank has it.
+    /// The subject with the blocks of this rank.
     pub(crate) fn on(self, rank: Rank) -> Self {
         match self.kind {
-            Kind::Sides(sides, _) => Self { shape: sides.shape(self.blocks, self.bytes, (rank, self.ranks)), ..self },
+            Kind::Sides(sides, _) => Self { shape: sides.shape(self.blocks, self.bytes, rank, self.ranks), ..self },
             _ => self,
         }
     }
@@ -202,7 +206,7 @@ impl Subject {
         }
     }
 
-    /// How the machine bounds its time, in the terms of docs/reference/measures.md.
+    /// Which floor of docs/reference/measures.md bounds its time.
     pub(crate) const fn bound(&self) -> Bound {
         match self.kind {
             Kind::Bcast(_) => Bound::Message,
@@ -213,15 +217,15 @@ impl Subject {
         }
     }
 
-    /// Is it written by hand, and does it keep the kernel's promises?
+    /// Nothing unless it is written by hand; then, whether it gives the kernel's guarantees.
     pub(crate) const fn is_hand_written(&self) -> Option<bool> {
         match self.kind {
-            Kind::HandWritten { promises } => Some(promises),
+            Kind::HandWritten { guarantees } => Some(guarantees),
             _ => None,
         }
     }
 
-    /// Bytes of a buffer that it is called on.
+    /// Bytes of the buffer on which it is called.
     pub(crate) const fn room(&self) -> u64 {
         match self.kind {
             Kind::Sides(sides, _) => sides.room(&self.shape),
@@ -247,7 +251,7 @@ impl Subject {
         }
     }
 
-    /// One operation as data; of one written by hand, that which it is compared with.
+    /// One operation as a `Call`; for a loop that is written by hand, the operation with which it is compared.
     #[inline]
     pub(crate) fn describe<'b>(&'b self, rank: Rank, buffer: &'b mut [u8], root: Rank) -> Result<Call<'b>, Refusal> {
         Ok(match self.kind {
@@ -265,7 +269,7 @@ impl Subject {
         })
     }
 
-    /// Runs the subject from every root with data that is checked.
+    /// Runs the subject from every root, and checks the results.
     pub(crate) fn verify(
         &self,
         team: &mut Team,
@@ -294,7 +298,7 @@ impl Subject {
                 Kind::Sides(sides, _) => {
                     sides.prepare(&mut buffer, &self.shape, rank);
                     call(&mut joined.communicator, &mut buffer, root)?;
-                    sides.right(&mut buffer, &self.shape, (rank, size), root)
+                    sides.right(&mut buffer, &self.shape, rank, size, root)
                 }
             };
             if !right {
@@ -304,7 +308,7 @@ impl Subject {
         Ok(())
     }
 
-    /// Does its outcome depend on what the root's buffers hold?
+    /// Does its result depend on the pattern in the root's buffers?
     pub(crate) const fn carries_pattern(&self) -> bool {
         matches!(self.kind, Kind::Bcast(_))
     }
@@ -313,7 +317,7 @@ impl Subject {
 /// What bounds a subject's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bound {
-    /// A message from the root to everyone.
+    /// A message from the root to all ranks.
     Message,
     /// Rounds of line transfers.
     Rounds,

@@ -1,4 +1,4 @@
-//! Rows for a person.
+//! A table of rows, for people to read.
 
 use crate::args::Blocks;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use unisono_plot::bytes;
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Row {
     pub(crate) collective: String,
-    /// Of the calls that have blocks: their lengths.
+    /// For collectives with blocks: equal or unequal ones.
     pub(crate) blocks: Blocks,
     pub(crate) algorithm: String,
     /// Blocking, nonblocking or persistent.
@@ -26,7 +26,7 @@ pub(crate) struct Row {
     pub(crate) p50_ns: f64,
     pub(crate) p99_ns: f64,
     pub(crate) max_ns: f64,
-    /// Nothing where no formula is known.
+    /// The machine's floor, in nanoseconds; nothing where no formula is known.
     pub(crate) floor_ns: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! Alltoallw: blocks of a datatype each, which their senders and receivers call by different ones.
+//! Alltoallw: blocks with a datatype each, which differs between a block's sender and its receiver.
 
 use super::moves::{SIZES, unequal};
 use super::side::{BLANK, Type, message};
@@ -20,7 +20,7 @@ pub(super) fn check(comm: &mut Caller<'_>, tally: &mut Tally) -> Result<(), Fail
     Ok(())
 }
 
-/// One side of a rank: the last block lies first, with bytes of nobody between them.
+/// One side of a rank: the last block lies first, and between the blocks are bytes that belong to no block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Side {
     memory: Vec<u8>,
@@ -40,7 +40,7 @@ impl Side {
         Self { memory: vec![BLANK; end as usize], blocks }
     }
 
-    /// The same with what `bytes` answers in each block.
+    /// The same side, with the bytes that `bytes` returns in each block.
     fn with(mut self, bytes: impl Fn(usize, u64) -> Vec<u8>) -> Self {
         for (rank, (kind, block)) in self.blocks.iter().enumerate() {
             for (at, byte) in bytes(rank, block.count).into_iter().enumerate() {
@@ -51,7 +51,7 @@ impl Side {
     }
 }
 
-/// What i sends to j has the length of block (i + j) mod p, so that it may also be in place.
+/// Rank i's block for rank j has the length of number (i + j) mod p, so that the call may also be in place.
 fn alltoallw(comm: &mut Caller<'_>, seed: usize, most: u64, in_place: bool) -> Result<bool, Error> {
     let (me, size) = (comm.rank() as usize, comm.size() as usize);
     let lengths = unequal(most, size);
@@ -68,7 +68,7 @@ fn alltoallw(comm: &mut Caller<'_>, seed: usize, most: u64, in_place: bool) -> R
     Ok(send == sent && receive == wanted)
 }
 
-/// A side's blocks, as a call takes them.
+/// A side's blocks, as an argument of a call.
 fn cut(side: &Side) -> Vec<Block<'static>> {
     side.blocks.iter().map(|(_, block)| *block).collect()
 }

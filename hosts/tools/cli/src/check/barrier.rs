@@ -9,7 +9,7 @@ use unisono_kernel::call::Call;
 
 const BARRIERS: [&str; 5] = ["posted", "dissemination", "central", "combining", "combining-2"];
 
-/// Nobody leaves a barrier before everyone has entered it, by the common clock.
+/// No rank leaves a barrier before all ranks have entered it, by the common clock.
 pub(super) fn check(team: &mut Team, comm: &mut Caller<'_>, tally: &mut Tally) -> Result<(), Failure> {
     const ROUNDS: usize = 200;
     for name in BARRIERS {

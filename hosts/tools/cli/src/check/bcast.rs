@@ -48,7 +48,7 @@ pub(super) fn check(comm: &mut Caller<'_>, tally: &mut Tally) -> Result<(), Fail
     Ok(())
 }
 
-/// One broadcast; typed: every third byte at the root, pairs of bytes backwards elsewhere.
+/// One broadcast. If it is typed: every third byte at the root, pairs of bytes in reverse order elsewhere.
 fn bcast(
     comm: &mut Caller<'_>,
     algorithm: BcastAlgorithm,

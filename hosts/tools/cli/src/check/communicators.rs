@@ -1,5 +1,5 @@
 //! Random trees of communicators: each vertex comes from another one by dup, split or a group, and runs collectives that are
-//! checked; in the end nothing is leased.
+//! checked; in the end no memory is leased.
 
 use super::Tally;
 use crate::error::Failure;
@@ -12,43 +12,54 @@ use unisono_posix::Intracomm;
 const TREES: u64 = 4;
 const STEPS: u64 = 40;
 
-/// What all ranks know alike of a communicator: its members; and this rank's handle, if it is one.
+/// A communicator: its members, by rank, as ranks of the first communicator; all ranks know them. And this rank's
+/// handle, if it is a member.
 struct Vertex {
     members: Vec<u32>,
     comm: Option<Intracomm>,
 }
 
-/// Who follows from `members`, in order, and how: a dup, a part of a split, a group.
-fn follow(members: &[u32], random: &mut XorShiftRng) -> (u64, Vec<u32>) {
-    let (way, pick) = (random.random_range(0..3), random.random_range(0..1u64 << 32));
+/// How a communicator is made from another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Maker {
+    Dup,
+    Split,
+    Group,
+}
+
+/// Draws how the next communicator is made from one with `members`, and its members in their order.
+fn draw(members: &[u32], random: &mut XorShiftRng) -> (Maker, Vec<u32>) {
+    let (maker, pick) = (random.random_range(0..3u64), random.random_range(0..1u64 << 32));
     let mut chosen: Vec<u32> = members.iter().copied().filter(|world| pick >> (world % 32) & 1 == 1).collect();
-    if chosen.is_empty() || way == 0 {
-        return (0, members.into());
+    if chosen.is_empty() || maker == 0 {
+        return (Maker::Dup, members.into());
     }
     if pick & 3 == 3 {
         chosen.reverse();
     }
-    (way, chosen)
+    (if maker == 1 { Maker::Split } else { Maker::Group }, chosen)
 }
 
-/// The new communicator, if this rank is in it; all of `parent` call, or of the group.
+/// Makes a communicator of the ranks `chosen` from `parent`, whose members are `members`; nothing if this rank is not
+/// in it. All ranks of `parent` call, or for a group all ranks that are chosen.
 fn make(
     parent: &mut Intracomm,
     me: u32,
-    way: u64,
-    (members, chosen): (&[u32], &[u32]),
+    maker: Maker,
+    members: &[u32],
+    chosen: &[u32],
 ) -> Result<Option<Intracomm>, Failure> {
     let place = |world: &u32| members.iter().position(|other| other == world).unwrap_or(0) as u32;
     let at = chosen.iter().position(|&world| world == me);
-    Ok(match (way, at) {
-        (0, _) => Some(parent.dup()?),
-        (1, at) => parent.split(at.map(|_| 6), at.unwrap_or(0) as i64)?,
-        (_, Some(_)) => Some(parent.create_group(&chosen.iter().map(place).collect::<Vec<_>>(), 1)?),
-        (_, None) => None,
+    Ok(match (maker, at) {
+        (Maker::Dup, _) => Some(parent.dup()?),
+        (Maker::Split, at) => parent.split(at.map(|_| 6), at.unwrap_or(0) as i64)?,
+        (Maker::Group, Some(_)) => Some(parent.create_group(&chosen.iter().map(place).collect::<Vec<_>>(), 1)?),
+        (Maker::Group, None) => None,
     })
 }
 
-/// A few collectives among `members`, through lines and queues.
+/// Runs a few collectives among `members`, through lines and queues; are all results right?
 pub(super) fn run(comm: &mut Intracomm, members: &[u32], seed: u64) -> Result<bool, Failure> {
     let mut right = comm.place().members() == members;
     let sum: u64 = members.iter().map(|&world| u64::from(world) * seed).sum();
@@ -79,17 +90,21 @@ pub(super) fn check(world: &mut Intracomm, tally: &mut Tally) -> Result<(), Fail
                 continue;
             }
             let members = live.get(at).map_or(everyone.clone(), |vertex| vertex.members.clone());
-            let (way, chosen) = follow(&members, &mut random);
+            let (maker, chosen) = draw(&members, &mut random);
             let parent = live.get_mut(at).map_or(Some(&mut *world), |vertex| vertex.comm.as_mut());
             let mut comm = match parent {
-                Some(parent) => make(parent, me, way, (&members, &chosen))?,
+                Some(parent) => make(parent, me, maker, &members, &chosen)?,
                 None => None,
             };
             let mut right = comm.is_some() == chosen.contains(&me);
             if let Some(comm) = &mut comm {
                 right &= run(comm, &chosen, step + 1)?;
             }
-            let name = ["dup", "split", "create_group"][way as usize];
+            let name = match maker {
+                Maker::Dup => "dup",
+                Maker::Split => "split",
+                Maker::Group => "create_group",
+            };
             tally.case(format!("tree {tree}, step {step}: {name} of {members:?} is {chosen:?}"), right);
             live.push(Vertex { members: chosen, comm });
         }

@@ -1,5 +1,5 @@
 //! Every predefined operation on every type of element that it is defined for, by each allreduce: folded
-//! from the segment by whatever instructions the host chose, against the plain fold of private memory.
+//! from the segment by the instructions that the host chose, against the plain fold of private memory.
 
 use super::{Caller, Tally};
 use crate::error::Failure;
@@ -10,7 +10,7 @@ use unisono_kernel::op::{Element, Op, Operation};
 
 /// Bytes of an operand: several widths of a vector register, and a rest.
 const BYTES: usize = 1040;
-/// Bytes of one that a posted line carries.
+/// Bytes of an operand that fits a posted line.
 const FEW: usize = 48;
 
 const ALGORITHMS: [(AllreduceAlgorithm, &str, usize); 3] = [
@@ -33,7 +33,7 @@ pub(super) fn check(comm: &mut Caller<'_>, tally: &mut Tally) -> Result<(), Fail
     Ok(())
 }
 
-/// Everyone's operands, folded.
+/// All ranks' operands, folded.
 fn folded(op: Op, element: Element, ranks: u32, bytes: usize) -> Vec<u8> {
     let mut sum = operand(element, ranks - 1, bytes);
     for rank in (0..ranks - 1).rev() {
@@ -44,7 +44,7 @@ fn folded(op: Op, element: Element, ranks: u32, bytes: usize) -> Vec<u8> {
     sum
 }
 
-/// What `rank` brings: whole numbers so small that all results are exact.
+/// The operand of `rank`: whole numbers so small that all results are exact.
 fn operand(element: Element, rank: u32, bytes: usize) -> Vec<u8> {
     let size = element.bytes() as usize;
     let one = |at: usize| {

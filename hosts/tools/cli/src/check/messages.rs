@@ -1,4 +1,5 @@
-//! Every algorithm over messages, through mailboxes of the segment: short and long ones, from and to both ends.
+//! Every algorithm over messages, through mailboxes of the segment: short and long messages, with the first and the
+//! last rank as root.
 
 use super::Tally;
 use super::operands::Fold;
@@ -21,14 +22,15 @@ use unisono_kernel::region::Region;
 use unisono_posix::Joined;
 use unisono_shm::{Mailbox, Peer, Post};
 
-/// Numbers behind the names of algorithms that have one: arities, and bytes of segments that are no whole number of anything.
+/// The numbers in names of algorithms that have one: arities, and bytes of segments that are not a multiple of an
+/// element.
 const NUMBERS: [(&str, &[u64]); 4] =
     [("combining", &[2]), ("knomial", &[2, 3]), ("chain", &[3000]), ("segmented-ring", &[1024])];
 
-/// Bytes of a block or an operand: in a slot, through all of them, several times.
+/// Bytes of a block or an operand: it fits a slot, fills all of them, or fills them several times.
 const SIZES: [usize; 4] = [0, 16, 4000, 40_000];
 
-/// Every algorithm's name; of those with a number one for each that [`NUMBERS`] has.
+/// Every algorithm's name; where names have a number, one name for each number in [`NUMBERS`].
 fn names() -> Vec<String> {
     let mut all = Vec::new();
     for (collective, names) in Algorithm::NAMES {
@@ -75,12 +77,12 @@ struct Messages<'w, R, W> {
     operation: u64,
 }
 
-/// What the block from one rank to another one holds.
+/// The data of the block from one rank to another.
 fn block(from: Rank, to: Rank, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (from as usize * 59 + to as usize * 31 + at * 7 + (at >> 8)) as u8).collect()
 }
 
-/// An operation that does not commute, where an algorithm takes it.
+/// An operation that does not commute, if the algorithm takes it.
 const fn ordered_if(applies: bool) -> Fold {
     if applies { Fold::Maps } else { Fold::SumI64 }
 }
@@ -94,12 +96,12 @@ where
         self.operation += 1;
         let mut scratch = vec![0; plan.bytes().scratch as usize];
         let memory = Memory { send: Buf::of(send), receive: Buf::of_mut(receive), scratch: Buf::of_mut(&mut scratch) };
-        // SAFETY: the buffers outlive the machine; whoever fails here ends, and posts and tests no more.
+        // SAFETY: the buffers outlive the machine; a rank that fails here ends, and posts and tests no more.
         let mut machine = unsafe { Rounds::of(plan, memory, self.operation) }?;
         drive::run(&mut machine, &mut self.x, self.wait).map_err(|stop| Failure::Call(self.x.comm.fail(stop)))
     }
 
-    /// Nobody leaves before everyone has entered, by the common clock.
+    /// No rank leaves before all ranks have entered, by the common clock.
     fn barriers(&mut self, team: &mut Team, algorithm: barrier::Algorithm) -> Result<bool, Failure> {
         const ROUNDS: usize = 50;
         let mut times = Vec::new();
@@ -112,14 +114,14 @@ where
         Ok((0..ROUNDS).all(|i| all.iter().map(|rank| rank[i].0).max() <= all.iter().map(|rank| rank[i].1).min()))
     }
 
-    /// One call; its result is right. `None`: the algorithm does not apply.
+    /// Makes one call; is its result right? `None`: the algorithm does not apply.
     fn case(&mut self, algorithm: Algorithm, bytes: usize, root: Rank) -> Result<Option<bool>, Failure> {
         let (seat, me, size) = (self.seat, self.seat.rank(), self.seat.size());
         let parts = Parts::equal(size, bytes as u64)?;
         let all = |block: &dyn Fn(Rank) -> Vec<u8>| (0..size).flat_map(block).collect::<Vec<u8>>();
         let row = bytes * size as usize;
         let (send, mut receive, wanted, ran);
-        /// The plan; or: it does not apply.
+        /// The plan; `None` where the algorithm does not apply.
         macro_rules! run {
             ($plan:expr) => {
                 match $plan {

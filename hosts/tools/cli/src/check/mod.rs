@@ -41,10 +41,10 @@ fn params(ranks: u32) -> Params {
     Params { lines: 4, queue_slots: QUEUE_SLOTS, queue_fragment: FRAGMENT, cico, mailboxes, ..Params::new(ranks) }
 }
 
-/// What a rank saw.
+/// What a rank found.
 #[derive(Debug, Default, Deserialize, Serialize)]
 struct Tally {
-    /// Of the calls in the cases to come.
+    /// The form of the calls in the cases to come.
     form: Form,
     cases: Vec<(String, bool)>,
 }
@@ -56,7 +56,7 @@ impl Tally {
     }
 }
 
-/// A communicator on which all is called in one form.
+/// A communicator on which all calls are made in one form.
 #[derive(Debug)]
 struct Caller<'c> {
     comm: &'c mut Communicator<Posix>,

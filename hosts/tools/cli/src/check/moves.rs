@@ -9,7 +9,7 @@ use unisono_kernel::call::Call;
 use unisono_kernel::error::Error;
 use unisono_kernel::region::layout::LINE_PAYLOAD;
 
-/// What is the same for all ranks.
+/// The parts of a case that are the same on all ranks.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     seed: usize,
@@ -25,7 +25,7 @@ struct Case {
     root: usize,
 }
 
-/// What a block's sender and its receiver call it.
+/// The datatypes of a block at its sender and at its receiver.
 #[derive(Clone, Copy, Debug)]
 struct Types {
     name: &'static str,
@@ -41,7 +41,7 @@ const TYPES: [Types; 3] = [
 
 type Check = fn(&mut Caller<'_>, Case) -> Result<bool, Error>;
 
-/// A collective: its call, whether it has a root, its algorithms.
+/// The collectives, each with its call, whether it has a root, and its algorithms.
 const MOVES: [(&str, Check, bool, &[&str]); 4] = [
     ("gather", gather, true, &["exchange", "cico"]),
     ("scatter", scatter, true, &["exchange", "cico"]),
@@ -49,7 +49,7 @@ const MOVES: [(&str, Check, bool, &[&str]); 4] = [
     ("alltoall", alltoall, false, &["exchange"]),
 ];
 
-/// Lengths of a block around those where an algorithm changes its ways.
+/// Lengths of a block around those at which an algorithm goes another way.
 pub(super) const SIZES: [u64; 9] = {
     let (line, fragment, queue) = (LINE_PAYLOAD, FRAGMENT, FRAGMENT * QUEUE_SLOTS as u64);
     [0, 1, 8, line, line + 1, fragment - 1, fragment, fragment + 1, 2 * queue + 5]
@@ -96,7 +96,7 @@ impl Case {
         if sends { self.types.send } else { self.types.receive }
     }
 
-    /// Does this rank keep its block of a rooted operation where it is?
+    /// Does this rank's own block of a rooted operation stay in place?
     const fn keeps(&self) -> bool {
         self.in_place && self.me == self.root
     }
@@ -109,7 +109,7 @@ pub(super) fn unequal(most: u64, size: usize) -> Vec<u64> {
     if ranks > 1 { (0..ranks).map(count).collect() } else { vec![most] }
 }
 
-/// A side that holds in each block what `bytes` answers for it.
+/// A side that holds in each block the bytes that `bytes` returns for it.
 fn filled(side: &Side, counts: &[u64], bytes: impl Fn(usize, u64) -> Vec<u8>) -> Side {
     counts.iter().enumerate().fold(side.clone(), |side, (rank, count)| side.with(rank, &bytes(rank, *count)))
 }
@@ -171,7 +171,7 @@ fn allgather(comm: &mut Caller<'_>, case: Case) -> Result<bool, Error> {
     Ok(own == sent && all == wanted)
 }
 
-/// What i sends to j has the length of block (i + j) mod p, so that it may also be in place.
+/// Rank i's block for rank j has the length of number (i + j) mod p, so that the call may also be in place.
 fn alltoall(comm: &mut Caller<'_>, case: Case) -> Result<bool, Error> {
     let Case { seed, me, size, .. } = case;
     let lengths = case.counts();

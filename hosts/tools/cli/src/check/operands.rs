@@ -49,7 +49,7 @@ impl Fold {
         }
     }
 
-    /// What `rank` brings to case `seed`: `words` words.
+    /// The operand of `rank` in case `seed`: `words` words.
     pub(super) fn operand(self, seed: usize, rank: usize, words: usize) -> Vec<u8> {
         let word = |at: usize| {
             let mixed = (seed as u64 * 31 + rank as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (at as u64) << 7;
@@ -63,7 +63,7 @@ impl Fold {
         (0..words).flat_map(|at| word(at).to_ne_bytes()).collect()
     }
 
-    /// x₀ ∘ x₁ ∘ … of `ranks` ranks, one at least.
+    /// x₀ ∘ x₁ ∘ … of `ranks` ranks, at least one.
     pub(super) fn result(self, seed: usize, ranks: usize, words: usize) -> Vec<u8> {
         let read = |rank| -> Vec<u64> {
             let bytes = self.operand(seed, rank, words);
@@ -76,7 +76,7 @@ impl Fold {
                     Self::SumI64 => l[0] = l[0].wrapping_add(r[0]),
                     Self::SumF64 => l[0] = (f64::from_bits(l[0]) + f64::from_bits(r[0])).to_bits(),
                     Self::MaxF64 => l[0] = f64::from_bits(l[0]).max(f64::from_bits(r[0])).to_bits(),
-                    // Ranks rise: of equal values the first one stays.
+                    // Ranks are folded in order: of equal values the first one stays.
                     Self::Minloc if f64::from_bits(r[0]) < f64::from_bits(l[0]) => l.copy_from_slice(r),
                     Self::Minloc => {}
                     Self::Maps => l.copy_from_slice(&affine([l[0], l[1]], [r[0], r[1]])),
@@ -103,7 +103,7 @@ unsafe extern "C-unwind" fn compose(left: *const c_void, right: *mut c_void, cou
     for i in 0..count as usize {
         // SAFETY: the kernel passes `count` elements of two aligned words.
         let l = unsafe { left.wrapping_add(i).read() };
-        // SAFETY: as above, and nobody else's during the call.
+        // SAFETY: as above, and nothing else uses them during the call.
         let r = unsafe { &mut *right.wrapping_add(i) };
         *r = affine(l, *r);
     }

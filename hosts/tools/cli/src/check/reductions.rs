@@ -17,7 +17,7 @@ use unisono_kernel::shm::allreduce::posted;
 const ALGORITHMS: [&str; 4] = ["auto", "posted", "exchange", "slices"];
 const BLANK: u8 = 0xEE;
 
-/// What is the same for all ranks, and where this one stands.
+/// The parts of a case that are the same on all ranks, and this rank.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     seed: usize,
@@ -67,7 +67,7 @@ impl Case {
         self.fold.result(self.seed, ranks, self.words)
     }
 
-    /// What a call leaves in a receive buffer; in place the operand lies there before.
+    /// The receive buffer after a call; in place the operand lies there before.
     fn run(
         &self,
         receives: bool,
@@ -120,7 +120,7 @@ impl Case {
         let Self { me, size, .. } = *self;
         let element = 8 * self.fold.words();
         let count = self.words / self.fold.words();
-        // From rank to rank more: none at all for the first ones, if there are few elements.
+        // Blocks grow with the rank: the first ones are empty, if there are few elements.
         let begin = |rank: usize| if equal { rank * (count / size) } else { rank * rank * count / (size * size) };
         let counts: Vec<u64> = (0..size).map(|rank| (begin(rank + 1) - begin(rank)) as u64).collect();
         let places: Vec<u64> = (0..size).map(|rank| begin(rank) as u64).collect();

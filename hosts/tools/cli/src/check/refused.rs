@@ -1,5 +1,5 @@
-//! One rank's mistake: every rank gets an error that names the argument, at this or the next operation; then all renew the
-//! communicator, and what they compute is right.
+//! One rank makes a mistake: every rank gets an error that names the argument, at this or the next operation. Then all
+//! renew the communicator, and the results on it are right.
 
 use super::{Tally, communicators, params};
 use crate::error::Failure;
@@ -17,15 +17,15 @@ use unisono_posix::Posix;
 
 /// Bytes of a block or an operand: queues carry it, and several times as much.
 const BYTES: usize = 1200;
-/// What the culprit gives instead.
+/// What the rank at fault passes instead.
 const OTHER: usize = 800;
 
-/// What goes wrong at the last rank.
+/// The mistake of the last rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mistake {
-    /// A root that is no rank.
+    /// A root that is not a rank of the communicator.
     Root,
-    /// Blocks, or an operand, of another length.
+    /// Blocks or an operand of another length.
     Length,
     /// Two blocks of its receive side share a byte. It is the root.
     Overlap,
@@ -105,7 +105,7 @@ pub(super) fn check(team: &mut Team, tally: &mut Tally) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What an operation was refused for.
+/// The argument for which an operation was refused.
 fn refusal(answer: Result<(), Error>) -> Option<Refusal> {
     match answer.err()? {
         Error::Refused(refusal) | Error::Poll(PollError::Mismatch { refusal, .. }) => Some(refusal),
@@ -117,7 +117,7 @@ fn refusal(answer: Result<(), Error>) -> Option<Refusal> {
     }
 }
 
-/// One call, with a mistake in it or not.
+/// One call, with or without a mistake.
 fn call(comm: &mut Communicator<Posix>, name: &str, root: Rank, mistake: Option<Mistake>) -> Result<(), Error> {
     let (ranks, me) = (comm.size(), comm.rank());
     let bytes = if mistake == Some(Length) { OTHER } else { BYTES };

@@ -1,10 +1,10 @@
-//! What a rank sends or receives: blocks in memory of its own, of one of four datatypes.
+//! A side of a call, which a rank sends or receives: blocks in memory of its own, of one of four datatypes.
 
 use unisono_kernel::data::blocks::Blocks;
 use unisono_kernel::data::datatype::{Data, Datatype, Field};
 use unisono_kernel::error::Refusal;
 
-/// What nobody has written.
+/// The value of bytes that were not written.
 pub(super) const BLANK: u8 = 0xEE;
 
 /// How the bytes of a side lie in memory.
@@ -12,17 +12,17 @@ pub(super) const BLANK: u8 = 0xEE;
 pub(super) enum Type {
     /// One after the other.
     Bytes,
-    /// Every second one: a vector, where the side is one block.
+    /// Every second byte: a vector, where the side is one block.
     Second,
-    /// Every third one: an indexed type.
+    /// Every third byte: an indexed type.
     Third,
-    /// The second one of four: a struct with a field of nothing, and padding; one of two fields, where the side is a
+    /// The second byte of four: a struct with an empty field, and padding; a struct of two fields, where the side is a
     /// block of an even length.
     Struct,
 }
 
 impl Type {
-    /// Bytes of memory for one of the packed order, and where in them it lies.
+    /// Bytes of memory for one packed byte, and its offset in them.
     const fn place(self) -> (usize, usize) {
         match self {
             Self::Bytes => (1, 0),
@@ -32,17 +32,17 @@ impl Type {
         }
     }
 
-    /// Bytes of memory for one of the packed order.
+    /// Bytes of memory for one packed byte.
     pub(super) const fn stride(self) -> usize {
         self.place().0
     }
 
-    /// Where byte `at` of the packed order lies.
+    /// The offset in memory of packed byte `at`.
     pub(super) const fn at(self, at: usize) -> usize {
         at * self.place().0 + self.place().1
     }
 
-    /// One byte, and its holes.
+    /// The datatype of one byte and its holes.
     pub(super) const fn datatype(self) -> Datatype<'static> {
         match self {
             Self::Bytes => Datatype::BYTE,
@@ -61,7 +61,7 @@ impl Type {
 pub(super) struct Side {
     memory: Vec<u8>,
     counts: Vec<u64>,
-    /// Where the blocks lie, in bytes of the packed order; none: one after the other.
+    /// The blocks' offsets, in packed bytes; nothing if they lie one after the other.
     places: Option<Vec<u64>>,
     kind: Type,
 }
@@ -94,7 +94,7 @@ impl Side {
         Self { memory: vec![BLANK; packed as usize * kind.stride()], counts, places, kind }
     }
 
-    /// The same with these bytes in a block.
+    /// The same side, with these bytes in a block.
     pub(super) fn with(mut self, block: usize, bytes: &[u8]) -> Self {
         let begin = match &self.places {
             Some(places) => places[block],
@@ -133,7 +133,7 @@ impl Side {
     }
 }
 
-/// What `from` sends to `to` in case `seed`.
+/// The data that `from` sends to `to` in case `seed`.
 pub(super) fn message(seed: usize, from: usize, to: usize, len: u64) -> Vec<u8> {
     let mixed = seed.wrapping_mul(131) ^ from.wrapping_mul(29) ^ to.wrapping_mul(53);
     (0..len as usize).map(|at| (mixed ^ at.wrapping_mul(7) ^ (at >> 8)) as u8).collect()

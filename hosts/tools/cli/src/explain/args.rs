@@ -24,10 +24,10 @@ pub(crate) struct Explain {
     /// The decision table, in place of UNISONO_TABLE and UNISONO_RULES
     #[arg(long, value_name = "FILE")]
     pub(crate) table: Option<PathBuf>,
-    /// What `tune` measured, in JSON; default: beside the table, or of this topology, where it is
+    /// What `tune` measured, in JSON; default: the file beside the table, or that of this topology, if there is one
     #[arg(long, value_name = "FILE")]
     pub(crate) costs: Option<PathBuf>,
-    /// The network over which messages are predicted, a node per rank
+    /// The network for predictions of messages, a node per rank
     #[arg(long, value_enum, default_value_t = Shape::Crossbar)]
     pub(crate) network: Shape,
     /// That network in JSON (docs/explanation/simulator.md)

@@ -1,7 +1,7 @@
-//! `unisono explain`: which algorithm runs a call, why, and what the others would take.
+//! `unisono explain`: which algorithm runs a call, why, and how long the others would take.
 //!
-//! Predicted over a segment: the formulas of `unisono_model::segment`; over messages: the simulator, unless the call is
-//! huge. Measured: what `unisono tune` found in this very cell.
+//! Predictions over a segment come from the formulas of `unisono_model::segment`, those over messages from the
+//! simulator, unless the call is huge. Measurements are those of `unisono tune` in exactly this cell.
 
 pub(crate) mod args;
 
@@ -17,7 +17,7 @@ use unisono_kernel::table::{Ask, BUILT_IN, Choice, Chosen, Over, Rule, Site, sel
 use unisono_posix::decisions::{Decisions, TABLE, decisions};
 use unisono_table::Line;
 
-/// Bytes of all simulated ranks' buffers together, at most: beyond, a prediction would take minutes.
+/// The most bytes of all simulated ranks' buffers together: with more, a prediction would take minutes.
 const MOST: u64 = 256 << 20;
 
 /// A candidate.
@@ -29,12 +29,12 @@ struct Row {
     ranks: u32,
     algorithm: String,
     chosen: bool,
-    /// Of the chosen one: the rule. Of one that does not serve the call: why not.
+    /// For the chosen algorithm the rule; for one that does not apply to the call, why not.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     predicted_ns: Option<f64>,
     measured_ns: Option<f64>,
-    /// Where the measured median lies, with 95 % confidence.
+    /// The measured median's interval, with 95 % confidence.
     interval_ns: Option<(f64, f64)>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Explain) -> Result<(), Failure> {
     for over in [Over::Segment, Over::Messages] {
         let rows = rows(args, over, table.rules(), costs.as_ref())?;
         if rows.is_empty() {
-            return Err(Failure::Words(format!("{:?} is no collective with algorithms", args.collective)));
+            return Err(Failure::Words(format!("{:?} is not a collective with algorithms", args.collective)));
         }
         if args.json {
             rows.iter().try_for_each(|row| Ok::<_, Failure>(writeln!(text, "{}", serde_json::to_string(row)?)?))?;
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Explain) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What was measured: of the file that is named; else of one that is where `tune` leaves it.
+/// The measurements: those of the file that is named, else of the file that `tune` writes, if there is one.
 fn costs(args: &Explain) -> Result<Option<Costs>, Failure> {
     if let Some(path) = &args.costs {
         return Costs::read(path).map(Some);
@@ -95,7 +95,7 @@ fn rows(args: &Explain, over: Over, table: &[Rule], costs: Option<&Costs>) -> Re
     {
         plans.push(plan);
     }
-    let network = sim::network(sim::topology(args.network, (16, 8)), args.parameters.as_deref())?;
+    let network = sim::network(sim::topology(args.network, 16, 8), args.parameters.as_deref())?;
     let machine = costs.map_or_else(Speeds::default, |costs| costs.machine).machine()?;
     let row = |plan: Choice| {
         let serves = plan.applies(&ask);
@@ -105,7 +105,7 @@ fn rows(args: &Explain, over: Over, table: &[Rule], costs: Option<&Costs>) -> Re
             (Over::Segment, _) => machine.time(ask.collective, plan, args.ranks, ask.bytes)?,
             (Over::Messages, _) if decide::stands_for(args.collective).is_some() => None,
             (Over::Messages, _) if !sim::holds(args.collective, args.ranks, ask.bytes, MOST) => None,
-            (Over::Messages, _) => sim::price(args.collective, &plan.to_string(), (args.ranks, ask.bytes), network)?,
+            (Over::Messages, _) => sim::price(args.collective, &plan.to_string(), args.ranks, ask.bytes, network)?,
         };
         let measured = costs.and_then(|costs| costs.of(over, ask.collective, plan, args.ranks, ask.bytes));
         Ok(Row {
@@ -137,7 +137,7 @@ fn reason(chosen: Chosen, table: &[Rule], ask: &Ask) -> String {
     format!("{whose}: {}", line.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// The candidates over one kind of transport, for a person.
+/// The candidates over one kind of transport, for people to read.
 struct Section<'a> {
     args: &'a Explain,
     over: Over,

@@ -15,17 +15,17 @@ pub(crate) struct Measure {
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum What {
-    /// LogGP's L, o_s, o_r, g, G of a layer of messages, and which barriers the model chooses by them (paper P4)
+    /// LogGP's L, o_s, o_r, g, G of a message layer, and the barriers that the model chooses with them (paper P4)
     Logp(Logp),
     /// Barriers over messages in the simulator beside their formulas: chi-square, and the adaptive choice against fixed
     /// ones (paper P4)
     Barriers(Barriers),
-    /// Hockney's t_s and t_w; one pair against all pairs: star or crossbar (paper P5)
+    /// Hockney's t_s and t_w; the bandwidth of one pair and of all pairs, which tells a star from a crossbar (paper P5)
     Network(Network),
     /// t, t_WO, t_A, t_W of the queue in a segment, between real processes; the model beside measured broadcasts (paper
     /// P1)
     Queue(Queue),
-    /// How far apart processes leave a barrier, against a common deadline (paper P5)
+    /// How far apart in time processes leave a barrier, compared with a common deadline (paper P5)
     Skew(Skew),
 }
 
@@ -34,13 +34,13 @@ pub(crate) enum What {
 pub(crate) enum Over {
     /// Mailboxes between threads of this process
     Threads,
-    /// The simulator, which must give back what was put in
+    /// The simulator; the results must be its own parameters
     Sim,
     /// An MPI: each rank of `mpirun` is this program
     Mpi,
 }
 
-/// What ranks meet by.
+/// What brings ranks together before they measure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
 pub(crate) enum Meet {
     /// Barriers in a segment, between processes that share a time-stamp counter
@@ -65,7 +65,7 @@ pub(crate) struct Libraries {
 /// The simulated network, a node per rank.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Simulator {
-    /// How the nodes hang together
+    /// How the nodes are connected
     #[arg(long, value_enum, default_value_t = Shape::Crossbar)]
     pub(crate) network: Shape,
     /// The network in JSON (docs/explanation/simulator.md)
@@ -74,12 +74,12 @@ pub(crate) struct Simulator {
     /// Each message is delayed by a random span of up to this, in nanoseconds
     #[arg(long, default_value_t = 0.0, value_name = "NS")]
     pub(crate) delay: f64,
-    /// What chance follows from
+    /// Seed of all random choices
     #[arg(long, default_value_t = 1, value_name = "S")]
     pub(crate) seed: u64,
 }
 
-/// The layer of messages that is measured.
+/// The message layer that is measured.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Layer {
     /// Where messages go
@@ -95,10 +95,10 @@ pub(crate) struct Layer {
 pub(crate) struct Logp {
     #[command(flatten)]
     pub(crate) layer: Layer,
-    /// Repetitions, of which each parameter is the median; six at least
+    /// Number of repetitions, at least six; each parameter is their median
     #[arg(long, default_value_t = 11, value_name = "K")]
     pub(crate) repetitions: usize,
-    /// Barriers are chosen for 2 to P processes
+    /// P: barriers are chosen for 2 to P processes
     #[arg(long, default_value_t = 100, value_name = "P")]
     pub(crate) most_ranks: u32,
     /// One JSON object per parameter and barrier
@@ -110,10 +110,10 @@ pub(crate) struct Logp {
 pub(crate) struct Barriers {
     #[command(flatten)]
     pub(crate) simulator: Simulator,
-    /// Barriers of each size and kind, each with the next seed; two at least
+    /// Runs of each size and barrier, at least two, each with the next seed
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(2..), value_name = "K")]
     pub(crate) repetitions: u64,
-    /// 2 to P processes
+    /// P: barriers among 2 to P processes
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(2..=4096), value_name = "P")]
     pub(crate) most_ranks: u32,
     /// One JSON object per barrier
@@ -125,7 +125,7 @@ pub(crate) struct Barriers {
 pub(crate) struct Network {
     #[command(flatten)]
     pub(crate) layer: Layer,
-    /// Ranks that exchange with each other
+    /// Number of ranks that exchange with each other
     #[arg(short = 'n', long, default_value_t = 8, value_name = "N")]
     pub(crate) ranks: u32,
     /// Bytes of an exchange
@@ -141,15 +141,15 @@ pub(crate) struct Network {
 
 #[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
 pub(crate) struct Skew {
-    /// What ranks meet by
+    /// What brings ranks together
     #[arg(long, value_enum, default_value_t = Meet::Segment)]
     pub(crate) over: Meet,
     #[command(flatten)]
     pub(crate) libraries: Libraries,
-    /// Number of processes; of an MPI all ranks
+    /// Number of processes; with --over mpi all ranks
     #[arg(short = 'n', long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..), value_name = "N")]
     pub(crate) ranks: u32,
-    /// Barriers and deadlines of each kind; six at least
+    /// Number of barriers and of deadlines, at least six
     #[arg(long, default_value_t = 1001, value_name = "K")]
     pub(crate) repetitions: usize,
     /// Where to bind the processes
@@ -165,7 +165,7 @@ pub(crate) struct Queue {
     /// Number of processes
     #[arg(short = 'n', long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..), value_name = "N")]
     pub(crate) ranks: u32,
-    /// m: bytes of the broadcasts that the model is set beside
+    /// m: bytes of the broadcasts that are measured beside the model
     #[arg(long, value_parser = parse_bytes, default_value = "4M", value_name = "BYTES")]
     pub(crate) message: u64,
     /// b: bytes of a queue, while f varies
@@ -174,10 +174,10 @@ pub(crate) struct Queue {
     /// q: sets
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), value_name = "Q")]
     pub(crate) sets: u32,
-    /// Of paper P1's broadcast: cico-flat, cico-chain, cico-binary, cico-binomial, …
+    /// Algorithm of paper P1's broadcast: cico-flat, cico-chain, cico-binary, cico-binomial, …
     #[arg(long, default_value = "cico-flat", value_name = "NAME")]
     pub(crate) algorithm: String,
-    /// Seconds for each broadcast's time
+    /// Seconds for which each broadcast is measured
     #[arg(long, default_value_t = 0.5, value_name = "S")]
     pub(crate) seconds: f64,
     /// Where to bind the processes

@@ -1,6 +1,6 @@
 //! `unisono measure barriers`: every barrier over messages in the simulator, beside its formula with LogGP's parameters
 //! as measured there; and AdaptiveBarrierLogP's choice against fixed ones. Barriers that the model does not tell apart are
-//! measured before one is chosen, by other seeds than those that judge it.
+//! measured before one is chosen, with other seeds than those of the final comparison.
 
 use super::args::Barriers;
 use super::logp::BARRIERS;
@@ -17,11 +17,18 @@ use unisono_model::barrier::{Barrier, Logs};
 use unisono_model::chi2::{ChiSquare, pearson, weighted};
 use unisono_sim::Schedule;
 
-/// Formulas that differ by less than this part of the least don't tell barriers apart whose latencies vary.
+/// Where latencies vary, formulas that are within this part of the least one do not tell which barrier is faster.
 const NEAR: f64 = 0.05;
 
-/// Means and their standard errors, by size.
-type Times = Vec<(f64, f64)>;
+/// A mean time in nanoseconds, and its standard error.
+#[derive(Clone, Copy, Debug)]
+struct Mean {
+    mean: f64,
+    error: f64,
+}
+
+/// The means by size.
+type Times = Vec<Mean>;
 
 pub(super) fn run(args: &Barriers) -> Result<(), Failure> {
     let (network, schedule) = args.simulator.parts()?;
@@ -31,8 +38,8 @@ pub(super) fn run(args: &Barriers) -> Result<(), Failure> {
         seeds.map(|seed| Schedule { seed, ..schedule.clone() }).collect()
     };
     let (schedules, trials) = (seeds(0), seeds(args.repetitions));
-    let times = |barrier: Barrier, ranks: u32, schedules: &[Schedule]| -> Result<(f64, f64), Failure> {
-        let found = sim::times(Collective::Barrier, &name(barrier), (ranks, 0), network, schedules)?;
+    let times = |barrier: Barrier, ranks: u32, schedules: &[Schedule]| -> Result<Mean, Failure> {
+        let found = sim::times(Collective::Barrier, &name(barrier), ranks, 0, network, schedules)?;
         Ok(mean(&found.unwrap_or_default()))
     };
     let sizes = || 2..=args.most_ranks;
@@ -56,20 +63,20 @@ pub(super) fn run(args: &Barriers) -> Result<(), Failure> {
         let mut choice = near.first().map(|choice| choice.barrier);
         if let [_, _, ..] = near[..] {
             tried += 1;
-            let trial = |near: &Choice| Ok((near.barrier, times(near.barrier, ranks, &trials)?.0));
+            let trial = |near: &Choice| Ok((near.barrier, times(near.barrier, ranks, &trials)?.mean));
             let trials = near.iter().map(trial).collect::<Result<Vec<_>, Failure>>()?;
             choice = trials.iter().min_by(|one, other| one.1.total_cmp(&other.1)).map(|(barrier, _)| *barrier);
         }
         let times = all.iter().find(|(barrier, _)| Some(*barrier) == choice).and_then(|(_, times)| times.get(at));
-        chosen.push(times.copied().unwrap_or((f64::NAN, f64::NAN)));
+        chosen.push(times.copied().unwrap_or(Mean { mean: f64::NAN, error: f64::NAN }));
         choices.extend(choice);
     }
-    let sum = |times: &Times| times.iter().map(|(mean, _)| mean).sum::<f64>();
+    let sum = |times: &Times| times.iter().map(|time| time.mean).sum::<f64>();
     let mut rows = Vec::new();
     for (barrier, times) in &all {
         let model = sizes().map(|ranks| barrier.time(&logp, ranks, Logs::Rounds)).collect::<Result<Vec<_>, _>>()?;
-        let (means, errors): (Vec<f64>, Vec<f64>) = times.iter().copied().unzip();
-        // Without a delay there is no error to divide by: the statistic of the paper alone.
+        let (means, errors): (Vec<f64>, Vec<f64>) = times.iter().map(|time| (time.mean, time.error)).unzip();
+        // Without a delay there is no error to divide by: only the paper's statistic is computed.
         let test = if errors.contains(&0.0) { None } else { Some(weighted(&means, &errors, &model, 0)?) };
         let paper = pearson(&in_us(&means), &in_us(&model), 0)?;
         let off = means.iter().zip(&model).map(|(mean, model)| (model / mean - 1.0).abs()).fold(0.0, f64::max);
@@ -97,12 +104,12 @@ pub(super) fn run(args: &Barriers) -> Result<(), Failure> {
     let mut misses = String::new();
     for (at, ((ranks, mine), choice)) in sizes().zip(&chosen).zip(&choices).enumerate() {
         let of = |(barrier, times): &(Barrier, Times)| times.get(at).map(|time| (*barrier, *time));
-        let best = all.iter().filter_map(of).min_by(|(_, one), (_, other)| one.0.total_cmp(&other.0));
+        let best = all.iter().filter_map(of).min_by(|(_, one), (_, other)| one.mean.total_cmp(&other.mean));
         if let Some((barrier, best)) = best.filter(|(_, best)| beyond(*mine, *best)) {
-            let more = 100.0 * (mine.0 / best.0 - 1.0);
+            let more = 100.0 * (mine.mean / best.mean - 1.0);
             misses += &format!(
                 "\nmiss: P = {ranks}: {choice} takes {:.0} ns, {barrier} {:.0} ns: {more:.1} % more",
-                mine.0, best.0
+                mine.mean, best.mean
             );
         }
     }
@@ -134,17 +141,17 @@ fn round(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }
 
-/// The mean, and its standard error.
-fn mean(samples: &[f64]) -> (f64, f64) {
+/// The mean of samples, and its standard error.
+fn mean(samples: &[f64]) -> Mean {
     let n = samples.len() as f64;
     let mean = samples.iter().sum::<f64>() / n;
     let variance = samples.iter().map(|sample| (sample - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    (mean, (variance / n).sqrt())
+    Mean { mean, error: (variance / n).sqrt() }
 }
 
 /// Is the first above the second by more than two standard errors of their difference?
-fn beyond(first: (f64, f64), second: (f64, f64)) -> bool {
-    first.0 - second.0 > 2.0 * first.1.hypot(second.1) + 1e-6 * second.0
+fn beyond(first: Mean, second: Mean) -> bool {
+    first.mean - second.mean > 2.0 * first.error.hypot(second.error) + 1e-6 * second.mean
 }
 
 #[cfg(test)]
@@ -154,9 +161,10 @@ mod tests {
     #[test]
     fn means_by_hand() {
         // 1, 2, 3: mean 2, variance 1, error √(1/3).
-        let (mean, error) = mean(&[1.0, 2.0, 3.0]);
+        let Mean { mean, error } = mean(&[1.0, 2.0, 3.0]);
         assert_eq!(mean, 2.0);
         assert!((error - 3f64.sqrt().recip()).abs() < 1e-12);
-        assert!(beyond((4.0, 0.5), (2.0, 0.5)) && !beyond((3.0, 0.5), (2.0, 0.5)));
+        let of = |mean| Mean { mean, error: 0.5 };
+        assert!(beyond(of(4.0), of(2.0)) && !beyond(of(3.0), of(2.0)));
     }
 }

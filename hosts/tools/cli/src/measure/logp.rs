@@ -12,7 +12,7 @@ use unisono_model::adaptive::{Adaptive, Share};
 use unisono_model::barrier::{Barrier, Logs};
 use unisono_model::logp::LogP;
 
-/// The barriers that there are over messages.
+/// All barriers over messages.
 pub(super) const BARRIERS: [Barrier; 6] = [
     Barrier::Central,
     Barrier::Combining { children: 4 },
@@ -53,7 +53,7 @@ pub(super) fn run(args: &Logp) -> Result<(), Failure> {
     if !hidden.is_empty() {
         let names = hidden.join(", ");
         remark += &format!(
-            "\nHidden, not none: {names}. What the network adds is less than what processes spend on a message."
+            "\nHidden, but not zero: {names}. The network adds less to a message than the processes spend on it."
         );
     }
     show(&["parameter", "ns", "from", "to"], &all.map(row), &remark, args.json)?;
@@ -63,7 +63,8 @@ pub(super) fn run(args: &Logp) -> Result<(), Failure> {
     choices(measured.logp()?, args.most_ranks, args.json)
 }
 
-/// How often each barrier is chosen: of all, and of the paper's three, with these parameters and with the paper's.
+/// How often each barrier is chosen: among all, and among the paper's three, with these parameters and with the
+/// paper's.
 fn choices(logp: LogP, most: u32, as_json: bool) -> Result<(), Failure> {
     let shares = |logp, barriers: &[Barrier]| Adaptive::new(logp, barriers, Logs::Rounds)?.shares(2, most);
     let measured = shares(logp, &BARRIERS)?;

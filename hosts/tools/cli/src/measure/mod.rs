@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Measure) -> Result<(), Failure> {
 impl Simulator {
     /// The network, and the first run's schedule.
     fn parts(&self) -> Result<(Network, Schedule), Failure> {
-        let network = sim::network(sim::topology(self.network, (16, 8)), self.parameters.as_deref())?;
+        let network = sim::network(sim::topology(self.network, 16, 8), self.parameters.as_deref())?;
         Ok((network, Schedule { seed: self.seed, delay: self.delay, ..Schedule::default() }))
     }
 }

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use unisono_measure::MeasureError;
 use unisono_measure::mpi::Job;
 
-/// What a launcher says to its ranks, Unisono's library for its MPI, and the MPI's.
+/// By launcher: a variable that it sets for its ranks, Unisono's library for its MPI, and the MPI's library.
 const LAUNCHERS: [(&str, &str, &str); 3] = [
     ("OMPI_COMM_WORLD_SIZE", "libunisono_openmpi.so", "libmpi.so.40"),
     ("PMI_SIZE", "libunisono_mpich.so", "libmpich.so.12"),
     ("PMI_FD", "libunisono_mpich.so", "libmpich.so.12"),
 ];
 
-/// Makes a measurement on all ranks. Rank 0, which prints, has the answer.
+/// Makes a measurement on all ranks. Only rank 0, which prints, gets the result.
 pub(super) fn on<T>(
     libraries: &Libraries,
     measure: impl FnOnce(&mut Job) -> Result<T, MeasureError>,
@@ -26,7 +26,8 @@ pub(super) fn on<T>(
     let (_, unisono, mpi) = launched.ok_or_else(none)?;
     let unisono = libraries.library.clone().unwrap_or_else(|| find(unisono));
     let mpi = libraries.mpi.clone().unwrap_or_else(|| PathBuf::from(mpi));
-    // SAFETY: the files are Unisono's and the MPI's, by their names or by the user's word; nothing else here starts an MPI.
+    // SAFETY: the files are Unisono's and the MPI's, as their names or the user's options say; nothing else here starts
+    // an MPI.
     let mut job = unsafe { Job::start(&string(&unisono)?, &string(&mpi)?) }.map_err(words)?;
     let prints = job.rank() == 0;
     let answer = measure(&mut job)?;
@@ -34,7 +35,7 @@ pub(super) fn on<T>(
     Ok(prints.then_some(answer))
 }
 
-/// Beside this program, or in the library directory of where it is installed; else where the loader looks.
+/// Beside this program, or in the library folder of its installation; else where the loader looks.
 fn find(name: &str) -> PathBuf {
     let program = std::env::current_exe().unwrap_or_default();
     let beside = program.parent().unwrap_or(Path::new("."));

@@ -17,6 +17,14 @@ pub(super) const TRIPS: usize = 20;
 /// Exchanges in a row.
 const EXCHANGES: u64 = 5;
 
+/// What was measured of a network.
+struct Measured {
+    /// Hockney's start-up time and time per byte.
+    fit: Fit,
+    /// Whether the network is a star or a crossbar.
+    verdict: Verdict,
+}
+
 pub(super) fn run(args: &Network) -> Result<(), Failure> {
     match args.layer.over {
         Over::Threads => print(args, measure(&mut Threads::default(), args)?),
@@ -33,12 +41,13 @@ pub(super) fn run(args: &Network) -> Result<(), Failure> {
     }
 }
 
-fn measure(stage: &mut impl Stage, args: &Network) -> Result<(Fit, Verdict), MeasureError> {
+fn measure(stage: &mut impl Stage, args: &Network) -> Result<Measured, MeasureError> {
     let fit = hockney(stage, &LENGTHS, args.repetitions)?;
-    Ok((fit, switch(stage, args.ranks, args.bytes as usize, EXCHANGES, args.repetitions)?))
+    let verdict = switch(stage, args.ranks, args.bytes as usize, EXCHANGES, args.repetitions)?;
+    Ok(Measured { fit, verdict })
 }
 
-fn print(args: &Network, (fit, verdict): (Fit, Verdict)) -> Result<(), Failure> {
+fn print(args: &Network, Measured { fit, verdict }: Measured) -> Result<(), Failure> {
     let row = |name: &str, value: f64, low: f64, high: f64| vec![json!(name), json!(value), json!(low), json!(high)];
     let rows = [
         row("t_s, ns", fit.startup, fit.startup_interval.low, fit.startup_interval.high),
@@ -48,14 +57,14 @@ fn print(args: &Network, (fit, verdict): (Fit, Verdict)) -> Result<(), Failure> 
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     let crowded = args.layer.over == Over::Threads && args.ranks as usize > cores;
     let kind = match verdict.network {
-        Some(Kind::Star) => "a star: all pairs together get what one gets",
+        Some(Kind::Star) => "a star: all pairs together have the bandwidth of one pair",
         Some(Kind::Crossbar) => "a crossbar: pairs do not disturb each other",
-        None if crowded => "undecided: more ranks than cores take turns, so all pairs have what the cores leave them",
-        None => "undecided: the interval has the limit in it; --repetitions narrows it",
+        None if crowded => "undecided: there are more ranks than cores, so the cores limit the bandwidth of all pairs",
+        None => "undecided: the interval contains the limit; more --repetitions narrow it",
     };
     let mut remark = format!("\n{} ranks: {kind}. The ratio's limit is √⌊p/2⌋ = {:.2}.", args.ranks, verdict.limit);
     if fit.element_interval.low <= 0.0 {
-        remark += "\nt_w is not known: its interval has 0 in it. The machine is noisy, or start-ups outweigh the longest message.";
+        remark += "\nt_w is not known: its interval contains 0. The machine is noisy, or start-ups outweigh the longest message.";
     }
     show(&["parameter", "value", "from", "to"], &rows, &remark, args.json)
 }

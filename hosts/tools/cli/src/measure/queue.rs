@@ -4,9 +4,9 @@
 //! | time | measured as |
 //! |---|---|
 //! | t | the mean of a byte's copy in and copy out, of 64 KiB, buffers rotating |
-//! | t_W | one way of a cache line between ranks 0 and 1; with more ranks than cores, the turn of a core's ranks: no f* then |
+//! | t_W | one way of a cache line between ranks 0 and 1; with more ranks than cores, a turn of a core's ranks, and f* is not given |
 //! | t_A | an atomic subtraction, all ranks at once on one word |
-//! | t_WO | a central counter's barrier less t_A: all have counted, the root has seen it, its word is seen by all |
+//! | t_WO | a central counter's barrier less t_A: all ranks have counted, the root has seen it, and all have seen its word |
 
 use super::args::Queue;
 use crate::args::Collective;
@@ -25,12 +25,12 @@ use unisono_posix::Joined;
 
 /// Bytes whose copies are timed.
 const COPIED: u64 = 64 << 10;
-/// Slots of bytes, while b is given.
+/// Bytes of a slot, for a fixed b.
 const FRAGMENTS: [u64; 6] = [4096, 8192, 16384, 32768, 65536, 131_072];
 /// Numbers of slots of 8 KiB.
 const SLOTS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 
-/// What can be refused before anyone starts.
+/// Refuses wrong arguments before any rank starts.
 pub(super) fn check(args: &Queue) -> Result<(), Failure> {
     let known = args.algorithm.starts_with("cico-");
     let named = Subject::by_name(Collective::Bcast, &args.algorithm, args.message, args.ranks);
@@ -60,14 +60,14 @@ pub(crate) fn work(team: &mut Team, args: &Queue) -> Result<(), Failure> {
         let budget = unisono_plot::bytes(args.queue_bytes);
         let remark = if joined.waiting.yields {
             format!(
-                "\nCrowded: {} ranks share cores; t_WO and t_W are turns of processes, not ways of a line. For f* and s*, -n at \
-                 most as many as cores.\n",
+                "\nCrowded: {} ranks share cores, so t_WO and t_W are turns of processes, not transfers of a line. For f* and s*, \
+                 take at most as many ranks (-n) as cores.\n",
                 args.ranks
             )
         } else {
             let (of_b, default) = (base.with_queue_bytes(args.queue_bytes), unisono_plot::bytes(base.queue_bytes()));
             format!(
-                "\nf* = {fragment:.0} bytes, s* = {slots:.1} slots for b = {budget}. A segment's own queue of so many bytes, by \
+                "\nf* = {fragment:.0} bytes, s* = {slots:.1} slots for b = {budget}. Unisono's own queue of so many bytes, by \
                  typical times: f = {}, s = {}; b is {default} by default.\n",
                 of_b.queue_fragment, of_b.queue_slots,
             )
@@ -103,7 +103,7 @@ pub(crate) fn work(team: &mut Team, args: &Queue) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The fastest of what was measured.
+/// The fastest measured broadcast.
 fn best(rows: &[Vec<Value>]) -> String {
     let at = |row: &[Value], column: usize| row.get(column).and_then(Value::as_f64).unwrap_or(f64::INFINITY);
     match rows.iter().min_by(|one, other| at(one, 4).total_cmp(&at(other, 4))) {
@@ -131,19 +131,21 @@ fn decrement(team: &mut Team, joined: &Joined) -> Result<f64, Failure> {
 
 /// A barrier by a central counter.
 fn barrier(team: &mut Team, joined: &mut Joined, args: &Queue) -> Result<Median, Failure> {
-    timed(team, joined, (Collective::Barrier, "central", 0), args.seconds)
+    timed(team, joined, Collective::Barrier, "central", 0, args.seconds)
 }
 
 /// Paper P1's broadcast, in a segment of its own.
 fn broadcast(team: &mut Team, args: &Queue, params: Params) -> Result<Median, Failure> {
     let mut joined = team.join(params)?;
-    timed(team, &mut joined, (Collective::Bcast, &args.algorithm, args.message), args.seconds)
+    timed(team, &mut joined, Collective::Bcast, &args.algorithm, args.message, args.seconds)
 }
 
 fn timed(
     team: &mut Team,
     joined: &mut Joined,
-    (collective, algorithm, bytes): (Collective, &str, u64),
+    collective: Collective,
+    algorithm: &str,
+    bytes: u64,
     seconds: f64,
 ) -> Result<Median, Failure> {
     let subjects = Subject::by_name(collective, algorithm, bytes, team.size())?;
@@ -151,6 +153,6 @@ fn timed(
     let mut contenders = subjects.into_iter().map(ready).collect::<Result<Vec<_>, _>>()?;
     let plan = Plan { iterations: None, warm: false, budget: seconds * 1e9 };
     let times = rate_times(team, joined, &mut contenders, plan)?;
-    let times = times.first().map_or(&[][..], |(times, _)| times.as_slice());
+    let times = times.first().map_or(&[][..], |times| times.ns.as_slice());
     Ok(Median::new(times, unisono_measure::LEVEL)?)
 }

@@ -1,5 +1,6 @@
-//! `unisono measure skew`: how far apart ranks leave a barrier, against how far apart a common deadline of the
-//! time-stamp counter, or of clocks that were compared, lets them go (paper P5 measured 200 µs against 60 µs between nodes with an external trigger).
+//! `unisono measure skew`: how far apart in time ranks leave a barrier, and how far apart they start at a common
+//! deadline of the time-stamp counter, or of clocks that were compared. (Paper P5 measured 200 µs and 60 µs, between
+//! nodes with an external trigger.)
 
 use super::args::Skew;
 use super::mpi;
@@ -19,7 +20,7 @@ use unisono_model::stats::Median;
 /// Nanoseconds from the agreement on a deadline to the deadline.
 const AHEAD: f64 = 100_000.0;
 
-/// Between ranks of an MPI job.
+/// The measurement between ranks of an MPI job.
 pub(super) fn over_mpi(args: &Skew) -> Result<(), Failure> {
     let apart = std::time::Duration::from_nanos(AHEAD as u64);
     let found = mpi::on(&args.libraries, |job| {

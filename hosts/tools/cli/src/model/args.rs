@@ -14,7 +14,7 @@ pub(crate) enum Which {
     /// P1: time over the number of slots
     #[value(name = "p1.6")]
     P1Slots,
-    /// P1: the saw of time over f where s is fixed
+    /// P1: the sawtooth of time over f where s is fixed
     #[value(name = "p1.8")]
     P1Saw,
     /// P4: barriers in LogP
@@ -100,16 +100,16 @@ pub(crate) struct Queue {
     /// t_W: a reader's wait for a slot; default: 50
     #[arg(long, value_name = "NS", allow_negative_numbers = true)]
     pub(crate) slot_wait: Option<f64>,
-    /// m; default: 16M
+    /// m: bytes of the message; default: 16M
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub(crate) message: Option<u64>,
-    /// b, of p1.4 and p1.rules; default: 4M
+    /// b: bytes of the queue, for p1.4 and p1.rules; default: 4M
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub(crate) queue_bytes: Option<u64>,
-    /// f, of p1.6 and p1.rules; default: 8K
+    /// f: bytes of a fragment, for p1.6 and p1.rules; default: 8K
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub(crate) fragment: Option<u64>,
-    /// s, of p1.8 and p1.rules; default: 32
+    /// s: slots of the queue, for p1.8 and p1.rules; default: 32
     #[arg(long, value_name = "S")]
     pub(crate) slots: Option<u64>,
 }
@@ -117,28 +117,28 @@ pub(crate) struct Queue {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Barriers of paper P4, times in any one unit")]
 pub(crate) struct Barrier {
-    /// L; default: 125.6
+    /// L: latency; default: 125.6
     #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     pub(crate) latency: Option<f64>,
-    /// o_s; default: 0.43
+    /// o_s: overhead of a send; default: 0.43
     #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     pub(crate) send_overhead: Option<f64>,
-    /// o_r; default: 123.8
+    /// o_r: overhead of a receive; default: 123.8
     #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     pub(crate) receive_overhead: Option<f64>,
-    /// g; default: 0.22
+    /// g: gap between messages; default: 0.22
     #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     pub(crate) gap: Option<f64>,
     /// n: processes that the combining tree joins into one, their parent one of them; default: 4
     #[arg(long, value_name = "N")]
     pub(crate) members: Option<u32>,
-    /// Processes at most; default: 100
+    /// The largest number of processes; default: 100
     #[arg(long, value_name = "P")]
     pub(crate) most_ranks: Option<u32>,
-    /// Default: printed
+    /// Logarithms of the formulas; default: printed
     #[arg(long, value_enum)]
     pub(crate) logarithms: Option<Logarithms>,
-    /// Default: paper
+    /// Barriers to compare; default: paper
     #[arg(long, value_enum)]
     pub(crate) barriers: Option<Barriers>,
 }
@@ -146,22 +146,22 @@ pub(crate) struct Barrier {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Networks of paper P5")]
 pub(crate) struct Network {
-    /// t_s; default: 65.8
+    /// t_s: start-up time of a message; default: 65.8
     #[arg(long, value_name = "US", allow_negative_numbers = true)]
     pub(crate) startup: Option<f64>,
-    /// t_w, by element of four bytes; default: 0.437
+    /// t_w: time of an element of four bytes; default: 0.437
     #[arg(long, value_name = "US", allow_negative_numbers = true)]
     pub(crate) element_time: Option<f64>,
-    /// p, of the figures; default: 8 (the paper does not say)
+    /// p: processes, for the figures; default: 8 (the paper does not say)
     #[arg(long, value_name = "P")]
     pub(crate) ranks: Option<u32>,
-    /// N at most, of the figures; default: 400
+    /// The largest N, elements in all, for the figures; default: 400
     #[arg(long, value_name = "N")]
     pub(crate) elements: Option<u32>,
 }
 
 impl Model {
-    /// Is every parameter that was given one of `wanted`? A parameter without effect is a mistake.
+    /// Refuses a parameter that was given and is not in `wanted`: it would have no effect.
     pub(crate) fn only(&self, wanted: &[&str]) -> Result<(), Failure> {
         let Self { queue, barrier, network, .. } = self;
         let given = [

@@ -16,10 +16,10 @@ use unisono_model::hockney::{Hockney, Network};
 use unisono_model::logp::LogP;
 use unisono_model::queue::Times;
 
-/// Lines of a figure printed as text, at most.
+/// The most lines of a figure that is printed as text.
 const LINES: usize = 40;
 
-/// Options by which times are set.
+/// Options that set times.
 const QUEUE: [&str; 4] = ["--byte-time", "--set-wait", "--decrement", "--slot-wait"];
 const BARRIER: [&str; 8] = [
     "--latency",

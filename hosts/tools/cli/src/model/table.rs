@@ -1,4 +1,4 @@
-//! The tables.
+//! The tables of `unisono model`.
 
 use super::args::{Model, Table};
 use super::{BARRIER, NETWORK, QUEUE, barriers, hockney, logp, logs, times};
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &Model) -> Result<(), Failure> {
     show(&columns, &rows, remark, args.json)
 }
 
-/// Rows for a person, with a remark below, or an object for each.
+/// Prints rows as a table with a remark below, or a JSON object for each row.
 pub(crate) fn show(columns: &[&str], rows: &[Vec<Value>], remark: &str, as_json: bool) -> Result<(), Failure> {
     let mut text = String::new();
     if as_json {
@@ -66,7 +66,7 @@ pub(crate) fn show(columns: &[&str], rows: &[Vec<Value>], remark: &str, as_json:
 
 type Columns = (Vec<&'static str>, Vec<Vec<Value>>, &'static str);
 
-/// 1152, 4.5, 0.031.
+/// A number for people to read: 1152, 4.5, 0.031.
 fn short(value: f64) -> String {
     if value >= 1000.0 {
         return format!("{value:.0}");

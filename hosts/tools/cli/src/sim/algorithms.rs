@@ -1,4 +1,4 @@
-//! What can be simulated: each collective's algorithms over messages, by name.
+//! The algorithms over messages that can be simulated, by collective and name.
 
 use super::data::{Case, Memory, OP};
 use crate::args::Collective;
@@ -18,7 +18,7 @@ use unisono_kernel::pattern::bagds::{self, Table};
 use unisono_kernel::table;
 use unisono_sim::Endpoint;
 
-/// An algorithm, by the name that it was asked for.
+/// An algorithm, and the name that the user gave.
 #[derive(Clone, Debug)]
 pub(crate) struct Choice {
     pub(crate) name: String,
@@ -27,14 +27,14 @@ pub(crate) struct Choice {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Of all ranks alike.
+    /// A flat algorithm, which treats all ranks alike.
     Flat(Algorithm),
     /// Over the levels of the machine.
     Levels(levels::Algorithm),
 }
 
 impl Choice {
-    /// As a table has it; tables have none over levels.
+    /// The choice as a decision table names it; nothing for algorithms over levels, which tables do not have.
     pub(crate) const fn plan(&self) -> Option<table::Choice> {
         match self.kind {
             Kind::Flat(algorithm) => Some(table::Choice::Messages(algorithm)),
@@ -43,7 +43,7 @@ impl Choice {
     }
 }
 
-/// Algorithms over levels that are worth a row.
+/// Algorithms over levels that `all` includes.
 pub(crate) const fn over_levels(collective: Collective) -> &'static [&'static str] {
     match collective {
         Collective::Bcast | Collective::Reduce => &[
@@ -100,7 +100,7 @@ pub(crate) fn choice(collective: Collective, name: &str) -> Result<Choice, Failu
     Ok(Choice { name: name.into(), kind })
 }
 
-/// What algorithms need to know beside the call.
+/// What algorithms need besides the call.
 #[derive(Debug)]
 pub(crate) struct Tables<'w> {
     line: Line<'w>,
@@ -109,7 +109,7 @@ pub(crate) struct Tables<'w> {
 }
 
 impl<'w> Tables<'w> {
-    /// Those that `choice` needs, in `words`.
+    /// The tables that `choice` needs, in the storage `words`.
     pub(crate) fn new(
         choice: &Choice,
         ranks: u32,
@@ -127,7 +127,7 @@ impl<'w> Tables<'w> {
     }
 }
 
-/// A rank's machine, on its memory; that gets the working memory that the machine needs.
+/// A rank's machine on its memory, to which the machine's working memory is added.
 pub(crate) fn machine<'a>(
     case: &Case,
     rank: Rank,
@@ -201,16 +201,16 @@ fn levels<'a>(
             let exclusive = collective == Collective::Exscan;
             run(levels::scan::plan(groups, rank, bytes, OP, false, exclusive, algorithm)?, memory)
         }
-        // A barrier; `run` has refused what is not simulated.
+        // A barrier; `run` has refused collectives that are not simulated.
         _ => run(levels::barrier::plan(groups, rank, algorithm)?, memory),
     }
 }
 
-/// The machine of a schedule, with working memory for it.
+/// The machine that runs a schedule, with working memory.
 fn run<'a>(plan: impl Schedule + 'a, memory: &'a mut Memory) -> Result<Box<dyn Machine<Endpoint> + 'a>, PlanError> {
     memory.scratch.resize(plan.bytes().scratch as usize, 0);
     let Memory { send, receive, scratch } = memory;
     let memory = msg::Memory { send: Buf::of(send), receive: Buf::of_mut(receive), scratch: Buf::of_mut(scratch) };
-    // SAFETY: the machine borrows the three vectors, so it is given up before they are; nobody else touches them.
+    // SAFETY: the machine borrows the three vectors, so it is dropped before they are; nothing else touches them.
     Ok(Box::new(unsafe { Rounds::of(plan, memory, 1) }?))
 }

@@ -5,25 +5,25 @@ use clap::ValueEnum;
 use std::path::PathBuf;
 use unisono_sim::Dropped;
 
-/// How the nodes hang together.
+/// How the nodes are connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "lowercase")]
 pub(crate) enum Shape {
     /// A blocking switch: one message at a time
     Star,
-    /// A switch that blocks nobody
+    /// A switch that never blocks
     Crossbar,
     /// Two levels of switches
     FatTree,
 }
 
-/// Who is where.
+/// On which nodes ranks are placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "lowercase")]
 pub(crate) enum Placing {
-    /// Neighbours on the same node
+    /// Ranks fill nodes one after the other
     Block,
-    /// Neighbours on different nodes
+    /// Consecutive ranks are on different nodes
     Turns,
 }
 
@@ -35,20 +35,20 @@ pub(crate) struct Sim {
     /// Number of ranks
     #[arg(short = 'n', long, default_value_t = 16, value_name = "N")]
     pub(crate) ranks: u32,
-    /// Nodes, which the ranks fill in blocks; default: one per rank
+    /// Number of nodes; default: one per rank
     #[arg(long, value_name = "N")]
     pub(crate) nodes: Option<u32>,
-    /// Who is where: ranks fill nodes one after the other, or in turns
+    /// On which nodes ranks are placed
     #[arg(long, value_enum, default_value_t = Placing::Block, value_name = "HOW")]
     pub(crate) place: Placing,
     /// Packages in each node, which its ranks fill one after the other
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096), value_name = "N")]
     pub(crate) packages: u32,
-    /// NUMA nodes in each package; default: nodes have no parts
+    /// NUMA nodes in each package; default: none are told apart
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096), value_name = "N")]
     pub(crate) numa: Option<u32>,
-    /// Levels of `levels` algorithms, as NM-SK-ND-SW; default: all. With `all`, adds these algorithms. Several sets,
-    /// separated by commas, are tried one after the other; rows of all but the first end in @NAMES
+    /// Levels for the `levels` algorithms, as NM-SK-ND-SW; default: all. With `--algorithm all`, adds these algorithms.
+    /// Several sets, separated by commas, are tried one after the other; rows of all but the first end in @NAMES
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub(crate) levels: Vec<String>,
     /// Message bytes, separated by commas; KiB and MiB as 8K, 4M
@@ -62,7 +62,7 @@ pub(crate) struct Sim {
     /// The root of a rooted collective
     #[arg(long, default_value_t = 0, value_name = "RANK")]
     pub(crate) root: u32,
-    /// How the nodes hang together
+    /// How the nodes are connected
     #[arg(long, value_enum, default_value_t = Shape::Crossbar)]
     pub(crate) network: Shape,
     /// Fat tree: nodes at a switch of the lower level
@@ -75,7 +75,7 @@ pub(crate) struct Sim {
     /// (docs/explanation/simulator.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) parameters: Option<PathBuf>,
-    /// What chance follows from; with several iterations, of the first one
+    /// Seed of all random choices; with several iterations, of the first one
     #[arg(long, default_value_t = 1, value_name = "S")]
     pub(crate) seed: u64,
     /// Runs, each with the next seed
@@ -99,13 +99,13 @@ pub(crate) struct Sim {
     /// One JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// In JSON, also when each rank was done in the last run
+    /// In JSON, add the time at which each rank was done in the last run
     #[arg(long)]
     pub(crate) per_rank: bool,
     /// A Markdown table: for each length the best flat algorithm, and the best over levels in one piece and in segments
     #[arg(long, conflicts_with_all = ["json", "plot"], requires = "levels")]
     pub(crate) compare: bool,
-    /// Draw the medians over the bytes
+    /// Draw the medians over the bytes into this file
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) plot: Option<PathBuf>,
 }
@@ -113,7 +113,7 @@ pub(crate) struct Sim {
 /// `3`, `3:2`.
 fn parse_dropped(text: &str) -> Result<Dropped, String> {
     let (rank, polls) = text.split_once(':').unwrap_or((text, "0"));
-    let wrong = |e| format!("{text:?} is no RANK or RANK:POLLS: {e}");
+    let wrong = |e| format!("{text:?} is not RANK or RANK:POLLS: {e}");
     Ok(Dropped { rank: rank.parse().map_err(wrong)?, polls: polls.parse().map_err(wrong)? })
 }
 

@@ -1,4 +1,4 @@
-//! What is in a rank's memory before a call, and what must be there after it.
+//! What a rank's memory holds before a call, and what it must hold after it.
 //!
 //! Bytes are bench's: one block of gather, scatter, allgather and alltoall; else the whole vector of one rank, which a
 //! reduce_scatter cuts into equal blocks of one element at least. Reductions are sums of `i32`, which wrap: an element
@@ -16,7 +16,7 @@ pub(crate) const OP: Op = Op::SUM_I32;
 const ELEMENT: usize = 4;
 /// Most bytes of all ranks' inputs and results together.
 const MOST: u64 = 8 << 30;
-/// Seed of what is there before.
+/// Seed of what receive buffers hold before the call.
 const JUNK: u64 = 1_000_003;
 
 /// A call, as all ranks make it.
@@ -48,7 +48,7 @@ impl Case {
         Refusal::check(Argument::Bytes, self.bytes, Bound::AtMost(MOST / self.buffers())).map(|_| ())
     }
 
-    /// Of how many times the bytes all ranks' inputs and results are.
+    /// All ranks' inputs and results together, as a multiple of the case's bytes.
     pub(crate) fn buffers(&self) -> u64 {
         let ranks = u64::from(self.ranks);
         match self.collective {
@@ -78,12 +78,12 @@ impl Case {
             Collective::Reduce => (one, at_root(one)),
             Collective::ReduceScatter => (self.slice() as usize * self.ranks as usize, self.slice() as usize),
             Collective::Allreduce | Collective::Scan | Collective::Exscan => (one, one),
-            // A barrier, and what is not simulated.
+            // A barrier, and collectives that are not simulated.
             _ => (0, 0),
         }
     }
 
-    /// Fills a rank's memory: what it sends, and junk.
+    /// Fills a rank's memory: its data to send, and junk where it receives.
     pub(crate) fn prepare(&self, rank: Rank, memory: &mut Memory) {
         let (send, receive) = self.lengths(rank);
         memory.send.resize(send, 0);
@@ -101,7 +101,7 @@ impl Case {
         }
     }
 
-    /// Is everything there that the call should have left?
+    /// Does the rank's memory hold the right result?
     pub(crate) fn right(&self, rank: Rank, Memory { receive, .. }: &Memory) -> bool {
         let sums = |ranks: u32, first: usize| {
             let mut wanted = vec![0; receive.len()];
@@ -128,7 +128,7 @@ impl Case {
     }
 }
 
-/// Names what goes from one rank to another.
+/// Seed of the data that goes from one rank to another.
 const fn block(from: Rank, to: Rank) -> u64 {
     from as u64 * 65_537 + to as u64
 }

@@ -9,7 +9,7 @@ use unisono_kernel::topology::group::{self, Groups};
 use unisono_kernel::topology::{Level, Levels, Locality};
 use unisono_sim::{Network, Placement, Topology, Unfit};
 
-/// What all rows have in common.
+/// The simulated machine, which all rows have in common.
 #[derive(Debug)]
 pub(crate) struct Machine {
     pub(crate) network: Network,
@@ -19,7 +19,7 @@ pub(crate) struct Machine {
     pub(crate) sets: Vec<Set>,
 }
 
-/// Some levels, by the name that was given.
+/// A set of levels, and the name that the user gave it.
 #[derive(Debug)]
 pub(crate) struct Set {
     pub(crate) name: String,
@@ -35,7 +35,7 @@ pub(crate) struct Storage {
 
 impl Machine {
     pub(crate) fn new(args: &Sim) -> Result<Self, Failure> {
-        let topology = topology(args.network, (args.nodes_per_leaf, args.uplinks));
+        let topology = topology(args.network, args.nodes_per_leaf, args.uplinks);
         let network = network(topology, args.parameters.as_deref())?;
         let nodes = args.nodes.unwrap_or(args.ranks);
         let placement = match args.place {
@@ -62,7 +62,7 @@ impl Machine {
         let mut machine = Self { network, placement, localities, sets: Vec::new() };
         for name in &args.levels {
             let levels: Levels = name.parse().map_err(|e| named(&e))?;
-            // A level that is asked for by name and that nobody shares is a mistake.
+            // A level that the user names and that no ranks share is a mistake.
             let alone = |level| machine.localities.iter().all(|locality| locality.unit(level).is_none());
             if let Some(level) = levels.iter().find(|level| alone(*level)) {
                 return Err(named(&format!("this machine has no {level}: --packages, --numa")));
@@ -76,7 +76,7 @@ impl Machine {
         Ok(machine)
     }
 
-    /// A set that makes the groups of an earlier one is tried once.
+    /// Leaves out each set that makes the same groups as an earlier one.
     fn drop_doubles(&mut self) -> Result<(), Refusal> {
         let mut kept: Vec<(Set, Storage)> = Vec::new();
         for set in std::mem::take(&mut self.sets) {
@@ -90,14 +90,14 @@ impl Machine {
         Ok(())
     }
 
-    /// A node for each rank, and nothing known of switches.
+    /// A node for each rank, without switches.
     pub(super) fn apart(network: Network, ranks: u32) -> Result<Self, Failure> {
         let placement = Placement::blocks(ranks, ranks).map_err(words)?;
         let localities = vec![Locality::NOWHERE; ranks as usize];
         Ok(Self { network, placement, localities, sets: vec![Set::every()] })
     }
 
-    /// Is it the set that rows don't name?
+    /// Is it the first set, whose name rows leave out?
     pub(crate) fn is_first(&self, set: &Set) -> bool {
         self.sets.first().is_some_and(|first| std::ptr::eq(first, set))
     }
@@ -109,7 +109,7 @@ impl Machine {
         Groups::build(&self.localities, set.levels, &mut storage.places, &mut storage.order)
     }
 
-    /// In words.
+    /// The kind of network, in words.
     pub(crate) fn kind(&self) -> String {
         match self.network.topology {
             Topology::Star => "star".into(),
@@ -122,14 +122,14 @@ impl Machine {
 }
 
 impl Set {
-    /// All levels.
+    /// The set of all levels.
     pub(crate) fn every() -> Self {
         Self { name: String::new(), levels: Levels::EVERY }
     }
 }
 
-/// How nodes hang together; fat trees with so many nodes and up-links per leaf switch.
-pub(crate) const fn topology(shape: Shape, (nodes_per_leaf, uplinks): (u32, u32)) -> Topology {
+/// The topology of a shape; `nodes_per_leaf` and `uplinks` are those of a fat tree.
+pub(crate) const fn topology(shape: Shape, nodes_per_leaf: u32, uplinks: u32) -> Topology {
     match shape {
         Shape::Star => Topology::Star,
         Shape::Crossbar => Topology::Crossbar,
@@ -137,7 +137,7 @@ pub(crate) const fn topology(shape: Shape, (nodes_per_leaf, uplinks): (u32, u32)
     }
 }
 
-/// The network of a file, else a cluster of today that hangs together so.
+/// The network in the file `parameters`, if there is one; else `topology` with the default parameters.
 pub(crate) fn network(topology: Topology, parameters: Option<&Path>) -> Result<Network, Failure> {
     let Some(file) = parameters else { return Ok(Network::new(topology)) };
     let named = |e: &dyn std::fmt::Display| Failure::Words(format!("{}: {e}", file.display()));

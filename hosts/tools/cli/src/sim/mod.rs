@@ -27,7 +27,7 @@ use unisono_kernel::msg::levels::Line;
 use unisono_kernel::table::{self, Over};
 use unisono_sim::{Class, Fate, Network, Outcome, Schedule, World};
 
-/// A row of the report: bench's keys, and what the simulator knows beside.
+/// A row of the report: bench's keys, and further ones of the simulator.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     #[serde(flatten)]
@@ -40,7 +40,7 @@ struct Report<'a> {
     ends_ns: Option<Vec<f64>>,
 }
 
-/// What one run sent over links of one class.
+/// Messages and bytes that one run sent over links of one class.
 #[derive(Debug, Serialize)]
 struct Count {
     messages: u64,
@@ -53,8 +53,8 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
         let other = decide::name(other);
         return Err(Failure::Words(format!("{wanted} is not simulated; {other} is, by the same algorithms")));
     }
-    let (collective, known) =
-        messages(args.collective).ok_or_else(|| Failure::Words(format!("{wanted} is no collective over messages")))?;
+    let (collective, known) = messages(args.collective)
+        .ok_or_else(|| Failure::Words(format!("{wanted} is not a collective over messages")))?;
     let machine = Machine::new(args)?;
     let mut rooms: Vec<_> = machine.sets.iter().map(|_| (Storage::default(), vec![0; args.ranks as usize])).collect();
     let groups = machine
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
         let mut choices = Vec::new();
         for name in &chosen {
             let choice = algorithms::choice(args.collective, name)?;
-            // Flat ones know no levels.
+            // Flat algorithms use no levels.
             let sets = if choice.plan().is_some() { 1 } else { lines.len() };
             choices.extend(machine.sets.iter().zip(&lines).take(sets).map(|(set, line)| (choice.clone(), set, *line)));
         }
@@ -162,7 +162,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Do all ranks' buffers together fit so many bytes?
+/// Do all ranks' buffers together have at most `most` bytes?
 pub(crate) fn holds(collective: Collective, ranks: u32, bytes: u64, most: u64) -> bool {
     let case = Case { collective, ranks, bytes, root: 0 };
     bytes.checked_mul(case.buffers()).is_some_and(|all| all <= most)
@@ -172,18 +172,20 @@ pub(crate) fn holds(collective: Collective, ranks: u32, bytes: u64, most: u64) -
 pub(crate) fn price(
     collective: Collective,
     name: &str,
-    of: (u32, u64),
+    ranks: u32,
+    bytes: u64,
     network: Network,
 ) -> Result<Option<f64>, Failure> {
-    let times = times(collective, name, of, network, &[Schedule::default()])?;
+    let times = times(collective, name, ranks, bytes, network, &[Schedule::default()])?;
     Ok(times.and_then(|times| times.first().copied()))
 }
 
-/// The same, once for each schedule.
+/// As [`price`], once for each schedule.
 pub(crate) fn times(
     collective: Collective,
     name: &str,
-    (ranks, bytes): (u32, u64),
+    ranks: u32,
+    bytes: u64,
     network: Network,
     schedules: &[Schedule],
 ) -> Result<Option<Vec<f64>>, Failure> {
@@ -200,7 +202,7 @@ pub(crate) fn times(
     }
 }
 
-/// Runs all iterations; answers their times and the last one's outcome.
+/// Runs all iterations; returns their times and the last one's outcome.
 fn simulate(
     schedules: &[Schedule],
     case: &Case,

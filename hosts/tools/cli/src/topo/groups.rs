@@ -1,4 +1,4 @@
-//! Whose groups: processes on described machines, or real ones on this machine.
+//! The processes whose groups are shown: on described machines, or real ones on this machine.
 
 use super::show;
 use crate::args::Topo;
@@ -36,7 +36,7 @@ pub(super) fn run(args: Topo) -> Result<(), Failure> {
     team::launch(ranks, args.bind.unwrap_or_default(), Vec::new(), &Job::Topo(args))
 }
 
-/// A rank on this machine: tells where it may run; rank 0 reports.
+/// A rank on this machine: it tells rank 0 where it may run; rank 0 prints.
 pub(crate) fn work(team: &mut Team, args: &Topo) -> Result<(), Failure> {
     let all = team.gather(&binding::affinity()?.words().to_vec())?;
     if team.rank() != 0 {
@@ -50,7 +50,7 @@ pub(crate) fn work(team: &mut Team, args: &Topo) -> Result<(), Failure> {
     report(args, &processes)
 }
 
-/// A process on each core of the described machines, machine by machine, up to the number asked for.
+/// A process on each core of the described machines, machine by machine, up to the number that the user gave.
 fn described(args: &Topo, topology: &Topology) -> Result<Processes, Failure> {
     let network = network(args)?;
     let one = ["localhost".to_owned()];

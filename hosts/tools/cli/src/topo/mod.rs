@@ -1,4 +1,4 @@
-//! `unisono topo`: the machine, what a communicator costs, and groups of processes that share units (paper P3).
+//! `unisono topo`: the machine, the memory of a communicator, and groups of processes that share units (paper P3).
 
 mod groups;
 mod show;

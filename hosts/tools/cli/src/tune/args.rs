@@ -5,14 +5,15 @@ use crate::sim::args::Shape;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Measures the collectives between real processes, or with --messages in the simulator. Every cell's choice is set
-/// beside the best algorithm, and each miss above 10 % is printed
+/// Measures the collectives between real processes, or with --messages in the simulator. For every cell the choice is
+/// compared with the best algorithm, and each miss above 10 % is printed
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Tune {
     /// Minutes that measuring may take, roughly
     #[arg(long, default_value_t = 3.0, value_parser = parse_minutes, value_name = "M")]
     pub(crate) minutes: f64,
-    /// Numbers of processes; between them, those of the nearer one hold. Default: 2,4,8; with --messages up to 1024
+    /// Numbers of processes; for numbers between them, the rules of the nearest one hold. Default: 2,4,8; with
+    /// --messages up to 1024
     #[arg(short = 'n', long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(2..), value_name = "LIST")]
     pub(crate) ranks: Vec<u32>,
     /// Collectives; default: all that have several algorithms
@@ -24,11 +25,11 @@ pub(crate) struct Tune {
         default_values = ["8", "64", "512", "4K", "16K", "64K", "256K", "1M"]
     )]
     pub(crate) bytes: Vec<u64>,
-    /// Where to write the table; what was measured goes beside it, as .json. Default: in the user's cache, by the
-    /// topology
+    /// Where to write the table; what was measured goes beside it, as .json. Default: a file in the user's cache, named
+    /// by the topology
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Measure and compare with what is chosen now (built in, or UNISONO_TABLE); write nothing
+    /// Measure, and compare with the present choice (built in, or UNISONO_TABLE); write nothing
     #[arg(long)]
     pub(crate) check: bool,
     /// Measure anew where there is a table of this topology
@@ -51,22 +52,22 @@ pub(crate) struct Tune {
     pub(crate) json: bool,
 }
 
-/// Above none, and at most a day.
+/// Minutes: above 0, and at most a day.
 fn parse_minutes(text: &str) -> Result<f64, String> {
     let minutes: f64 = text.parse().map_err(|e| format!("{e}"))?;
     if minutes > 0.0 && minutes <= 1440.0 { Ok(minutes) } else { Err("must be above 0 and at most 1440".into()) }
 }
 
-/// What one number of processes measures.
+/// What the processes of one run measure.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Work {
     pub(crate) collectives: Vec<Collective>,
     pub(crate) bytes: Vec<u64>,
-    /// For all cells.
+    /// Seconds for all cells together.
     pub(crate) seconds: f64,
-    /// Where rank 0 leaves what it found, in JSON.
+    /// The file into which rank 0 writes what it measured, in JSON.
     pub(crate) found: PathBuf,
-    /// Shows no progress.
+    /// No progress is shown.
     pub(crate) quiet: bool,
 }
 

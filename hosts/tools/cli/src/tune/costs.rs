@@ -1,4 +1,4 @@
-//! What was measured, kept as JSON beside the table that was made of it.
+//! The file of measurements, in JSON, beside the table that was made from them.
 
 use crate::error::Failure;
 use serde::{Deserialize, Serialize};
@@ -18,26 +18,26 @@ pub(crate) struct Costs {
     pub(crate) format: u32,
     /// The topology's hash.
     pub(crate) topology: String,
-    /// What predictions are made of.
+    /// The machine's speeds, for predictions.
     #[serde(default)]
     pub(crate) machine: Speeds,
     pub(crate) cells: Vec<Cell>,
 }
 
-/// How fast the machine is, as far as it was measured.
+/// The machine's speeds, as far as they were measured.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Speeds {
-    /// One way of a cache line.
+    /// Nanoseconds for one way of a cache line.
     pub(crate) line_ns: Option<f64>,
-    /// The turn of a process that yields.
+    /// Nanoseconds for the turn of a process that yields.
     pub(crate) turn_ns: Option<f64>,
-    /// Copying a byte in or out.
+    /// Nanoseconds for copying a byte in or out.
     pub(crate) byte_ns: Option<f64>,
 }
 
 impl Speeds {
-    /// These, and another's where these say nothing.
+    /// These speeds, and `other`'s where one was not measured.
     pub(crate) fn or(self, other: Self) -> Self {
         Self {
             line_ns: self.line_ns.or(other.line_ns),
@@ -46,7 +46,7 @@ impl Speeds {
         }
     }
 
-    /// For the formulas; typical where nothing was measured.
+    /// The speeds for the formulas; typical values where nothing was measured.
     ///
     /// # Errors
     /// A speed is negative or absurd.
@@ -56,7 +56,7 @@ impl Speeds {
     }
 }
 
-/// An algorithm's time in one cell of the sweep: a median, and where it lies with 95 % confidence.
+/// An algorithm's time in one cell of the sweep: a median, and its interval of 95 % confidence.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Cell {
@@ -74,18 +74,18 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// The same call?
+    /// Is it the same call?
     pub(crate) fn is_of(&self, other: &Self) -> bool {
         (&self.over, &self.collective, self.ranks, self.bytes)
             == (&other.over, &other.collective, other.ranks, other.bytes)
     }
 
-    /// Its algorithm, unless the file names one that there is not.
+    /// Its algorithm; nothing if the name in the file is unknown.
     pub(crate) fn plan(&self) -> Option<Choice> {
         Choice::from_name(Over::from_name(&self.over)?, Collective::from_name(&self.collective)?, &self.algorithm)
     }
 
-    /// Half the interval over the median.
+    /// Half of the interval, divided by the median.
     pub(crate) fn spread(&self) -> f64 {
         (self.high_ns - self.low_ns) / (2.0 * self.p50_ns)
     }
@@ -102,10 +102,10 @@ impl Costs {
     /// The version of the file.
     pub(crate) const FORMAT: u32 = 1;
 
-    /// Of a file.
+    /// Reads a file.
     ///
     /// # Errors
-    /// It can't be read, or is of another format, or has times that are none.
+    /// The file can't be read, has another format, or has a time that is negative, absurd or not a number.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let named = |e: &dyn fmt::Display| Failure::Words(format!("{}: {e}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|e| named(&e))?;
@@ -115,12 +115,12 @@ impl Costs {
         }
         let absurd = |cell: &&Cell| ![cell.p50_ns, cell.low_ns, cell.high_ns].iter().all(|ns| (0.0..1e15).contains(ns));
         match costs.cells.iter().find(absurd) {
-            Some(cell) => Err(named(&format!("{cell}: a time is negative, absurd or none"))),
+            Some(cell) => Err(named(&format!("{cell}: a time is negative, absurd or not a number"))),
             None => Ok(costs),
         }
     }
 
-    /// What was measured of an algorithm in this very cell.
+    /// The measurement of an algorithm in exactly this cell.
     pub(crate) fn of(&self, over: Over, collective: Collective, plan: Choice, ranks: u32, bytes: u64) -> Option<&Cell> {
         self.cells.iter().find(|cell| {
             cell.over == over.name()
@@ -142,15 +142,15 @@ pub(crate) fn topology_hash() -> String {
 /// The table of a topology in the user's cache.
 ///
 /// # Errors
-/// There is no home.
+/// Neither XDG_CACHE_HOME nor HOME is set.
 pub(crate) fn cached(topology: &str) -> Result<PathBuf, Failure> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
-    let cache = cache.ok_or_else(|| Failure::Words("no XDG_CACHE_HOME, no HOME: say --output".into()))?;
+    let cache = cache.ok_or_else(|| Failure::Words("neither XDG_CACHE_HOME nor HOME is set: give --output".into()))?;
     Ok(cache.join("unisono").join(format!("{topology}.table")))
 }
 
-/// What was measured stands beside the table.
+/// The file of measurements beside a table.
 pub(crate) fn beside(table: &Path) -> PathBuf {
     table.with_extension("json")
 }

@@ -1,11 +1,11 @@
-//! `unisono tune`: measures the algorithms that there are to choose from, and writes a decision table
+//! `unisono tune`: measures the algorithms of each collective, and writes a decision table
 //! (docs/howto/tuning.md).
 //!
 //! | file | what |
 //! |---|---|
 //! | `work` | a rank's part: repetitions until medians are known well |
 //! | `rules` | from cells to a table, and to misses |
-//! | `costs` | what was measured, as a file; where files are |
+//! | `costs` | the file of measurements, and the paths of files |
 
 pub(crate) mod args;
 pub(crate) mod costs;
@@ -30,7 +30,7 @@ use unisono_posix::decisions::{TABLE, decisions};
 use work::Found;
 pub(crate) use work::work;
 
-/// Bytes of all simulated ranks' buffers together; cells beyond are left out.
+/// The most bytes of all simulated ranks' buffers together; longer cells are left out.
 const MOST: u64 = 1 << 30;
 
 pub(crate) fn run(args: &Tune) -> Result<(), Failure> {
@@ -40,7 +40,9 @@ pub(crate) fn run(args: &Tune) -> Result<(), Failure> {
         (None, false) => cached(&topology)?,
         (None, true) if args.check => cached(&topology)?,
         (None, true) => {
-            return Err(Failure::Words("--messages: a table of the simulator is no machine's: say --output".into()));
+            return Err(Failure::Words(
+                "--messages: a table of the simulator does not belong to a machine: give --output".into(),
+            ));
         }
     };
     if path.exists() && !args.check && !args.force {
@@ -75,7 +77,7 @@ pub(crate) fn run(args: &Tune) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The whole file or none of it.
+/// Writes a file as a whole: an error leaves no part of it.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let named = |e: std::io::Error| Failure::Words(format!("{}: {e}", path.display()));
     if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
@@ -86,7 +88,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     std::fs::rename(&draft, path).map_err(named)
 }
 
-/// The collectives that there is something to choose in.
+/// The collectives with several algorithms, among those that the user named.
 fn collectives(args: &Tune, over: Over) -> Result<Vec<Collective>, Failure> {
     let several = |one: &Collective| decide::stands_for(*one).is_none() && decide::candidates(over, *one).len() > 1;
     if args.collectives.is_empty() {
@@ -100,7 +102,7 @@ fn collectives(args: &Tune, over: Over) -> Result<Vec<Collective>, Failure> {
     }))
 }
 
-/// On real processes, one number of them after the other.
+/// Measures on real processes, for one number of processes after the other.
 fn measure(args: &Tune) -> Result<(Speeds, Vec<Cell>), Failure> {
     let collectives = collectives(args, Over::Segment)?;
     if let Some(bytes) = args.bytes.iter().find(|bytes| !bytes.is_multiple_of(8)) {
@@ -121,7 +123,7 @@ fn measure(args: &Tune) -> Result<(Speeds, Vec<Cell>), Failure> {
         let text = done.and_then(|()| {
             std::fs::read_to_string(&found).map_err(|e| Failure::Words(format!("{}: {e}", found.display())))
         });
-        // A rank that failed left none.
+        // A rank that failed left no file.
         let _ = std::fs::remove_file(&found);
         let found: Found = serde_json::from_str(&text?)?;
         speeds = speeds.or(found.speeds);
@@ -130,9 +132,9 @@ fn measure(args: &Tune) -> Result<(Speeds, Vec<Cell>), Failure> {
     Ok((speeds, cells))
 }
 
-/// In the simulator: exact, since it has no noise.
+/// Times in the simulator, which are exact, since it has no noise.
 fn simulate(args: &Tune) -> Result<Vec<Cell>, Failure> {
-    let topology = sim::topology(args.network, (16, 8));
+    let topology = sim::topology(args.network, 16, 8);
     let network = sim::network(topology, args.parameters.as_deref())?;
     let numbers = if args.ranks.is_empty() { &[2, 4, 8, 16, 64, 256, 1024] } else { &args.ranks[..] };
     let collectives = collectives(args, Over::Messages)?;
@@ -149,8 +151,7 @@ fn simulate(args: &Tune) -> Result<Vec<Cell>, Failure> {
                     let serves = decide::ask(Over::Messages, collective, bytes, ranks)
                         .is_some_and(|ask| plan.applies(&ask).is_ok());
                     let name = plan.to_string();
-                    let Some(ns) =
-                        (if serves { sim::price(collective, &name, (ranks, bytes), network)? } else { None })
+                    let Some(ns) = (if serves { sim::price(collective, &name, ranks, bytes, network)? } else { None })
                     else {
                         continue;
                     };
@@ -174,7 +175,7 @@ fn simulate(args: &Tune) -> Result<Vec<Cell>, Failure> {
     Ok(cells)
 }
 
-/// Says so where the machine is noisy: what is measured stays, with the intervals that it has.
+/// Prints a line if the machine is noisy. The measurements and their intervals stay as they are.
 fn noise(cells: &[Cell]) {
     let noisy = |cell: &&Cell| cell.spread() > 2.0 * work::GOOD;
     let widest = cells.iter().filter(noisy).max_by(|one, other| one.spread().total_cmp(&other.spread()));
@@ -191,7 +192,7 @@ fn noise(cells: &[Cell]) {
     }
 }
 
-/// Every miss, a line each, and how many there are.
+/// Prints every miss on a line, and their number.
 fn report(as_json: bool, calls: &[rules::Call<'_>], table: &[Rule], whose: &str) -> Result<(), Failure> {
     let misses = misses(calls, table);
     for miss in &misses {

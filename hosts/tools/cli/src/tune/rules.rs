@@ -1,13 +1,14 @@
-//! From measured cells to a table: where another algorithm than the present one is better beyond doubt.
+//! From measured cells to a table, which has a rule where another algorithm than the present one is better beyond
+//! doubt.
 
 use super::costs::Cell;
 use crate::error::Failure;
 use unisono_kernel::table::{Ask, Choice, Collective, Over, Rule, Site, Span, select};
 use unisono_table::Table;
 
-/// So much of a time is not worth a rule.
+/// A gain of at most this part of a time gets no rule.
 const WORTH: f64 = 0.03;
-/// A chosen algorithm that takes so much more than the best is a miss.
+/// An algorithm that was chosen and takes longer than the best by more than this part is a miss.
 const MISS: f64 = 0.10;
 
 /// A call, and its algorithms' times.
@@ -39,14 +40,14 @@ impl<'c> Call<'c> {
         self.cells.iter().copied().min_by(|one, other| one.p50_ns.total_cmp(&other.p50_ns))
     }
 
-    /// The time of what a table chooses.
+    /// The time of the algorithm that a table chooses.
     pub(crate) fn chosen(&self, table: &[Rule]) -> Option<&'c Cell> {
         let plan = select(table, &self.ask)?.plan;
         self.cells.iter().copied().find(|cell| cell.plan() == Some(plan))
     }
 
-    /// What should be chosen: the best one, if it is better than the built-in choice by more than the intervals leave
-    /// open, and by enough to be worth a rule.
+    /// The cell of the algorithm that should be chosen: the best one, if its interval is apart from the built-in
+    /// choice's and the gain is worth a rule.
     fn better(&self) -> Option<Choice> {
         let (best, present) = (self.best()?, self.chosen(&[])?);
         let beyond_doubt = best.high_ns < present.low_ns && best.p50_ns < (1.0 - WORTH) * present.p50_ns;
@@ -58,9 +59,9 @@ impl<'c> Call<'c> {
 pub(crate) struct Miss<'c> {
     pub(crate) chosen: &'c Cell,
     pub(crate) best: &'c Cell,
-    /// Of the time of the best.
+    /// The excess, as a part of the best time.
     pub(crate) excess: f64,
-    /// Can the intervals be apart by chance?
+    /// Do the two intervals overlap?
     pub(crate) doubtful: bool,
 }
 
@@ -75,8 +76,8 @@ pub(crate) fn misses<'c>(calls: &[Call<'c>], table: &[Rule]) -> Vec<Miss<'c>> {
     calls.iter().filter_map(miss).collect()
 }
 
-/// The counts for which what was measured at `at` holds: half the way, in ratio, to the measured ones beside it; beyond
-/// the first and the last one nothing is known.
+/// The range for which the measurement at `at` holds: half the way, in ratio, to the next measured numbers on both
+/// sides; nothing is known before the first and after the last one.
 fn around(at: u64, measured: &[u64]) -> Span<u64> {
     let halfway = |one: u64, other: u64| (one as f64 * other as f64).sqrt() as u64;
     let before = measured.iter().copied().filter(|one| *one < at).max();
@@ -84,7 +85,7 @@ fn around(at: u64, measured: &[u64]) -> Span<u64> {
     Span::new(before.map_or(at, |before| halfway(before, at) + 1), after.map_or(at, |after| halfway(at, after)))
 }
 
-/// The rules that make a table of the built-in one: for each number of processes, ranges of bytes.
+/// The rules of a table that differs from the built-in choice: for each number of processes, ranges of bytes.
 pub(crate) fn rules(calls: &[Call<'_>]) -> Result<Table, Failure> {
     let mut rules: Vec<Rule> = Vec::new();
     for call in calls {
@@ -127,7 +128,7 @@ fn needs_commutative(plan: Choice, ask: &Ask) -> bool {
     plan.applies(&Ask { commutative: false, ..*ask }).is_err()
 }
 
-/// The part of a range in which the algorithm serves: the upper end comes down to what it carries.
+/// The part of a range in which the algorithm applies: the upper end is lowered to the most bytes that it takes.
 fn fitting(plan: Choice, ask: &Ask, range: Span<u64>) -> Option<Span<u64>> {
     match plan.applies(&Ask { bytes: range.most, ..*ask }) {
         Ok(()) => Some(range),

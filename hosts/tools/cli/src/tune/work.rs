@@ -1,5 +1,5 @@
-//! A rank's part: repetitions of all algorithms of a cell, by turns, until their medians are known well or the cell's
-//! time is over.
+//! A rank's part: repetitions of all algorithms of a cell, in turn, until their medians are known well or the cell's
+//! time is spent.
 
 use super::args::Work;
 use super::costs::{Cell, Speeds};
@@ -17,7 +17,7 @@ use unisono_kernel::table::Over;
 use unisono_model::stats::Median;
 use unisono_posix::Joined;
 
-/// What it found.
+/// What the ranks measured.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Found {
     pub(super) speeds: Speeds,
@@ -27,12 +27,12 @@ pub(super) struct Found {
 /// Bytes whose copies are timed.
 const COPIED: u64 = 64 << 10;
 
-/// Half an interval over its median that is good enough.
+/// A median is known well if half of its interval, divided by the median, is at most this.
 pub(super) const GOOD: f64 = 0.05;
-/// Level of confidence.
+/// The intervals' level of confidence.
 const LEVEL: f64 = 0.95;
 
-/// The cells of a collective: its lengths that matter.
+/// The lengths of a collective's cells: one cell for a barrier.
 pub(super) fn lengths(collective: Collective, bytes: &[u64]) -> &[u64] {
     if collective == Collective::Barrier { &[0] } else { bytes }
 }
@@ -48,7 +48,7 @@ pub(crate) fn work(team: &mut Team, work: &Work) -> Result<(), Failure> {
     for (collective, bytes) in cells() {
         bar.set_message(format!("{} ranks: {collective:?} {}", team.size(), unisono_plot::bytes(bytes)));
         let share = work.seconds * names(collective).len() as f64 / all as f64;
-        found.extend(cell(team, &mut joined, (collective, bytes), share)?);
+        found.extend(cell(team, &mut joined, collective, bytes, share)?);
         bar.inc(names(collective).len() as u64);
     }
     bar.finish_and_clear();
@@ -60,7 +60,7 @@ pub(crate) fn work(team: &mut Team, work: &Work) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The machine's own speeds, between so many processes.
+/// The machine's speeds between these processes.
 fn speeds(team: &mut Team, joined: &Joined) -> Result<Speeds, Failure> {
     let floors = Floors::measure(team, joined, &[COPIED], false)?;
     let notice = Some(floors.notice());
@@ -69,28 +69,29 @@ fn speeds(team: &mut Team, joined: &Joined) -> Result<Speeds, Failure> {
     Ok(Speeds { line_ns, turn_ns, byte_ns: floors.copies(COPIED).map(byte) })
 }
 
-/// All algorithms of a call that serve it.
+/// Measures all algorithms that apply to a call.
 fn cell(
     team: &mut Team,
     joined: &mut Joined,
-    (collective, bytes): (Collective, u64),
+    collective: Collective,
+    bytes: u64,
     seconds: f64,
 ) -> Result<Vec<Cell>, Failure> {
     let subjects = Subject::by_name(collective, "all", bytes, team.size())?;
     let own = subjects.into_iter().filter(|subject| subject.is_hand_written().is_none());
     let mut contenders =
         own.map(|subject| Contender::join(team, joined, subject, Form::Blocking)).collect::<Result<Vec<_>, _>>()?;
-    // Half of the time for the first look, the rest for what it leaves open.
+    // Half of the time for the first pass, the rest for further ones.
     let plan = Plan { iterations: None, warm: false, budget: seconds * 1e9 / (2 * contenders.len().max(1)) as f64 };
     let begin = Instant::now();
     let mut times: Vec<Vec<f64>> = vec![Vec::new(); contenders.len()];
     loop {
         let more = rate_times(team, joined, &mut contenders, plan)?;
-        times.iter_mut().zip(more).for_each(|(times, (more, _))| times.extend(more));
+        times.iter_mut().zip(more).for_each(|(times, more)| times.extend(more.ns));
         let medians = times.iter().map(|times| Median::new(times, LEVEL)).collect::<Result<Vec<_>, _>>()?;
         let enough = medians.iter().all(|median| median.spread() <= GOOD);
         let over = begin.elapsed().as_secs_f64() >= seconds;
-        // All ranks do what rank 0 says.
+        // All ranks do what rank 0 decides.
         if team.gather(&(enough || over))?.first() != Some(&false) {
             let one = |((contender, median), times): ((&Contender, &Median), &Vec<f64>)| Cell {
                 over: Over::Segment.name().into(),

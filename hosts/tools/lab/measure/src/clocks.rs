@@ -1,11 +1,11 @@
-//! Clocks of processes that share none: what they say is translated into rank 0's time.
+//! Clocks of processes that share no clock: their readings are translated into rank 0's time.
 //!
 //! ```text
 //! rank 0   t₀ ───►              t₁        of many round trips the shortest one: rank r's t lies between t₀ and t₁,
 //! rank r         ───► t ───►              most likely in their middle, and never further off than half the trip
 //! ```
-//! Round trips before and after what is measured give each clock's offset at two moments; between them it goes along a
-//! straight line, so a clock that is too fast is allowed for. This is Cristian's method (Probabilistic clock
+//! Round trips before and after the measurement give each clock's offset at two moments. Between them the offset is
+//! taken from a straight line, which corrects a clock that is too fast. This is Cristian's method (Probabilistic clock
 //! synchronization, 1989) with a line through two readings.
 
 use crate::script::Act;
@@ -13,25 +13,25 @@ use crate::{MeasureError, Stage};
 use unisono_kernel::Rank;
 use unisono_model::ModelError;
 
-/// A clock beside rank 0's.
+/// A clock, compared with rank 0's.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reading {
-    /// What the clock said.
+    /// The clock's reading.
     pub at: f64,
-    /// What is added to it to have rank 0's time.
+    /// Rank 0's time is the reading plus this.
     pub offset: f64,
-    /// How far the offset may be off, either way: half the shortest round trip.
+    /// The offset's greatest error, either way: half the shortest round trip.
     pub bound: f64,
 }
 
 impl Reading {
-    /// From a round trip: rank 0 sent at `begin` and heard at `end`; the other one was at `at`.
+    /// From a round trip: rank 0 sent at `begin` and received at `end`; the other clock read `at` in between.
     fn new(begin: f64, end: f64, at: f64) -> Self {
         Self { at, offset: f64::midpoint(begin, end) - at, bound: (end - begin) / 2.0 }
     }
 }
 
-/// One clock's way between two readings.
+/// One clock between two readings.
 #[derive(Clone, Copy, Debug)]
 struct OneWay(Reading, Reading);
 
@@ -45,7 +45,7 @@ impl OneWay {
     }
 }
 
-/// A stage whose moments are rank 0's: what ranks note, and what they wait for ([`Act::Until`]).
+/// A stage whose times are rank 0's, both those that ranks note and those for which they wait ([`Act::Until`]).
 #[derive(Debug)]
 pub struct Aligned<S> {
     stage: S,
@@ -54,7 +54,7 @@ pub struct Aligned<S> {
 }
 
 impl<S: Stage> Aligned<S> {
-    /// `ranks` clocks of `stage`, each compared by `trips` round trips.
+    /// Compares `ranks` clocks of `stage` by `trips` round trips each.
     ///
     /// # Errors
     /// No round trips; the stage fails.
@@ -75,7 +75,7 @@ impl<S: Stage> Aligned<S> {
         &self.readings
     }
 
-    /// How far two ranks' moments may be apart that are one.
+    /// The greatest error of the time between events on two ranks.
     pub fn bound(&self) -> f64 {
         2.0 * self.readings.iter().map(|reading| reading.bound).fold(0.0, f64::max)
     }

@@ -9,29 +9,29 @@ use unisono_model::ModelError;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum MeasureError {
-    /// Too few samples; times that are no parameters.
+    /// Too few samples, or times that can't be parameters.
     Model(ModelError),
     /// A message failed.
     Poll(Rank, PollError),
-    /// A rank did not come to its script's end.
+    /// A rank did not reach the end of its script.
     Stuck(String),
     /// A thread panicked.
     Panicked(Rank),
-    /// The MPI, or a message of the job's, failed.
+    /// The MPI failed, or one of the job's messages.
     Job(String),
     /// More ranks take part than the job has.
     Ranks {
-        /// So many take part.
+        /// The number of ranks that take part.
         wanted: u32,
-        /// So many there are.
+        /// The number of ranks of the job.
         are: u32,
     },
-    /// Of so few lengths the interval between messages was longer than what a process is busy with each: nothing tells
-    /// the network's gap from the processes' pace.
+    /// At too few lengths the interval between messages was longer than a process is busy with each: the network's gap
+    /// can't be told from the processes' pace.
     Hidden {
-        /// Lengths that tell.
+        /// The number of lengths at which it was longer.
         lengths: usize,
-        /// So many must.
+        /// The number that is needed.
         least: usize,
     },
 }

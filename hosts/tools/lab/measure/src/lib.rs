@@ -1,16 +1,17 @@
-//! Measures a network by messages alone: LogGP's parameters, Hockney's, and what a switch does when all pairs talk.
+//! Measures a network by messages alone: LogGP's parameters, Hockney's, and a switch's bandwidth when all pairs
+//! exchange.
 //!
 //! | file | what |
 //! |---|---|
-//! | `script` | what one process does, as a machine over any point-to-point layer with a clock |
-//! | `stage` | where scripts run: threads, or the simulator, which judges the method |
+//! | `script` | the acts of one process, as a machine over any point-to-point layer with a clock |
+//! | `stage` | where scripts run: threads, or the simulator, whose known parameters test the method |
 //! | `mpi` | where scripts run: the ranks of an MPI job |
 //! | `clocks` | one time for ranks that share no clock |
 //! | `logp` | L, o_s, o_r, g, G by parametrized round trips (paper P4 measured with Netgauge) |
 //! | `network` | t_s and t_w; one pair against all pairs (paper P5) |
-//! | `skew` | how far apart ranks leave a barrier, and a deadline (paper P5) |
+//! | `skew` | how far apart in time ranks leave a barrier, and pass a deadline (paper P5) |
 //!
-//! Times are nanoseconds. Every parameter has an interval of confidence 95 % from repetitions, whatever their
+//! Times are nanoseconds. Every parameter has an interval of 95 % confidence from repetitions, for any
 //! distribution.
 
 pub mod clocks;

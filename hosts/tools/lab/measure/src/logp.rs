@@ -6,13 +6,13 @@
 //!
 //! | parameter | from |
 //! |---|---|
-//! | o_s | (PRTT(n, d, 1) − PRTT(1, 0, 1)) / (n − 1) − d, with d above the round trip: nothing else holds the client up |
+//! | o_s | (PRTT(n, d, 1) − PRTT(1, 0, 1)) / (n − 1) − d, with d above the round trip, so that nothing else delays the client |
 //! | o_r | the time of a receive whose message has been there for long |
 //! | L | PRTT(1, 0, 1)/2 − o_s − o_r |
 //! | g, G | a straight line through I(s) = (PRTT(n, 0, s) − PRTT(1, 0, s)) / (n − 1) = g + (s − 1)·G |
 //!
-//! I(s) is max{o_s, o_r, g + (s − 1)·G}: where the processes are slower than the network, short messages say nothing of
-//! g. So only lengths count whose I(s) is well above both overheads, and g is where their line meets s = 1. Netgauge
+//! I(s) is max{o_s, o_r, g + (s − 1)·G}: where the processes are slower than the network, short messages do not depend
+//! on g. So only lengths count whose I(s) is well above both overheads, and g is where their line meets s = 1. Netgauge
 //! takes all lengths, and finds o for g there.
 //!
 //! A repetition measures everything once; each parameter is the median of the repetitions' values.
@@ -24,16 +24,16 @@ use unisono_model::hockney::{Fit, Weight};
 use unisono_model::logp::LogP;
 use unisono_model::stats::Median;
 
-/// What is measured.
+/// The extent of a measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Repetitions: six at least, or no interval is known.
+    /// Repetitions: at least six, which an interval needs.
     pub repetitions: usize,
-    /// Round trips of a repetition, of which the median counts.
+    /// Round trips of a repetition, whose median is taken.
     pub trips: usize,
     /// n: messages of a train.
     pub train: usize,
-    /// s: lengths for g and G; three at least.
+    /// s: lengths for g and G; at least three.
     pub lengths: Vec<usize>,
 }
 
@@ -60,7 +60,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// As parameters of the models: what noise made negative is 0.
+    /// The parameters for the models; one that noise made negative becomes 0.
     ///
     /// # Errors
     /// A message takes no time at all.
@@ -71,7 +71,7 @@ impl Measured {
     }
 }
 
-/// Of one repetition.
+/// The values of one repetition.
 #[derive(Clone, Copy, Debug)]
 struct Once {
     latency: f64,
@@ -93,8 +93,8 @@ pub fn measure(stage: &mut impl Stage, plan: &Plan) -> Result<Measured, MeasureE
     ModelError::at_least("lengths (s)", plan.lengths.len() as u64, 3)?;
     let mut all = Vec::new();
     let mut hidden = None;
-    // On a busy machine some repetitions show nothing: they are made again, as often as there should be any. The first
-    // one warms up.
+    // On a busy machine some repetitions hide the network's pace: they are made again, at most as often as there are
+    // repetitions. The first one warms up.
     for attempt in 0..=2 * plan.repetitions {
         match once(stage, plan) {
             Ok(once) if attempt > 0 => all.push(once),
@@ -110,7 +110,7 @@ pub fn measure(stage: &mut impl Stage, plan: &Plan) -> Result<Measured, MeasureE
         return Err(hidden);
     }
     let median = |of: fn(&Once) -> f64| {
-        // Noise may put an overhead below nothing.
+        // Noise may make an overhead negative.
         let values: Vec<f64> = all.iter().map(|once| of(once).max(0.0)).collect();
         Median::new(&values, LEVEL)
     };
@@ -149,7 +149,7 @@ fn once(stage: &mut impl Stage, plan: &Plan) -> Result<Once, MeasureError> {
 const LEAST: usize = 6;
 /// Lengths that a line needs.
 const LENGTHS: usize = 3;
-/// So much longer than a process is busy, an interval is the network's.
+/// An interval that is longer than a process is busy by this factor is the network's.
 const ABOVE: f64 = 1.25;
 
 /// (PRTT(n, d, s) − PRTT(1, 0, s)) / (n − 1).
@@ -185,12 +185,12 @@ fn receive(stage: &mut impl Stage, trips: usize, long: f64) -> Result<f64, Measu
     spans(stage.run(vec![client, server])?)
 }
 
-/// A round trip that counts for nothing: both are there.
+/// A round trip that is not timed; after it both ranks have started.
 fn meet() -> (Vec<Act>, Vec<Act>) {
     (vec![Act::Send(1, 1), Act::Receive(1, 1), Act::Flush], vec![Act::Receive(0, 1), Act::Send(0, 1), Act::Flush])
 }
 
-/// The median of the times between the client's notes, two by two: what disturbs some of them does not count.
+/// The median of the times between the client's notes, in pairs, so that disturbances of some do not count.
 fn spans(notes: Vec<Vec<f64>>) -> Result<f64, MeasureError> {
     let client = notes.first().map_or(&[][..], Vec::as_slice);
     let (pairs, _) = client.as_chunks();

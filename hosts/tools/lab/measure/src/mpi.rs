@@ -1,5 +1,5 @@
-//! Scripts on the ranks of an MPI job: each process makes the same measurement, acts out its own script, and hears what all
-//! have noted. So all ranks find the same values, and decide alike.
+//! Scripts on the ranks of an MPI job: each process makes the same measurement, runs its own script, and receives the
+//! times that all ranks noted. So all ranks find the same values, and decide alike.
 
 use crate::script::{Act, Clock, Script};
 use crate::{MeasureError, Stage};
@@ -26,11 +26,11 @@ pub struct Job {
     /// Dropped before the MPI is finalised.
     team: Option<Team>,
     begin: Instant,
-    /// More ranks than cores: who waits gives its core away.
+    /// More ranks than cores: a rank that waits yields its core.
     crowded: bool,
 }
 
-/// Longest that a rank waits for another one.
+/// The longest time that a rank waits for another one.
 const BOUND: Duration = Duration::from_secs(60);
 
 impl Job {
@@ -40,7 +40,7 @@ impl Job {
     /// The loader's; the MPI's.
     ///
     /// # Safety
-    /// The files are what they are said to be; nobody else starts an MPI in this process.
+    /// The files are Unisono's and the MPI's libraries; nothing else starts an MPI in this process.
     pub unsafe fn start(unisono: &CStr, mpi: &CStr) -> Result<Self, AttachError> {
         // SAFETY: the caller's promise.
         let mpi = unsafe { Mpi::load(mpi) }?;
@@ -77,7 +77,7 @@ impl Job {
     }
 }
 
-/// An end of the MPI's messages, with the process's clock.
+/// The endpoint of the MPI's messages, with the process's clock.
 struct Rank<'a> {
     endpoint: &'a mut Endpoint,
     begin: Instant,
@@ -122,7 +122,7 @@ impl Clock for Rank<'_> {
     }
 }
 
-/// Gives the core away where ranks share it: asking after a message is what moves the MPI.
+/// Yields the core where ranks share it. The test of a message makes the MPI's progress.
 #[derive(Debug)]
 struct Waiting {
     crowded: bool,
@@ -137,7 +137,7 @@ impl Relax for Waiting {
     }
 }
 
-/// What failed, in its words.
+/// The text of an error.
 fn failed(error: impl std::fmt::Display) -> MeasureError {
     MeasureError::Job(error.to_string())
 }
@@ -162,7 +162,7 @@ impl Stage for Job {
         let mut wait = SpinThen::new(1000, 0, host);
         drive::run(&mut script, &mut rank, &mut wait).map_err(|stop| failed(AttachError::from(stop)))?;
 
-        // All know how many notes each rank has: blocks of the longest.
+        // All ranks know how many notes each has; blocks have the length of the longest.
         let block = 8 * counts.iter().copied().max().unwrap_or(0);
         let mut mine: Vec<u8> = script.into_notes().into_iter().flat_map(f64::to_ne_bytes).collect();
         mine.resize(block, 0);
@@ -172,7 +172,7 @@ impl Stage for Job {
         // SAFETY: where it fails, the buffers live until the team is dropped: the job can't go on, see below.
         let gathered = unsafe { team.run(plan, &mine, &mut all) };
         if let Err(error) = gathered {
-            // A message may still be under way to or from them.
+            // A message may still be in flight to or from the buffers.
             std::mem::forget((mine, all));
             return Err(failed(error));
         }

@@ -23,7 +23,7 @@ pub fn hockney(stage: &mut impl Stage, lengths: &[usize], repetitions: usize) ->
         }
         let notes = stage.run(vec![client, server])?;
         let (pairs, _) = notes.first().map_or(&[][..], Vec::as_slice).as_chunks();
-        // One point for each length: a stall is no sample of the network.
+        // One point for each length, the median, so that a stall does not count.
         let halves: Vec<f64> = pairs.iter().skip(1).map(|[begin, end]| (end - begin) / 2.0).collect();
         samples.push((length as f64, middle(halves)));
     }
@@ -36,8 +36,8 @@ fn middle(mut times: Vec<f64>) -> f64 {
     times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Star or crossbar: bandwidths, in bytes per nanosecond, of one pair that exchanges, against everyone who exchanges
-/// with everyone, of `bytes` bytes each, `exchanges` in a row, `repetitions` times.
+/// Star or crossbar: compares the bandwidth, in bytes per nanosecond, of one pair that exchanges with that of all ranks
+/// that exchange with each other; `bytes` bytes each, `exchanges` in a row, `repetitions` times.
 ///
 /// # Errors
 /// Fewer than four ranks, fewer than two repetitions; the stage fails.
@@ -60,7 +60,7 @@ pub fn switch(
 }
 
 /// The time in which the first `busy` of `ranks` ranks exchange with each other, each with the next ones in turn: from
-/// the first one's beginning to the last one's end.
+/// the first rank's start to the last one's end.
 fn exchange(stage: &mut impl Stage, ranks: u32, busy: u32, bytes: usize, exchanges: u64) -> Result<f64, MeasureError> {
     let script = |rank: Rank| {
         let mut acts = vec![Act::Note];

@@ -1,4 +1,4 @@
-//! What one process does in a measurement: acts, one after the other, and moments that it notes.
+//! What one process does in a measurement: acts, one after the other, and times that it notes.
 
 use unisono_kernel::Rank;
 use unisono_kernel::data::buffer::Buf;
@@ -8,9 +8,9 @@ use unisono_kernel::machine::p2p::{P2p, P2pError, Tag};
 use unisono_kernel::machine::poll::{Await, Poll, Slot, Source, WaitSet};
 use unisono_kernel::machine::transport::Messages;
 
-/// A context that has a clock beside its messages.
+/// A context with messages and a clock.
 pub trait Clock {
-    /// Nanoseconds since some moment.
+    /// Nanoseconds since a fixed moment.
     fn now(&self) -> f64;
     /// Is busy for so many nanoseconds.
     fn work(&mut self, ns: f64);
@@ -19,9 +19,9 @@ pub trait Clock {
 /// One act.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Act {
-    /// Sends so many bytes; goes on at once.
+    /// Starts a send of so many bytes; does not wait for it.
     Send(Rank, usize),
-    /// Receives so many bytes; goes on when they are there.
+    /// Receives so many bytes, and waits until they are there.
     Receive(Rank, usize),
     /// Is busy for so many nanoseconds.
     Work(f64),
@@ -29,11 +29,12 @@ pub enum Act {
     Until(f64),
     /// Notes the time.
     Note,
-    /// Waits until all that it sent has left.
+    /// Waits until all of its sends are complete.
     Flush,
 }
 
-/// A process that acts out a list. Messages have no content; a process sends from one buffer and receives into another.
+/// A process that performs a list of acts. Messages have no meaningful content; a process sends from one buffer and
+/// receives into another.
 #[derive(Debug)]
 pub struct Script {
     acts: Vec<Act>,
@@ -46,7 +47,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// Of these acts.
+    /// A script of these acts.
     pub fn new(acts: Vec<Act>) -> Self {
         let length = |act: &Act| match *act {
             Act::Send(_, bytes) | Act::Receive(_, bytes) => bytes,
@@ -64,7 +65,7 @@ impl Script {
         }
     }
 
-    /// The moments noted.
+    /// The times that were noted.
     pub fn into_notes(self) -> Vec<f64> {
         self.notes
     }
@@ -106,7 +107,7 @@ impl<X: Messages + Clock> Machine<X> for Script {
                         Some(slot) => slot,
                         None => {
                             let buf = Buf::of_mut(self.to.get_mut(..bytes).unwrap_or_default());
-                            // SAFETY: as above; one receive at a time writes the buffer, and nobody reads it.
+                            // SAFETY: as above; one receive at a time writes the buffer, and nothing reads it.
                             unsafe { x.messages().post_recv(peer, TAG, buf) }.map_err(failed(peer))?
                         }
                     };

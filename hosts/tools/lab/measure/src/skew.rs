@@ -1,5 +1,5 @@
-//! How far apart ranks go on: after a barrier, and at a moment agreed before (paper P5 let them go by a trigger outside the
-//! cluster: 60 µs apart, against 200 µs after MPI_Barrier).
+//! How far apart in time ranks go on: after a barrier, and at a deadline that they agreed before. (Paper P5 used a
+//! trigger outside the cluster: 60 µs apart, and 200 µs after MPI_Barrier.)
 
 use crate::clocks::Aligned;
 use crate::script::Act;
@@ -9,18 +9,18 @@ use unisono_kernel::Rank;
 use unisono_model::ModelError;
 use unisono_model::stats::Median;
 
-/// Last − first, in nanoseconds of rank 0's clock.
+/// The time between the first and the last rank, in nanoseconds of rank 0's clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Skew {
     /// After a barrier by dissemination.
     pub barrier: Median,
     /// After a deadline.
     pub deadline: Median,
-    /// How far the clocks may be apart: what is below it is not known.
+    /// The greatest error of the clocks: a smaller difference is not known.
     pub bound: f64,
 }
 
-/// Of `repetitions` barriers and as many deadlines, `apart` from each other.
+/// Measures `repetitions` barriers and as many deadlines, which are `apart` from each other.
 ///
 /// # Errors
 /// Fewer than six repetitions; the stage fails.
@@ -31,7 +31,7 @@ pub fn measure<S: Stage>(stage: &mut Aligned<S>, repetitions: usize, apart: Dura
     let barriers = (0..ranks).map(|rank| barriers(rank, ranks, repetitions)).collect();
     let barrier = spread(&stage.run(barriers)?, repetitions)?;
     let mut bound = stage.bound();
-    // The first ones pass while the scripts begin, and do not count.
+    // The first ones pass while the scripts start, and do not count.
     let begin = stage.last();
     let deadlines = (1..=repetitions + LEAST)
         .flat_map(|number| [Act::Until(begin + number as f64 * apart.as_nanos() as f64), Act::Note]);
@@ -45,7 +45,7 @@ pub fn measure<S: Stage>(stage: &mut Aligned<S>, repetitions: usize, apart: Dura
 /// Repetitions that an interval needs.
 const LEAST: usize = 6;
 
-/// Barriers by dissemination, each with its end noted.
+/// Barriers by dissemination; the end of each is noted.
 fn barriers(rank: Rank, ranks: u32, repetitions: usize) -> Vec<Act> {
     let mut acts = Vec::new();
     for _ in 0..repetitions {
@@ -59,7 +59,7 @@ fn barriers(rank: Rank, ranks: u32, repetitions: usize) -> Vec<Act> {
     acts
 }
 
-/// Last − first of each repetition.
+/// The time between the first and the last rank, in each repetition.
 fn spread(notes: &[Vec<f64>], repetitions: usize) -> Result<Median, MeasureError> {
     let of = |at: usize| notes.iter().filter_map(move |notes| notes.get(at)).copied();
     let spreads: Vec<f64> =

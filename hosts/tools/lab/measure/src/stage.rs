@@ -14,10 +14,10 @@ use unisono_sim::{Endpoint, Network, Placement, Schedule, Time, World};
 
 /// Runs a script on each rank, all at once.
 pub trait Stage {
-    /// The moments that each rank noted.
+    /// Runs the scripts; returns the times that each rank noted.
     ///
     /// # Errors
-    /// A message fails, or a rank does not come to its end.
+    /// A message fails, or a rank does not reach the end of its script.
     fn run(&mut self, scripts: Vec<Vec<Act>>) -> Result<Vec<Vec<f64>>, MeasureError>;
 }
 
@@ -39,7 +39,7 @@ impl Default for Threads {
     }
 }
 
-/// Looks at what is awaited before the core is given to others, who may be those that are waited for.
+/// The number of looks at an awaited message before the core is yielded to other ranks, which may be the awaited ones.
 const SPINS: u32 = 1000;
 
 struct Thread {
@@ -113,7 +113,7 @@ pub struct Simulated {
     network: Network,
     /// Seed, delays and so on; each run takes the next seed.
     schedule: Schedule,
-    /// When the next run begins: clocks go on.
+    /// The time at which the next run begins: clocks go on.
     begin: f64,
 }
 
@@ -124,7 +124,7 @@ impl Simulated {
     }
 }
 
-/// A rank's end of the simulated network, and when its run began.
+/// A rank's endpoint of the simulated network, and the time at which its run began.
 struct Virtual(Endpoint, f64);
 
 impl Messages for Virtual {

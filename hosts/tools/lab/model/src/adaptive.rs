@@ -5,10 +5,10 @@ use crate::logp::LogP;
 use crate::{Bound, ModelError};
 use std::collections::HashMap;
 
-/// Times of formulas that differ by less than this, of one, are equal.
+/// Times of formulas are equal if their relative difference is below this.
 const EQUAL: f64 = 1e-9;
 
-/// What was chosen for a size.
+/// The choice for a number of processes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Choice {
     /// The barrier with the least time; of several, the one registered first.
@@ -22,15 +22,15 @@ pub struct Choice {
 pub struct Share {
     /// The barrier.
     pub barrier: Barrier,
-    /// For so many sizes.
+    /// The number of sizes for which it was chosen.
     pub sizes: u32,
-    /// Of all sizes, 0 to 1.
+    /// The part of all sizes, 0 to 1.
     pub share: f64,
     /// The least and the greatest such size.
     pub span: Option<(u32, u32)>,
 }
 
-/// The registered barriers, and what was chosen so far.
+/// The registered barriers, and the choices so far.
 #[derive(Clone, Debug)]
 pub struct Adaptive {
     logp: LogP,
@@ -44,7 +44,7 @@ impl Adaptive {
     /// Chooses among `barriers` by measured parameters.
     ///
     /// # Errors
-    /// There is no barrier, or one with an absurd arity.
+    /// There are no barriers, or one has an absurd arity.
     pub fn new(logp: LogP, barriers: &[Barrier], logs: Logs) -> Result<Self, ModelError> {
         let Some((first, others)) = barriers.split_first() else {
             return Err(ModelError { argument: "registered barriers", value: 0.0, bound: Bound::AtLeast(1.0) });
@@ -61,7 +61,7 @@ impl Adaptive {
     /// The barrier for a communicator of `ranks` processes; computed once for each size.
     ///
     /// # Errors
-    /// There is no process.
+    /// `ranks` is 0.
     pub fn choose(&mut self, ranks: u32) -> Result<Choice, ModelError> {
         if let Some(choice) = self.chosen.get(&ranks) {
             return Ok(*choice);
@@ -79,11 +79,12 @@ impl Adaptive {
         Ok(best)
     }
 
-    /// The barriers whose times are at most `tolerance` of the least one above it, the least first: LogP leaves out that latencies
-    /// vary, and does not tell these apart; measuring them does.
+    /// The barriers whose times exceed the least one by at most the part `tolerance` of it, in the order of their
+    /// times. LogP leaves out that latencies vary, so it does not tell which of these is the fastest; a measurement
+    /// does.
     ///
     /// # Errors
-    /// There is no process; `tolerance` is negative.
+    /// `ranks` is 0; `tolerance` is negative.
     pub fn near(&self, ranks: u32, tolerance: f64) -> Result<Vec<Choice>, ModelError> {
         ModelError::check("tolerance", tolerance, Bound::AtLeast(0.0))?;
         let of = |barrier: Barrier| Ok(Choice { barrier, time: barrier.time(&self.logp, ranks, self.logs)? });

@@ -13,7 +13,7 @@
 //! | Bruck | p⌈log2 p⌉ transfers, (p−1)N in all | ⌈log2 p⌉ rounds, (p−1)N/p in all |
 //!
 //! The paper's formulas for BAGDS are lost from its text; the bound is what its words give ("at most 2(p/2)²
-//! transfers", volumes that double by level, level ⌈i/(p/2)⌉), with the cap that nobody sends more than N. Its (p −
+//! transfers", volumes that double by level, level ⌈i/(p/2)⌉), with the cap that no process sends more than N. Its (p −
 //! 1)² for the direct exchange is less than the p(p − 1) blocks that have to arrive, and on a crossbar it lets
 //! transfers wait that need not. The paper sets an allgather beside MPI_Alltoall, which is personalised: here all are
 //! allgathers.
@@ -24,7 +24,7 @@ use crate::{Bound, ModelError};
 use unisono_kernel::error::Refusal;
 use unisono_kernel::pattern::bagds::{Masks, work_words};
 
-/// Processes that a schedule is computed for at most.
+/// The largest number of processes for which a schedule is computed.
 const MOST: u32 = 4096;
 
 /// Two partners of a stage: each sends what the other lacks.
@@ -46,7 +46,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// BAGDS's, with the first partner found, and a stage's end where a scan finds no further pair.
+    /// BAGDS's schedule, which takes the first partner found; a stage ends where a scan finds no further pair.
     ///
     /// # Errors
     /// No process, or more than 4096.
@@ -71,7 +71,7 @@ impl Schedule {
         Ok(Self { ranks, stages })
     }
 
-    /// Transfers that carry something.
+    /// The number of transfers that are not empty.
     pub fn transfers(&self) -> u64 {
         let directions = self.stages.iter().flatten().flat_map(|exchange| [exchange.blocks.0, exchange.blocks.1]);
         directions.filter(|&blocks| blocks > 0).count() as u64
@@ -112,7 +112,7 @@ impl Algorithm {
         }
     }
 
-    /// What it costs `ranks` processes on `network`.
+    /// Its time among `ranks` processes on `network`.
     ///
     /// # Errors
     /// No process, or more than 4096.
@@ -158,9 +158,9 @@ fn scheduled(schedule: &Schedule, network: Network) -> Cost {
 /// startups·t_s + volume·N·t_w.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// Start-ups that follow one another.
+    /// The number of start-ups that follow one another.
     pub startups: f64,
-    /// Elements that follow one another, by N.
+    /// Elements that follow one another, divided by N.
     pub volume: f64,
 }
 
@@ -170,8 +170,8 @@ impl Cost {
         self.startups * hockney.startup() + self.volume * elements * hockney.element()
     }
 
-    /// The N above 0 where both take the same time; below it, who has fewer start-ups is faster. `None`: one of them is
-    /// never slower.
+    /// The N above 0 where both take the same time; below it, the one with fewer start-ups is faster. `None`: one of
+    /// them is never slower.
     pub fn crossing(&self, other: &Self, hockney: &Hockney) -> Option<f64> {
         let elements =
             (self.startups - other.startups) * hockney.startup() / ((other.volume - self.volume) * hockney.element());
@@ -202,7 +202,7 @@ mod tests {
     }
 
     /// "If at most one is left unpaired": true of all stages only where p or p + 1 is a power of two; elsewhere the
-    /// printed rule waits for pairs that nobody can make.
+    /// printed rule waits for pairs that no two processes can make.
     #[test]
     fn the_printed_end_of_a_stage_is_seldom_reached() {
         for ranks in 1..=130u32 {
@@ -282,8 +282,8 @@ mod tests {
     }
 
     proptest! {
-        /// Pairs of a stage are disjoint, nobody sends what he has not, all end with everything; the printed bound on
-        /// transfers holds.
+        /// Pairs of a stage are disjoint, no process sends a block that it does not have, all end with all blocks; the
+        /// printed bound on transfers holds.
         #[test]
         fn schedules_complete(ranks in 1u32..130) {
             let schedule = Schedule::new(ranks).unwrap();

@@ -10,7 +10,7 @@
 //! | dissemination | max{f_r, f_s, M}·R | P4 |
 //! | tournament | 2D | derived |
 //! | Bruck, radix r | Σ over rounds of X(messages of the round) | derived |
-//! | Brooks' butterfly | R·X(1), or R·X(2) if P is no power of two | derived |
+//! | Brooks' butterfly | R·X(1), or R·X(2) if P is not a power of two | derived |
 //!
 //! D = o_s + (log2 P − 1)·t_s + L + o_r is the release down a binomial tree.
 //!
@@ -21,11 +21,11 @@
 //!
 //! **Derived.** *Tournament* (Hensgen, Finkel, Manber 1988): in round k the loser, which has won k − 1 rounds, sends
 //! to the winner; that is a binomial tree upwards, and the champion wakes the others down the same tree.
-//! *X(k)*, an exchange in which everyone sends k messages and then receives k: o_s + o_r +
+//! *X(k)*, an exchange in which every process sends k messages and then receives k: o_s + o_r +
 //! max{L + (k−1)·max{f_s, f_r}, (k−1)(f_s + f_r)}: messages queue up in whichever of sending and receiving is
 //! slower, and a process that still sends does not receive; at least k·max{f_s, f_r} lie between two rounds.
-//! *Bruck* (1997): in round i, everyone sends to those j·r^i ahead, j = 1…r−1, as far as below P; radix 2 is
-//! dissemination mirrored. *Brooks* (1986): partners i xor 2^k; if P is no power of two, processes stand in for the
+//! *Bruck* (1997): in round i, every process sends to those j·r^i ahead, j = 1…r−1, as far as below P; radix 2 is
+//! dissemination mirrored. *Brooks* (1986): partners i xor 2^k; if P is not a power of two, processes stand in for the
 //! missing ones and send and receive up to two messages in a round, which is taken as two in every round: an upper
 //! bound.
 
@@ -54,7 +54,7 @@ pub enum Barrier {
     Tournament,
     /// Bruck's algorithm.
     Bruck {
-        /// Each round multiplies what a process knows of by this.
+        /// Each round multiplies the number of processes of which a process knows by this.
         radix: u32,
     },
     /// Brooks' butterfly.
@@ -116,7 +116,7 @@ impl Barrier {
         Self::Butterfly,
     ];
 
-    /// Is the arity one that this barrier can have?
+    /// Checks the barrier's arity.
     ///
     /// # Errors
     /// Groups of fewer than two, no children, radix below two.
@@ -130,10 +130,10 @@ impl Barrier {
         ModelError::count(argument, value.into(), least).map(|_| self)
     }
 
-    /// The time from the first process's coming (all come at once) to the last one's leaving, in `logp`'s unit.
+    /// The time from the moment when all processes enter to the moment when the last one leaves, in `logp`'s unit.
     ///
     /// # Errors
-    /// [`Self::check`] refuses, or there is no process.
+    /// [`Self::check`] refuses, or `ranks` is 0.
     pub fn time(self, logp: &LogP, ranks: u32, logs: Logs) -> Result<f64, ModelError> {
         self.check()?;
         ModelError::count("ranks (P)", ranks.into(), 1)?;
@@ -145,7 +145,7 @@ impl Barrier {
         Ok(match self {
             Self::Central => 2.0 * message + others * (between + logp.send_interval()),
             Self::CombiningGroups { members } => {
-                // A group has no more members than there are processes; the print does not say so.
+                // A group has at most as many members as there are processes; the paper does not say so.
                 let n = if logs == Logs::Rounds { members.min(ranks) } else { members };
                 (message + between * f64::from(n - 2)) * logs.log(ranks, n) + down(logp, logs.log(ranks, 2))
             }
@@ -179,11 +179,11 @@ impl fmt::Display for Barrier {
     }
 }
 
-/// When ranks of the central counter are through, paper P4: rank 0 at 2o_s + o_r + L + (P−2)(f_r + f_s), rank i at
-/// 2M + (P−2)·f_r + (i−1)·f_s.
+/// The time at which a rank leaves the central counter's barrier, by paper P4: rank 0 at 2o_s + o_r + L + (P−2)(f_r +
+/// f_s), rank i at 2M + (P−2)·f_r + (i−1)·f_s.
 ///
 /// # Errors
-/// There are fewer than two processes, or `rank` is none of them.
+/// There are fewer than two processes, or `rank` is not one of them.
 pub fn central_end(logp: &LogP, ranks: u32, rank: u32) -> Result<f64, ModelError> {
     ModelError::count("ranks (P)", ranks.into(), 2)?;
     ModelError::check("rank (i)", rank.into(), crate::Bound::AtMost(f64::from(ranks - 1)))?;

@@ -20,7 +20,7 @@ pub struct ChiSquare {
 }
 
 impl ChiSquare {
-    /// Is the model not refuted at significance `alpha`?
+    /// Does the model pass at significance `alpha`, that is, is it not refuted?
     pub fn agrees(&self, alpha: f64) -> bool {
         self.probability >= alpha
     }
@@ -53,7 +53,7 @@ pub fn pearson(measured: &[f64], model: &[f64], estimated: u32) -> Result<ChiSqu
     ChiSquare::new(terms, measured.len(), estimated)
 }
 
-/// The test that has no unit, Σ ((O − E) / σ)², σ each measured value's standard error.
+/// The test whose statistic does not depend on the unit, Σ ((O − E) / σ)², σ each measured value's standard error.
 ///
 /// # Errors
 /// As [`pearson`]; a standard error is not positive.

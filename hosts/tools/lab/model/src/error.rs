@@ -32,7 +32,7 @@ pub struct ModelError {
 const LARGEST: f64 = 1e15;
 
 impl ModelError {
-    /// Is `value` acceptable under `bound`? No NaN is.
+    /// Is `value` within `bound`? A NaN never is.
     pub(crate) fn check(argument: &'static str, value: f64, bound: Bound) -> Result<f64, Self> {
         let ok = match bound {
             Bound::AtLeast(b) => value >= b,
@@ -50,13 +50,13 @@ impl ModelError {
         Self::check(argument, value, Bound::AtMost(LARGEST))
     }
 
-    /// A time that is divided by.
+    /// A time that is used as a divisor: it must be above 0.
     pub(crate) fn positive(argument: &'static str, value: f64) -> Result<f64, Self> {
         Self::check(argument, value, Bound::Above(0.0))?;
         Self::check(argument, value, Bound::AtMost(LARGEST))
     }
 
-    /// A number of things of which there must be at least so many: for measurements that models are made of.
+    /// A number that must be at least `least`, for the measurements from which models are made.
     ///
     /// # Errors
     /// There are fewer.

@@ -13,7 +13,7 @@ use crate::{Bound, ModelError};
 pub struct Series {
     /// Its name.
     pub name: String,
-    /// Has it the axis on the right, in the same unit?
+    /// Does it use the axis on the right, in the same unit?
     pub right: bool,
     /// x against y.
     pub points: Vec<(f64, f64)>,
@@ -22,7 +22,7 @@ pub struct Series {
 /// A figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// What it shows, with its parameters.
+    /// The title, with the figure's parameters.
     pub title: String,
     /// Name of the horizontal axis.
     pub x: &'static str,
@@ -44,7 +44,7 @@ impl Series {
     }
 }
 
-/// Between two fragments of figures 4 and 8, in bytes.
+/// The step between two fragments of figures 4 and 8, in bytes.
 const STEP: u64 = 512;
 
 fn milliseconds(nanoseconds: f64) -> f64 {
@@ -81,7 +81,7 @@ pub fn p1_6(times: &Times, message: u64, fragment: u64) -> Result<Figure, ModelE
     Ok(Figure { title, x: "slots, s", y: "ms", series: vec![Series::new("t(m, s)", points)] })
 }
 
-/// P1, figure 8: the saw of t(m, s) over f where s is fixed. `times` in nanoseconds.
+/// P1, figure 8: the sawtooth of t(m, s) over f where s is fixed. `times` in nanoseconds.
 ///
 /// # Errors
 /// There are no slots.

@@ -1,6 +1,6 @@
 //! Paper P5's network: Hockney's T(L) = t_s + L·t_w, and whether its switch blocks.
 //!
-//! L counts elements of 4 bytes in the paper; here it is whatever the samples count.
+//! L counts elements of 4 bytes in the paper; here it has the unit of the samples.
 
 use crate::stats::student_two_sided;
 use crate::{Bound, ModelError};
@@ -19,14 +19,14 @@ impl Hockney {
     /// t_s and t_w.
     ///
     /// # Errors
-    /// One of them is negative, absurd or no number, or t_w is 0.
+    /// One of them is negative, absurd or not a number, or t_w is 0.
     pub fn new(startup: f64, element: f64) -> Result<Self, ModelError> {
         ModelError::time("start-up (t_s)", startup)?;
         ModelError::positive("time per element (t_w)", element)?;
         Ok(Self { startup, element })
     }
 
-    /// As the paper finds them: from the times of two lengths.
+    /// The parameters from the times of two lengths, as in the paper.
     ///
     /// # Errors
     /// The second length is not above the first, or the times give no sound parameters.
@@ -62,10 +62,10 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// What a sample weighs.
+/// The weight of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Weight {
-    /// All alike: errors are of one size, whatever the length.
+    /// All weights are equal: errors have one size at every length.
     Equal,
     /// 1/T²: errors are a share of the time. Over sizes of several decades t_s needs this.
     #[default]
@@ -77,11 +77,11 @@ pub enum Weight {
 pub struct Fit {
     /// Estimate of t_s.
     pub startup: f64,
-    /// Where t_s lies, at the level asked for.
+    /// The interval of t_s, at the level asked for.
     pub startup_interval: Interval,
     /// Estimate of t_w.
     pub element: f64,
-    /// Where t_w lies.
+    /// The interval of t_w.
     pub element_interval: Interval,
     /// Standard deviation of the samples about the line: a time, or with relative weights a share of the time.
     pub deviation: f64,
@@ -91,7 +91,7 @@ impl Fit {
     /// Least squares through (elements, time), with intervals of confidence `level` by Student's distribution.
     ///
     /// # Errors
-    /// Fewer than three samples, all of one length, a length or time that is negative, absurd or no number (with
+    /// Fewer than three samples, all of one length, a length or time that is negative, absurd or not a number (with
     /// relative weights, a time of 0), a level not between 0 and 1.
     pub fn new(samples: &[(f64, f64)], weight: Weight, level: f64) -> Result<Self, ModelError> {
         ModelError::count("samples", samples.len() as u64, 3)?;
@@ -179,14 +179,14 @@ pub enum Network {
     Crossbar,
 }
 
-/// Which network measurements speak for.
+/// The kind of network that measurements show.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
-    /// `None`: the interval has both, measure more.
+    /// `None`: the interval contains the limit between both; more measurements are needed.
     pub network: Option<Network>,
     /// Bandwidth of all pairs ÷ of one pair: about 1 on a star, up to ⌊p/2⌋ on a crossbar.
     pub ratio: f64,
-    /// Where it lies, at the level asked for.
+    /// The ratio's interval, at the level asked for.
     pub interval: Interval,
     /// √⌊p/2⌋: below it is a star. The paper knows "equal" only; "else a crossbar" is our inference.
     pub limit: f64,
@@ -210,7 +210,7 @@ fn logs(argument: &'static str, values: &[f64]) -> Result<(f64, f64), ModelError
 ///
 /// # Errors
 /// Fewer than four processes (two disjoint pairs), fewer than two samples of a kind, a sample that is not positive, a
-/// level that is none.
+/// level that is not between 0 and 1.
 pub fn tell(ranks: u32, one: &[f64], all: &[f64], level: f64) -> Result<Verdict, ModelError> {
     ModelError::count("ranks (p)", ranks.into(), 4)?;
     confidence(level)?;

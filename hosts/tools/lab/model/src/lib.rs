@@ -1,12 +1,12 @@
-//! Models of the papers as pure functions: what an operation should take, from measured parameters.
+//! Models of the papers as pure functions: the time of an operation, from measured parameters.
 //!
 //! Nothing here measures or runs anything. [`logp`] and [`barrier`] are paper P4's, [`adaptive`] its
 //! AdaptiveBarrierLogP, [`chi2`] its test of model against measurement; [`queue`] is paper P1's queue of
 //! slots; [`segment`] predicts the algorithms over a segment from such parameters (ours); [`hockney`] and [`bagds`] are
 //! paper P5's network and its block all-to-all. [`figure`] puts the papers' figures together that follow from formulas
-//! alone. docs/explanation/papers.md sets them beside the papers.
+//! alone. docs/explanation/papers.md compares them with the papers.
 //!
-//! Times have no unit of their own: an answer is in the unit of the parameters.
+//! Times have no unit of their own: a result is in the unit of the parameters.
 
 #![forbid(unsafe_code)]
 

@@ -16,13 +16,13 @@ impl LogP {
     /// Paper P4's parameters, of its figure 6 (it names no unit).
     pub const PAPER: Self = Self { latency: 125.6, send: 0.43, receive: 123.8, gap: 0.22, byte_gap: 0.0 };
 
-    /// Lines between cores of a server of today, in nanoseconds: see [`crate::segment::Machine::typical`].
+    /// Cache lines between cores of a present-day server, in nanoseconds: see [`crate::segment::Machine::typical`].
     pub(crate) const TYPICAL: Self = Self { latency: 50.0, send: 5.0, receive: 15.0, gap: 20.0, byte_gap: 0.1 };
 
     /// L, o_s, o_r and g, all in one unit. G is 0: messages are as short as a flag.
     ///
     /// # Errors
-    /// One of them is negative, absurd or no number, or a message takes no time at all.
+    /// One of them is negative, absurd or not a number, or a message takes no time at all.
     pub fn new(latency: f64, send: f64, receive: f64, gap: f64) -> Result<Self, ModelError> {
         ModelError::time("latency (L)", latency)?;
         ModelError::time("send overhead (os)", send)?;
@@ -35,7 +35,7 @@ impl LogP {
     /// The same with LogGP's G, the time between two bytes of a message.
     ///
     /// # Errors
-    /// G is negative, absurd or no number.
+    /// G is negative, absurd or not a number.
     pub fn with_byte_gap(self, byte_gap: f64) -> Result<Self, ModelError> {
         ModelError::time("gap per byte (G)", byte_gap)?;
         Ok(Self { byte_gap, ..self })
@@ -66,7 +66,7 @@ impl LogP {
         self.byte_gap
     }
 
-    /// One short message, from its sending to its having been received: o_s + L + o_r.
+    /// One short message, from the start of its send to the end of its receive: o_s + L + o_r.
     pub fn message(&self) -> f64 {
         self.send + self.latency + self.receive
     }
@@ -94,17 +94,17 @@ impl LogP {
     /// A process sends `n` messages: o_s + (n − 1)·max{o_s, g}.
     ///
     /// # Errors
-    /// There is none.
+    /// `n` is 0.
     pub fn send_all(&self, n: u64) -> Result<f64, ModelError> {
         ModelError::count("messages (n)", n, 1)?;
         Ok(self.send + (n - 1) as f64 * self.send_interval())
     }
 
     /// A process receives `n` messages, from the first one's sending, as the paper prints it:
-    /// o_s + L + o_r + (n − 1)·max{o_s, g}, where one sender is what holds them up.
+    /// o_s + L + o_r + (n − 1)·max{o_s, g}, where one sender is the bottleneck.
     ///
     /// # Errors
-    /// There is none.
+    /// `n` is 0.
     pub fn receive_all(&self, n: u64) -> Result<f64, ModelError> {
         ModelError::count("messages (n)", n, 1)?;
         Ok(self.message() + (n - 1) as f64 * self.send_interval())

@@ -1,8 +1,9 @@
-//! Paper P1's model of a broadcast through a queue of slots (its sections 5.2 and 5.3), and what it recommends.
+//! Paper P1's model of a broadcast through a queue of slots (its sections 5.2 and 5.3), and the paper's rules for f and
+//! s.
 //!
 //! A message of m bytes goes through s slots of f bytes, b = f·s, split into q sets. t: copying one byte; t_WO: a
-//! reader's wait until a set is opened; t_A: its atomic decrement; t_W: its wait to be told of a slot. t_WO and t_W
-//! grow with p, linearly for flat trees and chains, logarithmically for k-ary and k-nomial ones.
+//! reader's wait until a set is opened; t_A: its atomic decrement; t_W: its wait for the notification of a slot. t_WO
+//! and t_W grow with p, linearly for flat trees and chains, logarithmically for k-ary and k-nomial ones.
 //!
 //! | queue | time |
 //! |---|---|
@@ -16,7 +17,7 @@
 //! going on, t_C at each reuse of the queue, is gone; once, at the start, a reader waits for the first fragment. Each
 //! set of b/q bytes costs its opening and its decrement. The print multiplies the whole bracket by q: q⌈m/b⌉(t_WO +
 //! t_A + t_C) and so on. Sets would then cost time always, against the paper's own figure 3 and text
-//! ([`Times::sets_printed`]). Where m is no multiple of b, its q⌈m/b⌉ counts sets that are never opened; ⌈qm/b⌉ does
+//! ([`Times::sets_printed`]). Where m is not a multiple of b, its q⌈m/b⌉ counts sets that are never opened; ⌈qm/b⌉ does
 //! not.
 
 use crate::{Bound, ModelError};
@@ -30,7 +31,7 @@ pub struct Times {
     notify: f64,
 }
 
-/// Slots, their bytes and a page's are absurd above this: 2⁴⁰.
+/// The bound of the number of slots, of a slot's bytes and of a page's: 2⁴⁰. More is absurd.
 const MOST: f64 = (1u64 << 40) as f64;
 
 /// A message, and the queue that it goes through.
@@ -56,7 +57,7 @@ impl Queue {
     /// ⌈4p/w⌉ pages instead of the first w where `leaders` needs more than one.
     ///
     /// # Errors
-    /// [`Self::check`] refuses, there is no process or no page.
+    /// [`Self::check`] refuses, or the number of processes or the page is 0.
     pub fn segment_bytes(&self, ranks: u32, page: u64) -> Result<u128, ModelError> {
         self.check()?;
         ModelError::count("ranks (p)", ranks.into(), 1)?;
@@ -67,7 +68,7 @@ impl Queue {
         Ok(leaders + page * sets + ranks * slots * (page + fragment.next_multiple_of(page)))
     }
 
-    /// Does the queue have slots, of bytes, that sets can share out?
+    /// Checks that the queue has slots, that slots have bytes, and that the sets have equal numbers of slots.
     ///
     /// # Errors
     /// No bytes in a slot, no slots, more than 2⁴⁰ of them, no sets, or sets of different size.
@@ -80,12 +81,12 @@ impl Queue {
     }
 }
 
-/// What a time is made of.
+/// The terms of a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Terms {
     /// Openings and decrements: (t_WO + t_A) for each use of a set.
     pub overhead: f64,
-    /// Copies that a reader waits for and nobody overlaps.
+    /// Copies for which a reader waits and which overlap with nothing.
     pub wait: f64,
     /// ⌈m/f⌉·t_W.
     pub notices: f64,
@@ -111,7 +112,7 @@ impl Times {
     /// t, t_WO, t_A and t_W.
     ///
     /// # Errors
-    /// One of them is negative, absurd or no number; t or t_W is 0 (the best fragment has one below the other).
+    /// One of them is negative, absurd or not a number; t or t_W is 0 (the best fragment depends on t_W/t).
     pub fn new(byte: f64, open: f64, release: f64, notify: f64) -> Result<Self, ModelError> {
         ModelError::positive("time per byte (t)", byte)?;
         ModelError::time("wait for a set (t_WO)", open)?;
@@ -120,7 +121,7 @@ impl Times {
         Ok(Self { byte, open, release, notify })
     }
 
-    /// Of one use of a queue or set.
+    /// The opening and the decrement of one use of a queue or set.
     fn base(&self, message: u64, fragment: u64) -> Terms {
         Terms {
             overhead: self.open + self.release,
@@ -140,7 +141,7 @@ impl Times {
         Ok(up(message, fragment as f64) * terms.overhead + terms.notices + 2.0 * terms.copy)
     }
 
-    /// t(m, s), whatever the queue's sets are.
+    /// t(m, s); the queue's sets are ignored.
     ///
     /// # Errors
     /// [`Queue::check`] refuses.
@@ -177,7 +178,7 @@ impl Times {
         Ok(Terms { overhead: up(queue.message, queue.bytes() / queue.sets as f64) * terms.overhead, ..terms })
     }
 
-    /// t(m, s, q) with the whole bracket multiplied, as the print seems to have it.
+    /// t(m, s, q) with the whole bracket multiplied by q, as the paper seems to print it.
     ///
     /// # Errors
     /// [`Queue::check`] refuses.
@@ -207,7 +208,7 @@ impl Times {
     }
 }
 
-/// What a rule recommends.
+/// The fragment and the slots that a rule recommends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// f, in bytes.
@@ -230,7 +231,7 @@ fn root_in_pages(argument: &'static str, bytes: u64, page: u64) -> Result<u64, M
     Ok((root + u64::from(root * root < bytes)).next_multiple_of(page))
 }
 
-/// For a memory budget of `queue` bytes and nothing measured: f = √b up to pages, s = b/f, at least one slot.
+/// For a memory budget of `queue` bytes, without measurements: f = √b up to pages, s = b/f, at least one slot.
 ///
 /// # Errors
 /// No bytes, or more than 2⁵³; no page.
@@ -239,7 +240,7 @@ pub fn for_budget(queue: u64, page: u64) -> Result<Shape, ModelError> {
     Ok(Shape { fragment, slots: (queue / fragment).max(1) })
 }
 
-/// Rule 1, the message's size is known: f = √m up to pages, s = m/f (upwards: the message fits).
+/// Rule 1, the message's size is known: f = √m up to pages, s = m/f, rounded up so that the message fits.
 ///
 /// # Errors
 /// No bytes, or more than 2⁵³; no page.
@@ -411,7 +412,7 @@ mod tests {
         }
     }
 
-    /// What the kernel gives a queue of a budget is f* of a typical machine, down to a power of two.
+    /// The kernel's slots for a budget of bytes follow from f* of a typical machine, rounded down to a power of two.
     #[test]
     fn a_segments_queue_is_the_models() {
         let typical = Times::new(1.0, 0.0, 0.0, 4096.0).unwrap();

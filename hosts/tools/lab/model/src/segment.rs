@@ -1,4 +1,4 @@
-//! How long collectives take through a shared segment, by LogGP between processes of one machine: ours.
+//! The time of Unisono's collectives through a shared segment, by LogGP between processes of one machine.
 //!
 //! A line that one process writes and another reads is a message: M = o_s + L + o_r, f_r = max{o_r, g} between two
 //! lines that one process reads. Copying a byte into or out of the segment takes G = t, folding one F. m: bytes, p:
@@ -20,7 +20,8 @@
 //! | alltoall | X + 2(p − 1)·mt |
 //! | `cico` of these | the same and ⌈m/f⌉·M, f the papers' |
 //!
-//! X = M + (p − 2)·f_r opens an exchange. What fits a line is not copied apart. A scan's time is that of its last rank.
+//! X = M + (p − 2)·f_r opens an exchange. A message that fits a line is not copied separately. A scan's time is that of
+//! its last rank.
 //!
 //! With more processes than cores, copies and folds of the processes of a core follow one another, and each wait for a
 //! line costs every process of the core a turn: M is at least ⌈p/cores⌉ turns.
@@ -61,19 +62,19 @@ impl Machine {
         Ok(Self { logp, fold, turn, cores, fragment, papers })
     }
 
-    /// A server of today with so many cores, for want of measurements: a line one way in 70 ns, 10 GB/s copied and
-    /// folded, a microsecond for the turn of a process; the segment as it is by default.
+    /// A present-day server with so many cores, where nothing was measured: 70 ns for one way of a line, 10 GB/s copied
+    /// and folded, a microsecond for the turn of a process; a segment with the default parameters.
     pub const fn typical(cores: u32) -> Self {
         let (logp, cores) = (LogP::TYPICAL, if cores == 0 { 1 } else { cores });
         let papers = Cico::of_bytes(512 << 10);
         Self { logp, fold: 0.1, turn: 1000.0, cores, fragment: 32 << 10, papers }
     }
 
-    /// With what was measured: a line one way, a byte copied, the turn of a process that yields. The parts of a line's
-    /// way keep their proportions, and folds take as much longer or shorter as copies.
+    /// The machine with measured times: one way of a line, a byte copied, the turn of a process that yields. The parts
+    /// of a line's way keep their proportions, and the time of folds changes in proportion to that of copies.
     ///
     /// # Errors
-    /// A time is negative or absurd; a line or a byte takes none.
+    /// A time is negative or absurd; the time of a line or of a byte is 0.
     pub fn with(self, line: Option<f64>, byte: Option<f64>, turn: Option<f64>) -> Result<Self, ModelError> {
         let (now, t) = (self.logp, self.logp.byte_gap());
         let line = ModelError::positive("a line's way", line.unwrap_or(now.message()))? / now.message();
@@ -86,7 +87,7 @@ impl Machine {
     /// Predicted nanoseconds; nothing for plans over messages.
     ///
     /// # Errors
-    /// There is no process; an arity is absurd.
+    /// The number of processes is 0; an arity is absurd.
     pub fn time(
         &self,
         collective: Collective,
@@ -104,7 +105,7 @@ impl Machine {
         let (t, fold) = (self.copy(ranks), self.fold * self.sharing(ranks));
         let all = message + (others - 1.0) * next;
         let fragments = bytes.div_ceil(self.papers.fragment) as f64;
-        // What fits a line is not copied apart.
+        // A message that fits a line is not copied separately.
         let copied = if bytes <= shm::bcast::posted::MOST { 0.0 } else { m };
         Ok(Some(match plan {
             Choice::Messages(_) => return Ok(None),
@@ -159,7 +160,7 @@ impl Machine {
         LogP::new(latency, logp.send(), logp.receive(), logp.gap())
     }
 
-    /// Paper P1's, from its model.
+    /// Paper P1's broadcast, by its model.
     fn papers(&self, logp: &LogP, t: f64, tree: Tree, ranks: u32, bytes: u64) -> Result<f64, ModelError> {
         let message = logp.message();
         let notice = match tree {

@@ -1,23 +1,23 @@
-//! Distributions, of the crate statrs, as tests and intervals ask for them.
+//! Distributions, from the crate statrs, for tests and intervals.
 
 use crate::{Bound, ModelError};
 use statrs::distribution::{Binomial, ChiSquared, ContinuousCDF, DiscreteCDF, StudentsT};
 
-/// Probability of `statistic` or more in a χ² distribution of `degrees` degrees of freedom, one at least.
+/// Probability of `statistic` or more in a χ² distribution of `degrees` degrees of freedom, at least one.
 pub(crate) fn chi_square_above(statistic: f64, degrees: u32) -> f64 {
     ChiSquared::new(f64::from(degrees)).map_or(f64::NAN, |distribution| distribution.sf(statistic))
 }
 
-/// The t that a variable of Student's distribution stays within, both ways, with probability `level`.
+/// The t for which a variable of Student's distribution lies between −t and t with probability `level`.
 pub(crate) fn student_two_sided(level: f64, degrees: f64) -> f64 {
     StudentsT::new(0.0, 1.0, degrees)
         .map_or(f64::NAN, |distribution| distribution.inverse_cdf(f64::midpoint(1.0, level)))
 }
 
-/// A median, and where it lies.
+/// A median, and its interval of confidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Median {
-    /// Of the samples.
+    /// The median of the samples.
     pub value: f64,
     /// The interval's lower end: a sample.
     pub low: f64,
@@ -26,12 +26,12 @@ pub struct Median {
 }
 
 impl Median {
-    /// The median of samples with an interval of confidence `level` by the order of the samples alone, whatever their
+    /// The median of samples with an interval of confidence `level` by the order of the samples alone, for any
     /// distribution (Conover, Practical Nonparametric Statistics, 3.2): the k-th and the k-th last, k the greatest for
     /// which fewer than k of n fair coins fall with probability (1 − level)/2 at most.
     ///
     /// # Errors
-    /// Too few samples for the level (six for 95 %), a level that is none, a sample that is no time.
+    /// Too few samples for the level (six for 95 %), a level that is not between 0 and 1, a sample that is not a time.
     pub fn new(samples: &[f64], level: f64) -> Result<Self, ModelError> {
         ModelError::check("confidence level", level, Bound::AtLeast(0.5))?;
         ModelError::check("confidence level", level, Bound::AtMost(0.9999))?;

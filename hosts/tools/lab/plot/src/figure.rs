@@ -6,7 +6,7 @@ use unisono_model::figure::{Figure, Series};
 
 const SIZE: (u32, u32) = (900, 560);
 
-/// Draws.
+/// Draws the figure as SVG.
 ///
 /// # Errors
 /// The renderer's.

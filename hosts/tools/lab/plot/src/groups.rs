@@ -7,13 +7,13 @@ use std::error::Error;
 use unisono_kernel::Rank;
 use unisono_kernel::topology::group::Groups;
 
-/// Pixels: of the drawing's width, of a row, of its margins, of a letter.
+/// Pixels: the drawing's width, a row's height, the margins, a letter's width.
 const WIDTH: u32 = 1200;
 const ROW: u32 = 44;
 const MARGIN: u32 = 8;
 const LETTER: i32 = 7;
 
-/// Draws.
+/// Draws the groups as SVG.
 ///
 /// # Errors
 /// The renderer's.
@@ -37,7 +37,7 @@ fn render(area: Area<'_>, groups: &Groups<'_>) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Draws a group from the rank place `begin` on, and all below it; answers the place after them.
+/// Draws a group and all groups inside it, from horizontal place `begin` on; returns the place after them.
 fn span(area: &Area<'_>, groups: &Groups<'_>, leader: Rank, index: usize, begin: u32) -> Result<u32, Box<dyn Error>> {
     let Some(group) = groups.group(leader, index) else { return Ok(begin + 1) };
     let mut end = begin;

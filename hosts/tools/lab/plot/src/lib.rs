@@ -1,4 +1,4 @@
-//! All that the programs draw, as SVG elements: lines over message sizes, figures of the papers ([`figure`]), groups of
+//! The programs' drawings, as SVG elements: lines over message sizes, figures of the papers ([`figure`]), groups of
 //! ranks ([`groups`]).
 
 pub mod figure;
@@ -14,7 +14,7 @@ pub use sizes::{Frame, Series, Unit, bytes, draw, hue};
 
 const FONT: &str = "sans-serif";
 
-/// Lines behind a plot, and those that have labels.
+/// The colors of a plot's grid: lines without and with a label.
 const LIGHT: RGBColor = RGBColor(240, 240, 240);
 const BOLD: RGBColor = RGBColor(222, 222, 222);
 
@@ -23,7 +23,7 @@ const BOLD: RGBColor = RGBColor(222, 222, 222);
 pub struct PlotError {
     /// The plot's title.
     pub title: String,
-    /// What the renderer says.
+    /// The renderer's error.
     pub cause: String,
 }
 

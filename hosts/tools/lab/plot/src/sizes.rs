@@ -4,19 +4,19 @@ use crate::{BOLD, FONT, LIGHT, PlotError, short, ticks};
 use plotters::prelude::*;
 use std::error::Error;
 
-/// Pixels of a plot, and of one that has a line for each collective: width and height.
+/// Width and height in pixels of a plot, and of one that has a line for each collective.
 const SIZE: (u32, u32) = (460, 320);
 const LARGE: (u32, u32) = (700, 460);
 /// Pixels below and beside the axes, for labels.
 const BELOW: u32 = 38;
 const BESIDE: u32 = 66;
-/// Pixels of an axis that a label takes, with what must be free beside it.
+/// Pixels of an axis that a label takes, with the free space beside it.
 const LABEL: (u32, u32) = (46, 17);
 
 /// One line of a plot.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// In the legend.
+    /// The line's name in the legend.
     pub name: String,
     /// The color.
     pub color: RGBColor,
@@ -26,7 +26,7 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
 }
 
-/// What the values of a plot are.
+/// The unit of a plot's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Numbers without a unit, such as ratios.
@@ -35,20 +35,20 @@ pub enum Unit {
     Nanoseconds,
 }
 
-/// What a plot says beside its lines.
+/// The parts of a plot other than its lines.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'t> {
-    /// Above the plot.
+    /// The title above the plot.
     pub title: &'t str,
     /// What the values are, in words.
     pub y: &'t str,
-    /// And in which unit.
+    /// The values' unit.
     pub unit: Unit,
     /// A value to compare with, as a level line; such a plot is larger.
     pub level: Option<f64>,
 }
 
-/// Draws; `None` without a point that has a logarithm.
+/// Draws the plot; `None` if no point has a logarithm.
 ///
 /// # Errors
 /// The renderer's.
@@ -61,7 +61,7 @@ pub fn draw(frame: Frame<'_>, series: &[Series]) -> Result<Option<String>, PlotE
     }
 }
 
-/// A color of the circle, dark enough for white paper.
+/// The color at `turn` (0 to 1) of the color circle, dark enough for white paper.
 pub fn hue(turn: f64) -> RGBColor {
     let channel = |shift: f64| {
         let distance = ((turn + shift).fract() * 6.0 - 3.0).abs();

@@ -1,4 +1,4 @@
-//! Where a logarithmic axis has lines, and which of them have a label.
+//! The grid lines of a logarithmic axis, and which of them have a label.
 
 /// The lines of an axis, ascending.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -9,8 +9,8 @@ pub(crate) struct Ticks {
     pub(crate) faint: Vec<f64>,
 }
 
-/// Of bytes: powers of 8 with labels, powers of 2 between them; where that are more than `room` labels, powers of 64, and
-/// so on. Where there is no room between two powers of 8 but for one, powers of 2 have labels.
+/// Lines of an axis of bytes: powers of 8 with labels, powers of 2 between them. Where that makes more than `room`
+/// labels, powers of 64 have them, and so on. Where the axis has fewer than two powers of 8, powers of 2 have labels.
 pub(crate) fn bytes(span: (f64, f64), room: usize) -> Ticks {
     let powers = |step: usize| -> Vec<f64> {
         (0..u64::BITS).step_by(step).map(|power| (1_u64 << power) as f64).filter(within(span)).collect()
@@ -26,8 +26,8 @@ pub(crate) fn bytes(span: (f64, f64), room: usize) -> Ticks {
     Ticks { labelled: powers(step), faint: powers(faint) }
 }
 
-/// Of any values above 0: powers of 10 with labels, and 2 and 5 times them where there are at most `room` labels then; lines
-/// at all digits. Within less than that, whole multiples of 1, 2 or 5 times a power of 10.
+/// Lines of an axis of any values above 0: powers of 10 with labels, and 2 and 5 times them if there are at most `room`
+/// labels then; lines at all digits. On a shorter axis, whole multiples of 1, 2 or 5 times a power of 10.
 pub(crate) fn decimals(span: (f64, f64), room: usize) -> Ticks {
     let (Some(low), Some(high)) = (decade(span.0), decade(span.1)) else { return Ticks::default() };
     let digits = |digits: &[f64], step: usize| -> Vec<f64> {
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(decimals((310.0, 480.0), 8).labelled, [350.0, 400.0, 450.0]);
     }
 
-    /// Whatever the axis: labels ascend, lie on it, are no more than there is room for, and there are two at least.
+    /// On any axis labels ascend, lie on the axis, and there are at least two and at most as many as there is room for.
     #[test]
     fn every_axis_has_some_labels_and_not_too_many() {
         for least in [1e-4, 0.37, 1.0, 7.3, 64.0, 999.0, 3.1e7] {

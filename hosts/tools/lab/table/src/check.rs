@@ -1,4 +1,4 @@
-//! What rules must be together, and each for itself.
+//! Checks of rules: of each one alone, and of all together.
 
 use crate::Fault;
 use unisono_kernel::msg::Needs;
@@ -16,21 +16,21 @@ pub(crate) fn check(rules: &[(usize, Rule)]) -> Result<(), (usize, Fault)> {
     cuts(&bare).map_err(|fault| (rules.last().map_or(1, |(line, _)| *line), fault))
 }
 
-/// Does the algorithm serve every call that the rule matches? Where the segment has no queues of the papers, such a
-/// rule is passed over: that is no error.
+/// Checks that the algorithm applies to every call that the rule matches. A rule for the papers' queues is not an
+/// error: it is passed over where the segment does not have them.
 fn fits(rule: &Rule) -> Result<(), Unfit> {
     let site = Site { ranks: rule.ranks.least, levels: rule.levels.least, papers: true };
     let ask = Ask {
         over: rule.plan.over(),
         collective: rule.collective,
-        // A barrier has none, and of unequal blocks nobody knows them.
+        // A barrier has no bytes, and not all ranks know the bytes of unequal blocks.
         bytes: if rule.collective.has_bytes() { rule.bytes.most } else { 0 },
         commutative: rule.commutative.unwrap_or(!rule.collective.folds()),
         site,
     };
     rule.plan.applies(&ask)?;
     let next = Site { ranks: rule.ranks.least.saturating_add(1), ..site };
-    // Whoever needs a power of two serves one number at a time, or 1 and 2.
+    // An algorithm that needs a power of two can have a rule for one number of ranks, or for 1 and 2.
     match rule.plan.applies(&Ask { site: next, ..ask }) {
         Err(why @ Unfit::Needs(Needs::PowerOfTwo(_))) if rule.ranks.has(next.ranks) => Err(why),
         _ if rule.ranks.has(3) && rule.ranks.least < 3 => {
@@ -40,7 +40,7 @@ fn fits(rule: &Rule) -> Result<(), Unfit> {
     }
 }
 
-/// Can the table be cut to any communicator?
+/// Checks that the table can be cut to a communicator of any size.
 pub(crate) fn cuts(rules: &[Rule]) -> Result<(), Fault> {
     let ends = rules.iter().flat_map(|rule| [rule.ranks.least, rule.ranks.most.saturating_add(1)]);
     let mut ranks: Vec<u32> = ends.chain([1, 2, 3, 17]).collect();

@@ -1,4 +1,4 @@
-//! What is wrong with a table, and where.
+//! The error of a table: what is wrong, and in which line.
 
 use std::fmt;
 use unisono_kernel::table::{Collective, TooMany, Unfit};
@@ -18,35 +18,35 @@ pub struct TableError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The first line is not the format's.
+    /// The first line is not the header of the format.
     Header,
-    /// A word that stands for nothing.
+    /// An unknown word.
     Unknown {
-        /// What it should name.
+        /// What the word should name.
         what: &'static str,
         /// The word.
         name: String,
     },
     /// Something is missing.
     Missing(&'static str),
-    /// A condition for the second time, or words behind the algorithm.
+    /// A condition for the second time, or words after the algorithm.
     Superfluous(String),
-    /// No number or range where one must be.
+    /// Not a number or range, where one must be.
     Range(String),
-    /// A range without a value in it: the rule is never reached.
+    /// An empty range: the rule is never reached.
     Unreachable(String),
-    /// Bytes are no condition of this collective: not all ranks know them, or there are none.
+    /// This collective can't have a condition on bytes: not all ranks know them, or it has no bytes.
     Bytes(Collective),
-    /// This collective has no operation that could commute.
+    /// A condition on commutativity, for a collective without a reduction's operation.
     Operation(Collective),
-    /// The algorithm does not serve all of these calls.
+    /// The algorithm does not apply to all calls that the rule matches.
     Unfit {
         /// Its name.
         algorithm: String,
         /// Why not.
         why: Unfit,
     },
-    /// A rule before says something about some of these calls.
+    /// An earlier rule matches some of these calls, too.
     Overlaps(usize),
     /// Too many ranges of bytes.
     TooMany(TooMany),
@@ -59,12 +59,12 @@ impl fmt::Display for Fault {
             Self::Unknown { what, name } => write!(f, "no {what} is called {name:?}"),
             Self::Missing(what) => write!(f, "{what} is missing"),
             Self::Superfluous(word) => write!(f, "{word:?} is one too many"),
-            Self::Range(text) => write!(f, "{text:?} is no number or range A..B"),
+            Self::Range(text) => write!(f, "{text:?} is not a number or range A..B"),
             Self::Unreachable(text) => write!(f, "nothing is in the range {text:?}: the rule is never reached"),
             Self::Bytes(collective) => write!(f, "{collective} is not chosen by bytes: not all ranks know any"),
             Self::Operation(collective) => write!(f, "{collective} has no operation that could commute"),
             Self::Unfit { algorithm, why } => write!(f, "{algorithm} {why}"),
-            Self::Overlaps(line) => write!(f, "line {line} says something about some of these calls"),
+            Self::Overlaps(line) => write!(f, "line {line} has a rule for some of these calls"),
             Self::TooMany(too_many) => too_many.fmt(f),
         }
     }

@@ -1,4 +1,4 @@
-//! Decision tables as text: which algorithm serves which calls (docs/reference/tables.md).
+//! Decision tables as text: which algorithm runs which calls (docs/reference/tables.md).
 //!
 //! ```text
 //! unisono table 1
@@ -8,9 +8,9 @@
 //! msg     allgather  ranks 16 levels 1                 use doubling
 //! ```
 //!
-//! A line is a rule. Conditions come in any order, each once; `A..B` has both ends in it, either may be left out, and
-//! `A` alone is `A..A`. Bytes may have a K, M or G behind them. What no rule says is as built in. Rules of one text do
-//! not overlap, so their order means nothing.
+//! A line is a rule. Conditions come in any order, each once; `A..B` includes both ends, either may be left out, and
+//! `A` alone is `A..A`. Bytes may have the suffix K, M or G. Calls that no rule matches use the built-in choice. Rules
+//! of one text do not overlap, so their order means nothing.
 //!
 //! A text is read whole or refused: [`TableError`] has the line. Several texts make one table, the first one's rules
 //! first.
@@ -32,7 +32,7 @@ use unisono_kernel::table::Rule;
 /// The first line of a file: the format, and its version.
 pub const HEADER: &str = "unisono table 1";
 
-/// Rules, checked.
+/// A list of rules that were checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
     rules: Vec<Rule>,
@@ -54,7 +54,7 @@ impl Table {
         Self::of(lines).map_err(named)
     }
 
-    /// Reads rules between semicolons or line ends, without a header: what an environment variable holds.
+    /// Reads the rules of an environment variable: without a header, separated by semicolons or line ends.
     ///
     /// # Errors
     /// The first rule that is wrong; its number is the error's line.
@@ -63,10 +63,10 @@ impl Table {
         Self::of(read::lines(&text)).map_err(|(line, fault)| TableError { origin: origin.into(), line, fault })
     }
 
-    /// Rules that were made otherwise, checked as if they had been read, a line each.
+    /// Checks rules that were not read from a text, as if each were a line of one.
     ///
     /// # Errors
-    /// The first one that is wrong.
+    /// The first rule that is wrong.
     pub fn new(rules: Vec<Rule>) -> Result<Self, TableError> {
         let numbered: Vec<_> = (1..).zip(rules).collect();
         check::check(&numbered).map_err(|(line, fault)| TableError { origin: "rules".into(), line, fault })?;
@@ -85,10 +85,10 @@ impl Table {
         &self.rules
     }
 
-    /// These rules, and `other`'s where they say nothing.
+    /// These rules, and `other`'s for calls that they do not match.
     ///
     /// # Errors
-    /// Together they divide a collective into too many ranges of bytes.
+    /// Together the rules divide a collective into too many ranges of bytes.
     pub fn before(mut self, other: Self) -> Result<Self, TableError> {
         self.rules.extend(other.rules);
         let (origin, line) = ("rules together".into(), self.rules.len());
@@ -96,7 +96,7 @@ impl Table {
         Ok(self)
     }
 
-    /// A number that differs, as good as always, between tables that differ: ranks compare it.
+    /// A hash of the rules, by which ranks compare their tables.
     pub fn hash(&self) -> u64 {
         let text = self.to_string();
         // FNV-1a.

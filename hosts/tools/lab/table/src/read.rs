@@ -3,7 +3,7 @@
 use crate::Fault;
 use unisono_kernel::table::{Choice, Collective, Over, Rule, Span};
 
-/// Lines that say something, numbered from 1, without comments.
+/// The lines that are not empty, numbered from 1, without comments.
 pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let bare = |line: &'_ str| line.split_once('#').map_or(line.len(), |(before, _)| before.len());
     let lines = text.lines().map(move |line| line.get(..bare(line)).unwrap_or(line).trim());
@@ -56,7 +56,7 @@ pub(crate) fn rule(line: &str) -> Result<Rule, Fault> {
     })
 }
 
-/// `A..B`, `A..`, `..B` or `A`, within what is possible.
+/// A range `A..B`, `A..`, `..B` or `A`, cut to the possible values `any`.
 fn span(text: &str, any: Span<u64>) -> Result<Span<u64>, Fault> {
     let number = |digits: &str| bytes(digits).ok_or_else(|| Fault::Range(text.into()));
     let span = match text.split_once("..") {
@@ -81,7 +81,7 @@ fn count(text: &str) -> Result<Span<u32>, Fault> {
     Ok(Span::new(narrow(span.least)?, narrow(span.most)?))
 }
 
-/// A number, with K, M or G (of 1024) behind it or not.
+/// A number, with or without the suffix K, M or G (of 1024).
 pub fn bytes(text: &str) -> Option<u64> {
     let (digits, factor) = match text.as_bytes().last()? {
         b'K' => (text.len() - 1, 1 << 10),

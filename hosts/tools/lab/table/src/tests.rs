@@ -32,7 +32,7 @@ fn a_good_file() {
 
 #[test]
 fn the_built_in_rules_are_a_table() {
-    // Without those for segments that have the papers' queues, which come before others.
+    // Rules for segments with the papers' queues, which come before others, are left out.
     let rules: Vec<_> = BUILT_IN.iter().filter(|rule| !rule.plan.in_papers_queues()).copied().collect();
     let table = Table::new(rules.clone()).unwrap();
     assert_eq!(Table::read("built in", &table.to_string()).unwrap().rules(), rules);
@@ -61,12 +61,12 @@ fn every_mistake_is_named_with_its_line() {
         ("shm bcast use", "file:2: an algorithm is missing"),
         ("shm bcast use queue now", "file:2: \"now\" is one too many"),
         ("shm bcast ranks 2 ranks 3 use queue", "file:2: \"ranks\" is one too many"),
-        ("shm bcast bytes 4-8 use queue", "file:2: \"4-8\" is no number or range A..B"),
-        ("shm bcast bytes .. use queue", "file:2: \"..\" is no number or range A..B"),
-        ("shm bcast bytes +4 use queue", "file:2: \"+4\" is no number or range A..B"),
+        ("shm bcast bytes 4-8 use queue", "file:2: \"4-8\" is not a number or range A..B"),
+        ("shm bcast bytes .. use queue", "file:2: \"..\" is not a number or range A..B"),
+        ("shm bcast bytes +4 use queue", "file:2: \"+4\" is not a number or range A..B"),
         (
             "shm bcast bytes 99999999999999999999 use queue",
-            "file:2: \"99999999999999999999\" is no number or range A..B",
+            "file:2: \"99999999999999999999\" is not a number or range A..B",
         ),
         ("shm bcast bytes 8..4 use queue", "file:2: nothing is in the range \"8..4\": the rule is never reached"),
         ("shm bcast ranks 0 use queue", "file:2: nothing is in the range \"0\": the rule is never reached"),
@@ -83,7 +83,7 @@ fn every_mistake_is_named_with_its_line() {
         ("msg scatterv use binomial", "file:2: binomial needs blocks of one length"),
         (
             "shm bcast bytes 200..300 use queue\nshm bcast bytes 300 ranks 3 use cico-flat",
-            "file:3: line 2 says something about some of these calls",
+            "file:3: line 2 has a rule for some of these calls",
         ),
     ] {
         assert_eq!(refused(text), said, "{text}");
@@ -118,7 +118,7 @@ fn a_variable_holds_rules_and_comes_before_the_file() {
 }
 
 proptest! {
-    /// Whatever is written is read: rules of any ranges.
+    /// A table that is written and read again is the same, for rules of any ranges.
     #[test]
     fn written_and_read(
         least in 0u64..5000, more in 0u64..5000, ranks in 1u32..100, extra in 0u32..100, open in any::<bool>(),
@@ -138,7 +138,7 @@ proptest! {
         prop_assert_eq!(Table::read("t", &table.to_string()).unwrap(), table);
     }
 
-    /// No text makes it panic.
+    /// No text makes the reader panic.
     #[test]
     fn any_text(text in "(shm|msg|bcast|allreduce|bytes|ranks|use|queue|ring|[0-9]{1,3}|\\.\\.|[#; \n]){0,30}") {
         let _ = Table::read_rules("v", &text);

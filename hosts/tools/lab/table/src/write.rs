@@ -25,7 +25,7 @@ impl fmt::Display for Line<'_> {
     }
 }
 
-/// A condition, unless it is none.
+/// A condition; nothing if the range includes all values.
 fn range(f: &mut fmt::Formatter<'_>, name: &str, span: Span<u64>, any: Span<u64>) -> fmt::Result {
     match (span.least == any.least, span.most == any.most) {
         (true, true) => Ok(()),

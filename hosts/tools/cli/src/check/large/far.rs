@@ -54,7 +54,7 @@ impl Far {
         }
     }
 
-    /// Where the blocks lie, in packed order.
+    /// The blocks' offsets, in packed order.
     const fn places(self) -> [u64; BLOCKS as usize] {
         match self {
             Self::Vector => [0, STRIDE, 2 * STRIDE],

@@ -1,4 +1,4 @@
-//! Buffers of gigabytes: what lies where in them, written and compared a chunk at a time.
+//! Buffers of gigabytes, described by their parts, which are written and compared a chunk at a time.
 
 use rustix::mm::{Advice, madvise};
 use unisono_kernel::error::Refusal;
@@ -39,17 +39,17 @@ fn each(sum: &mut [u8], next: &[u8], of: impl Fn(u8, u8) -> u8) {
     sum.iter_mut().zip(next).for_each(|(a, b)| *a = of(*a, *b));
 }
 
-/// What some bytes are.
+/// The content of a part of a buffer.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Content {
-    /// What rank `from` sends to rank `to`.
+    /// The data that rank `from` sends to rank `to`.
     Sent { case: usize, from: usize, to: usize },
-    /// What the first `ranks` ranks send to rank `to`, folded.
+    /// The data that the first `ranks` ranks send to rank `to`, folded.
     Folded { case: usize, ranks: usize, to: usize, by: Bytewise },
 }
 
 impl Content {
-    /// Its bytes from position `at` on, a chunk at most.
+    /// The content's bytes from position `at` on, at most a chunk.
     fn put(self, at: u64, bytes: &mut [u8]) {
         match self {
             Self::Sent { case, from, to } => pattern((case << 40 | from << 20 | to) as u64, at, bytes),
@@ -71,7 +71,7 @@ const fn word(seed: u64, index: u64) -> [u8; 8] {
     mix(index ^ mix(seed)).to_ne_bytes()
 }
 
-/// Spreads a number over all bits.
+/// A hash of a number, which changes all of its bits.
 #[inline(always)]
 const fn mix(number: u64) -> u64 {
     let product = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -94,26 +94,26 @@ fn pattern(seed: u64, at: u64, bytes: &mut [u8]) {
 /// A stretch of memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
-    /// Its first byte in memory, and its length.
+    /// The part's first byte in memory, and its length.
     pub(super) at: u64,
     pub(super) len: u64,
-    /// What it holds, from this position on.
+    /// The part's content, from this position on.
     pub(super) content: Content,
     pub(super) position: u64,
 }
 
 impl Part {
-    /// The chunks of `memory` that it is, each with its position.
+    /// The chunks of `memory` in the part, each with its position.
     fn chunks(self, memory: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
         (self.position..).step_by(CHUNK).zip(memory[self.at as usize..][..self.len as usize].chunks(CHUNK))
     }
 }
 
-/// What lies where in a buffer; all else is zero, and takes no memory as long as nobody writes it.
+/// The parts of a buffer. All other bytes are zero, and take no memory as long as they are not written.
 #[derive(Clone, Debug)]
 pub(super) struct Image {
     room: u64,
-    /// In the order of memory.
+    /// The parts, in the order of memory.
     parts: Vec<Part>,
 }
 
@@ -128,26 +128,26 @@ impl Image {
         Self::blank(len).with(Part { at: 0, len, content, position: 0 })
     }
 
-    /// The same with a part, which overlaps no other one, and with room for it.
+    /// The same image with one more part, which overlaps no other one, and with room for it.
     pub(super) fn with(mut self, part: Part) -> Self {
         self.parts.insert(self.parts.partition_point(|other| other.at < part.at), part);
         self.reaching(part.at + part.len)
     }
 
-    /// The same with room for `room` bytes at least.
+    /// The same image with room for at least `room` bytes.
     pub(super) fn reaching(mut self, room: u64) -> Self {
         self.room = self.room.max(room);
         self
     }
 
-    /// As many zeros.
+    /// An image of zeros of the same length.
     pub(super) fn zeros(&self) -> Vec<u8> {
         let mut memory = vec![0; self.room as usize];
         huge_pages(&mut memory);
         memory
     }
 
-    /// A buffer that holds it.
+    /// A buffer that holds the image.
     pub(super) fn memory(&self) -> Vec<u8> {
         let mut memory = self.zeros();
         for part in &self.parts {
@@ -158,7 +158,7 @@ impl Image {
         memory
     }
 
-    /// Does a buffer hold it, each byte of it?
+    /// Does a buffer hold exactly this image? Each byte is compared.
     pub(super) fn held_by(&self, memory: &[u8]) -> bool {
         let mut wanted = [0; CHUNK];
         let mut equal = |part: &Part, at, chunk: &[u8]| {
@@ -184,7 +184,7 @@ fn huge_pages(memory: &mut [u8]) {
     let _ = unsafe { madvise(whole.as_mut_ptr().cast(), whole.len() / PAGE * PAGE, Advice::LinuxHugepage) };
 }
 
-/// Is nothing in these bytes?
+/// Are all these bytes zero?
 fn zero(bytes: &[u8]) -> bool {
     const ZERO: [u8; CHUNK] = [0; CHUNK];
     bytes.chunks(CHUNK).all(|chunk| chunk == &ZERO[..chunk.len()])

@@ -16,9 +16,9 @@ use unisono_kernel::comm::Communicator;
 use unisono_kernel::region::Params;
 use unisono_posix::{Limit, Posix, space};
 
-/// A count of bytes: more than 31 bits, and no multiple of anything.
+/// A count of bytes: more than 31 bits, and not a multiple of an element or a fragment.
 const LARGE: u64 = (1 << 31) + 11;
-/// From block to block in the vector forms: more than 32 bits.
+/// Bytes from block to block in the vector forms: more than 32 bits.
 const FAR: u64 = (1 << 32) + 13;
 
 /// One call.
@@ -30,7 +30,7 @@ struct Case {
 }
 
 impl Case {
-    /// What one rank sends to another one.
+    /// The data that one rank sends to another.
     const fn sent(self, from: usize, to: usize) -> Content {
         Content::Sent { case: self.number, from, to }
     }
@@ -70,7 +70,7 @@ pub(super) fn check(team: &mut Team, tally: &mut Tally) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses what does not fit, on all ranks alike and before any of them takes memory.
+/// Refuses to run where memory does not suffice, on all ranks alike, and before any of them takes memory.
 fn room(team: &mut Team) -> Result<(), Failure> {
     // A rank has a block for each of them and one more at most: allgather, reduce_scatter_block.
     const SPARE: u64 = 1 << 30;

@@ -61,7 +61,7 @@ impl Side {
         Self { counts: vec![LARGE; size], places, vary: false, root: 0 }
     }
 
-    /// Blocks of these lengths, far from each other, from `first`'s on.
+    /// Blocks of these lengths, far from each other, in the order of ranks from `first` on.
     pub(super) fn vary(counts: Vec<u64>, first: usize) -> Self {
         let size = counts.len();
         let places = (0..size).map(|rank| 3 + ((rank + size - first) % size) as u64 * FAR).collect();
@@ -89,7 +89,7 @@ fn bcast(comm: &mut Communicator<Posix>, case: Case, algorithm: BcastAlgorithm) 
     Ok(wanted.held_by(&memory))
 }
 
-/// From bytes to a vector of as many, with small holes.
+/// A broadcast of bytes to a vector of as many bytes with small holes.
 fn dense(comm: &mut Communicator<Posix>, case: Case) -> Result<bool, Error> {
     const BLOCKS: u64 = (1 << 31) / BLOCK + 1;
     const STRIDE: u64 = BLOCK + 9;
@@ -108,7 +108,7 @@ fn dense(comm: &mut Communicator<Posix>, case: Case) -> Result<bool, Error> {
     Ok(wanted.held_by(&memory))
 }
 
-/// Two elements whose blocks lie far apart.
+/// A broadcast of two elements whose blocks lie far apart.
 fn sparse(comm: &mut Communicator<Posix>, case: Case, send: Far, receive: Far) -> Result<bool, Error> {
     let (root, count) = (case.size - 1, 2);
     let kind = if case.me == root { send } else { receive };
@@ -161,7 +161,7 @@ fn allgather(comm: &mut Communicator<Posix>, case: Case, side: &Side, algorithm:
     Ok(sent.held_by(&own) && wanted.held_by(&all))
 }
 
-/// In place: two sides of large blocks would not fit most machines.
+/// In place: two buffers of large blocks would not fit most machines.
 fn alltoall(comm: &mut Communicator<Posix>, case: Case) -> Result<bool, Error> {
     let Case { me, size, .. } = case;
     let side = Side::equal(size);
@@ -185,7 +185,7 @@ fn alltoallv(comm: &mut Communicator<Posix>, case: Case, step: usize) -> Result<
     Ok(sent.held_by(&source) && wanted.held_by(&target))
 }
 
-/// Many bytes to the next rank, and an element whose blocks lie far apart to each of the others.
+/// Sends many bytes to the next rank, and an element whose blocks lie far apart to each of the others.
 fn alltoallw(comm: &mut Communicator<Posix>, case: Case) -> Result<bool, Error> {
     let Case { me, size, .. } = case;
     let kind = |other: usize, turn: usize| Far::ALL[(me + other + turn) % Far::ALL.len()];
@@ -196,8 +196,8 @@ fn alltoallw(comm: &mut Communicator<Posix>, case: Case) -> Result<bool, Error> 
     Ok(sent.held_by(&source) && wanted.held_by(&target))
 }
 
-/// A block per rank, each of the type and with the content that `of` answers; that of rank `large` is bytes
-/// instead, behind all others.
+/// A block per rank, with the type and the content that `of` returns. The block of rank `large` is bytes
+/// instead, after all others.
 fn each(size: usize, large: usize, of: impl Fn(usize) -> (Far, Content)) -> (Image, Vec<Block<'static>>) {
     let (mut image, mut displacement) = (Image::blank(0), 5);
     let mut blocks = vec![Block { displacement, count: 0, datatype: Datatype::BYTE }; size];

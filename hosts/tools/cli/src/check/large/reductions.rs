@@ -19,7 +19,7 @@ struct Reduction {
     name: &'static str,
     by: Bytewise,
     call: Check,
-    /// How many ranks' operands a rank receives the fold of; none: it receives nothing.
+    /// The number of ranks whose folded operands a rank receives; `None`: it receives nothing.
     ranks: fn(Case) -> usize,
 }
 
@@ -73,7 +73,7 @@ pub(super) fn check(cases: &mut Cases<'_>) -> Result<(), Failure> {
         reduce_scatter(comm, case, &Side::equal(case.size), Bytewise::SumU8)
     })?;
     cases.run("reduce_scatter".into(), |comm, case| {
-        // Short blocks, then a large one, far behind them.
+        // Short blocks, then a large one, far after them.
         let mut counts: Vec<u64> = (0..case.size as u64).map(|rank| 1000 + rank).collect();
         counts[case.size - 1] = LARGE;
         reduce_scatter(comm, case, &Side::vary(counts, 0), Bytewise::BandU8)
@@ -81,7 +81,7 @@ pub(super) fn check(cases: &mut Cases<'_>) -> Result<(), Failure> {
 }
 
 impl Reduction {
-    /// What a rank brings, and what it receives, in a buffer that holds `before` first.
+    /// A rank's operand, and its result in a buffer that holds `before` first.
     fn images(&self, case: Case, before: Image) -> (Image, Image) {
         let ranks = (self.ranks)(case);
         let folded = Content::Folded { case: case.number, ranks, to: 0, by: self.by };

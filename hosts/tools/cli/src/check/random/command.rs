@@ -1,7 +1,8 @@
-//! Drawn programs by another program's hands: a command that runs a file of them (`unisono check --random SECONDS --by COMMAND`), such as
-//! the interpreter in C of `verify/programs/c`, under an MPI.
+//! Drawn programs that a command runs from a file (`unisono check --random SECONDS --by COMMAND`), such as the
+//! interpreter in C of `verify/programs/c`, under an MPI.
 //!
-//! The command writes K to FILE.begun when it begins the K-th one of its FILE, and prints `rank R: program K: WORDS` of what is wrong.
+//! The command writes K to FILE.begun when it begins the K-th program of its FILE, and prints `rank R: program K:
+//! WORDS` where something is wrong.
 
 use super::Directory;
 use crate::args::Check;
@@ -17,33 +18,33 @@ use unisono_programs::Program;
 use unisono_programs::draw::Budget;
 use unisono_programs::shrink::shrink_by_running;
 
-/// Programs that a command gets at once: starting it takes as long as many of them.
+/// The number of programs in a file: starting the command takes as long as many programs.
 const BATCH: u64 = 50;
-/// Time for a step of a program, also while it is shrunk; and for all of that.
+/// Bounds of time for a step of a program, also while it is shrunk; and for the whole shrinking.
 const LIMIT: Duration = Duration::from_secs(15);
 const SHORT: Duration = Duration::from_secs(5);
 const SHRINK: Duration = Duration::from_secs(120);
 const TRIES: u32 = 2;
-/// Lines that are shown of a command that says nothing of a rank.
+/// Lines that are shown of a command whose output names no rank.
 const LINES: usize = 8;
 
-/// What is drawn for a command: in C, communicators are handles.
+/// The limits of programs that are drawn for a command: in C, communicators are handles.
 pub(super) fn budget(ranks: u32) -> Budget {
     Budget { handles: true, ..super::budget(ranks, false) }
 }
 
-/// Which program of a file is wrong, and what the command says of it.
+/// The program of a file that is wrong, and the command's words about it.
 struct Wrong {
     at: u64,
     words: String,
 }
 
-/// A command and all that it starts: killed, if it does not end by itself.
+/// A command and all processes that it starts. They are killed if they don't end by themselves.
 struct Group(Child);
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // The group that was made for the command; all of it may have ended.
+        // The process group that was made for the command; all of its processes may have ended.
         let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
         let _ = self.0.wait();
     }
@@ -59,7 +60,7 @@ fn send_lines(from: impl Read + Send + 'static, to: Sender<String>) {
     });
 }
 
-/// Runs programs by a command, each step for so long; the first that is wrong.
+/// Runs programs by a command, with a bound of time for each step; returns the first program that is wrong.
 fn run(command: &str, directory: &Directory, programs: &[Program], limit: Duration) -> Result<Option<Wrong>, Failure> {
     let ranks = programs.first().map_or(1, |program| program.ranks);
     let (file, begun) = (directory.0.join("programs"), directory.0.join("programs.begun"));
@@ -88,7 +89,7 @@ fn run(command: &str, directory: &Directory, programs: &[Program], limit: Durati
     let (mut said, mut last, mut before) = (Vec::new(), Vec::new(), None);
     let mut late = false;
     loop {
-        // Ranks end by themselves when a step takes too long: this is for what starts them.
+        // Ranks end by themselves when a step takes too long: this bound is for the program that starts them.
         match lines.recv_timeout(2 * limit) {
             Ok(line) => {
                 if let Some(words) = of_rank(&line) {
@@ -115,9 +116,9 @@ fn run(command: &str, directory: &Directory, programs: &[Program], limit: Durati
         return Ok(None);
     }
     let Some(begun) = begun() else {
-        return Err(Failure::Words(format!("{command}: begins no program\n{}", last.join("\n"))));
+        return Err(Failure::Words(format!("{command}: started no program\n{}", last.join("\n"))));
     };
-    // Rank 0 may be further than the one that failed.
+    // Rank 0 may be further than the rank that failed.
     let at = said.iter().map(|(at, _)| *at).min().unwrap_or(begun);
     let words: Vec<_> = said.into_iter().filter(|(of, _)| *of == at).map(|(_, words)| words).collect();
     let words = if words.is_empty() { format!("{}\n{}", ended(status), last.join("\n")) } else { words.join("\n") };
@@ -134,20 +135,20 @@ fn ended(status: Option<ExitStatus>) -> String {
     }
 }
 
-/// `rank R: program K: WORDS`: K, and what R says.
+/// Parses `rank R: program K: WORDS`: K, and the words with the rank.
 fn of_rank(line: &str) -> Option<(u64, String)> {
     let (rank, rest) = line.strip_prefix("rank ")?.split_once(": program ")?;
     let (at, words) = rest.split_once(": ")?;
     Some((at.parse().ok()?, format!("rank {rank}: {words}")))
 }
 
-/// Runs this program, or draws them; an error is one that fails under `--by` and not under `--unless`.
+/// Runs this program, or draws programs. A program that fails under `--by` and not under `--unless` is an error.
 pub(super) fn check(args: &Check, by: &str, program: Option<Program>, seed: u64) -> Result<(), Failure> {
     let directory = Directory::new()?;
     let one = |command: &str, program: &Program, limit| {
         run(command, &directory, std::slice::from_ref(program), limit).map(|wrong| wrong.map(|wrong| wrong.words))
     };
-    // Does it fail under the MPI alone, too? A fault may show in one run of several.
+    // Does it fail under the MPI alone, too? A fault may show in one of several runs.
     let fails_alone = |program: &Program, limit| -> Result<bool, Failure> {
         let Some(unless) = &args.unless else { return Ok(false) };
         for _ in 0..TRIES {

@@ -1,8 +1,8 @@
 //! Legal programs, drawn from seeds, on real processes (`unisono check --random`).
 //!
 //! The launcher starts teams of ranks; a team draws and runs one program after the other, each on memory of its own. A program in which
-//! a rank is killed has a team for itself. Each rank leaves a report in a directory, where the launcher reads what happened: a team that
-//! hangs or crashes has told nobody else.
+//! a rank is killed has a team for itself. Each rank writes a report into a folder, where the launcher reads what
+//! happened, also after a team that hung or crashed.
 
 mod command;
 pub(crate) mod programs;
@@ -26,30 +26,32 @@ use unisono_programs::judge::{Ending, Report, judge};
 use unisono_programs::shrink::shrink_by_running;
 use unisono_programs::{Program, Verb};
 
-/// How long a team draws programs.
+/// The time for which a team draws programs.
 const TEAM: Duration = Duration::from_secs(5);
-/// Time for a step: it takes microseconds, on a machine that does nothing else.
+/// The bound of time for a step: it takes microseconds, on a machine that does nothing else.
 const LIMIT: Duration = Duration::from_secs(10);
-/// The same while one that failed is shrunk, the time for all of that, and how often each attempt is run.
+/// While a program that failed is shrunk: the bound for a step, the time for the whole shrinking, and the runs of each
+/// attempt.
 const SHORT: Duration = Duration::from_secs(2);
 const SHRINK: Duration = Duration::from_secs(60);
 const TRIES: u32 = 3;
-/// What ends a rank that a program kills.
+/// The signal that ends a rank which a program kills.
 const KILL: i32 = Signal::KILL.as_raw();
 
-/// What a rank leaves behind: how many programs were right, and what it has to say of the one after.
+/// A rank's report: how many programs were right, and its words about the next one.
 #[derive(Debug, Deserialize, Serialize)]
 struct Left {
     right: u64,
     last: Option<Report>,
 }
 
-/// What is drawn for processes: memory of communicators that are made is not chosen, but they begin to count where the world does.
+/// The limits of programs that are drawn for processes. The memory of communicators that a program makes is not drawn,
+/// but their counts begin where the first communicator's do.
 fn budget(ranks: u32, kills: bool) -> Budget {
     Budget { segments: false, pause: 1000, kills, ..Budget::new(ranks) }
 }
 
-/// A directory that goes with its owner.
+/// A folder that is removed with its owner.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -77,7 +79,7 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Runs a team; how many of its programs were right, and what each rank says of the one after.
+    /// Runs a team; returns how many of its programs were right, and each rank's words about the next one.
     fn team(&self, ranks: u32, source: Source, limit: Duration) -> Result<(u64, Vec<Option<Report>>), Failure> {
         let reports = &self.directory.0;
         for rank in 0..ranks {
@@ -88,18 +90,18 @@ impl Runner<'_> {
         let outcome = launch_for(ranks, bind, env, &job, 3 * limit)?;
         let left: Vec<_> = (0..ranks).map(|rank| left(reports, rank, &outcome)).collect();
         let right = left.iter().map(|left| left.right).max().unwrap_or(0);
-        // Who was not at the last program yet, or any more, has nothing to say of it.
+        // A rank that was not in the last program yet, or not any more, has no report about it.
         Ok((right, left.into_iter().map(|left| left.last).collect()))
     }
 
-    /// Runs one program; what is wrong.
+    /// Runs one program; the error says what is wrong.
     fn one(&self, program: &Program, limit: Duration) -> Result<(), String> {
         let team = self.team(program.ranks, Source::Text(program.to_string()), limit);
         let (_, reports) = team.map_err(|failure| failure.to_string())?;
         say(program, reports)
     }
 
-    /// A program that failed: prints it, and what is left of it.
+    /// Prints a program that failed, and the program to which it was shrunk.
     fn failed(&self, program: Program, seed: Option<u64>, words: String) -> Result<(), Failure> {
         match seed {
             Some(seed) => outln!("seed {seed}, {} ranks: FAILED\n{words}", program.ranks)?,
@@ -170,7 +172,7 @@ pub(crate) fn run(args: &Check) -> Result<(), Failure> {
                 return runner.failed(program, Some(next), words);
             }
         }
-        // As many programs with a death as take a second or so.
+        // As many programs with a killed rank as take about a second.
         let begin = Instant::now();
         while begin.elapsed() < TEAM / 5 && Instant::now() < until {
             let program = Program::draw(next, &budget(args.ranks, true));

@@ -1,24 +1,24 @@
-//! What a team of `unisono check --random` is told.
+//! The job of a team of `unisono check --random`.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What a team runs.
+/// The programs that a team runs.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Programs {
     pub(super) source: Source,
-    /// Time for a step of a program.
+    /// The bound of time for a step of a program.
     pub(super) limit: Duration,
-    /// Where ranks leave their reports.
+    /// The folder of the ranks' reports.
     pub(super) reports: PathBuf,
 }
 
-/// Where programs come from.
+/// The source of programs.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) enum Source {
-    /// This one, in its text.
+    /// This program, as its text.
     Text(String),
-    /// Drawn from this seed and those that follow, for so long.
+    /// Programs drawn from this seed and the following ones, for a time.
     Seeds(u64, Duration),
 }

@@ -16,7 +16,7 @@ use unisono_programs::Program;
 use unisono_programs::interpret::{self, Body, Host, Making, Member, interpret};
 use unisono_programs::judge::{Ending, Report, Tells, judge};
 
-/// How a rank's calls fail.
+/// The error of a rank's call.
 #[derive(Debug)]
 struct Failed(PosixError);
 
@@ -60,7 +60,7 @@ impl Member for Process {
     }
 }
 
-/// What a rank would have to say if it hung now.
+/// What a rank's report would say if it hung now.
 #[derive(Debug)]
 struct Now {
     until: Instant,
@@ -68,7 +68,7 @@ struct Now {
     right: u64,
 }
 
-/// Ends this process with a report, if a step takes too long: whatever it hangs in.
+/// Ends this process with a report if a step takes too long, wherever it hangs.
 #[derive(Clone, Debug)]
 struct Watchdog {
     now: Arc<Mutex<Option<Now>>>,
@@ -110,14 +110,14 @@ impl Watchdog {
 
 struct Me<'a> {
     dog: &'a Watchdog,
-    /// Time for a step, and the end of this one's.
+    /// The bound of time for a step, and the end of the present one's.
     limit: Duration,
     until: Instant,
 }
 
 impl Host for Me<'_> {
     fn kill(&mut self) {
-        // This process may kill itself: no answer comes.
+        // This process may kill itself; then the call does not return.
         let _ = kill_process(getpid(), Signal::KILL);
     }
 
@@ -136,10 +136,11 @@ impl Host for Me<'_> {
     }
 }
 
-/// Runs one program; what this rank has to say.
+/// Runs one program; returns this rank's report.
 fn one(team: &mut Team, program: &Program, limit: Duration, dog: &Watchdog, right: u64) -> Result<Report, Failure> {
     let now = Instant::now();
-    // Who waits gives up first, and is told by name; then who looks; then this process.
+    // First a rank that waits gives up, and its error names the late rank; then a rank that tests; then this process is
+    // ended.
     dog.set(Some(Now { until: now + 2 * limit, at: usize::MAX, right }));
     let world = program.segment(0);
     let joined = team.join_from(world.params(program.ranks), Some(limit), world.begins())?;
@@ -165,7 +166,7 @@ pub(crate) fn work(team: &mut Team, args: &Programs) -> Result<(), Failure> {
     for right in 0.. {
         let program = Program::draw(first + right, &budget(team.size(), false));
         let report = one(team, &program, args.limit, &dog, right)?;
-        // One that fails here may not come to the others any more.
+        // A rank that fails here can't take part in further programs.
         dog.leave(&Left { right, last: Some(report.clone()) });
         let over = begin.elapsed() > time;
         dog.set(Some(Now { until: Instant::now() + 2 * args.limit, at: usize::MAX, right }));
