@@ -18,10 +18,10 @@ use crate::data::datatype::Data;
 use crate::error::{PollError, Refusal};
 use crate::op::Op;
 use crate::region::{Extent, Region};
-use crate::shm::engine::copy::copy_private;
+use crate::shm::engine::copy::{Part, copy_private};
 use crate::shm::engine::exchange::{Exchange, Order, Plan};
 use crate::shm::engine::fold::{Operand, Shares, fold_shared};
-use crate::shm::engine::pieces::{Medium, Pair, Part, get, put};
+use crate::shm::engine::pieces::{Medium, Pair, get, put};
 
 /// Most pieces of a batch: half a queue of the default length, so that a batch can be posted at once.
 const BATCH: u64 = 8;

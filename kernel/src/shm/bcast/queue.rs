@@ -25,9 +25,8 @@ use crate::machine::poll::{Poll, Until, WaitSet};
 use crate::machine::{Operation, over};
 use crate::region::layout::Params;
 use crate::region::{Flag, Region};
-use crate::shm::engine::copy::{copy_in, copy_out, copy_out_past_caches};
+use crate::shm::engine::copy::{Part, copy_in, copy_out, copy_out_past_caches};
 use crate::shm::engine::line::{self, Body, Heading};
-use crate::shm::engine::pieces::Part;
 
 /// One process's part of a broadcast.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

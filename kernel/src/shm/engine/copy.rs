@@ -1,9 +1,23 @@
 //! Copies between users' data and the segment: as one copy where the data has no holes, else block by block.
 
-use super::pieces::Part;
 use crate::data::buffer::Buf;
 use crate::data::datatype::Data;
 use crate::region::{Extent, Region};
+
+/// Bytes `from .. from + len` of a message's packed bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Part {
+    pub(crate) from: u64,
+    pub(crate) len: u64,
+}
+
+impl Part {
+    /// The first `len` bytes.
+    #[inline(always)]
+    pub(crate) const fn first(len: u64) -> Self {
+        Self { from: 0, len }
+    }
+}
 
 /// Copies packed bytes `from .. from + at.len()` of `data` into the segment.
 ///

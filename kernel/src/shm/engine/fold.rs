@@ -8,7 +8,8 @@ use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, Condition, Refusal};
 use crate::op::Op;
 use crate::region::{Extent, Region};
-use crate::shm::engine::pieces::{Medium, Part, Pieces, Readers};
+use crate::shm::engine::copy::Part;
+use crate::shm::engine::pieces::{Medium, Pieces, Readers};
 
 /// The data of a reduction on one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -7,11 +7,11 @@
 //! A root that alone posts continues in its readers' queues when its own queue is full, so that it can post more before
 //! it must wait for readers.
 
-use super::copy::copy_private;
+use super::copy::{Part, copy_private};
 use super::exchange::Order;
 use super::line::{self, Heading};
 use super::pairs::Pairs;
-use super::pieces::{Medium, Pair, Part, UNKNOWN_ADVANCE};
+use super::pieces::{Medium, Pair, UNKNOWN_ADVANCE};
 use super::steps::{Clock, Engine, Steps, Taking};
 use crate::Rank;
 use crate::collective::Kind;

@@ -1,7 +1,7 @@
 //! How messages become fragments: a message is cut into parts, and the parts for several readers lie side by side in
 //! one fragment.
 
-use super::copy::{copy_in, copy_out};
+use super::copy::{Part, copy_in, copy_out};
 use crate::Rank;
 use crate::comm::Member;
 use crate::data::buffer::Buf;
@@ -44,21 +44,6 @@ const MOST_STEPS: u64 = 1 << 24;
 
 /// The clock values that such an operation takes: one more, so that the next such operation starts with the next slot.
 pub(crate) const UNKNOWN_ADVANCE: u64 = MOST_STEPS + 1;
-
-/// Bytes `from .. from + len` of a message's packed bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Part {
-    pub(crate) from: u64,
-    pub(crate) len: u64,
-}
-
-impl Part {
-    /// The first `len` bytes.
-    #[inline(always)]
-    pub(crate) const fn first(len: u64) -> Self {
-        Self { from: 0, len }
-    }
-}
 
 /// How one message is cut into fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -14,9 +14,9 @@ use crate::data::blocks::{Blocks, absent};
 use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::region::{Extent, Region};
-use crate::shm::engine::copy::copy_private;
+use crate::shm::engine::copy::{Part, copy_private};
 use crate::shm::engine::exchange::{Exchange, Plan};
-use crate::shm::engine::pieces::{Cut, Medium, Part, UNKNOWN_ADVANCE, get, put};
+use crate::shm::engine::pieces::{Cut, Medium, UNKNOWN_ADVANCE, get, put};
 
 /// One process's part of a gather or an allgather.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

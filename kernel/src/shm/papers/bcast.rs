@@ -38,8 +38,7 @@ use crate::machine::{Operation, over};
 use crate::pattern::tree::{Position, Tree};
 use crate::region::layout::Cico as Queues;
 use crate::region::{Counter, Flag, Mailword, Region};
-use crate::shm::engine::copy::{copy_in, copy_out};
-use crate::shm::engine::pieces::Part;
+use crate::shm::engine::copy::{Part, copy_in, copy_out};
 use crate::shm::papers::sets::{check_head, head};
 use core::cmp::Ordering::{Equal, Greater, Less};
 

@@ -41,8 +41,7 @@ use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::Operation;
 use crate::machine::poll::Poll;
 use crate::region::{Mailword, Region};
-use crate::shm::engine::copy::copy_private;
-use crate::shm::engine::pieces::Part;
+use crate::shm::engine::copy::{Part, copy_private};
 use crate::shm::papers::sets::{Halt, PerSet, Sets};
 
 /// One process's part of a scatterv.

@@ -31,8 +31,7 @@ use crate::machine::over;
 use crate::machine::poll::{Await, Poll, Source, Until, WaitSet};
 use crate::region::layout::Cico as Queues;
 use crate::region::{Counter, CounterId, Extent, Flag, MailId, Mailword, Region};
-use crate::shm::engine::copy::{copy_in, copy_out};
-use crate::shm::engine::pieces::Part;
+use crate::shm::engine::copy::{Part, copy_in, copy_out};
 use core::cmp::Ordering::{Equal, Greater, Less};
 use core::ops::Range;
 

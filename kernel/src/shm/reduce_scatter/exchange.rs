@@ -20,10 +20,10 @@ use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::op::Op;
 use crate::region::{Extent, Region};
-use crate::shm::engine::copy::copy_private;
+use crate::shm::engine::copy::{Part, copy_private};
 use crate::shm::engine::exchange::{Exchange, Order, Plan};
 use crate::shm::engine::fold::{Operand, Shares, fold_shared};
-use crate::shm::engine::pieces::{Pair, Part, get};
+use crate::shm::engine::pieces::{Pair, get};
 
 /// One process's part of a reduce_scatter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
