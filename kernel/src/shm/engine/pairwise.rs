@@ -83,13 +83,14 @@ impl<'a> Pairwise<'a> {
 }
 
 impl<'a> Blockwise<'a> {
-    /// Memory for the block that this process receives from `writer`.
+    /// Memory for the block that this process receives from `writer`: by reference, since a copy of it costs as much as
+    /// a short block.
     #[inline(always)]
-    fn incoming(&self, writer: Rank) -> Data<'a> {
+    fn incoming<A>(&self, writer: Rank, take: impl FnOnce(&Data<'a>) -> A) -> A {
         match &self.receive {
-            Receive::Each(blocks) => blocks.block(writer),
-            Receive::From(_, Some(data)) => *data,
-            Receive::From(_, None) => Data::EMPTY,
+            Receive::Each(blocks) => take(&blocks.block(writer)),
+            Receive::From(_, Some(data)) => take(data),
+            Receive::From(_, None) => take(&Data::EMPTY),
         }
     }
 
@@ -204,9 +205,9 @@ impl Engine for Blockwise<'_> {
             }
             if peer == me.rank() {
                 if let Some(blocks) = &self.send {
-                    let (own, data) = (blocks.block(peer), self.incoming(peer));
+                    let own = blocks.block(peer);
                     // SAFETY: both are this process's data, as the constructor was promised; in place they are the same.
-                    unsafe { copy_private(&own, &data, Part::first(data.len())) };
+                    self.incoming(peer, |data| unsafe { copy_private(&own, data, Part::first(data.len())) });
                 }
                 continue;
             }
@@ -228,7 +229,7 @@ impl Engine for Blockwise<'_> {
             let place = self.place(me, clock, step, Pair { writer: peer, reader: me.rank() });
             // SAFETY: S3, received, and reused only after our `acked` or `done`, which come later; the data is as the
             // constructor was promised.
-            unsafe { self.pairs.get(region, place, step, peer, &self.incoming(peer)) }?;
+            self.incoming(peer, |data| unsafe { self.pairs.get(region, place, step, peer, data) })?;
         }
         Ok(None)
     }

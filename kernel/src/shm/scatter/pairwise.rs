@@ -29,7 +29,10 @@ pub fn scatter<'a>(
     root: Rank,
 ) -> Result<Pairwise<'a>, Refusal> {
     let bytes = check(me, send.as_ref(), receive.as_ref(), root)?;
-    let send = if me.rank() == root { send } else { None };
+    let send = match send {
+        Some(blocks) if me.rank() == root => Some(blocks),
+        _ => None,
+    };
     Pairwise::equal(me, Kind::Scatter, bytes, send, Receive::From(root, receive))
 }
 
@@ -45,7 +48,10 @@ pub fn scatterv<'a>(
     root: Rank,
 ) -> Result<Pairwise<'a>, Refusal> {
     let bytes = check(me, send.as_ref(), receive.as_ref(), root)?;
-    let send = if me.rank() == root { send } else { None };
+    let send = match send {
+        Some(blocks) if me.rank() == root => Some(blocks),
+        _ => None,
+    };
     Pairwise::vary(me, Kind::Scatter, bytes, send, Receive::From(root, receive))
 }
 
