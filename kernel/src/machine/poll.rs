@@ -1,7 +1,7 @@
 //! What a poll returns: done, or what the machine waits for.
 
 use crate::Rank;
-use crate::error::WaitError;
+use crate::error::{PollError, WaitError};
 use crate::region::{CounterId, FlagId, MailId};
 
 /// The value that an awaited word must reach.
@@ -114,4 +114,37 @@ pub enum Poll {
     Done,
     /// Nothing more can be done before one of these events; a poll in between changes nothing.
     Wait(WaitSet),
+}
+/// Why a step of a machine does not get to its end. As an error it is copied only where it happens: what a step returns
+/// else is small.
+#[derive(Debug)]
+pub enum Halt {
+    /// It has to wait for this.
+    Wait(WaitSet),
+    /// The operation failed.
+    Failed(PollError),
+}
+
+impl From<PollError> for Halt {
+    #[inline(always)]
+    fn from(error: PollError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<WaitSet> for Halt {
+    #[inline(always)]
+    fn from(on: WaitSet) -> Self {
+        Self::Wait(on)
+    }
+}
+
+impl From<Halt> for Result<Poll, PollError> {
+    #[inline(always)]
+    fn from(halt: Halt) -> Self {
+        match halt {
+            Halt::Wait(on) => Ok(Poll::Wait(on)),
+            Halt::Failed(error) => Err(error),
+        }
+    }
 }

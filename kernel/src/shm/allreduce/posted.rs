@@ -86,9 +86,9 @@ impl Operation for Posted<'_> {
             if peer == me.rank() {
                 // This is right in place, too: `receive` is written last.
                 body.gather(&self.send);
-            } else if let Some(wait) = line::receive(region, me, peer, operation, heading, &mut body, bytes)? {
+            } else if let Err(halt) = line::receive(region, me, peer, operation, heading, &mut body, bytes) {
                 self.state = State::Gather { next: peer };
-                return Ok(Poll::Wait(wait));
+                return halt.into();
             }
             let operand = body.words(bytes);
             let sum = &mut me.scratch[..operand.len()];

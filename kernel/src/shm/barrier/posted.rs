@@ -51,9 +51,9 @@ impl Operation for Posted {
             return over(operation);
         };
         for peer in (next..me.size()).filter(|&peer| peer != me.rank()) {
-            if let Some(wait) = line::receive(region, me, peer, operation, heading, &mut body, 0)? {
+            if let Err(halt) = line::receive(region, me, peer, operation, heading, &mut body, 0) {
                 self.state = State::Receive { next: peer };
-                return Ok(Poll::Wait(wait));
+                return halt.into();
             }
         }
         me.all_reached(operation);

@@ -71,8 +71,8 @@ impl Operation for Posted<'_> {
                 line::publish(region, me, self.operation, heading, &mut body, bytes);
             }
             State::Receive => {
-                if let Some(wait) = line::receive(region, me, self.root, self.operation, heading, &mut body, bytes)? {
-                    return Ok(Poll::Wait(wait));
+                if let Err(halt) = line::receive(region, me, self.root, self.operation, heading, &mut body, bytes) {
+                    return halt.into();
                 }
                 body.scatter(&self.data);
             }

@@ -177,8 +177,8 @@ impl Operation for Queue<'_> {
     fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
         if self.state == State::Receive {
             let heading = Heading { kind: Kind::Bcast, bytes: self.data.len() };
-            if let Some(wait) = line::receive(region, me, self.root, self.operation, heading, &mut Body::new(), 0)? {
-                return Ok(Poll::Wait(wait));
+            if let Err(halt) = line::receive(region, me, self.root, self.operation, heading, &mut Body::new(), 0) {
+                return halt.into();
             }
             self.state = State::Drain { next: 0 };
         }

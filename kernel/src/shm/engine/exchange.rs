@@ -12,7 +12,7 @@ use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::{Argument, Bound, PollError, Refusal};
-use crate::machine::poll::WaitSet;
+use crate::machine::poll::{Halt, WaitSet};
 use crate::op::Op;
 use crate::region::layout::LINE_PAYLOAD;
 use crate::region::{Extent, Region};
@@ -137,21 +137,13 @@ impl<P: Plan> ToAll<P> {
     /// Receives `peer`'s line and compares the length in it with the expected one. Returns what to wait for where the
     /// line was not posted yet.
     #[inline]
-    fn receive<R: Region>(
-        &self,
-        region: &R,
-        me: &Member,
-        clock: &Clock,
-        peer: Rank,
-    ) -> Result<Option<WaitSet>, PollError> {
-        match line::receive_head(region, me, peer, clock.operation(), self.plan.kind())? {
-            Ok(announced) if announced == self.plan.expected(peer) => Ok(None),
-            Ok(announced) => {
-                let refusal = Refusal::new(Argument::Bytes, self.plan.expected(peer), Bound::Equals(announced));
-                Err(PollError::Mismatch { peer, refusal })
-            }
-            Err(wait) => Ok(Some(wait)),
+    fn receive<R: Region>(&self, region: &R, me: &Member, clock: &Clock, peer: Rank) -> Result<(), Halt> {
+        let announced = line::receive_head(region, me, peer, clock.operation(), self.plan.kind())?;
+        if announced == self.plan.expected(peer) {
+            return Ok(());
         }
+        let refusal = Refusal::new(Argument::Bytes, self.plan.expected(peer), Bound::Equals(announced));
+        Err(PollError::Mismatch { peer, refusal }.into())
     }
 }
 
@@ -211,7 +203,7 @@ impl<P: Plan> Engine for ToAll<P> {
         clock: &Clock,
         step: u64,
         taking: &mut Taking,
-    ) -> Result<Option<WaitSet>, PollError> {
+    ) -> Result<(), Halt> {
         for index in taking.index..me.size() {
             let peer = self.plan.order().peer(me.rank(), me.size(), index);
             if !self.plan.takes(step, peer) {
@@ -219,18 +211,12 @@ impl<P: Plan> Engine for ToAll<P> {
             }
             if peer != me.rank() {
                 if !self.received && !taking.received {
-                    let unreceived = self.receive(region, me, clock, peer)?;
-                    if unreceived.is_some() {
-                        taking.index = index;
-                        return Ok(unreceived);
-                    }
+                    taking.index = index;
+                    self.receive(region, me, clock, peer)?;
                 }
                 // A fragment in a line was published together with the line.
-                let unpublished = clock.unpublished(region, me, peer, step);
-                if unpublished.is_some() {
-                    *taking = Taking { index, received: true, ..*taking };
-                    return Ok(unpublished);
-                }
+                *taking = Taking { index, received: true, ..*taking };
+                clock.published(region, me, peer, step)?;
                 (taking.received, taking.any) = (false, true);
             }
             let place = self.place(me, clock, step, peer);
@@ -239,6 +225,6 @@ impl<P: Plan> Engine for ToAll<P> {
             unsafe { self.plan.take(region, place, step, peer) }?;
         }
         self.received |= taking.any;
-        Ok(None)
+        Ok(())
     }
 }

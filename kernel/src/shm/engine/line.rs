@@ -24,7 +24,7 @@ use crate::comm::member::Member;
 use crate::data::buffer::Buf;
 use crate::data::datatype::Data;
 use crate::error::PollError;
-use crate::machine::poll::{Until, WaitSet};
+use crate::machine::poll::{Halt, Until, WaitSet};
 use crate::region::layout::{LINE_PAYLOAD, LINE_ROOM};
 use crate::region::{Flag, Region};
 use core::cmp::Ordering::{Equal, Greater, Less};
@@ -182,24 +182,22 @@ pub(crate) fn publish<R: Region>(
     region.publish(me.layout().line(me.rank(), operation), operation);
 }
 
-/// Returns `None` if `peer` has posted its line of `operation`, else what to wait for. A sequence that is larger is
-/// an overrun.
+/// Has `peer` posted its line of `operation`? A sequence that is larger is an overrun.
 #[inline(always)]
-fn arrived<R: Region>(region: &R, me: &Member, peer: Rank, operation: u64) -> Result<Option<WaitSet>, PollError> {
+fn arrived<R: Region>(region: &R, me: &Member, peer: Rank, operation: u64) -> Result<(), Halt> {
     let line = me.layout().line(peer, operation);
     // pairs with: post
     let sequence = region.flag(line).load_acquire();
     match sequence.against(operation) {
-        Less => Ok(Some(WaitSet::flag(line, Until::AtLeast(operation), peer, operation))),
-        Equal => Ok(None),
-        Greater => Err(PollError::Overrun { peer, expected: operation, found: sequence.unchecked() }),
+        Less => Err(Halt::Wait(WaitSet::flag(line, Until::AtLeast(operation), peer, operation))),
+        Equal => Ok(()),
+        Greater => Err(PollError::Overrun { peer, expected: operation, found: sequence.unchecked() }.into()),
     }
 }
 
-/// Receives `peer`'s line of `operation`. If it was posted, copies `inline` bytes of its payload to `body` and
-/// returns `None`; else returns what to wait for.
+/// Receives `peer`'s line of `operation`: copies `inline` bytes of its payload to `body`.
 ///
-/// Errors: the line's sequence is larger (overrun); its head has another collective or length than `heading`; `peer`
+/// Errors: the line was not posted yet; its sequence is larger (overrun); its head has another collective or length than `heading`; `peer`
 /// made other collectives before it.
 #[inline(always)]
 pub(crate) fn receive<R: Region>(
@@ -210,10 +208,8 @@ pub(crate) fn receive<R: Region>(
     heading: Heading,
     body: &mut Body,
     inline: u64,
-) -> Result<Option<WaitSet>, PollError> {
-    if let Some(wait) = arrived(region, me, peer, operation)? {
-        return Ok(Some(wait));
-    }
+) -> Result<(), Halt> {
+    arrived(region, me, peer, operation)?;
     // 0 can't be a head: if the region copies nothing into the body, the comparison below fails.
     body.0[0].write(0);
     let dst = body.buf(inline);
@@ -226,13 +222,12 @@ pub(crate) fn receive<R: Region>(
         agree(region, me, (peer, operation), digest, Some(heading.bytes), head)
             .map_err(|refusal| PollError::Mismatch { peer, refusal })?;
     }
-    Ok(None)
+    Ok(())
 }
 
-/// Receives the head of `peer`'s line of `operation`, for a message of any length. Returns `Ok(Ok(length))` if the
-/// line was posted, `Ok(Err(what to wait for))` if not.
+/// Receives the head of `peer`'s line of `operation`, for a message of any length, which it returns.
 ///
-/// Errors: the line's sequence is larger (overrun); its head has another collective; `peer` made other collectives
+/// Errors: the line was not posted yet; its sequence is larger (overrun); its head has another collective; `peer` made other collectives
 /// before it.
 #[inline]
 pub(crate) fn receive_head<R: Region>(
@@ -241,17 +236,15 @@ pub(crate) fn receive_head<R: Region>(
     peer: Rank,
     operation: u64,
     kind: Kind,
-) -> Result<Result<u64, WaitSet>, PollError> {
-    if let Some(wait) = arrived(region, me, peer, operation)? {
-        return Ok(Err(wait));
-    }
+) -> Result<u64, Halt> {
+    arrived(region, me, peer, operation)?;
     let head = read_head(region, me, peer, operation);
     let digest = me.digest(operation, kind);
     if Digest::of(head) != digest {
         agree(region, me, (peer, operation), digest, None, head)
             .map_err(|refusal| PollError::Mismatch { peer, refusal })?;
     }
-    Ok(Ok(length(head)))
+    Ok(length(head))
 }
 
 #[cfg(test)]

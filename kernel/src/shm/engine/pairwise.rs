@@ -18,8 +18,8 @@ use crate::collective::Kind;
 use crate::comm::Member;
 use crate::data::blocks::Blocks;
 use crate::data::datatype::Data;
-use crate::error::{PollError, Refusal};
-use crate::machine::poll::WaitSet;
+use crate::error::Refusal;
+use crate::machine::poll::{Halt, WaitSet};
 use crate::region::{Extent, Region};
 
 /// One process's part of such an operation.
@@ -196,7 +196,7 @@ impl Engine for Blockwise<'_> {
         clock: &Clock,
         step: u64,
         taking: &mut Taking,
-    ) -> Result<Option<WaitSet>, PollError> {
+    ) -> Result<(), Halt> {
         let partner = self.pairs.partner(step);
         for index in taking.index..if partner.is_some() { 1 } else { me.size() } {
             let peer = partner.unwrap_or_else(|| Order::OwnFirst.peer(me.rank(), me.size(), index));
@@ -212,26 +212,19 @@ impl Engine for Blockwise<'_> {
                 continue;
             }
             if self.pairs.receives(step) && !taking.received {
-                match line::receive_head(region, me, peer, clock.operation(), self.kind)? {
-                    Ok(announced) => self.pairs.received(peer, announced)?,
-                    Err(wait) => {
-                        taking.index = index;
-                        return Ok(Some(wait));
-                    }
-                }
+                taking.index = index;
+                let announced = line::receive_head(region, me, peer, clock.operation(), self.kind)?;
+                self.pairs.received(peer, announced)?;
             }
-            let unpublished = clock.unpublished(region, me, peer, step);
-            if unpublished.is_some() {
-                *taking = Taking { index, received: true, ..*taking };
-                return Ok(unpublished);
-            }
+            *taking = Taking { index, received: true, ..*taking };
+            clock.published(region, me, peer, step)?;
             taking.received = false;
             let place = self.place(me, clock, step, Pair { writer: peer, reader: me.rank() });
             // SAFETY: S3, received, and reused only after our `acked` or `done`, which come later; the data is as the
             // constructor was promised.
             self.incoming(peer, |data| unsafe { self.pairs.get(region, place, step, peer, data) })?;
         }
-        Ok(None)
+        Ok(())
     }
 }
 

@@ -22,7 +22,7 @@ use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::error::PollError;
-use crate::machine::poll::{Poll, Until, WaitSet};
+use crate::machine::poll::{Halt, Poll, Until, WaitSet};
 use crate::machine::{Operation, over};
 use crate::region::layout::LINE_PAYLOAD;
 use crate::region::{Extent, Flag, Region};
@@ -81,17 +81,21 @@ impl Clock {
         }
     }
 
-    /// What to wait for until `peer` has published its fragment of `step`; `None` if it has. `peer`'s line was
-    /// received before, which published the fragment of step 0.
+    /// Is `peer`'s fragment of `step` published? Its line was received: where the line has the fragment, it is.
+    ///
+    /// # Errors
+    /// Not yet: what to wait for.
     #[inline]
-    pub(crate) fn unpublished<R: Region>(&self, region: &R, me: &Member, peer: Rank, step: u64) -> Option<WaitSet> {
+    pub(crate) fn published<R: Region>(&self, region: &R, me: &Member, peer: Rank, step: u64) -> Result<(), Halt> {
         if step == 0 {
-            return None;
+            return Ok(());
         }
         let (flag, bound) = (me.layout().ready(peer), self.at(step) + 1);
         // pairs with: publish
-        let published = region.flag(flag).load_acquire().at_least(bound);
-        (!published).then_some(WaitSet::flag(flag, Until::AtLeast(bound), peer, self.operation))
+        if region.flag(flag).load_acquire().at_least(bound) {
+            return Ok(());
+        }
+        Err(Halt::Wait(WaitSet::flag(flag, Until::AtLeast(bound), peer, self.operation)))
     }
 }
 
@@ -134,10 +138,10 @@ pub trait Engine: Clone + Eq + Hash {
     /// The fragment's place is not free yet; the error says what to wait for.
     fn post<R: Region>(&mut self, region: &R, me: &mut Member, clock: &Clock, step: u64) -> Result<(), WaitSet>;
 
-    /// Takes the fragments of `step`, starting at `taking`. Returns `None` when all are taken, else what to wait for.
+    /// Takes the fragments of `step`, starting at `taking`.
     ///
     /// # Errors
-    /// A peer's line or fragment has another collective or length than this process's call.
+    /// A fragment is not published yet; a peer's line or fragment has another collective or length than this process's call.
     fn take<R: Region>(
         &mut self,
         region: &R,
@@ -145,7 +149,7 @@ pub trait Engine: Clone + Eq + Hash {
         clock: &Clock,
         step: u64,
         taking: &mut Taking,
-    ) -> Result<Option<WaitSet>, PollError>;
+    ) -> Result<(), Halt>;
 }
 
 /// One process's part of an operation.
@@ -229,9 +233,9 @@ impl<E: Engine> Operation for Steps<E> {
                     self.state = State::Take(Taking::default());
                 }
                 State::Take(mut taking) => {
-                    if let Some(wait) = self.engine.take(region, me, &self.clock, self.step, &mut taking)? {
+                    if let Err(halt) = self.engine.take(region, me, &self.clock, self.step, &mut taking) {
                         self.state = State::Take(taking);
-                        return Ok(Poll::Wait(wait));
+                        return halt.into();
                     }
                     self.step = self.engine.next(self.step).min(self.engine.steps());
                     if queues && self.engine.takes_any() && self.step < self.engine.steps() {

@@ -39,10 +39,11 @@ use crate::data::blocks::{Blocks, absent};
 use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::Operation;
+use crate::machine::poll::Halt;
 use crate::machine::poll::Poll;
 use crate::region::{Mailword, Region};
 use crate::shm::engine::copy::{Part, copy_private};
-use crate::shm::papers::sets::{Halt, PerSet, Sets};
+use crate::shm::papers::sets::{PerSet, Sets};
 
 /// One process's part of a scatterv.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

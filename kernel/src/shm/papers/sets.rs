@@ -28,7 +28,7 @@ use crate::data::blocks::Blocks;
 use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, Condition, PollError, Refusal};
 use crate::machine::over;
-use crate::machine::poll::{Await, Poll, Source, Until, WaitSet};
+use crate::machine::poll::{Await, Halt, Poll, Source, Until, WaitSet};
 use crate::region::layout::Cico as Queues;
 use crate::region::{Counter, CounterId, Extent, Flag, MailId, Mailword, Region};
 use crate::shm::engine::copy::{Part, copy_in, copy_out};
@@ -65,21 +65,6 @@ pub(crate) fn check_head<R: Region>(
     Err(PollError::Mismatch { peer, refusal })
 }
 
-/// Why a poll does not get to the end of a set.
-#[derive(Debug)]
-pub(crate) enum Halt {
-    /// It has to wait for this.
-    Wait(WaitSet),
-    /// The operation failed.
-    Failed(PollError),
-}
-
-impl From<PollError> for Halt {
-    fn from(error: PollError) -> Self {
-        Self::Failed(error)
-    }
-}
-
 /// A collective of paper P2: what a process does in one set.
 pub(crate) trait PerSet {
     /// The operation's sets.
@@ -94,8 +79,7 @@ pub(crate) trait PerSet {
             self.sets().enroll(me);
             match self.set(region, me) {
                 Ok(()) => self.sets().leave(region, me),
-                Err(Halt::Wait(on)) => return Ok(Poll::Wait(on)),
-                Err(Halt::Failed(error)) => return Err(error),
+                Err(halt) => return halt.into(),
             }
         }
         over(self.sets().operation)
