@@ -211,12 +211,31 @@ pub enum Condition {
     Given,
     /// A segment that has the queues of papers P1 and P2.
     PaperQueues,
+    /// A segment that has mailboxes, for messages through it.
+    Mailboxes,
+    /// An algorithm that applies to the call: to its operation, and to its number of ranks.
+    Applicable,
+    /// A place where MPI allows `MPI_IN_PLACE`.
+    InPlaceAllowed,
+    /// Memory for a list that the call needs.
+    Memory,
 }
 
 impl Condition {
     /// All of them. A segment has a condition as its index here: new ones go to the end.
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Contiguous, Self::Failed, Self::Known, Self::Inactive, Self::NotNull, Self::Given, Self::PaperQueues];
+    pub(crate) const ALL: [Self; 11] = [
+        Self::Contiguous,
+        Self::Failed,
+        Self::Known,
+        Self::Inactive,
+        Self::NotNull,
+        Self::Given,
+        Self::PaperQueues,
+        Self::Mailboxes,
+        Self::Applicable,
+        Self::InPlaceAllowed,
+        Self::Memory,
+    ];
 
     /// The error text for an argument that does not meet the condition.
     const fn text(self) -> &'static str {
@@ -228,6 +247,10 @@ impl Condition {
             Self::NotNull => "an address is null",
             Self::Given => "this rank needs a buffer that was not given",
             Self::PaperQueues => "the segment has no queues of papers P1 and P2: make it with `with_cico`",
+            Self::Mailboxes => "the segment has no mailboxes: make it with `with_mailboxes`",
+            Self::Applicable => "the algorithm does not apply to this call",
+            Self::InPlaceAllowed => "the address is UNISONO_IN_PLACE where MPI does not allow it",
+            Self::Memory => "there is no memory for a list of the call",
         }
     }
 }

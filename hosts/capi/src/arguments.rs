@@ -17,7 +17,9 @@ pub(crate) fn is_in_place(address: *const c_void) -> bool {
 /// `bytes` bytes at `address`. Refuses `UNISONO_IN_PLACE`, and null unless `bytes` is 0.
 #[inline(always)]
 pub(crate) fn memory(address: *const c_void, bytes: u64) -> Result<Buf, Refusal> {
-    Refusal::check(Argument::Buffer, address.addr() as u64, Bound::Below(IN_PLACE as u64))?;
+    if is_in_place(address) {
+        return Err(Refusal::not(Argument::Buffer, Condition::InPlaceAllowed));
+    }
     if bytes > 0 && address.is_null() {
         return Err(Refusal::not(Argument::Buffer, Condition::NotNull));
     }
@@ -83,7 +85,7 @@ pub(crate) unsafe fn vary<'a>(
 
 /// An empty list with room for `len` items, for the duration of this call. Refused if memory is short.
 pub(crate) fn scratch<T>(len: usize) -> Result<Vec<T>, Refusal> {
-    reserved(len).ok_or(Refusal::new(Argument::Displacements, len as u64, Bound::AtMost(0)))
+    reserved(len).ok_or(Refusal::not(Argument::List, Condition::Memory))
 }
 
 /// An item for each rank: counts, displacements or types.

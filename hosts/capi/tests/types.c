@@ -272,7 +272,7 @@ BAD(null_counts, "datatypes is null", unisono_alltoallw(comm, FROM, there, bad ?
 BAD(null_starts, "datatypes is null", unisono_alltoallw(comm, FROM, there, ones, bad ? NULL : starts, pairs))
 BAD(null_type, "datatype is null", unisono_alltoallw(comm, FROM, there, ones, starts, bad ? gap : pairs))
 BAD(null_memory, "buffer address is null", unisono_alltoallw(comm, FROM, bad ? NULL : there, ones, starts, pairs))
-BAD(both_away, "buffer address is 1844674407370955161",
+BAD(both_away, "UNISONO_IN_PLACE where MPI does not allow it",
     unisono_alltoallw(comm, FROM, bad ? UNISONO_IN_PLACE : there, ones, starts, pairs))
 BAD(overlap, "blocks 1 and 2 overlap",
     unisono_alltoallw(comm, FROM, there, ones, bad ? mixed : starts, densest))
@@ -284,7 +284,7 @@ BAD(huge_elements, "bytes is 9223372036854775811, must be at most 92233720368547
     unisono_alltoallw(comm, here, ones, starts, bad ? hugest : pairs, TO))
 BAD(own_length, "bytes is 2, must be 4", unisono_alltoallw(comm, FROM, there, bad ? twos : ones, starts, pairs))
 BAD(bcast_type, "datatype is null", unisono_bcast_typed(comm, here, 1, bad ? NULL : pair, 0))
-BAD(bcast_away, "buffer address is 1844674407370955161",
+BAD(bcast_away, "UNISONO_IN_PLACE where MPI does not allow it",
     unisono_bcast_typed(comm, bad ? UNISONO_IN_PLACE : here, 1, pair, 0))
 BAD(gather_count, "bytes is 18446744073709551615, must be at most 9223372036854775807",
     unisono_gather_typed(comm, here, 1, pair, there, bad ? UINT64_MAX / 2 : 1, pair, ranks - 1))

@@ -14,7 +14,7 @@
 
 use crate::comm::Member;
 use crate::data::buffer::Buf;
-use crate::error::{Argument, Bound, PollError, Refusal};
+use crate::error::{Argument, Condition, PollError, Refusal};
 use crate::machine::p2p::P2p;
 use crate::machine::poll::{Poll, WaitSet};
 use crate::machine::transport::{Messages, Shared};
@@ -189,6 +189,8 @@ where
 pub(super) fn refusal(error: PlanError) -> Refusal {
     match error {
         PlanError::Refused(refusal) => refusal,
-        _ => Refusal::new(Argument::Operation, 0, Bound::AtLeast(1)),
+        PlanError::Inapplicable { .. } | PlanError::OverLevels(_) => {
+            Refusal::not(Argument::Operation, Condition::Applicable)
+        }
     }
 }

@@ -159,9 +159,10 @@ impl Op {
             Self::User(user) if user.element() > USER_MOST as u64 => {
                 return Err(Refusal::new(Argument::Extent, user.element(), Bound::AtMost(USER_MOST as u64)));
             }
-            Self::User(user) if user.element() != 0 && bytes.is_multiple_of(user.element()) => {
-                Some(bytes / user.element())
+            Self::User(user) if user.element() == 0 => {
+                return Err(Refusal::new(Argument::Extent, 0, Bound::AtLeast(1)));
             }
+            Self::User(user) if bytes.is_multiple_of(user.element()) => Some(bytes / user.element()),
             Self::User(_) => None,
         }
         .ok_or(Refusal::new(Argument::Bytes, bytes, Bound::MultipleOf(self.element())))

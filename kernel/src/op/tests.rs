@@ -71,7 +71,8 @@ fn counts_are_whole() {
     let (most, bytes) = (USER_MOST as u64, Argument::Bytes);
     assert_eq!((user(24).count(72), user(24).whole(71)), (Ok(3), 2));
     assert_eq!(user(24).count(71), Err(Refusal::new(bytes, 71, Bound::MultipleOf(24))));
-    assert_eq!((user(0).count(8), user(0).whole(8)), (Err(Refusal::new(bytes, 8, Bound::MultipleOf(0))), 0));
+    let empty = Refusal::new(Argument::Extent, 0, Bound::AtLeast(1));
+    assert_eq!((user(0).count(8), user(0).whole(8)), (Err(empty), 0));
     let too_large = Refusal::new(Argument::Extent, most + 1, Bound::AtMost(most));
     assert_eq!((user(most).count(most), user(most + 1).count(most + 1)), (Ok(1), Err(too_large)));
 }

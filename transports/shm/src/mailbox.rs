@@ -20,7 +20,7 @@
 use heapless::Vec;
 use unisono_kernel::Rank;
 use unisono_kernel::data::buffer::Buf;
-use unisono_kernel::error::{Argument, Bound, Refusal};
+use unisono_kernel::error::{Argument, Bound, Condition, Refusal};
 use unisono_kernel::machine::p2p::{P2p, P2pError, Tag};
 use unisono_kernel::machine::poll::{Await, Slot, Source, Until};
 use unisono_kernel::region::mailboxes::{MOST_NUMBER, count};
@@ -152,7 +152,7 @@ impl<P: AsRef<[Peer]> + AsMut<[Peer]>> Post<P> {
     /// `rank` is not below the number of ranks, the segment has no mailboxes, or `peers` has too few elements.
     pub fn new(layout: Layout, rank: Rank, peers: P) -> Result<Self, Refusal> {
         Refusal::check(Argument::Rank, rank.into(), Bound::Below(layout.ranks().into()))?;
-        layout.mailbox(rank, rank).ok_or(Refusal::new(Argument::Messages, 0, Bound::AtLeast(1)))?;
+        layout.mailbox(rank, rank).ok_or(Refusal::not(Argument::Messages, Condition::Mailboxes))?;
         Refusal::check(Argument::Ranks, peers.as_ref().len() as u64, Bound::AtLeast(layout.ranks().into()))?;
         Ok(Self { layout, rank, peers, requests: Vec::new() })
     }
