@@ -71,7 +71,7 @@ fn spoilt<'a>(call: Call<'a>, mistake: Mistake, size: u32, longer: &'a Memory) -
             | Call::Exscan { op: wrong, .. },
         ) => {
             *wrong = op;
-            Argument::Bytes
+            Argument::Extent
         }
         (Mistake::Count, Call::Allgather { receive, .. } | Call::Alltoall { receive, .. }) => {
             *receive = Blocks::equal_mut(&mut [], size + 1, 0, Datatype::BYTE).ok()?;
