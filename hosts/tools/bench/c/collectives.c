@@ -2,7 +2,7 @@
  * Every collective of MPI under one library: a JSON object per row, results verified outside the
  * timed part. The same source runs under each MPI and, with -DUNISONO, under Unisono.
  *
- *   collectives [--collectives LIST] [--bytes LIST] [--methods window,rate] [--roots fixed,rotating]
+ *   collectives [--collectives LIST] [--bytes LIST] [--methods window,rate,osu,imb] [--roots fixed,rotating]
  *               [--budget-ms N] [--least N] [--repetitions N] [--crowded 0|1]
  *
  * Exit status: 0, 2 bad arguments or no memory, 3 wrong result, 4 error of the library.
@@ -21,7 +21,7 @@ enum { BYTES_MOST = 32 };
 static struct {
     const char *collectives, *bytes, *methods, *roots;
     uint64_t budget_ms, least, repetitions, crowded;
-} options = {"all", "8,8192", "window,rate", "fixed,rotating", 20, 5, 5, 0};
+} options = {"all", "8,8192", "window,rate,osu,imb", "fixed,rotating", 20, 5, 5, 0};
 
 static uint64_t sizes[BYTES_MOST];
 static size_t size_count;
@@ -71,7 +71,7 @@ static void take_collective(const char *word) {
     if (!known(word)) refuse("--collectives", word, "names of collectives, or all");
 }
 static void take_method(const char *word) {
-    if (!listed("window,rate", word)) refuse("--methods", word, "window, rate");
+    if (!listed("window,rate,osu,imb", word)) refuse("--methods", word, "window, rate, osu, imb");
 }
 static void take_root(const char *word) {
     if (!listed("fixed,rotating", word)) refuse("--roots", word, "fixed, rotating");
@@ -118,6 +118,8 @@ static void measure(const struct plan *plan, const struct cell *cell) {
     /* The root rotates: from one root, broadcasts back to back would measure how far the root runs ahead. */
     if (listed(options.methods, "rate"))
         print(cell, "rate", root ? "rotating" : "none", rate(plan, cell, run, root));
+    if (listed(options.methods, "osu")) print(cell, "osu", root ? "fixed" : "none", osu(plan, cell, run, false));
+    if (listed(options.methods, "imb")) print(cell, "imb", root ? "rotating" : "none", imb(plan, cell, run, root));
 }
 
 /* Runs `visit` on every cell that the options ask for. */

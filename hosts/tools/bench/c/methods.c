@@ -220,12 +220,44 @@ struct sample window(const struct plan *plan, const struct cell *cell, operation
 /* The least number of operations of a repetition: with a single one all ranks would start and end together. */
 enum { BACK_TO_BACK = 4 };
 
-struct sample rate(const struct plan *plan, const struct cell *cell, operation *call, bool rotating) {
-    struct row row = {plan, cell, call, rotating, buffers_of(plan, cell)};
+/* Operations of a repetition that fit the budget, between two bounds. */
+static uint64_t fitting(const struct row *row, uint64_t least, uint64_t most) {
+    const struct plan *plan = row->plan;
+    double dirtying, wanted = plan->budget_ns / (double)plan->repetitions / estimate(row, &dirtying);
+    return agreed(wanted < (double)least ? least : wanted > (double)most ? most : (uint64_t)wanted);
+}
+
+/* This rank's words, one for each repetition: picoseconds of an operation. */
+static uint64_t *repetitions_of(const struct row *row) {
+    return row->plan->times + (size_t)row->cell->rank * row->plan->repetitions;
+}
+
+/* Gathers the repetitions of all ranks. A repetition's time is that of the slowest rank, or the mean over ranks. */
+static struct sample over_ranks(const struct row *row, uint64_t iterations, bool mean) {
+    const struct plan *plan = row->plan;
+    int size = row->cell->size;
+    gather_times(row, plan->repetitions);
+    double *kept = malloc(plan->repetitions * sizeof *kept);
+    if (!kept) backend_abort(2);
+    for (uint64_t repetition = 0; repetition < plan->repetitions; repetition++) {
+        double most = 0, sum = 0;
+        for (int rank = 0; rank < size; rank++) {
+            double t = (double)plan->times[rank * plan->repetitions + repetition] / 1000;
+            sum += t;
+            if (t > most) most = t;
+        }
+        kept[repetition] = mean ? sum / size : most;
+    }
+    struct sample sample = summary(kept, plan->repetitions, plan->repetitions * iterations);
+    free(kept);
+    return sample;
+}
+
+/* Operations back to back. */
+static struct sample back_to_back(struct row row) {
+    const struct plan *plan = row.plan;
     prepare(&row, 20, 0);
-    double dirtying, wanted = plan->budget_ns / (double)plan->repetitions / estimate(&row, &dirtying);
-    uint64_t iterations = agreed(wanted < BACK_TO_BACK ? BACK_TO_BACK : wanted > 1e6 ? 1000000 : (uint64_t)wanted);
-    uint64_t *mine = plan->times + (size_t)cell->rank * plan->repetitions;
+    uint64_t iterations = fitting(&row, BACK_TO_BACK, 1000000), *mine = repetitions_of(&row);
     for (uint64_t repetition = 0; repetition < plan->repetitions; repetition++) {
         uint64_t seed = 1000 + repetition * SLOTS_MOST;
         prepare(&row, iterations, seed);
@@ -234,23 +266,51 @@ struct sample rate(const struct plan *plan, const struct cell *cell, operation *
         int root = 0;
         for (uint64_t i = 0; i < iterations; i++) {
             run(&row, i, root);
-            if (rotating && ++root == cell->size) root = 0;
+            if (row.rotating && ++root == row.cell->size) root = 0;
         }
         mine[repetition] = (uint64_t)(ns_between(plan->clock, begin, ticks_now()) * 1000 / (double)iterations);
         inspect(&row, iterations, seed, "at full rate");
     }
-    gather_times(&row, plan->repetitions);
-    double *slowest = malloc(plan->repetitions * sizeof *slowest);
-    if (!slowest) backend_abort(2);
+    return over_ranks(&row, iterations, false);
+}
+
+struct sample rate(const struct plan *plan, const struct cell *cell, operation *call, bool rotating) {
+    return back_to_back((struct row){plan, cell, call, rotating, buffers_of(plan, cell)});
+}
+
+/* Every operation in the first slot. */
+static struct row warm(const struct plan *plan, const struct cell *cell, operation *call, bool rotating) {
+    struct row row = {plan, cell, call, rotating, buffers_of(plan, cell)};
+    row.buffers.mask = 0;
+    return row;
+}
+
+struct sample imb(const struct plan *plan, const struct cell *cell, operation *call, bool rotating) {
+    return back_to_back(warm(plan, cell, call, rotating));
+}
+
+/* OSU's numbers of operations: of short messages, and the least of long ones. */
+enum { OSU_MOST = 1000, OSU_LEAST = 10 };
+
+struct sample osu(const struct plan *plan, const struct cell *cell, operation *call, bool rotating) {
+    struct row row = warm(plan, cell, call, rotating);
+    prepare(&row, 1, 0);
+    uint64_t iterations = fitting(&row, OSU_LEAST, OSU_MOST), *mine = repetitions_of(&row);
+    bool separate = cell->subject->kind != BARRIER;
     for (uint64_t repetition = 0; repetition < plan->repetitions; repetition++) {
-        uint64_t most = 0;
-        for (int rank = 0; rank < cell->size; rank++) {
-            uint64_t t = plan->times[rank * plan->repetitions + repetition];
-            if (t > most) most = t;
+        double spent = 0;
+        prepare(&row, 1, 1000 + repetition);
+        check(backend_barrier(), "barrier");
+        /* A tenth before them is not timed. */
+        for (uint64_t i = 0, untimed = iterations / 10; i < untimed + iterations; i++) {
+            uint64_t begin = ticks_now();
+            run(&row, i, root_of(&row, i));
+            uint64_t end = ticks_now();
+            if (i >= untimed) spent += ns_between(plan->clock, begin, end);
+            if (separate) check(backend_barrier(), "barrier");
         }
-        slowest[repetition] = (double)most / 1000;
+        mine[repetition] = (uint64_t)(spent * 1000 / (double)iterations);
+        inspect(&row, 1, 1000 + repetition, "between barriers");
     }
-    struct sample sample = summary(slowest, plan->repetitions, plan->repetitions * iterations);
-    free(slowest);
-    return sample;
+    return over_ranks(&row, iterations, true);
 }

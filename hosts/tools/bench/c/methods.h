@@ -1,4 +1,4 @@
-/* The two definitions of time. */
+/* The four definitions of time: two of our own, and those of the benchmarks that users run. */
 #ifndef METHODS_H
 #define METHODS_H
 
@@ -36,6 +36,11 @@ void verify(const struct plan *plan, const struct cell *cell, operation *run);
 struct sample window(const struct plan *plan, const struct cell *cell, operation *run, bool rotating);
 /* Wall time by iterations of the slowest rank, back to back. */
 struct sample rate(const struct plan *plan, const struct cell *cell, operation *run, bool rotating);
+/* As IMB-MPI1 measures, its t_max: `rate` with the same buffers in each operation. */
+struct sample imb(const struct plan *plan, const struct cell *cell, operation *run, bool rotating);
+/* As the OSU benchmarks measure: the mean over ranks of each rank's own time in the call, from root 0, in the same buffers each
+ * time, with a barrier after each operation (but for the barrier itself). */
+struct sample osu(const struct plan *plan, const struct cell *cell, operation *run, bool rotating);
 
 /* Ends all ranks if `code` is an error of the library's. */
 void check(int code, const char *what);

@@ -6,6 +6,9 @@ use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 
+/// The definitions of time (docs/howto/benchmark.md).
+const METHODS: [&str; 4] = ["window", "rate", "osu", "imb"];
+
 /// Compares collective operations with the MPIs installed: one C program under each, interleaved.
 #[derive(Debug, Parser)]
 #[command(name = "unisono-bench", version, about, max_term_width = 110)]
@@ -54,7 +57,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PossibleValuesParser::new(COLLECTIVES), default_values = COLLECTIVES, hide_default_value = true)]
     pub(crate) collectives: Vec<String>,
     /// Definitions of time
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = ["window", "rate"], default_values = ["window", "rate"])]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = METHODS, default_values = METHODS)]
     pub(crate) methods: Vec<String>,
     /// Roots for the method window; the root of a rate rotates [default: fixed,rotating; quick: fixed]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = ["fixed", "rotating"])]

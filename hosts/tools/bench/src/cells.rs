@@ -65,10 +65,12 @@ pub(crate) struct View {
 }
 
 /// All views.
-pub(crate) const VIEWS: [View; 3] = [
+pub(crate) const VIEWS: [View; 5] = [
     View { name: "window, root fixed", method: "window", roots: &["fixed", "none"] },
     View { name: "window, root rotating", method: "window", roots: &["rotating"] },
     View { name: "rate, root rotating", method: "rate", roots: &["rotating", "none"] },
+    View { name: "osu, root fixed", method: "osu", roots: &["fixed", "none"] },
+    View { name: "imb, root rotating", method: "imb", roots: &["rotating", "none"] },
 ];
 
 impl View {

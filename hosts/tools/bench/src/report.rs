@@ -37,7 +37,7 @@ pub(crate) fn rooted(collective: &str) -> bool {
 pub(crate) struct Row {
     pub(crate) collective: String,
     pub(crate) bytes: u64,
-    /// `window` or `rate`.
+    /// `window`, `rate`, `osu` or `imb`.
     pub(crate) method: String,
     /// `fixed`, `rotating` or `none`.
     pub(crate) root: String,

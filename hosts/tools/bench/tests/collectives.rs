@@ -78,12 +78,13 @@ fn every_collective_has_rows() {
             let rows = of(name).into_iter().filter(|row| row["bytes"] == 8 || row["bytes"] == 0);
             rows.map(|row| format!("{} {}", row["method"].as_str().unwrap(), row["root"].as_str().unwrap())).collect()
         };
-        assert_eq!(forms("bcast"), ["window fixed", "window rotating", "rate rotating"]);
-        assert_eq!(forms("barrier"), ["window none", "rate none"]);
+        let bcast = ["window fixed", "window rotating", "rate rotating", "osu fixed", "imb rotating"];
+        assert_eq!(forms("bcast"), bcast);
+        assert_eq!(forms("barrier"), ["window none", "rate none", "osu none", "imb none"]);
         for name in COLLECTIVES {
             let rooted = ["bcast", "reduce", "scatter", "scatterv", "gather", "gatherv"].contains(&name);
             let sizes = if name == "barrier" { 1 } else { 2 };
-            assert_eq!(of(name).len(), sizes * if rooted { 3 } else { 2 }, "{name}");
+            assert_eq!(of(name).len(), sizes * if rooted { 5 } else { 4 }, "{name}");
         }
         for row in &lines[1..] {
             let ns = ["p50_ns", "p99_ns", "max_ns"].map(|field| row[field].as_f64().expect("a number"));
@@ -111,7 +112,7 @@ fn bad_arguments_are_refused_with_name_value_and_bound() {
         (&["--bytes", "12"][..], "--bytes is 12, must be multiples of 8 from 8 to 64 MiB"),
         (&["--bytes", "8,x"], "--bytes is x, must be"),
         (&["--collectives", "bcst"], "--collectives is bcst, must be"),
-        (&["--methods", "best"], "--methods is best, must be window, rate"),
+        (&["--methods", "best"], "--methods is best, must be window, rate, osu, imb"),
         (&["--roots", "fix"], "--roots is fix, must be fixed, rotating"),
         (&["--least", "0"], "--least is 0, must be 1 to 2000"),
         (&["--crowded"], "--crowded is missing, must be 0 or 1"),

@@ -106,7 +106,7 @@ fn bad_arguments_are_refused_with_name_value_and_bound() {
         (&["--bytes", "8,12"], &["--bytes", "'12'", "multiple of 8 from 8 to 64M"]),
         (&["--bytes", "99999999999M"], &["--bytes", "'99999999999M'", "64M"]),
         (&["--collectives", "bcst"], &["--collectives", "'bcst'", "bcast"]),
-        (&["--methods", "best"], &["--methods", "'best'", "window", "rate"]),
+        (&["--methods", "best"], &["--methods", "'best'", "window", "rate", "osu", "imb"]),
         (&["--roots", "3"], &["--roots", "'3'", "fixed", "rotating"]),
         (&["--configurations", "impi"], &["--configurations", "'impi'", "mpich-yield"]),
         (&["--budget", "-1"], &["-1"]),
