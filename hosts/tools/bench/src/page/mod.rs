@@ -189,8 +189,19 @@ fn latencies(cells: &[&Cell]) -> Vec<Series> {
         let points = cells.iter().filter_map(point).collect();
         Series { name: name.into(), color, bold: name == OURS, points }
     };
-    let colors: [_; NAMES.len()] =
-        [(11, 95, 255), (217, 95, 2), (27, 158, 119), (117, 60, 170), (117, 60, 170), (240, 160, 90), (180, 140, 215)];
+    let colors: [_; NAMES.len()] = [
+        (11, 95, 255),
+        (217, 95, 2),
+        (27, 158, 119),
+        (166, 54, 3),
+        (0, 109, 44),
+        (117, 60, 170),
+        (117, 60, 170),
+        (84, 39, 143),
+        (120, 120, 120),
+        (240, 160, 90),
+        (180, 140, 215),
+    ];
     NAMES.into_iter().zip(colors.map(|(r, g, b)| RGBColor(r, g, b))).map(line).collect()
 }
 
