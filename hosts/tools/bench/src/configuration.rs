@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preload_is_no_peer_and_one_configuration_takes_part_beneath_it() {
+    fn a_preload_is_no_peer_and_one_configuration_takes_part_under_it() {
         let peers: Vec<&str> = NAMES.into_iter().filter(|name| is_peer(name)).collect();
         assert_eq!(peers, ["ompi", "ompi-sm", "ompi5", "ompi5-sm", "mpich", "mpich-yield", "mpich5", "impi"]);
         let preloaded: Vec<_> = ALL.iter().filter_map(|c| Some((c, c.preload?))).collect();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preload_is_the_command_beneath_with_libraries_more() {
+    fn a_preload_is_the_command_of_the_underlying_mpi_with_libraries_more() {
         let folder = std::env::temp_dir().join(format!("unisono-bench-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let programs = Programs::pretended(&folder);

@@ -29,10 +29,7 @@ pub fn scatter<'a>(
     root: Rank,
 ) -> Result<Pairwise<'a>, Refusal> {
     let bytes = check(me, send.as_ref(), receive.as_ref(), root)?;
-    let send = match send {
-        Some(blocks) if me.rank() == root => Some(blocks),
-        _ => None,
-    };
+    let send = at_root(me, send, root);
     Pairwise::equal(me, Kind::Scatter, bytes, send, Receive::From(root, receive))
 }
 
@@ -48,11 +45,17 @@ pub fn scatterv<'a>(
     root: Rank,
 ) -> Result<Pairwise<'a>, Refusal> {
     let bytes = check(me, send.as_ref(), receive.as_ref(), root)?;
-    let send = match send {
+    let send = at_root(me, send, root);
+    Pairwise::vary(me, Kind::Scatter, bytes, send, Receive::From(root, receive))
+}
+
+/// The blocks, at the root. As a match, since `if` copies them (docs/explanation/decisions.md, 61).
+#[inline(always)]
+fn at_root<'a>(me: &Member, send: Option<Blocks<'a>>, root: Rank) -> Option<Blocks<'a>> {
+    match send {
         Some(blocks) if me.rank() == root => Some(blocks),
         _ => None,
-    };
-    Pairwise::vary(me, Kind::Scatter, bytes, send, Receive::From(root, receive))
+    }
 }
 
 /// Checks the arguments. Returns the bytes of this rank's block.
