@@ -4,7 +4,7 @@
 mod common;
 
 use common::{bounded, refusal};
-use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Communicator;
 use unisono_kernel::data::blocks::Blocks;
@@ -157,6 +157,31 @@ fn arities_and_messages_that_an_algorithm_does_not_carry() {
             .map(drop)
     });
     assert_eq!(found, [Refusal::new(Argument::Bytes, 113, Bound::AtMost(112)); RANKS as usize]);
+}
+
+/// An op's elements have no holes: data with some is refused, but for an allreduce of a line.
+#[test]
+fn reductions_of_data_with_holes() {
+    const HOLED: Datatype<'static> = Datatype::Vector { blocks: 2, block: 64, stride: 128 };
+    let wanted = Refusal::not(Argument::Datatype, Condition::Contiguous);
+    let calls: [Body; 5] = [
+        |c| {
+            let (mut send, mut receive) = ([0; 192], [0; 128]);
+            let (send, receive) = (Data::typed(&mut send, 1, HOLED)?, Data::bytes_mut(&mut receive));
+            c.run(&Call::Allreduce { send, receive, op: Op::SUM_I64, algorithm: AllreduceAlgorithm::Auto }).map(drop)
+        },
+        |c| {
+            let (mut send, mut receive) = ([0; 128], [0; 192]);
+            let (send, receive) = (Data::bytes_mut(&mut send), Data::typed(&mut receive, 1, HOLED)?);
+            c.run(&Call::Allreduce { send, receive, op: Op::SUM_I64, algorithm: AllreduceAlgorithm::Auto }).map(drop)
+        },
+        |c| c.reduce(Data::typed(&mut [0; 192], 1, HOLED)?, Some(Data::bytes_mut(&mut [0; 128])), Op::SUM_I64, 0),
+        |c| c.scan(Data::typed(&mut [0; 192], 1, HOLED)?, Data::bytes_mut(&mut [0; 128]), Op::SUM_I64),
+        |c| c.exscan(Data::bytes_mut(&mut [0; 128]), Data::typed(&mut [0; 192], 1, HOLED)?, Op::SUM_I64),
+    ];
+    for call in calls {
+        assert_eq!(refusals(call), [wanted; RANKS as usize]);
+    }
 }
 
 /// Paper P2's algorithms need queues of the papers, as paper P1's broadcast does.
