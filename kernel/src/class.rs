@@ -145,7 +145,7 @@ impl PollError {
             Self::Mismatch { .. } => Class::Mismatch,
             Self::Overrun { .. } => Class::Corrupt,
             Self::Messages { code, .. } if *code == P2pError::LENGTH.0 => Class::Mismatch,
-            Self::Messages { .. } => Class::Other,
+            Self::Messages { .. } | Self::Unreadable { .. } => Class::Other,
             Self::NotStarted => Class::Request,
         }
     }

@@ -425,6 +425,11 @@ pub enum PollError {
         /// The layer's error number.
         code: i32,
     },
+    /// Memory that `peer` lent in this operation can't be read any more, though its first bytes could.
+    Unreadable {
+        /// The peer.
+        peer: Rank,
+    },
     /// An operation was built and polled, but not started.
     NotStarted,
 }
@@ -440,6 +445,7 @@ impl fmt::Display for PollError {
                 write!(f, "a message to or from rank {peer} has another length than its receive")
             }
             Self::Messages { peer, code } => write!(f, "message to or from rank {peer} failed: error {code}"),
+            Self::Unreadable { peer } => write!(f, "memory that rank {peer} lent can't be read any more"),
             Self::NotStarted => f.write_str("the operation was not started"),
         }
     }

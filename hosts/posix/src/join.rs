@@ -16,6 +16,7 @@ use crate::bootstrap::{Bootstrap, agree};
 use crate::communicator::{Commons, Intracomm, Place, head};
 use crate::decisions::{RULES, TABLE, decisions};
 use crate::error::PosixError;
+use crate::lending::{LendFrom, Pids};
 use crate::locality::Processes;
 use crate::pages::{self, Kind, Mapped, Pages};
 use crate::placement::{self, Placement, Summary};
@@ -134,7 +135,7 @@ pub fn join_place(
 
     let greeting = Greeting::of(params, size, options);
     let all = agree(bootstrap, greeting.as_ref().map(Greeting::write).map_err(Clone::clone))?;
-    let Greeting { layout, pages: asked, policy, timeout, .. } = greeting?;
+    let Greeting { layout, pages: asked, policy, timeout, lend_from, .. } = greeting?;
     let (peers, quota) = compare(&layout, &all)?;
     let waiting = {
         let sets: Vec<_> = peers.iter().map(|peer| peer.pus.clone()).collect();
@@ -186,7 +187,10 @@ pub fn join_place(
         log_fallbacks(log, &pages, policy, &placements);
     }
 
-    let commons = Commons::new(rank, own, maps, descriptors.into(), waiting.yields);
+    let namespace = peers.get(rank as usize).map_or(0, |peer| peer.process.namespace);
+    let number = |process: &Process| if process.namespace == namespace { process.pid } else { 0 };
+    let lending = Pids::new(processes.iter().map(number).collect(), lend_from);
+    let commons = Commons::new(rank, own, maps, descriptors.into(), lending.into(), waiting.yields);
     let communicator = Place::world(commons.into(), segment.region(), layout, options.begin, timeout);
     Ok(Joined { communicator, segment, placement, placements, pages, waiting, liveness, peers })
 }
@@ -243,6 +247,8 @@ struct Greeting {
     begin: Base,
     /// The longest wait; ranks may differ in it.
     timeout: Option<Duration>,
+    /// From which length on messages are lent; ranks may differ in it.
+    lend_from: LendFrom,
 }
 
 impl Greeting {
@@ -255,7 +261,8 @@ impl Greeting {
         let (pages, policy) = (options.pages.decide()?, options.policy.decide()?);
         let table = decisions()?.hash();
         let timeout = options.timeout.map_or_else(timeout::from_env, |bound| Ok(Some(bound)))?;
-        Ok(Self { layout, me, quota: cgroup::processors(), pages, policy, table, begin, timeout })
+        let lend_from = LendFrom::setting()?;
+        Ok(Self { layout, me, quota: cgroup::processors(), pages, policy, table, begin, timeout, lend_from })
     }
 
     fn write(&self) -> Vec<u8> {

@@ -45,6 +45,7 @@ mod error;
 mod host;
 mod join;
 pub mod launch;
+pub mod lending;
 pub mod locality;
 pub mod pages;
 pub mod placement;

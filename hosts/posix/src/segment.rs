@@ -2,12 +2,14 @@
 
 use crate::communicator::Tenancy;
 use crate::error::PosixError;
+use crate::lending::Lenders;
 use crate::pages::{self, Kind, Mapped as InPages};
 use crate::policy::Policy;
 use crate::sealed::{Map, Sealed};
 use crate::sys;
 use memmap2::Advice;
 use std::io;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::region::{Extent, Layout, Region, Word, header};
@@ -33,6 +35,8 @@ struct Shared {
 pub struct View {
     mapped: Mapped,
     _hold: Hold,
+    /// Alive as long as `mapped`, which points to it.
+    _lenders: Option<Arc<Lenders>>,
 }
 
 /// What keeps a view's map alive. It is never read.
@@ -55,7 +59,15 @@ impl View {
     pub(crate) fn of(tenancy: &Arc<Tenancy>) -> Self {
         // SAFETY: the view holds the slice, which holds its map.
         let mapped = unsafe { tenancy.slice().segment() };
-        Self { mapped, _hold: Hold::Slice(Arc::clone(tenancy)) }
+        Self { mapped, _hold: Hold::Slice(Arc::clone(tenancy)), _lenders: None }
+    }
+
+    /// The same view, whose members read each other's memory.
+    pub(crate) fn with_lenders(self, lenders: Arc<Lenders>) -> Self {
+        let pointer = NonNull::from_ref(&*lenders as &dyn unisono_shm::Lenders);
+        // SAFETY: each view keeps them, and copies of `mapped` are used as long as a view lives (`Self::mapped`).
+        let mapped = unsafe { self.mapped.with_lenders(pointer) };
+        Self { mapped, _lenders: Some(lenders), ..self }
     }
 
     /// Is this the same memory?
@@ -143,7 +155,7 @@ impl Segment {
 
     /// The region.
     pub fn region(&self) -> View {
-        View { mapped: self.0.mapped, _hold: Hold::Segment(Arc::clone(&self.0)) }
+        View { mapped: self.0.mapped, _hold: Hold::Segment(Arc::clone(&self.0)), _lenders: None }
     }
 
     /// The region without its hold on the map, for a caller that keeps the segment beside it.

@@ -183,7 +183,7 @@ impl<R: Region> Comm<R> {
             Stop::Poll(error) => {
                 let cause = match error {
                     PollError::Mismatch { refusal, .. } => Cause::Refused(refusal),
-                    PollError::Overrun { .. } | PollError::NotStarted => Cause::Fault,
+                    PollError::Overrun { .. } | PollError::Unreadable { .. } | PollError::NotStarted => Cause::Fault,
                     PollError::Messages { code, .. } => Cause::Messages(code),
                 };
                 self.poison_with(Poison { rank, operation, cause });

@@ -238,6 +238,37 @@ impl<'a> Blocks<'a> {
         self.first.moved(displacement * self.extent, count * self.size)
     }
 
+    /// The memory of all blocks, if they lie one after another without holes.
+    pub(crate) fn in_one_piece(&self) -> Option<Buf> {
+        let all = match self.cut {
+            Cut::Equal { count } => self.first.moved(0, self.size * count * u64::from(self.ranks)),
+            Cut::Vary { counts, displacements } => {
+                let mut end = displacements.first().copied()?;
+                let begin = end;
+                for (&count, &displacement) in counts.iter().zip(displacements) {
+                    if count > 0 && displacement != end {
+                        return None;
+                    }
+                    end = end.wrapping_add(count);
+                }
+                self.first.moved(begin * self.extent, (end - begin) * self.size)
+            }
+            Cut::Each(_) => return None,
+        };
+        all.as_contiguous()
+    }
+
+    /// The memory from the first to the last byte of all blocks longer than `short`; `None`: one has holes, or there is none.
+    pub(crate) fn span(&self, short: u64) -> Option<Buf> {
+        let mut span: Option<(*mut u8, *mut u8)> = None;
+        for block in (0..self.ranks).map(|rank| self.block(rank)).filter(|block| block.len() > short) {
+            let memory = block.as_contiguous()?;
+            let (begin, end) = (memory.ptr(), memory.ptr().wrapping_add(memory.len()));
+            span = Some(span.map_or((begin, end), |(first, last)| (first.min(begin), last.max(end))));
+        }
+        span.map(|(begin, end)| Buf::new(begin, end.addr() - begin.addr()))
+    }
+
     /// Elements of a block, and its displacement in extents; both in bytes if each block has a datatype of its own.
     #[inline(always)]
     fn place(&self, rank: Rank) -> (u64, u64) {

@@ -24,7 +24,7 @@ pub const LINE_PAYLOAD: u64 = LINE - 16;
 /// Most processes of one segment.
 pub const MAX_RANKS: u32 = 1 << 20;
 /// Version of this layout, in the header.
-pub const VERSION: u64 = 4;
+pub const VERSION: u64 = 5;
 
 /// Largest alignment of the parts of an area: the page of most machines.
 const PART: u64 = 4096;
@@ -384,6 +384,12 @@ impl Layout {
     #[inline]
     pub const fn acked(&self, rank: Rank) -> FlagId {
         FlagId(self.control_line(rank, PROGRESS) + 8)
+    }
+
+    /// Whether `rank` reads the memory that others lend it in operation n: 2n if it does, 2n + 1 if it wants fragments.
+    #[inline]
+    pub const fn answer(&self, rank: Rank) -> FlagId {
+        FlagId(self.control_line(rank, PROGRESS) + 24)
     }
 
     /// Whether `rank` has left, and with which counts (see [`super::lease`]).

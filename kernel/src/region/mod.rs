@@ -13,8 +13,10 @@ pub mod state;
 #[cfg(test)]
 pub(crate) mod words;
 
+use crate::Rank;
 use crate::data::buffer::Buf;
 use crate::op::Op;
+use core::num::NonZeroU64;
 pub use flag::{Counter, Flag, Mailword, Untrusted, Word};
 pub use layout::{Layout, Params};
 pub use lease::{Base, Term};
@@ -88,13 +90,34 @@ impl Extent {
     }
 }
 
-/// A segment that several processes map.
+/// What a process tells others about memory that it lends them: how to reach it, and where it is. The two words mean
+/// something to regions only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Loan {
+    /// How the memory is reached; 0 is never one: no memory is lent.
+    pub way: NonZeroU64,
+    /// Where it is.
+    pub at: u64,
+}
+
+/// Memory that another process lends can't be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Unreadable {
+    /// Has a fold changed its result before the memory became unreadable?
+    pub changed: bool,
+}
+
+/// A segment that several processes map, and the memory that they lend each other.
+///
+/// A process may lend private memory while an operation runs: others read it where it lies, and it is not copied into
+/// the segment. A region that can't do that keeps the last five methods as they are here.
 ///
 /// # Safety
 /// An id or extent names the same memory in every member. Words start at zero, and each is one
 /// atomic with the orderings of [`flag`]. `write` and `read` copy exactly
 /// `min(extent, buffer)` bytes, and `fold` folds the whole elements among them. None of them leaves the
-/// segment, whatever the extent, or touches anything else.
+/// segment, whatever the extent, or touches anything else. `fetch` and `fold_loan` write only to `dst` or `acc`; they
+/// read only memory of the rank that they are given, whatever the loan.
 pub unsafe trait Region {
     /// Words with one writer.
     type Flag: Flag;
@@ -158,13 +181,114 @@ pub unsafe trait Region {
         // SAFETY: the caller's promise; both hold `count` elements.
         unsafe { op.fold_raw(left.ptr(), acc.ptr(), count) }
     }
+
+    /// Lends this process's `memory` to the other members; `None`: copies through the segment serve them better, or
+    /// they can't read it.
+    #[inline]
+    fn lend(&self, memory: Buf) -> Option<Loan> {
+        let _ = memory;
+        None
+    }
+
+    /// Takes note of what the readers of a loan have answered: all could read it, or one wants fragments. A region may lend
+    /// less then.
+    #[inline]
+    fn answered(&self, accepted: bool) {
+        let _ = accepted;
+    }
+
+    /// Can this process read what others lend? If not, it wants fragments before it has tried.
+    #[inline]
+    fn borrows(&self) -> bool {
+        false
+    }
+
+    /// Copies the bytes from `from` on of what `lender` lends to `dst`.
+    ///
+    /// # Errors
+    /// Not all of them could be read; `dst` holds anything then.
+    ///
+    /// # Safety
+    /// `dst` is writable and exclusive; the protocol excludes that `lender` writes the memory now.
+    #[inline]
+    unsafe fn fetch(&self, lender: Rank, loan: Loan, from: u64, dst: Buf) -> Result<(), Unreadable> {
+        let _ = (lender, loan, from, dst);
+        Err(Unreadable { changed: false })
+    }
+
+    /// Folds what `lender` lends, from byte `from` on, into `acc`, from the left. Whole elements are folded.
+    ///
+    /// # Errors
+    /// Not all of it could be read; the error says whether `acc` is unchanged.
+    ///
+    /// # Safety
+    /// `acc` is readable, writable and exclusive; the protocol excludes that `lender` writes the memory now.
+    #[inline]
+    unsafe fn fold_loan(&self, lender: Rank, loan: Loan, from: u64, acc: Buf, op: &Op) -> Result<(), Unreadable> {
+        let _ = (lender, loan, from, acc, op);
+        Err(Unreadable { changed: false })
+    }
 }
 
 /// All items of a [`Region`] that passes every call on to another one, of type `$to`:
-/// `forward_region!(Inner, |outer| &outer.inner);` in an `unsafe impl Region for Outer`.
+/// `forward_region!(Inner, |outer| &outer.inner);` in an `unsafe impl Region for Outer`. With `; own loans` or
+/// `; own loans and publish` at the end, those items are left out.
 #[macro_export]
 macro_rules! forward_region {
     ($to:ty, |$this:ident| $region:expr) => {
+        $crate::forward_region!($to, |$this| $region; own loans);
+        #[inline]
+        fn lend(&self, memory: $crate::data::buffer::Buf) -> Option<$crate::region::Loan> {
+            let $this = self;
+            $crate::region::Region::lend($region, memory)
+        }
+        #[inline]
+        fn answered(&self, accepted: bool) {
+            let $this = self;
+            $crate::region::Region::answered($region, accepted);
+        }
+        #[inline]
+        fn borrows(&self) -> bool {
+            let $this = self;
+            $crate::region::Region::borrows($region)
+        }
+        #[inline]
+        unsafe fn fetch(
+            &self,
+            lender: $crate::Rank,
+            loan: $crate::region::Loan,
+            from: u64,
+            dst: $crate::data::buffer::Buf,
+        ) -> Result<(), $crate::region::Unreadable> {
+            let $this = self;
+            let region: &$to = $region;
+            // SAFETY: the caller's promise, passed on.
+            unsafe { $crate::region::Region::fetch(region, lender, loan, from, dst) }
+        }
+        #[inline]
+        unsafe fn fold_loan(
+            &self,
+            lender: $crate::Rank,
+            loan: $crate::region::Loan,
+            from: u64,
+            acc: $crate::data::buffer::Buf,
+            op: &$crate::op::Op,
+        ) -> Result<(), $crate::region::Unreadable> {
+            let $this = self;
+            let region: &$to = $region;
+            // SAFETY: the caller's promise, passed on.
+            unsafe { $crate::region::Region::fold_loan(region, lender, loan, from, acc, op) }
+        }
+    };
+    ($to:ty, |$this:ident| $region:expr; own loans) => {
+        $crate::forward_region!($to, |$this| $region; own loans and publish);
+        #[inline]
+        fn publish(&self, id: $crate::region::FlagId, value: u64) {
+            let $this = self;
+            $crate::region::Region::publish($region, id, value);
+        }
+    };
+    ($to:ty, |$this:ident| $region:expr; own loans and publish) => {
         type Flag = <$to as $crate::region::Region>::Flag;
         type Mailword = <$to as $crate::region::Region>::Mailword;
         type Counter = <$to as $crate::region::Region>::Counter;
@@ -183,11 +307,6 @@ macro_rules! forward_region {
         fn counter(&self, id: $crate::region::CounterId) -> &Self::Counter {
             let $this = self;
             $crate::region::Region::counter($region, id)
-        }
-        #[inline]
-        fn publish(&self, id: $crate::region::FlagId, value: u64) {
-            let $this = self;
-            $crate::region::Region::publish($region, id, value);
         }
         #[inline]
         unsafe fn write(&self, at: $crate::region::Extent, src: $crate::data::buffer::Buf) {

@@ -1,11 +1,15 @@
 //! A segment on the heap of one process.
 
 use std::alloc::{Layout as Block, alloc_zeroed, dealloc, handle_alloc_error};
+use std::num::NonZeroU64;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use unisono_kernel::Rank;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Refusal};
-use unisono_kernel::region::{Counter, Flag, Layout, Params, Region, Word, header};
+use unisono_kernel::op::Op;
+use unisono_kernel::region::{Counter, Flag, Layout, Loan, Params, Region, Unreadable, Word, header};
 use unisono_shm::Mapped;
 
 /// A segment in zeroed memory, with its header. Clones share the memory; the last one frees it.
@@ -18,6 +22,8 @@ struct Heap {
     block: Block,
     region: Mapped,
     layout: Layout,
+    /// Messages of so many bytes are lent.
+    lend_from: AtomicUsize,
     /// Number of ranks that have left.
     left: Word,
     /// By rank: 1 if it has left.
@@ -49,13 +55,32 @@ impl Segment {
         let region = unsafe { Mapped::new(memory.as_ptr(), bytes) }?.with_level(unisono_shm::level!());
         header::create(&region, &layout);
         let has_left = (0..layout.ranks()).map(|_| Word::zero()).collect();
-        Ok(Self(Arc::new(Heap { memory, block, region, layout, left: Word::zero(), has_left, next: OnceLock::new() })))
+        let lend_from = AtomicUsize::new(usize::MAX);
+        Ok(Self(Arc::new(Heap {
+            memory,
+            block,
+            region,
+            layout,
+            lend_from,
+            left: Word::zero(),
+            has_left,
+            next: OnceLock::new(),
+        })))
+    }
+
+    /// The same segment, in which ranks lend each other messages of at least `bytes` bytes (and at least one): others copy
+    /// them from where they lie. Then a rank that sends such a message waits until others have it. Ranks need not agree.
+    #[must_use]
+    pub fn lend_from(self, bytes: usize) -> Self {
+        self.0.lend_from.store(bytes.max(1), Relaxed);
+        self
     }
 
     /// A fresh segment with the same parameters, the same one for all callers. It lives as long as this segment or a
     /// clone of the fresh one.
     pub(crate) fn next(&self) -> Result<Self, Refusal> {
-        self.0.next.get_or_init(|| Self::new(*self.0.layout.params())).clone()
+        let make = || Ok(Self::new(*self.0.layout.params())?.lend_from(self.0.lend_from.load(Relaxed)));
+        self.0.next.get_or_init(make).clone()
     }
 
     /// Notes that a rank has left: it does nothing on this segment any more.
@@ -86,9 +111,50 @@ impl Segment {
     }
 }
 
-// SAFETY: forwards to the only view of this memory, which keeps the contract; the memory lives as long as any clone.
+/// How a loan is reached here: at its address, since all ranks are threads of one process.
+const ADDRESS: NonZeroU64 = NonZeroU64::MIN;
+
+// SAFETY: forwards to the only view of this memory, which keeps the contract; the memory lives as long as any clone. What is
+// lent is memory of this process, and lies where the lender says: the segment's words are reached by its threads only.
 unsafe impl Region for Segment {
-    unisono_kernel::forward_region!(Mapped, |segment| &segment.0.region);
+    unisono_kernel::forward_region!(Mapped, |segment| &segment.0.region; own loans);
+
+    #[inline]
+    fn lend(&self, memory: Buf) -> Option<Loan> {
+        let lends = memory.len() >= self.0.lend_from.load(Relaxed);
+        lends.then(|| Loan { way: ADDRESS, at: memory.ptr().expose_provenance() as u64 })
+    }
+
+    #[inline]
+    fn borrows(&self) -> bool {
+        self.0.lend_from.load(Relaxed) < usize::MAX
+    }
+
+    #[inline]
+    unsafe fn fetch(&self, _: Rank, loan: Loan, from: u64, dst: Buf) -> Result<(), Unreadable> {
+        let source = self.source(loan, from)?;
+        // SAFETY: the lender's memory is readable until this rank acknowledges it; `dst` by the caller's promise.
+        unsafe { std::ptr::copy_nonoverlapping(source, dst.ptr(), dst.len()) };
+        Ok(())
+    }
+
+    #[inline]
+    unsafe fn fold_loan(&self, _: Rank, loan: Loan, from: u64, acc: Buf, op: &Op) -> Result<(), Unreadable> {
+        let left = Buf::new(self.source(loan, from)?.cast_mut(), acc.len());
+        // SAFETY: as above; nothing writes the lender's memory meanwhile.
+        unsafe { self.fold_private(left, acc, op) };
+        Ok(())
+    }
+}
+
+impl Segment {
+    /// The address of a byte that another rank lends.
+    fn source(&self, loan: Loan, from: u64) -> Result<*const u8, Unreadable> {
+        if loan.way != ADDRESS || !self.borrows() {
+            return Err(Unreadable { changed: false });
+        }
+        Ok(std::ptr::with_exposed_provenance(loan.at.wrapping_add(from) as usize))
+    }
 }
 
 impl Drop for Heap {

@@ -13,11 +13,44 @@ pub mod mailbox;
 pub use fold::Level;
 pub use mailbox::{Mailbox, Peer, Post};
 
+use core::mem::MaybeUninit;
 use core::ptr::NonNull;
+use unisono_kernel::Rank;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Condition, Refusal};
 use unisono_kernel::op::Op;
-use unisono_kernel::region::{CounterId, Extent, FlagId, MailId, Region, Word};
+use unisono_kernel::region::{CounterId, Extent, FlagId, Loan, MailId, Region, Unreadable, Word};
+
+/// A host's way to let the members of a segment read each other's memory, for the loans of [`Region`].
+///
+/// # Safety
+/// `read` writes to `dst` only, and reads no memory but the lender's, whatever the loan.
+pub unsafe trait Lenders: Sync {
+    /// [`Region::lend`].
+    fn lend(&self, memory: Buf) -> Option<Loan>;
+
+    /// [`Region::answered`].
+    fn answered(&self, accepted: bool);
+
+    /// [`Region::borrows`].
+    fn borrows(&self) -> bool;
+
+    /// Copies the bytes from `from` on of what `lender` lends to `dst`, all or an error.
+    ///
+    /// # Errors
+    /// Not all of them could be read; `dst` holds anything then.
+    ///
+    /// # Safety
+    /// `dst` is writable and exclusive.
+    unsafe fn read(&self, lender: Rank, loan: Loan, from: u64, dst: Buf) -> Result<(), Unreadable>;
+}
+
+/// Bytes of lent memory that are folded at a time, from a copy on the stack.
+const FOLDED: usize = 16 << 10;
+
+/// A copy of lent elements, aligned for vector instructions.
+#[repr(align(64))]
+struct Copied([MaybeUninit<u8>; FOLDED]);
 
 /// A view of a mapped segment. It neither maps nor unmaps the memory.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +58,8 @@ pub struct Mapped {
     base: NonNull<u8>,
     bytes: u64,
     level: Level,
+    /// `None`: no memory is lent.
+    lenders: Option<NonNull<dyn Lenders>>,
 }
 
 // SAFETY: an address and a length; all access, from any thread, goes through atomics and the copy primitive.
@@ -48,13 +83,28 @@ impl Mapped {
     pub unsafe fn new(base: *mut u8, bytes: u64) -> Result<Self, Refusal> {
         Refusal::check_aligned(base as u64, 64)?;
         let base = NonNull::new(base).ok_or(Refusal::not(Argument::Address, Condition::NotNull))?;
-        Ok(Self { base, bytes, level: Level::BASELINE })
+        Ok(Self { base, bytes, level: Level::BASELINE, lenders: None })
     }
 
     /// The same view, which folds with these instructions.
     #[must_use]
     pub const fn with_level(self, level: Level) -> Self {
         Self { level, ..self }
+    }
+
+    /// The same view, whose members lend each other memory.
+    ///
+    /// # Safety
+    /// `lenders` lives as long as this view or a copy of it is used.
+    #[must_use]
+    pub const unsafe fn with_lenders(self, lenders: NonNull<dyn Lenders>) -> Self {
+        Self { lenders: Some(lenders), ..self }
+    }
+
+    #[inline]
+    fn lenders(&self) -> Option<&dyn Lenders> {
+        // SAFETY: alive, by `with_lenders`'s contract; it is only read, and `Sync`.
+        self.lenders.map(|lenders| unsafe { lenders.as_ref() })
     }
 
     /// Bytes of the segment.
@@ -147,5 +197,49 @@ unsafe impl Region for Mapped {
         let len = left.len().min(acc.len());
         // SAFETY: both hold `len` bytes, by the caller's promise.
         unsafe { fold::private(self.level, left.ptr(), acc.ptr(), len, op) }
+    }
+
+    #[inline]
+    fn lend(&self, memory: Buf) -> Option<Loan> {
+        self.lenders()?.lend(memory)
+    }
+
+    #[inline]
+    fn answered(&self, accepted: bool) {
+        if let Some(lenders) = self.lenders() {
+            lenders.answered(accepted);
+        }
+    }
+
+    #[inline]
+    fn borrows(&self) -> bool {
+        self.lenders().is_some_and(Lenders::borrows)
+    }
+
+    #[inline]
+    unsafe fn fetch(&self, lender: Rank, loan: Loan, from: u64, dst: Buf) -> Result<(), Unreadable> {
+        let lenders = self.lenders().ok_or(Unreadable { changed: false })?;
+        // SAFETY: the caller's promise.
+        unsafe { lenders.read(lender, loan, from, dst) }
+    }
+
+    unsafe fn fold_loan(&self, lender: Rank, loan: Loan, from: u64, acc: Buf, op: &Op) -> Result<(), Unreadable> {
+        let lenders = self.lenders().ok_or(Unreadable { changed: false })?;
+        let mut copy = Copied([MaybeUninit::uninit(); FOLDED]);
+        let copy = copy.0.as_mut_ptr().cast::<u8>();
+        // Whole elements. Longer ones than this are not folded anywhere.
+        let step = op.whole(FOLDED as u64) * op.element();
+        let mut at = 0;
+        while step > 0 && at < acc.len() as u64 {
+            let len = step.min(acc.len() as u64 - at) as usize;
+            let (left, part) = (Buf::new(copy, len), Buf::new(acc.ptr().wrapping_add(at as usize), len));
+            // SAFETY: the array is ours.
+            unsafe { lenders.read(lender, loan, from.wrapping_add(at), left) }
+                .map_err(|_| Unreadable { changed: at > 0 })?;
+            // SAFETY: read above; a part of `acc`, which is as the caller promised.
+            unsafe { self.fold_private(left, part, op) };
+            at += step;
+        }
+        Ok(())
     }
 }

@@ -10,6 +10,7 @@ pub mod fill;
 pub mod interpret;
 pub mod judge;
 pub mod legal;
+pub mod lending;
 pub mod memory;
 pub mod program;
 pub mod shrink;

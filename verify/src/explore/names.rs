@@ -32,6 +32,7 @@ impl Names {
         for rank in 0..layout.ranks() {
             names.insert(layout.done(rank).offset(), format!("done({rank})"));
             names.insert(layout.acked(rank).offset(), format!("acked({rank})"));
+            names.insert(layout.answer(rank).offset(), format!("answer({rank})"));
             names.insert(layout.ready(rank).offset(), format!("ready({rank})"));
             names.insert(layout.arrive(rank).offset(), format!("arrive({rank})"));
             names.insert(layout.release(rank).offset(), format!("release({rank})"));

@@ -1,6 +1,7 @@
 //! The protocols that are modelled, and the orderings that each of them needs.
 
 use super::mail::{LETTER, letters};
+use super::region::Lending;
 use super::seat::{Abandoned, Seat};
 use crate::explore::{Collective, Exchange, Letter, Spread};
 use crate::oracle::blocks::Direction;
@@ -72,6 +73,7 @@ const LINE: &[&str] = &["line.load", "line.store"];
 const REUSED_LINE: &[&str] = &["line.load", "line.store", "done.load", "done.store"];
 const READY: &[&str] = &["line.load", "line.store", "ready.load", "ready.store"];
 const QUEUE: &[&str] = &["line.load", "line.store", "ready.load", "ready.store", "acked.load", "acked.store"];
+const LENT: &[&str] = &["line.load", "line.store", "acked.load", "acked.store"];
 const CICO: &[&str] = &["set-op.load", "set-op.store", "control.load", "control.store"];
 const CICO_REUSED: &[&str] = &[
     "set-op.load",
@@ -218,6 +220,21 @@ pub static PROTOCOLS: &[Protocol] = &[
     model("exchange-gatherv-2-ahead", ahead(), |s| exchanges(s, Gatherv, &[0], 5), QUEUE),
     model("exchange-allgather-2-ahead", ahead(), |s| exchanges(s, Allgather, &[0], 2), READY),
     model("exchange-slices-2-ahead", ahead(), |s| exchanges(s, Slices, &[0], 1), READY),
+    // The answer comes after the last read, and orders it already.
+    model("loan-bcast-2", tiny(2), |s| lent(s, |_| ALL, |s| queue(s, &[0, 0], 150)), LINE),
+    model("loan-bcast-3", tiny(3), |s| lent(s, |_| ALL, |s| queue(s, &[0], 150)), LINE),
+    model("loan-bcast-2-refused", one_slot(2), |s| lent(s, |_| LENDS, |s| queue(s, &[0, 0], 100)), QUEUE),
+    model("loan-bcast-3-mixed", one_slot(3), |s| lent(s, one_reads, |s| queue(s, &[0], 100)), QUEUE),
+    model("loan-gatherv-2", tiny(2), |s| lent(s, |_| ALL, |s| exchanges(s, Gatherv, &[0, 0], 2)), LENT),
+    model("loan-gatherv-3-mixed", one_slot(3), |s| lent(s, one_lends, |s| exchanges(s, Gatherv, &[0], 1)), QUEUE),
+    model("loan-reduce-2", tiny(2), |s| lent(s, |_| ALL, |s| exchanges(s, Reduce, &[0, 0], 1)), LENT),
+    model("loan-allgather-2", tiny(2), |s| lent(s, |_| ALL, |s| exchanges(s, Allgather, &[0], 1)), LENT),
+    model("loan-allgather-2-mixed", one_slot(2), |s| lent(s, one_reads, |s| exchanges(s, Allgather, &[0], 1)), QUEUE),
+    model("loan-alltoall-2", tiny(2), |s| lent(s, |_| ALL, |s| exchanges(s, Alltoall, &[0], 3)), LENT),
+    model("loan-alltoall-2-mixed", one_slot(2), |s| lent(s, one_reads, |s| exchanges(s, Alltoall, &[0], 3)), QUEUE),
+    model("loan-scatter-2-mixed", one_slot(2), |s| lent(s, one_lends, |s| exchanges(s, Scatter, &[0, 1], 2)), QUEUE),
+    model("loan-slices-2", tiny(2), |s| lent(s, |_| ALL, |s| exchanges(s, Slices, &[0], 1)), READY),
+    model("loan-slices-2-mixed", one_slot(2), |s| lent(s, one_reads, |s| exchanges(s, Slices, &[0], 1)), QUEUE),
     model("central-2", tiny(2), |s| barriers(s, BarrierAlgorithm::Central), CENTRAL),
     model("central-3", tiny(3), |s| barriers(s, BarrierAlgorithm::Central), CENTRAL),
     model("combining-2", tiny(2), |s| barriers(s, BarrierAlgorithm::Combining(1)), COMBINING),
@@ -280,6 +297,8 @@ pub static SPARE: &[(&str, &str, &str)] = &[
     ("scatterv-3", "typesize.load", "rootready was acquired before"),
     ("gatherv-3", "count.store", "rootready publishes it"),
     ("allgatherv-3", "count.load", "set-op was acquired before"),
+    ("loan-bcast-3-mixed", "answer.store", "the answer is all that it publishes"),
+    ("loan-bcast-3-mixed", "answer.load", "the answer is all that it publishes"),
     ("poison-3", "record.store", "the claim publishes it"),
     ("poison-3", "record.load", "the state was acquired before"),
     ("poison-3", "state.rmw-release", "a rank that loses the claim loads the state again"),
@@ -316,6 +335,33 @@ fn spread(seat: &mut Seat, direction: Direction, roots: &[u32], bytes: usize) ->
 
 fn exchanges(seat: &mut Seat, collective: Collective, roots: &[u32], fragments: usize) -> Result<(), Abandoned> {
     roots.iter().try_for_each(|&root| seat.exchange(Exchange { collective, root, fragments }))
+}
+
+/// A rank lends, and can read.
+const ALL: Lending = Lending { lends: true, reads: true };
+/// A rank lends, and can't read.
+const LENDS: Lending = Lending { lends: true, reads: false };
+
+/// All lend, but rank 1 can't read.
+const fn one_reads(rank: u32) -> Lending {
+    Lending { lends: true, reads: rank != 1 }
+}
+
+/// All can read, but rank 1 does not lend.
+const fn one_lends(rank: u32) -> Lending {
+    Lending { lends: rank != 1, reads: true }
+}
+
+/// The body on a communicator whose ranks lend each other memory, and write that memory when their operations have ended.
+fn lent(
+    seat: &mut Seat,
+    lending: fn(u32) -> Lending,
+    body: fn(&mut Seat) -> Result<(), Abandoned>,
+) -> Result<(), Abandoned> {
+    seat.set_lending(lending(seat.rank()));
+    body(seat)?;
+    seat.take_back();
+    Ok(())
 }
 
 /// Different operations on the same queues: several writers at once, then one, then the broadcast's.

@@ -2,14 +2,17 @@
 
 use super::word::{Mutant, Role, Word};
 use ::loom::cell::UnsafeCell;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
+use std::num::NonZeroU64;
 use std::sync::Arc;
+use unisono_kernel::Rank;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::LINE;
 use unisono_kernel::region::layout::LINE_ROOM;
-use unisono_kernel::region::{CounterId, Extent, FlagId, Layout, MailId, Region};
+use unisono_kernel::region::{CounterId, Extent, FlagId, Layout, Loan, MailId, Region, Unreadable};
 
 /// The offset of an announcement's words: outside the layout, as a process's announcements are outside its
 /// communicators' segments.
@@ -25,6 +28,18 @@ type Bytes = Box<[MaybeUninit<u8>]>;
 pub struct Segment {
     words: BTreeMap<u64, Word>,
     shared: Arc<Shared>,
+    rank: Rank,
+    lending: Cell<Lending>,
+}
+
+/// Does a rank lend its messages, and can it read what others lend? What is lent is a cell, which is written when the
+/// message is lent: so a reader that is late races with the next message.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lending {
+    /// It lends.
+    pub lends: bool,
+    /// It can read.
+    pub reads: bool,
 }
 
 #[derive(Debug)]
@@ -34,6 +49,8 @@ struct Shared {
     payload: BTreeMap<u64, UnsafeCell<Bytes>>,
     /// One plain word per rank, outside the layout, whose accesses barriers must order (R13).
     notes: Vec<UnsafeCell<u64>>,
+    /// What each rank has lent last.
+    lent: Vec<UnsafeCell<Vec<MaybeUninit<u8>>>>,
 }
 
 // SAFETY: loom's cells are shared on purpose: loom itself fails an execution in which two accesses race.
@@ -44,7 +61,7 @@ unsafe impl Sync for Shared {}
 impl Segment {
     /// All words and extents of `layout`, zero, for each rank. To be made inside a model, before its threads start.
     pub fn new(layout: &Layout, mutant: Option<Mutant>) -> Vec<Self> {
-        let mut shared = Shared { payload: BTreeMap::new(), notes: Vec::new() };
+        let mut shared = Shared { payload: BTreeMap::new(), notes: Vec::new(), lent: Vec::new() };
         let mut words = Vec::new();
         words.resize_with(layout.ranks() as usize, BTreeMap::new);
         let mut word = |role, at| {
@@ -66,6 +83,7 @@ impl Segment {
             word(Role::Done, done);
             word(Role::Acked, layout.acked(rank).offset());
             word(Role::Left, layout.left(rank).offset());
+            word(Role::Answer, layout.answer(rank).offset());
             word(Role::Ready, layout.ready(rank).offset());
             word(Role::Arrive, layout.arrive(rank).offset());
             word(Role::Release, layout.release(rank).offset());
@@ -101,6 +119,7 @@ impl Segment {
                 }
             }
             shared.notes.push(UnsafeCell::new(0));
+            shared.lent.push(UnsafeCell::new(Vec::new()));
         }
         for set in 0..params.cico.map_or(0, |c| c.sets) {
             word(Role::SetOp, layout.set_op(set).offset());
@@ -113,7 +132,13 @@ impl Segment {
             }
         }
         let shared = Arc::new(shared);
-        words.into_iter().map(|words| Self { words, shared: Arc::clone(&shared) }).collect()
+        let seat = |(rank, words)| Self { words, shared: Arc::clone(&shared), rank, lending: Cell::default() };
+        (0..).zip(words).map(seat).collect()
+    }
+
+    /// Sets whether this rank lends, and whether it can read.
+    pub fn set_lending(&self, lending: Lending) {
+        self.lending.set(lending);
     }
 
     fn word(&self, offset: u64) -> &Word {
@@ -194,5 +219,61 @@ unsafe impl Region for Segment {
             // SAFETY: `len` bytes of the cell; `acc` by the caller's promise.
             unsafe { op.fold_raw(left, acc.ptr(), op.whole(len as u64)) };
         });
+    }
+
+    fn lend(&self, memory: Buf) -> Option<Loan> {
+        if !self.lending.get().lends || memory.is_empty() {
+            return None;
+        }
+        // SAFETY: readable, and this rank's, by the caller's promise.
+        let memory = unsafe { std::slice::from_raw_parts(memory.ptr().cast::<MaybeUninit<u8>>(), memory.len()) };
+        // SAFETY: loom fails the execution if another access is concurrent with this one.
+        self.shared.lent[self.rank as usize].with_mut(|lent| unsafe { *lent = memory.to_vec() });
+        Some(Loan { way: NonZeroU64::MIN, at: 0 })
+    }
+
+    fn borrows(&self) -> bool {
+        self.lending.get().reads
+    }
+
+    unsafe fn fetch(&self, lender: Rank, _: Loan, from: u64, dst: Buf) -> Result<(), Unreadable> {
+        // SAFETY: the caller's promise: writable and exclusive.
+        let dst = unsafe { std::slice::from_raw_parts_mut(dst.ptr().cast::<MaybeUninit<u8>>(), dst.len()) };
+        self.lent(lender, from, dst.len(), |lent| dst.copy_from_slice(lent))
+    }
+
+    unsafe fn fold_loan(&self, lender: Rank, _: Loan, from: u64, acc: Buf, op: &Op) -> Result<(), Unreadable> {
+        // SAFETY: the elements of `lent`, which is as long as `acc`; `acc` by the caller's promise.
+        let fold = |lent: &[MaybeUninit<u8>]| unsafe {
+            op.fold_raw(lent.as_ptr().cast(), acc.ptr(), op.whole(lent.len() as u64))
+        };
+        self.lent(lender, from, acc.len(), fold)
+    }
+}
+
+impl Segment {
+    /// Writes what this rank has lent: as its caller may do when the operation has ended.
+    pub fn take_back(&self) {
+        // SAFETY: loom fails the execution if another access is concurrent with this one.
+        self.shared.lent[self.rank as usize].with_mut(|lent| unsafe { (*lent).fill(MaybeUninit::new(0)) });
+    }
+
+    /// Calls `act` with bytes that `lender` lends, if this rank can read them.
+    fn lent(
+        &self,
+        lender: Rank,
+        from: u64,
+        len: usize,
+        act: impl FnOnce(&[MaybeUninit<u8>]),
+    ) -> Result<(), Unreadable> {
+        if !self.lending.get().reads {
+            return Err(Unreadable { changed: false });
+        }
+        self.shared.lent[lender as usize].with(|lent| {
+            // SAFETY: loom fails the execution if a write is concurrent with this read.
+            let lent = unsafe { &*lent };
+            act(&lent[from as usize..from as usize + len]);
+        });
+        Ok(())
     }
 }

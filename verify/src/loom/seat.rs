@@ -1,6 +1,6 @@
 //! One rank of a model: collectives as calls that either complete with checked data or give the execution up.
 
-use super::region::Segment;
+use super::region::{Lending, Segment};
 use crate::explore::{Exchange, Spread, fold, ordered};
 use unisono_kernel::Rank;
 use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
@@ -41,6 +41,16 @@ impl Seat {
     /// Rank `rank` of a fresh segment.
     pub fn new(segment: Segment, layout: Layout, rank: Rank) -> Self {
         Self { comm: Comm::new(segment, layout, rank).expect("model assertion: a rank of the layout") }
+    }
+
+    /// Sets whether this rank lends, and whether it can read.
+    pub fn set_lending(&self, lending: Lending) {
+        self.comm.region().set_lending(lending);
+    }
+
+    /// Writes the memory that this rank has lent.
+    pub fn take_back(&self) {
+        self.comm.region().take_back();
     }
 
     /// This rank.

@@ -40,6 +40,8 @@ names! {
         Left = "left",
         /// `acked`.
         Acked = "acked",
+        /// `answer`.
+        Answer = "answer",
         /// `ready`.
         Ready = "ready",
         /// `arrive`.

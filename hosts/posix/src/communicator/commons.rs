@@ -3,6 +3,7 @@
 use super::announcements::Ring;
 use crate::arena::{Arena, WorldRank};
 use crate::host::Host;
+use crate::lending::{Lenders, Pids};
 use crate::sealed::Map;
 use crate::watch::{Descriptors, Watch};
 use spin::relax::{RelaxStrategy, Spin, Yield};
@@ -21,6 +22,7 @@ pub(crate) struct Commons {
     /// All processes' arenas, by rank in the job; they stay mapped.
     pub(super) maps: Vec<Arc<Map>>,
     pub(super) descriptors: Arc<Descriptors>,
+    processes: Arc<Pids>,
     yields: bool,
     own: Mutex<Own>,
 }
@@ -38,10 +40,11 @@ impl Commons {
         arena: Arena,
         maps: Vec<Arc<Map>>,
         descriptors: Arc<Descriptors>,
+        processes: Arc<Pids>,
         yields: bool,
     ) -> Self {
         let own = Mutex::new(Own { arena, announcements: Ring::default() });
-        Self { me, maps, descriptors, yields, own }
+        Self { me, maps, descriptors, processes, yields, own }
     }
 
     /// Locks the process's own arena. Code under the lock does not panic; if it did, the state would still be
@@ -58,6 +61,11 @@ impl Commons {
     /// Does a rank that waits yield at once?
     pub(super) const fn yields(&self) -> bool {
         self.yields
+    }
+
+    /// The loans among these members.
+    pub(super) fn lenders(&self, members: &Arc<[WorldRank]>) -> Arc<Lenders> {
+        Arc::new(Lenders::new(Arc::clone(&self.processes), Arc::clone(members)))
     }
 
     /// What a rank of a communicator does while it waits.

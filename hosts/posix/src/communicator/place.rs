@@ -89,7 +89,8 @@ impl Place {
         base: Base,
         timeout: Option<Duration>,
     ) -> Self {
-        let (members, rank) = ((0..layout.ranks()).collect(), commons.me);
+        let (members, rank): (Arc<[_]>, _) = ((0..layout.ranks()).collect(), commons.me);
+        let region = region.with_lenders(commons.lenders(&members));
         Self { commons, members, rank, region, layout, base, tenancy: None, name: 0, births: 0, parts: 0, timeout }
     }
 
@@ -508,7 +509,8 @@ impl Place {
             self.commons.own().arena.lease(offset, Arc::clone(&members));
         }
         let tenancy = Arc::new(Tenancy::new(Arc::clone(&self.commons), slice, epoch, owner, rank));
-        let (region, layout) = (View::of(&tenancy), *plan.layout());
+        let lenders = self.commons.lenders(&members);
+        let (region, layout) = (View::of(&tenancy).with_lenders(lenders), *plan.layout());
         let name = hash([owner.into(), offset, epoch.into()].into_iter());
         let (commons, tenancy) = (Arc::clone(&self.commons), Some(tenancy));
         let (births, parts, timeout) = (0, 0, self.timeout);

@@ -9,7 +9,7 @@ mod raw;
 pub use raw::page;
 #[cfg(test)]
 pub(crate) use raw::policy_at;
-pub(crate) use raw::{MPOL_BIND, MPOL_PREFERRED, affinity, here, mbind, page_nodes, set_affinity};
+pub(crate) use raw::{MPOL_BIND, MPOL_PREFERRED, affinity, here, mbind, page_nodes, read_process, set_affinity};
 
 use crate::error::PosixError;
 use rustix::event::{PollFd, Timespec};

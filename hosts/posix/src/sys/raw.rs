@@ -72,6 +72,22 @@ pub(crate) fn policy_at(address: *mut u8) -> io::Result<i32> {
     Ok(mode)
 }
 
+/// Copies `len` bytes at address `from` of another process to `to`. Returns how many bytes it has copied; fewer if the
+/// memory ends.
+///
+/// # Errors
+/// The kernel forbids it, or has no such call; there is no such process, or no memory at this address.
+///
+/// # Safety
+/// `to` has `len` writable bytes, which nothing else accesses.
+pub(crate) unsafe fn read_process(process: u32, from: u64, to: *mut u8, len: usize) -> io::Result<usize> {
+    let local = libc::iovec { iov_base: to.cast(), iov_len: len };
+    let remote = libc::iovec { iov_base: std::ptr::without_provenance_mut(from as usize), iov_len: len };
+    // SAFETY: one vector of `len` writable bytes, by the caller's promise; the kernel checks the other process's.
+    let read = unsafe { libc::process_vm_readv(process as libc::pid_t, &raw const local, 1, &raw const remote, 1, 0) };
+    checked(read as i64).map(|read| read as usize)
+}
+
 /// The processor and NUMA node on which the caller runs now.
 pub(crate) fn here() -> io::Result<(u32, u32)> {
     let (mut pu, mut node) = (0u32, 0u32);

@@ -9,6 +9,7 @@ use crate::data::blocks::Blocks;
 use crate::data::datatype::Data;
 use crate::error::Refusal;
 use crate::shm::engine::exchange::Exchange;
+use crate::shm::engine::loans::Borrowers;
 use crate::shm::engine::pieces::{Cut, Medium};
 use crate::shm::gather::exchange::{Gather, check};
 
@@ -27,6 +28,6 @@ pub fn allgather<'a>(
     let most = receive.most();
     let medium = Medium::of(most);
     let cut = Cut::new(most, medium.room(me), 1);
-    let plan = Gather::plan(Kind::Allgather, me, send, Some(receive), me.size() > 1, cut);
+    let plan = Gather::plan(Kind::Allgather, me, send, Some(receive), me.size() > 1, Borrowers::Others, cut);
     Ok(Exchange::of(medium, cut.steps(most), plan))
 }

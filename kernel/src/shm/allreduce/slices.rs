@@ -14,14 +14,16 @@
 use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
+use crate::data::buffer::Buf;
 use crate::data::datatype::Data;
-use crate::error::{PollError, Refusal};
+use crate::error::Refusal;
 use crate::op::Op;
-use crate::region::{Extent, Region};
+use crate::region::{Extent, Region, Unreadable};
 use crate::shm::engine::copy::{Part, copy_private};
 use crate::shm::engine::exchange::{Exchange, Order, Plan};
 use crate::shm::engine::fold::{Operand, Shares, fold_shared};
-use crate::shm::engine::pieces::{Medium, Pair, get, put};
+use crate::shm::engine::loans::Origin;
+use crate::shm::engine::pieces::{Medium, Pair, put, take};
 
 /// Most pieces of a batch: half a queue of the default length, so that a batch can be posted at once.
 const BATCH: u64 = 8;
@@ -138,26 +140,33 @@ impl Plan for Slices<'_> {
         }
     }
 
-    unsafe fn take<R: Region>(&mut self, region: &R, place: Extent, step: u64, peer: Rank) -> Result<(), PollError> {
+    unsafe fn take<R: Region>(&mut self, region: &R, origin: Origin, step: u64, peer: Rank) -> Result<(), Unreadable> {
         let piece = match self.act(step).1 {
             Act::Fold(at) => self.shares.piece(at),
-            Act::Copy(piece) => {
-                // SAFETY: the caller's promise.
-                unsafe { get(region, place, &self.receive, self.part(peer, piece)) };
-                return Ok(());
-            }
+            // SAFETY: the caller's promise.
+            Act::Copy(piece) => return unsafe { take(region, origin, &self.receive, self.part(peer, piece)) },
         };
         let (part, ordered) = (self.part(self.me, piece), !self.op.commutative());
-        let place = self.shares.pieces.of(place, Pair { writer: peer, reader: self.me });
+        let origin = self.shares.pieces.of_origin(origin, Pair { writer: peer, reader: self.me });
         match (ordered, peer == self.me, peer == self.size - 1) {
             // SAFETY: the caller's promise: both are this process's data; in place they are the same.
             (false, true, _) | (true, true, true) => unsafe { copy_private(&self.send, &self.receive, part) },
             // SAFETY: the caller's promise.
-            (true, false, true) => unsafe { get(region, place, &self.receive, part) },
+            (true, false, true) => return unsafe { take(region, origin, &self.receive, part) },
             // SAFETY: the caller's promise; for an op that does not commute this process has posted its own piece, too.
-            _ => unsafe { fold_shared(region, place, &self.receive, part, &self.op) },
+            _ => return unsafe { fold_shared(region, origin, &self.receive, part, &self.op) },
         }
         Ok(())
+    }
+
+    /// In place, too: a process overwrites another one's slice only with that one's result, for which that one has
+    /// taken what it needs.
+    fn lendable(&self) -> Option<Buf> {
+        if self.shares.may_be_lent(&self.op) { self.send.as_contiguous() } else { None }
+    }
+
+    fn is_of_loan(&self, step: u64) -> bool {
+        matches!(self.act(step).1, Act::Fold(_))
     }
 }
 

@@ -11,6 +11,9 @@
 //! length, all compute the same clock. Fragment c lies in slot c mod S of the root's queue, which is free
 //! once all ranks have taken fragment c − S. No word is ever reset.
 //!
+//! A root that [lends](crate::shm::engine::loans) its message posts its line alone, and others copy from where the message
+//! lies. Fragments follow only if a rank wants them.
+//!
 //! ```text
 //! root    in 0 | in 1 | in 2 | in 3 ...            (in: copy to the slot, then publish `ready`)
 //! others         out 0 | out 1 | out 2 | out 3     (out: copy from the slot, then publish `acked`)
@@ -27,6 +30,8 @@ use crate::region::layout::Params;
 use crate::region::{Flag, Region};
 use crate::shm::engine::copy::{Part, copy_in, copy_out, copy_out_past_caches};
 use crate::shm::engine::line::{self, Body, Heading};
+use crate::shm::engine::loans::{self, Borrowers, Lent, Loans};
+use crate::shm::engine::pieces::fetch;
 
 /// One process's part of a broadcast.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -42,11 +47,16 @@ pub struct Queue<'a> {
     base: u64,
     /// Do the copies out bypass the caches?
     past_caches: bool,
+    loans: Loans,
     state: State,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum State {
+    /// Root: posts its line.
+    Enter,
+    /// Root: the message is lent; it hears from the readers.
+    Lend,
     /// Root: copies fragment `next` in.
     Fill {
         next: u64,
@@ -57,6 +67,8 @@ enum State {
     Drain {
         next: u64,
     },
+    /// Root: others may still read what it has lent.
+    Return,
     Done,
 }
 
@@ -84,7 +96,17 @@ impl<'a> Queue<'a> {
         let fragment = fragment_bytes(data.len(), me.layout().params());
         let count = data.len().div_ceil(fragment);
         let past_caches = data.len().saturating_mul(u64::from(me.size() - 1)) > CACHED;
-        Ok(Self { operation: 0, root, data, fragment, count, base: 0, past_caches, state: State::Done })
+        Ok(Self {
+            operation: 0,
+            root,
+            data,
+            fragment,
+            count,
+            base: 0,
+            past_caches,
+            loans: Loans::NONE,
+            state: State::Done,
+        })
     }
 
     /// The packed bytes of fragment `k`.
@@ -100,13 +122,9 @@ impl<'a> Queue<'a> {
         let layout = *me.layout();
         loop {
             let clock = self.base + next;
-            let free = match next {
-                0 => me.line_free(region, self.operation),
-                _ => Ok(()),
-            };
-            let free = free
-                .and_then(|()| if next < self.count { me.take_slot(region, self.operation, clock) } else { Ok(()) });
-            if let Err(wait) = free {
+            if next < self.count
+                && let Err(wait) = me.take_slot(region, self.operation, clock)
+            {
                 self.state = State::Fill { next };
                 return Some(wait);
             }
@@ -115,13 +133,12 @@ impl<'a> Queue<'a> {
                 // SAFETY: R10 (S2), all ranks have taken the slot's last fragment; the caller may read the data.
                 unsafe { copy_in(region, layout.slot(self.root, clock).part(0, len), &self.data, from) };
             }
-            if next > 0 {
+            if next > 0 || self.loans.lends() {
                 // publishes: fragment `next`, read after ready > clock
                 region.publish(layout.ready(self.root), clock + 1);
             } else {
                 // The line publishes the first fragment, too: readers wait for one word only.
-                let heading = Heading { kind: Kind::Bcast, bytes: self.data.len() };
-                line::publish(region, me, self.operation, heading, &mut Body::new(), 0);
+                self.post(region, me);
             }
             next += 1;
             if next >= self.count {
@@ -130,13 +147,33 @@ impl<'a> Queue<'a> {
         }
     }
 
+    /// Root: posts its line.
+    fn post<R: Region>(&self, region: &R, me: &Member) {
+        let (heading, mut body) = (Heading { kind: Kind::Bcast, bytes: self.data.len() }, Body::new());
+        body.assign(&self.loans.words());
+        line::publish(region, me, self.operation, heading, &mut body, 8 * loans::WORDS as u64);
+    }
+
+    /// Others: takes the message where the root has lent it. Returns false if it must be taken from fragments: how many of
+    /// them the line has published.
+    fn fetch<R: Region>(&mut self, region: &R, me: &Member) -> Result<bool, PollError> {
+        let Some(loan) = self.loans.of(region, me, self.operation, self.root) else { return Ok(false) };
+        let lent = Lent { lender: self.root, loan, from: 0 };
+        // SAFETY: S3, received; the root writes its memory only after our `acked`; the caller may write the data.
+        match unsafe { fetch(region, &lent, &self.data, Part::first(self.data.len())) } {
+            Ok(()) => self.loans.accept(region, me, self.operation, false),
+            Err(unreadable) => self.loans.refuse(region, me, self.operation, self.root, unreadable)?,
+        }
+        Ok(!self.loans.wants())
+    }
+
     /// Others: copies out all fragments that are published, from `next` on. Returns what to wait for, or `None` after
     /// the last.
     fn drain<R: Region>(&mut self, region: &R, me: &mut Member, mut next: u64) -> Result<Option<WaitSet>, PollError> {
         let layout = *me.layout();
         while next < self.count {
             let clock = self.base + next;
-            let published = if next == 0 {
+            let published = if next == 0 && !self.loans.wants() {
                 // The line, which was received, has published the first fragment.
                 clock + 1
             } else {
@@ -171,34 +208,66 @@ impl<'a> Queue<'a> {
 impl Operation for Queue<'_> {
     fn start(&mut self, me: &mut Member) {
         (self.operation, self.base) = (me.begin(Kind::Bcast), me.take_clock(self.count));
-        self.state = if me.rank() == self.root { State::Fill { next: 0 } } else { State::Receive };
+        self.state = if me.rank() == self.root { State::Enter } else { State::Receive };
+        self.loans = Loans::NONE;
     }
 
     fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
-        if self.state == State::Receive {
-            let heading = Heading { kind: Kind::Bcast, bytes: self.data.len() };
-            if let Err(halt) = line::receive(region, me, self.root, self.operation, heading, &mut Body::new(), 0) {
-                return halt.into();
-            }
-            self.state = State::Drain { next: 0 };
-        }
-        let wait = match self.state {
-            State::Fill { next } => {
-                let wait = self.fill(region, me, next);
-                if wait.is_none() {
-                    // The root acknowledges its own fragments, too: a later root waits for all ranks.
-                    me.acknowledge(region, self.base + self.count);
+        let end = self.base + self.count;
+        loop {
+            let wait = match self.state {
+                State::Enter => match me.line_free(region, self.operation) {
+                    Err(wait) => Some(wait),
+                    Ok(()) => {
+                        self.state = State::Fill { next: 0 };
+                        if me.size() > 1 && self.loans.offer(region, self.data.as_contiguous()) {
+                            self.post(region, me);
+                            self.state = State::Lend;
+                        }
+                        continue;
+                    }
+                },
+                State::Lend => match self.loans.ask(region, me, self.operation, Borrowers::Others) {
+                    Err(wait) => Some(wait),
+                    Ok(wanted) => {
+                        self.state = if wanted { State::Fill { next: 0 } } else { State::Return };
+                        continue;
+                    }
+                },
+                State::Fill { next } => {
+                    let wait = self.fill(region, me, next);
+                    if wait.is_none() && self.loans.lends() {
+                        self.state = State::Return;
+                        continue;
+                    }
+                    wait
                 }
-                wait
+                State::Return => self.loans.returned(region, me, self.operation, Borrowers::Others, end).err(),
+                State::Receive => {
+                    let (heading, mut body) = (Heading { kind: Kind::Bcast, bytes: self.data.len() }, Body::new());
+                    if let Err(halt) = line::receive(region, me, self.root, self.operation, heading, &mut body, 0) {
+                        return halt.into();
+                    }
+                    if self.fetch(region, me)? {
+                        None
+                    } else {
+                        self.state = State::Drain { next: 0 };
+                        continue;
+                    }
+                }
+                State::Drain { next } => self.drain(region, me, next)?,
+                State::Done => return over(self.operation),
+            };
+            if let Some(wait) = wait {
+                return Ok(Poll::Wait(wait));
             }
-            State::Drain { next } => self.drain(region, me, next)?,
-            State::Receive | State::Done => return over(self.operation),
-        };
-        if let Some(wait) = wait {
-            return Ok(Poll::Wait(wait));
+            if me.rank() == self.root || self.loans.has_answered() {
+                // The root acknowledges its own fragments, too: a later root waits for all ranks.
+                me.acknowledge(region, end);
+            }
+            me.finish(region, self.operation);
+            self.state = State::Done;
+            return Ok(Poll::Done);
         }
-        me.finish(region, self.operation);
-        self.state = State::Done;
-        Ok(Poll::Done)
     }
 }

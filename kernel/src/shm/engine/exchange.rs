@@ -3,19 +3,21 @@
 //!
 //! A collective is a [`Plan`]: which bytes a process puts into a fragment, and what it does with the fragments of
 //! others. Where not all ranks know all lengths, each writer chooses: a message that fits its line travels there, in
-//! step 0; a longer one travels through its queue.
+//! step 0; a longer one travels through its queue, or is [lent](super::loans).
 
 use super::line::{self, Heading};
+use super::loans::{Borrowers, Lent, Loans, Origin};
 use super::pieces::Medium;
 use super::steps::{Clock, Engine, Steps, Taking};
 use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
+use crate::data::buffer::Buf;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::poll::{Halt, WaitSet};
 use crate::op::Op;
 use crate::region::layout::LINE_PAYLOAD;
-use crate::region::{Extent, Region};
+use crate::region::{Extent, Region, Unreadable};
 use core::hash::Hash;
 
 /// The order in which a process takes the fragments of one step.
@@ -85,15 +87,36 @@ pub trait Plan: Clone + PartialEq + Eq + Hash {
     /// No other process reads or writes the place now. The plan's data is valid for its side.
     unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, step: u64);
 
-    /// Takes the fragment that `peer` posted in `step` from `place`. If `peer` is this process: takes its own
-    /// contribution, which need not have been posted.
+    /// Takes `peer`'s fragment of `step` from `origin`: from the segment, or from the message that `peer` lent. If `peer`
+    /// is this process: takes its own contribution, which need not have been posted.
     ///
     /// # Errors
-    /// A length in the place differs from the one that this process knows.
+    /// Lent memory can't be read.
     ///
     /// # Safety
-    /// `peer` has published the place and does not write it now. The plan's data is valid for its side.
-    unsafe fn take<R: Region>(&mut self, region: &R, place: Extent, step: u64, peer: Rank) -> Result<(), PollError>;
+    /// `peer` has published it and does not write it now. The plan's data is valid for its side.
+    unsafe fn take<R: Region>(&mut self, region: &R, origin: Origin, step: u64, peer: Rank) -> Result<(), Unreadable>;
+
+    /// The memory that this process can lend: its whole message, which nothing overwrites before the operation ends.
+    /// `None`: there is none, as where the message has holes.
+    fn lendable(&self) -> Option<Buf>;
+
+    /// Does the fragment of `step` come from [lent](Self::lendable) memory? Else it is posted in any case.
+    fn is_of_loan(&self, step: u64) -> bool {
+        let _ = step;
+        true
+    }
+
+    /// Where this process's message starts in what `peer` lends.
+    fn offset(&self, peer: Rank) -> u64 {
+        let _ = peer;
+        0
+    }
+
+    /// Which ranks take from this process.
+    fn borrowers(&self) -> Borrowers {
+        Borrowers::Others
+    }
 }
 
 /// One process's part in a collective of this plan.
@@ -179,11 +202,26 @@ impl<P: Plan> Engine for ToAll<P> {
     }
 
     #[inline]
-    fn post<R: Region>(&mut self, region: &R, me: &mut Member, clock: &Clock, step: u64) -> Result<(), WaitSet> {
-        if step == 0 {
+    fn post<R: Region>(
+        &mut self,
+        region: &R,
+        me: &mut Member,
+        clock: &Clock,
+        step: u64,
+        loans: &mut Loans,
+    ) -> Result<(), WaitSet> {
+        let heading = Heading { kind: self.plan.kind(), bytes: self.plan.announced() };
+        let in_line = self.in_line(me, step, me.rank());
+        // A process that has lent its memory in vain has posted its line.
+        let first = step == 0 && !loans.lends();
+        if first {
             me.line_free(region, clock.operation())?;
+            if !in_line && loans.offer(region, self.plan.lendable()) {
+                clock.post_line(region, me, heading, Some(loans.words()));
+                return Ok(());
+            }
         }
-        if !self.in_line(me, step, me.rank()) {
+        if !in_line {
             me.take_slot(region, clock.operation(), clock.at(step))?;
         }
         let place = self.place(me, clock, step, me.rank());
@@ -191,8 +229,22 @@ impl<P: Plan> Engine for ToAll<P> {
         // process too: it takes nothing, or posts less than a queue ahead of what it takes. The data is as the plan's
         // constructor was promised.
         unsafe { self.plan.fill(region, place, step) };
-        clock.publish(region, me, Heading { kind: self.plan.kind(), bytes: self.plan.announced() }, step);
+        if first {
+            clock.post_line(region, me, heading, (!in_line).then_some(loans.words()));
+        } else {
+            clock.publish(region, me, step);
+        }
         Ok(())
+    }
+
+    #[inline]
+    fn borrowers(&self) -> Borrowers {
+        self.plan.borrowers()
+    }
+
+    #[inline]
+    fn is_of_loan(&self, step: u64) -> bool {
+        self.plan.is_of_loan(step)
     }
 
     #[inline]
@@ -203,6 +255,7 @@ impl<P: Plan> Engine for ToAll<P> {
         clock: &Clock,
         step: u64,
         taking: &mut Taking,
+        loans: &mut Loans,
     ) -> Result<(), Halt> {
         for index in taking.index..me.size() {
             let peer = self.plan.order().peer(me.rank(), me.size(), index);
@@ -216,13 +269,28 @@ impl<P: Plan> Engine for ToAll<P> {
                 }
                 // A fragment in a line was published together with the line.
                 *taking = Taking { index, received: true, ..*taking };
-                clock.published(region, me, peer, step)?;
+                // The payload of a line that has a fragment is no loan.
+                let may_be_lent = !self.in_line(me, 0, peer) && self.plan.is_of_loan(step);
+                let lent = if may_be_lent { loans.of(region, me, clock.operation(), peer) } else { None };
+                if let Some(loan) = lent.filter(|_| !loans.wants()) {
+                    let origin = Origin::Lent(Lent { lender: peer, loan, from: self.plan.offset(peer) });
+                    // SAFETY: S3, received; the lender writes its memory only after our `acked`. The data is as below.
+                    match unsafe { self.plan.take(region, origin, step, peer) } {
+                        Ok(()) => {
+                            (taking.received, taking.any) = (false, true);
+                            continue;
+                        }
+                        Err(unreadable) => loans.refuse(region, me, clock.operation(), peer, unreadable)?,
+                    }
+                }
+                clock.published(region, me, peer, step, lent.is_some())?;
                 (taking.received, taking.any) = (false, true);
             }
             let place = self.place(me, clock, step, peer);
             // SAFETY: S3, received, and reused only after our `acked` or `done`, which come later; the data is as the
             // plan's constructor was promised.
-            unsafe { self.plan.take(region, place, step, peer) }?;
+            let taken = unsafe { self.plan.take(region, Origin::Segment(place), step, peer) };
+            taken.map_err(|_| PollError::Unreadable { peer })?;
         }
         self.received |= taking.any;
         Ok(())

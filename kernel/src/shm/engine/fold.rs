@@ -7,8 +7,9 @@ use crate::data::buffer::Buf;
 use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, Condition, Refusal};
 use crate::op::Op;
-use crate::region::{Extent, Region};
+use crate::region::{Region, Unreadable};
 use crate::shm::engine::copy::Part;
+use crate::shm::engine::loans::Origin;
 use crate::shm::engine::pieces::{Medium, Pieces, Readers};
 
 /// The data of a reduction on one process.
@@ -100,6 +101,13 @@ impl Shares {
         self.cycle
     }
 
+    /// May operands be folded where they lie? Not if a rank's own is folded from its fragment, or if a process takes
+    /// nothing from another in its first step.
+    #[inline(always)]
+    pub(crate) const fn may_be_lent(&self, op: &Op) -> bool {
+        self.cycle == 1 && op.commutative()
+    }
+
     /// Number of fragments for blocks of `bytes`.
     #[inline(always)]
     pub(crate) fn fragments(&self, bytes: u64) -> u64 {
@@ -142,12 +150,28 @@ pub(crate) unsafe fn fold_private<R: Region>(region: &R, send: &Data<'_>, receiv
     unsafe { region.fold_private(stretch(send, part), stretch(receive, part), op) }
 }
 
-/// `receive = segment ∘ receive` for a part of `receive`; the left operand lies at `place`.
+/// `receive = message ∘ receive` for a part of `receive`; the left operand lies in a fragment, or where it was lent.
+///
+/// # Errors
+/// Lent memory can't be read.
 ///
 /// # Safety
-/// The place is published and not written now; `receive` is writable and exclusive.
+/// The fragment or loan is published and not written now; `receive` is writable and exclusive.
 #[inline]
-pub(crate) unsafe fn fold_shared<R: Region>(region: &R, place: Extent, receive: &Data<'_>, part: Part, op: &Op) {
-    // SAFETY: the caller's promise.
-    unsafe { region.fold(place.part(0, part.len), stretch(receive, part), op) }
+pub(crate) unsafe fn fold_shared<R: Region>(
+    region: &R,
+    origin: Origin,
+    receive: &Data<'_>,
+    part: Part,
+    op: &Op,
+) -> Result<(), Unreadable> {
+    match origin {
+        Origin::Segment(place) => {
+            // SAFETY: the caller's promise.
+            unsafe { region.fold(place.part(0, part.len), stretch(receive, part), op) };
+            Ok(())
+        }
+        // SAFETY: as above.
+        Origin::Lent(lent) => unsafe { lent.fold(region, part.from, stretch(receive, part), op) },
+    }
 }

@@ -18,6 +18,9 @@
 //! lengths are compared in step 0. The writer's line says whether its step 0 lies in the line. If a slot has no room
 //! for a piece for each rank, all blocks travel pairwise.
 //!
+//! Blocks that would travel pairwise may be [lent](super::loans): then they are taken in step 0, and the length of a
+//! block stands beside where it starts in the loan, if not all ranks know both.
+//!
 //! What is posted in step 0 must be taken in step 0: later it may be overwritten, since `acked` names a step for all
 //! writers together.
 
@@ -25,6 +28,7 @@ use super::pieces::{Medium, Pair, Pieces, Readers};
 use crate::Rank;
 use crate::comm::Member;
 use crate::data::blocks::Blocks;
+use crate::data::buffer::Buf;
 use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::region::{Extent, Region};
@@ -264,12 +268,48 @@ impl Pairs {
         }
     }
 
-    /// Writes this process's fragment of `step` to `place`.
+    /// The memory of the blocks that travel pairwise, if it can be lent: their readers know where their blocks start in
+    /// it, or are told.
+    pub(crate) fn lendable(&self, send: &Blocks<'_>) -> Option<Buf> {
+        match &self.lengths {
+            Lengths::Known { packing: Packing::Pairwise, .. } => send.in_one_piece(),
+            Lengths::Unknown { short: Some(short), .. } if !short.mine => send.span(short.most()),
+            _ => None,
+        }
+    }
+
+    /// Are the words of a loan in `writer`'s line? `writer` is this process, or in step 0 the peer whose line was received
+    /// last.
+    #[inline(always)]
+    pub(crate) fn may_lend(&self, step: u64, writer: Rank) -> bool {
+        match self.lengths {
+            Lengths::Known { packing, .. } => packing == Packing::Pairwise,
+            Lengths::Unknown { short, .. } => short.is_some() && self.in_slot(step, writer),
+        }
+    }
+
+    /// Where this process's block of `bytes` starts in what a peer lends, if all ranks know that; `None`: the peer says so
+    /// in step 0.
+    pub(crate) fn known_offset(&self) -> Option<u64> {
+        match self.lengths {
+            Lengths::Known { bytes, packing: Packing::Pairwise, .. } => Some(bytes.saturating_mul(self.me.into())),
+            _ => None,
+        }
+    }
+
+    /// Writes this process's fragment of `step` to `place`. `lent`: the start of what it lends.
     ///
     /// # Safety
     /// As [`super::pieces::put`].
     #[inline(always)]
-    pub(crate) unsafe fn put<R: Region>(&self, region: &R, place: Extent, step: u64, send: &Blocks<'_>) {
+    pub(crate) unsafe fn put<R: Region>(
+        &self,
+        region: &R,
+        place: Extent,
+        step: u64,
+        send: &Blocks<'_>,
+        lent: Option<*mut u8>,
+    ) {
         if let Some(reader) = self.partner(step) {
             let (pair, block) = (Pair { writer: self.me, reader }, send.block(reader));
             // SAFETY: the caller's promise.
@@ -280,7 +320,8 @@ impl Pairs {
             match &self.lengths {
                 // SAFETY: the caller's promise.
                 Lengths::Unknown { short: Some(short), .. } if block.len() > short.most() => unsafe {
-                    short.pieces(short.mine).tell(region, place, pair, block.len());
+                    let offset = lent.map_or(0, |lent| block.start().addr().wrapping_sub(lent.addr()));
+                    short.pieces(short.mine).tell(region, place, pair, block.len(), offset as u64);
                 },
                 // SAFETY: the caller's promise.
                 Lengths::Unknown { short: Some(short), .. } => unsafe {
@@ -293,7 +334,7 @@ impl Pairs {
     }
 
     /// Copies this process's piece of `peer`'s fragment of `step` to `data`. In step 0 `peer` is the rank whose line
-    /// was received last.
+    /// was received last. Returns, if this was only the block's length, where the block starts in what `peer` lends.
     ///
     /// # Errors
     /// The writer's length for the block differs from `data`'s.
@@ -308,20 +349,21 @@ impl Pairs {
         step: u64,
         peer: Rank,
         data: &Data<'_>,
-    ) -> Result<(), PollError> {
+    ) -> Result<Option<u64>, PollError> {
         let pair = Pair { writer: peer, reader: self.me };
         match &self.lengths {
             Lengths::Unknown { short: Some(short), .. } if step == 0 && data.len() > short.most() => {
                 // SAFETY: the caller's promise.
-                unsafe { short.pieces(short.theirs).told(region, place, pair, data.len()) }
+                return unsafe { short.pieces(short.theirs).told(region, place, pair, data.len()) }.map(Some);
             }
             Lengths::Unknown { short: Some(short), .. } if step == 0 => {
                 // SAFETY: the caller's promise.
-                unsafe { short.pieces(short.theirs).get(region, place, pair, 0, data) }
+                unsafe { short.pieces(short.theirs).get(region, place, pair, 0, data) }?;
             }
             // SAFETY: the caller's promise.
-            _ => unsafe { self.pieces().get(region, place, pair, self.index(step), data) },
+            _ => unsafe { self.pieces().get(region, place, pair, self.index(step), data) }?,
         }
+        Ok(None)
     }
 }
 

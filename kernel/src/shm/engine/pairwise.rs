@@ -10,13 +10,15 @@
 use super::copy::{Part, copy_private};
 use super::exchange::Order;
 use super::line::{self, Heading};
+use super::loans::{Borrowers, Lent, Loans};
 use super::pairs::Pairs;
-use super::pieces::{Medium, Pair, UNKNOWN_ADVANCE};
+use super::pieces::{Medium, Pair, UNKNOWN_ADVANCE, fetch};
 use super::steps::{Clock, Engine, Steps, Taking};
 use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::data::blocks::Blocks;
+use crate::data::buffer::Buf;
 use crate::data::datatype::Data;
 use crate::error::Refusal;
 use crate::machine::poll::{Halt, WaitSet};
@@ -42,6 +44,8 @@ pub struct Blockwise<'a> {
     /// A block for each rank, if this process has blocks to send.
     send: Option<Blocks<'a>>,
     receive: Receive<'a>,
+    /// Ranks whose lent blocks were taken in step 0.
+    borrowed: u32,
 }
 
 impl<'a> Pairwise<'a> {
@@ -58,7 +62,10 @@ impl<'a> Pairwise<'a> {
         receive: Receive<'a>,
     ) -> Result<Self, Refusal> {
         let (medium, steps, pairs) = Pairs::known(me, bytes)?;
-        Ok(Self::new(if medium == Medium::Lines { 0 } else { steps }, Blockwise { kind, pairs, send, receive }))
+        Ok(Self::new(
+            if medium == Medium::Lines { 0 } else { steps },
+            Blockwise { kind, pairs, send, receive, borrowed: 0 },
+        ))
     }
 
     /// Blocks whose lengths only writer and reader know. The longest block that this process receives has `most` bytes.
@@ -78,7 +85,7 @@ impl<'a> Pairwise<'a> {
             None => 0,
         };
         let pairs = Pairs::unknown(me, sent, most)?;
-        Ok(Self::new(UNKNOWN_ADVANCE, Blockwise { kind, pairs, send, receive }))
+        Ok(Self::new(UNKNOWN_ADVANCE, Blockwise { kind, pairs, send, receive, borrowed: 0 }))
     }
 }
 
@@ -102,6 +109,24 @@ impl<'a> Blockwise<'a> {
             Receive::From(root, Some(data)) => peer == *root && self.pairs.takes(step, peer, || data.len()),
             Receive::From(_, None) => false,
         }
+    }
+
+    /// The memory that this process can lend: not in place, where it receives into the same memory.
+    fn lendable(&self) -> Option<Buf> {
+        let send = self.send.as_ref()?;
+        match &self.receive {
+            Receive::Each(receive) if receive == send => None,
+            _ => self.pairs.lendable(send),
+        }
+    }
+
+    /// Does this process look in step 0 at what `peer` lends?
+    fn may_borrow(&self, peer: Rank) -> bool {
+        self.pairs.known_offset().is_some()
+            && match &self.receive {
+                Receive::Each(_) => true,
+                Receive::From(root, data) => peer == *root && data.is_some(),
+            }
     }
 
     /// The place of the fragment of `step` that `pair.writer` writes for `pair.reader`.
@@ -147,6 +172,9 @@ impl Engine for Blockwise<'_> {
     #[inline]
     fn next(&self, step: u64) -> u64 {
         match self.receive {
+            // All that others have for this process was lent.
+            Receive::Each(blocks) if self.borrowed > 0 && self.borrowed + 1 == blocks.ranks() => self.steps(),
+            Receive::From(..) if self.borrowed > 0 => self.steps(),
             Receive::From(root, _) if self.send.is_none() => self.pairs.next_with(step, root),
             _ => step + 1,
         }
@@ -159,13 +187,36 @@ impl Engine for Blockwise<'_> {
     }
 
     #[inline]
-    fn restart(&mut self) {}
+    fn restart(&mut self) {
+        self.borrowed = 0;
+    }
 
     #[inline]
-    fn post<R: Region>(&mut self, region: &R, me: &mut Member, clock: &Clock, step: u64) -> Result<(), WaitSet> {
+    fn borrowers(&self) -> Borrowers {
+        Borrowers::Others
+    }
+
+    #[inline]
+    fn is_of_loan(&self, step: u64) -> bool {
+        step > 0
+    }
+
+    #[inline]
+    fn post<R: Region>(
+        &mut self,
+        region: &R,
+        me: &mut Member,
+        clock: &Clock,
+        step: u64,
+        loans: &mut Loans,
+    ) -> Result<(), WaitSet> {
         let Some(blocks) = &self.send else { return Ok(()) };
         if step == 0 {
             me.line_free(region, clock.operation())?;
+        }
+        let reader = self.pairs.partner(step).unwrap_or(me.rank());
+        if step > 0 && !loans.is_wanted(region, me, clock.operation(), reader)? {
+            return Ok(());
         }
         if self.pairs.in_slot(step, me.rank()) {
             match self.in_readers_queue(me, step) {
@@ -178,13 +229,19 @@ impl Engine for Blockwise<'_> {
                 None => me.take_slot(region, clock.operation(), clock.at(step))?,
             }
         }
-        let reader = self.pairs.partner(step).unwrap_or(me.rank());
+        let memory = if step == 0 { self.lendable() } else { None };
+        let lent = memory.filter(|_| loans.offer(region, memory)).map(Buf::ptr);
         let place = self.place(me, clock, step, Pair { writer: me.rank(), reader });
         // SAFETY: R10 (checked as S2), the line is free, and all ranks have taken the slot's last fragment, this
         // process too: it takes nothing, or posts less than a queue ahead of what it takes. The data is as the
         // constructor was promised.
-        unsafe { self.pairs.put(region, place, step, blocks) };
-        clock.publish(region, me, Heading { kind: self.kind, bytes: self.pairs.announced() }, step);
+        unsafe { self.pairs.put(region, place, step, blocks, lent) };
+        if step == 0 {
+            let heading = Heading { kind: self.kind, bytes: self.pairs.announced() };
+            clock.post_line(region, me, heading, self.pairs.may_lend(0, me.rank()).then(|| loans.words()));
+        } else {
+            clock.publish(region, me, step);
+        }
         Ok(())
     }
 
@@ -196,11 +253,23 @@ impl Engine for Blockwise<'_> {
         clock: &Clock,
         step: u64,
         taking: &mut Taking,
+        loans: &mut Loans,
     ) -> Result<(), Halt> {
+        if step == 0
+            && self.takes_any()
+            && self.pairs.known_offset().is_some()
+            && !loans.has_answered()
+            && !region.borrows()
+        {
+            // So this process need not receive the lines of all others in step 0.
+            loans.decline(region, me, clock.operation());
+        }
+        taking.any = true;
         let partner = self.pairs.partner(step);
         for index in taking.index..if partner.is_some() { 1 } else { me.size() } {
             let peer = partner.unwrap_or_else(|| Order::OwnFirst.peer(me.rank(), me.size(), index));
-            if !self.takes(step, peer) {
+            let borrows = step == 0 && peer != me.rank() && self.may_borrow(peer) && !loans.wants();
+            if !borrows && !self.takes(step, peer) {
                 continue;
             }
             if peer == me.rank() {
@@ -211,18 +280,37 @@ impl Engine for Blockwise<'_> {
                 }
                 continue;
             }
-            if self.pairs.receives(step) && !taking.received {
+            if (borrows || self.pairs.receives(step)) && !taking.received {
                 taking.index = index;
                 let announced = line::receive_head(region, me, peer, clock.operation(), self.kind)?;
                 self.pairs.received(peer, announced)?;
             }
             *taking = Taking { index, received: true, ..*taking };
-            clock.published(region, me, peer, step)?;
+            let lent =
+                if self.pairs.may_lend(step, peer) { loans.of(region, me, clock.operation(), peer) } else { None };
+            let lent = lent.filter(|_| !loans.wants());
+            if step > 0 && lent.is_some() {
+                // Taken in step 0.
+                taking.received = false;
+                continue;
+            }
+            let mut offset = self.pairs.known_offset();
+            if offset.is_none() || step > 0 {
+                clock.published(region, me, peer, step, false)?;
+                let place = self.place(me, clock, step, Pair { writer: peer, reader: me.rank() });
+                // SAFETY: S3, received, and reused only after our `acked` or `done`, which come later; the data is as the
+                // constructor was promised.
+                offset = self.incoming(peer, |data| unsafe { self.pairs.get(region, place, step, peer, data) })?;
+            }
             taking.received = false;
-            let place = self.place(me, clock, step, Pair { writer: peer, reader: me.rank() });
-            // SAFETY: S3, received, and reused only after our `acked` or `done`, which come later; the data is as the
-            // constructor was promised.
-            self.incoming(peer, |data| unsafe { self.pairs.get(region, place, step, peer, data) })?;
+            if let (Some(loan), Some(from)) = (lent, offset) {
+                let lent = Lent { lender: peer, loan, from };
+                // SAFETY: S3, received; the lender writes its memory only after our `acked`. The data is as above.
+                match self.incoming(peer, |data| unsafe { fetch(region, &lent, data, Part::first(data.len())) }) {
+                    Ok(()) => self.borrowed += 1,
+                    Err(unreadable) => loans.refuse(region, me, clock.operation(), peer, unreadable)?,
+                }
+            }
         }
         Ok(())
     }

@@ -8,7 +8,8 @@ use crate::data::buffer::Buf;
 use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::region::layout::LINE_PAYLOAD;
-use crate::region::{Extent, Region};
+use crate::region::{Extent, Region, Unreadable};
+use crate::shm::engine::loans::{Lent, Origin};
 
 /// Where fragments lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -225,6 +226,15 @@ impl Pieces {
         place.part(u64::from(index) * self.stride, self.stride)
     }
 
+    /// The reader's piece of a place, after its header; lent memory is not divided.
+    #[inline]
+    pub(crate) fn of_origin(&self, origin: Origin, pair: Pair) -> Origin {
+        match origin {
+            Origin::Segment(place) => Origin::Segment(self.of(place, pair)),
+            lent @ Origin::Lent(_) => lent,
+        }
+    }
+
     /// The reader's piece of a place, after its header.
     #[inline]
     pub(crate) fn of(&self, place: Extent, pair: Pair) -> Extent {
@@ -246,7 +256,7 @@ impl Pieces {
     pub(crate) unsafe fn put<R: Region>(&self, region: &R, place: Extent, pair: Pair, index: u64, data: &Data<'_>) {
         if index == 0 {
             // SAFETY: the caller's promise.
-            unsafe { self.tell(region, place, pair, data.len()) };
+            unsafe { self.tell(region, place, pair, data.len(), 0) };
         }
         // SAFETY: the caller's promise.
         unsafe { put(region, self.of(place, pair), data, self.cut.part(data.len(), index)) }
@@ -270,26 +280,31 @@ impl Pieces {
     ) -> Result<(), PollError> {
         if index == 0 {
             // SAFETY: the caller's promise.
-            unsafe { self.told(region, place, pair, data.len()) }?;
+            unsafe { self.told(region, place, pair, data.len()) }.map(drop)?;
         }
         // SAFETY: the caller's promise.
         unsafe { get(region, self.of(place, pair), data, self.cut.part(data.len(), index)) };
         Ok(())
     }
 
-    /// Writes the length of a message into its piece's header, if pieces have headers.
+    /// Writes the length of a message into its piece's header, if pieces have headers; and where it starts in what the
+    /// writer lends, if the header has room for that.
     ///
     /// # Safety
     /// As [`put`].
     #[inline(always)]
-    pub(crate) unsafe fn tell<R: Region>(&self, region: &R, place: Extent, pair: Pair, bytes: u64) {
+    pub(crate) unsafe fn tell<R: Region>(&self, region: &R, place: Extent, pair: Pair, bytes: u64, offset: u64) {
+        let words = [bytes.to_ne_bytes(), offset.to_ne_bytes()];
+        let words = words.get(..(self.header / 8).min(2) as usize).unwrap_or_default();
         if self.header > 0 {
-            // SAFETY: the caller's promise for the place; the number is a local variable.
-            unsafe { region.write(self.whole(place, pair).part(0, 8), Buf::of(&bytes.to_ne_bytes())) };
+            let header = self.whole(place, pair).part(0, 8 * words.len() as u64);
+            // SAFETY: the caller's promise for the place; the numbers are a local variable.
+            unsafe { region.write(header, Buf::of(words.as_flattened())) };
         }
     }
 
-    /// Compares the length that the writer [told](Self::tell) with `bytes`, if pieces have headers.
+    /// Compares the length that the writer [told](Self::tell) with `bytes`, if pieces have headers. Returns where the
+    /// message starts in what the writer lends.
     ///
     /// # Errors
     /// They differ.
@@ -303,16 +318,17 @@ impl Pieces {
         place: Extent,
         pair: Pair,
         bytes: u64,
-    ) -> Result<(), PollError> {
+    ) -> Result<u64, PollError> {
         if self.header == 0 {
-            return Ok(());
+            return Ok(0);
         }
-        let mut found = [0; 8];
+        let mut found = [[0; 8]; 2];
+        let header = self.whole(place, pair).part(0, self.header.min(16));
         // SAFETY: the caller's promise; the array is a local variable.
-        unsafe { region.read(self.whole(place, pair).part(0, 8), Buf::of_mut(&mut found)) };
-        let found = u64::from_ne_bytes(found);
+        unsafe { region.read(header, Buf::of_mut(found.as_flattened_mut())) };
+        let [found, offset] = found.map(u64::from_ne_bytes);
         if found == bytes {
-            return Ok(());
+            return Ok(offset);
         }
         let refusal = Refusal::new(Argument::Bytes, bytes, Bound::Equals(found));
         Err(PollError::Mismatch { peer: pair.writer, refusal })
@@ -337,6 +353,45 @@ pub(crate) unsafe fn put<R: Region>(region: &R, place: Extent, data: &Data<'_>, 
 pub(crate) unsafe fn get<R: Region>(region: &R, place: Extent, data: &Data<'_>, part: Part) {
     // SAFETY: the caller's promise.
     unsafe { copy_out(region, place.part(0, part.len), data, part.from) }
+}
+
+/// Copies a part of a message to the same part of `data`, from a fragment or from where it was lent.
+///
+/// # Errors
+/// Lent memory can't be read.
+///
+/// # Safety
+/// As [`copy_out`].
+#[inline]
+pub(crate) unsafe fn take<R: Region>(
+    region: &R,
+    origin: Origin,
+    data: &Data<'_>,
+    part: Part,
+) -> Result<(), Unreadable> {
+    match origin {
+        Origin::Segment(place) => {
+            // SAFETY: the caller's promise.
+            unsafe { get(region, place, data, part) };
+            Ok(())
+        }
+        // SAFETY: as above.
+        Origin::Lent(lent) => unsafe { fetch(region, &lent, data, part) },
+    }
+}
+
+/// [`take`] of what was lent, to data without holes: many short reads of a loan cost more than copies through the
+/// segment.
+///
+/// # Errors
+/// It can't be read, or `data` has holes.
+///
+/// # Safety
+/// As [`take`].
+pub(crate) unsafe fn fetch<R: Region>(region: &R, lent: &Lent, data: &Data<'_>, part: Part) -> Result<(), Unreadable> {
+    let run = data.stretch(part.from, part.len).ok_or(Unreadable { changed: false })?;
+    // SAFETY: the caller's promise.
+    unsafe { lent.fetch(region, part.from, run) }
 }
 
 #[cfg(test)]

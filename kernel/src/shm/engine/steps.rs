@@ -14,10 +14,14 @@
 //! collective and the length. Where all messages fit into lines, the lines take the place of the slots: there is one
 //! step, and no queue is used.
 //!
+//! A process that [lends](super::loans) its message posts no fragments, unless a reader wants them, and waits at the
+//! operation's end until all have taken what they need.
+//!
 //! The [`Engine`] says from which ranks a process takes fragments, and where these lie: for messages to all ranks
 //! ([`exchange`](super::exchange)), or for a block of each pair of ranks ([`pairwise`](super::pairwise)).
 
 use super::line::{self, Body, Heading};
+use super::loans::{self, Borrowers, Loans};
 use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
@@ -69,25 +73,49 @@ impl Clock {
         me.layout().slot(queue, self.at(step))
     }
 
-    /// Publishes this process's fragment of `step`, which has been written: that of step 0 by the line, with
-    /// `heading`; later ones by `ready`.
+    /// Posts the line, which publishes what was written for step 0: the fragment, or `lent`, the words of a loan. `None`:
+    /// the line's payload has the fragment.
     #[inline]
-    pub(crate) fn publish<R: Region>(&self, region: &R, me: &Member, heading: Heading, step: u64) {
-        if step == 0 {
-            line::publish(region, me, self.operation, heading, &mut Body::new(), 0);
-        } else {
-            // publishes: the fragment of this step, read after ready > clock
-            region.publish(me.layout().ready(me.rank()), self.at(step) + 1);
-        }
+    pub(crate) fn post_line<R: Region>(
+        &self,
+        region: &R,
+        me: &Member,
+        heading: Heading,
+        lent: Option<[u64; loans::WORDS]>,
+    ) {
+        let mut body = Body::new();
+        let bytes = match lent {
+            Some(words) => {
+                body.assign(&words);
+                8 * words.len() as u64
+            }
+            None => 0,
+        };
+        line::publish(region, me, self.operation, heading, &mut body, bytes);
     }
 
-    /// Is `peer`'s fragment of `step` published? Its line was received: where the line has the fragment, it is.
+    /// Publishes this process's fragment of `step`, which the line has not published.
+    #[inline]
+    pub(crate) fn publish<R: Region>(&self, region: &R, me: &Member, step: u64) {
+        // publishes: the fragment of this step, read after ready > clock
+        region.publish(me.layout().ready(me.rank()), self.at(step) + 1);
+    }
+
+    /// Is `peer`'s fragment of `step` published? Its line was received: where it has the fragment, it is. `late`: the
+    /// fragment was lent first.
     ///
     /// # Errors
     /// Not yet: what to wait for.
     #[inline]
-    pub(crate) fn published<R: Region>(&self, region: &R, me: &Member, peer: Rank, step: u64) -> Result<(), Halt> {
-        if step == 0 {
+    pub(crate) fn published<R: Region>(
+        &self,
+        region: &R,
+        me: &Member,
+        peer: Rank,
+        step: u64,
+        late: bool,
+    ) -> Result<(), Halt> {
+        if step == 0 && !late {
             return Ok(());
         }
         let (flag, bound) = (me.layout().ready(peer), self.at(step) + 1);
@@ -132,16 +160,30 @@ pub trait Engine: Clone + Eq + Hash {
     /// Returns to the state in which it was built, for the next operation.
     fn restart(&mut self);
 
-    /// Writes this process's fragment of `step`, and publishes it.
+    /// Writes this process's fragment of `step`, and publishes it; or lends its message, in step 0.
     ///
     /// # Errors
     /// The fragment's place is not free yet; the error says what to wait for.
-    fn post<R: Region>(&mut self, region: &R, me: &mut Member, clock: &Clock, step: u64) -> Result<(), WaitSet>;
+    fn post<R: Region>(
+        &mut self,
+        region: &R,
+        me: &mut Member,
+        clock: &Clock,
+        step: u64,
+        loans: &mut Loans,
+    ) -> Result<(), WaitSet>;
+
+    /// Which ranks read what this process lends.
+    fn borrowers(&self) -> Borrowers;
+
+    /// Need the fragment of `step` not be posted where the message is lent?
+    fn is_of_loan(&self, step: u64) -> bool;
 
     /// Takes the fragments of `step`, starting at `taking`.
     ///
     /// # Errors
-    /// A fragment is not published yet; a peer's line or fragment has another collective or length than this process's call.
+    /// A fragment is not published yet; a peer's line or fragment has another collective or length than this process's
+    /// call; what it lent can't be read any more.
     fn take<R: Region>(
         &mut self,
         region: &R,
@@ -149,6 +191,7 @@ pub trait Engine: Clone + Eq + Hash {
         clock: &Clock,
         step: u64,
         taking: &mut Taking,
+        loans: &mut Loans,
     ) -> Result<(), Halt>;
 }
 
@@ -157,6 +200,7 @@ pub trait Engine: Clone + Eq + Hash {
 pub struct Steps<E> {
     pub(super) clock: Clock,
     pub(super) engine: E,
+    loans: Loans,
     /// The fragments of all steps below this are posted.
     posted: u64,
     /// The step whose fragments are taken now.
@@ -169,6 +213,8 @@ enum State {
     Enter,
     Publish,
     Take(Taking),
+    /// All is taken here. What others still want is posted, and they may read what this process has lent.
+    Return,
     Done,
 }
 
@@ -176,7 +222,8 @@ impl<E: Engine> Steps<E> {
     /// All ranks give the same `advance`: at least the number of steps of every rank, or 0 where no queue is used.
     #[inline(always)]
     pub(super) const fn new(advance: u64, engine: E) -> Self {
-        Self { clock: Clock { operation: 0, base: 0, advance }, engine, posted: 0, step: 0, state: State::Done }
+        let clock = Clock { operation: 0, base: 0, advance };
+        Self { clock, engine, loans: Loans::NONE, posted: 0, step: 0, state: State::Done }
     }
 
     /// Posts this step's fragment, and those of later steps up to half a queue ahead. Here a process never waits for
@@ -186,13 +233,41 @@ impl<E: Engine> Steps<E> {
     fn post_ahead<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<(), WaitSet> {
         let ahead = u64::from(me.layout().params().queue_slots / 2).max(1);
         let end = self.engine.steps().min(self.step + ahead);
-        while self.posted < end {
+        if self.loans.may_ask(self.engine.takes_any()) {
+            // A reader that has not answered is asked again later.
+            let _unanswered = self.ask(region, me);
+        }
+        while self.posted < end && !(self.posted > 0 && self.loans.is_open()) {
             match self.engine.posts(self.posted) {
                 Some(after) if after > self.step => break,
-                Some(_) => self.engine.post(region, me, &self.clock, self.posted)?,
+                Some(_) if self.loans.is_accepted() && self.engine.is_of_loan(self.posted) => {}
+                Some(_) => self.engine.post(region, me, &self.clock, self.posted, &mut self.loans)?,
                 None => {}
             }
             self.posted += 1;
+        }
+        Ok(())
+    }
+
+    /// After a loan: hears from its readers if it may ask them, and posts what they want.
+    ///
+    /// # Errors
+    /// A reader has not answered, or a fragment's place is not free: what to wait for.
+    fn serve<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<(), WaitSet> {
+        if self.loans.may_ask(self.engine.takes_any()) {
+            self.ask(region, me)?;
+        }
+        self.post_ahead(region, me)
+    }
+
+    /// After a loan: hears from its readers. If one of them wants fragments, they are posted from the first one on.
+    ///
+    /// # Errors
+    /// A reader has not answered: what to wait for.
+    fn ask<R: Region>(&mut self, region: &R, me: &Member) -> Result<(), WaitSet> {
+        if self.loans.is_open() && self.loans.ask(region, me, self.clock.operation, self.engine.borrowers())? {
+            // What step 0 carries beside a loan is posted.
+            self.posted = u64::from(!self.engine.is_of_loan(0));
         }
         Ok(())
     }
@@ -203,7 +278,7 @@ impl<E: Engine> Operation for Steps<E> {
     fn start(&mut self, me: &mut Member) {
         let advance = self.clock.advance;
         self.clock = Clock { operation: me.begin(self.engine.kind()), base: me.take_clock(advance), advance };
-        (self.posted, self.step, self.state) = (0, 0, State::Enter);
+        (self.posted, self.step, self.state, self.loans) = (0, 0, State::Enter, Loans::NONE);
         self.engine.restart();
     }
 
@@ -223,6 +298,10 @@ impl<E: Engine> Operation for Steps<E> {
                     if queues && self.engine.takes_any() {
                         me.acknowledge(region, base + advance);
                     }
+                    if self.loans.lends() || self.posted < self.engine.steps() {
+                        self.state = State::Return;
+                        continue;
+                    }
                     me.finish(region, operation);
                     self.state = State::Done;
                 }
@@ -233,15 +312,37 @@ impl<E: Engine> Operation for Steps<E> {
                     self.state = State::Take(Taking::default());
                 }
                 State::Take(mut taking) => {
-                    if let Err(halt) = self.engine.take(region, me, &self.clock, self.step, &mut taking) {
+                    let taken = self.engine.take(region, me, &self.clock, self.step, &mut taking, &mut self.loans);
+                    if let Err(halt) = taken {
                         self.state = State::Take(taking);
-                        return halt.into();
+                        return match halt {
+                            // The rank that it waits for may want fragments of this one.
+                            Halt::Wait(on) if self.loans.lends() => {
+                                Ok(Poll::Wait(self.serve(region, me).err().unwrap_or(on)))
+                            }
+                            halt => halt.into(),
+                        };
+                    }
+                    if queues && self.step == 0 && self.engine.takes_any() {
+                        self.loans.accept(region, me, operation, !taking.any);
                     }
                     self.step = self.engine.next(self.step).min(self.engine.steps());
                     if queues && self.engine.takes_any() && self.step < self.engine.steps() {
                         me.acknowledge(region, base + self.step);
                     }
                     self.state = State::Publish;
+                }
+                State::Return => {
+                    let end = base + advance;
+                    let returned = self.serve(region, me).and_then(|()| match self.loans.lends() {
+                        true => self.loans.returned(region, me, operation, self.engine.borrowers(), end),
+                        false => Ok(()),
+                    });
+                    if let Err(wait) = returned {
+                        return Ok(Poll::Wait(wait));
+                    }
+                    me.finish(region, operation);
+                    self.state = State::Done;
                 }
                 State::Done => return over(operation),
             }

@@ -11,12 +11,14 @@ use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::data::blocks::{Blocks, absent};
+use crate::data::buffer::Buf;
 use crate::data::datatype::Data;
-use crate::error::{Argument, Bound, PollError, Refusal};
-use crate::region::{Extent, Region};
+use crate::error::{Argument, Bound, Refusal};
+use crate::region::{Extent, Region, Unreadable};
 use crate::shm::engine::copy::{Part, copy_private};
 use crate::shm::engine::exchange::{Exchange, Plan};
-use crate::shm::engine::pieces::{Cut, Medium, UNKNOWN_ADVANCE, get, put};
+use crate::shm::engine::loans::{Borrowers, Origin};
+use crate::shm::engine::pieces::{Cut, Medium, UNKNOWN_ADVANCE, put, take};
 
 /// One process's part of a gather or an allgather.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,6 +32,8 @@ pub struct Gather<'a> {
     /// The blocks of all ranks, where this one receives them.
     receive: Option<Blocks<'a>>,
     in_place: bool,
+    /// The ranks that take this one's block.
+    borrowers: Borrowers,
     cut: Cut,
     steps: u64,
 }
@@ -54,7 +58,7 @@ impl<'a> Gather<'a> {
         let own = check(me, send.as_ref(), receive.as_ref(), me.rank() == root)?;
         let medium = Medium::of(own);
         let cut = Cut::new(own, medium.room(me), 1);
-        let plan = Self::plan(Kind::Gather, me, send, receive, me.rank() != root, cut);
+        let plan = Self::plan(Kind::Gather, me, send, receive, me.rank() != root, Borrowers::One(root), cut);
         Ok(Exchange::of(medium, cut.steps(own), plan))
     }
 
@@ -74,7 +78,7 @@ impl<'a> Gather<'a> {
         let own = check(me, send.as_ref(), receive.as_ref(), me.rank() == root)?;
         let cut = Cut { fragment: Medium::Either.room(me) };
         cut.bounded_steps(longest(own, receive.as_ref()), 1)?;
-        let plan = Self::plan(Kind::Gather, me, send, receive, me.rank() != root, cut);
+        let plan = Self::plan(Kind::Gather, me, send, receive, me.rank() != root, Borrowers::One(root), cut);
         Ok(Exchange::of(Medium::Either, UNKNOWN_ADVANCE, plan))
     }
 
@@ -86,6 +90,7 @@ impl<'a> Gather<'a> {
         send: Option<Data<'a>>,
         receive: Option<Blocks<'a>>,
         posts: bool,
+        borrowers: Borrowers,
         cut: Cut,
     ) -> Self {
         let in_place = send.is_none();
@@ -95,7 +100,7 @@ impl<'a> Gather<'a> {
             (None, None) => Data::EMPTY,
         };
         let steps = cut.steps(longest(own.len(), receive.as_ref()));
-        Self { kind, me: me.rank(), posts, own, receive, in_place, cut, steps }
+        Self { kind, me: me.rank(), posts, own, receive, in_place, borrowers, cut, steps }
     }
 }
 
@@ -175,16 +180,23 @@ impl Plan for Gather<'_> {
         unsafe { put(region, place, &self.own, self.cut.part(self.own.len(), step)) }
     }
 
-    unsafe fn take<R: Region>(&mut self, region: &R, place: Extent, step: u64, peer: Rank) -> Result<(), PollError> {
+    unsafe fn take<R: Region>(&mut self, region: &R, origin: Origin, step: u64, peer: Rank) -> Result<(), Unreadable> {
         let Some(blocks) = &self.receive else { return Ok(()) };
         let block = blocks.block(peer);
         if peer == self.me {
             // SAFETY: the caller's promise: both are this process's data.
             unsafe { copy_private(&self.own, &block, Part::first(block.len())) };
-        } else {
-            // SAFETY: the caller's promise.
-            unsafe { get(region, place, &block, self.cut.part(block.len(), step)) };
+            return Ok(());
         }
-        Ok(())
+        // SAFETY: the caller's promise.
+        unsafe { take(region, origin, &block, self.cut.part(block.len(), step)) }
+    }
+
+    fn lendable(&self) -> Option<Buf> {
+        self.own.as_contiguous()
+    }
+
+    fn borrowers(&self) -> Borrowers {
+        self.borrowers
     }
 }

@@ -14,14 +14,16 @@ use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::data::blocks::absent;
+use crate::data::buffer::Buf;
 use crate::data::datatype::Data;
-use crate::error::{PollError, Refusal};
+use crate::error::Refusal;
 use crate::op::Op;
-use crate::region::{Extent, Region};
+use crate::region::{Extent, Region, Unreadable};
 use crate::shm::engine::copy::copy_private;
 use crate::shm::engine::exchange::{Exchange, Order, Plan};
 use crate::shm::engine::fold::{Operand, fold_private, fold_shared};
-use crate::shm::engine::pieces::{Cut, Medium, get, put};
+use crate::shm::engine::loans::{Borrowers, Origin};
+use crate::shm::engine::pieces::{Cut, Medium, put, take};
 
 /// One process's part of a reduce, an allreduce, a scan or an exscan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -34,6 +36,8 @@ pub struct Reduce<'a> {
     /// h: the highest rank whose operand is folded here; `None` if this rank gets no result.
     highest: Option<Rank>,
     operand: Operand<'a>,
+    /// The ranks that fold this one's operand.
+    borrowers: Borrowers,
     cut: Cut,
 }
 
@@ -60,7 +64,7 @@ impl<'a> Reduce<'a> {
         let receive = if mine { receive } else { None };
         Operand::check(&send, receive.as_ref(), &op)?;
         let highest = mine.then(|| me.size() - 1);
-        Self::plan(Kind::Reduce, me, Operand { send, receive, op }, !mine, highest)
+        Self::plan(Kind::Reduce, me, Operand { send, receive, op }, !mine, highest, Borrowers::One(root))
     }
 
     /// The fold of the `send` of all ranks into the `receive` of all ranks.
@@ -71,7 +75,7 @@ impl<'a> Reduce<'a> {
     pub fn to_all(me: &Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
         Operand::check(&send, Some(&receive), &op)?;
         let (posts, highest) = (me.size() > 1, Some(me.size() - 1));
-        Self::plan(Kind::Allreduce, me, Operand { send, receive: Some(receive), op }, posts, highest)
+        Self::plan(Kind::Allreduce, me, Operand { send, receive: Some(receive), op }, posts, highest, Borrowers::Others)
     }
 
     /// The plan of this rank: `posts` where another rank folds its operand; `highest` is h.
@@ -82,6 +86,7 @@ impl<'a> Reduce<'a> {
         operand: Operand<'a>,
         posts: bool,
         highest: Option<Rank>,
+        borrowers: Borrowers,
     ) -> Result<Exchange<Self>, Refusal> {
         let bytes = operand.bytes();
         let medium = Medium::of(bytes);
@@ -90,7 +95,7 @@ impl<'a> Reduce<'a> {
         // fragment.
         let early = highest.is_some_and(|highest| highest > me.rank());
         let posts = posts || operand.is_in_place() && early;
-        let plan = Self { kind, me: me.rank(), size: me.size(), posts, highest, operand, cut };
+        let plan = Self { kind, me: me.rank(), size: me.size(), posts, highest, operand, borrowers, cut };
         Ok(Exchange::of(medium, cut.steps(bytes), plan))
     }
 }
@@ -129,7 +134,7 @@ impl Plan for Reduce<'_> {
         unsafe { put(region, place, &self.operand.send, self.cut.part(self.operand.bytes(), step)) }
     }
 
-    unsafe fn take<R: Region>(&mut self, region: &R, place: Extent, step: u64, peer: Rank) -> Result<(), PollError> {
+    unsafe fn take<R: Region>(&mut self, region: &R, origin: Origin, step: u64, peer: Rank) -> Result<(), Unreadable> {
         let Operand { send, receive: Some(receive), op } = &self.operand else { return Ok(()) };
         let part = self.cut.part(send.len(), step);
         let (first, mine) = (Some(peer) == self.highest, peer == self.me);
@@ -137,12 +142,21 @@ impl Plan for Reduce<'_> {
             // SAFETY: the caller's promise: both are this process's data; in place they are the same.
             (true, true) => unsafe { copy_private(send, receive, part) },
             // SAFETY: the caller's promise.
-            (true, false) => unsafe { get(region, place, receive, part) },
+            (true, false) => return unsafe { take(region, origin, receive, part) },
             // SAFETY: the caller's promise: both are this process's data, apart from each other.
             (false, true) if !self.operand.is_in_place() => unsafe { fold_private(region, send, receive, part, op) },
             // SAFETY: the caller's promise; in place this process has posted its own operand.
-            (false, _) => unsafe { fold_shared(region, place, receive, part, op) },
+            (false, _) => return unsafe { fold_shared(region, origin, receive, part, op) },
         }
         Ok(())
+    }
+
+    /// In place, the operand is overwritten while others fold it.
+    fn lendable(&self) -> Option<Buf> {
+        if self.operand.is_in_place() { None } else { self.operand.send.as_contiguous() }
+    }
+
+    fn borrowers(&self) -> Borrowers {
+        self.borrowers
     }
 }

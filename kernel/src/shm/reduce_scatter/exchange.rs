@@ -16,14 +16,16 @@ use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::data::blocks::Blocks;
+use crate::data::buffer::Buf;
 use crate::data::datatype::Data;
-use crate::error::{Argument, Bound, PollError, Refusal};
+use crate::error::{Argument, Bound, Refusal};
 use crate::op::Op;
-use crate::region::{Extent, Region};
+use crate::region::{Extent, Region, Unreadable};
 use crate::shm::engine::copy::{Part, copy_private};
 use crate::shm::engine::exchange::{Exchange, Order, Plan};
 use crate::shm::engine::fold::{Operand, Shares, fold_shared};
-use crate::shm::engine::pieces::{Pair, get};
+use crate::shm::engine::loans::Origin;
+use crate::shm::engine::pieces::{Pair, take};
 
 /// One process's part of a reduce_scatter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -103,7 +105,7 @@ impl Plan for ReduceScatter<'_> {
         }
     }
 
-    unsafe fn take<R: Region>(&mut self, region: &R, place: Extent, step: u64, peer: Rank) -> Result<(), PollError> {
+    unsafe fn take<R: Region>(&mut self, region: &R, origin: Origin, step: u64, peer: Rank) -> Result<(), Unreadable> {
         let part = self.part(step);
         let ordered = !self.op.commutative();
         if peer == self.me && (!ordered || self.size == 1) {
@@ -111,14 +113,23 @@ impl Plan for ReduceScatter<'_> {
             unsafe { copy_private(&self.send.block(self.me), &self.receive, part) };
             return Ok(());
         }
-        let place = self.shares.pieces.of(place, Pair { writer: peer, reader: self.me });
+        let origin = self.shares.pieces.of_origin(origin, Pair { writer: peer, reader: self.me });
         if ordered && peer == self.size - 1 {
             // SAFETY: the caller's promise; this process has posted its own piece, too.
-            unsafe { get(region, place, &self.receive, part) };
-            return Ok(());
+            return unsafe { take(region, origin, &self.receive, part) };
         }
         // SAFETY: as above.
-        unsafe { fold_shared(region, place, &self.receive, part, &self.op) };
-        Ok(())
+        unsafe { fold_shared(region, origin, &self.receive, part, &self.op) }
+    }
+
+    /// In place, the first block is overwritten while others may still read theirs.
+    fn lendable(&self) -> Option<Buf> {
+        let memory = self.send.in_one_piece().filter(|_| self.shares.may_be_lent(&self.op))?;
+        let end = memory.ptr().wrapping_add(memory.len());
+        (!(memory.ptr()..end).contains(&self.receive.start())).then_some(memory)
+    }
+
+    fn offset(&self, _: Rank) -> u64 {
+        (0..self.me).map(|rank| self.send.bytes(rank)).sum()
     }
 }

@@ -1,0 +1,334 @@
+//! Loans (ours): a process lends its memory where it lies, and others copy from there. So long messages are copied once.
+//!
+//! | word | writer | readers | value |
+//! |---|---|---|---|
+//! | `line(r, n)`: two words of payload | r | ranks that take from r | the [`Loan`] of r in operation n; 0: r lends nothing |
+//! | `answer(r)` | r | lenders | 2n: r can read what it was lent in n; 2n + 1: r wants fragments |
+//! | `acked(r)` | r | lenders | at the operation's end on the fragment clock: r reads no loan any more |
+//!
+//! A lender posts its line at once, and no fragments. The first bytes that a reader takes of each loan show whether it can
+//! read it. After its first step it answers: for all its loans together, so it has one word. An answer needs nothing but
+//! the lines of others, and no process needs an answer to post its line: so answers come whatever else ranks wait for.
+//! If one reader wants fragments, each lender posts them, as if it had not lent anything: what each rank does depends on
+//! words of that operation only, and any rank may lend, or read, or not. A lender ends its operation when all its readers
+//! have acknowledged it: then its memory is its own again.
+
+use crate::Rank;
+use crate::comm::Member;
+use crate::data::buffer::Buf;
+use crate::error::PollError;
+use crate::machine::poll::{Until, WaitSet};
+use crate::op::Op;
+use crate::region::{Extent, Flag, Loan, Region, Unreadable, Untrusted};
+use core::num::NonZeroU64;
+
+/// Words of a line's payload that describe a loan.
+pub(crate) const WORDS: usize = 2;
+
+/// Where a fragment is taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// The segment: a line, a slot, or a piece of it.
+    Segment(Extent),
+    /// The whole message, where it lies in another process's memory.
+    Lent(Lent),
+}
+
+/// A loan, as its reader sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Lent {
+    pub(crate) lender: Rank,
+    pub(crate) loan: Loan,
+    /// Where the message starts in the loan.
+    pub(crate) from: u64,
+}
+
+impl Lent {
+    /// Copies the bytes from `at` on to `dst`.
+    ///
+    /// # Errors
+    /// They can't be read.
+    ///
+    /// # Safety
+    /// As [`Region::fetch`].
+    #[inline]
+    pub(crate) unsafe fn fetch<R: Region>(&self, region: &R, at: u64, dst: Buf) -> Result<(), Unreadable> {
+        // SAFETY: the caller's promise.
+        unsafe { region.fetch(self.lender, self.loan, self.from.wrapping_add(at), dst) }
+    }
+
+    /// Folds the bytes from `at` on into `acc`.
+    ///
+    /// # Errors
+    /// They can't be read.
+    ///
+    /// # Safety
+    /// As [`Region::fold_loan`].
+    #[inline]
+    pub(crate) unsafe fn fold<R: Region>(&self, region: &R, at: u64, acc: Buf, op: &Op) -> Result<(), Unreadable> {
+        // SAFETY: the caller's promise.
+        unsafe { region.fold_loan(self.lender, self.loan, self.from.wrapping_add(at), acc, op) }
+    }
+}
+
+/// Which ranks read the loans of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Borrowers {
+    /// All but the lender.
+    Others,
+    /// Those above the lender.
+    Above,
+    /// This one.
+    One(Rank),
+}
+
+impl Borrowers {
+    /// The `index`-th of them, for a lender.
+    #[inline]
+    fn get(self, me: &Member, index: u32) -> Option<Rank> {
+        match self {
+            Self::Others => {
+                let rank = if index < me.rank() { index } else { index + 1 };
+                (rank < me.size()).then_some(rank)
+            }
+            Self::Above => me.rank().checked_add(1 + index).filter(|&rank| rank < me.size()),
+            Self::One(rank) => (index == 0).then_some(rank),
+        }
+    }
+}
+
+/// What a process has lent in an operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+enum Lending {
+    /// Nothing: all fragments are posted.
+    #[default]
+    Nothing,
+    /// Its memory. The readers with an index below `answered` can read it.
+    Memory { answered: u32 },
+    /// Its memory, and all readers can read it.
+    Accepted,
+    /// Its memory, but a reader wants fragments.
+    Refused,
+}
+
+/// What a process has answered to its lenders.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+enum Answer {
+    /// Nothing yet.
+    #[default]
+    None,
+    Reads,
+    Wants,
+}
+
+/// The answer of a reader.
+///
+/// # Errors
+/// There is none yet: what to wait for.
+#[inline]
+fn answer<R: Region>(region: &R, me: &Member, operation: u64, reader: Rank) -> Result<Untrusted<u64>, WaitSet> {
+    let (flag, least) = (me.layout().answer(reader), 2 * operation);
+    // pairs with: tell
+    let answer = region.flag(flag).load_acquire();
+    if answer.at_least(least) { Ok(answer) } else { Err(WaitSet::flag(flag, Until::AtLeast(least), reader, operation)) }
+}
+
+/// One process's loans in an operation: what it lends, and what it is lent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Loans {
+    /// What this process lends.
+    loan: Option<Loan>,
+    lending: Lending,
+    /// Has a rank lent this one something?
+    borrows: bool,
+    answer: Answer,
+}
+
+impl Loans {
+    /// No loans.
+    pub(crate) const NONE: Self = Self { loan: None, lending: Lending::Nothing, borrows: false, answer: Answer::None };
+
+    /// Lends `memory`, if the region can; `None`: there is nothing to lend. Returns whether it has.
+    #[inline]
+    pub(crate) fn offer<R: Region>(&mut self, region: &R, memory: Option<Buf>) -> bool {
+        self.loan = memory.and_then(|memory| region.lend(memory));
+        if self.loan.is_some() {
+            self.lending = Lending::Memory { answered: 0 };
+        }
+        self.loan.is_some()
+    }
+
+    /// The words for this process's line.
+    #[inline]
+    pub(crate) const fn words(&self) -> [u64; WORDS] {
+        match self.loan {
+            Some(Loan { way, at }) => [way.get(), at],
+            None => [0; WORDS],
+        }
+    }
+
+    /// Has this process lent memory in this operation?
+    #[inline]
+    pub(crate) const fn lends(&self) -> bool {
+        !matches!(self.lending, Lending::Nothing)
+    }
+
+    /// Has this process lent memory, and not heard from all readers?
+    #[inline]
+    pub(crate) const fn is_open(&self) -> bool {
+        matches!(self.lending, Lending::Memory { .. })
+    }
+
+    /// Can all readers read what this process has lent?
+    #[inline]
+    pub(crate) const fn is_accepted(&self) -> bool {
+        matches!(self.lending, Lending::Accepted)
+    }
+
+    /// Has this process answered its lenders?
+    #[inline]
+    pub(crate) const fn has_answered(&self) -> bool {
+        !matches!(self.answer, Answer::None)
+    }
+
+    /// May this process wait for its readers' answers? Not before it has answered itself, if it `takes` anything: its
+    /// lenders may be the ranks that it waits for.
+    #[inline]
+    pub(crate) const fn may_ask(&self, takes: bool) -> bool {
+        self.is_open() && (!takes || self.has_answered())
+    }
+
+    /// Looks at the readers' answers. Returns whether fragments are wanted.
+    ///
+    /// # Errors
+    /// A reader has not answered yet: what to wait for.
+    pub(crate) fn ask<R: Region>(
+        &mut self,
+        region: &R,
+        me: &Member,
+        operation: u64,
+        borrowers: Borrowers,
+    ) -> Result<bool, WaitSet> {
+        let Lending::Memory { mut answered } = self.lending else {
+            return Ok(self.lending == Lending::Refused);
+        };
+        while let Some(reader) = borrowers.get(me, answered) {
+            self.lending = Lending::Memory { answered };
+            if answer(region, me, operation, reader)?.is(2 * operation + 1) {
+                self.lending = Lending::Refused;
+                region.answered(false);
+                return Ok(true);
+            }
+            answered += 1;
+        }
+        self.lending = Lending::Accepted;
+        region.answered(true);
+        Ok(false)
+    }
+
+    /// Must a fragment for `reader` be posted? Not if this process has lent the message, and `reader` takes it from there: it
+    /// may have ended the operation, and use its queue for the next.
+    ///
+    /// # Errors
+    /// It has not answered yet: what to wait for.
+    pub(crate) fn is_wanted<R: Region>(
+        &self,
+        region: &R,
+        me: &Member,
+        operation: u64,
+        reader: Rank,
+    ) -> Result<bool, WaitSet> {
+        if !self.lends() {
+            return Ok(true);
+        }
+        Ok(answer(region, me, operation, reader)?.is(2 * operation + 1))
+    }
+
+    /// Have all readers acknowledged the clock value `end`, so that the memory is this process's own again?
+    ///
+    /// # Errors
+    /// Not yet: what to wait for.
+    pub(crate) fn returned<R: Region>(
+        &self,
+        region: &R,
+        me: &mut Member,
+        operation: u64,
+        borrowers: Borrowers,
+        end: u64,
+    ) -> Result<(), WaitSet> {
+        if borrowers == Borrowers::Others {
+            return me.all_acked(region, operation, end, end);
+        }
+        for reader in (0..).map_while(|index| borrowers.get(me, index)) {
+            let flag = me.layout().acked(reader);
+            // pairs with: acknowledge
+            if !region.flag(flag).load_acquire().at_least(end) {
+                return Err(WaitSet::flag(flag, Until::AtLeast(end), reader, operation));
+            }
+        }
+        Ok(())
+    }
+
+    /// What `peer`, whose line was received, lends.
+    #[inline]
+    pub(crate) fn of<R: Region>(&mut self, region: &R, me: &Member, operation: u64, peer: Rank) -> Option<Loan> {
+        let mut words = [0; 8 * WORDS];
+        let at = me.layout().line_body(peer, operation, 8 + 8 * WORDS as u64).part(8, 8 * WORDS as u64);
+        // SAFETY: S3, `peer` published the line and reuses it only after our `done`. The array is ours.
+        unsafe { region.read(at, Buf::of_mut(&mut words)) };
+        let (way, at) = words.split_at(8);
+        let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
+        let way = NonZeroU64::new(word(way))?;
+        self.borrows = true;
+        Some(Loan { way, at: word(at) })
+    }
+
+    /// Does this process want fragments?
+    #[inline]
+    pub(crate) const fn wants(&self) -> bool {
+        matches!(self.answer, Answer::Wants)
+    }
+
+    /// Takes note of a loan that can't be read: this process wants fragments, and says so at once.
+    ///
+    /// # Errors
+    /// It has said that it reads its loans, or what it has folded can't be taken back.
+    pub(crate) fn refuse<R: Region>(
+        &mut self,
+        region: &R,
+        me: &Member,
+        operation: u64,
+        lender: Rank,
+        unreadable: Unreadable,
+    ) -> Result<(), PollError> {
+        if self.answer == Answer::Reads || unreadable.changed {
+            return Err(PollError::Unreadable { peer: lender });
+        }
+        self.tell(region, me, operation, Answer::Wants);
+        Ok(())
+    }
+
+    /// Answers its lenders, after its first step, that this process can read its loans; if it has not answered yet, and if
+    /// there are lenders. `unseen`: it does not know whether there are any.
+    #[inline]
+    pub(crate) fn accept<R: Region>(&mut self, region: &R, me: &Member, operation: u64, unseen: bool) {
+        if self.has_answered() {
+            return;
+        }
+        if self.borrows || unseen {
+            self.tell(region, me, operation, Answer::Reads);
+        }
+        self.answer = Answer::Reads;
+    }
+
+    /// Answers that this process wants fragments, before it has seen a loan.
+    pub(crate) fn decline<R: Region>(&mut self, region: &R, me: &Member, operation: u64) {
+        self.tell(region, me, operation, Answer::Wants);
+    }
+
+    fn tell<R: Region>(&mut self, region: &R, me: &Member, operation: u64, answer: Answer) {
+        self.answer = answer;
+        // publishes: whether this process wants fragments, to its lenders
+        region.publish(me.layout().answer(me.rank()), 2 * operation + u64::from(answer == Answer::Wants));
+    }
+}

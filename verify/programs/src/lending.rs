@@ -1,0 +1,101 @@
+//! Ranks that lend their memory, or not, and can read what others lend, or not: a seed says so for each loan.
+//!
+//! A loan ends when its lender publishes `done`. Whoever reads it later fails, and so the run.
+
+use crate::draw::Random;
+use std::collections::HashMap;
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use unisono_kernel::Rank;
+use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::op::Op;
+use unisono_kernel::region::{FlagId, Layout, Loan, Region, Unreadable};
+
+/// What each rank of each communicator lends now: addresses and lengths.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger(Arc<Mutex<HashMap<(usize, Rank), Vec<(usize, usize)>>>>);
+
+impl Ledger {
+    fn with<A>(&self, whose: (usize, Rank), act: impl FnOnce(&mut Vec<(usize, usize)>) -> A) -> A {
+        act(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(whose).or_default())
+    }
+}
+
+/// A rank's view of a communicator's segment, in which memory is lent.
+#[derive(Clone, Debug)]
+pub struct Lending<R> {
+    region: R,
+    ledger: Ledger,
+    comm: usize,
+    rank: Rank,
+    done: FlagId,
+    seed: u64,
+    /// How often memory was offered: the next loan's number.
+    offered: Arc<AtomicU64>,
+}
+
+impl<R: Region> Lending<R> {
+    /// The view of `rank`. All views of a run have one ledger; `seed` says what is lent and what can be read.
+    pub fn new(region: R, layout: &Layout, ledger: &Ledger, (comm, rank): (usize, Rank), seed: u64) -> Self {
+        Self { region, ledger: ledger.clone(), comm, rank, done: layout.done(rank), seed, offered: Arc::default() }
+    }
+
+    /// One of `of` cases, which follows from the seed, this rank and a number.
+    fn draw(&self, number: u64, of: u64) -> u64 {
+        Random::new(self.seed ^ u64::from(self.rank) << 32 ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15)).below(of)
+    }
+
+    /// Can this rank read the loan? If so: where its bytes from `from` on lie.
+    fn source(&self, lender: Rank, loan: Loan, from: u64, len: usize) -> Result<*mut u8, Unreadable> {
+        if self.draw(loan.way.get(), 4) == 0 {
+            return Err(Unreadable { changed: false });
+        }
+        let at = loan.at.wrapping_add(from) as usize;
+        let lies = |&(begin, bytes): &(usize, usize)| at >= begin && len <= bytes && at - begin <= bytes - len;
+        let is_lent = self.ledger.with((self.comm, lender), |lent| lent.iter().any(lies));
+        assert!(is_lent, "rank {} reads what rank {lender} does not lend", self.rank);
+        Ok(std::ptr::with_exposed_provenance_mut(at))
+    }
+}
+
+// SAFETY: forwards to an implementation that keeps the contract. Memory that is lent is this process's; its lender's operation
+// has not ended (`source`), so it is readable, and the lender does not write it.
+unsafe impl<R: Region> Region for Lending<R> {
+    unisono_kernel::forward_region!(R, |this| &this.region; own loans and publish);
+
+    fn publish(&self, id: FlagId, value: u64) {
+        if id == self.done {
+            self.ledger.with((self.comm, self.rank), Vec::clear);
+        }
+        self.region.publish(id, value);
+    }
+
+    fn lend(&self, memory: Buf) -> Option<Loan> {
+        let (at, way) =
+            (memory.ptr().expose_provenance(), NonZeroU64::MIN.saturating_add(self.offered.fetch_add(1, Relaxed)));
+        if memory.is_empty() || self.draw(way.get(), 3) == 0 {
+            return None;
+        }
+        self.ledger.with((self.comm, self.rank), |lent| lent.push((at, memory.len())));
+        Some(Loan { way, at: at as u64 })
+    }
+
+    fn borrows(&self) -> bool {
+        self.draw(0, 4) > 0
+    }
+
+    unsafe fn fetch(&self, lender: Rank, loan: Loan, from: u64, dst: Buf) -> Result<(), Unreadable> {
+        let source = self.source(lender, loan, from, dst.len())?;
+        // SAFETY: lent now; `dst` by the caller's promise.
+        unsafe { std::ptr::copy_nonoverlapping(source, dst.ptr(), dst.len()) };
+        Ok(())
+    }
+
+    unsafe fn fold_loan(&self, lender: Rank, loan: Loan, from: u64, acc: Buf, op: &Op) -> Result<(), Unreadable> {
+        let left = Buf::new(self.source(lender, loan, from, acc.len())?, acc.len());
+        // SAFETY: lent now; `acc` by the caller's promise.
+        unsafe { self.region.fold_private(left, acc, op) };
+        Ok(())
+    }
+}
