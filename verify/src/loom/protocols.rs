@@ -220,7 +220,7 @@ pub static PROTOCOLS: &[Protocol] = &[
     model("exchange-gatherv-2-ahead", ahead(), |s| exchanges(s, Gatherv, &[0], 5), QUEUE),
     model("exchange-allgather-2-ahead", ahead(), |s| exchanges(s, Allgather, &[0], 2), READY),
     model("exchange-slices-2-ahead", ahead(), |s| exchanges(s, Slices, &[0], 1), READY),
-    // The answer comes after the last read, and orders it already.
+    // In a broadcast and an alltoall the answer comes after the last read, and orders it already.
     model("loan-bcast-2", tiny(2), |s| lent(s, |_| ALL, |s| queue(s, &[0, 0], 150)), LINE),
     model("loan-bcast-3", tiny(3), |s| lent(s, |_| ALL, |s| queue(s, &[0], 150)), LINE),
     model("loan-bcast-2-refused", one_slot(2), |s| lent(s, |_| LENDS, |s| queue(s, &[0, 0], 100)), QUEUE),
@@ -230,7 +230,7 @@ pub static PROTOCOLS: &[Protocol] = &[
     model("loan-reduce-2", tiny(2), |s| lent(s, |_| ALL, |s| exchanges(s, Reduce, &[0, 0], 1)), LENT),
     model("loan-allgather-2", tiny(2), |s| lent(s, |_| ALL, |s| exchanges(s, Allgather, &[0], 1)), LENT),
     model("loan-allgather-2-mixed", one_slot(2), |s| lent(s, one_reads, |s| exchanges(s, Allgather, &[0], 1)), QUEUE),
-    model("loan-alltoall-2", tiny(2), |s| lent(s, |_| ALL, |s| exchanges(s, Alltoall, &[0], 3)), LENT),
+    model("loan-alltoall-2", tiny(2), |s| lent(s, |_| ALL, |s| exchanges(s, Alltoall, &[0], 3)), LINE),
     model("loan-alltoall-2-mixed", one_slot(2), |s| lent(s, one_reads, |s| exchanges(s, Alltoall, &[0], 3)), QUEUE),
     model("loan-scatter-2-mixed", one_slot(2), |s| lent(s, one_lends, |s| exchanges(s, Scatter, &[0, 1], 2)), QUEUE),
     model("loan-slices-2", tiny(2), |s| lent(s, |_| ALL, |s| exchanges(s, Slices, &[0], 1)), READY),
