@@ -219,11 +219,13 @@ pub enum Condition {
     InPlaceAllowed,
     /// Memory for a list that the call needs.
     Memory,
+    /// Memory that was allocated here, and not released.
+    Allocated,
 }
 
 impl Condition {
     /// All of them. A segment has a condition as its index here: new ones go to the end.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Contiguous,
         Self::Failed,
         Self::Known,
@@ -235,6 +237,7 @@ impl Condition {
         Self::Applicable,
         Self::InPlaceAllowed,
         Self::Memory,
+        Self::Allocated,
     ];
 
     /// The error text for an argument that does not meet the condition.
@@ -251,6 +254,7 @@ impl Condition {
             Self::Applicable => "the algorithm does not apply to this call",
             Self::InPlaceAllowed => "the address is UNISONO_IN_PLACE where MPI does not allow it",
             Self::Memory => "there is no memory for a list of the call",
+            Self::Allocated => "the memory was not allocated by unisono_alloc, or was released",
         }
     }
 }

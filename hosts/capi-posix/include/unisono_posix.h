@@ -9,6 +9,7 @@
 #ifndef UNISONO_POSIX_H
 #define UNISONO_POSIX_H
 
+#include <stddef.h>
 #include <unisono.h>
 
 #ifdef __cplusplus
@@ -25,6 +26,17 @@ extern "C" {
  * memory policy; if they are not available, rank 0 says so in one line on stderr, and the start-up continues.
  */
 int unisono_join(unisono_comm **comm);
+
+/*
+ * MPI_Alloc_mem, MPI_Free_mem (MPI 4.1, 9.2): `bytes` bytes, at least one, that are zero, on a page's start, on the
+ * caller's NUMA node. All processes of the job have this memory mapped: collectives on any communicator of the job copy
+ * messages of 4 KiB and more in it once, from where they lie, where they would be copied twice else. One rank may use such
+ * memory, and another one not. A child of fork does not have the memory. It counts towards UNISONO_ARENA, with which it is
+ * UNISONO_ERR_MEMORY if there is no room in one piece. unisono_release gives it back to the system; null is allowed, and
+ * UNISONO_ERR_ARGUMENT: it is no such memory. No operation in flight may use it. Local calls.
+ */
+int unisono_alloc(unisono_comm *comm, size_t bytes, void **memory);
+int unisono_release(void *memory);
 
 /*
  * These make communicators from communicators (MPI 4.1, 7.4). The memory of each is a part of the arena of one of its

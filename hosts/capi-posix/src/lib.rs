@@ -3,22 +3,25 @@
 //! It is a separate crate, so that the plain C library has no code that maps memory or starts processes.
 
 use core::any::Any;
-use core::ffi::c_int;
+use core::ffi::{c_int, c_void};
 use core::fmt;
+use std::collections::BTreeMap;
 use std::io::Write;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use unisono_c::comm::{Handle, HostState, free_after, unisono_free, with_host_state};
 use unisono_c::error::{Failure, UNISONO_OK, answer};
 use unisono_c::request::State;
 use unisono_c::waiting::{Patience, Waiting};
 use unisono_kernel::class::Class;
+use unisono_kernel::error::{Argument, Bound, Condition, Refusal};
 use unisono_kernel::machine::wait::SpinThen;
 use unisono_kernel::region::Base;
 use unisono_kernel::table::Choices;
 use unisono_posix::bootstrap::Launched;
 use unisono_posix::decisions::decisions;
 use unisono_posix::segment::View;
-use unisono_posix::{Options, Place, PosixError, join_place};
+use unisono_posix::{Allocation, Options, Place, PosixError, join_place};
 
 /// The host's state of a handle: the communicator's place, and a view that keeps its memory.
 #[derive(Debug)]
@@ -150,6 +153,50 @@ unsafe fn derive(
     };
     // SAFETY: the caller's promise.
     unsafe { with_host_state(comm, call) }
+}
+
+/// What was allocated and not released, by address.
+static ALLOCATIONS: Mutex<BTreeMap<usize, Allocation>> = Mutex::new(BTreeMap::new());
+
+fn allocations() -> MutexGuard<'static, BTreeMap<usize, Allocation>> {
+    // No code panics under the lock.
+    ALLOCATIONS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Allocates memory that the other processes of the job read where it lies.
+///
+/// # Safety
+/// `comm` is null, or a handle of this library that was not freed; `memory` is null or points to a pointer that may be
+/// written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn unisono_alloc(comm: *const Handle, bytes: usize, memory: *mut *mut c_void) -> c_int {
+    let call = |_: &mut State, host: Option<&mut dyn Any>| {
+        if memory.is_null() {
+            return Err(Failure::Null("memory"));
+        }
+        // SAFETY: not null, writable by the caller's promise.
+        unsafe { memory.write(core::ptr::null_mut()) };
+        let allocation = place(host)?.allocate(bytes).map_err(|error| match error {
+            PosixError::Space { needed, available, .. } => Failure::Arena { needed, free: available },
+            other => refusal(other),
+        })?;
+        let address = allocation.buf().ptr();
+        allocations().insert(address.addr(), allocation);
+        // SAFETY: as above.
+        unsafe { memory.write(address.cast()) };
+        Ok(())
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with_host_state(comm, call) }
+}
+
+/// Releases memory of `unisono_alloc`; null is allowed.
+#[unsafe(no_mangle)]
+pub extern "C" fn unisono_release(memory: *mut c_void) -> c_int {
+    let found = memory.is_null() || allocations().remove(&memory.addr()).is_some();
+    let address = memory.addr() as u64;
+    let foreign = Refusal::new(Argument::Buffer, address, Bound::Is(Condition::Allocated));
+    answer(if found { Ok(()) } else { Err(Failure::Refused(foreign)) })
 }
 
 /// Makes a communicator of the same processes in the same order.

@@ -61,6 +61,16 @@ fn communicators_are_made_and_freed() {
     assert!(outcome.success(), "{outcome}");
 }
 
+/// By the kernel's single copy, too, of the rank whose memory is its own; and where that is forbidden to one rank.
+#[test]
+fn memory_is_read_where_it_lies() {
+    let program = compile("lent", "lent");
+    for single_copy in ["off", "1", "30000"] {
+        let outcome = start(program.clone(), 4, "", &[("UNISONO_SINGLE_COPY", single_copy)]);
+        assert!(outcome.success(), "{single_copy}: {outcome}");
+    }
+}
+
 #[test]
 fn launched_processes_join_and_call() {
     let papers = "shm bcast use cico-binary; shm gather use cico; shm scatter use cico; shm allgather use cico";

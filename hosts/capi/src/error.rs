@@ -46,6 +46,13 @@ pub enum Failure {
         /// The most bytes that are free in one arena.
         free: u64,
     },
+    /// There is no room for memory of the caller's.
+    Arena {
+        /// Bytes that are needed.
+        needed: u64,
+        /// Bytes that are free in one piece.
+        free: u64,
+    },
 }
 
 impl From<Refusal> for Failure {
@@ -67,7 +74,7 @@ impl Failure {
             Self::Null(_) => Class::Null,
             Self::Busy => Class::Busy,
             Self::NotReady => Class::NotReady,
-            Self::Memory | Self::Full { .. } => Class::Memory,
+            Self::Memory | Self::Full { .. } | Self::Arena { .. } => Class::Memory,
             Self::Request(_) | Self::Requests(_) => Class::Request,
             Self::Size { .. } | Self::Group => Class::Argument,
             Self::Refused(refusal) => refusal.class(),
@@ -93,6 +100,13 @@ impl fmt::Display for Failure {
             }
             Self::Host(_, words) | Self::Request(words) => f.write_str(words),
             Self::Group => f.write_str("ranks must be distinct ranks of the communicator, the caller's among them"),
+            Self::Arena { needed, free } => {
+                let bound = "UNISONO_ARENA bounds it";
+                write!(
+                    f,
+                    "the memory needs {needed} bytes, {free} are free in one piece of this process's arena: {bound}"
+                )
+            }
             Self::Full { needed, free } => {
                 write!(
                     f,

@@ -16,7 +16,7 @@ use crate::bootstrap::{Bootstrap, agree};
 use crate::communicator::{Commons, Intracomm, Place, head};
 use crate::decisions::{RULES, TABLE, decisions};
 use crate::error::PosixError;
-use crate::lending::{LendFrom, Pids};
+use crate::lending::{LendFrom, Reach};
 use crate::locality::Processes;
 use crate::pages::{self, Kind, Mapped, Pages};
 use crate::placement::{self, Placement, Summary};
@@ -189,7 +189,8 @@ pub fn join_place(
 
     let namespace = peers.get(rank as usize).map_or(0, |peer| peer.process.namespace);
     let number = |process: &Process| if process.namespace == namespace { process.pid } else { 0 };
-    let lending = Pids::new(processes.iter().map(number).collect(), lend_from);
+    let numbers = processes.iter().map(number).collect();
+    let lending = Reach::new(numbers, maps.clone(), rank, lend_from);
     let commons = Commons::new(rank, own, maps, descriptors.into(), lending.into(), waiting.yields);
     let communicator = Place::world(commons.into(), segment.region(), layout, options.begin, timeout);
     Ok(Joined { communicator, segment, placement, placements, pages, waiting, liveness, peers })

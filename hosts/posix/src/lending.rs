@@ -1,15 +1,21 @@
-//! Long messages in one copy: ranks read each other's memory by `process_vm_readv`, which the kernel offers since
-//! Linux 3.2.
+//! Long messages in one copy: ranks read each other's memory where it lies.
 //!
-//! The kernel may forbid it: between users, under Yama's `ptrace_scope`, in containers without CAP_SYS_PTRACE, by seccomp. Nothing
-//! is probed in advance: the first read of a message shows it, and the message goes through the segment then
-//! (the kernel's `shm::engine::loans`). A rank that could not read once says so without another try, and a rank
-//! whose loans were refused lends more and more rarely.
+//! | way | memory | how it is read |
+//! |---|---|---|
+//! | 1 | any memory of the lender | by `process_vm_readv`, which Linux has since version 3.2 |
+//! | 2 | a part of the lender's [arena](crate::Allocation), which every process of the job has mapped | directly |
+//!
+//! The kernel may forbid way 1: between users, under Yama's `ptrace_scope`, in containers without CAP_SYS_PTRACE, by
+//! seccomp. Nothing is probed in advance: the first read of a message shows it, and the message goes through the segment
+//! then (the kernel's `shm::engine::loans`). A rank that could not read once does not try again, and a rank whose
+//! loans were refused lends more and more rarely.
 
 use crate::arena::WorldRank;
 use crate::error::PosixError;
+use crate::sealed::Map;
 use crate::sys;
 use core::num::NonZeroU64;
+use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::Arc;
 use unisono_kernel::Rank;
@@ -19,8 +25,14 @@ use unisono_kernel::region::{Loan, Unreadable};
 /// Says from how many bytes on a message is lent.
 pub const VARIABLE: &str = "UNISONO_SINGLE_COPY";
 
-/// How a loan is reached here: at its address in the lender's memory.
+/// A loan at its address in the lender's memory.
 const ADDRESS: NonZeroU64 = NonZeroU64::MIN;
+/// A loan at its offset in the lender's arena.
+const ARENA: NonZeroU64 = NonZeroU64::MIN.saturating_add(1);
+
+/// Bytes of the shortest message that is lent in an arena: below, the wait for readers costs more than the copies
+/// (docs/explanation/parameters.md).
+const LEAST: usize = 4096;
 
 /// The length of messages from which on they are lent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,24 +52,34 @@ impl LendFrom {
     }
 }
 
-/// What the ranks of a job know of each other's memory.
+/// How the processes of a job reach each other's memory.
 #[derive(Debug)]
-pub(crate) struct Pids {
+pub(crate) struct Reach {
     /// Their process numbers, by rank in the job; 0 for a process in another PID namespace.
     numbers: Box<[u32]>,
+    /// Their arenas, by rank in the job.
+    arenas: Vec<Arc<Map>>,
+    me: WorldRank,
     from: LendFrom,
 }
 
-impl Pids {
-    pub(crate) const fn new(numbers: Box<[u32]>, from: LendFrom) -> Self {
-        Self { numbers, from }
+impl Reach {
+    pub(crate) const fn new(numbers: Box<[u32]>, arenas: Vec<Arc<Map>>, me: WorldRank, from: LendFrom) -> Self {
+        Self { numbers, arenas, me, from }
+    }
+
+    /// Where memory lies in this process's arena, if it does.
+    fn in_arena(&self, memory: Buf) -> Option<u64> {
+        let map = self.arenas.get(self.me as usize)?;
+        let offset = (memory.ptr().addr() as u64).checked_sub(map.base().addr() as u64)?;
+        (offset.checked_add(memory.len() as u64)? <= map.bytes()).then_some(offset)
     }
 }
 
 /// The loans among the members of one communicator.
 #[derive(Debug)]
 pub(crate) struct Lenders {
-    processes: Arc<Pids>,
+    processes: Arc<Reach>,
     members: Arc<[WorldRank]>,
     /// A read has failed: this process does not try again.
     fails: AtomicBool,
@@ -68,7 +90,7 @@ pub(crate) struct Lenders {
 }
 
 impl Lenders {
-    pub(crate) const fn new(processes: Arc<Pids>, members: Arc<[WorldRank]>) -> Self {
+    pub(crate) const fn new(processes: Arc<Reach>, members: Arc<[WorldRank]>) -> Self {
         let (fails, refused, pause) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
         Self { processes, members, fails, refused, pause }
     }
@@ -80,8 +102,14 @@ impl Lenders {
 }
 
 // SAFETY: `read` calls `process_vm_readv`, which copies to `dst` from memory of the process that is known as the lender.
+// `mapped` checks the loan against the lender's map, whose file can't become shorter, and which lives as long as this does.
 unsafe impl unisono_shm::Lenders for Lenders {
     fn lend(&self, memory: Buf) -> Option<Loan> {
+        if memory.len() >= LEAST
+            && let Some(offset) = self.processes.in_arena(memory)
+        {
+            return Some(Loan { way: ARENA, at: offset });
+        }
         if memory.len() < self.processes.from.0 {
             return None;
         }
@@ -100,7 +128,15 @@ unsafe impl unisono_shm::Lenders for Lenders {
     }
 
     fn borrows(&self) -> bool {
-        self.processes.from.0 < usize::MAX && !self.fails.load(Relaxed)
+        true
+    }
+
+    fn mapped(&self, lender: Rank, loan: Loan, from: u64, len: usize) -> Option<NonNull<u8>> {
+        let member = self.members.get(lender as usize).filter(|_| loan.way == ARENA)?;
+        let map = self.processes.arenas.get(*member as usize)?;
+        let offset = loan.at.checked_add(from)?;
+        let inside = offset.checked_add(len as u64)? <= map.bytes();
+        NonNull::new(map.base().wrapping_add(offset as usize)).filter(|_| inside)
     }
 
     unsafe fn read(&self, lender: Rank, loan: Loan, from: u64, dst: Buf) -> Result<(), Unreadable> {

@@ -35,6 +35,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("unisono-posix needs Linux: memfd, pidfd, move_pages");
 
+mod allocation;
 pub mod arena;
 pub mod binding;
 pub mod bootstrap;
@@ -61,6 +62,7 @@ pub mod waiting;
 pub mod watch;
 mod wire;
 
+pub use allocation::Allocation;
 pub use communicator::{Intracomm, Place, Usage};
 pub use error::{Limit, PosixError};
 pub use host::Host;

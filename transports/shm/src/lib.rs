@@ -24,7 +24,8 @@ use unisono_kernel::region::{CounterId, Extent, FlagId, Loan, MailId, Region, Un
 /// A host's way to let the members of a segment read each other's memory, for the loans of [`Region`].
 ///
 /// # Safety
-/// `read` writes to `dst` only, and reads no memory but the lender's, whatever the loan.
+/// `read` writes to `dst` only, and reads no memory but the lender's, whatever the loan. `mapped` returns memory of `len`
+/// mapped bytes.
 pub unsafe trait Lenders: Sync {
     /// [`Region::lend`].
     fn lend(&self, memory: Buf) -> Option<Loan>;
@@ -35,7 +36,11 @@ pub unsafe trait Lenders: Sync {
     /// [`Region::borrows`].
     fn borrows(&self) -> bool;
 
-    /// Copies the bytes from `from` on of what `lender` lends to `dst`, all or an error.
+    /// Where the `len` bytes from `from` on of what `lender` lends lie in this process; `None` if they are not mapped here.
+    /// They stay mapped, and readable, as long as the segment is used.
+    fn mapped(&self, lender: Rank, loan: Loan, from: u64, len: usize) -> Option<NonNull<u8>>;
+
+    /// Copies the bytes from `from` on of what `lender` lends, which are not mapped here, to `dst`, all or an error.
     ///
     /// # Errors
     /// Not all of them could be read; `dst` holds anything then.
@@ -219,12 +224,22 @@ unsafe impl Region for Mapped {
     #[inline]
     unsafe fn fetch(&self, lender: Rank, loan: Loan, from: u64, dst: Buf) -> Result<(), Unreadable> {
         let lenders = self.lenders().ok_or(Unreadable { changed: false })?;
+        if let Some(place) = lenders.mapped(lender, loan, from, dst.len()) {
+            // SAFETY: `place` holds as many mapped bytes, which another process may write, as those of a segment.
+            unsafe { copy::out_of_segment(place.as_ptr(), dst.ptr(), dst.len()) };
+            return Ok(());
+        }
         // SAFETY: the caller's promise.
         unsafe { lenders.read(lender, loan, from, dst) }
     }
 
     unsafe fn fold_loan(&self, lender: Rank, loan: Loan, from: u64, acc: Buf, op: &Op) -> Result<(), Unreadable> {
         let lenders = self.lenders().ok_or(Unreadable { changed: false })?;
+        if let Some(place) = lenders.mapped(lender, loan, from, acc.len()) {
+            // SAFETY: as in `fetch`; `acc` by the caller's promise.
+            unsafe { fold::from_segment(self.level, place.as_ptr(), acc.ptr(), acc.len(), op) };
+            return Ok(());
+        }
         let mut copy = Copied([MaybeUninit::uninit(); FOLDED]);
         let copy = copy.0.as_mut_ptr().cast::<u8>();
         // Whole elements. Longer ones than this are not folded anywhere.

@@ -2,8 +2,9 @@
 
 use super::announcements::Ring;
 use crate::arena::{Arena, WorldRank};
+use crate::error::PosixError;
 use crate::host::Host;
-use crate::lending::{Lenders, Pids};
+use crate::lending::{Lenders, Reach};
 use crate::sealed::Map;
 use crate::watch::{Descriptors, Watch};
 use spin::relax::{RelaxStrategy, Spin, Yield};
@@ -22,7 +23,7 @@ pub(crate) struct Commons {
     /// All processes' arenas, by rank in the job; they stay mapped.
     pub(super) maps: Vec<Arc<Map>>,
     pub(super) descriptors: Arc<Descriptors>,
-    processes: Arc<Pids>,
+    processes: Arc<Reach>,
     yields: bool,
     own: Mutex<Own>,
 }
@@ -40,7 +41,7 @@ impl Commons {
         arena: Arena,
         maps: Vec<Arc<Map>>,
         descriptors: Arc<Descriptors>,
-        processes: Arc<Pids>,
+        processes: Arc<Reach>,
         yields: bool,
     ) -> Self {
         let own = Mutex::new(Own { arena, announcements: Ring::default() });
@@ -61,6 +62,18 @@ impl Commons {
     /// Does a rank that waits yield at once?
     pub(super) const fn yields(&self) -> bool {
         self.yields
+    }
+
+    /// Takes memory from this process's arena: its offset and its address.
+    pub(crate) fn allocate(&self, bytes: u64) -> Result<(u64, *mut u8), PosixError> {
+        let arena = &mut self.own().arena;
+        let offset = arena.allocate(bytes, &mut |process| self.gone(process))?;
+        Ok((offset, arena.map().base().wrapping_add(offset as usize)))
+    }
+
+    /// Gives it back.
+    pub(crate) fn release(&self, offset: u64, bytes: u64) {
+        self.own().arena.release(offset, bytes);
     }
 
     /// The loans among these members.

@@ -20,8 +20,8 @@ pub(crate) use commons::Commons;
 pub use place::{Place, Usage};
 pub(crate) use tenancy::Tenancy;
 
-use crate::Posix;
 use crate::error::PosixError;
+use crate::{Allocation, Posix};
 use core::ops::{Deref, DerefMut};
 use core::time::Duration;
 use unisono_kernel::Rank;
@@ -133,6 +133,14 @@ impl Intracomm {
     pub fn set_timeout(&mut self, timeout: Option<Duration>) {
         self.communicator.wait_policy().host.set_bound(timeout);
         self.place.set_timeout(timeout);
+    }
+
+    /// Memory for data that the members of any communicator of the job read where it lies: see [`Allocation`].
+    ///
+    /// # Errors
+    /// As [`Place::allocate`].
+    pub fn allocate(&self, bytes: usize) -> Result<Allocation, PosixError> {
+        self.place.allocate(bytes)
     }
 
     /// Its members and its memory.
