@@ -112,9 +112,19 @@ fn seated(segment: &Segment, rank: Rank) -> SpinThen<Thread> {
 /// # Panics
 /// If a body panics: its panic continues here, after the bodies of the other ranks have ended.
 pub fn run<A: Send>(params: Params, body: impl Fn(Communicator<Local>) -> A + Sync) -> Result<Vec<A>, Refusal> {
-    let segment = Segment::new(params)?;
-    let make = |rank: Rank| Communicator::new(segment.clone(), *segment.layout(), rank, seated(&segment, rank));
-    let communicators = (0..params.ranks).map(make).collect::<Result<Vec<_>, _>>()?;
+    run_on(&Segment::new(params)?, body)
+}
+
+/// [`run`] on a fresh segment.
+///
+/// # Errors
+/// None: the segment's layout was checked.
+///
+/// # Panics
+/// As [`run`].
+pub fn run_on<A: Send>(segment: &Segment, body: impl Fn(Communicator<Local>) -> A + Sync) -> Result<Vec<A>, Refusal> {
+    let make = |rank: Rank| Communicator::new(segment.clone(), *segment.layout(), rank, seated(segment, rank));
+    let communicators = (0..segment.layout().ranks()).map(make).collect::<Result<Vec<_>, _>>()?;
     Ok(std::thread::scope(|scope| {
         let body = &body;
         let threads: Vec<_> = communicators.into_iter().map(|c| scope.spawn(move || body(c))).collect();

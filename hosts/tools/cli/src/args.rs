@@ -199,6 +199,10 @@ pub(crate) struct Bench {
     /// Use one buffer again and again instead of rotating over more than the private cache
     #[arg(long)]
     pub(crate) warm: bool,
+    /// Put the buffers into memory that all ranks have mapped (Intracomm::allocate, unisono_alloc): long messages in it are
+    /// read where they lie
+    #[arg(long)]
+    pub(crate) lent: bool,
     /// Where to bind the processes
     #[arg(long, value_enum, default_value_t = BindTo::Core)]
     pub(crate) bind: BindTo,

@@ -140,6 +140,7 @@ impl Plan for Slices<'_> {
         }
     }
 
+    #[inline(always)]
     unsafe fn take<R: Region>(&mut self, region: &R, origin: Origin, step: u64, peer: Rank) -> Result<(), Unreadable> {
         let piece = match self.act(step).1 {
             Act::Fold(at) => self.shares.piece(at),

@@ -30,7 +30,7 @@ use crate::region::layout::Params;
 use crate::region::{Flag, Region};
 use crate::shm::engine::copy::{Part, copy_in, copy_out, copy_out_past_caches};
 use crate::shm::engine::line::{self, Body, Heading};
-use crate::shm::engine::loans::{self, Borrowers, Lent, Loans};
+use crate::shm::engine::loans::{Borrowers, Lent, Loans, NO_LOAN, WORDS};
 use crate::shm::engine::pieces::fetch;
 
 /// One process's part of a broadcast.
@@ -138,7 +138,7 @@ impl<'a> Queue<'a> {
                 region.publish(layout.ready(self.root), clock + 1);
             } else {
                 // The line publishes the first fragment, too: readers wait for one word only.
-                self.post(region, me);
+                self.post(region, me, NO_LOAN);
             }
             next += 1;
             if next >= self.count {
@@ -147,11 +147,11 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// Root: posts its line.
-    fn post<R: Region>(&self, region: &R, me: &Member) {
+    /// Root: posts its line, with the words of a loan.
+    fn post<R: Region>(&self, region: &R, me: &Member, words: [u64; WORDS]) {
         let (heading, mut body) = (Heading { kind: Kind::Bcast, bytes: self.data.len() }, Body::new());
-        body.assign(&self.loans.words());
-        line::publish(region, me, self.operation, heading, &mut body, 8 * loans::WORDS as u64);
+        body.assign(&words);
+        line::publish(region, me, self.operation, heading, &mut body, 8 * WORDS as u64);
     }
 
     /// Others: takes the message where the root has lent it. Returns false if it must be taken from fragments: how many of
@@ -220,8 +220,9 @@ impl Operation for Queue<'_> {
                     Err(wait) => Some(wait),
                     Ok(()) => {
                         self.state = State::Fill { next: 0 };
-                        if me.size() > 1 && self.loans.offer(region, self.data.as_contiguous()) {
-                            self.post(region, me);
+                        let memory = if me.size() > 1 { self.data.as_contiguous() } else { None };
+                        if let Some(words) = self.loans.offer(region, memory) {
+                            self.post(region, me, words);
                             self.state = State::Lend;
                         }
                         continue;

@@ -6,7 +6,7 @@
 //! step 0; a longer one travels through its queue, or is [lent](super::loans).
 
 use super::line::{self, Heading};
-use super::loans::{Borrowers, Lent, Loans, Origin};
+use super::loans::{Borrowers, Lent, Loans, NO_LOAN, Origin};
 use super::pieces::Medium;
 use super::steps::{Clock, Engine, Steps, Taking};
 use crate::Rank;
@@ -170,6 +170,46 @@ impl<P: Plan> ToAll<P> {
     }
 }
 
+/// What became of a fragment that may have been lent.
+enum Borrowed {
+    NotLent,
+    Taken,
+    /// It was lent, and this process wants it posted.
+    Wanted,
+}
+
+impl<P: Plan> ToAll<P> {
+    /// Takes `peer`'s fragment of `step` where it lies, if it was lent and can be read.
+    ///
+    /// # Errors
+    /// It could be read before, and can't now.
+    #[inline(never)]
+    fn take_lent<R: Region>(
+        &mut self,
+        region: &R,
+        me: &Member,
+        clock: &Clock,
+        step: u64,
+        peer: Rank,
+        loans: &mut Loans,
+    ) -> Result<Borrowed, PollError> {
+        if !self.plan.is_of_loan(step) {
+            return Ok(Borrowed::NotLent);
+        }
+        let Some(loan) = loans.of(region, me, clock.operation(), peer) else { return Ok(Borrowed::NotLent) };
+        if !loans.wants() {
+            let origin = Origin::Lent(Lent { lender: peer, loan, from: self.plan.offset(peer) });
+            // SAFETY: S3, received; the lender writes its memory only after our `acked`; the data is as the plan's
+            // constructor was promised.
+            match unsafe { self.plan.take(region, origin, step, peer) } {
+                Ok(()) => return Ok(Borrowed::Taken),
+                Err(unreadable) => loans.refuse(region, me, clock.operation(), peer, unreadable)?,
+            }
+        }
+        Ok(Borrowed::Wanted)
+    }
+}
+
 impl<P: Plan> Engine for ToAll<P> {
     #[inline]
     fn kind(&self) -> Kind {
@@ -216,12 +256,12 @@ impl<P: Plan> Engine for ToAll<P> {
         let first = step == 0 && !loans.lends();
         if first {
             me.line_free(region, clock.operation())?;
-            if !in_line && loans.offer(region, self.plan.lendable()) {
-                clock.post_line(region, me, heading, Some(loans.words()));
-                return Ok(());
-            }
         }
         if !in_line {
+            if first && let Some(words) = loans.offer(region, self.plan.lendable()) {
+                clock.post_line(region, me, heading, Some(words));
+                return Ok(());
+            }
             me.take_slot(region, clock.operation(), clock.at(step))?;
         }
         let place = self.place(me, clock, step, me.rank());
@@ -230,7 +270,7 @@ impl<P: Plan> Engine for ToAll<P> {
         // constructor was promised.
         unsafe { self.plan.fill(region, place, step) };
         if first {
-            clock.post_line(region, me, heading, (!in_line).then_some(loans.words()));
+            clock.post_line(region, me, heading, if in_line { None } else { Some(NO_LOAN) });
         } else {
             clock.publish(region, me, step);
         }
@@ -270,20 +310,17 @@ impl<P: Plan> Engine for ToAll<P> {
                 // A fragment in a line was published together with the line.
                 *taking = Taking { index, received: true, ..*taking };
                 // The payload of a line that has a fragment is no loan.
-                let may_be_lent = !self.in_line(me, 0, peer) && self.plan.is_of_loan(step);
-                let lent = if may_be_lent { loans.of(region, me, clock.operation(), peer) } else { None };
-                if let Some(loan) = lent.filter(|_| !loans.wants()) {
-                    let origin = Origin::Lent(Lent { lender: peer, loan, from: self.plan.offset(peer) });
-                    // SAFETY: S3, received; the lender writes its memory only after our `acked`. The data is as below.
-                    match unsafe { self.plan.take(region, origin, step, peer) } {
-                        Ok(()) => {
+                let late = !self.in_line(me, 0, peer) && {
+                    match self.take_lent(region, me, clock, step, peer, loans)? {
+                        Borrowed::Taken => {
                             (taking.received, taking.any) = (false, true);
                             continue;
                         }
-                        Err(unreadable) => loans.refuse(region, me, clock.operation(), peer, unreadable)?,
+                        Borrowed::Wanted => true,
+                        Borrowed::NotLent => false,
                     }
-                }
-                clock.published(region, me, peer, step, lent.is_some())?;
+                };
+                clock.published(region, me, peer, step, late)?;
                 (taking.received, taking.any) = (false, true);
             }
             let place = self.place(me, clock, step, peer);

@@ -157,7 +157,7 @@ pub(crate) unsafe fn fold_private<R: Region>(region: &R, send: &Data<'_>, receiv
 ///
 /// # Safety
 /// The fragment or loan is published and not written now; `receive` is writable and exclusive.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn fold_shared<R: Region>(
     region: &R,
     origin: Origin,

@@ -25,6 +25,9 @@ use core::num::NonZeroU64;
 /// Words of a line's payload that describe a loan.
 pub(crate) const WORDS: usize = 2;
 
+/// Those of no loan.
+pub(crate) const NO_LOAN: [u64; WORDS] = [0; WORDS];
+
 /// Where a fragment is taken from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
@@ -136,8 +139,6 @@ fn answer<R: Region>(region: &R, me: &Member, operation: u64, reader: Rank) -> R
 /// One process's loans in an operation: what it lends, and what it is lent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Loans {
-    /// What this process lends.
-    loan: Option<Loan>,
     lending: Lending,
     /// Has a rank lent this one something?
     borrows: bool,
@@ -146,25 +147,15 @@ pub struct Loans {
 
 impl Loans {
     /// No loans.
-    pub(crate) const NONE: Self = Self { loan: None, lending: Lending::Nothing, borrows: false, answer: Answer::None };
+    pub(crate) const NONE: Self = Self { lending: Lending::Nothing, borrows: false, answer: Answer::None };
 
-    /// Lends `memory`, if the region can; `None`: there is nothing to lend. Returns whether it has.
+    /// Lends `memory`, if the region can; `None`: there is nothing to lend. Returns the words for this process's line, or
+    /// `None` if nothing is lent.
     #[inline]
-    pub(crate) fn offer<R: Region>(&mut self, region: &R, memory: Option<Buf>) -> bool {
-        self.loan = memory.and_then(|memory| region.lend(memory));
-        if self.loan.is_some() {
-            self.lending = Lending::Memory { answered: 0 };
-        }
-        self.loan.is_some()
-    }
-
-    /// The words for this process's line.
-    #[inline]
-    pub(crate) const fn words(&self) -> [u64; WORDS] {
-        match self.loan {
-            Some(Loan { way, at }) => [way.get(), at],
-            None => [0; WORDS],
-        }
+    pub(crate) fn offer<R: Region>(&mut self, region: &R, memory: Option<Buf>) -> Option<[u64; WORDS]> {
+        let Loan { way, at } = region.lend(memory?)?;
+        self.lending = Lending::Memory { answered: 0 };
+        Some([way.get(), at])
     }
 
     /// Has this process lent memory in this operation?
@@ -202,6 +193,7 @@ impl Loans {
     ///
     /// # Errors
     /// A reader has not answered yet: what to wait for.
+    #[cold]
     pub(crate) fn ask<R: Region>(
         &mut self,
         region: &R,
@@ -293,6 +285,7 @@ impl Loans {
     ///
     /// # Errors
     /// It has said that it reads its loans, or what it has folded can't be taken back.
+    #[cold]
     pub(crate) fn refuse<R: Region>(
         &mut self,
         region: &R,
@@ -326,6 +319,7 @@ impl Loans {
         self.tell(region, me, operation, Answer::Wants);
     }
 
+    #[cold]
     fn tell<R: Region>(&mut self, region: &R, me: &Member, operation: u64, answer: Answer) {
         self.answer = answer;
         // publishes: whether this process wants fragments, to its lenders

@@ -10,7 +10,7 @@
 use super::copy::{Part, copy_private};
 use super::exchange::Order;
 use super::line::{self, Heading};
-use super::loans::{Borrowers, Lent, Loans};
+use super::loans::{Borrowers, Lent, Loans, NO_LOAN, WORDS};
 use super::pairs::Pairs;
 use super::pieces::{Medium, Pair, UNKNOWN_ADVANCE, fetch};
 use super::steps::{Clock, Engine, Steps, Taking};
@@ -20,7 +20,7 @@ use crate::comm::Member;
 use crate::data::blocks::Blocks;
 use crate::data::buffer::Buf;
 use crate::data::datatype::Data;
-use crate::error::Refusal;
+use crate::error::{PollError, Refusal};
 use crate::machine::poll::{Halt, WaitSet};
 use crate::region::{Extent, Region};
 
@@ -111,6 +111,14 @@ impl<'a> Blockwise<'a> {
         }
     }
 
+    /// Lends this process's blocks, if it can, and says so in `words`. Returns the start of what is lent.
+    #[inline(never)]
+    fn offer<R: Region>(&self, region: &R, loans: &mut Loans, words: &mut [u64; WORDS]) -> Option<*mut u8> {
+        let memory = self.lendable()?;
+        *words = loans.offer(region, Some(memory))?;
+        Some(memory.ptr())
+    }
+
     /// The memory that this process can lend: not in place, where it receives into the same memory.
     fn lendable(&self) -> Option<Buf> {
         let send = self.send.as_ref()?;
@@ -118,6 +126,30 @@ impl<'a> Blockwise<'a> {
             Receive::Each(receive) if receive == send => None,
             _ => self.pairs.lendable(send),
         }
+    }
+
+    /// Takes the block that `peer` has lent, from byte `from` of the loan on, if it can be read.
+    ///
+    /// # Errors
+    /// Another loan could be read, and this one can't.
+    #[inline(never)]
+    fn take_lent<R: Region>(
+        &mut self,
+        region: &R,
+        me: &Member,
+        clock: &Clock,
+        (peer, from): (Rank, u64),
+        loans: &mut Loans,
+    ) -> Result<(), PollError> {
+        let Some(loan) = loans.of(region, me, clock.operation(), peer) else { return Ok(()) };
+        let lent = Lent { lender: peer, loan, from };
+        // SAFETY: S3, received; the lender writes its memory only after our `acked`; the data is as the constructor was
+        // promised.
+        match self.incoming(peer, |data| unsafe { fetch(region, &lent, data, Part::first(data.len())) }) {
+            Ok(()) => self.borrowed += 1,
+            Err(unreadable) => loans.refuse(region, me, clock.operation(), peer, unreadable)?,
+        }
+        Ok(())
     }
 
     /// Does this process look in step 0 at what `peer` lends?
@@ -229,8 +261,9 @@ impl Engine for Blockwise<'_> {
                 None => me.take_slot(region, clock.operation(), clock.at(step))?,
             }
         }
-        let memory = if step == 0 { self.lendable() } else { None };
-        let lent = memory.filter(|_| loans.offer(region, memory)).map(Buf::ptr);
+        let mut words = NO_LOAN;
+        let may_lend = step == 0 && self.pairs.may_lend(0, me.rank());
+        let lent = if may_lend { self.offer(region, loans, &mut words) } else { None };
         let place = self.place(me, clock, step, Pair { writer: me.rank(), reader });
         // SAFETY: R10 (checked as S2), the line is free, and all ranks have taken the slot's last fragment, this
         // process too: it takes nothing, or posts less than a queue ahead of what it takes. The data is as the
@@ -238,7 +271,7 @@ impl Engine for Blockwise<'_> {
         unsafe { self.pairs.put(region, place, step, blocks, lent) };
         if step == 0 {
             let heading = Heading { kind: self.kind, bytes: self.pairs.announced() };
-            clock.post_line(region, me, heading, self.pairs.may_lend(0, me.rank()).then(|| loans.words()));
+            clock.post_line(region, me, heading, if may_lend { Some(words) } else { None });
         } else {
             clock.publish(region, me, step);
         }
@@ -286,10 +319,10 @@ impl Engine for Blockwise<'_> {
                 self.pairs.received(peer, announced)?;
             }
             *taking = Taking { index, received: true, ..*taking };
-            let lent =
-                if self.pairs.may_lend(step, peer) { loans.of(region, me, clock.operation(), peer) } else { None };
-            let lent = lent.filter(|_| !loans.wants());
-            if step > 0 && lent.is_some() {
+            let lent = self.pairs.may_lend(step, peer)
+                && !loans.wants()
+                && loans.of(region, me, clock.operation(), peer).is_some();
+            if step > 0 && lent {
                 // Taken in step 0.
                 taking.received = false;
                 continue;
@@ -303,13 +336,8 @@ impl Engine for Blockwise<'_> {
                 offset = self.incoming(peer, |data| unsafe { self.pairs.get(region, place, step, peer, data) })?;
             }
             taking.received = false;
-            if let (Some(loan), Some(from)) = (lent, offset) {
-                let lent = Lent { lender: peer, loan, from };
-                // SAFETY: S3, received; the lender writes its memory only after our `acked`. The data is as above.
-                match self.incoming(peer, |data| unsafe { fetch(region, &lent, data, Part::first(data.len())) }) {
-                    Ok(()) => self.borrowed += 1,
-                    Err(unreadable) => loans.refuse(region, me, clock.operation(), peer, unreadable)?,
-                }
+            if lent && let Some(from) = offset {
+                self.take_lent(region, me, clock, (peer, from), loans)?;
             }
         }
         Ok(())

@@ -227,7 +227,7 @@ impl Pieces {
     }
 
     /// The reader's piece of a place, after its header; lent memory is not divided.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of_origin(&self, origin: Origin, pair: Pair) -> Origin {
         match origin {
             Origin::Segment(place) => Origin::Segment(self.of(place, pair)),
@@ -362,7 +362,7 @@ pub(crate) unsafe fn get<R: Region>(region: &R, place: Extent, data: &Data<'_>, 
 ///
 /// # Safety
 /// As [`copy_out`].
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn take<R: Region>(
     region: &R,
     origin: Origin,
@@ -388,6 +388,7 @@ pub(crate) unsafe fn take<R: Region>(
 ///
 /// # Safety
 /// As [`take`].
+#[inline(never)]
 pub(crate) unsafe fn fetch<R: Region>(region: &R, lent: &Lent, data: &Data<'_>, part: Part) -> Result<(), Unreadable> {
     let run = data.stretch(part.from, part.len).ok_or(Unreadable { changed: false })?;
     // SAFETY: the caller's promise.

@@ -233,7 +233,7 @@ impl<E: Engine> Steps<E> {
     fn post_ahead<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<(), WaitSet> {
         let ahead = u64::from(me.layout().params().queue_slots / 2).max(1);
         let end = self.engine.steps().min(self.step + ahead);
-        if self.loans.may_ask(self.engine.takes_any()) {
+        if self.loans.is_open() && self.loans.may_ask(self.engine.takes_any()) {
             // A reader that has not answered is asked again later.
             let _unanswered = self.ask(region, me);
         }
@@ -245,6 +245,32 @@ impl<E: Engine> Steps<E> {
                 None => {}
             }
             self.posted += 1;
+        }
+        Ok(())
+    }
+
+    /// A process that has lent its message waits: the rank that it waits for may want fragments of this one.
+    ///
+    /// # Errors
+    /// Those of `halt`.
+    #[cold]
+    fn blocked<R: Region>(&mut self, region: &R, me: &mut Member, halt: Halt) -> Result<Poll, PollError> {
+        match halt {
+            Halt::Wait(on) => Ok(Poll::Wait(self.serve(region, me).err().unwrap_or(on))),
+            halt => halt.into(),
+        }
+    }
+
+    /// Posts what is not posted yet; after a loan, waits until no rank reads it any more.
+    ///
+    /// # Errors
+    /// What to wait for.
+    #[cold]
+    fn ends<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<(), WaitSet> {
+        self.serve(region, me)?;
+        let Clock { operation, base, advance } = self.clock;
+        if self.loans.lends() {
+            self.loans.returned(region, me, operation, self.engine.borrowers(), base + advance)?;
         }
         Ok(())
     }
@@ -264,6 +290,7 @@ impl<E: Engine> Steps<E> {
     ///
     /// # Errors
     /// A reader has not answered: what to wait for.
+    #[cold]
     fn ask<R: Region>(&mut self, region: &R, me: &Member) -> Result<(), WaitSet> {
         if self.loans.is_open() && self.loans.ask(region, me, self.clock.operation, self.engine.borrowers())? {
             // What step 0 carries beside a loan is posted.
@@ -298,7 +325,7 @@ impl<E: Engine> Operation for Steps<E> {
                     if queues && self.engine.takes_any() {
                         me.acknowledge(region, base + advance);
                     }
-                    if self.loans.lends() || self.posted < self.engine.steps() {
+                    if queues && (self.loans.lends() || self.posted < self.engine.steps()) {
                         self.state = State::Return;
                         continue;
                     }
@@ -315,13 +342,10 @@ impl<E: Engine> Operation for Steps<E> {
                     let taken = self.engine.take(region, me, &self.clock, self.step, &mut taking, &mut self.loans);
                     if let Err(halt) = taken {
                         self.state = State::Take(taking);
-                        return match halt {
-                            // The rank that it waits for may want fragments of this one.
-                            Halt::Wait(on) if self.loans.lends() => {
-                                Ok(Poll::Wait(self.serve(region, me).err().unwrap_or(on)))
-                            }
-                            halt => halt.into(),
-                        };
+                        if queues && self.loans.lends() {
+                            return self.blocked(region, me, halt);
+                        }
+                        return halt.into();
                     }
                     if queues && self.step == 0 && self.engine.takes_any() {
                         self.loans.accept(region, me, operation, !taking.any);
@@ -333,12 +357,7 @@ impl<E: Engine> Operation for Steps<E> {
                     self.state = State::Publish;
                 }
                 State::Return => {
-                    let end = base + advance;
-                    let returned = self.serve(region, me).and_then(|()| match self.loans.lends() {
-                        true => self.loans.returned(region, me, operation, self.engine.borrowers(), end),
-                        false => Ok(()),
-                    });
-                    if let Err(wait) = returned {
+                    if let Err(wait) = self.ends(region, me) {
                         return Ok(Poll::Wait(wait));
                     }
                     me.finish(region, operation);

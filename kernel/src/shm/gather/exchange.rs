@@ -180,6 +180,7 @@ impl Plan for Gather<'_> {
         unsafe { put(region, place, &self.own, self.cut.part(self.own.len(), step)) }
     }
 
+    #[inline(always)]
     unsafe fn take<R: Region>(&mut self, region: &R, origin: Origin, step: u64, peer: Rank) -> Result<(), Unreadable> {
         let Some(blocks) = &self.receive else { return Ok(()) };
         let block = blocks.block(peer);

@@ -134,6 +134,7 @@ impl Plan for Reduce<'_> {
         unsafe { put(region, place, &self.operand.send, self.cut.part(self.operand.bytes(), step)) }
     }
 
+    #[inline(always)]
     unsafe fn take<R: Region>(&mut self, region: &R, origin: Origin, step: u64, peer: Rank) -> Result<(), Unreadable> {
         let Operand { send, receive: Some(receive), op } = &self.operand else { return Ok(()) };
         let part = self.cut.part(send.len(), step);

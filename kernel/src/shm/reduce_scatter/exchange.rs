@@ -105,6 +105,7 @@ impl Plan for ReduceScatter<'_> {
         }
     }
 
+    #[inline(always)]
     unsafe fn take<R: Region>(&mut self, region: &R, origin: Origin, step: u64, peer: Rank) -> Result<(), Unreadable> {
         let part = self.part(step);
         let ordered = !self.op.commutative();

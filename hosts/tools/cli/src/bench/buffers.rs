@@ -1,5 +1,8 @@
 //! Buffers that rotate over more memory than the private cache holds.
 
+use super::methods::Plan;
+use unisono_posix::{Allocation, Intracomm, PosixError};
+
 /// More than the private caches of today's cores (2 MiB); the shared one may be hundreds of megabytes.
 const POOL: usize = 16 << 20;
 /// The least number of buffers, unless warm.
@@ -7,10 +10,32 @@ const LEAST: usize = 4;
 /// The largest number of buffers: each lies on lines of its own.
 const MOST: usize = 4096;
 
+/// What buffers lie in.
+#[derive(Debug)]
+enum Memory {
+    Own(Vec<u8>),
+    /// Which all processes have mapped.
+    Lent(Allocation),
+}
+
+impl Memory {
+    fn bytes(&mut self) -> &mut [u8] {
+        match self {
+            Self::Own(memory) => memory,
+            Self::Lent(allocation) => {
+                let memory = allocation.buf();
+                // SAFETY: this value's, as long as it lives; zeroed. The other processes are of this program, and write
+                // to no memory that is lent to them.
+                unsafe { std::slice::from_raw_parts_mut(memory.ptr(), memory.len()) }
+            }
+        }
+    }
+}
+
 /// A rank's buffers for one row.
 #[derive(Debug)]
 pub(crate) struct Buffers {
-    memory: Vec<u8>,
+    memory: Memory,
     /// The first byte on a line.
     first: usize,
     bytes: usize,
@@ -22,14 +47,30 @@ pub(crate) struct Buffers {
 impl Buffers {
     /// Buffers of `bytes`; one alone if `warm`.
     pub(crate) fn new(bytes: u64, warm: bool) -> Self {
-        let bytes = bytes as usize;
-        let stride = (bytes + 64).next_multiple_of(64);
+        let shape = Self::shape(bytes, warm);
+        Self::lay(bytes, shape, Memory::Own(vec![0; room(shape)]))
+    }
+
+    /// The same as `plan` wants them; in memory that all processes of the communicator have mapped, if it says so.
+    pub(crate) fn of(plan: Plan, bytes: u64, comm: &Intracomm) -> Result<Self, PosixError> {
+        if !plan.lent {
+            return Ok(Self::new(bytes, plan.warm));
+        }
+        let shape = Self::shape(bytes, plan.warm);
+        Ok(Self::lay(bytes, shape, Memory::Lent(comm.allocate(room(shape))?)))
+    }
+
+    /// Bytes from one buffer to the next, and their number.
+    fn shape(bytes: u64, warm: bool) -> (usize, usize) {
+        let stride = (bytes as usize + 64).next_multiple_of(64);
         let fitting = if warm { 1 } else { (POOL / stride).clamp(LEAST, MOST) };
-        let count = 1 << fitting.ilog2();
-        let mut memory = vec![0; stride * count + 64];
-        memory.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
-        let first = memory.as_ptr().align_offset(64);
-        Self { memory, first, bytes, stride, count }
+        (stride, 1 << fitting.ilog2())
+    }
+
+    fn lay(bytes: u64, (stride, count): (usize, usize), mut memory: Memory) -> Self {
+        memory.bytes().iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+        let first = memory.bytes().as_ptr().align_offset(64);
+        Self { memory, first, bytes: bytes as usize, stride, count }
     }
 
     /// Number of buffers.
@@ -41,7 +82,7 @@ impl Buffers {
     #[inline]
     pub(crate) fn get(&mut self, i: usize) -> &mut [u8] {
         let at = self.first + (i & (self.count - 1)) * self.stride;
-        &mut self.memory[at..at + self.bytes]
+        &mut self.memory.bytes()[at..at + self.bytes]
     }
 
     /// Fills all buffers with the pattern of `seed`: dirty in this core's cache, as far as they fit.
@@ -55,6 +96,11 @@ impl Buffers {
     pub(crate) fn hold(&mut self, seed: u64, used: usize) -> bool {
         (0..used.min(self.count)).all(|i| holds(self.get(i), seed + i as u64))
     }
+}
+
+/// Bytes for buffers of this shape, wherever they start.
+const fn room((stride, count): (usize, usize)) -> usize {
+    stride * count + 64
 }
 
 /// Byte `at` of pattern `seed`.

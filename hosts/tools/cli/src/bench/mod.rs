@@ -78,7 +78,8 @@ pub(crate) fn work(team: &mut Team, args: &Bench) -> Result<(), Failure> {
     let speaker = team.rank() == 0;
     if speaker && !args.json {
         let blocks = if args.blocks == Blocks::Unequal { "; unequal blocks" } else { "" };
-        outln!("{} ranks, waiting: {}; segment: {}{blocks}", team.size(), joined.waiting, joined.pages)?;
+        let lent = if args.lent { "; buffers in memory that all ranks have mapped" } else { "" };
+        outln!("{} ranks, waiting: {}; segment: {}{blocks}{lent}", team.size(), joined.waiting, joined.pages)?;
     }
     let bar = progress(speaker && !args.json, 1 + 2 * by_size.len() as u64);
     bar.set_message("floors");
@@ -86,7 +87,7 @@ pub(crate) fn work(team: &mut Team, args: &Bench) -> Result<(), Failure> {
     bar.inc(1);
     // A persistent operation is initialised for one buffer.
     let warm = args.warm || args.form == Form::Persistent;
-    let plan = Plan { iterations: args.iterations, warm, budget: 5e8 };
+    let plan = Plan { iterations: args.iterations, warm, lent: args.lent, budget: 5e8 };
     let mut table = Table::default();
     for subjects in by_size {
         let join = |subject: Subject| Contender::join(team, &mut joined, subject, args.form);
@@ -142,6 +143,7 @@ pub(crate) fn measure(
         ranks: team.size(),
         bytes: subject.bytes,
         warm: plan.warm,
+        lent: plan.lent,
         iterations: sample.iterations,
         p50_ns: sample.p50,
         p99_ns: sample.p99,

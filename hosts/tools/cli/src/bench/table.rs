@@ -22,6 +22,7 @@ pub(crate) struct Row {
     pub(crate) bytes: u64,
     /// Do the buffers stay in the cache?
     pub(crate) warm: bool,
+    pub(crate) lent: bool,
     pub(crate) iterations: u64,
     pub(crate) p50_ns: f64,
     pub(crate) p99_ns: f64,

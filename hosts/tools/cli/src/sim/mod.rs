@@ -121,6 +121,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
                 ranks: args.ranks,
                 bytes,
                 warm: false,
+                lent: false,
                 iterations: sample.iterations,
                 p50_ns: sample.p50,
                 p99_ns: sample.p99,

@@ -82,7 +82,12 @@ fn cell(
     let mut contenders =
         own.map(|subject| Contender::join(team, joined, subject, Form::Blocking)).collect::<Result<Vec<_>, _>>()?;
     // Half of the time for the first pass, the rest for further ones.
-    let plan = Plan { iterations: None, warm: false, budget: seconds * 1e9 / (2 * contenders.len().max(1)) as f64 };
+    let plan = Plan {
+        iterations: None,
+        warm: false,
+        lent: false,
+        budget: seconds * 1e9 / (2 * contenders.len().max(1)) as f64,
+    };
     let begin = Instant::now();
     let mut times: Vec<Vec<f64>> = vec![Vec::new(); contenders.len()];
     loop {
