@@ -12,12 +12,17 @@ use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::{FlagId, Layout, Loan, Region, Unreadable};
 
-/// What each rank of each communicator lends now: addresses and lengths.
+/// What each rank of each communicator lends now.
 #[derive(Clone, Debug, Default)]
-pub struct Ledger(Arc<Mutex<HashMap<(usize, Rank), Vec<(usize, usize)>>>>);
+pub struct Ledger(Arc<Mutex<HashMap<Whose, Loans>>>);
+
+/// A communicator, and a rank of it.
+type Whose = (usize, Rank);
+/// Addresses and lengths.
+type Loans = Vec<(usize, usize)>;
 
 impl Ledger {
-    fn with<A>(&self, whose: (usize, Rank), act: impl FnOnce(&mut Vec<(usize, usize)>) -> A) -> A {
+    fn with<A>(&self, whose: Whose, act: impl FnOnce(&mut Loans) -> A) -> A {
         act(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(whose).or_default())
     }
 }
