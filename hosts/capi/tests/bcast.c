@@ -176,7 +176,7 @@ static void segments(void) {
     CHECK(unisono_attach(memory, bytes, 0, NULL) == UNISONO_ERR_NULL);
     memory[8] ^= 1;
     CHECK(unisono_attach(memory, bytes, 0, &comm) == UNISONO_ERR_SEGMENT);
-    SAYS("version is 5, must be 4");
+    SAYS("version is 4, must be 5");
     memory[0] ^= 1;
     CHECK(unisono_attach(memory, bytes, 0, &comm) == UNISONO_ERR_SEGMENT);
     SAYS("magic is ");

@@ -119,7 +119,7 @@ pub use unisono_kernel::region::Params;
 
 /// Ranks that are threads of this process: the crate `unisono-local`.
 pub mod threads {
-    pub use unisono_local::{Local, renew, run};
+    pub use unisono_local::{Local, Segment, renew, run, run_on};
 }
 
 /// Ranks that are processes of one Linux machine: the crate `unisono-posix`.
@@ -140,7 +140,9 @@ pub mod threads {
 #[cfg(feature = "processes")]
 pub mod processes {
     pub use unisono_posix::bootstrap::{Bootstrap, Launched};
-    pub use unisono_posix::{Intracomm, Joined, Options, Pages, Placement, Policy, Posix, PosixError, join};
+    pub use unisono_posix::{
+        Allocation, Intracomm, Joined, Options, Pages, Placement, Policy, Posix, PosixError, join,
+    };
 }
 
 /// For a host of one's own: the traits that a runtime implements for the kernel, and parts that it can reuse.
@@ -195,7 +197,7 @@ pub mod embed {
     pub use unisono_kernel::machine::wait::relax::{Loop, RelaxStrategy, Spin, Yield};
     pub use unisono_kernel::machine::wait::{Bound, Only, Relax, SpinThen};
     pub use unisono_kernel::machine::{Machine, Operation};
-    pub use unisono_kernel::region::{Layout, Region, header};
+    pub use unisono_kernel::region::{Layout, Loan, Region, Unreadable, header};
     pub use unisono_kernel::table::Choices;
-    pub use unisono_shm::{Mailbox, Mapped};
+    pub use unisono_shm::{Lenders, Mailbox, Mapped};
 }

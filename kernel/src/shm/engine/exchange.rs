@@ -310,18 +310,16 @@ impl<P: Plan> Engine for ToAll<P> {
                 // A fragment in a line was published together with the line.
                 *taking = Taking { index, received: true, ..*taking };
                 // The payload of a line that has a fragment is no loan.
-                let late = !self.in_line(me, 0, peer) && {
-                    match self.take_lent(region, me, clock, step, peer, loans)? {
-                        Borrowed::Taken => {
-                            (taking.received, taking.any) = (false, true);
-                            continue;
-                        }
-                        Borrowed::Wanted => true,
-                        Borrowed::NotLent => false,
+                if !taking.looked && !self.in_line(me, 0, peer) {
+                    let borrowed = self.take_lent(region, me, clock, step, peer, loans)?;
+                    if matches!(borrowed, Borrowed::Taken) {
+                        *taking = Taking::taken(index);
+                        continue;
                     }
-                };
-                clock.published(region, me, peer, step, late)?;
-                (taking.received, taking.any) = (false, true);
+                    (taking.looked, taking.lent) = (true, matches!(borrowed, Borrowed::Wanted));
+                }
+                clock.published(region, me, peer, step, taking.lent)?;
+                *taking = Taking::taken(index);
             }
             let place = self.place(me, clock, step, peer);
             // SAFETY: S3, received, and reused only after our `acked` or `done`, which come later; the data is as the

@@ -319,12 +319,16 @@ impl Engine for Blockwise<'_> {
                 self.pairs.received(peer, announced)?;
             }
             *taking = Taking { index, received: true, ..*taking };
-            let lent = self.pairs.may_lend(step, peer)
-                && !loans.wants()
-                && loans.of(region, me, clock.operation(), peer).is_some();
+            if !taking.looked {
+                taking.looked = true;
+                taking.lent = self.pairs.may_lend(step, peer)
+                    && !loans.wants()
+                    && loans.of(region, me, clock.operation(), peer).is_some();
+            }
+            let lent = taking.lent;
             if step > 0 && lent {
                 // Taken in step 0.
-                taking.received = false;
+                *taking = Taking::taken(index);
                 continue;
             }
             let mut offset = self.pairs.known_offset();
@@ -335,7 +339,7 @@ impl Engine for Blockwise<'_> {
                 // constructor was promised.
                 offset = self.incoming(peer, |data| unsafe { self.pairs.get(region, place, step, peer, data) })?;
             }
-            taking.received = false;
+            *taking = Taking::taken(index);
             if lent && let Some(from) = offset {
                 self.take_lent(region, me, clock, (peer, from), loans)?;
             }

@@ -134,8 +134,20 @@ pub struct Taking {
     pub(crate) index: u32,
     /// Was that peer's line received?
     pub(crate) received: bool,
+    /// Was it looked whether that peer lends the fragment? A poll that waits for the fragment does not look again.
+    pub(crate) looked: bool,
+    /// Does that peer lend it?
+    pub(crate) lent: bool,
     /// Has it taken from another process in this step?
     pub(crate) any: bool,
+}
+
+impl Taking {
+    /// The fragment of the peer at `index` is taken.
+    #[inline(always)]
+    pub(crate) const fn taken(index: u32) -> Self {
+        Self { index, received: false, looked: false, lent: false, any: true }
+    }
 }
 
 /// What one process posts and takes, as plain data. What other processes rely on is computed from values that all

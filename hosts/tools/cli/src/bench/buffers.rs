@@ -1,6 +1,5 @@
 //! Buffers that rotate over more memory than the private cache holds.
 
-use super::methods::Plan;
 use unisono_posix::{Allocation, Intracomm, PosixError};
 
 /// More than the private caches of today's cores (2 MiB); the shared one may be hundreds of megabytes.
@@ -51,12 +50,10 @@ impl Buffers {
         Self::lay(bytes, shape, Memory::Own(vec![0; room(shape)]))
     }
 
-    /// The same as `plan` wants them; in memory that all processes of the communicator have mapped, if it says so.
-    pub(crate) fn of(plan: Plan, bytes: u64, comm: &Intracomm) -> Result<Self, PosixError> {
-        if !plan.lent {
-            return Ok(Self::new(bytes, plan.warm));
-        }
-        let shape = Self::shape(bytes, plan.warm);
+    /// The same in memory that all processes of `lent` have mapped, if there is one.
+    pub(crate) fn of(bytes: u64, warm: bool, lent: Option<&Intracomm>) -> Result<Self, PosixError> {
+        let Some(comm) = lent else { return Ok(Self::new(bytes, warm)) };
+        let shape = Self::shape(bytes, warm);
         Ok(Self::lay(bytes, shape, Memory::Lent(comm.allocate(room(shape))?)))
     }
 

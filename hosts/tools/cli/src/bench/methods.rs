@@ -86,7 +86,7 @@ pub(crate) fn window(
     let clock = Clock::calibrate();
     let crowded = joined.waiting.yields;
     let (bytes, rooted) = (contender.subject.room(), contender.subject.rooted());
-    let mut buffers = Buffers::of(plan, bytes, &joined.communicator)?;
+    let mut buffers = Buffers::of(bytes, plan.warm, plan.lent.then_some(&joined.communicator))?;
     let estimate = estimate(joined, contender, &mut buffers, clock)?;
     // Between two deadlines: the operation, the dirtying of a buffer, and slack.
     let gap = 4.0 * estimate + bytes as f64 * 0.5 + if crowded { 50_000.0 } else { 4_000.0 };
@@ -162,7 +162,7 @@ pub(crate) fn rate_times(
 ) -> Result<Vec<Times>, Failure> {
     let clock = Clock::calibrate();
     let Some(bytes) = contenders.first().map(|contender| contender.subject.room()) else { return Ok(Vec::new()) };
-    let mut buffers = Buffers::of(plan, bytes, &joined.communicator)?;
+    let mut buffers = Buffers::of(bytes, plan.warm, plan.lent.then_some(&joined.communicator))?;
     let mut iterations = Vec::new();
     for contender in &mut *contenders {
         let estimate = estimate(joined, contender, &mut buffers, clock)?;
