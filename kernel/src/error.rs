@@ -429,7 +429,8 @@ pub enum PollError {
         /// The layer's error number.
         code: i32,
     },
-    /// Memory that `peer` lent in this operation can't be read any more, though its first bytes could.
+    /// Memory that `peer` lent in this operation can't be read any more, though its first bytes could. A call returns it as
+    /// the death of that rank.
     Unreadable {
         /// The peer.
         peer: Rank,

@@ -180,6 +180,10 @@ impl<R: Region> Comm<R> {
     pub fn fail(&self, stop: Stop) -> Error {
         let (rank, operation) = (self.member().rank(), self.member().operation());
         match stop {
+            // A process whose memory is gone in the middle of an operation has died, as far as anyone can see.
+            Stop::Poll(PollError::Unreadable { peer }) => {
+                Error::Poisoned(self.poison_with(Poison { rank: peer, operation, cause: Cause::Died }))
+            }
             Stop::Poll(error) => {
                 let cause = match error {
                     PollError::Mismatch { refusal, .. } => Cause::Refused(refusal),

@@ -303,9 +303,6 @@ impl<H: Host> Communicator<H> {
             Error::Poll(PollError::Overrun { peer, expected, found }) => {
                 Error::Poll(PollError::Overrun { peer: self.rank_of(peer), expected, found })
             }
-            Error::Poll(PollError::Unreadable { peer }) => {
-                Error::Poll(PollError::Unreadable { peer: self.rank_of(peer) })
-            }
             other => other,
         };
         if let Some(poison) = self.engine.levels.poison()
