@@ -30,8 +30,7 @@ const ADDRESS: NonZeroU64 = NonZeroU64::MIN;
 /// A loan at its offset in the lender's arena.
 const ARENA: NonZeroU64 = NonZeroU64::MIN.saturating_add(1);
 
-/// Bytes of the shortest message that is lent in an arena: below, the wait for readers costs more than the copies
-/// (docs/explanation/parameters.md).
+/// Bytes of the shortest message that is lent in an arena; a smaller bound was not tried (docs/explanation/parameters.md).
 const LEAST: usize = 4096;
 
 /// The length of messages from which on they are lent.
@@ -76,7 +75,8 @@ impl Reach {
     }
 }
 
-/// The loans among the members of one communicator.
+/// The loans among the members of one communicator. Its atomics are this process's own notes: relaxed, since they order
+/// nothing.
 #[derive(Debug)]
 pub(crate) struct Lenders {
     processes: Arc<Reach>,
@@ -122,7 +122,7 @@ unsafe impl unisono_shm::Lenders for Lenders {
     }
 
     fn answered(&self, accepted: bool) {
-        let refused = if accepted { 0 } else { self.refused.load(Relaxed) + 1 };
+        let refused = if accepted { 0 } else { self.refused.load(Relaxed).saturating_add(1) };
         self.refused.store(refused, Relaxed);
         self.pause.store((1 << refused.min(12)) - 1, Relaxed);
     }

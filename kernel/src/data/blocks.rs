@@ -251,7 +251,8 @@ impl<'a> Blocks<'a> {
                     }
                     end = end.wrapping_add(count);
                 }
-                self.first.moved(begin * self.extent, (end - begin) * self.size)
+                // A displacement without elements may be any number; then there are none at all.
+                self.first.moved(begin.wrapping_mul(self.extent), end.wrapping_sub(begin).wrapping_mul(self.size))
             }
             Cut::Each(_) => return None,
         };

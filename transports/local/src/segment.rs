@@ -22,7 +22,7 @@ struct Heap {
     block: Block,
     region: Mapped,
     layout: Layout,
-    /// Messages of so many bytes are lent.
+    /// Messages of so many bytes are lent. Relaxed: a rank that sees another value lends, or not, which it may.
     lend_from: AtomicUsize,
     /// Number of ranks that have left.
     left: Word,

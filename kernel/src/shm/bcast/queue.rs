@@ -154,8 +154,10 @@ impl<'a> Queue<'a> {
         line::publish(region, me, self.operation, heading, &mut body, 8 * WORDS as u64);
     }
 
-    /// Others: takes the message where the root has lent it. Returns false if it must be taken from fragments: how many of
-    /// them the line has published.
+    /// Others: takes the message where the root has lent it. Returns false if it comes in fragments.
+    ///
+    /// # Errors
+    /// As [`Loans::refuse`].
     fn fetch<R: Region>(&mut self, region: &R, me: &Member) -> Result<bool, PollError> {
         let Some(loan) = self.loans.of(region, me, self.operation, self.root) else { return Ok(false) };
         let lent = Lent { lender: self.root, loan, from: 0 };
