@@ -176,8 +176,9 @@ pub unsafe extern "C-unwind" fn unisono_alloc(comm: *const Handle, bytes: usize,
         }
         // SAFETY: not null, writable by the caller's promise.
         unsafe { memory.write(core::ptr::null_mut()) };
-        let allocation = place(host)?.allocate(bytes).map_err(|error| match error {
-            PosixError::Space { needed, available, .. } => Failure::Arena { needed, free: available },
+        place(host)?;
+        let allocation = Allocation::new(bytes).map_err(|error| match error {
+            PosixError::Space { needed, available, .. } => Failure::Heap { needed, free: available },
             other => refusal(other),
         })?;
         let address = allocation.buf().ptr();

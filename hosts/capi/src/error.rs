@@ -46,11 +46,11 @@ pub enum Failure {
         /// The most bytes that are free in one arena.
         free: u64,
     },
-    /// There is no room for memory of the caller's.
-    Arena {
+    /// There is not so much memory for the caller.
+    Heap {
         /// Bytes that are needed.
         needed: u64,
-        /// Bytes that are free in one piece.
+        /// Bytes that are available.
         free: u64,
     },
 }
@@ -74,7 +74,7 @@ impl Failure {
             Self::Null(_) => Class::Null,
             Self::Busy => Class::Busy,
             Self::NotReady => Class::NotReady,
-            Self::Memory | Self::Full { .. } | Self::Arena { .. } => Class::Memory,
+            Self::Memory | Self::Full { .. } | Self::Heap { .. } => Class::Memory,
             Self::Request(_) | Self::Requests(_) => Class::Request,
             Self::Size { .. } | Self::Group => Class::Argument,
             Self::Refused(refusal) => refusal.class(),
@@ -100,12 +100,8 @@ impl fmt::Display for Failure {
             }
             Self::Host(_, words) | Self::Request(words) => f.write_str(words),
             Self::Group => f.write_str("ranks must be distinct ranks of the communicator, the caller's among them"),
-            Self::Arena { needed, free } => {
-                let bound = "UNISONO_ARENA bounds it";
-                write!(
-                    f,
-                    "the memory needs {needed} bytes, {free} are free in one piece of this process's arena: {bound}"
-                )
+            Self::Heap { needed, free } => {
+                write!(f, "{needed} bytes of memory are needed, {free} are available")
             }
             Self::Full { needed, free } => {
                 write!(

@@ -81,6 +81,13 @@ LIFE(finalize, FINALIZE, Finalize, (ints error), (error), MPI_Finalize())
 #endif
 #include "collectives.def"
 
+/* Memory. MPICH's wrappers call the shim's functions. */
+#ifdef OPEN_MPI
+TAKEN(alloc_mem, ALLOC_MEM, Alloc_mem, (MPI_Aint *bytes, ints info, void *memory, ints error), (bytes, info, memory, error),
+      MPI_Alloc_mem(*bytes, PMPI_Info_f2c(*info), memory))
+TAKEN(free_mem, FREE_MEM, Free_mem, (void *memory, ints error), (memory, error), MPI_Free_mem(memory))
+#endif
+
 /* These set the communicator to MPI_COMM_NULL. */
 #define FREE(name)                                                                                                     \
     ({                                                                                                                 \

@@ -111,6 +111,7 @@ bool shim_is_foreign(void);
 #if defined OPEN_MPI || defined SMPI_H
 #define PMPI_Comm_c2f SHIM_FUNCTION(PMPI_Comm_c2f)
 #define PMPI_Comm_f2c SHIM_FUNCTION(PMPI_Comm_f2c)
+#define PMPI_Info_f2c SHIM_FUNCTION(PMPI_Info_f2c)
 #define PMPI_Op_f2c SHIM_FUNCTION(PMPI_Op_f2c)
 #define PMPI_Type_f2c SHIM_FUNCTION(PMPI_Type_f2c)
 #endif

@@ -37,7 +37,7 @@ enum {
 };
 
 /* One rank's offer: plain bytes, written by unisono_mpi_offer and read by unisono_mpi_attach. */
-typedef struct unisono_mpi_offer_t { uint64_t words[8]; } unisono_mpi_offer_t;
+typedef struct unisono_mpi_offer_t { uint64_t words[10]; } unisono_mpi_offer_t;
 
 /* One communicator's memory, from attach to release. */
 typedef struct unisono_mpi_lease unisono_mpi_lease;
@@ -126,6 +126,11 @@ typedef struct unisono_mpi_sums_t {
     uint64_t waits, progressed, arena, used, most_used, attached, released;
 } unisono_mpi_sums_t;
 void unisono_mpi_sums(unisono_mpi_sums_t *sums);
+
+/* Memory that the other ranks of the node read where it lies, in whole pages; null: there is none. Freed, or 0: it is no such
+ * memory. */
+void *unisono_mpi_alloc(uint64_t bytes);
+int unisono_mpi_free(void *memory);
 
 /* To be called in the child after a fork, which must not use anything of the parent. From now on offers say
  * UNISONO_MPI_OFF. */

@@ -36,10 +36,11 @@ use crate::messages::Layer;
 use crate::offer::{Owner, Reason, Words};
 use crate::process::{Lease, Process, Sums};
 use crate::wait::Progress;
-use core::ffi::c_int;
+use core::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 use unisono_c::comm::Handle;
 use unisono_kernel::region::{Counter, Word};
+use unisono_posix::heap;
 
 /// 1 in the child of a fork.
 static FORKED: Word = Word::zero();
@@ -239,6 +240,20 @@ pub unsafe extern "C" fn unisono_mpi_sums(sums: *mut Sums) {
         // SAFETY: not null, writable by the caller's promise.
         unsafe { sums.write(process().map_or_else(Sums::default, Process::sums)) }
     }
+}
+
+/// Memory that the other ranks of the node read where it lies, in whole pages; null if there is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn unisono_mpi_alloc(bytes: u64) -> *mut c_void {
+    let heap = process().and_then(|_| heap::of_process().ok());
+    let block = heap.and_then(|heap| heap.allocate(usize::try_from(bytes).ok()?, 1));
+    block.map_or(core::ptr::null_mut(), |block| block.address.as_ptr().cast())
+}
+
+/// Frees such memory; 0 if it is none, and nothing happens.
+#[unsafe(no_mangle)]
+pub extern "C" fn unisono_mpi_free(memory: *mut c_void) -> c_int {
+    heap::made().is_some_and(|heap| heap.holds(memory.cast()) && heap.release(memory.cast())).into()
 }
 
 /// Called in the child after a fork: from now on offers say [`Reason::Off`], and releases do nothing. It neither locks

@@ -9,6 +9,8 @@
 //!      6  offset of the slice in the arena (32), bytes of the arena (32), both in pages of 4096
 //!      7  bytes of the arena that are still free, in pages of 4096 (32); a hash of the process's decision table (32),
 //! or 0
+//!      8  inode of the heap's file, on the arena's device; 0: it has no heap
+//!      9  its descriptor (32), bytes of the heap in pages of 4096 (32)
 //! ```
 //! Offers come from other processes, so everything is checked before it is used, here or when the file is opened. A
 //! fault that no check can find (a slice that is not free) causes wrong data or errors, as any corrupt segment does.
@@ -17,10 +19,11 @@ use core::ffi::c_int;
 use unisono_kernel::Rank;
 use unisono_kernel::region::{Term, layout};
 use unisono_posix::arena::Reserved;
+use unisono_posix::heap::Place;
 use unisono_posix::sealed::Handle;
 
 /// The words of an offer: `unisono_mpi_offer_t`.
-pub type Words = [u64; 8];
+pub type Words = [u64; 10];
 
 /// Why a communicator stays with the underlying MPI. When ranks agree, the largest number wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,7 +57,7 @@ impl Reason {
 }
 
 /// The versions of the words, of the layout, and of the library.
-const VERSION: u64 = 2 << 48 | layout::VERSION << 32 | unisono_c::VERSION as u64;
+const VERSION: u64 = 3 << 48 | layout::VERSION << 32 | unisono_c::VERSION as u64;
 
 /// Unit of offsets and sizes in an offer.
 const UNIT: u64 = 4096;
@@ -74,7 +77,7 @@ pub struct Owner {
 impl Owner {
     /// An offer without memory to `ranks` ranks, with the reason.
     pub const fn refuse(self, ranks: u32, reason: Reason) -> Words {
-        [VERSION, (reason as u64) << 40 | ranks as u64, self.node, (self.pid as u64) << 32, 0, 0, 0, 0]
+        [VERSION, (reason as u64) << 40 | ranks as u64, self.node, (self.pid as u64) << 32, 0, 0, 0, 0, 0, 0]
     }
 }
 
@@ -99,14 +102,14 @@ impl Offer {
         let place = ((reserved.offset / UNIT) << 32) | (arena / UNIT);
         let [version, what, _, process, ..] = Owner { node, pid }.refuse(ranks, Reason::Attached);
         let (what, process) = (what | u64::from(reserved.small) << 32, process | u64::from(fd as u32));
-        [version, what, node, process, device, inode, place, (reserved.free / UNIT) << 32]
+        [version, what, node, process, device, inode, place, (reserved.free / UNIT) << 32, 0, 0]
     }
 }
 
 /// Reads an offer to `ranks` ranks: its owner, and the slice, or `None` if the owner's arena is full. Any other reason
 /// holds for all ranks, and is an error.
 fn decode(words: &Words, ranks: u32) -> Result<(Owner, Option<Offer>), Reason> {
-    let &[version, what, node, process, device, inode, place, free] = words;
+    let &[version, what, node, process, device, inode, place, free, ..] = words;
     if version != VERSION {
         return Err(Reason::Versions);
     }
@@ -139,13 +142,33 @@ fn decode(words: &Words, ranks: u32) -> Result<(Owner, Option<Offer>), Reason> {
 
 /// The same offer, with the hash of the process's decision table.
 pub fn with_table(words: Words, hash: u64) -> Words {
-    let [version, what, node, process, device, inode, place, free] = words;
-    [version, what, node, process, device, inode, place, free | u64::from((hash ^ hash >> 32) as u32)]
+    let [version, what, node, process, device, inode, place, free, ..] = words;
+    let [.., heap, size] = words;
+    [version, what, node, process, device, inode, place, free | u64::from((hash ^ hash >> 32) as u32), heap, size]
+}
+
+/// The same offer, with the process's heap.
+pub fn with_heap(words: Words, heap: &Place) -> Words {
+    let [version, what, node, process, _, inode, place, free, ..] = words;
+    let Place { handle: Handle { fd, device, inode: heap, .. }, bytes } = *heap;
+    let size = (u64::from(fd as u32) << 32) | (bytes / UNIT);
+    [version, what, node, process, device, inode, place, free, heap, size]
+}
+
+/// The processes that make these offers, on this process's node: their numbers, and their heaps; number 0 for an offer that
+/// can't be read.
+pub fn owners(offers: &[Words]) -> impl Iterator<Item = (u32, Option<Place>)> {
+    offers.iter().map(|words| {
+        let &[.., device, _, _, _, inode, size] = words;
+        let Ok((Owner { pid, .. }, _)) = decode(words, offers.len() as u32) else { return (0, None) };
+        let handle = Handle { pid, fd: (size >> 32) as u32 as i32, device, inode };
+        (pid, (inode != 0).then_some(Place { handle, bytes: u64::from(size as u32) * UNIT }))
+    })
 }
 
 /// The first rank whose decision table differs from rank 0's; `None` if all have the same table, or no rank has one.
 pub fn other_table(offers: &[Words]) -> Option<Rank> {
-    let table = |&[.., free]: &Words| free as u32;
+    let table = |&[.., free, _, _]: &Words| free as u32;
     let of_0 = table(offers.first()?);
     (0..).zip(offers).find(|(_, words)| table(words) != of_0).map(|(rank, _)| rank)
 }
@@ -235,7 +258,7 @@ mod tests {
     fn the_version_has_three_parts() {
         assert_eq!(
             [VERSION >> 48, VERSION >> 32 & 0xffff, VERSION & 0xffff_ffff],
-            [2, layout::VERSION, unisono_c::VERSION.into()]
+            [3, layout::VERSION, unisono_c::VERSION.into()]
         );
         // The largest arena's pages fit their word.
         assert_eq!((MOST / UNIT) >> 31, 1);
@@ -260,7 +283,7 @@ mod tests {
             ([refused(Reason::Full), fine, offer(2, 1).encode(3)], Reason::Nodes),
             ([Owner { node: 2, pid: 7 }.refuse(3, Reason::Full), fine, fine], Reason::Nodes),
             ([offer(2, 1).encode(3), refused(Reason::Refused), fine], Reason::Refused),
-            ([fine, [0; 8], fine], Reason::Versions),
+            ([fine, [0; 10], fine], Reason::Versions),
             ([fine, offer(1, 1).encode(4), fine], Reason::Refused),
         ] {
             assert_eq!(choose(&offers), Err(reason), "{offers:?}");
@@ -276,7 +299,7 @@ mod tests {
         assert_eq!(nodes(&offers), Some(vec![0, 1, 0, 2, 1]));
         let full = Owner { node: 9, pid: 7 }.refuse(2, Reason::Full);
         assert_eq!(nodes(&[full, offer(7, 1).encode(2)]), Some(vec![0, 1]));
-        assert_eq!(nodes(&[[0; 8], full]), None);
+        assert_eq!(nodes(&[[0; 10], full]), None);
     }
 
     #[test]

@@ -12,8 +12,10 @@ use crate::node;
 use crate::offer::{self, Offer, Owner, Reason, Words};
 use crate::say::{Cause, once};
 use crate::wait::{self, Patient, Progress, Waits};
+use core::ptr::NonNull;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use unisono_c::comm::{Handle as Comm, HostState, unisono_free};
 use unisono_c::error::UNISONO_OK;
@@ -25,6 +27,8 @@ use unisono_kernel::table::{Between, Choices};
 use unisono_posix::PosixError;
 use unisono_posix::arena::{self, Arena, Plan, Slice};
 use unisono_posix::decisions::{Decisions, RULES, TABLE, decisions};
+use unisono_posix::heap;
+use unisono_posix::lending::{self, LendFrom, Lenders};
 use unisono_posix::sealed::{Handle, Map, Sealed};
 use unisono_posix::timeout;
 use unisono_shm::Mapped;
@@ -62,9 +66,9 @@ impl Lease {
     /// # Safety
     /// The lease lives as long as the view or a copy of it is used.
     pub unsafe fn level(&self) -> Option<(Mapped, Layout, Rank)> {
-        let Attached { slice, rank, .. } = self.0.as_ref()?;
+        let attached = self.0.as_ref()?;
         // SAFETY: the caller's promise.
-        Some((unsafe { slice.segment() }, *slice.plan().layout(), *rank))
+        Some((unsafe { attached.segment() }, *attached.slice.plan().layout(), attached.rank))
     }
 
     /// What `Auto` means in the communicator; `None`: the built-in rules.
@@ -81,8 +85,24 @@ struct Attached {
     own: bool,
     /// The choices by the table that all ranks have.
     choices: Option<&'static Choices>,
+    /// The loans among the ranks of the segment.
+    lenders: Box<Lenders>,
     /// Null in a communicator over several nodes.
     comm: *mut Comm,
+}
+
+impl Attached {
+    /// The segment, whose ranks lend each other memory.
+    ///
+    /// # Safety
+    /// This value lives as long as the view or a copy of it is used.
+    unsafe fn segment(&self) -> Mapped {
+        let lenders = NonNull::from_ref(&*self.lenders as &dyn unisono_shm::Lenders);
+        // SAFETY: the caller's promise.
+        let segment = unsafe { self.slice.segment() };
+        // SAFETY: as above; the box keeps its address.
+        unsafe { segment.with_lenders(lenders) }
+    }
 }
 
 /// The host's state of a communicator's handle: its choices.
@@ -106,6 +126,8 @@ pub struct Process {
     arena_bytes: u64,
     /// Its decision table.
     decisions: Option<&'static Decisions>,
+    /// From which length on messages are lent that do not lie in the heap.
+    lend_from: LendFrom,
     /// The longest wait.
     bound: Option<Duration>,
     attached: Word,
@@ -121,6 +143,8 @@ struct State {
     own: Option<Result<Own, PosixError>>,
     /// The arenas of other processes that are mapped.
     peers: Vec<(Handle, Arc<Map>)>,
+    /// How the memory of other processes is reached, by process; as long as a communicator needs it.
+    reached: BTreeMap<(u32, u64), Weak<lending::Peer>>,
 }
 
 /// This process's node and arena.
@@ -155,7 +179,11 @@ impl Process {
             once(Cause::Setting, format_args!("{error}: there is no bound now"));
             None
         });
-        Self { decisions, ..Self::new(on, bytes) }.bounded(bound)
+        let lend_from = LendFrom::setting().unwrap_or_else(|error| {
+            once(Cause::Setting, format_args!("{error}: it is off now"));
+            LendFrom::OFF
+        });
+        Self { decisions, lend_from, ..Self::new(on, bytes) }.bounded(bound)
     }
 
     /// A process with an arena of at most `arena_bytes` bytes; `on`: communicators may be attached.
@@ -164,7 +192,17 @@ impl Process {
         // In a larger arena an offer can't name every slice.
         let arena_bytes = arena_bytes.min(offer::MOST);
         let (waits, state) = (Arc::default(), Mutex::default());
-        Self { on, arena_bytes, decisions: None, bound: None, attached, released, waits, state }
+        Self {
+            on,
+            arena_bytes,
+            decisions: None,
+            lend_from: LendFrom::OFF,
+            bound: None,
+            attached,
+            released,
+            waits,
+            state,
+        }
     }
 
     /// The same with a longest wait.
@@ -211,6 +249,7 @@ impl Process {
             }
             None => Owner { node, pid: arena.handle().pid }.refuse(ranks, Reason::Full),
         };
+        let offer = heap::of_process().map_or(offer, |heap| offer::with_heap(offer, heap.place()));
         offer::with_table(offer, self.decisions.map_or(0, Decisions::hash))
     }
 
@@ -227,8 +266,8 @@ impl Process {
         }
         let yields = |offers| wait::crowded(offer::pids(offers), local_ranks);
         self.take(offers, rank, offer::choose(offers), |Taken { slice, own }| {
-            let choices = self.choices(&slice, rank, offers);
-            let attached = Attached { slice, rank, own, choices, comm: core::ptr::null_mut() };
+            let (choices, lenders) = (self.choices(&slice, rank, offers), self.lenders(offers));
+            let attached = Attached { slice, rank, own, choices, lenders, comm: core::ptr::null_mut() };
             self.handle(attached, yields(offers), progress)
         })
     }
@@ -244,8 +283,8 @@ impl Process {
             _ => offer::choose(offers),
         };
         self.take(offers, rank, chosen, |Taken { slice, own }| {
-            let choices = self.choices(&slice, rank, offers);
-            Ok(Attached { slice, rank, own, choices, comm: core::ptr::null_mut() })
+            let (choices, lenders) = (self.choices(&slice, rank, offers), self.lenders(offers));
+            Ok(Attached { slice, rank, own, choices, lenders, comm: core::ptr::null_mut() })
         })
     }
 
@@ -261,6 +300,22 @@ impl Process {
         let rules = self.agreed(rank, offers, "choices between nodes are built in").map_or(&[][..], Decisions::rules);
         // A table that can't be cut was refused when it was read.
         Between::cut(rules, nodes).ok()
+    }
+
+    /// The loans among the ranks of these offers.
+    fn lenders(&self, offers: &[Words]) -> Box<Lenders> {
+        let reached = &mut self.state().reached;
+        reached.retain(|_, peer| peer.strong_count() > 0);
+        let peer = |(number, heap): (u32, Option<heap::Place>)| {
+            let known = reached.entry((number, heap.map_or(0, |heap| heap.handle.inode))).or_default();
+            known.upgrade().unwrap_or_else(|| {
+                let peer = Arc::new(lending::Peer::new(number, heap));
+                *known = Arc::downgrade(&peer);
+                peer
+            })
+        };
+        let peers = offer::owners(offers).map(peer).collect();
+        Box::new(Lenders::new(peers, heap::made(), self.lend_from))
     }
 
     /// The table, if all ranks have the same. If not, rank 0 prints that, with `consequence`.
@@ -312,8 +367,8 @@ impl Process {
     fn handle(&self, attached: Attached, yields: bool, progress: Option<Progress>) -> Result<Attached, Reason> {
         let Attached { ref slice, rank, own, choices, .. } = attached;
         let wait: Waiting = self.patient(yields, progress).map(|host| Patience(Box::new(host)));
-        // SAFETY: the lease keeps the slice with the handle, and drops it after the handle was freed.
-        let segment = unsafe { slice.segment() };
+        // SAFETY: the lease keeps this with the handle, and drops it after the handle was freed.
+        let segment = unsafe { attached.segment() };
         let layout = *slice.plan().layout();
         let host = choices.map(|_| Box::new(TableChoices(choices)) as Box<dyn HostState>);
         match Comm::allocate_with_host(segment, layout, rank, Base::default(), wait, host).ok() {
@@ -349,11 +404,11 @@ impl Process {
 
     /// Frees this rank's part of a communicator.
     pub fn release(&self, lease: Lease) {
-        let Some(Attached { slice, rank, comm, .. }) = lease.0 else { return };
+        let Some(Attached { slice, rank, lenders, comm, .. }) = lease.0 else { return };
         // SAFETY: made by `handle`; the caller of `unisono_mpi_release` promises that it is not used any more.
         if unsafe { unisono_free(comm) } != UNISONO_OK {
             // A call still uses the handle: then this rank never leaves, and the slice stays in use.
-            core::mem::forget(slice);
+            core::mem::forget((slice, lenders));
             return;
         }
         // Slices are zeroed for their next communicator, so its term is always the first.

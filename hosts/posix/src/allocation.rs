@@ -1,38 +1,37 @@
 //! Memory for data that ranks read where it lies.
 
-use crate::arena::page;
-use crate::communicator::Commons;
 use crate::error::PosixError;
-use std::sync::Arc;
+use crate::{heap, space};
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 
-/// Memory of this process that the other processes of its job have mapped, too: a collective copies data in it once, from
-/// where it lies, if the message is long enough. It lies in the process's arena, on its NUMA node, and goes back to the
-/// system when it is dropped.
+/// Memory of this process that the other processes of its job may read: a collective copies data in it once, from where it
+/// lies, if the message is long enough. It lies in the process's [heap](heap), on its NUMA node.
 ///
-/// Others may write it, if they are faulty: there is no reference to its bytes, only an address. A child of `fork` does not
-/// have it.
+/// Only this process writes it. A child of fork has a copy.
 #[derive(Debug)]
 pub struct Allocation {
-    commons: Arc<Commons>,
-    offset: u64,
-    /// Whole pages.
-    reserved: u64,
     buf: Buf,
 }
 
-// SAFETY: an address in a map that `commons` keeps, and that any thread may use; the type itself never looks at the bytes.
+// SAFETY: an address in a heap, which is mapped as long as the process lives, and that any thread may use; the type itself
+// never looks at the bytes.
 unsafe impl Send for Allocation {}
 
 impl Allocation {
     /// `bytes` bytes, at least one, that are zero, on a page's start.
-    pub(crate) fn new(commons: &Arc<Commons>, bytes: usize) -> Result<Self, PosixError> {
+    ///
+    /// # Errors
+    /// `bytes` is 0; the machine or the control group has not so much memory; the heap can't be made.
+    pub fn new(bytes: usize) -> Result<Self, PosixError> {
         Refusal::check(Argument::Bytes, bytes as u64, Bound::AtLeast(1))?;
-        Refusal::check(Argument::Bytes, bytes as u64, Bound::AtMost(isize::MAX as u64 - page()))?;
-        let reserved = (bytes as u64).next_multiple_of(page());
-        let (offset, address) = commons.allocate(reserved)?;
-        Ok(Self { commons: Arc::clone(commons), offset, reserved, buf: Buf::new(address, bytes) })
+        // A page that can't be had kills the process that touches it.
+        space::check(bytes as u64)?;
+        let heap = heap::of_process()?;
+        let block = heap.allocate(bytes, 1).ok_or_else(|| heap.full(bytes as u64))?;
+        let allocation = Self { buf: Buf::new(block.address.as_ptr(), bytes) };
+        heap.reserve(block, bytes as u64)?;
+        Ok(allocation)
     }
 
     /// Its address and length. The memory lives as long as this value; what points to it must not be used any longer.
@@ -43,6 +42,8 @@ impl Allocation {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        self.commons.release(self.offset, self.reserved);
+        if let Ok(heap) = heap::of_process() {
+            heap.release(self.buf.ptr());
+        }
     }
 }

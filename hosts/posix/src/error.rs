@@ -16,8 +16,8 @@ pub enum Limit {
     Reserve,
     /// The arenas of a communicator's members.
     Arena,
-    /// This process's arena.
-    OwnArena,
+    /// This process's heap.
+    Heap,
 }
 
 /// Why a start-up, a launch or a reading of the machine failed.
@@ -139,14 +139,11 @@ impl fmt::Display for PosixError {
                     Limit::Cgroup => "the control group's memory limit",
                     Limit::Reserve => "available when the kernel refused to reserve",
                     Limit::Arena => "the most that one member's arena has",
-                    Limit::OwnArena => "the longest free part of this process's arena: UNISONO_ARENA sets its size",
+                    Limit::Heap => {
+                        "this process's heap, as long as the machine's memory or an eighth of the limit on address space"
+                    }
                 };
-                let what = if matches!(self, Self::Space { limit: Limit::OwnArena, .. }) {
-                    "the memory"
-                } else {
-                    "the segment"
-                };
-                write!(f, "{what} needs {needed} bytes, {available} are available ({limit})")
+                write!(f, "{needed} bytes of memory are needed, {available} are available ({limit})")
             }
             Self::Handle { property, found, expected } => {
                 write!(f, "the segment's {property} is {found:#x}, must be {expected:#x}")

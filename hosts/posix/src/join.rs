@@ -16,7 +16,8 @@ use crate::bootstrap::{Bootstrap, agree};
 use crate::communicator::{Commons, Intracomm, Place, head};
 use crate::decisions::{RULES, TABLE, decisions};
 use crate::error::PosixError;
-use crate::lending::{LendFrom, Reach};
+use crate::heap::{self, Place as HeapPlace};
+use crate::lending::{self, LendFrom};
 use crate::locality::Processes;
 use crate::pages::{self, Kind, Mapped, Pages};
 use crate::placement::{self, Placement, Summary};
@@ -158,9 +159,10 @@ pub fn join_place(
     let own = own_arena(options, size);
     let message = match (&attached, &own) {
         (Err(error), _) | (_, Err(error)) => Err(error.clone()),
-        (Ok(_), Ok(own)) => Ok(write_arena(own)),
+        (Ok(_), Ok(own)) => Ok(write_files(own)),
     };
     let all = agree(bootstrap, message)?;
+    let heaps: Vec<_> = all.iter().map(|message| read_heap(message)).collect();
     let ((segment, Created { kind, why, .. }), own) = (attached?, own?);
     let layout = *segment.layout();
 
@@ -187,11 +189,8 @@ pub fn join_place(
         log_fallbacks(log, &pages, policy, &placements);
     }
 
-    let namespace = peers.get(rank as usize).map_or(0, |peer| peer.process.namespace);
-    let number = |process: &Process| if process.namespace == namespace { process.pid } else { 0 };
-    let numbers = processes.iter().map(number).collect();
-    let lending = Reach::new(numbers, maps.clone(), rank, lend_from);
-    let commons = Commons::new(rank, own, maps, descriptors.into(), lending.into(), waiting.yields);
+    let reached = reach(&processes, rank, &heaps);
+    let commons = Commons::new(rank, own, maps, descriptors.into(), reached, lend_from, waiting.yields);
     let communicator = Place::world(commons.into(), segment.region(), layout, options.begin, timeout);
     Ok(Joined { communicator, segment, placement, placements, pages, waiting, liveness, peers })
 }
@@ -394,8 +393,27 @@ fn own_arena(options: &Options, size: u32) -> Result<Arena, PosixError> {
     Ok(Arena::create(head(size), bytes.min(most))?.beginning(options.begin))
 }
 
-fn write_arena(arena: &Arena) -> Vec<u8> {
-    Writer::default().words(&words_of(arena.handle(), arena.bytes())).0
+/// This process's arena and heap. Without a heap it lends no memory there.
+fn write_files(arena: &Arena) -> Vec<u8> {
+    let heap = heap::of_process().map(|heap| words_of(&heap.place().handle, heap.place().bytes));
+    let arena = words_of(arena.handle(), arena.bytes());
+    Writer::default().words(&arena).words(heap.as_ref().map_or(&[], |heap| heap)).0
+}
+
+/// The heap that a rank has told of.
+fn read_heap(message: &[u8]) -> Option<HeapPlace> {
+    let mut reader = Reader(message);
+    reader.words()?;
+    let (handle, bytes) = handle_of(&reader.words()?)?;
+    Some(HeapPlace { handle, bytes })
+}
+
+/// How this process, rank `me`, reaches the others' memory.
+fn reach(processes: &[Process], me: Rank, heaps: &[Option<HeapPlace>]) -> Box<[Arc<lending::Peer>]> {
+    let namespace = processes.get(me as usize).map_or(0, |process| process.namespace);
+    let number = |process: &Process| if process.namespace == namespace { process.pid } else { 0 };
+    let peers = processes.iter().zip(heaps).map(|(process, heap)| lending::Peer::new(number(process), *heap));
+    peers.map(Arc::new).collect()
 }
 
 /// Maps the arenas of all ranks, by rank. They stay mapped, so that making a communicator maps nothing.

@@ -3,21 +3,21 @@
 //! | way | memory | how it is read |
 //! |---|---|---|
 //! | 1 | any memory of the lender | by `process_vm_readv`, which Linux has since version 3.2 |
-//! | 2 | a part of the lender's [arena](crate::Allocation), which every process of the job has mapped | directly |
+//! | 2 | blocks of the lender's [heap](crate::heap) | directly: the reader maps it when it is lent something there first |
 //!
 //! The kernel may forbid way 1: between users, under Yama's `ptrace_scope`, in containers without CAP_SYS_PTRACE, by
 //! seccomp. Nothing is probed in advance: the first read of a message shows it, and the message goes through the segment
 //! then (the kernel's `shm::engine::loans`). A rank that could not read once does not try again, and a rank whose
 //! loans were refused lends more and more rarely.
 
-use crate::arena::WorldRank;
 use crate::error::PosixError;
-use crate::sealed::Map;
+use crate::heap::{Heap, Place};
+use crate::sealed::{Map, Sealed};
 use crate::sys;
 use core::num::NonZeroU64;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use unisono_kernel::Rank;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::region::{Loan, Unreadable};
@@ -27,22 +27,25 @@ pub const VARIABLE: &str = "UNISONO_SINGLE_COPY";
 
 /// A loan at its address in the lender's memory.
 const ADDRESS: NonZeroU64 = NonZeroU64::MIN;
-/// A loan at its offset in the lender's arena.
-const ARENA: NonZeroU64 = NonZeroU64::MIN.saturating_add(1);
+/// A loan at its offset in the lender's heap.
+const HEAP: NonZeroU64 = NonZeroU64::MIN.saturating_add(1);
 
-/// Bytes of the shortest message that is lent in an arena; a smaller bound was not tried (docs/explanation/parameters.md).
+/// Bytes of the shortest message that is lent in a heap; a smaller bound was not tried (docs/explanation/parameters.md).
 const LEAST: usize = 4096;
 
 /// The length of messages from which on they are lent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LendFrom(usize);
+pub struct LendFrom(usize);
 
 impl LendFrom {
+    /// No message is lent.
+    pub const OFF: Self = Self(usize::MAX);
+
     /// What the [variable](VARIABLE) says: a number of bytes, or `off`.
     ///
     /// # Errors
     /// It says something else.
-    pub(crate) fn setting() -> Result<Self, PosixError> {
+    pub fn setting() -> Result<Self, PosixError> {
         let read = |value: &str| match value {
             "off" => Some(usize::MAX),
             bytes => bytes.parse().ok().filter(|bytes| *bytes > 0),
@@ -51,36 +54,41 @@ impl LendFrom {
     }
 }
 
-/// How the processes of a job reach each other's memory.
+/// How the memory of one process is reached from this one.
 #[derive(Debug)]
-pub(crate) struct Reach {
-    /// Their process numbers, by rank in the job; 0 for a process in another PID namespace.
-    numbers: Box<[u32]>,
-    /// Their arenas, by rank in the job.
-    arenas: Vec<Arc<Map>>,
-    me: WorldRank,
-    from: LendFrom,
+pub struct Peer {
+    /// Its process number; 0: it is in another PID namespace.
+    number: u32,
+    heap: Option<Place>,
+    /// The map of its heap, made when it is needed first; `None`: it can't be mapped.
+    map: OnceLock<Option<Map>>,
 }
 
-impl Reach {
-    pub(crate) const fn new(numbers: Box<[u32]>, arenas: Vec<Arc<Map>>, me: WorldRank, from: LendFrom) -> Self {
-        Self { numbers, arenas, me, from }
+impl Peer {
+    /// A process: its number, or 0 if it is in another PID namespace, and its heap.
+    pub const fn new(number: u32, heap: Option<Place>) -> Self {
+        Self { number, heap, map: OnceLock::new() }
     }
 
-    /// Where memory lies in this process's arena, if it does.
-    fn in_arena(&self, memory: Buf) -> Option<u64> {
-        let map = self.arenas.get(self.me as usize)?;
-        let offset = (memory.ptr().addr() as u64).checked_sub(map.base().addr() as u64)?;
-        (offset.checked_add(memory.len() as u64)? <= map.bytes()).then_some(offset)
+    fn map(&self) -> Option<&Map> {
+        let open = || {
+            let Place { handle, bytes } = self.heap?;
+            let map = Sealed::open_to_read(&handle, bytes).ok()?;
+            map.keep_from_children().ok().map(|()| map)
+        };
+        self.map.get_or_init(open).as_ref()
     }
 }
 
 /// The loans among the members of one communicator. Its atomics are this process's own notes: relaxed, since they order
 /// nothing.
 #[derive(Debug)]
-pub(crate) struct Lenders {
-    processes: Arc<Reach>,
-    members: Arc<[WorldRank]>,
+pub struct Lenders {
+    /// The members, by rank.
+    peers: Box<[Arc<Peer>]>,
+    /// This process's heap.
+    heap: Option<&'static Heap>,
+    from: LendFrom,
     /// A read has failed: this process does not try again.
     fails: AtomicBool,
     /// Loans in a row that were refused.
@@ -90,27 +98,24 @@ pub(crate) struct Lenders {
 }
 
 impl Lenders {
-    pub(crate) const fn new(processes: Arc<Reach>, members: Arc<[WorldRank]>) -> Self {
+    /// Of these members, by rank; `heap` is this process's.
+    pub const fn new(peers: Box<[Arc<Peer>]>, heap: Option<&'static Heap>, from: LendFrom) -> Self {
         let (fails, refused, pause) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
-        Self { processes, members, fails, refused, pause }
-    }
-
-    fn process(&self, rank: Rank) -> Option<u32> {
-        let member = self.members.get(rank as usize)?;
-        self.processes.numbers.get(*member as usize).copied().filter(|number| *number > 0)
+        Self { peers, heap, from, fails, refused, pause }
     }
 }
 
 // SAFETY: `read` calls `process_vm_readv`, which copies to `dst` from memory of the process that is known as the lender.
-// `mapped` checks the loan against the lender's map, whose file can't become shorter, and which lives as long as this does.
+// `mapped` checks the loan against the lender's map, whose file can't become shorter, and which lives as long as this does:
+// a region with these lenders holds them.
 unsafe impl unisono_shm::Lenders for Lenders {
     fn lend(&self, memory: Buf) -> Option<Loan> {
         if memory.len() >= LEAST
-            && let Some(offset) = self.processes.in_arena(memory)
+            && let Some(offset) = self.heap.and_then(|heap| heap.offset_of(memory.ptr(), memory.len()))
         {
-            return Some(Loan { way: ARENA, at: offset });
+            return Some(Loan { way: HEAP, at: offset });
         }
-        if memory.len() < self.processes.from.0 {
+        if memory.len() < self.from.0 {
             return None;
         }
         let pause = self.pause.load(Relaxed);
@@ -132,16 +137,16 @@ unsafe impl unisono_shm::Lenders for Lenders {
     }
 
     fn mapped(&self, lender: Rank, loan: Loan, from: u64, len: usize) -> Option<NonNull<u8>> {
-        let member = self.members.get(lender as usize).filter(|_| loan.way == ARENA)?;
-        let map = self.processes.arenas.get(*member as usize)?;
+        let map = self.peers.get(lender as usize).filter(|_| loan.way == HEAP)?.map()?;
         let offset = loan.at.checked_add(from)?;
         let inside = offset.checked_add(len as u64)? <= map.bytes();
         NonNull::new(map.base().wrapping_add(offset as usize)).filter(|_| inside)
     }
 
     unsafe fn read(&self, lender: Rank, loan: Loan, from: u64, dst: Buf) -> Result<(), Unreadable> {
-        let known = self.process(lender).filter(|_| loan.way == ADDRESS && !self.fails.load(Relaxed));
-        let process = known.ok_or(Unreadable { changed: false })?;
+        let known = self.peers.get(lender as usize).map(|peer| peer.number).filter(|number| *number > 0);
+        let readable = known.filter(|_| loan.way == ADDRESS && !self.fails.load(Relaxed));
+        let process = readable.ok_or(Unreadable { changed: false })?;
         let mut done = 0;
         while done < dst.len() {
             let at = loan.at.wrapping_add(from).wrapping_add(done as u64);

@@ -7,6 +7,7 @@
 //! sealed     anonymous, sealed files in memory, which have no name in the file system
 //! segment    such a file with a header, mapped by all ranks
 //! arena      such a file of one process, of which communicators lease slices
+//! heap       such a file of one process, which others read: data in it is lent where it lies
 //! communicator   dup, split, create group, free: each communicator is on a slice
 //! pages, policy   huge pages and memory policies, if they are asked for
 //! topology, binding, placement, waiting   the machine, and where ranks run, have their pages, and how they wait
@@ -43,6 +44,7 @@ pub mod cgroup;
 mod communicator;
 pub mod decisions;
 mod error;
+pub mod heap;
 mod host;
 mod join;
 pub mod launch;

@@ -95,6 +95,17 @@ impl Sealed {
         Ok(Self { file, bytes, kind })
     }
 
+    /// Opens and checks a file that another process has made, as [`Self::open`], and maps it to be read. The file is closed
+    /// then.
+    ///
+    /// # Errors
+    /// As [`Self::open`] and [`Self::map`].
+    pub fn open_to_read(handle: &Handle, bytes: u64) -> Result<Map, PosixError> {
+        let Self { file, .. } = Self::open(handle, bytes)?;
+        let raw = MmapOptions::new().len(bytes as usize).map_raw_read_only(&file);
+        Ok(Map(raw.map_err(|e| PosixError::io("mmap", &e, format!("map {bytes} bytes of another process")))?))
+    }
+
     /// Maps the whole file. The first map reserves all huge pages of the pool that it needs, so that no later access
     /// lacks one.
     ///
@@ -151,6 +162,11 @@ impl Sealed {
         sys::reserve(&self.file, offset, len)
     }
 
+    /// Copies those pages of a range that exist to `to`, by system calls alone.
+    pub(crate) fn copy_to(&self, offset: u64, to: *mut u8, len: u64) -> io::Result<()> {
+        sys::copy_data(&self.file, offset, to, len)
+    }
+
     /// Gives the pages of a range back to the system: it reads as zeros afterwards, in every map.
     ///
     /// # Errors
@@ -166,7 +182,8 @@ impl Sealed {
 pub struct Map(MmapRaw);
 
 impl Map {
-    /// Address of the first byte. The bytes are readable and writable as long as this value lives.
+    /// Address of the first byte. The bytes are readable as long as this value lives, and writable, unless it was
+    /// [opened to be read](Sealed::open_to_read).
     pub fn base(&self) -> *mut u8 {
         self.0.as_mut_ptr()
     }

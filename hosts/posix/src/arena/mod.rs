@@ -21,7 +21,7 @@ mod slice;
 pub use room::Room;
 pub use slice::{Plan, Slice, page};
 
-use crate::error::{Limit, PosixError};
+use crate::error::PosixError;
 use crate::sealed::{Handle, Map, Sealed};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -260,36 +260,6 @@ impl Arena {
         let (offset, small, term) = (held.slice.offset(), held.slice.plan().is_small(), held.term);
         self.reserved.push(held);
         Some(Reserved { offset, small, free: self.room.total() - self.used(), term })
-    }
-
-    /// Takes `bytes` bytes for data of the caller, and makes their pages, on this thread's NUMA node; returns the offset. They
-    /// read as zeros.
-    ///
-    /// # Errors
-    /// There is no room; the system has no memory.
-    pub fn allocate(&mut self, bytes: u64, gone: &mut dyn FnMut(WorldRank) -> bool) -> Result<u64, PosixError> {
-        if self.room.longest() < bytes {
-            self.collect(usize::MAX, gone);
-            self.clear_warm();
-        }
-        let available = self.room.longest();
-        let full = PosixError::Space { needed: bytes, available, limit: Limit::OwnArena };
-        let offset = self.room.take(bytes).ok_or(full)?;
-        self.file.reserve(offset, bytes).map_err(|error| {
-            self.release(offset, bytes);
-            PosixError::io("fallocate", &error, "reserve memory in the arena")
-        })?;
-        Ok(offset)
-    }
-
-    /// Gives bytes back that [`Self::allocate`] took: their memory goes back to the system.
-    pub fn release(&mut self, offset: u64, bytes: u64) {
-        if let Err(error) = self.file.punch(offset, bytes) {
-            // Not given to anyone else: it must read as zeros.
-            self.refusal.get_or_insert(error);
-            return;
-        }
-        self.room.give(offset, bytes);
     }
 
     /// Takes a range of `most` bytes, or the longest free one, until [`Self::cut`].

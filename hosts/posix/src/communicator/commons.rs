@@ -2,9 +2,9 @@
 
 use super::announcements::Ring;
 use crate::arena::{Arena, WorldRank};
-use crate::error::PosixError;
+use crate::heap;
 use crate::host::Host;
-use crate::lending::{Lenders, Reach};
+use crate::lending::{LendFrom, Lenders, Peer};
 use crate::sealed::Map;
 use crate::watch::{Descriptors, Watch};
 use spin::relax::{RelaxStrategy, Spin, Yield};
@@ -23,7 +23,9 @@ pub(crate) struct Commons {
     /// All processes' arenas, by rank in the job; they stay mapped.
     pub(super) maps: Vec<Arc<Map>>,
     pub(super) descriptors: Arc<Descriptors>,
-    processes: Arc<Reach>,
+    /// How each process's memory is reached, by rank in the job.
+    processes: Box<[Arc<Peer>]>,
+    lend_from: LendFrom,
     yields: bool,
     own: Mutex<Own>,
 }
@@ -41,11 +43,12 @@ impl Commons {
         arena: Arena,
         maps: Vec<Arc<Map>>,
         descriptors: Arc<Descriptors>,
-        processes: Arc<Reach>,
+        processes: Box<[Arc<Peer>]>,
+        lend_from: LendFrom,
         yields: bool,
     ) -> Self {
         let own = Mutex::new(Own { arena, announcements: Ring::default() });
-        Self { me, maps, descriptors, processes, yields, own }
+        Self { me, maps, descriptors, processes, lend_from, yields, own }
     }
 
     /// Locks the process's own arena. Code under the lock does not panic; if it did, the state would still be
@@ -64,21 +67,10 @@ impl Commons {
         self.yields
     }
 
-    /// Takes memory from this process's arena: its offset and its address.
-    pub(crate) fn allocate(&self, bytes: u64) -> Result<(u64, *mut u8), PosixError> {
-        let arena = &mut self.own().arena;
-        let offset = arena.allocate(bytes, &mut |process| self.gone(process))?;
-        Ok((offset, arena.map().base().wrapping_add(offset as usize)))
-    }
-
-    /// Gives it back.
-    pub(crate) fn release(&self, offset: u64, bytes: u64) {
-        self.own().arena.release(offset, bytes);
-    }
-
     /// The loans among these members.
     pub(super) fn lenders(&self, members: &Arc<[WorldRank]>) -> Arc<Lenders> {
-        Arc::new(Lenders::new(Arc::clone(&self.processes), Arc::clone(members)))
+        let peers = members.iter().filter_map(|member| self.processes.get(*member as usize)).cloned().collect();
+        Arc::new(Lenders::new(peers, heap::made(), self.lend_from))
     }
 
     /// What a rank of a communicator does while it waits.

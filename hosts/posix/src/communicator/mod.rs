@@ -135,12 +135,12 @@ impl Intracomm {
         self.place.set_timeout(timeout);
     }
 
-    /// Memory for data that the members of any communicator of the job read where it lies: see [`Allocation`].
+    /// Memory for data that the members of any communicator of the job read where it lies.
     ///
     /// # Errors
-    /// As [`Place::allocate`].
+    /// As [`Allocation::new`].
     pub fn allocate(&self, bytes: usize) -> Result<Allocation, PosixError> {
-        self.place.allocate(bytes)
+        Allocation::new(bytes)
     }
 
     /// Its members and its memory.

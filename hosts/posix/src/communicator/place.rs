@@ -15,7 +15,6 @@ use super::birth::{Birth, to_bytes, to_words};
 use super::commons::{Commons, Own};
 use super::part::{self, Memory, Part, Warm};
 use super::tenancy::Tenancy;
-use crate::allocation::Allocation;
 use crate::arena::{Plan, Reserved, Slice, WorldRank};
 use crate::decisions::decisions;
 use crate::error::{Limit, PosixError};
@@ -526,14 +525,6 @@ impl Place {
         if let Some(tenancy) = self.tenancy.take() {
             tenancy.end_at(end);
         }
-    }
-
-    /// Memory for data that the members of any communicator of the job read where it lies.
-    ///
-    /// # Errors
-    /// `bytes` is 0; the arena has no room for it (`UNISONO_ARENA`); the system has no memory.
-    pub fn allocate(&self, bytes: usize) -> Result<Allocation, PosixError> {
-        Allocation::new(&self.commons, bytes)
     }
 
     /// How much of this process's arena is in use, after a look at all its leases.

@@ -9,13 +9,17 @@ mod raw;
 pub use raw::page;
 #[cfg(test)]
 pub(crate) use raw::policy_at;
-pub(crate) use raw::{MPOL_BIND, MPOL_PREFERRED, affinity, here, mbind, page_nodes, read_process, set_affinity};
+pub(crate) use raw::{
+    MPOL_BIND, MPOL_PREFERRED, affinity, at_fork, copy_data, here, map_private, mbind, memory, page_nodes,
+    read_process, set_affinity, symbol,
+};
 
 use crate::error::PosixError;
 use rustix::event::{PollFd, Timespec};
 use rustix::fs::{FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags};
 use rustix::io::{Errno, FdFlags, retry_on_intr};
 use rustix::net::{AddressFamily, SendFlags, sockopt};
+use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Resource, Signal};
 use std::fs::File;
 use std::io;
@@ -45,6 +49,21 @@ pub(crate) fn setting<V>(
 /// Bytes of the largest file that this process may make.
 pub(crate) fn file_limit() -> u64 {
     rustix::process::getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
+}
+
+/// Bytes of address space that this process may map.
+pub(crate) fn address_limit() -> u64 {
+    rustix::process::getrlimit(Resource::As).current.unwrap_or(u64::MAX)
+}
+
+/// A pipe, closed on exec: the end to read from, and the end to write to.
+pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?)
+}
+
+/// Reads until there are no writers, or an error.
+pub(crate) fn read_to_end(from: &OwnedFd) {
+    while retry_on_intr(|| rustix::io::read(from, &mut [0; 64])).is_ok_and(|read| read > 0) {}
 }
 
 /// An anonymous file in memory, closed on exec, that may be sealed; `huge`: in the pool's pages of 2 MiB.

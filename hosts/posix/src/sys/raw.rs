@@ -1,8 +1,11 @@
 //! Calls that rustix does not have, through libc: memory policies and the nodes of pages, masks of any number of PUs,
 //! the page size without reading `/proc`, and whether an inherited number is an open descriptor.
 
+use core::ffi::{CStr, c_void};
+use core::ptr::NonNull;
+use std::fs::File;
 use std::io;
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 pub(crate) use libc::{HUGETLBFS_MAGIC, MPOL_BIND, MPOL_PREFERRED};
 
@@ -15,6 +18,71 @@ fn checked<T: Copy + PartialEq + From<i8>>(value: T) -> io::Result<T> {
 pub fn page() -> u64 {
     // SAFETY: takes no pointers.
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as u64
+}
+
+/// Bytes of memory of this machine.
+pub(crate) fn memory() -> u64 {
+    // SAFETY: takes no pointers.
+    let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
+    (pages.max(0) as u64).saturating_mul(page())
+}
+
+/// Where the symbol of this name lies in this process, if a library has it.
+pub(crate) fn symbol(name: &CStr) -> Option<NonNull<c_void>> {
+    // SAFETY: a string; the result is only an address.
+    NonNull::new(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) })
+}
+
+/// Registers functions that `fork` calls: before it, and after it in the parent and in the child.
+pub(crate) fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) -> io::Result<()> {
+    // SAFETY: functions that may be called at any time, from any thread.
+    match unsafe { libc::pthread_atfork(Some(before), Some(parent), Some(child)) } {
+        0 => Ok(()),
+        number => Err(io::Error::from_raw_os_error(number)),
+    }
+}
+
+/// Maps private memory, which reads as zeros, in place of what is mapped at an address: `usable` or not, so that only
+/// nothing else is mapped there. May be called after fork.
+///
+/// # Safety
+/// Nothing uses what is mapped there.
+pub(crate) unsafe fn map_private(at: *mut u8, len: u64, usable: bool) -> io::Result<()> {
+    let protection = if usable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_NONE };
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
+    // SAFETY: the caller's promise.
+    let mapped = unsafe { libc::mmap(at.cast(), len as usize, protection, flags, -1, 0) };
+    if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Copies those pages of a range of a file that exist to `to`. May be called after fork.
+pub(crate) fn copy_data(file: &File, offset: u64, to: *mut u8, len: u64) -> io::Result<()> {
+    let (fd, end) = (file.as_raw_fd(), (offset + len) as i64);
+    let mut at = offset as i64;
+    while at < end {
+        // SAFETY: integers.
+        at = match checked(unsafe { libc::lseek(fd, at, libc::SEEK_DATA) }) {
+            Ok(data) if data < end => data,
+            Ok(_) => return Ok(()),
+            // No more data in the file.
+            Err(error) if error.raw_os_error() == Some(libc::ENXIO) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        // SAFETY: integers.
+        let hole = checked(unsafe { libc::lseek(fd, at, libc::SEEK_HOLE) })?.min(end);
+        while at < hole {
+            let here = to.wrapping_add((at as u64 - offset) as usize);
+            // SAFETY: `to` has `len` bytes that are only the caller's; these are inside.
+            let read = unsafe { libc::pread(fd, here.cast(), (hole - at) as usize, at) };
+            match checked(read as i64) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(read) => at += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Calls `look` with the descriptor of this number, which was inherited from the process that started this one.
@@ -33,7 +101,7 @@ pub(crate) fn inherited<A>(fd: RawFd, look: impl FnOnce(BorrowedFd<'_>) -> io::R
 ///
 /// # Errors
 /// The kernel has no such call, or forbids it.
-pub(crate) fn page_nodes(pages: &[*mut libc::c_void], nodes: &mut [i32]) -> io::Result<()> {
+pub(crate) fn page_nodes(pages: &[*mut c_void], nodes: &mut [i32]) -> io::Result<()> {
     let count = pages.len().min(nodes.len());
     let (process, flags, to) = (0, 0, std::ptr::null::<i32>());
     // SAFETY: two arrays of `count` elements; without target nodes the call moves nothing.
@@ -91,7 +159,7 @@ pub(crate) unsafe fn read_process(process: u32, from: u64, to: *mut u8, len: usi
 /// The processor and NUMA node on which the caller runs now.
 pub(crate) fn here() -> io::Result<(u32, u32)> {
     let (mut pu, mut node) = (0u32, 0u32);
-    let unused = std::ptr::null_mut::<libc::c_void>();
+    let unused = std::ptr::null_mut::<c_void>();
     // SAFETY: two words of ours; the third argument is unused.
     checked(unsafe { libc::syscall(libc::SYS_getcpu, &raw mut pu, &raw mut node, unused) })?;
     Ok((pu, node))

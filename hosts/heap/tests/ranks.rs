@@ -1,0 +1,63 @@
+//! Ranks whose large blocks lie in the heap, by the preloaded library alone: collectives read them where they lie. Without a
+//! harness, because the program starts itself as ranks.
+
+use std::path::Path;
+use std::time::Duration;
+use unisono_kernel::op::Op;
+use unisono_kernel::region::Params;
+use unisono_posix::bootstrap::Launched;
+use unisono_posix::launch::{Bind, Launch};
+use unisono_posix::{Options, heap, join};
+
+const RANKS: u32 = 3;
+
+fn main() {
+    if std::env::args().any(|word| word == "--list") {
+        return;
+    }
+    match Launched::from_env().expect("the launcher's words") {
+        Some(launcher) => rank(launcher),
+        None => launch(),
+    }
+}
+
+fn launch() {
+    let test = std::env::current_exe().expect("the test has a path");
+    let library = test.parent().unwrap_or(Path::new(".")).join("libunisono_heap.so");
+    let env = vec![("LD_PRELOAD".into(), library.into())];
+    let (program, args, grace) = (test.into(), Vec::new(), Duration::from_secs(10));
+    let outcome = Launch { ranks: RANKS, bind: Bind::Core, program, args, env, grace }.run().expect("the ranks start");
+    assert!(outcome.success(), "{outcome}");
+    println!("ranks: collectives on {RANKS} ranks' own blocks passed");
+}
+
+/// How many heaps of others this process has mapped, to read them.
+fn mapped() -> usize {
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("the maps");
+    maps.lines().filter(|line| line.contains("memfd:unisono") && line.contains(" r--s ")).count()
+}
+
+fn rank(mut launcher: Launched) {
+    let mut joined = join(&mut launcher, Params::new, &Options::default()).expect("all ranks join");
+    let comm = &mut joined.communicator;
+    let me = comm.rank();
+    let heap = heap::of_process().expect("a heap");
+    assert_eq!(mapped(), 0, "nothing is mapped before it is needed");
+    for (round, len) in [2047, 2048, 5000, 100_000, 1 << 18].into_iter().enumerate() {
+        let value = |rank: u32, at: usize| (rank as usize * 7 + at * 3 + round) as u64;
+        let mine: Vec<u64> = (0..len).map(|at| value(me, at)).collect();
+        assert_eq!(heap.holds(mine.as_ptr().cast()), len >= 2048);
+        let bytes = |words: &[u64]| words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<_>>();
+        let root = round as u32 % RANKS;
+        let mut sent = bytes(&mine);
+        comm.bcast(&mut sent, root).expect("bcast");
+        assert_eq!(sent, bytes(&(0..len).map(|at| value(root, at)).collect::<Vec<_>>()));
+        let mut sum = bytes(&mine);
+        comm.allreduce_in_place(&mut sum, Op::SUM_U64).expect("allreduce");
+        let expected = (0..len).map(|at| (0..RANKS).map(|rank| value(rank, at)).sum());
+        assert_eq!(sum, bytes(&expected.collect::<Vec<u64>>()));
+        drop(mine);
+    }
+    assert!(mapped() >= 1, "others' blocks were copied from where they lie");
+    assert!(heap.usage().is_none(), "the preloaded library manages the heap");
+}
