@@ -83,10 +83,11 @@ package: setup ## the crates for others as packages, each built from its package
 
 install: ## program, C libraries, libraries to preload under the MPIs here, headers, pkg-config files below PREFIX; installs no packages
 	@cargo build --locked --release --quiet -p unisono-cli
-	@cargo build --locked --release --quiet -p unisono-capi -p unisono-capi-posix
+	@cargo build --locked --release --quiet -p unisono-capi -p unisono-capi-posix -p unisono-heap
 	@install -d $(DESTDIR)$(PREFIX)/bin $(LIB)/pkgconfig $(DESTDIR)$(PREFIX)/include
 	@install -m 755 $(UNISONO) $(DESTDIR)$(PREFIX)/bin/
 	@$(call library,libunisono_c.so,libunisono) && $(call library,libunisono_posix_c.so,libunisono_posix)
+	@install $(STRIPPED) -m 755 $(BUILT)/libunisono_heap.so $(LIB)/
 	@install -m 644 $(BUILT)/libunisono_c.a $(LIB)/libunisono.a
 	@found=; for mpi in $(MPIS); do ! command -v mpicc.$$mpi >/dev/null || found="$$found $$mpi"; done; \
 	if [ "$$found" ]; then hosts/mpi/build.sh >/dev/null || exit 1; \

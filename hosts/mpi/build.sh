@@ -10,7 +10,7 @@ root=$(cd "$here/../.." && pwd)
 target=${CARGO_TARGET_DIR:-$root/target}
 release=$target/release
 
-(cd "$root" && cargo build --locked --release -p unisono-mpi)
+(cd "$root" && cargo build --locked --release -p unisono-mpi -p unisono-heap)
 
 # The exported names: the MPI's, for C and Fortran, and those of include/unisono_messages.h.
 exports=$release/unisono_mpi_exports

@@ -35,6 +35,8 @@ fn install() -> PathBuf {
     for name in ["libunisono_c.so", "libunisono_c.a", "libunisono_posix_c.so"] {
         symlink(test.with_file_name(name), built.join(name)).expect("a link");
     }
+    // Another crate's, in whose place any library does.
+    symlink(test.with_file_name("libunisono_c.so"), built.join("libunisono_heap.so")).expect("a link");
     script(&built.join("unisono"), "#!/bin/sh\n");
     script(&path.join("cargo"), "#!/bin/sh\n");
     for name in ["apt-get", "dpkg", "sudo"] {
@@ -82,6 +84,8 @@ fn what_is_installed_is_found() {
         version.args(["--modversion", &library[3..]]).env("PKG_CONFIG_PATH", lib.join("pkgconfig"));
         assert_eq!(run(&mut version).trim(), VERSION);
     }
+
+    assert!(lib.join("libunisono_heap.so").exists());
 
     let example = "../capi/examples/broadcast.c";
     for flags in [&[][..], &["-static"]] {

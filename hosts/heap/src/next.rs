@@ -4,7 +4,7 @@ use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::MaybeUninit;
 use unisono_kernel::region::{Counter, Word};
-use unisono_posix::heap;
+use unisono_posix::heap::{self, Setting};
 
 /// An address of any memory.
 pub(crate) type Address = *mut c_void;
@@ -107,7 +107,7 @@ fn first() -> &'static Next {
     let found = Next::find();
     // SAFETY: only this thread has claimed the state.
     unsafe { *FOUND.0.get() = MaybeUninit::new(found) };
-    if std::env::var_os(heap::VARIABLE).is_none_or(|value| value != "off") {
+    if !matches!(Setting::from_env(), Ok(Some(Setting::Off)) | Err(_)) {
         // Without a heap all blocks are the next library's.
         drop(heap::own());
     }

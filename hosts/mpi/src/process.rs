@@ -179,6 +179,14 @@ impl Process {
             once(Cause::Setting, format_args!("{error}: there is no bound now"));
             None
         });
+        match heap::Setting::from_env() {
+            Err(error) => once(Cause::Setting, format_args!("{error}: it is off now")),
+            Ok(Some(heap::Setting::Shared)) if on && !heap::is_preloaded() => {
+                let missing = "needs libunisono_heap.so in LD_PRELOAD, too: the program's memory is its own now";
+                once(Cause::Setting, format_args!("{}=shared {missing}", heap::VARIABLE));
+            }
+            Ok(_) => {}
+        }
         let lend_from = LendFrom::setting().unwrap_or_else(|error| {
             once(Cause::Setting, format_args!("{error}: it is off now"));
             LendFrom::OFF

@@ -26,6 +26,43 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 /// Environment variable: `shared` puts the program's large blocks into the heap, `off` does not.
 pub const VARIABLE: &str = "UNISONO_HEAP";
 
+/// What the [variable](VARIABLE) says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setting {
+    /// Blocks of `malloc` come from the C library.
+    Off,
+    /// Large blocks lie in the heap.
+    Shared,
+}
+
+impl Setting {
+    /// By its name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Off, Self::Shared].into_iter().find(|setting| setting.name() == name)
+    }
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Shared => "shared",
+        }
+    }
+
+    /// That of the environment; `None`: it says nothing.
+    ///
+    /// # Errors
+    /// The variable has another value.
+    pub fn from_env() -> Result<Option<Self>, PosixError> {
+        sys::setting(VARIABLE, "shared or off", Self::from_name)
+    }
+}
+
+/// Is the library that puts blocks of `malloc` into the heap loaded?
+pub fn is_preloaded() -> bool {
+    sys::symbol(c"unisono_heap").is_some()
+}
+
 /// Bytes of the largest heap: that of 256 processes can be mapped in one address space.
 const MOST: u64 = 256 << 30;
 
@@ -322,7 +359,7 @@ mod tests {
         assert!(zero && address.addr().get().is_multiple_of(1 << 16) && heap.holds(address.as_ptr()));
         assert_eq!(heap.len_of(address.as_ptr()), Some(25 * 4096));
         // SAFETY: inside the block.
-        unsafe { address.add(99_999).write_volatile(7) };
+        unsafe { address.as_ptr().wrapping_add(99_999).write_volatile(7) };
         let Place { handle, bytes } = *heap.place();
         let theirs = Sealed::open_to_read(&handle, bytes).unwrap();
         let offset = heap.offset_of(address.as_ptr(), 100_000).unwrap() as usize;

@@ -87,6 +87,10 @@ pub(crate) struct Run {
     /// (UNISONO_TIMEOUT)
     #[arg(long, value_parser = bound, value_name = "SECONDS")]
     pub(crate) timeout: Option<String>,
+    /// `shared` puts the programs' large blocks of memory where the other processes read them, by preloading
+    /// libunisono_heap.so: long messages are copied once (UNISONO_HEAP)
+    #[arg(long, value_parser = ["off", "shared"], value_name = "HEAP")]
+    pub(crate) heap: Option<String>,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     pub(crate) program: Vec<OsString>,

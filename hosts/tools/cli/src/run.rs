@@ -3,14 +3,48 @@
 use crate::args::Run;
 use crate::error::Failure;
 use crate::team;
+use std::env;
+use std::ffi::OsString;
+use std::path::PathBuf;
 use unisono_kernel::error::{Argument, Bound, Refusal};
+use unisono_posix::heap::{self, Setting};
 use unisono_posix::timeout::TIMEOUT;
+
+/// The library that puts programs' blocks into heaps that others read.
+const LIBRARY: &str = "libunisono_heap.so";
+/// The loader's list of libraries.
+const PRELOAD: &str = "LD_PRELOAD";
 
 pub(crate) fn run(args: Run) -> Result<(), Failure> {
     Refusal::check(Argument::Ranks, args.ranks.into(), Bound::AtLeast(1))?;
     let mut words = args.program.into_iter();
     let program = words.next().ok_or_else(|| Failure::Words("run: no program given".into()))?;
     let bound = args.timeout.map(|seconds| (TIMEOUT.into(), seconds.into()));
-    let env = args.memory.variables().into_iter().chain(bound).collect();
+    let mut env: Vec<_> = args.memory.variables().into_iter().chain(bound).collect();
+    let asked = args.heap.as_deref().and_then(Setting::from_name);
+    let asked = asked.map_or_else(Setting::from_env, |asked| Ok(Some(asked)))?;
+    if let Some(asked) = asked {
+        env.push((heap::VARIABLE.into(), asked.name().into()));
+    }
+    if asked == Some(Setting::Shared) {
+        env.push((PRELOAD.into(), preloaded()?));
+    }
     team::start(args.ranks, args.bind, program, words.collect(), env)
+}
+
+/// The list of libraries to preload, the heap's first. It lies next to this program, or where it is installed.
+fn preloaded() -> Result<OsString, Failure> {
+    let program = env::current_exe().map_err(|error| Failure::Words(format!("run: this program's path: {error}")))?;
+    let folder = program.parent().map(PathBuf::from).unwrap_or_default();
+    let places = [folder.join(LIBRARY), folder.join("../lib").join(LIBRARY)];
+    let Some(library) = places.iter().find(|place| place.exists()) else {
+        let [beside, installed] = places.map(|place| place.display().to_string());
+        return Err(Failure::Words(format!("run: {}=shared needs {beside} or {installed}", heap::VARIABLE)));
+    };
+    let mut all = OsString::from(library);
+    if let Some(before) = env::var_os(PRELOAD) {
+        all.push(":");
+        all.push(before);
+    }
+    Ok(all)
 }

@@ -480,6 +480,38 @@ fn run_starts_copies_and_passes_their_failure_on() {
     assert!(text(&output.stderr).contains("rank 1 ended with code 1"), "{}", text(&output.stderr));
 }
 
+/// By a copy of the program, next to which the library is or is not.
+#[test]
+fn run_preloads_the_library_that_lends() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("heap");
+    drop(std::fs::remove_dir_all(&folder));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let (program, library) = (folder.join("unisono"), folder.join("libunisono_heap.so"));
+    std::fs::copy(env!("CARGO_BIN_EXE_unisono"), &program).expect("a copy");
+    let run = |options: &[&str], env: &[(&str, &str)]| {
+        let words = ["--", "/bin/sh", "-c", "echo $UNISONO_HEAP $LD_PRELOAD"];
+        let mut command = Command::new(&program);
+        command.args(["run", "-n", "1"]).args(options).args(words).env_remove("UNISONO_HEAP").env_remove("LD_PRELOAD");
+        command.envs(env.iter().copied()).output().expect("it runs")
+    };
+    let shared = ["--heap", "shared"];
+    let output = run(&shared, &[]);
+    let said = text(&output.stderr);
+    assert!(!output.status.success() && said.contains(library.to_str().expect("a path")), "{said}");
+    // The loader says that it is no library, and goes on.
+    std::fs::write(&library, "").expect("a file");
+    let expected = format!("shared {}\n", library.display());
+    assert_eq!(text(&run(&shared, &[]).stdout), expected);
+    assert_eq!(text(&run(&[], &[("UNISONO_HEAP", "shared")]).stdout), expected);
+    let beside = run(&shared, &[("UNISONO_HEAP", "off"), ("LD_PRELOAD", "/lib/other.so")]);
+    assert_eq!(text(&beside.stdout), format!("shared {}:/lib/other.so\n", library.display()));
+    assert_eq!(text(&run(&["--heap", "off"], &[("UNISONO_HEAP", "shared")]).stdout), "off\n");
+    assert_eq!(text(&run(&[], &[]).stdout), "\n");
+    let wrong = run(&[], &[("UNISONO_HEAP", "yes")]);
+    let said = text(&wrong.stderr);
+    assert!(!wrong.status.success() && said.contains("UNISONO_HEAP is \"yes\", must be shared or off"), "{said}");
+}
+
 /// The ranks of a launcher: its children, in the order in which they were started.
 fn children(parent: u32) -> Vec<u32> {
     let parent_of = |pid: &u32| {
