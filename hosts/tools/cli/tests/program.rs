@@ -483,7 +483,7 @@ fn run_starts_copies_and_passes_their_failure_on() {
 /// By a copy of the program, next to which the library is or is not.
 #[test]
 fn run_preloads_the_library_that_lends() {
-    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("heap");
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("preloaded");
     drop(std::fs::remove_dir_all(&folder));
     std::fs::create_dir_all(&folder).expect("a folder");
     let (program, library) = (folder.join("unisono"), folder.join("libunisono_heap.so"));
