@@ -50,9 +50,12 @@ pub(crate) struct Run {
     /// Numbers of processes [default: 2,4,8]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(2..=1024))]
     pub(crate) ranks: Option<Vec<u32>>,
-    /// Message bytes; KiB and MiB as 8K, 4M [default: 8,1K,8K,64K,512K,4M; quick: 8,8K,512K]
+    /// Message bytes for window and rate; KiB and MiB as 8K, 4M [default: 8,1K,8K,64K,512K,4M; quick: 8,8K,512K]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_bytes)]
     pub(crate) bytes: Option<Vec<u64>>,
+    /// The same for osu and imb, whose buffers are warm [default: 24,104,3000,20000,200000,3000000; quick: 24,3000,200000]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_bytes)]
+    pub(crate) warm_bytes: Option<Vec<u64>>,
     /// Collectives [default: all]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PossibleValuesParser::new(COLLECTIVES), default_values = COLLECTIVES, hide_default_value = true)]
     pub(crate) collectives: Vec<String>,
@@ -120,6 +123,13 @@ impl Run {
         let quick = vec![8, 8 << 10, 512 << 10];
         let full = vec![8, 1 << 10, 8 << 10, 64 << 10, 512 << 10, 4 << 20];
         self.bytes.clone().unwrap_or(if self.quick { quick } else { full })
+    }
+
+    /// Sizes to which no library is tuned.
+    pub(crate) fn warm_bytes(&self) -> Vec<u64> {
+        let quick = vec![24, 3000, 200_000];
+        let full = vec![24, 104, 3000, 20_000, 200_000, 3_000_000];
+        self.warm_bytes.clone().unwrap_or(if self.quick { quick } else { full })
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A configuration's time in a cell is the median of its rounds' p50. The best peer is the one with
 //! the smallest time. The ratio is the median over rounds of ours ÷ the best peer's; so is the time ÷
-//! floor. A preload is not a peer: it is compared with the underlying MPI alone.
+//! floor. Each configuration of ours has such a ratio; a preload is compared with the underlying MPI, too.
 
 use crate::configuration::{ALL, OURS, is_peer, takes_over};
 use crate::floor;
@@ -39,6 +39,9 @@ pub(crate) struct Cell {
     /// The median over rounds of ours ÷ the best peer's.
     pub(crate) ratios: Vec<f64>,
     pub(crate) ratio: Option<f64>,
+    /// The same ratio of each configuration that runs the collective by Unisono.
+    #[serde(default)]
+    pub(crate) over_best: BTreeMap<String, f64>,
     pub(crate) floor_ns: Option<f64>,
     /// Ours ÷ the floor.
     pub(crate) over_floor: Option<f64>,
@@ -88,17 +91,25 @@ pub(crate) struct Losing {
     pub(crate) best_peer: String,
 }
 
-/// A view at a number of ranks.
+/// A configuration of ours in a view at a number of ranks.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Summary {
+    #[serde(default = "ours")]
+    pub(crate) configuration: String,
     pub(crate) view: String,
     pub(crate) ranks: u32,
     /// Cells with a ratio.
     pub(crate) compared: usize,
     /// Geometric means of the ratios.
+    #[serde(default)]
+    pub(crate) all: Option<f64>,
     pub(crate) rooted: Option<f64>,
     pub(crate) all_to_all: Option<f64>,
     pub(crate) losing: Vec<Losing>,
+}
+
+fn ours() -> String {
+    OURS.into()
 }
 
 /// A cell in which the underlying MPI is faster without the preload.
@@ -152,6 +163,10 @@ pub(crate) fn cells(samples: &[Sample], floors: &[Floor], cores: u32) -> Vec<Cel
             let best_peer = peers.min_by(|a, b| a.1.p50_ns.total_cmp(&b.1.p50_ns)).map(|(name, _)| name.clone());
             let ours = p50s(OURS);
             let ratios = best_peer.as_ref().map(|peer| pairwise(&ours, &p50s(peer))).unwrap_or_default();
+            let over_best = ALL.iter().filter(|c| c.runs(collective)).filter_map(|c| {
+                let ratio = median(pairwise(&p50s(c.name), &p50s(best_peer.as_ref()?)))?;
+                Some((c.name.to_owned(), ratio))
+            });
             let over_underlying = ALL.iter().filter(|_| takes_over(collective)).filter_map(|above| {
                 let underlying = above.preload?.underlying.iter().find(|name| group.contains_key(**name))?;
                 let ratio = median(pairwise(&p50s(above.name), &p50s(underlying)))?;
@@ -170,6 +185,7 @@ pub(crate) fn cells(samples: &[Sample], floors: &[Floor], cores: u32) -> Vec<Cel
                 ranks,
                 ratio: median(ratios.iter().copied()),
                 ratios,
+                over_best: over_best.collect(),
                 floor_ns: median(floors.values().copied()),
                 over_floor: median(pairwise(&ours, &floors)),
                 over_underlying: over_underlying.collect(),
@@ -229,23 +245,29 @@ pub(crate) fn preloads(cells: &[Cell]) -> Vec<Preloaded> {
     .collect()
 }
 
-/// One summary per view and number of ranks that has cells.
+/// One summary per configuration of ours, view and number of ranks that has ratios; of ours itself also without.
 pub(crate) fn summaries(cells: &[Cell]) -> Vec<Summary> {
-    let both = ranks(cells).into_iter().flat_map(|ranks| VIEWS.map(|view| (view, ranks)));
-    both.filter_map(|(view, ranks)| {
+    let names = ALL.iter().filter(|c| c.is_ours()).map(|c| c.name);
+    let each = ranks(cells).into_iter().flat_map(|ranks| VIEWS.map(|view| (view, ranks)));
+    let each = each.flat_map(|(view, ranks)| names.clone().map(move |name| (view, ranks, name)));
+    each.filter_map(|(view, ranks, name)| {
         let cells: Vec<&Cell> = cells.iter().filter(|cell| cell.ranks == ranks && view.has(cell)).collect();
+        let ratio = |cell: &Cell| cell.over_best.get(name).copied();
         let mean = |with_root: bool| {
             let kind = cells.iter().filter(|cell| rooted(&cell.collective) == with_root);
-            geometric_mean(kind.filter_map(|cell| cell.ratio))
+            geometric_mean(kind.filter_map(|cell| ratio(cell)))
         };
         let losing = |cell: &&Cell| {
-            let (ratio, best_peer) = (cell.ratio.filter(|&ratio| ratio > 1.0)?, cell.best_peer.clone()?);
+            let (ratio, best_peer) = (ratio(cell).filter(|&ratio| ratio > 1.0)?, cell.best_peer.clone()?);
             Some(Losing { collective: cell.collective.clone(), bytes: cell.bytes, ratio, best_peer })
         };
-        (!cells.is_empty()).then(|| Summary {
+        let compared = cells.iter().filter(|cell| ratio(cell).is_some()).count();
+        (compared > 0 || name == OURS && !cells.is_empty()).then(|| Summary {
+            configuration: name.into(),
             view: view.name.into(),
             ranks,
-            compared: cells.iter().filter(|cell| cell.ratio.is_some()).count(),
+            compared,
+            all: geometric_mean(cells.iter().filter_map(|cell| ratio(cell))),
             rooted: mean(true),
             all_to_all: mean(false),
             losing: cells.iter().filter_map(losing).collect(),
@@ -339,8 +361,14 @@ mod tests {
         assert_eq!(peers(&with).len(), 2);
         let scan = with.iter().find(|cell| cell.collective == "scan").unwrap();
         assert_eq!((&scan.best_peer, scan.over_underlying.len()), (&None, 0));
-        let told = |cells: &[Cell]| format!("{:?}", summaries(cells));
+        let told = |cells: &[Cell]| {
+            let ours = summaries(cells).into_iter().filter(|summary| summary.configuration == OURS);
+            format!("{:?}", ours.collect::<Vec<_>>())
+        };
         assert_eq!(told(&with), told(&without));
+        let above = summaries(&with).into_iter().find(|summary| summary.configuration == "ompi+unisono").unwrap();
+        assert_eq!((above.compared, above.losing.len()), (2, 1));
+        assert!((above.all.unwrap() - 2f64.sqrt()).abs() < 1e-12, "of 1/2 and 4");
 
         assert!(preloads(&without).is_empty());
         let [ompi, mpich] = &preloads(&with)[..] else { panic!("two preloads") };

@@ -1,7 +1,7 @@
 //! The configurations that are compared: a library with its best flags for the number of ranks.
 
 use crate::tools::{Library, Programs};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A library with flags.
@@ -13,6 +13,8 @@ pub(crate) struct Configuration {
     flags: &'static [&'static str],
     /// Our library that is preloaded under an MPI.
     pub(crate) preload: Option<Preload>,
+    /// The program's blocks lie in heaps that other ranks read (`libunisono_heap.so`).
+    heap: bool,
     /// Whether it takes part always, only where ranks outnumber cores, or never there.
     when: When,
 }
@@ -45,8 +47,9 @@ enum When {
 pub(crate) const OURS: &str = "unisono";
 
 /// All names, for the command line.
-pub(crate) const NAMES: [&str; 11] = [
+pub(crate) const NAMES: [&str; 14] = [
     OURS,
+    "unisono+heap",
     "ompi",
     "ompi-sm",
     "ompi5",
@@ -57,12 +60,18 @@ pub(crate) const NAMES: [&str; 11] = [
     "impi",
     "ompi+unisono",
     "mpich+unisono",
+    "ompi+heap",
+    "mpich+heap",
 ];
+
+/// The library that puts a program's blocks into a heap that other ranks read.
+const HEAP: &str = "libunisono_heap.so";
 
 /// All configurations, ours first. Stock MPICH never yields: where ranks outnumber cores it takes
 /// milliseconds a call, and its configuration with a yield is its best.
-pub(crate) const ALL: [Configuration; 11] = [
+pub(crate) const ALL: [Configuration; 14] = [
     PLAIN,
+    Configuration { name: "unisono+heap", title: "Unisono, blocks lent", heap: true, ..PLAIN },
     Configuration { name: "ompi", title: "Open MPI", library: Library::OpenMpi, ..PLAIN },
     Configuration {
         name: "ompi-sm",
@@ -90,21 +99,32 @@ pub(crate) const ALL: [Configuration; 11] = [
     // Its release_gather is the default; it never yields.
     Configuration { name: "mpich5", title: "MPICH 5", library: Library::Mpich5, when: When::Roomy, ..PLAIN },
     Configuration { name: "impi", title: "Intel MPI", library: Library::Intel, ..PLAIN },
+    UNDER_OPEN_MPI,
+    UNDER_MPICH,
     Configuration {
-        name: "ompi+unisono",
-        title: "Open MPI, Unisono preloaded",
-        library: Library::OpenMpi,
-        preload: Some(Preload { library: "libunisono_openmpi.so", underlying: &["ompi"] }),
-        ..PLAIN
+        name: "ompi+heap",
+        title: "Open MPI, Unisono preloaded, blocks lent",
+        heap: true,
+        ..UNDER_OPEN_MPI
     },
-    Configuration {
-        name: "mpich+unisono",
-        title: "MPICH, Unisono preloaded",
-        library: Library::Mpich,
-        preload: Some(Preload { library: "libunisono_mpich.so", underlying: &["mpich", "mpich-yield"] }),
-        ..PLAIN
-    },
+    Configuration { name: "mpich+heap", title: "MPICH, Unisono preloaded, blocks lent", heap: true, ..UNDER_MPICH },
 ];
+
+const UNDER_OPEN_MPI: Configuration = Configuration {
+    name: "ompi+unisono",
+    title: "Open MPI, Unisono preloaded",
+    library: Library::OpenMpi,
+    preload: Some(Preload { library: "libunisono_openmpi.so", underlying: &["ompi"] }),
+    ..PLAIN
+};
+
+const UNDER_MPICH: Configuration = Configuration {
+    name: "mpich+unisono",
+    title: "MPICH, Unisono preloaded",
+    library: Library::Mpich,
+    preload: Some(Preload { library: "libunisono_mpich.so", underlying: &["mpich", "mpich-yield"] }),
+    ..PLAIN
+};
 
 /// Unisono's configuration; the others are defined by what differs.
 const PLAIN: Configuration = Configuration {
@@ -113,15 +133,26 @@ const PLAIN: Configuration = Configuration {
     library: Library::Unisono,
     flags: &[],
     preload: None,
+    heap: false,
     when: When::Always,
 };
 
-/// Is a configuration of this name a peer, with which ours is compared? Ours and the preloads are not.
+/// Is a configuration of this name a peer, with which ours are compared?
 pub(crate) fn is_peer(name: &str) -> bool {
-    ALL.iter().any(|configuration| configuration.name == name && name != OURS && configuration.preload.is_none())
+    ALL.iter().any(|configuration| configuration.name == name && !configuration.is_ours())
 }
 
 impl Configuration {
+    /// Is it Unisono, by itself or preloaded?
+    pub(crate) fn is_ours(&self) -> bool {
+        self.library == Library::Unisono || self.preload.is_some()
+    }
+
+    /// Does it run this collective by Unisono?
+    pub(crate) fn runs(&self, collective: &str) -> bool {
+        self.is_ours() && (self.preload.is_none() || takes_over(collective))
+    }
+
     /// Does it take part where ranks outnumber cores, or where they do not?
     pub(crate) fn takes_part(&self, crowded: bool) -> bool {
         self.when == When::Always || (self.when == When::Crowded) == crowded
@@ -130,12 +161,21 @@ impl Configuration {
     /// The command that starts `ranks` ranks, without the program's arguments; or what is missing.
     pub(crate) fn command(&self, programs: &Programs, ranks: u32, crowded: bool) -> Result<Command, String> {
         let program = programs.of(self.library)?;
-        let preload = self.preload.map(|preload| programs.beside(preload.library)).transpose()?;
+        let libraries = self.preload.map(|preload| preload.library).into_iter().chain(self.heap.then_some(HEAP));
+        let libraries = libraries.map(|library| programs.beside(library)).collect::<Result<Vec<_>, _>>()?;
+        let list = |more: Option<&Path>| {
+            let all = libraries.iter().map(PathBuf::as_path).chain(more);
+            all.map(|library| library.to_string_lossy()).collect::<Vec<_>>().join(":")
+        };
         let n = ranks.to_string();
         let mut command = match self.library {
             Library::Unisono => {
                 let mut command = Command::new(programs.unisono());
-                command.args(["run", "-n", &n, "--"]);
+                command.args(["run", "-n", &n]);
+                if self.heap {
+                    command.args(["--heap", "shared"]);
+                }
+                command.arg("--");
                 command
             }
             Library::OpenMpi | Library::OpenMpi5 => {
@@ -152,8 +192,8 @@ impl Configuration {
                 } else {
                     command.args(["--bind-to", "core"]);
                 }
-                if let Some(preload) = preload {
-                    command.args(["-x", &format!("LD_PRELOAD={}", preload.display())]);
+                if !libraries.is_empty() {
+                    command.args(["-x", &format!("LD_PRELOAD={}", list(None))]);
                 }
                 command
             }
@@ -164,10 +204,8 @@ impl Configuration {
                     command.args(["-bind-to", "core"]);
                 }
                 let shim = crowded.then(|| programs.shim()).transpose()?;
-                let libraries: Vec<&Path> = preload.as_deref().into_iter().chain(shim).collect();
-                if !libraries.is_empty() {
-                    let list = libraries.iter().map(|library| library.to_string_lossy()).collect::<Vec<_>>().join(":");
-                    command.args(["-genv", "LD_PRELOAD", &list]);
+                if !libraries.is_empty() || crowded {
+                    command.args(["-genv", "LD_PRELOAD", &list(shim)]);
                 }
                 command
             }
@@ -199,8 +237,8 @@ mod tests {
     #[test]
     fn mpich_yields_where_ranks_outnumber_cores() {
         let taking = |crowded| ALL.iter().filter(move |c| c.takes_part(crowded)).map(|c| c.name).collect::<Vec<_>>();
-        let (peers, preloads) =
-            (["unisono", "ompi", "ompi-sm", "ompi5", "ompi5-sm"], ["ompi+unisono", "mpich+unisono"]);
+        let peers = ["unisono", "unisono+heap", "ompi", "ompi-sm", "ompi5", "ompi5-sm"];
+        let preloads = ["ompi+unisono", "mpich+unisono", "ompi+heap", "mpich+heap"];
         assert_eq!(taking(false), [&peers[..], &["mpich", "mpich5", "impi"], &preloads].concat());
         assert_eq!(taking(true), [&peers[..], &["mpich-yield", "impi"], &preloads].concat());
     }
@@ -210,7 +248,7 @@ mod tests {
         let peers: Vec<&str> = NAMES.into_iter().filter(|name| is_peer(name)).collect();
         assert_eq!(peers, ["ompi", "ompi-sm", "ompi5", "ompi5-sm", "mpich", "mpich-yield", "mpich5", "impi"]);
         let preloaded: Vec<_> = ALL.iter().filter_map(|c| Some((c, c.preload?))).collect();
-        assert_eq!(preloaded.len(), 2);
+        assert_eq!(preloaded.len(), 4);
         for (above, preload) in preloaded {
             for crowded in [false, true] {
                 let underlying = |c: &&Configuration| preload.underlying.contains(&c.name) && c.takes_part(crowded);
@@ -234,7 +272,7 @@ mod tests {
         };
         let missing = words("ompi+unisono", false).unwrap_err();
         assert!(missing.ends_with("libunisono_openmpi.so is missing"), "{missing}");
-        for library in ["libunisono_openmpi.so", "libunisono_mpich.so"] {
+        for library in ["libunisono_openmpi.so", "libunisono_mpich.so", HEAP] {
             std::fs::write(folder.join(library), "").unwrap();
         }
         for crowded in [false, true] {
@@ -242,6 +280,8 @@ mod tests {
             let more = plain.replace(" F/openmpi", " -x LD_PRELOAD=F/libunisono_openmpi.so F/openmpi");
             assert_ne!(plain, more);
             assert_eq!(words("ompi+unisono", crowded).unwrap(), more);
+            let heap = more.replace("openmpi.so ", "openmpi.so:F/libunisono_heap.so ");
+            assert_eq!(words("ompi+heap", crowded).unwrap(), heap);
         }
         assert_eq!(words("mpich", false).unwrap(), "-n 4 -bind-to core F/mpich");
         let roomy = "-n 4 -bind-to core -genv LD_PRELOAD F/libunisono_mpich.so F/mpich";
@@ -249,6 +289,10 @@ mod tests {
         assert_eq!(words("mpich-yield", true).unwrap(), "-n 4 -genv LD_PRELOAD F/yield.so F/mpich");
         let crowded = "-n 4 -genv LD_PRELOAD F/libunisono_mpich.so:F/yield.so F/mpich";
         assert_eq!(words("mpich+unisono", true).unwrap(), crowded);
+        let heap = crowded.replace("mpich.so:", "mpich.so:F/libunisono_heap.so:");
+        assert_eq!(words("mpich+heap", true).unwrap(), heap);
+        assert!(words("unisono", false).unwrap().starts_with("run -n 4 -- "));
+        assert!(words("unisono+heap", false).unwrap().starts_with("run -n 4 --heap shared -- "));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -7,6 +7,9 @@ use crate::table::{list, micros, quotient};
 use std::collections::BTreeSet;
 use std::fmt;
 
+/// A ratio that is not level.
+const CLEARLY: f64 = 1.05;
+
 /// Shows a report in Markdown.
 pub(crate) struct Digest<'r> {
     pub(crate) report: &'r Report,
@@ -27,17 +30,23 @@ impl fmt::Display for Digest<'_> {
             "{}, {}, {} cores, Linux {}, load {}; {} rounds.",
             machine.date, machine.processor, machine.cores, machine.kernel, machine.load, report.rounds
         )?;
-        writeln!(f, "\n| p | view | cells | rooted | all-to-all | losing |\n|---|---|---|---|---|---|")?;
+        let head = "| p | view | configuration | cells | mean | rooted | all-to-all | losing | above 1.05 |";
+        writeln!(f, "\n{head}\n|---|---|---|---|---|---|---|---|---|")?;
         report.summaries.iter().filter(|summary| summary.compared > 0).try_for_each(|summary| {
-            let Summary { view, ranks, compared, rooted, all_to_all, losing } = summary;
-            let (rooted, all_to_all, losing) = (quotient(*rooted), quotient(*all_to_all), losing.len());
-            writeln!(f, "| {ranks} | {view} | {compared} | {rooted} | {all_to_all} | {losing} |")
+            let Summary { configuration, view, ranks, compared, all, rooted, all_to_all, losing } = summary;
+            let means = [all, rooted, all_to_all].map(|mean| quotient(*mean)).join(" | ");
+            let (count, clearly) = (losing.len(), losing.iter().filter(|cell| cell.ratio > CLEARLY).count());
+            writeln!(f, "| {ranks} | {view} | {configuration} | {compared} | {means} | {count} | {clearly} |")
         })?;
-        writeln!(f, "\n## Cells that lose\n\n| p | view | cell | ratio | against |\n|---|---|---|---|---|")?;
-        for Summary { view, ranks, losing, .. } in &report.summaries {
-            for cell in losing {
-                let (name, size) = (&cell.collective, bytes(cell.bytes));
-                writeln!(f, "| {ranks} | {view} | {name} {size} | {:.2} | {} |", cell.ratio, cell.best_peer)?;
+        writeln!(f, "\n## Cells that lose\n\nCollective, size, ratio, best peer.\n")?;
+        writeln!(f, "| p | view | configuration | cells |\n|---|---|---|---|")?;
+        for Summary { configuration, view, ranks, losing, .. } in &report.summaries {
+            let cells = losing
+                .iter()
+                .map(|cell| format!("{} {} {:.2} {}", cell.collective, bytes(cell.bytes), cell.ratio, cell.best_peer));
+            let cells = cells.collect::<Vec<_>>().join("; ");
+            if !cells.is_empty() {
+                writeln!(f, "| {ranks} | {view} | {configuration} | {cells} |")?;
             }
         }
         if !report.preloads.is_empty() {

@@ -107,8 +107,9 @@ impl Report {
 
     /// One line that sums it up.
     pub(crate) fn verdict(&self) -> String {
-        let compared: usize = self.summaries.iter().map(|s| s.compared).sum();
-        let losing: usize = self.summaries.iter().map(|s| s.losing.len()).sum();
+        let ours = || self.summaries.iter().filter(|summary| summary.configuration == OURS);
+        let compared: usize = ours().map(|s| s.compared).sum();
+        let losing: usize = ours().map(|s| s.losing.len()).sum();
         let failed = if self.ours_failed() { "; Unisono FAILED, see above" } else { "" };
         format!(
             "bench: {compared} cells compared in {} rounds, {losing} slower than the best peer{failed}",

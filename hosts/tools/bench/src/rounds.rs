@@ -133,14 +133,15 @@ impl Runner {
         if !self.member.commands.contains(&shown) {
             self.member.commands.push(shown);
         }
-        let bytes: Vec<String> = args.bytes().iter().map(u64::to_string).collect();
+        let list = |bytes: Vec<u64>| bytes.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
         let numbers = [
             ("--budget-ms", args.budget()),
             ("--least", args.least),
             ("--repetitions", args.repetitions),
             ("--crowded", u32::from(crowded)),
         ];
-        command.args(["--collectives", &args.collectives.join(","), "--bytes", &bytes.join(",")]);
+        command.args(["--collectives", &args.collectives.join(",")]);
+        command.args(["--bytes", &list(args.bytes()), "--warm-bytes", &list(args.warm_bytes())]);
         command.args(["--methods", &args.methods.join(","), "--roots", &args.roots()]);
         for (name, number) in numbers {
             command.args([name, &number.to_string()]);

@@ -95,15 +95,11 @@ impl Table<'_> {
     }
 
     fn summary(&self, f: &mut fmt::Formatter<'_>, summary: &Summary) -> fmt::Result {
-        let Summary { view, ranks, compared, rooted, all_to_all, losing } = summary;
-        let means = (quotient(*rooted), quotient(*all_to_all));
-        writeln!(
-            f,
-            "{ranks} ranks, {view}: {compared} cells compared; geometric mean rooted {}, all-to-all {}; {} losing",
-            means.0,
-            means.1,
-            losing.len()
-        )?;
+        let Summary { configuration, view, ranks, compared, all, rooted, all_to_all, losing } = summary;
+        let [all, rooted, all_to_all] = [all, rooted, all_to_all].map(|mean| quotient(*mean));
+        let means = format!("geometric mean {all}, rooted {rooted}, all-to-all {all_to_all}");
+        let count = losing.len();
+        writeln!(f, "{configuration}, {ranks} ranks, {view}: {compared} cells compared; {means}; {count} losing")?;
         losing.iter().try_for_each(|cell| {
             let size = bytes(cell.bytes);
             writeln!(f, "  losing: {} {size} {:.2} against {}", cell.collective, cell.ratio, cell.best_peer)
