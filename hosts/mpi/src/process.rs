@@ -12,6 +12,7 @@ use crate::node;
 use crate::offer::{self, Offer, Owner, Reason, Words};
 use crate::say::{Cause, once};
 use crate::wait::{self, Patient, Progress, Waits};
+use core::fmt;
 use core::ptr::NonNull;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -323,7 +324,8 @@ impl Process {
             })
         };
         let peers = offer::owners(offers).map(peer).collect();
-        Box::new(Lenders::new(peers, heap::made(), self.lend_from))
+        let log = |words: fmt::Arguments<'_>| once(Cause::Copy, words);
+        Box::new(Lenders::new(peers, heap::made(), self.lend_from, Some(log)))
     }
 
     /// The table, if all ranks have the same. If not, rank 0 prints that, with `consequence`.

@@ -24,9 +24,11 @@ pub enum Cause {
     Punch,
     /// Memory for a communicator's handle.
     Handle,
+    /// Reading another process's memory.
+    Copy,
 }
 
-const CAUSES: usize = 7;
+const CAUSES: usize = 8;
 
 static SAID: [Word; CAUSES] = [const { Word::zero() }; CAUSES];
 

@@ -61,6 +61,9 @@ pub struct Options {
     /// on fresh memory (there the count of central barriers is zero). The same on every rank.
     #[doc(hidden)]
     pub begin: Base,
+    /// From which length on this rank's messages are lent that do not lie in its heap; ranks may differ in it. `None`: what
+    /// the environment says ([`lending::VARIABLE`]).
+    pub lend_from: Option<LendFrom>,
 }
 
 /// What every rank knows of every rank.
@@ -190,7 +193,7 @@ pub fn join_place(
     }
 
     let reached = reach(&processes, rank, &heaps);
-    let commons = Commons::new(rank, own, maps, descriptors.into(), reached, lend_from, waiting.yields);
+    let commons = Commons::new(rank, own, maps, descriptors.into(), reached, (lend_from, options.log), waiting.yields);
     let communicator = Place::world(commons.into(), segment.region(), layout, options.begin, timeout);
     Ok(Joined { communicator, segment, placement, placements, pages, waiting, liveness, peers })
 }
@@ -261,7 +264,7 @@ impl Greeting {
         let (pages, policy) = (options.pages.decide()?, options.policy.decide()?);
         let table = decisions()?.hash();
         let timeout = options.timeout.map_or_else(timeout::from_env, |bound| Ok(Some(bound)))?;
-        let lend_from = LendFrom::setting()?;
+        let lend_from = options.lend_from.map_or_else(LendFrom::setting, Ok)?;
         Ok(Self { layout, me, quota: cgroup::processors(), pages, policy, table, begin, timeout, lend_from })
     }
 

@@ -4,7 +4,7 @@ use super::announcements::Ring;
 use crate::arena::{Arena, WorldRank};
 use crate::heap;
 use crate::host::Host;
-use crate::lending::{LendFrom, Lenders, Peer};
+use crate::lending::{LendFrom, Lenders, Log, Peer};
 use crate::sealed::Map;
 use crate::watch::{Descriptors, Watch};
 use spin::relax::{RelaxStrategy, Spin, Yield};
@@ -26,6 +26,7 @@ pub(crate) struct Commons {
     /// How each process's memory is reached, by rank in the job.
     processes: Box<[Arc<Peer>]>,
     lend_from: LendFrom,
+    log: Option<Log>,
     yields: bool,
     own: Mutex<Own>,
 }
@@ -44,11 +45,11 @@ impl Commons {
         maps: Vec<Arc<Map>>,
         descriptors: Arc<Descriptors>,
         processes: Box<[Arc<Peer>]>,
-        lend_from: LendFrom,
+        (lend_from, log): (LendFrom, Option<Log>),
         yields: bool,
     ) -> Self {
         let own = Mutex::new(Own { arena, announcements: Ring::default() });
-        Self { me, maps, descriptors, processes, lend_from, yields, own }
+        Self { me, maps, descriptors, processes, lend_from, log, yields, own }
     }
 
     /// Locks the process's own arena. Code under the lock does not panic; if it did, the state would still be
@@ -70,7 +71,7 @@ impl Commons {
     /// The loans among these members.
     pub(super) fn lenders(&self, members: &Arc<[WorldRank]>) -> Arc<Lenders> {
         let peers = members.iter().filter_map(|member| self.processes.get(*member as usize)).cloned().collect();
-        Arc::new(Lenders::new(peers, heap::made(), self.lend_from))
+        Arc::new(Lenders::new(peers, heap::made(), self.lend_from, self.log))
     }
 
     /// What a rank of a communicator does while it waits.

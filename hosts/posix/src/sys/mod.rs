@@ -32,6 +32,11 @@ pub(crate) fn errno(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(Errno::IO.raw_os_error())
 }
 
+/// Is it the error of a call to a process that has ended?
+pub(crate) fn is_no_process(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::SRCH.raw_os_error())
+}
+
 /// The value of an environment variable; `None` if it is not set.
 ///
 /// # Errors

@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::args::{Bench, Check, Demo, Run, Topo};
+use crate::doctor::args::Doctor;
 use crate::explain::args::Explain;
 use crate::measure::args::Measure;
 use crate::model::args::Model;
@@ -36,9 +37,11 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Measure the algorithms; write a decision table, and what was measured
     Tune(Tune),
+    /// Say which ways of copying between processes work on this machine, why others do not, and what each costs
+    Doctor(Doctor),
     /// Measure the parameters of the papers' models, of a network or a queue; compare the models with measurements
     Measure(Measure),
-    /// A rank of `demo`, `bench`, `check`, `topo`, `tune` or `measure`, which the launcher starts
+    /// A rank of `demo`, `bench`, `check`, `topo`, `tune`, `doctor` or `measure`, which the launcher starts
     #[command(hide = true)]
     Worker,
 }

@@ -2,6 +2,7 @@
 
 use crate::args::{Bench, Check, Demo, Topo};
 use crate::check::random::programs::Programs;
+use crate::doctor::args::Doctor;
 use crate::measure::args::{Queue, Skew};
 use crate::tune::args::Work;
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) enum Job {
     Demo(Demo),
+    Doctor(Doctor),
     Bench(Bench),
     Check(Check),
     Programs(Programs),

@@ -8,6 +8,7 @@ mod check;
 mod command;
 mod decide;
 mod demo;
+mod doctor;
 mod error;
 mod explain;
 mod form;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         Command::Topo(args) => topo::run(args),
         Command::Model(args) => model::run(&args),
         Command::Sim(args) => sim::run(&args),
+        Command::Doctor(args) => doctor::run(args),
         Command::Explain(args) => explain::run(&args),
         Command::Tune(args) => tune::run(&args),
         Command::Measure(args) => measure::run(&args),

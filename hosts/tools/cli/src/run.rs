@@ -32,16 +32,21 @@ pub(crate) fn run(args: Run) -> Result<(), Failure> {
     team::start(args.ranks, args.bind, program, words.collect(), env)
 }
 
-/// The list of libraries to preload, the heap's first. It lies next to this program, or where it is installed.
-fn preloaded() -> Result<OsString, Failure> {
-    let program = env::current_exe().map_err(|error| Failure::Words(format!("run: this program's path: {error}")))?;
+/// The library that puts programs' blocks into heaps. It lies next to this program, or where it is installed.
+pub(crate) fn library() -> Result<PathBuf, Failure> {
+    let program = env::current_exe().map_err(|error| Failure::Words(format!("this program's path: {error}")))?;
     let folder = program.parent().map(PathBuf::from).unwrap_or_default();
     let places = [folder.join(LIBRARY), folder.join("../lib").join(LIBRARY)];
-    let Some(library) = places.iter().find(|place| place.exists()) else {
+    let found = places.iter().find(|place| place.exists()).cloned();
+    found.ok_or_else(|| {
         let [beside, installed] = places.map(|place| place.display().to_string());
-        return Err(Failure::Words(format!("run: {}=shared needs {beside} or {installed}", heap::VARIABLE)));
-    };
-    let mut all = OsString::from(library);
+        Failure::Words(format!("{}=shared needs {beside} or {installed}", heap::VARIABLE))
+    })
+}
+
+/// The list of libraries to preload, that one first.
+fn preloaded() -> Result<OsString, Failure> {
+    let mut all = OsString::from(library()?);
     if let Some(before) = env::var_os(PRELOAD) {
         all.push(":");
         all.push(before);

@@ -14,6 +14,7 @@ use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::region::{Base, Params};
 use unisono_posix::bootstrap::{Bootstrap, Launched};
 use unisono_posix::launch::{Launch, Outcome};
+use unisono_posix::lending::LendFrom;
 use unisono_posix::{Joined, Options};
 
 /// The job, in JSON.
@@ -68,7 +69,7 @@ impl Team {
     /// The team of a rank that [`launch`] has started, and its job.
     pub(crate) fn from_env() -> Result<(Self, Job), Failure> {
         let missing = || {
-            let commands = "`unisono demo`, `bench`, `check`, `topo`, `tune` or `measure`";
+            let commands = "`unisono demo`, `bench`, `check`, `topo`, `tune`, `doctor` or `measure`";
             Failure::Words(format!("worker: to be started by {commands}"))
         };
         let job = std::env::var(VARIABLE).map_err(|_| missing())?;
@@ -89,6 +90,11 @@ impl Team {
         self.join_from(params, None, Base::default())
     }
 
+    /// The same, where messages from this length on are lent.
+    pub(crate) fn join_lending(&mut self, params: Params, from: LendFrom) -> Result<Joined, Failure> {
+        self.join_with(params, Options { lend_from: Some(from), ..Options::default() })
+    }
+
     /// The same, with a bound on each wait, and with the counts from which its operations start.
     pub(crate) fn join_from(
         &mut self,
@@ -96,10 +102,14 @@ impl Team {
         timeout: Option<Duration>,
         begin: Base,
     ) -> Result<Joined, Failure> {
+        self.join_with(params, Options { timeout, begin, ..Options::default() })
+    }
+
+    fn join_with(&mut self, params: Params, options: Options) -> Result<Joined, Failure> {
         // If huge pages can't be had for the first segment, they can't for others: the line is printed once.
         let log = if self.joined { None } else { Some(say as fn(fmt::Arguments<'_>)) };
         self.joined = true;
-        let options = Options { log, timeout, begin, ..Options::default() };
+        let options = Options { log, ..options };
         Ok(unisono_posix::join(&mut self.bootstrap, |ranks| Params { ranks, ..params }, &options)?)
     }
 

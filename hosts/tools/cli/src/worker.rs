@@ -3,7 +3,7 @@
 use crate::error::Failure;
 use crate::job::Job;
 use crate::team::Team;
-use crate::{bench, check, demo, measure, topo, tune};
+use crate::{bench, check, demo, doctor, measure, topo, tune};
 
 /// Runs the rank's job.
 pub(crate) fn work() -> Result<(), Failure> {
@@ -11,6 +11,7 @@ pub(crate) fn work() -> Result<(), Failure> {
     let rank = team.rank();
     let answer = match job {
         Job::Demo(args) => demo::work(&mut team, &args),
+        Job::Doctor(args) => doctor::work(&mut team, &args),
         Job::Bench(args) => bench::work(&mut team, &args),
         Job::Check(args) => check::work(&mut team, &args),
         Job::Programs(args) => check::random::work(&mut team, &args),

@@ -15,6 +15,7 @@ use std::fmt::{self, Write as _};
 use std::path::Path;
 use unisono_kernel::table::{Ask, BUILT_IN, Choice, Chosen, Over, Rule, Site, select};
 use unisono_posix::decisions::{Decisions, TABLE, decisions};
+use unisono_posix::lending::{self, Cell, LEAST, LendFrom, Measured};
 use unisono_table::Line;
 
 /// The most bytes of all simulated ranks' buffers together: with more, a prediction would take minutes.
@@ -60,10 +61,42 @@ pub(crate) fn run(args: &Explain) -> Result<(), Failure> {
             write!(text, "{}", Section { args, over, rows })?;
         }
     }
+    if !args.json {
+        copies(&mut text, args)?;
+    }
     if !args.json && costs.is_none() {
         writeln!(text, "measured: nothing; `unisono tune` measures")?;
     }
     out!("{text}")?;
+    Ok(())
+}
+
+/// By which way the bytes are copied between processes, and what `unisono doctor --keep` has measured of that.
+fn copies(text: &mut String, args: &Explain) -> Result<(), Failure> {
+    let from = LendFrom::setting()?.least();
+    let way = match from {
+        Some(from) if args.bytes >= from as u64 => "one copy, by process_vm_readv",
+        _ => "two copies, through the segment",
+    };
+    let setting = from.map_or("off".into(), |from| from.to_string());
+    writeln!(
+        text,
+        "copies between processes: {way} ({} is {setting} here); one copy from {LEAST} B on in lent memory",
+        lending::VARIABLE
+    )?;
+    let measured = Measured::here();
+    let cell = measured.as_ref().and_then(|measured| measured.nearest(&decide::name(args.collective), args.bytes));
+    match cell {
+        Some(Cell { bytes, segment_ns, across_ns, lent_ns, .. }) => {
+            let [two, lent] = [segment_ns, lent_ns].map(|ns| format!("{:.2}", ns / 1e3));
+            let across = across_ns.map_or("not possible".into(), |ns| format!("{:.2}", ns / 1e3));
+            writeln!(
+                text,
+                "  measured at {bytes} B, 2 ranks, µs: two copies {two}, process_vm_readv {across}, lent memory {lent}"
+            )?;
+        }
+        None => writeln!(text, "  measured: nothing; `unisono doctor --keep` measures")?,
+    }
     Ok(())
 }
 

@@ -7,13 +7,18 @@
 //!
 //! The kernel may forbid way 1: between users, under Yama's `ptrace_scope`, in containers without CAP_SYS_PTRACE, by
 //! seccomp. Nothing is probed in advance: the first read of a message shows it, and the message goes through the segment
-//! then (the kernel's `shm::engine::loans`). A rank that could not read once does not try again, and a rank whose
+//! then (the kernel's `shm::engine::loans`). A rank that could not read once says so and does not try again, and a rank whose
 //! loans were refused lends more and more rarely.
+
+mod measured;
+
+pub use measured::{Cell, Measured, read};
 
 use crate::error::PosixError;
 use crate::heap::{Heap, Place};
 use crate::sealed::{Map, Sealed};
 use crate::sys;
+use core::fmt;
 use core::num::NonZeroU64;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -31,7 +36,7 @@ const ADDRESS: NonZeroU64 = NonZeroU64::MIN;
 const HEAP: NonZeroU64 = NonZeroU64::MIN.saturating_add(1);
 
 /// Bytes of the shortest message that is lent in a heap; a smaller bound was not tried (docs/explanation/parameters.md).
-const LEAST: usize = 4096;
+pub const LEAST: usize = 4096;
 
 /// The length of messages from which on they are lent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,18 +46,34 @@ impl LendFrom {
     /// No message is lent.
     pub const OFF: Self = Self(usize::MAX);
 
-    /// What the [variable](VARIABLE) says: a number of bytes, or `off`.
+    /// From `bytes` on.
+    pub const fn bytes(bytes: usize) -> Self {
+        Self(bytes)
+    }
+
+    /// What the [variable](VARIABLE) says: a number of bytes, `off`, or `auto`, which is the default: what was
+    /// [measured](Measured) on this machine, and off where nothing was.
     ///
     /// # Errors
     /// It says something else.
     pub fn setting() -> Result<Self, PosixError> {
         let read = |value: &str| match value {
-            "off" => Some(usize::MAX),
-            bytes => bytes.parse().ok().filter(|bytes| *bytes > 0),
+            "auto" => Some(None),
+            "off" => Some(Some(Self::OFF)),
+            bytes => Some(Some(Self(bytes.parse().ok().filter(|bytes| *bytes > 0)?))),
         };
-        Ok(Self(sys::setting(VARIABLE, "off, or a number of bytes above 0", read)?.unwrap_or(usize::MAX)))
+        let asked = sys::setting(VARIABLE, "auto, off, or a number of bytes above 0", read)?.flatten();
+        Ok(asked.unwrap_or_else(|| Measured::here().and_then(|measured| measured.from).map_or(Self::OFF, Self)))
+    }
+
+    /// The bytes of the shortest message that is lent; `None`: none is.
+    pub fn least(self) -> Option<usize> {
+        (self != Self::OFF).then_some(self.0)
     }
 }
+
+/// Where a line is printed that says what the system refused.
+pub type Log = fn(fmt::Arguments<'_>);
 
 /// How the memory of one process is reached from this one.
 #[derive(Debug)]
@@ -89,6 +110,7 @@ pub struct Lenders {
     /// This process's heap.
     heap: Option<&'static Heap>,
     from: LendFrom,
+    log: Option<Log>,
     /// A read has failed: this process does not try again.
     fails: AtomicBool,
     /// Loans in a row that were refused.
@@ -98,10 +120,10 @@ pub struct Lenders {
 }
 
 impl Lenders {
-    /// Of these members, by rank; `heap` is this process's.
-    pub const fn new(peers: Box<[Arc<Peer>]>, heap: Option<&'static Heap>, from: LendFrom) -> Self {
+    /// Of these members, by rank; `heap` is this process's. `log` prints a line when memory can't be read.
+    pub const fn new(peers: Box<[Arc<Peer>]>, heap: Option<&'static Heap>, from: LendFrom, log: Option<Log>) -> Self {
         let (fails, refused, pause) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
-        Self { peers, heap, from, fails, refused, pause }
+        Self { peers, heap, from, log, fails, refused, pause }
     }
 }
 
@@ -153,8 +175,19 @@ unsafe impl unisono_shm::Lenders for Lenders {
             // SAFETY: the rest of `dst`, by the caller's promise.
             match unsafe { sys::read_process(process, at, dst.ptr().wrapping_add(done), dst.len() - done) } {
                 Ok(read @ 1..) => done += read,
-                Ok(0) | Err(_) => {
-                    self.fails.store(true, Relaxed);
+                refused => {
+                    let first = !self.fails.swap(true, Relaxed);
+                    // Of a process that has ended other lines tell.
+                    let ended = refused.as_ref().is_err_and(sys::is_no_process);
+                    if first
+                        && !ended
+                        && let Some(log) = self.log
+                    {
+                        let why = refused.err().map_or_else(|| "the memory ends".into(), |error| error.to_string());
+                        log(format_args!(
+                            "process {process}'s memory can't be read ({why}): messages go through the segment"
+                        ));
+                    }
                     return Err(Unreadable { changed: false });
                 }
             }

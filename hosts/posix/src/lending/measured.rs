@@ -1,0 +1,204 @@
+//! What copies cost on this machine, as `unisono doctor --keep` has measured them: a file in the user's cache.
+//!
+//! ```text
+//! unisono copies 1
+//! from 65536                             the length from which messages are lent; or: from off
+//! alltoall 200000 21500 15200 9800       collective, bytes; nanoseconds through the segment, by process_vm_readv, where it lies
+//! ```
+//! Its name has a hash of the processor's name and the number of PUs, so that machines which share a home directory do
+//! not take each other's.
+
+use crate::sys;
+use std::fmt::Write;
+use std::io;
+use std::path::PathBuf;
+
+const HEAD: &str = "unisono copies 1";
+
+/// The nanoseconds of a collective by each way to copy, between two ranks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// The collective's name.
+    pub collective: String,
+    /// Its bytes, as `unisono bench` counts them.
+    pub bytes: u64,
+    /// Through the segment: two copies.
+    pub segment_ns: f64,
+    /// By `process_vm_readv`: one copy; `None` where that is forbidden.
+    pub across_ns: Option<f64>,
+    /// Read where it lies: one copy.
+    pub lent_ns: f64,
+}
+
+/// What was measured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Measured {
+    /// The length from which messages are lent that do not lie in a heap; `None`: none is.
+    pub from: Option<usize>,
+    /// What that follows from.
+    pub cells: Vec<Cell>,
+}
+
+/// A single copy must take less than this part of two copies' time: what differs less may be another way round in the
+/// next minute.
+const CLEARLY: f64 = 0.9;
+
+impl Measured {
+    /// The length follows from the cells: the shortest from which on, at each length, the geometric mean over the
+    /// collectives says that a single copy is clearly faster.
+    pub fn new(cells: Vec<Cell>) -> Self {
+        let mut lengths: Vec<u64> = cells.iter().map(|cell| cell.bytes).collect();
+        lengths.sort_unstable();
+        lengths.dedup();
+        let wins = |bytes: &u64| {
+            let at = cells.iter().filter(|cell| cell.bytes == *bytes);
+            let logs: Option<Vec<f64>> = at.map(|cell| Some((cell.across_ns? / cell.segment_ns).ln())).collect();
+            logs.is_some_and(|logs| logs.iter().sum::<f64>() < CLEARLY.ln() * logs.len() as f64)
+        };
+        let from = lengths.iter().rev().take_while(|bytes| wins(bytes)).last().map(|bytes| *bytes as usize);
+        Self { from, cells }
+    }
+
+    /// The file of this machine; `None`: neither XDG_CACHE_HOME nor HOME is set.
+    pub fn path() -> Option<PathBuf> {
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")))?;
+        let processors = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let name = processors.lines().find(|line| line.starts_with("model name")).unwrap_or_default();
+        let pus = processors.lines().filter(|line| line.starts_with("processor")).count() as u64;
+        let hash = name
+            .bytes()
+            .map(u64::from)
+            .chain([pus])
+            .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ byte).wrapping_mul(0x0000_0100_0000_01b3));
+        Some(cache.join("unisono").join(format!("copies-{hash:016x}")))
+    }
+
+    /// What the file of this machine says; `None`: there is none, or it can't be read.
+    pub fn here() -> Option<Self> {
+        Self::parse(&std::fs::read_to_string(Self::path()?).ok()?)
+    }
+
+    /// Writes the file of this machine.
+    ///
+    /// # Errors
+    /// There is no folder for it, or it can't be written.
+    pub fn keep(&self) -> io::Result<PathBuf> {
+        let missing = || io::Error::new(io::ErrorKind::NotFound, "neither XDG_CACHE_HOME nor HOME is set");
+        let path = Self::path().ok_or_else(missing)?;
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        // Processes that start now read the old file or the new one.
+        let new = path.with_extension(std::process::id().to_string());
+        std::fs::write(&new, self.text())?;
+        std::fs::rename(&new, &path)?;
+        Ok(path)
+    }
+
+    fn text(&self) -> String {
+        let number = |value: Option<String>| value.unwrap_or_else(|| "off".into());
+        let mut text = format!("{HEAD}\nfrom {}\n", number(self.from.map(|from| from.to_string())));
+        for Cell { collective, bytes, segment_ns, across_ns, lent_ns } in &self.cells {
+            let across = number(across_ns.map(|ns| format!("{ns:.0}")));
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "{collective} {bytes} {segment_ns:.0} {across} {lent_ns:.0}");
+        }
+        text
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines();
+        lines.next().filter(|line| *line == HEAD)?;
+        let from = match lines.next()?.strip_prefix("from ")? {
+            "off" => None,
+            bytes => Some(bytes.parse().ok().filter(|bytes| *bytes > 0)?),
+        };
+        let cell = |line: &str| {
+            let words: Vec<&str> = line.split(' ').collect();
+            let &[collective, bytes, segment, across, lent] = words.as_slice() else { return None };
+            let time = |word: &str| word.parse().ok().filter(|ns: &f64| ns.is_finite() && *ns > 0.0);
+            Some(Cell {
+                collective: collective.into(),
+                bytes: bytes.parse().ok()?,
+                segment_ns: time(segment)?,
+                across_ns: if across == "off" { None } else { Some(time(across)?) },
+                lent_ns: time(lent)?,
+            })
+        };
+        Some(Self { from, cells: lines.map(cell).collect::<Option<_>>()? })
+    }
+
+    /// The cell of a collective whose length is nearest.
+    pub fn nearest(&self, collective: &str, bytes: u64) -> Option<&Cell> {
+        let of = self.cells.iter().filter(|cell| cell.collective == collective);
+        of.min_by_key(|cell| cell.bytes.max(bytes) / cell.bytes.min(bytes).max(1))
+    }
+}
+
+/// Reads `to.len()` bytes at an address of another process's memory, as a message that is lent is read.
+///
+/// # Errors
+/// The kernel forbids it, or has no such call; not all bytes are there.
+pub fn read(process: u32, address: u64, to: &mut [u8]) -> io::Result<()> {
+    // SAFETY: the slice is exclusive.
+    let read = unsafe { sys::read_process(process, address, to.as_mut_ptr(), to.len()) }?;
+    if read == to.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(collective: &str, bytes: u64, segment_ns: f64, across_ns: Option<f64>) -> Cell {
+        Cell { collective: collective.into(), bytes, segment_ns, across_ns, lent_ns: 5.0 }
+    }
+
+    #[test]
+    fn a_length_counts_if_all_longer_ones_win() {
+        let of = |ratios: &[(u64, f64)]| {
+            let cells = ratios.iter().map(|(bytes, ratio)| cell("bcast", *bytes, 100.0, Some(100.0 * ratio)));
+            Measured::new(cells.collect()).from
+        };
+        assert_eq!(of(&[(1000, 0.5), (2000, 0.95), (4000, 0.8), (8000, 0.5)]), Some(4000));
+        assert_eq!(of(&[(1000, 0.5), (2000, 0.5)]), Some(1000));
+        assert_eq!(of(&[(1000, 0.5), (2000, 0.95)]), None);
+        assert_eq!(of(&[]), None);
+        // Over collectives the geometric mean counts, and one that can't be read forbids all.
+        let mixed = |across| Measured::new(vec![cell("a", 8, 100.0, Some(40.0)), cell("b", 8, 100.0, across)]).from;
+        assert_eq!((mixed(Some(180.0)), mixed(Some(220.0)), mixed(None)), (Some(8), None, None));
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_nothing_else() {
+        let cells = vec![cell("alltoall", 200_000, 21_500.0, Some(15_200.0)), cell("bcast", 8, 70.0, None)];
+        for from in [None, Some(65_536)] {
+            let measured = Measured { from, cells: cells.clone() };
+            assert_eq!(Measured::parse(&measured.text()), Some(measured));
+        }
+        for wrong in ["", "unisono copies 2\nfrom off\n", "unisono copies 1\nfrom 0\n", "unisono copies 1\n"] {
+            assert_eq!(Measured::parse(wrong), None, "{wrong}");
+        }
+        for line in
+            ["alltoall 8 1 2", "alltoall 8 1 2 3 4", "alltoall x 1 2 3", "alltoall 8 -1 2 3", "alltoall 8 inf 2 3"]
+        {
+            assert_eq!(Measured::parse(&format!("{HEAD}\nfrom off\n{line}\n")), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_length_is_found() {
+        let measured = Measured::new([1000, 10_000, 100_000].map(|bytes| cell("bcast", bytes, 9.0, None)).into());
+        let near = |bytes| measured.nearest("bcast", bytes).map(|cell| cell.bytes);
+        assert_eq!([1, 3000, 12_000, 1 << 40].map(near), [Some(1000), Some(1000), Some(10_000), Some(100_000)]);
+        assert_eq!(measured.nearest("scan", 8), None);
+    }
+
+    #[test]
+    fn memory_of_a_process_is_read() {
+        let (from, mut to) = ([1u8, 2, 3], [0u8; 3]);
+        read(std::process::id(), from.as_ptr().expose_provenance() as u64, &mut to).unwrap();
+        assert_eq!(to, from);
+        assert!(read(std::process::id(), 8, &mut to).is_err() && read(0x7fff_fff0, 8, &mut to).is_err());
+    }
+}

@@ -1,0 +1,39 @@
+//! The command line of `unisono doctor`.
+
+use crate::args::{BindTo, Collective, parse_bytes};
+use serde::{Deserialize, Serialize};
+
+/// Says which ways of copying between processes work on this machine, why others do not, and what each costs
+#[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
+pub(crate) struct Doctor {
+    /// Collectives whose copies are timed, between two processes with warm buffers
+    #[arg(
+        long, value_enum, value_delimiter = ',', value_name = "LIST",
+        default_values = ["bcast", "scatter", "gather", "allgather", "alltoall", "reduce", "allreduce"]
+    )]
+    pub(crate) collectives: Vec<Collective>,
+    /// Message bytes, multiples of 8; KiB and MiB as 8K, 4M
+    #[arg(
+        long, value_delimiter = ',', value_parser = parse_bytes, value_name = "LIST",
+        default_values = ["8K", "20000", "64K", "200000", "512K", "3000000"]
+    )]
+    pub(crate) bytes: Vec<u64>,
+    /// Seconds that measuring may take, roughly
+    #[arg(long, default_value_t = 3.0, value_parser = parse_seconds, value_name = "S")]
+    pub(crate) seconds: f64,
+    /// Keep what was measured in the user's cache: UNISONO_SINGLE_COPY=auto, the default, goes by it, and `unisono explain`
+    /// shows it
+    #[arg(long)]
+    pub(crate) keep: bool,
+    /// Where to bind the processes
+    #[arg(long, value_enum, default_value_t = BindTo::Core)]
+    pub(crate) bind: BindTo,
+    /// One JSON object per way, and one per timed collective and length
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds: &f64| (0.01..=3600.0).contains(seconds));
+    seconds.ok_or_else(|| "must be seconds, 0.01 to 3600".into())
+}

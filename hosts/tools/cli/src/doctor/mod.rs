@@ -1,0 +1,247 @@
+//! `unisono doctor`: which ways of copying between processes work on this machine, why others do not, and what each costs.
+
+pub(crate) mod args;
+
+use crate::bench::{Contender, Plan, Subject, rate_times};
+use crate::error::Failure;
+use crate::form::Form;
+use crate::job::Job;
+use crate::out::outln;
+use crate::run;
+use crate::team::{self, Team};
+use args::Doctor;
+use serde::{Deserialize, Serialize};
+use std::fs::read_to_string;
+use unisono_kernel::region::Params;
+use unisono_model::stats::Median;
+use unisono_posix::lending::{self, Cell, LendFrom, Measured};
+use unisono_posix::sealed::{Handle, Sealed};
+use unisono_posix::{Allocation, Joined, heap, pages};
+
+/// Two processes: what is between them is between any two.
+const RANKS: u32 = 2;
+
+/// A way, and whether it works.
+#[derive(Debug, Serialize)]
+struct Way {
+    way: &'static str,
+    works: bool,
+    /// Why not, or what is to be known.
+    note: String,
+}
+
+impl Way {
+    fn of(way: &'static str, result: Result<String, String>) -> Self {
+        let works = result.is_ok();
+        let (Ok(note) | Err(note)) = result;
+        Self { way, works, note }
+    }
+}
+
+/// The nanoseconds of a collective by each way; a line of JSON.
+#[derive(Debug, Serialize)]
+struct Times<'m> {
+    collective: &'m str,
+    bytes: u64,
+    segment_ns: f64,
+    across_ns: Option<f64>,
+    lent_ns: f64,
+}
+
+pub(crate) fn run(args: Doctor) -> Result<(), Failure> {
+    team::launch(RANKS, args.bind, Vec::new(), &Job::Doctor(args))
+}
+
+/// A place in this process's memory, for the other one to read.
+#[derive(Debug, Deserialize, Serialize)]
+struct Exhibit {
+    pid: u32,
+    address: u64,
+    fd: i32,
+    device: u64,
+    inode: u64,
+    heap: u64,
+    offset: u64,
+}
+
+/// What the exhibit holds.
+const TEXT: &[u8; 16] = b"read where it is";
+
+/// A rank of `unisono doctor`.
+pub(crate) fn work(team: &mut Team, args: &Doctor) -> Result<(), Failure> {
+    let mut joined = team.join(Params::new(RANKS))?;
+    let mut across = team.join_lending(Params::new(RANKS), LendFrom::bytes(1))?;
+    let (heap, by_call) = (reads_heap(team)?, reads_process(team)?);
+    let readable = by_call.is_ok();
+    let ways = [
+        Way::of("shared memory: a sealed memfd", Ok(format!("{}; {}", joined.pages, pages::offer()))),
+        Way::of("death of a process is seen", Ok(joined.liveness.to_string())),
+        Way::of("lent memory: the other's heap, mapped to be read", heap),
+        Way::of("the program's own blocks in that heap", library()),
+        Way::of("single copy: process_vm_readv", by_call),
+    ];
+    let cells = measure(team, args, &mut joined, &mut across, readable)?;
+    if team.rank() != 0 {
+        return Ok(());
+    }
+    let measured = Measured::new(cells);
+    if args.json {
+        ways.iter().try_for_each(|way| outln!("{}", serde_json::to_string(way)?))?;
+        for Cell { collective, bytes, segment_ns, across_ns, lent_ns } in &measured.cells {
+            let (bytes, segment_ns, across_ns, lent_ns) = (*bytes, *segment_ns, *across_ns, *lent_ns);
+            outln!("{}", serde_json::to_string(&Times { collective, bytes, segment_ns, across_ns, lent_ns })?)?;
+        }
+    } else {
+        show(&ways, &measured)?;
+    }
+    if args.keep {
+        let path = measured.keep().map_err(|error| Failure::Words(format!("doctor: {error}")))?;
+        if !args.json {
+            outln!("kept in {}", path.display())?;
+        }
+    }
+    Ok(())
+}
+
+fn show(ways: &[Way], measured: &Measured) -> Result<(), Failure> {
+    for Way { way, works, note } in ways {
+        outln!("{:<4} {way}: {note}", if *works { "yes" } else { "no" })?;
+    }
+    outln!(
+        "\n{RANKS} processes, warm buffers, back to back, µs: two copies through the segment; process_vm_readv; lent memory"
+    )?;
+    outln!(
+        "{:<14}{:>10}{:>11}{:>11}{:>11}{:>13}{:>13}",
+        "collective",
+        "bytes",
+        "two",
+        "readv",
+        "lent",
+        "readv ÷ two",
+        "lent ÷ two"
+    )?;
+    let us = |ns: Option<f64>| ns.map_or("-".into(), |ns| format!("{:.2}", ns / 1e3));
+    for Cell { collective, bytes, segment_ns, across_ns, lent_ns } in &measured.cells {
+        let ratio = |ns: Option<f64>| ns.map_or("-".into(), |ns| format!("{:.2}", ns / segment_ns));
+        let times = [Some(*segment_ns), *across_ns, Some(*lent_ns)].map(us);
+        let [two, readv, lent] = &times;
+        let (by_readv, by_lent) = (ratio(*across_ns), ratio(Some(*lent_ns)));
+        outln!("{collective:<14}{bytes:>10}{two:>11}{readv:>11}{lent:>11}{by_readv:>13}{by_lent:>13}")?;
+    }
+    match measured.from {
+        Some(from) => {
+            outln!("{}={from}: from there on, one copy is clearly faster over these collectives", lending::VARIABLE)
+        }
+        None => outln!("{}=off: one copy by process_vm_readv is not clearly faster here", lending::VARIABLE),
+    }
+}
+
+/// Can each process read the other's heap? The answer of the one that can't, or this one's.
+fn reads_heap(team: &mut Team) -> Result<Result<String, String>, Failure> {
+    let allocation = Allocation::new(TEXT.len())?;
+    let memory = allocation.buf();
+    // SAFETY: this value's, as long as it lives, and no other process writes it.
+    unsafe { std::slice::from_raw_parts_mut(memory.ptr(), memory.len()) }.copy_from_slice(TEXT);
+    let heap = heap::of_process()?;
+    let Handle { pid, fd, device, inode } = heap.place().handle;
+    let offset = heap.offset_of(memory.ptr(), memory.len()).unwrap_or(0);
+    let mine = Exhibit { pid, address: 0, fd, device, inode, heap: heap.place().bytes, offset };
+    let all = team.gather(&mine)?;
+    let other = other(team, &all)?;
+    let handle = Handle { pid: other.pid, fd: other.fd, device: other.device, inode: other.inode };
+    let read = Sealed::open_to_read(&handle, other.heap).map_err(|error| error.to_string()).and_then(|map| {
+        let place = map.base().wrapping_add(other.offset as usize).cast::<[u8; 16]>();
+        let inside = other.offset + TEXT.len() as u64 <= map.bytes();
+        // SAFETY: inside the map; the owner has written it before the exchange, and does not write it now.
+        let found = inside.then(|| unsafe { place.read_volatile() });
+        if found == Some(*TEXT) { Ok(()) } else { Err("the other's data is not there".into()) }
+    });
+    let all = team.gather(&read)?;
+    drop(allocation);
+    let gib = heap.place().bytes >> 30;
+    Ok(all
+        .into_iter()
+        .collect::<Result<Vec<()>, _>>()
+        .map(|_| format!("a heap of {gib} GiB of addresses; pages as they are used")))
+}
+
+/// The same for memory of its own, by a system call.
+fn reads_process(team: &mut Team) -> Result<Result<String, String>, Failure> {
+    let memory = *TEXT;
+    let address = std::hint::black_box(memory.as_ptr()).expose_provenance() as u64;
+    let mine = Exhibit { pid: std::process::id(), address, fd: 0, device: 0, inode: 0, heap: 0, offset: 0 };
+    let all = team.gather(&mine)?;
+    let other = other(team, &all)?;
+    let mut found = [0; TEXT.len()];
+    let read = lending::read(other.pid, other.address, &mut found).map_err(|error| error.to_string());
+    let read = read.and_then(|()| if found == *TEXT { Ok(()) } else { Err("the other's data is not there".into()) });
+    let all = team.gather(&read)?;
+    std::hint::black_box(&memory);
+    let settings = settings();
+    let result = all.into_iter().collect::<Result<Vec<()>, String>>();
+    Ok(result.map(|_| settings.clone()).map_err(|why| format!("{why}; {settings}")))
+}
+
+fn other<'a>(team: &Team, all: &'a [Exhibit]) -> Result<&'a Exhibit, Failure> {
+    all.get(1 - team.rank() as usize % 2).ok_or_else(|| Failure::Words("doctor: two ranks are needed".into()))
+}
+
+/// The kernel's settings that allow or forbid reading another process.
+fn settings() -> String {
+    let scope = read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok();
+    let scope = scope.map_or("no Yama".into(), |scope| format!("Yama's ptrace_scope is {}", scope.trim()));
+    let status = read_to_string("/proc/self/status").unwrap_or_default();
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map_or("?", str::trim);
+    let seccomp = field("Seccomp:");
+    let traces = u64::from_str_radix(field("CapEff:"), 16).is_ok_and(|capabilities| capabilities >> 19 & 1 == 1);
+    format!("{scope}; seccomp mode {seccomp}; CAP_SYS_PTRACE {}", if traces { "held" } else { "not held" })
+}
+
+/// Is the library there that puts programs' blocks into the heap?
+fn library() -> Result<String, String> {
+    let found = run::library().map_err(|failure| failure.to_string())?;
+    Ok(format!("{} (`unisono run --heap shared`, or LD_PRELOAD)", found.display()))
+}
+
+/// Times each collective and length by the three ways, in turn.
+fn measure(
+    team: &mut Team,
+    args: &Doctor,
+    two: &mut Joined,
+    across: &mut Joined,
+    readable: bool,
+) -> Result<Vec<Cell>, Failure> {
+    const PASSES: usize = 3;
+    let cells: Vec<_> =
+        args.collectives.iter().flat_map(|one| args.bytes.iter().map(move |bytes| (*one, *bytes))).collect();
+    let budget = args.seconds * 1e9 / (3 * PASSES * cells.len().max(1)) as f64;
+    let mut found = Vec::new();
+    for (collective, bytes) in cells {
+        let subject = Subject::by_name(collective, "auto", bytes, RANKS)?.into_iter().next();
+        let subject = subject.ok_or_else(|| Failure::Words(format!("doctor: {collective:?} can't be timed")))?;
+        let mut by_segment = [Contender::join(team, two, subject.clone(), Form::Blocking)?];
+        let mut by_call = [Contender::join(team, across, subject.clone(), Form::Blocking)?];
+        let mut times = [const { Vec::new() }; 3];
+        for _ in 0..PASSES {
+            for (way, times) in times.iter_mut().enumerate().filter(|(way, _)| *way != 1 || readable) {
+                let plan = Plan { iterations: None, warm: true, lent: way == 2, budget };
+                let more = match way {
+                    1 => rate_times(team, across, &mut by_call, plan)?,
+                    _ => rate_times(team, two, &mut by_segment, plan)?,
+                };
+                times.extend(more.into_iter().flat_map(|times| times.ns));
+            }
+        }
+        let median = |times: &Vec<f64>| Median::new(times, 0.95).ok().map(|median| median.value);
+        let [segment, across, lent] = times.each_ref().map(median);
+        let missing = || Failure::Words("doctor: nothing was timed".into());
+        found.push(Cell {
+            collective: subject.collective().into(),
+            bytes,
+            segment_ns: segment.ok_or_else(missing)?,
+            across_ns: across,
+            lent_ns: lent.ok_or_else(missing)?,
+        });
+    }
+    Ok(found)
+}
