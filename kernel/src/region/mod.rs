@@ -183,7 +183,7 @@ pub unsafe trait Region {
     }
 
     /// Lends this process's `memory` to the other members; `None`: copies through the segment serve them better, or
-    /// they can't read it.
+    /// they can't read it. A member that can read one of its loans in an operation can read all that go the same way.
     #[inline]
     fn lend(&self, memory: Buf) -> Option<Loan> {
         let _ = memory;

@@ -1,4 +1,5 @@
-//! Ranks that lend their memory, or not, and can read what others lend, or not: a seed says so for each loan.
+//! Ranks that lend their memory, or not, and can read what others lend, or not: a seed says so for each loan, and for each
+//! rank and way.
 //!
 //! A loan ends when its lender publishes `done`. Whoever reads it later fails, and so the run.
 
@@ -11,6 +12,9 @@ use unisono_kernel::Rank;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::{FlagId, Layout, Loan, Region, Unreadable};
+
+/// Ways to reach memory. A rank can go a way or not: it reads all loans of a way, or none.
+const WAYS: u64 = 8;
 
 /// What each rank of each communicator lends now.
 #[derive(Clone, Debug, Default)]
@@ -77,11 +81,12 @@ unsafe impl<R: Region> Region for Lending<R> {
     }
 
     fn lend(&self, memory: Buf) -> Option<Loan> {
-        let (at, way) =
-            (memory.ptr().expose_provenance(), NonZeroU64::MIN.saturating_add(self.offered.fetch_add(1, Relaxed)));
-        if memory.is_empty() || self.draw(way.get(), 3) == 0 {
+        let (at, number) = (memory.ptr().expose_provenance(), 1 + self.offered.fetch_add(1, Relaxed));
+        if memory.is_empty() || self.draw(number, 3) == 0 {
             return None;
         }
+        // Loans that follow each other often go the same way.
+        let way = NonZeroU64::MIN.saturating_add(self.draw(number / 4, WAYS));
         self.ledger.with((self.comm, self.rank), |lent| lent.push((at, memory.len())));
         Some(Loan { way, at: at as u64 })
     }

@@ -499,11 +499,7 @@ fn doctor_names_the_ways_and_keeps_their_costs() {
     let small = ["doctor", "--collectives", "alltoall", "--bytes", "8K,64K", "--seconds", "0.1"];
     let said = run(&small);
     for way in ["shared memory", "death of a process", "lent memory", "own blocks", "process_vm_readv"] {
-        assert_eq!(
-            said.lines().filter(|line| line.contains(way) && line.starts_with(['y', 'n'])).count(),
-            1,
-            "{said}"
-        );
+        assert_eq!(said.lines().filter(|line| line.contains(way) && line.starts_with(['y', 'n'])).count(), 1, "{said}");
     }
     assert_eq!(said.lines().filter(|line| line.starts_with("alltoall")).count(), 2, "{said}");
     assert_eq!(std::fs::read_dir(cache.join("unisono")).map(Iterator::count).unwrap_or(0), 0);

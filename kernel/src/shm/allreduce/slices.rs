@@ -166,6 +166,12 @@ impl Plan for Slices<'_> {
         if self.shares.may_be_lent(&self.op) { self.send.as_contiguous() } else { None }
     }
 
+    /// Where every rank has a slice: one without has not seen whether it can read loans.
+    fn results(&self) -> Option<Buf> {
+        let last = u64::from(self.size - 1) * self.slice;
+        if last < self.send.len() { self.receive.as_contiguous() } else { None }
+    }
+
     fn is_of_loan(&self, step: u64) -> bool {
         matches!(self.act(step).1, Act::Fold(_))
     }

@@ -223,7 +223,7 @@ impl Operation for Queue<'_> {
                     Ok(()) => {
                         self.state = State::Fill { next: 0 };
                         let memory = if me.size() > 1 { self.data.as_contiguous() } else { None };
-                        if let Some(words) = self.loans.offer(region, memory) {
+                        if let Some(words) = self.loans.offer(region, memory, None) {
                             self.post(region, me, words);
                             self.state = State::Lend;
                         }

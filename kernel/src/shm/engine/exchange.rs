@@ -107,6 +107,12 @@ pub trait Plan: Clone + PartialEq + Eq + Hash {
         true
     }
 
+    /// The memory in which others may take the fragments that do not come from [lent](Self::lendable) memory, each from
+    /// when it is posted on until the operation ends. `None`: they are written to the segment.
+    fn results(&self) -> Option<Buf> {
+        None
+    }
+
     /// Where this process's message starts in what `peer` lends.
     fn offset(&self, peer: Rank) -> u64 {
         let _ = peer;
@@ -258,7 +264,7 @@ impl<P: Plan> Engine for ToAll<P> {
             me.line_free(region, clock.operation())?;
         }
         if !in_line {
-            if first && let Some(words) = loans.offer(region, self.plan.lendable()) {
+            if first && let Some(words) = loans.offer(region, self.plan.lendable(), self.plan.results()) {
                 clock.post_line(region, me, heading, Some(words));
                 return Ok(());
             }
@@ -320,6 +326,16 @@ impl<P: Plan> Engine for ToAll<P> {
                 }
                 clock.published(region, me, peer, step, taking.lent)?;
                 *taking = Taking::taken(index);
+            }
+            if peer != me.rank()
+                && !self.plan.is_of_loan(step)
+                && let Some(loan) = loans.results_of(region, me, clock.operation(), peer)
+            {
+                let origin = Origin::Lent(Lent { lender: peer, loan, from: 0 });
+                // SAFETY: S3, published; the lender writes this part only after our `acked`; the data as below.
+                let taken = unsafe { self.plan.take(region, origin, step, peer) };
+                taken.map_err(|_| PollError::Unreadable { peer })?;
+                continue;
             }
             let place = self.place(me, clock, step, peer);
             // SAFETY: S3, received, and reused only after our `acked` or `done`, which come later; the data is as the

@@ -2,7 +2,7 @@
 //!
 //! | word | writer | readers | value |
 //! |---|---|---|---|
-//! | `line(r, n)`: two words of payload | r | ranks that take from r | the [`Loan`] of r in operation n; 0: r lends nothing |
+//! | `line(r, n)`: four words of payload | r | ranks that take from r | two [`Loan`]s of r in operation n: its message, and where its results will lie; 0: r lends nothing |
 //! | `answer(r)` | r | lenders | 2n: r can read what it was lent in n; 2n + 1: r wants fragments |
 //! | `acked(r)` | r | lenders | at the operation's end on the fragment clock: r reads no loan any more |
 //!
@@ -22,8 +22,8 @@ use crate::op::Op;
 use crate::region::{Extent, Flag, Loan, Region, Unreadable, Untrusted};
 use core::num::NonZeroU64;
 
-/// Words of a line's payload that describe a loan.
-pub(crate) const WORDS: usize = 2;
+/// Words of a line's payload that describe a process's loans.
+pub(crate) const WORDS: usize = 4;
 
 /// Those of no loan.
 pub(crate) const NO_LOAN: [u64; WORDS] = [0; WORDS];
@@ -140,22 +140,50 @@ fn answer<R: Region>(region: &R, me: &Member, operation: u64, reader: Rank) -> R
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Loans {
     lending: Lending,
+    /// Does it lend its results, too?
+    results: bool,
     /// Has a rank lent this one something?
     borrows: bool,
     answer: Answer,
 }
 
+/// The words of a line, which was received.
+#[inline]
+fn words<R: Region>(region: &R, me: &Member, operation: u64, peer: Rank) -> [u64; WORDS] {
+    let (mut words, bytes) = ([0; WORDS], 8 * WORDS as u64);
+    let at = me.layout().line_body(peer, operation, 8 + bytes).part(8, bytes);
+    // SAFETY: S3, `peer` published the line and reuses it only after our `done`. The array is ours.
+    unsafe { region.read(at, Buf::new(words.as_mut_ptr().cast(), bytes as usize)) };
+    words
+}
+
+/// The loan that two words describe.
+fn loan(words: &[u64]) -> Option<Loan> {
+    let &[way, at] = words else { return None };
+    Some(Loan { way: NonZeroU64::new(way)?, at })
+}
+
 impl Loans {
     /// No loans.
-    pub(crate) const NONE: Self = Self { lending: Lending::Nothing, borrows: false, answer: Answer::None };
+    pub(crate) const NONE: Self =
+        Self { lending: Lending::Nothing, results: false, borrows: false, answer: Answer::None };
 
-    /// Lends `memory`, if the region can; `None`: there is nothing to lend. Returns the words for this process's line, or
-    /// `None` if nothing is lent.
+    /// Lends `memory`, if the region can, and then `results`, too; `None`: there is nothing to lend. Returns the words for
+    /// this process's line, or `None` if nothing is lent.
     #[inline]
-    pub(crate) fn offer<R: Region>(&mut self, region: &R, memory: Option<Buf>) -> Option<[u64; WORDS]> {
+    pub(crate) fn offer<R: Region>(
+        &mut self,
+        region: &R,
+        memory: Option<Buf>,
+        results: Option<Buf>,
+    ) -> Option<[u64; WORDS]> {
         let Loan { way, at } = region.lend(memory?)?;
-        self.lending = Lending::Memory { answered: 0 };
-        Some([way.get(), at])
+        // By the same way: a reader that can read the message can read the results.
+        let results = results.and_then(|results| region.lend(results)).filter(|results| results.way == way);
+        let results = results.map(|results| [way.get(), results.at]);
+        (self.lending, self.results) = (Lending::Memory { answered: 0 }, results.is_some());
+        let [results_way, results_at] = results.unwrap_or_default();
+        Some([way.get(), at, results_way, results_at])
     }
 
     /// Has this process lent memory in this operation?
@@ -174,6 +202,12 @@ impl Loans {
     #[inline]
     pub(crate) const fn is_accepted(&self) -> bool {
         matches!(self.lending, Lending::Accepted)
+    }
+
+    /// Do all readers take the results of this process where they lie?
+    #[inline]
+    pub(crate) const fn lends_results(&self) -> bool {
+        self.is_accepted() && self.results
     }
 
     /// Has this process answered its lenders?
@@ -264,15 +298,17 @@ impl Loans {
     /// What `peer`, whose line was received, lends.
     #[inline]
     pub(crate) fn of<R: Region>(&mut self, region: &R, me: &Member, operation: u64, peer: Rank) -> Option<Loan> {
-        let mut words = [0; 8 * WORDS];
-        let at = me.layout().line_body(peer, operation, 8 + 8 * WORDS as u64).part(8, 8 * WORDS as u64);
-        // SAFETY: S3, `peer` published the line and reuses it only after our `done`. The array is ours.
-        unsafe { region.read(at, Buf::of_mut(&mut words)) };
-        let (way, at) = words.split_at(8);
-        let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
-        let way = NonZeroU64::new(word(way))?;
+        let [message @ .., _, _] = words(region, me, operation, peer);
+        let message = loan(&message)?;
         self.borrows = true;
-        Some(Loan { way, at: word(at) })
+        Some(message)
+    }
+
+    /// Where the results of `peer`, whose line was received, lie for this process to read.
+    #[inline]
+    pub(crate) fn results_of<R: Region>(&self, region: &R, me: &Member, operation: u64, peer: Rank) -> Option<Loan> {
+        let [_, _, results @ ..] = words(region, me, operation, peer);
+        loan(&results).filter(|_| !self.wants())
     }
 
     /// Does this process want fragments?

@@ -253,6 +253,8 @@ impl<E: Engine> Steps<E> {
             match self.engine.posts(self.posted) {
                 Some(after) if after > self.step => break,
                 Some(_) if self.loans.is_accepted() && self.engine.is_of_loan(self.posted) => {}
+                // It is complete where it lies.
+                Some(_) if self.loans.lends_results() => self.clock.publish(region, me, self.posted),
                 Some(_) => self.engine.post(region, me, &self.clock, self.posted, &mut self.loans)?,
                 None => {}
             }
