@@ -44,16 +44,16 @@ pub(crate) struct Run {
     /// Fewer rounds, ranks and sizes: under five minutes on two cores
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Rounds, in each of which all configurations run in turn [default: 5; quick: 3]
+    /// Rounds, in each of which all configurations run in turn [default: 4; quick: 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: Option<u32>,
-    /// Numbers of processes [default: 2,4,8]
+    /// Numbers of processes [default: 2,4,8; quick: 2,4]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(2..=1024))]
     pub(crate) ranks: Option<Vec<u32>>,
-    /// Message bytes for window and rate; KiB and MiB as 8K, 4M [default: 8,1K,8K,64K,512K,4M; quick: 8,8K,512K]
+    /// Message bytes for window and rate; KiB and MiB as 8K, 4M [default: 8,1K,8K,64K,512K,4M; quick, and where ranks are crowded: 8,8K,512K]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_bytes)]
     pub(crate) bytes: Option<Vec<u64>>,
-    /// The same for osu and imb, whose buffers are warm [default: 24,104,3000,20000,200000,3000000; quick: 24,3000,200000]
+    /// The same for osu and imb, whose buffers are warm [default: 24,104,3000,20000,200000,3000000; quick, and where ranks are crowded: 24,3000,200000]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_bytes)]
     pub(crate) warm_bytes: Option<Vec<u64>>,
     /// Collectives [default: all]
@@ -62,13 +62,13 @@ pub(crate) struct Run {
     /// Definitions of time
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = METHODS, default_values = METHODS)]
     pub(crate) methods: Vec<String>,
-    /// Roots for the method window; the root of a rate rotates [default: fixed,rotating; quick: fixed]
+    /// Roots for the method window; the root of a rate rotates [default: fixed]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = ["fixed", "rotating"])]
     pub(crate) roots: Option<Vec<String>>,
     /// The configurations to compare
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PossibleValuesParser::new(NAMES), default_values = NAMES)]
     pub(crate) configurations: Vec<String>,
-    /// Milliseconds of the timed part of a row in one round, roughly [default: 20; quick: 10]
+    /// Milliseconds of the timed part of a row in one round, roughly [default: 4; quick: 3]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=60000))]
     pub(crate) budget: Option<u32>,
     /// The least number of operations of a row in one round, however slow they are
@@ -99,11 +99,11 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn rounds(&self) -> u32 {
-        self.rounds.unwrap_or(if self.quick { 3 } else { 5 })
+        self.rounds.unwrap_or(if self.quick { 2 } else { 4 })
     }
 
     pub(crate) fn budget(&self) -> u32 {
-        self.budget.unwrap_or(if self.quick { 10 } else { 20 })
+        self.budget.unwrap_or(if self.quick { 3 } else { 4 })
     }
 
     pub(crate) fn minutes(&self) -> u32 {
@@ -111,25 +111,25 @@ impl Run {
     }
 
     pub(crate) fn roots(&self) -> String {
-        let default = if self.quick { "fixed" } else { "fixed,rotating" };
-        self.roots.as_ref().map_or_else(|| default.into(), |roots| roots.join(","))
+        self.roots.as_ref().map_or_else(|| "fixed".into(), |roots| roots.join(","))
     }
 
     pub(crate) fn ranks(&self) -> Vec<u32> {
-        self.ranks.clone().unwrap_or_else(|| vec![2, 4, 8])
+        self.ranks.clone().unwrap_or_else(|| if self.quick { vec![2, 4] } else { vec![2, 4, 8] })
     }
 
-    pub(crate) fn bytes(&self) -> Vec<u64> {
-        let quick = vec![8, 8 << 10, 512 << 10];
+    /// Where ranks are crowded, a call takes long: fewer sizes.
+    pub(crate) fn bytes(&self, crowded: bool) -> Vec<u64> {
+        let few = vec![8, 8 << 10, 512 << 10];
         let full = vec![8, 1 << 10, 8 << 10, 64 << 10, 512 << 10, 4 << 20];
-        self.bytes.clone().unwrap_or(if self.quick { quick } else { full })
+        self.bytes.clone().unwrap_or(if self.quick || crowded { few } else { full })
     }
 
     /// Sizes to which no library is tuned.
-    pub(crate) fn warm_bytes(&self) -> Vec<u64> {
-        let quick = vec![24, 3000, 200_000];
+    pub(crate) fn warm_bytes(&self, crowded: bool) -> Vec<u64> {
+        let few = vec![24, 3000, 200_000];
         let full = vec![24, 104, 3000, 20_000, 200_000, 3_000_000];
-        self.warm_bytes.clone().unwrap_or(if self.quick { quick } else { full })
+        self.warm_bytes.clone().unwrap_or(if self.quick || crowded { few } else { full })
     }
 }
 

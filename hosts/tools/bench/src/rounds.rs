@@ -61,7 +61,7 @@ pub(crate) fn measure(args: &Run, out: &Path) -> Result<Report, Failure> {
         }
         for &ranks in &ranks {
             bar.set_message(format!("round {round}, {ranks} ranks: floors"));
-            if let Ok(bcasts) = floor::measure(&unisono, ranks, &args.bytes(), timeout(args)) {
+            if let Ok(bcasts) = floor::measure(&unisono, ranks, &args.bytes(ranks > machine::cores()), timeout(args)) {
                 found.floors.push(Floor { ranks, round, bcasts });
             }
             bar.inc(1);
@@ -141,7 +141,7 @@ impl Runner {
             ("--crowded", u32::from(crowded)),
         ];
         command.args(["--collectives", &args.collectives.join(",")]);
-        command.args(["--bytes", &list(args.bytes()), "--warm-bytes", &list(args.warm_bytes())]);
+        command.args(["--bytes", &list(args.bytes(crowded)), "--warm-bytes", &list(args.warm_bytes(crowded))]);
         command.args(["--methods", &args.methods.join(","), "--roots", &args.roots()]);
         for (name, number) in numbers {
             command.args([name, &number.to_string()]);
