@@ -30,7 +30,7 @@ int unisono_join(unisono_comm **comm);
 /*
  * MPI_Alloc_mem, MPI_Free_mem (MPI 4.1, 9.2): `bytes` bytes, at least one, that are zero, on a page's start, on the
  * caller's NUMA node. The other processes of the job can read this memory: collectives on any communicator of the job copy
- * messages of 4 KiB and more in it once, from where they lie, where they would be copied twice else. One rank may use such
+ * messages of 1536 bytes and more in it once, from where they lie, where they would be copied twice else. One rank may use such
  * memory, and another one not. A child of fork has a copy. UNISONO_ERR_MEMORY: the machine has not so much memory. After
  * unisono_release, pages of up to 64 MiB are kept for the next call; null is allowed, and UNISONO_ERR_ARGUMENT: it is no
  * such memory. No operation in flight may use it. Local calls.

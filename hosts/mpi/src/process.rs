@@ -228,6 +228,8 @@ impl Process {
     pub fn prepare(&self) {
         if self.on {
             self.state().own(self.arena_bytes);
+            // Without a heap this process lends nothing that lies in one.
+            drop(heap::of_process());
             wait::crowded(core::iter::once(std::process::id()), 1);
         }
     }

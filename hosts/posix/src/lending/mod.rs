@@ -35,8 +35,8 @@ const ADDRESS: NonZeroU64 = NonZeroU64::MIN;
 /// A loan at its offset in the lender's heap.
 const HEAP: NonZeroU64 = NonZeroU64::MIN.saturating_add(1);
 
-/// Bytes of the shortest message that is lent in a heap; a smaller bound was not tried (docs/explanation/parameters.md).
-pub const LEAST: usize = 4096;
+/// Bytes of the shortest message that is lent in a heap (docs/explanation/parameters.md).
+pub const LEAST: usize = 1536;
 
 /// The length of messages from which on they are lent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,5 +193,82 @@ unsafe impl unisono_shm::Lenders for Lenders {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::allocation::Allocation;
+    use crate::heap;
+    use unisono_shm::Lenders as _;
+
+    fn lenders(peers: Vec<Peer>, from: usize) -> Lenders {
+        let peers = peers.into_iter().map(Arc::new).collect();
+        Lenders::new(peers, heap::of_process().ok(), LendFrom::bytes(from), None)
+    }
+
+    #[test]
+    fn a_loan_leads_into_its_lenders_heap_and_nowhere_else() {
+        let heap = heap::of_process().unwrap();
+        let (number, place) = (std::process::id(), *heap.place());
+        let other = Place { bytes: place.bytes - crate::page(), ..place };
+        let lenders =
+            lenders(vec![Peer::new(number, Some(place)), Peer::new(number, None), Peer::new(0, Some(other))], 1);
+        let memory = Allocation::new(10_000).unwrap();
+        // SAFETY: inside, and this test's.
+        unsafe { memory.buf().ptr().write_bytes(7, 10_000) };
+        let Some(loan) = lenders.lend(memory.buf()) else { panic!("it lies in the heap") };
+        assert_eq!((loan.way, Some(loan.at)), (HEAP, heap.offset_of(memory.buf().ptr(), 10_000)));
+        let place_of = |lender, loan, from, len| lenders.mapped(lender, loan, from, len);
+        let last = place_of(0, loan, 9_999, 1).expect("mapped");
+        // SAFETY: the map holds it, and only this thread writes it.
+        assert_eq!(unsafe { last.read_volatile() }, 7);
+        // What a corrupt line may say.
+        let end = place.bytes;
+        for (at, from, len) in [
+            (end, 0, 1),
+            (end - 1, 0, 2),
+            (end - 1, 1, 1),
+            (u64::MAX, 1, 1),
+            (0, u64::MAX, 1),
+            (0, 0, usize::MAX),
+            (0, end, 1),
+        ] {
+            assert_eq!(place_of(0, Loan { way: HEAP, at }, from, len), None, "{at} {from} {len}");
+        }
+        assert!(place_of(0, Loan { way: HEAP, at: end - 1 }, 0, 1).is_some());
+        for lender in [1, 2, 3, u32::MAX] {
+            assert_eq!(place_of(lender, loan, 0, 1), None, "{lender}: no heap, another length, no such rank");
+        }
+        for way in [ADDRESS, NonZeroU64::MAX] {
+            assert_eq!(place_of(0, Loan { way, ..loan }, 0, 1), None, "{way}");
+        }
+        // By the other way only processes of known numbers, and addresses at which there is memory.
+        let mut byte = [0u8];
+        let mut read = |lender, loan| {
+            // SAFETY: the array is ours.
+            unsafe { lenders.read(lender, loan, 0, Buf::of_mut(&mut byte)) }.is_ok()
+        };
+        let address = Loan { way: ADDRESS, at: memory.buf().ptr().expose_provenance() as u64 };
+        assert!(!read(2, address) && !read(9, address) && !read(0, Loan { way: HEAP, ..address }));
+        assert!(read(0, address) && !read(0, Loan { at: 8, ..address }));
+        assert!(!read(0, address), "once refused, it is not tried again");
+    }
+
+    #[test]
+    fn what_is_refused_is_lent_more_rarely() {
+        let lenders = lenders(vec![], 100);
+        let memory = vec![0u8; 100];
+        let lends = || lenders.lend(Buf::of(&memory)).is_some();
+        assert!(lenders.lend(Buf::of(&memory[1..])).is_none());
+        for refused in 1..6 {
+            assert!(lends());
+            lenders.answered(false);
+            assert_eq!((0..(1 << refused) - 1).filter(|_| lends()).count(), 0, "{refused}");
+        }
+        assert!(lends());
+        lenders.answered(true);
+        assert!((0..100).all(|_| lends()));
     }
 }

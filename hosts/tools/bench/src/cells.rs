@@ -16,6 +16,9 @@ use std::fmt;
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Time {
     pub(crate) p50_ns: f64,
+    /// The fastest of the rounds' p50.
+    #[serde(default)]
+    pub(crate) fastest_ns: f64,
     /// The median of the rounds' p99.
     pub(crate) p99_ns: f64,
     /// The largest of the rounds' max.
@@ -103,6 +106,10 @@ pub(crate) struct Summary {
     /// Geometric means of the ratios.
     #[serde(default)]
     pub(crate) all: Option<f64>,
+    /// The same of the fastest rounds: ours ÷ the fastest of any peer. A machine whose cores are near in one minute and far
+    /// in the next disturbs it less.
+    #[serde(default)]
+    pub(crate) fastest: Option<f64>,
     pub(crate) rooted: Option<f64>,
     pub(crate) all_to_all: Option<f64>,
     pub(crate) losing: Vec<Losing>,
@@ -204,6 +211,7 @@ fn time(samples: &[&Sample]) -> Option<Time> {
     let p50s: Vec<f64> = samples.iter().map(|sample| sample.row.p50_ns).collect();
     Some(Time {
         p50_ns: median(p50s.iter().copied())?,
+        fastest_ns: p50s.iter().copied().fold(f64::INFINITY, f64::min),
         p99_ns: median(samples.iter().map(|sample| sample.row.p99_ns))?,
         max_ns: samples.iter().map(|sample| sample.row.max_ns).fold(0.0, f64::max),
         spread: spread(&p50s)?,
@@ -268,6 +276,10 @@ pub(crate) fn summaries(cells: &[Cell]) -> Vec<Summary> {
             ranks,
             compared,
             all: geometric_mean(cells.iter().filter_map(|cell| ratio(cell))),
+            fastest: geometric_mean(cells.iter().filter(|cell| ratio(cell).is_some()).filter_map(|cell| {
+                let peers = cell.times.iter().filter(|(name, _)| is_peer(name)).map(|(_, time)| time.fastest_ns);
+                Some(cell.times.get(name)?.fastest_ns / peers.min_by(f64::total_cmp)?)
+            })),
             rooted: mean(true),
             all_to_all: mean(false),
             losing: cells.iter().filter_map(losing).collect(),
@@ -306,6 +318,8 @@ mod tests {
         assert_eq!(cell.best_peer.as_deref(), Some("ompi"));
         assert_eq!((cell.ratio, &cell.ratios[..]), (Some(0.5), &[0.5, 0.5, 1.0][..]));
         assert_eq!((cell.floor_ns, cell.over_floor), (Some(5.0), Some(2.0)));
+        let fastest = |summaries: &[Summary]| summaries[0].fastest.unwrap();
+        assert!((fastest(&summaries(std::slice::from_ref(cell))) - 0.5).abs() < 1e-12, "10 ÷ 20");
         let ours = &cell.times[OURS];
         assert_eq!((ours.p50_ns, ours.p99_ns, ours.max_ns, ours.rounds), (20.0, 40.0, 300.0, 3));
         assert_eq!(ours.spread, 4.5);

@@ -30,11 +30,12 @@ impl fmt::Display for Digest<'_> {
             "{}, {}, {} cores, Linux {}, load {}; {} rounds.",
             machine.date, machine.processor, machine.cores, machine.kernel, machine.load, report.rounds
         )?;
-        let head = "| p | view | configuration | cells | mean | rooted | all-to-all | losing | above 1.05 |";
-        writeln!(f, "\n{head}\n|---|---|---|---|---|---|---|---|---|")?;
+        let head =
+            "| p | view | configuration | cells | mean | fastest rounds | rooted | all-to-all | losing | above 1.05 |";
+        writeln!(f, "\n{head}\n|---|---|---|---|---|---|---|---|---|---|")?;
         report.summaries.iter().filter(|summary| summary.compared > 0).try_for_each(|summary| {
-            let Summary { configuration, view, ranks, compared, all, rooted, all_to_all, losing } = summary;
-            let means = [all, rooted, all_to_all].map(|mean| quotient(*mean)).join(" | ");
+            let Summary { configuration, view, ranks, compared, all, fastest, rooted, all_to_all, losing } = summary;
+            let means = [all, fastest, rooted, all_to_all].map(|mean| quotient(*mean)).join(" | ");
             let (count, clearly) = (losing.len(), losing.iter().filter(|cell| cell.ratio > CLEARLY).count());
             writeln!(f, "| {ranks} | {view} | {configuration} | {compared} | {means} | {count} | {clearly} |")
         })?;

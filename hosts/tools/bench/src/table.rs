@@ -95,9 +95,10 @@ impl Table<'_> {
     }
 
     fn summary(&self, f: &mut fmt::Formatter<'_>, summary: &Summary) -> fmt::Result {
-        let Summary { configuration, view, ranks, compared, all, rooted, all_to_all, losing } = summary;
-        let [all, rooted, all_to_all] = [all, rooted, all_to_all].map(|mean| quotient(*mean));
-        let means = format!("geometric mean {all}, rooted {rooted}, all-to-all {all_to_all}");
+        let Summary { configuration, view, ranks, compared, all, fastest, rooted, all_to_all, losing } = summary;
+        let [all, fastest, rooted, all_to_all] = [all, fastest, rooted, all_to_all].map(|mean| quotient(*mean));
+        let means =
+            format!("geometric mean {all} (fastest rounds {fastest}), rooted {rooted}, all-to-all {all_to_all}");
         let count = losing.len();
         writeln!(f, "{configuration}, {ranks} ranks, {view}: {compared} cells compared; {means}; {count} losing")?;
         losing.iter().try_for_each(|cell| {

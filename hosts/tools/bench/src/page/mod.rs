@@ -70,7 +70,7 @@ impl Page {
                 "<tr><td>{title}</td><td class=\"text\">{library}</td><td class=\"text\">{commands}</td></tr>\n"
             ));
         }
-        self.push("</table>\n<h2>Summary</h2>\n<table><tr><th>ranks</th><th class=\"text\">view</th><th class=\"text\">configuration</th><th>compared</th><th>geometric mean</th><th>rooted</th><th>all-to-all</th><th class=\"text\">losing cells</th></tr>\n");
+        self.push("</table>\n<h2>Summary</h2>\n<table><tr><th>ranks</th><th class=\"text\">view</th><th class=\"text\">configuration</th><th>compared</th><th>geometric mean</th><th>of the fastest rounds</th><th>rooted</th><th>all-to-all</th><th class=\"text\">losing cells</th></tr>\n");
         for s in &report.summaries {
             let losing: Vec<String> = s
                 .losing
@@ -78,12 +78,13 @@ impl Page {
                 .map(|l| format!("{} {} {:.2} against {}", l.collective, bytes(l.bytes), l.ratio, l.best_peer))
                 .collect();
             self.push(&format!(
-                "<tr><td>{}</td><td class=\"text\">{}</td><td class=\"text\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"text lost\">{}</td></tr>\n",
+                "<tr><td>{}</td><td class=\"text\">{}</td><td class=\"text\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"text lost\">{}</td></tr>\n",
                 s.ranks,
                 escape(&s.view),
                 escape(&s.configuration),
                 s.compared,
                 number(s.all),
+                number(s.fastest),
                 number(s.rooted),
                 number(s.all_to_all),
                 escape(&losing.join("; "))

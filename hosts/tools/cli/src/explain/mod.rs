@@ -5,6 +5,7 @@
 
 pub(crate) mod args;
 
+use crate::args::Collective;
 use crate::error::Failure;
 use crate::out::out;
 use crate::tune::costs::{Costs, Speeds, beside, cached, topology_hash};
@@ -61,7 +62,7 @@ pub(crate) fn run(args: &Explain) -> Result<(), Failure> {
             write!(text, "{}", Section { args, over, rows })?;
         }
     }
-    if !args.json {
+    if !args.json && args.collective != Collective::Barrier {
         copies(&mut text, args)?;
     }
     if !args.json && costs.is_none() {
