@@ -1,14 +1,14 @@
 //! A process's heap: memory of the process that others may read where it lies.
 //!
 //! It is an anonymous, sealed file in memory, as long as the machine's memory, of which only the pages that are used
-//! exist. Its owner allocates blocks of whole pages in it ([`blocks`](self)) and has it mapped; the other processes map it
+//! exist. Its owner allocates blocks of whole pages in it (`heap/blocks.rs`) and has it mapped; the other processes map it
 //! when they are lent something in it for the first time, and can only read there: none can damage the owner's data.
 //!
 //! A process has one heap. It is that of the library `libunisono_heap.so`, if that is preloaded: then the program's own
 //! large blocks, from `malloc` and its relatives, lie in it. Otherwise it has what is allocated by [`crate::Allocation`]
 //! and `MPI_Alloc_mem`.
 //!
-//! A child of fork gets copies of all blocks, as if the heap were private ([`fork`]).
+//! A child of fork gets copies of all blocks, as if the heap were private (`heap/fork.rs`).
 
 mod blocks;
 mod fork;
