@@ -176,7 +176,7 @@ static void segments(void) {
     CHECK(unisono_attach(memory, bytes, 0, NULL) == UNISONO_ERR_NULL);
     memory[8] ^= 1;
     CHECK(unisono_attach(memory, bytes, 0, &comm) == UNISONO_ERR_SEGMENT);
-    SAYS("version is 4, must be 5");
+    SAYS("version is 7, must be 6");
     memory[0] ^= 1;
     CHECK(unisono_attach(memory, bytes, 0, &comm) == UNISONO_ERR_SEGMENT);
     SAYS("magic is ");

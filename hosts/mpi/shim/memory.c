@@ -3,7 +3,7 @@
  * long messages in it once. Short blocks, and those with an info, are the MPI's, and so is what it has allocated.
  */
 
-/* Bytes of the shortest block whose messages can be read where they lie. */
+/* Bytes of the shortest block that is taken from the heap, which gives whole pages. */
 enum { SHORTEST = 4096 };
 
 int shim_export_alloc_mem(MPI_Aint bytes, shim_handle info, void *memory) __asm__("MPI_Alloc_mem");

@@ -321,6 +321,19 @@ mod tests {
     }
 
     #[test]
+    fn an_offer_tells_of_its_process_and_heap() {
+        let heap = |fd| Place { handle: Handle { pid: 7, fd, device: 4, inode: 11 }, bytes: 3 << 40 };
+        let fine = offer(1, 5).encode(2);
+        let full = Owner { node: 1, pid: 8 }.refuse(2, Reason::Full);
+        let told = with_table(with_heap(fine, &heap(9)), 6);
+        assert_eq!(owners(&[told, fine]).collect::<Vec<_>>(), [(7, Some(heap(9))), (7, None)]);
+        assert_eq!(decode(&told, 2), decode(&fine, 2), "nothing else is another");
+        // A full arena has a heap, too, on its device.
+        let place = Place { handle: Handle { pid: 8, ..heap(-1).handle }, ..heap(-1) };
+        assert_eq!(owners(&[with_heap(full, &place), [0; 10]]).collect::<Vec<_>>(), [(8, Some(place)), (0, None)]);
+    }
+
+    #[test]
     fn no_words_are_read_as_an_unknown_reason() {
         let mut words = offer(1, 1).encode(2);
         words[1] |= 9 << 40;

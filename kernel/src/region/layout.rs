@@ -24,7 +24,7 @@ pub const LINE_PAYLOAD: u64 = LINE - 16;
 /// Most processes of one segment.
 pub const MAX_RANKS: u32 = 1 << 20;
 /// Version of this layout, in the header.
-pub const VERSION: u64 = 5;
+pub const VERSION: u64 = 6;
 
 /// Largest alignment of the parts of an area: the page of most machines.
 const PART: u64 = 4096;

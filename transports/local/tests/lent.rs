@@ -46,7 +46,6 @@ fn an_allreduce_of_lent_memory_moves_nothing_through_slots() {
             }
         })
         .unwrap();
-        // Short messages fit into lines and smaller slices are not lent.
         assert!(is_untouched(&segment), "{ranks} ranks, {words} words");
     }
 }

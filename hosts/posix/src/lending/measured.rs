@@ -61,8 +61,6 @@ impl Measured {
 
     /// The file of this machine; `None`: neither XDG_CACHE_HOME nor HOME is set.
     pub fn path() -> Option<PathBuf> {
-        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")))?;
         let processors = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let name = processors.lines().find(|line| line.starts_with("model name")).unwrap_or_default();
         let pus = processors.lines().filter(|line| line.starts_with("processor")).count() as u64;
@@ -71,7 +69,7 @@ impl Measured {
             .map(u64::from)
             .chain([pus])
             .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ byte).wrapping_mul(0x0000_0100_0000_01b3));
-        Some(cache.join("unisono").join(format!("copies-{hash:016x}")))
+        Some(cache()?.join(format!("copies-{hash:016x}")))
     }
 
     /// What the file of this machine says; `None`: there is none, or it can't be read.
@@ -134,6 +132,13 @@ impl Measured {
         let of = self.cells.iter().filter(|cell| cell.collective == collective);
         of.min_by_key(|cell| cell.bytes.max(bytes) / cell.bytes.min(bytes).max(1))
     }
+}
+
+/// The folder in the user's cache for what was measured; `None`: neither XDG_CACHE_HOME nor HOME is set.
+pub fn cache() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")))?;
+    Some(cache.join("unisono"))
 }
 
 /// Reads `to.len()` bytes at an address of another process's memory, as a message that is lent is read.

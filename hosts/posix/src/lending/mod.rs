@@ -12,7 +12,7 @@
 
 mod measured;
 
-pub use measured::{Cell, Measured, read};
+pub use measured::{Cell, Measured, cache, read};
 
 use crate::error::PosixError;
 use crate::heap::{Heap, Place};

@@ -329,6 +329,7 @@ impl<P: Plan> Engine for ToAll<P> {
             }
             if peer != me.rank()
                 && !self.plan.is_of_loan(step)
+                && !self.in_line(me, 0, peer)
                 && let Some(loan) = loans.results_of(region, me, clock.operation(), peer)
             {
                 let origin = Origin::Lent(Lent { lender: peer, loan, from: 0 });

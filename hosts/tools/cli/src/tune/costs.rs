@@ -9,6 +9,7 @@ use unisono_kernel::table::{Choice, Collective, Over};
 use unisono_model::ModelError;
 use unisono_model::segment::Machine;
 use unisono_posix::Topology;
+use unisono_posix::lending::cache;
 
 /// Measured times of one machine.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -144,10 +145,8 @@ pub(crate) fn topology_hash() -> String {
 /// # Errors
 /// Neither XDG_CACHE_HOME nor HOME is set.
 pub(crate) fn cached(topology: &str) -> Result<PathBuf, Failure> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
-    let cache = cache.ok_or_else(|| Failure::Words("neither XDG_CACHE_HOME nor HOME is set: give --output".into()))?;
-    Ok(cache.join("unisono").join(format!("{topology}.table")))
+    let missing = || Failure::Words("neither XDG_CACHE_HOME nor HOME is set: give --output".into());
+    Ok(cache().ok_or_else(missing)?.join(format!("{topology}.table")))
 }
 
 /// The file of measurements beside a table.

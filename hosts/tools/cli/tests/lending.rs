@@ -1,0 +1,74 @@
+//! The program where memory is lent: what `doctor` finds, keeps and `explain` shows, and what `run` preloads.
+
+use std::process::Command;
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// With a cache of its own. What `doctor` keeps, `explain` shows, and ranks go by.
+#[test]
+fn doctor_names_the_ways_and_keeps_their_costs() {
+    let cache = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("doctor");
+    drop(std::fs::remove_dir_all(&cache));
+    let run = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_unisono"));
+        command.args(words).env("XDG_CACHE_HOME", &cache).env_remove("UNISONO_SINGLE_COPY");
+        let output = command.output().expect("it runs");
+        assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
+        text(&output.stdout).to_owned()
+    };
+    let explain = ["explain", "alltoall", "--bytes", "200000"];
+    let unknown = run(&explain);
+    assert!(unknown.contains("two copies, through the segment (UNISONO_SINGLE_COPY is off here)"), "{unknown}");
+    assert!(unknown.contains("measured: nothing; `unisono doctor --keep` measures"), "{unknown}");
+    let small = ["doctor", "--collectives", "alltoall", "--bytes", "8K,64K", "--seconds", "0.1"];
+    let said = run(&small);
+    for way in ["shared memory", "death of a process", "lent memory", "own blocks", "process_vm_readv"] {
+        assert_eq!(said.lines().filter(|line| line.contains(way) && line.starts_with(['y', 'n'])).count(), 1, "{said}");
+    }
+    assert_eq!(said.lines().filter(|line| line.starts_with("alltoall")).count(), 2, "{said}");
+    assert_eq!(std::fs::read_dir(cache.join("unisono")).map(Iterator::count).unwrap_or(0), 0);
+    let lines = run(&[&small[..], &["--keep", "--json"]].concat());
+    assert_eq!(lines.lines().filter(|line| line.starts_with("{\"way\":")).count(), 5, "{lines}");
+    assert_eq!(lines.lines().filter(|line| line.starts_with("{\"collective\":\"alltoall\"")).count(), 2, "{lines}");
+    let kept =
+        std::fs::read_dir(cache.join("unisono")).expect("a folder").next().expect("a file").expect("a file").path();
+    let known = run(&explain);
+    assert!(known.contains("  measured at 65536 B, 2 ranks, µs: two copies "), "{known}");
+    // Ranks and `explain` go by what is kept.
+    std::fs::write(&kept, "unisono copies 1\nfrom 4096\n").expect("a file");
+    assert!(run(&explain).contains("one copy, by process_vm_readv (UNISONO_SINGLE_COPY is 4096 here)"));
+}
+
+/// By a copy of the program, next to which the library is or is not.
+#[test]
+fn run_preloads_the_library_that_lends() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("preloaded");
+    drop(std::fs::remove_dir_all(&folder));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let (program, library) = (folder.join("unisono"), folder.join("libunisono_heap.so"));
+    std::fs::copy(env!("CARGO_BIN_EXE_unisono"), &program).expect("a copy");
+    let run = |options: &[&str], env: &[(&str, &str)]| {
+        let words = ["--", "/bin/sh", "-c", "echo $UNISONO_HEAP $LD_PRELOAD"];
+        let mut command = Command::new(&program);
+        command.args(["run", "-n", "1"]).args(options).args(words).env_remove("UNISONO_HEAP").env_remove("LD_PRELOAD");
+        command.envs(env.iter().copied()).output().expect("it runs")
+    };
+    let shared = ["--heap", "shared"];
+    let output = run(&shared, &[]);
+    let said = text(&output.stderr);
+    assert!(!output.status.success() && said.contains(library.to_str().expect("a path")), "{said}");
+    // The loader says that it is no library, and goes on.
+    std::fs::write(&library, "").expect("a file");
+    let expected = format!("shared {}\n", library.display());
+    assert_eq!(text(&run(&shared, &[]).stdout), expected);
+    assert_eq!(text(&run(&[], &[("UNISONO_HEAP", "shared")]).stdout), expected);
+    let beside = run(&shared, &[("UNISONO_HEAP", "off"), ("LD_PRELOAD", "/lib/other.so")]);
+    assert_eq!(text(&beside.stdout), format!("shared {}:/lib/other.so\n", library.display()));
+    assert_eq!(text(&run(&["--heap", "off"], &[("UNISONO_HEAP", "shared")]).stdout), "off\n");
+    assert_eq!(text(&run(&[], &[]).stdout), "\n");
+    let wrong = run(&[], &[("UNISONO_HEAP", "yes")]);
+    let said = text(&wrong.stderr);
+    assert!(!wrong.status.success() && said.contains("UNISONO_HEAP is \"yes\", must be shared or off"), "{said}");
+}
