@@ -42,7 +42,7 @@ int unisono_release(void *memory);
  * These make communicators from communicators (MPI 4.1, 7.4). The memory of each is a part of the arena of one of its
  * members. Arenas are mapped already, and their memory is reused. A new communicator is the library's until
  * unisono_comm_free; its handle is written to the last argument, null on an error. UNISONO_ERR_MEMORY: no arena has
- * room (UNISONO_ARENA=BYTES in the environment, 256M by default, is the size of each process's arena); `comm` can be
+ * room (UNISONO_ARENA=BYTES in the environment, 512M by default, is the size of each process's arena); `comm` can be
  * used as before. UNISONO_ERR_HOST: `comm` does not come from unisono_join. unisono_comm_dup and unisono_comm_split
  * complete the active requests of `comm` first, as blocking collectives do.
  */

@@ -168,7 +168,7 @@ impl Process {
     pub fn from_env() -> Self {
         let on = std::env::var_os(SWITCH).is_none_or(|value| value != OsStr::new("off"));
         let bytes = arena::from_env().unwrap_or_else(|error| {
-            once(Cause::Setting, format_args!("{error}: it is 256M now"));
+            once(Cause::Setting, format_args!("{error}: it is 512M now"));
             arena::DEFAULT
         });
         let read = || {

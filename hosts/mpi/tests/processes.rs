@@ -195,7 +195,7 @@ fn a_thousand_communicators(map: &Map, rank: u32) {
     assert_eq!((files, mapped), (count("/proc/self/fd"), maps()));
     let sums = sums();
     assert_eq!((sums.used, sums.attached, sums.released), (0, TIMES, TIMES));
-    assert_eq!(sums.arena, 256 << 20);
+    assert_eq!(sums.arena, 512 << 20);
     assert!(sums.most_used > 0 && sums.most_used < 16 << 20, "{sums:?}");
     assert_eq!(sums.progressed, PROGRESSED.load_payload());
     // All have given back their pages.
@@ -319,7 +319,7 @@ fn an_arena_of_its_own_size(map: &Map, rank: u32) {
 
 fn what_is_prepared_is_there_before_the_first_communicator(map: &Map, rank: u32) {
     unisono_mpi_prepare();
-    assert_eq!((sums().arena, sums().used), (256 << 20, 0));
+    assert_eq!((sums().arena, sums().used), (512 << 20, 0));
     let (lease, comm) = first_use(&mut world(map, rank)).unwrap();
     assert_eq!(sum(comm, 1), 4);
     release(lease);

@@ -24,7 +24,7 @@ pub const LINE_PAYLOAD: u64 = LINE - 16;
 /// Most processes of one segment.
 pub const MAX_RANKS: u32 = 1 << 20;
 /// Version of this layout, in the header.
-pub const VERSION: u64 = 6;
+pub const VERSION: u64 = 7;
 
 /// Largest alignment of the parts of an area: the page of most machines.
 const PART: u64 = 4096;
@@ -105,10 +105,12 @@ pub struct Params {
 }
 
 impl Params {
-    /// Parameters for `ranks` processes that were good in measurements (docs/explanation/parameters.md), with queues of
-    /// 512 KiB, without the papers' queues and without mailboxes.
+    /// Parameters for `ranks` processes that were good in measurements (docs/explanation/parameters.md): queues of 512 KiB,
+    /// or longer ones where several have less than 8 MiB together; without the papers' queues and without mailboxes.
     pub const fn new(ranks: u32) -> Self {
-        let (queue_slots, queue_fragment) = queue_of(QUEUE);
+        let (slots, queue_fragment) = queue_of(QUEUE);
+        let few = 1 < ranks && ranks < QUEUES;
+        let queue_slots = if few { slots * (QUEUES / ranks.next_power_of_two()) } else { slots };
         Self { ranks, page: 4096, lines: 64, queue_slots, queue_fragment, cico: None, mailboxes: None }
     }
 
@@ -140,6 +142,10 @@ impl Params {
 
 /// Default bytes of a rank's queue, the papers' or the other.
 const QUEUE: u64 = 512 << 10;
+
+/// Fewer ranks than these have as many bytes of queues together: more than the caches hold that cores have for themselves.
+/// So where a slot is written again, its lines lie in the cache that cores share, not in the one of the core that read it.
+const QUEUES: u32 = 16;
 
 /// Bytes that are copied in the time in which a core sees another core's store: t_W/t of paper P1's model, typical of
 /// servers (`unisono measure queue`). f* takes its square root: if it is wrong by a factor of four, f is by two, and
@@ -442,6 +448,22 @@ impl Layout {
         let index = clock & (self.params.queue_slots as u64 - 1);
         let fragment = self.params.queue_fragment;
         Extent::new(self.own(rank) + self.queue + index * fragment, fragment)
+    }
+
+    /// Where fragment `clock` lies in `rank`'s queue, if no fragment of its operation has more than `bytes` bytes: from some
+    /// byte of its slot to the slot's end. That is the slot's start for fragments of up to 2 KiB, which do best in few
+    /// lines; for longer ones another byte each time round the queue, so that they pass over all of the queue
+    /// (docs/explanation/parameters.md).
+    #[inline]
+    pub const fn in_slot(&self, rank: Rank, clock: u64, bytes: u64) -> Extent {
+        const SHORT: u64 = 2048;
+        let slot = self.slot(rank, clock);
+        if bytes <= SHORT || bytes >= slot.len() {
+            return slot;
+        }
+        let room: u64 = 1 << slot.len().ilog2();
+        let round = clock >> self.params.queue_slots.trailing_zeros();
+        slot.part(round.wrapping_mul(bytes.next_power_of_two()) & (room - 1), slot.len())
     }
 
     /// P1: the leader of `rank`'s NUMA node, an `i32` of the `leaders` array. Empty without P1's queues.

@@ -32,7 +32,7 @@ use unisono_kernel::region::{Base, Term};
 const LOOKS: usize = 8;
 
 /// Default size of an arena in bytes.
-pub const DEFAULT: u64 = 256 << 20;
+pub const DEFAULT: u64 = 512 << 20;
 
 /// Environment variable: the size of a process's arena.
 pub const VARIABLE: &str = "UNISONO_ARENA";

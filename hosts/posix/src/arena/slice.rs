@@ -10,8 +10,8 @@ use unisono_kernel::Rank;
 use unisono_kernel::region::{Base, Layout, Params, Word, lease};
 use unisono_shm::Mapped;
 
-/// Bytes of a queue's slot when memory is short.
-const SMALL_FRAGMENT: u64 = 4096;
+/// Slots of a queue when memory is short, and the bytes of one.
+const SMALL: (u32, u64) = (16, 4096);
 
 /// The layout of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,8 @@ impl Plan {
     /// For a communicator of `ranks` ranks; `small`: with small slots. `None` if a segment can't have so many ranks.
     pub fn new(ranks: u32, small: bool) -> Option<Self> {
         let params = Params { page: page(), ..Params::new(ranks) };
-        let params = if small { Params { queue_fragment: SMALL_FRAGMENT, ..params } } else { params };
+        let (queue_slots, queue_fragment) = if small { SMALL } else { (params.queue_slots, params.queue_fragment) };
+        let params = Params { queue_slots, queue_fragment, ..params };
         Some(Self { layout: Layout::new(params).ok()? })
     }
 
@@ -39,7 +40,7 @@ impl Plan {
 
     /// With small slots?
     pub const fn is_small(&self) -> bool {
-        self.layout.params().queue_fragment == SMALL_FRAGMENT
+        self.layout.params().queue_fragment == SMALL.1
     }
 
     /// The segment's layout.

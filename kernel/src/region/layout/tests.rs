@@ -143,14 +143,53 @@ fn a_queue_has_the_slots_that_the_model_finds_best() {
         assert!(params.queue_slots.is_power_of_two() && params.queue_fragment.is_power_of_two(), "{bytes}: {params:?}");
         assert!(bytes > 1 << 40 || Layout::new(params).is_ok(), "{bytes}: {params:?}");
     }
-    assert_eq!(Params::new(7), Params::new(7).with_queue_bytes(Params::new(7).queue_bytes()));
     for bytes in [0, 4096, 8192, 512 << 10, 4 << 20, 1 << 40] {
         let (params, cico) = (Params::new(2).with_queue_bytes(bytes), Cico::of_bytes(bytes));
         assert_eq!((cico.slots, cico.fragment), (params.queue_slots, params.queue_fragment), "{bytes}");
         assert!(cico.slots.is_multiple_of(cico.sets) && (cico.sets == 2) == (cico.slots > 1), "{bytes}: {cico:?}");
         assert!(Layout::new(Params { cico: Some(cico), ..Params::new(2) }).is_ok(), "{bytes}");
     }
-    assert_eq!(Params::new(2).with_cico().cico, Some(Cico::of_bytes(Params::new(2).queue_bytes())));
+    assert_eq!(Params::new(2).with_cico().cico, Some(Cico::of_bytes(512 << 10)));
+}
+
+#[test]
+fn queues_have_8_mib_together_and_half_a_mib_each_at_least() {
+    let queues = [0, 1, 2, 3, 4, 5, 8, 9, 16, 17, 64, u32::MAX].map(|ranks| Params::new(ranks).queue_bytes() >> 19);
+    assert_eq!(queues, [1, 1, 8, 4, 4, 2, 2, 1, 1, 1, 1, 1]);
+    for ranks in [1, 2, 4, 8, 100] {
+        let Params { queue_slots, queue_fragment, .. } = Params::new(ranks);
+        assert_eq!(Params::new(ranks).with_queue_bytes(512 << 10), Params { queue_slots: 16, ..Params::new(ranks) });
+        assert_eq!((queue_slots % 16, queue_fragment), (0, 32 << 10));
+    }
+}
+
+/// A fragment lies inside its slot, on a line of the hardware. One of more than 2 KiB that is shorter than half of its slot
+/// lies elsewhere each time round the queue, until it has lain everywhere.
+#[test]
+fn fragments_that_are_not_short_pass_over_their_whole_slot() {
+    for (fragment, places_of_3000, places_of_5000) in [(64, 1, 1), (192, 1, 1), (4096, 1, 1), (32 << 10, 8, 4)] {
+        let layout = Layout::new(Params { queue_slots: 4, queue_fragment: fragment, ..Params::new(2) }).unwrap();
+        let slot = layout.slot(1, 3);
+        for (bytes, different) in [
+            (0, 1),
+            (65, 1),
+            (2048, 1),
+            (3000, places_of_3000),
+            (4096, places_of_3000),
+            (5000, places_of_5000),
+            (40_000, 1),
+            (u64::MAX, 1),
+        ] {
+            let at = |round| layout.in_slot(1, 4 * round + 3, bytes);
+            let places: std::collections::BTreeSet<_> = (0..1024).map(|round| at(round).offset()).collect();
+            assert_eq!(places.len(), different, "{bytes} of {fragment}");
+            assert_eq!(places.first(), Some(&slot.offset()), "{bytes} of {fragment}");
+            for at in (0..1024).chain([u64::MAX / 4]).map(at) {
+                assert!(at.offset().is_multiple_of(64) && at.len() >= bytes.min(fragment), "{bytes} of {fragment}");
+                assert_eq!(at.offset() + at.len(), slot.offset() + slot.len(), "{bytes} of {fragment}");
+            }
+        }
+    }
 }
 
 /// Start and length of everything in a segment, in order of offsets.
@@ -219,7 +258,7 @@ fn everything_lies_in_order_and_apart() {
 fn the_hash_is_part_of_the_format() {
     let plain = Params::new(2);
     let hashes = [plain, plain.with_cico(), plain.with_mailboxes()].map(|params| Layout::new(params).unwrap().hash());
-    assert_eq!(hashes, [5_817_549_613_999_737_361, 17_454_745_701_322_006_776, 15_099_956_039_059_366_534]);
+    assert_eq!(hashes, [3_975_221_779_915_473_488, 10_613_312_633_194_275_977, 4_864_119_864_393_646_311]);
     assert_eq!(plain.with_mailboxes().mailboxes, Some(Mailboxes::DEFAULT));
 }
 

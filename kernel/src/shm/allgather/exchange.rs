@@ -29,5 +29,5 @@ pub fn allgather<'a>(
     let medium = Medium::of(most);
     let cut = Cut::new(most, medium.room(me), 1);
     let plan = Gather::plan(Kind::Allgather, me, send, Some(receive), me.size() > 1, Borrowers::Others, cut);
-    Ok(Exchange::of(medium, cut.steps(most), plan))
+    Ok(Exchange::of(medium, cut.span(most), plan))
 }

@@ -23,7 +23,7 @@ use crate::shm::engine::copy::{Part, copy_private};
 use crate::shm::engine::exchange::{Exchange, Order, Plan};
 use crate::shm::engine::fold::{Operand, Shares, fold_shared};
 use crate::shm::engine::loans::Origin;
-use crate::shm::engine::pieces::{Medium, Pair, put, take};
+use crate::shm::engine::pieces::{Medium, Pair, Span, put, take};
 
 /// Most pieces of a batch: half a queue of the default length, so that a batch can be posted at once.
 const BATCH: u64 = 8;
@@ -63,7 +63,8 @@ impl<'a> Slices<'a> {
         let (_, shares) = Shares::new(me, slice, &op, false)?;
         let pieces = shares.pieces.cut.steps(slice);
         let plan = Self { me: me.rank(), size: me.size(), send, receive, op, slice, shares, pieces };
-        Ok(Exchange::of(Medium::Queues, plan.steps(), plan))
+        let span = Span { advance: plan.steps(), bytes: plan.shares.pieces.bytes(me) };
+        Ok(Exchange::of(Medium::Queues, span, plan))
     }
 
     /// The part of the vector that is the piece of this index of `rank`'s slice.

@@ -131,7 +131,9 @@ impl<'a> Queue<'a> {
             if next < self.count {
                 let Part { from, len } = self.cut(next);
                 // SAFETY: R10 (S2), all ranks have taken the slot's last fragment; the caller may read the data.
-                unsafe { copy_in(region, layout.slot(self.root, clock).part(0, len), &self.data, from) };
+                unsafe {
+                    copy_in(region, layout.in_slot(self.root, clock, self.fragment).part(0, len), &self.data, from)
+                };
             }
             if next > 0 || self.loans.lends() {
                 // publishes: fragment `next`, read after ready > clock
@@ -191,7 +193,7 @@ impl<'a> Queue<'a> {
             };
             while self.base + next < published {
                 let Part { from, len } = self.cut(next);
-                let slot = layout.slot(self.root, self.base + next).part(0, len);
+                let slot = layout.in_slot(self.root, self.base + next, self.fragment).part(0, len);
                 if self.past_caches {
                     // SAFETY: S3, published, and reused only after our `acked`; the caller may write the data.
                     unsafe { copy_out_past_caches(region, slot, &self.data, from) };

@@ -7,7 +7,7 @@
 
 use super::line::{self, Heading};
 use super::loans::{Borrowers, Lent, Loans, NO_LOAN, Origin};
-use super::pieces::Medium;
+use super::pieces::{Medium, Span};
 use super::steps::{Clock, Engine, Steps, Taking};
 use crate::Rank;
 use crate::collective::Kind;
@@ -138,10 +138,10 @@ pub struct ToAll<P> {
 }
 
 impl<P: Plan> Exchange<P> {
-    /// All ranks give the same `medium` and the same `advance`, which is at least the number of steps of every rank.
+    /// All ranks give the same `medium` and the same `span`.
     #[inline(always)]
-    pub(crate) const fn of(medium: Medium, advance: u64, plan: P) -> Self {
-        Self::new(if matches!(medium, Medium::Lines) { 0 } else { advance }, ToAll { medium, plan, received: false })
+    pub(crate) const fn of(medium: Medium, span: Span, plan: P) -> Self {
+        Self::new(span.within(medium), ToAll { medium, plan, received: false })
     }
 }
 
@@ -160,7 +160,7 @@ impl<P: Plan> ToAll<P> {
     /// The place of `writer`'s fragment of `step`: its line or a slot of its queue.
     #[inline]
     pub(super) fn place(&self, me: &Member, clock: &Clock, step: u64, writer: Rank) -> Extent {
-        if self.in_line(me, step, writer) { clock.line(me, writer) } else { clock.slot(me, writer, step) }
+        if self.in_line(me, step, writer) { clock.line(me, writer) } else { clock.fragment(me, writer, step) }
     }
 
     /// Receives `peer`'s line and compares the length in it with the expected one. Returns what to wait for where the

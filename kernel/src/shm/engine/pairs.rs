@@ -24,7 +24,7 @@
 //! What is posted in step 0 must be taken in step 0: later it may be overwritten, since `acked` names a step for all
 //! writers together.
 
-use super::pieces::{Medium, Pair, Pieces, Readers};
+use super::pieces::{Medium, Pair, Pieces, Readers, Span};
 use crate::Rank;
 use crate::comm::Member;
 use crate::data::blocks::Blocks;
@@ -93,12 +93,12 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
-    /// All blocks have `bytes` bytes. Returns the medium and the number of steps, too.
+    /// All blocks have `bytes` bytes. Returns the medium, and what is taken of the queues, too.
     ///
     /// # Errors
     /// A slot has no room for a byte, which no layout allows.
     #[inline(always)]
-    pub(crate) fn known(me: &Member, bytes: u64) -> Result<(Medium, u64, Self), Refusal> {
+    pub(crate) fn known(me: &Member, bytes: u64) -> Result<(Medium, Span, Self), Refusal> {
         let (medium, packing, pieces) = match Pieces::known(me, bytes, 1, Readers::Others) {
             Ok((Medium::Lines, pieces)) => (Medium::Lines, Packing::Line, pieces),
             Ok((medium, pieces)) if bytes <= pieces.cut.fragment.min(SIDE_BY_SIDE) => (medium, Packing::Slot, pieces),
@@ -112,7 +112,7 @@ impl Pairs {
         let long = packing == Packing::Pairwise && me.size() > 1;
         let steps = if long { 1 + pieces.cut.steps(bytes) * rounds(me.size()) } else { 1 };
         let pairs = Self { me: me.rank(), size: me.size(), lengths: Lengths::Known { bytes, packing, pieces }, steps };
-        Ok((medium, steps, pairs))
+        Ok((medium, Span { advance: steps, bytes: pieces.bytes(me) }, pairs))
     }
 
     /// Blocks whose lengths only writer and reader know: this process's longest block for a rank has `send` bytes, the
@@ -439,13 +439,16 @@ mod tests {
 
     #[test]
     fn blocks_that_all_know_have_one_length() {
-        for (bytes, medium, steps, slot) in
-            [(8, Medium::Lines, 1, false), (200, Medium::Queues, 1, true), (20_000, Medium::Queues, 16, false)]
-        {
-            let (found, advance, mut pairs) = Pairs::known(&member(3, 4096), bytes).unwrap();
+        // With their span: a line's two pieces; two side by side in a slot, which begin on lines; a slot each.
+        for (bytes, medium, steps, slot, span) in [
+            (8, Medium::Lines, 1, false, 16),
+            (200, Medium::Queues, 1, true, 512),
+            (20_000, Medium::Queues, 16, false, 4096),
+        ] {
+            let (found, taken, mut pairs) = Pairs::known(&member(3, 4096), bytes).unwrap();
             assert_eq!(
-                (found, advance, pairs.steps(), pairs.in_slot(0, 0)),
-                (medium, steps, steps, slot),
+                (found, taken, pairs.steps(), pairs.in_slot(0, 0)),
+                (medium, Span { advance: steps, bytes: span }, steps, slot),
                 "{bytes} bytes"
             );
             assert_eq!((pairs.announced(), pairs.received(1, bytes)), (bytes, Ok(())));
@@ -455,8 +458,8 @@ mod tests {
         }
         // With one rank nothing travels.
         for bytes in [8, 200, 20_000] {
-            let (_, steps, pairs) = Pairs::known(&member(1, 4096), bytes).unwrap();
-            assert_eq!((steps, pairs.posts(0, |_| bytes)), (1, false));
+            let (_, span, pairs) = Pairs::known(&member(1, 4096), bytes).unwrap();
+            assert_eq!((span.advance, pairs.posts(0, |_| bytes)), (1, false));
         }
     }
 

@@ -12,7 +12,7 @@ use super::exchange::Order;
 use super::line::{self, Heading};
 use super::loans::{Borrowers, Lent, Loans, NO_LOAN, WORDS};
 use super::pairs::Pairs;
-use super::pieces::{Medium, Pair, UNKNOWN_ADVANCE, fetch};
+use super::pieces::{Pair, Span, fetch};
 use super::steps::{Clock, Engine, Steps, Taking};
 use crate::Rank;
 use crate::collective::Kind;
@@ -61,11 +61,8 @@ impl<'a> Pairwise<'a> {
         send: Option<Blocks<'a>>,
         receive: Receive<'a>,
     ) -> Result<Self, Refusal> {
-        let (medium, steps, pairs) = Pairs::known(me, bytes)?;
-        Ok(Self::new(
-            if medium == Medium::Lines { 0 } else { steps },
-            Blockwise { kind, pairs, send, receive, borrowed: 0 },
-        ))
+        let (medium, span, pairs) = Pairs::known(me, bytes)?;
+        Ok(Self::new(span.within(medium), Blockwise { kind, pairs, send, receive, borrowed: 0 }))
     }
 
     /// Blocks whose lengths only writer and reader know. The longest block that this process receives has `most` bytes.
@@ -85,7 +82,7 @@ impl<'a> Pairwise<'a> {
             None => 0,
         };
         let pairs = Pairs::unknown(me, sent, most)?;
-        Ok(Self::new(UNKNOWN_ADVANCE, Blockwise { kind, pairs, send, receive, borrowed: 0 }))
+        Ok(Self::new(Span::UNKNOWN, Blockwise { kind, pairs, send, receive, borrowed: 0 }))
     }
 }
 
@@ -167,9 +164,9 @@ impl<'a> Blockwise<'a> {
         if !self.pairs.in_slot(step, pair.writer) {
             clock.line(me, pair.writer)
         } else if self.in_readers_queue(me, step).is_some() {
-            clock.slot(me, pair.reader, step)
+            clock.fragment(me, pair.reader, step)
         } else {
-            clock.slot(me, pair.writer, step)
+            clock.fragment(me, pair.writer, step)
         }
     }
 

@@ -44,7 +44,28 @@ impl Medium {
 const MOST_STEPS: u64 = 1 << 24;
 
 /// The clock values that such an operation takes: one more, so that the next such operation starts with the next slot.
-pub(crate) const UNKNOWN_ADVANCE: u64 = MOST_STEPS + 1;
+const UNKNOWN_ADVANCE: u64 = MOST_STEPS + 1;
+
+/// What an operation takes of the queues, the same on all ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Span {
+    /// Values of the fragment clock: at least the number of steps of every rank. 0: the operation uses no queue.
+    pub(crate) advance: u64,
+    /// Bytes of a slot that a fragment takes at most.
+    pub(crate) bytes: u64,
+}
+
+impl Span {
+    /// That of an operation in which ranks don't know each other's lengths: fragments may fill their slots.
+    pub(crate) const UNKNOWN: Self = Self { advance: UNKNOWN_ADVANCE, bytes: u64::MAX };
+
+    /// The same, where all fragments go through `medium`.
+    #[inline(always)]
+    pub(crate) const fn within(self, medium: Medium) -> Self {
+        let advance = if matches!(medium, Medium::Lines) { 0 } else { self.advance };
+        Self { advance, ..self }
+    }
+}
 
 /// How one message is cut into fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -81,6 +102,12 @@ impl Cut {
     #[inline(always)]
     pub(crate) fn steps(self, bytes: u64) -> u64 {
         if bytes <= self.fragment { 1 } else { bytes.div_ceil(self.fragment) }
+    }
+
+    /// What a message of `bytes` takes of a queue.
+    #[inline(always)]
+    pub(crate) fn span(self, bytes: u64) -> Span {
+        Span { advance: self.steps(bytes), bytes: self.fragment.min(bytes) }
     }
 
     /// Number of steps of a message of `bytes` where no rank knows the lengths of all messages, and where each
@@ -172,8 +199,9 @@ impl Pieces {
     /// As [`Self::known`].
     #[inline(always)]
     pub(crate) fn queued(me: &Member, most: u64, element: u64, readers: Readers) -> Result<Self, Refusal> {
-        let stride = Self::stride(me, readers, 16)?;
-        Ok(Self { stride, header: 0, readers, cut: Cut::whole(most, stride, element)? })
+        let room = Self::stride(me, readers, 16)?;
+        let cut = Cut::whole(most, room, element)?;
+        Ok(Self { stride: cut.fragment.min(most).next_multiple_of(64).min(room), header: 0, readers, cut })
     }
 
     /// Messages in slots, whose lengths only writer and reader know.
@@ -213,6 +241,12 @@ impl Pieces {
         Refusal::check(Argument::Ranks, count, Bound::AtMost(room / least))?;
         let stride = room / count;
         Ok(stride - stride % if stride < 64 { 16 } else { 64 })
+    }
+
+    /// Bytes of a place that the pieces for all readers take.
+    #[inline(always)]
+    pub(crate) fn bytes(&self, me: &Member) -> u64 {
+        self.stride * self.readers.count(me)
     }
 
     /// The reader's piece of a place, with its header.
@@ -442,15 +476,21 @@ mod tests {
 
     #[test]
     fn a_place_is_divided_among_its_readers() {
-        let strides = |readers| {
+        // With the bytes that all pieces take.
+        let strides = |readers, most| {
             [(2, 4096), (5, 4096), (4, 64)].map(|(ranks, slot)| {
-                let pieces = Pieces::queued(&member(ranks, slot), 8, 1, readers).unwrap();
-                (pieces.stride, pieces.header)
+                let me = member(ranks, slot);
+                let pieces = Pieces::queued(&me, most, 1, readers).unwrap();
+                assert_eq!(pieces.header, 0);
+                (pieces.stride, pieces.bytes(&me))
             })
         };
-        assert_eq!(strides(Readers::Others), [(4096, 0), (1024, 0), (16, 0)]);
-        assert_eq!(strides(Readers::All), [(2048, 0), (768, 0), (16, 0)]);
-        assert_eq!(strides(Readers::One), [(4096, 0), (4096, 0), (64, 0)]);
+        assert_eq!(strides(Readers::Others, 1 << 20), [(4096, 4096), (1024, 4096), (16, 48)]);
+        assert_eq!(strides(Readers::All, 1 << 20), [(2048, 4096), (768, 3840), (16, 64)]);
+        assert_eq!(strides(Readers::One, 1 << 20), [(4096, 4096), (4096, 4096), (64, 64)]);
+        // Pieces of short messages lie closer together.
+        assert_eq!(strides(Readers::Others, 100), [(128, 128), (128, 512), (16, 48)]);
+        assert_eq!(strides(Readers::All, 0), [(0, 0), (0, 0), (0, 0)]);
         let full = Pieces::queued(&member(6, 64), 8, 1, Readers::Others);
         assert_eq!(full, Err(Refusal::new(Argument::Ranks, 5, Bound::AtMost(4))));
         assert_eq!(Pieces::queued(&member(1, 64), 8, 1, Readers::Others).map(|pieces| pieces.stride), Ok(64));
@@ -476,7 +516,7 @@ mod tests {
             (medium == Medium::Lines, pieces.stride, pieces.cut.fragment)
         };
         assert_eq!([0, 9, 56].map(known), [(true, 0, 1), (true, 16, 16), (true, 56, 56)]);
-        assert_eq!(known(57), (false, 2048, 2048));
+        assert_eq!([57, 2000, 3000].map(known), [(false, 64, 2048), (false, 2048, 2048), (false, 2048, 2048)]);
     }
 
     #[test]

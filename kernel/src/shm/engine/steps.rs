@@ -22,6 +22,7 @@
 
 use super::line::{self, Body, Heading};
 use super::loans::{self, Borrowers, Loans};
+use super::pieces::Span;
 use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
@@ -38,8 +39,7 @@ pub struct Clock {
     operation: u64,
     /// The fragment clock at step 0.
     base: u64,
-    /// The clock values that this operation takes, the same on all ranks; 0: it uses no queue.
-    advance: u64,
+    span: Span,
 }
 
 impl Clock {
@@ -58,7 +58,7 @@ impl Clock {
     /// The clock values that this operation takes.
     #[cfg(test)]
     pub(super) const fn advance(&self) -> u64 {
-        self.advance
+        self.span.advance
     }
 
     /// The payload of `writer`'s line.
@@ -67,10 +67,10 @@ impl Clock {
         me.layout().line_body(writer, self.operation, 8 + LINE_PAYLOAD).part(8, LINE_PAYLOAD)
     }
 
-    /// The slot of `step` in a queue.
+    /// Where the fragment of `step` lies in a queue.
     #[inline]
-    pub(crate) fn slot(&self, me: &Member, queue: Rank, step: u64) -> Extent {
-        me.layout().slot(queue, self.at(step))
+    pub(crate) fn fragment(&self, me: &Member, queue: Rank, step: u64) -> Extent {
+        me.layout().in_slot(queue, self.at(step), self.span.bytes)
     }
 
     /// Posts the line, which publishes what was written for step 0: the fragment, or `lent`, the words of a loan. `None`:
@@ -231,10 +231,10 @@ enum State {
 }
 
 impl<E: Engine> Steps<E> {
-    /// All ranks give the same `advance`: at least the number of steps of every rank, or 0 where no queue is used.
+    /// All ranks give the same `span`.
     #[inline(always)]
-    pub(super) const fn new(advance: u64, engine: E) -> Self {
-        let clock = Clock { operation: 0, base: 0, advance };
+    pub(super) const fn new(span: Span, engine: E) -> Self {
+        let clock = Clock { operation: 0, base: 0, span };
         Self { clock, engine, loans: Loans::NONE, posted: 0, step: 0, state: State::Done }
     }
 
@@ -282,7 +282,7 @@ impl<E: Engine> Steps<E> {
     #[cold]
     fn ends<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<(), WaitSet> {
         self.serve(region, me)?;
-        let Clock { operation, base, advance } = self.clock;
+        let Clock { operation, base, span: Span { advance, .. } } = self.clock;
         if self.loans.lends() {
             self.loans.returned(region, me, operation, self.engine.borrowers(), base + advance)?;
         }
@@ -317,14 +317,14 @@ impl<E: Engine> Steps<E> {
 impl<E: Engine> Operation for Steps<E> {
     #[inline(always)]
     fn start(&mut self, me: &mut Member) {
-        let advance = self.clock.advance;
-        self.clock = Clock { operation: me.begin(self.engine.kind()), base: me.take_clock(advance), advance };
+        let span = self.clock.span;
+        self.clock = Clock { operation: me.begin(self.engine.kind()), base: me.take_clock(span.advance), span };
         (self.posted, self.step, self.state, self.loans) = (0, 0, State::Enter, Loans::NONE);
         self.engine.restart();
     }
 
     fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
-        let Clock { operation, base, advance } = self.clock;
+        let Clock { operation, base, span: Span { advance, .. } } = self.clock;
         let queues = advance > 0;
         loop {
             match self.state {

@@ -18,7 +18,7 @@ use crate::region::{Extent, Region, Unreadable};
 use crate::shm::engine::copy::{Part, copy_private};
 use crate::shm::engine::exchange::{Exchange, Plan};
 use crate::shm::engine::loans::{Borrowers, Origin};
-use crate::shm::engine::pieces::{Cut, Medium, UNKNOWN_ADVANCE, put, take};
+use crate::shm::engine::pieces::{Cut, Medium, Span, put, take};
 
 /// One process's part of a gather or an allgather.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -59,7 +59,7 @@ impl<'a> Gather<'a> {
         let medium = Medium::of(own);
         let cut = Cut::new(own, medium.room(me), 1);
         let plan = Self::plan(Kind::Gather, me, send, receive, me.rank() != root, Borrowers::One(root), cut);
-        Ok(Exchange::of(medium, cut.steps(own), plan))
+        Ok(Exchange::of(medium, cut.span(own), plan))
     }
 
     /// A gather of blocks of any lengths; only the root knows all of them.
@@ -79,7 +79,7 @@ impl<'a> Gather<'a> {
         let cut = Cut { fragment: Medium::Either.room(me) };
         cut.bounded_steps(longest(own, receive.as_ref()), 1)?;
         let plan = Self::plan(Kind::Gather, me, send, receive, me.rank() != root, Borrowers::One(root), cut);
-        Ok(Exchange::of(Medium::Either, UNKNOWN_ADVANCE, plan))
+        Ok(Exchange::of(Medium::Either, Span::UNKNOWN, plan))
     }
 
     /// The plan for arguments that [`check`] has accepted.

@@ -96,7 +96,7 @@ impl<'a> Reduce<'a> {
         let early = highest.is_some_and(|highest| highest > me.rank());
         let posts = posts || operand.is_in_place() && early;
         let plan = Self { kind, me: me.rank(), size: me.size(), posts, highest, operand, borrowers, cut };
-        Ok(Exchange::of(medium, cut.steps(bytes), plan))
+        Ok(Exchange::of(medium, cut.span(bytes), plan))
     }
 }
 

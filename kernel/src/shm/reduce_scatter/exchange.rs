@@ -25,7 +25,7 @@ use crate::shm::engine::copy::{Part, copy_private};
 use crate::shm::engine::exchange::{Exchange, Order, Plan};
 use crate::shm::engine::fold::{Operand, Shares, fold_shared};
 use crate::shm::engine::loans::Origin;
-use crate::shm::engine::pieces::{Pair, take};
+use crate::shm::engine::pieces::{Pair, Span, take};
 
 /// One process's part of a reduce_scatter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -55,8 +55,9 @@ impl<'a> ReduceScatter<'a> {
         Operand::check(&send.block(me.rank()), Some(&receive), &op)?;
         let (medium, shares) = Shares::new(me, send.most(), &op, true)?;
         let steps = shares.fragments(send.most());
+        let span = Span { advance: steps, bytes: shares.pieces.bytes(me) };
         let plan = Self { me: me.rank(), size: me.size(), send, receive, op, shares, steps };
-        Ok(Exchange::of(medium, steps, plan))
+        Ok(Exchange::of(medium, span, plan))
     }
 
     /// The part of this rank's block whose pieces are in a step's fragments.
