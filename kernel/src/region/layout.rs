@@ -57,6 +57,9 @@ impl Cico {
         Self { slots, fragment, sets: if slots > 1 { 2 } else { 1 } }
     }
 
+    /// Queues of 512 KiB.
+    pub const DEFAULT: Self = Self::of_bytes(QUEUE);
+
     /// Bytes of P1's own segment, its section 4.1: `⌈4p/w⌉·w + w·q + p·s·(w + ⌈f⌉)`.
     /// `None` if that is beyond 2⁶⁴.
     pub fn bytes(self, ranks: u32, page: u64) -> Option<u64> {
@@ -106,11 +109,14 @@ pub struct Params {
 
 impl Params {
     /// Parameters for `ranks` processes that were good in measurements (docs/explanation/parameters.md): queues of 512 KiB,
-    /// or longer ones where several have less than 8 MiB together; without the papers' queues and without mailboxes.
+    /// or longer ones for up to 4 ranks; without the papers' queues and without mailboxes.
     pub const fn new(ranks: u32) -> Self {
         let (slots, queue_fragment) = queue_of(QUEUE);
-        let few = 1 < ranks && ranks < QUEUES;
-        let queue_slots = if few { slots * (QUEUES / ranks.next_power_of_two()) } else { slots };
+        let queue_slots = match ranks {
+            2 => 8 * slots,
+            3 | 4 => 2 * slots,
+            _ => slots,
+        };
         Self { ranks, page: 4096, lines: 64, queue_slots, queue_fragment, cico: None, mailboxes: None }
     }
 
@@ -130,7 +136,7 @@ impl Params {
     /// The same with the papers' queues, of 512 KiB each.
     #[must_use]
     pub const fn with_cico(self) -> Self {
-        Self { cico: Some(Cico::of_bytes(QUEUE)), ..self }
+        Self { cico: Some(Cico::DEFAULT), ..self }
     }
 
     /// The same with mailboxes.
@@ -142,10 +148,6 @@ impl Params {
 
 /// Default bytes of a rank's queue, the papers' or the other.
 const QUEUE: u64 = 512 << 10;
-
-/// Fewer ranks than these have as many bytes of queues together: more than the caches hold that cores have for themselves.
-/// So where a slot is written again, its lines lie in the cache that cores share, not in the one of the core that read it.
-const QUEUES: u32 = 16;
 
 /// Bytes that are copied in the time in which a core sees another core's store: t_W/t of paper P1's model, typical of
 /// servers (`unisono measure queue`). f* takes its square root: if it is wrong by a factor of four, f is by two, and

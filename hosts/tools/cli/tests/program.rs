@@ -60,11 +60,21 @@ fn bench_knows_every_collective_and_form_of_algorithm() {
     assert_eq!(run(&["bench", "bcast", "--bytes", "5000", "--algorithm", "cico-knomial-3", "--cico-sets", "4"]), 1);
 }
 
-/// A communicator's bytes, as docs/reference/segment.md says: two pages, and per rank control lines, 64 lines, 16 slots.
-fn bytes_of(ranks: u64, slot: u64) -> u64 {
+/// A communicator's bytes, as docs/reference/segment.md says: two pages, and per rank control lines, 64 lines, a queue.
+fn bytes_of(ranks: u64, queue: u64) -> u64 {
     let up = |bytes: u64| bytes.next_multiple_of(4096);
     let control = up(128 * (5 + u64::from(ranks.next_power_of_two().trailing_zeros())));
-    2 * 4096 + ranks * (control + up(128 * 64) + 16 * slot)
+    2 * 4096 + ranks * (control + up(128 * 64) + queue)
+}
+
+/// Slots of 32 KiB: more where ranks are few.
+const fn queue_of(ranks: u64) -> u64 {
+    let slots = match ranks {
+        2 => 128,
+        3 | 4 => 32,
+        _ => 16,
+    };
+    slots * (32 << 10)
 }
 
 #[test]
@@ -75,7 +85,7 @@ fn bench_makes_and_frees_communicators() {
         assert_eq!(names, ["dup", "split", "create_group"]);
         assert!(rows.iter().all(|row| row["p50_ns"].as_f64().is_some_and(|ns| ns > 0.0)));
         let ranks: u64 = ranks.parse().expect("a number");
-        let (all, half) = (bytes_of(ranks, 32768), bytes_of(ranks.div_ceil(2), 32768));
+        let (all, half) = [ranks, ranks.div_ceil(2)].map(|ranks| bytes_of(ranks, queue_of(ranks))).into();
         assert!(rows.iter().all(|row| row["iterations"] == 2200));
         assert_eq!(
             rows.iter().map(|row| row["bytes_each"].as_u64().expect("bytes")).collect::<Vec<_>>(),
@@ -549,7 +559,7 @@ fn topo_shows_the_machine_and_the_memory() {
     assert_eq!(rows.len(), 11);
     for row in rows {
         let ranks = row["ranks"].as_u64().expect("a number");
-        assert_eq!(row["bytes"], bytes_of(ranks, 32768), "{row}");
-        assert_eq!(row["bytes_small"], bytes_of(ranks, 4096), "{row}");
+        assert_eq!(row["bytes"], bytes_of(ranks, queue_of(ranks)), "{row}");
+        assert_eq!(row["bytes_small"], bytes_of(ranks, 16 * 4096), "{row}");
     }
 }

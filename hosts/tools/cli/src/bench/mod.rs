@@ -36,7 +36,7 @@ use unisono_posix::Joined;
 /// The segment that the arguments ask for.
 fn params(args: &Bench) -> Params {
     let base = Params::new(args.ranks);
-    let Cico { slots, fragment, sets } = Cico::of_bytes(args.cico_bytes.unwrap_or(base.queue_bytes()));
+    let Cico { slots, fragment, sets } = args.cico_bytes.map_or(Cico::DEFAULT, Cico::of_bytes);
     let base = args.queue_bytes.map_or(base, |bytes| base.with_queue_bytes(bytes));
     Params {
         lines: args.lines.unwrap_or(base.lines),
