@@ -4,7 +4,7 @@ use unisono_kernel::algorithm::BarrierAlgorithm;
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::Base;
 use unisono_verify::explore::{
-    Check, Class, Collective, Exchange, Family, Limits, Mutation, Operation, Program, Report, Words, alphabet,
+    Check, Class, Collective, Exchange, Family, Lending, Limits, Mutation, Operation, Program, Report, Words, alphabet,
     exchanges, explore, order, run,
 };
 
@@ -494,5 +494,53 @@ fn counters_begin_near_every_wrap() {
                 pass(explore, models.into_iter(), count);
             }
         }
+    }
+}
+
+const LENT: [Lending; 3] = [Lending::All, Lending::OneReadsNot, Lending::OneLendsNot];
+
+/// Every collective whose messages can be lent, alone and followed by another one: all lend, one can't read, one does not
+/// lend. A lender writes its memory as soon as its operation has ended; who still reads it then overlaps, or gets wrong
+/// bytes.
+fn lent(ranks: u32, length: u32, all: &[Operation]) -> Vec<Program> {
+    let families = Family { ranks, sets: 2, alphabet: all.to_vec(), length };
+    families.spread().flat_map(|program| LENT.map(|lending| program.clone().lent(lending))).collect()
+}
+
+#[test]
+fn what_is_lent_is_read_before_its_owner_writes_it_again() {
+    for (ranks, fragments) in [(2, 1), (2, 2), (3, 1)] {
+        let all: Vec<_> = exchanges(ranks, fragments).into_iter().chain([Operation::queue(1, fragments)]).collect();
+        let models = lent(ranks, 1, &all);
+        let count = models.len() as u64;
+        pass(explore, models.into_iter(), count);
+    }
+    let pairs =
+        [(Collective::Gatherv, 0), (Collective::Scatter, 1), (Collective::Allgather, 0), (Collective::Reduce, 1)]
+            .map(|(collective, root)| Operation::Exchange(Exchange { collective, root, fragments: 2 }));
+    let models = lent(2, 2, &[&pairs[..], &[Operation::queue(0, 2)]].concat());
+    let count = models.len() as u64;
+    pass(explore, models.into_iter(), count);
+}
+
+/// Each of the two words alone keeps most readers: a reader answers when it has read, and acknowledges later.
+#[test]
+fn a_lender_that_does_not_wait_for_its_readers_is_found() {
+    let all_read = Mutation::Forge(
+        |layout, word| {
+            let of = |rank| [layout.acked(rank).offset(), layout.answer(rank).offset()];
+            (0..layout.ranks()).any(|rank| of(rank).contains(&word.offset))
+        },
+        u64::MAX,
+    );
+    let states: [(&str, Check); 1] = [("states", explore)];
+    for ranks in [2, 3] {
+        for collective in [Collective::Gatherv, Collective::Allgather, Collective::Reduce] {
+            let exchange = Operation::Exchange(Exchange { collective, root: 0, fragments: 1 });
+            let program = Program::new(ranks, 2, vec![exchange]).lent(Lending::All);
+            killed_by(&states, &program, all_read, &["overlap", "wrong data"]);
+        }
+        let program = Program::new(ranks, 2, vec![Operation::queue(0, 1)]).lent(Lending::All);
+        killed_by(&states, &program, all_read, &["overlap", "wrong data"]);
     }
 }

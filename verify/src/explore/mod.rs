@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `program`, `blocks`, `exchanges`, `mail` | the processes' operations, and the oracle of their data |
 //! | `access`, `payload`, `names` | shared accesses, byte strings by number, names for reports |
-//! | `tape` | the region that replays a poll up to its next access |
+//! | `tape` | the region that replays a poll up to its next access; what members lend each other |
 //! | `process` | a process as an automaton over accesses |
 //! | `world` | the segment, with fingerprint and undo; mutations |
 //! | `search` | depth first over all states, and the checks |
@@ -45,7 +45,7 @@ pub use mixes::{Check, Family, Report, alphabet, exchanges, papers, run};
 pub(crate) use names::Names;
 pub use order::order;
 pub(crate) use payload::forever;
-pub use program::{Operation, Program};
+pub use program::{Lending, Operation, Program};
 pub(crate) use program::{fold, ordered};
 pub use search::{Limits, Outcome, explore};
 pub use text::{explore_text, order_text};

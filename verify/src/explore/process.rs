@@ -72,6 +72,15 @@ pub(crate) struct Segment {
     pub(crate) base: Base,
     /// Its members.
     pub(crate) group: Vec<Rank>,
+    /// Bytes behind the layout's in which what a member lends lies, each member's after the others'.
+    pub(crate) lent: u64,
+}
+
+impl Segment {
+    /// Bytes with those for loans.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.layout.bytes() + self.lent * u64::from(self.layout.ranks())
+    }
 }
 
 /// How a poll ended.
@@ -154,8 +163,8 @@ impl<'p, M: Model> Processes<'p, M> {
         let tape = Rc::new(Tape::default());
         let mut begin = 0;
         let segments = model.segments().into_iter().map(|segment| {
-            let probes = Probes::new(Rc::clone(&tape), begin, segment.layout.bytes());
-            begin += segment.layout.bytes();
+            let probes = Probes::new(Rc::clone(&tape), begin, &segment);
+            begin += segment.bytes();
             probes
         });
         let probes = segments.collect();

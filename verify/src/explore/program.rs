@@ -21,7 +21,7 @@ use super::exchanges::Exchange;
 use super::hash::spread;
 use super::mail::{Mail, Talk};
 use super::process::{self, Model, Segment, Turn};
-use super::tape::Probes;
+use super::tape::{Probes, Seat};
 use crate::oracle::blocks::Direction;
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -219,6 +219,44 @@ pub struct Program {
     pub base: Base,
     /// The operations.
     pub operations: Vec<Operation>,
+    /// Which ranks lend their messages, and can read what others lend.
+    pub lending: Lending,
+}
+
+/// Which ranks lend each other memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lending {
+    /// None.
+    #[default]
+    None,
+    /// All.
+    All,
+    /// All lend, and rank 1 can't read.
+    OneReadsNot,
+    /// All can read, and rank 1 does not lend.
+    OneLendsNot,
+}
+
+impl Lending {
+    const fn seat(self, rank: Rank) -> Seat {
+        let one = rank == 1;
+        let (lends, reads) = match self {
+            Self::None => (false, false),
+            Self::All => (true, true),
+            Self::OneReadsNot => (true, !one),
+            Self::OneLendsNot => (!one, true),
+        };
+        Seat { rank, lends, reads }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::All => " lent",
+            Self::OneReadsNot => " lent-unreadable-by-1",
+            Self::OneLendsNot => " lent-but-by-1",
+        }
+    }
 }
 
 impl Program {
@@ -238,6 +276,7 @@ impl Program {
             },
             base: Base { operation: 0, clock: 0, sets: 0, centrals: 0 },
             operations,
+            lending: Lending::None,
         }
     }
 
@@ -245,6 +284,13 @@ impl Program {
     #[must_use]
     pub const fn from_base(mut self, base: Base) -> Self {
         self.base = base;
+        self
+    }
+
+    /// The same where ranks lend each other memory.
+    #[must_use]
+    pub const fn lent(mut self, lending: Lending) -> Self {
+        self.lending = lending;
         self
     }
 
@@ -272,7 +318,7 @@ impl Program {
         let Base { operation, clock, sets, centrals } = self.base;
         let begins = [operation, clock, sets, centrals].into_iter().max().filter(|most| *most > 0);
         let begins = begins.map_or(String::new(), |most| format!(" from={most:#x}"));
-        format!("p={ranks}{cico}{slots}{begins} {}", names.join(" "))
+        format!("p={ranks}{cico}{slots}{begins}{} {}", self.lending.name(), names.join(" "))
     }
 
     /// The segment's layout.
@@ -370,6 +416,8 @@ pub(crate) struct Body {
     /// The present operation's machine; nothing after the last operation.
     machine: Option<Running>,
     memory: Box<[u8]>,
+    /// Has it lent something in this operation? It writes that memory when the operation has ended.
+    lent: bool,
 }
 
 impl<'p> Series<'p> {
@@ -400,18 +448,26 @@ impl Model for Series<'_> {
     type Body = Body;
 
     fn segments(&self) -> Vec<Segment> {
-        vec![Segment { layout: self.layout, base: self.program.base, group: (0..self.layout.ranks()).collect() }]
+        let lent = match self.program.lending {
+            Lending::None => 0,
+            // All that an operation sends lies in its memory.
+            _ => self.memory.len().next_multiple_of(8) as u64,
+        };
+        let group = (0..self.layout.ranks()).collect();
+        vec![Segment { layout: self.layout, base: self.program.base, group, lent }]
     }
 
     fn start(&self, rank: Rank) -> Result<Body, Refusal> {
         let member = Member::resume(self.layout, rank, self.program.base)?;
-        let mut body = Body { done: 0, member, machine: None, memory: self.program.memory(rank, 0).into() };
+        let mut body =
+            Body { done: 0, member, machine: None, memory: self.program.memory(rank, 0).into(), lent: false };
         self.next(&mut body)?;
         Ok(body)
     }
 
     fn poll(&self, body: &mut Body, probes: &[Probes]) -> Result<Turn, String> {
         let (Some(machine), [probes]) = (&mut body.machine, probes) else { return Ok(Turn::Goes) };
+        probes.sit(self.program.lending.seat(body.member.rank()));
         for (cell, &byte) in self.memory.iter().zip(&body.memory) {
             cell.set(byte);
         }
@@ -419,8 +475,13 @@ impl Model for Series<'_> {
         let step = machine.poll(&mut comm).map_err(|error| error.to_string())?;
         body.member = comm.member().clone();
         body.memory = self.memory.iter().map(Cell::get).collect();
+        body.lent |= probes.has_lent();
         if let Poll::Wait(awaits) = step {
             return Ok(Turn::Waits(vec![(0, awaits)]));
+        }
+        if body.lent {
+            probes.take_back();
+            body.lent = false;
         }
         body.done += 1;
         match self.wrong_byte(body) {

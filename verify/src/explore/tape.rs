@@ -9,11 +9,16 @@
 
 use super::access::{Access, Class, Span, Word};
 use super::payload::{Payloads, Token};
+use super::process::Segment;
 use std::cell::{Cell, RefCell};
+use std::num::NonZeroU64;
 use std::rc::Rc;
+use unisono_kernel::Rank;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::op::Op;
-use unisono_kernel::region::{Counter, CounterId, Extent, Flag, FlagId, MailId, Mailword, Region, Untrusted};
+use unisono_kernel::region::{
+    Counter, CounterId, Extent, Flag, FlagId, Loan, MailId, Mailword, Region, Unreadable, Untrusted,
+};
 
 /// The log that is replayed and the access that follows it.
 #[derive(Debug, Default)]
@@ -107,21 +112,116 @@ impl Counter for Probe {
     }
 }
 
-/// A segment of probes.
+/// Does a rank lend its messages, and can it read what others lend?
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seat {
+    pub(crate) rank: Rank,
+    pub(crate) lends: bool,
+    pub(crate) reads: bool,
+}
+
+/// A segment of probes, and what its members lend each other: bytes behind the segment, which a member writes when it
+/// lends its message, and again when its operation has ended ([`Self::take_back`]).
 #[derive(Clone, Debug)]
 pub(crate) struct Probes {
     tape: Rc<Tape>,
     begin: u64,
     words: Vec<Probe>,
     beyond: Probe,
+    /// Bytes of the layout, and those that each member can lend.
+    bytes: u64,
+    lent: u64,
+    /// The member whose poll goes on, and whether it has lent something in it.
+    seat: Cell<(Seat, bool)>,
 }
 
 impl Probes {
-    /// A segment of `bytes` bytes at offset `begin` from the first one, whose accesses go to `tape`.
-    pub(crate) fn new(tape: Rc<Tape>, begin: u64, bytes: u64) -> Self {
+    /// A segment at offset `begin` from the first one, whose accesses go to `tape`.
+    pub(crate) fn new(tape: Rc<Tape>, begin: u64, segment: &Segment) -> Self {
         let probe = |offset| Probe { offset: begin + offset, tape: Rc::clone(&tape) };
+        let bytes = segment.layout.bytes();
         let (words, beyond) = ((0..bytes / 8).map(|index| probe(8 * index)).collect(), probe(bytes));
-        Self { tape, begin, words, beyond }
+        Self { tape, begin, words, beyond, bytes, lent: segment.lent, seat: Cell::default() }
+    }
+
+    /// A poll of this member begins.
+    pub(crate) fn sit(&self, seat: Seat) {
+        self.seat.set((seat, false));
+    }
+
+    /// Has the member lent something in this poll?
+    pub(crate) fn has_lent(&self) -> bool {
+        self.seat.get().1
+    }
+
+    /// The member writes all that it lends: its operation has ended.
+    pub(crate) fn take_back(&self) {
+        let at = self.loan(self.seat.get().0.rank, 0, self.lent);
+        // SAFETY: the bytes are a local variable; that no member reads what they replace is what the explorer checks.
+        unsafe { self.put(at, Buf::of(&vec![0x99; at.len as usize])) };
+    }
+
+    /// Bytes `from .. from + len` of what `rank` lends, as far as it can.
+    fn loan(&self, rank: Rank, from: u64, len: u64) -> Span {
+        let from = from.min(self.lent);
+        let offset = self.begin + self.bytes + u64::from(rank) * self.lent + from;
+        Span { offset, len: len.min(self.lent - from) }
+    }
+
+    /// Copies `src`, which is as long as `at` at least.
+    ///
+    /// # Safety
+    /// `src` is readable.
+    unsafe fn put(&self, at: Span, src: Buf) {
+        if at.len == 0 {
+            return;
+        }
+        self.tape.access(|| Access::BeginWrite(at));
+        self.tape.access(|| {
+            // SAFETY: the caller's promise; `at` is no longer than `src`.
+            let bytes = unsafe { core::slice::from_raw_parts(src.ptr(), at.len as usize) };
+            Access::EndWrite(at, self.tape.payloads.borrow_mut().token(bytes))
+        });
+    }
+
+    /// Copies to `dst`, which is as long as `at` at least.
+    ///
+    /// # Safety
+    /// `dst` is writable.
+    unsafe fn get(&self, at: Span, dst: Buf) {
+        if at.len == 0 {
+            return;
+        }
+        self.tape.access(|| Access::BeginRead(at));
+        let token = self.tape.access(|| Access::EndRead(at));
+        let payloads = self.tape.payloads.borrow();
+        let bytes = token.map_or(&[][..], |token| payloads.bytes(Token(token)));
+        let len = bytes.len().min(at.len as usize);
+        // SAFETY: the caller's promise: `dst` is writable, and as long as `at`; payloads lie elsewhere.
+        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), dst.ptr(), len) };
+        // The machine may take the bytes for initialised even in a poll that is thrown away.
+        // SAFETY: as above, for what no payload has filled.
+        unsafe { core::ptr::write_bytes(dst.ptr().wrapping_add(len), 0, at.len as usize - len) };
+    }
+
+    /// Folds the whole elements of `at` into `acc`, which is as long at least.
+    ///
+    /// # Safety
+    /// `acc` is writable.
+    unsafe fn fold_from(&self, at: Span, acc: Buf, op: &Op) {
+        let at = Span { len: op.whole(at.len) * op.element(), ..at };
+        if at.len == 0 {
+            return;
+        }
+        self.tape.access(|| Access::BeginRead(at));
+        let Some(token) = self.tape.access(|| Access::EndRead(at)) else {
+            return;
+        };
+        let payloads = self.tape.payloads.borrow();
+        let bytes = payloads.bytes(Token(token));
+        let count = op.whole(at.len.min(bytes.len() as u64));
+        // SAFETY: the caller's promise: `acc` is writable, and as long as `at`; payloads lie elsewhere.
+        unsafe { op.fold_raw(bytes.as_ptr(), acc.ptr(), count) };
     }
 
     fn word(&self, offset: u64) -> &Probe {
@@ -148,49 +248,51 @@ unsafe impl Region for Probes {
     }
 
     unsafe fn write(&self, at: Extent, src: Buf) {
-        let at = at.part(0, src.len() as u64);
-        if at.is_empty() {
-            return;
-        }
-        self.tape.access(|| Access::BeginWrite(Span::of(self.begin, at)));
-        self.tape.access(|| {
-            // SAFETY: the caller's promise: `src` is readable, and the extent is cut to its length.
-            let bytes = unsafe { core::slice::from_raw_parts(src.ptr(), at.len() as usize) };
-            Access::EndWrite(Span::of(self.begin, at), self.tape.payloads.borrow_mut().token(bytes))
-        });
+        // SAFETY: the caller's promise.
+        unsafe { self.put(Span::of(self.begin, at.part(0, src.len() as u64)), src) }
     }
 
     unsafe fn read(&self, at: Extent, dst: Buf) {
-        let at = at.part(0, dst.len() as u64);
-        if at.is_empty() {
-            return;
-        }
-        self.tape.access(|| Access::BeginRead(Span::of(self.begin, at)));
-        let token = self.tape.access(|| Access::EndRead(Span::of(self.begin, at)));
-        let payloads = self.tape.payloads.borrow();
-        let bytes = token.map_or(&[][..], |token| payloads.bytes(Token(token)));
-        let len = bytes.len().min(at.len() as usize);
-        // SAFETY: the caller's promise: `dst` is writable, and `at` is cut to its length; payloads lie elsewhere.
-        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), dst.ptr(), len) };
-        // The machine may take the bytes for initialised even in a poll that is thrown away.
-        // SAFETY: as above, for what no payload has filled.
-        unsafe { core::ptr::write_bytes(dst.ptr().wrapping_add(len), 0, at.len() as usize - len) };
+        // SAFETY: the caller's promise.
+        unsafe { self.get(Span::of(self.begin, at.part(0, dst.len() as u64)), dst) }
     }
 
     unsafe fn fold(&self, at: Extent, acc: Buf, op: &Op) {
-        let count = op.whole(at.len().min(acc.len() as u64));
-        let at = at.part(0, count * op.element());
-        if at.is_empty() {
-            return;
+        // SAFETY: the caller's promise.
+        unsafe { self.fold_from(Span::of(self.begin, at.part(0, acc.len() as u64)), acc, op) }
+    }
+
+    /// One loan in a poll: results, which are asked for after the message, change while they are lent, and are not.
+    fn lend(&self, memory: Buf) -> Option<Loan> {
+        let (seat, lent) = self.seat.get();
+        if !seat.lends || lent || memory.is_empty() || memory.len() as u64 > self.lent {
+            return None;
         }
-        self.tape.access(|| Access::BeginRead(Span::of(self.begin, at)));
-        let Some(token) = self.tape.access(|| Access::EndRead(Span::of(self.begin, at))) else {
-            return;
-        };
-        let payloads = self.tape.payloads.borrow();
-        let bytes = payloads.bytes(Token(token));
-        let count = count.min(op.whole(bytes.len() as u64));
-        // SAFETY: the caller's promise: `acc` is writable, and `at` is cut to its length; payloads lie elsewhere.
-        unsafe { op.fold_raw(bytes.as_ptr(), acc.ptr(), count) };
+        self.seat.set((seat, true));
+        // SAFETY: the caller's promise for the memory, and the explorer checks the rest.
+        unsafe { self.put(self.loan(seat.rank, 0, memory.len() as u64), memory) };
+        Some(Loan { way: NonZeroU64::MIN, at: 0 })
+    }
+
+    fn borrows(&self) -> bool {
+        self.seat.get().0.reads
+    }
+
+    unsafe fn fetch(&self, lender: Rank, _: Loan, from: u64, dst: Buf) -> Result<(), Unreadable> {
+        if !self.borrows() {
+            return Err(Unreadable { changed: false });
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.get(self.loan(lender, from, dst.len() as u64), dst) };
+        Ok(())
+    }
+
+    unsafe fn fold_loan(&self, lender: Rank, _: Loan, from: u64, acc: Buf, op: &Op) -> Result<(), Unreadable> {
+        if !self.borrows() {
+            return Err(Unreadable { changed: false });
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.fold_from(self.loan(lender, from, acc.len() as u64), acc, op) };
+        Ok(())
     }
 }

@@ -120,7 +120,7 @@ impl<'m> Text<'m> {
         let segment = |(comm, group): (usize, &Vec<Rank>)| {
             let wanted = program.segment(comm);
             let params = Params { page: 256, ..wanted.params(group.len().max(1) as u32) };
-            Ok(Segment { layout: Layout::new(params)?, base: wanted.begins(), group: group.clone() })
+            Ok(Segment { layout: Layout::new(params)?, base: wanted.begins(), group: group.clone(), lent: 0 })
         };
         let segments = groups.iter().enumerate().map(segment).collect::<Result<_, Refusal>>()?;
         let steps = |rank| program.steps_of(groups, rank).map(|(at, _)| at).collect();
@@ -132,7 +132,7 @@ impl<'m> Text<'m> {
     }
 
     fn seat(&self, rank: Rank, comm: usize) -> Result<Option<Seat<'m>>, Refusal> {
-        let Segment { layout, base, ref group } = self.segments[comm];
+        let Segment { layout, base, ref group, .. } = self.segments[comm];
         let place = group.iter().position(|&member| member == rank);
         let member = place.map(|place| Member::resume(layout, place as Rank, base)).transpose()?;
         Ok(member.map(|member| Seat { member, in_flight: InFlight::default() }))

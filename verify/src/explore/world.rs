@@ -54,20 +54,22 @@ pub(crate) struct World {
 impl World {
     /// Fresh segments; all ranks at position 0.
     pub(crate) fn new(segments: Vec<Segment>, mutation: Mutation) -> Self {
-        let bytes: u64 = segments.iter().map(|segment| segment.layout.bytes()).sum();
+        let bytes: u64 = segments.iter().map(Segment::bytes).sum();
         let ranks = segments.iter().flat_map(|segment| &segment.group).max().map_or(0, |most| most + 1);
         let words = (bytes / 8) as usize;
         let (cells, parts) = (vec![0; words + ranks as usize], Vec::new());
         let mut world = Self { parts, mutation, cells, words, ranks, fingerprint: 0, undo: Vec::new() };
         let mut begin = 0;
-        for Segment { layout, base, group } in segments {
+        for segment in segments {
+            let bytes = segment.bytes();
+            let Segment { layout, base, group, .. } = segment;
             let (promises, promised) = (Promises::new(layout), world.cells.len());
             world.cells.resize(promised + promises.cells(), 0);
             let count = begin + layout.central_count().offset();
             world.cells[(count / 8) as usize] = base.arrivals(layout.ranks());
             promises.begin(&mut Promised(&mut world, promised), base);
             world.parts.push(Part { begin, layout, group, promises, promised });
-            begin += layout.bytes();
+            begin += bytes;
         }
         world
     }
@@ -209,6 +211,11 @@ impl World {
     }
 
     fn touch(&mut self, rank: Rank, offset: u64, writes: bool) -> Result<(), String> {
+        let Part { begin, layout, .. } = self.part(offset);
+        if offset - begin >= layout.bytes() {
+            // What is lent has no words that promise something: a copy must not overlap another, and bring the right bytes.
+            return Ok(());
+        }
         let touched = self.promise(rank, offset, |promises, cells, rank, at| promises.touch(cells, rank, at, writes));
         touched.map_err(|breach| breach.to_string())
     }
@@ -314,7 +321,7 @@ mod tests {
     use unisono_kernel::region::{Base, Params};
 
     fn world(layout: Layout) -> World {
-        let segment = Segment { layout, base: Base::default(), group: (0..layout.ranks()).collect() };
+        let segment = Segment { layout, base: Base::default(), group: (0..layout.ranks()).collect(), lent: 0 };
         World::new(vec![segment], Mutation::None)
     }
 

@@ -270,7 +270,10 @@ impl<E: Engine> Steps<E> {
     #[cold]
     fn blocked<R: Region>(&mut self, region: &R, me: &mut Member, halt: Halt) -> Result<Poll, PollError> {
         match halt {
-            Halt::Wait(on) => Ok(Poll::Wait(self.serve(region, me).err().unwrap_or(on))),
+            Halt::Wait(on) => Ok(Poll::Wait(match self.serve(region, me) {
+                Ok(()) => on,
+                Err(asked) => WaitSet::either(*on.first(), *asked.first()),
+            })),
             halt => halt.into(),
         }
     }
