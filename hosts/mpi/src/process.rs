@@ -398,11 +398,14 @@ impl Process {
     /// If all ranks agreed, returns the communicator; otherwise gives up what was attached.
     pub fn settle(&self, lease: &mut Lease, agreed: bool) -> Option<*mut Comm> {
         if agreed {
-            let Attached { slice, own, comm, .. } = lease.0.as_ref()?;
+            let Attached { slice, rank, own, comm, .. } = lease.0.as_ref()?;
             if *own && let Some(Own { arena, .. }) = self.state().made() {
                 arena.lease(slice.offset(), Arc::default());
             }
-            self.attached.fetch_add(1);
+            if self.attached.fetch_add(1).is(0) {
+                // The world's: it is used most, and from the start on.
+                slice.populate(*rank);
+            }
             return Some(*comm);
         }
         let Attached { slice, own, comm, .. } = lease.0.take()?;

@@ -201,6 +201,12 @@ impl Map {
         self.0.advise(Advice::DontFork).map_err(|e| PosixError::io("madvise", &e, "keep the segment from children"))
     }
 
+    /// Makes the pages of `len` bytes from `offset` on exist, by one call, and not by a fault at the first access of each.
+    /// What the system refuses is left to the faults.
+    pub fn populate(&self, offset: u64, len: u64) {
+        let _refused = self.0.advise_range(Advice::PopulateWrite, offset as usize, len as usize);
+    }
+
     pub(crate) const fn raw(&self) -> &MmapRaw {
         &self.0
     }

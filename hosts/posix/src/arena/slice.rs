@@ -93,6 +93,12 @@ impl Slice {
         &self.map
     }
 
+    /// Makes the pages of `rank`'s own area exist.
+    pub fn populate(&self, rank: Rank) {
+        let own = self.plan.layout().own_pages(rank);
+        self.map.populate(self.offset + own.offset(), own.len());
+    }
+
     /// Writes that `rank` has left this term, and its counts at the end.
     pub fn leave(&self, rank: Rank, epoch: u32, end: Option<Base>) {
         if rank < self.plan.ranks() {

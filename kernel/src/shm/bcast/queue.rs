@@ -93,7 +93,7 @@ impl<'a> Queue<'a> {
     /// `root` is not a rank of the communicator.
     pub fn new(me: &Member, data: Data<'a>, root: Rank) -> Result<Self, Refusal> {
         me.check_root(root)?;
-        let fragment = fragment_bytes(data.len(), me.layout().params());
+        let fragment = fragment_bytes(data.len(), me.layout().params()).min(data.len().max(1));
         let count = data.len().div_ceil(fragment);
         let past_caches = data.len().saturating_mul(u64::from(me.size() - 1)) > CACHED;
         Ok(Self {
