@@ -176,7 +176,7 @@ static void segments(void) {
     CHECK(unisono_attach(memory, bytes, 0, NULL) == UNISONO_ERR_NULL);
     memory[8] ^= 1;
     CHECK(unisono_attach(memory, bytes, 0, &comm) == UNISONO_ERR_SEGMENT);
-    SAYS("version is 7, must be 6");
+    SAYS("version is 6, must be 7");
     memory[0] ^= 1;
     CHECK(unisono_attach(memory, bytes, 0, &comm) == UNISONO_ERR_SEGMENT);
     SAYS("magic is ");

@@ -28,6 +28,13 @@ impl Plan {
         Some(Self { layout: Layout::new(params).ok()? })
     }
 
+    /// Bytes that suffice for any number of ranks up to `ranks`: more than for `ranks` themselves where fewer have longer
+    /// queues.
+    pub fn most_bytes(ranks: u32, small: bool) -> u64 {
+        let bytes = |ranks| Self::new(ranks, small).map(|plan| plan.bytes());
+        (1..=ranks.min(4)).chain([ranks]).filter_map(bytes).max().unwrap_or(0)
+    }
+
     /// Bytes of the slice, a multiple of the page.
     pub const fn bytes(&self) -> u64 {
         self.layout.bytes()
@@ -152,6 +159,13 @@ mod tests {
             assert!(small.bytes() < plan.bytes() && small.is_small() && !plan.is_small());
             assert!(plan.bytes().is_multiple_of(page()) && small.bytes().is_multiple_of(page()));
         }
+        for small in [false, true] {
+            for ranks in 1..200 {
+                let most = Plan::most_bytes(ranks, small);
+                assert!((1..=ranks).all(|ranks| Plan::new(ranks, small).unwrap().bytes() <= most), "{ranks} {small}");
+            }
+        }
+        assert_eq!(Plan::most_bytes(0, false), 0);
         assert_eq!(Plan::new(0, false), None);
         assert_eq!(Plan::new(u32::MAX, true), None);
     }

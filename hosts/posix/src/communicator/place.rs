@@ -440,7 +440,7 @@ impl Place {
         }
         let (commons, size) = (&*self.commons, self.layout.ranks());
         let arena = &mut commons.own().arena;
-        let bytes = |small| Plan::new(size, small).map_or(0, |plan| plan.bytes());
+        let bytes = |small| Plan::most_bytes(size, small);
         let warm =
             arena.reserve_warm(|ranks| ranks == self.parts).or_else(|| arena.reserve_warm(|ranks| ranks <= size));
         let warm =
