@@ -4,11 +4,15 @@
  *
  *   collectives [--collectives LIST] [--bytes LIST] [--warm-bytes LIST] [--methods window,rate,osu,imb]
  *               [--roots fixed,rotating] [--budget-ms N] [--least N] [--repetitions N] [--crowded 0|1]
+ *               [--line FILE [--line-least NS --line-most NS | --survey N]]
  *
  * --warm-bytes: the sizes for osu and imb, whose buffers are warm; without it --bytes.
+ * --line: a file of 4096 zeroes, through which ranks 0 and 1 measure a cache line's round trip (line.h); rows are measured while
+ * it is between the two numbers, as far as that can be had. --survey: prints so many round trips, and no rows.
  * Exit status: 0, 2 bad arguments or no memory, 3 wrong result, 4 error of the library.
  */
 #define _GNU_SOURCE
+#include "line.h"
 #include "methods.h"
 
 #include <errno.h>
@@ -16,12 +20,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BYTES_MOST = 32 };
+enum { BYTES_MOST = 32, SURVEY_MOST = 2000 };
+
+/* A row that ends with a round trip outside of the range is measured again, so many times at most. */
+enum { TRIES_MOST = 5 };
 
 static struct {
-    const char *collectives, *bytes, *warm_bytes, *methods, *roots;
-    uint64_t budget_ms, least, repetitions, crowded;
-} options = {"all", "8,8192", NULL, "window,rate,osu,imb", "fixed,rotating", 20, 5, 5, 0};
+    const char *collectives, *bytes, *warm_bytes, *methods, *roots, *line;
+    uint64_t budget_ms, least, repetitions, crowded, line_least, line_most, survey;
+} options = {"all", "8,8192", NULL, "window,rate,osu,imb", "fixed,rotating", NULL, 20, 5, 5, 0, 0, 1000000000, 0};
 
 /* Whether the buffers of an operation were used just before. */
 enum buffers_are { COLD, WARM };
@@ -96,6 +103,10 @@ static void parse(int argc, char **argv) {
         else if (!strcmp(name, "--least")) options.least = number(name, value, 1, WINDOW_MOST, "1 to 2000");
         else if (!strcmp(name, "--repetitions")) options.repetitions = number(name, value, 1, 1000, "1 to 1000");
         else if (!strcmp(name, "--crowded")) options.crowded = number(name, value, 0, 1, "0 or 1");
+        else if (!strcmp(name, "--line")) options.line = value;
+        else if (!strcmp(name, "--line-least")) options.line_least = number(name, value, 0, 1000000000, "0 to 1000000000");
+        else if (!strcmp(name, "--line-most")) options.line_most = number(name, value, 1, 1000000000, "1 to 1000000000");
+        else if (!strcmp(name, "--survey")) options.survey = number(name, value, 1, SURVEY_MOST, "1 to 2000");
         else refuse("an option", name, "one of those in collectives.c");
     }
     words(options.collectives, take_collective);
@@ -105,13 +116,31 @@ static void parse(int argc, char **argv) {
     words(options.roots, take_root);
 }
 
-static void print(const struct cell *cell, const char *method, const char *root, struct sample s) {
+static void print(const struct cell *cell, const char *method, const char *root, struct sample s, double line_ns) {
     if (cell->rank) return;
     printf("{\"collective\":\"%s\",\"bytes\":%llu,\"method\":\"%s\",\"root\":\"%s\",\"ranks\":%d,\"iterations\":%llu,"
-           "\"p50_ns\":%.3f,\"p99_ns\":%.3f,\"max_ns\":%.3f}\n",
+           "\"p50_ns\":%.3f,\"p99_ns\":%.3f,\"max_ns\":%.3f",
            cell->subject->name, (unsigned long long)cell->bytes, method, root, cell->size,
            (unsigned long long)s.iterations, s.p50, s.p99, s.max);
+    if (line_ns > 0) printf(",\"line_ns\":%.1f", line_ns);
+    printf("}\n");
     fflush(stdout);
+}
+
+/* A definition of time. */
+typedef struct sample definition(const struct plan *plan, const struct cell *cell, operation *run, bool rotating);
+
+static void row(const struct plan *plan, const struct cell *cell, operation *run, const char *method, definition *measure,
+                bool rotating) {
+    struct sample sample;
+    double line_ns = 0;
+    bool settled = false;
+    for (int tries = 0; tries < TRIES_MOST && !settled; tries++) {
+        line_settled(true, &line_ns);
+        sample = measure(plan, cell, run, rotating);
+        settled = line_settled(false, &line_ns);
+    }
+    print(cell, method, !rooted(cell) ? "none" : rotating ? "rotating" : "fixed", sample, line_ns);
 }
 
 static void measure(const struct plan *plan, const struct cell *cell, enum buffers_are buffers) {
@@ -120,18 +149,26 @@ static void measure(const struct plan *plan, const struct cell *cell, enum buffe
     verify(plan, cell, run);
     bool root = rooted(cell);
     if (buffers == WARM) {
-        if (listed(options.methods, "osu")) print(cell, "osu", root ? "fixed" : "none", osu(plan, cell, run, false));
-        if (listed(options.methods, "imb")) print(cell, "imb", root ? "rotating" : "none", imb(plan, cell, run, root));
+        if (listed(options.methods, "osu")) row(plan, cell, run, "osu", osu, false);
+        if (listed(options.methods, "imb")) row(plan, cell, run, "imb", imb, root);
         return;
     }
-    for (int rotating = 0; rotating <= root; rotating++) {
-        const char *name = !root ? "none" : rotating ? "rotating" : "fixed";
-        if (listed(options.methods, "window") && (!root || listed(options.roots, name)))
-            print(cell, "window", name, window(plan, cell, run, rotating));
+    if (listed(options.methods, "window")) {
+        if (!root || listed(options.roots, "fixed")) row(plan, cell, run, "window", window, false);
+        if (root && listed(options.roots, "rotating")) row(plan, cell, run, "window", window, true);
     }
     /* The root rotates: from one root, broadcasts back to back would measure how far the root runs ahead. */
-    if (listed(options.methods, "rate"))
-        print(cell, "rate", root ? "rotating" : "none", rate(plan, cell, run, root));
+    if (listed(options.methods, "rate")) row(plan, cell, run, "rate", rate, root);
+}
+
+/* Prints round trips of a line, as they come. */
+static void survey(void) {
+    static double ns[SURVEY_MOST];
+    line_survey(ns, (int)options.survey);
+    if (backend_rank()) return;
+    printf("{\"line_ns\":[");
+    for (uint64_t i = 0; i < options.survey; i++) printf("%s%.1f", i ? "," : "", ns[i]);
+    printf("]}\n");
 }
 
 /* Runs `visit` on every cell that the options ask for. */
@@ -162,6 +199,13 @@ int main(int argc, char **argv) {
     parse(argc, argv);
     struct plan plan = {calibrate(), options.budget_ms * 1e6, options.least, options.repetitions, options.crowded,
                         NULL, NULL};
+    line_start((struct line_range){options.line, (double)options.line_least, (double)options.line_most}, plan.clock);
+    if (options.survey) {
+        if (!options.line || backend_size() < 2) refuse("--survey", "given", "with --line and for two ranks");
+        survey();
+        backend_end();
+        return 0;
+    }
     cells(&plan, note_memory);
     /* As a program has its buffers, and OSU's: its pages exist once they are used. */
     void *memory = NULL;

@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::configuration::NAMES;
+use crate::line::Cores;
 use crate::report::COLLECTIVES;
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand};
@@ -77,6 +78,9 @@ pub(crate) struct Run {
     /// Repetitions of a rate in one round
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) repetitions: u32,
+    /// Where the cores of ranks 0 and 1 are while a row is measured, by a cache line's round trip
+    #[arg(long, value_name = "WHERE", value_enum, default_value_t = Cores::Near)]
+    pub(crate) cores: Cores,
     /// Minutes: a round that would end later is not started [default: 24; quick: 3]
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..=100000))]
     pub(crate) minutes: Option<u32>,

@@ -297,7 +297,18 @@ mod tests {
         let root = if rooted(collective) { "fixed" } else { "none" };
         let (method, collective) = ("window".into(), collective.into());
         let (p99_ns, max_ns) = (2.0 * p50_ns, 3.0 * p50_ns);
-        let row = Row { collective, bytes, method, root: root.into(), ranks: 2, iterations: 9, p50_ns, p99_ns, max_ns };
+        let row = Row {
+            collective,
+            bytes,
+            method,
+            root: root.into(),
+            ranks: 2,
+            iterations: 9,
+            p50_ns,
+            p99_ns,
+            max_ns,
+            line_ns: None,
+        };
         Sample { configuration: configuration.into(), round, row }
     }
 

@@ -30,6 +30,7 @@ impl fmt::Display for Digest<'_> {
             "{}, {}, {} cores, Linux {}, load {}; {} rounds.",
             machine.date, machine.processor, machine.cores, machine.kernel, machine.load, report.rounds
         )?;
+        writeln!(f, "\nCores: {}.", report.place())?;
         let head =
             "| p | view | configuration | cells | mean | fastest rounds | rooted | all-to-all | losing | above 1.05 |";
         writeln!(f, "\n{head}\n|---|---|---|---|---|---|---|---|---|---|")?;

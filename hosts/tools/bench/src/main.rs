@@ -4,6 +4,7 @@
 //! args            the command line
 //! tools           what is installed, and the C program compiled for it (c/, one source for all)
 //! configuration   what is compared: a library with its flags, and the command that starts ranks
+//! line            how far two cores are from each other, and where rows are measured
 //! launch          one run of the program: rows, or the reason why there are none
 //! rounds          all configurations in turn, again and again: samples
 //! copies          the time of copies here, in memory, through slots, across address spaces
@@ -24,6 +25,7 @@ mod digest;
 mod error;
 mod floor;
 mod launch;
+mod line;
 mod machine;
 mod out;
 mod page;

@@ -3,6 +3,7 @@
 use crate::cells::{self, Cell, Preloaded, Summary};
 use crate::configuration::OURS;
 use crate::floor::Bcasts;
+use crate::line::Survey;
 use crate::machine::Machine;
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +47,9 @@ pub(crate) struct Row {
     pub(crate) p50_ns: f64,
     pub(crate) p99_ns: f64,
     pub(crate) max_ns: f64,
+    /// A cache line's round trip between ranks 0 and 1 after the row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) line_ns: Option<f64>,
 }
 
 /// A row of a configuration in a round.
@@ -84,6 +88,9 @@ pub(crate) struct Report {
     pub(crate) machine: Machine,
     pub(crate) quick: bool,
     pub(crate) rounds: u32,
+    /// Where the cores were.
+    #[serde(default)]
+    pub(crate) line: Option<Survey>,
     pub(crate) members: Vec<Member>,
     pub(crate) summaries: Vec<Summary>,
     /// The preloads, each compared with the underlying MPI.
@@ -105,6 +112,13 @@ impl Report {
         cells::ranks(&self.cells)
     }
 
+    /// Where the cores were, and how many rows were measured elsewhere.
+    pub(crate) fn place(&self) -> String {
+        let Some(line) = &self.line else { return "where the cores were is not known".into() };
+        let elsewhere = self.samples.iter().filter(|sample| !counts(line, sample)).count();
+        format!("{line}; {elsewhere} of {} rows were measured elsewhere and do not count", self.samples.len())
+    }
+
     /// One line that sums it up.
     pub(crate) fn verdict(&self) -> String {
         let ours = || self.summaries.iter().filter(|summary| summary.configuration == OURS);
@@ -116,6 +130,11 @@ impl Report {
             self.rounds
         )
     }
+}
+
+/// Was a row measured where rows are?
+pub(crate) fn counts(line: &Survey, sample: &Sample) -> bool {
+    sample.row.line_ns.is_none_or(|ns| line.has(ns))
 }
 
 /// A number of bytes as people write it.

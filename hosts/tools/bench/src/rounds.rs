@@ -2,10 +2,11 @@
 
 use crate::args::Run;
 use crate::cells::{cells, preloads, summaries};
-use crate::configuration::{ALL, Configuration};
+use crate::configuration::{ALL, Configuration, OURS};
 use crate::error::Failure;
+use crate::line::{self, Cores, Survey};
 use crate::machine::{self, Machine};
-use crate::report::{Floor, Member, Report, Row, Sample};
+use crate::report::{self, Floor, Member, Report, Row, Sample};
 use crate::tools::Programs;
 use crate::{floor, launch};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -30,6 +31,23 @@ struct Runner {
     failed: BTreeSet<u32>,
 }
 
+/// Where rows are measured.
+struct Place {
+    file: line::File,
+    survey: Survey,
+}
+
+impl Place {
+    /// Surveyed by our own library; none where any place will do, or where it can't be found out.
+    fn find(args: &Run, programs: &Programs) -> Option<Self> {
+        let ours = ALL.iter().find(|c| args.cores != Cores::Any && c.name == OURS)?;
+        let command = ours.command(programs, 2, machine::cores() < 2).ok()?;
+        let file = line::File::create().ok()?;
+        let survey = line::survey(command, &file, args.cores, timeout(args)).ok()??;
+        Some(Self { file, survey })
+    }
+}
+
 /// The results so far.
 #[derive(Default)]
 struct Found {
@@ -47,6 +65,7 @@ pub(crate) fn measure(args: &Run, out: &Path) -> Result<Report, Failure> {
     let library = beside(&args.library, "libunisono_posix_c.so");
     let programs = Programs::compile(out, &unisono, &library, folder, args.mpis.clone());
 
+    let place = Place::find(args, &programs);
     let chosen = ALL.into_iter().filter(|c| args.configurations.iter().any(|name| name == c.name));
     let mut runners: Vec<Runner> = chosen.map(Runner::new).collect();
     let mut found = Found::default();
@@ -67,7 +86,7 @@ pub(crate) fn measure(args: &Run, out: &Path) -> Result<Report, Failure> {
             bar.inc(1);
             for runner in &mut runners {
                 bar.set_message(format!("round {round}, {ranks} ranks: {}", runner.member.title));
-                runner.run(args, &programs, ranks, round, &mut found);
+                runner.run(args, &programs, place.as_ref(), ranks, round, &mut found);
                 bar.inc(1);
             }
         }
@@ -76,12 +95,16 @@ pub(crate) fn measure(args: &Run, out: &Path) -> Result<Report, Failure> {
         rounds += 1;
     }
     bar.finish_and_clear();
-    let cells = cells(&found.samples, &found.floors, machine.cores);
+    let line = place.map(|place| place.survey);
+    let counted = |sample: &&Sample| line.as_ref().is_none_or(|line| report::counts(line, sample));
+    let counted: Vec<Sample> = found.samples.iter().filter(counted).cloned().collect();
+    let cells = cells(&counted, &found.floors, machine.cores);
     let order = |runner: &Runner| ALL.iter().position(|c| c.name == runner.member.name);
     runners.sort_by_key(order);
     Ok(Report {
         quick: args.quick,
         rounds,
+        line,
         members: runners.into_iter().map(|runner| runner.member).collect(),
         summaries: summaries(&cells),
         preloads: preloads(&cells),
@@ -105,12 +128,20 @@ impl Runner {
     }
 
     /// One run of the C program; a failure is noted, and the configuration left out at these ranks.
-    fn run(&mut self, args: &Run, programs: &Programs, ranks: u32, round: u32, found: &mut Found) {
+    fn run(
+        &mut self,
+        args: &Run,
+        programs: &Programs,
+        place: Option<&Place>,
+        ranks: u32,
+        round: u32,
+        found: &mut Found,
+    ) {
         let crowded = ranks > machine::cores();
         if !self.configuration.takes_part(crowded) || self.failed.contains(&ranks) {
             return;
         }
-        match self.lines(args, programs, ranks, crowded) {
+        match self.lines(args, programs, place, ranks, crowded) {
             Ok(lines) => lines.into_iter().for_each(|line| match line {
                 Line::Row(row) => {
                     found.samples.push(Sample { configuration: self.member.name.clone(), round, row });
@@ -126,7 +157,14 @@ impl Runner {
         }
     }
 
-    fn lines(&mut self, args: &Run, programs: &Programs, ranks: u32, crowded: bool) -> Result<Vec<Line>, String> {
+    fn lines(
+        &mut self,
+        args: &Run,
+        programs: &Programs,
+        place: Option<&Place>,
+        ranks: u32,
+        crowded: bool,
+    ) -> Result<Vec<Line>, String> {
         let mut command = self.configuration.command(programs, ranks, crowded)?;
         let words: Vec<_> = [command.get_program()].into_iter().chain(command.get_args()).collect();
         let shown = words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
@@ -145,6 +183,11 @@ impl Runner {
         command.args(["--methods", &args.methods.join(","), "--roots", &args.roots()]);
         for (name, number) in numbers {
             command.args([name, &number.to_string()]);
+        }
+        if let Some(Place { file, survey }) = place {
+            file.pass(&mut command);
+            let (least, most) = survey.range();
+            command.args(["--line-least", &least.to_string(), "--line-most", &most.to_string()]);
         }
         launch::lines(command, timeout(args))
     }

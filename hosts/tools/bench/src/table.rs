@@ -16,6 +16,7 @@ impl fmt::Display for Table<'_> {
         let machine = &self.0.machine;
         writeln!(f, "{}, {}, Linux {}, {} cores", machine.date, machine.processor, machine.kernel, machine.cores)?;
         writeln!(f, "load {}; {} rounds", machine.load, self.0.rounds)?;
+        writeln!(f, "cores: {}", self.0.place())?;
         for ranks in self.0.ranks() {
             for view in VIEWS {
                 self.view(f, view, ranks)?;

@@ -38,7 +38,7 @@ pub(crate) struct Programs {
 
 /// The C sources; the headers of our library lie in sibling crates.
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
-const SOURCES: [&str; 5] = ["collectives.c", "methods.c", "subjects.c", "backend_mpi.c", "backend_unisono.c"];
+const SOURCES: [&str; 6] = ["collectives.c", "line.c", "methods.c", "subjects.c", "backend_mpi.c", "backend_unisono.c"];
 const FLAGS: [&str; 4] = ["-O2", "-std=gnu11", "-Wall", "-Wextra"];
 
 impl Programs {

@@ -18,7 +18,7 @@ fn compile(name: &str, flags: &[&str]) -> PathBuf {
     // By this name programs ask for it; another test may have made it.
     drop(symlink("libunisono_posix_c.so", deps.join("libunisono_posix.so.0")));
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let sources = ["collectives.c", "methods.c", "subjects.c", "backend_mpi.c", "backend_unisono.c"];
+    let sources = ["collectives.c", "line.c", "methods.c", "subjects.c", "backend_mpi.c", "backend_unisono.c"];
     let mut cc = Command::new("cc");
     cc.args(["-O1", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-DUNISONO"]);
     cc.args(["capi", "capi-posix"].map(|folder| format!("-I{HERE}/../../{folder}/include")));

@@ -55,6 +55,7 @@ impl Page {
             machine.date, machine.processor, machine.kernel, machine.cores, machine.load
         );
         self.push(&format!("<h1>Unisono beside other MPIs</h1>\n<p>{}</p>\n", escape(&place)));
+        self.push(&format!("<p>Cores: {}.</p>\n", escape(&report.place())));
         self.push(&format!("<p>{}</p>\n", escape(&report.verdict())));
         self.push("<p>Every result was verified outside the timed part. A time is the median of the rounds' medians; a ratio is Unisono ÷ the best peer, round by round, and of those the median: below 1 Unisono is faster. <b>window</b>: from the first start (rooted: the root's) to the last end of each operation. <b>rate</b>: wall time by iterations of the slowest rank, back to back.</p>\n");
         self.push("<h2>What was compared</h2>\n<table><tr><th>name</th><th class=\"text\">library</th><th class=\"text\">commands</th></tr>\n");
