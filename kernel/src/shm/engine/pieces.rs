@@ -43,8 +43,13 @@ impl Medium {
 /// Most steps of an operation in which no rank knows the lengths of all messages.
 const MOST_STEPS: u64 = 1 << 24;
 
-/// The clock values that such an operation takes: one more, so that the next such operation starts with the next slot.
-const UNKNOWN_ADVANCE: u64 = MOST_STEPS + 1;
+/// Slots by which such an operation starts after the one before, where a queue has 2^n slots: fragments of operations that follow each other
+/// lie far apart, so that they pass through all of a long queue, as those of known lengths do. Odd, so that all slots have their
+/// turn; of the odd numbers below 128, one whose multiples keep most distance in queues of 32 and of 128 slots.
+const UNKNOWN_STRIDE: u64 = 23;
+
+/// The clock values that such an operation takes.
+const UNKNOWN_ADVANCE: u64 = MOST_STEPS + UNKNOWN_STRIDE;
 
 /// What an operation takes of the queues, the same on all ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -531,7 +536,16 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_passes_all_steps_that_unknown_lengths_may_take() {
-        assert_eq!((MOST_STEPS, UNKNOWN_ADVANCE), (16_777_216, 16_777_217));
+    fn operations_of_unknown_lengths_start_far_from_those_before() {
+        assert_eq!(MOST_STEPS, 16_777_216);
+        // Seven slots, 200,000 bytes: so many operations have slots that none of the others has.
+        for (slots, operations) in [(128, 11), (32, 3)] {
+            let starts = |n: u64| (0..n).map(move |i| i * UNKNOWN_ADVANCE % slots);
+            let distance = |a: u64, b: u64| a.abs_diff(b).min(slots - a.abs_diff(b));
+            let apart = starts(operations).all(|a| starts(operations).all(|b| a == b || distance(a, b) >= 7));
+            assert!(apart, "{slots} slots");
+            let all: u64 = starts(slots).fold(0, |all, start| all + start);
+            assert_eq!(all, slots * (slots - 1) / 2, "every slot has its turn");
+        }
     }
 }
