@@ -1,4 +1,5 @@
 /* A broadcast that spoils the last byte of 8 KiB messages: the benchmark must find it. */
+#define _GNU_SOURCE
 #include <unisono_posix.h>
 
 static inline int broken_bcast(unisono_comm *comm, void *buffer, uint64_t bytes, uint32_t root) {

@@ -95,6 +95,29 @@ fn every_collective_has_rows() {
 }
 
 #[test]
+fn rows_say_how_far_the_cores_are() {
+    let program = compile("line", &[]);
+    let file = program.with_extension("zeroes");
+    let path = file.to_str().expect("a name in UTF-8");
+    for ranks in [2, 3] {
+        // What another program left in the file is nobody's affair.
+        std::fs::write(&file, [7; 4096]).expect("a file");
+        let (lines, err, well) = run(&program, ranks, &["--line", path, "--survey", "5"]);
+        assert!(well, "{err}");
+        let readings: Vec<f64> = serde_json::from_value(lines[0]["line_ns"].clone()).expect("numbers");
+        assert!(readings.len() == 5 && readings.iter().all(|ns| *ns > 0.0), "{readings:?}");
+        for most in ["1000000000", "1"] {
+            // No reading is as short as a nanosecond: the row is printed all the same.
+            let args =
+                [&["--collectives", "barrier", "--methods", "imb", "--line", path, "--line-most", most], &SHORT[..]];
+            let (lines, err, well) = run(&program, ranks, &args.concat());
+            assert!(well && lines.len() == 2, "{err}");
+            assert!(lines[1]["line_ns"].as_f64().is_some_and(|ns| ns > 1.0), "{lines:?}");
+        }
+    }
+}
+
+#[test]
 fn a_wrong_result_ends_the_run_and_is_named() {
     let program = compile("broken", &["-include", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/broken.h")]);
     let bcast = |bytes| run(&program, 2, &[&["--collectives", "bcast", "--bytes", bytes], &SHORT[..]].concat());
@@ -116,6 +139,8 @@ fn bad_arguments_are_refused_with_name_value_and_bound() {
         (&["--roots", "fix"], "--roots is fix, must be fixed, rotating"),
         (&["--least", "0"], "--least is 0, must be 1 to 2000"),
         (&["--crowded"], "--crowded is missing, must be 0 or 1"),
+        (&["--survey", "9"], "--survey is given, must be with --line and for two ranks"),
+        (&["--line-most", "0"], "--line-most is 0, must be 1 to 1000000000"),
         (&["--fast", "1"], "an option is --fast, must be"),
     ] {
         let (lines, err, well) = run(&program, 2, args);

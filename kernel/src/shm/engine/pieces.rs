@@ -544,7 +544,7 @@ mod tests {
             let distance = |a: u64, b: u64| a.abs_diff(b).min(slots - a.abs_diff(b));
             let apart = starts(operations).all(|a| starts(operations).all(|b| a == b || distance(a, b) >= 7));
             assert!(apart, "{slots} slots");
-            let all: u64 = starts(slots).fold(0, |all, start| all + start);
+            let all: u64 = starts(slots).sum();
             assert_eq!(all, slots * (slots - 1) / 2, "every slot has its turn");
         }
     }
