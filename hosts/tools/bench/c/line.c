@@ -14,7 +14,7 @@ enum { TRAINS = 3, TRIPS = 100, NAP_US = 2000, NAPS_MOST = 150 };
 
 /* What ranks 0 and 1 share, each word on lines of its own. */
 struct shared {
-    _Alignas(128) atomic_uint ping, unused;
+    _Alignas(128) atomic_uint ping;
     _Alignas(128) atomic_uint pong;
     /* Twice the number of readings so far, and 1 if the last one is in the range. Written by rank 0. */
     _Alignas(128) atomic_uint told;
