@@ -93,9 +93,9 @@ pub fn interleave(data: &[u8]) {
     let segment = Segment::new(program.layout(), program.base);
     let stage = Stage::new(&program);
     let shadow = Shadow::new(segment.layout, program.base);
-    let view = |rank| Shadowed::new(segment.region, &shadow, &segment.layout, rank);
+    let view = |rank| Shadowed::new(segment.region.clone(), &shadow, &segment.layout, rank);
     let mut processes = Process::all((segment.layout, program.base), view, &stage);
-    let poll = |process: &mut Process<'_, _>| match process.poll_checked(segment.region) {
+    let poll = |process: &mut Process<'_, _>| match process.poll_checked(segment.region.clone()) {
         Outcome::Failed(error) => panic!("rank {} failed: {error}\n{program:#?}", process.rank()),
         Outcome::Finished => true,
         Outcome::Going => false,
@@ -120,7 +120,7 @@ pub fn corrupt(data: &[u8]) {
     let program = Program::decode(&mut bytes);
     let segment = Segment::new(program.layout(), program.base);
     let stage = Stage::new(&program);
-    let mut processes = Process::all((segment.layout, program.base), |_| segment.region, &stage);
+    let mut processes = Process::all((segment.layout, program.base), |_| segment.region.clone(), &stage);
     while let Some(byte) = bytes.take() {
         if byte >= 0xD0 {
             hostile::store(&segment, byte, &mut bytes);

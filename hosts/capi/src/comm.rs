@@ -83,7 +83,7 @@ impl Handle {
         host: Option<Box<dyn HostState>>,
     ) -> Result<*mut Self, Failure> {
         let choices = host.as_ref().and_then(|host| host.choices());
-        let communicator = Communicator::resume(region, layout, rank, base, wait)?.with_choices(choices);
+        let communicator = Communicator::resume(region.clone(), layout, rank, base, wait)?.with_choices(choices);
         let chooser = Chooser { choices, ranks: layout.ranks(), papers: layout.params().cico.is_some() };
         let state = UnsafeCell::new(State::new(communicator));
         let (busy, ran) = (Word::zero(), Word::zero());
@@ -265,7 +265,7 @@ pub unsafe extern "C" fn unisono_attach(memory: *mut c_void, bytes: usize, rank:
             other => other.into(),
         })?;
         Refusal::check(Argument::Rank, rank.into(), Bound::Below(layout.ranks().into()))?;
-        let handle = waiting(layout.ranks()).and_then(|wait| Handle::allocate(region, layout, rank, wait));
+        let handle = waiting(layout.ranks()).and_then(|wait| Handle::allocate(region.clone(), layout, rank, wait));
         // On an error the other ranks must not wait for this one.
         let handle = handle.inspect_err(|_| {
             state::poison(&region, &layout, rank, Poison { rank, operation: 1, cause: Cause::Died });

@@ -51,8 +51,8 @@ impl View {
     ///
     /// # Safety
     /// This view or a clone of it lives as long as the other one or a copy of it is used.
-    pub const unsafe fn mapped(&self) -> Mapped {
-        self.mapped
+    pub unsafe fn mapped(&self) -> Mapped {
+        self.mapped.clone()
     }
 
     /// The view of an arena's slice.
@@ -155,7 +155,7 @@ impl Segment {
 
     /// The region.
     pub fn region(&self) -> View {
-        View { mapped: self.0.mapped, _hold: Hold::Segment(Arc::clone(&self.0)), _lenders: None }
+        View { mapped: self.0.mapped.clone(), _hold: Hold::Segment(Arc::clone(&self.0)), _lenders: None }
     }
 
     /// The region without its hold on the map, for a caller that keeps the segment beside it.
@@ -163,7 +163,7 @@ impl Segment {
     /// # Safety
     /// The segment, a clone or a region of it lives as long as this view or a copy of it is used.
     pub unsafe fn mapped(&self) -> Mapped {
-        self.0.mapped
+        self.0.mapped.clone()
     }
 
     /// Maps every page now, where the kernel can, so that no later access faults. To be called after all ranks have

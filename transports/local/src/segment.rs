@@ -12,15 +12,14 @@ use unisono_kernel::op::Op;
 use unisono_kernel::region::{Counter, Flag, Layout, Loan, Params, Region, Unreadable, Word, header};
 use unisono_shm::Mapped;
 
-/// A segment in zeroed memory, with its header. Clones share the memory; the last one frees it.
+/// A segment in zeroed memory, with its header. Clones share the memory, with a view each; the last one frees it.
 #[derive(Clone, Debug)]
-pub struct Segment(Arc<Heap>);
+pub struct Segment(Arc<Heap>, Mapped);
 
 #[derive(Debug)]
 struct Heap {
     memory: NonNull<u8>,
     block: Block,
-    region: Mapped,
     layout: Layout,
     /// Messages of so many bytes are lent. Relaxed: a rank that sees another value lends, or not, which it may.
     lend_from: AtomicUsize,
@@ -56,16 +55,9 @@ impl Segment {
         header::create(&region, &layout);
         let has_left = (0..layout.ranks()).map(|_| Word::zero()).collect();
         let lend_from = AtomicUsize::new(usize::MAX);
-        Ok(Self(Arc::new(Heap {
-            memory,
-            block,
-            region,
-            layout,
-            lend_from,
-            left: Word::zero(),
-            has_left,
-            next: OnceLock::new(),
-        })))
+        let left = Word::zero();
+        let heap = Heap { memory, block, layout, lend_from, left, has_left, next: OnceLock::new() };
+        Ok(Self(Arc::new(heap), region))
     }
 
     /// The same segment, in which ranks lend each other messages of at least `bytes` bytes (and at least one): others copy
@@ -117,7 +109,7 @@ const ADDRESS: NonZeroU64 = NonZeroU64::MIN;
 // SAFETY: forwards to the only view of this memory, which keeps the contract; the memory lives as long as any clone. What is
 // lent is memory of this process, and lies where the lender says: the segment's words are reached by its threads only.
 unsafe impl Region for Segment {
-    unisono_kernel::forward_region!(Mapped, |segment| &segment.0.region; own loans);
+    unisono_kernel::forward_region!(Mapped, |segment| &segment.1; own loans);
 
     #[inline]
     fn lend(&self, memory: Buf) -> Option<Loan> {

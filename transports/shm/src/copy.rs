@@ -1,8 +1,9 @@
 //! The copy primitive: the documented boundary at which a hostile peer may race (docs/explanation/memory-model.md, R2).
 //!
 //! Up to a line's worth of words is copied by relaxed atomics: there is no data race, whatever the peer does. Longer
-//! copies use `memcpy`. Among members that keep the protocol, the flags order it. It is in a function that the
-//! compiler can't look into, so a peer that writes at the same time causes wrong bytes and nothing worse.
+//! copies use `memcpy`, or non-temporal stores and a fence. Among members that keep the protocol, the flags order them.
+//! They are in functions that the compiler can't look into, so a peer that writes at the same time causes wrong bytes and
+//! nothing worse.
 
 use unisono_kernel::region::Word;
 
@@ -55,28 +56,33 @@ pub(crate) unsafe fn out_of_segment(from: *mut u8, to: *mut u8, len: usize) {
     }
 }
 
-/// Copies `len` bytes of the segment to private memory that will not be read soon, with stores that bypass the caches:
-/// so its old contents are not fetched, and other cache lines are not evicted.
+/// Are there stores that bypass the caches? Not where they don't exist, in Miri, and on targets for operating-system
+/// kernels, which don't use vector registers.
+pub(crate) const BYPASS: bool = cfg!(all(target_arch = "x86_64", target_feature = "sse2", not(miri)));
+
+/// Copies `len` bytes with stores that bypass the caches: so the target's old contents are not fetched, and other cache
+/// lines are not evicted. The bytes are visible before anything that the caller stores next. For bytes that this process
+/// does not read again soon.
 ///
 /// # Safety
-/// As [`out_of_segment`].
-pub(crate) unsafe fn past_caches(from: *mut u8, to: *mut u8, len: usize) {
+/// `to` holds `len` writable bytes, `from` as many readable ones; one is private memory, the other one mapped memory of a
+/// segment.
+pub(crate) unsafe fn past_caches(to: *mut u8, from: *const u8, len: usize) {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
     if len >= STREAM {
         // SAFETY: the caller's promise.
         return unsafe { stream(to, from, len) };
     }
-    // SAFETY: the caller's promise.
-    unsafe { out_of_segment(from, to, len) }
+    // SAFETY: the caller's promise; private memory does not overlap the segment.
+    unsafe { opaque(to, from, len) }
 }
 
 /// Bytes of the shortest copy that bypasses the caches: in a shorter one, the start and the end cost more than it
 /// saves.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
-const STREAM: usize = 4096;
+const STREAM: usize = 1024;
 
-/// `memcpy` by non-temporal stores, a cache line of 64 bytes at a time. Where these stores don't exist, in Miri and on
-/// targets for operating-system kernels, which don't use vector registers, [`past_caches`] is [`out_of_segment`].
+/// `memcpy` by non-temporal stores, a cache line of 64 bytes at a time.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
 #[inline(never)]
 unsafe fn stream(to: *mut u8, from: *const u8, len: usize) {
@@ -101,6 +107,22 @@ unsafe fn stream(to: *mut u8, from: *const u8, len: usize) {
     // The streamed bytes become visible before anything that the caller stores next.
     // SAFETY: SSE is part of x86-64.
     unsafe { _mm_sfence() };
+}
+
+/// The processor's time-stamp counter once all stores before are done; 0 where no copy bypasses the caches.
+pub(crate) fn settled_cycles() -> u64 {
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
+    {
+        use core::arch::x86_64::{_mm_lfence, _mm_mfence, _rdtsc};
+        // SAFETY: SSE2 is part of x86-64.
+        unsafe { _mm_mfence() };
+        // SAFETY: as above. The counter is not read before the fence.
+        unsafe { _mm_lfence() };
+        // SAFETY: part of x86-64.
+        unsafe { _rdtsc() }
+    }
+    #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(miri))))]
+    0
 }
 
 /// `memcpy` that the compiler can't look into.

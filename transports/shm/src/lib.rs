@@ -9,6 +9,7 @@
 mod copy;
 mod fold;
 pub mod mailbox;
+mod stores;
 
 pub use fold::Level;
 pub use mailbox::{Mailbox, Peer, Post};
@@ -58,13 +59,14 @@ const FOLDED: usize = 16 << 10;
 struct Copied([MaybeUninit<u8>; FOLDED]);
 
 /// A view of a mapped segment. It neither maps nor unmaps the memory.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Mapped {
     base: NonNull<u8>,
     bytes: u64,
     level: Level,
     /// `None`: no memory is lent.
     lenders: Option<NonNull<dyn Lenders>>,
+    stores: stores::Stores,
 }
 
 // SAFETY: an address and a length; all access, from any thread, goes through atomics and the copy primitive.
@@ -88,12 +90,12 @@ impl Mapped {
     pub unsafe fn new(base: *mut u8, bytes: u64) -> Result<Self, Refusal> {
         Refusal::check_aligned(base as u64, 64)?;
         let base = NonNull::new(base).ok_or(Refusal::not(Argument::Address, Condition::NotNull))?;
-        Ok(Self { base, bytes, level: Level::BASELINE, lenders: None })
+        Ok(Self { base, bytes, level: Level::BASELINE, lenders: None, stores: stores::Stores::new() })
     }
 
     /// The same view, which folds with these instructions.
     #[must_use]
-    pub const fn with_level(self, level: Level) -> Self {
+    pub fn with_level(self, level: Level) -> Self {
         Self { level, ..self }
     }
 
@@ -102,7 +104,7 @@ impl Mapped {
     /// # Safety
     /// `lenders` lives as long as this view or a copy of it is used.
     #[must_use]
-    pub const unsafe fn with_lenders(self, lenders: NonNull<dyn Lenders>) -> Self {
+    pub unsafe fn with_lenders(self, lenders: NonNull<dyn Lenders>) -> Self {
         Self { lenders: Some(lenders), ..self }
     }
 
@@ -166,7 +168,7 @@ unsafe impl Region for Mapped {
         if let Some(to) = self.inside(at) {
             let len = src.len().min(at.len() as usize);
             // SAFETY: `to` holds `len` mapped bytes; `src` by the caller's promise.
-            unsafe { copy::into_segment(to, src.ptr(), len) }
+            unsafe { self.stores.copy(at.offset(), to, src.ptr(), len) }
         }
     }
 
@@ -175,7 +177,7 @@ unsafe impl Region for Mapped {
         if let Some(from) = self.inside(at) {
             let len = dst.len().min(at.len() as usize);
             // SAFETY: `from` holds `len` mapped bytes; `dst` by the caller's promise.
-            unsafe { copy::past_caches(from, dst.ptr(), len) }
+            unsafe { copy::past_caches(dst.ptr(), from, len) }
         }
     }
 

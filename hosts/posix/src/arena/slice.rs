@@ -137,8 +137,8 @@ impl Slice {
     ///
     /// # Safety
     /// This slice, a clone of it or its map lives as long as the view or a copy of it is used.
-    pub const unsafe fn segment(&self) -> Mapped {
-        self.mapped
+    pub unsafe fn segment(&self) -> Mapped {
+        self.mapped.clone()
     }
 }
 

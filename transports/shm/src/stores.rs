@@ -1,0 +1,228 @@
+//! Which stores a writer's copies into a segment use: those through its caches, or those past them (ours).
+//!
+//! A copy through the caches must first get each line of the slot from the caches of those who have read it last. Where
+//! they are near (threads of one core, cores with a common cache), nothing is faster, and the readers find the bytes in a
+//! cache again. Where they are far (another socket, another group of cores), it can take ten times as long. A copy past
+//! the caches, by non-temporal stores, needs no line: it leaves the bytes in memory, which costs the same wherever the
+//! readers run.
+//!
+//! Nobody says where they run: a communicator may have readers of both kinds, and a host moves its virtual cores. So each
+//! view measures. What a copy through the caches costs depends on how the lines were written before; so a few lines of
+//! the segment, the *probes*, are always written through the caches, whichever way the others go, and timed.
+
+use crate::copy;
+use unisono_kernel::region::Word;
+
+/// Bytes of a probe, and from one to the next. Shorter copies go through the caches.
+///
+/// Near and far readers could not be told apart by half of it, and where they are far each probe is a loss.
+const PROBE: usize = 2048;
+const SPACING: u64 = 256 << 10;
+
+/// Of so many probes one is written past the caches, to know what that takes; at first, of fewer.
+const ASIDE: u64 = 32;
+const ASIDE_FIRST: u64 = 4;
+
+/// Of so many probes one is timed as long as none of them is slow: the clock waits for the stores before.
+const SELDOM: u64 = 4;
+
+/// A probe is slow if it takes this much longer than one past the caches. One for near readers takes about as long as that
+/// while the other copies go past the caches: its lines stay in the caches of the cores themselves then.
+const SLOWER: (u64, u64) = (4, 3);
+
+/// By how many the slow probes must outnumber the others for copies to go past the caches, and the most that counts.
+const ENOUGH: u64 = 4;
+const MOST: u64 = 8;
+
+/// A view's choice. Its words are private to the process: threads that share a view may lose an update, which costs a
+/// measurement.
+#[derive(Debug)]
+pub(crate) struct Stores {
+    /// Probes written.
+    probes: Word,
+    /// Slow ones, less others.
+    slow: Word,
+    /// What a probe past the caches takes, in cycles of the processor's clock; 0: not known.
+    past: Word,
+}
+
+/// The two ways of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Through,
+    Past,
+}
+
+impl Stores {
+    pub(crate) const fn new() -> Self {
+        Self { probes: Word::zero(), slow: Word::zero(), past: Word::zero() }
+    }
+
+    /// Copies `len` private bytes to `to`, which lies at `offset` in the segment.
+    ///
+    /// # Safety
+    /// As [`copy::into_segment`].
+    #[inline]
+    pub(crate) unsafe fn copy(&self, offset: u64, to: *mut u8, from: *const u8, len: usize) {
+        if !copy::BYPASS || len < PROBE {
+            // SAFETY: the caller's promise.
+            return unsafe { copy::into_segment(to, from, len) };
+        }
+        let probe = offset.wrapping_neg() % SPACING;
+        if probe > (len - PROBE) as u64 {
+            // SAFETY: the caller's promise.
+            unsafe { self.way().copy(to, from, len) }
+        } else {
+            // SAFETY: the caller's promise; the probe ends inside.
+            unsafe { self.with_probe(probe as usize, to, from, len) }
+        }
+    }
+
+    /// The same, with a probe at byte `at`.
+    #[cold]
+    unsafe fn with_probe(&self, at: usize, to: *mut u8, from: *const u8, len: usize) {
+        let (way, end) = (self.way(), at + PROBE);
+        let part = |way: Way, at: usize, len: usize| {
+            // SAFETY: the caller's promise, for a part.
+            unsafe { way.copy(to.wrapping_add(at), from.wrapping_add(at), len) }
+        };
+        part(way, 0, at);
+        let (probe, timed) = self.next();
+        if timed {
+            let start = copy::settled_cycles();
+            part(probe, at, PROBE);
+            self.note(probe, copy::settled_cycles().wrapping_sub(start));
+        } else {
+            part(probe, at, PROBE);
+        }
+        part(way, end, len - end);
+    }
+
+    /// The way of most copies now.
+    #[inline]
+    fn way(&self) -> Way {
+        if self.slow.load_payload() < ENOUGH { Way::Through } else { Way::Past }
+    }
+
+    /// The way of the next probe, and whether it is timed.
+    fn next(&self) -> (Way, bool) {
+        let number = self.probes.load_payload();
+        self.probes.store_payload(number.wrapping_add(1));
+        if number.is_multiple_of(if number < ASIDE { ASIDE_FIRST } else { ASIDE }) {
+            (Way::Past, true)
+        } else {
+            (Way::Through, self.slow.load_payload() > 0 || number.is_multiple_of(SELDOM) || number < ASIDE)
+        }
+    }
+
+    /// Takes note of what a probe took.
+    fn note(&self, probe: Way, cycles: u64) {
+        let (past, slow) = (self.past.load_payload(), self.slow.load_payload());
+        match probe {
+            Way::Through if SLOWER.1 * cycles > SLOWER.0 * past => self.slow.store_payload((slow + 1).min(MOST)),
+            Way::Through => self.slow.store_payload(slow.saturating_sub(1)),
+            Way::Past if past == 0 => self.past.store_payload(cycles),
+            // What interrupts a copy makes it longer: so the estimate falls fast and grows slowly.
+            Way::Past if cycles < past => self.past.store_payload(cycles.midpoint(past)),
+            Way::Past => self.past.store_payload(past + past / 8),
+        }
+    }
+}
+
+impl Way {
+    /// [`Stores::copy`], in this way.
+    ///
+    /// # Safety
+    /// As [`copy::into_segment`].
+    #[inline]
+    unsafe fn copy(self, to: *mut u8, from: *const u8, len: usize) {
+        match self {
+            // SAFETY: the caller's promise.
+            Self::Through => unsafe { copy::into_segment(to, from, len) },
+            // SAFETY: the caller's promise; `from` is the private memory.
+            Self::Past => unsafe { copy::past_caches(to, from, len) },
+        }
+    }
+}
+
+/// A copy of a view measures for itself.
+impl Clone for Stores {
+    fn clone(&self) -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use std::{vec, vec::Vec};
+
+    /// Cycles of a probe through the caches of near readers, while other copies go the same way and while they don't; past
+    /// the caches; and through the caches of far readers: medians of an AMD EPYC guest, whose virtual cores are near or far
+    /// in turn.
+    const NEAR: [u64; 2] = [208, 850];
+    const MEMORY: u64 = 800;
+    const FAR: u64 = 1400;
+
+    fn near(stores: &Stores) -> u64 {
+        NEAR[usize::from(stores.way() == Way::Past)]
+    }
+
+    /// Writes probes that take as long as `through` says; returns their number until copies go the other way.
+    fn until_turned(stores: &Stores, through: impl Fn(u64) -> u64, most: u64) -> Option<u64> {
+        let before = stores.way();
+        (0..most).find(|number| {
+            let (probe, timed) = stores.next();
+            if timed {
+                stores.note(probe, if probe == Way::Past { MEMORY } else { through(*number) });
+            }
+            stores.way() != before
+        })
+    }
+
+    #[test]
+    fn far_readers_are_noticed_within_two_mebibytes_and_so_are_near_ones_again() {
+        let stores = Stores::new();
+        let noticed = until_turned(&stores, |_| FAR, 1000).unwrap();
+        assert!(noticed * SPACING < 2 << 20, "{noticed}");
+        assert_eq!(until_turned(&stores, |_| FAR, 10_000), None);
+        let noticed = until_turned(&stores, |_| near(&stores), 1000).unwrap();
+        assert!(noticed * SPACING < 2 << 20, "{noticed}");
+        assert_eq!(until_turned(&stores, |_| near(&stores), 10_000), None);
+    }
+
+    #[test]
+    fn a_few_interrupted_probes_change_nothing() {
+        let stores = Stores::new();
+        assert_eq!(until_turned(&stores, |n| if n % 5 == 1 { 50_000 } else { near(&stores) }, 10_000), None);
+        until_turned(&stores, |_| FAR, 1000).unwrap();
+        assert_eq!(until_turned(&stores, |n| if n % 5 == 1 { near(&stores) } else { FAR }, 10_000), None);
+    }
+
+    #[test]
+    fn a_first_probe_past_the_caches_that_was_interrupted_is_forgotten() {
+        let stores = Stores::new();
+        assert_eq!(stores.next(), (Way::Past, true));
+        stores.note(Way::Past, 100 * MEMORY);
+        let noticed = until_turned(&stores, |_| FAR, 1000).unwrap();
+        assert!(noticed * SPACING < 32 << 20, "{noticed}");
+    }
+
+    #[test]
+    fn all_bytes_arrive_whichever_way_they_go() {
+        let message: Vec<u8> = (0..(SPACING as u32 * 2)).map(|i| (i ^ (i >> 8)) as u8).collect();
+        for slow in [0, MOST] {
+            for (offset, len) in [(0, 2048), (0, 2047), (64, 300_000), (SPACING - 1000, 3048), (SPACING - 1000, 3047)] {
+                let (mut memory, stores) = (vec![0_u8; message.len() + 64], Stores::new());
+                stores.slow.store_payload(slow);
+                let at = memory.as_ptr().align_offset(64);
+                // SAFETY: `len` bytes of either, which is at most 300 000.
+                unsafe { stores.copy(offset, memory.as_mut_ptr().wrapping_add(at), message.as_ptr(), len) };
+                assert_eq!(memory[at..at + len], message[..len], "{offset} {len}");
+                assert!(memory[at + len..].iter().all(|byte| *byte == 0), "{offset} {len}");
+            }
+        }
+    }
+}
