@@ -77,7 +77,7 @@ static struct shim_comm *new_entry(void) {
 
 static void insert(struct shim_comm *entry, uintptr_t key) {
     pthread_mutex_lock(&lock);
-    __atomic_store_n(&entry->key, key, __ATOMIC_RELAXED);
+    __atomic_store_n(&entry->key, key, __ATOMIC_RELEASE); /* shim_find_again reads it first */
     make_room(); /* several threads may have called new_entry before one inserts; half of the table is spare */
     put(table, entry);
     pthread_mutex_unlock(&lock);

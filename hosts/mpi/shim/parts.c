@@ -80,7 +80,7 @@ static int combiner_of(MPI_Datatype type) {
 
 static void forget(struct contents *c) {
     for (int i = 0; i < c->types; i++)
-        if (!shim_is_predefined(c->type[i]) && is_made(combiner_of(c->type[i]))) PMPI_Type_free(&c->type[i]);
+        if (!shim_predefined(c->type[i]) && is_made(combiner_of(c->type[i]))) PMPI_Type_free(&c->type[i]);
     free(c->memory);
 }
 
@@ -162,7 +162,7 @@ static struct run run_of(MPI_Datatype type) {
     shim_measure(type, &shape, &lower, &length);
     struct run run = {(int64_t)shape.bytes == length, lower, (int64_t)shape.bytes, shape.extent};
     /* Without bytes, with holes, or predefined: decided. Otherwise the parts may be in another order. */
-    if (!run.bytes || !run.whole || shim_is_predefined(type)) return run;
+    if (!run.bytes || !run.whole || shim_predefined(type)) return run;
     if (!read_contents(type, &c)) return run.whole = false, run;
     int64_t parts = c.types ? parts_of(&c) : 0, end = lower;
     struct run inner = {0};

@@ -199,6 +199,7 @@ enum { SHIM_TWO_LEVELS = UNISONO_ALGORITHM_COMBINING + 1, SHIM_ALGORITHMS };
 /* A thread's state. It is never freed: when a thread ends, another one takes it over. */
 struct shim_thread {
     int inside; /* above 0: the shim has called the MPI */
+    struct shim_comm *last; /* the entry that was found last; it may be another communicator's by now */
     struct shim_freed *freeing;
     struct {
         void *at;
@@ -245,6 +246,13 @@ struct shim_comm {
 
 /* The entry of a communicator on which a collective was called before; null: there is none. */
 struct shim_comm *shim_find(MPI_Comm comm);
+/* The same. Most calls are on the communicator of the call before: entries are never freed, so its key tells. */
+static inline struct shim_comm *shim_find_again(MPI_Comm comm) {
+    struct shim_thread *self = shim_thread();
+    struct shim_comm *last = self->last;
+    if (last && __atomic_load_n(&last->key, __ATOMIC_ACQUIRE) == (uintptr_t)comm) return last;
+    return self->last = shim_find(comm);
+}
 /* Makes the entry, at the communicator's first use: collective. Null: an error, which was raised, and is in *code. */
 struct shim_comm *shim_attach(MPI_Comm comm, int *code);
 /* Sets MPI_ERRORS_RETURN, so that errors of the shim's own calls do not reach the program's error handler; returns that
@@ -282,12 +290,13 @@ struct shim_shape {
 };
 
 void shim_prepare_types(void);
-/* False: the type can't be used to send data. */
-bool shim_shape(MPI_Datatype type, struct shim_shape *shape);
+/* The shape of a predefined type; null: it is not one. */
+const struct shim_shape *shim_predefined(MPI_Datatype type);
+/* The shape of another one. False: the type can't be used to send data. */
+bool shim_derived(MPI_Datatype type, struct shim_shape *shape);
 /* The operation in unisono.h; null: it does not have it. */
 const unisono_op *shim_operation(MPI_Op op);
 
-bool shim_is_predefined(MPI_Datatype type);
 /* Writes bytes and extent of `shape` and sets the rest to zero; `lower` and `length`: the true extent. */
 void shim_measure(MPI_Datatype type, struct shim_shape *shape, MPI_Count *lower, MPI_Count *length);
 
@@ -350,12 +359,12 @@ struct shim_call {
     struct shim_side send, receive; /* a broadcast's buffer is `receive` */
     bool send_in_place, receive_in_place;
     int root;
-    MPI_Op op; /* MPI_OP_NULL if the call is not a reduction */
+    bool folds; /* is it a reduction? */
+    MPI_Op op;
     const unisono_op *operation;
     int code;
 };
 
-static inline bool shim_folds(const struct shim_call *c) { return c->op != MPI_OP_NULL; }
 /* Is this rank the root of a broadcast, whose buffer is sent? */
 static inline bool shim_broadcasts(const struct shim_call *c) {
     return c->collective == BCAST && c->on->rank == c->root;
@@ -364,7 +373,7 @@ static inline bool shim_broadcasts(const struct shim_call *c) {
 /* What an exported function does with a call. */
 enum shim_route {
     ROUTE_UNDERLYING, /* calls the MPI */
-    ROUTE_TAKEN,      /* calls shim_run */
+    ROUTE_TAKEN,      /* runs it */
     ROUTE_FAILED,     /* returns call->code */
 };
 
@@ -375,14 +384,5 @@ struct shim_blocks {
     struct shim_list counts, displacements;
     MPI_Datatype type;
 };
-
-/* shim_plan_bcast ...: plans a call. A collective and its form with lists share a plan; `collective` says which it
- * is. */
-#define COLLECTIVE(NUMBER, Name, name, plan, parts, ...)                                                               \
-    enum shim_route shim_plan_##plan(struct shim_call *c, enum shim_collective collective, SHIM_PARTS(parts, _PLANNED));
-#include "collectives.def"
-
-/* Runs a call that was taken over. Returns MPI_SUCCESS, or MPI's error class after raising the error. */
-int shim_run(struct shim_call *c);
 
 #endif

@@ -99,13 +99,11 @@ static inline unsigned place(MPI_Datatype type) {
     return (unsigned)((uint64_t)(uintptr_t)type * 0x9e3779b97f4a7c15u >> (64 - BITS));
 }
 
-static inline const struct shim_shape *find(MPI_Datatype type) {
+const struct shim_shape *shim_predefined(MPI_Datatype type) {
     for (unsigned i = place(type); known[i].used; i = (i + 1) % PLACES)
         if (known[i].type == type) return &known[i].shape;
     return NULL;
 }
-
-bool shim_is_predefined(MPI_Datatype type) { return find(type) != NULL; }
 
 void shim_measure(MPI_Datatype type, struct shim_shape *shape, MPI_Count *lower, MPI_Count *length) {
     MPI_Count bytes, extent, ignored;
@@ -119,7 +117,7 @@ void shim_measure(MPI_Datatype type, struct shim_shape *shape, MPI_Count *lower,
 static void add(MPI_Datatype type, enum group group, uint8_t kind) {
     MPI_Count lower, length;
     struct shim_shape shape;
-    if (!type || type == MPI_DATATYPE_NULL || find(type)) return;
+    if (!type || type == MPI_DATATYPE_NULL || shim_predefined(type)) return;
     shim_measure(type, &shape, &lower, &length);
     if ((int64_t)shape.bytes <= 0) return; /* "not available" in some MPIs */
     shape.dense = lower == 0 && (uint64_t)length == shape.bytes && (uint64_t)shape.extent == shape.bytes;
@@ -179,11 +177,9 @@ void shim_prepare_types(void) {
         MPI_2REAL, MPI_2DOUBLE_PRECISION);
 }
 
-/* ---- Any type ------------------------------------------------------------------------------------------------ */
+/* ---- Other types --------------------------------------------------------------------------------------------- */
 
-bool shim_shape(MPI_Datatype type, struct shim_shape *shape) {
-    const struct shim_shape *predefined = find(type);
-    if (predefined) return *shape = *predefined, true;
+bool shim_derived(MPI_Datatype type, struct shim_shape *shape) {
     /* A null, freed or uncommitted type: packing no elements finds it, without calling the program's error handler. */
     char nothing;
     int position = 0;

@@ -100,7 +100,7 @@ static void measure(struct verify *v) {
  * may write to holes.
  */
 static bool has_holes(const struct verify *v) {
-    return !shim_folds(v->call) && v->call->receive.buffer != MPI_BOTTOM && v->packed != (uint64_t)(v->high - v->low);
+    return !v->call->folds && v->call->receive.buffer != MPI_BOTTOM && v->packed != (uint64_t)(v->high - v->low);
 }
 
 /* Unpacks `ours` into the copy of the bytes before the call: the buffer must be equal to that now. */
@@ -128,7 +128,7 @@ static struct real real_of(const struct verify *v) {
         [UNISONO_FLOAT_INT] = {4, false, true},   [UNISONO_DOUBLE_INT] = {8, false, true},
     };
     uint8_t kind = v->call->send.shape.kind;
-    bool known = shim_folds(v->call) && kind < sizeof reals / sizeof *reals;
+    bool known = v->call->folds && kind < sizeof reals / sizeof *reals;
     return known ? reals[kind] : (struct real){0, false, false};
 }
 

@@ -4,7 +4,7 @@
  *
  *     struct verify v;
  *     if (verify_on) verify_before(&v, &call);
- *     code = shim_run(&call);
+ *     code = run_any(&call);
  *     if (verify_on && verify_between(&v, code)) verify_after(&v, PMPI_Allgather(...));
  *
  * Data that is only moved, and integers, are compared byte by byte. Sums and products of floating-point numbers may

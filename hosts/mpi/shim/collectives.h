@@ -1,25 +1,41 @@
 /*
  * Plans a call (whether it is taken over, and its two sides), then runs it. A plan decides by properties that are the
  * same on all ranks, except for errors in this rank's arguments.
+ *
+ * All that every call needs is inlined into each function that replaces one of the MPI's (exports.c), so that the
+ * compiler leaves out what its form does not need: lists, a second side, an operation. A broadcast is 160 instructions in
+ * the shim so, and was 490. For that, the call's fields must stay in registers: no function that is not inlined gets
+ * the address of a call or a side; what is needed seldom gets copies.
  */
-#include <string.h>
+#ifndef COLLECTIVES_H
+#define COLLECTIVES_H
 
-static enum shim_route to_underlying(enum shim_reason reason) {
+#include "shim.h"
+
+#define INLINE static inline __attribute__((always_inline))
+#define SELDOM static __attribute__((noinline, cold, unused))
+
+SELDOM enum shim_route to_underlying(enum shim_reason reason) {
     shim_add(&shim_thread()->reasons[reason], 1);
     return ROUTE_UNDERLYING;
 }
 
 /* The first part of every plan. */
-static enum shim_route begin(struct shim_call *c, enum shim_collective collective, MPI_Comm comm) {
+INLINE enum shim_route begin(struct shim_call *c, enum shim_collective collective, MPI_Comm comm) {
     if (!shim_is_on() && !shim_wake()) return ROUTE_UNDERLYING;
     if (__builtin_expect(shim_thread()->inside, 0)) return to_underlying(REASON_REENTRANT);
-    const struct shim_comm *on = shim_find(comm);
-    if (!on && !(on = shim_attach(comm, &c->code))) return ROUTE_FAILED;
+    const struct shim_comm *on = shim_find_again(comm);
+    if (__builtin_expect(!on, 0)) {
+        int code = MPI_SUCCESS;
+        on = shim_attach(comm, &code);
+        c->code = code;
+        if (!on) return ROUTE_FAILED;
+    }
     if (!on->comm && !on->levels) return to_underlying(on->reason);
     c->collective = collective, c->comm = comm, c->on = on;
     c->send.blocks = c->receive.blocks = 0;
     c->send_in_place = c->receive_in_place = false;
-    c->op = MPI_OP_NULL;
+    c->folds = false;
     c->code = MPI_SUCCESS;
     return ROUTE_TAKEN;
 }
@@ -30,22 +46,30 @@ static enum shim_route begin(struct shim_call *c, enum shim_collective collectiv
         if (route != ROUTE_TAKEN) return route;                                                                        \
     } while (0)
 
-static int64_t count_of(const struct shim_side *side, int block) {
+INLINE int64_t count_of(const struct shim_side *side, int block) {
     return side->counts.at ? shim_item(side->counts, block) : side->count;
 }
 
 /* The address of a block in the program's buffer, which may be MPI_BOTTOM. */
-static void *block_at(const struct shim_side *side, int block) {
+INLINE void *block_at(const struct shim_side *side, int block) {
     int64_t elements = side->counts.at ? shim_item(side->displacements, block) : block * side->count;
     return (void *)((uintptr_t)side->buffer + (uintptr_t)(elements * side->shape.extent));
 }
 
-/* Fills a side. False: this rank's arguments are wrong. */
-static bool lay_out(struct shim_side *side, struct shim_blocks of, int blocks) {
+/* False: the type can't be used to send data. */
+INLINE bool shape_of(MPI_Datatype type, struct shim_shape *shape) {
+    const struct shim_shape *predefined = shim_predefined(type);
+    if (__builtin_expect(predefined != NULL, 1)) return *shape = *predefined, true;
+    struct shim_shape derived;
+    if (!shim_derived(type, &derived)) return false;
+    return *shape = derived, true;
+}
+
+/* Fills a side, whose shape is known. False: this rank's arguments are wrong. */
+INLINE bool lay_out_shaped(struct shim_side *side, struct shim_blocks of, int blocks) {
     side->buffer = (void *)of.buffer, side->blocks = blocks;
     side->count = of.count, side->counts = of.counts, side->displacements = of.displacements;
     side->type = of.type;
-    if (!shim_shape(of.type, &side->shape)) return false;
     if (of.counts.at && !of.displacements.at) return false;
     for (int i = 0; i < (of.counts.at ? blocks : 1); i++) {
         int64_t count = count_of(side, i);
@@ -55,23 +79,28 @@ static bool lay_out(struct shim_side *side, struct shim_blocks of, int blocks) {
     return true;
 }
 
-static bool is_rank(const struct shim_call *c, int root) { return root >= 0 && root < c->on->size; }
+/* Fills a side. False: this rank's arguments are wrong. */
+INLINE bool lay_out(struct shim_side *side, struct shim_blocks of, int blocks) {
+    return shape_of(of.type, &side->shape) && lay_out_shaped(side, of, blocks);
+}
 
-static struct shim_blocks row(const void *buffer, int64_t count, MPI_Datatype type) {
+INLINE bool is_rank(const struct shim_call *c, int root) { return root >= 0 && root < c->on->size; }
+
+INLINE struct shim_blocks row(const void *buffer, int64_t count, MPI_Datatype type) {
     return (struct shim_blocks){.buffer = buffer, .count = count, .type = type};
 }
 
-static uint64_t block_bytes(const struct shim_side *side) { return (uint64_t)side->count * side->shape.bytes; }
+INLINE uint64_t block_bytes(const struct shim_side *side) { return (uint64_t)side->count * side->shape.bytes; }
 
 /* ---- Plans --------------------------------------------------------------------------------------------------- */
 
-enum shim_route shim_plan_barrier(struct shim_call *c, enum shim_collective collective, MPI_Comm comm) {
+INLINE enum shim_route plan_barrier(struct shim_call *c, enum shim_collective collective, MPI_Comm comm) {
     BEGIN();
     return ROUTE_TAKEN;
 }
 
-enum shim_route shim_plan_bcast(struct shim_call *c, enum shim_collective collective, void *buffer, int64_t count,
-                                MPI_Datatype type, int root, MPI_Comm comm) {
+INLINE enum shim_route plan_bcast(struct shim_call *c, enum shim_collective collective, void *buffer, int64_t count,
+                                  MPI_Datatype type, int root, MPI_Comm comm) {
     BEGIN();
     c->root = root;
     bool right = is_rank(c, root) && buffer != MPI_IN_PLACE && lay_out(&c->receive, row(buffer, count, type), 1);
@@ -79,37 +108,39 @@ enum shim_route shim_plan_bcast(struct shim_call *c, enum shim_collective collec
 }
 
 /* Plans a reduction. Predefined operations are defined for predefined types only, whose holes do not matter. */
-static enum shim_route fold(struct shim_call *c, const void *send, void *receive, int64_t count, MPI_Datatype type,
+INLINE enum shim_route fold(struct shim_call *c, const void *send, void *receive, int64_t count, MPI_Datatype type,
                             MPI_Op op, bool receives) {
     c->send_in_place = send == MPI_IN_PLACE;
-    c->op = op;
-    bool right = op != MPI_OP_NULL && (receives ? receive != MPI_IN_PLACE : !c->send_in_place) &&
-                 lay_out(&c->send, row(send, count, type), c->send_in_place ? 0 : 1) &&
-                 lay_out(&c->receive, row(receive, count, type), receives ? 1 : 0);
-    if (!right) return to_underlying(REASON_ARGUMENTS);
+    c->folds = true, c->op = op;
     c->operation = shim_operation(op);
+    bool right = (c->operation || op != MPI_OP_NULL) && (receives ? receive != MPI_IN_PLACE : !c->send_in_place) &&
+                 shape_of(type, &c->send.shape) &&
+                 lay_out_shaped(&c->send, row(send, count, type), c->send_in_place ? 0 : 1);
+    c->receive.shape = c->send.shape;
+    if (!right || !lay_out_shaped(&c->receive, row(receive, count, type), receives ? 1 : 0))
+        return to_underlying(REASON_ARGUMENTS);
     if (!c->operation) return to_underlying(REASON_OPERATION);
     if (!c->send.shape.kind) return to_underlying(REASON_ELEMENT);
     if (!(c->send.shape.operations >> (uintptr_t)c->operation & 1)) return to_underlying(REASON_OPERATION);
     return ROUTE_TAKEN;
 }
 
-enum shim_route shim_plan_reduce(struct shim_call *c, enum shim_collective collective, const void *send, void *receive,
-                                 int64_t count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
+INLINE enum shim_route plan_reduce(struct shim_call *c, enum shim_collective collective, const void *send, void *receive,
+                                   int64_t count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
     BEGIN();
     c->root = root;
     if (!is_rank(c, root)) return to_underlying(REASON_ARGUMENTS);
     return fold(c, send, receive, count, type, op, c->on->rank == root);
 }
 
-enum shim_route shim_plan_allreduce(struct shim_call *c, enum shim_collective collective, const void *send,
-                                    void *receive, int64_t count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+INLINE enum shim_route plan_allreduce(struct shim_call *c, enum shim_collective collective, const void *send,
+                                      void *receive, int64_t count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
     BEGIN();
     return fold(c, send, receive, count, type, op, true);
 }
 
-enum shim_route shim_plan_gather(struct shim_call *c, enum shim_collective collective, struct shim_blocks send,
-                                 struct shim_blocks receive, int root, MPI_Comm comm) {
+INLINE enum shim_route plan_gather(struct shim_call *c, enum shim_collective collective, struct shim_blocks send,
+                                   struct shim_blocks receive, int root, MPI_Comm comm) {
     BEGIN();
     c->root = root;
     bool is_root = c->on->rank == root;
@@ -120,8 +151,8 @@ enum shim_route shim_plan_gather(struct shim_call *c, enum shim_collective colle
     return right ? ROUTE_TAKEN : to_underlying(REASON_ARGUMENTS);
 }
 
-enum shim_route shim_plan_scatter(struct shim_call *c, enum shim_collective collective, struct shim_blocks send,
-                                  struct shim_blocks receive, int root, MPI_Comm comm) {
+INLINE enum shim_route plan_scatter(struct shim_call *c, enum shim_collective collective, struct shim_blocks send,
+                                    struct shim_blocks receive, int root, MPI_Comm comm) {
     BEGIN();
     c->root = root;
     bool is_root = c->on->rank == root;
@@ -132,8 +163,8 @@ enum shim_route shim_plan_scatter(struct shim_call *c, enum shim_collective coll
     return right ? ROUTE_TAKEN : to_underlying(REASON_ARGUMENTS);
 }
 
-enum shim_route shim_plan_allgather(struct shim_call *c, enum shim_collective collective, struct shim_blocks send,
-                                    struct shim_blocks receive, MPI_Comm comm) {
+INLINE enum shim_route plan_allgather(struct shim_call *c, enum shim_collective collective, struct shim_blocks send,
+                                      struct shim_blocks receive, MPI_Comm comm) {
     BEGIN();
     c->send_in_place = send.buffer == MPI_IN_PLACE;
     bool right = receive.buffer != MPI_IN_PLACE && (c->send_in_place || lay_out(&c->send, send, 1)) &&
@@ -141,8 +172,8 @@ enum shim_route shim_plan_allgather(struct shim_call *c, enum shim_collective co
     return right ? ROUTE_TAKEN : to_underlying(REASON_ARGUMENTS);
 }
 
-enum shim_route shim_plan_alltoall(struct shim_call *c, enum shim_collective collective, struct shim_blocks send,
-                                   struct shim_blocks receive, MPI_Comm comm) {
+INLINE enum shim_route plan_alltoall(struct shim_call *c, enum shim_collective collective, struct shim_blocks send,
+                                     struct shim_blocks receive, MPI_Comm comm) {
     BEGIN();
     c->send_in_place = send.buffer == MPI_IN_PLACE;
     bool right = receive.buffer != MPI_IN_PLACE && (c->send_in_place || lay_out(&c->send, send, c->on->size)) &&
@@ -153,25 +184,30 @@ enum shim_route shim_plan_alltoall(struct shim_call *c, enum shim_collective col
 /* ---- Buffers ---------------------------------------------------------------------------------------------------- */
 
 /* Packs block `only` of a staged side, or all blocks (-1); or unpacks them. */
-static bool transfer(const struct shim_side *side, int only, bool pack) {
+SELDOM bool transfer(struct shim_side of, int only, bool pack) {
+    const struct shim_side *side = &of;
+    struct shim_thread *self = shim_thread();
     char *packed = side->at;
+    bool done = true;
+    self->inside++;
     if (side->copied)
-        return shim_copy(pack ? packed : side->buffer, pack ? side->buffer : packed, (uint64_t)side->count, side->type,
+        done = shim_copy(pack ? packed : side->buffer, pack ? side->buffer : packed, (uint64_t)side->count, side->type,
                          &side->shape);
-    for (int b = 0; b < side->blocks; b++) {
+    for (int b = 0; b < (side->copied ? 0 : side->blocks) && done; b++) {
         uint64_t count = (uint64_t)count_of(side, b);
         bool meant = only < 0 || only == b;
-        if (meant && !shim_pack(block_at(side, b), count, side->type, &side->shape, packed, pack)) return false;
+        if (meant) done = shim_pack(block_at(side, b), count, side->type, &side->shape, packed, pack);
         packed += count * side->shape.bytes;
     }
-    return true;
+    self->inside--;
+    return done;
 }
 
 /*
  * Do two blocks share an element? For received blocks that is erroneous, but MPIs accept it. Only this rank has to
  * know: it receives such blocks packed, and unpacks them in order, so that the last block's data stays.
  */
-static bool overlap(const struct shim_side *side) {
+INLINE bool overlap(const struct shim_side *side) {
     int64_t end = INT64_MIN;
     bool ordered = true;
     for (int b = 0; b < side->blocks; b++) {
@@ -192,7 +228,7 @@ static bool overlap(const struct shim_side *side) {
 }
 
 /* Makes the lists in bytes: for the packed blocks, or for the program's, counted from the lowest one. */
-static void list(struct shim_side *side) {
+INLINE void list(struct shim_side *side) {
     uint64_t sum = 0;
     int64_t first = INT64_MAX;
     for (int b = 0; b < side->blocks; b++) {
@@ -211,21 +247,21 @@ static void list(struct shim_side *side) {
 }
 
 /* Is the side's data in a device's memory? */
-static bool on_device(const struct shim_side *side) {
-    for (int b = 0; b < side->blocks; b++)
-        if (count_of(side, b)) return !shim_is_readable(block_at(side, b));
+SELDOM bool on_device(struct shim_side side) {
+    for (int b = 0; b < side.blocks; b++)
+        if (count_of(&side, b)) return !shim_is_readable(block_at(&side, b));
     return false;
 }
 
 enum load { LOAD_NONE = -2, LOAD_ALL = -1 /* or a block */ };
 
 /* Provides the side's data for Unisono. Returns an error of unisono.h, which only this rank has. */
-static int prepare(struct shim_side *side, enum shim_slot slot, int load, bool folds) {
+INLINE int prepare(struct shim_side *side, enum shim_slot slot, int load, bool folds) {
     static char nothing; /* unisono.h requires an address also for no bytes */
     side->overlaps = side->copied = false;
     if (!side->blocks) return UNISONO_OK;
     side->staged = !folds && !side->shape.dense; /* pairs are folded with their holes */
-    if (__builtin_expect(shim_knows_devices, 0) && !side->staged && on_device(side))
+    if (__builtin_expect(shim_knows_devices, 0) && !side->staged && on_device(*side))
         side->staged = true, side->copied = folds;
     side->at = side->buffer;
     if (side->counts.at) {
@@ -241,14 +277,14 @@ static int prepare(struct shim_side *side, enum shim_slot slot, int load, bool f
     side->at = shim_buffer(slot, side->copied ? (uint64_t)(side->count * side->shape.extent) : side->sum);
     if (!side->at) return UNISONO_ERR_MEMORY;
     shim_add(&shim_thread()->packed, side->sum);
-    return load == LOAD_NONE || transfer(side, load, true) ? UNISONO_OK : UNISONO_ERR_OTHER;
+    return load == LOAD_NONE || transfer(*side, load, true) ? UNISONO_OK : UNISONO_ERR_OTHER;
 }
 
 /* Which blocks of `receive` are input. */
-static int input(const struct shim_call *c) {
+INLINE int input(const struct shim_call *c) {
     if (c->collective == BCAST) return shim_broadcasts(c) ? LOAD_ALL : LOAD_NONE;
     if (!c->send_in_place) return LOAD_NONE;
-    if (shim_folds(c)) return LOAD_ALL;
+    if (c->folds) return LOAD_ALL;
     return c->collective == ALLTOALL || c->collective == ALLTOALLV ? LOAD_ALL : c->on->rank;
 }
 
@@ -258,7 +294,7 @@ static int input(const struct shim_call *c) {
  * Calls the collective's function, in a segment or over several nodes. collectives.def has its arguments, in the names
  * that are declared here.
  */
-static int call(const struct shim_call *c) {
+INLINE int call(const struct shim_call *c) {
     unisono_comm *segment = c->on->comm;
     const unisono_mpi_levels *levels = c->on->levels;
     const struct shim_side *s = &c->send, *r = &c->receive;
@@ -277,7 +313,7 @@ static int call(const struct shim_call *c) {
 }
 
 /* Does this rank receive from itself as many bytes as it sends to itself? In place it sends none. */
-static bool agrees(const struct shim_call *c) {
+INLINE bool agrees(const struct shim_call *c) {
     const struct shim_side *s = &c->send, *r = &c->receive;
     int me = c->on->rank;
     if (!s->blocks || !r->blocks) return true;
@@ -287,8 +323,9 @@ static bool agrees(const struct shim_call *c) {
 
 /* Called if it doesn't. Only forms with lists can express that: Unisono refuses such a call, and all ranks get an
  * error. */
-static int refuse(const struct shim_call *c) {
-    struct shim_call listed = *c;
+SELDOM int refuse(struct shim_call of) {
+    const struct shim_call *c = &of;
+    struct shim_call listed = of;
     if (!c->on->comm) return unisono_mpi_levels_report(c->on->levels), UNISONO_ERR_MISMATCH;
     struct shim_side *sides[] = {&listed.send, &listed.receive};
     bool equal = !c->send.counts.at && !c->receive.counts.at;
@@ -306,30 +343,31 @@ static int refuse(const struct shim_call *c) {
 
 /* Adds the call to the statistics. The bytes are those that this rank sends; if it sends none, or in place, those that
  * it receives. */
-static void count(const struct shim_call *c, int error) {
+INLINE void count(const struct shim_call *c, int error) {
     struct shim_thread *self = shim_thread();
     int ran = error ? UNISONO_ALGORITHM_NONE : c->on->comm ? unisono_ran(c->on->comm) : SHIM_TWO_LEVELS;
     shim_add(&self->calls[c->collective][ran], 1);
     shim_add(&self->bytes[c->collective], c->send.blocks ? c->send.sum : c->receive.blocks ? c->receive.sum : 0);
 }
 
-int shim_run(struct shim_call *c) {
+/* Runs a call that was taken over. Returns MPI_SUCCESS, or MPI's error class after raising the error. */
+INLINE int run(struct shim_call *c) {
     struct shim_side *s = &c->send, *r = &c->receive;
-    bool folds = shim_folds(c);
-    shim_thread()->inside++;
+    bool folds = c->folds;
     int error = prepare(s, SLOT_SEND, LOAD_ALL, folds);
     if (!error) error = prepare(r, SLOT_RECEIVE, input(c), folds);
-    shim_thread()->inside--;
     /* On an error the other ranks must not wait for this one. */
     if (error && c->on->comm) unisono_report_death(c->on->comm, (uint32_t)c->on->rank);
     else if (error) unisono_mpi_levels_report(c->on->levels);
-    else error = folds || agrees(c) ? call(c) : refuse(c);
+    else error = folds || agrees(c) ? call(c) : refuse(*c);
     count(c, error);
-    if (!error && r->blocks && r->staged && !shim_broadcasts(c)) {
-        shim_thread()->inside++;
-        if (!transfer(r, LOAD_ALL, false)) error = UNISONO_ERR_OTHER;
-        shim_thread()->inside--;
-    }
+    if (!error && r->blocks && r->staged && !shim_broadcasts(c) && !transfer(*r, LOAD_ALL, false))
+        error = UNISONO_ERR_OTHER;
     if ((s->blocks && s->staged) || (r->blocks && r->staged)) shim_trim();
     return error ? shim_raise(c->comm, c->collective, error) : MPI_SUCCESS;
 }
+
+/* The same, not for one collective alone. */
+SELDOM int run_any(struct shim_call *c) { return run(c); }
+
+#endif
