@@ -275,11 +275,11 @@ impl Process {
         if !self.on {
             return (Reason::Off, Lease::default());
         }
-        let yields = |offers| wait::crowded(offer::pids(offers), local_ranks);
         self.take(offers, rank, offer::choose(offers), |Taken { slice, own }| {
-            let (choices, lenders) = (self.choices(&slice, rank, offers), self.lenders(offers));
+            let yields = wait::crowded(offer::pids(offers), local_ranks);
+            let (choices, lenders) = (self.choices(&slice, rank, offers), self.lenders(offers, yields));
             let attached = Attached { slice, rank, own, choices, lenders, comm: core::ptr::null_mut() };
-            self.handle(attached, yields(offers), progress)
+            self.handle(attached, yields, progress)
         })
     }
 
@@ -294,7 +294,8 @@ impl Process {
             _ => offer::choose(offers),
         };
         self.take(offers, rank, chosen, |Taken { slice, own }| {
-            let (choices, lenders) = (self.choices(&slice, rank, offers), self.lenders(offers));
+            let crowded = wait::crowded(offer::pids(offers), offers.len() as u32);
+            let (choices, lenders) = (self.choices(&slice, rank, offers), self.lenders(offers, crowded));
             Ok(Attached { slice, rank, own, choices, lenders, comm: core::ptr::null_mut() })
         })
     }
@@ -313,8 +314,8 @@ impl Process {
         Between::cut(rules, nodes).ok()
     }
 
-    /// The loans among the ranks of these offers.
-    fn lenders(&self, offers: &[Words]) -> Box<Lenders> {
+    /// The loans among the ranks of these offers; `crowded`: they share cores.
+    fn lenders(&self, offers: &[Words], crowded: bool) -> Box<Lenders> {
         let reached = &mut self.state().reached;
         reached.retain(|_, peer| peer.strong_count() > 0);
         let peer = |(number, heap): (u32, Option<heap::Place>)| {
@@ -327,7 +328,7 @@ impl Process {
         };
         let peers = offer::owners(offers).map(peer).collect();
         let log = |words: fmt::Arguments<'_>| once(Cause::Copy, words);
-        Box::new(Lenders::new(peers, heap::made(), self.lend_from, Some(log)))
+        Box::new(Lenders::new(peers, heap::made(), self.lend_from, crowded, Some(log)))
     }
 
     /// The table, if all ranks have the same. If not, rank 0 prints that, with `consequence`.

@@ -71,7 +71,7 @@ impl Commons {
     /// The loans among these members.
     pub(super) fn lenders(&self, members: &Arc<[WorldRank]>) -> Arc<Lenders> {
         let peers = members.iter().filter_map(|member| self.processes.get(*member as usize)).cloned().collect();
-        Arc::new(Lenders::new(peers, heap::made(), self.lend_from, self.log))
+        Arc::new(Lenders::new(peers, heap::made(), self.lend_from, self.yields, self.log))
     }
 
     /// What a rank of a communicator does while it waits.

@@ -38,6 +38,9 @@ const HEAP: NonZeroU64 = NonZeroU64::MIN.saturating_add(1);
 /// Bytes of the shortest message that is lent in a heap (docs/explanation/parameters.md).
 pub const LEAST: usize = 1536;
 
+/// The same where ranks share cores: a lender that waits for its readers there gives its core away first.
+pub const CROWDED_LEAST: usize = 64 << 10;
+
 /// The length of messages from which on they are lent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LendFrom(usize);
@@ -109,6 +112,8 @@ pub struct Lenders {
     peers: Box<[Arc<Peer>]>,
     /// This process's heap.
     heap: Option<&'static Heap>,
+    /// Bytes of the shortest message that is lent in the heap.
+    least: usize,
     from: LendFrom,
     log: Option<Log>,
     /// A read has failed: this process does not try again.
@@ -120,10 +125,18 @@ pub struct Lenders {
 }
 
 impl Lenders {
-    /// Of these members, by rank; `heap` is this process's. `log` prints a line when memory can't be read.
-    pub const fn new(peers: Box<[Arc<Peer>]>, heap: Option<&'static Heap>, from: LendFrom, log: Option<Log>) -> Self {
+    /// Of these members, by rank; `heap` is this process's. `log` prints a line when memory can't be read. `crowded`: ranks
+    /// share cores.
+    pub const fn new(
+        peers: Box<[Arc<Peer>]>,
+        heap: Option<&'static Heap>,
+        from: LendFrom,
+        crowded: bool,
+        log: Option<Log>,
+    ) -> Self {
         let (fails, refused, pause) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
-        Self { peers, heap, from, log, fails, refused, pause }
+        let least = if crowded { CROWDED_LEAST } else { LEAST };
+        Self { peers, heap, least, from, log, fails, refused, pause }
     }
 }
 
@@ -132,7 +145,7 @@ impl Lenders {
 // a region with these lenders holds them.
 unsafe impl unisono_shm::Lenders for Lenders {
     fn lend(&self, memory: Buf) -> Option<Loan> {
-        if memory.len() >= LEAST
+        if memory.len() >= self.least
             && let Some(offset) = self.heap.and_then(|heap| heap.offset_of(memory.ptr(), memory.len()))
         {
             return Some(Loan { way: HEAP, at: offset });
@@ -205,7 +218,7 @@ mod tests {
 
     fn lenders(peers: Vec<Peer>, from: usize) -> Lenders {
         let peers = peers.into_iter().map(Arc::new).collect();
-        Lenders::new(peers, heap::of_process().ok(), LendFrom::bytes(from), None)
+        Lenders::new(peers, heap::of_process().ok(), LendFrom::bytes(from), false, None)
     }
 
     #[test]
@@ -254,6 +267,16 @@ mod tests {
         assert!(!read(2, address) && !read(9, address) && !read(0, Loan { way: HEAP, ..address }));
         assert!(read(0, address) && !read(0, Loan { at: 8, ..address }));
         assert!(!read(0, address), "once refused, it is not tried again");
+    }
+
+    #[test]
+    fn where_ranks_share_cores_only_long_messages_are_lent() {
+        let memory = Allocation::new(CROWDED_LEAST).unwrap();
+        for (crowded, least) in [(false, LEAST), (true, CROWDED_LEAST)] {
+            let lenders = Lenders::new(Box::new([]), heap::of_process().ok(), LendFrom::OFF, crowded, None);
+            let lends = |bytes| lenders.lend(Buf::new(memory.buf().ptr(), bytes)).is_some();
+            assert!(lends(least) && !lends(least - 1), "{crowded}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::fmt::{self, Write as _};
 use std::path::Path;
 use unisono_kernel::table::{Ask, BUILT_IN, Choice, Chosen, Over, Rule, Site, select};
 use unisono_posix::decisions::{Decisions, TABLE, decisions};
-use unisono_posix::lending::{self, Cell, LEAST, LendFrom, Measured};
+use unisono_posix::lending::{self, CROWDED_LEAST, Cell, LEAST, LendFrom, Measured};
 use unisono_table::Line;
 
 /// The most bytes of all simulated ranks' buffers together: with more, a prediction would take minutes.
@@ -82,7 +82,8 @@ fn copies(text: &mut String, args: &Explain) -> Result<(), Failure> {
     let setting = from.map_or("off".into(), |from| from.to_string());
     writeln!(
         text,
-        "copies between processes: {way} ({} is {setting} here); one copy from {LEAST} B on in lent memory",
+        "copies between processes: {way} ({} is {setting} here); one copy from {LEAST} B on in lent memory, and \
+         from {CROWDED_LEAST} where ranks share cores",
         lending::VARIABLE
     )?;
     let measured = Measured::here();
