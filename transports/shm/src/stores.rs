@@ -95,7 +95,8 @@ impl Stores {
         if timed {
             let start = copy::settled_cycles();
             part(probe, at, PROBE);
-            self.note(probe, copy::settled_cycles().wrapping_sub(start));
+            // Cores may disagree about the time.
+            self.note(probe, copy::settled_cycles().saturating_sub(start));
         } else {
             part(probe, at, PROBE);
         }
@@ -125,13 +126,14 @@ impl Stores {
     /// Takes note of what a probe took.
     fn note(&self, probe: Way, cycles: u64) {
         let (past, slow) = (self.past.load_payload(), self.slow.load_payload());
+        let slower = |cycles: u64, past: u64| SLOWER.1.saturating_mul(cycles) > SLOWER.0.saturating_mul(past);
         match probe {
-            Way::Through if SLOWER.1 * cycles > SLOWER.0 * past => self.slow.store_payload((slow + 1).min(MOST)),
+            Way::Through if slower(cycles, past) => self.slow.store_payload((slow + 1).min(MOST)),
             Way::Through => self.slow.store_payload(slow.saturating_sub(1)),
             Way::Past if past == 0 => self.past.store_payload(cycles),
             // What interrupts a copy makes it longer: so the estimate falls fast and grows slowly.
             Way::Past if cycles < past => self.past.store_payload(cycles.midpoint(past)),
-            Way::Past => self.past.store_payload(past + past / 8),
+            Way::Past => self.past.store_payload(past.saturating_add(past / 8)),
         }
     }
 }
