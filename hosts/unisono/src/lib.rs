@@ -173,6 +173,7 @@ pub mod processes {
 /// header::create(&segment, &layout);
 /// std::thread::scope(|scope| {
 ///     for rank in 0..2 {
+///         let segment = segment.clone();
 ///         scope.spawn(move || {
 ///             // A member checks that the segment has the layout that it expects.
 ///             header::attach_expecting(&segment, layout.bytes(), &layout).expect("this layout");

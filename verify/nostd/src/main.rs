@@ -100,7 +100,7 @@ fn main() -> Result<(), Failure> {
     let region = unsafe { Mapped::new(ARENA.0.get().cast(), ROOM as u64) }.map_err(|_| 2)?;
     header::create(&region, &layout);
     let found = header::attach(&region, ROOM as u64).map_err(|_| 3)?;
-    let comm = |rank| Comm::new(region, found, rank).map_err(|_| 4);
+    let comm = |rank| Comm::new(region.clone(), found, rank).map_err(|_| 4);
     let mut ranks = [comm(0)?, comm(1)?];
 
     // Many times, so that lines, slots and sets are reused.
