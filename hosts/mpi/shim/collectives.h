@@ -13,7 +13,7 @@
 #include "shim.h"
 
 #define INLINE static inline __attribute__((always_inline))
-#define SELDOM static __attribute__((noinline, cold, unused))
+#define SELDOM static __attribute__((noinline, cold))
 
 SELDOM enum shim_route to_underlying(enum shim_reason reason) {
     shim_add(&shim_thread()->reasons[reason], 1);

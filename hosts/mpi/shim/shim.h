@@ -250,7 +250,8 @@ struct shim_comm *shim_find(MPI_Comm comm);
 static inline struct shim_comm *shim_find_again(MPI_Comm comm) {
     struct shim_thread *self = shim_thread();
     struct shim_comm *last = self->last;
-    if (last && __atomic_load_n(&last->key, __ATOMIC_ACQUIRE) == (uintptr_t)comm) return last;
+    uintptr_t key = (uintptr_t)comm; /* 0 is no handle, but the key of an entry that is not used */
+    if (last && key && __atomic_load_n(&last->key, __ATOMIC_ACQUIRE) == key) return last;
     return self->last = shim_find(comm);
 }
 /* Makes the entry, at the communicator's first use: collective. Null: an error, which was raised, and is in *code. */

@@ -60,27 +60,39 @@ pub(crate) unsafe fn out_of_segment(from: *mut u8, to: *mut u8, len: usize) {
 /// kernels, which don't use vector registers.
 pub(crate) const BYPASS: bool = cfg!(all(target_arch = "x86_64", target_feature = "sse2", not(miri)));
 
-/// Copies `len` bytes with stores that bypass the caches: so the target's old contents are not fetched, and other cache
-/// lines are not evicted. The bytes are visible before anything that the caller stores next. For bytes that this process
-/// does not read again soon.
-///
-/// # Safety
-/// `to` holds `len` writable bytes, `from` as many readable ones; one is private memory, the other one mapped memory of a
-/// segment.
-pub(crate) unsafe fn past_caches(to: *mut u8, from: *const u8, len: usize) {
-    #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
-    if len >= STREAM {
-        // SAFETY: the caller's promise.
-        return unsafe { stream(to, from, len) };
-    }
-    // SAFETY: the caller's promise; private memory does not overlap the segment.
-    unsafe { opaque(to, from, len) }
-}
-
 /// Bytes of the shortest copy that bypasses the caches: in a shorter one, the start and the end cost more than it
 /// saves.
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
 const STREAM: usize = 1024;
+
+/// [`into_segment`] with stores that bypass the caches: so the slot's lines are not fetched from where they are. The bytes are
+/// visible before anything that the caller stores next.
+///
+/// # Safety
+/// As [`into_segment`].
+pub(crate) unsafe fn into_segment_past_caches(to: *mut u8, from: *const u8, len: usize) {
+    if BYPASS && len >= STREAM {
+        // SAFETY: the caller's promise.
+        unsafe { stream(to, from, len) }
+    } else {
+        // SAFETY: the caller's promise.
+        unsafe { into_segment(to, from, len) }
+    }
+}
+
+/// [`out_of_segment`] likewise, to private memory that will not be read soon: so its old contents are not fetched, and other
+/// cache lines are not evicted.
+///
+/// # Safety
+/// As [`out_of_segment`].
+pub(crate) unsafe fn out_of_segment_past_caches(from: *mut u8, to: *mut u8, len: usize) {
+    if BYPASS && len >= STREAM {
+        // SAFETY: the caller's promise.
+        unsafe { stream(to, from, len) }
+    } else {
+        // SAFETY: the caller's promise.
+        unsafe { out_of_segment(from, to, len) }
+    }
+}
 
 /// `memcpy` by non-temporal stores, a cache line of 64 bytes at a time.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
@@ -107,6 +119,13 @@ unsafe fn stream(to: *mut u8, from: *const u8, len: usize) {
     // The streamed bytes become visible before anything that the caller stores next.
     // SAFETY: SSE is part of x86-64.
     unsafe { _mm_sfence() };
+}
+
+/// `memcpy`, where nothing bypasses the caches.
+#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(miri))))]
+unsafe fn stream(to: *mut u8, from: *const u8, len: usize) {
+    // SAFETY: the caller's promise; private memory does not overlap the segment.
+    unsafe { opaque(to, from, len) }
 }
 
 /// The processor's time-stamp counter once all stores before are done; 0 where no copy bypasses the caches.

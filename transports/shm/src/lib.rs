@@ -58,7 +58,8 @@ const FOLDED: usize = 16 << 10;
 #[repr(align(64))]
 struct Copied([MaybeUninit<u8>; FOLDED]);
 
-/// A view of a mapped segment. It neither maps nor unmaps the memory.
+/// A view of a mapped segment. It neither maps nor unmaps the memory. A clone is a view of the same segment, which measures
+/// for itself how its copies go: each rank should have its own.
 #[derive(Clone, Debug)]
 pub struct Mapped {
     base: NonNull<u8>,
@@ -69,7 +70,7 @@ pub struct Mapped {
     stores: stores::Stores,
 }
 
-// SAFETY: an address and a length; all access, from any thread, goes through atomics and the copy primitive.
+// SAFETY: an address, a length and atomics; all access, from any thread, goes through atomics and the copy primitive.
 unsafe impl Send for Mapped {}
 // SAFETY: as above.
 unsafe impl Sync for Mapped {}
@@ -95,7 +96,7 @@ impl Mapped {
 
     /// The same view, which folds with these instructions.
     #[must_use]
-    pub fn with_level(self, level: Level) -> Self {
+    pub const fn with_level(self, level: Level) -> Self {
         Self { level, ..self }
     }
 
@@ -104,7 +105,7 @@ impl Mapped {
     /// # Safety
     /// `lenders` lives as long as this view or a copy of it is used.
     #[must_use]
-    pub unsafe fn with_lenders(self, lenders: NonNull<dyn Lenders>) -> Self {
+    pub const unsafe fn with_lenders(self, lenders: NonNull<dyn Lenders>) -> Self {
         Self { lenders: Some(lenders), ..self }
     }
 
@@ -177,7 +178,7 @@ unsafe impl Region for Mapped {
         if let Some(from) = self.inside(at) {
             let len = dst.len().min(at.len() as usize);
             // SAFETY: `from` holds `len` mapped bytes; `dst` by the caller's promise.
-            unsafe { copy::past_caches(dst.ptr(), from, len) }
+            unsafe { copy::out_of_segment_past_caches(from, dst.ptr(), len) }
         }
     }
 

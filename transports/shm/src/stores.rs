@@ -148,8 +148,8 @@ impl Way {
         match self {
             // SAFETY: the caller's promise.
             Self::Through => unsafe { copy::into_segment(to, from, len) },
-            // SAFETY: the caller's promise; `from` is the private memory.
-            Self::Past => unsafe { copy::past_caches(to, from, len) },
+            // SAFETY: the caller's promise.
+            Self::Past => unsafe { copy::into_segment_past_caches(to, from, len) },
         }
     }
 }
