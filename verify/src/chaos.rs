@@ -2,7 +2,7 @@
 //!
 //! | body | the bytes choose | what must hold |
 //! |---|---|---|
-//! | [`interleave`] | layout, program, which process is polled next | every rank finishes with the oracle's data; a poll moves exactly when an awaited event has happened; the rules of [`shadow`](crate::shadow) |
+//! | [`interleave`] | layout, program, what is lent and can be read, which process is polled next | every rank finishes with the oracle's data; a poll moves exactly when an awaited event has happened; the rules of [`shadow`](crate::shadow) |
 //! | [`attach`] | a segment's memory | an error, or a layout that lies inside |
 //! | [`poison`] | the state word and the records | a poison within its bounds that can be printed |
 //! | [`corrupt`] | as `interleave`, and the words that a hostile peer stores between two polls | polls return; nothing outside the segment and the buffers is touched |
@@ -25,6 +25,7 @@ use member::{Outcome, Process};
 use program::Program;
 use stage::Stage;
 use unisono_kernel::region::{Base, Counter, Layout, Region, header};
+use unisono_programs::lending::{Ledger, Lending};
 use unisono_shm::Mapped;
 
 /// The bytes of an input that are used at most: longer inputs only take longer.
@@ -93,7 +94,11 @@ pub fn interleave(data: &[u8]) {
     let segment = Segment::new(program.layout(), program.base);
     let stage = Stage::new(&program);
     let shadow = Shadow::new(segment.layout, program.base);
-    let view = |rank| Shadowed::new(segment.region.clone(), &shadow, &segment.layout, rank);
+    let ledger = Ledger::default();
+    let view = |rank| {
+        let shadowed = Shadowed::new(segment.region.clone(), &shadow, &segment.layout, rank);
+        Lending::new(shadowed, &segment.layout, &ledger, (0, rank), program.lending)
+    };
     let mut processes = Process::all((segment.layout, program.base), view, &stage);
     let poll = |process: &mut Process<'_, _>| match process.poll_checked(segment.region.clone()) {
         Outcome::Failed(error) => panic!("rank {} failed: {error}\n{program:#?}", process.rank()),
@@ -120,7 +125,11 @@ pub fn corrupt(data: &[u8]) {
     let program = Program::decode(&mut bytes);
     let segment = Segment::new(program.layout(), program.base);
     let stage = Stage::new(&program);
-    let mut processes = Process::all((segment.layout, program.base), |_| segment.region.clone(), &stage);
+    let ledger = Ledger::default();
+    let view = |rank| {
+        Lending::new(segment.region.clone(), &segment.layout, &ledger, (0, rank), program.lending).among_hostile()
+    };
+    let mut processes = Process::all((segment.layout, program.base), view, &stage);
     while let Some(byte) = bytes.take() {
         if byte >= 0xD0 {
             hostile::store(&segment, byte, &mut bytes);

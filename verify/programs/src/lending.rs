@@ -1,7 +1,8 @@
 //! Ranks that lend their memory, or not, and can read what others lend, or not: a seed says so for each loan, and for each
 //! rank and way.
 //!
-//! A loan ends when its lender publishes `done`. Whoever reads it later fails, and so the run.
+//! A loan ends when its lender publishes `done`. Whoever reads it later fails, and so the run; where a hostile peer may have
+//! written the loan, it is unreadable instead.
 
 use crate::draw::Random;
 use std::collections::HashMap;
@@ -39,20 +40,31 @@ pub struct Lending<R> {
     comm: usize,
     rank: Rank,
     done: FlagId,
-    seed: u64,
+    seed: Option<u64>,
+    /// May a hostile peer write the words of a loan?
+    hostile: bool,
     /// How often memory was offered: the next loan's number.
     offered: Arc<AtomicU64>,
 }
 
 impl<R: Region> Lending<R> {
-    /// The view of `rank`. All views of a run have one ledger; `seed` says what is lent and what can be read.
-    pub fn new(region: R, layout: &Layout, ledger: &Ledger, (comm, rank): (usize, Rank), seed: u64) -> Self {
-        Self { region, ledger: ledger.clone(), comm, rank, done: layout.done(rank), seed, offered: Arc::default() }
+    /// The view of `rank`. All views of a run have one ledger; `seed` says what is lent and what can be read: without one,
+    /// nothing.
+    pub fn new(region: R, layout: &Layout, ledger: &Ledger, (comm, rank): (usize, Rank), seed: Option<u64>) -> Self {
+        let (ledger, done) = (ledger.clone(), layout.done(rank));
+        Self { region, ledger, comm, rank, done, seed, hostile: false, offered: Arc::default() }
     }
 
-    /// One of `of` cases, which follows from the seed, this rank and a number.
+    /// The same view, where a hostile peer may write the words of a loan.
+    #[must_use]
+    pub fn among_hostile(self) -> Self {
+        Self { hostile: true, ..self }
+    }
+
+    /// One of `of` cases, which follows from the seed, this rank and a number; 0 without a seed.
     fn draw(&self, number: u64, of: u64) -> u64 {
-        Random::new(self.seed ^ u64::from(self.rank) << 32 ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15)).below(of)
+        let number = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.seed.map_or(0, |seed| Random::new(seed ^ u64::from(self.rank) << 32 ^ number).below(of))
     }
 
     /// Can this rank read the loan? If so: where its bytes from `from` on lie.
@@ -63,7 +75,11 @@ impl<R: Region> Lending<R> {
         let at = loan.at.wrapping_add(from) as usize;
         let lies = |&(begin, bytes): &(usize, usize)| at >= begin && len <= bytes && at - begin <= bytes - len;
         let is_lent = self.ledger.with((self.comm, lender), |lent| lent.iter().any(lies));
-        assert!(is_lent, "rank {} reads what rank {lender} does not lend", self.rank);
+        if !is_lent {
+            assert!(self.hostile, "rank {} reads what rank {lender} does not lend", self.rank);
+            // A fold in pieces may have changed its result by then.
+            return Err(Unreadable { changed: self.draw(loan.at, 2) > 0 });
+        }
         Ok(std::ptr::with_exposed_provenance_mut(at))
     }
 }

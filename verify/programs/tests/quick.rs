@@ -49,7 +49,7 @@ fn lent(seeds: std::ops::Range<u64>, bytes: u64) {
         let program = Program::draw(seed, &Budget { bytes, pause: 0, ..Budget::new(2 + (seed % 5) as u32) });
         let ledger = Ledger::default();
         let view = |(comm, segment, _): (usize, &Segment, Base), rank| {
-            Lending::new(segment.clone(), segment.layout(), &ledger, (comm, rank), seed)
+            Lending::new(segment.clone(), segment.layout(), &ledger, (comm, rank), Some(seed))
         };
         let free = threads::run_on(&program, LIMIT, &view).unwrap();
         judge(&program, &free).unwrap_or_else(|words| panic!("seed {seed}:\n{words}\n{program}"));

@@ -99,6 +99,8 @@ pub(super) struct Program {
     pub(super) params: Params,
     /// The value from which all counts begin.
     pub(super) base: Base,
+    /// What ranks lend each other, and which loans they can read; `None`: nothing.
+    pub(super) lending: Option<u64>,
     pub(super) calls: Vec<Call>,
 }
 
@@ -119,8 +121,9 @@ impl Program {
             mailboxes: None,
         };
         let byte = bytes.byte();
+        let lending = Some(bytes.byte()).filter(|seed| seed & 1 == 1).map(u64::from);
         let calls = (0..=byte % 12).map(|_| Self::call(bytes, &params)).collect();
-        Self { params, base: near(byte / 12), calls }
+        Self { params, base: near(byte / 12), lending, calls }
     }
 
     fn call(bytes: &mut Bytes<'_>, params: &Params) -> Call {

@@ -136,9 +136,12 @@ static void row(const struct plan *plan, const struct cell *cell, operation *run
     double line_ns = 0;
     bool settled = false;
     for (int tries = 0; tries < TRIES_MOST && !settled; tries++) {
-        line_settled(true, &line_ns);
+        double end_ns = 0;
+        bool began = line_settled(true, &line_ns);
         sample = measure(plan, cell, run, rotating);
-        settled = line_settled(false, &line_ns);
+        settled = line_settled(false, &end_ns) || !began;
+        /* A row that begins elsewhere was measured elsewhere. */
+        if (began) line_ns = end_ns;
     }
     print(cell, method, !rooted(cell) ? "none" : rotating ? "rotating" : "fixed", sample, line_ns);
 }

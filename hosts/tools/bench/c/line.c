@@ -9,8 +9,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A reading is the shortest mean of some trains of round trips; between readings there is a nap, and there are so many at most. */
-enum { TRAINS = 3, TRIPS = 100, NAP_US = 2000, NAPS_MOST = 150 };
+/* A reading is the shortest mean of some trains of round trips; between readings there is a nap, and there are so many at most.
+ * After so many waits in a row that were in vain a row waits no longer, but for one row in so many, until a reading is in the range. */
+enum { TRAINS = 3, TRIPS = 100, NAP_US = 2000, NAPS_MOST = 150, VAIN_MOST = 3, ONE_IN = 64 };
 
 /* What ranks 0 and 1 share, each word on lines of its own. */
 struct shared {
@@ -24,6 +25,8 @@ static struct shared *shared;
 static struct line_range range;
 static struct clock the_clock;
 static unsigned trips, readings;
+/* Waits in a row that were in vain; the same number on all ranks. */
+static unsigned vain;
 
 void line_start(struct line_range wanted, struct clock clock) {
     range = wanted;
@@ -114,7 +117,8 @@ bool line_settled(bool naps, double *ns) {
     cpu_set_t before;
     alone(&before);
     bool within = false;
-    for (int i = 0; i <= (naps ? NAPS_MOST : 0) && !within; i++) {
+    int most = naps && (vain < VAIN_MOST || vain % ONE_IN == 0) ? NAPS_MOST : 0;
+    for (int i = 0; i <= most && !within; i++) {
         if (i > 0) {
             check(backend_barrier(), "barrier");
             usleep(NAP_US);
@@ -122,6 +126,8 @@ bool line_settled(bool naps, double *ns) {
         within = read_line(ns);
     }
     back(&before);
+    if (within) vain = 0;
+    else if (naps) vain++;
     return within;
 }
 

@@ -1,7 +1,8 @@
 /*
  * How far the cores of ranks 0 and 1 are from each other: a cache line's round trip between them. A guest's cores are moved by
  * its host, from one cache to another and on to the threads of one core, mostly while they are idle. So a row starts once
- * the round trip is in the wanted range, after naps until it is, and is measured again if it is not at the end.
+ * the round trip is in the wanted range, after naps until it is, and is measured again if it is not at the end. If it does not
+ * come there, the row is measured elsewhere, and says so.
  */
 #ifndef LINE_H
 #define LINE_H

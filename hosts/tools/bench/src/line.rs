@@ -1,9 +1,10 @@
 //! How far the two cores of ranks 0 and 1 are from each other while rows are measured.
 //!
 //! The host of a virtual machine moves its cores: on to the threads of one physical core, to cores that share a cache, to cores that do
-//! not. The time of a cell follows by a factor of up to ten. So round trips of a cache line are surveyed first, with naps in
-//! which the host may move the cores; those that are near each other in time are a group; and each row is measured while the round
-//! trip is that of the chosen group (`c/line.c`).
+//! not. The time of a cell follows by a factor of up to ten. So round trips of a cache line are surveyed before each round, with naps
+//! in which the host may move the cores; those that are near each other in time are a group; and each row is measured while the
+//! round trip is that of the chosen group, if the host lets it (`c/line.c`). In the end the group counts in which most rows were
+//! measured.
 
 use crate::launch;
 use crate::stats::median;
@@ -17,7 +18,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Cores {
-    /// The group with most readings but for the slowest one: on most machines, cores that share a cache
+    /// Of the groups below three times the fastest one the one with most readings: on most machines, cores that share a cache
     Near,
     /// The slowest group
     Far,
@@ -27,6 +28,9 @@ pub(crate) enum Cores {
 
 /// Readings of a group, sorted: each is less than this times the one before.
 const APART: f64 = 1.4;
+/// Groups are near below this multiple of the fastest one. Threads of a core and cores that share a cache: 50 and 125 ns; cores
+/// that share none: 490 ns.
+const NEAR: f64 = 3.0;
 /// Smaller groups are disturbances.
 const LEAST_SHARE: f64 = 0.03;
 /// Round trips of a row: from and to these multiples of the group's median.
@@ -64,8 +68,8 @@ impl Survey {
             Cores::Any => None,
             Cores::Far => groups.last(),
             Cores::Near => {
-                let others = groups.split_last().map_or(&[][..], |(_, others)| others);
-                others.iter().max_by(|a, b| a.share.total_cmp(&b.share)).or(groups.last())
+                let near = groups.iter().filter(|group| group.ns < NEAR * groups[0].ns);
+                near.max_by(|a, b| a.share.total_cmp(&b.share))
             }
         };
         chosen.cloned().map(|chosen| Self { cores, groups, chosen })
@@ -75,6 +79,11 @@ impl Survey {
     pub(crate) fn range(&self) -> (u64, u64) {
         let at = |multiple: f64| (self.chosen.ns * multiple).round() as u64;
         (at(WITHIN.0), at(WITHIN.1))
+    }
+
+    /// Of surveys, the one in whose range most of these round trips are: the last of several.
+    pub(crate) fn of_most(surveys: Vec<Self>, rows: impl Iterator<Item = f64> + Clone) -> Option<Self> {
+        surveys.into_iter().max_by_key(|survey| rows.clone().filter(|&ns| survey.has(ns)).count())
     }
 
     /// Was a row measured there?
@@ -154,13 +163,35 @@ mod tests {
     }
 
     #[test]
-    fn near_is_the_fullest_but_for_the_slowest() {
+    fn near_is_the_fullest_of_those_below_three_times_the_fastest() {
         let near = Survey::of(Cores::Near, readings()).unwrap();
         assert_eq!(near.groups.len(), 3);
         assert_eq!(near.chosen.ns, 109.0);
         assert!(near.has(113.0) && !near.has(47.0) && !near.has(490.0));
         assert_eq!(Survey::of(Cores::Far, readings()).unwrap().chosen.ns, 492.5);
         assert_eq!(Survey::of(Cores::Any, readings()), None);
+    }
+
+    #[test]
+    fn threads_of_a_core_are_near_if_they_are_so_most_of_the_time() {
+        let of = |threads: usize, cores: usize| {
+            let readings = std::iter::repeat_n(50.0, threads).chain(std::iter::repeat_n(125.0, cores));
+            Survey::of(Cores::Near, readings.collect()).unwrap().chosen.ns
+        };
+        assert_eq!((of(15, 85), of(85, 15)), (125.0, 50.0));
+        // Cores that share no cache are not near, however often the cores are there.
+        let near = Survey::of(Cores::Near, [vec![121.0; 8], vec![492.0; 92]].concat()).unwrap();
+        assert_eq!(near.chosen.ns, 121.0);
+    }
+
+    #[test]
+    fn the_group_with_most_rows_counts() {
+        let of = |ns: f64| Survey::of(Cores::Near, vec![ns; 9]).unwrap();
+        let surveys = vec![of(50.0), of(120.0), of(122.0), of(490.0)];
+        let chosen = |rows: &[f64]| Survey::of_most(surveys.clone(), rows.iter().copied()).unwrap().chosen.ns;
+        assert_eq!(chosen(&[52.0, 124.0, 126.0, 488.0]), 122.0);
+        assert_eq!(chosen(&[52.0, 49.0, 126.0, 488.0]), 50.0);
+        assert_eq!(Survey::of_most(Vec::new(), std::iter::empty()), None);
     }
 
     #[test]

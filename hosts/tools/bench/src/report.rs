@@ -1,11 +1,12 @@
 //! The whole result of a run, as it is written to bench.json.
 
 use crate::cells::{self, Cell, Preloaded, Summary};
-use crate::configuration::OURS;
+use crate::configuration::{OURS, is_peer};
 use crate::floor::Bcasts;
 use crate::line::Survey;
 use crate::machine::Machine;
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 
 /// All collectives, in the order of tables.
 pub(crate) const COLLECTIVES: [&str; 17] = [
@@ -59,6 +60,17 @@ pub(crate) struct Sample {
     pub(crate) round: u32,
     #[serde(flatten)]
     pub(crate) row: Row,
+}
+
+/// A collective, its bytes, its method and root, and a number of ranks.
+type CellKey<'a> = (&'a str, u64, &'a str, &'a str, u32);
+
+impl Sample {
+    /// The sample's cell, and its configuration.
+    fn cell_of(&self) -> (CellKey<'_>, &str) {
+        let Row { collective, bytes, method, root, ranks, .. } = &self.row;
+        ((collective, *bytes, method, root, *ranks), &self.configuration)
+    }
 }
 
 /// A configuration that took part, or why it did not.
@@ -133,8 +145,20 @@ impl Report {
 }
 
 /// Was a row measured where rows are?
-pub(crate) fn counts(line: &Survey, sample: &Sample) -> bool {
+fn counts(line: &Survey, sample: &Sample) -> bool {
     sample.row.line_ns.is_none_or(|ns| line.has(ns))
+}
+
+/// The samples of rows that were measured where rows are; of no cell for which a peer has only others: without it, the best
+/// peer would be one of fewer.
+pub(crate) fn counted(samples: &[Sample], line: Option<&Survey>) -> Vec<Sample> {
+    let Some(line) = line else { return samples.to_vec() };
+    let of_peer = |sample: &&Sample| is_peer(&sample.configuration);
+    let here = |sample: &&Sample| counts(line, sample);
+    let seen: HashSet<_> = samples.iter().filter(of_peer).filter(here).map(Sample::cell_of).collect();
+    let missing = samples.iter().filter(of_peer).map(Sample::cell_of).filter(|key| !seen.contains(key));
+    let missing: HashSet<_> = missing.map(|(cell, _)| cell).collect();
+    samples.iter().filter(here).filter(|sample| !missing.contains(&sample.cell_of().0)).cloned().collect()
 }
 
 /// A number of bytes as people write it.
@@ -142,5 +166,45 @@ pub(crate) fn bytes(n: u64) -> String {
     match n {
         0 => String::new(),
         n => unisono_plot::bytes(n),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::line::Cores;
+
+    #[test]
+    fn a_cell_counts_if_each_peer_has_a_row_in_the_range() {
+        let survey = Survey::of(Cores::Near, vec![120.0; 9]).unwrap();
+        let sample = |configuration: &str, bytes, line_ns| {
+            let line_ns: Option<f64> = line_ns;
+            let line_ns = line_ns.map_or_else(String::new, |ns| format!(r#","line_ns":{ns}"#));
+            let row = format!(
+                r#"{{"collective":"bcast","bytes":{bytes},"method":"osu","root":"fixed","ranks":2,"iterations":9,"p50_ns":1,"p99_ns":1,"max_ns":1{line_ns}}}"#
+            );
+            Sample { configuration: configuration.into(), round: 0, row: serde_json::from_str(&row).unwrap() }
+        };
+        let samples = [
+            sample(OURS, 8, Some(121.0)),
+            sample("ompi", 8, Some(119.0)),
+            // Elsewhere once, and there in another round.
+            sample("mpich", 8, Some(490.0)),
+            sample("mpich", 8, Some(125.0)),
+            // Elsewhere in all rounds.
+            sample(OURS, 24, Some(121.0)),
+            sample("ompi", 24, Some(119.0)),
+            sample("mpich", 24, Some(490.0)),
+            // Not measured.
+            sample(OURS, 100, None),
+            sample("ompi", 100, None),
+        ];
+        let told = |line| -> Vec<_> {
+            let counted = counted(&samples, line);
+            counted.iter().map(|sample| (sample.row.bytes, sample.configuration.clone())).collect()
+        };
+        let of = |bytes, name: &str| (bytes, name.to_owned());
+        assert_eq!(told(Some(&survey)), [of(8, OURS), of(8, "ompi"), of(8, "mpich"), of(100, OURS), of(100, "ompi")]);
+        assert_eq!(told(None).len(), samples.len());
     }
 }

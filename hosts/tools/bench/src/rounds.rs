@@ -31,20 +31,19 @@ struct Runner {
     failed: BTreeSet<u32>,
 }
 
-/// Where rows are measured.
-struct Place {
-    file: line::File,
+/// Where rows of a round are measured.
+struct Place<'a> {
+    file: &'a line::File,
     survey: Survey,
 }
 
-impl Place {
+impl<'a> Place<'a> {
     /// Surveyed by our own library; none where any place will do, or where it can't be found out.
-    fn find(args: &Run, programs: &Programs) -> Option<Self> {
+    fn find(args: &Run, programs: &Programs, file: Option<&'a line::File>) -> Option<Self> {
         let ours = ALL.iter().find(|c| args.cores != Cores::Any && c.name == OURS)?;
         let command = ours.command(programs, 2, machine::cores() < 2).ok()?;
-        let file = line::File::create().ok()?;
-        let survey = line::survey(command, &file, args.cores, timeout(args)).ok()??;
-        Some(Self { file, survey })
+        let survey = line::survey(command, file?, args.cores, timeout(args)).ok()??;
+        Some(Self { file: file?, survey })
     }
 }
 
@@ -65,7 +64,8 @@ pub(crate) fn measure(args: &Run, out: &Path) -> Result<Report, Failure> {
     let library = beside(&args.library, "libunisono_posix_c.so");
     let programs = Programs::compile(out, &unisono, &library, folder, args.mpis.clone());
 
-    let place = Place::find(args, &programs);
+    let file = line::File::create().ok();
+    let mut surveys = Vec::new();
     let chosen = ALL.into_iter().filter(|c| args.configurations.iter().any(|name| name == c.name));
     let mut runners: Vec<Runner> = chosen.map(Runner::new).collect();
     let mut found = Found::default();
@@ -78,6 +78,9 @@ pub(crate) fn measure(args: &Run, out: &Path) -> Result<Report, Failure> {
         if begin.elapsed() * (round + 1) > limit * round.max(1) && round > 0 {
             break;
         }
+        // The host may have moved the cores for good since the round before.
+        let place = Place::find(args, &programs, file.as_ref());
+        surveys.extend(place.iter().map(|place| place.survey.clone()));
         for &ranks in &ranks {
             bar.set_message(format!("round {round}, {ranks} ranks: floors"));
             if let Ok(bcasts) = floor::measure(&unisono, ranks, &args.bytes(ranks > machine::cores()), timeout(args)) {
@@ -95,9 +98,8 @@ pub(crate) fn measure(args: &Run, out: &Path) -> Result<Report, Failure> {
         rounds += 1;
     }
     bar.finish_and_clear();
-    let line = place.map(|place| place.survey);
-    let counted = |sample: &&Sample| line.as_ref().is_none_or(|line| report::counts(line, sample));
-    let counted: Vec<Sample> = found.samples.iter().filter(counted).cloned().collect();
+    let line = Survey::of_most(surveys, found.samples.iter().filter_map(|sample| sample.row.line_ns));
+    let counted = report::counted(&found.samples, line.as_ref());
     let cells = cells(&counted, &found.floors, machine.cores);
     let order = |runner: &Runner| ALL.iter().position(|c| c.name == runner.member.name);
     runners.sort_by_key(order);
@@ -132,7 +134,7 @@ impl Runner {
         &mut self,
         args: &Run,
         programs: &Programs,
-        place: Option<&Place>,
+        place: Option<&Place<'_>>,
         ranks: u32,
         round: u32,
         found: &mut Found,
@@ -161,7 +163,7 @@ impl Runner {
         &mut self,
         args: &Run,
         programs: &Programs,
-        place: Option<&Place>,
+        place: Option<&Place<'_>>,
         ranks: u32,
         crowded: bool,
     ) -> Result<Vec<Line>, String> {

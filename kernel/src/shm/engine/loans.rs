@@ -103,8 +103,10 @@ impl Borrowers {
 /// What a process has lent in an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum Lending {
-    /// Nothing: all fragments are posted.
+    /// Nothing has been offered.
     #[default]
+    Unoffered,
+    /// Nothing, although it was offered: all fragments are posted.
     Nothing,
     /// Its memory. The readers with an index below `answered` can read it.
     Memory { answered: u32 },
@@ -166,7 +168,7 @@ fn loan(words: &[u64]) -> Option<Loan> {
 impl Loans {
     /// No loans.
     pub(crate) const NONE: Self =
-        Self { lending: Lending::Nothing, results: false, borrows: false, answer: Answer::None };
+        Self { lending: Lending::Unoffered, results: false, borrows: false, answer: Answer::None };
 
     /// Lends `memory`, if the region can, and then `results`, too; `None`: there is nothing to lend. Returns the words for
     /// this process's line, or `None` if nothing is lent.
@@ -177,6 +179,11 @@ impl Loans {
         memory: Option<Buf>,
         results: Option<Buf>,
     ) -> Option<[u64; WORDS]> {
+        // A process that waits for its slot comes here again, and its region is asked once.
+        if self.lending == Lending::Nothing {
+            return None;
+        }
+        self.lending = Lending::Nothing;
         let Loan { way, at } = region.lend(memory?)?;
         // By the same way: a reader that can read the message can read the results.
         let results = results.and_then(|results| region.lend(results)).filter(|results| results.way == way);
@@ -189,7 +196,7 @@ impl Loans {
     /// Has this process lent memory in this operation?
     #[inline]
     pub(crate) const fn lends(&self) -> bool {
-        !matches!(self.lending, Lending::Nothing)
+        !matches!(self.lending, Lending::Unoffered | Lending::Nothing)
     }
 
     /// Has this process lent memory, and not heard from all readers?
