@@ -137,6 +137,8 @@ static void print(const struct sums *s, int ranks) {
             (number)l->most_used);
     fprintf(stderr, "unisono:   communicators attached %llu, released %llu\n", (number)l->attached,
             (number)l->released);
+    if (l->lent || l->refused)
+        fprintf(stderr, "unisono:   messages lent %llu, refused %llu\n", (number)l->lent, (number)l->refused);
 }
 
 void shim_print_stats(void) {

@@ -55,6 +55,10 @@ pub struct Sums {
     pub attached: u64,
     /// Number of communicators released.
     pub released: u64,
+    /// Number of messages that were lent, and read where they lay.
+    pub lent: u64,
+    /// Number of messages that were lent, and went through the segment because a rank could not read them.
+    pub refused: u64,
 }
 
 /// One communicator's memory in this process: `unisono_mpi_lease`.
@@ -134,6 +138,7 @@ pub struct Process {
     attached: Word,
     released: Word,
     waits: Arc<Waits>,
+    loans: Arc<lending::Tally>,
     state: Mutex<State>,
 }
 
@@ -200,7 +205,7 @@ impl Process {
         let (attached, released) = (Word::zero(), Word::zero());
         // In a larger arena an offer can't name every slice.
         let arena_bytes = arena_bytes.min(offer::MOST);
-        let (waits, state) = (Arc::default(), Mutex::default());
+        let (waits, loans, state) = (Arc::default(), Arc::default(), Mutex::default());
         Self {
             on,
             arena_bytes,
@@ -210,6 +215,7 @@ impl Process {
             attached,
             released,
             waits,
+            loans,
             state,
         }
     }
@@ -328,7 +334,7 @@ impl Process {
         };
         let peers = offer::owners(offers).map(peer).collect();
         let log = |words: fmt::Arguments<'_>| once(Cause::Copy, words);
-        Box::new(Lenders::new(peers, heap::made(), self.lend_from, crowded, Some(log)))
+        Box::new(Lenders::new(peers, heap::made(), self.lend_from, crowded, Some(log)).counted(Arc::clone(&self.loans)))
     }
 
     /// The table, if all ranks have the same. If not, rank 0 prints that, with `consequence`.
@@ -453,6 +459,8 @@ impl Process {
             most_used: room.map_or(0, |(_, room)| room.most_used()),
             attached: sum(&self.attached),
             released: sum(&self.released),
+            lent: sum(&self.loans.taken),
+            refused: sum(&self.loans.refused),
         }
     }
 }

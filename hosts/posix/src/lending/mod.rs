@@ -25,7 +25,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use unisono_kernel::Rank;
 use unisono_kernel::data::buffer::Buf;
-use unisono_kernel::region::{Loan, Unreadable};
+use unisono_kernel::region::{Counter, Loan, Unreadable, Word};
 
 /// Says from how many bytes on a message is lent.
 pub const VARIABLE: &str = "UNISONO_SINGLE_COPY";
@@ -104,6 +104,15 @@ impl Peer {
     }
 }
 
+/// How many messages a process has lent, in all its communicators.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// All readers took them where they lay.
+    pub taken: Word,
+    /// A reader could not: they went through the segment.
+    pub refused: Word,
+}
+
 /// The loans among the members of one communicator. Its atomics are this process's own notes: relaxed, since they order
 /// nothing.
 #[derive(Debug)]
@@ -116,6 +125,7 @@ pub struct Lenders {
     least: usize,
     from: LendFrom,
     log: Option<Log>,
+    tally: Option<Arc<Tally>>,
     /// A read has failed: this process does not try again.
     fails: AtomicBool,
     /// Loans in a row that were refused.
@@ -136,7 +146,13 @@ impl Lenders {
     ) -> Self {
         let (fails, refused, pause) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
         let least = if crowded { CROWDED_LEAST } else { LEAST };
-        Self { peers, heap, least, from, log, fails, refused, pause }
+        Self { peers, heap, least, from, log, tally: None, fails, refused, pause }
+    }
+
+    /// The same, whose loans are counted.
+    #[must_use]
+    pub fn counted(self, tally: Arc<Tally>) -> Self {
+        Self { tally: Some(tally), ..self }
     }
 }
 
@@ -162,6 +178,9 @@ unsafe impl unisono_shm::Lenders for Lenders {
     }
 
     fn answered(&self, accepted: bool) {
+        if let Some(Tally { taken, refused }) = self.tally.as_deref() {
+            if accepted { taken } else { refused }.fetch_add(1);
+        }
         let refused = if accepted { 0 } else { self.refused.load(Relaxed).saturating_add(1) };
         self.refused.store(refused, Relaxed);
         self.pause.store((1 << refused.min(12)) - 1, Relaxed);

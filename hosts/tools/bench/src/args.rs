@@ -45,7 +45,7 @@ pub(crate) struct Run {
     /// Fewer rounds, ranks and sizes: under five minutes on two cores
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Rounds, in each of which all configurations run in turn [default: 4; quick: 2]
+    /// Rounds, in each of which all configurations run in turn, with the cores alike: others do not count [default: 4; quick: 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: Option<u32>,
     /// Numbers of processes [default: 2,4,8; quick: 2,4]

@@ -81,6 +81,12 @@ impl Survey {
         (at(WITHIN.0), at(WITHIN.1))
     }
 
+    /// The most of `rounds` that were measured in one range, by their surveys; all, if there are none.
+    pub(crate) fn alike(surveys: &[Self], rounds: u32) -> u32 {
+        let of = |one: &Self| surveys.iter().filter(|other| one.has(other.chosen.ns)).count();
+        surveys.iter().map(of).max().map_or(rounds, |most| most as u32)
+    }
+
     /// Of surveys, the one in whose range most of these round trips are: the last of several.
     pub(crate) fn of_most(surveys: Vec<Self>, rows: impl Iterator<Item = f64> + Clone) -> Option<Self> {
         surveys.into_iter().max_by_key(|survey| rows.clone().filter(|&ns| survey.has(ns)).count())
@@ -192,6 +198,7 @@ mod tests {
         assert_eq!(chosen(&[52.0, 124.0, 126.0, 488.0]), 122.0);
         assert_eq!(chosen(&[52.0, 49.0, 126.0, 488.0]), 50.0);
         assert_eq!(Survey::of_most(Vec::new(), std::iter::empty()), None);
+        assert_eq!((Survey::alike(&surveys, 4), Survey::alike(&surveys[..1], 1), Survey::alike(&[], 3)), (2, 1, 3));
     }
 
     #[test]

@@ -70,14 +70,16 @@ pub(crate) fn measure(args: &Run, out: &Path) -> Result<Report, Failure> {
     let mut runners: Vec<Runner> = chosen.map(Runner::new).collect();
     let mut found = Found::default();
     let ranks = args.ranks();
-    let bar = progress(u64::from(args.rounds()) * (ranks.len() * (runners.len() + 1)) as u64);
+    let steps = (ranks.len() * (runners.len() + 1)) as u64;
+    let bar = progress(u64::from(args.rounds()) * steps);
     let (begin, limit) = (Instant::now(), Duration::from_secs(60 * u64::from(args.minutes())));
     let mut rounds = 0;
-    for round in 0..args.rounds() {
-        // The time of the next round is estimated by the mean of the rounds so far.
-        if begin.elapsed() * (round + 1) > limit * round.max(1) && round > 0 {
-            break;
-        }
+    // Rounds elsewhere don't count. The time of the next one is estimated by the mean of those so far.
+    while Survey::alike(&surveys, rounds) < args.rounds()
+        && (rounds == 0 || begin.elapsed() * (rounds + 1) <= limit * rounds)
+    {
+        let round = rounds;
+        bar.inc_length(if round < args.rounds() { 0 } else { steps });
         // The host may have moved the cores for good since the round before.
         let place = Place::find(args, &programs, file.as_ref());
         surveys.extend(place.iter().map(|place| place.survey.clone()));
