@@ -398,6 +398,16 @@ mod tests {
         assert!((gain(16 * MIB, 64) - gain(16 * MIB, 32) - 0.0078).abs() < 1e-4);
     }
 
+    /// Messages of 16 to 64 KiB through a queue of 4 MiB: 8 and 12 KiB, which measured best, are f* = √(m·t_W/t) for t_W/t =
+    /// 8192²/2¹⁶ = 1024 and 12288²/2¹⁴ = 9216.
+    #[test]
+    fn figure_5_has_messages_shorter_than_the_queue() {
+        for (message, ratio, best) in [(64 << 10, 1024.0, 8192.0), (16 << 10, 9216.0, 12_288.0)] {
+            let times = Times::new(1.0, 0.0, 0.0, ratio).unwrap();
+            assert_eq!(times.best_fragment_for(message, 4 * MIB).unwrap(), best);
+        }
+    }
+
     #[test]
     fn the_best_fragment_of_figure_4() {
         // √(16 MiB/4 · 50) = √209715200 = 14481.5; s* = √(4 MiB/50) = 289.63.
@@ -406,10 +416,6 @@ mod tests {
         let (fragment, slots) = Times::PAPER.best(4 * MIB).unwrap();
         assert!((fragment - best).abs() < 1e-6 && (slots - 289.631).abs() < 1e-3);
         assert!((fragment * slots / (4 * MIB) as f64 - 1.0).abs() < 1e-12);
-        // 8 to 12 KiB, which measured best, are f* for t_W/t = 16 to 36: 8192²/2²² = 16, 12288²/2²² = 36.
-        for (ratio, best) in [(16.0, 8192.0), (36.0, 12_288.0)] {
-            assert_eq!(Times::new(1.0, 0.0, 0.0, ratio).unwrap().best(4 * MIB).unwrap().0, best);
-        }
     }
 
     /// The kernel's slots for a budget of bytes follow from f* of a typical machine, rounded down to a power of two.
