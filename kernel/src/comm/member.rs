@@ -12,6 +12,13 @@ use crate::table::{Choices, Chooser};
 /// Slots of this process's queue whose last use is known one by one.
 const TRACKED: usize = 16;
 
+/// Bytes of a slot that are claimed before they are written, and most bytes of a message that makes use of it
+/// (docs/explanation/parameters.md).
+const CLAIMED: u64 = 640;
+
+/// Operations after one with a longer message, that one included, in which nothing is claimed.
+const UNCLAIMED: u8 = 2;
+
 /// Private state of one process on one communicator: its rank, and what it has counted.
 ///
 /// The counts are equal on all ranks: every process starts the same operations in the same order, so all
@@ -31,6 +38,10 @@ pub struct Member {
     /// For each slot of this process's queue, the clock after its last fragment. Slots may share an entry, which then
     /// has the latest.
     written: [u64; TRACKED],
+    /// The fragment clock of the slot that was claimed last.
+    claimed: u64,
+    /// Operations that end before something is claimed again.
+    unclaimed: u8,
     /// The papers' `op`: sets of all operations so far.
     sets: u64,
     /// Central counter barriers so far.
@@ -67,6 +78,8 @@ impl Member {
             clock,
             drained: clock,
             written: [0; TRACKED],
+            claimed: u64::MAX,
+            unclaimed: 0,
             sets,
             centrals,
             choices: None,
@@ -147,9 +160,13 @@ impl Member {
         &self.history
     }
 
-    /// Takes `fragments` steps of the fragment clock; returns the first.
-    pub(crate) fn take_clock(&mut self, fragments: u64) -> u64 {
+    /// Takes `fragments` steps of the fragment clock; returns the first. None has more than `bytes` bytes; `u64::MAX`: that is
+    /// not known.
+    pub(crate) fn take_clock(&mut self, fragments: u64, bytes: u64) -> u64 {
         let base = self.clock;
+        if fragments > 0 && CLAIMED < bytes && bytes < u64::MAX {
+            self.unclaimed = UNCLAIMED;
+        }
         self.clock += fragments;
         base
     }
@@ -176,8 +193,30 @@ impl Member {
     /// Publishes that this process has finished `operation`.
     // publishes: every read of a line or slot in this operation, to the process that reuses the line
     #[inline]
-    pub(crate) fn finish<R: Region>(&self, region: &R, operation: u64) {
+    pub(crate) fn finish<R: Region>(&mut self, region: &R, operation: u64) {
         region.publish(self.layout.done(self.rank), operation);
+        self.claim(region, operation);
+    }
+
+    /// Claims what this process writes next, while the caller computes: then a message costs its readers one transfer, and its
+    /// writer none. Not around longer messages: while they are copied into the queue readers that wait for the line
+    /// take it back.
+    #[inline]
+    fn claim<R: Region>(&mut self, region: &R, operation: u64) {
+        if self.unclaimed > 0 {
+            self.unclaimed -= 1;
+            return;
+        }
+        region.claim(self.layout.line_body(self.rank, operation + 1, u64::MAX));
+        if self.claimed != self.clock {
+            self.claim_slot(region);
+        }
+    }
+
+    #[cold]
+    fn claim_slot<R: Region>(&mut self, region: &R) {
+        self.claimed = self.clock;
+        region.claim(self.layout.slot(self.rank, self.clock).part(0, CLAIMED));
     }
 
     /// Every rank has been seen inside `operation`: all operations before it are finished on all ranks.

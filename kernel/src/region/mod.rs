@@ -139,6 +139,13 @@ pub unsafe trait Region {
         self.flag(id).store_release(value);
     }
 
+    /// This process will probably write these bytes next: a host may bring them into its own cache before. A hint, which
+    /// changes nothing.
+    #[inline]
+    fn claim(&self, at: Extent) {
+        let _ = at;
+    }
+
     /// Copies `src` into the segment.
     ///
     /// # Safety
@@ -307,6 +314,12 @@ macro_rules! forward_region {
         fn counter(&self, id: $crate::region::CounterId) -> &Self::Counter {
             let $this = self;
             $crate::region::Region::counter($region, id)
+        }
+        #[inline]
+        fn claim(&self, at: $crate::region::Extent) {
+            let $this = self;
+            let region: &$to = $region;
+            $crate::region::Region::claim(region, at);
         }
         #[inline]
         unsafe fn write(&self, at: $crate::region::Extent, src: $crate::data::buffer::Buf) {

@@ -3,13 +3,20 @@
 use super::{CounterId, Extent, FlagId, Layout, MailId, Region, Word};
 use crate::data::buffer::Buf;
 use crate::op::Op;
+use core::cell::RefCell;
 use std::vec::Vec;
 
-pub(crate) struct Words(Vec<Word>);
+/// The words, and what was claimed.
+pub(crate) struct Words(Vec<Word>, RefCell<Vec<Extent>>);
 
 impl Words {
     pub(crate) fn new(layout: &Layout) -> Self {
-        Self((0..layout.bytes() / 8).map(|_| Word::zero()).collect())
+        Self((0..layout.bytes() / 8).map(|_| Word::zero()).collect(), RefCell::default())
+    }
+
+    /// What was claimed since the last call of this function.
+    pub(crate) fn take_claims(&self) -> Vec<Extent> {
+        self.1.take()
     }
 
     fn word(&self, offset: u64) -> &Word {
@@ -34,6 +41,9 @@ unsafe impl Region for Words {
     }
     fn counter(&self, id: CounterId) -> &Word {
         self.word(id.0)
+    }
+    fn claim(&self, at: Extent) {
+        self.1.borrow_mut().push(at);
     }
     unsafe fn write(&self, _: Extent, _: Buf) {
         panic!("{NO_BYTES}");

@@ -165,6 +165,13 @@ unsafe impl Region for Mapped {
     }
 
     #[inline]
+    fn claim(&self, at: Extent) {
+        if let Some(from) = self.inside(at) {
+            copy::claim(from, at.len() as usize);
+        }
+    }
+
+    #[inline]
     unsafe fn write(&self, at: Extent, src: Buf) {
         if let Some(to) = self.inside(at) {
             let len = src.len().min(at.len() as usize);

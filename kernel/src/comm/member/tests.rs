@@ -1,6 +1,7 @@
 use super::*;
-use crate::region::Params;
 use crate::region::words::Words;
+use crate::region::{Extent, Params};
+use std::vec::Vec;
 
 const KINDS: [Kind; 4] = [Kind::Bcast, Kind::Barrier, Kind::Reduce, Kind::Scan];
 
@@ -16,6 +17,30 @@ pub(in crate::comm) fn two(operations: [u64; 2]) -> (Words, [Member; 2]) {
         (0..operations).for_each(|at| _ = member.begin(KINDS[at as usize % 4]));
     }
     (Words::new(&layout), members)
+}
+
+/// What `me` claims at the end of an operation that takes so many fragments of so many bytes.
+fn claims(region: &Words, me: &mut Member, fragments: u64, bytes: u64) -> Vec<Extent> {
+    let operation = me.begin(Kind::Barrier);
+    me.take_clock(fragments, bytes);
+    me.finish(region, operation);
+    region.take_claims()
+}
+
+#[test]
+fn a_process_claims_its_next_line_and_its_next_slot_but_not_around_long_messages() {
+    let (region, [_, mut me]) = two([0, 0]);
+    let line = |operation| me.layout.line_body(1, operation, 120);
+    let slot = |clock| me.layout.slot(1, clock).part(0, CLAIMED);
+    let (lines, slots) = ([2, 3, 4, 5, 8, 9].map(line), [0, 2, 3, 13].map(slot));
+    assert_eq!(claims(&region, &mut me, 0, 0), [lines[0], slots[0]]);
+    assert_eq!(claims(&region, &mut me, 0, 0), [lines[1]], "the slot was claimed");
+    assert_eq!(claims(&region, &mut me, 2, CLAIMED), [lines[2], slots[1]]);
+    assert_eq!(claims(&region, &mut me, 1, u64::MAX), [lines[3], slots[2]], "of an unknown length");
+    assert_eq!(claims(&region, &mut me, 10, CLAIMED + 1), []);
+    assert_eq!(claims(&region, &mut me, 0, 0), [], "the next one is probably long again");
+    assert_eq!(claims(&region, &mut me, 0, 0), [lines[4], slots[3]]);
+    assert_eq!(claims(&region, &mut me, 0, u64::MAX), [lines[5]]);
 }
 
 #[test]
@@ -84,7 +109,7 @@ fn counts_go_on_from_the_base() {
     assert_eq!(me.base(), base);
     assert_eq!((me.rank(), me.size(), me.operation()), (2, 3, 7));
     assert_eq!([1, 2].map(|step| me.after(step)), [0, 1]);
-    assert_eq!((me.take_clock(5), me.take_sets(2), me.take_central()), (11, 14, 18));
+    assert_eq!((me.take_clock(5, 100), me.take_sets(2), me.take_central()), (11, 14, 18));
     assert_eq!(me.begin(Kind::Bcast), 8);
     assert_eq!(me.sets_left(), 2 * Base::MOST - 15);
     let after = Base { operation: 8, clock: 16, sets: 15, centrals: 18 };

@@ -211,7 +211,7 @@ impl<'a> Queue<'a> {
 
 impl Operation for Queue<'_> {
     fn start(&mut self, me: &mut Member) {
-        (self.operation, self.base) = (me.begin(Kind::Bcast), me.take_clock(self.count));
+        (self.operation, self.base) = (me.begin(Kind::Bcast), me.take_clock(self.count, self.data.len()));
         self.state = if me.rank() == self.root { State::Enter } else { State::Receive };
         self.loans = Loans::NONE;
     }

@@ -321,7 +321,8 @@ impl<E: Engine> Operation for Steps<E> {
     #[inline(always)]
     fn start(&mut self, me: &mut Member) {
         let span = self.clock.span;
-        self.clock = Clock { operation: me.begin(self.engine.kind()), base: me.take_clock(span.advance), span };
+        self.clock =
+            Clock { operation: me.begin(self.engine.kind()), base: me.take_clock(span.advance, span.bytes), span };
         (self.posted, self.step, self.state, self.loans) = (0, 0, State::Enter, Loans::NONE);
         self.engine.restart();
     }

@@ -382,7 +382,7 @@ fn short_blocks_of_a_gatherv_travel_in_lines() {
 fn a_root_that_posts_alone_continues_in_the_readers_queues() {
     let layout = Layout::new(Params { queue_slots: 2, queue_fragment: 64, ..Params::new(3) }).unwrap();
     let mut me = Member::new(layout, 0).unwrap();
-    me.take_clock(5);
+    me.take_clock(5, 100);
     let all: Pairwise<'_> = scatter(&me, Some(blocks(std::vec![640; 3])), Some(data(640)), 0).unwrap().started(&mut me);
     let Steps { engine, clock, .. } = &all;
     assert_eq!((engine.is_rooted(), engine.pairs.rounds(), clock.at(0)), (true, 3, 5));

@@ -242,7 +242,7 @@ impl Sets {
 
     /// Leaves the set. After the last one this process has finished the operation.
     // publishes: the copies out of the set's slots and the clears of its words, to the rank that opens it next
-    fn leave<R: Region>(&mut self, region: &R, me: &Member) {
+    fn leave<R: Region>(&mut self, region: &R, me: &mut Member) {
         region.counter(me.layout().set_readers(self.k())).fetch_sub(1);
         self.at += 1;
         self.taken = None;
