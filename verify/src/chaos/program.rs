@@ -211,7 +211,7 @@ mod tests {
         let mut names = std::collections::BTreeSet::new();
         for kind in 0..=u8::MAX {
             // Two processes, one call of this kind.
-            let input = [0, 0, 0, 0, 0, 0, 0, 0, kind];
+            let input = [0, 0, 0, 0, 0, 0, 0, 0, 0, kind];
             names.extend(Program::decode(&mut Bytes(&input)).calls.iter().map(|call| match call {
                 Call::Exchange { exchange, .. } => format!("{:?}", exchange.collective),
                 Call::Spread(spread) => format!("paper's {:?}", spread.direction),
