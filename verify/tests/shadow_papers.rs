@@ -258,14 +258,14 @@ fn the_papers_machines_keep_the_rules() {
     }
 }
 
-/// Each machine with a fault breaks this rule in a third of twenty interleavings at least, whatever the number of ranks.
+/// Each machine with a fault breaks this rule in half of ten interleavings at least, whatever the number of ranks.
 fn found(machines: &[Machine], queues: &[(u32, u32)], fault: Fault, rule: &str) {
     for &machine in machines {
         for (ranks, &queues) in (2..=4).flat_map(|ranks| queues.iter().map(move |queues| (ranks, queues))) {
             let program = program(machine, ranks, queues);
-            let faults: Vec<_> = (0..20).filter_map(|seed| run(&program, seed, fault).err()).collect();
+            let faults: Vec<_> = (0..10).filter_map(|seed| run(&program, seed, fault).err()).collect();
             let broken = faults.iter().filter(|words| words.contains(rule)).count();
-            assert!(broken >= 7, "{fault:?} {machine:?}, {ranks} ranks, {queues:?}: {broken} of {faults:#?}");
+            assert!(broken >= 5, "{fault:?} {machine:?}, {ranks} ranks, {queues:?}: {broken} of {faults:#?}");
         }
     }
 }

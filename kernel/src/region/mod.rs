@@ -239,11 +239,30 @@ pub unsafe trait Region {
 
 /// All items of a [`Region`] that passes every call on to another one, of type `$to`:
 /// `forward_region!(Inner, |outer| &outer.inner);` in an `unsafe impl Region for Outer`. With `; own loans` or
-/// `; own loans and publish` at the end, those items are left out.
+/// `; own loans and publish` or `; own claims` at the end, those items are left out.
 #[macro_export]
 macro_rules! forward_region {
     ($to:ty, |$this:ident| $region:expr) => {
-        $crate::forward_region!($to, |$this| $region; own loans);
+        $crate::forward_region!(@base $to, |$this| $region);
+        $crate::forward_region!(@publish $to, |$this| $region);
+        $crate::forward_region!(@claim $to, |$this| $region);
+        $crate::forward_region!(@loans $to, |$this| $region);
+    };
+    ($to:ty, |$this:ident| $region:expr; own loans) => {
+        $crate::forward_region!(@base $to, |$this| $region);
+        $crate::forward_region!(@publish $to, |$this| $region);
+        $crate::forward_region!(@claim $to, |$this| $region);
+    };
+    ($to:ty, |$this:ident| $region:expr; own loans and publish) => {
+        $crate::forward_region!(@base $to, |$this| $region);
+        $crate::forward_region!(@claim $to, |$this| $region);
+    };
+    ($to:ty, |$this:ident| $region:expr; own claims) => {
+        $crate::forward_region!(@base $to, |$this| $region);
+        $crate::forward_region!(@publish $to, |$this| $region);
+        $crate::forward_region!(@loans $to, |$this| $region);
+    };
+    (@loans $to:ty, |$this:ident| $region:expr) => {
         #[inline]
         fn lend(&self, memory: $crate::data::buffer::Buf) -> Option<$crate::region::Loan> {
             let $this = self;
@@ -287,15 +306,22 @@ macro_rules! forward_region {
             unsafe { $crate::region::Region::fold_loan(region, lender, loan, from, acc, op) }
         }
     };
-    ($to:ty, |$this:ident| $region:expr; own loans) => {
-        $crate::forward_region!($to, |$this| $region; own loans and publish);
+    (@publish $to:ty, |$this:ident| $region:expr) => {
         #[inline]
         fn publish(&self, id: $crate::region::FlagId, value: u64) {
             let $this = self;
             $crate::region::Region::publish($region, id, value);
         }
     };
-    ($to:ty, |$this:ident| $region:expr; own loans and publish) => {
+    (@claim $to:ty, |$this:ident| $region:expr) => {
+        #[inline]
+        fn claim(&self, at: $crate::region::Extent) {
+            let $this = self;
+            let region: &$to = $region;
+            $crate::region::Region::claim(region, at);
+        }
+    };
+    (@base $to:ty, |$this:ident| $region:expr) => {
         type Flag = <$to as $crate::region::Region>::Flag;
         type Mailword = <$to as $crate::region::Region>::Mailword;
         type Counter = <$to as $crate::region::Region>::Counter;
@@ -314,12 +340,6 @@ macro_rules! forward_region {
         fn counter(&self, id: $crate::region::CounterId) -> &Self::Counter {
             let $this = self;
             $crate::region::Region::counter($region, id)
-        }
-        #[inline]
-        fn claim(&self, at: $crate::region::Extent) {
-            let $this = self;
-            let region: &$to = $region;
-            $crate::region::Region::claim(region, at);
         }
         #[inline]
         unsafe fn write(&self, at: $crate::region::Extent, src: $crate::data::buffer::Buf) {

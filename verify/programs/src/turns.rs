@@ -111,7 +111,7 @@ impl<R> InTurns<R> {
     }
 }
 
-// SAFETY: forwards to an implementation that keeps the contract, after a pause.
+// SAFETY: forwards to an implementation that keeps the contract, after a pause. A claim is no access.
 unsafe impl<R: Region> Region for InTurns<R> {
-    forward_region!(R, |this| this.accessed());
+    forward_region!(R, |this| this.accessed(); own claims);
 }
