@@ -108,6 +108,11 @@ bool shim_is_foreign(void);
 #define PMPI_Type_size SHIM_FUNCTION(PMPI_Type_size)
 #define PMPI_Type_size_x SHIM_FUNCTION(PMPI_Type_size_x)
 #define PMPI_Unpack SHIM_FUNCTION(PMPI_Unpack)
+#define PMPI_Win_create_keyval SHIM_FUNCTION(PMPI_Win_create_keyval)
+#define PMPI_Win_delete_attr SHIM_FUNCTION(PMPI_Win_delete_attr)
+#define PMPI_Win_get_attr SHIM_FUNCTION(PMPI_Win_get_attr)
+#define PMPI_Win_set_attr SHIM_FUNCTION(PMPI_Win_set_attr)
+#define PMPI_Win_shared_query SHIM_FUNCTION(PMPI_Win_shared_query)
 #if defined OPEN_MPI || defined SMPI_H
 #define PMPI_Comm_c2f SHIM_FUNCTION(PMPI_Comm_c2f)
 #define PMPI_Comm_f2c SHIM_FUNCTION(PMPI_Comm_f2c)

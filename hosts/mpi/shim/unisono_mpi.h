@@ -133,6 +133,18 @@ void unisono_mpi_sums(unisono_mpi_sums_t *sums);
 void *unisono_mpi_alloc(uint64_t bytes);
 int unisono_mpi_free(void *memory);
 
+/* A window of the MPI whose parts are mapped in all its ranks: messages that lie in a rank's own part are read there. One
+ * rank's number is for all; 0: nothing is lent here. `add` returns 0 if the window was not added; its parts stay mapped until
+ * it is removed. A number that was not added may be removed. */
+typedef struct unisono_mpi_part_t {
+    uint64_t process; /* its number */
+    void *base;       /* in this process */
+    uint64_t bytes;
+} unisono_mpi_part_t;
+uint64_t unisono_mpi_window_number(void);
+int unisono_mpi_window_add(uint64_t number, const unisono_mpi_part_t *parts, uint32_t ranks, uint32_t rank);
+void unisono_mpi_window_remove(uint64_t number);
+
 /* To be called in the child after a fork, which must not use anything of the parent. From now on offers say
  * UNISONO_MPI_OFF. */
 void unisono_mpi_forked(void);

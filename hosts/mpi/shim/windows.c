@@ -1,3 +1,7 @@
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 /*
  * MPI_Win_test, which calls the MPI's function twice. MPICH's tests the window before it makes progress. A program that
  * calls it after a barrier that follows its peer's MPI_Win_complete would find the window open once, which does not
@@ -10,3 +14,85 @@ int shim_export_win_test(shim_handle win, int *flag) {
     int code = underlying(win, flag);
     return code == MPI_SUCCESS && !*flag && shim_is_on() ? underlying(win, flag) : code;
 }
+
+/*
+ * MPI_Win_allocate_shared and MPI_Win_free: the MPI maps the window's memory into all its ranks, so messages that lie in it
+ * are read there. The window has an attribute, its number, so that it is known until it is freed, by whatever function. In
+ * MPI_Win_free of C that is before the memory is unmapped, else (in Fortran under Open MPI) in the course of it.
+ */
+#ifndef SMPI_H
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int keyval = MPI_KEYVAL_INVALID;
+
+static int copy_none(MPI_Win win, int key, void *extra, void *value, void *copied, int *flag) {
+    (void)win, (void)key, (void)extra, (void)value, (void)copied;
+    *flag = 0;
+    return MPI_SUCCESS;
+}
+
+static int deleted(MPI_Win win, int key, void *value, void *extra) {
+    (void)win, (void)key, (void)extra;
+    unisono_mpi_window_remove((uintptr_t)value);
+    return MPI_SUCCESS;
+}
+
+static void make_keyval(void) {
+    if (PMPI_Win_create_keyval(copy_none, deleted, &keyval, NULL) != MPI_SUCCESS) keyval = MPI_KEYVAL_INVALID;
+}
+
+/* What a rank tells the others of itself. */
+struct member { uint64_t number, process; };
+
+/* Has the window's memory lent. All ranks of `comm` call it; where one has no memory for it, that one does not lend. */
+static void lend(MPI_Comm comm, MPI_Win win) {
+    int ranks = 0, rank = 0;
+    PMPI_Comm_size(comm, &ranks), PMPI_Comm_rank(comm, &rank);
+    pthread_once(&once, make_keyval);
+    struct member mine = {unisono_mpi_window_number(), (uint64_t)getpid()}, *all = calloc((size_t)ranks, sizeof *all);
+    unisono_mpi_part_t *parts = calloc((size_t)ranks, sizeof *parts);
+    int can = all && parts && keyval != MPI_KEYVAL_INVALID && mine.number, all_can = 0;
+    PMPI_Allreduce(&can, &all_can, 1, MPI_INT, MPI_MIN, comm);
+    bool found = all_can && PMPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, comm) == MPI_SUCCESS;
+    for (int at = 0; at < ranks && found; at++) {
+        MPI_Aint bytes = 0;
+        int unit;
+        found = PMPI_Win_shared_query(win, at, &bytes, &unit, &parts[at].base) == MPI_SUCCESS && bytes >= 0;
+        parts[at].process = all[at].process, parts[at].bytes = (uint64_t)bytes;
+    }
+    uint64_t number = found ? all[0].number : 0;
+    if (found && PMPI_Win_set_attr(win, keyval, (void *)(uintptr_t)number) == MPI_SUCCESS)
+        unisono_mpi_window_add(number, parts, (uint32_t)ranks, (uint32_t)rank);
+    free(all), free(parts);
+}
+
+/* `unit` is an int, or, in the function for large counts, an MPI_Aint. */
+#define ALLOCATE_SHARED(lower, Name, unit_type)                                                                        \
+    int shim_export_##lower(MPI_Aint, unit_type, shim_handle, shim_handle, void *, MPI_Win *) __asm__("MPI_" Name);    \
+    int shim_export_##lower(MPI_Aint bytes, unit_type unit, shim_handle info, shim_handle comm, void *base,            \
+                            MPI_Win *win) {                                                                            \
+        typedef int function(MPI_Aint, unit_type, shim_handle, shim_handle, void *, MPI_Win *);                        \
+        function *underlying = (function *)SHIM_ONCE(shim_function, "PMPI_" Name);                                     \
+        int code = underlying(bytes, unit, info, comm, base, win);                                                     \
+        if (code != MPI_SUCCESS || !(shim_is_on() || shim_wake())) return code;                                        \
+        shim_thread()->inside++;                                                                                       \
+        lend(SHIM_COMM(comm), *win);                                                                                   \
+        shim_thread()->inside--;                                                                                       \
+        return code;                                                                                                   \
+    }
+ALLOCATE_SHARED(win_allocate_shared, "Win_allocate_shared", int)
+#if MPI_VERSION >= 4
+ALLOCATE_SHARED(win_allocate_shared_c, "Win_allocate_shared_c", MPI_Aint)
+#endif
+
+int shim_export_win_free(MPI_Win *win) __asm__("MPI_Win_free");
+int shim_export_win_free(MPI_Win *win) {
+    typedef int function(MPI_Win *);
+    function *underlying = (function *)SHIM_ONCE(shim_function, "PMPI_Win_free");
+    void *number;
+    int known = 0;
+    if (shim_is_on() && win && *win != MPI_WIN_NULL && keyval != MPI_KEYVAL_INVALID &&
+        PMPI_Win_get_attr(*win, keyval, &number, &known) == MPI_SUCCESS && known)
+        PMPI_Win_delete_attr(*win, keyval);
+    return underlying(win);
+}
+#endif

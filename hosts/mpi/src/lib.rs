@@ -41,6 +41,7 @@ use std::sync::OnceLock;
 use unisono_c::comm::Handle;
 use unisono_kernel::region::{Counter, Word};
 use unisono_posix::heap;
+use unisono_posix::lending::{Part, Windows};
 
 /// 1 in the child of a fork.
 static FORKED: Word = Word::zero();
@@ -254,6 +255,34 @@ pub extern "C" fn unisono_mpi_alloc(bytes: u64) -> *mut c_void {
 #[unsafe(no_mangle)]
 pub extern "C" fn unisono_mpi_free(memory: *mut c_void) -> c_int {
     heap::made().is_some_and(|heap| heap.holds(memory.cast()) && heap.release(memory.cast())).into()
+}
+
+/// A number for a new window, or 0: what lies in windows is not lent.
+#[unsafe(no_mangle)]
+pub extern "C" fn unisono_mpi_window_number() -> u64 {
+    process().and_then(Process::windows).map_or(0, |_| Windows::number())
+}
+
+/// Messages that lie in this rank's part of a window are lent from now on; `number` is of one rank's
+/// [`unisono_mpi_window_number`]. Returns 0 if they are not.
+///
+/// # Safety
+/// `parts` points to the parts of `ranks` ranks, null or not; they stay mapped until [`unisono_mpi_window_remove`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_mpi_window_add(number: u64, parts: *const Part, ranks: u32, rank: u32) -> c_int {
+    let Some(windows) = process().and_then(Process::windows).filter(|_| !parts.is_null()) else { return 0 };
+    // SAFETY: `ranks` parts, by the caller's promise.
+    let parts = unsafe { core::slice::from_raw_parts(parts, ranks as usize) };
+    // SAFETY: they are mapped, by the caller's promise.
+    unsafe { windows.add(number, rank as usize, parts) }.into()
+}
+
+/// The window's memory is not lent or read any more, if it was.
+#[unsafe(no_mangle)]
+pub extern "C" fn unisono_mpi_window_remove(number: u64) {
+    if let Some(windows) = process().and_then(Process::windows) {
+        windows.remove(number);
+    }
 }
 
 /// Called in the child after a fork: from now on offers say [`Reason::Off`], and releases do nothing. It neither locks

@@ -29,7 +29,7 @@ use unisono_posix::PosixError;
 use unisono_posix::arena::{self, Arena, Plan, Slice};
 use unisono_posix::decisions::{Decisions, RULES, TABLE, decisions};
 use unisono_posix::heap;
-use unisono_posix::lending::{self, LendFrom, Lenders};
+use unisono_posix::lending::{self, LendFrom, Lenders, Windows};
 use unisono_posix::sealed::{Handle, Map, Sealed};
 use unisono_posix::timeout;
 use unisono_shm::Mapped;
@@ -139,6 +139,7 @@ pub struct Process {
     released: Word,
     waits: Arc<Waits>,
     loans: Arc<lending::Tally>,
+    windows: Arc<Windows>,
     state: Mutex<State>,
 }
 
@@ -205,7 +206,7 @@ impl Process {
         let (attached, released) = (Word::zero(), Word::zero());
         // In a larger arena an offer can't name every slice.
         let arena_bytes = arena_bytes.min(offer::MOST);
-        let (waits, loans, state) = (Arc::default(), Arc::default(), Mutex::default());
+        let (waits, loans, windows, state) = (Arc::default(), Arc::default(), Arc::default(), Mutex::default());
         Self {
             on,
             arena_bytes,
@@ -216,6 +217,7 @@ impl Process {
             released,
             waits,
             loans,
+            windows,
             state,
         }
     }
@@ -334,7 +336,8 @@ impl Process {
         };
         let peers = offer::owners(offers).map(peer).collect();
         let log = |words: fmt::Arguments<'_>| once(Cause::Copy, words);
-        Box::new(Lenders::new(peers, heap::made(), self.lend_from, crowded, Some(log)).counted(Arc::clone(&self.loans)))
+        let lenders = Lenders::new(peers, heap::made(), self.lend_from, crowded, Some(log));
+        Box::new(lenders.counted(Arc::clone(&self.loans)).with_windows(Arc::clone(&self.windows)))
     }
 
     /// The table, if all ranks have the same. If not, rank 0 prints that, with `consequence`.
@@ -440,6 +443,11 @@ impl Process {
             arena.collect_some();
             say(arena);
         }
+    }
+
+    /// The windows of the MPI in which messages are lent.
+    pub fn windows(&self) -> Option<&Windows> {
+        self.on.then_some(&*self.windows)
     }
 
     /// The sums, after a look at all leases.

@@ -1,30 +1,42 @@
 /*
- * lent [heap]: collectives on memory that the other ranks read where it lies: of MPI_Alloc_mem, and, with `heap`, of
- * malloc, since libunisono_heap.so is preloaded, too. Rank 1's memory is its own. What was sent is overwritten as soon as
- * a call returns, or freed.
+ * lent [heap|window]: collectives on memory that the other ranks read where it lies: of MPI_Alloc_mem; with `heap` of
+ * malloc, since libunisono_heap.so is preloaded, too; with `window` of MPI_Win_allocate_shared. Rank 1's memory is its own.
+ * What was sent is overwritten as soon as a call returns, or freed.
  */
 #include "test.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
 
-static bool heap;
+static bool heap, window;
 static int me, size;
 
 static bool lends(void) { return me != 1; }
 
+/* Each rank's part of a window holds an array of so many bytes for each number. */
+enum { ARRAY = 1 << 22, ARRAYS = 3 };
+static MPI_Win shared;
+static unsigned char *part;
+
+static void open_window(void) {
+    MPI_Aint bytes = me == 1 ? 0 : (MPI_Aint)ARRAYS * ARRAY + me * 4096;
+    expect(MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &part, &shared) == MPI_SUCCESS, "a window");
+}
+
+static void close_window(void) { expect(MPI_Win_free(&shared) == MPI_SUCCESS && shared == MPI_WIN_NULL, "MPI_Win_free"); }
+
 /* `bytes` bytes; for a rank that does not lend, the array of this number. */
 static unsigned char *get(size_t bytes, int number) {
     unsigned char *memory;
-    static unsigned char own[3][1 << 22];
-    if (!lends()) return bytes <= sizeof own[number] ? own[number] : (abort(), NULL);
+    static unsigned char own[ARRAYS][ARRAY];
+    if (!lends() || window) return bytes <= ARRAY ? lends() ? part + (size_t)number * ARRAY : own[number] : (abort(), NULL);
     if (heap) return allocate(bytes);
     if (MPI_Alloc_mem((MPI_Aint)bytes, MPI_INFO_NULL, &memory) != MPI_SUCCESS) abort();
     return memory;
 }
 
 static void give(unsigned char *memory) {
-    if (!lends()) return;
+    if (!lends() || window) return;
     if (heap) free(memory);
     else expect(MPI_Free_mem(memory) == MPI_SUCCESS, "MPI_Free_mem");
 }
@@ -114,10 +126,21 @@ static void forks(void) {
 
 int main(int count, char **words) {
     MPI_Init(&count, &words);
-    heap = count > 1 && !strcmp(words[1], "heap");
+    heap = count > 1 && !strcmp(words[1], "heap"), window = count > 1 && !strcmp(words[1], "window");
     MPI_Comm_rank(MPI_COMM_WORLD, &me), MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (window) open_window();
     int sizes[] = {3000, 4095, 4096, 20001, 65536, 200000, 700000};
     for (int round = 0; round < 35; round++) all(sizes[round % 7], round);
+    if (window) {
+        /* Another one lies elsewhere, while the first is there and after it was freed. */
+        MPI_Win first = shared;
+        open_window();
+        for (int round = 0; round < 7; round++) all(sizes[round], round);
+        expect(MPI_Win_free(&first) == MPI_SUCCESS, "MPI_Win_free of the first window");
+        for (int round = 0; round < 7; round++) all(sizes[round], round);
+        close_window();
+        return finish("lent");
+    }
     expect(mapped() == size - (me == 1 ? 1 : 2), "%d heaps of others are mapped", mapped());
     forks();
     /* Short blocks, and what the MPI has allocated. */

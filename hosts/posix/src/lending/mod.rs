@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | 1 | any memory of the lender | by `process_vm_readv`, which Linux has since version 3.2 |
 //! | 2 | blocks of the lender's [heap](crate::heap) | directly: the reader maps it when it is lent something there first |
+//! | a window's number | the lender's part of that [window](Windows) of an MPI | directly: the MPI has mapped it |
 //!
 //! The kernel may forbid way 1: between users, under Yama's `ptrace_scope`, in containers without CAP_SYS_PTRACE, by
 //! seccomp. Nothing is probed in advance: the first read of a message shows it, and the message goes through the segment
@@ -11,8 +12,10 @@
 //! loans were refused lends more and more rarely.
 
 mod measured;
+mod windows;
 
 pub use measured::{Cell, Measured, cache, read};
+pub use windows::{Part, Windows};
 
 use crate::error::PosixError;
 use crate::heap::{Heap, Place};
@@ -121,7 +124,9 @@ pub struct Lenders {
     peers: Box<[Arc<Peer>]>,
     /// This process's heap.
     heap: Option<&'static Heap>,
-    /// Bytes of the shortest message that is lent in the heap.
+    /// The windows that an MPI has mapped into this process.
+    windows: Option<Arc<Windows>>,
+    /// Bytes of the shortest message that is lent in the heap or a window.
     least: usize,
     from: LendFrom,
     log: Option<Log>,
@@ -146,7 +151,7 @@ impl Lenders {
     ) -> Self {
         let (fails, refused, pause) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
         let least = if crowded { CROWDED_LEAST } else { LEAST };
-        Self { peers, heap, least, from, log, tally: None, fails, refused, pause }
+        Self { peers, heap, windows: None, least, from, log, tally: None, fails, refused, pause }
     }
 
     /// The same, whose loans are counted.
@@ -154,9 +159,23 @@ impl Lenders {
     pub fn counted(self, tally: Arc<Tally>) -> Self {
         Self { tally: Some(tally), ..self }
     }
+
+    /// The same, which lend what lies in windows, too.
+    #[must_use]
+    pub fn with_windows(self, windows: Arc<Windows>) -> Self {
+        Self { windows: Some(windows), ..self }
+    }
+
+    /// May a message be lent that may be refused? Each refusal makes such loans rarer.
+    fn dares(&self) -> bool {
+        let pause = self.pause.load(Relaxed);
+        self.pause.store(pause.saturating_sub(1), Relaxed);
+        pause == 0
+    }
 }
 
-// SAFETY: `read` calls `process_vm_readv`, which copies to `dst` from memory of the process that is known as the lender.
+// SAFETY: `read` calls `process_vm_readv`, which copies to `dst` from memory of the process that is known as the lender, or
+// copies from its part of a window, within it.
 // `mapped` checks the loan against the lender's map, whose file can't become shorter, and which lives as long as this does:
 // a region with these lenders holds them.
 unsafe impl unisono_shm::Lenders for Lenders {
@@ -166,15 +185,13 @@ unsafe impl unisono_shm::Lenders for Lenders {
         {
             return Some(Loan { way: HEAP, at: offset });
         }
-        if memory.len() < self.from.0 {
-            return None;
+        if memory.len() >= self.least
+            && let Some(loan) = self.windows.as_deref().and_then(|windows| windows.lend(memory))
+        {
+            return self.dares().then_some(loan);
         }
-        let pause = self.pause.load(Relaxed);
-        if pause > 0 {
-            self.pause.store(pause - 1, Relaxed);
-            return None;
-        }
-        Some(Loan { way: ADDRESS, at: memory.ptr().expose_provenance() as u64 })
+        (memory.len() >= self.from.0 && self.dares())
+            .then(|| Loan { way: ADDRESS, at: memory.ptr().expose_provenance() as u64 })
     }
 
     fn answered(&self, accepted: bool) {
@@ -199,6 +216,11 @@ unsafe impl unisono_shm::Lenders for Lenders {
 
     unsafe fn read(&self, lender: Rank, loan: Loan, from: u64, dst: Buf) -> Result<(), Unreadable> {
         let known = self.peers.get(lender as usize).map(|peer| peer.number).filter(|number| *number > 0);
+        if Windows::is_way(loan.way) {
+            let (windows, process) = self.windows.as_deref().zip(known).ok_or(Unreadable { changed: false })?;
+            // SAFETY: the caller's promise.
+            return unsafe { windows.copy(process, loan, from, dst) }.ok_or(Unreadable { changed: false });
+        }
         let readable = known.filter(|_| loan.way == ADDRESS && !self.fails.load(Relaxed));
         let process = readable.ok_or(Unreadable { changed: false })?;
         let mut done = 0;
@@ -286,6 +308,37 @@ mod tests {
         assert!(!read(2, address) && !read(9, address) && !read(0, Loan { way: HEAP, ..address }));
         assert!(read(0, address) && !read(0, Loan { at: 8, ..address }));
         assert!(!read(0, address), "once refused, it is not tried again");
+    }
+
+    #[test]
+    fn windows_are_lent_to_those_who_have_them() {
+        let mut memory = vec![7u8; LEAST];
+        let (process, number) = (std::process::id(), Windows::number());
+        let part = Part { process: process.into(), base: memory.as_mut_ptr(), bytes: LEAST as u64 };
+        let windows = Arc::new(Windows::default());
+        // SAFETY: the vector lives longer than the window is known.
+        assert!(unsafe { windows.add(number, 0, &[part]) });
+        let peers = || vec![Peer::new(process, None), Peer::new(0, None)].into_iter().map(Arc::new).collect();
+        let without = Lenders::new(peers(), None, LendFrom::OFF, false, None);
+        assert!(without.lend(Buf::of(&memory)).is_none());
+        let lenders = Lenders::new(peers(), None, LendFrom::OFF, false, None).with_windows(Arc::clone(&windows));
+        assert!(lenders.lend(Buf::of(&memory[1..])).is_none(), "too short");
+        let loan = lenders.lend(Buf::of(&memory)).expect("it lies in the window");
+        let mut dst = vec![0u8; LEAST];
+        let mut read = |lenders: &Lenders, lender, from| {
+            // SAFETY: the vector is this test's.
+            unsafe { lenders.read(lender, loan, from, Buf::of_mut(&mut dst)) }.is_ok()
+        };
+        assert!(lenders.mapped(0, loan, 0, 1).is_none(), "it is read under a lock");
+        assert!(read(&lenders, 0, 0) && !read(&lenders, 0, 1) && !read(&lenders, 1, 0) && !read(&without, 0, 0));
+        windows.remove(number);
+        assert!(!read(&lenders, 0, 0));
+        assert_eq!(dst, memory);
+        // Where it is refused again and again, it is tried more rarely.
+        // SAFETY: as above.
+        assert!(unsafe { windows.add(number, 0, &[part]) });
+        lenders.answered(false);
+        assert!(lenders.lend(Buf::of(&memory)).is_none() && lenders.lend(Buf::of(&memory)).is_some());
     }
 
     #[test]
