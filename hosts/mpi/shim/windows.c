@@ -43,26 +43,42 @@ static void make_keyval(void) {
 /* What a rank tells the others of itself. */
 struct member { uint64_t number, process; };
 
-/* Has the window's memory lent. All ranks of `comm` call it; where one has no memory for it, that one does not lend. */
-static void lend(MPI_Comm comm, MPI_Win win) {
-    int ranks = 0, rank = 0;
-    PMPI_Comm_size(comm, &ranks), PMPI_Comm_rank(comm, &rank);
+/* What a rank knows of a window's others before there is a window. */
+struct members {
+    int ranks, rank;
+    struct member *all; /* null: nothing is lent in it */
+    unisono_mpi_part_t *parts;
+};
+
+/* All ranks of `comm` call it, whether they will get a window or not: what fails on one rank later is its affair alone. */
+static struct members meet(MPI_Comm comm) {
+    struct members m = {0};
+    int inter = 0;
+    if (comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter) return m;
+    PMPI_Comm_size(comm, &m.ranks), PMPI_Comm_rank(comm, &m.rank);
     pthread_once(&once, make_keyval);
-    struct member mine = {unisono_mpi_window_number(), (uint64_t)getpid()}, *all = calloc((size_t)ranks, sizeof *all);
-    unisono_mpi_part_t *parts = calloc((size_t)ranks, sizeof *parts);
-    int can = all && parts && keyval != MPI_KEYVAL_INVALID && mine.number, all_can = 0;
-    PMPI_Allreduce(&can, &all_can, 1, MPI_INT, MPI_MIN, comm);
-    bool found = all_can && PMPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, comm) == MPI_SUCCESS;
-    for (int at = 0; at < ranks && found; at++) {
-        MPI_Aint bytes = 0;
+    struct member mine = {unisono_mpi_window_number(), (uint64_t)getpid()};
+    m.all = calloc((size_t)m.ranks, sizeof *m.all), m.parts = calloc((size_t)m.ranks, sizeof *m.parts);
+    int can = m.all && m.parts && keyval != MPI_KEYVAL_INVALID && mine.number, all_can = 0;
+    if (PMPI_Allreduce(&can, &all_can, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS && all_can &&
+        PMPI_Allgather(&mine, sizeof mine, MPI_BYTE, m.all, sizeof mine, MPI_BYTE, comm) == MPI_SUCCESS)
+        return m;
+    free(m.all), free(m.parts);
+    m.all = NULL;
+    return m;
+}
+
+/* Has this rank's part of the window lent, and the others' read. */
+static void lend(const struct members *m, MPI_Win win) {
+    for (int at = 0; at < m->ranks; at++) {
+        MPI_Aint bytes = -1;
         int unit;
-        found = PMPI_Win_shared_query(win, at, &bytes, &unit, &parts[at].base) == MPI_SUCCESS && bytes >= 0;
-        parts[at].process = all[at].process, parts[at].bytes = (uint64_t)bytes;
+        if (PMPI_Win_shared_query(win, at, &bytes, &unit, &m->parts[at].base) != MPI_SUCCESS || bytes < 0) return;
+        m->parts[at].process = m->all[at].process, m->parts[at].bytes = (uint64_t)bytes;
     }
-    uint64_t number = found ? all[0].number : 0;
-    if (found && PMPI_Win_set_attr(win, keyval, (void *)(uintptr_t)number) == MPI_SUCCESS)
-        unisono_mpi_window_add(number, parts, (uint32_t)ranks, (uint32_t)rank);
-    free(all), free(parts);
+    uint64_t number = m->all[0].number;
+    if (PMPI_Win_set_attr(win, keyval, (void *)(uintptr_t)number) == MPI_SUCCESS)
+        unisono_mpi_window_add(number, m->parts, (uint32_t)m->ranks, (uint32_t)m->rank);
 }
 
 /* `unit` is an int, or, in the function for large counts, an MPI_Aint. */
@@ -72,10 +88,12 @@ static void lend(MPI_Comm comm, MPI_Win win) {
                             MPI_Win *win) {                                                                            \
         typedef int function(MPI_Aint, unit_type, shim_handle, shim_handle, void *, MPI_Win *);                        \
         function *underlying = (function *)SHIM_ONCE(shim_function, "PMPI_" Name);                                     \
-        int code = underlying(bytes, unit, info, comm, base, win);                                                     \
-        if (code != MPI_SUCCESS || !(shim_is_on() || shim_wake())) return code;                                        \
+        if (!(shim_is_on() || shim_wake())) return underlying(bytes, unit, info, comm, base, win);                     \
         shim_thread()->inside++;                                                                                       \
-        lend(SHIM_COMM(comm), *win);                                                                                   \
+        struct members m = meet(SHIM_COMM(comm));                                                                      \
+        int code = underlying(bytes, unit, info, comm, base, win);                                                     \
+        if (code == MPI_SUCCESS && m.all) lend(&m, *win);                                                              \
+        if (m.all) free(m.all), free(m.parts);                                                                         \
         shim_thread()->inside--;                                                                                       \
         return code;                                                                                                   \
     }
