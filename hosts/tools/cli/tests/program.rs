@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 fn unisono(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_unisono")).args(args).output().expect("the program starts")
@@ -205,6 +205,13 @@ fn drawn_programs_are_run_by_a_command() {
     assert!(said.contains("\nranks 1\n") && !said.contains("\ncall "), "{said}");
     let over = succeeds(&["check", "--random", "1", "--seed", "1", "--by", wrong, "--unless", wrong]);
     assert!(over.contains(" failed under the MPI alone, too; seeds 1 to "), "{over}");
+    // The MPI alone ends before the program begins, in every second run; then in every one.
+    let toggle = std::env::temp_dir().join(format!("unisono-toggle-{}", std::process::id()));
+    let flaky = format!("f() {{ if [ -e {0} ]; then rm {0}; else touch {0}; false; fi; }}; f", toggle.display());
+    let over = succeeds(&["check", "--random", "1", "--seed", "1", "--by", wrong, "--unless", &flaky]);
+    assert!(over.contains(" failed under the MPI alone, too; seeds 1 to "), "{over}");
+    let never = unisono(&[&random[..], &[wrong, "--unless", "false"]].concat());
+    assert!(text(&never.stderr).contains("started no program"), "{never:?}");
     let right = succeeds(&["check", "--random", "1", "--seed", "1", "--by", "true"]);
     assert!(right.contains("50 programs passed; seeds 1 to ") || right.contains("00 programs passed; "), "{right}");
     let none = unisono(&[&random[..], &["echo nothing here; false"]].concat());
@@ -508,16 +515,15 @@ fn children(parent: u32) -> Vec<u32> {
 fn a_killed_rank_is_named_by_every_other() {
     let before = std::fs::read_dir("/dev/shm").map(Iterator::count).unwrap_or(0);
     let mut bench = Command::new(env!("CARGO_BIN_EXE_unisono"))
-        .args(["bench", "bcast", "-n", "4", "--bytes", "8", "--method", "rate", "--iterations", "900000"])
+        .args(["bench", "bcast", "-n", "4", "--bytes", "8,16,24,32,40,48,56,64", "--method", "rate"])
+        .args(["--iterations", "300000"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    // The first line says that all ranks have joined.
-    let mut first = String::new();
-    BufReader::new(bench.stdout.take().expect("piped")).read_line(&mut first).expect("readable");
-    assert!(first.starts_with("4 ranks"), "{first}");
-    std::thread::sleep(Duration::from_millis(700));
+    // The first row says that all ranks have joined, and are in the middle of the other rows.
+    let mut lines = BufReader::new(bench.stdout.take().expect("piped")).lines().map(|line| line.expect("readable"));
+    assert!(lines.any(|line| line.starts_with("bcast")), "no row");
     let ranks = children(bench.id());
     assert_eq!(ranks.len(), 4);
     // The shell's own: a bare machine has no program of that name.

@@ -151,12 +151,19 @@ pub(super) fn check(args: &Check, by: &str, program: Option<Program>, seed: u64)
     // Does it fail under the MPI alone, too? A fault may show in one of several runs.
     let fails_alone = |program: &Program, limit| -> Result<bool, Failure> {
         let Some(unless) = &args.unless else { return Ok(false) };
+        let (mut ran, mut refused) = (false, None);
         for _ in 0..TRIES {
-            if one(unless, program, limit)?.is_some() {
-                return Ok(true);
+            match one(unless, program, limit) {
+                Ok(Some(_)) => return Ok(true),
+                Ok(None) => ran = true,
+                Err(error) => refused = Some(error),
             }
         }
-        Ok(false)
+        // An MPI that fails by itself may do so before the program begins. A command that never begins one is wrong.
+        match refused {
+            Some(error) if !ran => Err(error),
+            refused => Ok(refused.is_some()),
+        }
     };
     if let Some(program) = program {
         if let Some(words) = one(by, &program, LIMIT)? {
