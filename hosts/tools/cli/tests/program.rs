@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 fn unisono(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_unisono")).args(args).output().expect("the program starts")
@@ -511,21 +511,34 @@ fn children(parent: u32) -> Vec<u32> {
     pids
 }
 
+/// How long a process has run, in hundredths of a second.
+fn ticks(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let words = stat.rsplit_once(')').map_or("", |(_, words)| words).split_whitespace();
+    // The eleven words behind the name come before the times in user and in kernel mode.
+    words.skip(11).take(2).filter_map(|word| word.parse::<u64>().ok()).sum()
+}
+
 #[test]
 fn a_killed_rank_is_named_by_every_other() {
     let before = std::fs::read_dir("/dev/shm").map(Iterator::count).unwrap_or(0);
     let mut bench = Command::new(env!("CARGO_BIN_EXE_unisono"))
-        .args(["bench", "bcast", "-n", "4", "--bytes", "8,16,24,32,40,48,56,64", "--method", "rate"])
-        .args(["--iterations", "300000"])
+        .args(["bench", "bcast", "-n", "4", "--bytes", "8", "--method", "rate", "--iterations", "900000"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    // The first row says that all ranks have joined, and are in the middle of the other rows.
-    let mut lines = BufReader::new(bench.stdout.take().expect("piped")).lines().map(|line| line.expect("readable"));
-    assert!(lines.any(|line| line.starts_with("bcast")), "no row");
+    // The first line says that all ranks have come. Each has joined, and measures, when it has run for a while since.
+    let mut first = String::new();
+    BufReader::new(bench.stdout.take().expect("piped")).read_line(&mut first).expect("readable");
+    assert!(first.starts_with("4 ranks"), "{first}");
     let ranks = children(bench.id());
     assert_eq!(ranks.len(), 4);
+    let run: Vec<u64> = ranks.iter().map(|pid| ticks(*pid)).collect();
+    while ranks.iter().zip(&run).any(|(pid, run)| ticks(*pid) < run + 20) {
+        assert!(bench.try_wait().expect("a child").is_none(), "it ended before a rank was killed");
+        std::thread::sleep(Duration::from_millis(10));
+    }
     // The shell's own: a bare machine has no program of that name.
     let kill = Command::new("/bin/sh").args(["-c", &format!("kill -9 {}", ranks[2])]).status().expect("sh runs");
     assert!(kill.success());
