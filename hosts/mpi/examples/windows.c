@@ -3,7 +3,9 @@
  * Two ranks; medians of 9 blocks in turn, as the slower rank sees them. Under the preload, from the top:
  *
  *     mpicc.openmpi -O2 hosts/mpi/examples/windows.c -o target/windows
- *     mpirun.openmpi -x LD_PRELOAD=$PWD/target/release/libunisono_openmpi.so -n 2 target/windows
+ *     mpirun.openmpi --bind-to core -x LD_PRELOAD=$PWD/target/release/libunisono_openmpi.so -n 2 target/windows
+ *
+ * and `mpicc.mpich`, `mpirun.mpich -bind-to core -n 2 -genv LD_PRELOAD $PWD/target/release/libunisono_mpich.so target/windows`.
  */
 #include <mpi.h>
 #include <stdio.h>

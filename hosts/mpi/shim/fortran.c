@@ -86,6 +86,13 @@ LIFE(finalize, FINALIZE, Finalize, (ints error), (error), MPI_Finalize())
 TAKEN(alloc_mem, ALLOC_MEM, Alloc_mem, (MPI_Aint *bytes, ints info, void *memory, ints error), (bytes, info, memory, error),
       MPI_Alloc_mem(*bytes, PMPI_Info_f2c(*info), memory))
 TAKEN(free_mem, FREE_MEM, Free_mem, (void *memory, ints error), (memory, error), MPI_Free_mem(memory))
+/* It may be a window that the program has made in C. */
+TAKEN(win_free, WIN_FREE, Win_free, (ints win, ints error), (win, error), ({
+          MPI_Win own_ = PMPI_Win_f2c(*win);
+          int code_ = MPI_Win_free(&own_);
+          *win = PMPI_Win_c2f(own_);
+          code_;
+      }))
 #endif
 
 /* These set the communicator to MPI_COMM_NULL. */

@@ -119,6 +119,8 @@ bool shim_is_foreign(void);
 #define PMPI_Info_f2c SHIM_FUNCTION(PMPI_Info_f2c)
 #define PMPI_Op_f2c SHIM_FUNCTION(PMPI_Op_f2c)
 #define PMPI_Type_f2c SHIM_FUNCTION(PMPI_Type_f2c)
+#define PMPI_Win_c2f SHIM_FUNCTION(PMPI_Win_c2f)
+#define PMPI_Win_f2c SHIM_FUNCTION(PMPI_Win_f2c)
 #endif
 
 /*

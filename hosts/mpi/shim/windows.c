@@ -17,8 +17,8 @@ int shim_export_win_test(shim_handle win, int *flag) {
 
 /*
  * MPI_Win_allocate_shared and MPI_Win_free: the MPI maps the window's memory into all its ranks, so messages that lie in it
- * are read there. The window has an attribute, its number, so that it is known until it is freed, by whatever function. In
- * MPI_Win_free of C that is before the memory is unmapped, else (in Fortran under Open MPI) in the course of it.
+ * are read there. The window has an attribute, its number, so that it is known until it is freed, by whatever function.
+ * MPICH deletes attributes before it unmaps the memory, Open MPI after that: so MPI_Win_free deletes this one first.
  */
 #ifndef SMPI_H
 static pthread_once_t once = PTHREAD_ONCE_INIT;

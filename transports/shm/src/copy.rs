@@ -157,6 +157,17 @@ pub(crate) fn settled_cycles() -> u64 {
     0
 }
 
+/// Copies `len` bytes of memory outside the segment that other processes may write, such as a window of an MPI, to `to`. A
+/// program may have passed the same memory on two ranks, so the two may overlap.
+///
+/// # Safety
+/// `from` holds `len` mapped bytes, `to` `len` writable ones.
+#[inline(never)]
+pub unsafe fn out_of_shared(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { core::ptr::copy(core::hint::black_box(from), core::hint::black_box(to), len) }
+}
+
 /// `memcpy` that the compiler can't look into.
 #[inline(never)]
 unsafe fn opaque(to: *mut u8, from: *const u8, len: usize) {

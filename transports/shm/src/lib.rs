@@ -11,6 +11,7 @@ mod fold;
 pub mod mailbox;
 mod stores;
 
+pub use copy::out_of_shared;
 pub use fold::Level;
 pub use mailbox::{Mailbox, Peer, Post};
 

@@ -2,11 +2,10 @@
 //! knows at which address of its own a part of each other process lies, so a loan in a part is the window's number and an
 //! offset, and nothing needs to be mapped to read it.
 //!
-//! The program may free a window at any time, also while a corrupt line names it. So a reader copies under a lock, and a
-//! window is [removed](Windows::remove) before its memory is unmapped.
+//! The program may free a window at any time, also while a corrupt line names it. So a reader copies under a lock, and
+//! whoever adds a window [removes](Windows::remove) it before its memory is unmapped.
 
 use core::num::NonZeroU64;
-use core::ptr;
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -79,7 +78,7 @@ impl Windows {
             return false;
         }
         known.push(Window { number, parts: parts.into(), own });
-        self.count.fetch_add(1);
+        self.count.store_release(known.len() as u64);
         true
     }
 
@@ -117,9 +116,9 @@ impl Windows {
         if at.checked_add(dst.len() as u64)? > part.bytes {
             return None;
         }
-        // SAFETY: the bytes lie in the part, which is mapped while the lock is held. `dst` is the caller's; the program may
-        // have passed the same memory on both ranks, so the two may overlap.
-        unsafe { ptr::copy(part.base.wrapping_add(at as usize), dst.ptr(), dst.len()) };
+        // SAFETY: the bytes lie in the part, which is mapped while the lock is held, by the promise of `add`; `dst` by the
+        // caller's.
+        unsafe { unisono_shm::out_of_shared(part.base.wrapping_add(at as usize), dst.ptr(), dst.len()) };
         Some(())
     }
 

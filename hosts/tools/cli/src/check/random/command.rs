@@ -159,7 +159,7 @@ pub(super) fn check(args: &Check, by: &str, program: Option<Program>, seed: u64)
                 Err(error) => refused = Some(error),
             }
         }
-        // An MPI that fails by itself may do so before the program begins. A command that never begins one is wrong.
+        // A rank may fail in the program before rank 0 has said that it begins. A command that never begins one is wrong.
         match refused {
             Some(error) if !ran => Err(error),
             refused => Ok(refused.is_some()),
