@@ -42,6 +42,8 @@ pub struct Member {
     claimed: u64,
     /// Operations that end before something is claimed again.
     unclaimed: u8,
+    /// Where the last operation that asks has received: the address. 0: it has been sent on since.
+    received: usize,
     /// The papers' `op`: sets of all operations so far.
     sets: u64,
     /// Central counter barriers so far.
@@ -80,6 +82,7 @@ impl Member {
             written: [0; TRACKED],
             claimed: u64::MAX,
             unclaimed: 0,
+            received: 0,
             sets,
             centrals,
             choices: None,
@@ -182,6 +185,22 @@ impl Member {
     /// Sets that may still be counted: more than a communicator ever uses.
     pub(crate) const fn sets_left(&self) -> u64 {
         (2 * Base::MOST).saturating_sub(self.sets)
+    }
+
+    /// This operation receives into the memory at `address`: did the last one, too?
+    #[inline]
+    pub(crate) const fn receives(&mut self, address: usize) -> bool {
+        let again = self.received == address;
+        self.received = address;
+        again
+    }
+
+    /// This operation sends from the memory at `address`: did the last one receive there?
+    #[inline]
+    pub(crate) const fn sends_on(&mut self, address: usize) -> bool {
+        let received = self.received == address;
+        self.received = 0;
+        received
     }
 
     /// Takes the next central counter barrier's number; the first is 1.

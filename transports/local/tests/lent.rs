@@ -1,9 +1,10 @@
 //! Where all memory is lent, no bytes of messages are written to the segment: results of slices, too, are read where they lie.
 
+use unisono_kernel::comm::Communicator;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::{Params, Region};
-use unisono_local::{Segment, run_on};
+use unisono_local::{Local, Segment, run_on};
 
 /// Are all slots of the segment as they were made?
 fn is_untouched(segment: &Segment) -> bool {
@@ -48,4 +49,48 @@ fn an_allreduce_of_lent_memory_moves_nothing_through_slots() {
         .unwrap();
         assert!(is_untouched(&segment), "{ranks} ranks, {words} words");
     }
+}
+
+/// Rank 0 of two sends its message by a broadcast, which writes it to `first`; then `next` follows. Does that write
+/// anything to slots?
+fn passes_slots(next: impl Fn(&mut Communicator<Local>, [&mut [u8]; 2]) + Sync) -> bool {
+    let segment = Segment::new(Params::new(2)).unwrap().lend_from(1);
+    run_on(&segment, |mut comm| {
+        let [mut first, mut second] = [comm.rank() as u8 + 1, 0].map(|value| vec![value; 20_000]);
+        comm.bcast(&mut first, 0).unwrap();
+        assert_eq!(first, [1; 20_000]);
+        assert!(is_untouched(&segment));
+        comm.barrier().unwrap();
+        next(&mut comm, [&mut first, &mut second]);
+    })
+    .unwrap();
+    !is_untouched(&segment)
+}
+
+#[test]
+fn what_the_operation_before_has_received_is_not_lent() {
+    let bcast = |comm: &mut Communicator<Local>, buffer: &mut [u8], root: u32| {
+        if comm.rank() == root {
+            buffer.fill(7);
+        }
+        comm.bcast(buffer, root).unwrap();
+        assert_eq!(buffer, [7; 20_000]);
+    };
+    assert!(passes_slots(|comm, [first, _]| bcast(comm, first, 1)), "rank 1 sends on what it has received");
+    assert!(!passes_slots(|comm, [first, _]| bcast(comm, first, 0)), "rank 0 sends again");
+    assert!(!passes_slots(|comm, [_, second]| bcast(comm, second, 1)), "rank 1 sends something else");
+
+    let allreduce = |comm: &mut Communicator<Local>, receive: &mut [u8]| {
+        comm.allreduce(&[3; 20_000], receive, Op::SUM_U64).unwrap();
+        assert_eq!(receive, [6; 20_000]);
+    };
+    assert!(passes_slots(|comm, [first, _]| {
+        allreduce(comm, first);
+        allreduce(comm, first);
+    }));
+    assert!(!passes_slots(|comm, [first, second]| {
+        allreduce(comm, second);
+        allreduce(comm, first);
+        allreduce(comm, second);
+    }));
 }

@@ -12,7 +12,8 @@
 //! once all ranks have taken fragment c − S. No word is ever reset.
 //!
 //! A root that [lends](crate::shm::engine::loans) its message posts its line alone, and others copy from where the message
-//! lies. Fragments follow only if a rank wants them.
+//! lies. Fragments follow only if a rank wants them. It does not lend what the operation before has received: writing
+//! again what others have read from there takes longer than a copy through slots (docs/explanation/parameters.md).
 //!
 //! ```text
 //! root    in 0 | in 1 | in 2 | in 3 ...            (in: copy to the slot, then publish `ready`)
@@ -212,7 +213,12 @@ impl<'a> Queue<'a> {
 impl Operation for Queue<'_> {
     fn start(&mut self, me: &mut Member) {
         (self.operation, self.base) = (me.begin(Kind::Bcast), me.take_clock(self.count, self.data.len()));
-        self.state = if me.rank() == self.root { State::Enter } else { State::Receive };
+        self.state = if me.rank() == self.root {
+            State::Enter
+        } else {
+            me.receives(self.data.start().addr());
+            State::Receive
+        };
         self.loans = Loans::NONE;
     }
 
@@ -224,7 +230,8 @@ impl Operation for Queue<'_> {
                     Err(wait) => Some(wait),
                     Ok(()) => {
                         self.state = State::Fill { next: 0 };
-                        let memory = if me.size() > 1 { self.data.as_contiguous() } else { None };
+                        let lends = me.size() > 1 && !me.sends_on(self.data.start().addr());
+                        let memory = if lends { self.data.as_contiguous() } else { None };
                         if let Some(words) = self.loans.offer(region, memory, None) {
                             self.post(region, me, words);
                             self.state = State::Lend;

@@ -108,7 +108,8 @@ pub trait Plan: Clone + PartialEq + Eq + Hash {
     }
 
     /// The memory in which others may take the fragments that do not come from [lent](Self::lendable) memory, each from
-    /// when it is posted on until the operation ends. `None`: they are written to the segment.
+    /// when it is posted on until the operation ends. `None`: they are written to the segment. So are results that lie where
+    /// the operation before had its own.
     fn results(&self) -> Option<Buf> {
         None
     }
@@ -264,9 +265,13 @@ impl<P: Plan> Engine for ToAll<P> {
             me.line_free(region, clock.operation())?;
         }
         if !in_line {
-            if first && let Some(words) = loans.offer(region, self.plan.lendable(), self.plan.results()) {
-                clock.post_line(region, me, heading, Some(words));
-                return Ok(());
+            if first {
+                // Writing again what others have read takes longer than a copy through slots.
+                let results = self.plan.results().filter(|results| !me.receives(results.ptr().addr()));
+                if let Some(words) = loans.offer(region, self.plan.lendable(), results) {
+                    clock.post_line(region, me, heading, Some(words));
+                    return Ok(());
+                }
             }
             me.take_slot(region, clock.operation(), clock.at(step))?;
         }
