@@ -122,9 +122,10 @@ int unisono_mpi_levels_alltoallv(const unisono_mpi_levels *levels, const void *s
 
 /* Sums since the start: waits that did not end at once; calls of `progress`; bytes of this process's arena, those in
  * use now, and the most that were in use; communicators attached and released; messages that were lent and read where
- * they lay, and those that a rank could not read there. */
+ * they lay, and those that a rank could not read there; pages of this process's parts of communicators, and how many of them
+ * do not lie on its NUMA node. */
 typedef struct unisono_mpi_sums_t {
-    uint64_t waits, progressed, arena, used, most_used, attached, released, lent, refused;
+    uint64_t waits, progressed, arena, used, most_used, attached, released, lent, refused, pages, elsewhere;
 } unisono_mpi_sums_t;
 void unisono_mpi_sums(unisono_mpi_sums_t *sums);
 

@@ -27,15 +27,21 @@ use unisono_kernel::region::{Base, Counter, Layout, Term, Word};
 use unisono_kernel::table::{Between, Choices};
 use unisono_posix::PosixError;
 use unisono_posix::arena::{self, Arena, Plan, Slice};
+use unisono_posix::binding;
 use unisono_posix::decisions::{Decisions, RULES, TABLE, decisions};
 use unisono_posix::heap;
 use unisono_posix::lending::{self, LendFrom, Lenders, Windows};
+use unisono_posix::placement::{self, Summary};
+use unisono_posix::policy::Policy;
 use unisono_posix::sealed::{Handle, Map, Sealed};
 use unisono_posix::timeout;
 use unisono_shm::Mapped;
 
 /// Environment variable: with `off` all calls go to the underlying MPI.
 pub const SWITCH: &str = "UNISONO";
+
+/// Environment variable: statistics are printed at the end.
+const STATS: &str = "UNISONO_STATS";
 
 /// Sums since the process's start: `unisono_mpi_sums_t`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,6 +65,11 @@ pub struct Sums {
     pub lent: u64,
     /// Number of messages that were lent, and went through the segment because a rank could not read them.
     pub refused: u64,
+    /// Number of pages of this process's parts of communicators that were looked up: those that it has mapped, of
+    /// communicators in use, and of released ones where the environment asks for statistics.
+    pub pages: u64,
+    /// Number of them on another NUMA node than this process, or on one that is not known.
+    pub elsewhere: u64,
 }
 
 /// One communicator's memory in this process: `unisono_mpi_lease`.
@@ -135,6 +146,10 @@ pub struct Process {
     lend_from: LendFrom,
     /// The longest wait.
     bound: Option<Duration>,
+    /// How parts of communicators are placed on NUMA nodes.
+    policy: Policy,
+    /// Are pages of released communicators looked up?
+    looks: bool,
     attached: Word,
     released: Word,
     waits: Arc<Waits>,
@@ -148,6 +163,10 @@ pub struct Process {
 struct State {
     /// `None`: not tried yet.
     own: Option<Result<Own, PosixError>>,
+    /// The slices in use, with this process's rank in each.
+    used: Vec<(Slice, Rank)>,
+    /// Pages that were looked up when they were released, and how many of them lay elsewhere.
+    pages: (u64, u64),
     /// The arenas of other processes that are mapped.
     peers: Vec<(Handle, Arc<Map>)>,
     /// How the memory of other processes is reached, by process; as long as a communicator needs it.
@@ -198,7 +217,12 @@ impl Process {
             once(Cause::Setting, format_args!("{error}: it is off now"));
             LendFrom::OFF
         });
-        Self { decisions, lend_from, ..Self::new(on, bytes) }.bounded(bound)
+        let policy = Policy::default().decide().unwrap_or_else(|error| {
+            once(Cause::Setting, format_args!("{error}: it is preferred now"));
+            Policy::Preferred
+        });
+        let looks = std::env::var_os(STATS).is_some_and(|value| !["", "0", "off"].iter().any(|off| value == OsStr::new(off)));
+        Self { decisions, lend_from, policy, looks, ..Self::new(on, bytes) }.bounded(bound)
     }
 
     /// A process with an arena of at most `arena_bytes` bytes; `on`: communicators may be attached.
@@ -213,6 +237,8 @@ impl Process {
             decisions: None,
             lend_from: LendFrom::OFF,
             bound: None,
+            policy: Policy::default(),
+            looks: false,
             attached,
             released,
             waits,
@@ -259,7 +285,7 @@ impl Process {
         let Some(&mut Own { node, ref mut arena }) = state.own(self.arena_bytes) else {
             return Owner::default().refuse(ranks, Reason::Refused);
         };
-        let reserved = arena.reserve(ranks, &mut arena::alive);
+        let reserved = arena.reserve(ranks, 0, &mut arena::alive);
         say(arena);
         let offer = match reserved {
             Some(reserved) => {
@@ -373,9 +399,20 @@ impl Process {
             }
             taken
         };
-        match taken.and_then(attach) {
+        let placed = taken.inspect(|taken| self.place(&taken.slice, rank));
+        match placed.and_then(attach) {
             Ok(attached) => (Reason::Attached, Lease(Some(attached))),
             Err(reason) => (reason, Lease::default()),
+        }
+    }
+
+    /// Places this process's part of a communicator's memory on its NUMA node: before it accesses the memory, and before
+    /// all ranks agree to use it, so before any does.
+    fn place(&self, slice: &Slice, me: Rank) {
+        let node = |rank| (rank == me).then(|| binding::numa_node().ok()).flatten();
+        let placed = placement::of_slice(slice, me, (0..slice.plan().ranks()).map(node), self.policy);
+        if let Err(error) = placed {
+            once(Cause::Place, format_args!("{error}; each rank touches its part first"));
         }
     }
 
@@ -410,8 +447,9 @@ impl Process {
         if agreed {
             let Attached { slice, rank, own, comm, .. } = lease.0.as_ref()?;
             if *own && let Some(Own { arena, .. }) = self.state().made() {
-                arena.lease(slice.offset(), Arc::default());
+                arena.lease(slice.offset(), Arc::default(), 0);
             }
+            self.state().used.push((slice.clone(), *rank));
             if self.attached.fetch_add(1).is(0) {
                 // The world's: it is used most, and from the start on.
                 slice.populate(*rank);
@@ -436,6 +474,16 @@ impl Process {
             core::mem::forget((slice, lenders));
             return;
         }
+        {
+            let mut state = self.state();
+            let at = state.used.iter().position(|(used, _)| used.is(&slice));
+            if let Some((used, rank)) = at.map(|at| state.used.swap_remove(at))
+                && self.looks
+            {
+                let (pages, elsewhere) = look_up(&used, rank);
+                state.pages = (state.pages.0 + pages, state.pages.1 + elsewhere);
+            }
+        }
         // Slices are zeroed for their next communicator, so its term is always the first.
         slice.leave(rank, Term::FIRST.epoch, None);
         self.released.fetch_add(1);
@@ -453,6 +501,8 @@ impl Process {
     /// The sums, after a look at all leases.
     pub fn sums(&self) -> Sums {
         let mut state = self.state();
+        let live = state.used.iter().map(|(slice, rank)| look_up(slice, *rank));
+        let (pages, elsewhere) = live.fold(state.pages, |sum, found| (sum.0 + found.0, sum.1 + found.1));
         let room = state.made().map(|Own { arena, .. }| {
             arena.collect(usize::MAX, &mut arena::alive);
             say(arena);
@@ -460,6 +510,8 @@ impl Process {
         });
         let sum = |word: &Word| Counter::load_acquire(word).unchecked();
         Sums {
+            pages,
+            elsewhere,
             waits: sum(&self.waits.waits),
             progressed: sum(&self.waits.progressed),
             arena: room.map_or(0, |(_, room)| room.total()),
@@ -471,6 +523,14 @@ impl Process {
             refused: sum(&self.loans.refused),
         }
     }
+}
+
+/// Looks up the pages of `rank`'s part of a slice that this process has mapped: their number, and how many of them are not
+/// known to lie on this process's NUMA node.
+fn look_up(slice: &Slice, rank: Rank) -> (u64, u64) {
+    let Ok(node) = binding::numa_node() else { return (0, 0) };
+    let Summary { checked, misplaced, unknown, .. } = placement::verify_slice(slice, rank, node).summary();
+    (checked, misplaced + unknown)
 }
 
 /// Prints once that the system did not take memory back.

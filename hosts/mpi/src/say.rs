@@ -26,9 +26,11 @@ pub enum Cause {
     Handle,
     /// Reading another process's memory.
     Copy,
+    /// Placing memory on a NUMA node.
+    Place,
 }
 
-const CAUSES: usize = 8;
+const CAUSES: usize = 9;
 
 static SAID: [Word; CAUSES] = [const { Word::zero() }; CAUSES];
 

@@ -193,7 +193,9 @@ pub fn join_place(
     }
 
     let reached = reach(&processes, rank, &heaps);
-    let commons = Commons::new(rank, own, maps, descriptors.into(), reached, (lend_from, options.log), waiting.yields);
+    let nodes = (peers.iter().map(|peer| peer.node).collect(), policy);
+    let lending = (lend_from, options.log);
+    let commons = Commons::new(rank, own, maps, descriptors.into(), nodes, reached, lending, waiting.yields);
     let communicator = Place::world(commons.into(), segment.region(), layout, options.begin, timeout);
     Ok(Joined { communicator, segment, placement, placements, pages, waiting, liveness, peers })
 }

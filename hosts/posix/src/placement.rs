@@ -6,15 +6,24 @@
 //! every page under `MADV_RANDOM` (one page for each fault), and asks `move_pages` where each one is. That call knows
 //! only pages that the caller has mapped, so each is read before. Where the call is missing or forbidden, the pages
 //! count as unknown, with the reason.
+//!
+//! The slices of arenas, in which all later communicators lie, can't be touched by their owners first: no rank waits for
+//! another one there, and so many pages would cost memory before they are used. So each member sets the policy of all
+//! parts before its own first access ([`of_slice`]): then no page is placed without one, whoever touches it. Where
+//! `mbind` is refused each member touches its own part at once, and those who were faster have placed some of it.
 
+use crate::arena::Slice;
+use crate::binding;
 use crate::error::{Limit, PosixError};
 use crate::pages::Mapped;
 use crate::policy::Policy;
 use crate::segment::Segment;
 use crate::wire::{Reader, Writer};
 use crate::{space, sys};
+use core::ffi::c_void;
 use core::fmt;
 use memmap2::Advice;
+use std::sync::OnceLock;
 use rustix::io::Errno;
 use unisono_kernel::Rank;
 use unisono_kernel::region::{Counter, Extent, Layout, Word};
@@ -122,27 +131,98 @@ pub(crate) fn verify(segment: &Segment, rank: Rank, node: u32) -> Placement {
                 std::ptr::from_ref(word).cast_mut().cast()
             })
             .collect();
-        let mut nodes = vec![-Errno::AGAIN.raw_os_error(); pages.len()];
-        placement.checked += pages.len() as u64;
-        if let Err(error) = sys::page_nodes(&pages, &mut nodes) {
-            nodes.fill(-sys::errno(&error));
-        }
-        for (page, found) in (0..).zip(nodes) {
-            match u32::try_from(found) {
-                Ok(found) if found == node => {}
-                Ok(found) => placement.misplaced.push(Misplaced { shared, page, found, expected: node }),
-                Err(_) => {
-                    placement.unknown += 1;
-                    placement.errno = Some(-found);
-                }
-            }
-        }
+        placement.look_up(shared, &pages);
     }
     placement.mapped = segment.mapped_pages();
     placement
 }
 
+/// Has this machine several NUMA nodes?
+fn several_nodes() -> bool {
+    static SEVERAL: OnceLock<bool> = OnceLock::new();
+    *SEVERAL.get_or_init(|| binding::nodes().len() > 1)
+}
+
+/// A number for the nodes of a slice's members, in the order of their ranks: a slice whose members were on other nodes has
+/// its pages there. 0 on a machine with one node. It has 31 bits.
+pub fn digest(nodes: impl Iterator<Item = u32>) -> u32 {
+    nodes.fold(0_u32, |digest, node| digest.wrapping_mul(0x0100_0193).wrapping_add(node)) & (u32::MAX >> 1)
+}
+
+/// Sets the policy of all members' parts of a slice, so that each comes to lie on its member's node, whoever touches it
+/// first. `nodes` are the members' nodes by rank, or `me` alone knows its own: those of other ranks are `None`. On a machine
+/// with one node nothing is done. To be called before this process, which is rank `me`, accesses the slice.
+///
+/// # Errors
+/// The system refuses the policy. Then this process's own part exists now: it was touched here.
+pub fn of_slice(
+    slice: &Slice,
+    me: Rank,
+    nodes: impl Iterator<Item = Option<u32>>,
+    policy: Policy,
+) -> Result<(), PosixError> {
+    if !several_nodes() {
+        return Ok(());
+    }
+    let mode = policy.mode().unwrap_or(sys::MPOL_PREFERRED);
+    let layout = *slice.plan().layout();
+    let bind = |from: u64, to: u64, node: u32| {
+        let base = slice.map().base().wrapping_add((slice.offset() + from) as usize);
+        sys::mbind(base, to - from, mode, node)
+    };
+    // Neighbours on one node share a call; the shared pages, which are the first, are rank 0's.
+    let (mut begin, mut run) = (layout.shared_pages().offset(), None);
+    let mut bound = Ok(());
+    for (rank, node) in (0..layout.ranks()).zip(nodes) {
+        let own = layout.own_pages(rank);
+        if rank > 0 && node != run {
+            bound = bound.and(run.map_or(Ok(()), |node| bind(begin, own.offset(), node)));
+            begin = own.offset();
+        }
+        run = node;
+    }
+    bound.and(run.map_or(Ok(()), |node| bind(begin, slice.plan().bytes(), node))).map_err(|error| {
+        slice.populate(me);
+        PosixError::io("mbind", &error, "place a communicator's memory")
+    })
+}
+
+/// Looks up the pages of `rank`'s part of a slice that this process has mapped; they should be on `node`.
+pub fn verify_slice(slice: &Slice, rank: Rank, node: u32) -> Placement {
+    let page = crate::page();
+    let mut placement = Placement { rank, node, page, ..Placement::default() };
+    for (shared, extent) in owned(slice.plan().layout(), rank) {
+        let base = slice.map().base().wrapping_add((slice.offset() + extent.offset()) as usize);
+        let pages: Vec<_> =
+            (0..extent.len()).step_by(page as usize).map(|at| base.wrapping_add(at as usize).cast()).collect();
+        placement.look_up(shared, &pages);
+    }
+    placement
+}
+
 impl Placement {
+    /// Adds these pages of an area. Those that this process has not mapped are left out.
+    fn look_up(&mut self, shared: bool, pages: &[*mut c_void]) {
+        let mut nodes = vec![-Errno::AGAIN.raw_os_error(); pages.len()];
+        if let Err(error) = sys::page_nodes(pages, &mut nodes) {
+            nodes.fill(-sys::errno(&error));
+        }
+        for (page, found) in (0..).zip(nodes) {
+            if found == -Errno::NOENT.raw_os_error() {
+                continue;
+            }
+            self.checked += 1;
+            match u32::try_from(found) {
+                Ok(found) if found == self.node => {}
+                Ok(found) => self.misplaced.push(Misplaced { shared, page, found, expected: self.node }),
+                Err(_) => {
+                    self.unknown += 1;
+                    self.errno = Some(-found);
+                }
+            }
+        }
+    }
+
     /// The same as numbers.
     pub fn summary(&self) -> Summary {
         let Self { rank, node, checked, unknown, mapped, unbound, .. } = *self;

@@ -8,7 +8,8 @@ use crate::error::PosixError;
 use crate::sys;
 use core::fmt;
 
-/// Environment variable: `none`, `preferred` or `bind`, which overrides the option.
+/// Environment variable: `none`, `preferred` or `bind`, which overrides the option. Later communicators' memory, which
+/// nobody touches in advance, always has a policy: `preferred`, or `bind` ([`crate::placement`]).
 pub const MBIND: &str = "UNISONO_MBIND";
 
 /// A policy for each rank's own range.
@@ -38,7 +39,7 @@ impl Policy {
     ///
     /// # Errors
     /// The environment's value is none of these.
-    pub(crate) fn decide(self) -> Result<Self, PosixError> {
+    pub fn decide(self) -> Result<Self, PosixError> {
         sys::setting(MBIND, "none, preferred or bind", Self::from_name).map(|found| found.unwrap_or(self))
     }
 

@@ -7,7 +7,8 @@
 //!
 //! A retired slice is kept unchanged (*warm*) for the next communicator with the same number of ranks, if all ranks
 //! left it with the same counts ([`unisono_kernel::region::lease`]) and the owner recorded these counts
-//! ([`Arena::end`]). Otherwise its pages go back to the system; so do those of warm slices when memory is short.
+//! ([`Arena::end`]), and if its members run on the same NUMA nodes, since its pages lie there. Otherwise its pages go back to
+//! the system; so do those of warm slices when memory is short.
 //!
 //! ```text
 //! room -> reserved -> leased -> room, with zeros in it
@@ -78,6 +79,8 @@ pub fn alive(_: WorldRank) -> bool {
 struct Held {
     slice: Slice,
     term: Term,
+    /// Where its pages lie, for a warm one: the [digest](crate::placement::digest) of its members' nodes.
+    nodes: u32,
 }
 
 /// A slice that was offered and accepted.
@@ -109,7 +112,7 @@ impl Leased {
 
     /// The term after this one, if the slice can be kept unchanged.
     fn next(&self) -> Option<Term> {
-        let (Held { slice, term }, end) = (&self.held, self.end?);
+        let (Held { slice, term, .. }, end) = (&self.held, self.end?);
         if self.orphaned || !slice.ended_alike(term.epoch, end) { None } else { term.next(end) }
     }
 }
@@ -223,15 +226,15 @@ impl Arena {
         self.refusal.take()
     }
 
-    /// Reserves a slice for `ranks` ranks: a warm one, else one with large slots, else (if half of the arena is in use,
+    /// Reserves a slice for `ranks` ranks on these nodes: a warm one, else one with large slots, else (if half of the arena is in use,
     /// or a large one does not fit) one with small slots. `None`: the arena is full. When memory is short, `gone` is
     /// asked whether processes that have leases have ended.
-    pub fn reserve(&mut self, ranks: u32, gone: &mut dyn FnMut(WorldRank) -> bool) -> Option<Reserved> {
+    pub fn reserve(&mut self, ranks: u32, nodes: u32, gone: &mut dyn FnMut(WorldRank) -> bool) -> Option<Reserved> {
         let (large, small) = (Plan::new(ranks, false)?, Plan::new(ranks, true)?);
-        let first = self.reserve_warm(|of| of == ranks).or_else(|| self.take_large(&large));
+        let first = self.reserve_warm(|of, at| (of, at) == (ranks, nodes)).or_else(|| self.take_large(&large));
         first.or_else(|| {
             self.collect(usize::MAX, gone);
-            let now = self.reserve_warm(|of| of == ranks).or_else(|| self.take_large(&large));
+            let now = self.reserve_warm(|of, at| (of, at) == (ranks, nodes)).or_else(|| self.take_large(&large));
             now.or_else(|| {
                 self.clear_warm();
                 self.take_large(&large).or_else(|| self.take(&small))
@@ -239,9 +242,9 @@ impl Arena {
         })
     }
 
-    /// Reserves the warm slice that was used last among those whose number of ranks passes `fit`, if there is one.
-    pub fn reserve_warm(&mut self, fit: impl Fn(u32) -> bool) -> Option<Reserved> {
-        let at = self.warm.iter().rposition(|held| fit(held.slice.plan().ranks()))?;
+    /// Reserves the warm slice that was used last among those whose number of ranks and nodes pass `fit`, if there is one.
+    pub fn reserve_warm(&mut self, fit: impl Fn(u32, u32) -> bool) -> Option<Reserved> {
+        let at = self.warm.iter().rposition(|held| fit(held.slice.plan().ranks(), held.nodes))?;
         let held = self.warm.remove(at);
         self.hold(held)
     }
@@ -253,7 +256,7 @@ impl Arena {
     fn take(&mut self, plan: &Plan) -> Option<Reserved> {
         let offset = self.room.take(plan.bytes())?;
         let slice = Slice::new(Arc::clone(&self.map), offset, *plan)?;
-        self.hold(Held { slice, term: self.first })
+        self.hold(Held { slice, term: self.first, nodes: 0 })
     }
 
     fn hold(&mut self, held: Held) -> Option<Reserved> {
@@ -279,7 +282,7 @@ impl Arena {
         let kept = plan.map_or(0, Plan::bytes);
         self.room.give(offset + kept, len - kept);
         let slice = Slice::new(Arc::clone(&self.map), offset, *plan?)?;
-        self.hold(Held { slice, term: self.first })
+        self.hold(Held { slice, term: self.first, nodes: 0 })
     }
 
     /// Takes the slice at `offset` off the list of reserved ones.
@@ -291,6 +294,11 @@ impl Arena {
     /// The slice that is reserved at `offset`, if there is one.
     pub fn reserved(&self, offset: u64) -> Option<&Slice> {
         self.reserved.iter().map(|held| &held.slice).find(|slice| slice.offset() == offset)
+    }
+
+    /// Where the pages of the slice that is reserved at `offset` lie, if it is a warm one; else 0.
+    pub fn nodes(&self, offset: u64) -> u32 {
+        self.reserved.iter().find(|held| held.slice.offset() == offset).map_or(0, |held| held.nodes)
     }
 
     /// The offer at `offset` was not accepted: its slice, which no process has touched, is free or warm again.
@@ -305,9 +313,10 @@ impl Arena {
     }
 
     /// The offer at `offset` was accepted: its slice is leased until all ranks have left or their processes (`members`,
-    /// by rank; empty if they are not known) have ended.
-    pub fn lease(&mut self, offset: u64, members: Arc<[WorldRank]>) {
+    /// by rank; empty if they are not known) have ended. `nodes` says where they run.
+    pub fn lease(&mut self, offset: u64, members: Arc<[WorldRank]>, nodes: u32) {
         if let Some(held) = self.unreserve(offset) {
+            let held = Held { nodes, ..held };
             self.leased.push_back(Leased { held, members, present: 0, orphaned: false, end: None });
         }
     }
@@ -331,7 +340,7 @@ impl Arena {
             if !leased.is_over(gone) {
                 self.leased.push_back(leased);
             } else if let Some(term) = leased.next() {
-                self.warm.push(Held { slice: leased.held.slice, term });
+                self.warm.push(Held { term, ..leased.held });
             } else {
                 self.clear(&leased.held.slice);
             }

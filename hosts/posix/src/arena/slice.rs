@@ -100,6 +100,11 @@ impl Slice {
         &self.map
     }
 
+    /// Is this the same slice, in the same map?
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.map, &other.map) && self.offset == other.offset
+    }
+
     /// Makes the pages of `rank`'s own area exist.
     pub fn populate(&self, rank: Rank) {
         let own = self.plan.layout().own_pages(rank);

@@ -59,7 +59,7 @@ proptest! {
         for step in steps {
             match step {
                 Step::Make(ranks, taken, operations) => {
-                    let Some(reserved) = arena.reserve(ranks, &mut alive) else { continue };
+                    let Some(reserved) = arena.reserve(ranks, 0, &mut alive) else { continue };
                     let slice = arena.reserved(reserved.offset).unwrap().clone();
                     let (offset, bytes) = (reserved.offset, slice.plan().bytes());
                     prop_assert!(offset >= 100);
@@ -72,7 +72,7 @@ proptest! {
                         arena.give_up(offset);
                         continue;
                     }
-                    arena.lease(offset, Arc::default());
+                    arena.lease(offset, Arc::default(), 0);
                     let end = Base { operation: reserved.term.base.operation + operations, ..reserved.term.base };
                     Flag::store_release(done, end.operation);
                     let present = (0..ranks).collect();
@@ -143,9 +143,9 @@ proptest! {
 #[test]
 fn a_process_that_ended_counts_as_having_left_and_the_slice_is_zeroed() {
     let mut arena = Arena::create(0, 8 << 20).unwrap();
-    let reserved = arena.reserve(2, &mut alive).unwrap();
+    let reserved = arena.reserve(2, 0, &mut alive).unwrap();
     let slice = arena.reserved(reserved.offset).unwrap().clone();
-    arena.lease(reserved.offset, Arc::from([4, 9]));
+    arena.lease(reserved.offset, Arc::from([4, 9]), 0);
     arena.end(reserved.offset, Base::default());
     slice.leave(0, 1, Some(Base::default()));
     arena.collect(1, &mut |process| process == 4);

@@ -1,14 +1,16 @@
 //! What a process keeps for all its communicators: its arena, the maps of all processes' arenas, and their descriptors.
 
 use super::announcements::Ring;
-use crate::arena::{Arena, WorldRank};
+use crate::arena::{Arena, Slice, WorldRank};
 use crate::heap;
 use crate::host::Host;
 use crate::lending::{LendFrom, Lenders, Log, Peer};
+use crate::placement;
+use crate::policy::Policy;
 use crate::sealed::Map;
 use crate::watch::{Descriptors, Watch};
 use spin::relax::{RelaxStrategy, Spin, Yield};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 use unisono_kernel::Rank;
 use unisono_kernel::error::{Cause, Error, Poison};
@@ -23,11 +25,15 @@ pub(crate) struct Commons {
     /// All processes' arenas, by rank in the job; they stay mapped.
     pub(super) maps: Vec<Arc<Map>>,
     pub(super) descriptors: Arc<Descriptors>,
+    /// Each process's NUMA node, by rank in the job, and how its part of a communicator is placed there.
+    nodes: (Box<[u32]>, Policy),
     /// How each process's memory is reached, by rank in the job.
     processes: Box<[Arc<Peer>]>,
     lend_from: LendFrom,
     log: Option<Log>,
     yields: bool,
+    /// The log knows that memory can't be placed by policy.
+    refused: Once,
     own: Mutex<Own>,
 }
 
@@ -44,12 +50,13 @@ impl Commons {
         arena: Arena,
         maps: Vec<Arc<Map>>,
         descriptors: Arc<Descriptors>,
+        nodes: (Box<[u32]>, Policy),
         processes: Box<[Arc<Peer>]>,
         (lend_from, log): (LendFrom, Option<Log>),
         yields: bool,
     ) -> Self {
         let own = Mutex::new(Own { arena, announcements: Ring::default() });
-        Self { me, maps, descriptors, processes, lend_from, log, yields, own }
+        Self { me, maps, descriptors, nodes, processes, lend_from, log, yields, refused: Once::new(), own }
     }
 
     /// Locks the process's own arena. Code under the lock does not panic; if it did, the state would still be
@@ -61,6 +68,27 @@ impl Commons {
     /// Has a process of the job ended? False if that can't be seen.
     pub(super) fn gone(&self, process: WorldRank) -> bool {
         process != self.me && self.descriptors.gone(process)
+    }
+
+    /// A process's NUMA node.
+    pub(super) fn node(&self, process: WorldRank) -> u32 {
+        self.nodes.0.get(process as usize).copied().unwrap_or(0)
+    }
+
+    /// The [digest](placement::digest) of these processes' nodes.
+    pub(super) fn digest(&self, members: &[WorldRank]) -> u32 {
+        placement::digest(members.iter().map(|&member| self.node(member)))
+    }
+
+    /// Places a new communicator's memory on its members' nodes, before this process, its rank `me`, accesses it. If the
+    /// system refuses, the log is told once.
+    pub(super) fn place(&self, slice: &Slice, members: &[WorldRank], me: Rank) {
+        let nodes = members.iter().map(|&member| Some(self.node(member)));
+        if let (Err(error), Some(log)) = (placement::of_slice(slice, me, nodes, self.nodes.1), self.log)
+            && self.me == 0
+        {
+            self.refused.call_once(|| log(format_args!("{error}; each rank touches its part first")));
+        }
     }
 
     /// Does a rank that waits yield at once?

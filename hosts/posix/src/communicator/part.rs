@@ -29,6 +29,8 @@ pub(super) struct Part {
 pub(super) struct Warm {
     /// The number of ranks that it is for.
     pub(super) ranks: u32,
+    /// Where its pages lie: the [digest](crate::placement::digest) of its last members' nodes.
+    pub(super) nodes: u32,
     pub(super) reserved: Reserved,
 }
 
@@ -37,10 +39,11 @@ impl Part {
     pub(super) fn encode(&self) -> Words {
         let Self { color, key, room: Range { offset, len }, free, warm } = *self;
         let color = color.map_or(0, |color| 1 << 32 | u64::from(color));
-        let [what, place, epoch, operation, clock, sets, centrals] = warm.map_or([0; 7], |Warm { ranks, reserved }| {
+        let [what, place, epoch, operation, clock, sets, centrals] = warm.map_or([0; 7], |Warm { ranks, nodes, reserved }| {
             let Reserved { offset, small, term: Term { epoch, base }, .. } = reserved;
             let Base { operation, clock, sets, centrals } = base;
-            [u64::from(small) << 32 | u64::from(ranks), offset, epoch.into(), operation, clock, sets, centrals]
+            let what = u64::from(nodes) << 33 | u64::from(small) << 32 | u64::from(ranks);
+            [what, offset, epoch.into(), operation, clock, sets, centrals]
         });
         [color, key as u64, offset, len, free, what, place, epoch, operation, clock, sets, centrals]
     }
@@ -53,14 +56,10 @@ impl Part {
             1 => Some(color as u32),
             _ => return None,
         };
-        let small = match what >> 32 {
-            0 => false,
-            1 => true,
-            _ => return None,
-        };
+        let (nodes, small) = ((what >> 33) as u32, what >> 32 & 1 == 1);
         let term = Term { epoch: epoch.try_into().ok()?, base: Base { operation, clock, sets, centrals } };
         let reserved = Reserved { offset: place, small, free, term };
-        let warm = (what as u32 != 0).then_some(Warm { ranks: what as u32, reserved });
+        let warm = (what as u32 != 0).then_some(Warm { ranks: what as u32, nodes, reserved });
         Some(Self { color, key: key as i64, room: Range { offset, len }, free, warm })
     }
 }
@@ -94,14 +93,15 @@ pub(super) fn members(parts: &[Part], color: u32) -> Vec<Rank> {
     members.into_iter().map(|(_, rank)| rank).collect()
 }
 
-/// Which memory `members` take: a warm slice for their number of ranks, else zeroed memory. If several ranks offer such
+/// Which memory `members` take: a warm slice for their number of ranks, whose pages lie on their `nodes`, else zeroed
+/// memory. If several ranks offer such
 /// memory, the first one counted from the member `round` modulo their number, so that successive splits use all arenas.
-pub(super) fn choose(parts: &[Part], members: &[Rank], round: u64) -> Memory {
+pub(super) fn choose(parts: &[Part], members: &[Rank], nodes: u32, round: u64) -> Memory {
     let size = members.len() as u32;
     let first = round.checked_rem(size.into()).unwrap_or(0) as usize;
     let rotated = || members.iter().cycle().skip(first).take(members.len()).copied();
     let part = |rank: Rank| parts.get(rank as usize).copied().unwrap_or_default();
-    let is_warm = |rank: &Rank| part(*rank).warm.is_some_and(|warm| warm.ranks == size);
+    let is_warm = |rank: &Rank| part(*rank).warm.is_some_and(|warm| (warm.ranks, warm.nodes) == (size, nodes));
     if let Some(rank) = rotated().find(is_warm) {
         return Memory::Warm(rank);
     }
@@ -132,7 +132,7 @@ mod tests {
             Part {
                 room: Range { offset: 8192, len: 1 },
                 free: 9,
-                warm: Some(Warm { ranks: 4, reserved }),
+                warm: Some(Warm { ranks: 4, nodes: u32::MAX >> 1, reserved }),
                 ..part(Some(0), -1)
             },
         ] {
@@ -154,15 +154,16 @@ mod tests {
         let [large, small] = [false, true].map(|small| Plan::new(2, small).unwrap().bytes());
         let reserved = Reserved { offset: 0, small: false, free: 0, term: Term::FIRST };
         let with = |len, warm| Part { room: Range { offset: 0, len }, free: len, warm, ..part(Some(0), 0) };
-        let warm = |ranks| Some(Warm { ranks, reserved });
+        let warm = |ranks| Some(Warm { ranks, nodes: 5, reserved });
         let room = |rank, small| Memory::Room { rank, small };
         let both = [with(large, None), with(large, None)];
-        assert_eq!([0, 1, 2].map(|round| choose(&both, &[0, 1], round)), [0, 1, 0].map(|rank| room(rank, false)));
-        assert_eq!(choose(&[with(large, None), with(0, warm(2))], &[0, 1], 0), Memory::Warm(1));
-        assert_eq!(choose(&[with(large, None), with(0, warm(3))], &[0, 1], 0), room(0, false));
-        assert_eq!(choose(&[with(small, None), with(large, None)], &[0, 1], 0), room(1, false));
-        assert_eq!(choose(&[with(7, None), with(small, None)], &[0, 1], 0), room(1, true));
+        assert_eq!([0, 1, 2].map(|round| choose(&both, &[0, 1], 5, round)), [0, 1, 0].map(|rank| room(rank, false)));
+        assert_eq!(choose(&[with(large, None), with(0, warm(2))], &[0, 1], 5, 0), Memory::Warm(1));
+        assert_eq!(choose(&[with(large, None), with(0, warm(2))], &[0, 1], 6, 0), room(0, false), "on other nodes");
+        assert_eq!(choose(&[with(large, None), with(0, warm(3))], &[0, 1], 5, 0), room(0, false));
+        assert_eq!(choose(&[with(small, None), with(large, None)], &[0, 1], 5, 0), room(1, false));
+        assert_eq!(choose(&[with(7, None), with(small, None)], &[0, 1], 5, 0), room(1, true));
         let full = Memory::Full { needed: small, free: small - 1 };
-        assert_eq!(choose(&[with(7, None), with(small - 1, None)], &[0, 1], 0), full);
+        assert_eq!(choose(&[with(7, None), with(small - 1, None)], &[0, 1], 5, 0), full);
     }
 }

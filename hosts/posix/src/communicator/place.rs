@@ -19,6 +19,7 @@ use crate::arena::{Plan, Reserved, Slice, WorldRank};
 use crate::decisions::decisions;
 use crate::error::{Limit, PosixError};
 use crate::host::Host;
+use crate::placement::{self, Placement};
 use crate::segment::View;
 use crate::watch::Watch;
 use std::sync::Arc;
@@ -191,11 +192,10 @@ impl Place {
     where
         T::Wait: Wait<Comm<T::Region>>,
     {
-        let size = self.layout.ranks();
         let mut lack = (0, 0);
-        for _ in 0..size {
+        for _ in 0..self.layout.ranks() {
             let owner = self.next_owner();
-            let mine = (owner == self.rank).then(|| self.offer(size));
+            let mine = (owner == self.rank).then(|| self.offer(&self.members));
             let mut bytes: [u8; 64] = to_bytes(&mine.map_or([0; 8], |birth| birth.encode(self.name)));
             let call = Call::Bcast { data: Data::bytes_mut(&mut bytes), root: owner, algorithm: BcastAlgorithm::Auto };
             if let Err(error) = run(on, &call) {
@@ -287,10 +287,10 @@ impl Place {
         };
         let ranks = part::members(&parts, color);
         self.parts = ranks.len() as u32;
-        let memory = part::choose(&parts, &ranks, round);
-        self.settle(&mine, memory, &ranks);
         let worlds: Arc<[WorldRank]> =
             ranks.iter().filter_map(|&rank| self.members.get(rank as usize)).copied().collect();
+        let memory = part::choose(&parts, &ranks, self.commons.digest(&worlds), round);
+        self.settle(&mine, memory, &worlds);
         let of = |rank: Rank| parts.get(rank as usize).copied().unwrap_or_default();
         let (owner, birth) = match memory {
             Memory::Warm(rank) => (rank, of(rank).warm.map(|warm| warm.reserved.into())),
@@ -377,7 +377,7 @@ impl Place {
     /// The owner's part of a group's creation: reserves memory and announces it.
     fn announce(&self, worlds: &Arc<[WorldRank]>, key: u64) -> Result<super::birth::Words, PosixError> {
         let commons = &*self.commons;
-        let birth = self.offer(worlds.len() as u32);
+        let birth = self.offer(worlds);
         let words = birth.encode(self.name);
         let posted = commons.wait(worlds, &[], self.timeout, || {
             let Own { arena, announcements } = &mut *commons.own();
@@ -386,7 +386,7 @@ impl Place {
             free.then(|| {
                 announcements.post(arena.map(), worlds, key, &words);
                 if let Birth::At { offset, .. } = birth {
-                    arena.lease(offset, Arc::clone(worlds));
+                    arena.lease(offset, Arc::clone(worlds), commons.digest(worlds));
                 }
                 words
             })
@@ -415,11 +415,11 @@ impl Place {
         owner as Rank
     }
 
-    /// Reserves a slice of this process's arena for `ranks` ranks. It becomes a lease when the members are known.
-    fn offer(&self, ranks: u32) -> Birth {
-        let commons = &*self.commons;
+    /// Reserves a slice of this process's arena for these processes. It becomes a lease when they know of it.
+    fn offer(&self, members: &[WorldRank]) -> Birth {
+        let (commons, ranks) = (&*self.commons, members.len() as u32);
         let arena = &mut commons.own().arena;
-        match arena.reserve(ranks, &mut |process| commons.gone(process)) {
+        match arena.reserve(ranks, commons.digest(members), &mut |process| commons.gone(process)) {
             Some(reserved) => reserved.into(),
             None => {
                 let needed = Plan::new(ranks, true).map_or(u64::MAX, |plan| plan.bytes());
@@ -442,9 +442,11 @@ impl Place {
         let arena = &mut commons.own().arena;
         let bytes = |small| Plan::most_bytes(size, small);
         let warm =
-            arena.reserve_warm(|ranks| ranks == self.parts).or_else(|| arena.reserve_warm(|ranks| ranks <= size));
-        let warm =
-            warm.and_then(|reserved| Some(Warm { ranks: arena.reserved(reserved.offset)?.plan().ranks(), reserved }));
+            arena.reserve_warm(|ranks, _| ranks == self.parts).or_else(|| arena.reserve_warm(|ranks, _| ranks <= size));
+        let warm = warm.and_then(|reserved| {
+            let ranks = arena.reserved(reserved.offset)?.plan().ranks();
+            Some(Warm { ranks, nodes: arena.nodes(reserved.offset), reserved })
+        });
         let most = bytes(arena.used() >= arena.room().total() / 2);
         let mut gone = |process| commons.gone(process);
         let mut room = arena.take_most(most, &mut gone);
@@ -467,20 +469,19 @@ impl Place {
         self.settle(mine, Memory::Full { needed: 0, free: 0 }, &[]);
     }
 
-    /// After all ranks have chosen `memory` for `ranks`: leases what they take of this process's offer, and frees the
-    /// rest.
-    fn settle(&self, mine: &Part, memory: Memory, ranks: &[Rank]) {
+    /// After all ranks have chosen `memory` for these processes: leases what they take of this process's offer, and frees
+    /// the rest.
+    fn settle(&self, mine: &Part, memory: Memory, worlds: &[WorldRank]) {
         let arena = &mut self.commons.own().arena;
         let plan = match memory {
-            Memory::Room { rank, small } if rank == self.rank => Plan::new(ranks.len() as u32, small),
+            Memory::Room { rank, small } if rank == self.rank => Plan::new(worlds.len() as u32, small),
             _ => None,
         };
         let cut: Option<Reserved> = arena.cut(mine.room, plan.as_ref());
         let warm = mine.warm.map(|warm| warm.reserved);
         let taken = if memory == Memory::Warm(self.rank) { warm } else { cut };
         if let Some(reserved) = taken {
-            let worlds = ranks.iter().filter_map(|&rank| self.members.get(rank as usize)).copied().collect();
-            arena.lease(reserved.offset, worlds);
+            arena.lease(reserved.offset, worlds.into(), self.commons.digest(worlds));
         }
         if let Some(warm) = warm.filter(|_| memory != Memory::Warm(self.rank)) {
             arena.give_up(warm.offset);
@@ -506,8 +507,9 @@ impl Place {
         let map = self.commons.maps.get(owner as usize).ok_or_else(malformed)?;
         let slice = Slice::new(Arc::clone(map), offset, plan).ok_or_else(malformed)?;
         if owner == self.commons.me {
-            self.commons.own().arena.lease(offset, Arc::clone(&members));
+            self.commons.own().arena.lease(offset, Arc::clone(&members), self.commons.digest(&members));
         }
+        self.commons.place(&slice, &members, rank);
         let tenancy = Arc::new(Tenancy::new(Arc::clone(&self.commons), slice, epoch, owner, rank));
         let lenders = self.commons.lenders(&members);
         let (region, layout) = (View::of(&tenancy).with_lenders(lenders), *plan.layout());
@@ -525,6 +527,13 @@ impl Place {
         if let Some(tenancy) = self.tenancy.take() {
             tenancy.end_at(end);
         }
+    }
+
+    /// Where the pages are that this rank owns and has mapped; `None` for the job's first segment, whose pages were
+    /// [placed](crate::join::Joined::placement) when all joined.
+    pub fn placement(&self) -> Option<Placement> {
+        let tenancy = self.tenancy.as_ref()?;
+        Some(placement::verify_slice(tenancy.slice(), self.rank, self.commons.node(self.commons.me)))
     }
 
     /// How much of this process's arena is in use, after a look at all its leases.

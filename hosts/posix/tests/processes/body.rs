@@ -66,6 +66,7 @@ pub(super) fn run() -> ! {
         "dies-before" => dies_before,
         "dies-at" => dies_at,
         "binding" => placed,
+        "slices" => communicators::placed,
         "astray" => astray,
         "grandchild" => grandchild,
         "orphan" => orphan,

@@ -10,7 +10,7 @@ use unisono_kernel::op::Op;
 use unisono_kernel::region::Params;
 use unisono_posix::arena::Plan;
 use unisono_posix::launch::Exit;
-use unisono_posix::{Intracomm, Limit, Options, PosixError, join};
+use unisono_posix::{Intracomm, Limit, Options, Placement, PosixError, join};
 
 pub(super) type Done = Result<(), Failure>;
 
@@ -33,6 +33,39 @@ pub(super) fn verify(comm: &mut Intracomm, seed: u64, members: &[u32]) -> Result
         assert!(data == expected, "{bytes} bytes from {root}");
     }
     comm.barrier().map_err(PosixError::from)
+}
+
+/// Communicators of all kinds, used and freed in turn, so that later ones get memory that other processes had before: where
+/// this rank's pages are in each. The first user of a rank's part is not always that rank: a root writes nothing there, but
+/// reads, and so do others who wait for it.
+pub(super) fn placed() -> Done {
+    let mut world = joined(None)?;
+    let (me, size) = (world.rank(), world.size());
+    let (mut sum, mut communicators) = (Placement::default(), 0);
+    for round in 0..6_u64 {
+        let everyone: Vec<u32> = (0..size).collect();
+        let mut dup = world.dup()?;
+        verify(&mut dup, round, &everyone)?;
+        // Neighbours, then those half of the ranks apart, then turned around.
+        let color = |rank: u32| [rank / 2, rank % (size / 2)][(round % 2) as usize];
+        let key = |rank: u32| if round % 3 == 2 { -i64::from(rank) } else { 0 };
+        let mut members: Vec<u32> = (0..size).filter(|&rank| color(rank) == color(me)).collect();
+        members.sort_by_key(|&rank| key(rank));
+        let mut split = world.split(Some(color(me)), key(me))?.ok_or("no color")?;
+        verify(&mut split, round, &members)?;
+        let mut group = world.create_group(&members, round as u32)?;
+        verify(&mut group, round, &members)?;
+        for comm in [&dup, &split, &group] {
+            let Placement { checked, misplaced, unknown, .. } = comm.place().placement().ok_or("the first segment")?;
+            assert!(checked > 0);
+            sum.checked += checked;
+            sum.misplaced.extend(misplaced);
+            sum.unknown += unknown;
+            communicators += 1;
+        }
+    }
+    say("slices", format!("{communicators} communicators, {sum}"));
+    Ok(())
 }
 
 /// After all ranks have freed all their communicators: nothing is leased.

@@ -3,8 +3,11 @@
 
 use super::Scene;
 use std::collections::BTreeSet;
-use unisono_posix::binding;
+use std::sync::Arc;
+use unisono_posix::arena::{Plan, Slice};
 use unisono_posix::launch::Bind;
+use unisono_posix::sealed::Sealed;
+use unisono_posix::{Policy, binding, placement};
 
 /// The node in "rank 0, node 1: ...".
 fn node(placement: &str) -> u32 {
@@ -30,6 +33,47 @@ fn every_page_is_on_its_owners_node() {
         let used: BTreeSet<u32> = placements.iter().map(|placement| node(placement)).collect();
         // A rank that is not bound may run anywhere; bound ones use all nodes.
         assert!(bind == Bind::None || used == nodes, "{used:?}");
+    }
+}
+
+/// On a machine with one node each page is right; that they are looked up is tested everywhere.
+#[test]
+fn pages_of_later_communicators_are_on_their_owners_nodes() {
+    let ranks = binding::affinity().unwrap().len().clamp(2, 4) as u32 & !1;
+    for bind in [Bind::Core, Bind::None] {
+        let scene = Scene::new(&format!("slices-{bind:?}"));
+        let outcome = scene.launch("slices", "", ranks, bind).run().unwrap();
+        assert!(outcome.success(), "{outcome}");
+        for rank in 0..ranks {
+            let said = scene.said(rank, "slices");
+            println!("bound to {bind:?}: {said}");
+            assert!(said.starts_with("18 communicators, ") && said.ends_with(" pages, 0 misplaced, 0 unknown"), "{said}");
+        }
+    }
+}
+
+/// Without a policy the page is where it was touched first: so the tests above would see it.
+#[test]
+#[ignore = "needs two NUMA nodes: make numa runs it"]
+fn a_part_that_another_process_touches_first_lies_elsewhere_without_a_policy() {
+    let nodes = binding::nodes();
+    let [(here, pus), (there, _), ..] = &nodes[..] else { panic!("{nodes:?}") };
+    binding::bind(pus).unwrap();
+    let plan = Plan::new(2, true).unwrap();
+    for placed in [false, true] {
+        let map = Arc::new(Sealed::create(plan.bytes()).unwrap().map().unwrap());
+        let slice = Slice::new(map, 0, plan).unwrap();
+        if placed {
+            let of = [*here, *there].into_iter().map(Some);
+            placement::of_slice(&slice, 0, of, Policy::default()).unwrap();
+        }
+        for rank in [0, 1] {
+            slice.populate(rank);
+        }
+        let [mine, others] = [(0, here), (1, there)].map(|(rank, node)| placement::verify_slice(&slice, rank, *node));
+        assert!(mine.checked > 0 && mine.misplaced.is_empty(), "{mine}");
+        let wrong = if placed { 0 } else { others.checked };
+        assert_eq!((others.misplaced.len() as u64, others.unknown), (wrong, 0), "{others}");
     }
 }
 
