@@ -221,7 +221,8 @@ impl Process {
             once(Cause::Setting, format_args!("{error}: it is preferred now"));
             Policy::Preferred
         });
-        let looks = std::env::var_os(STATS).is_some_and(|value| !["", "0", "off"].iter().any(|off| value == OsStr::new(off)));
+        let looks =
+            std::env::var_os(STATS).is_some_and(|value| !["", "0", "off"].iter().any(|off| value == OsStr::new(off)));
         Self { decisions, lend_from, policy, looks, ..Self::new(on, bytes) }.bounded(bound)
     }
 

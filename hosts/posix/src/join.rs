@@ -195,7 +195,7 @@ pub fn join_place(
     let reached = reach(&processes, rank, &heaps);
     let nodes = (peers.iter().map(|peer| peer.node).collect(), policy);
     let lending = (lend_from, options.log);
-    let commons = Commons::new(rank, own, maps, descriptors.into(), nodes, reached, lending, waiting.yields);
+    let commons = Commons::new(rank, (own, maps), descriptors.into(), nodes, reached, lending, waiting.yields);
     let communicator = Place::world(commons.into(), segment.region(), layout, options.begin, timeout);
     Ok(Joined { communicator, segment, placement, placements, pages, waiting, liveness, peers })
 }

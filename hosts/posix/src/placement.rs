@@ -23,8 +23,8 @@ use crate::{space, sys};
 use core::ffi::c_void;
 use core::fmt;
 use memmap2::Advice;
-use std::sync::OnceLock;
 use rustix::io::Errno;
+use std::sync::OnceLock;
 use unisono_kernel::Rank;
 use unisono_kernel::region::{Counter, Extent, Layout, Word};
 
@@ -310,7 +310,7 @@ mod tests {
         let mut pages = 0;
         for rank in 0..2 {
             assert_eq!(place(&segment, rank, Policy::FirstTouch, 0), Ok(None));
-            let placement = verify(&segment, rank, crate::binding::numa_node().unwrap());
+            let placement = verify(&segment, rank, binding::numa_node().unwrap());
             pages += placement.checked;
             assert!(placement.errno.is_some() || placement.unknown == 0, "{placement}");
             let known = Summary::read(rank, &placement.summary().write());
@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn a_range_has_its_owners_policy_or_the_refusal_is_told() {
         let layout = Layout::new(Params::new(2)).unwrap();
-        let node = crate::binding::numa_node().unwrap();
+        let node = binding::numa_node().unwrap();
         for (policy, mode) in [(Policy::Preferred, sys::MPOL_PREFERRED), (Policy::Bind, sys::MPOL_BIND)] {
             let segment = Segment::create(&layout).unwrap();
             let refused = place(&segment, 1, policy, node).unwrap();

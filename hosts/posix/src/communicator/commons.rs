@@ -47,8 +47,7 @@ pub(super) struct Own {
 impl Commons {
     pub(crate) fn new(
         me: WorldRank,
-        arena: Arena,
-        maps: Vec<Arc<Map>>,
+        (arena, maps): (Arena, Vec<Arc<Map>>),
         descriptors: Arc<Descriptors>,
         nodes: (Box<[u32]>, Policy),
         processes: Box<[Arc<Peer>]>,

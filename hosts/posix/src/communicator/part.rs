@@ -39,12 +39,13 @@ impl Part {
     pub(super) fn encode(&self) -> Words {
         let Self { color, key, room: Range { offset, len }, free, warm } = *self;
         let color = color.map_or(0, |color| 1 << 32 | u64::from(color));
-        let [what, place, epoch, operation, clock, sets, centrals] = warm.map_or([0; 7], |Warm { ranks, nodes, reserved }| {
-            let Reserved { offset, small, term: Term { epoch, base }, .. } = reserved;
-            let Base { operation, clock, sets, centrals } = base;
-            let what = u64::from(nodes) << 33 | u64::from(small) << 32 | u64::from(ranks);
-            [what, offset, epoch.into(), operation, clock, sets, centrals]
-        });
+        let [what, place, epoch, operation, clock, sets, centrals] =
+            warm.map_or([0; 7], |Warm { ranks, nodes, reserved }| {
+                let Reserved { offset, small, term: Term { epoch, base }, .. } = reserved;
+                let Base { operation, clock, sets, centrals } = base;
+                let what = u64::from(nodes) << 33 | u64::from(small) << 32 | u64::from(ranks);
+                [what, offset, epoch.into(), operation, clock, sets, centrals]
+            });
         [color, key as u64, offset, len, free, what, place, epoch, operation, clock, sets, centrals]
     }
 

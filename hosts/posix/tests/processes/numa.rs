@@ -47,7 +47,10 @@ fn pages_of_later_communicators_are_on_their_owners_nodes() {
         for rank in 0..ranks {
             let said = scene.said(rank, "slices");
             println!("bound to {bind:?}: {said}");
-            assert!(said.starts_with("18 communicators, ") && said.ends_with(" pages, 0 misplaced, 0 unknown"), "{said}");
+            assert!(
+                said.starts_with("18 communicators, ") && said.ends_with(" pages, 0 misplaced, 0 unknown"),
+                "{said}"
+            );
         }
     }
 }
