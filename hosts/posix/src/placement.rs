@@ -24,6 +24,7 @@ use core::ffi::c_void;
 use core::fmt;
 use memmap2::Advice;
 use rustix::io::Errno;
+use std::io;
 use std::sync::OnceLock;
 use unisono_kernel::Rank;
 use unisono_kernel::region::{Counter, Extent, Layout, Word};
@@ -164,27 +165,34 @@ pub fn of_slice(
     if !several_nodes() {
         return Ok(());
     }
-    let mode = policy.mode().unwrap_or(sys::MPOL_PREFERRED);
-    let layout = *slice.plan().layout();
-    let bind = |from: u64, to: u64, node: u32| {
-        let base = slice.map().base().wrapping_add((slice.offset() + from) as usize);
-        sys::mbind(base, to - from, mode, node)
-    };
-    // Neighbours on one node share a call; the shared pages, which are the first, are rank 0's.
-    let (mut begin, mut run) = (layout.shared_pages().offset(), None);
-    let mut bound = Ok(());
-    for (rank, node) in (0..layout.ranks()).zip(nodes) {
-        let own = layout.own_pages(rank);
-        if rank > 0 && node != run {
-            bound = bound.and(run.map_or(Ok(()), |node| bind(begin, own.offset(), node)));
-            begin = own.offset();
-        }
-        run = node;
-    }
-    bound.and(run.map_or(Ok(()), |node| bind(begin, slice.plan().bytes(), node))).map_err(|error| {
+    bind_parts(slice, nodes, policy.mode().unwrap_or(sys::MPOL_PREFERRED)).map_err(|error| {
         slice.populate(me);
         PosixError::io("mbind", &error, "place a communicator's memory")
     })
+}
+
+/// The policy is the file's. But Linux keeps a copy of it with each map, skips a call that does not change the copy, and
+/// gives the whole of neighbouring pages with equal copies to the file again: what other processes have set meanwhile would
+/// be lost. So this goes through a map of its own.
+fn bind_parts(slice: &Slice, nodes: impl Iterator<Item = Option<u32>>, mode: i32) -> io::Result<()> {
+    let layout = *slice.plan().layout();
+    // SAFETY: the slice lies inside its map, and consists of whole pages.
+    let alias = unsafe { sys::Alias::of(slice.map().base().wrapping_add(slice.offset() as usize), layout.bytes()) }?;
+    let bind = |from: u64, to: u64, node: Option<u32>| match node {
+        Some(node) => sys::mbind(alias.base().wrapping_add(from as usize), to - from, mode, node),
+        None => Ok(()),
+    };
+    // Neighbours on one node share a call; the shared pages, which are the first, are rank 0's.
+    let (mut begin, mut run) = (layout.shared_pages().offset(), None);
+    for (rank, node) in (0..layout.ranks()).zip(nodes) {
+        let own = layout.own_pages(rank).offset();
+        if rank > 0 && node != run {
+            bind(begin, own, run)?;
+            begin = own;
+        }
+        run = node;
+    }
+    bind(begin, layout.bytes(), run)
 }
 
 /// Looks up the pages of `rank`'s part of a slice that this process has mapped; they should be on `node`.
@@ -255,7 +263,7 @@ impl fmt::Display for Summary {
         let Self { rank, node, checked, misplaced, unknown, unbound, .. } = self;
         write!(f, "rank {rank}, node {node}: {checked} pages, {misplaced} misplaced, {unknown} unknown")?;
         match unbound {
-            Some(errno) => write!(f, ", mbind refused: {}", std::io::Error::from_raw_os_error(*errno)),
+            Some(errno) => write!(f, ", mbind refused: {}", io::Error::from_raw_os_error(*errno)),
             None => Ok(()),
         }
     }
@@ -266,7 +274,7 @@ impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.summary().fmt(f)?;
         if let Some(errno) = self.errno {
-            write!(f, " ({})", std::io::Error::from_raw_os_error(errno))?;
+            write!(f, " ({})", io::Error::from_raw_os_error(errno))?;
         }
         let run = |a: &Misplaced, b: &Misplaced| b.page == a.page + 1 && (a.shared, a.found) == (b.shared, b.found);
         for run in self.misplaced.chunk_by(run) {

@@ -126,6 +126,41 @@ pub(crate) fn mbind(base: *mut u8, len: u64, mode: i32, node: u32) -> io::Result
     checked(unsafe { libc::syscall(libc::SYS_mbind, base, len, mode, mask.as_ptr(), bits, flags) }).map(drop)
 }
 
+/// A second map of bytes that are mapped already from a shared file, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Alias {
+    base: *mut c_void,
+    len: usize,
+}
+
+impl Alias {
+    /// Of `len` bytes from `base` on.
+    ///
+    /// # Errors
+    /// They are not mapped from a shared file; the kernel has no such call.
+    ///
+    /// # Safety
+    /// A map has these bytes, which are whole pages, as long as this call runs.
+    pub(crate) unsafe fn of(base: *mut u8, len: u64) -> io::Result<Self> {
+        let len = len as usize;
+        // SAFETY: by the caller's promise; an old length of 0 leaves the old map as it is.
+        let base = unsafe { libc::mremap(base.cast(), 0, len, libc::MREMAP_MAYMOVE) };
+        if base == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Self { base, len }) }
+    }
+
+    /// The address of its first byte.
+    pub(crate) const fn base(&self) -> *mut u8 {
+        self.base.cast()
+    }
+}
+
+impl Drop for Alias {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `of`, and nobody else knows of it.
+        unsafe { libc::munmap(self.base, self.len) };
+    }
+}
+
 /// The memory policy of an address: its mode.
 #[cfg(test)]
 pub(crate) fn policy_at(address: *mut u8) -> io::Result<i32> {

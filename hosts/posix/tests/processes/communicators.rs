@@ -55,9 +55,16 @@ pub(super) fn placed() -> Done {
         verify(&mut split, round, &members)?;
         let mut group = world.create_group(&members, round as u32)?;
         verify(&mut group, round, &members)?;
-        for comm in [&dup, &split, &group] {
-            let Placement { checked, misplaced, unknown, .. } = comm.place().placement().ok_or("the first segment")?;
+        for comm in [&mut dup, &mut split, &mut group] {
+            for root in 0..comm.size() {
+                let mut long = vec![if comm.rank() == root { 7 } else { 0 }; 200_000];
+                comm.bcast(&mut long, root)?;
+                assert!(long.iter().all(|byte| *byte == 7));
+            }
+            let found = comm.place().placement().ok_or("the first segment")?;
+            let Placement { checked, misplaced, unknown, node, .. } = found;
             assert!(checked > 0);
+            (sum.rank, sum.node) = (me, node);
             sum.checked += checked;
             sum.misplaced.extend(misplaced);
             sum.unknown += unknown;
