@@ -35,7 +35,7 @@ mod time;
 mod world;
 
 pub use endpoint::{Endpoint, NO_SUCH_RANK, NO_SUCH_SLOT};
-pub use network::{Class, Link, Network, Topology, Unfit};
+pub use network::{Class, Link, Network, Nics, Topology, Unfit};
 pub use outcome::{Count, Fate, Outcome, Stuck, Traffic};
 pub use placement::Placement;
 pub use schedule::{Dropped, Schedule};

@@ -271,8 +271,8 @@ impl Net {
             Event::Poll(_) => None,
             Event::Enter { message: number, stage } => {
                 let message = self.messages[number].as_ref()?;
-                let (link, path) = (*self.network.link(message.class), message.path);
-                let Passage { first, last } = self.fabric.pass(path.port(stage)?, &link, message.buf.len(), now);
+                let (class, path) = (message.class, message.path);
+                let Passage { first, last } = self.fabric.pass(path.port(stage)?, class, message.buf.len(), now);
                 if stage == 0 {
                     self.calendar.add(last, Event::Sent { message: number });
                 }
@@ -281,7 +281,9 @@ impl Net {
                 } else {
                     let stage = stage + 1;
                     let at = if stage == path.last() {
-                        self.chance.delayed(message.channel, first + Time::from_ns(link.latency))
+                        let crossings = f64::from(path.crossings) * self.network.link(Class::Socket).latency;
+                        let latency = self.network.link(class).latency + crossings;
+                        self.chance.delayed(message.channel, first + Time::from_ns(latency))
                     } else {
                         first
                     };

@@ -6,6 +6,8 @@
 //! {"topology": {"fattree": {"nodes_per_leaf": 16, "uplinks": 8}},
 //!  "numa":  {"L": 60,   "os": 50,  "or": 50,  "g": 20, "G": 0.05},
 //!  "node":  {"L": 100,  "os": 50,  "or": 50,  "g": 20, "G": 0.05},
+//!  "socket": {"L": 160, "os": 50,  "or": 50,  "g": 5,  "G": 0.02},
+//!  "nics":  [0, 1],
 //!  "leaf":  {"L": 1000, "os": 200, "or": 200, "g": 50, "G": 0.08},
 //!  "spine": {"L": 1600, "os": 200, "or": 200, "g": 50, "G": 0.08}}
 //! ```
@@ -71,8 +73,10 @@ const SLOWEST: f64 = 1e6;
 pub enum Class {
     /// Inside a NUMA node.
     Numa,
-    /// Inside a node; if it has NUMA nodes, between two of them.
+    /// Inside a node; if it has NUMA nodes, between two of them; if it has packages, inside one of them.
     Node,
+    /// Between two packages of a node.
+    Socket,
     /// Between nodes, through one switch.
     Leaf,
     /// Between nodes, through both levels of a fat tree.
@@ -81,7 +85,7 @@ pub enum Class {
 
 impl Class {
     /// All classes.
-    pub const ALL: [Self; 4] = [Self::Numa, Self::Node, Self::Leaf, Self::Spine];
+    pub const ALL: [Self; 5] = [Self::Numa, Self::Node, Self::Socket, Self::Leaf, Self::Spine];
 }
 
 impl fmt::Display for Class {
@@ -89,6 +93,7 @@ impl fmt::Display for Class {
         f.write_str(match self {
             Self::Numa => "numa",
             Self::Node => "node",
+            Self::Socket => "socket",
             Self::Leaf => "leaf",
             Self::Spine => "spine",
         })
@@ -113,6 +118,47 @@ pub enum Topology {
     },
 }
 
+/// The packages in which a node's network ports (NICs) sit, one entry for each port. None: one port, as near to all packages.
+///
+/// A rank uses the ports of its own package in turns. If that has none, it uses all of them in turns, and its messages
+/// cross the socket's port, too.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(try_from = "Vec<u8>", into = "Vec<u8>")]
+pub struct Nics {
+    len: u8,
+    packages: [u8; Self::MOST],
+}
+
+impl Nics {
+    /// Most ports of a node.
+    pub const MOST: usize = 8;
+
+    /// The packages, in order.
+    pub fn packages(&self) -> &[u8] {
+        self.packages.get(..self.len.into()).unwrap_or_default()
+    }
+}
+
+impl TryFrom<Vec<u8>> for Nics {
+    type Error = Unfit;
+
+    fn try_from(list: Vec<u8>) -> Result<Self, Unfit> {
+        let mut nics = Self { len: list.len().min(Self::MOST) as u8, ..Self::default() };
+        if list.len() > Self::MOST {
+            let (value, most) = (list.len() as f64, Self::MOST as f64);
+            return Err(Unfit { parameter: "number of nics".into(), value, least: 0.0, most });
+        }
+        nics.packages.iter_mut().zip(list).for_each(|(to, package)| *to = package);
+        Ok(nics)
+    }
+}
+
+impl From<Nics> for Vec<u8> {
+    fn from(nics: Nics) -> Self {
+        nics.packages().into()
+    }
+}
+
 /// A network.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -124,10 +170,23 @@ pub struct Network {
     pub numa: Option<Link>,
     /// The link inside a node.
     pub node: Link,
+    /// The link between two packages of a node: L, o_s and o_r of a message between them; g and G at the port that all
+    /// messages of a package share, beside `node`'s at the ranks' own ports. `None`, or left out in JSON: packages are
+    /// not told apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket: Option<Link>,
+    /// The nodes' network ports.
+    #[serde(default, skip_serializing_if = "is_one")]
+    pub nics: Nics,
     /// The link between nodes, through one switch.
     pub leaf: Link,
     /// The link between nodes, through both levels of a fat tree.
     pub spine: Link,
+}
+
+/// For JSON: a node has one network port.
+fn is_one(nics: &Nics) -> bool {
+    *nics == Nics::default()
 }
 
 impl Network {
@@ -136,16 +195,19 @@ impl Network {
         let leaf = Link { latency: 1000.0, send: 200.0, receive: 200.0, gap: 50.0, gap_per_byte: 0.08 };
         let node = Link { latency: 100.0, send: 50.0, receive: 50.0, gap: 20.0, gap_per_byte: 0.05 };
         let numa = Some(Link { latency: 60.0, ..node });
-        Self { topology, numa, node, leaf, spine: Link { latency: 1600.0, ..leaf } }
+        let socket = Some(Link { latency: 160.0, gap: 5.0, gap_per_byte: 0.02, ..node });
+        let nics = Nics { len: 0, packages: [0; Nics::MOST] };
+        Self { topology, numa, node, socket, nics, leaf, spine: Link { latency: 1600.0, ..leaf } }
     }
 
     /// The link of a class.
     pub const fn link(&self, class: Class) -> &Link {
-        match (class, &self.numa) {
-            (Class::Numa, Some(numa)) => numa,
-            (Class::Numa | Class::Node, _) => &self.node,
-            (Class::Leaf, _) => &self.leaf,
-            (Class::Spine, _) => &self.spine,
+        match (class, &self.numa, &self.socket) {
+            (Class::Numa, Some(numa), _) => numa,
+            (Class::Socket, _, Some(socket)) => socket,
+            (Class::Numa | Class::Node | Class::Socket, ..) => &self.node,
+            (Class::Leaf, ..) => &self.leaf,
+            (Class::Spine, ..) => &self.spine,
         }
     }
 
@@ -164,8 +226,13 @@ impl Network {
     /// The first parameter that is not: a time that is negative, too large or not a number; a fat tree without nodes
     /// or up-links, or with too many.
     pub fn check(&self) -> Result<(), Unfit> {
-        // A `numa` that is left out is the same as `node`, which is checked under its own name.
-        for class in Class::ALL.into_iter().filter(|class| *class != Class::Numa || self.numa.is_some()) {
+        // What is left out is the same as `node`, which is checked under its own name.
+        let given = |class: &Class| match class {
+            Class::Numa => self.numa.is_some(),
+            Class::Socket => self.socket.is_some(),
+            _ => true,
+        };
+        for class in Class::ALL.into_iter().filter(given) {
             self.link(class).check(class)?;
         }
         if let Topology::FatTree { nodes_per_leaf, uplinks } = self.topology {
@@ -179,9 +246,13 @@ impl Network {
         Ok(())
     }
 
-    /// The same, for a network of `nodes` nodes, which may have only so many up-links together.
-    pub(crate) fn check_for(&self, nodes: u32) -> Result<(), Unfit> {
+    /// The same, for a network of `nodes` nodes, which may have only so many up-links together, of `packages` packages.
+    pub(crate) fn check_for(&self, nodes: u32, packages: u32) -> Result<(), Unfit> {
         self.check()?;
+        if let Some(&package) = self.nics.packages().iter().find(|package| u32::from(**package) >= packages) {
+            let (value, most) = (package.into(), f64::from(packages) - 1.0);
+            return Err(Unfit { parameter: "package of nics".into(), value, least: 0.0, most });
+        }
         if let Topology::FatTree { nodes_per_leaf, uplinks } = self.topology {
             let most = MOST_LINKS.min(MOST_ALL_LINKS / nodes.div_ceil(nodes_per_leaf).max(1));
             if uplinks > most {

@@ -1,4 +1,4 @@
-//! On which node each rank runs, and on which of its NUMA nodes.
+//! On which node each rank runs, and on which of its packages and NUMA nodes.
 
 use crate::network::Unfit;
 use unisono_kernel::Rank;
@@ -12,6 +12,9 @@ pub struct Placement {
     nodes: u32,
     /// By rank, the index of the NUMA node in the rank's node; empty: nodes have no NUMA nodes.
     numa_of: Vec<u32>,
+    /// Packages of a node, and NUMA nodes in each.
+    packages: u32,
+    each: u32,
 }
 
 impl Placement {
@@ -23,7 +26,7 @@ impl Placement {
         within("ranks", ranks.into(), MAX_RANKS)?;
         within("nodes", nodes.into(), ranks)?;
         let node = |rank| (u64::from(rank) * u64::from(nodes) / u64::from(ranks)) as u32;
-        Ok(Self { node_of: (0..ranks).map(node).collect(), nodes, numa_of: Vec::new() })
+        Ok(Self { node_of: (0..ranks).map(node).collect(), nodes, numa_of: Vec::new(), packages: 1, each: 1 })
     }
 
     /// `ranks` ranks on `nodes` nodes in turns: rank r is on node r modulo `nodes`.
@@ -51,7 +54,19 @@ impl Placement {
         }
         let numa = |(before, &node): (u64, &u32)| (before * u64::from(each) / here[node as usize]) as u32;
         self.numa_of = before.into_iter().zip(&self.node_of).map(numa).collect();
+        (self.packages, self.each) = (1, each);
         Ok(self)
+    }
+
+    /// The same with `packages` packages in each node, of `each` NUMA nodes.
+    ///
+    /// # Errors
+    /// `packages` or `each` is 0, or there are more NUMA nodes than ranks.
+    pub fn with_packages(self, packages: u32, each: u32) -> Result<Self, Unfit> {
+        within("packages", packages.into(), self.ranks())?;
+        within("NUMA nodes", each.into(), self.ranks())?;
+        let parted = self.with_numa(packages.saturating_mul(each))?;
+        Ok(Self { packages, each, ..parted })
     }
 
     /// Rank r is on node `node_of[r]`.
@@ -62,7 +77,7 @@ impl Placement {
         within("ranks", node_of.len() as u64, MAX_RANKS)?;
         let last = node_of.iter().copied().max().unwrap_or(0);
         within("nodes", u64::from(last) + 1, node_of.len() as u32)?;
-        Ok(Self { node_of, nodes: last + 1, numa_of: Vec::new() })
+        Ok(Self { node_of, nodes: last + 1, numa_of: Vec::new(), packages: 1, each: 1 })
     }
 
     /// Number of ranks.
@@ -79,6 +94,16 @@ impl Placement {
     /// exist.
     pub fn numa(&self, rank: Rank) -> Option<u32> {
         self.numa_of.get(rank as usize).copied()
+    }
+
+    /// Packages of a node.
+    pub const fn packages(&self) -> u32 {
+        self.packages
+    }
+
+    /// The index of `rank`'s package in its node.
+    pub fn package(&self, rank: Rank) -> u32 {
+        self.numa(rank).map_or(0, |numa| numa / self.each)
     }
 
     /// The node of `rank`; for a rank that does not exist, the number of nodes.

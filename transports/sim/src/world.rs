@@ -44,7 +44,7 @@ impl World {
     /// # Errors
     /// A parameter is out of its range.
     pub fn new(network: Network, placement: Placement, schedule: Schedule) -> Result<Self, Unfit> {
-        network.check_for(placement.nodes())?;
+        network.check_for(placement.nodes(), placement.packages())?;
         let size = placement.ranks();
         schedule.check(size)?;
         let (chance, begin) = Chance::new(&schedule, size);

@@ -15,7 +15,7 @@ use unisono_kernel::msg::PlanError;
 use unisono_kernel::msg::levels::Line;
 use unisono_kernel::topology::group::{Groups, Place};
 use unisono_kernel::topology::{Level, Levels, Locality};
-use unisono_sim::{Dropped, Fate, Link, Network, Outcome, Placement, Schedule, Topology, World};
+use unisono_sim::{Dropped, Fate, Link, Network, Nics, Outcome, Placement, Schedule, Topology, World};
 
 /// The case of a seed.
 struct Case {
@@ -50,7 +50,8 @@ impl Case {
                 gap_per_byte: up_to(2.0),
             }
         };
-        let network = Network { topology, numa: Some(link()), node: link(), leaf: link(), spine: link() };
+        let (socket, nics) = (Some(link()), Nics::default());
+        let network = Network { topology, numa: Some(link()), socket, nics, node: link(), leaf: link(), spine: link() };
         let nodes = random.random_range(1..=ranks);
         // Half of the seeds: ranks in blocks, so that groups are runs.
         let placement = match random.random_range(0..2) {

@@ -12,6 +12,7 @@ fn json() {
     let text = r#"{"topology": {"fattree": {"nodes_per_leaf": 16, "uplinks": 8}},
         "numa":  {"L": 60,   "os": 50,  "or": 50,  "g": 20, "G": 0.05},
         "node":  {"L": 100,  "os": 50,  "or": 50,  "g": 20, "G": 0.05},
+        "socket": {"L": 160, "os": 50,  "or": 50,  "g": 5,  "G": 0.02},
         "leaf":  {"L": 1000, "os": 200, "or": 200, "g": 50, "G": 0.08},
         "spine": {"L": 1600, "os": 200, "or": 200, "g": 50, "G": 0.08}}"#;
     let network: Network = serde_json::from_str(text).unwrap();
@@ -20,6 +21,11 @@ fn json() {
     let (begin, end) = (text.find("\"numa\"").unwrap(), text.find("\"node\"").unwrap());
     let without: Network = serde_json::from_str(&format!("{}{}", &text[..begin], &text[end..])).unwrap();
     assert_eq!(without, Network { numa: None, ..network });
+    let nics = |list: &str| {
+        serde_json::from_str::<Network>(&text.replacen("\"leaf\"", &format!("\"nics\": {list}, \"leaf\""), 1))
+    };
+    assert_eq!(nics("[0, 1]").unwrap().nics.packages(), [0, 1]);
+    assert!(nics("[0,0,0,0,0,0,0,0,0]").unwrap_err().to_string().contains("number of nics is 9"));
     for (from, to, words) in [
         ("\"g\": 20, ", "", "missing field `g`"),
         ("\"L\": 100, ", "\"L\": 100, \"O\": 1,", "unknown field `O`"),

@@ -5,7 +5,7 @@ use unisono_kernel::error::PollError;
 use unisono_kernel::machine::Machine;
 use unisono_kernel::machine::p2p::{P2p, P2pError, Tag};
 use unisono_kernel::machine::poll::{Await, Poll, Slot, Source, WaitSet};
-use unisono_sim::{Endpoint, Link, Network, Outcome, Placement, Schedule, Topology, World};
+use unisono_sim::{Endpoint, Link, Network, Nics, Outcome, Placement, Schedule, Topology, World};
 
 /// What a rank does next.
 #[derive(Clone, Copy, Debug)]
@@ -94,8 +94,8 @@ impl Machine<Endpoint> for Script {
 pub(crate) const LINK: Link = Link { latency: 1.0, send: 2.0, receive: 3.0, gap: 5.0, gap_per_byte: 0.5 };
 
 /// That link everywhere.
-pub(crate) const fn network(topology: Topology) -> Network {
-    Network { topology, numa: None, node: LINK, leaf: LINK, spine: LINK }
+pub(crate) fn network(topology: Topology) -> Network {
+    Network { topology, numa: None, socket: None, nics: Nics::default(), node: LINK, leaf: LINK, spine: LINK }
 }
 
 /// Runs scripts, with one rank per node.

@@ -3,7 +3,7 @@
 use crate::scripts::{Act, LINK, Script, network, run};
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::msg::bcast::binomial::Binomial;
-use unisono_sim::{Class, Count, Fate, Link, Network, Outcome, Placement, Schedule, Topology, World};
+use unisono_sim::{Class, Count, Fate, Link, Network, Nics, Outcome, Placement, Schedule, Topology, Unfit, World};
 
 const BYTES: usize = 9;
 
@@ -128,7 +128,15 @@ fn up_links_are_shared() {
 fn classes_have_their_own_links_and_counts() {
     let with = |latency| Link { latency, ..LINK };
     let topology = Topology::FatTree { nodes_per_leaf: 2, uplinks: 1 };
-    let network = Network { topology, numa: None, node: with(1.0), leaf: with(10.0), spine: with(100.0) };
+    let network = Network {
+        topology,
+        numa: None,
+        socket: None,
+        nics: Nics::default(),
+        node: with(1.0),
+        leaf: with(10.0),
+        spine: with(100.0),
+    };
     // Two ranks on each of four nodes. 0 → 1 inside, 2 → 0 through a leaf switch, 3 → 4 through the tree.
     let acts: [&[Act]; 8] =
         [&[send(1), receive(2)], &[receive(0)], &[send(0)], &[send(4)], &[receive(3)], &[], &[], &[]];
@@ -166,11 +174,77 @@ fn numa_nodes_have_links_of_their_own() {
     }
 }
 
+/// Two packages: one message between them takes the socket's L; a second one from the same package waits at its port; messages
+/// inside a package wait for none of these.
+#[test]
+fn packages_share_a_port_and_have_a_link_of_their_own() {
+    let socket = Link { latency: 30.0, gap: 7.0, gap_per_byte: 2.0, ..LINK };
+    let base = network(Topology::Crossbar);
+    let run = |network: Network, placement: Placement, acts: [&[Act]; 4]| {
+        let world = World::new(network, placement, Schedule::default()).unwrap();
+        let scripts = acts.map(|acts| Script::new(acts.iter().copied()));
+        let mut ranks: Vec<_> = world.endpoints().into_iter().zip(scripts).collect();
+        let outcome = world.run(&mut ranks);
+        (ends(&outcome), outcome.traffic.of(Class::Socket).messages)
+    };
+    let node = || Placement::blocks(4, 1).unwrap();
+    let (packages, numa) = (node().with_packages(2, 1).unwrap(), node().with_packages(1, 2).unwrap());
+    let with = Network { socket: Some(socket), ..base };
+    // 0 → 2 and 1 → 3. Inside one package, or without a link of their own: two messages beside each other.
+    let across: [&[Act]; 4] = [&[send(2)], &[send(3)], &[receive(0)], &[receive(1)]];
+    let alone = LINK.send + LINK.gap_per_byte * (BYTES - 1) as f64 + LINK.latency + LINK.receive;
+    for (network, placement) in [(with, numa.clone()), (with, node()), (base, packages.clone())] {
+        let (ends, counted) = run(network, placement, across);
+        assert_eq!((ends[2..].to_vec(), counted), (vec![alone; 2], 0));
+    }
+    // Through the package's port, which takes (k − 1)·2 for each byte, and 7 from one message to the next.
+    let stream = 2.0 * (BYTES - 1) as f64;
+    let first = LINK.send + stream + socket.latency + LINK.receive;
+    let (ends, counted) = run(with, packages.clone(), across);
+    assert_eq!((ends[2..].to_vec(), counted), (vec![first, first + stream + socket.gap], 2));
+    // Inside the packages: 0 → 1 and 2 → 3 at the same time.
+    let (ends, counted) = run(with, packages, [&[send(1)], &[receive(0)], &[send(3)], &[receive(2)]]);
+    assert_eq!((ends[1], ends[3], counted), (alone, alone, 0));
+}
+
+/// Two nodes of two packages each. One network port for all ranks, one for each package, and one in the first package, which the
+/// second one reaches across the socket.
+#[test]
+fn network_ports_sit_in_packages() {
+    let socket = Link { latency: 30.0, gap: 0.0, gap_per_byte: 0.0, ..LINK };
+    let run = |nics: &[u8]| {
+        let nics = Nics::try_from(nics.to_vec()).unwrap();
+        let network = Network { socket: Some(socket), nics, ..network(Topology::Crossbar) };
+        let placement = Placement::blocks(4, 2).unwrap().with_packages(2, 1)?;
+        let world = World::new(network, placement, Schedule::default())?;
+        // 0 → 2 from the first package to the first one, 1 → 3 from the second one to the second one.
+        let acts: [&[Act]; 4] = [&[send(2)], &[send(3)], &[receive(0)], &[receive(1)]];
+        let scripts = acts.map(|acts| Script::new(acts.iter().copied()));
+        let mut ranks: Vec<_> = world.endpoints().into_iter().zip(scripts).collect();
+        Ok::<_, Unfit>(ends(&world.run(&mut ranks))[2..].to_vec())
+    };
+    let stream = LINK.gap_per_byte * (BYTES - 1) as f64;
+    let alone = LINK.send + stream + LINK.latency + LINK.receive;
+    assert_eq!(run(&[]).unwrap(), [alone, alone + stream + LINK.gap], "one port");
+    assert_eq!(run(&[0, 1]).unwrap(), [alone, alone], "one in each package");
+    assert_eq!(run(&[0, 0]).unwrap(), [alone, alone + 2.0 * socket.latency], "two in the first: rank 1 crosses twice");
+    assert_eq!(run(&[2]).unwrap_err().to_string(), "package of nics is 2, must be between 0 and 1");
+    assert_eq!(Nics::try_from(vec![0; 9]).unwrap_err().to_string(), "number of nics is 9, must be between 0 and 8");
+}
+
 #[test]
 fn thousands_of_ranks() {
     // Twelve rounds of 1 byte on a crossbar whose gap is no longer than o_s: 12 · (o_s + L + o_r).
     let link = Link { gap: 2.0, ..LINK };
-    let network = Network { topology: Topology::Crossbar, numa: None, node: link, leaf: link, spine: link };
+    let network = Network {
+        topology: Topology::Crossbar,
+        numa: None,
+        socket: None,
+        nics: Nics::default(),
+        node: link,
+        leaf: link,
+        spine: link,
+    };
     let world = World::new(network, Placement::blocks(4096, 4096).unwrap(), Schedule::default()).unwrap();
     let mut data = vec![[0u8; 1]; 4096];
     data[0] = [9];

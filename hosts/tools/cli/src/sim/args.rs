@@ -47,6 +47,10 @@ pub(crate) struct Sim {
     /// NUMA nodes in each package; default: none are told apart
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096), value_name = "N")]
     pub(crate) numa: Option<u32>,
+    /// Packages of each node in which its network ports sit, as 0,1 or 0,0: ranks use those of their own package in turns, else
+    /// all; default: one port, as near to all packages
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    pub(crate) nics: Vec<u8>,
     /// Levels for the `levels` algorithms, as NM-SK-ND-SW; default: all. With `--algorithm all`, adds these algorithms.
     /// Several sets, separated by commas, are tried one after the other; rows of all but the first end in @NAMES
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]

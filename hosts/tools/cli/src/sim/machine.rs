@@ -7,7 +7,7 @@ use std::path::Path;
 use unisono_kernel::error::Refusal;
 use unisono_kernel::topology::group::{self, Groups};
 use unisono_kernel::topology::{Level, Levels, Locality};
-use unisono_sim::{Network, Placement, Topology, Unfit};
+use unisono_sim::{Network, Nics, Placement, Topology, Unfit};
 
 /// The simulated machine, which all rows have in common.
 #[derive(Debug)]
@@ -43,8 +43,14 @@ impl Machine {
             Placing::Turns => Placement::in_turns(args.ranks, nodes),
         };
         let placement = placement.map_err(words)?;
-        let parts = args.packages * args.numa.unwrap_or(1);
-        let placement = if parts > 1 { placement.with_numa(parts).map_err(words)? } else { placement };
+        let placement = match (args.packages, args.numa.unwrap_or(1)) {
+            (1, 1) => placement,
+            (packages, each) => placement.with_packages(packages, each).map_err(words)?,
+        };
+        let network = match args.nics.as_slice() {
+            [] => network,
+            nics => Network { nics: Nics::try_from(nics.to_vec()).map_err(words)?, ..network },
+        };
         let per_leaf = match network.topology {
             Topology::FatTree { nodes_per_leaf, .. } => nodes_per_leaf,
             Topology::Star | Topology::Crossbar => u32::MAX,
@@ -55,7 +61,7 @@ impl Machine {
             let place = place.with(Level::Switch2, 0);
             placement
                 .numa(rank)
-                .map_or(place, |numa| place.with(Level::Numa, numa).with(Level::Package, numa / args.numa.unwrap_or(1)))
+                .map_or(place, |numa| place.with(Level::Numa, numa).with(Level::Package, placement.package(rank)))
         };
         let localities = (0..args.ranks).map(locality).collect();
         let named = |e: &dyn std::fmt::Display| Failure::Words(format!("--levels: {e}"));
