@@ -151,7 +151,7 @@ fn gathered(size: u32, parts: Parts<'_>) -> Vec<u8> {
 
 /// Allgathers among `size` processes.
 pub fn allgathers(size: u32, stage: &mut impl Stage) {
-    use allgather::Algorithm::{Bagds, Bruck, Doubling, Ring};
+    use allgather::Algorithm::{Bagds, Bruck, Doubling, Linear, Ring};
     let (mut work, one, two) = (vec![0; work_words(size)], Varying::new(size, 1), Varying::new(size, 2));
     let stages = stages(size, &mut work).expect("a number of stages");
     let mut words = vec![vec![0; table_words(size, stages)]; size as usize];
@@ -159,7 +159,7 @@ pub fn allgathers(size: u32, stage: &mut impl Stage) {
         .zip(&mut words)
         .map(|(rank, words)| Table::new(seat(rank, size), &mut work, words).expect("a table"))
         .collect();
-    for algorithm in [Ring, Bruck, Doubling, Bagds] {
+    for algorithm in [Ring, Bruck, Doubling, Bagds, Linear] {
         if algorithm.applicable(size, tables.first()).is_err() {
             assert!(algorithm == Doubling && !size.is_power_of_two());
             continue;

@@ -3,6 +3,7 @@
 pub mod bagds;
 pub mod bruck;
 pub mod doubling;
+pub mod linear;
 
 use super::named::{Needs, PlanError, named};
 use super::parts::Parts;
@@ -22,6 +23,8 @@ named! {
         Doubling = "doubling",
         /// BAGDS of paper P5, with a table of stages.
         Bagds = "bagds",
+        /// Each block goes straight to every rank: P5's direct exchange.
+        Linear = "linear",
     }
 }
 
@@ -50,6 +53,8 @@ either! {
         Doubling(doubling::Doubling<'a>),
         /// BAGDS.
         Bagds(bagds::Bagds<'a>),
+        /// Direct.
+        Linear(linear::Linear<'a>),
     }
 }
 
@@ -69,6 +74,7 @@ pub fn plan<'a>(
     Ok(match (algorithm, table) {
         (Algorithm::Bruck, _) => bruck::Concatenation::new(seat, parts, in_place).into(),
         (Algorithm::Doubling, _) => doubling::Doubling::new(seat, parts, in_place).into(),
+        (Algorithm::Linear, _) => linear::Linear::new(seat, parts, in_place).into(),
         (Algorithm::Bagds, Some(table)) => bagds::Bagds::new(seat, parts, in_place, table)?.into(),
         _ => Ring::new(seat, parts, (!in_place).then_some(Area::Send)).into(),
     })

@@ -3,7 +3,7 @@
 //! Nothing here measures or runs anything. [`logp`] and [`barrier`] are paper P4's, [`adaptive`] its
 //! AdaptiveBarrierLogP, [`chi2`] its test of model against measurement; [`queue`] is paper P1's queue of
 //! slots; [`segment`] predicts the algorithms over a segment from such parameters (ours); [`hockney`] and [`bagds`] are
-//! paper P5's network and its block all-to-all. [`figure`] puts the papers' figures together that follow from formulas
+//! paper P5's network and its block all-to-all, [`speedup`] its measures of a program. [`figure`] puts the papers' figures together that follow from formulas
 //! alone. docs/explanation/papers.md compares them with the papers.
 //!
 //! Times have no unit of their own: a result is in the unit of the parameters.
@@ -20,6 +20,7 @@ pub mod hockney;
 pub mod logp;
 pub mod queue;
 pub mod segment;
+pub mod speedup;
 pub mod stats;
 
 pub use error::{Bound, ModelError};
