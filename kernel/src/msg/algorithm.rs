@@ -93,7 +93,7 @@ mod tests {
                 all += 1;
             }
         }
-        assert_eq!(all, 34);
+        assert_eq!(all, 35);
         assert_eq!(bcast::Algorithm::from_name("binomial"), Some(bcast::Algorithm::Knomial(2)));
         assert_eq!(reduce::Algorithm::from_name("binomial"), Some(reduce::Algorithm::Knomial(2)));
         for bad in ["", "bcast", "bcast/", "bcast/knomial-1", "bcast/chain-0", "barrier/combining-0", "Bcast/flat"] {

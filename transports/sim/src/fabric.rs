@@ -175,13 +175,15 @@ impl Fabric {
         }
     }
 
-    /// A message of `bytes` arrives at `port` at `now`: returns when it passes, and occupies the port. Its last byte passes a
-    /// faster port no sooner than the others.
-    pub(crate) fn pass(&mut self, port: Port, class: Class, bytes: usize, now: Time) -> Passage {
+    /// A message of `bytes` arrives at `port` of its path at `now`: returns when it passes, and occupies the port. Its last byte
+    /// passes no sooner than the slowest port of its kind of path lets it.
+    pub(crate) fn pass(&mut self, port: Port, class: Class, path: &Path, bytes: usize, now: Time) -> Passage {
         let (link, own) = (*self.link(port, class), self.link(Port(0), class).stream(bytes));
+        let crosses = class == Class::Socket || path.crossings > 0;
+        let slowest = if crosses { own.max(self.network.link(Class::Socket).stream(bytes)) } else { own };
         let Some(free) = self.free.get_mut(port.0) else { return Passage { first: now, last: now } };
         let first = now.max(*free);
         *free = first + link.stream(bytes) + Time::from_ns(link.gap);
-        Passage { first, last: first + own.max(link.stream(bytes)) }
+        Passage { first, last: first + slowest }
     }
 }

@@ -272,7 +272,7 @@ impl Net {
             Event::Enter { message: number, stage } => {
                 let message = self.messages[number].as_ref()?;
                 let (class, path) = (message.class, message.path);
-                let Passage { first, last } = self.fabric.pass(path.port(stage)?, class, message.buf.len(), now);
+                let Passage { first, last } = self.fabric.pass(path.port(stage)?, class, &path, message.buf.len(), now);
                 if stage == 0 {
                     self.calendar.add(last, Event::Sent { message: number });
                 }

@@ -118,7 +118,9 @@ pub(crate) const fn messages(collective: Collective) -> Option<(&'static str, &'
         Collective::Allreduce => ("allreduce", &["doubling", "rabenseifner", "ring", "segmented-ring-8192"]),
         Collective::Gather | Collective::Gatherv => ("gather", &["binomial", "linear"]),
         Collective::Scatter | Collective::Scatterv => ("scatter", &["binomial", "linear"]),
-        Collective::Allgather | Collective::Allgatherv => ("allgather", &["bruck", "ring", "doubling", "bagds", "linear"]),
+        Collective::Allgather | Collective::Allgatherv => {
+            ("allgather", &["bruck", "ring", "doubling", "bagds", "linear"])
+        }
         Collective::Alltoall | Collective::Alltoallv | Collective::Alltoallw => {
             ("alltoall", &["pairwise", "linear", "bruck"])
         }
