@@ -261,7 +261,7 @@ fn sim_knows_every_collective_and_algorithm() {
         ("allreduce", 4),
         ("gather", 2),
         ("scatter", 2),
-        ("allgather", 3),
+        ("allgather", 4),
         ("alltoall", 3),
         ("reduce_scatter", 2),
         ("scan", 2),
