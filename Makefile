@@ -52,8 +52,8 @@ soak: setup ## the long checks: explorer to length four, all loom models, 100,00
 	@bash .ci/setup g++ python3
 	@.ci/soak
 
-numa: setup ## placement and kills on an emulated machine with two NUMA nodes
-	@bash .ci/setup qemu-system-x86 busybox-static cpio binutils
+numa: setup ## placement and kills on emulated machines with two and four NUMA nodes
+	@bash .ci/setup qemu-system-x86 busybox-static cpio binutils openmpi-bin libopenmpi-dev mpich libmpich-dev
 	@.ci/numa
 
 simgrid: setup ## collectives over levels under SimGrid's SMPI, beside what four MPIs choose; to 1024 ranks

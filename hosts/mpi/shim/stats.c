@@ -139,8 +139,9 @@ static void print(const struct sums *s, int ranks) {
             (number)l->released);
     if (l->lent || l->refused)
         fprintf(stderr, "unisono:   messages lent %llu, refused %llu\n", (number)l->lent, (number)l->refused);
-    fprintf(stderr, "unisono:   pages %llu, on another NUMA node than their rank %llu\n", (number)l->pages,
-            (number)l->elsewhere);
+    if (l->pages)
+        fprintf(stderr, "unisono:   pages %llu, on another NUMA node than their rank %llu\n", (number)l->pages,
+                (number)l->elsewhere);
 }
 
 void shim_print_stats(void) {

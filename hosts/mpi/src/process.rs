@@ -65,8 +65,8 @@ pub struct Sums {
     pub lent: u64,
     /// Number of messages that were lent, and went through the segment because a rank could not read them.
     pub refused: u64,
-    /// Number of pages of this process's parts of communicators that were looked up: those that it has mapped, of
-    /// communicators in use, and of released ones where the environment asks for statistics.
+    /// Number of pages of this process's parts of communicators that were looked up, if the environment asks for
+    /// statistics: those that it has mapped.
     pub pages: u64,
     /// Number of them on another NUMA node than this process, or on one that is not known.
     pub elsewhere: u64,
@@ -148,7 +148,7 @@ pub struct Process {
     bound: Option<Duration>,
     /// How parts of communicators are placed on NUMA nodes.
     policy: Policy,
-    /// Are pages of released communicators looked up?
+    /// Are pages looked up, for statistics?
     looks: bool,
     attached: Word,
     released: Word,
@@ -163,7 +163,7 @@ pub struct Process {
 struct State {
     /// `None`: not tried yet.
     own: Option<Result<Own, PosixError>>,
-    /// The slices in use, with this process's rank in each.
+    /// The slices in use whose pages are looked up, with this process's rank in each.
     used: Vec<(Slice, Rank)>,
     /// Pages that were looked up when they were released, and how many of them lay elsewhere.
     pages: (u64, u64),
@@ -218,8 +218,8 @@ impl Process {
             LendFrom::OFF
         });
         let policy = Policy::default().decide().unwrap_or_else(|error| {
-            once(Cause::Setting, format_args!("{error}: it is preferred now"));
-            Policy::Preferred
+            once(Cause::Setting, format_args!("{error}: it is none now"));
+            Policy::FirstTouch
         });
         let looks =
             std::env::var_os(STATS).is_some_and(|value| !["", "0", "off"].iter().any(|off| value == OsStr::new(off)));
@@ -450,7 +450,9 @@ impl Process {
             if *own && let Some(Own { arena, .. }) = self.state().made() {
                 arena.lease(slice.offset(), Arc::default(), 0);
             }
-            self.state().used.push((slice.clone(), *rank));
+            if self.looks {
+                self.state().used.push((slice.clone(), *rank));
+            }
             if self.attached.fetch_add(1).is(0) {
                 // The world's: it is used most, and from the start on.
                 slice.populate(*rank);
@@ -475,15 +477,10 @@ impl Process {
             core::mem::forget((slice, lenders));
             return;
         }
-        {
-            let mut state = self.state();
-            let at = state.used.iter().position(|(used, _)| used.is(&slice));
-            if let Some((used, rank)) = at.map(|at| state.used.swap_remove(at))
-                && self.looks
-            {
-                let (pages, elsewhere) = look_up(&used, rank);
-                state.pages = (state.pages.0 + pages, state.pages.1 + elsewhere);
-            }
+        if self.looks {
+            let (mut state, (pages, elsewhere)) = (self.state(), look_up(&slice, rank));
+            state.used.retain(|(used, _)| !used.is(&slice));
+            state.pages = (state.pages.0 + pages, state.pages.1 + elsewhere);
         }
         // Slices are zeroed for their next communicator, so its term is always the first.
         slice.leave(rank, Term::FIRST.epoch, None);
