@@ -85,19 +85,28 @@ impl Ring {
     }
 }
 
+/// The first announcement, by its number, of those that `look` finds in the lines.
+///
+/// The lines are looked at twice: one may be written when it was its turn already, and a later one before it is its. The writer
+/// writes in order, so whoever has seen an announcement sees all before it.
+fn first<A>(mut look: impl FnMut(u64) -> Option<(u64, A)>) -> Option<(u64, A)> {
+    let mut all = || (0..NOTICES).filter_map(&mut look).min_by_key(|(sequence, _)| *sequence);
+    all()?;
+    all()
+}
+
 /// Takes the first announcement of `writer` with this key that `me` has not taken, if there is one by now.
 pub(super) fn take(maps: &[Arc<Map>], writer: WorldRank, me: WorldRank, key: u64) -> Option<Words> {
     let (theirs, mine) = (maps.get(writer as usize)?, maps.get(me as usize)?);
-    let first = (0..NOTICES).filter_map(|index| {
+    let (sequence, (taken, words)) = first(|index| {
         let at = line(theirs, index);
         let (sequence, taken) = (announcement::number(at)?, taken(mine, writer, index)?);
         if Counter::load_acquire(taken).at_least(sequence) {
             return None;
         }
         let [found, words @ ..]: [u64; 9] = announcement::values(at, sequence)?;
-        (found == key).then_some((sequence, taken, words))
-    });
-    let (sequence, taken, words) = first.min_by_key(|(sequence, ..)| *sequence)?;
+        (found == key).then_some((sequence, (taken, words)))
+    })?;
     // publishes: the reads of the announcement, to the writer that reuses it
     Counter::store_release(taken, sequence);
     Some(words)
@@ -131,6 +140,22 @@ mod tests {
             assert_eq!(take(&maps, 1, me, 77), None);
             assert_eq!(take(&maps, 0, me, 77), None);
         }
+    }
+
+    /// A member has looked at line 3 when announcements 3 and 4 are written, with the same key: it takes 3.
+    #[test]
+    fn the_first_one_is_found_while_more_come() {
+        for already in [2, 3] {
+            let (mut posted, mut passed) = (already, false);
+            let found = first(|index| {
+                let seen = (3..=posted).contains(&index).then_some((index, index));
+                passed |= index == 3;
+                posted = if passed { 4 } else { posted };
+                seen
+            });
+            assert_eq!(found, Some((3, 3)), "{already} were written before");
+        }
+        assert_eq!(first(|_| None::<(u64, ())>), None);
     }
 
     #[test]
