@@ -152,7 +152,7 @@ pub fn digest(nodes: impl Iterator<Item = u32>) -> u32 {
 
 /// Sets the policy of all members' parts of a slice, so that each comes to lie on its member's node, whoever touches it
 /// first. `nodes` are the members' nodes by rank, or `me` alone knows its own: those of other ranks are `None`. On a machine
-/// with one node, and without a policy, nothing is done. To be called before this process, which is rank `me`, accesses the slice.
+/// with one node nothing is done. To be called before this process, which is rank `me`, accesses the slice.
 ///
 /// # Errors
 /// The system refuses the policy. Then this process's own part exists now: it was touched here.
@@ -162,8 +162,10 @@ pub fn of_slice(
     nodes: impl Iterator<Item = Option<u32>>,
     policy: Policy,
 ) -> Result<(), PosixError> {
-    let Some(mode) = policy.mode().filter(|_| several_nodes()) else { return Ok(()) };
-    bind_parts(slice, nodes, mode).map_err(|error| {
+    if !several_nodes() {
+        return Ok(());
+    }
+    bind_parts(slice, nodes, policy.mode().unwrap_or(sys::MPOL_PREFERRED)).map_err(|error| {
         slice.populate(me);
         PosixError::io("mbind", &error, "place a communicator's memory")
     })

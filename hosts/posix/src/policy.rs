@@ -8,8 +8,8 @@ use crate::error::PosixError;
 use crate::sys;
 use core::fmt;
 
-/// Environment variable: `none`, `preferred` or `bind`, which overrides the option. It is also for the memory of later communicators, which
-/// nobody touches in advance ([`crate::placement`]).
+/// Environment variable: `none`, `preferred` or `bind`, which overrides the option. Later communicators' memory, which
+/// nobody touches in advance, always has a policy: `preferred`, or `bind` ([`crate::placement`]).
 pub const MBIND: &str = "UNISONO_MBIND";
 
 /// A policy for each rank's own range.

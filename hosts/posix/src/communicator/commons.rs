@@ -76,9 +76,7 @@ impl Commons {
 
     /// The [digest](placement::digest) of these processes' nodes.
     pub(super) fn digest(&self, members: &[WorldRank]) -> u32 {
-        // Without a policy slices lie anywhere, and any will do.
-        let placed = self.nodes.1 != Policy::FirstTouch;
-        if placed { placement::digest(members.iter().map(|&member| self.node(member))) } else { 0 }
+        placement::digest(members.iter().map(|&member| self.node(member)))
     }
 
     /// Places a new communicator's memory on its members' nodes, before this process, its rank `me`, accesses it. If the

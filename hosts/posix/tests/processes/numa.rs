@@ -70,7 +70,7 @@ fn a_part_that_another_process_touches_first_lies_elsewhere_without_a_policy() {
         let slices = maps.map(|map| Slice::new(map, 0, plan).unwrap());
         for (nodes, slice) in of.iter().zip(slices.iter().cycle()) {
             let nodes = nodes.iter().copied().map(Some);
-            placement::of_slice(slice, 0, nodes, Policy::Preferred).unwrap();
+            placement::of_slice(slice, 0, nodes, Policy::default()).unwrap();
         }
         for rank in [0, 1] {
             slices[0].populate(rank);
