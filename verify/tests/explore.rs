@@ -523,6 +523,32 @@ fn what_is_lent_is_read_before_its_owner_writes_it_again() {
     pass(explore, models.into_iter(), count);
 }
 
+/// Writers that use one slot of their queues and two in turn, each as it likes: what a slot holds is taken before it is
+/// written again, also where the last lap was another one.
+#[test]
+fn a_writer_may_change_its_lap_with_each_operation() {
+    // Three ranks with two fragments have too many states: their models are decided by the order that waits force.
+    let families: [(u32, usize, u32, Check); 4] =
+        [(2, 1, 2, explore), (2, 3, 2, explore), (3, 1, 1, explore), (3, 2, 1, order)];
+    for (ranks, fragments, length, check) in families {
+        let all: Vec<_> = exchanges(ranks, fragments).into_iter().chain([Operation::queue(1, fragments)]).collect();
+        let family = Family { ranks, sets: 2, alphabet: all, length };
+        let models: Vec<_> = family.spread().map(Program::with_laps).collect();
+        let count = models.len() as u64;
+        pass(check, models.into_iter(), count);
+    }
+}
+
+/// A lender may post a fragment after it has acknowledged all of its operation, since a rank that has read its loan asks for
+/// fragments when it can't read another one. The root of the next operation writes to that lender's queue.
+#[test]
+fn a_root_writes_to_a_queue_when_its_owner_has_finished() {
+    let next = Exchange { collective: Collective::Scatter, root: 2, fragments: 2 };
+    let operations = vec![exchange(Collective::Allgather, 1), Operation::Exchange(next)];
+    let model = Program::new(3, 2, operations).with_laps().lent(Lending::TwoUnreadable);
+    pass(explore, [model].into_iter(), 1);
+}
+
 /// Each of the two words alone keeps most readers: a reader answers when it has read, and acknowledges later.
 #[test]
 fn a_lender_that_does_not_wait_for_its_readers_is_found() {

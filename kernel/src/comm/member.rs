@@ -38,6 +38,10 @@ pub struct Member {
     /// For each slot of this process's queue, the clock after its last fragment. Slots may share an entry, which then
     /// has the latest.
     written: [u64; TRACKED],
+    /// How many slots this process's fragments pass through in turn.
+    lap: u64,
+    /// The fragment clock since which that is so.
+    lap_since: u64,
     /// The fragment clock of the slot that was claimed last.
     claimed: u64,
     /// Operations that end before something is claimed again.
@@ -80,6 +84,8 @@ impl Member {
             clock,
             drained: clock,
             written: [0; TRACKED],
+            lap: layout.lap(u64::MAX),
+            lap_since: clock,
             claimed: u64::MAX,
             unclaimed: 0,
             received: 0,
@@ -235,7 +241,7 @@ impl Member {
     #[cold]
     fn claim_slot<R: Region>(&mut self, region: &R) {
         self.claimed = self.clock;
-        region.claim(self.layout.slot(self.rank, self.clock).part(0, CLAIMED));
+        region.claim(self.layout.slot(self.rank, self.clock & (self.lap - 1)).part(0, CLAIMED));
     }
 
     /// Every rank has been seen inside `operation`: all operations before it are finished on all ranks.
@@ -256,6 +262,12 @@ impl Member {
         }
     }
 
+    /// Have all ranks finished the operations before this one? Then no rank reads or writes a slot for them.
+    #[inline]
+    pub(crate) fn all_finished<R: Region>(&mut self, region: &R, operation: u64) -> Result<(), WaitSet> {
+        if self.acknowledged + 1 >= operation { Ok(()) } else { self.ask_done(region, operation, operation - 1) }
+    }
+
     /// Loads `done` of all ranks: rarely, since the cached minimum then serves for up to a ring of operations.
     #[cold]
     fn ask_done<R: Region>(&mut self, region: &R, operation: u64, needed: u64) -> Result<(), WaitSet> {
@@ -272,14 +284,28 @@ impl Member {
         Ok(())
     }
 
+    /// How many slots this process's fragments pass through in turn, in the operation that it is in.
+    #[inline]
+    pub(crate) const fn lap(&self) -> u64 {
+        self.lap
+    }
+
+    /// Chooses the lap of this process's queue for `operation`, which starts at `base` on the fragment clock.
+    #[inline]
+    pub(crate) fn choose_lap<R: Region>(&mut self, region: &R, operation: u64, base: u64) {
+        let lap = self.layout.lap(region.lap(operation));
+        if lap != self.lap {
+            (self.lap, self.lap_since) = (lap, base);
+        }
+    }
+
     /// Takes the slot of fragment `clock` in this process's queue, to write it now: all ranks must be done with what
     /// it last held. If the queue was little used, that is known without a load.
     #[inline]
     pub(crate) fn take_slot<R: Region>(&mut self, region: &R, operation: u64, clock: u64) -> Result<(), WaitSet> {
-        let slots = u64::from(self.layout.params().queue_slots);
-        let entry = (clock & (slots - 1)) as usize % TRACKED;
-        // The slot's last fragment is at least one queue of fragments ago, whatever other slots of the entry held.
-        let needed = self.written[entry].min((clock + 1).saturating_sub(slots));
+        let entry = (clock & (self.lap - 1)) as usize % TRACKED;
+        // The slot's last fragment is at least one lap ago, or from before this lap, whatever other slots of the entry held.
+        let needed = self.written[entry].min((clock + 1).saturating_sub(self.lap).max(self.lap_since));
         self.all_acked(region, operation, clock, needed)?;
         self.written[entry] = clock + 1;
         Ok(())

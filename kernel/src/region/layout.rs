@@ -24,7 +24,7 @@ pub const LINE_PAYLOAD: u64 = LINE - 16;
 /// Most processes of one segment.
 pub const MAX_RANKS: u32 = 1 << 20;
 /// Version of this layout, in the header.
-pub const VERSION: u64 = 7;
+pub const VERSION: u64 = 8;
 
 /// Largest alignment of the parts of an area: the page of most machines.
 const PART: u64 = 4096;
@@ -452,19 +452,28 @@ impl Layout {
         Extent::new(self.own(rank) + self.queue + index * fragment, fragment)
     }
 
-    /// Where fragment `clock` lies in `rank`'s queue, if no fragment of its operation has more than `bytes` bytes: from some
-    /// byte of its slot to the slot's end. That is the slot's start for fragments of up to 2 KiB, which do best in few
+    /// The lap of about `slots` slots, the row of slots that a writer passes through before it comes back to the first one: a
+    /// power of two, from 1 to the number of slots.
+    #[inline]
+    #[must_use]
+    pub const fn lap(&self, slots: u64) -> u64 {
+        let all = self.params.queue_slots as u64;
+        if slots >= all { all } else { 1 << (slots | 1).ilog2() }
+    }
+
+    /// Where fragment `clock` lies in `rank`'s queue, in which it passes through [laps](Self::lap) of `lap` slots, if no
+    /// fragment of its operation has more than `bytes` bytes: from some byte of its slot to the slot's end. That is the slot's start for fragments of up to 2 KiB, which do best in few
     /// lines; for longer ones another byte each time round the queue, so that they pass over all of the queue
     /// (docs/explanation/parameters.md).
     #[inline]
-    pub const fn in_slot(&self, rank: Rank, clock: u64, bytes: u64) -> Extent {
+    pub const fn in_slot(&self, rank: Rank, clock: u64, bytes: u64, lap: u64) -> Extent {
         const SHORT: u64 = 2048;
-        let slot = self.slot(rank, clock);
+        let slot = self.slot(rank, clock & (lap - 1));
         if bytes <= SHORT || bytes >= slot.len() {
             return slot;
         }
         let room: u64 = 1 << slot.len().ilog2();
-        let round = clock >> self.params.queue_slots.trailing_zeros();
+        let round = clock >> lap.trailing_zeros();
         slot.part(round.wrapping_mul(bytes.next_power_of_two()) & (room - 1), slot.len())
     }
 

@@ -146,6 +146,14 @@ pub unsafe trait Region {
         let _ = at;
     }
 
+    /// How many slots of its queue this process had best pass through before it comes back to the first one, if a
+    /// queue has so many. Asked once in an operation whose number is `operation`. A hint: any number is right.
+    #[inline]
+    fn lap(&self, operation: u64) -> u64 {
+        let _ = operation;
+        u64::MAX
+    }
+
     /// Copies `src` into the segment.
     ///
     /// # Safety
@@ -243,21 +251,24 @@ pub unsafe trait Region {
 #[macro_export]
 macro_rules! forward_region {
     ($to:ty, |$this:ident| $region:expr) => {
+        $crate::forward_region!(@lap $to, |$this| $region);
         $crate::forward_region!(@base $to, |$this| $region);
         $crate::forward_region!(@publish $to, |$this| $region);
         $crate::forward_region!(@claim $to, |$this| $region);
         $crate::forward_region!(@loans $to, |$this| $region);
     };
     ($to:ty, |$this:ident| $region:expr; own loans) => {
+        $crate::forward_region!(@lap $to, |$this| $region);
         $crate::forward_region!(@base $to, |$this| $region);
         $crate::forward_region!(@publish $to, |$this| $region);
         $crate::forward_region!(@claim $to, |$this| $region);
     };
-    ($to:ty, |$this:ident| $region:expr; own loans and publish) => {
+    ($to:ty, |$this:ident| $region:expr; own loans, laps and publish) => {
         $crate::forward_region!(@base $to, |$this| $region);
         $crate::forward_region!(@claim $to, |$this| $region);
     };
     ($to:ty, |$this:ident| $region:expr; own claims) => {
+        $crate::forward_region!(@lap $to, |$this| $region);
         $crate::forward_region!(@base $to, |$this| $region);
         $crate::forward_region!(@publish $to, |$this| $region);
         $crate::forward_region!(@loans $to, |$this| $region);
@@ -311,6 +322,14 @@ macro_rules! forward_region {
         fn publish(&self, id: $crate::region::FlagId, value: u64) {
             let $this = self;
             $crate::region::Region::publish($region, id, value);
+        }
+    };
+    (@lap $to:ty, |$this:ident| $region:expr) => {
+        #[inline]
+        fn lap(&self, operation: u64) -> u64 {
+            let $this = self;
+            let region: &$to = $region;
+            $crate::region::Region::lap(region, operation)
         }
     };
     (@claim $to:ty, |$this:ident| $region:expr) => {

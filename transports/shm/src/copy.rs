@@ -141,6 +141,21 @@ unsafe fn stream(to: *mut u8, from: *const u8, len: usize) {
     unsafe { opaque(to, from, len) }
 }
 
+/// Has the processor a clock that counts cycles?
+pub(crate) const CYCLES: bool = BYPASS;
+
+/// The processor's time-stamp counter; 0 where there is none.
+#[inline]
+pub(crate) fn cycles() -> u64 {
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
+    // SAFETY: part of x86-64.
+    unsafe {
+        core::arch::x86_64::_rdtsc()
+    }
+    #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(miri))))]
+    0
+}
+
 /// The processor's time-stamp counter once all stores before are done; 0 where no copy bypasses the caches.
 pub(crate) fn settled_cycles() -> u64 {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]

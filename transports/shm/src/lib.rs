@@ -8,6 +8,7 @@
 
 mod copy;
 mod fold;
+mod laps;
 pub mod mailbox;
 mod stores;
 
@@ -170,6 +171,11 @@ unsafe impl Region for Mapped {
         if let Some(from) = self.inside(at) {
             copy::claim(from, at.len() as usize);
         }
+    }
+
+    #[inline]
+    fn lap(&self, _: u64) -> u64 {
+        self.stores.lap()
     }
 
     #[inline]

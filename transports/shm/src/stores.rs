@@ -11,6 +11,7 @@
 //! the segment, the *probes*, are always written through the caches, whichever way the others go, and timed.
 
 use crate::copy;
+use crate::laps::Laps;
 use unisono_kernel::region::Word;
 
 /// Bytes of a probe, and from one to the next. Shorter copies go through the caches.
@@ -44,6 +45,7 @@ pub(crate) struct Stores {
     slow: Word,
     /// What a probe past the caches takes, in cycles of the processor's clock; 0: not known.
     past: Word,
+    laps: Laps,
 }
 
 /// After so many probes the evidence is forgotten, so that a choice that confirms itself does not last: near readers may look
@@ -59,7 +61,7 @@ enum Way {
 
 impl Stores {
     pub(crate) const fn new() -> Self {
-        Self { probes: Word::zero(), slow: Word::zero(), past: Word::zero() }
+        Self { probes: Word::zero(), slow: Word::zero(), past: Word::zero(), laps: Laps::new() }
     }
 
     /// Copies `len` private bytes to `to`, which lies at `offset` in the segment.
@@ -72,6 +74,7 @@ impl Stores {
             // SAFETY: the caller's promise.
             return unsafe { copy::into_segment(to, from, len) };
         }
+        let begin = self.laps.begin(len);
         let probe = offset.wrapping_neg() % SPACING;
         if probe > (len - PROBE) as u64 {
             // SAFETY: the caller's promise.
@@ -80,6 +83,13 @@ impl Stores {
             // SAFETY: the caller's promise; the probe ends inside.
             unsafe { self.with_probe(probe as usize, to, from, len) }
         }
+        self.laps.end(begin, len);
+    }
+
+    /// The slots that copies had best pass through in turn.
+    #[inline]
+    pub(crate) fn lap(&self) -> u64 {
+        self.laps.slots()
     }
 
     /// The same, with a probe at byte `at`.

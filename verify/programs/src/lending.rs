@@ -1,5 +1,5 @@
-//! Ranks that lend their memory, or not, and can read what others lend, or not: a seed says so for each loan, and for each
-//! rank and way.
+//! Ranks that lend their memory, or not, and can read what others lend, or not, and whose queues have laps of this or that
+//! length: a seed says so for each loan, for each rank and way, and for each operation.
 //!
 //! A loan ends when its lender publishes `done`. Whoever reads it later fails, and so the run; where a hostile peer may have
 //! written the loan, it is unreadable instead.
@@ -87,7 +87,11 @@ impl<R: Region> Lending<R> {
 // SAFETY: forwards to an implementation that keeps the contract. Memory that is lent is this process's; its lender's operation
 // has not ended (`source`), so it is readable, and the lender does not write it.
 unsafe impl<R: Region> Region for Lending<R> {
-    unisono_kernel::forward_region!(R, |this| &this.region; own loans and publish);
+    unisono_kernel::forward_region!(R, |this| &this.region; own loans, laps and publish);
+
+    fn lap(&self, operation: u64) -> u64 {
+        if self.seed.is_some() { 1 << self.draw(!operation, 6) } else { u64::MAX }
+    }
 
     fn publish(&self, id: FlagId, value: u64) {
         if id == self.done {

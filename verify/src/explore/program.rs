@@ -221,6 +221,8 @@ pub struct Program {
     pub operations: Vec<Operation>,
     /// Which ranks lend their messages, and can read what others lend.
     pub lending: Lending,
+    /// Do processes use one slot of their queues in one operation, and two in the next, each in its turn?
+    pub laps: bool,
 }
 
 /// Which ranks lend each other memory.
@@ -235,18 +237,24 @@ pub enum Lending {
     OneReadsNot,
     /// All can read, and rank 1 does not lend.
     OneLendsNot,
+    /// All lend in every second operation, from the first one on, and no rank can read what rank 2 lends: a rank that has
+    /// read other loans asks for fragments.
+    TwoUnreadable,
 }
 
 impl Lending {
-    const fn seat(self, rank: Rank) -> Seat {
+    /// `done`: the operations that the rank has ended.
+    const fn seat(self, rank: Rank, laps: bool, done: usize) -> Seat {
         let one = rank == 1;
         let (lends, reads) = match self {
             Self::None => (false, false),
             Self::All => (true, true),
             Self::OneReadsNot => (true, !one),
             Self::OneLendsNot => (!one, true),
+            Self::TwoUnreadable => (done.is_multiple_of(2), true),
         };
-        Seat { rank, lends, reads }
+        let reads_not = if matches!(self, Self::TwoUnreadable) { Some(2) } else { None };
+        Seat { rank, lends, reads, reads_not, laps }
     }
 
     const fn name(self) -> &'static str {
@@ -255,6 +263,7 @@ impl Lending {
             Self::All => " lent",
             Self::OneReadsNot => " lent-unreadable-by-1",
             Self::OneLendsNot => " lent-but-by-1",
+            Self::TwoUnreadable => " lent-at-times-unreadable-of-2",
         }
     }
 }
@@ -277,6 +286,7 @@ impl Program {
             base: Base { operation: 0, clock: 0, sets: 0, centrals: 0 },
             operations,
             lending: Lending::None,
+            laps: false,
         }
     }
 
@@ -291,6 +301,13 @@ impl Program {
     #[must_use]
     pub const fn lent(mut self, lending: Lending) -> Self {
         self.lending = lending;
+        self
+    }
+
+    /// The same where each process changes the lap of its queue with each operation.
+    #[must_use]
+    pub const fn with_laps(mut self) -> Self {
+        self.laps = true;
         self
     }
 
@@ -318,7 +335,8 @@ impl Program {
         let Base { operation, clock, sets, centrals } = self.base;
         let begins = [operation, clock, sets, centrals].into_iter().max().filter(|most| *most > 0);
         let begins = begins.map_or(String::new(), |most| format!(" from={most:#x}"));
-        format!("p={ranks}{cico}{slots}{begins}{} {}", self.lending.name(), names.join(" "))
+        let laps = if self.laps { " laps" } else { "" };
+        format!("p={ranks}{cico}{slots}{begins}{}{laps} {}", self.lending.name(), names.join(" "))
     }
 
     /// The segment's layout.
@@ -467,7 +485,7 @@ impl Model for Series<'_> {
 
     fn poll(&self, body: &mut Body, probes: &[Probes]) -> Result<Turn, String> {
         let (Some(machine), [probes]) = (&mut body.machine, probes) else { return Ok(Turn::Goes) };
-        probes.sit(self.program.lending.seat(body.member.rank()));
+        probes.sit(self.program.lending.seat(body.member.rank(), self.program.laps, body.done));
         for (cell, &byte) in self.memory.iter().zip(&body.memory) {
             cell.set(byte);
         }

@@ -112,12 +112,14 @@ impl Counter for Probe {
     }
 }
 
-/// Does a rank lend its messages, and can it read what others lend?
+/// Does a rank lend its messages, can it read what others lend, but for one of them, and do laps of its queue have one slot and two in turn?
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seat {
     pub(crate) rank: Rank,
     pub(crate) lends: bool,
     pub(crate) reads: bool,
+    pub(crate) reads_not: Option<Rank>,
+    pub(crate) laps: bool,
 }
 
 /// A segment of probes, and what its members lend each other: bytes behind the segment, which a member writes when it
@@ -166,6 +168,11 @@ impl Probes {
         let from = from.min(self.lent);
         let offset = self.begin + self.bytes + u64::from(rank) * self.lent + from;
         Span { offset, len: len.min(self.lent - from) }
+    }
+
+    fn reads(&self, lender: Rank) -> bool {
+        let (seat, _) = self.seat.get();
+        seat.reads && seat.reads_not != Some(lender)
     }
 
     /// Copies `src`, which is as long as `at` at least.
@@ -262,6 +269,11 @@ unsafe impl Region for Probes {
         unsafe { self.fold_from(Span::of(self.begin, at.part(0, acc.len() as u64)), acc, op) }
     }
 
+    fn lap(&self, operation: u64) -> u64 {
+        let seat = self.seat.get().0;
+        if seat.laps { 1 << ((operation + u64::from(seat.rank)) % 2) } else { u64::MAX }
+    }
+
     /// One loan in a poll: results, which are asked for after the message, change while they are lent, and are not.
     fn lend(&self, memory: Buf) -> Option<Loan> {
         let (seat, lent) = self.seat.get();
@@ -279,7 +291,7 @@ unsafe impl Region for Probes {
     }
 
     unsafe fn fetch(&self, lender: Rank, _: Loan, from: u64, dst: Buf) -> Result<(), Unreadable> {
-        if !self.borrows() {
+        if !self.reads(lender) {
             return Err(Unreadable { changed: false });
         }
         // SAFETY: the caller's promise.
@@ -288,7 +300,7 @@ unsafe impl Region for Probes {
     }
 
     unsafe fn fold_loan(&self, lender: Rank, _: Loan, from: u64, acc: Buf, op: &Op) -> Result<(), Unreadable> {
-        if !self.borrows() {
+        if !self.reads(lender) {
             return Err(Unreadable { changed: false });
         }
         // SAFETY: the caller's promise.

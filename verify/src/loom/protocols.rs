@@ -216,6 +216,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     model("exchange-slices-2-one", Params { queue_slots: 1, ..tiny(2) }, |s| exchanges(s, Slices, &[0], 1), QUEUE),
     model("exchange-slices-2-pairs", tiny(2), |s| exchanges(s, Slices, &[0], 2), READY).long(),
     model("exchange-mix-2", tiny(2), exchange_mix, QUEUE),
+    model("queue-2-laps", tiny(2), |s| laps(s, |s| queue(s, &[0, 0, 1], 100)), QUEUE),
+    model("exchange-mix-2-laps", tiny(2), |s| laps(s, exchange_mix), QUEUE),
     // Two ticks are posted before the first one is taken.
     model("exchange-gatherv-2-ahead", ahead(), |s| exchanges(s, Gatherv, &[0], 5), QUEUE),
     model("exchange-allgather-2-ahead", ahead(), |s| exchanges(s, Allgather, &[0], 2), READY),
@@ -362,6 +364,12 @@ fn lent(
     body(seat)?;
     seat.take_back();
     Ok(())
+}
+
+/// The body on queues whose laps have one slot and two in turn.
+fn laps(seat: &mut Seat, body: fn(&mut Seat) -> Result<(), Abandoned>) -> Result<(), Abandoned> {
+    seat.change_laps();
+    body(seat)
 }
 
 /// Different operations on the same queues: several writers at once, then one, then the broadcast's.

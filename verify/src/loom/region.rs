@@ -30,6 +30,7 @@ pub struct Segment {
     shared: Arc<Shared>,
     rank: Rank,
     lending: Cell<Lending>,
+    laps: Cell<bool>,
 }
 
 /// Does a rank lend its messages, and can it read what others lend? What is lent is a cell, which is written when the
@@ -132,13 +133,24 @@ impl Segment {
             }
         }
         let shared = Arc::new(shared);
-        let seat = |(rank, words)| Self { words, shared: Arc::clone(&shared), rank, lending: Cell::default() };
+        let seat = |(rank, words)| Self {
+            words,
+            shared: Arc::clone(&shared),
+            rank,
+            lending: Cell::default(),
+            laps: Cell::default(),
+        };
         (0..).zip(words).map(seat).collect()
     }
 
     /// Sets whether this rank lends, and whether it can read.
     pub fn set_lending(&self, lending: Lending) {
         self.lending.set(lending);
+    }
+
+    /// From now on the lap of this rank's queue has one slot in every second operation.
+    pub fn change_laps(&self) {
+        self.laps.set(true);
     }
 
     fn word(&self, offset: u64) -> &Word {
@@ -219,6 +231,10 @@ unsafe impl Region for Segment {
             // SAFETY: `len` bytes of the cell; `acc` by the caller's promise.
             unsafe { op.fold_raw(left, acc.ptr(), op.whole(len as u64)) };
         });
+    }
+
+    fn lap(&self, operation: u64) -> u64 {
+        if self.laps.get() { 1 << (operation % 2) } else { u64::MAX }
     }
 
     fn lend(&self, memory: Buf) -> Option<Loan> {

@@ -48,6 +48,11 @@ impl Seat {
         self.comm.region().set_lending(lending);
     }
 
+    /// From now on the lap of this rank's queue has one slot in every second operation.
+    pub fn change_laps(&self) {
+        self.comm.region().change_laps();
+    }
+
     /// Writes the memory that this rank has lent.
     pub fn take_back(&self) {
         self.comm.region().take_back();

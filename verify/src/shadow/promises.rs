@@ -3,8 +3,8 @@
 //! The contents of a line or slot have a number, by which readers release them: a line's number is its operation
 //! (`done`), a slot's the clock of its fragment (`acked`), a mailbox slot's the number of message and fragment, plus
 //! one (the receiver's `acked`). The writer's next publication tells the number: `ready` is the clock after the
-//! fragment, `sequence` the number itself, a line has its operation, and the slots written before it hold first
-//! fragments.
+//! fragment, `sequence` the number itself, a line has its operation, and the slot written before it holds the first
+//! fragment. Each fragment is published before the next one is written, whichever lap its writer takes.
 //!
 //! The contents of a set of the [papers'](super::papers) queues are released with the set: their number is how often
 //! the set was opened, by a store to `set_readers`; a process that subtracts there releases all of them. Each reader is
@@ -235,7 +235,7 @@ impl Promises {
             // At its end an operation has taken all of its steps.
             cells.set(own + BEGAN, cells.get(own + TAKEN));
         } else if offset == self.layout.ready(rank).offset() {
-            self.publish(cells, rank, value.saturating_sub(self.slots()));
+            self.publish(cells, rank, value.saturating_sub(1));
         } else if offset == self.layout.line(rank, value).offset() {
             let line = Unit::Line(rank, value & (self.lines() - 1));
             if self.holds(cells, line) == (Holds::Unpublished { writer: rank }) {
@@ -330,12 +330,11 @@ impl Promises {
         }
     }
 
-    /// Publishes the slots that `rank` has written: fragments of the clocks from `from` on.
-    fn publish(&self, cells: &mut impl Cells, rank: Rank, from: u64) {
+    /// Publishes what `rank` has written to a slot: the fragment of clock `number`.
+    fn publish(&self, cells: &mut impl Cells, rank: Rank, number: u64) {
         for (owner, index) in (0..self.layout.ranks()).flat_map(|owner| (0..self.slots()).map(move |at| (owner, at))) {
             let slot = Unit::Slot(owner, index);
             if self.holds(cells, slot) == (Holds::Unpublished { writer: rank }) {
-                let number = from + (index.wrapping_sub(from) & (self.slots() - 1));
                 self.hold(cells, slot, Holds::Published { writer: rank, number });
             }
         }

@@ -180,7 +180,7 @@ fn fragments_that_are_not_short_pass_over_their_whole_slot() {
             (40_000, 1),
             (u64::MAX, 1),
         ] {
-            let at = |round| layout.in_slot(1, 4 * round + 3, bytes);
+            let at = |round| layout.in_slot(1, 4 * round + 3, bytes, 4);
             let places: std::collections::BTreeSet<_> = (0..1024).map(|round| at(round).offset()).collect();
             assert_eq!(places.len(), different, "{bytes} of {fragment}");
             assert_eq!(places.first(), Some(&slot.offset()), "{bytes} of {fragment}");
@@ -190,6 +190,17 @@ fn fragments_that_are_not_short_pass_over_their_whole_slot() {
             }
         }
     }
+}
+
+#[test]
+fn a_lap_is_a_power_of_two_and_all_slots_at_most() {
+    let layout = |queue_slots| Layout::new(Params { queue_slots, ..Params::new(2) }).unwrap();
+    let laps = |slots| [0, 1, 2, 3, 7, 8, 9, 1 << 40, u64::MAX].map(|wanted| layout(slots).lap(wanted));
+    assert_eq!(laps(8), [1, 1, 2, 2, 4, 8, 8, 8, 8]);
+    assert_eq!(laps(1), [1; 9]);
+    let (layout, bytes) = (layout(8), 32 << 10);
+    let at = |clock, lap| layout.in_slot(0, clock, bytes, lap).offset();
+    assert!((0..16).all(|clock| at(clock, 4) == at(clock % 4, 8)));
 }
 
 /// Start and length of everything in a segment, in order of offsets.
@@ -258,7 +269,7 @@ fn everything_lies_in_order_and_apart() {
 fn the_hash_is_part_of_the_format() {
     let plain = Params::new(2);
     let hashes = [plain, plain.with_cico(), plain.with_mailboxes()].map(|params| Layout::new(params).unwrap().hash());
-    assert_eq!(hashes, [3_975_221_779_915_473_488, 10_613_312_633_194_275_977, 4_864_119_864_393_646_311]);
+    assert_eq!(hashes, [17_106_561_131_728_924_767, 2_704_082_270_576_268_326, 6_870_730_791_821_590_460]);
     assert_eq!(plain.with_mailboxes().mailboxes, Some(Mailboxes::DEFAULT));
 }
 

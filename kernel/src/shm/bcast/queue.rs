@@ -9,7 +9,7 @@
 //!
 //! The *fragment clock* counts the queue fragments of all operations. Since all ranks know every
 //! length, all compute the same clock. Fragment c lies in slot c mod S of the root's queue, which is free
-//! once all ranks have taken fragment c − S. No word is ever reset.
+//! once all ranks have taken fragment c − S; S is the root's [lap](crate::shm::engine::laps). No word is ever reset.
 //!
 //! A root that [lends](crate::shm::engine::loans) its message posts its line alone, and others copy from where the message
 //! lies. Fragments follow only if a rank wants them. It does not lend what the operation before has received: writing
@@ -30,6 +30,7 @@ use crate::machine::{Operation, over};
 use crate::region::layout::Params;
 use crate::region::{Flag, Region};
 use crate::shm::engine::copy::{Part, copy_in, copy_out, copy_out_past_caches};
+use crate::shm::engine::laps;
 use crate::shm::engine::line::{self, Body, Heading};
 use crate::shm::engine::loans::{Borrowers, Lent, Loans, NO_LOAN, WORDS};
 use crate::shm::engine::pieces::fetch;
@@ -64,9 +65,10 @@ enum State {
     },
     /// Others: wait for the root's line.
     Receive,
-    /// Others: copy fragment `next` out.
+    /// Others: copy fragment `next` out of the queue, in which the root takes `lap` slots.
     Drain {
         next: u64,
+        lap: u64,
     },
     /// Root: others may still read what it has lent.
     Return,
@@ -133,7 +135,12 @@ impl<'a> Queue<'a> {
                 let Part { from, len } = self.cut(next);
                 // SAFETY: R10 (S2), all ranks have taken the slot's last fragment; the caller may read the data.
                 unsafe {
-                    copy_in(region, layout.in_slot(self.root, clock, self.fragment).part(0, len), &self.data, from)
+                    copy_in(
+                        region,
+                        layout.in_slot(self.root, clock, self.fragment, me.lap()).part(0, len),
+                        &self.data,
+                        from,
+                    )
                 };
             }
             if next > 0 || self.loans.lends() {
@@ -152,9 +159,8 @@ impl<'a> Queue<'a> {
 
     /// Root: posts its line, with the words of a loan.
     fn post<R: Region>(&self, region: &R, me: &Member, words: [u64; WORDS]) {
-        let (heading, mut body) = (Heading { kind: Kind::Bcast, bytes: self.data.len() }, Body::new());
-        body.assign(&words);
-        line::publish(region, me, self.operation, heading, &mut body, 8 * WORDS as u64);
+        let heading = Heading { kind: Kind::Bcast, bytes: self.data.len() };
+        laps::post(region, me, self.operation, heading, words);
     }
 
     /// Others: takes the message where the root has lent it. Returns false if it comes in fragments.
@@ -172,9 +178,15 @@ impl<'a> Queue<'a> {
         Ok(!self.loans.wants())
     }
 
-    /// Others: copies out all fragments that are published, from `next` on. Returns what to wait for, or `None` after
-    /// the last.
-    fn drain<R: Region>(&mut self, region: &R, me: &mut Member, mut next: u64) -> Result<Option<WaitSet>, PollError> {
+    /// Others: copies out all fragments that are published, from `next` on, of a root that takes `lap` slots. Returns what
+    /// to wait for, or `None` after the last.
+    fn drain<R: Region>(
+        &mut self,
+        region: &R,
+        me: &mut Member,
+        mut next: u64,
+        lap: u64,
+    ) -> Result<Option<WaitSet>, PollError> {
         let layout = *me.layout();
         while next < self.count {
             let clock = self.base + next;
@@ -185,7 +197,7 @@ impl<'a> Queue<'a> {
                 // pairs with: fill
                 let ready = region.flag(layout.ready(self.root)).load_acquire();
                 if !ready.at_least(clock + 1) {
-                    self.state = State::Drain { next };
+                    self.state = State::Drain { next, lap };
                     let until = Until::AtLeast(clock + 1);
                     return Ok(Some(WaitSet::flag(layout.ready(self.root), until, self.root, self.operation)));
                 }
@@ -194,7 +206,7 @@ impl<'a> Queue<'a> {
             };
             while self.base + next < published {
                 let Part { from, len } = self.cut(next);
-                let slot = layout.in_slot(self.root, self.base + next, self.fragment).part(0, len);
+                let slot = layout.in_slot(self.root, self.base + next, self.fragment, lap).part(0, len);
                 if self.past_caches {
                     // SAFETY: S3, published, and reused only after our `acked`; the caller may write the data.
                     unsafe { copy_out_past_caches(region, slot, &self.data, from) };
@@ -230,6 +242,7 @@ impl Operation for Queue<'_> {
                     Err(wait) => Some(wait),
                     Ok(()) => {
                         self.state = State::Fill { next: 0 };
+                        me.choose_lap(region, self.operation, self.base);
                         let lends = me.size() > 1 && !me.sends_on(self.data.start().addr());
                         let memory = if lends { self.data.as_contiguous() } else { None };
                         if let Some(words) = self.loans.offer(region, memory, None) {
@@ -263,11 +276,11 @@ impl Operation for Queue<'_> {
                     if self.fetch(region, me)? {
                         None
                     } else {
-                        self.state = State::Drain { next: 0 };
+                        self.state = State::Drain { next: 0, lap: laps::of(region, me, self.operation, self.root) };
                         continue;
                     }
                 }
-                State::Drain { next } => self.drain(region, me, next)?,
+                State::Drain { next, lap } => self.drain(region, me, next, lap)?,
                 State::Done => return over(self.operation),
             };
             if let Some(wait) = wait {

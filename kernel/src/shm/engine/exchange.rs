@@ -5,6 +5,7 @@
 //! others. Where not all ranks know all lengths, each writer chooses: a message that fits its line travels there, in
 //! step 0; a longer one travels through its queue, or is [lent](super::loans).
 
+use super::laps;
 use super::line::{self, Heading};
 use super::loans::{Borrowers, Lent, Loans, NO_LOAN, Origin};
 use super::pieces::{Medium, Span};
@@ -147,21 +148,29 @@ impl<P: Plan> Exchange<P> {
 }
 
 impl<P: Plan> ToAll<P> {
-    /// Does `writer`'s fragment of `step` lie in its line?
+    /// Does `writer`'s fragment of `step` lie in its line? Where writers choose, a line has all of a message, or the words of
+    /// loans and laps.
     #[inline]
     pub(super) fn in_line(&self, me: &Member, step: u64, writer: Rank) -> bool {
         let bytes = || if writer == me.rank() { self.plan.announced() } else { self.plan.expected(writer) };
         match self.medium {
             Medium::Lines => true,
             Medium::Queues => false,
-            Medium::Either => step == 0 && bytes() <= LINE_PAYLOAD,
+            Medium::Either => step == 0 && bytes() <= LINE_PAYLOAD.min(self.medium.room(me)),
         }
     }
 
-    /// The place of `writer`'s fragment of `step`: its line or a slot of its queue.
+    /// The place of `writer`'s fragment of `step`: its line or a slot of its queue, which has this `lap`.
     #[inline]
-    pub(super) fn place(&self, me: &Member, clock: &Clock, step: u64, writer: Rank) -> Extent {
-        if self.in_line(me, step, writer) { clock.line(me, writer) } else { clock.fragment(me, writer, step) }
+    pub(super) fn place(
+        &self,
+        me: &Member,
+        clock: &Clock,
+        step: u64,
+        writer: Rank,
+        lap: impl FnOnce() -> u64,
+    ) -> Extent {
+        if self.in_line(me, step, writer) { clock.line(me, writer) } else { clock.fragment(me, writer, step, lap()) }
     }
 
     /// Receives `peer`'s line and compares the length in it with the expected one. Returns what to wait for where the
@@ -275,9 +284,9 @@ impl<P: Plan> Engine for ToAll<P> {
             }
             me.take_slot(region, clock.operation(), clock.at(step))?;
         }
-        let place = self.place(me, clock, step, me.rank());
+        let place = self.place(me, clock, step, me.rank(), || me.lap());
         // SAFETY: R10 (checked as S2), the line is free, and all ranks have taken the slot's last fragment, this
-        // process too: it takes nothing, or posts less than a queue ahead of what it takes. The data is as the plan's
+        // process too: it takes nothing, or posts less than a lap ahead of what it takes. The data is as the plan's
         // constructor was promised.
         unsafe { self.plan.fill(region, place, step) };
         if first {
@@ -343,7 +352,7 @@ impl<P: Plan> Engine for ToAll<P> {
                 taken.map_err(|_| PollError::Unreadable { peer })?;
                 continue;
             }
-            let place = self.place(me, clock, step, peer);
+            let place = self.place(me, clock, step, peer, || laps::of(region, me, clock.operation(), peer));
             // SAFETY: S3, received, and reused only after our `acked` or `done`, which come later; the data is as the
             // plan's constructor was promised.
             let taken = unsafe { self.plan.take(region, Origin::Segment(place), step, peer) };

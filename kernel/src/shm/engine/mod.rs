@@ -7,12 +7,14 @@
 //! | `pairwise`, `pairs` | the engine for a block of each pair of ranks, and the places through which blocks travel |
 //! | `pieces` | how messages are cut into fragments |
 //! | `line` | posted lines: a head and up to 112 bytes |
+//! | `laps` | how many slots of its queue a writer uses in turn |
 //! | `loans` | memory that a process lends to others, who copy from where it lies |
 //! | `copy`, `fold` | copies and reductions between user memory and the segment |
 
 pub(crate) mod copy;
 pub mod exchange;
 pub(crate) mod fold;
+pub(crate) mod laps;
 pub(crate) mod line;
 pub mod loans;
 pub(crate) mod pairs;

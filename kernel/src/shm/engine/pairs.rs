@@ -278,6 +278,13 @@ impl Pairs {
         }
     }
 
+    /// Do blocks lie in `writer`'s line? Else the line has the words of loans and laps. `writer` is as for
+    /// [`Self::in_slot`].
+    #[inline(always)]
+    pub(crate) fn in_line(&self, writer: Rank) -> bool {
+        self.has_first() && !self.in_slot(0, writer)
+    }
+
     /// Are the words of a loan in `writer`'s line? `writer` is this process, or in step 0 the peer whose line was received
     /// last.
     #[inline(always)]

@@ -9,6 +9,7 @@
 
 use super::copy::{Part, copy_private};
 use super::exchange::Order;
+use super::laps;
 use super::line::{self, Heading};
 use super::loans::{Borrowers, Lent, Loans, NO_LOAN, WORDS};
 use super::pairs::Pairs;
@@ -160,23 +161,21 @@ impl<'a> Blockwise<'a> {
 
     /// The place of the fragment of `step` that `pair.writer` writes for `pair.reader`.
     #[inline]
-    pub(super) fn place(&self, me: &Member, clock: &Clock, step: u64, pair: Pair) -> Extent {
+    pub(super) fn place(&self, me: &Member, clock: &Clock, step: u64, pair: Pair, lap: impl FnOnce() -> u64) -> Extent {
         if !self.pairs.in_slot(step, pair.writer) {
-            clock.line(me, pair.writer)
-        } else if self.in_readers_queue(me, step).is_some() {
-            clock.fragment(me, pair.reader, step)
-        } else {
-            clock.fragment(me, pair.writer, step)
+            return clock.line(me, pair.writer);
         }
+        let lap = lap();
+        let queue = if self.in_readers_queue(step, lap).is_some() { pair.reader } else { pair.writer };
+        clock.fragment(me, queue, step, lap)
     }
 
     /// Does the fragment of `step` lie in its reader's queue, since only the root posts and its own queue is full? If
     /// so: the number of steps after which the root comes to the same slot of the same queue again. The number of
-    /// slots is a power of two and the number of rounds is odd, so that is their product.
+    /// slots in a `lap` is a power of two and the number of rounds is odd, so that is their product.
     #[inline]
-    pub(super) fn in_readers_queue(&self, me: &Member, step: u64) -> Option<u64> {
-        let slots = u64::from(me.layout().params().queue_slots);
-        (step >= slots && matches!(self.receive, Receive::From(..))).then(|| slots * self.pairs.rounds())
+    pub(super) fn in_readers_queue(&self, step: u64, lap: u64) -> Option<u64> {
+        (step >= lap && matches!(self.receive, Receive::From(..))).then(|| lap * self.pairs.rounds())
     }
 }
 
@@ -248,11 +247,13 @@ impl Engine for Blockwise<'_> {
             return Ok(());
         }
         if self.pairs.in_slot(step, me.rank()) {
-            match self.in_readers_queue(me, step) {
+            match self.in_readers_queue(step, me.lap()) {
                 // This process does not know which fragments of earlier operations a reader's queue held: it waits
-                // until all ranks have acknowledged those, too.
+                // until all ranks have finished those. Their acknowledgements are not enough: a reader that has lent
+                // its memory may post a fragment after it has taken its last.
                 Some(period) => {
-                    let needed = clock.at(0).max((clock.at(step) + 1).saturating_sub(period));
+                    me.all_finished(region, clock.operation())?;
+                    let needed = (clock.at(step) + 1).saturating_sub(period);
                     me.all_acked(region, clock.operation(), clock.at(step), needed)?;
                 }
                 None => me.take_slot(region, clock.operation(), clock.at(step))?,
@@ -261,14 +262,14 @@ impl Engine for Blockwise<'_> {
         let mut words = NO_LOAN;
         let may_lend = step == 0 && self.pairs.may_lend(0, me.rank());
         let lent = if may_lend { self.offer(region, loans, &mut words) } else { None };
-        let place = self.place(me, clock, step, Pair { writer: me.rank(), reader });
+        let place = self.place(me, clock, step, Pair { writer: me.rank(), reader }, || me.lap());
         // SAFETY: R10 (checked as S2), the line is free, and all ranks have taken the slot's last fragment, this
-        // process too: it takes nothing, or posts less than a queue ahead of what it takes. The data is as the
+        // process too: it takes nothing, or posts less than a lap ahead of what it takes. The data is as the
         // constructor was promised.
         unsafe { self.pairs.put(region, place, step, blocks, lent) };
         if step == 0 {
             let heading = Heading { kind: self.kind, bytes: self.pairs.announced() };
-            clock.post_line(region, me, heading, if may_lend { Some(words) } else { None });
+            clock.post_line(region, me, heading, if self.pairs.in_line(me.rank()) { None } else { Some(words) });
         } else {
             clock.publish(region, me, step);
         }
@@ -331,7 +332,8 @@ impl Engine for Blockwise<'_> {
             let mut offset = self.pairs.known_offset();
             if offset.is_none() || step > 0 {
                 clock.published(region, me, peer, step, false)?;
-                let place = self.place(me, clock, step, Pair { writer: peer, reader: me.rank() });
+                let lap = || laps::of(region, me, clock.operation(), peer);
+                let place = self.place(me, clock, step, Pair { writer: peer, reader: me.rank() }, lap);
                 // SAFETY: S3, received, and reused only after our `acked` or `done`, which come later; the data is as the
                 // constructor was promised.
                 offset = self.incoming(peer, |data| unsafe { self.pairs.get(region, place, step, peer, data) })?;

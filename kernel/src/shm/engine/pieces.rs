@@ -18,8 +18,8 @@ pub enum Medium {
     Lines,
     /// In the queues' slots.
     Queues,
-    /// As each writer chooses: in its line if the message fits there, else in its queue. For lengths that not all
-    /// ranks know.
+    /// As each writer chooses: in its line if the message fits there, and into a slot, else in its queue. For lengths that
+    /// not all ranks know.
     Either,
 }
 

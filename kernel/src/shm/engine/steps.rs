@@ -8,7 +8,7 @@
 //! | `acked(r)` | r | ranks that post | r needs no fragment below this any more, of any rank |
 //!
 //! In each step a process posts its fragment, if it has one, and then takes those of others. It posts up to half a
-//! queue ahead of what it takes: where several ranks share a core, each does more before the next one runs. All ranks
+//! [lap](super::laps) of its queue ahead of what it takes: where several ranks share a core, each does more before the next one runs. All ranks
 //! share one fragment clock. The fragment of step k lies in the slot of clock `base + k` of a queue, which may be
 //! written when all ranks have taken the slot's last fragment. The line announces step 0: its head names the
 //! collective and the length. Where all messages fit into lines, the lines take the place of the slots: there is one
@@ -20,6 +20,7 @@
 //! The [`Engine`] says from which ranks a process takes fragments, and where these lie: for messages to all ranks
 //! ([`exchange`](super::exchange)), or for a block of each pair of ranks ([`pairwise`](super::pairwise)).
 
+use super::laps;
 use super::line::{self, Body, Heading};
 use super::loans::{self, Borrowers, Loans};
 use super::pieces::Span;
@@ -67,10 +68,10 @@ impl Clock {
         me.layout().line_body(writer, self.operation, 8 + LINE_PAYLOAD).part(8, LINE_PAYLOAD)
     }
 
-    /// Where the fragment of `step` lies in a queue.
+    /// Where the fragment of `step` lies in a queue, whose writer passes through `lap` slots in turn.
     #[inline]
-    pub(crate) fn fragment(&self, me: &Member, queue: Rank, step: u64) -> Extent {
-        me.layout().in_slot(queue, self.at(step), self.span.bytes)
+    pub(crate) fn fragment(&self, me: &Member, queue: Rank, step: u64, lap: u64) -> Extent {
+        me.layout().in_slot(queue, self.at(step), self.span.bytes, lap)
     }
 
     /// Posts the line, which publishes what was written for step 0: the fragment, or `lent`, the words of a loan. `None`:
@@ -83,15 +84,10 @@ impl Clock {
         heading: Heading,
         lent: Option<[u64; loans::WORDS]>,
     ) {
-        let mut body = Body::new();
-        let bytes = match lent {
-            Some(words) => {
-                body.assign(&words);
-                8 * words.len() as u64
-            }
-            None => 0,
-        };
-        line::publish(region, me, self.operation, heading, &mut body, bytes);
+        match lent {
+            Some(words) => laps::post(region, me, self.operation, heading, words),
+            None => line::publish(region, me, self.operation, heading, &mut Body::new(), 0),
+        }
     }
 
     /// Publishes this process's fragment of `step`, which the line has not published.
@@ -238,12 +234,12 @@ impl<E: Engine> Steps<E> {
         Self { clock, engine, loans: Loans::NONE, posted: 0, step: 0, state: State::Done }
     }
 
-    /// Posts this step's fragment, and those of later steps up to half a queue ahead. Here a process never waits for
+    /// Posts this step's fragment, and those of later steps up to half a lap ahead. Here a process never waits for
     /// a rank that is in the same step or a later one: such a rank has taken all fragments that the slots in question
     /// held last.
     #[inline]
     fn post_ahead<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<(), WaitSet> {
-        let ahead = u64::from(me.layout().params().queue_slots / 2).max(1);
+        let ahead = (me.lap() / 2).max(1);
         let end = self.engine.steps().min(self.step + ahead);
         if self.loans.is_open() && self.loans.may_ask(self.engine.takes_any()) {
             // A reader that has not answered is asked again later.
@@ -333,6 +329,9 @@ impl<E: Engine> Operation for Steps<E> {
         loop {
             match self.state {
                 State::Enter => {
+                    if queues {
+                        me.choose_lap(region, operation, base);
+                    }
                     if queues && !self.engine.takes_any() {
                         // This process takes nothing: it acknowledges all at once, so that no rank waits for it.
                         me.acknowledge(region, base + advance);

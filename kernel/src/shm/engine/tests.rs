@@ -120,7 +120,7 @@ impl<P: Plan> Asked for ToAll<P> {
     }
 
     fn place(&self, me: &Member, clock: &Clock, step: u64, pair: Pair) -> Extent {
-        self.place(me, clock, step, pair.writer)
+        self.place(me, clock, step, pair.writer, || me.lap())
     }
 }
 
@@ -154,7 +154,7 @@ impl Asked for Blockwise<'_> {
     }
 
     fn place(&self, me: &Member, clock: &Clock, step: u64, pair: Pair) -> Extent {
-        self.place(me, clock, step, pair)
+        self.place(me, clock, step, pair, || me.lap())
     }
 
     fn is_rooted(&self) -> bool {
@@ -365,11 +365,17 @@ fn lengths_that_all_know_are_compared() {
 
 #[test]
 fn short_blocks_of_a_gatherv_travel_in_lines() {
+    let lines = |me: &Member, counts| {
+        let all: Exchange<Gather<'_>> = Gather::vary(me, Some(data(100)), Some(blocks(counts)), 0).unwrap();
+        [0, 1, 2].map(|writer| all.engine.in_line(me, 0, writer))
+    };
     let params = Params { queue_slots: 4, queue_fragment: 64, ..Params::new(3) };
     let me = Member::new(Layout::new(params).unwrap(), 0).unwrap();
-    let counts = std::vec![100, 113, 0];
-    let all: Exchange<Gather<'_>> = Gather::vary(&me, Some(data(100)), Some(blocks(counts)), 0).unwrap();
-    assert_eq!([0, 1, 2].map(|writer| all.engine.in_line(&me, 0, writer)), [true, false, true]);
+    let roomy = Member::new(Layout::new(Params { queue_fragment: 128, ..params }).unwrap(), 0).unwrap();
+    assert_eq!(lines(&roomy, std::vec![100, 113, 0]), [true, false, true]);
+    assert_eq!(lines(&me, std::vec![100, 65, 64]), [false, false, true], "a line has all of a message, or none of it");
+    let all: Exchange<Gather<'_>> =
+        Gather::vary(&me, Some(data(100)), Some(blocks(std::vec![100, 113, 0])), 0).unwrap();
     assert_eq!([0, 1].map(|writer| all.engine.in_line(&me, 1, writer)), [false; 2], "only step 0 lies in lines");
     assert_eq!((all.engine.posts(0), all.engine.takes_any()), (None, true));
     let one = Gather::equal(&me, Some(data(200)), None, 1).unwrap();
@@ -391,6 +397,6 @@ fn a_root_that_posts_alone_continues_in_the_readers_queues() {
         let queue = if step < 2 { 0 } else { reader };
         let place = Asked::place(engine, &me, clock, step, Pair { writer: 0, reader });
         assert_eq!(place, layout.slot(queue, 5 + step), "step {step}");
-        assert_eq!(engine.in_readers_queue(&me, step), (step >= 2).then_some(6));
+        assert_eq!(engine.in_readers_queue(step, me.lap()), (step >= 2).then_some(6));
     }
 }
