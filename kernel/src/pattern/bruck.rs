@@ -17,9 +17,13 @@ impl Bruck {
 
 impl Pattern for Bruck {
     #[inline]
+    fn rounds(self) -> u32 {
+        log2_ceil(self.0.size())
+    }
+
+    #[inline]
     fn hop(self, round: u32) -> Option<Hop> {
-        (round < log2_ceil(self.0.size()))
-            .then(|| Hop { to: self.0.before(1 << round), from: self.0.after(1 << round) })
+        (round < self.rounds()).then(|| Hop { to: self.0.before(1 << round), from: self.0.after(1 << round) })
     }
 }
 
@@ -34,7 +38,7 @@ mod tests {
             assert_meets(size, Bruck);
             assert_spreads(size, Bruck);
             let bruck = Bruck(Seat { rank: size / 2, size });
-            let rounds = bruck.hops().count() as u32;
+            let rounds = bruck.rounds();
             assert_eq!(1 + (0..rounds).map(|round| bruck.blocks(round)).sum::<u32>(), size);
         }
     }

@@ -8,9 +8,13 @@ pub struct Dissemination(pub Seat);
 
 impl Pattern for Dissemination {
     #[inline]
+    fn rounds(self) -> u32 {
+        log2_ceil(self.0.size())
+    }
+
+    #[inline]
     fn hop(self, round: u32) -> Option<Hop> {
-        (round < log2_ceil(self.0.size()))
-            .then(|| Hop { to: self.0.after(1 << round), from: self.0.before(1 << round) })
+        (round < self.rounds()).then(|| Hop { to: self.0.after(1 << round), from: self.0.before(1 << round) })
     }
 }
 

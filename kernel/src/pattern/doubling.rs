@@ -9,10 +9,14 @@ pub struct Doubling(pub Seat);
 
 impl Pattern for Doubling {
     #[inline]
+    fn rounds(self) -> u32 {
+        self.0.size().trailing_zeros()
+    }
+
+    #[inline]
     fn hop(self, round: u32) -> Option<Hop> {
-        let Self(seat) = self;
-        (round < seat.size().trailing_zeros()).then(|| {
-            let partner = seat.rank() ^ 1 << round;
+        (round < self.rounds()).then(|| {
+            let partner = self.0.rank() ^ 1 << round;
             Hop { to: partner, from: partner }
         })
     }

@@ -24,8 +24,13 @@ impl Ring {
 
 impl Pattern for Ring {
     #[inline]
+    fn rounds(self) -> u32 {
+        self.0.size() - 1
+    }
+
+    #[inline]
     fn hop(self, round: u32) -> Option<Hop> {
-        (round + 1 < self.0.size()).then(|| Hop { to: self.0.after(1), from: self.0.before(1) })
+        (round < self.rounds()).then(|| Hop { to: self.0.after(1), from: self.0.before(1) })
     }
 }
 
@@ -42,7 +47,7 @@ mod tests {
             assert_spreads(size, Ring);
             for rank in 0..size {
                 let ring = Ring(Seat { rank, size });
-                let rounds = ring.hops().count() as u32;
+                let rounds = ring.rounds();
                 let mut blocks: Vec<_> = (0..rounds).map(|round| ring.received(round)).chain([rank]).collect();
                 blocks.sort_unstable();
                 assert_eq!(blocks, (0..size).collect::<Vec<_>>());

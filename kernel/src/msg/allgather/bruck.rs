@@ -32,7 +32,7 @@ impl<'a> Concatenation<'a> {
 
 impl Schedule for Concatenation<'_> {
     fn rounds(&self) -> u64 {
-        (self.bruck.hops().count() as u64).max(1)
+        u64::from(self.bruck.rounds()).max(1)
     }
 
     fn send(&self, round: u64, index: u32) -> Option<Message> {

@@ -56,7 +56,7 @@ impl<'a> Bruck<'a> {
 
 impl Schedule for Bruck<'_> {
     fn rounds(&self) -> u64 {
-        (self.hops.hops().count() as u64).max(1)
+        u64::from(self.hops.rounds()).max(1)
     }
 
     fn send(&self, round: u64, index: u32) -> Option<Message> {

@@ -11,7 +11,7 @@ pub struct Hops<P>(pub P);
 
 impl<P: Pattern + Eq + Hash> Schedule for Hops<P> {
     fn rounds(&self) -> u64 {
-        self.0.hops().count() as u64
+        self.0.rounds().into()
     }
 
     fn send(&self, round: u64, index: u32) -> Option<Message> {
