@@ -41,14 +41,15 @@ fn doctor_names_the_ways_and_keeps_their_costs() {
     assert!(run(&explain).contains("one copy, by process_vm_readv (UNISONO_SINGLE_COPY is 4096 here)"));
 }
 
-/// By a copy of the program, next to which the library is or is not.
+/// By a link to the program, next to which the library is or is not. (A copy is busy while a child that another test has
+/// forked still has it open for writing.)
 #[test]
 fn run_preloads_the_library_that_lends() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("preloaded");
     drop(std::fs::remove_dir_all(&folder));
     std::fs::create_dir_all(&folder).expect("a folder");
     let (program, library) = (folder.join("unisono"), folder.join("libunisono_heap.so"));
-    std::fs::copy(env!("CARGO_BIN_EXE_unisono"), &program).expect("a copy");
+    std::fs::hard_link(env!("CARGO_BIN_EXE_unisono"), &program).expect("a link");
     let run = |options: &[&str], env: &[(&str, &str)]| {
         let words = ["--", "/bin/sh", "-c", "echo $UNISONO_HEAP $LD_PRELOAD"];
         let mut command = Command::new(&program);

@@ -14,7 +14,7 @@
 pub(crate) mod copy;
 pub mod exchange;
 pub(crate) mod fold;
-pub(crate) mod laps;
+pub mod laps;
 pub(crate) mod line;
 pub mod loans;
 pub(crate) mod pairs;
