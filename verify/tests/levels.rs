@@ -9,29 +9,35 @@ use unisono_kernel::data::blocks::Blocks;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::data::datatype::Datatype;
 use unisono_kernel::hier::{
-    Home, Levels, Nodes, Rows, Spans, allgather, allreduce, alltoall, alltoallv, barrier, bcast, gather, reduce,
-    scatter,
+    Home, Levels, Nodes, Rows, Spans, Switches, allgather, allreduce, alltoall, alltoallv, barrier, bcast, gather,
+    reduce, scatter,
 };
 use unisono_kernel::machine::Machine;
 use unisono_kernel::machine::poll::Poll;
 use unisono_kernel::machine::transport::Shared;
+use unisono_kernel::msg::levels::{self, Way};
 use unisono_kernel::msg::{self, Memory, Needs, Parts, PlanError};
 use unisono_kernel::region::{Counter, Params, Word};
+use unisono_kernel::table::By;
+use unisono_kernel::topology::group::Place;
 use unisono_local::{Mailbox, Mailboxes, Segment};
 use unisono_verify::cases::bytes;
 use unisono_verify::cases::{FOLDS, folded, operand, to_bytes};
 use unisono_verify::oracle::{Fold, mix};
 
-/// The node of each rank: blocks, equal and not; round robin; any.
-const PLACEMENTS: [&[u32]; 8] = [
-    &[0, 0, 1, 1],
-    &[0, 0, 0, 1],
-    &[0, 1, 1, 1, 2, 2],
-    &[0, 1, 0, 1],
-    &[0, 1, 2, 0, 1, 2, 0],
-    &[0, 1, 1, 0, 2, 0],
-    &[0, 0, 0],
-    &[0, 1, 2],
+/// The node of each rank: blocks, equal and not; round robin; any. And the switch of each node, where there are several, and
+/// fewer than nodes.
+const PLACEMENTS: [(&[u32], &[u32]); 10] = [
+    (&[0, 0, 1, 1], &[]),
+    (&[0, 0, 0, 1], &[]),
+    (&[0, 1, 1, 1, 2, 2], &[]),
+    (&[0, 1, 0, 1], &[]),
+    (&[0, 1, 2, 0, 1, 2, 0], &[0, 0, 1]),
+    (&[0, 1, 1, 0, 2, 0], &[0, 1, 0]),
+    (&[0, 0, 0], &[]),
+    (&[0, 1, 2], &[]),
+    (&[0, 0, 1, 2, 2], &[0, 1, 1]),
+    (&[0, 1, 2, 3, 4, 5, 1, 4], &[0, 1, 0, 2, 1, 0]),
 ];
 
 fn homes(placement: &[u32]) -> (Vec<Home>, Vec<u32>) {
@@ -45,6 +51,8 @@ fn homes(placement: &[u32]) -> (Vec<Home>, Vec<u32>) {
 struct Member<'n> {
     x: Levels<Segment, Mailbox>,
     nodes: Nodes<'n>,
+    /// Are there several switches?
+    switched: bool,
     homes: &'n [Home],
     rank: u32,
     scratch: Vec<u8>,
@@ -60,13 +68,24 @@ impl Member<'_> {
     fn size(&self) -> u32 {
         self.nodes.size()
     }
+
+    /// Algorithms among all leaders alike; and those of these names over switches, where there are some.
+    fn ways<A: Copy>(&self, flat: &[A], over: &[&str]) -> Vec<By<A>> {
+        let named = |name: &&str| Way::Levels(levels::Algorithm::from_name(name).unwrap());
+        let over = over.iter().filter(|_| self.switched).map(named);
+        flat.iter().copied().map(Way::Flat).chain(over).collect()
+    }
 }
 
 /// Runs `body` on a thread per rank of each placement; segments are so small that all queues turn over.
 fn everywhere(body: impl Fn(&mut Member<'_>) + Sync + Send + Copy + 'static) {
     bounded(move || {
-        for placement in PLACEMENTS {
+        for (placement, switches) in PLACEMENTS {
             let (homes, leaders) = homes(placement);
+            let (mut places, mut order) = (vec![Place::default(); switches.len()], vec![0; switches.len()]);
+            let several = !switches.is_empty();
+            let switches = Switches::build(switches, &mut places, &mut order).unwrap();
+            assert_eq!(switches.is_some(), several);
             let per_node = |node| homes.iter().filter(|home| home.node == node).count() as u32;
             let segment = |node| {
                 Segment::new(Params { lines: 2, queue_slots: 2, queue_fragment: 64, ..Params::new(per_node(node)) })
@@ -74,12 +93,13 @@ fn everywhere(body: impl Fn(&mut Member<'_>) + Sync + Send + Copy + 'static) {
             let segments: Vec<_> = (0..leaders.len() as u32).map(|node| segment(node).unwrap()).collect();
             std::thread::scope(|scope| {
                 for (messages, rank) in Mailboxes::connect(homes.len() as u32).into_iter().zip(0..) {
-                    let nodes = Nodes::new(&homes, &leaders, rank).unwrap();
+                    let nodes = Nodes::new(&homes, &leaders, rank).unwrap().over(switches);
                     let segment = segments[nodes.home().node as usize].clone();
                     let (layout, homes) = (*segment.layout(), homes.as_slice());
                     let comm = Comm::new(segment, layout, nodes.home().rank).unwrap();
                     scope.spawn(move || {
-                        body(&mut Member { x: Levels { comm, messages }, nodes, homes, rank, scratch: Vec::new() });
+                        let (x, switched) = (Levels { comm, messages }, switches.is_some());
+                        body(&mut Member { x, nodes, switched, homes, rank, scratch: Vec::new() });
                     });
                 }
             });
@@ -96,8 +116,12 @@ const SEGMENTS: [u64; 3] = [1, 100, 1 << 18];
 fn broadcasts() {
     use msg::bcast::Algorithm::{Knomial, ScatterAllgather};
     everywhere(|me| {
+        let ways = me.ways(
+            &[Knomial(2), ScatterAllgather],
+            &["levels/flat:chain", "levels-50/kary-3", "levels/slices", "levels0-50/flat"],
+        );
         for root in 0..me.size() {
-            for (len, outside) in LENGTHS.into_iter().flat_map(|len| [(len, Knomial(2)), (len, ScatterAllgather)]) {
+            for (len, &outside) in LENGTHS.into_iter().flat_map(|len| ways.iter().map(move |way| (len, way))) {
                 for segment in SEGMENTS {
                     let algorithms = bcast::Algorithms { between: outside, inside: BcastAlgorithm::Auto, segment };
                     let mut data = bytes(me.rank, len);
@@ -117,9 +141,11 @@ fn broadcasts() {
 fn barriers() {
     static COME: Word = Word::zero();
     everywhere(|me| {
+        let ways = [msg::barrier::Algorithm::Dissemination, msg::barrier::Algorithm::Tournament];
+        let ways = me.ways(&ways, &["levels", "levels/flat:chain"]);
         for time in 1..=20 {
             let before = COME.fetch_add(1).unchecked();
-            let outside = [msg::barrier::Algorithm::Dissemination, msg::barrier::Algorithm::Tournament][time % 2];
+            let outside = ways[time % ways.len()];
             let nodes = me.nodes;
             let algorithms = barrier::Algorithms { between: outside, inside: BarrierAlgorithm::Auto };
             let machine = barrier::machine(me.x.shared().1, nodes, algorithms).unwrap();
@@ -160,16 +186,23 @@ fn folds() -> impl Iterator<Item = (Fold, u64, bool)> {
 #[test]
 fn allreduces() {
     use msg::allreduce::Algorithm::{Doubling, Rabenseifner, Ring};
+    const OVER: [&str; 4] =
+        ["levels", "levels/flat:halves+rabenseifner", "levels-40/chain", "levels/knomial-3+doubling"];
     everywhere(|me| {
+        let ways = me.ways(&[Doubling, Rabenseifner, Ring], &OVER);
         for (fold, elements, in_place) in folds() {
-            for (outside, segment) in [Doubling, Rabenseifner, Ring].into_iter().flat_map(with_segments) {
+            for (outside, segment) in ways.iter().copied().flat_map(with_segments) {
                 let mut operand = to_bytes(&operand(fold, me.rank, elements));
                 let (len, op) = (operand.len() as u64, fold.op());
                 let plan = match allreduce::plan(me.nodes, len, op, allreduce::Algorithms { between: outside, segment })
                 {
                     Ok(plan) => plan,
                     Err(PlanError::Inapplicable { needs: Needs::Commutative, .. }) => {
-                        assert!(fold == Fold::Affine && (outside == Ring || !me.nodes.in_order()));
+                        assert!(fold == Fold::Affine && (outside == Way::Flat(Ring) || !me.nodes.in_order()));
+                        continue;
+                    }
+                    Err(PlanError::OverLevels(needs)) => {
+                        assert!(fold == Fold::Affine && matches!(outside, Way::Levels(_)), "{needs:?}");
                         continue;
                     }
                     Err(other) => panic!("{other}"),
@@ -192,13 +225,14 @@ fn allreduces() {
 fn reduces() {
     use msg::reduce::Algorithm::{Knomial, ScatterGather};
     everywhere(|me| {
+        let ways = me.ways(
+            &[Knomial(2), ScatterGather],
+            &["levels/chain:flat", "levels-40/binomial", "levels/flat:slices", "levels0/flat"],
+        );
         for root in 0..me.size() {
-            for ((fold, elements, in_place), (outside, segment)) in folds().flat_map(|case| {
-                [Knomial(2), ScatterGather]
-                    .into_iter()
-                    .flat_map(with_segments)
-                    .map(move |algorithms| (case, algorithms))
-            }) {
+            for ((fold, elements, in_place), (outside, segment)) in folds()
+                .flat_map(|case| ways.iter().copied().flat_map(with_segments).map(move |algorithms| (case, algorithms)))
+            {
                 let mut operand = to_bytes(&operand(fold, me.rank, elements));
                 let (len, op) = (operand.len() as u64, fold.op());
                 let plan = match reduce::plan(me.nodes, len, op, root, reduce::Algorithms { between: outside, segment })
@@ -206,6 +240,10 @@ fn reduces() {
                     Ok(plan) => plan,
                     Err(PlanError::Inapplicable { needs: Needs::Commutative, .. }) => {
                         assert!(fold == Fold::Affine && !me.nodes.in_order());
+                        continue;
+                    }
+                    Err(PlanError::OverLevels(needs)) => {
+                        assert!(fold == Fold::Affine && matches!(outside, Way::Levels(_)), "{needs:?}");
                         continue;
                     }
                     Err(other) => panic!("{other}"),

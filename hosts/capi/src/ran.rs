@@ -57,7 +57,9 @@ impl Ran {
             Choice::Barrier(BarrierAlgorithm::Central) => Self::Central,
             Choice::Barrier(BarrierAlgorithm::Combining(_)) => Self::Combining,
             Choice::Barrier(_) => Self::Dissemination,
-            Choice::Allreduce(_) | Choice::Move(_) | Choice::Exchange | Choice::Messages(_) => Self::Exchange,
+            Choice::Allreduce(_) | Choice::Move(_) | Choice::Exchange | Choice::Messages(_) | Choice::Levels(_) => {
+                Self::Exchange
+            }
         }
     }
 

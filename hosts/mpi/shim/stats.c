@@ -142,6 +142,7 @@ static void print(const struct sums *s, int ranks) {
     if (l->pages)
         fprintf(stderr, "unisono:   pages %llu, on another NUMA node than their rank %llu\n", (number)l->pages,
                 (number)l->elsewhere);
+    if (l->over_switches) fprintf(stderr, "unisono:   calls over switches %llu\n", (number)l->over_switches);
 }
 
 void shim_print_stats(void) {

@@ -37,7 +37,7 @@ enum {
 };
 
 /* One rank's offer: plain bytes, written by unisono_mpi_offer and read by unisono_mpi_attach. */
-typedef struct unisono_mpi_offer_t { uint64_t words[10]; } unisono_mpi_offer_t;
+typedef struct unisono_mpi_offer_t { uint64_t words[11]; } unisono_mpi_offer_t;
 
 /* One communicator's memory, from attach to release. */
 typedef struct unisono_mpi_lease unisono_mpi_lease;
@@ -125,7 +125,8 @@ int unisono_mpi_levels_alltoallv(const unisono_mpi_levels *levels, const void *s
  * they lay, and those that a rank could not read there; pages of this process's parts of communicators, and how many of them
  * do not lie on its NUMA node. */
 typedef struct unisono_mpi_sums_t {
-    uint64_t waits, progressed, arena, used, most_used, attached, released, lent, refused, pages, elsewhere;
+    uint64_t waits, progressed, arena, used, most_used, attached, released, lent, refused, pages, elsewhere,
+        over_switches;
 } unisono_mpi_sums_t;
 void unisono_mpi_sums(unisono_mpi_sums_t *sums);
 

@@ -12,19 +12,21 @@ use crate::offer::{self, Words};
 use crate::process::{Lease, Process};
 use crate::wait::{Patient, Progress};
 use core::ffi::{c_int, c_void};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use unisono_c::error::{Failure, answer};
 use unisono_c::operation::{COp, operation};
 use unisono_kernel::Rank;
 use unisono_kernel::comm::Comm;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Cause, Error, Refusal};
-use unisono_kernel::hier::{self, Home, Lists, NUMBERS, Places, Scratch, Spans};
+use unisono_kernel::hier::{self, Home, Lists, NUMBERS, Places, Scratch, Spans, Switches};
 use unisono_kernel::machine::transport::Observe;
 use unisono_kernel::machine::wait::SpinThen;
 use unisono_kernel::msg::Memory;
 use unisono_kernel::op::Op;
+use unisono_kernel::region::{Counter, Word};
 use unisono_kernel::table::Between;
+use unisono_kernel::topology::group::Place;
 use unisono_shm::Mapped;
 
 /// Bytes of working memory that are kept between calls.
@@ -50,21 +52,29 @@ struct Vectors {
     homes: Vec<Home>,
     leaders: Vec<Rank>,
     order: Vec<Rank>,
+    places: Vec<Place>,
+    by_switch: Vec<Rank>,
     numbers: Vec<[u64; NUMBERS]>,
 }
 
 impl Vectors {
-    fn new(ranks: usize) -> Self {
+    fn new(ranks: usize, switched: usize) -> Self {
         let home = Home { node: 0, rank: 0 };
-        let (leaders, order) = (vec![0; ranks], vec![0; ranks]);
-        Self { homes: vec![home; ranks], leaders, order, numbers: vec![[0; NUMBERS]; ranks] }
+        Self {
+            homes: vec![home; ranks],
+            leaders: vec![0; ranks],
+            order: vec![0; ranks],
+            places: vec![Place::default(); switched],
+            by_switch: vec![0; switched],
+            numbers: vec![[0; NUMBERS]; ranks],
+        }
     }
 }
 
 impl Places for Vectors {
     fn lists(&mut self) -> Lists<'_> {
-        let Self { homes, leaders, order, numbers } = self;
-        Lists { homes, leaders, order, numbers }
+        let Self { homes, leaders, order, places, by_switch, numbers } = self;
+        Lists { homes, leaders, order, places, by_switch, numbers }
     }
 }
 
@@ -95,21 +105,23 @@ pub struct Waiting {
 #[derive(Debug)]
 pub struct Levels {
     communicator: Mutex<Communicator>,
+    /// Calls of the process that went over the switches of nodes.
+    over_switches: Arc<Word>,
     /// The segment; given back after the communicator is gone.
     lease: Lease,
 }
 
 impl Levels {
-    /// Of the ranks that `messages` connects; `nodes` is each rank's, numbered in the order of their first ranks; `between` is cut
-    /// to their number.
+    /// Of the ranks that `messages` connects; `nodes` is each rank's, numbered in the order of their first ranks, `switches` each
+    /// node's, or nothing; `between` is cut to their number and levels.
     ///
     /// # Errors
-    /// The lease is none of a node's ranks; `nodes` are not those of the messages' ranks.
+    /// The lease is none of a node's ranks; `nodes` are not those of the messages' ranks, or `switches` not those of the nodes.
     pub fn new(
         process: &Process,
         lease: Lease,
         messages: Endpoint,
-        nodes: &[u32],
+        (nodes, switches): (&[u32], &[u32]),
         between: Between,
         waiting: Waiting,
     ) -> Result<Self, Failure> {
@@ -118,15 +130,18 @@ impl Levels {
         let mut comm = Comm::new(segment, layout, rank)?;
         comm.member_mut().set_choices(lease.choices());
         let wait = process.patient(waiting.yields, waiting.progress).map(Bounded::halved);
-        let (places, levels) = (Vectors::new(nodes.len()), hier::Levels { comm, messages });
-        let communicator = Communicator::new(levels, wait, places, Kept::default(), nodes, between)?;
-        Ok(Self { communicator: Mutex::new(communicator), lease })
+        let (places, levels) = (Vectors::new(nodes.len(), switches.len()), hier::Levels { comm, messages });
+        let mut communicator = Communicator::new(levels, wait, places, Kept::default(), nodes, between)?;
+        if !switches.is_empty() {
+            communicator = communicator.over(switches)?;
+        }
+        Ok(Self { communicator: Mutex::new(communicator), over_switches: process.over_switches(), lease })
     }
 
     /// What is left when all calls have ended: the segment, to be released. Messages have ended, too; after an error the MPI may
     /// read what no receiver has taken for as long as it runs, so that stays.
     pub fn into_lease(self) -> Lease {
-        let Self { communicator, lease } = self;
+        let Self { communicator, lease, .. } = self;
         let mut communicator = communicator.into_inner().unwrap_or_else(PoisonError::into_inner);
         if communicator.levels().poison().is_some() {
             // Takes what others have told.
@@ -146,7 +161,11 @@ impl Levels {
     /// What is refused here, before the communicator is asked, is told to all ranks, too.
     fn call(&self, call: impl FnOnce(&mut Communicator) -> Called) -> Called {
         let mut communicator = self.communicator.try_lock().map_err(|_| Failure::Busy)?;
+        let before = communicator.over_levels();
         let result = call(&mut communicator);
+        if communicator.over_levels() > before {
+            self.over_switches.fetch_add(1);
+        }
         if let Err(Failure::Refused(refusal)) = &result {
             communicator.refuse(*refusal);
         }
@@ -221,12 +240,13 @@ pub(crate) unsafe fn join(
     waiting: Waiting,
 ) -> Option<Levels> {
     let nodes = offer::nodes(offers)?;
-    let between = process.between(nodes.iter().max()? + 1, me, offers)?;
+    let switches = process.switches(&nodes, me, offers);
+    let between = process.between(nodes.iter().max()? + 1, Switches::levels(&switches), me, offers)?;
     // SAFETY: the caller's promise: a layer.
     let layer = unsafe { layer.read() };
     // SAFETY: the caller's promise: connected, and nobody else's.
     let messages = unsafe { Endpoint::new(layer) };
-    Levels::new(process, lease, messages, &nodes, between, waiting).ok()
+    Levels::new(process, lease, messages, (&nodes, &switches), between, waiting).ok()
 }
 
 /// Runs a call on what is behind `levels`.

@@ -10,6 +10,7 @@
 //! | [`levels`] | a communicator over several nodes |
 //! | [`program`] | an MPI that a program in Rust starts itself |
 //! | [`process`] | a process's state: its arena, the peers' arenas; offer, attach, settle, release |
+//! | [`network`] | the switch that connects a process's node to the others |
 //! | [`offer`] | the offers, and the choice that all ranks make from them |
 //! | [`node`] | which processes can share memory |
 //! | [`wait`] | what a rank does while it waits |
@@ -22,6 +23,7 @@
 pub mod attach;
 pub mod levels;
 pub mod messages;
+pub mod network;
 pub mod node;
 pub mod offer;
 pub mod process;

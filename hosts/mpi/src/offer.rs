@@ -11,10 +11,12 @@
 //! or 0
 //!      8  inode of the heap's file, on the arena's device; 0: it has no heap
 //!      9  its descriptor (32), bytes of the heap in pages of 4096 (32)
+//!     10  the switch that connects the node to others: a number of [`Switch`]
 //! ```
 //! Offers come from other processes, so everything is checked before it is used, here or when the file is opened. A
 //! fault that no check can find (a slice that is not free) causes wrong data or errors, as any corrupt segment does.
 
+use crate::network::Switch;
 use core::ffi::c_int;
 use unisono_kernel::Rank;
 use unisono_kernel::region::{Term, layout};
@@ -23,7 +25,7 @@ use unisono_posix::heap::Place;
 use unisono_posix::sealed::Handle;
 
 /// The words of an offer: `unisono_mpi_offer_t`.
-pub type Words = [u64; 10];
+pub type Words = [u64; 11];
 
 /// Why a communicator stays with the underlying MPI. When ranks agree, the largest number wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,7 +59,7 @@ impl Reason {
 }
 
 /// The versions of the words, of the layout, and of the library.
-const VERSION: u64 = 3 << 48 | layout::VERSION << 32 | unisono_c::VERSION as u64;
+const VERSION: u64 = 4 << 48 | layout::VERSION << 32 | unisono_c::VERSION as u64;
 
 /// Unit of offsets and sizes in an offer.
 const UNIT: u64 = 4096;
@@ -77,7 +79,7 @@ pub struct Owner {
 impl Owner {
     /// An offer without memory to `ranks` ranks, with the reason.
     pub const fn refuse(self, ranks: u32, reason: Reason) -> Words {
-        [VERSION, (reason as u64) << 40 | ranks as u64, self.node, (self.pid as u64) << 32, 0, 0, 0, 0, 0, 0]
+        [VERSION, (reason as u64) << 40 | ranks as u64, self.node, (self.pid as u64) << 32, 0, 0, 0, 0, 0, 0, 0]
     }
 }
 
@@ -102,7 +104,7 @@ impl Offer {
         let place = ((reserved.offset / UNIT) << 32) | (arena / UNIT);
         let [version, what, _, process, ..] = Owner { node, pid }.refuse(ranks, Reason::Attached);
         let (what, process) = (what | u64::from(reserved.small) << 32, process | u64::from(fd as u32));
-        [version, what, node, process, device, inode, place, (reserved.free / UNIT) << 32, 0, 0]
+        [version, what, node, process, device, inode, place, (reserved.free / UNIT) << 32, 0, 0, 0]
     }
 }
 
@@ -142,24 +144,72 @@ fn decode(words: &Words, ranks: u32) -> Result<(Owner, Option<Offer>), Reason> {
 
 /// The same offer, with the hash of the process's decision table.
 pub fn with_table(words: Words, hash: u64) -> Words {
-    let [version, what, node, process, device, inode, place, free, ..] = words;
-    let [.., heap, size] = words;
-    [version, what, node, process, device, inode, place, free | u64::from((hash ^ hash >> 32) as u32), heap, size]
+    let mut words = words;
+    words[7] |= u64::from((hash ^ hash >> 32) as u32);
+    words
 }
 
 /// The same offer, with the process's heap.
 pub fn with_heap(words: Words, heap: &Place) -> Words {
-    let [version, what, node, process, _, inode, place, free, ..] = words;
-    let Place { handle: Handle { fd, device, inode: heap, .. }, bytes } = *heap;
-    let size = (u64::from(fd as u32) << 32) | (bytes / UNIT);
-    [version, what, node, process, device, inode, place, free, heap, size]
+    let Place { handle: Handle { fd, device, inode, .. }, bytes } = *heap;
+    let mut words = words;
+    words[4] = device;
+    words[8..10].copy_from_slice(&[inode, (u64::from(fd as u32) << 32) | (bytes / UNIT)]);
+    words
+}
+
+/// The same offer, with the switch of the process's node.
+pub const fn with_switch(words: Words, switch: &Switch) -> Words {
+    let mut words = words;
+    words[10] = switch.number();
+    words
+}
+
+/// Why the switches of nodes count for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unswitched {
+    /// No rank was told of any.
+    Untold,
+    /// The first rank whose file is wrong.
+    Wrong(Rank),
+    /// The first rank that was not told, where others were.
+    Lacks(Rank),
+}
+
+/// The switch of each node, numbered in the order of nodes: as the node's first rank says. `nodes` is the node of each rank
+/// ([`nodes`]).
+///
+/// # Errors
+/// They count for nothing, on all ranks.
+pub fn switches(offers: &[Words], nodes: &[u32]) -> Result<Vec<u32>, Unswitched> {
+    let number = |words: &Words| words[10];
+    let first = |number_is: fn(u64) -> bool| (0..).zip(offers).find(|(_, words)| number_is(number(words)));
+    if let Some((rank, _)) = first(|number| number == Switch::WRONG) {
+        return Err(Unswitched::Wrong(rank));
+    }
+    match (first(|number| number == Switch::UNTOLD), first(|number| number > Switch::WRONG)) {
+        (Some(_), None) | (None, None) => return Err(Unswitched::Untold),
+        (Some((rank, _)), Some(_)) => return Err(Unswitched::Lacks(rank)),
+        (None, Some(_)) => {}
+    }
+    let (mut seen, mut switches) = (Vec::new(), Vec::new());
+    for (words, node) in offers.iter().zip(nodes) {
+        if *node as usize == switches.len() {
+            let known = seen.iter().position(|other| *other == number(words));
+            switches.push(known.unwrap_or(seen.len()) as u32);
+            if known.is_none() {
+                seen.push(number(words));
+            }
+        }
+    }
+    Ok(switches)
 }
 
 /// The processes that make these offers, on this process's node: their numbers, and their heaps; number 0 for an offer that
 /// can't be read.
 pub fn owners(offers: &[Words]) -> impl Iterator<Item = (u32, Option<Place>)> {
     offers.iter().map(|words| {
-        let &[.., device, _, _, _, inode, size] = words;
+        let &[_, _, _, _, device, _, _, _, inode, size, _] = words;
         let Ok((Owner { pid, .. }, _)) = decode(words, offers.len() as u32) else { return (0, None) };
         let handle = Handle { pid, fd: (size >> 32) as u32 as i32, device, inode };
         (pid, (inode != 0).then_some(Place { handle, bytes: u64::from(size as u32) * UNIT }))
@@ -168,7 +218,7 @@ pub fn owners(offers: &[Words]) -> impl Iterator<Item = (u32, Option<Place>)> {
 
 /// The first rank whose decision table differs from rank 0's; `None` if all have the same table, or no rank has one.
 pub fn other_table(offers: &[Words]) -> Option<Rank> {
-    let table = |&[.., free, _, _]: &Words| free as u32;
+    let table = |words: &Words| words[7] as u32;
     let of_0 = table(offers.first()?);
     (0..).zip(offers).find(|(_, words)| table(words) != of_0).map(|(rank, _)| rank)
 }
@@ -258,7 +308,7 @@ mod tests {
     fn the_version_has_three_parts() {
         assert_eq!(
             [VERSION >> 48, VERSION >> 32 & 0xffff, VERSION & 0xffff_ffff],
-            [3, layout::VERSION, unisono_c::VERSION.into()]
+            [4, layout::VERSION, unisono_c::VERSION.into()]
         );
         // The largest arena's pages fit their word.
         assert_eq!((MOST / UNIT) >> 31, 1);
@@ -283,7 +333,7 @@ mod tests {
             ([refused(Reason::Full), fine, offer(2, 1).encode(3)], Reason::Nodes),
             ([Owner { node: 2, pid: 7 }.refuse(3, Reason::Full), fine, fine], Reason::Nodes),
             ([offer(2, 1).encode(3), refused(Reason::Refused), fine], Reason::Refused),
-            ([fine, [0; 10], fine], Reason::Versions),
+            ([fine, [0; 11], fine], Reason::Versions),
             ([fine, offer(1, 1).encode(4), fine], Reason::Refused),
         ] {
             assert_eq!(choose(&offers), Err(reason), "{offers:?}");
@@ -299,7 +349,23 @@ mod tests {
         assert_eq!(nodes(&offers), Some(vec![0, 1, 0, 2, 1]));
         let full = Owner { node: 9, pid: 7 }.refuse(2, Reason::Full);
         assert_eq!(nodes(&[full, offer(7, 1).encode(2)]), Some(vec![0, 1]));
-        assert_eq!(nodes(&[[0; 10], full]), None);
+        assert_eq!(nodes(&[[0; 11], full]), None);
+    }
+
+    #[test]
+    fn switches_are_those_of_each_nodes_first_rank() {
+        let fine = offer(7, 1).encode(5);
+        let on = |switches: [u64; 5]| switches.map(|hash| with_switch(fine, &Switch::Known(hash)));
+        let nodes = [0, 1, 0, 2, 1];
+        assert_eq!(switches(&on([9, 8, 5, 9, 6]), &nodes), Ok(vec![0, 1, 0]));
+        assert_eq!(switches(&[fine; 5], &nodes), Err(Unswitched::Untold));
+        assert_eq!(switches(&[], &[]), Err(Unswitched::Untold));
+        let mut some = on([9; 5]);
+        some[3] = fine;
+        assert_eq!(switches(&some, &nodes), Err(Unswitched::Lacks(3)));
+        some[4] = with_switch(fine, &Switch::Wrong(String::new()));
+        assert_eq!(switches(&some, &nodes), Err(Unswitched::Wrong(4)));
+        assert_eq!(decode(&some[0], 5), decode(&fine, 5), "nothing else is another");
     }
 
     #[test]
@@ -330,7 +396,7 @@ mod tests {
         assert_eq!(decode(&told, 2), decode(&fine, 2), "nothing else is another");
         // A full arena has a heap, too, on its device.
         let place = Place { handle: Handle { pid: 8, ..heap(-1).handle }, ..heap(-1) };
-        assert_eq!(owners(&[with_heap(full, &place), [0; 10]]).collect::<Vec<_>>(), [(8, Some(place)), (0, None)]);
+        assert_eq!(owners(&[with_heap(full, &place), [0; 11]]).collect::<Vec<_>>(), [(8, Some(place)), (0, None)]);
     }
 
     #[test]

@@ -8,8 +8,9 @@
 //! ```
 
 use crate::Bounded;
+use crate::network::{SWITCHES, Switch};
 use crate::node;
-use crate::offer::{self, Offer, Owner, Reason, Words};
+use crate::offer::{self, Offer, Owner, Reason, Unswitched, Words};
 use crate::say::{Cause, once};
 use crate::wait::{self, Patient, Progress, Waits};
 use core::fmt;
@@ -70,6 +71,8 @@ pub struct Sums {
     pub pages: u64,
     /// Number of them on another NUMA node than this process, or on one that is not known.
     pub elsewhere: u64,
+    /// Number of calls in which messages between nodes went over their switches.
+    pub over_switches: u64,
 }
 
 /// One communicator's memory in this process: `unisono_mpi_lease`.
@@ -148,11 +151,14 @@ pub struct Process {
     bound: Option<Duration>,
     /// How parts of communicators are placed on NUMA nodes.
     policy: Policy,
+    /// Which switch connects its node to others.
+    switch: Switch,
     /// Are pages looked up, for statistics?
     looks: bool,
     attached: Word,
     released: Word,
     waits: Arc<Waits>,
+    over_switches: Arc<Word>,
     loans: Arc<lending::Tally>,
     windows: Arc<Windows>,
     state: Mutex<State>,
@@ -223,7 +229,8 @@ impl Process {
         });
         let looks =
             std::env::var_os(STATS).is_some_and(|value| !["", "0", "off"].iter().any(|off| value == OsStr::new(off)));
-        Self { decisions, lend_from, policy, looks, ..Self::new(on, bytes) }.bounded(bound)
+        let switch = if on { Switch::from_env() } else { Switch::Untold };
+        Self { decisions, lend_from, policy, switch, looks, ..Self::new(on, bytes) }.bounded(bound)
     }
 
     /// A process with an arena of at most `arena_bytes` bytes; `on`: communicators may be attached.
@@ -232,6 +239,7 @@ impl Process {
         // In a larger arena an offer can't name every slice.
         let arena_bytes = arena_bytes.min(offer::MOST);
         let (waits, loans, windows, state) = (Arc::default(), Arc::default(), Arc::default(), Mutex::default());
+        let over_switches = Arc::new(Word::zero());
         Self {
             on,
             arena_bytes,
@@ -239,10 +247,12 @@ impl Process {
             lend_from: LendFrom::OFF,
             bound: None,
             policy: Policy::default(),
+            switch: Switch::Untold,
             looks: false,
             attached,
             released,
             waits,
+            over_switches,
             loans,
             windows,
             state,
@@ -296,7 +306,8 @@ impl Process {
             None => Owner { node, pid: arena.handle().pid }.refuse(ranks, Reason::Full),
         };
         let offer = heap::of_process().map_or(offer, |heap| offer::with_heap(offer, heap.place()));
-        offer::with_table(offer, self.decisions.map_or(0, Decisions::hash))
+        let offer = offer::with_table(offer, self.decisions.map_or(0, Decisions::hash));
+        offer::with_switch(offer, &self.switch)
     }
 
     /// Attaches to the best of all offers; `rank` is this process's.
@@ -341,12 +352,30 @@ impl Process {
         self.agreed(rank, offers, "choices are built in")?.choices(slice.plan().layout())
     }
 
-    /// The choices for messages between `nodes` nodes: by the table that all ranks have, whose offers these are, else
-    /// the built-in rules.
-    pub fn between(&self, nodes: u32, rank: Rank, offers: &[Words]) -> Option<Between> {
+    /// The switch of each node; none where all ranks agree to go on without, since one of them has no right file. It prints
+    /// that, and why. `nodes` is the node of each rank.
+    pub fn switches(&self, nodes: &[u32], rank: Rank, offers: &[Words]) -> Vec<u32> {
+        let consequence = "all nodes are taken to be on one switch";
+        offer::switches(offers, nodes).unwrap_or_else(|unswitched| {
+            match (unswitched, &self.switch) {
+                (Unswitched::Wrong(wrong), Switch::Wrong(why)) if rank == wrong => {
+                    once(Cause::Network, format_args!("{why}: {consequence}"));
+                }
+                (Unswitched::Lacks(lacks), _) if rank == lacks => {
+                    once(Cause::Network, format_args!("{SWITCHES} is not set here, and is elsewhere: {consequence}"));
+                }
+                _ => {}
+            }
+            Vec::new()
+        })
+    }
+
+    /// The choices for messages between `nodes` nodes, whose network has so many `levels`: by the table that all ranks have,
+    /// whose offers these are, else the built-in rules.
+    pub fn between(&self, nodes: u32, levels: u32, rank: Rank, offers: &[Words]) -> Option<Between> {
         let rules = self.agreed(rank, offers, "choices between nodes are built in").map_or(&[][..], Decisions::rules);
         // A table that can't be cut was refused when it was read.
-        Between::cut(rules, nodes).ok()
+        Between::cut(rules, nodes, levels).ok()
     }
 
     /// The loans among the ranks of these offers; `crowded`: they share cores.
@@ -415,6 +444,11 @@ impl Process {
         if let Err(error) = placed {
             once(Cause::Place, format_args!("{error}; each rank touches its part first"));
         }
+    }
+
+    /// Where calls are counted that go over the switches of nodes.
+    pub fn over_switches(&self) -> Arc<Word> {
+        Arc::clone(&self.over_switches)
     }
 
     /// How this process waits.
@@ -519,6 +553,7 @@ impl Process {
             released: sum(&self.released),
             lent: sum(&self.loans.taken),
             refused: sum(&self.loans.refused),
+            over_switches: sum(&self.over_switches),
         }
     }
 }

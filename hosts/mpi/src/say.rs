@@ -28,9 +28,11 @@ pub enum Cause {
     Copy,
     /// Placing memory on a NUMA node.
     Place,
+    /// The switches that connect nodes.
+    Network,
 }
 
-const CAUSES: usize = 9;
+const CAUSES: usize = 10;
 
 static SAID: [Word; CAUSES] = [const { Word::zero() }; CAUSES];
 

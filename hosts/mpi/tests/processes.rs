@@ -18,7 +18,7 @@ use unisono_posix::sealed::{Map, Sealed};
 
 const RANKS: u32 = 4;
 /// Words of one posting.
-const WORDS: usize = 10;
+const WORDS: usize = size_of::<unisono_mpi::offer::Words>() / 8;
 
 /// A rank's view of the board. Postings alternate between two places: a rank that posts n + 2 has read all ranks' n +
 /// 1, so all ranks have read all of n.

@@ -15,14 +15,16 @@ use crate::call::any::Any;
 use crate::comm::Member;
 use crate::data::buffer::Buf;
 use crate::error::Refusal;
+use crate::msg::levels::{self, Way};
 use crate::msg::{Memory, Needs, PlanError, Rounds, Schedule, allreduce};
 use crate::op::Op;
+use crate::table::By;
 
 /// By which algorithm, in which segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Algorithms {
     /// Among the leaders.
-    pub between: allreduce::Algorithm,
+    pub between: By<allreduce::Algorithm>,
     /// Bytes of a segment.
     pub segment: u64,
 }
@@ -30,13 +32,16 @@ pub struct Algorithms {
 /// One process's part.
 pub type Allreduce<'a> = pipe::Pipelined<Parts<'a>>;
 
+/// The leaders' schedule.
+type Part<'n> = Way<allreduce::Plan, levels::allreduce::Plan<'n>>;
+
 /// What one process does, before it has memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Plan<'n> {
     led: Led<'n>,
     cut: Cut,
     op: Op,
-    algorithm: allreduce::Algorithm,
+    algorithm: By<allreduce::Algorithm>,
     /// Bytes of the leaders' working memory.
     between: u64,
 }
@@ -59,8 +64,10 @@ pub struct Parts<'n> {
 pub fn plan<'n>(nodes: Nodes<'n>, bytes: u64, op: Op, algorithms: Algorithms) -> Result<Plan<'n>, PlanError> {
     // Every rank says so, not the leaders alone.
     let ordered = if op.commutative() || nodes.in_order() { Ok(()) } else { Err(Needs::Commutative) };
-    let needs = PlanError::of(algorithms.between);
-    ordered.and(algorithms.between.applicable(&op)).map_err(needs)?;
+    match algorithms.between {
+        Way::Flat(by) => ordered.and(by.applicable(&op)).map_err(PlanError::of(by))?,
+        Way::Levels(_) => ordered.map_err(PlanError::OverLevels)?,
+    }
     op.count(bytes)?;
     let (led, cut) = (nodes.led(), Cut::new(bytes, algorithms.segment, op.element()));
     let mut plan = Plan { led, cut, op, algorithm: algorithms.between, between: 0 };
@@ -73,8 +80,14 @@ pub fn plan<'n>(nodes: Nodes<'n>, bytes: u64, op: Op, algorithms: Algorithms) ->
 }
 
 impl<'n> Plan<'n> {
-    fn part(&self, len: u64) -> Result<allreduce::Plan, PlanError> {
-        allreduce::plan(self.led.between()?, len, self.op, true, self.algorithm)
+    fn part(&self, len: u64) -> Result<Part<'n>, PlanError> {
+        let seat = self.led.between()?;
+        Ok(match self.algorithm {
+            Way::Flat(by) => Way::Flat(allreduce::plan(seat, len, self.op, true, by)?),
+            Way::Levels(by) => {
+                Way::Levels(levels::allreduce::plan(&self.led.groups()?, seat.rank(), len, self.op, true, by)?)
+            }
+        })
     }
 
     /// Bytes of working memory.
@@ -115,7 +128,7 @@ impl<'n> Plan<'n> {
 
 impl<'n> Segments for Parts<'n> {
     type Inside = Any<'n>;
-    type Schedule = Among<'n, allreduce::Plan>;
+    type Schedule = Among<'n, Part<'n>>;
 
     fn inside_count(&self) -> u64 {
         2 * self.plan.cut.count()

@@ -6,6 +6,7 @@
 //! shared memory    A0 A1 A2     B0 B1       an empty broadcast of the leader's
 //! ```
 
+use super::pipe::refusal;
 use super::{Between, Nodes, data};
 use crate::algorithm::{BarrierAlgorithm, BcastAlgorithm};
 use crate::call::Call;
@@ -13,19 +14,21 @@ use crate::call::any::Any;
 use crate::comm::Member;
 use crate::error::Refusal;
 use crate::machine::{Operation, Then};
+use crate::msg::levels::{self, Way};
 use crate::msg::{Memory, barrier};
+use crate::table::By;
 
 /// By which algorithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Algorithms {
     /// Among the leaders.
-    pub between: barrier::Algorithm,
+    pub between: By<barrier::Algorithm>,
     /// In each node.
     pub inside: BarrierAlgorithm,
 }
 
 /// One process's part.
-pub type Barrier<'n> = Then<Any<'n>, Then<Between<'n, barrier::Plan>, Any<'n>>>;
+pub type Barrier<'n> = Then<Any<'n>, Then<Between<'n, Way<barrier::Plan, levels::barrier::Plan<'n>>>, Any<'n>>>;
 
 /// The next two operations of `me`.
 ///
@@ -39,7 +42,11 @@ pub fn machine<'n>(me: &mut Member, nodes: Nodes<'n>, algorithms: Algorithms) ->
     let go = Call::Bcast { data: nothing, root: led.inside(), algorithm: BcastAlgorithm::Auto }.build(me)?;
     let (come, go) = (come.started(me), go.started(me));
     let memory = Memory { send: Memory::NOTHING, receive: Memory::NOTHING, scratch: Memory::NOTHING };
-    let plan = led.seat().map(|seat| barrier::plan(seat, algorithms.between)).transpose()?;
+    let plan = led.seat().map(|seat| match algorithms.between {
+        Way::Flat(by) => barrier::plan(seat, by).map(Way::Flat),
+        Way::Levels(by) => levels::barrier::plan(&led.groups()?, seat.rank(), by).map(Way::Levels).map_err(refusal),
+    });
+    let plan = plan.transpose()?;
     // SAFETY: no bytes.
     let between = unsafe { led.messages(plan, memory, me.operation()) }?;
     Ok(Then::new(come, Then::new(between, go)))

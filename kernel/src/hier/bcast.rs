@@ -5,7 +5,7 @@
 //! shared memory    A0 A1 A2     B0 B1
 //! ```
 
-use super::pipe::{self, Cut, Segments};
+use super::pipe::{self, Cut, Segments, refusal};
 use super::{Among, Led, Nodes, data};
 use crate::Rank;
 use crate::algorithm::BcastAlgorithm;
@@ -14,13 +14,15 @@ use crate::call::any::Any;
 use crate::comm::Member;
 use crate::data::buffer::Buf;
 use crate::error::Refusal;
+use crate::msg::levels::{self, Way};
 use crate::msg::{Memory, Rounds, bcast};
+use crate::table::By;
 
 /// By which algorithms, in which segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Algorithms {
     /// Among the leaders.
-    pub between: bcast::Algorithm,
+    pub between: By<bcast::Algorithm>,
     /// In each node.
     pub inside: BcastAlgorithm,
     /// Bytes of a segment.
@@ -67,7 +69,7 @@ pub unsafe fn machine<'a>(
 
 impl<'a> Segments for Parts<'a> {
     type Inside = Any<'a>;
-    type Schedule = Among<'a, bcast::Plan>;
+    type Schedule = Among<'a, Way<bcast::Plan, levels::bcast::Plan<'a>>>;
 
     fn inside_count(&self) -> u64 {
         self.cut.count()
@@ -93,7 +95,14 @@ impl<'a> Segments for Parts<'a> {
     }
 
     fn between(&self, index: u64) -> Result<Rounds<Self::Schedule>, Refusal> {
-        let plan = bcast::plan(self.led.between()?, self.cut.len(index), self.led.node(), self.algorithms.between)?;
+        let (seat, bytes, root) = (self.led.between()?, self.cut.len(index), self.led.node());
+        let plan = match self.algorithms.between {
+            Way::Flat(by) => Way::Flat(bcast::plan(seat, bytes, root, by)?),
+            Way::Levels(by) => {
+                let plan = levels::bcast::plan(&self.led.groups()?, seat.rank(), bytes, root, by);
+                Way::Levels(plan.map_err(refusal)?)
+            }
+        };
         let receive = self.cut.of(self.buffer, index);
         let memory = Memory { send: Memory::NOTHING, receive, scratch: Memory::NOTHING };
         // SAFETY: `machine`'s contract; the node's broadcast only reads what is sent, and reads after what is received.

@@ -12,7 +12,7 @@ pub use alltoall::Side;
 
 use super::pipe::refusal;
 use super::places::{Placement, Places};
-use super::{Levels, SEGMENT, allreduce, barrier, bcast, reduce};
+use super::{Levels, SEGMENT, Switches, allreduce, barrier, bcast, reduce};
 use crate::Rank;
 use crate::algorithm::{BarrierAlgorithm, BcastAlgorithm};
 use crate::comm::Member;
@@ -24,9 +24,10 @@ use crate::machine::p2p::{P2p, Tell};
 use crate::machine::poll::{Await, Poll, Source, WaitSet};
 use crate::machine::transport::{Observe, Shared, Wait};
 use crate::msg::PlanError;
+use crate::msg::levels::Way;
 use crate::op::Op;
 use crate::region::Region;
-use crate::table::Between;
+use crate::table::{Between, By};
 use core::fmt;
 
 /// What a host brings for a communicator over several nodes.
@@ -77,6 +78,8 @@ pub struct Communicator<H: Host> {
     /// Number of ranks, and of nodes.
     size: usize,
     nodes: usize,
+    /// Are there several switches, and fewer than nodes?
+    switched: bool,
 }
 
 impl<H: Host> fmt::Debug for Communicator<H> {
@@ -91,6 +94,8 @@ struct Engine<H: Host> {
     levels: Levels<H::Region, H::Messages>,
     wait: H::Wait,
     scratch: H::Scratch,
+    /// Calls whose leaders' algorithm was over levels.
+    over_levels: u64,
 }
 
 /// Why a call ended early. Ranks are named as [`Levels`] does.
@@ -121,6 +126,12 @@ impl From<PlanError> for End {
 }
 
 impl<H: Host> Engine<H> {
+    /// The leaders' algorithm of a call, which is counted.
+    const fn by<A: Copy>(&mut self, way: By<A>) -> By<A> {
+        self.over_levels += matches!(way, Way::Levels(_)) as u64;
+        way
+    }
+
     /// So much working memory.
     fn scratch(&mut self, bytes: u64) -> Result<Buf, End> {
         self.scratch.room(bytes).map(Buf::of_mut).ok_or(End::Memory(bytes))
@@ -206,11 +217,25 @@ impl<H: Host> Communicator<H> {
         let (me, size) = (levels.messages.rank(), nodes.len());
         Refusal::check(Argument::Ranks, size as u64, Bound::Equals(levels.messages.size().into()))?;
         let count = places.lists().fill(nodes)? as usize;
-        let placement = Placement::new(places.lists(), size, count, me)?;
+        let placement = Placement::new(places.lists(), size, count, me, false)?;
         let (inside, rank) = (placement.inside().len() as u64, placement.nodes.home().rank);
         Refusal::check(Argument::Ranks, levels.comm.member().size().into(), Bound::Equals(inside))?;
         Refusal::check(Argument::Rank, levels.comm.member().rank().into(), Bound::Equals(rank.into()))?;
-        Ok(Self { engine: Engine { levels, wait, scratch }, places, algorithms, size, nodes: count })
+        let engine = Engine { levels, wait, scratch, over_levels: 0 };
+        Ok(Self { engine, places, algorithms, size, nodes: count, switched: false })
+    }
+
+    /// The same, where node n is connected to switch `switches[n]`, the same on all ranks: `algorithms` are for
+    /// [`Switches::levels`] of these, and may be over levels.
+    ///
+    /// # Errors
+    /// There is not one switch for each node; they are not numbered in the order of their first nodes; the places are too
+    /// short.
+    pub fn over(mut self, switches: &[u32]) -> Result<Self, Refusal> {
+        Refusal::check(Argument::Ranks, switches.len() as u64, Bound::Equals(self.nodes as u64))?;
+        let lists = self.places.lists();
+        self.switched = Switches::build(switches, lists.places, lists.by_switch)?.is_some();
+        Ok(self)
     }
 
     /// This process.
@@ -234,6 +259,11 @@ impl<H: Host> Communicator<H> {
         while self.engine.levels.hear().is_some() {}
         let poison = self.engine.levels.poison()?;
         Some(self.named(poison))
+    }
+
+    /// The number of calls in which leaders' messages went over the levels of the network ([`Self::over`]).
+    pub const fn over_levels(&self) -> u64 {
+        self.engine.over_levels
     }
 
     /// The working memory.
@@ -261,8 +291,8 @@ impl<H: Host> Communicator<H> {
     /// The lists, and what runs machines.
     fn parts(&mut self) -> Result<Call<'_, H>, Refusal> {
         let me = self.rank();
-        let Self { engine, places, algorithms, size, nodes } = self;
-        Ok(Call { engine, algorithms, placement: Placement::new(places.lists(), *size, *nodes, me)? })
+        let Self { engine, places, algorithms, size, nodes, switched } = self;
+        Ok(Call { engine, algorithms, placement: Placement::new(places.lists(), *size, *nodes, me, *switched)? })
     }
 
     /// Runs one call.
@@ -337,7 +367,8 @@ impl<H: Host> Communicator<H> {
     /// The communicator fails, or has failed.
     pub fn barrier(&mut self) -> Result<(), Error> {
         self.call(|Call { engine, algorithms, placement }| {
-            let by = barrier::Algorithms { between: algorithms.barrier(), inside: BarrierAlgorithm::Auto };
+            let between = engine.by(algorithms.barrier());
+            let by = barrier::Algorithms { between, inside: BarrierAlgorithm::Auto };
             engine.run(0, |me, _| barrier::machine(me, placement.nodes, by))
         })
     }
@@ -351,7 +382,7 @@ impl<H: Host> Communicator<H> {
     /// See [`Communicator`]: `buffer` is sent at the root, and received elsewhere.
     pub unsafe fn bcast(&mut self, buffer: Buf, root: Rank) -> Result<(), Error> {
         self.call(|Call { engine, algorithms, placement }| {
-            let between = algorithms.bcast(buffer.len() as u64);
+            let between = engine.by(algorithms.bcast(buffer.len() as u64));
             let by = bcast::Algorithms { between, inside: BcastAlgorithm::Auto, segment: SEGMENT };
             // SAFETY: the caller's promise.
             engine.run(0, |me, _| unsafe { bcast::machine(me, placement.nodes, buffer, root, by) })
@@ -370,7 +401,8 @@ impl<H: Host> Communicator<H> {
     pub unsafe fn reduce(&mut self, send: Buf, receive: Buf, op: Op, root: Rank) -> Result<(), Error> {
         self.call(|Call { engine, algorithms, placement }| {
             let bytes = send.len() as u64;
-            let by = reduce::Algorithms { between: algorithms.reduce(bytes), segment: SEGMENT };
+            let between = engine.by(algorithms.reduce(bytes, op.commutative()));
+            let by = reduce::Algorithms { between, segment: SEGMENT };
             let plan = reduce::plan(placement.nodes, bytes, op, root, by)?;
             // SAFETY: the caller's promise.
             engine.run(plan.scratch(), |me, scratch| unsafe { plan.machine(me, send, receive, scratch) })
@@ -388,7 +420,8 @@ impl<H: Host> Communicator<H> {
     pub unsafe fn allreduce(&mut self, send: Buf, receive: Buf, op: Op) -> Result<(), Error> {
         self.call(|Call { engine, algorithms, placement }| {
             let bytes = send.len() as u64;
-            let by = allreduce::Algorithms { between: algorithms.allreduce(bytes, op.commutative()), segment: SEGMENT };
+            let between = engine.by(algorithms.allreduce(bytes, op.commutative()));
+            let by = allreduce::Algorithms { between, segment: SEGMENT };
             let plan = allreduce::plan(placement.nodes, bytes, op, by)?;
             // SAFETY: the caller's promise.
             engine.run(plan.scratch(), |me, scratch| unsafe { plan.machine(me, send, receive, scratch) })

@@ -27,7 +27,7 @@ mod rows;
 pub mod scatter;
 
 pub use communicator::{Communicator, Host, Scratch, Side};
-pub use nodes::{Among, Home, Led, Nodes};
+pub use nodes::{Among, Home, Led, Nodes, Switches};
 pub use pipe::SEGMENT;
 pub use places::{Lists, NUMBERS, Places};
 pub use rows::{Rows, Spans};

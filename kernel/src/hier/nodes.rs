@@ -1,12 +1,14 @@
-//! Which rank lives on which node, who leads it, and schedules among leaders.
+//! Which rank lives on which node, who leads it, which switch connects it, and schedules among leaders.
 
 use super::Between;
 use crate::Rank;
-use crate::error::{Argument, Bound, Refusal};
+use crate::error::{Argument, Bound, Condition, Refusal};
 use crate::msg::schedule::{Bytes, Message, Moment, Schedule, Work};
 use crate::msg::{Memory, Rounds};
 use crate::op::Op;
 use crate::pattern::Seat;
+use crate::topology::Level;
+use crate::topology::group::{Groups, Place};
 
 /// Where a rank lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,11 +19,63 @@ pub struct Home {
     pub rank: Rank,
 }
 
+/// Which nodes are connected to one switch: a group of paper P3. There are several switches, and fewer than nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Switches<'n> {
+    places: &'n [Place],
+    order: &'n [Rank],
+}
+
+impl<'n> Switches<'n> {
+    const LEVELS: [Level; 2] = [Level::Switch1, Level::All];
+
+    /// Groups nodes by their switches: node n is on switch `switches[n]`, and switches are numbered in the order of their first
+    /// nodes. `None`: all are on one, or each on one of its own, so there is no level.
+    ///
+    /// # Errors
+    /// The switches are numbered otherwise; the storage is shorter than `switches`.
+    pub fn build(switches: &[u32], places: &'n mut [Place], order: &'n mut [Rank]) -> Result<Option<Self>, Refusal> {
+        let mut count = 0;
+        for &switch in switches {
+            let is_new = Refusal::check(Argument::Rank, switch.into(), Bound::AtMost(count))? == count;
+            count += u64::from(is_new);
+        }
+        let none = |len: usize| Refusal::new(Argument::Ranks, switches.len() as u64, Bound::AtMost(len as u64));
+        let (rooms, ranks) = (places.len(), order.len());
+        let places = places.get_mut(..switches.len()).ok_or(none(rooms))?;
+        let order = order.get_mut(..switches.len()).ok_or(none(ranks))?;
+        let key = |node: Rank, level| match level {
+            Level::Switch1 => switches.get(node as usize).map(|&switch| switch.into()),
+            _ => Some(0),
+        };
+        let in_use = Self::LEVELS.into_iter().collect();
+        let is_there = Groups::build_by(key, in_use, places, order).levels() == Self::LEVELS;
+        Ok(is_there.then_some(Self { places, order }))
+    }
+
+    /// The number of levels of a network with these switches, as for [`Self::build`]: 2 if there are several switches, and
+    /// fewer than nodes, else 1.
+    pub fn levels(switches: &[u32]) -> u32 {
+        let last = switches.iter().max().copied().unwrap_or(0);
+        if 0 < last && (last as usize + 1) < switches.len() { 2 } else { 1 }
+    }
+
+    /// Those that were built before, from where they were built.
+    pub(super) const fn built(places: &'n [Place], order: &'n [Rank]) -> Self {
+        Self { places, order }
+    }
+
+    pub(super) fn groups(&self) -> Groups<'n> {
+        Groups::built(&Self::LEVELS, self.places, self.order)
+    }
+}
+
 /// A process among the nodes of its communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Nodes<'n> {
     homes: &'n [Home],
     leaders: &'n [Rank],
+    switches: Option<Switches<'n>>,
     me: Rank,
     home: Home,
 }
@@ -36,7 +90,13 @@ impl<'n> Nodes<'n> {
         let none = Refusal::new(Argument::Rank, me.into(), Bound::Below(homes.len() as u64));
         let home = *homes.get(me as usize).ok_or(none)?;
         Refusal::check(Argument::Rank, home.node.into(), Bound::Below(leaders.len() as u64))?;
-        Ok(Self { homes, leaders, me, home })
+        Ok(Self { homes, leaders, switches: None, me, home })
+    }
+
+    /// The same with the switches that connect the nodes.
+    #[must_use]
+    pub const fn over(self, switches: Option<Switches<'n>>) -> Self {
+        Self { switches, ..self }
     }
 
     /// Number of ranks.
@@ -96,7 +156,8 @@ impl<'n> Nodes<'n> {
         let inside = if home.node == self.home.node { home.rank } else { 0 };
         let leads = self.home.rank == inside;
         let seat = if leads { Seat::new(self.home.node, self.count()).ok() } else { None };
-        Led { leaders: self.leaders, root, node: home.node, inside, seat, is_root: root == self.me }
+        let Self { leaders, switches, .. } = *self;
+        Led { leaders, switches, root, node: home.node, inside, seat, is_root: root == self.me }
     }
 }
 
@@ -104,6 +165,7 @@ impl<'n> Nodes<'n> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Led<'n> {
     leaders: &'n [Rank],
+    switches: Option<Switches<'n>>,
     root: Rank,
     node: u32,
     inside: Rank,
@@ -138,6 +200,15 @@ impl<'n> Led<'n> {
     /// It is none.
     pub(super) fn between(&self) -> Result<Seat, Refusal> {
         self.seat.ok_or(Refusal::new(Argument::Rank, self.inside.into(), Bound::Equals(0)))
+    }
+
+    /// The nodes' groups by switches.
+    ///
+    /// # Errors
+    /// There are none: an algorithm over levels does not apply.
+    pub(super) fn groups(&self) -> Result<Groups<'n>, Refusal> {
+        let none = Refusal::not(Argument::Operation, Condition::Applicable);
+        self.switches.map(|switches| switches.groups()).ok_or(none)
     }
 
     /// A schedule among the leaders.
@@ -215,6 +286,24 @@ impl<S: Schedule> Schedule for Among<'_, S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn switches_are_a_level_if_there_are_several_and_fewer_than_nodes() {
+        let (mut places, mut order) = ([Place::default(); 5], [0; 5]);
+        let mut built =
+            |switches: &[u32]| Switches::build(switches, &mut places, &mut order).map(|built| built.is_some());
+        for (switches, levels) in
+            [(&[][..], 1), (&[0], 1), (&[0, 0, 0], 1), (&[0, 1, 2], 1), (&[0, 1, 0], 2), (&[0, 0, 1, 2, 1], 2)]
+        {
+            assert_eq!((Switches::levels(switches), built(switches)), (levels, Ok(levels == 2)), "{switches:?}");
+        }
+        assert_eq!(built(&[0, 2]), Err(Refusal::new(Argument::Rank, 2, Bound::AtMost(1))));
+        assert_eq!(built(&[0; 6]), Err(Refusal::new(Argument::Ranks, 6, Bound::AtMost(5))));
+        let groups = Switches::build(&[0, 1, 0, 1, 1], &mut places, &mut order).unwrap().unwrap().groups();
+        let members = |group: crate::topology::group::Group<'_>| group.members().collect::<std::vec::Vec<_>>();
+        let all: std::vec::Vec<_> = groups.at(0).chain(groups.at(1)).map(members).collect();
+        assert_eq!(all, [std::vec![0, 2], std::vec![1, 3, 4], std::vec![0, 1]]);
+    }
 
     const fn home(node: u32, rank: Rank) -> Home {
         Home { node, rank }

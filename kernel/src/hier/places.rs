@@ -1,8 +1,9 @@
 //! Where the ranks of a communicator over nodes live: lists in the host's memory.
 
-use super::{Home, Nodes, Spans};
+use super::{Home, Nodes, Spans, Switches};
 use crate::Rank;
 use crate::error::{Argument, Bound, Refusal};
+use crate::topology::group::Place;
 
 /// Numbers for each rank in [`Lists::numbers`].
 pub const NUMBERS: usize = 8;
@@ -17,6 +18,11 @@ pub struct Lists<'l> {
     pub leaders: &'l mut [Rank],
     /// The ranks node by node, those of a node in ascending order.
     pub order: &'l mut [Rank],
+    /// By node: its place among the nodes of all switches, and the nodes in the order of these places. They may be empty where
+    /// no switches are told.
+    pub places: &'l mut [Place],
+    /// See `places`.
+    pub by_switch: &'l mut [Rank],
     /// Numbers of ranks and bytes: some are kept, others belong to the call that runs.
     pub numbers: &'l mut [[u64; NUMBERS]],
 }
@@ -29,8 +35,8 @@ pub trait Places {
 
 impl Places for Lists<'_> {
     fn lists(&mut self) -> Lists<'_> {
-        let Self { homes, leaders, order, numbers } = self;
-        Lists { homes, leaders, order, numbers }
+        let Self { homes, leaders, order, places, by_switch, numbers } = self;
+        Lists { homes, leaders, order, places, by_switch, numbers }
     }
 }
 
@@ -93,12 +99,12 @@ pub(super) struct Placement<'l> {
 }
 
 impl<'l> Placement<'l> {
-    /// Of rank `me` of `size` ranks on `count` nodes.
+    /// Of rank `me` of `size` ranks on `count` nodes; `switched`: [`Switches`] were built in the lists.
     ///
     /// # Errors
     /// The lists are not those that [`Lists::fill`] filled.
-    pub(super) fn new(lists: Lists<'l>, size: usize, count: usize, me: Rank) -> Result<Self, Refusal> {
-        let Lists { homes, leaders, order, numbers } = lists;
+    pub(super) fn new(lists: Lists<'l>, size: usize, count: usize, me: Rank, switched: bool) -> Result<Self, Refusal> {
+        let Lists { homes, leaders, order, places, by_switch, numbers } = lists;
         let none = || Refusal::new(Argument::Ranks, size as u64, Bound::AtMost(order.len() as u64));
         let (homes, leaders) = (homes.get(..size).ok_or_else(none)?, leaders.get(..count).ok_or_else(none)?);
         let numbers = numbers.as_flattened_mut();
@@ -106,7 +112,9 @@ impl<'l> Placement<'l> {
         let (starts, room) = rest.split_at_mut_checked(count).ok_or_else(none)?;
         let order = order.get(..size).ok_or_else(none)?;
         let ranks = Spans { lengths: ranks, starts };
-        Ok(Self { nodes: Nodes::new(homes, leaders, me)?, order, ranks, room })
+        let built = places.get(..count).zip(by_switch.get(..count)).filter(|_| switched);
+        let switches = built.map(|(places, order)| Switches::built(places, order));
+        Ok(Self { nodes: Nodes::new(homes, leaders, me)?.over(switches), order, ranks, room })
     }
 
     /// The first and the number of this node's ranks in [`Self::order`].
@@ -151,9 +159,16 @@ mod tests {
         const NODES: [u32; 5] = [0, 1, 0, 2, 1];
         let (mut homes, mut leaders) = ([Home { node: 9, rank: 9 }; 6], [9; 5]);
         let (mut order, mut numbers) = ([9; 5], [[9; NUMBERS]; 5]);
-        let mut lists = Lists { homes: &mut homes, leaders: &mut leaders, order: &mut order, numbers: &mut numbers };
+        let mut lists = Lists {
+            homes: &mut homes,
+            leaders: &mut leaders,
+            order: &mut order,
+            places: &mut [],
+            by_switch: &mut [],
+            numbers: &mut numbers,
+        };
         assert_eq!(lists.fill(&NODES), Ok(3));
-        let placement = Placement::new(lists.lists(), 5, 3, 4).unwrap();
+        let placement = Placement::new(lists.lists(), 5, 3, 4, false).unwrap();
         assert_eq!(placement.nodes.home(), Home { node: 1, rank: 1 });
         assert_eq!((placement.nodes.size(), placement.nodes.count()), (5, 3));
         assert_eq!((placement.order, placement.inside()), (&[0, 2, 1, 4, 3][..], &[1, 4][..]));

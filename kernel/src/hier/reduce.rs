@@ -6,22 +6,24 @@
 //! ```
 //! An operation that does not commute needs nodes whose ranks follow one another.
 
-use super::pipe::{self, Cut, Segments};
+use super::pipe::{self, Cut, Segments, refusal};
 use super::{Among, Led, Nodes, data};
 use crate::Rank;
 use crate::comm::Member;
 use crate::data::buffer::Buf;
 use crate::error::Refusal;
+use crate::msg::levels::{self, Way};
 use crate::msg::{Memory, Needs, PlanError, Rounds, Schedule, reduce};
 use crate::op::Op;
 use crate::shm::engine::exchange::Exchange;
 use crate::shm::reduce::exchange;
+use crate::table::By;
 
 /// By which algorithm, in which segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Algorithms {
     /// Among the leaders.
-    pub between: reduce::Algorithm,
+    pub between: By<reduce::Algorithm>,
     /// Bytes of a segment.
     pub segment: u64,
 }
@@ -29,13 +31,16 @@ pub struct Algorithms {
 /// One process's part.
 pub type Reduce<'a> = pipe::Pipelined<Parts<'a>>;
 
+/// The leaders' schedule.
+type Part<'n> = Way<reduce::Plan, levels::reduce::Plan<'n>>;
+
 /// What one process does, before it has memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Plan<'n> {
     led: Led<'n>,
     cut: Cut,
     op: Op,
-    algorithm: reduce::Algorithm,
+    algorithm: By<reduce::Algorithm>,
     /// Bytes of the leaders' working memory.
     between: u64,
 }
@@ -63,7 +68,10 @@ pub fn plan<'n>(
     algorithms: Algorithms,
 ) -> Result<Plan<'n>, PlanError> {
     if !op.commutative() && !nodes.in_order() {
-        return Err(PlanError::of(algorithms.between)(Needs::Commutative));
+        return Err(match algorithms.between {
+            Way::Flat(by) => PlanError::of(by)(Needs::Commutative),
+            Way::Levels(_) => PlanError::OverLevels(Needs::Commutative),
+        });
     }
     op.count(bytes)?;
     let (led, cut) = (nodes.led_by(root)?, Cut::new(bytes, algorithms.segment, op.element()));
@@ -78,8 +86,14 @@ pub fn plan<'n>(
 
 impl<'n> Plan<'n> {
     /// Every leader's operand is its node's fold; the root's lies where its result goes.
-    fn part(&self, len: u64) -> Result<reduce::Plan, Refusal> {
-        reduce::plan(self.led.between()?, len, self.op, self.led.node(), true, self.algorithm)
+    fn part(&self, len: u64) -> Result<Part<'n>, PlanError> {
+        let (seat, root) = (self.led.between()?, self.led.node());
+        Ok(match self.algorithm {
+            Way::Flat(by) => Way::Flat(reduce::plan(seat, len, self.op, root, true, by)?),
+            Way::Levels(by) => {
+                Way::Levels(levels::reduce::plan(&self.led.groups()?, seat.rank(), len, self.op, root, true, by)?)
+            }
+        })
     }
 
     /// Bytes of the fold of a leader that is not the root: the first of its working memory.
@@ -119,7 +133,7 @@ impl<'n> Plan<'n> {
 
 impl<'n> Segments for Parts<'n> {
     type Inside = Exchange<exchange::Reduce<'n>>;
-    type Schedule = Among<'n, reduce::Plan>;
+    type Schedule = Among<'n, Part<'n>>;
 
     fn inside_count(&self) -> u64 {
         self.plan.cut.count()
@@ -148,7 +162,7 @@ impl<'n> Segments for Parts<'n> {
 
     fn between(&self, index: u64) -> Result<Rounds<Self::Schedule>, Refusal> {
         let Plan { led, cut, .. } = self.plan;
-        let (plan, target) = (self.plan.part(cut.len(index))?, cut.of(self.target, index));
+        let (plan, target) = (self.plan.part(cut.len(index)).map_err(refusal)?, cut.of(self.target, index));
         let (send, receive) = if led.is_root() { (Memory::NOTHING, target) } else { (target, Memory::NOTHING) };
         let memory = Memory { send, receive, scratch: self.scratch };
         // SAFETY: `Plan::machine`'s contract; polled only after the segment's fold is there, and one segment at a time.

@@ -1,66 +1,80 @@
 //! The part of a table for messages between the leaders of nodes: for each collective, the algorithm by the length of
-//! the call.
+//! the call. It may be one over the switches that connect the nodes (paper P3).
 
 use super::choices::{Steps, TooMany, steps};
 use super::{Ask, Choice, Collective, Over, Rule, Site};
-use crate::msg::{Algorithm, allgather, allreduce, barrier, bcast, reduce};
+use crate::msg::levels::Way;
+use crate::msg::{Algorithm, allgather, allreduce, barrier, bcast, levels, reduce};
+
+/// An algorithm of leaders: among all of them alike, or over the switches that connect their nodes.
+pub type By<A> = Way<A, levels::Algorithm>;
 
 /// The algorithms between nodes, by length. It is made once, together with a communicator over nodes. Gather, scatter
 /// and alltoall have no choice here, since the nodes' parts may have any lengths.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Between {
-    barrier: Steps<barrier::Algorithm>,
-    bcast: Steps<bcast::Algorithm>,
-    reduce: Steps<reduce::Algorithm>,
+    barrier: Steps<By<barrier::Algorithm>>,
+    bcast: Steps<By<bcast::Algorithm>>,
     /// For ops that don't commute, and for ops that do.
-    allreduce: [Steps<allreduce::Algorithm>; 2],
+    reduce: [Steps<By<reduce::Algorithm>>; 2],
+    allreduce: [Steps<By<allreduce::Algorithm>>; 2],
     allgather: Steps<allgather::Algorithm>,
 }
 
 /// Makes a closure that returns the algorithm of one collective from a [`Choice`].
 macro_rules! of {
     ($variant:ident) => {
-        |plan| if let Choice::Messages(Algorithm::$variant(algorithm)) = plan { Some(algorithm) } else { None }
+        |plan| match plan {
+            Choice::Messages(Algorithm::$variant(algorithm)) => Some(Way::Flat(algorithm)),
+            Choice::Levels(algorithm) => Some(Way::Levels(algorithm)),
+            _ => None,
+        }
     };
 }
 
 impl Between {
-    /// The part of `table` for messages among `nodes` ranks on one level; where it has no rule, the built-in rules.
+    /// The part of `table` for messages among `nodes` ranks, whose network has so many `levels`, 1 at least; where it has no
+    /// rule, the built-in rules.
     ///
     /// # Errors
     /// The table divides a collective into too many ranges.
-    pub fn cut(table: &[Rule], nodes: u32) -> Result<Self, TooMany> {
-        let site = Site::flat(nodes);
+    pub fn cut(table: &[Rule], nodes: u32, levels: u32) -> Result<Self, TooMany> {
+        let site = Site { levels, ..Site::flat(nodes) };
         let ask = |collective, commutative| Ask { over: Over::Messages, collective, bytes: 0, commutative, site };
+        let reduce = |commutative| steps(table, ask(Collective::Reduce, commutative), of!(Reduce));
         let allreduce = |commutative| steps(table, ask(Collective::Allreduce, commutative), of!(Allreduce));
         Ok(Self {
             barrier: steps(table, ask(Collective::Barrier, true), of!(Barrier))?,
             bcast: steps(table, ask(Collective::Bcast, true), of!(Bcast))?,
-            reduce: steps(table, ask(Collective::Reduce, true), of!(Reduce))?,
+            reduce: [reduce(false)?, reduce(true)?],
             allreduce: [allreduce(false)?, allreduce(true)?],
-            allgather: steps(table, ask(Collective::Allgather, true), of!(Allgather))?,
+            allgather: steps(table, ask(Collective::Allgather, true), |plan| match plan {
+                Choice::Messages(Algorithm::Allgather(algorithm)) => Some(algorithm),
+                _ => None,
+            })?,
         })
     }
 
     /// The algorithm of a barrier.
-    pub fn barrier(&self) -> barrier::Algorithm {
-        self.barrier.at(0).unwrap_or(barrier::Algorithm::Dissemination)
+    pub fn barrier(&self) -> By<barrier::Algorithm> {
+        self.barrier.at(0).unwrap_or(Way::Flat(barrier::Algorithm::Dissemination))
     }
 
     /// The algorithm of a broadcast of `bytes`.
-    pub fn bcast(&self, bytes: u64) -> bcast::Algorithm {
-        self.bcast.at(bytes).unwrap_or(bcast::Algorithm::Knomial(2))
+    pub fn bcast(&self, bytes: u64) -> By<bcast::Algorithm> {
+        self.bcast.at(bytes).unwrap_or(Way::Flat(bcast::Algorithm::Knomial(2)))
     }
 
     /// The algorithm of a reduce of operands of `bytes`.
-    pub fn reduce(&self, bytes: u64) -> reduce::Algorithm {
-        self.reduce.at(bytes).unwrap_or(reduce::Algorithm::Knomial(2))
+    pub fn reduce(&self, bytes: u64, commutative: bool) -> By<reduce::Algorithm> {
+        let [ordered, any] = &self.reduce;
+        if commutative { any } else { ordered }.at(bytes).unwrap_or(Way::Flat(reduce::Algorithm::Knomial(2)))
     }
 
     /// The algorithm of an allreduce of operands of `bytes`.
-    pub fn allreduce(&self, bytes: u64, commutative: bool) -> allreduce::Algorithm {
+    pub fn allreduce(&self, bytes: u64, commutative: bool) -> By<allreduce::Algorithm> {
         let [ordered, any] = &self.allreduce;
-        if commutative { any } else { ordered }.at(bytes).unwrap_or(allreduce::Algorithm::Doubling)
+        if commutative { any } else { ordered }.at(bytes).unwrap_or(Way::Flat(allreduce::Algorithm::Doubling))
     }
 
     /// The algorithm of an allgather of which the longest node's part has `bytes`.
@@ -72,7 +86,8 @@ impl Between {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{BUILT_IN, select};
+    use crate::msg::Needs;
+    use crate::table::{BUILT_IN, Span, Unfit, select};
 
     const LENGTHS: [u64; 12] =
         [0, 1, 8191, 8192, 32 << 10, 100_000, 128 << 10, 511 << 10, 512 << 10, 1 << 20, 1 << 40, u64::MAX];
@@ -81,39 +96,103 @@ mod tests {
     #[test]
     fn a_cut_says_what_select_says() {
         let table = [
-            Rule { ranks: crate::table::Span::new(4, 9), ..bcast_by(bcast::Algorithm::Chain(4096)) },
-            Rule { bytes: crate::table::Span::new(64, 8191), ..reduce_by(reduce::Algorithm::Flat) },
+            Rule { ranks: Span::new(4, 9), ..bcast_by(bcast::Algorithm::Chain(4096)) },
+            Rule { bytes: Span::new(64, 8191), ..reduce_by(reduce::Algorithm::Flat) },
             allreduce_by(allreduce::Algorithm::Ring),
             // Applies to a power of two of nodes only.
             Rule::all(Collective::Allgather, Choice::Messages(Algorithm::Allgather(allgather::Algorithm::Doubling))),
             // Does not match one level.
-            Rule { levels: crate::table::Span::new(2, 3), ..Rule::all(Collective::Barrier, CENTRAL) },
+            Rule { levels: Span::new(2, 3), ..Rule::all(Collective::Barrier, CENTRAL) },
         ];
         for rules in [&[][..], &table] {
             for nodes in (1..40).chain([1000]) {
-                let between = Between::cut(rules, nodes).unwrap();
+                let between = Between::cut(rules, nodes, 1).unwrap();
                 for bytes in LENGTHS {
                     let chosen = |collective, commutative| {
                         let site = Site::flat(nodes);
                         let ask = Ask { over: Over::Messages, collective, bytes, commutative, site };
                         select(rules, &ask).unwrap().plan
                     };
-                    let is =
-                        |algorithm: Algorithm, plan| assert_eq!(Choice::Messages(algorithm), plan, "{nodes} {bytes}");
-                    is(between.barrier().into(), chosen(Collective::Barrier, true));
-                    is(between.bcast(bytes).into(), chosen(Collective::Bcast, true));
-                    is(between.reduce(bytes).into(), chosen(Collective::Reduce, true));
-                    is(between.allreduce(bytes, true).into(), chosen(Collective::Allreduce, true));
-                    is(between.allreduce(bytes, false).into(), chosen(Collective::Allreduce, false));
-                    is(between.allgather(bytes).into(), chosen(Collective::Allgather, true));
+                    let is = |choice, plan| assert_eq!(choice, plan, "{nodes} {bytes}");
+                    is(by(between.barrier()), chosen(Collective::Barrier, true));
+                    is(by(between.bcast(bytes)), chosen(Collective::Bcast, true));
+                    is(by(between.reduce(bytes, true)), chosen(Collective::Reduce, true));
+                    is(by(between.reduce(bytes, false)), chosen(Collective::Reduce, false));
+                    is(by(between.allreduce(bytes, true)), chosen(Collective::Allreduce, true));
+                    is(by(between.allreduce(bytes, false)), chosen(Collective::Allreduce, false));
+                    is(Choice::Messages(between.allgather(bytes).into()), chosen(Collective::Allgather, true));
                 }
             }
         }
         assert!(BUILT_IN.len() > table.len());
-        let four = Between::cut(&table, 4).unwrap();
-        assert_eq!((four.bcast(8), four.allgather(8)), (bcast::Algorithm::Chain(4096), allgather::Algorithm::Doubling));
-        assert_eq!(four.allreduce(8, true), allreduce::Algorithm::Ring);
-        assert_eq!(four.barrier(), barrier::Algorithm::Dissemination);
+        let four = Between::cut(&table, 4, 1).unwrap();
+        assert_eq!(four.bcast(8), Way::Flat(bcast::Algorithm::Chain(4096)));
+        assert_eq!(four.allgather(8), allgather::Algorithm::Doubling);
+        assert_eq!(four.allreduce(8, true), Way::Flat(allreduce::Algorithm::Ring));
+        assert_eq!(four.barrier(), Way::Flat(barrier::Algorithm::Dissemination));
+    }
+
+    #[test]
+    fn over_switches_where_there_are_some_and_the_op_commutes() {
+        let named =
+            |collective, name| Rule::all(collective, Choice::from_name(Over::Messages, collective, name).unwrap());
+        fn levels<A>(name: &str) -> By<A> {
+            Way::Levels(levels::Algorithm::from_name(name).unwrap())
+        }
+        let table = [
+            Rule { bytes: Span::new(0, 999), ..named(Collective::Bcast, "levels/flat:chain") },
+            named(Collective::Reduce, "levels-64/chain"),
+            named(Collective::Allreduce, "levels+doubling"),
+            named(Collective::Barrier, "levels"),
+        ];
+        let (two, one) = (Between::cut(&table, 4, 2).unwrap(), Between::cut(&table, 4, 1).unwrap());
+        assert_eq!((two.bcast(999), two.bcast(1000)), (levels("levels/flat:chain"), one.bcast(1000)));
+        assert_eq!(
+            (two.reduce(8, true), two.allreduce(8, true)),
+            (levels("levels-64/chain"), levels("levels+doubling"))
+        );
+        assert_eq!(two.barrier(), levels("levels"));
+        let built_in = Between::cut(&[], 4, 1).unwrap();
+        assert_eq!(
+            (two.reduce(8, false), two.allreduce(8, false)),
+            (built_in.reduce(8, false), built_in.allreduce(8, false))
+        );
+        assert_eq!(one, built_in);
+        for (collective, name) in [
+            (Collective::Gather, "levels"),
+            (Collective::Allgather, "levels"),
+            (Collective::Bcast, "levels+doubling"),
+            (Collective::Allreduce, "levels0"),
+            (Collective::Bcast, "levels/"),
+        ] {
+            assert_eq!(Choice::from_name(Over::Messages, collective, name), None, "{collective} {name}");
+        }
+        let site = Site { levels: 2, ..Site::flat(4) };
+        let ask = |collective| Ask { over: Over::Messages, collective, bytes: 8, commutative: true, site };
+        let applies = |collective, name| named(collective, name).plan.applies(&ask(collective));
+        assert_eq!(applies(Collective::Bcast, "levels/slices"), Ok(()));
+        assert_eq!(
+            [applies(Collective::Bcast, "levels0/slices"), applies(Collective::Reduce, "levels0/flat")],
+            [Ok(()); 2]
+        );
+        let trees = Err(Unfit::Needs(Needs::Trees));
+        for (collective, name) in [
+            (Collective::Bcast, "levels-64/slices"),
+            (Collective::Barrier, "levels/slices"),
+            (Collective::Reduce, "levels0/slices"),
+        ] {
+            assert_eq!(applies(collective, name), trees, "{collective} {name}");
+        }
+    }
+
+    fn by<A>(way: By<A>) -> Choice
+    where
+        Algorithm: From<A>,
+    {
+        match way {
+            Way::Flat(algorithm) => Choice::Messages(algorithm.into()),
+            Way::Levels(algorithm) => Choice::Levels(algorithm),
+        }
     }
 
     const CENTRAL: Choice = Choice::Messages(Algorithm::Barrier(barrier::Algorithm::Central));

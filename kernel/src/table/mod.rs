@@ -17,7 +17,7 @@ mod choices;
 mod plan;
 
 pub use crate::collective::Collective;
-pub use between::Between;
+pub use between::{Between, By};
 pub use built_in::BUILT_IN;
 pub use choices::{Choices, Chooser, STEPS, Steps, TooMany};
 pub use plan::{Ask, Choice, Over, Site, Unfit};

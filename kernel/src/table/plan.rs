@@ -2,7 +2,7 @@
 
 use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, LINE_REDUCED, MoveAlgorithm};
 use crate::collective::Collective;
-use crate::msg::{Algorithm, Label, Needs, allreduce, alltoall, gather, reduce_scatter, scatter};
+use crate::msg::{Algorithm, Label, Needs, allreduce, alltoall, gather, levels, reduce_scatter, scatter};
 use crate::region::layout::LINE_PAYLOAD;
 use core::fmt;
 
@@ -76,15 +76,24 @@ pub enum Choice {
     Allreduce(AllreduceAlgorithm),
     /// The one machine for all other collectives through a segment.
     Exchange,
-    /// Any collective over messages.
+    /// Any collective over messages, among all ranks alike.
     Messages(Algorithm),
+    /// A collective over messages, over the levels of the network: see [`Choice::OVER_LEVELS`].
+    Levels(levels::Algorithm),
 }
 
 impl Choice {
     /// The algorithm of a name; `None` for unknown names, `auto`, and names of other collectives' algorithms.
     pub fn from_name(over: Over, collective: Collective, name: &str) -> Option<Self> {
         if over == Over::Messages {
-            return Algorithm::of(collective.family(), name).map(Self::Messages);
+            let flat = Algorithm::of(collective.family(), name).map(Self::Messages);
+            let levels = || {
+                let algorithm = levels::Algorithm::from_name(name)?;
+                let fits = (algorithm.top.is_none() || collective == Collective::Allreduce)
+                    && (!algorithm.through_0 || matches!(collective, Collective::Bcast | Collective::Reduce));
+                (fits && Self::OVER_LEVELS.contains(&collective)).then_some(Self::Levels(algorithm))
+            };
+            return flat.or_else(levels);
         }
         Some(match collective {
             _ if name == "auto" => return None,
@@ -100,9 +109,13 @@ impl Choice {
         })
     }
 
+    /// The collectives that a table can have run over levels. Of the others the blocks of groups may have any lengths.
+    pub const OVER_LEVELS: [Collective; 4] =
+        [Collective::Barrier, Collective::Bcast, Collective::Reduce, Collective::Allreduce];
+
     /// What it runs over.
     pub const fn over(self) -> Over {
-        if matches!(self, Self::Messages(_)) { Over::Messages } else { Over::Segment }
+        if matches!(self, Self::Messages(_) | Self::Levels(_)) { Over::Messages } else { Over::Segment }
     }
 
     /// Does it run through the papers' queues, which not every segment has?
@@ -121,6 +134,13 @@ impl Choice {
             Self::Allreduce(AllreduceAlgorithm::Posted) => at_most(LINE_REDUCED),
             _ if self.in_papers_queues() && !ask.site.papers => Err(Unfit::NoQueues),
             Self::Messages(algorithm) => lacks(algorithm, ask).map_or(Ok(()), |needs| Err(Unfit::Needs(needs))),
+            Self::Levels(_) if ask.site.levels < 2 => Err(Unfit::NoLevels),
+            Self::Levels(_) if !ask.commutative => Err(Unfit::Needs(Needs::Commutative)),
+            Self::Levels(algorithm) => {
+                let barrier = ask.collective == Collective::Barrier;
+                let needs_trees = barrier || algorithm.through_0 && ask.collective == Collective::Reduce;
+                algorithm.fits(needs_trees).map_err(Unfit::Needs)
+            }
             _ => Ok(()),
         }
     }
@@ -150,6 +170,8 @@ pub enum Unfit {
     Longer(u64),
     /// The segment has no queues of the papers.
     NoQueues,
+    /// The network has one level.
+    NoLevels,
     /// The call lacks something that it needs.
     Needs(Needs),
 }
@@ -159,6 +181,7 @@ impl fmt::Display for Unfit {
         match self {
             Self::Longer(most) => write!(f, "carries {most} bytes at most"),
             Self::NoQueues => f.write_str("needs the papers' queues in the segment"),
+            Self::NoLevels => f.write_str("needs a network of several levels"),
             // A rule is for many numbers of ranks, so the text has no number.
             Self::Needs(Needs::PowerOfTwo(_)) => f.write_str("needs a power of two of ranks"),
             Self::Needs(Needs::Table) => f.write_str("needs a table of stages, which its caller brings"),
@@ -176,6 +199,7 @@ impl fmt::Display for Choice {
             Self::Move(algorithm) => algorithm.fmt(f),
             Self::Allreduce(algorithm) => algorithm.fmt(f),
             Self::Exchange => f.write_str("exchange"),
+            Self::Levels(algorithm) => algorithm.fmt(f),
             Self::Messages(algorithm) => match algorithm.label() {
                 Label { algorithm, number: None, .. } => f.write_str(algorithm),
                 Label { algorithm, number: Some(number), .. } => write!(f, "{algorithm}-{number}"),

@@ -63,8 +63,14 @@ impl<'s> Groups<'s> {
         Ok(Self::build_by(key, levels, places, order))
     }
 
-    /// As [`Self::build`]; processes share a unit of a level if they have the same key there.
-    fn build_by(
+    /// Groups that were built before, from where they were built.
+    pub(crate) fn built(levels: &[Level], places: &'s [Place], order: &'s [Rank]) -> Self {
+        Self { levels: levels.iter().copied().take(Level::EVERY.len()).collect(), places, order }
+    }
+
+    /// As [`Self::build`]; processes share a unit of a level if they have the same key there. The storage has one element per
+    /// rank each.
+    pub(crate) fn build_by(
         key: impl Fn(Rank, Level) -> Option<u64>,
         in_use: Levels,
         places: &'s mut [Place],

@@ -72,6 +72,9 @@ fn broadcasts() {
                 "levels-64/kary-2",
                 "levels/halves",
                 "levels/flat:halves",
+                "levels0/flat:chain",
+                "levels0-16/chain",
+                "levels0/slices",
             ] {
                 for root in roots(size) {
                     for len in [0, 33, 200] {
@@ -109,6 +112,8 @@ fn reduces() {
                 "levels/slices",
                 "levels/flat:slices",
                 "levels/halves:flat",
+                "levels0",
+                "levels0-32/flat:chain",
             ] {
                 for root in roots(size) {
                     for (fold, in_place) in FOLDS.iter().flat_map(|&fold| [(fold, false), (fold, true)]) {

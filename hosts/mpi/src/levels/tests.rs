@@ -89,9 +89,9 @@ fn levels(nodes: &[u32], processes: &[Process], endpoints: Vec<Endpoint>) -> Vec
     }
     (processes.iter().zip(leases).zip(endpoints))
         .map(|((process, lease), messages)| {
-            let between = Between::cut(&[], nodes.iter().max().unwrap() + 1).unwrap();
+            let between = Between::cut(&[], nodes.iter().max().unwrap() + 1, 1).unwrap();
             let waiting = Waiting { yields: true, progress: None };
-            Levels::new(process, lease, messages, nodes, between, waiting).unwrap()
+            Levels::new(process, lease, messages, (nodes, &[]), between, waiting).unwrap()
         })
         .collect()
 }

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use unisono_c::reductions::unisono_allreduce;
 use unisono_kernel::algorithm::BarrierAlgorithm;
 use unisono_kernel::msg::bcast;
+use unisono_kernel::msg::levels::Way;
 use unisono_kernel::region::{Flag, Region};
 use unisono_posix::arena::page;
 
@@ -334,13 +335,13 @@ fn between_nodes_the_table_of_all_ranks_chooses_too() {
     let bcast = |members: &[&Process], nodes| {
         let offers = offers(members.iter().copied());
         let each =
-            (0..).zip(members).map(|(rank, member)| member.between(nodes, rank, &offers).unwrap().bcast(1 << 20));
+            (0..).zip(members).map(|(rank, member)| member.between(nodes, 1, rank, &offers).unwrap().bcast(1 << 20));
         each.collect::<Vec<_>>()
     };
-    let built_in = |nodes| Between::cut(&[], nodes).unwrap().bcast(1 << 20);
-    assert_eq!(bcast(&[first, second], 2), [bcast::Algorithm::Flat; 2]);
+    let built_in = |nodes| Between::cut(&[], nodes, 1).unwrap().bcast(1 << 20);
+    assert_eq!(bcast(&[first, second], 2), [Way::Flat(bcast::Algorithm::Flat); 2]);
     assert_eq!(bcast(&[first, second], 3), [built_in(3); 2], "the rule is for others");
-    assert_eq!(bcast(&[other, other], 3), [bcast::Algorithm::Chain(7); 2]);
+    assert_eq!(bcast(&[other, other], 3), [Way::Flat(bcast::Algorithm::Chain(7)); 2]);
     assert_eq!(bcast(&[first, second, other], 2), [built_in(2); 3]);
     assert_eq!(bcast(&[&none, first], 2), [built_in(2); 2]);
 }

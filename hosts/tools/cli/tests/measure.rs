@@ -36,6 +36,32 @@ fn logp_of_the_simulator_is_what_was_put_in() {
     assert_eq!(papers, [Some(0.0), Some(0.0), Some(100.0), None, None, None]);
 }
 
+/// With start-ups that cost much and latencies that cost more, few rounds count least, and then few messages: the table has
+/// several barriers, and every number of processes has one.
+#[test]
+fn the_choice_is_written_as_a_table_that_any_program_reads() {
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("barriers.table");
+    let file = path.to_str().expect("a path");
+    let args = ["measure", "logp", "--over", "sim", "--repetitions", "6", "--most-ranks", "40", "--output", file];
+    let output = unisono(&args);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && said.contains(&format!("export UNISONO_TABLE={file}")), "{said}");
+    let table = std::fs::read_to_string(&path).expect("a table");
+    let rules: Vec<_> = table.lines().skip(1).collect();
+    assert!(
+        !rules.is_empty() && rules.iter().all(|rule| rule.starts_with("msg") && rule.contains("barrier")),
+        "{table}"
+    );
+    assert!(rules[rules.len() - 1].contains(".. "), "{table}");
+    for ranks in ["2", "40", "1000"] {
+        let command = ["explain", "barrier", "-n", ranks, "--json"];
+        let output = Command::new(env!("CARGO_BIN_EXE_unisono")).args(command).env("UNISONO_TABLE", file).output();
+        let said = String::from_utf8_lossy(&output.expect("it runs").stdout).into_owned();
+        let by_table = |line: &&str| line.contains("\"over\":\"msg\"") && line.contains("the table says: msg barrier");
+        assert_eq!(said.lines().filter(by_table).count(), 1, "{said}");
+    }
+}
+
 /// The choice by formulas is never slower than the best fixed barrier beyond noise.
 #[test]
 fn the_adaptive_barrier_is_as_fast_as_any_fixed_one() {
@@ -77,6 +103,11 @@ fn the_queue_has_times_and_a_model_beside_measurements() {
     assert_eq!(names, ["t", "t_WO", "t_A", "t_W"]);
     assert!(all.iter().skip(4).count() >= 8);
     assert!(all.iter().skip(4).all(|row| number(row, "measured µs") > 0.0 && number(row, "model µs") > 0.0), "{all:?}");
+    // Figure 9: the slots are fixed while their length varies.
+    let args = ["measure", "queue", "--message", "64K", "--slots", "32", "--seconds", "0.02", "--json"];
+    let all = rows(&args);
+    let shapes: Vec<_> = all.iter().skip(4).take(6).map(|row| (number(row, "f"), number(row, "s"))).collect();
+    assert_eq!(shapes, [4096.0, 8192.0, 16384.0, 32768.0, 65536.0, 131_072.0].map(|f| (f, 32.0)));
 }
 
 #[test]

@@ -185,9 +185,16 @@ mod tests {
     fn on<A, const SIZE: usize>(nodes: [u32; SIZE], me: Rank, look: impl FnOnce(Placement<'_>) -> A) -> A {
         let (mut homes, mut leaders) = ([Home { node: 0, rank: 0 }; SIZE], [0; SIZE]);
         let (mut order, mut numbers) = ([0; SIZE], [[0; NUMBERS]; SIZE]);
-        let mut lists = Lists { homes: &mut homes, leaders: &mut leaders, order: &mut order, numbers: &mut numbers };
+        let mut lists = Lists {
+            homes: &mut homes,
+            leaders: &mut leaders,
+            order: &mut order,
+            places: &mut [],
+            by_switch: &mut [],
+            numbers: &mut numbers,
+        };
         let count = lists.fill(&nodes).unwrap() as usize;
-        look(Placement::new(lists.lists(), SIZE, count, me).unwrap())
+        look(Placement::new(lists.lists(), SIZE, count, me, false).unwrap())
     }
 
     fn shape_of(placement: Placement<'_>, of: impl Fn(Rank) -> Block, look: impl FnOnce(Option<u64>, u64, Shape<'_>)) {

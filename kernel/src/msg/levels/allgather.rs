@@ -15,7 +15,7 @@ use crate::msg::parts::Parts;
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Schedule, Sequence, Work};
 
 /// One process's part of an allgather over levels.
-pub type Allgather<'s> = Sequence<Sequence<Gather<'s>, Round<'s>>, Sequence<Stage<'s, bcast::Plan<'s>>, Unpack<'s>>>;
+pub type Allgather<'s> = Sequence<Sequence<Gather<'s>, Round<'s>>, Sequence<Stage<'s, bcast::Within<'s>>, Unpack<'s>>>;
 
 /// The part of `rank` in an allgather of `parts`. In place, this rank's block is in the result area already.
 /// `algorithm` is that of the broadcast in step 3.

@@ -18,9 +18,9 @@ use crate::pattern::Seat;
 use crate::topology::group::Groups;
 
 /// A reduce to rank 0, then a broadcast.
-pub type ReduceBcast<'s> = Sequence<reduce::Plan<'s>, bcast::Plan<'s>>;
+pub type ReduceBcast<'s> = Sequence<reduce::Plan<'s>, bcast::Within<'s>>;
 /// A reduce, an allreduce among the members of the last level's group, then a broadcast.
-pub type ReduceAllreduceBcast<'s> = Sequence<reduce::Plan<'s>, Sequence<Stage<'s, allreduce::Plan>, bcast::Plan<'s>>>;
+pub type ReduceAllreduceBcast<'s> = Sequence<reduce::Plan<'s>, Sequence<Stage<'s, allreduce::Plan>, bcast::Within<'s>>>;
 
 either! {
     #[expect(clippy::large_enum_variant, reason = "plain data of a call; there is no heap to box it in")]

@@ -18,6 +18,7 @@ mod line;
 mod shape;
 mod stages;
 mod tree;
+mod way;
 
 pub mod allgather;
 pub mod allreduce;
@@ -34,6 +35,7 @@ pub use line::Line;
 pub use shape::{Algorithm, Shape, Shapes};
 pub use stages::{Stage, Stages};
 pub use tree::LevelTree;
+pub use way::Way;
 
 use super::named::{Needs, PlanError};
 use super::parts::Parts;

@@ -5,7 +5,8 @@
 //! level the result never gets to the result area.
 //!
 //! Ops that don't commute need groups that are runs of consecutive ranks. Then the one tree has root 0, and rank 0
-//! sends the result to the root; level by level, the algorithm of each group keeps the order of its members.
+//! sends the result to the root, as the paper prints it for all ops; level by level, the algorithm of each group keeps the
+//! order of its members.
 
 use super::circle::Circles;
 use super::stages::{Areas, Base, Stage, Stages};
@@ -50,9 +51,13 @@ pub fn plan<'s>(
     let in_place = in_place && rank == root;
     let circles = Circles::new(groups, rank, root)?;
     if !algorithm.shapes.are_trees() {
-        return within(&circles, bytes, op, in_place, algorithm);
+        // Level by level, only the head of all circles gets the result.
+        return match algorithm.through_0 {
+            true => Err(PlanError::OverLevels(Needs::Trees)),
+            false => within(&circles, bytes, op, in_place, algorithm),
+        };
     }
-    let hub = hub(&op, root);
+    let hub = if algorithm.through_0 { 0 } else { hub(&op, root) };
     tree(&Circles::new(groups, rank, hub)?, Role::of(rank, hub, root), bytes, op, in_place, algorithm)
 }
 

@@ -146,16 +146,20 @@ pub struct Algorithm {
     /// For allreduce only. `Some`: paper P3's ReduceAllreduceBcast, with this allreduce among the members of the last
     /// level's group. `None`: ReduceBcast.
     pub top: Option<allreduce::Algorithm>,
+    /// For bcast and reduce, as paper P3 prints them: a root that is not rank 0 hands its data to rank 0 before the
+    /// broadcast, or gets the result from it. Else it takes the place of its leaders, which spares that message.
+    pub through_0: bool,
 }
 
 impl Algorithm {
     /// Binomial trees on all levels, in one segment.
-    pub const BINOMIAL: Self = Self { shapes: Shapes::all(Shape::Knomial(2)), segment: None, top: None };
+    pub const BINOMIAL: Self =
+        Self { shapes: Shapes::all(Shape::Knomial(2)), segment: None, top: None, through_0: false };
 
-    /// The algorithm with the name `levels[-BYTES][/SHAPE[:SHAPE…]][+TOP]`, such as `levels`,
+    /// The algorithm with the name `levels[0][-BYTES][/SHAPE[:SHAPE…]][+TOP]`, such as `levels`,
     /// `levels-8192/chain:binomial`, `levels/flat+doubling`. Shapes are `flat`, `chain`, `knomial-K`, `binomial`,
     /// `kary-K`, `binary`, `slices`, `halves`, from the innermost level to the outermost; without any: binomial.
-    /// `None` for other names.
+    /// `levels0`: through rank 0. `None` for other names.
     pub fn from_name(name: &str) -> Option<Self> {
         let (name, top) = match name.split_once('+') {
             None => (name, None),
@@ -174,15 +178,22 @@ impl Algorithm {
                 (name, shapes.filter(|_| known)?)
             }
         };
-        let segment = if name == "levels" { None } else { Some(number(name, "levels", 1)?) };
-        Some(Self { shapes, segment, top })
+        let through_0 = name.starts_with("levels0");
+        let prefix = if through_0 { "levels0" } else { "levels" };
+        let segment = if name == prefix { None } else { Some(number(name, prefix, 1)?) };
+        Some(Self { shapes, segment, top, through_0 })
     }
 
     /// Checks that it can go along one tree through all levels, or one level after the other. All ranks get the same
     /// result, on whatever levels they take part.
     pub(super) fn check(&self) -> Result<(), PlanError> {
-        let by_level = self.shapes.are_ordered() && self.segment.is_none();
-        if self.shapes.are_trees() || by_level { Ok(()) } else { Err(PlanError::OverLevels(Needs::Trees)) }
+        self.fits(false).map_err(PlanError::OverLevels)
+    }
+
+    /// The same for a table. `needs_trees`: the collective can't go one level after the other.
+    pub(crate) fn fits(&self, needs_trees: bool) -> Result<(), Needs> {
+        let by_level = self.shapes.are_ordered() && self.segment.is_none() && !needs_trees;
+        if self.shapes.are_trees() || by_level { Ok(()) } else { Err(Needs::Trees) }
     }
 
     pub(super) const fn segment(&self) -> u64 {
@@ -195,7 +206,7 @@ impl Algorithm {
 
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("levels")?;
+        f.write_str(if self.through_0 { "levels0" } else { "levels" })?;
         if let Some(segment) = self.segment {
             write!(f, "-{segment}")?;
         }
@@ -229,6 +240,8 @@ mod tests {
             "levels/slices+segmented-ring-64",
             "levels/flat:halves",
             "levels-1/flat:flat:flat:flat:flat:flat:flat:chain+doubling",
+            "levels0/flat",
+            "levels0-64/flat:chain",
         ] {
             assert_eq!(Algorithm::from_name(name).map(|algorithm| algorithm.to_string()).as_deref(), Some(name));
         }
@@ -238,6 +251,9 @@ mod tests {
             "",
             "level",
             "levels-0",
+            "levels1",
+            "levels00",
+            "levels0-0",
             "levels-",
             "levels/",
             "levels/flat:",

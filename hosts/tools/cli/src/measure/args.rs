@@ -99,8 +99,11 @@ pub(crate) struct Logp {
     #[arg(long, default_value_t = 11, value_name = "K")]
     pub(crate) repetitions: usize,
     /// P: barriers are chosen for 2 to P processes
-    #[arg(long, default_value_t = 100, value_name = "P")]
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(2..=4096), value_name = "P")]
     pub(crate) most_ranks: u32,
+    /// Where to write the choice as a decision table: with UNISONO_TABLE it is the barrier over messages, so between nodes
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
     /// One JSON object per parameter and barrier
     #[arg(long)]
     pub(crate) json: bool,
@@ -171,6 +174,9 @@ pub(crate) struct Queue {
     /// b: bytes of a queue, while f varies
     #[arg(long, value_parser = parse_bytes, default_value = "1M", value_name = "BYTES")]
     pub(crate) queue_bytes: u64,
+    /// s: slots of a queue, while f varies, in place of a fixed b (the paper's figure 9 has 32)
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096), value_name = "S")]
+    pub(crate) slots: Option<u32>,
     /// q: sets
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), value_name = "Q")]
     pub(crate) sets: u32,

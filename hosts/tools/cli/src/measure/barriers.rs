@@ -3,7 +3,7 @@
 //! measured before one is chosen, with other seeds than those of the final comparison.
 
 use super::args::Barriers;
-use super::logp::BARRIERS;
+use super::logp::{BARRIERS, name};
 use crate::args::Collective;
 use crate::error::Failure;
 use crate::model::table::show;
@@ -126,11 +126,6 @@ pub(super) fn run(args: &Barriers) -> Result<(), Failure> {
         100.0 * NEAR,
     ) + &misses;
     show(&columns, &rows, &remark, args.json)
-}
-
-/// A barrier's name over messages.
-fn name(barrier: Barrier) -> String {
-    if let Barrier::Bruck { .. } = barrier { "bruck".into() } else { barrier.to_string() }
 }
 
 fn in_us(ns: &[f64]) -> Vec<f64> {

@@ -1,16 +1,21 @@
-//! `unisono measure logp`: LogGP's parameters, and the barriers that the model chooses by them.
+//! `unisono measure logp`: LogGP's parameters, and the barriers that the model chooses by them; as a decision table they run in
+//! any program (paper P4).
 
 use super::args::{Logp, Over};
 use super::mpi;
 use crate::error::Failure;
 use crate::model::table::show;
-use crate::out::out;
+use crate::out::{out, outln};
+use crate::tune::write;
 use serde_json::{Value, json};
+use unisono_kernel::table::{self, Choice, Collective, Rule, Span};
 use unisono_measure::logp::{Measured, Plan, measure};
 use unisono_measure::{Simulated, Threads};
 use unisono_model::adaptive::{Adaptive, Share};
 use unisono_model::barrier::{Barrier, Logs};
 use unisono_model::logp::LogP;
+use unisono_posix::decisions::TABLE;
+use unisono_table::Table;
 
 /// All barriers over messages.
 pub(super) const BARRIERS: [Barrier; 6] = [
@@ -21,6 +26,11 @@ pub(super) const BARRIERS: [Barrier; 6] = [
     Barrier::Bruck { radix: 2 },
     Barrier::Butterfly,
 ];
+
+/// A barrier's name over messages.
+pub(super) fn name(barrier: Barrier) -> String {
+    if let Barrier::Bruck { .. } = barrier { "bruck".into() } else { barrier.to_string() }
+}
 
 /// Those of paper P4.
 const PAPERS: [Barrier; 3] = [Barrier::Central, Barrier::Combining { children: 4 }, Barrier::Dissemination];
@@ -60,7 +70,35 @@ pub(super) fn run(args: &Logp) -> Result<(), Failure> {
     if !args.json {
         out!("\n")?;
     }
-    choices(measured.logp()?, args.most_ranks, args.json)
+    let logp = measured.logp()?;
+    choices(logp, args.most_ranks, args.json)?;
+    let Some(path) = &args.output else { return Ok(()) };
+    let table = chosen(logp, args.most_ranks)?;
+    write(path, &table.to_string())?;
+    if !args.json {
+        outln!("\n{}: {} rules\nexport {TABLE}={}", path.display(), table.rules().len(), path.display())?;
+    }
+    Ok(())
+}
+
+/// AdaptiveBarrierLogP as rules: for each number of processes the barrier with the least formula. What holds for the
+/// greatest measured number holds for greater ones.
+fn chosen(logp: LogP, most: u32) -> Result<Table, Failure> {
+    let mut adaptive = Adaptive::new(logp, &BARRIERS, Logs::Rounds)?;
+    let mut rules: Vec<Rule> = Vec::new();
+    for ranks in 2..=most {
+        let name = name(adaptive.choose(ranks)?.barrier);
+        let plan = Choice::from_name(table::Over::Messages, Collective::Barrier, &name)
+            .ok_or_else(|| Failure::Words(format!("{name}: no table has this barrier")))?;
+        match rules.last_mut() {
+            Some(last) if last.plan == plan => last.ranks.most = ranks,
+            _ => rules.push(Rule { ranks: Span::new(ranks, ranks), ..Rule::all(Collective::Barrier, plan) }),
+        }
+    }
+    if let Some(last) = rules.last_mut() {
+        last.ranks.most = u32::MAX;
+    }
+    Table::new(rules).map_err(|error| Failure::Words(error.to_string()))
 }
 
 /// How often each barrier is chosen: among all, and among the paper's three, with these parameters and with the

@@ -75,7 +75,8 @@ pub(crate) fn work(team: &mut Team, args: &Queue) -> Result<(), Failure> {
         show(&["time", "ns", "÷ t"], &rows, &remark, args.json)?;
     }
     let by_fragment = FRAGMENTS.iter().filter_map(|&fragment| {
-        let slots = u32::try_from(args.queue_bytes / fragment).ok().filter(|slots| *slots >= args.sets)?;
+        let of_budget = || u32::try_from(args.queue_bytes / fragment).ok();
+        let slots = args.slots.or_else(of_budget).filter(|slots| *slots >= args.sets)?;
         Some((fragment, slots - slots % args.sets))
     });
     let by_slots = SLOTS.iter().filter(|slots| **slots % args.sets == 0).map(|&slots| (8192, slots));

@@ -93,7 +93,9 @@ pub(crate) fn choice(collective: Collective, name: &str) -> Result<Choice, Failu
     let (kind, known) = messages(collective).unwrap_or_default();
     let family = if kind == "exscan" { "scan" } else { kind };
     let flat = Algorithm::from_name(&format!("{family}/{name}")).map(Kind::Flat);
-    let found = flat.or_else(|| levels::Algorithm::from_name(name).map(Kind::Levels));
+    let rooted = matches!(collective, Collective::Bcast | Collective::Reduce);
+    let over = levels::Algorithm::from_name(name).filter(|algorithm| rooted || !algorithm.through_0);
+    let found = flat.or(over.map(Kind::Levels));
     let kind = found.ok_or_else(|| {
         Failure::Words(format!("no algorithm {name:?} for {kind}: {}, levels..., all", known.join(", ")))
     })?;

@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Tune) -> Result<(), Failure> {
 }
 
 /// Writes a file as a whole: an error leaves no part of it.
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let named = |e: std::io::Error| Failure::Words(format!("{}: {e}", path.display()));
     if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
         std::fs::create_dir_all(directory).map_err(named)?;

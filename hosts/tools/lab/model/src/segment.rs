@@ -108,7 +108,7 @@ impl Machine {
         // A message that fits a line is not copied separately.
         let copied = if bytes <= shm::bcast::posted::MOST { 0.0 } else { m };
         Ok(Some(match plan {
-            Choice::Messages(_) => return Ok(None),
+            Choice::Messages(_) | Choice::Levels(_) => return Ok(None),
             Choice::Barrier(algorithm) => match algorithm {
                 BarrierAlgorithm::Posted => all,
                 BarrierAlgorithm::Central => Barrier::Central.time(&logp, ranks, Logs::Rounds)?,

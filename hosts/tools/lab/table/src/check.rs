@@ -2,7 +2,7 @@
 
 use crate::Fault;
 use unisono_kernel::msg::Needs;
-use unisono_kernel::table::{Ask, Between, Choices, Rule, Site, Unfit};
+use unisono_kernel::table::{Ask, Between, Choice, Choices, Rule, Site, Unfit};
 
 /// Checks rules with their lines.
 pub(crate) fn check(rules: &[(usize, Rule)]) -> Result<(), (usize, Fault)> {
@@ -17,15 +17,18 @@ pub(crate) fn check(rules: &[(usize, Rule)]) -> Result<(), (usize, Fault)> {
 }
 
 /// Checks that the algorithm applies to every call that the rule matches. A rule for the papers' queues is not an
-/// error: it is passed over where the segment does not have them.
+/// error: it is passed over where the segment does not have them. So is one over levels, where the network has one level
+/// or the op does not commute.
 fn fits(rule: &Rule) -> Result<(), Unfit> {
-    let site = Site { ranks: rule.ranks.least, levels: rule.levels.least, papers: true };
+    let over_levels = matches!(rule.plan, Choice::Levels(_));
+    let levels = if over_levels { rule.levels.most.min(2) } else { rule.levels.least };
+    let site = Site { ranks: rule.ranks.least, levels, papers: true };
     let ask = Ask {
         over: rule.plan.over(),
         collective: rule.collective,
         // A barrier has no bytes, and not all ranks know the bytes of unequal blocks.
         bytes: if rule.collective.has_bytes() { rule.bytes.most } else { 0 },
-        commutative: rule.commutative.unwrap_or(!rule.collective.folds()),
+        commutative: rule.commutative.unwrap_or(over_levels || !rule.collective.folds()),
         site,
     };
     rule.plan.applies(&ask)?;
@@ -47,7 +50,9 @@ pub(crate) fn cuts(rules: &[Rule]) -> Result<(), Fault> {
     ranks.sort_unstable();
     ranks.dedup();
     for ranks in ranks {
-        Between::cut(rules, ranks.max(1)).map_err(Fault::TooMany)?;
+        for levels in [1, 2] {
+            Between::cut(rules, ranks.max(1), levels).map_err(Fault::TooMany)?;
+        }
         for papers in [false, true] {
             let levels = rules.iter().flat_map(|rule| [rule.levels.least, rule.levels.most]).chain([1]);
             for levels in levels {
