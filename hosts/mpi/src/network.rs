@@ -1,5 +1,6 @@
 //! Which switch connects this process's node to the others (paper P3, section 2.1): a file of the environment says it.
 
+use crate::node::fnv;
 use unisono_posix::switches::{SwitchError, Switches};
 
 /// Environment variable: a file with a line `NODE SWITCH` for each node.
@@ -52,10 +53,9 @@ fn of(switches: &Switches, node: &str) -> Result<Switch, SwitchError> {
     Ok(Switch::Known(hash(switches.name(number).unwrap_or_default())))
 }
 
-/// FNV-1a; neither of the other numbers.
+/// Of a switch's name: none of the other numbers.
 fn hash(name: &str) -> u64 {
-    let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, step).max(Switch::WRONG + 1)
+    fnv(name.bytes()).max(Switch::WRONG + 1)
 }
 
 #[cfg(test)]

@@ -22,10 +22,13 @@ pub fn identity() -> Result<u64, PosixError> {
     Ok(hash(&format!("{boot}{name}"), [namespace("pid")?, namespace("user")?]))
 }
 
-/// FNV-1a.
 fn hash(names: &str, namespaces: [u64; 2]) -> u64 {
     let numbers = namespaces.iter().flat_map(|number| number.to_le_bytes());
-    let bytes = names.bytes().chain(numbers);
+    fnv(names.bytes().chain(numbers))
+}
+
+/// FNV-1a.
+pub(crate) fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 

@@ -7,10 +7,12 @@
 //! release -> the handle is freed, then the rank leaves the slice; the owner reuses it when all ranks have left
 //! ```
 
+mod agreed;
+
 use crate::Bounded;
-use crate::network::{SWITCHES, Switch};
+use crate::network::Switch;
 use crate::node;
-use crate::offer::{self, Offer, Owner, Reason, Unswitched, Words};
+use crate::offer::{self, Offer, Owner, Reason, Words};
 use crate::say::{Cause, once};
 use crate::wait::{self, Patient, Progress, Waits};
 use core::fmt;
@@ -25,11 +27,11 @@ use unisono_c::waiting::{Patience, Waiting};
 use unisono_kernel::Rank;
 use unisono_kernel::machine::wait::SpinThen;
 use unisono_kernel::region::{Base, Counter, Layout, Term, Word};
-use unisono_kernel::table::{Between, Choices};
+use unisono_kernel::table::Choices;
 use unisono_posix::PosixError;
 use unisono_posix::arena::{self, Arena, Plan, Slice};
 use unisono_posix::binding;
-use unisono_posix::decisions::{Decisions, RULES, TABLE, decisions};
+use unisono_posix::decisions::{Decisions, decisions};
 use unisono_posix::heap;
 use unisono_posix::lending::{self, LendFrom, Lenders, Windows};
 use unisono_posix::placement::{self, Summary};
@@ -346,38 +348,6 @@ impl Process {
         })
     }
 
-    /// What `Auto` means on a slice, by the table that all ranks have; `None`, on all ranks, if they do not have the
-    /// same.
-    fn choices(&self, slice: &Slice, rank: Rank, offers: &[Words]) -> Option<&'static Choices> {
-        self.agreed(rank, offers, "choices are built in")?.choices(slice.plan().layout())
-    }
-
-    /// The switch of each node; none where all ranks agree to go on without, since one of them has no right file. It prints
-    /// that, and why. `nodes` is the node of each rank.
-    pub fn switches(&self, nodes: &[u32], rank: Rank, offers: &[Words]) -> Vec<u32> {
-        let consequence = "all nodes are taken to be on one switch";
-        offer::switches(offers, nodes).unwrap_or_else(|unswitched| {
-            match (unswitched, &self.switch) {
-                (Unswitched::Wrong(wrong), Switch::Wrong(why)) if rank == wrong => {
-                    once(Cause::Network, format_args!("{why}: {consequence}"));
-                }
-                (Unswitched::Lacks(lacks), _) if rank == lacks => {
-                    once(Cause::Network, format_args!("{SWITCHES} is not set here, and is elsewhere: {consequence}"));
-                }
-                _ => {}
-            }
-            Vec::new()
-        })
-    }
-
-    /// The choices for messages between `nodes` nodes, whose network has so many `levels`: by the table that all ranks have,
-    /// whose offers these are, else the built-in rules.
-    pub fn between(&self, nodes: u32, levels: u32, rank: Rank, offers: &[Words]) -> Option<Between> {
-        let rules = self.agreed(rank, offers, "choices between nodes are built in").map_or(&[][..], Decisions::rules);
-        // A table that can't be cut was refused when it was read.
-        Between::cut(rules, nodes, levels).ok()
-    }
-
     /// The loans among the ranks of these offers; `crowded`: they share cores.
     fn lenders(&self, offers: &[Words], crowded: bool) -> Box<Lenders> {
         let reached = &mut self.state().reached;
@@ -394,16 +364,6 @@ impl Process {
         let log = |words: fmt::Arguments<'_>| once(Cause::Copy, words);
         let lenders = Lenders::new(peers, heap::made(), self.lend_from, crowded, Some(log));
         Box::new(lenders.counted(Arc::clone(&self.loans)).with_windows(Arc::clone(&self.windows)))
-    }
-
-    /// The table, if all ranks have the same. If not, rank 0 prints that, with `consequence`.
-    fn agreed(&self, rank: Rank, offers: &[Words], consequence: &str) -> Option<&'static Decisions> {
-        let Some(other) = offer::other_table(offers) else { return self.decisions };
-        if rank == 0 {
-            let text = "another decision table than rank 0";
-            once(Cause::Table, format_args!("rank {other} has {text} ({TABLE}, {RULES}): {consequence}"));
-        }
-        None
     }
 
     /// Takes the slice of the chosen offer and calls `attach` with it; gives this process's own offer up if it was not

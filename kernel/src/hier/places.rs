@@ -33,6 +33,18 @@ pub trait Places {
     fn lists(&mut self) -> Lists<'_>;
 }
 
+impl<'l> Lists<'l> {
+    /// Lists for nodes whose switches are not told.
+    pub fn new(
+        homes: &'l mut [Home],
+        leaders: &'l mut [Rank],
+        order: &'l mut [Rank],
+        numbers: &'l mut [[u64; NUMBERS]],
+    ) -> Self {
+        Self { homes, leaders, order, places: &mut [], by_switch: &mut [], numbers }
+    }
+}
+
 impl Places for Lists<'_> {
     fn lists(&mut self) -> Lists<'_> {
         let Self { homes, leaders, order, places, by_switch, numbers } = self;
@@ -159,14 +171,7 @@ mod tests {
         const NODES: [u32; 5] = [0, 1, 0, 2, 1];
         let (mut homes, mut leaders) = ([Home { node: 9, rank: 9 }; 6], [9; 5]);
         let (mut order, mut numbers) = ([9; 5], [[9; NUMBERS]; 5]);
-        let mut lists = Lists {
-            homes: &mut homes,
-            leaders: &mut leaders,
-            order: &mut order,
-            places: &mut [],
-            by_switch: &mut [],
-            numbers: &mut numbers,
-        };
+        let mut lists = Lists::new(&mut homes, &mut leaders, &mut order, &mut numbers);
         assert_eq!(lists.fill(&NODES), Ok(3));
         let placement = Placement::new(lists.lists(), 5, 3, 4, false).unwrap();
         assert_eq!(placement.nodes.home(), Home { node: 1, rank: 1 });

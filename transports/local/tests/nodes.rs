@@ -97,14 +97,7 @@ fn run<A: Send>(
         let levels = Levels { comm: Comm::new(segment, layout, inside).unwrap(), messages: Network { mailbox, told } };
         let (mut homes, mut leaders) = ([Home { node: 0, rank: 0 }; SIZE], [0; SIZE]);
         let (mut order, mut numbers) = ([0; SIZE], [[0; NUMBERS]; SIZE]);
-        let places = Lists {
-            homes: &mut homes,
-            leaders: &mut leaders,
-            order: &mut order,
-            places: &mut [],
-            by_switch: &mut [],
-            numbers: &mut numbers,
-        };
+        let places = Lists::new(&mut homes, &mut leaders, &mut order, &mut numbers);
         let mut scratch = vec![0; memory(me as Rank)];
         let algorithms = Between::cut(&[], 2, 1).unwrap();
         let mut communicator =
@@ -255,14 +248,7 @@ fn what_does_not_fit_together_is_refused() {
         let levels = Levels { comm: Comm::new(segment, layout, inside).unwrap(), messages };
         let (mut homes, mut leaders) = ([Home { node: 0, rank: 0 }; 3], [0; 3]);
         let (mut order, mut numbers) = ([0; 3], [[0; NUMBERS]; 3]);
-        let places = Lists {
-            homes: &mut homes,
-            leaders: &mut leaders,
-            order: &mut order,
-            places: &mut [],
-            by_switch: &mut [],
-            numbers: &mut numbers,
-        };
+        let places = Lists::new(&mut homes, &mut leaders, &mut order, &mut numbers);
         let algorithms = Between::cut(&[], 2, 1).unwrap();
         Communicator::<Threads<'_>>::new(levels, waiting(3), places, &mut [], nodes, algorithms).map(|made| made.rank())
     };

@@ -7,6 +7,7 @@ use unisono_kernel::algorithm::BarrierAlgorithm;
 use unisono_kernel::msg::bcast;
 use unisono_kernel::msg::levels::Way;
 use unisono_kernel::region::{Flag, Region};
+use unisono_kernel::table::Between;
 use unisono_posix::arena::page;
 
 const ROOM: u64 = 16 << 20;

@@ -36,8 +36,7 @@ fn logp_of_the_simulator_is_what_was_put_in() {
     assert_eq!(papers, [Some(0.0), Some(0.0), Some(100.0), None, None, None]);
 }
 
-/// With start-ups that cost much and latencies that cost more, few rounds count least, and then few messages: the table has
-/// several barriers, and every number of processes has one.
+/// Every number of processes has a barrier, also above those that were asked for.
 #[test]
 fn the_choice_is_written_as_a_table_that_any_program_reads() {
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("barriers.table");

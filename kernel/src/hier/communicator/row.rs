@@ -185,14 +185,7 @@ mod tests {
     fn on<A, const SIZE: usize>(nodes: [u32; SIZE], me: Rank, look: impl FnOnce(Placement<'_>) -> A) -> A {
         let (mut homes, mut leaders) = ([Home { node: 0, rank: 0 }; SIZE], [0; SIZE]);
         let (mut order, mut numbers) = ([0; SIZE], [[0; NUMBERS]; SIZE]);
-        let mut lists = Lists {
-            homes: &mut homes,
-            leaders: &mut leaders,
-            order: &mut order,
-            places: &mut [],
-            by_switch: &mut [],
-            numbers: &mut numbers,
-        };
+        let mut lists = Lists::new(&mut homes, &mut leaders, &mut order, &mut numbers);
         let count = lists.fill(&nodes).unwrap() as usize;
         look(Placement::new(lists.lists(), SIZE, count, me, false).unwrap())
     }

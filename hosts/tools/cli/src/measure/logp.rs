@@ -134,3 +134,23 @@ fn choices(logp: LogP, most: u32, as_json: bool) -> Result<(), Failure> {
     let remark = format!("\nThe least formula for P = 2 to {most}; of equal ones the first.");
     show(&columns, &rows, &remark, as_json)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where latency is far above all else, the choice depends on the number of processes (docs/explanation/papers.md, P4).
+    #[test]
+    fn rules_say_what_the_model_chooses() {
+        let far = LogP::new(20.0, 1.0, 1.0, 1.0).unwrap();
+        let table = chosen(far, 64).unwrap();
+        let mut adaptive = Adaptive::new(far, &BARRIERS, Logs::Rounds).unwrap();
+        assert!(table.rules().len() > 1, "{table}");
+        for ranks in 2..=64 {
+            let barrier = name(adaptive.choose(ranks).unwrap().barrier);
+            let of = table.rules().iter().filter(|rule| rule.ranks.has(ranks)).map(|rule| rule.plan.to_string());
+            assert_eq!(of.collect::<Vec<_>>(), [barrier], "{ranks}");
+        }
+        assert_eq!(table.rules().last().map(|rule| rule.ranks.most), Some(u32::MAX));
+    }
+}
