@@ -94,3 +94,23 @@ fn what_the_operation_before_has_received_is_not_lent() {
         allreduce(comm, second);
     }));
 }
+
+#[test]
+fn what_the_operation_before_has_received_is_not_lent_in_place() {
+    let in_place = |comm: &mut Communicator<Local>, buffer: &mut [u8]| {
+        buffer.fill(3);
+        comm.allreduce_in_place(buffer, Op::SUM_U64).unwrap();
+        assert_eq!(buffer, [6; 20_000]);
+    };
+    assert!(!passes_slots(|comm, [_, second]| in_place(comm, second)));
+    assert!(passes_slots(|comm, [first, _]| in_place(comm, first)), "rank 1 has received it by the broadcast");
+    assert!(passes_slots(|comm, [_, second]| {
+        in_place(comm, second);
+        in_place(comm, second);
+    }));
+    assert!(!passes_slots(|comm, [first, second]| {
+        in_place(comm, second);
+        comm.bcast(first, 0).unwrap();
+        in_place(comm, second);
+    }));
+}

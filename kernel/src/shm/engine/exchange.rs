@@ -110,7 +110,7 @@ pub trait Plan: Clone + PartialEq + Eq + Hash {
 
     /// The memory in which others may take the fragments that do not come from [lent](Self::lendable) memory, each from
     /// when it is posted on until the operation ends. `None`: they are written to the segment. So are results that lie where
-    /// the operation before had its own.
+    /// the operation before had its own; and a message that lies there too is not lent either.
     fn results(&self) -> Option<Buf> {
         None
     }
@@ -276,8 +276,11 @@ impl<P: Plan> Engine for ToAll<P> {
         if !in_line {
             if first {
                 // Writing again what others have read takes longer than a copy through slots.
-                let results = self.plan.results().filter(|results| !me.receives(results.ptr().addr()));
-                if let Some(words) = loans.offer(region, self.plan.lendable(), results) {
+                let (message, results) = (self.plan.lendable(), self.plan.results());
+                let again = results.filter(|results| me.receives(results.ptr().addr()));
+                let in_place = again.is_some() && again == message;
+                let lent = |memory: Option<Buf>, never| if never { None } else { memory };
+                if let Some(words) = loans.offer(region, lent(message, in_place), lent(results, again.is_some())) {
                     clock.post_line(region, me, heading, Some(words));
                     return Ok(());
                 }
