@@ -94,7 +94,7 @@
     (struct shim_blocks) { .buffer = address, .count = elements, .type = SHIM_TYPE(handle) }
 #define SHIM_LISTED(address, lengths, places, handle)                                                                  \
     (struct shim_blocks) {                                                                                             \
-        .buffer = address, .counts = {.at = lengths, .wide = SHIM_WIDE},                                               \
+        .buffer = address, .listed = true, .counts = {.at = lengths, .wide = SHIM_WIDE},                               \
         .displacements = {.at = places, .wide = SHIM_WIDE}, .type = SHIM_TYPE(handle)                                  \
     }
 

@@ -47,41 +47,70 @@ INLINE enum shim_route begin(struct shim_call *c, enum shim_collective collectiv
     } while (0)
 
 INLINE int64_t count_of(const struct shim_side *side, int block) {
-    return side->counts.at ? shim_item(side->counts, block) : side->count;
+    return side->listed ? shim_item(side->counts, block) : side->count;
+}
+
+INLINE int64_t start_of(const struct shim_side *side, int block) {
+    return (side->listed ? shim_item(side->displacements, block) : block * side->count) * side->shape->extent;
 }
 
 /* The address of a block in the program's buffer, which may be MPI_BOTTOM. */
 INLINE void *block_at(const struct shim_side *side, int block) {
-    int64_t elements = side->counts.at ? shim_item(side->displacements, block) : block * side->count;
-    return (void *)((uintptr_t)side->buffer + (uintptr_t)(elements * side->shape.extent));
+    return (void *)((uintptr_t)side->buffer + (uintptr_t)start_of(side, block));
 }
 
-/* False: the type can't be used to send data. */
-INLINE bool shape_of(MPI_Datatype type, struct shim_shape *shape) {
+/* Null: the type can't be used to send data. The shape of a type that is not predefined is valid until the thread's next
+ * call. */
+INLINE const struct shim_shape *shape_of(MPI_Datatype type, enum shim_slot slot) {
+    struct shim_thread *self = shim_thread();
+    if (__builtin_expect(self->type == type && self->shape, 1)) return self->shape;
     const struct shim_shape *predefined = shim_predefined(type);
-    if (__builtin_expect(predefined != NULL, 1)) return *shape = *predefined, true;
-    struct shim_shape derived;
-    if (!shim_derived(type, &derived)) return false;
-    return *shape = derived, true;
+    if (__builtin_expect(predefined != NULL, 1)) return self->type = type, self->shape = predefined;
+    return shim_derived(type, &self->derived[slot]) ? &self->derived[slot] : NULL;
+}
+
+/*
+ * Makes the lists in bytes: for the program's blocks, counted from the first one with data. They are made anew (`relist`) if
+ * blocks are packed, or if they do not lie in their order. False: this rank's arguments are wrong.
+ */
+INLINE bool lay_out_lists(struct shim_side *side, int blocks, enum shim_slot slot) {
+    const uint64_t size = side->shape->bytes;
+    const int64_t extent = side->shape->extent;
+    int64_t end = INT64_MIN, first = 0;
+    bool right = side->counts.at && side->displacements.at, nowhere = false;
+    side->ordered = true, side->sum = 0;
+    uint64_t *bytes = right ? shim_lists(slot, blocks) : NULL, *starts = bytes + blocks;
+    side->bytes = bytes, side->starts = starts;
+    for (int b = 0; bytes && b < blocks; b++) {
+        int64_t count = shim_item(side->counts, b), start = shim_item(side->displacements, b);
+        bytes[b] = (uint64_t)count * size, starts[b] = 0;
+        right &= count >= 0;
+        if (count <= 0) continue;
+        if (end == INT64_MIN) first = start;
+        side->ordered &= start >= end;
+        end = start + count;
+        starts[b] = (uint64_t)((start - first) * extent);
+        nowhere |= !((uintptr_t)side->buffer + (uintptr_t)(start * extent));
+        side->sum += bytes[b];
+    }
+    side->first = first * extent;
+    return right && !(nowhere && size && side->shape->dense);
 }
 
 /* Fills a side, whose shape is known. False: this rank's arguments are wrong. */
-INLINE bool lay_out_shaped(struct shim_side *side, struct shim_blocks of, int blocks) {
-    side->buffer = (void *)of.buffer, side->blocks = blocks;
+INLINE bool lay_out_shaped(struct shim_side *side, struct shim_blocks of, int blocks, enum shim_slot slot) {
+    side->buffer = (void *)of.buffer, side->blocks = blocks, side->listed = of.listed, side->type = of.type;
     side->count = of.count, side->counts = of.counts, side->displacements = of.displacements;
-    side->type = of.type;
-    if (of.counts.at && !of.displacements.at) return false;
-    for (int i = 0; i < (of.counts.at ? blocks : 1); i++) {
-        int64_t count = count_of(side, i);
-        bool nowhere = blocks && side->shape.dense && side->shape.bytes && count && !block_at(side, i);
-        if (count < 0 || nowhere) return false;
-    }
-    return true;
+    if (of.listed) return lay_out_lists(side, blocks, slot);
+    side->sum = (uint64_t)of.count * side->shape->bytes * (uint64_t)blocks, side->ordered = true, side->first = 0;
+    bool nowhere = !of.buffer && blocks && of.count && side->shape->dense && side->shape->bytes;
+    return of.count >= 0 && !nowhere;
 }
 
 /* Fills a side. False: this rank's arguments are wrong. */
-INLINE bool lay_out(struct shim_side *side, struct shim_blocks of, int blocks) {
-    return shape_of(of.type, &side->shape) && lay_out_shaped(side, of, blocks);
+INLINE bool lay_out(struct shim_side *side, struct shim_blocks of, int blocks, enum shim_slot slot) {
+    side->shape = shape_of(of.type, slot);
+    return side->shape && lay_out_shaped(side, of, blocks, slot);
 }
 
 INLINE bool is_rank(const struct shim_call *c, int root) { return root >= 0 && root < c->on->size; }
@@ -90,7 +119,7 @@ INLINE struct shim_blocks row(const void *buffer, int64_t count, MPI_Datatype ty
     return (struct shim_blocks){.buffer = buffer, .count = count, .type = type};
 }
 
-INLINE uint64_t block_bytes(const struct shim_side *side) { return (uint64_t)side->count * side->shape.bytes; }
+INLINE uint64_t block_bytes(const struct shim_side *side) { return (uint64_t)side->count * side->shape->bytes; }
 
 /* ---- Plans --------------------------------------------------------------------------------------------------- */
 
@@ -103,7 +132,7 @@ INLINE enum shim_route plan_bcast(struct shim_call *c, enum shim_collective coll
                                   MPI_Datatype type, int root, MPI_Comm comm) {
     BEGIN();
     c->root = root;
-    bool right = is_rank(c, root) && buffer != MPI_IN_PLACE && lay_out(&c->receive, row(buffer, count, type), 1);
+    bool right = is_rank(c, root) && buffer != MPI_IN_PLACE && lay_out(&c->receive, row(buffer, count, type), 1, SLOT_RECEIVE);
     return right ? ROUTE_TAKEN : to_underlying(REASON_ARGUMENTS);
 }
 
@@ -114,14 +143,13 @@ INLINE enum shim_route fold(struct shim_call *c, const void *send, void *receive
     c->folds = true, c->op = op;
     c->operation = shim_operation(op);
     bool right = (c->operation || op != MPI_OP_NULL) && (receives ? receive != MPI_IN_PLACE : !c->send_in_place) &&
-                 shape_of(type, &c->send.shape) &&
-                 lay_out_shaped(&c->send, row(send, count, type), c->send_in_place ? 0 : 1);
+                 lay_out(&c->send, row(send, count, type), c->send_in_place ? 0 : 1, SLOT_SEND);
     c->receive.shape = c->send.shape;
-    if (!right || !lay_out_shaped(&c->receive, row(receive, count, type), receives ? 1 : 0))
+    if (!right || !lay_out_shaped(&c->receive, row(receive, count, type), receives ? 1 : 0, SLOT_RECEIVE))
         return to_underlying(REASON_ARGUMENTS);
     if (!c->operation) return to_underlying(REASON_OPERATION);
-    if (!c->send.shape.kind) return to_underlying(REASON_ELEMENT);
-    if (!(c->send.shape.operations >> (uintptr_t)c->operation & 1)) return to_underlying(REASON_OPERATION);
+    if (!c->send.shape->kind) return to_underlying(REASON_ELEMENT);
+    if (!(c->send.shape->operations >> (uintptr_t)c->operation & 1)) return to_underlying(REASON_OPERATION);
     return ROUTE_TAKEN;
 }
 
@@ -146,8 +174,8 @@ INLINE enum shim_route plan_gather(struct shim_call *c, enum shim_collective col
     bool is_root = c->on->rank == root;
     c->send_in_place = send.buffer == MPI_IN_PLACE;
     bool right = is_rank(c, root) && (is_root ? receive.buffer != MPI_IN_PLACE : !c->send_in_place) &&
-                 (c->send_in_place || lay_out(&c->send, send, 1)) &&
-                 (!is_root || lay_out(&c->receive, receive, c->on->size));
+                 (c->send_in_place || lay_out(&c->send, send, 1, SLOT_SEND)) &&
+                 (!is_root || lay_out(&c->receive, receive, c->on->size, SLOT_RECEIVE));
     return right ? ROUTE_TAKEN : to_underlying(REASON_ARGUMENTS);
 }
 
@@ -158,8 +186,8 @@ INLINE enum shim_route plan_scatter(struct shim_call *c, enum shim_collective co
     bool is_root = c->on->rank == root;
     c->receive_in_place = receive.buffer == MPI_IN_PLACE;
     bool right = is_rank(c, root) && (is_root ? send.buffer != MPI_IN_PLACE : !c->receive_in_place) &&
-                 (c->receive_in_place || lay_out(&c->receive, receive, 1)) &&
-                 (!is_root || lay_out(&c->send, send, c->on->size));
+                 (c->receive_in_place || lay_out(&c->receive, receive, 1, SLOT_RECEIVE)) &&
+                 (!is_root || lay_out(&c->send, send, c->on->size, SLOT_SEND));
     return right ? ROUTE_TAKEN : to_underlying(REASON_ARGUMENTS);
 }
 
@@ -167,8 +195,8 @@ INLINE enum shim_route plan_allgather(struct shim_call *c, enum shim_collective 
                                       struct shim_blocks receive, MPI_Comm comm) {
     BEGIN();
     c->send_in_place = send.buffer == MPI_IN_PLACE;
-    bool right = receive.buffer != MPI_IN_PLACE && (c->send_in_place || lay_out(&c->send, send, 1)) &&
-                 lay_out(&c->receive, receive, c->on->size);
+    bool right = receive.buffer != MPI_IN_PLACE && (c->send_in_place || lay_out(&c->send, send, 1, SLOT_SEND)) &&
+                 lay_out(&c->receive, receive, c->on->size, SLOT_RECEIVE);
     return right ? ROUTE_TAKEN : to_underlying(REASON_ARGUMENTS);
 }
 
@@ -176,8 +204,8 @@ INLINE enum shim_route plan_alltoall(struct shim_call *c, enum shim_collective c
                                      struct shim_blocks receive, MPI_Comm comm) {
     BEGIN();
     c->send_in_place = send.buffer == MPI_IN_PLACE;
-    bool right = receive.buffer != MPI_IN_PLACE && (c->send_in_place || lay_out(&c->send, send, c->on->size)) &&
-                 lay_out(&c->receive, receive, c->on->size);
+    bool right = receive.buffer != MPI_IN_PLACE && (c->send_in_place || lay_out(&c->send, send, c->on->size, SLOT_SEND)) &&
+                 lay_out(&c->receive, receive, c->on->size, SLOT_RECEIVE);
     return right ? ROUTE_TAKEN : to_underlying(REASON_ARGUMENTS);
 }
 
@@ -192,12 +220,12 @@ SELDOM bool transfer(struct shim_side of, int only, bool pack) {
     self->inside++;
     if (side->copied)
         done = shim_copy(pack ? packed : side->buffer, pack ? side->buffer : packed, (uint64_t)side->count, side->type,
-                         &side->shape);
+                         side->shape);
     for (int b = 0; b < (side->copied ? 0 : side->blocks) && done; b++) {
         uint64_t count = (uint64_t)count_of(side, b);
         bool meant = only < 0 || only == b;
-        if (meant) done = shim_pack(block_at(side, b), count, side->type, &side->shape, packed, pack);
-        packed += count * side->shape.bytes;
+        if (meant) done = shim_pack(block_at(side, b), count, side->type, side->shape, packed, pack);
+        packed += count * side->shape->bytes;
     }
     self->inside--;
     return done;
@@ -207,16 +235,8 @@ SELDOM bool transfer(struct shim_side of, int only, bool pack) {
  * Do two blocks share an element? For received blocks that is erroneous, but MPIs accept it. Only this rank has to
  * know: it receives such blocks packed, and unpacks them in order, so that the last block's data stays.
  */
-INLINE bool overlap(const struct shim_side *side) {
-    int64_t end = INT64_MIN;
-    bool ordered = true;
-    for (int b = 0; b < side->blocks; b++) {
-        int64_t count = shim_item(side->counts, b), start = shim_item(side->displacements, b);
-        if (!count) continue;
-        ordered &= start >= end;
-        end = start + count;
-    }
-    if (ordered) return false;
+SELDOM bool overlap(struct shim_side of) {
+    const struct shim_side *side = &of;
     for (int b = 0; b < side->blocks; b++) {
         int64_t count = shim_item(side->counts, b), start = shim_item(side->displacements, b);
         for (int other = 0; count && other < b; other++) {
@@ -227,23 +247,19 @@ INLINE bool overlap(const struct shim_side *side) {
     return false;
 }
 
-/* Makes the lists in bytes: for the packed blocks, or for the program's, counted from the lowest one. */
-INLINE void list(struct shim_side *side) {
+/* Makes the lists in bytes anew: for the packed blocks, or for the program's, counted from the lowest one, whose place it
+ * returns. */
+SELDOM int64_t relist(struct shim_side of) {
     uint64_t sum = 0;
     int64_t first = INT64_MAX;
-    for (int b = 0; b < side->blocks; b++) {
-        int64_t count = shim_item(side->counts, b), start = shim_item(side->displacements, b);
-        side->bytes[b] = (uint64_t)count * side->shape.bytes;
-        side->starts[b] = side->staged ? sum : 0;
-        sum += side->bytes[b];
-        if (side->bytes[b] && start < first) first = start;
+    for (int b = 0; b < of.blocks; b++) {
+        of.starts[b] = of.staged ? sum : 0;
+        sum += of.bytes[b];
+        if (of.bytes[b] && start_of(&of, b) < first) first = start_of(&of, b);
     }
-    side->sum = sum;
-    if (side->staged || !sum) return;
-    side->at += first * side->shape.extent;
-    for (int b = 0; b < side->blocks; b++)
-        if (side->bytes[b])
-            side->starts[b] = (uint64_t)((shim_item(side->displacements, b) - first) * side->shape.extent);
+    for (int b = 0; !of.staged && b < of.blocks; b++)
+        if (of.bytes[b]) of.starts[b] = (uint64_t)(start_of(&of, b) - first);
+    return of.staged || !sum ? 0 : first;
 }
 
 /* Is the side's data in a device's memory? */
@@ -260,21 +276,19 @@ INLINE int prepare(struct shim_side *side, enum shim_slot slot, int load, bool f
     static char nothing; /* unisono.h requires an address also for no bytes */
     side->overlaps = side->copied = false;
     if (!side->blocks) return UNISONO_OK;
-    side->staged = !folds && !side->shape.dense; /* pairs are folded with their holes */
+    side->staged = !folds && !side->shape->dense; /* pairs are folded with their holes */
     if (__builtin_expect(shim_knows_devices, 0) && !side->staged && on_device(*side))
         side->staged = true, side->copied = folds;
-    side->at = side->buffer;
-    if (side->counts.at) {
-        side->bytes = shim_buffer(slot + SLOT_SEND_LISTS, 2 * sizeof(uint64_t) * side->blocks);
+    if (side->listed) {
         if (!side->bytes) return UNISONO_ERR_MEMORY;
-        side->starts = side->bytes + side->blocks;
-        side->overlaps = slot == SLOT_RECEIVE && overlap(side);
+        side->overlaps = slot == SLOT_RECEIVE && !side->ordered && overlap(*side);
         side->staged |= side->overlaps;
-        list(side);
-    } else side->sum = (uint64_t)side->blocks * block_bytes(side);
+        if (side->staged || !side->ordered) side->first = relist(*side);
+    }
+    side->at = (char *)side->buffer + side->first;
     if (!side->sum) side->at = &nothing, side->staged = false;
     if (!side->staged) return UNISONO_OK;
-    side->at = shim_buffer(slot, side->copied ? (uint64_t)(side->count * side->shape.extent) : side->sum);
+    side->at = shim_buffer(slot, side->copied ? (uint64_t)(side->count * side->shape->extent) : side->sum);
     if (!side->at) return UNISONO_ERR_MEMORY;
     shim_add(&shim_thread()->packed, side->sum);
     return load == LOAD_NONE || transfer(*side, load, true) ? UNISONO_OK : UNISONO_ERR_OTHER;
@@ -317,8 +331,8 @@ INLINE bool agrees(const struct shim_call *c) {
     const struct shim_side *s = &c->send, *r = &c->receive;
     int me = c->on->rank;
     if (!s->blocks || !r->blocks) return true;
-    uint64_t sent = (uint64_t)count_of(s, s->blocks > 1 ? me : 0) * s->shape.bytes;
-    return sent == (uint64_t)count_of(r, r->blocks > 1 ? me : 0) * r->shape.bytes;
+    uint64_t sent = (uint64_t)count_of(s, s->blocks > 1 ? me : 0) * s->shape->bytes;
+    return sent == (uint64_t)count_of(r, r->blocks > 1 ? me : 0) * r->shape->bytes;
 }
 
 /* Called if it doesn't. Only forms with lists can express that: Unisono refuses such a call, and all ranks get an
@@ -328,10 +342,10 @@ SELDOM int refuse(struct shim_call of) {
     struct shim_call listed = of;
     if (!c->on->comm) return unisono_mpi_levels_report(c->on->levels), UNISONO_ERR_MISMATCH;
     struct shim_side *sides[] = {&listed.send, &listed.receive};
-    bool equal = !c->send.counts.at && !c->receive.counts.at;
+    bool equal = !c->send.listed && !c->receive.listed;
     if (equal) listed.collective++; /* Gather to Gatherv */
     for (int i = 0; i < 2 && equal; i++) {
-        uint64_t *lists = shim_buffer(SLOT_SEND_LISTS + i, 2 * sizeof *lists * c->on->size);
+        uint64_t *lists = shim_lists(SLOT_SEND + i, c->on->size);
         if (!lists) return unisono_report_death(c->on->comm, (uint32_t)c->on->rank), UNISONO_ERR_MEMORY;
         sides[i]->bytes = lists, sides[i]->starts = lists + c->on->size;
         for (int b = 0; b < c->on->size; b++)

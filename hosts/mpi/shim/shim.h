@@ -203,10 +203,21 @@ struct shim_freed {
 /* The algorithms of unisono.h, in one segment; and one more: segments in the nodes, and messages between them. */
 enum { SHIM_TWO_LEVELS = UNISONO_ALGORITHM_COMBINING + 1, SHIM_ALGORITHMS };
 
+struct shim_shape {
+    uint64_t bytes;      /* of an element, without holes */
+    int64_t extent;      /* bytes from the start of one element to the next */
+    bool dense;          /* any number of elements have in memory the same bytes as when packed */
+    uint8_t kind;        /* UNISONO_F64 ...; 0: not one of these */
+    uint16_t operations; /* bit i: MPI defines the operation with unisono.h's number i for the type */
+};
+
 /* A thread's state. It is never freed: when a thread ends, another one takes it over. */
 struct shim_thread {
     int inside; /* above 0: the shim has called the MPI */
     struct shim_comm *last; /* the entry that was found last; it may be another communicator's by now */
+    MPI_Datatype type; /* the predefined type that was used last; `shape`: its own, null: none yet */
+    const struct shim_shape *shape;
+    struct shim_shape derived[2]; /* those of the sides of a call whose types are not predefined */
     struct shim_freed *freeing;
     struct {
         void *at;
@@ -230,6 +241,13 @@ static inline void shim_add(uint64_t *sum, uint64_t more) {
 /* A buffer of at least `bytes` bytes, for the calling thread until it calls this again for the slot; null: no
  * memory. */
 void *shim_buffer(enum shim_slot slot, size_t bytes);
+/* The same for a side's lists in bytes: `blocks` lengths, then `blocks` places. */
+static inline uint64_t *shim_lists(enum shim_slot side, int blocks) {
+    struct shim_thread *self = shim_thread();
+    enum shim_slot slot = side + SLOT_SEND_LISTS;
+    size_t bytes = 2 * sizeof(uint64_t) * blocks;
+    return self->slots[slot].bytes >= bytes && self->slots[slot].at ? self->slots[slot].at : shim_buffer(slot, bytes);
+}
 /* Frees the calling thread's large buffers. */
 void shim_trim(void);
 
@@ -289,14 +307,6 @@ extern bool shim_ending;
 
 /* ---- Datatypes and operations (types.c) -------------------------------------------------------------- */
 
-struct shim_shape {
-    uint64_t bytes;      /* of an element, without holes */
-    int64_t extent;      /* bytes from the start of one element to the next */
-    bool dense;          /* any number of elements have in memory the same bytes as when packed */
-    uint8_t kind;        /* UNISONO_F64 ...; 0: not one of these */
-    uint16_t operations; /* bit i: MPI defines the operation with unisono.h's number i for the type */
-};
-
 void shim_prepare_types(void);
 /* The shape of a predefined type; null: it is not one. */
 const struct shim_shape *shim_predefined(MPI_Datatype type);
@@ -349,12 +359,15 @@ struct shim_side {
     int blocks;                            /* number of blocks; 0: the side is not used on this rank */
     int64_t count;                         /* without lists: elements of each block, which lie one after the other */
     struct shim_list counts, displacements;
+    bool listed;
     MPI_Datatype type;
-    struct shim_shape shape;
-    /* Set when the call runs: the data for Unisono, in the buffer or packed, and lists in bytes. */
+    const struct shim_shape *shape;
+    uint64_t *bytes, *starts; /* the lists in bytes, from `first` on; null: no memory */
+    int64_t first;            /* where they start in the buffer */
+    uint64_t sum;             /* bytes of all blocks */
+    bool ordered;             /* no block starts before the end of one before it in the list */
+    /* Set when the call runs: the data for Unisono, in the buffer or packed. */
     char *at;
-    uint64_t *bytes, *starts;
-    uint64_t sum; /* bytes of all blocks */
     bool staged;   /* the data is packed into other memory */
     bool overlaps; /* received blocks share elements */
     bool copied;   /* staged, but copied with its holes, not packed: for a reduction, from a device's memory */
@@ -389,6 +402,7 @@ enum shim_route {
 struct shim_blocks {
     const void *buffer;
     int64_t count;
+    bool listed;
     struct shim_list counts, displacements;
     MPI_Datatype type;
 };

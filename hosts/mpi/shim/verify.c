@@ -46,13 +46,13 @@ static int blocks_of(const struct verify *v) {
 
 static int64_t count_of(const struct verify *v, int block) {
     const struct shim_side *r = &v->call->receive;
-    return r->counts.at ? shim_item(r->counts, block) : r->count;
+    return r->listed ? shim_item(r->counts, block) : r->count;
 }
 
 /* A block's offset from the start of the buffer. */
 static int64_t start_of(const struct verify *v, int block) {
     const struct shim_side *r = &v->call->receive;
-    return (r->displacements.at ? shim_item(r->displacements, block) : block * r->count) * r->shape.extent;
+    return (r->listed ? shim_item(r->displacements, block) : block * r->count) * r->shape->extent;
 }
 
 /* Computes with addresses as numbers: the base may be MPI_BOTTOM, or lie before a copy of which only a part exists. */
@@ -61,7 +61,7 @@ static void *shifted(const void *base, int64_t by) { return (void *)((uintptr_t)
 /* Packs or unpacks one block, by PMPI_Pack or PMPI_Unpack. */
 static void transfer(const struct verify *v, void *at, int64_t count, const struct shim_side *side, char *image,
                      bool pack) {
-    if (!shim_pack(at, count, side->type, &side->shape, image, pack))
+    if (!shim_pack(at, count, side->type, side->shape, image, pack))
         stop(v, "the data can't be %s", pack ? "packed" : "unpacked");
 }
 
@@ -70,7 +70,7 @@ static void transfer_all(const struct verify *v, void *base, char *image, bool p
     const struct shim_side *r = &v->call->receive;
     for (int b = 0; b < blocks_of(v); b++) {
         transfer(v, shifted(base, start_of(v, b)), count_of(v, b), r, image, pack);
-        image += count_of(v, b) * r->shape.bytes;
+        image += count_of(v, b) * r->shape->bytes;
     }
 }
 
@@ -86,12 +86,12 @@ static void measure(struct verify *v) {
     v->packed = 0, v->low = 0, v->high = 0;
     if (blocks_of(v)) PMPI_Type_get_true_extent_x(r->type, &first, &length);
     for (int b = 0; b < blocks_of(v); b++) {
-        if (!count_of(v, b) || !r->shape.bytes) continue;
-        int64_t one = start_of(v, b) + first, other = one + (count_of(v, b) - 1) * r->shape.extent;
+        if (!count_of(v, b) || !r->shape->bytes) continue;
+        int64_t one = start_of(v, b) + first, other = one + (count_of(v, b) - 1) * r->shape->extent;
         int64_t low = one < other ? one : other, high = (one < other ? other : one) + length;
         if (!v->packed || low < v->low) v->low = low;
         if (!v->packed || high > v->high) v->high = high;
-        v->packed += count_of(v, b) * r->shape.bytes;
+        v->packed += count_of(v, b) * r->shape->bytes;
     }
 }
 
@@ -127,7 +127,7 @@ static struct real real_of(const struct verify *v) {
         [UNISONO_COMPLEX_F32] = {4, true, false}, [UNISONO_COMPLEX_F64] = {8, true, false},
         [UNISONO_FLOAT_INT] = {4, false, true},   [UNISONO_DOUBLE_INT] = {8, false, true},
     };
-    uint8_t kind = v->call->send.shape.kind;
+    uint8_t kind = v->call->send.shape->kind;
     bool known = v->call->folds && kind < sizeof reals / sizeof *reals;
     return known ? reals[kind] : (struct real){0, false, false};
 }
@@ -171,7 +171,7 @@ static struct scale scale_of(const struct verify *v, struct real real) {
     struct scale s = {NULL, NULL, c->on->size};
     bool sum = c->op == MPI_SUM;
     if (!sum && c->op != MPI_PROD) return s;
-    size_t bytes = side->count * side->shape.bytes, n = bytes / real.width;
+    size_t bytes = side->count * side->shape->bytes, n = bytes / real.width;
     char *own = NULL;
     if (!c->send_in_place) transfer(v, side->buffer, side->count, side, own = memory(v, bytes), true);
     const char *operand = own ? own : v->input;
@@ -215,7 +215,7 @@ static bool same_pair(const char *ours, const char *theirs, size_t width, size_t
 __attribute__((noreturn)) static void differ(const struct verify *v, const char *theirs, size_t element) {
     enum { MOST = 32 };
     char text[2][2 * MOST + 1];
-    uint64_t size = v->call->receive.shape.bytes;
+    uint64_t size = v->call->receive.shape->bytes;
     const char *image[2] = {v->ours + element * size, theirs + element * size};
     for (int side = 0; side < 2; side++)
         for (uint64_t i = 0; i < MOST && i < size; i++) sprintf(text[side] + 2 * i, "%02x", image[side][i] & 0xff);
@@ -231,7 +231,7 @@ static void compare(const struct verify *v, const char *theirs) {
     MPI_Op op = v->call->op;
     bool numeric = real.width && !real.pair;
     if (numeric) s = scale_of(v, real);
-    size_t size = v->call->receive.shape.bytes, numbers = numeric ? size / real.width : 0;
+    size_t size = v->call->receive.shape->bytes, numbers = numeric ? size / real.width : 0;
     for (size_t at = 0; at < v->packed; at += size) {
         if (!memcmp(v->ours + at, theirs + at, size)) continue;
         bool same = real.pair && (op == MPI_MINLOC || op == MPI_MAXLOC) &&

@@ -67,7 +67,7 @@ impl Body {
         }
         match data.as_contiguous() {
             // SAFETY: `len` bytes of the data, which the caller may read, into the payload, which has room for them.
-            Some(memory) => unsafe { copy_private(memory.ptr(), self.payload(), len as usize) },
+            Some(memory) => unsafe { into_words(memory.ptr(), self.0[1..].as_mut_ptr(), len as usize) },
             None => self.gather_blocks(data, len),
         }
     }
@@ -76,7 +76,7 @@ impl Body {
     fn gather_blocks(&mut self, data: &Data<'_>, len: u64) {
         for (at, run) in data.runs(0, len) {
             // SAFETY: `runs` ends at `len`, inside the payload; the caller may read the run.
-            unsafe { copy_private(run.ptr(), self.payload().wrapping_add(at as usize), run.len()) };
+            unsafe { copy_bytes(run.ptr(), self.payload().wrapping_add(at as usize), run.len()) };
         }
     }
 
@@ -86,7 +86,7 @@ impl Body {
         let len = data.len().min(LINE_PAYLOAD);
         match data.as_contiguous() {
             // SAFETY: `len` bytes of the payload, into the data, which the caller may write.
-            Some(memory) => unsafe { copy_private(self.payload(), memory.ptr(), len as usize) },
+            Some(memory) => unsafe { out_of_words(self.0[1..].as_ptr(), memory.ptr(), len as usize) },
             None => self.scatter_blocks(data, len),
         }
     }
@@ -95,7 +95,7 @@ impl Body {
     fn scatter_blocks(&mut self, data: &Data<'_>, len: u64) {
         for (at, run) in data.runs(0, len) {
             // SAFETY: `runs` ends at `len`, inside the payload; the caller may write the run.
-            unsafe { copy_private(self.payload().wrapping_add(at as usize), run.ptr(), run.len()) };
+            unsafe { copy_bytes(self.payload().wrapping_add(at as usize), run.ptr(), run.len()) };
         }
     }
 
@@ -121,43 +121,51 @@ impl Body {
     }
 }
 
-/// Copies between private buffers, whole words first.
+/// Copies `len` bytes from `from` to the words at `to`.
+///
+/// # Safety
+/// `len` readable bytes at `from`; at `to`, whole words that may be written, as many as they take.
+#[inline(always)]
+unsafe fn into_words(from: *const u8, to: *mut MaybeUninit<u64>, len: usize) {
+    let from = from.cast::<MaybeUninit<u64>>();
+    for i in 0..len / 8 {
+        // SAFETY: word `i` lies inside `len` readable bytes.
+        let word = unsafe { from.wrapping_add(i).read_unaligned() };
+        // SAFETY: one of the words. Volatile: so that words stay words, and no wide store is made of them.
+        unsafe { to.wrapping_add(i).write_volatile(word) };
+    }
+    let whole = len & !7;
+    // SAFETY: fewer bytes than a word, inside both.
+    unsafe { copy_bytes(from.cast::<u8>().wrapping_add(whole), to.cast::<u8>().wrapping_add(whole), len & 7) };
+}
+
+/// Copies `len` bytes from the words at `from` to `to`.
+///
+/// # Safety
+/// At `from`, whole words that may be read; `len` writable bytes at `to`.
+#[inline(always)]
+unsafe fn out_of_words(from: *const MaybeUninit<u64>, to: *mut u8, len: usize) {
+    let to = to.cast::<MaybeUninit<u64>>();
+    for i in 0..len / 8 {
+        // SAFETY: one of the words. Volatile: a wide load would stall on the narrow stores just before it.
+        let word = unsafe { from.wrapping_add(i).read_volatile() };
+        // SAFETY: word `i` lies inside `len` writable bytes.
+        unsafe { to.wrapping_add(i).write_unaligned(word) };
+    }
+    let whole = len & !7;
+    // SAFETY: fewer bytes than a word, inside both.
+    unsafe { copy_bytes(from.cast::<u8>().wrapping_add(whole), to.cast::<u8>().wrapping_add(whole), len & 7) };
+}
+
+/// Copies what is no whole word.
 ///
 /// # Safety
 /// `len` readable bytes at `from` and `len` writable bytes at `to`, which don't overlap.
 #[inline(always)]
-unsafe fn copy_private(from: *const u8, to: *mut u8, len: usize) {
-    if len == 8 {
-        // SAFETY: eight readable bytes.
-        let word = unsafe { from.cast::<MaybeUninit<u64>>().read_unaligned() };
-        // SAFETY: eight writable bytes.
-        unsafe { to.cast::<MaybeUninit<u64>>().write_unaligned(word) };
-    } else {
+unsafe fn copy_bytes(from: *const u8, to: *mut u8, len: usize) {
+    if len > 0 {
         // SAFETY: the caller's promise.
-        unsafe { copy_words(from, to, len) };
-    }
-}
-
-/// [`copy_private`] of any length; not inlined, so that the code for the commonest length, 8 bytes, stays small.
-///
-/// # Safety
-/// As [`copy_private`].
-#[inline(never)]
-unsafe fn copy_words(from: *const u8, to: *mut u8, len: usize) {
-    let words = len / 8;
-    for i in 0..words {
-        let (from, to) =
-            (from.cast::<MaybeUninit<u64>>().wrapping_add(i), to.cast::<MaybeUninit<u64>>().wrapping_add(i));
-        // SAFETY: word `i` lies inside `len` bytes.
-        let word = unsafe { from.read_unaligned() };
-        // SAFETY: as above.
-        unsafe { to.write_unaligned(word) };
-    }
-    for i in 8 * words..len {
-        // SAFETY: byte `i` lies inside `len` bytes.
-        let byte = unsafe { from.cast::<MaybeUninit<u8>>().wrapping_add(i).read() };
-        // SAFETY: as above.
-        unsafe { to.cast::<MaybeUninit<u8>>().wrapping_add(i).write(byte) };
+        unsafe { from.copy_to_nonoverlapping(to, len) };
     }
 }
 
