@@ -46,6 +46,8 @@ pub struct Member {
     claimed: u64,
     /// Operations that end before something is claimed again.
     unclaimed: u8,
+    /// Will this process write into a slot next? Its last message decides, where others' lengths are not known.
+    slots: bool,
     /// Where the last operation that asks has received: the address. 0: it has been sent on since.
     received: usize,
     /// The papers' `op`: sets of all operations so far.
@@ -88,6 +90,7 @@ impl Member {
             lap_since: clock,
             claimed: u64::MAX,
             unclaimed: 0,
+            slots: true,
             received: 0,
             sets,
             centrals,
@@ -176,6 +179,7 @@ impl Member {
         if fragments > 0 && CLAIMED < bytes && bytes < u64::MAX {
             self.unclaimed = UNCLAIMED;
         }
+        self.slots |= fragments > 0 && bytes < u64::MAX;
         self.clock += fragments;
         base
     }
@@ -233,9 +237,15 @@ impl Member {
             return;
         }
         region.claim(self.layout.line_body(self.rank, operation + 1, u64::MAX));
-        if self.claimed != self.clock {
+        if self.claimed != self.clock && self.slots {
             self.claim_slot(region);
         }
+    }
+
+    /// This process's message of the current operation lies in a slot, or all in its line.
+    #[inline(always)]
+    pub(crate) const fn uses_slot(&mut self, slot: bool) {
+        self.slots = slot;
     }
 
     #[cold]
