@@ -9,8 +9,8 @@ use unisono_kernel::data::blocks::Blocks;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::data::datatype::Datatype;
 use unisono_kernel::hier::{
-    Home, Levels, Nodes, Rows, Spans, Switches, allgather, allreduce, alltoall, alltoallv, barrier, bcast, gather,
-    reduce, scatter,
+    Home, Levels, Nodes, Ordered, Rows, Spans, Switches, allgather, allreduce, alltoall, alltoallv, barrier, bcast,
+    gather, reduce, scatter,
 };
 use unisono_kernel::machine::Machine;
 use unisono_kernel::machine::poll::Poll;
@@ -27,7 +27,7 @@ use unisono_verify::oracle::{Fold, mix};
 
 /// The node of each rank: blocks, equal and not; round robin; any. And the switch of each node, where there are several, and
 /// fewer than nodes.
-const PLACEMENTS: [(&[u32], &[u32]); 10] = [
+const PLACEMENTS: [(&[u32], &[u32]); 12] = [
     (&[0, 0, 1, 1], &[]),
     (&[0, 0, 0, 1], &[]),
     (&[0, 1, 1, 1, 2, 2], &[]),
@@ -38,6 +38,8 @@ const PLACEMENTS: [(&[u32], &[u32]); 10] = [
     (&[0, 1, 2], &[]),
     (&[0, 0, 1, 2, 2], &[0, 1, 1]),
     (&[0, 1, 2, 3, 4, 5, 1, 4], &[0, 1, 0, 2, 1, 0]),
+    (&[0, 0, 1, 1, 2, 2, 3, 3], &[0, 0, 1, 1]),
+    (&[0, 1, 2, 2, 0, 1], &[0, 1, 0]),
 ];
 
 fn homes(placement: &[u32]) -> (Vec<Home>, Vec<u32>) {
@@ -83,8 +85,9 @@ fn everywhere(body: impl Fn(&mut Member<'_>) + Sync + Send + Copy + 'static) {
         for (placement, switches) in PLACEMENTS {
             let (homes, leaders) = homes(placement);
             let (mut places, mut order) = (vec![Place::default(); switches.len()], vec![0; switches.len()]);
+            let mut line = order.clone();
             let several = !switches.is_empty();
-            let switches = Switches::build(switches, &mut places, &mut order).unwrap();
+            let switches = Switches::build(switches, &mut places, &mut order, &mut line).unwrap();
             assert_eq!(switches.is_some(), several);
             let per_node = |node| homes.iter().filter(|home| home.node == node).count() as u32;
             let segment = |node| {
@@ -329,12 +332,15 @@ const EQUAL: [Option<u64>; 4] = [Some(0), Some(8), Some(90), None];
 fn allgathers() {
     use msg::allgather::Algorithm::{Bruck, Ring};
     everywhere(|me| {
-        let homes = me.homes.to_vec();
-        for (equal, outside, in_place) in
-            EQUAL.iter().flat_map(|&equal| [(equal, Bruck, false), (equal, Ring, true), (equal, Ring, false)])
+        let (homes, by_switch) = (me.homes.to_vec(), me.nodes.by_switch());
+        let ways = me.ways(&[Bruck, Ring], &["levels", "levels/chain", "levels/slices"]);
+        for (equal, (&outside, in_place)) in EQUAL
+            .iter()
+            .flat_map(|&equal| ways.iter().flat_map(|way| [(way, false), (way, true)]).map(move |it| (equal, it)))
         {
             let row = Row::new(&homes, me.nodes.home().node, equal);
-            let plan = allgather::plan(me.nodes, row.rows(&me.nodes), outside).unwrap();
+            let over = by_switch.as_ref().map(Ordered::line);
+            let plan = allgather::plan(me.nodes, row.rows(&me.nodes), outside, over).unwrap();
             let (mut send, mut all) = (row.block(me.rank), vec![0x55; row.bytes]);
             let mut own = Some(Buf::of_mut(&mut send));
             if in_place {
@@ -355,12 +361,13 @@ fn allgathers() {
 #[test]
 fn gathers_and_scatters() {
     everywhere(|me| {
-        let homes = me.homes.to_vec();
-        for root in 0..me.size() {
+        let (homes, by_switch) = (me.homes.to_vec(), me.nodes.by_switch());
+        let ways = [None, by_switch.as_ref().map(Ordered::line)];
+        for (root, over) in (0..me.size()).flat_map(|root| ways.map(|over| (root, over))) {
             for (equal, in_place) in EQUAL.iter().flat_map(|&equal| [(equal, false), (equal, true)]) {
                 let row = Row::new(&homes, me.nodes.home().node, equal);
                 let (rows, is_root) = (row.rows(&me.nodes), me.rank == root);
-                let plan = gather::plan(me.nodes, rows, root).unwrap();
+                let plan = gather::plan(me.nodes, rows, root, over).unwrap();
                 let mut all = if is_root { vec![0x55; row.bytes] } else { Vec::new() };
                 let (block, mut scratch) = (row.block(me.rank), vec![0; plan.scratch() as usize]);
                 let stays = is_root && in_place;
@@ -374,7 +381,7 @@ fn gathers_and_scatters() {
                 me.finish(machine.unwrap());
                 assert!(!is_root || all == row.full(), "{:?} root={root} {equal:?} {in_place}", me.nodes);
 
-                let plan = scatter::plan(me.nodes, rows, root).unwrap();
+                let plan = scatter::plan(me.nodes, rows, root, over).unwrap();
                 let mut got = vec![0x55; block.len()];
                 let mut scratch = vec![0; plan.scratch() as usize];
                 let own = (!stays).then(|| Buf::of_mut(&mut got));
@@ -411,7 +418,7 @@ fn gathervs_and_scattervs() {
             let eight = Row::new(&homes, home.node, Some(8));
             let mut lengths = vec![0; if is_root { eight.bytes } else { 0 }];
             let own = all.lengths[me.rank as usize].to_ne_bytes();
-            let plan = gather::plan(me.nodes, eight.rows(&me.nodes), root).unwrap();
+            let plan = gather::plan(me.nodes, eight.rows(&me.nodes), root, None).unwrap();
             let mut scratch = vec![0; plan.scratch() as usize];
             // SAFETY: this thread's memory, which outlives the machine: it ends below; so of all others.
             let machine = unsafe {
@@ -427,7 +434,7 @@ fn gathervs_and_scattervs() {
                 assert_eq!(lengths[eight.place(rank)], all.lengths[rank as usize].to_ne_bytes());
             }
 
-            let plan = gather::plan(me.nodes, rows, root).unwrap();
+            let plan = gather::plan(me.nodes, rows, root, None).unwrap();
             let mut blocks = if is_root { vec![0x55; all.bytes] } else { Vec::new() };
             let (block, mut scratch) = (all.block(me.rank), vec![0; plan.scratch() as usize]);
             if stays {
@@ -440,7 +447,12 @@ fn gathervs_and_scattervs() {
             me.finish(machine.unwrap());
             assert!(!is_root || blocks == all.full(), "{:?} root={root} {in_place}", me.nodes);
 
-            let plan = scatter::plan(me.nodes, rows, root).unwrap();
+            let by_switch = me.nodes.by_switch();
+            if let Some(over) = &by_switch {
+                let refused = scatter::plan(me.nodes, rows, root, Some(over.line()));
+                assert!(led.seat().is_none() || refused.is_err(), "who does not know all lengths goes over switches");
+            }
+            let plan = scatter::plan(me.nodes, rows, root, None).unwrap();
             let (mut got, mut scratch) = (vec![0x55; block.len()], vec![0; plan.scratch() as usize]);
             let own = (!stays).then(|| Buf::of_mut(&mut got));
             // SAFETY: as above.
@@ -528,7 +540,11 @@ fn alltoalls_through_leaders() {
         let per_node = |node| me.homes.iter().filter(|home| home.node == node).count() as u64;
         let ranks: Vec<u64> = (0..me.nodes.count()).map(per_node).collect();
         let starts = starts(&ranks);
-        for (block, in_place) in [0, 1, 8, 90].into_iter().flat_map(|block| [(block, false), (block, true)]) {
+        let by_switch = me.nodes.by_switch();
+        let alike = ranks.iter().all(|count| *count == ranks[0]);
+        let ways = [None, by_switch.as_ref().map(Ordered::line)];
+        let cases = [0, 1, 8, 90].into_iter().flat_map(|block| [(block, false), (block, true)]);
+        for ((block, in_place), over) in cases.flat_map(|case| ways.map(|over| (case, over))) {
             let vector = |of: &dyn Fn(u32) -> Vec<u8>| -> Vec<u8> { order.iter().flat_map(|&peer| of(peer)).collect() };
             let mut send = vector(&|to| between(rank, to, block));
             let wanted = vector(&|from| between(from, rank, block));
@@ -537,7 +553,15 @@ fn alltoalls_through_leaders() {
                 true => (Buf::of_mut(&mut send), Buf::of_mut(&mut send)),
                 false => (Buf::of(&send), Buf::of_mut(&mut receive)),
             };
-            let plan = alltoall::plan(me.nodes, Spans { lengths: &ranks, starts: &starts }, block).unwrap();
+            let plan = alltoall::plan(me.nodes, Spans { lengths: &ranks, starts: &starts }, block, over);
+            if over.is_some() && !alike {
+                assert!(
+                    me.nodes.led().seat().is_none() || plan.is_err(),
+                    "nodes of different lengths go over switches"
+                );
+                continue;
+            }
+            let plan = plan.unwrap();
             let mut scratch = vec![0; plan.scratch() as usize];
             // SAFETY: this thread's memory, which outlives the machine: it ends below.
             let machine = unsafe { plan.machine(me.x.shared().1, from, to, Buf::of_mut(&mut scratch)) };

@@ -34,6 +34,7 @@ INLINE enum shim_route begin(struct shim_call *c, enum shim_collective collectiv
     if (!on->comm && !on->levels) return to_underlying(on->reason);
     c->collective = collective, c->comm = comm, c->on = on;
     c->send.blocks = c->receive.blocks = 0;
+    c->send.shape = c->receive.shape = &shim_nothing;
     c->send_in_place = c->receive_in_place = false;
     c->folds = false;
     c->code = MPI_SUCCESS;

@@ -307,6 +307,8 @@ extern bool shim_ending;
 
 /* ---- Datatypes and operations (types.c) -------------------------------------------------------------- */
 
+/* That of a side which is not used. */
+extern const struct shim_shape shim_nothing;
 void shim_prepare_types(void);
 /* The shape of a predefined type; null: it is not one. */
 const struct shim_shape *shim_predefined(MPI_Datatype type);

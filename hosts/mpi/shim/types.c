@@ -1,6 +1,8 @@
 /* Properties of datatypes and operations. */
 #include <stdlib.h>
 
+const struct shim_shape shim_nothing = {.dense = true};
+
 /* ---- Operations ------------------------------------------------------------------------------------------ */
 
 static inline uint16_t bit(const unisono_op *op) { return (uint16_t)(1u << (uintptr_t)op); }

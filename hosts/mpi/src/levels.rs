@@ -54,6 +54,7 @@ struct Vectors {
     order: Vec<Rank>,
     places: Vec<Place>,
     by_switch: Vec<Rank>,
+    line: Vec<Rank>,
     numbers: Vec<[u64; NUMBERS]>,
 }
 
@@ -66,6 +67,7 @@ impl Vectors {
             order: vec![0; ranks],
             places: vec![Place::default(); switched],
             by_switch: vec![0; switched],
+            line: vec![0; switched],
             numbers: vec![[0; NUMBERS]; ranks],
         }
     }
@@ -73,8 +75,8 @@ impl Vectors {
 
 impl Places for Vectors {
     fn lists(&mut self) -> Lists<'_> {
-        let Self { homes, leaders, order, places, by_switch, numbers } = self;
-        Lists { homes, leaders, order, places, by_switch, numbers }
+        let Self { homes, leaders, order, places, by_switch, line, numbers } = self;
+        Lists { homes, leaders, order, places, by_switch, line, numbers }
     }
 }
 

@@ -7,36 +7,55 @@
 //! ```
 
 use super::rows::optional;
-use super::{Between, Nodes, Rows, data};
+use super::{Between, Nodes, Over, Rows, data};
 use crate::algorithm::BcastAlgorithm;
 use crate::call::Call;
 use crate::call::any::Any;
 use crate::comm::Member;
 use crate::data::buffer::Buf;
-use crate::error::Refusal;
+use crate::error::{Argument, Condition, Refusal};
 use crate::machine::{Operation, Then};
+use crate::msg::levels::{self, Way};
 use crate::msg::{Memory, PlanError, Schedule, allgather};
+use crate::pattern::Seat;
 use crate::shm::engine::exchange::Exchange;
 use crate::shm::gather::exchange::Gather;
+use crate::table::By;
 
 /// One process's part.
-pub type Allgather<'a> = Then<Exchange<Gather<'a>>, Then<Between<'a, allgather::Plan<'a>>, Any<'a>>>;
+pub type Allgather<'a> = Then<Exchange<Gather<'a>>, Then<Between<'a, Parts<'a>>, Any<'a>>>;
+
+/// Among the leaders.
+type Parts<'a> = Way<allgather::Plan<'a>, levels::allgather::Allgather<'a>>;
 
 /// What one process does, before it has memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Plan<'a> {
     nodes: Nodes<'a>,
     rows: Rows<'a>,
-    between: Option<allgather::Plan<'a>>,
+    between: Option<Parts<'a>>,
 }
 
 /// The part of a process in an allgather of `rows`.
 ///
 /// # Errors
-/// The algorithm does not apply.
-pub fn plan<'a>(nodes: Nodes<'a>, rows: Rows<'a>, algorithm: allgather::Algorithm) -> Result<Plan<'a>, PlanError> {
-    algorithm.applicable(nodes.count(), None).map_err(PlanError::of(algorithm))?;
-    let part = |seat| allgather::plan(seat, rows.parts(), true, algorithm, None);
+/// The algorithm does not apply; it is over levels, and there is no line `over` them.
+pub fn plan<'a>(
+    nodes: Nodes<'a>,
+    rows: Rows<'a>,
+    algorithm: By<allgather::Algorithm>,
+    over: Over<'a>,
+) -> Result<Plan<'a>, PlanError> {
+    if let Way::Flat(by) = algorithm {
+        by.applicable(nodes.count(), None).map_err(PlanError::of(by))?;
+    }
+    let part = |seat: Seat| match algorithm {
+        Way::Flat(by) => allgather::plan(seat, rows.parts(), true, by, None).map(Way::Flat),
+        Way::Levels(by) => {
+            let line = over.ok_or(Refusal::not(Argument::Operation, Condition::Applicable))?;
+            levels::allgather::plan(line, seat.rank(), rows.parts(), true, by).map(Way::Levels)
+        }
+    };
     Ok(Plan { nodes, rows, between: nodes.led().seat().map(part).transpose()? })
 }
 

@@ -6,18 +6,21 @@
 //! messages         A0 ◄──────► B0           for each node, its ranks' blocks
 //! shared memory    A0 A1 A2     B0 B1       each rank has its vector of blocks from all
 //! ```
-//! Vectors are in the order of [`super::Rows`]: node by node, those of a node in the order of its ranks.
+//! Vectors are in the order of [`super::Rows`]: node by node, those of a node in the order of its ranks. Over switches, where
+//! all nodes have as many ranks, the leaders of a switch's nodes send what they have for other switches together.
 
-use super::{Between, Led, Nodes, Spans, data, split};
+use super::{Between, Led, Nodes, Over, Spans, data, split};
 use crate::comm::Member;
 use crate::data::blocks::Blocks;
 use crate::data::buffer::Buf;
 use crate::data::datatype::Datatype;
-use crate::error::{Argument, Bound, Refusal};
+use crate::error::{Argument, Bound, Condition, Refusal};
 use crate::machine::{Operation, Then};
 use crate::msg::alltoall::direct::Direct;
-use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Work};
+use crate::msg::levels::{self, Stage, Way};
+use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Sequence, Work};
 use crate::msg::{Memory, Parts, PlanError};
+use crate::pattern::Seat;
 use crate::shm::engine::exchange::Exchange;
 use crate::shm::engine::pairwise::Pairwise;
 use crate::shm::gather::exchange::Gather;
@@ -31,8 +34,9 @@ pub type Alltoall<'a> = Then<Exchange<Gather<'a>>, Then<Between<'a, Turned<'a>>,
 pub struct Plan<'a> {
     led: Led<'a>,
     between: Option<Turned<'a>>,
-    /// Bytes of a vector.
+    /// Bytes of a vector, and of those of all ranks of this node.
     vector: u64,
+    all: u64,
 }
 
 /// Bytes that a node has for a rank elsewhere from which ranks send themselves.
@@ -43,28 +47,39 @@ pub const fn through_leaders(bytes: u64, most: u32) -> bool {
     most > 1 && bytes <= LONG / most as u64
 }
 
+/// Has every node as many ranks? `ranks` as for [`plan`].
+pub(super) fn are_alike(ranks: Spans<'_>) -> bool {
+    ranks.lengths.iter().all(|count| Some(count) == ranks.lengths.first())
+}
+
 /// The part of a process in an alltoall of blocks of `block` bytes. `ranks` says, for each node, how many ranks it has, and how
 /// many are on the nodes before it.
 ///
 /// # Errors
-/// Not one per node; the blocks are too long.
-pub fn plan<'a>(nodes: Nodes<'a>, ranks: Spans<'a>, block: u64) -> Result<Plan<'a>, PlanError> {
+/// Not one per node; the blocks are too long; over switches, nodes have more or fewer ranks than others.
+pub fn plan<'a>(nodes: Nodes<'a>, ranks: Spans<'a>, block: u64, over: Over<'a>) -> Result<Plan<'a>, PlanError> {
     let (led, size) = (nodes.led(), nodes.size());
     let vector = Parts::equal(size, block)?.total();
     let inside = ranks.lengths.get(nodes.home().node as usize).copied().unwrap_or(0);
-    let part = |seat| -> Result<Turned<'a>, Refusal> {
+    let turn = |packs| Turn { ranks, size: size.into(), inside, block, packs };
+    let all = turn(true).all();
+    let part = |seat: Seat| -> Result<Turned<'a>, PlanError> {
         Parts::equal(size, vector)?;
         let parts = Parts::vary(nodes.count(), ranks.lengths, ranks.starts, inside * block)?;
-        let between = Direct::new(seat, Some(parts), parts, false)?;
-        Ok(Turned { between, ranks, size: size.into(), inside, block })
+        let between = match over {
+            None => Way::Flat(Direct::new(seat, Some(parts), parts, false)?),
+            Some(_) if !are_alike(ranks) => return Err(Refusal::not(Argument::Operation, Condition::Applicable).into()),
+            Some(line) => Way::Levels(levels::alltoall::plan_behind(line, seat.rank(), inside * inside * block, all)?),
+        };
+        Ok(Sequence::new(turn(true), Sequence::new(between, turn(false))))
     };
-    Ok(Plan { led, between: led.seat().map(part).transpose()?, vector })
+    Ok(Plan { led, between: led.seat().map(part).transpose()?, vector, all })
 }
 
 impl<'a> Plan<'a> {
     /// Bytes of working memory.
     pub fn scratch(&self) -> u64 {
-        self.between.map_or(0, |between| 3 * between.all())
+        self.between.map_or(0, |between| 2 * self.all + between.bytes().scratch)
     }
 
     /// The next two operations of `me`: `send` is its vector of blocks for all ranks, `receive` that from all; they may be the
@@ -86,9 +101,10 @@ impl<'a> Plan<'a> {
         for side in [send, receive] {
             Refusal::check(Argument::Bytes, side.len() as u64, Bound::Equals(self.vector))?;
         }
-        let all = self.between.map_or(0, |between| between.all());
-        let (vectors, rest) = split(scratch, all)?;
-        let (leaves, rest) = split(rest, all)?;
+        let all = self.between.map_or(0, |_| self.all);
+        let (leaves, rest) = split(scratch, all)?;
+        let (arrives, rest) = split(rest, all)?;
+        let (vectors, _) = split(rest, all)?;
         let held = match self.between {
             // SAFETY: the caller's promise.
             Some(_) => Some(unsafe { Blocks::equal(vectors, me.size(), self.vector, Datatype::BYTE) }?),
@@ -101,27 +117,31 @@ impl<'a> Plan<'a> {
         let up = Gather::equal(me, Some(from), held, self.led.inside())?;
         let down = scatter(me, held, Some(to), self.led.inside())?;
         let (up, down) = (up.started(me), down.started(me));
-        let memory = Memory { send: leaves, receive: rest, scratch: vectors };
+        let memory = Memory { send: leaves, receive: arrives, scratch: rest };
         // SAFETY: the caller's promise; polled only after the vectors are there, and before they are handed out.
         let between = unsafe { self.led.messages(self.between, memory, me.operation()) }?;
         Ok(Then::new(up, Then::new(between, down)))
     }
 }
 
-/// What leaders do: vectors from the ranks of a node become vectors for them. What leaves lies by node, rank here, rank
-/// there; what arrives by node, rank there, rank here.
+/// What leaders do: vectors from the ranks of a node become vectors for them.
+pub type Turned<'a> =
+    Sequence<Turn<'a>, Sequence<Way<Direct<'a>, Stage<'a, levels::alltoall::Alltoall<'a>>>, Turn<'a>>>;
+
+/// Copies blocks from the vectors of a node's ranks to where they leave, or from where they arrive into these vectors. What leaves
+/// lies by node, rank here, rank there; what arrives by node, rank there, rank here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Turned<'a> {
-    between: Direct<'a>,
+pub struct Turn<'a> {
     /// Of each node: how many ranks it has, and how many are on the nodes before it.
     ranks: Spans<'a>,
     size: u64,
     /// Ranks of this node.
     inside: u64,
     block: u64,
+    packs: bool,
 }
 
-impl Turned<'_> {
+impl Turn<'_> {
     /// Bytes of the vectors of this node's ranks.
     const fn all(&self) -> u64 {
         self.inside * self.size * self.block
@@ -153,28 +173,30 @@ impl Turned<'_> {
     }
 }
 
-impl Schedule for Turned<'_> {
+impl Schedule for Turn<'_> {
     fn rounds(&self) -> u64 {
-        self.between.rounds()
+        1
     }
 
-    fn send(&self, round: u64, index: u32) -> Option<Message> {
-        self.between.send(round, index)
+    fn send(&self, _: u64, _: u32) -> Option<Message> {
+        None
     }
 
-    fn receive(&self, round: u64, index: u32) -> Option<Message> {
-        self.between.receive(round, index)
+    fn receive(&self, _: u64, _: u32) -> Option<Message> {
+        None
     }
 
-    fn work(&self, round: u64, moment: Moment, index: u32) -> Option<Work> {
+    fn work(&self, _: u64, moment: Moment, index: u32) -> Option<Work> {
         match moment {
-            Moment::Before => self.pack(index.into()),
-            Moment::Meanwhile => self.between.work(round, moment, index),
+            Moment::After if self.packs => self.pack(index.into()),
             Moment::After => self.unpack(index.into()),
+            _ => None,
         }
     }
 
     fn bytes(&self) -> Bytes {
-        Bytes { scratch: self.all(), ..self.between.bytes() }
+        let all = self.all();
+        let (send, receive) = if self.packs { (all, 0) } else { (0, all) };
+        Bytes { send, receive, scratch: all }
     }
 }

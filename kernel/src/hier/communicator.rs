@@ -12,7 +12,7 @@ pub use alltoall::Side;
 
 use super::pipe::refusal;
 use super::places::{Placement, Places};
-use super::{Levels, SEGMENT, Switches, allreduce, barrier, bcast, reduce};
+use super::{Levels, Ordered, Over, SEGMENT, Switches, allreduce, barrier, bcast, reduce};
 use crate::Rank;
 use crate::algorithm::{BarrierAlgorithm, BcastAlgorithm};
 use crate::comm::Member;
@@ -132,6 +132,12 @@ impl<H: Host> Engine<H> {
         way
     }
 
+    /// The nodes by their switches, where the leaders' messages of a call go over these; the call is counted then.
+    fn over<'s, A: Copy>(&mut self, way: By<A>, by_switch: &'s Option<Ordered<'_>>) -> Over<'s> {
+        let by_switch = by_switch.as_ref().filter(|_| matches!(self.by(way), Way::Levels(_)));
+        by_switch.map(Ordered::line)
+    }
+
     /// So much working memory.
     fn scratch(&mut self, bytes: u64) -> Result<Buf, End> {
         self.scratch.room(bytes).map(Buf::of_mut).ok_or(End::Memory(bytes))
@@ -234,7 +240,7 @@ impl<H: Host> Communicator<H> {
     pub fn over(mut self, switches: &[u32]) -> Result<Self, Refusal> {
         Refusal::check(Argument::Ranks, switches.len() as u64, Bound::Equals(self.nodes as u64))?;
         let lists = self.places.lists();
-        self.switched = Switches::build(switches, lists.places, lists.by_switch)?.is_some();
+        self.switched = Switches::build(switches, lists.places, lists.by_switch, lists.line)?.is_some();
         Ok(self)
     }
 

@@ -4,38 +4,50 @@
 //! shared memory    A0 A1 A2     B0 B1       each leader has its node's part: the root in the row, others in working memory
 //! messages         root ◄── leader B
 //! ```
+//! Over switches the parts of a switch's nodes go to one leader first, where all ranks know all lengths ([`Over`]).
+//!
 //! A gatherv is two gathers: first of the lengths, a block of 8 bytes each, from which a leader knows how much memory its
 //! node's part takes and the root that all send what it expects; then of the blocks ([`Rows::told`]).
 
 use super::rows::optional;
-use super::{Between, Led, Nodes, Rows};
+use super::{Between, Led, Nodes, Over, Rows};
 use crate::Rank;
 use crate::comm::Member;
 use crate::data::buffer::Buf;
 use crate::error::Refusal;
 use crate::machine::{Operation, Then};
+use crate::msg::levels::{self, Way};
 use crate::msg::{Memory, PlanError, Schedule, gather};
+use crate::pattern::Seat;
 use crate::shm::engine::exchange::Exchange;
 use crate::shm::gather::exchange;
 
 /// One process's part.
-pub type Gather<'a> = Then<Exchange<exchange::Gather<'a>>, Between<'a, gather::Plan<'a>>>;
+pub type Gather<'a> = Then<Exchange<exchange::Gather<'a>>, Between<'a, Parts<'a>>>;
+
+/// Among the leaders.
+type Parts<'a> = Way<gather::Plan<'a>, levels::gather::Gather<'a>>;
 
 /// What one process does, before it has memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Plan<'a> {
     led: Led<'a>,
     rows: Rows<'a>,
-    between: Option<gather::Plan<'a>>,
+    between: Option<Parts<'a>>,
 }
 
 /// The part of a process in a gather of `rows` to `root`.
 ///
 /// # Errors
-/// `root` is no rank.
-pub fn plan<'a>(nodes: Nodes<'a>, rows: Rows<'a>, root: Rank) -> Result<Plan<'a>, PlanError> {
+/// `root` is no rank; over switches, not all ranks know all lengths.
+pub fn plan<'a>(nodes: Nodes<'a>, rows: Rows<'a>, root: Rank, over: Over<'a>) -> Result<Plan<'a>, PlanError> {
     let led = nodes.led_by(root)?;
-    let part = |seat| gather::plan(seat, rows.part(), rows.parts(), led.node(), true, gather::Algorithm::Linear);
+    let part = |seat: Seat| match over {
+        Some(line) => levels::gather::plan(line, seat.rank(), rows.all()?, led.node(), true).map(Way::Levels),
+        None => {
+            gather::plan(seat, rows.part(), rows.parts(), led.node(), true, gather::Algorithm::Linear).map(Way::Flat)
+        }
+    };
     Ok(Plan { led, rows, between: led.seat().map(part).transpose()? })
 }
 

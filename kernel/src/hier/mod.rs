@@ -27,7 +27,7 @@ mod rows;
 pub mod scatter;
 
 pub use communicator::{Communicator, Host, Scratch, Side};
-pub use nodes::{Among, Home, Led, Nodes, Switches};
+pub use nodes::{Among, Home, Led, Nodes, Ordered, Switches};
 pub use pipe::SEGMENT;
 pub use places::{Lists, NUMBERS, Places};
 pub use rows::{Rows, Spans};
@@ -41,7 +41,11 @@ use crate::machine::p2p::P2p;
 use crate::machine::poll::{Source, WaitSet};
 use crate::machine::transport::{Messages, Observe, Shared};
 use crate::msg::Rounds;
+use crate::msg::levels::Line;
 use crate::region::Region;
+
+/// The nodes in an order in which those of a switch follow one another, where an operation's messages go over switches.
+pub type Over<'a> = Option<Line<'a>>;
 
 /// Messages between nodes: only leaders take part.
 pub type Between<'n, S> = Option<Rounds<Among<'n, S>>>;

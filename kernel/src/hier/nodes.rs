@@ -3,6 +3,7 @@
 use super::Between;
 use crate::Rank;
 use crate::error::{Argument, Bound, Condition, Refusal};
+use crate::msg::levels::Line;
 use crate::msg::schedule::{Bytes, Message, Moment, Schedule, Work};
 use crate::msg::{Memory, Rounds};
 use crate::op::Op;
@@ -24,6 +25,7 @@ pub struct Home {
 pub struct Switches<'n> {
     places: &'n [Place],
     order: &'n [Rank],
+    line: &'n [Rank],
 }
 
 impl<'n> Switches<'n> {
@@ -34,23 +36,33 @@ impl<'n> Switches<'n> {
     ///
     /// # Errors
     /// The switches are numbered otherwise; the storage is shorter than `switches`.
-    pub fn build(switches: &[u32], places: &'n mut [Place], order: &'n mut [Rank]) -> Result<Option<Self>, Refusal> {
+    pub fn build(
+        switches: &[u32],
+        places: &'n mut [Place],
+        order: &'n mut [Rank],
+        line: &'n mut [Rank],
+    ) -> Result<Option<Self>, Refusal> {
         let mut count = 0;
         for &switch in switches {
             let is_new = Refusal::check(Argument::Rank, switch.into(), Bound::AtMost(count))? == count;
             count += u64::from(is_new);
         }
         let none = |len: usize| Refusal::new(Argument::Ranks, switches.len() as u64, Bound::AtMost(len as u64));
-        let (rooms, ranks) = (places.len(), order.len());
+        let (rooms, ranks) = (places.len(), order.len().min(line.len()));
         let places = places.get_mut(..switches.len()).ok_or(none(rooms))?;
         let order = order.get_mut(..switches.len()).ok_or(none(ranks))?;
+        let line = line.get_mut(..switches.len()).ok_or(none(ranks))?;
         let key = |node: Rank, level| match level {
             Level::Switch1 => switches.get(node as usize).map(|&switch| switch.into()),
             _ => Some(0),
         };
         let in_use = Self::LEVELS.into_iter().collect();
-        let is_there = Groups::build_by(key, in_use, places, order).levels() == Self::LEVELS;
-        Ok(is_there.then_some(Self { places, order }))
+        let is_there = {
+            let groups = Groups::build_by(key, in_use, places, order);
+            Line::build(&groups, line)?;
+            groups.levels() == Self::LEVELS
+        };
+        Ok(is_there.then_some(Self { places, order, line }))
     }
 
     /// The number of levels of a network with these switches, as for [`Self::build`]: 2 if there are several switches, and
@@ -61,12 +73,31 @@ impl<'n> Switches<'n> {
     }
 
     /// Those that were built before, from where they were built.
-    pub(super) const fn built(places: &'n [Place], order: &'n [Rank]) -> Self {
-        Self { places, order }
+    pub(super) const fn built(places: &'n [Place], order: &'n [Rank], line: &'n [Rank]) -> Self {
+        Self { places, order, line }
     }
 
     pub(super) fn groups(&self) -> Groups<'n> {
         Groups::built(&Self::LEVELS, self.places, self.order)
+    }
+
+    /// The nodes in an order in which those of a switch follow one another.
+    pub(super) fn ordered(&self) -> Ordered<'n> {
+        Ordered { groups: self.groups(), line: self.line }
+    }
+}
+
+/// The nodes in an order in which those of a switch follow one another.
+#[derive(Debug)]
+pub struct Ordered<'n> {
+    groups: Groups<'n>,
+    line: &'n [Rank],
+}
+
+impl Ordered<'_> {
+    /// For algorithms over levels.
+    pub const fn line(&self) -> Line<'_> {
+        Line::built(&self.groups, self.line)
     }
 }
 
@@ -97,6 +128,11 @@ impl<'n> Nodes<'n> {
     #[must_use]
     pub const fn over(self, switches: Option<Switches<'n>>) -> Self {
         Self { switches, ..self }
+    }
+
+    /// The nodes by their switches, if these are told and there is a level of them.
+    pub fn by_switch(&self) -> Option<Ordered<'n>> {
+        self.switches.map(|switches| switches.ordered())
     }
 
     /// Number of ranks.
@@ -289,9 +325,10 @@ mod tests {
 
     #[test]
     fn switches_are_a_level_if_there_are_several_and_fewer_than_nodes() {
-        let (mut places, mut order) = ([Place::default(); 5], [0; 5]);
-        let mut built =
-            |switches: &[u32]| Switches::build(switches, &mut places, &mut order).map(|built| built.is_some());
+        let (mut places, mut order, mut line) = ([Place::default(); 5], [0; 5], [0; 5]);
+        let mut built = |switches: &[u32]| {
+            Switches::build(switches, &mut places, &mut order, &mut line).map(|built| built.is_some())
+        };
         for (switches, levels) in
             [(&[][..], 1), (&[0], 1), (&[0, 0, 0], 1), (&[0, 1, 2], 1), (&[0, 1, 0], 2), (&[0, 0, 1, 2, 1], 2)]
         {
@@ -299,10 +336,12 @@ mod tests {
         }
         assert_eq!(built(&[0, 2]), Err(Refusal::new(Argument::Rank, 2, Bound::AtMost(1))));
         assert_eq!(built(&[0; 6]), Err(Refusal::new(Argument::Ranks, 6, Bound::AtMost(5))));
-        let groups = Switches::build(&[0, 1, 0, 1, 1], &mut places, &mut order).unwrap().unwrap().groups();
+        let switches = Switches::build(&[0, 1, 0, 1, 1], &mut places, &mut order, &mut line).unwrap().unwrap();
+        let groups = switches.groups();
         let members = |group: crate::topology::group::Group<'_>| group.members().collect::<std::vec::Vec<_>>();
         let all: std::vec::Vec<_> = groups.at(0).chain(groups.at(1)).map(members).collect();
         assert_eq!(all, [std::vec![0, 2], std::vec![1, 3, 4], std::vec![0, 1]]);
+        assert_eq!(line, [0, 2, 1, 3, 4]);
     }
 
     const fn home(node: u32, rank: Rank) -> Home {

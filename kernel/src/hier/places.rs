@@ -18,11 +18,13 @@ pub struct Lists<'l> {
     pub leaders: &'l mut [Rank],
     /// The ranks node by node, those of a node in ascending order.
     pub order: &'l mut [Rank],
-    /// By node: its place among the nodes of all switches, and the nodes in the order of these places. They may be empty where
-    /// no switches are told.
+    /// By node: its place among the nodes of all switches, the nodes in the order of these places, and in one in which the nodes
+    /// of a switch follow one another. They may be empty where no switches are told.
     pub places: &'l mut [Place],
     /// See `places`.
     pub by_switch: &'l mut [Rank],
+    /// See `places`.
+    pub line: &'l mut [Rank],
     /// Numbers of ranks and bytes: some are kept, others belong to the call that runs.
     pub numbers: &'l mut [[u64; NUMBERS]],
 }
@@ -41,14 +43,14 @@ impl<'l> Lists<'l> {
         order: &'l mut [Rank],
         numbers: &'l mut [[u64; NUMBERS]],
     ) -> Self {
-        Self { homes, leaders, order, places: &mut [], by_switch: &mut [], numbers }
+        Self { homes, leaders, order, places: &mut [], by_switch: &mut [], line: &mut [], numbers }
     }
 }
 
 impl Places for Lists<'_> {
     fn lists(&mut self) -> Lists<'_> {
-        let Self { homes, leaders, order, places, by_switch, numbers } = self;
-        Lists { homes, leaders, order, places, by_switch, numbers }
+        let Self { homes, leaders, order, places, by_switch, line, numbers } = self;
+        Lists { homes, leaders, order, places, by_switch, line, numbers }
     }
 }
 
@@ -116,7 +118,7 @@ impl<'l> Placement<'l> {
     /// # Errors
     /// The lists are not those that [`Lists::fill`] filled.
     pub(super) fn new(lists: Lists<'l>, size: usize, count: usize, me: Rank, switched: bool) -> Result<Self, Refusal> {
-        let Lists { homes, leaders, order, places, by_switch, numbers } = lists;
+        let Lists { homes, leaders, order, places, by_switch, line, numbers } = lists;
         let none = || Refusal::new(Argument::Ranks, size as u64, Bound::AtMost(order.len() as u64));
         let (homes, leaders) = (homes.get(..size).ok_or_else(none)?, leaders.get(..count).ok_or_else(none)?);
         let numbers = numbers.as_flattened_mut();
@@ -124,8 +126,8 @@ impl<'l> Placement<'l> {
         let (starts, room) = rest.split_at_mut_checked(count).ok_or_else(none)?;
         let order = order.get(..size).ok_or_else(none)?;
         let ranks = Spans { lengths: ranks, starts };
-        let built = places.get(..count).zip(by_switch.get(..count)).filter(|_| switched);
-        let switches = built.map(|(places, order)| Switches::built(places, order));
+        let built = places.get(..count).zip(by_switch.get(..count)).zip(line.get(..count)).filter(|_| switched);
+        let switches = built.map(|((places, order), line)| Switches::built(places, order, line));
         Ok(Self { nodes: Nodes::new(homes, leaders, me)?.over(switches), order, ranks, room })
     }
 

@@ -4,38 +4,51 @@
 //! messages         root ──► leader B        its node's part, into working memory
 //! shared memory    A0 A1 A2     B0 B1
 //! ```
+//! Over switches the parts of a switch's nodes go to one of their leaders together, where all ranks know all lengths
+//! ([`Over`]).
+//!
 //! A scatterv is two scatters: first of the lengths, a block of 8 bytes each, from which a leader knows how much memory its
 //! node's part takes and every rank that the root sends what it expects; then of the blocks ([`Rows::told`]).
 
 use super::rows::optional;
-use super::{Between, Led, Nodes, Rows};
+use super::{Between, Led, Nodes, Over, Rows};
 use crate::Rank;
 use crate::comm::Member;
 use crate::data::buffer::Buf;
 use crate::error::Refusal;
 use crate::machine::{Operation, Then};
+use crate::msg::levels::{self, Way};
 use crate::msg::{Memory, PlanError, Schedule, scatter};
+use crate::pattern::Seat;
 use crate::shm::engine::pairwise::Pairwise;
 use crate::shm::scatter::pairwise::{scatter, scatterv};
 
 /// One process's part.
-pub type Scatter<'a> = Then<Between<'a, scatter::Plan<'a>>, Pairwise<'a>>;
+pub type Scatter<'a> = Then<Between<'a, Parts<'a>>, Pairwise<'a>>;
+
+/// Among the leaders.
+type Parts<'a> = Way<scatter::Plan<'a>, levels::scatter::Scatter<'a>>;
 
 /// What one process does, before it has memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Plan<'a> {
     led: Led<'a>,
     rows: Rows<'a>,
-    between: Option<scatter::Plan<'a>>,
+    between: Option<Parts<'a>>,
 }
 
 /// The part of a process in a scatter of `rows` from `root`.
 ///
 /// # Errors
-/// `root` is no rank.
-pub fn plan<'a>(nodes: Nodes<'a>, rows: Rows<'a>, root: Rank) -> Result<Plan<'a>, PlanError> {
+/// `root` is no rank; over switches, not all ranks know all lengths.
+pub fn plan<'a>(nodes: Nodes<'a>, rows: Rows<'a>, root: Rank, over: Over<'a>) -> Result<Plan<'a>, PlanError> {
     let led = nodes.led_by(root)?;
-    let part = |seat| scatter::plan(seat, rows.part(), rows.parts(), led.node(), true, scatter::Algorithm::Linear);
+    let part = |seat: Seat| match over {
+        Some(line) => levels::scatter::plan(line, seat.rank(), rows.all()?, led.node(), true).map(Way::Levels),
+        None => {
+            scatter::plan(seat, rows.part(), rows.parts(), led.node(), true, scatter::Algorithm::Linear).map(Way::Flat)
+        }
+    };
     Ok(Plan { led, rows, between: led.seat().map(part).transpose()? })
 }
 

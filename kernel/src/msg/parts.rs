@@ -97,6 +97,16 @@ impl<'a> Parts<'a> {
         self.equally().is_some()
     }
 
+    /// Do all blocks lie one after the other, in the order of the ranks?
+    pub(super) fn are_in_a_row(&self) -> bool {
+        let mut end = 0;
+        (0..self.size).map(|rank| self.place(Area::Receive, rank)).all(|Place { at, len, .. }| {
+            let follows = len == 0 || at == end;
+            end += len;
+            follows
+        })
+    }
+
     /// Bytes of `rank`'s block.
     #[inline]
     pub fn len(&self, rank: u32) -> u64 {

@@ -9,8 +9,8 @@ use crate::msg::{Algorithm, allgather, allreduce, barrier, bcast, levels, reduce
 /// An algorithm of leaders: among all of them alike, or over the switches that connect their nodes.
 pub type By<A> = Way<A, levels::Algorithm>;
 
-/// The algorithms between nodes, by length. It is made once, together with a communicator over nodes. Gather, scatter
-/// and alltoall have no choice here, since the nodes' parts may have any lengths.
+/// The algorithms between nodes, by length. It is made once, together with a communicator over nodes. Among all leaders alike,
+/// gather, scatter and alltoall have no choice here, since the nodes' parts may have any lengths.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Between {
     barrier: Steps<By<barrier::Algorithm>>,
@@ -18,7 +18,9 @@ pub struct Between {
     /// For ops that don't commute, and for ops that do.
     reduce: [Steps<By<reduce::Algorithm>>; 2],
     allreduce: [Steps<By<allreduce::Algorithm>>; 2],
-    allgather: Steps<allgather::Algorithm>,
+    allgather: Steps<By<allgather::Algorithm>>,
+    /// Of gather, scatter and alltoall: over levels, or not.
+    blocks: [Steps<By<()>>; 3],
 }
 
 /// Makes a closure that returns the algorithm of one collective from a [`Choice`].
@@ -43,15 +45,19 @@ impl Between {
         let ask = |collective, commutative| Ask { over: Over::Messages, collective, bytes: 0, commutative, site };
         let reduce = |commutative| steps(table, ask(Collective::Reduce, commutative), of!(Reduce));
         let allreduce = |commutative| steps(table, ask(Collective::Allreduce, commutative), of!(Allreduce));
+        let blocks = |collective| {
+            steps(table, ask(collective, true), |plan| match plan {
+                Choice::Levels(algorithm) => Some(Way::Levels(algorithm)),
+                _ => Some(Way::Flat(())),
+            })
+        };
         Ok(Self {
             barrier: steps(table, ask(Collective::Barrier, true), of!(Barrier))?,
             bcast: steps(table, ask(Collective::Bcast, true), of!(Bcast))?,
             reduce: [reduce(false)?, reduce(true)?],
             allreduce: [allreduce(false)?, allreduce(true)?],
-            allgather: steps(table, ask(Collective::Allgather, true), |plan| match plan {
-                Choice::Messages(Algorithm::Allgather(algorithm)) => Some(algorithm),
-                _ => None,
-            })?,
+            allgather: steps(table, ask(Collective::Allgather, true), of!(Allgather))?,
+            blocks: [blocks(Collective::Gather)?, blocks(Collective::Scatter)?, blocks(Collective::Alltoall)?],
         })
     }
 
@@ -78,8 +84,23 @@ impl Between {
     }
 
     /// The algorithm of an allgather of which the longest node's part has `bytes`.
-    pub fn allgather(&self, bytes: u64) -> allgather::Algorithm {
-        self.allgather.at(bytes).unwrap_or(allgather::Algorithm::Bruck)
+    pub fn allgather(&self, bytes: u64) -> By<allgather::Algorithm> {
+        self.allgather.at(bytes).unwrap_or(Way::Flat(allgather::Algorithm::Bruck))
+    }
+
+    /// The algorithm of a gather of which the longest node's part has `bytes`.
+    pub fn gather(&self, bytes: u64) -> By<()> {
+        self.blocks[0].at(bytes).unwrap_or(Way::Flat(()))
+    }
+
+    /// The same of a scatter.
+    pub fn scatter(&self, bytes: u64) -> By<()> {
+        self.blocks[1].at(bytes).unwrap_or(Way::Flat(()))
+    }
+
+    /// The algorithm of an alltoall of blocks of `bytes`, if they go through leaders.
+    pub fn alltoall(&self, bytes: u64) -> By<()> {
+        self.blocks[2].at(bytes).unwrap_or(Way::Flat(()))
     }
 }
 
@@ -120,14 +141,14 @@ mod tests {
                     is(by(between.reduce(bytes, false)), chosen(Collective::Reduce, false));
                     is(by(between.allreduce(bytes, true)), chosen(Collective::Allreduce, true));
                     is(by(between.allreduce(bytes, false)), chosen(Collective::Allreduce, false));
-                    is(Choice::Messages(between.allgather(bytes).into()), chosen(Collective::Allgather, true));
+                    is(by(between.allgather(bytes)), chosen(Collective::Allgather, true));
                 }
             }
         }
         assert!(BUILT_IN.len() > table.len());
         let four = Between::cut(&table, 4, 1).unwrap();
         assert_eq!(four.bcast(8), Way::Flat(bcast::Algorithm::Chain(4096)));
-        assert_eq!(four.allgather(8), allgather::Algorithm::Doubling);
+        assert_eq!(four.allgather(8), Way::Flat(allgather::Algorithm::Doubling));
         assert_eq!(four.allreduce(8, true), Way::Flat(allreduce::Algorithm::Ring));
         assert_eq!(four.barrier(), Way::Flat(barrier::Algorithm::Dissemination));
     }
@@ -144,6 +165,10 @@ mod tests {
             named(Collective::Reduce, "levels-64/chain"),
             named(Collective::Allreduce, "levels+doubling"),
             named(Collective::Barrier, "levels"),
+            named(Collective::Gather, "levels"),
+            Rule { bytes: Span::new(0, 99), ..named(Collective::Scatter, "levels") },
+            named(Collective::Allgather, "levels/chain"),
+            named(Collective::Alltoall, "levels"),
         ];
         let (two, one) = (Between::cut(&table, 4, 2).unwrap(), Between::cut(&table, 4, 1).unwrap());
         assert_eq!((two.bcast(999), two.bcast(1000)), (levels("levels/flat:chain"), one.bcast(1000)));
@@ -152,6 +177,9 @@ mod tests {
             (levels("levels-64/chain"), levels("levels+doubling"))
         );
         assert_eq!(two.barrier(), levels("levels"));
+        assert_eq!((two.gather(8), two.alltoall(8)), (levels("levels"), levels("levels")));
+        assert_eq!((two.scatter(99), two.scatter(100)), (levels("levels"), Way::Flat(())));
+        assert_eq!(two.allgather(8), levels("levels/chain"));
         let built_in = Between::cut(&[], 4, 1).unwrap();
         assert_eq!(
             (two.reduce(8, false), two.allreduce(8, false)),
@@ -159,8 +187,10 @@ mod tests {
         );
         assert_eq!(one, built_in);
         for (collective, name) in [
-            (Collective::Gather, "levels"),
-            (Collective::Allgather, "levels"),
+            (Collective::Gatherv, "levels"),
+            (Collective::Alltoallv, "levels"),
+            (Collective::Scan, "levels"),
+            (Collective::Gather, "levels0"),
             (Collective::Bcast, "levels+doubling"),
             (Collective::Allreduce, "levels0"),
             (Collective::Bcast, "levels/"),

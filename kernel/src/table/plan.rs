@@ -109,9 +109,18 @@ impl Choice {
         })
     }
 
-    /// The collectives that a table can have run over levels. Of the others the blocks of groups may have any lengths.
-    pub const OVER_LEVELS: [Collective; 4] =
-        [Collective::Barrier, Collective::Bcast, Collective::Reduce, Collective::Allreduce];
+    /// The collectives that a table can have run over levels. Of the others, or of their blocks, not all ranks know the lengths,
+    /// or leaders have no algorithm of their own.
+    pub const OVER_LEVELS: [Collective; 8] = [
+        Collective::Barrier,
+        Collective::Bcast,
+        Collective::Reduce,
+        Collective::Allreduce,
+        Collective::Gather,
+        Collective::Scatter,
+        Collective::Allgather,
+        Collective::Alltoall,
+    ];
 
     /// What it runs over.
     pub const fn over(self) -> Over {

@@ -56,9 +56,11 @@ impl<H: Host> Call<'_, H> {
     /// # Safety
     /// As [`Communicator::alltoall`].
     unsafe fn through_leaders(self, send: *mut u8, receive: *mut u8, block: u64) -> Result<(), End> {
-        let Self { engine, placement, .. } = self;
+        let Self { engine, algorithms, placement } = self;
         let row = Row::new(placement.order, equal(block))?;
-        let plan = alltoall::plan(placement.nodes, placement.ranks, block)?;
+        let by_switch = placement.nodes.by_switch().filter(|_| alltoall::are_alike(placement.ranks));
+        let over = engine.over(algorithms.alltoall(block), &by_switch);
+        let plan = alltoall::plan(placement.nodes, placement.ranks, block, over)?;
         let lies = row.lies_at().is_some();
         let staged = if lies { 0 } else { row.bytes };
         let scratch = engine.run(plan.scratch() + staged, |me, scratch| {

@@ -8,6 +8,7 @@ use super::{Call, Communicator, End, Engine, Host};
 use crate::Rank;
 use crate::data::buffer::Buf;
 use crate::error::{Argument, Bound, Error, Refusal};
+use crate::hier::Over;
 use crate::hier::places::take;
 use crate::hier::{Nodes, Rows, Spans, allgather, gather, scatter, split};
 use crate::msg::Memory;
@@ -91,8 +92,9 @@ impl<H: Host> Engine<H> {
         base: *mut u8,
         row: &Row<'_, F>,
         root: Rank,
+        over: Over<'_>,
     ) -> Result<Buf, End> {
-        let plan = gather::plan(nodes, rows, root)?;
+        let plan = gather::plan(nodes, rows, root, over)?;
         let (is_root, lies) = (nodes.me() == root, row.lies_at());
         let own = match send {
             None if lies.is_some() => None,
@@ -129,8 +131,9 @@ impl<H: Host> Engine<H> {
         receive: Option<Buf>,
         row: &Row<'_, F>,
         root: Rank,
+        over: Over<'_>,
     ) -> Result<Buf, End> {
-        let plan = scatter::plan(nodes, rows, root)?;
+        let plan = scatter::plan(nodes, rows, root, over)?;
         let (is_root, lies) = (nodes.me() == root, row.lies_at());
         let staged = if is_root && lies.is_none() { row.bytes } else { 0 };
         self.run(plan.scratch() + staged, |me, scratch| {
@@ -183,7 +186,8 @@ impl<H: Host> Call<'_, H> {
         let (nodes, inside) = (placement.nodes, placement.inside().len() as u32);
         let row = Row::new(placement.order, of)?;
         let rows = row.rows(&nodes, inside, placement.room)?;
-        let plan = allgather::plan(nodes, rows, algorithms.allgather(rows.longest_part()))?;
+        let (by, by_switch) = (algorithms.allgather(rows.longest_part()), nodes.by_switch());
+        let plan = allgather::plan(nodes, rows, by, engine.over(by, &by_switch))?;
         // SAFETY: the caller's promise.
         unsafe { engine.allgather(nodes, plan, send, base, &row) }
     }
@@ -229,12 +233,14 @@ impl<H: Host> Communicator<H> {
     /// # Safety
     /// See [`Communicator`]: at the root, `receive` is a block for each rank.
     pub unsafe fn gather(&mut self, send: Option<Buf>, receive: *mut u8, block: u64, root: Rank) -> Result<(), Error> {
-        self.call(|Call { engine, placement, .. }| {
+        self.call(|Call { engine, algorithms, placement }| {
             let (nodes, inside) = (placement.nodes, placement.inside().len() as u32);
             let row = Row::new(placement.order, equal(block))?;
             let rows = row.rows(&nodes, inside, placement.room)?;
+            let by_switch = nodes.by_switch();
+            let over = engine.over(algorithms.gather(rows.longest_part()), &by_switch);
             // SAFETY: the caller's promise.
-            unsafe { engine.gather(nodes, rows, send, receive, &row, root) }
+            unsafe { engine.gather(nodes, rows, send, receive, &row, root, over) }
         })
     }
 
@@ -263,7 +269,7 @@ impl<H: Host> Communicator<H> {
             let rows = lengths.rows(&nodes, inside, placement.room)?;
             let base = told.as_mut_ptr().cast();
             // SAFETY: a length of ours, which is copied into the segment; the lists' room for all lengths.
-            let scratch = unsafe { engine.gather(nodes, rows, Some(Buf::of(&own)), base, &lengths, root) }?;
+            let scratch = unsafe { engine.gather(nodes, rows, Some(Buf::of(&own)), base, &lengths, root, None) }?;
             for (peer, &sent) in (0..).zip(&*told) {
                 let expected = of(peer).len;
                 if sent != expected {
@@ -275,7 +281,7 @@ impl<H: Host> Communicator<H> {
             // SAFETY: the gather of lengths is complete.
             let rows = unsafe { told_rows(nodes, inside, &row, scratch, root, placement.room) }?;
             // SAFETY: the caller's promise.
-            unsafe { engine.gather(nodes, rows, send, receive, &row, root) }
+            unsafe { engine.gather(nodes, rows, send, receive, &row, root, None) }
         })
     }
 
@@ -288,12 +294,14 @@ impl<H: Host> Communicator<H> {
     /// # Safety
     /// See [`Communicator`]: at the root, `send` is a block for each rank.
     pub unsafe fn scatter(&mut self, send: *mut u8, receive: Option<Buf>, block: u64, root: Rank) -> Result<(), Error> {
-        self.call(|Call { engine, placement, .. }| {
+        self.call(|Call { engine, algorithms, placement }| {
             let (nodes, inside) = (placement.nodes, placement.inside().len() as u32);
             let row = Row::new(placement.order, equal(block))?;
             let rows = row.rows(&nodes, inside, placement.room)?;
+            let by_switch = nodes.by_switch();
+            let over = engine.over(algorithms.scatter(rows.longest_part()), &by_switch);
             // SAFETY: the caller's promise.
-            unsafe { engine.scatter(nodes, rows, send, receive, &row, root) }
+            unsafe { engine.scatter(nodes, rows, send, receive, &row, root, over) }
         })
     }
 
@@ -322,7 +330,7 @@ impl<H: Host> Communicator<H> {
             let rows = lengths.rows(&nodes, inside, placement.room)?;
             let (base, own) = (all.as_mut_ptr().cast(), Some(Buf::of_mut(&mut told)));
             // SAFETY: the lists' room with all lengths; one of ours, which is copied out of the segment.
-            let scratch = unsafe { engine.scatter(nodes, rows, base, own, &lengths, root) }?;
+            let scratch = unsafe { engine.scatter(nodes, rows, base, own, &lengths, root, None) }?;
             let told = u64::from_ne_bytes(told);
             if let Some(own) = receive.map(|receive| receive.len() as u64).filter(|&own| own != told) {
                 let refusal = Refusal::new(Argument::Bytes, own, Bound::Equals(told));
@@ -332,7 +340,7 @@ impl<H: Host> Communicator<H> {
             // SAFETY: the scatter of lengths is complete.
             let rows = unsafe { told_rows(nodes, inside, &row, scratch, root, placement.room) }?;
             // SAFETY: the caller's promise.
-            unsafe { engine.scatter(nodes, rows, send, receive, &row, root) }
+            unsafe { engine.scatter(nodes, rows, send, receive, &row, root, None) }
         })
     }
 }

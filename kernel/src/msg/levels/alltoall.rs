@@ -12,6 +12,7 @@ use super::circle::{Circle, Circles};
 use super::gather::Gather;
 use super::line::{Fan, Line, Places, below};
 use super::scatter::Scatter;
+use super::stages::{Areas, Base, Stage};
 use crate::Rank;
 use crate::msg::parts::Parts;
 use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Sequence, Work};
@@ -35,6 +36,21 @@ pub fn plan<'s>(line: Line<'s>, rank: Rank, block: u64, in_place: bool) -> Resul
     let is_top = circles.is_head();
     let exchange = Exchange { line, top, held: held.into(), block, is_top };
     Ok(Sequence::new(up, Sequence::new(exchange, Scatter::within(fan, rank, vectors, Area::Scratch)?)))
+}
+
+/// The same, where the first `kept` bytes of working memory are the caller's.
+///
+/// # Errors
+/// As [`plan`].
+pub(crate) fn plan_behind<'s>(
+    line: Line<'s>,
+    rank: Rank,
+    block: u64,
+    kept: u64,
+) -> Result<Stage<'s, Alltoall<'s>>, PlanError> {
+    let areas =
+        Areas { send: Base::start(Area::Send), receive: Base::start(Area::Receive), scratch: Base::scratch(kept) };
+    Ok(Stage { circle: None, areas, plan: plan(line, rank, block, false)? })
 }
 
 /// Step 2: the members of the last level's group exchange blocks. The vectors that the ranks below sent become the

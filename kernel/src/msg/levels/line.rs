@@ -31,6 +31,11 @@ impl<'s> Line<'s> {
         Ok(Self { groups, order })
     }
 
+    /// The line whose order [`Self::build`] wrote before, of the same groups.
+    pub(crate) const fn built(groups: &'s Groups<'s>, order: &'s [Rank]) -> Self {
+        Self { groups, order }
+    }
+
     /// The groups.
     pub const fn groups(&self) -> &'s Groups<'s> {
         self.groups
@@ -83,7 +88,7 @@ impl Row<'_> {
 
     /// Are the user's blocks, as they lie, a row already?
     pub(super) fn is_as_it_lies(&self) -> bool {
-        self.parts.is_equal() && self.line.order.iter().copied().eq(0..self.line.len())
+        self.parts.are_in_a_row() && self.line.order.iter().copied().eq(0..self.line.len())
     }
 
     /// The `index`-th block of the row in `area`, and the same block among the user's blocks in `user`.
