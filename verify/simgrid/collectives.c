@@ -1,15 +1,16 @@
 /*
- * Times bcast, reduce and allreduce in SMPI's virtual time, and verifies their data.
+ * Times bcast, reduce, allreduce, allgather and barrier in SMPI's virtual time, and verifies their data.
  *
  *     collectives LAYER PER_NODE PER_LEAF BYTES[,BYTES...] TASK...
  *
- * A TASK is `bcast`, `reduce`, `allreduce` of the MPI, or one of ours: `bcast/levels-8192/chain`, `bcast/levels/flat@ND` over these
+ * A TASK is `bcast`, `reduce`, `allreduce`, `allgather`, `barrier` of the MPI, or one of ours: `bcast/levels-8192/chain`, `bcast/levels/flat@ND` over these
  * levels alone; with `=BYTES` at the end, of this length alone. LAYER: `waiting`, or the file of a library that exports
  * unisono_messages_connect. PER_NODE ranks are on a node, PER_LEAF nodes at a switch. Each line of output is a task, its bytes, and
  * the nanoseconds from a start that all ranks share to the last rank's end; or `-`: does not apply. The MPI's own are run twice,
  * and the second run is timed: the first one may make communicators. Exit status 1 where data was wrong.
  */
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,10 +41,15 @@ static int holds(const int *words, uint64_t bytes, int factor) {
     return 1;
 }
 
-static int wanted(const char *task, int rank, int size) {
+/* The factor of the r-th block's elements that a rank receives; only an allgather's has several. */
+static int wanted(const char *task, int rank, int size, int block) {
+    if (is(task, "allgather")) return block + 1;
+    if (is(task, "barrier")) return JUNK;
     if (is(task, "bcast")) return 1;
     return is(task, "allreduce") || rank == 0 ? size * (size + 1) / 2 : JUNK;
 }
+
+static int *block_of(void *receive, uint64_t bytes, int block) { return (int *)((char *)receive + bytes * block); }
 
 /* ---- A run ------------------------------------------------------------------------------------------- */
 
@@ -62,6 +68,8 @@ static int run(const char *task, struct party *party, void *send, void *receive,
     int count = (int)(bytes / sizeof(int));
     if (strchr(task, '/')) return unisono_simgrid_run(party, task, send, receive, bytes);
     if (is(task, "bcast")) return MPI_Bcast(receive, count, MPI_INT, 0, MPI_COMM_WORLD);
+    if (is(task, "barrier")) return MPI_Barrier(MPI_COMM_WORLD);
+    if (is(task, "allgather")) return MPI_Allgather(send, count, MPI_INT, receive, count, MPI_INT, MPI_COMM_WORLD);
     if (is(task, "reduce")) return MPI_Reduce(send, receive, count, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
     return MPI_Allreduce(send, receive, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
 }
@@ -72,12 +80,15 @@ static int measure(const char *task, struct party *party, void *send, void *rece
     double begin = 0, end = 0;
     for (int runs = strchr(task, '/') ? 1 : 2; runs > 0 && right; runs--) {
         fill(send, bytes, rank + 1);
-        fill(receive, bytes, is(task, "bcast") && rank == 0 ? 1 : JUNK);
+        int blocks = is(task, "allgather") ? size : 1;
+        for (int b = 0; b < blocks; b++) fill(block_of(receive, bytes, b), bytes, is(task, "bcast") && rank == 0 ? 1 : JUNK);
         begin = start();
         code = run(task, party, send, receive, bytes);
         end = MPI_Wtime();
         if (code == NOT_APPLICABLE) break;
-        right = code == 0 && holds(receive, bytes, wanted(task, rank, size));
+        right = code == 0;
+        for (int b = 0; b < blocks && right; b++)
+            right = holds(block_of(receive, bytes, b), bytes, wanted(task, rank, size, b));
     }
     double first, last;
     MPI_Allreduce(&begin, &first, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
@@ -112,10 +123,12 @@ int main(int count, char **words) {
         if (lengths[many++] > most) most = lengths[many - 1];
     }
     free(list);
-    int code = connect(words[LAYER], most, &layer);
+    bool gathers = false;
+    for (int task = TASKS; task < count; task++) gathers |= is(words[task], "allgather");
+    int code = connect(words[LAYER], gathers ? most * size : most, &layer);
     if (code) return fprintf(stderr, "rank %d: no layer: %d\n", rank, code), 2;
     struct party *party = unisono_simgrid_join(&layer, (uint32_t)atoi(words[PER_NODE]), (uint32_t)atoi(words[PER_LEAF]));
-    void *send = malloc(most + 1), *receive = malloc(most + 1);
+    void *send = malloc(most + 1), *receive = malloc(most * size + 1);
     if (!party || !send || !receive) return 2;
     for (int task = TASKS; task < count; task++) {
         char *name = strdup(words[task]), *only = strchr(name, '=');

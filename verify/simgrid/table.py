@@ -5,7 +5,8 @@ table.py names FACTOR <SIM    tasks: the algorithms of `unisono sim --json` that
                               their kind, over levels or flat, and its length
 table.py misses DIR           DIRECTORY RANKS COLLECTIVE BYTES of each cell that a selector wins
 table.py table DIR            Markdown: ours beside the best selector's, each miss with its cause, and the simulator beside SMPI
-table.py write PAGE <TABLE    puts that, but for its last line, between the marks of a page
+table.py papers DIR           Markdown: P4's barriers and P5's BAGDS
+table.py write PAGE MARK <TABLE   puts a table, but for a last line of `simgrid:`, between the marks of a page
 """
 import datetime
 import json
@@ -82,8 +83,33 @@ def cause(path, collective, length, peer):
     return " = ".join([peer[1], *sorted(same)])
 
 
-def write(page):
-    begin, end = "<!-- make simgrid -->\n", "<!-- end of make simgrid -->\n"
+def papers(work):
+    """Of each barrier, and of each allgather of the papers: SMPI's time and our simulator's, in µs."""
+
+    def row(path, key):
+        ours, sim = timed(path / "ours")[key], simulated((path / "sim").read_text().splitlines())[key]
+        return ours, sim
+
+    def cells(ours, sim, names):
+        least = min(ours[name] for name in names)
+        mark = lambda name, text: f"**{text}**" if ours[name] == least else text
+        return " | ".join(mark(name, f"{ours[name] / 1e3:.2f} ({sim[name] / 1e3:.2f})") for name in names)
+
+    print(f"Taken {datetime.date.today()}.\n")
+    barriers = ["central", "combining-4", "dissemination", "tournament", "bruck", "butterfly"]
+    paths = sorted(work.glob("barrier-*"), key=lambda path: int(path.name.split("-")[-1]))
+    print("| barrier, crossbar: ranks | " + " | ".join(barriers) + " |\n" + "|--:" * (len(barriers) + 1) + "|")
+    for path in paths:
+        print(f"| {path.name.split('-')[-1]} | {cells(*row(path, ('barrier', 0)), barriers)} |")
+    gathers = ["linear", "bagds", "bruck", "ring"]
+    print("\n| allgather, 8 ranks: network, bytes | " + " | ".join(gathers) + " |\n" + "|--:" * (len(gathers) + 1) + "|")
+    for path in sorted(work.glob("allgather-*")):
+        for length in (4, 64, 1024, 16384):
+            print(f"| {path.name.split('-')[1]}, {length} | {cells(*row(path, ('allgather', length)), gathers)} |")
+
+
+def write(page, mark):
+    begin, end = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->\n"
     text, new = page.read_text(), sys.stdin.read().rsplit("\nsimgrid:", 1)[0]
     before, rest = text.split(begin)
     page.write_text(before + begin + new + end + rest.split(end)[1])
@@ -132,8 +158,8 @@ def table(work):
 
 
 if __name__ == "__main__":
-    what, argument = sys.argv[1:]
+    what, argument, *rest = sys.argv[1:]
     if what == "names":
         names(float(argument))
     else:
-        {"misses": misses, "table": table, "write": write}[what](Path(argument))
+        {"misses": misses, "table": table, "papers": papers, "write": write}[what](Path(argument), *rest)

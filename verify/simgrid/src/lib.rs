@@ -9,9 +9,12 @@ use core::fmt;
 use unisono_kernel::Rank;
 use unisono_kernel::error::Refusal;
 use unisono_kernel::machine::p2p::P2p;
-use unisono_kernel::msg::{Algorithm, PlanError, Schedule, allreduce, bcast, levels, reduce};
+use unisono_kernel::msg::{
+    Algorithm, Parts, PlanError, Schedule, allgather, allreduce, barrier, bcast, levels, reduce,
+};
 use unisono_kernel::op::Op;
 use unisono_kernel::pattern::Seat;
+use unisono_kernel::pattern::bagds::{self, Table};
 use unisono_kernel::topology::group::{Groups, Place};
 use unisono_kernel::topology::{Level, Levels, Locality};
 use unisono_mpi::attach::{AttachError, Team};
@@ -30,6 +33,8 @@ pub struct Party {
     places: Vec<Place>,
     order: Vec<Rank>,
     localities: Vec<Locality>,
+    /// BAGDS's work and table, which it makes once.
+    stages: (Vec<u64>, Vec<u64>),
 }
 
 /// Why a call did not succeed.
@@ -80,13 +85,14 @@ impl Party {
         };
         let size = seat.size();
         let (places, order) = (vec![Place::default(); size as usize], vec![0; size as usize]);
-        Ok(Self { team, seat, places, order, localities: (0..size).map(locality).collect() })
+        let localities = (0..size).map(locality).collect();
+        Ok(Self { team, seat, places, order, localities, stages: Default::default() })
     }
 
     /// Runs `COLLECTIVE/ALGORITHM`, as `bcast/binomial`, `reduce/levels-8192/chain`; with `@LEVELS` at the end, over
-    /// these levels alone.
+    /// these levels alone. An allgather receives `bytes` from each rank.
     fn run(&mut self, name: &str, send: &[u8], receive: &mut [u8], bytes: u64) -> Result<(), Failure> {
-        let Self { team, seat, places, order, localities } = self;
+        let Self { team, seat, places, order, localities, stages } = self;
         let (name, levels) = match name.split_once('@') {
             None => (name, Levels::EVERY),
             Some((name, levels)) => (name, levels.parse().map_err(|_| Failure::Unknown)?),
@@ -109,9 +115,26 @@ impl Party {
             Some(Algorithm::Bcast(how)) => go(team, bcast::plan(*seat, bytes, ROOT, how)?, send, receive),
             Some(Algorithm::Reduce(how)) => go(team, reduce::plan(*seat, bytes, OP, ROOT, false, how)?, send, receive),
             Some(Algorithm::Allreduce(how)) => go(team, allreduce::plan(*seat, bytes, OP, false, how)?, send, receive),
+            Some(Algorithm::Barrier(how)) => go(team, barrier::plan(*seat, how)?, send, receive),
+            Some(Algorithm::Allgather(how)) => {
+                let parts = Parts::equal(seat.size(), bytes)?;
+                let table = match how {
+                    allgather::Algorithm::Bagds => Some(table(*seat, stages)?),
+                    _ => None,
+                };
+                go(team, allgather::plan(*seat, parts, false, how, table)?, send, receive)
+            }
             _ => Err(Failure::Unknown),
         }
     }
+}
+
+/// This rank's stages of BAGDS, the first time computed in `stages`.
+fn table(seat: Seat, (work, words): &mut (Vec<u64>, Vec<u64>)) -> Result<Table<'_>, Refusal> {
+    work.resize(bagds::work_words(seat.size()), 0);
+    let stages = bagds::stages(seat.size(), work)?;
+    words.resize(bagds::table_words(seat.size(), stages), 0);
+    Table::new(seat, work, words)
 }
 
 fn go(team: &mut Team, plan: impl Schedule, send: &[u8], receive: &mut [u8]) -> Result<(), Failure> {
@@ -135,7 +158,8 @@ pub unsafe extern "C" fn unisono_simgrid_join(layer: *const Layer, per_node: u32
 /// Runs a collective by its name: 0; 1 where the algorithm does not apply; 2 after an error, which is printed.
 ///
 /// # Safety
-/// `party` comes from [`unisono_simgrid_join`]; `name` is a string; both buffers have `bytes` bytes, and stay.
+/// `party` comes from [`unisono_simgrid_join`]; `name` is a string; `send` has `bytes` bytes, `receive` as many for each rank, and
+/// both stay.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unisono_simgrid_run(
     party: *mut Party,
@@ -151,7 +175,7 @@ pub unsafe extern "C" fn unisono_simgrid_run(
     // SAFETY: the caller's promise.
     let send = unsafe { core::slice::from_raw_parts(send, bytes as usize) };
     // SAFETY: the caller's promise.
-    let receive = unsafe { core::slice::from_raw_parts_mut(receive, bytes as usize) };
+    let receive = unsafe { core::slice::from_raw_parts_mut(receive, bytes as usize * party.seat.size() as usize) };
     match party.run(&name, send, receive, bytes) {
         Ok(()) => 0,
         Err(Failure::Plan(error)) if !matches!(error, PlanError::Refused(_)) => 1,

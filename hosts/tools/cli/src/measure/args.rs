@@ -17,8 +17,8 @@ pub(crate) struct Measure {
 pub(crate) enum What {
     /// LogGP's L, o_s, o_r, g, G of a message layer, and the barriers that the model chooses with them (paper P4)
     Logp(Logp),
-    /// Barriers over messages in the simulator beside their formulas: chi-square, and the adaptive choice against fixed
-    /// ones (paper P4)
+    /// Barriers over messages, in the simulator or over an MPI, beside their formulas: chi-square, and the adaptive choice
+    /// against fixed ones (paper P4)
     Barriers(Barriers),
     /// Hockney's t_s and t_w; the bandwidth of one pair and of all pairs, which tells a star from a crossbar (paper P5)
     Network(Network),
@@ -109,11 +109,31 @@ pub(crate) struct Logp {
     pub(crate) json: bool,
 }
 
+/// Where barriers run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Place {
+    /// The simulator
+    Sim,
+    /// An MPI: each rank of `mpirun` is this program. Sizes are those up to the job's
+    Mpi,
+}
+
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Barriers {
+    /// Where barriers run
+    #[arg(long, value_enum, default_value_t = Place::Sim)]
+    pub(crate) over: Place,
     #[command(flatten)]
     pub(crate) simulator: Simulator,
-    /// Runs of each size and barrier, at least two, each with the next seed
+    #[command(flatten)]
+    pub(crate) libraries: Libraries,
+    /// Over an MPI: microseconds between two runs
+    #[arg(long, default_value_t = 100, value_name = "US")]
+    pub(crate) pause_us: u64,
+    /// A line for each size, too: the mean of each barrier and its formula
+    #[arg(long)]
+    pub(crate) sizes: bool,
+    /// Runs of each size and barrier, at least two; in the simulator each with the next seed
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(2..), value_name = "K")]
     pub(crate) repetitions: u64,
     /// P: barriers among 2 to P processes

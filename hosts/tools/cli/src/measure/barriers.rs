@@ -1,20 +1,24 @@
-//! `unisono measure barriers`: every barrier over messages in the simulator, beside its formula with LogGP's parameters
-//! as measured there; and AdaptiveBarrierLogP's choice against fixed ones. Barriers that the model does not tell apart are
+//! `unisono measure barriers`: every barrier over messages, in the simulator or over an MPI, beside its formula with LogGP's
+//! parameters as measured there; and AdaptiveBarrierLogP's choice against fixed ones. Barriers that the model does not tell apart are
 //! measured before one is chosen, with other seeds than those of the final comparison.
 
-use super::args::Barriers;
+use super::args::{Barriers, Place};
 use super::logp::{BARRIERS, name};
+use super::mpi;
 use crate::args::Collective;
 use crate::error::Failure;
 use crate::model::table::show;
 use crate::progress::progress;
 use crate::sim;
 use serde_json::{Value, json};
+use std::time::Duration;
+use unisono_kernel::msg::Algorithm;
 use unisono_measure::Simulated;
 use unisono_measure::logp::{Plan, measure};
 use unisono_model::adaptive::{Adaptive, Choice};
 use unisono_model::barrier::{Barrier, Logs};
 use unisono_model::chi2::{ChiSquare, pearson, weighted};
+use unisono_model::logp::LogP;
 use unisono_sim::Schedule;
 
 /// Where latencies vary, formulas that are within this part of the least one do not tell which barrier is faster.
@@ -30,26 +34,91 @@ struct Mean {
 /// The means by size.
 type Times = Vec<Mean>;
 
+/// What a barrier is measured for: to compare it, or before one is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    Final,
+    Trial,
+}
+
+/// Times of a barrier among so many ranks.
+type Timing<'a> = dyn FnMut(Barrier, u32, Purpose) -> Result<Mean, Failure> + 'a;
+
 pub(super) fn run(args: &Barriers) -> Result<(), Failure> {
-    let (network, schedule) = args.simulator.parts()?;
-    let logp = measure(&mut Simulated::new(network, schedule.clone()), &Plan::default())?.logp()?;
-    let seeds = |from: u64| -> Vec<_> {
-        let seeds = (from..from + args.repetitions).map(|i| schedule.seed.wrapping_add(i));
-        seeds.map(|seed| Schedule { seed, ..schedule.clone() }).collect()
-    };
-    let (schedules, trials) = (seeds(0), seeds(args.repetitions));
-    let times = |barrier: Barrier, ranks: u32, schedules: &[Schedule]| -> Result<Mean, Failure> {
-        let found = sim::times(Collective::Barrier, &name(barrier), ranks, 0, network, schedules)?;
-        Ok(mean(&found.unwrap_or_default()))
-    };
-    let sizes = || 2..=args.most_ranks;
-    let bar = progress(!args.json, BARRIERS.len() as u64 * u64::from(args.most_ranks - 1));
+    match args.over {
+        Place::Sim => {
+            let (network, schedule) = args.simulator.parts()?;
+            let logp = measure(&mut Simulated::new(network, schedule.clone()), &Plan::default())?.logp()?;
+            let seeds = |from: u64| -> Vec<_> {
+                let seeds = (from..from + args.repetitions).map(|i| schedule.seed.wrapping_add(i));
+                seeds.map(|seed| Schedule { seed, ..schedule.clone() }).collect()
+            };
+            let schedules = [seeds(0), seeds(args.repetitions)];
+            let mut time = |barrier, ranks, purpose| {
+                let schedules = &schedules[usize::from(purpose == Purpose::Trial)];
+                let found = sim::times(Collective::Barrier, &name(barrier), ranks, 0, network, schedules)?;
+                Ok(mean(&found.unwrap_or_default()))
+            };
+            compare(args, logp, args.most_ranks, !args.json, &mut time)?.show(args)
+        }
+        Place::Mpi => {
+            let (repetitions, pause) = (args.repetitions as usize, Duration::from_micros(args.pause_us));
+            let compared = mpi::on(&args.libraries, |job| {
+                let logp = measure(job, &Plan::default())?.logp()?;
+                let most = job.size().min(args.most_ranks);
+                let mut time = |barrier, ranks, _| {
+                    let Some(Algorithm::Barrier(by)) = Algorithm::from_name(&format!("barrier/{}", name(barrier)))
+                    else {
+                        return Err(Failure::Words(format!("no barrier {barrier} over messages")));
+                    };
+                    Ok(mean(&job.barriers(by, ranks, repetitions, pause)?))
+                };
+                compare(args, logp, most, false, &mut time)
+            })?;
+            compared.map_or(Ok(()), |compared| compared.show(args))
+        }
+    }
+}
+
+/// What is printed.
+struct Compared {
+    rows: Vec<Vec<Value>>,
+    /// A row for each size.
+    sizes: Vec<Vec<Value>>,
+    remark: String,
+}
+
+impl Compared {
+    fn show(&self, args: &Barriers) -> Result<(), Failure> {
+        if args.sizes {
+            let names = BARRIERS.iter().flat_map(|barrier| [barrier.to_string(), "formula".into()]);
+            let columns: Vec<_> = ["P".into()].into_iter().chain(names).chain(["chosen".into()]).collect();
+            let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+            show(&columns, &self.sizes, "\nMeans and formulas in ns.\n\n", args.json)?;
+        }
+        let columns = [
+            "barrier",
+            "mean ns",
+            "model off by at most %",
+            "χ² by errors: probability",
+            "χ² of the paper, in µs",
+            "slower than adaptive %",
+            "sizes where adaptive is slower",
+        ];
+        show(&columns, &self.rows, &self.remark, args.json)
+    }
+}
+
+/// Compares all barriers among 2 to `most` processes.
+fn compare(args: &Barriers, logp: LogP, most: u32, shows: bool, time: &mut Timing<'_>) -> Result<Compared, Failure> {
+    let sizes = || 2..=most;
+    let bar = progress(shows, BARRIERS.len() as u64 * u64::from(most.saturating_sub(1)));
     let mut all: Vec<(Barrier, Times)> = Vec::new();
     for barrier in BARRIERS {
         bar.set_message(barrier.to_string());
         let mut found = Times::new();
         for ranks in sizes() {
-            found.push(times(barrier, ranks, &schedules)?);
+            found.push(time(barrier, ranks, Purpose::Final)?);
             bar.inc(1);
         }
         all.push((barrier, found));
@@ -63,13 +132,23 @@ pub(super) fn run(args: &Barriers) -> Result<(), Failure> {
         let mut choice = near.first().map(|choice| choice.barrier);
         if let [_, _, ..] = near[..] {
             tried += 1;
-            let trial = |near: &Choice| Ok((near.barrier, times(near.barrier, ranks, &trials)?.mean));
+            let trial = |near: &Choice| Ok((near.barrier, time(near.barrier, ranks, Purpose::Trial)?.mean));
             let trials = near.iter().map(trial).collect::<Result<Vec<_>, Failure>>()?;
             choice = trials.iter().min_by(|one, other| one.1.total_cmp(&other.1)).map(|(barrier, _)| *barrier);
         }
         let times = all.iter().find(|(barrier, _)| Some(*barrier) == choice).and_then(|(_, times)| times.get(at));
         chosen.push(times.copied().unwrap_or(Mean { mean: f64::NAN, error: f64::NAN }));
         choices.extend(choice);
+    }
+    let mut by_size = Vec::new();
+    for (at, (ranks, choice)) in sizes().zip(&choices).enumerate() {
+        let mut row = vec![json!(ranks)];
+        for (barrier, times) in &all {
+            let measured = times.get(at).map_or(f64::NAN, |time| time.mean);
+            row.extend([json!(measured.round()), json!(barrier.time(&logp, ranks, Logs::Rounds)?.round())]);
+        }
+        row.push(json!(choice.to_string()));
+        by_size.push(row);
     }
     let sum = |times: &Times| times.iter().map(|time| time.mean).sum::<f64>();
     let mut rows = Vec::new();
@@ -92,15 +171,6 @@ pub(super) fn run(args: &Barriers) -> Result<(), Failure> {
             json!(worse),
         ]);
     }
-    let columns = [
-        "barrier",
-        "mean ns",
-        "model off by at most %",
-        "χ² by errors: probability",
-        "χ² of the paper, in µs",
-        "slower than adaptive %",
-        "sizes where adaptive is slower",
-    ];
     let mut misses = String::new();
     for (at, ((ranks, mine), choice)) in sizes().zip(&chosen).zip(&choices).enumerate() {
         let of = |(barrier, times): &(Barrier, Times)| times.get(at).map(|time| (*barrier, *time));
@@ -116,7 +186,7 @@ pub(super) fn run(args: &Barriers) -> Result<(), Failure> {
     let remark = format!(
         "\nP = 2 to {}, {} barriers each; L = {:.1}, o_s = {:.1}, o_r = {:.1}, g = {:.1} ns as measured. Adaptive: mean {:.1} ns, at {tried} sizes\n\
          by measuring those barriers whose formulas are within {} %; slower where it is so by more than two standard errors. The paper's χ² has the unit of its times: it is given for microseconds.",
-        args.most_ranks,
+        most,
         args.repetitions,
         logp.latency(),
         logp.send(),
@@ -125,7 +195,7 @@ pub(super) fn run(args: &Barriers) -> Result<(), Failure> {
         sum(&chosen) / chosen.len() as f64,
         100.0 * NEAR,
     ) + &misses;
-    show(&columns, &rows, &remark, args.json)
+    Ok(Compared { rows, sizes: by_size, remark })
 }
 
 fn in_us(ns: &[f64]) -> Vec<f64> {

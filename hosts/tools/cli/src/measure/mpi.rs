@@ -5,7 +5,6 @@ use crate::error::Failure;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use unisono_measure::MeasureError;
 use unisono_measure::mpi::Job;
 
 /// By launcher: a variable that it sets for its ranks, Unisono's library for its MPI, and the MPI's library.
@@ -16,10 +15,13 @@ const LAUNCHERS: [(&str, &str, &str); 3] = [
 ];
 
 /// Makes a measurement on all ranks. Only rank 0, which prints, gets the result.
-pub(super) fn on<T>(
+pub(super) fn on<T, E>(
     libraries: &Libraries,
-    measure: impl FnOnce(&mut Job) -> Result<T, MeasureError>,
-) -> Result<Option<T>, Failure> {
+    measure: impl FnOnce(&mut Job) -> Result<T, E>,
+) -> Result<Option<T>, Failure>
+where
+    Failure: From<E>,
+{
     let launched = LAUNCHERS.iter().find(|(variable, ..)| std::env::var_os(variable).is_some());
     let none =
         || Failure::Words("--over mpi: no launcher of an MPI has started this: mpirun -n 2 unisono measure …".into());

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use unisono_kernel::algorithm::BarrierAlgorithm;
 use unisono_kernel::call::Call;
 use unisono_kernel::region::Params;
+use unisono_measure::MeasureError;
 use unisono_measure::clocks::Aligned;
 use unisono_measure::skew::{self, Skew as Skewed};
 use unisono_model::stats::Median;
@@ -23,7 +24,7 @@ const AHEAD: f64 = 100_000.0;
 /// The measurement between ranks of an MPI job.
 pub(super) fn over_mpi(args: &Skew) -> Result<(), Failure> {
     let apart = std::time::Duration::from_nanos(AHEAD as u64);
-    let found = mpi::on(&args.libraries, |job| {
+    let found = mpi::on(&args.libraries, |job| -> Result<_, MeasureError> {
         let ranks = job.size();
         let skew = skew::measure(&mut Aligned::new(job, ranks, TRIPS)?, args.repetitions, apart)?;
         Ok((ranks, skew))

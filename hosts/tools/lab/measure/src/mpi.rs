@@ -66,6 +66,58 @@ impl Job {
         self.team.as_ref().map_or(1, |team| team.messages().size())
     }
 
+    /// Times barriers among the first `ranks` ranks: in each of `repetitions` all ranks pause, then meet, and the first ones
+    /// are timed. Returns the nanoseconds that the slowest rank of each took, the same on all ranks. Collective.
+    ///
+    /// # Errors
+    /// `ranks` is 0, or more than the job's; a message fails, or a rank is late.
+    pub fn barriers(
+        &mut self,
+        algorithm: barrier::Algorithm,
+        ranks: u32,
+        repetitions: usize,
+        pause: Duration,
+    ) -> Result<Vec<f64>, MeasureError> {
+        let (me, size) = (self.rank(), self.size());
+        if ranks > size {
+            return Err(MeasureError::Ranks { wanted: ranks, are: size });
+        }
+        let Some(team) = &mut self.team else { return Ok(Vec::new()) };
+        let all = Seat::new(me, size).map_err(failed)?;
+        // The others have an operation of their own, of one rank: so all count alike.
+        let seat = if me < ranks { Seat::new(me, ranks) } else { Seat::new(0, 1) }.map_err(failed)?;
+        let mut mine = Vec::new();
+        for _ in 0..repetitions {
+            std::thread::sleep(pause);
+            let together = barrier::plan(all, barrier::Algorithm::Dissemination).map_err(failed)?;
+            // SAFETY: no data; so below.
+            unsafe { team.run(together, &[], &mut []) }.map_err(failed)?;
+            let (plan, begin) = (barrier::plan(seat, algorithm).map_err(failed)?, Instant::now());
+            // SAFETY: as above.
+            unsafe { team.run(plan, &[], &mut []) }.map_err(failed)?;
+            mine.extend((begin.elapsed().as_nanos() as f64).to_ne_bytes());
+        }
+        let times = Self::all(team, all, mine)?;
+        let of = |rank: usize, at: usize| times.get(rank * repetitions + at).copied().unwrap_or(0.0);
+        Ok((0..repetitions).map(|at| (0..ranks as usize).map(|rank| of(rank, at)).fold(0.0, f64::max)).collect())
+    }
+
+    /// The numbers of all ranks, one rank's after the other's: everyone brings as many.
+    fn all(team: &mut Team, seat: Seat, mine: Vec<u8>) -> Result<Vec<f64>, MeasureError> {
+        let mut all = vec![0; mine.len() * seat.size() as usize];
+        let parts = Parts::equal(seat.size(), mine.len() as u64).map_err(failed)?;
+        let plan = allgather::plan(seat, parts, false, allgather::Algorithm::Ring, None).map_err(failed)?;
+        // SAFETY: where it fails, the buffers live until the team is dropped: the job can't go on, see below.
+        let gathered = unsafe { team.run(plan, &mine, &mut all) };
+        if let Err(error) = gathered {
+            // A message may still be in flight to or from the buffers.
+            std::mem::forget((mine, all));
+            return Err(failed(error));
+        }
+        let (words, _) = all.as_chunks();
+        Ok(words.iter().map(|word| f64::from_ne_bytes(*word)).collect())
+    }
+
     /// Ends the MPI. Collective.
     ///
     /// # Errors
@@ -166,20 +218,8 @@ impl Stage for Job {
         let block = 8 * counts.iter().copied().max().unwrap_or(0);
         let mut mine: Vec<u8> = script.into_notes().into_iter().flat_map(f64::to_ne_bytes).collect();
         mine.resize(block, 0);
-        let mut all = vec![0; block * size as usize];
-        let parts = Parts::equal(size, block as u64).map_err(failed)?;
-        let plan = allgather::plan(seat, parts, false, allgather::Algorithm::Ring, None).map_err(failed)?;
-        // SAFETY: where it fails, the buffers live until the team is dropped: the job can't go on, see below.
-        let gathered = unsafe { team.run(plan, &mine, &mut all) };
-        if let Err(error) = gathered {
-            // A message may still be in flight to or from the buffers.
-            std::mem::forget((mine, all));
-            return Err(failed(error));
-        }
-        let numbers = |(block, count): (&[u8], usize)| {
-            let (words, _) = block.as_chunks();
-            words.iter().take(count).map(|word| f64::from_ne_bytes(*word)).collect()
-        };
-        Ok(all.chunks(block.max(1)).zip(counts).map(numbers).collect())
+        let all = Self::all(team, seat, mine)?;
+        let numbers = |(numbers, count): (&[f64], usize)| numbers.iter().take(count).copied().collect();
+        Ok(all.chunks((block / 8).max(1)).zip(counts).map(numbers).collect())
     }
 }
