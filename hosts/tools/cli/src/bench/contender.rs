@@ -1,7 +1,8 @@
 //! What a row of the benchmark measures: the kernel's machine in one of its forms, or a loop written by hand.
 
 use super::handwritten::HandWritten;
-use super::subject::Subject;
+use super::rival::Rival;
+use super::subject::{ByHand, Subject};
 use crate::error::Failure;
 use crate::form::Form;
 use crate::team::Team;
@@ -12,12 +13,36 @@ use unisono_kernel::comm::Communicator;
 use unisono_kernel::error::Error;
 use unisono_posix::{Joined, Posix};
 
+/// A loop that is written by hand.
+#[derive(Debug)]
+enum Hand {
+    Allreduce(HandWritten),
+    Rival(Rival),
+}
+
+impl Hand {
+    fn join(team: &mut Team, which: ByHand) -> Result<Self, Failure> {
+        Ok(match which {
+            ByHand::Allreduce { guarantees } => Self::Allreduce(HandWritten::join(team, guarantees)?),
+            ByHand::Rival => Self::Rival(Rival::join(team)?),
+        })
+    }
+
+    #[inline]
+    fn call(&mut self, buffer: &mut [u8], root: Rank) -> Result<(), Error> {
+        match self {
+            Self::Allreduce(hand) => hand.call(buffer),
+            Self::Rival(rival) => rival.call(buffer, root),
+        }
+    }
+}
+
 /// A subject that is ready to be called.
 #[derive(Debug)]
 pub(crate) struct Contender {
     pub(crate) subject: Subject,
     pub(crate) form: Form,
-    hand: Option<HandWritten>,
+    hand: Option<Hand>,
     /// By root: the address of the buffer that a persistent operation was planned for, and its machine.
     planned: Vec<Option<(*const u8, Any<'static>)>>,
 }
@@ -26,7 +51,7 @@ impl Contender {
     /// Makes a subject ready, and checks results from every root. A loop that is written by hand is always blocking.
     pub(crate) fn join(team: &mut Team, joined: &mut Joined, subject: Subject, form: Form) -> Result<Self, Failure> {
         let subject = subject.on(team.rank());
-        let hand = subject.is_hand_written().map(|promises| HandWritten::join(team, promises)).transpose()?;
+        let hand = subject.by_hand().map(|which| Hand::join(team, which)).transpose()?;
         let form = if hand.is_some() { Form::Blocking } else { form };
         let planned = (0..team.size()).map(|_| None).collect();
         let mut own = Self { subject, form, hand, planned };
@@ -44,7 +69,7 @@ impl Contender {
     #[inline]
     pub(crate) fn call(&mut self, comm: &mut Communicator<Posix>, buffer: &mut [u8], root: Rank) -> Result<(), Error> {
         match (&mut self.hand, self.form) {
-            (Some(hand), _) => hand.call(buffer),
+            (Some(hand), _) => hand.call(buffer, root),
             (None, Form::Blocking) => self.subject.call(comm, buffer, root),
             (None, Form::Nonblocking) => {
                 let call = self.subject.describe(comm.rank(), buffer, root)?;

@@ -6,16 +6,11 @@
 //! * `sketch` gives none: two alternating lines per rank, correct for sequences of allreduces
 //!   alone; a dead peer hangs it. The difference between the two is the cost of the guarantees.
 
+use super::bare::Bare;
 use crate::error::Failure;
 use crate::team::Team;
 use unisono_kernel::error::Error;
-use unisono_kernel::machine::poll::{Await, Source, Until, WaitSet};
-use unisono_kernel::machine::transport::Transport;
-use unisono_kernel::machine::wait::Relax;
-use unisono_kernel::region::{Flag, FlagId, Layout, Params, Region, Word, state};
-use unisono_posix::{Joined, Posix};
-
-type View = <Posix as Transport>::Region;
+use unisono_kernel::region::{Flag, Params, Region, Word, state};
 
 /// The head of a line: an allreduce of 8 bytes.
 const HEAD: u64 = 2 << 56 | 8;
@@ -23,10 +18,7 @@ const HEAD: u64 = 2 << 56 | 8;
 /// One rank's part, on a segment of its own.
 #[derive(Debug)]
 pub(crate) struct HandWritten {
-    scratch: Joined,
-    region: View,
-    layout: Layout,
-    rank: u32,
+    on: Bare,
     promises: bool,
     operation: u64,
     acknowledged: u64,
@@ -35,10 +27,8 @@ pub(crate) struct HandWritten {
 impl HandWritten {
     pub(crate) fn join(team: &mut Team, promises: bool) -> Result<Self, Failure> {
         let lines = if promises { Params::new(team.size()).lines } else { 2 };
-        let scratch = team.join(Params { lines, ..Params::new(team.size()) })?;
-        let comm = scratch.communicator.comm();
-        let (region, layout, rank) = (comm.region().clone(), *comm.member().layout(), comm.member().rank());
-        Ok(Self { scratch, region, layout, rank, promises, operation: 0, acknowledged: 0 })
+        let on = Bare::join(team, Params { lines, ..Params::new(team.size()) })?;
+        Ok(Self { on, promises, operation: 0, acknowledged: 0 })
     }
 
     /// Sums all ranks' `buffer`, in place.
@@ -51,7 +41,7 @@ impl HandWritten {
     /// The sequence word of a line, its head and its payload.
     #[inline]
     fn line(&self, rank: u32) -> [&Word; 3] {
-        let sequence: *const Word = self.region.flag(self.layout.line(rank, self.operation));
+        let sequence: *const Word = self.on.region.flag(self.on.layout.line(rank, self.operation));
         // SAFETY: the words after the sequence word lie in the same line of 128 bytes; R1, R4.
         [0, 1, 2].map(|word| unsafe { &*sequence.wrapping_add(word) })
     }
@@ -59,14 +49,14 @@ impl HandWritten {
     #[inline]
     fn sketched(&mut self, mine: &mut [u8; 8]) -> Result<(), Error> {
         self.operation += 1;
-        let [sequence, value, _] = self.line(self.rank);
+        let [sequence, value, _] = self.line(self.on.rank);
         value.store_payload(u64::from_ne_bytes(*mine));
         sequence.store_release(self.operation);
         let mut sum = 0.0;
-        for rank in 0..self.layout.ranks() {
+        for rank in 0..self.on.layout.ranks() {
             let [sequence, value, _] = self.line(rank);
             while !sequence.load_acquire().at_least(self.operation) {
-                if self.scratch.waiting.yields {
+                if self.on.joined.waiting.yields {
                     std::thread::yield_now();
                 }
             }
@@ -78,23 +68,23 @@ impl HandWritten {
 
     #[inline]
     fn promised(&mut self, mine: &mut [u8; 8]) -> Result<(), Error> {
-        if let Some(poison) = state::look(&self.region, &self.layout) {
+        if let Some(poison) = state::look(&self.on.region, &self.on.layout) {
             return Err(Error::Poisoned(poison));
         }
         self.operation += 1;
-        let lines = u64::from(self.layout.params().lines);
+        let lines = u64::from(self.on.layout.params().lines);
         if self.operation > self.acknowledged + lines {
-            for rank in 0..self.layout.ranks() {
-                self.await_flag(self.layout.done(rank), self.operation - lines, rank)?;
+            for rank in 0..self.on.layout.ranks() {
+                self.on.wait(self.on.layout.done(rank), self.operation - lines, rank)?;
             }
         }
-        let [sequence, head, value] = self.line(self.rank);
+        let [sequence, head, value] = self.line(self.on.rank);
         head.store_payload(HEAD);
         value.store_payload(u64::from_ne_bytes(*mine));
         sequence.store_release(self.operation);
         let mut sum = 0.0;
-        for rank in 0..self.layout.ranks() {
-            self.await_flag(self.layout.line(rank, self.operation), self.operation, rank)?;
+        for rank in 0..self.on.layout.ranks() {
+            self.on.wait(self.on.layout.line(rank, self.operation), self.operation, rank)?;
             let [sequence, head, value] = self.line(rank);
             if !sequence.load_acquire().is(self.operation) || head.load_payload() != HEAD {
                 return Err(Error::Abandoned);
@@ -103,40 +93,7 @@ impl HandWritten {
         }
         *mine = sum.to_ne_bytes();
         self.acknowledged = self.operation - 1;
-        self.region.publish(self.layout.done(self.rank), self.operation);
+        self.on.region.publish(self.on.layout.done(self.on.rank), self.operation);
         Ok(())
-    }
-
-    /// Waits as [`SpinThen`](unisono_kernel::machine::wait::SpinThen) does.
-    #[inline]
-    fn await_flag(&mut self, flag: FlagId, bound: u64, peer: u32) -> Result<(), Error> {
-        let wait = self.scratch.communicator.wait_policy();
-        let ready = |region: &View| region.flag(flag).load_acquire().at_least(bound);
-        if ready(&self.region) {
-            return Ok(());
-        }
-        for _ in 0..wait.eager {
-            if ready(&self.region) {
-                return Ok(());
-            }
-        }
-        let source = Source::Flag(flag, Until::AtLeast(bound));
-        let on = WaitSet::one(Await { source, peer: Some(peer), operation: self.operation, stage: 0 });
-        wait.host.begin();
-        loop {
-            for _ in 0..wait.patient {
-                if ready(&self.region) {
-                    return Ok(());
-                }
-                core::hint::spin_loop();
-            }
-            if let Some(poison) = state::look(&self.region, &self.layout) {
-                return Err(Error::Poisoned(poison));
-            }
-            wait.host.relax(&on).map_err(|_| Error::Abandoned)?;
-            if ready(&self.region) {
-                return Ok(());
-            }
-        }
     }
 }

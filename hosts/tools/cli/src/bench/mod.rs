@@ -2,6 +2,7 @@
 //!
 //! There are two [methods]: `window` is latency, `rate` is throughput. Results are verified outside the timed part.
 
+mod bare;
 mod buffers;
 mod calls;
 pub(crate) mod clock;
@@ -12,6 +13,7 @@ mod floor;
 mod handwritten;
 mod methods;
 mod overlap;
+mod rival;
 mod shape;
 mod subject;
 mod table;

@@ -41,8 +41,22 @@ enum Kind {
     HandWritten {
         guarantees: bool,
     },
+    /// A broadcast without them: through the queue of paper P1's rival.
+    Rival,
     /// This collective, by this algorithm.
     Sides(Sides, MoveAlgorithm),
+}
+
+/// A loop that is written by hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ByHand {
+    /// An allreduce: does it give the machines' guarantees?
+    Allreduce {
+        /// It does.
+        guarantees: bool,
+    },
+    /// A broadcast through the queue of paper P1's rival.
+    Rival,
 }
 
 impl Kind {
@@ -63,12 +77,13 @@ impl Kind {
 const ADDRESSES: u64 = 1 << 47;
 /// The collectives that may have unequal blocks.
 const VARYING: &str = "gatherv, scatterv, allgatherv, alltoallv, alltoallw, reduce_scatter";
+const RIVAL: &str = "rival";
 const HAND_WRITTEN: [&str; 2] = ["hand-written", "sketch"];
 
 /// The error for an unknown algorithm; it lists those that there are.
 fn unknown(collective: Collective, name: &str) -> Failure {
     let further: &[&str] = match collective {
-        Collective::Bcast => &["cico-kary-K", "cico-knomial-K"],
+        Collective::Bcast => &["cico-kary-K", "cico-knomial-K", RIVAL],
         Collective::Barrier => &["combining-N"],
         Collective::Allreduce => &["hand-written and sketch (8 bytes)"],
         _ => &[],
@@ -136,6 +151,7 @@ impl Subject {
                 Kind::Sides(sides, MoveAlgorithm::from_name(name).ok_or_else(unknown)?)
             }
             Some(_) => return Err(unknown()),
+            None if collective == Collective::Bcast && name == RIVAL => Kind::Rival,
             None if collective == Collective::Bcast => {
                 Kind::Bcast(BcastAlgorithm::from_name(name).ok_or_else(unknown)?)
             }
@@ -150,7 +166,7 @@ impl Subject {
         let doubles = match kind {
             Kind::Allreduce(_) | Kind::HandWritten { .. } => true,
             Kind::Sides(sides, _) => !sides.moves(),
-            Kind::Bcast(_) | Kind::Barrier(_) => false,
+            Kind::Bcast(_) | Kind::Barrier(_) | Kind::Rival => false,
         };
         if doubles && !bytes.is_multiple_of(8) {
             return Err(Failure::Words(format!("bytes is {bytes}: a reduction of f64 takes multiples of 8")));
@@ -182,7 +198,7 @@ impl Subject {
 
     pub(crate) const fn collective(&self) -> &'static str {
         match self.kind {
-            Kind::Bcast(_) => "bcast",
+            Kind::Bcast(_) | Kind::Rival => "bcast",
             Kind::Barrier(_) => "barrier",
             Kind::Allreduce(_) | Kind::HandWritten { .. } => "allreduce",
             Kind::Sides(sides, _) => sides.name(),
@@ -200,7 +216,7 @@ impl Subject {
     /// Is there a root whose start opens the window?
     pub(crate) const fn rooted(&self) -> bool {
         match self.kind {
-            Kind::Bcast(_) => true,
+            Kind::Bcast(_) | Kind::Rival => true,
             Kind::Sides(sides, _) => sides.rooted(),
             _ => false,
         }
@@ -209,7 +225,7 @@ impl Subject {
     /// Which floor of docs/reference/measures.md bounds its time.
     pub(crate) const fn bound(&self) -> Bound {
         match self.kind {
-            Kind::Bcast(_) => Bound::Message,
+            Kind::Bcast(_) | Kind::Rival => Bound::Message,
             Kind::Barrier(_) => Bound::Rounds,
             Kind::Allreduce(_) | Kind::HandWritten { .. } if self.bytes <= allreduce::posted::MOST => Bound::Rounds,
             Kind::Sides(sides, _) if sides.moves() && matches!(self.blocks, Blocks::Equal) => Bound::Block,
@@ -217,10 +233,11 @@ impl Subject {
         }
     }
 
-    /// Nothing unless it is written by hand; then, whether it gives the kernel's guarantees.
-    pub(crate) const fn is_hand_written(&self) -> Option<bool> {
+    /// Which loop, if it is written by hand.
+    pub(crate) const fn by_hand(&self) -> Option<ByHand> {
         match self.kind {
-            Kind::HandWritten { guarantees } => Some(guarantees),
+            Kind::HandWritten { guarantees } => Some(ByHand::Allreduce { guarantees }),
+            Kind::Rival => Some(ByHand::Rival),
             _ => None,
         }
     }
@@ -241,6 +258,7 @@ impl Subject {
             Kind::Bcast(algorithm) => {
                 comm.run_inlined(&Call::Bcast { data: Data::bytes_mut(buffer), root, algorithm }).map(drop)
             }
+            Kind::Rival => comm.bcast(buffer, root),
             Kind::Barrier(algorithm) => comm.run_inlined(&Call::Barrier { algorithm }).map(drop),
             Kind::Allreduce(algorithm) => {
                 let data = Data::bytes_mut(buffer);
@@ -256,6 +274,7 @@ impl Subject {
     pub(crate) fn describe<'b>(&'b self, rank: Rank, buffer: &'b mut [u8], root: Rank) -> Result<Call<'b>, Refusal> {
         Ok(match self.kind {
             Kind::Bcast(algorithm) => Call::Bcast { data: Data::bytes_mut(buffer), root, algorithm },
+            Kind::Rival => Call::Bcast { data: Data::bytes_mut(buffer), root, algorithm: BcastAlgorithm::Auto },
             Kind::Barrier(algorithm) => Call::Barrier { algorithm },
             Kind::Allreduce(algorithm) => {
                 let data = Data::bytes_mut(buffer);
@@ -280,7 +299,7 @@ impl Subject {
         let mut buffer = vec![0; self.room() as usize];
         for root in 0..size {
             let right = match self.kind {
-                Kind::Bcast(_) => {
+                Kind::Bcast(_) | Kind::Rival => {
                     fill(&mut buffer, if rank == root { 7 } else { 8 });
                     call(&mut joined.communicator, &mut buffer, root)?;
                     holds(&buffer, 7)

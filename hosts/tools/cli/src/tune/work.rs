@@ -78,7 +78,7 @@ fn cell(
     seconds: f64,
 ) -> Result<Vec<Cell>, Failure> {
     let subjects = Subject::by_name(collective, "all", bytes, team.size())?;
-    let own = subjects.into_iter().filter(|subject| subject.is_hand_written().is_none());
+    let own = subjects.into_iter().filter(|subject| subject.by_hand().is_none());
     let mut contenders =
         own.map(|subject| Contender::join(team, joined, subject, Form::Blocking)).collect::<Result<Vec<_>, _>>()?;
     // Half of the time for the first pass, the rest for further ones.
