@@ -106,6 +106,13 @@ def papers(work):
     for path in sorted(work.glob("allgather-*")):
         for length in (4, 64, 1024, 16384):
             print(f"| {path.name.split('-')[1]}, {length} | {cells(*row(path, ('allgather', length)), gathers)} |")
+    (path,) = work.glob("cluster-*")
+    tuned, ours = timed(path / "ompi"), timed(path / "ours")
+    print("\n| 10 nodes of 128 ranks, crossbar: collective, bytes | coll/tuned, µs | best of ours over levels, µs | ours ÷ coll/tuned |\n|--:|--:|---|--:|")
+    for (collective, length), times in sorted(ours.items()):
+        least, name = best(times)
+        peer, _ = best(tuned[collective, length])
+        print(f"| {collective}, {length} | {peer / 1e3:.2f} | {least / 1e3:.2f} ({name}) | {least / peer:.2f} |")
 
 
 def write(page, mark):

@@ -29,10 +29,10 @@ impl Hand {
     }
 
     #[inline]
-    fn call(&mut self, buffer: &mut [u8], root: Rank) -> Result<(), Error> {
+    fn call(&mut self, comm: &mut Communicator<Posix>, buffer: &mut [u8], root: Rank) -> Result<(), Error> {
         match self {
             Self::Allreduce(hand) => hand.call(buffer),
-            Self::Rival(rival) => rival.call(buffer, root),
+            Self::Rival(rival) => rival.call(comm, buffer, root),
         }
     }
 }
@@ -69,7 +69,7 @@ impl Contender {
     #[inline]
     pub(crate) fn call(&mut self, comm: &mut Communicator<Posix>, buffer: &mut [u8], root: Rank) -> Result<(), Error> {
         match (&mut self.hand, self.form) {
-            (Some(hand), _) => hand.call(buffer, root),
+            (Some(hand), _) => hand.call(comm, buffer, root),
             (None, Form::Blocking) => self.subject.call(comm, buffer, root),
             (None, Form::Nonblocking) => {
                 let call = self.subject.describe(comm.rank(), buffer, root)?;

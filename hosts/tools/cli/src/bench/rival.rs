@@ -9,9 +9,11 @@ use super::bare::Bare;
 use crate::error::Failure;
 use crate::team::Team;
 use unisono_kernel::Rank;
+use unisono_kernel::comm::Communicator;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::Error;
 use unisono_kernel::region::{Params, Region};
+use unisono_posix::Posix;
 
 /// w, and f.
 const SLOTS: u32 = 128;
@@ -31,12 +33,14 @@ impl Rival {
         Ok(Self { on: Bare::join(team, params)?, written: 0 })
     }
 
-    /// `buffer` goes from `root` to everyone.
-    pub(crate) fn call(&mut self, buffer: &mut [u8], root: Rank) -> Result<(), Error> {
-        for fragment in buffer.chunks_mut(FRAGMENT) {
+    /// `buffer` goes from `root` to everyone; `comm` are the same processes, for the barrier.
+    pub(crate) fn call(&mut self, comm: &mut Communicator<Posix>, buffer: &mut [u8], root: Rank) -> Result<(), Error> {
+        // A message of no bytes is one fragment of none.
+        for index in 0..buffer.len().div_ceil(FRAGMENT).max(1) {
+            let fragment = buffer.chunks_mut(FRAGMENT).nth(index).unwrap_or_default();
             let slot = self.written % u64::from(SLOTS);
             if slot == 0 && self.written > 0 {
-                self.on.joined.communicator.barrier()?;
+                comm.barrier()?;
             }
             self.written += 1;
             // The slot's number lies in the line of the same index.
