@@ -21,6 +21,20 @@ const fn row_at(base: *mut u8, begin: u64, len: u64) -> Buf {
     Buf::new(base.wrapping_add(begin as usize), len as usize)
 }
 
+/// The root of a call, and the line of leaders if their messages go over switches.
+#[derive(Clone, Copy)]
+struct Rooted<'a> {
+    root: Rank,
+    over: Over<'a>,
+}
+
+impl Rooted<'_> {
+    /// Among all leaders alike.
+    const fn flat(root: Rank) -> Self {
+        Self { root, over: None }
+    }
+}
+
 /// Is there a block for each of `size` ranks?
 fn check(spans: Spans<'_>, size: u32) -> Result<(), Refusal> {
     Refusal::check(Argument::Ranks, spans.lengths.len() as u64, Bound::Equals(size.into()))?;
@@ -91,8 +105,7 @@ impl<H: Host> Engine<H> {
         send: Option<Buf>,
         base: *mut u8,
         row: &Row<'_, F>,
-        root: Rank,
-        over: Over<'_>,
+        Rooted { root, over }: Rooted<'_>,
     ) -> Result<Buf, End> {
         let plan = gather::plan(nodes, rows, root, over)?;
         let (is_root, lies) = (nodes.me() == root, row.lies_at());
@@ -130,8 +143,7 @@ impl<H: Host> Engine<H> {
         base: *mut u8,
         receive: Option<Buf>,
         row: &Row<'_, F>,
-        root: Rank,
-        over: Over<'_>,
+        Rooted { root, over }: Rooted<'_>,
     ) -> Result<Buf, End> {
         let plan = scatter::plan(nodes, rows, root, over)?;
         let (is_root, lies) = (nodes.me() == root, row.lies_at());
@@ -240,7 +252,7 @@ impl<H: Host> Communicator<H> {
             let by_switch = nodes.by_switch();
             let over = engine.over(algorithms.gather(rows.longest_part()), &by_switch);
             // SAFETY: the caller's promise.
-            unsafe { engine.gather(nodes, rows, send, receive, &row, root, over) }
+            unsafe { engine.gather(nodes, rows, send, receive, &row, Rooted { root, over }) }
         })
     }
 
@@ -269,7 +281,8 @@ impl<H: Host> Communicator<H> {
             let rows = lengths.rows(&nodes, inside, placement.room)?;
             let base = told.as_mut_ptr().cast();
             // SAFETY: a length of ours, which is copied into the segment; the lists' room for all lengths.
-            let scratch = unsafe { engine.gather(nodes, rows, Some(Buf::of(&own)), base, &lengths, root, None) }?;
+            let scratch =
+                unsafe { engine.gather(nodes, rows, Some(Buf::of(&own)), base, &lengths, Rooted::flat(root)) }?;
             for (peer, &sent) in (0..).zip(&*told) {
                 let expected = of(peer).len;
                 if sent != expected {
@@ -281,7 +294,7 @@ impl<H: Host> Communicator<H> {
             // SAFETY: the gather of lengths is complete.
             let rows = unsafe { told_rows(nodes, inside, &row, scratch, root, placement.room) }?;
             // SAFETY: the caller's promise.
-            unsafe { engine.gather(nodes, rows, send, receive, &row, root, None) }
+            unsafe { engine.gather(nodes, rows, send, receive, &row, Rooted::flat(root)) }
         })
     }
 
@@ -301,7 +314,7 @@ impl<H: Host> Communicator<H> {
             let by_switch = nodes.by_switch();
             let over = engine.over(algorithms.scatter(rows.longest_part()), &by_switch);
             // SAFETY: the caller's promise.
-            unsafe { engine.scatter(nodes, rows, send, receive, &row, root, over) }
+            unsafe { engine.scatter(nodes, rows, send, receive, &row, Rooted { root, over }) }
         })
     }
 
@@ -330,7 +343,7 @@ impl<H: Host> Communicator<H> {
             let rows = lengths.rows(&nodes, inside, placement.room)?;
             let (base, own) = (all.as_mut_ptr().cast(), Some(Buf::of_mut(&mut told)));
             // SAFETY: the lists' room with all lengths; one of ours, which is copied out of the segment.
-            let scratch = unsafe { engine.scatter(nodes, rows, base, own, &lengths, root, None) }?;
+            let scratch = unsafe { engine.scatter(nodes, rows, base, own, &lengths, Rooted::flat(root)) }?;
             let told = u64::from_ne_bytes(told);
             if let Some(own) = receive.map(|receive| receive.len() as u64).filter(|&own| own != told) {
                 let refusal = Refusal::new(Argument::Bytes, own, Bound::Equals(told));
@@ -340,7 +353,7 @@ impl<H: Host> Communicator<H> {
             // SAFETY: the scatter of lengths is complete.
             let rows = unsafe { told_rows(nodes, inside, &row, scratch, root, placement.room) }?;
             // SAFETY: the caller's promise.
-            unsafe { engine.scatter(nodes, rows, send, receive, &row, root, None) }
+            unsafe { engine.scatter(nodes, rows, send, receive, &row, Rooted::flat(root)) }
         })
     }
 }
