@@ -88,6 +88,54 @@ fn a_part_that_another_process_touches_first_lies_elsewhere_without_a_policy() {
     assert_eq!(misplaced(&[right, wrong, right]), [0, 0], "a policy that another map has replaced");
 }
 
+/// Pages of a process's part.
+const PART: usize = 64;
+/// Processes, on two nodes in turns.
+const PARTS: usize = 8;
+const PAGE: usize = 4096;
+
+/// The pages that lie on another node than the process that touches them first, in a segment that is a file of `folder`: each process
+/// in turn touches all pages of its part. `random`: under `MADV_RANDOM`.
+fn misplaced_in_file(folder: &str, random: bool, nodes: &[(u32, binding::PuSet)]) -> usize {
+    let path = std::path::Path::new(folder).join("segment");
+    let file = std::fs::File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+    file.set_len((PARTS * PART * PAGE) as u64).unwrap();
+    // SAFETY: no other process has the file.
+    let mut map = unsafe { memmap2::MmapMut::map_mut(&file) }.unwrap();
+    if random {
+        map.advise(memmap2::Advice::Random).unwrap();
+    }
+    for (part, (_, pus)) in (0..PARTS).zip(nodes.iter().take(2).cycle()) {
+        binding::bind(pus).unwrap();
+        (part * PART..(part + 1) * PART).for_each(|page| map[page * PAGE] = 1);
+    }
+    let pages: Vec<_> = (0..PARTS * PART).map(|page| map.as_mut_ptr().wrapping_add(page * PAGE)).collect();
+    let mut found = vec![-1_i32; pages.len()];
+    let nowhere = std::ptr::null::<i32>();
+    // SAFETY: as many addresses as results; without targets it moves nothing.
+    let code =
+        unsafe { libc::syscall(libc::SYS_move_pages, 0, pages.len(), pages.as_ptr(), nowhere, found.as_mut_ptr(), 0) };
+    assert_eq!(code, 0);
+    std::fs::remove_file(path).unwrap();
+    let owner = |page: usize| nodes[page / PART % 2].0;
+    found.iter().enumerate().filter(|(page, node)| **node != owner(*page) as i32).count()
+}
+
+/// Paper P1's figure 11. The page cache of a file system with a disk reads ahead: a page lies on the node of the process whose fault
+/// has brought it, be it of another one's part.
+#[test]
+#[ignore = "needs two NUMA nodes, and a disk (UNISONO_DISK): make numa runs it"]
+fn pages_that_are_read_ahead_lie_where_the_reader_runs() {
+    let nodes = binding::nodes();
+    assert!(nodes.len() >= 2, "{nodes:?}");
+    let folder = std::env::var("UNISONO_DISK").expect("a folder on a disk");
+    for (advice, random) in [("read ahead", false), ("MADV_RANDOM", true)] {
+        let misplaced = misplaced_in_file(&folder, random, &nodes);
+        println!("{advice}: {misplaced} of {} pages misplaced", PARTS * PART);
+        assert_eq!(misplaced > 0, !random);
+    }
+}
+
 #[test]
 #[ignore = "needs two NUMA nodes: make numa runs it"]
 fn a_rank_that_is_bound_wrong_is_reported() {
