@@ -188,12 +188,13 @@ void shim_finish_comms(void) {
 }
 
 /*
- * Makes the MPI progress all pending operations. In both MPIs, getting the status of a request that is not complete
- * does that, from any thread. (In MPICH, probing a communicator of one rank does not.)
+ * In both MPIs, getting the status of a request that is not complete makes it progress all pending operations, from any thread.
+ * (In MPICH, probing a communicator of one rank does not.)
  */
-static void progress(void) {
+void shim_progress(void) {
     int flag;
     struct shim_thread *self = shim_thread();
+    shim_add(&self->progressed, 1);
     self->inside++;
     PMPI_Request_get_status(never, &flag, MPI_STATUS_IGNORE);
     self->inside--;
@@ -242,14 +243,14 @@ static int agree(MPI_Comm comm, struct shim_comm *entry, int unable) {
         memset(all, 0, sizeof *all * entry->size);
         all[entry->rank] = mine;
     }
-    reason = unisono_mpi_attach(all, entry->size, entry->rank, shim_local_ranks(), progress, &lease);
+    reason = unisono_mpi_attach(all, entry->size, entry->rank, shim_local_ranks(), shim_progress, &lease);
     if (code != MPI_SUCCESS) reason = REASON_REFUSED;
     if (unable > reason) reason = unable;
     if (code == MPI_SUCCESS) code = PMPI_Allreduce(&reason, &worst, 1, MPI_INT, MPI_MAX, comm);
     if (code != MPI_SUCCESS) worst = REASON_REFUSED;
     entry->comm = unisono_mpi_settle(lease, worst);
     entry->lease = entry->comm ? lease : NULL;
-    if (worst == REASON_NODES) shim_attach_levels(comm, entry, all, !unable, progress);
+    if (worst == REASON_NODES) shim_attach_levels(comm, entry, all, !unable, shim_progress);
     free(all);
     return worst;
 }

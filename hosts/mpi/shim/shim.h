@@ -214,6 +214,7 @@ struct shim_shape {
 /* A thread's state. It is never freed: when a thread ends, another one takes it over. */
 struct shim_thread {
     int inside; /* above 0: the shim has called the MPI */
+    unsigned ended; /* calls that Unisono has run */
     struct shim_comm *last; /* the entry that was found last; it may be another communicator's by now */
     MPI_Datatype type; /* the predefined type that was used last; `shape`: its own, null: none yet */
     const struct shim_shape *shape;
@@ -224,7 +225,7 @@ struct shim_thread {
         size_t bytes;
     } slots[SLOTS];
     /* Only the thread itself writes these, by relaxed atomics. */
-    uint64_t calls[COLLECTIVES][SHIM_ALGORITHMS], bytes[COLLECTIVES], reasons[REASONS], packed;
+    uint64_t calls[COLLECTIVES][SHIM_ALGORITHMS], bytes[COLLECTIVES], reasons[REASONS], packed, progressed;
     struct shim_thread *next;
     bool idle;
 };
@@ -285,6 +286,8 @@ struct shim_comm *shim_attach(MPI_Comm comm, int *code);
  * handler, which shim_unhush sets again. */
 MPI_Errhandler shim_hush(MPI_Comm comm);
 void shim_unhush(MPI_Comm comm, MPI_Errhandler handler);
+/* Makes the MPI progress all pending operations. */
+void shim_progress(void);
 /* To be called once, after MPI_Init. */
 bool shim_prepare_comms(void);
 /* To be called once, before MPI_Finalize. */

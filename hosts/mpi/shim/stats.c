@@ -91,7 +91,7 @@ static const char *name_of(int algorithm) {
 }
 
 struct sums {
-    uint64_t calls[COLLECTIVES][SHIM_ALGORITHMS], bytes[COLLECTIVES], reasons[REASONS], packed, verified;
+    uint64_t calls[COLLECTIVES][SHIM_ALGORITHMS], bytes[COLLECTIVES], reasons[REASONS], packed, progressed, verified;
     unisono_mpi_sums_t library;
 };
 
@@ -107,6 +107,7 @@ static void add_up(struct sums *sums) {
         add_all(sums->bytes, t->bytes, COLLECTIVES);
         add_all(sums->reasons, t->reasons, REASONS);
         add_all(&sums->packed, &t->packed, 1);
+        add_all(&sums->progressed, &t->progressed, 1);
     }
     pthread_mutex_unlock(&lock);
     sums->verified = verify_calls();
@@ -132,7 +133,7 @@ static void print(const struct sums *s, int ranks) {
     if (s->packed) fprintf(stderr, "unisono:   packed %llu bytes\n", (number)s->packed);
     if (verify_on) fprintf(stderr, "unisono:   verified %llu calls\n", (number)s->verified);
     const unisono_mpi_sums_t *l = &s->library;
-    fprintf(stderr, "unisono:   waits %llu, progress calls %llu\n", (number)l->waits, (number)l->progressed);
+    fprintf(stderr, "unisono:   waits %llu, progress calls %llu\n", (number)l->waits, (number)s->progressed);
     fprintf(stderr, "unisono:   arenas %llu bytes, in use %llu, at most %llu\n", (number)l->arena, (number)l->used,
             (number)l->most_used);
     fprintf(stderr, "unisono:   communicators attached %llu, released %llu\n", (number)l->attached,
