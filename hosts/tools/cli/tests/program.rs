@@ -58,6 +58,8 @@ fn bench_knows_every_collective_and_form_of_algorithm() {
     }
     assert_eq!(run(&["bench", "gather", "--bytes", "8", "--algorithm", "cico"]), 1);
     assert_eq!(run(&["bench", "bcast", "--bytes", "5000", "--algorithm", "cico-knomial-3", "--cico-sets", "4"]), 1);
+    // Rows are verified from each root; the queue of 128 slots of 8 KiB turns over.
+    assert_eq!(run(&["bench", "bcast", "--bytes", "0,8,8192,20000,2M", "--algorithm", "rival"]), 5);
 }
 
 /// A communicator's bytes, as docs/reference/segment.md says: two pages, and per rank control lines, 64 lines, a queue.
@@ -417,7 +419,7 @@ fn bench_names_the_algorithms_where_one_is_unknown() {
     for (collective, words) in [
         (
             "bcast",
-            "auto, all, posted, queue, cico-flat, cico-chain, cico-binary, cico-binomial, cico-kary-K, cico-knomial-K",
+            "auto, all, posted, queue, cico-flat, cico-chain, cico-binary, cico-binomial, cico-kary-K, cico-knomial-K, rival",
         ),
         ("barrier", "auto, all, posted, dissemination, central, combining, combining-N"),
         ("allreduce", "auto, all, posted, exchange, slices, hand-written and sketch (8 bytes)"),
