@@ -3,7 +3,7 @@
  * same on all ranks, except for errors in this rank's arguments.
  *
  * All that every call needs is inlined into each function that replaces one of the MPI's (exports.c), so that the
- * compiler leaves out what its form does not need: lists, a second side, an operation. A broadcast is 160 instructions in
+ * compiler leaves out what its form does not need: lists, a second side, an operation. A broadcast is 136 instructions in
  * the shim so, and was 490. For that, the call's fields must stay in registers: no function that is not inlined gets
  * the address of a call or a side; what is needed seldom gets copies.
  */

@@ -2,13 +2,14 @@
 //! theirs when they join.
 //!
 //! There are two variables: a file ([`TABLE`]), and rules ([`RULES`]) that are looked at before the file's. Without
-//! either the built-in rules apply. Each communicator uses the table cut to its number of ranks; a cut is made once for
+//! either the built-in rules apply. A third one ([`CICO`]) has the shape of the papers' queues, where rules use them. Each communicator uses the table cut to its number of ranks; a cut is made once for
 //! each number and is kept until the process ends.
 
 use crate::error::PosixError;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
+use unisono_kernel::region::layout::Cico;
 use unisono_kernel::region::{Layout, Params};
 use unisono_kernel::table::{Choices, Rule, Site};
 use unisono_table::Table;
@@ -17,11 +18,14 @@ use unisono_table::Table;
 pub const TABLE: &str = "UNISONO_TABLE";
 /// Environment variable: rules separated by semicolons, which are looked at before the file's.
 pub const RULES: &str = "UNISONO_RULES";
+/// Environment variable: slots, bytes of a slot, and sets of the papers' queues.
+pub const CICO: &str = "UNISONO_CICO";
 
 /// A table and its cuts.
 #[derive(Debug, Default)]
 pub struct Decisions {
     table: Table,
+    cico: Option<Cico>,
     cuts: Mutex<HashMap<Site, &'static Choices>>,
 }
 
@@ -41,7 +45,25 @@ impl Decisions {
             }
         };
         let rules = rules.map_or(Ok(Table::default()), |rules| Table::read_rules(RULES, rules).map_err(refused))?;
-        Ok(Self { table: rules.before(file).map_err(refused)?, cuts: Mutex::default() })
+        Ok(Self { table: rules.before(file).map_err(refused)?, ..Self::default() })
+    }
+
+    /// The same, where the papers' queues have this shape: `SLOTS,BYTES,SETS`.
+    ///
+    /// # Errors
+    /// The text has another form. What numbers go together the segment's layout says.
+    pub fn with_cico(self, shape: &str) -> Result<Self, PosixError> {
+        let numbers: Option<Vec<u64>> = shape.split(',').map(|number| number.parse().ok()).collect();
+        let cico = match numbers.as_deref() {
+            Some(&[slots, fragment, sets]) => u32::try_from(slots)
+                .ok()
+                .zip(u32::try_from(sets).ok())
+                .map(|(slots, sets)| Cico { slots, fragment, sets }),
+            _ => None,
+        };
+        let wrong =
+            || PosixError::Setting { name: CICO, value: shape.into(), bound: "SLOTS,BYTES,SETS, such as 64,8192,1" };
+        Ok(Self { cico: Some(cico.ok_or_else(wrong)?), ..self })
     }
 
     /// The rules; if there are none, the built-in rules apply.
@@ -52,7 +74,12 @@ impl Decisions {
     /// The default parameters of a segment for `ranks` ranks: with the papers' queues if a rule uses them.
     pub fn params(&self, ranks: u32) -> Params {
         let used = self.rules().iter().any(|rule| rule.plan.in_papers_queues());
-        if used { Params::new(ranks).with_cico() } else { Params::new(ranks) }
+        let params = Params::new(ranks);
+        if !used {
+            return params;
+        }
+        let default = params.with_cico();
+        Params { cico: self.cico.or(default.cico), ..default }
     }
 
     /// The hash that ranks compare; 0 without rules.
@@ -89,7 +116,11 @@ pub fn decisions() -> Result<&'static Decisions, PosixError> {
     let read = || {
         let (file, rules) = (std::env::var_os(TABLE), std::env::var_os(RULES));
         let rules = rules.map(|rules| rules.to_string_lossy().into_owned());
-        Decisions::read(file.as_deref().filter(|file| !file.is_empty()).map(Path::new), rules.as_deref())
+        let read = Decisions::read(file.as_deref().filter(|file| !file.is_empty()).map(Path::new), rules.as_deref())?;
+        match std::env::var_os(CICO).filter(|shape| !shape.is_empty()) {
+            Some(shape) => read.with_cico(&shape.to_string_lossy()),
+            None => Ok(read),
+        }
     };
     READ.get_or_init(read).as_ref().map_err(Clone::clone)
 }
@@ -120,10 +151,20 @@ mod tests {
         let queues =
             Decisions::read(None, Some("shm bcast ranks 2 use queue; shm gatherv ranks 9.. use cico")).unwrap();
         assert_eq!(queues.params(3), Params::new(3).with_cico());
+        let shaped = queues.with_cico("64,8192,1").unwrap();
+        assert_eq!(shaped.params(3).cico, Some(Cico { slots: 64, fragment: 8192, sets: 1 }));
+        assert_eq!(none.with_cico("64,8192,1").unwrap().params(3), Params::new(3), "no rule uses them");
     }
 
     #[test]
     fn what_is_wrong_is_named() {
+        for shape in ["64", "64,8K,1", "64,8192,1,2", "4294967296,8192,1"] {
+            let error = Decisions::default().with_cico(shape).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!("UNISONO_CICO is {shape:?}, must be SLOTS,BYTES,SETS, such as 64,8192,1")
+            );
+        }
         let error = Decisions::read(None, Some("shm bcast use slices")).unwrap_err();
         assert_eq!(error.to_string(), "UNISONO_RULES:1: no algorithm of this collective is called \"slices\"");
         let error = Decisions::read(Some(Path::new("/no/such/table")), None).unwrap_err();
