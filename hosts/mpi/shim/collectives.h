@@ -80,7 +80,7 @@ INLINE bool lay_out_lists(struct shim_side *side, int blocks, enum shim_slot slo
     int64_t end = INT64_MIN, first = 0;
     bool right = side->counts.at && side->displacements.at, nowhere = false;
     side->ordered = true, side->sum = 0;
-    uint64_t *bytes = right ? shim_lists(slot, blocks) : NULL, *starts = bytes + blocks;
+    uint64_t *bytes = right ? shim_lists(slot, blocks) : NULL, *starts = bytes ? bytes + blocks : NULL;
     side->bytes = bytes, side->starts = starts;
     for (int b = 0; bytes && b < blocks; b++) {
         int64_t count = shim_item(side->counts, b), start = shim_item(side->displacements, b);
@@ -365,7 +365,7 @@ enum { PROGRESSING = 64 };
 INLINE void count(const struct shim_call *c, int error) {
     struct shim_thread *self = shim_thread();
     int ran = error ? UNISONO_ALGORITHM_NONE : c->on->comm ? unisono_ran(c->on->comm) : SHIM_TWO_LEVELS;
-    if (__builtin_expect(++self->ended % PROGRESSING == 0, 0)) shim_progress();
+    if (__builtin_expect(++self->ended % PROGRESSING == 0, 0)) shim_add(&self->progressed, 1), shim_progress();
     shim_add(&self->calls[c->collective][ran], 1);
     shim_add(&self->bytes[c->collective], c->send.blocks ? c->send.sum : c->receive.blocks ? c->receive.sum : 0);
 }

@@ -2,8 +2,9 @@
 //! theirs when they join.
 //!
 //! There are two variables: a file ([`TABLE`]), and rules ([`RULES`]) that are looked at before the file's. Without
-//! either the built-in rules apply. A third one ([`CICO`]) has the shape of the papers' queues, where rules use them. Each communicator uses the table cut to its number of ranks; a cut is made once for
-//! each number and is kept until the process ends.
+//! either the built-in rules apply. A third one ([`CICO`]) has the shape of the papers' queues, where rules use them. Each
+//! communicator uses the table cut to its number of ranks; a cut is made once for each number and is kept until the process
+//! ends.
 
 use crate::error::PosixError;
 use std::collections::HashMap;

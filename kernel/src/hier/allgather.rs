@@ -7,7 +7,7 @@
 //! ```
 
 use super::rows::optional;
-use super::{Between, Nodes, Over, Rows, data};
+use super::{Between, BySwitch, Nodes, Rows, data};
 use crate::algorithm::BcastAlgorithm;
 use crate::call::Call;
 use crate::call::any::Any;
@@ -44,7 +44,7 @@ pub fn plan<'a>(
     nodes: Nodes<'a>,
     rows: Rows<'a>,
     algorithm: By<allgather::Algorithm>,
-    over: Over<'a>,
+    over: BySwitch<'a>,
 ) -> Result<Plan<'a>, PlanError> {
     if let Way::Flat(by) = algorithm {
         by.applicable(nodes.count(), None).map_err(PlanError::of(by))?;

@@ -9,7 +9,7 @@
 //! Vectors are in the order of [`super::Rows`]: node by node, those of a node in the order of its ranks. Over switches, where
 //! all nodes have as many ranks, the leaders of a switch's nodes send what they have for other switches together.
 
-use super::{Between, Led, Nodes, Over, Spans, data, split};
+use super::{Between, BySwitch, Led, Nodes, Spans, data, split};
 use crate::comm::Member;
 use crate::data::blocks::Blocks;
 use crate::data::buffer::Buf;
@@ -57,7 +57,7 @@ pub(super) fn are_alike(ranks: Spans<'_>) -> bool {
 ///
 /// # Errors
 /// Not one per node; the blocks are too long; over switches, nodes have more or fewer ranks than others.
-pub fn plan<'a>(nodes: Nodes<'a>, ranks: Spans<'a>, block: u64, over: Over<'a>) -> Result<Plan<'a>, PlanError> {
+pub fn plan<'a>(nodes: Nodes<'a>, ranks: Spans<'a>, block: u64, over: BySwitch<'a>) -> Result<Plan<'a>, PlanError> {
     let (led, size) = (nodes.led(), nodes.size());
     let vector = Parts::equal(size, block)?.total();
     let inside = ranks.lengths.get(nodes.home().node as usize).copied().unwrap_or(0);

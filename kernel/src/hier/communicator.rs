@@ -12,7 +12,7 @@ pub use alltoall::Side;
 
 use super::pipe::refusal;
 use super::places::{Placement, Places};
-use super::{Levels, Ordered, Over, SEGMENT, Switches, allreduce, barrier, bcast, reduce};
+use super::{BySwitch, Levels, Ordered, SEGMENT, Switches, allreduce, barrier, bcast, reduce};
 use crate::Rank;
 use crate::algorithm::{BarrierAlgorithm, BcastAlgorithm};
 use crate::comm::Member;
@@ -133,7 +133,7 @@ impl<H: Host> Engine<H> {
     }
 
     /// The nodes by their switches, where the leaders' messages of a call go over these; the call is counted then.
-    fn over<'s, A: Copy>(&mut self, way: By<A>, by_switch: &'s Option<Ordered<'_>>) -> Over<'s> {
+    fn over<'s, A: Copy>(&mut self, way: By<A>, by_switch: &'s Option<Ordered<'_>>) -> BySwitch<'s> {
         let by_switch = by_switch.as_ref().filter(|_| matches!(self.by(way), Way::Levels(_)));
         by_switch.map(Ordered::line)
     }

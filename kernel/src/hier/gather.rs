@@ -4,13 +4,13 @@
 //! shared memory    A0 A1 A2     B0 B1       each leader has its node's part: the root in the row, others in working memory
 //! messages         root ◄── leader B
 //! ```
-//! Over switches the parts of a switch's nodes go to one leader first, where all ranks know all lengths ([`Over`]).
+//! Over switches the parts of a switch's nodes go to one leader first, where all ranks know all lengths ([`BySwitch`]).
 //!
 //! A gatherv is two gathers: first of the lengths, a block of 8 bytes each, from which a leader knows how much memory its
 //! node's part takes and the root that all send what it expects; then of the blocks ([`Rows::told`]).
 
 use super::rows::optional;
-use super::{Between, Led, Nodes, Over, Rows};
+use super::{Between, BySwitch, Led, Nodes, Rows};
 use crate::Rank;
 use crate::comm::Member;
 use crate::data::buffer::Buf;
@@ -40,10 +40,10 @@ pub struct Plan<'a> {
 ///
 /// # Errors
 /// `root` is no rank; over switches, not all ranks know all lengths.
-pub fn plan<'a>(nodes: Nodes<'a>, rows: Rows<'a>, root: Rank, over: Over<'a>) -> Result<Plan<'a>, PlanError> {
+pub fn plan<'a>(nodes: Nodes<'a>, rows: Rows<'a>, root: Rank, over: BySwitch<'a>) -> Result<Plan<'a>, PlanError> {
     let led = nodes.led_by(root)?;
     let part = |seat: Seat| match over {
-        Some(line) => levels::gather::plan(line, seat.rank(), rows.all()?, led.node(), true).map(Way::Levels),
+        Some(line) => levels::gather::plan(line, seat.rank(), rows.known_parts()?, led.node(), true).map(Way::Levels),
         None => {
             gather::plan(seat, rows.part(), rows.parts(), led.node(), true, gather::Algorithm::Linear).map(Way::Flat)
         }

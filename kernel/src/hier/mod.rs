@@ -45,7 +45,7 @@ use crate::msg::levels::Line;
 use crate::region::Region;
 
 /// The nodes in an order in which those of a switch follow one another, where an operation's messages go over switches.
-pub type Over<'a> = Option<Line<'a>>;
+pub type BySwitch<'a> = Option<Line<'a>>;
 
 /// Messages between nodes: only leaders take part.
 pub type Between<'n, S> = Option<Rounds<Among<'n, S>>>;

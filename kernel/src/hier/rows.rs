@@ -58,17 +58,17 @@ impl<'a> Rows<'a> {
         self.nodes
     }
 
+    /// The same, where all ranks know them.
+    ///
+    /// # Errors
+    /// They do not: an algorithm over levels does not apply.
+    pub(super) fn known_parts(&self) -> Result<Parts<'a>, Refusal> {
+        if self.known { Ok(self.nodes) } else { Err(Refusal::not(Argument::Operation, Condition::Applicable)) }
+    }
+
     /// Bytes of this node's part where it needs working memory: at the leader, but for the root, who has it in the row.
     pub(super) fn aside(&self, led: &Led<'_>) -> u64 {
         if led.seat().is_some() && !led.is_root() { self.part() } else { 0 }
-    }
-
-    /// The same, of which all ranks know all lengths.
-    ///
-    /// # Errors
-    /// They do not.
-    pub(super) fn all(&self) -> Result<Parts<'a>, Refusal> {
-        if self.known { Ok(self.nodes) } else { Err(Refusal::not(Argument::Operation, Condition::Applicable)) }
     }
 
     /// This node's part, in the root's `row` or at the start of `scratch`; the leader's view of its blocks; the rest of

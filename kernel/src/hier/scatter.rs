@@ -5,13 +5,13 @@
 //! shared memory    A0 A1 A2     B0 B1
 //! ```
 //! Over switches the parts of a switch's nodes go to one of their leaders together, where all ranks know all lengths
-//! ([`Over`]).
+//! ([`BySwitch`]).
 //!
 //! A scatterv is two scatters: first of the lengths, a block of 8 bytes each, from which a leader knows how much memory its
 //! node's part takes and every rank that the root sends what it expects; then of the blocks ([`Rows::told`]).
 
 use super::rows::optional;
-use super::{Between, Led, Nodes, Over, Rows};
+use super::{Between, BySwitch, Led, Nodes, Rows};
 use crate::Rank;
 use crate::comm::Member;
 use crate::data::buffer::Buf;
@@ -41,10 +41,10 @@ pub struct Plan<'a> {
 ///
 /// # Errors
 /// `root` is no rank; over switches, not all ranks know all lengths.
-pub fn plan<'a>(nodes: Nodes<'a>, rows: Rows<'a>, root: Rank, over: Over<'a>) -> Result<Plan<'a>, PlanError> {
+pub fn plan<'a>(nodes: Nodes<'a>, rows: Rows<'a>, root: Rank, over: BySwitch<'a>) -> Result<Plan<'a>, PlanError> {
     let led = nodes.led_by(root)?;
     let part = |seat: Seat| match over {
-        Some(line) => levels::scatter::plan(line, seat.rank(), rows.all()?, led.node(), true).map(Way::Levels),
+        Some(line) => levels::scatter::plan(line, seat.rank(), rows.known_parts()?, led.node(), true).map(Way::Levels),
         None => {
             scatter::plan(seat, rows.part(), rows.parts(), led.node(), true, scatter::Algorithm::Linear).map(Way::Flat)
         }

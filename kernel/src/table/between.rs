@@ -19,8 +19,10 @@ pub struct Between {
     reduce: [Steps<By<reduce::Algorithm>>; 2],
     allreduce: [Steps<By<allreduce::Algorithm>>; 2],
     allgather: Steps<By<allgather::Algorithm>>,
-    /// Of gather, scatter and alltoall: over levels, or not.
-    blocks: [Steps<By<()>>; 3],
+    /// Over levels, or not.
+    gather: Steps<By<()>>,
+    scatter: Steps<By<()>>,
+    alltoall: Steps<By<()>>,
 }
 
 /// Makes a closure that returns the algorithm of one collective from a [`Choice`].
@@ -57,7 +59,9 @@ impl Between {
             reduce: [reduce(false)?, reduce(true)?],
             allreduce: [allreduce(false)?, allreduce(true)?],
             allgather: steps(table, ask(Collective::Allgather, true), of!(Allgather))?,
-            blocks: [blocks(Collective::Gather)?, blocks(Collective::Scatter)?, blocks(Collective::Alltoall)?],
+            gather: blocks(Collective::Gather)?,
+            scatter: blocks(Collective::Scatter)?,
+            alltoall: blocks(Collective::Alltoall)?,
         })
     }
 
@@ -90,17 +94,17 @@ impl Between {
 
     /// The algorithm of a gather of which the longest node's part has `bytes`.
     pub fn gather(&self, bytes: u64) -> By<()> {
-        self.blocks[0].at(bytes).unwrap_or(Way::Flat(()))
+        self.gather.at(bytes).unwrap_or(Way::Flat(()))
     }
 
     /// The same of a scatter.
     pub fn scatter(&self, bytes: u64) -> By<()> {
-        self.blocks[1].at(bytes).unwrap_or(Way::Flat(()))
+        self.scatter.at(bytes).unwrap_or(Way::Flat(()))
     }
 
     /// The algorithm of an alltoall of blocks of `bytes`, if they go through leaders.
     pub fn alltoall(&self, bytes: u64) -> By<()> {
-        self.blocks[2].at(bytes).unwrap_or(Way::Flat(()))
+        self.alltoall.at(bytes).unwrap_or(Way::Flat(()))
     }
 }
 

@@ -8,7 +8,7 @@ use super::{Call, Communicator, End, Engine, Host};
 use crate::Rank;
 use crate::data::buffer::Buf;
 use crate::error::{Argument, Bound, Error, Refusal};
-use crate::hier::Over;
+use crate::hier::BySwitch;
 use crate::hier::places::take;
 use crate::hier::{Nodes, Rows, Spans, allgather, gather, scatter, split};
 use crate::msg::Memory;
@@ -25,7 +25,7 @@ const fn row_at(base: *mut u8, begin: u64, len: u64) -> Buf {
 #[derive(Clone, Copy)]
 struct Rooted<'a> {
     root: Rank,
-    over: Over<'a>,
+    over: BySwitch<'a>,
 }
 
 impl Rooted<'_> {

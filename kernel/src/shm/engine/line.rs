@@ -157,7 +157,7 @@ unsafe fn out_of_words(from: *const MaybeUninit<u64>, to: *mut u8, len: usize) {
     unsafe { copy_bytes(from.cast::<u8>().wrapping_add(whole), to.cast::<u8>().wrapping_add(whole), len & 7) };
 }
 
-/// Copies what is no whole word.
+/// Copies bytes, if there are any.
 ///
 /// # Safety
 /// `len` readable bytes at `from` and `len` writable bytes at `to`, which don't overlap.
