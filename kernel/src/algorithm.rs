@@ -3,7 +3,6 @@
 //! The choice may use only what is the same on all ranks: bytes, number of ranks, the segment's parameters. `Auto` is
 //! resolved by the communicator's decision table ([`crate::table`]), if it was made with one, else by the rules here.
 
-use crate::collective::Collective;
 use crate::pattern::tree::Tree;
 use crate::region::layout::LINE_PAYLOAD;
 use core::fmt;
@@ -87,7 +86,7 @@ algorithms! {
 algorithms! {
     /// Algorithms of gather, scatter and allgather, with equal blocks or not.
     MoveAlgorithm {
-        /// Exchange; where the segment has the papers' queues, long scatters and allgathers go through them.
+        /// Exchange.
         #[default]
         Auto = "auto",
         /// [`crate::shm::gather::exchange`], [`crate::shm::scatter::pairwise`], [`crate::shm::allgather::exchange`].
@@ -163,32 +162,6 @@ const fn whole(ranks: u32) -> u64 {
     } else {
         many
     }
-}
-
-impl MoveAlgorithm {
-    /// What `Auto` means for blocks of `bytes` of `ranks` processes in a segment that has the papers' queues: never
-    /// [`Self::Auto`]. In a segment without them `Auto` means exchange.
-    #[must_use]
-    pub const fn beside_papers(collective: Collective, bytes: u64, ranks: u32) -> Self {
-        let least = match collective {
-            Collective::Scatter => SCATTERED,
-            Collective::Allgather => ALLGATHERED,
-            _ => return Self::Exchange,
-        };
-        if bytes >= least.bytes && ranks >= least.ranks { Self::Cico } else { Self::Exchange }
-    }
-}
-
-/// Least bytes of a block and least number of processes with which scatter and allgather go through the papers' queues,
-/// in a segment that has them: from there on they were measured to be faster (docs/results/tuning.md).
-pub(crate) const SCATTERED: Least = Least { bytes: 128 << 10, ranks: 3 };
-pub(crate) const ALLGATHERED: Least = Least { bytes: 32 << 10, ranks: 6 };
-
-/// Least bytes of a block and least number of processes from which an algorithm runs.
-#[derive(Clone, Copy)]
-pub(crate) struct Least {
-    pub(crate) bytes: u64,
-    pub(crate) ranks: u32,
 }
 
 /// Most processes of a barrier in which each one reads the lines of all others.

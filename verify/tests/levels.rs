@@ -17,6 +17,8 @@ use unisono_kernel::machine::poll::Poll;
 use unisono_kernel::machine::transport::Shared;
 use unisono_kernel::msg::levels::{self, Way};
 use unisono_kernel::msg::{self, Memory, Needs, Parts, PlanError};
+use unisono_kernel::pattern::Seat;
+use unisono_kernel::pattern::bagds::{self, Table};
 use unisono_kernel::region::{Counter, Params, Word};
 use unisono_kernel::table::By;
 use unisono_kernel::topology::group::Place;
@@ -97,10 +99,15 @@ fn everywhere(body: impl Fn(&mut Member<'_>) + Sync + Send + Copy + 'static) {
             std::thread::scope(|scope| {
                 for (messages, rank) in Mailboxes::connect(homes.len() as u32).into_iter().zip(0..) {
                     let nodes = Nodes::new(&homes, &leaders, rank).unwrap().over(switches);
+                    let count = nodes.count();
                     let segment = segments[nodes.home().node as usize].clone();
                     let (layout, homes) = (*segment.layout(), homes.as_slice());
                     let comm = Comm::new(segment, layout, nodes.home().rank).unwrap();
                     scope.spawn(move || {
+                        let mut work = vec![0; bagds::work_words(count)];
+                        let mut stages = vec![0; bagds::table_words(count, bagds::stages(count, &mut work).unwrap())];
+                        let seat = Seat::new(nodes.home().node, count).unwrap();
+                        let nodes = nodes.in_stages(Some(Table::new(seat, &mut work, &mut stages).unwrap()));
                         let (x, switched) = (Levels { comm, messages }, switches.is_some());
                         body(&mut Member { x, nodes, switched, homes, rank, scratch: Vec::new() });
                     });
@@ -330,10 +337,10 @@ const EQUAL: [Option<u64>; 4] = [Some(0), Some(8), Some(90), None];
 
 #[test]
 fn allgathers() {
-    use msg::allgather::Algorithm::{Bruck, Ring};
+    use msg::allgather::Algorithm::{Bagds, Bruck, Ring};
     everywhere(|me| {
         let (homes, by_switch) = (me.homes.to_vec(), me.nodes.by_switch());
-        let ways = me.ways(&[Bruck, Ring], &["levels", "levels/chain", "levels/slices"]);
+        let ways = me.ways(&[Bruck, Ring, Bagds], &["levels", "levels/chain", "levels/slices"]);
         for (equal, (&outside, in_place)) in EQUAL
             .iter()
             .flat_map(|&equal| ways.iter().flat_map(|way| [(way, false), (way, true)]).map(move |it| (equal, it)))

@@ -24,6 +24,7 @@ use unisono_kernel::machine::transport::Observe;
 use unisono_kernel::machine::wait::SpinThen;
 use unisono_kernel::msg::Memory;
 use unisono_kernel::op::Op;
+use unisono_kernel::pattern::bagds;
 use unisono_kernel::region::{Counter, Word};
 use unisono_kernel::table::Between;
 use unisono_kernel::topology::group::Place;
@@ -55,11 +56,12 @@ struct Vectors {
     places: Vec<Place>,
     by_switch: Vec<Rank>,
     line: Vec<Rank>,
+    stages: Vec<u64>,
     numbers: Vec<[u64; NUMBERS]>,
 }
 
 impl Vectors {
-    fn new(ranks: usize, switched: usize) -> Self {
+    fn new(ranks: usize, switched: usize, stages: usize) -> Self {
         let home = Home { node: 0, rank: 0 };
         Self {
             homes: vec![home; ranks],
@@ -68,6 +70,7 @@ impl Vectors {
             places: vec![Place::default(); switched],
             by_switch: vec![0; switched],
             line: vec![0; switched],
+            stages: vec![0; stages],
             numbers: vec![[0; NUMBERS]; ranks],
         }
     }
@@ -75,8 +78,8 @@ impl Vectors {
 
 impl Places for Vectors {
     fn lists(&mut self) -> Lists<'_> {
-        let Self { homes, leaders, order, places, by_switch, line, numbers } = self;
-        Lists { homes, leaders, order, places, by_switch, line, numbers }
+        let Self { homes, leaders, order, places, by_switch, line, stages, numbers } = self;
+        Lists { homes, leaders, order, places, by_switch, line, stages, numbers }
     }
 }
 
@@ -132,10 +135,16 @@ impl Levels {
         let mut comm = Comm::new(segment, layout, rank)?;
         comm.member_mut().set_choices(lease.choices());
         let wait = process.patient(waiting.yields, waiting.progress).map(Bounded::halved);
-        let (places, levels) = (Vectors::new(nodes.len(), switches.len()), hier::Levels { comm, messages });
+        let count = nodes.iter().max().map_or(0, |last| last + 1);
+        let mut work = vec![0; if between.needs_stages() { bagds::work_words(count) } else { 0 }];
+        let stages = if work.is_empty() { 0 } else { bagds::table_words(count, bagds::stages(count, &mut work)?) };
+        let (places, levels) = (Vectors::new(nodes.len(), switches.len(), stages), hier::Levels { comm, messages });
         let mut communicator = Communicator::new(levels, wait, places, Kept::default(), nodes, between)?;
         if !switches.is_empty() {
             communicator = communicator.over(switches)?;
+        }
+        if !work.is_empty() {
+            communicator = communicator.in_stages(&mut work)?;
         }
         Ok(Self { communicator: Mutex::new(communicator), over_switches: process.over_switches(), lease })
     }

@@ -36,6 +36,11 @@ const CAUSES: usize = 10;
 
 static SAID: [Word; CAUSES] = [const { Word::zero() }; CAUSES];
 
+/// Another rank prints it: this process does not, now or later.
+pub fn settled(cause: Cause) {
+    let _by_another = SAID.get(cause as usize).is_some_and(|said| said.claim(0, 1).is(0));
+}
+
 /// Prints one line, once for each process and cause. A closed stderr is ignored.
 pub fn once(cause: Cause, text: impl fmt::Display) {
     let first = SAID.get(cause as usize).is_some_and(|said| said.claim(0, 1).is(0));

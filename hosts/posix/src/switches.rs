@@ -21,9 +21,14 @@ impl Switches {
     /// Reads a file.
     ///
     /// # Errors
-    /// The file can't be read; those of [`Self::parse`].
+    /// The file can't be read; a line is not text; those of [`Self::parse`].
     pub fn read(path: &Path) -> Result<Self, SwitchError> {
-        Self::parse(&std::fs::read_to_string(path).map_err(|error| SwitchError::Unreadable(error.to_string()))?)
+        let bytes = std::fs::read(path).map_err(|error| SwitchError::Unreadable(error.to_string()))?;
+        let text = std::str::from_utf8(&bytes).map_err(|error| {
+            let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
+            SwitchError::NoText { line: 1 + before.iter().filter(|byte| **byte == b'\n').count() }
+        })?;
+        Self::parse(text)
     }
 
     /// Reads a file's text.
@@ -75,6 +80,11 @@ impl Switches {
 pub enum SwitchError {
     /// The file can't be read, for this reason.
     Unreadable(String),
+    /// A line is not text in UTF-8.
+    NoText {
+        /// The line, from 1.
+        line: usize,
+    },
     /// A line is not a node and a switch.
     Malformed {
         /// The line, from 1.
@@ -104,11 +114,13 @@ impl fmt::Display for SwitchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable(cause) => f.write_str(cause),
+            Self::NoText { line } => write!(f, "line {line}: not text in UTF-8"),
             Self::Malformed { line, words: 1 } => write!(f, "line {line}: 1 word, must be 2: NODE SWITCH"),
             Self::Malformed { line, words } => write!(f, "line {line}: {words} words, must be 2: NODE SWITCH"),
             Self::Repeated { line, node, before } => {
                 write!(f, "line {line}: node {node} again, first on line {before}")
             }
+            Self::Unknown { node, lines: 0 } => write!(f, "unknown node {node}: the file is empty"),
             Self::Unknown { node, lines } => write!(f, "unknown node {node}: lines 1 to {lines} do not name it"),
         }
     }
@@ -139,7 +151,8 @@ mod tests {
     fn comments_and_space_count_for_nothing() {
         let switches = Switches::parse("\t# a\r\n  n1\t s1 # rack 1\r\n\r\nn2 s2#x\nn3 s1").unwrap();
         assert_eq!(["n1", "n2", "n3"].map(|node| switches.of(node)), [Ok(0), Ok(1), Ok(0)]);
-        assert_eq!(Switches::parse("").unwrap().of("n1"), Err(SwitchError::Unknown { node: "n1".into(), lines: 0 }));
+        let none = Switches::parse("").unwrap().of("n1").unwrap_err();
+        assert_eq!(none.to_string(), "unknown node n1: the file is empty");
     }
 
     #[test]
@@ -154,6 +167,10 @@ mod tests {
             assert_eq!(Switches::parse(text).unwrap_err().to_string(), message, "{text}");
         }
         assert!(matches!(Switches::read(Path::new("/no/such/file")), Err(SwitchError::Unreadable(_))));
-        assert!(matches!(Switches::read(Path::new("/proc/self/exe")), Err(SwitchError::Unreadable(_))));
+        let path = std::env::temp_dir().join(format!("unisono-switches-{}", std::process::id()));
+        std::fs::write(&path, b"n1 s1\nn2 \xff\n").unwrap();
+        let read = Switches::read(&path);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(read.unwrap_err().to_string(), "line 2: not text in UTF-8");
     }
 }

@@ -133,8 +133,7 @@ impl Member {
     #[inline(always)]
     #[must_use]
     pub const fn chooser(&self) -> Chooser {
-        let papers = self.layout.params().cico.is_some();
-        Chooser { choices: self.choices, ranks: self.layout.ranks(), papers }
+        Chooser { choices: self.choices, ranks: self.layout.ranks() }
     }
 
     /// Sets what `Auto` means here: the same on all ranks, before the first operation.

@@ -47,10 +47,10 @@ pub fn plan<'a>(
     over: BySwitch<'a>,
 ) -> Result<Plan<'a>, PlanError> {
     if let Way::Flat(by) = algorithm {
-        by.applicable(nodes.count(), None).map_err(PlanError::of(by))?;
+        by.applicable(nodes.count(), nodes.stages().is_some()).map_err(PlanError::of(by))?;
     }
     let part = |seat: Seat| match algorithm {
-        Way::Flat(by) => allgather::plan(seat, rows.parts(), true, by, None).map(Way::Flat),
+        Way::Flat(by) => allgather::plan(seat, rows.parts(), true, by, nodes.stages()).map(Way::Flat),
         Way::Levels(by) => {
             let line = over.ok_or(Refusal::not(Argument::Operation, Condition::Applicable))?;
             levels::allgather::plan(line, seat.rank(), rows.parts(), true, by).map(Way::Levels)

@@ -11,7 +11,7 @@ mod row;
 pub use alltoall::Side;
 
 use super::pipe::refusal;
-use super::places::{Placement, Places};
+use super::places::{Built, Placement, Places};
 use super::{BySwitch, Levels, Ordered, SEGMENT, Switches, allreduce, barrier, bcast, reduce};
 use crate::Rank;
 use crate::algorithm::{BarrierAlgorithm, BcastAlgorithm};
@@ -26,6 +26,8 @@ use crate::machine::transport::{Observe, Shared, Wait};
 use crate::msg::PlanError;
 use crate::msg::levels::Way;
 use crate::op::Op;
+use crate::pattern::Seat;
+use crate::pattern::bagds::{Table, table_words};
 use crate::region::Region;
 use crate::table::{Between, By};
 use core::fmt;
@@ -78,8 +80,7 @@ pub struct Communicator<H: Host> {
     /// Number of ranks, and of nodes.
     size: usize,
     nodes: usize,
-    /// Are there several switches, and fewer than nodes?
-    switched: bool,
+    built: Built,
 }
 
 impl<H: Host> fmt::Debug for Communicator<H> {
@@ -223,12 +224,12 @@ impl<H: Host> Communicator<H> {
         let (me, size) = (levels.messages.rank(), nodes.len());
         Refusal::check(Argument::Ranks, size as u64, Bound::Equals(levels.messages.size().into()))?;
         let count = places.lists().fill(nodes)? as usize;
-        let placement = Placement::new(places.lists(), size, count, me, false)?;
+        let placement = Placement::new(places.lists(), size, count, me, Built::default())?;
         let (inside, rank) = (placement.inside().len() as u64, placement.nodes.home().rank);
         Refusal::check(Argument::Ranks, levels.comm.member().size().into(), Bound::Equals(inside))?;
         Refusal::check(Argument::Rank, levels.comm.member().rank().into(), Bound::Equals(rank.into()))?;
         let engine = Engine { levels, wait, scratch, over_levels: 0 };
-        Ok(Self { engine, places, algorithms, size, nodes: count, switched: false })
+        Ok(Self { engine, places, algorithms, size, nodes: count, built: Built::default() })
     }
 
     /// The same, where node n is connected to switch `switches[n]`, the same on all ranks: `algorithms` are for
@@ -240,7 +241,22 @@ impl<H: Host> Communicator<H> {
     pub fn over(mut self, switches: &[u32]) -> Result<Self, Refusal> {
         Refusal::check(Argument::Ranks, switches.len() as u64, Bound::Equals(self.nodes as u64))?;
         let lists = self.places.lists();
-        self.switched = Switches::build(switches, lists.places, lists.by_switch, lists.line)?.is_some();
+        self.built.switches = Switches::build(switches, lists.places, lists.by_switch, lists.line)?.is_some();
+        Ok(self)
+    }
+
+    /// The same with the stages of BAGDS (paper P5), on all ranks or on none: `algorithms` that
+    /// [need them](Between::needs_stages) are refused else, when they are called. `work` has
+    /// [`work_words`](crate::pattern::bagds::work_words) for the number of nodes.
+    ///
+    /// # Errors
+    /// `work`, or the place for the stages, is too short.
+    pub fn in_stages(mut self, work: &mut [u64]) -> Result<Self, Refusal> {
+        let me = self.rank();
+        let count = self.nodes as u32;
+        let node = Placement::new(self.places.lists(), self.size, self.nodes, me, self.built)?.nodes.home().node;
+        let table = Table::new(Seat::new(node, count)?, work, self.places.lists().stages)?;
+        self.built.stages = Some(table_words(count, table.stages()));
         Ok(self)
     }
 
@@ -297,8 +313,8 @@ impl<H: Host> Communicator<H> {
     /// The lists, and what runs machines.
     fn parts(&mut self) -> Result<Call<'_, H>, Refusal> {
         let me = self.rank();
-        let Self { engine, places, algorithms, size, nodes, switched } = self;
-        Ok(Call { engine, algorithms, placement: Placement::new(places.lists(), *size, *nodes, me, *switched)? })
+        let Self { engine, places, algorithms, size, nodes, built } = self;
+        Ok(Call { engine, algorithms, placement: Placement::new(places.lists(), *size, *nodes, me, *built)? })
     }
 
     /// Runs one call.

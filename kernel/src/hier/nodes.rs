@@ -8,6 +8,7 @@ use crate::msg::schedule::{Bytes, Message, Moment, Schedule, Work};
 use crate::msg::{Memory, Rounds};
 use crate::op::Op;
 use crate::pattern::Seat;
+use crate::pattern::bagds::Table;
 use crate::topology::Level;
 use crate::topology::group::{Groups, Place};
 
@@ -107,6 +108,7 @@ pub struct Nodes<'n> {
     homes: &'n [Home],
     leaders: &'n [Rank],
     switches: Option<Switches<'n>>,
+    stages: Option<Table<'n>>,
     me: Rank,
     home: Home,
 }
@@ -121,13 +123,24 @@ impl<'n> Nodes<'n> {
         let none = Refusal::new(Argument::Rank, me.into(), Bound::Below(homes.len() as u64));
         let home = *homes.get(me as usize).ok_or(none)?;
         Refusal::check(Argument::Rank, home.node.into(), Bound::Below(leaders.len() as u64))?;
-        Ok(Self { homes, leaders, switches: None, me, home })
+        Ok(Self { homes, leaders, switches: None, stages: None, me, home })
     }
 
     /// The same with the switches that connect the nodes.
     #[must_use]
     pub const fn over(self, switches: Option<Switches<'n>>) -> Self {
         Self { switches, ..self }
+    }
+
+    /// The same with the stages of this process's node in BAGDS, in which nodes are processes.
+    #[must_use]
+    pub const fn in_stages(self, stages: Option<Table<'n>>) -> Self {
+        Self { stages, ..self }
+    }
+
+    /// This node's stages in BAGDS, if they are known.
+    pub const fn stages(&self) -> Option<Table<'n>> {
+        self.stages
     }
 
     /// The nodes by their switches, if these are told and there is a level of them.

@@ -3,6 +3,7 @@
 use super::{Home, Nodes, Spans, Switches};
 use crate::Rank;
 use crate::error::{Argument, Bound, Refusal};
+use crate::pattern::bagds::Table;
 use crate::topology::group::Place;
 
 /// Numbers for each rank in [`Lists::numbers`].
@@ -25,6 +26,9 @@ pub struct Lists<'l> {
     pub by_switch: &'l mut [Rank],
     /// See `places`.
     pub line: &'l mut [Rank],
+    /// This node's stages in BAGDS ([`Table`]), which [`super::Communicator::in_stages`] writes: they may be empty where it is
+    /// not called.
+    pub stages: &'l mut [u64],
     /// Numbers of ranks and bytes: some are kept, others belong to the call that runs.
     pub numbers: &'l mut [[u64; NUMBERS]],
 }
@@ -36,21 +40,21 @@ pub trait Places {
 }
 
 impl<'l> Lists<'l> {
-    /// Lists for nodes whose switches are not told.
+    /// Lists for nodes whose switches are not told, and which have no stages.
     pub fn new(
         homes: &'l mut [Home],
         leaders: &'l mut [Rank],
         order: &'l mut [Rank],
         numbers: &'l mut [[u64; NUMBERS]],
     ) -> Self {
-        Self { homes, leaders, order, places: &mut [], by_switch: &mut [], line: &mut [], numbers }
+        Self { homes, leaders, order, places: &mut [], by_switch: &mut [], line: &mut [], stages: &mut [], numbers }
     }
 }
 
 impl Places for Lists<'_> {
     fn lists(&mut self) -> Lists<'_> {
-        let Self { homes, leaders, order, places, by_switch, line, numbers } = self;
-        Lists { homes, leaders, order, places, by_switch, line, numbers }
+        let Self { homes, leaders, order, places, by_switch, line, stages, numbers } = self;
+        Lists { homes, leaders, order, places, by_switch, line, stages, numbers }
     }
 }
 
@@ -100,6 +104,15 @@ pub(super) fn starts_of(lengths: &[u64], starts: &mut [u64]) {
     }
 }
 
+/// What was built in the lists beside where ranks live.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Built {
+    /// There are several switches, and fewer than nodes: [`Switches`].
+    pub(super) switches: bool,
+    /// The number of words of a [`Table`].
+    pub(super) stages: Option<usize>,
+}
+
 /// The lists as one call sees them.
 #[derive(Debug)]
 pub(super) struct Placement<'l> {
@@ -113,12 +126,12 @@ pub(super) struct Placement<'l> {
 }
 
 impl<'l> Placement<'l> {
-    /// Of rank `me` of `size` ranks on `count` nodes; `switched`: [`Switches`] were built in the lists.
+    /// Of rank `me` of `size` ranks on `count` nodes; `built`: what else was built in the lists.
     ///
     /// # Errors
     /// The lists are not those that [`Lists::fill`] filled.
-    pub(super) fn new(lists: Lists<'l>, size: usize, count: usize, me: Rank, switched: bool) -> Result<Self, Refusal> {
-        let Lists { homes, leaders, order, places, by_switch, line, numbers } = lists;
+    pub(super) fn new(lists: Lists<'l>, size: usize, count: usize, me: Rank, built: Built) -> Result<Self, Refusal> {
+        let Lists { homes, leaders, order, places, by_switch, line, stages, numbers } = lists;
         let none = || Refusal::new(Argument::Ranks, size as u64, Bound::AtMost(order.len() as u64));
         let (homes, leaders) = (homes.get(..size).ok_or_else(none)?, leaders.get(..count).ok_or_else(none)?);
         let numbers = numbers.as_flattened_mut();
@@ -126,9 +139,10 @@ impl<'l> Placement<'l> {
         let (starts, room) = rest.split_at_mut_checked(count).ok_or_else(none)?;
         let order = order.get(..size).ok_or_else(none)?;
         let ranks = Spans { lengths: ranks, starts };
-        let built = places.get(..count).zip(by_switch.get(..count)).zip(line.get(..count)).filter(|_| switched);
-        let switches = built.map(|((places, order), line)| Switches::built(places, order, line));
-        Ok(Self { nodes: Nodes::new(homes, leaders, me)?.over(switches), order, ranks, room })
+        let lists = places.get(..count).zip(by_switch.get(..count)).zip(line.get(..count)).filter(|_| built.switches);
+        let switches = lists.map(|((places, order), line)| Switches::built(places, order, line));
+        let stages = built.stages.and_then(|words| stages.get(..words)).map(|words| Table::made(count as u32, words));
+        Ok(Self { nodes: Nodes::new(homes, leaders, me)?.over(switches).in_stages(stages), order, ranks, room })
     }
 
     /// The first and the number of this node's ranks in [`Self::order`].
@@ -175,7 +189,7 @@ mod tests {
         let (mut order, mut numbers) = ([9; 5], [[9; NUMBERS]; 5]);
         let mut lists = Lists::new(&mut homes, &mut leaders, &mut order, &mut numbers);
         assert_eq!(lists.fill(&NODES), Ok(3));
-        let placement = Placement::new(lists.lists(), 5, 3, 4, false).unwrap();
+        let placement = Placement::new(lists.lists(), 5, 3, 4, Built::default()).unwrap();
         assert_eq!(placement.nodes.home(), Home { node: 1, rank: 1 });
         assert_eq!((placement.nodes.size(), placement.nodes.count()), (5, 3));
         assert_eq!((placement.order, placement.inside()), (&[0, 2, 1, 4, 3][..], &[1, 4][..]));

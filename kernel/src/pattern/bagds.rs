@@ -100,6 +100,11 @@ impl<'a> Table<'a> {
         Ok(Self { size, words: table.get(..needed).ok_or(short)? })
     }
 
+    /// The table that was made for `size` processes before, from its words.
+    pub(crate) const fn made(size: u32, words: &'a [u64]) -> Self {
+        Self { size, words }
+    }
+
     /// Number of processes.
     pub const fn size(&self) -> u32 {
         self.size

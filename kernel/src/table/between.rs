@@ -43,7 +43,7 @@ impl Between {
     /// # Errors
     /// The table divides a collective into too many ranges.
     pub fn cut(table: &[Rule], nodes: u32, levels: u32) -> Result<Self, TooMany> {
-        let site = Site { levels, ..Site::flat(nodes) };
+        let site = Site { levels, stages: true, ..Site::flat(nodes) };
         let ask = |collective, commutative| Ask { over: Over::Messages, collective, bytes: 0, commutative, site };
         let reduce = |commutative| steps(table, ask(Collective::Reduce, commutative), of!(Reduce));
         let allreduce = |commutative| steps(table, ask(Collective::Allreduce, commutative), of!(Allreduce));
@@ -85,6 +85,11 @@ impl Between {
     pub fn allreduce(&self, bytes: u64, commutative: bool) -> By<allreduce::Algorithm> {
         let [ordered, any] = &self.allreduce;
         if commutative { any } else { ordered }.at(bytes).unwrap_or(Way::Flat(allreduce::Algorithm::Doubling))
+    }
+
+    /// Is BAGDS, which needs a table of stages, the algorithm of any allgather?
+    pub fn needs_stages(&self) -> bool {
+        self.allgather.iter().any(|by| by == Way::Flat(allgather::Algorithm::Bagds))
     }
 
     /// The algorithm of an allgather of which the longest node's part has `bytes`.

@@ -3,8 +3,7 @@
 
 use super::{Choice, Collective, Rule, Span};
 use crate::algorithm::{
-    ALLGATHERED, AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, FEW, LINE_REDUCED, LISTENED, Least,
-    MoveAlgorithm, PAIR, SCATTERED, WHOLE,
+    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, FEW, LINE_REDUCED, LISTENED, MoveAlgorithm, PAIR, WHOLE,
 };
 use crate::msg::{
     Algorithm, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan, scatter,
@@ -22,11 +21,6 @@ const fn bytes(rule: Rule, least: u64, most: u64) -> Rule {
 
 const fn ranks(rule: Rule, least: u32, most: u32) -> Rule {
     Rule { ranks: Span::new(least, most), ..rule }
-}
-
-/// A rule for the papers' queues, from so many bytes and processes on.
-const fn papers(collective: C, least: Least) -> Rule {
-    ranks(bytes(shm(collective, Choice::Move(MoveAlgorithm::Cico)), least.bytes, u64::MAX), least.ranks, u32::MAX)
 }
 
 /// A rule over messages, for ranges of lengths and of numbers of processes, both ends included.
@@ -79,8 +73,8 @@ const LONGEST: u64 = 512 << 10;
 /// Bytes of a segment down a chain.
 const SEGMENT: u64 = 8192;
 
-/// For every call one rule whose algorithm applies. Before some of them comes a rule for segments that have the papers'
-/// queues; other rules don't overlap.
+/// For every call one rule, whose algorithm applies. None is for the papers' queues: ours are as fast or faster
+/// (docs/results/tuning.md).
 pub const BUILT_IN: &[Rule] = &[
     ranks(shm(C::Barrier, DISSEMINATION), 1, PAIR),
     ranks(shm(C::Barrier, Choice::Barrier(BarrierAlgorithm::Posted)), PAIR + 1, LISTENED),
@@ -96,10 +90,8 @@ pub const BUILT_IN: &[Rule] = &[
     ranks(bytes(shm(C::Allreduce, SLICES), WHOLE[2] + 1, u64::MAX), FEW + 1, u32::MAX),
     shm(C::Gather, MOVE),
     shm(C::Gatherv, MOVE),
-    papers(C::Scatter, SCATTERED),
     shm(C::Scatter, MOVE),
     shm(C::Scatterv, MOVE),
-    papers(C::Allgather, ALLGATHERED),
     shm(C::Allgather, MOVE),
     shm(C::Alltoall, Choice::Exchange),
     shm(C::Alltoallv, Choice::Exchange),

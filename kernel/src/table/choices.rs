@@ -17,6 +17,11 @@ impl<A: Copy> Steps<A> {
     pub(super) fn at(&self, bytes: u64) -> Option<A> {
         self.0.iter().find(|(most, _)| bytes <= *most).map(|(_, algorithm)| *algorithm)
     }
+
+    /// All algorithms.
+    pub(super) fn iter(&self) -> impl Iterator<Item = A> {
+        self.0.iter().map(|(_, algorithm)| *algorithm)
+    }
 }
 
 /// What `Auto` means on a communicator over a segment. It is made once, together with the communicator.
@@ -111,8 +116,6 @@ pub struct Chooser {
     pub choices: Option<&'static Choices>,
     /// The number of its processes.
     pub ranks: u32,
-    /// Does its segment have the papers' queues?
-    pub papers: bool,
 }
 
 impl Chooser {
@@ -166,7 +169,6 @@ impl Chooser {
                 let steps = MOVES.iter().position(|one| *one == collective).and_then(|at| choices.moves.get(at));
                 steps.and_then(|steps| steps.at(bytes())).unwrap_or(MoveAlgorithm::Exchange)
             }
-            (MoveAlgorithm::Auto, None) if self.papers => MoveAlgorithm::beside_papers(collective, bytes(), self.ranks),
             (MoveAlgorithm::Auto, None) => MoveAlgorithm::Exchange,
             (named, _) => named,
         }

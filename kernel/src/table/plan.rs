@@ -54,12 +54,14 @@ pub struct Site {
     pub levels: u32,
     /// Does the segment have the papers' queues?
     pub papers: bool,
+    /// Are there tables of BAGDS's stages ([`crate::pattern::bagds::Table`])?
+    pub stages: bool,
 }
 
 impl Site {
-    /// A communicator of one level, without the papers' queues.
+    /// A communicator of one level, without the papers' queues and BAGDS's stages.
     pub const fn flat(ranks: u32) -> Self {
-        Self { ranks, levels: 1, papers: false }
+        Self { ranks, levels: 1, papers: false, stages: false }
     }
 }
 
@@ -166,8 +168,7 @@ fn lacks(algorithm: Algorithm, ask: &Ask) -> Option<Needs> {
         Algorithm::Gather(gather::Algorithm::Binomial)
         | Algorithm::Scatter(scatter::Algorithm::Binomial)
         | Algorithm::Alltoall(alltoall::Algorithm::Bruck) => (!equal).then_some(Needs::EqualBlocks),
-        // BAGDS needs a table of stages from its caller: it runs only if it is called by name.
-        Algorithm::Allgather(algorithm) => algorithm.applicable(ask.site.ranks, None).err(),
+        Algorithm::Allgather(algorithm) => algorithm.applicable(ask.site.ranks, ask.site.stages).err(),
         _ => None,
     }
 }
@@ -193,7 +194,7 @@ impl fmt::Display for Unfit {
             Self::NoLevels => f.write_str("needs a network of several levels"),
             // A rule is for many numbers of ranks, so the text has no number.
             Self::Needs(Needs::PowerOfTwo(_)) => f.write_str("needs a power of two of ranks"),
-            Self::Needs(Needs::Table) => f.write_str("needs a table of stages, which its caller brings"),
+            Self::Needs(Needs::Table) => f.write_str("needs a table of stages, which is made between nodes alone"),
             Self::Needs(needs) => write!(f, "needs {needs}"),
         }
     }

@@ -22,7 +22,7 @@ fn asks() -> impl Iterator<Item = Ask> {
                     collective,
                     bytes,
                     commutative,
-                    site: Site { ranks, levels: 1, papers },
+                    site: Site { ranks, levels: 1, papers, stages: papers },
                 })
             })
         })
@@ -48,11 +48,8 @@ pub(super) fn plans() -> Vec<(Collective, Choice)> {
 
 #[test]
 fn there_is_a_built_in_rule_for_every_call_and_only_one() {
-    let of_papers = |rule: &&Rule| rule.plan.in_papers_queues();
-    let others: Vec<_> = BUILT_IN.iter().filter(|rule| !of_papers(rule)).collect();
-    assert_eq!(BUILT_IN.len() - others.len(), 2);
     for ask in asks() {
-        let rules = others.iter().filter(|rule| rule.matches(&ask)).count();
+        let rules = BUILT_IN.iter().filter(|rule| rule.matches(&ask)).count();
         assert_eq!(rules, 1, "{ask:?}");
         let chosen = select(&[], &ask).unwrap();
         assert_eq!((chosen.rule, chosen.plan.applies(&ask)), (None, Ok(())), "{ask:?}");
@@ -71,16 +68,11 @@ fn there_is_a_built_in_rule_for_every_call_and_only_one() {
             let Ok(ranks @ 1..) = u32::try_from(ranks) else { continue };
             let (over, collective) = (rule.plan.over(), rule.collective);
             let ask = Ask { over, collective, bytes, commutative: true, site: Site::flat(ranks) };
-            assert_eq!(others.iter().filter(|rule| rule.matches(&ask)).count(), 1, "{ask:?}");
+            assert_eq!(BUILT_IN.iter().filter(|rule| rule.matches(&ask)).count(), 1, "{ask:?}");
         }
     }
-    for (at, one) in others.iter().enumerate() {
-        assert!(others.iter().skip(at + 1).all(|other| !one.meets(other)), "{one:?}");
-    }
-    // Rules for segments with the papers' queues come before those for all segments.
-    let place = |rule: &Rule| BUILT_IN.iter().position(|other| other == rule);
-    for rule in BUILT_IN.iter().filter(of_papers) {
-        assert!(others.iter().filter(|other| other.meets(rule)).all(|other| place(rule) < place(other)), "{rule:?}");
+    for (at, one) in BUILT_IN.iter().enumerate() {
+        assert!(BUILT_IN.iter().skip(at + 1).all(|other| !one.meets(other)), "{one:?}");
     }
 }
 
@@ -93,15 +85,6 @@ fn the_closed_form_is_the_built_in_table() {
             Collective::Barrier => Choice::Barrier(BarrierAlgorithm::Auto.resolve(ranks)),
             Collective::Bcast => Choice::Bcast(BcastAlgorithm::Auto.resolve(bytes)),
             Collective::Allreduce => Choice::Allreduce(AllreduceAlgorithm::Auto.resolve(bytes, ranks)),
-            Collective::Gather
-            | Collective::Gatherv
-            | Collective::Scatter
-            | Collective::Scatterv
-            | Collective::Allgather
-                if ask.site.papers =>
-            {
-                Choice::Move(MoveAlgorithm::beside_papers(ask.collective, bytes, ranks))
-            }
             Collective::Gather
             | Collective::Gatherv
             | Collective::Scatter
@@ -144,27 +127,11 @@ fn names_are_what_they_print() {
     assert_eq!(msg::bcast::Algorithm::from_name("binomial").map(Named::name), Some(("knomial", Some(2))));
 }
 
-const PAPERS: Site = Site { ranks: 4, levels: 1, papers: true };
+const PAPERS: Site = Site { ranks: 4, levels: 1, papers: true, stages: true };
 
 fn queue_from(least: u64) -> Rule {
     let plan = Choice::Bcast(BcastAlgorithm::Cico(Tree::BINARY));
     Rule { bytes: Span::new(least, 1 << 20), ..Rule::all(Collective::Bcast, plan) }
-}
-
-#[test]
-fn long_blocks_go_through_the_papers_queues_where_there_are_any() {
-    let by = |collective, params: Params, bytes| {
-        let me = Member::new(Layout::new(params).unwrap(), 0).unwrap();
-        me.chooser().move_by(MoveAlgorithm::Auto, collective, || bytes)
-    };
-    let of = |params, bytes| by(Collective::Scatter, params, bytes);
-    assert_eq!(of(Params::new(4).with_cico(), 128 << 10), MoveAlgorithm::Cico);
-    assert_eq!(of(Params::new(4).with_cico(), (128 << 10) - 1), MoveAlgorithm::Exchange);
-    assert_eq!(of(Params::new(2).with_cico(), 1 << 20), MoveAlgorithm::Exchange);
-    assert_eq!(of(Params::new(4), 1 << 20), MoveAlgorithm::Exchange);
-    assert_eq!(by(Collective::Allgather, Params::new(8).with_cico(), 64 << 10), MoveAlgorithm::Cico);
-    assert_eq!(by(Collective::Allgather, Params::new(4).with_cico(), 64 << 10), MoveAlgorithm::Exchange);
-    assert_eq!(by(Collective::Gather, Params::new(8).with_cico(), 1 << 20), MoveAlgorithm::Exchange);
 }
 
 #[test]

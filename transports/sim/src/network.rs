@@ -13,7 +13,7 @@
 //! ```
 
 use crate::time::Time;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 use std::fmt;
 
 /// LogGP's parameters of a link (Alexandrov, Ionescu, Schauser, Scheiman: LogGP, 1995), in nanoseconds.
@@ -21,19 +21,19 @@ use std::fmt;
 #[serde(deny_unknown_fields)]
 pub struct Link {
     /// L: latency, from a byte's departure to its arrival.
-    #[serde(rename = "L")]
+    #[serde(rename = "L", deserialize_with = "time")]
     pub latency: f64,
     /// o_s: overhead of the sending process, per message.
-    #[serde(rename = "os")]
+    #[serde(rename = "os", deserialize_with = "time")]
     pub send: f64,
     /// o_r: overhead of the receiving process, per message.
-    #[serde(rename = "or")]
+    #[serde(rename = "or", deserialize_with = "time")]
     pub receive: f64,
     /// g: gap at a port, from a message's last byte to the next message's first byte.
-    #[serde(rename = "g")]
+    #[serde(rename = "g", deserialize_with = "time")]
     pub gap: f64,
     /// G: gap per byte, for each byte after the first.
-    #[serde(rename = "G")]
+    #[serde(rename = "G", deserialize_with = "time_per_byte")]
     pub gap_per_byte: f64,
 }
 
@@ -67,6 +67,21 @@ impl Link {
 const SECOND: f64 = 1e9;
 /// The most nanoseconds per byte: a thousand bytes per second.
 const SLOWEST: f64 = 1e6;
+
+/// Reads one of a link's times. A reader of text says where it stands, if it is out of range.
+fn time<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    within(f64::deserialize(from)?, "a link's time", SECOND)
+}
+
+/// Reads a link's time per byte.
+fn time_per_byte<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    within(f64::deserialize(from)?, "a link's time per byte", SLOWEST)
+}
+
+fn within<E: de::Error>(value: f64, what: &str, most: f64) -> Result<f64, E> {
+    let fits = (0.0..=most).contains(&value);
+    if fits { Ok(value) } else { Err(E::custom(format_args!("{what} is {value}, must be between 0 and {most}"))) }
+}
 
 /// The class of link that a message takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

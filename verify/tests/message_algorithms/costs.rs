@@ -101,7 +101,7 @@ fn with_tables<A>(size: u32, body: impl FnOnce(&[Table<'_>]) -> A) -> A {
 fn gathering(size: u32, name: &str, block: u64) -> Option<Cost> {
     let (algorithm, parts) = (allgather::Algorithm::from_name(name).unwrap(), Parts::equal(size, block).unwrap());
     with_tables(size, |tables| {
-        algorithm.applicable(size, tables.first()).ok()?;
+        algorithm.applicable(size, !tables.is_empty()).ok()?;
         let plan = |rank| allgather::plan(seat(rank, size), parts, false, algorithm, Some(tables[rank as usize]));
         Some(cost(&plans(size, |rank| plan(rank).unwrap())))
     })

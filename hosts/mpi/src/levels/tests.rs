@@ -11,6 +11,7 @@ use unisono_c::error::unisono_last_error;
 use unisono_kernel::algorithm::BarrierAlgorithm;
 use unisono_kernel::class::Class;
 use unisono_kernel::region::{Counter, Word};
+use unisono_kernel::table::{Choice, Collective, Over, Rule, Span};
 
 const U64: c_int = 9;
 const I32: c_int = 4;
@@ -87,9 +88,12 @@ fn levels(nodes: &[u32], processes: &[Process], endpoints: Vec<Endpoint>) -> Vec
     for (process, lease) in processes.iter().zip(&mut leases) {
         assert!(process.settle(lease, true).is_some());
     }
+    // An algorithm that needs memory of the host.
+    let plan = Choice::from_name(Over::Messages, Collective::Allgather, "bagds").unwrap();
+    let bagds = Rule { bytes: Span::new(16, u64::MAX), ..Rule::all(Collective::Allgather, plan) };
     (processes.iter().zip(leases).zip(endpoints))
         .map(|((process, lease), messages)| {
-            let between = Between::cut(&[], nodes.iter().max().unwrap() + 1, 1).unwrap();
+            let between = Between::cut(&[bagds], nodes.iter().max().unwrap() + 1, 1).unwrap();
             let waiting = Waiting { yields: true, progress: None };
             Levels::new(process, lease, messages, (nodes, &[]), between, waiting).unwrap()
         })

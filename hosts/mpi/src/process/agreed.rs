@@ -3,7 +3,7 @@
 use super::Process;
 use crate::network::{SWITCHES, Switch};
 use crate::offer::{self, Unswitched, Words};
-use crate::say::{Cause, once};
+use crate::say::{Cause, once, settled};
 use unisono_kernel::Rank;
 use unisono_kernel::table::{Between, Choices};
 use unisono_posix::arena::Slice;
@@ -22,13 +22,15 @@ impl Process {
         let consequence = "all nodes are taken to be on one switch";
         offer::switches(offers, nodes).unwrap_or_else(|unswitched| {
             match (unswitched, &self.switch) {
+                (Unswitched::Untold, _) => {}
                 (Unswitched::Wrong(wrong), Switch::Wrong(why)) if rank == wrong => {
                     once(Cause::Network, format_args!("{why}: {consequence}"));
                 }
                 (Unswitched::Lacks(lacks), _) if rank == lacks => {
                     once(Cause::Network, format_args!("{SWITCHES} is not set here, and is elsewhere: {consequence}"));
                 }
-                _ => {}
+                // Of a communicator that others of its ranks have later this one says nothing either.
+                _ => settled(Cause::Network),
             }
             Vec::new()
         })

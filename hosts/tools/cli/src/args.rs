@@ -349,7 +349,7 @@ pub(crate) struct Topo {
 }
 
 /// A list of levels, checked.
-fn parse_levels(text: &str) -> Result<String, String> {
+pub(crate) fn parse_levels(text: &str) -> Result<String, String> {
     let names: Vec<_> = Levels::EVERY.iter().filter(|&level| level != Level::All).map(Level::name).collect();
     let known = |error| format!("{error}; levels are {}, between dashes", names.join(", "));
     text.parse::<Levels>().map(|_| text.to_owned()).map_err(known)

@@ -11,7 +11,7 @@ use unisono_posix::decisions::decisions;
 pub(crate) fn ask(over: Over, collective: Collective, bytes: u64, ranks: u32) -> Option<Ask> {
     let collective = kind(collective)?;
     let bytes = if collective.has_bytes() { bytes } else { 0 };
-    let site = Site { papers: true, ..Site::flat(ranks) };
+    let site = Site { papers: true, stages: true, ..Site::flat(ranks) };
     Some(Ask { over, collective, bytes, commutative: true, site })
 }
 

@@ -362,9 +362,11 @@ fn sim_reads_parameters() {
     std::fs::write(&file, network(link)).expect("writable");
     // By hand: transports/sim/tests/sim/times.rs.
     assert_eq!(rows(&args)[0]["p50_ns"], 28.0);
-    for (from, to, words) in
-        [("5", "-5", "node.g is -5"), ("5", "\"5\"", "invalid type"), ("\"g\": 5, ", "", "missing field `g`")]
-    {
+    for (from, to, words) in [
+        ("5", "-5", "a link's time is -5, must be between 0 and 1000000000 at line 1 column 63"),
+        ("5", "\"5\"", "invalid type"),
+        ("\"g\": 5, ", "", "missing field `g`"),
+    ] {
         std::fs::write(&file, network(&link.replacen(from, to, 1))).expect("writable");
         let output = unisono(&args);
         assert!(!output.status.success() && text(&output.stderr).contains(words), "{words}: {}", text(&output.stderr));
@@ -456,7 +458,10 @@ fn what_is_wrong_is_named() {
             "allgather/doubling needs a power of two of ranks",
         ),
         (&["sim", "bcast", "--levels", "NM-ND"], "--levels: this machine has no NM: --packages, --numa"),
-        (&["sim", "bcast", "--numa", "2", "--levels", "NM-XX"], "--levels: an unknown name at byte 3"),
+        (
+            &["sim", "bcast", "--numa", "2", "--levels", "NM-XX"],
+            "an unknown name at byte 3; levels are L2, L3, NM, SK, ND, SW, SW2",
+        ),
         (&["sim", "bcast", "--algorithm", "levels/round"], "no algorithm \"levels/round\" for bcast"),
         (&["sim", "bcast", "--algorithm", "levels-8/slices"], "needs trees on all levels, not slices"),
         (

@@ -178,7 +178,7 @@ pub(super) fn rows_told<'r>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hier::places::Placement;
+    use crate::hier::places::{Built, Placement};
     use crate::hier::{Home, Lists, NUMBERS, Places};
 
     /// Calls `look` with what rank `me` sees whose ranks are on these nodes.
@@ -187,7 +187,7 @@ mod tests {
         let (mut order, mut numbers) = ([0; SIZE], [[0; NUMBERS]; SIZE]);
         let mut lists = Lists::new(&mut homes, &mut leaders, &mut order, &mut numbers);
         let count = lists.fill(&nodes).unwrap() as usize;
-        look(Placement::new(lists.lists(), SIZE, count, me, false).unwrap())
+        look(Placement::new(lists.lists(), SIZE, count, me, Built::default()).unwrap())
     }
 
     fn shape_of(placement: Placement<'_>, of: impl Fn(Rank) -> Block, look: impl FnOnce(Option<u64>, u64, Shape<'_>)) {

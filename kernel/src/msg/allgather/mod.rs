@@ -29,14 +29,14 @@ named! {
 }
 
 impl Algorithm {
-    /// Does the algorithm apply to `size` processes, with this table or without one?
+    /// Does the algorithm apply to `size` processes, with a table of stages or without one?
     ///
     /// # Errors
     /// It needs a power of two of processes, or a table.
-    pub const fn applicable(self, size: u32, table: Option<&Table<'_>>) -> Result<(), Needs> {
+    pub const fn applicable(self, size: u32, stages: bool) -> Result<(), Needs> {
         match self {
             Self::Doubling if !size.is_power_of_two() => Err(Needs::PowerOfTwo(size)),
-            Self::Bagds if table.is_none() => Err(Needs::Table),
+            Self::Bagds if !stages => Err(Needs::Table),
             _ => Ok(()),
         }
     }
@@ -69,7 +69,7 @@ pub fn plan<'a>(
     algorithm: Algorithm,
     table: Option<Table<'a>>,
 ) -> Result<Plan<'a>, PlanError> {
-    algorithm.applicable(seat.size(), table.as_ref()).map_err(PlanError::of(algorithm))?;
+    algorithm.applicable(seat.size(), table.is_some()).map_err(PlanError::of(algorithm))?;
     parts.check(seat)?;
     Ok(match (algorithm, table) {
         (Algorithm::Bruck, _) => bruck::Concatenation::new(seat, parts, in_place).into(),

@@ -30,6 +30,8 @@ fn json() {
         ("\"g\": 20, ", "", "missing field `g`"),
         ("\"L\": 100, ", "\"L\": 100, \"O\": 1,", "unknown field `O`"),
         ("fattree", "torus", "unknown variant `torus`"),
+        ("\"L\": 1000", "\"L\": -1", "a link's time is -1, must be between 0 and 1000000000 at line 5"),
+        ("0.08}}", "1e7}}", "a link's time per byte is 10000000, must be between 0 and 1000000 at line 6"),
     ] {
         let error = serde_json::from_str::<Network>(&text.replace(from, to)).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");

@@ -24,7 +24,7 @@ pub(crate) struct Explain {
     /// The decision table, in place of UNISONO_TABLE and UNISONO_RULES
     #[arg(long, value_name = "FILE")]
     pub(crate) table: Option<PathBuf>,
-    /// What `tune` measured, in JSON; default: the file beside the table, or that of this topology, if there is one
+    /// What `tune`, `measure logp` or `measure barriers` measured, in JSON; default: the file beside the table, or that of this topology, if there is one
     #[arg(long, value_name = "FILE")]
     pub(crate) costs: Option<PathBuf>,
     /// The network for predictions of messages, a node per rank

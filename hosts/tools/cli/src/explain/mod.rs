@@ -1,20 +1,22 @@
 //! `unisono explain`: which algorithm runs a call, why, and how long the others would take.
 //!
 //! Predictions over a segment come from the formulas of `unisono_model::segment`, those over messages from the
-//! simulator, unless the call is huge. Measurements are those of `unisono tune` in exactly this cell.
+//! simulator, unless the call is huge; those of barriers over messages from LogP, where it was measured. Measurements are those of `unisono tune` in exactly this cell.
 
 pub(crate) mod args;
 
 use crate::args::Collective;
 use crate::error::Failure;
+use crate::measure::logp::barrier;
 use crate::out::out;
-use crate::tune::costs::{Costs, Speeds, beside, cached, topology_hash};
+use crate::tune::costs::{Costs, Network, Speeds, beside, cached, topology_hash};
 use crate::{decide, sim};
 use args::Explain;
 use serde::Serialize;
 use std::fmt::{self, Write as _};
 use std::path::Path;
 use unisono_kernel::table::{Ask, BUILT_IN, Choice, Chosen, Over, Rule, Site, select};
+use unisono_model::barrier::Logs;
 use unisono_posix::decisions::{Decisions, TABLE, decisions};
 use unisono_posix::lending::{self, CROWDED_LEAST, Cell, LEAST, LendFrom, Measured};
 use unisono_table::Line;
@@ -132,12 +134,20 @@ fn rows(args: &Explain, over: Over, table: &[Rule], costs: Option<&Costs>) -> Re
     }
     let network = sim::network(sim::topology(args.network, 16, 8), args.parameters.as_deref())?;
     let machine = costs.map_or_else(Speeds::default, |costs| costs.machine).machine()?;
+    let logp = costs.and_then(|costs| costs.network).map(Network::logp).transpose()?;
+    let formula = |plan: Choice| {
+        let (logp, barrier) = logp.zip(barrier(&plan.to_string())).filter(|_| args.ranks > 1)?;
+        Some(barrier.time(&logp, args.ranks, Logs::Rounds))
+    };
     let row = |plan: Choice| {
         let serves = plan.applies(&ask);
         let chosen = chosen.filter(|chosen| chosen.plan == plan);
         let predicted = match (over, serves) {
             (_, Err(_)) => None,
             (Over::Segment, _) => machine.time(ask.collective, plan, args.ranks, ask.bytes)?,
+            (Over::Messages, _) if args.collective == Collective::Barrier && logp.is_some() => {
+                formula(plan).transpose()?
+            }
             (Over::Messages, _) if decide::stands_for(args.collective).is_some() => None,
             (Over::Messages, _) if !sim::holds(args.collective, args.ranks, ask.bytes, MOST) => None,
             (Over::Messages, _) => sim::price(args.collective, &plan.to_string(), args.ranks, ask.bytes, network)?,

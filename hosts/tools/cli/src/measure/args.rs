@@ -139,6 +139,9 @@ pub(crate) struct Barriers {
     /// P: barriers among 2 to P processes
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(2..=4096), value_name = "P")]
     pub(crate) most_ranks: u32,
+    /// Where to write the choice as a decision table, as `measure logp` does, and all means beside it in JSON, for `explain barrier`
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
     /// One JSON object per barrier
     #[arg(long)]
     pub(crate) json: bool,
@@ -197,6 +200,9 @@ pub(crate) struct Queue {
     /// s: slots of a queue, while f varies, in place of a fixed b (the paper's figure 9 has 32)
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096), value_name = "S")]
     pub(crate) slots: Option<u32>,
+    /// f: bytes of a slot, each in turn
+    #[arg(long, value_delimiter = ',', value_parser = parse_bytes, default_value = "4K,8K,12K,16K,32K,64K,128K", value_name = "LIST")]
+    pub(crate) fragments: Vec<u64>,
     /// q: sets
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), value_name = "Q")]
     pub(crate) sets: u32,

@@ -3,16 +3,18 @@
 //! measured before one is chosen, with other seeds than those of the final comparison.
 
 use super::args::{Barriers, Place};
-use super::logp::{BARRIERS, name};
+use super::logp::{BARRIERS, keep, name};
 use super::mpi;
 use crate::args::Collective;
 use crate::error::Failure;
 use crate::model::table::show;
 use crate::progress::progress;
 use crate::sim;
+use crate::tune::costs::Cell;
 use serde_json::{Value, json};
 use std::time::Duration;
 use unisono_kernel::msg::Algorithm;
+use unisono_kernel::table::Over;
 use unisono_measure::Simulated;
 use unisono_measure::logp::{Plan, measure};
 use unisono_model::adaptive::{Adaptive, Choice};
@@ -23,6 +25,9 @@ use unisono_sim::Schedule;
 
 /// Where latencies vary, formulas that are within this part of the least one do not tell which barrier is faster.
 const NEAR: f64 = 0.05;
+
+/// Standard errors to either side of a mean within which it lies with 95 % confidence.
+const NORMAL: f64 = 1.96;
 
 /// A mean time in nanoseconds, and its standard error.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +91,10 @@ struct Compared {
     /// A row for each size.
     sizes: Vec<Vec<Value>>,
     remark: String,
+    /// For a file: the network's parameters, the greatest size, and all means.
+    logp: LogP,
+    most: u32,
+    cells: Vec<Cell>,
 }
 
 impl Compared {
@@ -105,7 +114,9 @@ impl Compared {
             "slower than adaptive %",
             "sizes where adaptive is slower",
         ];
-        show(&columns, &self.rows, &self.remark, args.json)
+        show(&columns, &self.rows, &self.remark, args.json)?;
+        let Some(path) = &args.output else { return Ok(()) };
+        keep(path, self.logp, self.most, self.cells.clone(), args.json)
     }
 }
 
@@ -195,7 +206,22 @@ fn compare(args: &Barriers, logp: LogP, most: u32, shows: bool, time: &mut Timin
         sum(&chosen) / chosen.len() as f64,
         100.0 * NEAR,
     ) + &misses;
-    Ok(Compared { rows, sizes: by_size, remark })
+    let cell = |barrier, ranks, Mean { mean, error }: Mean| Cell {
+        over: Over::Messages.name().into(),
+        collective: "barrier".into(),
+        algorithm: name(barrier),
+        ranks,
+        bytes: 0,
+        p50_ns: mean,
+        low_ns: (mean - NORMAL * error).max(0.0),
+        high_ns: mean + NORMAL * error,
+        samples: args.repetitions,
+    };
+    let of = |(barrier, times): &(Barrier, Times)| -> Vec<_> {
+        sizes().zip(times).map(|(ranks, time)| cell(*barrier, ranks, *time)).collect()
+    };
+    let cells = all.iter().flat_map(of).collect();
+    Ok(Compared { rows, sizes: by_size, remark, logp, most, cells })
 }
 
 fn in_us(ns: &[f64]) -> Vec<f64> {

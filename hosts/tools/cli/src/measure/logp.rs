@@ -6,8 +6,10 @@ use super::mpi;
 use crate::error::Failure;
 use crate::model::table::show;
 use crate::out::{out, outln};
+use crate::tune::costs::{Cell, Costs, Speeds, beside};
 use crate::tune::write;
 use serde_json::{Value, json};
+use std::path::Path;
 use unisono_kernel::table::{self, Choice, Collective, Rule, Span};
 use unisono_measure::logp::{Measured, Plan, measure};
 use unisono_measure::{Simulated, Threads};
@@ -73,12 +75,27 @@ pub(super) fn run(args: &Logp) -> Result<(), Failure> {
     let logp = measured.logp()?;
     choices(logp, args.most_ranks, args.json)?;
     let Some(path) = &args.output else { return Ok(()) };
-    let table = chosen(logp, args.most_ranks)?;
+    keep(path, logp, args.most_ranks, Vec::new(), args.json)
+}
+
+/// Writes the choice by these parameters for 2 to `most` processes as a decision table, and beside it the parameters and what
+/// was measured: `unisono explain barrier` reads both.
+pub(super) fn keep(path: &Path, logp: LogP, most: u32, cells: Vec<Cell>, as_json: bool) -> Result<(), Failure> {
+    let table = chosen(logp, most)?;
     write(path, &table.to_string())?;
-    if !args.json {
-        outln!("\n{}: {} rules\nexport {TABLE}={}", path.display(), table.rules().len(), path.display())?;
+    let (topology, network) = (String::from("of the network"), Some(logp.into()));
+    let costs = Costs { format: Costs::FORMAT, topology, machine: Speeds::default(), network, cells };
+    write(&beside(path), &serde_json::to_string_pretty(&costs)?)?;
+    if !as_json {
+        let (rules, path) = (table.rules().len(), path.display());
+        outln!("\n{path}: {rules} rules; beside it what was measured\nexport {TABLE}={path}")?;
     }
     Ok(())
+}
+
+/// The model's barrier of a name over messages.
+pub(crate) fn barrier(named: &str) -> Option<Barrier> {
+    BARRIERS.into_iter().find(|barrier| name(*barrier) == named)
 }
 
 /// AdaptiveBarrierLogP as rules: for each number of processes the barrier with the least formula. What holds for the

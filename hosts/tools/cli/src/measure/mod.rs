@@ -3,7 +3,7 @@
 
 pub(crate) mod args;
 mod barriers;
-mod logp;
+pub(crate) mod logp;
 mod mpi;
 mod network;
 pub(crate) mod queue;

@@ -25,8 +25,6 @@ use unisono_posix::Joined;
 
 /// Bytes whose copies are timed.
 const COPIED: u64 = 64 << 10;
-/// Bytes of a slot, for a fixed b.
-const FRAGMENTS: [u64; 6] = [4096, 8192, 16384, 32768, 65536, 131_072];
 /// Numbers of slots of 8 KiB.
 const SLOTS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 
@@ -36,6 +34,9 @@ pub(super) fn check(args: &Queue) -> Result<(), Failure> {
     let named = Subject::by_name(Collective::Bcast, &args.algorithm, args.message, args.ranks);
     if !known || named.is_err() {
         return Err(Failure::Words(format!("no broadcast of paper P1 is called {:?}", args.algorithm)));
+    }
+    if args.fragments.contains(&0) {
+        return Err(Failure::Words("fragments: a slot of 0 bytes holds nothing".into()));
     }
     if !(args.seconds > 0.0 && args.seconds <= 3600.0) {
         return Err(Failure::Words(format!("seconds is {}, must be above 0 and at most 3600", args.seconds)));
@@ -52,12 +53,13 @@ pub(crate) fn work(team: &mut Team, args: &Queue) -> Result<(), Failure> {
     let release = decrement(team, &joined)?;
     let open = (barrier(team, &mut joined, args)?.value - release).max(0.0);
     let times = Times::new(byte, open, release, floors.notice())?;
-    let (fragment, slots) = times.best(args.queue_bytes)?;
+    let fragment = times.best_fragment_for(args.message, args.queue_bytes)?;
+    let slots = args.queue_bytes as f64 / fragment;
     let speaks = team.rank() == 0;
     if speaks {
         let row = |name: &str, ns: f64| vec![json!(name), json!(ns), json!(ns / byte)];
         let rows = [row("t", byte), row("t_WO", open), row("t_A", release), row("t_W", floors.notice())];
-        let budget = unisono_plot::bytes(args.queue_bytes);
+        let (message, budget) = (unisono_plot::bytes(args.message), unisono_plot::bytes(args.queue_bytes));
         let remark = if joined.waiting.yields {
             format!(
                 "\nCrowded: {} ranks share cores, so t_WO and t_W are turns of processes, not transfers of a line. For f* and s*, \
@@ -67,14 +69,14 @@ pub(crate) fn work(team: &mut Team, args: &Queue) -> Result<(), Failure> {
         } else {
             let (of_b, default) = (base.with_queue_bytes(args.queue_bytes), unisono_plot::bytes(base.queue_bytes()));
             format!(
-                "\nf* = {fragment:.0} bytes, s* = {slots:.1} slots for b = {budget}. Unisono's own queue of so many bytes, by \
+                "\nf* = {fragment:.0} bytes, s* = {slots:.1} slots for m = {message}, b = {budget}. Unisono's own queue of so many bytes, by \
                  typical times: f = {}, s = {}; b is {default} by default.\n",
                 of_b.queue_fragment, of_b.queue_slots,
             )
         };
         show(&["time", "ns", "÷ t"], &rows, &remark, args.json)?;
     }
-    let by_fragment = FRAGMENTS.iter().filter_map(|&fragment| {
+    let by_fragment = args.fragments.iter().filter_map(|&fragment| {
         let of_budget = || u32::try_from(args.queue_bytes / fragment).ok();
         let slots = args.slots.or_else(of_budget).filter(|slots| *slots >= args.sets)?;
         Some((fragment, slots - slots % args.sets))

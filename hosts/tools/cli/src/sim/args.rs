@@ -1,6 +1,6 @@
 //! The command line of `unisono sim`.
 
-use crate::args::{Collective, parse_bytes};
+use crate::args::{Collective, parse_bytes, parse_levels};
 use clap::ValueEnum;
 use std::path::PathBuf;
 use unisono_sim::Dropped;
@@ -53,7 +53,7 @@ pub(crate) struct Sim {
     pub(crate) nics: Vec<u8>,
     /// Levels for the `levels` algorithms, as NM-SK-ND-SW; default: all. With `--algorithm all`, adds these algorithms.
     /// Several sets, separated by commas, are tried one after the other; rows of all but the first end in @NAMES
-    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    #[arg(long, value_delimiter = ',', value_parser = parse_levels, value_name = "NAMES")]
     pub(crate) levels: Vec<String>,
     /// Message bytes, separated by commas; KiB and MiB as 8K, 4M
     #[arg(long, value_delimiter = ',', value_parser = parse_bytes, default_values = ["8"], value_name = "LIST")]

@@ -7,6 +7,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use unisono_kernel::table::{Choice, Collective, Over};
 use unisono_model::ModelError;
+use unisono_model::logp::LogP;
 use unisono_model::segment::Machine;
 use unisono_posix::Topology;
 use unisono_posix::lending::cache;
@@ -22,6 +23,9 @@ pub(crate) struct Costs {
     /// The machine's speeds, for predictions.
     #[serde(default)]
     pub(crate) machine: Speeds,
+    /// The network's, for predictions of barriers over messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) network: Option<Network>,
     pub(crate) cells: Vec<Cell>,
 }
 
@@ -35,6 +39,36 @@ pub(crate) struct Speeds {
     pub(crate) turn_ns: Option<f64>,
     /// Nanoseconds for copying a byte in or out.
     pub(crate) byte_ns: Option<f64>,
+}
+
+/// A network's LogP, as measured.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Network {
+    #[serde(rename = "L")]
+    latency: f64,
+    #[serde(rename = "os")]
+    send: f64,
+    #[serde(rename = "or")]
+    receive: f64,
+    #[serde(rename = "g")]
+    gap: f64,
+}
+
+impl Network {
+    /// The parameters for formulas, in nanoseconds.
+    ///
+    /// # Errors
+    /// One of them is negative, absurd or not a number.
+    pub(crate) fn logp(self) -> Result<LogP, ModelError> {
+        LogP::new(self.latency, self.send, self.receive, self.gap)
+    }
+}
+
+impl From<LogP> for Network {
+    fn from(logp: LogP) -> Self {
+        Self { latency: logp.latency(), send: logp.send(), receive: logp.receive(), gap: logp.gap() }
+    }
 }
 
 impl Speeds {

@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Tune) -> Result<(), Failure> {
     }
     let table = rules::rules(&calls)?;
     report(args.json, &calls, table.rules(), "the table written")?;
-    let costs = Costs { format: Costs::FORMAT, topology, machine, cells: cells.clone() };
+    let costs = Costs { format: Costs::FORMAT, topology, machine, network: None, cells: cells.clone() };
     write(&path, &table.to_string())?;
     write(&beside(&path), &serde_json::to_string_pretty(&costs)?)?;
     if !args.json {

@@ -26,7 +26,7 @@ pub(crate) fn calls(cells: &[Cell]) -> Vec<Call<'_>> {
         } else if let (Some(over), Some(collective)) =
             (Over::from_name(&cell.over), Collective::from_name(&cell.collective))
         {
-            let site = Site { papers: true, ..Site::flat(cell.ranks) };
+            let site = Site { papers: true, stages: true, ..Site::flat(cell.ranks) };
             let bytes = if collective.has_bytes() { cell.bytes } else { 0 };
             calls.push(Call { ask: Ask { over, collective, bytes, commutative: true, site }, cells: vec![cell] });
         }

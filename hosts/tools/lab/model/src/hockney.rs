@@ -13,7 +13,8 @@ pub struct Hockney {
 }
 
 impl Hockney {
-    /// Paper P5's Fast Ethernet, in microseconds and elements of 4 bytes: t_s ≈ 65.8, t_w ≈ 0.437.
+    /// Paper P5's Fast Ethernet, in microseconds and elements of 4 bytes, by our reading of its damaged text: t_s ≈ 65.8, t_w ≈
+    /// 0.437. Another reading has 66.1 and 0.085 (docs/explanation/papers.md).
     pub const PAPER: Self = Self { startup: 65.8, element: 0.437 };
 
     /// t_s and t_w.

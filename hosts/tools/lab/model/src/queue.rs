@@ -15,8 +15,8 @@
 //!
 //! **Sets, derived.** While the root refills set k, the readers empty set k+1, so the wait for copies that are still
 //! going on, t_C at each reuse of the queue, is gone; once, at the start, a reader waits for the first fragment. Each
-//! set of b/q bytes costs its opening and its decrement. The print multiplies the whole bracket by q: q⌈m/b⌉(t_WO +
-//! t_A + t_C) and so on. Sets would then cost time always, against the paper's own figure 3 and text
+//! set of b/q bytes costs its opening and its decrement. Our text of the paper has lost the formula's parentheses; with the
+//! whole bracket multiplied by q, q⌈m/b⌉(t_WO + t_A + t_C) and so on, sets would cost time always, against the paper's own figure 3 and text
 //! ([`Times::sets_printed`]). Where m is not a multiple of b, its q⌈m/b⌉ counts sets that are never opened; ⌈qm/b⌉ does
 //! not.
 
@@ -178,7 +178,7 @@ impl Times {
         Ok(Terms { overhead: up(queue.message, queue.bytes() / queue.sets as f64) * terms.overhead, ..terms })
     }
 
-    /// t(m, s, q) with the whole bracket multiplied by q, as the paper seems to print it.
+    /// t(m, s, q) with the whole bracket multiplied by q, as the paper may print it.
     ///
     /// # Errors
     /// [`Queue::check`] refuses.
@@ -350,11 +350,12 @@ mod tests {
         assert_eq!(times().sets(queue(4500, 1000, 4, 2)).unwrap().total(), 6080.0);
         // One set: 2 · (110 + 1000) + 8 · 50 + 8000.
         assert_eq!(times().sets(queue(8000, 1000, 4, 1)).unwrap().total(), 10_620.0);
-        // As printed: 2 · 2 · (110 + 1000) + 8 · 50 + 8000.
+        // The whole bracket: 2 · 2 · (110 + 1000) + 8 · 50 + 8000.
         assert_eq!(times().sets_printed(queue(8000, 1000, 4, 2)).unwrap().total(), 12_840.0);
     }
 
-    /// Two sets pay from m > b on, if one fragment takes longer than two openings; as printed they never do.
+    /// Two sets pay from m > b on, if one fragment takes longer than two openings; with the whole bracket multiplied they
+    /// never do.
     #[test]
     fn sets_pay_above_b() {
         let gain = |message| {

@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn every_plan_over_a_segment_has_a_time_and_absurd_machines_are_named() {
         for rule in BUILT_IN {
-            let site = Site { ranks: 5, levels: 1, papers: true };
+            let site = Site { ranks: 5, levels: 1, papers: true, stages: true };
             let ask = Ask { over: rule.plan.over(), collective: rule.collective, bytes: 40, commutative: true, site };
             let time = machine().time(rule.collective, rule.plan, 5, ask.bytes).unwrap();
             assert_eq!(time.is_some_and(|time| time > 0.0), rule.plan.over() == Over::Segment, "{}", rule.plan);

@@ -17,12 +17,12 @@ pub(crate) fn check(rules: &[(usize, Rule)]) -> Result<(), (usize, Fault)> {
 }
 
 /// Checks that the algorithm applies to every call that the rule matches. A rule for the papers' queues is not an
-/// error: it is passed over where the segment does not have them. So is one over levels, where the network has one level
+/// error: it is passed over where the segment does not have them. So is one for BAGDS where there are no stages, and one over levels, where the network has one level
 /// or the op does not commute.
 fn fits(rule: &Rule) -> Result<(), Unfit> {
     let over_levels = matches!(rule.plan, Choice::Levels(_));
     let levels = if over_levels { rule.levels.most.min(2) } else { rule.levels.least };
-    let site = Site { ranks: rule.ranks.least, levels, papers: true };
+    let site = Site { ranks: rule.ranks.least, levels, papers: true, stages: true };
     let ask = Ask {
         over: rule.plan.over(),
         collective: rule.collective,
@@ -56,7 +56,7 @@ pub(crate) fn cuts(rules: &[Rule]) -> Result<(), Fault> {
         for papers in [false, true] {
             let levels = rules.iter().flat_map(|rule| [rule.levels.least, rule.levels.most]).chain([1]);
             for levels in levels {
-                Choices::cut(rules, Site { ranks, levels, papers }).map_err(Fault::TooMany)?;
+                Choices::cut(rules, Site { ranks, levels, papers, stages: false }).map_err(Fault::TooMany)?;
             }
         }
     }
