@@ -43,7 +43,7 @@ figures: release ## the figures of docs/results/performance.md anew, on a quiet 
 	@bash .ci/setup python3-minimal
 	@.ci/figures
 
-measured: release ## the measurements in docs/results/papers.md and docs/results/tuning.md anew, on a quiet machine (about 10 minutes)
+measured: release ## the measurements in docs/results/papers.md and docs/results/tuning.md anew, on a quiet machine (about 25 minutes)
 	@bash .ci/setup python3-minimal openmpi-bin libopenmpi-dev
 	@cargo build --locked --release --quiet -p unisono-bench -p unisono-capi-posix
 	@.ci/measured
