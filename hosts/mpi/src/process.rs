@@ -324,10 +324,7 @@ impl Process {
             return (Reason::Off, Lease::default());
         }
         self.take(offers, rank, offer::choose(offers), |Taken { slice, own }| {
-            if offers.len() > 1 {
-                // On one node they change nothing, but a wrong file is to be heard of.
-                let _of_no_use = self.switches(&[], rank, offers);
-            }
+            self.hear_of_switches(rank, offers);
             let yields = wait::crowded(offer::pids(offers), local_ranks);
             let (choices, lenders) = (self.choices(&slice, rank, offers), self.lenders(offers, yields));
             let attached = Attached { slice, rank, own, choices, lenders, comm: core::ptr::null_mut() };

@@ -38,13 +38,17 @@ static SAID: [Word; CAUSES] = [const { Word::zero() }; CAUSES];
 
 /// Another rank prints it: this process does not, now or later.
 pub fn settled(cause: Cause) {
-    let _by_another = SAID.get(cause as usize).is_some_and(|said| said.claim(0, 1).is(0));
+    let _by_another = is_first(cause);
+}
+
+/// Is this the first time in this process?
+fn is_first(cause: Cause) -> bool {
+    SAID.get(cause as usize).is_some_and(|said| said.claim(0, 1).is(0))
 }
 
 /// Prints one line, once for each process and cause. A closed stderr is ignored.
 pub fn once(cause: Cause, text: impl fmt::Display) {
-    let first = SAID.get(cause as usize).is_some_and(|said| said.claim(0, 1).is(0));
-    if first {
+    if is_first(cause) {
         // In one call, so that the lines of several ranks do not mix.
         let line = format!("unisono: process {}: {text}\n", std::process::id());
         let _ = std::io::stderr().write_all(line.as_bytes());

@@ -54,10 +54,7 @@ impl Link {
             ("G", gap_per_byte, SLOWEST),
         ];
         for (name, value, most) in all {
-            // NaN is not in any range.
-            if !(0.0..=most).contains(&value) {
-                return Err(Unfit { parameter: format!("{class}.{name}"), value, least: 0.0, most });
-            }
+            fits(format_args!("{class}.{name}"), value, most)?;
         }
         Ok(())
     }
@@ -78,9 +75,17 @@ fn time_per_byte<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     within(f64::deserialize(from)?, "a link's time per byte", SLOWEST)
 }
 
+/// Is a parameter between 0 and `most`? NaN is not in any range.
+fn fits(parameter: impl fmt::Display, value: f64, most: f64) -> Result<(), Unfit> {
+    let range = 0.0..=most;
+    if range.contains(&value) {
+        return Ok(());
+    }
+    Err(Unfit { parameter: parameter.to_string(), value, least: 0.0, most })
+}
+
 fn within<E: de::Error>(value: f64, what: &str, most: f64) -> Result<f64, E> {
-    let fits = (0.0..=most).contains(&value);
-    if fits { Ok(value) } else { Err(E::custom(format_args!("{what} is {value}, must be between 0 and {most}"))) }
+    fits(what, value, most).map(|()| value).map_err(E::custom)
 }
 
 /// The class of link that a message takes.

@@ -36,6 +36,13 @@ impl Process {
         })
     }
 
+    /// On one node switches change nothing, but a wrong file is heard of there, too: [`Self::switches`] prints.
+    pub(super) fn hear_of_switches(&self, rank: Rank, offers: &[Words]) {
+        if offers.len() > 1 {
+            let _of_no_use = self.switches(&[], rank, offers);
+        }
+    }
+
     /// The choices for messages between `nodes` nodes, whose network has so many `levels`: by the table that all ranks have,
     /// whose offers these are, else the built-in rules.
     pub fn between(&self, nodes: u32, levels: u32, rank: Rank, offers: &[Words]) -> Option<Between> {
