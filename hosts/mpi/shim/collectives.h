@@ -356,18 +356,20 @@ SELDOM int refuse(struct shim_call of) {
     return UNISONO_ERR_MISMATCH;
 }
 
-/* Of so many calls one makes the MPI progress: a rank whose partners are always punctual never waits, and a message that it
- * has started must arrive all the same. */
-enum { PROGRESSING = 64 };
+/* A rank whose partners are always punctual never waits, and a message that it has started must arrive all the same. So one of
+ * PROGRESSING calls makes the MPI progress; and calls that move as many bytes as LONG, and one of LOOKING, if it is time. */
+enum { PROGRESSING = 64, LOOKING = 8, LONG = 4096 };
 
 /* Adds the call to the statistics. The bytes are those that this rank sends; if it sends none, or in place, those that
  * it receives. */
 INLINE void count(const struct shim_call *c, int error) {
     struct shim_thread *self = shim_thread();
     int ran = error ? UNISONO_ALGORITHM_NONE : c->on->comm ? unisono_ran(c->on->comm) : SHIM_TWO_LEVELS;
-    if (__builtin_expect(++self->ended % PROGRESSING == 0, 0)) shim_add(&self->progressed, 1), shim_progress();
+    uint64_t bytes = c->send.blocks ? c->send.sum : c->receive.blocks ? c->receive.sum : 0;
+    if (__builtin_expect(++self->ended % LOOKING == 0 || bytes >= LONG, 0))
+        self->ended % PROGRESSING ? shim_progress_in_time() : shim_progress_now();
     shim_add(&self->calls[c->collective][ran], 1);
-    shim_add(&self->bytes[c->collective], c->send.blocks ? c->send.sum : c->receive.blocks ? c->receive.sum : 0);
+    shim_add(&self->bytes[c->collective], bytes);
 }
 
 /* Runs a call that was taken over. Returns MPI_SUCCESS, or MPI's error class after raising the error. */

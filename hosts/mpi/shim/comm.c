@@ -158,17 +158,12 @@ static bool is_being_freed(MPI_Comm comm) {
 /* ---- First use -------------------------------------------------------------------------------------------- */
 
 static pthread_once_t private_once = PTHREAD_ONCE_INIT;
-static MPI_Request never;
-
-static int query(void *extra, MPI_Status *status) { return (void)extra, (void)status, MPI_SUCCESS; }
-static int release(void *extra) { return (void)extra, MPI_SUCCESS; }
-static int cancel(void *extra, int complete) { return (void)extra, (void)complete, MPI_SUCCESS; }
 
 /* Made by MPI_Comm_split, because a duplicate would get copies of the program's attributes. */
 static void make_private(void) {
     MPI_Comm comm;
     shim_private = MPI_COMM_NULL;
-    if (PMPI_Grequest_start(query, release, cancel, NULL, &never) != MPI_SUCCESS) return;
+    if (!shim_prepare_progress()) return;
     if (PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &comm) != MPI_SUCCESS) return;
     if (PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN) == MPI_SUCCESS) shim_private = comm;
 }
@@ -182,21 +177,8 @@ bool shim_prepare_comms(void) {
 
 void shim_finish_comms(void) {
     if (!shim_private || shim_private == MPI_COMM_NULL) return;
-    PMPI_Grequest_complete(never);
-    PMPI_Request_free(&never);
+    shim_finish_progress();
     PMPI_Comm_free(&shim_private);
-}
-
-/*
- * In both MPIs, getting the status of a request that is not complete makes it progress all pending operations, from any thread.
- * (In MPICH, probing a communicator of one rank does not.)
- */
-void shim_progress(void) {
-    int flag;
-    struct shim_thread *self = shim_thread();
-    self->inside++;
-    PMPI_Request_get_status(never, &flag, MPI_STATUS_IGNORE);
-    self->inside--;
 }
 
 /* Are all ranks in this process's MPI_COMM_WORLD? The result is the same on all ranks. */
@@ -242,14 +224,14 @@ static int agree(MPI_Comm comm, struct shim_comm *entry, int unable) {
         memset(all, 0, sizeof *all * entry->size);
         all[entry->rank] = mine;
     }
-    reason = unisono_mpi_attach(all, entry->size, entry->rank, shim_local_ranks(), shim_progress, &lease);
+    reason = unisono_mpi_attach(all, entry->size, entry->rank, shim_local_ranks(), shim_progress_in_time, &lease);
     if (code != MPI_SUCCESS) reason = REASON_REFUSED;
     if (unable > reason) reason = unable;
     if (code == MPI_SUCCESS) code = PMPI_Allreduce(&reason, &worst, 1, MPI_INT, MPI_MAX, comm);
     if (code != MPI_SUCCESS) worst = REASON_REFUSED;
     entry->comm = unisono_mpi_settle(lease, worst);
     entry->lease = entry->comm ? lease : NULL;
-    if (worst == REASON_NODES) shim_attach_levels(comm, entry, all, !unable, shim_progress);
+    if (worst == REASON_NODES) shim_attach_levels(comm, entry, all, !unable, shim_progress_in_time);
     free(all);
     return worst;
 }

@@ -95,6 +95,22 @@ TAKEN(win_free, WIN_FREE, Win_free, (ints win, ints error), (win, error), ({
       }))
 #endif
 
+/* These are called twice (progress.c). A flag that is false is 0. */
+#ifdef OPEN_MPI
+#define LOOK(lower, upper, mixed, parameters, names)                                                                   \
+    void NAME(lower) parameters;                                                                                       \
+    void NAME(lower) parameters {                                                                                      \
+        void(*underlying) parameters = SHIM_ONCE(next, NEXT(lower));                                                   \
+        underlying names;                                                                                              \
+        if (shim_looks_again(error ? *error : MPI_SUCCESS, flag)) underlying names;                                    \
+    }                                                                                                                  \
+    OTHERS(lower, upper, mixed)
+LOOK(iprobe, IPROBE, Iprobe, (ints source, ints tag, ints comm, ints flag, ints status, ints error),
+     (source, tag, comm, flag, status, error))
+LOOK(improbe, IMPROBE, Improbe, (ints source, ints tag, ints comm, ints flag, ints message, ints status, ints error),
+     (source, tag, comm, flag, message, status, error))
+#endif
+
 /* These set the communicator to MPI_COMM_NULL. */
 #define FREE(name)                                                                                                     \
     ({                                                                                                                 \

@@ -215,6 +215,8 @@ struct shim_shape {
 struct shim_thread {
     int inside; /* above 0: the shim has called the MPI */
     unsigned ended; /* calls that Unisono has run */
+    unsigned looked; /* `ended` when it last was to look again */
+    uint64_t progressed_at; /* when it last made the MPI progress */
     struct shim_comm *last; /* the entry that was found last; it may be another communicator's by now */
     MPI_Datatype type; /* the predefined type that was used last; `shape`: its own, null: none yet */
     const struct shim_shape *shape;
@@ -286,12 +288,23 @@ struct shim_comm *shim_attach(MPI_Comm comm, int *code);
  * handler, which shim_unhush sets again. */
 MPI_Errhandler shim_hush(MPI_Comm comm);
 void shim_unhush(MPI_Comm comm, MPI_Errhandler handler);
-/* Makes the MPI progress all pending operations. */
-void shim_progress(void);
 /* To be called once, after MPI_Init. */
 bool shim_prepare_comms(void);
 /* To be called once, before MPI_Finalize. */
 void shim_finish_comms(void);
+
+/* ---- Progress (progress.c) ----------------------------------------------------------------------------- */
+
+/* The first is to be called once, before the last three. */
+bool shim_prepare_progress(void);
+void shim_finish_progress(void);
+/* Makes the MPI progress all pending operations. */
+void shim_progress_now(void);
+/* The same, if this thread has not for about 10 µs. */
+void shim_progress_in_time(void);
+
+/* Is a function to be called again that returned `code` and looked whether something has happened? */
+bool shim_looks_again(int code, const int *flag);
 
 /* ---- Several nodes (levels.c) -------------------------------------------------------------------------- */
 

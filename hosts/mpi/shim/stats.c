@@ -133,8 +133,7 @@ static void print(const struct sums *s, int ranks) {
     if (s->packed) fprintf(stderr, "unisono:   packed %llu bytes\n", (number)s->packed);
     if (verify_on) fprintf(stderr, "unisono:   verified %llu calls\n", (number)s->verified);
     const unisono_mpi_sums_t *l = &s->library;
-    fprintf(stderr, "unisono:   waits %llu, progress calls %llu\n", (number)l->waits,
-            (number)(l->progressed + s->progressed));
+    fprintf(stderr, "unisono:   waits %llu, progress calls %llu\n", (number)l->waits, (number)s->progressed);
     fprintf(stderr, "unisono:   arenas %llu bytes, in use %llu, at most %llu\n", (number)l->arena, (number)l->used,
             (number)l->most_used);
     fprintf(stderr, "unisono:   communicators attached %llu, released %llu\n", (number)l->attached,

@@ -42,7 +42,7 @@ typedef struct unisono_mpi_offer_t { uint64_t words[11]; } unisono_mpi_offer_t;
 /* One communicator's memory, from attach to release. */
 typedef struct unisono_mpi_lease unisono_mpi_lease;
 
-/* Makes progress on the rank's pending operations of the MPI; called repeatedly while a rank waits. */
+/* Makes progress on the rank's pending operations of the MPI, if it is time; called repeatedly while a rank waits long. */
 typedef void unisono_mpi_progress(void);
 
 /* Makes this process's arena and reads the machine's settings, so that the first communicator does not have to. */
@@ -120,12 +120,12 @@ int unisono_mpi_levels_alltoallv(const unisono_mpi_levels *levels, const void *s
                                  const uint64_t *send_displacements, void *receive, const uint64_t *receive_counts,
                                  const uint64_t *receive_displacements);
 
-/* Sums since the start: waits that did not end at once; calls of `progress`; bytes of this process's arena, those in
+/* Sums since the start: waits that did not end at once; bytes of this process's arena, those in
  * use now, and the most that were in use; communicators attached and released; messages that were lent and read where
  * they lay, and those that a rank could not read there; pages of this process's parts of communicators, and how many of them
  * do not lie on its NUMA node. */
 typedef struct unisono_mpi_sums_t {
-    uint64_t waits, progressed, arena, used, most_used, attached, released, lent, refused, pages, elsewhere,
+    uint64_t waits, arena, used, most_used, attached, released, lent, refused, pages, elsewhere,
         over_switches;
 } unisono_mpi_sums_t;
 void unisono_mpi_sums(unisono_mpi_sums_t *sums);

@@ -14,7 +14,7 @@ use crate::network::Switch;
 use crate::node;
 use crate::offer::{self, Offer, Owner, Reason, Words};
 use crate::say::{Cause, once};
-use crate::wait::{self, Patient, Progress, Waits};
+use crate::wait::{self, Patient, Progress};
 use core::fmt;
 use core::ptr::NonNull;
 use std::collections::BTreeMap;
@@ -52,8 +52,6 @@ const STATS: &str = "UNISONO_STATS";
 pub struct Sums {
     /// Number of waits that did not end at once.
     pub waits: u64,
-    /// Number of calls of the progress function.
-    pub progressed: u64,
     /// Bytes of this process's arena; 0 until it is made.
     pub arena: u64,
     /// Bytes of it that are in use or offered.
@@ -159,7 +157,7 @@ pub struct Process {
     looks: bool,
     attached: Word,
     released: Word,
-    waits: Arc<Waits>,
+    waits: Arc<Word>,
     over_switches: Arc<Word>,
     loans: Arc<lending::Tally>,
     windows: Arc<Windows>,
@@ -505,8 +503,7 @@ impl Process {
         Sums {
             pages,
             elsewhere,
-            waits: sum(&self.waits.waits),
-            progressed: sum(&self.waits.progressed),
+            waits: sum(&self.waits),
             arena: room.map_or(0, |(_, room)| room.total()),
             used: room.map_or(0, |(used, _)| used),
             most_used: room.map_or(0, |(_, room)| room.most_used()),

@@ -11,67 +11,38 @@ use unisono_kernel::region::{Counter, Word};
 use unisono_posix::binding::{PuSet, affinity_of};
 use unisono_posix::{Waiting, cgroup, waiting};
 
-/// Makes progress on the rank's pending operations of the underlying MPI.
+/// Makes progress on the rank's pending operations of the underlying MPI, if it is time: called after each burst of spins, or
+/// yield.
 pub type Progress = extern "C" fn();
-
-/// In a long wait, number of pauses between two calls of [`Progress`] if each pause is a burst of spins.
-const SPINNING: u32 = 8;
-/// The same if each pause is a yield, which may take long.
-const CROWDED: u32 = 4;
-/// Number of pauses after which a wait is long. Short waits call [`Progress`] rarely: it takes as long as the wait
-/// itself, and an MPI that yields when idle gives the core away once more.
-const SHORT: u32 = 16;
-/// Number of pauses between two calls of [`Progress`] if all waits are short.
-const RARELY: u32 = 256;
-
-/// Sums over all communicators of a process.
-#[derive(Debug, Default)]
-pub struct Waits {
-    /// Number of waits that did not end at once.
-    pub waits: Word,
-    /// Number of calls of [`Progress`].
-    pub progressed: Word,
-}
 
 /// The waiting of one communicator's handle.
 #[derive(Debug)]
 pub struct Patient {
     yields: bool,
     progress: Option<Progress>,
-    /// Pauses in this wait.
-    calls: u32,
-    /// Pauses since the last call of `progress`.
-    since: u32,
-    sums: Arc<Waits>,
+    /// Number of waits that did not end at once, of all communicators of a process.
+    waits: Arc<Word>,
 }
 
 impl Patient {
     /// Waiting that yields or not.
-    pub const fn new(yields: bool, progress: Option<Progress>, sums: Arc<Waits>) -> Self {
-        Self { yields, progress, calls: 0, since: 0, sums }
+    pub const fn new(yields: bool, progress: Option<Progress>, waits: Arc<Word>) -> Self {
+        Self { yields, progress, waits }
     }
 
-    fn pause(&mut self) {
+    fn pause(&self) {
         if self.yields {
             Yield::relax();
         }
-        self.calls = self.calls.saturating_add(1);
-        self.since += 1;
-        let stride = if self.yields { CROWDED } else { SPINNING };
-        if self.since >= RARELY || self.calls > SHORT && self.since >= stride {
-            self.since = 0;
-            if let Some(progress) = self.progress {
-                self.sums.progressed.fetch_add(1);
-                progress();
-            }
+        if let Some(progress) = self.progress {
+            progress();
         }
     }
 }
 
 impl Relax for Patient {
     fn begin(&mut self) {
-        self.calls = 0;
-        self.sums.waits.fetch_add(1);
+        self.waits.fetch_add(1);
     }
 
     fn relax(&mut self, _: &WaitSet) -> Result<(), WaitError> {
@@ -140,26 +111,20 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_called_every_few_calls_of_a_long_wait_and_rarely_in_short_ones() {
+    fn each_pause_asks_for_progress() {
         static CALLS: Word = Word::zero();
         extern "C" fn progress() {
             CALLS.fetch_add(1);
         }
-        for (yields, stride) in [(false, SPINNING), (true, CROWDED)] {
-            let sums = Arc::new(Waits::default());
-            let mut patient = Patient::new(yields, Some(progress), sums.clone());
-            patient.begin();
-            (0..SHORT + 10 * stride).for_each(|_| patient.pause());
-            let long = Counter::load_acquire(&sums.progressed);
-            assert!(long.at_least(10) && !long.at_least(12), "{long:?}");
-            for _ in 0..2 * RARELY {
+        for (asked, yields) in [(10, false), (20, true)] {
+            let waits = Arc::new(Word::zero());
+            let mut patient = Patient::new(yields, Some(progress), waits.clone());
+            for _ in 0..2 {
                 patient.begin();
-                patient.pause();
+                (0..5).for_each(|_| patient.pause());
             }
-            assert!(Counter::load_acquire(&sums.waits).is(1 + u64::from(2 * RARELY)));
-            let all = Counter::load_acquire(&sums.progressed).unchecked() - long.unchecked();
-            assert!(all == 2, "{all}");
+            assert!(Counter::load_acquire(&*waits).is(2));
+            assert!(Counter::load_acquire(&CALLS).is(asked));
         }
-        assert!(Counter::load_acquire(&CALLS).at_least(24));
     }
 }

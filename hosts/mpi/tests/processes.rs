@@ -197,7 +197,7 @@ fn a_thousand_communicators(map: &Map, rank: u32) {
     assert_eq!((sums.used, sums.attached, sums.released), (0, TIMES, TIMES));
     assert_eq!(sums.arena, 512 << 20);
     assert!(sums.most_used > 0 && sums.most_used < 32 << 20, "{sums:?}");
-    assert_eq!(sums.progressed, PROGRESSED.load_payload());
+    assert!(sums.waits == 0 || PROGRESSED.load_payload() > 0, "{sums:?}");
     // All have given back their pages.
     board.max(0);
     assert!(resident() < 1 << 20, "{} bytes of freed communicators", resident());

@@ -117,6 +117,33 @@ static bool window(void) {
     return true;
 }
 
+/* What a rank of this node sent before a barrier is found by one probe after it. */
+static void probed(bool matched) {
+    enum { TAG = 9 };
+    int rank = rank_in(MPI_COMM_WORLD), from = -1, flag = 0, got = 0;
+    MPI_Comm node;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Status status;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
+    int size = size_of(node);
+    MPI_Barrier(node);
+    if (rank_in(node) == size - 1 && size > 1) MPI_Isend(&rank, 1, MPI_INT, 0, TAG, node, &request);
+    MPI_Barrier(node);
+    if (rank_in(node) == 0 && size > 1) {
+        MPI_Message message;
+        if (matched) MPI_Improbe(size - 1, TAG, node, &flag, &message, &status);
+        else MPI_Iprobe(size - 1, TAG, node, &flag, &status);
+        expect(flag, "a message that was sent before a barrier is not found after it");
+        if (matched && flag) MPI_Mrecv(&got, 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+        else MPI_Recv(&got, 1, MPI_INT, size - 1, TAG, node, MPI_STATUS_IGNORE);
+    }
+    from = rank;
+    MPI_Bcast(&from, 1, MPI_INT, size - 1, node);
+    if (rank_in(node) == 0 && size > 1) expect(got == from, "the message is %d", got);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Comm_free(&node);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     alarm(LIMIT_S);
@@ -127,6 +154,7 @@ int main(int argc, char **argv) {
     }
     for (int round = 0; round < 5; round++) nonblocking(large);
     for (int round = 0; round < 20 && window(); round++) {}
+    for (int round = 0; round < 100; round++) probed(round % 2);
     free(large);
     return finish("progress");
 }
