@@ -57,8 +57,13 @@ fn launch(name: &str, part: &str) -> Outcome {
 
 #[test]
 fn communicators_are_made_and_freed() {
-    let outcome = start(compile("communicators", "communicators"), 5, "", &[("UNISONO_ARENA", "4M")]);
-    assert!(outcome.success(), "{outcome}");
+    let program = compile("communicators", "communicators");
+    for env in
+        [&[("UNISONO_ARENA", "4M")][..], &[("UNISONO_ARENA", "32M"), ("UNISONO_RULES", "shm bcast use cico-flat")]]
+    {
+        let outcome = start(program.clone(), 5, "", env);
+        assert!(outcome.success(), "{env:?}: {outcome}");
+    }
 }
 
 /// By the kernel's single copy, too, of the rank whose memory is its own; and where that is forbidden to one rank.

@@ -8,6 +8,13 @@ static int sum(unisono_comm *comm, int world) {
     return (int)all;
 }
 
+/* A broadcast on a new communicator, whose memory has the papers' queues if the table uses them. */
+static void broadcast(unisono_comm *comm) {
+    int64_t last = unisono_size(comm) - 1, word = unisono_rank(comm);
+    CHECK(unisono_bcast(comm, &word, sizeof word, (uint32_t)last) == UNISONO_OK && word == last);
+    CHECK(unisono_ran(comm) == (getenv("UNISONO_RULES") ? UNISONO_ALGORITHM_CICO : UNISONO_ALGORITHM_POSTED));
+}
+
 int main(void) {
     enum { SIZE = 5 };
     unisono_comm *world, *dup, *part, *group, *other;
@@ -18,7 +25,10 @@ int main(void) {
     for (int round = 0; round < 300; round++) {
         CHECK(unisono_comm_dup(world, &dup) == UNISONO_OK);
         CHECK(unisono_rank(dup) == me && unisono_size(dup) == SIZE);
-        if (round % 10 == 0) CHECK(sum(dup, me) == 10);
+        if (round % 10 == 0) {
+            CHECK(sum(dup, me) == 10);
+            broadcast(dup);
+        }
         CHECK(unisono_comm_free(&dup) == UNISONO_OK && dup == NULL);
     }
     CHECK(unisono_comm_free(&dup) == UNISONO_OK);
@@ -45,6 +55,7 @@ int main(void) {
     if (part) {
         CHECK(unisono_size(part) == 3 && unisono_rank(part) == (4 - me) / 2);
         CHECK(sum(part, me) == 6);
+        broadcast(part);
         /* A communicator made from another one outlives it. */
         CHECK(unisono_comm_dup(part, &other) == UNISONO_OK);
         CHECK(unisono_comm_free(&part) == UNISONO_OK);
@@ -56,6 +67,7 @@ int main(void) {
     CHECK(unisono_comm_create_group(world, me % 2 ? odd : even, me % 2 ? 2 : 3, 9, &group) == UNISONO_OK);
     CHECK(unisono_rank(group) == (me % 2 ? (3 - me) / 2 : me / 2));
     CHECK(sum(group, me) == (me % 2 ? 4 : 6));
+    broadcast(group);
     CHECK(unisono_comm_free(&group) == UNISONO_OK);
 
     /* An argument that one rank refuses fails the communicator on all ranks; all renew it, and continue. */

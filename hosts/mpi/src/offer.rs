@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! word 0  version of this library and of the segment's layout; if it differs, the other words may mean something else
-//!      1  number of ranks (32 bits), small slots (8), reason (8)
+//!      1  number of ranks (32 bits), the slice's queues (8), reason (8)
 //!      2  node
 //!      3  process (32), its descriptor (32)
 //!      4  device        5  inode        of the arena's file
@@ -20,7 +20,7 @@ use crate::network::Switch;
 use core::ffi::c_int;
 use unisono_kernel::Rank;
 use unisono_kernel::region::{Term, layout};
-use unisono_posix::arena::Reserved;
+use unisono_posix::arena::{Queues, Reserved};
 use unisono_posix::heap::Place;
 use unisono_posix::sealed::Handle;
 
@@ -103,7 +103,7 @@ impl Offer {
         let Handle { pid, fd, device, inode } = handle;
         let place = ((reserved.offset / UNIT) << 32) | (arena / UNIT);
         let [version, what, _, process, ..] = Owner { node, pid }.refuse(ranks, Reason::Attached);
-        let (what, process) = (what | u64::from(reserved.small) << 32, process | u64::from(fd as u32));
+        let (what, process) = (what | reserved.queues.code() << 32, process | u64::from(fd as u32));
         [version, what, node, process, device, inode, place, (reserved.free / UNIT) << 32, 0, 0, 0]
     }
 }
@@ -121,14 +121,7 @@ fn decode(words: &Words, ranks: u32) -> Result<(Owner, Option<Offer>), Reason> {
         Reason::Full => return Ok((owner, None)),
         reason => return Err(reason),
     }
-    let small = match (what >> 32) & 0xff {
-        0 => false,
-        1 => true,
-        _ => return Err(Reason::Refused),
-    };
-    if what as u32 != ranks {
-        return Err(Reason::Refused);
-    }
+    let queues = Queues::from_code((what >> 32) & 0xff).filter(|_| what as u32 == ranks).ok_or(Reason::Refused)?;
     let handle = Handle { pid: owner.pid, fd: process as u32 as i32, device, inode };
     let (offset, arena) = ((place >> 32) * UNIT, u64::from(place as u32) * UNIT);
     Ok((
@@ -137,7 +130,7 @@ fn decode(words: &Words, ranks: u32) -> Result<(Owner, Option<Offer>), Reason> {
             node,
             handle,
             arena,
-            reserved: Reserved { offset, small, free: (free >> 32) * UNIT, term: Term::FIRST },
+            reserved: Reserved { offset, queues, free: (free >> 32) * UNIT, term: Term::FIRST },
         }),
     ))
 }
@@ -286,15 +279,15 @@ mod tests {
             node,
             handle,
             arena: 1 << 20,
-            reserved: Reserved { offset: 8192, small: true, free: free * UNIT, term: Term::FIRST },
+            reserved: Reserved { offset: 8192, queues: Queues::Small, free: free * UNIT, term: Term::FIRST },
         }
     }
 
     #[test]
     fn what_is_written_is_read() {
-        for small in [false, true] {
+        for queues in [Queues::Large, Queues::Small, Queues::Papers] {
             let mut offer = offer(9, 77);
-            offer.reserved.small = small;
+            offer.reserved.queues = queues;
             assert_eq!(decode(&offer.encode(3), 3), Ok((Owner { node: 9, pid: 7 }, Some(offer))));
         }
         let owner = Owner { node: 9, pid: 7 };

@@ -29,7 +29,7 @@ use unisono_kernel::machine::wait::SpinThen;
 use unisono_kernel::region::{Base, Counter, Layout, Term, Word};
 use unisono_kernel::table::Choices;
 use unisono_posix::PosixError;
-use unisono_posix::arena::{self, Arena, Plan, Slice};
+use unisono_posix::arena::{self, Arena, Plan, Queues, Slice};
 use unisono_posix::binding;
 use unisono_posix::decisions::{Decisions, decisions};
 use unisono_posix::heap;
@@ -269,10 +269,15 @@ impl Process {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The queues of the communicators that this process offers memory for.
+    fn queues(&self) -> Queues {
+        self.decisions.map_or(Queues::Large, Decisions::queues)
+    }
+
     /// Does now what otherwise the first offer and the first attachment would do.
     pub fn prepare(&self) {
         if self.on {
-            self.state().own(self.arena_bytes);
+            self.state().own(self.arena_bytes, self.queues());
             // Without a heap this process lends nothing that lies in one.
             drop(heap::of_process());
             wait::crowded(core::iter::once(std::process::id()), 1);
@@ -293,7 +298,7 @@ impl Process {
             return Owner::default().refuse(ranks, Reason::Off);
         }
         let mut state = self.state();
-        let Some(&mut Own { node, ref mut arena }) = state.own(self.arena_bytes) else {
+        let Some(&mut Own { node, ref mut arena }) = state.own(self.arena_bytes, self.queues()) else {
             return Owner::default().refuse(ranks, Reason::Refused);
         };
         let reserved = arena.reserve(ranks, 0, &mut arena::alive);
@@ -538,9 +543,10 @@ impl State {
     }
 
     /// The same; makes them if that was not tried yet.
-    fn own(&mut self, bytes: u64) -> Option<&mut Own> {
+    fn own(&mut self, bytes: u64, queues: Queues) -> Option<&mut Own> {
         if self.own.is_none() {
-            let made = node::identity().and_then(|node| Ok(Own { node, arena: Arena::create(0, bytes)? }));
+            let arena = || Arena::create(0, bytes).map(|arena| arena.with_queues(queues));
+            let made = node::identity().and_then(|node| Ok(Own { node, arena: arena()? }));
             if let Err(error) = &made {
                 once(
                     Cause::Arena,
@@ -562,7 +568,7 @@ impl State {
                 .map(|slice| Taken { slice, own: true })
                 .ok_or(Reason::Refused);
         }
-        let plan = Plan::new(ranks, offer.reserved.small).ok_or(Reason::Refused)?;
+        let plan = Plan::new(ranks, offer.reserved.queues).ok_or(Reason::Refused)?;
         let map = self.peer(&offer.handle, offer.arena).map_err(|error| {
             once(Cause::Peer, format_args!("{error}; communicators stay with the MPI"));
             Reason::Refused

@@ -6,6 +6,7 @@
 //! communicator uses the table cut to its number of ranks; a cut is made once for each number and is kept until the process
 //! ends.
 
+use crate::arena::Queues;
 use crate::error::PosixError;
 use std::collections::HashMap;
 use std::path::Path;
@@ -74,13 +75,18 @@ impl Decisions {
 
     /// The default parameters of a segment for `ranks` ranks: with the papers' queues if a rule uses them.
     pub fn params(&self, ranks: u32) -> Params {
-        let used = self.rules().iter().any(|rule| rule.plan.in_papers_queues());
         let params = Params::new(ranks);
-        if !used {
+        if self.queues() == Queues::Large {
             return params;
         }
         let default = params.with_cico();
         Params { cico: self.cico.or(default.cico), ..default }
+    }
+
+    /// The queues of a communicator's slice of an arena: with the papers' if a rule uses them, of the default shape.
+    pub fn queues(&self) -> Queues {
+        let used = self.rules().iter().any(|rule| rule.plan.in_papers_queues());
+        if used { Queues::Papers } else { Queues::Large }
     }
 
     /// The hash that ranks compare; 0 without rules.

@@ -395,7 +395,7 @@ fn create(params: Params, asked: Pages, me: Option<&Peer>) -> Result<(Segment, C
 fn own_arena(options: &Options, size: u32) -> Result<Arena, PosixError> {
     let bytes = options.arena.map_or_else(arena::from_env, Ok)?;
     let most = sys::file_limit().saturating_sub(head(size).next_multiple_of(arena::page()));
-    Ok(Arena::create(head(size), bytes.min(most))?.beginning(options.begin))
+    Ok(Arena::create(head(size), bytes.min(most))?.beginning(options.begin).with_queues(decisions()?.queues()))
 }
 
 /// This process's arena and heap. Without a heap it lends no memory there.

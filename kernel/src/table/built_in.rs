@@ -45,6 +45,10 @@ const fn scatter(algorithm: scatter::Algorithm, lengths: (u64, u64), processes: 
     msg(C::Scatter, Algorithm::Scatter(algorithm), lengths, processes)
 }
 
+const fn allgather(algorithm: allgather::Algorithm, lengths: (u64, u64), processes: (u32, u32)) -> Rule {
+    msg(C::Allgather, Algorithm::Allgather(algorithm), lengths, processes)
+}
+
 const fn alltoall(algorithm: alltoall::Algorithm, lengths: (u64, u64), processes: (u32, u32)) -> Rule {
     msg(C::Alltoall, Algorithm::Alltoall(algorithm), lengths, processes)
 }
@@ -132,8 +136,14 @@ pub const BUILT_IN: &[Rule] = &[
     scatter(scatter::Algorithm::Binomial, ANY, (129, u32::MAX)),
     msg(C::Gatherv, Algorithm::Gather(gather::Algorithm::Linear), ANY, ALL),
     msg(C::Scatterv, Algorithm::Scatter(scatter::Algorithm::Linear), ANY, ALL),
-    msg(C::Allgather, Algorithm::Allgather(allgather::Algorithm::Bruck), (0, LONGER - 1), ALL),
-    msg(C::Allgather, Algorithm::Allgather(allgather::Algorithm::Ring), (LONGER, u64::MAX), ALL),
+    allgather(allgather::Algorithm::Linear, (0, LONGER - 1), (1, 11)),
+    allgather(allgather::Algorithm::Bruck, (0, 181), (12, 32)),
+    allgather(allgather::Algorithm::Linear, (182, LONGER - 1), (12, 32)),
+    allgather(allgather::Algorithm::Bruck, (0, 1447), (33, 128)),
+    allgather(allgather::Algorithm::Linear, (1448, LONG - 1), (33, 128)),
+    allgather(allgather::Algorithm::Bruck, (LONG, LONGER - 1), (33, 128)),
+    allgather(allgather::Algorithm::Bruck, (0, LONGER - 1), (129, u32::MAX)),
+    allgather(allgather::Algorithm::Ring, (LONGER, u64::MAX), ALL),
     alltoall(alltoall::Algorithm::Linear, (0, LONGER - 1), (1, 11)),
     alltoall(alltoall::Algorithm::Bruck, (0, 181), (12, 32)),
     alltoall(alltoall::Algorithm::Linear, (182, LONGER - 1), (12, 32)),

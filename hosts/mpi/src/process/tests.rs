@@ -3,12 +3,12 @@
 use super::*;
 use proptest::prelude::*;
 use unisono_c::reductions::unisono_allreduce;
-use unisono_kernel::algorithm::BarrierAlgorithm;
+use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::msg::bcast;
 use unisono_kernel::msg::levels::Way;
 use unisono_kernel::region::{Flag, Region};
 use unisono_kernel::table::Between;
-use unisono_posix::arena::page;
+use unisono_posix::arena::{Queues, page};
 
 const ROOM: u64 = 16 << 20;
 /// More ranks than any machine has PUs: they yield.
@@ -126,7 +126,7 @@ fn slots_are_small_once_half_is_used_and_then_the_arena_is_full() {
     };
     assert_eq!(reason, Reason::Full);
     let sizes: Vec<_> = leases.iter().map(|pair| attached(&pair[0]).slice.plan().bytes()).collect();
-    let [large, small] = [false, true].map(|small| Plan::new(2, small).unwrap().bytes());
+    let [large, small] = [Queues::Large, Queues::Small].map(|queues| Plan::new(2, queues).unwrap().bytes());
     assert_eq!(sizes[0], large);
     assert_eq!(*sizes.last().unwrap(), small);
     let in_large = sizes.iter().filter(|size| **size == large).count() as u64 * large;
@@ -345,6 +345,28 @@ fn between_nodes_the_table_of_all_ranks_chooses_too() {
     assert_eq!(bcast(&[other, other], 3), [Way::Flat(bcast::Algorithm::Chain(7)); 2]);
     assert_eq!(bcast(&[first, second, other], 2), [built_in(2); 3]);
     assert_eq!(bcast(&[&none, first], 2), [built_in(2); 2]);
+}
+
+#[test]
+fn a_slice_has_the_queues_that_the_table_of_its_owner_uses() {
+    let processes = ["shm bcast use cico-flat", "shm bcast use cico-flat", "shm barrier use central"].map(table);
+    let [first, second, other] = processes.each_ref();
+    let of = |members: &[&Process]| {
+        let leases = communicator(members).unwrap();
+        let seen = leases.iter().map(|lease| {
+            let attached = attached(lease);
+            // SAFETY: the leases live.
+            let bcast = unsafe { &*attached.comm }.chooser().bcast_by(BcastAlgorithm::Auto, 1 << 20);
+            (attached.slice.plan().queues(), matches!(bcast, BcastAlgorithm::Cico(_)))
+        });
+        let seen: Vec<_> = seen.collect();
+        members.iter().zip(leases).for_each(|(member, lease)| member.release(lease));
+        seen
+    };
+    assert_eq!(of(&[first, second]), [(Queues::Papers, true); 2]);
+    let mixed = of(&[first, other]);
+    assert!(mixed[0] == mixed[1] && !mixed[0].1, "another table on one rank: {mixed:?}");
+    assert_eq!(of(&[other, other]), [(Queues::Large, false); 2]);
 }
 
 #[test]

@@ -20,7 +20,7 @@ mod room;
 mod slice;
 
 pub use room::Room;
-pub use slice::{Plan, Slice, page};
+pub use slice::{Plan, Queues, Slice, page};
 
 use crate::error::PosixError;
 use crate::sealed::{Handle, Map, Sealed};
@@ -132,6 +132,8 @@ pub struct Arena {
     warm: Vec<Held>,
     /// The first term on zeroed memory.
     first: Term,
+    /// The queues of slices while there is room for them.
+    queues: Queues,
     refusal: Option<PosixError>,
 }
 
@@ -149,8 +151,8 @@ pub struct Range {
 pub struct Reserved {
     /// Its offset in the arena.
     pub offset: u64,
-    /// It has small slots.
-    pub small: bool,
+    /// Its queues.
+    pub queues: Queues,
     /// Bytes of the arena that are still free.
     pub free: u64,
     /// The term that starts on it.
@@ -170,7 +172,14 @@ impl Arena {
         map.keep_from_children()?;
         let (handle, map, room) = (file.handle()?, Arc::new(map), Room::new(head, total));
         let (reserved, leased, warm) = (Vec::new(), VecDeque::new(), Vec::new());
-        Ok(Self { file, handle, map, room, reserved, leased, warm, first: Term::FIRST, refusal: None })
+        let (first, queues) = (Term::FIRST, Queues::Large);
+        Ok(Self { file, handle, map, room, reserved, leased, warm, first, queues, refusal: None })
+    }
+
+    /// The same, where slices have these queues while there is room for them.
+    #[must_use]
+    pub fn with_queues(self, queues: Queues) -> Self {
+        Self { queues, ..self }
     }
 
     /// For checks: communicators on zeroed memory start with these counts. Their central barriers' counter is zeroed
@@ -183,6 +192,11 @@ impl Arena {
     /// The first term on zeroed memory.
     pub const fn first(&self) -> Term {
         self.first
+    }
+
+    /// The queues of slices while there is room for them.
+    pub const fn queues(&self) -> Queues {
+        self.queues
     }
 
     /// How other processes find its file.
@@ -226,11 +240,11 @@ impl Arena {
         self.refusal.take()
     }
 
-    /// Reserves a slice for `ranks` ranks on these nodes: a warm one, else one with large slots, else (if half of the arena is in use,
-    /// or a large one does not fit) one with small slots. `None`: the arena is full. When memory is short, `gone` is
+    /// Reserves a slice for `ranks` ranks on these nodes: a warm one, else one with [these queues](Self::queues), else (if half of the
+    /// arena is in use, or such a slice does not fit) one with small slots. `None`: the arena is full. When memory is short, `gone` is
     /// asked whether processes that have leases have ended.
     pub fn reserve(&mut self, ranks: u32, nodes: u32, gone: &mut dyn FnMut(WorldRank) -> bool) -> Option<Reserved> {
-        let (large, small) = (Plan::new(ranks, false)?, Plan::new(ranks, true)?);
+        let (large, small) = (Plan::new(ranks, self.queues)?, Plan::new(ranks, Queues::Small)?);
         let first = self.reserve_warm(|of, at| (of, at) == (ranks, nodes)).or_else(|| self.take_large(&large));
         first.or_else(|| {
             self.collect(usize::MAX, gone);
@@ -260,9 +274,9 @@ impl Arena {
     }
 
     fn hold(&mut self, held: Held) -> Option<Reserved> {
-        let (offset, small, term) = (held.slice.offset(), held.slice.plan().is_small(), held.term);
+        let (offset, queues, term) = (held.slice.offset(), held.slice.plan().queues(), held.term);
         self.reserved.push(held);
-        Some(Reserved { offset, small, free: self.room.total() - self.used(), term })
+        Some(Reserved { offset, queues, free: self.room.total() - self.used(), term })
     }
 
     /// Takes a range of `most` bytes, or the longest free one, until [`Self::cut`].

@@ -1,6 +1,6 @@
 //! A communicator's slice of an arena: a segment, as kernel/src/region/layout.rs plans it, without a header.
 //!
-//! All ranks plan the same slice, from the number of ranks and one bit of the offer. Fresh memory is zero, and zeros
+//! All ranks plan the same slice, from the number of ranks and what the offer says of its [`Queues`]. Fresh memory is zero, and zeros
 //! are a valid fresh segment; on a slice that all ranks have left, the counts continue (`kernel/src/region/lease.rs`).
 //! So nothing is written to set up a communicator.
 
@@ -13,6 +13,32 @@ use unisono_shm::Mapped;
 /// Slots of a queue when memory is short, and the bytes of one.
 const SMALL: (u32, u64) = (16, 4096);
 
+/// Which queues a slice has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Queues {
+    /// Those of a segment.
+    #[default]
+    Large,
+    /// With small slots, for when memory is short.
+    Small,
+    /// Those of a segment, and the ones of papers P1 and P2, for decision tables that use them.
+    Papers,
+}
+
+impl Queues {
+    const ALL: [Self; 3] = [Self::Large, Self::Small, Self::Papers];
+
+    /// What stands for it in an offer.
+    pub const fn code(self) -> u64 {
+        self as u64
+    }
+
+    /// The one that a code stands for.
+    pub fn from_code(code: u64) -> Option<Self> {
+        Self::ALL.into_iter().find(|queues| queues.code() == code)
+    }
+}
+
 /// The layout of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -20,18 +46,22 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// For a communicator of `ranks` ranks; `small`: with small slots. `None` if a segment can't have so many ranks.
-    pub fn new(ranks: u32, small: bool) -> Option<Self> {
+    /// For a communicator of `ranks` ranks. `None` if a segment can't have so many ranks.
+    pub fn new(ranks: u32, queues: Queues) -> Option<Self> {
+        let (queue_slots, queue_fragment) = SMALL;
         let params = Params { page: page(), ..Params::new(ranks) };
-        let (queue_slots, queue_fragment) = if small { SMALL } else { (params.queue_slots, params.queue_fragment) };
-        let params = Params { queue_slots, queue_fragment, ..params };
+        let params = match queues {
+            Queues::Large => params,
+            Queues::Small => Params { queue_slots, queue_fragment, ..params },
+            Queues::Papers => params.with_cico(),
+        };
         Some(Self { layout: Layout::new(params).ok()? })
     }
 
     /// Bytes that suffice for any number of ranks up to `ranks`: more than for `ranks` themselves where fewer have longer
     /// queues.
-    pub fn most_bytes(ranks: u32, small: bool) -> u64 {
-        let bytes = |ranks| Self::new(ranks, small).map(|plan| plan.bytes());
+    pub fn most_bytes(ranks: u32, queues: Queues) -> u64 {
+        let bytes = |ranks| Self::new(ranks, queues).map(|plan| plan.bytes());
         (1..=ranks.min(4)).chain([ranks]).filter_map(bytes).max().unwrap_or(0)
     }
 
@@ -45,9 +75,16 @@ impl Plan {
         self.layout.ranks()
     }
 
-    /// With small slots?
-    pub const fn is_small(&self) -> bool {
-        self.layout.params().queue_fragment == SMALL.1
+    /// Its queues.
+    pub const fn queues(&self) -> Queues {
+        let Params { cico, queue_fragment, .. } = *self.layout.params();
+        if cico.is_some() {
+            Queues::Papers
+        } else if queue_fragment == SMALL.1 {
+            Queues::Small
+        } else {
+            Queues::Large
+        }
     }
 
     /// The segment's layout.
@@ -158,26 +195,33 @@ mod tests {
     }
 
     #[test]
-    fn plans_are_whole_pages_and_small_ones_are_smaller() {
+    fn plans_are_whole_pages_and_differ_by_their_queues() {
         for ranks in [1, 2, 3, 8, 511, 512, 513, 4096] {
-            let [plan, small] = [false, true].map(|small| Plan::new(ranks, small).unwrap());
-            assert!(small.bytes() < plan.bytes() && small.is_small() && !plan.is_small());
-            assert!(plan.bytes().is_multiple_of(page()) && small.bytes().is_multiple_of(page()));
+            let plans = Queues::ALL.map(|queues| Plan::new(ranks, queues).unwrap());
+            let [large, small, papers] = plans.map(|plan| plan.bytes());
+            assert!(small < large && large < papers);
+            assert_eq!(plans.map(|plan| plan.queues()), Queues::ALL);
+            assert!(plans.iter().all(|plan| plan.bytes().is_multiple_of(page())));
         }
-        for small in [false, true] {
+        for queues in Queues::ALL {
             for ranks in 1..200 {
-                let most = Plan::most_bytes(ranks, small);
-                assert!((1..=ranks).all(|ranks| Plan::new(ranks, small).unwrap().bytes() <= most), "{ranks} {small}");
+                let most = Plan::most_bytes(ranks, queues);
+                assert!(
+                    (1..=ranks).all(|ranks| Plan::new(ranks, queues).unwrap().bytes() <= most),
+                    "{ranks} {queues:?}"
+                );
             }
         }
-        assert_eq!(Plan::most_bytes(0, false), 0);
-        assert_eq!(Plan::new(0, false), None);
-        assert_eq!(Plan::new(u32::MAX, true), None);
+        assert_eq!(Plan::most_bytes(0, Queues::Large), 0);
+        assert_eq!(Plan::new(0, Queues::Large), None);
+        assert_eq!(Plan::new(u32::MAX, Queues::Small), None);
+        assert_eq!(Queues::from_code(3), None);
+        assert_eq!(Queues::ALL.map(|queues| Queues::from_code(queues.code())), Queues::ALL.map(Some));
     }
 
     #[test]
     fn slices_lie_inside() {
-        let plan = Plan::new(2, true).unwrap();
+        let plan = Plan::new(2, Queues::Small).unwrap();
         let map = arena(plan.bytes() + page());
         for offset in [0, page()] {
             assert!(Slice::new(map.clone(), offset, plan).is_some());
@@ -189,7 +233,7 @@ mod tests {
 
     #[test]
     fn ranks_leave_in_any_order_term_by_term() {
-        let plan = Plan::new(3, true).unwrap();
+        let plan = Plan::new(3, Queues::Small).unwrap();
         let slice = Slice::new(arena(plan.bytes()), 0, plan).unwrap();
         let end = Base { operation: 9, ..Base::default() };
         for epoch in 1..4 {

@@ -1,7 +1,7 @@
 //! Where the memory of a new communicator is: eight words that the process whose arena it is in sends to the members.
 //!
 //! ```text
-//! word 0  magic number (48 bits), small slots (8), the arena is full (8)
+//! word 0  magic number (48 bits), the slice's queues (8), the arena is full (8)
 //!      1  offset of the slice in the arena; if full: bytes that are needed
 //!      2  epoch of the term; if full: bytes that are free
 //!      3  operations   4  fragment clock   5  the papers' sets   6  central barriers: the term's counts at its start
@@ -10,7 +10,7 @@
 //! The words come from another process, so the slice is checked against the arena's map ([`crate::arena::Slice::new`]).
 //! Wrong counts cause errors or wrong data, as any corrupt segment does.
 
-use crate::arena::Reserved;
+use crate::arena::{Queues, Reserved};
 use unisono_kernel::region::{Base, Term};
 
 /// The words of the message.
@@ -26,8 +26,8 @@ pub(super) enum Birth {
     At {
         /// Its offset in the arena.
         offset: u64,
-        /// It has small slots.
-        small: bool,
+        /// Its queues.
+        queues: Queues,
         /// The term that starts on it.
         term: Term,
     },
@@ -41,8 +41,8 @@ pub(super) enum Birth {
 }
 
 impl From<Reserved> for Birth {
-    fn from(Reserved { offset, small, term, .. }: Reserved) -> Self {
-        Self::At { offset, small, term }
+    fn from(Reserved { offset, queues, term, .. }: Reserved) -> Self {
+        Self::At { offset, queues, term }
     }
 }
 
@@ -50,9 +50,9 @@ impl Birth {
     /// The message to the members of `parent`.
     pub(super) fn encode(&self, parent: u64) -> Words {
         match *self {
-            Self::At { offset, small, term: Term { epoch, base } } => {
+            Self::At { offset, queues, term: Term { epoch, base } } => {
                 let Base { operation, clock, sets, centrals } = base;
-                [MAGIC | u64::from(small) << 8, offset, epoch.into(), operation, clock, sets, centrals, parent]
+                [MAGIC | queues.code() << 8, offset, epoch.into(), operation, clock, sets, centrals, parent]
             }
             Self::Full { needed, free } => [MAGIC | 1, needed, free, 0, 0, 0, 0, parent],
         }
@@ -67,13 +67,10 @@ impl Birth {
         if what == MAGIC | 1 {
             return Some(Self::Full { needed: place, free: epoch });
         }
-        let small = match what ^ MAGIC {
-            0 => false,
-            0x100 => true,
-            _ => return None,
-        };
+        let code = what ^ MAGIC;
+        let queues = Queues::from_code(code >> 8).filter(|_| code & 0xff == 0)?;
         let (epoch, base) = (epoch.try_into().ok()?, Base { operation, clock, sets, centrals });
-        Some(Self::At { offset: place, small, term: Term { epoch, base } })
+        Some(Self::At { offset: place, queues, term: Term { epoch, base } })
     }
 }
 
@@ -100,8 +97,9 @@ mod tests {
     fn what_is_written_is_read_and_nothing_else() {
         let base = Base { operation: 1, clock: 2, sets: 3, centrals: 4 };
         for birth in [
-            Birth::At { offset: 8192, small: true, term: Term { epoch: 7, base } },
-            Birth::At { offset: 0, small: false, term: Term::FIRST },
+            Birth::At { offset: 8192, queues: Queues::Small, term: Term { epoch: 7, base } },
+            Birth::At { offset: 0, queues: Queues::Large, term: Term::FIRST },
+            Birth::At { offset: 4096, queues: Queues::Papers, term: Term::FIRST },
             Birth::Full { needed: 10, free: 9 },
         ] {
             let words = birth.encode(5);
@@ -113,7 +111,7 @@ mod tests {
                 let mut other = words;
                 other[0] ^= 1 << bit;
                 let read = Birth::decode(&other, 5);
-                assert!(read.is_none() || bit == 8, "{bit}: {read:?}");
+                assert!(read.is_none() || [8, 9].contains(&bit), "{bit}: {read:?}");
             }
         }
         assert_eq!(Birth::decode(&[0; 8], 0), None);

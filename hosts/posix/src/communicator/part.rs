@@ -1,6 +1,6 @@
 //! A split: each rank's message, and the communicators that all ranks compute from the messages alike.
 
-use crate::arena::{Plan, Range, Reserved};
+use crate::arena::{Plan, Queues, Range, Reserved};
 use unisono_kernel::Rank;
 use unisono_kernel::region::{Base, Term};
 
@@ -41,10 +41,10 @@ impl Part {
         let color = color.map_or(0, |color| 1 << 32 | u64::from(color));
         let [what, place, epoch, operation, clock, sets, centrals] =
             warm.map_or([0; 7], |Warm { ranks, nodes, reserved }| {
-                let Reserved { offset, small, term: Term { epoch, base }, .. } = reserved;
+                let Reserved { offset, queues, term: Term { epoch, base }, .. } = reserved;
                 let Base { operation, clock, sets, centrals } = base;
-                let what = u64::from(nodes) << 33 | u64::from(small) << 32 | u64::from(ranks);
-                [what, offset, epoch.into(), operation, clock, sets, centrals]
+                let what = u64::from(nodes) << 32 | u64::from(ranks);
+                [what, offset, queues.code() << 32 | u64::from(epoch), operation, clock, sets, centrals]
             });
         [color, key as u64, offset, len, free, what, place, epoch, operation, clock, sets, centrals]
     }
@@ -57,9 +57,9 @@ impl Part {
             1 => Some(color as u32),
             _ => return None,
         };
-        let (nodes, small) = ((what >> 33) as u32, what >> 32 & 1 == 1);
-        let term = Term { epoch: epoch.try_into().ok()?, base: Base { operation, clock, sets, centrals } };
-        let reserved = Reserved { offset: place, small, free, term };
+        let (nodes, queues) = ((what >> 32) as u32, Queues::from_code(epoch >> 32)?);
+        let term = Term { epoch: epoch as u32, base: Base { operation, clock, sets, centrals } };
+        let reserved = Reserved { offset: place, queues, free, term };
         let warm = (what as u32 != 0).then_some(Warm { ranks: what as u32, nodes, reserved });
         Some(Self { color, key: key as i64, room: Range { offset, len }, free, warm })
     }
@@ -74,8 +74,8 @@ pub(super) enum Memory {
     Room {
         /// The rank.
         rank: Rank,
-        /// The slice has small slots.
-        small: bool,
+        /// The slice's queues.
+        queues: Queues,
     },
     /// No rank offers enough.
     Full {
@@ -97,7 +97,7 @@ pub(super) fn members(parts: &[Part], color: u32) -> Vec<Rank> {
 /// Which memory `members` take: a warm slice for their number of ranks, whose pages lie on their `nodes`, else zeroed
 /// memory. If several ranks offer such
 /// memory, the first one counted from the member `round` modulo their number, so that successive splits use all arenas.
-pub(super) fn choose(parts: &[Part], members: &[Rank], nodes: u32, round: u64) -> Memory {
+pub(super) fn choose(parts: &[Part], members: &[Rank], nodes: u32, round: u64, queues: Queues) -> Memory {
     let size = members.len() as u32;
     let first = round.checked_rem(size.into()).unwrap_or(0) as usize;
     let rotated = || members.iter().cycle().skip(first).take(members.len()).copied();
@@ -106,13 +106,13 @@ pub(super) fn choose(parts: &[Part], members: &[Rank], nodes: u32, round: u64) -
     if let Some(rank) = rotated().find(is_warm) {
         return Memory::Warm(rank);
     }
-    let bytes = |small| Plan::new(size, small).map_or(u64::MAX, |plan| plan.bytes());
-    for small in [false, true] {
-        if let Some(rank) = rotated().find(|&rank| part(rank).room.len >= bytes(small)) {
-            return Memory::Room { rank, small };
+    let bytes = |queues| Plan::new(size, queues).map_or(u64::MAX, |plan| plan.bytes());
+    for queues in [queues, Queues::Small] {
+        if let Some(rank) = rotated().find(|&rank| part(rank).room.len >= bytes(queues)) {
+            return Memory::Room { rank, queues };
         }
     }
-    Memory::Full { needed: bytes(true), free: members.iter().map(|&rank| part(rank).free).max().unwrap_or(0) }
+    Memory::Full { needed: bytes(Queues::Small), free: members.iter().map(|&rank| part(rank).free).max().unwrap_or(0) }
 }
 
 #[cfg(test)]
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let base = Base { operation: 5, clock: 6, sets: 7, centrals: 8 };
-        let reserved = Reserved { offset: 4096, small: true, free: 9, term: Term { epoch: 3, base } };
+        let reserved = Reserved { offset: 4096, queues: Queues::Papers, free: 9, term: Term { epoch: 3, base } };
         for part in [
             part(None, 0),
             part(Some(u32::MAX), i64::MIN),
@@ -152,19 +152,32 @@ mod tests {
 
     #[test]
     fn warm_memory_is_taken_before_room_and_all_ranks_by_rotation() {
-        let [large, small] = [false, true].map(|small| Plan::new(2, small).unwrap().bytes());
-        let reserved = Reserved { offset: 0, small: false, free: 0, term: Term::FIRST };
+        let [large, small] = [Queues::Large, Queues::Small].map(|queues| Plan::new(2, queues).unwrap().bytes());
+        let reserved = Reserved { offset: 0, queues: Queues::Large, free: 0, term: Term::FIRST };
         let with = |len, warm| Part { room: Range { offset: 0, len }, free: len, warm, ..part(Some(0), 0) };
         let warm = |ranks| Some(Warm { ranks, nodes: 5, reserved });
-        let room = |rank, small| Memory::Room { rank, small };
+        let room = |rank, queues| Memory::Room { rank, queues };
         let both = [with(large, None), with(large, None)];
-        assert_eq!([0, 1, 2].map(|round| choose(&both, &[0, 1], 5, round)), [0, 1, 0].map(|rank| room(rank, false)));
-        assert_eq!(choose(&[with(large, None), with(0, warm(2))], &[0, 1], 5, 0), Memory::Warm(1));
-        assert_eq!(choose(&[with(large, None), with(0, warm(2))], &[0, 1], 6, 0), room(0, false), "on other nodes");
-        assert_eq!(choose(&[with(large, None), with(0, warm(3))], &[0, 1], 5, 0), room(0, false));
-        assert_eq!(choose(&[with(small, None), with(large, None)], &[0, 1], 5, 0), room(1, false));
-        assert_eq!(choose(&[with(7, None), with(small, None)], &[0, 1], 5, 0), room(1, true));
+        assert_eq!(
+            [0, 1, 2].map(|round| choose(&both, &[0, 1], 5, round, Queues::Large)),
+            [0, 1, 0].map(|rank| room(rank, Queues::Large))
+        );
+        assert_eq!(choose(&[with(large, None), with(0, warm(2))], &[0, 1], 5, 0, Queues::Large), Memory::Warm(1));
+        assert_eq!(
+            choose(&[with(large, None), with(0, warm(2))], &[0, 1], 6, 0, Queues::Large),
+            room(0, Queues::Large),
+            "on other nodes"
+        );
+        assert_eq!(
+            choose(&[with(large, None), with(0, warm(3))], &[0, 1], 5, 0, Queues::Large),
+            room(0, Queues::Large)
+        );
+        assert_eq!(
+            choose(&[with(small, None), with(large, None)], &[0, 1], 5, 0, Queues::Large),
+            room(1, Queues::Large)
+        );
+        assert_eq!(choose(&[with(7, None), with(small, None)], &[0, 1], 5, 0, Queues::Large), room(1, Queues::Small));
         let full = Memory::Full { needed: small, free: small - 1 };
-        assert_eq!(choose(&[with(7, None), with(small - 1, None)], &[0, 1], 5, 0), full);
+        assert_eq!(choose(&[with(7, None), with(small - 1, None)], &[0, 1], 5, 0, Queues::Large), full);
     }
 }

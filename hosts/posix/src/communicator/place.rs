@@ -15,7 +15,7 @@ use super::birth::{Birth, to_bytes, to_words};
 use super::commons::{Commons, Own};
 use super::part::{self, Memory, Part, Warm};
 use super::tenancy::Tenancy;
-use crate::arena::{Plan, Reserved, Slice, WorldRank};
+use crate::arena::{Plan, Queues, Reserved, Slice, WorldRank};
 use crate::decisions::decisions;
 use crate::error::{Limit, PosixError};
 use crate::host::Host;
@@ -289,15 +289,16 @@ impl Place {
         self.parts = ranks.len() as u32;
         let worlds: Arc<[WorldRank]> =
             ranks.iter().filter_map(|&rank| self.members.get(rank as usize)).copied().collect();
-        let memory = part::choose(&parts, &ranks, self.commons.digest(&worlds), round);
+        let memory =
+            part::choose(&parts, &ranks, self.commons.digest(&worlds), round, self.commons.own().arena.queues());
         self.settle(&mine, memory, &worlds);
         let of = |rank: Rank| parts.get(rank as usize).copied().unwrap_or_default();
         let (owner, birth) = match memory {
             Memory::Warm(rank) => (rank, of(rank).warm.map(|warm| warm.reserved.into())),
-            Memory::Room { rank, small } => {
+            Memory::Room { rank, queues } => {
                 // The first term is the same in every rank's arena.
                 let term = self.commons.own().arena.first();
-                (rank, Some(Birth::At { offset: of(rank).room.offset, small, term }))
+                (rank, Some(Birth::At { offset: of(rank).room.offset, queues, term }))
             }
             Memory::Full { needed, free } => return Err(full(needed, free)),
         };
@@ -422,7 +423,7 @@ impl Place {
         match arena.reserve(ranks, commons.digest(members), &mut |process| commons.gone(process)) {
             Some(reserved) => reserved.into(),
             None => {
-                let needed = Plan::new(ranks, true).map_or(u64::MAX, |plan| plan.bytes());
+                let needed = Plan::new(ranks, Queues::Small).map_or(u64::MAX, |plan| plan.bytes());
                 Birth::Full { needed, free: arena.room().longest() }
             }
         }
@@ -440,18 +441,19 @@ impl Place {
         }
         let (commons, size) = (&*self.commons, self.layout.ranks());
         let arena = &mut commons.own().arena;
-        let bytes = |small| Plan::most_bytes(size, small);
+        let bytes = |queues| Plan::most_bytes(size, queues);
         let warm =
             arena.reserve_warm(|ranks, _| ranks == self.parts).or_else(|| arena.reserve_warm(|ranks, _| ranks <= size));
         let warm = warm.and_then(|reserved| {
             let ranks = arena.reserved(reserved.offset)?.plan().ranks();
             Some(Warm { ranks, nodes: arena.nodes(reserved.offset), reserved })
         });
-        let most = bytes(arena.used() >= arena.room().total() / 2);
+        let short = arena.used() >= arena.room().total() / 2;
+        let most = bytes(if short { Queues::Small } else { arena.queues() });
         let mut gone = |process| commons.gone(process);
         let mut room = arena.take_most(most, &mut gone);
         // Memory that suffices for any number of ranks is more useful than a warm slice, which may fit no color.
-        let warm = if room.len < bytes(true)
+        let warm = if room.len < bytes(Queues::Small)
             && let Some(Warm { reserved, .. }) = warm
         {
             arena.give_up(reserved.offset);
@@ -474,7 +476,7 @@ impl Place {
     fn settle(&self, mine: &Part, memory: Memory, worlds: &[WorldRank]) {
         let arena = &mut self.commons.own().arena;
         let plan = match memory {
-            Memory::Room { rank, small } if rank == self.rank => Plan::new(worlds.len() as u32, small),
+            Memory::Room { rank, queues } if rank == self.rank => Plan::new(worlds.len() as u32, queues),
             _ => None,
         };
         let cut: Option<Reserved> = arena.cut(mine.room, plan.as_ref());
@@ -499,11 +501,11 @@ impl Place {
     /// The place in a new communicator of this group, in the arena of `owner`, a rank of this one.
     fn enter(&self, birth: Option<Birth>, owner: Rank, Group { members, rank }: Group) -> Result<Self, PosixError> {
         let malformed = || Error::from(Refusal::new(Argument::Address, 0, Bound::AtLeast(1)));
-        let Some(Birth::At { offset, small, term: Term { epoch, base } }) = birth else {
+        let Some(Birth::At { offset, queues, term: Term { epoch, base } }) = birth else {
             return Err(malformed().into());
         };
         let owner = self.members.get(owner as usize).copied().ok_or_else(malformed)?;
-        let plan = Plan::new(members.len() as u32, small).ok_or_else(malformed)?;
+        let plan = Plan::new(members.len() as u32, queues).ok_or_else(malformed)?;
         let map = self.commons.maps.get(owner as usize).ok_or_else(malformed)?;
         let slice = Slice::new(Arc::clone(map), offset, plan).ok_or_else(malformed)?;
         if owner == self.commons.me {

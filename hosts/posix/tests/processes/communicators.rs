@@ -8,7 +8,7 @@ use rand_xorshift::XorShiftRng;
 use unisono_kernel::Rank;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::Params;
-use unisono_posix::arena::Plan;
+use unisono_posix::arena::{Plan, Queues};
 use unisono_posix::launch::Exit;
 use unisono_posix::{Intracomm, Limit, Options, Placement, PosixError, join};
 
@@ -205,7 +205,7 @@ pub(super) fn thousands() -> Done {
 
 /// Makes communicators until no arena has room; then one is freed, and one more fits.
 pub(super) fn full() -> Done {
-    let small = Plan::new(2, true).unwrap().bytes();
+    let small = Plan::new(2, Queues::Small).unwrap().bytes();
     let mut world = joined(Some(3 * small + 5000))?;
     let everyone = [0, 1];
     let mut live = Vec::new();

@@ -4,7 +4,7 @@
 use super::Scene;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use unisono_posix::arena::{Plan, Slice};
+use unisono_posix::arena::{Plan, Queues, Slice};
 use unisono_posix::launch::Bind;
 use unisono_posix::sealed::Sealed;
 use unisono_posix::{Policy, binding, placement};
@@ -63,7 +63,7 @@ fn a_part_that_another_process_touches_first_lies_elsewhere_without_a_policy() {
     let nodes = binding::nodes();
     let [(here, pus), (there, _), ..] = &nodes[..] else { panic!("{nodes:?}") };
     binding::bind(pus).unwrap();
-    let plan = Plan::new(2, true).unwrap();
+    let plan = Plan::new(2, Queues::Small).unwrap();
     let misplaced = |of: &[[u32; 2]]| {
         let file = Sealed::create(plan.bytes()).unwrap();
         let maps = [file.map().unwrap(), file.map().unwrap()].map(Arc::new);

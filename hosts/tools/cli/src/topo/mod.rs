@@ -10,7 +10,7 @@ use crate::args::Topo;
 use crate::error::Failure;
 use serde_json::json;
 use unisono_kernel::region::{Layout, Params};
-use unisono_posix::arena::{Plan, VARIABLE as ARENA};
+use unisono_posix::arena::{Plan, Queues, VARIABLE as ARENA};
 use unisono_posix::pages::{self, HUGE};
 use unisono_posix::topology::{Object, Topology};
 
@@ -28,7 +28,7 @@ pub(crate) fn run(args: Topo) -> Result<(), Failure> {
             let (ours, papers) = (Params::new(ranks), Params::new(ranks).with_cico());
             let pairs = papers.cico.and_then(|cico| cico.pairs(ranks, papers.page)).unwrap_or(0) * u64::from(ranks);
             let huge = Layout::new(Params { page: HUGE, ..ours })?.bytes();
-            let small = Plan::new(ranks, true).map_or(0, |plan| plan.bytes());
+            let small = Plan::new(ranks, Queues::Small).map_or(0, |plan| plan.bytes());
             memory.push((ranks, Layout::new(ours)?.bytes(), small, huge, Layout::new(papers)?.bytes(), pairs));
         }
     }
