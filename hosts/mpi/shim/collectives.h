@@ -367,7 +367,7 @@ INLINE void count(const struct shim_call *c, int error) {
     int ran = error ? UNISONO_ALGORITHM_NONE : c->on->comm ? unisono_ran(c->on->comm) : SHIM_TWO_LEVELS;
     uint64_t bytes = c->send.blocks ? c->send.sum : c->receive.blocks ? c->receive.sum : 0;
     if (__builtin_expect(++self->ended % LOOKING == 0 || bytes >= LONG, 0))
-        self->ended % PROGRESSING ? shim_progress_in_time() : shim_progress_now();
+        self->ended % PROGRESSING ? shim_progress_in_time(false) : shim_progress_now();
     shim_add(&self->calls[c->collective][ran], 1);
     shim_add(&self->bytes[c->collective], bytes);
 }

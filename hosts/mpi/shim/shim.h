@@ -216,7 +216,7 @@ struct shim_thread {
     int inside; /* above 0: the shim has called the MPI */
     unsigned ended; /* calls that Unisono has run */
     unsigned looked; /* `ended` when it last was to look again */
-    uint64_t progressed_at; /* when it last made the MPI progress */
+    uint64_t progressed_at, progress_took; /* when it last made the MPI progress, and how long that took */
     struct shim_comm *last; /* the entry that was found last; it may be another communicator's by now */
     MPI_Datatype type; /* the predefined type that was used last; `shape`: its own, null: none yet */
     const struct shim_shape *shape;
@@ -300,8 +300,8 @@ bool shim_prepare_progress(void);
 void shim_finish_progress(void);
 /* Makes the MPI progress all pending operations. */
 void shim_progress_now(void);
-/* The same, if this thread has not for about 10 µs. */
-void shim_progress_in_time(void);
+/* The same, if this thread has not for about 10 µs; and, unless it waits long, if that takes little of the time. */
+void shim_progress_in_time(int waits_long);
 
 /* Is a function to be called again that returned `code` and looked whether something has happened? */
 bool shim_looks_again(int code, const int *flag);

@@ -42,8 +42,9 @@ typedef struct unisono_mpi_offer_t { uint64_t words[11]; } unisono_mpi_offer_t;
 /* One communicator's memory, from attach to release. */
 typedef struct unisono_mpi_lease unisono_mpi_lease;
 
-/* Makes progress on the rank's pending operations of the MPI, if it is time; called repeatedly while a rank waits long. */
-typedef void unisono_mpi_progress(void);
+/* Makes progress on the rank's pending operations of the MPI, if it is time; called repeatedly while a rank waits. `waits_long`: not 0 once
+ * a wait is long. */
+typedef void unisono_mpi_progress(int waits_long);
 
 /* Makes this process's arena and reads the machine's settings, so that the first communicator does not have to. */
 void unisono_mpi_prepare(void);

@@ -3,6 +3,7 @@
 
 use crate::say::{Cause, once};
 use spin::relax::{RelaxStrategy, Yield};
+use std::ffi::c_int;
 use std::sync::{Arc, OnceLock};
 use unisono_kernel::error::WaitError;
 use unisono_kernel::machine::poll::WaitSet;
@@ -11,15 +12,24 @@ use unisono_kernel::region::{Counter, Word};
 use unisono_posix::binding::{PuSet, affinity_of};
 use unisono_posix::{Waiting, cgroup, waiting};
 
-/// Makes progress on the rank's pending operations of the underlying MPI, if it is time: called after each burst of spins, or
-/// yield.
-pub type Progress = extern "C" fn();
+/// Makes progress on the rank's pending operations of the underlying MPI, if it is time: called after every few bursts of spins, or
+/// yields. Not 0: the wait is long.
+pub type Progress = extern "C" fn(c_int);
+
+/// Number of pauses after which a wait is long.
+const SHORT: u32 = 16;
+/// [`Progress`] is called after every so many pauses: to look at the time takes a part of a yield's.
+const STRIDE: u32 = 4;
 
 /// The waiting of one communicator's handle.
 #[derive(Debug)]
 pub struct Patient {
     yields: bool,
     progress: Option<Progress>,
+    /// Pauses in this wait.
+    pauses: u32,
+    /// Pauses in all.
+    all: u32,
     /// Number of waits that did not end at once, of all communicators of a process.
     waits: Arc<Word>,
 }
@@ -27,21 +37,26 @@ pub struct Patient {
 impl Patient {
     /// Waiting that yields or not.
     pub const fn new(yields: bool, progress: Option<Progress>, waits: Arc<Word>) -> Self {
-        Self { yields, progress, waits }
+        Self { yields, progress, pauses: 0, all: 0, waits }
     }
 
-    fn pause(&self) {
+    fn pause(&mut self) {
         if self.yields {
             Yield::relax();
         }
-        if let Some(progress) = self.progress {
-            progress();
+        self.pauses = self.pauses.saturating_add(1);
+        self.all = self.all.wrapping_add(1);
+        if let Some(progress) = self.progress
+            && self.all.is_multiple_of(STRIDE)
+        {
+            progress((self.pauses > SHORT).into());
         }
     }
 }
 
 impl Relax for Patient {
     fn begin(&mut self) {
+        self.pauses = 0;
         self.waits.fetch_add(1);
     }
 
@@ -111,20 +126,23 @@ mod tests {
     }
 
     #[test]
-    fn each_pause_asks_for_progress() {
+    fn pauses_ask_for_progress_and_say_when_the_wait_is_long() {
         static CALLS: Word = Word::zero();
-        extern "C" fn progress() {
+        static LONG: Word = Word::zero();
+        extern "C" fn progress(waits_long: c_int) {
             CALLS.fetch_add(1);
+            LONG.fetch_add(waits_long as u64);
         }
-        for (asked, yields) in [(10, false), (20, true)] {
+        for (times, yields) in [(1, false), (2, true)] {
             let waits = Arc::new(Word::zero());
             let mut patient = Patient::new(yields, Some(progress), waits.clone());
             for _ in 0..2 {
                 patient.begin();
-                (0..5).for_each(|_| patient.pause());
+                (0..SHORT + 2 * STRIDE).for_each(|_| patient.pause());
             }
             assert!(Counter::load_acquire(&*waits).is(2));
-            assert!(Counter::load_acquire(&CALLS).is(asked));
+            assert!(Counter::load_acquire(&CALLS).is(times * 2 * u64::from(SHORT / STRIDE + 2)));
+            assert!(Counter::load_acquire(&LONG).is(times * 2 * 2));
         }
     }
 }

@@ -61,7 +61,7 @@ impl Board<'_> {
 
 static PROGRESSED: Word = Word::zero();
 
-extern "C" fn progress() {
+extern "C" fn progress(_: c_int) {
     PROGRESSED.store_payload(PROGRESSED.load_payload() + 1);
 }
 
