@@ -31,6 +31,7 @@ mod network;
 mod outcome;
 mod placement;
 mod schedule;
+pub mod segment;
 mod time;
 mod world;
 

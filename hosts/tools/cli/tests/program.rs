@@ -253,6 +253,40 @@ fn sim_prints_the_keys_of_bench_on_virtual_time() {
     );
 }
 
+#[test]
+fn sim_runs_the_algorithms_over_a_segment_on_many_cores() {
+    for collective in [
+        "barrier", "bcast", "allreduce", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall",
+        "alltoallv", "alltoallw", "reduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan",
+    ] {
+        let args = ["sim", collective, "--segment", "--machine", "epyc-7r13x2", "-n", "9", "--root", "2", "--bytes", "8,4K"];
+        let args = [&args[..], &["--algorithm", "all", "--json"]].concat();
+        let output = rows(&args);
+        assert!(!output.is_empty(), "{collective}");
+        for row in &output {
+            assert_eq!((&row["host"], &row["machine"]), (&"segment".into(), &"epyc-7r13x2".into()));
+            assert!(row["p50_ns"].as_f64().unwrap() > 0.0, "{row}");
+        }
+        assert_eq!(output, rows(&args), "{collective}: not the same again");
+    }
+}
+
+#[test]
+fn sim_refuses_machines_that_are_none() {
+    let sim = ["sim", "barrier", "--segment"];
+    for (more, words) in [
+        (&["--machine", "abacus"][..], "no machine of this name (epyc-7r13x2, "),
+        (&["--machine", "near-pair", "-n", "3"], "ranks is 3, must be at most 2: each has a core of its own"),
+        (&["--machine", "near-pair", "-n", "2", "--root", "2"], "root is 2, must be below 2"),
+        (&["--machine", "near-pair", "--nodes", "2"], "cannot be used with"),
+        (&[], "--machine"),
+    ] {
+        let output = unisono(&[&sim[..], more].concat());
+        let said = text(&output.stderr);
+        assert!(!output.status.success() && said.contains(words), "{more:?}: {said}");
+    }
+}
+
 /// Each row is verified before it is printed.
 #[test]
 fn sim_knows_every_collective_and_algorithm() {

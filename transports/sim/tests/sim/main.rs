@@ -3,4 +3,5 @@
 mod parameters;
 mod schedules;
 mod scripts;
+mod segment;
 mod times;

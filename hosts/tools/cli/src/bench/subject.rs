@@ -288,6 +288,31 @@ impl Subject {
         })
     }
 
+    /// Fills the buffer with this rank's data for a call from `root`.
+    pub(crate) fn prepare(&self, buffer: &mut [u8], rank: Rank, root: Rank) {
+        match self.kind {
+            Kind::Bcast(_) | Kind::Rival => fill(buffer, if rank == root { 7 } else { 8 }),
+            Kind::Barrier(_) => {}
+            Kind::Allreduce(_) | Kind::HandWritten { .. } => {
+                buffer.as_chunks_mut().0.iter_mut().for_each(|x| *x = f64::from(rank + root).to_ne_bytes());
+            }
+            Kind::Sides(sides, _) => sides.prepare(buffer, &self.shape, rank),
+        }
+    }
+
+    /// Does the buffer hold the result of such a call?
+    pub(crate) fn right(&self, buffer: &mut [u8], rank: Rank, size: u32, root: Rank) -> bool {
+        match self.kind {
+            Kind::Bcast(_) | Kind::Rival => holds(buffer, 7),
+            Kind::Barrier(_) => true,
+            Kind::Allreduce(_) | Kind::HandWritten { .. } => {
+                let sum: f64 = (0..size).map(|r| f64::from(r + root)).sum();
+                buffer.as_chunks().0.iter().all(|x| *x == sum.to_ne_bytes())
+            }
+            Kind::Sides(sides, _) => sides.right(buffer, &self.shape, rank, size, root),
+        }
+    }
+
     /// Runs the subject from every root, and checks the results.
     pub(crate) fn verify(
         &self,
@@ -298,29 +323,9 @@ impl Subject {
         let (rank, size) = (team.rank(), team.size());
         let mut buffer = vec![0; self.room() as usize];
         for root in 0..size {
-            let right = match self.kind {
-                Kind::Bcast(_) | Kind::Rival => {
-                    fill(&mut buffer, if rank == root { 7 } else { 8 });
-                    call(&mut joined.communicator, &mut buffer, root)?;
-                    holds(&buffer, 7)
-                }
-                Kind::Barrier(_) => {
-                    call(&mut joined.communicator, &mut buffer, root)?;
-                    true
-                }
-                Kind::Allreduce(_) | Kind::HandWritten { .. } => {
-                    buffer.as_chunks_mut().0.iter_mut().for_each(|x| *x = f64::from(rank + root).to_ne_bytes());
-                    call(&mut joined.communicator, &mut buffer, root)?;
-                    let sum: f64 = (0..size).map(|r| f64::from(r + root)).sum();
-                    buffer.as_chunks().0.iter().all(|x| *x == sum.to_ne_bytes())
-                }
-                Kind::Sides(sides, _) => {
-                    sides.prepare(&mut buffer, &self.shape, rank);
-                    call(&mut joined.communicator, &mut buffer, root)?;
-                    sides.right(&mut buffer, &self.shape, rank, size, root)
-                }
-            };
-            if !right {
+            self.prepare(&mut buffer, rank, root);
+            call(&mut joined.communicator, &mut buffer, root)?;
+            if !self.right(&mut buffer, rank, size, root) {
                 return Err(Failure::Words(format!("{self}: wrong result from root {root}")));
             }
         }

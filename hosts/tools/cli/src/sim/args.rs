@@ -66,6 +66,13 @@ pub(crate) struct Sim {
     /// The root of a rooted collective
     #[arg(long, default_value_t = 0, value_name = "RANK")]
     pub(crate) root: u32,
+    /// Ranks of one node, through shared memory: the algorithms over a segment, on a machine with caches
+    #[arg(long, requires = "machine", conflicts_with_all = ["nodes", "place", "packages", "numa", "nics", "levels", "network",
+        "nodes_per_leaf", "uplinks", "parameters", "seed", "delay", "skew", "stragglers", "slowdown", "drop", "compare"])]
+    pub(crate) segment: bool,
+    /// That machine, by its name or in JSON (docs/explanation/simulator.md)
+    #[arg(long, requires = "segment", value_name = "NAME|FILE")]
+    pub(crate) machine: Option<String>,
     /// How the nodes are connected
     #[arg(long, value_enum, default_value_t = Shape::Crossbar)]
     pub(crate) network: Shape,

@@ -6,6 +6,7 @@ mod compare;
 mod data;
 mod machine;
 mod plot;
+mod segment;
 
 use crate::args::{Blocks, Collective};
 use crate::bench::{Row, Table, summary};
@@ -48,6 +49,9 @@ struct Count {
 }
 
 pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
+    if args.segment {
+        return segment::run(args);
+    }
     let wanted = decide::name(args.collective);
     if let Some(other) = decide::stands_for(args.collective) {
         let other = decide::name(other);

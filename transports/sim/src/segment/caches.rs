@@ -1,0 +1,225 @@
+//! Where the lines of the segment are, and what an access of one costs.
+//!
+//! A line is in memory, or changed in one core's cache, or unchanged in those of several. A core that has it reads it at once; another
+//! one waits until the line has served those that asked before, and for the transfer from the nearest core that has it. A core
+//! that writes goes on at once, since its store waits in a buffer, but the line can't be read before all other copies are given
+//! up, nor before what the core stored earlier. Caches are as large as need be.
+
+use super::machine::{Distance, MOST, Machine};
+use crate::Time;
+
+/// Bytes of a line.
+pub(super) const LINE: u64 = 64;
+
+const NOBODY: u16 = u16::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    /// The core that has changed it; or nobody.
+    owner: u16,
+    /// A bit for each core that has it.
+    holders: [u64; MOST as usize / 64],
+    /// When it can serve the next request.
+    free: Time,
+}
+
+const FRESH: Line = Line { owner: NOBODY, holders: [0; MOST as usize / 64], free: Time::ZERO };
+
+impl Line {
+    const fn holds(&self, core: usize) -> bool {
+        self.holders[core / 64] >> (core % 64) & 1 == 1
+    }
+
+    const fn add(&mut self, core: usize) {
+        self.holders[core / 64] |= 1 << (core % 64);
+    }
+
+    /// All cores that have it, but for this one.
+    fn others(&self, core: usize) -> impl Iterator<Item = usize> {
+        let words = self.holders.into_iter().enumerate();
+        words
+            .flat_map(|(at, word)| {
+                std::iter::successors(Some(word), |left| Some(left & left.wrapping_sub(1)))
+                    .take_while(|left| *left != 0)
+                    .map(move |left| at * 64 + left.trailing_zeros() as usize)
+            })
+            .filter(move |&other| other != core)
+    }
+}
+
+/// Lines that came from each place in a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// From a core of the same group.
+    pub group: u64,
+    /// From another group of the package.
+    pub package: u64,
+    /// From another package.
+    pub far: u64,
+    /// From memory.
+    pub memory: u64,
+}
+
+/// All caches of a machine.
+#[derive(Debug)]
+pub(super) struct Caches {
+    machine: Machine,
+    lines: Vec<Line>,
+    /// By package: when its link to the others is free.
+    links: Vec<Time>,
+    pub(super) traffic: Traffic,
+}
+
+/// From where a line comes.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    Core(usize),
+    Memory,
+}
+
+impl Caches {
+    pub(super) fn new(machine: &Machine, bytes: u64) -> Self {
+        let lines = vec![FRESH; bytes.div_ceil(LINE) as usize];
+        let links = vec![Time::ZERO; machine.packages as usize];
+        Self { machine: machine.clone(), lines, links, traffic: Traffic::default() }
+    }
+
+    pub(super) const fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// The line of a byte, as long as it is in the segment.
+    const fn index(&self, offset: u64) -> usize {
+        let last = self.lines.len() - 1;
+        let at = (offset / LINE) as usize;
+        if at < last { at } else { last }
+    }
+
+    fn cost(&self, core: usize, source: Source) -> Distance {
+        match source {
+            Source::Core(other) => *self.machine.between(core, other),
+            Source::Memory => self.machine.memory,
+        }
+    }
+
+    fn count(&mut self, core: usize, source: Source) {
+        let traffic = &mut self.traffic;
+        *match source {
+            Source::Memory => &mut traffic.memory,
+            Source::Core(other) if self.machine.group_of(core) == self.machine.group_of(other) => &mut traffic.group,
+            Source::Core(other) if self.machine.package_of(core) == self.machine.package_of(other) => {
+                &mut traffic.package
+            }
+            Source::Core(_) => &mut traffic.far,
+        } += 1;
+    }
+
+    /// When the link between two packages has brought a line that may go at `at`.
+    fn linked(&mut self, core: usize, source: Source, at: Time) -> Time {
+        let Source::Core(other) = source else { return at };
+        let (to, from) = (self.machine.package_of(core), self.machine.package_of(other));
+        if to == from {
+            return at;
+        }
+        let link = &mut self.links[from];
+        let start = at.max(*link);
+        *link = start + Time::from_ns(self.machine.link);
+        start
+    }
+
+    /// The nearest core that has the line; the farthest, if `last`.
+    fn source(&self, line: usize, core: usize, last: bool) -> Source {
+        let latency = |other: &usize| Time::from_ns(self.machine.between(core, *other).latency);
+        let others = self.lines[line].others(core);
+        let found = if last { others.max_by_key(latency) } else { others.min_by_key(latency) };
+        found.map_or(Source::Memory, Source::Core)
+    }
+
+    /// A core reads a word at `now`; returns when it has it.
+    pub(super) fn load(&mut self, core: usize, offset: u64, now: Time) -> Time {
+        let line = self.index(offset);
+        if self.lines[line].holds(core) {
+            return now + Time::from_ns(self.machine.hit);
+        }
+        self.fetch(core, line, now, |cost| cost.latency)
+    }
+
+    /// A core that does not have the line reads it.
+    fn fetch(&mut self, core: usize, line: usize, now: Time, takes: impl Fn(Distance) -> f64) -> Time {
+        let source = self.source(line, core, false);
+        let cost = self.cost(core, source);
+        let start = self.linked(core, source, now.max(self.lines[line].free));
+        self.count(core, source);
+        let entry = &mut self.lines[line];
+        entry.free = start + Time::from_ns(cost.busy);
+        entry.owner = NOBODY;
+        entry.add(core);
+        start + Time::from_ns(takes(cost))
+    }
+
+    /// A core takes the line for itself, to write it; returns when it has it, if it is asked for at `now`.
+    fn own(&mut self, core: usize, line: usize, now: Time, takes: impl Fn(Distance) -> f64) -> Time {
+        if self.lines[line].owner == core as u16 {
+            return now + Time::from_ns(self.machine.hit);
+        }
+        let source = self.source(line, core, true);
+        let has = self.lines[line].holds(core);
+        let alone = has && matches!(source, Source::Memory);
+        let done = if alone {
+            now + Time::from_ns(self.machine.hit)
+        } else {
+            let cost = self.cost(core, source);
+            let start = self.linked(core, source, now.max(self.lines[line].free));
+            self.count(core, source);
+            start + Time::from_ns(takes(cost))
+        };
+        self.lines[line] = Line { owner: core as u16, ..FRESH };
+        self.lines[line].add(core);
+        done
+    }
+
+    /// A core stores a word at `now`; what it has stored before can be read at `drained`. Returns when it goes on, and when the
+    /// word can be read.
+    pub(super) fn store(&mut self, core: usize, offset: u64, now: Time, drained: Time) -> (Time, Time) {
+        let line = self.index(offset);
+        let seen = self.own(core, line, now, |cost| cost.latency).max(drained);
+        self.lines[line].free = seen;
+        (now + Time::from_ns(self.machine.hit), seen)
+    }
+
+    /// A core changes a word atomically; returns when it has done so.
+    pub(super) fn exchange(&mut self, core: usize, offset: u64, now: Time, drained: Time) -> Time {
+        let line = self.index(offset);
+        let done = self.own(core, line, now.max(drained), |cost| cost.latency) + Time::from_ns(self.machine.atomic);
+        self.lines[line].free = done;
+        done
+    }
+
+    /// A core reads or writes `len` bytes one after the other; returns when it has done so. The first line costs its latency.
+    pub(super) fn stream(&mut self, core: usize, offset: u64, len: u64, now: Time, writes: bool, rate: f64) -> Time {
+        let mut at = now;
+        if len == 0 {
+            return at;
+        }
+        let mut first = true;
+        for line in self.index(offset)..=self.index(offset + (len - 1)) {
+            let here = self.lines[line];
+            let has = if writes { here.owner == core as u16 } else { here.holds(core) };
+            if has {
+                continue;
+            }
+            let whole = std::mem::take(&mut first);
+            let takes = |cost: Distance| if whole { cost.latency } else { cost.stream };
+            at = if writes { self.own(core, line, at, takes) } else { self.fetch(core, line, at, takes) };
+            if writes {
+                self.lines[line].free = at;
+            }
+        }
+        at + Time::from_ns(len as f64 / rate)
+    }
+
+    /// A core that waits for a word of this line, which was stored, reads it again, and goes on waiting.
+    pub(super) fn look_again(&mut self, core: usize, offset: u64, now: Time) {
+        self.load(core, offset, now);
+    }
+}

@@ -1,0 +1,157 @@
+//! The segment as a rank sees it: each access is charged to the rank's clock.
+
+use super::turns::Clock;
+use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::op::Op;
+use unisono_kernel::region::{
+    Counter, CounterId, Extent, Flag, FlagId, MailId, Mailword, Region, Untrusted, Word,
+};
+use unisono_local::Segment;
+
+/// A rank's view of the segment.
+#[derive(Clone, Debug)]
+pub struct View {
+    segment: Segment,
+    clock: Clock,
+}
+
+impl View {
+    pub(super) const fn new(segment: Segment, clock: Clock) -> Self {
+        Self { segment, clock }
+    }
+}
+
+/// A word of the segment. The rank whose thread accesses it is charged.
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct SimWord(Word);
+
+impl SimWord {
+    const fn of(word: &Word) -> &Self {
+        // SAFETY: a transparent wrapper.
+        unsafe { &*std::ptr::from_ref(word).cast::<Self>() }
+    }
+
+    fn at(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    fn load<A>(&self, access: impl FnOnce() -> A) -> A {
+        match Clock::mine() {
+            Some(clock) => clock.load(self.at(), access),
+            None => access(),
+        }
+    }
+
+    fn store(&self, value: u64, access: impl FnOnce()) {
+        match Clock::mine() {
+            Some(clock) => clock.store(self.at(), value, access),
+            None => access(),
+        }
+    }
+
+    fn exchange<A>(&self, access: impl FnOnce() -> (A, u64)) -> A {
+        match Clock::mine() {
+            Some(clock) => clock.exchange(self.at(), access),
+            None => access().0,
+        }
+    }
+}
+
+impl Flag for SimWord {
+    fn load_acquire(&self) -> Untrusted<u64> {
+        self.load(|| Flag::load_acquire(&self.0))
+    }
+
+    fn store_release(&self, value: u64) {
+        self.store(value, || Flag::store_release(&self.0, value));
+    }
+}
+
+impl Mailword for SimWord {
+    fn peek_acquire(&self) -> Untrusted<u64> {
+        self.load(|| self.0.peek_acquire())
+    }
+
+    fn put_release(&self, value: u64) {
+        self.store(value, || self.0.put_release(value));
+    }
+
+    fn clear(&self) {
+        self.store(0, || self.0.clear());
+    }
+}
+
+impl Counter for SimWord {
+    fn load_acquire(&self) -> Untrusted<u64> {
+        self.load(|| Counter::load_acquire(&self.0))
+    }
+
+    fn store_release(&self, value: u64) {
+        self.store(value, || Counter::store_release(&self.0, value));
+    }
+
+    fn fetch_add(&self, n: u64) -> Untrusted<u64> {
+        self.exchange(|| {
+            let before = self.0.fetch_add(n);
+            (before, before.unchecked().wrapping_add(n))
+        })
+    }
+
+    fn fetch_sub(&self, n: u64) -> Untrusted<u64> {
+        self.exchange(|| {
+            let before = self.0.fetch_sub(n);
+            (before, before.unchecked().wrapping_sub(n))
+        })
+    }
+
+    fn claim(&self, from: u64, to: u64) -> Untrusted<u64> {
+        self.exchange(|| {
+            let before = self.0.claim(from, to);
+            (before, if before.is(from) { to } else { before.unchecked() })
+        })
+    }
+}
+
+// SAFETY: forwards to a segment that keeps the contract; what it adds changes no bytes. Memory is not lent.
+unsafe impl Region for View {
+    type Flag = SimWord;
+    type Mailword = SimWord;
+    type Counter = SimWord;
+
+    fn flag(&self, id: FlagId) -> &SimWord {
+        SimWord::of(self.segment.flag(id))
+    }
+
+    fn mail(&self, id: MailId) -> &SimWord {
+        SimWord::of(self.segment.mail(id))
+    }
+
+    fn counter(&self, id: CounterId) -> &SimWord {
+        SimWord::of(self.segment.counter(id))
+    }
+
+    unsafe fn write(&self, at: Extent, src: Buf) {
+        let at = at.part(0, src.len() as u64);
+        // SAFETY: the caller's promise, passed on.
+        self.clock.stream(at.offset(), at.len(), true, false, || unsafe { self.segment.write(at, src) });
+    }
+
+    unsafe fn read(&self, at: Extent, dst: Buf) {
+        let at = at.part(0, dst.len() as u64);
+        // SAFETY: the caller's promise, passed on.
+        self.clock.stream(at.offset(), at.len(), false, false, || unsafe { self.segment.read(at, dst) });
+    }
+
+    unsafe fn fold(&self, at: Extent, acc: Buf, op: &Op) {
+        let at = at.part(0, acc.len() as u64);
+        // SAFETY: the caller's promise, passed on.
+        self.clock.stream(at.offset(), at.len(), false, true, || unsafe { self.segment.fold(at, acc, op) });
+    }
+
+    unsafe fn fold_private(&self, left: Buf, acc: Buf, op: &Op) {
+        self.clock.fold(left.len().min(acc.len()));
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.segment.fold_private(left, acc, op) }
+    }
+}

@@ -1,0 +1,321 @@
+//! Which rank runs: the one whose clock is the earliest, until its next access.
+
+use super::caches::{Caches, Traffic};
+use super::machine::Machine;
+use crate::Time;
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use unisono_kernel::Rank;
+use unisono_kernel::error::WaitError;
+use unisono_kernel::machine::poll::{Source, Until, WaitSet};
+use unisono_kernel::machine::transport::{Observe, Wait};
+use unisono_kernel::region::Region;
+use unisono_local::Segment;
+
+/// A word that a rank waits for.
+type Awaited = (u64, Until);
+
+/// What a rank does.
+#[derive(Clone, Copy, Debug)]
+enum Doing {
+    /// Its thread has not come yet.
+    Starts,
+    Runs,
+    /// For either of these words.
+    Waits([Option<Awaited>; 2]),
+    /// For all others, at [`Clock::meet`].
+    Meets,
+    Ended,
+}
+
+#[derive(Debug)]
+struct State {
+    doing: Vec<Doing>,
+    clocks: Vec<Time>,
+    /// By rank: when all that it has stored can be read.
+    drained: Vec<Time>,
+    /// Whose turn it is.
+    turn: Option<usize>,
+    /// By rank: what it waited for can't happen any more.
+    failed: Vec<bool>,
+    caches: Caches,
+}
+
+impl State {
+    /// The rank that runs next.
+    fn earliest(&self) -> Option<usize> {
+        let runs = |&rank: &usize| matches!(self.doing[rank], Doing::Runs);
+        (0..self.doing.len()).filter(runs).min_by_key(|&rank| (self.clocks[rank], rank))
+    }
+
+    /// The turn passes on. If no rank can run, those that meet go on together, or else those that wait get an error.
+    fn pass(&mut self) {
+        if self.doing.iter().any(|doing| matches!(doing, Doing::Starts)) {
+            self.turn = None;
+            return;
+        }
+        if self.earliest().is_none() {
+            let waits = self.doing.iter().any(|doing| matches!(doing, Doing::Waits(_)));
+            let last = self.clocks.iter().copied().max().unwrap_or(Time::ZERO);
+            for ((doing, clock), failed) in self.doing.iter_mut().zip(&mut self.clocks).zip(&mut self.failed) {
+                match doing {
+                    Doing::Waits(_) => (*doing, *failed) = (Doing::Runs, true),
+                    Doing::Meets if !waits => (*doing, *clock) = (Doing::Runs, last),
+                    _ => {}
+                }
+            }
+        }
+        self.turn = self.earliest();
+    }
+
+    /// A word has a new value, which can be read at `seen`: those that wait for it run again, and those that wait for another
+    /// value, or another word of its line, look again.
+    fn stored(&mut self, by: usize, offset: u64, value: u64, seen: Time) {
+        for rank in 0..self.doing.len() {
+            let Doing::Waits(words) = self.doing[rank] else { continue };
+            let mut words = words.iter().flatten();
+            if words.clone().any(|&(at, until)| at == offset && until.holds(value)) {
+                self.doing[rank] = Doing::Runs;
+                self.clocks[rank] = self.clocks[rank].max(self.clocks[by]);
+            } else if words.any(|&(at, _)| at / super::caches::LINE == offset / super::caches::LINE) {
+                self.caches.look_again(rank, offset, seen);
+            }
+        }
+    }
+}
+
+/// The turns of all ranks of a run.
+#[derive(Debug)]
+pub(super) struct Turns {
+    /// The address of the segment's first byte.
+    base: usize,
+    state: Mutex<State>,
+    wake: Vec<Condvar>,
+}
+
+impl Turns {
+    pub(super) fn new(machine: &Machine, segment: &Segment) -> Self {
+        let layout = segment.layout();
+        let ranks = layout.ranks() as usize;
+        // The word of the segment's state has a known place, so its address tells where the segment begins.
+        let state = layout.state();
+        let base = std::ptr::from_ref(segment.counter(state)).addr() - state.offset() as usize;
+        let caches = Caches::new(machine, layout.bytes());
+        let state = State {
+            doing: vec![Doing::Starts; ranks],
+            clocks: vec![Time::ZERO; ranks],
+            drained: vec![Time::ZERO; ranks],
+            turn: None,
+            failed: vec![false; ranks],
+            caches,
+        };
+        Self { base, state: Mutex::new(state), wake: (0..ranks).map(|_| Condvar::new()).collect() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A body that panics holds no lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the turn to whoever is the earliest.
+    fn pass(&self, state: &mut State) {
+        state.pass();
+        if let Some(next) = state.turn {
+            self.wake[next].notify_one();
+        }
+    }
+
+    /// Passes the turn on, and waits until it comes back.
+    fn back<'a>(&'a self, mut state: MutexGuard<'a, State>, me: usize) -> MutexGuard<'a, State> {
+        self.pass(&mut state);
+        while state.turn != Some(me) {
+            state = self.wake[me].wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state
+    }
+
+    /// An access: it happens when no other rank is earlier.
+    fn access<A>(&self, me: usize, access: impl FnOnce(&mut State) -> A) -> A {
+        let mut state = self.state();
+        if state.earliest() != Some(me) {
+            state = self.back(state, me);
+        }
+        access(&mut state)
+    }
+}
+
+thread_local! {
+    static MINE: RefCell<Option<Clock>> = const { RefCell::new(None) };
+}
+
+/// A rank's clock, which also runs its accesses.
+#[derive(Clone)]
+pub struct Clock {
+    turns: Arc<Turns>,
+    rank: usize,
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Clock").field("rank", &self.rank).finish_non_exhaustive()
+    }
+}
+
+/// The rank's body ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Ending(Clock);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let Clock { turns, rank } = &self.0;
+        MINE.set(None);
+        let mut state = turns.state();
+        state.doing[*rank] = Doing::Ended;
+        turns.pass(&mut state);
+    }
+}
+
+impl Clock {
+    pub(super) const fn new(turns: Arc<Turns>, rank: Rank) -> Self {
+        Self { turns, rank: rank as usize }
+    }
+
+    /// The rank's thread begins; it returns when it is its turn.
+    pub(super) fn enter(&self) -> Ending {
+        MINE.set(Some(self.clone()));
+        let mut state = self.turns.state();
+        state.doing[self.rank] = Doing::Runs;
+        drop(self.turns.back(state, self.rank));
+        Ending(self.clone())
+    }
+
+    /// The clock of the rank whose thread calls this; none outside of a run, where nothing is charged.
+    pub(super) fn mine() -> Option<Self> {
+        MINE.with_borrow(Clone::clone)
+    }
+
+    /// The time of this rank.
+    pub fn now(&self) -> Time {
+        self.turns.state().clocks[self.rank]
+    }
+
+    /// The rank computes for so many nanoseconds.
+    pub fn compute(&self, ns: f64) {
+        let mut state = self.turns.state();
+        let now = state.clocks[self.rank];
+        state.clocks[self.rank] = now + Time::from_ns(ns);
+    }
+
+    /// Waits until all other ranks that have not ended are here; all go on at the time of the last one, and nothing is charged.
+    pub fn meet(&self) {
+        let mut state = self.turns.state();
+        state.doing[self.rank] = Doing::Meets;
+        drop(self.turns.back(state, self.rank));
+    }
+
+    /// The lines that came from each place until now.
+    pub fn traffic(&self) -> Traffic {
+        self.turns.state().caches.traffic
+    }
+
+    /// Copies `len` bytes at `offset` of the segment, or folds them if `folds`, by `access`.
+    pub(super) fn stream(&self, offset: u64, len: u64, writes: bool, folds: bool, access: impl FnOnce()) {
+        let me = self.rank;
+        self.turns.access(me, |state| {
+            let now = state.clocks[me];
+            let machine = state.caches.machine();
+            let rate = if folds { machine.fold } else { machine.copy };
+            let end = state.caches.stream(me, offset, len, now, writes, rate);
+            state.clocks[me] = end;
+            if writes {
+                state.drained[me] = state.drained[me].max(end);
+            }
+            access();
+        });
+    }
+
+    /// Reads the word at this address.
+    pub(super) fn load<A>(&self, word: usize, access: impl FnOnce() -> A) -> A {
+        let me = self.rank;
+        self.turns.access(me, |state| {
+            state.clocks[me] = state.caches.load(me, self.offset(word), state.clocks[me]);
+            access()
+        })
+    }
+
+    /// Stores `value` in the word at this address.
+    pub(super) fn store(&self, word: usize, value: u64, access: impl FnOnce()) {
+        let me = self.rank;
+        self.turns.access(me, |state| {
+            let offset = self.offset(word);
+            let (goes_on, seen) = state.caches.store(me, offset, state.clocks[me], state.drained[me]);
+            (state.clocks[me], state.drained[me]) = (goes_on, seen);
+            access();
+            state.stored(me, offset, value, seen);
+        });
+    }
+
+    /// Changes the word at this address atomically; `access` returns the value before, and the one after.
+    pub(super) fn exchange<A>(&self, word: usize, access: impl FnOnce() -> (A, u64)) -> A {
+        let me = self.rank;
+        self.turns.access(me, |state| {
+            let offset = self.offset(word);
+            let done = state.caches.exchange(me, offset, state.clocks[me], state.drained[me]);
+            (state.clocks[me], state.drained[me]) = (done, done);
+            let (before, value) = access();
+            state.stored(me, offset, value, done);
+            before
+        })
+    }
+
+    /// A word's offset in the segment. One that is private, since its id is beyond the segment, is taken to be the last one.
+    fn offset(&self, word: usize) -> u64 {
+        word.wrapping_sub(self.turns.base) as u64
+    }
+
+    /// Waits until one of these words is stored with such a value. False: that can't happen any more.
+    fn sleep(&self, words: [Option<Awaited>; 2]) -> bool {
+        let mut state = self.turns.state();
+        state.doing[self.rank] = Doing::Waits(words);
+        let mut state = self.turns.back(state, self.rank);
+        !std::mem::take(&mut state.failed[self.rank])
+    }
+
+    /// Bytes of this process's own memory are folded.
+    pub(super) fn fold(&self, len: usize) {
+        let fold = self.turns.state().caches.machine().fold;
+        self.compute(len as f64 / fold);
+    }
+}
+
+/// How a rank waits: it is not run until one of the words that it waits for is stored.
+#[derive(Debug)]
+pub struct Sleep(Clock);
+
+impl Sleep {
+    pub(super) const fn new(clock: Clock) -> Self {
+        Self(clock)
+    }
+}
+
+impl<X: Observe + ?Sized> Wait<X> for Sleep {
+    fn wait(&mut self, x: &mut X, on: &WaitSet) -> Result<(), WaitError> {
+        if x.ready(on) {
+            return Ok(());
+        }
+        let mut words = [None; 2];
+        for (word, awaited) in words.iter_mut().zip(on.iter()) {
+            *word = match awaited.source {
+                Source::Flag(id, until) => Some((id.offset(), until)),
+                Source::Mail(id, until) => Some((id.offset(), until)),
+                Source::Counter(id, until) => Some((id.offset(), until)),
+                Source::Message(_) => None,
+            };
+        }
+        if self.0.sleep(words) {
+            return Ok(());
+        }
+        Err(x.poison().map_or_else(|| on.late(), WaitError::Poisoned))
+    }
+}

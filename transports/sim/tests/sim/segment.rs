@@ -1,0 +1,234 @@
+//! Shared memory on virtual time: sums written out by hand.
+
+use unisono_kernel::algorithm::BarrierAlgorithm;
+use unisono_kernel::call::Call;
+use unisono_kernel::error::Error;
+use unisono_kernel::op::Op;
+use unisono_kernel::region::{Flag, Params, Region};
+use unisono_sim::segment::{Distance, Machine, Traffic, Unfit, Unstarted, run};
+
+/// Two packages of two groups of two cores, with numbers that are told apart in a sum.
+fn machine() -> Machine {
+    let distance = |latency| Distance { latency, stream: latency / 10.0, busy: latency / 100.0 };
+    Machine {
+        cores: 2,
+        groups: 2,
+        packages: 2,
+        hit: 1.0,
+        call: 0.0,
+        atomic: 7.0,
+        copy: 64.0,
+        fold: 32.0,
+        group: distance(100.0),
+        package: distance(1_000.0),
+        far: distance(10_000.0),
+        memory: distance(5_000.0),
+        link: 300.0,
+    }
+}
+
+/// Runs `ranks` bodies that access words of the segment: each gets its rank, the word that rank 0 writes, and its clock; each
+/// returns times.
+fn words(
+    ranks: u32,
+    body: impl Fn(u32, &dyn Fn(Option<u64>) -> u64, &unisono_sim::segment::Clock) -> Vec<f64> + Sync,
+) -> Vec<Vec<f64>> {
+    let params = Params::new(ranks);
+    let layout = unisono_kernel::region::Layout::new(params).unwrap();
+    run(&machine(), params, |communicator, clock| {
+        let region = communicator.comm().region();
+        let word = |store: Option<u64>| {
+            let word = region.flag(layout.done(0));
+            match store {
+                Some(value) => {
+                    word.store_release(value);
+                    value
+                }
+                None => word.load_acquire().unchecked(),
+            }
+        };
+        body(communicator.rank(), &word, &clock)
+    })
+    .unwrap()
+}
+
+#[test]
+fn a_reader_waits_for_the_transfer_and_then_has_the_line() {
+    let times = words(2, |rank, word, clock| {
+        if rank == 0 {
+            word(Some(3));
+            return vec![clock.now().ns()];
+        }
+        clock.compute(6_000.0);
+        assert_eq!(word(None), 3);
+        let first = clock.now().ns();
+        word(None);
+        vec![first, clock.now().ns()]
+    });
+    // The writer goes on after one cycle of its own cache; the line comes from the other core of the group.
+    assert_eq!(times, [vec![1.0], vec![6_100.0, 6_101.0]]);
+}
+
+#[test]
+fn a_word_is_not_read_before_its_line_is_there() {
+    let times = words(2, |rank, word, clock| {
+        if rank == 0 {
+            word(Some(3));
+        } else {
+            clock.compute(10.0);
+            assert_eq!(word(None), 3);
+        }
+        vec![clock.now().ns()]
+    });
+    // The line comes from memory (5000) for the store, then to the reader (100).
+    assert_eq!(times[1], [5_100.0]);
+}
+
+#[test]
+fn readers_of_one_line_queue_up_and_read_from_the_nearest_that_has_it() {
+    let times = words(8, |rank, word, clock| {
+        if rank == 0 {
+            word(Some(3));
+        } else {
+            clock.compute(20_000.0);
+            word(None);
+        }
+        vec![clock.now().ns()]
+    });
+    // Rank 1 reads from rank 0 (group). Rank 2 waits until the line has served that (1), and reads from the package, which keeps it
+    // for 10. Rank 3 then reads from rank 2. Rank 4 comes from the other package: the line is kept for 100, and the link for 300.
+    // Rank 5 reads from it, 6 from the package, 7 from 6.
+    let ends: Vec<f64> = times.into_iter().map(|times| times[0]).collect();
+    let begin = 20_000.0;
+    assert_eq!(
+        ends[1..],
+        [
+            begin + 100.0,
+            begin + 1.0 + 1_000.0,
+            begin + 1.0 + 10.0 + 100.0,
+            begin + 1.0 + 10.0 + 1.0 + 10_000.0,
+            begin + 1.0 + 10.0 + 1.0 + 100.0 + 100.0,
+            begin + 1.0 + 10.0 + 1.0 + 100.0 + 1.0 + 1_000.0,
+            begin + 1.0 + 10.0 + 1.0 + 100.0 + 1.0 + 10.0 + 100.0,
+        ]
+    );
+}
+
+#[test]
+fn a_store_is_read_after_the_farthest_copy_is_given_up() {
+    let times = words(8, |rank, word, clock| {
+        match rank {
+            0 => {
+                word(Some(3));
+                clock.compute(59_999.0);
+                word(Some(4));
+            }
+            // The farthest has a copy.
+            7 => {
+                clock.compute(20_000.0);
+                word(None);
+            }
+            1 => {
+                clock.compute(61_000.0);
+                assert_eq!(word(None), 4);
+            }
+            _ => {}
+        }
+        vec![clock.now().ns()]
+    });
+    // The writer stores at 60000 and goes on; the copy of the other package is gone 10000 later; then the line comes to rank 1.
+    assert_eq!((times[0][0], times[1][0]), (60_001.0, 70_100.0));
+}
+
+#[test]
+fn bytes_cost_a_latency_then_lines_and_the_copy() {
+    let lines = run(&machine(), Params::new(2), |mut communicator, clock| {
+        let mut bytes = vec![communicator.rank() as u8; 4096];
+        for _ in 0..3 {
+            communicator.bcast(&mut bytes, 0)?;
+            communicator.barrier()?;
+        }
+        clock.meet();
+        let (begin, before) = (clock.now().ns(), clock.traffic());
+        communicator.bcast(&mut bytes, 0)?;
+        let took = clock.now().ns() - begin;
+        clock.meet();
+        assert_eq!(bytes, vec![0; 4096]);
+        Ok::<_, Error>((took, before, clock.traffic()))
+    })
+    .unwrap();
+    let (took, before, after) = lines[1].unwrap();
+    // The reader gets 64 lines of the message at least, all from the other core: a latency, 63 lines of 10, the copy of
+    // 4096 bytes by 64 a nanosecond; and before that, the writer's copy of the same bytes.
+    assert!(took >= 100.0 + 63.0 * 10.0 + 64.0 + 64.0, "{took}");
+    assert!(after.group - before.group >= 64 && after.group - before.group < 64 + 64 + 16, "{before:?} {after:?}");
+    assert_eq!((after.package, after.far), (0, 0));
+}
+
+fn sums(ranks: u32, machine: &Machine) -> Vec<(u64, f64, Traffic)> {
+    let bodies = run(machine, Params::new(ranks).with_cico(), |mut communicator, clock| {
+        let mut value = u64::from(communicator.rank()).to_ne_bytes();
+        communicator.allreduce_in_place(&mut value, Op::SUM_U64)?;
+        communicator.barrier()?;
+        let mut bytes = vec![communicator.rank() as u8; 70_000];
+        communicator.bcast(&mut bytes, ranks - 1)?;
+        assert!(bytes.iter().all(|&byte| byte == (ranks - 1) as u8));
+        Ok::<_, Error>((u64::from_ne_bytes(value), clock.now().ns(), clock.traffic()))
+    });
+    bodies.unwrap().into_iter().collect::<Result<_, _>>().unwrap()
+}
+
+#[test]
+fn every_run_is_the_same_and_its_results_are_right() {
+    for ranks in [1, 2, 3, 8, 33, 128] {
+        let machine = Machine::named("epyc-7r13x2").unwrap();
+        let first = sums(ranks, &machine);
+        assert!(first.iter().all(|(sum, ..)| *sum == u64::from(ranks) * u64::from(ranks - 1) / 2));
+        assert_eq!(first, sums(ranks, &machine));
+    }
+}
+
+#[test]
+fn farther_cores_take_longer() {
+    let barrier = |far: f64| {
+        let mut machine = machine();
+        machine.far.latency = far;
+        let ends = run(&machine, Params::new(8), |mut communicator, clock| {
+            communicator.run(&Call::Barrier { algorithm: BarrierAlgorithm::Dissemination })?;
+            Ok::<_, Error>(clock.now().ns())
+        });
+        ends.unwrap().into_iter().map(Result::unwrap).fold(0.0, f64::max)
+    };
+    assert!(barrier(20_000.0) > barrier(10_000.0) + 5_000.0);
+}
+
+#[test]
+fn whoever_waits_for_a_rank_that_never_comes_names_it() {
+    let ends = run(&machine(), Params::new(2), |mut communicator, _| {
+        if communicator.rank() == 1 { Ok(()) } else { communicator.barrier() }
+    })
+    .unwrap();
+    assert_eq!(ends[1], Ok(()));
+    let error = ends[0].as_ref().unwrap_err().to_string();
+    assert!(error.contains("rank 1 was late"), "{error}");
+}
+
+#[test]
+fn machines_that_are_none_are_refused_by_name() {
+    let refused = |change: fn(&mut Machine), ranks| {
+        let mut machine = machine();
+        change(&mut machine);
+        match run(&machine, Params::new(ranks), |_, _| ()) {
+            Err(Unstarted::Unfit(unfit)) => unfit,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(refused(|machine| machine.groups = 0, 1), Unfit::Zero("groups"));
+    assert_eq!(refused(|machine| machine.far.stream = f64::NAN, 1), Unfit::Time("far"));
+    assert_eq!(refused(|machine| machine.copy = 0.0, 1), Unfit::Rate("copy"));
+    assert_eq!(refused(|_| (), 9), Unfit::Ranks { ranks: 9, most: 8 });
+    assert_eq!(refused(|machine| machine.cores = 1 << 20, 257), Unfit::Ranks { ranks: 257, most: 256 });
+    assert!(Machine::names().all(|name| Machine::named(name).is_some()) && Machine::named("abacus").is_none());
+    let text = serde_json::to_string(&machine()).unwrap();
+    assert_eq!(serde_json::from_str::<Machine>(&text).unwrap(), machine());
+}
