@@ -7,9 +7,13 @@
 
 use super::machine::{Distance, MOST, Machine};
 use crate::Time;
+use std::collections::HashMap;
 
 /// Bytes of a line.
 pub(super) const LINE: u64 = 64;
+
+/// The time, in nanoseconds, in which a link takes as many lines as it can.
+const SPAN: f64 = 1_000.0;
 
 const NOBODY: u16 = u16::MAX;
 
@@ -65,8 +69,9 @@ pub struct Traffic {
 pub(super) struct Caches {
     machine: Machine,
     lines: Vec<Line>,
-    /// By package: when its link to the others is free.
-    links: Vec<Time>,
+    /// By package: how many lines leave it in each [`SPAN`]. Cores that copy are ahead of others, so a link can't just be busy until a
+    /// moment.
+    links: Vec<HashMap<u64, u32>>,
     pub(super) traffic: Traffic,
 }
 
@@ -80,7 +85,7 @@ enum Source {
 impl Caches {
     pub(super) fn new(machine: &Machine, bytes: u64) -> Self {
         let lines = vec![FRESH; bytes.div_ceil(LINE) as usize];
-        let links = vec![Time::ZERO; machine.packages as usize];
+        let links = vec![HashMap::new(); machine.packages as usize];
         Self { machine: machine.clone(), lines, links, traffic: Traffic::default() }
     }
 
@@ -121,10 +126,17 @@ impl Caches {
         if to == from {
             return at;
         }
-        let link = &mut self.links[from];
-        let start = at.max(*link);
-        *link = start + Time::from_ns(self.machine.link);
-        start
+        // A cast of a float saturates.
+        let most = (SPAN / self.machine.link).max(1.0) as u32;
+        let mut span = (at.ns() / SPAN) as u64;
+        loop {
+            let taken = self.links[from].entry(span).or_default();
+            if *taken < most {
+                *taken += 1;
+                return at.max(Time::from_ns(span as f64 * SPAN));
+            }
+            span += 1;
+        }
     }
 
     /// The nearest core that has the line; the farthest, if `last`.
