@@ -14,6 +14,7 @@ pub mod state;
 pub(crate) mod words;
 
 use crate::Rank;
+use crate::collective::Kind;
 use crate::data::buffer::Buf;
 use crate::op::Op;
 use core::num::NonZeroU64;
@@ -197,11 +198,11 @@ pub unsafe trait Region {
         unsafe { op.fold_raw(left.ptr(), acc.ptr(), count) }
     }
 
-    /// Lends this process's `memory` to the other members; `None`: copies through the segment serve them better, or
-    /// they can't read it. A member that can read one of its loans in an operation can read all that go the same way.
+    /// Lends this process's `memory` to the other members, in a collective of this `kind`; `None`: copies through the segment serve
+    /// them better, or they can't read it. A member that can read one of its loans in an operation can read all that go the same way.
     #[inline]
-    fn lend(&self, memory: Buf) -> Option<Loan> {
-        let _ = memory;
+    fn lend(&self, memory: Buf, kind: Kind) -> Option<Loan> {
+        let _ = (memory, kind);
         None
     }
 
@@ -275,9 +276,13 @@ macro_rules! forward_region {
     };
     (@loans $to:ty, |$this:ident| $region:expr) => {
         #[inline]
-        fn lend(&self, memory: $crate::data::buffer::Buf) -> Option<$crate::region::Loan> {
+        fn lend(
+            &self,
+            memory: $crate::data::buffer::Buf,
+            kind: $crate::collective::Kind,
+        ) -> Option<$crate::region::Loan> {
             let $this = self;
-            $crate::region::Region::lend($region, memory)
+            $crate::region::Region::lend($region, memory, kind)
         }
         #[inline]
         fn answered(&self, accepted: bool) {

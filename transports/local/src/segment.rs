@@ -6,6 +6,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use unisono_kernel::Rank;
+use unisono_kernel::collective::Kind;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Refusal};
 use unisono_kernel::op::Op;
@@ -112,7 +113,7 @@ unsafe impl Region for Segment {
     unisono_kernel::forward_region!(Mapped, |segment| &segment.1; own loans);
 
     #[inline]
-    fn lend(&self, memory: Buf) -> Option<Loan> {
+    fn lend(&self, memory: Buf, _: Kind) -> Option<Loan> {
         let lends = memory.len() >= self.0.lend_from.load(Relaxed);
         lends.then(|| Loan { way: ADDRESS, at: memory.ptr().expose_provenance() as u64 })
     }

@@ -19,6 +19,7 @@ pub use mailbox::{Mailbox, Peer, Post};
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use unisono_kernel::Rank;
+use unisono_kernel::collective::Kind;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Condition, Refusal};
 use unisono_kernel::op::Op;
@@ -31,7 +32,7 @@ use unisono_kernel::region::{CounterId, Extent, FlagId, Loan, MailId, Region, Un
 /// mapped bytes.
 pub unsafe trait Lenders: Sync {
     /// [`Region::lend`].
-    fn lend(&self, memory: Buf) -> Option<Loan>;
+    fn lend(&self, memory: Buf, kind: Kind) -> Option<Loan>;
 
     /// [`Region::answered`].
     fn answered(&self, accepted: bool);
@@ -222,8 +223,8 @@ unsafe impl Region for Mapped {
     }
 
     #[inline]
-    fn lend(&self, memory: Buf) -> Option<Loan> {
-        self.lenders()?.lend(memory)
+    fn lend(&self, memory: Buf, kind: Kind) -> Option<Loan> {
+        self.lenders()?.lend(memory, kind)
     }
 
     #[inline]

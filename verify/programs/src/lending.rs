@@ -10,6 +10,7 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use unisono_kernel::Rank;
+use unisono_kernel::collective::Kind;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::{FlagId, Layout, Loan, Region, Unreadable};
@@ -100,7 +101,7 @@ unsafe impl<R: Region> Region for Lending<R> {
         self.region.publish(id, value);
     }
 
-    fn lend(&self, memory: Buf) -> Option<Loan> {
+    fn lend(&self, memory: Buf, _: Kind) -> Option<Loan> {
         let (at, number) = (memory.ptr().expose_provenance(), 1 + self.offered.fetch_add(1, Relaxed));
         if memory.is_empty() || self.draw(number, 3) == 0 {
             return None;

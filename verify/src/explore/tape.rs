@@ -14,6 +14,7 @@ use std::cell::{Cell, RefCell};
 use std::num::NonZeroU64;
 use std::rc::Rc;
 use unisono_kernel::Rank;
+use unisono_kernel::collective::Kind;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::{
@@ -275,7 +276,7 @@ unsafe impl Region for Probes {
     }
 
     /// One loan in a poll: results, which are asked for after the message, change while they are lent, and are not.
-    fn lend(&self, memory: Buf) -> Option<Loan> {
+    fn lend(&self, memory: Buf, _: Kind) -> Option<Loan> {
         let (seat, lent) = self.seat.get();
         if !seat.lends || lent || memory.is_empty() || memory.len() as u64 > self.lent {
             return None;

@@ -8,6 +8,7 @@ use std::mem::MaybeUninit;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use unisono_kernel::Rank;
+use unisono_kernel::collective::Kind;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::LINE;
@@ -237,7 +238,7 @@ unsafe impl Region for Segment {
         if self.laps.get() { 1 << (operation % 2) } else { u64::MAX }
     }
 
-    fn lend(&self, memory: Buf) -> Option<Loan> {
+    fn lend(&self, memory: Buf, _: Kind) -> Option<Loan> {
         if !self.lending.get().lends || memory.is_empty() {
             return None;
         }

@@ -1,19 +1,20 @@
 //! What copies cost on this machine, as `unisono doctor --keep` has measured them: a file in the user's cache.
 //!
 //! ```text
-//! unisono copies 1
-//! from 65536                             the length from which messages are lent; or: from off
+//! unisono copies 2
 //! alltoall 200000 21500 15200 9800       collective, bytes; nanoseconds through the segment, by process_vm_readv, where it lies
 //! ```
 //! Its name has a hash of the processor's name and the number of PUs, so that machines which share a home directory do
 //! not take each other's.
 
+use super::LendFrom;
 use crate::sys;
 use std::fmt::Write;
 use std::io;
 use std::path::PathBuf;
+use unisono_kernel::collective::Kind;
 
-const HEAD: &str = "unisono copies 1";
+const HEAD: &str = "unisono copies 2";
 
 /// The nanoseconds of a collective by each way to copy, between two ranks.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,9 +34,7 @@ pub struct Cell {
 /// What was measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
-    /// The length from which messages are lent that do not lie in a heap; `None`: none is.
-    pub from: Option<usize>,
-    /// What that follows from.
+    /// By collective and length.
     pub cells: Vec<Cell>,
 }
 
@@ -43,20 +42,41 @@ pub struct Measured {
 /// next minute.
 const CLEARLY: f64 = 0.9;
 
+/// The collectives that are measured, and what a region knows of them.
+const KINDS: [(&str, Kind); 7] = [
+    ("bcast", Kind::Bcast),
+    ("scatter", Kind::Scatter),
+    ("gather", Kind::Gather),
+    ("allgather", Kind::Allgather),
+    ("alltoall", Kind::Alltoall),
+    ("reduce", Kind::Reduce),
+    ("allreduce", Kind::Allreduce),
+];
+
+/// The kind of a collective by its name; those with unequal blocks have that of the ones with equal blocks. `None`: it is not
+/// measured.
+pub fn kind(collective: &str) -> Option<Kind> {
+    let equal = collective.trim_end_matches(['v', 'w']);
+    KINDS.iter().find(|(name, _)| *name == equal).map(|(_, kind)| *kind)
+}
+
 impl Measured {
-    /// The length follows from the cells: the shortest from which on, at each length, the geometric mean over the
-    /// collectives says that a single copy is clearly faster.
-    pub fn new(cells: Vec<Cell>) -> Self {
-        let mut lengths: Vec<u64> = cells.iter().map(|cell| cell.bytes).collect();
-        lengths.sort_unstable();
-        lengths.dedup();
-        let wins = |bytes: &u64| {
-            let at = cells.iter().filter(|cell| cell.bytes == *bytes);
-            let logs: Option<Vec<f64>> = at.map(|cell| Some((cell.across_ns? / cell.segment_ns).ln())).collect();
-            logs.is_some_and(|logs| logs.iter().sum::<f64>() < CLEARLY.ln() * logs.len() as f64)
+    /// The shortest length from which on, at each length, a single copy is clearly faster in this collective; `None`: there is
+    /// none.
+    pub fn from(&self, collective: &str) -> Option<usize> {
+        let mut cells: Vec<&Cell> = self.cells.iter().filter(|cell| cell.collective == collective).collect();
+        cells.sort_unstable_by_key(|cell| cell.bytes);
+        let wins = |cell: &&&Cell| cell.across_ns.is_some_and(|across| across < CLEARLY * cell.segment_ns);
+        cells.iter().rev().take_while(wins).last().map(|cell| cell.bytes as usize)
+    }
+
+    /// The same for all collectives.
+    pub fn lend_from(&self) -> LendFrom {
+        let from = |from: LendFrom, (name, kind): &(&str, Kind)| match self.from(name) {
+            Some(bytes) => from.and(*kind, bytes),
+            None => from,
         };
-        let from = lengths.iter().rev().take_while(|bytes| wins(bytes)).last().map(|bytes| *bytes as usize);
-        Self { from, cells }
+        KINDS.iter().fold(LendFrom::OFF, from)
     }
 
     /// The file of this machine; `None`: neither XDG_CACHE_HOME nor HOME is set.
@@ -96,7 +116,7 @@ impl Measured {
 
     fn text(&self) -> String {
         let number = |value: Option<String>| value.unwrap_or_else(|| "off".into());
-        let mut text = format!("{HEAD}\nfrom {}\n", number(self.from.map(|from| from.to_string())));
+        let mut text = format!("{HEAD}\n");
         for Cell { collective, bytes, segment_ns, across_ns, lent_ns } in &self.cells {
             let across = number(across_ns.map(|ns| format!("{ns:.0}")));
             // Writing to a string does not fail.
@@ -108,10 +128,6 @@ impl Measured {
     fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines();
         lines.next().filter(|line| *line == HEAD)?;
-        let from = match lines.next()?.strip_prefix("from ")? {
-            "off" => None,
-            bytes => Some(bytes.parse().ok().filter(|bytes| *bytes > 0)?),
-        };
         let cell = |line: &str| {
             let words: Vec<&str> = line.split(' ').collect();
             let &[collective, bytes, segment, across, lent] = words.as_slice() else { return None };
@@ -124,7 +140,7 @@ impl Measured {
                 lent_ns: time(lent)?,
             })
         };
-        Some(Self { from, cells: lines.map(cell).collect::<Option<_>>()? })
+        Some(Self { cells: lines.map(cell).collect::<Option<_>>()? })
     }
 
     /// The cell of a collective whose length is nearest.
@@ -163,37 +179,53 @@ mod tests {
     fn a_length_counts_if_all_longer_ones_win() {
         let of = |ratios: &[(u64, f64)]| {
             let cells = ratios.iter().map(|(bytes, ratio)| cell("bcast", *bytes, 100.0, Some(100.0 * ratio)));
-            Measured::new(cells.collect()).from
+            let measured = Measured { cells: cells.collect() };
+            assert_eq!(measured.lend_from().least(Kind::Bcast), measured.from("bcast"));
+            measured.from("bcast")
         };
-        assert_eq!(of(&[(1000, 0.5), (2000, 0.95), (4000, 0.8), (8000, 0.5)]), Some(4000));
+        assert_eq!(of(&[(4000, 0.8), (1000, 0.5), (2000, 0.95), (8000, 0.5)]), Some(4000));
         assert_eq!(of(&[(1000, 0.5), (2000, 0.5)]), Some(1000));
         assert_eq!(of(&[(1000, 0.5), (2000, 0.95)]), None);
         assert_eq!(of(&[]), None);
-        // Over collectives the geometric mean counts, and one that can't be read forbids all.
-        let mixed = |across| Measured::new(vec![cell("a", 8, 100.0, Some(40.0)), cell("b", 8, 100.0, across)]).from;
-        assert_eq!((mixed(Some(180.0)), mixed(Some(220.0)), mixed(None)), (Some(8), None, None));
+    }
+
+    #[test]
+    fn each_collective_has_a_length_of_its_own() {
+        let cells = vec![
+            cell("scatter", 8, 100.0, Some(40.0)),
+            cell("gather", 8, 100.0, Some(140.0)),
+            cell("reduce", 8, 100.0, None),
+            cell("unheard", 8, 100.0, Some(1.0)),
+        ];
+        let from = Measured { cells }.lend_from();
+        assert_eq!(
+            [Kind::Scatter, Kind::Gather, Kind::Reduce, Kind::Scan].map(|kind| from.least(kind)),
+            [Some(8), None, None, None]
+        );
+        assert_eq!(
+            [kind("alltoallw"), kind("gatherv"), kind("reduce_scatter")],
+            [Some(Kind::Alltoall), Some(Kind::Gather), None]
+        );
     }
 
     #[test]
     fn what_is_written_is_read_and_nothing_else() {
         let cells = vec![cell("alltoall", 200_000, 21_500.0, Some(15_200.0)), cell("bcast", 8, 70.0, None)];
-        for from in [None, Some(65_536)] {
-            let measured = Measured { from, cells: cells.clone() };
-            assert_eq!(Measured::parse(&measured.text()), Some(measured));
-        }
-        for wrong in ["", "unisono copies 2\nfrom off\n", "unisono copies 1\nfrom 0\n", "unisono copies 1\n"] {
+        let measured = Measured { cells };
+        assert_eq!(Measured::parse(&measured.text()), Some(measured));
+        for wrong in ["", "unisono copies 1\nfrom off\n", "unisono copies 2\nfrom off\n"] {
             assert_eq!(Measured::parse(wrong), None, "{wrong}");
         }
         for line in
             ["alltoall 8 1 2", "alltoall 8 1 2 3 4", "alltoall x 1 2 3", "alltoall 8 -1 2 3", "alltoall 8 inf 2 3"]
         {
-            assert_eq!(Measured::parse(&format!("{HEAD}\nfrom off\n{line}\n")), None, "{line}");
+            assert_eq!(Measured::parse(&format!("{HEAD}\n{line}\n")), None, "{line}");
         }
     }
 
     #[test]
     fn the_nearest_length_is_found() {
-        let measured = Measured::new([1000, 10_000, 100_000].map(|bytes| cell("bcast", bytes, 9.0, None)).into());
+        let measured = Measured { cells: [1000, 10_000, 100_000].map(|bytes| cell("bcast", bytes, 9.0, None)).into() };
         let near = |bytes| measured.nearest("bcast", bytes).map(|cell| cell.bytes);
         assert_eq!([1, 3000, 12_000, 1 << 40].map(near), [Some(1000), Some(1000), Some(10_000), Some(100_000)]);
         assert_eq!(measured.nearest("scan", 8), None);

@@ -14,7 +14,7 @@
 mod measured;
 mod windows;
 
-pub use measured::{Cell, Measured, cache, read};
+pub use measured::{Cell, Measured, cache, kind, read};
 pub use windows::{Part, Windows};
 
 use crate::error::PosixError;
@@ -27,6 +27,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use unisono_kernel::Rank;
+use unisono_kernel::collective::Kind;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::region::{Counter, Loan, Unreadable, Word};
 
@@ -44,17 +45,34 @@ pub const LEAST: usize = 1536;
 /// The same where ranks share cores: a lender that waits for its readers there gives its core away first.
 pub const CROWDED_LEAST: usize = 64 << 10;
 
-/// The length of messages from which on they are lent.
+/// The length of messages from which on they are lent that lie in ordinary memory: of each kind of collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LendFrom(usize);
+pub struct LendFrom([usize; KINDS]);
+
+/// More than the highest number of a kind.
+const KINDS: usize = 16;
 
 impl LendFrom {
     /// No message is lent.
-    pub const OFF: Self = Self(usize::MAX);
+    pub const OFF: Self = Self([usize::MAX; KINDS]);
 
     /// From `bytes` on.
     pub const fn bytes(bytes: usize) -> Self {
-        Self(bytes)
+        Self([bytes; KINDS])
+    }
+
+    /// The same, but messages of this kind of collective from `bytes` on.
+    #[must_use]
+    pub fn and(mut self, kind: Kind, bytes: usize) -> Self {
+        if let Some(from) = self.0.get_mut(kind as usize) {
+            *from = bytes;
+        }
+        self
+    }
+
+    /// The bytes of the shortest message of this kind that is lent; `None`: none is.
+    pub fn least(&self, kind: Kind) -> Option<usize> {
+        self.0.get(kind as usize).copied().filter(|from| *from < usize::MAX)
     }
 
     /// What the [variable](VARIABLE) says: a number of bytes, `off`, or `auto`, which is the default: what was
@@ -66,15 +84,10 @@ impl LendFrom {
         let read = |value: &str| match value {
             "auto" => Some(None),
             "off" => Some(Some(Self::OFF)),
-            bytes => Some(Some(Self(bytes.parse().ok().filter(|bytes| *bytes > 0)?))),
+            bytes => Some(Some(Self::bytes(bytes.parse().ok().filter(|bytes| *bytes > 0)?))),
         };
         let asked = sys::setting(VARIABLE, "auto, off, or a number of bytes above 0", read)?.flatten();
-        Ok(asked.unwrap_or_else(|| Measured::here().and_then(|measured| measured.from).map_or(Self::OFF, Self)))
-    }
-
-    /// The bytes of the shortest message that is lent; `None`: none is.
-    pub fn least(self) -> Option<usize> {
-        (self != Self::OFF).then_some(self.0)
+        Ok(asked.unwrap_or_else(|| Measured::here().map_or(Self::OFF, |measured| measured.lend_from())))
     }
 }
 
@@ -179,7 +192,7 @@ impl Lenders {
 // `mapped` checks the loan against the lender's map, whose file can't become shorter, and which lives as long as this does:
 // a region with these lenders holds them.
 unsafe impl unisono_shm::Lenders for Lenders {
-    fn lend(&self, memory: Buf) -> Option<Loan> {
+    fn lend(&self, memory: Buf, kind: Kind) -> Option<Loan> {
         if memory.len() >= self.least
             && let Some(offset) = self.heap.and_then(|heap| heap.offset_of(memory.ptr(), memory.len()))
         {
@@ -190,7 +203,10 @@ unsafe impl unisono_shm::Lenders for Lenders {
         {
             return self.dares().then_some(loan);
         }
-        (memory.len() >= self.from.0 && self.dares())
+        // The message for one reader.
+        let readers = if matches!(kind, Kind::Scatter | Kind::Alltoall) { self.peers.len().max(1) } else { 1 };
+        let message = memory.len().div_ceil(readers);
+        (self.from.least(kind).is_some_and(|from| message >= from) && self.dares())
             .then(|| Loan { way: ADDRESS, at: memory.ptr().expose_provenance() as u64 })
     }
 
@@ -272,7 +288,7 @@ mod tests {
         let memory = Allocation::new(10_000).unwrap();
         // SAFETY: inside, and this test's.
         unsafe { memory.buf().ptr().write_bytes(7, 10_000) };
-        let Some(loan) = lenders.lend(memory.buf()) else { panic!("it lies in the heap") };
+        let Some(loan) = lenders.lend(memory.buf(), Kind::Bcast) else { panic!("it lies in the heap") };
         assert_eq!((loan.way, Some(loan.at)), (HEAP, heap.offset_of(memory.buf().ptr(), 10_000)));
         let place_of = |lender, loan, from, len| lenders.mapped(lender, loan, from, len);
         let last = place_of(0, loan, 9_999, 1).expect("mapped");
@@ -320,10 +336,10 @@ mod tests {
         assert!(unsafe { windows.add(number, 0, &[part]) });
         let peers = || vec![Peer::new(process, None), Peer::new(0, None)].into_iter().map(Arc::new).collect();
         let without = Lenders::new(peers(), None, LendFrom::OFF, false, None);
-        assert!(without.lend(Buf::of(&memory)).is_none());
+        assert!(without.lend(Buf::of(&memory), Kind::Bcast).is_none());
         let lenders = Lenders::new(peers(), None, LendFrom::OFF, false, None).with_windows(Arc::clone(&windows));
-        assert!(lenders.lend(Buf::of(&memory[1..])).is_none(), "too short");
-        let loan = lenders.lend(Buf::of(&memory)).expect("it lies in the window");
+        assert!(lenders.lend(Buf::of(&memory[1..]), Kind::Bcast).is_none(), "too short");
+        let loan = lenders.lend(Buf::of(&memory), Kind::Bcast).expect("it lies in the window");
         let mut dst = vec![0u8; LEAST];
         let mut read = |lenders: &Lenders, lender, from| {
             // SAFETY: the vector is this test's.
@@ -338,7 +354,10 @@ mod tests {
         // SAFETY: as above.
         assert!(unsafe { windows.add(number, 0, &[part]) });
         lenders.answered(false);
-        assert!(lenders.lend(Buf::of(&memory)).is_none() && lenders.lend(Buf::of(&memory)).is_some());
+        assert!(
+            lenders.lend(Buf::of(&memory), Kind::Bcast).is_none()
+                && lenders.lend(Buf::of(&memory), Kind::Bcast).is_some()
+        );
     }
 
     #[test]
@@ -346,7 +365,7 @@ mod tests {
         let memory = Allocation::new(CROWDED_LEAST).unwrap();
         for (crowded, least) in [(false, LEAST), (true, CROWDED_LEAST)] {
             let lenders = Lenders::new(Box::new([]), heap::of_process().ok(), LendFrom::OFF, crowded, None);
-            let lends = |bytes| lenders.lend(Buf::new(memory.buf().ptr(), bytes)).is_some();
+            let lends = |bytes| lenders.lend(Buf::new(memory.buf().ptr(), bytes), Kind::Bcast).is_some();
             assert!(lends(least) && !lends(least - 1), "{crowded}");
         }
     }
@@ -355,8 +374,8 @@ mod tests {
     fn what_is_refused_is_lent_more_rarely() {
         let lenders = lenders(vec![], 100);
         let memory = vec![0u8; 100];
-        let lends = || lenders.lend(Buf::of(&memory)).is_some();
-        assert!(lenders.lend(Buf::of(&memory[1..])).is_none());
+        let lends = || lenders.lend(Buf::of(&memory), Kind::Bcast).is_some();
+        assert!(lenders.lend(Buf::of(&memory[1..]), Kind::Bcast).is_none());
         for refused in 1..6 {
             assert!(lends());
             lenders.answered(false);

@@ -37,8 +37,9 @@ fn doctor_names_the_ways_and_keeps_their_costs() {
     let known = run(&explain);
     assert!(known.contains("  measured at 65536 B, 2 ranks, µs: two copies "), "{known}");
     // Ranks and `explain` go by what is kept.
-    std::fs::write(&kept, "unisono copies 1\nfrom 4096\n").expect("a file");
+    std::fs::write(&kept, "unisono copies 2\nalltoall 4096 100 50 10\nscatter 8 100 95 10\n").expect("a file");
     assert!(run(&explain).contains("one copy, by process_vm_readv (UNISONO_SINGLE_COPY is 4096 here)"));
+    assert!(run(&["explain", "scatter", "--bytes", "200000"]).contains("UNISONO_SINGLE_COPY is off here"));
 }
 
 /// By a link to the program, next to which the library is or is not. (A copy is busy while a child that another test has

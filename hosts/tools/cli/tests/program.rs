@@ -256,10 +256,26 @@ fn sim_prints_the_keys_of_bench_on_virtual_time() {
 #[test]
 fn sim_runs_the_algorithms_over_a_segment_on_many_cores() {
     for collective in [
-        "barrier", "bcast", "allreduce", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall",
-        "alltoallv", "alltoallw", "reduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan",
+        "barrier",
+        "bcast",
+        "allreduce",
+        "gather",
+        "gatherv",
+        "scatter",
+        "scatterv",
+        "allgather",
+        "allgatherv",
+        "alltoall",
+        "alltoallv",
+        "alltoallw",
+        "reduce",
+        "reduce_scatter",
+        "reduce_scatter_block",
+        "scan",
+        "exscan",
     ] {
-        let args = ["sim", collective, "--segment", "--machine", "epyc-7r13x2", "-n", "9", "--root", "2", "--bytes", "8,4K"];
+        let args =
+            ["sim", collective, "--segment", "--machine", "epyc-7r13x2", "-n", "9", "--root", "2", "--bytes", "8,4K"];
         let args = [&args[..], &["--algorithm", "all", "--json"]].concat();
         let output = rows(&args);
         assert!(!output.is_empty(), "{collective}");

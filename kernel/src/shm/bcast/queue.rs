@@ -245,7 +245,7 @@ impl Operation for Queue<'_> {
                         me.choose_lap(region, self.operation, self.base);
                         let lends = me.size() > 1 && !me.sends_on(self.data.start().addr());
                         let memory = if lends { self.data.as_contiguous() } else { None };
-                        if let Some(words) = self.loans.offer(region, memory, None) {
+                        if let Some(words) = self.loans.offer(region, Kind::Bcast, memory, None) {
                             self.post(region, me, words);
                             self.state = State::Lend;
                         }

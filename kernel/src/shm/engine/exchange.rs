@@ -281,7 +281,9 @@ impl<P: Plan> Engine for ToAll<P> {
                 let again = results.filter(|results| me.receives(results.ptr().addr()));
                 let in_place = again.is_some() && again == message;
                 let lent = |memory: Option<Buf>, never| if never { None } else { memory };
-                if let Some(words) = loans.offer(region, lent(message, in_place), lent(results, again.is_some())) {
+                if let Some(words) =
+                    loans.offer(region, heading.kind, lent(message, in_place), lent(results, again.is_some()))
+                {
                     clock.post_line(region, me, heading, Some(words));
                     return Ok(());
                 }

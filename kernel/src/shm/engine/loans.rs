@@ -14,6 +14,7 @@
 //! have acknowledged it: then its memory is its own again.
 
 use crate::Rank;
+use crate::collective::Kind;
 use crate::comm::Member;
 use crate::data::buffer::Buf;
 use crate::error::PollError;
@@ -176,6 +177,7 @@ impl Loans {
     pub(crate) fn offer<R: Region>(
         &mut self,
         region: &R,
+        kind: Kind,
         memory: Option<Buf>,
         results: Option<Buf>,
     ) -> Option<[u64; WORDS]> {
@@ -184,9 +186,9 @@ impl Loans {
             return None;
         }
         self.lending = Lending::Nothing;
-        let Loan { way, at } = region.lend(memory?)?;
+        let Loan { way, at } = region.lend(memory?, kind)?;
         // By the same way: a reader that can read the message can read the results.
-        let results = results.and_then(|results| region.lend(results)).filter(|results| results.way == way);
+        let results = results.and_then(|results| region.lend(results, kind)).filter(|results| results.way == way);
         let results = results.map(|results| [way.get(), results.at]);
         (self.lending, self.results) = (Lending::Memory { answered: 0 }, results.is_some());
         let [results_way, results_at] = results.unwrap_or_default();

@@ -113,7 +113,7 @@ impl<'a> Blockwise<'a> {
     #[inline(never)]
     fn offer<R: Region>(&self, region: &R, loans: &mut Loans, words: &mut [u64; WORDS]) -> Option<*mut u8> {
         let memory = self.lendable()?;
-        *words = loans.offer(region, Some(memory), None)?;
+        *words = loans.offer(region, self.kind, Some(memory), None)?;
         Some(memory.ptr())
     }
 

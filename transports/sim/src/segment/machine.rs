@@ -222,7 +222,9 @@ impl fmt::Display for Unfit {
             Self::Zero(name) => write!(f, "{name} is 0, must be at least 1"),
             Self::Time(name) => write!(f, "{name} has a time that is not from 0 to 1000000 ns"),
             Self::Rate(name) => write!(f, "{name} is not from 0.001 to 1000000 bytes in a nanosecond"),
-            Self::Ranks { ranks, most } => write!(f, "ranks is {ranks}, must be at most {most}: each has a core of its own"),
+            Self::Ranks { ranks, most } => {
+                write!(f, "ranks is {ranks}, must be at most {most}: each has a core of its own")
+            }
         }
     }
 }

@@ -3,9 +3,7 @@
 use super::turns::Clock;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::op::Op;
-use unisono_kernel::region::{
-    Counter, CounterId, Extent, Flag, FlagId, MailId, Mailword, Region, Untrusted, Word,
-};
+use unisono_kernel::region::{Counter, CounterId, Extent, Flag, FlagId, MailId, Mailword, Region, Untrusted, Word};
 use unisono_local::Segment;
 
 /// A rank's view of the segment.

@@ -204,9 +204,13 @@ fn farther_cores_take_longer() {
 
 #[test]
 fn whoever_waits_for_a_rank_that_never_comes_names_it() {
-    let ends = run(&machine(), Params::new(2), |mut communicator, _| {
-        if communicator.rank() == 1 { Ok(()) } else { communicator.barrier() }
-    })
+    let ends = run(
+        &machine(),
+        Params::new(2),
+        |mut communicator, _| {
+            if communicator.rank() == 1 { Ok(()) } else { communicator.barrier() }
+        },
+    )
     .unwrap();
     assert_eq!(ends[1], Ok(()));
     let error = ends[0].as_ref().unwrap_err().to_string();

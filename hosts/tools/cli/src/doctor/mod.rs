@@ -84,7 +84,7 @@ pub(crate) fn work(team: &mut Team, args: &Doctor) -> Result<(), Failure> {
     if team.rank() != 0 {
         return Ok(());
     }
-    let measured = Measured::new(cells);
+    let measured = Measured { cells };
     if args.json {
         ways.iter().try_for_each(|way| outln!("{}", serde_json::to_string(way)?))?;
         for Cell { collective, bytes, segment_ns, across_ns, lent_ns } in &measured.cells {
@@ -128,12 +128,11 @@ fn show(ways: &[Way], measured: &Measured) -> Result<(), Failure> {
         let (by_readv, by_lent) = (ratio(*across_ns), ratio(Some(*lent_ns)));
         outln!("{collective:<14}{bytes:>10}{two:>11}{readv:>11}{lent:>11}{by_readv:>13}{by_lent:>13}")?;
     }
-    match measured.from {
-        Some(from) => {
-            outln!("{}={from}: from there on, one copy is clearly faster over these collectives", lending::VARIABLE)
-        }
-        None => outln!("{}=off: one copy by process_vm_readv is not clearly faster here", lending::VARIABLE),
-    }
+    let from = |name: &str| measured.from(name).map_or("never".into(), |bytes| format!("from {bytes} B on"));
+    let mut names: Vec<&str> = measured.cells.iter().map(|cell| cell.collective.as_str()).collect();
+    names.dedup();
+    let all: Vec<String> = names.into_iter().map(|name| format!("{name} {}", from(name))).collect();
+    outln!("one copy by process_vm_readv is clearly faster ({}=auto): {}", lending::VARIABLE, all.join(", "))
 }
 
 /// Can each process read the other's heap? The answer of the one that can't, or this one's.

@@ -76,7 +76,9 @@ pub(crate) fn run(args: &Explain) -> Result<(), Failure> {
 
 /// By which way the bytes are copied between processes, and what `unisono doctor --keep` has measured of that.
 fn copies(text: &mut String, args: &Explain) -> Result<(), Failure> {
-    let from = LendFrom::setting()?.least();
+    let name = decide::name(args.collective);
+    let setting = LendFrom::setting()?;
+    let from = lending::kind(&name).and_then(|kind| setting.least(kind));
     let way = match from {
         Some(from) if args.bytes >= from as u64 => "one copy, by process_vm_readv",
         _ => "two copies, through the segment",

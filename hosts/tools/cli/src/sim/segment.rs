@@ -53,7 +53,9 @@ fn machine(name: &str) -> Result<Machine, Failure> {
         Ok(text) => text,
         Err(error) => {
             let known = Machine::names().collect::<Vec<_>>().join(", ");
-            return Err(Failure::Words(format!("--machine {name}: no machine of this name ({known}), and no file: {error}")));
+            return Err(Failure::Words(format!(
+                "--machine {name}: no machine of this name ({known}), and no file: {error}"
+            )));
         }
     };
     serde_json::from_str(&text).map_err(|error| Failure::Words(format!("{name}: {error}")))
@@ -157,6 +159,11 @@ impl Lines {
 
     fn between(calls: &Calls, iterations: u64) -> Self {
         let mean = |of: fn(&Traffic) -> u64| (of(&calls.after) - of(&calls.before)) as f64 / iterations as f64;
-        Self { group: mean(|t| t.group), package: mean(|t| t.package), far: mean(|t| t.far), memory: mean(|t| t.memory) }
+        Self {
+            group: mean(|t| t.group),
+            package: mean(|t| t.package),
+            far: mean(|t| t.far),
+            memory: mean(|t| t.memory),
+        }
     }
 }
