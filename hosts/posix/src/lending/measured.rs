@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! unisono copies 2
-//! alltoall 200000 21500 15200 9800       collective, bytes; nanoseconds through the segment, by process_vm_readv, where it lies
+//! alltoall 200000 warm 21500 15200 9800  collective, bytes, buffers; nanoseconds through the segment, by process_vm_readv, where it lies
 //! ```
 //! Its name has a hash of the processor's name and the number of PUs, so that machines which share a home directory do
 //! not take each other's.
@@ -23,6 +23,8 @@ pub struct Cell {
     pub collective: String,
     /// Its bytes, as `unisono bench` counts them.
     pub bytes: u64,
+    /// With the same buffers in each call; else with others, which are not in the caches.
+    pub warm: bool,
     /// Through the segment: two copies.
     pub segment_ns: f64,
     /// By `process_vm_readv`: one copy; `None` where that is forbidden.
@@ -61,13 +63,19 @@ pub fn kind(collective: &str) -> Option<Kind> {
 }
 
 impl Measured {
-    /// The shortest length from which on, at each length, a single copy is clearly faster in this collective; `None`: there is
-    /// none.
+    /// The shortest length from which on, at each length, a single copy is clearly faster in this collective: in the geometric mean
+    /// over warm buffers and others, since nobody knows what a program has. `None`: there is none.
     pub fn from(&self, collective: &str) -> Option<usize> {
-        let mut cells: Vec<&Cell> = self.cells.iter().filter(|cell| cell.collective == collective).collect();
-        cells.sort_unstable_by_key(|cell| cell.bytes);
-        let wins = |cell: &&&Cell| cell.across_ns.is_some_and(|across| across < CLEARLY * cell.segment_ns);
-        cells.iter().rev().take_while(wins).last().map(|cell| cell.bytes as usize)
+        let of = || self.cells.iter().filter(|cell| cell.collective == collective);
+        let mut lengths: Vec<u64> = of().map(|cell| cell.bytes).collect();
+        lengths.sort_unstable();
+        lengths.dedup();
+        let wins = |bytes: &&u64| {
+            let at = of().filter(|cell| cell.bytes == **bytes);
+            let logs: Option<Vec<f64>> = at.map(|cell| Some((cell.across_ns? / cell.segment_ns).ln())).collect();
+            logs.is_some_and(|logs| logs.iter().sum::<f64>() < CLEARLY.ln() * logs.len() as f64)
+        };
+        lengths.iter().rev().take_while(wins).last().map(|bytes| *bytes as usize)
     }
 
     /// The same for all collectives.
@@ -117,10 +125,11 @@ impl Measured {
     fn text(&self) -> String {
         let number = |value: Option<String>| value.unwrap_or_else(|| "off".into());
         let mut text = format!("{HEAD}\n");
-        for Cell { collective, bytes, segment_ns, across_ns, lent_ns } in &self.cells {
+        for Cell { collective, bytes, warm, segment_ns, across_ns, lent_ns } in &self.cells {
+            let buffers = if *warm { "warm" } else { "cold" };
             let across = number(across_ns.map(|ns| format!("{ns:.0}")));
             // Writing to a string does not fail.
-            let _ = writeln!(text, "{collective} {bytes} {segment_ns:.0} {across} {lent_ns:.0}");
+            let _ = writeln!(text, "{collective} {bytes} {buffers} {segment_ns:.0} {across} {lent_ns:.0}");
         }
         text
     }
@@ -130,11 +139,16 @@ impl Measured {
         lines.next().filter(|line| *line == HEAD)?;
         let cell = |line: &str| {
             let words: Vec<&str> = line.split(' ').collect();
-            let &[collective, bytes, segment, across, lent] = words.as_slice() else { return None };
+            let &[collective, bytes, buffers, segment, across, lent] = words.as_slice() else { return None };
             let time = |word: &str| word.parse().ok().filter(|ns: &f64| ns.is_finite() && *ns > 0.0);
             Some(Cell {
                 collective: collective.into(),
                 bytes: bytes.parse().ok()?,
+                warm: match buffers {
+                    "warm" => true,
+                    "cold" => false,
+                    _ => return None,
+                },
                 segment_ns: time(segment)?,
                 across_ns: if across == "off" { None } else { Some(time(across)?) },
                 lent_ns: time(lent)?,
@@ -143,9 +157,9 @@ impl Measured {
         Some(Self { cells: lines.map(cell).collect::<Option<_>>()? })
     }
 
-    /// The cell of a collective whose length is nearest.
-    pub fn nearest(&self, collective: &str, bytes: u64) -> Option<&Cell> {
-        let of = self.cells.iter().filter(|cell| cell.collective == collective);
+    /// The cell of a collective whose length is nearest, with warm buffers or others.
+    pub fn nearest(&self, collective: &str, bytes: u64, warm: bool) -> Option<&Cell> {
+        let of = self.cells.iter().filter(|cell| cell.collective == collective && cell.warm == warm);
         of.min_by_key(|cell| cell.bytes.max(bytes) / cell.bytes.min(bytes).max(1))
     }
 }
@@ -172,7 +186,7 @@ mod tests {
     use super::*;
 
     fn cell(collective: &str, bytes: u64, segment_ns: f64, across_ns: Option<f64>) -> Cell {
-        Cell { collective: collective.into(), bytes, segment_ns, across_ns, lent_ns: 5.0 }
+        Cell { collective: collective.into(), bytes, warm: true, segment_ns, across_ns, lent_ns: 5.0 }
     }
 
     #[test]
@@ -187,6 +201,12 @@ mod tests {
         assert_eq!(of(&[(1000, 0.5), (2000, 0.5)]), Some(1000));
         assert_eq!(of(&[(1000, 0.5), (2000, 0.95)]), None);
         assert_eq!(of(&[]), None);
+        // Of warm buffers and others the geometric mean counts.
+        let both = |cold| {
+            let cold = Cell { warm: false, ..cell("bcast", 8, 100.0, cold) };
+            Measured { cells: vec![cell("bcast", 8, 100.0, Some(50.0)), cold] }.from("bcast")
+        };
+        assert_eq!([both(Some(150.0)), both(Some(180.0)), both(None)], [Some(8), None, None]);
     }
 
     #[test]
@@ -210,15 +230,21 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_and_nothing_else() {
-        let cells = vec![cell("alltoall", 200_000, 21_500.0, Some(15_200.0)), cell("bcast", 8, 70.0, None)];
+        let cold = Cell { warm: false, ..cell("bcast", 8, 70.0, None) };
+        let cells = vec![cell("alltoall", 200_000, 21_500.0, Some(15_200.0)), cold];
         let measured = Measured { cells };
         assert_eq!(Measured::parse(&measured.text()), Some(measured));
         for wrong in ["", "unisono copies 1\nfrom off\n", "unisono copies 2\nfrom off\n"] {
             assert_eq!(Measured::parse(wrong), None, "{wrong}");
         }
-        for line in
-            ["alltoall 8 1 2", "alltoall 8 1 2 3 4", "alltoall x 1 2 3", "alltoall 8 -1 2 3", "alltoall 8 inf 2 3"]
-        {
+        for line in [
+            "alltoall 8 warm 1 2",
+            "alltoall 8 warm 1 2 3 4",
+            "alltoall x warm 1 2 3",
+            "alltoall 8 hot 1 2 3",
+            "alltoall 8 cold -1 2 3",
+            "alltoall 8 cold inf 2 3",
+        ] {
             assert_eq!(Measured::parse(&format!("{HEAD}\n{line}\n")), None, "{line}");
         }
     }
@@ -226,9 +252,9 @@ mod tests {
     #[test]
     fn the_nearest_length_is_found() {
         let measured = Measured { cells: [1000, 10_000, 100_000].map(|bytes| cell("bcast", bytes, 9.0, None)).into() };
-        let near = |bytes| measured.nearest("bcast", bytes).map(|cell| cell.bytes);
+        let near = |bytes| measured.nearest("bcast", bytes, true).map(|cell| cell.bytes);
         assert_eq!([1, 3000, 12_000, 1 << 40].map(near), [Some(1000), Some(1000), Some(10_000), Some(100_000)]);
-        assert_eq!(measured.nearest("scan", 8), None);
+        assert_eq!([measured.nearest("scan", 8, true), measured.nearest("bcast", 1000, false)], [None, None]);
     }
 
     #[test]

@@ -47,32 +47,43 @@ pub const CROWDED_LEAST: usize = 64 << 10;
 
 /// The length of messages from which on they are lent that lie in ordinary memory: of each kind of collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LendFrom([usize; KINDS]);
+pub struct LendFrom {
+    from: [usize; KINDS],
+    /// It follows from what was measured between two ranks with a core each.
+    measured: bool,
+}
 
 /// More than the highest number of a kind.
 const KINDS: usize = 16;
 
 impl LendFrom {
     /// No message is lent.
-    pub const OFF: Self = Self([usize::MAX; KINDS]);
+    pub const OFF: Self = Self::bytes(usize::MAX);
 
     /// From `bytes` on.
     pub const fn bytes(bytes: usize) -> Self {
-        Self([bytes; KINDS])
+        Self { from: [bytes; KINDS], measured: false }
     }
 
-    /// The same, but messages of this kind of collective from `bytes` on.
+    /// The same, but messages of this kind of collective from `bytes` on, as was measured between two ranks with a core each.
     #[must_use]
     pub fn and(mut self, kind: Kind, bytes: usize) -> Self {
-        if let Some(from) = self.0.get_mut(kind as usize) {
+        if let Some(from) = self.from.get_mut(kind as usize) {
             *from = bytes;
         }
-        self
+        Self { measured: true, ..self }
+    }
+
+    /// The same where ranks share cores: what was measured holds for long messages alone.
+    #[must_use]
+    fn crowded(self) -> Self {
+        let long = |from: usize| from.max(CROWDED_LEAST);
+        if self.measured { Self { from: self.from.map(long), ..self } } else { self }
     }
 
     /// The bytes of the shortest message of this kind that is lent; `None`: none is.
     pub fn least(&self, kind: Kind) -> Option<usize> {
-        self.0.get(kind as usize).copied().filter(|from| *from < usize::MAX)
+        self.from.get(kind as usize).copied().filter(|from| *from < usize::MAX)
     }
 
     /// What the [variable](VARIABLE) says: a number of bytes, `off`, or `auto`, which is the default: what was
@@ -155,7 +166,7 @@ pub struct Lenders {
 impl Lenders {
     /// Of these members, by rank; `heap` is this process's. `log` prints a line when memory can't be read. `crowded`: ranks
     /// share cores.
-    pub const fn new(
+    pub fn new(
         peers: Box<[Arc<Peer>]>,
         heap: Option<&'static Heap>,
         from: LendFrom,
@@ -163,7 +174,7 @@ impl Lenders {
         log: Option<Log>,
     ) -> Self {
         let (fails, refused, pause) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
-        let least = if crowded { CROWDED_LEAST } else { LEAST };
+        let (least, from) = if crowded { (CROWDED_LEAST, from.crowded()) } else { (LEAST, from) };
         Self { peers, heap, windows: None, least, from, log, tally: None, fails, refused, pause }
     }
 
@@ -384,5 +395,26 @@ mod tests {
         assert!(lends());
         lenders.answered(true);
         assert!((0..100).all(|_| lends()));
+    }
+
+    #[test]
+    fn what_was_measured_holds_for_long_messages_where_ranks_share_cores() {
+        let measured = LendFrom::OFF.and(Kind::Alltoall, 8);
+        assert_eq!(
+            [measured, measured.crowded()].map(|from| from.least(Kind::Alltoall)),
+            [Some(8), Some(CROWDED_LEAST)]
+        );
+        assert_eq!(measured.crowded().least(Kind::Bcast), None);
+        assert_eq!(LendFrom::bytes(8).crowded(), LendFrom::bytes(8), "asked for");
+        // A block is the message where each reader has one of its own.
+        let memory = [0u8; 30];
+        let peers = || (0..4).map(|_| Arc::new(Peer::new(0, None))).collect();
+        let lends = |kind| Lenders::new(peers(), None, measured.and(kind, 8), false, None).lend(Buf::of(&memory), kind);
+        assert_eq!([Kind::Alltoall, Kind::Scatter, Kind::Gather].map(|kind| lends(kind).is_some()), [true, true, true]);
+        let lends = |kind| Lenders::new(peers(), None, measured.and(kind, 9), false, None).lend(Buf::of(&memory), kind);
+        assert_eq!(
+            [Kind::Alltoall, Kind::Scatter, Kind::Gather].map(|kind| lends(kind).is_some()),
+            [false, false, true]
+        );
     }
 }

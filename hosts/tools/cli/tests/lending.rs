@@ -27,17 +27,18 @@ fn doctor_names_the_ways_and_keeps_their_costs() {
     for way in ["shared memory", "death of a process", "lent memory", "own blocks", "process_vm_readv"] {
         assert_eq!(said.lines().filter(|line| line.contains(way) && line.starts_with(['y', 'n'])).count(), 1, "{said}");
     }
-    assert_eq!(said.lines().filter(|line| line.starts_with("alltoall")).count(), 2, "{said}");
+    assert_eq!(said.lines().filter(|line| line.starts_with("alltoall")).count(), 4, "{said}");
     assert_eq!(std::fs::read_dir(cache.join("unisono")).map(Iterator::count).unwrap_or(0), 0);
     let lines = run(&[&small[..], &["--keep", "--json"]].concat());
     assert_eq!(lines.lines().filter(|line| line.starts_with("{\"way\":")).count(), 5, "{lines}");
-    assert_eq!(lines.lines().filter(|line| line.starts_with("{\"collective\":\"alltoall\"")).count(), 2, "{lines}");
+    assert_eq!(lines.lines().filter(|line| line.starts_with("{\"collective\":\"alltoall\"")).count(), 4, "{lines}");
     let kept =
         std::fs::read_dir(cache.join("unisono")).expect("a folder").next().expect("a file").expect("a file").path();
     let known = run(&explain);
-    assert!(known.contains("  measured at 65536 B, 2 ranks, µs: two copies "), "{known}");
+    assert!(known.contains("  measured at 65536 B, 2 ranks, cold buffers, µs: two copies "), "{known}");
     // Ranks and `explain` go by what is kept.
-    std::fs::write(&kept, "unisono copies 2\nalltoall 4096 100 50 10\nscatter 8 100 95 10\n").expect("a file");
+    std::fs::write(&kept, "unisono copies 2\nalltoall 4096 warm 100 50 10\nscatter 8 warm 100 95 10\n")
+        .expect("a file");
     assert!(run(&explain).contains("one copy, by process_vm_readv (UNISONO_SINGLE_COPY is 4096 here)"));
     assert!(run(&["explain", "scatter", "--bytes", "200000"]).contains("UNISONO_SINGLE_COPY is off here"));
 }

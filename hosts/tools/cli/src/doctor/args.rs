@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Says which ways of copying between processes work on this machine, why others do not, and what each costs
 #[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
 pub(crate) struct Doctor {
-    /// Collectives whose copies are timed, between two processes with warm buffers
+    /// Collectives whose copies are timed, between two processes, with warm buffers and with cold ones
     #[arg(
         long, value_enum, value_delimiter = ',', value_name = "LIST",
         default_values = ["bcast", "scatter", "gather", "allgather", "alltoall", "reduce", "allreduce"]
@@ -19,7 +19,7 @@ pub(crate) struct Doctor {
     )]
     pub(crate) bytes: Vec<u64>,
     /// Seconds that measuring may take, roughly
-    #[arg(long, default_value_t = 3.0, value_parser = parse_seconds, value_name = "S")]
+    #[arg(long, default_value_t = 6.0, value_parser = parse_seconds, value_name = "S")]
     pub(crate) seconds: f64,
     /// Keep what was measured in the user's cache: UNISONO_SINGLE_COPY=auto, the default, goes by it, and `unisono explain`
     /// shows it

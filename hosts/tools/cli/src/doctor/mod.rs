@@ -43,6 +43,7 @@ impl Way {
 struct Times<'m> {
     collective: &'m str,
     bytes: u64,
+    warm: bool,
     segment_ns: f64,
     across_ns: Option<f64>,
     lent_ns: f64,
@@ -87,9 +88,9 @@ pub(crate) fn work(team: &mut Team, args: &Doctor) -> Result<(), Failure> {
     let measured = Measured { cells };
     if args.json {
         ways.iter().try_for_each(|way| outln!("{}", serde_json::to_string(way)?))?;
-        for Cell { collective, bytes, segment_ns, across_ns, lent_ns } in &measured.cells {
-            let (bytes, segment_ns, across_ns, lent_ns) = (*bytes, *segment_ns, *across_ns, *lent_ns);
-            outln!("{}", serde_json::to_string(&Times { collective, bytes, segment_ns, across_ns, lent_ns })?)?;
+        for Cell { collective, bytes, warm, segment_ns, across_ns, lent_ns } in &measured.cells {
+            let (bytes, warm, segment_ns, across_ns, lent_ns) = (*bytes, *warm, *segment_ns, *across_ns, *lent_ns);
+            outln!("{}", serde_json::to_string(&Times { collective, bytes, warm, segment_ns, across_ns, lent_ns })?)?;
         }
     } else {
         show(&ways, &measured)?;
@@ -107,13 +108,12 @@ fn show(ways: &[Way], measured: &Measured) -> Result<(), Failure> {
     for Way { way, works, note } in ways {
         outln!("{:<4} {way}: {note}", if *works { "yes" } else { "no" })?;
     }
+    outln!("\n{RANKS} processes, back to back, µs: two copies through the segment; process_vm_readv; lent memory")?;
     outln!(
-        "\n{RANKS} processes, warm buffers, back to back, µs: two copies through the segment; process_vm_readv; lent memory"
-    )?;
-    outln!(
-        "{:<14}{:>10}{:>11}{:>11}{:>11}{:>13}{:>13}",
+        "{:<14}{:>10}{:>9}{:>11}{:>11}{:>11}{:>13}{:>13}",
         "collective",
         "bytes",
+        "buffers",
         "two",
         "readv",
         "lent",
@@ -121,12 +121,13 @@ fn show(ways: &[Way], measured: &Measured) -> Result<(), Failure> {
         "lent ÷ two"
     )?;
     let us = |ns: Option<f64>| ns.map_or("-".into(), |ns| format!("{:.2}", ns / 1e3));
-    for Cell { collective, bytes, segment_ns, across_ns, lent_ns } in &measured.cells {
+    for Cell { collective, bytes, warm, segment_ns, across_ns, lent_ns } in &measured.cells {
+        let buffers = if *warm { "warm" } else { "cold" };
         let ratio = |ns: Option<f64>| ns.map_or("-".into(), |ns| format!("{:.2}", ns / segment_ns));
         let times = [Some(*segment_ns), *across_ns, Some(*lent_ns)].map(us);
         let [two, readv, lent] = &times;
         let (by_readv, by_lent) = (ratio(*across_ns), ratio(Some(*lent_ns)));
-        outln!("{collective:<14}{bytes:>10}{two:>11}{readv:>11}{lent:>11}{by_readv:>13}{by_lent:>13}")?;
+        outln!("{collective:<14}{bytes:>10}{buffers:>9}{two:>11}{readv:>11}{lent:>11}{by_readv:>13}{by_lent:>13}")?;
     }
     let from = |name: &str| measured.from(name).map_or("never".into(), |bytes| format!("from {bytes} B on"));
     let mut names: Vec<&str> = measured.cells.iter().map(|cell| cell.collective.as_str()).collect();
@@ -211,11 +212,12 @@ fn measure(
     readable: bool,
 ) -> Result<Vec<Cell>, Failure> {
     const PASSES: usize = 3;
-    let cells: Vec<_> =
-        args.collectives.iter().flat_map(|one| args.bytes.iter().map(move |bytes| (*one, *bytes))).collect();
+    let lengths = |warm: bool| args.bytes.iter().map(move |bytes| (*bytes, warm));
+    let each = |one| lengths(true).chain(lengths(false)).map(move |(bytes, warm)| (one, bytes, warm));
+    let cells: Vec<_> = args.collectives.iter().copied().flat_map(each).collect();
     let budget = args.seconds * 1e9 / (3 * PASSES * cells.len().max(1)) as f64;
     let mut found = Vec::new();
-    for (collective, bytes) in cells {
+    for (collective, bytes, warm) in cells {
         let subject = Subject::by_name(collective, "auto", bytes, RANKS)?.into_iter().next();
         let subject = subject.ok_or_else(|| Failure::Words(format!("doctor: {collective:?} can't be timed")))?;
         let mut by_segment = [Contender::join(team, two, subject.clone(), Form::Blocking)?];
@@ -223,7 +225,7 @@ fn measure(
         let mut times = [const { Vec::new() }; 3];
         for _ in 0..PASSES {
             for (way, times) in times.iter_mut().enumerate().filter(|(way, _)| *way != 1 || readable) {
-                let plan = Plan { iterations: None, warm: true, lent: way == 2, budget };
+                let plan = Plan { iterations: None, warm, lent: way == 2, budget };
                 let more = match way {
                     1 => rate_times(team, across, &mut by_call, plan)?,
                     _ => rate_times(team, two, &mut by_segment, plan)?,
@@ -237,6 +239,7 @@ fn measure(
         found.push(Cell {
             collective: subject.collective().into(),
             bytes,
+            warm,
             segment_ns: segment.ok_or_else(missing)?,
             across_ns: across,
             lent_ns: lent.ok_or_else(missing)?,

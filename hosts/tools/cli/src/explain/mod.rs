@@ -90,18 +90,19 @@ fn copies(text: &mut String, args: &Explain) -> Result<(), Failure> {
          from {CROWDED_LEAST} where ranks share cores",
         lending::VARIABLE
     )?;
-    let measured = Measured::here();
-    let cell = measured.as_ref().and_then(|measured| measured.nearest(&decide::name(args.collective), args.bytes));
-    match cell {
-        Some(Cell { bytes, segment_ns, across_ns, lent_ns, .. }) => {
-            let [two, lent] = [segment_ns, lent_ns].map(|ns| format!("{:.2}", ns / 1e3));
-            let across = across_ns.map_or("not possible".into(), |ns| format!("{:.2}", ns / 1e3));
-            writeln!(
-                text,
-                "  measured at {bytes} B, 2 ranks, µs: two copies {two}, process_vm_readv {across}, lent memory {lent}"
-            )?;
-        }
-        None => writeln!(text, "  measured: nothing; `unisono doctor --keep` measures")?,
+    let measured = Measured::here().unwrap_or_default();
+    let cells = [true, false].map(|warm| measured.nearest(&name, args.bytes, warm));
+    if cells == [None, None] {
+        writeln!(text, "  measured: nothing; `unisono doctor --keep` measures")?;
+    }
+    for Cell { bytes, warm, segment_ns, across_ns, lent_ns, .. } in cells.into_iter().flatten() {
+        let [two, lent] = [segment_ns, lent_ns].map(|ns| format!("{:.2}", ns / 1e3));
+        let across = across_ns.map_or("not possible".into(), |ns| format!("{:.2}", ns / 1e3));
+        let buffers = if *warm { "warm" } else { "cold" };
+        writeln!(
+            text,
+            "  measured at {bytes} B, 2 ranks, {buffers} buffers, µs: two copies {two}, process_vm_readv {across}, lent memory {lent}"
+        )?;
     }
     Ok(())
 }
