@@ -66,7 +66,7 @@ fn communicators_are_made_and_freed() {
     }
 }
 
-/// By the kernel's single copy, too, of the rank whose memory is its own; and where that is forbidden to one rank.
+/// By the kernel's single copy, too, of the rank whose memory is its own.
 #[test]
 fn memory_is_read_where_it_lies() {
     let program = compile("lent", "lent");

@@ -1,7 +1,8 @@
 //! A simulator: all ranks in one thread, on virtual time, with LogGP links, a star, a crossbar or a fat tree, seeded
 //! schedules, and ranks that stop.
 //!
-//! It runs the kernel's machines as they are; only time is simulated (docs/explanation/simulator.md).
+//! It runs the kernel's machines as they are; only time is simulated (docs/explanation/simulator.md). In [`segment`] ranks share
+//! memory, and are threads of which one runs at a time.
 //!
 //! ```
 //! use unisono_kernel::data::buffer::Buf;
