@@ -2,21 +2,23 @@
 
 use super::history::{Digest, History};
 use crate::Rank;
+use crate::algorithm::PAIR;
 use crate::collective::Kind;
 use crate::error::{Argument, Bound, Refusal};
 use crate::machine::poll::{Until, WaitSet};
 use crate::op::WORDS;
 use crate::region::{Base, Flag, Layout, Region};
 use crate::table::{Choices, Chooser};
+use core::ops::RangeInclusive;
 
 /// Slots of this process's queue whose last use is known one by one.
 const TRACKED: usize = 16;
 
-/// Bytes of a slot that are claimed before they are written, and most bytes of a message that makes use of it
-/// (docs/explanation/parameters.md).
-const CLAIMED: u64 = 640;
+/// Bytes of a slot that are claimed before they are written: as many as the longest fragment of the operation before, but at
+/// least and at most so many (docs/explanation/parameters.md).
+const CLAIMED: RangeInclusive<u64> = 640..=4096;
 
-/// Operations after one with a longer message, that one included, in which nothing is claimed.
+/// Operations after one with longer fragments, that one included, in which nothing is claimed.
 const UNCLAIMED: u8 = 2;
 
 /// Private state of one process on one communicator: its rank, and what it has counted.
@@ -44,10 +46,16 @@ pub struct Member {
     lap_since: u64,
     /// The fragment clock of the slot that was claimed last.
     claimed: u64,
+    /// Bytes of its next fragment that are claimed.
+    expected: u64,
+    /// Bytes of the longest fragment of the last operation with fragments; `u64::MAX`: that was not known.
+    longest: u64,
     /// Operations that end before something is claimed again.
     unclaimed: u8,
     /// Will this process write into a slot next? Its last message decides, where others' lengths are not known.
     slots: bool,
+    /// Has it written into a slot in this operation?
+    wrote: bool,
     /// Where the last operation that asks has received: the address. 0: it has been sent on since.
     received: usize,
     /// The papers' `op`: sets of all operations so far.
@@ -89,6 +97,9 @@ impl Member {
             lap: layout.lap(u64::MAX),
             lap_since: clock,
             claimed: u64::MAX,
+            expected: *CLAIMED.start(),
+            longest: 0,
+            wrote: false,
             unclaimed: 0,
             slots: true,
             received: 0,
@@ -175,8 +186,14 @@ impl Member {
     /// not known.
     pub(crate) fn take_clock(&mut self, fragments: u64, bytes: u64) -> u64 {
         let base = self.clock;
-        if fragments > 0 && CLAIMED < bytes && bytes < u64::MAX {
-            self.unclaimed = UNCLAIMED;
+        if fragments > 0 {
+            self.longest = bytes;
+        }
+        if fragments > 0 && bytes < u64::MAX {
+            if bytes > *CLAIMED.end() {
+                self.unclaimed = UNCLAIMED;
+            }
+            self.expected = bytes.clamp(*CLAIMED.start(), *CLAIMED.end());
         }
         self.slots |= fragments > 0 && bytes < u64::MAX;
         self.clock += fragments;
@@ -227,30 +244,38 @@ impl Member {
     }
 
     /// Claims what this process writes next, while the caller computes: then a message costs its readers one transfer, and its
-    /// writer none. Not around longer messages: while they are copied into the queue readers that wait for the line
+    /// writer none. Not around long fragments: while they are copied into the queue readers that wait for the line
     /// take it back.
     #[inline]
     fn claim<R: Region>(&mut self, region: &R, operation: u64) {
         if self.unclaimed > 0 {
             self.unclaimed -= 1;
+            self.wrote = false;
             return;
         }
         region.claim(self.layout.line_body(self.rank, operation + 1, u64::MAX));
-        if self.claimed != self.clock && self.slots {
+        // One of two ranks may be the next root; of many, the one that was.
+        if self.claimed != self.clock && self.slots && (self.wrote || self.size() <= PAIR) {
             self.claim_slot(region);
         }
+        self.wrote = false;
     }
 
-    /// This process's message of the current operation lies in a slot, or all in its line.
+    /// So many bytes of this process's message of the current operation lie in a slot; 0: it lies in its line.
     #[inline(always)]
-    pub(crate) const fn uses_slot(&mut self, slot: bool) {
-        self.slots = slot;
+    pub(crate) const fn uses_slot(&mut self, bytes: u64) {
+        self.slots = bytes > 0;
+        if self.longest == u64::MAX {
+            let (least, most) = (*CLAIMED.start(), *CLAIMED.end());
+            self.expected = if bytes > least && bytes <= most { bytes } else { least };
+        }
     }
 
     #[cold]
     fn claim_slot<R: Region>(&mut self, region: &R) {
         self.claimed = self.clock;
-        region.claim(self.layout.slot(self.rank, self.clock & (self.lap - 1)).part(0, CLAIMED));
+        let slot = self.layout.in_slot(self.rank, self.clock, self.longest, self.lap);
+        region.claim(slot.part(0, self.expected));
     }
 
     /// Every rank has been seen inside `operation`: all operations before it are finished on all ranks.
@@ -317,6 +342,7 @@ impl Member {
         let needed = self.written[entry].min((clock + 1).saturating_sub(self.lap).max(self.lap_since));
         self.all_acked(region, operation, clock, needed)?;
         self.written[entry] = clock + 1;
+        self.wrote = true;
         Ok(())
     }
 

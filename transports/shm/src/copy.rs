@@ -5,6 +5,7 @@
 //! They are in functions that the compiler can't look into, so a peer that writes at the same time causes wrong bytes and
 //! nothing worse.
 
+use core::ops::RangeInclusive;
 use unisono_kernel::region::Word;
 
 /// Most bytes that are copied word by word: those of a posted line.
@@ -67,6 +68,24 @@ pub(crate) fn claim(at: *const u8, len: usize) {
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = (at, len);
+}
+
+/// Bytes of copies whose lines are all claimed first: a store waits for the one before it, and so for each line, but claims
+/// do not wait for each other. Longer ones gain nothing: the processor fetches ahead by then
+/// (docs/explanation/parameters.md).
+const CLAIMED: RangeInclusive<usize> = 256..=8192;
+
+/// [`into_segment`], where others have the lines in their caches.
+///
+/// # Safety
+/// As [`into_segment`].
+#[inline(always)]
+pub(crate) unsafe fn into_segment_claimed(to: *mut u8, from: *const u8, len: usize) {
+    if CLAIMED.contains(&len) {
+        claim(to, len);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { into_segment(to, from, len) }
 }
 
 /// Are there stores that bypass the caches? Not where they don't exist, in Miri, and on targets for operating-system

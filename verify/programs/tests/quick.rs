@@ -44,15 +44,18 @@ fn programs_with_deaths_are_told() {
 }
 
 /// Ranks lend what a seed says, and others can read it, or not, as that says too.
-fn lent(seeds: std::ops::Range<u64>, bytes: u64) {
+fn lent(seeds: std::ops::Range<u64>, bytes: u64, kills: bool) {
     for seed in seeds {
-        let program = Program::draw(seed, &Budget { bytes, pause: 0, ..Budget::new(2 + (seed % 5) as u32) });
+        let program = Program::draw(seed, &Budget { bytes, pause: 0, kills, ..Budget::new(2 + (seed % 5) as u32) });
         let ledger = Ledger::default();
         let view = |(comm, segment, _): (usize, &Segment, Base), rank| {
             Lending::new(segment.clone(), segment.layout(), &ledger, (comm, rank), Some(seed))
         };
         let free = threads::run_on(&program, LIMIT, &view).unwrap();
         judge(&program, &free).unwrap_or_else(|words| panic!("seed {seed}:\n{words}\n{program}"));
+        if kills {
+            continue;
+        }
         let in_turns = threads::run_in_turns_on(&program, LIMIT, seed, &view).unwrap();
         judge(&program, &in_turns).unwrap_or_else(|words| panic!("in turns, seed {seed}:\n{words}\n{program}"));
     }
@@ -61,5 +64,10 @@ fn lent(seeds: std::ops::Range<u64>, bytes: u64) {
 #[test]
 fn programs_whose_ranks_lend_pass() {
     let seeds = std::env::var("LENT_PROGRAMS").map_or(24, |number| number.parse().unwrap());
-    lent(5000..5000 + seeds, 6000);
+    lent(5000..5000 + seeds, 6000, false);
+}
+
+#[test]
+fn programs_whose_ranks_lend_and_die_are_told() {
+    lent(6000..6024, 6000, true);
 }

@@ -7,7 +7,7 @@
 //! Its name has a hash of the processor's name and the number of PUs, so that machines which share a home directory do
 //! not take each other's.
 
-use super::LendFrom;
+use super::{LendFrom, Lengths};
 use crate::sys;
 use std::fmt::Write;
 use std::io;
@@ -63,28 +63,31 @@ pub fn kind(collective: &str) -> Option<Kind> {
 }
 
 impl Measured {
-    /// The shortest length from which on, at each length, a single copy is clearly faster in this collective: in the geometric mean
-    /// over warm buffers and others, since nobody knows what a program has. `None`: there is none.
-    pub fn from(&self, collective: &str) -> Option<usize> {
-        let of = || self.cells.iter().filter(|cell| cell.collective == collective);
-        let mut lengths: Vec<u64> = of().map(|cell| cell.bytes).collect();
-        lengths.sort_unstable();
-        lengths.dedup();
-        let wins = |bytes: &&u64| {
-            let at = of().filter(|cell| cell.bytes == **bytes);
-            let logs: Option<Vec<f64>> = at.map(|cell| Some((cell.across_ns? / cell.segment_ns).ln())).collect();
-            logs.is_some_and(|logs| logs.iter().sum::<f64>() < CLEARLY.ln() * logs.len() as f64)
-        };
-        lengths.iter().rev().take_while(wins).last().map(|bytes| *bytes as usize)
+    /// The lengths at which a single copy is clearly faster in this collective, with `warm` buffers or others: of the runs of
+    /// neighbouring lengths at which it is, the one with most. `None`: there is none.
+    pub fn lengths(&self, collective: &str, warm: bool) -> Option<Lengths> {
+        let mut cells: Vec<&Cell> =
+            self.cells.iter().filter(|cell| cell.collective == collective && cell.warm == warm).collect();
+        cells.sort_by_key(|cell| cell.bytes);
+        let wins = |cell: &Cell| cell.across_ns.is_some_and(|across| across < CLEARLY * cell.segment_ns);
+        let runs = cells.chunk_by(|a, b| wins(a) == wins(b)).scan(0, |end, run| {
+            *end += run.len();
+            Some((run, cells.get(*end)))
+        });
+        let (run, next) = runs.filter(|(run, _)| run.iter().all(|cell| wins(cell))).max_by_key(|(run, _)| run.len())?;
+        let (first, last) = (run.first()?.bytes, run.last()?.bytes);
+        // Up to the middle, by ratio, between the last length that wins and the first that does not.
+        let below = next.map_or(usize::MAX, |next| (last as f64 * next.bytes as f64).sqrt() as usize);
+        Some(Lengths { from: first as usize, below })
     }
 
     /// The same for all collectives.
-    pub fn lend_from(&self) -> LendFrom {
-        let from = |from: LendFrom, (name, kind): &(&str, Kind)| match self.from(name) {
-            Some(bytes) => from.and(*kind, bytes),
+    pub fn lends(&self) -> LendFrom {
+        let all = KINDS.iter().flat_map(|kind| [(kind, true), (kind, false)]);
+        all.fold(LendFrom::OFF, |from, ((name, kind), warm)| match self.lengths(name, warm) {
+            Some(lengths) => from.and(*kind, warm, lengths),
             None => from,
-        };
-        KINDS.iter().fold(LendFrom::OFF, from)
+        })
     }
 
     /// The file of this machine; `None`: neither XDG_CACHE_HOME nor HOME is set.
@@ -190,23 +193,26 @@ mod tests {
     }
 
     #[test]
-    fn a_length_counts_if_all_longer_ones_win() {
+    fn neighbouring_lengths_at_which_one_copy_wins_count() {
         let of = |ratios: &[(u64, f64)]| {
             let cells = ratios.iter().map(|(bytes, ratio)| cell("bcast", *bytes, 100.0, Some(100.0 * ratio)));
             let measured = Measured { cells: cells.collect() };
-            assert_eq!(measured.lend_from().least(Kind::Bcast), measured.from("bcast"));
-            measured.from("bcast")
+            let lengths = measured.lengths("bcast", true);
+            assert_eq!(measured.lends().lengths(Kind::Bcast, true), lengths);
+            lengths.map(|Lengths { from, below }| (from, below))
         };
-        assert_eq!(of(&[(4000, 0.8), (1000, 0.5), (2000, 0.95), (8000, 0.5)]), Some(4000));
-        assert_eq!(of(&[(1000, 0.5), (2000, 0.5)]), Some(1000));
-        assert_eq!(of(&[(1000, 0.5), (2000, 0.95)]), None);
-        assert_eq!(of(&[]), None);
-        // Of warm buffers and others the geometric mean counts.
+        assert_eq!(of(&[(4000, 0.8), (1000, 0.5), (2000, 0.95), (8000, 0.5)]), Some((4000, usize::MAX)));
+        assert_eq!(of(&[(1000, 0.5), (2000, 0.5)]), Some((1000, usize::MAX)));
+        assert_eq!(of(&[(1000, 0.5), (4000, 0.95)]), Some((1000, 2000)));
+        assert_eq!(of(&[(10, 0.95), (1000, 0.5), (2000, 0.6), (8000, 1.1), (16_000, 0.8)]), Some((1000, 4000)));
+        assert_eq!([of(&[]), of(&[(1000, 0.95)])], [None; 2]);
+        // Warm buffers and others have lengths each.
         let both = |cold| {
             let cold = Cell { warm: false, ..cell("bcast", 8, 100.0, cold) };
-            Measured { cells: vec![cell("bcast", 8, 100.0, Some(50.0)), cold] }.from("bcast")
+            let measured = Measured { cells: vec![cell("bcast", 8, 100.0, Some(50.0)), cold] };
+            [true, false].map(|warm| measured.lends().lengths(Kind::Bcast, warm).is_some())
         };
-        assert_eq!([both(Some(150.0)), both(Some(180.0)), both(None)], [Some(8), None, None]);
+        assert_eq!([both(Some(80.0)), both(Some(95.0)), both(None)], [[true; 2], [true, false], [true, false]]);
     }
 
     #[test]
@@ -217,9 +223,10 @@ mod tests {
             cell("reduce", 8, 100.0, None),
             cell("unheard", 8, 100.0, Some(1.0)),
         ];
-        let from = Measured { cells }.lend_from();
+        let from = Measured { cells }.lends();
         assert_eq!(
-            [Kind::Scatter, Kind::Gather, Kind::Reduce, Kind::Scan].map(|kind| from.least(kind)),
+            [Kind::Scatter, Kind::Gather, Kind::Reduce, Kind::Scan]
+                .map(|kind| from.lengths(kind, true).map(|lengths| lengths.from)),
             [Some(8), None, None, None]
         );
         assert_eq!(

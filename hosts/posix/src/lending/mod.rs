@@ -8,8 +8,8 @@
 //!
 //! The kernel may forbid way 1: between users, under Yama's `ptrace_scope`, in containers without CAP_SYS_PTRACE, by
 //! seccomp. Nothing is probed in advance: the first read of a message shows it, and the message goes through the segment
-//! then (the kernel's `shm::engine::loans`). A rank that could not read once says so and does not try again, and a rank whose
-//! loans were refused lends more and more rarely.
+//! then (the kernel's `shm::engine::loans`). A rank that could not read another one's memory does not try that again, and
+//! says so once; and a rank whose loans were refused lends more and more rarely.
 
 mod measured;
 mod windows;
@@ -24,7 +24,7 @@ use crate::sys;
 use core::fmt;
 use core::num::NonZeroU64;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use unisono_kernel::Rank;
 use unisono_kernel::collective::Kind;
@@ -45,10 +45,38 @@ pub const LEAST: usize = 1536;
 /// The same where ranks share cores: a lender that waits for its readers there gives its core away first.
 pub const CROWDED_LEAST: usize = 64 << 10;
 
-/// The length of messages from which on they are lent that lie in ordinary memory: of each kind of collective.
+/// Lengths of messages, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lengths {
+    /// The shortest.
+    pub from: usize,
+    /// All are shorter than this; `usize::MAX`: there is no longest.
+    pub below: usize,
+}
+
+impl Lengths {
+    const NONE: Self = Self { from: usize::MAX, below: usize::MAX };
+
+    /// Is this one of them?
+    #[inline]
+    pub const fn contains(self, bytes: usize) -> bool {
+        self.from <= bytes && bytes < self.below
+    }
+}
+
+impl fmt::Display for Lengths {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { from, below } = self;
+        if *below == usize::MAX { write!(f, "from {from} B on") } else { write!(f, "from {from} B to below {below}") }
+    }
+}
+
+/// The lengths of messages that are lent and lie in ordinary memory: of each kind of collective, in buffers
+/// that are used again and again (*warm*: the caches may hold them) and in others (*cold*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LendFrom {
-    from: [usize; KINDS],
+    warm: [Lengths; KINDS],
+    cold: [Lengths; KINDS],
     /// It follows from what was measured between two ranks with a core each.
     measured: bool,
 }
@@ -58,18 +86,21 @@ const KINDS: usize = 16;
 
 impl LendFrom {
     /// No message is lent.
-    pub const OFF: Self = Self::bytes(usize::MAX);
+    pub const OFF: Self = Self { warm: [Lengths::NONE; KINDS], cold: [Lengths::NONE; KINDS], measured: false };
 
     /// From `bytes` on.
     pub const fn bytes(bytes: usize) -> Self {
-        Self { from: [bytes; KINDS], measured: false }
+        let lengths = [Lengths { from: bytes, below: usize::MAX }; KINDS];
+        Self { warm: lengths, cold: lengths, measured: false }
     }
 
-    /// The same, but messages of this kind of collective from `bytes` on, as was measured between two ranks with a core each.
+    /// The same, but messages of this kind of collective, in `warm` buffers or in others, of these lengths, as was measured
+    /// between two ranks with a core each.
     #[must_use]
-    pub fn and(mut self, kind: Kind, bytes: usize) -> Self {
-        if let Some(from) = self.from.get_mut(kind as usize) {
-            *from = bytes;
+    pub fn and(mut self, kind: Kind, warm: bool, lengths: Lengths) -> Self {
+        let all = if warm { &mut self.warm } else { &mut self.cold };
+        if let Some(of) = all.get_mut(kind as usize) {
+            *of = lengths;
         }
         Self { measured: true, ..self }
     }
@@ -77,13 +108,17 @@ impl LendFrom {
     /// The same where ranks share cores: what was measured holds for long messages alone.
     #[must_use]
     fn crowded(self) -> Self {
-        let long = |from: usize| from.max(CROWDED_LEAST);
-        if self.measured { Self { from: self.from.map(long), ..self } } else { self }
+        let long = |lengths: Lengths| Lengths { from: lengths.from.max(CROWDED_LEAST), ..lengths };
+        if !self.measured {
+            return self;
+        }
+        Self { warm: self.warm.map(long), cold: self.cold.map(long), ..self }
     }
 
-    /// The bytes of the shortest message of this kind that is lent; `None`: none is.
-    pub fn least(&self, kind: Kind) -> Option<usize> {
-        self.from.get(kind as usize).copied().filter(|from| *from < usize::MAX)
+    /// The lengths of messages of this kind that are lent from a `warm` buffer or another; `None`: none is.
+    pub fn lengths(&self, kind: Kind, warm: bool) -> Option<Lengths> {
+        let all = if warm { &self.warm } else { &self.cold };
+        all.get(kind as usize).copied().filter(|lengths| lengths.from < usize::MAX)
     }
 
     /// What the [variable](VARIABLE) says: a number of bytes, `off`, or `auto`, which is the default: what was
@@ -98,9 +133,12 @@ impl LendFrom {
             bytes => Some(Some(Self::bytes(bytes.parse().ok().filter(|bytes| *bytes > 0)?))),
         };
         let asked = sys::setting(VARIABLE, "auto, off, or a number of bytes above 0", read)?.flatten();
-        Ok(asked.unwrap_or_else(|| Measured::here().map_or(Self::OFF, |measured| measured.lend_from())))
+        Ok(asked.unwrap_or_else(|| Measured::here().map_or(Self::OFF, |measured| measured.lends())))
     }
 }
+
+/// Has this process said that it can't read another one's memory? It says so once, for all its communicators.
+static SAID: AtomicBool = AtomicBool::new(false);
 
 /// Where a line is printed that says what the system refused.
 pub type Log = fn(fmt::Arguments<'_>);
@@ -113,12 +151,14 @@ pub struct Peer {
     heap: Option<Place>,
     /// The map of its heap, made when it is needed first; `None`: it can't be mapped.
     map: OnceLock<Option<Map>>,
+    /// A read of its memory has failed: this process does not try again.
+    fails: AtomicBool,
 }
 
 impl Peer {
     /// A process: its number, or 0 if it is in another PID namespace, and its heap.
     pub const fn new(number: u32, heap: Option<Place>) -> Self {
-        Self { number, heap, map: OnceLock::new() }
+        Self { number, heap, map: OnceLock::new(), fails: AtomicBool::new(false) }
     }
 
     fn map(&self) -> Option<&Map> {
@@ -140,6 +180,29 @@ pub struct Tally {
     pub refused: Word,
 }
 
+/// Where the last few messages lay that were long enough to be lent. A message that lies there, too, is probably in the caches
+/// of those who have written and read it: a program that has few buffers uses them again and again.
+#[derive(Debug, Default)]
+struct Recent {
+    at: [AtomicUsize; 4],
+    next: AtomicUsize,
+}
+
+impl Recent {
+    /// Was one of the last messages there? If not, it is from now on.
+    fn has(&self, address: usize) -> bool {
+        if self.at.iter().any(|at| at.load(Relaxed) == address) {
+            return true;
+        }
+        let next = self.next.load(Relaxed);
+        self.next.store(next.wrapping_add(1), Relaxed);
+        if let Some(at) = self.at.get(next % self.at.len()) {
+            at.store(address, Relaxed);
+        }
+        false
+    }
+}
+
 /// The loans among the members of one communicator. Its atomics are this process's own notes: relaxed, since they order
 /// nothing.
 #[derive(Debug)]
@@ -153,10 +216,9 @@ pub struct Lenders {
     /// Bytes of the shortest message that is lent in the heap or a window.
     least: usize,
     from: LendFrom,
+    recent: Recent,
     log: Option<Log>,
     tally: Option<Arc<Tally>>,
-    /// A read has failed: this process does not try again.
-    fails: AtomicBool,
     /// Loans in a row that were refused.
     refused: AtomicU32,
     /// Messages that are not lent before the next one is.
@@ -173,9 +235,10 @@ impl Lenders {
         crowded: bool,
         log: Option<Log>,
     ) -> Self {
-        let (fails, refused, pause) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
+        let (refused, pause) = (AtomicU32::new(0), AtomicU32::new(0));
         let (least, from) = if crowded { (CROWDED_LEAST, from.crowded()) } else { (LEAST, from) };
-        Self { peers, heap, windows: None, least, from, log, tally: None, fails, refused, pause }
+        let recent = Recent::default();
+        Self { peers, heap, windows: None, least, from, recent, log, tally: None, refused, pause }
     }
 
     /// The same, whose loans are counted.
@@ -217,8 +280,18 @@ unsafe impl unisono_shm::Lenders for Lenders {
         // The message for one reader.
         let readers = if matches!(kind, Kind::Scatter | Kind::Alltoall) { self.peers.len().max(1) } else { 1 };
         let message = memory.len().div_ceil(readers);
-        (self.from.least(kind).is_some_and(|from| message >= from) && self.dares())
-            .then(|| Loan { way: ADDRESS, at: memory.ptr().expose_provenance() as u64 })
+        let lends = |warm| self.from.lengths(kind, warm).is_some_and(|lengths| lengths.contains(message));
+        let lends = match [lends(true), lends(false)] {
+            [false, false] => false,
+            [warm, cold] => {
+                if self.recent.has(memory.ptr().addr()) {
+                    warm
+                } else {
+                    cold
+                }
+            }
+        };
+        (lends && self.dares()).then(|| Loan { way: ADDRESS, at: memory.ptr().expose_provenance() as u64 })
     }
 
     fn answered(&self, accepted: bool) {
@@ -242,14 +315,17 @@ unsafe impl unisono_shm::Lenders for Lenders {
     }
 
     unsafe fn read(&self, lender: Rank, loan: Loan, from: u64, dst: Buf) -> Result<(), Unreadable> {
-        let known = self.peers.get(lender as usize).map(|peer| peer.number).filter(|number| *number > 0);
+        let peer =
+            self.peers.get(lender as usize).filter(|peer| peer.number > 0).ok_or(Unreadable { changed: false })?;
+        let process = peer.number;
         if Windows::is_way(loan.way) {
-            let (windows, process) = self.windows.as_deref().zip(known).ok_or(Unreadable { changed: false })?;
+            let windows = self.windows.as_deref().ok_or(Unreadable { changed: false })?;
             // SAFETY: the caller's promise.
             return unsafe { windows.copy(process, loan, from, dst) }.ok_or(Unreadable { changed: false });
         }
-        let readable = known.filter(|_| loan.way == ADDRESS && !self.fails.load(Relaxed));
-        let process = readable.ok_or(Unreadable { changed: false })?;
+        if loan.way != ADDRESS || peer.fails.load(Relaxed) {
+            return Err(Unreadable { changed: false });
+        }
         let mut done = 0;
         while done < dst.len() {
             let at = loan.at.wrapping_add(from).wrapping_add(done as u64);
@@ -257,12 +333,12 @@ unsafe impl unisono_shm::Lenders for Lenders {
             match unsafe { sys::read_process(process, at, dst.ptr().wrapping_add(done), dst.len() - done) } {
                 Ok(read @ 1..) => done += read,
                 refused => {
-                    let first = !self.fails.swap(true, Relaxed);
+                    peer.fails.store(true, Relaxed);
                     // Of a process that has ended other lines tell.
                     let ended = refused.as_ref().is_err_and(sys::is_no_process);
-                    if first
-                        && !ended
+                    if !ended
                         && let Some(log) = self.log
+                        && !SAID.swap(true, Relaxed)
                     {
                         let why = refused.err().map_or_else(|| "the memory ends".into(), |error| error.to_string());
                         log(format_args!(
@@ -283,6 +359,10 @@ mod tests {
     use crate::allocation::Allocation;
     use crate::heap;
     use unisono_shm::Lenders as _;
+
+    const fn from(from: usize) -> Lengths {
+        Lengths { from, below: usize::MAX }
+    }
 
     fn lenders(peers: Vec<Peer>, from: usize) -> Lenders {
         let peers = peers.into_iter().map(Arc::new).collect();
@@ -398,20 +478,41 @@ mod tests {
     }
 
     #[test]
+    fn buffers_that_are_used_again_are_lent_from_their_own_length_on() {
+        let from =
+            LendFrom::OFF.and(Kind::Bcast, true, Lengths { from: 8, below: 40 }).and(Kind::Bcast, false, from(16));
+        let lenders = Lenders::new(Box::new([]), None, from, false, None);
+        let memory = [0u8; 100];
+        let lends = |at: usize, bytes| lenders.lend(Buf::of(&memory[at..at + bytes]), Kind::Bcast).is_some();
+        assert!(!lends(0, 7) && !lends(0, 7), "too short for either");
+        assert!(!lends(0, 8) && lends(0, 8) && lends(0, 39) && !lends(0, 40));
+        assert!(lends(1, 16) && !lends(2, 15) && lends(2, 15));
+        // Four are remembered.
+        assert!(!lends(3, 8) && lends(0, 8) && !lends(4, 8) && !lends(0, 8) && lends(0, 8));
+    }
+
+    #[test]
     fn what_was_measured_holds_for_long_messages_where_ranks_share_cores() {
-        let measured = LendFrom::OFF.and(Kind::Alltoall, 8);
+        let measured = LendFrom::OFF.and(Kind::Alltoall, true, from(8)).and(Kind::Alltoall, false, from(9));
+        let shortest = |from: LendFrom, warm| from.lengths(Kind::Alltoall, warm).map(|lengths| lengths.from);
         assert_eq!(
-            [measured, measured.crowded()].map(|from| from.least(Kind::Alltoall)),
-            [Some(8), Some(CROWDED_LEAST)]
+            [measured, measured.crowded()].map(|from| [true, false].map(|warm| shortest(from, warm))),
+            [[Some(8), Some(9)], [Some(CROWDED_LEAST); 2]]
         );
-        assert_eq!(measured.crowded().least(Kind::Bcast), None);
+        assert_eq!(measured.crowded().lengths(Kind::Bcast, true), None);
         assert_eq!(LendFrom::bytes(8).crowded(), LendFrom::bytes(8), "asked for");
         // A block is the message where each reader has one of its own.
         let memory = [0u8; 30];
         let peers = || (0..4).map(|_| Arc::new(Peer::new(0, None))).collect();
-        let lends = |kind| Lenders::new(peers(), None, measured.and(kind, 8), false, None).lend(Buf::of(&memory), kind);
+        let lends = |kind| {
+            Lenders::new(peers(), None, LendFrom::OFF.and(kind, false, from(8)), false, None)
+                .lend(Buf::of(&memory), kind)
+        };
         assert_eq!([Kind::Alltoall, Kind::Scatter, Kind::Gather].map(|kind| lends(kind).is_some()), [true, true, true]);
-        let lends = |kind| Lenders::new(peers(), None, measured.and(kind, 9), false, None).lend(Buf::of(&memory), kind);
+        let lends = |kind| {
+            Lenders::new(peers(), None, LendFrom::OFF.and(kind, false, from(9)), false, None)
+                .lend(Buf::of(&memory), kind)
+        };
         assert_eq!(
             [Kind::Alltoall, Kind::Scatter, Kind::Gather].map(|kind| lends(kind).is_some()),
             [false, false, true]

@@ -1,6 +1,6 @@
 //! The bodies: what the ranks of each test do.
 
-use super::{ARGUMENT, BODY, DIRECTORY, communicators, now, polling, renewals, thousand, threads};
+use super::{ARGUMENT, BODY, DIRECTORY, communicators, lent, now, polling, renewals, thousand, threads};
 use rand::{RngExt, SeedableRng};
 use rand_xorshift::XorShiftRng;
 use std::fmt::Display;
@@ -78,6 +78,8 @@ pub(super) fn run() -> ! {
         "threads" => threads::threads,
         "thousand" => thousand::thousand,
         "renewals" => renewals::renewals,
+        "lent-endless" => lent::endless,
+        "lent-forbidden" => lent::forbidden,
         "launcher" => launcher,
         other => panic!("no body {other}"),
     };

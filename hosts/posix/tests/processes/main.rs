@@ -9,6 +9,7 @@ mod bound;
 mod collectives;
 mod communicators;
 mod death;
+mod lent;
 mod numa;
 mod pages;
 mod polling;

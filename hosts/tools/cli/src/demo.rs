@@ -108,7 +108,7 @@ fn measure(team: &mut Team, joined: &mut Joined) -> Result<(), Failure> {
     bar.set_message("floors");
     let floors = Floors::measure(team, joined, &SIZES, false)?;
     bar.inc(1);
-    let plan = Plan { iterations: None, warm: false, lent: false, budget: 3e8 };
+    let plan = Plan { iterations: None, warm: false, lent: false, rotates: true, budget: 3e8 };
     let mut table = Table::default();
     for bytes in SIZES {
         bar.set_message(format!("{bytes} B"));

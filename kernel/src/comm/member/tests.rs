@@ -30,17 +30,31 @@ fn claims(region: &Words, me: &mut Member, fragments: u64, bytes: u64) -> Vec<Ex
 #[test]
 fn a_process_claims_its_next_line_and_its_next_slot_but_not_around_long_messages() {
     let (region, [_, mut me]) = two([0, 0]);
+    let (least, most) = (*CLAIMED.start(), *CLAIMED.end());
     let line = |operation| me.layout.line_body(1, operation, 120);
-    let slot = |clock| me.layout.slot(1, clock).part(0, CLAIMED);
-    let (lines, slots) = ([2, 3, 4, 5, 8, 9].map(line), [0, 2, 3, 13].map(slot));
+    let slot = |clock, bytes| me.layout.in_slot(1, clock, bytes, me.lap).part(0, bytes);
+    let lines = [2, 3, 4, 5, 6, 9, 10].map(line);
+    let slots = [(0, least), (2, least), (3, least), (4, 3000), (14, most)].map(|(clock, bytes)| slot(clock, bytes));
     assert_eq!(claims(&region, &mut me, 0, 0), [lines[0], slots[0]]);
     assert_eq!(claims(&region, &mut me, 0, 0), [lines[1]], "the slot was claimed");
-    assert_eq!(claims(&region, &mut me, 2, CLAIMED), [lines[2], slots[1]]);
+    assert_eq!(claims(&region, &mut me, 2, 8), [lines[2], slots[1]]);
     assert_eq!(claims(&region, &mut me, 1, u64::MAX), [lines[3], slots[2]], "of an unknown length");
-    assert_eq!(claims(&region, &mut me, 10, CLAIMED + 1), []);
+    assert_eq!(claims(&region, &mut me, 1, 3000), [lines[4], slots[3]], "as much as was written");
+    assert_eq!(claims(&region, &mut me, 10, most + 1), []);
     assert_eq!(claims(&region, &mut me, 0, 0), [], "the next one is probably long again");
-    assert_eq!(claims(&region, &mut me, 0, 0), [lines[4], slots[3]]);
-    assert_eq!(claims(&region, &mut me, 0, u64::MAX), [lines[5]]);
+    assert_eq!(claims(&region, &mut me, 0, 0), [lines[5], slots[4]]);
+    assert_eq!(claims(&region, &mut me, 0, u64::MAX), [lines[6]]);
+}
+
+#[test]
+fn of_many_ranks_those_claim_a_slot_that_have_written_one() {
+    let layout = layout(3);
+    let (region, mut me) = (Words::new(&layout), Member::new(layout, 1).unwrap());
+    let (line, slot) = (|operation| layout.line_body(1, operation, 120), layout.slot(1, 2).part(0, *CLAIMED.start()));
+    assert_eq!(claims(&region, &mut me, 1, 8), [line(2)]);
+    me.take_slot(&region, 2, 1).unwrap();
+    assert_eq!(claims(&region, &mut me, 1, 8), [line(3), slot]);
+    assert_eq!(claims(&region, &mut me, 1, 8), [line(4)], "it has not written since");
 }
 
 #[test]

@@ -272,7 +272,7 @@ impl<P: Plan> Engine for ToAll<P> {
         let first = step == 0 && !loans.lends();
         if first {
             me.line_free(region, clock.operation())?;
-            me.uses_slot(!in_line);
+            me.uses_slot(if in_line { 0 } else { heading.bytes });
         }
         if !in_line {
             if first {

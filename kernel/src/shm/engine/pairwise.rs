@@ -241,7 +241,7 @@ impl Engine for Blockwise<'_> {
         let Some(blocks) = &self.send else { return Ok(()) };
         if step == 0 {
             me.line_free(region, clock.operation())?;
-            me.uses_slot(!self.pairs.in_line(me.rank()));
+            me.uses_slot((!self.pairs.in_line(me.rank())).into());
         }
         let reader = self.pairs.partner(step).unwrap_or(me.rank());
         if step > 0 && !loans.is_wanted(region, me, clock.operation(), reader)? {

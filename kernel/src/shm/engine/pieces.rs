@@ -139,7 +139,21 @@ impl Cut {
         let rest = bytes - from;
         Part { from, len: if rest < self.fragment { rest } else { self.fragment } }
     }
+
+    /// The part that is taken in `step` where the message was lent: that of many steps at once, and nothing in those.
+    pub(crate) const fn lent_part(self, bytes: u64, step: u64) -> Part {
+        let steps = if self.fragment < READ { READ / self.fragment } else { 1 };
+        let Part { from, .. } = self.part(bytes, step);
+        let rest = bytes - from;
+        let most = steps * self.fragment;
+        let all = if rest < most { rest } else { most };
+        Part { from, len: if step.is_multiple_of(steps) { all } else { 0 } }
+    }
 }
+
+/// Bytes that are read at once of a message that was lent by its address: each read is a system call, which costs as much as
+/// some thousand bytes.
+const READ: u64 = 256 << 10;
 
 /// How a place is divided into pieces, one for each reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -454,6 +468,25 @@ mod tests {
         assert_eq!([0, 1, 2, 3].map(|step| part(130, step)), [(0, 64), (64, 64), (128, 2), (130, 0)]);
         assert_eq!([0, 1, 2].map(|step| part(128, step)), [(0, 64), (64, 64), (128, 0)]);
         assert_eq!(part(u64::MAX, u64::MAX), (u64::MAX, 0));
+    }
+
+    #[test]
+    fn of_a_loan_many_fragments_are_read_at_once() {
+        for (fragment, bytes) in
+            [(64, 130), (64, READ), (100 << 10, 1 << 20), (READ, 3 * READ + 1), (2 * READ, 5 * READ)]
+        {
+            let cut = Cut { fragment };
+            let mut end = 0;
+            for Part { from, len } in
+                (0..cut.steps(bytes)).map(|step| cut.lent_part(bytes, step)).filter(|part| part.len > 0)
+            {
+                assert!(from == end && len <= READ.max(fragment), "{fragment} {bytes}: {from} {len}");
+                end = from + len;
+            }
+            assert_eq!(end, bytes, "{fragment}");
+        }
+        assert_eq!(Cut { fragment: 64 }.lent_part(READ, 0), Part::first(READ));
+        assert_eq!([0, 1].map(|step| Cut { fragment: 64 }.lent_part(0, step).len), [0, 0]);
     }
 
     #[test]

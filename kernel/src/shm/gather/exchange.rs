@@ -189,8 +189,12 @@ impl Plan for Gather<'_> {
             unsafe { copy_private(&self.own, &block, Part::first(block.len())) };
             return Ok(());
         }
+        let part = match origin {
+            Origin::Segment(_) => self.cut.part(block.len(), step),
+            Origin::Lent(_) => self.cut.lent_part(block.len(), step),
+        };
         // SAFETY: the caller's promise.
-        unsafe { take(region, origin, &block, self.cut.part(block.len(), step)) }
+        unsafe { take(region, origin, &block, part) }
     }
 
     fn lendable(&self) -> Option<Buf> {

@@ -15,6 +15,8 @@ pub(crate) struct Plan {
     pub(crate) warm: bool,
     /// Do the buffers lie in memory that all processes have mapped?
     pub(crate) lent: bool,
+    /// Is each rank the root in turn? Else rank 0 is.
+    pub(crate) rotates: bool,
     /// Nanoseconds that a row may take, roughly.
     pub(crate) budget: f64,
 }
@@ -174,7 +176,14 @@ pub(crate) fn rate_times(
     for repetition in 0..REPETITIONS {
         for ((contender, times), &iterations) in contenders.iter_mut().zip(&mut mine).zip(&iterations) {
             let seed = repetition * buffers.count() as u64;
-            times.push(repeat(team, joined, contender, &mut buffers, Repetition { seed, iterations }, clock)?);
+            times.push(repeat(
+                team,
+                joined,
+                contender,
+                &mut buffers,
+                Repetition { seed, iterations, rotates: plan.rotates },
+                clock,
+            )?);
         }
     }
     let all = team.gather(&mine)?;
@@ -193,6 +202,7 @@ struct Repetition {
     seed: u64,
     /// Operations, one after the other.
     iterations: u64,
+    rotates: bool,
 }
 
 /// One repetition of [`rate`]: nanoseconds per operation on this rank.
@@ -205,7 +215,7 @@ fn repeat(
     clock: Clock,
 ) -> Result<f64, Failure> {
     let (rank, size) = (team.rank(), team.size());
-    let Repetition { seed, iterations } = repetition;
+    let Repetition { seed, iterations, rotates } = repetition;
     buffers.fill(if rank == 0 { seed } else { seed + 1_000_003 });
     let comm = &mut joined.communicator;
     let carries_pattern = contender.subject.carries_pattern();
@@ -222,7 +232,7 @@ fn repeat(
     let mut root = 0;
     for i in 0..iterations {
         contender.call(comm, buffers.get(i as usize), root)?;
-        root = if root + 1 == size { 0 } else { root + 1 };
+        root = if !rotates || root + 1 == size { 0 } else { root + 1 };
     }
     let time = clock.ns(begin, now()) / iterations as f64;
     if carries_pattern && !buffers.hold(seed, iterations as usize) {

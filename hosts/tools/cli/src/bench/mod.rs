@@ -89,7 +89,7 @@ pub(crate) fn work(team: &mut Team, args: &Bench) -> Result<(), Failure> {
     bar.inc(1);
     // A persistent operation is initialised for one buffer.
     let warm = args.warm || args.form == Form::Persistent;
-    let plan = Plan { iterations: args.iterations, warm, lent: args.lent, budget: 5e8 };
+    let plan = Plan { iterations: args.iterations, warm, lent: args.lent, rotates: true, budget: 5e8 };
     let mut table = Table::default();
     for subjects in by_size {
         let join = |subject: Subject| Contender::join(team, &mut joined, subject, args.form);

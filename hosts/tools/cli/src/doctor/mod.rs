@@ -70,7 +70,8 @@ const TEXT: &[u8; 16] = b"read where it is";
 
 /// A rank of `unisono doctor`.
 pub(crate) fn work(team: &mut Team, args: &Doctor) -> Result<(), Failure> {
-    let mut joined = team.join(Params::new(RANKS))?;
+    // Not as an earlier answer says: that would be compared with itself.
+    let mut joined = team.join_lending(Params::new(RANKS), LendFrom::OFF)?;
     let mut across = team.join_lending(Params::new(RANKS), LendFrom::bytes(1))?;
     let (heap, by_call) = (reads_heap(team)?, reads_process(team)?);
     let readable = by_call.is_ok();
@@ -129,11 +130,18 @@ fn show(ways: &[Way], measured: &Measured) -> Result<(), Failure> {
         let (by_readv, by_lent) = (ratio(*across_ns), ratio(Some(*lent_ns)));
         outln!("{collective:<14}{bytes:>10}{buffers:>9}{two:>11}{readv:>11}{lent:>11}{by_readv:>13}{by_lent:>13}")?;
     }
-    let from = |name: &str| measured.from(name).map_or("never".into(), |bytes| format!("from {bytes} B on"));
     let mut names: Vec<&str> = measured.cells.iter().map(|cell| cell.collective.as_str()).collect();
     names.dedup();
-    let all: Vec<String> = names.into_iter().map(|name| format!("{name} {}", from(name))).collect();
-    outln!("one copy by process_vm_readv is clearly faster ({}=auto): {}", lending::VARIABLE, all.join(", "))
+    for (warm, buffers) in [(true, "are used again and again"), (false, "change from call to call")] {
+        let lengths = |name: &str| measured.lengths(name, warm).map_or("never".into(), |lengths| lengths.to_string());
+        let all: Vec<String> = names.iter().map(|name| format!("{name} {}", lengths(name))).collect();
+        outln!(
+            "one copy by process_vm_readv is clearly faster ({}=auto) where buffers {buffers}: {}",
+            lending::VARIABLE,
+            all.join(", ")
+        )?;
+    }
+    Ok(())
 }
 
 /// Can each process read the other's heap? The answer of the one that can't, or this one's.
@@ -203,7 +211,8 @@ fn library() -> Result<String, String> {
     Ok(format!("{} (`unisono run --heap shared`, or LD_PRELOAD)", found.display()))
 }
 
-/// Times each collective and length by the three ways, in turn.
+/// Times each collective and length by the three ways, in turn, with one root and with each rank as the root in turn: the
+/// geometric mean of both counts.
 fn measure(
     team: &mut Team,
     args: &Doctor,
@@ -211,30 +220,33 @@ fn measure(
     across: &mut Joined,
     readable: bool,
 ) -> Result<Vec<Cell>, Failure> {
-    const PASSES: usize = 3;
+    const PASSES: usize = 2;
     let lengths = |warm: bool| args.bytes.iter().map(move |bytes| (*bytes, warm));
     let each = |one| lengths(true).chain(lengths(false)).map(move |(bytes, warm)| (one, bytes, warm));
     let cells: Vec<_> = args.collectives.iter().copied().flat_map(each).collect();
-    let budget = args.seconds * 1e9 / (3 * PASSES * cells.len().max(1)) as f64;
+    let budget = args.seconds * 1e9 / (6 * PASSES * cells.len().max(1)) as f64;
     let mut found = Vec::new();
     for (collective, bytes, warm) in cells {
         let subject = Subject::by_name(collective, "auto", bytes, RANKS)?.into_iter().next();
         let subject = subject.ok_or_else(|| Failure::Words(format!("doctor: {collective:?} can't be timed")))?;
         let mut by_segment = [Contender::join(team, two, subject.clone(), Form::Blocking)?];
         let mut by_call = [Contender::join(team, across, subject.clone(), Form::Blocking)?];
-        let mut times = [const { Vec::new() }; 3];
+        let mut times = [const { [const { Vec::new() }; 2] }; 3];
         for _ in 0..PASSES {
             for (way, times) in times.iter_mut().enumerate().filter(|(way, _)| *way != 1 || readable) {
-                let plan = Plan { iterations: None, warm, lent: way == 2, budget };
-                let more = match way {
-                    1 => rate_times(team, across, &mut by_call, plan)?,
-                    _ => rate_times(team, two, &mut by_segment, plan)?,
-                };
-                times.extend(more.into_iter().flat_map(|times| times.ns));
+                for (rotates, times) in [false, true].into_iter().zip(times) {
+                    let plan = Plan { iterations: None, warm, lent: way == 2, rotates, budget };
+                    let more = match way {
+                        1 => rate_times(team, across, &mut by_call, plan)?,
+                        _ => rate_times(team, two, &mut by_segment, plan)?,
+                    };
+                    times.extend(more.into_iter().flat_map(|times| times.ns));
+                }
             }
         }
         let median = |times: &Vec<f64>| Median::new(times, 0.95).ok().map(|median| median.value);
-        let [segment, across, lent] = times.each_ref().map(median);
+        let mean = |[fixed, rotating]: &[Vec<f64>; 2]| Some((median(fixed)? * median(rotating)?).sqrt());
+        let [segment, across, lent] = times.each_ref().map(mean);
         let missing = || Failure::Words("doctor: nothing was timed".into());
         found.push(Cell {
             collective: subject.collective().into(),

@@ -78,17 +78,24 @@ pub(crate) fn run(args: &Explain) -> Result<(), Failure> {
 fn copies(text: &mut String, args: &Explain) -> Result<(), Failure> {
     let name = decide::name(args.collective);
     let setting = LendFrom::setting()?;
-    let from = lending::kind(&name).and_then(|kind| setting.least(kind));
-    let way = match from {
-        Some(from) if args.bytes >= from as u64 => "one copy, by process_vm_readv",
-        _ => "two copies, through the segment",
-    };
-    let setting = from.map_or("off".into(), |from| from.to_string());
+    let lengths = |warm| lending::kind(&name).and_then(|kind| setting.lengths(kind, warm));
+    let [warm, cold] = [true, false].map(|warm| {
+        let lengths = lengths(warm);
+        let way = match lengths {
+            Some(lengths) if lengths.contains(args.bytes as usize) => "one copy, by process_vm_readv,",
+            _ => "two copies, through the segment,",
+        };
+        (way, lengths.map_or("off".into(), |lengths| lengths.to_string()))
+    });
     writeln!(
         text,
-        "copies between processes: {way} ({} is {setting} here); one copy from {LEAST} B on in lent memory, and \
-         from {CROWDED_LEAST} where ranks share cores",
-        lending::VARIABLE
+        "copies between processes: {} of buffers that are used again and again ({}: {}), {} of others ({}); one copy from \
+         {LEAST} B on in lent memory, and from {CROWDED_LEAST} where ranks share cores",
+        warm.0,
+        lending::VARIABLE,
+        warm.1,
+        cold.0,
+        cold.1
     )?;
     let measured = Measured::here().unwrap_or_default();
     let cells = [true, false].map(|warm| measured.nearest(&name, args.bytes, warm));

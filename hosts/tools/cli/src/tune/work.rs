@@ -86,6 +86,7 @@ fn cell(
         iterations: None,
         warm: false,
         lent: false,
+        rotates: true,
         budget: seconds * 1e9 / (2 * contenders.len().max(1)) as f64,
     };
     let begin = Instant::now();
