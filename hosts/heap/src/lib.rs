@@ -12,7 +12,7 @@ use core::ffi::c_int;
 use core::ptr::null_mut;
 use next::{Address, next};
 use std::sync::OnceLock;
-use unisono_posix::heap::{self, Block, Heap, Shared};
+use unisono_posix::heap::{self, Block, Heap, Shared, Usage};
 
 /// Bytes of the shortest block that lies in the heap: of the whole pages that it takes, at most a fifth is not asked for.
 pub const LEAST: usize = 16 << 10;
@@ -186,11 +186,15 @@ pub unsafe extern "C" fn malloc_usable_size(memory: Address) -> usize {
 pub extern "C" fn unisono_heap() -> *const Shared {
     static SHARED: OnceLock<Shared> = OnceLock::new();
     next();
-    heap::made().map_or(core::ptr::null(), |heap| SHARED.get_or_init(|| heap.shared(allocate, release)))
+    heap::made().map_or(core::ptr::null(), |heap| SHARED.get_or_init(|| heap.shared(allocate, release, usage)))
 }
 
 extern "C" fn allocate(bytes: usize, align: usize) -> *mut u8 {
     heap::made().and_then(|heap| heap.allocate(bytes, align)).map_or(null_mut(), |block| block.address.as_ptr())
+}
+
+extern "C" fn usage() -> Usage {
+    heap::made().map(Heap::usage).unwrap_or_default()
 }
 
 extern "C" fn release(memory: *mut u8) -> c_int {

@@ -59,5 +59,8 @@ fn rank(mut launcher: Launched) {
         drop(mine);
     }
     assert!(mapped() >= 1, "others' blocks were copied from where they lie");
-    assert!(heap.usage().is_none(), "the preloaded library manages the heap");
+    let (usage, block) = (heap.usage(), vec![1_u8; 100_000]);
+    let grown = heap.usage();
+    assert!(heap.holds(block.as_ptr()) && grown.used >= usage.used + 100_000, "{usage:?} {grown:?}");
+    assert!(grown.touched >= grown.used.min(100_000), "{grown:?}");
 }

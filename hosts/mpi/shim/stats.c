@@ -140,6 +140,9 @@ static void print(const struct sums *s, int ranks) {
             (number)l->released);
     if (l->lent || l->refused)
         fprintf(stderr, "unisono:   messages lent %llu, refused %llu\n", (number)l->lent, (number)l->refused);
+    if (l->heap_used || l->heap_kept || l->heap_touched)
+        fprintf(stderr, "unisono:   heaps: blocks %llu bytes, freed and kept %llu, pages %llu\n", (number)l->heap_used,
+                (number)l->heap_kept, (number)l->heap_touched);
     if (l->pages)
         fprintf(stderr, "unisono:   pages %llu, on another NUMA node than their rank %llu\n", (number)l->pages,
                 (number)l->elsewhere);

@@ -124,10 +124,11 @@ int unisono_mpi_levels_alltoallv(const unisono_mpi_levels *levels, const void *s
 /* Sums since the start: waits that did not end at once; bytes of this process's arena, those in
  * use now, and the most that were in use; communicators attached and released; messages that were lent and read where
  * they lay, and those that a rank could not read there; pages of this process's parts of communicators, and how many of them
- * do not lie on its NUMA node. */
+ * do not lie on its NUMA node; calls over switches; bytes of its heap's blocks, of freed blocks whose pages are kept, and of
+ * its pages. */
 typedef struct unisono_mpi_sums_t {
     uint64_t waits, arena, used, most_used, attached, released, lent, refused, pages, elsewhere,
-        over_switches;
+        over_switches, heap_used, heap_kept, heap_touched;
 } unisono_mpi_sums_t;
 void unisono_mpi_sums(unisono_mpi_sums_t *sums);
 

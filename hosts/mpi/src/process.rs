@@ -32,7 +32,7 @@ use unisono_posix::PosixError;
 use unisono_posix::arena::{self, Arena, Plan, Queues, Slice};
 use unisono_posix::binding;
 use unisono_posix::decisions::{Decisions, decisions};
-use unisono_posix::heap;
+use unisono_posix::heap::{self, Heap};
 use unisono_posix::lending::{self, LendFrom, Lenders, Windows};
 use unisono_posix::placement::{self, Summary};
 use unisono_posix::policy::Policy;
@@ -73,6 +73,8 @@ pub struct Sums {
     pub elsewhere: u64,
     /// Number of calls in which messages between nodes went over their switches.
     pub over_switches: u64,
+    /// What this process's heap holds, if it was made.
+    pub heap: heap::Usage,
 }
 
 /// One communicator's memory in this process: `unisono_mpi_lease`.
@@ -517,6 +519,7 @@ impl Process {
             lent: sum(&self.loans.taken),
             refused: sum(&self.loans.refused),
             over_switches: sum(&self.over_switches),
+            heap: heap::made().map(Heap::usage).unwrap_or_default(),
         }
     }
 }

@@ -85,7 +85,8 @@ pub struct Block {
 }
 
 /// What a heap holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Usage {
     /// Bytes of blocks that are used.
     pub used: u64,
@@ -136,6 +137,7 @@ pub struct Shared {
     fd: c_int,
     allocate: extern "C" fn(usize, usize) -> *mut u8,
     release: extern "C" fn(*mut u8) -> c_int,
+    usage: extern "C" fn() -> Usage,
 }
 
 // SAFETY: numbers, an address and functions.
@@ -144,7 +146,7 @@ unsafe impl Send for Shared {}
 unsafe impl Sync for Shared {}
 
 /// The version of [`Shared`].
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 static HEAP: OnceLock<Result<Heap, PosixError>> = OnceLock::new();
 
@@ -225,9 +227,10 @@ impl Heap {
         &self,
         allocate: extern "C" fn(usize, usize) -> *mut u8,
         release: extern "C" fn(*mut u8) -> c_int,
+        usage: extern "C" fn() -> Usage,
     ) -> Shared {
         let Self { place: Place { handle: Handle { fd, device, inode, .. }, bytes }, base, .. } = *self;
-        Shared { version: VERSION, device, inode, base, bytes, fd, allocate, release }
+        Shared { version: VERSION, device, inode, base, bytes, fd, allocate, release, usage }
     }
 
     /// How other processes find it.
@@ -324,15 +327,19 @@ impl Heap {
 
     /// The error of [`Self::allocate`].
     pub(crate) fn full(&self, needed: u64) -> PosixError {
-        let used = self.usage().map_or(0, |usage| usage.used);
-        PosixError::Space { needed, available: self.place.bytes - used, limit: Limit::Heap }
+        let available = self.place.bytes.saturating_sub(self.usage().used);
+        PosixError::Space { needed, available, limit: Limit::Heap }
     }
 
-    /// What it holds; `None` if the preloaded library manages it.
-    pub fn usage(&self) -> Option<Usage> {
-        let Source::Own(own) = &self.source else { return None };
-        let blocks = own.lock();
-        Some(Usage { used: blocks.used(), kept: blocks.kept(), touched: own.file.touched() })
+    /// What it holds.
+    pub fn usage(&self) -> Usage {
+        match &self.source {
+            Source::Own(own) => {
+                let blocks = own.lock();
+                Usage { used: blocks.used(), kept: blocks.kept(), touched: own.file.touched() }
+            }
+            Source::Library(shared) => (shared.usage)(),
+        }
     }
 
     /// Gives a child's copy of a freed block back; its addresses stay this heap's.

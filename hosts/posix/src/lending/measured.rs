@@ -42,7 +42,7 @@ pub struct Measured {
 
 /// A single copy must take less than this part of two copies' time: what differs less may be another way round in the
 /// next minute.
-const CLEARLY: f64 = 0.9;
+pub const CLEARLY: f64 = 0.9;
 
 /// The collectives that are measured, and what a region knows of them.
 const KINDS: [(&str, Kind); 7] = [

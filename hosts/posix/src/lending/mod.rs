@@ -14,7 +14,7 @@
 mod measured;
 mod windows;
 
-pub use measured::{Cell, Measured, cache, kind, read};
+pub use measured::{CLEARLY, Cell, Measured, cache, kind, read};
 pub use windows::{Part, Windows};
 
 use crate::error::PosixError;

@@ -57,7 +57,7 @@ impl Page {
         self.push(&format!("<h1>Unisono beside other MPIs</h1>\n<p>{}</p>\n", escape(&place)));
         self.push(&format!("<p>Cores: {}.</p>\n", escape(&report.place())));
         self.push(&format!("<p>{}</p>\n", escape(&report.verdict())));
-        self.push("<p>Every result was verified outside the timed part. A time is the median of the rounds' medians; a ratio is Unisono ÷ the best peer, round by round, and of those the median: below 1 Unisono is faster. <b>window</b>: from the first start (rooted: the root's) to the last end of each operation. <b>rate</b>: wall time by iterations of the slowest rank, back to back.</p>\n");
+        self.push("<p>Every result was verified outside the timed part. A time is the median of the rounds' medians; a ratio is Unisono ÷ the best peer, round by round, and of those the median: below 1 Unisono is faster. <b>window</b>: from the first start (rooted: the root's) to the last end of each operation. <b>rate</b>: wall time by iterations of the slowest rank, back to back. Both with buffers that change from call to call, so cold ones. <b>osu</b>: the mean over ranks of each one's time in the call, a barrier between calls, as the OSU micro-benchmarks define it. <b>imb</b>: <b>rate</b>, as the Intel MPI Benchmarks define it. Both with the same buffers in each call, so warm ones.</p>\n");
         self.push("<h2>What was compared</h2>\n<table><tr><th>name</th><th class=\"text\">library</th><th class=\"text\">commands</th></tr>\n");
         for member in &report.members {
             let mut cells: Vec<String> =

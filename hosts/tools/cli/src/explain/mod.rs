@@ -18,7 +18,7 @@ use std::path::Path;
 use unisono_kernel::table::{Ask, BUILT_IN, Choice, Chosen, Over, Rule, Site, select};
 use unisono_model::barrier::Logs;
 use unisono_posix::decisions::{Decisions, TABLE, decisions};
-use unisono_posix::lending::{self, CROWDED_LEAST, Cell, LEAST, LendFrom, Measured};
+use unisono_posix::lending::{self, CLEARLY, CROWDED_LEAST, LEAST, LendFrom, Lengths, Measured};
 use unisono_table::Line;
 
 /// The most bytes of all simulated ranks' buffers together: with more, a prediction would take minutes.
@@ -64,8 +64,17 @@ pub(crate) fn run(args: &Explain) -> Result<(), Failure> {
             write!(text, "{}", Section { args, over, rows })?;
         }
     }
-    if !args.json && args.collective != Collective::Barrier {
-        copies(&mut text, args)?;
+    if args.collective != Collective::Barrier {
+        let copies = copies(args)?;
+        if !args.json {
+            writeln!(
+                text,
+                "copies between processes (one from {LEAST} B on in lent memory, and from {CROWDED_LEAST} where ranks share cores):"
+            )?;
+        }
+        for copies in &copies {
+            if args.json { writeln!(text, "{}", serde_json::to_string(copies)?)? } else { write!(text, "{copies}")? }
+        }
     }
     if !args.json && costs.is_none() {
         writeln!(text, "measured: nothing; `unisono tune` measures")?;
@@ -74,44 +83,63 @@ pub(crate) fn run(args: &Explain) -> Result<(), Failure> {
     Ok(())
 }
 
-/// By which way the bytes are copied between processes, and what `unisono doctor --keep` has measured of that.
-fn copies(text: &mut String, args: &Explain) -> Result<(), Failure> {
+/// By which way the bytes are copied between processes that do not lend their memory, from buffers that are used again and
+/// again (*warm*) or from others; and what `unisono doctor --keep` has measured nearest to that, if it has.
+#[derive(Debug, Serialize)]
+struct Copies {
+    copies: String,
+    bytes: u64,
+    buffers: &'static str,
+    /// `two`: through the segment; `one`: by `process_vm_readv`.
+    ways: &'static str,
+    /// The lengths at which one copy is made; `below`: `None` if there is no longest.
+    one_from: Option<usize>,
+    one_below: Option<usize>,
+    measured_bytes: Option<u64>,
+    two_ns: Option<f64>,
+    one_ns: Option<f64>,
+    lent_ns: Option<f64>,
+}
+
+fn copies(args: &Explain) -> Result<[Copies; 2], Failure> {
     let name = decide::name(args.collective);
     let setting = LendFrom::setting()?;
-    let lengths = |warm| lending::kind(&name).and_then(|kind| setting.lengths(kind, warm));
-    let [warm, cold] = [true, false].map(|warm| {
-        let lengths = lengths(warm);
-        let way = match lengths {
-            Some(lengths) if lengths.contains(args.bytes as usize) => "one copy, by process_vm_readv,",
-            _ => "two copies, through the segment,",
-        };
-        (way, lengths.map_or("off".into(), |lengths| lengths.to_string()))
-    });
-    writeln!(
-        text,
-        "copies between processes: {} of buffers that are used again and again ({}: {}), {} of others ({}); one copy from \
-         {LEAST} B on in lent memory, and from {CROWDED_LEAST} where ranks share cores",
-        warm.0,
-        lending::VARIABLE,
-        warm.1,
-        cold.0,
-        cold.1
-    )?;
     let measured = Measured::here().unwrap_or_default();
-    let cells = [true, false].map(|warm| measured.nearest(&name, args.bytes, warm));
-    if cells == [None, None] {
-        writeln!(text, "  measured: nothing; `unisono doctor --keep` measures")?;
+    Ok([true, false].map(|warm| {
+        let lengths = lending::kind(&name).and_then(|kind| setting.lengths(kind, warm));
+        let cell = measured.nearest(&name, args.bytes, warm);
+        Copies {
+            copies: name.clone(),
+            bytes: args.bytes,
+            buffers: if warm { "warm" } else { "cold" },
+            ways: if lengths.is_some_and(|lengths| lengths.contains(args.bytes as usize)) { "one" } else { "two" },
+            one_from: lengths.map(|lengths| lengths.from),
+            one_below: lengths.map(|lengths| lengths.below).filter(|below| *below < usize::MAX),
+            measured_bytes: cell.map(|cell| cell.bytes),
+            two_ns: cell.map(|cell| cell.segment_ns),
+            one_ns: cell.and_then(|cell| cell.across_ns),
+            lent_ns: cell.map(|cell| cell.lent_ns),
+        }
+    }))
+}
+
+impl fmt::Display for Copies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ways = if self.ways == "one" { "one, by process_vm_readv" } else { "two, through the segment" };
+        let buffers = if self.buffers == "warm" { "used again and again" } else { "that change" };
+        let lengths = match (self.one_from, self.one_below) {
+            (None, _) => "off".into(),
+            (Some(from), below) => Lengths { from, below: below.unwrap_or(usize::MAX) }.to_string(),
+        };
+        write!(f, "  buffers {buffers}: {ways} ({}: {lengths}); ", lending::VARIABLE)?;
+        let Some(((bytes, two), lent)) = self.measured_bytes.zip(self.two_ns).zip(self.lent_ns) else {
+            return writeln!(f, "measured: nothing; `unisono doctor --keep` measures");
+        };
+        let us = |ns: f64| format!("{:.2}", ns / 1e3);
+        let one = self.one_ns.map_or("not possible".into(), |one| format!("{}, {:.2} of that", us(one), one / two));
+        let (two, lent) = (us(two), us(lent));
+        writeln!(f, "measured at {bytes} B, 2 ranks, µs: two {two}, one {one} (it counts below {CLEARLY}), lent {lent}")
     }
-    for Cell { bytes, warm, segment_ns, across_ns, lent_ns, .. } in cells.into_iter().flatten() {
-        let [two, lent] = [segment_ns, lent_ns].map(|ns| format!("{:.2}", ns / 1e3));
-        let across = across_ns.map_or("not possible".into(), |ns| format!("{:.2}", ns / 1e3));
-        let buffers = if *warm { "warm" } else { "cold" };
-        writeln!(
-            text,
-            "  measured at {bytes} B, 2 ranks, {buffers} buffers, µs: two copies {two}, process_vm_readv {across}, lent memory {lent}"
-        )?;
-    }
-    Ok(())
 }
 
 /// The measurements: those of the file that is named, else of the file that `tune` writes, if there is one.
