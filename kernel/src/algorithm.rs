@@ -147,7 +147,7 @@ impl AllreduceAlgorithm {
 /// Up to so many bytes an allreduce folds whole operands, for a pair of ranks, few and many. Slices need one more step
 /// of all ranks, which is slow where processes share cores; without slices each rank folds p whole operands, which is
 /// slow for long ones.
-pub(crate) const WHOLE: [u64; 3] = [64 << 10, 16 << 10, 1 << 10];
+pub(crate) const WHOLE: [u64; 3] = [256 << 10, 16 << 10, 1 << 10];
 /// Largest numbers of processes that count as a pair and as few.
 pub(crate) const PAIR: u32 = 2;
 pub(crate) const FEW: u32 = 11;

@@ -21,7 +21,7 @@ fn is_untouched(segment: &Segment) -> bool {
 
 #[test]
 fn an_allreduce_of_lent_memory_moves_nothing_through_slots() {
-    for (ranks, words) in [(2, 10_000), (3, 3001), (4, 40_000), (5, 6)] {
+    for (ranks, words) in [(2, 40_000), (3, 3001), (4, 40_000), (5, 6)] {
         let segment = Segment::new(Params::new(ranks)).unwrap().lend_from(1);
         let value = |rank: u32, at: usize, round: u64| u64::from(rank + 1) * 1000 + at as u64 * 7 + round;
         run_on(&segment, |mut comm| {
@@ -56,9 +56,9 @@ fn an_allreduce_of_lent_memory_moves_nothing_through_slots() {
 fn passes_slots(next: impl Fn(&mut Communicator<Local>, [&mut [u8]; 2]) + Sync) -> bool {
     let segment = Segment::new(Params::new(2)).unwrap().lend_from(1);
     run_on(&segment, |mut comm| {
-        let [mut first, mut second] = [comm.rank() as u8 + 1, 0].map(|value| vec![value; 80_000]);
+        let [mut first, mut second] = [comm.rank() as u8 + 1, 0].map(|value| vec![value; 300_000]);
         comm.bcast(&mut first, 0).unwrap();
-        assert_eq!(first, [1; 80_000]);
+        assert_eq!(first, [1; 300_000]);
         assert!(is_untouched(&segment));
         comm.barrier().unwrap();
         next(&mut comm, [&mut first, &mut second]);
@@ -74,15 +74,15 @@ fn what_the_operation_before_has_received_is_not_lent() {
             buffer.fill(7);
         }
         comm.bcast(buffer, root).unwrap();
-        assert_eq!(buffer, [7; 80_000]);
+        assert_eq!(buffer, [7; 300_000]);
     };
     assert!(passes_slots(|comm, [first, _]| bcast(comm, first, 1)), "rank 1 sends on what it has received");
     assert!(!passes_slots(|comm, [first, _]| bcast(comm, first, 0)), "rank 0 sends again");
     assert!(!passes_slots(|comm, [_, second]| bcast(comm, second, 1)), "rank 1 sends something else");
 
     let allreduce = |comm: &mut Communicator<Local>, receive: &mut [u8]| {
-        comm.allreduce(&[3; 80_000], receive, Op::SUM_U64).unwrap();
-        assert_eq!(receive, [6; 80_000]);
+        comm.allreduce(&[3; 300_000], receive, Op::SUM_U64).unwrap();
+        assert_eq!(receive, [6; 300_000]);
     };
     assert!(passes_slots(|comm, [first, _]| {
         allreduce(comm, first);
@@ -100,7 +100,7 @@ fn what_the_operation_before_has_received_is_not_lent_in_place() {
     let in_place = |comm: &mut Communicator<Local>, buffer: &mut [u8]| {
         buffer.fill(3);
         comm.allreduce_in_place(buffer, Op::SUM_U64).unwrap();
-        assert_eq!(buffer, [6; 80_000]);
+        assert_eq!(buffer, [6; 300_000]);
     };
     assert!(!passes_slots(|comm, [_, second]| in_place(comm, second)));
     assert!(passes_slots(|comm, [first, _]| in_place(comm, first)), "rank 1 has received it by the broadcast");

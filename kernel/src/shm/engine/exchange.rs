@@ -29,6 +29,8 @@ pub enum Order {
     OwnFirst,
     /// From the last rank down to 0.
     Falling,
+    /// From rank 0 up.
+    Rising,
 }
 
 impl Order {
@@ -41,8 +43,10 @@ impl Order {
     /// The `index`-th rank in this order, for process `me` of `size`.
     #[inline]
     pub(super) fn peer(self, me: Rank, size: u32, index: u32) -> Rank {
-        if self == Self::Falling {
-            return size - 1 - index;
+        match self {
+            Self::Falling => return size - 1 - index,
+            Self::Rising => return index,
+            Self::OwnFirst => {}
         }
         let next = u64::from(me) + u64::from(index);
         (if next < size.into() { next } else { next - u64::from(size) }) as Rank

@@ -9,6 +9,9 @@
 //! The result is x₀ ∘ (x₁ ∘ (… ∘ xₕ)), the same on all ranks with the same h, for any
 //! associative op, commutative or not. In a reduction h is the last rank, in a scan this
 //! rank, in an exscan the rank before this one.
+//!
+//! What is copied first, and was lent, is read in long pieces, straight to where the result will lie. So of two ranks, whose
+//! operands may change places if the op commutes, each one copies the other's first, if it is long enough to be lent.
 
 use crate::Rank;
 use crate::collective::Kind;
@@ -25,6 +28,9 @@ use crate::shm::engine::fold::{Operand, fold_private, fold_shared};
 use crate::shm::engine::loans::{Borrowers, Origin};
 use crate::shm::engine::pieces::{Cut, Medium, put, take};
 
+/// Bytes of operands from which on it pays to copy the other rank's first. One's own is copied while one waits.
+const SWAPPED: u64 = 8 << 10;
+
 /// One process's part of a reduce, an allreduce, a scan or an exscan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reduce<'a> {
@@ -35,6 +41,8 @@ pub struct Reduce<'a> {
     posts: bool,
     /// h: the highest rank whose operand is folded here; `None` if this rank gets no result.
     highest: Option<Rank>,
+    /// The rank whose operand is copied, and into which the others' are folded.
+    first: Option<Rank>,
     operand: Operand<'a>,
     /// The ranks that fold this one's operand.
     borrowers: Borrowers,
@@ -95,7 +103,10 @@ impl<'a> Reduce<'a> {
         // fragment.
         let early = highest.is_some_and(|highest| highest > me.rank());
         let posts = posts || operand.is_in_place() && early;
-        let plan = Self { kind, me: me.rank(), size: me.size(), posts, highest, operand, borrowers, cut };
+        let changes = operand.op.commutative() && !operand.is_in_place() && bytes >= SWAPPED;
+        let swaps = changes && highest == Some(1) && me.rank() == 1;
+        let first = if swaps { Some(0) } else { highest };
+        let plan = Self { kind, me: me.rank(), size: me.size(), posts, highest, first, operand, borrowers, cut };
         Ok(Exchange::of(medium, cut.span(bytes), plan))
     }
 }
@@ -126,7 +137,7 @@ impl Plan for Reduce<'_> {
     }
 
     fn order(&self) -> Order {
-        Order::Falling
+        if self.first == self.highest { Order::Falling } else { Order::Rising }
     }
 
     unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, step: u64) {
@@ -138,12 +149,18 @@ impl Plan for Reduce<'_> {
     unsafe fn take<R: Region>(&mut self, region: &R, origin: Origin, step: u64, peer: Rank) -> Result<(), Unreadable> {
         let Operand { send, receive: Some(receive), op } = &self.operand else { return Ok(()) };
         let part = self.cut.part(send.len(), step);
-        let (first, mine) = (Some(peer) == self.highest, peer == self.me);
+        let (first, mine) = (Some(peer) == self.first, peer == self.me);
         match (first, mine) {
             // SAFETY: the caller's promise: both are this process's data; in place they are the same.
             (true, true) => unsafe { copy_private(send, receive, part) },
-            // SAFETY: the caller's promise.
-            (true, false) => return unsafe { take(region, origin, receive, part) },
+            (true, false) => {
+                let part = match origin {
+                    Origin::Segment(_) => part,
+                    Origin::Lent(_) => self.cut.lent_part(send.len(), step),
+                };
+                // SAFETY: the caller's promise.
+                return unsafe { take(region, origin, receive, part) };
+            }
             // SAFETY: the caller's promise: both are this process's data, apart from each other.
             (false, true) if !self.operand.is_in_place() => unsafe { fold_private(region, send, receive, part, op) },
             // SAFETY: the caller's promise; in place this process has posted its own operand.
