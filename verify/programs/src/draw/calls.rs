@@ -85,7 +85,7 @@ impl Draw {
         let most = most.min(if self.budget.tiny { 5 } else { 256 } * fragment);
         let paper = papers.map_or(1024, |papers| papers.1);
         let bounds =
-            [8, 48, 64, 104, 112, 128, 1024, 4096, 16 << 10, 256 << 10, fragment, queue / 2, queue, 3 * fragment, paper];
+            [8, 48, 64, 104, 112, 128, 1024, 4096, 1 << 14, 1 << 18, fragment, queue / 2, queue, 3 * fragment, paper];
         let random = &mut self.random;
         let bytes = match random.below(8) {
             0 => random.below(130),
