@@ -30,6 +30,8 @@ pub(crate) struct Subject {
     shape: Shape,
     /// Is it the algorithm that `auto` stands for?
     default: bool,
+    /// Does an allreduce's result lie apart from its operand? Else it is in place.
+    apart: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,7 +183,7 @@ impl Subject {
             Kind::Sides(sides, _) => sides.shape(blocks, bytes, 0, ranks),
             _ => Shape::equal(bytes, 0, ranks),
         };
-        Ok(Self { kind, name: chosen, bytes, ranks, blocks, shape, default })
+        Ok(Self { kind, name: chosen, bytes, ranks, blocks, shape, default, apart: false })
     }
 
     /// The subject with the blocks of this rank.
@@ -242,9 +244,26 @@ impl Subject {
         }
     }
 
+    /// The same, but an allreduce is not in place.
+    pub(crate) fn apart(self) -> Self {
+        Self { apart: true, ..self }
+    }
+
+    /// The operand and the result of an allreduce in a buffer.
+    fn operands<'b>(&self, buffer: &'b mut [u8]) -> [Data<'b>; 2] {
+        if self.apart {
+            let (send, receive) = buffer.split_at_mut(self.bytes as usize);
+            [send, receive].map(Data::bytes_mut)
+        } else {
+            let data = Data::bytes_mut(buffer);
+            [data, data]
+        }
+    }
+
     /// Bytes of the buffer on which it is called.
     pub(crate) const fn room(&self) -> u64 {
         match self.kind {
+            Kind::Allreduce(_) if self.apart => 2 * self.bytes,
             Kind::Sides(sides, _) => sides.room(&self.shape),
             _ => self.bytes,
         }
@@ -261,8 +280,8 @@ impl Subject {
             Kind::Rival => comm.bcast(buffer, root),
             Kind::Barrier(algorithm) => comm.run_inlined(&Call::Barrier { algorithm }).map(drop),
             Kind::Allreduce(algorithm) => {
-                let data = Data::bytes_mut(buffer);
-                comm.run_inlined(&Call::Allreduce { send: data, receive: data, op: Op::SUM_F64, algorithm }).map(drop)
+                let [send, receive] = self.operands(buffer);
+                comm.run_inlined(&Call::Allreduce { send, receive, op: Op::SUM_F64, algorithm }).map(drop)
             }
             Kind::HandWritten { .. } => comm.allreduce_in_place(buffer, Op::SUM_F64),
             Kind::Sides(sides, algorithm) => sides.run(comm, algorithm, buffer, &self.shape, root),
@@ -277,8 +296,8 @@ impl Subject {
             Kind::Rival => Call::Bcast { data: Data::bytes_mut(buffer), root, algorithm: BcastAlgorithm::Auto },
             Kind::Barrier(algorithm) => Call::Barrier { algorithm },
             Kind::Allreduce(algorithm) => {
-                let data = Data::bytes_mut(buffer);
-                Call::Allreduce { send: data, receive: data, op: Op::SUM_F64, algorithm }
+                let [send, receive] = self.operands(buffer);
+                Call::Allreduce { send, receive, op: Op::SUM_F64, algorithm }
             }
             Kind::HandWritten { .. } => {
                 let data = Data::bytes_mut(buffer);
@@ -307,7 +326,8 @@ impl Subject {
             Kind::Barrier(_) => true,
             Kind::Allreduce(_) | Kind::HandWritten { .. } => {
                 let sum: f64 = (0..size).map(|r| f64::from(r + root)).sum();
-                buffer.as_chunks().0.iter().all(|x| *x == sum.to_ne_bytes())
+                let result = if self.apart { buffer.get(self.bytes as usize..).unwrap_or_default() } else { buffer };
+                result.as_chunks().0.iter().all(|x| *x == sum.to_ne_bytes())
             }
             Kind::Sides(sides, _) => sides.right(buffer, &self.shape, rank, size, root),
         }

@@ -228,6 +228,8 @@ fn measure(
     let mut found = Vec::new();
     for (collective, bytes, warm) in cells {
         let subject = Subject::by_name(collective, "auto", bytes, RANKS)?.into_iter().next();
+        // What is overwritten in place is never lent.
+        let subject = subject.map(Subject::apart);
         let subject = subject.ok_or_else(|| Failure::Words(format!("doctor: {collective:?} can't be timed")))?;
         let mut by_segment = [Contender::join(team, two, subject.clone(), Form::Blocking)?];
         let mut by_call = [Contender::join(team, across, subject.clone(), Form::Blocking)?];
