@@ -1,12 +1,12 @@
-// A C++ program's own blocks, by new, containers and realloc's relatives, are lent where libunisono_heap.so is preloaded:
+// A C++ program's own blocks, by new and containers, are lent where libunisono_heap.so is preloaded:
 // they grow, move, are freed by another thread, and collectives read them in between. Rank 0 prints how many checks passed.
 #include <mpi.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <new>
-#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -39,7 +39,7 @@ int main(int argc, char **argv) {
         if (round % 3 == 2) mine.shrink_to_fit();
     }
 
-    // Blocks of aligned elements, one for each rank; the last round's are freed by another thread.
+    // Blocks of aligned elements, one for each rank; another thread frees them.
     for (int round = 0; round < 4; round++) {
         const int each = 100 + round;
         std::unique_ptr<Wide[]> from(new Wide[each * ranks]), to(new Wide[each * ranks]);
@@ -63,8 +63,8 @@ int main(int argc, char **argv) {
     MPI_Bcast(text.data(), static_cast<int>(text.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
     check(std::count(text.begin(), text.end(), 'x') == 300000, "bcast of a vector");
 
-    long mine2[2] = {passed, failed}, all[2];
-    MPI_Reduce(mine2, all, 2, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+    long sums[2] = {passed, failed}, all[2];
+    MPI_Reduce(sums, all, 2, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
     if (rank == 0) std::printf("owned: %ld passed, %ld failed\n", all[0], all[1]);
     MPI_Finalize();
     return failed > 0;

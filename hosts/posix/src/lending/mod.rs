@@ -137,7 +137,8 @@ impl LendFrom {
     }
 }
 
-/// Has this process said that it can't read another one's memory? It says so once, for all its communicators.
+/// Has this process said that it can't read another one's memory? It says so once, for all its communicators. It
+/// orders nothing.
 static SAID: AtomicBool = AtomicBool::new(false);
 
 /// Where a line is printed that says what the system refused.
