@@ -1,7 +1,9 @@
 //! Where all memory is lent, no bytes of messages are written to the segment: results of slices, too, are read where they lie.
 
 use unisono_kernel::comm::Communicator;
+use unisono_kernel::data::blocks::Blocks;
 use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::op::Op;
 use unisono_kernel::region::{Params, Region};
 use unisono_local::{Local, Segment, run_on};
@@ -113,4 +115,31 @@ fn what_the_operation_before_has_received_is_not_lent_in_place() {
         comm.bcast(first, 0).unwrap();
         in_place(comm, second);
     }));
+}
+
+/// A root copies its own block last where it could lend it: it is in its place like those of others.
+#[test]
+fn a_gather_of_lent_blocks_has_the_roots_own_block_too() {
+    for (ranks, bytes) in [(1, 40_000), (2, 40_000), (3, 40_000), (3, 300_000), (4, 5000)] {
+        let segment = Segment::new(Params::new(ranks)).unwrap().lend_from(1);
+        run_on(&segment, |mut comm| {
+            let me = comm.rank();
+            for root in (0..ranks).cycle().take(8) {
+                let block = |rank: u32| (0..bytes).map(move |at| (at as u32 * 7 + rank * 31 + root) as u8);
+                let mut send: Vec<u8> = block(me).collect();
+                let mut all = vec![0xee; if me == root { bytes * ranks as usize } else { 0 }];
+                let receive =
+                    (me == root).then(|| Blocks::equal_mut(&mut all, ranks, bytes as u64, Datatype::BYTE).unwrap());
+                comm.gather(Some(Data::bytes_mut(&mut send)), receive, root).unwrap();
+                // As soon as a call returns, nothing of it is read any more.
+                send.fill(0xdd);
+                assert!(
+                    me != root || (0..ranks).flat_map(block).eq(all.iter().copied()),
+                    "{ranks} ranks, {bytes} bytes"
+                );
+            }
+        })
+        .unwrap();
+        assert!(is_untouched(&segment), "{ranks} ranks, {bytes} bytes");
+    }
 }

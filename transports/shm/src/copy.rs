@@ -75,17 +75,12 @@ pub(crate) fn claim(at: *const u8, len: usize) {
 /// (docs/explanation/parameters.md).
 const CLAIMED: RangeInclusive<usize> = 256..=8192;
 
-/// [`into_segment`], where others have the lines in their caches.
-///
-/// # Safety
-/// As [`into_segment`].
+/// Claims the lines of a copy of `len` bytes, if that pays, where others have them in their caches.
 #[inline(always)]
-pub(crate) unsafe fn into_segment_claimed(to: *mut u8, from: *const u8, len: usize) {
+pub(crate) fn claim_for(to: *mut u8, len: usize) {
     if CLAIMED.contains(&len) {
         claim(to, len);
     }
-    // SAFETY: the caller's promise.
-    unsafe { into_segment(to, from, len) }
 }
 
 /// Are there stores that bypass the caches? Not where they don't exist, in Miri, and on targets for operating-system

@@ -55,7 +55,7 @@ pub unsafe trait Lenders: Sync {
 }
 
 /// Bytes of lent memory that are folded at a time, from a copy on the stack.
-const FOLDED: usize = 32 << 10;
+const FOLDED: usize = 16 << 10;
 
 /// A copy of lent elements, aligned for vector instructions.
 #[repr(align(64))]

@@ -9,7 +9,7 @@
 //! Nobody says where they run: a communicator may have readers of both kinds, and a host moves its virtual cores. So each
 //! view measures. What a copy through the caches costs depends on how the lines were written before; so a few lines of
 //! the segment, the *probes*, are always written through the caches, whichever way the others go, and timed. Their lines
-//! are not [claimed](copy::into_segment_claimed) first: then what they take tells near readers from far ones best.
+//! are not [claimed](copy::claim_for) first: then what they take tells near readers from far ones best.
 
 use crate::copy;
 use crate::laps::Laps;
@@ -72,18 +72,19 @@ impl Stores {
     #[inline]
     pub(crate) unsafe fn copy(&self, offset: u64, to: *mut u8, from: *const u8, len: usize) {
         if !copy::BYPASS || len < PROBE {
+            copy::claim_for(to, len);
             // SAFETY: the caller's promise.
-            return unsafe { copy::into_segment_claimed(to, from, len) };
+            return unsafe { copy::into_segment(to, from, len) };
         }
         let begin = self.laps.begin(len);
         let probe = offset.wrapping_neg() % SPACING;
         if probe > (len - PROBE) as u64 {
-            match self.way() {
-                // SAFETY: the caller's promise.
-                Way::Through => unsafe { copy::into_segment_claimed(to, from, len) },
-                // SAFETY: the caller's promise.
-                Way::Past => unsafe { copy::into_segment_past_caches(to, from, len) },
+            let way = self.way();
+            if way == Way::Through {
+                copy::claim_for(to, len);
             }
+            // SAFETY: the caller's promise.
+            unsafe { way.copy(to, from, len) }
         } else {
             // SAFETY: the caller's promise; the probe ends inside.
             unsafe { self.with_probe(probe as usize, to, from, len) }

@@ -45,7 +45,7 @@ pub struct Measured {
 pub const CLEARLY: f64 = 0.9;
 
 /// The collectives that are measured, and what a region knows of them.
-const KINDS: [(&str, Kind); 7] = [
+const KINDS: [(&str, Kind); 10] = [
     ("bcast", Kind::Bcast),
     ("scatter", Kind::Scatter),
     ("gather", Kind::Gather),
@@ -53,13 +53,16 @@ const KINDS: [(&str, Kind); 7] = [
     ("alltoall", Kind::Alltoall),
     ("reduce", Kind::Reduce),
     ("allreduce", Kind::Allreduce),
+    ("reduce_scatter", Kind::ReduceScatter),
+    ("scan", Kind::Scan),
+    ("exscan", Kind::Exscan),
 ];
 
-/// The kind of a collective by its name; those with unequal blocks have that of the ones with equal blocks. `None`: it is not
-/// measured.
-pub fn kind(collective: &str) -> Option<Kind> {
-    let equal = collective.trim_end_matches(['v', 'w']);
-    KINDS.iter().find(|(name, _)| *name == equal).map(|(_, kind)| *kind)
+/// The collective that is measured for this one, and its kind: one for those with equal blocks and with unequal ones. `None`:
+/// none is measured.
+pub fn stands_for(collective: &str) -> Option<(&'static str, Kind)> {
+    let any_blocks = collective.trim_end_matches(['v', 'w']).trim_end_matches("_block");
+    KINDS.iter().find(|(name, _)| *name == any_blocks).copied()
 }
 
 impl Measured {
@@ -230,8 +233,13 @@ mod tests {
             [Some(8), None, None, None]
         );
         assert_eq!(
-            [kind("alltoallw"), kind("gatherv"), kind("reduce_scatter")],
-            [Some(Kind::Alltoall), Some(Kind::Gather), None]
+            ["alltoallw", "gatherv", "reduce_scatter_block", "barrier"].map(stands_for),
+            [
+                Some(("alltoall", Kind::Alltoall)),
+                Some(("gather", Kind::Gather)),
+                Some(("reduce_scatter", Kind::ReduceScatter)),
+                None
+            ]
         );
     }
 

@@ -14,7 +14,7 @@
 mod measured;
 mod windows;
 
-pub use measured::{CLEARLY, Cell, Measured, cache, kind, read};
+pub use measured::{CLEARLY, Cell, Measured, cache, read, stands_for};
 pub use windows::{Part, Windows};
 
 use crate::error::PosixError;

@@ -102,6 +102,17 @@ pub trait Plan: Clone + PartialEq + Eq + Hash {
     /// `peer` has published it and does not write it now. The plan's data is valid for its side.
     unsafe fn take<R: Region>(&mut self, region: &R, origin: Origin, step: u64, peer: Rank) -> Result<(), Unreadable>;
 
+    /// This process begins.
+    #[inline(always)]
+    fn enter<R: Region>(&mut self, _region: &R) {}
+
+    /// What this process does with its own data alone, once it needs nothing of others: they need not wait for it.
+    ///
+    /// # Safety
+    /// The plan's data is valid for its side.
+    #[inline(always)]
+    unsafe fn last(&mut self) {}
+
     /// The memory that this process can lend: its whole message, which nothing overwrites before the operation ends.
     /// `None`: there is none, as where the message has holes.
     fn lendable(&self) -> Option<Buf>;
@@ -370,5 +381,16 @@ impl<P: Plan> Engine for ToAll<P> {
         }
         self.received |= taking.any;
         Ok(())
+    }
+
+    #[inline(always)]
+    fn enter<R: Region>(&mut self, region: &R) {
+        self.plan.enter(region);
+    }
+
+    #[inline(always)]
+    fn last(&mut self) {
+        // SAFETY: the data is as the plan's constructor was promised.
+        unsafe { self.plan.last() }
     }
 }

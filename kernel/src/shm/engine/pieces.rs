@@ -140,8 +140,17 @@ impl Cut {
         Part { from, len: if rest < self.fragment { rest } else { self.fragment } }
     }
 
+    /// The part of a message of `bytes` that is taken in `step` from `origin`.
+    #[inline(always)]
+    pub(crate) const fn part_from(self, origin: Origin, bytes: u64, step: u64) -> Part {
+        match origin {
+            Origin::Segment(_) => self.part(bytes, step),
+            Origin::Lent(_) => self.lent_part(bytes, step),
+        }
+    }
+
     /// The part that is taken in `step` where the message was lent: that of many steps at once, and nothing in those.
-    pub(crate) const fn lent_part(self, bytes: u64, step: u64) -> Part {
+    const fn lent_part(self, bytes: u64, step: u64) -> Part {
         let steps = if self.fragment < READ { READ / self.fragment } else { 1 };
         let Part { from, .. } = self.part(bytes, step);
         let rest = bytes - from;

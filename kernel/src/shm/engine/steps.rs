@@ -201,6 +201,14 @@ pub trait Engine: Clone + Eq + Hash {
         taking: &mut Taking,
         loans: &mut Loans,
     ) -> Result<(), Halt>;
+
+    /// This process begins.
+    #[inline(always)]
+    fn enter<R: Region>(&mut self, _region: &R) {}
+
+    /// What this process does with its own data alone, once it needs nothing of others: they need not wait for it.
+    #[inline(always)]
+    fn last(&mut self) {}
 }
 
 /// One process's part of an operation.
@@ -336,12 +344,14 @@ impl<E: Engine> Operation for Steps<E> {
                         // This process takes nothing: it acknowledges all at once, so that no rank waits for it.
                         me.acknowledge(region, base + advance);
                     }
+                    self.engine.enter(region);
                     self.state = State::Publish;
                 }
                 State::Publish if self.step == self.engine.steps() => {
                     if queues && self.engine.takes_any() {
                         me.acknowledge(region, base + advance);
                     }
+                    self.engine.last();
                     if queues && (self.loans.lends() || self.posted < self.engine.steps()) {
                         self.state = State::Return;
                         continue;

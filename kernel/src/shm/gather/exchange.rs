@@ -2,7 +2,7 @@
 //!
 //! | rank | per step |
 //! |---|---|
-//! | root | in step 0 copies its own block; for each other rank: waits for its fragment, copies it to its block |
+//! | root | in step 0 copies its own block; for each other rank: waits for its fragment, copies it to its block. If it could lend its own block, others may have lent theirs, and wait until it has taken them: then its own comes last |
 //! | others | post the next fragment of their block |
 //!
 //! An allgather is the same plan without a root: each rank posts its block, and takes those of all others.
@@ -32,6 +32,9 @@ pub struct Gather<'a> {
     /// The blocks of all ranks, where this one receives them.
     receive: Option<Blocks<'a>>,
     in_place: bool,
+    /// Is this rank's own block copied when all others are taken? Not in an allgather, where the others copy theirs at the
+    /// same time.
+    own_last: bool,
     /// The ranks that take this one's block.
     borrowers: Borrowers,
     cut: Cut,
@@ -100,7 +103,7 @@ impl<'a> Gather<'a> {
             (None, None) => Data::EMPTY,
         };
         let steps = cut.steps(longest(own.len(), receive.as_ref()));
-        Self { kind, me: me.rank(), posts, own, receive, in_place, borrowers, cut, steps }
+        Self { kind, me: me.rank(), posts, own, receive, in_place, own_last: false, borrowers, cut, steps }
     }
 }
 
@@ -138,6 +141,9 @@ fn longest(own: u64, receive: Option<&Blocks<'_>>) -> u64 {
     }
 }
 
+/// Bytes of a root's own block that may be copied last.
+const LAST: u64 = 32 << 10;
+
 impl Plan for Gather<'_> {
     fn kind(&self) -> Kind {
         self.kind
@@ -169,8 +175,8 @@ impl Plan for Gather<'_> {
     fn takes(&self, step: u64, peer: Rank) -> bool {
         let Some(blocks) = &self.receive else { return false };
         if peer == self.me {
-            // This rank's own block is copied as a whole in step 0, while the others post.
-            return step == 0 && !self.in_place;
+            // This rank's own block is copied as a whole in step 0, while the others post, or last.
+            return step == 0 && !self.in_place && !self.own_last;
         }
         step == 0 || self.cut.part(blocks.bytes(peer), step).len > 0
     }
@@ -189,12 +195,26 @@ impl Plan for Gather<'_> {
             unsafe { copy_private(&self.own, &block, Part::first(block.len())) };
             return Ok(());
         }
-        let part = match origin {
-            Origin::Segment(_) => self.cut.part(block.len(), step),
-            Origin::Lent(_) => self.cut.lent_part(block.len(), step),
-        };
         // SAFETY: the caller's promise.
-        unsafe { take(region, origin, &block, part) }
+        unsafe { take(region, origin, &block, self.cut.part_from(origin, block.len(), step)) }
+    }
+
+    #[inline(always)]
+    fn enter<R: Region>(&mut self, region: &R) {
+        if !self.posts && !self.in_place && self.own.len() >= LAST {
+            self.own_last = self.lendable().is_some_and(|own| region.lend(own, self.kind).is_some());
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn last(&mut self) {
+        if let Some(blocks) = &self.receive
+            && self.own_last
+        {
+            let block = blocks.block(self.me);
+            // SAFETY: the caller's promise: both are this process's data.
+            unsafe { copy_private(&self.own, &block, Part::first(block.len())) };
+        }
     }
 
     fn lendable(&self) -> Option<Buf> {

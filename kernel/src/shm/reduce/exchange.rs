@@ -154,12 +154,8 @@ impl Plan for Reduce<'_> {
             // SAFETY: the caller's promise: both are this process's data; in place they are the same.
             (true, true) => unsafe { copy_private(send, receive, part) },
             (true, false) => {
-                let part = match origin {
-                    Origin::Segment(_) => part,
-                    Origin::Lent(_) => self.cut.lent_part(send.len(), step),
-                };
                 // SAFETY: the caller's promise.
-                return unsafe { take(region, origin, receive, part) };
+                return unsafe { take(region, origin, receive, self.cut.part_from(origin, send.len(), step)) };
             }
             // SAFETY: the caller's promise: both are this process's data, apart from each other.
             (false, true) if !self.operand.is_in_place() => unsafe { fold_private(region, send, receive, part, op) },

@@ -9,7 +9,9 @@ pub(crate) struct Doctor {
     /// Collectives whose copies are timed, between two processes, with warm buffers and with cold ones
     #[arg(
         long, value_enum, value_delimiter = ',', value_name = "LIST",
-        default_values = ["bcast", "scatter", "gather", "allgather", "alltoall", "reduce", "allreduce"]
+        default_values = [
+            "bcast", "scatter", "gather", "allgather", "alltoall", "reduce", "allreduce", "reduce_scatter", "scan", "exscan"
+        ]
     )]
     pub(crate) collectives: Vec<Collective>,
     /// Message bytes, multiples of 8; KiB and MiB as 8K, 4M
@@ -19,7 +21,7 @@ pub(crate) struct Doctor {
     )]
     pub(crate) bytes: Vec<u64>,
     /// Seconds that measuring may take, roughly
-    #[arg(long, default_value_t = 6.0, value_parser = parse_seconds, value_name = "S")]
+    #[arg(long, default_value_t = 9.0, value_parser = parse_seconds, value_name = "S")]
     pub(crate) seconds: f64,
     /// Keep what was measured in the user's cache: UNISONO_SINGLE_COPY=auto, the default, goes by it, and `unisono explain`
     /// shows it

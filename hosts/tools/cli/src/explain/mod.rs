@@ -106,8 +106,9 @@ fn copies(args: &Explain) -> Result<[Copies; 2], Failure> {
     let setting = LendFrom::setting()?;
     let measured = Measured::here().unwrap_or_default();
     Ok([true, false].map(|warm| {
-        let lengths = lending::kind(&name).and_then(|kind| setting.lengths(kind, warm));
-        let cell = measured.nearest(&name, args.bytes, warm);
+        let stands = lending::stands_for(&name);
+        let lengths = stands.and_then(|(_, kind)| setting.lengths(kind, warm));
+        let cell = stands.and_then(|(name, _)| measured.nearest(name, args.bytes, warm));
         Copies {
             copies: name.clone(),
             bytes: args.bytes,
