@@ -19,7 +19,7 @@ library = install $(STRIPPED) -m 755 $(BUILT)/$(1) $(LIB)/$(2).so.$(VERSION) \
 	&& ln -sf $(2).so.$(VERSION) $(LIB)/$(2).so.$(firstword $(subst ., ,$(VERSION))) \
 	&& ln -sf $(2).so.$(firstword $(subst ., ,$(VERSION))) $(LIB)/$(2).so
 
-.PHONY: demo test test-mpi ci bench figures measured soak numa simgrid levels fuzz miri mutants docs package install setup release clean
+.PHONY: demo test test-mpi ci bench figures measured soak numa simgrid levels scale fuzz miri mutants docs package install setup release clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,10 @@ simgrid: setup ## collectives over levels under SimGrid's SMPI, beside what four
 levels: release ## the table of paper P3's cluster in docs/results/levels.md anew, in virtual time (a quarter of an hour)
 	@bash .ci/setup python3-minimal
 	@.ci/levels
+
+scale: release ## the tables of docs/results/scale.md anew: the algorithms over a segment on simulated machines of up to 128 cores
+	@bash .ci/setup python3-minimal
+	@.ci/scale
 
 fuzz: setup ## each fuzz target for SECONDS_EACH seconds
 	@bash .ci/setup g++

@@ -70,16 +70,31 @@ algorithms! {
 algorithms! {
     /// Algorithms of allreduce.
     AllreduceAlgorithm {
-        /// Posted lines if the operand fits one, slices if it is long enough that sharing the folds pays, else
+        /// Posted lines if the operand fits one, doubling there among more than sixteen ranks that have a core each; slices if it is long enough that sharing the folds pays, else
         /// exchange.
         #[default]
         Auto = "auto",
         /// [`crate::shm::allreduce::posted`].
         Posted = "posted",
+        /// [`crate::shm::allreduce::doubling`]: on lines, with a partner in each round.
+        Doubling = "doubling",
         /// [`crate::shm::reduce::exchange`]: each rank folds all operands.
         Exchange = "exchange",
         /// [`crate::shm::allreduce::slices`]: each rank folds its share of every fragment.
         Slices = "slices",
+    }
+}
+
+algorithms! {
+    /// Algorithms of reduce.
+    ReduceAlgorithm {
+        /// The tree for operands that fit a line among more than sixteen ranks that have a core each, else exchange.
+        #[default]
+        Auto = "auto",
+        /// [`crate::shm::reduce::tree`].
+        Tree = "tree",
+        /// [`crate::shm::reduce::exchange`]: the root folds all operands.
+        Exchange = "exchange",
     }
 }
 
@@ -131,14 +146,28 @@ impl BcastAlgorithm {
 }
 
 impl AllreduceAlgorithm {
-    /// The algorithm that runs for operands of `bytes` of `ranks` processes: never [`Self::Auto`].
+    /// The algorithm that runs for operands of `bytes` of `ranks` processes: never [`Self::Auto`]. `crowded`: they share cores.
     #[inline]
     #[must_use]
-    pub const fn resolve(self, bytes: u64, ranks: u32) -> Self {
+    pub const fn resolve(self, bytes: u64, ranks: u32, crowded: bool) -> Self {
         match self {
+            Self::Auto if bytes <= LINE_REDUCED && ranks > LISTENED && !crowded => Self::Doubling,
             Self::Auto if bytes <= LINE_REDUCED => Self::Posted,
             Self::Auto if bytes <= whole(ranks) => Self::Exchange,
             Self::Auto => Self::Slices,
+            other => other,
+        }
+    }
+}
+
+impl ReduceAlgorithm {
+    /// The algorithm that runs for operands of `bytes` of `ranks` processes: never [`Self::Auto`]. `crowded`: they share cores.
+    #[inline]
+    #[must_use]
+    pub const fn resolve(self, bytes: u64, ranks: u32, crowded: bool) -> Self {
+        match self {
+            Self::Auto if bytes <= LINE_REDUCED && ranks > LISTENED && !crowded => Self::Tree,
+            Self::Auto => Self::Exchange,
             other => other,
         }
     }
@@ -164,7 +193,7 @@ const fn whole(ranks: u32) -> u64 {
     }
 }
 
-/// Most processes of a barrier in which each one reads the lines of all others.
+/// Most processes of a barrier or a short reduction in which each one reads the lines of all others.
 pub(crate) const LISTENED: u32 = 16;
 
 impl BarrierAlgorithm {

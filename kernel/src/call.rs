@@ -22,7 +22,7 @@ pub mod scope;
 pub mod visit;
 
 use crate::Rank;
-use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
+use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm};
 use crate::data::blocks::Blocks;
 use crate::data::datatype::Data;
 use crate::op::Op;
@@ -127,6 +127,8 @@ pub enum Call<'buf> {
         op: Op,
         /// The rank that receives.
         root: Rank,
+        /// The algorithm.
+        algorithm: ReduceAlgorithm,
     },
     /// The fold of all ranks' `send` with `op`, in rank order, goes to every rank's `receive`: the same bits on all
     /// ranks. In place: `send` and `receive` are the same data (MPI 4.1, 7.9.6).

@@ -84,10 +84,10 @@ impl Class {
 }
 
 impl Refusal {
-    /// Its class. Magic, version, hash and base come from the segment, not from the caller.
+    /// Its class. Magic, version, hash, base and `crowded` come from the segment, not from the caller.
     pub const fn class(&self) -> Class {
         match self.argument {
-            Argument::Magic | Argument::Version | Argument::Hash | Argument::Base => Class::Segment,
+            Argument::Magic | Argument::Version | Argument::Hash | Argument::Base | Argument::Crowded => Class::Segment,
             Argument::Ranks
             | Argument::Rank
             | Argument::Root

@@ -80,6 +80,8 @@ pub enum Argument {
     Function,
     /// Address of a list of a number or a datatype for each rank.
     List,
+    /// Whether processes share cores.
+    Crowded,
 }
 
 impl Argument {
@@ -121,11 +123,12 @@ impl Argument {
             Self::Base => "base",
             Self::Function => "function of the operation",
             Self::List => "list of counts, displacements or datatypes",
+            Self::Crowded => "crowded",
         }
     }
 
     /// All of them. A segment has their numbers: new ones go to the end.
-    const ALL: [Self; 35] = [
+    const ALL: [Self; 36] = [
         Self::Ranks,
         Self::Rank,
         Self::Root,
@@ -161,6 +164,7 @@ impl Argument {
         Self::Base,
         Self::Function,
         Self::List,
+        Self::Crowded,
     ];
 
     /// Its number in the segment: a peer's word is never read as an enum.

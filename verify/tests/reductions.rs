@@ -3,7 +3,7 @@
 
 use core::ffi::c_void;
 use unisono_kernel::Rank;
-use unisono_kernel::algorithm::AllreduceAlgorithm;
+use unisono_kernel::algorithm::{AllreduceAlgorithm, ReduceAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Communicator;
 use unisono_kernel::data::blocks::Blocks;
@@ -11,6 +11,7 @@ use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::op::{Op, User};
 use unisono_kernel::region::Params;
+use unisono_kernel::shm::reduce::tree;
 use unisono_local::{Local, run};
 
 type Comm = Communicator<Local>;
@@ -105,14 +106,39 @@ fn one(comm: &mut Comm, seed: usize, fold: Fold, count: usize, in_place: bool) {
     let right = bytes(&fold.right(seed, size, count));
     let fresh = |used: bool| if in_place && used { operand.clone() } else { vec![BLANK; operand.len()] };
     let (mut send, mut receive): (Vec<u8>, Vec<u8>);
-    for root in 0..size {
+    // What fits a line has algorithms of its own, which keep the order of ranks, but may fold along a tree.
+    let short = operand.len() as u64 <= tree::MOST;
+    let near = |receive: &[u8]| {
+        let near = |(a, b): (&[u8; 8], &[u8; 8])| {
+            let (a, b) = (f64::from_ne_bytes(*a), f64::from_ne_bytes(*b));
+            (a - b).abs() <= 1e-12 * b.abs()
+        };
+        receive.as_chunks().0.iter().zip(right.as_chunks().0).all(near)
+    };
+    let reduces = [ReduceAlgorithm::Auto, ReduceAlgorithm::Exchange, ReduceAlgorithm::Tree];
+    for (root, algorithm) in (0..size).flat_map(|root| reduces.map(|algorithm| (root, algorithm))) {
+        if algorithm == ReduceAlgorithm::Tree && !short {
+            continue;
+        }
         let mine = me == root;
         (send, receive) = (operand.clone(), fresh(mine));
         let (from, into) = sides(&mut send, &mut receive, in_place && mine);
-        comm.reduce(from, mine.then_some(into), op, root as Rank).unwrap();
-        assert_eq!(receive, if mine { right.clone() } else { fresh(false) }, "reduce to {root}");
+        let receives = mine.then_some(into);
+        comm.run(&Call::Reduce { send: from, receive: receives, op, root: root as Rank, algorithm }).unwrap();
+        if mine && fold == Fold::Doubles {
+            assert!(near(&receive), "reduce to {root} by {algorithm}");
+        } else {
+            let wanted = if mine { right.clone() } else { fresh(false) };
+            assert_eq!(receive, wanted, "reduce to {root} by {algorithm}");
+        }
     }
-    for algorithm in [AllreduceAlgorithm::Auto, AllreduceAlgorithm::Exchange, AllreduceAlgorithm::Slices] {
+    let all = [
+        AllreduceAlgorithm::Auto,
+        AllreduceAlgorithm::Exchange,
+        AllreduceAlgorithm::Slices,
+        AllreduceAlgorithm::Doubling,
+    ];
+    for algorithm in all.into_iter().filter(|algorithm| short || *algorithm != AllreduceAlgorithm::Doubling) {
         (send, receive) = (operand.clone(), fresh(true));
         let (from, into) = sides(&mut send, &mut receive, in_place);
         comm.run(&Call::Allreduce { send: from, receive: into, op, algorithm }).unwrap();
@@ -123,11 +149,7 @@ fn one(comm: &mut Comm, seed: usize, fold: Fold, count: usize, in_place: bool) {
                 unsafe { Blocks::equal(Buf::of_mut(&mut all), size as u32, receive.len() as u64, Datatype::BYTE) };
             comm.allgather(Some(Data::bytes_mut(&mut receive)), blocks.unwrap()).unwrap();
             assert!(receive.is_empty() || all.chunks(receive.len()).all(|other| other == receive), "bits differ");
-            let near = |(a, b): (&[u8; 8], &[u8; 8])| {
-                let (a, b) = (f64::from_ne_bytes(*a), f64::from_ne_bytes(*b));
-                (a - b).abs() <= 1e-12 * b.abs()
-            };
-            assert!(receive.as_chunks().0.iter().zip(right.as_chunks().0).all(near));
+            assert!(near(&receive), "allreduce by {algorithm:?}");
         } else {
             assert_eq!(receive, right, "allreduce by {algorithm:?}");
         }
@@ -180,6 +202,25 @@ fn reductions_fold_everyones_operand() {
                     }
                 }
             }
+        })
+        .unwrap();
+    }
+}
+
+/// Among so many ranks, which have a core each as far as the segment says, short operands go by doubling and up a tree.
+#[test]
+fn short_reductions_of_many_ranks() {
+    for ranks in [16, 17, 18, 23, 31, 32, 33, 40] {
+        run(Params { lines: 4, ..Params::new(ranks) }, |mut comm| {
+            for (seed, count) in [0, 1, 3, 6, 3].into_iter().enumerate() {
+                for fold in [Fold::Integers, Fold::Doubles, Fold::Maps] {
+                    if count * fold.words() <= 6 {
+                        one(&mut comm, seed, fold, count, seed % 2 > 0);
+                    }
+                }
+            }
+            let chosen = comm.run(&Call::allreduce(&[0; 48], &mut [0; 48], Op::SUM_I64)).unwrap();
+            assert_eq!(chosen.to_string(), if ranks > 16 { "doubling" } else { "posted" });
         })
         .unwrap();
     }

@@ -84,7 +84,7 @@ impl Handle {
     ) -> Result<*mut Self, Failure> {
         let choices = host.as_ref().and_then(|host| host.choices());
         let communicator = Communicator::resume(region.clone(), layout, rank, base, wait)?.with_choices(choices);
-        let chooser = Chooser { choices, ranks: layout.ranks() };
+        let chooser = Chooser { choices, ranks: layout.ranks(), crowded: layout.params().crowded };
         let state = UnsafeCell::new(State::new(communicator));
         let (busy, ran) = (Word::zero(), Word::zero());
         allocate(Self { busy, region, layout, rank, chooser, state, host: UnsafeCell::new(host), ran })

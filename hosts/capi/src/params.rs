@@ -1,6 +1,7 @@
 //! A segment's parameters, as a C struct that has its own size in a field.
 
 use crate::error::{Failure, answer};
+use crate::waiting::crowded;
 use core::ffi::c_int;
 use core::mem::{MaybeUninit, offset_of};
 use memoffset::span_of;
@@ -50,7 +51,16 @@ impl CParams {
     pub(crate) fn check(&self) -> Result<Layout, Failure> {
         known(self.size.into())?;
         let Self { ranks, page, queue_fragment, queue_slots, lines, .. } = *self;
-        Ok(Layout::new(Params { ranks, page, lines, queue_slots, queue_fragment, cico: None, mailboxes: None })?)
+        Ok(Layout::new(Params {
+            ranks,
+            page,
+            lines,
+            queue_slots,
+            queue_fragment,
+            cico: None,
+            mailboxes: None,
+            crowded: crowded(ranks),
+        })?)
     }
 }
 

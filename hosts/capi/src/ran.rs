@@ -3,7 +3,7 @@
 use crate::comm::Handle;
 use crate::error::{Failure, answer};
 use core::ffi::{CStr, c_char, c_int};
-use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm};
 use unisono_kernel::table::Choice;
 
 /// The algorithm that ran a call, as the header numbers it.
@@ -28,11 +28,15 @@ pub enum Ran {
     Central = 7,
     /// The combining tree.
     Combining = 8,
+    /// Recursive doubling on lines.
+    Doubling = 9,
+    /// A tree of posted lines.
+    Tree = 10,
 }
 
 impl Ran {
     /// All, by number.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Nothing,
         Self::Posted,
         Self::Queue,
@@ -42,6 +46,8 @@ impl Ran {
         Self::Dissemination,
         Self::Central,
         Self::Combining,
+        Self::Doubling,
+        Self::Tree,
     ];
 
     /// The algorithm of a choice for a call over a segment.
@@ -54,12 +60,17 @@ impl Ran {
             Choice::Bcast(BcastAlgorithm::Cico(_)) | Choice::Move(MoveAlgorithm::Cico) => Self::Cico,
             Choice::Bcast(_) => Self::Queue,
             Choice::Allreduce(AllreduceAlgorithm::Slices) => Self::Slices,
+            Choice::Allreduce(AllreduceAlgorithm::Doubling) => Self::Doubling,
+            Choice::Reduce(ReduceAlgorithm::Tree) => Self::Tree,
             Choice::Barrier(BarrierAlgorithm::Central) => Self::Central,
             Choice::Barrier(BarrierAlgorithm::Combining(_)) => Self::Combining,
             Choice::Barrier(_) => Self::Dissemination,
-            Choice::Allreduce(_) | Choice::Move(_) | Choice::Exchange | Choice::Messages(_) | Choice::Levels(_) => {
-                Self::Exchange
-            }
+            Choice::Allreduce(_)
+            | Choice::Reduce(_)
+            | Choice::Move(_)
+            | Choice::Exchange
+            | Choice::Messages(_)
+            | Choice::Levels(_) => Self::Exchange,
         }
     }
 
@@ -75,6 +86,8 @@ impl Ran {
             Self::Dissemination => c"dissemination",
             Self::Central => c"central",
             Self::Combining => c"combining",
+            Self::Doubling => c"doubling",
+            Self::Tree => c"tree",
         }
     }
 }
@@ -125,7 +138,8 @@ mod tests {
         };
         named(Collective::Barrier, &["posted", "dissemination", "central", "combining-3"]);
         named(Collective::Bcast, &["posted", "queue", "cico-flat"]);
-        named(Collective::Allreduce, &["posted", "exchange", "slices"]);
+        named(Collective::Allreduce, &["posted", "doubling", "exchange", "slices"]);
+        named(Collective::Reduce, &["tree", "exchange"]);
         named(Collective::Scatter, &["exchange", "cico"]);
         named(Collective::Scan, &["exchange"]);
     }

@@ -10,7 +10,7 @@ use crate::arguments::{data, equal, is_in_place, list, scratch, vary};
 use crate::forms::{Lists, forms};
 use crate::operation::{COp, operation};
 use core::ffi::{c_int, c_void};
-use unisono_kernel::algorithm::AllreduceAlgorithm;
+use unisono_kernel::algorithm::{AllreduceAlgorithm, ReduceAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Member;
 use unisono_kernel::data::datatype::Data;
@@ -60,13 +60,13 @@ unsafe fn reduce<'a>(
     if me.rank() == root {
         // SAFETY: the caller's promise.
         let (send, receive, op) = unsafe { operands(send, receive, count, datatype, op) }?;
-        return Ok(Call::Reduce { send, receive: Some(receive), op, root });
+        return Ok(Call::Reduce { send, receive: Some(receive), op, root, algorithm: ReduceAlgorithm::Auto });
     }
     // SAFETY: the caller's promise.
     let op = unsafe { operation(datatype, op) }?;
     // SAFETY: the caller's promise.
     let send = unsafe { data(send, bytes(count, op)?) }?;
-    Ok(Call::Reduce { send, receive: None, op, root })
+    Ok(Call::Reduce { send, receive: None, op, root, algorithm: ReduceAlgorithm::Auto })
 }
 
 #[inline(always)]

@@ -56,12 +56,16 @@ impl Relax for Patience {
     }
 }
 
+/// Are `ranks` more processes than this machine has PUs online?
+pub(crate) fn crowded(ranks: u32) -> bool {
+    // SAFETY: no memory is passed.
+    i64::from(ranks) > unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }
+}
+
 /// How `ranks` processes wait on this machine.
 pub(crate) fn waiting(ranks: u32) -> Result<Waiting, Failure> {
-    // SAFETY: no memory is passed.
-    let cores = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     let host = Patience::new(Bounded::new(Only::<Yield>::new(), None))?;
-    Ok(if i64::from(ranks) <= cores { SpinThen::spinning(host) } else { SpinThen::crowded(host) })
+    Ok(if crowded(ranks) { SpinThen::crowded(host) } else { SpinThen::spinning(host) })
 }
 
 /// Another host's waiting, with a bound on each wait.

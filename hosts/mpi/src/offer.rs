@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! word 0  version of this library and of the segment's layout; if it differs, the other words may mean something else
-//!      1  number of ranks (32 bits), the slice's queues (8), reason (8)
+//!      1  number of ranks (32 bits), the slice's queues (7), whether ranks share cores (1), reason (8)
 //!      2  node
 //!      3  process (32), its descriptor (32)
 //!      4  device        5  inode        of the arena's file
@@ -59,7 +59,7 @@ impl Reason {
 }
 
 /// The versions of the words, of the layout, and of the library.
-const VERSION: u64 = 4 << 48 | layout::VERSION << 32 | unisono_c::VERSION as u64;
+const VERSION: u64 = 5 << 48 | layout::VERSION << 32 | unisono_c::VERSION as u64;
 
 /// Unit of offsets and sizes in an offer.
 const UNIT: u64 = 4096;
@@ -94,15 +94,21 @@ pub struct Offer {
     pub arena: u64,
     /// The slice.
     pub reserved: Reserved,
+    /// Do the ranks share cores, as far as the owner knows?
+    pub crowded: bool,
 }
+
+/// Where an offer says that ranks share cores.
+const CROWDED: u64 = 1 << 39;
 
 impl Offer {
     /// The words of the offer to `ranks` ranks.
     pub fn encode(&self, ranks: u32) -> Words {
-        let Self { node, handle, arena, reserved } = *self;
+        let Self { node, handle, arena, reserved, crowded } = *self;
         let Handle { pid, fd, device, inode } = handle;
         let place = ((reserved.offset / UNIT) << 32) | (arena / UNIT);
         let [version, what, _, process, ..] = Owner { node, pid }.refuse(ranks, Reason::Attached);
+        let what = what | if crowded { CROWDED } else { 0 };
         let (what, process) = (what | reserved.queues.code() << 32, process | u64::from(fd as u32));
         [version, what, node, process, device, inode, place, (reserved.free / UNIT) << 32, 0, 0, 0]
     }
@@ -121,7 +127,7 @@ fn decode(words: &Words, ranks: u32) -> Result<(Owner, Option<Offer>), Reason> {
         Reason::Full => return Ok((owner, None)),
         reason => return Err(reason),
     }
-    let queues = Queues::from_code((what >> 32) & 0xff).filter(|_| what as u32 == ranks).ok_or(Reason::Refused)?;
+    let queues = Queues::from_code((what >> 32) & 0x7f).filter(|_| what as u32 == ranks).ok_or(Reason::Refused)?;
     let handle = Handle { pid: owner.pid, fd: process as u32 as i32, device, inode };
     let (offset, arena) = ((place >> 32) * UNIT, u64::from(place as u32) * UNIT);
     Ok((
@@ -131,6 +137,7 @@ fn decode(words: &Words, ranks: u32) -> Result<(Owner, Option<Offer>), Reason> {
             handle,
             arena,
             reserved: Reserved { offset, queues, free: (free >> 32) * UNIT, term: Term::FIRST },
+            crowded: what & CROWDED != 0,
         }),
     ))
 }
@@ -280,6 +287,7 @@ mod tests {
             handle,
             arena: 1 << 20,
             reserved: Reserved { offset: 8192, queues: Queues::Small, free: free * UNIT, term: Term::FIRST },
+            crowded: false,
         }
     }
 
@@ -288,7 +296,10 @@ mod tests {
         for queues in [Queues::Large, Queues::Small, Queues::Papers] {
             let mut offer = offer(9, 77);
             offer.reserved.queues = queues;
-            assert_eq!(decode(&offer.encode(3), 3), Ok((Owner { node: 9, pid: 7 }, Some(offer))));
+            for crowded in [false, true] {
+                offer.crowded = crowded;
+                assert_eq!(decode(&offer.encode(3), 3), Ok((Owner { node: 9, pid: 7 }, Some(offer))));
+            }
         }
         let owner = Owner { node: 9, pid: 7 };
         for reason in Reason::ALL.into_iter().skip(1) {
@@ -301,7 +312,7 @@ mod tests {
     fn the_version_has_three_parts() {
         assert_eq!(
             [VERSION >> 48, VERSION >> 32 & 0xffff, VERSION & 0xffff_ffff],
-            [4, layout::VERSION, unisono_c::VERSION.into()]
+            [5, layout::VERSION, unisono_c::VERSION.into()]
         );
         // The largest arena's pages fit their word.
         assert_eq!((MOST / UNIT) >> 31, 1);

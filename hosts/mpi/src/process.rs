@@ -308,7 +308,8 @@ impl Process {
         let offer = match reserved {
             Some(reserved) => {
                 let (handle, arena) = (*arena.handle(), arena.bytes());
-                Offer { node, handle, arena, reserved }.encode(ranks)
+                let crowded = ranks > wait::cores();
+                Offer { node, handle, arena, reserved, crowded }.encode(ranks)
             }
             None => Owner { node, pid: arena.handle().pid }.refuse(ranks, Reason::Full),
         };
@@ -568,10 +569,11 @@ impl State {
             // The plan is the one that this process has reserved, not that of the words.
             return slice
                 .filter(|slice| slice.plan().ranks() == ranks)
+                .map(|slice| slice.with_crowded(offer.crowded))
                 .map(|slice| Taken { slice, own: true })
                 .ok_or(Reason::Refused);
         }
-        let plan = Plan::new(ranks, offer.reserved.queues).ok_or(Reason::Refused)?;
+        let plan = Plan::new(ranks, offer.reserved.queues).ok_or(Reason::Refused)?.with_crowded(offer.crowded);
         let map = self.peer(&offer.handle, offer.arena).map_err(|error| {
             once(Cause::Peer, format_args!("{error}; communicators stay with the MPI"));
             Reason::Refused

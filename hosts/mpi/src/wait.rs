@@ -84,6 +84,12 @@ pub fn crowded(pids: impl Iterator<Item = u32>, local_ranks: u32) -> bool {
     )
 }
 
+/// How many ranks this machine can run at the same time.
+pub fn cores() -> u32 {
+    static CORES: OnceLock<u32> = OnceLock::new();
+    *CORES.get_or_init(waiting::cores)
+}
+
 /// Adds sets for the job's processes that are not in the communicator, whose PUs are not known. If all known processes
 /// have the same PUs, the others are assumed to have them too; otherwise to have different ones.
 fn pad(sets: &mut Vec<PuSet>, local_ranks: usize) {

@@ -100,7 +100,7 @@ impl Decisions {
             return None;
         }
         let params = layout.params();
-        let site = Site { papers: params.cico.is_some(), ..Site::flat(params.ranks) };
+        let site = Site { papers: params.cico.is_some(), crowded: params.crowded, ..Site::flat(params.ranks) };
         let mut cuts = self.cuts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(choices) = cuts.get(&site) {
             return Some(*choices);

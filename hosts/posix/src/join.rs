@@ -141,10 +141,12 @@ pub fn join_place(
     let all = agree(bootstrap, greeting.as_ref().map(Greeting::write).map_err(Clone::clone))?;
     let Greeting { layout, pages: asked, policy, timeout, lend_from, .. } = greeting?;
     let (peers, quota) = compare(&layout, &all)?;
-    let waiting = {
-        let sets: Vec<_> = peers.iter().map(|peer| peer.pus.clone()).collect();
-        waiting::decide(options.spin, waiting::choose(&sets, quota))
-    };
+    let sets: Vec<_> = peers.iter().map(|peer| peer.pus.clone()).collect();
+    let choice = waiting::choose(&sets, quota);
+    // All ranks have the same sets and the smallest quota; what they decide for themselves may differ.
+    let crowded = choice.yields;
+    let params = params.with_crowded(crowded);
+    let waiting = waiting::decide(options.spin, choice);
 
     let made = waiting
         .and_then(|waiting| Ok((waiting, (rank == 0).then(|| create(params, asked, peers.first())).transpose()?)));
@@ -195,7 +197,8 @@ pub fn join_place(
     let reached = reach(&processes, rank, &heaps);
     let nodes = (peers.iter().map(|peer| peer.node).collect(), policy);
     let lending = (lend_from, options.log);
-    let commons = Commons::new(rank, (own, maps), descriptors.into(), nodes, reached, lending, waiting.yields);
+    let commons =
+        Commons::new(rank, (own, maps), descriptors.into(), nodes, reached, lending, (waiting.yields, crowded));
     let communicator = Place::world(commons.into(), segment.region(), layout, options.begin, timeout);
     Ok(Joined { communicator, segment, placement, placements, pages, waiting, liveness, peers })
 }

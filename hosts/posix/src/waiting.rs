@@ -6,7 +6,7 @@
 
 use crate::binding::PuSet;
 use crate::error::PosixError;
-use crate::sys;
+use crate::{cgroup, sys};
 use core::fmt;
 
 /// Environment variable: `spin` or `yield`, which overrides the choice.
@@ -82,6 +82,14 @@ pub fn choose(affinities: &[PuSet], quota: Option<u64>) -> Choice {
     }
     let (ranks, pus) = tightest;
     Choice { yields: ranks as usize > pus.len(), reason: Reason::Pus { ranks, pus } }
+}
+
+/// How many ranks this machine can run at the same time, as far as this process knows: its PUs that are online, and the control
+/// group's limit.
+pub fn cores() -> u32 {
+    let online = sys::online();
+    let quota = cgroup::processors().map_or(u64::MAX, |thousandths| thousandths / 1000);
+    quota.min(online.into()) as u32
 }
 
 /// The environment's word, else the caller's, else `choice`.

@@ -62,8 +62,12 @@ any! {
     P1Bcast(P1Bcast<'a>),
     /// Allreduce on posted lines.
     PostedAllreduce(allreduce::posted::Posted<'a>),
+    /// Allreduce by recursive doubling on lines.
+    Doubling(allreduce::doubling::Doubling<'a>),
     /// Allreduce by slices.
     Slices(Exchange<allreduce::slices::Slices<'a>>),
+    /// Reduce up a tree of posted lines.
+    Tree(reduce::tree::Tree<'a>),
     /// Reduce, allreduce, scan and exscan by exchange.
     Reduce(Exchange<reduce::exchange::Reduce<'a>>),
     /// Reduce_scatter by exchange.

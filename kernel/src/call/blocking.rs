@@ -8,7 +8,7 @@ use super::Call;
 use super::any::Any;
 use super::visit::Visit;
 use crate::Rank;
-use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
+use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm};
 use crate::comm::{Comm, Communicator, Member};
 use crate::data::blocks::Blocks;
 use crate::data::datatype::Data;
@@ -154,7 +154,7 @@ where
     /// As [`Self::run`].
     #[inline(always)]
     pub fn reduce(&mut self, send: Data<'_>, receive: Option<Data<'_>>, op: Op, root: Rank) -> Result<(), Error> {
-        self.run_inlined(&Call::Reduce { send, receive, op, root }).map(drop)
+        self.run_inlined(&Call::Reduce { send, receive, op, root, algorithm: ReduceAlgorithm::Auto }).map(drop)
     }
 
     /// [`Call::Allreduce`] of bytes.

@@ -5,7 +5,7 @@
 
 use super::Call;
 use super::any::Any;
-use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
+use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm};
 use crate::collective::Collective;
 use crate::comm::Member;
 use crate::data::blocks::longest;
@@ -21,6 +21,7 @@ use crate::shm::papers::bcast::P1Bcast;
 use crate::shm::papers::gather::P2Gather;
 use crate::shm::papers::scatter::P2Scatter;
 use crate::shm::reduce::exchange::Reduce;
+use crate::shm::reduce::tree::Tree;
 use crate::shm::reduce_scatter::exchange::ReduceScatter;
 use crate::shm::scan::exchange::{exscan, scan};
 use crate::shm::scatter::pairwise::{scatter, scatterv};
@@ -115,14 +116,20 @@ impl<'buf> Call<'buf> {
                     it @ AllreduceAlgorithm::Posted => {
                         by!(Choice::Allreduce(it), allreduce::posted::Posted::new(send, receive, op))
                     }
+                    it @ AllreduceAlgorithm::Doubling => {
+                        by!(Choice::Allreduce(it), allreduce::doubling::Doubling::new(me, send, receive, op))
+                    }
                     it @ AllreduceAlgorithm::Slices => by!(Choice::Allreduce(it), Slices::new(me, send, receive, op)),
                     it => by!(Choice::Allreduce(it), Reduce::to_all(me, send, receive, op)),
                 }
             }
             Self::Alltoall { send, receive } => by!(Choice::Exchange, alltoall(me, send, receive)),
             Self::Alltoallv { send, receive } => by!(Choice::Exchange, alltoallv(me, send, receive)),
-            Self::Reduce { send, receive, op, root } => {
-                by!(Choice::Exchange, Reduce::to_root(me, send, receive, op, root))
+            Self::Reduce { send, receive, op, root, algorithm } => {
+                match choose.reduce_by(algorithm, send.len(), op.commutative()) {
+                    it @ ReduceAlgorithm::Tree => by!(Choice::Reduce(it), Tree::new(me, send, receive, op, root)),
+                    it => by!(Choice::Reduce(it), Reduce::to_root(me, send, receive, op, root)),
+                }
             }
             Self::ReduceScatter { send, receive, op } => {
                 by!(Choice::Exchange, ReduceScatter::new(me, send, receive, op))

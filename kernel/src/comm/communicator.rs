@@ -132,8 +132,10 @@ where
         }
     }
 
-    /// Runs what was started to its end.
-    #[inline(always)]
+    /// Runs what was started to its end. Inlined in releases alone: tests have many calls, and each would be a copy of its machine
+    /// to compile.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[cfg_attr(debug_assertions, inline(never))]
     pub(crate) fn finish<O: Operation>(&mut self, operation: &mut O) -> Result<(), Error> {
         let guard = Unwinding(&mut self.comm);
         let result = run(operation, guard.0, &mut self.wait);

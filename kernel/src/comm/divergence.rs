@@ -21,7 +21,13 @@ impl Member {
             let refusal = match self.both_know(region, peer).next() {
                 Some((_, Some(refusal))) => Err(refusal),
                 _ => match head_of(region, self, peer, self.operation()) {
-                    Some(head) => agree(region, self, (peer, self.operation()), mine, None, head),
+                    Some(head) => {
+                        agree(region, self, (peer, self.operation()), mine, None, head).and(match self.lineless() {
+                            // With another length it takes an algorithm with lines.
+                            Some(bytes) => Err(Refusal::new(Argument::Bytes, bytes, Bound::Equals(length(head)))),
+                            None => Ok(()),
+                        })
+                    }
                     None => Ok(()),
                 },
             };

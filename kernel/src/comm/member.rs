@@ -7,7 +7,7 @@ use crate::collective::Kind;
 use crate::error::{Argument, Bound, Refusal};
 use crate::machine::poll::{Until, WaitSet};
 use crate::op::WORDS;
-use crate::region::{Base, Flag, Layout, Region};
+use crate::region::{Base, Flag, Layout, Params, Region};
 use crate::table::{Choices, Chooser};
 use core::ops::RangeInclusive;
 
@@ -62,6 +62,10 @@ pub struct Member {
     sets: u64,
     /// Central counter barriers so far.
     centrals: u64,
+    /// Which of their two sets of lines the last allreduce by doubling has used.
+    turn: bool,
+    /// The last operation that posts no line, although it has a length; and that length.
+    lineless: (u64, u64),
     /// What `Auto` means here; `None`: the built-in rules.
     choices: Option<&'static Choices>,
     /// A partial result of the operation that is polled now; zero between operations. It is kept here, not in
@@ -105,6 +109,8 @@ impl Member {
             received: 0,
             sets,
             centrals,
+            turn: false,
+            lineless: (u64::MAX, 0),
             choices: None,
             scratch: [0; WORDS],
         })
@@ -144,7 +150,8 @@ impl Member {
     #[inline(always)]
     #[must_use]
     pub const fn chooser(&self) -> Chooser {
-        Chooser { choices: self.choices, ranks: self.layout.ranks() }
+        let Params { ranks, crowded, .. } = *self.layout.params();
+        Chooser { choices: self.choices, ranks, crowded }
     }
 
     /// Sets what `Auto` means here: the same on all ranks, before the first operation.
@@ -233,6 +240,19 @@ impl Member {
     pub(crate) fn take_central(&mut self) -> u64 {
         self.centrals += 1;
         self.centrals
+    }
+
+    /// Which of their two sets of lines `operation`, an allreduce of `bytes` by doubling, uses.
+    #[inline]
+    pub(crate) const fn take_turn(&mut self, operation: u64, bytes: u64) -> bool {
+        (self.turn, self.lineless) = (!self.turn, (operation, bytes));
+        self.turn
+    }
+
+    /// The length of the present operation, if all ranks must have the same, and none of them posts a line.
+    pub(super) const fn lineless(&self) -> Option<u64> {
+        let (operation, bytes) = self.lineless;
+        if operation == self.operation() { Some(bytes) } else { None }
     }
 
     /// Publishes that this process has finished `operation`.

@@ -9,7 +9,7 @@
 
 use super::pipe::{self, Cut, Segments, refusal};
 use super::{Among, Led, Nodes, data};
-use crate::algorithm::BcastAlgorithm;
+use crate::algorithm::{BcastAlgorithm, ReduceAlgorithm};
 use crate::call::Call;
 use crate::call::any::Any;
 use crate::comm::Member;
@@ -165,7 +165,7 @@ impl<'n> Segments for Parts<'n> {
             None => {
                 let index = index.div_ceil(2);
                 let (send, receive) = (segment(self.send, index)?, Some(segment(self.receive, index)?));
-                Call::Reduce { send, receive, op, root: led.inside() }.build(me)
+                Call::Reduce { send, receive, op, root: led.inside(), algorithm: ReduceAlgorithm::Auto }.build(me)
             }
         }
     }

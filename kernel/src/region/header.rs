@@ -78,12 +78,14 @@ words! {
         mail_slots,
         /// [`Mailboxes::fragment`].
         mail_fragment,
+        /// [`Params::crowded`]: 0 or 1.
+        crowded,
     }
 }
 
 impl Header {
     fn of(layout: &Layout) -> Self {
-        let Params { ranks, page, lines, queue_slots, queue_fragment, cico, mailboxes } = *layout.params();
+        let Params { ranks, page, lines, queue_slots, queue_fragment, cico, mailboxes, crowded } = *layout.params();
         let c = cico.unwrap_or(Cico { slots: 0, fragment: 0, sets: 0 });
         let m = mailboxes.unwrap_or(Mailboxes::NONE);
         Self {
@@ -102,6 +104,7 @@ impl Header {
             messages: m.messages.into(),
             mail_slots: m.slots.into(),
             mail_fragment: m.fragment,
+            crowded: crowded.into(),
         }
     }
 
@@ -132,6 +135,11 @@ impl Header {
             queue_fragment: self.queue_fragment,
             cico,
             mailboxes,
+            crowded: match self.crowded {
+                0 => false,
+                1 => true,
+                other => return Err(Refusal::new(Argument::Crowded, other, Bound::AtMost(1))),
+            },
         })
     }
 }
@@ -219,8 +227,8 @@ mod tests {
     #[test]
     fn words_lie_one_after_the_other_from_the_magic_on() {
         let offsets: std::vec::Vec<_> = Header::WORDS.iter().map(|(_, offset)| *offset).collect();
-        assert_eq!(offsets, (0..15).map(|word| 8 * word).collect::<std::vec::Vec<_>>());
-        assert_eq!((BYTES, align_of::<Header>(), Header::WORDS[0]), (120, 8, ("magic", 0)));
+        assert_eq!(offsets, (0..16).map(|word| 8 * word).collect::<std::vec::Vec<_>>());
+        assert_eq!((BYTES, align_of::<Header>(), Header::WORDS[0]), (128, 8, ("magic", 0)));
     }
 
     #[test]

@@ -24,12 +24,12 @@ pub const LINE_PAYLOAD: u64 = LINE - 16;
 /// Most processes of one segment.
 pub const MAX_RANKS: u32 = 1 << 20;
 /// Version of this layout, in the header.
-pub const VERSION: u64 = 8;
+pub const VERSION: u64 = 9;
 
 /// Largest alignment of the parts of an area: the page of most machines.
 const PART: u64 = 4096;
 
-/// Control lines of a rank before its dissemination rounds.
+/// Control lines of a rank before its dissemination rounds, and its partial results of two allreduces.
 const PROGRESS: u64 = 0;
 const READY: u64 = 1;
 const ARRIVE: u64 = 2;
@@ -105,6 +105,9 @@ pub struct Params {
     pub cico: Option<Cico>,
     /// Mailboxes for point-to-point messages, if wanted.
     pub mailboxes: Option<Mailboxes>,
+    /// Do processes share cores? An estimate of who makes the segment: the built-in rules then choose algorithms whose processes
+    /// wait for one another less often.
+    pub crowded: bool,
 }
 
 impl Params {
@@ -117,7 +120,7 @@ impl Params {
             3 | 4 => 2 * slots,
             _ => slots,
         };
-        Self { ranks, page: 4096, lines: 64, queue_slots, queue_fragment, cico: None, mailboxes: None }
+        Self { ranks, page: 4096, lines: 64, queue_slots, queue_fragment, cico: None, mailboxes: None, crowded: false }
     }
 
     /// The same with at most `bytes` for each rank's queue, but a page at least: its slots are those that paper
@@ -137,6 +140,12 @@ impl Params {
     #[must_use]
     pub const fn with_cico(self) -> Self {
         Self { cico: Some(Cico::DEFAULT), ..self }
+    }
+
+    /// The same, of processes that share cores or don't.
+    #[must_use]
+    pub const fn with_crowded(self, crowded: bool) -> Self {
+        Self { crowded, ..self }
     }
 
     /// The same with mailboxes.
@@ -205,7 +214,7 @@ impl Layout {
     /// # Errors
     /// The first parameter that does not fit, with its bound.
     pub fn new(params: Params) -> Result<Self, Refusal> {
-        let Params { ranks, page, lines, queue_slots, queue_fragment, cico, mailboxes } = params;
+        let Params { ranks, page, lines, queue_slots, queue_fragment, cico, mailboxes, .. } = params;
         Refusal::check(Argument::Ranks, ranks.into(), Bound::AtLeast(1))?;
         Refusal::check(Argument::Ranks, ranks.into(), Bound::AtMost(MAX_RANKS.into()))?;
         Refusal::check(Argument::Page, page, Bound::AtLeast(2 * LINE))?;
@@ -234,7 +243,7 @@ impl Layout {
 
     /// The arithmetic; `None` if a size does not fit 63 bits.
     fn place(params: Params) -> Option<Self> {
-        let Params { ranks, page, lines, queue_slots, queue_fragment, cico, mailboxes } = params;
+        let Params { ranks, page, lines, queue_slots, queue_fragment, cico, mailboxes, .. } = params;
         let (p, area) = (u64::from(ranks), page);
         let page = page.min(PART);
         let rounds = ranks.next_power_of_two().trailing_zeros();
@@ -248,7 +257,7 @@ impl Layout {
         let shared = told_at.checked_add(told(ranks, page)?.checked_mul(q)?)?;
         let first_rank = pages(shared, area)?;
 
-        let lines_at = pages((ROUNDS + u64::from(rounds)) * LINE, page)?;
+        let lines_at = pages((ROUNDS + 3 * u64::from(rounds)) * LINE, page)?;
         let queue = lines_at.checked_add(pages(u64::from(lines) * LINE, page)?)?;
         let queue_bytes = u64::from(queue_slots).checked_mul(queue_fragment)?;
         let controls = queue.checked_add(pages(queue_bytes, page)?)?;
@@ -316,7 +325,7 @@ impl Layout {
     pub fn hash(&self) -> u64 {
         let c = self.params.cico.unwrap_or(Cico { slots: 0, fragment: 0, sets: 0 });
         let Mailboxes { messages, slots, fragment } = self.params.mailboxes.unwrap_or(Mailboxes::NONE);
-        let Params { ranks, page, lines, queue_slots, queue_fragment, .. } = self.params;
+        let Params { ranks, page, lines, queue_slots, queue_fragment, crowded, .. } = self.params;
         let words = [
             VERSION,
             ranks.into(),
@@ -330,6 +339,7 @@ impl Layout {
             messages.into(),
             slots.into(),
             fragment,
+            crowded.into(),
             self.total,
         ];
         words
@@ -431,6 +441,14 @@ impl Layout {
         FlagId(self.control_line(rank, ROUNDS + round as u64))
     }
 
+    /// The sequence word of `rank`'s line for its partial result of `round` (below [`Self::rounds`]) in an allreduce by doubling;
+    /// such allreduces use two such lines in turn.
+    #[inline]
+    pub const fn partial(&self, rank: Rank, turn: bool, round: u32) -> FlagId {
+        let first = ROUNDS + (1 + turn as u64) * self.rounds as u64;
+        FlagId(self.control_line(rank, first + round as u64))
+    }
+
     /// The sequence word of `rank`'s posted line for `operation`.
     #[inline]
     pub const fn line(&self, rank: Rank, operation: u64) -> FlagId {
@@ -441,7 +459,13 @@ impl Layout {
     /// The first `len` bytes after the sequence word of a posted line: head and payload.
     #[inline]
     pub const fn line_body(&self, rank: Rank, operation: u64, len: u64) -> Extent {
-        Extent::new(self.line(rank, operation).0 + 8, LINE_ROOM).part(0, len)
+        Self::body(self.line(rank, operation), len)
+    }
+
+    /// The first `len` bytes after the sequence word of a [posted line](Self::line) or of a [partial](Self::partial) result's.
+    #[inline]
+    pub const fn body(line: FlagId, len: u64) -> Extent {
+        Extent::new(line.0 + 8, LINE_ROOM).part(0, len)
     }
 
     /// The slot of `rank`'s queue for fragment `clock`.

@@ -3,7 +3,8 @@
 
 use super::{Choice, Collective, Rule, Span};
 use crate::algorithm::{
-    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, FEW, LINE_REDUCED, LISTENED, MoveAlgorithm, PAIR, WHOLE,
+    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, FEW, LINE_REDUCED, LISTENED, MoveAlgorithm, PAIR,
+    ReduceAlgorithm, WHOLE,
 };
 use crate::msg::{
     Algorithm, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan, scatter,
@@ -58,6 +59,9 @@ const fn scan(collective: C, algorithm: scan::Algorithm, lengths: (u64, u64), pr
 }
 
 const POSTED: Choice = Choice::Allreduce(AllreduceAlgorithm::Posted);
+const DOUBLING: Choice = Choice::Allreduce(AllreduceAlgorithm::Doubling);
+const TREE: Choice = Choice::Reduce(ReduceAlgorithm::Tree);
+const FOLDED: Choice = Choice::Reduce(ReduceAlgorithm::Exchange);
 const WHOLES: Choice = Choice::Allreduce(AllreduceAlgorithm::Exchange);
 const SLICES: Choice = Choice::Allreduce(AllreduceAlgorithm::Slices);
 const DISSEMINATION: Choice = Choice::Barrier(BarrierAlgorithm::Dissemination);
@@ -85,7 +89,9 @@ pub const BUILT_IN: &[Rule] = &[
     ranks(shm(C::Barrier, DISSEMINATION), LISTENED + 1, u32::MAX),
     bytes(shm(C::Bcast, Choice::Bcast(BcastAlgorithm::Posted)), 0, LINE_SENT),
     bytes(shm(C::Bcast, Choice::Bcast(BcastAlgorithm::Queue)), LINE_SENT + 1, u64::MAX),
-    bytes(shm(C::Allreduce, POSTED), 0, LINE_REDUCED),
+    ranks(bytes(shm(C::Allreduce, POSTED), 0, LINE_REDUCED), 1, LISTENED),
+    Rule { crowded: Some(false), ..ranks(bytes(shm(C::Allreduce, DOUBLING), 0, LINE_REDUCED), LISTENED + 1, u32::MAX) },
+    Rule { crowded: Some(true), ..ranks(bytes(shm(C::Allreduce, POSTED), 0, LINE_REDUCED), LISTENED + 1, u32::MAX) },
     ranks(bytes(shm(C::Allreduce, WHOLES), LINE_REDUCED + 1, WHOLE[0]), 1, PAIR),
     ranks(bytes(shm(C::Allreduce, SLICES), WHOLE[0] + 1, u64::MAX), 1, PAIR),
     ranks(bytes(shm(C::Allreduce, WHOLES), LINE_REDUCED + 1, WHOLE[1]), PAIR + 1, FEW),
@@ -99,7 +105,10 @@ pub const BUILT_IN: &[Rule] = &[
     shm(C::Allgather, MOVE),
     shm(C::Alltoall, Choice::Exchange),
     shm(C::Alltoallv, Choice::Exchange),
-    shm(C::Reduce, Choice::Exchange),
+    ranks(bytes(shm(C::Reduce, FOLDED), 0, LINE_REDUCED), 1, LISTENED),
+    Rule { crowded: Some(false), ..ranks(bytes(shm(C::Reduce, TREE), 0, LINE_REDUCED), LISTENED + 1, u32::MAX) },
+    Rule { crowded: Some(true), ..ranks(bytes(shm(C::Reduce, FOLDED), 0, LINE_REDUCED), LISTENED + 1, u32::MAX) },
+    bytes(shm(C::Reduce, FOLDED), LINE_REDUCED + 1, u64::MAX),
     shm(C::ReduceScatter, Choice::Exchange),
     shm(C::Scan, Choice::Exchange),
     shm(C::Exscan, Choice::Exchange),

@@ -1,7 +1,7 @@
 //! The part of a table that one communicator needs: for each collective, the algorithm by the length of the call.
 
 use super::{Ask, BUILT_IN, Choice, Collective, Over, Rule, Site, select};
-use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
+use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm};
 use core::fmt;
 use heapless::Vec;
 
@@ -31,6 +31,8 @@ pub struct Choices {
     bcast: Steps<BcastAlgorithm>,
     /// For ops that don't commute, and for ops that do.
     allreduce: [Steps<AllreduceAlgorithm>; 2],
+    /// The same.
+    reduce: [Steps<ReduceAlgorithm>; 2],
     /// For the collectives of [`MOVES`], in that order.
     moves: [Steps<MoveAlgorithm>; MOVES.len()],
 }
@@ -66,6 +68,7 @@ impl Choices {
         let barrier = |plan| if let Choice::Barrier(algorithm) = plan { Some(algorithm) } else { None };
         let bcast = |plan| if let Choice::Bcast(algorithm) = plan { Some(algorithm) } else { None };
         let allreduce = |plan| if let Choice::Allreduce(algorithm) = plan { Some(algorithm) } else { None };
+        let reduce = |plan| if let Choice::Reduce(algorithm) = plan { Some(algorithm) } else { None };
         let moved = |plan| if let Choice::Move(algorithm) = plan { Some(algorithm) } else { None };
         let moves = |at: usize| MOVES.get(at).map_or(Ok(Steps(Vec::new())), |one| steps(table, of(*one, true), moved));
         Ok(Self {
@@ -74,6 +77,10 @@ impl Choices {
             allreduce: [
                 steps(table, of(Collective::Allreduce, false), allreduce)?,
                 steps(table, of(Collective::Allreduce, true), allreduce)?,
+            ],
+            reduce: [
+                steps(table, of(Collective::Reduce, false), reduce)?,
+                steps(table, of(Collective::Reduce, true), reduce)?,
             ],
             moves: [moves(0)?, moves(1)?, moves(2)?, moves(3)?, moves(4)?],
         })
@@ -116,6 +123,8 @@ pub struct Chooser {
     pub choices: Option<&'static Choices>,
     /// The number of its processes.
     pub ranks: u32,
+    /// Do they share cores?
+    pub crowded: bool,
 }
 
 impl Chooser {
@@ -152,7 +161,21 @@ impl Chooser {
             }
             _ => algorithm,
         }
-        .resolve(bytes, self.ranks)
+        .resolve(bytes, self.ranks, self.crowded)
+    }
+
+    /// The algorithm of a reduce.
+    #[inline(always)]
+    #[must_use]
+    pub fn reduce_by(self, algorithm: ReduceAlgorithm, bytes: u64, commutative: bool) -> ReduceAlgorithm {
+        match (algorithm, self.choices) {
+            (ReduceAlgorithm::Auto, Some(choices)) => {
+                let [ordered, any] = &choices.reduce;
+                if commutative { any } else { ordered }.at(bytes).unwrap_or_default()
+            }
+            _ => algorithm,
+        }
+        .resolve(bytes, self.ranks, self.crowded)
     }
 
     /// The algorithm of a gather(v), scatter(v) or allgather. `bytes` is called only if the choice depends on it.

@@ -76,6 +76,8 @@ pub struct Rule {
     pub levels: Span<u32>,
     /// Whether the op commutes; `None`: any op.
     pub commutative: Option<bool>,
+    /// Whether processes share cores; `None`: either.
+    pub crowded: Option<bool>,
     /// The algorithm. It also says whether the rule is for a segment or for messages.
     pub plan: Choice,
 }
@@ -84,7 +86,7 @@ impl Rule {
     /// The rule that gives all calls of a collective this algorithm.
     pub const fn all(collective: Collective, plan: Choice) -> Self {
         let (bytes, ranks, levels) = (Span::<u64>::ANY, Span::<u32>::ANY, Span::<u32>::ANY);
-        Self { collective, bytes, ranks, levels, commutative: None, plan }
+        Self { collective, bytes, ranks, levels, commutative: None, crowded: None, plan }
     }
 
     /// Does the rule match this call?
@@ -95,6 +97,7 @@ impl Rule {
             && self.ranks.has(ask.site.ranks)
             && self.levels.has(ask.site.levels)
             && self.commutative.is_none_or(|wanted| wanted == ask.commutative)
+            && self.crowded.is_none_or(|wanted| wanted == ask.site.crowded)
     }
 
     /// Is there a call that both rules match?
@@ -105,6 +108,7 @@ impl Rule {
             && self.ranks.meets(&other.ranks)
             && self.levels.meets(&other.levels)
             && self.commutative.zip(other.commutative).is_none_or(|(one, two)| one == two)
+            && self.crowded.zip(other.crowded).is_none_or(|(one, two)| one == two)
     }
 }
 

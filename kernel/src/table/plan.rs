@@ -1,6 +1,8 @@
 //! Calls and algorithms, as rules name them, and to which calls each algorithm applies.
 
-use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, LINE_REDUCED, MoveAlgorithm};
+use crate::algorithm::{
+    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, LINE_REDUCED, MoveAlgorithm, ReduceAlgorithm,
+};
 use crate::collective::Collective;
 use crate::msg::{Algorithm, Label, Needs, allreduce, alltoall, gather, levels, reduce_scatter, scatter};
 use crate::region::layout::LINE_PAYLOAD;
@@ -56,12 +58,14 @@ pub struct Site {
     pub papers: bool,
     /// Are there tables of BAGDS's stages ([`crate::pattern::bagds::Table`])?
     pub stages: bool,
+    /// Do the processes share cores?
+    pub crowded: bool,
 }
 
 impl Site {
-    /// A communicator of one level, without the papers' queues and BAGDS's stages.
+    /// A communicator of one level, without the papers' queues and BAGDS's stages, of processes that have a core each.
     pub const fn flat(ranks: u32) -> Self {
-        Self { ranks, levels: 1, papers: false, stages: false }
+        Self { ranks, levels: 1, papers: false, stages: false, crowded: false }
     }
 }
 
@@ -76,6 +80,8 @@ pub enum Choice {
     Move(MoveAlgorithm),
     /// An allreduce through a segment.
     Allreduce(AllreduceAlgorithm),
+    /// A reduce through a segment.
+    Reduce(ReduceAlgorithm),
     /// The one machine for all other collectives through a segment.
     Exchange,
     /// Any collective over messages, among all ranks alike.
@@ -102,6 +108,7 @@ impl Choice {
             Collective::Barrier => Self::Barrier(BarrierAlgorithm::from_name(name)?),
             Collective::Bcast => Self::Bcast(BcastAlgorithm::from_name(name)?),
             Collective::Allreduce => Self::Allreduce(AllreduceAlgorithm::from_name(name)?),
+            Collective::Reduce => Self::Reduce(ReduceAlgorithm::from_name(name)?),
             Collective::Gather
             | Collective::Gatherv
             | Collective::Scatter
@@ -142,7 +149,8 @@ impl Choice {
         let at_most = |most| if ask.bytes > most { Err(Unfit::Longer(most)) } else { Ok(()) };
         match self {
             Self::Bcast(BcastAlgorithm::Posted) => at_most(LINE_PAYLOAD),
-            Self::Allreduce(AllreduceAlgorithm::Posted) => at_most(LINE_REDUCED),
+            Self::Allreduce(AllreduceAlgorithm::Posted | AllreduceAlgorithm::Doubling)
+            | Self::Reduce(ReduceAlgorithm::Tree) => at_most(LINE_REDUCED),
             _ if self.in_papers_queues() && !ask.site.papers => Err(Unfit::NoQueues),
             Self::Messages(algorithm) => lacks(algorithm, ask).map_or(Ok(()), |needs| Err(Unfit::Needs(needs))),
             Self::Levels(_) if ask.site.levels < 2 => Err(Unfit::NoLevels),
@@ -208,6 +216,7 @@ impl fmt::Display for Choice {
             Self::Bcast(algorithm) => algorithm.fmt(f),
             Self::Move(algorithm) => algorithm.fmt(f),
             Self::Allreduce(algorithm) => algorithm.fmt(f),
+            Self::Reduce(algorithm) => algorithm.fmt(f),
             Self::Exchange => f.write_str("exchange"),
             Self::Levels(algorithm) => algorithm.fmt(f),
             Self::Messages(algorithm) => match algorithm.label() {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
+use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm};
 use crate::comm::Member;
 use crate::msg::{self, Named};
 use crate::pattern::tree::Tree;
@@ -17,12 +17,14 @@ fn asks() -> impl Iterator<Item = Ask> {
     each.flat_map(|(over, collective)| {
         LENGTHS.into_iter().flat_map(move |bytes| {
             RANKS.into_iter().flat_map(move |ranks| {
-                [(false, false), (false, true), (true, false), (true, true)].map(|(commutative, papers)| Ask {
+                let each = [(false, false), (false, true), (true, false), (true, true)].into_iter();
+                let each = each.flat_map(|of| [false, true].map(|crowded| (of, crowded)));
+                each.map(move |((commutative, papers), crowded)| Ask {
                     over,
                     collective,
                     bytes,
                     commutative,
-                    site: Site { ranks, levels: 1, papers, stages: papers },
+                    site: Site { ranks, levels: 1, papers, stages: papers, crowded },
                 })
             })
         })
@@ -32,7 +34,7 @@ fn asks() -> impl Iterator<Item = Ask> {
 /// Every algorithm that has a name, of every collective.
 pub(super) fn plans() -> Vec<(Collective, Choice)> {
     let shm = ["posted", "queue", "cico-flat", "cico-kary-3", "cico-binomial", "dissemination", "central"];
-    let shm = [&shm[..], &["combining-4", "exchange", "slices", "cico"]].concat();
+    let shm = [&shm[..], &["combining-4", "exchange", "slices", "tree", "cico"]].concat();
     let msg = ["flat", "chain-8192", "knomial-4", "scatter-allgather", "scatter-gather", "doubling", "ring"];
     let more = ["segmented-ring-64", "rabenseifner", "linear", "binomial", "bruck", "bagds", "pairwise", "tournament"];
     let names = [&shm[..], &msg, &more, &["butterfly", "scatter-doubling"]].concat();
@@ -80,11 +82,12 @@ fn there_is_a_built_in_rule_for_every_call_and_only_one() {
 #[test]
 fn the_closed_form_is_the_built_in_table() {
     for ask in asks().filter(|ask| ask.over == Over::Segment) {
-        let (bytes, ranks) = (ask.bytes, ask.site.ranks);
+        let (bytes, Site { ranks, crowded, .. }) = (ask.bytes, ask.site);
         let closed = match ask.collective {
             Collective::Barrier => Choice::Barrier(BarrierAlgorithm::Auto.resolve(ranks)),
             Collective::Bcast => Choice::Bcast(BcastAlgorithm::Auto.resolve(bytes)),
-            Collective::Allreduce => Choice::Allreduce(AllreduceAlgorithm::Auto.resolve(bytes, ranks)),
+            Collective::Allreduce => Choice::Allreduce(AllreduceAlgorithm::Auto.resolve(bytes, ranks, crowded)),
+            Collective::Reduce => Choice::Reduce(ReduceAlgorithm::Auto.resolve(bytes, ranks, crowded)),
             Collective::Gather
             | Collective::Gatherv
             | Collective::Scatter
@@ -127,7 +130,7 @@ fn names_are_what_they_print() {
     assert_eq!(msg::bcast::Algorithm::from_name("binomial").map(Named::name), Some(("knomial", Some(2))));
 }
 
-const PAPERS: Site = Site { ranks: 4, levels: 1, papers: true, stages: true };
+const PAPERS: Site = Site { ranks: 4, levels: 1, papers: true, stages: true, crowded: false };
 
 fn queue_from(least: u64) -> Rule {
     let plan = Choice::Bcast(BcastAlgorithm::Cico(Tree::BINARY));

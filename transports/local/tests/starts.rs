@@ -25,7 +25,12 @@ fn what_was_not_started_is_not_done() {
     for algorithm in [BcastAlgorithm::Posted, BcastAlgorithm::Queue, BcastAlgorithm::Cico(Tree::Flat)] {
         calls.push(Call::Bcast { data: send, root: 0, algorithm });
     }
-    for algorithm in [AllreduceAlgorithm::Posted, AllreduceAlgorithm::Exchange, AllreduceAlgorithm::Slices] {
+    for algorithm in [
+        AllreduceAlgorithm::Posted,
+        AllreduceAlgorithm::Doubling,
+        AllreduceAlgorithm::Exchange,
+        AllreduceAlgorithm::Slices,
+    ] {
         calls.push(Call::Allreduce { send, receive, op, algorithm });
     }
     for algorithm in [MoveAlgorithm::Exchange, MoveAlgorithm::Cico] {

@@ -12,7 +12,7 @@
 
 use crate::program::{COMMUNICATORS, Call, MOST, Name, Op, Program, Shape, Side, Verb};
 use crate::text::RANKS;
-use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm};
 use unisono_kernel::call::scope::ACTIVE;
 
 /// Requests of a rank on one communicator, active and persistent.
@@ -209,7 +209,13 @@ impl Program {
             },
             // By slices an element must fit a share of a slot: `auto` knows whether it does.
             Allreduce => match AllreduceAlgorithm::from_name(name) {
-                Some(AllreduceAlgorithm::Posted) => bytes <= unisono_kernel::shm::allreduce::posted::MOST,
+                Some(AllreduceAlgorithm::Posted | AllreduceAlgorithm::Doubling) => {
+                    bytes <= unisono_kernel::shm::allreduce::posted::MOST
+                }
+                other => other.is_some(),
+            },
+            Reduce => match ReduceAlgorithm::from_name(name) {
+                Some(ReduceAlgorithm::Tree) => bytes <= unisono_kernel::shm::reduce::tree::MOST,
                 other => other.is_some(),
             },
             _ => false,

@@ -5,7 +5,7 @@ use crate::fill::{BLANK, Source, arrives};
 use crate::program::{Call as Called, Name, Op, Program, Shape, Side};
 use core::ffi::c_void;
 use std::cell::Cell;
-use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::data::blocks::{Block, Blocks as Kernels};
 use unisono_kernel::data::buffer::Buf;
@@ -386,7 +386,13 @@ impl<'m> View<'m> {
             },
             Reduce => {
                 let (send, receive) = fold(at_root)?;
-                Call::Reduce { send, receive, op, root }
+                Call::Reduce {
+                    send,
+                    receive,
+                    op,
+                    root,
+                    algorithm: ReduceAlgorithm::from_name(algorithm).unwrap_or_default(),
+                }
             }
             Allreduce => {
                 let (send, receive) = fold(true)?;

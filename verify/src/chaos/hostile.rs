@@ -99,8 +99,9 @@ fn plan(word: impl Fn(usize) -> u64) -> Result<Layout, ()> {
         (0, 0, 0) => None,
         (_, _, fragment) => Some(Mailboxes { messages: narrow(12)?, slots: narrow(13)?, fragment }),
     };
-    let queue_fragment = word(8);
-    Layout::new(Params { ranks, page: word(5), lines, queue_slots, queue_fragment, cico, mailboxes }).map_err(drop)
+    let (queue_fragment, crowded) = (word(8), word(15) == 1);
+    let page = word(5);
+    Layout::new(Params { ranks, page, lines, queue_slots, queue_fragment, cico, mailboxes, crowded }).map_err(drop)
 }
 
 /// Asserts that every word and extent of the layout lies inside its bytes, for the first and the last ranks, slots and
@@ -135,7 +136,13 @@ fn inside(layout: &Layout) {
         {
             word(flag.offset());
         }
-        (0..layout.rounds()).for_each(|round| word(layout.round(rank, round).offset()));
+        for round in 0..layout.rounds() {
+            word(layout.round(rank, round).offset());
+            for line in [false, true].map(|turn| layout.partial(rank, turn, round)) {
+                word(line.offset());
+                extent(Layout::body(line, u64::MAX));
+            }
+        }
         for operation in [0, 1, u64::MAX / 2, u64::MAX] {
             word(layout.line(rank, operation).offset());
             extent(layout.line_body(rank, operation, u64::MAX));

@@ -119,6 +119,7 @@ impl Program {
             queue_fragment: (64 * (1 + bytes.below(3))).max(32 * u64::from(ranks)).next_multiple_of(64),
             cico: Some(Cico { slots, fragment: 1 + bytes.below(97), sets }),
             mailboxes: None,
+            crowded: false,
         };
         let byte = bytes.byte();
         let lending = Some(bytes.byte()).filter(|seed| seed & 1 == 1).map(u64::from);

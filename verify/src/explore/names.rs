@@ -38,6 +38,11 @@ impl Names {
             names.insert(layout.release(rank).offset(), format!("release({rank})"));
             for round in 0..layout.rounds() {
                 names.insert(layout.round(rank, round).offset(), format!("round({rank}, {round})"));
+                for turn in [false, true] {
+                    let line = layout.partial(rank, turn, round);
+                    names.insert(line.offset(), format!("partial({rank}, {turn}, {round})"));
+                    names.insert(Layout::body(line, 1).offset(), format!("partial body({rank}, {turn}, {round})"));
+                }
             }
             for line in 0..u64::from(params.lines) {
                 names.insert(layout.line(rank, line).offset(), format!("line({rank}, {line})"));

@@ -1,7 +1,7 @@
 //! Programs: the operations that all processes call, their data, and the right results.
 
 use unisono_kernel::Rank;
-use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, ReduceAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::call::any::Any;
 use unisono_kernel::comm::{Comm, Member};
@@ -46,6 +46,10 @@ pub enum Operation {
     Sum,
     /// An allreduce with an operation that does not commute.
     Fold,
+    /// The same by doubling.
+    Doubling,
+    /// A reduce up a tree, with an operation that does not commute.
+    Tree(Rank),
     /// Messages through mailboxes.
     Mail(Mail),
     /// A barrier.
@@ -119,6 +123,8 @@ impl Operation {
             Self::Mail(mail) => mail.name(),
             Self::Sum => "sum".into(),
             Self::Fold => "fold".into(),
+            Self::Doubling => "doubling".into(),
+            Self::Tree(root) => format!("tree:{root}"),
             Self::Barrier(BarrierAlgorithm::Auto | BarrierAlgorithm::Posted) => "posted-barrier".into(),
             Self::Barrier(BarrierAlgorithm::Dissemination) => "dissemination".into(),
             Self::Barrier(BarrierAlgorithm::Central) => "central".into(),
@@ -144,7 +150,7 @@ impl Operation {
             Self::Bcast { bytes, .. } => bytes,
             Self::Mail(mail) => mail.memory(),
             Self::Sum => OPERAND,
-            Self::Fold => 2 * OPERAND,
+            Self::Fold | Self::Doubling | Self::Tree(_) => 2 * OPERAND,
             Self::Barrier(_) => 0,
         }
     }
@@ -166,11 +172,32 @@ pub(crate) const fn fold(left: u64, right: u64) -> u64 {
     left.wrapping_mul(31).wrapping_add(right)
 }
 
-/// The same as a user's function.
+/// Two affine maps of 32 bits (factor and term), one after the other: associative, and does not commute.
+const fn compose(left: u64, right: u64) -> u64 {
+    let [(a, b), (c, d)] = [(left >> 32, left as u32 as u64), (right >> 32, right as u32 as u64)];
+    a.wrapping_mul(c) << 32 | b.wrapping_mul(c).wrapping_add(d) as u32 as u64
+}
+
+/// [`fold`] as a user's function.
 unsafe extern "C-unwind" fn fold_all(left: *const c_void, right: *mut c_void, count: u64, _: *mut c_void) {
+    // SAFETY: the caller's promise.
+    unsafe { each(left, right, count, fold) }
+}
+
+/// [`compose`] as a user's function.
+unsafe extern "C-unwind" fn compose_all(left: *const c_void, right: *mut c_void, count: u64, _: *mut c_void) {
+    // SAFETY: the caller's promise.
+    unsafe { each(left, right, count, compose) }
+}
+
+/// Folds words.
+///
+/// # Safety
+/// Two arrays of `count` words; the right one may be written.
+unsafe fn each(left: *const c_void, right: *mut c_void, count: u64, fold: fn(u64, u64) -> u64) {
     for index in 0..count as usize {
         let (left, right) = (left.cast::<u64>().wrapping_add(index), right.cast::<u64>().wrapping_add(index));
-        // SAFETY: `Op::fold` gives two arrays of `count` words.
+        // SAFETY: the caller's promise.
         let l = unsafe { left.read() };
         // SAFETY: as above.
         let r = unsafe { right.read() };
@@ -179,7 +206,13 @@ unsafe extern "C-unwind" fn fold_all(left: *const c_void, right: *mut c_void, co
     }
 }
 
-/// The operation that does not commute.
+/// The operation that does not commute, but is associative.
+fn composed() -> Op {
+    // SAFETY: `compose_all` takes any two arrays of words, aligned as operands are.
+    Op::User(unsafe { User::new(compose_all, std::ptr::null_mut(), 8, false) })
+}
+
+/// The operation that neither commutes nor is associative.
 pub(crate) fn ordered() -> Op {
     // SAFETY: `fold_all` takes any two arrays of words, aligned as operands are.
     Op::User(unsafe { User::new(fold_all, std::ptr::null_mut(), 8, false) })
@@ -282,6 +315,7 @@ impl Program {
                 queue_fragment: QUEUE_FRAGMENT as u64,
                 cico,
                 mailboxes: None,
+                crowded: false,
             },
             base: Base { operation: 0, clock: 0, sets: 0, centrals: 0 },
             operations,
@@ -370,10 +404,12 @@ impl Program {
                 Operation::Mail(mail) => memory.extend(mail.fill(rank, done, BLANK)),
                 Operation::Sum if done => memory.extend(self.reduced(index, u64::wrapping_add)),
                 Operation::Sum => memory.extend(operand(index, rank)),
-                Operation::Fold => {
+                operation @ (Operation::Fold | Operation::Doubling | Operation::Tree(_)) => {
                     memory.extend(operand(index, rank));
                     let blank = std::iter::repeat_n(BLANK, OPERAND).collect();
-                    memory.extend(if done { self.reduced(index, fold) } else { blank });
+                    let op = if operation == Operation::Fold { fold } else { compose };
+                    let receives = !matches!(operation, Operation::Tree(root) if root != rank);
+                    memory.extend(if done && receives { self.reduced(index, op) } else { blank });
                 }
                 Operation::Barrier(_) => {}
             }
@@ -396,13 +432,23 @@ impl Program {
             // one poll at a time touches it.
             unsafe { Data::from_raw(memory, len as u64, Datatype::BYTE) }
         };
-        let sum = |send, receive, op| Call::Allreduce { send, receive, op, algorithm: AllreduceAlgorithm::Posted };
+        let reduce = |algorithm, send, receive, op| Call::Allreduce { send, receive, op, algorithm };
+        let sum = |send, receive, op| reduce(AllreduceAlgorithm::Posted, send, receive, op);
         let machine = match self.operations[index] {
             Operation::Bcast { algorithm, root, bytes } => {
                 Call::Bcast { data: data(0, bytes)?, root, algorithm }.build(me)?
             }
             Operation::Sum => sum(data(0, OPERAND)?, data(0, OPERAND)?, Op::SUM_I64).build(me)?,
             Operation::Fold => sum(data(0, OPERAND)?, data(OPERAND, OPERAND)?, ordered()).build(me)?,
+            Operation::Doubling => {
+                reduce(AllreduceAlgorithm::Doubling, data(0, OPERAND)?, data(OPERAND, OPERAND)?, composed())
+                    .build(me)?
+            }
+            Operation::Tree(root) => {
+                let (algorithm, receive) =
+                    (ReduceAlgorithm::Tree, (me.rank() == root).then_some(data(OPERAND, OPERAND)?));
+                Call::Reduce { send: data(0, OPERAND)?, receive, op: composed(), root, algorithm }.build(me)?
+            }
             Operation::Exchange(exchange) => {
                 exchange.machine(me, QUEUE_FRAGMENT, memory.wrapping_add(offset), ordered())?
             }

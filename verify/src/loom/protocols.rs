@@ -6,7 +6,7 @@ use super::seat::{Abandoned, Seat};
 use crate::explore::{Collective, Exchange, Letter, Spread};
 use crate::oracle::blocks::Direction;
 use Collective::{Allgather, Alltoall, Gatherv, Reduce, ReduceScatter, Scan, Scatter, Scatterv, Slices};
-use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::error::{Argument, Bound, Cause, Poison, Refusal};
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::layout::Cico;
@@ -31,7 +31,16 @@ pub struct Protocol {
 }
 
 const fn tiny(ranks: u32) -> Params {
-    Params { ranks, page: 256, lines: 2, queue_slots: 2, queue_fragment: 64, cico: None, mailboxes: None }
+    Params {
+        ranks,
+        page: 256,
+        lines: 2,
+        queue_slots: 2,
+        queue_fragment: 64,
+        cico: None,
+        mailboxes: None,
+        crowded: false,
+    }
 }
 
 /// Slots in which two processes post two ticks ahead.
@@ -71,6 +80,7 @@ impl Protocol {
 const LEFT: &[&str] = &["line.load", "line.store", "left.load", "left.store"];
 const LINE: &[&str] = &["line.load", "line.store"];
 const REUSED_LINE: &[&str] = &["line.load", "line.store", "done.load", "done.store"];
+const PARTIAL: &[&str] = &["partial.load", "partial.store"];
 const READY: &[&str] = &["line.load", "line.store", "ready.load", "ready.store"];
 const QUEUE: &[&str] = &["line.load", "line.store", "ready.load", "ready.store", "acked.load", "acked.store"];
 const LENT: &[&str] = &["line.load", "line.store", "acked.load", "acked.store"];
@@ -140,6 +150,12 @@ pub static PROTOCOLS: &[Protocol] = &[
     model("allreduce-2", tiny(2), |s| allreduces(s, 4), LINE),
     model("allreduce-3", tiny(3), |s| allreduces(s, 1), LINE),
     model("allreduce-3-twice", tiny(3), |s| allreduces(s, 2), LINE).long(),
+    // The third allreduce uses the first one's lines again.
+    model("doubling-2", tiny(2), |s| doublings(s, 3), PARTIAL),
+    model("doubling-3", tiny(3), |s| doublings(s, 1), PARTIAL),
+    model("doubling-3-thrice", tiny(3), |s| doublings(s, 3), PARTIAL).long(),
+    model("tree-2", tiny(2), |s| trees(s, &[0, 0, 0]), REUSED_LINE),
+    model("tree-3", tiny(3), |s| trees(s, &[2]), LINE),
     model("queue-2", tiny(2), |s| queue(s, &[0, 1], 150), QUEUE),
     model("queue-2-one-slot", Params { queue_slots: 1, ..tiny(2) }, |s| queue(s, &[0, 1], 100), QUEUE),
     model("queue-3-one-slot", Params { queue_slots: 1, ..tiny(3) }, |s| queue(s, &[0], 100), QUEUE),
@@ -320,7 +336,15 @@ fn posted(seat: &mut Seat, roots: &[u32]) -> Result<(), Abandoned> {
 }
 
 fn allreduces(seat: &mut Seat, times: u32) -> Result<(), Abandoned> {
-    (0..times).try_for_each(|_| seat.allreduce())
+    (0..times).try_for_each(|_| seat.allreduce(AllreduceAlgorithm::Posted))
+}
+
+fn trees(seat: &mut Seat, roots: &[u32]) -> Result<(), Abandoned> {
+    roots.iter().try_for_each(|&root| seat.reduce(root))
+}
+
+fn doublings(seat: &mut Seat, times: u32) -> Result<(), Abandoned> {
+    (0..times).try_for_each(|_| seat.allreduce(AllreduceAlgorithm::Doubling))
 }
 
 fn queue(seat: &mut Seat, roots: &[u32], bytes: usize) -> Result<(), Abandoned> {
@@ -408,7 +432,7 @@ fn mix(seat: &mut Seat) -> Result<(), Abandoned> {
 }
 
 fn mix_lines(seat: &mut Seat) -> Result<(), Abandoned> {
-    seat.allreduce()?;
+    seat.allreduce(AllreduceAlgorithm::Posted)?;
     seat.bcast(0, 8, BcastAlgorithm::Posted)?;
     seat.bcast(0, 8, BcastAlgorithm::Posted)
 }
@@ -419,7 +443,7 @@ const SHORT: Letter = Letter { len: 8, ..LETTER };
 /// A barrier between an allreduce and a broadcast that reuses a line: it proves that all have read.
 fn mix_barrier(seat: &mut Seat) -> Result<(), Abandoned> {
     seat.bcast(1, 8, BcastAlgorithm::Posted)?;
-    seat.allreduce()?;
+    seat.allreduce(AllreduceAlgorithm::Posted)?;
     seat.barrier(BarrierAlgorithm::Dissemination)?;
     seat.bcast(0, 8, BcastAlgorithm::Posted)
 }

@@ -95,6 +95,10 @@ impl Segment {
             }
             for round in 0..layout.rounds() {
                 word(Role::Round, layout.round(rank, round).offset());
+                for line in [false, true].map(|turn| layout.partial(rank, turn, round)) {
+                    word(Role::Partial, line.offset());
+                    extent(Layout::body(line, LINE_ROOM));
+                }
             }
             for line in 0..params.lines.into() {
                 word(Role::Line, layout.line(rank, line).offset());

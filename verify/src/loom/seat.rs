@@ -3,7 +3,7 @@
 use super::region::{Lending, Segment};
 use crate::explore::{Exchange, Spread, fold, ordered};
 use unisono_kernel::Rank;
-use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, ReduceAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::{Comm, Member};
 use unisono_kernel::data::datatype::Data;
@@ -14,7 +14,6 @@ use unisono_kernel::machine::poll::WaitSet;
 use unisono_kernel::machine::transport::{Observe, Wait};
 use unisono_kernel::op::Op;
 use unisono_kernel::region::{Base, Flag, Layout, Region, announcement, lease, state};
-use unisono_kernel::shm::allreduce::posted::Posted;
 
 /// Why this execution ends on this rank.
 #[derive(Clone, Copy, Debug)]
@@ -125,15 +124,29 @@ impl Seat {
     }
 
     /// Sums one `i64` per rank; checks the sum.
-    pub fn allreduce(&mut self) -> Result<(), Abandoned> {
+    pub fn allreduce(&mut self, algorithm: AllreduceAlgorithm) -> Result<(), Abandoned> {
         let operation = self.comm.member().operation() as i64 + 1;
         let term = |rank: Rank| operation * 100 + i64::from(rank);
         let mut data = term(self.rank()).to_le_bytes();
         let both = Data::bytes_mut(&mut data);
-        let made = Posted::new(both, both, Op::SUM_I64);
+        let made = Call::Allreduce { send: both, receive: both, op: Op::SUM_I64, algorithm }.build(self.comm.member());
         self.call(made)?;
         let wanted: i64 = (0..self.size()).map(term).sum();
         assert_eq!(i64::from_le_bytes(data), wanted, "model assertion: allreduce {operation}");
+        Ok(())
+    }
+
+    /// Sums one `i64` per rank up a tree of lines; the root checks the sum.
+    pub fn reduce(&mut self, root: Rank) -> Result<(), Abandoned> {
+        let operation = self.comm.member().operation() as i64 + 1;
+        let term = |rank: Rank| operation * 100 + i64::from(rank);
+        let (mut data, at_root) = (term(self.rank()).to_le_bytes(), self.rank() == root);
+        let (send, algorithm) = (Data::bytes_mut(&mut data), ReduceAlgorithm::Tree);
+        let call = Call::Reduce { send, receive: at_root.then_some(send), op: Op::SUM_I64, root, algorithm };
+        let made = call.build(self.comm.member());
+        self.call(made)?;
+        let wanted = if at_root { (0..self.size()).map(term).sum() } else { term(self.rank()) };
+        assert_eq!(i64::from_le_bytes(data), wanted, "model assertion: reduce {operation}");
         Ok(())
     }
 

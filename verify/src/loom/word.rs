@@ -52,6 +52,8 @@ names! {
         Record = "record",
         /// `round`.
         Round = "round",
+        /// The sequence word of a line for a partial result.
+        Partial = "partial",
         /// The sequence word of a posted line.
         Line = "line",
         /// `set_op`.

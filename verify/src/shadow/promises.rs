@@ -1,7 +1,7 @@
 //! The processes that have not yet received a line or taken a slot: rules S2 and S3.
 //!
-//! The contents of a line or slot have a number, by which readers release them: a line's number is its operation
-//! (`done`), a slot's the clock of its fragment (`acked`), a mailbox slot's the number of message and fragment, plus
+//! The contents of a line or slot have a number, by which readers release them: the number of a line, posted or of a partial
+//! result, is its operation (`done`), a slot's the clock of its fragment (`acked`), a mailbox slot's the number of message and fragment, plus
 //! one (the receiver's `acked`). The writer's next publication tells the number: `ready` is the clock after the
 //! fragment, `sequence` the number itself, a line has its operation, and the slot written before it holds the first
 //! fragment. Each fragment is published before the next one is written, whichever lap its writer takes.
@@ -78,6 +78,8 @@ enum Holds {
 enum Unit {
     Line(Rank, u64),
     Slot(Rank, u64),
+    /// The line of a partial result: by turn, then by round.
+    Partial(Rank, u64),
     Mail(Mail),
     Paper(Paper),
 }
@@ -120,7 +122,8 @@ impl Promises {
 
     const fn own(&self, rank: Rank) -> usize {
         let params = self.layout.params();
-        rank as usize * (OWN + UNIT * (params.lines as usize + params.queue_slots as usize))
+        let partials = 2 * self.layout.rounds() as usize;
+        rank as usize * (OWN + UNIT * (params.lines as usize + params.queue_slots as usize + partials))
     }
 
     /// The mailboxes' cells: for each message of each pair the receiver's `acked`, then those of its slots.
@@ -174,6 +177,7 @@ impl Promises {
         let (rank, index) = match unit {
             Unit::Line(rank, index) => (rank, index),
             Unit::Slot(rank, index) => (rank, self.lines() + index),
+            Unit::Partial(rank, index) => (rank, self.lines() + self.slots() + index),
             Unit::Mail(mail) => return self.mail(mail) + 1 + UNIT * mail.slot as usize,
             Unit::Paper(paper) => return self.papers().cell(paper),
         };
@@ -213,6 +217,7 @@ impl Promises {
         };
         let slot = index(self.layout.slot(rank, 0).offset(), self.layout.params().queue_fragment, self.slots());
         let line = || index(self.layout.line(rank, 0).offset(), LINE, self.lines());
+        let partial = || index(self.layout.partial(rank, false, 0).offset(), LINE, 2 * u64::from(self.layout.rounds()));
         let mail = || {
             let holds = |(Mail { message, slot, .. }, pair): &(Mail, Pair)| {
                 let payload = pair.payload(*message, *slot);
@@ -222,7 +227,9 @@ impl Promises {
         };
         let fragment = || self.papers().fragment(rank, offset).map(Unit::Paper);
         let slot = slot.map(|index| Unit::Slot(rank, index));
-        slot.or_else(|| Some(Unit::Line(rank, line()?))).or_else(fragment).or_else(mail)
+        let line = || line().map(|index| Unit::Line(rank, index));
+        let partial = || partial().map(|index| Unit::Partial(rank, index));
+        slot.or_else(line).or_else(partial).or_else(fragment).or_else(mail)
     }
 
     /// `rank` stores `value` to the flag at `offset`.
@@ -242,6 +249,11 @@ impl Promises {
                 self.hold(cells, line, Holds::Published { writer: rank, number: value });
             }
             self.publish(cells, rank, cells.get(own + BEGAN));
+        } else if let Some(Unit::Partial(of, index)) = self.unit(offset) {
+            let unit = Unit::Partial(of, index);
+            if self.holds(cells, unit) == (Holds::Unpublished { writer: rank }) {
+                self.hold(cells, unit, Holds::Published { writer: rank, number: value });
+            }
         } else if let Some(set) = self.papers().opens(offset) {
             for reader in 0..self.layout.ranks() {
                 self.tell(cells, Paper::Head(set), rank, reader);
@@ -375,7 +387,7 @@ impl Promises {
     /// Has `reader` released the contents with this number there?
     fn released(&self, cells: &impl Cells, unit: Unit, reader: Rank, number: u64) -> bool {
         match unit {
-            Unit::Line(..) => cells.get(self.own(reader) + DONE) >= number,
+            Unit::Line(..) | Unit::Partial(..) => cells.get(self.own(reader) + DONE) >= number,
             Unit::Slot(..) => cells.get(self.own(reader) + TAKEN) > number,
             Unit::Mail(mail) => cells.get(self.mail(mail)) >= number,
             Unit::Paper(paper) => cells.get(self.set(paper) + LEFT + reader as usize) >= number,

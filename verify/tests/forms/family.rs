@@ -1,7 +1,7 @@
 //! Each collective on memory that a rank keeps, and the right results.
 
 use std::cell::Cell;
-use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::data::blocks::Blocks;
 use unisono_kernel::data::buffer::Buf;
@@ -213,7 +213,9 @@ impl Memory {
             }
             Alltoall => Call::Alltoall { send: Some(self.blocks(&self.send)), receive: self.blocks(&self.receive) },
             Alltoallv => Call::Alltoallv { send: Some(self.blocks(&self.send)), receive: self.blocks(&self.receive) },
-            Reduce => Call::Reduce { send: from, receive: at_root.then_some(to), op, root },
+            Reduce => {
+                Call::Reduce { send: from, receive: at_root.then_some(to), op, root, algorithm: ReduceAlgorithm::Auto }
+            }
             Allreduce(algorithm) => Call::Allreduce { send: from, receive: to, op, algorithm },
             ReduceScatter => Call::ReduceScatter { send: self.blocks(&self.send), receive: to, op },
             Scan => Call::Scan { send: from, receive: to, op },

@@ -58,6 +58,13 @@ impl Plan {
         Some(Self { layout: Layout::new(params).ok()? })
     }
 
+    /// The same, of ranks that share cores or don't.
+    #[must_use]
+    pub fn with_crowded(self, crowded: bool) -> Self {
+        // What a layout could be made of still makes one.
+        Layout::new(self.layout.params().with_crowded(crowded)).map_or(self, |layout| Self { layout })
+    }
+
     /// Bytes that suffice for any number of ranks up to `ranks`: more than for `ranks` themselves where fewer have longer
     /// queues.
     pub fn most_bytes(ranks: u32, queues: Queues) -> u64 {
@@ -120,6 +127,12 @@ impl Slice {
         // were zero before the first term.
         let mapped = unsafe { Mapped::new(base, plan.bytes()) }.ok()?.with_level(unisono_shm::level!());
         Some(Self { map, offset, plan, mapped })
+    }
+
+    /// The same, of ranks that share cores or don't.
+    #[must_use]
+    pub fn with_crowded(self, crowded: bool) -> Self {
+        Self { plan: self.plan.with_crowded(crowded), ..self }
     }
 
     /// Its offset in the arena.

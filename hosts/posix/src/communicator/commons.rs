@@ -32,6 +32,8 @@ pub(crate) struct Commons {
     lend_from: LendFrom,
     log: Option<Log>,
     yields: bool,
+    /// Do ranks of the job share cores? The same on all of them.
+    pub(super) crowded: bool,
     /// The log knows that memory can't be placed by policy.
     refused: Once,
     own: Mutex<Own>,
@@ -52,10 +54,10 @@ impl Commons {
         nodes: (Box<[u32]>, Policy),
         processes: Box<[Arc<Peer>]>,
         (lend_from, log): (LendFrom, Option<Log>),
-        yields: bool,
+        (yields, crowded): (bool, bool),
     ) -> Self {
         let own = Mutex::new(Own { arena, announcements: Ring::default() });
-        Self { me, maps, descriptors, nodes, processes, lend_from, log, yields, refused: Once::new(), own }
+        Self { me, maps, descriptors, nodes, processes, lend_from, log, yields, crowded, refused: Once::new(), own }
     }
 
     /// Locks the process's own arena. Code under the lock does not panic; if it did, the state would still be

@@ -506,6 +506,7 @@ impl Place {
         };
         let owner = self.members.get(owner as usize).copied().ok_or_else(malformed)?;
         let plan = Plan::new(members.len() as u32, queues).ok_or_else(malformed)?;
+        let plan = plan.with_crowded(self.commons.crowded);
         let map = self.commons.maps.get(owner as usize).ok_or_else(malformed)?;
         let slice = Slice::new(Arc::clone(map), offset, plan).ok_or_else(malformed)?;
         if owner == self.commons.me {

@@ -20,6 +20,12 @@ pub fn page() -> u64 {
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as u64
 }
 
+/// PUs of this machine that are online, at least one.
+pub(crate) fn online() -> u32 {
+    // SAFETY: takes no pointers.
+    unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.clamp(1, u32::MAX.into()) as u32
+}
+
 /// Bytes of memory of this machine.
 pub(crate) fn memory() -> u64 {
     // SAFETY: takes no pointers.

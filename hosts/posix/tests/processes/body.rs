@@ -387,6 +387,12 @@ fn placed() -> Result<(), Failure> {
     let joined = joined()?;
     say("placement", &joined.placement);
     say("yields", joined.waiting.yields);
+    // Communicators that are made from it say the same.
+    let mut world = joined.communicator;
+    let dup = world.dup()?;
+    let crowded = joined.segment.layout().params().crowded;
+    assert_eq!(dup.comm().member().layout().params().crowded, crowded);
+    say("crowded", crowded);
     Ok(())
 }
 

@@ -42,7 +42,7 @@ fn ranks_are_bound_round_robin() {
     assert_eq!(each, allowed.iter().collect::<Vec<_>>());
     assert_eq!(pus.first(), pus.last());
     // More ranks than PUs: all yield.
-    assert!((0..ranks).all(|rank| scene.said(rank, "yields") == "true"));
+    assert!((0..ranks).all(|rank| scene.said(rank, "yields") == "true" && scene.said(rank, "crowded") == "true"));
 
     let scene = Scene::new("binding-numa");
     let outcome = scene.launch("binding", "", 2, Bind::Numa).run().unwrap();

@@ -5,14 +5,21 @@ use crate::error::Failure;
 use clap::ValueEnum;
 use unisono_kernel::table::{self, Ask, Choice, Collective as Kind, Over, Site};
 use unisono_posix::decisions::decisions;
+use unisono_posix::waiting;
 
 /// The question that a call of the command line puts to a decision table; nothing for `overlap` and `comm`, which are
-/// not collectives. Its operation commutes, and a segment has the papers' queues, as bench's segments have.
-pub(crate) fn ask(over: Over, collective: Collective, bytes: u64, ranks: u32) -> Option<Ask> {
+/// not collectives. Its operation commutes, and a segment has the papers' queues, as bench's segments have. `crowded`: ranks share
+/// cores.
+pub(crate) fn ask(over: Over, collective: Collective, bytes: u64, ranks: u32, crowded: bool) -> Option<Ask> {
     let collective = kind(collective)?;
     let bytes = if collective.has_bytes() { bytes } else { 0 };
-    let site = Site { papers: true, stages: true, ..Site::flat(ranks) };
+    let site = Site { papers: true, stages: true, crowded, ..Site::flat(ranks) };
     Some(Ask { over, collective, bytes, commutative: true, site })
+}
+
+/// Do so many ranks share cores on this machine?
+pub(crate) fn crowded(ranks: u32) -> bool {
+    ranks > waiting::cores()
 }
 
 /// The collective for which the kernel chooses an algorithm; nothing for `overlap` and `comm`.
@@ -59,14 +66,20 @@ pub(crate) fn name(collective: Collective) -> String {
 }
 
 /// What `auto` stands for: by the environment's table, else as built in.
-pub(crate) fn default(over: Over, collective: Collective, bytes: u64, ranks: u32) -> Result<Option<Choice>, Failure> {
-    let Some(ask) = ask(over, collective, bytes, ranks) else { return Ok(None) };
+pub(crate) fn default(
+    over: Over,
+    collective: Collective,
+    bytes: u64,
+    ranks: u32,
+    crowded: bool,
+) -> Result<Option<Choice>, Failure> {
+    let Some(ask) = ask(over, collective, bytes, ranks, crowded) else { return Ok(None) };
     Ok(table::select(decisions()?.rules(), &ask).map(|chosen| chosen.plan))
 }
 
 /// Does the algorithm of this name apply to the call?
 pub(crate) fn applies(over: Over, collective: Collective, name: &str, bytes: u64, ranks: u32) -> bool {
-    let ask = ask(over, collective, bytes, ranks);
+    let ask = ask(over, collective, bytes, ranks, false);
     ask.is_some_and(|ask| Choice::from_name(over, ask.collective, name).is_some_and(|plan| plan.applies(&ask).is_ok()))
 }
 
@@ -85,7 +98,8 @@ pub(crate) fn names(collective: Collective) -> &'static [&'static str] {
     match collective {
         Collective::Bcast => &["posted", "queue", "cico-flat", "cico-chain", "cico-binary", "cico-binomial"],
         Collective::Barrier => &["posted", "dissemination", "central", "combining"],
-        Collective::Allreduce => &["posted", "exchange", "slices"],
+        Collective::Allreduce => &["posted", "doubling", "exchange", "slices"],
+        Collective::Reduce => &["tree", "exchange"],
         Collective::Gather
         | Collective::Gatherv
         | Collective::Scatter
@@ -95,7 +109,6 @@ pub(crate) fn names(collective: Collective) -> &'static [&'static str] {
         Collective::Alltoall
         | Collective::Alltoallv
         | Collective::Alltoallw
-        | Collective::Reduce
         | Collective::ReduceScatter
         | Collective::ReduceScatterBlock
         | Collective::Scan

@@ -1,4 +1,5 @@
 //! Allreduce over a region (MPI 4.1, 7.9.6).
 
+pub mod doubling;
 pub mod posted;
 pub mod slices;

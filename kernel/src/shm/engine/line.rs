@@ -26,7 +26,7 @@ use crate::data::datatype::Data;
 use crate::error::PollError;
 use crate::machine::poll::{Halt, Until, WaitSet};
 use crate::region::layout::{LINE_PAYLOAD, LINE_ROOM};
-use crate::region::{Flag, Region};
+use crate::region::{Flag, FlagId, Layout, Region};
 use core::cmp::Ordering::{Equal, Greater, Less};
 use core::mem::MaybeUninit;
 
@@ -180,20 +180,32 @@ pub(crate) fn publish<R: Region>(
     body: &mut Body,
     inline: u64,
 ) {
-    body.0[0].write(me.digest(operation, heading.kind).head(heading.bytes));
-    let src = body.buf(inline);
-    let at = me.layout().line_body(me.rank(), operation, src.len() as u64);
-    // SAFETY: R10 (S2), the line is free: every reader's `done` has passed its last use. The body is private, and its
-    // words are initialised as far as `inline`.
-    unsafe { region.write(at, src) };
-    // publishes: head and payload, read after `receive`
-    region.publish(me.layout().line(me.rank(), operation), operation);
+    publish_at(region, me, me.layout().line(me.rank(), operation), operation, heading, body, inline);
 }
 
-/// Has `peer` posted its line of `operation`? A sequence that is larger is an overrun.
+/// [`publish`] in a line with this sequence word, which is free.
 #[inline(always)]
-fn arrived<R: Region>(region: &R, me: &Member, peer: Rank, operation: u64) -> Result<(), Halt> {
-    let line = me.layout().line(peer, operation);
+pub(crate) fn publish_at<R: Region>(
+    region: &R,
+    me: &Member,
+    line: FlagId,
+    operation: u64,
+    heading: Heading,
+    body: &mut Body,
+    inline: u64,
+) {
+    body.0[0].write(me.digest(operation, heading.kind).head(heading.bytes));
+    let src = body.buf(inline);
+    // SAFETY: R10 (S2), the line is free: every reader has read what it last held. The body is private, and its
+    // words are initialised as far as `inline`.
+    unsafe { region.write(Layout::body(line, src.len() as u64), src) };
+    // publishes: head and payload, read after `receive`
+    region.publish(line, operation);
+}
+
+/// Has `peer` posted `operation` in the line with this sequence word? A sequence that is larger is an overrun.
+#[inline(always)]
+fn arrived<R: Region>(region: &R, peer: Rank, line: FlagId, operation: u64) -> Result<(), Halt> {
     // pairs with: post
     let sequence = region.flag(line).load_acquire();
     match sequence.against(operation) {
@@ -217,12 +229,26 @@ pub(crate) fn receive<R: Region>(
     body: &mut Body,
     inline: u64,
 ) -> Result<(), Halt> {
-    arrived(region, me, peer, operation)?;
+    receive_at(region, me, (peer, me.layout().line(peer, operation)), operation, heading, body, inline)
+}
+
+/// [`receive`] from a line of `peer` with this sequence word.
+#[inline(always)]
+pub(crate) fn receive_at<R: Region>(
+    region: &R,
+    me: &Member,
+    (peer, line): (Rank, FlagId),
+    operation: u64,
+    heading: Heading,
+    body: &mut Body,
+    inline: u64,
+) -> Result<(), Halt> {
+    arrived(region, peer, line, operation)?;
     // 0 can't be a head: if the region copies nothing into the body, the comparison below fails.
     body.0[0].write(0);
     let dst = body.buf(inline);
-    // SAFETY: S3, `peer` published the line and reuses it only after our `done`. `body` is private.
-    unsafe { region.read(me.layout().line_body(peer, operation, dst.len() as u64), dst) };
+    // SAFETY: S3, `peer` published the line and reuses it only after it has heard of our read. `body` is private.
+    unsafe { region.read(Layout::body(line, dst.len() as u64), dst) };
     // SAFETY: written above. If it is the expected head, `read` has filled the whole buffer.
     let head = unsafe { body.0[0].assume_init() };
     let digest = me.digest(operation, heading.kind);
@@ -245,7 +271,7 @@ pub(crate) fn receive_head<R: Region>(
     operation: u64,
     kind: Kind,
 ) -> Result<u64, Halt> {
-    arrived(region, me, peer, operation)?;
+    arrived(region, peer, me.layout().line(peer, operation), operation)?;
     let head = read_head(region, me, peer, operation);
     let digest = me.digest(operation, kind);
     if Digest::of(head) != digest {

@@ -1,3 +1,4 @@
 //! Reduce over a region (MPI 4.1, 7.9).
 
 pub mod exchange;
+pub mod tree;

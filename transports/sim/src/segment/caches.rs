@@ -25,9 +25,11 @@ struct Line {
     holders: [u64; MOST as usize / 64],
     /// When it can serve the next request.
     free: Time,
+    /// When its owner has it.
+    here: Time,
 }
 
-const FRESH: Line = Line { owner: NOBODY, holders: [0; MOST as usize / 64], free: Time::ZERO };
+const FRESH: Line = Line { owner: NOBODY, holders: [0; MOST as usize / 64], free: Time::ZERO, here: Time::ZERO };
 
 impl Line {
     const fn holds(&self, core: usize) -> bool {
@@ -172,7 +174,7 @@ impl Caches {
     /// A core takes the line for itself, to write it; returns when it has it, if it is asked for at `now`.
     fn own(&mut self, core: usize, line: usize, now: Time, takes: impl Fn(Distance) -> f64) -> Time {
         if self.lines[line].owner == core as u16 {
-            return now + Time::from_ns(self.machine.hit);
+            return now.max(self.lines[line].here) + Time::from_ns(self.machine.hit);
         }
         let source = self.source(line, core, true);
         let has = self.lines[line].holds(core);
@@ -185,7 +187,7 @@ impl Caches {
             self.count(core, source);
             start + Time::from_ns(takes(cost))
         };
-        self.lines[line] = Line { owner: core as u16, ..FRESH };
+        self.lines[line] = Line { owner: core as u16, here: done, ..FRESH };
         self.lines[line].add(core);
         done
     }
@@ -228,6 +230,16 @@ impl Caches {
             }
         }
         at + Time::from_ns(len as f64 / rate)
+    }
+
+    /// A core asks for these lines, to write them, and does not wait; returns when it has them.
+    pub(super) fn claim(&mut self, core: usize, offset: u64, len: u64, now: Time) -> Time {
+        let mut last = now;
+        for line in self.index(offset)..=self.index(offset + len.max(1) - 1) {
+            last = last.max(self.own(core, line, now, |cost| cost.latency));
+            self.lines[line].free = self.lines[line].free.max(self.lines[line].here);
+        }
+        last
     }
 
     /// A core that waits for a word of this line, which was stored, reads it again, and goes on waiting.

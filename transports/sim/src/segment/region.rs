@@ -129,6 +129,12 @@ unsafe impl Region for View {
         SimWord::of(self.segment.counter(id))
     }
 
+    fn claim(&self, at: Extent) {
+        if !at.is_empty() {
+            self.clock.claim(at.offset(), at.len());
+        }
+    }
+
     unsafe fn write(&self, at: Extent, src: Buf) {
         let at = at.part(0, src.len() as u64);
         // SAFETY: the caller's promise, passed on.

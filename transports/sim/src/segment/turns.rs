@@ -235,6 +235,22 @@ impl Clock {
         });
     }
 
+    /// Claims lines. Those who wait for a word of one of them read it again, and so take it back.
+    pub(super) fn claim(&self, offset: u64, len: u64) {
+        let me = self.rank;
+        self.turns.access(me, |state| {
+            let has = state.caches.claim(me, offset, len, state.clocks[me]);
+            let lines = offset / super::caches::LINE..=(offset + len.max(1) - 1) / super::caches::LINE;
+            for rank in 0..state.doing.len() {
+                let Doing::Waits(words) = state.doing[rank] else { continue };
+                for (at, _) in words.into_iter().flatten().filter(|(at, _)| lines.contains(&(at / super::caches::LINE)))
+                {
+                    state.caches.look_again(rank, at, has);
+                }
+            }
+        });
+    }
+
     /// Reads the word at this address.
     pub(super) fn load<A>(&self, word: usize, access: impl FnOnce() -> A) -> A {
         let me = self.rank;

@@ -128,7 +128,8 @@ impl Draw {
             Barrier => &["auto", "posted", "dissemination", "central", "combining-1", "combining-2", "combining-3"],
             Bcast => &["auto", "posted", "queue", "cico-flat", "cico-chain", "cico-binomial", "cico-kary-3"],
             Gather | Gatherv | Scatter | Scatterv | Allgather | Allgatherv => &["auto", "exchange", "cico"],
-            Allreduce => &["auto", "auto", "posted", "slices"],
+            Reduce => &["auto", "tree"],
+            Allreduce => &["auto", "auto", "posted", "doubling", "slices"],
             _ => &["auto"],
         };
         if self.random.chance(50) { "auto".into() } else { (*self.random.of(names)).into() }

@@ -65,9 +65,9 @@ impl Sides {
                 .run_inlined(&Call::Alltoallv { send: Some(shape.by_rank(send)?), receive: shape.by_rank(receive)? }),
             Self::Alltoallw => comm
                 .run_inlined(&Call::Alltoallv { send: Some(shape.by_type(send)?), receive: shape.by_type(receive)? }),
-            Self::Reduce => {
+            Self::Reduce(algorithm) => {
                 let receive = at_root.then_some(Data::bytes_mut(receive));
-                comm.run_inlined(&Call::Reduce { send: Data::bytes_mut(send), receive, op: OP, root })
+                comm.run_inlined(&Call::Reduce { send: Data::bytes_mut(send), receive, op: OP, root, algorithm })
             }
             Self::ReduceScatter => comm.run_inlined(&Call::ReduceScatter {
                 send: shape.by_rank(send)?,
@@ -131,9 +131,9 @@ impl Sides {
             Self::Alltoall => Call::Alltoall { send: Some(shape.by_one(send)?), receive: shape.by_one(receive)? },
             Self::Alltoallv => Call::Alltoallv { send: Some(shape.by_rank(send)?), receive: shape.by_rank(receive)? },
             Self::Alltoallw => Call::Alltoallv { send: Some(shape.by_type(send)?), receive: shape.by_type(receive)? },
-            Self::Reduce => {
+            Self::Reduce(algorithm) => {
                 let receive = at_root.then_some(Data::bytes_mut(receive));
-                Call::Reduce { send: Data::bytes_mut(send), receive, op: OP, root }
+                Call::Reduce { send: Data::bytes_mut(send), receive, op: OP, root, algorithm }
             }
             Self::ReduceScatter => {
                 Call::ReduceScatter { send: shape.by_rank(send)?, receive: Data::bytes_mut(receive), op: OP }

@@ -9,6 +9,7 @@ use super::buffers::{fill, holds};
 use super::shape::Shape;
 use crate::args::{Blocks, Collective};
 use unisono_kernel::Rank;
+use unisono_kernel::algorithm::ReduceAlgorithm;
 
 /// A collective with a send and a receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub(crate) enum Sides {
     Alltoall,
     Alltoallv,
     Alltoallw,
-    Reduce,
+    Reduce(ReduceAlgorithm),
     ReduceScatter,
     ReduceScatterBlock,
     Scan,
@@ -52,7 +53,7 @@ impl Sides {
             Collective::Alltoall => Self::Alltoall,
             Collective::Alltoallv => Self::Alltoallv,
             Collective::Alltoallw => Self::Alltoallw,
-            Collective::Reduce => Self::Reduce,
+            Collective::Reduce => Self::Reduce(ReduceAlgorithm::Auto),
             Collective::ReduceScatter => Self::ReduceScatter,
             Collective::ReduceScatterBlock => Self::ReduceScatterBlock,
             Collective::Scan => Self::Scan,
@@ -71,7 +72,7 @@ impl Sides {
             Self::Alltoall => "alltoall",
             Self::Alltoallv => "alltoallv",
             Self::Alltoallw => "alltoallw",
-            Self::Reduce => "reduce",
+            Self::Reduce(_) => "reduce",
             Self::ReduceScatter => "reduce_scatter",
             Self::ReduceScatterBlock => "reduce_scatter_block",
             Self::Scan => "scan",
@@ -81,12 +82,12 @@ impl Sides {
 
     /// Is there a root?
     pub(crate) const fn rooted(self) -> bool {
-        matches!(self, Self::Gather | Self::Gatherv | Self::Scatter | Self::Scatterv | Self::Reduce)
+        matches!(self, Self::Gather | Self::Gatherv | Self::Scatter | Self::Scatterv | Self::Reduce(_))
     }
 
     /// Does it only move bytes (and reduce nothing)?
     pub(crate) const fn moves(self) -> bool {
-        !matches!(self, Self::Reduce | Self::ReduceScatter | Self::ReduceScatterBlock | Self::Scan | Self::Exscan)
+        !matches!(self, Self::Reduce(_) | Self::ReduceScatter | Self::ReduceScatterBlock | Self::Scan | Self::Exscan)
     }
 
     /// May its blocks be unequal?
@@ -123,7 +124,7 @@ impl Sides {
             Self::Gather | Self::Gatherv | Self::Allgather | Self::Allgatherv => (own, all),
             Self::Scatter | Self::Scatterv | Self::ReduceScatter | Self::ReduceScatterBlock => (all, own),
             Self::Alltoall | Self::Alltoallv | Self::Alltoallw => (all, all),
-            Self::Reduce | Self::Scan | Self::Exscan => (own, own),
+            Self::Reduce(_) | Self::Scan | Self::Exscan => (own, own),
         }
     }
 
@@ -162,12 +163,12 @@ impl Sides {
         };
         let from_each = |receive, to| shape.parts(receive).zip(0..).all(|(block, from)| holds(block, seed(from, to)));
         match self {
-            Self::Gather | Self::Gatherv | Self::Reduce if rank != root => holds(receive, JUNK),
+            Self::Gather | Self::Gatherv | Self::Reduce(_) if rank != root => holds(receive, JUNK),
             Self::Exscan if rank == 0 => holds(receive, JUNK),
             Self::Scatter | Self::Scatterv => holds(receive, seed(root, rank)),
             Self::Gather | Self::Gatherv | Self::Allgather | Self::Allgatherv => from_each(receive, 0),
             Self::Alltoall | Self::Alltoallv | Self::Alltoallw => from_each(receive, rank),
-            Self::Reduce => sums(receive, ranks, 0),
+            Self::Reduce(_) => sums(receive, ranks, 0),
             Self::ReduceScatter | Self::ReduceScatterBlock => sums(receive, ranks, shape.begin(rank) / DOUBLE as usize),
             Self::Scan => sums(receive, rank + 1, 0),
             Self::Exscan => sums(receive, rank, 0),

@@ -19,6 +19,7 @@ mod subject;
 mod table;
 
 use crate::args::{Bench, Blocks, Collective, Method};
+use crate::decide;
 use crate::error::Failure;
 use crate::form::Form;
 use crate::job::Job;
@@ -64,7 +65,10 @@ pub(crate) fn run(args: Bench) -> Result<(), Failure> {
 
 /// What is to be measured, by size.
 fn subjects(args: &Bench) -> Result<Vec<Vec<Subject>>, Failure> {
-    let of = |&bytes| Subject::of(args.collective, args.blocks, &args.algorithm, bytes, args.ranks);
+    let of = |&bytes| {
+        let crowded = decide::crowded(args.ranks);
+        Subject::of(args.collective, args.blocks, &args.algorithm, bytes, args.ranks, crowded)
+    };
     args.bytes.iter().map(of).collect()
 }
 

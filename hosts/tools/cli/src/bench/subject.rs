@@ -9,7 +9,7 @@ use crate::error::Failure;
 use crate::team::Team;
 use std::fmt;
 use unisono_kernel::Rank;
-use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Communicator;
 use unisono_kernel::data::datatype::Data;
@@ -68,6 +68,7 @@ impl Kind {
             (Self::Bcast(one), Choice::Bcast(other)) => one == other,
             (Self::Barrier(one), Choice::Barrier(other)) => one == other,
             (Self::Allreduce(one), Choice::Allreduce(other)) => one == other,
+            (Self::Sides(Sides::Reduce(one), _), Choice::Reduce(other)) => one == other,
             (Self::Sides(_, one), Choice::Move(other)) => one == other,
             (Self::Sides(_, one), Choice::Exchange) => one == MoveAlgorithm::Exchange,
             _ => false,
@@ -98,16 +99,17 @@ impl Subject {
     /// The subjects that an algorithm's name stands for, with equal blocks; `all` stands for every algorithm that
     /// applies to `bytes`.
     pub(crate) fn by_name(collective: Collective, name: &str, bytes: u64, ranks: u32) -> Result<Vec<Self>, Failure> {
-        Self::of(collective, Blocks::Equal, name, bytes, ranks)
+        Self::of(collective, Blocks::Equal, name, bytes, ranks, decide::crowded(ranks))
     }
 
-    /// [`Self::by_name`] for any blocks. The blocks are rank 0's; [`Self::on`] gives those of another rank.
+    /// [`Self::by_name`] for any blocks, and for ranks that share cores or don't. The blocks are rank 0's; [`Self::on`] gives those of another rank.
     pub(crate) fn of(
         collective: Collective,
         blocks: Blocks,
         name: &str,
         bytes: u64,
         ranks: u32,
+        crowded: bool,
     ) -> Result<Vec<Self>, Failure> {
         let most = ADDRESSES / u64::from(ranks.max(1));
         Refusal::check(Argument::Bytes, bytes, error::Bound::AtMost(most))?;
@@ -129,7 +131,7 @@ impl Subject {
             }
             _ => vec![name],
         };
-        let default = decide::default(Over::Segment, collective, asked, ranks)?;
+        let default = decide::default(Over::Segment, collective, asked, ranks, crowded)?;
         let one = |name| Self::one(collective, name, default, blocks, bytes, ranks);
         names.into_iter().map(one).collect()
     }
@@ -149,6 +151,10 @@ impl Subject {
         };
         let name = chosen.as_str();
         let kind = match Sides::of(collective) {
+            Some(Sides::Reduce(_)) => {
+                let algorithm = ReduceAlgorithm::from_name(name).ok_or_else(unknown)?;
+                Kind::Sides(Sides::Reduce(algorithm), MoveAlgorithm::Exchange)
+            }
             Some(sides) if names(collective).contains(&name) => {
                 Kind::Sides(sides, MoveAlgorithm::from_name(name).ok_or_else(unknown)?)
             }
@@ -173,9 +179,14 @@ impl Subject {
         if doubles && !bytes.is_multiple_of(8) {
             return Err(Failure::Words(format!("bytes is {bytes}: a reduction of f64 takes multiples of 8")));
         }
-        if kind == Kind::Allreduce(AllreduceAlgorithm::Posted) && bytes > allreduce::posted::MOST {
+        let in_lines = matches!(
+            kind,
+            Kind::Allreduce(AllreduceAlgorithm::Posted | AllreduceAlgorithm::Doubling)
+                | Kind::Sides(Sides::Reduce(ReduceAlgorithm::Tree), _)
+        );
+        if in_lines && bytes > allreduce::posted::MOST {
             let most = allreduce::posted::MOST;
-            return Err(Failure::Words(format!("bytes is {bytes}: posted lines take {most} at most")));
+            return Err(Failure::Words(format!("bytes is {bytes}: lines take {most} at most")));
         }
         let default = default.is_some_and(|default| kind.is(default));
         let bytes = if collective == Collective::Barrier { 0 } else { bytes };

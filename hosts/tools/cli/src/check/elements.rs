@@ -13,8 +13,9 @@ const BYTES: usize = 1040;
 /// Bytes of an operand that fits a posted line.
 const FEW: usize = 48;
 
-const ALGORITHMS: [(AllreduceAlgorithm, &str, usize); 3] = [
+const ALGORITHMS: [(AllreduceAlgorithm, &str, usize); 4] = [
     (AllreduceAlgorithm::Posted, "posted", FEW),
+    (AllreduceAlgorithm::Doubling, "doubling", FEW),
     (AllreduceAlgorithm::Exchange, "exchange", BYTES),
     (AllreduceAlgorithm::Slices, "slices", BYTES),
 ];

@@ -4,7 +4,7 @@
 use super::operands::Fold;
 use super::{Caller, FRAGMENT, QUEUE_SLOTS, Tally};
 use crate::error::Failure;
-use unisono_kernel::algorithm::AllreduceAlgorithm;
+use unisono_kernel::algorithm::{AllreduceAlgorithm, ReduceAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::data::blocks::Blocks;
 use unisono_kernel::data::buffer::Buf;
@@ -14,7 +14,7 @@ use unisono_kernel::op::Op;
 use unisono_kernel::region::layout::LINE_PAYLOAD;
 use unisono_kernel::shm::allreduce::posted;
 
-const ALGORITHMS: [&str; 4] = ["auto", "posted", "exchange", "slices"];
+const ALGORITHMS: [&str; 5] = ["auto", "posted", "doubling", "exchange", "slices"];
 const BLANK: u8 = 0xEE;
 
 /// The parts of a case that are the same on all ranks, and this rank.
@@ -44,7 +44,10 @@ pub(super) fn check(comm: &mut Caller<'_>, tally: &mut Tally) -> Result<(), Fail
                 for root in 0..size {
                     report(&format!("reduce root {root}"), case.reduce(comm, root)?);
                 }
-                for name in ALGORITHMS.iter().filter(|name| **name != "posted" || 8 * words as u64 <= posted::MOST) {
+                for name in ALGORITHMS
+                    .iter()
+                    .filter(|name| !["posted", "doubling"].contains(*name) || 8 * words as u64 <= posted::MOST)
+                {
                     report(&format!("allreduce {name}"), case.allreduce(comm, name)?);
                 }
                 report("reduce_scatter", case.reduce_scatter(comm, false)?);
@@ -85,8 +88,15 @@ impl Case {
     fn reduce(&self, comm: &mut Caller<'_>, root: usize) -> Result<bool, Error> {
         let mine = self.me == root;
         let (op, root) = (self.op, root as u32);
-        let found = self
-            .run(mine, |send, receive| comm.run(Call::Reduce { send, receive: mine.then_some(receive), op, root }))?;
+        let found = self.run(mine, |send, receive| {
+            comm.run(Call::Reduce {
+                send,
+                receive: mine.then_some(receive),
+                op,
+                root,
+                algorithm: ReduceAlgorithm::Auto,
+            })
+        })?;
         let wanted = if mine { self.result(self.size) } else { vec![BLANK; 8 * self.words] };
         Ok(found == Some(wanted))
     }

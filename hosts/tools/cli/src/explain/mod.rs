@@ -161,7 +161,9 @@ fn costs(args: &Explain) -> Result<Option<Costs>, Failure> {
 }
 
 fn rows(args: &Explain, over: Over, table: &[Rule], costs: Option<&Costs>) -> Result<Vec<Row>, Failure> {
-    let Some(ask) = decide::ask(over, args.collective, args.bytes, args.ranks) else { return Ok(Vec::new()) };
+    let Some(ask) = decide::ask(over, args.collective, args.bytes, args.ranks, decide::crowded(args.ranks)) else {
+        return Ok(Vec::new());
+    };
     let site = Site { papers: !args.no_papers, ..ask.site };
     let ask = Ask { commutative: !(args.ordered && ask.collective.folds()), site, ..ask };
     let chosen = select(table, &ask);

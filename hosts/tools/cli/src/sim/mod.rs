@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     for &bytes in lengths {
         let case = Case { collective: args.collective, ranks: args.ranks, bytes, root: args.root };
         case.check()?;
-        let default = decide::default(Over::Messages, args.collective, bytes, args.ranks)?;
+        let default = decide::default(Over::Messages, args.collective, bytes, args.ranks, false)?;
         let over_levels = if args.levels.is_empty() { &[] } else { algorithms::over_levels(args.collective) };
         let all = args.algorithm == ["all"];
         let chosen = match &args.algorithm[..] {

@@ -69,7 +69,7 @@ pub(super) fn run(args: &Sim) -> Result<(), Failure> {
     let mut rows = Vec::new();
     for &bytes in lengths {
         for algorithm in &args.algorithm {
-            let subjects = Subject::by_name(args.collective, algorithm, bytes, args.ranks)?;
+            let subjects = Subject::of(args.collective, Blocks::Equal, algorithm, bytes, args.ranks, false)?;
             for subject in subjects.into_iter().filter(|subject| subject.by_hand().is_none()) {
                 let Measured { samples, ends, lines } = measure(args, &machine, &subject)?;
                 let sample = summary(samples, args.iterations);

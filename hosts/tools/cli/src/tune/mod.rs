@@ -148,7 +148,7 @@ fn simulate(args: &Tune) -> Result<Vec<Cell>, Failure> {
                     continue;
                 }
                 for plan in decide::candidates(Over::Messages, collective) {
-                    let serves = decide::ask(Over::Messages, collective, bytes, ranks)
+                    let serves = decide::ask(Over::Messages, collective, bytes, ranks, false)
                         .is_some_and(|ask| plan.applies(&ask).is_ok());
                     let name = plan.to_string();
                     let Some(ns) = (if serves { sim::price(collective, &name, ranks, bytes, network)? } else { None })

@@ -2,6 +2,7 @@
 //! doubt.
 
 use super::costs::Cell;
+use crate::decide;
 use crate::error::Failure;
 use unisono_kernel::table::{Ask, Choice, Collective, Over, Rule, Site, Span, select};
 use unisono_table::Table;
@@ -26,7 +27,8 @@ pub(crate) fn calls(cells: &[Cell]) -> Vec<Call<'_>> {
         } else if let (Some(over), Some(collective)) =
             (Over::from_name(&cell.over), Collective::from_name(&cell.collective))
         {
-            let site = Site { papers: true, stages: true, ..Site::flat(cell.ranks) };
+            let crowded = over == Over::Segment && decide::crowded(cell.ranks);
+            let site = Site { papers: true, stages: true, crowded, ..Site::flat(cell.ranks) };
             let bytes = if collective.has_bytes() { cell.bytes } else { 0 };
             calls.push(Call { ask: Ask { over, collective, bytes, commutative: true, site }, cells: vec![cell] });
         }

@@ -30,7 +30,7 @@ use crate::ModelError;
 use crate::barrier::{Barrier, Logs, depth};
 use crate::logp::LogP;
 use crate::queue::{Queue, Times};
-use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm};
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::layout::Cico;
 use unisono_kernel::shm;
@@ -124,10 +124,17 @@ impl Machine {
                 message + bytes.min(self.fragment) as f64 * t + m * t + more * next
             }
             Choice::Allreduce(AllreduceAlgorithm::Posted) => all + others * m * fold,
+            Choice::Allreduce(AllreduceAlgorithm::Doubling) => {
+                Barrier::Butterfly.time(&logp, ranks, Logs::Rounds)? + f64::from(ranks.ilog2()) * m * fold
+            }
             Choice::Allreduce(AllreduceAlgorithm::Slices) => {
                 2.0 * all + 2.0 * m * t + others / f64::from(ranks) * m * fold
             }
             Choice::Allreduce(_) => all + copied * t + others * m * fold,
+            Choice::Reduce(ReduceAlgorithm::Tree) => {
+                f64::from(ranks.next_power_of_two().ilog2()) * (message + m * fold)
+            }
+            Choice::Reduce(_) => all + copied * t + others * m * fold,
             Choice::Move(algorithm) => {
                 let more = if algorithm == MoveAlgorithm::Cico { fragments * message } else { 0.0 };
                 all + copied * t + others * m * t + more
@@ -247,7 +254,7 @@ mod tests {
     #[test]
     fn every_plan_over_a_segment_has_a_time_and_absurd_machines_are_named() {
         for rule in BUILT_IN {
-            let site = Site { ranks: 5, levels: 1, papers: true, stages: true };
+            let site = Site { ranks: 5, levels: 1, papers: true, stages: true, crowded: false };
             let ask = Ask { over: rule.plan.over(), collective: rule.collective, bytes: 40, commutative: true, site };
             let time = machine().time(rule.collective, rule.plan, 5, ask.bytes).unwrap();
             assert_eq!(time.is_some_and(|time| time > 0.0), rule.plan.over() == Over::Segment, "{}", rule.plan);

@@ -22,7 +22,8 @@ pub(crate) fn check(rules: &[(usize, Rule)]) -> Result<(), (usize, Fault)> {
 fn fits(rule: &Rule) -> Result<(), Unfit> {
     let over_levels = matches!(rule.plan, Choice::Levels(_));
     let levels = if over_levels { rule.levels.most.min(2) } else { rule.levels.least };
-    let site = Site { ranks: rule.ranks.least, levels, papers: true, stages: true };
+    let site =
+        Site { ranks: rule.ranks.least, levels, papers: true, stages: true, crowded: rule.crowded.unwrap_or(false) };
     let ask = Ask {
         over: rule.plan.over(),
         collective: rule.collective,
@@ -56,7 +57,10 @@ pub(crate) fn cuts(rules: &[Rule]) -> Result<(), Fault> {
         for papers in [false, true] {
             let levels = rules.iter().flat_map(|rule| [rule.levels.least, rule.levels.most]).chain([1]);
             for levels in levels {
-                Choices::cut(rules, Site { ranks, levels, papers, stages: false }).map_err(Fault::TooMany)?;
+                for crowded in [false, true] {
+                    let site = Site { ranks, levels, papers, stages: false, crowded };
+                    Choices::cut(rules, site).map_err(Fault::TooMany)?;
+                }
             }
         }
     }

@@ -10,7 +10,7 @@ pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(lines).filter(|(_, line)| !line.is_empty())
 }
 
-/// `OVER COLLECTIVE [bytes RANGE] [ranks RANGE] [levels RANGE] [commutative yes|no] use ALGORITHM`.
+/// `OVER COLLECTIVE [bytes RANGE] [ranks RANGE] [levels RANGE] [commutative yes|no] [crowded yes|no] use ALGORITHM`.
 pub(crate) fn rule(line: &str) -> Result<Rule, Fault> {
     let mut words = line.split_whitespace();
     let mut word = |what| words.next().ok_or(Fault::Missing(what));
@@ -19,7 +19,7 @@ pub(crate) fn rule(line: &str) -> Result<Rule, Fault> {
     let over = Over::from_name(name).ok_or_else(|| unknown("memory or messages (shm, msg)", name))?;
     let name = word("a collective")?;
     let collective = Collective::from_name(name).ok_or_else(|| unknown("collective", name))?;
-    let (mut bytes, mut ranks, mut levels, mut commutative) = (None, None, None, None);
+    let (mut bytes, mut ranks, mut levels, mut commutative, mut crowded) = (None, None, None, None, None);
     loop {
         let name = word("use ALGORITHM")?;
         let twice = match name {
@@ -28,13 +28,16 @@ pub(crate) fn rule(line: &str) -> Result<Rule, Fault> {
             "bytes" => bytes.replace(span(word("a range of bytes")?, Span::<u64>::ANY)?).is_some(),
             "ranks" => ranks.replace(count(word("a range of ranks")?)?).is_some(),
             "levels" => levels.replace(count(word("a range of levels")?)?).is_some(),
-            "commutative" => match word("yes or no")? {
-                "yes" => commutative.replace(true).is_some(),
-                "no" => commutative.replace(false).is_some(),
-                other => return Err(unknown("answer (yes, no)", other)),
-            },
+            "commutative" | "crowded" => {
+                let condition = if name == "crowded" { &mut crowded } else { &mut commutative };
+                match word("yes or no")? {
+                    "yes" => condition.replace(true).is_some(),
+                    "no" => condition.replace(false).is_some(),
+                    other => return Err(unknown("answer (yes, no)", other)),
+                }
+            }
             "use" => break,
-            other => return Err(unknown("condition (bytes, ranks, levels, commutative, use)", other)),
+            other => return Err(unknown("condition (bytes, ranks, levels, commutative, crowded, use)", other)),
         };
         if twice {
             return Err(Fault::Superfluous(name.into()));
@@ -52,6 +55,7 @@ pub(crate) fn rule(line: &str) -> Result<Rule, Fault> {
         ranks: ranks.unwrap_or(all.ranks),
         levels: levels.unwrap_or(all.levels),
         commutative,
+        crowded,
         ..all
     })
 }

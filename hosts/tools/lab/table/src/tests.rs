@@ -51,7 +51,7 @@ fn every_mistake_is_named_with_its_line() {
         ("msg bcast use queue", "file:2: no algorithm of this collective is called \"queue\""),
         (
             "shm bcast size 4 use queue",
-            "file:2: no condition (bytes, ranks, levels, commutative, use) is called \"size\"",
+            "file:2: no condition (bytes, ranks, levels, commutative, crowded, use) is called \"size\"",
         ),
         ("shm", "file:2: a collective is missing"),
         ("shm bcast bytes", "file:2: a range of bytes is missing"),
@@ -103,7 +103,7 @@ fn a_variable_holds_rules_and_comes_before_the_file() {
         Table::read_rules("UNISONO_RULES", "shm bcast use queue; shm barrier ranks 2 use dissemination").unwrap();
     let table = variable.before(Table::read("file", GOOD).unwrap()).unwrap();
     assert_eq!(table.rules().len(), 8);
-    let site = Site { ranks: 2, levels: 1, papers: true, stages: true };
+    let site = Site { ranks: 2, levels: 1, papers: true, stages: true, crowded: false };
     let of = |collective, bytes| {
         select(table.rules(), &Ask { over: Over::Segment, collective, bytes, commutative: true, site }).unwrap()
     };
@@ -119,7 +119,7 @@ proptest! {
     #[test]
     fn written_and_read(
         least in 0u64..5000, more in 0u64..5000, ranks in 1u32..100, extra in 0u32..100, open in any::<bool>(),
-        commutative in proptest::option::of(any::<bool>()), which in 0usize..3,
+        commutative in proptest::option::of(any::<bool>()), crowded in proptest::option::of(any::<bool>()), which in 0usize..3,
     ) {
         let (collective, name) = [
             (Collective::Bcast, "queue"), (Collective::Allreduce, "slices"), (Collective::Allgather, "cico"),
@@ -129,6 +129,7 @@ proptest! {
             bytes: Span::new(least, if open { u64::MAX } else { least + more }),
             ranks: Span::new(ranks, if open { u32::MAX } else { ranks + extra }),
             commutative: commutative.filter(|_| collective.folds()),
+            crowded,
             ..Rule::all(collective, plan)
         };
         let table = Table::new(vec![rule]).unwrap();

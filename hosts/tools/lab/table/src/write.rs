@@ -9,17 +9,17 @@ pub struct Line<'r>(pub &'r Rule);
 
 impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Rule { collective, bytes, ranks, levels, commutative, plan } = self.0;
+        let Rule { collective, bytes, ranks, levels, commutative, crowded, plan } = self.0;
         write!(f, "{} {collective:<14}", plan.over().name())?;
         let wide = |span: &Span<u32>| Span::new(u64::from(span.least), u64::from(span.most));
         let counts = Span::new(1, u64::from(u32::MAX));
         range(f, "bytes", *bytes, Span::<u64>::ANY)?;
         range(f, "ranks", wide(ranks), counts)?;
         range(f, "levels", wide(levels), counts)?;
-        match commutative {
-            None => {}
-            Some(true) => f.write_str(" commutative yes")?,
-            Some(false) => f.write_str(" commutative no")?,
+        for (name, condition) in [("commutative", commutative), ("crowded", crowded)] {
+            if let Some(wanted) = condition {
+                write!(f, " {name} {}", if *wanted { "yes" } else { "no" })?;
+            }
         }
         write!(f, " use {plan}")
     }

@@ -1,0 +1,200 @@
+//! Allreduce of small operands by recursive doubling on lines (ours): in round i, partners 2ⁱ apart exchange what they have
+//! folded so far; ⌊log2 p⌋ rounds. Among many processes it takes far fewer transfers than if each reads the operands of all.
+//!
+//! | word | writer | reader | value |
+//! |---|---|---|---|
+//! | `partial(r, turn, i)` | r | r's partner of round i | the operation, stored last; published data: head and payload |
+//!
+//! | process | what |
+//! |---|---|
+//! | inside the [core](crate::pattern::power) | if it has a partner outside: folds its operand, from the right; in each round: posts its partial result, waits for its partner's, folds both in rank order; posts the result for its partner outside |
+//! | outside | posts its operand in round 0's line, waits for the result |
+//!
+//! Both partners fold the same two operands in the same order, so all ranks get the same bits, for any op, commutative or
+//! not.
+//!
+//! A line is written again in the second next allreduce of this kind: then its reader has posted something for its writer
+//! in the next one, which it has started after it had read the line. So two lines for each round are enough, and no process asks
+//! whether a line is free.
+
+use crate::Rank;
+use crate::algorithm::LINE_REDUCED;
+use crate::collective::Kind;
+use crate::comm::Member;
+use crate::data::datatype::Data;
+use crate::error::{Argument, Bound, PollError, Refusal};
+use crate::machine::poll::{Halt, Poll};
+use crate::machine::{Operation, over};
+use crate::op::{Op, WORDS};
+use crate::pattern::Seat;
+use crate::pattern::power::{Core, Role};
+use crate::region::Region;
+use crate::shm::engine::line::{self, Body, Heading};
+
+/// The longest operand, in bytes.
+pub const MOST: u64 = LINE_REDUCED;
+
+/// One process's part of an allreduce.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Doubling<'a> {
+    operation: u64,
+    /// Which of the two lines of each round are used.
+    turn: bool,
+    send: Data<'a>,
+    receive: Data<'a>,
+    op: Op,
+    count: u64,
+    core: Core,
+    state: State,
+}
+
+/// The fold of the operands so far lies in the member's scratch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum State {
+    Enter,
+    /// The partner outside gives its operand.
+    Join,
+    Post {
+        round: u32,
+    },
+    Meet {
+        round: u32,
+    },
+    /// The partner inside gives the result.
+    Wait,
+    Done,
+}
+
+impl<'a> Doubling<'a> {
+    /// The part of any process: `receive` becomes the fold of the `send` of all ranks. In place: `receive` is `send`.
+    ///
+    /// # Errors
+    /// `send` is longer than [`MOST`] or not a whole number of elements, or `receive` has another length.
+    #[inline(always)]
+    pub fn new(me: &Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Self, Refusal> {
+        Refusal::check(Argument::Bytes, send.len(), Bound::AtMost(MOST))?;
+        Refusal::check(Argument::Bytes, receive.len(), Bound::Equals(send.len()))?;
+        let count = op.count(send.len())?;
+        let core = Core::new(Seat::new(me.rank(), me.size())?, 0);
+        Ok(Self { operation: 0, turn: false, send, receive, op, count, core, state: State::Done })
+    }
+
+    const fn heading(&self) -> Heading {
+        Heading { kind: Kind::Allreduce, bytes: self.send.len() }
+    }
+
+    /// Posts what this process has folded so far in its line of this round.
+    fn post<R: Region>(&self, region: &R, me: &Member, round: u32) {
+        let mut body = Body::new();
+        body.assign(&me.scratch[..self.words()]);
+        let line = me.layout().partial(me.rank(), self.turn, round);
+        line::publish_at(region, me, line, self.operation, self.heading(), &mut body, self.send.len());
+    }
+
+    /// What `peer` has posted in its line of this round.
+    ///
+    /// # Errors
+    /// It has not posted it yet; another collective or length than this process's call.
+    fn hear<R: Region>(&self, region: &R, me: &Member, peer: Rank, round: u32) -> Result<[u64; WORDS], Halt> {
+        let mut body = Body::new();
+        let line = me.layout().partial(peer, self.turn, round);
+        line::receive_at(region, me, (peer, line), self.operation, self.heading(), &mut body, self.send.len())?;
+        let mut words = [0; WORDS];
+        words.iter_mut().zip(body.words(self.send.len())).for_each(|(to, from)| *to = *from);
+        Ok(words)
+    }
+
+    /// Words of an operand.
+    const fn words(&self) -> usize {
+        self.send.len().div_ceil(8) as usize
+    }
+
+    /// Waits for what `peer` posts in this round, and folds it with what there is, the lower rank's operand on the left.
+    fn meet<R: Region>(&self, region: &R, me: &mut Member, peer: Rank, round: u32) -> Result<(), Halt> {
+        let (mut theirs, words) = (self.hear(region, me, peer, round)?, self.words());
+        let lower = peer < me.rank();
+        let (theirs, mine) = (&mut theirs[..words], &mut me.scratch[..words]);
+        if lower {
+            self.op.fold(theirs, mine, self.count);
+            mine.copy_from_slice(theirs);
+        } else {
+            self.op.fold(mine, theirs, self.count);
+        }
+        Ok(())
+    }
+}
+
+impl Operation for Doubling<'_> {
+    #[inline(always)]
+    fn start(&mut self, me: &mut Member) {
+        self.operation = me.begin(Kind::Allreduce);
+        (self.turn, self.state) = (me.take_turn(self.operation, self.send.len()), State::Enter);
+    }
+
+    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
+        match self.go_on(region, me) {
+            Ok(()) => {}
+            Err(halt) => return halt.into(),
+        }
+        if self.state == State::Done {
+            return over(self.operation);
+        }
+        let mut body = Body::new();
+        body.assign(&me.scratch[..self.words()]);
+        me.scratch = [0; WORDS];
+        body.scatter(&self.receive);
+        me.all_reached(self.operation);
+        me.finish(region, self.operation);
+        self.state = State::Done;
+        Ok(Poll::Done)
+    }
+}
+
+impl Doubling<'_> {
+    /// Goes on until the result lies in the member's scratch.
+    ///
+    /// # Errors
+    /// What to wait for; another collective or length than this process's call.
+    fn go_on<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<(), Halt> {
+        loop {
+            match (self.state, self.core.role()) {
+                (State::Enter, role) => {
+                    let mut body = Body::new();
+                    body.gather(&self.send);
+                    me.scratch.iter_mut().zip(body.words(self.send.len())).for_each(|(to, from)| *to = *from);
+                    self.state = match role {
+                        Role::Inside { partner: Some(_), .. } => State::Join,
+                        Role::Inside { partner: None, .. } => State::Post { round: 0 },
+                        Role::Outside { .. } => {
+                            self.post(region, me, 0);
+                            State::Wait
+                        }
+                    };
+                }
+                (State::Join, Role::Inside { partner: Some(partner), .. }) => {
+                    self.meet(region, me, partner, 0)?;
+                    self.state = State::Post { round: 0 };
+                }
+                (State::Post { round }, Role::Inside { partner, .. }) if round == self.core.log2() => {
+                    if partner.is_some() {
+                        self.post(region, me, round);
+                    }
+                    return Ok(());
+                }
+                (State::Post { round }, _) => {
+                    self.post(region, me, round);
+                    self.state = State::Meet { round };
+                }
+                (State::Meet { round }, Role::Inside { number, .. }) => {
+                    self.meet(region, me, self.core.rank_of(number ^ 1 << round), round)?;
+                    self.state = State::Post { round: round + 1 };
+                }
+                (State::Wait, Role::Outside { partner }) => {
+                    me.scratch = self.hear(region, me, partner, self.core.log2())?;
+                    return Ok(());
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+}
