@@ -135,7 +135,8 @@ pub fn join_place(
     options: &Options,
 ) -> Result<Joined<Place>, PosixError> {
     let (rank, size) = (bootstrap.rank(), bootstrap.size());
-    let params = options.params.unwrap_or_else(|| plan(size));
+    // Whether ranks are crowded follows below from what all have told; ranks may plan with different views of the machine.
+    let params = options.params.unwrap_or_else(|| plan(size)).with_crowded(false);
 
     let greeting = Greeting::of(params, size, options);
     let all = agree(bootstrap, greeting.as_ref().map(Greeting::write).map_err(Clone::clone))?;
