@@ -11,6 +11,9 @@ impl Time {
     /// The start of a run; no time.
     pub const ZERO: Self = Self(0);
 
+    /// After all others.
+    pub(crate) const NEVER: Self = Self(u64::MAX);
+
     /// `ns` nanoseconds, rounded to the nearest picosecond; 0 if `ns` is negative or not a number.
     pub fn from_ns(ns: f64) -> Self {
         // A cast of a float saturates, and makes NaN 0.

@@ -3,7 +3,7 @@
 use crate::args::{Bench, Check, Demo, Topo};
 use crate::check::random::programs::Programs;
 use crate::doctor::args::Doctor;
-use crate::measure::args::{Queue, Skew};
+use crate::measure::args::{Caches, Queue, Skew};
 use crate::tune::args::Work;
 use serde::{Deserialize, Serialize};
 
@@ -19,4 +19,5 @@ pub(crate) enum Job {
     Tune(Work),
     Queue(Queue),
     Skew(Skew),
+    Caches(Caches),
 }

@@ -17,6 +17,7 @@ pub(crate) fn work() -> Result<(), Failure> {
         Job::Programs(args) => check::random::work(&mut team, &args),
         Job::Topo(args) => topo::work(&mut team, &args),
         Job::Skew(args) => measure::skew::work(&mut team, &args),
+        Job::Caches(args) => measure::caches::work(&mut team, &args),
         Job::Queue(args) => measure::queue::work(&mut team, &args),
         Job::Tune(work) => tune::work(&mut team, &work),
     };

@@ -12,6 +12,9 @@ use std::collections::HashMap;
 /// Bytes of a line.
 pub(super) const LINE: u64 = 64;
 
+/// Bytes that a core's buffer of stores takes at once: those of two lines. A longer copy waits for its lines.
+pub(super) const BUFFERED: u64 = 2 * LINE;
+
 /// The time, in nanoseconds, in which a link takes as many lines as it can.
 const SPAN: f64 = 1_000.0;
 
@@ -21,6 +24,8 @@ const NOBODY: u16 = u16::MAX;
 struct Line {
     /// The core that has changed it; or nobody.
     owner: u16,
+    /// When another core gets it from the owner, which can change it until then.
+    shared: Time,
     /// A bit for each core that has it.
     holders: [u64; MOST as usize / 64],
     /// When it can serve the next request.
@@ -29,11 +34,17 @@ struct Line {
     here: Time,
 }
 
-const FRESH: Line = Line { owner: NOBODY, holders: [0; MOST as usize / 64], free: Time::ZERO, here: Time::ZERO };
+const FRESH: Line =
+    Line { owner: NOBODY, shared: Time::NEVER, holders: [0; MOST as usize / 64], free: Time::ZERO, here: Time::ZERO };
 
 impl Line {
     const fn holds(&self, core: usize) -> bool {
         self.holders[core / 64] >> (core % 64) & 1 == 1
+    }
+
+    /// Can this core change it at `now`?
+    fn owned(&self, core: usize, now: Time) -> bool {
+        self.owner == core as u16 && now < self.shared
     }
 
     const fn add(&mut self, core: usize) {
@@ -75,6 +86,19 @@ pub(super) struct Caches {
     /// moment.
     links: Vec<HashMap<u64, u32>>,
     pub(super) traffic: Traffic,
+}
+
+/// What a load does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Load {
+    /// When the core goes on.
+    pub(super) on: Time,
+    /// When it has the word.
+    pub(super) done: Time,
+    /// When the word had the value that the core gets: where another core is about to write the line, not before it has done so.
+    pub(super) seen: Time,
+    /// It had to get the line.
+    pub(super) missed: bool,
 }
 
 /// From where a line comes.
@@ -149,31 +173,42 @@ impl Caches {
         found.map_or(Source::Memory, Source::Core)
     }
 
-    /// A core reads a word at `now`; returns when it has it.
-    pub(super) fn load(&mut self, core: usize, offset: u64, now: Time) -> Time {
+    /// A core reads a word at `now`; if it `overlaps`, the core goes on before it has the line.
+    pub(super) fn load(&mut self, core: usize, offset: u64, now: Time, overlaps: bool) -> Load {
         let line = self.index(offset);
-        if self.lines[line].holds(core) {
-            return now + Time::from_ns(self.machine.hit);
+        let entry = self.lines[line];
+        let comes = ![core as u16, NOBODY].contains(&entry.owner) && now < entry.shared;
+        if entry.holds(core) && !comes {
+            let on = now + Time::from_ns(self.machine.hit);
+            return Load { on, done: on, seen: now, missed: false };
         }
-        self.fetch(core, line, now, |cost| cost.latency)
+        let seen = now.max(entry.here);
+        // A copy for which the core has asked while it waited is on its way.
+        let (start, cost) = if entry.holds(core) {
+            (entry.shared, *self.machine.between(core, entry.owner.into()))
+        } else {
+            self.fetch(core, line, now)
+        };
+        let done = start + Time::from_ns(cost.latency);
+        Load { on: if overlaps { start + Time::from_ns(cost.stream) } else { done }, done, seen, missed: true }
     }
 
-    /// A core that does not have the line reads it.
-    fn fetch(&mut self, core: usize, line: usize, now: Time, takes: impl Fn(Distance) -> f64) -> Time {
+    /// A core that does not have the line reads it. Returns when the transfer begins, and what it costs.
+    fn fetch(&mut self, core: usize, line: usize, now: Time) -> (Time, Distance) {
         let source = self.source(line, core, false);
         let cost = self.cost(core, source);
         let start = self.linked(core, source, now.max(self.lines[line].free));
         self.count(core, source);
         let entry = &mut self.lines[line];
         entry.free = start + Time::from_ns(cost.busy);
-        entry.owner = NOBODY;
+        entry.shared = entry.shared.min(start);
         entry.add(core);
-        start + Time::from_ns(takes(cost))
+        (start, cost)
     }
 
     /// A core takes the line for itself, to write it; returns when it has it, if it is asked for at `now`.
     fn own(&mut self, core: usize, line: usize, now: Time, takes: impl Fn(Distance) -> f64) -> Time {
-        if self.lines[line].owner == core as u16 {
+        if self.lines[line].owned(core, now) {
             return now.max(self.lines[line].here) + Time::from_ns(self.machine.hit);
         }
         let source = self.source(line, core, true);
@@ -195,10 +230,15 @@ impl Caches {
     /// A core stores a word at `now`; what it has stored before can be read at `drained`. Returns when it goes on, and when the
     /// word can be read.
     pub(super) fn store(&mut self, core: usize, offset: u64, now: Time, drained: Time) -> (Time, Time) {
-        let line = self.index(offset);
-        let seen = self.own(core, line, now, |cost| cost.latency).max(drained);
-        self.lines[line].free = seen;
+        let seen = self.written(core, self.index(offset), now, drained);
         (now + Time::from_ns(self.machine.hit), seen)
+    }
+
+    /// A core writes into a line at `now`; returns when that can be read.
+    fn written(&mut self, core: usize, line: usize, now: Time, drained: Time) -> Time {
+        let seen = self.own(core, line, now, |cost| cost.latency).max(drained);
+        (self.lines[line].free, self.lines[line].here) = (seen, seen);
+        seen
     }
 
     /// A core changes a word atomically; returns when it has done so.
@@ -209,27 +249,40 @@ impl Caches {
         done
     }
 
+    /// A core writes so few bytes that its buffer takes them all; as [`store`](Self::store).
+    pub(super) fn buffer(&mut self, core: usize, offset: u64, len: u64, now: Time, drained: Time) -> (Time, Time) {
+        let mut seen = drained;
+        for line in self.index(offset)..=self.index(offset + len.max(1) - 1) {
+            seen = self.written(core, line, now, seen);
+        }
+        (now + Time::from_ns(self.machine.hit + len as f64 / self.machine.copy), seen)
+    }
+
     /// A core reads or writes `len` bytes one after the other; returns when it has done so. The first line costs its latency.
     pub(super) fn stream(&mut self, core: usize, offset: u64, len: u64, now: Time, writes: bool, rate: f64) -> Time {
         let mut at = now;
         if len == 0 {
             return at;
         }
-        let mut first = true;
+        let (mut first, each) = (true, LINE as f64 / rate);
         for line in self.index(offset)..=self.index(offset + (len - 1)) {
             let here = self.lines[line];
-            let has = if writes { here.owner == core as u16 } else { here.holds(core) };
+            let has = if writes { here.owned(core, at) } else { here.holds(core) };
             if has {
+                at = at + Time::from_ns(each);
                 continue;
             }
             let whole = std::mem::take(&mut first);
-            let takes = |cost: Distance| if whole { cost.latency } else { cost.stream };
-            at = if writes { self.own(core, line, at, takes) } else { self.fetch(core, line, at, takes) };
+            let takes = |cost: Distance| if whole { cost.latency } else { cost.stream.max(each) };
             if writes {
+                at = self.own(core, line, at, takes);
                 self.lines[line].free = at;
+            } else {
+                let (start, cost) = self.fetch(core, line, at);
+                at = start + Time::from_ns(takes(cost));
             }
         }
-        at + Time::from_ns(len as f64 / rate)
+        at
     }
 
     /// A core asks for these lines, to write them, and does not wait; returns when it has them.
@@ -244,6 +297,6 @@ impl Caches {
 
     /// A core that waits for a word of this line, which was stored, reads it again, and goes on waiting.
     pub(super) fn look_again(&mut self, core: usize, offset: u64, now: Time) {
-        self.load(core, offset, now);
+        self.load(core, offset, now, false);
     }
 }

@@ -1,6 +1,6 @@
 //! Which rank runs: the one whose clock is the earliest, until its next access.
 
-use super::caches::{Caches, Traffic};
+use super::caches::{BUFFERED, Caches, LINE, Load, Traffic};
 use super::machine::Machine;
 use crate::Time;
 use std::cell::RefCell;
@@ -35,6 +35,10 @@ struct State {
     clocks: Vec<Time>,
     /// By rank: when all that it has stored can be read.
     drained: Vec<Time>,
+    /// By rank: when it has all that it has loaded. Its stores wait for that.
+    loaded: Vec<Time>,
+    /// By rank: it has got a line by a load, and waited for nothing since, so that its next load overlaps with that one.
+    missed: Vec<bool>,
     /// Whose turn it is.
     turn: Option<usize>,
     /// By rank: what it waited for can't happen any more.
@@ -43,6 +47,16 @@ struct State {
 }
 
 impl State {
+    /// The time of a rank that has all that it has loaded.
+    fn now(&self, rank: usize) -> Time {
+        self.clocks[rank].max(self.loaded[rank])
+    }
+
+    /// What a rank stores now can't be read earlier.
+    fn before(&self, rank: usize) -> Time {
+        self.drained[rank].max(self.loaded[rank])
+    }
+
     /// The rank that runs next.
     fn earliest(&self) -> Option<usize> {
         let runs = |&rank: &usize| matches!(self.doing[rank], Doing::Runs);
@@ -78,7 +92,7 @@ impl State {
             if words.clone().any(|&(at, until)| at == offset && until.holds(value)) {
                 self.doing[rank] = Doing::Runs;
                 self.clocks[rank] = self.clocks[rank].max(self.clocks[by]);
-            } else if words.any(|&(at, _)| at / super::caches::LINE == offset / super::caches::LINE) {
+            } else if words.any(|&(at, _)| at / LINE == offset / LINE) {
                 self.caches.look_again(rank, offset, seen);
             }
         }
@@ -106,6 +120,8 @@ impl Turns {
             doing: vec![Doing::Starts; ranks],
             clocks: vec![Time::ZERO; ranks],
             drained: vec![Time::ZERO; ranks],
+            loaded: vec![Time::ZERO; ranks],
+            missed: vec![false; ranks],
             turn: None,
             failed: vec![false; ranks],
             caches,
@@ -137,11 +153,12 @@ impl Turns {
 
     /// An access: it happens when no other rank is earlier.
     fn access<A>(&self, me: usize, access: impl FnOnce(&mut State) -> A) -> A {
-        let mut state = self.state();
-        if state.earliest() != Some(me) {
-            state = self.back(state, me);
-        }
-        access(&mut state)
+        access(&mut self.earliest(self.state(), me))
+    }
+
+    /// Goes on when no other rank is earlier.
+    fn earliest<'a>(&'a self, state: MutexGuard<'a, State>, me: usize) -> MutexGuard<'a, State> {
+        if state.earliest() == Some(me) { state } else { self.back(state, me) }
     }
 }
 
@@ -197,7 +214,7 @@ impl Clock {
 
     /// The time of this rank.
     pub fn now(&self) -> Time {
-        self.turns.state().clocks[self.rank]
+        self.turns.state().now(self.rank)
     }
 
     /// The rank computes for so many nanoseconds.
@@ -205,13 +222,16 @@ impl Clock {
         let mut state = self.turns.state();
         let now = state.clocks[self.rank];
         state.clocks[self.rank] = now + Time::from_ns(ns);
+        state.missed[self.rank] = false;
     }
 
     /// Waits until all other ranks that have not ended are here; all go on at the time of the last one, and nothing is charged.
     pub fn meet(&self) {
-        let mut state = self.turns.state();
-        state.doing[self.rank] = Doing::Meets;
-        drop(self.turns.back(state, self.rank));
+        let (mut state, me) = (self.turns.state(), self.rank);
+        state.clocks[me] = state.now(me);
+        state.missed[me] = false;
+        state.doing[me] = Doing::Meets;
+        drop(self.turns.back(state, me));
     }
 
     /// The lines that came from each place until now.
@@ -226,10 +246,14 @@ impl Clock {
             let now = state.clocks[me];
             let machine = state.caches.machine();
             let rate = if folds { machine.fold } else { machine.copy };
-            let end = state.caches.stream(me, offset, len, now, writes, rate);
-            state.clocks[me] = end;
-            if writes {
-                state.drained[me] = state.drained[me].max(end);
+            if writes && len <= BUFFERED {
+                (state.clocks[me], state.drained[me]) = state.caches.buffer(me, offset, len, now, state.before(me));
+            } else {
+                let end = state.caches.stream(me, offset, len, now, writes, rate);
+                state.clocks[me] = end;
+                if writes {
+                    state.drained[me] = state.before(me).max(end);
+                }
             }
             access();
         });
@@ -240,11 +264,10 @@ impl Clock {
         let me = self.rank;
         self.turns.access(me, |state| {
             let has = state.caches.claim(me, offset, len, state.clocks[me]);
-            let lines = offset / super::caches::LINE..=(offset + len.max(1) - 1) / super::caches::LINE;
+            let lines = offset / LINE..=(offset + len.max(1) - 1) / LINE;
             for rank in 0..state.doing.len() {
                 let Doing::Waits(words) = state.doing[rank] else { continue };
-                for (at, _) in words.into_iter().flatten().filter(|(at, _)| lines.contains(&(at / super::caches::LINE)))
-                {
+                for (at, _) in words.into_iter().flatten().filter(|(at, _)| lines.contains(&(at / LINE))) {
                     state.caches.look_again(rank, at, has);
                 }
             }
@@ -254,10 +277,17 @@ impl Clock {
     /// Reads the word at this address.
     pub(super) fn load<A>(&self, word: usize, access: impl FnOnce() -> A) -> A {
         let me = self.rank;
-        self.turns.access(me, |state| {
-            state.clocks[me] = state.caches.load(me, self.offset(word), state.clocks[me]);
-            access()
-        })
+        let mut state = self.turns.earliest(self.turns.state(), me);
+        let now = state.clocks[me];
+        let overlaps = state.missed[me];
+        let Load { on, done, seen, missed } = state.caches.load(me, self.offset(word), now, overlaps);
+        if seen > now {
+            state.clocks[me] = seen;
+            state = self.turns.earliest(state, me);
+        }
+        (state.clocks[me], state.missed[me]) = (on, overlaps || missed);
+        state.loaded[me] = state.loaded[me].max(done);
+        access()
     }
 
     /// Stores `value` in the word at this address.
@@ -265,7 +295,7 @@ impl Clock {
         let me = self.rank;
         self.turns.access(me, |state| {
             let offset = self.offset(word);
-            let (goes_on, seen) = state.caches.store(me, offset, state.clocks[me], state.drained[me]);
+            let (goes_on, seen) = state.caches.store(me, offset, state.clocks[me], state.before(me));
             (state.clocks[me], state.drained[me]) = (goes_on, seen);
             access();
             state.stored(me, offset, value, seen);
@@ -277,8 +307,8 @@ impl Clock {
         let me = self.rank;
         self.turns.access(me, |state| {
             let offset = self.offset(word);
-            let done = state.caches.exchange(me, offset, state.clocks[me], state.drained[me]);
-            (state.clocks[me], state.drained[me]) = (done, done);
+            let done = state.caches.exchange(me, offset, state.clocks[me], state.before(me));
+            (state.clocks[me], state.drained[me], state.missed[me]) = (done, done, false);
             let (before, value) = access();
             state.stored(me, offset, value, done);
             before
@@ -295,6 +325,7 @@ impl Clock {
         let mut state = self.turns.state();
         state.doing[self.rank] = Doing::Waits(words);
         let mut state = self.turns.back(state, self.rank);
+        state.missed[self.rank] = false;
         !std::mem::take(&mut state.failed[self.rank])
     }
 

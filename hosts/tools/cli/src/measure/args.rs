@@ -25,6 +25,8 @@ pub(crate) enum What {
     /// t, t_WO, t_A, t_W of the queue in a segment, between real processes; the model beside measured broadcasts (paper
     /// P1)
     Queue(Queue),
+    /// What a line and a copy cost between two cores, as a machine of the simulator, and calls beside simulated ones
+    Caches(Caches),
     /// How far apart in time processes leave a barrier, compared with a common deadline (paper P5)
     Skew(Skew),
 }
@@ -181,6 +183,22 @@ pub(crate) struct Skew {
     /// Where to bind the processes
     #[arg(long, value_enum, default_value_t = BindTo::Core)]
     pub(crate) bind: BindTo,
+    /// One JSON object per row
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
+pub(crate) struct Caches {
+    /// Rounds, at least six; each figure is the median of those in which the cores were as far apart as in most
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u64).range(6..), value_name = "K")]
+    pub(crate) rounds: u64,
+    /// Where to bind the two processes
+    #[arg(long, value_enum, default_value_t = BindTo::Core)]
+    pub(crate) bind: BindTo,
+    /// Where to write the machine, for `sim --segment --machine`
+    #[arg(short, long, value_name = "FILE.json")]
+    pub(crate) output: Option<PathBuf>,
     /// One JSON object per row
     #[arg(long)]
     pub(crate) json: bool,

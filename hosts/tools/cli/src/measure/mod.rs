@@ -3,6 +3,7 @@
 
 pub(crate) mod args;
 mod barriers;
+pub(crate) mod caches;
 pub(crate) mod logp;
 mod mpi;
 mod network;
@@ -23,6 +24,7 @@ pub(crate) fn run(args: &Measure) -> Result<(), Failure> {
         What::Network(args) => network::run(args),
         What::Skew(args) if args.over == Meet::Mpi => skew::over_mpi(args),
         What::Skew(args) => team::launch(args.ranks, args.bind, Vec::new(), &Job::Skew(args.clone())),
+        What::Caches(args) => team::launch(2, args.bind, Vec::new(), &Job::Caches(args.clone())),
         What::Queue(args) => {
             queue::check(args)?;
             team::launch(args.ranks, args.bind, Vec::new(), &Job::Queue(args.clone()))

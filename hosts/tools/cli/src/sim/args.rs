@@ -1,6 +1,6 @@
 //! The command line of `unisono sim`.
 
-use crate::args::{Collective, parse_bytes, parse_levels};
+use crate::args::{Collective, Method, parse_bytes, parse_levels};
 use clap::ValueEnum;
 use std::path::PathBuf;
 use unisono_sim::Dropped;
@@ -73,6 +73,9 @@ pub(crate) struct Sim {
     /// That machine, by its name or in JSON (docs/explanation/simulator.md)
     #[arg(long, requires = "segment", value_name = "NAME|FILE")]
     pub(crate) machine: Option<String>,
+    /// With --segment: definition of time
+    #[arg(long, value_enum, default_value_t = Method::Window, requires = "segment")]
+    pub(crate) method: Method,
     /// How the nodes are connected
     #[arg(long, value_enum, default_value_t = Shape::Crossbar)]
     pub(crate) network: Shape,

@@ -6,7 +6,7 @@ mod compare;
 mod data;
 mod machine;
 mod plot;
-mod segment;
+pub(crate) mod segment;
 
 use crate::args::{Blocks, Collective};
 use crate::bench::{Row, Table, summary};

@@ -2,7 +2,7 @@
 
 use super::args::Sim;
 use super::plot;
-use crate::args::{Blocks, Collective};
+use crate::args::{Blocks, Collective, Method};
 use crate::bench::{Row, Subject, Table, summary};
 use crate::error::Failure;
 use crate::form::Form;
@@ -14,8 +14,12 @@ use unisono_kernel::region::Params;
 use unisono_sim::Time;
 use unisono_sim::segment::{self, Machine, Traffic};
 
-/// Calls before those that count: the lines of the segment come to where a program has them.
-const WARM: u64 = 3;
+/// Posted lines of a rank: few, so that all have been used in the calls before those that count, and are where a program has
+/// them.
+const LINES: u32 = 4;
+
+/// Calls before those that count.
+const WARM: u64 = LINES as u64 + 2;
 
 /// A row of the report: bench's keys, and further ones of the simulator.
 #[derive(Debug, Serialize)]
@@ -37,9 +41,9 @@ struct Lines {
     memory: f64,
 }
 
-/// What was measured of one algorithm.
-struct Measured {
-    samples: Vec<f64>,
+/// What was measured of one algorithm, in nanoseconds.
+pub(crate) struct Simulated {
+    pub(crate) samples: Vec<f64>,
     /// When each rank was done in the last call.
     ends: Vec<f64>,
     lines: Lines,
@@ -71,31 +75,37 @@ pub(super) fn run(args: &Sim) -> Result<(), Failure> {
         for algorithm in &args.algorithm {
             let subjects = Subject::of(args.collective, Blocks::Equal, algorithm, bytes, args.ranks, false)?;
             for subject in subjects.into_iter().filter(|subject| subject.by_hand().is_none()) {
-                let Measured { samples, ends, lines } = measure(args, &machine, &subject)?;
-                let sample = summary(samples, args.iterations);
-                let row = Row {
-                    collective: subject.collective().into(),
-                    blocks: Blocks::Equal,
-                    default: subject.is_default(),
-                    algorithm: subject.algorithm(),
-                    form: Form::Blocking.name().into(),
-                    host: "segment".into(),
-                    method: "window".into(),
-                    ranks: args.ranks,
-                    bytes,
-                    warm: true,
-                    lent: false,
-                    iterations: sample.iterations,
-                    p50_ns: sample.p50,
-                    p99_ns: sample.p99,
-                    max_ns: sample.max,
-                    floor_ns: None,
-                };
-                if args.json {
-                    let ends_ns = args.per_rank.then_some(ends);
-                    outln!("{}", serde_json::to_string(&Report { row: &row, machine: name, lines, ends_ns })?)?;
+                for method in [Method::Window, Method::Rate] {
+                    if args.method != Method::Both && args.method != method {
+                        continue;
+                    }
+                    let Simulated { samples, ends, lines } =
+                        simulate(&machine, &subject, args.ranks, args.root, args.iterations, method)?;
+                    let sample = summary(samples, args.iterations);
+                    let row = Row {
+                        collective: subject.collective().into(),
+                        blocks: Blocks::Equal,
+                        default: subject.is_default(),
+                        algorithm: subject.algorithm(),
+                        form: Form::Blocking.name().into(),
+                        host: "segment".into(),
+                        method: if method == Method::Window { "window" } else { "rate" }.into(),
+                        ranks: args.ranks,
+                        bytes,
+                        warm: true,
+                        lent: false,
+                        iterations: sample.iterations,
+                        p50_ns: sample.p50,
+                        p99_ns: sample.p99,
+                        max_ns: sample.max,
+                        floor_ns: None,
+                    };
+                    if args.json {
+                        let ends_ns = args.per_rank.then_some(ends);
+                        outln!("{}", serde_json::to_string(&Report { row: &row, machine: name, lines, ends_ns })?)?;
+                    }
+                    rows.push(row);
                 }
-                rows.push(row);
             }
         }
     }
@@ -120,36 +130,60 @@ struct Calls {
     after: Traffic,
 }
 
-fn measure(args: &Sim, machine: &Machine, subject: &Subject) -> Result<Measured, Failure> {
-    let params = Params::new(args.ranks).with_cico();
+/// Runs an algorithm on a machine: the time of each call from where all ranks begin to the end of the last one (`window`), or
+/// the mean of calls that follow one another, on the rank that takes longest, each rank the root in turn (`rate`).
+pub(crate) fn simulate(
+    machine: &Machine,
+    subject: &Subject,
+    size: u32,
+    root: u32,
+    iterations: u64,
+    method: Method,
+) -> Result<Simulated, Failure> {
+    let apart = method == Method::Window;
+    let params = Params { lines: LINES, ..Params::new(size).with_cico() };
     let ranks = segment::run(machine, params, |mut communicator, clock| {
-        let (rank, root) = (communicator.rank(), args.root);
+        let rank = communicator.rank();
         let subject = subject.clone().on(rank);
         let mut buffer = vec![0; subject.room() as usize];
-        let (mut times, mut before) = (Vec::new(), Traffic::default());
-        for call in 0..WARM + args.iterations {
+        let (mut times, mut before, mut start) = (Vec::new(), Traffic::default(), Time::ZERO);
+        for call in 0..WARM + iterations {
+            let root = if apart { root } else { (call % u64::from(size)) as u32 };
             subject.prepare(&mut buffer, rank, root);
-            clock.meet();
+            if apart || call == WARM {
+                clock.meet();
+                start = clock.now();
+            }
             if call == WARM {
                 before = clock.traffic();
             }
-            let begin: Time = clock.now();
             clock.compute(machine.call);
             communicator.run(&subject.describe(rank, &mut buffer, root)?)?;
-            times.push(clock.now().ns() - begin.ns());
-            if !subject.right(&mut buffer, rank, args.ranks, root) {
+            if apart {
+                times.push(clock.now().ns() - start.ns());
+            }
+            if !subject.right(&mut buffer, rank, size, root) {
                 return Err(Failure::Words(format!("{subject}: wrong result on rank {rank}")));
             }
-            clock.meet();
+            if apart {
+                clock.meet();
+            }
         }
-        Ok(Calls { times: times.split_off(WARM as usize), before, after: clock.traffic() })
+        let times = if apart {
+            times.split_off(WARM as usize)
+        } else {
+            vec![(clock.now().ns() - start.ns()) / iterations as f64]
+        };
+        clock.meet();
+        Ok(Calls { times, before, after: clock.traffic() })
     })
     .map_err(|error| Failure::Words(error.to_string()))?;
     let ranks = ranks.into_iter().collect::<Result<Vec<_>, Failure>>()?;
     let last = |call: usize| ranks.iter().filter_map(|rank| rank.times.get(call)).copied().fold(0.0, f64::max);
     let ends = ranks.iter().filter_map(|rank| rank.times.last()).copied().collect();
-    let lines = ranks.first().map_or_else(Lines::none, |first| Lines::between(first, args.iterations));
-    Ok(Measured { samples: (0..args.iterations as usize).map(last).collect(), ends, lines })
+    let count = ranks.first().map_or(0, |rank| rank.times.len());
+    let lines = ranks.first().map_or_else(Lines::none, |first| Lines::between(first, iterations));
+    Ok(Simulated { samples: (0..count).map(last).collect(), ends, lines })
 }
 
 impl Lines {

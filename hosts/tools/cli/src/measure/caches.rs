@@ -1,0 +1,199 @@
+//! `unisono measure caches`: what a line and a copy cost between two cores, as a machine of the simulator; and calls between
+//! real processes beside the same calls on that machine.
+//!
+//! | parameter | measured as |
+//! |---|---|
+//! | `group.latency` | a quarter of a flag's round trip: each way, a writer takes the line from its reader, and the reader gets it |
+//! | `group.stream` | a line of 8 KiB that are copied into a queue and out of it, the mean of both; the first line's latency is left out |
+//! | `copy` | bytes copied into a slot that nobody reads |
+//! | `fold` | bytes of a slot that nobody writes, folded |
+//! | `call` | a barrier of one rank |
+//!
+//! The others are those of `near-pair`.
+
+use super::args::Caches;
+use crate::args::{Blocks, Collective, Method};
+use crate::bench::{Contender, Floors, Plan, Subject, rate_times};
+use crate::error::Failure;
+use crate::form::Form;
+use crate::model::table::show;
+use crate::out::outln;
+use crate::sim::segment::simulate;
+use crate::team::Team;
+use serde_json::json;
+use std::time::Instant;
+use unisono_kernel::data::buffer::Buf;
+use unisono_kernel::error::Error;
+use unisono_kernel::op::Op;
+use unisono_kernel::region::{Params, Region};
+use unisono_model::stats::Median;
+use unisono_posix::Joined;
+use unisono_sim::segment::{Distance, Machine};
+
+/// Bytes whose copies are timed, and those of a line.
+const COPIED: u64 = 8192;
+const LINE: f64 = 64.0;
+
+/// The calls that are compared.
+const CELLS: [(Collective, u64); 9] = [
+    (Collective::Barrier, 0),
+    (Collective::Bcast, 8),
+    (Collective::Bcast, 8 << 10),
+    (Collective::Bcast, 512 << 10),
+    (Collective::Allreduce, 8),
+    (Collective::Allreduce, 8 << 10),
+    (Collective::Allreduce, 512 << 10),
+    (Collective::Allgather, 8 << 10),
+    (Collective::Allgather, 512 << 10),
+];
+
+/// Nanoseconds for which a cell is measured in a round.
+const BUDGET: f64 = 4e7;
+
+/// Calls of a simulated cell.
+const CALLS: u64 = 100;
+
+/// A round counts if a line's way took this share of the median round's, before it and after it: hosts of virtual machines move
+/// their cores.
+const SAME: std::ops::RangeInclusive<f64> = 0.75..=1.35;
+
+/// What a round measured, in nanoseconds.
+#[derive(Debug)]
+struct Round {
+    /// One way of a line, before the round and after it.
+    ways: [f64; 2],
+    /// One line of a longer copy.
+    stream: f64,
+    /// The parameters that need one core only: bytes in a nanosecond, and the same of a fold.
+    copy: f64,
+    fold: f64,
+    call: f64,
+    /// By cell.
+    cells: Vec<f64>,
+}
+
+pub(crate) fn work(team: &mut Team, args: &Caches) -> Result<(), Failure> {
+    let params = Params::new(team.size());
+    let mut joined = team.join(params)?;
+    let mut contenders = Vec::new();
+    for (collective, bytes) in CELLS {
+        for subject in Subject::of(collective, Blocks::Equal, "auto", bytes, team.size(), false)? {
+            contenders.push(Contender::join(team, &mut joined, subject, Form::Blocking)?);
+        }
+    }
+    let mut rounds = Vec::new();
+    for _ in 0..args.rounds {
+        rounds.push(round(team, &mut joined, &mut contenders)?);
+    }
+    if team.rank() != 0 {
+        return Ok(());
+    }
+    let typical = median(rounds.iter().flat_map(|round| round.ways))?.value;
+    let same = |round: &&Round| round.ways.iter().all(|way| SAME.contains(&(way / typical)));
+    let kept: Vec<&Round> = rounds.iter().filter(same).collect();
+    let of = |value: fn(&Round) -> f64| median(kept.iter().map(|round| value(round))).map(|median| median.value);
+    let machine = machine(
+        of(|round| f64::midpoint(round.ways[0], round.ways[1]))?,
+        of(|round| round.stream)?,
+        [of(|round| round.copy)?, of(|round| round.fold)?, of(|round| round.call)?],
+    )?;
+    let rows = contenders.iter().enumerate().map(|(at, Contender { subject, .. })| {
+        let measured = median(kept.iter().map(|round| round.cells[at]))?;
+        let simulated = simulate(&machine, subject, team.size(), 0, CALLS, Method::Rate)?.samples[0];
+        Ok(vec![
+            json!(subject.collective()),
+            json!(subject.bytes),
+            json!(measured.value / 1e3),
+            json!(measured.low / 1e3),
+            json!(measured.high / 1e3),
+            json!(simulated / 1e3),
+            json!(simulated / measured.value),
+        ])
+    });
+    let rows = rows.collect::<Result<Vec<_>, Failure>>()?;
+    let text = serde_json::to_string_pretty(&machine)?;
+    if let Some(file) = &args.output {
+        std::fs::write(file, &text).map_err(|e| Failure::Words(format!("{}: {e}", file.display())))?;
+    }
+    if !args.json {
+        outln!("{text}")?;
+    }
+    let remark = format!(
+        "\n{} of {} rounds count: those in which a line's way took {:.0} to {:.0} ns, before and after.",
+        kept.len(),
+        rounds.len(),
+        SAME.start() * typical,
+        SAME.end() * typical,
+    );
+    show(&COLUMNS, &rows, &remark, args.json)
+}
+
+const COLUMNS: [&str; 7] = ["collective", "bytes", "measured µs", "from", "to", "simulated µs", "simulated ÷ measured"];
+
+fn median(values: impl Iterator<Item = f64>) -> Result<Median, Failure> {
+    Ok(Median::new(&values.collect::<Vec<_>>(), unisono_measure::LEVEL)?)
+}
+
+/// Two cores that share a cache, with what was measured.
+fn machine(way: f64, stream: f64, [copy, fold, call]: [f64; 3]) -> Result<Machine, Failure> {
+    let near = Machine::named("near-pair").ok_or_else(|| Failure::Words("no machine near-pair".into()))?;
+    let group = Distance { latency: way / 2.0, stream, ..near.group };
+    Ok(Machine { call, copy, fold, group, package: group, far: group, ..near })
+}
+
+fn round(team: &mut Team, joined: &mut Joined, contenders: &mut [Contender]) -> Result<Round, Failure> {
+    let before = Floors::measure(team, joined, &[COPIED], true)?;
+    let (inwards, outwards) = before.copies(COPIED).unwrap_or((f64::NAN, f64::NAN));
+    let way = before.notice();
+    let lines = COPIED as f64 / LINE - 1.0;
+    let stream = (f64::midpoint(inwards, outwards) - way / 2.0) / lines;
+    let [copy, fold] = alone(team, joined)?;
+    let call = call()?;
+    let plan = Plan { iterations: None, warm: true, lent: false, rotates: true, budget: BUDGET };
+    let mut cells = Vec::new();
+    for contender in contenders {
+        let times = rate_times(team, joined, std::slice::from_mut(contender), plan)?;
+        let ns = times.into_iter().flat_map(|times| times.ns);
+        cells.push(median(ns)?.value);
+    }
+    let after = Floors::measure(team, joined, &[], true)?.notice();
+    Ok(Round { ways: [way, after], stream, copy, fold, call, cells })
+}
+
+/// Bytes in a nanosecond that rank 0 copies into a slot of its own, and folds from there, while nobody else uses it.
+fn alone(team: &mut Team, joined: &Joined) -> Result<[f64; 2], Failure> {
+    const TIMES: u32 = 2000;
+    let comm = joined.communicator.comm();
+    let at = comm.member().layout().slot(team.rank(), 0).part(0, COPIED);
+    let mut bytes = vec![0; COPIED as usize];
+    let mut rate = |access: &mut dyn FnMut(&mut [u8])| {
+        access(&mut bytes);
+        let begin = Instant::now();
+        for _ in 0..TIMES {
+            access(&mut bytes);
+        }
+        f64::from(TIMES) * COPIED as f64 / begin.elapsed().as_nanos() as f64
+    };
+    team.gather(&())?;
+    let region = comm.region();
+    // SAFETY: the slot is this rank's own, and no operation runs; the bytes are ours.
+    let copy = rate(&mut |bytes| unsafe { region.write(at, Buf::of_mut(bytes)) });
+    // SAFETY: as above.
+    let fold = rate(&mut |bytes| unsafe { region.fold(at, Buf::of_mut(bytes), &Op::SUM_F64) });
+    team.gather(&())?;
+    Ok([copy, fold])
+}
+
+/// Nanoseconds of a barrier of one rank.
+fn call() -> Result<f64, Failure> {
+    const TIMES: u32 = 100_000;
+    let of = |mut communicator: unisono_kernel::comm::Communicator<unisono_local::Local>| {
+        let begin = Instant::now();
+        for _ in 0..TIMES {
+            communicator.barrier()?;
+        }
+        Ok::<_, Error>(begin.elapsed().as_nanos() as f64 / f64::from(TIMES))
+    };
+    let times = unisono_local::run(Params::new(1), of)?;
+    Ok(times.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().sum())
+}
