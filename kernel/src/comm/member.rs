@@ -18,6 +18,10 @@ const TRACKED: usize = 16;
 /// least and at most so many (docs/explanation/parameters.md).
 const CLAIMED: RangeInclusive<u64> = 640..=4096;
 
+/// The most processes that claim. Among more, so many wait for a line that those who look at it before it is written, and
+/// so take it back, cost more than is gained (docs/explanation/parameters.md).
+const CLAIMANTS: u32 = 16;
+
 /// Operations after one with longer fragments, that one included, in which nothing is claimed.
 const UNCLAIMED: u8 = 2;
 
@@ -268,8 +272,8 @@ impl Member {
     /// take it back.
     #[inline]
     fn claim<R: Region>(&mut self, region: &R, operation: u64) {
-        if self.unclaimed > 0 {
-            self.unclaimed -= 1;
+        if self.unclaimed > 0 || self.size() > CLAIMANTS {
+            self.unclaimed = self.unclaimed.saturating_sub(1);
             self.wrote = false;
             return;
         }

@@ -28,7 +28,7 @@ use crate::machine::{Operation, over};
 use crate::op::{Op, WORDS};
 use crate::pattern::Seat;
 use crate::pattern::power::{Core, Role};
-use crate::region::{Layout, Region};
+use crate::region::Region;
 use crate::shm::engine::line::{self, Body, Heading};
 
 /// The longest operand, in bytes.
@@ -104,13 +104,6 @@ impl<'a> Doubling<'a> {
         Ok(words)
     }
 
-    /// Claims the lines that the next allreduce of this kind will write, while the caller computes.
-    fn claim<R: Region>(&self, region: &R, me: &Member) {
-        for line in (0..me.layout().rounds()).map(|round| me.layout().partial(me.rank(), !self.turn, round)) {
-            region.claim(Layout::body(line, self.send.len()));
-        }
-    }
-
     /// Words of an operand.
     const fn words(&self) -> usize {
         self.send.len().div_ceil(8) as usize
@@ -152,7 +145,6 @@ impl Operation for Doubling<'_> {
         body.scatter(&self.receive);
         me.all_reached(self.operation);
         me.finish(region, self.operation);
-        self.claim(region, me);
         self.state = State::Done;
         Ok(Poll::Done)
     }
