@@ -70,8 +70,8 @@ algorithms! {
 algorithms! {
     /// Algorithms of allreduce.
     AllreduceAlgorithm {
-        /// Posted lines if the operand fits one, doubling there among more than sixteen ranks that have a core each; slices if it is long enough that sharing the folds pays, else
-        /// exchange.
+        /// Posted lines if the operand fits one, doubling there among more than sixteen ranks that have a core each; slices if it
+        /// is long enough that sharing the folds pays, or groups among so many ranks; else exchange.
         #[default]
         Auto = "auto",
         /// [`crate::shm::allreduce::posted`].
@@ -82,6 +82,9 @@ algorithms! {
         Exchange = "exchange",
         /// [`crate::shm::allreduce::slices`]: each rank folds its share of every fragment.
         Slices = "slices",
+        /// [`crate::shm::allreduce::groups`]: the same within groups of ranks, and then among groups. Slices where the ranks can't be
+        /// cut into groups.
+        Groups = "groups",
     }
 }
 
@@ -154,6 +157,7 @@ impl AllreduceAlgorithm {
             Self::Auto if bytes <= LINE_REDUCED && ranks > LISTENED && !crowded => Self::Doubling,
             Self::Auto if bytes <= LINE_REDUCED => Self::Posted,
             Self::Auto if bytes <= whole(ranks) => Self::Exchange,
+            Self::Auto if ranks > LISTENED && !crowded => Self::Groups,
             Self::Auto => Self::Slices,
             other => other,
         }

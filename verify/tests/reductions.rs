@@ -136,6 +136,7 @@ fn one(comm: &mut Comm, seed: usize, fold: Fold, count: usize, in_place: bool) {
         AllreduceAlgorithm::Auto,
         AllreduceAlgorithm::Exchange,
         AllreduceAlgorithm::Slices,
+        AllreduceAlgorithm::Groups,
         AllreduceAlgorithm::Doubling,
     ];
     for algorithm in all.into_iter().filter(|algorithm| short || *algorithm != AllreduceAlgorithm::Doubling) {

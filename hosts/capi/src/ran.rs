@@ -32,11 +32,13 @@ pub enum Ran {
     Doubling = 9,
     /// A tree of posted lines.
     Tree = 10,
+    /// Groups.
+    Groups = 11,
 }
 
 impl Ran {
     /// All, by number.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Nothing,
         Self::Posted,
         Self::Queue,
@@ -48,6 +50,7 @@ impl Ran {
         Self::Combining,
         Self::Doubling,
         Self::Tree,
+        Self::Groups,
     ];
 
     /// The algorithm of a choice for a call over a segment.
@@ -61,6 +64,7 @@ impl Ran {
             Choice::Bcast(_) => Self::Queue,
             Choice::Allreduce(AllreduceAlgorithm::Slices) => Self::Slices,
             Choice::Allreduce(AllreduceAlgorithm::Doubling) => Self::Doubling,
+            Choice::Allreduce(AllreduceAlgorithm::Groups) => Self::Groups,
             Choice::Reduce(ReduceAlgorithm::Tree) => Self::Tree,
             Choice::Barrier(BarrierAlgorithm::Central) => Self::Central,
             Choice::Barrier(BarrierAlgorithm::Combining(_)) => Self::Combining,
@@ -88,6 +92,7 @@ impl Ran {
             Self::Combining => c"combining",
             Self::Doubling => c"doubling",
             Self::Tree => c"tree",
+            Self::Groups => c"groups",
         }
     }
 }
@@ -138,7 +143,7 @@ mod tests {
         };
         named(Collective::Barrier, &["posted", "dissemination", "central", "combining-3"]);
         named(Collective::Bcast, &["posted", "queue", "cico-flat"]);
-        named(Collective::Allreduce, &["posted", "doubling", "exchange", "slices"]);
+        named(Collective::Allreduce, &["posted", "doubling", "exchange", "slices", "groups"]);
         named(Collective::Reduce, &["tree", "exchange"]);
         named(Collective::Scatter, &["exchange", "cico"]);
         named(Collective::Scan, &["exchange"]);

@@ -201,7 +201,7 @@ struct shim_freed {
 };
 
 /* The algorithms of unisono.h, in one segment; and one more: segments in the nodes, and messages between them. */
-enum { SHIM_TWO_LEVELS = UNISONO_ALGORITHM_TREE + 1, SHIM_ALGORITHMS };
+enum { SHIM_TWO_LEVELS = UNISONO_ALGORITHM_GROUPS + 1, SHIM_ALGORITHMS };
 
 struct shim_shape {
     uint64_t bytes;      /* of an element, without holes */

@@ -66,6 +66,8 @@ any! {
     Doubling(allreduce::doubling::Doubling<'a>),
     /// Allreduce by slices.
     Slices(Exchange<allreduce::slices::Slices<'a>>),
+    /// Allreduce by groups.
+    Grouped(Exchange<allreduce::groups::Grouped<'a>>),
     /// Reduce up a tree of posted lines.
     Tree(reduce::tree::Tree<'a>),
     /// Reduce, allreduce, scan and exscan by exchange.

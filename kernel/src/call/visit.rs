@@ -12,6 +12,7 @@ use crate::data::blocks::longest;
 use crate::error::Refusal;
 use crate::machine::Operation;
 use crate::shm::allgather::exchange::allgather;
+use crate::shm::allreduce::groups::Grouped;
 use crate::shm::allreduce::slices::Slices;
 use crate::shm::alltoall::pairwise::{alltoall, alltoallv};
 use crate::shm::barrier::{central::Central, combining::Combining, dissemination::Dissemination, posted};
@@ -119,7 +120,13 @@ impl<'buf> Call<'buf> {
                     it @ AllreduceAlgorithm::Doubling => {
                         by!(Choice::Allreduce(it), allreduce::doubling::Doubling::new(me, send, receive, op))
                     }
-                    it @ AllreduceAlgorithm::Slices => by!(Choice::Allreduce(it), Slices::new(me, send, receive, op)),
+                    it @ AllreduceAlgorithm::Groups if Grouped::applies(me, &op) => {
+                        by!(Choice::Allreduce(it), Grouped::new(me, send, receive, op))
+                    }
+                    AllreduceAlgorithm::Slices | AllreduceAlgorithm::Groups => {
+                        let it = AllreduceAlgorithm::Slices;
+                        by!(Choice::Allreduce(it), Slices::new(me, send, receive, op))
+                    }
                     it => by!(Choice::Allreduce(it), Reduce::to_all(me, send, receive, op)),
                 }
             }

@@ -64,6 +64,7 @@ const TREE: Choice = Choice::Reduce(ReduceAlgorithm::Tree);
 const FOLDED: Choice = Choice::Reduce(ReduceAlgorithm::Exchange);
 const WHOLES: Choice = Choice::Allreduce(AllreduceAlgorithm::Exchange);
 const SLICES: Choice = Choice::Allreduce(AllreduceAlgorithm::Slices);
+const GROUPS: Choice = Choice::Allreduce(AllreduceAlgorithm::Groups);
 const DISSEMINATION: Choice = Choice::Barrier(BarrierAlgorithm::Dissemination);
 const MOVE: Choice = Choice::Move(MoveAlgorithm::Exchange);
 
@@ -97,7 +98,15 @@ pub const BUILT_IN: &[Rule] = &[
     ranks(bytes(shm(C::Allreduce, WHOLES), LINE_REDUCED + 1, WHOLE[1]), PAIR + 1, FEW),
     ranks(bytes(shm(C::Allreduce, SLICES), WHOLE[1] + 1, u64::MAX), PAIR + 1, FEW),
     ranks(bytes(shm(C::Allreduce, WHOLES), LINE_REDUCED + 1, WHOLE[2]), FEW + 1, u32::MAX),
-    ranks(bytes(shm(C::Allreduce, SLICES), WHOLE[2] + 1, u64::MAX), FEW + 1, u32::MAX),
+    ranks(bytes(shm(C::Allreduce, SLICES), WHOLE[2] + 1, u64::MAX), FEW + 1, LISTENED),
+    Rule {
+        crowded: Some(false),
+        ..ranks(bytes(shm(C::Allreduce, GROUPS), WHOLE[2] + 1, u64::MAX), LISTENED + 1, u32::MAX)
+    },
+    Rule {
+        crowded: Some(true),
+        ..ranks(bytes(shm(C::Allreduce, SLICES), WHOLE[2] + 1, u64::MAX), LISTENED + 1, u32::MAX)
+    },
     shm(C::Gather, MOVE),
     shm(C::Gatherv, MOVE),
     shm(C::Scatter, MOVE),

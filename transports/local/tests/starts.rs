@@ -30,6 +30,7 @@ fn what_was_not_started_is_not_done() {
         AllreduceAlgorithm::Doubling,
         AllreduceAlgorithm::Exchange,
         AllreduceAlgorithm::Slices,
+        AllreduceAlgorithm::Groups,
     ] {
         calls.push(Call::Allreduce { send, receive, op, algorithm });
     }

@@ -1,5 +1,6 @@
 //! Allreduce over a region (MPI 4.1, 7.9.6).
 
 pub mod doubling;
+pub mod groups;
 pub mod posted;
 pub mod slices;

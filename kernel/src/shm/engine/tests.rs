@@ -28,6 +28,7 @@ use crate::machine::Operation;
 use crate::op::{Op, User};
 use crate::region::{Extent, Layout, Params};
 use crate::shm::allgather::exchange::allgather;
+use crate::shm::allreduce::groups::Grouped;
 use crate::shm::allreduce::slices::Slices;
 use crate::shm::alltoall::pairwise::{alltoall, alltoallv};
 use crate::shm::gather::exchange::Gather;
@@ -313,6 +314,9 @@ fn all_collectives(params: Params, random: &mut Random) {
         check("reduce", layout, |me| Reduce::to_root(me, data(vector), is_root(me).then(|| data(vector)), op, root));
         check("allreduce", layout, |me| Reduce::to_all(me, data(vector), data(vector), op));
         check("slices", layout, |me| Slices::new(me, data(vector), data(vector), op));
+        if Grouped::applies(&Member::new(layout, 0).unwrap(), &op) {
+            check("groups", layout, |me| Grouped::new(me, data(vector), data(vector), op));
+        }
         check("scan", layout, |me| scan(me, data(vector), data(vector), op));
         check("exscan", layout, |me| exscan(me, data(vector), data(vector), op));
         let parts: Vec<u64> = each.iter().map(|bytes| whole(*bytes)).collect();

@@ -13,11 +13,12 @@ const BYTES: usize = 1040;
 /// Bytes of an operand that fits a posted line.
 const FEW: usize = 48;
 
-const ALGORITHMS: [(AllreduceAlgorithm, &str, usize); 4] = [
+const ALGORITHMS: [(AllreduceAlgorithm, &str, usize); 5] = [
     (AllreduceAlgorithm::Posted, "posted", FEW),
     (AllreduceAlgorithm::Doubling, "doubling", FEW),
     (AllreduceAlgorithm::Exchange, "exchange", BYTES),
     (AllreduceAlgorithm::Slices, "slices", BYTES),
+    (AllreduceAlgorithm::Groups, "groups", BYTES),
 ];
 
 pub(super) fn check(comm: &mut Caller<'_>, tally: &mut Tally) -> Result<(), Failure> {

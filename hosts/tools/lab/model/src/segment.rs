@@ -127,7 +127,7 @@ impl Machine {
             Choice::Allreduce(AllreduceAlgorithm::Doubling) => {
                 Barrier::Butterfly.time(&logp, ranks, Logs::Rounds)? + f64::from(ranks.ilog2()) * m * fold
             }
-            Choice::Allreduce(AllreduceAlgorithm::Slices) => {
+            Choice::Allreduce(AllreduceAlgorithm::Slices | AllreduceAlgorithm::Groups) => {
                 2.0 * all + 2.0 * m * t + others / f64::from(ranks) * m * fold
             }
             Choice::Allreduce(_) => all + copied * t + others * m * fold,

@@ -1,0 +1,279 @@
+//! Allreduce by groups (ours): ranks that follow one another are a group, and most bytes move inside groups, whose cores share a
+//! cache on many machines.
+//!
+//! The vector is cut into one column per rank of a group, and each column into pieces of one share per group. Rank c of group g
+//! folds column c of its group; then, among the ranks c of all groups, the shares g. Pieces are processed in batches of up to
+//! eight. A batch of k pieces takes 4k steps:
+//!
+//! | steps | what every rank does | with whom |
+//! |---|---|---|
+//! | the first k | posts the next piece of every column; folds the pieces of its own column | its group |
+//! | the next k | posts the folded piece; folds its own share of it | the ranks c of all groups |
+//! | the next k | posts its share of the result; copies the other shares of its column | the same |
+//! | the last k | posts its column's piece of the result; copies those of the other columns | its group |
+//!
+//! By [slices](super::slices) each rank reads a slice of every other one, twice: p − 1 slices of 1/p of the vector, most of
+//! them from far cores. Here it reads as many bytes within its group, and twice 1/G of the vector beyond, for groups of G.
+//! Operands are folded in rank order: groups are ranks in a row. Only one rank folds a share, so all ranks get the same bits.
+
+use crate::Rank;
+use crate::collective::Kind;
+use crate::comm::Member;
+use crate::data::buffer::Buf;
+use crate::data::datatype::Data;
+use crate::error::{Argument, Bound, Refusal};
+use crate::op::Op;
+use crate::region::{Extent, Region, Unreadable};
+use crate::shm::engine::copy::{Part, copy_private};
+use crate::shm::engine::exchange::{Exchange, Order, Plan};
+use crate::shm::engine::fold::{Operand, fold_shared};
+use crate::shm::engine::loans::Origin;
+use crate::shm::engine::pieces::{Medium, Span, put, take};
+
+/// Most pieces of a batch.
+const BATCH: u64 = 8;
+
+/// Ranks of a group where the number of ranks allows it: those of a level-3 cache of many machines. Else what is next to it.
+const GROUP: u32 = 8;
+
+/// Bytes at a multiple of which a column's piece begins in a fragment, if elements allow it.
+const ALIGNED: u64 = 64;
+
+/// What happens in a step; with the index of the piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Act {
+    /// The pieces of the process's column are folded in its group.
+    Fold(u64),
+    /// The shares of the process are folded among groups.
+    FoldShares(u64),
+    /// The shares of other groups are copied.
+    CopyShares(u64),
+    /// The pieces of other columns are copied.
+    Copy(u64),
+}
+
+/// Ranks in groups of one size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Groups {
+    /// Ranks of a group; columns.
+    columns: u32,
+    /// Number of groups; shares of a piece.
+    count: u32,
+}
+
+impl Groups {
+    /// The groups of `size` ranks, two at least of two at least; `None`: there are no such groups of one size.
+    fn of(size: u32) -> Option<Self> {
+        let fits = |columns: &u32| *columns >= 2 && size > *columns && size.is_multiple_of(*columns);
+        let near = (0..GROUP).flat_map(|off| [GROUP + off, GROUP - off]);
+        near.filter(fits).map(|columns| Self { columns, count: size / columns }).next()
+    }
+
+    const fn column(self, rank: Rank) -> u32 {
+        rank % self.columns
+    }
+
+    const fn group(self, rank: Rank) -> u32 {
+        rank / self.columns
+    }
+
+    /// Bytes of a column's piece: as many as fit into a fragment beside those of all columns. 0: an element of each share does not.
+    const fn piece(self, me: &Member, element: u64) -> u64 {
+        let room = me.layout().params().queue_fragment / self.columns as u64;
+        let shares = self.count as u64 * element;
+        let whole = room / shares * shares;
+        // Whole lines, if that leaves something.
+        let line = room / ALIGNED * ALIGNED / shares * shares;
+        if line.is_multiple_of(ALIGNED) && line > 0 { line } else { whole }
+    }
+}
+
+/// One process's part of an allreduce.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Grouped<'a> {
+    me: Rank,
+    groups: Groups,
+    send: Data<'a>,
+    receive: Data<'a>,
+    op: Op,
+    /// Bytes of a column; the last ones may be shorter, or empty.
+    column: u64,
+    /// Bytes of a column's piece.
+    piece: u64,
+    /// Number of pieces of a column.
+    pieces: u64,
+}
+
+impl<'a> Grouped<'a> {
+    /// Can so many ranks be cut into groups, and is there room for the op's elements?
+    #[inline]
+    pub fn applies(me: &Member, op: &Op) -> bool {
+        Groups::of(me.size()).is_some_and(|groups| groups.piece(me, op.element()) > 0)
+    }
+
+    /// The fold of the `send` of all ranks into the `receive` of all ranks. In place: `receive` is `send`.
+    ///
+    /// # Errors
+    /// As of [`Slices::new`](super::slices::Slices::new); it does not [apply](Self::applies).
+    pub fn new(me: &Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
+        Operand::check(&send, Some(&receive), &op)?;
+        let groups = Groups::of(me.size()).unwrap_or(Groups { columns: 1, count: 1 });
+        let piece = if groups.count > 1 { groups.piece(me, op.element()) } else { 0 };
+        Refusal::check(Argument::Element, op.element(), Bound::AtMost(piece))?;
+        let column = op.count(send.len())?.div_ceil(groups.columns.into()) * op.element();
+        let pieces = column.div_ceil(piece).max(1);
+        let plan = Self { me: me.rank(), groups, send, receive, op, column, piece, pieces };
+        let span = Span { advance: plan.steps(), bytes: plan.offset(groups.columns) };
+        Ok(Exchange::of(Medium::Queues, span, plan))
+    }
+
+    /// The part of the vector that is the piece of this index of a column.
+    fn part(&self, column: u32, piece: u64) -> Part {
+        let all = self.send.len();
+        let begin = (u64::from(column) * self.column).min(all);
+        let end = (begin + self.column).min(all);
+        let from = (begin + piece * self.piece).min(end);
+        Part { from, len: self.piece.min(end - from) }
+    }
+
+    /// A group's share of a piece of this process's column; and how far from the piece's begin it is.
+    fn share(&self, group: u32, piece: u64) -> (Part, u64) {
+        let Part { from, len } = self.part(self.groups.column(self.me), piece);
+        let each = (len / self.op.element()).div_ceil(self.groups.count.into()) * self.op.element();
+        let at = (u64::from(group) * each).min(len);
+        (Part { from: from + at, len: each.min(len - at) }, at)
+    }
+
+    /// What happens in `step`, and the number of pieces of its batch.
+    fn act(&self, step: u64) -> (Act, u64) {
+        let (first, at) = (step / (4 * BATCH) * BATCH, step % (4 * BATCH));
+        let batch = BATCH.min(self.pieces - first);
+        let piece = first + at % batch;
+        let act = match at / batch {
+            0 => Act::Fold(piece),
+            1 => Act::FoldShares(piece),
+            2 => Act::CopyShares(piece),
+            _ => Act::Copy(piece),
+        };
+        (act, batch)
+    }
+
+    /// Bytes from the begin of a fragment to a column's piece.
+    fn offset(&self, column: u32) -> u64 {
+        u64::from(column) * self.piece.min(self.column.next_multiple_of(ALIGNED))
+    }
+}
+
+impl Plan for Grouped<'_> {
+    fn kind(&self) -> Kind {
+        Kind::Allreduce
+    }
+
+    fn steps(&self) -> u64 {
+        4 * self.pieces
+    }
+
+    fn announced(&self) -> u64 {
+        self.send.len()
+    }
+
+    /// What it posts beyond its operand is complete when it has done the step before with the same piece.
+    fn posts(&self, step: u64) -> Option<u64> {
+        match self.act(step) {
+            (Act::Fold(_), _) => Some(0),
+            (_, batch) => Some(step - batch + 1),
+        }
+    }
+
+    fn takes_any(&self) -> bool {
+        true
+    }
+
+    fn takes(&self, step: u64, peer: Rank) -> bool {
+        let Self { me, groups, .. } = *self;
+        let (own, beside) = (peer == me, groups.group(peer) == groups.group(me));
+        let across = groups.column(peer) == groups.column(me);
+        match self.act(step).0 {
+            // It receives the lines of all ranks from which it takes later, too.
+            Act::Fold(piece) => {
+                step == 0 && (beside || across) || beside && self.part(groups.column(me), piece).len > 0
+            }
+            Act::FoldShares(piece) => across && self.share(groups.group(me), piece).0.len > 0,
+            Act::CopyShares(piece) => across && !own && self.share(groups.group(peer), piece).0.len > 0,
+            Act::Copy(piece) => beside && !own && self.part(groups.column(peer), piece).len > 0,
+        }
+    }
+
+    fn order(&self) -> Order {
+        Order::of(&self.op)
+    }
+
+    unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, step: u64) {
+        let mine = self.groups.column(self.me);
+        let part = match self.act(step).0 {
+            Act::Fold(piece) => {
+                for column in (0..self.groups.columns).filter(|column| *column != mine || !self.op.commutative()) {
+                    let part = self.part(column, piece);
+                    let place = place.part(self.offset(column), part.len);
+                    // SAFETY: the caller's promise.
+                    unsafe { put(region, place, &self.send, part) };
+                }
+                return;
+            }
+            Act::FoldShares(piece) | Act::Copy(piece) => self.part(mine, piece),
+            Act::CopyShares(piece) => self.share(self.groups.group(self.me), piece).0,
+        };
+        // SAFETY: the caller's promise.
+        unsafe { put(region, place, &self.receive, part) };
+    }
+
+    unsafe fn take<R: Region>(&mut self, region: &R, origin: Origin, step: u64, peer: Rank) -> Result<(), Unreadable> {
+        let Self { me, groups, op, .. } = *self;
+        let own = peer == me;
+        let (part, offset, last) = match self.act(step).0 {
+            // Its line was received.
+            Act::Fold(_) if groups.group(peer) != groups.group(me) => return Ok(()),
+            Act::Fold(piece) => {
+                let column = groups.column(me);
+                (self.part(column, piece), self.offset(column), groups.column(peer) + 1 == groups.columns)
+            }
+            Act::FoldShares(piece) => {
+                let (part, offset) = self.share(groups.group(me), piece);
+                // The fold of this process's group lies there already.
+                if own && (op.commutative() || groups.group(me) + 1 == groups.count) {
+                    return Ok(());
+                }
+                (part, offset, groups.group(peer) + 1 == groups.count)
+            }
+            // SAFETY: the caller's promise.
+            Act::CopyShares(piece) => unsafe {
+                return take(region, origin, &self.receive, self.share(groups.group(peer), piece).0);
+            },
+            // SAFETY: the caller's promise.
+            Act::Copy(piece) => unsafe {
+                return take(region, origin, &self.receive, self.part(groups.column(peer), piece));
+            },
+        };
+        if part.len == 0 {
+            return Ok(());
+        }
+        let origin = match origin {
+            Origin::Segment(place) => Origin::Segment(place.part(offset, part.len)),
+            lent @ Origin::Lent(_) => lent,
+        };
+        // An op that does not commute folds from the last rank down, its own operand from what it has posted.
+        match (op.commutative(), own, last) {
+            // SAFETY: the caller's promise: both are this process's data; in place they are the same.
+            (true, true, _) | (false, true, true) => unsafe { copy_private(&self.send, &self.receive, part) },
+            // SAFETY: the caller's promise.
+            (false, false, true) => return unsafe { take(region, origin, &self.receive, part) },
+            // SAFETY: the caller's promise.
+            _ => return unsafe { fold_shared(region, origin, &self.receive, part, &op) },
+        }
+        Ok(())
+    }
+
+    fn lendable(&self) -> Option<Buf> {
+        None
+    }
+}
