@@ -1,8 +1,9 @@
 /*
- * What libunisono_heap.so costs a program that is bound by memory. Run it with and without the library:
+ * What libunisono_heap.so costs a program that is bound by memory. Run it with and without the library, and with huge pages:
  *
  *     cc -O2 hosts/heap/examples/costs.c -o costs
  *     ./costs; LD_PRELOAD=$PWD/target/release/libunisono_heap.so ./costs
+ *     echo 260 > /proc/sys/vm/nr_hugepages; UNISONO_PAGES=huge LD_PRELOAD=$PWD/target/release/libunisono_heap.so ./costs
  */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -33,9 +34,9 @@ static double blocks(size_t bytes, size_t touched) {
 }
 
 int main(void) {
-    double *a = malloc(8l * WORDS), *b = malloc(8l * WORDS), *c = malloc(8l * WORDS), best = 1e9, begin = now();
+    double begin = now(), best = 1e9, *a = malloc(8l * WORDS), *b = malloc(8l * WORDS), *c = malloc(8l * WORDS);
     for (size_t i = 0; i < WORDS; i++) a[i] = 0, b[i] = 1, c[i] = 2;
-    printf("first touch of 384 MiB %.0f ms", now() - begin);
+    printf("384 MiB allocated and touched %.0f ms", now() - begin);
     for (int r = 0; r < REPEATS; r++) {
         begin = now();
         for (size_t i = 0; i < WORDS; i++) a[i] = b[i] + 3 * c[i];

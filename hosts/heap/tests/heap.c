@@ -34,14 +34,17 @@ static void find_heap(void) {
 
 static int shared(const void *at) { return (uintptr_t)at >= start && (uintptr_t)at < end; }
 
-/* Kilobytes of this field of /proc/self/status. */
-static long kilobytes(const char *field) {
+/* Where the system counts the heap's pages. */
+static const char *field = "RssShmem: %ld";
+
+/* Kilobytes of such pages that this process has. */
+static long kilobytes(void) {
     FILE *status = fopen("/proc/self/status", "r");
     char line[512];
     long found = -1;
     CHECK(status);
     while (fgets(line, sizeof line, status))
-        if (!strncmp(line, field, strlen(field))) found = atol(line + strlen(field));
+        if (sscanf(line, field, &found) == 1) break;
     fclose(status);
     return found;
 }
@@ -122,18 +125,18 @@ static void calls(void) {
 static void goes_back(void) {
     enum { BLOCKS = 60, BYTES = 5 << 20 };
     static unsigned char *blocks[BLOCKS];
-    long before = kilobytes("RssShmem:");
+    long before = kilobytes();
     for (int i = 0; i < BLOCKS; i++) memset(blocks[i] = malloc(BYTES), 1, BYTES);
-    long full = kilobytes("RssShmem:");
+    long full = kilobytes();
     CHECK(full - before > 300 * 1000 && shared(blocks[0]));
     for (int i = 0; i < BLOCKS; i++) free(blocks[i]);
-    long after = kilobytes("RssShmem:");
+    long after = kilobytes();
     printf("shared memory: %ld kB before, %ld kB with %d blocks, %ld kB after\n", before, full, BLOCKS, after);
     CHECK(after - before <= 66 * 1024);
     unsigned char *large = malloc(200 << 20);
     memset(large, 1, 200 << 20);
     free(large);
-    CHECK(kilobytes("RssShmem:") - before <= 66 * 1024);
+    CHECK(kilobytes() - before <= 66 * 1024);
 }
 
 /* ---- Threads ---------------------------------------------------------------------------------------------- */
@@ -181,7 +184,7 @@ static int ended(pid_t child) {
 static void forks(void) {
     static unsigned char *blocks[40];
     for (int i = 0; i < 40; i++) fill(blocks[i] = malloc((size_t)(i + 1) * 10000), (size_t)(i + 1) * 10000, (unsigned)i);
-    unsigned char *hole = malloc(64 << 20); /* one page of it exists */
+    unsigned char *hole = calloc(1, 64 << 20); /* one page of it exists */
     hole[40 << 20] = 9;
     for (int round = 0; round < 5; round++) {
         int go[2];
@@ -264,6 +267,7 @@ int main(int count, char **words) {
         return 0;
     }
     CHECK(start);
+    if (count > 1 && !strcmp(words[1], "pool")) field = "HugetlbPages: %ld";
     calls();
     goes_back();
     threads();

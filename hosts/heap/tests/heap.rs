@@ -1,5 +1,9 @@
 //! The library under programs that do not know of it: one in C, and one whose ranks call collectives.
 
+#[path = "../../posix/tests/processes/pool.rs"]
+mod pool;
+
+use pool::Pool;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -36,4 +40,8 @@ fn a_program_in_c_keeps_its_data() {
     let said = run(limited().env("LD_PRELOAD", library()));
     assert!(String::from_utf8_lossy(&said.stdout).ends_with("fine\n"));
     run(limited().env("LD_PRELOAD", library()).env("UNISONO_HEAP", "off").arg("off"));
+    // Its largest blocks are 300 MB.
+    if let Some(_pool) = Pool::with(300) {
+        run(limited().env("LD_PRELOAD", library()).env("UNISONO_PAGES", "huge").arg("pool"));
+    }
 }

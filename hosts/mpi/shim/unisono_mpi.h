@@ -37,7 +37,7 @@ enum {
 };
 
 /* One rank's offer: plain bytes, written by unisono_mpi_offer and read by unisono_mpi_attach. */
-typedef struct unisono_mpi_offer_t { uint64_t words[11]; } unisono_mpi_offer_t;
+typedef struct unisono_mpi_offer_t { uint64_t words[12]; } unisono_mpi_offer_t;
 
 /* One communicator's memory, from attach to release. */
 typedef struct unisono_mpi_lease unisono_mpi_lease;

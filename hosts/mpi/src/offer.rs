@@ -9,9 +9,10 @@
 //!      6  offset of the slice in the arena (32), bytes of the arena (32), both in pages of 4096
 //!      7  bytes of the arena that are still free, in pages of 4096 (32); a hash of the process's decision table (32),
 //! or 0
-//!      8  inode of the heap's file, on the arena's device; 0: it has no heap
-//!      9  its descriptor (32), bytes of the heap in pages of 4096 (32)
+//!      8  inode of the heap's file; 0: it has no heap
+//!      9  its descriptor (32), the kind of its pages (2), bytes of the heap in pages of 4096 (30)
 //!     10  the switch that connects the node to others: a number of [`Switch`]
+//!     11  device of the heap's file
 //! ```
 //! Offers come from other processes, so everything is checked before it is used, here or when the file is opened. A
 //! fault that no check can find (a slice that is not free) causes wrong data or errors, as any corrupt segment does.
@@ -22,10 +23,11 @@ use unisono_kernel::Rank;
 use unisono_kernel::region::{Term, layout};
 use unisono_posix::arena::{Queues, Reserved};
 use unisono_posix::heap::Place;
+use unisono_posix::pages::Kind;
 use unisono_posix::sealed::Handle;
 
 /// The words of an offer: `unisono_mpi_offer_t`.
-pub type Words = [u64; 11];
+pub type Words = [u64; 12];
 
 /// Why a communicator stays with the underlying MPI. When ranks agree, the largest number wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,10 +61,13 @@ impl Reason {
 }
 
 /// The versions of the words, of the layout, and of the library.
-const VERSION: u64 = 5 << 48 | layout::VERSION << 32 | unisono_c::VERSION as u64;
+const VERSION: u64 = 6 << 48 | layout::VERSION << 32 | unisono_c::VERSION as u64;
 
 /// Unit of offsets and sizes in an offer.
 const UNIT: u64 = 4096;
+
+/// The bit from which on word 9 has the kind of the heap's pages.
+const KIND: u32 = 30;
 
 /// Bytes of the largest arena whose slices an offer can name.
 pub const MOST: u64 = UNIT << 31;
@@ -79,7 +84,7 @@ pub struct Owner {
 impl Owner {
     /// An offer without memory to `ranks` ranks, with the reason.
     pub const fn refuse(self, ranks: u32, reason: Reason) -> Words {
-        [VERSION, (reason as u64) << 40 | ranks as u64, self.node, (self.pid as u64) << 32, 0, 0, 0, 0, 0, 0, 0]
+        [VERSION, (reason as u64) << 40 | ranks as u64, self.node, (self.pid as u64) << 32, 0, 0, 0, 0, 0, 0, 0, 0]
     }
 }
 
@@ -110,7 +115,7 @@ impl Offer {
         let [version, what, _, process, ..] = Owner { node, pid }.refuse(ranks, Reason::Attached);
         let what = what | if crowded { CROWDED } else { 0 };
         let (what, process) = (what | reserved.queues.code() << 32, process | u64::from(fd as u32));
-        [version, what, node, process, device, inode, place, (reserved.free / UNIT) << 32, 0, 0, 0]
+        [version, what, node, process, device, inode, place, (reserved.free / UNIT) << 32, 0, 0, 0, 0]
     }
 }
 
@@ -151,10 +156,10 @@ pub fn with_table(words: Words, hash: u64) -> Words {
 
 /// The same offer, with the process's heap.
 pub fn with_heap(words: Words, heap: &Place) -> Words {
-    let Place { handle: Handle { fd, device, inode, .. }, bytes } = *heap;
+    let Place { handle: Handle { fd, device, inode, .. }, bytes, kind } = *heap;
     let mut words = words;
-    words[4] = device;
-    words[8..10].copy_from_slice(&[inode, (u64::from(fd as u32) << 32) | (bytes / UNIT)]);
+    words[8..10].copy_from_slice(&[inode, (u64::from(fd as u32) << 32) | (kind.code() << KIND) | (bytes / UNIT)]);
+    words[11] = device;
     words
 }
 
@@ -209,10 +214,11 @@ pub fn switches(offers: &[Words], nodes: &[u32]) -> Result<Vec<u32>, Unswitched>
 /// can't be read.
 pub fn owners(offers: &[Words]) -> impl Iterator<Item = (u32, Option<Place>)> {
     offers.iter().map(|words| {
-        let &[_, _, _, _, device, _, _, _, inode, size, _] = words;
+        let &[_, _, _, _, _, _, _, _, inode, size, _, device] = words;
         let Ok((Owner { pid, .. }, _)) = decode(words, offers.len() as u32) else { return (0, None) };
         let handle = Handle { pid, fd: (size >> 32) as u32 as i32, device, inode };
-        (pid, (inode != 0).then_some(Place { handle, bytes: u64::from(size as u32) * UNIT }))
+        let (bytes, kind) = ((size & ((1 << KIND) - 1)) * UNIT, Kind::from_code(size >> KIND & 3));
+        (pid, kind.filter(|_| inode != 0).map(|kind| Place { handle, bytes, kind }))
     })
 }
 
@@ -312,7 +318,7 @@ mod tests {
     fn the_version_has_three_parts() {
         assert_eq!(
             [VERSION >> 48, VERSION >> 32 & 0xffff, VERSION & 0xffff_ffff],
-            [5, layout::VERSION, unisono_c::VERSION.into()]
+            [6, layout::VERSION, unisono_c::VERSION.into()]
         );
         // The largest arena's pages fit their word.
         assert_eq!((MOST / UNIT) >> 31, 1);
@@ -337,7 +343,7 @@ mod tests {
             ([refused(Reason::Full), fine, offer(2, 1).encode(3)], Reason::Nodes),
             ([Owner { node: 2, pid: 7 }.refuse(3, Reason::Full), fine, fine], Reason::Nodes),
             ([offer(2, 1).encode(3), refused(Reason::Refused), fine], Reason::Refused),
-            ([fine, [0; 11], fine], Reason::Versions),
+            ([fine, [0; 12], fine], Reason::Versions),
             ([fine, offer(1, 1).encode(4), fine], Reason::Refused),
         ] {
             assert_eq!(choose(&offers), Err(reason), "{offers:?}");
@@ -353,7 +359,7 @@ mod tests {
         assert_eq!(nodes(&offers), Some(vec![0, 1, 0, 2, 1]));
         let full = Owner { node: 9, pid: 7 }.refuse(2, Reason::Full);
         assert_eq!(nodes(&[full, offer(7, 1).encode(2)]), Some(vec![0, 1]));
-        assert_eq!(nodes(&[[0; 11], full]), None);
+        assert_eq!(nodes(&[[0; 12], full]), None);
     }
 
     #[test]
@@ -392,15 +398,16 @@ mod tests {
 
     #[test]
     fn an_offer_tells_of_its_process_and_heap() {
-        let heap = |fd| Place { handle: Handle { pid: 7, fd, device: 4, inode: 11 }, bytes: 3 << 40 };
+        let handle = |fd| Handle { pid: 7, fd, device: 5, inode: 11 };
+        let heap = |fd| Place { handle: handle(fd), bytes: 3 << 40, kind: Kind::Hugetlb };
         let fine = offer(1, 5).encode(2);
         let full = Owner { node: 1, pid: 8 }.refuse(2, Reason::Full);
         let told = with_table(with_heap(fine, &heap(9)), 6);
         assert_eq!(owners(&[told, fine]).collect::<Vec<_>>(), [(7, Some(heap(9))), (7, None)]);
         assert_eq!(decode(&told, 2), decode(&fine, 2), "nothing else is another");
-        // A full arena has a heap, too, on its device.
+        // A process whose arena is full has a heap, too.
         let place = Place { handle: Handle { pid: 8, ..heap(-1).handle }, ..heap(-1) };
-        assert_eq!(owners(&[with_heap(full, &place), [0; 11]]).collect::<Vec<_>>(), [(8, Some(place)), (0, None)]);
+        assert_eq!(owners(&[with_heap(full, &place), [0; 12]]).collect::<Vec<_>>(), [(8, Some(place)), (0, None)]);
     }
 
     #[test]

@@ -34,6 +34,7 @@ use unisono_posix::binding;
 use unisono_posix::decisions::{Decisions, decisions};
 use unisono_posix::heap::{self, Heap};
 use unisono_posix::lending::{self, LendFrom, Lenders, Windows};
+use unisono_posix::pages::{Kind, Pages};
 use unisono_posix::placement::{self, Summary};
 use unisono_posix::policy::Policy;
 use unisono_posix::sealed::{Handle, Map, Sealed};
@@ -229,6 +230,9 @@ impl Process {
             once(Cause::Setting, format_args!("{error}: it is none now"));
             Policy::FirstTouch
         });
+        if let Err(error) = Pages::default().decide() {
+            once(Cause::Setting, format_args!("{error}: it is default now"));
+        }
         let looks =
             std::env::var_os(STATS).is_some_and(|value| !["", "0", "off"].iter().any(|off| value == OsStr::new(off)));
         let switch = if on { Switch::from_env() } else { Switch::Untold };
@@ -281,7 +285,7 @@ impl Process {
         if self.on {
             self.state().own(self.arena_bytes, self.queues());
             // Without a heap this process lends nothing that lies in one.
-            drop(heap::of_process());
+            let _none = own_heap();
             wait::crowded(core::iter::once(std::process::id()), 1);
         }
     }
@@ -313,7 +317,7 @@ impl Process {
             }
             None => Owner { node, pid: arena.handle().pid }.refuse(ranks, Reason::Full),
         };
-        let offer = heap::of_process().map_or(offer, |heap| offer::with_heap(offer, heap.place()));
+        let offer = own_heap().map_or(offer, |heap| offer::with_heap(offer, heap.place()));
         let offer = offer::with_table(offer, self.decisions.map_or(0, Decisions::hash));
         offer::with_switch(offer, &self.switch)
     }
@@ -523,6 +527,16 @@ impl Process {
             heap: heap::made().map(Heap::usage).unwrap_or_default(),
         }
     }
+}
+
+/// This process's heap, if it can be made. If huge pages were asked for, and it has ordinary ones, a line says why.
+fn own_heap() -> Option<&'static Heap> {
+    let heap = heap::of_process().ok()?;
+    if heap.asked() == Pages::Huge && heap.place().kind == Kind::Ordinary {
+        let why = heap.why();
+        once(Cause::Pages, format_args!("huge pages were asked for, the heap has ordinary pages: {why}"));
+    }
+    Some(heap)
 }
 
 /// Looks up the pages of `rank`'s part of a slice that this process has mapped: their number, and how many of them are not

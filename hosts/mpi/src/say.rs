@@ -30,9 +30,11 @@ pub enum Cause {
     Place,
     /// The switches that connect nodes.
     Network,
+    /// The heap's pages.
+    Pages,
 }
 
-const CAUSES: usize = 10;
+const CAUSES: usize = 11;
 
 static SAID: [Word; CAUSES] = [const { Word::zero() }; CAUSES];
 

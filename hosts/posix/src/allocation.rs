@@ -22,12 +22,14 @@ impl Allocation {
     /// `bytes` bytes, at least one, that are zero, on a page's start.
     ///
     /// # Errors
-    /// `bytes` is 0; the machine or the control group has not so much memory; the heap can't be made.
+    /// `bytes` is 0; the machine, the control group or the pool of huge pages has not so much memory; the heap can't be made.
     pub fn new(bytes: usize) -> Result<Self, PosixError> {
         Refusal::check(Argument::Bytes, bytes as u64, Bound::AtLeast(1))?;
-        // A page that can't be had kills the process that touches it.
-        space::check(bytes as u64)?;
         let heap = heap::of_process()?;
+        // A page that can't be had kills the process that touches it. The pool reserves its pages by itself.
+        if !heap.is_in_pool() {
+            space::check(bytes as u64)?;
+        }
         let block = heap.allocate(bytes, 1).ok_or_else(|| heap.full(bytes as u64))?;
         let allocation = Self { buf: Buf::new(block.address.as_ptr(), bytes) };
         heap.reserve(block, bytes as u64)?;

@@ -18,6 +18,8 @@ pub enum Limit {
     Arena,
     /// This process's heap.
     Heap,
+    /// The kernel's pool of huge pages.
+    Pool,
 }
 
 /// Why a start-up, a launch or a reading of the machine failed.
@@ -139,6 +141,7 @@ impl fmt::Display for PosixError {
                     Limit::Cgroup => "the control group's memory limit",
                     Limit::Reserve => "available when the kernel refused to reserve",
                     Limit::Arena => "the most that one member's arena has",
+                    Limit::Pool => "the kernel's pool of huge pages, which this process's heap has by request",
                     Limit::Heap => {
                         "this process's heap, as long as the machine's memory or an eighth of the limit on address space"
                     }

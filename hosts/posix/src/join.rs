@@ -165,10 +165,10 @@ pub fn join_place(
     let own = own_arena(options, size);
     let message = match (&attached, &own) {
         (Err(error), _) | (_, Err(error)) => Err(error.clone()),
-        (Ok(_), Ok(own)) => Ok(write_files(own)),
+        (Ok(_), Ok(own)) => Ok(write_files(own, asked)),
     };
     let all = agree(bootstrap, message)?;
-    let heaps: Vec<_> = all.iter().map(|message| read_heap(message)).collect();
+    let (heaps, without): (Vec<_>, Vec<_>) = all.iter().map(|message| read_heap(message).unzip()).unzip();
     let ((segment, Created { kind, why, .. }), own) = (attached?, own?);
     let layout = *segment.layout();
 
@@ -193,6 +193,9 @@ pub fn join_place(
     let pages = pages::Choice { asked, kind, bytes: segment.bytes(), mapped: sum_mapped(&placements), why };
     if let (Some(log), 0) = (options.log, rank) {
         log_fallbacks(log, &pages, policy, &placements);
+        if asked == Pages::Huge {
+            log_heaps(log, &heaps, &without);
+        }
     }
 
     let reached = reach(&processes, rank, &heaps);
@@ -223,6 +226,18 @@ fn log_fallbacks(log: fn(fmt::Arguments<'_>), pages: &pages::Choice, policy: Pol
         log(format_args!(
             "mbind ({policy}) is refused to {ranks} ranks, rank {} the first: {why}; first touch stays",
             first.rank
+        ));
+    }
+}
+
+/// Logs one line if huge pages were asked for, and heaps have ordinary ones; `why` is what each rank tells of its own.
+fn log_heaps(log: fn(fmt::Arguments<'_>), heaps: &[Option<HeapPlace>], why: &[Option<&str>]) {
+    let ordinary = |heap: &Option<HeapPlace>| heap.is_some_and(|heap| heap.kind == Kind::Ordinary);
+    let mut without = (0..).zip(heaps).zip(why).filter(|((_, heap), _)| ordinary(heap));
+    if let Some(((first, _), why)) = without.next() {
+        let (ranks, why) = (1 + without.count(), why.unwrap_or_default());
+        log(format_args!(
+            "huge pages were asked for, the heaps of {ranks} ranks have ordinary pages, rank {first} the first: {why}"
         ));
     }
 }
@@ -370,29 +385,18 @@ fn handle_of(words: &[u64]) -> Option<(Handle, u64)> {
 
 /// Rank 0 makes the segment, in the first kind of pages that it gets; the header's page is the first to be placed.
 fn create(params: Params, asked: Pages, me: Option<&Peer>) -> Result<(Segment, Created), PosixError> {
-    let mut why = String::new();
-    for &kind in asked.kinds() {
-        let layout = in_pages(params, kind)?;
-        let made = kind.check().and_then(|()| {
-            // The pool of huge pages is not counted as available memory, and reserves its pages by itself.
-            if kind != Kind::Hugetlb {
-                space::check(layout.bytes())?;
-            }
-            binding::on_node(me.map_or(0, |me| me.node), || Segment::create_in(&layout, kind))
-        });
-        match made {
-            Ok(segment) => {
-                let handle = segment.handle()?;
-                return Ok((segment, Created { handle, kind, why }));
-            }
-            Err(error) if kind == Kind::Ordinary => return Err(error),
-            Err(error) => {
-                let comma = if why.is_empty() { "" } else { "; " };
-                why += &format!("{comma}no {kind}: {}", kind.failure(layout.bytes(), &error));
-            }
-        }
-    }
-    Err(PosixError::bootstrap("no kind of pages is allowed"))
+    let (segment, kind, why) = pages::first(asked.kinds(), |kind| {
+        let layout = match in_pages(params, kind) {
+            Ok(layout) => layout,
+            Err(refusal) => return (0, Err(refusal.into())),
+        };
+        // The pool of huge pages is not counted as available memory, and reserves its pages by itself.
+        let fits = if kind == Kind::Hugetlb { Ok(()) } else { space::check(layout.bytes()) };
+        let create = || binding::on_node(me.map_or(0, |me| me.node), || Segment::create_in(&layout, kind));
+        (layout.bytes(), fits.and_then(|()| create()))
+    })?;
+    let handle = segment.handle()?;
+    Ok((segment, Created { handle, kind, why }))
 }
 
 /// Makes this process's arena, as large as asked for and as the limit on files allows.
@@ -403,18 +407,20 @@ fn own_arena(options: &Options, size: u32) -> Result<Arena, PosixError> {
 }
 
 /// This process's arena and heap. Without a heap it lends no memory there.
-fn write_files(arena: &Arena) -> Vec<u8> {
-    let heap = heap::of_process().map(|heap| words_of(&heap.place().handle, heap.place().bytes));
-    let arena = words_of(arena.handle(), arena.bytes());
-    Writer::default().words(&arena).words(heap.as_ref().map_or(&[], |heap| heap)).0
+fn write_files(arena: &Arena, pages: Pages) -> Vec<u8> {
+    let writer = Writer::default().words(&words_of(arena.handle(), arena.bytes()));
+    let Ok(heap) = heap::of_process_in(pages) else { return writer.0 };
+    let HeapPlace { handle, bytes, kind } = *heap.place();
+    writer.words(&words_of(&handle, bytes)).word(kind.code()).bytes(heap.why().as_bytes()).0
 }
 
-/// The heap that a rank has told of.
-fn read_heap(message: &[u8]) -> Option<HeapPlace> {
+/// The heap that a rank has told of, and why it has no better pages.
+fn read_heap(message: &[u8]) -> Option<(HeapPlace, &str)> {
     let mut reader = Reader(message);
     reader.words()?;
     let (handle, bytes) = handle_of(&reader.words()?)?;
-    Some(HeapPlace { handle, bytes })
+    let place = HeapPlace { handle, bytes, kind: Kind::from_code(reader.word()?)? };
+    Some((place, core::str::from_utf8(reader.bytes()?).unwrap_or_default()))
 }
 
 /// How this process, rank `me`, reaches the others' memory.

@@ -1,13 +1,14 @@
-//! The pages of a segment: ordinary ones, or huge ones if they are asked for and available.
+//! The pages of a segment and of a heap: ordinary ones, or huge ones if they are asked for and available.
 //!
 //! | kind | made by | refused if |
 //! |---|---|---|
-//! | hugetlb | `memfd_create(MFD_HUGETLB \| MFD_HUGE_2MB)` | the pool is too small: `mmap` reserves all pages or fails |
+//! | hugetlb | `memfd_create(MFD_HUGETLB \| MFD_HUGE_2MB)` | the pool is too small: `mmap` reserves all pages of a segment or fails, `fallocate` those of a block of a heap |
 //! | transparent | `madvise(MADV_HUGEPAGE)`, faulted in before they are reserved | `shmem_enabled` is never or deny |
 //! | ordinary | `memfd_create` | |
 //!
 //! Rank 0 tries them in this order, before anything is touched, and tells the others which kind it got and why not one
-//! before. Each rank verifies the kind in `/proc/self/smaps` when its pages exist.
+//! before. Each rank verifies the kind in `/proc/self/smaps` when its pages exist. Each process tries them for its own heap
+//! when it makes it, and tells the others.
 
 use crate::error::PosixError;
 use crate::sys;
@@ -49,15 +50,23 @@ impl Pages {
     ///
     /// # Errors
     /// The environment's value is neither.
-    pub(crate) fn decide(self) -> Result<Self, PosixError> {
+    pub fn decide(self) -> Result<Self, PosixError> {
         sys::setting(PAGES, "default or huge", Self::from_name).map(|found| found.unwrap_or(self))
     }
 
-    /// The kinds to try, the best first.
+    /// The kinds to try for a segment, the best first.
     pub(crate) const fn kinds(self) -> &'static [Kind] {
         match self {
             Self::Default => &[Kind::Ordinary],
             Self::Huge => &[Kind::Hugetlb, Kind::Transparent, Kind::Ordinary],
+        }
+    }
+
+    /// The same for a heap, which holds a program's data: where the system allows transparent huge pages, it has them.
+    pub(crate) const fn kinds_of_heap(self) -> &'static [Kind] {
+        match self {
+            Self::Default => &[Kind::Transparent, Kind::Ordinary],
+            Self::Huge => self.kinds(),
         }
     }
 }
@@ -93,12 +102,13 @@ impl Kind {
         }
     }
 
-    /// A number for messages.
-    pub(crate) const fn code(self) -> u64 {
+    /// A number for messages, below 4.
+    pub const fn code(self) -> u64 {
         self as u64
     }
 
-    pub(crate) fn from_code(code: u64) -> Option<Self> {
+    /// The kind of this number.
+    pub fn from_code(code: u64) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 
@@ -121,7 +131,7 @@ impl Kind {
         match (self, pool()) {
             (Self::Hugetlb, Some((total, free))) if !matches!(error, PosixError::Refused(_)) => {
                 let needed = bytes.div_ceil(HUGE);
-                format!("the pool has {free} free pages of 2 MiB ({total} in all), the segment needs {needed}; {error}")
+                format!("the pool has {free} free pages of 2 MiB ({total} in all), {needed} are needed; {error}")
             }
             _ => error.to_string(),
         }
@@ -145,6 +155,31 @@ impl fmt::Display for Kind {
             Self::Hugetlb => "huge pages of the pool",
         })
     }
+}
+
+/// Makes something in the first of these kinds of pages that is to be had: `make` says of how many bytes, and tries. Returns
+/// it, and why it has not the kinds before.
+///
+/// # Errors
+/// That of the last kind.
+pub(crate) fn first<A>(
+    kinds: &[Kind],
+    mut make: impl FnMut(Kind) -> (u64, Result<A, PosixError>),
+) -> Result<(A, Kind, String), PosixError> {
+    let mut why = String::new();
+    let mut last = PosixError::bootstrap("no kind of pages is allowed");
+    for &kind in kinds {
+        let (bytes, made) = kind.check().map_or_else(|error| (0, Err(error)), |()| make(kind));
+        match made {
+            Ok(made) => return Ok((made, kind, why)),
+            Err(error) => {
+                let comma = if why.is_empty() { "" } else { "; " };
+                why += &format!("{comma}no {kind}: {}", kind.failure(bytes, &error));
+                last = error;
+            }
+        }
+    }
+    Err(last)
 }
 
 /// Checks that shared memory may have transparent huge pages. `all`: the text of the setting for all sizes; `size`: of
@@ -174,6 +209,11 @@ fn pool() -> Option<(u64, u64)> {
     let number = |name: &str| read_to_string(format!("{POOL}/{name}")).ok()?.trim().parse::<u64>().ok();
     let (total, free, promised) = (number("nr_hugepages")?, number("free_hugepages")?, number("resv_hugepages")?);
     Some((total, free.saturating_sub(promised)))
+}
+
+/// Bytes of the pool of huge pages that are neither used nor reserved.
+pub(crate) fn free() -> u64 {
+    pool().map_or(0, |(_, free)| free.saturating_mul(HUGE))
 }
 
 /// A sentence about the huge pages that this machine offers.

@@ -95,14 +95,14 @@ impl Sealed {
         Ok(Self { file, bytes, kind })
     }
 
-    /// Opens and checks a file that another process has made, as [`Self::open`], and maps it to be read. The file is closed
-    /// then.
+    /// Opens and checks a file that another process has made, as [`Self::open_in`], and maps it to be read, without reserving
+    /// pages. The file is closed then.
     ///
     /// # Errors
-    /// As [`Self::open`] and [`Self::map`].
-    pub fn open_to_read(handle: &Handle, bytes: u64) -> Result<Map, PosixError> {
-        let Self { file, .. } = Self::open(handle, bytes)?;
-        let raw = MmapOptions::new().len(bytes as usize).map_raw_read_only(&file);
+    /// As [`Self::open_in`] and [`Self::map`].
+    pub fn open_to_read(handle: &Handle, bytes: u64, kind: Kind) -> Result<Map, PosixError> {
+        let Self { file, .. } = Self::open_in(handle, bytes, kind)?;
+        let raw = MmapOptions::new().len(bytes as usize).no_reserve_swap().map_raw_read_only(&file);
         Ok(Map(raw.map_err(|e| PosixError::io("mmap", &e, format!("map {bytes} bytes of another process")))?))
     }
 
@@ -112,10 +112,19 @@ impl Sealed {
     /// # Errors
     /// The system call's.
     pub fn map(&self) -> Result<Map, PosixError> {
+        self.map_by(&mut MmapOptions::new())
+    }
+
+    /// The same, but no pages of the pool are reserved: one may be touched only after it was [reserved](Self::reserve).
+    pub(crate) fn map_unreserved(&self) -> Result<Map, PosixError> {
+        self.map_by(MmapOptions::new().no_reserve_swap())
+    }
+
+    fn map_by(&self, options: &mut MmapOptions) -> Result<Map, PosixError> {
         let bytes = self.bytes;
         let most = Refusal::new(Argument::SegmentBytes, bytes, Bound::AtMost(isize::MAX as u64));
         let len = usize::try_from(bytes).map_err(|_| most)?;
-        let raw = MmapOptions::new().len(len).map_raw(&self.file);
+        let raw = options.len(len).map_raw(&self.file);
         let raw = raw.map_err(|e| PosixError::io("mmap", &e, format!("map the segment's {bytes} bytes")))?;
         if self.kind == Kind::Transparent {
             // If this is refused, the pages are ordinary ones, and `mapped_pages` says so.
@@ -157,8 +166,13 @@ impl Sealed {
         seals.map_err(|e| PosixError::io("fcntl", &e, "read the segment's seals"))
     }
 
-    /// Reserves memory for a range, on the caller's NUMA node.
-    pub(crate) fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
+    /// Reserves memory for a range of the file and of a map of it, on the caller's NUMA node.
+    pub(crate) fn reserve(&self, map: &Map, offset: u64, len: u64) -> io::Result<()> {
+        if self.kind == Kind::Transparent {
+            // Where shared memory gets huge pages only on request (`advise`), only page faults of a map that requested
+            // them bring some. Pages that can't be had so are reserved below, or refused there.
+            map.populate(offset, len);
+        }
         sys::reserve(&self.file, offset, len)
     }
 

@@ -196,12 +196,7 @@ impl Segment {
     }
 
     fn reserve_bytes(&self, offset: u64, len: u64) -> io::Result<()> {
-        if self.kind() == Kind::Transparent {
-            // Where shared memory gets huge pages only on request (`advise`), only page faults of a map that requested
-            // them bring some. Pages that can't be had so are reserved below, or refused there.
-            drop(self.0.map.raw().advise_range(Advice::PopulateWrite, offset as usize, len as usize));
-        }
-        self.0.file.reserve(offset, len)
+        self.0.file.reserve(&self.0.map, offset, len)
     }
 
     /// Tells the kernel how an extent will be accessed. With `Random` a fault brings one page and no neighbours.

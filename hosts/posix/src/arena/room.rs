@@ -1,5 +1,6 @@
 //! Which bytes of an arena or a heap are free: a best-fit allocator that only keeps offsets and lengths.
 
+use super::Range;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Free and taken bytes.
@@ -54,10 +55,10 @@ impl Room {
         true
     }
 
-    /// Frees bytes that were taken, all or a part of them.
-    pub fn give(&mut self, at: u64, len: u64) {
+    /// Frees bytes that were taken, all or a part of them. Returns the free range that they are in now.
+    pub fn give(&mut self, at: u64, len: u64) -> Range {
         if len == 0 {
-            return;
+            return Range { offset: at, len };
         }
         self.used = self.used.saturating_sub(len);
         let (mut at, mut len) = (at, len);
@@ -71,6 +72,7 @@ impl Room {
             len += room;
         }
         self.insert(at, len);
+        Range { offset: at, len }
     }
 
     /// Bytes of the longest free range.

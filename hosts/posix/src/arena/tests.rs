@@ -132,7 +132,9 @@ proptest! {
             prop_assert_eq!(room.used(), taken.iter().map(|(_, len)| len).sum::<u64>());
             prop_assert!(room.most_used() >= room.used());
         }
-        taken.into_iter().for_each(|(at, len)| room.give(at, len));
+        for (at, len) in taken {
+            room.give(at, len);
+        }
         // All in one piece again.
         prop_assert_eq!(room.take(256), Some(0));
         prop_assert_eq!(room.take(1), None);

@@ -86,14 +86,19 @@ impl Blocks {
         Some(len)
     }
 
+    /// Takes a block back that was not used: its pages are to be given back, and then it to the [room](Self::give).
+    pub(super) fn untake(&mut self, offset: u64) -> Option<Range> {
+        self.used.remove(&offset).map(|len| Range { offset, len })
+    }
+
     /// The oldest kept block, if too much is kept: its pages are to be given back, and then it to the [room](Self::give).
     pub(super) fn surplus(&mut self) -> Option<Range> {
         if self.kept.len() > BLOCKS || self.kept() > KEPT { self.kept.pop_front() } else { None }
     }
 
-    /// Bytes that read as zeros again are free.
-    pub(super) fn give(&mut self, Range { offset, len }: Range) {
-        self.room.give(offset, len);
+    /// Bytes that read as zeros again are free. Returns the free range that they are in now.
+    pub(super) fn give(&mut self, Range { offset, len }: Range) -> Range {
+        self.room.give(offset, len)
     }
 
     /// Makes the block at `offset` long enough for `bytes` bytes, where it lies. Returns what is left over behind it, whose
@@ -189,7 +194,10 @@ mod tests {
                         prop_assert_eq!(blocks.free(block.offset), None);
                         while let Some(range) = blocks.surplus() {
                             dirty.retain(|other| !overlap(other, &range));
-                            blocks.give(range);
+                            let free = blocks.give(range);
+                            let after = free.offset + free.len - range.offset;
+                            prop_assert!(free.offset <= range.offset && after >= range.len);
+                            prop_assert!(!live.iter().any(|other| overlap(other, &free)));
                         }
                         prop_assert!(blocks.kept() <= KEPT && blocks.kept.len() <= BLOCKS);
                     }

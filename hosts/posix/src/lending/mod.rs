@@ -18,7 +18,8 @@ pub use measured::{CLEARLY, Cell, Measured, cache, read, stands_for};
 pub use windows::{Part, Windows};
 
 use crate::error::PosixError;
-use crate::heap::{Heap, Place};
+use crate::heap::{self, Heap, Place};
+use crate::pages::{self, Pages};
 use crate::sealed::{Map, Sealed};
 use crate::sys;
 use core::fmt;
@@ -164,8 +165,13 @@ impl Peer {
 
     fn map(&self) -> Option<&Map> {
         let open = || {
-            let Place { handle, bytes } = self.heap?;
-            let map = Sealed::open_to_read(&handle, bytes).ok()?;
+            let Place { handle, bytes, kind } = self.heap?;
+            // A page of the pool that its owner has given back may end this process: only who asks for such pages reads them.
+            let asked = || heap::made().is_some_and(|heap| heap.asked() == Pages::Huge);
+            if kind == pages::Kind::Hugetlb && !asked() {
+                return None;
+            }
+            let map = Sealed::open_to_read(&handle, bytes, kind).ok()?;
             map.keep_from_children().ok().map(|()| map)
         };
         self.map.get_or_init(open).as_ref()
@@ -358,7 +364,6 @@ unsafe impl unisono_shm::Lenders for Lenders {
 mod tests {
     use super::*;
     use crate::allocation::Allocation;
-    use crate::heap;
     use unisono_shm::Lenders as _;
 
     const fn from(from: usize) -> Lengths {

@@ -1,6 +1,6 @@
 //! The bodies: what the ranks of each test do.
 
-use super::{ARGUMENT, BODY, DIRECTORY, communicators, lent, now, polling, renewals, thousand, threads};
+use super::{ARGUMENT, BODY, DIRECTORY, communicators, lent, now, pages, polling, renewals, thousand, threads};
 use rand::{RngExt, SeedableRng};
 use rand_xorshift::XorShiftRng;
 use std::fmt::Display;
@@ -23,6 +23,7 @@ use unisono_posix::binding;
 use unisono_posix::bootstrap::{Bootstrap, Launched};
 use unisono_posix::launch::{Bind, Launch};
 use unisono_posix::pages::{HUGE, Kind, Mapped};
+use unisono_posix::sealed::Handle;
 use unisono_posix::{Joined, Options, Pages, Policy, PosixError, join};
 use unisono_shm::{Mailbox, Peer, Post};
 
@@ -60,8 +61,9 @@ pub(super) fn run() -> ! {
         "root" => wrong_root,
         "lengths" => wrong_length,
         "plans" => other_plan,
-        "pages" => pages,
+        "pages" => huge_pages,
         "other-pages" => other_pages,
+        "heap-pages" => pages::heap,
         "absurd" => absurd,
         "dies-before" => dies_before,
         "dies-at" => dies_at,
@@ -264,17 +266,17 @@ fn other_plan() -> Result<(), Failure> {
     Ok(())
 }
 
-/// This process's map of the segment, from `/proc/self/smaps`: bytes, bytes in huge pages, and whether the kernel's
+/// This process's map of a file, from `/proc/self/smaps`: bytes, bytes in huge pages, and whether the kernel's
 /// page size of an area is a huge one.
-fn smaps() -> (Mapped, bool) {
+pub(super) fn smaps(file: Handle) -> (Mapped, bool) {
     let text = std::fs::read_to_string("/proc/self/smaps").unwrap();
+    let device = format!("{:02x}:{:02x}", rustix::fs::major(file.device), rustix::fs::minor(file.device));
     let (mut mapped, mut inside, mut pool) = (Mapped::default(), false, false);
     for line in text.lines() {
         let words: Vec<_> = line.split_ascii_whitespace().collect();
         let kilobytes = || words[1].parse::<u64>().unwrap() * 1024;
         match words[0] {
-            first if !first.ends_with(':') => inside = line.contains("/memfd:unisono"),
-            // The arena is another such file, of ordinary pages.
+            first if !first.ends_with(':') => inside = words[3] == device && words[4] == file.inode.to_string(),
             "KernelPageSize:" if inside => pool |= kilobytes() == HUGE,
             "Rss:" if inside => mapped.bytes += kilobytes(),
             "ShmemPmdMapped:" if inside => mapped.huge += kilobytes(),
@@ -289,14 +291,25 @@ fn smaps() -> (Mapped, bool) {
 }
 
 /// Asks for huge pages and a policy: the report agrees with smaps, and collectives work.
-fn pages() -> Result<(), Failure> {
+fn huge_pages() -> Result<(), Failure> {
     let log = |line: std::fmt::Arguments<'_>| {
-        say(if line.to_string().starts_with("mbind") { "unbound" } else { "log" }, line)
+        let text = line.to_string();
+        let heaps = text.contains("the heaps");
+        say(
+            if text.starts_with("mbind") {
+                "unbound"
+            } else if heaps {
+                "heaps"
+            } else {
+                "log"
+            },
+            text,
+        )
     };
     let options = Options { pages: Pages::Huge, policy: Policy::Preferred, log: Some(log), ..Options::default() };
     let Joined { mut communicator, segment, placement, placements, pages, .. } =
         join(&mut launched()?, Params::new, &options)?;
-    let (found, pool) = smaps();
+    let (found, pool) = smaps(segment.handle()?);
     assert_eq!(placement.mapped, Some(found));
     assert_eq!(pages.kind == Kind::Hugetlb, pool);
     assert!(pages.kind != Kind::Hugetlb || found.huge == found.bytes && placement.page == HUGE);

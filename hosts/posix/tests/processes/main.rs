@@ -13,6 +13,7 @@ mod lent;
 mod numa;
 mod pages;
 mod polling;
+mod pool;
 mod refused;
 mod renewals;
 mod thousand;

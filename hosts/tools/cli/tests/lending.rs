@@ -31,6 +31,10 @@ fn doctor_names_the_ways_and_keeps_their_costs() {
     for way in ["shared memory", "death of a process", "lent memory", "own blocks", "process_vm_readv"] {
         assert_eq!(said.lines().filter(|line| line.contains(way) && line.starts_with(['y', 'n'])).count(), 1, "{said}");
     }
+    // The heap's pages, and why they are not the best ones.
+    let heap = said.lines().find(|line| line.contains("lent memory")).unwrap_or_default();
+    let ordinary = heap.contains("; ordinary pages as they are used (no transparent huge pages: ");
+    assert!(ordinary != heap.ends_with("; transparent huge pages as they are used"), "{heap}");
     assert_eq!(said.lines().filter(|line| line.starts_with("alltoall")).count(), 4, "{said}");
     assert_eq!(std::fs::read_dir(cache.join("unisono")).map(Iterator::count).unwrap_or(0), 0);
     let lines = run(&[&small[..], &["--keep", "--json"]].concat());

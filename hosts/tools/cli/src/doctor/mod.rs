@@ -15,6 +15,7 @@ use std::fs::read_to_string;
 use unisono_kernel::region::Params;
 use unisono_model::stats::Median;
 use unisono_posix::lending::{self, Cell, LendFrom, Measured};
+use unisono_posix::pages::Kind;
 use unisono_posix::sealed::{Handle, Sealed};
 use unisono_posix::{Allocation, Joined, heap, pages};
 
@@ -62,6 +63,7 @@ struct Exhibit {
     device: u64,
     inode: u64,
     heap: u64,
+    pages: u64,
     offset: u64,
 }
 
@@ -153,11 +155,13 @@ fn reads_heap(team: &mut Team) -> Result<Result<String, String>, Failure> {
     let heap = heap::of_process()?;
     let Handle { pid, fd, device, inode } = heap.place().handle;
     let offset = heap.offset_of(memory.ptr(), memory.len()).unwrap_or(0);
-    let mine = Exhibit { pid, address: 0, fd, device, inode, heap: heap.place().bytes, offset };
+    let heap::Place { bytes, kind, .. } = *heap.place();
+    let mine = Exhibit { pid, address: 0, fd, device, inode, heap: bytes, pages: kind.code(), offset };
     let all = team.gather(&mine)?;
     let other = other(team, &all)?;
     let handle = Handle { pid: other.pid, fd: other.fd, device: other.device, inode: other.inode };
-    let read = Sealed::open_to_read(&handle, other.heap).map_err(|error| error.to_string()).and_then(|map| {
+    let theirs = Kind::from_code(other.pages).unwrap_or_default();
+    let read = Sealed::open_to_read(&handle, other.heap, theirs).map_err(|error| error.to_string()).and_then(|map| {
         let place = map.base().wrapping_add(other.offset as usize).cast::<[u8; 16]>();
         let inside = other.offset + TEXT.len() as u64 <= map.bytes();
         // SAFETY: inside the map; the owner has written it before the exchange, and does not write it now.
@@ -166,18 +170,19 @@ fn reads_heap(team: &mut Team) -> Result<Result<String, String>, Failure> {
     });
     let all = team.gather(&read)?;
     drop(allocation);
-    let gib = heap.place().bytes >> 30;
+    let gib = bytes >> 30;
+    let why = if heap.why().is_empty() { String::new() } else { format!(" ({})", heap.why()) };
     Ok(all
         .into_iter()
         .collect::<Result<Vec<()>, _>>()
-        .map(|_| format!("a heap of {gib} GiB of addresses; pages as they are used")))
+        .map(|_| format!("a heap of {gib} GiB of addresses; {kind} as they are used{why}")))
 }
 
 /// The same for memory of its own, by a system call.
 fn reads_process(team: &mut Team) -> Result<Result<String, String>, Failure> {
     let memory = *TEXT;
     let address = std::hint::black_box(memory.as_ptr()).expose_provenance() as u64;
-    let mine = Exhibit { pid: std::process::id(), address, fd: 0, device: 0, inode: 0, heap: 0, offset: 0 };
+    let mine = Exhibit { pid: std::process::id(), address, fd: 0, device: 0, inode: 0, heap: 0, pages: 0, offset: 0 };
     let all = team.gather(&mine)?;
     let other = other(team, &all)?;
     let mut found = [0; TEXT.len()];
