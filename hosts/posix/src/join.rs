@@ -251,6 +251,9 @@ fn step<A>(bootstrap: &mut dyn Bootstrap, mine: Result<A, PosixError>) -> Result
 /// Why a file of `maker` can't be opened. A process that ends loses its descriptors a moment before others can see that
 /// it has ended: so this waits for that a little.
 fn open_failure(error: PosixError, maker: Rank, peers: &[Peer]) -> PosixError {
+    if let Some(apart) = peers.get(maker as usize).and_then(|maker| Process::this().apart_from(&maker.process)) {
+        return PosixError::Peer { rank: maker, cause: format!("{error}: it is in another {apart} namespace") };
+    }
     let ended = peers.get(maker as usize).is_some_and(|maker| watch::ends(&maker.process, Duration::from_millis(100)));
     if ended { watch::gone(maker) } else { error }
 }
@@ -290,9 +293,9 @@ impl Greeting {
     }
 
     fn write(&self) -> Vec<u8> {
-        let Peer { process: Process { pid, start, namespace }, node, pus } = &self.me;
+        let Peer { process: Process { pid, start, namespace, users }, node, pus } = &self.me;
         let quota = self.quota.unwrap_or(u64::MAX);
-        let words = [(*pid).into(), *start, *namespace, (*node).into(), quota, self.pages as u64, self.table];
+        let words = [(*pid).into(), *start, *namespace, *users, (*node).into(), quota, self.pages as u64, self.table];
         let Base { operation, clock, sets, centrals } = self.begin;
         let begin = [operation, clock, sets, centrals];
         Writer::default().word(VERSION).word(self.layout.hash()).words(&words).words(pus.words()).words(&begin).0
@@ -313,7 +316,9 @@ fn compare(layout: &Layout, all: &[Vec<u8>]) -> Result<(Vec<Peer>, Option<u64>),
         Refusal::check(Argument::Version, version, Bound::Equals(VERSION)).map_err(differs)?;
         let hash = reader.word().ok_or_else(malformed)?;
         let words = reader.words().ok_or_else(malformed)?;
-        let &[pid, start, namespace, node, share, pages, table] = words.as_slice() else { return Err(malformed()) };
+        let &[pid, start, namespace, users, node, share, pages, table] = words.as_slice() else {
+            return Err(malformed());
+        };
         let (Ok(pid), Ok(node)) = (pid.try_into(), node.try_into()) else { return Err(malformed()) };
         if *pages_of_0.get_or_insert(pages) != pages {
             let cause = format!("asks for other pages than rank 0 ({})", pages::PAGES);
@@ -331,7 +336,7 @@ fn compare(layout: &Layout, all: &[Vec<u8>]) -> Result<(Vec<Peer>, Option<u64>),
         for (count, of_0) in begin.iter().zip(begin_of_0.get_or_insert_with(|| begin.clone())) {
             Refusal::check(Argument::Base, *count, Bound::Equals(*of_0)).map_err(differs)?;
         }
-        peers.push(Peer { process: Process { pid, start, namespace }, node, pus });
+        peers.push(Peer { process: Process { pid, start, namespace, users }, node, pus });
         quota = quota.min(share);
     }
     Ok((peers, (quota != u64::MAX).then_some(quota)))

@@ -30,6 +30,8 @@ pub struct Process {
     pub start: u64,
     /// Its PID namespace; 0 if unknown.
     pub namespace: u64,
+    /// Its user namespace; 0 if unknown.
+    pub users: u64,
 }
 
 impl Process {
@@ -37,8 +39,18 @@ impl Process {
     pub fn this() -> Self {
         use std::os::unix::fs::MetadataExt;
         let pid = std::process::id();
-        let namespace = std::fs::metadata("/proc/self/ns/pid").map_or(0, |meta| meta.ino());
-        Self { pid, start: start_time("self"), namespace }
+        let of = |name: &str| std::fs::metadata(format!("/proc/self/ns/{name}")).map_or(0, |meta| meta.ino());
+        Self { pid, start: start_time("self"), namespace: of("pid"), users: of("user") }
+    }
+
+    /// The kind of namespace in which another process is not, so that processes can't open each other's files: in another PID
+    /// namespace it has another number, and who is in a user namespace may look at no process outside it.
+    pub(crate) fn apart_from(&self, other: &Self) -> Option<&'static str> {
+        match (self.namespace == other.namespace, self.users == other.users) {
+            (false, _) => Some("PID"),
+            (true, false) => Some("user"),
+            (true, true) => None,
+        }
     }
 }
 
@@ -248,6 +260,6 @@ mod tests {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let pid = child.id();
         child.wait().unwrap();
-        assert!(pidfd(&Process { pid, start: 1, namespace: 0 }, 0).is_err());
+        assert!(pidfd(&Process { pid, start: 1, namespace: 0, users: 0 }, 0).is_err());
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Scene;
 use std::io::{Seek, SeekFrom, Write};
+use std::process::Command;
 use unisono_kernel::region::layout::VERSION;
 use unisono_kernel::region::{Layout, Params};
 use unisono_posix::Segment;
@@ -86,4 +87,31 @@ fn a_segment_that_is_not_the_one_announced_is_refused() {
     file.write_all(&99u64.to_ne_bytes()).unwrap();
     assert_eq!(refusal(&handle, &layout), format!("version is 99, must be {VERSION}"));
     assert!(file.set_len(0).is_err(), "sealed");
+}
+
+/// Ranks of which rank 1 is in a namespace of its own; the ranks' error texts. `None`, and a line that says so: this system
+/// does not allow that.
+fn apart(name: &str, unshare: &str) -> Option<Vec<String>> {
+    let tried = Command::new("sh").args(["-c", &format!("unshare {unshare} true")]).output().unwrap();
+    if !tried.status.success() {
+        eprintln!("SKIPPED: unshare {unshare}: {}", String::from_utf8_lossy(&tried.stderr));
+        return None;
+    }
+    let scene = Scene::new(name);
+    let mut launch = scene.launch("endless", "", 2, Bind::None);
+    let script = format!("[ $UNISONO_RANK = 0 ] || set -- unshare {unshare} \"$@\"; exec \"$@\" > /dev/null 2>&1");
+    launch.args[1] = script.into();
+    let outcome = launch.run().unwrap();
+    assert_eq!(outcome.exits, [Exit::Code(3); 2], "{outcome}");
+    Some((0..2).map(|rank| scene.said(rank, "error").split_once(' ').unwrap().1.to_owned()).collect())
+}
+
+#[test]
+fn a_rank_in_another_namespace_is_named_with_the_namespace() {
+    for (unshare, kind) in [("-U -r", "user"), ("-p -f --mount-proc --kill-child", "PID")] {
+        for text in apart(kind, unshare).unwrap_or_default() {
+            let named = text.starts_with("rank 1: rank 0: ") || text.starts_with("rank 0: ");
+            assert!(named && text.ends_with(&format!(": it is in another {kind} namespace")), "{text}");
+        }
+    }
 }

@@ -62,6 +62,40 @@ fn doctor_names_the_ways_and_keeps_their_costs() {
     assert!(copies.len() == 2 && copies[0].contains(warm), "{lines}");
 }
 
+/// In namespaces of its own the program works as elsewhere, and says what they mean for ranks outside.
+#[test]
+fn doctor_names_namespaces() {
+    let lines = |words: &[&str]| {
+        let doctor = ["doctor", "--collectives", "alltoall", "--bytes", "8K", "--seconds", "0.02"];
+        let all = [words, &[env!("CARGO_BIN_EXE_unisono")], &doctor].concat();
+        let output = Command::new(all[0]).args(&all[1..]).output().expect("it starts");
+        assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
+        let said = text(&output.stdout);
+        let line = |way| said.lines().find(|line| line.contains(way)).expect("a line for the way").to_owned();
+        [line("single copy"), line("death of a process")]
+    };
+    let here = |kind: &str, inode: &str| {
+        std::fs::read_link(format!("/proc/self/ns/{kind}")).is_ok_and(|link| link.to_string_lossy().contains(inode))
+    };
+    let [users, numbers] = lines(&[]);
+    assert_eq!(users.ends_with("; the initial user namespace"), here("user", "[4026531837]"), "{users}");
+    assert_eq!(numbers.ends_with("; the initial PID namespace"), here("pid", "[4026531836]"), "{numbers}");
+    let unshare = ["unshare", "-U", "-r", "-p", "-f", "--mount-proc"];
+    let tried = Command::new(unshare[0]).args(&unshare[1..]).arg("true").output().expect("util-linux");
+    if !tried.status.success() {
+        eprintln!("SKIPPED: {unshare:?}: {}", text(&tried.stderr));
+        return;
+    }
+    let [users, numbers] = lines(&unshare);
+    assert!(users.starts_with("yes ") && users.contains("; a user namespace of its own (uid_map: 0 "), "{users}");
+    assert!(
+        users.ends_with(
+            "can't open or read those outside it, whatever capabilities they hold in it, and can't join them"
+        )
+    );
+    assert!(numbers.starts_with("yes ") && numbers.contains("; a PID namespace of its own: "), "{numbers}");
+}
+
 /// By a link to the program, next to which the library is or is not. (A copy is busy while a child that another test has
 /// forked still has it open for writing.)
 #[test]

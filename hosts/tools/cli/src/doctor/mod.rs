@@ -12,6 +12,7 @@ use crate::team::{self, Team};
 use args::Doctor;
 use serde::{Deserialize, Serialize};
 use std::fs::read_to_string;
+use std::os::unix::fs::MetadataExt;
 use unisono_kernel::region::Params;
 use unisono_model::stats::Median;
 use unisono_posix::lending::{self, Cell, LendFrom, Measured};
@@ -79,7 +80,7 @@ pub(crate) fn work(team: &mut Team, args: &Doctor) -> Result<(), Failure> {
     let readable = by_call.is_ok();
     let ways = [
         Way::of("shared memory: a sealed memfd", Ok(format!("{}; {}", joined.pages, pages::offer()))),
-        Way::of("death of a process is seen", Ok(joined.liveness.to_string())),
+        Way::of("death of a process is seen", Ok(format!("{}; {}", joined.liveness, numbers()))),
         Way::of("lent memory: the other's heap, mapped to be read", heap),
         Way::of("the program's own blocks in that heap", library()),
         Way::of("single copy: process_vm_readv", by_call),
@@ -207,7 +208,44 @@ fn settings() -> String {
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map_or("?", str::trim);
     let seccomp = field("Seccomp:");
     let traces = u64::from_str_radix(field("CapEff:"), 16).is_ok_and(|capabilities| capabilities >> 19 & 1 == 1);
-    format!("{scope}; seccomp mode {seccomp}; CAP_SYS_PTRACE {}", if traces { "held" } else { "not held" })
+    let traces = if traces { "held" } else { "not held" };
+    format!("{scope}; seccomp mode {seccomp}; CAP_SYS_PTRACE {traces}; {}", users())
+}
+
+/// The namespace of users, and what another one of its own means.
+fn users() -> String {
+    let map = read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let lines: Vec<_> = map.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    match initial("user", USERS) {
+        Some(true) => "the initial user namespace".into(),
+        Some(false) => format!(
+            "a user namespace of its own (uid_map: {}): ranks in it can't open or read those outside it, whatever \
+             capabilities they hold in it, and can't join them",
+            lines.join(", ")
+        ),
+        None => "user namespace unknown".into(),
+    }
+}
+
+/// The namespace of process numbers, and what another one of its own means.
+fn numbers() -> &'static str {
+    match initial("pid", NUMBERS) {
+        Some(true) => "the initial PID namespace",
+        Some(false) => {
+            "a PID namespace of its own: ranks in it and ranks outside it know each other by other numbers (no pidfd, no \
+             process_vm_readv), and can't join"
+        }
+        None => "PID namespace unknown",
+    }
+}
+
+/// The inodes of the namespaces that the kernel starts with (its `PROC_USER_INIT_INO`, `PROC_PID_INIT_INO`).
+const USERS: u64 = 0xeffffffd;
+const NUMBERS: u64 = 0xeffffffc;
+
+/// Is this process in the namespace with which the kernel starts? `None`: it does not say.
+fn initial(kind: &str, first: u64) -> Option<bool> {
+    Some(std::fs::metadata(format!("/proc/self/ns/{kind}")).ok()?.ino() == first)
 }
 
 /// Is the library there that puts programs' blocks into the heap?
