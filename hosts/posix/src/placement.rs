@@ -27,6 +27,7 @@ use rustix::io::Errno;
 use std::io;
 use std::sync::OnceLock;
 use unisono_kernel::Rank;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::region::{Counter, Extent, Layout, Word};
 
 /// A page that is not on its owner's NUMA node.
@@ -201,11 +202,24 @@ pub fn verify_slice(slice: &Slice, rank: Rank, node: u32) -> Placement {
     let mut placement = Placement { rank, node, page, ..Placement::default() };
     for (shared, extent) in owned(slice.plan().layout(), rank) {
         let base = slice.map().base().wrapping_add((slice.offset() + extent.offset()) as usize);
-        let pages: Vec<_> =
-            (0..extent.len()).step_by(page as usize).map(|at| base.wrapping_add(at as usize).cast()).collect();
-        placement.look_up(shared, &pages);
+        placement.look_up(shared, &pages_of(base, extent.len()));
     }
     placement
+}
+
+/// Looks up the pages of any memory that this process, which is rank `rank`, has mapped; they should be on `node`.
+pub fn verify_memory(memory: Buf, rank: Rank, node: u32) -> Placement {
+    let page = crate::page();
+    let mut placement = Placement { rank, node, page, ..Placement::default() };
+    let before = memory.ptr().addr() as u64 % page;
+    let start = memory.ptr().wrapping_sub(before as usize);
+    placement.look_up(false, &pages_of(start, memory.len() as u64 + before));
+    placement
+}
+
+/// The addresses of the pages of `len` bytes from a page's start on.
+fn pages_of(base: *mut u8, len: u64) -> Vec<*mut c_void> {
+    (0..len).step_by(crate::page() as usize).map(|at| base.wrapping_add(at as usize).cast()).collect()
 }
 
 impl Placement {

@@ -1,6 +1,6 @@
 //! The bodies: what the ranks of each test do.
 
-use super::{ARGUMENT, BODY, DIRECTORY, communicators, lent, now, pages, polling, renewals, thousand, threads};
+use super::{ARGUMENT, BODY, DIRECTORY, communicators, lent, now, numa, pages, polling, renewals, thousand, threads};
 use rand::{RngExt, SeedableRng};
 use rand_xorshift::XorShiftRng;
 use std::fmt::Display;
@@ -64,6 +64,7 @@ pub(super) fn run() -> ! {
         "pages" => huge_pages,
         "other-pages" => other_pages,
         "heap-pages" => pages::heap,
+        "heap-placed" => numa::heap,
         "absurd" => absurd,
         "dies-before" => dies_before,
         "dies-at" => dies_at,

@@ -2,12 +2,14 @@
 //! these tests are ignored by default: `make numa` runs them in an emulated machine.
 
 use super::Scene;
+use super::body::{Failure, launched, say};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use unisono_kernel::region::Params;
 use unisono_posix::arena::{Plan, Queues, Slice};
 use unisono_posix::launch::Bind;
 use unisono_posix::sealed::Sealed;
-use unisono_posix::{Policy, binding, placement};
+use unisono_posix::{Joined, Options, Placement, Policy, binding, join, placement};
 
 /// The node in "rank 0, node 1: ...".
 fn node(placement: &str) -> u32 {
@@ -52,6 +54,58 @@ fn pages_of_later_communicators_are_on_their_owners_nodes() {
                 "{said}"
             );
         }
+    }
+}
+
+/// Blocks of this rank's heap, of several lengths, again and again, which are lent to all others; one of them before this
+/// rank has touched it.
+pub(super) fn heap() -> Result<(), Failure> {
+    let Joined { mut communicator, placement: Placement { node, .. }, .. } =
+        join(&mut launched()?, Params::new, &Options::default())?;
+    let me = communicator.rank();
+    let (mut sum, mut blocks) = (Placement { rank: me, node, ..Placement::default() }, 0);
+    for (round, len) in [5000, 300_000, 3 << 20, 300_000, 3 << 20].into_iter().enumerate() {
+        let block = communicator.allocate(len)?;
+        // SAFETY: the block is this value's, and is used through this slice alone.
+        let data = unsafe { std::slice::from_raw_parts_mut(block.buf().ptr(), len) };
+        let value = if round == 2 { 0 } else { round as u8 + 1 };
+        if value > 0 {
+            data.fill(value);
+        }
+        let mut received = vec![0; len];
+        for root in 0..communicator.size() {
+            communicator.bcast(if root == me { &mut *data } else { &mut received }, root)?;
+            assert!(root == me || received.iter().all(|&byte| byte == value));
+        }
+        assert!(data.iter().all(|&byte| byte == value));
+        let found = placement::verify_memory(block.buf(), me, node);
+        assert!(found.checked == (len as u64).div_ceil(unisono_posix::page()), "{found}");
+        sum.checked += found.checked;
+        sum.misplaced.extend(found.misplaced);
+        sum.unknown += found.unknown;
+        blocks += 1;
+    }
+    say("heap", format!("{blocks} blocks, {sum}"));
+    Ok(())
+}
+
+/// On a machine with one node each page is right; that they are looked up is tested everywhere.
+#[test]
+fn blocks_of_a_heap_are_on_their_owners_nodes() {
+    let ranks = binding::affinity().unwrap().len().clamp(2, 4) as u32;
+    for bind in [Bind::Core, Bind::Numa] {
+        let scene = Scene::new(&format!("heap-{bind:?}"));
+        let outcome = scene.launch("heap-placed", "", ranks, bind).run().unwrap();
+        assert!(outcome.success(), "{outcome}");
+        let nodes: BTreeSet<u32> = (0..ranks)
+            .map(|rank| {
+                let said = scene.said(rank, "heap");
+                println!("bound to {bind:?}: {said}");
+                assert!(said.starts_with("5 blocks, ") && said.ends_with(" pages, 0 misplaced, 0 unknown"), "{said}");
+                node(&said)
+            })
+            .collect();
+        assert_eq!(nodes.len(), binding::nodes().len().min(ranks as usize), "{nodes:?}");
     }
 }
 
