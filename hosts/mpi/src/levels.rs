@@ -5,6 +5,7 @@
 
 pub mod alltoall;
 pub mod blocks;
+pub mod folds;
 
 use crate::Bounded;
 use crate::messages::{Endpoint, Layer};
@@ -14,7 +15,6 @@ use crate::wait::{Patient, Progress};
 use core::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 use unisono_c::error::{Failure, answer};
-use unisono_c::operation::{COp, operation};
 use unisono_kernel::Rank;
 use unisono_kernel::comm::Comm;
 use unisono_kernel::data::buffer::Buf;
@@ -211,31 +211,27 @@ fn unless_in_place(address: *const c_void, len: u64) -> Result<Option<Buf>, Refu
     if address.addr() == IN_PLACE { Ok(None) } else { bytes(address, len).map(Some) }
 }
 
+/// A number for each of so many ranks.
+///
+/// # Safety
+/// The list is null, or has so many numbers for as long as the call runs.
+unsafe fn list<'l>(numbers: *const u64, name: &'static str, ranks: usize) -> Result<&'l [u64], Failure> {
+    if numbers.is_null() {
+        return Err(Failure::Null(name));
+    }
+    // SAFETY: not null; the caller's promise.
+    Ok(unsafe { core::slice::from_raw_parts(numbers, ranks) })
+}
+
 /// Blocks, one for each of so many ranks.
 ///
 /// # Safety
-/// Each list is null, or has so many numbers for as long as the call runs.
+/// As [`list`], of both.
 unsafe fn lists<'l>(counts: *const u64, displacements: *const u64, ranks: usize) -> Result<Spans<'l>, Failure> {
-    for (list, name) in [(counts, "counts"), (displacements, "displacements")] {
-        if list.is_null() {
-            return Err(Failure::Null(name));
-        }
-    }
-    // SAFETY: not null; the caller's promise.
-    let lengths = unsafe { core::slice::from_raw_parts(counts, ranks) };
-    // SAFETY: as above.
-    Ok(Spans { lengths, starts: unsafe { core::slice::from_raw_parts(displacements, ranks) } })
-}
-
-/// A reduction's operand and its result: in place the same.
-struct Sides {
-    send: Buf,
-    receive: Buf,
-}
-
-fn sides(send: *const c_void, receive: *mut c_void, count: u64, op: &Op) -> Result<Sides, Refusal> {
-    let receive = elements(receive, count, op)?;
-    Ok(Sides { send: if send.addr() == IN_PLACE { receive } else { elements(send, count, op)? }, receive })
+    // SAFETY: the caller's promise.
+    let lengths = unsafe { list(counts, "counts", ranks) }?;
+    // SAFETY: the caller's promise.
+    Ok(Spans { lengths, starts: unsafe { list(displacements, "displacements", ranks) }? })
 }
 
 /// Joins the levels: `layer` is connected over all ranks, `lease` attached by [`Process::attach_level`] and agreed on.
@@ -296,59 +292,6 @@ pub unsafe extern "C" fn unisono_mpi_levels_bcast(
         // SAFETY: the caller's promise; after an error the MPI may read it, as docs/howto/messages-over-mpi.md says: here, and of
         // all below.
         ended(unsafe { communicator.bcast(buffer, root) })
-    };
-    // SAFETY: the caller's promise.
-    unsafe { with(levels, call) }
-}
-
-/// As `unisono_reduce`.
-///
-/// # Safety
-/// `send` is `UNISONO_IN_PLACE` or points to `count` elements; at the root `receive` does, writable, apart from `send`. `op` is
-/// a number, or as `unisono.h` says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_mpi_levels_reduce(
-    levels: *const Levels,
-    send: *const c_void,
-    receive: *mut c_void,
-    count: u64,
-    datatype: c_int,
-    op: *const COp,
-    root: u32,
-) -> c_int {
-    let call = |communicator: &mut Communicator| {
-        // SAFETY: the caller's promise.
-        let op = unsafe { operation(datatype, op) }?;
-        let Sides { send, receive } = match communicator.rank() == root {
-            true => sides(send, receive, count, &op)?,
-            false => Sides { send: elements(send, count, &op)?, receive: Memory::NOTHING },
-        };
-        // SAFETY: the caller's promise.
-        ended(unsafe { communicator.reduce(send, receive, op, root) })
-    };
-    // SAFETY: the caller's promise.
-    unsafe { with(levels, call) }
-}
-
-/// As `unisono_allreduce`.
-///
-/// # Safety
-/// As [`unisono_mpi_levels_reduce`], on every rank.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_mpi_levels_allreduce(
-    levels: *const Levels,
-    send: *const c_void,
-    receive: *mut c_void,
-    count: u64,
-    datatype: c_int,
-    op: *const COp,
-) -> c_int {
-    let call = |communicator: &mut Communicator| {
-        // SAFETY: the caller's promise.
-        let op = unsafe { operation(datatype, op) }?;
-        let Sides { send, receive } = sides(send, receive, count, &op)?;
-        // SAFETY: the caller's promise.
-        ended(unsafe { communicator.allreduce(send, receive, op) })
     };
     // SAFETY: the caller's promise.
     unsafe { with(levels, call) }

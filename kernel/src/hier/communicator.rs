@@ -12,7 +12,7 @@ pub use alltoall::Side;
 
 use super::pipe::refusal;
 use super::places::{Built, Placement, Places};
-use super::{BySwitch, Levels, Ordered, SEGMENT, Switches, allreduce, barrier, bcast, reduce};
+use super::{BySwitch, Levels, Ordered, SEGMENT, Switches, allreduce, barrier, bcast, reduce, scan};
 use crate::Rank;
 use crate::algorithm::{BarrierAlgorithm, BcastAlgorithm};
 use crate::comm::Member;
@@ -23,8 +23,8 @@ use crate::machine::drive::Stop;
 use crate::machine::p2p::{P2p, Tell};
 use crate::machine::poll::{Await, Poll, Source, WaitSet};
 use crate::machine::transport::{Observe, Shared, Wait};
-use crate::msg::PlanError;
 use crate::msg::levels::Way;
+use crate::msg::{Memory, PlanError};
 use crate::op::Op;
 use crate::pattern::Seat;
 use crate::pattern::bagds::{Table, table_words};
@@ -447,6 +447,27 @@ impl<H: Host> Communicator<H> {
             let plan = allreduce::plan(placement.nodes, bytes, op, by)?;
             // SAFETY: the caller's promise.
             engine.run(plan.scratch(), |me, scratch| unsafe { plan.machine(me, send, receive, scratch) })
+        })
+    }
+
+    /// The fold of the `send` of ranks 0 to this one with `op`, in rank order, goes to `receive`; if `exclusive`, that of the ranks
+    /// below this one, and rank 0's `receive` stays as it is. In place: without `send`, which is in `receive`.
+    ///
+    /// # Errors
+    /// The operand is not a whole number of elements; `send` and `receive` differ in length; the communicator fails, or has
+    /// failed.
+    ///
+    /// # Safety
+    /// See [`Communicator`]. A user's operation is as it promised.
+    pub unsafe fn scan(&mut self, send: Option<Buf>, receive: Buf, op: Op, exclusive: bool) -> Result<(), Error> {
+        self.call(|Call { engine, placement, .. }| {
+            let bytes = receive.len() as u64;
+            let operand = send.unwrap_or(receive);
+            Refusal::check(Argument::Bytes, operand.len() as u64, Bound::Equals(bytes))?;
+            let plan = scan::plan(placement.nodes, bytes, op, send.is_none(), exclusive)?;
+            let memory = |scratch| Memory { send: send.unwrap_or(Memory::NOTHING), receive, scratch };
+            // SAFETY: the caller's promise.
+            engine.run(plan.scratch(), |me, scratch| unsafe { plan.machine(me, memory(scratch)) })
         })
     }
 }

@@ -6,8 +6,8 @@
 //! ```
 //! A node is led by its first rank; in an operation with a root, the root's node by the root. Nodes are numbered by their
 //! first ranks; ranks may lie among them in any way. Each collective's `plan` says what memory this process needs;
-//! its `machine` takes the numbers of the node's operations, so all ranks make the same ones in the same order. [`alltoallv`] has
-//! no leaders: ranks of different nodes send each other messages.
+//! its `machine` takes the numbers of the node's operations, so all ranks make the same ones in the same order. [`alltoallv`] and
+//! [`scan`] have no leaders: ranks send each other messages.
 //!
 //! [`Communicator`] runs them all: what is called on, for a host that brings a segment, messages and a way of waiting ([`Host`]).
 
@@ -24,6 +24,7 @@ pub mod pipe;
 mod places;
 pub mod reduce;
 mod rows;
+pub mod scan;
 pub mod scatter;
 
 pub use communicator::{Communicator, Host, Scratch, Side};

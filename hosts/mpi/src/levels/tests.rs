@@ -2,6 +2,7 @@
 
 use super::alltoall::*;
 use super::blocks::*;
+use super::folds::*;
 use super::*;
 use crate::messages::network::{self, Network};
 use crate::offer::Reason;
@@ -235,6 +236,44 @@ impl Seat<'_> {
         assert!(mine == numbers(self.me, count), "the operand is as before");
     }
 
+    fn scan(&self, count: usize, in_place: bool, exclusive: bool) {
+        let mine = numbers(self.me, count);
+        let mut result = if in_place { mine.clone() } else { vec![7; count] };
+        let send = if in_place { HERE.cast_const() } else { mine.as_ptr().cast() };
+        let (receive, op, levels) = (result.as_mut_ptr().cast(), without_provenance(SUM), self.levels);
+        fine(match exclusive {
+            // SAFETY: see `barrier`.
+            true => unsafe { unisono_mpi_levels_exscan(levels, send, receive, count as u64, U64, op) },
+            // SAFETY: see `barrier`.
+            false => unsafe { unisono_mpi_levels_scan(levels, send, receive, count as u64, U64, op) },
+        });
+        let ranks = 0..self.me + u32::from(!exclusive);
+        let sum = |at| ranks.clone().map(|rank| number(rank, at)).sum::<u64>();
+        let untouched = |at: usize| if in_place { mine[at] } else { 7 };
+        let expected: Vec<_> = (0..count).map(|at| if ranks.is_empty() { untouched(at) } else { sum(at) }).collect();
+        assert!(result == expected, "{count} numbers, {in_place}, {exclusive}");
+        assert!(mine == numbers(self.me, count), "the operand is as before");
+    }
+
+    fn reduce_scatter(&self, counts: &[u64], in_place: bool, equal: bool) {
+        let (me, all) = (self.me as usize, counts.iter().sum::<u64>() as usize);
+        let (own, before) = (counts[me] as usize, counts[..me].iter().sum::<u64>() as usize);
+        let mine = numbers(self.me, all);
+        let mut result = if in_place { mine.clone() } else { vec![7; own + 1] };
+        let send = if in_place { HERE.cast_const() } else { mine.as_ptr().cast() };
+        let (receive, op, levels) = (result.as_mut_ptr().cast(), without_provenance(SUM), self.levels);
+        fine(match equal {
+            // SAFETY: see `barrier`.
+            true => unsafe { unisono_mpi_levels_reduce_scatter_block(levels, send, receive, own as u64, U64, op) },
+            // SAFETY: see `barrier`.
+            false => unsafe { unisono_mpi_levels_reduce_scatter(levels, send, receive, counts.as_ptr(), U64, op) },
+        });
+        let sum = |at| self.ranks().map(|rank| number(rank, before + at)).sum::<u64>();
+        assert!(result[..own] == (0..own).map(sum).collect::<Vec<_>>(), "{counts:?}, {in_place}, {equal}");
+        assert!(in_place || result[own] == 7, "nothing after the block");
+        assert!(mine == numbers(self.me, all), "the operand is as before");
+    }
+
     fn allgather(&self, counts: Vec<u64>, lie: Lie, in_place: bool, equal: bool) {
         let own = counts[self.me as usize];
         let (mine, mut all) = (bytes_of(self.me, 0, own), Blocks::new(counts, lie));
@@ -343,6 +382,10 @@ impl Seat<'_> {
         }
         for in_place in [false, true] {
             self.reduce(most as usize / 8, None, in_place);
+            self.scan(most as usize / 8, in_place, false);
+            self.scan(most as usize / 8, in_place, true);
+            self.reduce_scatter(&vec![most / 8; self.nodes.len()], in_place, true);
+            self.reduce_scatter(&unequal().iter().map(|bytes| bytes / 8).collect::<Vec<_>>(), in_place, false);
             self.allgather(equal(), Lie::Row, in_place, true);
             self.alltoall(most, in_place);
             for lie in [Lie::Row, Lie::Gaps, Lie::Backwards] {
