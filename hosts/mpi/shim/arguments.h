@@ -41,6 +41,14 @@
 #define FOLD_FORTRAN void *send, void *receive, ints count, ints type, ints op,
 #define FOLD_IN_C address(send), address(receive), *count, PMPI_Type_f2c(*type), PMPI_Op_f2c(*op),
 
+/* The same, with a count for each rank. */
+#define FOLDS_NAMES send, receive, counts, type, op,
+#define FOLDS_C const void *send, void *receive, const SHIM_COUNT *counts, shim_handle type, shim_handle op,
+#define FOLDS_PLANNED const void *send, void *receive, struct shim_list counts, MPI_Datatype type, MPI_Op op,
+#define FOLDS_PLAN send, receive, SHIM_LIST(counts), SHIM_TYPE(type), SHIM_OP(op),
+#define FOLDS_FORTRAN void *send, void *receive, ints counts, ints type, ints op,
+#define FOLDS_IN_C address(send), address(receive), counts, PMPI_Type_f2c(*type), PMPI_Op_f2c(*op),
+
 /* The send side: equal blocks. */
 #define SEND_NAMES send, send_count, send_type,
 #define SEND_C const void *send, SHIM_COUNT send_count, shim_handle send_type,
@@ -58,6 +66,17 @@
 #define SENDS_FORTRAN void *send, ints send_counts, ints send_starts, ints send_type,
 #define SENDS_IN_C address(send), send_counts, send_starts, PMPI_Type_f2c(*send_type),
 
+/* The same, each block of a type of its own: displacements are in bytes. */
+#define SENDS_TYPED_NAMES send, send_counts, send_starts, send_types,
+#define SENDS_TYPED_C                                                                                                  \
+    const void *send, const SHIM_COUNT *send_counts, const SHIM_DISPLACEMENT *send_starts, const void *send_types,
+#define SENDS_TYPED_PLANNED struct shim_blocks send,
+#define SENDS_TYPED_PLAN SHIM_TYPED(send, send_counts, send_starts, send_types),
+#define SENDS_TYPED_FORTRAN void *send, ints send_counts, ints send_starts, ints send_types,
+#define SENDS_TYPED_IN_C                                                                                               \
+    address(send), send_counts, send_starts,                                                                           \
+        types_in_c(SLOT_SEND_TYPES, address(send) == MPI_IN_PLACE ? NULL : send_types, PMPI_Comm_f2c(*comm)),
+
 /* The receive side: equal blocks. */
 #define RECEIVE_NAMES receive, count, type,
 #define RECEIVE_C void *receive, SHIM_COUNT count, shim_handle type,
@@ -74,6 +93,16 @@
 #define RECEIVES_FORTRAN void *receive, ints counts, ints starts, ints type,
 #define RECEIVES_IN_C address(receive), counts, starts, PMPI_Type_f2c(*type),
 
+/* The same, each block of a type of its own. */
+#define RECEIVES_TYPED_NAMES receive, counts, starts, types,
+#define RECEIVES_TYPED_C                                                                                               \
+    void *receive, const SHIM_COUNT *counts, const SHIM_DISPLACEMENT *starts, const void *types,
+#define RECEIVES_TYPED_PLANNED struct shim_blocks receive,
+#define RECEIVES_TYPED_PLAN SHIM_TYPED(receive, counts, starts, types),
+#define RECEIVES_TYPED_FORTRAN void *receive, ints counts, ints starts, ints types,
+#define RECEIVES_TYPED_IN_C                                                                                            \
+    address(receive), counts, starts, types_in_c(SLOT_RECEIVE_TYPES, types, PMPI_Comm_f2c(*comm)),
+
 /* The communicator, without and with a root. */
 #define ALL_NAMES comm
 #define ALL_C shim_handle comm
@@ -89,13 +118,19 @@
 #define ROOT_FORTRAN ints root, ALL_FORTRAN
 #define ROOT_IN_C *root, ALL_IN_C
 
-/* A side's blocks, for a plan; SHIM_WIDE: the lists have items of 64 bits. */
+/* A side's blocks, and a list, for a plan; SHIM_WIDE: the lists have items of 64 bits. */
 #define SHIM_EQUAL(address, elements, handle)                                                                          \
     (struct shim_blocks) { .buffer = address, .count = elements, .type = SHIM_TYPE(handle) }
 #define SHIM_LISTED(address, lengths, places, handle)                                                                  \
     (struct shim_blocks) {                                                                                             \
-        .buffer = address, .listed = true, .counts = {.at = lengths, .wide = SHIM_WIDE},                               \
-        .displacements = {.at = places, .wide = SHIM_WIDE}, .type = SHIM_TYPE(handle)                                  \
+        .buffer = address, .listed = true, .counts = SHIM_LIST(lengths), .displacements = SHIM_LIST(places),           \
+        .type = SHIM_TYPE(handle)                                                                                      \
     }
+#define SHIM_TYPED(address, lengths, places, handles)                                                                  \
+    (struct shim_blocks) {                                                                                             \
+        .buffer = address, .listed = true, .counts = SHIM_LIST(lengths), .displacements = SHIM_LIST(places),           \
+        .typed = true, .types = handles                                                                                \
+    }
+#define SHIM_LIST(items) ((struct shim_list){.at = items, .wide = SHIM_WIDE})
 
 #endif

@@ -47,17 +47,9 @@ INLINE enum shim_route begin(struct shim_call *c, enum shim_collective collectiv
         if (route != ROUTE_TAKEN) return route;                                                                        \
     } while (0)
 
-INLINE int64_t count_of(const struct shim_side *side, int block) {
-    return side->listed ? shim_item(side->counts, block) : side->count;
-}
-
-INLINE int64_t start_of(const struct shim_side *side, int block) {
-    return (side->listed ? shim_item(side->displacements, block) : block * side->count) * side->shape->extent;
-}
-
 /* The address of a block in the program's buffer, which may be MPI_BOTTOM. */
 INLINE void *block_at(const struct shim_side *side, int block) {
-    return (void *)((uintptr_t)side->buffer + (uintptr_t)start_of(side, block));
+    return (void *)((uintptr_t)side->buffer + (uintptr_t)shim_start_of(side, block));
 }
 
 /* Null: the type can't be used to send data. The shape of a type that is not predefined is valid until the thread's next
@@ -70,37 +62,44 @@ INLINE const struct shim_shape *shape_of(MPI_Datatype type, enum shim_slot slot)
     return shim_derived(type, &self->derived[slot]) ? &self->derived[slot] : NULL;
 }
 
+/* A block's length in the unit of displacements: elements, or with a type for each block bytes. */
+INLINE int64_t length_of(const struct shim_side *side, int block) {
+    return side->shapes ? (int64_t)shim_bytes_of(side, block) : shim_count_of(side, block);
+}
+
 /*
  * Makes the lists in bytes: for the program's blocks, counted from the first one with data. They are made anew (`relist`) if
  * blocks are packed, or if they do not lie in their order. False: this rank's arguments are wrong.
  */
 INLINE bool lay_out_lists(struct shim_side *side, int blocks, enum shim_slot slot) {
-    const uint64_t size = side->shape->bytes;
     const int64_t extent = side->shape->extent;
     int64_t end = INT64_MIN, first = 0;
     bool right = side->counts.at && side->displacements.at, nowhere = false;
     side->ordered = true, side->sum = 0;
-    uint64_t *bytes = right ? shim_lists(slot, blocks) : NULL, *starts = bytes ? bytes + blocks : NULL;
+    bool shaped = side->shapes || !side->types;
+    uint64_t *bytes = right && shaped ? shim_lists(slot, blocks) : NULL, *starts = bytes ? bytes + blocks : NULL;
     side->bytes = bytes, side->starts = starts;
     for (int b = 0; bytes && b < blocks; b++) {
         int64_t count = shim_item(side->counts, b), start = shim_item(side->displacements, b);
-        bytes[b] = (uint64_t)count * size, starts[b] = 0;
+        const struct shim_shape *shape = shim_shape_of(side, b);
+        bytes[b] = (uint64_t)count * shape->bytes, starts[b] = 0;
         right &= count >= 0;
         if (count <= 0) continue;
         if (end == INT64_MIN) first = start;
         side->ordered &= start >= end;
-        end = start + count;
+        end = start + length_of(side, b);
         starts[b] = (uint64_t)((start - first) * extent);
-        nowhere |= !((uintptr_t)side->buffer + (uintptr_t)(start * extent));
+        nowhere |= shape->bytes && shape->dense && !((uintptr_t)side->buffer + (uintptr_t)(start * extent));
         side->sum += bytes[b];
     }
     side->first = first * extent;
-    return right && !(nowhere && size && side->shape->dense);
+    return right && !nowhere;
 }
 
 /* Fills a side, whose shape is known. False: this rank's arguments are wrong. */
 INLINE bool lay_out_shaped(struct shim_side *side, struct shim_blocks of, int blocks, enum shim_slot slot) {
     side->buffer = (void *)of.buffer, side->blocks = blocks, side->listed = of.listed, side->type = of.type;
+    if (!of.typed) side->types = NULL, side->shapes = NULL;
     side->count = of.count, side->counts = of.counts, side->displacements = of.displacements;
     if (of.listed) return lay_out_lists(side, blocks, slot);
     side->sum = (uint64_t)of.count * side->shape->bytes * (uint64_t)blocks, side->ordered = true, side->first = 0;
@@ -108,8 +107,27 @@ INLINE bool lay_out_shaped(struct shim_side *side, struct shim_blocks of, int bl
     return of.count >= 0 && !nowhere;
 }
 
+/* The shapes of a side's blocks, and that of the side. A type of no elements is not looked at, as MPICH does not. False: this
+ * rank's arguments are wrong. */
+INLINE bool lay_out_types(struct shim_side *side, struct shim_blocks of, int blocks, enum shim_slot slot) {
+    struct shim_shape *shapes = shim_shapes(slot, blocks);
+    bool right = of.types && of.counts.at, dense = true;
+    for (int b = 0, last = -1; shapes && right && b < blocks; b++) {
+        shapes[b] = shim_nothing;
+        if (shim_item(of.counts, b) <= 0) continue;
+        const struct shim_shape *shape = last >= 0 && of.types[last] == of.types[b] ? &shapes[last] : shape_of(of.types[b], slot);
+        right = shape != NULL;
+        if (right) shapes[b] = *shape, dense &= shape->dense, last = b;
+    }
+    struct shim_shape *bytes = &shim_thread()->derived[slot];
+    *bytes = (struct shim_shape){.bytes = 1, .extent = 1, .dense = dense};
+    side->types = of.types, side->shapes = shapes, side->shape = bytes;
+    return right;
+}
+
 /* Fills a side. False: this rank's arguments are wrong. */
 INLINE bool lay_out(struct shim_side *side, struct shim_blocks of, int blocks, enum shim_slot slot) {
+    if (of.typed) return lay_out_types(side, of, blocks, slot) && lay_out_shaped(side, of, blocks, slot);
     side->shape = shape_of(of.type, slot);
     return side->shape && lay_out_shaped(side, of, blocks, slot);
 }
@@ -137,16 +155,17 @@ INLINE enum shim_route plan_bcast(struct shim_call *c, enum shim_collective coll
     return right ? ROUTE_TAKEN : to_underlying(REASON_ARGUMENTS);
 }
 
-/* Plans a reduction. Predefined operations are defined for predefined types only, whose holes do not matter. */
-INLINE enum shim_route fold(struct shim_call *c, const void *send, void *receive, int64_t count, MPI_Datatype type,
-                            MPI_Op op, bool receives) {
+/* Plans a reduction of `sent` elements. This rank `receives` so many, or 0: none. Predefined operations are defined for
+ * predefined types only, whose holes do not matter. */
+INLINE enum shim_route fold(struct shim_call *c, const void *send, int64_t sent, void *receive, int64_t received,
+                            MPI_Datatype type, MPI_Op op, bool receives) {
     c->send_in_place = send == MPI_IN_PLACE;
     c->folds = true, c->op = op;
     c->operation = shim_operation(op);
     bool right = (c->operation || op != MPI_OP_NULL) && (receives ? receive != MPI_IN_PLACE : !c->send_in_place) &&
-                 lay_out(&c->send, row(send, count, type), c->send_in_place ? 0 : 1, SLOT_SEND);
+                 lay_out(&c->send, row(send, sent, type), c->send_in_place ? 0 : 1, SLOT_SEND);
     c->receive.shape = c->send.shape;
-    if (!right || !lay_out_shaped(&c->receive, row(receive, count, type), receives ? 1 : 0, SLOT_RECEIVE))
+    if (!right || !lay_out_shaped(&c->receive, row(receive, received, type), receives ? 1 : 0, SLOT_RECEIVE))
         return to_underlying(REASON_ARGUMENTS);
     if (!c->operation) return to_underlying(REASON_OPERATION);
     if (!c->send.shape->kind) return to_underlying(REASON_ELEMENT);
@@ -159,13 +178,45 @@ INLINE enum shim_route plan_reduce(struct shim_call *c, enum shim_collective col
     BEGIN();
     c->root = root;
     if (!is_rank(c, root)) return to_underlying(REASON_ARGUMENTS);
-    return fold(c, send, receive, count, type, op, c->on->rank == root);
+    return fold(c, send, count, receive, count, type, op, c->on->rank == root);
 }
 
 INLINE enum shim_route plan_allreduce(struct shim_call *c, enum shim_collective collective, const void *send,
                                       void *receive, int64_t count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
     BEGIN();
-    return fold(c, send, receive, count, type, op, true);
+    return fold(c, send, count, receive, count, type, op, true);
+}
+
+/* On rank 0 the receive buffer is not significant, unless the operand is there. */
+INLINE enum shim_route plan_exscan(struct shim_call *c, enum shim_collective collective, const void *send, void *receive,
+                                   int64_t count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+    BEGIN();
+    return fold(c, send, count, receive, count, type, op, c->on->rank > 0 || send == MPI_IN_PLACE);
+}
+
+INLINE enum shim_route plan_reduce_scatter_block(struct shim_call *c, enum shim_collective collective, const void *send,
+                                                 void *receive, int64_t count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+    BEGIN();
+    int64_t all = count * c->on->size;
+    c->own = count;
+    return fold(c, send, all, receive, send == MPI_IN_PLACE ? all : count, type, op, true);
+}
+
+INLINE enum shim_route plan_reduce_scatter(struct shim_call *c, enum shim_collective collective, const void *send,
+                                           void *receive, struct shim_list counts, MPI_Datatype type, MPI_Op op,
+                                           MPI_Comm comm) {
+    BEGIN();
+    bool right = counts.at;
+    int64_t all = 0;
+    c->counts = shim_lists(SLOT_SEND, c->on->size);
+    for (int r = 0; right && r < c->on->size; r++) {
+        int64_t count = shim_item(counts, r);
+        right = count >= 0, all += count;
+        if (c->counts) c->counts[r] = (uint64_t)count;
+    }
+    if (!right) return to_underlying(REASON_ARGUMENTS);
+    c->own = shim_item(counts, c->on->rank);
+    return fold(c, send, all, receive, send == MPI_IN_PLACE ? all : c->own, type, op, true);
 }
 
 INLINE enum shim_route plan_gather(struct shim_call *c, enum shim_collective collective, struct shim_blocks send,
@@ -223,10 +274,11 @@ SELDOM bool transfer(struct shim_side of, int only, bool pack) {
         done = shim_copy(pack ? packed : side->buffer, pack ? side->buffer : packed, (uint64_t)side->count, side->type,
                          side->shape);
     for (int b = 0; b < (side->copied ? 0 : side->blocks) && done; b++) {
-        uint64_t count = (uint64_t)count_of(side, b);
         bool meant = only < 0 || only == b;
-        if (meant) done = shim_pack(block_at(side, b), count, side->type, side->shape, packed, pack);
-        packed += count * side->shape->bytes;
+        if (meant)
+            done = shim_pack(block_at(side, b), (uint64_t)shim_count_of(side, b), shim_type_of(side, b), shim_shape_of(side, b),
+                             packed, pack);
+        packed += shim_bytes_of(side, b);
     }
     self->inside--;
     return done;
@@ -239,10 +291,10 @@ SELDOM bool transfer(struct shim_side of, int only, bool pack) {
 SELDOM bool overlap(struct shim_side of) {
     const struct shim_side *side = &of;
     for (int b = 0; b < side->blocks; b++) {
-        int64_t count = shim_item(side->counts, b), start = shim_item(side->displacements, b);
-        for (int other = 0; count && other < b; other++) {
-            int64_t begin = shim_item(side->displacements, other), more = shim_item(side->counts, other);
-            if (more && begin < start + count && start < begin + more) return true;
+        int64_t length = length_of(side, b), start = shim_item(side->displacements, b);
+        for (int other = 0; length && other < b; other++) {
+            int64_t begin = shim_item(side->displacements, other), more = length_of(side, other);
+            if (more && begin < start + length && start < begin + more) return true;
         }
     }
     return false;
@@ -256,17 +308,17 @@ SELDOM int64_t relist(struct shim_side of) {
     for (int b = 0; b < of.blocks; b++) {
         of.starts[b] = of.staged ? sum : 0;
         sum += of.bytes[b];
-        if (of.bytes[b] && start_of(&of, b) < first) first = start_of(&of, b);
+        if (of.bytes[b] && shim_start_of(&of, b) < first) first = shim_start_of(&of, b);
     }
     for (int b = 0; !of.staged && b < of.blocks; b++)
-        if (of.bytes[b]) of.starts[b] = (uint64_t)(start_of(&of, b) - first);
+        if (of.bytes[b]) of.starts[b] = (uint64_t)(shim_start_of(&of, b) - first);
     return of.staged || !sum ? 0 : first;
 }
 
 /* Is the side's data in a device's memory? */
 SELDOM bool on_device(struct shim_side side) {
     for (int b = 0; b < side.blocks; b++)
-        if (count_of(&side, b)) return !shim_is_readable(block_at(&side, b));
+        if (shim_count_of(&side, b)) return !shim_is_readable(block_at(&side, b));
     return false;
 }
 
@@ -282,7 +334,9 @@ INLINE int prepare(struct shim_side *side, enum shim_slot slot, int load, bool f
         side->staged = true, side->copied = folds;
     if (side->listed) {
         if (!side->bytes) return UNISONO_ERR_MEMORY;
-        side->overlaps = slot == SLOT_RECEIVE && !side->ordered && overlap(*side);
+        /* Blocks of types with holes may lie in each other's: they are packed, and copied out in order, in any case. */
+        bool comparable = !side->shapes || side->shape->dense;
+        side->overlaps = slot == SLOT_RECEIVE && !side->ordered && comparable && overlap(*side);
         side->staged |= side->overlaps;
         if (side->staged || !side->ordered) side->first = relist(*side);
     }
@@ -300,7 +354,7 @@ INLINE int input(const struct shim_call *c) {
     if (c->collective == BCAST) return shim_broadcasts(c) ? LOAD_ALL : LOAD_NONE;
     if (!c->send_in_place) return LOAD_NONE;
     if (c->folds) return LOAD_ALL;
-    return c->collective == ALLTOALL || c->collective == ALLTOALLV ? LOAD_ALL : c->on->rank;
+    return c->collective >= ALLTOALL && c->collective <= ALLTOALLW ? LOAD_ALL : c->on->rank;
 }
 
 /* ---- Runs ---------------------------------------------------------------------------------------------- */
@@ -309,6 +363,8 @@ INLINE int input(const struct shim_call *c) {
  * Calls the collective's function, in a segment or over several nodes. collectives.def has its arguments, in the names
  * that are declared here.
  */
+#define unisono_alltoallw unisono_alltoallv /* the lists are in bytes, whatever the types */
+#define unisono_mpi_levels_alltoallw unisono_mpi_levels_alltoallv
 INLINE int call(const struct shim_call *c) {
     unisono_comm *segment = c->on->comm;
     const unisono_mpi_levels *levels = c->on->levels;
@@ -332,8 +388,7 @@ INLINE bool agrees(const struct shim_call *c) {
     const struct shim_side *s = &c->send, *r = &c->receive;
     int me = c->on->rank;
     if (!s->blocks || !r->blocks) return true;
-    uint64_t sent = (uint64_t)count_of(s, s->blocks > 1 ? me : 0) * s->shape->bytes;
-    return sent == (uint64_t)count_of(r, r->blocks > 1 ? me : 0) * r->shape->bytes;
+    return shim_bytes_of(s, s->blocks > 1 ? me : 0) == shim_bytes_of(r, r->blocks > 1 ? me : 0);
 }
 
 /* Called if it doesn't. Only forms with lists can express that: Unisono refuses such a call, and all ranks get an
@@ -378,6 +433,7 @@ INLINE int run(struct shim_call *c) {
     bool folds = c->folds;
     int error = prepare(s, SLOT_SEND, LOAD_ALL, folds);
     if (!error) error = prepare(r, SLOT_RECEIVE, input(c), folds);
+    if (c->collective == REDUCE_SCATTER && !c->counts) error = UNISONO_ERR_MEMORY;
     /* On an error the other ranks must not wait for this one. */
     if (error && c->on->comm) unisono_report_death(c->on->comm, (uint32_t)c->on->rank);
     else if (error) unisono_mpi_levels_report(c->on->levels);

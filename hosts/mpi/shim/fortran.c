@@ -35,6 +35,20 @@ static void *address(void *passed) {
 #define OTHERS(lower, upper, mixed)
 #endif
 
+/* The types of the blocks of an alltoallw in C, until the thread's next call; null: none were passed, the communicator is none, or
+ * there is no memory. */
+#ifdef OPEN_MPI
+static const MPI_Datatype *types_in_c(enum shim_slot slot, ints passed, MPI_Comm comm) {
+    int inter, blocks = 0;
+    if (!passed || !comm || comm == MPI_COMM_NULL) return NULL;
+    if (PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS) return NULL;
+    inter ? PMPI_Comm_remote_size(comm, &blocks) : PMPI_Comm_size(comm, &blocks);
+    MPI_Datatype *types = shim_buffer(slot, sizeof *types * blocks);
+    for (int b = 0; types && b < blocks; b++) types[b] = PMPI_Type_f2c(passed[b]);
+    return types;
+}
+#endif
+
 /* Defines a function for Fortran, all of whose parameters are addresses, by a call in C. mpi_f08 may leave `error`
  * out. */
 #define FORTRAN(lower, upper, mixed, parameters, ...)                                                                  \

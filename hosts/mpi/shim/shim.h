@@ -62,6 +62,7 @@ bool shim_is_foreign(void);
 #define PMPI_Comm_get_errhandler SHIM_FUNCTION(PMPI_Comm_get_errhandler)
 #define PMPI_Comm_group SHIM_FUNCTION(PMPI_Comm_group)
 #define PMPI_Comm_rank SHIM_FUNCTION(PMPI_Comm_rank)
+#define PMPI_Comm_remote_size SHIM_FUNCTION(PMPI_Comm_remote_size)
 #define PMPI_Comm_set_attr SHIM_FUNCTION(PMPI_Comm_set_attr)
 #define PMPI_Comm_set_errhandler SHIM_FUNCTION(PMPI_Comm_set_errhandler)
 #define PMPI_Comm_size SHIM_FUNCTION(PMPI_Comm_size)
@@ -191,7 +192,17 @@ enum shim_reason {
 };
 
 /* Buffers that a thread keeps. */
-enum shim_slot { SLOT_SEND, SLOT_RECEIVE, SLOT_SEND_LISTS, SLOT_RECEIVE_LISTS, SLOTS };
+enum shim_slot {
+    SLOT_SEND,
+    SLOT_RECEIVE,
+    SLOT_SEND_LISTS,
+    SLOT_RECEIVE_LISTS,
+    SLOT_SEND_SHAPES,
+    SLOT_RECEIVE_SHAPES,
+    SLOT_SEND_TYPES, /* handles that Fortran passed, in C */
+    SLOT_RECEIVE_TYPES,
+    SLOTS
+};
 
 /* A communicator that a thread is freeing, on the stack of MPI_Comm_free. A delete callback may free another one:
  * `outer` is the one whose callback that is. */
@@ -250,6 +261,10 @@ static inline uint64_t *shim_lists(enum shim_slot side, int blocks) {
     enum shim_slot slot = side + SLOT_SEND_LISTS;
     size_t bytes = 2 * sizeof(uint64_t) * blocks;
     return self->slots[slot].bytes >= bytes && self->slots[slot].at ? self->slots[slot].at : shim_buffer(slot, bytes);
+}
+/* The same for the shapes of a side's blocks. */
+static inline struct shim_shape *shim_shapes(enum shim_slot side, int blocks) {
+    return shim_buffer(side + SLOT_SEND_SHAPES, sizeof(struct shim_shape) * blocks);
 }
 /* Frees the calling thread's large buffers. */
 void shim_trim(void);
@@ -379,7 +394,9 @@ struct shim_side {
     struct shim_list counts, displacements;
     bool listed;
     MPI_Datatype type;
-    const struct shim_shape *shape;
+    const struct shim_shape *shape;        /* with a type for each block: of a byte, dense if all are */
+    const MPI_Datatype *types;             /* with a type for each block: these; else null, as the next one is */
+    const struct shim_shape *shapes;       /* theirs; of blocks without elements that of no side */
     uint64_t *bytes, *starts; /* the lists in bytes, from `first` on; null: no memory */
     int64_t first;            /* where they start in the buffer */
     uint64_t sum;             /* bytes of all blocks */
@@ -391,6 +408,27 @@ struct shim_side {
     bool copied;   /* staged, but copied with its holes, not packed: for a reduction, from a device's memory */
 };
 
+static inline int64_t shim_count_of(const struct shim_side *side, int block) {
+    return side->listed ? shim_item(side->counts, block) : side->count;
+}
+
+/* Bytes from the buffer's start to a block. */
+static inline int64_t shim_start_of(const struct shim_side *side, int block) {
+    return (side->listed ? shim_item(side->displacements, block) : block * side->count) * side->shape->extent;
+}
+
+static inline MPI_Datatype shim_type_of(const struct shim_side *side, int block) {
+    return side->types ? side->types[block] : side->type;
+}
+
+static inline const struct shim_shape *shim_shape_of(const struct shim_side *side, int block) {
+    return side->shapes ? &side->shapes[block] : side->shape;
+}
+
+static inline uint64_t shim_bytes_of(const struct shim_side *side, int block) {
+    return (uint64_t)shim_count_of(side, block) * shim_shape_of(side, block)->bytes;
+}
+
 struct shim_call {
     enum shim_collective collective;
     MPI_Comm comm;
@@ -401,6 +439,9 @@ struct shim_call {
     bool folds; /* is it a reduction? */
     MPI_Op op;
     const unisono_op *operation;
+    /* Of a fold by blocks: the elements of this rank's block. The send side, and in place the receive side, has all blocks. */
+    int64_t own;
+    uint64_t *counts; /* those of all ranks' blocks, where these differ; null: no memory */
     int code;
 };
 
@@ -423,6 +464,8 @@ struct shim_blocks {
     bool listed;
     struct shim_list counts, displacements;
     MPI_Datatype type;
+    bool typed; /* with a list of types */
+    const MPI_Datatype *types;
 };
 
 #endif

@@ -122,7 +122,7 @@ static void print(const struct sums *s, int ranks) {
         number calls = 0;
         for (int a = 0; a < SHIM_ALGORITHMS; a++) calls += s->calls[i][a];
         if (!calls) continue;
-        fprintf(stderr, "unisono:   %-16s %12llu calls %16llu bytes:", shim_names[i], calls, (number)s->bytes[i]);
+        fprintf(stderr, "unisono:   %-24s %12llu calls %16llu bytes:", shim_names[i], calls, (number)s->bytes[i]);
         for (int a = 0; a < SHIM_ALGORITHMS; a++)
             if (s->calls[i][a]) fprintf(stderr, " %s %llu", name_of(a), (number)s->calls[i][a]);
         fputc('\n', stderr);

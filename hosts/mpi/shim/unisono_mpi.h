@@ -120,6 +120,14 @@ int unisono_mpi_levels_alltoall(const unisono_mpi_levels *levels, const void *se
 int unisono_mpi_levels_alltoallv(const unisono_mpi_levels *levels, const void *send, const uint64_t *send_counts,
                                  const uint64_t *send_displacements, void *receive, const uint64_t *receive_counts,
                                  const uint64_t *receive_displacements);
+int unisono_mpi_levels_reduce_scatter(const unisono_mpi_levels *levels, const void *send, void *receive,
+                                      const uint64_t *counts, int datatype, const unisono_op *op);
+int unisono_mpi_levels_reduce_scatter_block(const unisono_mpi_levels *levels, const void *send, void *receive,
+                                            uint64_t count, int datatype, const unisono_op *op);
+int unisono_mpi_levels_scan(const unisono_mpi_levels *levels, const void *send, void *receive, uint64_t count,
+                            int datatype, const unisono_op *op);
+int unisono_mpi_levels_exscan(const unisono_mpi_levels *levels, const void *send, void *receive, uint64_t count,
+                              int datatype, const unisono_op *op);
 
 /* Sums since the start: waits that did not end at once; bytes of this process's arena, those in
  * use now, and the most that were in use; communicators attached and released; messages that were lent and read where

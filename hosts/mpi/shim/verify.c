@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 bool verify_on;
 static uint64_t calls; /* added to by several threads */
@@ -25,6 +26,7 @@ __attribute__((noreturn, format(printf, 2, 3))) static void stop(const struct ve
     va_end(arguments);
     fprintf(stderr, "unisono: verify: %s among %d ranks, rank %d: %s\n", shim_names[v->call->collective],
             v->call->on->size, v->call->on->rank, text);
+    usleep(100000); /* MPICH's launcher drops what it has not read yet when a rank aborts */
     PMPI_Abort(MPI_COMM_WORLD, 1);
     abort();
 }
@@ -44,24 +46,22 @@ static int blocks_of(const struct verify *v) {
     return sends ? 0 : c->receive.blocks;
 }
 
-static int64_t count_of(const struct verify *v, int block) {
-    const struct shim_side *r = &v->call->receive;
-    return r->listed ? shim_item(r->counts, block) : r->count;
-}
-
-/* A block's offset from the start of the buffer. */
-static int64_t start_of(const struct verify *v, int block) {
-    const struct shim_side *r = &v->call->receive;
-    return (r->listed ? shim_item(r->displacements, block) : block * r->count) * r->shape->extent;
+/* Bytes at the start of what is received that have a result: not where rank 0 receives nothing of an exscan, nor, in place, the blocks
+ * after the one that is the result. */
+static uint64_t compared(const struct verify *v) {
+    const struct shim_call *c = v->call;
+    if (c->collective == EXSCAN && c->on->rank == 0) return 0;
+    bool by_blocks = c->collective == REDUCE_SCATTER || c->collective == REDUCE_SCATTER_BLOCK;
+    return by_blocks ? (uint64_t)c->own * c->receive.shape->bytes : v->packed;
 }
 
 /* Computes with addresses as numbers: the base may be MPI_BOTTOM, or lie before a copy of which only a part exists. */
 static void *shifted(const void *base, int64_t by) { return (void *)((uintptr_t)base + (uintptr_t)by); }
 
 /* Packs or unpacks one block, by PMPI_Pack or PMPI_Unpack. */
-static void transfer(const struct verify *v, void *at, int64_t count, const struct shim_side *side, char *image,
-                     bool pack) {
-    if (!shim_pack(at, count, side->type, side->shape, image, pack))
+static void transfer(const struct verify *v, void *at, const struct shim_side *side, int block, char *image, bool pack) {
+    uint64_t count = (uint64_t)shim_count_of(side, block);
+    if (!shim_pack(at, count, shim_type_of(side, block), shim_shape_of(side, block), image, pack))
         stop(v, "the data can't be %s", pack ? "packed" : "unpacked");
 }
 
@@ -69,8 +69,8 @@ static void transfer(const struct verify *v, void *at, int64_t count, const stru
 static void transfer_all(const struct verify *v, void *base, char *image, bool pack) {
     const struct shim_side *r = &v->call->receive;
     for (int b = 0; b < blocks_of(v); b++) {
-        transfer(v, shifted(base, start_of(v, b)), count_of(v, b), r, image, pack);
-        image += count_of(v, b) * r->shape->bytes;
+        transfer(v, shifted(base, shim_start_of(r, b)), r, b, image, pack);
+        image += shim_bytes_of(r, b);
     }
 }
 
@@ -82,16 +82,16 @@ static char *received(const struct verify *v) {
 
 static void measure(struct verify *v) {
     const struct shim_side *r = &v->call->receive;
-    MPI_Count first = 0, length = 0;
     v->packed = 0, v->low = 0, v->high = 0;
-    if (blocks_of(v)) PMPI_Type_get_true_extent_x(r->type, &first, &length);
     for (int b = 0; b < blocks_of(v); b++) {
-        if (!count_of(v, b) || !r->shape->bytes) continue;
-        int64_t one = start_of(v, b) + first, other = one + (count_of(v, b) - 1) * r->shape->extent;
+        MPI_Count first, length;
+        if (!shim_bytes_of(r, b)) continue;
+        PMPI_Type_get_true_extent_x(shim_type_of(r, b), &first, &length);
+        int64_t one = shim_start_of(r, b) + first, other = one + (shim_count_of(r, b) - 1) * shim_shape_of(r, b)->extent;
         int64_t low = one < other ? one : other, high = (one < other ? other : one) + length;
         if (!v->packed || low < v->low) v->low = low;
         if (!v->packed || high > v->high) v->high = high;
-        v->packed += count_of(v, b) * r->shape->bytes;
+        v->packed += shim_bytes_of(r, b);
     }
 }
 
@@ -157,23 +157,32 @@ static double magnitude(const char *image, size_t i, struct real real) {
  *           underflow, or an operand is NaN);
  * min, max: the same value; any if one is NaN, for which the standard defines nothing.
  *
- * For other elements the bytes must be the same.
+ * For other elements the bytes must be the same. Of a scan, x are the operands of all ranks: more than those of its result.
  */
 struct scale {
     double *more, *less; /* sums of |x|; or products of those above 1, and of those below */
+    size_t first;        /* that of this rank's first component, of a fold by blocks */
     int ranks;
 };
+
+/* The elements of the blocks before this rank's in a fold by blocks. */
+static uint64_t before_own(const struct shim_call *c) {
+    uint64_t before = 0;
+    if (c->collective == REDUCE_SCATTER_BLOCK) return (uint64_t)c->own * c->on->rank;
+    for (int r = 0; c->collective == REDUCE_SCATTER && r < c->on->rank; r++) before += c->counts[r];
+    return before;
+}
 
 /* Computes the scales from all ranks' operands. Collective: either all ranks call it, or none. */
 static struct scale scale_of(const struct verify *v, struct real real) {
     const struct shim_call *c = v->call;
     const struct shim_side *side = &c->send; /* in place too, but for the buffer */
-    struct scale s = {NULL, NULL, c->on->size};
+    struct scale s = {NULL, NULL, before_own(c) * (side->shape->bytes / real.width), c->on->size};
     bool sum = c->op == MPI_SUM;
     if (!sum && c->op != MPI_PROD) return s;
     size_t bytes = side->count * side->shape->bytes, n = bytes / real.width;
     char *own = NULL;
-    if (!c->send_in_place) transfer(v, side->buffer, side->count, side, own = memory(v, bytes), true);
+    if (!c->send_in_place) transfer(v, side->buffer, side, 0, own = memory(v, bytes), true);
     const char *operand = own ? own : v->input;
     s.more = memory(v, n * sizeof *s.more), s.less = memory(v, n * sizeof *s.less);
     for (size_t i = 0; i < n; i++) {
@@ -199,8 +208,9 @@ static bool explained(const struct verify *v, struct real real, const struct sca
     double epsilon = real.width == 4 ? FLT_EPSILON : DBL_EPSILON, largest = real.width == 4 ? FLT_MAX : DBL_MAX;
     if (a == b || (isnan(a) && isnan(b))) return true;
     if (op != MPI_SUM && op != MPI_PROD) return isnan(a) || isnan(b);
-    if (op == MPI_SUM) return !(s->more[i] <= largest) || fabs(a - b) <= 2 * s->ranks * epsilon * s->more[i];
-    if (!(s->more[i] <= largest / 2) || s->less[i] < (real.width == 4 ? FLT_MIN : DBL_MIN)) return true;
+    double more = s->more[s->first + i], less = s->less[s->first + i];
+    if (op == MPI_SUM) return !(more <= largest) || fabs(a - b) <= 2 * s->ranks * epsilon * more;
+    if (!(more <= largest / 2) || less < (real.width == 4 ? FLT_MIN : DBL_MIN)) return true;
     return fabs(a - b) <= 8 * s->ranks * epsilon * fmax(magnitude(v->ours, i, real), magnitude(theirs, i, real));
 }
 
@@ -220,19 +230,20 @@ __attribute__((noreturn)) static void differ(const struct verify *v, const char 
     for (int side = 0; side < 2; side++)
         for (uint64_t i = 0; i < MOST && i < size; i++) sprintf(text[side] + 2 * i, "%02x", image[side][i] & 0xff);
     int block = 0;
-    for (; element >= (size_t)count_of(v, block); block++) element -= count_of(v, block);
+    const struct shim_side *r = &v->call->receive;
+    for (; element >= shim_bytes_of(r, block) / size; block++) element -= shim_bytes_of(r, block) / size;
     stop(v, "element %zu of block %d of %d differs: bytes %s, the MPI's %s%s", element, block, blocks_of(v), text[0],
          text[1], size > MOST ? ", cut off" : "");
 }
 
 static void compare(const struct verify *v, const char *theirs) {
     struct real real = real_of(v);
-    struct scale s = {NULL, NULL, 0};
+    struct scale s = {NULL, NULL, 0, 0};
     MPI_Op op = v->call->op;
     bool numeric = real.width && !real.pair;
     if (numeric) s = scale_of(v, real);
     size_t size = v->call->receive.shape->bytes, numbers = numeric ? size / real.width : 0;
-    for (size_t at = 0; at < v->packed; at += size) {
+    for (size_t at = 0; at < compared(v); at += size) {
         if (!memcmp(v->ours + at, theirs + at, size)) continue;
         bool same = real.pair && (op == MPI_MINLOC || op == MPI_MAXLOC) &&
                     same_pair(v->ours + at, theirs + at, real.width, size);

@@ -79,6 +79,25 @@ static void one_round(int number, int where, int n) {
     MPI_Reduce(in, out, n, MPI_INT, MPI_MIN, root, comm);
     if (me == root) CHECK("reduce", 1, 0, value(number, 0, 0, i));
 
+    INPUT(false, i, 1);
+    MPI_Scan(MPI_IN_PLACE, out, n, MPI_INT, MPI_MAX, comm);
+    CHECK("scan in place", 1, 0, value(number, me, 0, i));
+    INPUT(false, i, 0);
+    MPI_Exscan(in, out, n, MPI_INT, MPI_MIN, comm);
+    if (me) CHECK("exscan", 1, 0, value(number, 0, 0, i));
+    INPUT(true, i, 0);
+    MPI_Reduce_scatter(in, out, counts, MPI_INT, MPI_MAX, comm);
+    CHECK("reduce_scatter", 1, 0, value(number, size - 1, me, i));
+    INPUT(true, i, 1);
+    MPI_Reduce_scatter_block(MPI_IN_PLACE, out, n, MPI_INT, MPI_MIN, comm);
+    CHECK("reduce_scatter_block in place", 1, 0, value(number, 0, me, i));
+    int places[RANKS], rows[RANKS];
+    MPI_Datatype types[RANKS];
+    for (int k = 0; k < size; k++) places[k] = 4 * starts[k], rows[k] = 4 * k * n, types[k] = MPI_INT;
+    INPUT(true, i, 0);
+    MPI_Alltoallw(in, counts, rows, types, out, counts, places, types, comm);
+    CHECK("alltoallw", size, starts[k], value(number, k, me, i));
+
     /* A pair with holes. */
     struct { double value; int rank; } *pairs;
     open_device(true);

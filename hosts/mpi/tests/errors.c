@@ -25,7 +25,8 @@ static void mistakes(MPI_Comm comm, const char *kind) {
     enum { MOST = 64 };
     int a[MOST] = {0}, b[MOST] = {0}, counts[MOST], ats[MOST], size = size_of(comm);
     char name[80];
-    for (int r = 0; r < MOST; r++) counts[r] = -1, ats[r] = r;
+    MPI_Datatype types[MOST], nulls[MOST];
+    for (int r = 0; r < MOST; r++) counts[r] = -1, ats[r] = r, types[r] = MPI_INT, nulls[r] = MPI_DATATYPE_NULL;
 #define MISTAKE(CALL) snprintf(name, sizeof name, "%s: %.60s", kind, #CALL), report(name, MPI_##CALL)
 /* These crash in the MPI itself, with or without a preload. */
 #ifdef OPEN_MPI
@@ -62,6 +63,17 @@ static void mistakes(MPI_Comm comm, const char *kind) {
     MISTAKE(Alltoall(a, -1, MPI_INT, b, 1, MPI_INT, comm));
     MISTAKE(Alltoall(a, 1, MPI_DATATYPE_NULL, b, 1, MPI_INT, comm));
     MISTAKE(Alltoallv(a, counts, ats, MPI_INT, b, counts, ats, MPI_INT, comm));
+    MISTAKE(Alltoallw(a, counts, ats, types, b, counts, ats, types, comm));
+    MISTAKE(Alltoallw(a, ats, ats, nulls, b, ats, ats, nulls, comm));
+    NOT_MPICH(Scan(a, b, -1, MPI_INT, MPI_SUM, comm));
+    MISTAKE(Scan(a, b, 1, MPI_INT, MPI_OP_NULL, comm));
+    MISTAKE(Scan(a, b, 1, MPI_DATATYPE_NULL, MPI_SUM, comm));
+    NOT_MPICH(Exscan(a, b, -1, MPI_INT, MPI_SUM, comm));
+    MISTAKE(Exscan(a, b, 1, MPI_DOUBLE, MPI_BXOR, comm));
+    MISTAKE(Reduce_scatter(a, b, counts, MPI_INT, MPI_SUM, comm));
+    MISTAKE(Reduce_scatter(a, b, ats, MPI_INT, MPI_OP_NULL, comm));
+    NOT_MPICH(Reduce_scatter_block(a, b, -1, MPI_INT, MPI_SUM, comm));
+    MISTAKE(Reduce_scatter_block(a, b, 1, MPI_DATATYPE_NULL, MPI_SUM, comm));
     /* After the errors a right call works. */
     a[0] = rank_in(comm);
     report("a right call after", MPI_Allreduce(a, b, 1, MPI_INT, MPI_SUM, comm));

@@ -99,11 +99,16 @@ void layouts_free(void) {
 
 static unsigned char junk(size_t at) { return (unsigned char)(0xa5 ^ (at * 29)); }
 
-struct units units_of(const struct layout *layout, size_t units) {
-    struct units made = {layout, NULL, 64 + units * (size_t)layout->extent};
-    made.memory = allocate(made.bytes);
+size_t units_bytes(const struct layout *layout, size_t units) { return 64 + units * (size_t)layout->extent; }
+
+struct units units_in(const struct layout *layout, size_t units, unsigned char *memory) {
+    struct units made = {layout, memory, units_bytes(layout, units)};
     for (size_t i = 0; i < made.bytes; i++) made.memory[i] = junk(i);
     return made;
+}
+
+struct units units_of(const struct layout *layout, size_t units) {
+    return units_in(layout, units, allocate(units_bytes(layout, units)));
 }
 
 void units_free(struct units *units) { free(units->memory); }

@@ -40,6 +40,9 @@ struct units {
 
 /* Memory for so many units, filled with junk. */
 struct units units_of(const struct layout *layout, size_t units);
+/* The same in memory that is there, of so many bytes. */
+struct units units_in(const struct layout *layout, size_t units, unsigned char *memory);
+size_t units_bytes(const struct layout *layout, size_t units);
 void units_free(struct units *units);
 
 /* A buffer argument and its datatype: MPI_BOTTOM and an absolute type, if the layout says so. */

@@ -100,6 +100,63 @@ static void to_all(MPI_Comm comm, int n, int64_t *mine, int64_t *all) {
         for (int i = 0; i < counts[r]; i++) same(all + starts[r] + i, number(r, i), "allgatherv", i);
 }
 
+/* The sum of ranks 0 .. below's i-th numbers. */
+static int64_t sum_of(int below, int i) {
+    int64_t sum = 0;
+    for (int r = 0; r < below; r++) sum += number(r, i);
+    return sum;
+}
+
+/* Scans, and folds by blocks of n or half as many numbers, every third of them empty. */
+static void prefixes_and_blocks(MPI_Comm comm, int n, int64_t *mine, int64_t *all) {
+    int me = rank_in(comm), size = size_of(comm), counts[64], before = 0, end = 0;
+    for (int r = 0; r < size; r++) counts[r] = r % 3 == 2 ? 0 : r % 2 ? n : n / 2, before += r < me ? counts[r] : 0, end += counts[r];
+    for (int in_place = 0; in_place < 2; in_place++) {
+        void *send = in_place ? MPI_IN_PLACE : mine;
+        int64_t *from = in_place ? all : mine;
+        for (int form = 0; form < 4; form++) {
+            int elements = form < 2 ? n : form == 2 ? end : n * size, first = form < 2 ? 0 : form == 2 ? before : n * me;
+            int results = form == 2 ? counts[me] : n, below = form == 0 ? me + 1 : form == 1 ? me : size;
+            for (int i = 0; i <= results; i++) all[i] = -1;
+            for (int i = 0; i < elements; i++) from[i] = number(me, i);
+            switch (form) {
+            case 0: MPI_Scan(send, all, n, MPI_INT64_T, MPI_SUM, comm); break;
+            case 1: MPI_Exscan(send, all, n, MPI_INT64_T, MPI_SUM, comm); break;
+            case 2: MPI_Reduce_scatter(send, all, counts, MPI_INT64_T, MPI_SUM, comm); break;
+            default: MPI_Reduce_scatter_block(send, all, n, MPI_INT64_T, MPI_SUM, comm); break;
+            }
+            static const char *const names[] = {"scan", "exscan", "reduce_scatter", "reduce_scatter_block"};
+            for (int i = 0; i < results && below; i++) same(all + i, sum_of(below, first + i), names[form], i);
+            if (!in_place) same(all + results, -1, "what is after the result", results);
+        }
+    }
+}
+
+/* An alltoallw: from every second number into a row, and in place. Some blocks are empty. */
+static void to_each_typed(MPI_Comm comm, int n, int64_t *mine, int64_t *all) {
+    int me = rank_in(comm), size = size_of(comm), counts[64], rows[64], columns[64];
+    MPI_Datatype second, apart[64], row[64];
+    MPI_Type_create_resized(MPI_INT64_T, 0, 2 * sizeof(int64_t), &second);
+    MPI_Type_commit(&second);
+    for (int r = 0, end = 0; r < size; end += counts[r++]) {
+        counts[r] = (me + r) % 4 == 0 ? 0 : (me + r) % 2 ? n : n / 2;
+        /* The blocks lie in each other's holes: the odd ones behind the even ones. */
+        columns[r] = (int)sizeof(int64_t) * (r / 2 * 2 * n + r % 2);
+        rows[r] = (int)sizeof(int64_t) * end, apart[r] = second, row[r] = MPI_INT64_T;
+    }
+    for (int in_place = 0; in_place < 2; in_place++) {
+        for (int i = 0; i < n * (size + 1); i++) mine[i] = all[i] = -1;
+        for (int r = 0; r < size; r++)
+            for (int i = 0; i < counts[r]; i++) mine[columns[r] / 8 + 2 * i] = number(me * size + r, i);
+        if (in_place) MPI_Alltoallw(MPI_IN_PLACE, NULL, NULL, NULL, mine, counts, columns, apart, comm);
+        else MPI_Alltoallw(mine, counts, columns, apart, all, counts, rows, row, comm);
+        for (int r = 0; r < size; r++)
+            for (int i = 0; i < counts[r]; i++)
+                same(in_place ? mine + columns[r] / 8 + 2 * i : all + rows[r] / 8 + i, number(r * size + me, i), "alltoallw", i);
+    }
+    MPI_Type_free(&second);
+}
+
 static void refused(int code, const char *what) {
     int class = MPI_SUCCESS;
     MPI_Error_class(code, &class);
@@ -156,6 +213,8 @@ int main(int argc, char **argv) {
             }
             to_each(comms[c], lengths[l], mine, all);
             to_all(comms[c], lengths[l], mine, all);
+            prefixes_and_blocks(comms[c], lengths[l], mine, all);
+            to_each_typed(comms[c], lengths[l], mine, all);
             expect(MPI_Barrier(comms[c]) == MPI_SUCCESS, "barrier");
         }
     for (int root = 0; root < size_of(comms[1]); root++) segments(comms[1], root, LONG, mine, all);

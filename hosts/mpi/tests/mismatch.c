@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 enum { ROOM = 256, JUNK = -1 };
-static int s[ROOM], r[ROOM], short_counts[64], long_counts[64], none[64], starts[64];
+static int s[ROOM], r[ROOM], short_counts[64], long_counts[64], none[64], starts[64], byte_starts[64];
+static MPI_Datatype types[64];
 static MPI_Comm comm;
 static int me;
 
@@ -75,6 +76,13 @@ int main(int argc, char **argv) {
     WRONG(4 * n, Alltoallv(s, long_counts, starts, MPI_INT, r, short_counts, starts, MPI_INT, comm));
     WRONG(less, Reduce(s, r, less, MPI_INT, MPI_SUM, 0, comm));
     WRONG(less, Allreduce(s, r, less, MPI_INT, MPI_SUM, comm));
+    WRONG(less, Scan(s, r, less, MPI_INT, MPI_SUM, comm));
+    WRONG(less, Exscan(s, r, less, MPI_INT, MPI_SUM, comm));
+    WRONG(less, Reduce_scatter_block(s, r, less, MPI_INT, MPI_SUM, comm));
+    WRONG(less, Reduce_scatter(s, r, me ? short_counts : long_counts, MPI_INT, MPI_SUM, comm));
+    for (int i = 0; i < n; i++) types[i] = MPI_INT, byte_starts[i] = 4 * starts[i];
+    WRONG(4 * n, Alltoallw(s, short_counts, byte_starts, types, r, long_counts, byte_starts, types, comm));
+    WRONG(4 * n, Alltoallw(s, long_counts, byte_starts, types, r, short_counts, byte_starts, types, comm));
 
     ALIKE(MPI_SUCCESS, Bcast(NULL, 0, MPI_INT, 0, comm));
     ALIKE(MPI_SUCCESS, Bcast(me ? r : NULL, 0, MPI_INT, 0, comm));
@@ -83,11 +91,23 @@ int main(int argc, char **argv) {
     ALIKE(MPI_SUCCESS, Gather(s, 2, MPI_INT, me ? NULL : r, me ? 0 : 2, me ? MPI_DATATYPE_NULL : MPI_INT, 0, comm));
     ALIKE(MPI_SUCCESS, Gatherv(s, 4, MPI_INT, me ? NULL : r, me ? NULL : long_counts, me ? NULL : starts, MPI_INT, 0, comm));
     ALIKE(MPI_SUCCESS, Gatherv(NULL, 0, MPI_INT, NULL, none, none, MPI_INT, 0, comm));
+    ALIKE(MPI_SUCCESS, Scan(NULL, NULL, 0, MPI_INT, MPI_SUM, comm));
+    ALIKE(MPI_SUCCESS, Exscan(s, me ? r : NULL, 2, MPI_INT, MPI_SUM, comm));
+    ALIKE(MPI_SUCCESS, Exscan(MPI_IN_PLACE, r, 2, MPI_INT, MPI_SUM, comm));
+    ALIKE(MPI_SUCCESS, Reduce_scatter(NULL, NULL, none, MPI_INT, MPI_SUM, comm));
+    ALIKE(MPI_SUCCESS, Reduce_scatter_block(NULL, NULL, 0, MPI_INT, MPI_SUM, comm));
+    /* The type of no elements is not looked at. */
+    for (int i = 0; i < n; i++) types[i] = MPI_DATATYPE_NULL;
+    ALIKE(MPI_SUCCESS, Alltoallw(NULL, none, none, types, NULL, none, none, types, comm));
+    begin(), MPI_Exscan(s, r, ROOM, MPI_INT, MPI_SUM, comm);
+    for (int i = 0; i < ROOM && me == 0; i++) expect(r[i] == JUNK, "exscan: int %d of rank 0 is written", i);
+    MPI_Comm_free(&comm);
 #ifdef MPICH /* Open MPI reads from the null address */
     ALIKE(MPI_ERR_BUFFER, Bcast(NULL, 3, MPI_INT, 0, comm));
     ALIKE(MPI_ERR_BUFFER, Allreduce(NULL, r, 2, MPI_INT, MPI_SUM, comm));
     ALIKE(MPI_ERR_BUFFER, Allgatherv(NULL, 2, MPI_INT, r, short_counts, starts, MPI_INT, comm));
     ALIKE(MPI_ERR_BUFFER, Alltoallv(NULL, short_counts, starts, MPI_INT, r, short_counts, starts, MPI_INT, comm));
+    ALIKE(MPI_ERR_BUFFER, Scan(NULL, r, 2, MPI_INT, MPI_SUM, comm));
     ALIKE(MPI_ERR_BUFFER, Scatterv(s, short_counts, starts, MPI_INT, NULL, 2, MPI_INT, 0, comm));
 #endif
     return finish("mismatch");

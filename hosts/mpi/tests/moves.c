@@ -160,6 +160,83 @@ static void move(const struct scene *s) {
     side_free(&receive);
 }
 
+/* A side of an alltoallw: each block in a layout of its own. */
+struct typed {
+    unsigned char *memory;
+    struct units blocks[RANKS_MOST];
+    int counts[RANKS_MOST], starts[RANKS_MOST], lengths[RANKS_MOST];
+    MPI_Datatype types[RANKS_MOST];
+    bool made; /* the types have absolute addresses */
+};
+
+/* Some blocks are empty. What two ranks exchange is as long both ways, as in place requires. */
+static int exchanged(const struct scene *s, int from, int to) { return (from + to) % 4 == 3 ? 0 : length(s, from, to); }
+
+/* The block of rank r comes after that of rank r + 1. */
+static struct typed typed_side(const struct scene *s, bool sending, bool absolute) {
+    struct typed side = {.made = absolute};
+    int me = s->group->rank, size = s->group->size, at = 0;
+    const struct layout *layouts[RANKS_MOST];
+    for (int r = size - 1; r >= 0; r--) {
+        layouts[r] = &s->family->layouts[(me * 5 + r + s->shift + !sending) % s->family->count];
+        side.lengths[r] = exchanged(s, me, r), side.counts[r] = side.lengths[r] * layouts[r]->times;
+        side.starts[r] = at, at += (int)units_bytes(layouts[r], (size_t)side.lengths[r]);
+    }
+    side.memory = allocate((size_t)at);
+    for (int r = 0; r < size; r++) {
+        side.blocks[r] = units_in(layouts[r], (size_t)side.lengths[r], side.memory + side.starts[r]);
+        side.types[r] = layouts[r]->type;
+        if (!absolute) continue;
+        MPI_Aint address;
+        MPI_Get_address(side.blocks[r].memory, &address);
+        MPI_Type_create_hindexed(1, &side.counts[r], &address, layouts[r]->type, &side.types[r]);
+        MPI_Type_commit(&side.types[r]);
+        side.counts[r] = 1, side.starts[r] = 0;
+    }
+    return side;
+}
+
+static void typed_free(const struct scene *s, struct typed *side) {
+    for (int r = 0; r < s->group->size && side->made; r++) MPI_Type_free(&side->types[r]);
+    free(side->memory);
+}
+
+static int call_typed(const struct scene *s, const struct typed *send, const struct typed *receive) {
+    const void *from = s->in_place ? MPI_IN_PLACE : send->made ? MPI_BOTTOM : send->memory;
+    void *to = receive->made ? MPI_BOTTOM : receive->memory;
+#if MPI_VERSION >= 4
+    MPI_Count sent[RANKS_MOST], received[RANKS_MOST];
+    MPI_Aint from_at[RANKS_MOST], to_at[RANKS_MOST];
+    for (int r = 0; r < s->group->size; r++) {
+        sent[r] = send->counts[r], received[r] = receive->counts[r];
+        from_at[r] = send->starts[r], to_at[r] = receive->starts[r];
+    }
+    if (s->units % 2)
+        return MPI_Alltoallw_c(from, sent, from_at, send->types, to, received, to_at, receive->types, s->group->comm);
+#endif
+    /* In place, what is said of the sent data is not significant. */
+    if (s->in_place) return MPI_Alltoallw(from, NULL, NULL, NULL, to, receive->counts, receive->starts, receive->types, s->group->comm);
+    return MPI_Alltoallw(from, send->counts, send->starts, send->types, to, receive->counts, receive->starts, receive->types,
+                         s->group->comm);
+}
+
+static void alltoallw(const struct scene *s, bool absolute) {
+    int me = s->group->rank, size = s->group->size;
+    struct typed send = typed_side(s, true, absolute), receive = typed_side(s, false, absolute);
+    struct typed *of = s->in_place ? &receive : &send;
+    for (int r = 0; r < size; r++) fill(&of->blocks[r], 0, (size_t)of->lengths[r], key(s, me, r));
+    int code = call_typed(s, &send, &receive);
+    expect(code == MPI_SUCCESS, "alltoallw: error %d", code);
+    for (int side = 0; side < (s->in_place ? 1 : 2); side++)
+        for (int r = 0; r < size; r++) {
+            struct units *block = side ? &send.blocks[r] : &receive.blocks[r];
+            bool right = holds(block, 0, (size_t)receive.lengths[r], side ? key(s, me, r) : key(s, r, me));
+            expect(right && untouched(block), "alltoallw of %d units of %s on %s, in place %d, absolute %d, layout %s: block %d that is %s",
+                   s->units, s->family->name, s->group->name, s->in_place, absolute, block->layout->name, r, side ? "sent" : "received");
+        }
+    typed_free(s, &send), typed_free(s, &receive);
+}
+
 static void bcast(const struct scene *s) {
     struct side side = side_of(s, false);
     int count = side.blocks.count[0];
@@ -182,6 +259,11 @@ static void forms(struct scene scene) {
             scene.vector = form & 1, scene.in_place = form & 2;
             move(&scene);
         }
+    }
+    scene.kind = ALLTOALL, scene.vector = true;
+    for (int form = 0; form < 4 && !scene.root; form++) {
+        scene.in_place = form & 1;
+        alltoallw(&scene, form & 2);
     }
 }
 

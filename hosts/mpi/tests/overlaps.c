@@ -83,6 +83,13 @@ static void one_round(int number, enum placing placing, int one) {
     expect(!MPI_Alltoallv(sent, sends, from, MPI_INT, got, counts, starts, MPI_INT, comm), "alltoallv: error");
     expect(plausible(got, number, me, counts, starts), "round %d, placing %d: alltoallv", number, placing);
 
+    int places[MOST], froms[MOST];
+    MPI_Datatype types[MOST];
+    for (int r = 0; r < size; r++) places[r] = (int)sizeof(int) * starts[r], froms[r] = (int)sizeof(int) * from[r], types[r] = MPI_INT;
+    blank();
+    expect(!MPI_Alltoallw(sent, sends, froms, types, got, counts, places, types, comm), "alltoallw: error");
+    expect(plausible(got, number, me, counts, starts), "round %d, placing %d: alltoallw", number, placing);
+
     /* In place, a rank sends the elements that are in its block. */
     for (int r = 0; r < size; r++) counts[r] = one;
     place(placing == BACKWARDS ? BACKWARDS : TOGETHER, counts, starts);

@@ -102,40 +102,92 @@ struct long_double_int { long double value; int index; };
     }
 PAIRS(PAIR_TYPE)
 
+enum form { REDUCE, ALLREDUCE, SCAN, EXSCAN, REDUCE_SCATTER, REDUCE_SCATTER_BLOCK, FORMS };
+static const char *const form_names[FORMS] = {"reduce", "allreduce", "scan", "exscan", "reduce_scatter", "reduce_scatter_block"};
+
 /* A call under test. */
 struct scene {
     const struct group *group;
     const struct type *type;
     const char *op_name;
     MPI_Op op;
-    int count, root;
-    bool all, in_place;
+    int count, root; /* elements: of a block, where there are blocks */
+    enum form form;
+    bool in_place;
 };
 
-static void expect_same(const struct scene *s, const void *result, const void *wanted, const char *what) {
-    expect(s->type->same(result, wanted, s->count), "%s of %s: %s, %d elements on %s, root %d, in place %d",
-           s->all ? "allreduce" : "reduce", s->type->name, what ? what : s->op_name, s->count, s->group->name, s->root,
-           s->in_place);
+static bool by_blocks(const struct scene *s) { return s->form == REDUCE_SCATTER || s->form == REDUCE_SCATTER_BLOCK; }
+
+/* The elements of a rank's block: some have none. */
+static int block(const struct scene *s, int rank) { return s->form == REDUCE_SCATTER ? s->count * (rank % 3) / 2 : s->count; }
+
+static int blocks_before(const struct scene *s, int rank) {
+    int sum = 0;
+    for (int r = 0; r < rank; r++) sum += block(s, r);
+    return sum;
+}
+
+static int operands(const struct scene *s) { return by_blocks(s) ? blocks_before(s, s->group->size) : s->count; }
+
+/* The elements of this rank's result. Rank 0's of an exscan is undefined. */
+static int results(const struct scene *s) {
+    int me = s->group->rank;
+    if (by_blocks(s)) return block(s, me);
+    return (s->form == REDUCE && me != s->root) || (s->form == EXSCAN && me == 0) ? 0 : s->count;
+}
+
+static void expect_same(const struct scene *s, const void *result, const void *wanted, int n, const char *what) {
+    expect(s->type->same(result, wanted, n), "%s of %s: %s, %d elements on %s, root %d, in place %d", form_names[s->form],
+           s->type->name, what ? what : s->op_name, s->count, s->group->name, s->root, s->in_place);
+}
+
+static int perform(const struct scene *s, void *from, void *to) {
+    int counts[RANKS_MOST], n = s->count;
+    MPI_Datatype type = s->type->type;
+    MPI_Comm comm = s->group->comm;
+    for (int r = 0; r < s->group->size; r++) counts[r] = block(s, r);
+#if MPI_VERSION >= 4
+    MPI_Count large[RANKS_MOST];
+    for (int r = 0; r < s->group->size; r++) large[r] = counts[r];
+    switch (n % 2 ? s->form : FORMS) {
+    case REDUCE: return MPI_Reduce_c(from, to, n, type, s->op, s->root, comm);
+    case ALLREDUCE: return MPI_Allreduce_c(from, to, n, type, s->op, comm);
+    case SCAN: return MPI_Scan_c(from, to, n, type, s->op, comm);
+    case EXSCAN: return MPI_Exscan_c(from, to, n, type, s->op, comm);
+    case REDUCE_SCATTER: return MPI_Reduce_scatter_c(from, to, large, type, s->op, comm);
+    case REDUCE_SCATTER_BLOCK: return MPI_Reduce_scatter_block_c(from, to, n, type, s->op, comm);
+    default: break;
+    }
+#endif
+    switch (s->form) {
+    case REDUCE: return MPI_Reduce(from, to, n, type, s->op, s->root, comm);
+    case ALLREDUCE: return MPI_Allreduce(from, to, n, type, s->op, comm);
+    case SCAN: return MPI_Scan(from, to, n, type, s->op, comm);
+    case EXSCAN: return MPI_Exscan(from, to, n, type, s->op, comm);
+    case REDUCE_SCATTER: return MPI_Reduce_scatter(from, to, counts, type, s->op, comm);
+    default: return MPI_Reduce_scatter_block(from, to, n, type, s->op, comm);
+    }
 }
 
 /* One call; `wanted` is the expected result. */
 static void call(const struct scene *s, const void *wanted) {
-    size_t bytes = (size_t)s->count * s->type->size;
-    bool receives = s->all || s->group->rank == s->root, in_place = s->in_place && receives;
-    unsigned char *send = allocate(bytes), *before = allocate(bytes), *receive = allocate(bytes + 16);
-    s->type->make(send, s->count, s->group->rank);
+    enum { BEHIND = 16 };
+    int n = operands(s);
+    bool receives = s->form != REDUCE || s->group->rank == s->root, in_place = s->in_place && receives;
+    size_t bytes = (size_t)n * s->type->size, room = receives ? (in_place ? (size_t)n : (size_t)results(s)) * s->type->size : 0;
+    if (s->form == EXSCAN) room = bytes;
+    unsigned char *send = allocate(bytes), *before = allocate(bytes), *receive = allocate(room + BEHIND);
+    s->type->make(send, n, s->group->rank);
     memcpy(before, send, bytes);
-    memset(receive, 0x5a, bytes + 16);
+    memset(receive, 0x5a, room + BEHIND);
     if (in_place) memcpy(receive, send, bytes);
-    void *from = in_place ? MPI_IN_PLACE : send, *to = receives ? receive : NULL;
-    int code = s->all ? MPI_Allreduce(from, to, s->count, s->type->type, s->op, s->group->comm)
-                      : MPI_Reduce(from, to, s->count, s->type->type, s->op, s->root, s->group->comm);
-    expect(code == MPI_SUCCESS, "reduction of %s: error %d", s->type->name, code);
-    if (receives) expect_same(s, receive, wanted, NULL);
+    int code = perform(s, in_place ? MPI_IN_PLACE : send, receives ? receive : NULL);
+    expect(code == MPI_SUCCESS, "%s of %s: error %d", form_names[s->form], s->type->name, code);
+    expect_same(s, receive, wanted, results(s), NULL);
     bool tail = true;
-    for (size_t i = receives ? bytes : 0; i < bytes + 16; i++) tail &= receive[i] == 0x5a;
-    expect(tail, "reduction of %s: written after its end", s->type->name);
-    expect_same(s, send, before, "the sent data");
+    for (size_t i = room; i < room + BEHIND; i++) tail &= receive[i] == 0x5a;
+    expect(tail, "%s of %s: written after its end", form_names[s->form], s->type->name);
+    expect_same(s, send, before, n, "the sent data");
     free(send), free(before), free(receive);
 }
 
@@ -145,31 +197,35 @@ static bool goes_to_underlying(const struct type *type) {
     return underlying || !type->fold || type->fold == fold_float_complex || type->size > 8;
 }
 
-static void forms(struct scene scene, void (*fold)(const struct scene *, void *onto, const void *of)) {
-    size_t bytes = (size_t)scene.count * scene.type->size;
-    unsigned char *wanted = allocate(bytes), *next = allocate(bytes);
-    scene.type->make(wanted, scene.count, 0);
-    for (int r = 1; r < scene.group->size; r++) {
-        scene.type->make(next, scene.count, r);
-        fold(&scene, wanted, next);
+typedef void folding(const struct scene *s, void *onto, const void *of, int n);
+
+static void forms(struct scene scene, folding *fold) {
+    int me = scene.group->rank, size = scene.group->size;
+    for (scene.form = 0; scene.form < FORMS; scene.form++) {
+        int n = operands(&scene), ranks = scene.form == SCAN ? me + 1 : scene.form == EXSCAN ? me : size;
+        unsigned char *wanted = allocate((size_t)n * scene.type->size), *next = allocate((size_t)n * scene.type->size);
+        scene.type->make(wanted, n, 0);
+        for (int r = 1; r < ranks; r++) {
+            scene.type->make(next, n, r);
+            fold(&scene, wanted, next, n);
+        }
+        unsigned char *own = wanted + (by_blocks(&scene) ? (size_t)blocks_before(&scene, me) * scene.type->size : 0);
+        for (int in_place = 0; in_place < 2; in_place++) {
+            scene.in_place = in_place, scene.root = 0;
+            bool crashes = scene.form == REDUCE_SCATTER && in_place && scene.count > 1025 && goes_to_underlying(scene.type);
+            if (scene.form != REDUCE && !crashes) call(&scene, own);
+            for (; scene.form == REDUCE && scene.root < size; scene.root++)
+                if (scene.count < 1000 || (scene.root == size - 1 && !(in_place && goes_to_underlying(scene.type))))
+                    call(&scene, own);
+        }
+        free(wanted), free(next);
     }
-    for (int in_place = 0; in_place < 2; in_place++) {
-        scene.in_place = in_place;
-        scene.all = true, call(&scene, wanted);
-        scene.all = false;
-        for (scene.root = 0; scene.root < scene.group->size; scene.root++)
-            if (scene.count < 1000 || (scene.root == scene.group->size - 1 && !(in_place && goes_to_underlying(scene.type))))
-                call(&scene, wanted);
-    }
-    free(wanted), free(next);
 }
 
 static enum op folded;
-static void fold_predefined(const struct scene *s, void *onto, const void *of) {
-    s->type->fold(folded, onto, of, s->count);
-}
+static void fold_predefined(const struct scene *s, void *onto, const void *of, int n) { s->type->fold(folded, onto, of, n); }
 
-static void lengths(struct scene scene, int most, void (*fold)(const struct scene *, void *onto, const void *of)) {
+static void lengths(struct scene scene, int most, folding *fold) {
     static const int counts[] = {0, 1, 7, 1025, 100000};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         scene.count = counts[i];
@@ -202,8 +258,9 @@ static struct matrix sum(const struct matrix *a, const struct matrix *b) {
         (void)type; \
         for (int i = 0; i < *n; i++) ((struct matrix *)both)[i] = NAME((struct matrix *)left + i, (struct matrix *)both + i); \
     } \
-    static void fold_##NAME(const struct scene *s, void *onto, const void *of) { \
-        for (int i = 0; i < s->count; i++) ((struct matrix *)onto)[i] = NAME((struct matrix *)onto + i, (const struct matrix *)of + i); \
+    static void fold_##NAME(const struct scene *s, void *onto, const void *of, int n) { \
+        (void)s; \
+        for (int i = 0; i < n; i++) ((struct matrix *)onto)[i] = NAME((struct matrix *)onto + i, (const struct matrix *)of + i); \
     }
 USER(product)
 USER(sum)

@@ -3,7 +3,7 @@
  * this program computes, on communicators of all kinds. --brief: no long messages. --underlying: only calls that the
  * MPIs get right without the preload. If datatypes differ between ranks (which MPI allows if signatures agree), Open
  * MPI 4.1's MPI_Allgatherv hangs and MPICH 4.0's MPI_Gather aborts; MPICH 4.0's MPI_Reduce in place above 2 KiB crashes
- * with other roots than 0.
+ * with other roots than 0, and its MPI_Reduce_scatter in place of 800,000 bytes by a user's operation that does not commute.
  */
 #include "values.h"
 

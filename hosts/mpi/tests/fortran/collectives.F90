@@ -253,7 +253,7 @@ contains
   subroutine operations(c, me, p)
     COMM, intent(in) :: c
     integer, intent(in) :: me, p
-    integer :: send(n), receive(n), pair(2), low(2)
+    integer :: send(n), receive(n), folded(n), pair(2), low(2), counts(p), before, r
     complex :: z, total
     double precision :: x(n), most(n)
     logical :: mine, every
@@ -285,6 +285,33 @@ contains
     pair = [mod(me + 1, p), me]
     call MPI_Allreduce(pair, low, 1, MPI_2INTEGER, MPI_MINLOC, c ERROR)
     call expect(all(low == [0, p - 1]), "allreduce, place of the least")
+
+    call MPI_Scan(values(me, 0, n), receive, n, MPI_INTEGER, MPI_SUM, c ERROR)
+    call expect(all(receive == sums(me + 1, n)), "scan")
+    receive = values(me, 0, n)
+    call MPI_Scan(MPI_IN_PLACE, receive, n, MPI_INTEGER, MPI_SUM, c ERROR)
+    call expect(all(receive == sums(me + 1, n)), "scan in place")
+    receive = -1
+    call MPI_Exscan(values(me, 0, n), receive, n, MPI_INTEGER, MPI_SUM, c ERROR)
+    if (me > 0) call expect(all(receive == sums(me, n)), "exscan")
+    receive = values(me, 0, n)
+    call MPI_Exscan(MPI_IN_PLACE, receive, n, MPI_INTEGER, MPI_SUM, c ERROR)
+    if (me > 0) call expect(all(receive == sums(me, n)), "exscan in place")
+
+    ! Rank r receives r + 1 elements; then all receive two.
+    counts = [(r + 1, r = 0, p - 1)]
+    before = sum(counts(: me))
+    folded(: sum(counts)) = sums(p, sum(counts))
+    receive = -1
+    call MPI_Reduce_scatter(values(me, 0, sum(counts)), receive, counts, MPI_INTEGER, MPI_SUM, c ERROR)
+    call expect(all(receive(: me + 1) == folded(before + 1 : before + me + 1)), "reduce_scatter")
+    call expect(receive(me + 2) == -1, "reduce_scatter: the rest")
+    receive(: sum(counts)) = values(me, 0, sum(counts))
+    call MPI_Reduce_scatter(MPI_IN_PLACE, receive, counts, MPI_INTEGER, MPI_SUM, c ERROR)
+    call expect(all(receive(: me + 1) == folded(before + 1 : before + me + 1)), "reduce_scatter in place")
+    folded(: 2 * p) = sums(p, 2 * p)
+    call MPI_Reduce_scatter_block(values(me, 0, 2 * p), receive, 2, MPI_INTEGER, MPI_SUM, c ERROR)
+    call expect(all(receive(: 2) == folded(2 * me + 1 : 2 * me + 2)), "reduce_scatter_block")
 
     ! Digits in rank order.
     call MPI_Op_create(digits, .false., op ERROR)
@@ -372,8 +399,8 @@ contains
     integer, intent(in) :: me, p
     integer, parameter :: b = 5
     integer :: one(b), many(b * p), from(b * p), counts(p), places(p), r
-    integer, allocatable :: bumpy(:), sent(:), wanted(:)
-    DATATYPE :: absolute
+    integer, allocatable, target, asynchronous :: bumpy(:), sent(:), wanted(:)
+    DATATYPE :: absolute, types(p)
 
     one = values(me, 0, b)
     many = -1
@@ -418,6 +445,21 @@ contains
     call expect(all(bumpy == wanted), "alltoallv")
     call MPI_Alltoallv(MPI_IN_PLACE, counts, places, MPI_INTEGER, sent, counts, places, MPI_INTEGER, c ERROR)
     call expect(all(sent == wanted), "alltoallv in place")
+
+    ! Each block of a type of its own, from absolute addresses, then in place.
+    sent = [([values(me, r, me + r + 1), -1], r = 0, p - 1)]
+    bumpy = -1
+    do r = 0, p - 1
+       types(r + 1) = there(sent(places(r + 1) + 1), counts(r + 1))
+    end do
+    call MPI_Alltoallw(MPI_BOTTOM, [(1, r = 1, p)], [(0, r = 1, p)], types, bumpy, counts, 4 * places, [(MPI_INTEGER, r = 1, p)], &
+         c ERROR)
+    call expect(all(bumpy == wanted), "alltoallw")
+    do r = 0, p - 1
+       call MPI_Type_free(types(r + 1) ERROR)
+    end do
+    call MPI_Alltoallw(MPI_IN_PLACE, counts, places, types, sent, counts, 4 * places, [(MPI_INTEGER, r = 1, p)], c ERROR)
+    call expect(all(sent == wanted), "alltoallw in place")
   end subroutine
 
   ! Communicators that are used while they are freed, and what comes at their handles.

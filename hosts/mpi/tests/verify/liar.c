@@ -31,6 +31,20 @@ LIES(Bcast, buffer, (void *buffer, int count, MPI_Datatype type, int root, MPI_C
 LIES(Allreduce, receive,
      (const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),
      (send, receive, count, type, op, comm))
+LIES(Scan, receive, (const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),
+     (send, receive, count, type, op, comm))
+LIES(Exscan, receive, (const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),
+     (send, receive, count, type, op, comm))
+LIES(Reduce_scatter, receive,
+     (const void *send, void *receive, const int *counts, MPI_Datatype type, MPI_Op op, MPI_Comm comm),
+     (send, receive, counts, type, op, comm))
+LIES(Reduce_scatter_block, receive,
+     (const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),
+     (send, receive, count, type, op, comm))
+LIES(Alltoallw, receive,
+     (const void *send, const int *sent, const int *from, const MPI_Datatype *send_types, void *receive, const int *counts,
+      const int *starts, const MPI_Datatype *types, MPI_Comm comm),
+     (send, sent, from, send_types, receive, counts, starts, types, comm))
 LIES(Alltoall, receive,
      (const void *send, int sent, MPI_Datatype send_type, void *receive, int count, MPI_Datatype type, MPI_Comm comm),
      (send, sent, send_type, receive, count, type, comm))

@@ -32,6 +32,15 @@ for mpi in openmpi mpich; do
     # An order of the ranks explains the last bit, not more.
     expect good $mpi Allreduce 7 ulp
     expect "MPI_Allreduce $ranks: element 7 of block 0 of 1 differs" $mpi Allreduce 7 1e-12
+    expect good $mpi Scan 7 ulp
+    expect "MPI_Scan $ranks: element 7 of block 0 of 1 differs" $mpi Scan 7 1e-12
+    expect "MPI_Exscan $ranks: element 4 of block 0 of 1 differs" $mpi Exscan 4 1e-12
+    expect good $mpi Reduce_scatter 2 ulp
+    expect "MPI_Reduce_scatter $ranks: element 2 of block 0 of 1 differs" $mpi Reduce_scatter 2 1e-9
+    expect "MPI_Reduce_scatter_block $ranks: element 1 of block 0 of 1 differs" $mpi Reduce_scatter_block 1 1e-9
+    # What is behind the result is undefined in place.
+    expect good $mpi Reduce_scatter_block 3 1
+    expect "MPI_Alltoallw $ranks: element [0-9]* of block 1 of 3 differs" $mpi Alltoallw 3 1
     expect "MPI_Alltoall $ranks: element 2 of block 1 of 3 differs" $mpi Alltoall 5 1
     expect "MPI_Gatherv $ranks: element 21 of block 2 of 3 differs" $mpi Gatherv 69 1
     # A block's end, which is in a hole: not compared, the MPI may do there what it likes.
