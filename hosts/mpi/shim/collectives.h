@@ -155,8 +155,8 @@ INLINE enum shim_route plan_bcast(struct shim_call *c, enum shim_collective coll
     return right ? ROUTE_TAKEN : to_underlying(REASON_ARGUMENTS);
 }
 
-/* Plans a reduction of `sent` elements. This rank `receives` so many, or 0: none. Predefined operations are defined for
- * predefined types only, whose holes do not matter. */
+/* Plans a reduction of `sent` elements; a rank that `receives` has a buffer of `received` elements. Predefined operations are defined
+ * for predefined types only, whose holes do not matter. */
 INLINE enum shim_route fold(struct shim_call *c, const void *send, int64_t sent, void *receive, int64_t received,
                             MPI_Datatype type, MPI_Op op, bool receives) {
     c->send_in_place = send == MPI_IN_PLACE;

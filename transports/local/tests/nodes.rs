@@ -158,6 +158,54 @@ fn reduces_to_all_in_place() {
     assert!(sums == vec![expected; SIZE]);
 }
 
+#[test]
+fn scans_among_ranks_that_lie_across_nodes() {
+    const COUNT: u64 = 100;
+    let values = |number: &dyn Fn(u64) -> u64| (0..COUNT).flat_map(|at| number(at).to_ne_bytes()).collect::<Vec<u8>>();
+    let number = |rank: u64, at: u64| (rank + 1) * 1_000_003 + at;
+    for (in_place, exclusive) in [(false, false), (true, false), (false, true), (true, true)] {
+        let results = run(
+            |_| ENOUGH,
+            |communicator| {
+                let operand = values(&|at| number(communicator.rank().into(), at));
+                let mut result = if in_place { operand.clone() } else { vec![0xa5; operand.len()] };
+                let send = (!in_place).then(|| Buf::of(&operand));
+                // SAFETY: as in the broadcast.
+                unsafe { communicator.scan(send, Buf::of_mut(&mut result), Op::SUM_U64, exclusive) }.unwrap();
+                result
+            },
+        );
+        for (rank, result) in (0..).zip(results) {
+            let ranks = 0..rank + u64::from(!exclusive);
+            let sums = values(&|at| ranks.clone().map(|rank| number(rank, at)).sum());
+            let untouched = if in_place { values(&|at| number(rank, at)) } else { vec![0xa5; sums.len()] };
+            assert!(result == if ranks.is_empty() { untouched } else { sums }, "{rank}, {in_place}, {exclusive}");
+        }
+    }
+}
+
+#[test]
+fn a_scan_of_two_lengths_is_refused() {
+    let refused = Refusal::new(Argument::Bytes, 16, Bound::Equals(8));
+    let ends = run(
+        |_| ENOUGH,
+        |communicator| {
+            let (operand, mut result) = ([0; 16], [0; 8]);
+            let send = Buf::of(if communicator.rank() == 3 { &operand } else { &operand[..8] });
+            // SAFETY: buffers of this thread; the bytes of a failed call are moved no more.
+            let end = unsafe { communicator.scan(Some(send), Buf::of_mut(&mut result), Op::SUM_U64, false) };
+            end.and_then(|()| communicator.barrier()).unwrap_err()
+        },
+    );
+    for (rank, end) in ends.into_iter().enumerate() {
+        match end {
+            Error::Refused(mine) => assert_eq!((rank, mine), (3, refused)),
+            Error::Poisoned(poison) => assert_eq!((poison.rank, poison.cause), (3, Cause::Refused(refused)), "{rank}"),
+            other => panic!("rank {rank}: {other}"),
+        }
+    }
+}
+
 /// Blocks of unequal lengths, one of them empty, with a byte between each two.
 const LENGTHS: [u64; SIZE] = [1000, 3, 0, 257, 40];
 const STARTS: [u64; SIZE] = [0, 1001, 1005, 1006, 1264];
