@@ -107,15 +107,16 @@ INLINE bool lay_out_shaped(struct shim_side *side, struct shim_blocks of, int bl
     return of.count >= 0 && !nowhere;
 }
 
-/* The shapes of a side's blocks, and that of the side. A type of no elements is not looked at, as MPICH does not. False: this
- * rank's arguments are wrong. */
+/* The shapes of a side's blocks, and that of the side. A type of no elements is not looked at, as MPICH does not.
+ * False: this rank's arguments are wrong. */
 INLINE bool lay_out_types(struct shim_side *side, struct shim_blocks of, int blocks, enum shim_slot slot) {
     struct shim_shape *shapes = shim_shapes(slot, blocks);
     bool right = of.types && of.counts.at, dense = true;
     for (int b = 0, last = -1; shapes && right && b < blocks; b++) {
         shapes[b] = shim_nothing;
         if (shim_item(of.counts, b) <= 0) continue;
-        const struct shim_shape *shape = last >= 0 && of.types[last] == of.types[b] ? &shapes[last] : shape_of(of.types[b], slot);
+        bool again = last >= 0 && of.types[last] == of.types[b];
+        const struct shim_shape *shape = again ? &shapes[last] : shape_of(of.types[b], slot);
         right = shape != NULL;
         if (right) shapes[b] = *shape, dense &= shape->dense, last = b;
     }
@@ -155,8 +156,8 @@ INLINE enum shim_route plan_bcast(struct shim_call *c, enum shim_collective coll
     return right ? ROUTE_TAKEN : to_underlying(REASON_ARGUMENTS);
 }
 
-/* Plans a reduction of `sent` elements; a rank that `receives` has a buffer of `received` elements. Predefined operations are defined
- * for predefined types only, whose holes do not matter. */
+/* Plans a reduction of `sent` elements; a rank that `receives` has a buffer of `received` elements. Predefined
+ * operations are defined for predefined types only, whose holes do not matter. */
 INLINE enum shim_route fold(struct shim_call *c, const void *send, int64_t sent, void *receive, int64_t received,
                             MPI_Datatype type, MPI_Op op, bool receives) {
     c->send_in_place = send == MPI_IN_PLACE;
@@ -195,7 +196,8 @@ INLINE enum shim_route plan_exscan(struct shim_call *c, enum shim_collective col
 }
 
 INLINE enum shim_route plan_reduce_scatter_block(struct shim_call *c, enum shim_collective collective, const void *send,
-                                                 void *receive, int64_t count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+                                                 void *receive, int64_t count, MPI_Datatype type, MPI_Op op,
+                                                 MPI_Comm comm) {
     BEGIN();
     int64_t all = count * c->on->size;
     c->own = count;
@@ -276,8 +278,8 @@ SELDOM bool transfer(struct shim_side of, int only, bool pack) {
     for (int b = 0; b < (side->copied ? 0 : side->blocks) && done; b++) {
         bool meant = only < 0 || only == b;
         if (meant)
-            done = shim_pack(block_at(side, b), (uint64_t)shim_count_of(side, b), shim_type_of(side, b), shim_shape_of(side, b),
-                             packed, pack);
+            done = shim_pack(block_at(side, b), (uint64_t)shim_count_of(side, b), shim_type_of(side, b),
+                             shim_shape_of(side, b), packed, pack);
         packed += shim_bytes_of(side, b);
     }
     self->inside--;

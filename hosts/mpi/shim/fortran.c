@@ -35,8 +35,8 @@ static void *address(void *passed) {
 #define OTHERS(lower, upper, mixed)
 #endif
 
-/* The types of the blocks of an alltoallw in C, until the thread's next call; null: none were passed, the communicator is none, or
- * there is no memory. */
+/* The types of the blocks of an alltoallw in C, until the thread's next call; null: none were passed, the communicator
+ * is none, or there is no memory. */
 #ifdef OPEN_MPI
 static const MPI_Datatype *types_in_c(enum shim_slot slot, ints passed, MPI_Comm comm) {
     int inter, blocks = 0;

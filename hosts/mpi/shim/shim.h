@@ -439,9 +439,8 @@ struct shim_call {
     bool folds; /* is it a reduction? */
     MPI_Op op;
     const unisono_op *operation;
-    /* Of a fold by blocks: the elements of this rank's block. The send side, and in place the receive side, has all blocks. */
-    int64_t own;
-    uint64_t *counts; /* those of all ranks' blocks, where these differ; null: no memory */
+    int64_t own;      /* of a fold by blocks, the elements of this rank's. The input has all blocks, also in place. */
+    uint64_t *counts; /* those of all ranks' blocks, where they differ; null: no memory */
     int code;
 };
 

@@ -46,8 +46,8 @@ static int blocks_of(const struct verify *v) {
     return sends ? 0 : c->receive.blocks;
 }
 
-/* Bytes at the start of what is received that have a result: not where rank 0 receives nothing of an exscan, nor, in place, the blocks
- * after the one that is the result. */
+/* Bytes at the start of what is received that have a result. Rank 0 has none of an exscan; and in place, the blocks behind
+ * the result of a fold by blocks are undefined. */
 static uint64_t compared(const struct verify *v) {
     const struct shim_call *c = v->call;
     if (c->collective == EXSCAN && c->on->rank == 0) return 0;

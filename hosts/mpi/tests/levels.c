@@ -110,7 +110,10 @@ static int64_t sum_of(int below, int i) {
 /* Scans, and folds by blocks of n or half as many numbers, every third of them empty. */
 static void prefixes_and_blocks(MPI_Comm comm, int n, int64_t *mine, int64_t *all) {
     int me = rank_in(comm), size = size_of(comm), counts[64], before = 0, end = 0;
-    for (int r = 0; r < size; r++) counts[r] = r % 3 == 2 ? 0 : r % 2 ? n : n / 2, before += r < me ? counts[r] : 0, end += counts[r];
+    for (int r = 0; r < size; r++) {
+        counts[r] = r % 3 == 2 ? 0 : r % 2 ? n : n / 2;
+        before += r < me ? counts[r] : 0, end += counts[r];
+    }
     for (int in_place = 0; in_place < 2; in_place++) {
         void *send = in_place ? MPI_IN_PLACE : mine;
         int64_t *from = in_place ? all : mine;
@@ -151,8 +154,10 @@ static void to_each_typed(MPI_Comm comm, int n, int64_t *mine, int64_t *all) {
         if (in_place) MPI_Alltoallw(MPI_IN_PLACE, NULL, NULL, NULL, mine, counts, columns, apart, comm);
         else MPI_Alltoallw(mine, counts, columns, apart, all, counts, rows, row, comm);
         for (int r = 0; r < size; r++)
-            for (int i = 0; i < counts[r]; i++)
-                same(in_place ? mine + columns[r] / 8 + 2 * i : all + rows[r] / 8 + i, number(r * size + me, i), "alltoallw", i);
+            for (int i = 0; i < counts[r]; i++) {
+                int64_t *got = in_place ? mine + columns[r] / 8 + 2 * i : all + rows[r] / 8 + i;
+                same(got, number(r * size + me, i), "alltoallw", i);
+            }
     }
     MPI_Type_free(&second);
 }

@@ -215,9 +215,9 @@ static int call_typed(const struct scene *s, const struct typed *send, const str
         return MPI_Alltoallw_c(from, sent, from_at, send->types, to, received, to_at, receive->types, s->group->comm);
 #endif
     /* In place, what is said of the sent data is not significant. */
-    if (s->in_place) return MPI_Alltoallw(from, NULL, NULL, NULL, to, receive->counts, receive->starts, receive->types, s->group->comm);
-    return MPI_Alltoallw(from, send->counts, send->starts, send->types, to, receive->counts, receive->starts, receive->types,
-                         s->group->comm);
+    const int *ns = s->in_place ? NULL : send->counts, *ats = s->in_place ? NULL : send->starts;
+    const MPI_Datatype *types = s->in_place ? NULL : send->types;
+    return MPI_Alltoallw(from, ns, ats, types, to, receive->counts, receive->starts, receive->types, s->group->comm);
 }
 
 static void alltoallw(const struct scene *s, bool absolute) {
@@ -231,8 +231,9 @@ static void alltoallw(const struct scene *s, bool absolute) {
         for (int r = 0; r < size; r++) {
             struct units *block = side ? &send.blocks[r] : &receive.blocks[r];
             bool right = holds(block, 0, (size_t)receive.lengths[r], side ? key(s, me, r) : key(s, r, me));
-            expect(right && untouched(block), "alltoallw of %d units of %s on %s, in place %d, absolute %d, layout %s: block %d that is %s",
-                   s->units, s->family->name, s->group->name, s->in_place, absolute, block->layout->name, r, side ? "sent" : "received");
+            expect(right && untouched(block), "alltoallw of %d units of %s on %s, in place %d, absolute %d, layout %s: block %d, %s",
+                   s->units, s->family->name, s->group->name, s->in_place, absolute, block->layout->name, r,
+                   side ? "sent" : "received");
         }
     typed_free(s, &send), typed_free(s, &receive);
 }

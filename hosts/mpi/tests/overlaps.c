@@ -85,7 +85,7 @@ static void one_round(int number, enum placing placing, int one) {
 
     int places[MOST], froms[MOST];
     MPI_Datatype types[MOST];
-    for (int r = 0; r < size; r++) places[r] = (int)sizeof(int) * starts[r], froms[r] = (int)sizeof(int) * from[r], types[r] = MPI_INT;
+    for (int r = 0; r < size; r++) places[r] = 4 * starts[r], froms[r] = 4 * from[r], types[r] = MPI_INT;
     blank();
     expect(!MPI_Alltoallw(sent, sends, froms, types, got, counts, places, types, comm), "alltoallw: error");
     expect(plausible(got, number, me, counts, starts), "round %d, placing %d: alltoallw", number, placing);

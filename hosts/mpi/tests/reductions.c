@@ -103,7 +103,8 @@ struct long_double_int { long double value; int index; };
 PAIRS(PAIR_TYPE)
 
 enum form { REDUCE, ALLREDUCE, SCAN, EXSCAN, REDUCE_SCATTER, REDUCE_SCATTER_BLOCK, FORMS };
-static const char *const form_names[FORMS] = {"reduce", "allreduce", "scan", "exscan", "reduce_scatter", "reduce_scatter_block"};
+static const char *const form_names[FORMS] = {"reduce", "allreduce",      "scan",
+                                              "exscan", "reduce_scatter", "reduce_scatter_block"};
 
 /* A call under test. */
 struct scene {
@@ -119,7 +120,9 @@ struct scene {
 static bool by_blocks(const struct scene *s) { return s->form == REDUCE_SCATTER || s->form == REDUCE_SCATTER_BLOCK; }
 
 /* The elements of a rank's block: some have none. */
-static int block(const struct scene *s, int rank) { return s->form == REDUCE_SCATTER ? s->count * (rank % 3) / 2 : s->count; }
+static int block(const struct scene *s, int rank) {
+    return s->form == REDUCE_SCATTER ? s->count * (rank % 3) / 2 : s->count;
+}
 
 static int blocks_before(const struct scene *s, int rank) {
     int sum = 0;
@@ -174,8 +177,7 @@ static void call(const struct scene *s, const void *wanted) {
     enum { BEHIND = 16 };
     int n = operands(s);
     bool receives = s->form != REDUCE || s->group->rank == s->root, in_place = s->in_place && receives;
-    size_t bytes = (size_t)n * s->type->size, room = receives ? (in_place ? (size_t)n : (size_t)results(s)) * s->type->size : 0;
-    if (s->form == EXSCAN) room = bytes;
+    size_t bytes = (size_t)n * s->type->size, room = in_place || s->form == EXSCAN ? bytes : (size_t)results(s) * s->type->size;
     unsigned char *send = allocate(bytes), *before = allocate(bytes), *receive = allocate(room + BEHIND);
     s->type->make(send, n, s->group->rank);
     memcpy(before, send, bytes);
@@ -223,7 +225,9 @@ static void forms(struct scene scene, folding *fold) {
 }
 
 static enum op folded;
-static void fold_predefined(const struct scene *s, void *onto, const void *of, int n) { s->type->fold(folded, onto, of, n); }
+static void fold_predefined(const struct scene *s, void *onto, const void *of, int n) {
+    s->type->fold(folded, onto, of, n);
+}
 
 static void lengths(struct scene scene, int most, folding *fold) {
     static const int counts[] = {0, 1, 7, 1025, 100000};
