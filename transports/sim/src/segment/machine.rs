@@ -57,81 +57,57 @@ const fn distance(latency: f64, stream: f64, busy: f64) -> Distance {
     Distance { latency, stream, busy }
 }
 
+/// A machine of one package or two, within which all cores are equally far apart. What is not said is assumed, the same of every
+/// machine, in proportion to what was measured on the guests of docs/results.
+const fn alike(cores: u32, packages: u32, near: Distance) -> Machine {
+    Machine {
+        cores,
+        groups: 1,
+        packages,
+        hit: 1.2,
+        call: 20.0,
+        atomic: 6.0,
+        copy: 24.0,
+        fold: 12.0,
+        group: near,
+        package: near,
+        far: near,
+        memory: distance(110.0, 5.0, 20.0),
+        link: 0.6,
+    }
+}
+
+/// Two Ice Lake Xeons of so many cores.
+const fn xeons(cores: u32) -> Machine {
+    let (far, memory) = (distance(108.0, 8.0, 30.0), distance(90.0, 5.0, 20.0));
+    Machine { far, memory, link: 0.9, ..alike(cores, 2, distance(51.0, 4.0, 12.0)) }
+}
+
 // Latencies between cores are medians of github.com/nviennot/core-to-core-latency (README.md, of a message by one
-// compare-exchange); everything else is assumed, in proportion to what was measured on the guests of docs/results.
-const KNOWN: [Known; 4] = [
+// compare-exchange).
+const KNOWN: [Known; 5] = [
     (
         "epyc-7r13x2",
         Machine {
-            cores: 8,
             groups: 8,
-            packages: 2,
-            hit: 1.2,
-            call: 20.0,
-            atomic: 6.0,
-            copy: 24.0,
-            fold: 12.0,
-            group: distance(23.0, 2.5, 5.0),
             package: distance(107.0, 6.0, 20.0),
             far: distance(197.0, 10.0, 40.0),
-            memory: distance(110.0, 5.0, 20.0),
-            link: 0.6,
+            ..alike(8, 2, distance(23.0, 2.5, 5.0))
         },
     ),
-    (
-        "xeon-8375cx2",
-        Machine {
-            cores: 32,
-            groups: 1,
-            packages: 2,
-            hit: 1.2,
-            call: 20.0,
-            atomic: 6.0,
-            copy: 24.0,
-            fold: 12.0,
-            group: distance(51.0, 4.0, 12.0),
-            package: distance(51.0, 4.0, 12.0),
-            far: distance(108.0, 8.0, 30.0),
-            memory: distance(90.0, 5.0, 20.0),
-            link: 0.9,
-        },
-    ),
+    ("xeon-8375cx2", xeons(32)),
+    // The cores on which a flat broadcast was published (docs/results/scale.md).
+    ("xeon-24x2", xeons(24)),
     (
         "graviton3",
         Machine {
-            cores: 64,
-            groups: 1,
-            packages: 1,
-            hit: 1.2,
             call: 25.0,
             atomic: 8.0,
-            copy: 24.0,
-            fold: 12.0,
-            group: distance(46.0, 4.0, 12.0),
-            package: distance(46.0, 4.0, 12.0),
-            far: distance(46.0, 4.0, 12.0),
             memory: distance(110.0, 4.0, 15.0),
-            link: 0.6,
+            ..alike(64, 1, distance(46.0, 4.0, 12.0))
         },
     ),
-    (
-        "near-pair",
-        Machine {
-            cores: 2,
-            groups: 1,
-            packages: 1,
-            hit: 1.2,
-            call: 20.0,
-            atomic: 6.0,
-            copy: 24.0,
-            fold: 12.0,
-            group: distance(50.0, 4.0, 12.0),
-            package: distance(50.0, 4.0, 12.0),
-            far: distance(50.0, 4.0, 12.0),
-            memory: distance(110.0, 5.0, 20.0),
-            link: 0.6,
-        },
-    ),
+    ("near-pair", alike(2, 1, distance(50.0, 4.0, 12.0))),
 ];
 
 impl Machine {

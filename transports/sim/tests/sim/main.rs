@@ -1,6 +1,7 @@
 //! The simulator: times, schedules, parameters.
 
 mod parameters;
+mod published;
 mod schedules;
 mod scripts;
 mod segment;

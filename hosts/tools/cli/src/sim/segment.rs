@@ -27,6 +27,8 @@ struct Report<'a> {
     #[serde(flatten)]
     row: &'a Row,
     machine: &'a str,
+    /// The time of a call on a rank, mean over ranks, as OSU's benchmarks count it.
+    mean_ns: f64,
     lines: Lines,
     #[serde(skip_serializing_if = "Option::is_none")]
     ends_ns: Option<Vec<f64>>,
@@ -44,6 +46,7 @@ struct Lines {
 /// What was measured of one algorithm, in nanoseconds.
 pub(crate) struct Simulated {
     pub(crate) samples: Vec<f64>,
+    mean: f64,
     /// When each rank was done in the last call.
     ends: Vec<f64>,
     lines: Lines,
@@ -79,7 +82,7 @@ pub(super) fn run(args: &Sim) -> Result<(), Failure> {
                     if args.method != Method::Both && args.method != method {
                         continue;
                     }
-                    let Simulated { samples, ends, lines } =
+                    let Simulated { samples, mean, ends, lines } =
                         simulate(&machine, &subject, args.ranks, args.root, args.iterations, method)?;
                     let sample = summary(samples, args.iterations);
                     let row = Row {
@@ -102,7 +105,7 @@ pub(super) fn run(args: &Sim) -> Result<(), Failure> {
                     };
                     if args.json {
                         let ends_ns = args.per_rank.then_some(ends);
-                        outln!("{}", serde_json::to_string(&Report { row: &row, machine: name, lines, ends_ns })?)?;
+                        outln!("{}", serde_json::to_string(&Report { row: &row, machine: name, mean_ns: mean, lines, ends_ns })?)?;
                     }
                     rows.push(row);
                 }
@@ -183,7 +186,9 @@ pub(crate) fn simulate(
     let ends = ranks.iter().filter_map(|rank| rank.times.last()).copied().collect();
     let count = ranks.first().map_or(0, |rank| rank.times.len());
     let lines = ranks.first().map_or_else(Lines::none, |first| Lines::between(first, iterations));
-    Ok(Simulated { samples: (0..count).map(last).collect(), ends, lines })
+    let all = ranks.iter().flat_map(|rank| &rank.times);
+    let mean = all.clone().sum::<f64>() / all.count() as f64;
+    Ok(Simulated { samples: (0..count).map(last).collect(), mean, ends, lines })
 }
 
 impl Lines {
