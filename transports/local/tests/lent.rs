@@ -143,3 +143,25 @@ fn a_gather_of_lent_blocks_has_the_roots_own_block_too() {
         assert!(is_untouched(&segment), "{ranks} ranks, {bytes} bytes");
     }
 }
+
+/// The root's operand lies where its result will: what it copies of a loan must not overwrite parts that it has still to
+/// post.
+#[test]
+fn a_reduce_in_place_takes_no_more_of_a_loan_than_it_has_posted() {
+    for (ranks, root) in [(2, 0), (3, 0), (3, 1), (3, 2), (4, 1)] {
+        let segment = Segment::new(Params { queue_slots: 2, queue_fragment: 1024, ..Params::new(ranks) }).unwrap();
+        let value = |rank: u32, at: u64| u64::from(rank + 1) * 1000 + at * 7;
+        run_on(&segment.lend_from(1), |mut comm| {
+            let me = comm.rank();
+            let mut send: Vec<u8> = (0..2500).flat_map(|at| value(me, at).to_ne_bytes()).collect();
+            let data = Data::bytes_mut(&mut send);
+            comm.reduce(data, (me == root).then_some(data), Op::SUM_U64, root).unwrap();
+            if me == root {
+                let sum = |at| (0..ranks).map(|rank| value(rank, at)).sum::<u64>();
+                let expected: Vec<u8> = (0..2500).flat_map(|at| sum(at).to_ne_bytes()).collect();
+                assert!(send == expected, "{ranks} ranks, root {root}");
+            }
+        })
+        .unwrap();
+    }
+}

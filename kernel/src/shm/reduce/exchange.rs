@@ -154,8 +154,11 @@ impl Plan for Reduce<'_> {
             // SAFETY: the caller's promise: both are this process's data; in place they are the same.
             (true, true) => unsafe { copy_private(send, receive, part) },
             (true, false) => {
+                // In place, this rank's operand of the steps that it has not posted still lies there.
+                let whole = !self.operand.is_in_place();
+                let part = if whole { self.cut.part_from(origin, send.len(), step) } else { part };
                 // SAFETY: the caller's promise.
-                return unsafe { take(region, origin, receive, self.cut.part_from(origin, send.len(), step)) };
+                return unsafe { take(region, origin, receive, part) };
             }
             // SAFETY: the caller's promise: both are this process's data, apart from each other.
             (false, true) if !self.operand.is_in_place() => unsafe { fold_private(region, send, receive, part, op) },
