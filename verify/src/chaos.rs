@@ -96,8 +96,8 @@ pub fn interleave(data: &[u8]) {
     let shadow = Shadow::new(segment.layout, program.base);
     let ledger = Ledger::default();
     let view = |rank| {
-        let shadowed = Shadowed::new(segment.region.clone(), &shadow, &segment.layout, rank);
-        Lending::new(shadowed, &segment.layout, &ledger, (0, rank), program.lending)
+        let lending = Lending::new(segment.region.clone(), &segment.layout, &ledger, (0, rank), program.lending);
+        Shadowed::new(lending, &shadow, &segment.layout, rank)
     };
     let mut processes = Process::all((segment.layout, program.base), view, &stage);
     let poll = |process: &mut Process<'_, _>| match process.poll_checked(segment.region.clone()) {

@@ -1,4 +1,5 @@
-//! Drawn programs between threads, a quarter of them in turns, on segments with a shadow: they keep its rules.
+//! Drawn programs between threads, a quarter of them in turns, on segments with a shadow: they keep its rules. In half
+//! of them ranks lend.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -7,6 +8,7 @@ use unisono_kernel::region::Base;
 use unisono_local::Segment;
 use unisono_programs::draw::Budget;
 use unisono_programs::judge::judge;
+use unisono_programs::lending::{Ledger, Lending};
 use unisono_programs::{Program, threads};
 use unisono_verify::shadow::{Shadow, Shadowed};
 
@@ -16,11 +18,13 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// Runs the program of a seed; the error is the broken rule, the wrong data, or the rank that did not end in time.
 fn run(ranks: u32, seed: u64) -> Result<(), String> {
     let program = Program::draw(seed, &Budget::new(ranks));
+    let (ledger, lends) = (Ledger::default(), ((seed + u64::from(ranks)) % 2 == 1).then_some(seed));
     let shadows = Mutex::new(BTreeMap::<usize, Shadow>::new());
     let view = |(comm, segment, base): (usize, &Segment, Base), rank| {
         let layout = segment.layout();
         let shadow = shadows.lock().unwrap().entry(comm).or_insert_with(|| Shadow::new(*layout, base)).clone();
-        Shadowed::new(segment.clone(), &shadow, layout, rank)
+        let lending = Lending::new(segment.clone(), layout, &ledger, (comm, rank), lends);
+        Shadowed::new(lending, &shadow, layout, rank)
     };
     let reports = match seed % 4 {
         3 => threads::run_in_turns_on(&program, LIMIT, seed, &view),

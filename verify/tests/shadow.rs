@@ -5,6 +5,7 @@ use unisono_kernel::Rank;
 use unisono_kernel::algorithm::BcastAlgorithm;
 use unisono_kernel::call::Call;
 use unisono_kernel::call::any::Any;
+use unisono_kernel::collective::Kind;
 use unisono_kernel::comm::{Comm, Member};
 use unisono_kernel::data::blocks::Blocks;
 use unisono_kernel::data::buffer::Buf;
@@ -13,7 +14,7 @@ use unisono_kernel::machine::poll::Poll;
 use unisono_kernel::machine::{Machine, Operation};
 use unisono_kernel::op::Op;
 use unisono_kernel::region::layout::{Cico, Params};
-use unisono_kernel::region::{Base, Counter, CounterId, Extent, FlagId, Layout, MailId, Mailword, Region};
+use unisono_kernel::region::{Base, Counter, Flag, FlagId, Layout, Loan, Mailword, Region};
 use unisono_kernel::shm::alltoall::pairwise::alltoallv;
 use unisono_local::Segment;
 use unisono_verify::oracle::mix;
@@ -31,34 +32,11 @@ struct Hasty<R> {
 
 // SAFETY: forwards to a region that keeps the contract; a value that lies is no worse than a peer that does.
 unsafe impl<R: Region> Region for Hasty<R> {
-    type Flag = R::Flag;
-    type Mailword = R::Mailword;
-    type Counter = R::Counter;
+    unisono_kernel::forward_region!(R, |this| &this.region; own publish);
 
-    fn flag(&self, id: FlagId) -> &R::Flag {
-        self.region.flag(id)
-    }
-    fn mail(&self, id: MailId) -> &R::Mailword {
-        self.region.mail(id)
-    }
-    fn counter(&self, id: CounterId) -> &R::Counter {
-        self.region.counter(id)
-    }
     fn publish(&self, id: FlagId, value: u64) {
         let ahead = if self.word == Some(id) { self.ahead } else { 0 };
         self.region.publish(id, value + ahead);
-    }
-    unsafe fn write(&self, at: Extent, src: Buf) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { self.region.write(at, src) }
-    }
-    unsafe fn read(&self, at: Extent, dst: Buf) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { self.region.read(at, dst) }
-    }
-    unsafe fn fold(&self, at: Extent, acc: Buf, op: &Op) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { self.region.fold(at, acc, op) }
     }
 }
 
@@ -69,7 +47,10 @@ fn params(ranks: u32) -> Params {
 
 /// The members' views of one segment with a shadow, one of which may have a fault.
 fn views(params: Params, lie: Option<(Rank, Words, u64)>) -> (Layout, impl Fn(Rank) -> Hasty<Shadowed<Segment>>) {
-    let segment = Segment::new(params).unwrap();
+    views_of(Segment::new(params).unwrap(), lie)
+}
+
+fn views_of(segment: Segment, lie: Option<(Rank, Words, u64)>) -> (Layout, impl Fn(Rank) -> Hasty<Shadowed<Segment>>) {
     let layout = *segment.layout();
     let shadow = Shadow::new(layout, Base::default());
     let view = move |rank| {
@@ -166,9 +147,10 @@ impl<R: Region> Process<R> {
     }
 }
 
-/// Runs the seed's program in the seed's order of polls; returns the text of a panic.
-fn run(ranks: u32, seed: u64, lie: Option<(Rank, Words, u64)>) -> Result<(), String> {
-    let (layout, view) = views(params(ranks), lie);
+/// Runs the seed's program in the seed's order of polls; returns the text of a panic. Messages of at least so many bytes
+/// are lent.
+fn run(ranks: u32, seed: u64, lie: Option<(Rank, Words, u64)>, lend_from: usize) -> Result<(), String> {
+    let (layout, view) = views_of(Segment::new(params(ranks)).unwrap().lend_from(lend_from), lie);
     let process = |rank| Process { comm: Comm::new(view(rank), layout, rank).unwrap(), round: 0, machine: None };
     let mut processes: Vec<_> = (0..ranks).map(process).collect();
     let mut random = seed;
@@ -198,16 +180,18 @@ fn caught(body: impl FnOnce()) -> Result<(), String> {
 fn blocks_of_any_lengths_keep_the_rules() {
     for ranks in 2..=5 {
         for seed in 0..100 {
-            assert_eq!(run(ranks, seed, None), Ok(()), "{ranks} ranks, seed {seed}");
+            for lend_from in [usize::MAX, 1] {
+                assert_eq!(run(ranks, seed, None, lend_from), Ok(()), "{ranks} ranks, seed {seed}, from {lend_from}");
+            }
         }
     }
 }
 
 /// At least so many of 100 seeds find the fault, by this rule or another one. (A process that reads a slot that was
 /// written anew, after it has seen the word that says so, breaks no rule: its data is wrong.)
-fn found(lie: (Rank, Words, u64), (least, rule): (usize, &str)) {
+fn found(lie: (Rank, Words, u64), lend_from: usize, (least, rule): (usize, &str)) {
     for ranks in 2..=4 {
-        let faults = (0..100).filter_map(|seed| run(ranks, seed, Some(lie)).err());
+        let faults = (0..100).filter_map(|seed| run(ranks, seed, Some(lie), lend_from).err());
         let broken: Vec<_> = faults.filter(|fault| fault.contains(": S")).collect();
         assert!(broken.len() >= least, "{ranks} ranks: {} of 100 seeds find it", broken.len());
         assert!(broken.iter().any(|fault| fault.contains(rule)), "{ranks} ranks: {broken:#?}");
@@ -217,17 +201,17 @@ fn found(lie: (Rank, Words, u64), (least, rule): (usize, &str)) {
 /// As a reader of alltoallv once did that put off a fragment, and published that it was done with all of them.
 #[test]
 fn who_releases_a_fragment_too_soon_is_found_at_its_next_look_at_it() {
-    found((0, Layout::acked, 1), (90, "S3: it has released"));
+    found((0, Layout::acked, 1), usize::MAX, (90, "S3: it has released"));
 }
 
 #[test]
 fn who_releases_a_line_too_soon_is_found() {
-    found((1, Layout::done, 1), (90, "S3: it has released"));
+    found((1, Layout::done, 1), usize::MAX, (90, "S3: it has released"));
 }
 
 #[test]
 fn who_publishes_before_it_writes_is_found() {
-    found((0, Layout::ready, 1), (2, "S3: "));
+    found((0, Layout::ready, 1), usize::MAX, (2, "S3: "));
 }
 
 /// A fragment of the papers, step by step: S2 and S3 depend on what is published and released, S1 on the loads that
@@ -320,4 +304,155 @@ fn words_of_a_set_are_told_and_released() {
     reader.counter(readers).fetch_sub(1);
     assert_eq!(told(), Err("rank 1 at set_count(0, 1): S3: it has released what is there".into()));
     assert_eq!(open(), Ok(()));
+}
+
+/// A lender and a reader of two loans of eight words each, step by step.
+struct Pair {
+    layout: Layout,
+    ranks: [Hasty<Shadowed<Segment>>; 2],
+    memory: [Buf; 2],
+}
+
+impl Pair {
+    fn new() -> Self {
+        let (layout, view) = views_of(Segment::new(params(2)).unwrap().lend_from(1), None);
+        Self { layout, ranks: [0, 1].map(view), memory: [words(8), words(8)] }
+    }
+
+    /// The lender lends both.
+    fn lend(&self) -> [Loan; 2] {
+        self.memory.map(|memory| self.ranks[0].lend(memory, Kind::Allreduce).unwrap())
+    }
+
+    /// A rank stores to a word: the lender to its own ones, if `rank` is 0.
+    fn publish(&self, rank: Rank, word: Words, value: u64) -> Result<(), String> {
+        caught(|| self.ranks[rank as usize].publish(word(&self.layout, rank), value))
+    }
+
+    /// A rank looks at a word of the other one.
+    fn look(&self, rank: Rank, word: Words) {
+        self.ranks[rank as usize].flag(word(&self.layout, 1 - rank)).load_acquire();
+    }
+
+    /// The loans are announced, and the reader knows.
+    fn announced() -> (Self, [Loan; 2]) {
+        let pair = Self::new();
+        let loans = pair.lend();
+        assert_eq!(pair.publish(0, line, 1), Ok(()));
+        pair.look(1, line);
+        (pair, loans)
+    }
+
+    /// The reader reads two words from word `from` on.
+    fn read(&self, loan: Loan, from: u64) -> Result<(), String> {
+        // SAFETY: the words are ours, and everything happens on one thread.
+        caught(|| unsafe { self.ranks[1].fetch(0, loan, 8 * from, words(2)).unwrap() })
+    }
+
+    /// A rank writes two words of the loan of this number, from word `from` on.
+    fn write(&self, rank: Rank, loan: usize, from: usize) -> Result<(), String> {
+        let acc = Buf::new(self.memory[loan].ptr().wrapping_add(8 * from), 16);
+        // SAFETY: as above.
+        caught(|| unsafe { self.ranks[rank as usize].fold_private(words(2), acc, &Op::SUM_I64) })
+    }
+}
+
+/// Words of zeros.
+fn words(count: usize) -> Buf {
+    Buf::new(leak(vec![0u64; count]).as_mut_ptr().cast(), 8 * count)
+}
+
+/// The line of a rank's first operation.
+fn line(layout: &Layout, rank: Rank) -> FlagId {
+    layout.line(rank, 1)
+}
+
+fn reads(from: u64, fault: &str) -> Result<(), String> {
+    Err(format!("rank 1 reads [{}..{}] of what rank 0 lends: {fault}", 8 * from, 8 * from + 16))
+}
+
+#[test]
+fn what_is_read_of_a_loan_is_announced_and_inside_it() {
+    let pair = Pair::new();
+    let other = Pair::new().lend()[0];
+    assert_eq!(pair.read(other, 0), reads(0, "S3: nothing is lent there"));
+    let [loan, _] = pair.lend();
+    assert_eq!(pair.read(loan, 0), reads(0, "S3: nothing is published there"));
+    assert_eq!(pair.publish(0, line, 1), Ok(()));
+    assert_eq!(pair.read(loan, 0), reads(0, "S1: overlap: rank 0 may write there now"));
+    pair.look(1, line);
+    assert_eq!(pair.read(loan, 6), Ok(()));
+    assert_eq!(pair.read(loan, 7), reads(7, "S3: nothing is lent there"));
+    assert_eq!(pair.read(other, 0), reads(0, "S3: nothing is lent there"));
+}
+
+#[test]
+fn nobody_writes_what_others_may_read_of_a_loan() {
+    let (pair, [message, results]) = Pair::announced();
+    assert_eq!(pair.read(message, 2), Ok(()));
+    let writes = |rank, fault| Err(format!("rank {rank} writes 16 bytes where rank 0 lends: {fault}"));
+    assert_eq!(pair.write(0, 0, 1), writes(0, "S1: overlap: rank 1 may read there now"));
+    assert_eq!(pair.write(1, 0, 6), writes(1, "S2: rank 0 lends these bytes, and no other rank writes them"));
+    // Results are written while they are lent, and read when they are published.
+    assert_eq!(pair.write(0, 1, 0), Ok(()));
+    assert_eq!(pair.read(results, 1), reads(1, "S1: overlap: rank 0 may write there now"));
+    assert_eq!(pair.publish(0, Layout::ready, 1), Ok(()));
+    assert_eq!(pair.read(results, 1), reads(1, "S1: overlap: rank 0 may write there now"));
+    pair.look(1, Layout::ready);
+    assert_eq!(pair.read(results, 1), Ok(()));
+    // What the reader's words have told the lender to be read is the lender's own again.
+    assert_eq!(pair.publish(1, Layout::answer, 2), Ok(()));
+    pair.look(0, Layout::answer);
+    assert_eq!(pair.write(0, 0, 1), Ok(()));
+}
+
+#[test]
+fn a_lender_ends_its_operation_when_its_readers_have_released_the_loans() {
+    let (pair, [loan, _]) = Pair::announced();
+    assert_eq!(pair.read(loan, 0), Ok(()));
+    assert_eq!(pair.publish(0, Layout::acked, 1), Ok(()));
+    // The answer orders what was read, and releases nothing.
+    assert_eq!(pair.publish(1, Layout::answer, 2), Ok(()));
+    pair.look(0, Layout::answer);
+    let ends = || Err("rank 0 at done(0): S2: rank 1 has not released what it reads of the loan".into());
+    assert_eq!(pair.publish(0, Layout::done, 1), ends());
+    assert_eq!(pair.publish(1, Layout::acked, 1), Ok(()));
+    assert_eq!(pair.publish(0, Layout::done, 1), Ok(()));
+    assert_eq!(pair.read(loan, 0), reads(0, "S3: nothing is lent there"));
+    // The next operation, in which nothing is lent, and the one after it.
+    assert_eq!(pair.publish(0, |layout, rank| layout.line(rank, 2), 2), Ok(()));
+    assert_eq!(pair.read(loan, 0), reads(0, "S3: nothing is lent there"));
+    assert_eq!(pair.publish(0, Layout::done, 2), Ok(()));
+    let [loan, _] = pair.lend();
+    assert_eq!(pair.read(loan, 0), reads(0, "S3: nothing is published there"));
+}
+
+#[test]
+fn a_lender_that_has_not_seen_the_release_may_write_what_is_read() {
+    let (pair, [loan, _]) = Pair::announced();
+    assert_eq!(pair.read(loan, 0), Ok(()));
+    assert_eq!(pair.publish(1, Layout::acked, 1), Ok(()));
+    assert_eq!(pair.publish(0, Layout::acked, 1), Ok(()));
+    let race = "rank 0 ends its operation, in which it lends: S1: overlap: rank 1 may read there now";
+    assert_eq!(pair.publish(0, Layout::done, 1), Err(race.into()));
+}
+
+#[test]
+fn a_reader_that_has_released_a_loan_does_not_read_it_again() {
+    let (pair, [loan, _]) = Pair::announced();
+    assert_eq!(pair.publish(1, Layout::acked, 1), Ok(()));
+    assert_eq!(pair.read(loan, 0), Ok(()));
+    assert_eq!(pair.publish(1, Layout::answer, 2), Ok(()));
+    pair.look(0, Layout::answer);
+    assert_eq!(pair.publish(0, Layout::acked, 1), Ok(()));
+    let late = "rank 0 at done(0): S3: rank 1 has read of the loan when it had released it";
+    assert_eq!(pair.publish(0, Layout::done, 1), Err(late.into()));
+    // At once, if it has ended the operation, too.
+    assert_eq!(pair.publish(1, Layout::done, 1), Ok(()));
+    assert_eq!(pair.read(loan, 0), reads(0, "S3: it has released what is there"));
+}
+
+#[test]
+fn who_releases_a_loan_too_soon_is_found() {
+    found((0, Layout::acked, 1), 1, (90, "S3: rank 0 has read of the loan when it had released it"));
 }

@@ -248,7 +248,7 @@ pub unsafe trait Region {
 
 /// All items of a [`Region`] that passes every call on to another one, of type `$to`:
 /// `forward_region!(Inner, |outer| &outer.inner);` in an `unsafe impl Region for Outer`. With `; own loans` or
-/// `; own loans and publish` or `; own claims` at the end, those items are left out.
+/// `; own publish`, `; own loans, laps and publish` or `; own claims` at the end, those items are left out.
 #[macro_export]
 macro_rules! forward_region {
     ($to:ty, |$this:ident| $region:expr) => {
@@ -263,6 +263,12 @@ macro_rules! forward_region {
         $crate::forward_region!(@base $to, |$this| $region);
         $crate::forward_region!(@publish $to, |$this| $region);
         $crate::forward_region!(@claim $to, |$this| $region);
+    };
+    ($to:ty, |$this:ident| $region:expr; own publish) => {
+        $crate::forward_region!(@lap $to, |$this| $region);
+        $crate::forward_region!(@base $to, |$this| $region);
+        $crate::forward_region!(@claim $to, |$this| $region);
+        $crate::forward_region!(@loans $to, |$this| $region);
     };
     ($to:ty, |$this:ident| $region:expr; own loans, laps and publish) => {
         $crate::forward_region!(@base $to, |$this| $region);

@@ -32,6 +32,8 @@ pub(crate) struct Part {
     /// Bytes before it.
     pub(crate) begin: u64,
     pub(crate) layout: Layout,
+    /// Bytes that each member can lend, behind the layout's.
+    lent: u64,
     group: Vec<Rank>,
     promises: Promises,
     /// The first cell of the shadow's records.
@@ -62,13 +64,13 @@ impl World {
         let mut begin = 0;
         for segment in segments {
             let bytes = segment.bytes();
-            let Segment { layout, base, group, .. } = segment;
+            let Segment { layout, base, group, lent } = segment;
             let (promises, promised) = (Promises::new(layout), world.cells.len());
             world.cells.resize(promised + promises.cells(), 0);
             let count = begin + layout.central_count().offset();
             world.cells[(count / 8) as usize] = base.arrivals(layout.ranks());
             promises.begin(&mut Promised(&mut world, promised), base);
-            world.parts.push(Part { begin, layout, group, promises, promised });
+            world.parts.push(Part { begin, layout, lent, group, promises, promised });
             begin += bytes;
         }
         world
@@ -211,12 +213,13 @@ impl World {
     }
 
     fn touch(&mut self, rank: Rank, offset: u64, writes: bool) -> Result<(), String> {
-        let Part { begin, layout, .. } = self.part(offset);
-        if offset - begin >= layout.bytes() {
-            // What is lent has no words that promise something: a copy must not overlap another, and bring the right bytes.
-            return Ok(());
-        }
-        let touched = self.promise(rank, offset, |promises, cells, rank, at| promises.touch(cells, rank, at, writes));
+        let Part { begin, layout, lent, .. } = self.part(offset);
+        let lender = (offset - begin).checked_sub(layout.bytes()).and_then(|behind| behind.checked_div(*lent));
+        let touched = self.promise(rank, offset, |promises, cells, rank, at| match lender {
+            None => promises.touch(cells, rank, at, writes),
+            Some(lender) if writes => promises.write_loan(cells, rank, lender as Rank),
+            Some(lender) => promises.read_loan(cells, rank, lender as Rank),
+        });
         touched.map_err(|breach| breach.to_string())
     }
 
@@ -249,10 +252,7 @@ impl World {
             }
         }
         let kept = self.promise(rank, word.offset, |promises, cells, rank, at| match word.class {
-            Class::Flag => {
-                promises.store(cells, rank, at, value);
-                Ok(())
-            }
+            Class::Flag => promises.store(cells, rank, at, value),
             Class::Mail => promises.put(cells, rank, at, (before, value)),
             Class::Counter => promises.count(cells, rank, at, value),
         });
@@ -318,10 +318,10 @@ impl Cells for Promised<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unisono_kernel::region::{Base, Params};
+    use unisono_kernel::region::{Base, FlagId, Params};
 
     fn world(layout: Layout) -> World {
-        let segment = Segment { layout, base: Base::default(), group: (0..layout.ranks()).collect(), lent: 0 };
+        let segment = Segment { layout, base: Base::default(), group: (0..layout.ranks()).collect(), lent: 64 };
         World::new(vec![segment], Mutation::None)
     }
 
@@ -338,6 +338,45 @@ mod tests {
         assert!(store(1, mail, 0).unwrap_err().contains("empty"));
         assert_eq!(store(0, mail, 7), Ok(0));
         assert!(store(0, mail, 7).unwrap_err().contains("not taken"));
+    }
+
+    #[test]
+    fn what_a_rank_lends_has_rules() {
+        let layout = Layout::new(Params::new(2)).unwrap();
+        let (mut world, mut payloads) = (world(layout), Payloads::default());
+        // What rank 0 lends comes first behind the segment.
+        let (at, flag) = (Span { offset: layout.bytes() + 8, len: 16 }, |offset| Word { class: Class::Flag, offset });
+        let (read, write) = (Access::BeginRead(at), Access::BeginWrite(at));
+        let store = |word: FlagId, value| Access::Store(flag(word.offset()), value);
+        let fault = |rule: &str| Err(rule.into());
+        let steps = [
+            (1, read, fault("S3: nothing is lent there")),
+            (1, write, fault("S2: rank 0 lends these bytes, and no other rank writes them")),
+            (0, write, Ok(0)),
+            (1, read, fault("S3: nothing is published there")),
+            (0, store(layout.line(0, 1), 1), Ok(0)),
+            (0, write, fault("S2: it lends these bytes now")),
+            (1, write, fault("S2: rank 0 lends these bytes, and no other rank writes them")),
+            (0, store(layout.acked(0), 1), Ok(0)),
+            (1, read, Ok(0)),
+            (0, store(layout.done(0), 1), fault("S2: rank 1 has not released what it reads of the loan")),
+            (1, store(layout.acked(1), 1), Ok(0)),
+            (0, store(layout.done(0), 1), Ok(0)),
+            (1, read, fault("S3: nothing is lent there")),
+            (0, write, Ok(0)),
+            // The next operation.
+            (0, write, Ok(0)),
+            (0, store(layout.line(0, 2), 2), Ok(0)),
+            (1, store(layout.acked(1), 2), Ok(0)),
+            (1, read, Ok(0)),
+            (0, store(layout.acked(0), 2), Ok(0)),
+            (0, store(layout.done(0), 2), fault("S3: rank 1 has read of the loan when it had released it")),
+            (1, store(layout.done(1), 2), Ok(0)),
+            (1, read, fault("S3: it has released what is there")),
+        ];
+        for (index, (rank, access, outcome)) in steps.into_iter().enumerate() {
+            assert_eq!(world.apply(rank, access, &mut payloads), outcome, "step {index}");
+        }
     }
 
     #[test]

@@ -11,6 +11,9 @@
 //! told by a word of its own, which is set by the rank that has written the data or was told of them before, as in P1's
 //! trees.
 //!
+//! What a rank lends has the number of its operation, which its line publishes. Its readers release it by `acked` at
+//! the operation's end on the fragment clock: the lender's own `acked` when it publishes `done`.
+//!
 //! All this is arithmetic over a few cells, which the explorer hashes and restores with the rest of its world.
 
 use super::papers::{LEFT, OPENED, OPENER, Paper, Papers};
@@ -50,6 +53,16 @@ pub(crate) enum Breach {
     Untaken(u64),
     /// S3: an empty control word is taken.
     Empty,
+    /// S3: nothing is lent there.
+    Unlent,
+    /// S2: the writer lends these bytes now.
+    Lends,
+    /// S2: this rank lends the bytes that another one writes.
+    Lent(Rank),
+    /// S2: this rank has read a loan, has not released it, and the loan ends.
+    Reads(Rank),
+    /// S3: this rank has read a loan that it had released.
+    ReadOn(Rank),
 }
 
 impl fmt::Display for Breach {
@@ -61,6 +74,11 @@ impl fmt::Display for Breach {
             Self::Released => write!(f, "S3: it has released what is there"),
             Self::Untaken(value) => write!(f, "S2: a mailword holds {value}, not taken yet"),
             Self::Empty => write!(f, "S3: an empty mailword is cleared"),
+            Self::Unlent => write!(f, "S3: nothing is lent there"),
+            Self::Lends => write!(f, "S2: it lends these bytes now"),
+            Self::Lent(rank) => write!(f, "S2: rank {rank} lends these bytes, and no other rank writes them"),
+            Self::Reads(rank) => write!(f, "S2: rank {rank} has not released what it reads of the loan"),
+            Self::ReadOn(rank) => write!(f, "S3: rank {rank} has read of the loan when it had released it"),
         }
     }
 }
@@ -71,6 +89,20 @@ enum Holds {
     Nothing,
     Unpublished { writer: Rank },
     Published { writer: Rank, number: u64 },
+}
+
+/// What a rank lends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lends {
+    Nothing,
+    /// Memory that no line has announced yet.
+    Unpublished,
+    /// Memory that the line of this operation has announced.
+    Published {
+        operation: u64,
+    },
+    /// The operation has ended, and the lender has not written the memory since.
+    Ended,
 }
 
 /// A line or a slot of a rank, a slot of a mailbox, or data in a set of the papers' queues.
@@ -159,9 +191,16 @@ impl Promises {
         self.papers().set(self.papers().set_of(paper))
     }
 
+    /// The cells of what `lender` lends, after all others: whether it lends something; then for each rank, what it had
+    /// published as `acked` when it read there last, plus one.
+    const fn loan(&self, lender: Rank) -> usize {
+        let ranks = self.layout.ranks() as usize;
+        self.papers().end() + lender as usize * (1 + ranks)
+    }
+
     /// The number of cells, which are zero at first.
     pub(crate) const fn cells(&self) -> usize {
-        self.papers().end()
+        self.loan(self.layout.ranks())
     }
 
     /// Lets all ranks begin at `base`.
@@ -232,12 +271,77 @@ impl Promises {
         slot.or_else(line).or_else(partial).or_else(fragment).or_else(mail)
     }
 
+    fn lends(&self, cells: &impl Cells, lender: Rank) -> Lends {
+        match cells.get(self.loan(lender)) {
+            0 => Lends::Nothing,
+            1 => Lends::Unpublished,
+            u64::MAX => Lends::Ended,
+            code => Lends::Published { operation: code - 1 },
+        }
+    }
+
+    fn lend(&self, cells: &mut impl Cells, lender: Rank, lends: Lends) {
+        let code = match lends {
+            Lends::Nothing => 0,
+            Lends::Unpublished => 1,
+            Lends::Ended => u64::MAX,
+            // Operations count from 1.
+            Lends::Published { operation } => operation + 1,
+        };
+        cells.set(self.loan(lender), code);
+    }
+
+    /// `rank` writes all that `lender` lends: the lender itself does when it lends it, and when its operation has
+    /// ended.
+    pub(crate) fn write_loan(&self, cells: &mut impl Cells, rank: Rank, lender: Rank) -> Result<(), Breach> {
+        let next = match self.lends(cells, lender) {
+            _ if rank != lender => return Err(Breach::Lent(lender)),
+            Lends::Published { .. } => return Err(Breach::Lends),
+            Lends::Nothing | Lends::Unpublished => Lends::Unpublished,
+            Lends::Ended => Lends::Nothing,
+        };
+        self.lend(cells, lender, next);
+        Ok(())
+    }
+
+    /// `rank` reads what `lender` lends.
+    pub(crate) fn read_loan(&self, cells: &mut impl Cells, rank: Rank, lender: Rank) -> Result<(), Breach> {
+        let own = self.own(rank);
+        match self.lends(cells, lender) {
+            Lends::Nothing | Lends::Ended => Err(Breach::Unlent),
+            Lends::Unpublished => Err(Breach::Nothing),
+            Lends::Published { operation } if cells.get(own + DONE) >= operation => Err(Breach::Released),
+            Lends::Published { .. } => {
+                cells.set(self.loan(lender) + 1 + rank as usize, cells.get(own + TAKEN) + 1);
+                Ok(())
+            }
+        }
+    }
+
+    /// `lender` ends its operation, for which it has published its `acked`.
+    fn end_loan(&self, cells: &mut impl Cells, lender: Rank) -> Result<(), Breach> {
+        let Lends::Published { .. } = self.lends(cells, lender) else { return Ok(()) };
+        let end = cells.get(self.own(lender) + TAKEN);
+        for reader in 0..self.layout.ranks() {
+            let read = self.loan(lender) + 1 + reader as usize;
+            match cells.get(read) {
+                0 => continue,
+                after if after > end => return Err(Breach::ReadOn(reader)),
+                _ if cells.get(self.own(reader) + TAKEN) < end => return Err(Breach::Reads(reader)),
+                _ => cells.set(read, 0),
+            }
+        }
+        self.lend(cells, lender, Lends::Ended);
+        Ok(())
+    }
+
     /// `rank` stores `value` to the flag at `offset`.
-    pub(crate) fn store(&self, cells: &mut impl Cells, rank: Rank, offset: u64, value: u64) {
+    pub(crate) fn store(&self, cells: &mut impl Cells, rank: Rank, offset: u64, value: u64) -> Result<(), Breach> {
         let own = self.own(rank);
         if offset == self.layout.acked(rank).offset() {
             cells.set(own + TAKEN, value);
         } else if offset == self.layout.done(rank).offset() {
+            self.end_loan(cells, rank)?;
             cells.set(own + DONE, value);
             // At its end an operation has taken all of its steps.
             cells.set(own + BEGAN, cells.get(own + TAKEN));
@@ -247,6 +351,9 @@ impl Promises {
             let line = Unit::Line(rank, value & (self.lines() - 1));
             if self.holds(cells, line) == (Holds::Unpublished { writer: rank }) {
                 self.hold(cells, line, Holds::Published { writer: rank, number: value });
+            }
+            if self.lends(cells, rank) == Lends::Unpublished {
+                self.lend(cells, rank, Lends::Published { operation: value });
             }
             self.publish(cells, rank, cells.get(own + BEGAN));
         } else if let Some(Unit::Partial(of, index)) = self.unit(offset) {
@@ -262,6 +369,7 @@ impl Promises {
         } else {
             self.store_mail(cells, rank, offset, value);
         }
+        Ok(())
     }
 
     /// `rank` stores `value` to the counter at `offset`. To a set's readers: it opens the set.

@@ -1,17 +1,19 @@
 //! The region that wraps another one and keeps its shadow.
 
-use super::bytes::{Bytes, Event, join};
+use super::bytes::{Bytes, Clock, Event, Race, join};
+use super::loans::Loans;
 use super::promises::{Breach, Promises};
 use crate::explore::{Names, Span};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use unisono_kernel::Rank;
+use unisono_kernel::collective::Kind;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::LINE;
 use unisono_kernel::region::{
-    Base, Counter, CounterId, Extent, Flag, FlagId, Layout, MailId, Mailword, Region, Untrusted,
+    Base, Counter, CounterId, Extent, Flag, FlagId, Layout, Loan, MailId, Mailword, Region, Unreadable, Untrusted,
 };
 
 /// The shadow of a segment, for all of its members.
@@ -25,6 +27,8 @@ struct Books {
     /// By offset of a word: the clock that was released with its value, if there is one.
     words: HashMap<u64, Vec<u32>>,
     bytes: Bytes,
+    /// By rank: what it lends.
+    loans: Vec<Loans>,
     promises: Promises,
     cells: Vec<u64>,
 }
@@ -44,8 +48,8 @@ impl Shadow {
         promises.begin(&mut cells, base);
         let clock = |rank| (0..ranks).map(|other| u32::from(other == rank)).collect();
         let clocks = (0..ranks).map(clock).collect();
-        let (words, bytes) = (HashMap::new(), Bytes::default());
-        Self(Arc::new(Mutex::new(Books { layout, clocks, words, bytes, promises, cells })))
+        let (words, bytes, loans) = (HashMap::new(), Bytes::default(), vec![Loans::default(); ranks]);
+        Self(Arc::new(Mutex::new(Books { layout, clocks, words, bytes, loans, promises, cells })))
     }
 
     fn books(&self) -> MutexGuard<'_, Books> {
@@ -71,21 +75,76 @@ impl Books {
 
     /// `rank` reads or writes an extent: the rule that it breaks, if it does.
     fn touch(&mut self, rank: Rank, at: Extent, writes: bool) -> Result<(), String> {
-        let clock = &self.clocks[rank as usize];
-        let event = Event { rank, number: clock[rank as usize] };
-        let raced = self.bytes.touch(event, clock, Span::of(0, at), writes).map_err(|race| format!("S1: {race}"));
-        let kept = self.promises.touch(&mut self.cells, rank, at.offset(), writes).map_err(|breach| breach.to_string());
-        kept.and(raced).map_err(|fault| {
+        let (event, clock) = now(&self.clocks, rank);
+        let raced = self.bytes.touch(event, clock, Span::of(0, at), writes);
+        let kept = self.promises.touch(&mut self.cells, rank, at.offset(), writes);
+        both(kept, raced).map_err(|fault| {
             let (verb, place) =
                 (if writes { "writes" } else { "reads" }, Names::new(&self.layout).span(Span::of(0, at)));
             format!("rank {rank} {verb} {place}: {fault}")
         })
     }
 
+    /// `rank` lends memory.
+    fn lend(&mut self, rank: Rank, loan: Loan, memory: Buf) -> Result<(), String> {
+        let (event, clock) = now(&self.clocks, rank);
+        let raced = self.loans[rank as usize].add(event, clock, loan, memory);
+        both(self.promises.write_loan(&mut self.cells, rank, rank), raced)
+            .map_err(|fault| format!("rank {rank} lends {} bytes: {fault}", memory.len()))
+    }
+
+    /// `rank` reads `len` bytes, from byte `from` on, of what `lender` lends.
+    fn borrow(&mut self, rank: Rank, lender: Rank, loan: Loan, (from, len): (u64, u64)) -> Result<(), String> {
+        let (event, clock) = now(&self.clocks, rank);
+        let raced = self.loans.get_mut(lender as usize).and_then(|lent| lent.read(event, clock, loan, (from, len)));
+        let kept = match raced {
+            Some(_) => self.promises.read_loan(&mut self.cells, rank, lender),
+            None => Err(Breach::Unlent),
+        };
+        both(kept, raced.unwrap_or(Ok(()))).map_err(|fault| {
+            format!("rank {rank} reads [{from}..{}] of what rank {lender} lends: {fault}", from.saturating_add(len))
+        })
+    }
+
+    /// `rank` writes to private memory, which it may have lent.
+    fn write_private(&mut self, rank: Rank, memory: Buf) -> Result<(), String> {
+        let (event, clock) = now(&self.clocks, rank);
+        for (lender, lent) in (0..).zip(&mut self.loans) {
+            let kept = if lender != rank && lent.lends(memory) { Err(Breach::Lent(lender)) } else { Ok(()) };
+            both(kept, lent.write(event, clock, memory)).map_err(|fault| {
+                format!("rank {rank} writes {} bytes where rank {lender} lends: {fault}", memory.len())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// `rank` has ended its operation, and its memory is its own again.
+    fn end_loans(&mut self, rank: Rank) -> Result<(), String> {
+        let lent = std::mem::take(&mut self.loans[rank as usize]);
+        if lent.is_empty() {
+            return Ok(());
+        }
+        let (event, clock) = now(&self.clocks, rank);
+        both(self.promises.write_loan(&mut self.cells, rank, rank), lent.end(event, clock))
+            .map_err(|fault| format!("rank {rank} ends its operation, in which it lends: {fault}"))
+    }
+
     /// Panics if `rank`'s access to the word breaks a rule.
     fn keep(&self, rank: Rank, offset: u64, kept: Result<(), Breach>) {
         kept.unwrap_or_else(|breach| panic!("rank {rank} at {}: {breach}", Names::new(&self.layout).at(offset)));
     }
+}
+
+/// The present point of a process.
+fn now(clocks: &[Vec<u32>], rank: Rank) -> (Event, &Clock) {
+    let clock = &clocks[rank as usize];
+    (Event { rank, number: clock[rank as usize] }, clock)
+}
+
+/// The rule that is broken: S2 or S3, or else S1.
+fn both(kept: Result<(), Breach>, raced: Result<(), Race>) -> Result<(), String> {
+    kept.map_err(|breach| breach.to_string())?;
+    raced.map_err(|race| format!("S1: {race}"))
 }
 
 /// One member's view of a region that has a shadow.
@@ -121,6 +180,20 @@ impl<R: Region> Shadowed<R> {
             let touched = shadow.books().touch(*rank, at, writes);
             touched.unwrap_or_else(|fault| panic!("{fault}"));
         }
+    }
+
+    /// This process writes to the first `most` bytes of private memory.
+    fn fills(&self, memory: Buf, most: u64) {
+        let View { shadow, rank, .. } = &*self.view;
+        let memory = Buf::new(memory.ptr(), memory.len().min(most as usize));
+        let written = shadow.books().write_private(*rank, memory);
+        written.unwrap_or_else(|fault| panic!("{fault}"));
+    }
+
+    fn borrow(&self, lender: Rank, loan: Loan, from: u64, len: usize) {
+        let View { shadow, rank, .. } = &*self.view;
+        let borrowed = shadow.books().borrow(*rank, lender, loan, (from, len as u64));
+        borrowed.unwrap_or_else(|fault| panic!("{fault}"));
     }
 }
 
@@ -172,7 +245,11 @@ impl<R: Region> Watched<R, FlagId> {
     fn publish(&self, value: u64, store: impl FnOnce(&R)) {
         let offset = self.id.offset();
         self.entered(store, |books, rank, ()| {
-            books.promises.store(&mut books.cells, rank, offset, value);
+            let kept = books.promises.store(&mut books.cells, rank, offset, value);
+            books.keep(rank, offset, kept);
+            if offset == books.layout.done(rank).offset() {
+                books.end_loans(rank).unwrap_or_else(|fault| panic!("{fault}"));
+            }
             books.release(rank, offset);
         });
     }
@@ -295,21 +372,55 @@ unsafe impl<R: Region> Region for Shadowed<R> {
     }
     unsafe fn read(&self, at: Extent, dst: Buf) {
         self.touch(at, dst.len(), false);
+        self.fills(dst, at.len());
         // SAFETY: the caller's promise, passed on.
         unsafe { self.view.region.read(at, dst) }
     }
     unsafe fn read_past_caches(&self, at: Extent, dst: Buf) {
         self.touch(at, dst.len(), false);
+        self.fills(dst, at.len());
         // SAFETY: the caller's promise, passed on.
         unsafe { self.view.region.read_past_caches(at, dst) }
     }
     unsafe fn fold(&self, at: Extent, acc: Buf, op: &Op) {
         self.touch(at, acc.len(), false);
+        self.fills(acc, at.len());
         // SAFETY: the caller's promise, passed on.
         unsafe { self.view.region.fold(at, acc, op) }
     }
     unsafe fn fold_private(&self, left: Buf, acc: Buf, op: &Op) {
+        self.fills(acc, left.len() as u64);
         // SAFETY: the caller's promise, passed on.
         unsafe { self.view.region.fold_private(left, acc, op) }
+    }
+
+    fn lap(&self, operation: u64) -> u64 {
+        self.view.region.lap(operation)
+    }
+
+    fn lend(&self, memory: Buf, kind: Kind) -> Option<Loan> {
+        let View { region, shadow, rank } = &*self.view;
+        let loan = region.lend(memory, kind)?;
+        let lent = shadow.books().lend(*rank, loan, memory);
+        lent.unwrap_or_else(|fault| panic!("{fault}"));
+        Some(loan)
+    }
+    fn answered(&self, accepted: bool) {
+        self.view.region.answered(accepted);
+    }
+    fn borrows(&self) -> bool {
+        self.view.region.borrows()
+    }
+    unsafe fn fetch(&self, lender: Rank, loan: Loan, from: u64, dst: Buf) -> Result<(), Unreadable> {
+        self.borrow(lender, loan, from, dst.len());
+        self.fills(dst, u64::MAX);
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.view.region.fetch(lender, loan, from, dst) }
+    }
+    unsafe fn fold_loan(&self, lender: Rank, loan: Loan, from: u64, acc: Buf, op: &Op) -> Result<(), Unreadable> {
+        self.borrow(lender, loan, from, acc.len());
+        self.fills(acc, u64::MAX);
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.view.region.fold_loan(lender, loan, from, acc, op) }
     }
 }
