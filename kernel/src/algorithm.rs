@@ -70,8 +70,8 @@ algorithms! {
 algorithms! {
     /// Algorithms of allreduce.
     AllreduceAlgorithm {
-        /// Posted lines if the operand fits one, doubling there among more than sixteen ranks that have a core each; slices if it
-        /// is long enough that sharing the folds pays, or groups among so many ranks; else exchange.
+        /// Posted lines if the operand fits one; slices if it is long enough that sharing the folds pays, else exchange. Among more
+        /// than sixteen ranks that have a core each: doubling if it fits a line, else groups.
         #[default]
         Auto = "auto",
         /// [`crate::shm::allreduce::posted`].
@@ -82,8 +82,8 @@ algorithms! {
         Exchange = "exchange",
         /// [`crate::shm::allreduce::slices`]: each rank folds its share of every fragment.
         Slices = "slices",
-        /// [`crate::shm::allreduce::groups`]: the same within groups of ranks, and then among groups. Slices where the ranks can't be
-        /// cut into groups.
+        /// [`crate::shm::allreduce::groups`]: the same within groups of ranks, and then among groups. Exchange or slices where the
+        /// ranks can't be cut into groups.
         Groups = "groups",
     }
 }
@@ -156,11 +156,15 @@ impl AllreduceAlgorithm {
         match self {
             Self::Auto if bytes <= LINE_REDUCED && ranks > LISTENED && !crowded => Self::Doubling,
             Self::Auto if bytes <= LINE_REDUCED => Self::Posted,
-            Self::Auto if bytes <= whole(ranks) => Self::Exchange,
             Self::Auto if ranks > LISTENED && !crowded => Self::Groups,
-            Self::Auto => Self::Slices,
+            Self::Auto => Self::ungrouped(bytes, ranks),
             other => other,
         }
+    }
+
+    /// The algorithm for operands that fit no line, where the ranks can't be cut into groups.
+    pub(crate) const fn ungrouped(bytes: u64, ranks: u32) -> Self {
+        if bytes <= whole(ranks) { Self::Exchange } else { Self::Slices }
     }
 }
 

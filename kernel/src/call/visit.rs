@@ -113,20 +113,21 @@ impl<'buf> Call<'buf> {
                 }
             }
             Self::Allreduce { send, receive, op, algorithm } => {
-                match choose.allreduce_by(algorithm, send.len(), op.commutative()) {
+                let it = match choose.allreduce_by(algorithm, send.len(), op.commutative()) {
+                    AllreduceAlgorithm::Groups if !Grouped::applies(me, &op) => {
+                        AllreduceAlgorithm::ungrouped(send.len(), me.size())
+                    }
+                    it => it,
+                };
+                match it {
                     it @ AllreduceAlgorithm::Posted => {
                         by!(Choice::Allreduce(it), allreduce::posted::Posted::new(send, receive, op))
                     }
                     it @ AllreduceAlgorithm::Doubling => {
                         by!(Choice::Allreduce(it), allreduce::doubling::Doubling::new(me, send, receive, op))
                     }
-                    it @ AllreduceAlgorithm::Groups if Grouped::applies(me, &op) => {
-                        by!(Choice::Allreduce(it), Grouped::new(me, send, receive, op))
-                    }
-                    AllreduceAlgorithm::Slices | AllreduceAlgorithm::Groups => {
-                        let it = AllreduceAlgorithm::Slices;
-                        by!(Choice::Allreduce(it), Slices::new(me, send, receive, op))
-                    }
+                    it @ AllreduceAlgorithm::Slices => by!(Choice::Allreduce(it), Slices::new(me, send, receive, op)),
+                    it @ AllreduceAlgorithm::Groups => by!(Choice::Allreduce(it), Grouped::new(me, send, receive, op)),
                     it => by!(Choice::Allreduce(it), Reduce::to_all(me, send, receive, op)),
                 }
             }

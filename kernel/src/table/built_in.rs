@@ -97,11 +97,15 @@ pub const BUILT_IN: &[Rule] = &[
     ranks(bytes(shm(C::Allreduce, SLICES), WHOLE[0] + 1, u64::MAX), 1, PAIR),
     ranks(bytes(shm(C::Allreduce, WHOLES), LINE_REDUCED + 1, WHOLE[1]), PAIR + 1, FEW),
     ranks(bytes(shm(C::Allreduce, SLICES), WHOLE[1] + 1, u64::MAX), PAIR + 1, FEW),
-    ranks(bytes(shm(C::Allreduce, WHOLES), LINE_REDUCED + 1, WHOLE[2]), FEW + 1, u32::MAX),
+    ranks(bytes(shm(C::Allreduce, WHOLES), LINE_REDUCED + 1, WHOLE[2]), FEW + 1, LISTENED),
     ranks(bytes(shm(C::Allreduce, SLICES), WHOLE[2] + 1, u64::MAX), FEW + 1, LISTENED),
     Rule {
         crowded: Some(false),
-        ..ranks(bytes(shm(C::Allreduce, GROUPS), WHOLE[2] + 1, u64::MAX), LISTENED + 1, u32::MAX)
+        ..ranks(bytes(shm(C::Allreduce, GROUPS), LINE_REDUCED + 1, u64::MAX), LISTENED + 1, u32::MAX)
+    },
+    Rule {
+        crowded: Some(true),
+        ..ranks(bytes(shm(C::Allreduce, WHOLES), LINE_REDUCED + 1, WHOLE[2]), LISTENED + 1, u32::MAX)
     },
     Rule {
         crowded: Some(true),
