@@ -105,7 +105,10 @@ pub(super) fn run(args: &Sim) -> Result<(), Failure> {
                     };
                     if args.json {
                         let ends_ns = args.per_rank.then_some(ends);
-                        outln!("{}", serde_json::to_string(&Report { row: &row, machine: name, mean_ns: mean, lines, ends_ns })?)?;
+                        outln!(
+                            "{}",
+                            serde_json::to_string(&Report { row: &row, machine: name, mean_ns: mean, lines, ends_ns })?
+                        )?;
                     }
                     rows.push(row);
                 }
