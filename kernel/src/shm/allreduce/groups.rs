@@ -62,7 +62,8 @@ struct Groups {
 }
 
 impl Groups {
-    /// The groups of `size` ranks, two at least of two at least; `None`: there are no such groups of one size.
+    /// The groups of `size` ranks: two at least, of two ranks at least and of fewer than twice [`GROUP`]; `None`: there are no
+    /// such groups of one size.
     fn of(size: u32) -> Option<Self> {
         let fits = |columns: &u32| *columns >= 2 && size > *columns && size.is_multiple_of(*columns);
         let near = (0..GROUP).flat_map(|off| [GROUP + off, GROUP - off]);
@@ -77,14 +78,15 @@ impl Groups {
         rank / self.columns
     }
 
-    /// Bytes of a column's piece: as many as fit into a fragment beside those of all columns. 0: an element of each share does not.
-    const fn piece(self, me: &Member, element: u64) -> u64 {
-        let room = me.layout().params().queue_fragment / self.columns as u64;
-        let shares = self.count as u64 * element;
-        let whole = room / shares * shares;
-        // Whole lines, if that leaves something.
-        let line = room / ALIGNED * ALIGNED / shares * shares;
-        if line.is_multiple_of(ALIGNED) && line > 0 { line } else { whole }
+    /// Bytes of a column's piece: as many as fit into a fragment beside those of all columns. 0: an element of each share does not
+    /// fit, or elements have no bytes.
+    fn piece(self, me: &Member, element: u64) -> u64 {
+        let room = me.layout().params().queue_fragment / u64::from(self.columns);
+        let shares = element.saturating_mul(self.count.into());
+        let Some(fit) = room.checked_div(shares) else { return 0 };
+        // So many elements of each share are whole lines.
+        let lines = ALIGNED >> shares.trailing_zeros().min(ALIGNED.trailing_zeros());
+        (if fit < lines { fit } else { fit / lines * lines }) * shares
     }
 }
 
@@ -116,15 +118,19 @@ impl<'a> Grouped<'a> {
     /// # Errors
     /// As of [`Slices::new`](super::slices::Slices::new); it does not [apply](Self::applies).
     pub fn new(me: &Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
+        let plan = Self::plan(me, send, receive, op)?;
+        let span = Span { advance: plan.steps(), bytes: plan.offset(plan.groups.columns) };
+        Ok(Exchange::of(Medium::Queues, span, plan))
+    }
+
+    fn plan(me: &Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Self, Refusal> {
         Operand::check(&send, Some(&receive), &op)?;
         let groups = Groups::of(me.size()).unwrap_or(Groups { columns: 1, count: 1 });
         let piece = if groups.count > 1 { groups.piece(me, op.element()) } else { 0 };
         Refusal::check(Argument::Element, op.element(), Bound::AtMost(piece))?;
         let column = op.count(send.len())?.div_ceil(groups.columns.into()) * op.element();
         let pieces = column.div_ceil(piece).max(1);
-        let plan = Self { me: me.rank(), groups, send, receive, op, column, piece, pieces };
-        let span = Span { advance: plan.steps(), bytes: plan.offset(groups.columns) };
-        Ok(Exchange::of(Medium::Queues, span, plan))
+        Ok(Self { me: me.rank(), groups, send, receive, op, column, piece, pieces })
     }
 
     /// The part of the vector that is the piece of this index of a column.
@@ -275,5 +281,141 @@ impl Plan for Grouped<'_> {
 
     fn lendable(&self) -> Option<Buf> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::User;
+    use crate::region::{Layout, Params};
+    use core::ffi::c_void;
+    use std::vec::Vec;
+
+    unsafe extern "C-unwind" fn none(_: *const c_void, _: *mut c_void, _: u64, _: *mut c_void) {}
+
+    /// An op on elements of `element` bytes.
+    fn op(element: u64) -> Op {
+        // SAFETY: never called.
+        Op::User(unsafe { User::new(none, core::ptr::null_mut(), element, true) })
+    }
+
+    fn members(ranks: u32, slot: u64) -> Vec<Member> {
+        let layout = Layout::new(Params { queue_fragment: slot, ..Params::new(ranks) }).unwrap();
+        (0..ranks).map(|rank| Member::new(layout, rank).unwrap()).collect()
+    }
+
+    #[test]
+    fn groups_are_of_one_size_near_eight() {
+        let of = |size| Groups::of(size).map(|Groups { columns, count }| (columns, count));
+        let cut = [4, 6, 9, 12, 16, 18, 24, 34, 48, 64, 100, 128].map(|size| of(size).unwrap());
+        let wanted =
+            [(2, 2), (3, 2), (3, 3), (6, 2), (8, 2), (9, 2), (8, 3), (2, 17), (8, 6), (8, 8), (10, 10), (8, 16)];
+        assert_eq!(cut, wanted);
+        assert!([0, 1, 2, 3, 5, 7, 11, 13, 17, 31, 127, 17 * 17].into_iter().all(|size| of(size).is_none()));
+    }
+
+    #[test]
+    fn elements_for_which_there_is_no_room_do_not_apply() {
+        let applies = |ranks, slot, element| Grouped::applies(&members(ranks, slot)[0], &op(element));
+        assert!(applies(4, 64, 16) && !applies(4, 64, 17));
+        assert!(applies(128, 4096, 32) && !applies(128, 4096, 33));
+        assert!(!applies(5, 4096, 8));
+        assert!(![0, 1 << 60, 1 << 63, u64::MAX].into_iter().any(|element| applies(128, 4096, element)));
+    }
+
+    #[test]
+    fn pieces_are_whole_lines_where_elements_allow_it() {
+        let piece = |ranks, slot, element| Groups::of(ranks).unwrap().piece(&members(ranks, slot)[0], element);
+        // Six shares of 8 bytes: four elements of each are 192 bytes. Of 12 bytes, there would be eight.
+        assert_eq!([piece(48, 4096, 8), piece(48, 4096, 12), piece(48, 8192, 12)], [384, 504, 576]);
+        assert_eq!([piece(4, 64, 8), piece(16, 4096, 8), piece(128, 32 << 10, 4)], [32, 512, 4096]);
+    }
+
+    /// The columns of a vector, the pieces of a column and the shares of a piece follow one another, each of whole elements; and
+    /// the pieces of all columns lie side by side in a slot.
+    #[test]
+    fn columns_pieces_and_shares_tile_the_vector() {
+        let mut plans = 0;
+        for (ranks, slot) in
+            [4, 6, 9, 12, 16, 24, 48].into_iter().flat_map(|ranks| [64, 256, 4096].map(|slot| (ranks, slot)))
+        {
+            let members = members(ranks, slot);
+            for element in
+                [1, 4, 8, 12, 16, 100].into_iter().filter(|&element| Grouped::applies(&members[0], &op(element)))
+            {
+                let p = u64::from(ranks);
+                for count in
+                    [0, 1, 2, p - 1, p, p + 1, 3 * p + 2, slot / element, 5 * slot / element + 1, 9 * slot / element]
+                {
+                    let mut memory = std::vec![0; (count * element) as usize];
+                    let data = Data::bytes_mut(&mut memory);
+                    let of = |me| Grouped::plan(me, data, data, op(element)).unwrap();
+                    let (any, mut at) = (of(&members[0]), 0);
+                    let Groups { columns, count: groups } = any.groups;
+                    for (column, piece) in
+                        (0..columns).flat_map(|column| (0..any.pieces).map(move |piece| (column, piece)))
+                    {
+                        let part = any.part(column, piece);
+                        assert_eq!((part.from, part.len % element), (at, 0), "{any:?}, column {column}, piece {piece}");
+                        let end = any.offset(column) + part.len;
+                        assert!(
+                            end <= any.offset(column + 1) && end <= slot,
+                            "{any:?}, column {column}, piece {piece}"
+                        );
+                        for group in 0..groups {
+                            // The rank of this column in any group says the same.
+                            let plan = of(&members[((group + 1) % groups * columns + column) as usize]);
+                            let (share, offset) = plan.share(group, piece);
+                            assert_eq!(
+                                (share.from, share.len % element),
+                                (at, 0),
+                                "{plan:?}, share {group} of {piece}"
+                            );
+                            assert_eq!(offset, share.from - part.from);
+                            at += share.len;
+                        }
+                        assert_eq!(at, part.from + part.len);
+                    }
+                    assert_eq!(at, count * element, "{any:?}");
+                    assert_eq!(any.part(columns - 1, any.pieces).len, 0, "no piece after the last");
+                    plans += 1;
+                }
+            }
+        }
+        assert_eq!(plans, 870);
+    }
+
+    /// Batches of up to eight pieces: each act on all pieces of a batch, then the next one; what is posted has been through the act
+    /// before.
+    #[test]
+    fn a_batch_goes_through_one_act_after_the_other() {
+        for pieces in [1, 7, 8, 9, 20] {
+            let members = members(4, 64);
+            let mut memory = std::vec![0; 64 * pieces as usize];
+            let data = Data::bytes_mut(&mut memory);
+            let plan = Grouped::plan(&members[0], data, data, op(8)).unwrap();
+            let mut step = 0;
+            for first in (0..pieces).step_by(8) {
+                let batch = 8.min(pieces - first);
+                for act in [Act::Fold, Act::FoldShares, Act::CopyShares, Act::Copy] {
+                    for piece in first..first + batch {
+                        assert_eq!(plan.act(step), (act(piece), batch), "step {step} of {pieces} pieces");
+                        let after = plan.posts(step).unwrap();
+                        let before = (0..after).filter(|&before| plan.act(before).0 != act(piece)).filter(|&before| {
+                            let (Act::Fold(of) | Act::FoldShares(of) | Act::CopyShares(of) | Act::Copy(of)) =
+                                plan.act(before).0;
+                            of == piece
+                        });
+                        // Of this piece, all acts before this one are done; and nothing that comes later is waited for.
+                        let acts = [Act::Fold, Act::FoldShares, Act::CopyShares, Act::Copy];
+                        let done = acts.iter().position(|each| each(piece) == act(piece)).unwrap();
+                        assert_eq!((before.count(), after <= step), (done, true), "step {step} of {pieces} pieces");
+                        step += 1;
+                    }
+                }
+            }
+            assert_eq!((plan.steps(), plan.announced()), (step, 64 * pieces));
+        }
     }
 }

@@ -356,13 +356,14 @@ fn lengths_that_all_know_are_compared() {
         let mut engine = steps.unwrap().engine;
         assert_eq!((engine.announced(), engine.receive(1, bytes), engine.receive(1, bytes + 8)), (bytes, true, false));
     }
-    let me = Member::new(Layout::new(Params::new(3)).unwrap(), 0).unwrap();
+    let [me, four] = [3, 4].map(|ranks| Member::new(Layout::new(Params::new(ranks)).unwrap(), 0).unwrap());
     for bytes in [24, 240_000] {
         let op = op(8, true);
         compared(Reduce::to_all(&me, data(bytes), data(bytes), op), bytes);
         compared(scan(&me, data(bytes), data(bytes), op), bytes);
         compared(ReduceScatter::new(&me, blocks(std::vec![bytes; 3]), data(bytes), op), bytes);
         compared(Slices::new(&me, data(bytes), data(bytes), op), bytes);
+        compared(Grouped::new(&four, data(bytes), data(bytes), op), bytes);
         compared(alltoall(&me, Some(blocks(std::vec![bytes; 3])), blocks(std::vec![bytes; 3])), bytes);
     }
 }
