@@ -437,6 +437,51 @@ fn slices_in_two_batches() {
     }
 }
 
+/// Four ranks are two groups of two, six are two of three, and five have no groups: each after and before other operations, whose
+/// first fragments are posted ahead; in one slot, two, and four. Nine pieces are a batch of eight and one of one. By states there
+/// are too many.
+#[test]
+fn groups_alone_and_in_mixes() {
+    let groups = |ranks, pieces, times| Program::new(ranks, 1, vec![Operation::Groups(pieces); times]);
+    for (ranks, slots) in [(4, 1), (4, 2), (4, 4), (5, 2), (6, 2), (6, 4)] {
+        let models = [(1, 4), (2, 2), (3, 1)].map(|(pieces, times)| groups(ranks, pieces, times).with_slots(slots));
+        let laps = models.clone().map(Program::with_laps);
+        pass(order, models.into_iter().chain(laps), 6);
+    }
+    for (ranks, slots) in [(4, 2), (4, 16), (6, 4)] {
+        pass(order, [groups(ranks, 9, 1).with_slots(slots)].into_iter(), 1);
+    }
+    let others = [
+        Operation::posted(3),
+        Operation::queue(1, 2),
+        Operation::Doubling,
+        exchange(Collective::Slices, 1),
+        exchange(Collective::Gatherv, 2),
+        DISSEMINATION,
+    ];
+    let mixes = family(4, 1, others.into_iter().chain([Operation::Groups(1), Operation::Groups(2)]).collect(), 2);
+    order_all(&mixes);
+    pass(order, ahead(&mixes), mixes.models());
+}
+
+/// A process that has gone on to the shares posts over a fragment that others of its group may not have folded: `ready` of those
+/// that it takes from meanwhile does not tell.
+#[test]
+fn faults_of_groups_are_found() {
+    let early = ["S2: ", "S3: ", "overlap", "in no order", "wrong data", "corrupt", "disagreement"];
+    for (ranks, slots) in [(4, 2), (4, 4), (6, 2)] {
+        let program = Program::new(ranks, 1, vec![Operation::Groups(2)]).with_slots(slots);
+        let found = |mutation, faults: &[&str]| killed_by(&BOTH[1..], &program, mutation, faults);
+        for words in [POSTED[0].0, POSTED[1].0, TAKEN] {
+            found(Mutation::Lose(words, None), &["deadlock"]);
+            found(Mutation::Deafen(words), &["lost wake-up"]);
+        }
+        for words in [POSTED[1].0, TAKEN] {
+            found(Mutation::Forge(words, u64::MAX), &early);
+        }
+    }
+}
+
 /// Of a longer queue, several slots share one record of their last use.
 #[test]
 fn queues_longer_than_what_is_known_of_their_slots() {

@@ -48,6 +48,8 @@ pub enum Operation {
     Fold,
     /// The same by doubling.
     Doubling,
+    /// The same by groups, in place, of a column of so many pieces; among four ranks, of two groups of two.
+    Groups(usize),
     /// A reduce up a tree, with an operation that does not commute.
     Tree(Rank),
     /// Messages through mailboxes.
@@ -58,6 +60,8 @@ pub enum Operation {
 
 /// Bytes of a reduction's operand: two words.
 const OPERAND: usize = 16;
+/// Bytes by which the operand of an allreduce by groups grows with each piece: in a slot, two columns of four ranks.
+const GROUPS_PIECE: usize = 128;
 /// Slots of the queue, unless a program has another number.
 const SLOTS: u32 = 2;
 /// Bytes of a slot in the queue, and in P1's.
@@ -124,6 +128,7 @@ impl Operation {
             Self::Sum => "sum".into(),
             Self::Fold => "fold".into(),
             Self::Doubling => "doubling".into(),
+            Self::Groups(pieces) => format!("groups-{pieces}"),
             Self::Tree(root) => format!("tree:{root}"),
             Self::Barrier(BarrierAlgorithm::Auto | BarrierAlgorithm::Posted) => "posted-barrier".into(),
             Self::Barrier(BarrierAlgorithm::Dissemination) => "dissemination".into(),
@@ -149,9 +154,17 @@ impl Operation {
             Self::Exchange(exchange) => exchange.memory(ranks, QUEUE_FRAGMENT),
             Self::Bcast { bytes, .. } => bytes,
             Self::Mail(mail) => mail.memory(),
-            Self::Sum => OPERAND,
+            Self::Sum | Self::Groups(_) => self.operand(),
             Self::Fold | Self::Doubling | Self::Tree(_) => 2 * OPERAND,
             Self::Barrier(_) => 0,
+        }
+    }
+
+    /// Bytes of a reduction's operand.
+    const fn operand(&self) -> usize {
+        match *self {
+            Self::Groups(pieces) => GROUPS_PIECE * pieces - 8,
+            _ => OPERAND,
         }
     }
 }
@@ -403,9 +416,10 @@ impl Program {
                 }
                 Operation::Mail(mail) => memory.extend(mail.fill(rank, done, BLANK)),
                 Operation::Sum if done => memory.extend(self.reduced(index, u64::wrapping_add)),
-                Operation::Sum => memory.extend(operand(index, rank)),
+                Operation::Groups(_) if done => memory.extend(self.reduced(index, compose)),
+                Operation::Sum | Operation::Groups(_) => memory.extend(operand(index, rank, operation.operand())),
                 operation @ (Operation::Fold | Operation::Doubling | Operation::Tree(_)) => {
-                    memory.extend(operand(index, rank));
+                    memory.extend(operand(index, rank, OPERAND));
                     let blank = std::iter::repeat_n(BLANK, OPERAND).collect();
                     let op = if operation == Operation::Fold { fold } else { compose };
                     let receives = !matches!(operation, Operation::Tree(root) if root != rank);
@@ -420,7 +434,7 @@ impl Program {
     /// The fold of all ranks' operands in rank order.
     fn reduced(&self, index: usize, op: fn(u64, u64) -> u64) -> Vec<u8> {
         let fold = |k| (1..self.params.ranks).fold(word(index, 0, k), |sum, rank| op(sum, word(index, rank, k)));
-        (0..OPERAND / 8).flat_map(|k| fold(k).to_le_bytes()).collect()
+        (0..self.operations[index].operand() / 8).flat_map(|k| fold(k).to_le_bytes()).collect()
     }
 
     /// The machine of operation `index`, on user memory that starts at `memory`.
@@ -443,6 +457,10 @@ impl Program {
             Operation::Doubling => {
                 reduce(AllreduceAlgorithm::Doubling, data(0, OPERAND)?, data(OPERAND, OPERAND)?, composed())
                     .build(me)?
+            }
+            Operation::Groups(_) => {
+                let operand = data(0, self.operations[index].operand())?;
+                reduce(AllreduceAlgorithm::Groups, operand, operand, composed()).build(me)?
             }
             Operation::Tree(root) => {
                 let (algorithm, receive) =
@@ -590,6 +608,6 @@ const fn word(index: usize, rank: Rank, k: usize) -> u64 {
     spread((index as u64) << 32 | (rank as u64) << 16 | (k as u64 + 1))
 }
 
-fn operand(index: usize, rank: Rank) -> Vec<u8> {
-    (0..OPERAND / 8).flat_map(|k| word(index, rank, k).to_le_bytes()).collect()
+fn operand(index: usize, rank: Rank, bytes: usize) -> Vec<u8> {
+    (0..bytes / 8).flat_map(|k| word(index, rank, k).to_le_bytes()).collect()
 }
