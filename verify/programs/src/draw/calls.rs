@@ -129,7 +129,7 @@ impl Draw {
             Bcast => &["auto", "posted", "queue", "cico-flat", "cico-chain", "cico-binomial", "cico-kary-3"],
             Gather | Gatherv | Scatter | Scatterv | Allgather | Allgatherv => &["auto", "exchange", "cico"],
             Reduce => &["auto", "tree"],
-            Allreduce => &["auto", "auto", "posted", "doubling", "slices"],
+            Allreduce => &["auto", "auto", "posted", "doubling", "slices", "groups", "groups"],
             _ => &["auto"],
         };
         if self.random.chance(50) { "auto".into() } else { (*self.random.of(names)).into() }

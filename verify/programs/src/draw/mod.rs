@@ -263,6 +263,6 @@ mod tests {
             ranks_differ += usize::from(program.steps.iter().any(differs));
         }
         assert_eq!((names.len(), verbs.len()), (Name::ALL.len(), Verb::ALL.len()));
-        assert!(algorithms.len() == 17 && ranks_differ > 50, "{algorithms:?} {ranks_differ}");
+        assert!(algorithms.len() == 18 && ranks_differ > 50, "{algorithms:?} {ranks_differ}");
     }
 }
