@@ -5,7 +5,7 @@ mod common;
 
 use common::{bounded, refusal};
 use core::ffi::c_void;
-use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::{Comm, Communicator};
 use unisono_kernel::data::blocks::Blocks;
@@ -345,6 +345,31 @@ fn lengths_in_an_allreduce_by_doubling_and_beyond_are_told_apart() {
                     "{ranks} ranks, rank {odd} with {} bytes, rank {rank}: {found:?}",
                     lengths[1]
                 );
+            }
+        }
+    }
+}
+
+/// A rank reads the lines of its group and of its column alone: those that share neither with the rank of another length are told by
+/// others.
+#[test]
+fn lengths_in_an_allreduce_by_groups_are_told_apart() {
+    for (ranks, odd) in [(4, 0), (4, 3), (6, 2), (9, 4), (12, 7)] {
+        for lengths in [[800, 1600], [1600, 800], [8, 16], [800, 0]] {
+            let errors = bounded(move || {
+                unisono_local::run(Params::new(ranks), |mut comm| {
+                    let mut data = vec![0; lengths[usize::from(comm.rank() == odd)]];
+                    let data = Data::bytes_mut(&mut data);
+                    let algorithm = AllreduceAlgorithm::Groups;
+                    comm.run(&Call::Allreduce { send: data, receive: data, op: Op::SUM_I64, algorithm }).map(drop)
+                })
+                .unwrap()
+            });
+            let [most, other] = lengths.map(|bytes| bytes as u64);
+            for (rank, error) in (0..).zip(errors) {
+                let found = error.err().and_then(refusal).map(|found| (found.argument, found.value, found.bound));
+                let both = [(most, other), (other, most)].map(|(a, b)| Some((Argument::Bytes, a, Bound::Equals(b))));
+                assert!(both.contains(&found), "{ranks} ranks, rank {odd} with {other} bytes, rank {rank}: {found:?}");
             }
         }
     }
