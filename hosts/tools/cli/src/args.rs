@@ -187,7 +187,7 @@ pub(crate) struct Bench {
     /// Algorithm by name; `all`: one row each. bcast: auto, posted, queue, cico-flat, cico-chain, cico-binary,
     /// cico-binomial, cico-kary-K, cico-knomial-K, and rival: a loop without the kernel's machines through the queue that paper P1
     /// describes of MVAPICH. barrier: auto, posted, dissemination, central, combining, combining-N.
-    /// allreduce: auto, posted, doubling, exchange, slices; for 8 bytes also hand-written, a loop that gives the same
+    /// allreduce: auto, posted, doubling, exchange, slices, groups; for 8 bytes also hand-written, a loop that gives the same
     /// guarantees without the kernel's machines, and sketch, a loop that gives none. gather(v), scatter(v),
     /// allgather(v): auto, exchange, cico. Others: auto, exchange
     #[arg(long, default_value = "auto", value_name = "NAME")]

@@ -98,7 +98,7 @@ pub(crate) fn names(collective: Collective) -> &'static [&'static str] {
     match collective {
         Collective::Bcast => &["posted", "queue", "cico-flat", "cico-chain", "cico-binary", "cico-binomial"],
         Collective::Barrier => &["posted", "dissemination", "central", "combining"],
-        Collective::Allreduce => &["posted", "doubling", "exchange", "slices"],
+        Collective::Allreduce => &["posted", "doubling", "exchange", "slices", "groups"],
         Collective::Reduce => &["tree", "exchange"],
         Collective::Gather
         | Collective::Gatherv

@@ -480,7 +480,7 @@ fn bench_names_the_algorithms_where_one_is_unknown() {
             "auto, all, posted, queue, cico-flat, cico-chain, cico-binary, cico-binomial, cico-kary-K, cico-knomial-K, rival",
         ),
         ("barrier", "auto, all, posted, dissemination, central, combining, combining-N"),
-        ("allreduce", "auto, all, posted, doubling, exchange, slices, hand-written and sketch (8 bytes)"),
+        ("allreduce", "auto, all, posted, doubling, exchange, slices, groups, hand-written and sketch (8 bytes)"),
         ("gather", "auto, all, exchange, cico"),
         ("scan", "auto, all, exchange"),
     ] {

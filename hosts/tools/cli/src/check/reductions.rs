@@ -14,7 +14,7 @@ use unisono_kernel::op::Op;
 use unisono_kernel::region::layout::LINE_PAYLOAD;
 use unisono_kernel::shm::allreduce::posted;
 
-const ALGORITHMS: [&str; 5] = ["auto", "posted", "doubling", "exchange", "slices"];
+const ALGORITHMS: [&str; 6] = ["auto", "posted", "doubling", "exchange", "slices", "groups"];
 const BLANK: u8 = 0xEE;
 
 /// The parts of a case that are the same on all ranks, and this rank.
