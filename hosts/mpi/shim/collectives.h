@@ -168,7 +168,12 @@ INLINE enum shim_route fold(struct shim_call *c, const void *send, int64_t sent,
     c->receive.shape = c->send.shape;
     if (!right || !lay_out_shaped(&c->receive, row(receive, received, type), receives ? 1 : 0, SLOT_RECEIVE))
         return to_underlying(REASON_ARGUMENTS);
-    if (!c->operation) return to_underlying(REASON_OPERATION);
+    if (__builtin_expect(!c->operation, 0)) {
+        enum shim_reason reason = shim_user(op, type, c->send.shape, c->on->comm);
+        c->operation = &shim_thread()->user.folds, c->element = UNISONO_OPAQUE(c->send.shape->bytes);
+        return reason == REASON_NONE ? ROUTE_TAKEN : to_underlying(reason);
+    }
+    c->element = c->send.shape->kind;
     if (!c->send.shape->kind) return to_underlying(REASON_ELEMENT);
     if (!(c->send.shape->operations >> (uintptr_t)c->operation & 1)) return to_underlying(REASON_OPERATION);
     return ROUTE_TAKEN;
@@ -327,13 +332,13 @@ SELDOM bool on_device(struct shim_side side) {
 enum load { LOAD_NONE = -2, LOAD_ALL = -1 /* or a block */ };
 
 /* Provides the side's data for Unisono. Returns an error of unisono.h, which only this rank has. */
-INLINE int prepare(struct shim_side *side, enum shim_slot slot, int load, bool folds) {
+INLINE int prepare(struct shim_side *side, enum shim_slot slot, int load, bool predefined) {
     static char nothing; /* unisono.h requires an address also for no bytes */
     side->overlaps = side->copied = false;
     if (!side->blocks) return UNISONO_OK;
-    side->staged = !folds && !side->shape->dense; /* pairs are folded with their holes */
+    side->staged = !predefined && !side->shape->dense; /* predefined operations fold pairs with their holes */
     if (__builtin_expect(shim_knows_devices, 0) && !side->staged && on_device(*side))
-        side->staged = true, side->copied = folds;
+        side->staged = true, side->copied = predefined;
     if (side->listed) {
         if (!side->bytes) return UNISONO_ERR_MEMORY;
         /* Blocks of types with holes may lie in each other's: they are packed, and copied out in order, in any case. */
@@ -432,14 +437,16 @@ INLINE void count(const struct shim_call *c, int error) {
 /* Runs a call that was taken over. Returns MPI_SUCCESS, or MPI's error class after raising the error. */
 INLINE int run(struct shim_call *c) {
     struct shim_side *s = &c->send, *r = &c->receive;
-    bool folds = c->folds;
-    int error = prepare(s, SLOT_SEND, LOAD_ALL, folds);
-    if (!error) error = prepare(r, SLOT_RECEIVE, input(c), folds);
+    bool folds = c->folds, by_program = folds && c->element < 0;
+    int error = prepare(s, SLOT_SEND, LOAD_ALL, folds && !by_program);
+    if (!error) error = prepare(r, SLOT_RECEIVE, input(c), folds && !by_program);
+    if (__builtin_expect(by_program, 0) && !error && !shim_user_room()) error = UNISONO_ERR_MEMORY;
     if (c->collective == REDUCE_SCATTER && !c->counts) error = UNISONO_ERR_MEMORY;
     /* On an error the other ranks must not wait for this one. */
     if (error && c->on->comm) unisono_report_death(c->on->comm, (uint32_t)c->on->rank);
     else if (error) unisono_mpi_levels_report(c->on->levels);
     else error = folds || agrees(c) ? call(c) : refuse(*c);
+    if (__builtin_expect(by_program, 0) && !error && shim_thread()->user.failed) error = UNISONO_ERR_OTHER;
     count(c, error);
     if (!error && r->blocks && r->staged && !shim_broadcasts(c) && !transfer(*r, LOAD_ALL, false))
         error = UNISONO_ERR_OTHER;

@@ -83,8 +83,10 @@ bool shim_is_foreign(void);
 #define PMPI_Iprobe SHIM_FUNCTION(PMPI_Iprobe)
 #define PMPI_Irecv SHIM_FUNCTION(PMPI_Irecv)
 #define PMPI_Isend SHIM_FUNCTION(PMPI_Isend)
+#define PMPI_Op_commutative SHIM_FUNCTION(PMPI_Op_commutative)
 #define PMPI_Pack SHIM_FUNCTION(PMPI_Pack)
 #define PMPI_Reduce SHIM_FUNCTION(PMPI_Reduce)
+#define PMPI_Reduce_local SHIM_FUNCTION(PMPI_Reduce_local)
 #define PMPI_Request_free SHIM_FUNCTION(PMPI_Request_free)
 #define PMPI_Request_get_status SHIM_FUNCTION(PMPI_Request_get_status)
 #define PMPI_Sendrecv SHIM_FUNCTION(PMPI_Sendrecv)
@@ -182,8 +184,8 @@ enum shim_reason {
     REASON_OFF = UNISONO_MPI_OFF,
     REASON_INTERCOMMUNICATOR, /* an inter-communicator, or MPI_COMM_NULL */
     REASON_WORLDS,            /* ranks of several MPI_COMM_WORLDs: spawned, connected */
-    REASON_OPERATION,         /* the program's own operation, or one that MPI does not define for the datatype */
-    REASON_ELEMENT,           /* a datatype that unisono.h does not have: long double, Fortran's logical */
+    REASON_OPERATION,         /* one that MPI does not define for the datatype; over nodes one that does not commute */
+    REASON_ELEMENT,           /* elements that unisono.h does not have: long double, Fortran's logical, above 4096 bytes */
     REASON_REENTRANT,         /* called by the MPI while the shim is in one of its functions */
     REASON_ARGUMENTS,         /* this rank's arguments are wrong: the MPI raises the error */
     REASON_DEVICE,            /* UNISONO_DEVICE=mpi, and the MPI knows devices */
@@ -201,6 +203,8 @@ enum shim_slot {
     SLOT_RECEIVE_SHAPES,
     SLOT_SEND_TYPES, /* handles that Fortran passed, in C */
     SLOT_RECEIVE_TYPES,
+    SLOT_LEFT, /* operands of the program's operation, unpacked */
+    SLOT_RIGHT,
     SLOTS
 };
 
@@ -222,6 +226,16 @@ struct shim_shape {
     uint16_t operations; /* bit i: MPI defines the operation with unisono.h's number i for the type */
 };
 
+/* The program's own operation, with which the thread's call folds. */
+struct shim_user {
+    unisono_op folds; /* as unisono.h has it */
+    MPI_Op op;
+    MPI_Datatype type;
+    const struct shim_shape *shape;
+    void *at[2]; /* both operands' memory, for a type that is not dense */
+    bool failed; /* the MPI has: the result is wrong */
+};
+
 /* A thread's state. It is never freed: when a thread ends, another one takes it over. */
 struct shim_thread {
     int inside; /* above 0: the shim has called the MPI */
@@ -232,6 +246,7 @@ struct shim_thread {
     MPI_Datatype type; /* the predefined type that was used last; `shape`: its own, null: none yet */
     const struct shim_shape *shape;
     struct shim_shape derived[2]; /* those of the sides of a call whose types are not predefined */
+    struct shim_user user;
     struct shim_freed *freeing;
     struct {
         void *at;
@@ -351,6 +366,14 @@ const unisono_op *shim_operation(MPI_Op op);
 /* Writes bytes and extent of `shape` and sets the rest to zero; `lower` and `length`: the true extent. */
 void shim_measure(MPI_Datatype type, struct shim_shape *shape, MPI_Count *lower, MPI_Count *length);
 
+/* ---- The program's own operations (operations.c) ------------------------------------------------------- */
+
+/* Makes the thread's `user` of an `op` that shim_operation does not have. Or a reason why not, the same on all ranks if
+ * it is a valid one. `in_order`: operations that do not commute can be had, too. */
+enum shim_reason shim_user(MPI_Op op, MPI_Datatype type, const struct shim_shape *shape, bool in_order);
+/* To be called before it folds. False: no memory. */
+bool shim_user_room(void);
+
 /* ---- Derived datatypes (parts.c) --------------------------------------------------------------------- */
 
 /* Do any number of elements have in memory the same bytes as when packed? Decodes the type. */
@@ -439,6 +462,7 @@ struct shim_call {
     bool folds; /* is it a reduction? */
     MPI_Op op;
     const unisono_op *operation;
+    int element;      /* unisono.h's datatype; below 0: packed elements, for the program's own operation */
     int64_t own;      /* of a fold by blocks, the elements of this rank's. The input has all blocks, also in place. */
     uint64_t *counts; /* those of all ranks' blocks, where they differ; null: no memory */
     int code;

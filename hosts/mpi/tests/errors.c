@@ -46,6 +46,7 @@ static void mistakes(MPI_Comm comm, const char *kind) {
     MISTAKE(Reduce(a, b, 1, MPI_DATATYPE_NULL, MPI_SUM, 0, comm));
     NOT_MPICH(Allreduce(a, b, -1, MPI_INT, MPI_SUM, comm));
     MISTAKE(Allreduce(a, b, 1, MPI_INT, MPI_OP_NULL, comm));
+    NOT_OPEN_MPI(Allreduce(a, b, 1, MPI_INT, (MPI_Op)MPI_INT, comm));
     MISTAKE(Allreduce(a, b, 1, MPI_DATATYPE_NULL, MPI_SUM, comm));
     MISTAKE(Allreduce(a, b, 1, MPI_DOUBLE, MPI_BXOR, comm));
     MISTAKE(Allreduce(a, b, 1, MPI_INT, MPI_MAXLOC, comm));

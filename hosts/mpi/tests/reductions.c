@@ -2,6 +2,7 @@
 #include "values.h"
 
 #include <complex.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Without long ones in place: see values.c. */
@@ -193,8 +194,8 @@ static void call(const struct scene *s, const void *wanted) {
     free(send), free(before), free(receive);
 }
 
-/* May the call go to the underlying MPI, also with a preload? The user's operations, complex and extended numbers
- * do. */
+/* May the call go to the underlying MPI, also with a preload? Complex and extended numbers do, over nodes also the user's
+ * operations. */
 static bool goes_to_underlying(const struct type *type) {
     return underlying || !type->fold || type->fold == fold_float_complex || type->size > 8;
 }
@@ -217,7 +218,8 @@ static void forms(struct scene scene, folding *fold) {
             bool crashes = scene.form == REDUCE_SCATTER && in_place && scene.count > 1025 && goes_to_underlying(scene.type);
             if (scene.form != REDUCE && !crashes) call(&scene, own);
             for (; scene.form == REDUCE && scene.root < size; scene.root++)
-                if (scene.count < 1000 || (scene.root == size - 1 && !(in_place && goes_to_underlying(scene.type))))
+                if (scene.count * scene.type->size < 1000 ||
+                    (scene.root == size - 1 && !(in_place && goes_to_underlying(scene.type))))
                     call(&scene, own);
         }
         free(wanted), free(next);
@@ -237,15 +239,31 @@ static void lengths(struct scene scene, int most, folding *fold) {
     }
 }
 
-/* The user's operations: products of 2 x 2 matrices modulo a prime, which depend on the order of ranks; and their
- * sums. */
-enum { PRIME = 10007 };
-struct matrix { int at[2][2]; };
-static void make_matrix(void *to, int n, int rank) {
-    for (int i = 0; i < n; i++)
-        ((struct matrix *)to)[i] = (struct matrix){{{rank + 1, i % 17 + 1}, {rank * 3 + i % 5, 2}}};
+/* The user's operations. They find the types' elements with their holes, and may ask the MPI about the type. What lies outside
+ * an element's `bytes` from `from` on is none of theirs: the MPIs have no memory there. */
+enum { PRIME = 10007, LONG_INTS = 1024 };
+static size_t extent_of(MPI_Datatype type) {
+    MPI_Aint lower, extent;
+    MPI_Type_get_extent(type, &lower, &extent);
+    return (size_t)extent;
 }
-static bool same_matrix(const void *a, const void *b, int n) { return !memcmp(a, b, (size_t)n * sizeof(struct matrix)); }
+#define USER_WITHIN(NAME, T, from, bytes) \
+    static void user_##NAME(void *left, void *both, int *n, MPI_Datatype *type) { \
+        expect(extent_of(*type) == sizeof(T), "a type with an extent of %zu bytes, not %zu", extent_of(*type), sizeof(T)); \
+        for (int i = 0; i < *n; i++) { \
+            T result = NAME((T *)left + i, (T *)both + i); \
+            memcpy((char *)both + i * sizeof(T) + (from), (char *)&result + (from), bytes); \
+        } \
+    } \
+    static void fold_##NAME(const struct scene *s, void *onto, const void *of, int n) { \
+        (void)s; \
+        for (int i = 0; i < n; i++) ((T *)onto)[i] = NAME((T *)onto + i, (const T *)of + i); \
+    }
+#define USER(NAME, T) USER_WITHIN(NAME, T, 0, sizeof(T))
+
+/* Matrices modulo a prime: products depend on the order of ranks. Spread ones have holes, one of them first. */
+struct matrix { int at[2][2]; };
+struct spread { int hole, a, hole_too, b, c, d, last; };
 static struct matrix product(const struct matrix *a, const struct matrix *b) {
     struct matrix c;
     for (int i = 0; i < 2; i++)
@@ -257,30 +275,136 @@ static struct matrix sum(const struct matrix *a, const struct matrix *b) {
     for (int i = 0; i < 4; i++) c.at[i / 2][i % 2] = (a->at[i / 2][i % 2] + b->at[i / 2][i % 2]) % PRIME;
     return c;
 }
-#define USER(NAME) \
-    static void user_##NAME(void *left, void *both, int *n, MPI_Datatype *type) { \
-        (void)type; \
-        for (int i = 0; i < *n; i++) ((struct matrix *)both)[i] = NAME((struct matrix *)left + i, (struct matrix *)both + i); \
-    } \
-    static void fold_##NAME(const struct scene *s, void *onto, const void *of, int n) { \
-        (void)s; \
-        for (int i = 0; i < n; i++) ((struct matrix *)onto)[i] = NAME((struct matrix *)onto + i, (const struct matrix *)of + i); \
+static struct matrix gathered(const struct spread *from) { return (struct matrix){{{from->a, from->b}, {from->c, from->d}}}; }
+static struct spread scattered(struct matrix m) {
+    return (struct spread){-1, m.at[0][0], -2, m.at[0][1], m.at[1][0], m.at[1][1], -3};
+}
+static struct spread spread_sum(const struct spread *a, const struct spread *b) {
+    struct matrix x = gathered(a), y = gathered(b);
+    return scattered(sum(&x, &y));
+}
+USER(product, struct matrix)
+USER(sum, struct matrix)
+USER_WITHIN(spread_sum, struct spread, offsetof(struct spread, a), 5 * sizeof(int))
+static void make_matrix(void *to, int n, int rank) {
+    for (int i = 0; i < n; i++)
+        ((struct matrix *)to)[i] = (struct matrix){{{rank + 1, i % 17 + 1}, {rank * 3 + i % 5, 2}}};
+}
+static bool same_matrix(const void *a, const void *b, int n) { return !memcmp(a, b, (size_t)n * sizeof(struct matrix)); }
+static void make_spread(void *to, int n, int rank) {
+    struct matrix one;
+    for (int i = 0; i < n; i++) {
+        make_matrix(&one, 1, rank + i % 5);
+        ((struct spread *)to)[i] = scattered(one);
     }
-USER(product)
-USER(sum)
+}
+static bool same_spread(const void *a, const void *b, int n) {
+    for (int i = 0; i < n; i++) {
+        struct matrix x = gathered((const struct spread *)a + i), y = gathered((const struct spread *)b + i);
+        if (!same_matrix(&x, &y, 1)) return false;
+    }
+    return true;
+}
+
+/* On a predefined type: the first number that is not 0. */
+static int32_t first(const int32_t *a, const int32_t *b) { return *a ? *a : *b; }
+USER(first, int32_t)
+
+/* A mean's sum and number, with a hole at the end; the MPI's pairs are such, too. */
+static struct double_int mean(const struct double_int *a, const struct double_int *b) {
+    return (struct double_int){a->value + b->value, a->index + b->index};
+}
+USER_WITHIN(mean, struct double_int, 0, sizeof(double) + sizeof(int))
+
+/* The longest elements that are taken over, and longer ones, which go to the MPI. */
+struct longest { int at[LONG_INTS]; };
+struct longer { int at[LONG_INTS + 1]; };
+#define LONG(T) \
+    static struct T sum_##T(const struct T *a, const struct T *b) { \
+        struct T c; \
+        for (size_t i = 0; i < sizeof c / sizeof(int); i++) c.at[i] = a->at[i] + b->at[i]; \
+        return c; \
+    } \
+    USER(sum_##T, struct T) \
+    static void make_##T(void *to, int n, int rank) { make_int32_t(to, (int)(n * sizeof(struct T) / sizeof(int)), rank); } \
+    static bool same_##T(const void *a, const void *b, int n) { return !memcmp(a, b, (size_t)n * sizeof(struct T)); }
+LONG(longest)
+LONG(longer)
+
+/* Ranks whose types have equal signatures and different layouts: one has elements that begin before their address. */
+#define AT_B(address) ((struct spread *)((char *)(address) - offsetof(struct spread, b)))
+static void user_mixed(void *left, void *both, int *n, MPI_Datatype *type) {
+    if (extent_of(*type) == sizeof(struct matrix)) user_product(left, both, n, type);
+    for (int i = 0; extent_of(*type) == sizeof(struct spread) && i < *n; i++) {
+        struct spread *from = AT_B(left) + i, *to = AT_B(both) + i;
+        struct matrix x = gathered(from), y = gathered(to), z = product(&x, &y);
+        to->a = z.at[0][0], to->b = z.at[0][1], to->c = z.at[1][0], to->d = z.at[1][1];
+    }
+}
+static void mixed(const struct group *group, MPI_Datatype matrix, int n) {
+    size_t bytes = (size_t)n * sizeof(struct matrix), spread_bytes = (size_t)n * sizeof(struct spread);
+    struct matrix *dense = allocate(bytes), *wanted = allocate(bytes), *result = allocate(bytes);
+    struct spread *send = allocate(spread_bytes), *receive = allocate(spread_bytes);
+    bool spreads = group->rank % 2;
+    int places[] = {-2, 0, 1, 2};
+    MPI_Datatype bare, spread;
+    MPI_Op op;
+    MPI_Type_create_indexed_block(4, 1, places, MPI_INT, &bare);
+    MPI_Type_create_resized(bare, -(MPI_Aint)offsetof(struct spread, b), sizeof(struct spread), &spread);
+    MPI_Type_commit(&spread);
+    MPI_Op_create(user_mixed, 0, &op);
+    make_matrix(wanted, n, 0);
+    for (int r = 1; r < group->size; r++) {
+        make_matrix(dense, n, r);
+        fold_product(NULL, wanted, dense, n);
+    }
+    make_matrix(dense, n, group->rank);
+    for (int i = 0; i < n; i++) send[i] = scattered(dense[i]);
+    if (spreads) MPI_Allreduce(&send->b, &receive->b, n, spread, op, group->comm);
+    else MPI_Allreduce(dense, result, n, matrix, op, group->comm);
+    for (int i = 0; spreads && i < n; i++) result[i] = gathered(receive + i);
+    expect(same_matrix(result, wanted, n), "allreduce of %d elements in different layouts on %s", n, group->name);
+    MPI_Op_free(&op);
+    MPI_Type_free(&bare);
+    MPI_Type_free(&spread);
+    free(dense), free(wanted), free(result), free(send), free(receive);
+}
+
+static void user(const struct group *group, struct type type, const char *name, MPI_User_function *function, bool commutes,
+                 folding *fold, int most) {
+    MPI_Op op;
+    MPI_Op_create(function, commutes, &op);
+    lengths((struct scene){.group = group, .type = &type, .op_name = name, .op = op}, most, fold);
+    MPI_Op_free(&op);
+}
 
 static void users(const struct group *group, int most) {
     struct type matrix = {.name = "matrix", .size = sizeof(struct matrix), .make = make_matrix, .same = same_matrix};
-    MPI_Op products, sums;
+    struct type spread = {.name = "spread", .size = sizeof(struct spread), .make = make_spread, .same = same_spread};
+    struct type longest = {.name = "longest", .size = sizeof(struct longest), .make = make_longest, .same = same_longest};
+    struct type longer = {.name = "longer", .size = sizeof(struct longer), .make = make_longer, .same = same_longer};
+    struct type number = {"int32_t", MPI_INT32_T, sizeof(int32_t), make_int32_t, .same = same_int32_t};
+    struct type pair = {"double_int", MPI_DOUBLE_INT, sizeof(struct double_int), make_double_int, .same = same_double_int};
+    struct type *made[] = {&matrix, &spread, &longest, &longer};
+    MPI_Datatype bare;
+    int places[] = {1, 3, 4, 5};
     MPI_Type_contiguous(4, MPI_INT, &matrix.type);
-    MPI_Type_commit(&matrix.type);
-    MPI_Op_create(user_product, 0, &products);
-    MPI_Op_create(user_sum, 1, &sums);
-    lengths((struct scene){.group = group, .type = &matrix, .op_name = "product", .op = products}, most, fold_product);
-    lengths((struct scene){.group = group, .type = &matrix, .op_name = "user sum", .op = sums}, most, fold_sum);
-    MPI_Op_free(&products);
-    MPI_Op_free(&sums);
-    MPI_Type_free(&matrix.type);
+    MPI_Type_create_indexed_block(4, 1, places, MPI_INT, &bare);
+    MPI_Type_create_resized(bare, 0, sizeof(struct spread), &spread.type);
+    MPI_Type_free(&bare);
+    MPI_Type_contiguous(LONG_INTS, MPI_INT, &longest.type);
+    MPI_Type_contiguous(LONG_INTS + 1, MPI_INT, &longer.type);
+    for (size_t t = 0; t < sizeof made / sizeof *made; t++) MPI_Type_commit(&made[t]->type);
+    user(group, matrix, "product", user_product, false, fold_product, most);
+    user(group, matrix, "user sum", user_sum, true, fold_sum, most);
+    /* With a product MPICH 4.0's MPI_Reduce_scatter_block reads and writes beyond its own memory, since there are holes. */
+    user(group, spread, "user sum", user_spread_sum, true, fold_spread_sum, most);
+    user(group, number, "first", user_first, false, fold_first, most);
+    user(group, pair, "mean", user_mean, true, fold_mean, most);
+    user(group, longest, "user sum", user_sum_longest, true, fold_sum_longest, most < 7 ? most : 7);
+    user(group, longer, "user sum", user_sum_longer, true, fold_sum_longer, most < 7 ? most : 7);
+    if (!underlying) mixed(group, matrix.type, most);
+    for (size_t t = 0; t < sizeof made / sizeof *made; t++) MPI_Type_free(&made[t]->type);
 }
 
 void reductions(const struct group *group, int most, bool only_underlying) {
