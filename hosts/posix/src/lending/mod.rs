@@ -3,7 +3,7 @@
 //! | way | memory | how it is read |
 //! |---|---|---|
 //! | 1 | any memory of the lender | by `process_vm_readv`, which Linux has since version 3.2 |
-//! | 2 | blocks of the lender's [heap](crate::heap) | directly: the reader maps it when it is lent something there first |
+//! | 2 | blocks of the lender's [heap](crate::heap::Heap) | directly: the reader maps it when it is lent something there first |
 //! | a window's number | the lender's part of that [window](Windows) of an MPI | directly: the MPI has mapped it |
 //!
 //! The kernel may forbid way 1: between users, under Yama's `ptrace_scope`, in containers without CAP_SYS_PTRACE, by

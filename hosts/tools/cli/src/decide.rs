@@ -3,6 +3,8 @@
 use crate::args::Collective;
 use crate::error::Failure;
 use clap::ValueEnum;
+use unisono_kernel::algorithm::AllreduceAlgorithm;
+use unisono_kernel::shm::allreduce::groups::Grouped;
 use unisono_kernel::table::{self, Ask, Choice, Collective as Kind, Over, Site};
 use unisono_posix::decisions::decisions;
 use unisono_posix::waiting;
@@ -77,10 +79,13 @@ pub(crate) fn default(
     Ok(table::select(decisions()?.rules(), &ask).map(|chosen| chosen.plan))
 }
 
-/// Does the algorithm of this name apply to the call?
+/// Does the algorithm of this name apply to the call, and does no other take its place?
 pub(crate) fn applies(over: Over, collective: Collective, name: &str, bytes: u64, ranks: u32) -> bool {
-    let ask = ask(over, collective, bytes, ranks, false);
-    ask.is_some_and(|ask| Choice::from_name(over, ask.collective, name).is_some_and(|plan| plan.applies(&ask).is_ok()))
+    let Some(ask) = ask(over, collective, bytes, ranks, false) else { return false };
+    Choice::from_name(over, ask.collective, name).is_some_and(|plan| {
+        let grouped = plan == Choice::Allreduce(AllreduceAlgorithm::Groups);
+        plan.applies(&ask).is_ok() && (!grouped || Grouped::divides(ranks))
+    })
 }
 
 /// All algorithms of a collective, whether they apply to a call or not.

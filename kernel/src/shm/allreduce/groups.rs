@@ -107,6 +107,11 @@ pub struct Grouped<'a> {
 }
 
 impl<'a> Grouped<'a> {
+    /// Can so many ranks be cut into groups of one size?
+    pub fn divides(ranks: u32) -> bool {
+        Groups::of(ranks).is_some()
+    }
+
     /// Can so many ranks be cut into groups, and is there room for the op's elements?
     #[inline]
     pub fn applies(me: &Member, op: &Op) -> bool {
