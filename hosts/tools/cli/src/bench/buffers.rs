@@ -100,16 +100,19 @@ const fn room((stride, count): (usize, usize)) -> usize {
     stride * count + 64
 }
 
-/// Byte `at` of pattern `seed`.
+/// Block number `block`, of 256 bytes, of pattern `seed`. By blocks, a fill is as fast as memory is.
 #[inline]
-const fn pattern(seed: u64, at: usize) -> u8 {
-    (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u8 ^ (at as u8).wrapping_add((at >> 8) as u8)
+fn pattern(seed: u64, block: usize) -> [u8; 256] {
+    let first = (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u8;
+    std::array::from_fn(|at| first ^ (at as u8).wrapping_add(block as u8))
 }
 
 pub(crate) fn fill(bytes: &mut [u8], seed: u64) {
-    bytes.iter_mut().enumerate().for_each(|(at, byte)| *byte = pattern(seed, at));
+    for (block, bytes) in bytes.chunks_mut(256).enumerate() {
+        bytes.copy_from_slice(&pattern(seed, block)[..bytes.len()]);
+    }
 }
 
 pub(crate) fn holds(bytes: &[u8], seed: u64) -> bool {
-    bytes.iter().enumerate().all(|(at, byte)| *byte == pattern(seed, at))
+    bytes.chunks(256).enumerate().all(|(block, bytes)| *bytes == pattern(seed, block)[..bytes.len()])
 }

@@ -1,5 +1,6 @@
 //! The constant time-stamp counter, the same on all cores; elsewhere the system's monotonic clock.
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Ticks now.
@@ -29,8 +30,13 @@ pub(crate) struct Clock {
 
 impl Clock {
     /// Compares the counter with the system's clock, five times for 4 ms, and takes the median, since any of
-    /// them may be interrupted.
+    /// them may be interrupted. Once in a process: the counter's rate does not change.
     pub(crate) fn calibrate() -> Self {
+        static CALIBRATED: OnceLock<Clock> = OnceLock::new();
+        *CALIBRATED.get_or_init(Self::compare)
+    }
+
+    fn compare() -> Self {
         let mut ticks: Vec<f64> = (0..5).map(|_| tick(Duration::from_millis(4))).collect();
         ticks.sort_by(f64::total_cmp);
         let tick = ticks[2];
