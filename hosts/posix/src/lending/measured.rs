@@ -1,26 +1,28 @@
 //! What copies cost on this machine, as `unisono doctor --keep` has measured them: a file in the user's cache.
 //!
 //! ```text
-//! unisono copies 2
-//! alltoall 200000 warm 21500 15200 9800  collective, bytes, buffers; nanoseconds through the segment, by process_vm_readv, where it lies
+//! unisono copies 3
+//! alltoall 2 200000 warm 21500 15200 9800  collective, ranks, bytes, buffers; nanoseconds through the segment, by process_vm_readv, where it lies
 //! ```
 //! Its name has a hash of the processor's name and the number of PUs, so that machines which share a home directory do
 //! not take each other's.
 
-use super::{LendFrom, Lengths};
+use super::{ByKind, LendFrom, Lengths};
 use crate::sys;
 use std::fmt::Write;
 use std::io;
 use std::path::PathBuf;
 use unisono_kernel::collective::Kind;
 
-const HEAD: &str = "unisono copies 2";
+const HEAD: &str = "unisono copies 3";
 
-/// The nanoseconds of a collective by each way to copy, between two ranks.
+/// The nanoseconds of a collective by each way to copy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
     /// The collective's name.
     pub collective: String,
+    /// Ranks, with a core each.
+    pub ranks: u32,
     /// Its bytes, as `unisono bench` counts them.
     pub bytes: u64,
     /// With the same buffers in each call; else with others, which are not in the caches.
@@ -36,7 +38,7 @@ pub struct Cell {
 /// What was measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
-    /// By collective and length.
+    /// By collective, number of ranks and length.
     pub cells: Vec<Cell>,
 }
 
@@ -66,11 +68,10 @@ pub fn stands_for(collective: &str) -> Option<(&'static str, Kind)> {
 }
 
 impl Measured {
-    /// The lengths at which a single copy is clearly faster in this collective, with `warm` buffers or others: of the runs of
-    /// neighbouring lengths at which it is, the one with most. `None`: there is none.
-    pub fn lengths(&self, collective: &str, warm: bool) -> Option<Lengths> {
-        let mut cells: Vec<&Cell> =
-            self.cells.iter().filter(|cell| cell.collective == collective && cell.warm == warm).collect();
+    /// The lengths at which a single copy is clearly faster in this collective among so many ranks as were measured, with `warm`
+    /// buffers or others: of the runs of neighbouring lengths at which it is, the one with most. `None`: there is none.
+    pub fn lengths(&self, collective: &str, ranks: u32, warm: bool) -> Option<Lengths> {
+        let mut cells: Vec<&Cell> = self.of(collective, ranks, warm).collect();
         cells.sort_by_key(|cell| cell.bytes);
         let wins = |cell: &Cell| cell.across_ns.is_some_and(|across| across < CLEARLY * cell.segment_ns);
         let runs = cells.chunk_by(|a, b| wins(a) == wins(b)).scan(0, |end, run| {
@@ -84,13 +85,29 @@ impl Measured {
         Some(Lengths { from: first as usize, below })
     }
 
-    /// The same for all collectives.
+    fn of(&self, collective: &str, ranks: u32, warm: bool) -> impl Iterator<Item = &Cell> {
+        self.cells.iter().filter(move |cell| (&*cell.collective, cell.ranks, cell.warm) == (collective, ranks, warm))
+    }
+
+    /// The same for all collectives, among the fewest ranks that were measured, and among the most.
     pub fn lends(&self) -> LendFrom {
-        let all = KINDS.iter().flat_map(|kind| [(kind, true), (kind, false)]);
-        all.fold(LendFrom::OFF, |from, ((name, kind), warm)| match self.lengths(name, warm) {
-            Some(lengths) => from.and(*kind, warm, lengths),
-            None => from,
-        })
+        let all = || KINDS.iter().flat_map(|kind| [(kind, true), (kind, false)]);
+        let among = |ranks| {
+            all().fold(ByKind::NONE, |from, ((name, kind), warm)| match self.lengths(name, ranks, warm) {
+                Some(lengths) => from.and(*kind, warm, lengths),
+                None => from,
+            })
+        };
+        let (few, many) = self.extremes();
+        // Beyond the middle, by ratio, those of many.
+        let bound = if few < many { (f64::from(few) * f64::from(many)).sqrt().ceil() as usize } else { usize::MAX };
+        LendFrom::measured(among(few), among(many), bound)
+    }
+
+    /// The fewest ranks that were measured, and the most.
+    fn extremes(&self) -> (u32, u32) {
+        let ranks = || self.cells.iter().map(|cell| cell.ranks);
+        (ranks().min().unwrap_or(0), ranks().max().unwrap_or(0))
     }
 
     /// The file of this machine; `None`: neither XDG_CACHE_HOME nor HOME is set.
@@ -111,7 +128,7 @@ impl Measured {
         Self::parse(&std::fs::read_to_string(Self::path()?).ok()?)
     }
 
-    /// Writes the file of this machine.
+    /// Writes the file of this machine. What it says of other numbers of ranks stays.
     ///
     /// # Errors
     /// There is no folder for it, or it can't be written.
@@ -123,7 +140,10 @@ impl Measured {
         }
         // Processes that start now read the old file or the new one.
         let new = path.with_extension(std::process::id().to_string());
-        std::fs::write(&new, self.text())?;
+        let mut all = self.clone();
+        let measured = |cell: &Cell| self.cells.iter().any(|mine| mine.ranks == cell.ranks);
+        all.cells.extend(Self::here().unwrap_or_default().cells.into_iter().filter(|cell| !measured(cell)));
+        std::fs::write(&new, all.text())?;
         std::fs::rename(&new, &path)?;
         Ok(path)
     }
@@ -131,11 +151,11 @@ impl Measured {
     fn text(&self) -> String {
         let number = |value: Option<String>| value.unwrap_or_else(|| "off".into());
         let mut text = format!("{HEAD}\n");
-        for Cell { collective, bytes, warm, segment_ns, across_ns, lent_ns } in &self.cells {
+        for Cell { collective, ranks, bytes, warm, segment_ns, across_ns, lent_ns } in &self.cells {
             let buffers = if *warm { "warm" } else { "cold" };
             let across = number(across_ns.map(|ns| format!("{ns:.0}")));
             // Writing to a string does not fail.
-            let _ = writeln!(text, "{collective} {bytes} {buffers} {segment_ns:.0} {across} {lent_ns:.0}");
+            let _ = writeln!(text, "{collective} {ranks} {bytes} {buffers} {segment_ns:.0} {across} {lent_ns:.0}");
         }
         text
     }
@@ -145,10 +165,11 @@ impl Measured {
         lines.next().filter(|line| *line == HEAD)?;
         let cell = |line: &str| {
             let words: Vec<&str> = line.split(' ').collect();
-            let &[collective, bytes, buffers, segment, across, lent] = words.as_slice() else { return None };
+            let &[collective, ranks, bytes, buffers, segment, across, lent] = words.as_slice() else { return None };
             let time = |word: &str| word.parse().ok().filter(|ns: &f64| ns.is_finite() && *ns > 0.0);
             Some(Cell {
                 collective: collective.into(),
+                ranks: ranks.parse().ok().filter(|ranks| *ranks > 0)?,
                 bytes: bytes.parse().ok()?,
                 warm: match buffers {
                     "warm" => true,
@@ -163,10 +184,11 @@ impl Measured {
         Some(Self { cells: lines.map(cell).collect::<Option<_>>()? })
     }
 
-    /// The cell of a collective whose length is nearest, with warm buffers or others.
-    pub fn nearest(&self, collective: &str, bytes: u64, warm: bool) -> Option<&Cell> {
-        let of = self.cells.iter().filter(|cell| cell.collective == collective && cell.warm == warm);
-        of.min_by_key(|cell| cell.bytes.max(bytes) / cell.bytes.min(bytes).max(1))
+    /// The cell of a collective by which so many ranks go, and whose length is nearest, with warm buffers or others.
+    pub fn nearest(&self, collective: &str, ranks: u32, bytes: u64, warm: bool) -> Option<&Cell> {
+        let (few, many) = self.extremes();
+        let measured = if self.lends().is_many(ranks as usize) { many } else { few };
+        self.of(collective, measured, warm).min_by_key(|cell| cell.bytes.max(bytes) / cell.bytes.min(bytes).max(1))
     }
 }
 
@@ -192,7 +214,7 @@ mod tests {
     use super::*;
 
     fn cell(collective: &str, bytes: u64, segment_ns: f64, across_ns: Option<f64>) -> Cell {
-        Cell { collective: collective.into(), bytes, warm: true, segment_ns, across_ns, lent_ns: 5.0 }
+        Cell { collective: collective.into(), ranks: 2, bytes, warm: true, segment_ns, across_ns, lent_ns: 5.0 }
     }
 
     #[test]
@@ -200,8 +222,8 @@ mod tests {
         let of = |ratios: &[(u64, f64)]| {
             let cells = ratios.iter().map(|(bytes, ratio)| cell("bcast", *bytes, 100.0, Some(100.0 * ratio)));
             let measured = Measured { cells: cells.collect() };
-            let lengths = measured.lengths("bcast", true);
-            assert_eq!(measured.lends().lengths(Kind::Bcast, true), lengths);
+            let lengths = measured.lengths("bcast", 2, true);
+            assert_eq!(measured.lends().among(9, false).lengths(Kind::Bcast, true), lengths);
             lengths.map(|Lengths { from, below }| (from, below))
         };
         assert_eq!(of(&[(4000, 0.8), (1000, 0.5), (2000, 0.95), (8000, 0.5)]), Some((4000, usize::MAX)));
@@ -213,7 +235,7 @@ mod tests {
         let both = |cold| {
             let cold = Cell { warm: false, ..cell("bcast", 8, 100.0, cold) };
             let measured = Measured { cells: vec![cell("bcast", 8, 100.0, Some(50.0)), cold] };
-            [true, false].map(|warm| measured.lends().lengths(Kind::Bcast, warm).is_some())
+            [true, false].map(|warm| measured.lends().among(2, false).lengths(Kind::Bcast, warm).is_some())
         };
         assert_eq!([both(Some(80.0)), both(Some(95.0)), both(None)], [[true; 2], [true, false], [true, false]]);
     }
@@ -226,7 +248,7 @@ mod tests {
             cell("reduce", 8, 100.0, None),
             cell("unheard", 8, 100.0, Some(1.0)),
         ];
-        let from = Measured { cells }.lends();
+        let from = Measured { cells }.lends().among(2, false);
         assert_eq!(
             [Kind::Scatter, Kind::Gather, Kind::Reduce, Kind::Scan]
                 .map(|kind| from.lengths(kind, true).map(|lengths| lengths.from)),
@@ -249,16 +271,17 @@ mod tests {
         let cells = vec![cell("alltoall", 200_000, 21_500.0, Some(15_200.0)), cold];
         let measured = Measured { cells };
         assert_eq!(Measured::parse(&measured.text()), Some(measured));
-        for wrong in ["", "unisono copies 1\nfrom off\n", "unisono copies 2\nfrom off\n"] {
+        for wrong in ["", "unisono copies 2\nalltoall 8 warm 1 2 3\n", "unisono copies 3\nfrom off\n"] {
             assert_eq!(Measured::parse(wrong), None, "{wrong}");
         }
         for line in [
-            "alltoall 8 warm 1 2",
-            "alltoall 8 warm 1 2 3 4",
-            "alltoall x warm 1 2 3",
-            "alltoall 8 hot 1 2 3",
-            "alltoall 8 cold -1 2 3",
-            "alltoall 8 cold inf 2 3",
+            "alltoall 2 8 warm 1 2",
+            "alltoall 2 8 warm 1 2 3 4",
+            "alltoall 2 x warm 1 2 3",
+            "alltoall 0 8 warm 1 2 3",
+            "alltoall 2 8 hot 1 2 3",
+            "alltoall 2 8 cold -1 2 3",
+            "alltoall 2 8 cold inf 2 3",
         ] {
             assert_eq!(Measured::parse(&format!("{HEAD}\n{line}\n")), None, "{line}");
         }
@@ -267,9 +290,23 @@ mod tests {
     #[test]
     fn the_nearest_length_is_found() {
         let measured = Measured { cells: [1000, 10_000, 100_000].map(|bytes| cell("bcast", bytes, 9.0, None)).into() };
-        let near = |bytes| measured.nearest("bcast", bytes, true).map(|cell| cell.bytes);
+        let near = |bytes| measured.nearest("bcast", 3, bytes, true).map(|cell| cell.bytes);
         assert_eq!([1, 3000, 12_000, 1 << 40].map(near), [Some(1000), Some(1000), Some(10_000), Some(100_000)]);
-        assert_eq!([measured.nearest("scan", 8, true), measured.nearest("bcast", 1000, false)], [None, None]);
+        assert_eq!([measured.nearest("scan", 2, 8, true), measured.nearest("bcast", 2, 1000, false)], [None, None]);
+    }
+
+    #[test]
+    fn few_ranks_and_many_have_lengths_of_their_own() {
+        let cells = [(2, 8, 95.0), (2, 64, 50.0), (16, 8, 50.0), (16, 64, 50.0)];
+        let cells = cells.map(|(ranks, bytes, across)| Cell { ranks, ..cell("scatter", bytes, 100.0, Some(across)) });
+        let measured = Measured { cells: cells.into() };
+        let from = |ranks, crowded| {
+            measured.lends().among(ranks, crowded).lengths(Kind::Scatter, true).map(|lengths| lengths.from)
+        };
+        assert_eq!([2, 5, 6, 64].map(|ranks| from(ranks, false)), [64, 64, 8, 8].map(Some));
+        assert_eq!(from(64, true), Some(super::super::CROWDED_LEAST), "those of two, for long messages");
+        let near = |ranks| measured.nearest("scatter", ranks, 8, true).map(|cell| (cell.ranks, cell.bytes));
+        assert_eq!([3, 6].map(near), [Some((2, 8)), Some((16, 8))]);
     }
 
     #[test]

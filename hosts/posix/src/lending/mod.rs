@@ -75,51 +75,79 @@ impl fmt::Display for Lengths {
 /// The lengths of messages that are lent and lie in ordinary memory: of each kind of collective, in buffers
 /// that are used again and again (*warm*: the caches may hold them) and in others (*cold*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LendFrom {
+pub struct ByKind {
     warm: [Lengths; KINDS],
     cold: [Lengths; KINDS],
-    /// It follows from what was measured between two ranks with a core each.
-    measured: bool,
 }
 
 /// More than the highest number of a kind.
 const KINDS: usize = 16;
 
-impl LendFrom {
+impl ByKind {
     /// No message is lent.
-    pub const OFF: Self = Self { warm: [Lengths::NONE; KINDS], cold: [Lengths::NONE; KINDS], measured: false };
+    pub const NONE: Self = Self { warm: [Lengths::NONE; KINDS], cold: [Lengths::NONE; KINDS] };
 
-    /// From `bytes` on.
-    pub const fn bytes(bytes: usize) -> Self {
-        let lengths = [Lengths { from: bytes, below: usize::MAX }; KINDS];
-        Self { warm: lengths, cold: lengths, measured: false }
-    }
-
-    /// The same, but messages of this kind of collective, in `warm` buffers or in others, of these lengths, as was measured
-    /// between two ranks with a core each.
+    /// The same, but messages of this kind of collective, in `warm` buffers or in others, of these lengths.
     #[must_use]
-    pub fn and(mut self, kind: Kind, warm: bool, lengths: Lengths) -> Self {
+    pub const fn and(mut self, kind: Kind, warm: bool, lengths: Lengths) -> Self {
         let all = if warm { &mut self.warm } else { &mut self.cold };
-        if let Some(of) = all.get_mut(kind as usize) {
-            *of = lengths;
-        }
-        Self { measured: true, ..self }
-    }
-
-    /// The same where ranks share cores: what was measured holds for long messages alone.
-    #[must_use]
-    fn crowded(self) -> Self {
-        let long = |lengths: Lengths| Lengths { from: lengths.from.max(CROWDED_LEAST), ..lengths };
-        if !self.measured {
-            return self;
-        }
-        Self { warm: self.warm.map(long), cold: self.cold.map(long), ..self }
+        all[kind as usize] = lengths;
+        self
     }
 
     /// The lengths of messages of this kind that are lent from a `warm` buffer or another; `None`: none is.
     pub fn lengths(&self, kind: Kind, warm: bool) -> Option<Lengths> {
         let all = if warm { &self.warm } else { &self.cold };
         all.get(kind as usize).copied().filter(|lengths| lengths.from < usize::MAX)
+    }
+
+    /// The same, but none below `least` bytes.
+    fn no_shorter(self, least: usize) -> Self {
+        let long = |lengths: Lengths| Lengths { from: lengths.from.max(least), ..lengths };
+        Self { warm: self.warm.map(long), cold: self.cold.map(long) }
+    }
+}
+
+/// The same, for communicators of few ranks and of many: where many read one rank's memory at once, each reader's core does a part
+/// of what the one core would copy alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LendFrom {
+    few: ByKind,
+    many: ByKind,
+    /// So many ranks are many.
+    bound: usize,
+    /// The user says so; else it holds for ranks with a core each.
+    asked: bool,
+}
+
+impl LendFrom {
+    /// No message is lent.
+    pub const OFF: Self = Self::asked(ByKind::NONE);
+
+    /// From `bytes` on.
+    pub const fn bytes(bytes: usize) -> Self {
+        let lengths = [Lengths { from: bytes, below: usize::MAX }; KINDS];
+        Self::asked(ByKind { warm: lengths, cold: lengths })
+    }
+
+    const fn asked(all: ByKind) -> Self {
+        Self { few: all, many: all, bound: usize::MAX, asked: true }
+    }
+
+    /// As was measured among few ranks with a core each, and among many: `bound` and more.
+    pub const fn measured(few: ByKind, many: ByKind, bound: usize) -> Self {
+        Self { few, many, bound, asked: false }
+    }
+
+    /// Are so many ranks many?
+    pub const fn is_many(&self, ranks: usize) -> bool {
+        ranks >= self.bound
+    }
+
+    /// Those of a communicator. Where ranks share cores, what was measured between two holds for long messages alone.
+    pub fn among(&self, ranks: usize, crowded: bool) -> ByKind {
+        let few = || if crowded && !self.asked { self.few.no_shorter(CROWDED_LEAST) } else { self.few };
+        if crowded || !self.is_many(ranks) { few() } else { self.many }
     }
 
     /// What the [variable](VARIABLE) says: a number of bytes, `off`, or `auto`, which is the default: what was
@@ -222,7 +250,7 @@ pub struct Lenders {
     windows: Option<Arc<Windows>>,
     /// Bytes of the shortest message that is lent in the heap or a window.
     least: usize,
-    from: LendFrom,
+    from: ByKind,
     recent: Recent,
     log: Option<Log>,
     tally: Option<Arc<Tally>>,
@@ -243,7 +271,8 @@ impl Lenders {
         log: Option<Log>,
     ) -> Self {
         let (refused, pause) = (AtomicU32::new(0), AtomicU32::new(0));
-        let (least, from) = if crowded { (CROWDED_LEAST, from.crowded()) } else { (LEAST, from) };
+        let least = if crowded { CROWDED_LEAST } else { LEAST };
+        let from = from.among(peers.len(), crowded);
         let recent = Recent::default();
         Self { peers, heap, windows: None, least, from, recent, log, tally: None, refused, pause }
     }
@@ -485,9 +514,8 @@ mod tests {
 
     #[test]
     fn buffers_that_are_used_again_are_lent_from_their_own_length_on() {
-        let from =
-            LendFrom::OFF.and(Kind::Bcast, true, Lengths { from: 8, below: 40 }).and(Kind::Bcast, false, from(16));
-        let lenders = Lenders::new(Box::new([]), None, from, false, None);
+        let few = ByKind::NONE.and(Kind::Bcast, true, Lengths { from: 8, below: 40 }).and(Kind::Bcast, false, from(16));
+        let lenders = Lenders::new(Box::new([]), None, LendFrom::measured(few, few, 2), false, None);
         let memory = [0u8; 100];
         let lends = |at: usize, bytes| lenders.lend(Buf::of(&memory[at..at + bytes]), Kind::Bcast).is_some();
         assert!(!lends(0, 7) && !lends(0, 7), "too short for either");
@@ -498,25 +526,32 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_holds_for_long_messages_where_ranks_share_cores() {
-        let measured = LendFrom::OFF.and(Kind::Alltoall, true, from(8)).and(Kind::Alltoall, false, from(9));
-        let shortest = |from: LendFrom, warm| from.lengths(Kind::Alltoall, warm).map(|lengths| lengths.from);
-        assert_eq!(
-            [measured, measured.crowded()].map(|from| [true, false].map(|warm| shortest(from, warm))),
-            [[Some(8), Some(9)], [Some(CROWDED_LEAST); 2]]
-        );
-        assert_eq!(measured.crowded().lengths(Kind::Bcast, true), None);
-        assert_eq!(LendFrom::bytes(8).crowded(), LendFrom::bytes(8), "asked for");
+    fn what_was_measured_holds_for_few_ranks_or_many_and_for_long_messages_where_they_share_cores() {
+        let few = ByKind::NONE.and(Kind::Alltoall, true, from(8)).and(Kind::Alltoall, false, from(9));
+        let many = ByKind::NONE.and(Kind::Scatter, true, from(7));
+        let measured = LendFrom::measured(few, many, 5);
+        let shortest = |of: LendFrom, ranks, crowded| {
+            let of = of.among(ranks, crowded);
+            [(Kind::Alltoall, true), (Kind::Alltoall, false), (Kind::Scatter, true)]
+                .map(|(kind, warm)| of.lengths(kind, warm).map(|lengths| lengths.from))
+        };
+        let long = Some(CROWDED_LEAST);
+        assert_eq!(shortest(measured, 4, false), [Some(8), Some(9), None]);
+        assert_eq!(shortest(measured, 5, false), [None, None, Some(7)]);
+        assert_eq!([4, 5].map(|ranks| shortest(measured, ranks, true)), [[long, long, None]; 2]);
+        assert_eq!([2, 9].map(|ranks| shortest(LendFrom::bytes(8), ranks, true)), [[Some(8); 3]; 2], "asked for");
+        assert_eq!(shortest(LendFrom::OFF, 9, false), [None; 3]);
         // A block is the message where each reader has one of its own.
         let memory = [0u8; 30];
         let peers = || (0..4).map(|_| Arc::new(Peer::new(0, None))).collect();
+        let just = |few| LendFrom::measured(few, ByKind::NONE, 5);
         let lends = |kind| {
-            Lenders::new(peers(), None, LendFrom::OFF.and(kind, false, from(8)), false, None)
+            Lenders::new(peers(), None, just(ByKind::NONE.and(kind, false, from(8))), false, None)
                 .lend(Buf::of(&memory), kind)
         };
         assert_eq!([Kind::Alltoall, Kind::Scatter, Kind::Gather].map(|kind| lends(kind).is_some()), [true, true, true]);
         let lends = |kind| {
-            Lenders::new(peers(), None, LendFrom::OFF.and(kind, false, from(9)), false, None)
+            Lenders::new(peers(), None, just(ByKind::NONE.and(kind, false, from(9))), false, None)
                 .lend(Buf::of(&memory), kind)
         };
         assert_eq!(

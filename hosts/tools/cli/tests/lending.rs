@@ -26,7 +26,7 @@ fn doctor_names_the_ways_and_keeps_their_costs() {
         );
         assert!(unknown.contains(&line), "{unknown}");
     }
-    let small = ["doctor", "--collectives", "alltoall", "--bytes", "8K,64K", "--seconds", "0.1"];
+    let small = ["doctor", "--collectives", "alltoall", "--bytes", "8K,64K", "--seconds", "0.1", "--ranks", "2"];
     let said = run(&small);
     for way in ["shared memory", "death of a process", "lent memory", "own blocks", "process_vm_readv"] {
         assert_eq!(said.lines().filter(|line| line.contains(way) && line.starts_with(['y', 'n'])).count(), 1, "{said}");
@@ -42,10 +42,15 @@ fn doctor_names_the_ways_and_keeps_their_costs() {
     assert_eq!(lines.lines().filter(|line| line.starts_with("{\"collective\":\"alltoall\"")).count(), 4, "{lines}");
     let kept =
         std::fs::read_dir(cache.join("unisono")).expect("a folder").next().expect("a file").expect("a file").path();
+    // Three ranks, and what was kept of two stays.
+    let three = run(&[&small[..small.len() - 1], &["3", "--keep", "--json"]].concat());
+    assert_eq!(three.lines().filter(|line| line.contains("\"ranks\":3")).count(), 4, "{three}");
+    let all = std::fs::read_to_string(&kept).expect("a file");
+    assert_eq!(["alltoall 2 ", "alltoall 3 "].map(|of| all.matches(of).count()), [4, 4], "{all}");
     let known = run(&explain);
     assert_eq!(known.matches("measured at 65536 B, 2 ranks, µs: two ").count(), 2, "{known}");
     // Ranks and `explain` go by what is kept.
-    std::fs::write(&kept, "unisono copies 2\nalltoall 4096 warm 100 50 10\nalltoall 4096 cold 100 95 10\n")
+    std::fs::write(&kept, "unisono copies 3\nalltoall 2 4096 warm 100 50 10\nalltoall 2 4096 cold 100 95 10\n")
         .expect("a file");
     let said = run(&explain);
     for line in [

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Says which ways of copying between processes work on this machine, why others do not, and what each costs
 #[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
 pub(crate) struct Doctor {
-    /// Collectives whose copies are timed, between two processes, with warm buffers and with cold ones
+    /// Collectives whose copies are timed, with warm buffers and with cold ones
     #[arg(
         long, value_enum, value_delimiter = ',', value_name = "LIST",
         default_values = [
@@ -14,6 +14,9 @@ pub(crate) struct Doctor {
         ]
     )]
     pub(crate) collectives: Vec<Collective>,
+    /// Numbers of processes among which they are timed [default: 2, and as many as there are PUs, at most 16]
+    #[arg(long, value_delimiter = ',', value_name = "LIST", value_parser = clap::value_parser!(u32).range(2..=1024))]
+    pub(crate) ranks: Vec<u32>,
     /// Message bytes, multiples of 8; KiB and MiB as 8K, 4M
     #[arg(
         long, value_delimiter = ',', value_parser = parse_bytes, value_name = "LIST",
@@ -23,6 +26,9 @@ pub(crate) struct Doctor {
     /// Seconds that measuring may take, roughly
     #[arg(long, default_value_t = 9.0, value_parser = parse_seconds, value_name = "S")]
     pub(crate) seconds: f64,
+    /// Only times: the ways were shown before
+    #[arg(skip)]
+    pub(crate) again: bool,
     /// Keep what was measured in the user's cache: UNISONO_SINGLE_COPY=auto, the default, goes by it, and `unisono explain`
     /// shows it
     #[arg(long)]

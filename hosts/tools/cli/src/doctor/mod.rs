@@ -20,8 +20,11 @@ use unisono_posix::pages::Kind;
 use unisono_posix::sealed::{Handle, Sealed};
 use unisono_posix::{Allocation, Joined, heap, pages};
 
-/// Two processes: what is between them is between any two.
-const RANKS: u32 = 2;
+/// Processes at most, unless more are asked for: their buffers need memory.
+const MOST: u32 = 16;
+
+/// Bytes at most of a process's buffer.
+const ROOM: u64 = 32 << 20;
 
 /// A way, and whether it works.
 #[derive(Debug, Serialize)]
@@ -44,6 +47,7 @@ impl Way {
 #[derive(Debug, Serialize)]
 struct Times<'m> {
     collective: &'m str,
+    ranks: u32,
     bytes: u64,
     warm: bool,
     segment_ns: f64,
@@ -51,8 +55,17 @@ struct Times<'m> {
     lent_ns: f64,
 }
 
+/// Two processes first: what is between them is between any two. Then many, who may all read one's memory at once.
 pub(crate) fn run(args: Doctor) -> Result<(), Failure> {
-    team::launch(RANKS, args.bind, Vec::new(), &Job::Doctor(args))
+    let pus = std::thread::available_parallelism().map_or(1, |pus| pus.get() as u32).min(MOST);
+    let mut ranks = if args.ranks.is_empty() { vec![2, pus.max(2)] } else { args.ranks.clone() };
+    ranks.dedup();
+    let seconds = args.seconds / ranks.len() as f64;
+    for (turn, ranks) in ranks.into_iter().enumerate() {
+        let job = Job::Doctor(Doctor { seconds, again: turn > 0, ..args.clone() });
+        team::launch(ranks, args.bind, Vec::new(), &job)?;
+    }
+    Ok(())
 }
 
 /// A place in this process's memory, for the other one to read.
@@ -74,8 +87,8 @@ const TEXT: &[u8; 16] = b"read where it is";
 /// A rank of `unisono doctor`.
 pub(crate) fn work(team: &mut Team, args: &Doctor) -> Result<(), Failure> {
     // Not as an earlier answer says: that would be compared with itself.
-    let mut joined = team.join_lending(Params::new(RANKS), LendFrom::OFF)?;
-    let mut across = team.join_lending(Params::new(RANKS), LendFrom::bytes(1))?;
+    let mut joined = team.join_lending(Params::new(team.size()), LendFrom::OFF)?;
+    let mut across = team.join_lending(Params::new(team.size()), LendFrom::bytes(1))?;
     let (heap, by_call) = (reads_heap(team)?, reads_process(team)?);
     let readable = by_call.is_ok();
     let ways = [
@@ -90,14 +103,17 @@ pub(crate) fn work(team: &mut Team, args: &Doctor) -> Result<(), Failure> {
         return Ok(());
     }
     let measured = Measured { cells };
+    let ways = if args.again { &[][..] } else { &ways[..] };
     if args.json {
         ways.iter().try_for_each(|way| outln!("{}", serde_json::to_string(way)?))?;
-        for Cell { collective, bytes, warm, segment_ns, across_ns, lent_ns } in &measured.cells {
-            let (bytes, warm, segment_ns, across_ns, lent_ns) = (*bytes, *warm, *segment_ns, *across_ns, *lent_ns);
-            outln!("{}", serde_json::to_string(&Times { collective, bytes, warm, segment_ns, across_ns, lent_ns })?)?;
+        for Cell { collective, ranks, bytes, warm, segment_ns, across_ns, lent_ns } in &measured.cells {
+            let (ranks, bytes, warm, segment_ns, across_ns, lent_ns) =
+                (*ranks, *bytes, *warm, *segment_ns, *across_ns, *lent_ns);
+            let times = Times { collective, ranks, bytes, warm, segment_ns, across_ns, lent_ns };
+            outln!("{}", serde_json::to_string(&times)?)?;
         }
     } else {
-        show(&ways, &measured)?;
+        show(ways, &measured, team.size())?;
     }
     if args.keep {
         let path = measured.keep().map_err(|error| Failure::Words(format!("doctor: {error}")))?;
@@ -108,11 +124,11 @@ pub(crate) fn work(team: &mut Team, args: &Doctor) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show(ways: &[Way], measured: &Measured) -> Result<(), Failure> {
+fn show(ways: &[Way], measured: &Measured, ranks: u32) -> Result<(), Failure> {
     for Way { way, works, note } in ways {
         outln!("{:<4} {way}: {note}", if *works { "yes" } else { "no" })?;
     }
-    outln!("\n{RANKS} processes, back to back, µs: two copies through the segment; process_vm_readv; lent memory")?;
+    outln!("\n{ranks} processes, back to back, µs: two copies through the segment; process_vm_readv; lent memory")?;
     outln!(
         "{:<14}{:>10}{:>9}{:>11}{:>11}{:>11}{:>13}{:>13}",
         "collective",
@@ -125,7 +141,7 @@ fn show(ways: &[Way], measured: &Measured) -> Result<(), Failure> {
         "lent ÷ two"
     )?;
     let us = |ns: Option<f64>| ns.map_or("-".into(), |ns| format!("{:.2}", ns / 1e3));
-    for Cell { collective, bytes, warm, segment_ns, across_ns, lent_ns } in &measured.cells {
+    for Cell { collective, bytes, warm, segment_ns, across_ns, lent_ns, .. } in &measured.cells {
         let buffers = if *warm { "warm" } else { "cold" };
         let ratio = |ns: Option<f64>| ns.map_or("-".into(), |ns| format!("{:.2}", ns / segment_ns));
         let times = [Some(*segment_ns), *across_ns, Some(*lent_ns)].map(us);
@@ -136,7 +152,7 @@ fn show(ways: &[Way], measured: &Measured) -> Result<(), Failure> {
     let mut names: Vec<&str> = measured.cells.iter().map(|cell| cell.collective.as_str()).collect();
     names.dedup();
     for (warm, buffers) in [(true, "are used again and again"), (false, "change from call to call")] {
-        let lengths = |name: &str| measured.lengths(name, warm).map_or("never".into(), |lengths| lengths.to_string());
+        let lengths = |name: &str| measured.lengths(name, ranks, warm).map_or("never".into(), |lengths| lengths.to_string());
         let all: Vec<String> = names.iter().map(|name| format!("{name} {}", lengths(name))).collect();
         outln!(
             "one copy by process_vm_readv is clearly faster ({}=auto) where buffers {buffers}: {}",
@@ -270,10 +286,13 @@ fn measure(
     let budget = args.seconds * 1e9 / (6 * PASSES * cells.len().max(1)) as f64;
     let mut found = Vec::new();
     for (collective, bytes, warm) in cells {
-        let subject = Subject::by_name(collective, "auto", bytes, RANKS)?.into_iter().next();
+        let subject = Subject::by_name(collective, "auto", bytes, team.size())?.into_iter().next();
         // What is overwritten in place is never lent.
         let subject = subject.map(Subject::apart);
         let subject = subject.ok_or_else(|| Failure::Words(format!("doctor: {collective:?} can't be timed")))?;
+        if subject.room() > ROOM && team.size() > 2 {
+            continue;
+        }
         let mut by_segment = [Contender::join(team, two, subject.clone(), Form::Blocking)?];
         let mut by_call = [Contender::join(team, across, subject.clone(), Form::Blocking)?];
         let mut times = [const { [const { Vec::new() }; 2] }; 3];
@@ -295,6 +314,7 @@ fn measure(
         let missing = || Failure::Words("doctor: nothing was timed".into());
         found.push(Cell {
             collective: subject.collective().into(),
+            ranks: team.size(),
             bytes,
             warm,
             segment_ns: segment.ok_or_else(missing)?,

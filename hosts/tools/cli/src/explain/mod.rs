@@ -96,6 +96,7 @@ struct Copies {
     one_from: Option<usize>,
     one_below: Option<usize>,
     measured_bytes: Option<u64>,
+    measured_ranks: Option<u32>,
     two_ns: Option<f64>,
     one_ns: Option<f64>,
     lent_ns: Option<f64>,
@@ -105,10 +106,14 @@ fn copies(args: &Explain) -> Result<[Copies; 2], Failure> {
     let name = decide::name(args.collective);
     let setting = LendFrom::setting()?;
     let measured = Measured::here().unwrap_or_default();
+    let crowded = decide::crowded(args.ranks);
+    let lends = setting.among(args.ranks as usize, crowded);
+    // Ranks that share cores go by what was measured between few.
+    let ranks = if crowded { 1 } else { args.ranks };
     Ok([true, false].map(|warm| {
         let stands = lending::stands_for(&name);
-        let lengths = stands.and_then(|(_, kind)| setting.lengths(kind, warm));
-        let cell = stands.and_then(|(name, _)| measured.nearest(name, args.bytes, warm));
+        let lengths = stands.and_then(|(_, kind)| lends.lengths(kind, warm));
+        let cell = stands.and_then(|(name, _)| measured.nearest(name, ranks, args.bytes, warm));
         Copies {
             copies: name.clone(),
             bytes: args.bytes,
@@ -117,6 +122,7 @@ fn copies(args: &Explain) -> Result<[Copies; 2], Failure> {
             one_from: lengths.map(|lengths| lengths.from),
             one_below: lengths.map(|lengths| lengths.below).filter(|below| *below < usize::MAX),
             measured_bytes: cell.map(|cell| cell.bytes),
+            measured_ranks: cell.map(|cell| cell.ranks),
             two_ns: cell.map(|cell| cell.segment_ns),
             one_ns: cell.and_then(|cell| cell.across_ns),
             lent_ns: cell.map(|cell| cell.lent_ns),
@@ -133,13 +139,14 @@ impl fmt::Display for Copies {
             (Some(from), below) => Lengths { from, below: below.unwrap_or(usize::MAX) }.to_string(),
         };
         write!(f, "  buffers {buffers}: {ways} ({}: {lengths}); ", lending::VARIABLE)?;
-        let Some(((bytes, two), lent)) = self.measured_bytes.zip(self.two_ns).zip(self.lent_ns) else {
+        let place = self.measured_bytes.zip(self.measured_ranks);
+        let Some((((bytes, ranks), two), lent)) = place.zip(self.two_ns).zip(self.lent_ns) else {
             return writeln!(f, "measured: nothing; `unisono doctor --keep` measures");
         };
         let us = |ns: f64| format!("{:.2}", ns / 1e3);
         let one = self.one_ns.map_or("not possible".into(), |one| format!("{}, {:.2} of that", us(one), one / two));
         let (two, lent) = (us(two), us(lent));
-        writeln!(f, "measured at {bytes} B, 2 ranks, µs: two {two}, one {one} (it counts below {CLEARLY}), lent {lent}")
+        writeln!(f, "measured at {bytes} B, {ranks} ranks, µs: two {two}, one {one} (it counts below {CLEARLY}), lent {lent}")
     }
 }
 
