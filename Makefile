@@ -19,7 +19,7 @@ library = install $(STRIPPED) -m 755 $(BUILT)/$(1) $(LIB)/$(2).so.$(VERSION) \
 	&& ln -sf $(2).so.$(VERSION) $(LIB)/$(2).so.$(firstword $(subst ., ,$(VERSION))) \
 	&& ln -sf $(2).so.$(firstword $(subst ., ,$(VERSION))) $(LIB)/$(2).so
 
-.PHONY: demo test test-mpi ci bench figures measured soak numa simgrid levels scale fuzz miri mutants docs package install setup release clean
+.PHONY: demo test test-mpi ci bench figures measured soak numa simgrid levels scale cores fuzz miri mutants docs package install setup release clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,10 @@ levels: release ## the table of paper P3's cluster in docs/results/levels.md ane
 scale: release ## the tables of docs/results/scale.md anew: the algorithms over a segment on simulated machines of up to 128 cores
 	@bash .ci/setup python3-minimal
 	@.ci/scale
+
+cores: release ## the table of docs/results/cores.md anew: the algorithms over a segment on this machine's cores, up to 16 ranks (about 4 minutes)
+	@bash .ci/setup python3-minimal
+	@.ci/cores measure $(BUILT)/../cores && .ci/cores page $(BUILT)/../cores
 
 fuzz: setup ## each fuzz target for SECONDS_EACH seconds
 	@bash .ci/setup g++
