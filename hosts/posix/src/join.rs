@@ -396,7 +396,7 @@ fn create(params: Params, asked: Pages, me: Option<&Peer>) -> Result<(Segment, C
             Err(refusal) => return (0, Err(refusal.into())),
         };
         // The pool of huge pages is not counted as available memory, and reserves its pages by itself.
-        let fits = if kind == Kind::Hugetlb { Ok(()) } else { space::check(layout.bytes()) };
+        let fits = if kind == Kind::Hugetlb { Ok(()) } else { space::check(layout.first_bytes()) };
         let create = || binding::on_node(me.map_or(0, |me| me.node), || Segment::create_in(&layout, kind));
         (layout.bytes(), fits.and_then(|()| create()))
     })?;
@@ -470,7 +470,7 @@ mod tests {
         let plan = |ranks| Params::new(ranks).with_cico();
         let mut joined = join(&mut Alone, plan, &Options::default()).unwrap();
         assert_eq!(joined.segment.seals().unwrap(), crate::segment::SEALS);
-        assert_eq!(joined.placement.checked * sys::page(), joined.segment.bytes());
+        assert_eq!(joined.placement.checked * sys::page(), joined.segment.layout().first_bytes());
         assert_eq!(joined.placements, [joined.placement.summary()]);
         assert_eq!(joined.liveness, Liveness::Watched);
         assert_eq!(joined.processes().localities().len(), 1);

@@ -7,6 +7,9 @@
 //! only pages that the caller has mapped, so each is read before. Where the call is missing or forbidden, the pages
 //! count as unknown, with the reason.
 //!
+//! The words and bytes of pairs of ranks (mailboxes, P2's `ctrlall`) are not reserved: their pages have a policy, and exist once a
+//! pair uses them.
+//!
 //! The slices of arenas, in which all later communicators lie, can't be touched by their owners first: no rank waits for
 //! another one there, and so many pages would cost memory before they are used. So each member sets the policy of all
 //! parts before its own first access ([`of_slice`]): then no page is placed without one, whoever touches it. Where
@@ -85,14 +88,14 @@ pub struct Summary {
     pub unbound: Option<i32>,
 }
 
-/// The extents that `rank` owns: its area, and for rank 0 the shared pages too (with true).
+/// The extents that `rank` touches first: in its area, and for rank 0 the shared pages too (with true).
 fn owned(layout: &Layout, rank: Rank) -> impl Iterator<Item = (bool, Extent)> {
     let shared = (rank == 0).then(|| (true, layout.shared_pages()));
-    shared.into_iter().chain([(false, layout.own_pages(rank))])
+    shared.into_iter().chain([(false, layout.first_pages(rank))])
 }
 
 /// Reserves the pages of `rank` and touches each, on the caller's NUMA node. `node` is that node's number, for the
-/// policy. Returns the error number of the policy's call, if it was refused.
+/// policy. The pages of its pairs are left to those who use them: p² in all ranks' areas. Returns the error number of the policy's call, if it was refused.
 ///
 /// # Errors
 /// [`PosixError::Space`] if there is not enough memory; other errors of the system calls.
@@ -112,6 +115,12 @@ pub(crate) fn place(segment: &Segment, rank: Rank, policy: Policy, node: u32) ->
         segment.advise(extent, Advice::Random)?;
         segment.page_words(extent).for_each(touch);
         segment.advise(extent, Advice::Normal)?;
+    }
+    let pairs = segment.layout().pair_pages(rank);
+    if !pairs.is_empty() && several_nodes() {
+        let policy = if policy == Policy::FirstTouch { Policy::Preferred } else { policy };
+        // If it is refused, a page lies on the node of whoever touches it first.
+        let _refused = segment.bind(pairs, policy, node);
     }
     Ok(unbound)
 }
@@ -338,7 +347,8 @@ mod tests {
             let known = Summary::read(rank, &placement.summary().write());
             assert_eq!(known, Some(placement.summary()));
         }
-        assert_eq!(pages * sys::page(), layout.bytes());
+        assert_eq!(pages * sys::page(), layout.first_bytes());
+        assert!(layout.first_bytes() < layout.bytes());
         let after = segment.page_words(layout.shared_pages()).next().unwrap().load_payload();
         assert_eq!(before, after);
     }

@@ -166,10 +166,17 @@ impl Segment {
         self.0.mapped.clone()
     }
 
-    /// Maps every page now, where the kernel can, so that no later access faults. To be called after all ranks have
-    /// placed their pages: a page that does not exist yet would be placed by this call.
+    /// Maps every page that ranks place in the start-up, where the kernel can, so that no later access to them faults. To be
+    /// called after all ranks have placed their pages: a page that does not exist yet would be placed by this call.
     pub fn populate(&self) {
-        drop(self.0.map.raw().advise(Advice::PopulateWrite));
+        let layout = self.layout();
+        if layout.first_bytes() == layout.bytes() {
+            return self.0.map.populate(0, layout.bytes());
+        }
+        let first = (0..layout.ranks()).map(|rank| layout.first_pages(rank));
+        for extent in core::iter::once(layout.shared_pages()).chain(first) {
+            self.0.map.populate(extent.offset(), extent.len());
+        }
     }
 
     /// The kind of its pages.

@@ -353,9 +353,31 @@ impl Layout {
         Extent::new(0, self.ranks)
     }
 
-    /// A rank's own area: the rank touches it first, so that it lies on the rank's NUMA node.
+    /// A rank's own area, which should lie on the rank's NUMA node: its [first](Self::first_pages) pages, then those of
+    /// [pairs](Self::pair_pages).
     pub const fn own_pages(&self, rank: Rank) -> Extent {
         Extent::new(self.own(rank), self.stride)
+    }
+
+    /// The pages of a rank's area that do not grow with the number of ranks: the rank touches them first.
+    pub const fn first_pages(&self, rank: Rank) -> Extent {
+        Extent::new(self.own(rank), self.first())
+    }
+
+    /// The other pages of its area: P2's `ctrlall`, mailboxes and their words. They have bytes for each pair of ranks, p² in
+    /// all, so their pages exist only once a pair uses them.
+    pub const fn pair_pages(&self, rank: Rank) -> Extent {
+        Extent::new(self.own(rank) + self.first(), self.stride - self.first())
+    }
+
+    /// Bytes of the [shared](Self::shared_pages) and of all ranks' [first](Self::first_pages) pages: what exists from the start.
+    pub const fn first_bytes(&self) -> u64 {
+        self.ranks + self.first() * self.params.ranks as u64
+    }
+
+    /// Huge pages that also hold words of the other kind are of the first kind. Below the stride, since that is a multiple of the page.
+    const fn first(&self) -> u64 {
+        self.pairs.next_multiple_of(self.params.page)
     }
 
     #[inline]

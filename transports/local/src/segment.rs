@@ -13,12 +13,16 @@ use unisono_kernel::op::Op;
 use unisono_kernel::region::{Counter, Flag, Layout, Loan, Params, Region, Unreadable, Word, header};
 use unisono_shm::Mapped;
 
+/// An alignment that allocators give without being asked.
+const LEAST_ALIGN: usize = 8;
+
 /// A segment in zeroed memory, with its header. Clones share the memory, with a view each; the last one frees it.
 #[derive(Clone, Debug)]
 pub struct Segment(Arc<Heap>, Mapped);
 
 #[derive(Debug)]
 struct Heap {
+    /// What was allocated; the segment begins on its first page.
     memory: NonNull<u8>,
     block: Block,
     layout: Layout,
@@ -47,12 +51,18 @@ impl Segment {
         let bytes = layout.bytes();
         let too_long = Refusal::new(Argument::SegmentBytes, bytes, Bound::AtMost(isize::MAX as u64 - params.page));
         let size = usize::try_from(bytes).map_err(|_| too_long)?;
-        let block = Block::from_size_align(size, params.page as usize).map_err(|_| too_long)?;
+        // A block that has to begin on a page would be overwritten with zeros: then all its pages would exist, those of pairs of
+        // ranks that exchange no messages, too. So the block is a page longer.
+        let page = params.page as usize;
+        let block =
+            size.checked_add(page).and_then(|size| Block::from_size_align(size, LEAST_ALIGN).ok()).ok_or(too_long)?;
         // SAFETY: a layout has a header, so the size is not zero.
         let memory = unsafe { alloc_zeroed(block) };
         let Some(memory) = NonNull::new(memory) else { handle_alloc_error(block) };
-        // SAFETY: allocated and zeroed above, freed in drop; nothing else knows the address.
-        let region = unsafe { Mapped::new(memory.as_ptr(), bytes) }?.with_level(unisono_shm::level!());
+        let first = memory.as_ptr().map_addr(|address| address.next_multiple_of(page));
+        // SAFETY: allocated and zeroed above, `bytes` from the first page's start on, and freed in drop; nothing else knows the
+        // address.
+        let region = unsafe { Mapped::new(first, bytes) }?.with_level(unisono_shm::level!());
         header::create(&region, &layout);
         let has_left = (0..layout.ranks()).map(|_| Word::zero()).collect();
         let lend_from = AtomicUsize::new(usize::MAX);

@@ -120,7 +120,7 @@ fn collectives() -> Result<(), Failure> {
     let (rank, size) = (communicator.rank(), communicator.size());
     assert_eq!(segment.seals()?, unisono_posix::segment::SEALS);
     let pages: u64 = placements.iter().map(|summary| summary.checked).sum();
-    assert_eq!(pages * 4096, segment.bytes());
+    assert_eq!(pages * 4096, segment.layout().first_bytes());
     assert_eq!(placements[rank as usize], placement.summary());
     say("placement", &placement);
     say("waiting", &waiting);
@@ -319,7 +319,10 @@ fn huge_pages() -> Result<(), Failure> {
     assert_eq!(pages.mapped, Some(all));
     assert_eq!(pages.fell_back(), pages.kind == Kind::Ordinary || all.huge < all.bytes);
     assert_eq!(pages.why.is_empty(), pages.kind == Kind::Hugetlb);
-    assert_eq!(placement.page * placements.iter().map(|summary| summary.checked).sum::<u64>(), segment.bytes());
+    assert_eq!(
+        placement.page * placements.iter().map(|summary| summary.checked).sum::<u64>(),
+        segment.layout().first_bytes()
+    );
     let whole = if pages.kind == Kind::Ordinary { unisono_posix::page() } else { HUGE };
     assert_eq!(segment.layout().params().page, whole);
     segment.populate();

@@ -78,6 +78,41 @@ fn the_whole_segment_follows_the_formula() {
     }
 }
 
+/// What grows with p² is in the pages of pairs, and all of it: the rest is a line for each rank and what has one size.
+#[test]
+fn the_first_pages_do_not_grow_with_pairs() {
+    let mail = |ranks: u64| ranks * (ranks * 65_536 + (128 * ranks).next_multiple_of(4096));
+    for (ranks, first) in [(64, 8_192 + 64 * 536_576), (128, 8_192 + 128 * 536_576), (256, 8_192 + 256 * 536_576)] {
+        let plain = Params::new(ranks);
+        let layout = |params| Layout::new(params).unwrap();
+        assert_eq!((layout(plain).first_bytes(), layout(plain).bytes()), (first, first));
+        let posts = layout(plain.with_mailboxes());
+        assert_eq!((posts.first_bytes(), posts.bytes() - first), (first, mail(ranks.into())));
+        let (papers, cico) = (layout(plain.with_cico()), Cico::DEFAULT);
+        let pairs = cico.pairs(ranks, 4096).unwrap() * u64::from(ranks);
+        assert_eq!(papers.bytes() - papers.first_bytes(), pairs);
+        for rank in [0, 1, ranks - 1] {
+            let (own, first, pairs) = (posts.own_pages(rank), posts.first_pages(rank), posts.pair_pages(rank));
+            assert_eq!((first.offset(), first.offset() + first.len()), (own.offset(), pairs.offset()));
+            assert_eq!(pairs.offset() + pairs.len(), own.offset() + own.len());
+            let words = |to| posts.mailbox(rank, to).unwrap().sequence(0, 0).offset();
+            assert!((0..ranks).all(|to| words(to) >= pairs.offset()));
+            assert!(posts.slot(rank, 15).offset() + posts.params().queue_fragment <= pairs.offset());
+            let control = (0..ranks).map(|to| papers.control_all(rank, 0, to).0).min();
+            assert_eq!(control, Some(papers.pair_pages(rank).offset()));
+        }
+    }
+    // On huge pages the two kinds share one.
+    let huge = 1 << 21;
+    for ranks in [1, 2, 64] {
+        let layout = Layout::new(Params { page: huge, ..Params::new(ranks).with_cico().with_mailboxes() }).unwrap();
+        let (first, pairs) = (layout.first_pages(0), layout.pair_pages(0));
+        assert_eq!((first.len() % huge, pairs.len() % huge), (0, 0));
+        assert_eq!(first.len() + pairs.len(), layout.own_pages(0).len());
+        assert!(pairs.len() <= 65_664 * u64::from(ranks) + (128 << 10) + huge);
+    }
+}
+
 #[test]
 fn areas_on_huge_pages_are_rounded_up_as_a_whole() {
     let huge = 1 << 21;
