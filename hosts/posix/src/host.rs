@@ -2,8 +2,8 @@
 //!
 //! The kernel calls [`Host`] after each burst of spins (at once when crowded), and after some polls of a caller that
 //! polls by itself. Most calls only count down. Every few calls the clock is read (after fewer calls, the longer a call
-//! takes), and every millisecond the peers' descriptors are looked at. So a killed peer is noticed within milliseconds,
-//! and a short wait costs nothing.
+//! takes), and every millisecond the peers are looked at, less often where many share cores. So a killed peer is noticed within
+//! milliseconds, and a short wait costs nothing.
 
 use crate::watch::Watch;
 use spin::relax::{RelaxStrategy, Yield};
@@ -14,6 +14,8 @@ use unisono_kernel::machine::wait::{Bound, Relax};
 
 /// Least time between two looks at the peers.
 const LOOK: Duration = Duration::from_millis(1);
+/// Ranks that share cores and may look so often: more of them share the looks, which else would take the cores' time.
+const LOOKING: usize = 16;
 
 /// A rank's waiting: yielding, liveness, and a bound of time.
 #[derive(Debug)]
@@ -24,6 +26,8 @@ pub struct Host {
     begin: Instant,
     /// When the peers are looked at next, since `begin`.
     look: Duration,
+    /// Time between two looks.
+    pause: Duration,
     bound: Bound,
     watch: Watch,
 }
@@ -31,7 +35,9 @@ pub struct Host {
 impl Host {
     /// For one rank.
     pub(crate) fn new(yields: bool, timeout: Option<Duration>, watch: Watch) -> Self {
-        Self { yields, calls: 0, begin: Instant::now(), look: Duration::ZERO, bound: Bound::new(timeout), watch }
+        let shared = if yields { watch.processes().div_ceil(LOOKING).max(1) } else { 1 };
+        let (begin, look, pause) = (Instant::now(), Duration::ZERO, LOOK.saturating_mul(shared as u32));
+        Self { yields, calls: 0, begin, look, pause, bound: Bound::new(timeout), watch }
     }
 
     /// Looks whether a peer in `on` has died, and by `is_over` whether the wait has taken longer than its bound.
@@ -41,7 +47,7 @@ impl Host {
         let is_over = is_over(&mut self.bound, now);
         self.calls = self.bound.pace();
         if now >= self.look {
-            self.look = now + LOOK;
+            self.look = now + self.pause;
             if let Some(dead) = self.watch.look(on) {
                 return Err(WaitError::Died(dead));
             }

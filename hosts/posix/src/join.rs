@@ -6,7 +6,7 @@
 //! | create | checks the room; makes file, pages, seals, map, header | – | the file exists before another rank opens it |
 //! | attach | makes its arena | opens, checks, maps the segment; makes its arena | rank 0 may close its descriptor; the maps keep the file |
 //! | place | maps the others' arenas; reserves and touches the shared pages and its own | the same without the shared pages | the words `leaders` (P1) are written to placed pages |
-//! | verify | looks up its pages, opens its peers' descriptors | the same | all ranks are ready: the first operation may start |
+//! | verify | looks up its pages, and whether the next rank lives | the same | all ranks are ready: the first operation may start |
 //!
 //! Every step ends in an allgather that carries "fine" or a failure; see [`crate::bootstrap`].
 

@@ -116,7 +116,8 @@ impl Place {
     }
 
     fn watch(&self) -> Watch {
-        Watch::new(self.region(), self.layout, Arc::clone(&self.commons.descriptors), &self.members)
+        let (descriptors, members) = (Arc::clone(&self.commons.descriptors), Arc::clone(&self.members));
+        Watch::new(self.region(), self.layout, descriptors, members, self.rank)
     }
 
     /// What a rank here does while it waits.

@@ -84,6 +84,12 @@ pub(crate) fn open(path: &str) -> io::Result<File> {
     Ok(retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))?.into())
 }
 
+/// Reads the first bytes of a file, by one call; returns how many.
+pub(crate) fn read_start(path: &str, bytes: &mut [u8]) -> io::Result<usize> {
+    let file = retry_on_intr(|| rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()))?;
+    Ok(retry_on_intr(|| rustix::io::read(&file, &mut *bytes))?)
+}
+
 /// Does the file lie in the pool of huge pages?
 pub(crate) fn is_in_pool(file: &File) -> io::Result<bool> {
     Ok(rustix::fs::fstatfs(file)?.f_type as u64 == raw::HUGETLBFS_MAGIC as u64)

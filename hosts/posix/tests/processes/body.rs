@@ -56,6 +56,8 @@ pub(super) fn run() -> ! {
         "mix" => mix,
         "eager" => eager,
         "late" => late,
+        "alone" => alone,
+        "exhausted" => exhausted,
         "polling" => polling::polling,
         "crossed" => polling::crossed,
         "root" => wrong_root,
@@ -228,6 +230,32 @@ fn late() -> Result<(), Failure> {
         std::thread::sleep(Duration::from_secs(1));
     }
     communicator.run(&Call::Barrier { algorithm: BarrierAlgorithm::from_name(&argument()).unwrap() })?;
+    Ok(())
+}
+
+/// Rank 0 waits in a barrier whose waits name no peer; the others compute.
+fn alone() -> Result<(), Failure> {
+    let mut communicator = joined()?.communicator;
+    say("joined", "");
+    if communicator.rank() != 0 {
+        std::thread::sleep(Duration::from_secs(4));
+    }
+    communicator.run(&Call::Barrier { algorithm: BarrierAlgorithm::from_name("central").unwrap() })?;
+    Ok(())
+}
+
+/// All ranks wait for the last one, and have so many descriptors left.
+fn exhausted() -> Result<(), Failure> {
+    let mut communicator = joined()?.communicator;
+    let mut all = Vec::new();
+    while let Ok(file) = std::fs::File::open("/dev/null") {
+        all.push(file);
+    }
+    all.truncate(all.len() - argument().parse::<usize>()?);
+    if communicator.rank() + 1 == communicator.size() {
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    communicator.run(&Call::Barrier { algorithm: BarrierAlgorithm::from_name("central").unwrap() })?;
     Ok(())
 }
 

@@ -43,6 +43,57 @@ fn a_rank_killed_in_mid_loop_is_named_by_all_others_and_nothing_is_left() {
     eventually("/dev/shm has no new files", || shared_files().iter().all(|name| before.contains(name)));
 }
 
+/// More ranks than a process has descriptors for; several die at once, some of them neighbours, among them the one after rank 0, which
+/// rank 0 has looked at in the start-up. All others name one of them.
+#[test]
+fn of_many_ranks_several_that_are_killed_at_once_are_noticed_by_all_others() {
+    const RANKS: u32 = 64;
+    for victims in [&[40][..], &[1, 2, 3, 17, 18, 19, 63]] {
+        let scene = Scene::new(&format!("many-{}", victims.len()));
+        let running = scene.spawn("endless", RANKS);
+        let pids = running.pids().to_vec();
+        (0..RANKS).for_each(|rank| drop(scene.said(rank, "joined")));
+        victims.iter().for_each(|&victim: &u32| kill(pids[victim as usize]));
+        let outcome = running.wait().unwrap();
+        assert_eq!(outcome.killed, [], "{outcome}");
+        for rank in (0..RANKS).filter(|rank| !victims.contains(rank)) {
+            let (_, text) = error(&scene, rank);
+            let named = |victim: &u32| text.starts_with(&format!("rank {victim} died"));
+            assert!(victims.iter().any(named), "rank {rank}: {text}");
+            assert_eq!(outcome.exits[rank as usize], Exit::Code(3));
+        }
+        assert!(pids.iter().all(|&pid| !runs(pid)));
+    }
+}
+
+/// Nobody else looks: the others compute.
+#[test]
+fn one_rank_that_waits_for_no_peer_in_particular_looks_at_all_in_turn() {
+    for (ranks, victim) in [(3, 2), (40, 1), (40, 39)] {
+        let scene = Scene::new(&format!("alone-{ranks}-{victim}"));
+        let running = scene.spawn("alone", ranks);
+        let pids = running.pids().to_vec();
+        (0..ranks).for_each(|rank| drop(scene.said(rank, "joined")));
+        let killed = now();
+        kill(pids[victim as usize]);
+        let (time, text) = error(&scene, 0);
+        assert!(text.starts_with(&format!("rank {victim} died")), "{text}");
+        let after = time.saturating_sub(killed);
+        println!("{ranks} ranks: rank 0 knows of rank {victim} after {:.1} ms", after as f64 / 1e6);
+        assert!(after < 2_000_000_000, "rank 0 took {after} ns");
+        assert_eq!(running.wait().unwrap().killed, []);
+    }
+}
+
+/// That a look fails for lack of descriptors is not taken for a death.
+#[test]
+fn a_process_without_descriptors_waits_on() {
+    for left in ["0", "1", "2"] {
+        let outcome = Scene::new(&format!("exhausted-{left}")).run("exhausted", left, 5);
+        assert!(outcome.success(), "{left}: {outcome}");
+    }
+}
+
 /// Both a rank that waits for the victim's message and one that waits for another rank's name the victim.
 #[test]
 fn a_rank_killed_among_messages_is_named_by_all_others() {
