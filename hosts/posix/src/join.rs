@@ -3,14 +3,16 @@
 //! | step | rank 0 | the others | what the allgather after it orders |
 //! |---|---|---|---|
 //! | greet | plans; process, binding, node | the same | all compare plans before anything is made |
-//! | create | checks the room; makes file, pages, seals, map, header | – | the file exists before another rank opens it |
-//! | attach | makes its arena | opens, checks, maps the segment; makes its arena | rank 0 may close its descriptor; the maps keep the file |
-//! | place | maps the others' arenas; reserves and touches the shared pages and its own | the same without the shared pages | the words `leaders` (P1) are written to placed pages |
+//! | create | checks the room; makes file, pages, seals, map, header; makes the arenas' file | – | the files exist before another rank opens them |
+//! | attach | maps the arenas | opens, checks, maps the segment and the arenas | rank 0 may close its descriptors; the maps keep the files |
+//! | place | reserves and touches the shared pages and its own | the same without the shared pages | the words `leaders` (P1) are written to placed pages |
 //! | verify | looks up its pages, and whether the next rank lives | the same | all ranks are ready: the first operation may start |
+//!
+//! So each rank opens two files of rank 0, and the descriptor of one process, however many ranks there are.
 //!
 //! Every step ends in an allgather that carries "fine" or a failure; see [`crate::bootstrap`].
 
-use crate::arena::{self, Arena};
+use crate::arena::{self, Arena, Arenas, Range};
 use crate::binding::{self, PuSet};
 use crate::bootstrap::{Bootstrap, agree};
 use crate::communicator::{Commons, Intracomm, Place, head};
@@ -22,7 +24,7 @@ use crate::locality::Processes;
 use crate::pages::{self, Kind, Mapped, Pages};
 use crate::placement::{self, Placement, Summary};
 use crate::policy::Policy;
-use crate::sealed::{Map, Sealed};
+use crate::sealed::Sealed;
 use crate::segment::{Handle, Segment};
 use crate::topology::Topology;
 use crate::waiting::{self, Choice, Waiting};
@@ -141,7 +143,8 @@ pub fn join_place(
     let greeting = Greeting::of(params, size, options);
     let all = agree(bootstrap, greeting.as_ref().map(Greeting::write).map_err(Clone::clone))?;
     let Greeting { layout, pages: asked, policy, timeout, lend_from, .. } = greeting?;
-    let (peers, quota) = compare(&layout, &all)?;
+    let (peers, quota, wanted) = compare(&layout, &all)?;
+    let spans = wanted.spans(size);
     let sets: Vec<_> = peers.iter().map(|peer| peer.pus.clone()).collect();
     let choice = waiting::choose(&sets, quota);
     // All ranks have the same sets and the smallest quota; what they decide for themselves may differ.
@@ -149,9 +152,11 @@ pub fn join_place(
     let params = params.with_crowded(crowded);
     let waiting = waiting::decide(options.spin, choice);
 
-    let made = waiting
-        .and_then(|waiting| Ok((waiting, (rank == 0).then(|| create(params, asked, peers.first())).transpose()?)));
-    let message = made.as_ref().map(|(_, made)| made.as_ref().map_or(vec![], |(_, made)| made.write()));
+    let made = waiting.and_then(|waiting| {
+        let create = || create(params, asked, peers.first(), Arenas::bytes(&spans));
+        Ok((waiting, (rank == 0).then(create).transpose()?))
+    });
+    let message = made.as_ref().map(|(_, made)| made.as_ref().map_or(vec![], |(_, _, made)| made.write()));
     let all = agree(bootstrap, message.map_err(Clone::clone))?;
     let (waiting, made) = made?;
 
@@ -159,25 +164,22 @@ pub fn join_place(
         Some(made) => Ok(made),
         None => Created::read(&all).and_then(|made| {
             let attached = Segment::attach_in(&made.handle, &in_pages(params, made.kind)?, made.kind);
-            Ok((attached.map_err(|error| open_failure(error, 0, &peers))?, made))
+            let opened = attached.and_then(|segment| Ok((segment, Sealed::open(&made.arenas, Arenas::bytes(&spans))?)));
+            let (segment, file) = opened.map_err(|error| open_failure(error, 0, &peers))?;
+            Ok((segment, file, made))
         }),
     };
-    let own = own_arena(options, size);
-    let message = match (&attached, &own) {
-        (Err(error), _) | (_, Err(error)) => Err(error.clone()),
-        (Ok(_), Ok(own)) => Ok(write_files(own, asked)),
-    };
+    let attached =
+        attached.and_then(|(segment, file, made)| Ok((segment, map_arenas(file, rank, spans, options)?, made)));
+    let message = attached.as_ref().map(|_| write_heap(asked)).map_err(Clone::clone);
     let all = agree(bootstrap, message)?;
     let (heaps, without): (Vec<_>, Vec<_>) = all.iter().map(|message| read_heap(message).unzip()).unzip();
-    let ((segment, Created { kind, why, .. }), own) = (attached?, own?);
+    let (segment, arenas, Created { kind, why, .. }) = attached?;
     let layout = *segment.layout();
 
     let node = peers.get(rank as usize).map_or(0, |peer| peer.node);
-    let placed = map_arenas(&own, rank, &peers, &all).and_then(|maps| {
-        let unbound = binding::on_node(node, || placement::place(&segment, rank, policy, node))?;
-        Ok((maps, unbound))
-    });
-    let (maps, unbound) = step(bootstrap, placed)?;
+    let placed = binding::on_node(node, || placement::place(&segment, rank, policy, node));
+    let unbound = step(bootstrap, placed)?;
 
     write_leader(&segment, rank, &peers);
     if rank == 0 && options.begin != Base::default() {
@@ -201,8 +203,7 @@ pub fn join_place(
     let reached = reach(&processes, rank, &heaps);
     let nodes = (peers.iter().map(|peer| peer.node).collect(), policy);
     let lending = (lend_from, options.log);
-    let commons =
-        Commons::new(rank, (own, maps), descriptors.into(), nodes, reached, lending, (waiting.yields, crowded));
+    let commons = Commons::new(rank, arenas, descriptors.into(), nodes, reached, lending, (waiting.yields, crowded));
     let communicator = Place::world(commons.into(), segment.region(), layout, options.begin, timeout);
     Ok(Joined { communicator, segment, placement, placements, pages, waiting, liveness, peers })
 }
@@ -272,6 +273,8 @@ struct Greeting {
     /// The decision table's hash.
     table: u64,
     begin: Base,
+    /// Bytes of its arena.
+    arena: u64,
     /// The longest wait; ranks may differ in it.
     timeout: Option<Duration>,
     /// From which length on messages are lent; ranks may differ in it.
@@ -289,7 +292,8 @@ impl Greeting {
         let table = decisions()?.hash();
         let timeout = options.timeout.map_or_else(timeout::from_env, |bound| Ok(Some(bound)))?;
         let lend_from = options.lend_from.map_or_else(LendFrom::setting, Ok)?;
-        Ok(Self { layout, me, quota: cgroup::processors(), pages, policy, table, begin, timeout, lend_from })
+        let arena = options.arena.map_or_else(arena::from_env, Ok)?;
+        Ok(Self { layout, me, quota: cgroup::processors(), pages, policy, table, begin, arena, timeout, lend_from })
     }
 
     fn write(&self) -> Vec<u8> {
@@ -298,17 +302,34 @@ impl Greeting {
         let words = [(*pid).into(), *start, *namespace, *users, (*node).into(), quota, self.pages as u64, self.table];
         let Base { operation, clock, sets, centrals } = self.begin;
         let begin = [operation, clock, sets, centrals];
-        Writer::default().word(VERSION).word(self.layout.hash()).words(&words).words(pus.words()).words(&begin).0
+        let greeting = Writer::default().word(VERSION).word(self.layout.hash()).words(&words).words(pus.words());
+        greeting.words(&begin).word(self.arena).word(sys::file_limit()).0
     }
 }
 
-/// Reads all ranks' greetings: the peers, and the smallest quota of processor time. Every rank makes the same
+/// The arenas that ranks want.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Wanted {
+    /// Their bytes, by rank.
+    bytes: Vec<u64>,
+    /// The longest file that rank 0 may make.
+    most: u64,
+}
+
+impl Wanted {
+    /// Where the arenas lie, in a job of `size` processes.
+    fn spans(&self, size: u32) -> Box<[Range]> {
+        Arenas::plan(head(size), &self.bytes, self.most)
+    }
+}
+
+/// Reads all ranks' greetings: the peers, the smallest quota of processor time, and the arenas. Every rank makes the same
 /// comparisons, in the same order, of the same bytes: so all succeed, or all fail with the same error.
-fn compare(layout: &Layout, all: &[Vec<u8>]) -> Result<(Vec<Peer>, Option<u64>), PosixError> {
+fn compare(layout: &Layout, all: &[Vec<u8>]) -> Result<(Vec<Peer>, Option<u64>, Wanted), PosixError> {
     let hash_of_0 = Reader(all.first().map_or(&[][..], Vec::as_slice)).words_after_version();
     let mut peers = Vec::with_capacity(all.len());
     let (mut pages_of_0, mut table_of_0, mut begin_of_0) = (None, None, None);
-    let mut quota = u64::MAX;
+    let (mut quota, mut wanted) = (u64::MAX, Wanted::default());
     for (rank, message) in (0..).zip(all) {
         let differs = |refusal: Refusal| PosixError::Peer { rank, cause: format!("{refusal} (as rank 0 has it)") };
         let mut reader = Reader(message);
@@ -336,10 +357,15 @@ fn compare(layout: &Layout, all: &[Vec<u8>]) -> Result<(Vec<Peer>, Option<u64>),
         for (count, of_0) in begin.iter().zip(begin_of_0.get_or_insert_with(|| begin.clone())) {
             Refusal::check(Argument::Base, *count, Bound::Equals(*of_0)).map_err(differs)?;
         }
+        wanted.bytes.push(reader.word().ok_or_else(malformed)?);
+        let most = reader.word().ok_or_else(malformed)?;
+        if rank == 0 {
+            wanted.most = most;
+        }
         peers.push(Peer { process: Process { pid, start, namespace, users }, node, pus });
         quota = quota.min(share);
     }
-    Ok((peers, (quota != u64::MAX).then_some(quota)))
+    Ok((peers, (quota != u64::MAX).then_some(quota), wanted))
 }
 
 impl Reader<'_> {
@@ -350,25 +376,29 @@ impl Reader<'_> {
     }
 }
 
-/// The segment that rank 0 has made, as the other ranks learn of it.
+/// The segment and the arenas' file that rank 0 has made, as the other ranks learn of them.
 struct Created {
     handle: Handle,
     kind: Kind,
+    arenas: Handle,
     /// Why it does not have the kinds of pages that were tried before.
     why: String,
 }
 
 impl Created {
     fn write(&self) -> Vec<u8> {
-        Writer::default().words(&words_of(&self.handle, self.kind.code())).bytes(self.why.as_bytes()).0
+        let files =
+            Writer::default().words(&words_of(&self.handle, self.kind.code())).words(&words_of(&self.arenas, 0));
+        files.bytes(self.why.as_bytes()).0
     }
 
     fn read(all: &[Vec<u8>]) -> Result<Self, PosixError> {
         let mut reader = Reader(all.first().map_or(&[][..], Vec::as_slice));
-        let (handle, kind) = reader.words().and_then(|words| handle_of(&words)).ok_or_else(malformed)?;
+        let mut file = || reader.words().and_then(|words| handle_of(&words)).ok_or_else(malformed);
+        let ((handle, kind), (arenas, _)) = (file()?, file()?);
         let why = String::from_utf8_lossy(reader.bytes().ok_or_else(malformed)?).into_owned();
         let kind = Kind::from_code(kind).ok_or_else(malformed)?;
-        Ok(Self { handle, kind, why })
+        Ok(Self { handle, kind, arenas, why })
     }
 }
 
@@ -388,8 +418,14 @@ fn handle_of(words: &[u64]) -> Option<(Handle, u64)> {
     Some((Handle { pid: pid.try_into().ok()?, fd: fd.try_into().ok()?, device, inode }, about))
 }
 
-/// Rank 0 makes the segment, in the first kind of pages that it gets; the header's page is the first to be placed.
-fn create(params: Params, asked: Pages, me: Option<&Peer>) -> Result<(Segment, Created), PosixError> {
+/// Rank 0 makes the segment, in the first kind of pages that it gets; the header's page is the first to be placed. And it makes a file of
+/// so many bytes for all ranks' arenas.
+fn create(
+    params: Params,
+    asked: Pages,
+    me: Option<&Peer>,
+    arenas: u64,
+) -> Result<(Segment, Sealed, Created), PosixError> {
     let (segment, kind, why) = pages::first(asked.kinds(), |kind| {
         let layout = match in_pages(params, kind) {
             Ok(layout) => layout,
@@ -400,29 +436,32 @@ fn create(params: Params, asked: Pages, me: Option<&Peer>) -> Result<(Segment, C
         let create = || binding::on_node(me.map_or(0, |me| me.node), || Segment::create_in(&layout, kind));
         (layout.bytes(), fits.and_then(|()| create()))
     })?;
-    let handle = segment.handle()?;
-    Ok((segment, Created { handle, kind, why }))
+    let file = Sealed::create(arenas)?;
+    let (handle, arenas) = (segment.handle()?, file.handle()?);
+    Ok((segment, file, Created { handle, kind, arenas, why }))
 }
 
-/// Makes this process's arena, as large as asked for and as the limit on files allows.
-fn own_arena(options: &Options, size: u32) -> Result<Arena, PosixError> {
-    let bytes = options.arena.map_or_else(arena::from_env, Ok)?;
-    let most = sys::file_limit().saturating_sub(head(size).next_multiple_of(arena::page()));
-    Ok(Arena::create(head(size), bytes.min(most))?.beginning(options.begin).with_queues(decisions()?.queues()))
+/// Maps all processes' arenas; this one's is rank `me`'s. They stay mapped, so that making a communicator maps nothing.
+fn map_arenas(file: Sealed, me: Rank, spans: Box<[Range]>, options: &Options) -> Result<(Arena, Arenas), PosixError> {
+    let map = Arc::new(file.map()?);
+    map.keep_from_children()?;
+    let own = spans.get(me as usize).copied().ok_or_else(malformed)?;
+    let head = head(spans.len() as u32).next_multiple_of(arena::page());
+    let arena = Arena::within(file, Arc::clone(&map), own, head)?;
+    let arena = arena.beginning(options.begin).with_queues(decisions()?.queues());
+    Ok((arena, Arenas::new(map, spans)))
 }
 
-/// This process's arena and heap. Without a heap it lends no memory there.
-fn write_files(arena: &Arena, pages: Pages) -> Vec<u8> {
-    let writer = Writer::default().words(&words_of(arena.handle(), arena.bytes()));
-    let Ok(heap) = heap::of_process_in(pages) else { return writer.0 };
+/// This process's heap; without one it lends no memory there.
+fn write_heap(pages: Pages) -> Vec<u8> {
+    let Ok(heap) = heap::of_process_in(pages) else { return vec![] };
     let HeapPlace { handle, bytes, kind } = *heap.place();
-    writer.words(&words_of(&handle, bytes)).word(kind.code()).bytes(heap.why().as_bytes()).0
+    Writer::default().words(&words_of(&handle, bytes)).word(kind.code()).bytes(heap.why().as_bytes()).0
 }
 
 /// The heap that a rank has told of, and why it has no better pages.
 fn read_heap(message: &[u8]) -> Option<(HeapPlace, &str)> {
     let mut reader = Reader(message);
-    reader.words()?;
     let (handle, bytes) = handle_of(&reader.words()?)?;
     let place = HeapPlace { handle, bytes, kind: Kind::from_code(reader.word()?)? };
     Some((place, core::str::from_utf8(reader.bytes()?).unwrap_or_default()))
@@ -434,20 +473,6 @@ fn reach(processes: &[Process], me: Rank, heaps: &[Option<HeapPlace>]) -> Box<[A
     let number = |process: &Process| if process.namespace == namespace { process.pid } else { 0 };
     let peers = processes.iter().zip(heaps).map(|(process, heap)| lending::Peer::new(number(process), *heap));
     peers.map(Arc::new).collect()
-}
-
-/// Maps the arenas of all ranks, by rank. They stay mapped, so that making a communicator maps nothing.
-fn map_arenas(own: &Arena, me: Rank, peers: &[Peer], all: &[Vec<u8>]) -> Result<Vec<Arc<Map>>, PosixError> {
-    let map = |(rank, message): (Rank, &Vec<u8>)| {
-        if rank == me {
-            return Ok(Arc::clone(own.map()));
-        }
-        let (handle, bytes) = Reader(message).words().and_then(|words| handle_of(&words)).ok_or_else(malformed)?;
-        let map = Sealed::open(&handle, bytes).map_err(|error| open_failure(error, rank, peers))?.map()?;
-        map.keep_from_children()?;
-        Ok(Arc::new(map))
-    };
-    (0..).zip(all).map(map).collect()
 }
 
 /// Writes this rank's element of P1's `leaders`: the lowest rank on its NUMA node.

@@ -147,6 +147,11 @@ impl Sealed {
         self.file.metadata().map_or(0, |meta| 512 * meta.blocks())
     }
 
+    /// The same of a range of it.
+    pub(crate) fn touched_in(&self, offset: u64, len: u64) -> u64 {
+        sys::data_bytes(&self.file, offset, len).unwrap_or(0)
+    }
+
     /// The kind of its pages.
     pub const fn kind(&self) -> Kind {
         self.kind

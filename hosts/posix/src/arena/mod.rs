@@ -1,4 +1,7 @@
-//! A process's arena: one sealed file in memory, mapped once, of which communicators lease slices.
+//! A process's arena: a range of a sealed file in memory, mapped once, of which communicators lease slices.
+//!
+//! The arenas of processes that join together lie in one file ([`Arenas`]), so that each process opens and maps one file, however
+//! many there are. A process that makes an arena by itself has a file for it ([`Arena::create`]). Offsets are those in the file.
 //!
 //! Its pages exist once they are touched. Only the owner allocates; which slices it has given out is private to it.
 //! A slice is reserved when it is offered to a new communicator, leased when the offer was accepted, and retired when
@@ -16,9 +19,11 @@
 //!            '-- warm <--'
 //! ```
 
+mod all;
 mod room;
 mod slice;
 
+pub(crate) use all::Arenas;
 pub use room::Room;
 pub use slice::{Plan, Queues, Slice, page};
 
@@ -123,6 +128,8 @@ pub struct Arena {
     file: Sealed,
     handle: Handle,
     map: Arc<Map>,
+    /// Its bytes in the file, the head included.
+    span: Range,
     room: Room,
     /// Slices that are offered, and neither accepted nor given up yet.
     reserved: Vec<Held>,
@@ -137,10 +144,10 @@ pub struct Arena {
     refusal: Option<PosixError>,
 }
 
-/// A range of free bytes of an arena.
+/// A range of bytes of an arena's file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Range {
-    /// Its offset in the arena's file.
+    /// Its offset in the file.
     pub offset: u64,
     /// Its bytes.
     pub len: u64,
@@ -149,7 +156,7 @@ pub struct Range {
 /// A slice that was reserved for an offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reserved {
-    /// Its offset in the arena.
+    /// Its offset in the arena's file.
     pub offset: u64,
     /// Its queues.
     pub queues: Queues,
@@ -167,13 +174,22 @@ impl Arena {
     /// The system calls' errors.
     pub fn create(head: u64, bytes: u64) -> Result<Self, PosixError> {
         let (head, total) = (head.next_multiple_of(page()), bytes - bytes % page());
-        let file = Sealed::create(head.saturating_add(total))?;
+        let len = head.saturating_add(total);
+        let file = Sealed::create(len)?;
         let map = file.map()?;
         map.keep_from_children()?;
-        let (handle, map, room) = (file.handle()?, Arc::new(map), Room::new(head, total));
+        Self::within(file, Arc::new(map), Range { offset: 0, len }, head)
+    }
+
+    /// The arena in this range of a mapped file, which consists of whole pages; so does its head.
+    ///
+    /// # Errors
+    /// The system calls' errors.
+    pub(crate) fn within(file: Sealed, map: Arc<Map>, span: Range, head: u64) -> Result<Self, PosixError> {
+        let (handle, room) = (file.handle()?, Room::new(span.offset + head, span.len - head));
         let (reserved, leased, warm) = (Vec::new(), VecDeque::new(), Vec::new());
         let (first, queues) = (Term::FIRST, Queues::Large);
-        Ok(Self { file, handle, map, room, reserved, leased, warm, first, queues, refusal: None })
+        Ok(Self { file, handle, map, span, room, reserved, leased, warm, first, queues, refusal: None })
     }
 
     /// The same, where slices have these queues while there is room for them.
@@ -214,9 +230,9 @@ impl Arena {
         self.file.bytes()
     }
 
-    /// Bytes of those of its pages that exist.
+    /// Bytes of those of its pages that exist; 0 if the system does not say.
     pub fn touched(&self) -> u64 {
-        self.file.touched()
+        self.file.touched_in(self.span.offset, self.span.len)
     }
 
     /// Its bytes for communicators. Warm slices do not count as free there.

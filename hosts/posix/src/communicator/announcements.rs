@@ -16,8 +16,7 @@
 //! it skips those that it has taken.
 
 use super::birth::Words;
-use crate::arena::WorldRank;
-use crate::sealed::Map;
+use crate::arena::{Arenas, WorldRank};
 use std::sync::Arc;
 use unisono_kernel::region::{Counter, LINE, Word, announcement};
 
@@ -29,24 +28,13 @@ pub(crate) fn head(size: u32) -> u64 {
     LINE * (NOTICES + u64::from(size))
 }
 
-/// The word at `offset` of an arena's head; `None` outside of the map.
-fn word(map: &Map, offset: u64) -> Option<&Word> {
-    if offset + 8 > map.bytes() {
-        return None;
-    }
-    let address = map.base().wrapping_add(offset as usize);
-    // SAFETY: inside the map, and aligned: all offsets here are multiples of 8; the map lives as long as its borrow
-    // (R1). Heads are accessed by words only (R4).
-    Some(unsafe { Word::at(address.cast()) })
+fn line<'a>(arenas: &'a Arenas, of: WorldRank, index: u64) -> impl Fn(usize) -> Option<&'a Word> + Copy {
+    move |at| arenas.word(of, LINE * index + 8 * at as u64)
 }
 
-fn line<'m>(map: &'m Map, index: u64) -> impl Fn(usize) -> Option<&'m Word> + Copy {
-    move |at| word(map, LINE * index + 8 * at as u64)
-}
-
-/// The word of `map`'s owner that says which announcement in line `index` of `of` it has taken last.
-fn taken(map: &Map, of: WorldRank, index: u64) -> Option<&Word> {
-    word(map, LINE * (NOTICES + u64::from(of)) + 8 * index)
+/// The word of `me` that says which announcement in line `index` of `of` it has taken last.
+fn taken(arenas: &Arenas, me: WorldRank, of: WorldRank, index: u64) -> Option<&Word> {
+    arenas.word(me, LINE * (NOTICES + u64::from(of)) + 8 * index)
 }
 
 /// The writer's private record of its announcements.
@@ -61,27 +49,30 @@ pub(super) struct Ring {
 impl Ring {
     /// May the next announcement be written: has each process of the group whose announcement it overwrites taken that
     /// one, or ended?
-    pub(super) fn is_free(&self, maps: &[Arc<Map>], me: WorldRank, gone: impl Fn(WorldRank) -> bool) -> bool {
+    pub(super) fn is_free(&self, arenas: &Arenas, me: WorldRank, gone: impl Fn(WorldRank) -> bool) -> bool {
         let next = self.sequence + 1;
         let (index, before) = (next % NOTICES, next.saturating_sub(NOTICES));
         let group = self.groups.get(index as usize).and_then(Option::as_deref).unwrap_or_default();
         group.iter().all(|&process| {
-            let map = maps.get(process as usize);
-            let word = map.and_then(|map| taken(map, me, index));
+            let word = taken(arenas, process, me, index);
             // pairs with: take
             process == me || word.is_none_or(|word| Counter::load_acquire(word).at_least(before)) || gone(process)
         })
     }
 
     /// Writes the next announcement, if its line [is free](Self::is_free).
-    pub(super) fn post(&mut self, map: &Map, group: &Arc<[WorldRank]>, key: u64, birth: &Words) {
+    pub(super) fn post(&mut self, arenas: &Arenas, me: WorldRank, group: &Arc<[WorldRank]>, key: u64, birth: &Words) {
         self.sequence += 1;
         let index = self.sequence % NOTICES;
         if let Some(entry) = self.groups.get_mut(index as usize) {
             *entry = Some(Arc::clone(group));
         }
         let [one, two, three, four, five, six, seven, eight] = *birth;
-        announcement::post(line(map, index), self.sequence, &[key, one, two, three, four, five, six, seven, eight]);
+        announcement::post(
+            line(arenas, me, index),
+            self.sequence,
+            &[key, one, two, three, four, five, six, seven, eight],
+        );
     }
 }
 
@@ -96,11 +87,10 @@ fn first<A>(mut look: impl FnMut(u64) -> Option<(u64, A)>) -> Option<(u64, A)> {
 }
 
 /// Takes the first announcement of `writer` with this key that `me` has not taken, if there is one by now.
-pub(super) fn take(maps: &[Arc<Map>], writer: WorldRank, me: WorldRank, key: u64) -> Option<Words> {
-    let (theirs, mine) = (maps.get(writer as usize)?, maps.get(me as usize)?);
+pub(super) fn take(arenas: &Arenas, writer: WorldRank, me: WorldRank, key: u64) -> Option<Words> {
     let (sequence, (taken, words)) = first(|index| {
-        let at = line(theirs, index);
-        let (sequence, taken) = (announcement::number(at)?, taken(mine, writer, index)?);
+        let at = line(arenas, writer, index);
+        let (sequence, taken) = (announcement::number(at)?, taken(arenas, me, writer, index)?);
         if Counter::load_acquire(taken).at_least(sequence) {
             return None;
         }
@@ -117,28 +107,29 @@ mod tests {
     use super::*;
     use crate::sealed::Sealed;
 
-    fn maps(size: u32) -> Vec<Arc<Map>> {
-        let map = || Sealed::create(head(size).next_multiple_of(4096)).unwrap().map().unwrap();
-        (0..size).map(|_| Arc::new(map())).collect()
+    fn arenas(size: u32) -> Arenas {
+        let spans = Arenas::plan(head(size), &vec![0; size as usize], u64::MAX);
+        let map = Sealed::create(Arenas::bytes(&spans)).unwrap().map().unwrap();
+        Arenas::new(Arc::new(map), spans)
     }
 
     #[test]
     fn each_member_takes_each_notice_once_and_in_order() {
-        let maps = maps(3);
+        let arenas = arenas(3);
         let (mut ring, group) = (Ring::default(), Arc::from([0, 1, 2]));
         for round in 0..5 {
-            assert!(ring.is_free(&maps, 1, |_| false));
-            ring.post(&maps[1], &group, 77, &[round; 8]);
+            assert!(ring.is_free(&arenas, 1, |_| false));
+            ring.post(&arenas, 1, &group, 77, &[round; 8]);
         }
-        ring.post(&maps[1], &group, 78, &[9; 8]);
+        ring.post(&arenas, 1, &group, 78, &[9; 8]);
         for me in [0, 2] {
-            assert_eq!(take(&maps, 1, me, 78), Some([9; 8]));
-            assert_eq!(take(&maps, 1, me, 79), None);
+            assert_eq!(take(&arenas, 1, me, 78), Some([9; 8]));
+            assert_eq!(take(&arenas, 1, me, 79), None);
             for round in 0..5 {
-                assert_eq!(take(&maps, 1, me, 77), Some([round; 8]));
+                assert_eq!(take(&arenas, 1, me, 77), Some([round; 8]));
             }
-            assert_eq!(take(&maps, 1, me, 77), None);
-            assert_eq!(take(&maps, 0, me, 77), None);
+            assert_eq!(take(&arenas, 1, me, 77), None);
+            assert_eq!(take(&arenas, 0, me, 77), None);
         }
     }
 
@@ -160,19 +151,19 @@ mod tests {
 
     #[test]
     fn a_notice_that_is_not_taken_is_not_overwritten() {
-        let maps = maps(3);
+        let arenas = arenas(3);
         let (mut ring, pair, group) = (Ring::default(), Arc::from([2, 1]), Arc::from([0, 1, 2]));
-        ring.post(&maps[2], &group, 5, &[5; 8]);
+        ring.post(&arenas, 2, &group, 5, &[5; 8]);
         for _ in 1..NOTICES {
-            assert!(ring.is_free(&maps, 2, |_| false));
-            ring.post(&maps[2], &pair, 6, &[6; 8]);
-            assert!(take(&maps, 2, 1, 6).is_some());
+            assert!(ring.is_free(&arenas, 2, |_| false));
+            ring.post(&arenas, 2, &pair, 6, &[6; 8]);
+            assert!(take(&arenas, 2, 1, 6).is_some());
         }
-        assert!(!ring.is_free(&maps, 2, |_| false));
-        assert!(take(&maps, 2, 0, 5).is_some());
-        assert!(!ring.is_free(&maps, 2, |_| false));
-        assert!(ring.is_free(&maps, 2, |process| process == 1), "a process that ended takes nothing any more");
-        assert!(take(&maps, 2, 1, 5).is_some());
-        assert!(ring.is_free(&maps, 2, |_| false));
+        assert!(!ring.is_free(&arenas, 2, |_| false));
+        assert!(take(&arenas, 2, 0, 5).is_some());
+        assert!(!ring.is_free(&arenas, 2, |_| false));
+        assert!(ring.is_free(&arenas, 2, |process| process == 1), "a process that ended takes nothing any more");
+        assert!(take(&arenas, 2, 1, 5).is_some());
+        assert!(ring.is_free(&arenas, 2, |_| false));
     }
 }

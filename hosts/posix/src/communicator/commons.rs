@@ -1,13 +1,13 @@
-//! What a process keeps for all its communicators: its arena, the maps of all processes' arenas, and their descriptors.
+//! What a process keeps for all its communicators: its arena, the map of all processes' arenas, and
+//! descriptors of processes.
 
 use super::announcements::Ring;
-use crate::arena::{Arena, Slice, WorldRank};
+use crate::arena::{Arena, Arenas, Slice, WorldRank};
 use crate::heap;
 use crate::host::Host;
 use crate::lending::{LendFrom, Lenders, Log, Peer};
 use crate::placement;
 use crate::policy::Policy;
-use crate::sealed::Map;
 use crate::watch::{Descriptors, Watch};
 use spin::relax::{RelaxStrategy, Spin, Yield};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
@@ -22,8 +22,8 @@ const LOOK: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub(crate) struct Commons {
     pub(super) me: WorldRank,
-    /// All processes' arenas, by rank in the job; they stay mapped.
-    pub(super) maps: Vec<Arc<Map>>,
+    /// All processes' arenas; they stay mapped.
+    pub(super) arenas: Arenas,
     pub(super) descriptors: Arc<Descriptors>,
     /// Each process's NUMA node, by rank in the job, and how its part of a communicator is placed there.
     nodes: (Box<[u32]>, Policy),
@@ -49,7 +49,7 @@ pub(super) struct Own {
 impl Commons {
     pub(crate) fn new(
         me: WorldRank,
-        (arena, maps): (Arena, Vec<Arc<Map>>),
+        (arena, arenas): (Arena, Arenas),
         descriptors: Arc<Descriptors>,
         nodes: (Box<[u32]>, Policy),
         processes: Box<[Arc<Peer>]>,
@@ -57,7 +57,7 @@ impl Commons {
         (yields, crowded): (bool, bool),
     ) -> Self {
         let own = Mutex::new(Own { arena, announcements: Ring::default() });
-        Self { me, maps, descriptors, nodes, processes, lend_from, log, yields, crowded, refused: Once::new(), own }
+        Self { me, arenas, descriptors, nodes, processes, lend_from, log, yields, crowded, refused: Once::new(), own }
     }
 
     /// Locks the process's own arena. Code under the lock does not panic; if it did, the state would still be

@@ -15,7 +15,7 @@ use super::birth::{Birth, to_bytes, to_words};
 use super::commons::{Commons, Own};
 use super::part::{self, Memory, Part, Warm};
 use super::tenancy::Tenancy;
-use crate::arena::{Plan, Queues, Reserved, Slice, WorldRank};
+use crate::arena::{Plan, Queues, Reserved, WorldRank};
 use crate::decisions::decisions;
 use crate::error::{Limit, PosixError};
 use crate::host::Host;
@@ -384,9 +384,9 @@ impl Place {
         let posted = commons.wait(worlds, &[], self.timeout, || {
             let Own { arena, announcements } = &mut *commons.own();
             // This waits for members of an earlier group, not of this one.
-            let free = announcements.is_free(&commons.maps, commons.me, |process| commons.gone(process));
+            let free = announcements.is_free(&commons.arenas, commons.me, |process| commons.gone(process));
             free.then(|| {
-                announcements.post(arena.map(), worlds, key, &words);
+                announcements.post(&commons.arenas, commons.me, worlds, key, &words);
                 if let Birth::At { offset, .. } = birth {
                     arena.lease(offset, Arc::clone(worlds), commons.digest(worlds));
                 }
@@ -407,7 +407,7 @@ impl Place {
         let commons = &*self.commons;
         let owner = worlds.get(leader as usize).copied().unwrap_or(commons.me);
         Ok(commons
-            .wait(worlds, &[leader], self.timeout, || announcements::take(&commons.maps, owner, commons.me, key))?)
+            .wait(worlds, &[leader], self.timeout, || announcements::take(&commons.arenas, owner, commons.me, key))?)
     }
 
     /// The rank that owns the next communicator: all ranks by rotation.
@@ -508,8 +508,7 @@ impl Place {
         let owner = self.members.get(owner as usize).copied().ok_or_else(malformed)?;
         let plan = Plan::new(members.len() as u32, queues).ok_or_else(malformed)?;
         let plan = plan.with_crowded(self.commons.crowded);
-        let map = self.commons.maps.get(owner as usize).ok_or_else(malformed)?;
-        let slice = Slice::new(Arc::clone(map), offset, plan).ok_or_else(malformed)?;
+        let slice = self.commons.arenas.slice(owner, offset, plan).ok_or_else(malformed)?;
         if owner == self.commons.me {
             self.commons.own().arena.lease(offset, Arc::clone(&members), self.commons.digest(&members));
         }

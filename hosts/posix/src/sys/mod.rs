@@ -10,8 +10,8 @@ pub use raw::page;
 #[cfg(test)]
 pub(crate) use raw::policy_at;
 pub(crate) use raw::{
-    Alias, MPOL_BIND, MPOL_PREFERRED, affinity, at_fork, copy_data, here, map_private, mbind, memory, online,
-    page_nodes, read_process, set_affinity, symbol,
+    Alias, MPOL_BIND, MPOL_PREFERRED, affinity, at_fork, copy_data, data_bytes, here, map_private, mbind, memory,
+    online, page_nodes, read_process, set_affinity, symbol,
 };
 
 use crate::error::PosixError;

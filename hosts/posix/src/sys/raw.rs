@@ -63,32 +63,51 @@ pub(crate) unsafe fn map_private(at: *mut u8, len: u64, usable: bool) -> io::Res
 
 /// Copies those pages of a range of a file that exist to `to`. May be called after fork.
 pub(crate) fn copy_data(file: &File, offset: u64, to: *mut u8, len: u64) -> io::Result<()> {
-    let (fd, end) = (file.as_raw_fd(), (offset + len) as i64);
-    let mut at = offset as i64;
-    while at < end {
-        // SAFETY: integers.
-        at = match checked(unsafe { libc::lseek(fd, at, libc::SEEK_DATA) }) {
-            Ok(data) if data < end => data,
-            Ok(_) => return Ok(()),
-            // No more data in the file.
-            Err(error) if error.raw_os_error() == Some(libc::ENXIO) => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        // SAFETY: integers.
-        let hole = checked(unsafe { libc::lseek(fd, at, libc::SEEK_HOLE) })?.min(end);
+    let (fd, end) = (file.as_raw_fd(), offset + len);
+    let mut from = offset;
+    while let Some((mut at, hole)) = next_data(file, from, end)? {
+        from = hole;
         while at < hole {
-            let here = to.wrapping_add((at as u64 - offset) as usize);
+            let here = to.wrapping_add((at - offset) as usize);
             // SAFETY: `to` has `len` bytes that are only the caller's; these are inside.
-            let read = unsafe { libc::pread(fd, here.cast(), (hole - at) as usize, at) };
+            let read = unsafe { libc::pread(fd, here.cast(), (hole - at) as usize, at as i64) };
             match checked(read as i64) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(read) => at += read,
+                Ok(read) => at += read as u64,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
     }
     Ok(())
+}
+
+/// Bytes of those pages of a range of a file that exist.
+///
+/// # Errors
+/// The system call's.
+pub(crate) fn data_bytes(file: &File, offset: u64, len: u64) -> io::Result<u64> {
+    let (mut from, mut bytes) = (offset, 0);
+    while let Some((data, hole)) = next_data(file, from, offset + len)? {
+        (from, bytes) = (hole, bytes + hole - data);
+    }
+    Ok(bytes)
+}
+
+/// The first pages of a file that exist, in a row, from `from` on: where they begin, and where the next hole or `end` is. `None`:
+/// there are none before `end`. Calls of several processes do not disturb each other.
+fn next_data(file: &File, from: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
+    let seek = |from: u64, what| {
+        // SAFETY: integers.
+        checked(unsafe { libc::lseek(file.as_raw_fd(), from as i64, what) }).map(|at| at as u64)
+    };
+    match seek(from, libc::SEEK_DATA) {
+        Ok(data) if data < end => Ok(Some((data, seek(data, libc::SEEK_HOLE)?.min(end)))),
+        Ok(_) => Ok(None),
+        // No more data in the file.
+        Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Calls `look` with the descriptor of this number, which was inherited from the process that started this one.

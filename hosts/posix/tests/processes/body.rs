@@ -57,6 +57,7 @@ pub(super) fn run() -> ! {
         "eager" => eager,
         "late" => late,
         "alone" => alone,
+        "start-up" => start_up,
         "exhausted" => exhausted,
         "polling" => polling::polling,
         "crossed" => polling::crossed,
@@ -256,6 +257,23 @@ fn exhausted() -> Result<(), Failure> {
         std::thread::sleep(Duration::from_millis(500));
     }
     communicator.run(&Call::Barrier { algorithm: BarrierAlgorithm::from_name("central").unwrap() })?;
+    Ok(())
+}
+
+/// Says how many descriptors and maps the process has once it has joined, and the bytes of the segment that exist.
+fn start_up() -> Result<(), Failure> {
+    let plan = |ranks| Params::new(ranks).with_mailboxes();
+    let mut joined = join(&mut launched()?, plan, &Options::default())?;
+    let descriptors = std::fs::read_dir("/proc/self/fd")?.count() - 1;
+    let maps = std::fs::read_to_string("/proc/self/maps")?.matches("/memfd:unisono").count();
+    joined.communicator.barrier()?;
+    say("has", format_args!("{descriptors} {maps}"));
+    if joined.communicator.rank() == 0 {
+        let handle = joined.segment.handle()?;
+        let file = std::fs::metadata(format!("/proc/self/fd/{}", handle.fd))?;
+        let exists = 512 * std::os::unix::fs::MetadataExt::blocks(&file);
+        say("bytes", format_args!("{exists} {} {}", joined.segment.layout().first_bytes(), joined.segment.bytes()));
+    }
     Ok(())
 }
 

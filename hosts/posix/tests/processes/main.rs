@@ -16,6 +16,7 @@ mod polling;
 mod pool;
 mod refused;
 mod renewals;
+mod start_up;
 mod thousand;
 mod threads;
 
