@@ -147,6 +147,13 @@ pub unsafe trait Region {
         let _ = at;
     }
 
+    /// This process will probably read these bytes next: a host may begin to bring them into its own cache. A hint, which changes
+    /// nothing.
+    #[inline]
+    fn expect(&self, at: Extent) {
+        let _ = at;
+    }
+
     /// How many slots of its queue this process had best pass through before it comes back to the first one, if a
     /// queue has so many. Asked once in an operation whose number is `operation`. A hint: any number is right.
     #[inline]
@@ -349,6 +356,12 @@ macro_rules! forward_region {
             let $this = self;
             let region: &$to = $region;
             $crate::region::Region::claim(region, at);
+        }
+        #[inline]
+        fn expect(&self, at: $crate::region::Extent) {
+            let $this = self;
+            let region: &$to = $region;
+            $crate::region::Region::expect(region, at);
         }
     };
     (@base $to:ty, |$this:ident| $region:expr) => {

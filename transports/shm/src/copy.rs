@@ -70,6 +70,18 @@ pub(crate) fn claim(at: *const u8, len: usize) {
     let _ = (at, len);
 }
 
+/// Begins to bring `len` bytes into this core's cache, to read them. Nothing, where there is no instruction for that.
+#[inline]
+pub(crate) fn expect(at: *const u8, len: usize) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    for line in (0..len).step_by(64) {
+        // SAFETY: a prefetch changes no memory and never faults.
+        unsafe { core::arch::asm!("prefetcht0 [{}]", in(reg) at.wrapping_add(line), options(nostack, preserves_flags)) };
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = (at, len);
+}
+
 /// Bytes of copies whose lines are all claimed first: a store waits for the one before it, and so for each line, but claims
 /// do not wait for each other. Longer ones gain nothing: the processor fetches ahead by then
 /// (docs/explanation/parameters.md).

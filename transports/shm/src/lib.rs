@@ -175,6 +175,13 @@ unsafe impl Region for Mapped {
     }
 
     #[inline]
+    fn expect(&self, at: Extent) {
+        if let Some(from) = self.inside(at) {
+            copy::expect(from, at.len() as usize);
+        }
+    }
+
+    #[inline]
     fn lap(&self, _: u64) -> u64 {
         self.stores.lap()
     }

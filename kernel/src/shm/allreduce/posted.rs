@@ -89,6 +89,8 @@ impl Operation for Posted<'_> {
             } else if let Err(halt) = line::receive(region, me, peer, operation, heading, &mut body, bytes) {
                 self.state = State::Gather { next: peer };
                 return halt.into();
+            } else {
+                line::expect(region, me, operation, peer, peer == next, |peer| peer);
             }
             let operand = body.words(bytes);
             let sum = &mut me.scratch[..operand.len()];

@@ -55,6 +55,7 @@ impl Operation for Posted {
                 self.state = State::Receive { next: peer };
                 return halt.into();
             }
+            line::expect(region, me, operation, peer, peer == next, |peer| peer);
         }
         me.all_reached(operation);
         me.finish(region, operation);

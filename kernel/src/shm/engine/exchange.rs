@@ -347,6 +347,8 @@ impl<P: Plan> Engine for ToAll<P> {
                 if !self.received && !taking.received {
                     taking.index = index;
                     self.receive(region, me, clock, peer)?;
+                    let (order, size) = (self.plan.order(), me.size());
+                    line::expect(region, me, clock.operation(), index, !taking.any, |next| order.peer(me.rank(), size, next));
                 }
                 // A fragment in a line was published together with the line.
                 *taking = Taking { index, received: true, ..*taking };

@@ -169,6 +169,20 @@ unsafe fn copy_bytes(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
+/// Lines that a process which reads those of all others expects ahead of the one that it reads. They come side by side then:
+/// the checks of one line are too many for a processor to look beyond them by itself.
+const AHEAD: u32 = 4;
+
+/// A process that reads lines of many in turn has received the one at `index`, as the first of them or not: it expects those
+/// after it. Not before the first one has come: a line that is read before it is written must be taken from its reader again.
+#[inline(always)]
+pub(crate) fn expect<R: Region>(region: &R, me: &Member, operation: u64, index: u32, first: bool, peer: impl Fn(u32) -> Rank) {
+    let from = if first { index + 1 } else { index + AHEAD };
+    for next in from..=(index + AHEAD).min(me.size() - 1) {
+        region.expect(me.layout().line_body(peer(next), operation, 8));
+    }
+}
+
 /// Posts this process's line of `operation`, which must be [free](Member::line_free). The first `inline` bytes of the
 /// message travel in the line; the caller has gathered them in `body`.
 #[inline(always)]
