@@ -1,6 +1,6 @@
 //! A process's arena: a range of a sealed file in memory, mapped once, of which communicators lease slices.
 //!
-//! The arenas of processes that join together lie in one file ([`Arenas`]), so that each process opens and maps one file, however
+//! The arenas of processes that join together lie in one file (`all.rs`), so that each process opens and maps one file, however
 //! many there are. A process that makes an arena by itself has a file for it ([`Arena::create`]). Offsets are those in the file.
 //!
 //! Its pages exist once they are touched. Only the owner allocates; which slices it has given out is private to it.
