@@ -84,8 +84,8 @@ const fn xeons(cores: u32) -> Machine {
 }
 
 // Latencies between cores are medians of github.com/nviennot/core-to-core-latency (README.md, of a message by one
-// compare-exchange).
-const KNOWN: [Known; 5] = [
+// compare-exchange), or as a machine's comment says.
+const KNOWN: [Known; 9] = [
     (
         "epyc-7r13x2",
         Machine {
@@ -95,7 +95,23 @@ const KNOWN: [Known; 5] = [
             ..alike(8, 2, distance(23.0, 2.5, 5.0))
         },
     ),
+    // The same benchmark's file of two EPYC 9654 (github.com/KCORES/core-to-core-latency-plus, results/Dual AMD EPYC 9654
+    // 96-Core Processor by-leavelet.csv): 24 to 34 ns within a group, 86 to 106 between groups, 189 to 199 between packages, in the
+    // rows of the first 33 cores and of the last three.
+    (
+        "epyc-9654x2",
+        Machine {
+            groups: 12,
+            package: distance(96.0, 6.0, 20.0),
+            far: distance(194.0, 10.0, 40.0),
+            ..alike(8, 2, distance(27.0, 2.5, 5.0))
+        },
+    ),
     ("xeon-8375cx2", xeons(32)),
+    // Two Sapphire Rapids of 56 cores. Within a package it is a relative: the Xeon W9-3475X with 36 of the same cores (same
+    // repository, 36 to 72 ns, most of them 45 to 65). Between packages: that of Graviton 4, 138.6 ns, which is called similar to
+    // Sapphire Rapids' (chipsandcheese.com, Arm's Neoverse V2, in AWS's Graviton 4).
+    ("xeon-8480x2", Machine { far: distance(139.0, 8.0, 30.0), link: 0.9, ..alike(56, 2, distance(55.0, 4.0, 12.0)) }),
     // The cores on which a flat broadcast was published (docs/results/scale.md).
     ("xeon-24x2", xeons(24)),
     (
@@ -105,6 +121,31 @@ const KNOWN: [Known; 5] = [
             atomic: 8.0,
             memory: distance(110.0, 4.0, 15.0),
             ..alike(64, 1, distance(46.0, 4.0, 12.0))
+        },
+    ),
+    // A Grace of 72 cores. A relative: Graviton 4, which has the same cores, Neoverse V2, on another mesh (30 to 60 ns; same article).
+    (
+        "grace",
+        Machine {
+            call: 25.0,
+            atomic: 8.0,
+            memory: distance(110.0, 4.0, 15.0),
+            ..alike(72, 1, distance(45.0, 4.0, 12.0))
+        },
+    ),
+    // An A64FX: four groups of 12 cores, each with a level-2 cache. No latency between its cores was found. Within a group: an access of
+    // that cache, 46 cycles of 2 GHz (a public model for SST, after Fujitsu's Microarchitecture Manual 1.8), twice, for a line that
+    // another core has changed. Between groups: a relative, what a 7R13's groups take. Its lines have 256 bytes, here 64.
+    (
+        "a64fx",
+        Machine {
+            groups: 4,
+            call: 40.0,
+            atomic: 12.0,
+            copy: 16.0,
+            fold: 8.0,
+            package: distance(107.0, 6.0, 20.0),
+            ..alike(12, 1, distance(46.0, 4.0, 12.0))
         },
     ),
     ("near-pair", alike(2, 1, distance(50.0, 4.0, 12.0))),
