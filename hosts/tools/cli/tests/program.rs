@@ -293,6 +293,59 @@ fn sim_runs_the_algorithms_over_a_segment_on_many_cores() {
     }
 }
 
+/// Rows of `sim COLLECTIVE --segment` among nine ranks.
+fn nine(collective: &str, more: &[&str]) -> Vec<Value> {
+    let args = ["sim", collective, "--segment", "--machine", "epyc-7r13x2", "-n", "9", "--json"];
+    rows(&[&args[..], more].concat())
+}
+
+#[test]
+fn sim_runs_other_libraries_in_the_same_model_where_they_are_asked_for() {
+    const RIVALS: [&str; 5] = ["xhc", "xhc-flat", "release-gather", "coll-sm", "tuned"];
+    let names = |rows: &[Value]| -> Vec<String> {
+        rows.iter().map(|row| row["algorithm"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    for collective in ["barrier", "bcast", "allreduce"] {
+        for method in ["window", "rate"] {
+            let all = nine(collective, &["--rivals", "--bytes", "24", "--root", "4", "--method", method]);
+            assert_eq!(names(&all)[1..], RIVALS, "{collective}");
+            assert!(all[0]["default"] == true && all[1..].iter().all(|row| row["default"] == false), "{all:?}");
+            assert!(all.iter().all(|row| row["p50_ns"].as_f64() > Some(0.0)), "{all:?}");
+        }
+        let ours = names(&nine(collective, &["--algorithm", "all"]));
+        assert!(!ours.is_empty() && ours.iter().all(|name| !RIVALS.contains(&name.as_str())), "{ours:?}");
+        assert_eq!(names(&nine(collective, &["--algorithm", "tuned,xhc"])), ["tuned", "xhc"]);
+    }
+    let refused = |args: &[&str], words: &str| {
+        let output = unisono(args);
+        let said = text(&output.stderr);
+        assert!(!output.status.success() && said.contains(words), "{args:?}: {said}");
+    };
+    let gather = ["sim", "gather", "--segment", "--machine", "near-pair", "-n", "2"];
+    refused(&[&gather[..], &["--rivals"]].concat(), "barrier, bcast and allreduce have rivals");
+    refused(&[&gather[..], &["--algorithm", "xhc"]].concat(), "no algorithm \"xhc\"");
+    refused(&["sim", "bcast", "--rivals"], "--segment");
+}
+
+/// A call among others takes no longer than one for which all begin together and after which all meet; and the mean over ranks is not
+/// later than the last one's end.
+#[test]
+fn sim_counts_calls_that_follow_one_another() {
+    for collective in ["barrier", "bcast", "allreduce"] {
+        let all = nine(collective, &["--method", "both", "--bytes", "8,8K", "--iterations", "18"]);
+        assert!(all.len() == if collective == "barrier" { 2 } else { 4 }, "{all:?}");
+        for pair in all.as_chunks::<2>().0 {
+            let [window, rate] = pair;
+            let time = |row: &Value, key: &str| row[key].as_f64().unwrap();
+            assert_eq!((&window["method"], &rate["method"]), (&"window".into(), &"rate".into()));
+            assert_eq!(window["bytes"], rate["bytes"]);
+            assert!(time(window, "mean_ns") <= time(window, "p50_ns"), "{window}");
+            assert!(time(rate, "mean_ns") <= time(rate, "p50_ns"), "{rate}");
+            assert!(time(rate, "p50_ns") > 0.0 && time(rate, "p50_ns") <= time(window, "p50_ns"), "{window} {rate}");
+        }
+    }
+}
+
 #[test]
 fn sim_refuses_machines_that_are_none() {
     let sim = ["sim", "barrier", "--segment"];

@@ -285,6 +285,17 @@ impl Caches {
         at
     }
 
+    /// A core has these lines, changed, from `now` on.
+    pub(super) fn place(&mut self, core: usize, offset: u64, len: u64, now: Time) {
+        if len == 0 {
+            return;
+        }
+        for line in self.index(offset)..=self.index(offset + (len - 1)) {
+            self.lines[line] = Line { owner: core as u16, here: now, free: now, ..FRESH };
+            self.lines[line].add(core);
+        }
+    }
+
     /// A core asks for these lines, to write them, and does not wait; returns when it has them.
     pub(super) fn claim(&mut self, core: usize, offset: u64, len: u64, now: Time) -> Time {
         let mut last = now;

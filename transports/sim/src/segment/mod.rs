@@ -28,6 +28,7 @@
 mod caches;
 mod machine;
 mod region;
+pub mod rivals;
 mod turns;
 
 pub use caches::Traffic;

@@ -17,6 +17,19 @@ impl View {
     pub(super) const fn new(segment: Segment, clock: Clock) -> Self {
         Self { segment, clock }
     }
+
+    /// This rank's core has these bytes in its cache: nothing is charged.
+    pub(super) fn has(&self, at: Extent, bytes: &[u8]) {
+        let at = at.part(0, bytes.len() as u64);
+        // SAFETY: the caller's algorithm excludes that another rank uses the extent now, and one rank runs at a time.
+        self.clock.has(at.offset(), at.len(), || unsafe { self.segment.write(at, Buf::of(bytes)) });
+    }
+
+    /// Bytes that this rank uses where they lie: nothing is charged.
+    pub(super) fn look(&self, at: Extent, bytes: &mut [u8]) {
+        // SAFETY: as above; `bytes` is a mutable borrow.
+        unsafe { self.segment.read(at, Buf::of_mut(bytes)) }
+    }
 }
 
 /// A word of the segment. The rank whose thread accesses it is charged.

@@ -259,6 +259,14 @@ impl Clock {
         });
     }
 
+    /// This core has `len` bytes at `offset` in its cache, and no other one has; `access` writes them. Nothing is charged.
+    pub(super) fn has(&self, offset: u64, len: u64, access: impl FnOnce()) {
+        self.turns.access(self.rank, |state| {
+            state.caches.place(self.rank, offset, len, state.clocks[self.rank]);
+            access();
+        });
+    }
+
     /// Claims lines. Those who wait for a word of one of them read it again, and so take it back.
     pub(super) fn claim(&self, offset: u64, len: u64) {
         let me = self.rank;
@@ -321,7 +329,7 @@ impl Clock {
     }
 
     /// Waits until one of these words is stored with such a value. False: that can't happen any more.
-    fn sleep(&self, words: [Option<Awaited>; 2]) -> bool {
+    pub(super) fn sleep(&self, words: [Option<Awaited>; 2]) -> bool {
         let mut state = self.turns.state();
         state.doing[self.rank] = Doing::Waits(words);
         let mut state = self.turns.back(state, self.rank);

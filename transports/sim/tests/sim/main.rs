@@ -2,6 +2,7 @@
 
 mod parameters;
 mod published;
+mod rivals;
 mod schedules;
 mod scripts;
 mod segment;

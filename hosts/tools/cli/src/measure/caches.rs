@@ -21,6 +21,7 @@ use crate::out::outln;
 use crate::sim::segment::simulate;
 use crate::team::Team;
 use serde_json::json;
+use std::path::Path;
 use std::time::Instant;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::Error;
@@ -99,7 +100,7 @@ pub(crate) fn work(team: &mut Team, args: &Caches) -> Result<(), Failure> {
     )?;
     let rows = contenders.iter().enumerate().map(|(at, Contender { subject, .. })| {
         let measured = median(kept.iter().map(|round| round.cells[at]))?;
-        let simulated = simulate(&machine, subject, team.size(), 0, CALLS, Method::Rate)?.samples[0];
+        let simulated = simulate(&machine, (subject, None), team.size(), 0, CALLS, Method::Rate)?.samples[0];
         Ok(vec![
             json!(subject.collective()),
             json!(subject.bytes),
@@ -113,7 +114,7 @@ pub(crate) fn work(team: &mut Team, args: &Caches) -> Result<(), Failure> {
     let rows = rows.collect::<Result<Vec<_>, Failure>>()?;
     let text = serde_json::to_string_pretty(&machine)?;
     if let Some(file) = &args.output {
-        std::fs::write(file, &text).map_err(|e| Failure::Words(format!("{}: {e}", file.display())))?;
+        write(file, &text)?;
     }
     if !args.json {
         outln!("{text}")?;
@@ -126,6 +127,10 @@ pub(crate) fn work(team: &mut Team, args: &Caches) -> Result<(), Failure> {
         SAME.end() * typical,
     );
     show(&COLUMNS, &rows, &remark, args.json)
+}
+
+fn write(file: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(file, text).map_err(|e| Failure::Words(format!("{}: {e}", file.display())))
 }
 
 const COLUMNS: [&str; 7] = ["collective", "bytes", "measured µs", "from", "to", "simulated µs", "simulated ÷ measured"];
@@ -146,7 +151,8 @@ fn round(team: &mut Team, joined: &mut Joined, contenders: &mut [Contender]) -> 
     let (inwards, outwards) = before.copies(COPIED).unwrap_or((f64::NAN, f64::NAN));
     let way = before.notice();
     let lines = COPIED as f64 / LINE - 1.0;
-    let stream = (f64::midpoint(inwards, outwards) - way / 2.0) / lines;
+    // Other work on the cores may make it less than nothing.
+    let stream = ((f64::midpoint(inwards, outwards) - way / 2.0) / lines).max(0.0);
     let [copy, fold] = alone(team, joined)?;
     let call = call()?;
     let plan = Plan { iterations: None, warm: true, lent: false, rotates: true, budget: BUDGET };
@@ -196,4 +202,31 @@ fn call() -> Result<f64, Failure> {
     };
     let times = unisono_local::run(Params::new(1), of)?;
     Ok(times.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::segment;
+
+    #[test]
+    fn the_simulator_reads_the_machine_that_is_written() -> Result<(), Failure> {
+        let measured = machine(81.5, 3.25, [21.0, 9.5, 17.0])?;
+        let file = std::env::temp_dir().join(format!("unisono-caches-{}.json", std::process::id()));
+        write(&file, &serde_json::to_string_pretty(&measured)?)?;
+        let read = segment::machine(&file.to_string_lossy());
+        std::fs::remove_file(&file).map_err(|e| Failure::Words(e.to_string()))?;
+        let read = read?;
+        assert_eq!(read, measured);
+        // What was measured, and both cores are as near as in one group; the others are those of near-pair.
+        assert_eq!((read.group.latency, read.group.stream), (40.75, 3.25));
+        assert_eq!((read.copy, read.fold, read.call), (21.0, 9.5, 17.0));
+        assert_eq!((read.group, read.package), (read.package, read.far));
+        let near = Machine::named("near-pair").ok_or_else(|| Failure::Words("no machine near-pair".into()))?;
+        assert_eq!((read.all_cores(), read.memory, read.group.busy), (2, near.memory, near.group.busy));
+        let subject = Subject::of(Collective::Bcast, Blocks::Equal, "auto", 8 << 10, 2, false)?.remove(0);
+        let times = simulate(&read, (&subject, None), 2, 1, 3, Method::Window)?.samples;
+        assert!(times.len() == 3 && times.iter().all(|time| *time > 0.0), "{times:?}");
+        Ok(())
+    }
 }

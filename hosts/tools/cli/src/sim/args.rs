@@ -73,6 +73,10 @@ pub(crate) struct Sim {
     /// That machine, by its name or in JSON (docs/explanation/simulator.md)
     #[arg(long, requires = "segment", value_name = "NAME|FILE")]
     pub(crate) machine: Option<String>,
+    /// With --segment: also the algorithms of other libraries, in the same model (barrier, bcast, allreduce); by name: xhc, xhc-flat,
+    /// release-gather, coll-sm, tuned
+    #[arg(long, requires = "segment")]
+    pub(crate) rivals: bool,
     /// With --segment: definition of time
     #[arg(long, value_enum, default_value_t = Method::Window, requires = "segment")]
     pub(crate) method: Method,

@@ -9,9 +9,13 @@ use crate::form::Form;
 use crate::out::{out, outln};
 use serde::Serialize;
 use std::fs;
+use unisono_kernel::call::Call;
 use unisono_kernel::error::{Argument, Bound, Refusal};
+use unisono_kernel::machine::drive::Stop;
+use unisono_kernel::op::Op;
 use unisono_kernel::region::Params;
 use unisono_sim::Time;
+use unisono_sim::segment::rivals::Rival;
 use unisono_sim::segment::{self, Machine, Traffic};
 
 /// Posted lines of a rank: few, so that all have been used in the calls before those that count, and are where a program has
@@ -52,7 +56,8 @@ pub(crate) struct Simulated {
     lines: Lines,
 }
 
-fn machine(name: &str) -> Result<Machine, Failure> {
+/// The machine of this name, or of this file.
+pub(crate) fn machine(name: &str) -> Result<Machine, Failure> {
     if let Some(machine) = Machine::named(name) {
         return Ok(machine);
     }
@@ -75,43 +80,40 @@ pub(super) fn run(args: &Sim) -> Result<(), Failure> {
     let lengths = if args.collective == Collective::Barrier { &[0] } else { &args.bytes[..] };
     let mut rows = Vec::new();
     for &bytes in lengths {
-        for algorithm in &args.algorithm {
-            let subjects = Subject::of(args.collective, Blocks::Equal, algorithm, bytes, args.ranks, false)?;
-            for subject in subjects.into_iter().filter(|subject| subject.by_hand().is_none()) {
-                for method in [Method::Window, Method::Rate] {
-                    if args.method != Method::Both && args.method != method {
-                        continue;
-                    }
-                    let Simulated { samples, mean, ends, lines } =
-                        simulate(&machine, &subject, args.ranks, args.root, args.iterations, method)?;
-                    let sample = summary(samples, args.iterations);
-                    let row = Row {
-                        collective: subject.collective().into(),
-                        blocks: Blocks::Equal,
-                        default: subject.is_default(),
-                        algorithm: subject.algorithm(),
-                        form: Form::Blocking.name().into(),
-                        host: "segment".into(),
-                        method: if method == Method::Window { "window" } else { "rate" }.into(),
-                        ranks: args.ranks,
-                        bytes,
-                        warm: true,
-                        lent: false,
-                        iterations: sample.iterations,
-                        p50_ns: sample.p50,
-                        p99_ns: sample.p99,
-                        max_ns: sample.max,
-                        floor_ns: None,
-                    };
-                    if args.json {
-                        let ends_ns = args.per_rank.then_some(ends);
-                        outln!(
-                            "{}",
-                            serde_json::to_string(&Report { row: &row, machine: name, mean_ns: mean, lines, ends_ns })?
-                        )?;
-                    }
-                    rows.push(row);
+        for (subject, rival) in subjects(args, bytes)? {
+            for method in [Method::Window, Method::Rate] {
+                if args.method != Method::Both && args.method != method {
+                    continue;
                 }
+                let Simulated { samples, mean, ends, lines } =
+                    simulate(&machine, (&subject, rival), args.ranks, args.root, args.iterations, method)?;
+                let sample = summary(samples, args.iterations);
+                let row = Row {
+                    collective: subject.collective().into(),
+                    blocks: Blocks::Equal,
+                    default: rival.is_none() && subject.is_default(),
+                    algorithm: rival.map_or_else(|| subject.algorithm(), |rival| rival.to_string()),
+                    form: Form::Blocking.name().into(),
+                    host: "segment".into(),
+                    method: if method == Method::Window { "window" } else { "rate" }.into(),
+                    ranks: args.ranks,
+                    bytes,
+                    warm: true,
+                    lent: false,
+                    iterations: sample.iterations,
+                    p50_ns: sample.p50,
+                    p99_ns: sample.p99,
+                    max_ns: sample.max,
+                    floor_ns: None,
+                };
+                if args.json {
+                    let ends_ns = args.per_rank.then_some(ends);
+                    outln!(
+                        "{}",
+                        serde_json::to_string(&Report { row: &row, machine: name, mean_ns: mean, lines, ends_ns })?
+                    )?;
+                }
+                rows.push(row);
             }
         }
     }
@@ -128,6 +130,29 @@ pub(super) fn run(args: &Sim) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What is asked for: our algorithms, and rivals, which do the same as a subject.
+fn subjects(args: &Sim, bytes: u64) -> Result<Vec<(Subject, Option<Rival>)>, Failure> {
+    let of = |name: &str| Subject::of(args.collective, Blocks::Equal, name, bytes, args.ranks, false);
+    let theirs = |rival| -> Result<_, Failure> { Ok((of("auto")?.remove(0), Some(rival))) };
+    let plays = matches!(args.collective, Collective::Barrier | Collective::Bcast | Collective::Allreduce);
+    let mut all = Vec::new();
+    for name in &args.algorithm {
+        match Rival::named(name).filter(|_| plays) {
+            Some(rival) => all.push(theirs(rival)?),
+            None => {
+                all.extend(of(name)?.into_iter().filter(|subject| subject.by_hand().is_none()).map(|ours| (ours, None)))
+            }
+        }
+    }
+    if args.rivals && !plays {
+        return Err(Failure::Words("--rivals: barrier, bcast and allreduce have rivals".into()));
+    }
+    for rival in Rival::ALL.into_iter().filter(|_| args.rivals) {
+        all.push(theirs(rival)?);
+    }
+    Ok(all)
+}
+
 /// One rank's calls.
 struct Calls {
     /// The time of each, from where all ranks begin.
@@ -136,20 +161,22 @@ struct Calls {
     after: Traffic,
 }
 
-/// Runs an algorithm on a machine: the time of each call from where all ranks begin to the end of the last one (`window`), or
+/// Runs an algorithm, or a rival's, on a machine: the time of each call from where all ranks begin to the end of the last one (`window`), or
 /// the mean of calls that follow one another, on the rank that takes longest, each rank the root in turn (`rate`).
 pub(crate) fn simulate(
     machine: &Machine,
-    subject: &Subject,
+    (subject, rival): (&Subject, Option<Rival>),
     size: u32,
     root: u32,
     iterations: u64,
     method: Method,
 ) -> Result<Simulated, Failure> {
     let apart = method == Method::Window;
-    let params = Params { lines: LINES, ..Params::new(size).with_cico() };
+    let ours = Params { lines: LINES, ..Params::new(size).with_cico() };
+    let params = rival.map_or(ours, |rival| rival.params(size, subject.room()));
     let ranks = segment::run(machine, params, |mut communicator, clock| {
         let rank = communicator.rank();
+        let mut rival = rival.map(|rival| rival.join(&communicator, &clock, machine));
         let subject = subject.clone().on(rank);
         let mut buffer = vec![0; subject.room() as usize];
         let (mut times, mut before, mut start) = (Vec::new(), Traffic::default(), Time::ZERO);
@@ -164,7 +191,13 @@ pub(crate) fn simulate(
                 before = clock.traffic();
             }
             clock.compute(machine.call);
-            communicator.run(&subject.describe(rank, &mut buffer, root)?)?;
+            let late = |error| communicator.comm().fail(Stop::Wait(error));
+            match (&mut rival, subject.describe(rank, &mut buffer, root)?) {
+                (None, call) => drop(communicator.run(&call)?),
+                (Some(rival), Call::Bcast { .. }) => rival.bcast(&mut buffer, root).map_err(late)?,
+                (Some(rival), Call::Allreduce { .. }) => rival.allreduce(&mut buffer, &Op::SUM_F64).map_err(late)?,
+                (Some(rival), _) => rival.barrier().map_err(late)?,
+            }
             if apart {
                 times.push(clock.now().ns() - start.ns());
             }
