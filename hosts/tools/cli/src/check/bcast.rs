@@ -1,6 +1,6 @@
-//! Broadcasts: every algorithm × root × size, bytes to bytes and vector to indexed.
+//! Broadcasts: every algorithm × [root](roots) × size, bytes to bytes and vector to indexed.
 
-use super::{Caller, FRAGMENT, SLOTS, Tally};
+use super::{Caller, FRAGMENT, SLOTS, Tally, roots};
 use crate::error::Failure;
 use unisono_kernel::Rank;
 use unisono_kernel::algorithm::BcastAlgorithm;
@@ -32,7 +32,7 @@ pub(super) fn check(comm: &mut Caller<'_>, tally: &mut Tally) -> Result<(), Fail
     for name in BCASTS {
         let algorithm =
             BcastAlgorithm::from_name(name).ok_or_else(|| Failure::Words(format!("no algorithm {name}")))?;
-        for root in 0..comm.size() {
+        for root in roots(comm.size()) {
             for bytes in sizes {
                 if algorithm == BcastAlgorithm::Posted && bytes > posted::MOST {
                     continue;

@@ -1,4 +1,4 @@
-//! `unisono check`: every collective × algorithm × root × in place or not × datatype × size on real processes,
+//! `unisono check`: every collective × algorithm × root (of many: some) × in place or not × datatype × size on real processes,
 //! against what a sequential program computes; then bad input, which must end in errors on every rank.
 
 mod alltoallw;
@@ -23,6 +23,7 @@ use crate::out::outln;
 use crate::progress::progress;
 use crate::team::{self, Team};
 use serde::{Deserialize, Serialize};
+use unisono_kernel::Rank;
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Communicator;
 use unisono_kernel::error::Error;
@@ -39,6 +40,13 @@ fn params(ranks: u32) -> Params {
     let cico = Some(Cico { slots: SLOTS, fragment: FRAGMENT, sets: 2 });
     let mailboxes = Some(Mailboxes { messages: 4, slots: 2, fragment: FRAGMENT - 24 });
     Params { lines: 4, queue_slots: QUEUE_SLOTS, queue_fragment: FRAGMENT, cico, mailboxes, ..Params::new(ranks) }
+}
+
+/// From which ranks rooted collectives are checked: from all of up to 16, else from the ends, beside them and in the middle. Each
+/// root is thousands of calls, of which many processes on few cores take their time.
+fn roots(size: u32) -> Vec<Rank> {
+    let some = [0, 1, size / 2, size.saturating_sub(2), size.saturating_sub(1)];
+    if size <= 16 { (0..size).collect() } else { some.into() }
 }
 
 /// What a rank found.
@@ -146,4 +154,17 @@ fn report(team: &mut Team, args: &Check, tally: &Tally) -> Result<(), Failure> {
         outln!("{} passed, {failed} failed", tally.cases.len() - failed)?;
     }
     if failed == 0 { Ok(()) } else { Err(Failure::Silent(1)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::roots;
+
+    #[test]
+    fn few_ranks_are_all_roots_and_of_many_some() {
+        assert_eq!(roots(1), [0]);
+        assert_eq!(roots(16), (0..16).collect::<Vec<_>>());
+        assert_eq!(roots(17), [0, 1, 8, 15, 16]);
+        assert_eq!(roots(64), [0, 1, 32, 62, 63]);
+    }
 }

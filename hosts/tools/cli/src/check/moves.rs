@@ -2,7 +2,7 @@
 //! not, bytes on both sides and two different datatypes.
 
 use super::side::{Side, Type, message};
-use super::{Caller, FRAGMENT, QUEUE_SLOTS, Tally};
+use super::{Caller, FRAGMENT, QUEUE_SLOTS, Tally, roots};
 use crate::error::Failure;
 use unisono_kernel::algorithm::MoveAlgorithm;
 use unisono_kernel::call::Call;
@@ -61,8 +61,9 @@ pub(super) fn check(comm: &mut Caller<'_>, tally: &mut Tally) -> Result<(), Fail
         for algorithm_name in algorithms {
             let algorithm = MoveAlgorithm::from_name(algorithm_name)
                 .ok_or_else(|| Failure::Words(format!("no algorithm {algorithm_name}")))?;
-            let roots = if rooted { size } else { 1 };
-            for (most, root) in SIZES.iter().flat_map(|most| (0..roots).map(move |root| (*most, root))) {
+            let roots = if rooted { roots(comm.size()) } else { vec![0] };
+            let sized = |most| roots.iter().map(move |&root| (most, root as usize));
+            for (most, root) in SIZES.into_iter().flat_map(sized) {
                 for (types, flags) in TYPES.iter().flat_map(|types| (0..4).map(move |flags| (*types, flags))) {
                     let [vary, in_place] = [1, 2].map(|flag| flags & flag != 0);
                     let seed = tally.cases.len();

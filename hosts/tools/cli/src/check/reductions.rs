@@ -2,7 +2,7 @@
 //! place and not.
 
 use super::operands::Fold;
-use super::{Caller, FRAGMENT, QUEUE_SLOTS, Tally};
+use super::{Caller, FRAGMENT, QUEUE_SLOTS, Tally, roots};
 use crate::error::Failure;
 use unisono_kernel::algorithm::{AllreduceAlgorithm, ReduceAlgorithm};
 use unisono_kernel::call::Call;
@@ -41,8 +41,8 @@ pub(super) fn check(comm: &mut Caller<'_>, tally: &mut Tally) -> Result<(), Fail
                     let place = if in_place { " in place" } else { "" };
                     tally.case(format!("{name} {} {} B{place}", fold.name(), 8 * words), right);
                 };
-                for root in 0..size {
-                    report(&format!("reduce root {root}"), case.reduce(comm, root)?);
+                for root in roots(comm.size()) {
+                    report(&format!("reduce root {root}"), case.reduce(comm, root as usize)?);
                 }
                 for name in ALGORITHMS
                     .iter()
