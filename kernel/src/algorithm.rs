@@ -54,11 +54,13 @@ macro_rules! algorithms {
 algorithms! {
     /// Algorithms of broadcast.
     BcastAlgorithm {
-        /// Posted lines if the message fits one, else the queue.
+        /// Posted lines if the message fits one, by groups among thirty-two or more ranks that have a core each; else the queue.
         #[default]
         Auto = "auto",
         /// [`crate::shm::bcast::posted`].
         Posted = "posted",
+        /// [`crate::shm::bcast::groups`]: on posted lines, which a rank of each group posts on.
+        Groups = "groups",
         /// [`crate::shm::bcast::queue`].
         Queue = "queue",
     } or {
@@ -102,6 +104,22 @@ algorithms! {
 }
 
 algorithms! {
+    /// Algorithms of scan and exscan.
+    ScanAlgorithm {
+        /// Among ranks that have a core each: doubling for operands that fit a line among thirty-two or more, groups for longer ones
+        /// among eight or more; else exchange.
+        #[default]
+        Auto = "auto",
+        /// [`crate::shm::scan::doubling`]: on lines, with a partner in each round.
+        Doubling = "doubling",
+        /// [`crate::shm::scan::exchange`]: each rank folds the operands of all lower ones.
+        Exchange = "exchange",
+        /// [`crate::shm::scan::groups`]: of each group of ranks, higher ones read one fold.
+        Groups = "groups",
+    }
+}
+
+algorithms! {
     /// Algorithms of gather, scatter and allgather, with equal blocks or not.
     MoveAlgorithm {
         /// Exchange.
@@ -117,13 +135,15 @@ algorithms! {
 algorithms! {
     /// Algorithms of barrier.
     BarrierAlgorithm {
-        /// Posted lines among three to sixteen ranks, else dissemination.
+        /// Posted lines among three to sixteen ranks; among more that have a core each, doubling; else dissemination.
         #[default]
         Auto = "auto",
         /// [`crate::shm::barrier::posted`].
         Posted = "posted",
         /// [`crate::shm::barrier::dissemination`].
         Dissemination = "dissemination",
+        /// [`crate::shm::barrier::doubling`]: with a partner in each round.
+        Doubling = "doubling",
         /// [`crate::shm::barrier::central`].
         Central = "central",
     } or {
@@ -136,11 +156,12 @@ algorithms! {
 }
 
 impl BcastAlgorithm {
-    /// The algorithm that runs for a message of `bytes`: never [`Self::Auto`].
+    /// The algorithm that runs for a message of `bytes` among `ranks` processes: never [`Self::Auto`]. `crowded`: they share cores.
     #[inline]
     #[must_use]
-    pub const fn resolve(self, bytes: u64) -> Self {
+    pub const fn resolve(self, bytes: u64, ranks: u32, crowded: bool) -> Self {
         match self {
+            Self::Auto if bytes <= LINE_PAYLOAD && ranks >= SPREAD && !crowded => Self::Groups,
             Self::Auto if bytes <= LINE_PAYLOAD => Self::Posted,
             Self::Auto => Self::Queue,
             other => other,
@@ -181,6 +202,29 @@ impl ReduceAlgorithm {
     }
 }
 
+impl ScanAlgorithm {
+    /// The algorithm that runs for operands of `bytes` of `ranks` processes: never [`Self::Auto`]. `crowded`: they share cores.
+    #[inline]
+    #[must_use]
+    pub const fn resolve(self, bytes: u64, ranks: u32, crowded: bool) -> Self {
+        match self {
+            Self::Auto if crowded => Self::Exchange,
+            Self::Auto if bytes <= LINE_REDUCED && ranks >= SPREAD => Self::Doubling,
+            Self::Auto if bytes > LINE_REDUCED && ranks > LISTENED => Self::Groups,
+            Self::Auto if bytes > PREFIXED && ranks >= GROUPED => Self::Groups,
+            Self::Auto => Self::Exchange,
+            other => other,
+        }
+    }
+}
+
+/// Up to so many bytes a scan among [`GROUPED`] to [`LISTENED`] processes folds whole operands.
+pub(crate) const PREFIXED: u64 = 1 << 10;
+/// Fewest processes of a long scan by groups.
+pub(crate) const GROUPED: u32 = 8;
+/// Fewest processes of a short scan by doubling, and of a short broadcast by groups.
+pub(crate) const SPREAD: u32 = 32;
+
 /// Up to so many bytes an allreduce folds whole operands, for a pair of ranks, few and many. Slices need one more step
 /// of all ranks, which is slow where processes share cores; without slices each rank folds p whole operands, which is
 /// slow for long ones.
@@ -205,11 +249,12 @@ const fn whole(ranks: u32) -> u64 {
 pub(crate) const LISTENED: u32 = 16;
 
 impl BarrierAlgorithm {
-    /// The algorithm that runs among `ranks` processes: never [`Self::Auto`].
+    /// The algorithm that runs among `ranks` processes: never [`Self::Auto`]. `crowded`: they share cores.
     #[inline]
-    pub const fn resolve(self, ranks: u32) -> Self {
+    pub const fn resolve(self, ranks: u32, crowded: bool) -> Self {
         match self {
             Self::Auto if ranks > PAIR && ranks <= LISTENED => Self::Posted,
+            Self::Auto if ranks > LISTENED && !crowded => Self::Doubling,
             Self::Auto => Self::Dissemination,
             other => other,
         }

@@ -22,7 +22,9 @@ pub mod scope;
 pub mod visit;
 
 use crate::Rank;
-use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm};
+use crate::algorithm::{
+    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm, ScanAlgorithm,
+};
 use crate::data::blocks::Blocks;
 use crate::data::datatype::Data;
 use crate::op::Op;
@@ -161,6 +163,8 @@ pub enum Call<'buf> {
         receive: Data<'buf>,
         /// The op.
         op: Op,
+        /// The algorithm.
+        algorithm: ScanAlgorithm,
     },
     /// The fold of the `send` of the ranks below r goes to rank r's `receive`; rank 0's is not written. In place:
     /// `send` and `receive` are the same data (MPI 4.1, 7.11.2).
@@ -171,6 +175,8 @@ pub enum Call<'buf> {
         receive: Data<'buf>,
         /// The op.
         op: Op,
+        /// The algorithm.
+        algorithm: ScanAlgorithm,
     },
 }
 

@@ -11,6 +11,7 @@ use unisono_verify::explore::{
 };
 
 const DISSEMINATION: Operation = Operation::Barrier(BarrierAlgorithm::Dissemination);
+const DOUBLING: Operation = Operation::Barrier(BarrierAlgorithm::Doubling);
 const CENTRAL: Operation = Operation::Barrier(BarrierAlgorithm::Central);
 const COMBINING: Operation = Operation::Barrier(BarrierAlgorithm::Combining(2));
 
@@ -71,6 +72,61 @@ fn a_partial_result_that_is_read_too_early_is_found() {
     for ranks in 2..=4 {
         killed(ranks, 1, &[Operation::Doubling], Mutation::Forge(early, 1), &["S3: ", "overlap", "wrong data"]);
     }
+}
+
+/// Scans by doubling use the lines of allreduces by doubling, and the other way round.
+#[test]
+fn short_scans_alone_and_in_mixes() {
+    let scans = [false, true].map(Operation::short_scan);
+    let others =
+        [Operation::posted(0), Operation::posted(1), Operation::queue(1, 1), Operation::Fold, Operation::Doubling];
+    let mixed: Vec<_> = others.into_iter().chain(scans).collect();
+    let alone = |ranks, times| scans.map(|scan| Program::new(ranks, 1, vec![scan; times]));
+    for ranks in 2..=5 {
+        pass(order, (1..=6).flat_map(|times| alone(ranks, times)), 12);
+        order_all(&family(ranks, 1, mixed.clone(), 3));
+    }
+    pass(explore, [(2, 6), (3, 4), (4, 2), (5, 1)].into_iter().flat_map(|(ranks, times)| alone(ranks, times)), 8);
+    explore_all(&family(2, 1, mixed.clone(), 3));
+    explore_all(&family(3, 1, mixed, 2));
+    let early: Words = |layout, word| (0..2).any(|turn| layout.partial(1, turn > 0, 0).offset() == word.offset);
+    for ranks in 2..=4 {
+        killed(ranks, 1, &scans[..1], Mutation::Forge(early, 1), &["S3: ", "overlap", "wrong data"]);
+    }
+}
+
+/// Broadcasts by groups: of two to five ranks, one or two of a group. A leader posts on what it has read.
+#[test]
+fn broadcasts_by_groups_alone_and_in_mixes() {
+    for ranks in 2..=6 {
+        let grouped = [0, 1, ranks - 1].map(Operation::grouped);
+        let others = [Operation::posted(0), Operation::queue(1, 1), Operation::Tree(0), Operation::Doubling];
+        order_all(&family(ranks, 1, grouped.into_iter().chain(others).collect(), 3));
+        pass(order, (0..ranks).map(|root| Program::new(ranks, 1, vec![Operation::grouped(root); 6])), ranks.into());
+    }
+    let lines = |ranks: u32| vec![Operation::grouped(0), Operation::grouped(ranks - 1), Operation::posted(1)];
+    explore_all(&family(2, 1, lines(2), 3));
+    explore_all(&family(3, 1, lines(3), 2));
+    explore_all(&family(4, 1, lines(4), 1));
+    killed(4, 1, &[Operation::grouped(0); 3], UNACKNOWLEDGED, &["S2: ", "corrupt word", "overlap", "wrong data"]);
+    // A leader that has not heard the root yet.
+    let early: Words = |layout, word| layout.line(2, 1).offset() == word.offset;
+    killed(4, 1, &[Operation::grouped(0)], Mutation::Forge(early, 1), &["S3: ", "overlap", "wrong data"]);
+}
+
+/// The words of barriers by doubling are those of dissemination, which other ranks read. Three, five and six ranks have some outside
+/// the core.
+#[test]
+fn barriers_by_doubling_alone_and_in_mixes() {
+    let mixed =
+        vec![DOUBLING, DISSEMINATION, CENTRAL, Operation::Doubling, Operation::posted(0), Operation::queue(1, 1)];
+    for ranks in 2..=6 {
+        pass(order, (1..=4).map(|times| Program::new(ranks, 1, vec![DOUBLING; times])), 4);
+        order_all(&family(ranks, 1, mixed.clone(), 3));
+    }
+    explore_all(&family(2, 1, mixed.clone(), 4));
+    explore_all(&family(3, 1, mixed, 2));
+    explore_all(&family(5, 1, vec![DOUBLING], 1));
 }
 
 #[test]
@@ -245,6 +301,9 @@ fn a_barrier_that_hears_too_early_lets_processes_through() {
     };
     killed(2, 2, &[DISSEMINATION], early(rounds), &["has not entered"]);
     killed(3, 2, &[DISSEMINATION], early(rounds), &["has not entered"]);
+    killed(2, 2, &[DOUBLING], early(rounds), &["has not entered"]);
+    killed(3, 2, &[DOUBLING], early(rounds), &["has not entered"]);
+    killed(5, 2, &[DOUBLING], early(|layout, word| word.offset == layout.round(1, 0).offset()), &["has not entered"]);
     killed(2, 2, &[CENTRAL], early(|layout, word| word.offset == layout.release(0).offset()), &["has not entered"]);
     killed(3, 2, &[COMBINING], early(|layout, word| word.offset == layout.arrive(2).offset()), &["has not entered"]);
 }
@@ -256,7 +315,7 @@ fn data_read_before_it_is_published_is_found() {
 }
 
 /// Each word of the protocols, and a program in which a process waits for it.
-fn awaited() -> [(Words, Vec<Operation>); 11] {
+fn awaited() -> [(Words, Vec<Operation>); 13] {
     let posted = Operation::posted(0);
     let cico = |count| vec![Operation::cico(0, Tree::Flat, 1); count];
     [
@@ -267,7 +326,9 @@ fn awaited() -> [(Words, Vec<Operation>); 11] {
         (|layout, word| word.offset == layout.set_op(1).offset(), cico(1)),
         (|layout, word| word.offset == layout.control(1, 1).offset(), cico(1)),
         (|layout, word| word.offset == layout.round(0, 0).offset(), vec![DISSEMINATION]),
+        (|layout, word| word.offset == layout.round(0, 0).offset(), vec![DOUBLING]),
         (|layout, word| word.offset == layout.partial(0, true, 0).offset(), vec![Operation::Doubling]),
+        (|layout, word| word.offset == layout.partial(0, true, 0).offset(), vec![Operation::short_scan(true)]),
         (|layout, word| word.offset == layout.central_count().offset(), vec![CENTRAL]),
         (|layout, word| word.offset == layout.arrive(1).offset(), vec![COMBINING]),
         (|layout, word| word.offset == layout.release(0).offset(), vec![COMBINING]),
@@ -462,6 +523,54 @@ fn groups_alone_and_in_mixes() {
     let mixes = family(4, 1, others.into_iter().chain([Operation::Groups(1), Operation::Groups(2)]).collect(), 2);
     order_all(&mixes);
     pass(order, ahead(&mixes), mixes.models());
+}
+
+/// Four ranks are groups of two in a group of groups, five have one level more, six are two groups of three.
+#[test]
+fn scans_by_groups_alone_and_in_mixes() {
+    for (ranks, slots) in [(2, 2), (3, 1), (4, 1), (4, 2), (4, 4), (5, 2), (6, 2), (6, 4)] {
+        let models = [(1, 4), (2, 2), (3, 1)].into_iter().flat_map(|(pieces, times)| {
+            [Operation::scan(pieces), Operation::exscan(pieces)]
+                .map(|scan| Program::new(ranks, 1, vec![scan; times]).with_slots(slots))
+        });
+        let models: Vec<_> = models.collect();
+        let laps: Vec<_> = models.iter().cloned().map(Program::with_laps).collect();
+        pass(order, models.into_iter().chain(laps), 12);
+    }
+    for (ranks, slots) in [(4, 2), (4, 16), (6, 4)] {
+        let long = [Operation::scan(9), Operation::exscan(9)];
+        pass(order, long.map(|scan| Program::new(ranks, 1, vec![scan]).with_slots(slots)).into_iter(), 2);
+    }
+    let others = [
+        Operation::posted(3),
+        Operation::queue(1, 2),
+        Operation::Groups(1),
+        Operation::short_scan(false),
+        exchange(Collective::Scan, 1),
+        exchange(Collective::Gatherv, 2),
+    ];
+    let scans = [Operation::scan(1), Operation::scan(2), Operation::exscan(2)];
+    let mixes = family(4, 1, others.into_iter().chain(scans).collect(), 2);
+    order_all(&mixes);
+    pass(order, ahead(&mixes), mixes.models());
+    explore_all(&family(2, 1, vec![Operation::scan(2), Operation::exscan(2), Operation::queue(1, 2)], 2));
+    explore_all(&family(3, 1, vec![Operation::scan(1), Operation::exscan(1)], 1));
+}
+
+#[test]
+fn faults_of_scans_by_groups_are_found() {
+    let early = ["S2: ", "S3: ", "overlap", "in no order", "wrong data", "corrupt", "disagreement"];
+    for (scan, ranks, slots) in [(Operation::scan(3), 4, 2), (Operation::exscan(3), 4, 4), (Operation::scan(3), 6, 2)] {
+        let program = Program::new(ranks, 1, vec![scan]).with_slots(slots);
+        let found = |mutation, faults: &[&str]| killed_by(&BOTH[1..], &program, mutation, faults);
+        for words in [POSTED[0].0, POSTED[1].0, TAKEN] {
+            found(Mutation::Lose(words, None), &["deadlock"]);
+            found(Mutation::Deafen(words), &["lost wake-up"]);
+        }
+        for words in [POSTED[1].0, TAKEN] {
+            found(Mutation::Forge(words, u64::MAX), &early);
+        }
+    }
 }
 
 /// A process that has gone on to the shares posts over a fragment that others of its group may not have folded: `ready` of those

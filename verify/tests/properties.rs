@@ -61,7 +61,7 @@ fn sizes(params: &Params, algorithm: BcastAlgorithm) -> Vec<usize> {
             let cico = params.cico.expect("the segment has P1's queues");
             edges(cico.fragment as usize, (cico.fragment * u64::from(cico.slots)) as usize).into()
         }
-        BcastAlgorithm::Posted => vec![0, 1, 7, 8, 9, 48, 49, 111, 112],
+        BcastAlgorithm::Posted | BcastAlgorithm::Groups => vec![0, 1, 7, 8, 9, 48, 49, 111, 112],
         _ => {
             let f = params.queue_fragment as usize;
             edges(f, f * params.queue_slots as usize).into()
@@ -75,15 +75,17 @@ type Choice = (u8, u32, u8, u64);
 fn operation(params: &Params, (what, root, size, seed): Choice) -> Operation {
     let tree = TREES[seed as usize % TREES.len()];
     let algorithm = match what % 11 {
+        0 if seed & 1 == 1 => BcastAlgorithm::Groups,
         0 => BcastAlgorithm::Posted,
         1 => BcastAlgorithm::Queue,
         2 | 3 => BcastAlgorithm::Cico(tree),
         4 => BcastAlgorithm::Auto,
         5 => {
-            return Operation::Barrier(match seed % 5 {
+            return Operation::Barrier(match seed % 6 {
                 0 => BarrierAlgorithm::Dissemination,
                 1 => BarrierAlgorithm::Central,
-                k => BarrierAlgorithm::Combining(k as u32 - 1),
+                2 => BarrierAlgorithm::Doubling,
+                k => BarrierAlgorithm::Combining(k as u32 - 2),
             });
         }
         8.. => {
@@ -254,7 +256,12 @@ fn every_root_tree_and_size() {
             crowded: true,
         };
         let algorithms = TREES.map(BcastAlgorithm::Cico).into_iter();
-        let algorithms = algorithms.chain([BcastAlgorithm::Posted, BcastAlgorithm::Queue, BcastAlgorithm::Auto]);
+        let algorithms = algorithms.chain([
+            BcastAlgorithm::Posted,
+            BcastAlgorithm::Groups,
+            BcastAlgorithm::Queue,
+            BcastAlgorithm::Auto,
+        ]);
         let mut operations = Vec::new();
         for algorithm in algorithms {
             for root in 0..ranks {
@@ -294,7 +301,8 @@ fn every_barrier_and_fold() {
     for ranks in 1..=17 {
         let params = Params { lines: 2, ..Params::new(ranks).with_crowded(true) };
         let barriers = (1..=5).map(BarrierAlgorithm::Combining);
-        let barriers = barriers.chain([BarrierAlgorithm::Dissemination, BarrierAlgorithm::Central]);
+        let barriers =
+            barriers.chain([BarrierAlgorithm::Dissemination, BarrierAlgorithm::Doubling, BarrierAlgorithm::Central]);
         let mut operations: Vec<_> = barriers.map(Operation::Barrier).collect();
         for fold in [Fold::SumF64, Fold::SumI64, Fold::Affine] {
             for count in 0..=48 / fold.element() {

@@ -3,7 +3,7 @@
 
 use core::ffi::c_void;
 use unisono_kernel::Rank;
-use unisono_kernel::algorithm::{AllreduceAlgorithm, ReduceAlgorithm};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, ReduceAlgorithm, ScanAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Communicator;
 use unisono_kernel::data::blocks::Blocks;
@@ -108,7 +108,7 @@ fn one(comm: &mut Comm, seed: usize, fold: Fold, count: usize, in_place: bool) {
     let (mut send, mut receive): (Vec<u8>, Vec<u8>);
     // What fits a line has algorithms of its own, which keep the order of ranks, but may fold along a tree.
     let short = operand.len() as u64 <= tree::MOST;
-    let near = |receive: &[u8]| {
+    let near = |receive: &[u8], right: &[u8]| {
         let near = |(a, b): (&[u8; 8], &[u8; 8])| {
             let (a, b) = (f64::from_ne_bytes(*a), f64::from_ne_bytes(*b));
             (a - b).abs() <= 1e-12 * b.abs()
@@ -126,7 +126,7 @@ fn one(comm: &mut Comm, seed: usize, fold: Fold, count: usize, in_place: bool) {
         let receives = mine.then_some(into);
         comm.run(&Call::Reduce { send: from, receive: receives, op, root: root as Rank, algorithm }).unwrap();
         if mine && fold == Fold::Doubles {
-            assert!(near(&receive), "reduce to {root} by {algorithm}");
+            assert!(near(&receive, &right), "reduce to {root} by {algorithm}");
         } else {
             let wanted = if mine { right.clone() } else { fresh(false) };
             assert_eq!(receive, wanted, "reduce to {root} by {algorithm}");
@@ -150,7 +150,7 @@ fn one(comm: &mut Comm, seed: usize, fold: Fold, count: usize, in_place: bool) {
                 unsafe { Blocks::equal(Buf::of_mut(&mut all), size as u32, receive.len() as u64, Datatype::BYTE) };
             comm.allgather(Some(Data::bytes_mut(&mut receive)), blocks.unwrap()).unwrap();
             assert!(receive.is_empty() || all.chunks(receive.len()).all(|other| other == receive), "bits differ");
-            assert!(near(&receive), "allreduce by {algorithm:?}");
+            assert!(near(&receive, &right), "allreduce by {algorithm:?}");
         } else {
             assert_eq!(receive, right, "allreduce by {algorithm:?}");
         }
@@ -177,15 +177,27 @@ fn one(comm: &mut Comm, seed: usize, fold: Fold, count: usize, in_place: bool) {
     if fold != Fold::Doubles {
         assert_eq!(found, &right[begin..begin + len], "reduce_scatter");
     }
-    // Scans.
-    (send, receive) = (operand.clone(), fresh(true));
-    let (from, into) = sides(&mut send, &mut receive, in_place);
-    comm.scan(from, into, op).unwrap();
-    assert_eq!(receive, bytes(&fold.right(seed, me + 1, count)), "scan");
-    (send, receive) = (operand.clone(), fresh(true));
-    let (from, into) = sides(&mut send, &mut receive, in_place);
-    comm.exscan(from, into, op).unwrap();
-    assert_eq!(receive, if me == 0 { fresh(true) } else { bytes(&fold.right(seed, me, count)) }, "exscan");
+    // Scans: an exscan's result is the scan's of the rank before.
+    let scans = [ScanAlgorithm::Auto, ScanAlgorithm::Exchange, ScanAlgorithm::Groups, ScanAlgorithm::Doubling];
+    for algorithm in scans.into_iter().filter(|algorithm| short || *algorithm != ScanAlgorithm::Doubling) {
+        for (exclusive, ranks) in [(false, me + 1), (true, me)] {
+            (send, receive) = (operand.clone(), fresh(true));
+            let (from, into) = sides(&mut send, &mut receive, in_place);
+            comm.run(&match exclusive {
+                false => Call::Scan { send: from, receive: into, op, algorithm },
+                true => Call::Exscan { send: from, receive: into, op, algorithm },
+            })
+            .unwrap();
+            let wanted = if ranks == 0 { fresh(true) } else { bytes(&fold.right(seed, ranks, count)) };
+            let what = format!("scan of {ranks} by {algorithm}, exclusive {exclusive}");
+            // Along a tree doubles are added in another order.
+            match fold == Fold::Doubles && algorithm != ScanAlgorithm::Exchange && ranks > 0 {
+                true => assert!(near(&receive, &wanted), "{what}"),
+                false => assert_eq!(receive, wanted, "{what}"),
+            }
+            assert!(in_place || send == operand, "{what}: operands are only read");
+        }
+    }
     comm.barrier().unwrap();
 }
 
@@ -222,6 +234,15 @@ fn short_reductions_of_many_ranks() {
             }
             let chosen = comm.run(&Call::allreduce(&[0; 48], &mut [0; 48], Op::SUM_I64)).unwrap();
             assert_eq!(chosen.to_string(), if ranks > 16 { "doubling" } else { "posted" });
+            let scanned = |comm: &mut Comm, words: usize| {
+                let (mut send, mut receive) = (vec![0; 8 * words], vec![0; 8 * words]);
+                let (send, receive) = (Data::bytes_mut(&mut send), Data::bytes_mut(&mut receive));
+                let call = Call::Scan { send, receive, op: Op::SUM_I64, algorithm: ScanAlgorithm::Auto };
+                comm.run(&call).unwrap().to_string()
+            };
+            assert_eq!(scanned(&mut comm, 6), if ranks >= 32 { "doubling" } else { "exchange" });
+            assert_eq!(scanned(&mut comm, 7), if ranks > 16 { "groups" } else { "exchange" });
+            assert_eq!(scanned(&mut comm, 200), "groups");
         })
         .unwrap();
     }

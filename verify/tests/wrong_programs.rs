@@ -135,9 +135,14 @@ impl Next {
             }
             Self::Gather => collective(comm, 8, 0),
             Self::BarriersThenAllreduce => {
-                [BarrierAlgorithm::Dissemination, BarrierAlgorithm::Central, BarrierAlgorithm::Combining(2)]
-                    .into_iter()
-                    .try_for_each(|barrier| comm.run(&Call::Barrier { algorithm: barrier }).map(drop))?;
+                [
+                    BarrierAlgorithm::Dissemination,
+                    BarrierAlgorithm::Doubling,
+                    BarrierAlgorithm::Central,
+                    BarrierAlgorithm::Combining(2),
+                ]
+                .into_iter()
+                .try_for_each(|barrier| comm.run(&Call::Barrier { algorithm: barrier }).map(drop))?;
                 comm.allreduce_in_place(&mut data[..8], Op::SUM_I64)
             }
         }

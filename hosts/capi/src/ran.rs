@@ -3,7 +3,9 @@
 use crate::comm::Handle;
 use crate::error::{Failure, answer};
 use core::ffi::{CStr, c_char, c_int};
-use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm};
+use unisono_kernel::algorithm::{
+    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm, ScanAlgorithm,
+};
 use unisono_kernel::table::Choice;
 
 /// The algorithm that ran a call, as the header numbers it.
@@ -28,7 +30,7 @@ pub enum Ran {
     Central = 7,
     /// The combining tree.
     Combining = 8,
-    /// Recursive doubling on lines.
+    /// Recursive doubling.
     Doubling = 9,
     /// A tree of posted lines.
     Tree = 10,
@@ -61,16 +63,21 @@ impl Ran {
             | Choice::Bcast(BcastAlgorithm::Posted)
             | Choice::Allreduce(AllreduceAlgorithm::Posted) => Self::Posted,
             Choice::Bcast(BcastAlgorithm::Cico(_)) | Choice::Move(MoveAlgorithm::Cico) => Self::Cico,
+            Choice::Bcast(BcastAlgorithm::Groups)
+            | Choice::Allreduce(AllreduceAlgorithm::Groups)
+            | Choice::Scan(ScanAlgorithm::Groups) => Self::Groups,
             Choice::Bcast(_) => Self::Queue,
             Choice::Allreduce(AllreduceAlgorithm::Slices) => Self::Slices,
-            Choice::Allreduce(AllreduceAlgorithm::Doubling) => Self::Doubling,
-            Choice::Allreduce(AllreduceAlgorithm::Groups) => Self::Groups,
+            Choice::Barrier(BarrierAlgorithm::Doubling)
+            | Choice::Allreduce(AllreduceAlgorithm::Doubling)
+            | Choice::Scan(ScanAlgorithm::Doubling) => Self::Doubling,
             Choice::Reduce(ReduceAlgorithm::Tree) => Self::Tree,
             Choice::Barrier(BarrierAlgorithm::Central) => Self::Central,
             Choice::Barrier(BarrierAlgorithm::Combining(_)) => Self::Combining,
             Choice::Barrier(_) => Self::Dissemination,
             Choice::Allreduce(_)
             | Choice::Reduce(_)
+            | Choice::Scan(_)
             | Choice::Move(_)
             | Choice::Exchange
             | Choice::Messages(_)
@@ -141,11 +148,12 @@ mod tests {
                 assert_eq!(name.split('-').next(), Some(ran), "{collective} by {name}");
             }
         };
-        named(Collective::Barrier, &["posted", "dissemination", "central", "combining-3"]);
-        named(Collective::Bcast, &["posted", "queue", "cico-flat"]);
+        named(Collective::Barrier, &["posted", "dissemination", "doubling", "central", "combining-3"]);
+        named(Collective::Bcast, &["posted", "groups", "queue", "cico-flat"]);
         named(Collective::Allreduce, &["posted", "doubling", "exchange", "slices", "groups"]);
         named(Collective::Reduce, &["tree", "exchange"]);
         named(Collective::Scatter, &["exchange", "cico"]);
-        named(Collective::Scan, &["exchange"]);
+        named(Collective::Scan, &["doubling", "exchange", "groups"]);
+        named(Collective::Exscan, &["doubling", "exchange", "groups"]);
     }
 }

@@ -10,7 +10,7 @@ use crate::arguments::{data, equal, is_in_place, list, scratch, vary};
 use crate::forms::{Lists, forms};
 use crate::operation::{COp, operation};
 use core::ffi::{c_int, c_void};
-use unisono_kernel::algorithm::{AllreduceAlgorithm, ReduceAlgorithm};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, ReduceAlgorithm, ScanAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Member;
 use unisono_kernel::data::datatype::Data;
@@ -96,7 +96,7 @@ unsafe fn scan<'a>(
 ) -> Built<'a> {
     // SAFETY: the caller's promise.
     let (send, receive, op) = unsafe { operands(send, receive, count, datatype, op) }?;
-    Ok(Call::Scan { send, receive, op })
+    Ok(Call::Scan { send, receive, op, algorithm: ScanAlgorithm::Auto })
 }
 
 #[inline(always)]
@@ -111,7 +111,7 @@ unsafe fn exscan<'a>(
 ) -> Built<'a> {
     // SAFETY: the caller's promise.
     let (send, receive, op) = unsafe { operands(send, receive, count, datatype, op) }?;
-    Ok(Call::Exscan { send, receive, op })
+    Ok(Call::Exscan { send, receive, op, algorithm: ScanAlgorithm::Auto })
 }
 
 #[inline(always)]

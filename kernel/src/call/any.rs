@@ -11,7 +11,7 @@ use crate::shm::papers::allgather::P2Allgather;
 use crate::shm::papers::bcast::P1Bcast;
 use crate::shm::papers::gather::P2Gather;
 use crate::shm::papers::scatter::P2Scatter;
-use crate::shm::{allreduce, barrier, bcast, gather, reduce, reduce_scatter};
+use crate::shm::{allreduce, barrier, bcast, gather, reduce, reduce_scatter, scan};
 
 /// Makes [`Any`] from a list of machines.
 macro_rules! any {
@@ -50,19 +50,23 @@ any! {
     PostedBarrier(barrier::posted::Posted),
     /// Barrier by dissemination.
     Dissemination(barrier::dissemination::Dissemination),
+    /// Barrier by recursive doubling.
+    DoublingBarrier(barrier::doubling::Doubling),
     /// Barrier by a central counter.
     Central(barrier::central::Central),
     /// Barrier along a combining tree.
     Combining(barrier::combining::Combining),
     /// Broadcast on posted lines.
     PostedBcast(bcast::posted::Posted<'a>),
+    /// Broadcast by groups on posted lines.
+    GroupedBcast(bcast::groups::Grouped<'a>),
     /// Broadcast through the root's queue.
     QueueBcast(bcast::queue::Queue<'a>),
     /// Paper P1's broadcast.
     P1Bcast(P1Bcast<'a>),
     /// Allreduce on posted lines.
     PostedAllreduce(allreduce::posted::Posted<'a>),
-    /// Allreduce by recursive doubling on lines.
+    /// Allreduce, scan and exscan by recursive doubling on lines.
     Doubling(allreduce::doubling::Doubling<'a>),
     /// Allreduce by slices.
     Slices(Exchange<allreduce::slices::Slices<'a>>),
@@ -70,6 +74,8 @@ any! {
     Grouped(Exchange<allreduce::groups::Grouped<'a>>),
     /// Reduce up a tree of posted lines.
     Tree(reduce::tree::Tree<'a>),
+    /// Scan and exscan by groups.
+    GroupedScan(Exchange<scan::groups::Grouped<'a>>),
     /// Reduce, allreduce, scan and exscan by exchange.
     Reduce(Exchange<reduce::exchange::Reduce<'a>>),
     /// Reduce_scatter by exchange.

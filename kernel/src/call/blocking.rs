@@ -8,7 +8,9 @@ use super::Call;
 use super::any::Any;
 use super::visit::Visit;
 use crate::Rank;
-use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm};
+use crate::algorithm::{
+    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm, ScanAlgorithm,
+};
 use crate::comm::{Comm, Communicator, Member};
 use crate::data::blocks::Blocks;
 use crate::data::datatype::Data;
@@ -192,7 +194,7 @@ where
     /// As [`Self::run`].
     #[inline(always)]
     pub fn scan(&mut self, send: Data<'_>, receive: Data<'_>, op: Op) -> Result<(), Error> {
-        self.run_inlined(&Call::Scan { send, receive, op }).map(drop)
+        self.run_inlined(&Call::Scan { send, receive, op, algorithm: ScanAlgorithm::Auto }).map(drop)
     }
 
     /// [`Call::Exscan`].
@@ -201,6 +203,6 @@ where
     /// As [`Self::run`].
     #[inline(always)]
     pub fn exscan(&mut self, send: Data<'_>, receive: Data<'_>, op: Op) -> Result<(), Error> {
-        self.run_inlined(&Call::Exscan { send, receive, op }).map(drop)
+        self.run_inlined(&Call::Exscan { send, receive, op, algorithm: ScanAlgorithm::Auto }).map(drop)
     }
 }

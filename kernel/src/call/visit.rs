@@ -5,7 +5,9 @@
 
 use super::Call;
 use super::any::Any;
-use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm};
+use crate::algorithm::{
+    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm, ScanAlgorithm,
+};
 use crate::collective::Collective;
 use crate::comm::Member;
 use crate::data::blocks::longest;
@@ -15,7 +17,7 @@ use crate::shm::allgather::exchange::allgather;
 use crate::shm::allreduce::groups::Grouped;
 use crate::shm::allreduce::slices::Slices;
 use crate::shm::alltoall::pairwise::{alltoall, alltoallv};
-use crate::shm::barrier::{central::Central, combining::Combining, dissemination::Dissemination, posted};
+use crate::shm::barrier::{central::Central, combining::Combining, dissemination::Dissemination, doubling, posted};
 use crate::shm::gather::exchange::Gather;
 use crate::shm::papers::allgather::P2Allgather;
 use crate::shm::papers::bcast::P1Bcast;
@@ -24,9 +26,8 @@ use crate::shm::papers::scatter::P2Scatter;
 use crate::shm::reduce::exchange::Reduce;
 use crate::shm::reduce::tree::Tree;
 use crate::shm::reduce_scatter::exchange::ReduceScatter;
-use crate::shm::scan::exchange::{exscan, scan};
 use crate::shm::scatter::pairwise::{scatter, scatterv};
-use crate::shm::{allreduce, bcast};
+use crate::shm::{allreduce, bcast, scan};
 use crate::table::Choice;
 
 /// What to do with a call's machine, of whichever type.
@@ -60,11 +61,13 @@ impl<'buf> Call<'buf> {
                 it @ (BarrierAlgorithm::Auto | BarrierAlgorithm::Dissemination) => {
                     by!(Choice::Barrier(it), Ok(Dissemination::default()))
                 }
+                it @ BarrierAlgorithm::Doubling => by!(Choice::Barrier(it), doubling::Doubling::new(me)),
                 it @ BarrierAlgorithm::Central => by!(Choice::Barrier(it), Ok(Central::default())),
                 it @ BarrierAlgorithm::Combining(arity) => by!(Choice::Barrier(it), Combining::new(me, arity)),
             },
             Self::Bcast { data, root, algorithm } => match choose.bcast_by(algorithm, data.len()) {
                 it @ BcastAlgorithm::Posted => by!(Choice::Bcast(it), bcast::posted::Posted::new(me, data, root)),
+                it @ BcastAlgorithm::Groups => by!(Choice::Bcast(it), bcast::groups::Grouped::new(me, data, root)),
                 it @ (BcastAlgorithm::Auto | BcastAlgorithm::Queue) => {
                     by!(Choice::Bcast(it), bcast::queue::Queue::new(me, data, root))
                 }
@@ -142,8 +145,22 @@ impl<'buf> Call<'buf> {
             Self::ReduceScatter { send, receive, op } => {
                 by!(Choice::Exchange, ReduceScatter::new(me, send, receive, op))
             }
-            Self::Scan { send, receive, op } => by!(Choice::Exchange, scan(me, send, receive, op)),
-            Self::Exscan { send, receive, op } => by!(Choice::Exchange, exscan(me, send, receive, op)),
+            Self::Scan { send, receive, op, algorithm } => {
+                match choose.scan_by(algorithm, false, send.len(), op.commutative()) {
+                    it @ ScanAlgorithm::Doubling => by!(Choice::Scan(it), scan::doubling::scan(me, send, receive, op)),
+                    it @ ScanAlgorithm::Groups => by!(Choice::Scan(it), scan::groups::scan(me, send, receive, op)),
+                    it => by!(Choice::Scan(it), scan::exchange::scan(me, send, receive, op)),
+                }
+            }
+            Self::Exscan { send, receive, op, algorithm } => {
+                match choose.scan_by(algorithm, true, send.len(), op.commutative()) {
+                    it @ ScanAlgorithm::Doubling => {
+                        by!(Choice::Scan(it), scan::doubling::exscan(me, send, receive, op))
+                    }
+                    it @ ScanAlgorithm::Groups => by!(Choice::Scan(it), scan::groups::exscan(me, send, receive, op)),
+                    it => by!(Choice::Scan(it), scan::exchange::exscan(me, send, receive, op)),
+                }
+            }
         }
     }
 

@@ -66,7 +66,7 @@ pub struct Member {
     sets: u64,
     /// Central counter barriers so far.
     centrals: u64,
-    /// Which of their two sets of lines the last allreduce by doubling has used.
+    /// Which of their two sets of lines the last allreduce or scan by doubling has used.
     turn: bool,
     /// The last operation that posts no line, although it has a length; and that length.
     lineless: (u64, u64),
@@ -246,7 +246,7 @@ impl Member {
         self.centrals
     }
 
-    /// Which of their two sets of lines `operation`, an allreduce of `bytes` by doubling, uses.
+    /// Which of their two sets of lines `operation`, an allreduce or a scan of `bytes` by doubling, uses.
     #[inline]
     pub(crate) const fn take_turn(&mut self, operation: u64, bytes: u64) -> bool {
         (self.turn, self.lineless) = (!self.turn, (operation, bytes));

@@ -6,6 +6,7 @@
 //! ```
 
 use super::{Nodes, data};
+use crate::algorithm::ScanAlgorithm;
 use crate::call::Call;
 use crate::call::any::Any;
 use crate::comm::Member;
@@ -54,8 +55,8 @@ impl Plan {
         // SAFETY: no bytes.
         let nothing = unsafe { data(Memory::NOTHING) }?;
         let call = match self.exclusive {
-            true => Call::Exscan { send: nothing, receive: nothing, op: self.op },
-            false => Call::Scan { send: nothing, receive: nothing, op: self.op },
+            true => Call::Exscan { send: nothing, receive: nothing, op: self.op, algorithm: ScanAlgorithm::Auto },
+            false => Call::Scan { send: nothing, receive: nothing, op: self.op, algorithm: ScanAlgorithm::Auto },
         };
         let inside = call.build(me)?.started(me);
         // SAFETY: the caller's promise; no other operation has this number.

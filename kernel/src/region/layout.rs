@@ -29,7 +29,7 @@ pub const VERSION: u64 = 9;
 /// Largest alignment of the parts of an area: the page of most machines.
 const PART: u64 = 4096;
 
-/// Control lines of a rank before its dissemination rounds, and its partial results of two allreduces.
+/// Control lines of a rank before its dissemination rounds, and its partial results of two operations by doubling.
 const PROGRESS: u64 = 0;
 const READY: u64 = 1;
 const ARRIVE: u64 = 2;
@@ -457,14 +457,14 @@ impl Layout {
         FlagId(self.control_line(rank, RELEASE))
     }
 
-    /// The last dissemination barrier in which `rank` has signalled round `round` (below [`Self::rounds`]).
+    /// The last barrier by dissemination or doubling in which `rank` has signalled round `round` (below [`Self::rounds`]).
     #[inline]
     pub const fn round(&self, rank: Rank, round: u32) -> FlagId {
         FlagId(self.control_line(rank, ROUNDS + round as u64))
     }
 
-    /// The sequence word of `rank`'s line for its partial result of `round` (below [`Self::rounds`]) in an allreduce by doubling;
-    /// such allreduces use two such lines in turn.
+    /// The sequence word of `rank`'s line for its partial result of `round` (below [`Self::rounds`]) in an allreduce or a scan by
+    /// doubling; such operations use two such lines in turn.
     #[inline]
     pub const fn partial(&self, rank: Rank, turn: bool, round: u32) -> FlagId {
         let first = ROUNDS + (1 + turn as u64) * self.rounds as u64;

@@ -3,8 +3,8 @@
 
 use super::{Choice, Collective, Rule, Span};
 use crate::algorithm::{
-    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, FEW, LINE_REDUCED, LISTENED, MoveAlgorithm, PAIR,
-    ReduceAlgorithm, WHOLE,
+    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, FEW, GROUPED, LINE_REDUCED, LISTENED, MoveAlgorithm, PAIR,
+    PREFIXED, ReduceAlgorithm, SPREAD, ScanAlgorithm, WHOLE,
 };
 use crate::msg::{
     Algorithm, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan, scatter,
@@ -22,6 +22,12 @@ const fn bytes(rule: Rule, least: u64, most: u64) -> Rule {
 
 const fn ranks(rule: Rule, least: u32, most: u32) -> Rule {
     Rule { ranks: Span::new(least, most), ..rule }
+}
+
+/// A rule for processes that have a core each, for ranges of lengths and of numbers of processes, both ends included.
+const fn uncrowded(collective: C, plan: Choice, lengths: (u64, u64), processes: (u32, u32)) -> Rule {
+    let rule = ranks(bytes(shm(collective, plan), lengths.0, lengths.1), processes.0, processes.1);
+    Rule { crowded: Some(false), ..rule }
 }
 
 /// A rule over messages, for ranges of lengths and of numbers of processes, both ends included.
@@ -58,6 +64,7 @@ const fn scan(collective: C, algorithm: scan::Algorithm, lengths: (u64, u64), pr
     msg(collective, Algorithm::Scan(algorithm), lengths, processes)
 }
 
+const ONE_LINE: Choice = Choice::Bcast(BcastAlgorithm::Posted);
 const POSTED: Choice = Choice::Allreduce(AllreduceAlgorithm::Posted);
 const DOUBLING: Choice = Choice::Allreduce(AllreduceAlgorithm::Doubling);
 const TREE: Choice = Choice::Reduce(ReduceAlgorithm::Tree);
@@ -66,6 +73,10 @@ const WHOLES: Choice = Choice::Allreduce(AllreduceAlgorithm::Exchange);
 const SLICES: Choice = Choice::Allreduce(AllreduceAlgorithm::Slices);
 const GROUPS: Choice = Choice::Allreduce(AllreduceAlgorithm::Groups);
 const DISSEMINATION: Choice = Choice::Barrier(BarrierAlgorithm::Dissemination);
+const BARRIER_DOUBLING: Choice = Choice::Barrier(BarrierAlgorithm::Doubling);
+const SCAN_DOUBLING: Choice = Choice::Scan(ScanAlgorithm::Doubling);
+const EACH_BELOW: Choice = Choice::Scan(ScanAlgorithm::Exchange);
+const PREFIXES: Choice = Choice::Scan(ScanAlgorithm::Groups);
 const MOVE: Choice = Choice::Move(MoveAlgorithm::Exchange);
 
 /// Any length, any number of processes.
@@ -87,8 +98,11 @@ const SEGMENT: u64 = 8192;
 pub const BUILT_IN: &[Rule] = &[
     ranks(shm(C::Barrier, DISSEMINATION), 1, PAIR),
     ranks(shm(C::Barrier, Choice::Barrier(BarrierAlgorithm::Posted)), PAIR + 1, LISTENED),
-    ranks(shm(C::Barrier, DISSEMINATION), LISTENED + 1, u32::MAX),
-    bytes(shm(C::Bcast, Choice::Bcast(BcastAlgorithm::Posted)), 0, LINE_SENT),
+    Rule { crowded: Some(false), ..ranks(shm(C::Barrier, BARRIER_DOUBLING), LISTENED + 1, u32::MAX) },
+    Rule { crowded: Some(true), ..ranks(shm(C::Barrier, DISSEMINATION), LISTENED + 1, u32::MAX) },
+    ranks(bytes(shm(C::Bcast, ONE_LINE), 0, LINE_SENT), 1, SPREAD - 1),
+    Rule { crowded: Some(true), ..ranks(bytes(shm(C::Bcast, ONE_LINE), 0, LINE_SENT), SPREAD, u32::MAX) },
+    uncrowded(C::Bcast, Choice::Bcast(BcastAlgorithm::Groups), (0, LINE_SENT), (SPREAD, u32::MAX)),
     bytes(shm(C::Bcast, Choice::Bcast(BcastAlgorithm::Queue)), LINE_SENT + 1, u64::MAX),
     ranks(bytes(shm(C::Allreduce, POSTED), 0, LINE_REDUCED), 1, LISTENED),
     Rule { crowded: Some(false), ..ranks(bytes(shm(C::Allreduce, DOUBLING), 0, LINE_REDUCED), LISTENED + 1, u32::MAX) },
@@ -123,8 +137,20 @@ pub const BUILT_IN: &[Rule] = &[
     Rule { crowded: Some(true), ..ranks(bytes(shm(C::Reduce, FOLDED), 0, LINE_REDUCED), LISTENED + 1, u32::MAX) },
     bytes(shm(C::Reduce, FOLDED), LINE_REDUCED + 1, u64::MAX),
     shm(C::ReduceScatter, Choice::Exchange),
-    shm(C::Scan, Choice::Exchange),
-    shm(C::Exscan, Choice::Exchange),
+    ranks(shm(C::Scan, EACH_BELOW), 1, GROUPED - 1),
+    Rule { crowded: Some(true), ..ranks(shm(C::Scan, EACH_BELOW), GROUPED, u32::MAX) },
+    uncrowded(C::Scan, EACH_BELOW, (0, PREFIXED), (GROUPED, LISTENED)),
+    uncrowded(C::Scan, PREFIXES, (PREFIXED + 1, u64::MAX), (GROUPED, LISTENED)),
+    uncrowded(C::Scan, EACH_BELOW, (0, LINE_REDUCED), (LISTENED + 1, SPREAD - 1)),
+    uncrowded(C::Scan, SCAN_DOUBLING, (0, LINE_REDUCED), (SPREAD, u32::MAX)),
+    uncrowded(C::Scan, PREFIXES, (LINE_REDUCED + 1, u64::MAX), (LISTENED + 1, u32::MAX)),
+    ranks(shm(C::Exscan, EACH_BELOW), 1, GROUPED - 1),
+    Rule { crowded: Some(true), ..ranks(shm(C::Exscan, EACH_BELOW), GROUPED, u32::MAX) },
+    uncrowded(C::Exscan, EACH_BELOW, (0, PREFIXED), (GROUPED, LISTENED)),
+    uncrowded(C::Exscan, PREFIXES, (PREFIXED + 1, u64::MAX), (GROUPED, LISTENED)),
+    uncrowded(C::Exscan, EACH_BELOW, (0, LINE_REDUCED), (LISTENED + 1, SPREAD - 1)),
+    uncrowded(C::Exscan, SCAN_DOUBLING, (0, LINE_REDUCED), (SPREAD, u32::MAX)),
+    uncrowded(C::Exscan, PREFIXES, (LINE_REDUCED + 1, u64::MAX), (LISTENED + 1, u32::MAX)),
     msg(C::Barrier, Algorithm::Barrier(barrier::Algorithm::Dissemination), ANY, ALL),
     // Wide trees for short messages, whose time is start-ups; chains for long ones; scatter and doubling where a chain
     // would be long.

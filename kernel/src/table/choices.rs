@@ -1,7 +1,9 @@
 //! The part of a table that one communicator needs: for each collective, the algorithm by the length of the call.
 
 use super::{Ask, BUILT_IN, Choice, Collective, Over, Rule, Site, select};
-use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm};
+use crate::algorithm::{
+    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm, ScanAlgorithm,
+};
 use core::fmt;
 use heapless::Vec;
 
@@ -33,6 +35,8 @@ pub struct Choices {
     allreduce: [Steps<AllreduceAlgorithm>; 2],
     /// The same.
     reduce: [Steps<ReduceAlgorithm>; 2],
+    /// Of scan and of exscan.
+    scans: [[Steps<ScanAlgorithm>; 2]; 2],
     /// For the collectives of [`MOVES`], in that order.
     moves: [Steps<MoveAlgorithm>; MOVES.len()],
 }
@@ -69,6 +73,8 @@ impl Choices {
         let bcast = |plan| if let Choice::Bcast(algorithm) = plan { Some(algorithm) } else { None };
         let allreduce = |plan| if let Choice::Allreduce(algorithm) = plan { Some(algorithm) } else { None };
         let reduce = |plan| if let Choice::Reduce(algorithm) = plan { Some(algorithm) } else { None };
+        let scan = |plan| if let Choice::Scan(algorithm) = plan { Some(algorithm) } else { None };
+        let scans = |one| Ok([steps(table, of(one, false), scan)?, steps(table, of(one, true), scan)?]);
         let moved = |plan| if let Choice::Move(algorithm) = plan { Some(algorithm) } else { None };
         let moves = |at: usize| MOVES.get(at).map_or(Ok(Steps(Vec::new())), |one| steps(table, of(*one, true), moved));
         Ok(Self {
@@ -82,6 +88,7 @@ impl Choices {
                 steps(table, of(Collective::Reduce, false), reduce)?,
                 steps(table, of(Collective::Reduce, true), reduce)?,
             ],
+            scans: [scans(Collective::Scan)?, scans(Collective::Exscan)?],
             moves: [moves(0)?, moves(1)?, moves(2)?, moves(3)?, moves(4)?],
         })
     }
@@ -136,7 +143,7 @@ impl Chooser {
             (BarrierAlgorithm::Auto, Some(choices)) => choices.barrier.at(0).unwrap_or_default(),
             _ => algorithm,
         }
-        .resolve(self.ranks)
+        .resolve(self.ranks, self.crowded)
     }
 
     /// The algorithm of a broadcast.
@@ -147,7 +154,7 @@ impl Chooser {
             (BcastAlgorithm::Auto, Some(choices)) => choices.bcast.at(bytes).unwrap_or_default(),
             _ => algorithm,
         }
-        .resolve(bytes)
+        .resolve(bytes, self.ranks, self.crowded)
     }
 
     /// The algorithm of an allreduce.
@@ -171,6 +178,21 @@ impl Chooser {
         match (algorithm, self.choices) {
             (ReduceAlgorithm::Auto, Some(choices)) => {
                 let [ordered, any] = &choices.reduce;
+                if commutative { any } else { ordered }.at(bytes).unwrap_or_default()
+            }
+            _ => algorithm,
+        }
+        .resolve(bytes, self.ranks, self.crowded)
+    }
+
+    /// The algorithm of a scan or an exscan.
+    #[inline(always)]
+    #[must_use]
+    pub fn scan_by(self, algorithm: ScanAlgorithm, exclusive: bool, bytes: u64, commutative: bool) -> ScanAlgorithm {
+        match (algorithm, self.choices) {
+            (ScanAlgorithm::Auto, Some(choices)) => {
+                let [inclusive, below] = &choices.scans;
+                let [ordered, any] = if exclusive { below } else { inclusive };
                 if commutative { any } else { ordered }.at(bytes).unwrap_or_default()
             }
             _ => algorithm,

@@ -1,7 +1,7 @@
 //! Calls and algorithms, as rules name them, and to which calls each algorithm applies.
 
 use crate::algorithm::{
-    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, LINE_REDUCED, MoveAlgorithm, ReduceAlgorithm,
+    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, LINE_REDUCED, MoveAlgorithm, ReduceAlgorithm, ScanAlgorithm,
 };
 use crate::collective::Collective;
 use crate::msg::{Algorithm, Label, Needs, allreduce, alltoall, gather, levels, reduce_scatter, scatter};
@@ -82,6 +82,8 @@ pub enum Choice {
     Allreduce(AllreduceAlgorithm),
     /// A reduce through a segment.
     Reduce(ReduceAlgorithm),
+    /// A scan or an exscan through a segment.
+    Scan(ScanAlgorithm),
     /// The one machine for all other collectives through a segment.
     Exchange,
     /// Any collective over messages, among all ranks alike.
@@ -109,6 +111,7 @@ impl Choice {
             Collective::Bcast => Self::Bcast(BcastAlgorithm::from_name(name)?),
             Collective::Allreduce => Self::Allreduce(AllreduceAlgorithm::from_name(name)?),
             Collective::Reduce => Self::Reduce(ReduceAlgorithm::from_name(name)?),
+            Collective::Scan | Collective::Exscan => Self::Scan(ScanAlgorithm::from_name(name)?),
             Collective::Gather
             | Collective::Gatherv
             | Collective::Scatter
@@ -148,9 +151,10 @@ impl Choice {
     pub fn applies(self, ask: &Ask) -> Result<(), Unfit> {
         let at_most = |most| if ask.bytes > most { Err(Unfit::Longer(most)) } else { Ok(()) };
         match self {
-            Self::Bcast(BcastAlgorithm::Posted) => at_most(LINE_PAYLOAD),
+            Self::Bcast(BcastAlgorithm::Posted | BcastAlgorithm::Groups) => at_most(LINE_PAYLOAD),
             Self::Allreduce(AllreduceAlgorithm::Posted | AllreduceAlgorithm::Doubling)
-            | Self::Reduce(ReduceAlgorithm::Tree) => at_most(LINE_REDUCED),
+            | Self::Reduce(ReduceAlgorithm::Tree)
+            | Self::Scan(ScanAlgorithm::Doubling) => at_most(LINE_REDUCED),
             _ if self.in_papers_queues() && !ask.site.papers => Err(Unfit::NoQueues),
             Self::Messages(algorithm) => lacks(algorithm, ask).map_or(Ok(()), |needs| Err(Unfit::Needs(needs))),
             Self::Levels(_) if ask.site.levels < 2 => Err(Unfit::NoLevels),
@@ -217,6 +221,7 @@ impl fmt::Display for Choice {
             Self::Move(algorithm) => algorithm.fmt(f),
             Self::Allreduce(algorithm) => algorithm.fmt(f),
             Self::Reduce(algorithm) => algorithm.fmt(f),
+            Self::Scan(algorithm) => algorithm.fmt(f),
             Self::Exchange => f.write_str("exchange"),
             Self::Levels(algorithm) => algorithm.fmt(f),
             Self::Messages(algorithm) => match algorithm.label() {

@@ -1,5 +1,7 @@
 use super::*;
-use crate::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm};
+use crate::algorithm::{
+    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm, ScanAlgorithm,
+};
 use crate::comm::Member;
 use crate::msg::{self, Named};
 use crate::pattern::tree::Tree;
@@ -34,7 +36,7 @@ fn asks() -> impl Iterator<Item = Ask> {
 /// Every algorithm that has a name, of every collective.
 pub(super) fn plans() -> Vec<(Collective, Choice)> {
     let shm = ["posted", "queue", "cico-flat", "cico-kary-3", "cico-binomial", "dissemination", "central"];
-    let shm = [&shm[..], &["combining-4", "exchange", "slices", "tree", "cico"]].concat();
+    let shm = [&shm[..], &["combining-4", "exchange", "slices", "groups", "tree", "cico"]].concat();
     let msg = ["flat", "chain-8192", "knomial-4", "scatter-allgather", "scatter-gather", "doubling", "ring"];
     let more = ["segmented-ring-64", "rabenseifner", "linear", "binomial", "bruck", "bagds", "pairwise", "tournament"];
     let names = [&shm[..], &msg, &more, &["butterfly", "scatter-doubling"]].concat();
@@ -84,10 +86,11 @@ fn the_closed_form_is_the_built_in_table() {
     for ask in asks().filter(|ask| ask.over == Over::Segment) {
         let (bytes, Site { ranks, crowded, .. }) = (ask.bytes, ask.site);
         let closed = match ask.collective {
-            Collective::Barrier => Choice::Barrier(BarrierAlgorithm::Auto.resolve(ranks)),
-            Collective::Bcast => Choice::Bcast(BcastAlgorithm::Auto.resolve(bytes)),
+            Collective::Barrier => Choice::Barrier(BarrierAlgorithm::Auto.resolve(ranks, crowded)),
+            Collective::Bcast => Choice::Bcast(BcastAlgorithm::Auto.resolve(bytes, ranks, crowded)),
             Collective::Allreduce => Choice::Allreduce(AllreduceAlgorithm::Auto.resolve(bytes, ranks, crowded)),
             Collective::Reduce => Choice::Reduce(ReduceAlgorithm::Auto.resolve(bytes, ranks, crowded)),
+            Collective::Scan | Collective::Exscan => Choice::Scan(ScanAlgorithm::Auto.resolve(bytes, ranks, crowded)),
             Collective::Gather
             | Collective::Gatherv
             | Collective::Scatter

@@ -9,9 +9,10 @@ use unisono_kernel::machine::{Machine, Operation};
 use unisono_kernel::region::Params;
 use unisono_local::Segment;
 
-const ALGORITHMS: [BarrierAlgorithm; 5] = [
+const ALGORITHMS: [BarrierAlgorithm; 6] = [
     BarrierAlgorithm::Posted,
     BarrierAlgorithm::Dissemination,
+    BarrierAlgorithm::Doubling,
     BarrierAlgorithm::Central,
     BarrierAlgorithm::Combining(1),
     BarrierAlgorithm::Combining(2),

@@ -19,10 +19,12 @@ fn what_was_not_started_is_not_done() {
     let (send, receive, op) = (Data::bytes_mut(&mut one), Data::bytes_mut(&mut two), Op::SUM_I64);
     let blocks = Blocks::equal_mut(&mut four, 2, 8, Datatype::BYTE).unwrap();
     let mut calls = Vec::new();
-    for algorithm in ["posted", "dissemination", "central", "combining"] {
+    for algorithm in ["posted", "dissemination", "doubling", "central", "combining"] {
         calls.push(Call::Barrier { algorithm: BarrierAlgorithm::from_name(algorithm).unwrap() });
     }
-    for algorithm in [BcastAlgorithm::Posted, BcastAlgorithm::Queue, BcastAlgorithm::Cico(Tree::Flat)] {
+    for algorithm in
+        [BcastAlgorithm::Posted, BcastAlgorithm::Groups, BcastAlgorithm::Queue, BcastAlgorithm::Cico(Tree::Flat)]
+    {
         calls.push(Call::Bcast { data: send, root: 0, algorithm });
     }
     for algorithm in [

@@ -12,7 +12,9 @@
 
 use crate::program::{COMMUNICATORS, Call, MOST, Name, Op, Program, Shape, Side, Verb};
 use crate::text::RANKS;
-use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm};
+use unisono_kernel::algorithm::{
+    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm, ScanAlgorithm,
+};
 use unisono_kernel::call::scope::ACTIVE;
 
 /// Requests of a rank on one communicator, active and persistent.
@@ -199,7 +201,9 @@ impl Program {
             _ if name == "auto" => true,
             Barrier => BarrierAlgorithm::from_name(name).is_some(),
             Bcast => match BcastAlgorithm::from_name(name) {
-                Some(BcastAlgorithm::Posted) => bytes <= unisono_kernel::shm::bcast::posted::MOST,
+                Some(BcastAlgorithm::Posted | BcastAlgorithm::Groups) => {
+                    bytes <= unisono_kernel::shm::bcast::posted::MOST
+                }
                 Some(BcastAlgorithm::Cico(_)) => papers,
                 other => other.is_some(),
             },
@@ -216,6 +220,10 @@ impl Program {
             },
             Reduce => match ReduceAlgorithm::from_name(name) {
                 Some(ReduceAlgorithm::Tree) => bytes <= unisono_kernel::shm::reduce::tree::MOST,
+                other => other.is_some(),
+            },
+            Scan | Exscan => match ScanAlgorithm::from_name(name) {
+                Some(ScanAlgorithm::Doubling) => bytes <= unisono_kernel::shm::scan::doubling::MOST,
                 other => other.is_some(),
             },
             _ => false,

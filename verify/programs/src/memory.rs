@@ -5,7 +5,9 @@ use crate::fill::{BLANK, Source, arrives};
 use crate::program::{Call as Called, Name, Op, Program, Shape, Side};
 use core::ffi::c_void;
 use std::cell::Cell;
-use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm};
+use unisono_kernel::algorithm::{
+    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm, ScanAlgorithm,
+};
 use unisono_kernel::call::Call;
 use unisono_kernel::data::blocks::{Block, Blocks as Kernels};
 use unisono_kernel::data::buffer::Buf;
@@ -407,7 +409,11 @@ impl<'m> View<'m> {
             Scan | Exscan => {
                 let (send, receive) = fold(true)?;
                 let receive = receive.unwrap_or_else(nothing);
-                if name == Scan { Call::Scan { send, receive, op } } else { Call::Exscan { send, receive, op } }
+                let algorithm = ScanAlgorithm::from_name(algorithm).unwrap_or_default();
+                match name {
+                    Scan => Call::Scan { send, receive, op, algorithm },
+                    _ => Call::Exscan { send, receive, op, algorithm },
+                }
             }
         })
     }

@@ -135,6 +135,7 @@ impl Program {
                 let algorithm = match bytes.below(8) {
                     0 => BcastAlgorithm::Auto,
                     1 if len <= posted::MOST => BcastAlgorithm::Posted,
+                    2 if len <= posted::MOST => BcastAlgorithm::Groups,
                     1..=3 => BcastAlgorithm::Queue,
                     4 => BcastAlgorithm::Cico(Tree::Flat),
                     5 => BcastAlgorithm::Cico(Tree::Chain),
@@ -144,7 +145,8 @@ impl Program {
                 let root = Self::root(bytes, params, true);
                 Call::Bcast { algorithm, root, bytes: len, shape: bytes.byte() }
             }
-            2 => Call::Barrier(match kind >> 3 & 3 {
+            2 => Call::Barrier(match kind >> 3 & 7 {
+                4 => BarrierAlgorithm::Doubling,
                 0 => BarrierAlgorithm::Central,
                 1 => BarrierAlgorithm::Combining(1 + u32::from(kind >> 5) % 3),
                 2 => BarrierAlgorithm::Posted,

@@ -1,7 +1,7 @@
 //! Programs: the operations that all processes call, their data, and the right results.
 
 use unisono_kernel::Rank;
-use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, ReduceAlgorithm};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, ReduceAlgorithm, ScanAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::call::any::Any;
 use unisono_kernel::comm::{Comm, Member};
@@ -52,6 +52,15 @@ pub enum Operation {
     Groups(usize),
     /// A reduce up a tree, with an operation that does not commute.
     Tree(Rank),
+    /// A scan, or an exscan, in place, with an operation that does not commute: of two words by doubling, else of so many pieces.
+    Scan {
+        /// The algorithm.
+        algorithm: ScanAlgorithm,
+        /// Is it an exscan?
+        exclusive: bool,
+        /// Pieces of the vector.
+        pieces: usize,
+    },
     /// Messages through mailboxes.
     Mail(Mail),
     /// A barrier.
@@ -79,6 +88,26 @@ impl Operation {
     /// A broadcast on posted lines.
     pub const fn posted(root: Rank) -> Self {
         Self::Bcast { algorithm: BcastAlgorithm::Posted, root, bytes: 12 }
+    }
+
+    /// A scan by groups, of so many pieces.
+    pub const fn scan(pieces: usize) -> Self {
+        Self::Scan { algorithm: ScanAlgorithm::Groups, exclusive: false, pieces }
+    }
+
+    /// An exscan by groups, of so many pieces.
+    pub const fn exscan(pieces: usize) -> Self {
+        Self::Scan { algorithm: ScanAlgorithm::Groups, exclusive: true, pieces }
+    }
+
+    /// A scan, or an exscan, by doubling.
+    pub const fn short_scan(exclusive: bool) -> Self {
+        Self::Scan { algorithm: ScanAlgorithm::Doubling, exclusive, pieces: 0 }
+    }
+
+    /// The same by groups: among four ranks, of two groups of two.
+    pub const fn grouped(root: Rank) -> Self {
+        Self::Bcast { algorithm: BcastAlgorithm::Groups, root, bytes: 12 }
     }
 
     /// A broadcast of so many fragments through the queue.
@@ -112,6 +141,7 @@ impl Operation {
             Self::Bcast { algorithm, root, bytes } => match algorithm {
                 BcastAlgorithm::Auto => format!("auto:{root}"),
                 BcastAlgorithm::Posted => format!("posted:{root}"),
+                BcastAlgorithm::Groups => format!("groups:{root}"),
                 BcastAlgorithm::Queue => format!("queue-{}:{root}", bytes.div_ceil(QUEUE_FRAGMENT)),
                 BcastAlgorithm::Cico(tree) => {
                     format!("cico-{}-{}:{root}", tree_name(tree), bytes.div_ceil(CICO_FRAGMENT))
@@ -130,8 +160,12 @@ impl Operation {
             Self::Doubling => "doubling".into(),
             Self::Groups(pieces) => format!("groups-{pieces}"),
             Self::Tree(root) => format!("tree:{root}"),
+            Self::Scan { algorithm, exclusive, pieces } => {
+                format!("{}scan-{algorithm}-{pieces}", if exclusive { "ex" } else { "" })
+            }
             Self::Barrier(BarrierAlgorithm::Auto | BarrierAlgorithm::Posted) => "posted-barrier".into(),
             Self::Barrier(BarrierAlgorithm::Dissemination) => "dissemination".into(),
+            Self::Barrier(BarrierAlgorithm::Doubling) => "doubling-barrier".into(),
             Self::Barrier(BarrierAlgorithm::Central) => "central".into(),
             Self::Barrier(BarrierAlgorithm::Combining(arity)) => format!("combining-{arity}"),
         }
@@ -154,7 +188,7 @@ impl Operation {
             Self::Exchange(exchange) => exchange.memory(ranks, QUEUE_FRAGMENT),
             Self::Bcast { bytes, .. } => bytes,
             Self::Mail(mail) => mail.memory(),
-            Self::Sum | Self::Groups(_) => self.operand(),
+            Self::Sum | Self::Groups(_) | Self::Scan { .. } => self.operand(),
             Self::Fold | Self::Doubling | Self::Tree(_) => 2 * OPERAND,
             Self::Barrier(_) => 0,
         }
@@ -164,6 +198,7 @@ impl Operation {
     const fn operand(&self) -> usize {
         match *self {
             Self::Groups(pieces) => GROUPS_PIECE * pieces - 8,
+            Self::Scan { algorithm: ScanAlgorithm::Groups, pieces, .. } => QUEUE_FRAGMENT * pieces - 8,
             _ => OPERAND,
         }
     }
@@ -417,7 +452,12 @@ impl Program {
                 Operation::Mail(mail) => memory.extend(mail.fill(rank, done, BLANK)),
                 Operation::Sum if done => memory.extend(self.reduced(index, u64::wrapping_add)),
                 Operation::Groups(_) if done => memory.extend(self.reduced(index, compose)),
-                Operation::Sum | Operation::Groups(_) => memory.extend(operand(index, rank, operation.operand())),
+                Operation::Scan { exclusive, .. } if done && (rank > 0 || !exclusive) => {
+                    memory.extend(self.folded(index, compose, rank + 1 - u32::from(exclusive)));
+                }
+                Operation::Sum | Operation::Groups(_) | Operation::Scan { .. } => {
+                    memory.extend(operand(index, rank, operation.operand()))
+                }
                 operation @ (Operation::Fold | Operation::Doubling | Operation::Tree(_)) => {
                     memory.extend(operand(index, rank, OPERAND));
                     let blank = std::iter::repeat_n(BLANK, OPERAND).collect();
@@ -433,7 +473,12 @@ impl Program {
 
     /// The fold of all ranks' operands in rank order.
     fn reduced(&self, index: usize, op: fn(u64, u64) -> u64) -> Vec<u8> {
-        let fold = |k| (1..self.params.ranks).fold(word(index, 0, k), |sum, rank| op(sum, word(index, rank, k)));
+        self.folded(index, op, self.params.ranks)
+    }
+
+    /// The fold of the operands of the first `ranks` ranks.
+    fn folded(&self, index: usize, op: fn(u64, u64) -> u64, ranks: u32) -> Vec<u8> {
+        let fold = |k| (1..ranks).fold(word(index, 0, k), |sum, rank| op(sum, word(index, rank, k)));
         (0..self.operations[index].operand() / 8).flat_map(|k| fold(k).to_le_bytes()).collect()
     }
 
@@ -461,6 +506,14 @@ impl Program {
             Operation::Groups(_) => {
                 let operand = data(0, self.operations[index].operand())?;
                 reduce(AllreduceAlgorithm::Groups, operand, operand, composed()).build(me)?
+            }
+            Operation::Scan { algorithm, exclusive, .. } => {
+                let (send, op) = (data(0, self.operations[index].operand())?, composed());
+                match exclusive {
+                    false => Call::Scan { send, receive: send, op, algorithm },
+                    true => Call::Exscan { send, receive: send, op, algorithm },
+                }
+                .build(me)?
             }
             Operation::Tree(root) => {
                 let (algorithm, receive) =

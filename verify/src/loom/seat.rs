@@ -3,7 +3,7 @@
 use super::region::{Lending, Segment};
 use crate::explore::{Exchange, Spread, fold, ordered};
 use unisono_kernel::Rank;
-use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, ReduceAlgorithm};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, ReduceAlgorithm, ScanAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::{Comm, Member};
 use unisono_kernel::data::datatype::Data;
@@ -133,6 +133,24 @@ impl Seat {
         self.call(made)?;
         let wanted: i64 = (0..self.size()).map(term).sum();
         assert_eq!(i64::from_le_bytes(data), wanted, "model assertion: allreduce {operation}");
+        Ok(())
+    }
+
+    /// Sums the `i64` of the lower ranks, and with `inclusive` its own; checks the sum.
+    pub fn scan(&mut self, inclusive: bool) -> Result<(), Abandoned> {
+        let operation = self.comm.member().operation() as i64 + 1;
+        let term = |rank: Rank| operation * 100 + i64::from(rank);
+        let mut data = term(self.rank()).to_le_bytes();
+        let (send, op, algorithm) = (Data::bytes_mut(&mut data), Op::SUM_I64, ScanAlgorithm::Doubling);
+        let call = match inclusive {
+            true => Call::Scan { send, receive: send, op, algorithm },
+            false => Call::Exscan { send, receive: send, op, algorithm },
+        };
+        let made = call.build(self.comm.member());
+        self.call(made)?;
+        let below = self.rank() + u32::from(inclusive);
+        let wanted = if below == 0 { term(0) } else { (0..below).map(term).sum() };
+        assert_eq!(i64::from_le_bytes(data), wanted, "model assertion: scan {operation}");
         Ok(())
     }
 

@@ -1,7 +1,9 @@
 //! Each collective on memory that a rank keeps, and the right results.
 
 use std::cell::Cell;
-use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm};
+use unisono_kernel::algorithm::{
+    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm, ScanAlgorithm,
+};
 use unisono_kernel::call::Call;
 use unisono_kernel::data::blocks::Blocks;
 use unisono_kernel::data::buffer::Buf;
@@ -25,17 +27,18 @@ pub(crate) enum Family {
     Reduce,
     Allreduce(AllreduceAlgorithm),
     ReduceScatter,
-    Scan,
-    Exscan,
+    Scan(ScanAlgorithm),
+    Exscan(ScanAlgorithm),
 }
 
 use Family::*;
 use MoveAlgorithm::{Cico, Exchange};
 
 impl Family {
-    pub(crate) const ALL: [Self; 27] = [
+    pub(crate) const ALL: [Self; 30] = [
         Barrier(BarrierAlgorithm::Posted),
         Barrier(BarrierAlgorithm::Dissemination),
+        Barrier(BarrierAlgorithm::Doubling),
         Barrier(BarrierAlgorithm::Central),
         Barrier(BarrierAlgorithm::Combining(2)),
         Bcast(BcastAlgorithm::Auto),
@@ -59,8 +62,10 @@ impl Family {
         Allreduce(AllreduceAlgorithm::Auto),
         Allreduce(AllreduceAlgorithm::Slices),
         ReduceScatter,
-        Scan,
-        Exscan,
+        Scan(ScanAlgorithm::Exchange),
+        Scan(ScanAlgorithm::Groups),
+        Exscan(ScanAlgorithm::Exchange),
+        Exscan(ScanAlgorithm::Groups),
     ];
 
     /// Does a rank send, does it receive, a block for each rank?
@@ -159,15 +164,15 @@ impl Memory {
         holds(&self.receive, |at| match self.family {
             Barrier(_) => BLANK,
             Gather(_) | Gatherv(_) | Reduce if me != root => BLANK,
-            Exscan if me == 0 => BLANK,
+            Exscan(_) if me == 0 => BLANK,
             Bcast(_) => word(round, root, 0, at),
             Gather(_) | Gatherv(_) | Allgather(_) | Allgatherv(_) => from_each(at, 0),
             Alltoall | Alltoallv => from_each(at, me),
             Scatter(_) | Scatterv(_) => word(round, root, me, at),
             Reduce | Allreduce(_) => sum(size, 0, at),
             ReduceScatter => sum(size, me, at),
-            Scan => sum(me + 1, 0, at),
-            Exscan => sum(me, 0, at),
+            Scan(_) => sum(me + 1, 0, at),
+            Exscan(_) => sum(me, 0, at),
         })
     }
 
@@ -218,8 +223,8 @@ impl Memory {
             }
             Allreduce(algorithm) => Call::Allreduce { send: from, receive: to, op, algorithm },
             ReduceScatter => Call::ReduceScatter { send: self.blocks(&self.send), receive: to, op },
-            Scan => Call::Scan { send: from, receive: to, op },
-            Exscan => Call::Exscan { send: from, receive: to, op },
+            Scan(algorithm) => Call::Scan { send: from, receive: to, op, algorithm },
+            Exscan(algorithm) => Call::Exscan { send: from, receive: to, op, algorithm },
         }
     }
 }

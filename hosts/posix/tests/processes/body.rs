@@ -143,7 +143,7 @@ fn collectives() -> Result<(), Failure> {
                 assert_eq!(i64::from_ne_bytes(sum), all);
             }
         }
-        for name in ["dissemination", "central", "combining"] {
+        for name in ["dissemination", "doubling", "central", "combining"] {
             communicator.run(&Call::Barrier { algorithm: BarrierAlgorithm::from_name(name).unwrap() })?;
         }
     }
@@ -189,7 +189,8 @@ fn mix() -> Result<(), Failure> {
     let mut communicator = joined()?.communicator;
     let bcasts = ["auto", "queue", "cico-flat", "cico-chain", "cico-binary", "cico-knomial-3"];
     let bcasts = bcasts.map(|name| BcastAlgorithm::from_name(name).unwrap());
-    let barriers = ["dissemination", "central", "combining"].map(|name| BarrierAlgorithm::from_name(name).unwrap());
+    let barriers =
+        ["dissemination", "doubling", "central", "combining"].map(|name| BarrierAlgorithm::from_name(name).unwrap());
     let sizes = [1, 8, 104, 8193, 300_000];
     let mut data = vec![0; 300_000];
     let mut random = XorShiftRng::seed_from_u64(7);

@@ -141,7 +141,7 @@ fn a_rank_that_dies_at_any_step_of_the_start_up_is_named() {
 
 #[test]
 fn a_rank_that_does_not_come_is_named_when_the_bound_is_over() {
-    for barrier in ["dissemination", "central", "combining"] {
+    for barrier in ["dissemination", "doubling", "central", "combining"] {
         let scene = Scene::new(&format!("late-{barrier}"));
         scene.run("late", barrier, 3);
         for rank in [0, 2] {

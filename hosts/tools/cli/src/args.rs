@@ -184,12 +184,12 @@ pub(crate) struct Bench {
     /// Lengths of the blocks of gatherv, scatterv, allgatherv, alltoallv, alltoallw and reduce_scatter
     #[arg(long, value_enum, default_value_t = Blocks::Equal)]
     pub(crate) blocks: Blocks,
-    /// Algorithm by name; `all`: one row each. bcast: auto, posted, queue, cico-flat, cico-chain, cico-binary,
+    /// Algorithm by name; `all`: one row each. bcast: auto, posted, groups, queue, cico-flat, cico-chain, cico-binary,
     /// cico-binomial, cico-kary-K, cico-knomial-K, and rival: a loop without the kernel's machines through the queue that paper P1
-    /// describes of MVAPICH. barrier: auto, posted, dissemination, central, combining, combining-N.
+    /// describes of MVAPICH. barrier: auto, posted, dissemination, doubling, central, combining, combining-N.
     /// allreduce: auto, posted, doubling, exchange, slices, groups; for 8 bytes also hand-written, a loop that gives the same
     /// guarantees without the kernel's machines, and sketch, a loop that gives none. gather(v), scatter(v),
-    /// allgather(v): auto, exchange, cico. Others: auto, exchange
+    /// allgather(v): auto, exchange, cico. scan, exscan: auto, doubling, exchange, groups. Others: auto, exchange
     #[arg(long, default_value = "auto", value_name = "NAME")]
     pub(crate) algorithm: String,
     /// Form of the calls. A persistent operation is initialised once per root, on one buffer, as with --warm

@@ -101,10 +101,11 @@ pub(crate) fn candidates(over: Over, collective: Collective) -> Vec<Choice> {
 /// The algorithms of a collective over a segment; of trees with an arity, not every arity.
 pub(crate) fn names(collective: Collective) -> &'static [&'static str] {
     match collective {
-        Collective::Bcast => &["posted", "queue", "cico-flat", "cico-chain", "cico-binary", "cico-binomial"],
-        Collective::Barrier => &["posted", "dissemination", "central", "combining"],
+        Collective::Bcast => &["posted", "groups", "queue", "cico-flat", "cico-chain", "cico-binary", "cico-binomial"],
+        Collective::Barrier => &["posted", "dissemination", "doubling", "central", "combining"],
         Collective::Allreduce => &["posted", "doubling", "exchange", "slices", "groups"],
         Collective::Reduce => &["tree", "exchange"],
+        Collective::Scan | Collective::Exscan => &["doubling", "exchange", "groups"],
         Collective::Gather
         | Collective::Gatherv
         | Collective::Scatter
@@ -115,9 +116,7 @@ pub(crate) fn names(collective: Collective) -> &'static [&'static str] {
         | Collective::Alltoallv
         | Collective::Alltoallw
         | Collective::ReduceScatter
-        | Collective::ReduceScatterBlock
-        | Collective::Scan
-        | Collective::Exscan => &["exchange"],
+        | Collective::ReduceScatterBlock => &["exchange"],
         Collective::Overlap | Collective::Comm => &[],
     }
 }

@@ -530,12 +530,13 @@ fn bench_names_the_algorithms_where_one_is_unknown() {
     for (collective, words) in [
         (
             "bcast",
-            "auto, all, posted, queue, cico-flat, cico-chain, cico-binary, cico-binomial, cico-kary-K, cico-knomial-K, rival",
+            "auto, all, posted, groups, queue, cico-flat, cico-chain, cico-binary, cico-binomial, cico-kary-K, cico-knomial-K, rival",
         ),
-        ("barrier", "auto, all, posted, dissemination, central, combining, combining-N"),
+        ("barrier", "auto, all, posted, dissemination, doubling, central, combining, combining-N"),
         ("allreduce", "auto, all, posted, doubling, exchange, slices, groups, hand-written and sketch (8 bytes)"),
         ("gather", "auto, all, exchange, cico"),
-        ("scan", "auto, all, exchange"),
+        ("scan", "auto, all, doubling, exchange, groups"),
+        ("alltoall", "auto, all, exchange"),
     ] {
         let output = unisono(&["bench", collective, "-n", "3", "--algorithm", "best"]);
         assert_eq!(output.status.code(), Some(1), "{collective}");

@@ -1,5 +1,5 @@
-//! Allreduce of small operands by recursive doubling on lines (ours): in round i, partners 2ⁱ apart exchange what they have
-//! folded so far; ⌊log2 p⌋ rounds. Among many processes it takes far fewer transfers than if each reads the operands of all.
+//! Allreduce, scan and exscan of small operands by recursive doubling on lines (ours): in round i, partners 2ⁱ apart exchange what
+//! they have folded so far; ⌊log2 p⌋ rounds. Among many processes it takes far fewer transfers than if each reads the operands of all.
 //!
 //! | word | writer | reader | value |
 //! |---|---|---|---|
@@ -10,12 +10,15 @@
 //! | inside the [core](crate::pattern::power) | if it has a partner outside: folds its operand, from the right; in each round: posts its partial result, waits for its partner's, folds both in rank order; posts the result for its partner outside |
 //! | outside | posts its operand in round 0's line, waits for the result |
 //!
-//! Both partners fold the same two operands in the same order, so all ranks get the same bits, for any op, commutative or
-//! not.
+//! Both partners fold the same two operands in the same order, so in an allreduce all ranks get the same bits, for any op,
+//! commutative or not.
 //!
-//! A line is written again in the second next allreduce of this kind: then its reader has posted something for its writer
-//! in the next one, which it has started after it had read the line. So two lines for each round are enough, and no process asks
-//! whether a line is free.
+//! In a scan a process keeps a second fold, of what it has heard from lower ranks alone. A partner outside follows its partner
+//! inside, whose result of a scan is all that it needs.
+//!
+//! A line is written again in the second next operation of this kind: all processes have posted something in the next one that
+//! its writer's result depends on, and that after they had read the line. So two lines for each round are enough, and no
+//! process asks whether a line is free.
 
 use crate::Rank;
 use crate::algorithm::LINE_REDUCED;
@@ -34,9 +37,10 @@ use crate::shm::engine::line::{self, Body, Heading};
 /// The longest operand, in bytes.
 pub const MOST: u64 = LINE_REDUCED;
 
-/// One process's part of an allreduce.
+/// One process's part of an allreduce, a scan or an exscan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Doubling<'a> {
+    kind: Kind,
     operation: u64,
     /// Which of the two lines of each round are used.
     turn: bool,
@@ -45,6 +49,8 @@ pub struct Doubling<'a> {
     op: Op,
     count: u64,
     core: Core,
+    /// In a scan or an exscan, the fold of what was heard from lower ranks; `None`: nothing yet.
+    below: Option<[u64; WORDS]>,
     state: State,
 }
 
@@ -72,15 +78,24 @@ impl<'a> Doubling<'a> {
     /// `send` is longer than [`MOST`] or not a whole number of elements, or `receive` has another length.
     #[inline(always)]
     pub fn new(me: &Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Self, Refusal> {
+        Self::of(Kind::Allreduce, me, send, receive, op)
+    }
+
+    /// The same for another kind: a scan, whose ranks receive the fold of those up to themselves, or an exscan, of those below.
+    ///
+    /// # Errors
+    /// As of [`Self::new`].
+    #[inline(always)]
+    pub(crate) fn of(kind: Kind, me: &Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Self, Refusal> {
         Refusal::check(Argument::Bytes, send.len(), Bound::AtMost(MOST))?;
         Refusal::check(Argument::Bytes, receive.len(), Bound::Equals(send.len()))?;
         let count = op.count(send.len())?;
         let core = Core::new(Seat::new(me.rank(), me.size())?, 0);
-        Ok(Self { operation: 0, turn: false, send, receive, op, count, core, state: State::Done })
+        Ok(Self { kind, operation: 0, turn: false, send, receive, op, count, core, below: None, state: State::Done })
     }
 
     const fn heading(&self) -> Heading {
-        Heading { kind: Kind::Allreduce, bytes: self.send.len() }
+        Heading { kind: self.kind, bytes: self.send.len() }
     }
 
     /// Posts what this process has folded so far in its line of this round.
@@ -109,10 +124,34 @@ impl<'a> Doubling<'a> {
         self.send.len().div_ceil(8) as usize
     }
 
+    /// This process's operand to its scratch.
+    fn enter(&self, me: &mut Member) {
+        let mut body = Body::new();
+        body.gather(&self.send);
+        me.scratch.iter_mut().zip(body.words(self.send.len())).for_each(|(to, from)| *to = *from);
+    }
+
+    /// The fold up to this process: `below` it, and its own operand.
+    fn include(&self, me: &mut Member, below: Option<[u64; WORDS]>) {
+        self.enter(me);
+        if let Some(mut below) = below {
+            let words = self.words();
+            self.op.fold(&mut below[..words], &me.scratch[..words], self.count);
+            me.scratch = below;
+        }
+    }
+
     /// Waits for what `peer` posts in this round, and folds it with what there is, the lower rank's operand on the left.
-    fn meet<R: Region>(&self, region: &R, me: &mut Member, peer: Rank, round: u32) -> Result<(), Halt> {
+    fn meet<R: Region>(&mut self, region: &R, me: &mut Member, peer: Rank, round: u32) -> Result<(), Halt> {
         let (mut theirs, words) = (self.hear(region, me, peer, round)?, self.words());
         let lower = peer < me.rank();
+        if lower && self.kind != Kind::Allreduce {
+            let mut below = theirs;
+            if let Some(nearer) = &self.below {
+                self.op.fold(&mut below[..words], &nearer[..words], self.count);
+            }
+            self.below = Some(below);
+        }
         let (theirs, mine) = (&mut theirs[..words], &mut me.scratch[..words]);
         if lower {
             self.op.fold(theirs, mine, self.count);
@@ -127,8 +166,8 @@ impl<'a> Doubling<'a> {
 impl Operation for Doubling<'_> {
     #[inline(always)]
     fn start(&mut self, me: &mut Member) {
-        self.operation = me.begin(Kind::Allreduce);
-        (self.turn, self.state) = (me.take_turn(self.operation, self.send.len()), State::Enter);
+        self.operation = me.begin(self.kind);
+        (self.turn, self.below, self.state) = (me.take_turn(self.operation, self.send.len()), None, State::Enter);
     }
 
     fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
@@ -139,10 +178,13 @@ impl Operation for Doubling<'_> {
         if self.state == State::Done {
             return over(self.operation);
         }
-        let mut body = Body::new();
-        body.assign(&me.scratch[..self.words()]);
-        me.scratch = [0; WORDS];
-        body.scatter(&self.receive);
+        // Below rank 0 is nothing.
+        if self.kind != Kind::Exscan || me.rank() > 0 {
+            let mut body = Body::new();
+            body.assign(&me.scratch[..self.words()]);
+            body.scatter(&self.receive);
+        }
+        (me.scratch, self.below) = ([0; WORDS], None);
         me.all_reached(self.operation);
         me.finish(region, self.operation);
         self.state = State::Done;
@@ -159,9 +201,7 @@ impl Doubling<'_> {
         loop {
             match (self.state, self.core.role()) {
                 (State::Enter, role) => {
-                    let mut body = Body::new();
-                    body.gather(&self.send);
-                    me.scratch.iter_mut().zip(body.words(self.send.len())).for_each(|(to, from)| *to = *from);
+                    self.enter(me);
                     self.state = match role {
                         Role::Inside { partner: Some(_), .. } => State::Join,
                         Role::Inside { partner: None, .. } => State::Post { round: 0 },
@@ -176,8 +216,14 @@ impl Doubling<'_> {
                     self.state = State::Post { round: 0 };
                 }
                 (State::Post { round }, Role::Inside { partner, .. }) if round == self.core.log2() => {
+                    if self.kind != Kind::Allreduce {
+                        self.include(me, self.below);
+                    }
                     if partner.is_some() {
                         self.post(region, me, round);
+                    }
+                    if let (Kind::Exscan, Some(below)) = (self.kind, self.below) {
+                        me.scratch = below;
                     }
                     return Ok(());
                 }
@@ -190,7 +236,11 @@ impl Doubling<'_> {
                     self.state = State::Post { round: round + 1 };
                 }
                 (State::Wait, Role::Outside { partner }) => {
-                    me.scratch = self.hear(region, me, partner, self.core.log2())?;
+                    let heard = self.hear(region, me, partner, self.core.log2())?;
+                    match self.kind {
+                        Kind::Scan => self.include(me, Some(heard)),
+                        _ => me.scratch = heard,
+                    }
                     return Ok(());
                 }
                 _ => return Ok(()),

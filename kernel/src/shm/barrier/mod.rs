@@ -6,4 +6,5 @@
 pub mod central;
 pub mod combining;
 pub mod dissemination;
+pub mod doubling;
 pub mod posted;

@@ -125,10 +125,13 @@ impl Draw {
         let call = &self.program.calls[call];
         let names: &[&str] = match call.name {
             _ if !self.budget.algorithms => &["auto"],
-            Barrier => &["auto", "posted", "dissemination", "central", "combining-1", "combining-2", "combining-3"],
-            Bcast => &["auto", "posted", "queue", "cico-flat", "cico-chain", "cico-binomial", "cico-kary-3"],
+            Barrier => {
+                &["auto", "posted", "dissemination", "doubling", "central", "combining-1", "combining-2", "combining-3"]
+            }
+            Bcast => &["auto", "posted", "groups", "queue", "cico-flat", "cico-chain", "cico-binomial", "cico-kary-3"],
             Gather | Gatherv | Scatter | Scatterv | Allgather | Allgatherv => &["auto", "exchange", "cico"],
             Reduce => &["auto", "tree"],
+            Scan | Exscan => &["auto", "doubling", "groups", "groups"],
             Allreduce => &["auto", "auto", "posted", "doubling", "slices", "groups", "groups"],
             _ => &["auto"],
         };

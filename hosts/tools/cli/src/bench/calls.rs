@@ -79,13 +79,17 @@ impl Sides {
                 receive: Data::bytes_mut(receive),
                 op: OP,
             }),
-            Self::Scan => {
-                comm.run_inlined(&Call::Scan { send: Data::bytes_mut(send), receive: Data::bytes_mut(receive), op: OP })
-            }
-            Self::Exscan => comm.run_inlined(&Call::Exscan {
+            Self::Scan(algorithm) => comm.run_inlined(&Call::Scan {
                 send: Data::bytes_mut(send),
                 receive: Data::bytes_mut(receive),
                 op: OP,
+                algorithm,
+            }),
+            Self::Exscan(algorithm) => comm.run_inlined(&Call::Exscan {
+                send: Data::bytes_mut(send),
+                receive: Data::bytes_mut(receive),
+                op: OP,
+                algorithm,
             }),
         }
         .map(drop)
@@ -141,8 +145,12 @@ impl Sides {
             Self::ReduceScatterBlock => {
                 Call::ReduceScatter { send: shape.by_one(send)?, receive: Data::bytes_mut(receive), op: OP }
             }
-            Self::Scan => Call::Scan { send: Data::bytes_mut(send), receive: Data::bytes_mut(receive), op: OP },
-            Self::Exscan => Call::Exscan { send: Data::bytes_mut(send), receive: Data::bytes_mut(receive), op: OP },
+            Self::Scan(algorithm) => {
+                Call::Scan { send: Data::bytes_mut(send), receive: Data::bytes_mut(receive), op: OP, algorithm }
+            }
+            Self::Exscan(algorithm) => {
+                Call::Exscan { send: Data::bytes_mut(send), receive: Data::bytes_mut(receive), op: OP, algorithm }
+            }
         })
     }
 

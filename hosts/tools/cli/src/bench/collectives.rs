@@ -9,7 +9,7 @@ use super::buffers::{fill, holds};
 use super::shape::Shape;
 use crate::args::{Blocks, Collective};
 use unisono_kernel::Rank;
-use unisono_kernel::algorithm::ReduceAlgorithm;
+use unisono_kernel::algorithm::{ReduceAlgorithm, ScanAlgorithm};
 
 /// A collective with a send and a receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +26,8 @@ pub(crate) enum Sides {
     Reduce(ReduceAlgorithm),
     ReduceScatter,
     ReduceScatterBlock,
-    Scan,
-    Exscan,
+    Scan(ScanAlgorithm),
+    Exscan(ScanAlgorithm),
 }
 
 /// Seed of what receive buffers hold before a call.
@@ -56,8 +56,8 @@ impl Sides {
             Collective::Reduce => Self::Reduce(ReduceAlgorithm::Auto),
             Collective::ReduceScatter => Self::ReduceScatter,
             Collective::ReduceScatterBlock => Self::ReduceScatterBlock,
-            Collective::Scan => Self::Scan,
-            Collective::Exscan => Self::Exscan,
+            Collective::Scan => Self::Scan(ScanAlgorithm::Auto),
+            Collective::Exscan => Self::Exscan(ScanAlgorithm::Auto),
         })
     }
 
@@ -75,8 +75,8 @@ impl Sides {
             Self::Reduce(_) => "reduce",
             Self::ReduceScatter => "reduce_scatter",
             Self::ReduceScatterBlock => "reduce_scatter_block",
-            Self::Scan => "scan",
-            Self::Exscan => "exscan",
+            Self::Scan(_) => "scan",
+            Self::Exscan(_) => "exscan",
         }
     }
 
@@ -87,7 +87,10 @@ impl Sides {
 
     /// Does it only move bytes (and reduce nothing)?
     pub(crate) const fn moves(self) -> bool {
-        !matches!(self, Self::Reduce(_) | Self::ReduceScatter | Self::ReduceScatterBlock | Self::Scan | Self::Exscan)
+        !matches!(
+            self,
+            Self::Reduce(_) | Self::ReduceScatter | Self::ReduceScatterBlock | Self::Scan(_) | Self::Exscan(_)
+        )
     }
 
     /// May its blocks be unequal?
@@ -124,7 +127,7 @@ impl Sides {
             Self::Gather | Self::Gatherv | Self::Allgather | Self::Allgatherv => (own, all),
             Self::Scatter | Self::Scatterv | Self::ReduceScatter | Self::ReduceScatterBlock => (all, own),
             Self::Alltoall | Self::Alltoallv | Self::Alltoallw => (all, all),
-            Self::Reduce(_) | Self::Scan | Self::Exscan => (own, own),
+            Self::Reduce(_) | Self::Scan(_) | Self::Exscan(_) => (own, own),
         }
     }
 
@@ -164,14 +167,14 @@ impl Sides {
         let from_each = |receive, to| shape.parts(receive).zip(0..).all(|(block, from)| holds(block, seed(from, to)));
         match self {
             Self::Gather | Self::Gatherv | Self::Reduce(_) if rank != root => holds(receive, JUNK),
-            Self::Exscan if rank == 0 => holds(receive, JUNK),
+            Self::Exscan(_) if rank == 0 => holds(receive, JUNK),
             Self::Scatter | Self::Scatterv => holds(receive, seed(root, rank)),
             Self::Gather | Self::Gatherv | Self::Allgather | Self::Allgatherv => from_each(receive, 0),
             Self::Alltoall | Self::Alltoallv | Self::Alltoallw => from_each(receive, rank),
             Self::Reduce(_) => sums(receive, ranks, 0),
             Self::ReduceScatter | Self::ReduceScatterBlock => sums(receive, ranks, shape.begin(rank) / DOUBLE as usize),
-            Self::Scan => sums(receive, rank + 1, 0),
-            Self::Exscan => sums(receive, rank, 0),
+            Self::Scan(_) => sums(receive, rank + 1, 0),
+            Self::Exscan(_) => sums(receive, rank, 0),
         }
     }
 }

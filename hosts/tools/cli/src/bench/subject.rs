@@ -9,7 +9,9 @@ use crate::error::Failure;
 use crate::team::Team;
 use std::fmt;
 use unisono_kernel::Rank;
-use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm};
+use unisono_kernel::algorithm::{
+    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm, ScanAlgorithm,
+};
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Communicator;
 use unisono_kernel::data::datatype::Data;
@@ -69,6 +71,7 @@ impl Kind {
             (Self::Barrier(one), Choice::Barrier(other)) => one == other,
             (Self::Allreduce(one), Choice::Allreduce(other)) => one == other,
             (Self::Sides(Sides::Reduce(one), _), Choice::Reduce(other)) => one == other,
+            (Self::Sides(Sides::Scan(one) | Sides::Exscan(one), _), Choice::Scan(other)) => one == other,
             (Self::Sides(_, one), Choice::Move(other)) => one == other,
             (Self::Sides(_, one), Choice::Exchange) => one == MoveAlgorithm::Exchange,
             _ => false,
@@ -155,6 +158,14 @@ impl Subject {
                 let algorithm = ReduceAlgorithm::from_name(name).ok_or_else(unknown)?;
                 Kind::Sides(Sides::Reduce(algorithm), MoveAlgorithm::Exchange)
             }
+            Some(Sides::Scan(_)) => {
+                let algorithm = ScanAlgorithm::from_name(name).ok_or_else(unknown)?;
+                Kind::Sides(Sides::Scan(algorithm), MoveAlgorithm::Exchange)
+            }
+            Some(Sides::Exscan(_)) => {
+                let algorithm = ScanAlgorithm::from_name(name).ok_or_else(unknown)?;
+                Kind::Sides(Sides::Exscan(algorithm), MoveAlgorithm::Exchange)
+            }
             Some(sides) if names(collective).contains(&name) => {
                 Kind::Sides(sides, MoveAlgorithm::from_name(name).ok_or_else(unknown)?)
             }
@@ -183,6 +194,7 @@ impl Subject {
             kind,
             Kind::Allreduce(AllreduceAlgorithm::Posted | AllreduceAlgorithm::Doubling)
                 | Kind::Sides(Sides::Reduce(ReduceAlgorithm::Tree), _)
+                | Kind::Sides(Sides::Scan(ScanAlgorithm::Doubling) | Sides::Exscan(ScanAlgorithm::Doubling), _)
         );
         if in_lines && bytes > allreduce::posted::MOST {
             let most = allreduce::posted::MOST;

@@ -7,7 +7,7 @@ use crate::team::Team;
 use unisono_kernel::algorithm::BarrierAlgorithm;
 use unisono_kernel::call::Call;
 
-const BARRIERS: [&str; 5] = ["posted", "dissemination", "central", "combining", "combining-2"];
+const BARRIERS: [&str; 6] = ["posted", "dissemination", "doubling", "central", "combining", "combining-2"];
 
 /// No rank leaves a barrier before all ranks have entered it, by the common clock.
 pub(super) fn check(team: &mut Team, comm: &mut Caller<'_>, tally: &mut Tally) -> Result<(), Failure> {

@@ -8,9 +8,10 @@ use unisono_kernel::call::Call;
 use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::shm::bcast::posted;
 
-const BCASTS: [&str; 9] = [
+const BCASTS: [&str; 10] = [
     "auto",
     "posted",
+    "groups",
     "queue",
     "cico-flat",
     "cico-chain",
@@ -34,7 +35,7 @@ pub(super) fn check(comm: &mut Caller<'_>, tally: &mut Tally) -> Result<(), Fail
             BcastAlgorithm::from_name(name).ok_or_else(|| Failure::Words(format!("no algorithm {name}")))?;
         for root in roots(comm.size()) {
             for bytes in sizes {
-                if algorithm == BcastAlgorithm::Posted && bytes > posted::MOST {
+                if matches!(algorithm, BcastAlgorithm::Posted | BcastAlgorithm::Groups) && bytes > posted::MOST {
                     continue;
                 }
                 for typed in [false, true] {

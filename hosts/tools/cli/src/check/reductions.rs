@@ -4,7 +4,7 @@
 use super::operands::Fold;
 use super::{Caller, FRAGMENT, QUEUE_SLOTS, Tally, roots};
 use crate::error::Failure;
-use unisono_kernel::algorithm::{AllreduceAlgorithm, ReduceAlgorithm};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, ReduceAlgorithm, ScanAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::data::blocks::Blocks;
 use unisono_kernel::data::buffer::Buf;
@@ -52,12 +52,22 @@ pub(super) fn check(comm: &mut Caller<'_>, tally: &mut Tally) -> Result<(), Fail
                 }
                 report("reduce_scatter", case.reduce_scatter(comm, false)?);
                 report("reduce_scatter_block", case.reduce_scatter(comm, true)?);
-                report("scan", case.scan(comm)?);
-                report("exscan", case.exscan(comm)?);
+                for name in ["auto", "doubling", "exchange", "groups"] {
+                    if name == "doubling" && 8 * words as u64 > posted::MOST {
+                        continue;
+                    }
+                    report(&format!("scan {name}"), case.scan(comm, name)?);
+                    report(&format!("exscan {name}"), case.exscan(comm, name)?);
+                }
             }
         }
     }
     Ok(())
+}
+
+/// The algorithm of a scan or an exscan that has this name.
+fn scans(name: &str) -> Result<ScanAlgorithm, Failure> {
+    ScanAlgorithm::from_name(name).ok_or_else(|| Failure::Words(format!("no algorithm {name}")))
 }
 
 impl Case {
@@ -109,13 +119,15 @@ impl Case {
         Ok(found == Some(self.result(self.size)))
     }
 
-    fn scan(&self, comm: &mut Caller<'_>) -> Result<bool, Error> {
-        let found = self.run(true, |send, receive| comm.run(Call::Scan { send, receive, op: self.op }))?;
+    fn scan(&self, comm: &mut Caller<'_>, name: &str) -> Result<bool, Failure> {
+        let (op, algorithm) = (self.op, scans(name)?);
+        let found = self.run(true, |send, receive| comm.run(Call::Scan { send, receive, op, algorithm }))?;
         Ok(found == Some(self.result(self.me + 1)))
     }
 
-    fn exscan(&self, comm: &mut Caller<'_>) -> Result<bool, Error> {
-        let found = self.run(true, |send, receive| comm.run(Call::Exscan { send, receive, op: self.op }))?;
+    fn exscan(&self, comm: &mut Caller<'_>, name: &str) -> Result<bool, Failure> {
+        let (op, algorithm) = (self.op, scans(name)?);
+        let found = self.run(true, |send, receive| comm.run(Call::Exscan { send, receive, op, algorithm }))?;
         let wanted = match self.me {
             0 if self.in_place => self.operand(),
             0 => vec![BLANK; 8 * self.words],

@@ -7,13 +7,15 @@
 //! | algorithm | time |
 //! |---|---|
 //! | barrier `posted` | M + (p − 2)·f_r |
-//! | barrier `dissemination`, `central`, `combining-N` | [`crate::barrier`] |
+//! | barrier `dissemination`, `doubling`, `central`, `combining-N` | [`crate::barrier`] |
 //! | bcast `posted` | M |
+//! | bcast `groups` | 2M |
 //! | bcast `queue` | M + φt + mt + (⌈m/f⌉ − 1)·f_r |
 //! | bcast `cico-TREE` | [`crate::queue`], t_WO = t_A = M, t_W = M on each level of the tree, or M + (p − 2)·f_s where it is flat |
 //! | allreduce `posted` | M + (p − 2)·f_r + (p − 1)·mF |
-//! | allreduce `exchange`, scan, exscan | X + mt + (p − 1)·mF |
+//! | allreduce, scan and exscan `exchange` | X + mt + (p − 1)·mF |
 //! | allreduce `slices` | 2X + mt + (p − 1)/p·mF + mt |
+//! | scan and exscan `groups` | mt + ⌈log2 p⌉·(M + mt + mF) |
 //! | reduce | X + mt + (p − 1)·mF |
 //! | reduce_scatter | X + mt + (p − 1)/p·mF |
 //! | gather, scatter, allgather | X + mt + (p − 1)·mt |
@@ -30,7 +32,9 @@ use crate::ModelError;
 use crate::barrier::{Barrier, Logs, depth};
 use crate::logp::LogP;
 use crate::queue::{Queue, Times};
-use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm};
+use unisono_kernel::algorithm::{
+    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm, ScanAlgorithm,
+};
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::layout::Cico;
 use unisono_kernel::shm;
@@ -115,9 +119,11 @@ impl Machine {
                 BarrierAlgorithm::Combining(children) => {
                     Barrier::Combining { children }.time(&logp, ranks, Logs::Rounds)?
                 }
+                BarrierAlgorithm::Doubling => Barrier::Butterfly.time(&logp, ranks, Logs::Rounds)?,
                 _ => Barrier::Dissemination.time(&logp, ranks, Logs::Rounds)?,
             },
             Choice::Bcast(BcastAlgorithm::Posted) => message,
+            Choice::Bcast(BcastAlgorithm::Groups) => 2.0 * message,
             Choice::Bcast(BcastAlgorithm::Cico(tree)) => self.papers(&logp, t, tree, ranks, bytes)?,
             Choice::Bcast(_) => {
                 let more = bytes.div_ceil(self.fragment).saturating_sub(1) as f64;
@@ -139,6 +145,13 @@ impl Machine {
                 let more = if algorithm == MoveAlgorithm::Cico { fragments * message } else { 0.0 };
                 all + copied * t + others * m * t + more
             }
+            Choice::Scan(ScanAlgorithm::Doubling) => {
+                Barrier::Butterfly.time(&logp, ranks, Logs::Rounds)? + 2.0 * f64::from(ranks.ilog2()) * m * fold
+            }
+            Choice::Scan(ScanAlgorithm::Groups) => {
+                copied * t + f64::from(ranks.next_power_of_two().ilog2()) * (message + m * t + m * fold)
+            }
+            Choice::Scan(_) => all + copied * t + others * m * fold,
             Choice::Exchange => match collective {
                 Collective::Alltoall | Collective::Alltoallv => all + (others * copied + others * m) * t,
                 Collective::ReduceScatter => all + copied * t + others / f64::from(ranks) * m * fold,
