@@ -93,13 +93,20 @@ algorithms! {
 algorithms! {
     /// Algorithms of reduce.
     ReduceAlgorithm {
-        /// The tree for operands that fit a line among more than sixteen ranks that have a core each, else exchange.
+        /// Exchange for short operands, for two ranks, and where ranks share cores; else slices, or groups among more than eleven ranks.
+        /// Among more than sixteen, the tree for operands that fit a line.
         #[default]
         Auto = "auto",
         /// [`crate::shm::reduce::tree`].
         Tree = "tree",
         /// [`crate::shm::reduce::exchange`]: the root folds all operands.
         Exchange = "exchange",
+        /// [`crate::shm::reduce::slices`]: each rank but the root folds its share of every fragment. Exchange where there is no other
+        /// rank, or a slot has no room for an element of each share.
+        Slices = "slices",
+        /// [`crate::shm::reduce::groups`]: the same within groups of ranks, and then among groups. Exchange or slices where the ranks
+        /// can't be cut into groups, a slot has no room, or the op does not commute.
+        Groups = "groups",
     }
 }
 
@@ -195,10 +202,18 @@ impl ReduceAlgorithm {
     #[must_use]
     pub const fn resolve(self, bytes: u64, ranks: u32, crowded: bool) -> Self {
         match self {
-            Self::Auto if bytes <= LINE_REDUCED && ranks > LISTENED && !crowded => Self::Tree,
-            Self::Auto => Self::Exchange,
+            Self::Auto if crowded => Self::Exchange,
+            Self::Auto if ranks > LISTENED && bytes <= LINE_REDUCED => Self::Tree,
+            Self::Auto if ranks > LISTENED => Self::Groups,
+            Self::Auto if ranks > FEW && bytes > ROOT_FOLDS[1] => Self::Groups,
+            Self::Auto => Self::ungrouped(bytes, ranks),
             other => other,
         }
+    }
+
+    /// The algorithm among ranks that have a core each, where they can't be cut into groups.
+    pub(crate) const fn ungrouped(bytes: u64, ranks: u32) -> Self {
+        if ranks <= PAIR || bytes <= ROOT_FOLDS[0] { Self::Exchange } else { Self::Slices }
     }
 }
 
@@ -224,6 +239,9 @@ pub(crate) const PREFIXED: u64 = 1 << 10;
 pub(crate) const GROUPED: u32 = 8;
 /// Fewest processes of a short scan by doubling, and of a short broadcast by groups.
 pub(crate) const SPREAD: u32 = 32;
+/// Up to so many bytes a reduce's root folds all operands of few processes, and of many up to sixteen: to share the folds, they must
+/// wait for each other.
+pub(crate) const ROOT_FOLDS: [u64; 2] = [1 << 10, 512];
 
 /// Up to so many bytes an allreduce folds whole operands, for a pair of ranks, few and many. Slices need one more step
 /// of all ranks, which is slow where processes share cores; without slices each rank folds p whole operands, which is

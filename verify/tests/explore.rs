@@ -6,8 +6,8 @@ use unisono_kernel::algorithm::BarrierAlgorithm;
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::Base;
 use unisono_verify::explore::{
-    Check, Class, Collective, Exchange, Family, Lending, Limits, Mutation, Operation, Program, Report, Words, alphabet,
-    exchanges, explore, order, run,
+    Check, Class, Collective, Exchange, Family, Lending, Limits, Mutation, Operation, Program, Report, Sharing, Words,
+    alphabet, exchanges, explore, order, run,
 };
 
 const DISSEMINATION: Operation = Operation::Barrier(BarrierAlgorithm::Dissemination);
@@ -562,6 +562,78 @@ fn faults_of_scans_by_groups_are_found() {
     let early = ["S2: ", "S3: ", "overlap", "in no order", "wrong data", "corrupt", "disagreement"];
     for (scan, ranks, slots) in [(Operation::scan(3), 4, 2), (Operation::exscan(3), 4, 4), (Operation::scan(3), 6, 2)] {
         let program = Program::new(ranks, 1, vec![scan]).with_slots(slots);
+        let found = |mutation, faults: &[&str]| killed_by(&BOTH[1..], &program, mutation, faults);
+        for words in [POSTED[0].0, POSTED[1].0, TAKEN] {
+            found(Mutation::Lose(words, None), &["deadlock"]);
+            found(Mutation::Deafen(words), &["lost wake-up"]);
+        }
+        for words in [POSTED[1].0, TAKEN] {
+            found(Mutation::Forge(words, u64::MAX), &early);
+        }
+    }
+}
+
+const fn shared(by: Sharing, root: u32, pieces: usize) -> Operation {
+    Operation::Shared { root, pieces, by }
+}
+
+/// What a rank folds lies in its own slot until the root has taken it, while it posts ahead, also for the next operation, under
+/// another root; in one slot, two, and four. The last slice of four ranks is the shortest one; of two ranks, one folds all.
+#[test]
+fn reduces_that_share_the_folds_alone_and_in_mixes() {
+    use Sharing::{GroupsOfSums, Slices, SlicesOfSums};
+    let slices = [(2, 1), (2, 4), (3, 1), (3, 2), (3, 4), (4, 2), (4, 4)].map(|at| (at, [Slices, SlicesOfSums]));
+    let groups = [(4, 1), (4, 2), (4, 4), (6, 2), (6, 4)].map(|at| (at, [GroupsOfSums, GroupsOfSums]));
+    for ((ranks, slots), [by, next]) in slices.into_iter().chain(groups) {
+        let programs = [
+            vec![shared(by, ranks - 1, 3)],
+            vec![shared(by, 0, 2), shared(next, 1, 2)],
+            vec![shared(next, 1, 1), shared(by, 1, 1), shared(next, 0, 1)],
+        ];
+        let models = programs.map(|operations| Program::new(ranks, 1, operations).with_slots(slots));
+        let laps = models.clone().map(Program::with_laps);
+        pass(order, models.into_iter().chain(laps), 6);
+    }
+    let others = [
+        Operation::posted(1),
+        Operation::queue(1, 2),
+        Operation::Tree(1),
+        exchange(Collective::Slices, 1),
+        exchange(Collective::Reduce, 2),
+        DISSEMINATION,
+    ];
+    for (ranks, forms) in [
+        (3, [shared(SlicesOfSums, 0, 1), shared(Slices, 2, 2)]),
+        (4, [shared(GroupsOfSums, 0, 1), shared(GroupsOfSums, 2, 2)]),
+    ] {
+        let mixes = family(ranks, 1, others.into_iter().chain(forms).collect(), 2);
+        order_all(&mixes);
+        pass(order, ahead(&mixes), mixes.models());
+    }
+}
+
+#[test]
+fn reduces_by_slices_of_two_ranks_in_all_orders() {
+    for (slots, pieces) in [(1, 1), (2, 1), (2, 2), (4, 2)] {
+        let operations = [shared(Sharing::SlicesOfSums, 0, pieces), shared(Sharing::Slices, 1, pieces)];
+        let programs = operations.map(|operation| Program::new(2, 1, vec![operation]).with_slots(slots));
+        pass(explore, programs.into_iter(), 2);
+    }
+}
+
+/// `acked` says both that a rank has folded, and that the root has collected: a root that does not ask reads a fold too soon, and
+/// a rank that does not ask posts over its fold. By groups `ready` says the former.
+#[test]
+fn faults_of_reduces_that_share_the_folds_are_found() {
+    let early = ["S2: ", "S3: ", "overlap", "in no order", "wrong data", "corrupt", "disagreement"];
+    for (ranks, slots, by) in [
+        (3, 2, Sharing::SlicesOfSums),
+        (3, 4, Sharing::Slices),
+        (4, 2, Sharing::Slices),
+        (4, 2, Sharing::GroupsOfSums),
+        (4, 4, Sharing::GroupsOfSums),
+    ] {
+        let program = Program::new(ranks, 1, vec![shared(by, 1, 3)]).with_slots(slots);
         let found = |mutation, faults: &[&str]| killed_by(&BOTH[1..], &program, mutation, faults);
         for words in [POSTED[0].0, POSTED[1].0, TAKEN] {
             found(Mutation::Lose(words, None), &["deadlock"]);

@@ -115,7 +115,13 @@ fn one(comm: &mut Comm, seed: usize, fold: Fold, count: usize, in_place: bool) {
         };
         receive.as_chunks().0.iter().zip(right.as_chunks().0).all(near)
     };
-    let reduces = [ReduceAlgorithm::Auto, ReduceAlgorithm::Exchange, ReduceAlgorithm::Tree];
+    let reduces = [
+        ReduceAlgorithm::Auto,
+        ReduceAlgorithm::Exchange,
+        ReduceAlgorithm::Slices,
+        ReduceAlgorithm::Groups,
+        ReduceAlgorithm::Tree,
+    ];
     for (root, algorithm) in (0..size).flat_map(|root| reduces.map(|algorithm| (root, algorithm))) {
         if algorithm == ReduceAlgorithm::Tree && !short {
             continue;

@@ -5,7 +5,7 @@ mod common;
 
 use common::{bounded, refusal};
 use core::ffi::c_void;
-use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, ReduceAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::{Comm, Communicator};
 use unisono_kernel::data::blocks::Blocks;
@@ -367,6 +367,29 @@ fn lengths_in_an_allreduce_by_groups_are_told_apart() {
                     let data = Data::bytes_mut(&mut data);
                     let algorithm = AllreduceAlgorithm::Groups;
                     comm.run(&Call::Allreduce { send: data, receive: data, op: Op::SUM_I64, algorithm }).map(drop)
+                })
+                .unwrap()
+            });
+            let [most, other] = lengths.map(|bytes| bytes as u64);
+            for (rank, error) in (0..).zip(errors) {
+                let found = error.err().and_then(refusal).map(|found| (found.argument, found.value, found.bound));
+                let both = [(most, other), (other, most)].map(|(a, b)| Some((Argument::Bytes, a, Bound::Equals(b))));
+                assert!(both.contains(&found), "{ranks} ranks, rank {odd} with {other} bytes, rank {rank}: {found:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn lengths_in_a_reduce_by_slices_are_told_apart() {
+    for (ranks, root, odd) in [(2, 0, 1), (3, 1, 1), (3, 2, 0), (5, 0, 4)] {
+        for lengths in [[800, 1600], [1600, 800], [8, 16], [800, 0]] {
+            let errors = bounded(move || {
+                unisono_local::run(Params::new(ranks), |mut comm| {
+                    let mut data = vec![0; lengths[usize::from(comm.rank() == odd)]];
+                    let send = Data::bytes_mut(&mut data);
+                    let (receive, algorithm) = ((comm.rank() == root).then_some(send), ReduceAlgorithm::Slices);
+                    comm.run(&Call::Reduce { send, receive, op: Op::SUM_I64, root, algorithm }).map(drop)
                 })
                 .unwrap()
             });

@@ -65,9 +65,10 @@ impl Ran {
             Choice::Bcast(BcastAlgorithm::Cico(_)) | Choice::Move(MoveAlgorithm::Cico) => Self::Cico,
             Choice::Bcast(BcastAlgorithm::Groups)
             | Choice::Allreduce(AllreduceAlgorithm::Groups)
+            | Choice::Reduce(ReduceAlgorithm::Groups)
             | Choice::Scan(ScanAlgorithm::Groups) => Self::Groups,
             Choice::Bcast(_) => Self::Queue,
-            Choice::Allreduce(AllreduceAlgorithm::Slices) => Self::Slices,
+            Choice::Allreduce(AllreduceAlgorithm::Slices) | Choice::Reduce(ReduceAlgorithm::Slices) => Self::Slices,
             Choice::Barrier(BarrierAlgorithm::Doubling)
             | Choice::Allreduce(AllreduceAlgorithm::Doubling)
             | Choice::Scan(ScanAlgorithm::Doubling) => Self::Doubling,
@@ -151,7 +152,7 @@ mod tests {
         named(Collective::Barrier, &["posted", "dissemination", "doubling", "central", "combining-3"]);
         named(Collective::Bcast, &["posted", "groups", "queue", "cico-flat"]);
         named(Collective::Allreduce, &["posted", "doubling", "exchange", "slices", "groups"]);
-        named(Collective::Reduce, &["tree", "exchange"]);
+        named(Collective::Reduce, &["tree", "exchange", "slices", "groups"]);
         named(Collective::Scatter, &["exchange", "cico"]);
         named(Collective::Scan, &["doubling", "exchange", "groups"]);
         named(Collective::Exscan, &["doubling", "exchange", "groups"]);

@@ -76,6 +76,10 @@ any! {
     Tree(reduce::tree::Tree<'a>),
     /// Scan and exscan by groups.
     GroupedScan(Exchange<scan::groups::Grouped<'a>>),
+    /// Reduce by groups.
+    GroupedReduce(Exchange<reduce::groups::Grouped<'a>>),
+    /// Reduce by slices.
+    SlicedReduce(Exchange<reduce::slices::Slices<'a>>),
     /// Reduce, allreduce, scan and exscan by exchange.
     Reduce(Exchange<reduce::exchange::Reduce<'a>>),
     /// Reduce_scatter by exchange.

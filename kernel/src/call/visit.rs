@@ -27,7 +27,7 @@ use crate::shm::reduce::exchange::Reduce;
 use crate::shm::reduce::tree::Tree;
 use crate::shm::reduce_scatter::exchange::ReduceScatter;
 use crate::shm::scatter::pairwise::{scatter, scatterv};
-use crate::shm::{allreduce, bcast, scan};
+use crate::shm::{allreduce, bcast, reduce, scan};
 use crate::table::Choice;
 
 /// What to do with a call's machine, of whichever type.
@@ -137,7 +137,23 @@ impl<'buf> Call<'buf> {
             Self::Alltoall { send, receive } => by!(Choice::Exchange, alltoall(me, send, receive)),
             Self::Alltoallv { send, receive } => by!(Choice::Exchange, alltoallv(me, send, receive)),
             Self::Reduce { send, receive, op, root, algorithm } => {
-                match choose.reduce_by(algorithm, send.len(), op.commutative()) {
+                let it = match choose.reduce_by(algorithm, send.len(), op.commutative()) {
+                    ReduceAlgorithm::Groups if !reduce::groups::Grouped::applies(me, &op) => {
+                        ReduceAlgorithm::ungrouped(send.len(), me.size())
+                    }
+                    it => it,
+                };
+                let it = match it {
+                    ReduceAlgorithm::Slices if !reduce::slices::Slices::applies(me, &op) => ReduceAlgorithm::Exchange,
+                    it => it,
+                };
+                match it {
+                    it @ ReduceAlgorithm::Groups => {
+                        by!(Choice::Reduce(it), reduce::groups::Grouped::new(me, send, receive, op, root))
+                    }
+                    it @ ReduceAlgorithm::Slices => {
+                        by!(Choice::Reduce(it), reduce::slices::Slices::new(me, send, receive, op, root))
+                    }
                     it @ ReduceAlgorithm::Tree => by!(Choice::Reduce(it), Tree::new(me, send, receive, op, root)),
                     it => by!(Choice::Reduce(it), Reduce::to_root(me, send, receive, op, root)),
                 }

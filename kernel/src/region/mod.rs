@@ -10,6 +10,7 @@ pub mod layout;
 pub mod lease;
 pub mod mailboxes;
 pub mod state;
+pub mod within;
 #[cfg(test)]
 pub(crate) mod words;
 
@@ -193,6 +194,16 @@ pub unsafe trait Region {
     /// `acc` is readable, writable and exclusive; the protocol's sequence words exclude that another member writes the
     /// extent now.
     unsafe fn fold(&self, at: Extent, acc: Buf, op: &Op);
+
+    /// The same where `acc` lies in the segment, too. A user's function sees private copies of both.
+    ///
+    /// # Safety
+    /// The protocol's sequence words exclude that another member writes `at` now, or reads or writes `acc`; they are apart.
+    #[inline]
+    unsafe fn fold_within(&self, at: Extent, acc: Extent, op: &Op) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { within::fold_within(self, at, acc, op) }
+    }
 
     /// The same for private elements: `acc[i] = left[i] ∘ acc[i]`. A host may use its best instructions.
     ///
@@ -411,6 +422,18 @@ macro_rules! forward_region {
             let region: &$to = $region;
             // SAFETY: the caller's promise, passed on.
             unsafe { $crate::region::Region::fold(region, at, acc, op) }
+        }
+        #[inline]
+        unsafe fn fold_within(
+            &self,
+            at: $crate::region::Extent,
+            acc: $crate::region::Extent,
+            op: &$crate::op::Op,
+        ) {
+            let $this = self;
+            let region: &$to = $region;
+            // SAFETY: the caller's promise, passed on.
+            unsafe { $crate::region::Region::fold_within(region, at, acc, op) }
         }
         #[inline]
         unsafe fn fold_private(

@@ -4,7 +4,7 @@
 use super::{Choice, Collective, Rule, Span};
 use crate::algorithm::{
     AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, FEW, GROUPED, LINE_REDUCED, LISTENED, MoveAlgorithm, PAIR,
-    PREFIXED, ReduceAlgorithm, SPREAD, ScanAlgorithm, WHOLE,
+    PREFIXED, ROOT_FOLDS, ReduceAlgorithm, SPREAD, ScanAlgorithm, WHOLE,
 };
 use crate::msg::{
     Algorithm, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan, scatter,
@@ -69,6 +69,8 @@ const POSTED: Choice = Choice::Allreduce(AllreduceAlgorithm::Posted);
 const DOUBLING: Choice = Choice::Allreduce(AllreduceAlgorithm::Doubling);
 const TREE: Choice = Choice::Reduce(ReduceAlgorithm::Tree);
 const FOLDED: Choice = Choice::Reduce(ReduceAlgorithm::Exchange);
+const SLICED: Choice = Choice::Reduce(ReduceAlgorithm::Slices);
+const SHARED: Choice = Choice::Reduce(ReduceAlgorithm::Groups);
 const WHOLES: Choice = Choice::Allreduce(AllreduceAlgorithm::Exchange);
 const SLICES: Choice = Choice::Allreduce(AllreduceAlgorithm::Slices);
 const GROUPS: Choice = Choice::Allreduce(AllreduceAlgorithm::Groups);
@@ -135,7 +137,16 @@ pub const BUILT_IN: &[Rule] = &[
     ranks(bytes(shm(C::Reduce, FOLDED), 0, LINE_REDUCED), 1, LISTENED),
     Rule { crowded: Some(false), ..ranks(bytes(shm(C::Reduce, TREE), 0, LINE_REDUCED), LISTENED + 1, u32::MAX) },
     Rule { crowded: Some(true), ..ranks(bytes(shm(C::Reduce, FOLDED), 0, LINE_REDUCED), LISTENED + 1, u32::MAX) },
-    bytes(shm(C::Reduce, FOLDED), LINE_REDUCED + 1, u64::MAX),
+    ranks(bytes(shm(C::Reduce, FOLDED), LINE_REDUCED + 1, u64::MAX), 1, PAIR),
+    uncrowded(C::Reduce, FOLDED, (LINE_REDUCED + 1, ROOT_FOLDS[0]), (PAIR + 1, FEW)),
+    uncrowded(C::Reduce, SLICED, (ROOT_FOLDS[0] + 1, u64::MAX), (PAIR + 1, FEW)),
+    uncrowded(C::Reduce, FOLDED, (LINE_REDUCED + 1, ROOT_FOLDS[1]), (FEW + 1, LISTENED)),
+    uncrowded(C::Reduce, SHARED, (ROOT_FOLDS[1] + 1, u64::MAX), (FEW + 1, LISTENED)),
+    uncrowded(C::Reduce, SHARED, (LINE_REDUCED + 1, u64::MAX), (LISTENED + 1, u32::MAX)),
+    Rule {
+        crowded: Some(true),
+        ..ranks(bytes(shm(C::Reduce, FOLDED), LINE_REDUCED + 1, u64::MAX), PAIR + 1, u32::MAX)
+    },
     shm(C::ReduceScatter, Choice::Exchange),
     ranks(shm(C::Scan, EACH_BELOW), 1, GROUPED - 1),
     Rule { crowded: Some(true), ..ranks(shm(C::Scan, EACH_BELOW), GROUPED, u32::MAX) },

@@ -1,7 +1,7 @@
 //! An operation of any algorithm that was built and not started fails when it is polled, and does not change the
 //! member.
 
-use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Comm;
 use unisono_kernel::data::blocks::Blocks;
@@ -35,6 +35,11 @@ fn what_was_not_started_is_not_done() {
         AllreduceAlgorithm::Groups,
     ] {
         calls.push(Call::Allreduce { send, receive, op, algorithm });
+    }
+    for algorithm in
+        [ReduceAlgorithm::Exchange, ReduceAlgorithm::Slices, ReduceAlgorithm::Groups, ReduceAlgorithm::Tree]
+    {
+        calls.push(Call::Reduce { send, receive: Some(receive), op, root: 0, algorithm });
     }
     for algorithm in [MoveAlgorithm::Exchange, MoveAlgorithm::Cico] {
         calls.push(Call::Gather { send: Some(send), receive: Some(blocks), root: 0, algorithm });

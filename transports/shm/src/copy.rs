@@ -76,7 +76,9 @@ pub(crate) fn expect(at: *const u8, len: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     for line in (0..len).step_by(64) {
         // SAFETY: a prefetch changes no memory and never faults.
-        unsafe { core::arch::asm!("prefetcht0 [{}]", in(reg) at.wrapping_add(line), options(nostack, preserves_flags)) };
+        unsafe {
+            core::arch::asm!("prefetcht0 [{}]", in(reg) at.wrapping_add(line), options(nostack, preserves_flags))
+        };
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = (at, len);

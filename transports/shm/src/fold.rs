@@ -58,7 +58,8 @@ macro_rules! level {
 /// `acc[i] = segment[i] ∘ acc[i]` for the whole elements in `len` bytes.
 ///
 /// # Safety
-/// `from` holds `len` mapped bytes of a segment, `acc` `len` writable private ones; `op` keeps `User::new`'s promise.
+/// `from` holds `len` mapped bytes of a segment, `acc` `len` writable private ones, or of a segment if `op` is predefined; they
+/// are apart; `op` keeps `User::new`'s promise.
 pub(crate) unsafe fn from_segment(level: Level, from: *mut u8, acc: *mut u8, len: usize, op: &Op) {
     match op {
         // SAFETY: the caller's promise.

@@ -23,7 +23,7 @@ use unisono_kernel::collective::Kind;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Condition, Refusal};
 use unisono_kernel::op::Op;
-use unisono_kernel::region::{CounterId, Extent, FlagId, Loan, MailId, Region, Unreadable, Word};
+use unisono_kernel::region::{CounterId, Extent, FlagId, Loan, MailId, Region, Unreadable, Word, within};
 
 /// A host's way to let the members of a segment read each other's memory, for the loans of [`Region`].
 ///
@@ -219,6 +219,20 @@ unsafe impl Region for Mapped {
             let len = acc.len().min(at.len() as usize);
             // SAFETY: `from` holds `len` mapped bytes; `acc` by the caller's promise.
             unsafe { fold::from_segment(self.level, from, acc.ptr(), len, op) }
+        }
+    }
+
+    #[inline]
+    unsafe fn fold_within(&self, at: Extent, acc: Extent, op: &Op) {
+        match (op, self.inside(at), self.inside(acc)) {
+            (Op::Predefined(_), Some(from), Some(to)) => {
+                let len = at.len().min(acc.len()) as usize;
+                // SAFETY: both hold `len` mapped bytes, apart from each other by the caller's promise; a predefined op's fold is
+                // a primitive behind which a peer may race.
+                unsafe { fold::from_segment(self.level, from, to, len, op) }
+            }
+            // SAFETY: the caller's promise, passed on.
+            _ => unsafe { within::fold_within(self, at, acc, op) },
         }
     }
 

@@ -279,7 +279,10 @@ mod tests {
         // The first line of a probe is not in it.
         let beside = 64;
         let copies = STALE / PROBE as u64;
-        assert!((0..copies).all(|_| copy(beside)) && copy(0) && (0..copies).all(|_| copy(beside)), "a probe in between");
+        assert!(
+            (0..copies).all(|_| copy(beside)) && copy(0) && (0..copies).all(|_| copy(beside)),
+            "a probe in between"
+        );
         assert!(!copy(beside) && !copy(beside));
     }
 

@@ -45,7 +45,7 @@ pub use mixes::{Check, Family, Report, alphabet, exchanges, papers, run};
 pub(crate) use names::Names;
 pub use order::order;
 pub(crate) use payload::forever;
-pub use program::{Lending, Operation, Program};
+pub use program::{Lending, Operation, Program, Sharing};
 pub(crate) use program::{fold, ordered};
 pub use search::{Limits, Outcome, explore};
 pub use text::{explore_text, order_text};

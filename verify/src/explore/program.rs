@@ -61,10 +61,30 @@ pub enum Operation {
         /// Pieces of the vector.
         pieces: usize,
     },
+    /// A reduce in which the ranks share the folds.
+    Shared {
+        /// The root.
+        root: Rank,
+        /// Slots that the operand would fill: so many pieces, or some more.
+        pieces: usize,
+        /// How.
+        by: Sharing,
+    },
     /// Messages through mailboxes.
     Mail(Mail),
     /// A barrier.
     Barrier(BarrierAlgorithm),
+}
+
+/// How ranks share the folds of a reduce.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// By slices, with an operation that does not commute.
+    Slices,
+    /// By slices, of sums, which the root receives in place.
+    SlicesOfSums,
+    /// The same by groups; among four ranks, of two groups of two.
+    GroupsOfSums,
 }
 
 /// Bytes of a reduction's operand: two words.
@@ -163,6 +183,11 @@ impl Operation {
             Self::Scan { algorithm, exclusive, pieces } => {
                 format!("{}scan-{algorithm}-{pieces}", if exclusive { "ex" } else { "" })
             }
+            Self::Shared { root, pieces, by } => match by {
+                Sharing::Slices => format!("slices-{pieces}:{root}"),
+                Sharing::SlicesOfSums => format!("slices-of-sums-{pieces}:{root}"),
+                Sharing::GroupsOfSums => format!("groups-of-sums-{pieces}:{root}"),
+            },
             Self::Barrier(BarrierAlgorithm::Auto | BarrierAlgorithm::Posted) => "posted-barrier".into(),
             Self::Barrier(BarrierAlgorithm::Dissemination) => "dissemination".into(),
             Self::Barrier(BarrierAlgorithm::Doubling) => "doubling-barrier".into(),
@@ -189,7 +214,7 @@ impl Operation {
             Self::Bcast { bytes, .. } => bytes,
             Self::Mail(mail) => mail.memory(),
             Self::Sum | Self::Groups(_) | Self::Scan { .. } => self.operand(),
-            Self::Fold | Self::Doubling | Self::Tree(_) => 2 * OPERAND,
+            Self::Fold | Self::Doubling | Self::Tree(_) | Self::Shared { .. } => 2 * self.operand(),
             Self::Barrier(_) => 0,
         }
     }
@@ -199,6 +224,7 @@ impl Operation {
         match *self {
             Self::Groups(pieces) => GROUPS_PIECE * pieces - 8,
             Self::Scan { algorithm: ScanAlgorithm::Groups, pieces, .. } => QUEUE_FRAGMENT * pieces - 8,
+            Self::Shared { pieces, .. } => QUEUE_FRAGMENT * pieces - 8,
             _ => OPERAND,
         }
     }
@@ -458,11 +484,20 @@ impl Program {
                 Operation::Sum | Operation::Groups(_) | Operation::Scan { .. } => {
                     memory.extend(operand(index, rank, operation.operand()))
                 }
-                operation @ (Operation::Fold | Operation::Doubling | Operation::Tree(_)) => {
-                    memory.extend(operand(index, rank, OPERAND));
-                    let blank = std::iter::repeat_n(BLANK, OPERAND).collect();
+                Operation::Shared { root, by: Sharing::SlicesOfSums | Sharing::GroupsOfSums, .. }
+                    if done && root == rank =>
+                {
+                    memory.extend(self.reduced(index, u64::wrapping_add));
+                    memory.extend(std::iter::repeat_n(BLANK, operation.operand()));
+                }
+                operation @ (Operation::Fold | Operation::Doubling | Operation::Tree(_) | Operation::Shared { .. }) => {
+                    memory.extend(operand(index, rank, operation.operand()));
+                    let blank = std::iter::repeat_n(BLANK, operation.operand()).collect();
                     let op = if operation == Operation::Fold { fold } else { compose };
-                    let receives = !matches!(operation, Operation::Tree(root) if root != rank);
+                    let receives = match operation {
+                        Operation::Tree(root) | Operation::Shared { root, .. } => root == rank,
+                        _ => true,
+                    };
                     memory.extend(if done && receives { self.reduced(index, op) } else { blank });
                 }
                 Operation::Barrier(_) => {}
@@ -519,6 +554,16 @@ impl Program {
                 let (algorithm, receive) =
                     (ReduceAlgorithm::Tree, (me.rank() == root).then_some(data(OPERAND, OPERAND)?));
                 Call::Reduce { send: data(0, OPERAND)?, receive, op: composed(), root, algorithm }.build(me)?
+            }
+            Operation::Shared { root, by, .. } => {
+                let bytes = self.operations[index].operand();
+                let (algorithm, op, at) = match by {
+                    Sharing::Slices => (ReduceAlgorithm::Slices, composed(), bytes),
+                    Sharing::SlicesOfSums => (ReduceAlgorithm::Slices, Op::SUM_U64, 0),
+                    Sharing::GroupsOfSums => (ReduceAlgorithm::Groups, Op::SUM_U64, 0),
+                };
+                let (send, receive) = (data(0, bytes)?, (me.rank() == root).then_some(data(at, bytes)?));
+                Call::Reduce { send, receive, op, root, algorithm }.build(me)?
             }
             Operation::Exchange(exchange) => {
                 exchange.machine(me, QUEUE_FRAGMENT, memory.wrapping_add(offset), ordered())?

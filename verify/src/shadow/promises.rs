@@ -4,7 +4,8 @@
 //! result, is its operation (`done`), a slot's the clock of its fragment (`acked`), a mailbox slot's the number of message and fragment, plus
 //! one (the receiver's `acked`). The writer's next publication tells the number: `ready` is the clock after the
 //! fragment, `sequence` the number itself, a line has its operation, and the slot written before it holds the first
-//! fragment. Each fragment is published before the next one is written, whichever lap its writer takes.
+//! fragment. Each fragment is published before the next one is written, whichever lap its writer takes. A writer that has not
+//! released its own fragment may fold into it.
 //!
 //! The contents of a set of the [papers'](super::papers) queues are released with the set: their number is how often
 //! the set was opened, by a store to `set_readers`; a process that subtracts there releases all of them. Each reader is
@@ -473,6 +474,12 @@ impl Promises {
             };
         }
         match holds {
+            // It folds into the fragment that it has posted, which it has not acknowledged itself.
+            Holds::Published { writer, number }
+                if writer == rank && matches!(unit, Unit::Slot(..)) && !self.released(cells, unit, rank, number) =>
+            {
+                return Ok(());
+            }
             Holds::Unpublished { writer } if writer != rank => return Err(Breach::Unpublished(writer)),
             Holds::Published { writer, number } => {
                 let readers = match unit {

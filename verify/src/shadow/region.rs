@@ -388,6 +388,12 @@ unsafe impl<R: Region> Region for Shadowed<R> {
         // SAFETY: the caller's promise, passed on.
         unsafe { self.view.region.fold(at, acc, op) }
     }
+    unsafe fn fold_within(&self, at: Extent, acc: Extent, op: &Op) {
+        self.touch(at, acc.len() as usize, false);
+        self.touch(acc, at.len() as usize, true);
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.view.region.fold_within(at, acc, op) }
+    }
     unsafe fn fold_private(&self, left: Buf, acc: Buf, op: &Op) {
         self.fills(acc, left.len() as u64);
         // SAFETY: the caller's promise, passed on.

@@ -24,7 +24,7 @@ pub(crate) enum Family {
     Allgatherv(MoveAlgorithm),
     Alltoall,
     Alltoallv,
-    Reduce,
+    Reduce(ReduceAlgorithm),
     Allreduce(AllreduceAlgorithm),
     ReduceScatter,
     Scan(ScanAlgorithm),
@@ -35,7 +35,7 @@ use Family::*;
 use MoveAlgorithm::{Cico, Exchange};
 
 impl Family {
-    pub(crate) const ALL: [Self; 30] = [
+    pub(crate) const ALL: [Self; 32] = [
         Barrier(BarrierAlgorithm::Posted),
         Barrier(BarrierAlgorithm::Dissemination),
         Barrier(BarrierAlgorithm::Doubling),
@@ -58,7 +58,9 @@ impl Family {
         Allgatherv(Cico),
         Alltoall,
         Alltoallv,
-        Reduce,
+        Reduce(ReduceAlgorithm::Auto),
+        Reduce(ReduceAlgorithm::Slices),
+        Reduce(ReduceAlgorithm::Groups),
         Allreduce(AllreduceAlgorithm::Auto),
         Allreduce(AllreduceAlgorithm::Slices),
         ReduceScatter,
@@ -163,13 +165,13 @@ impl Memory {
         };
         holds(&self.receive, |at| match self.family {
             Barrier(_) => BLANK,
-            Gather(_) | Gatherv(_) | Reduce if me != root => BLANK,
+            Gather(_) | Gatherv(_) | Reduce(_) if me != root => BLANK,
             Exscan(_) if me == 0 => BLANK,
             Bcast(_) => word(round, root, 0, at),
             Gather(_) | Gatherv(_) | Allgather(_) | Allgatherv(_) => from_each(at, 0),
             Alltoall | Alltoallv => from_each(at, me),
             Scatter(_) | Scatterv(_) => word(round, root, me, at),
-            Reduce | Allreduce(_) => sum(size, 0, at),
+            Reduce(_) | Allreduce(_) => sum(size, 0, at),
             ReduceScatter => sum(size, me, at),
             Scan(_) => sum(me + 1, 0, at),
             Exscan(_) => sum(me, 0, at),
@@ -218,9 +220,7 @@ impl Memory {
             }
             Alltoall => Call::Alltoall { send: Some(self.blocks(&self.send)), receive: self.blocks(&self.receive) },
             Alltoallv => Call::Alltoallv { send: Some(self.blocks(&self.send)), receive: self.blocks(&self.receive) },
-            Reduce => {
-                Call::Reduce { send: from, receive: at_root.then_some(to), op, root, algorithm: ReduceAlgorithm::Auto }
-            }
+            Reduce(algorithm) => Call::Reduce { send: from, receive: at_root.then_some(to), op, root, algorithm },
             Allreduce(algorithm) => Call::Allreduce { send: from, receive: to, op, algorithm },
             ReduceScatter => Call::ReduceScatter { send: self.blocks(&self.send), receive: to, op },
             Scan(algorithm) => Call::Scan { send: from, receive: to, op, algorithm },

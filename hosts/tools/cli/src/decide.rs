@@ -3,7 +3,7 @@
 use crate::args::Collective;
 use crate::error::Failure;
 use clap::ValueEnum;
-use unisono_kernel::algorithm::AllreduceAlgorithm;
+use unisono_kernel::algorithm::{AllreduceAlgorithm, ReduceAlgorithm};
 use unisono_kernel::shm::allreduce::groups::Grouped;
 use unisono_kernel::table::{self, Ask, Choice, Collective as Kind, Over, Site};
 use unisono_posix::decisions::decisions;
@@ -83,8 +83,14 @@ pub(crate) fn default(
 pub(crate) fn applies(over: Over, collective: Collective, name: &str, bytes: u64, ranks: u32) -> bool {
     let Some(ask) = ask(over, collective, bytes, ranks, false) else { return false };
     Choice::from_name(over, ask.collective, name).is_some_and(|plan| {
-        let grouped = plan == Choice::Allreduce(AllreduceAlgorithm::Groups);
-        plan.applies(&ask).is_ok() && (!grouped || Grouped::divides(ranks))
+        let takes_place = match plan {
+            Choice::Allreduce(AllreduceAlgorithm::Groups) | Choice::Reduce(ReduceAlgorithm::Groups) => {
+                !Grouped::divides(ranks)
+            }
+            Choice::Reduce(ReduceAlgorithm::Slices) => ranks < 2,
+            _ => false,
+        };
+        plan.applies(&ask).is_ok() && !takes_place
     })
 }
 
@@ -104,7 +110,7 @@ pub(crate) fn names(collective: Collective) -> &'static [&'static str] {
         Collective::Bcast => &["posted", "groups", "queue", "cico-flat", "cico-chain", "cico-binary", "cico-binomial"],
         Collective::Barrier => &["posted", "dissemination", "doubling", "central", "combining"],
         Collective::Allreduce => &["posted", "doubling", "exchange", "slices", "groups"],
-        Collective::Reduce => &["tree", "exchange"],
+        Collective::Reduce => &["tree", "exchange", "slices", "groups"],
         Collective::Scan | Collective::Exscan => &["doubling", "exchange", "groups"],
         Collective::Gather
         | Collective::Gatherv

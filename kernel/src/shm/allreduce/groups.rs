@@ -21,9 +21,10 @@ use crate::collective::Kind;
 use crate::comm::Member;
 use crate::data::buffer::Buf;
 use crate::data::datatype::Data;
-use crate::error::{Argument, Bound, Refusal};
+use crate::error::Refusal;
 use crate::op::Op;
 use crate::region::{Extent, Region, Unreadable};
+use crate::shm::engine::columns::{Columns, Groups};
 use crate::shm::engine::copy::{Part, copy_private};
 use crate::shm::engine::exchange::{Exchange, Order, Plan};
 use crate::shm::engine::fold::{Operand, fold_shared};
@@ -32,12 +33,6 @@ use crate::shm::engine::pieces::{Medium, Span, put, take};
 
 /// Most pieces of a batch.
 const BATCH: u64 = 8;
-
-/// Ranks of a group where the number of ranks allows it: those of a level-3 cache of many machines. Else what is next to it.
-const GROUP: u32 = 8;
-
-/// Bytes at a multiple of which a column's piece begins in a fragment, if elements allow it.
-const ALIGNED: u64 = 64;
 
 /// What happens in a step; with the index of the piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,58 +47,15 @@ enum Act {
     Copy(u64),
 }
 
-/// Ranks in groups of one size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Groups {
-    /// Ranks of a group; columns.
-    columns: u32,
-    /// Number of groups; shares of a piece.
-    count: u32,
-}
-
-impl Groups {
-    /// The groups of `size` ranks: two at least, of two ranks at least and of fewer than twice [`GROUP`]; `None`: there are no
-    /// such groups of one size.
-    fn of(size: u32) -> Option<Self> {
-        let fits = |columns: &u32| *columns >= 2 && size > *columns && size.is_multiple_of(*columns);
-        let near = (0..GROUP).flat_map(|off| [GROUP + off, GROUP - off]);
-        near.filter(fits).map(|columns| Self { columns, count: size / columns }).next()
-    }
-
-    const fn column(self, rank: Rank) -> u32 {
-        rank % self.columns
-    }
-
-    const fn group(self, rank: Rank) -> u32 {
-        rank / self.columns
-    }
-
-    /// Bytes of a column's piece: as many as fit into a fragment beside those of all columns. 0: an element of each share does not
-    /// fit, or elements have no bytes.
-    fn piece(self, me: &Member, element: u64) -> u64 {
-        let room = me.layout().params().queue_fragment / u64::from(self.columns);
-        let shares = element.saturating_mul(self.count.into());
-        let Some(fit) = room.checked_div(shares) else { return 0 };
-        // So many elements of each share are whole lines.
-        let lines = ALIGNED >> shares.trailing_zeros().min(ALIGNED.trailing_zeros());
-        (if fit < lines { fit } else { fit / lines * lines }) * shares
-    }
-}
-
 /// One process's part of an allreduce.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Grouped<'a> {
     me: Rank,
     groups: Groups,
+    columns: Columns,
     send: Data<'a>,
     receive: Data<'a>,
     op: Op,
-    /// Bytes of a column; the last ones may be shorter, or empty.
-    column: u64,
-    /// Bytes of a column's piece.
-    piece: u64,
-    /// Number of pieces of a column.
-    pieces: u64,
 }
 
 impl<'a> Grouped<'a> {
@@ -124,41 +76,30 @@ impl<'a> Grouped<'a> {
     /// As of [`Slices::new`](super::slices::Slices::new); it does not [apply](Self::applies).
     pub fn new(me: &Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
         let plan = Self::plan(me, send, receive, op)?;
-        let span = Span { advance: plan.steps(), bytes: plan.offset(plan.groups.columns) };
+        let span = Span { advance: plan.steps(), bytes: plan.columns.bytes() };
         Ok(Exchange::of(Medium::Queues, span, plan))
     }
 
     fn plan(me: &Member, send: Data<'a>, receive: Data<'a>, op: Op) -> Result<Self, Refusal> {
         Operand::check(&send, Some(&receive), &op)?;
-        let groups = Groups::of(me.size()).unwrap_or(Groups { columns: 1, count: 1 });
-        let piece = if groups.count > 1 { groups.piece(me, op.element()) } else { 0 };
-        Refusal::check(Argument::Element, op.element(), Bound::AtMost(piece))?;
-        let column = op.count(send.len())?.div_ceil(groups.columns.into()) * op.element();
-        let pieces = column.div_ceil(piece).max(1);
-        Ok(Self { me: me.rank(), groups, send, receive, op, column, piece, pieces })
+        let columns = Columns::new(me, send.len(), &op)?;
+        Ok(Self { me: me.rank(), groups: columns.groups, columns, send, receive, op })
     }
 
     /// The part of the vector that is the piece of this index of a column.
     fn part(&self, column: u32, piece: u64) -> Part {
-        let all = self.send.len();
-        let begin = (u64::from(column) * self.column).min(all);
-        let end = (begin + self.column).min(all);
-        let from = (begin + piece * self.piece).min(end);
-        Part { from, len: self.piece.min(end - from) }
+        self.columns.part(column, piece)
     }
 
     /// A group's share of a piece of this process's column; and how far from the piece's begin it is.
     fn share(&self, group: u32, piece: u64) -> (Part, u64) {
-        let Part { from, len } = self.part(self.groups.column(self.me), piece);
-        let each = (len / self.op.element()).div_ceil(self.groups.count.into()) * self.op.element();
-        let at = (u64::from(group) * each).min(len);
-        (Part { from: from + at, len: each.min(len - at) }, at)
+        self.columns.share(self.part(self.groups.column(self.me), piece), group, self.groups.count)
     }
 
     /// What happens in `step`, and the number of pieces of its batch.
     fn act(&self, step: u64) -> (Act, u64) {
         let (first, at) = (step / (4 * BATCH) * BATCH, step % (4 * BATCH));
-        let batch = BATCH.min(self.pieces - first);
+        let batch = BATCH.min(self.columns.pieces - first);
         let piece = first + at % batch;
         let act = match at / batch {
             0 => Act::Fold(piece),
@@ -168,11 +109,6 @@ impl<'a> Grouped<'a> {
         };
         (act, batch)
     }
-
-    /// Bytes from the begin of a fragment to a column's piece.
-    fn offset(&self, column: u32) -> u64 {
-        u64::from(column) * self.piece.min(self.column.next_multiple_of(ALIGNED))
-    }
 }
 
 impl Plan for Grouped<'_> {
@@ -181,7 +117,7 @@ impl Plan for Grouped<'_> {
     }
 
     fn steps(&self) -> u64 {
-        4 * self.pieces
+        4 * self.columns.pieces
     }
 
     fn announced(&self) -> u64 {
@@ -225,7 +161,7 @@ impl Plan for Grouped<'_> {
             Act::Fold(piece) => {
                 for column in (0..self.groups.columns).filter(|column| *column != mine || !self.op.commutative()) {
                     let part = self.part(column, piece);
-                    let place = place.part(self.offset(column), part.len);
+                    let place = place.part(self.columns.offset(column), part.len);
                     // SAFETY: the caller's promise.
                     unsafe { put(region, place, &self.send, part) };
                 }
@@ -246,7 +182,7 @@ impl Plan for Grouped<'_> {
             Act::Fold(_) if groups.group(peer) != groups.group(me) => return Ok(()),
             Act::Fold(piece) => {
                 let column = groups.column(me);
-                (self.part(column, piece), self.offset(column), groups.column(peer) + 1 == groups.columns)
+                (self.part(column, piece), self.columns.offset(column), groups.column(peer) + 1 == groups.columns)
             }
             Act::FoldShares(piece) => {
                 let (part, offset) = self.share(groups.group(me), piece);
@@ -359,13 +295,13 @@ mod tests {
                     let (any, mut at) = (of(&members[0]), 0);
                     let Groups { columns, count: groups } = any.groups;
                     for (column, piece) in
-                        (0..columns).flat_map(|column| (0..any.pieces).map(move |piece| (column, piece)))
+                        (0..columns).flat_map(|column| (0..any.columns.pieces).map(move |piece| (column, piece)))
                     {
                         let part = any.part(column, piece);
                         assert_eq!((part.from, part.len % element), (at, 0), "{any:?}, column {column}, piece {piece}");
-                        let end = any.offset(column) + part.len;
+                        let end = any.columns.offset(column) + part.len;
                         assert!(
-                            end <= any.offset(column + 1) && end <= slot,
+                            end <= any.columns.offset(column + 1) && end <= slot,
                             "{any:?}, column {column}, piece {piece}"
                         );
                         for group in 0..groups {
@@ -383,7 +319,7 @@ mod tests {
                         assert_eq!(at, part.from + part.len);
                     }
                     assert_eq!(at, count * element, "{any:?}");
-                    assert_eq!(any.part(columns - 1, any.pieces).len, 0, "no piece after the last");
+                    assert_eq!(any.part(columns - 1, any.columns.pieces).len, 0, "no piece after the last");
                     plans += 1;
                 }
             }

@@ -81,6 +81,25 @@ pub trait Plan: Clone + PartialEq + Eq + Hash {
     /// takes anything it must take from each process from which it takes at all, since it receives their lines then.
     fn takes(&self, step: u64, peer: Rank) -> bool;
 
+    /// The step in whose slot the fragments of `step` lie, the same on all ranks: this one; or an earlier one, where processes have
+    /// folded into those that they posted then. Then these are not written again, and nobody acknowledges them before.
+    #[inline(always)]
+    fn slot(&self, step: u64) -> u64 {
+        step
+    }
+
+    /// Does this process take what each peer has folded into its own fragment in `step` itself? It is there when the peer has
+    /// acknowledged the step.
+    #[inline(always)]
+    fn takes_folded(&self, _step: u64) -> bool {
+        false
+    }
+
+    /// Before this process takes the fragments of a step: its own one lies here. A part that no other process reads before this
+    /// one has acknowledged the step may be written until then.
+    #[inline(always)]
+    fn folds_into(&mut self, _own: Extent) {}
+
     /// The order in which it takes the fragments of one step.
     fn order(&self) -> Order {
         Order::OwnFirst
@@ -185,7 +204,11 @@ impl<P: Plan> ToAll<P> {
         writer: Rank,
         lap: impl FnOnce() -> u64,
     ) -> Extent {
-        if self.in_line(me, step, writer) { clock.line(me, writer) } else { clock.fragment(me, writer, step, lap()) }
+        if self.in_line(me, step, writer) {
+            clock.line(me, writer)
+        } else {
+            clock.fragment(me, writer, self.plan.slot(step), lap())
+        }
     }
 
     /// Receives `peer`'s line and compares the length in it with the expected one. Returns what to wait for where the
@@ -267,6 +290,11 @@ impl<P: Plan> Engine for ToAll<P> {
         self.plan.posts(step)
     }
 
+    #[inline(always)]
+    fn slot(&self, step: u64) -> u64 {
+        self.plan.slot(step)
+    }
+
     #[inline]
     fn restart(&mut self) {
         self.received = false;
@@ -338,6 +366,7 @@ impl<P: Plan> Engine for ToAll<P> {
         taking: &mut Taking,
         loans: &mut Loans,
     ) -> Result<(), Halt> {
+        self.plan.folds_into(self.place(me, clock, step, me.rank(), || me.lap()));
         for index in taking.index..me.size() {
             let peer = self.plan.order().peer(me.rank(), me.size(), index);
             if !self.plan.takes(step, peer) {
@@ -348,7 +377,9 @@ impl<P: Plan> Engine for ToAll<P> {
                     taking.index = index;
                     self.receive(region, me, clock, peer)?;
                     let (order, size) = (self.plan.order(), me.size());
-                    line::expect(region, me, clock.operation(), index, !taking.any, |next| order.peer(me.rank(), size, next));
+                    line::expect(region, me, clock.operation(), index, !taking.any, |next| {
+                        order.peer(me.rank(), size, next)
+                    });
                 }
                 // A fragment in a line was published together with the line.
                 *taking = Taking { index, received: true, ..*taking };
@@ -361,7 +392,11 @@ impl<P: Plan> Engine for ToAll<P> {
                     }
                     (taking.looked, taking.lent) = (true, matches!(borrowed, Borrowed::Wanted));
                 }
-                clock.published(region, me, peer, step, taking.lent)?;
+                if self.plan.takes_folded(step) {
+                    clock.acknowledged(region, me, peer, step)?;
+                } else {
+                    clock.published(region, me, peer, step, taking.lent)?;
+                }
                 *taking = Taking::taken(index);
             }
             if peer != me.rank()

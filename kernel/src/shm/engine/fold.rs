@@ -7,7 +7,8 @@ use crate::data::buffer::Buf;
 use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, Condition, Refusal};
 use crate::op::Op;
-use crate::region::{Region, Unreadable};
+use crate::region::within::fold_private_within;
+use crate::region::{Extent, Region, Unreadable};
 use crate::shm::engine::copy::Part;
 use crate::shm::engine::loans::Origin;
 use crate::shm::engine::pieces::{Medium, Pieces, Readers};
@@ -148,6 +149,15 @@ fn stretch(data: &Data<'_>, part: Part) -> Buf {
 pub(crate) unsafe fn fold_private<R: Region>(region: &R, send: &Data<'_>, receive: &Data<'_>, part: Part, op: &Op) {
     // SAFETY: the caller's promise.
     unsafe { region.fold_private(stretch(send, part), stretch(receive, part), op) }
+}
+
+/// `acc = send ∘ acc` for a part of `send`, where `acc` lies in this process's fragment.
+///
+/// # Safety
+/// `send` is readable; no other process reads or writes `acc` now.
+pub(crate) unsafe fn fold_own<R: Region>(region: &R, send: &Data<'_>, part: Part, acc: Extent, op: &Op) {
+    // SAFETY: the caller's promise.
+    unsafe { fold_private_within(region, stretch(send, part), acc, op) }
 }
 
 /// `receive = message ∘ receive` for a part of `receive`; the left operand lies in a fragment, or where it was lent.

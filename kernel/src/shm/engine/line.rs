@@ -176,7 +176,14 @@ const AHEAD: u32 = 4;
 /// A process that reads lines of many in turn has received the one at `index`, as the first of them or not: it expects those
 /// after it. Not before the first one has come: a line that is read before it is written must be taken from its reader again.
 #[inline(always)]
-pub(crate) fn expect<R: Region>(region: &R, me: &Member, operation: u64, index: u32, first: bool, peer: impl Fn(u32) -> Rank) {
+pub(crate) fn expect<R: Region>(
+    region: &R,
+    me: &Member,
+    operation: u64,
+    index: u32,
+    first: bool,
+    peer: impl Fn(u32) -> Rank,
+) {
     let from = if first { index + 1 } else { index + AHEAD };
     for next in from..=(index + AHEAD).min(me.size() - 1) {
         region.expect(me.layout().line_body(peer(next), operation, 8));

@@ -9,8 +9,10 @@
 //! | `line` | posted lines: a head and up to 112 bytes |
 //! | `laps` | how many slots of its queue a writer uses in turn |
 //! | `loans` | memory that a process lends to others, who copy from where it lies |
+//! | `columns` | ranks in groups, and a vector in columns and shares for them |
 //! | `copy`, `fold` | copies and reductions between user memory and the segment |
 
+pub(crate) mod columns;
 pub(crate) mod copy;
 pub mod exchange;
 pub(crate) mod fold;

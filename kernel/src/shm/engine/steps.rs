@@ -5,7 +5,7 @@
 //! |---|---|---|---|
 //! | `line(r, n)` | r | ranks that take from r in operation n | n; published data: the head, and the first fragment |
 //! | `ready(r)` | r | ranks that take from r | r has posted its fragments below this |
-//! | `acked(r)` | r | ranks that post | r needs no fragment below this any more, of any rank |
+//! | `acked(r)` | r | ranks that post | r needs no fragment below this any more, of any rank; published data: what r has folded into its own |
 //!
 //! In each step a process posts its fragment, if it has one, and then takes those of others. It posts up to half a
 //! [lap](super::laps) of its queue ahead of what it takes: where several ranks share a core, each does more before the next one runs. All ranks
@@ -31,7 +31,7 @@ use crate::error::PollError;
 use crate::machine::poll::{Halt, Poll, Until, WaitSet};
 use crate::machine::{Operation, over};
 use crate::region::layout::LINE_PAYLOAD;
-use crate::region::{Extent, Flag, Region};
+use crate::region::{Extent, Flag, FlagId, Region};
 use core::hash::Hash;
 
 /// The operation's number, and where its steps lie on the fragment clock.
@@ -114,8 +114,27 @@ impl Clock {
         if step == 0 && !late {
             return Ok(());
         }
-        let (flag, bound) = (me.layout().ready(peer), self.at(step) + 1);
         // pairs with: publish
+        self.beyond(region, me.layout().ready(peer), peer, step)
+    }
+
+    /// Has `peer` taken the fragments of `step`? Then what it has folded into its own one is complete.
+    ///
+    /// # Errors
+    /// Not yet: what to wait for.
+    #[inline]
+    pub(crate) fn acknowledged<R: Region>(&self, region: &R, me: &Member, peer: Rank, step: u64) -> Result<(), Halt> {
+        // pairs with: acknowledge
+        self.beyond(region, me.layout().acked(peer), peer, step)
+    }
+
+    /// Is `flag`, of `peer`, beyond `step` on the fragment clock?
+    ///
+    /// # Errors
+    /// Not yet: what to wait for.
+    #[inline]
+    fn beyond<R: Region>(&self, region: &R, flag: FlagId, peer: Rank, step: u64) -> Result<(), Halt> {
+        let bound = self.at(step) + 1;
         if region.flag(flag).load_acquire().at_least(bound) {
             return Ok(());
         }
@@ -164,6 +183,12 @@ pub trait Engine: Clone + Eq + Hash {
     /// `None` if this process posts nothing in `step`. `Some(n)`, with n ≤ `step`: it posts a fragment, once it has
     /// taken the fragments of all steps below n.
     fn posts(&self, step: u64) -> Option<u64>;
+
+    /// The step in whose slot the fragment of `step` lies: this one, or an earlier one, whose fragment is complete now.
+    #[inline(always)]
+    fn slot(&self, step: u64) -> u64 {
+        step
+    }
 
     /// Returns to the state in which it was built, for the next operation.
     fn restart(&mut self);
@@ -248,7 +273,8 @@ impl<E: Engine> Steps<E> {
     #[inline]
     fn post_ahead<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<(), WaitSet> {
         let ahead = (me.lap() / 2).max(1);
-        let end = self.engine.steps().min(self.step + ahead);
+        // Of a fragment of several steps, the slot is this process's again after the last one.
+        let end = self.engine.steps().min((self.engine.slot(self.step) + ahead).max(self.step + 1));
         if self.loans.is_open() && self.loans.may_ask(self.engine.takes_any()) {
             // A reader that has not answered is asked again later.
             let _unanswered = self.ask(region, me);
@@ -258,7 +284,9 @@ impl<E: Engine> Steps<E> {
                 Some(after) if after > self.step => break,
                 Some(_) if self.loans.is_accepted() && self.engine.is_of_loan(self.posted) => {}
                 // It is complete where it lies.
-                Some(_) if self.loans.lends_results() => self.clock.publish(region, me, self.posted),
+                Some(_) if self.loans.lends_results() || self.engine.slot(self.posted) < self.posted => {
+                    self.clock.publish(region, me, self.posted)
+                }
                 Some(_) => self.engine.post(region, me, &self.clock, self.posted, &mut self.loans)?,
                 None => {}
             }
@@ -378,7 +406,8 @@ impl<E: Engine> Operation for Steps<E> {
                         self.loans.accept(region, me, operation, !taking.any);
                     }
                     self.step = self.engine.next(self.step).min(self.engine.steps());
-                    if queues && self.engine.takes_any() && self.step < self.engine.steps() {
+                    let first = self.engine.slot(self.step) == self.step;
+                    if queues && self.engine.takes_any() && self.step < self.engine.steps() && first {
                         me.acknowledge(region, base + self.step);
                     }
                     self.state = State::Publish;

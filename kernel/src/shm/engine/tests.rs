@@ -32,6 +32,7 @@ use crate::shm::allreduce::groups::Grouped;
 use crate::shm::allreduce::slices::Slices;
 use crate::shm::alltoall::pairwise::{alltoall, alltoallv};
 use crate::shm::gather::exchange::Gather;
+use crate::shm::reduce;
 use crate::shm::reduce::exchange::Reduce;
 use crate::shm::reduce_scatter::exchange::ReduceScatter;
 use crate::shm::scan::exchange::{exscan, scan};
@@ -312,6 +313,16 @@ fn all_collectives(params: Params, random: &mut Random) {
         let whole = |bytes: u64| bytes - bytes % element;
         let vector = whole(equal * p as u64);
         check("reduce", layout, |me| Reduce::to_root(me, data(vector), is_root(me).then(|| data(vector)), op, root));
+        if reduce::slices::Slices::applies(&Member::new(layout, 0).unwrap(), &op) {
+            check("reduce by slices", layout, |me| {
+                reduce::slices::Slices::new(me, data(vector), is_root(me).then(|| data(vector)), op, root)
+            });
+        }
+        if reduce::groups::Grouped::applies(&Member::new(layout, 0).unwrap(), &op) {
+            check("reduce by groups", layout, |me| {
+                reduce::groups::Grouped::new(me, data(vector), is_root(me).then(|| data(vector)), op, root)
+            });
+        }
         check("allreduce", layout, |me| Reduce::to_all(me, data(vector), data(vector), op));
         check("slices", layout, |me| Slices::new(me, data(vector), data(vector), op));
         if Grouped::applies(&Member::new(layout, 0).unwrap(), &op) {
@@ -363,6 +374,8 @@ fn lengths_that_all_know_are_compared() {
         compared(scan(&me, data(bytes), data(bytes), op), bytes);
         compared(ReduceScatter::new(&me, blocks(std::vec![bytes; 3]), data(bytes), op), bytes);
         compared(Slices::new(&me, data(bytes), data(bytes), op), bytes);
+        compared(reduce::slices::Slices::new(&me, data(bytes), Some(data(bytes)), op, 0), bytes);
+        compared(reduce::groups::Grouped::new(&four, data(bytes), Some(data(bytes)), op, 0), bytes);
         compared(Grouped::new(&four, data(bytes), data(bytes), op), bytes);
         compared(alltoall(&me, Some(blocks(std::vec![bytes; 3])), blocks(std::vec![bytes; 3])), bytes);
     }

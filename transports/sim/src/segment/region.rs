@@ -166,6 +166,13 @@ unsafe impl Region for View {
         self.clock.stream(at.offset(), at.len(), false, true, || unsafe { self.segment.fold(at, acc, op) });
     }
 
+    unsafe fn fold_within(&self, at: Extent, acc: Extent, op: &Op) {
+        let at = at.part(0, acc.len());
+        // SAFETY: the caller's promise, passed on.
+        let access = || unsafe { self.segment.fold_within(at, acc, op) };
+        self.clock.stream_within(at.offset(), acc.offset(), at.len(), access);
+    }
+
     unsafe fn fold_private(&self, left: Buf, acc: Buf, op: &Op) {
         self.clock.fold(left.len().min(acc.len()));
         // SAFETY: the caller's promise, passed on.

@@ -267,6 +267,20 @@ impl Clock {
         });
     }
 
+    /// Folds `len` bytes at `offset` of the segment into those at `into`, by `access`. Lines that are written cost nothing more where
+    /// the core has them.
+    pub(super) fn stream_within(&self, offset: u64, into: u64, len: u64, access: impl FnOnce()) {
+        let me = self.rank;
+        self.turns.access(me, |state| {
+            let rate = state.caches.machine().fold;
+            let read = state.caches.stream(me, offset, len, state.clocks[me], false, rate);
+            let end = state.caches.stream(me, into, len, read, true, f64::INFINITY);
+            state.clocks[me] = end;
+            state.drained[me] = state.before(me).max(end);
+            access();
+        });
+    }
+
     /// Claims lines. Those who wait for a word of one of them read it again, and so take it back.
     pub(super) fn claim(&self, offset: u64, len: u64) {
         let me = self.rank;

@@ -130,8 +130,8 @@ impl Draw {
             }
             Bcast => &["auto", "posted", "groups", "queue", "cico-flat", "cico-chain", "cico-binomial", "cico-kary-3"],
             Gather | Gatherv | Scatter | Scatterv | Allgather | Allgatherv => &["auto", "exchange", "cico"],
-            Reduce => &["auto", "tree"],
             Scan | Exscan => &["auto", "doubling", "groups", "groups"],
+            Reduce => &["auto", "tree", "slices", "slices", "groups", "groups"],
             Allreduce => &["auto", "auto", "posted", "doubling", "slices", "groups", "groups"],
             _ => &["auto"],
         };

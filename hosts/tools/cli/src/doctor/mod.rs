@@ -152,7 +152,8 @@ fn show(ways: &[Way], measured: &Measured, ranks: u32) -> Result<(), Failure> {
     let mut names: Vec<&str> = measured.cells.iter().map(|cell| cell.collective.as_str()).collect();
     names.dedup();
     for (warm, buffers) in [(true, "are used again and again"), (false, "change from call to call")] {
-        let lengths = |name: &str| measured.lengths(name, ranks, warm).map_or("never".into(), |lengths| lengths.to_string());
+        let lengths =
+            |name: &str| measured.lengths(name, ranks, warm).map_or("never".into(), |lengths| lengths.to_string());
         let all: Vec<String> = names.iter().map(|name| format!("{name} {}", lengths(name))).collect();
         outln!(
             "one copy by process_vm_readv is clearly faster ({}=auto) where buffers {buffers}: {}",

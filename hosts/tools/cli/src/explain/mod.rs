@@ -146,7 +146,10 @@ impl fmt::Display for Copies {
         let us = |ns: f64| format!("{:.2}", ns / 1e3);
         let one = self.one_ns.map_or("not possible".into(), |one| format!("{}, {:.2} of that", us(one), one / two));
         let (two, lent) = (us(two), us(lent));
-        writeln!(f, "measured at {bytes} B, {ranks} ranks, µs: two {two}, one {one} (it counts below {CLEARLY}), lent {lent}")
+        writeln!(
+            f,
+            "measured at {bytes} B, {ranks} ranks, µs: two {two}, one {one} (it counts below {CLEARLY}), lent {lent}"
+        )
     }
 }
 

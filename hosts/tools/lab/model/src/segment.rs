@@ -16,7 +16,8 @@
 //! | allreduce, scan and exscan `exchange` | X + mt + (p − 1)·mF |
 //! | allreduce `slices` | 2X + mt + (p − 1)/p·mF + mt |
 //! | scan and exscan `groups` | mt + ⌈log2 p⌉·(M + mt + mF) |
-//! | reduce | X + mt + (p − 1)·mF |
+//! | reduce `exchange` | X + mt + (p − 1)·mF |
+//! | reduce `slices`, `groups` | 2X + mt + mF + mt |
 //! | reduce_scatter | X + mt + (p − 1)/p·mF |
 //! | gather, scatter, allgather | X + mt + (p − 1)·mt |
 //! | alltoall | X + 2(p − 1)·mt |
@@ -140,6 +141,7 @@ impl Machine {
             Choice::Reduce(ReduceAlgorithm::Tree) => {
                 f64::from(ranks.next_power_of_two().ilog2()) * (message + m * fold)
             }
+            Choice::Reduce(ReduceAlgorithm::Slices | ReduceAlgorithm::Groups) => 2.0 * all + 2.0 * m * t + m * fold,
             Choice::Reduce(_) => all + copied * t + others * m * fold,
             Choice::Move(algorithm) => {
                 let more = if algorithm == MoveAlgorithm::Cico { fragments * message } else { 0.0 };
@@ -227,6 +229,8 @@ mod tests {
         close(of(Collective::Allreduce, "posted", 4, 40), 164.0); // 140 + 3 · 40 · 0.2
         close(of(Collective::Allreduce, "exchange", 4, 1000), 840.0); // 140 + 100 + 3 · 200
         close(of(Collective::Allreduce, "slices", 4, 1000), 630.0); // 280 + 200 + 3/4 · 200
+        close(of(Collective::Reduce, "exchange", 4, 1000), 840.0);
+        close(of(Collective::Reduce, "slices", 4, 1000), 680.0); // 280 + 200 + 200
         close(of(Collective::Gather, "exchange", 4, 1000), 540.0); // 140 + 100 + 300
         close(of(Collective::Gather, "cico", 4, 1000), 1540.0); // and 10 · 100
         close(of(Collective::Alltoall, "exchange", 4, 1000), 740.0); // 140 + 300 + 300

@@ -1,0 +1,116 @@
+//! Ranks in groups, and a vector in one column for each rank of a group: rank c of each group folds column c of its group, and
+//! then, among the ranks c of all groups, a share of it.
+
+use super::copy::Part;
+use crate::Rank;
+use crate::comm::Member;
+use crate::error::{Argument, Bound, Refusal};
+use crate::op::Op;
+use crate::region::Extent;
+
+/// Ranks of a group where the number of ranks allows it: those of a level-3 cache of many machines. Else what is next to it.
+const GROUP: u32 = 8;
+
+/// Bytes at a multiple of which a column's piece begins in a fragment, if elements allow it.
+const ALIGNED: u64 = 64;
+
+/// Ranks in groups of one size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Groups {
+    /// Ranks of a group; columns.
+    pub(crate) columns: u32,
+    /// Number of groups; shares of a piece.
+    pub(crate) count: u32,
+}
+
+impl Groups {
+    /// The groups of `size` ranks: two at least, of two ranks at least and of fewer than twice [`GROUP`]; `None`: there are no
+    /// such groups of one size.
+    pub(crate) fn of(size: u32) -> Option<Self> {
+        let fits = |columns: &u32| *columns >= 2 && size > *columns && size.is_multiple_of(*columns);
+        let near = (0..GROUP).flat_map(|off| [GROUP + off, GROUP - off]);
+        near.filter(fits).map(|columns| Self { columns, count: size / columns }).next()
+    }
+
+    pub(crate) const fn column(self, rank: Rank) -> u32 {
+        rank % self.columns
+    }
+
+    pub(crate) const fn group(self, rank: Rank) -> u32 {
+        rank / self.columns
+    }
+
+    /// Bytes of a column's piece: as many as fit into a fragment beside those of all columns. 0: an element of each share does not
+    /// fit, or elements have no bytes.
+    pub(crate) fn piece(self, me: &Member, element: u64) -> u64 {
+        let room = me.layout().params().queue_fragment / u64::from(self.columns);
+        let shares = element.saturating_mul(self.count.into());
+        let Some(fit) = room.checked_div(shares) else { return 0 };
+        // So many elements of each share are whole lines.
+        let lines = ALIGNED >> shares.trailing_zeros().min(ALIGNED.trailing_zeros());
+        (if fit < lines { fit } else { fit / lines * lines }) * shares
+    }
+}
+
+/// A vector in columns, and these in pieces, of which those of all columns lie side by side in a fragment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Columns {
+    pub(crate) groups: Groups,
+    /// Bytes of the vector.
+    all: u64,
+    /// Bytes of an element.
+    element: u64,
+    /// Bytes of a column; the last ones may be shorter, or empty.
+    column: u64,
+    /// Bytes of a column's piece.
+    piece: u64,
+    /// Number of pieces of a column.
+    pub(crate) pieces: u64,
+}
+
+impl Columns {
+    /// Those of a vector of `bytes`.
+    ///
+    /// # Errors
+    /// The ranks can't be cut into groups, or a slot has no room for an element of each share; `bytes` is not a whole number of
+    /// elements.
+    pub(crate) fn new(me: &Member, bytes: u64, op: &Op) -> Result<Self, Refusal> {
+        let groups = Groups::of(me.size()).unwrap_or(Groups { columns: 1, count: 1 });
+        let (element, piece) = (op.element(), if groups.count > 1 { groups.piece(me, op.element()) } else { 0 });
+        Refusal::check(Argument::Element, element, Bound::AtMost(piece))?;
+        let column = op.count(bytes)?.div_ceil(groups.columns.into()) * element;
+        let pieces = column.div_ceil(piece).max(1);
+        Ok(Self { groups, all: bytes, element, column, piece, pieces })
+    }
+
+    /// The part of the vector that is the piece of this index of a column.
+    pub(crate) fn part(&self, column: u32, piece: u64) -> Part {
+        let begin = (u64::from(column) * self.column).min(self.all);
+        let end = (begin + self.column).min(self.all);
+        let from = (begin + piece * self.piece).min(end);
+        Part { from, len: self.piece.min(end - from) }
+    }
+
+    /// One of `count` shares of a piece; and how far from the piece's begin it is.
+    pub(crate) fn share(&self, piece: Part, index: u32, count: u32) -> (Part, u64) {
+        let Part { from, len } = piece;
+        let each = (len / self.element).div_ceil(count.into()) * self.element;
+        let at = (u64::from(index) * each).min(len);
+        (Part { from: from + at, len: each.min(len - at) }, at)
+    }
+
+    /// Bytes from the begin of a fragment to a column's piece.
+    pub(crate) fn offset(&self, column: u32) -> u64 {
+        u64::from(column) * self.piece.min(self.column.next_multiple_of(ALIGNED))
+    }
+
+    /// Bytes of a fragment.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.offset(self.groups.columns)
+    }
+
+    /// `len` bytes from `at` on of a column's piece in a fragment.
+    pub(crate) fn within(&self, fragment: Extent, column: u32, at: u64, len: u64) -> Extent {
+        fragment.part(self.offset(column) + at, len)
+    }
+}
