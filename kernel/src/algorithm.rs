@@ -185,14 +185,14 @@ impl AllreduceAlgorithm {
             Self::Auto if bytes <= LINE_REDUCED && ranks > LISTENED && !crowded => Self::Doubling,
             Self::Auto if bytes <= LINE_REDUCED => Self::Posted,
             Self::Auto if ranks > LISTENED && !crowded => Self::Groups,
-            Self::Auto => Self::ungrouped(bytes, ranks),
+            Self::Auto => Self::ungrouped(bytes, ranks, crowded),
             other => other,
         }
     }
 
     /// The algorithm for operands that fit no line, where the ranks can't be cut into groups.
-    pub(crate) const fn ungrouped(bytes: u64, ranks: u32) -> Self {
-        if bytes <= whole(ranks) { Self::Exchange } else { Self::Slices }
+    pub(crate) const fn ungrouped(bytes: u64, ranks: u32, crowded: bool) -> Self {
+        if bytes <= whole(ranks, crowded) { Self::Exchange } else { Self::Slices }
     }
 }
 
@@ -203,7 +203,7 @@ impl ReduceAlgorithm {
     pub const fn resolve(self, bytes: u64, ranks: u32, crowded: bool) -> Self {
         match self {
             Self::Auto if crowded => Self::Exchange,
-            Self::Auto if ranks > LISTENED && bytes <= LINE_REDUCED => Self::Tree,
+            Self::Auto if ranks > FEW && bytes <= LINE_REDUCED => Self::Tree,
             Self::Auto if ranks > LISTENED => Self::Groups,
             Self::Auto if ranks > FEW && bytes > ROOT_FOLDS[1] => Self::Groups,
             Self::Auto => Self::ungrouped(bytes, ranks),
@@ -243,21 +243,21 @@ pub(crate) const SPREAD: u32 = 32;
 /// wait for each other.
 pub(crate) const ROOT_FOLDS: [u64; 2] = [1 << 10, 512];
 
-/// Up to so many bytes an allreduce folds whole operands, for a pair of ranks, few and many. Slices need one more step
-/// of all ranks, which is slow where processes share cores; without slices each rank folds p whole operands, which is
-/// slow for long ones.
+/// Up to so many bytes an allreduce folds whole operands: for a pair of ranks; for few that share cores; for few with a core each, and
+/// many. Slices need one more step of all ranks, which is slow where processes share cores; without slices each rank folds p whole
+/// operands, which is slow for long ones.
 pub(crate) const WHOLE: [u64; 3] = [256 << 10, 16 << 10, 1 << 10];
 /// Largest numbers of processes that count as a pair and as few.
 pub(crate) const PAIR: u32 = 2;
 pub(crate) const FEW: u32 = 11;
 
 #[inline]
-const fn whole(ranks: u32) -> u64 {
-    let [pair, few, many] = WHOLE;
+const fn whole(ranks: u32, crowded: bool) -> u64 {
+    let [pair, crowd, many] = WHOLE;
     if ranks <= PAIR {
         pair
-    } else if ranks <= FEW {
-        few
+    } else if ranks <= FEW && crowded {
+        crowd
     } else {
         many
     }

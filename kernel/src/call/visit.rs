@@ -118,7 +118,7 @@ impl<'buf> Call<'buf> {
             Self::Allreduce { send, receive, op, algorithm } => {
                 let it = match choose.allreduce_by(algorithm, send.len(), op.commutative()) {
                     AllreduceAlgorithm::Groups if !Grouped::applies(me, &op) => {
-                        AllreduceAlgorithm::ungrouped(send.len(), me.size())
+                        AllreduceAlgorithm::ungrouped(send.len(), me.size(), me.layout().params().crowded)
                     }
                     it => it,
                 };
