@@ -93,8 +93,8 @@ algorithms! {
 algorithms! {
     /// Algorithms of reduce.
     ReduceAlgorithm {
-        /// Exchange for short operands, for two ranks, and where ranks share cores; else slices, or groups among more than eleven ranks.
-        /// Among more than sixteen, the tree for operands that fit a line.
+        /// Exchange for short operands, for two ranks, and where ranks share cores; else slices. Among more than eleven ranks with a core
+        /// each, the tree for operands that fit a line, and groups for longer ones.
         #[default]
         Auto = "auto",
         /// [`crate::shm::reduce::tree`].
