@@ -49,9 +49,6 @@ pub struct Queue<'a> {
     base: u64,
     /// Do the copies out bypass the caches?
     past_caches: bool,
-    /// Where in a fragment this reader begins to copy. If all began with the first line, each would wait for the one before it
-    /// while the root's core gives that line away.
-    turn: u64,
     loans: Loans,
     state: State,
 }
@@ -101,7 +98,6 @@ impl<'a> Queue<'a> {
         me.check_root(root)?;
         let fragment = fragment_bytes(data.len(), me.layout().params()).min(data.len().max(1));
         let count = data.len().div_ceil(fragment);
-        let turn = if fragment < LEAST { 0 } else { fragment / u64::from(me.size()) * u64::from(me.rank()) / 64 * 64 };
         let past_caches = data.len().saturating_mul(u64::from(me.size() - 1)) > CACHED;
         Ok(Self {
             operation: 0,
@@ -111,7 +107,6 @@ impl<'a> Queue<'a> {
             count,
             base: 0,
             past_caches,
-            turn,
             loans: Loans::NONE,
             state: State::Done,
         })
@@ -211,17 +206,13 @@ impl<'a> Queue<'a> {
             };
             while self.base + next < published {
                 let Part { from, len } = self.cut(next);
-                let slot = layout.in_slot(self.root, self.base + next, self.fragment, lap);
-                let turn = if self.turn < len { self.turn } else { 0 };
-                for (begin, end) in [(turn, len), (0, turn)].into_iter().filter(|(begin, end)| begin < end) {
-                    let part = slot.part(begin, end - begin);
-                    if self.past_caches {
-                        // SAFETY: S3, published, and reused only after our `acked`; the caller may write the data.
-                        unsafe { copy_out_past_caches(region, part, &self.data, from + begin) };
-                    } else {
-                        // SAFETY: as above.
-                        unsafe { copy_out(region, part, &self.data, from + begin) };
-                    }
+                let slot = layout.in_slot(self.root, self.base + next, self.fragment, lap).part(0, len);
+                if self.past_caches {
+                    // SAFETY: S3, published, and reused only after our `acked`; the caller may write the data.
+                    unsafe { copy_out_past_caches(region, slot, &self.data, from) };
+                } else {
+                    // SAFETY: as above.
+                    unsafe { copy_out(region, slot, &self.data, from) };
                 }
                 next += 1;
                 me.acknowledge(region, self.base + next);
